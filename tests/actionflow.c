@@ -125,20 +125,22 @@ static void open_ring(const char *arch, bool bf16, int threads)
 static void play(struct run *r, int frames)
 {
     REQUIRE(frames <= n_frames);
-    struct tec_loop_options o = {.plan = tiny.plan,
+    struct tec_loop_options o = {.n_chains = 1,
+                                 .chains = {{.in_frames = true,
+                                             .plan = tiny.plan,
+                                             .executor = tec_executor_real(tiny.plan),
+                                             .prefill_node = 0,
+                                             .action_node = 1,
+                                             .ring = "ring",
+                                             .flushes = r->flushes}},
                                  .topology = &tiny.topology,
-                                 .executor = tec_executor_real(tiny.plan),
                                  .planner = {.name = "depths", .self = r, .plan = choose_depth},
-                                 .prefill_node = 0,
-                                 .action_node = 1,
-                                 .ring = "ring",
-                                 .flushes = r->flushes,
                                  .events = {listen, r}};
     memset(r->said, 0, sizeof r->said);
     REQUIRE(tec_loop_create(&r->loop, &o, &tiny_heap, &err) == TEC_OK);
     for (r->frame = 0; r->frame < frames; r->frame++) {
         struct tec_frame_input input = seen[r->frame].input;
-        input.text_key = r->change && r->frame >= r->change;
+        input.chains[0].key = r->change && r->frame >= r->change;
         const struct tec_frame_record *record =
             tec_loop_frame(r->loop, r->missing[r->frame] ? NULL : &input, 0, 0);
         r->missed[r->frame] = record->missed;

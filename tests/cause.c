@@ -59,7 +59,7 @@ static void released(void *user, const float *chunk, const struct tec_frame_reco
 }
 
 static void slow_prefix(void *self, enum tec_part_kind kind, int region,
-                        const struct tec_frame_input *input, struct tec_replay *replay)
+                        const struct tec_chain_input *input, struct tec_replay *replay)
 {
     (void)self, (void)kind, (void)region, (void)input;
     replay->start_ns = replay->mark_ns[TEC_MARK_PREFILL] = tec_clock_now(&wall);
@@ -80,9 +80,9 @@ static void start(bool real, struct tec_virtual *device)
     trial = (struct trial){.real = real};
     *device = (struct tec_virtual){.clock_ns = &trial.now_ns, .plan = tiny.plan, .took = took};
     struct tec_loop_options o = tiny_loop(&tiny);
-    o.executor = tec_executor_virtual(device);
+    o.chains[0].executor = tec_executor_virtual(device);
     if (real)
-        o.executor = (struct tec_executor){.prefix = slow_prefix, .actions = no_actions};
+        o.chains[0].executor = (struct tec_executor){.prefix = slow_prefix, .actions = no_actions};
     o.planner = (struct tec_planner){.name = "trial", .plan = plan};
     o.period_ns = PERIOD;
     o.deadline_ns = DEADLINE;

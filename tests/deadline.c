@@ -49,7 +49,7 @@ static void wait_once(bool device)
 }
 
 static void quick_prefix(void *self, enum tec_part_kind kind, int region,
-                         const struct tec_frame_input *input, struct tec_replay *replay)
+                         const struct tec_chain_input *input, struct tec_replay *replay)
 {
     (void)self, (void)kind, (void)region, (void)input;
     replay->start_ns = tec_clock_now(&wall);
@@ -95,7 +95,7 @@ static void use_quick_device(struct tectum *t, bool device)
     stall.device = device;
     stall.frames = 0;
     stall.armed = false;
-    o->executor = (struct tec_executor){
+    o->chains[0].executor = (struct tec_executor){
         .self = t, .prefix = quick_prefix, .actions = quick_actions, .decode = quick_decode};
     o->planner.plan = slow_plan;
 }

@@ -106,7 +106,7 @@ static void frames_are_quiet(const char *name, bool virtual, int warm, int frame
     struct tec_loop *loop;
     REQUIRE(tec_policy_open(&policy, name, ".", &tiny.topology, &patient, NULL, 0, &tiny_heap,
                             &err) == TEC_OK);
-    o.executor = virtual ? tec_executor_virtual(&costs) : tec_executor_real(tiny.plan);
+    o.chains[0].executor = virtual ? tec_executor_virtual(&costs) : tec_executor_real(tiny.plan);
     o.planner = tec_policy_planner(policy);
     o.period_ns = virtual ? 50000000 : 0;
     o.deadline_ns = virtual ? 45000000 : 0;
@@ -190,7 +190,7 @@ static int frames_under_filter(int frames, const char *policy_name, bool then_wr
     for (int i = 0; i < 3; i++)
         tiny_observe(&observations[i], tiny.model, (uint64_t)i + 40);
     struct tec_loop_options o = tiny_loop(&tiny);
-    o.executor = tiny_executor(&tiny);
+    o.chains[0].executor = tiny_executor(&tiny);
     o.planner = tec_policy_planner(policy);
     o.released = count_release;
     o.user = &sums;

@@ -83,7 +83,7 @@ static struct tec_loop *open_loop(struct pace *pace)
     struct tec_loop *loop = NULL;
     struct tec_loop_options o = tiny_loop(&tiny);
     heard.n = 0;
-    o.executor = tec_executor_real(tiny.plan);
+    o.chains[0].executor = tec_executor_real(tiny.plan);
     o.planner = (struct tec_planner){.name = "pace", .self = pace, .plan = advance};
     o.events = (struct tec_event_sink){note, &heard};
     REQUIRE(tec_loop_create(&loop, &o, &tiny_heap, &err) == TEC_OK);

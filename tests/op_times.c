@@ -20,9 +20,9 @@ static void run_frame(void *user, struct tec_replay *replay)
 {
     int *launches = user;
     const struct tec_frame_input *in = &seen.input;
-    const struct tec_action_inputs a = {.noise = in->noise, .state = in->state};
-    tec_launch_prefix(tiny.plan, tec_plan_part(tiny.plan, TEC_PART_FRAME, 0), 0, &in->prefix, &a,
-                      replay);
+    const struct tec_action_inputs a = {.noise = in->chains[0].noise, .state = in->chains[0].state};
+    tec_launch_prefix(tiny.plan, tec_plan_part(tiny.plan, TEC_PART_FRAME, 0), 0,
+                      &in->chains[0].prefix, &a, replay);
     ++*launches;
 }
 
@@ -30,8 +30,8 @@ static struct tec_op_times_of of_frame(int passes, int *launches)
 {
     return (struct tec_op_times_of){.plan = tiny.plan,
                                     .part = tec_plan_part(tiny.plan, TEC_PART_FRAME, 0),
-                                    .size = {.pictures = seen.input.prefix.n_pictures,
-                                             .text = seen.input.prefix.n_text,
+                                    .size = {.pictures = seen.input.chains[0].prefix.n_pictures,
+                                             .text = seen.input.chains[0].prefix.n_text,
                                              .k = 1},
                                     .passes = passes,
                                     .launch = run_frame,

@@ -158,11 +158,11 @@ static void look(struct seen *s, const struct tec_engine *e, int frame)
     uint64_t dice = (uint64_t)frame * 7919 + 5;
     size_t size = (size_t)m->vision.image_size * (size_t)m->vision.image_size * 3;
     REQUIRE(m->flow.horizon * m->flow.dim <= CHUNK && m->flow.dim <= 64);
-    s->input = (struct tec_frame_input){.noise = s->noise, .state = s->state};
-    s->input.prefix = (struct tec_prefix_input){.n_pictures = 1 + frame % 2, .n_text = 8};
-    s->input.prefix.ids = s->ids;
-    for (int c = 0; c < s->input.prefix.n_pictures; c++)
-        s->input.prefix.picture[c] = s->pictures;
+    s->input = (struct tec_frame_input){.chains[0].noise = s->noise, .chains[0].state = s->state};
+    s->input.chains[0].prefix = (struct tec_prefix_input){.n_pictures = 1 + frame % 2, .n_text = 8};
+    s->input.chains[0].prefix.ids = s->ids;
+    for (int c = 0; c < s->input.chains[0].prefix.n_pictures; c++)
+        s->input.chains[0].prefix.picture[c] = s->pictures;
     for (size_t i = 0; i < size; i++)
         s->pictures[i] = (uint8_t)tiny_random(&dice);
     for (int i = 0; i < 8; i++)
@@ -322,7 +322,7 @@ TEST(jobs_that_were_started_always_end)
         struct tec_soft_job job = {
             .rows = list, .n = 1, .k = 2, .tokens = tokens, .made = &made, .after_prefill = true};
         made = 0;
-        e.beside(e.self, &job, 1, &seen.input);
+        e.beside(e.self, &job, 1, &seen.input.chains[0]);
         if (joined) {
             e.join(e.self);
             CHECK_INT(made, ==, 2);
@@ -365,11 +365,11 @@ TEST(jobs_run_while_the_frame_thread_does_not)
                                    .replay = {.marked = ended, .user = &over}};
         tec_row_start(&row, t.plan, 0, 4, 5, 0, TINY_NEW, -1);
         atomic_store(&over, false);
-        e.beside(e.self, &job, 1, &seen.input);
+        e.beside(e.self, &job, 1, &seen.input.chains[0]);
         while (!atomic_load(&over) && tec_clock_now(&clock) < until)
             sched_yield();
         CHECK_INT(atomic_load(&over), ==, !after);
-        e.prefix(e.self, TEC_PART_FRAME, 1, &seen.input, &frame);
+        e.prefix(e.self, TEC_PART_FRAME, 1, &seen.input.chains[0], &frame);
         e.join(e.self);
         CHECK(atomic_load(&over));
         CHECK_INT(made, ==, 2);

@@ -131,13 +131,13 @@ TEST(what_was_said_is_in_the_next_prompt_and_durable)
     begin();
     open_graph(&o, NULL);
     struct tec_frame_input input = see(&o, "find:fork");
-    CHECK_INT(input.memory->n_segments, ==, 0);
+    CHECK_INT(input.chains[0].memory->n_segments, ==, 0);
     text_of(&o, ask(&o, "find:fork"), said);
     CHECK(said[0]);
     kept(&o, KEY, now);
     CHECK_STR(now, ""); /* not before an observation */
     input = see(&o, "find:fork");
-    CHECK_INT(input.memory->n_segments, ==, 1);
+    CHECK_INT(input.chains[0].memory->n_segments, ==, 1);
     kept(&o, KEY, now);
     CHECK_STR(now, said);
     /* What nobody has taken when the memory closes is durable, too. */

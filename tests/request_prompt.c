@@ -60,12 +60,12 @@ static void run(struct result *out, struct how *how, int task)
     struct tec_loop *loop = NULL;
     struct tec_loop_options o = tiny_loop(&tiny);
     struct tec_frame_input input = seen.input;
-    input.prefix.n_text = task;
+    input.chains[0].prefix.n_text = task;
     input.prompts[0] = (struct tec_request_prompt){seen.ids + task, how->talk};
     input.prompts[1] = (struct tec_request_prompt){seen.ids + task, how->think};
     o.decoders[0].prompt = 1;
     o.decoders[1].prompt = 2;
-    o.executor = tec_executor_real(tiny.plan);
+    o.chains[0].executor = tec_executor_real(tiny.plan);
     o.planner = (struct tec_planner){.name = "pace", .self = how, .plan = advance};
     REQUIRE(tec_loop_create(&loop, &o, &tiny_heap, &err) == TEC_OK);
     memset(out, 0, sizeof *out);

@@ -40,7 +40,7 @@ static struct tec_loop *open_loop(struct tec_virtual *costs, struct tec_planner 
     struct tec_loop *loop = NULL;
     struct tec_loop_options o = tiny_loop(&tiny);
     costs->plan = tiny.plan;
-    o.executor = tec_executor_virtual(costs);
+    o.chains[0].executor = tec_executor_virtual(costs);
     o.planner = planner;
     o.decoders[1].deadline_us = deadline_us;
     o.decoders[1].sheds = true;
@@ -155,7 +155,7 @@ static struct tec_loop *open_told(struct tec_virtual *costs, struct told *told,
 {
     struct tec_loop *loop = NULL;
     costs->plan = tiny.plan;
-    o.executor = tec_executor_virtual(costs);
+    o.chains[0].executor = tec_executor_virtual(costs);
     o.events = (struct tec_event_sink){listen, told};
     REQUIRE(tec_loop_create(&loop, &o, &tiny_heap, &err) == TEC_OK);
     return loop;
@@ -167,7 +167,7 @@ static void frame_of(struct tec_loop *loop, const struct tiny_observation *seen,
 {
     struct tec_frame_input input = seen->input;
     struct tec_tick tick = tec_loop_tick(loop, 0, 0);
-    input.text_key = key;
+    input.chains[0].key = key;
     tick.session = session;
     tick.mute = mute;
     tec_loop_run(loop, &input, &tick);

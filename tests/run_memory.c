@@ -447,22 +447,22 @@ TEST(a_goal_may_be_token_ids)
     ask(&o, story[0].goal, story[0].changes);
     struct tec_value values[] = {text_value("goal", "put the cup there"), {.name = NULL}};
     REQUIRE(see(&o, values, 1, &input) == TEC_OK);
-    int n = input.prefix.n_text, query = input.memory->query;
+    int n = input.chains[0].prefix.n_text, query = input.chains[0].memory->query;
     REQUIRE(n <= 3072 && n - query <= 300);
-    memcpy(first, input.prefix.ids, (size_t)n * sizeof(int));
+    memcpy(first, input.chains[0].prefix.ids, (size_t)n * sizeof(int));
     memcpy(ids, first + query, (size_t)(n - query) * sizeof(int));
     struct answer of_text = run(&o, &input);
     values[1] = (struct tec_value){"goal#ids",  TEC_VALUE_I32, 1,
                                    {n - query}, ids,           (size_t)(n - query) * sizeof(int)};
     REQUIRE(see(&o, values, 2, &input) == TEC_OK); /* with the text that finds the segments */
-    CHECK_INT(input.prefix.n_text, ==, n);
-    CHECK_INT(memcmp(input.prefix.ids, first, (size_t)n * sizeof(int)), ==, 0);
+    CHECK_INT(input.chains[0].prefix.n_text, ==, n);
+    CHECK_INT(memcmp(input.chains[0].prefix.ids, first, (size_t)n * sizeof(int)), ==, 0);
     struct answer of_ids = run(&o, &input);
     CHECK(same(&of_text, &of_ids));
     ids[2] = (ids[2] + 1) % 500;
     REQUIRE(see(&o, values + 1, 1, &input) == TEC_OK); /* without */
-    CHECK_INT(input.memory->n_segments, ==, 3);
-    CHECK_INT(input.prefix.ids[input.memory->query + 2], ==, ids[2]);
+    CHECK_INT(input.chains[0].memory->n_segments, ==, 3);
+    CHECK_INT(input.chains[0].prefix.ids[input.chains[0].memory->query + 2], ==, ids[2]);
     ids[1] = -1;
     CHECK_INT(see(&o, values + 1, 1, &input), ==, TEC_INVALID);
     CHECK_STR(err.message, "goal: token 2 is -1, the model's vocabulary has 512");

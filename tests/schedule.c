@@ -127,7 +127,7 @@ static struct steps decode_steps, frame_steps;
 static void run_text(struct tiny *t, struct reference *r, int region, int rows)
 {
     struct tec_plan_part *part = tec_plan_part(t->plan, TEC_PART_DECODE, 1);
-    const struct tec_prefix_input *o = &r->seen.input.prefix;
+    const struct tec_prefix_input *o = &r->seen.input.chains[0].prefix;
     struct tec_decode_table *table = &part->decode;
     struct tec_row_state row, *list[1] = {&row};
     struct tec_replay replay = {0};
@@ -153,16 +153,16 @@ static void run_alone(struct tiny *t, struct reference *r)
 {
     struct tec_plan_part *part = tec_plan_part(t->plan, TEC_PART_FRAME, 0);
     const struct tec_frame_input *in = &r->seen.input;
-    const struct tec_action_inputs a = {.noise = in->noise, .state = in->state};
+    const struct tec_action_inputs a = {.noise = in->chains[0].noise, .state = in->chains[0].state};
     int region = tec_kv_pool_take(&t->plan->prefixes);
     struct tec_replay replay = {0};
-    tec_launch_prefix(t->plan, part, region, &in->prefix, &a, &replay);
+    tec_launch_prefix(t->plan, part, region, &in->chains[0].prefix, &a, &replay);
     poison(t);
     tec_device_upload(t->device, TEC_STREAM_MAIN, part->block.device, part->block.host,
                       part->block.size);
     run_steps(t, &frame_steps);
     tec_launch_actions(t->plan, part, r->chunk);
-    run_text(t, r, region, tec_prefix_rows(t->plan, &in->prefix));
+    run_text(t, r, region, tec_prefix_rows(t->plan, &in->chains[0].prefix));
     tec_kv_pool_drop(&t->plan->prefixes, region);
 }
 
@@ -271,7 +271,7 @@ static void try_random(struct tiny *t, int eos, uint64_t seed, struct trial *sum
     struct trial trial = {.t = t, .eos = eos};
     struct tec_loop_options o = tiny_loop(t);
     uint64_t dice = seed * 7919 + 1;
-    o.executor = tiny_executor(t);
+    o.chains[0].executor = tiny_executor(t);
     o.planner = (struct tec_planner){.name = "dice", .self = &dice, .admit = admit, .plan = draw};
     o.released = released;
     o.user = &trial;
@@ -309,7 +309,7 @@ static void try_policy(struct tiny *t, int eos, const char *path)
     if (status != TEC_OK)
         fprintf(stderr, "# %s\n", err.message);
     REQUIRE(status == TEC_OK);
-    o.executor = tiny_executor(t);
+    o.chains[0].executor = tiny_executor(t);
     o.planner = tec_policy_planner(policy);
     o.released = released;
     o.user = &trial;

@@ -187,13 +187,13 @@ TEST(observation_becomes_an_input)
     open_demo();
     CHECK(tec_session_observation(d.session) == NULL);
     REQUIRE(observe() == TEC_OK);
-    const struct tec_prefix_input *o = &d.input.prefix;
+    const struct tec_prefix_input *o = &d.input.chains[0].prefix;
     CHECK_INT(o->n_pictures, ==, 2);
     CHECK(memcmp(o->picture[0], d.image, PIXELS) == 0);
     CHECK(memcmp(o->picture[1], d.wrist, PIXELS) == 0);
     REQUIRE(o->n_text == 20);
     CHECK(memcmp(o->ids, ids, sizeof ids) == 0);
-    CHECK(memcmp(d.input.noise, d.noise, sizeof d.noise) == 0);
+    CHECK(memcmp(d.input.chains[0].noise, d.noise, sizeof d.noise) == 0);
     CHECK_INT(d.input.captured_ns, ==, 99);
     CHECK_STR(d.warning, "");
     CHECK_STR(tec_session_observation(d.session)->text, "press the button");
@@ -216,18 +216,19 @@ TEST(three_inputs_stay_valid)
     second = d.input;
     request(0, "press the button");
     REQUIRE(observe() == TEC_OK);
-    CHECK(first.state != second.state && first.state != d.input.state);
-    CHECK(memcmp(first.prefix.picture[0], d.image, PIXELS) == 0);
-    CHECK(memcmp(second.prefix.picture[0], d.image + PIXELS, PIXELS) == 0);
-    CHECK(first.prefix.n_text == d.input.prefix.n_text &&
-          memcmp(first.prefix.ids, d.input.prefix.ids, 20 * sizeof(int)) == 0);
-    CHECK(memcmp(first.state, second.state, 4 * sizeof(float)) != 0);
+    CHECK(first.chains[0].state != second.chains[0].state &&
+          first.chains[0].state != d.input.chains[0].state);
+    CHECK(memcmp(first.chains[0].prefix.picture[0], d.image, PIXELS) == 0);
+    CHECK(memcmp(second.chains[0].prefix.picture[0], d.image + PIXELS, PIXELS) == 0);
+    CHECK(first.chains[0].prefix.n_text == d.input.chains[0].prefix.n_text &&
+          memcmp(first.chains[0].prefix.ids, d.input.chains[0].prefix.ids, 20 * sizeof(int)) == 0);
+    CHECK(memcmp(first.chains[0].state, second.chains[0].state, 4 * sizeof(float)) != 0);
     CHECK_INT(tec_session_act(d.session, &first, chunk, a), ==, 16);
     CHECK_INT(tec_session_act(d.session, &d.input, chunk, b), ==, 16);
     CHECK(memcmp(a, b, sizeof a) == 0);
     chunk[8] = NAN; /* the third row */
     CHECK_INT(tec_session_act(d.session, &second, chunk, a), ==, 2);
-    second.state = chunk;
+    second.chains[0].state = chunk;
     CHECK_INT(tec_session_act(d.session, &second, chunk, a), ==, 0);
     close_all();
 }
@@ -340,12 +341,13 @@ TEST(wrong_inputs_are_named_and_survived)
     CHECK(observe() == TEC_INVALID);
     CHECK_SAYS("33 tokens, the pipeline allows 32");
     CHECK(memcmp(&good, &d.input, sizeof good) == 0);
-    CHECK(memcmp(good.prefix.picture[0], d.image, PIXELS) == 0 && good.prefix.ids[0] == 2);
+    CHECK(memcmp(good.chains[0].prefix.picture[0], d.image, PIXELS) == 0 &&
+          good.chains[0].prefix.ids[0] == 2);
     CHECK_STR(tec_session_observation(d.session)->text, "press the button");
     d.values[3].shape[0] = 2;
     d.values[3].bytes = 2 * sizeof(int);
     CHECK(observe() == TEC_OK);
-    CHECK(d.input.prefix.n_text == 2 && d.input.prefix.ids[1] == 900);
+    CHECK(d.input.chains[0].prefix.n_text == 2 && d.input.chains[0].prefix.ids[1] == 900);
     request(1, "press the button");
     CHECK(observe() == TEC_OK);
     close_all();
@@ -365,16 +367,16 @@ TEST(noise_repeats)
     float a[CHUNK];
     open_demo();
     REQUIRE(observe_frame(NULL, 3) == TEC_OK);
-    memcpy(a, d.input.noise, sizeof a);
+    memcpy(a, d.input.chains[0].noise, sizeof a);
     REQUIRE(observe_frame(NULL, 4) == TEC_OK);
-    CHECK(memcmp(a, d.input.noise, sizeof a) != 0);
+    CHECK(memcmp(a, d.input.chains[0].noise, sizeof a) != 0);
     REQUIRE(observe_frame(NULL, 3) == TEC_OK);
-    CHECK(memcmp(a, d.input.noise, sizeof a) == 0);
+    CHECK(memcmp(a, d.input.chains[0].noise, sizeof a) == 0);
     tec_session_destroy(d.session);
     d.session = NULL;
     REQUIRE(create() == TEC_OK);
     REQUIRE(observe_frame(NULL, 3) == TEC_OK);
-    CHECK(memcmp(a, d.input.noise, sizeof a) == 0);
+    CHECK(memcmp(a, d.input.chains[0].noise, sizeof a) == 0);
     close_all();
 }
 
@@ -383,7 +385,7 @@ TEST(prompts_are_cut_only_where_the_robot_says_so)
     int whole[TEXT];
     open_demo();
     REQUIRE(observe() == TEC_OK);
-    memcpy(whole, d.input.prefix.ids, sizeof whole);
+    memcpy(whole, d.input.chains[0].prefix.ids, sizeof whole);
     tec_session_destroy(d.session);
     d.session = NULL;
     json_t *robot = json_deep_copy(d.pipeline->robot);
@@ -400,7 +402,8 @@ TEST(prompts_are_cut_only_where_the_robot_says_so)
     json_object_set_new(prompt, "truncate", json_true());
     REQUIRE(create() == TEC_OK);
     REQUIRE(observe() == TEC_OK);
-    CHECK(d.input.prefix.n_text == 10 && memcmp(d.input.prefix.ids, whole, 40) == 0);
+    CHECK(d.input.chains[0].prefix.n_text == 10 &&
+          memcmp(d.input.chains[0].prefix.ids, whole, 40) == 0);
     json_decref(robot);
     close_all();
 }
@@ -479,11 +482,12 @@ TEST(without_a_robot_values_pass_as_they_are)
     v->shape[1] = 28;
     add("joints", TEC_VALUE_F32, 1, 3, joints, sizeof joints);
     REQUIRE(observe_frame(NULL, 0) == TEC_OK);
-    CHECK_INT(d.input.prefix.n_pictures, ==, 1);
+    CHECK_INT(d.input.chains[0].prefix.n_pictures, ==, 1);
     CHECK(tec_session_observation(d.session)->valid[1] &&
           !tec_session_observation(d.session)->valid[0]);
-    CHECK(memcmp(d.input.state, joints, sizeof joints) == 0 && d.input.state[3] == 0.0F);
-    CHECK(d.input.prefix.n_text == 8 && d.input.prefix.ids[0] == 2);
+    CHECK(memcmp(d.input.chains[0].state, joints, sizeof joints) == 0 &&
+          d.input.chains[0].state[3] == 0.0F);
+    CHECK(d.input.chains[0].prefix.n_text == 8 && d.input.chains[0].prefix.ids[0] == 2);
     for (int i = 0; i < 50 * 32; i++)
         chunk[i] = (float)i;
     CHECK_INT(tec_session_act(d.session, &d.input, chunk, out), ==, 50);
@@ -522,9 +526,9 @@ TEST(lerobot_checkpoints_bring_their_robot)
         (size_t)robot->n_state * sizeof *state);
     add("task", TEC_VALUE_TEXT, 0, 0, "a", 1);
     REQUIRE(observe_frame(NULL, 0) == TEC_OK);
-    REQUIRE(d.input.prefix.n_pictures == 2);
-    CHECK(memcmp(d.input.prefix.picture[0], pictures[0], sizeof pictures[0]) == 0);
-    CHECK(memcmp(d.input.prefix.picture[1], pictures[1], sizeof pictures[1]) == 0);
+    REQUIRE(d.input.chains[0].prefix.n_pictures == 2);
+    CHECK(memcmp(d.input.chains[0].prefix.picture[0], pictures[0], sizeof pictures[0]) == 0);
+    CHECK(memcmp(d.input.chains[0].prefix.picture[1], pictures[1], sizeof pictures[1]) == 0);
     int64_t calls = heap.calls;
     CHECK(observe_frame(NULL, 1) == TEC_OK);
     CHECK_INT(heap.calls, ==, calls);

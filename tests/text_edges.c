@@ -196,8 +196,8 @@ TEST(a_prompt_is_the_newest_text_of_the_frame_before)
         CHECK_STR(r->reads[0].stream, "plan");
         CHECK_INT(r->reads[0].request, ==, newest);
         CHECK((r->reads[0].age_us >= 0) == (newest >= 0));
-        CHECK_INT(input.prefix.n_text, ==, n);
-        CHECK(memcmp(input.prefix.ids, ids, (size_t)n * sizeof *ids) == 0);
+        CHECK_INT(input.chains[0].prefix.n_text, ==, n);
+        CHECK(memcmp(input.chains[0].prefix.ids, ids, (size_t)n * sizeof *ids) == 0);
         step(&arm, f, ids, n, &input);
         CHECK(memcmp(both.chunk, arm.chunk, sizeof arm.chunk) == 0);
         changes += both.version_of != newest;
@@ -221,23 +221,23 @@ TEST(a_reset_begins_with_the_default)
     open_engine(&o, EDGES, NULL);
     for (; f < 8; f++)
         step(&o, f, NULL, 0, &input);
-    CHECK(input.read[0].request >= 0);
+    CHECK(input.chains[0].read.request >= 0);
     o.k = 0;
     step(&o, f++, NULL, 0, &input); /* a new goal: its request lives on through the reset */
-    int64_t old = input.read[0].request;
+    int64_t old = input.chains[0].read.request;
     tec_session_reset(o.engine->session);
     step(&o, f++, NULL, 0, &input);
-    CHECK(old >= 0 && input.read[0].request == -1);
+    CHECK(old >= 0 && input.chains[0].read.request == -1);
     int before = o.versions;
     o.k = 3;
     for (int i = 0; i < 5; i++, f++) {
         step(&o, f, NULL, 0, &input);
-        CHECK_INT(input.read[0].request, ==, -1);
+        CHECK_INT(input.chains[0].read.request, ==, -1);
     }
     CHECK_INT(o.versions, ==, before + 1); /* finished, and not of this episode */
     for (int i = 0; i < 12; i++, f++)      /* but the next goal's is */
         step(&o, f, NULL, 0, &input);
-    CHECK(input.read[0].request > old);
+    CHECK(input.chains[0].read.request > old);
     close_engine(&o);
 }
 
@@ -311,8 +311,8 @@ TEST(a_text_that_does_not_fit_is_cut)
     step_demo(&o, 0, &input);
     int room = o.engine->plan->spec.text_tokens;
     CHECK_INT(room, ==, 32);
-    CHECK_INT(input.prefix.n_text, <=, room);
-    CHECK_INT(input.prefix.n_text, >, room / 2);
+    CHECK_INT(input.chains[0].prefix.n_text, <=, room);
+    CHECK_INT(input.chains[0].prefix.n_text, >, room / 2);
     CHECK(strstr(o.warning, "stream 'narration' is cut") != NULL);
     const struct tec_observation *seen = tec_session_observation(o.engine->session);
     CHECK(seen->text_bytes > 10 && seen->text_bytes < 600);

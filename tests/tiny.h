@@ -89,14 +89,13 @@ static inline struct tec_topology tiny_topology(void)
 static inline struct tec_loop_options tiny_loop(struct tiny *t)
 {
     return (struct tec_loop_options){
-        .plan = t->plan,
+        .n_chains = 1,
+        .chains = {{.in_frames = true, .plan = t->plan, .prefill_node = 0, .action_node = 1}},
         .topology = &t->topology,
         .planner = tec_default_planner,
         .n_decoders = 2,
         .decoders = {{.name = "talk", .node = 2, .max_tokens = TINY_NEW},
-                     {.name = "think", .node = 3, .max_tokens = TINY_NEW - 5}},
-        .prefill_node = 0,
-        .action_node = 1};
+                     {.name = "think", .node = 3, .max_tokens = TINY_NEW - 5}}};
 }
 
 static inline void tiny_close(struct tiny *t)
@@ -187,7 +186,7 @@ static inline void tiny_observe(struct tiny_observation *o, const struct tec_mod
                                 uint64_t seed)
 {
     uint64_t s = seed * 2654435761U + 88172645463325252U;
-    struct tec_prefix_input *p = &o->input.prefix;
+    struct tec_prefix_input *p = &o->input.chains[0].prefix;
     REQUIRE(m->vision.image_size <= TINY_SIDE &&
             m->flow.horizon * m->flow.dim <= TINY_HORIZON * 32);
     REQUIRE(m->n_slots <= TINY_CAMERAS && m->flow.dim <= 64);
@@ -206,8 +205,8 @@ static inline void tiny_observe(struct tiny_observation *o, const struct tec_mod
         o->noise[i] = (float)tiny_below(&s, 4001) / 1000.0F - 2.0F;
     for (int i = 0; i < m->flow.dim; i++)
         o->state[i] = (float)tiny_below(&s, 2001) / 1000.0F - 1.0F;
-    o->input.noise = o->noise;
-    o->input.state = o->state;
+    o->input.chains[0].noise = o->noise;
+    o->input.chains[0].state = o->state;
     o->input.captured_ns = 0;
 }
 

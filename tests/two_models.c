@@ -496,17 +496,19 @@ TEST(a_goal_goes_through_its_own_template_and_tokenizer)
     REQUIRE(see(s, "put the cup away", &a) == TEC_OK);
     REQUIRE(see(s, "wash the plate", &b) == TEC_OK);
     REQUIRE(see(s, "wash the plate", &c) == TEC_OK); /* not encoded again */
-    CHECK(a.secondary[0].key != b.secondary[0].key && b.secondary[0].key == c.secondary[0].key);
-    CHECK(c.secondary[0].ids != b.secondary[0].ids && c.secondary[0].n == b.secondary[0].n);
-    CHECK(memcmp(c.secondary[0].ids, b.secondary[0].ids, (size_t)b.secondary[0].n * sizeof(int)) ==
-          0);
+    CHECK(a.chains[1].key != b.chains[1].key && b.chains[1].key == c.chains[1].key);
+    CHECK(c.chains[1].prefix.ids != b.chains[1].prefix.ids &&
+          c.chains[1].prefix.n_text == b.chains[1].prefix.n_text);
+    CHECK(memcmp(c.chains[1].prefix.ids, b.chains[1].prefix.ids,
+                 (size_t)b.chains[1].prefix.n_text * sizeof(int)) == 0);
     tec_arena_init(&arena, &heap);
     const char *last = "<|im_end|>\n<|im_start|>assistant\n";
     REQUIRE(tec_tokenizer_encode(tokenizer, last, strlen(last), how, ids, 160, &n, &arena, &err) ==
             TEC_OK);
-    REQUIRE((int)n < a.secondary[0].n);
-    CHECK(memcmp(a.secondary[0].ids + a.secondary[0].n - n, ids, n * sizeof(int)) == 0);
-    CHECK(memcmp(a.secondary[0].ids, b.secondary[0].ids, 8 * sizeof(int)) ==
+    REQUIRE((int)n < a.chains[1].prefix.n_text);
+    CHECK(memcmp(a.chains[1].prefix.ids + a.chains[1].prefix.n_text - n, ids, n * sizeof(int)) ==
+          0);
+    CHECK(memcmp(a.chains[1].prefix.ids, b.chains[1].prefix.ids, 8 * sizeof(int)) ==
           0); /* the system's text */
     CHECK_INT(see(s, "", &a), ==, TEC_NOT_FOUND);
     CHECK(strstr(err.message, "goal: missing: a prefill reads it") != NULL);

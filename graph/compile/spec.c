@@ -319,7 +319,7 @@ enum tec_status tec_spec_from_pipeline(struct tec_plan_spec *spec, const struct 
     struct tec_node_set set = {.pipeline = p,
                                .model = m,
                                .index = p->chains[chain].model,
-                               .secondary = chain > 0,
+                               .secondary = !p->chains[chain].in_frames,
                                .spec = spec};
     set.nodes = tec_heap_get(heap, ((size_t)p->n_nodes + 1) * sizeof(void *));
     if (!set.nodes)

@@ -148,6 +148,7 @@ static void order_chains(struct divider *v, struct tec_decl_chain *ordered, int 
     for (int i = 0; i < v->p->n_resources; i++)
         if (v->resources[i].chain >= 0)
             v->resources[i].chain = place[v->resources[i].chain];
+    ordered[0].in_frames = true;
     v->p->chains = ordered;
 }
 

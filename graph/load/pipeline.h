@@ -243,6 +243,7 @@ struct tec_decl_chain {
     int model;        /* index */
     int prefill;      /* index of the node; -1 = the nodes of a model without one */
     const char *name; /* of its model; of its prefill where the model has several chains */
+    bool in_frames;   /* prefilled in every frame; else where its requests wait for a prefill */
 };
 
 enum tec_partition_priority { TEC_PRIORITY_LOW, TEC_PRIORITY_NORMAL, TEC_PRIORITY_HIGH };

@@ -89,6 +89,12 @@ static int first_of(const struct refusing *r, enum tec_decl_node_kind kind, int 
     return -1;
 }
 
+/* Is the node's prefill one that requests wait for, not one of every frame? */
+static bool waits(const struct refusing *r, const struct tec_decl_node *n)
+{
+    return !tec_pipeline_in_frames(r->p, n);
+}
+
 /* Inputs of a kind that the node reads; *last is the place of the last one in its list. */
 static int reads_of(const struct refusing *r, enum tec_input_kind kind, struct tec_where *last)
 {
@@ -122,7 +128,7 @@ static void several_texts(struct refusing *r)
     int texts = reads_of(r, TEC_INPUT_TEXT, &last);
     for (int i = 0; i < r->n->reads.n; i++)
         stream |= r->p->inputs[r->n->reads.item[i].index].writer > 0;
-    if (r->n->kind == TEC_DECL_PREFILL && texts > 1 && (stream || r->n->chain > 0))
+    if (r->n->kind == TEC_DECL_PREFILL && texts > 1 && (stream || waits(r, r->n)))
         REFUSE(last, "'%s' reads %d texts: %s is read alone", name_of(r->n), texts,
                stream ? "a stream" : "the text of a prefill that requests wait for");
 }
@@ -130,8 +136,7 @@ static void several_texts(struct refusing *r)
 static void no_text(struct refusing *r)
 {
     struct tec_where last = {0};
-    if (r->n->kind == TEC_DECL_PREFILL && r->n->chain > 0 &&
-        reads_of(r, TEC_INPUT_TEXT, &last) == 0)
+    if (r->n->kind == TEC_DECL_PREFILL && waits(r, r->n) && reads_of(r, TEC_INPUT_TEXT, &last) == 0)
         REFUSE(field(r, "reads"), "'%s' reads no text: a prefill that requests wait for reads one",
                name_of(r->n));
 }
@@ -139,7 +144,7 @@ static void no_text(struct refusing *r)
 static void segments_beside(struct refusing *r)
 {
     struct tec_where last = {0};
-    if (r->n->kind == TEC_DECL_PREFILL && r->n->chain > 0 &&
+    if (r->n->kind == TEC_DECL_PREFILL && waits(r, r->n) &&
         reads_of(r, TEC_INPUT_SEGMENTS, &last) > 0)
         REFUSE(last,
                "'%s' reads segments: a prefill that requests wait for reads pictures, the "
@@ -223,7 +228,7 @@ static void second_requests(struct refusing *r)
 
 static void prompt_beside(struct refusing *r)
 {
-    if (r->n->chain > 0 && r->n->prompt.index >= 0)
+    if (waits(r, r->n) && r->n->prompt.index >= 0)
         REFUSE(field(r, "prompt"),
                "'%s' has a prompt of its own, but does not stand on the frames' prefill",
                name_of(r->n));
@@ -277,7 +282,7 @@ static void beside_ring(struct refusing *r)
 
 static void second_ring(struct refusing *r)
 {
-    if (r->n->chain > 0 && decodes_ring(r, r->n))
+    if (waits(r, r->n) && decodes_ring(r, r->n))
         REFUSE(field(r, "kv"), "'%s' decodes a ring beside other nodes that make actions",
                name_of(r->n));
 }
@@ -354,7 +359,7 @@ static void typed_buffer(struct refusing *r)
 
 static void hard_beside(struct refusing *r)
 {
-    if (r->n->chain > 0 && !hard_text(r) && r->n->deadline.kind == TEC_DEADLINE_HARD)
+    if (waits(r, r->n) && !hard_text(r) && r->n->deadline.kind == TEC_DEADLINE_HARD)
         REFUSE(field(r, "deadline"),
                "'%s' has a hard deadline, but the frames' hard nodes stand on another prefill",
                name_of(r->n));
@@ -373,7 +378,7 @@ static void second_memory(struct refusing *r)
 
 static void memory_beside(struct refusing *r)
 {
-    if (r->n->chain > 0 && r->n->kind == TEC_DECL_MEMORY_LOAD)
+    if (waits(r, r->n) && r->n->kind == TEC_DECL_MEMORY_LOAD)
         REFUSE(field(r, "into"), "'%s' loads memory into '%s', which is not the frames' kv.frame",
                name_of(r->n), r->n->into.name ? r->n->into.name : "?");
 }

@@ -210,7 +210,7 @@ int tec_pipeline_captures(const struct tec_pipeline *p)
         const struct tec_decl_node *node = &p->nodes[i];
         const struct tec_decl_resource *kv =
             node->kv.index >= 0 ? &p->resources[node->kv.index] : NULL;
-        bool secondary = node->chain > 0;
+        bool secondary = !tec_pipeline_in_frames(p, node);
         if (node->culled || (secondary && node->kind == TEC_DECL_PREFILL))
             continue; /* of a second chain: counted with its requests */
         if (node->kind == TEC_DECL_SCORE) {

@@ -174,5 +174,7 @@ int tec_pipeline_stream(const struct tec_pipeline *p, int chain)
 /* Chains are known where nothing is wrong with the graph. */
 bool tec_pipeline_in_frames(const struct tec_pipeline *p, const struct tec_decl_node *n)
 {
-    return p->n_chains > 0 ? n->chain == 0 : n->model.index == tec_pipeline_main(p);
+    if (p->n_chains > 0)
+        return n->chain >= 0 && p->chains[n->chain].in_frames;
+    return n->model.index == tec_pipeline_main(p);
 }

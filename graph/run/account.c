@@ -8,7 +8,7 @@
 void tec_loop_measure(struct tec_loop *l, int model, enum tec_cost_kind kind, int rows, int times,
                       int steps, int64_t ns)
 {
-    struct tec_costs *costs = l->spaces[model].costs;
+    struct tec_costs *costs = l->chains[model].costs;
     if (l->table) {
         double known = tec_loop_launch_cost(l, model, kind, rows, 0.99) * 1000.0 * times;
         if (known > 0.0 && (double)ns > known)
@@ -30,13 +30,13 @@ void tec_loop_replayed(struct tec_loop *l, int64_t start, int64_t end)
     l->replayed_until = end;
 }
 
-void tec_loop_measure_prefix(struct tec_loop *l, const struct tec_replay *r, bool action)
+void tec_loop_measure_prefix(struct tec_loop *l, int model, const struct tec_replay *r, bool action)
 {
     int64_t seen = r->mark_ns[TEC_MARK_PREFILL];
     tec_loop_replayed(l, r->start_ns, r->end_ns);
-    tec_loop_measure(l, 0, TEC_COST_PREFILL, 0, 1, 1, seen - r->start_ns);
+    tec_loop_measure(l, model, TEC_COST_PREFILL, 0, 1, 1, seen - r->start_ns);
     if (action)
-        tec_loop_measure(l, 0, TEC_COST_ACTION, 0, 1, 1, r->mark_ns[TEC_MARK_ACTION] - seen);
+        tec_loop_measure(l, model, TEC_COST_ACTION, 0, 1, 1, r->mark_ns[TEC_MARK_ACTION] - seen);
 }
 
 /* A launch that ends early, all rows done, made `steps` of k. */
@@ -56,13 +56,15 @@ void tec_loop_measure_score(struct tec_loop *l, int model, const struct tec_repl
 void tec_loop_measure_packed(struct tec_loop *l, const struct tec_replay *r, int rows)
 {
     tec_loop_replayed(l, r->start_ns, r->end_ns);
-    tec_loop_measure(l, 0, TEC_COST_PACKED, rows, 1, 1, r->end_ns - r->start_ns);
+    tec_loop_measure(l, tec_chain_index(l, l->ring.chain), TEC_COST_PACKED, rows, 1, 1,
+                     r->end_ns - r->start_ns);
 }
 
 void tec_loop_measure_shift(struct tec_loop *l, const struct tec_replay *r, int tokens)
 {
     tec_loop_replayed(l, r->start_ns, r->end_ns);
-    tec_loop_measure(l, 0, TEC_COST_SHIFT, 0, tokens, tokens, r->end_ns - r->start_ns);
+    tec_loop_measure(l, tec_chain_index(l, l->ring.chain), TEC_COST_SHIFT, 0, tokens, tokens,
+                     r->end_ns - r->start_ns);
 }
 
 /* Returns the time of a policy or of the host beyond its usual time. */
@@ -126,20 +128,20 @@ static int64_t host_time(const struct tec_loop *l)
 /* A ring's launches are two nodes' at once: packed ones count as the prefill's. */
 static int node_of(const struct tec_loop *l, const struct tec_launch_record *launch)
 {
-    if (l->o.ring && strcmp(launch->node, "packed") == 0)
-        return l->o.prefill_node;
+    if (l->ring.chain && strcmp(launch->node, "packed") == 0)
+        return l->ring.chain->prefill_node;
     for (int n = 0; n < l->o.topology->n_nodes; n++)
         if (strcmp(l->o.topology->nodes[n].name, launch->node) == 0)
             return n;
-    return l->o.ring ? l->o.action_node : -1;
+    return l->ring.chain ? l->ring.chain->action_node : -1;
 }
 
 void tec_loop_account(struct tec_loop *l)
 {
     struct tec_frame_record *r = &l->record;
     int64_t overrun = 0;
-    for (int m = 0; m <= l->o.n_secondary; m++)
-        tec_costs_end_frame(l->spaces[m].costs);
+    for (int m = 0; m < l->o.n_chains; m++)
+        tec_costs_end_frame(l->chains[m].costs);
     r->host_ns = r->end_ns - r->start_ns - l->replayed_ns;
     if (r->release_ns >= 0 && r->deadline_ns >= 0 && r->release_ns > r->deadline_ns)
         overrun = r->release_ns - r->deadline_ns;
@@ -148,9 +150,9 @@ void tec_loop_account(struct tec_loop *l)
     l->lost_ns = host_time(l);
     r->missed = overrun > 0 || (r->failed && r->release_ns < 0);
     r->cause = r->failed ? TEC_CAUSE_GPU : r->missed ? cause_of(l, overrun) : TEC_CAUSE_NONE;
-    if (l->o.ring && !r->failed && tec_ring_missed(l, &r->cause))
+    if (l->ring.chain && !r->failed && tec_ring_missed(l, &r->cause))
         r->missed = true;
-    r->in_flight = l->o.ring ? l->ring.n : l->n_live;
+    r->in_flight = l->ring.chain ? l->ring.n : l->n_live;
     r->overrun_us = (overrun + 999) / 1000;
     l->recent[l->n_recent++ % TEC_RECENT_FRAMES] =
         (struct tec_recent){r->end_ns, l->device_over_ns, r->planner_ns, l->lost_ns};

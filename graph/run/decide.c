@@ -63,9 +63,9 @@ static void order_launches(struct tec_loop *l)
 static void tell_plan(struct tec_loop *l)
 {
     struct tec_ring_event ring = {.slot = -1, .base = -1};
-    if (l->o.ring) {
+    if (l->ring.chain) {
         ring.depth = tec_ring_depth(l);
-        ring.forwards = tec_stages_forwards(l->o.plan->spec.stages, ring.depth);
+        ring.forwards = tec_stages_forwards(l->ring.chain->plan->spec.stages, ring.depth);
     }
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_PLAN,
                                         .node = -1,
@@ -76,7 +76,7 @@ static void tell_plan(struct tec_loop *l)
                                         .view = l->view_rows,
                                         .order = l->order,
                                         .n = l->n_order,
-                                        .ring = l->o.ring ? &ring : NULL});
+                                        .ring = l->ring.chain ? &ring : NULL});
 }
 
 static int within(int n, int most)
@@ -97,7 +97,7 @@ static void tame(struct tec_loop *l, struct tec_decision *d)
         d->rows[i].k = tec_snap_down(t->k, t->n_k, d->rows[i].k);
         d->rows[i].reason[sizeof d->rows[i].reason - 1] = '\0';
     }
-    if (l->o.ring && d->depth) {
+    if (l->ring.chain && d->depth) {
         int depth = tec_snap_down(t->depth, t->n_depth, d->depth);
         depth = depth ? depth : t->n_depth ? t->depth[0] : d->depth;
         d->snapped += depth != d->depth;

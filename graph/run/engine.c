@@ -210,23 +210,33 @@ static enum tec_status open_memory(struct tec_engine *e, struct tec_error *err)
     return tec_memory_open(&e->memory, &m, e->heap, err);
 }
 
-/* Run every part before the first frame, so that its cost is known and its memory is mapped. */
-static enum tec_status warm(struct tec_engine *e, struct tec_error *err)
+/* A black observation of the longest prompt for a chain that is in frames. */
+static enum tec_status warm_input(struct tec_engine *e, const struct tec_engine_chain *c,
+                                  struct tec_chain_input *in, struct tec_error *err)
 {
-    const struct tec_model *m = e->model;
+    const struct tec_model *m = c->of->model;
     size_t size = (size_t)m->vision.image_size,
            chunk = (size_t)m->flow.horizon * (size_t)m->flow.dim;
     uint8_t *black = TEC_NEW(&e->arena, size * size * 3, uint8_t);
-    int *ids = TEC_NEW(&e->arena, (size_t)e->plan->spec.text_tokens, int);
+    int *ids = TEC_NEW(&e->arena, (size_t)c->plan->spec.text_tokens, int);
     float *zeros = TEC_NEW(&e->arena, chunk, float);
     if (!black || !ids || !zeros)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the first frame");
-    int pictures = e->plan->spec.pictures;
-    struct tec_frame_input input = {
-        .prefix = {.n_pictures = pictures, .n_text = e->plan->spec.text_tokens, .ids = ids},
-        .noise = zeros};
-    for (int i = 0; i < pictures; i++)
-        input.prefix.picture[i] = black;
+    in->prefix = (struct tec_prefix_input){
+        .n_pictures = c->plan->spec.pictures, .n_text = c->plan->spec.text_tokens, .ids = ids};
+    in->noise = zeros;
+    for (int i = 0; i < in->prefix.n_pictures; i++)
+        in->prefix.picture[i] = black;
+    return TEC_OK;
+}
+
+/* Run every part before the first frame, so that its cost is known and its memory is mapped. */
+static enum tec_status warm(struct tec_engine *e, struct tec_error *err)
+{
+    struct tec_frame_input input = {.captured_ns = 0};
+    for (int i = 0; i < e->n_chains; i++)
+        if (!e->chains[i].plan->spec.secondary)
+            TEC_TRY(warm_input(e, &e->chains[i], &input.chains[i], err));
     progress(&e->options, "warm-up", 0, WARM_FRAMES);
     tec_loop_warm(e->loop, &input, WARM_FRAMES);
     return tec_device_failure(e->device, err);

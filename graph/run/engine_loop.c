@@ -8,14 +8,6 @@
 
 #include <string.h>
 
-static int topology_index(const struct tec_topology *t, const char *kind, int from)
-{
-    for (int i = from; i < t->n_nodes; i++)
-        if (strcmp(t->nodes[i].kind, kind) == 0)
-            return i;
-    return -1;
-}
-
 static int node_named(const struct tec_topology *t, const char *name)
 {
     for (int i = 0; i < t->n_nodes; i++)
@@ -185,7 +177,7 @@ static enum tec_status list_readers(struct tec_engine *e, struct tec_loop_option
     return TEC_OK;
 }
 
-/* Set chain and number of slices of a secondary chain's nodes in the topology. */
+/* Set the chain of nodes in the topology, and the slices of a prefill that is not in frames. */
 static void add_topology(struct tec_engine *e, int model)
 {
     const struct tec_pipeline *p = e->options.pipeline;
@@ -195,18 +187,17 @@ static void add_topology(struct tec_engine *e, int model)
         if (p->nodes[node].chain != model)
             continue;
         e->topology.nodes[i].model = model;
-        if (p->nodes[node].kind == TEC_DECL_PREFILL)
+        if (plan->spec.secondary && p->nodes[node].kind == TEC_DECL_PREFILL)
             e->topology.nodes[i].slices = tec_part_slices(tec_plan_part(plan, TEC_PART_PREFIX, 0));
     }
     e->topology.slots += plan->spec.request_slots;
 }
 
-/* The first prefill of a chain; -1 = none. */
-static int prefill_of(const struct tec_engine *e, int model)
+/* The first node of a kind in a chain; -1 = none. */
+static int first_node(const struct tec_engine *e, int model, const char *kind)
 {
     for (int i = 0; i < e->topology.n_nodes; i++)
-        if (e->topology.nodes[i].model == model &&
-            strcmp(e->topology.nodes[i].kind, "prefill") == 0)
+        if (e->topology.nodes[i].model == model && strcmp(e->topology.nodes[i].kind, kind) == 0)
             return i;
     return -1;
 }
@@ -220,14 +211,26 @@ static const char *resource_of(const struct tec_engine *e, int model, enum tec_r
     return NULL;
 }
 
-static struct tec_loop_model secondary_of(const struct tec_engine *e, int model,
-                                          const struct tec_executor *executors)
+static void add_chain(struct tec_loop_options *l, const struct tec_engine *e, int model,
+                      const struct tec_executor *executor)
 {
-    return (struct tec_loop_model){.plan = e->chains[model].plan,
-                                   .executor = executors[model],
-                                   .prefill_node = prefill_of(e, model),
-                                   .kv_frame = resource_of(e, model, TEC_RESOURCE_FRAME),
-                                   .kv_requests = resource_of(e, model, TEC_RESOURCE_REQUESTS)};
+    const struct tec_pipeline *p = e->options.pipeline;
+    const struct tec_decl_node *ring = tec_pipeline_ring(p);
+    struct tec_loop_chain *c = &l->chains[l->n_chains++];
+    *c = (struct tec_loop_chain){.in_frames = !e->chains[model].plan->spec.secondary,
+                                 .plan = e->chains[model].plan,
+                                 .executor = *executor,
+                                 .prefill_node = first_node(e, model, "prefill"),
+                                 .action_node = first_node(e, model, "action")};
+    if (e->chains[model].plan->spec.stages) {
+        c->action_node = node_named(&e->topology, ring->name);
+        c->ring = p->resources[ring->kv.index].name;
+        c->flushes = p->resources[ring->kv.index].on_change == TEC_CHANGE_FLUSH;
+    }
+    if (e->n_chains == 1)
+        return;
+    c->kv_frame = c->ring ? c->ring : resource_of(e, model, TEC_RESOURCE_FRAME);
+    c->kv_requests = resource_of(e, model, TEC_RESOURCE_REQUESTS);
 }
 
 enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_executor *executors,
@@ -241,14 +244,11 @@ enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_exec
         return tec_fail(err, TEC_NO_MEMORY, "no memory for names");
     TEC_TRY(tec_engine_make_edges(e, TEC_MAX_TICKING, err));
     tec_topology_from_pipeline(&e->topology, p, &e->plan->spec, e->model, names);
-    for (int i = 1; i < e->n_chains; i++)
+    e->topology.slots = 0;
+    for (int i = 0; i < e->n_chains; i++)
         add_topology(e, i);
-    struct tec_loop_options l = {.plan = e->plan,
-                                 .topology = &e->topology,
-                                 .executor = executors[0],
+    struct tec_loop_options l = {.topology = &e->topology,
                                  .planner = tec_default_planner,
-                                 .prefill_node = prefill_of(e, 0),
-                                 .action_node = topology_index(&e->topology, "action", 0),
                                  .period_ns = o->saturated ? 0 : e->topology.period_us * 1000,
                                  .released = o->released,
                                  .lost = o->lost,
@@ -257,21 +257,11 @@ enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_exec
                                  .edges = e->edges,
                                  .wanted = o->wanted,
                                  .wanted_self = o->wanted_self};
-    const struct tec_decl_node *ring = tec_pipeline_ring(p);
-    if (ring) {
-        l.action_node = node_named(&e->topology, ring->name);
-        l.ring = p->resources[ring->kv.index].name;
-        l.flushes = p->resources[ring->kv.index].on_change == TEC_CHANGE_FLUSH;
-    }
-    if (l.action_node >= 0)
-        l.deadline_ns = e->topology.nodes[l.action_node].deadline_us * 1000;
+    for (int i = 0; i < e->n_chains; i++)
+        add_chain(&l, e, i, &executors[i]);
+    if (l.chains[0].action_node >= 0)
+        l.deadline_ns = e->topology.nodes[l.chains[0].action_node].deadline_us * 1000;
     list_decoders(&l, e);
-    for (int i = 1; i < e->n_chains; i++)
-        l.secondary[l.n_secondary++] = secondary_of(e, i, executors);
-    if (e->n_chains > 1) {
-        l.kv_frame = ring ? l.ring : resource_of(e, 0, TEC_RESOURCE_FRAME);
-        l.kv_requests = resource_of(e, 0, TEC_RESOURCE_REQUESTS);
-    }
     for (int i = 0; i < l.n_decoders; i++)
         l.decoders[i].sampling.seed = o->seed;
     TEC_TRY(list_readers(e, &l, err));

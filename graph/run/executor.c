@@ -8,7 +8,7 @@
 #include <string.h>
 
 static void real_prefix(void *self, enum tec_part_kind kind, int region,
-                        const struct tec_frame_input *input, struct tec_replay *replay)
+                        const struct tec_chain_input *input, struct tec_replay *replay)
 {
     struct tec_plan *plan = self;
     const struct tec_action_inputs a = {

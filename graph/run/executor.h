@@ -17,29 +17,24 @@ struct tec_request_prompt {
 struct tec_memory_prompt;
 struct tec_decision;
 struct tec_frame_view;
-/* What the prefill of a secondary chain reads. n 0: nothing was given. */
-struct tec_secondary_prompt {
-    const int *ids;
-    int n;        /* at most its plan's spec.text_tokens */
-    uint64_t key; /* of the text as it was given: equal texts, equal keys */
-    int n_pictures;
-    const uint8_t *picture[TEC_MAX_CAMERAS]; /* of those it reads the valid ones, as in a prefix */
+
+/* What a chain reads of an observation. Noise and state are for chains with actions. */
+struct tec_chain_input {
+    struct tec_prefix_input prefix; /* n_text 0: nothing was given */
+    uint64_t key;                   /* of the text as it was given: equal texts, equal keys */
+    struct tec_text_read read;      /* where the prompt is a stream's: its version */
+    const struct tec_memory_prompt *memory; /* the prompt is of remembered segments; or NULL */
+    const float *noise; /* [horizon, dim]; its first n_fixed rows are given actions */
+    int n_fixed;        /* 0 .. the plan's spec.fixed */
+    const float *state; /* [tec_model_state] normalised, padded */
 };
 
 /* One observation, ready for the device; everything is borrowed until the frame has ended. */
 struct tec_frame_input {
-    struct tec_prefix_input prefix;
-    const float *noise;  /* [horizon, dim]; its first n_fixed rows are given actions */
-    int n_fixed;         /* 0 .. the plan's spec.fixed */
-    const float *state;  /* [tec_model_state] normalised, padded */
-    int64_t captured_ns; /* when the cameras saw it, frame clock */
-    uint64_t text_key;   /* of the instruction as it was given: equal texts, equal keys */
+    struct tec_chain_input chains[TEC_MAX_CHAINS];      /* in the order of the loop's */
+    int64_t captured_ns;                                /* when the cameras saw it, frame clock */
     struct tec_request_prompt prompts[TEC_MAX_PROMPTS]; /* in the order of the pipeline's inputs */
-    const struct tec_memory_prompt *memory; /* the prompt is of remembered segments; or NULL */
-    /* Of the chains but the frames', in the order of the loop's. */
-    struct tec_secondary_prompt secondary[TEC_MAX_CHAINS - 1];
     int64_t episode; /* a reset begins the next one: texts of streams are of one episode */
-    struct tec_text_read read[TEC_MAX_CHAINS]; /* what prompts are of that are a stream's */
 };
 
 /* Work of requests: a private prefill, a decode of n rows by k steps, or a tree of texts behind the
@@ -60,7 +55,7 @@ struct tec_soft_job {
  * of `n` others. `tokens` gets 1 + n, the new sequence's first; the states are as after a decode.
  */
 struct tec_ring_launch {
-    const struct tec_frame_input *input;
+    const struct tec_chain_input *input;
     struct tec_row_state *entering;
     struct tec_row_state *const *rows; /* [n] */
     int n;
@@ -68,17 +63,16 @@ struct tec_ring_launch {
     struct tec_replay replay;
 };
 
-/* All members are called on the frame thread; replay gets the times. */
+/* Of one chain. All members are called on the frame thread; replay gets the times. */
 struct tec_executor {
     void *self;
     struct tec_clock clock;
     void (*prefix)(void *self, enum tec_part_kind kind, int region,
-                   const struct tec_frame_input *input, struct tec_replay *replay);
+                   const struct tec_chain_input *input, struct tec_replay *replay);
     void (*actions)(void *self, float *chunk); /* of the last FRAME launch: [horizon, dim] */
     void (*decode)(void *self, struct tec_row_state *const *rows, int n, int k, int *tokens,
                    int *made, struct tec_replay *replay);
-    /* Of a secondary plan: slice `at` of its prefill, the first with the prompt; NULL where no
-     * plan is. */
+    /* Slice `at` of a prefill that is not in frames, the first with the prompt. */
     void (*slice)(void *self, int at, int region, const struct tec_prefix_input *prompt,
                   struct tec_replay *replay);
     /* How likely each entry of a tree is behind a request's prefix. */
@@ -98,7 +92,7 @@ struct tec_executor {
     /* Start jobs, one after the other, on a partition of their own beside the frame's hard nodes,
      * which are launched next; join waits for them. NULL: there is one partition. */
     void (*beside)(void *self, struct tec_soft_job *jobs, int n,
-                   const struct tec_frame_input *input);
+                   const struct tec_chain_input *input);
     void (*join)(void *self);
 };
 
@@ -108,7 +102,7 @@ struct tec_executor tec_executor_real(struct tec_plan *plan);
 /* A device that only spends time, on a fake clock. Actions are 0, tokens count up from 3. Launches
  * take fixed times, or what `took` says. */
 struct tec_virtual {
-    int model;             /* chain of the engine; 0: the frames' */
+    int model;             /* chain of the engine */
     int64_t *clock_ns;     /* the fake clock */
     struct tec_plan *plan; /* for its sizes; no capture is run */
     int64_t prefill_ns, action_ns, step_ns;

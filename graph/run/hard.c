@@ -23,11 +23,11 @@ struct tec_launch_record *tec_loop_note(struct tec_loop *l, const char *node, in
     return launch;
 }
 
-static bool acts(const struct tec_loop *l)
+static bool acts(const struct tec_loop *l, const struct tec_chain *c)
 {
-    int node = l->o.action_node;
+    int node = c->action_node;
     bool skipped = node >= 0 && l->o.topology->nodes[node].optional && l->decision.nodes[node].skip;
-    return l->o.plan->spec.steps > 0 && !(skipped && l->o.plan->spec.isolated);
+    return c->plan->spec.steps > 0 && !(skipped && c->plan->spec.isolated);
 }
 
 static void launch_event(const struct tec_loop *l, int node, int64_t start, int64_t end)
@@ -40,10 +40,10 @@ static void launch_event(const struct tec_loop *l, int node, int64_t start, int6
 }
 
 /* False: the device has failed on the way, and what came are no actions. */
-static bool release(struct tec_loop *l, const struct tec_frame_input *input)
+static bool release(struct tec_loop *l, struct tec_chain *c, const struct tec_frame_input *input)
 {
     struct tec_frame_record *r = &l->record;
-    l->o.executor.actions(l->o.executor.self, l->chunk);
+    c->executor->actions(c->executor->self, c->chunk);
     if (tec_loop_failed(l))
         return false;
     r->release_ns = tec_loop_now(l);
@@ -52,7 +52,7 @@ static bool release(struct tec_loop *l, const struct tec_frame_input *input)
     r->age_us = (r->release_ns - input->captured_ns) / 1000;
     r->slack_us = r->deadline_ns >= 0 ? (r->deadline_ns - r->release_ns) / 1000 : 0;
     if (l->o.released)
-        l->o.released(l->o.user, l->chunk, r);
+        l->o.released(l->o.user, c->chunk, r);
     return true;
 }
 
@@ -62,33 +62,34 @@ static void failed(struct tec_loop *l, const struct tec_replay *replay)
     tec_loop_replayed(l, replay->start_ns, replay->end_ns);
 }
 
-void tec_loop_run_hard(struct tec_loop *l, const struct tec_frame_input *input)
+void tec_loop_run_hard(struct tec_loop *l, struct tec_chain *c, const struct tec_frame_input *input)
 {
+    const struct tec_executor *e = c->executor;
     struct tec_replay replay = {0};
     const struct tec_frame_record *r = &l->record;
-    bool action = acts(l);
-    if (l->o.executor.recompute)
-        l->o.executor.recompute(l->o.executor.self, &l->decision);
-    l->o.executor.prefix(l->o.executor.self, action ? TEC_PART_FRAME : TEC_PART_PREFIX, l->region,
-                         input, &replay);
-    if (replay.status != TEC_OK || (action && !release(l, input))) {
+    bool action = acts(l, c);
+    if (e->recompute)
+        e->recompute(e->self, &l->decision);
+    e->prefix(e->self, action ? TEC_PART_FRAME : TEC_PART_PREFIX, c->prefix.region,
+              tec_chain_input(l, c, input), &replay);
+    if (replay.status != TEC_OK || (action && !release(l, c, input))) {
         failed(l, &replay);
         return;
     }
     int64_t seen = replay.mark_ns[TEC_MARK_PREFILL], acted = replay.mark_ns[TEC_MARK_ACTION];
-    launch_event(l, l->o.prefill_node, replay.start_ns, seen);
-    tec_loop_note(l, tec_loop_node_name(l, l->o.prefill_node), replay.start_ns, seen);
+    launch_event(l, c->prefill_node, replay.start_ns, seen);
+    tec_loop_note(l, tec_loop_node_name(l, c->prefill_node), replay.start_ns, seen);
     if (action) {
-        launch_event(l, l->o.action_node, seen, acted);
-        tec_loop_note(l, tec_loop_node_name(l, l->o.action_node), seen, acted);
+        launch_event(l, c->action_node, seen, acted);
+        tec_loop_note(l, tec_loop_node_name(l, c->action_node), seen, acted);
         tec_loop_tell(
             l, (struct tec_event){.kind = TEC_EVENT_RELEASE,
-                                  .node = l->o.action_node,
+                                  .node = c->action_node,
                                   .request = -1,
                                   .t_ns = r->release_ns,
                                   .since_ns = input->captured_ns,
                                   .flag = r->deadline_ns >= 0 && r->release_ns > r->deadline_ns,
-                                  .chunk = l->chunk});
+                                  .chunk = c->chunk});
     }
-    tec_loop_measure_prefix(l, &replay, action);
+    tec_loop_measure_prefix(l, tec_chain_index(l, c), &replay, action);
 }

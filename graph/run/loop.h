@@ -36,7 +36,7 @@ struct tec_decoder {
     int root;
     int prompt; /* 1 + index of its own prompt in the input; 0 = none */
     int stream; /* 1 + index of its stream where a prefill reads that; 0 = none does */
-    int model;  /* 0: the frames'; i: secondary[i - 1] */
+    int model;  /* its chain */
 };
 
 /* A node that reads what a decoder has said, when that is finished; what was given up is not. */
@@ -46,12 +46,16 @@ struct tec_text_reader {
     const char *into;  /* the resource that it writes */
 };
 
-/* A chain besides the frames': its requests wait for prefills of their own. */
-struct tec_loop_model {
-    struct tec_plan *plan;              /* borrowed; spec.secondary */
-    struct tec_executor executor;       /* over that plan, on the same clock and device */
-    int prefill_node;                   /* topology */
-    const char *kv_frame, *kv_requests; /* resources */
+/* A prefill and the nodes that stand on its keys. */
+struct tec_loop_chain {
+    bool in_frames; /* prefilled in every frame; else when its requests wait for a prefill, in
+                     * slices: spec.secondary of its plan */
+    struct tec_plan *plan;              /* borrowed */
+    struct tec_executor executor;       /* over that plan; all on one clock and device */
+    int prefill_node, action_node;      /* topology; -1 = none. Of a ring: what decodes it */
+    const char *kv_frame, *kv_requests; /* resources; NULL = none */
+    const char *ring;                   /* name of the ring's resource; NULL = the plan has none */
+    bool flushes;                       /* a new instruction drops what is in flight in the ring */
 };
 
 /* A request from outside. */
@@ -143,21 +147,14 @@ struct tec_frame_record {
 };
 
 struct tec_loop_options {
-    struct tec_plan *plan;               /* borrowed */
     const struct tec_topology *topology; /* borrowed */
-    struct tec_executor executor;
-    int n_secondary;
-    struct tec_loop_model secondary[TEC_MAX_CHAINS - 1];
+    int n_chains;
+    struct tec_loop_chain chains[TEC_MAX_CHAINS]; /* the first is in frames */
     struct tec_planner planner;
     int n_decoders;
     struct tec_decoder decoders[TEC_MAX_DECODERS];
-    int prefill_node, action_node; /* topology indices; -1 = none; of a ring: what decodes it */
-    const char *kv_frame, *kv_requests; /* resources of the frames' model; NULL = the first two, or
-                                         * with secondary models: none */
-    int64_t period_ns;                  /* 0: saturated */
-    int64_t deadline_ns;                /* of the action, after the tick; 0 = none */
-    const char *ring;                   /* name of the ring's resource; NULL = the plan has none */
-    bool flushes;                       /* a new instruction drops what is in flight in a ring */
+    int64_t period_ns;   /* 0: saturated */
+    int64_t deadline_ns; /* of the action, after the tick; 0 = none */
     /* Called on the frame thread the moment the actions are ready; must not block. Of a ring it may
      * be called in a frame without an observation, and more than once in a frame that is less deep
      * than the one before, the oldest first: the record says of whose observation they are. */

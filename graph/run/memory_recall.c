@@ -229,7 +229,7 @@ static void report(void *self, struct tec_frame_view *view)
 }
 
 static void recall(void *self, enum tec_part_kind kind, int region,
-                   const struct tec_frame_input *input, struct tec_replay *replay)
+                   const struct tec_chain_input *input, struct tec_replay *replay)
 {
     struct tec_memory *m = self;
     m->prompt = input->memory;

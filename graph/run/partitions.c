@@ -16,7 +16,7 @@ struct tec_partitions {
     struct tec_executor whole; /* on all lanes, or on those that are left; a memory's, too */
     struct tec_soft_job *jobs; /* of the frame; the lanes beside own them until join */
     int n;
-    const struct tec_frame_input *input;
+    const struct tec_chain_input *input;
     bool forked;
     _Atomic bool seen; /* the frame's own prefill has ended */
 };
@@ -30,7 +30,7 @@ static bool decodes(const struct tec_pipeline *p)
     if (tec_pipeline_ring(p))
         return false;
     for (int i = 0; i < p->n_nodes; i++)
-        if (!p->nodes[i].culled && p->nodes[i].chain == 0 &&
+        if (!p->nodes[i].culled && tec_pipeline_in_frames(p, &p->nodes[i]) &&
             (p->nodes[i].kind == TEC_DECL_DECODE || p->nodes[i].kind == TEC_DECL_SCORE))
             return true;
     return false;
@@ -111,7 +111,7 @@ static void marked(void *user, int mark, int64_t now_ns)
 /* If the caller has set a mark callback it is not replaced; the jobs that need the prefix then
  * start after the whole launch instead of after its prefill. */
 static void parted_prefix(void *self, enum tec_part_kind kind, int region,
-                          const struct tec_frame_input *input, struct tec_replay *replay)
+                          const struct tec_chain_input *input, struct tec_replay *replay)
 {
     struct tec_partitions *p = self;
     bool listen = p->forked && !replay->marked;
@@ -164,7 +164,7 @@ static void parted_idle(void *self, int64_t until_ns)
 }
 
 static void parted_concurrent(void *self, struct tec_soft_job *jobs, int n,
-                              const struct tec_frame_input *input)
+                              const struct tec_chain_input *input)
 {
     struct tec_partitions *p = self;
     p->jobs = jobs;

@@ -1,17 +1,17 @@
-/* pending_prefill.c - prefills of secondary chains: requests wait until theirs has had its turn, in
- * slices that fill what hard work leaves over. One at a time is begun and not done. */
+/* pending_prefill.c - prefills that are not in frames: requests wait until theirs has had its turn,
+ * in slices that fill what hard work leaves over. One at a time is begun and not done. */
 #include "graph/run/state.h"
 
 #include <string.h>
 
 static int total_of(const struct tec_loop *l, const struct tec_pending_prefill *a)
 {
-    return l->spaces[a->model].slices;
+    return l->chains[a->model].slices;
 }
 
 static int n_pending(const struct tec_loop *l)
 {
-    return l->o.n_secondary ? TEC_MAX_ROWS : 0;
+    return l->pending ? TEC_MAX_ROWS : 0;
 }
 
 /* --- births and ends ------------------------------------------------------------------------- */
@@ -37,13 +37,13 @@ static struct tec_pending_prefill *unused(struct tec_loop *l)
 
 static size_t picture_size(const struct tec_loop *l, const struct tec_pending_prefill *a)
 {
-    size_t side = (size_t)l->spaces[a->model].plan->model->vision.image_size;
+    size_t side = (size_t)l->chains[a->model].plan->model->vision.image_size;
     return side * side * 3;
 }
 
 /* The observation is gone when the prefill begins. One without pixels is simulated. */
 static void keep_pictures(struct tec_loop *l, struct tec_pending_prefill *a,
-                          const struct tec_secondary_prompt *p)
+                          const struct tec_prefix_input *p)
 {
     size_t size = picture_size(l, a);
     for (int i = 0; i < p->n_pictures; i++)
@@ -64,10 +64,10 @@ static struct tec_prefix_input prompt_of(const struct tec_loop *l,
 void tec_pending_prefill_join(struct tec_loop *l, struct tec_request *r)
 {
     int model = l->o.decoders[r->decoder].model;
-    if (model == 0)
+    if (l->chains[model].in_frames)
         return;
     struct tec_pending_prefill *a = of_frame(l, model);
-    const struct tec_secondary_prompt *p = &l->input->secondary[model - 1];
+    const struct tec_prefix_input *p = &l->input->chains[model].prefix;
     if (!a) {
         a = unused(l);
         int *ids = a->ids;
@@ -76,11 +76,11 @@ void tec_pending_prefill_join(struct tec_loop *l, struct tec_request *r)
                                           .session = l->tick->session,
                                           .frame = l->tick->frame,
                                           .region = -1,
-                                          .n = p->n,
+                                          .n = p->n_text,
                                           .ids = ids,
                                           .n_pictures = p->n_pictures,
                                           .pixels = pixels};
-        memcpy(ids, p->ids, (size_t)p->n * sizeof *ids);
+        memcpy(ids, p->ids, (size_t)p->n_text * sizeof *ids);
         tec_loop_read_text(l, model);
         keep_pictures(l, a, p);
     }
@@ -88,25 +88,13 @@ void tec_pending_prefill_join(struct tec_loop *l, struct tec_request *r)
     r->pending = (int)(a - l->pending);
 }
 
-static void tell_region(const struct tec_loop *l, const struct tec_pending_prefill *a,
-                        const char *what, int64_t at_ns)
-{
-    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_KV,
-                                        .what = what,
-                                        .kv = l->kv[l->spaces[a->model].kv_frame].name,
-                                        .node = -1,
-                                        .request = -1,
-                                        .tokens = a->rows,
-                                        .t_ns = at_ns});
-}
-
 static void drop(struct tec_loop *l, struct tec_pending_prefill *a, int64_t at_ns)
 {
     if (a->region < 0)
         return;
-    tec_kv_pool_drop(&l->spaces[a->model].plan->prefixes, a->region);
+    tec_kv_pool_drop(&l->chains[a->model].plan->prefixes, a->region);
     a->region = -1;
-    tell_region(l, a, "free", at_ns);
+    tec_loop_tell_prefix(l, "free", &l->chains[a->model], a->rows, at_ns);
 }
 
 /* Nobody waits any more for what is begun: the next one begins with its first slice. */
@@ -167,8 +155,8 @@ void tec_pending_prefill_plan(struct tec_loop *l)
     bool seen[TEC_MAX_ROWS] = {false};
     int left[TEC_MAX_CHAINS];
     struct tec_pending_prefill *a;
-    for (int m = 0; m <= l->o.n_secondary; m++) {
-        int node = l->spaces[m].prefill_node;
+    for (int m = 0; m < l->o.n_chains; m++) {
+        int node = l->chains[m].prefill_node;
         left[m] = node < 0 ? 0 : l->decision.nodes[node].slices;
     }
     l->n_turns = 0;
@@ -199,7 +187,7 @@ bool tec_pending_prefill_ready(const struct tec_loop *l, const struct tec_reques
 static void tell_slices(struct tec_loop *l, const struct tec_pending_prefill *a, int64_t request,
                         int64_t start, int64_t end)
 {
-    const struct tec_loop_space *s = &l->spaces[a->model];
+    const struct tec_chain *s = &l->chains[a->model];
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_START,
                                         .node = s->prefill_node,
                                         .request = request,
@@ -220,16 +208,16 @@ static void tell_slices(struct tec_loop *l, const struct tec_pending_prefill *a,
 static void open_region(struct tec_loop *l, struct tec_pending_prefill *a,
                         const struct tec_prefix_input *prompt)
 {
-    struct tec_loop_space *s = &l->spaces[a->model];
+    struct tec_chain *s = &l->chains[a->model];
     a->region = tec_kv_pool_take(&s->plan->prefixes);
     a->rows = tec_prefix_rows(s->plan, prompt);
-    tell_region(l, a, "alloc", tec_loop_now(l));
+    tec_loop_tell_prefix(l, "alloc", s, a->rows, tec_loop_now(l));
 }
 
 /* False: the device has failed. */
 static bool run_slices(struct tec_loop *l, struct tec_pending_prefill *a, int64_t request)
 {
-    struct tec_loop_space *s = &l->spaces[a->model];
+    struct tec_chain *s = &l->chains[a->model];
     const struct tec_prefix_input prompt = prompt_of(l, a);
     struct tec_replay replay = {0};
     int64_t start = 0;
@@ -259,7 +247,7 @@ static void hand_over(struct tec_loop *l, struct tec_pending_prefill *a, int64_t
         struct tec_request *r = &l->requests[i];
         if (r->pending != at || r->ended)
             continue;
-        tec_kv_pool_pin(&l->spaces[a->model].plan->prefixes, a->region);
+        tec_kv_pool_pin(&l->chains[a->model].plan->prefixes, a->region);
         tec_loop_tell_kv(l, "fork", r, a->rows, at_ns);
         tec_requests_store(l, r, a->region, at_ns);
         tec_pending_prefill_leave(l, r, at_ns);

@@ -39,9 +39,9 @@ bool tec_rank_memory(struct tec_loop *l)
         texts = t && t->n_texts > texts ? t->n_texts : texts;
         places = t && t->n_nodes > places ? t->n_nodes : places;
     }
-    for (int m = 0; m <= l->o.n_secondary; m++)
-        if (l->spaces[m].plan->spec.trees.entries > l->entries)
-            l->entries = l->spaces[m].plan->spec.trees.entries;
+    for (int m = 0; m < l->o.n_chains; m++)
+        if (l->chains[m].plan->spec.trees.entries > l->entries)
+            l->entries = l->chains[m].plan->spec.trees.entries;
     l->likely = TEC_NEW(&l->arena, request_slots * (size_t)l->entries + 1, float);
     l->sums = TEC_NEW(&l->arena, (size_t)texts + (size_t)places + 1, double);
     bool ok = l->likely && l->sums;

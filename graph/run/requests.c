@@ -21,7 +21,7 @@ static int kept_by_others(const struct tec_loop *l, int decoder)
 
 static int free_request_slot(const struct tec_loop *l, int decoder)
 {
-    const struct tec_loop_space *s = &l->spaces[l->o.decoders[decoder].model];
+    const struct tec_chain *s = &l->chains[l->o.decoders[decoder].model];
     int first = -1, n = 0;
     for (int i = s->plan->spec.request_slots - 1; i >= 0; i--)
         if (!l->request_slot_taken[s->first_request_slot + i]) {
@@ -82,15 +82,27 @@ static void tell(const struct tec_loop *l, enum tec_event_kind kind, const struc
 void tec_loop_tell_kv(const struct tec_loop *l, const char *what, const struct tec_request *r,
                       int tokens, int64_t at_ns)
 {
-    const struct tec_loop_space *s = &l->spaces[r ? tec_model_of(l, r) : 0];
-    int kv = r && s->kv_requests >= 0 ? s->kv_requests : s->kv_frame;
+    const struct tec_chain *s = tec_chain_of(l, r);
+    int kv = s->kv_requests >= 0 ? s->kv_requests : s->kv_frame;
     bool forks = strcmp(what, "fork") == 0;
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_KV,
                                         .what = what,
                                         .kv = l->kv[kv].name,
                                         .from = forks ? l->kv[s->kv_frame].name : NULL,
                                         .node = -1,
-                                        .request = r ? r->id : -1,
+                                        .request = r->id,
+                                        .tokens = tokens,
+                                        .t_ns = at_ns});
+}
+
+void tec_loop_tell_prefix(const struct tec_loop *l, const char *what, const struct tec_chain *c,
+                          int tokens, int64_t at_ns)
+{
+    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_KV,
+                                        .what = what,
+                                        .kv = l->kv[c->kv_frame].name,
+                                        .node = -1,
+                                        .request = -1,
                                         .tokens = tokens,
                                         .t_ns = at_ns});
 }
@@ -109,11 +121,11 @@ void tec_requests_end(struct tec_loop *l, struct tec_request *r, const char *rea
     struct tec_utterance *t = &l->texts[r->text];
     r->ended = true;
     if (r->stored) {
-        tec_kv_pool_drop(&tec_space_of(l, r)->plan->prefixes, r->row.region);
+        tec_kv_pool_drop(&tec_chain_of(l, r)->plan->prefixes, r->row.region);
         tec_loop_tell_kv(l, "remove", r, length(r), at_ns);
     }
     tec_pending_prefill_leave(l, r, at_ns);
-    l->request_slot_taken[tec_space_of(l, r)->first_request_slot + r->request_slot] = false;
+    l->request_slot_taken[tec_chain_of(l, r)->first_request_slot + r->request_slot] = false;
     snprintf(t->reason, sizeof t->reason, "%s", reason);
     t->finished_ns = at_ns;
     l->text_ended[r->text] = ++l->n_ended;
@@ -237,15 +249,16 @@ static void refuse(struct tec_loop *l, const struct tec_request *r, struct tec_a
 
 static int *prompt_of(const struct tec_loop *l, int request_slot)
 {
-    return l->prompts + (ptrdiff_t)request_slot * l->o.plan->spec.prompt_tokens;
+    return l->prompts + (ptrdiff_t)request_slot * l->prompt_tokens;
 }
 
 /* Its own prompt outlives the frame that it came with. */
 static void take_prompt(struct tec_loop *l, struct tec_request *r)
 {
-    int prompt = tec_model_of(l, r) ? 0 : l->o.decoders[r->decoder].prompt;
+    int prompt = l->o.decoders[r->decoder].prompt,
+        most = tec_chain_of(l, r)->plan->spec.prompt_tokens;
     const struct tec_request_prompt *p = prompt > 0 ? &l->input->prompts[prompt - 1] : NULL;
-    r->prompt_tokens = p && p->n <= l->o.plan->spec.prompt_tokens ? p->n : 0;
+    r->prompt_tokens = p && p->n <= most ? p->n : 0;
     if (r->prompt_tokens)
         memcpy(prompt_of(l, r->request_slot), p->ids, (size_t)r->prompt_tokens * sizeof *p->ids);
 }
@@ -255,7 +268,7 @@ static void take_prompt(struct tec_loop *l, struct tec_request *r)
 void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask)
 {
     int stale = count_stale(l, decoder), model = l->o.decoders[decoder].model;
-    bool asked = model == 0 || l->input->secondary[model - 1].n > 0;
+    bool asked = l->input->chains[model].prefix.n_text > 0;
     if (asked && free_request_slot(l, decoder) < 0 && stale == 0)
         make_room(l, model);
     struct tec_request r = born(l, decoder, ask);
@@ -278,7 +291,7 @@ void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask)
     if (stale > 0)
         shed_stale(l, decoder);
     r.request_slot = free_request_slot(l, decoder);
-    l->request_slot_taken[l->spaces[model].first_request_slot + r.request_slot] = true;
+    l->request_slot_taken[l->chains[model].first_request_slot + r.request_slot] = true;
     take_prompt(l, &r);
     tec_pending_prefill_join(l, &r);
     give_text(l, &r);
@@ -302,12 +315,12 @@ static uint64_t seed_of(uint64_t seed, int64_t request)
 
 void tec_requests_start(struct tec_loop *l, struct tec_request *r, int region)
 {
-    const struct tec_plan *p = tec_space_of(l, r)->plan;
+    const struct tec_plan *p = tec_chain_of(l, r)->plan;
+    const struct tec_chain_prefix *f = &tec_chain_of(l, r)->prefix;
     const struct tec_pending_prefill *a = r->pending < 0 ? NULL : &l->pending[r->pending];
-    tec_row_start(&r->row, p, region, a ? a->rows : l->prefix_rows,
-                  a ? a->ids[a->n - 1] : l->last_token, r->request_slot, r->max,
-                  p->model->text.eos);
-    tec_row_saw(&r->row, p, a ? a->ids : l->prompt, a ? a->n : l->n_prompt);
+    tec_row_start(&r->row, p, region, a ? a->rows : f->rows, a ? a->ids[a->n - 1] : f->last_token,
+                  r->request_slot, r->max, p->model->text.eos);
+    tec_row_saw(&r->row, p, a ? a->ids : f->prompt, a ? a->n : f->n_prompt);
     r->row.sampling = l->o.decoders[r->decoder].sampling;
     r->row.sampling.seed = seed_of(r->row.sampling.seed, r->id);
     tec_row_prompt(&r->row, r->prompt_tokens ? prompt_of(l, r->request_slot) : NULL,
@@ -368,7 +381,7 @@ static const char *reason_of(const struct tec_loop *l, const struct tec_request 
 {
     const struct tec_decoder *d = &l->o.decoders[r->decoder];
     const int *tokens = l->texts[r->text].tokens;
-    const struct tec_model *model = l->spaces[d->model].plan->model;
+    const struct tec_model *model = l->chains[d->model].plan->model;
     bool ended = r->made > 0 && tec_model_ends(model, tokens[r->made - 1]);
     if (stopped)
         return "stop";

@@ -9,12 +9,12 @@
 
 static const struct tec_plan_spec *spec_of(const struct tec_loop *l)
 {
-    return &l->o.plan->spec;
+    return &l->ring.chain->plan->spec;
 }
 
 static int64_t token_bytes(const struct tec_loop *l)
 {
-    return tec_kv_token_bytes(&l->o.plan->space.shape);
+    return tec_kv_token_bytes(&l->ring.chain->plan->space.shape);
 }
 
 /* Tokens of it whose keys are there. */
@@ -43,7 +43,7 @@ static void tell_kv(const struct tec_loop *l, const char *what, const struct tec
 {
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_KV,
                                         .what = what,
-                                        .kv = l->o.ring,
+                                        .kv = l->ring.chain->ring,
                                         .node = -1,
                                         .request = it ? it->id : -1,
                                         .tokens = tokens,
@@ -124,7 +124,7 @@ static void tell_gather(const struct tec_loop *l, const struct tec_replay *r,
     tell_launch(l, "gather", r->mark_ns[TEC_MARK_SHIFT], r->start_ns);
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_KV,
                                         .what = "gather",
-                                        .kv = l->o.ring,
+                                        .kv = l->ring.chain->ring,
                                         .node = -1,
                                         .request = -1,
                                         .tokens = (int)tokens,
@@ -166,7 +166,7 @@ void tec_ring_reset(struct tec_loop *l)
 void tec_ring_flush(struct tec_loop *l)
 {
     struct tec_ring_state *ring = &l->ring;
-    if (!l->o.flushes || ring->n == 0)
+    if (!l->ring.chain->flushes || ring->n == 0)
         return;
     struct tec_ring_event event = told();
     int64_t ids[TEC_MAX_STAGES];
@@ -178,7 +178,7 @@ void tec_ring_flush(struct tec_loop *l)
     event.slots = slots;
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_KV,
                                         .what = "flush",
-                                        .kv = l->o.ring,
+                                        .kv = l->ring.chain->ring,
                                         .node = -1,
                                         .request = -1,
                                         .requests = ids,
@@ -192,7 +192,7 @@ void tec_ring_flush(struct tec_loop *l)
 /* Places the sequence's next row: its newest token is the next input. */
 static void place(const struct tec_loop *l, struct tec_ring_item *it)
 {
-    int first = l->o.plan->prefixes.first[it->slot];
+    int first = l->ring.chain->plan->prefixes.first[it->slot];
     struct tec_row_state *row = &it->row;
     row->region = it->slot;
     row->tail = first + row->prefix;
@@ -216,7 +216,8 @@ static void enter(struct tec_loop *l, const struct tec_frame_input *input)
     it->stage = 0;
     memset(&it->row, 0, sizeof it->row);
     it->row.request = it->id;
-    it->row.prefix = tec_prefix_rows(l->o.plan, &input->prefix);
+    it->row.prefix =
+        tec_prefix_rows(l->ring.chain->plan, &tec_chain_input(l, l->ring.chain, input)->prefix);
     place(l, it);
     tell_item(l, "alloc", it);
 }
@@ -242,7 +243,7 @@ static void release(struct tec_loop *l, const struct tec_ring_item *it)
     struct tec_frame_record *r = &l->record;
     r->to_come = to_come(l, it);
     for (int i = 0; i < spec_of(l)->stages; i++)
-        l->chunk[i] = (float)it->tokens[i];
+        l->ring.chain->chunk[i] = (float)it->tokens[i];
     r->release_ns = tec_loop_now(l);
     r->seen = it->id;
     r->captured_ns = it->captured_ns;
@@ -250,17 +251,17 @@ static void release(struct tec_loop *l, const struct tec_ring_item *it)
     r->slack_us = r->deadline_ns >= 0 ? (r->deadline_ns - r->release_ns) / 1000 : 0;
     l->ring.filling = false;
     if (l->o.released)
-        l->o.released(l->o.user, l->chunk, r);
+        l->o.released(l->o.user, l->ring.chain->chunk, r);
     const struct tec_ring_event ring = told();
     tec_loop_tell(l,
                   (struct tec_event){.kind = TEC_EVENT_RELEASE,
-                                     .node = l->o.action_node,
+                                     .node = l->ring.chain->action_node,
                                      .request = it->id,
                                      .frames = (int)(l->ring.turn - it->turn),
                                      .t_ns = r->release_ns,
                                      .since_ns = it->captured_ns,
                                      .flag = r->deadline_ns >= 0 && r->release_ns > r->deadline_ns,
-                                     .chunk = l->chunk,
+                                     .chunk = l->ring.chain->chunk,
                                      .ring = &ring});
 }
 
@@ -275,7 +276,7 @@ static void break_off(struct tec_loop *l, const struct tec_ring_item *it)
         l->o.lost(l->o.user, it->id, it->captured_ns);
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_FINISH,
                                         .what = "eos",
-                                        .node = l->o.action_node,
+                                        .node = l->ring.chain->action_node,
                                         .request = it->id,
                                         .tokens = it->stage,
                                         .frames = (int)age,
@@ -288,7 +289,7 @@ static void break_off(struct tec_loop *l, const struct tec_ring_item *it)
 static void leave(struct tec_loop *l)
 {
     struct tec_ring_state *ring = &l->ring;
-    int stages = spec_of(l)->stages, eos = l->o.plan->model->text.eos;
+    int stages = spec_of(l)->stages, eos = l->ring.chain->plan->model->text.eos;
     for (int i = 0; i < ring->n;) {
         struct tec_ring_item *it = &ring->items[i];
         bool whole = it->stage == stages;
@@ -324,7 +325,7 @@ static void shift(struct tec_loop *l)
         it->slot++;
         place(l, it);
     }
-    l->o.executor.shift(l->o.executor.self, moves, ring->n, &replay);
+    l->ring.chain->executor->shift(l->ring.chain->executor->self, moves, ring->n, &replay);
     if (replay.status != TEC_OK) {
         l->record.failed = true;
         return;
@@ -336,7 +337,7 @@ static void shift(struct tec_loop *l)
     event.bytes = tokens * token_bytes(l);
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_KV,
                                         .what = "copy",
-                                        .kv = l->o.ring,
+                                        .kv = l->ring.chain->ring,
                                         .node = -1,
                                         .request = -1,
                                         .tokens = (int)tokens,
@@ -355,16 +356,17 @@ static bool launch(struct tec_loop *l, const struct tec_frame_input *enters,
     for (int i = ring->n - 1; i >= 0; i--)
         rows[n++] = &ring->items[i].row;
     if (enters) {
-        struct tec_ring_launch packed = {.input = enters,
+        struct tec_ring_launch packed = {.input = tec_chain_input(l, l->ring.chain, enters),
                                          .entering = rows[0],
                                          .rows = rows + 1,
                                          .n = n - 1,
                                          .tokens = tokens,
                                          .replay = *replay};
-        l->o.executor.packed(l->o.executor.self, &packed);
+        l->ring.chain->executor->packed(l->ring.chain->executor->self, &packed);
         *replay = packed.replay;
     } else {
-        l->o.executor.decode(l->o.executor.self, rows, n, 1, tokens, made, replay);
+        l->ring.chain->executor->decode(l->ring.chain->executor->self, rows, n, 1, tokens, made,
+                                        replay);
     }
     return replay->status == TEC_OK;
 }
@@ -380,7 +382,7 @@ static void account(struct tec_loop *l, bool enters, const struct tec_replay *r)
     if (enters)
         tec_loop_measure_packed(l, r, rows);
     else
-        tec_loop_measure_decode(l, 0, r, rows, 1, 1);
+        tec_loop_measure_decode(l, tec_chain_index(l, l->ring.chain), r, rows, 1, 1);
 }
 
 static bool forward(struct tec_loop *l, const struct tec_frame_input *enters)

@@ -121,7 +121,7 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
         TEC_TRY(tec_memory_rooms(o->memory, s->remembered, TEC_SESSION_SETS, &s->arena, err));
     }
     TEC_TRY(tec_streams_init(&s->streams, o, &s->arena, err));
-    s->stream = o->edges ? tec_pipeline_stream(o->pipeline, 0) : -1;
+    s->stream = o->edges ? tec_pipeline_stream(o->pipeline, o->chain) : -1;
     s->text_max = 1024 + 8 * o->max_text;
     TEC_TRY(
         tec_session_make_observer(&s->observer, o, s->robot, s->text_max, &s->arena, s->heap, err));
@@ -201,12 +201,13 @@ static enum tec_status put_given(struct tec_session *s, struct tec_session_set *
 }
 
 static void point(const struct tec_session *s, const struct tec_session_set *set, int n_text,
-                  int n_fixed, struct tec_frame_input *input)
+                  int n_fixed, struct tec_chain_input *input)
 {
-    *input = (struct tec_frame_input){.prefix = {.n_text = n_text, .ids = set->ids},
-                                      .noise = set->noise,
-                                      .n_fixed = n_fixed,
-                                      .state = set->seen.state};
+    input->prefix = (struct tec_prefix_input){.n_text = n_text, .ids = set->ids};
+    input->noise = set->noise;
+    input->n_fixed = n_fixed;
+    input->state = set->seen.state;
+    input->memory = s->options.memory ? &s->remembered[s->turn] : NULL;
     for (int i = 0; i < s->options.model->n_slots; i++)
         if (set->seen.valid[i] && !s->secondary.others[i])
             input->prefix.picture[input->prefix.n_pictures++] = set->seen.pictures[i];
@@ -247,22 +248,20 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
 {
     struct tec_session *s = session;
     struct tec_session_set *set = &s->sets[s->turn];
-    struct tec_request_prompt prompts[TEC_MAX_PROMPTS] = {{NULL, 0}};
-    struct tec_secondary_prompt secondary[TEC_MAX_CHAINS - 1] = {{.n = 0}};
+    struct tec_frame_input made = {.captured_ns = captured_ns, .episode = s->episode};
+    struct tec_chain_input *own = &made.chains[s->options.chain];
     int n_text = 0, n_fixed = 0;
-    uint64_t key = 0;
-    struct tec_text_read read[TEC_MAX_CHAINS] = {{.stream = 0}};
     TEC_TRY(tec_given_read(&s->given, values, n, &n_fixed, err));
-    TEC_TRY(take_streams(s, &read[0], err));
+    TEC_TRY(take_streams(s, &own->read, err));
     TEC_TRY(tec_robot_observe(s->observer, values, n, &set->seen, err));
     TEC_TRY(check_pictures(s, set, err));
-    TEC_TRY(tec_session_make_prompt(s, values, n, set, &n_text, &key, err));
+    TEC_TRY(tec_session_make_prompt(s, values, n, set, &n_text, &own->key, err));
     enum tec_status status =
         tec_request_prompt_read(&s->prompts, &s->options, values, n, (size_t)s->text_max,
-                                set->prompts, prompts, &s->scratch, err);
+                                set->prompts, made.prompts, &s->scratch, err);
     if (status == TEC_OK)
         status = tec_secondary_read(&s->secondary, &s->streams, values, n, &set->seen,
-                                    set->secondary, secondary, &read[1], &s->scratch, err);
+                                    set->secondary, made.chains, &s->scratch, err);
     tec_arena_rewind(&s->scratch, s->scratch_start);
     TEC_TRY(status);
     round_pictures(s, set);
@@ -271,14 +270,8 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
     else
         tec_noise(s->options.seed, TEC_NOISE_ACTIONS, frame, set->noise, chunk_size(s));
     TEC_TRY(put_given(s, set, n_fixed, err));
-    point(s, set, n_text, n_fixed, input);
-    input->captured_ns = captured_ns;
-    input->text_key = key;
-    memcpy(input->prompts, prompts, sizeof prompts);
-    input->memory = s->options.memory ? &s->remembered[s->turn] : NULL;
-    memcpy(input->secondary, secondary, sizeof secondary);
-    memcpy(input->read, read, sizeof read);
-    input->episode = s->episode;
+    point(s, set, n_text, n_fixed, own);
+    *input = made;
     if (warning)
         memcpy(warning, set->seen.warning, sizeof set->seen.warning);
     s->last = set;
@@ -291,7 +284,7 @@ int tec_session_act(struct tec_session *session, const struct tec_frame_input *i
 {
     for (int i = 0; i < TEC_SESSION_SETS; i++) {
         const struct tec_observation *seen = &session->sets[i].seen;
-        if (seen->state == input->state)
+        if (seen->state == input->chains[session->options.chain].state)
             return tec_session_act_on(session, seen->state_raw, chunk, out, NULL);
     }
     return 0;

@@ -12,7 +12,7 @@
 #include "graph/transform/observer.h"
 #include "graph/transform/template.h"
 
-/* A chain besides the frames', and its model. */
+/* A chain that is not in frames, and its model. */
 struct tec_session_model {
     int chain; /* of the pipeline */
     const struct tec_model *model;
@@ -22,6 +22,7 @@ struct tec_session_model {
 /* Everything is borrowed until destroy. */
 struct tec_session_options {
     const struct tec_pipeline *pipeline;
+    int chain; /* in frames, of the pipeline: the next three members are its model's */
     const struct tec_model *model;
     const struct tec_checkpoint *checkpoint; /* NULL: random weights; no normalisation then */
     const struct tec_tokenizer *tokenizer;   /* NULL: prompts are given as ids, or made up */
@@ -71,9 +72,9 @@ void tec_session_use(struct tec_session *session, int set);
  * model's by the inverse of tec_session_act on this observation's state, and take the place of the
  * first d rows of the noise; a wrong shape, or what is not finite, is refused with the name.
  *
- * The text that a secondary chain's prefill reads goes through that node's template (where it names
- * none: the robot's if it reads the state, else "plain") and its model's tokenizer; "NAME#ids"
- * gives its ids. Its pictures are those that the robot makes of the cameras it reads.
+ * The text that the prefill of a secondary chain reads goes through that node's template (where it
+ * names none: the robot's if it reads the state, else "plain") and its model's tokenizer;
+ * "NAME#ids" gives its ids. Its pictures are those that the robot makes of the cameras it reads.
  *
  * A prefill that reads a stream gets its newest finished text of this episode in place of an
  * input's, through the same template; values for that input are not looked at. A text that does not

@@ -139,7 +139,7 @@ static void check_inputs(const struct fit *f)
             check_declared(f, TEC_INPUT_IMAGE, robot->cameras[i].input, "camera");
     for (int i = 0; i < robot->n_parts; i++)
         check_declared(f, TEC_INPUT_TENSOR, robot->parts[i].input, "part of the state");
-    if (tec_pipeline_stream(p, 0) < 0)
+    if (tec_pipeline_stream(p, f->options->chain) < 0)
         check_declared(f, TEC_INPUT_TEXT, robot->prompt_input, "text");
 }
 
@@ -148,7 +148,7 @@ static const struct tec_decl_resource *rows_of(const struct tec_pipeline *p)
 {
     for (int i = 0; i < p->n_nodes; i++)
         if (!p->nodes[i].culled && p->nodes[i].kind == TEC_DECL_PREFILL &&
-            p->nodes[i].writes.index >= 0 && p->nodes[i].chain == 0)
+            p->nodes[i].writes.index >= 0 && tec_pipeline_in_frames(p, &p->nodes[i]))
             return &p->resources[p->nodes[i].writes.index];
     return NULL;
 }

@@ -82,7 +82,7 @@ bool tec_session_frames_read(const struct tec_pipeline *p, int input)
         for (int k = 0; k < p->nodes[i].reads.n; k++) {
             if (p->nodes[i].reads.item[k].index != input)
                 continue;
-            if (p->nodes[i].chain == 0)
+            if (tec_pipeline_in_frames(p, &p->nodes[i]))
                 return true;
             read = true;
         }
@@ -181,7 +181,8 @@ enum tec_status tec_session_read_template(struct tec_template **out, const char 
 static const struct tec_decl_node *find_naming(const struct tec_pipeline *p)
 {
     for (int i = 0; i < p->n_nodes; i++)
-        if (p->nodes[i].kind == TEC_DECL_PREFILL && p->nodes[i].template && p->nodes[i].chain == 0)
+        if (p->nodes[i].kind == TEC_DECL_PREFILL && p->nodes[i].template &&
+            tec_pipeline_in_frames(p, &p->nodes[i]))
             return &p->nodes[i];
     return NULL;
 }

@@ -137,7 +137,7 @@ size_t tec_secondary_longest(const struct tec_secondary_inputs *secondary)
 }
 
 enum tec_status tec_secondary_take(const struct tec_secondary_inputs *secondary,
-                                   int *ids[TEC_MAX_CHAINS - 1], struct tec_arena *arena,
+                                   int *ids[TEC_MAX_CHAINS], struct tec_arena *arena,
                                    struct tec_error *err)
 {
     for (int i = 0; i < secondary->n; i++) {
@@ -248,28 +248,31 @@ static enum tec_status read_stream(struct tec_secondary_reader *r,
 
 /* The pictures of an observation that it reads. */
 static void see(const struct tec_secondary_reader *r, const struct tec_observation *seen,
-                struct tec_secondary_prompt *out)
+                struct tec_prefix_input *out)
 {
     for (int k = 0; k < r->n_slots; k++)
         if (seen->valid[r->slots[k]])
             out->picture[out->n_pictures++] = seen->pictures[r->slots[k]];
 }
 
-enum tec_status tec_secondary_read(
-    struct tec_secondary_inputs *secondary, const struct tec_session_streams *streams,
-    const struct tec_value *values, size_t n_values, const struct tec_observation *seen,
-    int *const ids[TEC_MAX_CHAINS - 1], struct tec_secondary_prompt out[TEC_MAX_CHAINS - 1],
-    struct tec_text_read read[TEC_MAX_CHAINS - 1], struct tec_arena *scratch, struct tec_error *err)
+enum tec_status tec_secondary_read(struct tec_secondary_inputs *secondary,
+                                   const struct tec_session_streams *streams,
+                                   const struct tec_value *values, size_t n_values,
+                                   const struct tec_observation *seen,
+                                   int *const ids[TEC_MAX_CHAINS],
+                                   struct tec_chain_input out[TEC_MAX_CHAINS],
+                                   struct tec_arena *scratch, struct tec_error *err)
 {
     for (int i = 0; i < secondary->n; i++) {
         struct tec_secondary_reader *r = &secondary->readers[i];
         const char *name = r->input->name;
         const struct tec_value *given = tec_text_find(values, n_values, name, "#ids");
+        struct tec_chain_input *in = &out[r->of->chain];
         uint64_t key = 0;
         int n = 0;
         if (r->stream >= 0) {
-            TEC_TRY(read_stream(r, streams, seen, ids[i], &n, &key, &read[i], scratch, err));
-            out[i] = (struct tec_secondary_prompt){.ids = ids[i], .n = n, .key = key};
+            TEC_TRY(read_stream(r, streams, seen, ids[i], &n, &key, &in->read, scratch, err));
+            in->key = key;
             if (n == 0)
                 continue;
         } else if (given) {
@@ -282,8 +285,9 @@ enum tec_status tec_secondary_read(
         if (n < 1)
             return tec_fail(err, TEC_INVALID, "%s: the prompt has no tokens", name);
         TEC_TRY(tec_text_check(r->input, ids[i], n, r->of->model->text.vocab, err));
-        out[i] = (struct tec_secondary_prompt){.ids = ids[i], .n = n, .key = key};
-        see(r, seen, &out[i]);
+        in->prefix = (struct tec_prefix_input){.ids = ids[i], .n_text = n};
+        in->key = key;
+        see(r, seen, &in->prefix);
     }
     return TEC_OK;
 }

@@ -43,19 +43,19 @@ size_t tec_secondary_longest(const struct tec_secondary_inputs *secondary);
 
 /* ids[i] becomes room for prompt i. */
 enum tec_status tec_secondary_take(const struct tec_secondary_inputs *secondary,
-                                   int *ids[TEC_MAX_CHAINS - 1], struct tec_arena *arena,
+                                   int *ids[TEC_MAX_CHAINS], struct tec_arena *arena,
                                    struct tec_error *err);
 
 /* Read them: the value of an input's name, a text, or "NAME#ids", or the input's default; of a
  * stream its newest text, and nothing where there is none yet; without a tokenizer as long as can
- * be. out[i] points to ids[i]; read[i]: the version. Errors name the input. */
+ * be. out: of all chains, those of the readers are written; reader i's points to ids[i]. Errors
+ * name the input. */
 enum tec_status tec_secondary_read(struct tec_secondary_inputs *secondary,
                                    const struct tec_session_streams *streams,
                                    const struct tec_value *values, size_t n_values,
                                    const struct tec_observation *seen,
-                                   int *const ids[TEC_MAX_CHAINS - 1],
-                                   struct tec_secondary_prompt out[TEC_MAX_CHAINS - 1],
-                                   struct tec_text_read read[TEC_MAX_CHAINS - 1],
+                                   int *const ids[TEC_MAX_CHAINS],
+                                   struct tec_chain_input out[TEC_MAX_CHAINS],
                                    struct tec_arena *scratch, struct tec_error *err);
 
 #endif

@@ -15,7 +15,7 @@ struct tec_session_set {
     int *ids;     /* [max_text] */
     float *noise; /* [horizon, dim] */
     int *prompts[TEC_MAX_PROMPTS];
-    int *secondary[TEC_MAX_CHAINS - 1];
+    int *secondary[TEC_MAX_CHAINS]; /* ids of chains that are not in frames */
 };
 
 struct tec_session {

@@ -19,17 +19,16 @@ static int partition_of(const struct tec_loop *l, int node)
 
 static bool is_concurrent(const struct tec_loop *l, int row)
 {
-    if (tec_model_of(l, &l->requests[row]))
-        return false;
+    const struct tec_chain *c = tec_chain_of(l, &l->requests[row]);
     int own = partition_of(l, l->o.decoders[l->requests[row].decoder].node);
-    int hard = l->o.action_node >= 0 ? l->o.action_node : l->o.prefill_node;
-    return l->parted && !l->requests[row].whole && own >= 0 && own != partition_of(l, hard);
+    int hard = c->action_node >= 0 ? c->action_node : c->prefill_node;
+    return c->parted && !l->requests[row].whole && own >= 0 && own != partition_of(l, hard);
 }
 
 static bool unshared(const struct tec_loop *l, int row)
 {
-    return l->decision.rows[row].unshare && l->o.plan->spec.isolated &&
-           tec_model_of(l, &l->requests[row]) == 0;
+    const struct tec_chain *c = tec_chain_of(l, &l->requests[row]);
+    return l->decision.rows[row].unshare && c->in_frames && c->plan->spec.isolated;
 }
 
 /* --- jobs ------------------------------------------------------------------------------------ */
@@ -44,20 +43,24 @@ static struct tec_soft_job *add_job(struct tec_loop *l, int row, int first, int 
 }
 
 /* A private prefill for each new request that does not share, in order of id. */
-static void add_prefills(struct tec_loop *l, bool beside)
+static void add_prefill(struct tec_loop *l, int row)
 {
-    for (int i = 0; i < l->n_live; i++) {
-        if (l->requests[i].stored || !unshared(l, i) || is_concurrent(l, i) != beside)
-            continue;
-        struct tec_soft_job *job = add_job(l, i, 0, 0);
-        job->prefill = true;
-        job->region = tec_kv_pool_take(&l->o.plan->prefixes);
-    }
+    struct tec_soft_job *job = add_job(l, row, 0, 0);
+    job->prefill = true;
+    job->region = tec_kv_pool_take(&tec_chain_of(l, &l->requests[row])->plan->prefixes);
+}
+
+static void add_concurrent_prefills(struct tec_loop *l, const struct tec_chain *c)
+{
+    for (int i = 0; i < l->n_live; i++)
+        if (!l->requests[i].stored && unshared(l, i) && is_concurrent(l, i) &&
+            tec_chain_of(l, &l->requests[i]) == c)
+            add_prefill(l, i);
 }
 
 static void add_decode(struct tec_loop *l, int first, int n)
 {
-    const struct tec_loop_space *s = tec_space_of(l, &l->requests[l->order[first]]);
+    const struct tec_chain *s = tec_chain_of(l, &l->requests[l->order[first]]);
     int max_k = s->plan->spec.max_k, k = l->decision.rows[l->order[first]].k;
     struct tec_soft_job *job = add_job(l, -1, first, n);
     job->rows = &l->states[first];
@@ -106,15 +109,17 @@ static void part_order(struct tec_loop *l)
         l->order[kept + i] = others[i];
 }
 
-/* More rows than the largest captured batch are split, full launches first. */
-static void add_decodes(struct tec_loop *l, bool beside)
+/* More rows than the largest captured batch are split, full launches first. `beside`: those of a
+ * chain beside its hard nodes; NULL: those that are beside none. */
+static void add_decodes(struct tec_loop *l, const struct tec_chain *beside)
 {
     for (int i = 0, n; i < l->n_order; i += n) {
-        const struct tec_costs *costs = tec_space_of(l, &l->requests[l->order[i]])->costs;
+        const struct tec_chain *c = tec_chain_of(l, &l->requests[l->order[i]]);
+        const struct tec_costs *costs = c->costs;
         int largest = costs->n_batches ? costs->batches[costs->n_batches - 1] : 1;
         for (n = 1; i + n < l->n_order && n < largest && same_launch(l, i, i + n); n++)
             ;
-        if (is_concurrent(l, l->order[i]) == beside)
+        if (is_concurrent(l, l->order[i]) ? c == beside : !beside)
             add_decode(l, i, n);
     }
 }
@@ -124,10 +129,11 @@ static void add_decodes(struct tec_loop *l, bool beside)
 static void store(struct tec_loop *l, int row, int region, int64_t at_ns)
 {
     struct tec_request *r = &l->requests[row];
+    struct tec_chain *c = tec_chain_of(l, r);
     r->shared = !unshared(l, row);
     if (r->shared) {
-        tec_kv_pool_pin(&l->o.plan->prefixes, region);
-        tec_loop_tell_kv(l, "fork", r, l->prefix_rows, at_ns);
+        tec_kv_pool_pin(&c->plan->prefixes, region);
+        tec_loop_tell_kv(l, "fork", r, c->prefix.rows, at_ns);
     }
     tec_requests_store(l, r, region, at_ns);
 }
@@ -137,23 +143,24 @@ static void settle_prefill(struct tec_loop *l, int at)
     const struct tec_soft_job *job = &l->jobs[at];
     const struct tec_replay *p = &job->replay;
     struct tec_request *r = &l->requests[l->notes[at].row];
+    const struct tec_chain *c = tec_chain_of(l, r);
     int64_t end = p->mark_ns[TEC_MARK_PREFILL];
-    tec_loop_tell_kv(l, "alloc", r, l->prefix_rows, p->start_ns);
+    tec_loop_tell_kv(l, "alloc", r, c->prefix.rows, p->start_ns);
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_START,
-                                        .node = l->o.prefill_node,
+                                        .node = c->prefill_node,
                                         .request = r->id,
                                         .t_ns = p->start_ns});
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_END,
-                                        .node = l->o.prefill_node,
+                                        .node = c->prefill_node,
                                         .request = r->id,
                                         .t_ns = end,
                                         .since_ns = p->start_ns});
-    tec_loop_note(l, tec_loop_node_name(l, l->o.prefill_node), p->start_ns, end)->request = r->id;
-    tec_loop_measure_prefix(l, p, false);
+    tec_loop_note(l, tec_loop_node_name(l, c->prefill_node), p->start_ns, end)->request = r->id;
+    tec_loop_measure_prefix(l, tec_chain_index(l, c), p, false);
     store(l, l->notes[at].row, job->region, end);
 }
 
-static void tell_rows(const struct tec_loop *l, const char *what, const struct tec_loop_space *s,
+static void tell_rows(const struct tec_loop *l, const char *what, const struct tec_chain *s,
                       const int64_t *ids, int n, int64_t at_ns)
 {
     int kv = s->kv_requests < 0 ? s->kv_frame : s->kv_requests;
@@ -168,7 +175,7 @@ static void tell_rows(const struct tec_loop *l, const char *what, const struct t
 }
 
 static void tell_launch(struct tec_loop *l, const struct tec_soft_job *job,
-                        const struct tec_loop_space *s, const int64_t *ids, int node, int padded)
+                        const struct tec_chain *s, const int64_t *ids, int node, int padded)
 {
     const struct tec_replay *p = &job->replay;
     tell_rows(l, "retrieve", s, ids, job->n, p->start_ns);
@@ -193,7 +200,7 @@ static void settle_score(struct tec_loop *l, int at)
 {
     const struct tec_soft_job *job = &l->jobs[at];
     struct tec_request *r = &l->requests[l->order[l->notes[at].first]];
-    const struct tec_loop_space *s = tec_space_of(l, r);
+    const struct tec_chain *s = tec_chain_of(l, r);
     int node = l->o.decoders[r->decoder].node;
     tell_launch(l, job, s, &r->id, node, 1);
     tell_rows(l, "unbatch", s, &r->id, 1, job->replay.end_ns);
@@ -212,7 +219,7 @@ static void settle_decode(struct tec_loop *l, int at)
     int64_t ids[TEC_MAX_ROWS], end = job->replay.end_ns;
     int steps = 0, node = l->o.decoders[l->requests[rows[0]].decoder].node;
     int model = tec_model_of(l, &l->requests[rows[0]]);
-    const struct tec_loop_space *s = &l->spaces[model];
+    const struct tec_chain *s = &l->chains[model];
     int padded = tec_snap_up(s->costs->batches, s->costs->n_batches, job->n);
     for (int i = 0; i < job->n; i++)
         ids[i] = l->requests[rows[i]].id;
@@ -241,7 +248,8 @@ static void settle(struct tec_loop *l, int at)
     if (p->status != TEC_OK) {
         l->record.failed = true;
         if (l->jobs[at].prefill)
-            tec_kv_pool_drop(&l->o.plan->prefixes, l->jobs[at].region);
+            tec_kv_pool_drop(&tec_chain_of(l, &l->requests[l->notes[at].row])->plan->prefixes,
+                             l->jobs[at].region);
         tec_loop_replayed(l, p->start_ns, p->end_ns);
         return;
     }
@@ -259,9 +267,11 @@ static void run_job(struct tec_loop *l, int at, const struct tec_frame_input *in
 {
     struct tec_soft_job *job = &l->jobs[at];
     int row = job->prefill ? l->notes[at].row : l->order[l->notes[at].first];
-    struct tec_executor *e = tec_space_of(l, &l->requests[row])->executor;
+    const struct tec_chain *c = tec_chain_of(l, &l->requests[row]);
+    const struct tec_executor *e = c->executor;
     if (job->prefill)
-        e->prefix(e->self, TEC_PART_PREFIX, job->region, input, &job->replay);
+        e->prefix(e->self, TEC_PART_PREFIX, job->region, tec_chain_input(l, c, input),
+                  &job->replay);
     else if (job->tree)
         e->score(e->self, job->tree, job->rows[0], job->likely, &job->replay);
     else
@@ -276,12 +286,10 @@ static void store_new(struct tec_loop *l, const struct tec_frame_input *input, b
         if (l->requests[i].stored || is_concurrent(l, i) != beside || l->requests[i].pending >= 0)
             continue;
         if (!unshared(l, i)) {
-            store(l, i, l->region, tec_loop_now(l));
+            store(l, i, tec_chain_of(l, &l->requests[i])->prefix.region, tec_loop_now(l));
             continue;
         }
-        struct tec_soft_job *job = add_job(l, i, 0, 0);
-        job->prefill = true;
-        job->region = tec_kv_pool_take(&l->o.plan->prefixes);
+        add_prefill(l, i);
         run_job(l, l->n_jobs - 1, input);
     }
 }
@@ -293,7 +301,7 @@ static void start_rows(struct tec_loop *l)
         struct tec_request *r = &l->requests[i];
         if (r->stored || !is_concurrent(l, i))
             continue;
-        int region = l->region;
+        int region = tec_chain_of(l, r)->prefix.region;
         for (int j = 0; j < l->n_jobs; j++)
             if (l->jobs[j].prefill && l->notes[j].row == i)
                 region = l->jobs[j].region;
@@ -305,46 +313,60 @@ static void start_rows(struct tec_loop *l)
 static void keep_recalls(struct tec_loop *l)
 {
     for (int i = 0; i < l->n_live; i++)
-        l->requests[i].whole =
-            l->o.plan->spec.segments > 0 && !l->requests[i].stored && unshared(l, i);
+        l->requests[i].whole = tec_chain_of(l, &l->requests[i])->plan->spec.segments > 0 &&
+                               !l->requests[i].stored && unshared(l, i);
 }
 
-void tec_loop_start_concurrent(struct tec_loop *l, const struct tec_frame_input *input)
+void tec_loop_start_concurrent(struct tec_loop *l, struct tec_chain *c,
+                               const struct tec_frame_input *input)
 {
+    const struct tec_executor *e = c->executor;
     keep_recalls(l);
     part_order(l);
-    add_prefills(l, true);
-    add_decodes(l, true);
+    add_concurrent_prefills(l, c);
+    add_decodes(l, c);
     if (l->n_jobs == 0)
         return;
     start_rows(l);
-    l->o.executor.beside(l->o.executor.self, l->jobs, l->n_jobs, input);
+    e->beside(e->self, l->jobs, l->n_jobs, tec_chain_input(l, c, input));
 }
 
 /* Settles the jobs that ran beside the hard nodes, in the order of their times. */
-static void settle_concurrent(struct tec_loop *l, const struct tec_frame_input *input)
+static void settle_concurrent(struct tec_loop *l, const struct tec_executor *e,
+                              const struct tec_frame_input *input)
 {
     int n = l->n_jobs;
     int64_t waited = tec_loop_now(l);
-    l->o.executor.join(l->o.executor.self);
+    e->join(e->self);
     tec_loop_replayed(l, waited, tec_loop_now(l));
     l->lane = 1;
     for (int at = 0; at < n; at++) {
         if (!l->jobs[at].prefill)
             for (int i = 0; i < l->n_live; i++)
                 if (!l->requests[i].stored && is_concurrent(l, i) && !unshared(l, i))
-                    store(l, i, l->region, l->jobs[at].replay.start_ns);
+                    store(l, i, tec_chain_of(l, &l->requests[i])->prefix.region,
+                          l->jobs[at].replay.start_ns);
         settle(l, at);
     }
     store_new(l, input, true); /* those that only wait */
     l->lane = 2;
 }
 
-void tec_loop_run_soft(struct tec_loop *l, const struct tec_frame_input *input, bool beside)
+/* The chain that jobs run beside in this frame; NULL = none. */
+static const struct tec_chain *parted(const struct tec_loop *l)
+{
+    for (int i = 0; i < l->o.n_chains; i++)
+        if (l->chains[i].parted)
+            return &l->chains[i];
+    return NULL;
+}
+
+void tec_loop_run_soft(struct tec_loop *l, const struct tec_frame_input *input)
 {
     int first = l->n_jobs;
+    const struct tec_chain *beside = parted(l);
     if (beside && first)
-        settle_concurrent(l, input);
+        settle_concurrent(l, beside->executor, input);
     if (tec_loop_failed(l)) /* there may be no prefix to store a request on */
         return;
     if (input)
@@ -357,7 +379,7 @@ void tec_loop_run_soft(struct tec_loop *l, const struct tec_frame_input *input, 
     if (l->record.failed)
         return;
     first = l->n_jobs;
-    add_decodes(l, false);
+    add_decodes(l, NULL);
     for (int at = first; at < l->n_jobs; at++)
         run_job(l, at, input);
 }

@@ -18,7 +18,7 @@ struct tec_request {
     struct tec_row_state row;
 };
 
-/* A prefill of a secondary chain, which requests of one frame wait for. Unused: nobody waits. */
+/* A prefill that is not in frames, which requests of one frame wait for. Unused: nobody waits. */
 struct tec_pending_prefill {
     int model, session;
     int64_t frame;          /* that they were born in */
@@ -29,14 +29,33 @@ struct tec_pending_prefill {
     uint8_t *pixels; /* of all of them, one after the other; NULL = no chain reads any */
 };
 
-/* A chain of the loop as requests see it; the first is the frames'. */
-struct tec_loop_space {
+/* The prefix that the running frame made for a chain. */
+struct tec_chain_prefix {
+    int region, rows, last_token; /* region -1: none */
+    int *prompt, n_prompt;        /* [text_tokens]; none where tokens have no penalty */
+};
+
+/* The text of a session's newest observation. */
+struct tec_text_given {
+    bool seen;
+    uint64_t key;
+};
+
+/* A chain of the loop: a prefill and the nodes on its keys. */
+struct tec_chain {
+    bool in_frames; /* see loop.h */
     struct tec_plan *plan;
     struct tec_executor *executor;
     struct tec_costs *costs;
-    int first_request_slot, slices; /* in request_slot_taken; of its prefill, 1 = in one */
-    int kv_frame, kv_requests;      /* which views; requests -1 = none */
-    int prefill_node, language;     /* topology; -1 = none. language: its first decode node */
+    int first_request_slot, slices;          /* in request_slot_taken; of its prefill, 1 = in one */
+    int kv_frame, kv_requests;               /* which views; requests -1 = none */
+    int prefill_node, action_node, language; /* topology; -1 = none. language: its first decode */
+    bool parted;                             /* jobs may run beside the hard nodes of this frame */
+    struct tec_chain_prefix prefix;
+    const char *ring; /* resource, NULL = none */
+    bool flushes;     /* the ring, with a new instruction */
+    float *chunk;     /* [horizon, dim], or of a ring [stages] */
+    struct tec_text_given given[TEC_MAX_TICKING];
 };
 
 /* One sequence in flight in a ring: an observation and what it has said so far. */
@@ -50,8 +69,9 @@ struct tec_ring_item {
 /* A frame that the ring has lived through is a turn. Of the last 64, newest in bit 0: `seen` had an
  * observation, `broken` lost its sequence to an early end token. */
 struct tec_ring_state {
-    int n;             /* in flight */
-    int forwards_left; /* of this frame, behind the one that runs */
+    struct tec_chain *chain; /* its; NULL: there is no ring */
+    int n;                   /* in flight */
+    int forwards_left;       /* of this frame, behind the one that runs */
     int64_t turn;
     bool filling;
     uint64_t seen, broken;
@@ -78,36 +98,25 @@ struct tec_loop {
     struct tec_loop_options o;
     struct tec_heap *heap;
     struct tec_arena arena;
-    struct tec_costs costs;
     bool warming;                       /* what is measured is no frame's */
     const struct tec_cost_table *table; /* NULL: costs are measured */
     int64_t frame, next_id;
-    struct tec_loop_space spaces[TEC_MAX_CHAINS]; /* 1 + n_secondary */
-    struct tec_costs *secondary_costs;            /* [n_secondary] */
-    int request_slots, max_k, new_tokens;         /* of all chains together: the sum; the most */
-    struct {
-        bool seen;
-        uint64_t key;
-    } texts_given[TEC_MAX_CHAINS]
-                 [TEC_MAX_TICKING]; /* by session: of its newest observation the
-                                     * instruction, and what secondary models read */
-    int n_live;                     /* requests[0 .. n_live - 1], ascending id */
-    struct tec_request *requests;   /* [request_slots] */
-    bool *request_slot_taken;       /* [request_slots] */
-    struct tec_utterance *texts;    /* [n_texts] */
+    struct tec_chain *chains; /* [o.n_chains] */
+    int request_slots, max_k, new_tokens,
+        prompt_tokens;            /* of all chains together: the sum; the most */
+    int n_live;                   /* requests[0 .. n_live - 1], ascending id */
+    struct tec_request *requests; /* [request_slots] */
+    bool *request_slot_taken;     /* [request_slots] */
+    struct tec_utterance *texts;  /* [n_texts] */
     int n_texts;
     int64_t n_ended, *text_ended; /* [n_texts] when it ended, as a count; 0 = not yet used */
-    float *chunk;                 /* [horizon, dim] */
     int *tokens, *made; /* of a frame's launches: [request_slots, max_k], [request_slots] */
     float *likely;      /* of a frame's launches: [request_slots, entries] */
     int entries;        /* of the largest tree of any model */
     double *sums;       /* scratch of a ranking */
     int *prompts;       /* [request_slots, prompt_tokens] prompts of their own, by request slot */
     const struct tec_frame_input *input; /* of the running frame; NULL = none */
-    int region;                          /* the frame's prefix, -1 = none */
-    int prefix_rows, last_token;
-    int *prompt, n_prompt;       /* the frame's, [text_tokens] */
-    const struct tec_tick *tick; /* of the running frame */
+    const struct tec_tick *tick;         /* of the running frame */
     struct tec_frame_record record;
     struct tec_frame_view view;
     struct tec_request_view *view_rows; /* [request_slots] */
@@ -115,14 +124,13 @@ struct tec_loop {
     int64_t *late_us; /* [inputs] */
     struct tec_decision decision, scratch;
     struct tec_frame_result result;
-    struct tec_pending_prefill *pending; /* [TEC_MAX_ROWS] with secondary models, else NULL */
+    struct tec_pending_prefill *pending; /* [TEC_MAX_ROWS]; NULL: every chain is in frames */
     int turns[TEC_MAX_ROWS], n_turns;    /* those that have slices in this frame, in order */
     int order[TEC_MAX_ROWS], n_order;    /* rows that advance, in launch order */
     struct tec_row_state *states[TEC_MAX_ROWS];
     int n_jobs;
     struct tec_soft_job jobs[TEC_MAX_LAUNCHES];
     struct tec_loop_job notes[TEC_MAX_LAUNCHES];
-    bool parted;            /* jobs may run beside the hard nodes of this frame */
     int lane;               /* of events: 1 while work beside the hard nodes is reported, then 2 */
     int64_t replayed_ns;    /* device time of this frame */
     int64_t replayed_until; /* when the last launch that it counts ended */
@@ -140,20 +148,32 @@ static inline int tec_model_of(const struct tec_loop *l, const struct tec_reques
     return l->o.decoders[r->decoder].model;
 }
 
-static inline struct tec_loop_space *tec_space_of(struct tec_loop *l, const struct tec_request *r)
+static inline struct tec_chain *tec_chain_of(const struct tec_loop *l, const struct tec_request *r)
 {
-    return &l->spaces[tec_model_of(l, r)];
+    return &l->chains[tec_model_of(l, r)];
+}
+
+static inline int tec_chain_index(const struct tec_loop *l, const struct tec_chain *c)
+{
+    return (int)(c - l->chains);
+}
+
+static inline const struct tec_chain_input *tec_chain_input(const struct tec_loop *l,
+                                                            const struct tec_chain *c,
+                                                            const struct tec_frame_input *input)
+{
+    return &input->chains[c - l->chains];
 }
 
 static inline int64_t tec_loop_now(const struct tec_loop *l)
 {
-    return tec_clock_now(&l->o.executor.clock);
+    return tec_clock_now(&l->chains->executor->clock);
 }
 
 /* The device has failed, and the record says so: nothing is launched any more. */
 static inline bool tec_loop_failed(struct tec_loop *l)
 {
-    bool failed = tec_device_failure(l->o.plan->device, NULL) != TEC_OK;
+    bool failed = tec_device_failure(l->chains->plan->device, NULL) != TEC_OK;
     l->record.failed |= failed;
     return failed;
 }
@@ -203,7 +223,7 @@ void tec_loop_plan(struct tec_loop *l);
 /* Does row a come before row b by priority? */
 bool tec_loop_before(const struct tec_loop *l, int a, int b);
 
-/* pending_prefill.c: prefills of secondary chains. */
+/* pending_prefill.c: prefills that requests wait for. */
 void tec_pending_prefill_join(struct tec_loop *l, struct tec_request *r); /* at its birth */
 void tec_pending_prefill_leave(struct tec_loop *l, struct tec_request *r, int64_t at_ns);
 int tec_pending_prefill_left(const struct tec_loop *l, const struct tec_request *r); /* slices */
@@ -212,15 +232,16 @@ void tec_pending_prefill_plan(struct tec_loop *l); /* which slices run in this f
 bool tec_pending_prefill_ready(const struct tec_loop *l, const struct tec_request *r);
 void tec_pending_prefill_run(struct tec_loop *l);
 
-/* spaces.c: the chains of the loop. */
-enum tec_status tec_spaces_init(struct tec_loop *l, struct tec_error *err);
-void tec_spaces_view(struct tec_loop *l); /* caches of all chains */
-void tec_spaces_warm(struct tec_loop *l, int times);
+/* loop_chains.c: the chains of the loop. */
+enum tec_status tec_chains_init(struct tec_loop *l, struct tec_error *err);
+void tec_chains_view(struct tec_loop *l); /* caches of all chains */
 
 /* hard.c: prefill and actions. soft.c: new requests stored, launches run and settled. */
-void tec_loop_run_hard(struct tec_loop *l, const struct tec_frame_input *input);
-void tec_loop_run_soft(struct tec_loop *l, const struct tec_frame_input *input, bool beside);
-void tec_loop_start_concurrent(struct tec_loop *l, const struct tec_frame_input *input);
+void tec_loop_run_hard(struct tec_loop *l, struct tec_chain *c,
+                       const struct tec_frame_input *input);
+void tec_loop_run_soft(struct tec_loop *l, const struct tec_frame_input *input);
+void tec_loop_start_concurrent(struct tec_loop *l, struct tec_chain *c,
+                               const struct tec_frame_input *input);
 struct tec_launch_record *tec_loop_note(struct tec_loop *l, const char *node, int64_t start_ns,
                                         int64_t end_ns);
 const char *tec_loop_node_name(const struct tec_loop *l, int node);
@@ -229,6 +250,9 @@ const char *tec_loop_node_name(const struct tec_loop *l, int node);
 void tec_loop_tell(const struct tec_loop *l, struct tec_event event);
 void tec_loop_tell_kv(const struct tec_loop *l, const char *what, const struct tec_request *r,
                       int tokens, int64_t at_ns);
+/* Of a chain's prefix, which no request has for itself. */
+void tec_loop_tell_prefix(const struct tec_loop *l, const char *what, const struct tec_chain *c,
+                          int tokens, int64_t at_ns);
 
 /* ring.c: sequences in flight in a ring, one forward after the other. */
 void tec_ring_reset(struct tec_loop *l);
@@ -245,7 +269,8 @@ int64_t tec_ring_used(const struct tec_loop *l); /* tokens in flight */
 /* account.c: costs, misses, the frame's result. */
 void tec_loop_account(struct tec_loop *l);
 void tec_loop_replayed(struct tec_loop *l, int64_t start_ns, int64_t end_ns); /* no host time */
-void tec_loop_measure_prefix(struct tec_loop *l, const struct tec_replay *r, bool action);
+void tec_loop_measure_prefix(struct tec_loop *l, int model, const struct tec_replay *r,
+                             bool action);
 void tec_loop_measure_decode(struct tec_loop *l, int model, const struct tec_replay *r, int rows,
                              int k, int steps);
 void tec_loop_measure_score(struct tec_loop *l, int model, const struct tec_replay *r);

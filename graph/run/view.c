@@ -5,13 +5,13 @@
 #include <string.h>
 
 static int64_t token_bytes(const struct tec_loop *l)
-{ /* of the frames' model */
-    return tec_kv_token_bytes(&l->o.plan->space.shape);
+{ /* of the ring's model */
+    return tec_kv_token_bytes(&l->ring.chain->plan->space.shape);
 }
 
 struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct tec_request *r)
 {
-    const struct tec_loop_space *s = &l->spaces[tec_model_of(l, r)];
+    const struct tec_chain *s = &l->chains[tec_model_of(l, r)];
     int64_t now = tec_loop_now(l), age = l->tick->frame - r->born_frame;
     bool limited = r->deadline_ns != INT64_MAX;
     return (struct tec_request_view){
@@ -28,7 +28,7 @@ struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct 
         .kv_bytes = (int64_t)(r->row.prefix + r->prompt_tokens + r->made) *
                     tec_kv_token_bytes(&s->plan->space.shape),
         .shared = r->shared,
-        .fresh = !r->stored && (tec_model_of(l, r) == 0 || age == 0),
+        .fresh = !r->stored && (s->in_frames || age == 0),
         .prefill = s->prefill_node,
         .slices = tec_pending_prefill_left(l, r)};
 }
@@ -37,13 +37,13 @@ struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct 
  * still read; the age is that of the oldest of these requests. */
 static void view_caches(struct tec_loop *l)
 {
-    if (l->o.ring) {
-        struct tec_kv_view *ring = &l->kv[l->spaces[0].kv_frame];
+    if (l->ring.chain) {
+        struct tec_kv_view *ring = &l->kv[l->ring.chain->kv_frame];
         ring->used = ring->pinned = tec_ring_used(l);
         ring->oldest = l->ring.n ? l->ring.turn - l->ring.items[0].turn : 0;
         ring->bytes = ring->used * token_bytes(l);
     }
-    tec_spaces_view(l);
+    tec_chains_view(l);
 }
 
 void tec_loop_view(struct tec_loop *l)
@@ -52,16 +52,17 @@ void tec_loop_view(struct tec_loop *l)
         l->view_rows[i] = tec_loop_view_of(l, &l->requests[i]);
     view_caches(l);
     l->view.n_req = l->n_live;
-    if (l->o.executor.report)
-        l->o.executor.report(l->o.executor.self, &l->view);
-    const struct tec_memory_prompt *segments = l->input ? l->input->memory : NULL;
+    for (int i = 0; i < l->o.n_chains; i++)
+        if (l->chains[i].executor->report)
+            l->chains[i].executor->report(l->chains[i].executor->self, &l->view);
+    const struct tec_memory_prompt *segments = l->input ? l->input->chains[0].memory : NULL;
     l->view.seg = segments ? segments->views : NULL;
     l->view.n_seg = !segments                                 ? 0
                     : segments->n_segments > TEC_MAX_SEGMENTS ? TEC_MAX_SEGMENTS
                                                               : segments->n_segments;
     l->view.index = l->tick->frame;
     l->view.idle = l->input == NULL;
-    const struct tec_text_read *read = l->input ? &l->input->read[0] : NULL;
+    const struct tec_text_read *read = l->input ? &l->input->chains[0].read : NULL;
     l->view.text_request = read && read->stream ? read->request : -1;
     l->view.text_age_us =
         l->view.text_request < 0 ? 0 : (l->record.start_ns - read->born_ns) / 1000;
@@ -97,7 +98,7 @@ static int model_of(const struct tec_loop *l, const char *what)
     if (node >= 0)
         return l->o.topology->nodes[node].model;
     if (tec_cost_kind_of(what) == TEC_COST_DECODE)
-        while (model < l->o.n_secondary && l->spaces[model].language < 0)
+        while (model < l->o.n_chains - 1 && l->chains[model].language < 0)
             model++;
     return model;
 }
@@ -112,16 +113,18 @@ static int rows_of(double point)
 static double table_cost(const struct tec_loop *l, int model, const char *what, int rows, double q)
 {
     const struct tec_topology *t = l->o.topology;
-    bool launch = model && l->o.ring && find(t, what) < 0; /* a ring's launch has that name */
+    bool launch = l->ring.chain && &l->chains[model] != l->ring.chain &&
+                  find(t, what) < 0; /* a ring's launch has that name */
     const struct tec_cost_row *row = launch ? NULL : tec_cost_table_row(l->table, what, rows);
     for (int i = 0; !row && i < t->n_nodes; i++)
         if (t->nodes[i].model == model && strcmp(t->nodes[i].kind, what) == 0)
             row = tec_cost_table_row(l->table, t->nodes[i].name, rows);
     if (!row)
         return -1.0;
-    bool sliced = model && tec_cost_kind_of(kind_of(t, what)) == TEC_COST_PREFILL;
+    bool sliced =
+        !l->chains[model].in_frames && tec_cost_kind_of(kind_of(t, what)) == TEC_COST_PREFILL;
     return tec_cost_row_us(row, q) *
-           (sliced ? tec_cost_row_share(row, l->spaces[model].slices) : 1.0);
+           (sliced ? tec_cost_row_share(row, l->chains[model].slices) : 1.0);
 }
 
 /* Cost of one launch; for a sliced prefill, the cost of a single slice. Negative: unknown. */
@@ -131,14 +134,14 @@ static double launch_cost(const struct tec_loop *l, const char *what, int rows, 
     if (l->table)
         return table_cost(l, model, what, rows, q);
     enum tec_cost_kind kind = tec_cost_kind_of(kind_of(l->o.topology, what));
-    return kind < TEC_COST_KINDS ? tec_costs_us(l->spaces[model].costs, kind, rows, q) : -1.0;
+    return kind < TEC_COST_KINDS ? tec_costs_us(l->chains[model].costs, kind, rows, q) : -1.0;
 }
 
 /* A launch of a ring: by its own name in a table, where it belongs to no one node. */
 static double ring_cost(const struct tec_loop *l, enum tec_cost_kind kind, int rows, double q)
 {
     if (!l->table)
-        return tec_costs_us(&l->costs, kind, rows, q);
+        return tec_costs_us(l->ring.chain->costs, kind, rows, q);
     if (kind == TEC_COST_SHIFT)
         return l->table->copy_bytes_per_us > 0.0
                    ? 2.0 * (double)token_bytes(l) / l->table->copy_bytes_per_us
@@ -151,7 +154,7 @@ static double ring_cost(const struct tec_loop *l, enum tec_cost_kind kind, int r
 /* A steady frame of a ring of so many in flight: its forwards, and what is moved behind each. */
 static double packed_cost(const struct tec_loop *l, int depth, double q)
 {
-    const struct tec_plan_spec *s = &l->o.plan->spec;
+    const struct tec_plan_spec *s = &l->ring.chain->plan->spec;
     int forwards, K = s->stages;
     double us = 0.0;
     depth = depth < 1 ? 1 : depth > K ? K : depth;
@@ -173,10 +176,10 @@ double tec_loop_launch_cost(const struct tec_loop *l, int model, enum tec_cost_k
                                                       [TEC_COST_ACTION] = "action",
                                                       [TEC_COST_DECODE] = "decode",
                                                       [TEC_COST_SCORE] = "score"};
-    if (l->o.ring && model == 0)
+    if (l->ring.chain == &l->chains[model])
         return ring_cost(l, kind, rows, q);
-    const struct tec_loop_space *s = &l->spaces[model];
-    int node = !model ? -1 : kind == TEC_COST_PREFILL ? s->prefill_node : s->language;
+    const struct tec_chain *s = &l->chains[model];
+    int node = s->in_frames ? -1 : kind == TEC_COST_PREFILL ? s->prefill_node : s->language;
     return launch_cost(l, node < 0 ? words[kind] : l->o.topology->nodes[node].name, rows, q);
 }
 
@@ -185,12 +188,12 @@ double tec_loop_launch_cost(const struct tec_loop *l, int model, enum tec_cost_k
 double tec_loop_cost(const struct tec_loop *l, const char *what, double point, double q)
 {
     int rows = rows_of(point), model = model_of(l, what);
-    const struct tec_costs *costs = l->spaces[model].costs;
+    const struct tec_costs *costs = l->chains[model].costs;
     enum tec_cost_kind kind = tec_cost_kind_of(kind_of(l->o.topology, what));
-    if (strcmp(what, "packed") == 0 && (l->o.ring || find(l->o.topology, what) < 0))
-        return l->o.ring ? packed_cost(l, rows, q) : -1.0;
-    if (model && kind == TEC_COST_PREFILL)
-        return launch_cost(l, what, 0, q) * (rows ? rows : l->spaces[model].slices);
+    if (strcmp(what, "packed") == 0 && (l->ring.chain || find(l->o.topology, what) < 0))
+        return l->ring.chain ? packed_cost(l, rows, q) : -1.0;
+    if (!l->chains[model].in_frames && kind == TEC_COST_PREFILL)
+        return launch_cost(l, what, 0, q) * (rows ? rows : l->chains[model].slices);
     int n = costs->n_batches;
     if (n == 0 || kind != TEC_COST_DECODE)
         return launch_cost(l, what, 0, q);
@@ -217,22 +220,30 @@ static int64_t wanted_next(const struct tec_loop *l, int64_t now)
     return next;
 }
 
+/* What the hard nodes of a chain take in a frame. */
+static double hard_cost(const struct tec_loop *l, const struct tec_chain *c, double q)
+{
+    if (c == l->ring.chain)
+        return tec_loop_cost(l, "packed", tec_ring_depth(l), q);
+    double us = c->prefill_node >= 0 ? tec_loop_cost(l, "prefill", 0.0, q) : 0.0;
+    return c->action_node >= 0 ? us + tec_loop_cost(l, "action", 0.0, q) : us;
+}
+
 static double slack_of(const void *self, double q)
 {
     const struct tec_loop *l = self;
     int64_t now = tec_loop_now(l), next = wanted_next(l, now);
-    double hard = l->o.ring                ? tec_loop_cost(l, "packed", tec_ring_depth(l), q)
-                  : l->o.prefill_node >= 0 ? tec_loop_cost(l, "prefill", 0.0, q)
-                                           : 0.0;
-    if (!l->o.ring && l->o.action_node >= 0)
-        hard += tec_loop_cost(l, "action", 0.0, q);
+    double hard = 0.0;
+    for (int i = 0; i < l->o.n_chains; i++)
+        if (l->chains[i].in_frames)
+            hard += hard_cost(l, &l->chains[i], q);
     if (next == INT64_MAX)
         next = l->record.start_ns + l->o.topology->period_us * 1000;
     double slack = (double)(next - now) / 1000.0 - hard;
     return slack > 0.0 ? slack : 0.0;
 }
 
-static void set_caps(struct tec_loop *l, const struct tec_loop_space *s)
+static void set_caps(struct tec_loop *l, const struct tec_chain *s)
 {
     const struct tec_plan *p = s->plan;
     l->kv[s->kv_frame].cap = p->spec.stages ? (int64_t)p->spec.stages * p->spec.ring_tokens
@@ -244,7 +255,7 @@ static void set_caps(struct tec_loop *l, const struct tec_loop_space *s)
 
 void tec_loop_prepare_view(struct tec_loop *l)
 {
-    const struct tec_plan *p = l->o.plan;
+    const struct tec_plan *p = l->chains->plan;
     l->view.req = l->view_rows;
     l->view.slots = l->request_slots;
     l->view.horizon = p->model->flow.horizon;
@@ -253,13 +264,13 @@ void tec_loop_prepare_view(struct tec_loop *l)
     l->view.costs = (struct tec_cost_source){cost_of, slack_of, l};
     l->view.n_inputs = l->o.topology->n_inputs;
     l->view.late_us = l->late_us;
-    int most = 2 * (1 + l->o.n_secondary);
+    int most = 2 * l->o.n_chains;
     l->view.n_kv = l->o.topology->n_kv < most ? l->o.topology->n_kv : most;
     l->view.kv = l->kv;
     if (l->view.n_kv == 1) /* of requests that hold on to a prefix alone */
         l->kv[1].name = l->o.topology->kv[0];
     for (int i = 0; i < l->o.topology->n_kv && i < TEC_MAX_KV_VIEWS; i++)
         l->kv[i].name = l->o.topology->kv[i];
-    for (int m = 0; m <= l->o.n_secondary; m++)
-        set_caps(l, &l->spaces[m]);
+    for (int m = 0; m < l->o.n_chains; m++)
+        set_caps(l, &l->chains[m]);
 }

@@ -149,7 +149,7 @@ static void virtual_score(void *self, const struct tec_token_tree *tree,
 }
 
 static void virtual_prefix(void *self, enum tec_part_kind kind, int region,
-                           const struct tec_frame_input *input, struct tec_replay *replay)
+                           const struct tec_chain_input *input, struct tec_replay *replay)
 {
     struct tec_virtual *v = self;
     bool action = kind == TEC_PART_FRAME && v->plan->spec.steps;
@@ -239,7 +239,7 @@ static void virtual_await(void *self, int64_t until_ns)
 }
 
 static void virtual_concurrent(void *self, struct tec_soft_job *jobs, int n,
-                               const struct tec_frame_input *input)
+                               const struct tec_chain_input *input)
 {
     struct tec_virtual *v = self;
     (void)input;

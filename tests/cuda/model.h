@@ -82,7 +82,7 @@ static inline struct tec_loop *model_loop(const struct tec_planner *planner,
 {
     struct tec_loop *loop = NULL;
     struct tec_loop_options o = tiny_loop(&t);
-    o.executor = tiny_executor(&t);
+    o.chains[0].executor = tiny_executor(&t);
     o.planner = *planner;
     o.released = released;
     REQUIRE(tec_loop_create(&loop, &o, &tiny_heap, &err) == TEC_OK);

@@ -109,8 +109,9 @@ static enum tec_status infer(struct tec_episodes *j, int i, bool taps, struct ru
         give_rows(j, i, &values[j->n_values - 1]);
     TEC_TRY(tec_session_observe(j->session, values, (size_t)j->n_values,
                                 j->noise + (size_t)i * j->chunk, i, 0, &input, NULL, err));
+    const struct tec_chain_input *seen = &input.chains[0];
     const struct tec_pi_inputs in = {
-        .o = input.prefix, .noise = input.noise, .state = input.state, .n_fixed = input.n_fixed};
+        .o = seen->prefix, .noise = seen->noise, .state = seen->state, .n_fixed = seen->n_fixed};
     struct tec_pi_request r = {.in = &in,
                                .plan = taps ? j->plan : j->plain,
                                .region = taps ? j->region : j->plain_region,
@@ -119,10 +120,10 @@ static enum tec_status infer(struct tec_episodes *j, int i, bool taps, struct ru
     if (taps)
         keep_tap(j, tec_plan_part(r.plan, TEC_PART_FRAME, 0), "v_t.0", flow->horizon, i, run->v_t,
                  j->chunk);
-    memcpy(run->state + (ptrdiff_t)i * j->n_state, input.state, (size_t)j->n_state * sizeof(float));
-    memcpy(run->prompt + (size_t)i * (size_t)j->prompt_width, input.prefix.ids,
-           (size_t)input.prefix.n_text * sizeof(int));
-    run->n_prompt[i] = input.prefix.n_text;
+    memcpy(run->state + (ptrdiff_t)i * j->n_state, seen->state, (size_t)j->n_state * sizeof(float));
+    memcpy(run->prompt + (size_t)i * (size_t)j->prompt_width, seen->prefix.ids,
+           (size_t)seen->prefix.n_text * sizeof(int));
+    run->n_prompt[i] = seen->prefix.n_text;
     memcpy(run->actions + (size_t)i * j->chunk, r.actions, j->chunk * sizeof(float));
     double *robot = TEC_NEW(j->pi.v->arena, j->robot_chunk, double);
     if (!robot)

@@ -228,7 +228,7 @@ static enum tec_status submit(struct tectum *t, const struct tec_value *values, 
     tec_session_use(session, t->inbox.writing); /* nobody reads the set of this place */
     TEC_TRY(tec_session_observe(session, values, n, NULL, atomic_load(&t->submitted),
                                 captured_ns ? captured_ns : submitted_ns, &box->input, NULL, err));
-    TEC_TRY(tec_prefix_check(t->engine->plan, &box->input.prefix, err));
+    TEC_TRY(tec_prefix_check(t->engine->plan, &box->input.chains[0].prefix, err));
     box->state_raw = tec_session_observation(session)->state_raw;
     box->submitted_ns = submitted_ns;
     box->ready_ns = tec_clock_now(&wall);

@@ -130,7 +130,7 @@ static void put_left(struct tec_dump *d, const struct tec_frame_left *left, int 
 static enum tec_status add_observed(struct tec_dump *d, const struct tec_frame_out *frame,
                                     struct tec_error *err)
 {
-    const struct tec_frame_input *in = &frame->input;
+    const struct tec_chain_input *in = &frame->input.chains[0];
     void *row[N_FRAME_COLUMNS];
     for (int i = 0; i < N_FRAME_COLUMNS; i++)
         if (!(row[i] = add_row(d, &d->frames[i])))

@@ -290,10 +290,10 @@ static enum tec_status take_input(struct tec_bench *b, int64_t frame, int64_t no
         *input = b->random[frame % TEC_BENCH_INPUTS];
         input->captured_ns = now;
         if (b->opened.engine->topology.ring) /* another one would empty it */
-            input->text_key = b->random[0].text_key;
+            input->chains[0].key = b->random[0].chains[0].key;
     }
-    b->pictures = input->prefix.n_pictures;
-    b->text = input->prefix.n_text;
+    b->pictures = input->chains[0].prefix.n_pictures;
+    b->text = input->chains[0].prefix.n_text;
     return TEC_OK;
 }
 

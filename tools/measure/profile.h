@@ -29,7 +29,7 @@ struct tec_profile {
     struct tec_invocation *call;
     struct tec_opened opened;
     int frames, rounds, prompt_tokens; /* prompt_tokens 0: as many as fit */
-    struct tec_frame_input input;
+    struct tec_chain_input input;
     int region; /* prefix */
     int regions[TEC_MAX_CHAINS];
     struct tec_prefix_input prompts[TEC_MAX_CHAINS]; /* the same of further chains */

@@ -338,18 +338,18 @@ static void instruct(struct tec_simulator *w)
 {
     const struct tec_scenario *s = w->o.scenario;
     int64_t tokens = s->text_tokens;
-    w->input.text_key = 0;
+    uint64_t key = 0;
     for (int i = 0; i < s->instruction.n; i++) {
         const struct tec_happening *h = &s->instruction.item[i];
         if (h->frame > w->frame || (h->session >= 0 && h->session != w->running))
             continue;
-        w->input.text_key++;
+        key++;
         tokens = h->value ? h->value : tokens;
     }
     if (tokens)
-        w->input.prefix.n_text = (int)tokens;
-    for (int i = 0; i < TEC_MAX_CHAINS - 1; i++) /* all texts that are read change */
-        w->input.secondary[i].key = w->input.text_key;
+        w->input.chains[0].prefix.n_text = (int)tokens;
+    for (int i = 0; i < TEC_MAX_CHAINS; i++) /* all texts that are read change */
+        w->input.chains[i].key = key;
 }
 
 /* Put what the session's prompts are of a stream's into the input, as a session does: a version's
@@ -364,14 +364,14 @@ static void read_streams(struct tec_simulator *w)
         const struct tec_text_version *v =
             tec_text_edges_newest(w->o.engine->edges, stream, w->running, 0);
         bool none = !v && !p->inputs[p->n_inputs + stream].initial;
-        w->input.read[m] = (struct tec_text_read){.stream = 1 + stream,
-                                                  .request = v ? v->request : -1,
-                                                  .frame = v ? v->frame : 0,
-                                                  .born_ns = v ? v->born_ns : 0};
-        uint64_t *key = m ? &w->input.secondary[m - 1].key : &w->input.text_key;
-        *key = v ? (uint64_t)v->number : 0;
-        if (m)
-            w->input.secondary[m - 1].n = none ? 0 : w->o.engine->chains[m].plan->spec.text_tokens;
+        struct tec_chain_input *in = &w->input.chains[m];
+        in->read = (struct tec_text_read){.stream = 1 + stream,
+                                          .request = v ? v->request : -1,
+                                          .frame = v ? v->frame : 0,
+                                          .born_ns = v ? v->born_ns : 0};
+        in->key = v ? (uint64_t)v->number : 0;
+        if (w->o.engine->chains[m].plan->spec.secondary)
+            in->prefix.n_text = none ? 0 : w->o.engine->chains[m].plan->spec.text_tokens;
     }
 }
 

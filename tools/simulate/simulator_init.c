@@ -54,29 +54,26 @@ static enum tec_status make_sessions(struct tec_simulator *w, struct tec_error *
 static enum tec_status make_input(struct tec_simulator *w, struct tec_error *err)
 {
     const struct tec_plan_spec *s = &w->o.engine->plan->spec;
-    int *ids = TEC_NEW(w->arena, (size_t)s->text_tokens, int);
     w->chunk = TEC_NEW(
         w->arena,
         (size_t)w->o.engine->topology.horizon * (size_t)(w->o.scenario->output_dims + 1) + 1,
         double);
     int *own = TEC_NEW(w->arena, (size_t)s->prompt_tokens + 1, int);
-    if (!ids || !own || !w->chunk)
+    if (!own || !w->chunk)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for an observation");
-    w->input =
-        (struct tec_frame_input){.prefix = {.n_pictures = s->pictures, .n_text = s->text_tokens}};
-    w->input.prefix.ids = ids;
     const struct tec_pipeline *p = w->o.engine->options.pipeline;
     for (int i = 0; i < p->n_inputs; i++) {
         int at = tec_pipeline_prompt(p, i);
         if (at >= 0 && at < TEC_MAX_PROMPTS)
             w->input.prompts[at] = (struct tec_request_prompt){own, p->inputs[i].max_tokens};
     }
-    for (int i = 1; i < w->o.engine->n_chains; i++) {
-        int n = w->o.engine->chains[i].plan->spec.text_tokens;
-        w->input.secondary[i - 1].ids = TEC_NEW(w->arena, (size_t)n, int);
-        w->input.secondary[i - 1].n = n;
-        w->input.secondary[i - 1].n_pictures = w->o.engine->chains[i].plan->spec.pictures;
-        if (!w->input.secondary[i - 1].ids)
+    for (int i = 0; i < w->o.engine->n_chains; i++) {
+        const struct tec_plan_spec *of = &w->o.engine->chains[i].plan->spec;
+        w->input.chains[i].prefix =
+            (struct tec_prefix_input){.n_pictures = of->pictures,
+                                      .n_text = of->text_tokens,
+                                      .ids = TEC_NEW(w->arena, (size_t)of->text_tokens, int)};
+        if (!w->input.chains[i].prefix.ids)
             return tec_fail(err, TEC_NO_MEMORY, "no memory for an observation");
     }
     return TEC_OK;

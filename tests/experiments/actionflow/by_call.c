@@ -16,7 +16,7 @@ struct forward {
 static void place(struct forward *f)
 {
     const struct tec_plan *plan = f->engine->base.opened.engine->plan;
-    int prefix = tec_prefix_rows(plan, &f->engine->input[0].prefix);
+    int prefix = tec_prefix_rows(plan, &f->engine->input[0].chains[0].prefix);
     f->entering = tec_ring_entering(plan, prefix);
     tec_ring_full(plan, prefix, f->rows, f->row, f->list);
 }
@@ -26,7 +26,7 @@ static void place(struct forward *f)
 static void launch_moves(const struct forward *f, struct tec_replay *replay)
 {
     const struct tec_loop *loop = f->engine->base.opened.engine->loop;
-    const struct tec_executor *x = &tec_loop_settings(loop)->executor;
+    const struct tec_executor *x = &tec_loop_settings(loop)->chains[0].executor;
     struct tec_ring_move moves[TEC_MAX_STAGES];
     tec_ring_moves_full(f->entering.prefix, f->rows, moves);
     x->shift(x->self, moves, f->rows, replay);
@@ -36,7 +36,7 @@ static void launch(void *user, struct tec_replay *replay)
 {
     struct forward *f = user;
     const struct tec_loop *loop = f->engine->base.opened.engine->loop;
-    const struct tec_executor *x = &tec_loop_settings(loop)->executor;
+    const struct tec_executor *x = &tec_loop_settings(loop)->chains[0].executor;
     int tokens[TEC_MAX_STAGES], made[TEC_MAX_STAGES];
     place(f);
     if (f->part == TEC_PART_SHIFT) {
@@ -47,7 +47,7 @@ static void launch(void *user, struct tec_replay *replay)
         x->decode(x->self, f->list, f->rows, 1, tokens, made, replay);
         return;
     }
-    struct tec_ring_launch packed = {.input = &f->engine->input[0],
+    struct tec_ring_launch packed = {.input = &f->engine->input[0].chains[0],
                                      .entering = &f->entering,
                                      .rows = f->list,
                                      .n = f->rows,
@@ -61,7 +61,7 @@ static enum tec_status time_forward(struct tec_actionflow *s, struct tec_actionf
                                     struct tec_error *err)
 {
     struct tec_plan *plan = engine->base.opened.engine->plan;
-    const struct tec_prefix_input *prefix = &engine->input[0].prefix;
+    const struct tec_prefix_input *prefix = &engine->input[0].chains[0].prefix;
     struct tec_error why = {0};
     struct forward *f = TEC_NEW(&engine->base.arena, 1, struct forward);
     if (!f)

@@ -37,7 +37,7 @@ static enum tec_status make_loop(struct tec_actionflow_engine *e, struct tec_eve
     struct tec_loop_options o = *tec_loop_settings(engine->loop);
     o.planner = tec_default_planner;
     o.deadline_ns = o.period_ns = 0;
-    o.flushes = false;
+    o.chains[0].flushes = false;
     o.released = NULL;
     o.events = events;
     tec_loop_destroy(engine->loop);
@@ -66,7 +66,7 @@ static void measure_cell(const struct tec_actionflow_engine *e, struct tec_actio
 {
     const struct tec_plan *plan = e->base.opened.engine->plan;
     const struct tec_kv_shape *s = &plan->space.shape;
-    c->prefix = tec_prefix_rows(plan, &e->input[0].prefix);
+    c->prefix = tec_prefix_rows(plan, &e->input[0].chains[0].prefix);
     c->token_bytes = tec_kv_token_bytes(s);
 }
 

@@ -37,12 +37,13 @@ static int node_of(const struct tec_topology *t, const char *kind)
 static enum tec_status make_loop(struct tec_oxygen_engine *e, struct tec_error *err)
 {
     struct tec_engine *engine = e->base.opened.engine;
-    struct tec_loop_options o = {.plan = engine->plan,
-                                 .topology = &engine->topology,
-                                 .executor = tec_executor_real(engine->plan),
-                                 .planner = tec_default_planner,
-                                 .prefill_node = node_of(&engine->topology, "prefill"),
-                                 .action_node = node_of(&engine->topology, "action")};
+    struct tec_loop_options o = {
+        .n_chains = 1, .topology = &engine->topology, .planner = tec_default_planner};
+    o.chains[0] = (struct tec_loop_chain){.in_frames = true,
+                                          .plan = engine->plan,
+                                          .executor = tec_executor_real(engine->plan),
+                                          .prefill_node = node_of(&engine->topology, "prefill"),
+                                          .action_node = node_of(&engine->topology, "action")};
     int talk = node_of(&engine->topology, "decode");
     o.n_decoders = 1;
     o.decoders[0] = (struct tec_decoder){

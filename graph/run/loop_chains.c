@@ -1,0 +1,145 @@
+/* loop_chains.c - the chains of a loop: plans, costs, request slots and views of each. */
+#include "graph/run/state.h"
+
+#include <string.h>
+
+static int view_of(const struct tec_loop *l, const char *name, int otherwise)
+{
+    for (int i = 0; name && i < l->o.topology->n_kv; i++)
+        if (strcmp(l->o.topology->kv[i], name) == 0)
+            return i;
+    return otherwise;
+}
+
+/* Its first decode node. */
+static int language_of(const struct tec_loop *l, int model)
+{
+    for (int i = 0; i < l->o.n_decoders; i++)
+        if (l->o.decoders[i].model == model && !l->o.decoders[i].tree)
+            return l->o.decoders[i].node;
+    return -1;
+}
+
+/* A loop of one chain need not name its views. */
+static void fill_chain(struct tec_loop *l, int model)
+{
+    struct tec_loop_chain *o = &l->o.chains[model];
+    struct tec_chain *c = &l->chains[model];
+    *c = (struct tec_chain){.in_frames = o->in_frames,
+                            .plan = o->plan,
+                            .executor = &o->executor,
+                            .first_request_slot = l->request_slots,
+                            .slices = 1,
+                            .kv_frame = view_of(l, o->kv_frame, 0),
+                            .kv_requests = view_of(l, o->kv_requests, l->o.n_chains > 1 ? -1 : 1),
+                            .prefill_node = o->prefill_node,
+                            .action_node = o->action_node,
+                            .language = language_of(l, model),
+                            .prefix = {.region = -1},
+                            .ring = o->ring,
+                            .flushes = o->flushes};
+    if (!c->in_frames)
+        c->slices = tec_part_slices(tec_plan_part(c->plan, TEC_PART_PREFIX, 0));
+    if (c->ring)
+        l->ring.chain = c;
+}
+
+static enum tec_status take_chain(struct tec_loop *l, struct tec_chain *c, struct tec_error *err)
+{
+    const struct tec_flow *f = &c->plan->model->flow;
+    size_t chunk = (size_t)f->horizon * (size_t)f->dim + (size_t)c->plan->spec.stages;
+    c->costs = TEC_NEW(&l->arena, 1, struct tec_costs);
+    c->chunk = c->in_frames ? TEC_NEW(&l->arena, chunk + 1, float) : NULL;
+    c->prefix.prompt =
+        c->in_frames ? TEC_NEW(&l->arena, (size_t)c->plan->spec.text_tokens + 1, int) : NULL;
+    if (!c->costs || (c->in_frames && (!c->chunk || !c->prefix.prompt)))
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a chain");
+    return tec_costs_init(c->costs, &c->plan->spec, &l->arena, err);
+}
+
+static enum tec_status make_pending(struct tec_loop *l, struct tec_error *err)
+{
+    size_t most = 1, pixels = 0;
+    for (int m = 0; m < l->o.n_chains; m++) {
+        if (l->chains[m].in_frames)
+            continue;
+        const struct tec_plan *plan = l->chains[m].plan;
+        size_t side = (size_t)plan->model->vision.image_size;
+        size_t all = (size_t)plan->spec.pictures * side * side * 3;
+        most = (size_t)plan->spec.text_tokens > most ? (size_t)plan->spec.text_tokens : most;
+        pixels = all > pixels ? all : pixels;
+    }
+    l->pending = TEC_NEW(&l->arena, TEC_MAX_ROWS, struct tec_pending_prefill);
+    for (int i = 0; l->pending && i < TEC_MAX_ROWS; i++) {
+        struct tec_pending_prefill *a = &l->pending[i];
+        a->ids = i < l->request_slots ? TEC_NEW(&l->arena, most, int) : l->pending[0].ids;
+        a->pixels = !pixels                ? NULL
+                    : i < l->request_slots ? tec_arena_push(&l->arena, pixels, 1, 64)
+                                           : l->pending[0].pixels;
+        if (!a->ids || (pixels && !a->pixels))
+            l->pending = NULL;
+    }
+    return l->pending ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for prompts");
+}
+
+enum tec_status tec_chains_init(struct tec_loop *l, struct tec_error *err)
+{
+    bool waits = false;
+    l->chains = TEC_NEW(&l->arena, (size_t)l->o.n_chains, struct tec_chain);
+    if (!l->chains)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for chains");
+    for (int m = 0; m < l->o.n_chains; m++) {
+        fill_chain(l, m);
+        const struct tec_plan_spec *spec = &l->chains[m].plan->spec;
+        l->request_slots += spec->request_slots;
+        l->max_k = spec->max_k > l->max_k ? spec->max_k : l->max_k;
+        l->new_tokens = spec->new_tokens > l->new_tokens ? spec->new_tokens : l->new_tokens;
+        l->prompt_tokens =
+            spec->prompt_tokens > l->prompt_tokens ? spec->prompt_tokens : l->prompt_tokens;
+        if (l->request_slots > TEC_MAX_ROWS)
+            return tec_fail(err, TEC_INVALID, "%d request slots; this release handles %d",
+                            l->request_slots, TEC_MAX_ROWS);
+        TEC_TRY(take_chain(l, &l->chains[m], err));
+        waits |= !l->chains[m].in_frames;
+    }
+    return waits ? make_pending(l, err) : TEC_OK;
+}
+
+void tec_loop_prior(struct tec_loop *l, const struct tec_cost_table *table)
+{
+    for (int m = 0; m < l->o.n_chains; m++)
+        tec_costs_prior(l->chains[m].costs, table, l->o.topology, m);
+}
+
+/* --- views ----------------------------------------------------------------------------------- */
+
+static void view_chain(struct tec_loop *l, int model)
+{
+    const struct tec_chain *s = &l->chains[model];
+    const struct tec_kv_pool *prefixes = &s->plan->prefixes;
+    struct tec_kv_view *frame = &l->kv[s->kv_frame], none,
+                       *requests = s->kv_requests < 0 ? &none : &l->kv[s->kv_requests];
+    int64_t oldest = 0, made = 0, stored = 0, token = tec_kv_token_bytes(&s->plan->space.shape);
+    for (int i = 0; i < l->n_live; i++) {
+        const struct tec_request *r = &l->requests[i];
+        int64_t age = l->tick->frame - r->born_frame;
+        if (tec_model_of(l, r) != model)
+            continue;
+        oldest = age > oldest ? age : oldest;
+        made += r->prompt_tokens + r->made;
+        stored += r->stored;
+    }
+    frame->used = (int64_t)prefixes->in_use * prefixes->tokens;
+    frame->pinned = (stored < prefixes->in_use ? stored : prefixes->in_use) * prefixes->tokens;
+    requests->used = requests->pinned = made;
+    frame->oldest = requests->oldest = oldest;
+    frame->bytes = frame->used * token;
+    requests->bytes = requests->used * token;
+}
+
+void tec_chains_view(struct tec_loop *l)
+{
+    for (int m = 0; m < l->o.n_chains; m++)
+        if (l->ring.chain != &l->chains[m])
+            view_chain(l, m);
+}

@@ -1,0 +1,154 @@
+/* warm.c - every launch of a loop before its first frame, so that costs are known and memory is
+ * mapped. Runs on the thread that opens the engine. */
+#include "graph/run/state.h"
+
+#include <string.h>
+
+static void start_rows(const struct tec_chain *c, int region, int token, struct tec_row_state *rows,
+                       struct tec_row_state **list)
+{
+    const struct tec_plan_spec *s = &c->plan->spec;
+    for (int r = 0; r < s->request_slots; r++) {
+        tec_row_start(&rows[r], c->plan, region, c->prefix.rows, token, r, s->new_tokens, -1);
+        list[r] = &rows[r];
+    }
+}
+
+static void warm_decodes(struct tec_loop *l, const struct tec_chain *c, int region, int token)
+{
+    const struct tec_plan_spec *s = &c->plan->spec;
+    struct tec_row_state rows[TEC_MAX_ROWS], *list[TEC_MAX_ROWS];
+    for (int b = 0; s->request_slots && b < s->n_batches; b++) {
+        int n = s->batches[b] < s->request_slots ? s->batches[b] : s->request_slots;
+        struct tec_replay replay = {0};
+        start_rows(c, region, token, rows, list);
+        c->executor->decode(c->executor->self, list, n, 1, l->tokens, l->made, &replay);
+        tec_loop_measure_decode(l, tec_chain_index(l, c), &replay, s->batches[b], 1, 1);
+    }
+}
+
+static void warm_scores(struct tec_loop *l, const struct tec_chain *c, int region, int token)
+{
+    struct tec_row_state rows[TEC_MAX_ROWS], *list[TEC_MAX_ROWS];
+    for (int d = 0; d < l->o.n_decoders; d++) {
+        struct tec_replay replay = {0};
+        if (!l->o.decoders[d].tree || l->o.decoders[d].model != tec_chain_index(l, c))
+            continue;
+        start_rows(c, region, token, rows, list);
+        c->executor->score(c->executor->self, l->o.decoders[d].tree, list[0], l->likely, &replay);
+        tec_loop_measure_score(l, l->o.decoders[d].model, &replay);
+    }
+}
+
+/* Warm up every part of the second set, beside a frame. Costs are taken from launches that have the
+ * device to themselves. */
+static void warm_concurrent(struct tec_loop *l, struct tec_chain *c,
+                            const struct tec_chain_input *input, int region)
+{
+    const struct tec_plan_spec *s = &c->plan->spec;
+    const struct tec_executor *e = c->executor;
+    struct tec_row_state rows[TEC_MAX_ROWS], *list[TEC_MAX_ROWS];
+    struct tec_replay replay = {0};
+    int own = tec_kv_pool_take(&c->plan->prefixes), n = 0;
+    start_rows(c, own, input->prefix.ids[0], rows, list);
+    if (s->isolated)
+        l->jobs[n++] = (struct tec_soft_job){.prefill = true, .region = own};
+    for (int b = 0; b < s->n_batches; b++)
+        l->jobs[n++] = (struct tec_soft_job){
+            .rows = list,
+            .n = s->batches[b] < s->request_slots ? s->batches[b] : s->request_slots,
+            .k = 1,
+            .tokens = l->tokens,
+            .made = l->made};
+    for (int d = 0; d < l->o.n_decoders && n < TEC_MAX_LAUNCHES; d++)
+        if (l->o.decoders[d].tree && &l->chains[l->o.decoders[d].model] == c)
+            l->jobs[n++] = (struct tec_soft_job){
+                .tree = l->o.decoders[d].tree, .likely = l->likely, .rows = list, .n = 1, .k = 1};
+    e->beside(e->self, l->jobs, n, input);
+    e->prefix(e->self, TEC_PART_FRAME, region, input, &replay);
+    e->join(e->self);
+    tec_kv_pool_drop(&c->plan->prefixes, own);
+}
+
+/* The launches of a chain's hard nodes; requests that take a prefill of their own do so too. */
+static void warm_prefixes(struct tec_loop *l, const struct tec_chain *c,
+                          const struct tec_chain_input *input, int region)
+{
+    const struct tec_plan_spec *s = &c->plan->spec;
+    const struct tec_executor *e = c->executor;
+    struct tec_replay replay = {0};
+    e->prefix(e->self, TEC_PART_FRAME, region, input, &replay);
+    tec_loop_measure_prefix(l, tec_chain_index(l, c), &replay, s->steps > 0);
+    if (!s->request_slots || !s->isolated)
+        return;
+    replay = (struct tec_replay){0};
+    e->prefix(e->self, TEC_PART_PREFIX, region, input, &replay);
+    tec_loop_measure_prefix(l, tec_chain_index(l, c), &replay, false);
+}
+
+static void warm_frames(struct tec_loop *l, struct tec_chain *c,
+                        const struct tec_chain_input *input, int times)
+{
+    int region = tec_kv_pool_take(&c->plan->prefixes);
+    c->prefix.rows = tec_prefix_rows(c->plan, &input->prefix);
+    for (int i = 0; i < times; i++) {
+        warm_prefixes(l, c, input, region);
+        warm_decodes(l, c, region, input->prefix.ids[0]);
+        warm_scores(l, c, region, input->prefix.ids[0]);
+    }
+    if (c->plan->spec.beside && c->executor->beside)
+        warm_concurrent(l, c, input, region);
+    tec_kv_pool_drop(&c->plan->prefixes, region);
+}
+
+static void warm_slices(struct tec_loop *l, const struct tec_chain *c, int region,
+                        const struct tec_prefix_input *prompt)
+{
+    for (int i = 0; i < c->slices; i++) {
+        struct tec_replay replay = {0};
+        c->executor->slice(c->executor->self, i, region, prompt, &replay);
+        tec_loop_measure(l, tec_chain_index(l, c), TEC_COST_PREFILL, 0, 1, 1,
+                         replay.end_ns - replay.start_ns);
+    }
+}
+
+/* A chain that is not in frames; what its pictures show takes no time. */
+static void warm_waiting(struct tec_loop *l, struct tec_chain *c, int times)
+{
+    int region = tec_kv_pool_take(&c->plan->prefixes), *ids = l->pending[0].ids;
+    struct tec_prefix_input prompt = {
+        .n_pictures = c->plan->spec.pictures, .n_text = c->plan->spec.text_tokens, .ids = ids};
+    memset(ids, 0, (size_t)prompt.n_text * sizeof *ids);
+    for (int i = 0; i < prompt.n_pictures; i++)
+        prompt.picture[i] = l->pending[0].pixels;
+    c->prefix.rows = tec_prefix_rows(c->plan, &prompt);
+    for (int i = 0; i < times; i++) {
+        warm_slices(l, c, region, &prompt);
+        warm_decodes(l, c, region, 0);
+        warm_scores(l, c, region, 0);
+    }
+    tec_kv_pool_drop(&c->plan->prefixes, region);
+}
+
+static void warm_ring(struct tec_loop *l, const struct tec_frame_input *input, int times)
+{
+    l->ring.chain->prefix.rows =
+        tec_prefix_rows(l->ring.chain->plan, &tec_chain_input(l, l->ring.chain, input)->prefix);
+    for (int i = 0; i < times; i++)
+        tec_ring_warm(l, input);
+}
+
+void tec_loop_warm(struct tec_loop *l, const struct tec_frame_input *input, int times)
+{
+    l->warming = true;
+    for (int i = 0; i < l->o.n_chains; i++) {
+        struct tec_chain *c = &l->chains[i];
+        if (c == l->ring.chain)
+            warm_ring(l, input, times);
+        else if (c->in_frames)
+            warm_frames(l, c, tec_chain_input(l, c, input), times);
+        else
+            warm_waiting(l, c, times);
+    }
+    l->warming = false;
+}
