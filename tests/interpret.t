@@ -5,7 +5,8 @@
 # Each pipeline of tests/frozen/pipelines.txt runs twenty frames of random inputs under the default
 # plan and under policy chaos, compiled and with `tectum run --interpret`. A plan that looks at times
 # may start a text's next tokens in another frame, so of two texts of a request one must begin with
-# the other; chaos looks at none, and texts are run to their ends. Keys that a memory keeps are made
+# the other; chaos looks at none, and texts are run to their ends, but for those that their deadline
+# cuts on a busy machine. Keys that a memory keeps are made
 # in the background, so how many of them a prompt reuses is a matter of time: of pipelines with a
 # memory only the first frame is compared.
 cd "$(dirname "$0")/.." || exit 1
@@ -29,19 +30,21 @@ def read(path):
     assert len(frames) >= 20, "frames are missing"
     if any("memory" in f for f in frames):
         frames = frames[:1]
-    texts = {}
+    texts, late = {}, set()
     for f in frames:
         for node, list_ in (f.get("text") or {}).items():
             for t in list_:
                 texts.setdefault((node, t["request"]), []).extend(t.get("tokens") or [])
-    return [f.get("actions") for f in frames if f.get("actions")], texts
+                if t.get("reason") == "deadline":
+                    late.add((node, t["request"]))
+    return [f.get("actions") for f in frames if f.get("actions")], texts, late
 whole = sys.argv[3] == "chaos"
-(a, s), (b, t) = read(sys.argv[1]), read(sys.argv[2])
+(a, s, x), (b, t, y) = read(sys.argv[1]), read(sys.argv[2])
 n = min(len(a), len(b))
 assert a[:n] == b[:n] and (n > 0 or len(a) == len(b)), "actions differ"
 for key in s.keys() & t.keys():
     m = min(len(s[key]), len(t[key]))
-    assert s[key][:m] == t[key][:m] and (not whole or len(s[key]) == len(t[key])), f"text of {key} differs"
+    assert s[key][:m] == t[key][:m] and (not whole or key in x | y or len(s[key]) == len(t[key])), f"text of {key} differs"
 PYTHON
 
 # run NAME PIPELINE POLICY ARGUMENTS...
