@@ -14,20 +14,20 @@ enum { TEC_ASKS_KEPT = 64 };
 
 struct tec_ticket {
     bool cancel;
-    struct tec_ask ask;   /* of a request; with its outcome once it is settled */
-    int64_t request;      /* of a cancel */
-    bool live;            /* outcome of a cancel: it was alive */
+    struct tec_ask ask;   /* a request to start, with its outcome once the ticket is settled */
+    int64_t request;      /* a request to cancel */
+    bool live;            /* outcome of a cancel: the request was still running */
     _Atomic bool settled; /* release: the outcome is there */
 };
 
 struct tec_asks {
     pthread_mutex_t lock; /* consumers' */
     _Atomic int64_t taken;
-    struct tec_ticket tickets[TEC_ASKS_KEPT]; /* by number, modulo */
+    struct tec_ticket tickets[TEC_ASKS_KEPT]; /* ticket n is at n % TEC_ASKS_KEPT */
     struct tec_bell done;                     /* rings when some are settled */
     /* The frame thread's. */
-    int64_t oldest, seen;        /* not settled; taken, as of the running frame */
-    bool handled[TEC_ASKS_KEPT]; /* of those from `oldest` on */
+    int64_t oldest, seen;        /* first unsettled ticket; `taken` when the running frame began */
+    bool handled[TEC_ASKS_KEPT]; /* tickets from `oldest` on that a frame has settled */
     int n_asks, n_cancels;
     struct tec_ask asks[TEC_ASKS_KEPT];
     int64_t cancels[TEC_ASKS_KEPT];
@@ -38,20 +38,20 @@ struct tec_asks {
 void tec_asks_init(struct tec_asks *asks);
 void tec_asks_finish(struct tec_asks *asks);
 
-/* A consumer: leave a ticket, -1 when all that are kept still wait for a frame. */
+/* Consumer: queue a ticket and return its number, or -1 when the queue is full. */
 int64_t tec_asks_leave(struct tec_asks *asks, const struct tec_ticket *ticket);
 
 enum tec_asks_state { TEC_ASKS_UNKNOWN, TEC_ASKS_WAITS, TEC_ASKS_SETTLED };
 
-/* A consumer: what became of a ticket; *out is its copy once it is settled. Unknown: not taken yet,
- * or too old. */
+/* Consumer: look up a ticket; *out is its copy once it is settled. A ticket that was never taken,
+ * or is older than the queue remembers, is TEC_ASKS_UNKNOWN. */
 enum tec_asks_state tec_asks_look(struct tec_asks *asks, int64_t ticket, struct tec_ticket *out);
 
-/* The frame thread: put what waits into a tick; requests only where an observation is there. */
+/* Frame thread: move the waiting tickets into a tick; requests only if it has an observation. */
 void tec_asks_put(struct tec_asks *asks, struct tec_tick *tick, bool observed);
-/* The frame thread, when that frame has run: outcomes become visible. */
+/* Frame thread, after that frame: publish the outcomes. */
 void tec_asks_settle(struct tec_asks *asks);
-/* The frame thread: cancels wait. */
+/* Frame thread: whether a cancel is waiting. */
 bool tec_asks_cancels_wait(const struct tec_asks *asks);
 
 #endif

@@ -47,9 +47,9 @@ void tec_live_lost(void *user, int64_t seen, int64_t captured_ns)
         lose(t, of->number, captured_ns, "eos");
 }
 
-/* A loss is told when nothing older is in flight any more: what waits for an older observation is
- * given that one's actions. What came after it is in flight, but for what a flush took, which took
- * all that is older, too. */
+/* Report a loss only when no older observation is in flight any more, because a consumer that waits
+ * for an older one still gets that one's actions. Newer observations may be in flight, unless a
+ * flush dropped them together with all older ones. */
 static void tell_loss(struct tectum *t)
 {
     if (t->loss.number < 0 ||
@@ -63,7 +63,7 @@ static void tell_loss(struct tectum *t)
     tec_bell_ring(&t->done);
 }
 
-/* A reset of a ring: what is in flight is dropped, and who waits for it is told. */
+/* Reset a ring: drop the observations in flight and tell those who wait for their actions. */
 static void empty(struct tectum *t)
 {
     int64_t below = atomic_load(&t->forgets);
@@ -98,7 +98,8 @@ static void post_ranking(struct tectum *t, const struct tec_utterance *u)
     tec_triple_post(&r->box);
 }
 
-/* A full ring loses tokens, not time; the end of the text says so. */
+/* When the event queue is full, tokens are dropped so that the frame never waits; the text's last
+ * event says so. */
 static void tell(struct tectum *t)
 {
     bool said = false;
@@ -146,8 +147,8 @@ static void run_frame(struct tectum *t, int64_t now)
     }
 }
 
-/* The robot's tick that a frame acts for: its observation's; where there is none, the newest tick
- * that had none either. */
+/* Find the robot's tick that a frame acts for: its observation's, or without an observation the
+ * newest tick that had none either. */
 static void note_tick(struct tectum *t)
 {
     int64_t blind = atomic_load(&t->blind);
@@ -157,8 +158,8 @@ static void note_tick(struct tectum *t)
         t->tick = blind;
 }
 
-/* A new observation, but those from before a reset. What is taken before the reset is seen is from
- * before it, too, and goes with what is in flight. */
+/* Take a new observation, unless it was submitted before a reset. An observation taken before the
+ * reset is noticed is older than the reset too, and is dropped with those in flight. */
 static bool take_input(struct tectum *t)
 {
     bool fresh = tec_triple_take(&t->inbox);
@@ -175,7 +176,7 @@ void *tec_live_run(void *engine)
     bool ring = t->engine->topology.stages > 0;
     if (period <= 0)
         period = 10000000;
-    if (ring) /* not in a race with the next observation of a steady robot */
+    if (ring) /* wait longer than a robot's period, so that its next observation comes first */
         period += period / 2;
     for (int64_t frame = 0;;) {
         uint32_t seen = atomic_load(&t->work.rings);

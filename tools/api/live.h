@@ -18,12 +18,12 @@
  * points into, so the set that a frame reads is never the one that is written. */
 struct tec_live_input {
     struct tec_frame_input input;
-    const double *state_raw; /* there too: what actions are made absolute with */
+    const double *state_raw; /* in the same set; converts relative actions to absolute ones */
     int64_t number;
-    int64_t submitted_ns, ready_ns; /* tectum_submit was called; the input was complete */
+    int64_t submitted_ns, ready_ns; /* when tectum_submit was called; when the input was complete */
 };
 
-/* Actions of the model, with what turns them into the robot's. */
+/* The model's actions, with the state that converts them to the robot's. */
 struct tec_live_output {
     float *chunk;
     double *state_raw;
@@ -31,13 +31,13 @@ struct tec_live_output {
     bool missed;
 };
 
-/* Why there will be no actions of the observations up to one. */
+/* The reason why no observation up to `number` will get actions. */
 struct tec_live_loss {
     int64_t number, captured_ns, told_ns;
     const char *reason; /* static */
 };
 
-/* What the frame thread says of a text. */
+/* A token of a text, or its end, as the frame thread reports it. */
 struct tec_live_event {
     int64_t request, observation;
     const char *reason; /* static; NULL: a token */
@@ -45,7 +45,7 @@ struct tec_live_event {
     bool lost; /* tokens before this one did not fit the ring */
 };
 
-/* The frame thread's place in a text of the loop. */
+/* How much of a text the frame thread has reported. */
 struct tec_live_place {
     int64_t id;
     int told;
@@ -59,7 +59,7 @@ struct tec_live_ranking {
     struct tec_ranked *items;
 };
 
-/* The newest of a decoder. */
+/* The newest ranking of a decoder. */
 struct tec_live_rankings {
     struct tec_triple box;
     struct tec_live_ranking places[TEC_TRIPLE_PLACES];
@@ -82,7 +82,7 @@ struct tectum {
     bool started;
     _Atomic bool ending;
 
-    pthread_mutex_t lock; /* consumers': what prepares inputs, inbox.writing */
+    pthread_mutex_t lock; /* consumers': guards the preparation of inputs and inbox.writing */
     struct tec_triple inbox;
     struct tec_live_input inputs[TEC_TRIPLE_PLACES];
     _Atomic int64_t submitted;
@@ -105,11 +105,11 @@ struct tectum {
     struct tec_bell done;                   /* rings for those that wait for actions */
     const struct tec_live_input *running;   /* the frame thread's; NULL = no observation */
     struct tec_observation_records records; /* the frame thread's */
-    struct tec_live_loss loss; /* the frame thread's: newest that is not told, number -1 = none */
+    struct tec_live_loss loss; /* the frame thread's: newest loss to report, number -1 = none */
     int64_t released;          /* the frame thread's: newest observation that gave actions */
     _Atomic int64_t forgets;   /* a reset: observations below this number are dropped */
     _Atomic bool emptying;     /* the frame thread has not emptied the ring yet */
-    int64_t tick;              /* the frame thread's: that its frame acts for */
+    int64_t tick;              /* the frame thread's: the robot's tick that its frame acts for */
     _Atomic int64_t blind;     /* newest tick without an observation; -1 = none */
 
     pthread_mutex_t text_lock; /* consumers that read: ring's end, texts */
@@ -124,7 +124,7 @@ struct tectum {
 
 enum { TEC_LIVE_FRAMES = 4096 };
 
-/* The frame thread's body; what the loop calls when actions are ready. */
+/* The frame thread's body; the loop's callbacks for released and for lost actions. */
 void *tec_live_run(void *engine);
 void tec_live_released(void *user, const float *chunk, const struct tec_frame_record *record);
 void tec_live_lost(void *user, int64_t seen, int64_t captured_ns);
@@ -134,7 +134,7 @@ enum tectum_status tec_live_fail(struct tectum_error *err, enum tec_status statu
                                  const char *text);
 enum tectum_status tec_live_convert(struct tectum_error *err, const struct tec_error *from);
 
-/* When a wait of so many nanoseconds ends; below 0: never. */
+/* The time at which a wait of `timeout_ns` ends; a negative timeout never ends. */
 int64_t tec_live_end(int64_t timeout_ns);
 
 #endif

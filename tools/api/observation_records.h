@@ -8,18 +8,18 @@
 
 #include "graph/run/engine.h"
 
-enum { TEC_OBSERVATION_RECORDS = 64 }; /* observations: the most stages of a ring */
+enum { TEC_OBSERVATION_RECORDS = 64 }; /* at least the stages of a ring */
 
 struct tec_observation_record {
-    int64_t frame;  /* of the loop, that took it in */
-    int64_t number; /* whoever keeps it counts by */
+    int64_t frame;  /* the loop's frame that took the observation in */
+    int64_t number; /* the number that the owner of the list gives it */
     int64_t captured_ns;
     double *state_raw; /* [tec_model_state] of the model, as tec_session_act_on takes it */
 };
 
 struct tec_observation_records {
     struct tec_observation_record items[TEC_OBSERVATION_RECORDS];
-    int64_t n; /* counts on */
+    int64_t n; /* records added so far */
     size_t width;
 };
 
@@ -27,14 +27,15 @@ enum tec_status tec_observation_records_create(struct tec_observation_records *l
                                                const struct tec_engine *engine,
                                                struct tec_arena *arena, struct tec_error *err);
 
-/* Before the frame runs. state_raw is copied; what is kept longest goes. */
+/* Add a record, before its frame runs. state_raw is copied; the oldest record is overwritten. */
 void tec_observation_records_put(struct tec_observation_records *list, int64_t frame,
                                  int64_t number, int64_t captured_ns, const double *state_raw);
 
-/* How many of those kept are numbered above `number`. */
+/* Count the kept records whose number is above `number`. */
 int tec_observation_records_after(const struct tec_observation_records *list, int64_t number);
 
-/* The one that this frame took in, the newest where frames were counted anew; NULL = not kept. */
+/* The record of this frame, the newest if the loop's frame count was reset in between; NULL: it is
+ * not kept any more. */
 const struct tec_observation_record *
 tec_observation_records_find(const struct tec_observation_records *list, int64_t frame);
 

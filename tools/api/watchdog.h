@@ -13,11 +13,11 @@
 #include "graph/run/engine.h"
 #include "tools/api/observation_records.h"
 
-/* What the robot is given. */
+/* The actions that the robot is given in a tick. */
 struct tec_watchdog_given {
     struct tec_handed handed; /* actions [n, columns] in the robot's units */
-    int64_t handed_ns;        /* when it was decided */
-    int64_t age_ns;           /* of the observation that the actions come from; -1 = none */
+    int64_t handed_ns;        /* when the decision was made */
+    int64_t age_ns;           /* age of the observation that the actions come from; -1 = none */
 };
 
 struct tec_watchdog_place {
@@ -34,55 +34,55 @@ struct tec_watchdog {
     bool holds;           /* the frame thread's: places[box.writing] is complete, not posted */
 
     /* The consumer's. */
-    int64_t forgets; /* chunks of observations below are not taken */
+    int64_t forgets; /* chunks of older observations are ignored */
     struct tec_session *session;
     struct tec_action_output *output;
     int actions, rows, columns;
     size_t chunk_bytes, state_bytes;
-    struct tec_action_output_chunk chunk; /* the newest that was posted; frame -1 = none */
-    int64_t released_ns;                  /* of it */
+    struct tec_action_output_chunk chunk; /* the newest posted chunk; frame -1 = none */
+    int64_t released_ns;                  /* when that chunk was released */
     double *numbers;                      /* [rows, columns] */
 };
 
-/* What a miss means: the hard deadline of the node that makes the robot's actions; NULL = there
- * is none. */
+/* The deadline that says what a miss means: that of the hard node that makes the robot's actions;
+ * NULL if there is none. */
 const struct tec_decl_deadline *tec_watchdog_deadline(const struct tec_pipeline *pipeline);
 
-/* For the engine's session, which may have no actions; what a miss means is its pipeline's action
- * node's. `actions` a tick: 1 to the session's rows, 0 = all of them. Everything comes from the
- * arena. */
+/* Create the watchdog of the engine's session, which may have no actions; the deadline of its
+ * pipeline's action node says what a miss means. `actions` a tick: 1 to the session's rows, 0 = all
+ * of them. All memory comes from the arena. */
 enum tec_status tec_watchdog_create(struct tec_watchdog *o, const struct tec_engine *engine,
                                     int actions, struct tec_arena *arena, struct tec_error *err);
 
-/* Frame thread: the chunk that left in a frame (the caller's number of it), with what its
- * observation was, which may be that of a frame before. Frames do not go down. Of those that leave
- * in one frame the last one counts: one that others will leave after (record->to_come) is held
- * back. */
+/* Frame thread: post the chunk that left in a frame (numbered by the caller), with the record of
+ * its observation, which may be an earlier frame's. Frame numbers never decrease. If several chunks
+ * leave in one frame the last one counts: a chunk is held back while record->to_come says that
+ * others follow. */
 void tec_watchdog_post(struct tec_watchdog *o, int64_t frame, const struct tec_frame_record *record,
                        const float *chunk, const struct tec_observation_record *seen);
 
-/* Frame thread: the frame has ended; what is held back is posted, since those to come ended early.
- */
+/* Frame thread: the frame has ended. Post a chunk that is held back, because the chunks expected
+ * after it were lost. */
 void tec_watchdog_flush(struct tec_watchdog *o);
 
-/* Consumer, one at a time, the rest. Decide if there is something to decide: true when the chunk of
- * this frame (or of a later one) was released by the deadline, or the deadline has come. Frames go
- * up, each is decided once; numbers are valid until the next call. A chunk with rows that are not
- * finite is not waited for. */
+/* Consumer; one thread at a time here and below. Decide if it is time to: true when the chunk of
+ * this frame (or of a later one) was released by the deadline, or the deadline has come. Frame
+ * numbers increase, each is decided once; the actions are valid until the next call. A chunk with
+ * rows that are not finite is not waited for. */
 bool tec_watchdog_look(struct tec_watchdog *o, int64_t frame, int64_t deadline_ns,
                        struct tec_watchdog_given *given);
 
-/* The same, waiting until the chunk or the deadline, whichever is first. */
+/* Wait for the chunk or the deadline, whichever is first, and decide. */
 void tec_watchdog_hand(struct tec_watchdog *o, int64_t frame, int64_t deadline_ns,
                        struct tec_watchdog_given *given);
 
-/* Nothing leaves until a reset. */
+/* Stop the robot: no actions leave until tec_watchdog_reset. */
 void tec_watchdog_stop(struct tec_watchdog *o);
 
 /* Go on after a stop. */
 void tec_watchdog_reset(struct tec_watchdog *o);
 
-/* Take no chunk of an observation numbered below `from`, posted before or later. */
+/* Ignore chunks of observations numbered below `from`, posted before or later. */
 void tec_watchdog_forget(struct tec_watchdog *o, int64_t from);
 
 #endif

@@ -37,7 +37,7 @@ static const struct tec_option options[] = {
     {"out", 'o', TEC_OPTION_TEXT, "DIR", "bench.json and a histogram of 1 us a row", AT(out), 0, 0},
 };
 
-/* When each part of opening began. */
+/* Note when each step of opening the engine began. */
 static void note_progress(void *user, const char *what, int64_t done, int64_t total)
 {
     struct tec_bench *b = user;

@@ -127,14 +127,14 @@ static enum tec_status check_use(struct tec_invocation *call, const struct tec_p
     return TEC_OK;
 }
 
-/* What measuring came to: a sentence, and what was measured where it could be. */
+/* The result of measuring: a sentence, and the numbers if they are known. */
 struct plan_text {
     const char *text;
     bool known;
     struct tec_measured measured;
 };
 
-/* What is said of a pipeline without errors. */
+/* Report a pipeline without errors. */
 static void say_ok(struct tec_invocation *call, const char *path, const struct tec_pipeline *p,
                    const struct plan_text *plan)
 {
@@ -185,7 +185,7 @@ static void check_budget(struct tec_diagnostics *d, const struct tec_pipeline *p
     tec_diagnostics_help(d, entry, "tectum graph --compiled -T text shows what takes it");
 }
 
-/* What was measured, in a sentence. */
+/* Put the measured sizes into a sentence. */
 static void say_plan(struct plan_text *plan, struct tec_invocation *call,
                      const struct tec_pipeline *pipeline, enum tec_measured_by by)
 {
@@ -208,7 +208,8 @@ static void say_plan(struct plan_text *plan, struct tec_invocation *call,
         unseen ? unseen : "", unseen ? ")" : "");
 }
 
-/* Why it could not be measured: an error of the file, or something that is not here. */
+/* Judge why the pipeline could not be measured: an error of the file, or a file that is not here.
+ */
 static enum tec_status judge_failure(struct tec_invocation *call,
                                      const struct tec_pipeline *pipeline, enum tec_measured_by by,
                                      enum tec_status status, const char *message,

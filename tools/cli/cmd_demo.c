@@ -29,8 +29,8 @@ static const struct tec_option options[] = {
      "what weights and caches are rounded to; as the pipeline says", AT(dtype), 0, 0},
 };
 
-/* Another verb, as a user would call it, with its output in `to` (-1: where ours goes). It runs in
- * a child before anything is opened here. */
+/* Run another verb as a user would call it, with its output in `to` (-1: ours). It runs in a child
+ * process before this one opens anything. */
 static bool run_verb(char **argv, int to)
 {
     int argc = 0, state = 0;
@@ -70,7 +70,7 @@ struct paths {
     char *graph, *timeline;
 };
 
-/* Everything is found as the weights of a pipeline are. */
+/* Find the demo's files as the weights of a pipeline are found. */
 static enum tec_status find_paths(struct paths *p, struct tec_invocation *call,
                                   struct tec_error *err)
 {
@@ -92,7 +92,7 @@ static enum tec_status find_paths(struct paths *p, struct tec_invocation *call,
     return make_folder(p->out, call->arena, err);
 }
 
-/* What a user would ask first: what is this checkpoint, and what does the pipeline look like. */
+/* Show what a user would ask first: which checkpoint this is, and how the pipeline looks. */
 static bool show_model(struct tec_invocation *call, const struct paths *p)
 {
     char program[] = "tectum", inspect[] = "inspect", graph[] = "graph", type[] = "-Tsvg",

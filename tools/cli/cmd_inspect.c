@@ -20,7 +20,7 @@ static const struct tec_option options[] = {
      AT(model), 0, 0},
 };
 
-/* The checkpoint's own facts are those with the parts that its model names. */
+/* The report of the checkpoint includes the parts that its model names. */
 static enum tec_status hold_against_model(struct tec_invocation *call, json_t *report,
                                           struct tec_checkpoint *c, struct tec_error *err)
 {
@@ -112,7 +112,7 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     int64_t refused = atomic_load(&call->heap->refused);
     enum tec_status status = inspect(call, report, call->args.item[0], err);
     bool whole = !tec_json_refused() && atomic_load(&call->heap->refused) == refused;
-    if (status == TEC_OK && !whole) /* what could not be looked at would be missing */
+    if (status == TEC_OK && !whole) /* it would lack what could not be read */
         status = tec_fail(err, TEC_NO_MEMORY, "no memory for the report");
     if (status == TEC_OK && call->shared.format == TEC_FORMAT_JSON)
         status = tec_json_print(call->out, report, JSON_COMPACT, "the report", err);

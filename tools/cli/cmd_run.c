@@ -60,7 +60,7 @@ static const struct tec_option options[] = {
      AT(control.dump_dir), 0, 0},
 };
 
-/* One call. */
+/* The state of one call of the verb. */
 struct job {
     const struct run_options *o;
     struct tec_invocation *call;
@@ -75,7 +75,8 @@ struct job {
     int64_t limited, told_ns; /* frames beyond limits; when one was told, not sooner than again */
 };
 
-/* Limits do their work: nothing is wrong with the call. At most one line a second. */
+/* Report clipped or refused actions, at most one line a second. The limits have done their work, so
+ * this is no failure of the call. */
 static void tell_limits(struct job *job, int64_t frame, const struct tec_beyond *beyond)
 {
     enum { SECOND_NS = 1000000000 };
@@ -107,7 +108,7 @@ static void warn(struct job *job, const struct tec_frame_out *frame)
     job->call->wrong |= trouble[0] != '\0';
 }
 
-/* Of a frame, or where frames are paced of a tick. */
+/* Print a frame, or a tick if frames are paced. */
 static enum tec_status print(struct job *job, const struct tec_frame_out *frame,
                              const struct tec_paced_tick *tick, struct tec_error *err)
 {
@@ -220,7 +221,7 @@ static enum tec_status finish(struct job *job, struct tec_error *err)
     return tec_out_file_keep(&job->out, err);
 }
 
-/* The first frame's inputs against the robot, before minutes go into reading weights. */
+/* Check the first frame's inputs against the robot before minutes are spent on reading weights. */
 static enum tec_status try_inputs(void *user, struct tec_session *session, struct tec_error *err)
 {
     const struct job *job = user;

@@ -18,7 +18,7 @@ enum {
     MAX_CONNECTIONS = 16,
     STALL_S = 30,
     MIB = 1 << 20,
-    DESCRIPTORS = 64 /* of everything but connections: control, memory, files that are read */
+    DESCRIPTORS = 64 /* work besides connections: control, memory, files that are read */
 };
 
 #define LOCAL "127.0.0.1"
@@ -59,7 +59,7 @@ static const struct tec_option options[] = {
      AT(control.dump_dir), 0, 0},
 };
 
-/* One call. */
+/* The state of one call of the verb. */
 struct job {
     const struct serve_options *o;
     struct tec_invocation *call;
@@ -71,7 +71,7 @@ struct job {
     struct tec_listener listener;
     struct tec_key key;
     struct tec_safety_log told;
-    pthread_mutex_t telling; /* the guard's lines, and the summary, behind which none comes */
+    pthread_mutex_t telling; /* guards the guard's lines and the summary, which is the last line */
     bool summed;
     json_t *metadata;
     int port;
@@ -116,7 +116,7 @@ static bool rescue(void *user)
     return tec_net_rescue(&job->net);
 }
 
-/* A line on stderr about misses, limits or a stop, where one is due; whether there was one. */
+/* Print a line on stderr about misses, limits or a stop, if one is due; true if one was printed. */
 static bool tell(struct job *job, int64_t now)
 {
     char text[256];
@@ -140,7 +140,7 @@ static void sum_up(struct job *job)
 {
     pthread_mutex_lock(&job->telling);
     job->summed = true;
-    while (tell(job, INT64_MAX / 2)) /* what was not due yet */
+    while (tell(job, INT64_MAX / 2)) /* print the line that was not due yet */
         continue;
     tec_serve_stats_print(&job->net.stats, &job->exchange.safety,
                           tec_policy_in_use(&job->worker.opened), job->worker.opened.engine->memory,
@@ -148,7 +148,7 @@ static void sum_up(struct job *job)
     pthread_mutex_unlock(&job->telling);
 }
 
-/* The last words of a program that ends because its connection thread is lost. */
+/* Print the last message of a program that ends because its connection thread hangs. */
 static void lost(void *user)
 {
     const struct job *job = user;
@@ -159,14 +159,14 @@ static void lost(void *user)
     (void)written;
 }
 
-/* What a reply holds at its deadline: as the hard action node says. */
+/* The deadline node says what a reply holds at its deadline. */
 static struct tec_watch_options watch_options(const struct job *job)
 {
     const struct tec_worker *w = &job->worker;
     const struct tec_pipeline *p = w->opened.pipeline;
     const struct tec_session *session = w->opened.engine->session;
     const struct tec_decl_deadline *d = tec_watchdog_deadline(p);
-    for (int i = 0; i < p->n_nodes && !d; i++) /* of a pipeline of text */
+    for (int i = 0; i < p->n_nodes && !d; i++) /* a pipeline without actions: any hard node */
         if (p->nodes[i].deadline.kind == TEC_DEADLINE_HARD)
             d = &p->nodes[i].deadline;
     return (struct tec_watch_options){
@@ -209,7 +209,7 @@ static enum tec_status start(struct job *job, struct tec_error *err)
                : tec_fail(err, TEC_NO_MEMORY, "the thread for signals does not start");
 }
 
-/* The one line of a server that takes connections: a program that started it waits for it. */
+/* Print the one line that a parent process waits for: the server takes connections. */
 static enum tec_status say_ready(const struct job *job, struct tec_error *err)
 {
     const struct tec_worker *w = &job->worker;

@@ -20,14 +20,14 @@
 
 enum { TEC_CONTROL_PEERS = 4, TEC_CONTROL_EVENTS = 16 };
 
-/* Of a verb that runs long. */
+/* Options of a long-running verb (run, serve). */
 struct tec_control_options {
     const char *path;          /* of the socket; NULL = none */
     const char *dump_dir;      /* NULL: beside the socket, without one nowhere */
     struct tec_safety *safety; /* a server's, borrowed; NULL: there is none */
 };
 
-/* What became of the newest policy that was loaded. */
+/* The progress of the newest policy that was loaded. */
 struct tec_control_load {
     int64_t number;    /* 0 = none was */
     const char *state; /* "built", "trial", "adopted", "rejected", "returned", "rolled back" */
@@ -38,10 +38,11 @@ struct tec_control_load {
     char message[480];
 };
 
-/* A dump that a connection has asked for: the record is held first. */
+/* A dump that a connection has asked for; it is written once the policy's record is held. */
 struct tec_control_dump {
     int peer;           /* -1 = none */
-    int64_t connection; /* its number: another one may have the place by the time of the answer */
+    int64_t connection; /* the connection's number: another one may have its place when the answer
+                           is ready */
     struct tec_policy *policy;
     int64_t since_ns;
     char path[4096];
@@ -66,13 +67,13 @@ struct tec_control {
     struct tec_control_dump dump;
     int64_t n_events; /* event i is at i mod TEC_CONTROL_EVENTS */
     struct tec_canary_event events[TEC_CONTROL_EVENTS];
-    const struct tec_policy *told; /* whose quarantine was told */
-    int64_t struck;                /* frame of the last strike that was told */
+    const struct tec_policy *told; /* the policy whose quarantine was reported */
+    int64_t struck;                /* frame of the last reported strike */
     int dumps;                     /* written by itself */
 };
 
-/* Before the engine opens: make the socket, and hold SIGUSR2 back from every thread that comes
- * later. TEC_INVALID or TEC_IO for a path that cannot be had. */
+/* Make the socket, before the engine opens, and block SIGUSR2 in every thread that starts later.
+ * TEC_INVALID or TEC_IO for a path that cannot be used. */
 enum tec_status tec_control_open(struct tec_control *control, struct tec_invocation *call,
                                  const struct tec_control_options *options, struct tec_error *err);
 
@@ -85,7 +86,7 @@ enum tec_status tec_control_start(struct tec_control *control, struct tec_opened
 enum tec_status tec_control_run(struct tec_control *control, struct tec_canary *canary,
                                 const char *fallback, struct tec_error *err);
 
-/* End the thread, tell what is left to tell, remove the socket. No frame runs any more, and the
+/* End the thread, report the remaining events, remove the socket. No frame runs any more, and the
  * engine is still open. Zeroed is allowed. */
 void tec_control_close(struct tec_control *control);
 
@@ -95,13 +96,13 @@ void tec_control_close(struct tec_control *control);
 void tec_control_watch(struct tec_control *control);
 void tec_control_closing(void *control, struct tec_policy *policy);
 
-/* The dump that was asked for, as far as it can be now. */
+/* Continue the requested dump as far as possible now. */
 void tec_control_dump(struct tec_control *control);
 
 /* orders.c: answer one request of `n` bytes. */
 void tec_control_obey(struct tec_control *control, int peer, const char *line, size_t n);
 
-/* report.c: what is known, as JSON (new references, NULL without memory). */
+/* report.c: the status as JSON (new references, NULL without memory). */
 
 json_t *tec_control_status(struct tec_control *control);
 char *tec_control_failure(const struct tec_error *err);

@@ -8,7 +8,8 @@
 
 enum { TEC_DEMO_FRAMES = 256, TEC_DEMO_EPISODES = 8 };
 
-/* What the robot sent and what came back: a folder like tests/golden/demo/episodes. */
+/* A recorded session: the robot's inputs and the model's outputs, in a folder like
+ * tests/golden/demo/episodes. */
 struct tec_demo_case {
     const char *dir, *inputs; /* the folder; its inputs.safetensors */
     json_t *json;
@@ -36,7 +37,7 @@ void tec_demo_close(struct tec_demo_case *c); /* zeroed is allowed */
 enum tec_status tec_demo_episode(struct tec_demo_episode *out, const struct tec_demo_case *c, int i,
                                  struct tec_error *err);
 
-/* One policy's run and what it came to. */
+/* One policy's run and its results. */
 struct tec_demo_side {
     const char *policy;
     struct tec_frames f;
@@ -51,12 +52,12 @@ struct tec_demo_side {
     int most;
 };
 
-/* What an episode came to, over all rounds. */
+/* The results of an episode over all rounds. */
 struct tec_demo_result {
     const char *key;
-    int frames, equal_actions, equal_texts; /* between the two policies, byte for byte */
-    int recorded_texts;                     /* equal to the recorded ones */
-    double difference, bound;               /* of actions to the recorded ones */
+    int frames, equal_actions, equal_texts; /* frames in which both policies gave the same bytes */
+    int recorded_texts;                     /* texts equal to the recorded ones */
+    double difference, bound; /* largest difference from the recorded actions, and its bound */
 };
 
 struct tec_demo {
@@ -66,12 +67,12 @@ struct tec_demo {
     struct tec_demo_result results[TEC_DEMO_EPISODES];
     int n_results, frames; /* frames: at most so many are left */
     bool f32, quiet;
-    struct tec_frame_record shown; /* of the second side: most rows in a launch */
+    struct tec_frame_record shown; /* the second side's frame with the most rows in a launch */
     int shown_batch;
 };
 
-/* Run an episode on both sides, frame by frame; the first time with a line a frame. What it came to
- * is added to `result`. */
+/* Run an episode on both sides, frame by frame; the first round prints a line a frame. Adds its
+ * counts to `result`. */
 enum tec_status tec_demo_run(struct tec_demo *demo, const struct tec_demo_episode *e,
                              struct tec_demo_result *result, struct tec_error *err);
 

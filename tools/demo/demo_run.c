@@ -80,7 +80,7 @@ static void compare_texts(struct tec_demo_result *r, const struct tec_demo *demo
     }
 }
 
-/* The frame of the picture: the newest with the most rows in a launch. */
+/* Keep the frame for the picture: the newest with the most rows in a launch. */
 static void keep_shown(struct tec_demo *demo)
 {
     const struct tec_demo_side *s = &demo->sides[1];
@@ -120,7 +120,7 @@ static void print_line(struct tec_demo *demo, const struct tec_demo_episode *e)
     tec_frame_text_line(demo->call->out, &demo->sides[1].f, demo->sides[1].frame);
 }
 
-/* Who goes first changes from frame to frame, so that neither finds the caches warmer. */
+/* The sides take turns in going first, so that neither finds the caches warmer. */
 static enum tec_status run_frame(struct tec_demo *demo, const struct tec_inputs_frame *given,
                                  const float *noise, int frame, struct tec_error *err)
 {

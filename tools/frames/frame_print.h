@@ -18,12 +18,13 @@
 enum tec_status tec_frame_json(json_t **out, const struct tec_frames *f,
                                const struct tec_frame_out *frame, struct tec_error *err);
 
-/* Why not all rows of the actions are given, a sentence; "" where they are. `room` > 0 bytes. */
+/* Explain in a sentence why not all rows of the actions are given; "" if they are. `room` > 0
+ * bytes. */
 void tec_frame_trouble(char *text, size_t room, const struct tec_frames *f,
                        const struct tec_frame_out *frame);
 
-/* The object as one whole line, flushed, or nothing and TEC_NO_MEMORY. The stream knows whether it
- * could be written. */
+/* Write the object as one line and flush, or write nothing and return TEC_NO_MEMORY. The stream
+ * records whether it could be written. */
 enum tec_status tec_frame_line(FILE *out, const json_t *frame, struct tec_error *err);
 
 /* "   3  [ 0.012 -0.530 ...]  age 8.1 ms  slack 81.8 ms  batch 3  "press it down"". */

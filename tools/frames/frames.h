@@ -8,36 +8,36 @@
 #include "tools/cli/open_engine.h"
 #include "tools/frames/inputs.h"
 
-/* What a request's text gained in a frame. */
+/* The tokens that a request's text gained in a frame. */
 struct tec_frame_text {
     int64_t request;
     int decoder; /* index into decoders of struct tec_frames */
     int n;
     const int *tokens; /* [n] new ones */
-    const char *text;  /* what they add; texts of a request, joined, are the sentence */
+    const char *text;  /* the text of these tokens; a request's texts, joined, are the sentence */
     bool done;
     const char *reason; /* of done: "eos", "length", or why it was shed; else "" */
     const char *whole;  /* the sentence when done, else NULL */
     int n_whole;
     const int *all; /* [n_whole] every token of it so far */
-    int n_ranked;   /* of done: what was ranked, the likeliest first; 0 = nothing */
+    int n_ranked;   /* when done: the ranked texts, the likeliest first; 0 = none */
     const struct tec_ranked *ranked;
-    const struct tec_texts *list; /* that their indices are of */
+    const struct tec_texts *list; /* the list that the ranked indices refer to */
 };
 
 /* Actions that left in a frame. */
 struct tec_frame_left {
     int64_t seen; /* number of the frame whose observation they are of */
     int64_t age_us, released_ns;
-    enum tec_action_source source; /* with a watchdog FRESH: there it is decided */
-    struct tec_beyond beyond; /* of its own actions; others were given where these were refused */
-    int rows;                 /* of actions; fewer than there are where one is not finite */
-    const double *actions;    /* [rows, columns] of the robot; NULL with a watchdog */
-    const float *chunk;       /* [horizon, dim] of the model */
-    const double *state_raw;  /* of that observation */
+    enum tec_action_source source; /* FRESH with a watchdog, which decides the source itself */
+    struct tec_beyond beyond;      /* values beyond the limits; refused actions were replaced */
+    int rows;                      /* of actions; fewer than there are where one is not finite */
+    const double *actions;         /* [rows, columns] of the robot; NULL with a watchdog */
+    const float *chunk;            /* [horizon, dim] of the model */
+    const double *state_raw;       /* of that observation */
 };
 
-/* What one frame came to; valid until the next one. */
+/* The results of one frame; valid until the next one. */
 struct tec_frame_out {
     const struct tec_frame_record *record;
     bool observed;
@@ -46,9 +46,9 @@ struct tec_frame_out {
     enum tec_action_source source;
     struct tec_beyond beyond;
     int rows, columns;
-    const double *actions;             /* [rows, columns] of the robot: those that left last */
-    const float *chunk;                /* [horizon, dim] of the model */
-    int n_left;                        /* one, but in a ring that has become less deep */
+    const double *actions; /* [rows, columns] of the robot: those that left last */
+    const float *chunk;    /* [horizon, dim] of the model */
+    int n_left;            /* chunks released: more than one only if a ring has become less deep */
     const struct tec_frame_left *left; /* [n_left] in the order in which they left */
     char warning[200];                 /* "" or a sentence */
     int n_texts;
@@ -77,14 +77,14 @@ struct tec_frames {
     int stages;         /* of a ring; 0 = none */
     int n_decoders;
     const char *decoders[TEC_MAX_DECODERS];
-    const struct tec_texts *lists[TEC_MAX_DECODERS]; /* what each may say; n 0: anything */
+    const struct tec_texts *lists[TEC_MAX_DECODERS]; /* of each node; n 0: any text */
     int64_t frame, began_ns; /* frames so far; the clock when the first one was opened */
     struct tec_clock clock;
     struct tec_watchdog
         *watchdog; /* gets every chunk the moment it is released; NULL = none. Borrowed.
                   Whoever takes from it makes robot actions: `out` has none then */
     struct tec_action_output
-        *output; /* without a watchdog: the last command, and the robot's limits */
+        *output; /* without a watchdog: keeps the last command and applies the robot's limits */
     struct tec_observation_records records;
     size_t chunk; /* numbers of the model's */
     int n_left, max_left;
@@ -106,7 +106,7 @@ struct tec_frames {
  * "bf16", NULL = the pipeline's. */
 enum tec_status tec_frames_open(struct tec_frames *f, struct tec_invocation *call, const char *path,
                                 const struct tec_engine_options *more, struct tec_error *err);
-/* The same for frames at the pipeline's period, TEC_INVALID where it has none. */
+/* Open the engine for frames at the pipeline's period; TEC_INVALID if it has none. */
 enum tec_status tec_frames_open_paced(struct tec_frames *f, struct tec_invocation *call,
                                       const char *path, const struct tec_engine_options *more,
                                       struct tec_error *err);
@@ -122,8 +122,8 @@ enum tec_status tec_frames_next(struct tec_frames *f, const struct tec_value *va
                                 const float *noise, const struct tec_frame_out **out,
                                 struct tec_error *err);
 
-/* The frame of tick number f->frame, which was due at `tick_ns`, that its observation was captured
- * at: preparing it is in the frame's time. Set f->frame before. */
+/* Run the frame of tick f->frame, which was due at `tick_ns`, when its observation was captured, so
+ * preparing the values counts as part of the frame's time. Set f->frame before. */
 enum tec_status tec_frames_tick(struct tec_frames *f, int64_t tick_ns,
                                 const struct tec_value *values, size_t n, const float *noise,
                                 const struct tec_frame_out **out, struct tec_error *err);

@@ -3,13 +3,13 @@
 
 #include <math.h>
 
-/* Where a walk through the numbers is. */
+/* The state of a walk through the numbers. */
 struct fill {
     struct tec_value *value;
     enum tec_input_want want;
     bool whole; /* every number so far is 0 to 255 and whole */
     size_t at, n;
-    double *numbers; /* NULL: only look, so that memory is taken for what is really there */
+    double *numbers; /* NULL: only count, so that memory is taken for numbers that exist */
 };
 
 static enum tec_status put_number(struct fill *f, const json_t *json, struct tec_error *err)

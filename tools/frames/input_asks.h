@@ -16,14 +16,14 @@ struct tec_input_ask {
     int prio;         /* 0 first */
 };
 
-/* Of one frame. Zeroed: none. */
+/* The requests and cancels of one frame. Zeroed: none. */
 struct tec_input_asks {
     int n_asks, n_cancels;
     struct tec_input_ask asks[TEC_MAX_ASKS];
     int64_t cancels[TEC_MAX_ASKS];
 };
 
-/* Whether a member of that name is read here. */
+/* Whether tec_input_asks_read takes the member of that name. */
 bool tec_input_is_ask(const char *name);
 
 /* "#ask": [{"node": NAME, "max_tokens": N, "prio": P}, ...], each member optional, or one such

@@ -12,7 +12,7 @@
 
 enum { TEC_MAX_INPUT_FILES = 64 };
 
-/* What a name takes. */
+/* The kind of value that an input name takes. */
 enum tec_input_want { TEC_WANT_PICTURE, TEC_WANT_NUMBERS, TEC_WANT_TEXT, TEC_WANT_IDS };
 
 /* Open tensor files, kept until finish. Zero-initialise and set heap. */
@@ -53,7 +53,7 @@ enum tec_status tec_input_array(struct tec_value *out, enum tec_input_want want,
 /* Parse JSON; failures give line and column on one printable line. */
 enum tec_status tec_input_json(json_t **out, const char *text, size_t n, struct tec_error *err);
 
-/* Whether the words end in "[*]": another value in every frame. */
+/* Whether the words end in "[*]", which gives another value in every frame. */
 bool tec_input_moves(const char *text);
 
 #endif

@@ -9,7 +9,7 @@
 
 enum { TEC_MAX_INPUTS = 64 };
 
-/* What one frame is given; valid until the next one. */
+/* The inputs of one frame; valid until the next one. */
 struct tec_inputs_frame {
     bool ended; /* there is no such frame */
     bool none;  /* a frame without an observation: a line "null" */

@@ -22,7 +22,8 @@ json_t *tec_memory_json(struct tec_memory *memory);
  * writable, trouble; null for NULL. Owned by the caller. */
 json_t *tec_memory_state_json(struct tec_memory *memory);
 
-/* Its damage and whether it can be written, a sentence each, where there is something to say. */
+/* Print a sentence each about damaged records and a file that cannot be written, if there are any.
+ */
 void tec_memory_say_state(struct tec_memory *memory, struct tec_invocation *call);
 
 #endif

@@ -29,8 +29,8 @@ struct paced {
     pthread_t thread;
     bool started;
 
-    /* Whose turn it is: in ORDERED the fields below belong to the frame thread, otherwise to the
-     * caller. */
+    /* Says which thread owns the fields below: the frame thread in ORDERED, otherwise the caller.
+     */
     _Atomic int state;
     _Atomic bool ending;
     struct tec_bell work, done;

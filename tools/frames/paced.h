@@ -10,16 +10,16 @@
 #include "tools/frames/frames.h"
 #include "tools/frames/noise_file.h"
 
-/* What the robot was given in a tick, and the frame that it opened. */
+/* A tick: the actions that the robot was given, and the frame that the tick opened. */
 struct tec_paced_tick {
     int64_t frame, tick_ns, deadline_ns;
     enum tec_action_source source;
     int rows, columns;
     const double *actions; /* [rows, columns] of the robot */
     int64_t handed_ns;
-    int64_t age_ns; /* of the observation that they come from; -1 = none */
+    int64_t age_ns; /* age of the observation that the actions come from; -1 = none */
     struct tec_beyond
-        beyond;  /* of the tick's own actions; held or stopped where they were refused */
+        beyond;  /* the tick's own actions beyond the limits; refused ones are held or stopped */
     bool missed; /* they are not the tick's own, or the frame ended after the next tick */
     enum tec_cause cause;
     const struct tec_frame_out *out; /* NULL: the tick was skipped */
@@ -38,13 +38,14 @@ struct tec_paced_options {
     int actions;                  /* a tick; 0 = all rows */
     int64_t most;                 /* ticks */
     const bool *over;             /* `tell` may set it: there shall be no further tick; or NULL */
-    /* Told of each tick, those that ran in their order, a skipped one at once, on the caller's
-     * thread, when it is over: its frame has ended. A failure ends the run. */
+    /* Called for each tick when it is over, on the caller's thread and in the order of ticks: a
+     * tick that ran when its frame has ended, a skipped one at once. A failure ends the run. */
     enum tec_status (*tell)(void *user, const struct tec_paced_tick *tick, struct tec_error *err);
     void *user;
 };
 
-/* Ticks until the inputs end, or `most`. The first failure of an input or of `tell` ends it. */
+/* Run ticks until the inputs end, or `most` of them. The first failure of an input or of `tell`
+ * ends the run. */
 enum tec_status tec_paced_run(const struct tec_paced_options *options,
                               struct tec_paced_counts *counts, struct tec_heap *heap,
                               struct tec_error *err);

@@ -71,7 +71,7 @@ static bool random_segments(struct tec_value *v, uint64_t *state, struct tec_are
     return text;
 }
 
-/* A picture that says its slot is the robot's camera of that slot, whatever its name. */
+/* Name the picture after its slot, so that the robot takes it for the camera of that slot. */
 static const char *name_of(const struct tec_decl_input *in, const struct tec_robot *robot)
 {
     for (int i = 0; robot && in->slot && i < robot->n_cameras; i++)

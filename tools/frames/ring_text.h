@@ -7,8 +7,8 @@
 
 #include <stdio.h>
 
-/* Lines that begin with two blanks; nothing for a pipeline without a ring. `measured` NULL: without
- * bytes. */
+/* Print a ring's stages and bytes, each line indented by two blanks; nothing for a pipeline without
+ * a ring. `measured` NULL: no bytes are printed. */
 void tec_ring_print(const struct tec_pipeline *pipeline, const struct tec_measured *measured,
                     FILE *out);
 

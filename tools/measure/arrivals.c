@@ -8,12 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a draw is for; far from the purposes of graph/run/noise.h. */
+/* Purposes that separate the streams of random numbers; they differ from those of
+ * graph/run/noise.h. */
 enum draw { DRAW_COUNT = 0x41525231, DRAW_LENGTH, DRAW_CANCEL };
 
 enum { MAX_FIELDS = 3, MAX_TOKENS = 65536, MAX_FRAMES = 1000000 };
 
-/* One number of a part, and what it may be. */
+/* One number of a specification and its range. */
 struct field {
     const char *what;
     double low, high;
@@ -45,7 +46,7 @@ static const struct part parts[N_PARTS] = {
                  {"frames until then", 1.0, MAX_FRAMES, true}}},
 };
 
-/* A text while it is read. */
+/* The state of parsing a specification. */
 struct reader {
     const char *text, *at;
     struct tec_error *err;

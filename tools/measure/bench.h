@@ -78,17 +78,17 @@ void tec_bench_close_rows(struct tec_bench *b);
 /* Random pictures and numbers, a prompt of `prompt_tokens` random ids: three observations. */
 enum tec_status tec_bench_random(struct tec_bench *b, uint64_t seed, struct tec_error *err);
 
-/* What the engine calls with the actions of a frame; `user` is the bench. */
+/* The engine's callback for a frame's released actions; `user` is the bench. */
 void tec_bench_released(void *user, const float *chunk, const struct tec_frame_record *record);
 
-/* All rounds of all rows. */
+/* Run all rounds of all rows. */
 enum tec_status tec_bench_run(struct tec_bench *b, struct tec_error *err);
 
 /* The report as the JSON of the command line's contract, and as text. Sorts the samples. */
 json_t *tec_bench_json(struct tec_bench *b, const char *command);
 void tec_bench_print(struct tec_bench *b, const char *node, FILE *out);
 
-/* bench.json, and for each row its frames in order and a histogram of 1 us, into a folder. */
+/* Write bench.json, and for each row its frames in order and a histogram of 1 us, into a folder. */
 enum tec_status tec_bench_write(const struct tec_bench *b, const json_t *report, const char *dir,
                                 struct tec_error *err);
 
@@ -96,12 +96,12 @@ enum tec_status tec_bench_write(const struct tec_bench *b, const json_t *report,
 int64_t tec_samples_at(const struct tec_samples *s, double q);
 void tec_samples_sort(struct tec_samples *s);
 
-/* Of the frame that shares and batches against the one that does neither, by the node times of this
- * run: `bound` = (2P + A + N d1) / (P + A + k dB), `ratio` of their median frames. False when the
- * rows do not hold both, or a time is missing. */
+/* The gain of a frame that shares its prefill and batches its decodes over one that does neither,
+ * from the node times of this run: `bound` = (2P + A + N d1) / (P + A + k dB); `ratio` is that of
+ * the measured median frames. False if the rows do not hold both, or a time is missing. */
 struct tec_bench_bound {
     double prefill_us, action_us, step1_us, step_us, bound, ratio;
-    double tokens; /* N: made in a frame of the isolated row, end tokens heeded */
+    double tokens; /* N: tokens made in a frame of the isolated row until the end token */
     int k, rows;
 };
 bool tec_bench_bound(const struct tec_bench *b, struct tec_bench_bound *out);

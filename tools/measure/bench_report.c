@@ -61,7 +61,7 @@ bool tec_bench_bound(const struct tec_bench *b, struct tec_bench_bound *out)
     return true;
 }
 
-/* What took longer in the worst frame than it usually does, and by how much. */
+/* Find the part that exceeded its median the most in the worst frame, and by how much. */
 static const char *worst_part(const struct tec_bench *b, const struct tec_bench_row *r,
                               double *over_us)
 {
@@ -118,7 +118,7 @@ static double mean_depth(const struct tec_bench_row *r)
     return r->frames ? (double)r->depths / (double)r->frames : 0.0;
 }
 
-/* Frames that a ring filled in, its depth, and how many frames old its actions are. */
+/* Report the frames in which a ring filled, its depth, and the age of its actions in frames. */
 static json_t *ring_json(const struct tec_bench_row *r)
 {
     const struct tec_samples *s = &r->lives;
@@ -177,7 +177,8 @@ static json_t *bound_json(const struct tec_bench *b)
                      x.ratio, "of_bound", x.ratio / x.bound);
 }
 
-/* One decode step at batch 1: of an isolated row, else as the engine has seen it. */
+/* The time of one decode step at batch 1: measured in an isolated row if there is one, else the
+ * engine's own estimate. */
 static double step1_s(const struct tec_bench *b)
 {
     for (int i = 0; i < b->n_rows; i++)
@@ -209,8 +210,8 @@ static json_t *open_json(const struct tec_bench *b)
                      since(b, b->first_ns));
 }
 
-/* What a launch of each part is: commands that were recorded, kernels that one turn of its loops
- * starts, nodes of the graph. */
+/* Describe the capture of each part: recorded commands, kernels of one turn of its loops, nodes of
+ * the graph. */
 static json_t *captures_json(const struct tec_plan *plan)
 {
     json_t *all = json_array();

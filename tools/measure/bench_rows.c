@@ -109,8 +109,8 @@ static enum tec_status add_rows(struct tec_bench *b, const char *name, const cha
     return TEC_OK;
 }
 
-/* Whose times are told apart. A ring's launches are two nodes' at once: they have names of their
- * own. */
+/* List the names under which times are kept. A ring's launch runs two nodes at once, so it has a
+ * name of its own. */
 static void name_nodes(struct tec_bench *b)
 {
     const struct tec_topology *t = &b->opened.engine->topology;
@@ -196,7 +196,8 @@ static bool is_kind(const struct tec_topology *t, const char *node, const char *
     return false;
 }
 
-/* Steps of decode launches: exact where every row took all k, or where rows ran alone. */
+/* Estimate the time of a decode step; it is exact if every row ran all k steps, or if rows ran
+ * alone. */
 static void keep_steps(const struct tec_topology *t, struct tec_bench_row *r,
                        const struct tec_frame_record *f)
 {

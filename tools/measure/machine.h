@@ -10,7 +10,7 @@
 /* {cpu, cores, kernel, governor, device, tier, lanes}; "unknown" where the system does not say. */
 json_t *tec_machine_json(const struct tec_device *device);
 
-/* The same as one line. */
+/* The machine as one line of text. */
 void tec_machine_print(const struct tec_device *device, FILE *out);
 
 /* Runnable processes, averaged over a minute; -1 when unknown. */

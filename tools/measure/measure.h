@@ -5,8 +5,8 @@
 #include "graph/run/engine.h"
 #include "tools/cli/command.h"
 
-/* Where the sizes came from: --weights or the pipeline's checkpoint, --random-weights, or, when the
- * pipeline's checkpoint is not here, the model description at full size. */
+/* The source of the measured sizes: a checkpoint (--weights or the pipeline's), a size of
+ * --random-weights, or the full-size model description if the pipeline's checkpoint is not here. */
 enum tec_measured_by { TEC_MEASURED_CHECKPOINT, TEC_MEASURED_SIZE, TEC_MEASURED_FULL };
 
 enum tec_measured_by tec_measured_by(const struct tec_invocation *call,

@@ -26,7 +26,8 @@ struct tec_op_times {
     double sum_ns;                               /* of all items */
 };
 
-/* What is timed. `launch` runs the part once as it is, and so fills its tables. */
+/* The part to time, and the callback that launches it. One call of `launch` runs the part once as
+ * it is, which also fills its tables. */
 struct tec_op_times_of {
     const struct tec_plan *plan;
     const struct tec_plan_part *part;

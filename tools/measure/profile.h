@@ -14,13 +14,13 @@ enum {
 /* A launch that can be measured by itself. */
 struct tec_profile_variant {
     enum tec_cost_kind kind; /* TEC_COST_KINDS: a ring's shift */
-    const char *node; /* of decode: the first one; all decode nodes share captures. Of a ring:
-                       * "packed", "decode", "shift" */
+    const char *node; /* of decode: the first node, because all decode nodes share captures. Of a
+                         ring: "packed", "decode", "shift" */
     bool lone;        /* a private prefill */
-    int model;        /* chain of the engine; of a further one a prefill is */
-    int slices;       /* in so many, and a sample is one of them; else 0 */
-    int batch; /* DECODE: captured; its rows are as many, but for fewer request slots. Of a ring,
-                * and PACKED: rows besides a new sequence */
+    int model;        /* index of the engine's model; a prefill may be a secondary model's */
+    int slices;       /* a prefill in this many slices, of which a sample is one; else 0 */
+    int batch; /* DECODE: the captured batch; it runs as many rows if there are request slots for
+                  them. Of a ring, and PACKED: rows besides a new sequence */
     struct tec_samples samples;
     int64_t busy_ns; /* sum of its launches */
 };
@@ -32,45 +32,48 @@ struct tec_profile {
     struct tec_chain_input input;
     int region; /* prefix */
     int regions[TEC_MAX_CHAINS];
-    struct tec_prefix_input prompts[TEC_MAX_CHAINS]; /* the same of further chains */
+    struct tec_prefix_input prompts[TEC_MAX_CHAINS]; /* prefixes of secondary models */
     bool counting;                                   /* launches are measured */
     struct tec_row_state rows[TEC_MAX_ROWS], *list[TEC_MAX_ROWS];
     int *tokens, *made;
     float *likely; /* of a tree's entries */
     int n_variants;
     struct tec_profile_variant variants[TEC_PROFILE_VARIANTS];
-    int64_t wall_ns, inside_ns, busy_ns; /* of measured turns; in the engine; of it on the device */
+    int64_t wall_ns, inside_ns, busy_ns; /* of measured turns; in the engine; on the device */
     double spread;                       /* largest difference of a p50 between rounds, as a part */
     const struct tec_profile_variant *spread_of;
     double load_before, load_after;
 };
 
-/* Variants, an observation with all cameras and the longest prompt, room for samples. */
+/* List the variants, make an observation with all cameras and the longest prompt, and allocate the
+ * samples. */
 enum tec_status tec_profile_prepare(struct tec_profile *p, uint64_t seed, struct tec_error *err);
 
-/* All rounds. A turn launches every variant once, decodes from another batch on each time; a decode
- * goes by the captured k in turn, its sample is a step. Samples are sorted when it returns. */
+/* Run all rounds. A turn launches every variant once, and starts its decodes from another batch
+ * each time. Decodes cycle through the captured k; a decode's sample is the time of one step.
+ * Samples are sorted on return. */
 void tec_profile_run(struct tec_profile *p);
 
-/* Of a ring, for profile_run: its variants; a turn of them, from another one on each time. */
+/* The part of profile_run for a ring: list its variants; run a turn of them, starting from another
+ * one each time. */
 bool tec_profile_list_ring(struct tec_profile *p);
 void tec_profile_run_ring(struct tec_profile *p, const struct tec_executor *x, int turn);
 
-/* Between the two files: a variant more; a sample of it. */
+/* Shared by profile_run.c and profile_ring.c: add a variant; add a sample to it. */
 bool tec_profile_add(struct tec_profile *p, enum tec_cost_kind kind, const char *node, bool lone,
                      int batch);
 void tec_profile_keep(const struct tec_profile *p, struct tec_profile_variant *v, int64_t ns,
                       int steps);
 
-/* Bytes that a ring copies one way in a microsecond, from the shifts that were measured; where it
- * only gathers, so many that it takes no time, since launches hold it already; 0 where it does not
- * copy. */
+/* Bytes that a ring copies one way in a microsecond, measured from its shifts. A ring that only
+ * gathers copies inside its launches, so its rate is so high that copies take no time; 0 for a ring
+ * without copies. */
 double tec_profile_copy_rate(const struct tec_profile *p);
 
 /* The `.costs` form; free with json_decref, NULL without memory. */
 json_t *tec_profile_costs(const struct tec_profile *p);
 
-/* The same with what the measurement says of itself; and as text. */
+/* The costs with the conditions of the measurement, as JSON and as text. */
 json_t *tec_profile_json(const struct tec_profile *p);
 void tec_profile_print(const struct tec_profile *p, FILE *out);
 

@@ -17,7 +17,7 @@ static double busy_of(const struct tec_profile *p, int64_t ns)
     return p->wall_ns > 0 ? (double)ns / (double)p->wall_ns : 0.0;
 }
 
-/* The profile's own work in a turn: clocks, samples, the progress line. */
+/* Report the profile's own work in a turn: clocks, samples, the progress line. */
 static double overhead_us(const struct tec_profile *p)
 {
     return (double)(p->wall_ns - p->inside_ns) / 1000.0 / p->frames;
@@ -37,7 +37,8 @@ static json_t *row_json(const struct tec_profile_variant *v, const char *node)
                      us_at(v, 0.99), "p999", us_at(v, 0.999), "max", us_at(v, 1.0));
 }
 
-/* Every decode node has rows of its own: they share captures, so they share figures. */
+/* Every decode node gets a row of its own; the nodes share captures, so the rows have equal times.
+ */
 static json_t *rows_json(const struct tec_profile *p, bool lone)
 {
     const struct tec_topology *t = &p->opened.engine->topology;

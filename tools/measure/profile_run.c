@@ -26,7 +26,7 @@ bool tec_profile_add(struct tec_profile *p, enum tec_cost_kind kind, const char 
     return v->samples.ns != NULL;
 }
 
-/* A model whose requests have prefills of their own: a slice of them, and decodes. */
+/* List the variants of a secondary model: a slice of its prefill, and its decodes. */
 static bool list_secondary(struct tec_profile *p, int model)
 {
     struct tec_plan *plan = p->opened.engine->chains[model].plan;
@@ -82,7 +82,7 @@ static uint32_t draw(uint64_t *state)
     return (uint32_t)(*state >> 33);
 }
 
-/* Counts decide what a launch takes, values hardly. */
+/* The time of a launch depends on counts and hardly on values. */
 static bool make_input(struct tec_profile *p, uint64_t seed)
 {
     const struct tec_engine *e = p->opened.engine;
@@ -180,7 +180,7 @@ static void run_decode(struct tec_profile *p, const struct tec_executor *x,
     tec_profile_keep(p, v, replay.end_ns - replay.start_ns, k > 0 ? k : 1);
 }
 
-/* All slices in their order: a decode behind them reads what they left. */
+/* Run all slices in order, because a decode after them reads their keys and values. */
 static void run_slices(struct tec_profile *p, struct tec_profile_variant *v)
 {
     const struct tec_clock clock = {NULL};
@@ -198,7 +198,7 @@ static void run_slices(struct tec_profile *p, struct tec_profile_variant *v)
     }
 }
 
-/* A secondary model's, the prefill first. */
+/* Run the variants of the secondary models, each model's prefill first. */
 static void run_secondary(struct tec_profile *p, const struct tec_executor *x, int turn)
 {
     for (int i = 0; i < p->n_variants; i++)
@@ -208,7 +208,7 @@ static void run_secondary(struct tec_profile *p, const struct tec_executor *x, i
             run_decode(p, x, &p->variants[i], turn);
 }
 
-/* The texts of a node behind the prefix that the last prefill made. */
+/* Score the texts of a node after the prefix of the last prefill. */
 static void run_score(struct tec_profile *p, const struct tec_executor *x,
                       struct tec_profile_variant *v)
 {
@@ -284,7 +284,7 @@ static int64_t slice_p50(const struct tec_samples *s, int round, int rounds)
     return tec_samples_at(&slice, 0.5);
 }
 
-/* How far the rounds are apart, while samples are still in their order. */
+/* Find the largest difference between rounds; samples must still be in their order. */
 static void compare_rounds(struct tec_profile *p)
 {
     for (int i = 0; i < p->n_variants; i++) {

@@ -14,7 +14,7 @@
 
 enum { TEC_MAX_PEAKS = 8, TEC_ROOFLINE_OPS = 32 };
 
-/* See peaks.def. */
+/* A machine's peak rates, from peaks.def. */
 struct tec_peak {
     const char *name, *title;
     double bf16, f32, memory, boundary;
@@ -23,25 +23,27 @@ struct tec_peak {
 extern const struct tec_peak tec_peaks[];
 extern const int tec_n_peaks;
 
-/* What is counted of a call. */
+/* The costs of a call that a bound counts. */
 enum tec_bound {
     TEC_BOUND_PRODUCTS, /* matrix products alone, all at the bf16 peak, and their weights and keys:
                          * as if all else were fused into them and stayed on the chip */
     TEC_BOUND_ONE_TERM, /* everything; products of bf16 weights or keys take an activation as one
                          * bf16 number */
-    TEC_BOUND_TWO_TERM, /* everything; as two, twice the products: what kernels/cuda does */
+    TEC_BOUND_TWO_TERM, /* everything; such a product takes an activation as two bf16 numbers, which
+                           doubles the products, as kernels/cuda does */
     TEC_BOUNDS
 };
 extern const char *const tec_bound_names[TEC_BOUNDS];
 
-/* Microseconds of one call, its boundary not among them. */
+/* Microseconds of one call without its launch boundary. */
 double tec_roofline_us(const struct tec_peak *peak, const struct tec_cost *cost,
                        enum tec_bound bound);
 
-/* With boundaries: `kernels` is a capture's own count, or that of calls where each is a kernel. */
+/* Adds the launch boundaries: `kernels` is a capture's own count, or the number of calls if each is
+ * a kernel. */
 double tec_roofline_bounded_us(const struct tec_peak *peak, double us, int64_t kernels);
 
-/* Calls of one label, or of a stage, or of a part. */
+/* Sums over the calls of one label, of a stage or of a part. */
 struct tec_roofline_sum {
     const char *name;
     int64_t kernels;
@@ -49,13 +51,14 @@ struct tec_roofline_sum {
     double us[TEC_MAX_PEAKS][TEC_BOUNDS]; /* by chosen machine */
 };
 
-/* A stage of a part: a decode part for one step of a full batch, a ring's for a full ring. */
+/* A stage of a part; a decode part counts one step of a full batch, a ring one frame at full depth.
+ */
 struct tec_roofline_row {
     const struct tec_plan_part *part;
     const char *stage; /* NULL: all stages of the part */
     struct tec_roofline_sum sum;
     int n_ops;
-    struct tec_roofline_sum ops[TEC_ROOFLINE_OPS]; /* by label; a last one takes what is more */
+    struct tec_roofline_sum ops[TEC_ROOFLINE_OPS]; /* by label; the last one sums up the rest */
 };
 
 struct tec_roofline {
@@ -72,12 +75,12 @@ struct tec_roofline {
 enum tec_status tec_roofline_choose(struct tec_roofline *roofline, const char *names,
                                     struct tec_error *err);
 
-/* The rows, in the arena. pipeline, plan, machines and the size's pictures, text (0: as many as
- * fit) and made are set. */
+/* Make the rows in the arena. The caller has set pipeline, plan, machines and the size's pictures,
+ * text (0: as many as fit) and made. */
 enum tec_status tec_roofline_make(struct tec_roofline *roofline, struct tec_arena *arena,
                                   struct tec_error *err);
 
-/* As tables, and as JSON. */
+/* Print the rows as tables, and as JSON. */
 void tec_roofline_print(const struct tec_roofline *roofline, FILE *out);
 enum tec_status tec_roofline_json(const struct tec_roofline *roofline, FILE *out,
                                   struct tec_error *err);

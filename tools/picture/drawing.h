@@ -11,8 +11,8 @@ enum tec_item_kind {
     TEC_ITEM_INPUT,
     TEC_ITEM_NODE,   /* a box */
     TEC_ITEM_KV,     /* a cylinder */
-    TEC_ITEM_BUFFER, /* what leaves: a chunk */
-    TEC_ITEM_STREAM  /* what leaves: text */
+    TEC_ITEM_BUFFER, /* an output: a chunk of actions */
+    TEC_ITEM_STREAM  /* an output: text */
 };
 
 enum { TEC_ITEM_LINES = 5 };
@@ -30,9 +30,9 @@ struct tec_item {
 enum tec_link_kind {
     TEC_LINK_READ,
     TEC_LINK_WRITE,
-    TEC_LINK_PREV,   /* of the previous frame: dashed */
+    TEC_LINK_PREV,   /* reads the previous frame's value: dashed */
     TEC_LINK_SHARED, /* a prefix that is not copied: dotted */
-    TEC_LINK_AFTER,  /* order alone */
+    TEC_LINK_AFTER,  /* an order without data */
     TEC_LINK_PACKED, /* one launch for both */
     TEC_LINK_TEXT    /* the newest finished text, of an earlier version: dashed */
 };
@@ -59,7 +59,7 @@ enum tec_status tec_drawing_make(struct tec_drawing *drawing, const struct tec_p
 const char *tec_item_word(enum tec_item_kind kind);
 const char *tec_link_word(enum tec_link_kind kind);
 
-/* Writers, one file each. What they print is complete and ends with a line end. */
+/* Writers, one file each. Their output is complete and ends with a line end. */
 void tec_graph_dot(const struct tec_drawing *drawing, FILE *out);
 void tec_graph_mermaid(const struct tec_drawing *drawing, FILE *out);
 enum tec_status tec_graph_json(const struct tec_drawing *drawing, FILE *out, struct tec_error *err);

@@ -53,7 +53,7 @@ static void print_row(const char *a, const char *b, const char *c, const char *d
             a, b, c, d);
 }
 
-/* What was compiled: a table of parts beside the picture. */
+/* Print the compiled parts as a table beside the picture. */
 static void print_compiled(const struct tec_measured *m, FILE *out)
 {
     char b[24], c[24], d[24];

@@ -33,7 +33,7 @@ static struct box measure_item(const struct tec_item *item)
                         HEAD + ROW * (double)item->n_lines + PAD + lift};
 }
 
-/* Where the middle of an item would like to be: the mean of what it is linked to. */
+/* The preferred height of an item's middle: the mean of its neighbours'. */
 static double wish(const struct tec_drawing *d, const struct box *boxes, int item)
 {
     double sum = 0.0;
@@ -49,7 +49,8 @@ static double wish(const struct tec_drawing *d, const struct box *boxes, int ite
     return n ? sum / n : boxes[item].y + boxes[item].h / 2.0;
 }
 
-/* Put the items of a layer in the order of their wishes, as near to them as they fit. */
+/* Order the items of a layer by their preferred heights, and place them as near to these as they
+ * fit. */
 static void settle(const struct tec_drawing *d, struct box *boxes, const int *items, int n,
                    double *wishes, int *order)
 {

@@ -9,7 +9,7 @@
 
 enum { PANEL_W = 330, PANEL_H = 270, MARGIN = 24, HEAD = 58, LEGEND = 34 };
 
-/* The colours of the timeline, and two more; apart for colour-blind eyes too. */
+/* The colours of the timeline and two more; colour-blind eyes can tell them apart, too. */
 static const char css[] =
     "text{font:11px 'DejaVu Sans',Verdana,Helvetica,Arial,sans-serif;fill:#1f2933}\n"
     ".page{fill:#fff}\n"
@@ -57,7 +57,7 @@ static double text_width(const char *text)
     return 6.1 * (double)tec_svg_columns(text);
 }
 
-/* Each name once, in order of the panels; heat maps say what their rows are themselves. */
+/* List each name once, in the order of the panels; heat maps label their rows themselves. */
 static void draw_legend(struct tec_svg *svg, const struct tec_plot *plot, double y)
 {
     const char *seen[TEC_PLOT_COLORS * TEC_PLOT_SERIES];

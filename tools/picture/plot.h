@@ -52,12 +52,12 @@ struct tec_plot {
     struct tec_plot_panel panels[TEC_PLOT_PANELS];
 };
 
-/* The picture as text in the arena. Axes of lines and bars begin at 0. TEC_INVALID names the panel
- * that cannot be drawn (too many points, a negative or infinite value); TEC_NO_MEMORY. */
+/* Draw the picture as text in the arena. Axes of lines and bars begin at 0. TEC_INVALID names the
+ * panel that cannot be drawn (too many points, a negative or infinite value); TEC_NO_MEMORY. */
 enum tec_status tec_plot_svg(const struct tec_plot *plot, const char **text, size_t *n,
                              struct tec_arena *arena, struct tec_error *err);
 
-/* The same into a file. TEC_IO. */
+/* Draw the picture into a file. TEC_IO. */
 enum tec_status tec_plot_write(const struct tec_plot *plot, const char *path, struct tec_heap *heap,
                                struct tec_error *err);
 

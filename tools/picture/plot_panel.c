@@ -6,7 +6,7 @@
 
 enum { LEFT = 46, RIGHT = 12, TOP = 34, BOTTOM = 52, SHADES = 9 };
 
-/* Where values are drawn. */
+/* The area in which values are drawn. */
 struct area {
     double x, y, w, h, top; /* top: the value at y */
 };

@@ -5,7 +5,7 @@
 #include "tools/picture/plot.h"
 #include "tools/picture/svg.h"
 
-/* Where a panel lies, in pixels. */
+/* The place of a panel, in pixels. */
 struct tec_plot_frame {
     double x, y, w, h;
 };

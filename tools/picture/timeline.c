@@ -133,7 +133,7 @@ static void draw_bars(struct tec_svg *svg, const struct tec_timeline_layout *l)
     }
 }
 
-/* What one label stands for: a bar, or a run of equal ones that touch. */
+/* The bars that share a label: one, or a run of equal bars that touch. */
 struct run {
     const struct tec_timeline_bar *first, *last;
     int n;
@@ -156,8 +156,8 @@ static struct run find_run(const struct tec_timeline_layout *l, size_t i)
     return run;
 }
 
-/* Inside with the duration, inside, beside with it, beside, shortened inside: the first that fits.
- */
+/* Draw the label in the first of these ways that fits: inside with the duration, inside, beside
+ * with it, beside, shortened inside. */
 static void draw_label(struct tec_svg *svg, const struct run *run)
 {
     const char *label = run->first->span->label, *cut, *kind = kind_names[run->first->span->kind];
@@ -185,7 +185,7 @@ static void draw_label(struct tec_svg *svg, const struct run *run)
         tec_svg_text(svg, x, y, kind, cut);
 }
 
-/* After the marks, so that no line crosses a label. */
+/* Labels are drawn after the marks, so that no line crosses a label. */
 static void draw_labels(struct tec_svg *svg, const struct tec_timeline_layout *l)
 {
     tec_svg_group(svg, "labels", NULL);

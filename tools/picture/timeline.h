@@ -42,7 +42,7 @@ struct tec_timeline {
 enum tec_status tec_timeline_svg(const struct tec_timeline *timeline, const char **text, size_t *n,
                                  struct tec_arena *arena, struct tec_error *err);
 
-/* The same into a file. TEC_IO. */
+/* Draw the picture into a file. TEC_IO. */
 enum tec_status tec_timeline_write(const struct tec_timeline *timeline, const char *path,
                                    struct tec_heap *heap, struct tec_error *err);
 

@@ -28,7 +28,7 @@ struct tec_gate_run {
     struct tec_planner inner;    /* of the one that decides */
     struct tec_event_sink told;
 
-    /* What came of it. */
+    /* The results. */
     bool reload_failed;
     struct tec_error reload_error;
     int n, room;           /* calls of plan, and how many were kept */
@@ -36,18 +36,18 @@ struct tec_gate_run {
     uint64_t *digests;     /* [n] of each decision */
     int64_t *indices;      /* [n] number of the frame */
     int64_t *made;         /* [n] allocations of each; those of a failure do not count */
-    int64_t failures;      /* of the policy, up to the last call that went well */
+    int64_t failures;      /* failures of the policy up to its last successful call */
     int64_t rows, snapped; /* of all decisions */
     int64_t outside;       /* decisions that are no point of the lattice */
     int64_t count;         /* frames opened */
     int n_waits;
     struct tec_gate_wait waits[TEC_MAX_ROWS];
     int64_t admitted, worst_wait, worst_request;
-    int64_t unheard;      /* requests that ran out of time without a single token */
+    int64_t unheard;      /* requests that timed out without a single token */
     int64_t first_missed; /* frame, -1 = none */
-    int64_t own_missed;   /* misses that are the plan's, of frames with work that could wait */
-    int last_depth;       /* of a ring, in the frame before */
-    int64_t steady;       /* frames since it changed */
+    int64_t own_missed; /* misses blamed on the plan, in frames with work that could have waited */
+    int last_depth;     /* depth of the ring in the frame before */
+    int64_t steady;     /* frames since the depth changed */
 };
 
 /* Open pipeline, virtual device and policy, run the scenario. The policy stays open. */

@@ -16,24 +16,24 @@ struct tec_workload {
     uint64_t seed;
 };
 
-/* Bursts beyond all request slots, requests of any length and priority in between; most lengths are
- * short of max_tokens. In the arena. */
+/* Make a scenario in the arena: bursts that exceed the request slots, requests of random length and
+ * priority in between; most lengths are shorter than max_tokens. */
 enum tec_status tec_workload_stress(struct tec_scenario *out, const struct tec_workload *work,
                                     struct tec_arena *arena, struct tec_error *err);
 
-/* The same, and one frame in eight: inputs late by up to one and a half periods, a launch of some
- * node twice as long as its table says, a request cancelled; a fifth of the time all costs are
- * higher, up to twice and as far as hard work still fits; policies are told so. Of a ring one frame
- * in sixteen has no observation. */
+/* Make the stress scenario with disturbances in one frame of eight: inputs late by up to one and a
+ * half periods, a launch of some node twice as long as its table says, a cancelled request. For a
+ * fifth of the time all costs are up to twice as high, as far as hard work still fits, and policies
+ * are told. Of a ring one frame in sixteen has no observation. */
 enum tec_status tec_workload_chaos(struct tec_scenario *out, const struct tec_workload *work,
                                    struct tec_arena *arena, struct tec_error *err);
 
-/* Microseconds at p99 of what a frame has to do: of nodes that are no language, or of a full ring's
- * frame at its deepest captured depth. */
+/* Microseconds at p99 of a frame's mandatory work: all nodes but language, or a full ring's frame
+ * at its deepest captured depth. */
 double tec_workload_hard_us(const struct tec_cost_table *costs,
                             const struct tec_topology *topology);
 
-/* A table in which every launch takes what it took at p99. */
+/* Make a table in which every launch takes its p99 time. */
 enum tec_status tec_workload_at_p99(struct tec_cost_table *out, const struct tec_cost_table *from,
                                     struct tec_arena *arena, struct tec_error *err);
 

@@ -18,7 +18,7 @@
 
 enum { TEC_REPLY_HEAD = 64 /* bytes before a reply, for the frame's header */ };
 
-/* Who answers a job that has a deadline. */
+/* The thread that answers a job with a deadline: the first to claim it. */
 enum tec_job_answer { TEC_JOB_OPEN, TEC_JOB_BY_ENGINE, TEC_JOB_BY_WATCH };
 
 struct tec_job {
@@ -27,35 +27,34 @@ struct tec_job {
     size_t n;
     bool is_text; /* it came as a text message: refused */
     int64_t received_ns;
-    int64_t due_ns;     /* the reply leaves by then; 0: whenever it is ready */
-    bool due_acts;      /* due_ns is of the actions alone: with them in time, text may follow */
-    int64_t client;     /* of the connection, each another */
-    double previous_ms; /* duration of the connection's cycle before; negative: none */
+    int64_t due_ns;     /* time by which the reply must leave; 0: whenever it is ready */
+    bool due_acts;      /* due_ns applies to the actions alone; the text may follow */
+    int64_t client;     /* number of the connection */
+    double previous_ms; /* duration of the connection's previous cycle; negative: none */
 
     /* Written by the engine thread. */
     const double *actions; /* [rows, columns] of a reply; read them when `acted` */
     int64_t captured_ns, released_ns, chunk_id; /* of the observation that the actions are of */
-    bool slow;                                  /* the pipeline's own deadline was over */
-    struct tec_beyond beyond; /* of these actions: where they are refused, there is no reply yet */
-    size_t actions_at;        /* of their bytes in the reply; 0: it has none */
+    bool slow;                                  /* the pipeline's own deadline was missed */
+    struct tec_beyond beyond; /* values beyond the limits; if refused there is no reply yet */
+    size_t actions_at;        /* offset of their bytes in the reply; 0: it has none */
     bool lost; /* the model ended the actions before they were whole: there is no reply yet, and the
                   connection thread makes one */
 
-    /* Written by whoever answers. */
-    uint8_t *reply; /* behind TEC_REPLY_HEAD bytes of its block, from the heap */
+    /* Written by the thread that answers. */
+    uint8_t *reply; /* follows TEC_REPLY_HEAD bytes of its block, from the heap */
     size_t room, reply_n;
     bool failed; /* the reply is a sentence, and the connection ends with it */
     int64_t picked_ns, infer_ns;
 
     _Atomic int answer; /* enum tec_job_answer: at the deadline the connection thread may be first.
                            The engine still gives the job back */
-    _Atomic bool
-        acted;         /* the actions are there; before the job is given back where text is asked */
-    _Atomic bool gone; /* the client left: the result is not needed. Relaxed: only saves work */
+    _Atomic bool acted; /* the actions are ready, perhaps before their text */
+    _Atomic bool gone;  /* the client left: the result is not needed. Relaxed: only saves work */
 };
 
-/* Whether the deadline was of the actions alone, and they were made by then: the reply waits for
- * its text. Either thread. */
+/* Whether the deadline applies to the actions alone and they were made in time, so that the reply
+ * waits for its text. Either thread may ask. */
 bool tec_job_in_time(const struct tec_job *job);
 
 struct tec_exchange {
@@ -66,18 +65,18 @@ struct tec_exchange {
     struct tec_safety safety;
     struct tec_bell work;     /* rings for the engine thread */
     _Atomic bool ending;      /* the engine thread returns */
-    void (*wake)(void *user); /* the connection thread; any thread may call it, it never blocks */
+    void (*wake)(void *user); /* wakes the connection thread; never blocks */
     void *user;
 };
 
-/* `n` jobs whose replies have room for `reply` bytes. TEC_NO_MEMORY. */
+/* Make `n` jobs whose replies have room for `reply` bytes. TEC_NO_MEMORY. */
 enum tec_status tec_exchange_init(struct tec_exchange *x, int n, size_t reply,
                                   struct tec_arena *arena, struct tec_error *err);
 
 /* Connection thread: hand a job over; take one back, -1 = none. */
 void tec_exchange_submit(struct tec_exchange *x, int job);
 int tec_exchange_collect(struct tec_exchange *x);
-/* Any thread: the engine thread shall return. */
+/* Any thread: tell the engine thread to return. */
 void tec_exchange_end(struct tec_exchange *x);
 
 /* Engine thread: the next job, -1 = none; give one back. Giving back neither locks nor allocates.

@@ -36,14 +36,14 @@ static void end_now(struct tec_guard *g, const char *why)
     _exit(EXIT_LOST);
 }
 
-/* What the last look found. Owned by run(). */
+/* The findings of the last check. Owned by run(). */
 struct look {
-    int64_t at_ns;    /* when it was */
+    int64_t at_ns;    /* time of that check */
     int64_t ended_ns; /* when a signal came; 0: none has */
-    bool late;        /* the turn that runs was told already */
+    bool late;        /* the running turn was already reported */
 };
 
-/* A signal within LOOK_MS, or none. */
+/* Wait for a signal, for LOOK_MS at most. */
 static void wait_for_signal(struct tec_guard *g, struct look *look)
 {
     const struct timespec wait = {.tv_nsec = LOOK_MS * 1000000L};
@@ -87,7 +87,7 @@ static void *run(void *user)
         int64_t now = tec_clock_now(&g->clock);
         bool paused = now - look.at_ns > TEC_GUARD_LATE_MS * 500000LL;
         look.at_ns = now;
-        if (paused) /* the whole program stood still: the other thread gets its time, too */
+        if (paused) /* the whole program was suspended: give the other thread time, too */
             tec_guard_turn(g);
         else
             watch_turn(g, &look, now);

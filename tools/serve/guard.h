@@ -20,11 +20,13 @@
 enum { TEC_GUARD_LATE_MS = 1000, TEC_GUARD_LOST_S = 10, TEC_GUARD_GRACE_S = 10 };
 
 struct tec_guard_options {
-    void (*end)(void *user);    /* a signal has come: begin to end; any thread, never blocks */
-    bool (*rescue)(void *user); /* the connection thread is late: send what is due; false: it
-                                   cannot be done now */
-    void (*lost)(void *user);   /* last words before the program ends with exit code 5 */
-    void (*look)(void *user);   /* every 100 ms, for what there is to tell; or NULL */
+    void (*end)(void *user);    /* called when a signal has come, to begin the shutdown; any thread,
+                                   never blocks */
+    bool (*rescue)(void *user); /* called when the connection thread hangs, to send the replies that
+                                   are due; false: impossible now */
+    void (*lost)(void *user); /* called before the program ends with exit code 5, to print its last
+                                 message */
+    void (*look)(void *user); /* called every 100 ms to print reports; or NULL */
     void *user;
 };
 
@@ -36,7 +38,7 @@ struct tec_guard {
     pthread_t thread;
     bool started;
     _Atomic bool stopping;
-    _Atomic int64_t turn_ns; /* when the connection thread came round last */
+    _Atomic int64_t turn_ns; /* when the connection thread last called tec_guard_turn */
     _Atomic int late;        /* turns that took too long, so far */
 };
 
@@ -47,14 +49,15 @@ void tec_guard_hold_signals(struct tec_guard *g);
 /* Start the thread; false: none can be started. */
 bool tec_guard_start(struct tec_guard *g, const struct tec_guard_options *options);
 
-/* The connection thread is alive. It must be called at least every TEC_GUARD_LATE_MS / 2. */
+/* Show that the connection thread is alive. It must call this at least every TEC_GUARD_LATE_MS / 2.
+ */
 void tec_guard_turn(struct tec_guard *g);
 
 /* Write a text to stderr without the lock that another thread may hold for ever. What does not go
  * out at once is lost: a terminal that stands still does not stop this thread. */
 void tec_guard_say(const char *text);
 
-/* End the thread and give the signals back. The grace of a signal is over with it. */
+/* End the thread and unblock the signals. This also ends the grace period of a signal. */
 void tec_guard_stop(struct tec_guard *g);
 
 #endif

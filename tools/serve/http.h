@@ -9,7 +9,7 @@
 
 #include <libwebsockets.h>
 
-/* Why a handshake is refused; TEC_DOOR_OPEN: it is not. */
+/* The reason to refuse a handshake; TEC_DOOR_OPEN: it is accepted. */
 enum tec_door {
     TEC_DOOR_OPEN,
     TEC_DOOR_PROTOCOL, /* another upgrade than to WebSocket */
@@ -22,7 +22,8 @@ enum tec_door {
  */
 enum tec_door tec_http_judge(struct lws *wsi, const struct tec_key *key);
 
-/* Tell a handshake why it is refused. What a callback must return: -1, the socket is closed. */
+/* Answer a handshake with the reason of its refusal. Returns -1 for the callback: the socket is
+ * closed. */
 int tec_http_refuse(struct lws *wsi, enum tec_door why);
 
 /* Answer a request that is no handshake: /healthz and /readyz are OK. Returns -1. */

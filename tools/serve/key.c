@@ -8,7 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A regular file of the owner's alone. O_NONBLOCK: a FIFO must not hold the program up. */
+/* Open a regular file that only its owner can use. O_NONBLOCK: a FIFO must not block the program.
+ */
 static enum tec_status open_private(int *fd, const char *path, struct tec_error *err)
 {
     struct stat st;

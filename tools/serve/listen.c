@@ -147,6 +147,6 @@ void tec_listen_refuse(int connection)
     static const char full[] = "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n"
                                "content-type: text/plain\r\ncontent-length: 5\r\n\r\nFULL\n";
     ssize_t sent = send(connection, full, sizeof full - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-    (void)sent; /* whoever asks again will be told again */
+    (void)sent; /* a client that tries again is refused again */
     close(connection);
 }

@@ -14,7 +14,7 @@ enum {
     TEC_NUMPY_CONVERTED = 1 << 20 /* most elements of an observation's array to be converted */
 };
 
-/* What a value turned out to be. */
+/* The kind of value that was read. */
 enum tec_numpy_found {
     TEC_NUMPY_VALUE,
     TEC_NUMPY_MAP,    /* a map that is no array; the reader stands before its first key */

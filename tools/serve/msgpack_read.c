@@ -29,7 +29,8 @@ static enum tec_status read_word(const struct tec_msgpack *r, int size, uint64_t
     return TEC_OK;
 }
 
-/* What follows a head of `head` bytes: n of payload, or n elements of at least `each` bytes. */
+/* Take a head of `head` bytes and check that the rest fits: n bytes of payload, or n elements of at
+ * least `each` bytes. */
 static enum tec_status take(struct tec_msgpack *r, struct tec_msgpack_token *t, size_t head,
                             uint64_t n, uint64_t each, struct tec_error *err)
 {
@@ -167,7 +168,7 @@ enum tec_status tec_msgpack_next(struct tec_msgpack *r, struct tec_msgpack_token
     return take(r, t, 1, head & 15U, t->kind == TEC_MSGPACK_MAP ? 2 : 1, err);
 }
 
-/* How many tokens at the next level a token stands before. */
+/* The number of tokens at the next level that belong to this one. */
 static uint64_t children(const struct tec_msgpack_token *t)
 {
     return t->kind == TEC_MSGPACK_MAP     ? 2 * (uint64_t)t->n

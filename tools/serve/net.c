@@ -9,7 +9,7 @@
 enum { HANDSHAKE_S = 5, CHUNK = 1 << 16, GOODBYE_MS = 500, BEAT_US = 200000 };
 _Static_assert(TEC_REPLY_HEAD >= LWS_PRE, "a frame's header fits before a reply");
 
-/* Every call of the library's holds the turn: see tec_net_rescue. */
+/* Every call into the library holds the turn lock: see tec_net_rescue. */
 static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
                     size_t n)
 {
@@ -50,7 +50,7 @@ static void say_goodbye(struct tec_net *net)
     }
 }
 
-/* Tell the guard that this thread comes round, and again in a while. */
+/* Tell the guard that this thread is alive, and again in a while. */
 static void beat(lws_sorted_usec_list_t *list)
 {
     struct tec_net *net = lws_container_of(list, struct tec_net, beat);

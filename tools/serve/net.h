@@ -20,7 +20,7 @@ struct tec_net_options {
     struct tec_heap *heap;         /* borrowed */
     struct tec_listener listener;  /* it listens; given */
     struct tec_key key;            /* that clients must show */
-    struct tec_guard *guard;       /* is told that the thread comes round; borrowed; NULL: none */
+    struct tec_guard *guard;       /* is told that the thread is alive; borrowed; NULL: none */
     size_t max_message;            /* bytes */
     int max_connections; /* at most the exchange's jobs: more of those let a client connect
                             again while the engine still has its last job */
@@ -66,15 +66,15 @@ struct tec_net {
 /* Sockets that a server for so many connections has open at most. */
 int tec_net_sockets(int max_connections);
 
-/* The connection thread does not come round: send, from the calling thread, the replies that are
- * ready or due, each as one WebSocket message past the library. False: that thread is inside an
- * event, nothing can be done. */
+/* Called while the connection thread hangs: send, from the calling thread, the replies that are
+ * ready or due, each as one WebSocket message that bypasses the library. False: that thread is
+ * inside an event, nothing can be done. */
 bool tec_net_rescue(struct tec_net *net);
 
 /* Start the thread. Connections are taken as soon as it runs. */
 enum tec_status tec_net_start(struct tec_net *net, const struct tec_net_options *options,
                               struct tec_error *err);
-/* Say good-bye to everybody and end the thread. The engine side must be over. Zeroed is allowed. */
+/* Close all connections and end the thread. The engine side must have ended. Zeroed is allowed. */
 void tec_net_stop(struct tec_net *net);
 
 #endif

@@ -6,19 +6,19 @@
 
 enum { TEC_TRY_AGAIN_LATER = 1013 /* a close code */ };
 
-/* What libwebsockets keeps for each socket. */
+/* The data that libwebsockets keeps for each socket. */
 struct tec_net_session {
     struct tec_slot *slot; /* NULL before the handshake */
 };
 
-/* One event of the library's, with the turn held. What it returns is the library's to read. */
+/* Handle one event of the library with the turn lock held; returns what the library expects. */
 int tec_net_event(struct tec_net *net, struct lws *wsi, enum lws_callback_reasons reason,
                   void *user, void *in, size_t n);
 
-/* Something has changed for a slot, or its alarm has rung. */
+/* Attend to a slot whose state has changed or whose timer has fired. */
 void tec_net_attend(struct tec_net *net, int slot);
 
-/* Take back what the engine has done since. */
+/* Collect the jobs that the engine has finished. */
 void tec_net_collect(struct tec_net *net);
 
 #endif

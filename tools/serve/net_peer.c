@@ -16,8 +16,8 @@ static int close_with(struct lws *wsi, int code, const char *reason)
     return -1;
 }
 
-/* A message that has begun must end, a reply must be taken: by then. The timer is never taken back,
- * it looks what there is to wait for when it rings. */
+/* A message that has begun must be complete, and a reply taken, by a time limit. The timer is never
+ * cancelled; when it fires it checks what is still waited for. */
 static int64_t watch(const struct tec_net *net, struct lws *wsi)
 {
     lws_set_timer_usecs(wsi, (lws_usec_t)net->options.stall_s * LWS_US_PER_SEC);
@@ -34,7 +34,7 @@ static void alarm_rings(lws_sorted_usec_list_t *list)
     pthread_mutex_unlock(&alarm->net->turn);
 }
 
-/* Something has changed for a slot, or its alarm has rung. */
+/* Attend to a slot whose state has changed or whose timer has fired. */
 void tec_net_attend(struct tec_net *net, int slot)
 {
     struct tec_net_alarm *alarm = &net->alarms[slot];
@@ -64,7 +64,7 @@ static struct tec_slot *free_slot(const struct tec_net *net)
 
 /* Handshakes ---------------------------------------------------------------------------------- */
 
-/* Sockets that are no WebSocket yet, in the order in which they came. */
+/* List the sockets that are no WebSocket yet, in the order in which they came. */
 static void handshake_begins(struct tec_net *net, struct lws *wsi)
 {
     net->sockets++;
@@ -72,7 +72,7 @@ static void handshake_begins(struct tec_net *net, struct lws *wsi)
         net->handshakes[net->n_handshakes++] = wsi;
 }
 
-/* It became a WebSocket, or was closed. */
+/* Forget a handshake whose socket became a WebSocket or was closed. */
 static void handshake_ends(struct tec_net *net, const struct lws *wsi)
 {
     int i = 0;
@@ -98,7 +98,7 @@ static void make_way(struct tec_net *net)
     shutdown(lws_get_socket_fd(oldest), SHUT_RDWR);
 }
 
-/* The connection that has asked for nothing for longest, at least IDLE_S; NULL: none. */
+/* Find the connection that has been idle for longest, at least IDLE_S; NULL: none. */
 static struct tec_slot *idle_slot(struct tec_net *net)
 {
     int64_t before = tec_clock_now(&net->clock) - IDLE_S * 1000000000LL;
@@ -113,7 +113,7 @@ static struct tec_slot *idle_slot(struct tec_net *net)
     return found;
 }
 
-/* Room for one more robot: a place is free, or one that nobody uses is taken from its client. */
+/* Make room for one more robot: a free slot, or that of an idle client. */
 static bool find_room(struct tec_net *net)
 {
     if (free_slot(net))
@@ -268,7 +268,7 @@ static void left(struct tec_net *net, struct tec_slot *slot)
     tec_net_attend(net, slot->job);
 }
 
-/* What the engine has done since. */
+/* Collect the jobs that the engine has finished. */
 void tec_net_collect(struct tec_net *net)
 {
     int job;
@@ -348,7 +348,7 @@ int tec_net_event(struct tec_net *net, struct lws *wsi, enum lws_callback_reason
         handshake_ends(net, wsi);
         net->sockets--;
         return 0;
-    case LWS_CALLBACK_HTTP_BODY: /* of a request that was answered: closed, not read */
+    case LWS_CALLBACK_HTTP_BODY: /* the rest of a request that was answered: closed, not read */
     case LWS_CALLBACK_HTTP_BODY_COMPLETION:
         return -1;
     default:

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-/* Header of one unmasked, whole frame (RFC 6455, 5.2); how many bytes it takes. */
+/* Write the header of one unmasked, whole frame (RFC 6455, 5.2); returns its bytes. */
 static size_t frame_header(unsigned char header[10], bool is_text, size_t n)
 {
     header[0] = is_text ? 0x81 : 0x82;
@@ -26,8 +26,8 @@ static size_t frame_header(unsigned char header[10], bool is_text, size_t n)
     return 2 + bytes;
 }
 
-/* Send an answered slot's reply. What is not taken whole at once cannot be finished here: the
- * connection ends, so that its client notices. */
+/* Send an answered slot's reply. If the socket does not take all of it at once it cannot be
+ * completed here: the connection is closed, so that its client notices. */
 static void send_past(struct tec_net *net, struct tec_slot *slot)
 {
     struct tec_job *job = &slot->exchange->jobs[slot->job];

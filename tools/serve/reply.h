@@ -18,9 +18,9 @@ struct tec_reply_buffer {
 struct tec_reply {
     const double *actions; /* [rows, columns]; NULL: the reply has none */
     int rows, columns;
-    double policy_ms;   /* of the model */
-    double server_ms;   /* and of what is around it */
-    double previous_ms; /* of the cycle before; negative: there was none */
+    double policy_ms;   /* time in the model */
+    double server_ms;   /* time in the steps around it */
+    double previous_ms; /* duration of the previous cycle; negative: there was none */
     bool aged;          /* actions of a ring: */
     double age_ms;      /* of their observation when they leave */
     int age_frames;     /* how many frames it was seen before */
@@ -28,7 +28,7 @@ struct tec_reply {
     bool has_text;
     const char *text; /* UTF-8 */
     size_t text_bytes;
-    bool text_done; /* it ended by itself, nothing was shed */
+    bool text_done; /* the text ended by itself and was not shed */
     bool refused;   /* there was no request */
     int64_t request;
     const char *reason; /* "eos", "length", why it was given up or refused; with text */

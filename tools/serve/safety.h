@@ -15,24 +15,24 @@
 
 struct tec_safety {
     _Atomic int64_t misses[TEC_CAUSES]; /* by cause; of NONE there are none */
-    _Atomic int64_t frame, late_us;     /* of the last one; frame -1: no frame was run for it */
-    _Atomic int cause;                  /* enum tec_cause of the last one */
+    _Atomic int64_t frame, late_us;     /* of the last miss; frame -1: no frame was run for it */
+    _Atomic int cause;                  /* enum tec_cause of the last miss */
     _Atomic int64_t limited, limited_values; /* requests with actions beyond the limits; values */
-    _Atomic int64_t refused;                 /* of those requests: held or stopped */
-    /* Of the last such request's first value, as struct tec_beyond has it. */
+    _Atomic int64_t refused;                 /* those requests whose actions were held or stopped */
+    /* The first value beyond the limits in the last such request, as in struct tec_beyond. */
     _Atomic int limit_kind, limit_row, limit_column;
     _Atomic double limit_value, limit;
     _Atomic bool stopped;
-    _Atomic uint32_t resets; /* so many so far */
+    _Atomic uint32_t resets; /* number of resets so far */
 };
 
-/* One more request whose own actions did not leave by its deadline. */
+/* Count a request whose own actions did not leave by its deadline. */
 void tec_safety_miss(struct tec_safety *s, int64_t frame, enum tec_cause cause, int64_t late_ns);
 
-/* A request for which no frame was run: blamed on what was in its way. */
+/* Count a request for which no frame was run; it is blamed on the work that was in its way. */
 void tec_safety_skip(struct tec_safety *s);
 
-/* One more request whose actions were beyond the robot's limits. */
+/* Count a request whose actions were beyond the robot's limits. */
 void tec_safety_limit(struct tec_safety *s, const struct tec_beyond *beyond);
 
 int64_t tec_safety_misses(const struct tec_safety *s);
@@ -40,10 +40,10 @@ int64_t tec_safety_misses(const struct tec_safety *s);
 /* Go on after a stop. */
 void tec_safety_reset(struct tec_safety *s);
 
-/* What was told so far. Owned by the thread that tells. */
+/* The counts at the last report. Owned by the reporting thread. */
 struct tec_safety_log {
     int64_t told, limited;         /* misses, requests beyond limits */
-    int64_t due_ns, limits_due_ns; /* not before */
+    int64_t due_ns, limits_due_ns; /* earliest time of the next report */
     bool stopped;
 };
 

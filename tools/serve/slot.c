@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { FIRST = 1 << 16, KEEP = 1 << 20 /* a larger buffer is not kept between messages */ };
+enum { FIRST = 1 << 16, KEEP = 1 << 20 /* a larger buffer is freed after its message */ };
 
 bool tec_slot_free(const struct tec_slot *s)
 {

@@ -55,14 +55,14 @@ struct tec_slot {
 /* Whether another connection may take it: nobody there, and nothing with the engine. */
 bool tec_slot_free(const struct tec_slot *slot);
 void tec_slot_open(struct tec_slot *slot, void *connection, int64_t now);
-/* The client is gone; memory is given back as soon as the engine needs it no more. */
+/* The client has disconnected; memory is freed as soon as the engine does not need it any more. */
 void tec_slot_leave(struct tec_slot *slot);
 
-/* More of the message that comes in; memory grows with what has come, not with what was announced.
- * False without memory. */
+/* Add received bytes to the incoming message; memory grows with the bytes that came, not with the
+ * announced length. False without memory. */
 bool tec_slot_append(struct tec_slot *slot, const void *bytes, size_t n);
-/* It is whole: it goes to the engine now, or when the reply before has left. Its reply leaves by
- * `due_ns` (0: whenever); `due_acts` is tec_job's. */
+/* The message is complete: hand it to the engine now, or when the previous reply has left. Its
+ * reply leaves by `due_ns` (0: whenever); `due_acts` is tec_job's. */
 void tec_slot_whole(struct tec_slot *slot, int64_t now, int64_t due_ns, bool due_acts);
 /* The engine has given the job back; false when nobody wants the reply. */
 bool tec_slot_answered(struct tec_slot *slot);

@@ -39,7 +39,7 @@ static struct tec_safety *safety_of(const struct tec_watch *w)
     return &w->slot->exchange->safety;
 }
 
-/* Somebody has ended a stop since: this connection's is over, too. */
+/* Another connection may have ended a stop: this connection's then ends, too. */
 static void follow_resets(struct tec_watch *w)
 {
     uint32_t resets = atomic_load(&safety_of(w)->resets);
@@ -48,7 +48,7 @@ static void follow_resets(struct tec_watch *w)
     w->resets = resets;
 }
 
-/* A stop is the server's: what one connection comes to holds for all. */
+/* A stop holds for the whole server, whichever connection caused it. */
 static struct tec_handed latch(struct tec_watch *w, struct tec_handed handed)
 {
     if (handed.source == TEC_SOURCE_STOPPED)
@@ -58,13 +58,13 @@ static struct tec_handed latch(struct tec_watch *w, struct tec_handed handed)
     return handed;
 }
 
-/* Actions in place of the request's own, or those. */
+/* Decide which actions leave: the request's own if they are `fresh`, else substitutes. */
 static struct tec_handed hand_out(struct tec_watch *w, int64_t tick, bool fresh)
 {
     follow_resets(w);
     if (!w->output) /* a pipeline of text */
         return (struct tec_handed){.source = TEC_SOURCE_NONE, .frame = -1, .seen = -1};
-    if (!fresh) /* the job may be the engine's: nothing of it is read */
+    if (!fresh) /* the engine may still own the job, so it is not read */
         return latch(w, tec_action_output_missed(w->output, tick));
     const struct tec_action_output_chunk chunk = chunk_of(w, tick);
     const struct tec_handed handed = tec_action_output_fresh(w->output, &chunk);
@@ -73,7 +73,7 @@ static struct tec_handed hand_out(struct tec_watch *w, int64_t tick, bool fresh)
     return latch(w, handed);
 }
 
-/* The request that the engine has from now on. */
+/* Begin the request that the engine has from now on. */
 static void begin(struct tec_watch *w)
 {
     w->wants_actions = w->options.wants_actions;
@@ -86,7 +86,7 @@ void tec_watch_whole(struct tec_watch *w, int64_t now)
     const struct tec_slot_message *m = &w->slot->filling;
     struct tec_error err;
     int64_t due = 0;
-    /* What is wrong with a message is the engine's to say. */
+    /* The engine reports a malformed message; here it only has no options. */
     bool good = tec_request_options(&w->options, m->data, m->n, w->moment, &err) == TEC_OK;
     bool own = good && w->options.deadline_ms > 0.0;
     if (own)
@@ -102,8 +102,8 @@ void tec_watch_whole(struct tec_watch *w, int64_t now)
         begin(w);
 }
 
-/* A reply in place of the engine's. `fresh`: the request's own actions are there, its text is not.
- * `cause`: why they are not, where it is known. */
+/* Write a reply in place of the engine's. `fresh`: the request has its own actions, but not its
+ * text. `cause`: the reason for missing actions, if it is known. */
 static void reply(struct tec_watch *w, struct tec_handed handed, bool fresh, const char *cause,
                   int64_t now)
 {
@@ -138,13 +138,13 @@ static void reply(struct tec_watch *w, struct tec_handed handed, bool fresh, con
     w->replied = true;
 }
 
-/* At the deadline, if the engine has not been first. */
+/* Answer a job at its deadline, unless the engine was first. */
 static bool expire(struct tec_watch *w, int64_t now)
 {
     struct tec_job *j = job_of(w);
     int open = TEC_JOB_OPEN;
     if (tec_job_in_time(j))
-        return false; /* they wait for their text, as was asked for */
+        return false; /* the actions wait for their text, as was asked for */
     if (!atomic_compare_exchange_strong(&j->answer, &open, TEC_JOB_BY_WATCH))
         return false;
     bool acted = atomic_load_explicit(&j->acted, memory_order_acquire);
@@ -154,7 +154,8 @@ static bool expire(struct tec_watch *w, int64_t now)
     return true;
 }
 
-/* A reply of the engine's own, in time: the last command from now on. Or that there is none. */
+/* Keep the actions of the engine's own reply, which is in time, as the connection's last command.
+ * If it has no actions, reply with substitutes. */
 static void keep(struct tec_watch *w, int64_t now)
 {
     struct tec_job *j = job_of(w);
@@ -170,8 +171,8 @@ static void keep(struct tec_watch *w, int64_t now)
     if (tec_beyond_refused(&handed.beyond))
         reply(w, handed, false, tec_cause_name(TEC_CAUSE_LIMITS), now);
     else if (handed.source != TEC_SOURCE_FRESH)
-        reply(w, handed, true, NULL, now);  /* says so: stopped */
-    else if (handed.moved && j->actions_at) /* the step to the first row; a text stays */
+        reply(w, handed, true, NULL, now);  /* the reply says that the server is stopped */
+    else if (handed.moved && j->actions_at) /* the limits moved the first row; a text stays */
         memcpy(j->reply + j->actions_at, handed.chunk,
                (size_t)w->o.output.rows * (size_t)w->o.output.width * sizeof *handed.chunk);
 }
@@ -184,7 +185,7 @@ bool tec_watch_collected(struct tec_watch *w, int64_t now)
         keep(w, now);
         return tec_slot_answered(s);
     }
-    if (!s->held) { /* too late, but this thread was not faster either */
+    if (!s->held) { /* the engine is late, but this thread has not answered either */
         replied = s->connection && expire(w, now);
         s->held = true;
         s->held_tick = s->tick;

@@ -9,14 +9,15 @@
 #include "tools/serve/request.h"
 #include "tools/serve/slot.h"
 
-/* Replies leave so much before their deadline. */
+/* Replies leave this long before their deadline. */
 enum { TEC_WATCH_LEAD_NS = 500000 };
 
 struct tec_watch_options {
     struct tec_action_output_options
-        output;          /* of a reply's actions: its rows, `actions` a substitute */
+        output;          /* a reply has its `rows`, a substitute its `actions` */
     bool acts;           /* false: the pipeline makes no actions, nothing is held */
-    int64_t deadline_ns; /* of requests that name none; 0: whenever they are ready */
+    int64_t deadline_ns; /* deadline of requests that name none; 0: replies leave whenever they are
+                            ready */
 };
 
 /* One connection's last command and the deadlines of its requests. Owned by the connection thread.
@@ -27,20 +28,20 @@ struct tec_watch {
     struct tec_action_output *output;
     struct tec_arena *moment;           /* borrowed; scratch */
     struct tec_request_message options; /* of the newest whole message */
-    bool wants_actions, wants_text;     /* of the request with the engine, or that was last */
-    uint32_t resets;                    /* of the exchange's safety, as far as it is followed */
-    bool told;                          /* its own actions were told at the deadline */
-    bool replied;                       /* the reply is the watch's */
+    bool wants_actions, wants_text;     /* of the request in the engine, or of the last one */
+    uint32_t resets; /* the exchange's count of resets that this connection has followed */
+    bool told;       /* the request's own actions were sent at the deadline */
+    bool replied;    /* the watch has made the reply */
 };
 
 enum tec_status tec_watch_create(struct tec_watch *w, const struct tec_watch_options *options,
                                  struct tec_slot *slot, struct tec_arena *arena,
                                  struct tec_arena *moment, struct tec_error *err);
 
-/* Somebody else connects. */
+/* Start afresh for a new connection. */
 void tec_watch_open(struct tec_watch *w);
 
-/* The slot's message is whole: it goes to the engine, or waits (tec_slot_whole). */
+/* The slot's message is complete: it goes to the engine, or waits (tec_slot_whole). */
 void tec_watch_whole(struct tec_watch *w, int64_t now);
 
 /* The engine has given the job back; true: there is a reply that somebody wants. */
@@ -52,7 +53,7 @@ void tec_watch_sent(struct tec_watch *w, int64_t now);
 /* Answer what is due; true: there is a reply now. */
 bool tec_watch_look(struct tec_watch *w, int64_t now);
 
-/* When to look again; INT64_MAX: when something happens. */
+/* The time of the next tec_watch_look; INT64_MAX: not before the next event. */
 int64_t tec_watch_next(const struct tec_watch *w);
 
 #endif

@@ -17,15 +17,15 @@
 #include "tools/serve/exchange.h"
 #include "tools/serve/request.h"
 
-/* How far a job has come. */
+/* The progress of a job. */
 struct tec_worker_job {
-    bool waits;      /* for its text */
-    int64_t request; /* whose */
+    bool waits;      /* the job waits for its text */
+    int64_t request; /* the request that makes the text */
     bool refused;
     double *actions; /* [rows, columns] */
     double policy_ms;
-    int64_t started_ns, chunk_id; /* chunk_id: of the observation that its actions are of */
-    int64_t due_ns;               /* as the exchange's job had it: that is given back meanwhile */
+    int64_t started_ns, chunk_id; /* chunk_id: of the observation that its actions come from */
+    int64_t due_ns; /* copy of the exchange's due_ns, because that job may be returned earlier */
     bool extended, wants_actions, missed;
     bool by_watch; /* the connection thread has answered it at its deadline */
     int age_frames;
@@ -39,21 +39,21 @@ struct tec_worker {
     struct tec_request_message request;
     struct tec_frame_input input; /* of the running frame */
     int running;                  /* the job that the running frame is for, -1 = none */
-    bool running_text;            /* it waits for its text */
-    struct tec_ask ask;           /* for that */
+    bool running_text;            /* that job waits for its text */
+    struct tec_ask ask;           /* the request for that text */
     int64_t *cancels;             /* [n] requests whose client has left, for the next frame */
     int n_cancels;
     bool acted; /* the running frame has made actions */
-    bool holds; /* and newer ones will leave in it: these are not sent yet */
-    bool lost;  /* the model ended those that the request is given before they were whole */
+    bool holds; /* newer actions will leave in this frame, so these are not sent yet */
+    bool lost;  /* the model ended the request's actions before they were complete */
     struct tec_observation_records records;
     int stages;                  /* of a ring; 0 = none */
-    int64_t client;              /* whose observations are in the ring */
-    int good_rows;               /* of its actions */
-    char why[120];               /* the row behind those is none */
-    int64_t number, began_ns;    /* of its observation; of its first frame */
+    int64_t client;              /* the client whose observations are in the ring */
+    int good_rows;               /* number of finite rows of its actions */
+    char why[120];               /* why the row after those is not finite */
+    int64_t number, began_ns;    /* number of its observation; when its first frame began */
     int rows, columns;           /* of a reply */
-    int text_bytes;              /* most of a reply's text */
+    int text_bytes;              /* most bytes of a reply's text */
     double *actions;             /* [session rows, columns] */
     float *noise;                /* [horizon, dim] */
     const char *prompt;          /* key */
@@ -61,7 +61,7 @@ struct tec_worker {
     struct tec_worker_job *jobs; /* [n] */
     int64_t observations;
     bool idles;      /* the last frame launched nothing */
-    int64_t rest_ns; /* after that frame; 0 = none */
+    int64_t rest_ns; /* pause after that frame; 0 = none */
     bool warned;
     struct tec_clock clock;
 };

@@ -55,7 +55,8 @@ static enum tec_status add_prompt(struct tec_worker *w, struct tec_error *err)
     return TEC_OK;
 }
 
-/* What the request's actions start from; NULL: the pipeline's seed and the observation's number. */
+/* Find the noise that the request's actions start from; NULL: it is drawn from the pipeline's seed
+ * and the observation's number. */
 static enum tec_status find_noise(struct tec_worker *w, const float **noise, struct tec_error *err)
 {
     const struct tec_flow *f = &w->opened.engine->model->flow;
@@ -74,7 +75,8 @@ static enum tec_status find_noise(struct tec_worker *w, const float **noise, str
     return tec_context(err, tec_noise_check(w->noise, n, err), "tectum.noise");
 }
 
-/* When the cameras saw it: as the client says, else when the request was whole. */
+/* Find the time at which the cameras saw the observation: the client's, else that of the complete
+ * request. */
 static enum tec_status find_captured(struct tec_worker *w, int job, struct tec_error *err)
 {
     const struct tec_request_message *m = &w->request;

@@ -31,7 +31,7 @@ struct tec_happening {
 
 struct tec_happenings {
     int n;
-    struct tec_happening *item; /* as written */
+    struct tec_happening *item; /* number as written */
 };
 
 struct tec_scenario {
@@ -45,14 +45,14 @@ struct tec_scenario {
     int output_actions, output_dims; /* 0: nothing is handed out */
 };
 
-/* Frames follow each other, 100 of them. */
+/* The default scenario: 100 frames, each of which follows the one before. */
 void tec_scenario_default(struct tec_scenario *scenario);
 
 /* Read a file into the arena. TEC_MALFORMED names the field and what is wrong with it. */
 enum tec_status tec_scenario_read(struct tec_scenario *out, const char *path,
                                   struct tec_arena *arena, struct tec_error *err);
 
-/* The same of parsed JSON; `path` names it in errors. */
+/* Read a scenario from parsed JSON; `path` names it in errors. */
 enum tec_status tec_scenario_take(struct tec_scenario *out, const json_t *json, const char *path,
                                   struct tec_arena *arena, struct tec_error *err);
 

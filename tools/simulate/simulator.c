@@ -89,8 +89,8 @@ static int64_t next_tick(const struct tec_simulator *w, int session, int64_t aft
     return tec_simulator_tick(s, n);
 }
 
-/* When the device is wanted: now, if a frame of another session waits or has a tick at this
- * moment. */
+/* The time at which another session needs the device: now, if a frame of it waits or has a tick at
+ * this moment. */
 static int64_t wanted(void *self, int64_t now_ns)
 {
     const struct tec_simulator *w = self;

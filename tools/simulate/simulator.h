@@ -16,8 +16,8 @@
 /* One session; its frames are numbered by its ticks. */
 struct tec_simulator_session {
     const char *name;                          /* NULL: the only one */
-    int64_t period_ns, offset_ns, deadline_ns; /* deadline after the tick; -1 = none */
-    int spawn_every;                           /* 0 none, -1 as decoders say */
+    int64_t period_ns, offset_ns, deadline_ns; /* deadline_ns: after the tick; -1 = none */
+    int spawn_every;                           /* 0: no requests; -1: the decode nodes' own spawn */
     int64_t next;                              /* number of the next tick */
     int64_t waiting;                           /* released frame that waits, or -1 */
     int64_t waiting_tick_ns, waiting_deadline_ns;
@@ -52,18 +52,18 @@ struct tec_simulator {
     enum tec_status failed;  /* no memory or no disk for the trace; too much at once */
     int n_sessions, running; /* running: session of the open frame, -1 = none */
     struct tec_simulator_session sessions[TEC_MAX_SESSIONS];
-    const struct tec_cost_table *costs; /* that is true now */
-    int64_t frame;                      /* of the open frame */
+    const struct tec_cost_table *costs; /* the costs that hold at this moment */
+    int64_t frame;                      /* number of the open frame */
     int n_due;
     struct tec_simulator_due due[TEC_SIMULATOR_DUE];
     int n_skips;
-    struct tec_simulator_due skips[TEC_MAX_SESSIONS]; /* to be told of after a frame has opened */
+    struct tec_simulator_due skips[TEC_MAX_SESSIONS]; /* reported once a frame has opened */
     struct tec_frame_input input;
     double *chunk;        /* [horizon, dims] */
-    struct tec_ask *asks; /* room for all that the scenario has, and what may come besides */
-    int *cancel_after;    /* of asks: frames until they are cancelled, 0 = not */
-    int64_t *cancels;     /* as asks */
-    int n_later;          /* cancellations to come, of requests that `arrivals` made */
+    struct tec_ask *asks; /* room for the scenario's requests and the generated ones */
+    int *cancel_after;    /* [asks] frames until the request is cancelled; 0 = never */
+    int64_t *cancels;     /* room as in `asks` */
+    int n_later;          /* future cancels of requests that `arrivals` made */
     struct tec_simulator_later {
         int64_t frame, request;
     } later[TEC_SIMULATOR_LATER];
@@ -71,7 +71,8 @@ struct tec_simulator {
     struct tec_summary summary;
 };
 
-/* Everything that simulate needs to be told about by the loop; set before the engine is opened. */
+/* Set the callbacks by which the loop informs the simulator; call it before the engine is opened.
+ */
 void tec_simulator_connect(struct tec_simulator *simulator, struct tec_virtual *device,
                            struct tec_engine_options *options);
 
@@ -79,7 +80,7 @@ enum tec_status tec_simulator_init(struct tec_simulator *simulator,
                                    const struct tec_simulator_options *options,
                                    struct tec_arena *arena, struct tec_error *err);
 
-/* All frames of the scenario. */
+/* Run all frames of the scenario. */
 enum tec_status tec_simulator_run(struct tec_simulator *simulator, struct tec_error *err);
 void tec_simulator_finish(struct tec_simulator *simulator); /* zeroed is allowed */
 
@@ -87,12 +88,12 @@ void tec_simulator_finish(struct tec_simulator *simulator); /* zeroed is allowed
 json_t *tec_trace_event(const struct tec_topology *topology, const struct tec_event *event);
 json_t *tec_trace_line(int64_t t_ns, const char *event, int64_t frame, const char *session);
 
-/* ticks.c: what happens by itself until `t_ns`, exclusive: ticks that find their session busy, and
- * actions that are due. */
-/* When tick n of a session is due. */
+/* ticks.c: timed events until `t_ns`, exclusive: ticks that find their session busy, and actions
+ * that are due. */
+/* The time at which tick n of a session is due. */
 int64_t tec_simulator_tick(const struct tec_simulator_session *session, int64_t n);
 void tec_simulator_pass(struct tec_simulator *simulator, int64_t t_ns);
-/* The same until now, then ticks of this moment release their frames. */
+/* Handle timed events until now, then let the ticks of this moment release their frames. */
 void tec_simulator_release(struct tec_simulator *simulator);
 bool tec_simulator_over(const struct tec_simulator *simulator,
                         const struct tec_simulator_session *session);

@@ -122,7 +122,8 @@ static void tell_skip(struct tec_simulator *w, const struct tec_simulator_due *s
     tec_simulator_write(w, line);
 }
 
-/* What is skipped is told now, or `later`: when the frame that opens at this moment has said so. */
+/* Report a skipped tick now, or `later`: once the frame that opens at this moment has reported
+ * itself. */
 static void skip(struct tec_simulator *w, int session, int64_t at, bool later)
 {
     const struct tec_simulator_due skip = {session, w->sessions[session].next, at};
