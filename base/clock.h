@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* Where time comes from. A fake one is a variable that a test or the simulator moves. Immutable but
- * for `fake_ns`, whose owner is whoever moves it. */
+/* A source of time. A fake one reads a variable that a test or the simulator moves. Immutable but
+ * for *fake_ns, which belongs to the thread that moves it. */
 struct tec_clock {
     int64_t *fake_ns; /* NULL: CLOCK_MONOTONIC */
 };

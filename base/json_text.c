@@ -11,8 +11,9 @@
 /* The only state here that is no caller's: jansson calls its allocator without a context. */
 static _Thread_local bool refused;
 
-/* What is given where the machine has no more: jansson's reader asserts that the text of a number
- * could be kept. Blocks follow each other, and all are free again when the last one is. */
+/* Memory handed to jansson when malloc fails, because its reader asserts that the text of a number
+ * could be stored. Blocks are laid out one after another, and all are free again when the last one
+ * is. */
 enum { RESERVE = 1 << 14, ALIGN = 16 };
 static struct {
     _Alignas(ALIGN) char bytes[RESERVE];
@@ -71,7 +72,7 @@ char *tec_json_whole(const json_t *json, size_t flags)
     char *text = json ? json_dumps(json, flags) : NULL;
     if (!tec_json_refused())
         return text;
-    put(text); /* it may be of the reserve, and the value behind it short */
+    put(text); /* the block may lie in the reserve, and the value after it would be cut short */
     return NULL;
 }
 

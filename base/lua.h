@@ -47,7 +47,7 @@ void tec_lua_push_env(struct tec_lua *lua);
 enum tec_status tec_lua_load(struct tec_lua *lua, const char *name, const char *text, size_t n,
                              struct tec_error *err);
 
-/* As above, for the text of a file. TEC_NOT_FOUND, TEC_IO when it cannot be read. */
+/* Compile the text of a file likewise. TEC_NOT_FOUND, TEC_IO when it cannot be read. */
 enum tec_status tec_lua_load_file(struct tec_lua *lua, const char *path, struct tec_error *err);
 
 /* Add include("relative/path.lua") to the environment: runs a file below directory `root` and gives
@@ -58,8 +58,8 @@ enum tec_status tec_lua_add_include(struct tec_lua *lua, const char *root, struc
  * status is TEC_POLICY (an error, message with position), TEC_TIME or TEC_NO_MEMORY. */
 enum tec_status tec_lua_call(struct tec_lua *lua, int args, int results, struct tec_error *err);
 
-/* Where the last failed call was when it failed, innermost first: lines "path:line: in function
- * 'f'" of at most 16 levels. Empty when memory ran out. Valid until the next call. */
+/* The traceback of the last failed call, innermost first: lines "path:line: in function 'f'" of at
+ * most 16 levels. Empty when memory ran out. Valid until the next call. */
 const char *tec_lua_traceback(const struct tec_lua *lua);
 
 /* For C functions: the string key of the table at `index` that is nearest to `word`, or NULL. */
@@ -96,7 +96,7 @@ enum tec_status tec_lua_give(struct tec_lua *lua, const char *name, json_t *valu
 enum tec_status tec_lua_read(json_t **out, const char *path, const char *root,
                              struct tec_heap *heap, struct tec_error *err);
 
-/* As above, with a JSON value that the file sees as `given`. */
+/* Read a description likewise, with a JSON value that the file sees as `given`. */
 enum tec_status tec_lua_read_given(json_t **out, const char *path, const char *root, json_t *given,
                                    struct tec_heap *heap, struct tec_error *err);
 

@@ -202,8 +202,8 @@ enum tec_status tec_out_file_failed(const struct tec_out_file *out, struct tec_e
     return fail(out, out->why, err);
 }
 
-/* What was renamed is on the disk before its name is: after a loss of power the file is the old or
- * the new one. */
+/* Rename the temporary file, which is on the disk by now: after a loss of power the file is the old
+ * or the new one. */
 static int put_in_place(const struct tec_out_file *out)
 {
     struct stat st;

@@ -30,11 +30,11 @@ struct tec_out_file {
 enum tec_status tec_out_file_open(struct tec_out_file *out, const char *path,
                                   struct tec_error *err);
 
-/* Could it be opened, as far as that is known before? For what is written when all is done. */
+/* Check whether `path` could be opened, without opening it, for output that is written at the end.
+ */
 enum tec_status tec_out_file_check(const char *path, struct tec_error *err);
 
-/* The same as open for a thread that must not wait for a reader: only a regular file, or a new one.
- */
+/* Open only a regular file or a new one, for a thread that must not wait for a reader. */
 enum tec_status tec_out_file_open_regular(struct tec_out_file *out, const char *path,
                                           struct tec_error *err);
 

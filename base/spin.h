@@ -4,8 +4,8 @@
 
 #include <sched.h>
 
-/* Who waits this many turns has most likely taken the core from whom it waits for: it then offers
- * the rest of its time slice, which is not a wait. */
+/* A thread that has waited this many turns most likely occupies the core of the thread that it
+ * waits for. It then offers the rest of its time slice, which is not a blocking wait. */
 enum { TEC_SPIN_PATIENCE = 1 << 10 };
 
 static inline void tec_spin(int *turns)

@@ -290,9 +290,10 @@ struct tec_trie {
     const int *id, *next;
 };
 
-/* What may not follow the place of a row is out: x[r][c] = -infinity where c is no entry of
- * place[r]; an entry's that is a NaN or -infinity becomes the lowest finite number, so that one of
- * them is largest. A row at a place outside 0 .. n - 1, or at an end, stays as it is. */
+/* Mask the logits of tokens that may not follow a row's trie node place[r]: x[r][c] = -infinity
+ * where c is no entry of the node. The logit of an entry that is a NaN or -infinity becomes the
+ * lowest finite number, so that an entry is always the largest. A row at a node outside 0 .. n - 1,
+ * or at a leaf, stays as it is. */
 struct tec_logits_mask_args {
     float *x;         /* [max_rows, ld] logits */
     const int *place; /* [max_rows] */

@@ -25,7 +25,8 @@ struct tec_device_options {
     int patience_ms; /* a replay that takes longer has failed, where a device can hang; 0 = 30 s */
 };
 
-/* What is in order: copies and replays of one stream. The second is for work beside the first. */
+/* Copies and replays of one stream run in order. The second stream runs work concurrently with the
+ * first. */
 enum tec_stream { TEC_STREAM_MAIN, TEC_STREAM_BESIDE, TEC_STREAM_COUNT };
 
 struct tec_device;
@@ -93,8 +94,8 @@ void tec_capture_free(struct tec_capture *capture); /* NULL is allowed */
 void tec_capture_add(struct tec_capture *capture, enum tec_kernel_id kernel, const void *args,
                      bool barrier, const char *label);
 
-/* What the last command wrote is read by the next one and by nothing else: a device that does both
- * in one kernel need not write it. */
+/* Declare that only the next command reads what the last one wrote. A device that runs both in one
+ * kernel need not write it to memory. */
 void tec_capture_pass(struct tec_capture *capture);
 
 /* Commands up to the matching repeat_end run *count times (read when the loop is reached), or until
@@ -106,7 +107,8 @@ void tec_capture_repeat_end(struct tec_capture *capture);
  * TEC_INVALID at the end. */
 void tec_capture_mark(struct tec_capture *capture, int mark);
 
-/* What was uploaded on the main stream before is there for every stream afterwards. */
+/* End the recording. Data that was uploaded on the main stream before is visible to every stream
+ * afterwards. */
 enum tec_status tec_capture_end(struct tec_capture *capture, struct tec_error *err);
 
 /* Commands in it, kernels that one replay starts with one turn of each loop, and host bytes. */

@@ -53,7 +53,7 @@ struct tec_device {
 struct tec_device_kind {
     const char *name;
     bool reads_host;
-    /* What of the options cannot be, before anything is taken. */
+    /* Refuse options that this kind of device cannot have, before anything is allocated. */
     enum tec_status (*check)(const struct tec_device_options *options, struct tec_error *err);
     enum tec_matrix_layout (*layout)(const struct tec_device_options *options);
     int (*lanes)(const struct tec_device_options *options);

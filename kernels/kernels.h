@@ -53,8 +53,8 @@ enum tec_kernel_id {
     TEC_KERNEL_COUNT
 };
 
-/* How a tier wants weight matrices: row-major as they are stored, panels, or tiles of tensor cores
- * (kernels/matrix.h). */
+/* The layout of weight matrices that a tier wants: row-major as they are stored, panels, or tiles
+ * of tensor cores (kernels/matrix.h). */
 enum tec_matrix_layout { TEC_MATRIX_ROWS, TEC_MATRIX_PANELS, TEC_MATRIX_TILES };
 
 struct tec_kernels {

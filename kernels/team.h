@@ -14,7 +14,7 @@ struct tec_team;
 enum tec_status tec_team_create(struct tec_team **out, int lanes, int spin_us,
                                 struct tec_heap *heap, struct tec_error *err);
 
-/* The same, of whose lanes the last `beside` can be split off: 0 .. lanes - 1. */
+/* Create a team whose last `beside` lanes can be split off: 0 .. lanes - 1. */
 enum tec_status tec_team_create_split(struct tec_team **out, int lanes, int beside, int spin_us,
                                       struct tec_heap *heap, struct tec_error *err);
 void tec_team_destroy(struct tec_team *team); /* joins the workers; NULL is allowed */

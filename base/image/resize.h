@@ -14,9 +14,9 @@ enum tec_filter {
 #undef FILTER
 };
 
-/* How the picture lies in the result. All but STRETCH keep its shape: ratio = max of the two
- * in / out (double), each side (int)(side / ratio), the rest is padding.
- * CENTRED leaves (int)(rest / 2) before it; CORNER puts all padding at the top and the left. */
+/* How the picture is placed in the result. All but STRETCH keep its shape: ratio = max of the two
+ * in / out (double), each side (int)(side / ratio), the rest is padding. CENTRED leaves (int)(rest
+ * / 2) before it; CORNER puts all padding at the top and the left. */
 enum tec_fit { TEC_FIT_STRETCH, TEC_FIT_CENTRED, TEC_FIT_CORNER };
 
 struct tec_resize_spec {
@@ -50,7 +50,7 @@ size_t tec_resize_scratch(const struct tec_resize *plan);
 void tec_resize_run_u8(const struct tec_resize *plan, unsigned char *out, const unsigned char *in,
                        void *scratch);
 
-/* The same for float32: weights from double, sums in float32, no clamping (bicubic overshoots). */
+/* Resize float32: weights from double, sums in float32, no clamping (bicubic overshoots). */
 void tec_resize_run_f32(const struct tec_resize *plan, float *out, const float *in, void *scratch);
 
 /* Bytes in, float32 out: each byte is read through `lut` before the resize, as models do that

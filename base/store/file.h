@@ -17,8 +17,8 @@ enum tec_status tec_file_open(const char *path, int *fd, uint64_t *bytes, struct
 enum tec_status tec_file_read(int fd, const char *path, uint64_t offset, void *dst, size_t bytes,
                               struct tec_error *err);
 
-/* What a file that is not what was expected seems to be, from its first n bytes: "a Git LFS
- * pointer, not the file itself: run git lfs pull". NULL when nothing is known. */
+/* Guess what an unexpected file is from its first n bytes: "a Git LFS pointer, not the file itself:
+ * run git lfs pull". NULL when nothing is known. */
 const char *tec_file_kind(const void *head, size_t n);
 
 /* Parse a JSON file whose top is an object, of at most 64 MiB, with line and column in the message.
@@ -26,7 +26,7 @@ const char *tec_file_kind(const void *head, size_t n);
 enum tec_status tec_json_load(json_t **out, const char *path, struct tec_heap *heap,
                               struct tec_error *err);
 
-/* As above, for a file whose top is a list. */
+/* Parse a JSON file whose top is a list likewise. */
 enum tec_status tec_json_load_list(json_t **out, const char *path, struct tec_heap *heap,
                                    struct tec_error *err);
 

@@ -26,7 +26,7 @@ enum tec_status tec_charsmap_open(struct tec_charsmap *map, const void *blob, si
 size_t tec_charsmap_longest(const struct tec_charsmap *map, const char *s, size_t n,
                             struct tec_text_span *text);
 
-/* As above, for the shortest. */
+/* The length and the text of the shortest such rule. */
 size_t tec_charsmap_shortest(const struct tec_charsmap *map, const char *s, size_t n,
                              struct tec_text_span *text);
 

@@ -174,7 +174,7 @@ static void decode_metaspace(struct sink *s, const struct tec_vocab_entry *e)
     push_replaced(s, e->text, how->from, space);
 }
 
-/* As SentencePieceProcessor::Decode in SentencePiece's sentencepiece_processor.cc. */
+/* Follows SentencePieceProcessor::Decode in SentencePiece's sentencepiece_processor.cc. */
 static void decode_model(struct sink *s, const struct tec_vocab_entry *e)
 {
     const struct tec_decode *how = &s->d.t->decode;

@@ -213,7 +213,7 @@ static void drop_tail(const struct tec_normal *step, struct tec_bytes *out)
         out->n -= space.n;
 }
 
-/* As Normalizer::Normalize in SentencePiece's normalizer.cc. */
+/* Follows Normalizer::Normalize in SentencePiece's normalizer.cc. */
 static void model(const struct tec_normal *step, struct tec_text_span text, struct tec_bytes *out)
 {
     size_t at = 0;

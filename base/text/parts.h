@@ -69,7 +69,7 @@ enum tec_status tec_text_read_json(struct tec_tokenizer *t, const void *bytes, s
 
 struct json_t;
 
-/* As above, from a parsed tokenizer.json. */
+/* Fill the tokenizer from a parsed tokenizer.json. */
 enum tec_status tec_text_read_root(struct tec_tokenizer *t, struct json_t *root, uint64_t seed,
                                    struct tec_error *err);
 

@@ -36,8 +36,8 @@ enum tec_status tec_tokenizer_open(struct tec_tokenizer **out, const char *path,
 
 enum tec_text_format { TEC_TEXT_MODEL, TEC_TEXT_JSON };
 
-/* The same from n bytes in memory (not kept): the contents of a tokenizer.model or tokenizer.json.
- * `heap` must outlive the tokenizer. */
+/* Open a tokenizer from n bytes in memory (not kept): the contents of a tokenizer.model or
+ * tokenizer.json. `heap` must outlive the tokenizer. */
 enum tec_status tec_tokenizer_open_bytes(struct tec_tokenizer **out, const void *bytes, size_t n,
                                          enum tec_text_format format, struct tec_heap *heap,
                                          struct tec_error *err);

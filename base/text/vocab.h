@@ -56,7 +56,7 @@ enum tec_status tec_vocab_add(struct tec_vocab *v, struct tec_vocab_entry entry,
 /* The entry with this text; NULL when there is none. */
 const struct tec_vocab_entry *tec_vocab_find(const struct tec_vocab *v, const char *text, size_t n);
 
-/* As above, among the model's own pieces; the id, or -1. */
+/* Find a piece among the model's own, without the added tokens; the id, or -1. */
 int tec_vocab_model_id(const struct tec_vocab *v, const char *text, size_t n);
 
 /* Returns the text of an id; NULL for ids without a piece or out of range. */

@@ -19,7 +19,7 @@ VEC_INLINE vec rounded(vec x)
     return _mm256_castsi256_ps(_mm256_and_si256(bits, _mm256_set1_epi32((int)0xffff0000U)));
 }
 
-/* Where an element of x is a number and larger than the maximum so far, take it and its column. */
+/* Take each element of x that is a number and larger than the maximum so far, with its column. */
 VEC_INLINE void take_larger(struct most *most, vec x, int at, int round)
 {
     vec number = _mm256_cmp_ps(x, x, _CMP_ORD_Q);

@@ -19,7 +19,7 @@ VEC_INLINE vec rounded(vec x)
     return _mm512_castsi512_ps(_mm512_and_si512(bits, _mm512_set1_epi32((int)0xffff0000U)));
 }
 
-/* Where an element of x is a number and larger than the maximum so far, take it and its column. */
+/* Take each element of x that is a number and larger than the maximum so far, with its column. */
 VEC_INLINE void take_larger(struct most *most, vec x, int at, int round)
 {
     __mmask16 number = _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q);

@@ -41,7 +41,7 @@ static __device__ __forceinline__ float activation_relu(float x)
     return x < 0.0F ? 0.0F : x;
 }
 
-/* Which of them: a parameter of templates. */
+/* The activation, as a template parameter. */
 enum activation { COPY, GELU, GELU_ERF, SILU, RELU };
 
 template <enum activation F> static __device__ __forceinline__ float activation_of(float x)

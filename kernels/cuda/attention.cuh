@@ -66,7 +66,7 @@ static __device__ __forceinline__ int warp_total(int v)
     return v;
 }
 
-/* How many keys a row sees. */
+/* The number of keys that a row attends to. */
 static __device__ __forceinline__ int keys_visible(const struct tec_attention_args &a, int row,
                                                 int length)
 {

@@ -183,7 +183,7 @@ template <int MG, int NT, int STAGES> struct tile : tile_scores {
         }
     }
 
-    /* What the last chunk left in place of the queries. */
+    /* Write the output, which the last chunk left in shared memory in place of the queries. */
     __device__ __forceinline__ void write(const struct tec_attention_args &a,
                                           const struct packing &packed)
     {

@@ -89,7 +89,7 @@ score_keys(const struct tec_attention_args &a, const struct mass_ranges &ranges,
         room->p[first + i][key] = times(a.scale, sum[i]);
 }
 
-/* What each query sees; nothing is known of its softmax. */
+/* Set up the keys that each query attends to; its softmax starts empty. */
 static __device__ __forceinline__ void
 begin_queries(const struct tec_attention_args &a, const struct mass_tile &y, struct mass_room *room)
 {

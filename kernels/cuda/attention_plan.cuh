@@ -5,7 +5,7 @@
 
 #include "kernels/cuda/lang.cuh"
 
-/* How the rows are cut, chosen by the launcher. Grid: x = row tiles * starts, y = kv_heads *
+/* The tiling of the rows, chosen by the launcher. Grid: x = row tiles * starts, y = kv_heads *
  * head_tiles, z = splits. */
 struct attention_plan {
     int rows;       /* of a tile */
@@ -17,12 +17,12 @@ struct attention_plan {
     float *partials;
     int *tickets;
 };
-/* Packed rows of a tile at most. */
+/* The largest number of packed rows in a tile. */
 static __host__ __device__ __forceinline__ int partial_rows(const struct attention_plan &plan)
 {
     return plan.rows * plan.heads;
 }
-/* How the launcher cuts: tiles of m packed rows, at most `splits` blocks along the keys. */
+/* Choose the tiling: tiles of m packed rows, at most `splits` blocks along the keys. */
 static inline struct attention_plan attention_tiles(const struct tec_attention_args *a, int m)
 {
     int group = a->heads / a->kv_heads;

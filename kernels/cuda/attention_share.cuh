@@ -3,7 +3,7 @@
 
 #include "kernels/cuda/attention.cuh"
 
-/* Which chunks of a run this thread block takes: first, first + step, ... */
+/* The chunks of a run that this thread block takes: first, first + step, ... */
 struct share_of_chunks {
     int first, step, chunks, blocks;
     bool split; /* others take the rest */

@@ -28,7 +28,8 @@ bool tec_gpu_drain(struct tec_gpu *gpu, struct tec_gpu_stream *s, const char *wh
     return error == cudaSuccess;
 }
 
-/* What the staging takes of `size` bytes, after waiting where it is full. 0: failed. */
+/* Reserve staging memory for up to `size` bytes, after a wait if it is full, and return the
+ * reserved bytes. 0: failed. */
 static size_t take_staging(struct tec_gpu *gpu, struct tec_gpu_stream *s, size_t size)
 {
     if (size > TEC_GPU_STAGING - s->staged && s->staged &&

@@ -1,8 +1,8 @@
 /* embed.cu - rows of a token table: plain float32 rows, or bf16 in tiles. */
 #include "kernels/cuda/row.cuh"
 
-/* Where column c of row `row` stands in TEC_MATRIX_ROWS (float) and TEC_MATRIX_TILES (bf16):
- * kernels/matrix.h. In tiles, eight columns from a multiple of eight on are neighbours. */
+/* The address of column c of row `row` in TEC_MATRIX_ROWS (float) and TEC_MATRIX_TILES (bf16), see
+ * kernels/matrix.h. In tiles, eight columns that begin at a multiple of eight are neighbours. */
 static __device__ __forceinline__ const float *place(const float *w, int row, int c, int k)
 {
     return w + (size_t)row * (size_t)k + c;

@@ -154,7 +154,8 @@ template <class S> struct row_bringer {
     const float *scales; /* of the tile's rows */
     int thread, fixed;   /* of BRINGING; rows that take the norm's second vectors */
 
-    /* What thread's i-th eight is: eight threads in a row have the eight rows of a block. */
+    /* The row of this thread's i-th group of eight: eight threads in a row hold the eight rows of a
+     * block. */
     __device__ __forceinline__ int row(int i) const
     {
         return (thread + i * S::BRINGING) / (8 * S::CHUNKS) * 8 + thread % 8;

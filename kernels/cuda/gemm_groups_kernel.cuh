@@ -88,7 +88,7 @@ static __device__ __forceinline__ void bring(const tec_gemm_args &a, const Finis
     }
 }
 
-/* Which blocks of k are this block's own. */
+/* The blocks along k that this thread block takes. */
 template <class S, bool WALK>
 static __device__ __forceinline__ struct group_work own_work(const struct split &split)
 {
@@ -234,7 +234,7 @@ template <class Finish> struct group_product : product<Finish> {
             return start<S128, false>();
         return full ? start<S128, true>() : start<S64, true>();
     }
-    /* As product does; false: not done. */
+    /* Start the product; false if no kernel fits. */
     template <bool FEW> bool start_any() const
     {
         if constexpr (FEW) {

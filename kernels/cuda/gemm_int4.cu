@@ -19,7 +19,8 @@ struct store_sums {
     }
 };
 
-/* What a block fetches and multiplies: its panels from `panel` on, rows from `first` on. */
+/* The part of the product that a block fetches and multiplies: panels from `panel` on, rows from
+ * `first` on. */
 template <class S> struct int4_feed {
     const struct tec_gemm_args &a;
     const struct int4_cut &cut;
@@ -139,7 +140,8 @@ static __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
         return;
     }
     int warp = (int)threadIdx.x / WARP;
-    /* Where panels of a tile differ in their order it is done once for each. */
+    /* Panels of a tile that share an order are done together, those with another one in a further
+     * pass. */
     for (int from = 0, n; from < S::PANELS && feed.panel + from < a.n / 16; from += n) {
         n = alike<S>(a, feed.panel, from);
         feed.order = a.order;

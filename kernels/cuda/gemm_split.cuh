@@ -29,8 +29,8 @@ static inline struct split split_of(int n, int k, int columns)
     return split{blocks, each, ceil_div(blocks, each)};
 }
 
-/* Where the blocks of a launch exchange sums of splits: [tile][split][thread's pieces], each piece
- * in the order of threads; and a counter for each tile, 0 between launches. */
+/* Memory in which the blocks of a launch exchange the sums of splits: [tile][split][thread's
+ * pieces], each piece in the order of threads; and a counter for each tile, 0 between launches. */
 struct exchange {
     float4 *sums;
     int *tickets;

@@ -16,7 +16,7 @@ bool tec_cuda_gemm_normed(const struct tec_gemm_args *a, const struct tec_norm_a
 #include "kernels/cuda/chains.def"
 #undef THEN
 
-/* Nothing of x is written while other blocks may still read it. */
+/* True if the output does not overlap x, which other blocks may still read. */
 static inline bool apart(const struct tec_gemm_args *a, const float *to, int ld)
 {
     uintptr_t x = reinterpret_cast<uintptr_t>(a->x), y = reinterpret_cast<uintptr_t>(to);
@@ -73,7 +73,7 @@ static bool start_pairs(const struct tec_gemm_args *a, const struct tec_norm_arg
     return start_product<true>(a, norm, pair_finish<Then>{*a, {*then}}, launch);
 }
 
-/* What only towers do, which have many rows. */
+/* Start the chain of a vision tower, which has many rows. */
 template <class Then, class Args>
 static bool start_singles(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
                           const Args *then, struct tec_cuda_launch *launch)

@@ -3,7 +3,7 @@
 #include "kernels/cuda/gemm_then.cuh"
 #include "kernels/cuda/rope.cuh"
 
-/* Where a column of q | k | v belongs: which of them, and its place there. */
+/* The destination of a column of q | k | v: one of the three, and the column's index in it. */
 struct home {
     enum { Q, K, V, NONE } of;
     int at;

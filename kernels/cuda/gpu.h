@@ -67,7 +67,7 @@ void tec_gpu_join(struct tec_device *device);
 /* chains.c: start commands at .. at + n - 1 as one and return n; 0: nothing was started. */
 int tec_gpu_start_chain(const struct tec_capture *capture, int at, struct tec_cuda_launch *launch);
 
-/* What a list became. Marks are in the order of the list, the end behind them. */
+/* The CUDA graph of a command list. Marks are in the order of the list; the end is the last one. */
 struct tec_gpu_graph {
     cudaGraphExec_t exec;
     int marks[TEC_MAX_MARKS + 1], n_marks;

@@ -198,7 +198,8 @@ static cudaError_t instantiate(struct recorder *r, cudaGraph_t graph)
     return error;
 }
 
-/* What the host could not see: one stamp a mark, and a loop's would be overwritten. */
+/* Refuse marks inside a loop: each mark has one time stamp, which a further turn would overwrite.
+ */
 static enum tec_status check_marks(const struct tec_capture *capture, struct tec_error *err)
 {
     bool open = false;

@@ -80,7 +80,8 @@ static __device__ __forceinline__ bool is_end(const struct tec_next_token_args &
     return ends;
 }
 
-/* As kernels/next_token.h: row r, which appended `id`, goes on in its tree; is that an end? */
+/* Move row r, which appended `id`, along its trie; true at a leaf. Same rule as
+ * kernels/next_token.h. */
 static __device__ __forceinline__ bool leaves_tree(const struct tec_next_token_args &a, int r,
                                                    int id)
 {
@@ -102,7 +103,8 @@ static __device__ __forceinline__ bool leaves_tree(const struct tec_next_token_a
     return at < 0 || at >= p.n || p.first[at] == p.first[at + 1];
 }
 
-/* As kernels/next_token.h: a row that lives and is not given its next input appends `id`. */
+/* Append `id` to a row that is alive and whose next input is not forced, as in
+ * kernels/next_token.h. */
 static __device__ __forceinline__ void step(const struct tec_next_token_args &a, int r, int id)
 {
     if (a.produced[r] < 0 || a.produced[r] >= a.max_tokens) {

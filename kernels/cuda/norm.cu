@@ -57,7 +57,8 @@ static __device__ __forceinline__ void hold(struct quad held[HELD], const float 
     }
 }
 
-/* What is taken from each element, and what then scales it. */
+/* The mean, as two terms, that is subtracted from each element, and the factor that then scales it.
+ */
 struct statistics {
     float mean, rest, scale;
 };

@@ -50,7 +50,7 @@ static __device__ __forceinline__ void load_matrices_x2(unsigned r[2], const voi
                  : "r"(shared_address(row))
                  : "memory");
 }
-/* As above, each matrix transposed on its way. */
+/* Load two matrices, each transposed on the way. */
 static __device__ __forceinline__ void load_matrices_x2_transposed(unsigned r[2], const void *row)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];\n"

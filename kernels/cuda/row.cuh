@@ -45,7 +45,7 @@ static __device__ __forceinline__ void quad_store(float *p, struct quad q, int n
             p[i] = q.v[i];
 }
 
-/* As above, for columns that are bf16 in memory. */
+/* Load a quad of columns that are bf16 in memory. */
 static __device__ __forceinline__ struct quad quad_load(const bf16 *p, int n, bool wide)
 {
     struct quad q = {{0.0F, 0.0F, 0.0F, 0.0F}};

@@ -15,7 +15,7 @@ static __device__ __forceinline__ unsigned long long weight_of(float x, float to
     return weighed ? (unsigned long long)tec_sample_weight(x, top) : 1ULL;
 }
 
-/* As the reference's find_key; the whole block takes part. */
+/* Find the key as the reference's find_key does; the whole block takes part. */
 static __device__ uint32_t find_key(const float *x, int cols, float top, uint32_t least,
                                     bool weighed, unsigned long long target,
                                     unsigned long long *sums, struct chosen *shared)

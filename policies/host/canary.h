@@ -40,12 +40,12 @@ enum tec_canary_event_kind {
     TEC_CANARY_TRIAL,    /* the candidate is asked beside the policy */
     TEC_CANARY_ADOPTED,  /* it is in force */
     TEC_CANARY_REJECTED, /* it failed on trial, or was dropped by order */
-    TEC_CANARY_RETURNED, /* it failed in force: the one before is back */
-    TEC_CANARY_ROLLBACK, /* the one before is back, by order */
+    TEC_CANARY_RETURNED, /* it failed in force: the previous policy is back */
+    TEC_CANARY_ROLLBACK, /* the previous policy is back, by order */
     TEC_CANARY_FALLBACK  /* the policy was quarantined or stood down: the fallback decides */
 };
 
-/* How the candidate compared. Times are those of plan's calls. */
+/* The comparison of the candidate with the policy in force. Times are those of plan's calls. */
 struct tec_canary_trial {
     int64_t frames, differing, first_differing; /* frame of the first one, -1 = none */
     int64_t other_answers;                      /* of admit and evict */
@@ -89,7 +89,7 @@ struct tec_canary_status {
  * until destroy. */
 struct tec_planner tec_canary_planner(struct tec_canary *canary);
 
-/* For a frame thread that stands idle: what otherwise waits for the end of a frame. */
+/* Do the work of the end of a frame, for a frame thread that stands idle. */
 void tec_canary_rest(struct tec_canary *canary);
 
 /* Load a policy as candidate. TEC_INVALID while another one is on its way or on trial; otherwise

@@ -59,7 +59,7 @@ struct tec_policy {
     bool standby;                /* in this frame the fallback decides */
     struct tec_policy *fallback; /* borrowed; NULL: the default plan */
 
-    /* admit and evict of a frame, which share one limit. */
+    /* The calls of admit and evict in a frame, which share one time limit. */
     int early_calls;
     int64_t early_ns, early_cpu_ns; /* on the wall in all; the CPU clock at the first */
     bool early_over;                /* used up: not asked any more in this frame */
@@ -90,7 +90,8 @@ struct tec_policy {
     int64_t strikes_at[TEC_MAX_STRIKES]; /* `observed` then, newest first */
     int n_strikes;
     struct tec_misses misses;
-    bool on_trial; /* others decide: what is missed is not its own, and its calls are timed */
+    bool on_trial; /* another policy decides: missed deadlines are not blamed on this one, and its
+                      calls are timed */
 };
 
 /* Keys of the one table that C functions keep for the state. A_HOOK + hook are the functions. */

@@ -44,7 +44,7 @@ struct tec_param {
     double value, def, min, max;
 };
 
-/* How the policy fares. */
+/* The record of a policy: calls, failures, strikes. */
 struct tec_policy_report {
     int strikes;          /* within the window that ends with the last failure */
     bool quarantined;     /* not asked any more: its fallback is, from the next frame on */
@@ -87,8 +87,8 @@ void tec_policy_set_fallback(struct tec_policy *policy, struct tec_policy *fallb
  * deadlines begins anew. At first it is not. For the owner. */
 void tec_policy_on_trial(struct tec_policy *policy, bool on_trial);
 
-/* An operator's word, from any thread, obeyed when the next frame begins: let the fallback decide
- * now; let the policy decide again, its strikes forgiven. */
+/* Orders of an operator, from any thread, obeyed when the next frame begins: let the fallback
+ * decide now; let the policy decide again, with its strikes cleared. */
 void tec_policy_fallback_now(struct tec_policy *policy);
 void tec_policy_reinstate(struct tec_policy *policy);
 
@@ -96,8 +96,9 @@ void tec_policy_reinstate(struct tec_policy *policy);
 enum tec_status tec_policy_set_param(struct tec_policy *policy, const char *name, double value,
                                      struct tec_error *err);
 
-/* As above, from any thread while frames run: checked at once, seen from the beginning of the next
- * frame on. Of several values for a parameter the last one counts. Lock-free. */
+/* Change a parameter from any thread while frames run: the value is checked at once, and the policy
+ * sees it from the beginning of the next frame on. Of several values for a parameter the last one
+ * counts. Lock-free. */
 enum tec_status tec_policy_post_param(struct tec_policy *policy, const char *name, double value,
                                       struct tec_error *err);
 
