@@ -12,7 +12,8 @@
  * Two ways to the actions. tectum_wait: those of an observation, whenever they are ready.
  * tectum_handout: what the robot is to do in this tick, at the deadline at the latest, whatever has
  * happened to the model; what that is when the actions are not there, the pipeline's
- * hard { ms, on_miss, limit } say. Use one of them.
+ * hard { ms, on_miss, limit } say. Use one of them. Of a pipeline with several action nodes they
+ * give those of the first; tectum_wait_for and tectum_handout_of those of any.
  *
  * Every function but tectum_open and tectum_close may be called from any thread at any time. No
  * call prints, exits or reads the environment. Pointers given are borrowed for the call. */
@@ -149,6 +150,15 @@ TECTUM_API enum tectum_status tectum_wait(struct tectum *engine, int64_t from, i
                                           double *actions, size_t room, struct tectum_chunk *chunk,
                                           struct tectum_error *err);
 
+/* tectum_wait for the chunk of one of the action nodes, by its name (NULL: the first one). */
+TECTUM_API enum tectum_status tectum_wait_for(struct tectum *engine, const char *node, int64_t from,
+                                              int64_t timeout_ns, double *actions, size_t room,
+                                              struct tectum_chunk *chunk, struct tectum_error *err);
+
+/* Name of the pipeline's i-th action node, in order of declaration, as long as the engine is open;
+ * NULL: there are fewer. */
+TECTUM_API const char *tectum_action(const struct tectum *engine, int i);
+
 /* tectum_wait that only looks. */
 TECTUM_API enum tectum_status tectum_poll(struct tectum *engine, int64_t from, double *actions,
                                           size_t room, struct tectum_chunk *chunk,
@@ -198,6 +208,15 @@ TECTUM_API enum tectum_status tectum_handout(struct tectum *engine, int64_t obse
                                              int64_t deadline_ns, double *actions, size_t room,
                                              struct tectum_handed *handed,
                                              struct tectum_error *err);
+
+/* tectum_handout of one of the action nodes, by its name (NULL: the first one): with its deadline,
+ * its on_miss and its last command. A tick is handed out once for each node. observation -1 of
+ * another node than the first is the newest tick, which the first one's call has begun. */
+TECTUM_API enum tectum_status tectum_handout_of(struct tectum *engine, const char *node,
+                                                int64_t observation, int64_t deadline_ns,
+                                                double *actions, size_t room,
+                                                struct tectum_handed *handed,
+                                                struct tectum_error *err);
 
 /* Go on after a stop (on_miss = "stop", or more than `limit` misses in a row), and begin with an
  * empty ring: every observation that was submitted before is dropped, with what is in flight of it,

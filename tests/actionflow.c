@@ -130,9 +130,10 @@ static void play(struct run *r, int frames)
                                              .plan = tiny.plan,
                                              .executor = tec_executor_real(tiny.plan),
                                              .prefill_node = 0,
-                                             .action_node = 1,
                                              .ring = "ring",
                                              .flushes = r->flushes}},
+                                 .n_actions = 1,
+                                 .actions = {{.name = "act", .node = 1}},
                                  .topology = &tiny.topology,
                                  .planner = {.name = "depths", .self = r, .plan = choose_depth},
                                  .events = {listen, r}};

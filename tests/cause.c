@@ -52,8 +52,10 @@ static enum tec_status plan(void *self, const struct tec_frame_view *view,
     return TEC_OK;
 }
 
-static void released(void *user, const float *chunk, const struct tec_frame_record *record)
+static void released(void *user, int action, const float *chunk,
+                     const struct tec_frame_record *record)
 {
+    (void)action;
     (void)user, (void)chunk, (void)record;
     pass(HOST, LONG);
 }
@@ -85,7 +87,7 @@ static void start(bool real, struct tec_virtual *device)
         o.chains[0].executor = (struct tec_executor){.prefix = slow_prefix, .actions = no_actions};
     o.planner = (struct tec_planner){.name = "trial", .plan = plan};
     o.period_ns = PERIOD;
-    o.deadline_ns = DEADLINE;
+    o.actions[0].deadline_ns = DEADLINE;
     o.released = released;
     REQUIRE(tec_loop_create(&trial.loop, &o, &tiny_heap, &err) == TEC_OK);
 }

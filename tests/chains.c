@@ -52,8 +52,10 @@ static enum tec_status plan(void *self, const struct tec_frame_view *view, struc
     return TEC_OK;
 }
 
-static void released(void *user, const float *chunk, const struct tec_frame_record *record)
+static void released(void *user, int action, const float *chunk,
+                     const struct tec_frame_record *record)
 {
+    (void)action;
     struct open *o = user;
     (void)record;
     if (o->n_chunks < FRAMES)

@@ -70,8 +70,10 @@ struct sums {
     int64_t tokens, missed, refused, released;
 };
 
-static void count_release(void *user, const float *chunk, const struct tec_frame_record *record)
+static void count_release(void *user, int action, const float *chunk,
+                          const struct tec_frame_record *record)
 {
+    (void)action;
     struct sums *s = user;
     (void)chunk, (void)record;
     s->released++;
@@ -109,7 +111,7 @@ static void frames_are_quiet(const char *name, bool virtual, int warm, int frame
     o.chains[0].executor = virtual ? tec_executor_virtual(&costs) : tec_executor_real(tiny.plan);
     o.planner = tec_policy_planner(policy);
     o.period_ns = virtual ? 50000000 : 0;
-    o.deadline_ns = virtual ? 45000000 : 0;
+    o.actions[0].deadline_ns = virtual ? 45000000 : 0;
     o.released = count_release;
     o.user = &sums;
     REQUIRE(tec_loop_create(&loop, &o, &tiny_heap, &err) == TEC_OK);

@@ -20,7 +20,8 @@ static void run_frame(void *user, struct tec_replay *replay)
 {
     int *launches = user;
     const struct tec_frame_input *in = &seen.input;
-    const struct tec_action_inputs a = {.noise = in->chains[0].noise, .state = in->chains[0].state};
+    const struct tec_action_inputs a = {.noise = in->chains[0].noise[0],
+                                        .state = in->chains[0].state};
     tec_launch_prefix(tiny.plan, tec_plan_part(tiny.plan, TEC_PART_FRAME, 0), 0,
                       &in->chains[0].prefix, &a, replay);
     ++*launches;

@@ -96,8 +96,10 @@ static struct tec_pipeline *load(const char *path, struct tec_heap *heap)
     return p;
 }
 
-static void released(void *user, const float *chunk, const struct tec_frame_record *record)
+static void released(void *user, int action, const float *chunk,
+                     const struct tec_frame_record *record)
 {
+    (void)action;
     struct outcome *o = user;
     (void)record;
     if (o->chunk) { /* else the warm-up */
@@ -158,7 +160,8 @@ static void look(struct seen *s, const struct tec_engine *e, int frame)
     uint64_t dice = (uint64_t)frame * 7919 + 5;
     size_t size = (size_t)m->vision.image_size * (size_t)m->vision.image_size * 3;
     REQUIRE(m->flow.horizon * m->flow.dim <= CHUNK && m->flow.dim <= 64);
-    s->input = (struct tec_frame_input){.chains[0].noise = s->noise, .chains[0].state = s->state};
+    s->input =
+        (struct tec_frame_input){.chains[0].noise[0] = s->noise, .chains[0].state = s->state};
     s->input.chains[0].prefix = (struct tec_prefix_input){.n_pictures = 1 + frame % 2, .n_text = 8};
     s->input.chains[0].prefix.ids = s->ids;
     for (int c = 0; c < s->input.chains[0].prefix.n_pictures; c++)

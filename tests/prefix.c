@@ -103,8 +103,10 @@ struct open {
     int rows;
 };
 
-static void released(void *user, const float *chunk, const struct tec_frame_record *record)
+static void released(void *user, int action, const float *chunk,
+                     const struct tec_frame_record *record)
 {
+    (void)action;
     struct open *o = user;
     (void)record;
     memcpy(o->chunk, chunk, sizeof o->chunk);
@@ -154,7 +156,7 @@ static void run_case(struct open *o, int i, bool given)
     size_t n = request(i, v);
     REQUIRE(tec_session_observe(o->engine->session, v, given ? n : 4, cases[i].noise, i, 0, &input,
                                 NULL, &err) == TEC_OK);
-    CHECK_INT(input.chains[0].n_fixed, ==, given ? cases[i].d : 0);
+    CHECK_INT(input.chains[0].n_fixed[0], ==, given ? cases[i].d : 0);
     tec_loop_frame(o->engine->loop, &input, 0, 0);
     o->rows = tec_session_act(o->engine->session, &input, o->chunk, o->robot);
 }
@@ -309,14 +311,14 @@ TEST(noise_stays_where_it_is)
     open_engine(&o, PREFIX, "f32", 1);
     request(0, v);
     REQUIRE(tec_session_observe(o.engine->session, v, 4, NULL, 9, 0, &input, NULL, &err) == TEC_OK);
-    memcpy(plain, input.chains[0].noise, sizeof plain);
+    memcpy(plain, input.chains[0].noise[0], sizeof plain);
     for (int i = 1; i < 4; i++) {
         size_t n = request(i, v);
         int rest = cases[i].d * DIM;
         REQUIRE(tec_session_observe(o.engine->session, v, n, NULL, 9, 0, &input, NULL, &err) ==
                 TEC_OK);
-        CHECK(memcmp(plain, input.chains[0].noise, (size_t)rest * sizeof(float)) != 0);
-        CHECK(memcmp(plain + rest, input.chains[0].noise + rest,
+        CHECK(memcmp(plain, input.chains[0].noise[0], (size_t)rest * sizeof(float)) != 0);
+        CHECK(memcmp(plain + rest, input.chains[0].noise[0] + rest,
                      (size_t)(CHUNK - rest) * sizeof(float)) == 0);
     }
     close_engine(&o);
@@ -339,19 +341,19 @@ TEST(kinds_of_values)
     v[4].data = narrow;
     v[4].bytes = sizeof narrow;
     REQUIRE(tec_session_observe(o.engine->session, v, 5, NULL, 9, 0, &input, NULL, &err) == TEC_OK);
-    CHECK_INT(input.chains[0].n_fixed, ==, 3);
+    CHECK_INT(input.chains[0].n_fixed[0], ==, 3);
     for (int i = 0; i < 3 * DIM; i++)
         if (i % DIM == 3)
-            CHECK(input.chains[0].noise[i] ==
+            CHECK(input.chains[0].noise[0][i] ==
                   -1.0F); /* its range is a point, where apply gives -1 */
         else
-            CHECK(fabsf(input.chains[0].noise[i] - cases[2].actions[i]) < 1e-6F);
+            CHECK(fabsf(input.chains[0].noise[0][i] - cases[2].actions[i]) < 1e-6F);
     v[4] = (struct tec_value){"prev_actions", TEC_VALUE_F64, 1, {0}, narrow, 0};
     REQUIRE(tec_session_observe(o.engine->session, v, 5, NULL, 9, 0, &input, NULL, &err) == TEC_OK);
-    CHECK_INT(input.chains[0].n_fixed, ==, 0);
+    CHECK_INT(input.chains[0].n_fixed[0], ==, 0);
     v[4] = (struct tec_value){"prev_actions", TEC_VALUE_F64, 2, {0, DIM}, narrow, 0};
     REQUIRE(tec_session_observe(o.engine->session, v, 5, NULL, 9, 0, &input, NULL, &err) == TEC_OK);
-    CHECK_INT(input.chains[0].n_fixed, ==, 0);
+    CHECK_INT(input.chains[0].n_fixed[0], ==, 0);
     close_engine(&o);
 }
 
@@ -378,14 +380,14 @@ TEST(bad_values_are_refused_by_name)
     };
     static double data[9 * DIM];
     static struct open o;
-    struct tec_frame_input good, input = {.chains[0].n_fixed = -1};
+    struct tec_frame_input good, input = {.chains[0].n_fixed[0] = -1};
     struct tec_value v[5];
     float noise[CHUNK];
     read_cases();
     open_engine(&o, PREFIX, "f32", 1);
     size_t n = request(3, v);
     REQUIRE(tec_session_observe(o.engine->session, v, n, NULL, 3, 0, &good, NULL, &err) == TEC_OK);
-    memcpy(noise, good.chains[0].noise, sizeof noise);
+    memcpy(noise, good.chains[0].noise[0], sizeof noise);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         v[4] = bad[i].value;
         v[4].name = "prev_actions";
@@ -408,9 +410,9 @@ TEST(bad_values_are_refused_by_name)
                   TEC_INVALID);
         CHECK_SAYS(numbers[i].says);
     }
-    CHECK_INT(input.chains[0].n_fixed, ==, -1); /* nothing was written */
-    CHECK(memcmp(noise, good.chains[0].noise, sizeof noise) == 0);
-    CHECK_INT(good.chains[0].n_fixed, ==, cases[3].d);
+    CHECK_INT(input.chains[0].n_fixed[0], ==, -1); /* nothing was written */
+    CHECK(memcmp(noise, good.chains[0].noise[0], sizeof noise) == 0);
+    CHECK_INT(good.chains[0].n_fixed[0], ==, cases[3].d);
     close_engine(&o);
 }
 
@@ -424,7 +426,7 @@ TEST(without_the_field_the_name_means_nothing)
     open_engine(&o, NONE, "f32", 1);
     size_t n = request(3, v);
     REQUIRE(tec_session_observe(o.engine->session, v, n, NULL, 3, 0, &input, NULL, &err) == TEC_OK);
-    CHECK_INT(input.chains[0].n_fixed, ==, 0);
+    CHECK_INT(input.chains[0].n_fixed[0], ==, 0);
     close_engine(&o);
 }
 
@@ -522,7 +524,7 @@ TEST(named_inputs_take_it_as_optional)
         CHECK_INT(frame.n, ==, n);
         REQUIRE(tec_session_observe(o.engine->session, frame.values, frame.n, NULL, 0, 0, &input,
                                     NULL, &err) == TEC_OK);
-        CHECK_INT(input.chains[0].n_fixed, ==, n == 5 ? 2 : 0);
+        CHECK_INT(input.chains[0].n_fixed[0], ==, n == 5 ? 2 : 0);
         tec_inputs_close(in);
     }
     close_engine(&o);

@@ -153,7 +153,8 @@ static void run_alone(struct tiny *t, struct reference *r)
 {
     struct tec_plan_part *part = tec_plan_part(t->plan, TEC_PART_FRAME, 0);
     const struct tec_frame_input *in = &r->seen.input;
-    const struct tec_action_inputs a = {.noise = in->chains[0].noise, .state = in->chains[0].state};
+    const struct tec_action_inputs a = {.noise = in->chains[0].noise[0],
+                                        .state = in->chains[0].state};
     int region = tec_kv_pool_take(&t->plan->prefixes);
     struct tec_replay replay = {0};
     tec_launch_prefix(t->plan, part, region, &in->chains[0].prefix, &a, &replay);
@@ -177,8 +178,10 @@ struct trial {
     int batches[TINY_SLOTS + 1], launches, private_prefills, beside;
 };
 
-static void released(void *user, const float *chunk, const struct tec_frame_record *record)
+static void released(void *user, int action, const float *chunk,
+                     const struct tec_frame_record *record)
 {
+    (void)action;
     struct trial *trial = user;
     (void)record;
     trial->released++;

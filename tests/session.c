@@ -193,7 +193,7 @@ TEST(observation_becomes_an_input)
     CHECK(memcmp(o->picture[1], d.wrist, PIXELS) == 0);
     REQUIRE(o->n_text == 20);
     CHECK(memcmp(o->ids, ids, sizeof ids) == 0);
-    CHECK(memcmp(d.input.chains[0].noise, d.noise, sizeof d.noise) == 0);
+    CHECK(memcmp(d.input.chains[0].noise[0], d.noise, sizeof d.noise) == 0);
     CHECK_INT(d.input.captured_ns, ==, 99);
     CHECK_STR(d.warning, "");
     CHECK_STR(tec_session_observation(d.session)->text, "press the button");
@@ -367,16 +367,16 @@ TEST(noise_repeats)
     float a[CHUNK];
     open_demo();
     REQUIRE(observe_frame(NULL, 3) == TEC_OK);
-    memcpy(a, d.input.chains[0].noise, sizeof a);
+    memcpy(a, d.input.chains[0].noise[0], sizeof a);
     REQUIRE(observe_frame(NULL, 4) == TEC_OK);
-    CHECK(memcmp(a, d.input.chains[0].noise, sizeof a) != 0);
+    CHECK(memcmp(a, d.input.chains[0].noise[0], sizeof a) != 0);
     REQUIRE(observe_frame(NULL, 3) == TEC_OK);
-    CHECK(memcmp(a, d.input.chains[0].noise, sizeof a) == 0);
+    CHECK(memcmp(a, d.input.chains[0].noise[0], sizeof a) == 0);
     tec_session_destroy(d.session);
     d.session = NULL;
     REQUIRE(create() == TEC_OK);
     REQUIRE(observe_frame(NULL, 3) == TEC_OK);
-    CHECK(memcmp(a, d.input.chains[0].noise, sizeof a) == 0);
+    CHECK(memcmp(a, d.input.chains[0].noise[0], sizeof a) == 0);
     close_all();
 }
 

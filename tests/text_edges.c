@@ -39,8 +39,10 @@ static enum tec_status plan(void *self, const struct tec_frame_view *view, struc
     return TEC_OK;
 }
 
-static void released(void *user, const float *chunk, const struct tec_frame_record *record)
+static void released(void *user, int action, const float *chunk,
+                     const struct tec_frame_record *record)
 {
+    (void)action;
     struct open *o = user;
     (void)record;
     memcpy(o->chunk, chunk, sizeof o->chunk);
@@ -249,7 +251,7 @@ TEST(without_language_the_default_stays)
     for (int f = 0; f < 6; f++) {
         const struct tec_frame_record *r = step(&o, f, NULL, 0, &input);
         CHECK_INT(r->reads[0].request, ==, -1);
-        CHECK(r->release_ns > 0);
+        CHECK(r->actions[0].release_ns > 0);
     }
     CHECK_INT(o.versions, ==, 0);
     close_engine(&o);

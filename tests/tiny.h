@@ -90,7 +90,9 @@ static inline struct tec_loop_options tiny_loop(struct tiny *t)
 {
     return (struct tec_loop_options){
         .n_chains = 1,
-        .chains = {{.in_frames = true, .plan = t->plan, .prefill_node = 0, .action_node = 1}},
+        .chains = {{.in_frames = true, .plan = t->plan, .prefill_node = 0}},
+        .n_actions = 1,
+        .actions = {{.name = "act", .node = 1}},
         .topology = &t->topology,
         .planner = tec_default_planner,
         .n_decoders = 2,
@@ -205,7 +207,7 @@ static inline void tiny_observe(struct tiny_observation *o, const struct tec_mod
         o->noise[i] = (float)tiny_below(&s, 4001) / 1000.0F - 2.0F;
     for (int i = 0; i < m->flow.dim; i++)
         o->state[i] = (float)tiny_below(&s, 2001) / 1000.0F - 1.0F;
-    o->input.chains[0].noise = o->noise;
+    o->input.chains[0].noise[0] = o->noise;
     o->input.chains[0].state = o->state;
     o->input.captured_ns = 0;
 }

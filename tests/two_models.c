@@ -60,8 +60,10 @@ struct open {
     struct said said[TEXTS];           /* by request */
 };
 
-static void released(void *user, const float *chunk, const struct tec_frame_record *record)
+static void released(void *user, int action, const float *chunk,
+                     const struct tec_frame_record *record)
 {
+    (void)action;
     struct open *o = user;
     (void)record;
     if (o->n_chunks < FRAMES)

@@ -21,8 +21,9 @@
 enum { TEC_MAX_RANK = 4, TEC_PIPELINE_SCHEMA = 1 };
 
 /* Of one pipeline; more are E070: prompts of decode nodes, models that run, prefills of different
- * prompts, nodes that make texts. */
+ * prompts, nodes that make texts, nodes that make actions. */
 enum { TEC_MAX_PROMPTS = 8, TEC_MAX_MODELS = 4, TEC_MAX_CHAINS = 8, TEC_MAX_DECODERS = 8 };
+enum { TEC_MAX_ACTIONS = 8 };
 
 /* Element types of inputs, buffers and weights. */
 enum tec_decl_dtype {
@@ -368,6 +369,9 @@ const struct tec_decl_node *tec_pipeline_writer(const struct tec_pipeline *p, in
 const struct tec_decl_node *tec_pipeline_ring(const struct tec_pipeline *p);
 /* The node whose output is the robot's actions: an action node, or a ring's; NULL = none. */
 const struct tec_decl_node *tec_pipeline_actor(const struct tec_pipeline *p);
+/* The i-th node that makes actions: action nodes in order of declaration, the first is the actor;
+ * without any the ring's. NULL: there are fewer. */
+const struct tec_decl_node *tec_pipeline_action(const struct tec_pipeline *p, int i);
 /* Index of the node with this name, or -1. */
 int tec_pipeline_find_node(const struct tec_pipeline *p, const char *name);
 /* Index of the model that frames are made of: that of the actions, else of the first hard node,

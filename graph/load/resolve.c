@@ -227,12 +227,18 @@ const struct tec_decl_node *tec_pipeline_ring(const struct tec_pipeline *p)
     return NULL;
 }
 
+const struct tec_decl_node *tec_pipeline_action(const struct tec_pipeline *p, int i)
+{
+    int before = 0;
+    for (int n = 0; n < p->n_nodes; n++)
+        if (!p->nodes[n].culled && p->nodes[n].kind == TEC_DECL_ACTION && before++ == i)
+            return &p->nodes[n];
+    return before == 0 && i == 0 ? tec_pipeline_ring(p) : NULL;
+}
+
 const struct tec_decl_node *tec_pipeline_actor(const struct tec_pipeline *p)
 {
-    for (int i = 0; i < p->n_nodes; i++)
-        if (!p->nodes[i].culled && p->nodes[i].kind == TEC_DECL_ACTION)
-            return &p->nodes[i];
-    return tec_pipeline_ring(p);
+    return tec_pipeline_action(p, 0);
 }
 
 int tec_pipeline_main(const struct tec_pipeline *p)

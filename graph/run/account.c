@@ -133,25 +133,46 @@ static int node_of(const struct tec_loop *l, const struct tec_launch_record *lau
     for (int n = 0; n < l->o.topology->n_nodes; n++)
         if (strcmp(l->o.topology->nodes[n].name, launch->node) == 0)
             return n;
-    return l->ring.chain ? l->ring.chain->action_node : -1;
+    return l->ring.chain ? tec_chain_actor(l, l->ring.chain) : -1;
+}
+
+/* Each action's miss and its cause. Returns by how much the latest one was late. */
+static int64_t judge_actions(struct tec_loop *l)
+{
+    struct tec_frame_record *r = &l->record;
+    int64_t most = 0;
+    for (int i = 0; i < r->n_actions; i++) {
+        struct tec_action_record *a = &r->actions[i];
+        int64_t late = a->missed ? a->release_ns - a->deadline_ns : 0;
+        a->missed |= r->failed && a->release_ns < 0;
+        a->cause = !a->missed ? TEC_CAUSE_NONE : r->failed ? TEC_CAUSE_GPU : cause_of(l, late);
+        most = late > most ? late : most;
+    }
+    return most;
+}
+
+/* The ring owed an action, and the frame's cause says why there is none. */
+static void miss_ring(struct tec_frame_record *r, int action)
+{
+    r->missed = true;
+    r->actions[action].missed = true;
+    r->actions[action].cause = r->cause;
 }
 
 void tec_loop_account(struct tec_loop *l)
 {
     struct tec_frame_record *r = &l->record;
-    int64_t overrun = 0;
     for (int m = 0; m < l->o.n_chains; m++)
         tec_costs_end_frame(l->chains[m].costs);
     r->host_ns = r->end_ns - r->start_ns - l->replayed_ns;
-    if (r->release_ns >= 0 && r->deadline_ns >= 0 && r->release_ns > r->deadline_ns)
-        overrun = r->release_ns - r->deadline_ns;
+    l->lost_ns = host_time(l);
+    int64_t overrun = judge_actions(l);
     if (l->tick->next_ns != INT64_MAX && r->end_ns - l->tick->next_ns > overrun)
         overrun = r->end_ns - l->tick->next_ns;
-    l->lost_ns = host_time(l);
-    r->missed = overrun > 0 || (r->failed && r->release_ns < 0);
+    r->missed = overrun > 0 || (r->failed && r->actions[0].release_ns < 0);
     r->cause = r->failed ? TEC_CAUSE_GPU : r->missed ? cause_of(l, overrun) : TEC_CAUSE_NONE;
     if (l->ring.chain && !r->failed && tec_ring_missed(l, &r->cause))
-        r->missed = true;
+        miss_ring(r, l->ring.chain->action);
     r->in_flight = l->ring.chain ? l->ring.n : l->n_live;
     r->overrun_us = (overrun + 999) / 1000;
     l->recent[l->n_recent++ % TEC_RECENT_FRAMES] =

@@ -224,7 +224,8 @@ static enum tec_status warm_input(struct tec_engine *e, const struct tec_engine_
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the first frame");
     in->prefix = (struct tec_prefix_input){
         .n_pictures = c->plan->spec.pictures, .n_text = c->plan->spec.text_tokens, .ids = ids};
-    in->noise = zeros;
+    for (int i = 0; i < TEC_MAX_ACTIONS; i++)
+        in->noise[i] = zeros;
     for (int i = 0; i < in->prefix.n_pictures; i++)
         in->prefix.picture[i] = black;
     return TEC_OK;
@@ -256,7 +257,10 @@ static enum tec_status check_given(const struct tec_engine *e, struct tec_arena 
     if (!e->checkpoint && !o->pipeline->robot)
         return TEC_OK; /* the robot may be the checkpoint's, which is not here */
     TEC_TRY(tec_session_find_robot(&robot, &plain, &s, arena, err));
-    return tec_given_init(&given, o->pipeline, robot, plain, arena, err);
+    for (int i = 0; i < TEC_MAX_ACTIONS; i++)
+        TEC_TRY(tec_given_init(&given, o->pipeline, tec_pipeline_action(o->pipeline, i), robot,
+                               plain, arena, err));
+    return TEC_OK;
 }
 
 /* Read checkpoints and descriptions, and measure what the pipeline takes with them. */

@@ -35,6 +35,22 @@ static int stream_of(const struct tec_pipeline *p, const struct tec_decl_node *n
     return -1;
 }
 
+static void list_actions(struct tec_loop_options *l, const struct tec_engine *e)
+{
+    const struct tec_decl_node *n;
+    int at[TEC_MAX_CHAINS] = {0};
+    while (l->n_actions < TEC_MAX_ACTIONS &&
+           (n = tec_pipeline_action(e->options.pipeline, l->n_actions))) {
+        int node = node_named(&e->topology, n->name);
+        l->actions[l->n_actions++] =
+            (struct tec_action){.name = n->name,
+                                .node = node,
+                                .chain = n->chain,
+                                .at = at[n->chain]++,
+                                .deadline_ns = e->topology.nodes[node].deadline_us * 1000};
+    }
+}
+
 static void list_decoders(struct tec_loop_options *l, const struct tec_engine *e)
 {
     const struct tec_pipeline *p = e->options.pipeline;
@@ -220,10 +236,8 @@ static void add_chain(struct tec_loop_options *l, const struct tec_engine *e, in
     *c = (struct tec_loop_chain){.in_frames = !e->chains[model].plan->spec.secondary,
                                  .plan = e->chains[model].plan,
                                  .executor = *executor,
-                                 .prefill_node = first_node(e, model, "prefill"),
-                                 .action_node = first_node(e, model, "action")};
+                                 .prefill_node = first_node(e, model, "prefill")};
     if (e->chains[model].plan->spec.stages) {
-        c->action_node = node_named(&e->topology, ring->name);
         c->ring = p->resources[ring->kv.index].name;
         c->flushes = p->resources[ring->kv.index].on_change == TEC_CHANGE_FLUSH;
     }
@@ -259,8 +273,7 @@ enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_exec
                                  .wanted_self = o->wanted_self};
     for (int i = 0; i < e->n_chains; i++)
         add_chain(&l, e, i, &executors[i]);
-    if (l.chains[0].action_node >= 0)
-        l.deadline_ns = e->topology.nodes[l.chains[0].action_node].deadline_us * 1000;
+    list_actions(&l, e);
     list_decoders(&l, e);
     for (int i = 0; i < l.n_decoders; i++)
         l.decoders[i].sampling.seed = o->seed;

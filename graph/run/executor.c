@@ -12,7 +12,7 @@ static void real_prefix(void *self, enum tec_part_kind kind, int region,
 {
     struct tec_plan *plan = self;
     const struct tec_action_inputs a = {
-        .noise = input->noise, .n_fixed = input->n_fixed, .state = input->state};
+        .noise = input->noise[0], .n_fixed = input->n_fixed[0], .state = input->state};
     tec_launch_prefix(plan, tec_plan_part(plan, kind, 0), region, &input->prefix, &a, replay);
 }
 

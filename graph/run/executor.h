@@ -24,8 +24,10 @@ struct tec_chain_input {
     uint64_t key;                   /* of the text as it was given: equal texts, equal keys */
     struct tec_text_read read;      /* where the prompt is a stream's: its version */
     const struct tec_memory_prompt *memory; /* the prompt is of remembered segments; or NULL */
-    const float *noise; /* [horizon, dim]; its first n_fixed rows are given actions */
-    int n_fixed;        /* 0 .. the plan's spec.fixed */
+    /* Of each of its action nodes: [horizon, dim], whose first n_fixed rows are given actions, 0 ..
+     * the plan's spec.fixed. */
+    const float *noise[TEC_MAX_ACTIONS];
+    int n_fixed[TEC_MAX_ACTIONS];
     const float *state; /* [tec_model_state] normalised, padded */
 };
 

@@ -25,7 +25,7 @@ struct tec_launch_record *tec_loop_note(struct tec_loop *l, const char *node, in
 
 static bool acts(const struct tec_loop *l, const struct tec_chain *c)
 {
-    int node = c->action_node;
+    int node = tec_chain_actor(l, c);
     bool skipped = node >= 0 && l->o.topology->nodes[node].optional && l->decision.nodes[node].skip;
     return c->plan->spec.steps > 0 && !(skipped && c->plan->spec.isolated);
 }
@@ -39,21 +39,39 @@ static void launch_event(const struct tec_loop *l, int node, int64_t start, int6
                .kind = TEC_EVENT_END, .node = node, .request = -1, .t_ns = end, .since_ns = start});
 }
 
+void tec_loop_release(struct tec_loop *l, int action, int64_t seen, int64_t captured_ns)
+{
+    struct tec_action_record *a = &l->record.actions[action];
+    a->release_ns = tec_loop_now(l);
+    a->seen = seen;
+    a->captured_ns = captured_ns;
+    a->age_us = (a->release_ns - captured_ns) / 1000;
+    a->slack_us = a->deadline_ns >= 0 ? (a->deadline_ns - a->release_ns) / 1000 : 0;
+    a->missed = a->deadline_ns >= 0 && a->release_ns > a->deadline_ns;
+    if (l->o.released)
+        l->o.released(l->o.user, action, l->chains[l->o.actions[action].chain].chunk, &l->record);
+}
+
 /* False: the device has failed on the way, and what came are no actions. */
 static bool release(struct tec_loop *l, struct tec_chain *c, const struct tec_frame_input *input)
 {
-    struct tec_frame_record *r = &l->record;
     c->executor->actions(c->executor->self, c->chunk);
     if (tec_loop_failed(l))
         return false;
-    r->release_ns = tec_loop_now(l);
-    r->seen = r->frame;
-    r->captured_ns = input->captured_ns;
-    r->age_us = (r->release_ns - input->captured_ns) / 1000;
-    r->slack_us = r->deadline_ns >= 0 ? (r->deadline_ns - r->release_ns) / 1000 : 0;
-    if (l->o.released)
-        l->o.released(l->o.user, c->chunk, r);
+    tec_loop_release(l, c->action, l->record.frame, input->captured_ns);
     return true;
+}
+
+static void release_event(const struct tec_loop *l, int action)
+{
+    const struct tec_action_record *a = &l->record.actions[action];
+    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_RELEASE,
+                                        .node = l->o.actions[action].node,
+                                        .request = -1,
+                                        .t_ns = a->release_ns,
+                                        .since_ns = a->captured_ns,
+                                        .flag = a->missed,
+                                        .chunk = l->chains[l->o.actions[action].chain].chunk});
 }
 
 static void failed(struct tec_loop *l, const struct tec_replay *replay)
@@ -66,7 +84,6 @@ void tec_loop_run_hard(struct tec_loop *l, struct tec_chain *c, const struct tec
 {
     const struct tec_executor *e = c->executor;
     struct tec_replay replay = {0};
-    const struct tec_frame_record *r = &l->record;
     bool action = acts(l, c);
     if (e->recompute)
         e->recompute(e->self, &l->decision);
@@ -80,16 +97,10 @@ void tec_loop_run_hard(struct tec_loop *l, struct tec_chain *c, const struct tec
     launch_event(l, c->prefill_node, replay.start_ns, seen);
     tec_loop_note(l, tec_loop_node_name(l, c->prefill_node), replay.start_ns, seen);
     if (action) {
-        launch_event(l, c->action_node, seen, acted);
-        tec_loop_note(l, tec_loop_node_name(l, c->action_node), seen, acted);
-        tec_loop_tell(
-            l, (struct tec_event){.kind = TEC_EVENT_RELEASE,
-                                  .node = c->action_node,
-                                  .request = -1,
-                                  .t_ns = r->release_ns,
-                                  .since_ns = input->captured_ns,
-                                  .flag = r->deadline_ns >= 0 && r->release_ns > r->deadline_ns,
-                                  .chunk = c->chunk});
+        int node = tec_chain_actor(l, c);
+        launch_event(l, node, seen, acted);
+        tec_loop_note(l, tec_loop_node_name(l, node), seen, acted);
+        release_event(l, c->action);
     }
     tec_loop_measure_prefix(l, tec_chain_index(l, c), &replay, action);
 }

@@ -19,6 +19,18 @@ void tec_loop_tell(const struct tec_loop *l, struct tec_event event)
     l->o.events.emit(l->o.events.self, &event);
 }
 
+/* The row of the first action is there in a pipeline without actions, too. */
+static void open_actions(struct tec_loop *l, const struct tec_tick *tick)
+{
+    l->record.n_actions = l->o.n_actions;
+    for (int a = 0; a == 0 || a < l->o.n_actions; a++) {
+        int64_t after = l->o.actions[a].deadline_ns;
+        int64_t due = a == 0 ? tick->deadline_ns : after ? tick->tick_ns + after : -1;
+        l->record.actions[a] = (struct tec_action_record){
+            .release_ns = -1, .deadline_ns = due, .seen = -1, .captured_ns = -1, .age_us = -1};
+    }
+}
+
 static void open_frame(struct tec_loop *l, struct tec_tick *tick)
 {
     struct tec_frame_record *r = &l->record;
@@ -26,10 +38,9 @@ static void open_frame(struct tec_loop *l, struct tec_tick *tick)
     r->frame = tick->frame;
     r->tick_ns = tick->tick_ns;
     r->start_ns = tec_loop_now(l);
-    r->deadline_ns = tick->deadline_ns;
-    r->end_ns = r->release_ns = -1;
-    r->age_us = r->seen = r->captured_ns = -1;
-    r->slack_us = r->overrun_us = 0;
+    r->end_ns = -1;
+    open_actions(l, tick);
+    r->overrun_us = 0;
     r->missed = r->failed = r->filling = false;
     r->cause = TEC_CAUSE_NONE;
     r->tokens = r->rows = r->snapped = r->refused = r->shed = r->n_launches = 0;
@@ -224,10 +235,11 @@ const struct tec_loop_options *tec_loop_settings(const struct tec_loop *l)
 
 struct tec_tick tec_loop_tick(const struct tec_loop *l, int64_t tick_ns, unsigned spawn)
 {
+    int64_t after = l->o.n_actions ? l->o.actions[0].deadline_ns : 0;
     spawn |= tec_loop_spawns(l, l->frame);
     return (struct tec_tick){.frame = l->frame,
                              .tick_ns = tick_ns,
-                             .deadline_ns = l->o.deadline_ns ? tick_ns + l->o.deadline_ns : -1,
+                             .deadline_ns = after ? tick_ns + after : -1,
                              .next_ns = l->o.period_ns ? tick_ns + l->o.period_ns : INT64_MAX,
                              .spawn = spawn};
 }

@@ -46,13 +46,22 @@ struct tec_text_reader {
     const char *into;  /* the resource that it writes */
 };
 
+/* An action node; of a ring what decodes it. The first one is the robot's: a tick's deadline is
+ * its. */
+struct tec_action {
+    const char *name;
+    int node;            /* index into the topology */
+    int chain, at;       /* whose keys it reads; which of that chain's action nodes */
+    int64_t deadline_ns; /* after the tick; 0 = none */
+};
+
 /* A prefill and the nodes that stand on its keys. */
 struct tec_loop_chain {
     bool in_frames; /* prefilled in every frame; else when its requests wait for a prefill, in
                      * slices: spec.secondary of its plan */
     struct tec_plan *plan;              /* borrowed */
     struct tec_executor executor;       /* over that plan; all on one clock and device */
-    int prefill_node, action_node;      /* topology; -1 = none. Of a ring: what decodes it */
+    int prefill_node;                   /* topology; -1 = none */
     const char *kv_frame, *kv_requests; /* resources; NULL = none */
     const char *ring;                   /* name of the ring's resource; NULL = the plan has none */
     bool flushes;                       /* a new instruction drops what is in flight in the ring */
@@ -74,7 +83,7 @@ struct tec_tick {
     int session;         /* index below TEC_MAX_TICKING; 0 when there is one */
     const char *name;    /* of the session; NULL when there is one */
     int64_t tick_ns;     /* when it was due */
-    int64_t deadline_ns; /* of the actions; -1 = none */
+    int64_t deadline_ns; /* of the first action; -1 = none. Others': as the loop's options say */
     int64_t next_ns;     /* its session's next tick; INT64_MAX: frames follow each other */
     int64_t late_ns;     /* inputs come so long after the tick; 0 = they are here */
     unsigned spawn;      /* bit set of decoders that start a request */
@@ -120,23 +129,33 @@ struct tec_read_record {
     int64_t age_us;         /* since then, at the frame's start; -1 = the default */
 };
 
+/* What became of an action node in a frame; of a ring, of the chunk that left last. */
+struct tec_action_record {
+    int64_t release_ns, deadline_ns;
+    int64_t
+        seen; /* frame whose observation the chunk is of: its own but in a ring; -1 = none left */
+    int64_t captured_ns; /* of that observation; -1 = none left */
+    int64_t age_us;      /* of the observation when its chunk left; -1 = none left */
+    int64_t slack_us;    /* until the deadline when the chunk left */
+    bool missed;         /* it left after the deadline, or was due and did not leave */
+    enum tec_cause cause;
+    int to_come; /* of a ring: chunks that leave in this frame after the one that left last, but for
+                  * sequences that end early */
+};
+
 struct tec_frame_record {
-    int64_t frame, tick_ns, start_ns, end_ns, release_ns, deadline_ns;
-    int64_t seen;        /* frame whose observation the actions that left last are of: its own but
-                          * in a ring; -1 = no actions */
-    int64_t captured_ns; /* of that observation; -1 = no actions */
-    int64_t age_us;      /* of the observation when its actions left; -1 = no actions */
-    int64_t slack_us;    /* until the deadline when the actions left */
-    int64_t planner_ns;  /* admission, views, policy, snapping */
-    int64_t host_ns;     /* everything that was not a replay */
-    int64_t overrun_us;  /* past the deadline, or the session's next tick */
-    bool missed;
+    int64_t frame, tick_ns, start_ns, end_ns;
+    int n_actions;
+    struct tec_action_record actions[TEC_MAX_ACTIONS]; /* [n_actions]; the first is there always */
+    int64_t planner_ns;                                /* admission, views, policy, snapping */
+    int64_t host_ns;                                   /* everything that was not a replay */
+    int64_t overrun_us; /* past a deadline, or the session's next tick: the most */
+    bool missed;        /* any of its actions was, or the session's next tick */
     bool failed; /* the device has (tec_device_failure): this frame's launches and all later ones
                   * made nothing; without a release there are no actions; cause is gpu */
     enum tec_cause cause;
     int tokens, rows, in_flight, snapped, refused, shed;
-    int to_come;  /* of a ring: actions that leave in this frame after those that left last, but for
-                   * sequences that end early */
+    int to_come;  /* chunks that leave in this frame after the one that left last, of all nodes */
     int depth;    /* of a ring, in this frame; 0 without one */
     bool filling; /* a ring that has released nothing since its start or its last flush */
     char policy[64]; /* whose plan it ran */
@@ -153,12 +172,15 @@ struct tec_loop_options {
     struct tec_planner planner;
     int n_decoders;
     struct tec_decoder decoders[TEC_MAX_DECODERS];
-    int64_t period_ns;   /* 0: saturated */
-    int64_t deadline_ns; /* of the action, after the tick; 0 = none */
-    /* Called on the frame thread the moment the actions are ready; must not block. Of a ring it may
-     * be called in a frame without an observation, and more than once in a frame that is less deep
-     * than the one before, the oldest first: the record says of whose observation they are. */
-    void (*released)(void *user, const float *chunk, const struct tec_frame_record *record);
+    int n_actions;
+    struct tec_action actions[TEC_MAX_ACTIONS]; /* in order of declaration */
+    int64_t period_ns;                          /* 0: saturated */
+    /* Called on the frame thread the moment the chunk of `action` is ready; must not block. Of a
+     * ring it may be called in a frame without an observation, and more than once in a frame that
+     * is less deep than the one before, the oldest first: the record's row of the action says of
+     * whose observation it is. */
+    void (*released)(void *user, int action, const float *chunk,
+                     const struct tec_frame_record *record);
     /* Called as `released` is: the model ended an action of a ring early, and there will be none of
      * the observation that frame `seen` took in. NULL = none. */
     void (*lost)(void *user, int64_t seen, int64_t captured_ns);

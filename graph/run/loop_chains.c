@@ -20,6 +20,15 @@ static int language_of(const struct tec_loop *l, int model)
     return -1;
 }
 
+/* Its first action node. */
+static int action_of(const struct tec_loop *l, int model)
+{
+    for (int i = 0; i < l->o.n_actions; i++)
+        if (l->o.actions[i].chain == model)
+            return i;
+    return -1;
+}
+
 /* A loop of one chain need not name its views. */
 static void fill_chain(struct tec_loop *l, int model)
 {
@@ -33,7 +42,7 @@ static void fill_chain(struct tec_loop *l, int model)
                             .kv_frame = view_of(l, o->kv_frame, 0),
                             .kv_requests = view_of(l, o->kv_requests, l->o.n_chains > 1 ? -1 : 1),
                             .prefill_node = o->prefill_node,
-                            .action_node = o->action_node,
+                            .action = action_of(l, model),
                             .language = language_of(l, model),
                             .prefix = {.region = -1},
                             .ring = o->ring,

@@ -25,6 +25,11 @@ static void box_muller(const uint32_t words[2], double out[2])
     out[1] = radius * sin(turn);
 }
 
+enum tec_noise_purpose tec_noise_of_action(int i)
+{
+    return i ? (enum tec_noise_purpose)(TEC_NOISE_SECOND_ACTION + i - 1) : TEC_NOISE_ACTIONS;
+}
+
 void tec_noise(uint64_t seed, enum tec_noise_purpose purpose, int64_t frame, float *out, size_t n)
 {
     const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};

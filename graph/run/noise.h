@@ -12,7 +12,14 @@
 void tec_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 
 /* Purpose of a draw: equal frames of one seed must not share numbers. */
-enum tec_noise_purpose { TEC_NOISE_ACTIONS, TEC_NOISE_REQUESTS /* their seeds */ };
+enum tec_noise_purpose {
+    TEC_NOISE_ACTIONS,
+    TEC_NOISE_REQUESTS,     /* their seeds */
+    TEC_NOISE_SECOND_ACTION /* and behind it the third's ... */
+};
+
+/* Of the i-th action node of a pipeline. */
+enum tec_noise_purpose tec_noise_of_action(int i);
 
 /* n standard normal values: Box-Muller in float64 over Philox with the key `seed` and the counter
  * (purpose, frame, element / 4), rounded to float32. Element i depends on nothing else, so a longer

@@ -240,29 +240,23 @@ static int to_come(const struct tec_loop *l, const struct tec_ring_item *leaves)
 
 static void release(struct tec_loop *l, const struct tec_ring_item *it)
 {
-    struct tec_frame_record *r = &l->record;
-    r->to_come = to_come(l, it);
+    int action = l->ring.chain->action;
+    struct tec_action_record *a = &l->record.actions[action];
+    a->to_come = l->record.to_come = to_come(l, it);
     for (int i = 0; i < spec_of(l)->stages; i++)
         l->ring.chain->chunk[i] = (float)it->tokens[i];
-    r->release_ns = tec_loop_now(l);
-    r->seen = it->id;
-    r->captured_ns = it->captured_ns;
-    r->age_us = (r->release_ns - it->captured_ns) / 1000;
-    r->slack_us = r->deadline_ns >= 0 ? (r->deadline_ns - r->release_ns) / 1000 : 0;
     l->ring.filling = false;
-    if (l->o.released)
-        l->o.released(l->o.user, l->ring.chain->chunk, r);
+    tec_loop_release(l, action, it->id, it->captured_ns);
     const struct tec_ring_event ring = told();
-    tec_loop_tell(l,
-                  (struct tec_event){.kind = TEC_EVENT_RELEASE,
-                                     .node = l->ring.chain->action_node,
-                                     .request = it->id,
-                                     .frames = (int)(l->ring.turn - it->turn),
-                                     .t_ns = r->release_ns,
-                                     .since_ns = it->captured_ns,
-                                     .flag = r->deadline_ns >= 0 && r->release_ns > r->deadline_ns,
-                                     .chunk = l->ring.chain->chunk,
-                                     .ring = &ring});
+    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_RELEASE,
+                                        .node = l->o.actions[action].node,
+                                        .request = it->id,
+                                        .frames = (int)(l->ring.turn - it->turn),
+                                        .t_ns = a->release_ns,
+                                        .since_ns = it->captured_ns,
+                                        .flag = a->missed,
+                                        .chunk = l->ring.chain->chunk,
+                                        .ring = &ring});
 }
 
 /* An end token before the action is whole: what upstream makes of it is no action. */
@@ -276,7 +270,7 @@ static void break_off(struct tec_loop *l, const struct tec_ring_item *it)
         l->o.lost(l->o.user, it->id, it->captured_ns);
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_FINISH,
                                         .what = "eos",
-                                        .node = l->ring.chain->action_node,
+                                        .node = tec_chain_actor(l, l->ring.chain),
                                         .request = it->id,
                                         .tokens = it->stage,
                                         .frames = (int)age,
@@ -456,7 +450,7 @@ bool tec_ring_missed(struct tec_loop *l, enum tec_cause *cause)
     uint64_t bit = UINT64_C(1) << age;
     if (l->ring.broken & bit) /* its action would have ended the filling */
         l->ring.filling = l->record.filling = false;
-    if (l->record.release_ns >= 0 || l->ring.filling)
+    if (l->record.actions[l->ring.chain->action].release_ns >= 0 || l->ring.filling)
         return false;
     *cause = l->ring.broken & bit ? TEC_CAUSE_MODEL
              : l->ring.seen & bit ? TEC_CAUSE_PLAN

@@ -41,9 +41,12 @@ static bool give_set(struct tec_session *s, struct tec_session_set *set)
     seen->bins = TEC_NEW(&s->arena, width, int);
     seen->text = TEC_NEW(&s->arena, (size_t)s->text_max + 1, char);
     set->ids = TEC_NEW(&s->arena, (size_t)s->options.max_text, int);
-    set->noise = TEC_NEW(&s->arena, chunk_size(s), float);
     bool all = seen->pictures && seen->valid && seen->state && seen->state_f64 && seen->state_raw &&
-               seen->bins && seen->text && set->ids && set->noise;
+               seen->bins && seen->text && set->ids;
+    for (int i = 0; all && i < s->n_actions; i++) {
+        set->noise[i] = TEC_NEW(&s->arena, chunk_size(s), float);
+        all = set->noise[i] != NULL;
+    }
     for (size_t i = 0; all && i < slots; i++) {
         seen->pictures[i] = tec_arena_push(&s->arena, pixels(s), 1, 64);
         all = seen->pictures[i] != NULL;
@@ -108,13 +111,29 @@ static enum tec_status check_options(const struct tec_session_options *o, struct
     return TEC_OK;
 }
 
+/* The chain's action nodes, and the first actions that each may be given. A chain without any has
+ * noise for one, too: judges look at it. */
+static enum tec_status find_actions(struct tec_session *s, struct tec_error *err)
+{
+    const struct tec_pipeline *p = s->options.pipeline;
+    for (int i = 0; i < TEC_MAX_ACTIONS; i++) {
+        const struct tec_decl_node *action = tec_pipeline_action(p, i);
+        if (!action || action->chain != s->options.chain)
+            continue;
+        TEC_TRY(tec_given_init(&s->given[s->n_actions++], p, action, s->robot, s->plain, &s->arena,
+                               err));
+    }
+    s->n_actions += s->n_actions == 0;
+    return TEC_OK;
+}
+
 static enum tec_status fill(struct tec_session *s, struct tec_error *err)
 {
     const struct tec_session_options *o = &s->options;
     TEC_TRY(tec_session_find_robot(&s->robot, &s->plain, o, &s->arena, err));
     TEC_TRY(tec_session_fit(o, s->robot, s->plain, s->heap, err));
     TEC_TRY(tec_session_find_template(&s->template, o, s->robot, &s->arena, err));
-    TEC_TRY(tec_given_init(&s->given, o->pipeline, s->robot, s->plain, &s->arena, err));
+    TEC_TRY(find_actions(s, err));
     tec_request_prompt_init(&s->prompts, o->pipeline);
     if (o->memory) {
         TEC_TRY(tec_memory_use(o->memory, s->template, err));
@@ -188,24 +207,35 @@ static enum tec_status check_pictures(const struct tec_session *s,
     return TEC_OK;
 }
 
-/* Given actions take the place of the first rows' noise; the noise of the others does not depend on
- * how many there are. */
-static enum tec_status put_given(struct tec_session *s, struct tec_session_set *set, int n,
-                                 struct tec_error *err)
+/* What each action node starts from: `noise`, or where that is NULL a draw of its own. Given
+ * actions take the place of the first rows'; the noise of the others does not depend on how many
+ * there are. */
+static enum tec_status start_actions(struct tec_session *s, struct tec_session_set *set,
+                                     const float *noise, int64_t frame, const int *n_fixed,
+                                     struct tec_error *err)
 {
-    if (n == 0)
-        return TEC_OK;
-    enum tec_status status =
-        tec_robot_undo(s->observer, s->given.actions, n, set->seen.state_raw, set->noise, err);
-    return tec_context(err, status, "%s", s->given.input->name);
+    for (int i = 0; i < s->n_actions; i++) {
+        if (noise)
+            memcpy(set->noise[i], noise, chunk_size(s) * sizeof *noise);
+        else
+            tec_noise(s->options.seed, tec_noise_of_action(i), frame, set->noise[i], chunk_size(s));
+        if (n_fixed[i] == 0)
+            continue;
+        enum tec_status status = tec_robot_undo(s->observer, s->given[i].actions, n_fixed[i],
+                                                set->seen.state_raw, set->noise[i], err);
+        TEC_TRY(tec_context(err, status, "%s", s->given[i].input->name));
+    }
+    return TEC_OK;
 }
 
 static void point(const struct tec_session *s, const struct tec_session_set *set, int n_text,
-                  int n_fixed, struct tec_chain_input *input)
+                  const int *n_fixed, struct tec_chain_input *input)
 {
     input->prefix = (struct tec_prefix_input){.n_text = n_text, .ids = set->ids};
-    input->noise = set->noise;
-    input->n_fixed = n_fixed;
+    for (int i = 0; i < s->n_actions; i++) {
+        input->noise[i] = set->noise[i];
+        input->n_fixed[i] = n_fixed[i];
+    }
     input->state = set->seen.state;
     input->memory = s->options.memory ? &s->remembered[s->turn] : NULL;
     for (int i = 0; i < s->options.model->n_slots; i++)
@@ -250,8 +280,9 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
     struct tec_session_set *set = &s->sets[s->turn];
     struct tec_frame_input made = {.captured_ns = captured_ns, .episode = s->episode};
     struct tec_chain_input *own = &made.chains[s->options.chain];
-    int n_text = 0, n_fixed = 0;
-    TEC_TRY(tec_given_read(&s->given, values, n, &n_fixed, err));
+    int n_text = 0, n_fixed[TEC_MAX_ACTIONS] = {0};
+    for (int i = 0; i < s->n_actions; i++)
+        TEC_TRY(tec_given_read(&s->given[i], values, n, &n_fixed[i], err));
     TEC_TRY(take_streams(s, &own->read, err));
     TEC_TRY(tec_robot_observe(s->observer, values, n, &set->seen, err));
     TEC_TRY(check_pictures(s, set, err));
@@ -265,11 +296,7 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
     tec_arena_rewind(&s->scratch, s->scratch_start);
     TEC_TRY(status);
     round_pictures(s, set);
-    if (noise)
-        memcpy(set->noise, noise, chunk_size(s) * sizeof *noise);
-    else
-        tec_noise(s->options.seed, TEC_NOISE_ACTIONS, frame, set->noise, chunk_size(s));
-    TEC_TRY(put_given(s, set, n_fixed, err));
+    TEC_TRY(start_actions(s, set, noise, frame, n_fixed, err));
     point(s, set, n_text, n_fixed, own);
     *input = made;
     if (warning)

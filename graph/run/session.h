@@ -57,7 +57,8 @@ enum { TEC_SESSION_SETS = 3 };
  * the oldest: for a caller that knows which ones another thread still reads. */
 void tec_session_use(struct tec_session *session, int set);
 
-/* One observation from named values. `noise` [horizon, dim], or NULL: tec_noise of (seed, frame).
+/* One observation from named values. `noise` [horizon, dim], of every action node, or NULL: each
+ * draws its own, tec_noise of (seed, node, frame).
  * The input points into one of three sets of buffers that are used in turn, so it stays valid while
  * the next two are prepared. On failure the last good input is untouched and the session goes on.
  *

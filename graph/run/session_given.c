@@ -10,14 +10,6 @@
 #include <math.h>
 #include <string.h>
 
-static const struct tec_decl_input *find_input(const struct tec_pipeline *p)
-{
-    for (int i = 0; i < p->n_nodes; i++)
-        if (p->nodes[i].prefix.index >= 0 && !p->nodes[i].culled)
-            return &p->inputs[p->nodes[i].prefix.index];
-    return NULL;
-}
-
 static bool robot_has(const struct tec_robot *robot, const char *name)
 {
     bool has = strcmp(robot->prompt_input, name) == 0;
@@ -29,10 +21,11 @@ static bool robot_has(const struct tec_robot *robot, const char *name)
 }
 
 enum tec_status tec_given_init(struct tec_given *given, const struct tec_pipeline *pipeline,
-                               const struct tec_robot *robot, bool plain, struct tec_arena *arena,
-                               struct tec_error *err)
+                               const struct tec_decl_node *action, const struct tec_robot *robot,
+                               bool plain, struct tec_arena *arena, struct tec_error *err)
 {
-    const struct tec_decl_input *in = find_input(pipeline);
+    bool any = action && action->prefix.index >= 0;
+    const struct tec_decl_input *in = any ? &pipeline->inputs[action->prefix.index] : NULL;
     *given = (struct tec_given){.input = in};
     if (!in)
         return TEC_OK;

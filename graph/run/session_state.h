@@ -12,8 +12,8 @@
 /* The buffers that one frame input points into. */
 struct tec_session_set {
     struct tec_observation seen;
-    int *ids;     /* [max_text] */
-    float *noise; /* [horizon, dim] */
+    int *ids;                      /* [max_text] */
+    float *noise[TEC_MAX_ACTIONS]; /* [horizon, dim] of each action node */
     int *prompts[TEC_MAX_PROMPTS];
     int *secondary[TEC_MAX_CHAINS]; /* ids of chains that are not in frames */
 };
@@ -27,7 +27,8 @@ struct tec_session {
     bool plain;
     struct tec_template *template;
     struct tec_observer *observer;
-    struct tec_given given; /* first actions */
+    int n_actions;
+    struct tec_given given[TEC_MAX_ACTIONS]; /* first actions of each action node */
     struct tec_request_prompt_inputs prompts;
     struct tec_secondary_inputs secondary;
     struct tec_session_streams streams;

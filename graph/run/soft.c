@@ -21,7 +21,7 @@ static bool is_concurrent(const struct tec_loop *l, int row)
 {
     const struct tec_chain *c = tec_chain_of(l, &l->requests[row]);
     int own = partition_of(l, l->o.decoders[l->requests[row].decoder].node);
-    int hard = c->action_node >= 0 ? c->action_node : c->prefill_node;
+    int hard = c->action >= 0 ? tec_chain_actor(l, c) : c->prefill_node;
     return c->parted && !l->requests[row].whole && own >= 0 && own != partition_of(l, hard);
 }
 

@@ -47,10 +47,11 @@ struct tec_chain {
     struct tec_plan *plan;
     struct tec_executor *executor;
     struct tec_costs *costs;
-    int first_request_slot, slices;          /* in request_slot_taken; of its prefill, 1 = in one */
-    int kv_frame, kv_requests;               /* which views; requests -1 = none */
-    int prefill_node, action_node, language; /* topology; -1 = none. language: its first decode */
-    bool parted;                             /* jobs may run beside the hard nodes of this frame */
+    int first_request_slot, slices; /* in request_slot_taken; of its prefill, 1 = in one */
+    int kv_frame, kv_requests;      /* which views; requests -1 = none */
+    int prefill_node, language;     /* topology; -1 = none. language: its first decode */
+    int action;                     /* its first action node, of the loop's; -1 = none */
+    bool parted;                    /* jobs may run beside the hard nodes of this frame */
     struct tec_chain_prefix prefix;
     const char *ring; /* resource, NULL = none */
     bool flushes;     /* the ring, with a new instruction */
@@ -165,6 +166,12 @@ static inline const struct tec_chain_input *tec_chain_input(const struct tec_loo
     return &input->chains[c - l->chains];
 }
 
+/* The node that makes a chain's actions, the first where there are several; -1 = none. */
+static inline int tec_chain_actor(const struct tec_loop *l, const struct tec_chain *c)
+{
+    return c->action >= 0 ? l->o.actions[c->action].node : -1;
+}
+
 static inline int64_t tec_loop_now(const struct tec_loop *l)
 {
     return tec_clock_now(&l->chains->executor->clock);
@@ -237,6 +244,8 @@ enum tec_status tec_chains_init(struct tec_loop *l, struct tec_error *err);
 void tec_chains_view(struct tec_loop *l); /* caches of all chains */
 
 /* hard.c: prefill and actions. soft.c: new requests stored, launches run and settled. */
+/* The chunk of an action node in its chain's leaves: of the observation of frame `seen`. */
+void tec_loop_release(struct tec_loop *l, int action, int64_t seen, int64_t captured_ns);
 void tec_loop_run_hard(struct tec_loop *l, struct tec_chain *c,
                        const struct tec_frame_input *input);
 void tec_loop_run_soft(struct tec_loop *l, const struct tec_frame_input *input);

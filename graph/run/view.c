@@ -67,9 +67,9 @@ void tec_loop_view(struct tec_loop *l)
     l->view.text_age_us =
         l->view.text_request < 0 ? 0 : (l->record.start_ns - read->born_ns) / 1000;
     l->view.now_us = tec_loop_now(l) / 1000;
-    l->view.deadline_us = l->record.deadline_ns >= 0 ? l->record.deadline_ns / 1000 : INT64_MAX;
+    l->view.deadline_us = l->tick->deadline_ns >= 0 ? l->tick->deadline_ns / 1000 : INT64_MAX;
     l->view.budget_us =
-        l->record.deadline_ns >= 0 ? l->view.deadline_us - l->view.now_us : INT64_MAX;
+        l->tick->deadline_ns >= 0 ? l->view.deadline_us - l->view.now_us : INT64_MAX;
     l->view.last = l->result;
     for (int i = 0; i < l->view.n_inputs; i++)
         l->late_us[i] = l->tick->late_ns / 1000;
@@ -226,7 +226,10 @@ static double hard_cost(const struct tec_loop *l, const struct tec_chain *c, dou
     if (c == l->ring.chain)
         return tec_loop_cost(l, "packed", tec_ring_depth(l), q);
     double us = c->prefill_node >= 0 ? tec_loop_cost(l, "prefill", 0.0, q) : 0.0;
-    return c->action_node >= 0 ? us + tec_loop_cost(l, "action", 0.0, q) : us;
+    for (int i = 0; i < l->o.n_actions; i++)
+        if (&l->chains[l->o.actions[i].chain] == c)
+            us += tec_loop_cost(l, l->o.topology->nodes[l->o.actions[i].node].name, 0.0, q);
+    return us;
 }
 
 static double slack_of(const void *self, double q)

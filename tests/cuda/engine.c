@@ -105,8 +105,10 @@ TEST(a_load_that_fails_is_one_error)
 
 static int n_released;
 
-static void released(void *user, const float *chunk, const struct tec_frame_record *record)
+static void released(void *user, int action, const float *chunk,
+                     const struct tec_frame_record *record)
 {
+    (void)action;
     (void)user, (void)chunk;
     CHECK(!record->failed);
     n_released++;
@@ -117,7 +119,7 @@ static void check_frame(const struct tec_frame_record *r, bool failed_before, in
     bool acted = n_released > before;
     CHECK(r->failed || !failed_before); /* for good */
     CHECK_INT(r->failed, ==, tec_device_failure(t.device, NULL) != TEC_OK);
-    CHECK_INT(acted, ==, r->release_ns >= 0);
+    CHECK_INT(acted, ==, r->actions[0].release_ns >= 0);
     CHECK(!acted || !failed_before);
     if (!r->failed) {
         CHECK_INT(acted, ==, which >= 0);

@@ -106,8 +106,10 @@ struct outcome {
 };
 static struct outcome first, now;
 
-static void released(void *user, const float *chunk, const struct tec_frame_record *record)
+static void released(void *user, int action, const float *chunk,
+                     const struct tec_frame_record *record)
 {
+    (void)action;
     (void)user, (void)record;
     memcpy(now.chunks[now.frame], chunk,
            sizeof(float) * (size_t)(t.model->flow.horizon * t.model->flow.dim));

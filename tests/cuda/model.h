@@ -77,7 +77,8 @@ static inline struct tec_planner model_dice(uint64_t *dice)
 
 /* A loop over what is open. */
 static inline struct tec_loop *model_loop(const struct tec_planner *planner,
-                                          void (*released)(void *user, const float *chunk,
+                                          void (*released)(void *user, int action,
+                                                           const float *chunk,
                                                            const struct tec_frame_record *record))
 {
     struct tec_loop *loop = NULL;

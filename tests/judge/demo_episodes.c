@@ -110,8 +110,10 @@ static enum tec_status infer(struct tec_episodes *j, int i, bool taps, struct ru
     TEC_TRY(tec_session_observe(j->session, values, (size_t)j->n_values,
                                 j->noise + (size_t)i * j->chunk, i, 0, &input, NULL, err));
     const struct tec_chain_input *seen = &input.chains[0];
-    const struct tec_pi_inputs in = {
-        .o = seen->prefix, .noise = seen->noise, .state = seen->state, .n_fixed = seen->n_fixed};
+    const struct tec_pi_inputs in = {.o = seen->prefix,
+                                     .noise = seen->noise[0],
+                                     .state = seen->state,
+                                     .n_fixed = seen->n_fixed[0]};
     struct tec_pi_request r = {.in = &in,
                                .plan = taps ? j->plan : j->plain,
                                .region = taps ? j->region : j->plain_region,

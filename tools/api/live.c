@@ -8,25 +8,29 @@
 
 static const struct tec_clock wall = {NULL};
 
-void tec_live_released(void *user, const float *chunk, const struct tec_frame_record *record)
+void tec_live_released(void *user, int action, const float *chunk,
+                       const struct tec_frame_record *record)
 {
     struct tectum *t = user;
     const struct tec_flow *f = &t->engine->model->flow;
-    struct tec_live_output *out = &t->outputs[t->outbox.writing];
-    const struct tec_observation_record *seen =
-        tec_observation_records_find(&t->records, record->seen);
+    const struct tec_action_record *of = &record->actions[action];
+    struct tec_live_action *a = &t->actions[action];
+    struct tec_live_output *out = &a->outputs[a->outbox.writing];
+    const struct tec_observation_record *seen = tec_observation_records_find(&t->records, of->seen);
     if (!seen)
         return;
     memcpy(out->chunk, chunk, (size_t)f->horizon * (size_t)f->dim * sizeof *chunk);
     memcpy(out->state_raw, seen->state_raw,
            (size_t)tec_model_state(t->engine->model) * sizeof(double));
     out->number = seen->number;
-    out->captured_ns = record->captured_ns;
-    out->released_ns = record->release_ns;
-    out->missed = record->deadline_ns >= 0 && record->release_ns > record->deadline_ns;
-    tec_triple_post(&t->outbox);
+    out->captured_ns = of->captured_ns;
+    out->released_ns = of->release_ns;
+    out->missed = of->missed;
+    tec_triple_post(&a->outbox);
     tec_bell_ring(&t->done);
-    tec_watchdog_post(&t->watchdog, t->tick, record, chunk, seen);
+    tec_watchdog_post(&a->watchdog, t->tick, record, chunk, seen);
+    if (action)
+        return;
     t->released = seen->number > t->released ? seen->number : t->released;
     if (t->loss.number <= t->released)
         t->loss.number = -1;
@@ -138,7 +142,8 @@ static void run_frame(struct tectum *t, int64_t now)
                                     t->running->input.captured_ns, t->running->state_raw);
     tec_asks_put(&t->asks, &tick, t->running != NULL);
     tec_loop_run(loop, t->running ? &t->running->input : NULL, &tick);
-    tec_watchdog_flush(&t->watchdog);
+    for (int i = 0; i < t->n_actions; i++)
+        tec_watchdog_flush(&t->actions[i].watchdog);
     tell_loss(t);
     tec_asks_settle(&t->asks);
     if (tec_device_failure(t->engine->device, NULL) != TEC_OK) { /* who waits is told */

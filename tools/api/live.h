@@ -31,7 +31,18 @@ struct tec_live_output {
     bool missed;
 };
 
-/* The reason why no observation up to `number` will get actions. */
+/* An action node's way to its consumers. Under hand_lock but for what the frame thread posts. */
+struct tec_live_action {
+    const char *name;    /* NULL: the pipeline has no action node */
+    int64_t deadline_ns; /* after its tick; 0 = none */
+    struct tec_watchdog watchdog;
+    bool stopped; /* by a limit of the robot, for tectum_wait too */
+    struct tec_triple outbox;
+    struct tec_live_output outputs[TEC_TRIPLE_PLACES];
+    int64_t taken; /* number of outputs[outbox.reading], -1 = none */
+};
+
+/* Why there will be no actions of the observations up to one. */
 struct tec_live_loss {
     int64_t number, captured_ns, told_ns;
     const char *reason; /* static */
@@ -86,27 +97,24 @@ struct tectum {
     struct tec_triple inbox;
     struct tec_live_input inputs[TEC_TRIPLE_PLACES];
     _Atomic int64_t submitted;
-    _Atomic int64_t *due; /* [TEC_LIVE_FRAMES] deadlines by observation */
-    int64_t deadline_ns;  /* of the action node, after its tick; 0 = none */
-    struct tec_bell work; /* rings for the frame thread */
-    struct tec_asks asks; /* requests that are asked for or given up */
+    _Atomic int64_t *ticks; /* [TEC_LIVE_FRAMES] when each observation was submitted */
+    struct tec_bell work;   /* rings for the frame thread */
+    struct tec_asks asks;   /* requests that are asked for or given up */
 
-    pthread_mutex_t hand_lock; /* consumers': actions, outbox.reading, the watchdog's end. Nobody
+    pthread_mutex_t hand_lock; /* consumers': actions, outbox.reading, the watchdogs' end. Nobody
                                   prepares an input under it, so that a slow picture keeps no
                                   actions back */
-    struct tec_watchdog watchdog;
-    bool stopped; /* by a limit of the robot, for tectum_wait too */
-    struct tec_triple outbox;
-    struct tec_live_output outputs[TEC_TRIPLE_PLACES];
-    int64_t taken; /* number of outputs[outbox.reading], -1 = none */
+    int n_actions;             /* at least one */
+    struct tec_live_action actions[TEC_MAX_ACTIONS];
     struct tec_triple lossbox;
     struct tec_live_loss losses[TEC_TRIPLE_PLACES];
     int64_t missed_up_to;                   /* number of losses[lossbox.reading], -1 = none */
     struct tec_bell done;                   /* rings for those that wait for actions */
     const struct tec_live_input *running;   /* the frame thread's; NULL = no observation */
     struct tec_observation_records records; /* the frame thread's */
-    struct tec_live_loss loss; /* the frame thread's: newest loss to report, number -1 = none */
-    int64_t released;          /* the frame thread's: newest observation that gave actions */
+    struct tec_live_loss loss; /* the frame thread's: newest that is not told, number -1 = none */
+    int64_t released;          /* the frame thread's: newest observation that gave actions of the
+                                * first action node */
     _Atomic int64_t forgets;   /* a reset: observations below this number are dropped */
     _Atomic bool emptying;     /* the frame thread has not emptied the ring yet */
     int64_t tick;              /* the frame thread's: the robot's tick that its frame acts for */
@@ -126,7 +134,8 @@ enum { TEC_LIVE_FRAMES = 4096 };
 
 /* The frame thread's body; the loop's callbacks for released and for lost actions. */
 void *tec_live_run(void *engine);
-void tec_live_released(void *user, const float *chunk, const struct tec_frame_record *record);
+void tec_live_released(void *user, int action, const float *chunk,
+                       const struct tec_frame_record *record);
 void tec_live_lost(void *user, int64_t seen, int64_t captured_ns);
 
 /* For the public functions: fill the error with one sentence. */
@@ -134,7 +143,10 @@ enum tectum_status tec_live_fail(struct tectum_error *err, enum tec_status statu
                                  const char *text);
 enum tectum_status tec_live_convert(struct tectum_error *err, const struct tec_error *from);
 
-/* The time at which a wait of `timeout_ns` ends; a negative timeout never ends. */
+/* The action node of that name (NULL: the first); NULL: there is none. */
+struct tec_live_action *tec_live_action(struct tectum *engine, const char *node);
+
+/* When a wait of so many nanoseconds ends; below 0: never. */
 int64_t tec_live_end(int64_t timeout_ns);
 
 #endif

@@ -103,8 +103,9 @@ static enum tec_status give_boxes(struct tectum *t, struct tec_error *err)
     size_t state = (size_t)tec_model_state(m);
     size_t chunk = (size_t)m->flow.horizon * (size_t)m->flow.dim;
     bool ok = true;
-    for (int i = 0; i < TEC_TRIPLE_PLACES; i++) {
-        struct tec_live_output *out = &t->outputs[i];
+    for (int i = 0; i < TEC_TRIPLE_PLACES * t->n_actions; i++) {
+        struct tec_live_output *out =
+            &t->actions[i / TEC_TRIPLE_PLACES].outputs[i % TEC_TRIPLE_PLACES];
         out->chunk = TEC_NEW(&t->arena, chunk, float);
         out->state_raw = TEC_NEW(&t->arena, state, double);
         ok = ok && out->chunk && out->state_raw;
@@ -113,14 +114,35 @@ static enum tec_status give_boxes(struct tectum *t, struct tec_error *err)
     t->places = TEC_NEW(&t->arena, (size_t)t->n_texts, struct tec_live_place);
     t->texts = TEC_NEW(&t->arena, (size_t)t->n_texts, struct tec_live_text);
     t->observation_of = TEC_NEW(&t->arena, TEC_LIVE_FRAMES, int64_t);
-    t->due = TEC_NEW(&t->arena, TEC_LIVE_FRAMES, _Atomic int64_t);
-    if (!ok || !t->places || !t->texts || !t->observation_of || !t->due)
+    t->ticks = TEC_NEW(&t->arena, TEC_LIVE_FRAMES, _Atomic int64_t);
+    if (!ok || !t->places || !t->texts || !t->observation_of || !t->ticks)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for observations");
     for (int i = 0; i < t->n_texts; i++)
         t->places[i].id = t->texts[i].request = -1;
     TEC_TRY(give_rankings(t, err));
     uint32_t events = (uint32_t)(t->n_texts * (t->engine->plan->spec.new_tokens + 2) * 2);
     return tec_ring_init(&t->events, &t->arena, events, sizeof(struct tec_live_event));
+}
+
+static enum tec_status give_actions(struct tectum *t, int actions, struct tec_error *err)
+{
+    const struct tec_loop_options *o = tec_loop_settings(t->engine->loop);
+    t->n_actions = o->n_actions ? o->n_actions : 1;
+    for (int i = 0; i < t->n_actions; i++) {
+        t->actions[i].name = o->actions[i].name;
+        t->actions[i].deadline_ns = o->actions[i].deadline_ns;
+        TEC_TRY(
+            tec_watchdog_create(&t->actions[i].watchdog, t->engine, i, actions, &t->arena, err));
+    }
+    return TEC_OK;
+}
+
+struct tec_live_action *tec_live_action(struct tectum *t, const char *node)
+{
+    for (int i = 0; i < t->n_actions; i++)
+        if (!node || (t->actions[i].name && strcmp(t->actions[i].name, node) == 0))
+            return &t->actions[i];
+    return NULL;
 }
 
 static enum tec_status open_engine(struct tectum *t, const struct tectum_options *o,
@@ -154,9 +176,8 @@ static enum tec_status open_engine(struct tectum *t, const struct tectum_options
                             &t->heap, err));
     struct tec_planner planner = tec_policy_planner(t->policy);
     tec_loop_set_planner(t->engine->loop, &planner);
+    TEC_TRY(give_actions(t, o->actions, err));
     TEC_TRY(give_boxes(t, err));
-    t->deadline_ns = tec_loop_settings(t->engine->loop)->deadline_ns;
-    TEC_TRY(tec_watchdog_create(&t->watchdog, t->engine, o->actions, &t->arena, err));
     TEC_TRY(tec_observation_records_create(&t->records, t->engine, &t->arena, err));
     t->started = tec_thread_start(&t->thread, tec_live_run, t);
     return t->started ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "cannot start the frame thread");
@@ -176,10 +197,12 @@ enum tectum_status tectum_open(struct tectum **out, const struct tectum_options 
         return fail(err, TEC_NO_MEMORY, "tectum_open: no memory");
     tec_arena_init(&t->arena, &t->heap);
     tec_triple_init(&t->inbox);
-    tec_triple_init(&t->outbox);
     tec_triple_init(&t->lossbox);
     tec_asks_init(&t->asks);
-    t->taken = -1;
+    for (int i = 0; i < TEC_MAX_ACTIONS; i++) {
+        tec_triple_init(&t->actions[i].outbox);
+        t->actions[i].taken = -1;
+    }
     t->tick = -1;
     t->released = -1;
     t->missed_up_to = -1;
@@ -233,7 +256,7 @@ static enum tec_status submit(struct tectum *t, const struct tec_value *values, 
     box->submitted_ns = submitted_ns;
     box->ready_ns = tec_clock_now(&wall);
     box->number = *number = atomic_fetch_add(&t->submitted, 1);
-    atomic_store(&t->due[box->number % TEC_LIVE_FRAMES], submitted_ns + t->deadline_ns);
+    atomic_store(&t->ticks[box->number % TEC_LIVE_FRAMES], submitted_ns);
     tec_triple_post(&t->inbox);
     return TEC_OK;
 }
@@ -301,54 +324,59 @@ static bool take_loss(const struct tectum *t, int64_t from, struct tectum_chunk 
 }
 
 /* The robot's actions, unless they are beyond its limits: a stop is one for tectum_handout too. */
-static void judge(struct tectum *t, const struct tec_live_output *out, double *actions,
-                  struct tectum_chunk *chunk)
+static void judge(struct tectum *t, struct tec_live_action *a, const struct tec_live_output *out,
+                  double *actions, struct tectum_chunk *chunk)
 {
     struct tec_beyond beyond;
     int rows = tec_session_act_on(t->engine->session, out->state_raw, out->chunk, actions, &beyond);
     chunk->limited = beyond.n;
     if (beyond.n > 0 && beyond.on == TEC_LIMIT_STOP) {
-        t->stopped = true;
-        tec_watchdog_stop(&t->watchdog);
+        a->stopped = true;
+        tec_watchdog_stop(&a->watchdog);
     }
-    chunk->rows = t->stopped ? 0 : rows;
-    if (t->stopped || tec_beyond_refused(&beyond))
+    chunk->rows = a->stopped ? 0 : rows;
+    if (a->stopped || tec_beyond_refused(&beyond))
         snprintf(chunk->reason, sizeof chunk->reason, "%s",
                  tec_beyond_refused(&beyond) ? "limits" : "stopped");
 }
 
-/* Losses are looked at first: what left before one is seen behind it. */
-static bool take(struct tectum *t, int64_t from, double *actions, struct tectum_chunk *chunk)
+/* Losses are looked at first: what left before one is seen behind it. They are a ring's. */
+static bool take(struct tectum *t, struct tec_live_action *a, int64_t from, double *actions,
+                 struct tectum_chunk *chunk)
 {
     if (tec_triple_take(&t->lossbox))
         t->missed_up_to = t->losses[t->lossbox.reading].number;
-    if (tec_triple_take(&t->outbox))
-        t->taken = t->outputs[t->outbox.reading].number;
-    const struct tec_live_output *out = &t->outputs[t->outbox.reading];
-    if (t->taken < 0 || t->taken < from || t->taken < atomic_load(&t->forgets))
+    if (tec_triple_take(&a->outbox))
+        a->taken = a->outputs[a->outbox.reading].number;
+    const struct tec_live_output *out = &a->outputs[a->outbox.reading];
+    if (a->taken < 0 || a->taken < from || a->taken < atomic_load(&t->forgets))
         return take_loss(t, from, chunk);
     *chunk = (struct tectum_chunk){.observation = out->number,
                                    .columns = tectum_columns(t),
                                    .captured_ns = out->captured_ns,
                                    .released_ns = out->released_ns,
                                    .missed = out->missed};
-    judge(t, out, actions, chunk);
+    judge(t, a, out, actions, chunk);
     return true;
 }
 
-enum tectum_status tectum_wait(struct tectum *t, int64_t from, int64_t timeout_ns, double *actions,
-                               size_t room, struct tectum_chunk *chunk, struct tectum_error *err)
+enum tectum_status tectum_wait_for(struct tectum *t, const char *node, int64_t from,
+                                   int64_t timeout_ns, double *actions, size_t room,
+                                   struct tectum_chunk *chunk, struct tectum_error *err)
 {
     struct tectum_chunk unused;
     struct tec_error lost;
     if (!t || !actions)
         return fail(err, TEC_INVALID, "tectum_wait: an engine and room for actions are needed");
+    struct tec_live_action *a = tec_live_action(t, node);
+    if (!a)
+        return fail(err, TEC_NOT_FOUND, "tectum_wait_for: the pipeline has no such action node");
     if (room < (size_t)tectum_rows(t) * (size_t)tectum_columns(t))
         return fail(err, TEC_INVALID, "tectum_wait: actions need room for tectum_rows x columns");
     for (int64_t until = tec_live_end(timeout_ns);;) {
         uint32_t seen = atomic_load(&t->done.rings);
         pthread_mutex_lock(&t->hand_lock);
-        bool got = take(t, from, actions, chunk ? chunk : &unused);
+        bool got = take(t, a, from, actions, chunk ? chunk : &unused);
         pthread_mutex_unlock(&t->hand_lock);
         if (got)
             return TECTUM_OK;
@@ -360,10 +388,21 @@ enum tectum_status tectum_wait(struct tectum *t, int64_t from, int64_t timeout_n
     }
 }
 
+enum tectum_status tectum_wait(struct tectum *t, int64_t from, int64_t timeout_ns, double *actions,
+                               size_t room, struct tectum_chunk *chunk, struct tectum_error *err)
+{
+    return tectum_wait_for(t, NULL, from, timeout_ns, actions, room, chunk, err);
+}
+
 enum tectum_status tectum_poll(struct tectum *t, int64_t from, double *actions, size_t room,
                                struct tectum_chunk *chunk, struct tectum_error *err)
 {
     return tectum_wait(t, from, 0, actions, room, chunk, err);
+}
+
+const char *tectum_action(const struct tectum *t, int i)
+{
+    return t && i >= 0 && i < t->n_actions ? t->actions[i].name : NULL;
 }
 
 /* --- requests -------------------------------------------------------------------------------- */

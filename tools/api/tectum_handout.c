@@ -16,69 +16,97 @@ const char *tectum_source_name(enum tectum_source source)
     return tec_source_word((enum tec_action_source)source);
 }
 
-static void tell(struct tectum *t, const struct tec_watchdog_given *given, double *actions,
+static void tell(struct tec_live_action *a, const struct tec_watchdog_given *given, double *actions,
                  struct tectum_handed *handed)
 {
     const struct tec_handed *h = &given->handed;
     *handed = (struct tectum_handed){.source = (enum tectum_source)h->source,
                                      .rows = h->n,
-                                     .columns = t->watchdog.columns,
+                                     .columns = a->watchdog.columns,
                                      .observation = h->seen,
                                      .captured_ns = h->captured_ns,
                                      .handed_ns = given->handed_ns,
                                      .age_ns = given->age_ns,
                                      .limited = h->beyond.n};
-    t->stopped |= h->beyond.n > 0 && h->beyond.on == TEC_LIMIT_STOP;
+    a->stopped |= h->beyond.n > 0 && h->beyond.on == TEC_LIMIT_STOP;
     if (h->n > 0)
-        memcpy(actions, h->actions, (size_t)h->n * (size_t)t->watchdog.columns * sizeof *actions);
+        memcpy(actions, h->actions, (size_t)h->n * (size_t)a->watchdog.columns * sizeof *actions);
 }
 
 /* Ticks older than are remembered are over. */
-static int64_t due(struct tectum *t, int64_t observation, int64_t newest)
+static int64_t due(struct tectum *t, const struct tec_live_action *a, int64_t observation,
+                   int64_t newest)
 {
     return newest - observation < TEC_LIVE_FRAMES
-               ? atomic_load(&t->due[observation % TEC_LIVE_FRAMES])
+               ? atomic_load(&t->ticks[observation % TEC_LIVE_FRAMES]) + a->deadline_ns
                : 0;
+}
+
+/* The tick that -1 stands for: a new one for the first action node, for others the newest. */
+static int64_t blind_tick(struct tectum *t, const struct tec_live_action *a)
+{
+    if (a != &t->actions[0])
+        return atomic_load(&t->submitted) - 1;
+    int64_t observation = atomic_fetch_add(&t->submitted, 1);
+    atomic_store(&t->ticks[observation % TEC_LIVE_FRAMES], tec_clock_now(&wall));
+    atomic_store(&t->blind, observation);
+    return observation;
+}
+
+static enum tec_status check(const struct tectum *t, const struct tec_live_action *a,
+                             int64_t observation, int64_t deadline_ns, size_t room,
+                             const char **why)
+{
+    int64_t newest = atomic_load(&t->submitted) - 1;
+    *why = !a ? "tectum_handout_of: the pipeline has no such action node"
+           : room < (size_t)a->watchdog.actions * (size_t)a->watchdog.columns
+               ? "tectum_handout: actions need room for tectum_options.actions x columns"
+           : deadline_ns == 0 && a->deadline_ns == 0
+               ? "tectum_handout: the pipeline's action node has no deadline: give one"
+           : observation < -1 || observation > newest
+               ? "tectum_handout: there is no such observation"
+           : observation == -1 && a != &t->actions[0] && newest < 0
+               ? "tectum_handout_of: no tick has begun yet"
+               : NULL;
+    return !a ? TEC_NOT_FOUND : *why ? TEC_INVALID : TEC_OK;
+}
+
+enum tectum_status tectum_handout_of(struct tectum *t, const char *node, int64_t observation,
+                                     int64_t deadline_ns, double *actions, size_t room,
+                                     struct tectum_handed *handed, struct tectum_error *err)
+{
+    struct tectum_handed unused;
+    struct tec_watchdog_given given;
+    const char *why;
+    if (!t || !actions)
+        return tec_live_fail(err, TEC_INVALID,
+                             "tectum_handout: an engine and room for actions are needed");
+    struct tec_live_action *a = tec_live_action(t, node);
+    enum tec_status status = check(t, a, observation, deadline_ns, room, &why);
+    if (status != TEC_OK)
+        return tec_live_fail(err, status, why);
+    if (observation < 0)
+        observation = blind_tick(t, a);
+    if (deadline_ns == 0)
+        deadline_ns = due(t, a, observation, atomic_load(&t->submitted) - 1);
+    for (;;) {
+        uint32_t seen = atomic_load(&a->watchdog.bell.rings);
+        pthread_mutex_lock(&t->hand_lock);
+        bool got = tec_watchdog_look(&a->watchdog, observation, deadline_ns, &given);
+        if (got)
+            tell(a, &given, actions, handed ? handed : &unused);
+        pthread_mutex_unlock(&t->hand_lock);
+        if (got)
+            return TECTUM_OK;
+        tec_bell_wait(&a->watchdog.bell, seen, deadline_ns);
+    }
 }
 
 enum tectum_status tectum_handout(struct tectum *t, int64_t observation, int64_t deadline_ns,
                                   double *actions, size_t room, struct tectum_handed *handed,
                                   struct tectum_error *err)
 {
-    struct tectum_handed unused;
-    struct tec_watchdog_given given;
-    if (!t || !actions)
-        return tec_live_fail(err, TEC_INVALID,
-                             "tectum_handout: an engine and room for actions are needed");
-    if (room < (size_t)t->watchdog.actions * (size_t)t->watchdog.columns)
-        return tec_live_fail(
-            err, TEC_INVALID,
-            "tectum_handout: actions need room for tectum_options.actions x columns");
-    if (deadline_ns == 0 && t->deadline_ns == 0)
-        return tec_live_fail(
-            err, TEC_INVALID,
-            "tectum_handout: the pipeline's action node has no deadline: give one");
-    int64_t newest = atomic_load(&t->submitted) - 1;
-    if (observation < -1 || observation > newest)
-        return tec_live_fail(err, TEC_INVALID, "tectum_handout: there is no such observation");
-    if (observation < 0) {
-        observation = atomic_fetch_add(&t->submitted, 1);
-        atomic_store(&t->blind, observation);
-        deadline_ns = deadline_ns ? deadline_ns : tec_clock_now(&wall) + t->deadline_ns;
-    }
-    if (deadline_ns == 0)
-        deadline_ns = due(t, observation, newest);
-    for (;;) {
-        uint32_t seen = atomic_load(&t->watchdog.bell.rings);
-        pthread_mutex_lock(&t->hand_lock);
-        bool got = tec_watchdog_look(&t->watchdog, observation, deadline_ns, &given);
-        if (got)
-            tell(t, &given, actions, handed ? handed : &unused);
-        pthread_mutex_unlock(&t->hand_lock);
-        if (got)
-            return TECTUM_OK;
-        tec_bell_wait(&t->watchdog.bell, seen, deadline_ns);
-    }
+    return tectum_handout_of(t, NULL, observation, deadline_ns, actions, room, handed, err);
 }
 
 /* Observations from now on are numbered from the count that is read under the lock of whoever
@@ -95,12 +123,15 @@ void tectum_reset(struct tectum *t)
     if (!ring && t->engine->edges)
         pthread_mutex_unlock(&t->lock);
     pthread_mutex_lock(&t->hand_lock);
-    tec_watchdog_reset(&t->watchdog);
-    t->stopped = false;
+    for (int i = 0; i < t->n_actions; i++) {
+        tec_watchdog_reset(&t->actions[i].watchdog);
+        t->actions[i].stopped = false;
+    }
     if (ring) {
         int64_t next = atomic_load(&t->submitted);
         atomic_store(&t->forgets, next);
-        tec_watchdog_forget(&t->watchdog, next);
+        for (int i = 0; i < t->n_actions; i++)
+            tec_watchdog_forget(&t->actions[i].watchdog, next);
     }
     pthread_mutex_unlock(&t->hand_lock);
     if (!ring)

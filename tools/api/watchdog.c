@@ -9,9 +9,9 @@
 
 static const struct tec_clock wall = {NULL};
 
-const struct tec_decl_deadline *tec_watchdog_deadline(const struct tec_pipeline *p)
+const struct tec_decl_deadline *tec_watchdog_deadline(const struct tec_pipeline *p, int i)
 {
-    const struct tec_decl_node *actor = tec_pipeline_actor(p);
+    const struct tec_decl_node *actor = tec_pipeline_action(p, i);
     return actor && actor->deadline.kind == TEC_DEADLINE_HARD ? &actor->deadline : NULL;
 }
 
@@ -34,10 +34,12 @@ static enum tec_status take_memory(struct tec_watchdog *o, const struct tec_engi
 }
 
 enum tec_status tec_watchdog_create(struct tec_watchdog *o, const struct tec_engine *engine,
-                                    int actions, struct tec_arena *arena, struct tec_error *err)
+                                    int action, int actions, struct tec_arena *arena,
+                                    struct tec_error *err)
 {
-    const struct tec_decl_deadline *d = tec_watchdog_deadline(engine->options.pipeline);
-    *o = (struct tec_watchdog){.session = engine->session,
+    const struct tec_decl_deadline *d = tec_watchdog_deadline(engine->options.pipeline, action);
+    *o = (struct tec_watchdog){.action = action,
+                               .session = engine->session,
                                .rows = tec_session_rows(engine->session),
                                .columns = tec_session_columns(engine->session),
                                .chunk = {.frame = -1}};
@@ -74,11 +76,11 @@ void tec_watchdog_post(struct tec_watchdog *o, int64_t frame, const struct tec_f
     place->frame = frame;
     place->seen = seen->number;
     place->captured_ns = seen->captured_ns;
-    place->released_ns = record->release_ns;
+    place->released_ns = record->actions[o->action].release_ns;
     memcpy(place->chunk, chunk, o->chunk_bytes);
     memcpy(place->state_raw, seen->state_raw, o->state_bytes);
     o->holds = true;
-    if (record->to_come == 0)
+    if (record->actions[o->action].to_come == 0)
         tec_watchdog_flush(o);
 }
 

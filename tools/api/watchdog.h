@@ -33,6 +33,8 @@ struct tec_watchdog {
     struct tec_bell bell; /* rings when a chunk is posted */
     bool holds;           /* the frame thread's: places[box.writing] is complete, not posted */
 
+    int action; /* whose: the loop's */
+
     /* The consumer's. */
     int64_t forgets; /* chunks of older observations are ignored */
     struct tec_session *session;
@@ -44,20 +46,21 @@ struct tec_watchdog {
     double *numbers;                      /* [rows, columns] */
 };
 
-/* The deadline that says what a miss means: that of the hard node that makes the robot's actions;
- * NULL if there is none. */
-const struct tec_decl_deadline *tec_watchdog_deadline(const struct tec_pipeline *pipeline);
+/* What a miss means: the hard deadline of the i-th node that makes actions; NULL = there is none.
+ */
+const struct tec_decl_deadline *tec_watchdog_deadline(const struct tec_pipeline *pipeline, int i);
 
-/* Create the watchdog of the engine's session, which may have no actions; the deadline of its
- * pipeline's action node says what a miss means. `actions` a tick: 1 to the session's rows, 0 = all
- * of them. All memory comes from the arena. */
+/* For the engine's session, which may have no actions; what a miss means is its pipeline's
+ * `action`-th action node's. `actions` a tick: 1 to the session's rows, 0 = all of them. Everything
+ * comes from the arena. */
 enum tec_status tec_watchdog_create(struct tec_watchdog *o, const struct tec_engine *engine,
-                                    int actions, struct tec_arena *arena, struct tec_error *err);
+                                    int action, int actions, struct tec_arena *arena,
+                                    struct tec_error *err);
 
-/* Frame thread: post the chunk that left in a frame (numbered by the caller), with the record of
- * its observation, which may be an earlier frame's. Frame numbers never decrease. If several chunks
- * leave in one frame the last one counts: a chunk is held back while record->to_come says that
- * others follow. */
+/* Frame thread: the action's chunk that left in a frame (the caller's number of it), with what its
+ * observation was, which may be that of a frame before. Frames do not go down. Of those of one
+ * action that leave in one frame the last one counts: one that others will leave after (to_come of
+ * the record's row) is held back. */
 void tec_watchdog_post(struct tec_watchdog *o, int64_t frame, const struct tec_frame_record *record,
                        const float *chunk, const struct tec_observation_record *seen);
 

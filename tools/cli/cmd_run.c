@@ -97,10 +97,15 @@ static void warn(struct job *job, const struct tec_frame_out *frame)
     if (frame->warning[0] && !job->warned)
         tec_say(job->call, "frame %lld: %s", (long long)frame->record->frame, frame->warning);
     job->warned |= frame->warning[0] != '\0';
-    if (frame->beyond.n) {
-        tell_limits(job, frame->record->frame, &frame->beyond);
-        return;
+    bool limited = false;
+    for (int i = 0; i < job->frames.n_actions; i++) {
+        const struct tec_frame_left *left = tec_frame_left_of(frame, i);
+        if (left && left->beyond.n)
+            tell_limits(job, frame->record->frame, &left->beyond);
+        limited |= left && left->beyond.n > 0;
     }
+    if (limited)
+        return;
     char trouble[160];
     tec_frame_trouble(trouble, sizeof trouble, &job->frames, frame);
     if (trouble[0] && !job->call->wrong)
@@ -157,7 +162,8 @@ static enum tec_status tell_tick(void *user, const struct tec_paced_tick *tick,
                                  struct tec_error *err)
 {
     struct job *job = user;
-    tell_limits(job, tick->frame, &tick->beyond);
+    for (int i = 0; i < tick->n; i++)
+        tell_limits(job, tick->frame, &tick->given[i].beyond);
     if (tick->out) {
         job->last = *tick->out->record;
         warn(job, tick->out);

@@ -165,8 +165,8 @@ static struct tec_watch_options watch_options(const struct job *job)
     const struct tec_worker *w = &job->worker;
     const struct tec_pipeline *p = w->opened.pipeline;
     const struct tec_session *session = w->opened.engine->session;
-    const struct tec_decl_deadline *d = tec_watchdog_deadline(p);
-    for (int i = 0; i < p->n_nodes && !d; i++) /* a pipeline without actions: any hard node */
+    const struct tec_decl_deadline *d = tec_watchdog_deadline(p, 0);
+    for (int i = 0; i < p->n_nodes && !d; i++) /* of a pipeline of text */
         if (p->nodes[i].deadline.kind == TEC_DEADLINE_HARD)
             d = &p->nodes[i].deadline;
     return (struct tec_watch_options){

@@ -44,10 +44,11 @@ static void say_trouble(void *user, const char *line)
     tec_say(o->call, "%s", line);
 }
 
-static void pass_release(void *user, const float *chunk, const struct tec_frame_record *record)
+static void pass_release(void *user, int action, const float *chunk,
+                         const struct tec_frame_record *record)
 {
     const struct tec_opened *o = user;
-    o->more.released(o->more.user, chunk, record);
+    o->more.released(o->more.user, action, chunk, record);
 }
 
 static void pass_loss(void *user, int64_t seen, int64_t captured_ns)

@@ -35,7 +35,7 @@ static enum tec_status step(struct tec_demo_side *s, const struct tec_inputs_fra
     s->busy_ns += r->end_ns - r->start_ns;
     if (given && s->n < TEC_DEMO_FRAMES * TEC_DEMO_EPISODES) {
         s->frame_us[s->n] = (double)(r->end_ns - r->start_ns) / 1e3;
-        s->action_us[s->n++] = (double)(r->release_ns - r->start_ns) / 1e3;
+        s->action_us[s->n++] = (double)(r->actions[0].release_ns - r->start_ns) / 1e3;
     }
     for (int i = 0; i < s->frame->n_texts; i++) {
         const struct tec_frame_text *t = &s->frame->texts[i];

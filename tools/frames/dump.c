@@ -19,15 +19,17 @@ struct column {
     size_t n, room; /* rows */
 };
 
-enum { FRAME, PROMPT_IDS, PROMPT_TOKENS, STATE, NOISE, CHUNK, ACTIONS, N_FRAME_COLUMNS };
+enum { FRAME, PROMPT_IDS, PROMPT_TOKENS, STATE, N_FRAME_COLUMNS };
+enum { NOISE, CHUNK, ACTIONS, N_ACTION_COLUMNS };
 enum { REQUEST, TOKENS, COUNT, DONE, N_TEXT_COLUMNS };
 
 struct tec_dump {
     struct tec_heap *heap;
-    int n_decoders;
+    int n_decoders, n_actions; /* action nodes, at least one */
     int max_text, max_tokens;
     size_t dim, chunk, actions;
     struct column frames[N_FRAME_COLUMNS];
+    struct column nodes[TEC_MAX_ACTIONS][N_ACTION_COLUMNS];
     struct column texts[TEC_MAX_DECODERS][N_TEXT_COLUMNS];
 };
 
@@ -76,6 +78,7 @@ enum tec_status tec_dump_create(struct tec_dump **out, const struct tec_frames *
     int rows = tec_session_rows(e->session), columns = tec_session_columns(e->session);
     d->heap = heap;
     d->n_decoders = f->n_decoders;
+    d->n_actions = f->n_actions ? f->n_actions : 1;
     d->max_text = s->text_tokens;
     d->max_tokens = s->new_tokens;
     d->dim = (size_t)dim;
@@ -85,9 +88,12 @@ enum tec_status tec_dump_create(struct tec_dump **out, const struct tec_frames *
     describe(&d->frames[PROMPT_IDS], "", "prompt_ids", TEC_I32, s->text_tokens, 0);
     describe(&d->frames[PROMPT_TOKENS], "", "prompt_tokens", TEC_I32, 0, 0);
     describe(&d->frames[STATE], "", "state", TEC_F32, dim, 0);
-    describe(&d->frames[NOISE], "", "noise", TEC_F32, horizon, dim);
-    describe(&d->frames[CHUNK], "", "chunk", TEC_F32, horizon, dim);
-    describe(&d->frames[ACTIONS], "", "actions", TEC_F64, rows, columns);
+    for (int i = 0; i < d->n_actions; i++) { /* the first one's are plain */
+        const char *node = i ? f->actions[i] : "";
+        describe(&d->nodes[i][NOISE], node, "noise", TEC_F32, horizon, dim);
+        describe(&d->nodes[i][CHUNK], node, "chunk", TEC_F32, horizon, dim);
+        describe(&d->nodes[i][ACTIONS], node, "actions", TEC_F64, rows, columns);
+    }
     for (int i = 0; i < f->n_decoders; i++) {
         describe(&d->texts[i][REQUEST], f->decoders[i], "request", TEC_I64, 0, 0);
         describe(&d->texts[i][TOKENS], f->decoders[i], "tokens", TEC_I32, s->new_tokens, 0);
@@ -104,6 +110,9 @@ void tec_dump_destroy(struct tec_dump *d)
         return;
     for (int i = 0; i < N_FRAME_COLUMNS; i++)
         tec_heap_put(d->heap, d->frames[i].data);
+    for (int i = 0; i < d->n_actions; i++)
+        for (int k = 0; k < N_ACTION_COLUMNS; k++)
+            tec_heap_put(d->heap, d->nodes[i][k].data);
     for (int i = 0; i < d->n_decoders; i++)
         for (int k = 0; k < N_TEXT_COLUMNS; k++)
             tec_heap_put(d->heap, d->texts[i][k].data);
@@ -113,10 +122,11 @@ void tec_dump_destroy(struct tec_dump *d)
 /* Put the actions into the row of the observation that they answer. */
 static void put_left(struct tec_dump *d, const struct tec_frame_left *left, int columns)
 {
-    struct column *c = d->frames;
-    for (size_t i = c[FRAME].n; i-- > 0;) {
+    const struct column *frames = &d->frames[FRAME];
+    struct column *c = d->nodes[left->action];
+    for (size_t i = frames->n; i-- > 0;) {
         int64_t at;
-        memcpy(&at, c[FRAME].data + i * sizeof at, sizeof at);
+        memcpy(&at, frames->data + i * sizeof at, sizeof at);
         if (at != left->seen)
             continue;
         memcpy(c[CHUNK].data + i * c[CHUNK].bytes, left->chunk, d->chunk * sizeof(float));
@@ -125,6 +135,21 @@ static void put_left(struct tec_dump *d, const struct tec_frame_left *left, int 
                    (size_t)left->rows * (size_t)columns * sizeof(double));
         return;
     }
+}
+
+/* What an action node starts from, and no chunk yet. */
+static enum tec_status add_start(struct tec_dump *d, struct column *node, const float *noise,
+                                 struct tec_error *err)
+{
+    void *row[N_ACTION_COLUMNS];
+    for (int i = 0; i < N_ACTION_COLUMNS; i++)
+        if (!(row[i] = add_row(d, &node[i])))
+            return tec_fail(err, TEC_NO_MEMORY, "no memory for a dump");
+    double *actions = row[ACTIONS];
+    memcpy(row[NOISE], noise, d->chunk * sizeof(float));
+    for (size_t i = 0; i < d->actions; i++)
+        actions[i] = (double)NAN;
+    return TEC_OK;
 }
 
 static enum tec_status add_observed(struct tec_dump *d, const struct tec_frame_out *frame,
@@ -136,14 +161,12 @@ static enum tec_status add_observed(struct tec_dump *d, const struct tec_frame_o
         if (!(row[i] = add_row(d, &d->frames[i])))
             return tec_fail(err, TEC_NO_MEMORY, "no memory for a dump");
     int32_t n = in->prefix.n_text < d->max_text ? in->prefix.n_text : d->max_text;
-    double *actions = row[ACTIONS];
     memcpy(row[FRAME], &frame->record->frame, sizeof frame->record->frame);
     memcpy(row[PROMPT_IDS], in->prefix.ids, (size_t)n * sizeof(int32_t));
     memcpy(row[PROMPT_TOKENS], &n, sizeof n);
     memcpy(row[STATE], in->state, d->dim * sizeof(float));
-    memcpy(row[NOISE], in->noise, d->chunk * sizeof(float));
-    for (size_t i = 0; i < d->actions; i++)
-        actions[i] = (double)NAN;
+    for (int i = 0; i < d->n_actions; i++)
+        TEC_TRY(add_start(d, d->nodes[i], in->noise[i], err));
     return TEC_OK;
 }
 
@@ -213,10 +236,14 @@ static void put_entry(struct tec_tensor_entry *e, const struct column *c)
 
 enum tec_status tec_dump_write(struct tec_dump *d, const char *path, struct tec_error *err)
 {
-    struct tec_tensor_entry entries[N_FRAME_COLUMNS + TEC_MAX_DECODERS * N_TEXT_COLUMNS];
+    enum { MOST = N_FRAME_COLUMNS + TEC_MAX_ACTIONS * N_ACTION_COLUMNS };
+    struct tec_tensor_entry entries[MOST + TEC_MAX_DECODERS * N_TEXT_COLUMNS];
     size_t n = 0;
     for (int i = 0; i < N_FRAME_COLUMNS; i++)
         put_entry(&entries[n++], &d->frames[i]);
+    for (int i = 0; i < d->n_actions; i++)
+        for (int k = 0; k < N_ACTION_COLUMNS; k++)
+            put_entry(&entries[n++], &d->nodes[i][k]);
     for (int i = 0; i < d->n_decoders; i++)
         for (int k = 0; k < N_TEXT_COLUMNS; k++)
             put_entry(&entries[n++], &d->texts[i][k]);

@@ -36,8 +36,39 @@ static json_t *actions_json(const struct tec_frames *f, const struct tec_frame_o
 {
     json_t *all = json_object();
     if (leaves(frame))
-        json_object_set_new(all, f->action, rows_json(frame->actions, frame->rows, frame->columns));
+        json_object_set_new(all, f->actions[0],
+                            rows_json(frame->actions, frame->rows, frame->columns));
+    for (int i = 1; i < f->n_actions; i++) {
+        const struct tec_frame_left *left = tec_frame_left_of(frame, i);
+        if (left && left->rows > 0)
+            json_object_set_new(all, f->actions[i],
+                                rows_json(left->actions, left->rows, frame->columns));
+    }
     return all;
+}
+
+/* Of several action nodes each one's: when its chunk left, and what the robot was given. */
+static void add_released(json_t *out, const struct tec_frames *f, const struct tec_frame_out *frame)
+{
+    json_t *all = json_object();
+    for (int i = 0; f->n_actions > 1 && i < f->n_actions; i++) {
+        const struct tec_action_record *a = &frame->record->actions[i];
+        const struct tec_frame_left *left = tec_frame_left_of(frame, i);
+        bool gone = left && (left->rows > 0 || left->source != TEC_SOURCE_FRESH);
+        bool due = a->deadline_ns >= 0 && a->release_ns >= 0;
+        bool limits = left && left->source != TEC_SOURCE_FRESH;
+        const char *cause = tec_cause_word(limits ? TEC_CAUSE_LIMITS : a->cause);
+        json_object_set_new(all, f->actions[i],
+                            json_pack("{s:s, s:o, s:o, s:b, s:o}", "source",
+                                      gone ? tec_source_word(left->source) : "none", "age_us",
+                                      number_or_null(a->age_us), "slack_us",
+                                      due ? json_integer(a->slack_us) : json_null(), "missed",
+                                      (int)(a->missed || limits), "cause",
+                                      cause ? json_string(cause) : json_null()));
+    }
+    if (json_object_size(all) > 0)
+        json_object_set(out, "released", all);
+    json_decref(all);
 }
 
 /* Whether the robot was given other actions than the frame's own, because those exceed its limits
@@ -54,13 +85,14 @@ static void add_ring(json_t *out, const struct tec_frames *f, const struct tec_f
     const struct tec_frame_record *r = frame->record;
     json_t *earlier = json_array();
     if (f->stages) {
-        int64_t seen = frame->n_left ? frame->left[frame->n_left - 1].seen : -1;
+        const struct tec_frame_left *last = tec_frame_left_of(frame, 0);
+        int64_t seen = last ? last->seen : -1;
         json_object_set_new(out, "seen", number_or_null(seen));
         json_object_set_new(out, "filling", json_boolean(r->filling));
         json_object_set_new(out, "in_flight", json_integer(r->in_flight));
         json_object_set_new(out, "depth", json_integer(r->depth));
     }
-    for (int i = 0; i + 1 < frame->n_left && frame->left[i].actions; i++) {
+    for (int i = 0; f->stages && i + 1 < frame->n_left && frame->left[i].actions; i++) {
         const struct tec_frame_left *left = &frame->left[i];
         json_array_append_new(earlier,
                               json_pack("{s:I, s:I, s:o}", "seen", (json_int_t)left->seen, "age_us",
@@ -110,13 +142,14 @@ static json_t *launches_json(const struct tec_frames *f, const struct tec_frame_
 
 static json_t *plan_json(const struct tec_frames *f, const struct tec_frame_record *r)
 {
-    bool due = r->deadline_ns >= 0 && r->release_ns >= 0;
+    const struct tec_action_record *a = &r->actions[0];
+    bool due = a->deadline_ns >= 0 && a->release_ns >= 0;
     json_t *plan =
         json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:I}", "policy", r->policy, "tokens",
                   r->tokens, "rows", r->rows, "in_flight", r->in_flight, "refused", r->refused,
                   "shed", r->shed, "snapped", r->snapped, "planner_us",
                   (json_int_t)(r->planner_ns / 1000), "host_us", (json_int_t)(r->host_ns / 1000));
-    json_object_set_new(plan, "slack_us", due ? json_integer(r->slack_us) : json_null());
+    json_object_set_new(plan, "slack_us", due ? json_integer(a->slack_us) : json_null());
     json_object_set_new(plan, "launches", launches_json(f, r));
     return plan;
 }
@@ -184,8 +217,8 @@ enum tec_status tec_frame_json(json_t **out, const struct tec_frames *f,
     *out = json_pack(
         "{s:I, s:I, s:I, s:o, s:b, s:o, s:s, s:o, s:o, s:o}", "frame", (json_int_t)r->frame,
         "start_us", (json_int_t)((r->start_ns - f->began_ns) / 1000), "end_us",
-        (json_int_t)((r->end_ns - f->began_ns) / 1000), "age_us", number_or_null(r->age_us),
-        "missed", (int)(r->missed || refused(frame)), "cause",
+        (json_int_t)((r->end_ns - f->began_ns) / 1000), "age_us",
+        number_or_null(r->actions[0].age_us), "missed", (int)(r->missed || refused(frame)), "cause",
         cause ? json_string(cause) : json_null(), "source", source_word(f, frame), "actions",
         actions_json(f, frame), "text", texts_json(f, frame), "plan", plan_json(f, r));
     if (!*out)
@@ -194,6 +227,7 @@ enum tec_status tec_frame_json(json_t **out, const struct tec_frames *f,
     tec_frame_trouble(trouble, sizeof trouble, f, frame);
     if (trouble[0])
         json_object_set_new(*out, "trouble", json_string(trouble));
+    add_released(*out, f, frame);
     add_ring(*out, f, frame);
     add_reads(*out, r);
     add_asked(*out, f, frame);
@@ -220,13 +254,37 @@ void tec_frame_print_ring(FILE *out, const struct tec_frames *f, const struct te
             frame->record->filling ? ", filling" : "");
 }
 
-static void print_action(FILE *out, const struct tec_frame_out *frame)
+static void print_action(FILE *out, const double *actions, int columns)
 {
     enum { SHOWN = 8 };
     fputc('[', out);
-    for (int c = 0; c < frame->columns && c < SHOWN; c++)
-        fprintf(out, "%s%7.3f", c ? " " : "", frame->actions[c]);
-    fputs(frame->columns > SHOWN ? " ...]" : "]", out);
+    for (int c = 0; c < columns && c < SHOWN; c++)
+        fprintf(out, "%s%7.3f", c ? " " : "", actions[c]);
+    fputs(columns > SHOWN ? " ...]" : "]", out);
+}
+
+static void print_times(FILE *out, const struct tec_action_record *a)
+{
+    if (a->age_us >= 0)
+        fprintf(out, "  age %6.2f ms", (double)a->age_us / 1e3);
+    if (a->age_us >= 0 && a->deadline_ns >= 0)
+        fprintf(out, "  slack %7.2f ms", (double)a->slack_us / 1e3);
+}
+
+/* What left of the action nodes behind the first. */
+static void print_others(FILE *out, const struct tec_frames *f, const struct tec_frame_out *frame)
+{
+    for (int i = 1; i < f->n_actions; i++) {
+        const struct tec_frame_left *left = tec_frame_left_of(frame, i);
+        fprintf(out, "  %s ", f->actions[i]);
+        if (left && left->rows > 0)
+            print_action(out, left->actions, frame->columns);
+        else
+            fputs(left && left->source == TEC_SOURCE_FRESH ? "actions are not finite"
+                                                           : "no actions",
+                  out);
+        print_times(out, &frame->record->actions[i]);
+    }
 }
 
 void tec_frame_print_sentence(FILE *out, const char *text)
@@ -241,17 +299,15 @@ void tec_frame_text_line(FILE *out, const struct tec_frames *f, const struct tec
     const struct tec_frame_record *r = frame->record;
     fprintf(out, "%4lld  ", (long long)r->frame);
     if (frame->acted && frame->rows > 0)
-        print_action(out, frame);
+        print_action(out, frame->actions, frame->columns);
     else
         fputs(frame->acted && !refused(frame) ? "actions are not finite" : "no actions", out);
     if (refused(frame))
         fprintf(out, "  %s", tec_source_word(frame->source));
     if (frame->beyond.n)
         fprintf(out, "  %d limited", frame->beyond.n);
-    if (r->age_us >= 0)
-        fprintf(out, "  age %6.2f ms", (double)r->age_us / 1e3);
-    if (r->age_us >= 0 && r->deadline_ns >= 0)
-        fprintf(out, "  slack %7.2f ms", (double)r->slack_us / 1e3);
+    print_times(out, &r->actions[0]);
+    print_others(out, f, frame);
     if (f->stages)
         tec_frame_print_ring(out, f, frame);
     else

@@ -10,30 +10,34 @@ const char *tec_cause_word(enum tec_cause cause)
     return cause == TEC_CAUSE_NONE ? NULL : tec_cause_name(cause);
 }
 
-static void released(void *user, const float *chunk, const struct tec_frame_record *record)
+static void released(void *user, int action, const float *chunk,
+                     const struct tec_frame_record *record)
 {
     struct tec_frames *f = user;
-    const struct tec_observation_record *seen =
-        tec_observation_records_find(&f->records, record->seen);
+    const struct tec_action_record *of = &record->actions[action];
+    const struct tec_observation_record *seen = tec_observation_records_find(&f->records, of->seen);
     if (!seen || f->n_left == f->max_left)
         return;
     struct tec_frame_left *left = &f->left[f->n_left];
     float *own = f->chunks + (size_t)f->n_left++ * f->chunk;
     memcpy(own, chunk, f->chunk * sizeof *chunk);
-    *left = (struct tec_frame_left){.seen = seen->number,
-                                    .age_us = record->age_us,
-                                    .released_ns = record->release_ns,
+    *left = (struct tec_frame_left){.action = action,
+                                    .seen = seen->number,
+                                    .age_us = of->age_us,
+                                    .released_ns = of->release_ns,
                                     .chunk = own,
                                     .state_raw = seen->state_raw};
-    if (f->watchdog)
-        tec_watchdog_post(f->watchdog, f->frame, record, chunk, seen);
+    if (f->watchdogs)
+        tec_watchdog_post(&f->watchdogs[action], f->frame, record, chunk, seen);
 }
 
 static void find_nodes(struct tec_frames *f)
 {
     const struct tec_topology *t = &f->opened.engine->topology;
-    const struct tec_decl_node *actor = tec_pipeline_actor(f->opened.pipeline);
-    f->action = actor ? actor->name : NULL;
+    const struct tec_loop_options *loop = tec_loop_settings(f->opened.engine->loop);
+    f->n_actions = loop->n_actions;
+    for (int i = 0; i < loop->n_actions; i++)
+        f->actions[i] = loop->actions[i].name;
     f->stages = t->stages;
     for (int i = 0; i < t->n_nodes; i++) {
         const struct tec_pipeline *p = f->opened.pipeline;
@@ -44,12 +48,12 @@ static void find_nodes(struct tec_frames *f)
     }
 }
 
-/* Create the action output. Frames that follow each other without a clock miss nothing: the robot
+/* Create an action's output. Frames that follow each other without a clock miss nothing: the robot
  * carries out all of a chunk, or as much as the pipeline says. */
-static enum tec_status make_action_output(struct tec_frames *f, struct tec_error *err)
+static enum tec_status make_action_output(struct tec_frames *f, int action, struct tec_error *err)
 {
     const struct tec_session *session = f->opened.engine->session;
-    const struct tec_decl_deadline *d = tec_watchdog_deadline(f->opened.pipeline);
+    const struct tec_decl_deadline *d = tec_watchdog_deadline(f->opened.pipeline, action);
     const struct tec_action_output_options options = {.on_miss = TEC_MISS_HOLD,
                                                       .limit = tec_session_miss_limit(session, d),
                                                       .actions = tec_session_rows(session),
@@ -57,7 +61,7 @@ static enum tec_status make_action_output(struct tec_frames *f, struct tec_error
                                                       .width = tec_session_columns(session),
                                                       .executed = tec_session_executed(session),
                                                       .limits = tec_session_limits(session)};
-    return tec_action_output_create(&f->output, &options, &f->arena, err);
+    return tec_action_output_create(&f->outputs[action], &options, &f->arena, err);
 }
 
 static enum tec_status take_memory(struct tec_frames *f, struct tec_error *err)
@@ -68,17 +72,17 @@ static enum tec_status take_memory(struct tec_frames *f, struct tec_error *err)
     size_t actions = (size_t)tec_session_rows(e->session) * (size_t)tec_session_columns(e->session);
     f->model = e->model;
     f->chunk = (size_t)flow->horizon * (size_t)flow->dim;
-    f->max_left = f->stages ? f->stages : 1;
-    f->left = TEC_NEW(&f->arena, (size_t)f->max_left, struct tec_frame_left);
+    f->max_left = f->stages ? f->stages : f->n_actions;
+    f->left = TEC_NEW(&f->arena, (size_t)f->max_left + 1, struct tec_frame_left);
     f->chunks = TEC_NEW(&f->arena, (size_t)f->max_left * f->chunk + 1, float);
-    f->actions = TEC_NEW(&f->arena, (size_t)f->max_left * actions + 1, double);
+    f->numbers = TEC_NEW(&f->arena, (size_t)f->max_left * actions + 1, double);
     f->readers = TEC_NEW(&f->arena, texts + 1, struct tec_frame_reader);
     f->texts = TEC_NEW(&f->arena, texts + 1, struct tec_frame_text);
-    if (!f->left || !f->chunks || !f->actions || !f->readers || !f->texts)
+    if (!f->left || !f->chunks || !f->numbers || !f->readers || !f->texts)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the results of a frame");
     TEC_TRY(tec_observation_records_create(&f->records, e, &f->arena, err));
-    if (f->action)
-        TEC_TRY(make_action_output(f, err));
+    for (int i = 0; i < f->n_actions; i++)
+        TEC_TRY(make_action_output(f, i, err));
     tec_frames_reset(f);
     return TEC_OK;
 }
@@ -141,8 +145,9 @@ void tec_frames_reset(struct tec_frames *f)
     }
     f->n_asks = f->n_cancels = 0;
     f->frame = 0;
-    if (f->output)
-        tec_action_output_forget(f->output);
+    for (int i = 0; i < f->n_actions; i++)
+        if (f->outputs[i])
+            tec_action_output_forget(f->outputs[i]);
 }
 
 /* Decode the text that n new tokens add; at the end of a text also what was held back. */
@@ -271,7 +276,7 @@ static void hold_to_limits(struct tec_frames *f, struct tec_frame_left *left, do
         return;
     const struct tec_action_output_chunk chunk = {
         .frame = f->frame, .actions = actions, .seen = left->seen, .beyond = left->beyond};
-    const struct tec_handed handed = tec_action_output_fresh(f->output, &chunk);
+    const struct tec_handed handed = tec_action_output_fresh(f->outputs[left->action], &chunk);
     left->source = handed.source;
     left->beyond = handed.beyond;
     left->rows = handed.n;
@@ -280,14 +285,22 @@ static void hold_to_limits(struct tec_frames *f, struct tec_frame_left *left, do
                (size_t)handed.n * (size_t)tec_session_columns(session) * sizeof *actions);
 }
 
-/* Convert the chunks that left to the robot's units; with a watchdog, its consumer converts them
+const struct tec_frame_left *tec_frame_left_of(const struct tec_frame_out *frame, int action)
+{
+    for (int i = frame->n_left - 1; i >= 0; i--)
+        if (frame->left[i].action == action)
+            return &frame->left[i];
+    return NULL;
+}
+
+/* Convert the chunks that left to the robot's units; with watchdogs, their consumer converts them
  * instead. */
 static void take_left(struct tec_frames *f)
 {
     struct tec_session *session = f->opened.engine->session;
     int rows = tec_session_rows(session), columns = tec_session_columns(session);
-    for (int i = 0; i < f->n_left && !f->watchdog; i++) {
-        double *actions = f->actions + (ptrdiff_t)i * rows * columns;
+    for (int i = 0; i < f->n_left && !f->watchdogs; i++) {
+        double *actions = f->numbers + (ptrdiff_t)i * rows * columns;
         f->left[i].actions = actions;
         f->left[i].rows = tec_session_act_on(session, f->left[i].state_raw, f->left[i].chunk,
                                              actions, &f->left[i].beyond);
@@ -295,16 +308,16 @@ static void take_left(struct tec_frames *f)
     }
     f->out.n_left = f->n_left;
     f->out.left = f->left;
-    if (f->n_left == 0)
+    f->out.columns = columns;
+    const struct tec_frame_left *last = tec_frame_left_of(&f->out, 0);
+    if (!last)
         return;
-    const struct tec_frame_left *last = &f->left[f->n_left - 1];
     f->out.acted = true;
     f->out.chunk = last->chunk;
     f->out.actions = last->actions;
     f->out.source = last->source;
     f->out.beyond = last->beyond;
     f->out.rows = last->rows;
-    f->out.columns = columns;
 }
 
 /* Put the requests that were asked for into the frame, run it, and give each reader the outcome. */
@@ -321,8 +334,8 @@ static enum tec_status run(struct tec_frames *f, struct tec_tick *tick,
         tec_observation_records_put(&f->records, tick->frame, f->frame, f->out.input.captured_ns,
                                     tec_session_observation(e->session)->state_raw);
     f->out.record = tec_loop_run(e->loop, f->out.observed ? &f->out.input : NULL, tick);
-    if (f->watchdog)
-        tec_watchdog_flush(f->watchdog);
+    for (int i = 0; f->watchdogs && i < f->n_actions; i++)
+        tec_watchdog_flush(&f->watchdogs[i]);
     f->out.n_asks = f->n_asks;
     f->out.n_cancels = f->n_cancels;
     f->out.asks = f->asks;

@@ -27,6 +27,7 @@ struct tec_frame_text {
 
 /* Actions that left in a frame. */
 struct tec_frame_left {
+    int action;   /* whose: index into actions of struct tec_frames */
     int64_t seen; /* number of the frame whose observation they are of */
     int64_t age_us, released_ns;
     enum tec_action_source source; /* FRESH with a watchdog, which decides the source itself */
@@ -42,13 +43,14 @@ struct tec_frame_out {
     const struct tec_frame_record *record;
     bool observed;
     struct tec_frame_input input; /* where observed */
+    /* The first action's, what left last; of others left[] says it. */
     bool acted;
     enum tec_action_source source;
     struct tec_beyond beyond;
     int rows, columns;
-    const double *actions; /* [rows, columns] of the robot: those that left last */
+    const double *actions; /* [rows, columns] of the robot */
     const float *chunk;    /* [horizon, dim] of the model */
-    int n_left;            /* chunks released: more than one only if a ring has become less deep */
+    int n_left;            /* one of each action, but in a ring that has become less deep */
     const struct tec_frame_left *left; /* [n_left] in the order in which they left */
     char warning[200];                 /* "" or a sentence */
     int n_texts;
@@ -73,24 +75,25 @@ struct tec_frame_reader {
 struct tec_frames {
     struct tec_opened opened;
     const struct tec_model *model;
-    const char *action; /* node that makes the robot's actions; NULL = none */
-    int stages;         /* of a ring; 0 = none */
+    int n_actions; /* of nodes that make actions, the robot's first */
+    const char *actions[TEC_MAX_ACTIONS];
+    int stages; /* of a ring; 0 = none */
     int n_decoders;
     const char *decoders[TEC_MAX_DECODERS];
     const struct tec_texts *lists[TEC_MAX_DECODERS]; /* of each node; n 0: any text */
     int64_t frame, began_ns; /* frames so far; the clock when the first one was opened */
     struct tec_clock clock;
-    struct tec_watchdog
-        *watchdog; /* gets every chunk the moment it is released; NULL = none. Borrowed.
-                  Whoever takes from it makes robot actions: `out` has none then */
-    struct tec_action_output
-        *output; /* without a watchdog: keeps the last command and applies the robot's limits */
+    struct tec_watchdog *watchdogs; /* [n_actions] get every chunk the moment it is released;
+                                     * NULL = none. Borrowed. Whoever takes from them makes robot
+                                     * actions: `out` has none then */
+    struct tec_action_output *outputs[TEC_MAX_ACTIONS]; /* without watchdogs: the last command, and
+                                                         * the robot's limits */
     struct tec_observation_records records;
     size_t chunk; /* numbers of the model's */
     int n_left, max_left;
     struct tec_frame_left *left; /* [max_left] */
     float *chunks;               /* [max_left, chunk] */
-    double *actions;             /* [max_left, rows, columns] */
+    double *numbers;             /* [max_left, rows, columns] */
     int n_asks, n_cancels;       /* of the next frame */
     struct tec_ask asks[TEC_MAX_ASKS];
     int64_t cancels[TEC_MAX_ASKS];
@@ -130,6 +133,9 @@ enum tec_status tec_frames_tick(struct tec_frames *f, int64_t tick_ns,
 
 /* Drop every request and start over with frame 0. */
 void tec_frames_reset(struct tec_frames *f);
+
+/* Returns what left last of an action in the frame; NULL = nothing. */
+const struct tec_frame_left *tec_frame_left_of(const struct tec_frame_out *frame, int action);
 
 /* Most rows in one decode launch of the frame, and launches of decode nodes. */
 int tec_frame_batch(const struct tec_frames *f, const struct tec_frame_record *record,

@@ -15,8 +15,8 @@ enum state { READING, IDLE, ORDERED, DONE };
 /* A tick that has been handed out but not yet reported. */
 struct pending {
     struct tec_paced_tick tick;
-    bool opened;     /* whether the tick opened a frame */
-    double *actions; /* [actions, columns] */
+    bool opened;                      /* whether the tick opened a frame */
+    double *actions[TEC_MAX_ACTIONS]; /* [actions, columns] of each action node */
 };
 
 struct paced {
@@ -24,8 +24,9 @@ struct paced {
     struct tec_paced_counts *counts;
     struct tec_arena arena;
     struct tec_clock clock;
-    struct tec_watchdog watchdog;
-    int64_t period_ns, deadline_ns;
+    int n_watchdogs; /* one for each action node, at least one */
+    struct tec_watchdog watchdogs[TEC_MAX_ACTIONS];
+    int64_t period_ns, deadlines_ns[TEC_MAX_ACTIONS];
     pthread_t thread;
     bool started;
 
@@ -133,16 +134,23 @@ static enum tec_status tell(struct paced *p, struct tec_paced_tick *tick,
     tick->out = out;
     if (r)
         p->cause = r->cause;
-    tick->missed = !r || r->missed || (p->acts && tick->source != TEC_SOURCE_FRESH && !r->filling);
+    struct tec_beyond beyond = {.n = 0};
+    bool fresh = true;
+    for (int i = 0; i < tick->n; i++) {
+        fresh &= tick->given[i].source == TEC_SOURCE_FRESH;
+        if (!tec_beyond_refused(&beyond))
+            beyond = tick->given[i].beyond.n ? tick->given[i].beyond : beyond;
+    }
+    tick->missed = !r || r->missed || (p->acts && !fresh && !r->filling);
     tick->cause = !tick->missed                                    ? TEC_CAUSE_NONE
-                  : tec_beyond_refused(&tick->beyond)              ? TEC_CAUSE_LIMITS
+                  : tec_beyond_refused(&beyond)                    ? TEC_CAUSE_LIMITS
                   : r && !out->observed && !(r->depth && r->cause) ? TEC_CAUSE_INPUT
                   : r                                              ? r->cause
                                                                    : p->cause;
     p->counts->ticks++;
     p->counts->skipped += !r;
     p->counts->missed += tick->missed;
-    p->counts->beyond += tick->beyond.n > 0;
+    p->counts->beyond += beyond.n > 0;
     p->counts->causes[tick->cause]++;
     return p->o.tell(p->o.user, tick, err);
 }
@@ -199,28 +207,46 @@ static enum tec_status await(struct paced *p, int64_t until_ns, bool idle, struc
     }
 }
 
+/* What the robot is given of one action node, by its deadline at the latest. */
+static struct tec_paced_given hand_one(struct paced *p, const struct tec_paced_tick *tick, int at)
+{
+    int64_t due = tick->tick_ns + p->deadlines_ns[at];
+    struct tec_watchdog_given given = {
+        .handed = {.source = TEC_SOURCE_NONE}, .handed_ns = tick->tick_ns, .age_ns = -1};
+    if (p->acts)
+        tec_watchdog_hand(&p->watchdogs[at], tick->frame, due, &given);
+    double *actions = p->pending[p->n_pending].actions[at];
+    if (given.handed.n > 0)
+        memcpy(actions, given.handed.actions,
+               (size_t)given.handed.n * (size_t)tick->columns * sizeof *actions);
+    return (struct tec_paced_given){.deadline_ns = due,
+                                    .source = given.handed.source,
+                                    .rows = given.handed.n,
+                                    .actions = actions,
+                                    .handed_ns = given.handed_ns,
+                                    .age_ns = given.age_ns,
+                                    .beyond = given.handed.beyond};
+}
+
+/* Hands out the action nodes' chunks, the earliest deadline first. */
 static enum tec_status hand(struct paced *p, struct tec_paced_tick tick, bool opened,
                             struct tec_error *err)
 {
-    struct tec_watchdog_given given = {
-        .handed = {.source = TEC_SOURCE_NONE}, .handed_ns = tick.tick_ns, .age_ns = -1};
-    if (p->acts)
-        tec_watchdog_hand(&p->watchdog, tick.frame, tick.deadline_ns, &given);
-    tick.source = given.handed.source;
-    tick.rows = given.handed.n;
-    tick.columns = p->watchdog.columns;
-    tick.actions = given.handed.actions;
-    tick.handed_ns = given.handed_ns;
-    tick.age_ns = given.age_ns;
-    tick.beyond = given.handed.beyond;
+    bool handed[TEC_MAX_ACTIONS] = {false};
+    tick.n = p->acts ? p->n_watchdogs : 0;
+    tick.columns = p->watchdogs[0].columns;
+    for (int n = 0; n < p->n_watchdogs; n++) {
+        int at = -1;
+        for (int i = 0; i < p->n_watchdogs; i++)
+            if (!handed[i] && (at < 0 || p->deadlines_ns[i] < p->deadlines_ns[at]))
+                at = i;
+        handed[at] = true;
+        tick.given[at] = hand_one(p, &tick, at);
+    }
     if (!opened && p->n_pending >= PENDING - 1) /* the frame does not end: report at once */
         return tell(p, &tick, NULL, err);
     struct pending *last = &p->pending[p->n_pending++];
-    if (tick.rows > 0)
-        memcpy(last->actions, tick.actions,
-               (size_t)tick.rows * (size_t)tick.columns * sizeof *tick.actions);
     last->tick = tick;
-    last->tick.actions = last->actions;
     last->opened = opened;
     return TEC_OK;
 }
@@ -232,7 +258,6 @@ static enum tec_status run_ticks(struct paced *p, struct tec_error *err)
     p->o.frames->began_ns = first;
     for (; n < p->o.most; n++) {
         struct tec_paced_tick tick = {.frame = n, .tick_ns = first + n * p->period_ns};
-        tick.deadline_ns = tick.tick_ns + p->deadline_ns;
         TEC_TRY(await(p, tick.tick_ns, false, err));
         if (n >= atomic_load(&p->inputs) || (p->o.over && *p->o.over))
             break;
@@ -252,25 +277,32 @@ static enum tec_status run_ticks(struct paced *p, struct tec_error *err)
 
 static enum tec_status take_memory(struct paced *p, struct tec_error *err)
 {
-    TEC_TRY(tec_watchdog_create(&p->watchdog, p->o.frames->opened.engine, p->o.actions, &p->arena,
-                                err));
-    size_t n = (size_t)p->watchdog.actions * (size_t)p->watchdog.columns;
-    for (int i = 0; i < PENDING; i++)
-        if (!(p->pending[i].actions = TEC_NEW(&p->arena, n, double)))
+    const struct tec_engine *e = p->o.frames->opened.engine;
+    for (int i = 0; i < p->n_watchdogs; i++)
+        TEC_TRY(tec_watchdog_create(&p->watchdogs[i], e, i, p->o.actions, &p->arena, err));
+    size_t n = (size_t)p->watchdogs[0].actions * (size_t)p->watchdogs[0].columns;
+    for (int i = 0; i < PENDING * p->n_watchdogs; i++) {
+        double *actions = TEC_NEW(&p->arena, n, double);
+        if (!actions)
             return tec_fail(err, TEC_NO_MEMORY, "no memory for ticks");
+        p->pending[i / p->n_watchdogs].actions[i % p->n_watchdogs] = actions;
+    }
     return TEC_OK;
 }
 
 static enum tec_status run(struct paced *p, struct tec_error *err)
 {
     const struct tec_engine *e = p->o.frames->opened.engine;
+    const struct tec_loop_options *loop = tec_loop_settings(e->loop);
     p->period_ns = e->topology.period_us * 1000;
-    p->deadline_ns = tec_loop_settings(e->loop)->deadline_ns;
-    if (p->deadline_ns == 0)
-        p->deadline_ns = p->period_ns;
-    p->acts = p->o.frames->action != NULL;
+    p->acts = loop->n_actions > 0;
+    p->n_watchdogs = p->acts ? loop->n_actions : 1;
+    for (int i = 0; i < p->n_watchdogs; i++) {
+        int64_t after = loop->actions[i].deadline_ns;
+        p->deadlines_ns[i] = after ? after : p->period_ns;
+    }
     TEC_TRY(take_memory(p, err));
-    p->o.frames->watchdog = &p->watchdog;
+    p->o.frames->watchdogs = p->watchdogs;
     p->started = tec_thread_start(&p->thread, run_frames, p);
     if (!p->started)
         return tec_fail(err, TEC_NO_MEMORY, "cannot start the frame thread");
@@ -292,7 +324,7 @@ enum tec_status tec_paced_run(const struct tec_paced_options *options,
     tec_bell_ring(&p->work);
     if (p->started)
         pthread_join(p->thread, NULL);
-    options->frames->watchdog = NULL;
+    options->frames->watchdogs = NULL;
     tec_arena_finish(&p->arena);
     tec_heap_put(heap, p);
     return status;

@@ -10,17 +10,24 @@
 #include "tools/frames/frames.h"
 #include "tools/frames/noise_file.h"
 
-/* A tick: the actions that the robot was given, and the frame that the tick opened. */
-struct tec_paced_tick {
-    int64_t frame, tick_ns, deadline_ns;
+/* What the robot was given of one action node in a tick. */
+struct tec_paced_given {
+    int64_t deadline_ns;
     enum tec_action_source source;
-    int rows, columns;
-    const double *actions; /* [rows, columns] of the robot */
+    int rows;
+    double *actions; /* [rows, columns] of the robot */
     int64_t handed_ns;
     int64_t age_ns; /* age of the observation that the actions come from; -1 = none */
     struct tec_beyond
-        beyond;  /* the tick's own actions beyond the limits; refused ones are held or stopped */
-    bool missed; /* they are not the tick's own, or the frame ended after the next tick */
+        beyond; /* of the tick's own actions; held or stopped where they were refused */
+};
+
+/* What the robot was given in a tick, and the frame that it opened. */
+struct tec_paced_tick {
+    int64_t frame, tick_ns;
+    int n, columns;                                /* action nodes; columns of an action */
+    struct tec_paced_given given[TEC_MAX_ACTIONS]; /* [n]; the first is there always */
+    bool missed; /* some are not the tick's own, or the frame ended after the next tick */
     enum tec_cause cause;
     const struct tec_frame_out *out; /* NULL: the tick was skipped */
 };

@@ -9,19 +9,39 @@ static json_t *since(const struct tec_frames *f, int64_t at_ns)
     return json_integer((at_ns - f->began_ns) / 1000);
 }
 
-static json_t *actions_of(const struct tec_frames *f, const struct tec_paced_tick *tick)
+static json_t *rows_of(const struct tec_paced_given *given, int columns)
 {
-    json_t *all = json_object(), *rows = json_array();
-    for (int r = 0; r < tick->rows; r++) {
+    json_t *rows = json_array();
+    for (int r = 0; r < given->rows; r++) {
         json_t *row = json_array();
-        for (int c = 0; c < tick->columns; c++)
-            json_array_append_new(row, json_real(tick->actions[r * tick->columns + c]));
+        for (int c = 0; c < columns; c++)
+            json_array_append_new(row, json_real(given->actions[r * columns + c]));
         json_array_append_new(rows, row);
     }
-    if (f->action)
-        json_object_set_new(all, f->action, rows);
-    else
-        json_decref(rows);
+    return rows;
+}
+
+static json_t *actions_of(const struct tec_frames *f, const struct tec_paced_tick *tick)
+{
+    json_t *all = json_object();
+    for (int i = 0; i < tick->n; i++)
+        json_object_set_new(all, f->actions[i], rows_of(&tick->given[i], tick->columns));
+    return all;
+}
+
+/* Of several action nodes each one's part in the tick. */
+static json_t *each_of(const struct tec_frames *f, const struct tec_paced_tick *tick)
+{
+    json_t *all = json_object();
+    for (int i = 0; i < tick->n; i++) {
+        const struct tec_paced_given *g = &tick->given[i];
+        json_object_set_new(
+            all, f->actions[i],
+            json_pack("{s:s,s:o,s:b,s:o,s:o}", "source", tec_source_word(g->source), "age_us",
+                      g->age_ns < 0 ? json_null() : json_integer(g->age_ns / 1000), "missed",
+                      (int)(g->source != TEC_SOURCE_FRESH), "deadline_us", since(f, g->deadline_ns),
+                      "handed_us", since(f, g->handed_ns)));
+    }
     return all;
 }
 
@@ -37,6 +57,7 @@ enum tec_status tec_tick_json(json_t **out, const struct tec_frames *f,
                               const struct tec_paced_tick *tick, struct tec_error *err)
 {
     const char *cause = tec_cause_word(tick->cause);
+    const struct tec_paced_given *first = &tick->given[0];
     if (tick->out)
         TEC_TRY(tec_frame_json(out, f, tick->out, err));
     else
@@ -44,32 +65,43 @@ enum tec_status tec_tick_json(json_t **out, const struct tec_frames *f,
                          "end_us", "text", no_texts(f), "plan");
     json_t *more =
         json_pack("{s:o,s:b,s:o,s:s,s:o,s:b,s:o,s:o,s:o}", "age_us",
-                  tick->age_ns < 0 ? json_null() : json_integer(tick->age_ns / 1000), "missed",
+                  first->age_ns < 0 ? json_null() : json_integer(first->age_ns / 1000), "missed",
                   (int)tick->missed, "cause", cause ? json_string(cause) : json_null(), "source",
-                  tec_source_word(tick->source), "actions", actions_of(f, tick), "skipped",
+                  tec_source_word(first->source), "actions", actions_of(f, tick), "skipped",
                   !tick->out, "tick_us", since(f, tick->tick_ns), "deadline_us",
-                  since(f, tick->deadline_ns), "handed_us", since(f, tick->handed_ns));
+                  since(f, first->deadline_ns), "handed_us", since(f, first->handed_ns));
     bool good = *out && more && json_object_update(*out, more) == 0;
+    if (good && tick->n > 1)
+        good = json_object_set_new(*out, "released", each_of(f, tick)) == 0;
     char trouble[160];
-    tec_beyond_text(trouble, sizeof trouble, &tick->beyond);
+    tec_beyond_text(trouble, sizeof trouble, &first->beyond);
     if (good && trouble[0])
         good = json_object_set_new(*out, "trouble", json_string(trouble)) == 0;
     json_decref(more);
     return good ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a frame's line");
 }
 
-void tec_tick_text_line(FILE *out, const struct tec_frames *f, const struct tec_paced_tick *tick)
+static void print_given(FILE *out, const struct tec_paced_given *g, int columns)
 {
     enum { SHOWN = 8 };
+    for (int c = 0; g->rows > 0 && c < columns && c < SHOWN; c++)
+        fprintf(out, "%s%7.3f", c ? " " : "[", g->actions[c]);
+    fputs(g->rows == 0 ? "no actions" : columns > SHOWN ? " ...]" : "]", out);
+    fprintf(out, "  %s", tec_source_word(g->source));
+    if (g->beyond.n)
+        fprintf(out, " (%d limited)", g->beyond.n);
+    if (g->age_ns >= 0)
+        fprintf(out, "  age %6.2f ms", (double)g->age_ns / 1e6);
+}
+
+void tec_tick_text_line(FILE *out, const struct tec_frames *f, const struct tec_paced_tick *tick)
+{
     fprintf(out, "%4lld  ", (long long)tick->frame);
-    for (int c = 0; tick->rows > 0 && c < tick->columns && c < SHOWN; c++)
-        fprintf(out, "%s%7.3f", c ? " " : "[", tick->actions[c]);
-    fputs(tick->rows == 0 ? "no actions" : tick->columns > SHOWN ? " ...]" : "]", out);
-    fprintf(out, "  %s", tec_source_word(tick->source));
-    if (tick->beyond.n)
-        fprintf(out, " (%d limited)", tick->beyond.n);
-    if (tick->age_ns >= 0)
-        fprintf(out, "  age %6.2f ms", (double)tick->age_ns / 1e6);
+    print_given(out, &tick->given[0], tick->columns);
+    for (int i = 1; i < tick->n; i++) {
+        fprintf(out, "  %s ", f->actions[i]);
+        print_given(out, &tick->given[i], tick->columns);
+    }
     if (tick->out && f->stages)
         tec_frame_print_ring(out, f, tick->out);
     else if (tick->out)

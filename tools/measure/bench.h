@@ -21,17 +21,19 @@ struct tec_bench_row {
     const char *policy, *params; /* "k=5", or "" */
     struct tec_policy *owner;
     struct tec_planner planner;
-    struct tec_samples frame, action, host, age; /* a measured frame each */
-    struct tec_samples prefill, act;             /* a launch each */
-    struct tec_samples step1;                    /* a decode step at batch 1 */
-    struct tec_samples lives;                    /* of a ring: frames, as if nanoseconds, from an
-                                                  * observation to its actions */
-    struct tec_samples step;                     /* a decode step of the largest batch seen */
-    int steady_rows, k;                          /* of that batch */
-    struct tec_histogram *nodes;                 /* by `nodes` of the bench */
-    int64_t filling;                             /* measured frames in which a ring fills; they are
-                                                  * in no figure */
-    int64_t depths;                              /* sum of the ring's depth over frames */
+    struct tec_samples frame, action, host, age;  /* a measured frame each */
+    struct tec_samples prefill, act;              /* a launch each */
+    struct tec_samples step1;                     /* a decode step at batch 1 */
+    struct tec_samples released[TEC_MAX_ACTIONS]; /* of several action nodes: from the tick until
+                                                   * the chunk of each left */
+    struct tec_samples lives;                     /* of a ring: frames, as if nanoseconds, from an
+                                                   * observation to its actions */
+    struct tec_samples step;                      /* a decode step of the largest batch seen */
+    int steady_rows, k;                           /* of that batch */
+    struct tec_histogram *nodes;                  /* by `nodes` of the bench */
+    int64_t filling;                              /* measured frames in which a ring fills; they are
+                                                   * in no figure */
+    int64_t depths;                               /* sum of the ring's depth over frames */
     int64_t frames, actions, tokens, launches, launched_rows, missed, refused, shed, busy_ns;
     int64_t captures, most_captures; /* launches of all frames, of the fullest one */
     int64_t allocations;             /* of the heap, inside measured frames */
@@ -61,8 +63,9 @@ struct tec_bench {
     double read_s; /* bytes a second this machine reads */
     double load_before, load_after;
     int pictures, text;                         /* of the last input */
-    uint64_t chunk_hash;                        /* of the frame's actions, as they were released */
-    struct tec_bench_left left[TEC_MAX_STAGES]; /* actions that left in the frame */
+    uint64_t chunk_hashes[TEC_MAX_ACTIONS];     /* of the frame's chunks, as they were released */
+    struct tec_bench_left left[TEC_MAX_STAGES]; /* chunks of the first action node that left in the
+                                                 * frame */
     int n_left;
     int n_nodes; /* of the topology, or a ring's launches */
     const char *nodes[TEC_MAX_NODES];
@@ -78,8 +81,12 @@ void tec_bench_close_rows(struct tec_bench *b);
 /* Random pictures and numbers, a prompt of `prompt_tokens` random ids: three observations. */
 enum tec_status tec_bench_random(struct tec_bench *b, uint64_t seed, struct tec_error *err);
 
-/* The engine's callback for a frame's released actions; `user` is the bench. */
-void tec_bench_released(void *user, const float *chunk, const struct tec_frame_record *record);
+/* What the engine calls with the actions of a frame; `user` is the bench. */
+void tec_bench_released(void *user, int action, const float *chunk,
+                        const struct tec_frame_record *record);
+
+/* How many action nodes there are, when there are several; else 0. */
+int tec_bench_actions(const struct tec_bench *b);
 
 /* Run all rounds of all rows. */
 enum tec_status tec_bench_run(struct tec_bench *b, struct tec_error *err);

@@ -128,6 +128,16 @@ static json_t *ring_json(const struct tec_bench_row *r)
                      (json_int_t)tec_samples_at(s, 1.0));
 }
 
+/* Of several action nodes, each one's time from the tick until its chunk left. */
+static json_t *released_json(const struct tec_bench *b, const struct tec_bench_row *r)
+{
+    const struct tec_loop_options *loop = tec_loop_settings(b->opened.engine->loop);
+    json_t *all = json_object();
+    for (int i = 0; i < loop->n_actions; i++)
+        json_object_set_new(all, loop->actions[i].name, quantiles(&r->released[i]));
+    return all;
+}
+
 static json_t *row_json(const struct tec_bench *b, const struct tec_bench_row *r)
 {
     double over;
@@ -146,6 +156,8 @@ static json_t *row_json(const struct tec_bench *b, const struct tec_bench_row *r
                   (json_int_t)tec_device_peak(e->device), "host_peak_bytes", (json_int_t)b->peak);
     json_object_update(row, more);
     json_decref(more);
+    if (tec_bench_actions(b))
+        json_object_set_new(row, "released_us", released_json(b, r));
     if (e->topology.ring)
         json_object_set_new(row, "ring", ring_json(r));
     char hash[17];
@@ -235,6 +247,8 @@ json_t *tec_bench_json(struct tec_bench *b, const char *command)
                                      &r->act,   &r->step1,  &r->step, &r->lives};
         for (size_t s = 0; s < sizeof all / sizeof all[0]; s++)
             tec_samples_sort(all[s]);
+        for (int a = 0; a < tec_bench_actions(b); a++)
+            tec_samples_sort(&r->released[a]);
     }
     for (int i = 0; i < b->n_rows; i++)
         json_array_append_new(rows, row_json(b, &b->rows[i]));

@@ -31,6 +31,12 @@ static enum tec_status set_param(struct tec_policy *policy, const char *word, si
     return tec_policy_set_param(policy, name, number, err);
 }
 
+int tec_bench_actions(const struct tec_bench *b)
+{
+    int n = tec_loop_settings(b->opened.engine->loop)->n_actions;
+    return n > 1 ? n : 0;
+}
+
 /* Samples for every frame of a row; launches may be several a frame, then the rest is left out. */
 static bool give_samples(struct tec_bench *b, struct tec_bench_row *r)
 {
@@ -41,6 +47,11 @@ static bool give_samples(struct tec_bench *b, struct tec_bench_row *r)
         all[i]->room = b->frames;
         all[i]->ns = TEC_NEW(b->call->arena, (size_t)b->frames, int64_t);
         ok = ok && all[i]->ns;
+    }
+    for (int i = 0; ok && i < tec_bench_actions(b); i++) {
+        r->released[i].room = b->frames;
+        r->released[i].ns = TEC_NEW(b->call->arena, (size_t)b->frames, int64_t);
+        ok = r->released[i].ns != NULL;
     }
     r->nodes = TEC_NEW(b->call->arena, (size_t)b->n_nodes + 1, struct tec_histogram);
     return ok && r->nodes;
@@ -246,8 +257,11 @@ static void keep_frame(struct tec_bench *b, struct tec_bench_row *r,
     keep(&r->frame, took);
     keep(&r->host, f->host_ns);
     r->depths += f->depth;
-    if (f->release_ns >= 0)
-        keep(&r->action, f->release_ns - f->tick_ns);
+    if (f->actions[0].release_ns >= 0)
+        keep(&r->action, f->actions[0].release_ns - f->tick_ns);
+    for (int i = 0; i < tec_bench_actions(b); i++)
+        if (f->actions[i].release_ns >= 0)
+            keep(&r->released[i], f->actions[i].release_ns - f->tick_ns);
     for (int i = 0; i < b->n_left; i++) {
         r->actions++;
         keep(&r->age, b->left[i].age_us * 1000);
@@ -312,14 +326,16 @@ static int64_t wait_tick(const struct tec_bench *b, int64_t last)
     return tick;
 }
 
-void tec_bench_released(void *user, const float *chunk, const struct tec_frame_record *record)
+void tec_bench_released(void *user, int action, const float *chunk,
+                        const struct tec_frame_record *record)
 {
     struct tec_bench *b = user;
     const struct tec_flow *flow = &b->opened.engine->model->flow;
-    if (b->n_left < TEC_MAX_STAGES)
-        b->left[b->n_left++] =
-            (struct tec_bench_left){record->age_us, record->frame - record->seen};
-    b->chunk_hash = XXH3_64bits(chunk, (size_t)flow->horizon * (size_t)flow->dim * sizeof *chunk);
+    const struct tec_action_record *a = &record->actions[action];
+    if (action == 0 && b->n_left < TEC_MAX_STAGES)
+        b->left[b->n_left++] = (struct tec_bench_left){a->age_us, record->frame - a->seen};
+    b->chunk_hashes[action] =
+        XXH3_64bits(chunk, (size_t)flow->horizon * (size_t)flow->dim * sizeof *chunk);
 }
 
 /* A turn begins with a reset, so its frames have the same inputs and noise as those of another. */
@@ -338,6 +354,8 @@ static enum tec_status run_block(struct tec_bench *b, struct tec_bench_row *r, i
     const struct tec_clock clock = {NULL};
     int64_t tick = 0, begin = 0;
     uint64_t hash = 0;
+    int actions = tec_bench_actions(b);
+    size_t hashed = (size_t)(actions ? actions : 1) * sizeof b->chunk_hashes[0];
     r->hashed = b->frames / b->rounds;
     tec_loop_reset(loop);
     tec_loop_set_planner(loop, &r->planner);
@@ -352,7 +370,7 @@ static enum tec_status run_block(struct tec_bench *b, struct tec_bench_row *r, i
             input.captured_ns = tick;
         }
         int64_t calls = atomic_load(&b->call->heap->calls);
-        b->chunk_hash = 0;
+        memset(b->chunk_hashes, 0, sizeof b->chunk_hashes);
         b->n_left = 0;
         const struct tec_frame_record *record = tec_loop_frame(loop, &input, tick, 0);
         TEC_TRY(tec_device_failure(b->opened.engine->device, err));
@@ -363,7 +381,7 @@ static enum tec_status run_block(struct tec_bench *b, struct tec_bench_row *r, i
         keep_frame(b, r, record);
         r->allocations += atomic_load(&b->call->heap->calls) - calls;
         if (f < b->warmup + r->hashed)
-            hash = XXH3_64bits_withSeed(&b->chunk_hash, sizeof b->chunk_hash, hash);
+            hash = XXH3_64bits_withSeed(b->chunk_hashes, hashed, hash);
         if (!b->paced && !record->filling)
             r->busy_ns += record->end_ns - record->start_ns;
     }

@@ -107,7 +107,7 @@ static bool make_input(struct tec_profile *p, uint64_t seed)
         noise[i] = (float)(draw(&state) % 4001) / 1000.0F - 2.0F;
     p->prompt_tokens = n;
     p->input = (struct tec_chain_input){
-        .prefix = {.n_pictures = s->pictures, .n_text = n, .ids = ids}, .noise = noise};
+        .prefix = {.n_pictures = s->pictures, .n_text = n, .ids = ids}, .noise = {noise}};
     for (int i = 0; i < s->pictures; i++)
         p->input.prefix.picture[i] = picture;
     return true;

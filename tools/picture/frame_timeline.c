@@ -46,12 +46,38 @@ static const char *subtitle_of(const struct tec_frames *f, const struct tec_fram
                                struct tec_arena *arena)
 {
     char slack[64] = "";
-    if (r->deadline_ns >= 0 && r->release_ns >= 0)
+    const struct tec_action_record *a = &r->actions[0];
+    if (a->deadline_ns >= 0 && a->release_ns >= 0)
         snprintf(slack, sizeof slack, "; actions left %.1f ms %s their deadline",
-                 (double)(r->slack_us < 0 ? -r->slack_us : r->slack_us) / 1e3,
-                 r->slack_us < 0 ? "after" : "before");
+                 (double)(a->slack_us < 0 ? -a->slack_us : a->slack_us) / 1e3,
+                 a->slack_us < 0 ? "after" : "before");
     return tec_arena_printf(arena, "frame %lld of %s, policy %s%s", (long long)r->frame,
                             f->opened.pipeline->name, r->policy, slack);
+}
+
+/* When each action node's chunk left, and its deadline where that is near; one alone needs no name.
+ */
+static int mark_actions(const struct tec_frames *f, const struct tec_frame_record *r,
+                        struct tec_timeline_mark *marks, struct tec_arena *arena)
+{
+    int n = 0;
+    for (int i = 0; i == 0 || i < r->n_actions; i++) {
+        const struct tec_action_record *a = &r->actions[i];
+        const char *leave = "actions leave", *due = "deadline";
+        if (r->n_actions > 1) {
+            leave = tec_arena_printf(arena, "%s leaves", f->actions[i]);
+            due = tec_arena_printf(arena, "deadline of %s", f->actions[i]);
+        }
+        bool near =
+            a->deadline_ns >= 0 && a->deadline_ns - r->start_ns < FAR * (r->end_ns - r->start_ns);
+        if (a->release_ns >= 0)
+            marks[n++] = (struct tec_timeline_mark){TEC_MARK_RELEASE, leave ? leave : f->actions[i],
+                                                    us(r, a->release_ns)};
+        if (near)
+            marks[n++] = (struct tec_timeline_mark){TEC_MARK_DEADLINE, due ? due : f->actions[i],
+                                                    us(r, a->deadline_ns)};
+    }
+    return n;
 }
 
 enum tec_status tec_frame_timeline(const char *path, const struct tec_frames *f,
@@ -60,7 +86,7 @@ enum tec_status tec_frame_timeline(const char *path, const struct tec_frames *f,
 {
     struct tec_heap *heap = f->opened.call->heap;
     struct tec_timeline_span spans[TEC_MAX_LAUNCHES + 1];
-    struct tec_timeline_mark marks[2];
+    struct tec_timeline_mark marks[2 * TEC_MAX_ACTIONS];
     const char *lanes[TEC_MAX_NODES + 1] = {"host"};
     struct tec_arena arena;
     struct tec_timeline t = {.title = title, .spans = spans, .marks = marks, .lanes = lanes};
@@ -76,14 +102,7 @@ enum tec_status tec_frame_timeline(const char *path, const struct tec_frames *f,
             lane_of(lanes, &n_lanes, l->node), soft ? TEC_SPAN_SOFT : TEC_SPAN_HARD,
             label ? label : l->node, us(r, l->start_ns), us(r, l->end_ns)};
     }
-    if (r->release_ns >= 0)
-        marks[t.n_marks++] =
-            (struct tec_timeline_mark){TEC_MARK_RELEASE, "actions leave", us(r, r->release_ns)};
-    bool near =
-        r->deadline_ns >= 0 && r->deadline_ns - r->start_ns < FAR * (r->end_ns - r->start_ns);
-    if (near)
-        marks[t.n_marks++] =
-            (struct tec_timeline_mark){TEC_MARK_DEADLINE, "deadline", us(r, r->deadline_ns)};
+    t.n_marks = (size_t)mark_actions(f, r, marks, &arena);
     t.n_lanes = n_lanes;
     t.subtitle = subtitle_of(f, r, &arena);
     enum tec_status status = tec_timeline_write(&t, path, heap, err);

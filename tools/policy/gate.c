@@ -132,13 +132,13 @@ static enum tec_status check_deadline(struct gate *g, struct tec_error *err)
 {
     const struct tec_gate_run *r = &g->runs[AT_P99];
     const struct tec_summary *s = &r->simulator.summary;
-    if (s->missed || s->late || s->skipped)
+    if (s->missed || tec_summary_late(s) || s->skipped)
         return report(g, false, "hard deadline", err,
                       "with every launch at its p99: %lld of %lld frames missed, the first %lld, "
                       "%lld actions late, %lld ticks skipped; the nodes that are no language take "
                       "%.0f us of %lld us",
                       (long long)s->missed, (long long)s->frames, (long long)r->first_missed,
-                      (long long)s->late, (long long)s->skipped,
+                      (long long)tec_summary_late(s), (long long)s->skipped,
                       tec_workload_hard_us(&g->costs, &g->topology),
                       (long long)g->topology.period_us);
     return report(g, true, "hard deadline", err, "no miss in %lld frames with every launch at p99",

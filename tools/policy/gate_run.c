@@ -209,7 +209,7 @@ static bool could_wait(const struct tec_frame_record *record)
 static bool could_be_deeper(const struct tec_gate_run *r, const struct tec_frame_record *record)
 {
     const struct tec_topology *t = &r->opened.engine->topology;
-    return record->release_ns >= 0 && record->overrun_us > 0 && r->steady >= t->stages &&
+    return record->actions[0].release_ns >= 0 && record->overrun_us > 0 && r->steady >= t->stages &&
            t->n_depth > 0 && record->depth < t->depth[t->n_depth - 1];
 }
 

@@ -33,7 +33,8 @@ struct tec_job {
     double previous_ms; /* duration of the connection's previous cycle; negative: none */
 
     /* Written by the engine thread. */
-    const double *actions; /* [rows, columns] of a reply; read them when `acted` */
+    const double *actions; /* [rows, columns] of a reply, of the first action node; read them when
+                            * `acted` */
     int64_t captured_ns, released_ns, chunk_id; /* of the observation that the actions are of */
     bool slow;                                  /* the pipeline's own deadline was missed */
     struct tec_beyond beyond; /* values beyond the limits; if refused there is no reply yet */

@@ -34,7 +34,8 @@ static void put_bin_key(msgpack_packer *p, const char *text)
     msgpack_pack_bin_body(p, text, strlen(text));
 }
 
-static void put_array(msgpack_packer *p, const double *x, int rows, int columns)
+/* Returns where the numbers begin. */
+static size_t put_array(msgpack_packer *p, const double *x, int rows, int columns)
 {
     size_t bytes = (size_t)rows * (size_t)columns * sizeof *x;
     msgpack_pack_map(p, 4);
@@ -42,7 +43,7 @@ static void put_array(msgpack_packer *p, const double *x, int rows, int columns)
     msgpack_pack_true(p);
     put_bin_key(p, "data");
     msgpack_pack_bin(p, bytes);
-    ((struct tec_reply_buffer *)p->data)->actions_at = ((struct tec_reply_buffer *)p->data)->n;
+    size_t at = ((struct tec_reply_buffer *)p->data)->n;
     msgpack_pack_bin_body(p, x, bytes);
     put_bin_key(p, "dtype");
     put_key(p, "<f8");
@@ -50,6 +51,7 @@ static void put_array(msgpack_packer *p, const double *x, int rows, int columns)
     msgpack_pack_array(p, 2);
     msgpack_pack_int(p, rows);
     msgpack_pack_int(p, columns);
+    return at;
 }
 
 static void put_extended(msgpack_packer *p, const struct tec_reply *r)
@@ -88,19 +90,26 @@ static void put_extended(msgpack_packer *p, const struct tec_reply *r)
     r->missed ? msgpack_pack_true(p) : msgpack_pack_false(p);
 }
 
-size_t tec_reply_size(int rows, int columns, size_t text_bytes)
+size_t tec_reply_size(int rows, int columns, int actions, size_t text_bytes)
 {
-    return 512 + (size_t)rows * (size_t)columns * sizeof(double) + text_bytes;
+    enum { NAME = 192 }; /* of an array, and what is around it */
+    size_t others = actions > 1 ? (size_t)actions - 1 : 0;
+    size_t chunk = (size_t)rows * (size_t)columns * sizeof(double);
+    return 512 + chunk + others * (chunk + NAME) + text_bytes;
 }
 
 void tec_reply_pack(struct tec_reply_buffer *out, const struct tec_reply *r)
 {
     msgpack_packer p;
     msgpack_packer_init(&p, out, put);
-    msgpack_pack_map(&p, 2U + (r->actions != NULL) + r->extended);
+    msgpack_pack_map(&p, 2U + (r->actions != NULL) + (unsigned)r->n_others + r->extended);
     if (r->actions) {
         put_key(&p, "actions");
-        put_array(&p, r->actions, r->rows, r->columns);
+        out->actions_at = put_array(&p, r->actions, r->rows, r->columns);
+    }
+    for (int i = 0; i < r->n_others; i++) {
+        put_key(&p, r->others[i].name);
+        put_array(&p, r->others[i].actions, r->rows, r->columns);
     }
     put_key(&p, "policy_timing");
     msgpack_pack_map(&p, r->aged ? 3 : 1);

@@ -15,16 +15,24 @@ struct tec_reply_buffer {
     bool full;
 };
 
+/* Actions of a node besides the first. */
+struct tec_reply_actions {
+    const char *name;
+    const double *actions; /* [rows, columns] of the reply's */
+};
+
 struct tec_reply {
     const double *actions; /* [rows, columns]; NULL: the reply has none */
     int rows, columns;
-    double policy_ms;   /* time in the model */
-    double server_ms;   /* time in the steps around it */
-    double previous_ms; /* duration of the previous cycle; negative: there was none */
-    bool aged;          /* actions of a ring: */
-    double age_ms;      /* of their observation when they leave */
-    int age_frames;     /* how many frames it was seen before */
-    bool extended;      /* a `tectum` map follows */
+    int n_others;
+    const struct tec_reply_actions *others; /* [n_others] */
+    double policy_ms;                       /* of the model */
+    double server_ms;                       /* and of what is around it */
+    double previous_ms;                     /* of the cycle before; negative: there was none */
+    bool aged;                              /* actions of a ring: */
+    double age_ms;                          /* of their observation when they leave */
+    int age_frames;                         /* how many frames it was seen before */
+    bool extended;                          /* a `tectum` map follows */
     bool has_text;
     const char *text; /* UTF-8 */
     size_t text_bytes;
@@ -43,10 +51,10 @@ struct tec_reply {
                            deadline */
 };
 
-/* Bytes that a reply needs at most. */
-size_t tec_reply_size(int rows, int columns, size_t text_bytes);
+/* Bytes that a reply with the chunks of so many action nodes needs at most. */
+size_t tec_reply_size(int rows, int columns, int actions, size_t text_bytes);
 
-/* {actions, policy_timing, server_timing[, tectum]}. Takes no memory. */
+/* {actions[, NAME ...], policy_timing, server_timing[, tectum]}. Takes no memory. */
 void tec_reply_pack(struct tec_reply_buffer *out, const struct tec_reply *reply);
 
 /* A JSON value, up to 8 deep: integers stay integers, reals become float64. NULL is

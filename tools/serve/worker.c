@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-enum { TEXT_BYTES_A_TOKEN = 64, MAX_TOKENS = 1 << 14 };
 enum { FIRST_REST_NS = 500000, LONGEST_REST_NS = 4000000 };
 
 static double ms(int64_t ns)
@@ -59,6 +58,17 @@ static void answer_failure(struct tec_worker *w, int job, const struct tec_error
         put_failure(w, job, err);
 }
 
+/* The chunks that a reply has besides the first node's. */
+static int list_others(const struct tec_worker *w, const struct tec_worker_job *s,
+                       struct tec_reply_actions others[TEC_MAX_ACTIONS])
+{
+    int n = 0;
+    for (int a = 1; s->wants_actions && a < w->n_actions; a++)
+        if (s->made[a])
+            others[n++] = (struct tec_reply_actions){w->outs[a], s->actions[a]};
+    return n;
+}
+
 /* Answer a job. `text` is NULL if none was asked for; `reason` says why the text ended, or why
  * there is none. */
 static void answer(struct tec_worker *w, int job, const char *text, bool done, const char *reason)
@@ -68,9 +78,12 @@ static void answer(struct tec_worker *w, int job, const char *text, bool done, c
     struct tec_reply_buffer out = {.data = j->reply, .room = j->room};
     if (!ours(w, job))
         return;
+    struct tec_reply_actions others[TEC_MAX_ACTIONS];
     int64_t now = tec_clock_now(&w->clock);
     j->infer_ns = now - s->started_ns;
-    const struct tec_reply reply = {.actions = s->wants_actions ? s->actions : NULL,
+    const struct tec_reply reply = {.actions = s->wants_actions ? s->actions[0] : NULL,
+                                    .n_others = list_others(w, s, others),
+                                    .others = others,
                                     .rows = w->rows,
                                     .columns = w->columns,
                                     .policy_ms = s->policy_ms,
@@ -143,36 +156,62 @@ static void send_actions(struct tec_worker *w)
     answer_failure(w, job, &err);
 }
 
-/* This callback runs inside the frame: it neither allocates, locks nor waits. */
-static void released(void *user, const float *chunk, const struct tec_frame_record *record)
+/* A chunk of an action node besides the first: where a row of it is none, or the robot may not
+ * carry it out, the reply is without it. */
+static void take_other(struct tec_worker *w, int action, const float *chunk,
+                       const struct tec_observation_record *seen)
 {
-    struct tec_worker *w = user;
-    const struct tec_observation_record *seen =
-        tec_observation_records_find(&w->records, record->seen);
-    if (w->running < 0 || !seen)
-        return;
+    struct tec_worker_job *s = &w->jobs[w->running];
+    struct tec_beyond beyond;
+    int rows =
+        tec_session_act_on(w->opened.engine->session, seen->state_raw, chunk, w->actions, &beyond);
+    s->made[action] = rows >= w->rows && !tec_beyond_refused(&beyond);
+    memcpy(s->actions[action], w->actions,
+           (size_t)w->rows * (size_t)w->columns * sizeof *w->actions);
+}
+
+static void take_first(struct tec_worker *w, const float *chunk,
+                       const struct tec_frame_record *record,
+                       const struct tec_observation_record *seen)
+{
     struct tec_worker_job *s = &w->jobs[w->running];
     struct tec_job *j = &w->exchange->jobs[w->running];
+    const struct tec_action_record *a = &record->actions[0];
     w->good_rows = tec_session_act_on(w->opened.engine->session, seen->state_raw, chunk, w->actions,
                                       &j->beyond);
     if (w->good_rows < w->rows && !tec_beyond_refused(&j->beyond))
         tec_session_judge(w->opened.engine->session, chunk, w->good_rows, w->why, sizeof w->why);
-    s->policy_ms = ms(record->release_ns - w->began_ns);
-    s->missed = record->deadline_ns >= 0 && record->release_ns > record->deadline_ns;
+    s->policy_ms = ms(a->release_ns - w->began_ns);
+    s->missed = a->missed;
     s->chunk_id = seen->number;
-    s->age_frames = (int)(record->frame - record->seen);
-    memcpy(s->actions, w->actions, (size_t)w->rows * (size_t)w->columns * sizeof *s->actions);
+    s->age_frames = (int)(record->frame - a->seen);
+    memcpy(s->actions[0], w->actions, (size_t)w->rows * (size_t)w->columns * sizeof *w->actions);
     w->acted = w->holds = true;
-    j->captured_ns = record->captured_ns;
-    j->released_ns = record->release_ns;
+    j->captured_ns = a->captured_ns;
+    j->released_ns = a->release_ns;
     j->slow = s->missed;
     j->chunk_id = s->chunk_id;
-    if (record->to_come == 0)
+}
+
+/* This callback runs inside the frame: it neither allocates, locks nor waits. */
+void tec_worker_released(void *user, int action, const float *chunk,
+                         const struct tec_frame_record *record)
+{
+    struct tec_worker *w = user;
+    const struct tec_observation_record *seen =
+        tec_observation_records_find(&w->records, record->actions[action].seen);
+    if (w->running < 0 || !seen)
+        return;
+    if (action)
+        take_other(w, action, chunk, seen);
+    else
+        take_first(w, chunk, record, seen);
+    if (record->to_come == 0 && w->holds)
         send_actions(w);
 }
 
 /* The model ended the actions of the request's own observation early. */
-static void lost(void *user, int64_t frame, int64_t captured_ns)
+void tec_worker_lost(void *user, int64_t frame, int64_t captured_ns)
 {
     struct tec_worker *w = user;
     const struct tec_observation_record *seen = tec_observation_records_find(&w->records, frame);
@@ -233,7 +272,8 @@ static void tell_texts(struct tec_worker *w)
 static void count_from_request(const struct tec_worker *w, int job, struct tec_tick *tick)
 {
     const struct tec_job *j = &w->exchange->jobs[job];
-    int64_t deadline_ns = tec_loop_settings(w->opened.engine->loop)->deadline_ns;
+    const struct tec_loop_options *loop = tec_loop_settings(w->opened.engine->loop);
+    int64_t deadline_ns = loop->n_actions ? loop->actions[0].deadline_ns : 0;
     tick->late_ns = tick->tick_ns - j->picked_ns;
     tick->tick_ns = j->received_ns;
     tick->deadline_ns = j->due_ns ? j->due_ns : deadline_ns > 0 ? j->received_ns + deadline_ns : -1;
@@ -301,8 +341,8 @@ static const struct tec_frame_record *fill_ring(struct tec_worker *w, int job,
 static void note_miss(struct tec_worker *w, int job, const struct tec_frame_record *r)
 {
     const struct tec_worker_job *s = &w->jobs[job];
-    int64_t due_ns = s->due_ns ? s->due_ns : r->deadline_ns;
-    int64_t until_ns = w->acted ? r->release_ns : tec_clock_now(&w->clock);
+    int64_t due_ns = s->due_ns ? s->due_ns : r->actions[0].deadline_ns;
+    int64_t until_ns = w->acted ? r->actions[0].release_ns : tec_clock_now(&w->clock);
     bool missed = s->by_watch || (w->acted ? s->missed : due_ns > 0);
     if (s->wants_actions && (missed || r->cause == TEC_CAUSE_MODEL))
         tec_safety_miss(&w->exchange->safety, r->frame, r->cause, until_ns - due_ns);
@@ -320,6 +360,7 @@ static const struct tec_frame_record *run_job(struct tec_worker *w, int job)
     s->extended = w->request.extended;
     s->wants_actions = w->request.wants_actions;
     s->refused = s->by_watch = false;
+    memset(s->made, 0, sizeof s->made);
     s->due_ns = j->due_ns;
     const struct tec_frame_record *r = run_tick(w, job);
     w->lost |= r->cause == TEC_CAUSE_MODEL;
@@ -413,87 +454,4 @@ void tec_worker_run(struct tec_worker *w)
             tec_bell_wait(&x->work, seen, INT64_MAX);
         tec_arena_finish(&w->moment);
     }
-}
-
-static const char *prompt_key(const struct tec_worker *w)
-{
-    const struct tec_robot *robot = tec_session_robot(w->opened.engine->session);
-    const struct tec_pipeline *p = w->opened.pipeline;
-    if (robot)
-        return robot->prompt_input;
-    for (int i = 0; i < p->n_inputs; i++)
-        if (p->inputs[i].kind == TEC_INPUT_TEXT)
-            return p->inputs[i].name;
-    return "prompt";
-}
-
-/* The bytes of the longest text that a decode node can make; 0 without a decode node. */
-static int text_bytes(const struct tec_pipeline *p, const struct tec_topology *t)
-{
-    int most = 0;
-    for (int i = 0; i < t->n_nodes && !t->ring; i++) {
-        int tokens = p->nodes[tec_pipeline_find_node(p, t->nodes[i].name)].max_tokens;
-        if (strcmp(t->nodes[i].kind, "decode") == 0 && tokens > most)
-            most = tokens;
-    }
-    return (most < MAX_TOKENS ? most : MAX_TOKENS) * TEXT_BYTES_A_TOKEN;
-}
-
-static enum tec_status take_memory(struct tec_worker *w, int n, int limit_rows,
-                                   struct tec_error *err)
-{
-    const struct tec_engine *e = w->opened.engine;
-    const struct tec_flow *f = &e->model->flow;
-    int rows = tec_session_rows(e->session);
-    w->stages = e->topology.stages;
-    w->columns = tec_session_columns(e->session);
-    w->rows = limit_rows > 0 && limit_rows < rows ? limit_rows : rows;
-    w->text_bytes = text_bytes(w->opened.pipeline, &e->topology);
-    w->prompt = prompt_key(w);
-    w->actions = TEC_NEW(&w->arena, (size_t)rows * (size_t)w->columns + 1, double);
-    w->noise = TEC_NEW(&w->arena, (size_t)f->horizon * (size_t)f->dim + 1, float);
-    w->jobs = TEC_NEW(&w->arena, (size_t)n, struct tec_worker_job);
-    w->cancels = TEC_NEW(&w->arena, (size_t)n + 1, int64_t);
-    bool all = w->actions && w->noise && w->jobs && w->cancels;
-    TEC_TRY(tec_observation_records_create(&w->records, e, &w->arena, err));
-    for (int i = 0; all && i < n; i++) {
-        w->jobs[i].actions = TEC_NEW(&w->arena, (size_t)w->rows * (size_t)w->columns + 1, double);
-        all = w->jobs[i].actions != NULL;
-    }
-    if (!all)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for %d connections", n);
-    TEC_TRY(tec_exchange_init(w->exchange, n,
-                              tec_reply_size(w->rows, w->columns, (size_t)w->text_bytes), &w->arena,
-                              err));
-    for (int i = 0; i < n; i++)
-        w->exchange->jobs[i].actions = w->jobs[i].actions;
-    return TEC_OK;
-}
-
-enum tec_status tec_worker_open(struct tec_worker *w, struct tec_invocation *call, const char *path,
-                                struct tec_exchange *exchange, int n, int limit_rows,
-                                const char *default_prompt, struct tec_error *err)
-{
-    const struct tec_engine_options more = {
-        .saturated = true, .released = released, .lost = lost, .user = w};
-    *w = (struct tec_worker){.exchange = exchange, .running = -1, .default_prompt = default_prompt};
-    tec_arena_init(&w->arena, call->heap);
-    tec_arena_init(&w->moment, call->heap);
-    TEC_TRY(tec_open_engine(&w->opened, call, path, &more, err));
-    enum tec_status status = take_memory(w, n, limit_rows, err);
-    if (status == TEC_OK)
-        status = tec_use_policy(&w->opened, NULL, err);
-    if (status != TEC_OK)
-        tec_worker_close(w);
-    return status;
-}
-
-void tec_worker_close(struct tec_worker *w)
-{
-    if (!w->opened.call)
-        return;
-    tec_close_engine(&w->opened);
-    tec_arena_finish(&w->moment);
-    tec_arena_finish(&w->arena);
-    w->opened.call = NULL;
 }

@@ -1,9 +1,9 @@
 /* worker.h - the engine side of the server: one thread that answers jobs in turn and, while there
  * are none, goes on with language that is not finished.
  *
- * A job's actions leave in the moment the frame has them. A job that asked for text leaves when the
- * text of its own observation has ended; the frames of other jobs run meanwhile, and the policy
- * batches their language with it.
+ * A job's actions leave in the moment the frame has them, those of all its action nodes. A job that
+ * asked for text leaves when the text of its own observation has ended; the frames of other jobs
+ * run meanwhile, and the policy batches their language with it.
  *
  * A ring takes a request's observation in and gives what leaves in the same frame. Where nothing
  * would leave, because it is filled anew, it is given the same observation until something does. It
@@ -22,7 +22,8 @@ struct tec_worker_job {
     bool waits;      /* the job waits for its text */
     int64_t request; /* the request that makes the text */
     bool refused;
-    double *actions; /* [rows, columns] */
+    double *actions[TEC_MAX_ACTIONS]; /* [rows, columns] of each action node */
+    bool made[TEC_MAX_ACTIONS];       /* these are there */
     double policy_ms;
     int64_t started_ns, chunk_id; /* chunk_id: of the observation that its actions come from */
     int64_t due_ns; /* copy of the exchange's due_ns, because that job may be returned earlier */
@@ -47,18 +48,20 @@ struct tec_worker {
     bool holds; /* newer actions will leave in this frame, so these are not sent yet */
     bool lost;  /* the model ended the request's actions before they were complete */
     struct tec_observation_records records;
-    int stages;                  /* of a ring; 0 = none */
-    int64_t client;              /* the client whose observations are in the ring */
-    int good_rows;               /* number of finite rows of its actions */
-    char why[120];               /* why the row after those is not finite */
-    int64_t number, began_ns;    /* number of its observation; when its first frame began */
-    int rows, columns;           /* of a reply */
-    int text_bytes;              /* most bytes of a reply's text */
-    double *actions;             /* [session rows, columns] */
-    float *noise;                /* [horizon, dim] */
-    const char *prompt;          /* key */
-    const char *default_prompt;  /* NULL = the robot's */
-    struct tec_worker_job *jobs; /* [n] */
+    int stages;                        /* of a ring; 0 = none */
+    int64_t client;                    /* whose observations are in the ring */
+    int good_rows;                     /* of its actions */
+    char why[120];                     /* the row behind those is none */
+    int64_t number, began_ns;          /* of its observation; of its first frame */
+    int rows, columns;                 /* of a reply */
+    int n_actions;                     /* action nodes, at least one */
+    const char *outs[TEC_MAX_ACTIONS]; /* what a reply calls each one's actions */
+    int text_bytes;                    /* most of a reply's text */
+    double *actions;                   /* [session rows, columns] */
+    float *noise;                      /* [horizon, dim] */
+    const char *prompt;                /* key */
+    const char *default_prompt;        /* NULL = the robot's */
+    struct tec_worker_job *jobs;       /* [n] */
     int64_t observations;
     bool idles;      /* the last frame launched nothing */
     int64_t rest_ns; /* pause after that frame; 0 = none */
@@ -76,6 +79,11 @@ void tec_worker_close(struct tec_worker *w); /* zeroed is allowed */
 /* For the worker: decode a job's request and prepare its observation, into `request` and `input`.
  */
 enum tec_status tec_worker_observe(struct tec_worker *w, int job, struct tec_error *err);
+
+/* What the loop calls; `user` is the worker. */
+void tec_worker_released(void *user, int action, const float *chunk,
+                         const struct tec_frame_record *record);
+void tec_worker_lost(void *user, int64_t frame, int64_t captured_ns);
 
 /* Answer jobs until the exchange ends. */
 void tec_worker_run(struct tec_worker *w);

@@ -106,135 +106,12 @@ static int64_t wanted(void *self, int64_t now_ns)
     return first;
 }
 
-/* --- events of the frame loop ---------------------------------------------------------------- */
-
-/* A release: its time, what it releases, and whether it was late. */
-struct release {
-    int64_t t_ns;
-    int64_t seen; /* frame whose observation the actions are of; captured_ns: of that observation */
-    int64_t captured_ns;
-    bool late;
-};
-
-static struct release release_of(const struct tec_simulator *w, const struct tec_event *e)
-{
-    return (struct release){.t_ns = e->t_ns,
-                            .seen = e->ring ? e->request : w->frame,
-                            .captured_ns = e->since_ns,
-                            .late = e->flag};
-}
-
-static void take_release(struct tec_simulator *w, const struct release *r)
-{
-    struct tec_simulator_session *s = &w->sessions[w->running];
-    const struct tec_happenings *resets = &w->o.scenario->reset;
-    if (!s->output)
-        return;
-    const struct tec_action_output_chunk chunk = {.frame = w->frame,
-                                                  .captured_ns = r->captured_ns,
-                                                  .actions = tec_simulator_chunk(w, r->seen),
-                                                  .seen = r->seen};
-    if (r->late) {
-        tec_action_output_late(s->output, &chunk);
-        return;
-    }
-    for (int i = 0; i < resets->n; i++)
-        if (resets->item[i].frame == w->frame)
-            tec_action_output_reset(s->output);
-    for (int i = 0; i < w->n_due; i++)
-        if (w->due[i].session == w->running && w->due[i].frame == w->frame) {
-            memmove(&w->due[i], &w->due[i + 1], (size_t)(w->n_due - i - 1) * sizeof w->due[0]);
-            w->n_due--;
-            break;
-        }
-    struct tec_handed handed = tec_action_output_fresh(s->output, &chunk);
-    tec_simulator_handed(w, w->running, w->frame, r->t_ns, &handed);
-}
-
-/* Events of two partitions arrive one after the other, so they are held back and sorted by time,
- * the first partition first. */
-struct held {
-    int64_t t_ns;
-    int lane;
-    size_t at;
-};
-
-static int by_time(const void *a, const void *b)
-{
-    const struct held *x = a, *y = b;
-    if (x->t_ns != y->t_ns)
-        return x->t_ns < y->t_ns ? -1 : 1;
-    if (x->lane != y->lane)
-        return x->lane - y->lane;
-    return x->at < y->at ? -1 : 1;
-}
-
-/* Hold back [time, lane, 1: a release in time, 2: a late one, line, seen and captured_ns of a
- * release]. */
-static void hold_back(struct tec_simulator *w, const struct tec_event *e, bool release)
-{
-    json_t *line = tec_trace_event(topology(w), e);
-    struct release r = release_of(w, e);
-    json_t *entry =
-        json_pack("[I,i,i,o,I,I]", (json_int_t)e->t_ns, e->lane, release ? 1 + e->flag : 0, line,
-                  (json_int_t)r.seen, (json_int_t)r.captured_ns);
-    if (json_array_append_new(w->held, entry) != 0)
-        w->failed = TEC_NO_MEMORY;
-}
-
-static void write_held(struct tec_simulator *w)
-{
-    size_t n = json_array_size(w->held);
-    struct held *order = tec_arena_push(w->arena, n + 1, sizeof *order, 16);
-    if (!order) {
-        w->failed = TEC_NO_MEMORY;
-        return;
-    }
-    for (size_t i = 0; i < n; i++) {
-        json_t *entry = json_array_get(w->held, i);
-        order[i] = (struct held){json_integer_value(json_array_get(entry, 0)),
-                                 (int)json_integer_value(json_array_get(entry, 1)), i};
-    }
-    qsort(order, n, sizeof *order, by_time);
-    for (size_t i = 0; i < n; i++) {
-        json_t *entry = json_array_get(w->held, order[i].at);
-        tec_simulator_pass(w, order[i].t_ns);
-        tec_simulator_write(w, json_incref(json_array_get(entry, 3)));
-        const struct release r = {.t_ns = order[i].t_ns,
-                                  .seen = json_integer_value(json_array_get(entry, 4)),
-                                  .captured_ns = json_integer_value(json_array_get(entry, 5)),
-                                  .late = json_integer_value(json_array_get(entry, 2)) > 1};
-        if (json_integer_value(json_array_get(entry, 2)))
-            take_release(w, &r);
-    }
-    json_array_clear(w->held);
-}
-
-static void tell(void *self, const struct tec_event *e)
-{
-    struct tec_simulator *w = self;
-    bool hold = topology(w)->n_partitions > 1;
-    if (!hold)
-        tec_simulator_pass(w, e->t_ns);
-    tec_summary_event(&w->summary, e);
-    bool release = e->kind == TEC_EVENT_RELEASE;
-    if (w->o.trace && hold)
-        hold_back(w, e, release);
-    else if (w->o.trace)
-        tec_simulator_write(w, tec_trace_event(topology(w), e));
-    const struct release r = release_of(w, e);
-    if (release && !hold)
-        take_release(w, &r);
-    if (hold && e->kind == TEC_EVENT_FRAME_END)
-        write_held(w);
-}
-
 void tec_simulator_connect(struct tec_simulator *simulator, struct tec_virtual *device,
                            struct tec_engine_options *options)
 {
     *device = (struct tec_virtual){
         .clock_ns = &simulator->now_ns, .user = simulator, .took = took, .end = end_of};
-    options->events = (struct tec_event_sink){tell, simulator};
+    options->events = (struct tec_event_sink){tec_simulator_tell, simulator};
     options->wanted = wanted;
     options->wanted_self = simulator;
 }
@@ -437,8 +314,7 @@ static enum tec_status run_saturated(struct tec_simulator *w, struct tec_error *
         if (tick / 1000 >= w->o.scenario->until_us)
             break;
         w->frame = s->next;
-        if (deadline >= 0)
-            tec_simulator_expect(w, 0, w->frame, deadline);
+        tec_simulator_expect(w, 0, w->frame, tick, deadline);
         TEC_TRY(run_frame(w, 0, tick, deadline, err));
     }
     return TEC_OK;

@@ -21,12 +21,12 @@ struct tec_simulator_session {
     int64_t next;                              /* number of the next tick */
     int64_t waiting;                           /* released frame that waits, or -1 */
     int64_t waiting_tick_ns, waiting_deadline_ns;
-    struct tec_action_output *output; /* NULL: nothing is handed out */
+    struct tec_action_output *outputs[TEC_MAX_ACTIONS]; /* NULL: nothing is handed out */
 };
 
-/* A frame whose actions the robot expects. */
+/* A frame whose actions the robot expects, of one action node. */
 struct tec_simulator_due {
-    int session;
+    int session, action;
     int64_t frame, at_ns;
 };
 
@@ -84,6 +84,9 @@ enum tec_status tec_simulator_init(struct tec_simulator *simulator,
 enum tec_status tec_simulator_run(struct tec_simulator *simulator, struct tec_error *err);
 void tec_simulator_finish(struct tec_simulator *simulator); /* zeroed is allowed */
 
+/* events.c: an event of the loop. */
+void tec_simulator_tell(void *simulator, const struct tec_event *event);
+
 /* trace.c: one event as a JSON object, in the form of doc/schedules.md; NULL when memory is out. */
 json_t *tec_trace_event(const struct tec_topology *topology, const struct tec_event *event);
 json_t *tec_trace_line(int64_t t_ns, const char *event, int64_t frame, const char *session);
@@ -99,10 +102,11 @@ bool tec_simulator_over(const struct tec_simulator *simulator,
                         const struct tec_simulator_session *session);
 int64_t
 tec_simulator_next(const struct tec_simulator *simulator); /* the next tick; INT64_MAX = none */
-void tec_simulator_handed(struct tec_simulator *simulator, int session, int64_t frame, int64_t t_ns,
-                          const struct tec_handed *handed);
+void tec_simulator_handed(struct tec_simulator *simulator, const struct tec_simulator_due *of,
+                          int64_t t_ns, const struct tec_handed *handed);
+/* Of the frame of a tick: `deadline_ns` is the first action node's, -1 = none. */
 void tec_simulator_expect(struct tec_simulator *simulator, int session, int64_t frame,
-                          int64_t at_ns);
+                          int64_t tick_ns, int64_t deadline_ns);
 void tec_simulator_write(struct tec_simulator *simulator, json_t *line);
 const double *tec_simulator_chunk(struct tec_simulator *simulator, int64_t frame);
 

@@ -4,13 +4,13 @@
 
 #include <string.h>
 
-/* Create the action output of a session from the hard deadline of the action node. */
+/* Create an action output of a session from the hard deadline of its action node. */
 static enum tec_status make_action_output(struct tec_simulator *w, struct tec_simulator_session *s,
-                                          struct tec_error *err)
+                                          int action, struct tec_error *err)
 {
-    const struct tec_decl_node *n = tec_pipeline_actor(w->o.pipeline);
+    const struct tec_decl_node *n = tec_pipeline_action(w->o.pipeline, action);
     const struct tec_scenario *scenario = w->o.scenario;
-    if (!scenario->output_actions || !n || s->deadline_ns < 0)
+    if (!scenario->output_actions || !n || (action == 0 && s->deadline_ns < 0))
         return TEC_OK;
     const struct tec_action_output_options o = {.on_miss = n->deadline.on_miss,
                                                 .limit = n->deadline.limit,
@@ -18,7 +18,7 @@ static enum tec_status make_action_output(struct tec_simulator *w, struct tec_si
                                                 .actions = scenario->output_actions,
                                                 .rows = w->o.engine->topology.horizon,
                                                 .width = scenario->output_dims};
-    return tec_action_output_create(&s->output, &o, w->arena, err);
+    return tec_action_output_create(&s->outputs[action], &o, w->arena, err);
 }
 
 static enum tec_status make_sessions(struct tec_simulator *w, struct tec_error *err)
@@ -26,13 +26,13 @@ static enum tec_status make_sessions(struct tec_simulator *w, struct tec_error *
     const struct tec_scenario *scenario = w->o.scenario;
     const struct tec_loop_options *loop = tec_loop_settings(w->o.engine->loop);
     int64_t period = w->o.engine->topology.period_us * 1000;
+    int64_t deadline = loop->n_actions ? loop->actions[0].deadline_ns : 0;
     w->n_sessions = scenario->n_sessions ? scenario->n_sessions : 1;
     for (int i = 0; i < w->n_sessions; i++) {
         struct tec_simulator_session *s = &w->sessions[i];
         const struct tec_scenario_session *from = &scenario->sessions[i];
         *s = (struct tec_simulator_session){.period_ns = period,
-                                            .deadline_ns =
-                                                loop->deadline_ns ? loop->deadline_ns : -1,
+                                            .deadline_ns = deadline ? deadline : -1,
                                             .spawn_every = -1,
                                             .waiting = -1};
         if (scenario->n_sessions) {
@@ -45,7 +45,8 @@ static enum tec_status make_sessions(struct tec_simulator *w, struct tec_error *
         if (w->paced && s->period_ns <= 0)
             return tec_fail(err, TEC_INVALID,
                             "the pipeline has no period: a paced clock needs one");
-        TEC_TRY(make_action_output(w, s, err));
+        for (int a = 0; a < loop->n_actions; a++)
+            TEC_TRY(make_action_output(w, s, a, err));
     }
     return TEC_OK;
 }
@@ -187,7 +188,8 @@ enum tec_status tec_simulator_init(struct tec_simulator *simulator,
     TEC_TRY(make_sessions(w, err));
     TEC_TRY(make_input(w, err));
     TEC_TRY(make_lists(w, err));
-    tec_summary_init(&w->summary, w->o.engine->topology.horizon, arena);
+    tec_summary_init(&w->summary, w->o.engine->topology.horizon,
+                     tec_loop_settings(w->o.engine->loop), arena);
     w->summary.ring = w->o.engine->topology.ring != NULL;
     return TEC_OK;
 }

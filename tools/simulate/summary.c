@@ -21,9 +21,23 @@ static void add(struct tec_summary *s, struct tec_series *to, int64_t us)
     to->us[to->n++] = us;
 }
 
-void tec_summary_init(struct tec_summary *s, int horizon, struct tec_arena *arena)
+void tec_summary_init(struct tec_summary *s, int horizon, const struct tec_loop_options *loop,
+                      struct tec_arena *arena)
 {
-    *s = (struct tec_summary){.arena = arena, .horizon = horizon, .from_ns = -1};
+    *s = (struct tec_summary){.arena = arena, .horizon = horizon, .loop = loop, .from_ns = -1};
+}
+
+static void release(struct tec_summary *s, const struct tec_event *e)
+{
+    int at = s->loop->n_actions - 1;
+    while (at > 0 && s->loop->actions[at].node != e->node)
+        at--;
+    if (at < 0)
+        return;
+    struct tec_summary_action *a = &s->actions[at];
+    a->releases++;
+    a->late += e->flag;
+    add(s, &a->age, (e->t_ns - e->since_ns) / 1000);
 }
 
 static void end_frame(struct tec_summary *s, const struct tec_event *e)
@@ -50,9 +64,7 @@ void tec_summary_event(struct tec_summary *s, const struct tec_event *e)
         break;
     case TEC_EVENT_RELEASE:
         s->lives = e->frames > s->lives ? e->frames : s->lives;
-        s->releases++;
-        s->late += e->flag;
-        add(s, &s->age, (e->t_ns - e->since_ns) / 1000);
+        release(s, e);
         break;
     case TEC_EVENT_START:
         s->launches += e->requests || (e->ring && e->ring->segments);
@@ -102,25 +114,56 @@ static double span_s(const struct tec_summary *s)
     return s->to_ns > s->from_ns ? (double)(s->to_ns - s->from_ns) / 1e9 : 1.0;
 }
 
+int64_t tec_summary_late(const struct tec_summary *s)
+{
+    int64_t late = 0;
+    for (int i = 0; i < s->loop->n_actions; i++)
+        late += s->actions[i].late;
+    return late;
+}
+
+/* Action rows of all nodes a second. */
+static double action_hz(const struct tec_summary *s)
+{
+    int64_t releases = 0;
+    for (int i = 0; i < s->loop->n_actions; i++)
+        releases += s->actions[i].releases;
+    return (double)s->horizon * (double)releases / span_s(s);
+}
+
+/* Of several action nodes each one's. */
+static json_t *released_json(struct tec_summary *s)
+{
+    json_t *all = json_object();
+    for (int i = 0; i < s->loop->n_actions; i++)
+        json_object_set_new(
+            all, s->loop->actions[i].name,
+            json_pack("{s:I,s:I,s:o}", "releases", (json_int_t)s->actions[i].releases, "late",
+                      (json_int_t)s->actions[i].late, "age_us", quantiles(&s->actions[i].age)));
+    return all;
+}
+
 json_t *tec_summary_json(struct tec_summary *s)
 {
     json_t *causes = json_object();
     for (int i = 1; i < TEC_CAUSES; i++)
         json_object_set_new(causes, tec_cause_name((enum tec_cause)i), json_integer(s->causes[i]));
-    json_t *row = json_pack(
-        "{s:I,s:I,s:I,s:o,s:I,s:I,s:o,s:o,s:o}", "frames", (json_int_t)s->frames, "skipped",
-        (json_int_t)s->skipped, "missed", (json_int_t)s->missed, "causes", causes, "late",
-        (json_int_t)s->late, "span_us", (json_int_t)((s->to_ns - s->from_ns) / 1000), "frame_us",
-        quantiles(&s->frame), "age_us", quantiles(&s->age), "language_us", quantiles(&s->language));
+    json_t *row =
+        json_pack("{s:I,s:I,s:I,s:o,s:I,s:I,s:o,s:o,s:o}", "frames", (json_int_t)s->frames,
+                  "skipped", (json_int_t)s->skipped, "missed", (json_int_t)s->missed, "causes",
+                  causes, "late", (json_int_t)s->actions[0].late, "span_us",
+                  (json_int_t)((s->to_ns - s->from_ns) / 1000), "frame_us", quantiles(&s->frame),
+                  "age_us", quantiles(&s->actions[0].age), "language_us", quantiles(&s->language));
     json_t *more =
-        json_pack("{s:f,s:I,s:f,s:f,s:f,s:I,s:I,s:I,s:I}", "action_hz",
-                  (double)s->horizon * (double)s->releases / span_s(s), "tokens",
+        json_pack("{s:f,s:I,s:f,s:f,s:f,s:I,s:I,s:I,s:I}", "action_hz", action_hz(s), "tokens",
                   (json_int_t)s->tokens, "tokens_s", (double)s->tokens / span_s(s), "mean_batch",
                   s->frames ? (double)s->rows / (double)s->frames : 0.0, "launch_rows",
                   s->launches ? (double)s->rows / (double)s->launches : 0.0, "finished",
                   (json_int_t)s->finished, "refused", (json_int_t)s->refused, "shed",
                   (json_int_t)s->shed, "cancelled", (json_int_t)s->cancelled);
     json_object_update(row, more);
+    if (s->loop->n_actions > 1)
+        json_object_set_new(row, "released", released_json(s));
     if (s->ring) {
         json_object_set_new(row, "filling", json_integer((json_int_t)s->filling));
         json_object_set_new(row, "age_frames", json_integer((json_int_t)s->lives));
@@ -138,9 +181,8 @@ void tec_summary_print(struct tec_summary *s, const char *policy, FILE *out)
     for (int i = 1; i < TEC_CAUSES; i++)
         if (s->causes[i])
             fprintf(out, ", %s %lld", tec_cause_name((enum tec_cause)i), (long long)s->causes[i]);
-    fprintf(out, "\n  %.2f action rows/s, %.1f tokens/s, %.2f rows a frame\n",
-            (double)s->horizon * (double)s->releases / span_s(s), (double)s->tokens / span_s(s),
-            s->frames ? (double)s->rows / (double)s->frames : 0.0);
+    fprintf(out, "\n  %.2f action rows/s, %.1f tokens/s, %.2f rows a frame\n", action_hz(s),
+            (double)s->tokens / span_s(s), s->frames ? (double)s->rows / (double)s->frames : 0.0);
     if (s->ring)
         fprintf(out, "  %lld frames of filling; actions are up to %lld frames old\n",
                 (long long)s->filling, (long long)s->lives);

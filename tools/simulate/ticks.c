@@ -25,14 +25,18 @@ const double *tec_simulator_chunk(struct tec_simulator *w, int64_t frame)
     return w->chunk;
 }
 
-void tec_simulator_handed(struct tec_simulator *w, int session, int64_t frame, int64_t t_ns,
+void tec_simulator_handed(struct tec_simulator *w, const struct tec_simulator_due *of, int64_t t_ns,
                           const struct tec_handed *handed)
 {
     int width = w->o.scenario->output_dims;
     if (!w->o.trace)
         return;
     json_t *actions = json_array();
-    json_t *line = tec_trace_line(t_ns, "handout", frame, w->sessions[session].name);
+    json_t *line = tec_trace_line(t_ns, "handout", of->frame, w->sessions[of->session].name);
+    if (of->action > 0)
+        json_object_set_new(
+            line, "node",
+            json_string(tec_loop_settings(w->o.engine->loop)->actions[of->action].name));
     json_object_set_new(line, "source", json_string(tec_source_word(handed->source)));
     for (int i = 0; i < handed->n; i++) {
         json_t *row = json_array();
@@ -45,15 +49,21 @@ void tec_simulator_handed(struct tec_simulator *w, int session, int64_t frame, i
 }
 
 /* Frames of a session become due in their order. */
-void tec_simulator_expect(struct tec_simulator *w, int session, int64_t frame, int64_t at_ns)
+void tec_simulator_expect(struct tec_simulator *w, int session, int64_t frame, int64_t tick_ns,
+                          int64_t deadline_ns)
 {
-    if (!w->sessions[session].output)
-        return;
-    if (w->n_due == TEC_SIMULATOR_DUE) {
-        w->failed = TEC_UNSUPPORTED;
-        return;
+    const struct tec_loop_options *loop = tec_loop_settings(w->o.engine->loop);
+    for (int a = 0; a < loop->n_actions; a++) {
+        int64_t after = loop->actions[a].deadline_ns;
+        int64_t at = a == 0 ? deadline_ns : after ? tick_ns + after : -1;
+        if (!w->sessions[session].outputs[a] || at < 0)
+            continue;
+        if (w->n_due == TEC_SIMULATOR_DUE) {
+            w->failed = TEC_UNSUPPORTED;
+            return;
+        }
+        w->due[w->n_due++] = (struct tec_simulator_due){session, a, frame, at};
     }
-    w->due[w->n_due++] = (struct tec_simulator_due){session, frame, at_ns};
 }
 
 static void reset_due(struct tec_simulator *w, const struct tec_simulator_due *d)
@@ -61,7 +71,7 @@ static void reset_due(struct tec_simulator *w, const struct tec_simulator_due *d
     const struct tec_happenings *resets = &w->o.scenario->reset;
     for (int i = 0; i < resets->n; i++)
         if (resets->item[i].frame == d->frame)
-            tec_action_output_reset(w->sessions[d->session].output);
+            tec_action_output_reset(w->sessions[d->session].outputs[d->action]);
 }
 
 static int first_due(const struct tec_simulator *w)
@@ -78,8 +88,9 @@ static void hand_substitute(struct tec_simulator *w, int at)
     struct tec_simulator_due d = w->due[at];
     memmove(&w->due[at], &w->due[at + 1], (size_t)(--w->n_due - at) * sizeof w->due[0]);
     reset_due(w, &d);
-    struct tec_handed handed = tec_action_output_missed(w->sessions[d.session].output, d.frame);
-    tec_simulator_handed(w, d.session, d.frame, d.at_ns, &handed);
+    struct tec_handed handed =
+        tec_action_output_missed(w->sessions[d.session].outputs[d.action], d.frame);
+    tec_simulator_handed(w, &d, d.at_ns, &handed);
 }
 
 /* Whether the session has had its last tick. */
@@ -126,7 +137,8 @@ static void tell_skip(struct tec_simulator *w, const struct tec_simulator_due *s
  * itself. */
 static void skip(struct tec_simulator *w, int session, int64_t at, bool later)
 {
-    const struct tec_simulator_due skip = {session, w->sessions[session].next, at};
+    const struct tec_simulator_due skip = {
+        .session = session, .frame = w->sessions[session].next, .at_ns = at};
     w->summary.skipped++;
     if (later && w->n_skips < TEC_MAX_SESSIONS)
         w->skips[w->n_skips++] = skip;
@@ -145,8 +157,7 @@ static void tick(struct tec_simulator *w, int session, bool later)
         s->waiting_tick_ns = at;
         s->waiting_deadline_ns = deadline;
     }
-    if (deadline >= 0)
-        tec_simulator_expect(w, session, s->next, deadline);
+    tec_simulator_expect(w, session, s->next, at, deadline);
     s->next++;
 }
 

@@ -36,7 +36,7 @@ static enum tec_status make_loop(struct tec_actionflow_engine *e, struct tec_eve
     struct tec_engine *engine = e->base.opened.engine;
     struct tec_loop_options o = *tec_loop_settings(engine->loop);
     o.planner = tec_default_planner;
-    o.deadline_ns = o.period_ns = 0;
+    o.actions[0].deadline_ns = o.period_ns = 0;
     o.chains[0].flushes = false;
     o.released = NULL;
     o.events = events;

@@ -80,9 +80,9 @@ static void count(struct block *b, const struct tec_frame_record *r)
     row->frames++;
     row->copied += b->copied;
     push(&row->frame, r->end_ns - r->start_ns);
-    if (r->release_ns >= 0) {
+    if (r->actions[0].release_ns >= 0) {
         row->actions++;
-        push(&row->age, r->age_us * 1000);
+        push(&row->age, r->actions[0].age_us * 1000);
     }
     if (b->copy_ns > 0)
         push(&row->copy, b->copy_ns);

@@ -42,8 +42,10 @@ static enum tec_status make_loop(struct tec_oxygen_engine *e, struct tec_error *
     o.chains[0] = (struct tec_loop_chain){.in_frames = true,
                                           .plan = engine->plan,
                                           .executor = tec_executor_real(engine->plan),
-                                          .prefill_node = node_of(&engine->topology, "prefill"),
-                                          .action_node = node_of(&engine->topology, "action")};
+                                          .prefill_node = node_of(&engine->topology, "prefill")};
+    int act = node_of(&engine->topology, "action");
+    o.n_actions = 1;
+    o.actions[0] = (struct tec_action){.name = engine->topology.nodes[act].name, .node = act};
     int talk = node_of(&engine->topology, "decode");
     o.n_decoders = 1;
     o.decoders[0] = (struct tec_decoder){

@@ -15,8 +15,8 @@ static void add_record(struct tec_oxygen_block *b, struct tec_oxygen_frame *f,
                        const struct tec_frame_record *r)
 {
     const struct tec_topology *t = &b->engine->base.opened.engine->topology;
-    if (r->release_ns >= 0)
-        f->action_ns = f->ns + r->release_ns - r->start_ns;
+    if (r->actions[0].release_ns >= 0)
+        f->action_ns = f->ns + r->actions[0].release_ns - r->start_ns;
     f->ns += r->end_ns - r->start_ns;
     f->host_ns += r->host_ns;
     f->tokens += r->tokens;

@@ -83,16 +83,16 @@ enum tec_status tec_oxygen_pair_frame(struct tec_oxygen_pair *pair, struct tec_o
     int64_t act_ns = a.record->end_ns - a.record->start_ns;
     int64_t talk_ns = talk->end_ns - talk->start_ns;
     if (point->n < point->room)
-        point->frame[point->n++] =
-            (struct tec_oxygen_frame){.warmup = warmup,
-                                      .n_new = 1,
-                                      .tokens = talk->tokens,
-                                      .rows = 1,
-                                      .launches = 1,
-                                      .ns = act_ns > talk_ns ? act_ns : talk_ns,
-                                      .action_ns = a.record->release_ns - a.record->start_ns,
-                                      .act_ns = act_ns,
-                                      .decode_ns = talk_ns};
+        point->frame[point->n++] = (struct tec_oxygen_frame){
+            .warmup = warmup,
+            .n_new = 1,
+            .tokens = talk->tokens,
+            .rows = 1,
+            .launches = 1,
+            .ns = act_ns > talk_ns ? act_ns : talk_ns,
+            .action_ns = a.record->actions[0].release_ns - a.record->start_ns,
+            .act_ns = act_ns,
+            .decode_ns = talk_ns};
     return TEC_OK;
 }
 

@@ -1,0 +1,106 @@
+/* worker_open.c - the engine thread of the server before its first job: the engine, and room for as
+ * many jobs as there may be connections. */
+#include "tools/serve/worker.h"
+
+#include "tools/serve/reply.h"
+
+#include <string.h>
+
+enum { TEXT_BYTES_A_TOKEN = 64, MAX_TOKENS = 1 << 14 };
+
+static const char *prompt_key(const struct tec_worker *w)
+{
+    const struct tec_robot *robot = tec_session_robot(w->opened.engine->session);
+    const struct tec_pipeline *p = w->opened.pipeline;
+    if (robot)
+        return robot->prompt_input;
+    for (int i = 0; i < p->n_inputs; i++)
+        if (p->inputs[i].kind == TEC_INPUT_TEXT)
+            return p->inputs[i].name;
+    return "prompt";
+}
+
+/* The bytes of the longest text that a decode node can make; 0 without a decode node. */
+static int text_bytes(const struct tec_pipeline *p, const struct tec_topology *t)
+{
+    int most = 0;
+    for (int i = 0; i < t->n_nodes && !t->ring; i++) {
+        int tokens = p->nodes[tec_pipeline_find_node(p, t->nodes[i].name)].max_tokens;
+        if (strcmp(t->nodes[i].kind, "decode") == 0 && tokens > most)
+            most = tokens;
+    }
+    return (most < MAX_TOKENS ? most : MAX_TOKENS) * TEXT_BYTES_A_TOKEN;
+}
+
+/* The first action node's chunk is "actions", as openpi has it; others' are named by their buffer,
+ * or by the node where they have none. */
+static void name_actions(struct tec_worker *w)
+{
+    const struct tec_decl_node *n;
+    w->n_actions = 0;
+    while (w->n_actions < TEC_MAX_ACTIONS &&
+           (n = tec_pipeline_action(w->opened.pipeline, w->n_actions)))
+        w->outs[w->n_actions++] = n->out.name ? n->out.name : n->name;
+    w->n_actions += w->n_actions == 0;
+}
+
+static enum tec_status take_memory(struct tec_worker *w, int n, int limit_rows,
+                                   struct tec_error *err)
+{
+    const struct tec_engine *e = w->opened.engine;
+    const struct tec_flow *f = &e->model->flow;
+    int rows = tec_session_rows(e->session);
+    w->stages = e->topology.stages;
+    w->columns = tec_session_columns(e->session);
+    w->rows = limit_rows > 0 && limit_rows < rows ? limit_rows : rows;
+    w->text_bytes = text_bytes(w->opened.pipeline, &e->topology);
+    w->prompt = prompt_key(w);
+    w->actions = TEC_NEW(&w->arena, (size_t)rows * (size_t)w->columns + 1, double);
+    w->noise = TEC_NEW(&w->arena, (size_t)f->horizon * (size_t)f->dim + 1, float);
+    w->jobs = TEC_NEW(&w->arena, (size_t)n, struct tec_worker_job);
+    w->cancels = TEC_NEW(&w->arena, (size_t)n + 1, int64_t);
+    bool all = w->actions && w->noise && w->jobs && w->cancels;
+    TEC_TRY(tec_observation_records_create(&w->records, e, &w->arena, err));
+    name_actions(w);
+    for (int i = 0; all && i < n * w->n_actions; i++) {
+        double *actions = TEC_NEW(&w->arena, (size_t)w->rows * (size_t)w->columns + 1, double);
+        w->jobs[i / w->n_actions].actions[i % w->n_actions] = actions;
+        all = actions != NULL;
+    }
+    if (!all)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for %d connections", n);
+    TEC_TRY(tec_exchange_init(
+        w->exchange, n, tec_reply_size(w->rows, w->columns, w->n_actions, (size_t)w->text_bytes),
+        &w->arena, err));
+    for (int i = 0; i < n; i++)
+        w->exchange->jobs[i].actions = w->jobs[i].actions[0];
+    return TEC_OK;
+}
+
+enum tec_status tec_worker_open(struct tec_worker *w, struct tec_invocation *call, const char *path,
+                                struct tec_exchange *exchange, int n, int limit_rows,
+                                const char *default_prompt, struct tec_error *err)
+{
+    const struct tec_engine_options more = {
+        .saturated = true, .released = tec_worker_released, .lost = tec_worker_lost, .user = w};
+    *w = (struct tec_worker){.exchange = exchange, .running = -1, .default_prompt = default_prompt};
+    tec_arena_init(&w->arena, call->heap);
+    tec_arena_init(&w->moment, call->heap);
+    TEC_TRY(tec_open_engine(&w->opened, call, path, &more, err));
+    enum tec_status status = take_memory(w, n, limit_rows, err);
+    if (status == TEC_OK)
+        status = tec_use_policy(&w->opened, NULL, err);
+    if (status != TEC_OK)
+        tec_worker_close(w);
+    return status;
+}
+
+void tec_worker_close(struct tec_worker *w)
+{
+    if (!w->opened.call)
+        return;
+    tec_close_engine(&w->opened);
+    tec_arena_finish(&w->moment);
+    tec_arena_finish(&w->arena);
+    w->opened.call = NULL;
+}
