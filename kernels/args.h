@@ -70,6 +70,17 @@ struct tec_norm_args {
     const float *fixed_weight, *fixed_bias; /* as weight and bias */
 };
 
+/* Each head of columns at .. at + heads * head_dim - 1 of a row becomes, in place,
+ * x / sqrt(mean(x^2) + eps) * (offset + weight), the mean over the head. */
+struct tec_head_norm_args {
+    float *x;            /* [max_rows, ld] */
+    const float *weight; /* [head_dim] or NULL = 0; the same for every head */
+    const int *rows;
+    int max_rows, ld, at, heads, head_dim;
+    float offset, eps;
+    int round; /* 1: rounded to bf16 */
+};
+
 /* Split a row of q | k | v, rotate q and k by position (pairs i, i + head_dim/2), store k and v in
  * their slot. Suffix: dtype of k and v memory; rope_bf16 also rounds q and k after the rotation,
  * and before it where the flags say so. rope_f32 rounds nothing. */
@@ -98,7 +109,8 @@ struct tec_seq {
 /* out[r][h] = softmax(scale * q[r][h] . K) V over the first visible[r] keys of row r's sequence.
  * Query head h reads kv head h / (heads / kv_heads). Keys are taken in blocks of 64 by logical key
  * index with an online softmax in float32; a row with no visible key gives 0. With a window > 0 a
- * row sees the last `window` of those keys alone. With a bias the score of key j of a row at
+ * row sees the last `window` of those keys alone. A cap bends scaled scores, before a bias is
+ * added. With a bias the score of key j of a row at
  * position p, both counted in its sequence, is scale * q . K + bias[h][d + reach], d = j - p cut to
  * -reach .. reach. Rows of one sequence should be neighbours (they then share work), but need not
  * be. */
@@ -117,6 +129,7 @@ struct tec_attention_args {
     int heads, kv_heads, head_dim;
     int window; /* 0 = all visible keys */
     float scale;
+    float cap;         /* 0 = none; else a score s counts as cap * tanh(s / cap) */
     int round;         /* 1: out is rounded to bf16 */
     const float *bias; /* [heads, 2 * reach + 1]; NULL = 0 */
     const int *pos;    /* [max_rows] positions; read with a bias alone */
@@ -143,6 +156,7 @@ struct tec_mass_args {
     int heads, kv_heads, head_dim;
     int window; /* 0 = all visible keys */
     float scale;
+    float cap; /* as that of attention */
 };
 
 /* y[r][c] = f(x[r][c]); gelu is the tanh form 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))),
@@ -154,6 +168,23 @@ struct tec_map_args {
     const int *rows;
     int max_rows, ldx, ldy, cols;
     int round;
+};
+
+/* y[r][c] = cap * tanh(x[r][c] / cap): near x where that is small, and never beyond the cap. */
+struct tec_soft_cap_args {
+    const float *x;
+    float *y; /* may be x */
+    const int *rows;
+    int max_rows, ldx, ldy, cols;
+    float cap; /* above 0 */
+};
+
+/* y[r][c] += x[r][c]. */
+struct tec_add_args {
+    const float *x;
+    float *y;
+    const int *rows;
+    int max_rows, ldx, ldy, cols;
 };
 
 /* y[r][c] = f(x[r][gate_at + c]) * x[r][up_at + c]; f is gelu in gelu_mul, silu in silu_mul. */

@@ -51,6 +51,7 @@ static inline struct tec_attention_args tec_mass_attention(const struct tec_mass
         .head_dim = a->head_dim,
         .window = a->window,
         .scale = a->scale,
+        .cap = a->cap,
     };
 }
 

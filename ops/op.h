@@ -25,10 +25,13 @@ union tec_args {
     struct tec_gemm_args gemm;
     struct tec_embed_args embed;
     struct tec_norm_args norm;
+    struct tec_head_norm_args head_norm;
     struct tec_rope_args rope;
     struct tec_attention_args attention;
     struct tec_mass_args mass;
     struct tec_map_args map;
+    struct tec_soft_cap_args soft_cap;
+    struct tec_add_args add;
     struct tec_gated_args gated;
     struct tec_take_args take;
     struct tec_mean_args mean;

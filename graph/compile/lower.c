@@ -24,6 +24,7 @@ static struct tec_lower lower_into(struct tec_plan *p, struct tec_plan_part *par
                               .space = &p->space,
                               .towers = p->towers[part->beside],
                               .cos_sin = p->cos_sin,
+                              .cos_sin_window = p->cos_sin_window,
                               .scratch = p->scratch[part->beside],
                               .lut = p->lut,
                               .zero = p->zero,

@@ -48,7 +48,7 @@ static enum tec_status check_texts(const struct tec_plan_spec *s, const struct t
 }
 
 static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_model *m,
-                                  const struct tec_device *device, struct tec_error *err)
+                                  struct tec_error *err)
 {
     int picture = s->pictures != TEC_NO_PICTURES ? m->vision.tokens : 0;
     int pictures = m->n_slots * picture;
@@ -84,15 +84,6 @@ static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_mode
         s->new_tokens > 65536 || s->prompt_tokens < 0 || s->prompt_tokens > 65536 ||
         s->positions < 0 || s->positions > 1 << 20)
         return tec_fail(err, TEC_INVALID, "request slots, batches, steps or tokens out of range");
-    const struct tec_stack *t = &m->text.stack;
-    if (t->window && t->window_from < t->layers &&
-        t->window < s->frame_tokens + s->prompt_tokens + s->new_tokens + 1 &&
-        tec_device_layout(device) == TEC_MATRIX_TILES)
-        return tec_fail(
-            err, TEC_UNSUPPORTED,
-            "model '%s': layers from %d on see %d keys; this release has such windows on "
-            "the CPU alone: use --device cpu, or texts of at most %d tokens",
-            m->name, t->window_from, t->window, t->window);
     if (s->prompt_tokens && !m->text.causal)
         return tec_fail(err, TEC_INVALID, "a prompt of its own needs a model with causal text");
     if (s->stages < 0 || s->stages > TEC_MAX_STAGES || (s->stages && s->request_slots) ||
@@ -189,48 +180,43 @@ static enum tec_status constant(struct tec_plan *p, size_t size, void *out, stru
     return TEC_OK;
 }
 
-/* The rotation angle pos * theta^(-2 i / d), in float32 step by step where the model's published
- * code computes it so. */
-static double angle_of(const struct tec_stack *t, int pos, int i)
-{
-    double theta = t->theta > 0.0 ? t->theta : 1.0;
-    if (!t->angles_f32)
-        return pos * pow(theta, -2.0 * i / t->head_dim);
-    float part = (float)(2 * i) / (float)t->head_dim;
-    float frequency = 1.0F / (float)pow(theta, (double)part);
-    float angle = (float)pos * frequency;
-    return (double)angle;
-}
-
-/* Make the table of cos and sin for every position and frequency, computed in float64. */
-static enum tec_status make_rotation(struct tec_plan *p, struct tec_error *err)
+/* One table of cos and sin for every position and pair of a head. Angles are float64, or float32
+ * step by step where the model's published code computes them so. */
+static enum tec_status fill_rotation(struct tec_plan *p, bool windowed, float **out,
+                                     struct tec_error *err)
 {
     const struct tec_stack *t = &p->model->text.stack;
     int half = t->head_dim / 2;
-    int positions = p->spec.frame_tokens + p->spec.prompt_tokens + p->spec.new_tokens +
-                    2 * tec_suffix_rows(p->model) + 1;
-    positions += p->spec.trees.rows;
-    if (p->spec.segment_tokens > positions)
-        positions = p->spec.segment_tokens;
-    if (p->spec.positions > positions)
-        positions = p->spec.positions;
-    p->positions = positions;
     size_t row = (size_t)half * 2 * sizeof(float);
-    TEC_TRY(constant(p, (size_t)positions * row, &p->cos_sin, err));
+    TEC_TRY(constant(p, (size_t)p->positions * row, out, err));
     float *line = TEC_NEW(&p->arena, (size_t)half * 2, float);
     if (!line)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a rotation table");
-    for (int at = 0; at < positions; at++) {
+    for (int at = 0; at < p->positions; at++) {
         for (int i = 0; i < half; i++) {
-            double angle = angle_of(t, at, i);
-            float *pair = line + (size_t)i * 2;
-            pair[0] = (float)cos(angle);
-            pair[1] = (float)sin(angle);
+            double turn = tec_stack_angle(t, i, windowed);
+            double angle = t->angles_f32 ? (double)((float)at * (float)turn) : at * turn;
+            line[(size_t)i * 2] = (float)cos(angle);
+            line[(size_t)i * 2 + 1] = (float)sin(angle);
         }
-        tec_device_upload(p->device, TEC_STREAM_MAIN, p->cos_sin + (size_t)at * (size_t)half * 2,
-                          line, row);
+        tec_device_upload(p->device, TEC_STREAM_MAIN, *out + (size_t)at * (size_t)half * 2, line,
+                          row);
     }
     return TEC_OK;
+}
+
+/* Make the tables of angles: of all layers, and where they differ of those with a window. */
+static enum tec_status make_rotation(struct tec_plan *p, struct tec_error *err)
+{
+    const struct tec_plan_spec *s = &p->spec;
+    int positions = s->frame_tokens + s->prompt_tokens + s->new_tokens +
+                    2 * tec_suffix_rows(p->model) + 1 + s->trees.rows;
+    positions = s->segment_tokens > positions ? s->segment_tokens : positions;
+    p->positions = s->positions > positions ? s->positions : positions;
+    TEC_TRY(fill_rotation(p, false, &p->cos_sin, err));
+    const struct tec_stack *t = &p->model->text.stack;
+    return t->window && t->window_theta > 0.0 ? fill_rotation(p, true, &p->cos_sin_window, err)
+                                              : TEC_OK;
 }
 
 /* Make the tables that map a byte of a channel to the normalised value each tower reads. */
@@ -313,7 +299,7 @@ static enum tec_status run_passes(struct tec_plan *p, bool lower, struct tec_err
 static enum tec_status create(struct tec_plan *p, const struct tec_plan_inputs *in,
                               struct tec_error *err)
 {
-    TEC_TRY(check_spec(&p->spec, p->model, p->device, err));
+    TEC_TRY(check_spec(&p->spec, p->model, err));
     TEC_TRY(reserve_slots(p, err));
     TEC_TRY(make_constants(p, err));
     TEC_TRY(make_stream(p, TEC_STREAM_MAIN, err));
@@ -415,6 +401,7 @@ void tec_plan_destroy(struct tec_plan *p)
     for (int i = 0; i < p->n_streams; i++)
         tec_device_put(p->device, p->activations[i]);
     tec_device_put(p->device, p->cos_sin);
+    tec_device_put(p->device, p->cos_sin_window);
     tec_device_put(p->device, p->lut);
     tec_device_put(p->device, p->zero);
     tec_device_put(p->device, p->ends);

@@ -122,7 +122,7 @@ struct tec_plan {
     unsigned char *activations[TEC_STREAM_COUNT]; /* one arena a stream, overlaid by its parts */
     size_t activation_bytes[TEC_STREAM_COUNT];
     int positions; /* of the rotation table */
-    float *cos_sin, *lut, *scratch[TEC_STREAM_COUNT];
+    float *cos_sin, *cos_sin_window, *lut, *scratch[TEC_STREAM_COUNT];
     int *zero, *ends;
     struct tec_byte_plan bytes;
     struct tec_arena arena;

@@ -56,6 +56,17 @@ struct tec_relative {
     int rows, buckets, distance;
 };
 
+/* Stretched rotations: how the angle of a pair changes from theta^(-2 i / head_dim) a position.
+ * LINEAR: divided by the factor. LLAMA3: so where its wavelength is beyond original / low tokens,
+ * unchanged below original / high, and a blend of both between. */
+enum tec_stretch_kind { TEC_STRETCH_NONE, TEC_STRETCH_LINEAR, TEC_STRETCH_LLAMA3 };
+struct tec_stretch {
+    enum tec_stretch_kind kind;
+    double factor, low, high, original; /* low .. original: LLAMA3 alone */
+};
+
+enum { TEC_MAX_STACK_LAYERS = 512 };
+
 /* `layers` equal layers: norm, attention, norm, feed-forward, each half added to the residual. With
  * `after` each norm stands behind its half: x = norm1(x + attention(x)), x = norm2(x + mlp(x)). */
 struct tec_stack {
@@ -67,8 +78,12 @@ struct tec_stack {
     bool angles_f32; /* angles are float32 products of position and frequency, as in code that
                       * computes them so; else float64. Far positions tell */
     struct tec_packing packing; /* how a checkpoint stores the layers' matrices */
-    int window; /* layers from window_from on see their last `window` keys alone; 0: all */
-    int window_from;
+    struct tec_stretch stretch; /* of the rotation with theta */
+    int window; /* layers of the set `windowed` see their last `window` keys alone; 0: none do */
+    unsigned char windowed[TEC_MAX_STACK_LAYERS / 8]; /* a bit a layer */
+    double window_theta; /* RoPE base of layers with a window; 0: as the others */
+    float scale;         /* of attention scores; 0: 1 / sqrt(head_dim) */
+    float cap;           /* scaled scores s count as cap * tanh(s / cap); 0: as they are */
     bool after;
     struct tec_relative relative;
     bool gated; /* down(act(gate) * up), else down(act(up)) */
@@ -129,6 +144,7 @@ enum tec_pool { TEC_POOL_NONE, TEC_POOL_MEAN };
 struct tec_text {
     int vocab;
     float scale; /* of an embedding row */
+    float cap;   /* logits x count as cap * tanh(x / cap); 0: as they are */
     bool round;  /* bf16 plans: logits are rounded to bf16 before argmax */
     enum tec_mask mask;
     bool causal; /* text sees nothing that follows it: any mask but BIDIR */
@@ -258,6 +274,13 @@ enum tec_status tec_model_visit(const struct tec_model *model,
 /* "a.weight" with its last word replaced, in `text`: where packed matrices are (tec_packing_kind).
  */
 void tec_packed_name(char text[256], const char *weight, const char *what);
+
+/* Whether a layer of the stack sees a window of keys. */
+bool tec_stack_windowed(const struct tec_stack *stack, int layer);
+
+/* The angle by which pair i of a head turns from one position to the next, in radians. `windowed`:
+ * in layers with a window. */
+double tec_stack_angle(const struct tec_stack *stack, int i, bool windowed);
 
 /* A pattern with its {} replaced by the layer's index, in `text`. */
 void tec_layer_name(char text[256], const char *pattern, int layer);

@@ -3,13 +3,7 @@
 
 #include <string.h>
 
-enum { MAX_DIM = 1 << 20, MAX_LAYERS = 512 };
-
-static const char *const role_names[TEC_ROLE_COUNT] = {
-#define ROLE(name) [TEC_ROLE_##name] = #name,
-#include "graph/model/roles.def"
-#undef ROLE
-};
+enum { MAX_DIM = TEC_PARSE_MAX };
 
 enum tec_status tec_parse_positive(int value, const char *where, const char *what,
                                    struct tec_error *err)
@@ -35,62 +29,6 @@ enum tec_status tec_parse_activation(enum tec_activation *activation, const char
                             where, name);
 }
 
-/* q, k and v each, or all in one. */
-static bool lacks_qkv(const struct tec_stack *stack, enum tec_role role)
-{
-    bool joined = stack->names[TEC_ROLE_qkv] != NULL;
-    bool part = role == TEC_ROLE_q || role == TEC_ROLE_k || role == TEC_ROLE_v;
-    return !stack->names[role] && !(part && joined);
-}
-
-static enum tec_status parse_tensors(struct tec_stack *stack, json_t *tensors, const char *where,
-                                     struct tec_error *err)
-{
-    const char *key;
-    json_t *value;
-    json_object_foreach(tensors, key, value)
-    {
-        int role = 0;
-        while (role < TEC_ROLE_COUNT && strcmp(role_names[role], key) != 0)
-            role++;
-        const char *name = json_string_value(value);
-        if (role == TEC_ROLE_COUNT || !name || strlen(name) > 200)
-            return tec_fail(err, TEC_MALFORMED, "%s.tensors: '%s' is no tensor of a layer", where,
-                            key);
-        stack->names[role] = name;
-    }
-    static const enum tec_role needed[] = {TEC_ROLE_q,     TEC_ROLE_k,    TEC_ROLE_v,
-                                           TEC_ROLE_o,     TEC_ROLE_up,   TEC_ROLE_down,
-                                           TEC_ROLE_norm1, TEC_ROLE_norm2};
-    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
-        if (lacks_qkv(stack, needed[i]))
-            return tec_fail(err, TEC_MALFORMED, "%s.tensors: lacks '%s'", where,
-                            role_names[needed[i]]);
-    if (stack->names[TEC_ROLE_qkv] && stack->names[TEC_ROLE_q])
-        return tec_fail(err, TEC_MALFORMED, "%s.tensors: has both 'qkv' and 'q'", where);
-    stack->gated = stack->names[TEC_ROLE_gate] != NULL;
-    return TEC_OK;
-}
-
-/* Refuses combinations of attributes that no op computes. */
-static enum tec_status check_kinds(const struct tec_stack *stack, const char *where,
-                                   struct tec_error *err)
-{
-    if (stack->gated && stack->activation == TEC_ACTIVATION_GELU_ERF)
-        return tec_fail(err, TEC_MALFORMED,
-                        "%s: a gated feed-forward has activation gelu or silu, not gelu_erf",
-                        where);
-    bool scaled = stack->names[TEC_ROLE_scale1] || stack->names[TEC_ROLE_scale2];
-    if (stack->norm == TEC_BLOCK_ADAPTIVE_NORM &&
-        (scaled || stack->after || stack->names[TEC_ROLE_first]))
-        return tec_fail(
-            err, TEC_MALFORMED,
-            "%s: scale1, scale2, first or norms behind the halves in a stack whose norms "
-            "are adaptive",
-            where);
-    return TEC_OK;
-}
-
 /* A stack whose last rows are read ends with a norm. */
 static enum tec_status need_final(const struct tec_stack *stack, const char *where,
                                   struct tec_error *err)
@@ -98,132 +36,6 @@ static enum tec_status need_final(const struct tec_stack *stack, const char *whe
     return stack->names[TEC_ROLE_final]
                ? TEC_OK
                : tec_fail(err, TEC_MALFORMED, "%s.tensors: lacks 'final'", where);
-}
-
-static enum tec_status parse_norm(struct tec_stack *stack, const char *norm, const char *where,
-                                  struct tec_error *err)
-{
-    static const char *const names[] = {"layer", "rms", "adaptive"};
-    for (int i = 0; i < 3; i++)
-        if (strcmp(norm, names[i]) == 0) {
-            stack->norm = (enum tec_norm_kind)i;
-            return TEC_OK;
-        }
-    return tec_fail(err, TEC_MALFORMED, "%s.norm: '%s' is not layer, rms or adaptive", where, norm);
-}
-
-/* Words of eight weights: k in whole words, groups too. */
-static enum tec_status check_packed(const struct tec_stack *stack, const char *where,
-                                    struct tec_error *err)
-{
-    const int widths[] = {stack->width, stack->heads * stack->head_dim,
-                          stack->kv_heads * stack->head_dim, stack->mlp};
-    for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++)
-        if (widths[i] % 8 != 0)
-            return tec_fail(err, TEC_UNSUPPORTED,
-                            "%s: 4-bit matrices with a side of %d; must be a multiple of 8", where,
-                            widths[i]);
-    static const enum tec_role roles[] = {TEC_ROLE_q,    TEC_ROLE_k,  TEC_ROLE_v,   TEC_ROLE_o,
-                                          TEC_ROLE_gate, TEC_ROLE_up, TEC_ROLE_down};
-    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
-        const char *name = stack->names[roles[i]];
-        size_t n = name ? strlen(name) : 0;
-        if (name && (n < 7 || strcmp(name + n - 7, ".weight") != 0))
-            return tec_fail(err, TEC_MALFORMED, "%s.tensors: '%s' must end with .weight", where,
-                            name);
-    }
-    return TEC_OK;
-}
-
-static enum tec_status parse_packing(struct tec_stack *stack, json_t *json, const char *where,
-                                     struct tec_error *err)
-{
-    const char *kind;
-    int minus = 0, ordered = 0;
-    struct tec_packing *p = &stack->packing;
-    TEC_UNPACK(json, where, "{s:s, s:i, s?b, s?b}", "kind", &kind, "group", &p->group, "minus",
-               &minus, "ordered", &ordered);
-    if (strcmp(kind, "awq") != 0 && strcmp(kind, "gptq") != 0)
-        return tec_fail(err, TEC_MALFORMED, "%s.packing: '%s' is not awq or gptq", where, kind);
-    p->kind = kind[0] == 'a' ? TEC_PACKING_AWQ : TEC_PACKING_GPTQ;
-    p->minus = minus != 0;
-    p->ordered = ordered != 0;
-    if (p->group < 0 || p->group % 8 != 0 || p->group > MAX_DIM)
-        return tec_fail(err, TEC_UNSUPPORTED,
-                        "%s.packing: groups of %d; must be a multiple of 8, or 0 for all", where,
-                        p->group);
-    if (stack->names[TEC_ROLE_qkv])
-        return tec_fail(err, TEC_UNSUPPORTED, "%s.packing: with q, k and v in one tensor", where);
-    return check_packed(stack, where, err);
-}
-
-static enum tec_status parse_relative(struct tec_stack *stack, json_t *json, const char *where,
-                                      struct tec_error *err)
-{
-    struct tec_relative *r = &stack->relative;
-    if (!json)
-        return TEC_OK;
-    TEC_UNPACK(json, where, "{s:s, s:i, s:i, s:i}", "name", &r->name, "rows", &r->rows, "buckets",
-               &r->buckets, "distance", &r->distance);
-    if (r->buckets < 4 || r->buckets % 4 != 0 || r->rows < r->buckets || r->rows > MAX_DIM ||
-        r->distance <= r->buckets / 4 || r->distance > 1 << 16)
-        return tec_fail(
-            err, TEC_MALFORMED,
-            "%s.relative: %d buckets of %d rows, the last from distance %d on; must be a "
-            "multiple of 4, at most as many as rows, and farther than a quarter of them",
-            where, r->buckets, r->rows, r->distance);
-    return TEC_OK;
-}
-
-enum tec_status tec_parse_stack(struct tec_stack *stack, json_t *json, const char *where,
-                                struct tec_error *err)
-{
-    json_t *tensors;
-    const char *norm, *activation = NULL;
-    double offset, eps;
-    int rounded = 0, after = 0;
-    json_t *packing = NULL, *relative = NULL;
-    TEC_UNPACK(json, where,
-               "{s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:F, s:F, s:F, s?b, s?i, s?i, s?o, s?s, s:o, "
-               "s?b, s?o}",
-               "layers", &stack->layers, "width", &stack->width, "heads", &stack->heads, "kv_heads",
-               &stack->kv_heads, "head_dim", &stack->head_dim, "mlp", &stack->mlp, "norm", &norm,
-               "norm_offset", &offset, "eps", &eps, "theta", &stack->theta, "angles_f32", &rounded,
-               "window", &stack->window, "window_from", &stack->window_from, "packing", &packing,
-               "activation", &activation, "tensors", &tensors, "after", &after, "relative",
-               &relative);
-    stack->angles_f32 = rounded != 0;
-    stack->after = after != 0;
-    stack->norm_offset = (float)offset;
-    stack->eps = (float)eps;
-    TEC_TRY(parse_norm(stack, norm, where, err));
-    TEC_TRY(tec_parse_activation(&stack->activation, activation, where, err));
-    TEC_TRY(tec_parse_positive(stack->layers, where, "layers", err));
-    TEC_TRY(tec_parse_positive(stack->width, where, "width", err));
-    TEC_TRY(tec_parse_positive(stack->heads, where, "heads", err));
-    TEC_TRY(tec_parse_positive(stack->kv_heads, where, "kv_heads", err));
-    TEC_TRY(tec_parse_positive(stack->head_dim, where, "head_dim", err));
-    TEC_TRY(tec_parse_positive(stack->mlp, where, "mlp", err));
-    if (stack->layers > MAX_LAYERS || stack->head_dim > 4096 || stack->heads > 1024)
-        return tec_fail(err, TEC_MALFORMED, "%s: %d layers of %d heads of %d are too many", where,
-                        stack->layers, stack->heads, stack->head_dim);
-    if (stack->heads % stack->kv_heads != 0)
-        return tec_fail(err, TEC_MALFORMED, "%s: %d heads over %d kv_heads", where, stack->heads,
-                        stack->kv_heads);
-    if (stack->theta != 0.0 && (!(stack->theta > 1.0) || stack->head_dim % 2 != 0))
-        return tec_fail(err, TEC_MALFORMED, "%s: theta %g needs an even head_dim, is %d", where,
-                        stack->theta, stack->head_dim);
-    if (!(stack->eps > 0.0F))
-        return tec_fail(err, TEC_MALFORMED, "%s: eps must be positive", where);
-    if (stack->window < 0 || stack->window > MAX_DIM || stack->window_from < 0 ||
-        stack->window_from > MAX_LAYERS)
-        return tec_fail(err, TEC_MALFORMED, "%s: a window of %d keys from layer %d on", where,
-                        stack->window, stack->window_from);
-    TEC_TRY(parse_tensors(stack, tensors, where, err));
-    if (packing)
-        TEC_TRY(parse_packing(stack, packing, where, err));
-    TEC_TRY(parse_relative(stack, relative, where, err));
-    return check_kinds(stack, where, err);
 }
 
 enum tec_status tec_parse_dense(struct tec_dense *dense, json_t *json, int rows, int cols,
@@ -314,15 +126,15 @@ static enum tec_status parse_text(struct tec_model *model, json_t *json, struct 
     struct tec_text *t = &model->text;
     json_t *embed, *head, *stack, *ends = NULL, *position = NULL, *types = NULL;
     const char *mask, *pool = NULL;
-    double scale, penalty = 1.0;
+    double scale, penalty = 1.0, cap = 0.0;
     int round, lead = 0;
     TEC_UNPACK(json, "text",
                "{s:i, s:F, s:b, s:s, s?b, s:i, s:i, s?o, s?F, s:i, s:o, s:o, s:o, "
-               "s?o, s?o, s?s}",
+               "s?o, s?o, s?s, s?F}",
                "vocab", &t->vocab, "scale", &scale, "round_logits", &round, "mask", &mask, "lead",
                &lead, "bos", &t->bos, "eos", &t->eos, "ends", &ends, "penalty", &penalty,
                "max_tokens", &t->max_tokens, "embed", &embed, "head", &head, "stack", &stack,
-               "position", &position, "types", &types, "pool", &pool);
+               "position", &position, "types", &types, "pool", &pool, "cap", &cap);
     TEC_TRY(tec_parse_positive(t->vocab, "text", "vocab", err));
     TEC_TRY(tec_parse_positive(t->max_tokens, "text", "max_tokens", err));
     TEC_TRY(parse_mask(t, mask, err));
@@ -334,6 +146,9 @@ static enum tec_status parse_text(struct tec_model *model, json_t *json, struct 
     t->penalty = (float)penalty;
     if (!(t->penalty > 0.0F) || t->penalty > 1e6F)
         return tec_fail(err, TEC_MALFORMED, "text.penalty: must be above 0, is %g", penalty);
+    if (!(cap >= 0.0) || cap > 1e6)
+        return tec_fail(err, TEC_MALFORMED, "text.cap: must not be negative, is %g", cap);
+    t->cap = (float)cap;
     t->scale = (float)scale;
     t->round = round != 0;
     t->lead = lead != 0;

@@ -23,6 +23,7 @@ enum tec_status tec_parse_activation(enum tec_activation *activation, const char
                                      const char *where, struct tec_error *err);
 
 /* 1 .. 2^20. */
+enum { TEC_PARSE_MAX = 1 << 20 };
 enum tec_status tec_parse_positive(int value, const char *where, const char *what,
                                    struct tec_error *err);
 

@@ -162,6 +162,26 @@ static enum tec_status packed(const struct visitor *v, const struct tec_packing 
     return awq ? TEC_OK : v->visit(v->user, &e, v->err);
 }
 
+/* The norms of heads, and those of what the halves of a layer add. */
+static enum tec_status vectors(const struct visitor *v, const struct tec_stack *s, int l)
+{
+    const struct {
+        enum tec_role role;
+        int n;
+    } all[] = {{TEC_ROLE_q_norm, s->head_dim},
+               {TEC_ROLE_k_norm, s->head_dim},
+               {TEC_ROLE_post1, s->width},
+               {TEC_ROLE_post2, s->width}};
+    char name[256];
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (!s->names[all[i].role])
+            continue;
+        tec_layer_name(name, s->names[all[i].role], l);
+        TEC_TRY(one(v, name, 1, all[i].n, 0));
+    }
+    return TEC_OK;
+}
+
 static enum tec_status layer(const struct visitor *v, const struct tec_stack *s, int l)
 {
     int q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
@@ -193,6 +213,7 @@ static enum tec_status layer(const struct visitor *v, const struct tec_stack *s,
             TEC_TRY(one(v, b, 1, parts[i].rows, 0));
         }
     }
+    TEC_TRY(vectors(v, s, l));
     for (int i = 0; i < 2; i++) {
         const char *weight = s->names[i ? TEC_ROLE_norm2 : TEC_ROLE_norm1];
         const char *bias = s->names[i ? TEC_ROLE_norm2_bias : TEC_ROLE_norm1_bias];

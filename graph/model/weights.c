@@ -64,6 +64,18 @@ static enum tec_status load_feed_forward(struct tec_weight_loading *l, const str
     return tec_weight_loading_pieces(l, &down, 1, s->mlp, 0, bf16, &layer->down, at);
 }
 
+static enum tec_status load_vectors(struct tec_weight_loading *l, const struct tec_stack *s,
+                                    const char *const *of, struct tec_layer *layer)
+{
+    float centre = 1.0F - s->norm_offset;
+    TEC_TRY(tec_weight_loading_vector(l, of[TEC_ROLE_scale1], s->width, 1.0F, &layer->scale1));
+    TEC_TRY(tec_weight_loading_vector(l, of[TEC_ROLE_scale2], s->width, 1.0F, &layer->scale2));
+    TEC_TRY(tec_weight_loading_vector(l, of[TEC_ROLE_q_norm], s->head_dim, centre, &layer->q_norm));
+    TEC_TRY(tec_weight_loading_vector(l, of[TEC_ROLE_k_norm], s->head_dim, centre, &layer->k_norm));
+    TEC_TRY(tec_weight_loading_vector(l, of[TEC_ROLE_post1], s->width, centre, &layer->post1));
+    return tec_weight_loading_vector(l, of[TEC_ROLE_post2], s->width, centre, &layer->post2);
+}
+
 static enum tec_status load_layer(struct tec_weight_loading *l, const struct tec_stack *s,
                                   int index, struct tec_layer *layer)
 {
@@ -90,8 +102,7 @@ static enum tec_status load_layer(struct tec_weight_loading *l, const struct tec
     layer->kv.n = layer->kv.cols = layer->qkv.n - at[1];
     const struct tec_piece o = {of[TEC_ROLE_o], of[TEC_ROLE_o_bias], s->width, 0};
     TEC_TRY(tec_weight_loading_pieces(l, &o, 1, q, 0, bf16, &layer->o, at));
-    TEC_TRY(tec_weight_loading_vector(l, of[TEC_ROLE_scale1], s->width, 1.0F, &layer->scale1));
-    TEC_TRY(tec_weight_loading_vector(l, of[TEC_ROLE_scale2], s->width, 1.0F, &layer->scale2));
+    TEC_TRY(load_vectors(l, s, of, layer));
     TEC_TRY(load_feed_forward(l, s, of, layer));
     TEC_TRY(load_norm(l, s, of[TEC_ROLE_norm1], of[TEC_ROLE_norm1_bias], &layer->norm1,
                       &layer->norm1_bias));

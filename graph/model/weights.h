@@ -26,6 +26,8 @@ struct tec_layer {
     int gate_at, up_at;
     const float *norm1, *norm1_bias, *norm2, *norm2_bias; /* NULL in adaptive stacks */
     const float *scale1, *scale2;                         /* of o's and down's output, or NULL */
+    const float *q_norm, *k_norm; /* [head_dim] of each head before it is rotated, or NULL */
+    const float *post1, *post2;   /* norms of o's and down's output, or NULL */
 };
 
 struct tec_stack_weights {

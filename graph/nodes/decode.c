@@ -104,11 +104,23 @@ static void logits_mask(struct tec_lower *l, int logits)
     tec_program_call(l->program, &call);
 }
 
+void tec_lower_cap(struct tec_lower *l, int logits)
+{
+    if (!(l->model->text.cap > 0.0F))
+        return;
+    tec_lower_tap(l, logits, "logits_uncapped");
+    struct tec_call call = tec_call_of(TEC_OP_soft_cap, "cap");
+    call.in[0] = call.out[0] = logits;
+    call.args.soft_cap.cap = l->model->text.cap;
+    tec_program_call(l->program, &call);
+}
+
 void tec_lower_next_tokens(struct tec_lower *l, int h)
 {
     int logits = tec_program_tensor(l->program, "logits", l->decode->rows.max, l->model->text.vocab,
                                     l->decode->rows.count);
     tec_lower_linear_into(l, &l->weights->head, h, logits, 0, NULL, false, "head");
+    tec_lower_cap(l, logits);
     tec_lower_tap(l, logits, "logits");
     if (l->decode->used)
         repetition_penalty(l, logits);

@@ -105,6 +105,40 @@ static void add_gated(struct tec_lower *l, const struct tec_forward *f, int laye
                       which ? "mlp" : "attn");
 }
 
+/* y += norm(a linear of x), where the model has norms of what a half of a layer adds. */
+static void add_normed(struct tec_lower *l, const struct tec_forward *f, int layer, int which,
+                       const struct tec_matrix *m, int x, int y)
+{
+    const char *half = which ? "mlp" : "attn";
+    int sum = tec_lower_linear(l, m, x, which ? "down" : "o");
+    if (f->tap && f->tap_inside)
+        tec_lower_tap(l, sum, "%slayer%d.%s_out", f->tap, layer, half);
+    const struct tec_layer *w = &f->weights->layers[layer];
+    struct tec_call norm = tec_call_of(TEC_OP_rms_norm, which ? "post2" : "post1");
+    norm.in[0] = norm.out[0] = sum;
+    norm.args.norm.weight = which ? w->post2 : w->post1;
+    norm.args.norm.offset = f->stack->norm_offset;
+    norm.args.norm.eps = f->stack->eps;
+    tec_program_call(l->program, &norm);
+    if (f->tap && f->tap_inside)
+        tec_lower_tap(l, sum, "%slayer%d.norm_%s", f->tap, layer, half);
+    struct tec_call add = tec_call_of(TEC_OP_add, "add");
+    add.in[0] = sum;
+    add.out[0] = y;
+    tec_program_call(l->program, &add);
+}
+
+/* The output of a half of a layer: the residual grows by it. */
+static void add_half(struct tec_lower *l, const struct tec_forward *f, int layer, int which,
+                     const struct tec_matrix *m, int x, int y)
+{
+    const struct tec_layer *w = &f->weights->layers[layer];
+    if (which ? w->post2 : w->post1)
+        add_normed(l, f, layer, which, m, x, y);
+    else
+        add_gated(l, f, layer, which, m, x, y);
+}
+
 int tec_lower_norm(struct tec_lower *l, const struct tec_forward *f, int layer, int which, int x,
                    bool round, const char *label)
 {
@@ -144,6 +178,49 @@ int tec_lower_kv(struct tec_lower *l, const struct tec_kv_space *s, int layer, b
                              s->slots, cols, cols, NULL);
 }
 
+const float *tec_lower_rotation(const struct tec_lower *l, const struct tec_stack *s, int layer)
+{
+    if (!(s->theta > 0.0))
+        return NULL;
+    return s->window_theta > 0.0 && tec_stack_windowed(s, layer) ? l->cos_sin_window : l->cos_sin;
+}
+
+float tec_lower_scale(const struct tec_stack *s)
+{
+    return s->scale > 0.0F ? s->scale : (float)(1.0 / sqrt((double)s->head_dim));
+}
+
+static void norm_heads(struct tec_lower *l, const struct tec_stack *s, int qkv, int at, int heads,
+                       const float *weight)
+{
+    struct tec_call call = tec_call_of(TEC_OP_head_norm, "head_norm");
+    call.out[0] = qkv;
+    call.args.head_norm = (struct tec_head_norm_args){.weight = weight,
+                                                      .at = at,
+                                                      .heads = heads,
+                                                      .head_dim = s->head_dim,
+                                                      .offset = s->norm_offset,
+                                                      .eps = s->eps};
+    tec_program_call(l->program, &call);
+}
+
+/* Norms of the heads of q and k before they are rotated, where the model has them. */
+static void norm_qk(struct tec_lower *l, const struct tec_forward *f, int layer, int qkv,
+                    bool keys_only)
+{
+    const struct tec_stack *s = f->stack;
+    const struct tec_layer *w = &f->weights->layers[layer];
+    if (w->q_norm && !keys_only)
+        norm_heads(l, s, qkv, w->q_at, s->heads, w->q_norm);
+    if (w->k_norm)
+        norm_heads(l, s, qkv, keys_only ? 0 : w->k_at, s->kv_heads, w->k_norm);
+    if (!w->q_norm || !f->tap || !f->tap_inside || keys_only)
+        return;
+    tec_lower_tap(l, qkv, "%slayer%d.qkv_norm", f->tap, layer);
+    tec_lower_tap_view(l, w->q_at, s->heads * s->head_dim, "%slayer%d.q_norm", f->tap, layer);
+    tec_lower_tap_view(l, w->k_at, s->kv_heads * s->head_dim, "%slayer%d.k_norm", f->tap, layer);
+}
+
 static int store(struct tec_lower *l, const struct tec_forward *f, int layer, int qkv,
                  bool keys_only, struct tec_kv_tensors kv)
 {
@@ -161,7 +238,7 @@ static int store(struct tec_lower *l, const struct tec_forward *f, int layer, in
     call.bf16 = f->space->shape.bf16;
     a->slot = f->rows->slot;
     a->pos = f->rows->pos;
-    a->cos_sin = s->theta != 0.0 ? l->cos_sin : NULL;
+    a->cos_sin = tec_lower_rotation(l, s, layer);
     a->q_at = keys_only ? -1 : w->q_at;
     a->k_at = keys_only ? 0 : w->k_at;
     a->v_at = w->v_at - (keys_only ? w->k_at : 0);
@@ -236,8 +313,9 @@ static int attend(struct tec_lower *l, const struct tec_forward *f, int layer, i
     a->heads = s->heads;
     a->kv_heads = s->kv_heads;
     a->head_dim = s->head_dim;
-    a->window = layer >= s->window_from ? s->window : 0;
-    a->scale = (float)(1.0 / sqrt((double)s->head_dim));
+    a->window = tec_stack_windowed(s, layer) ? s->window : 0;
+    a->scale = tec_lower_scale(s);
+    a->cap = s->cap;
     a->round = l->round;
     a->bias = f->weights->bias;
     a->pos = f->rows->pos;
@@ -257,7 +335,8 @@ static void tap_weights(struct tec_lower *l, const struct tec_forward *f, int la
     }
 }
 
-static void tap_inside(struct tec_lower *l, const struct tec_forward *f, int layer, int qkv, int q)
+/* The outputs of the projections: before norms and rotation change them. */
+static void tap_qkv(struct tec_lower *l, const struct tec_forward *f, int layer, int qkv)
 {
     const struct tec_stack *s = f->stack;
     const struct tec_layer *w = &f->weights->layers[layer];
@@ -266,8 +345,6 @@ static void tap_inside(struct tec_lower *l, const struct tec_forward *f, int lay
     tec_lower_tap_view(l, w->q_at, s->heads * s->head_dim, "%slayer%d.q", f->tap, layer);
     tec_lower_tap_view(l, w->k_at, kv, "%slayer%d.k", f->tap, layer);
     tec_lower_tap_view(l, w->v_at, kv, "%slayer%d.v", f->tap, layer);
-    tec_lower_tap(l, q, "%slayer%d.q_rope", f->tap, layer);
-    tec_lower_tap_kv(l, f, layer, false, "%slayer%d.k_rope", f->tap, layer);
 }
 
 static void gate_up(struct tec_lower *l, const struct tec_forward *f, const struct tec_layer *w,
@@ -300,7 +377,7 @@ static void feed_forward(struct tec_lower *l, const struct tec_forward *f, int l
         tec_lower_activation(l, s->activation, u, g);
     if (f->tap && f->tap_inside && s->after)
         tec_lower_tap(l, g, "%slayer%d.act", f->tap, layer);
-    add_gated(l, f, layer, 1, &w->down, g, x);
+    add_half(l, f, layer, 1, &w->down, g, x);
 }
 
 /* x, or where norms stand behind the halves its norm: the residual from here on. */
@@ -335,9 +412,15 @@ struct tec_keys tec_lower_keys(struct tec_lower *l, const struct tec_forward *f,
     if (f->tap && f->tap_inside && !f->stack->after)
         tec_lower_tap(l, n, "%slayer%d.norm1", f->tap, layer);
     keys.qkv = tec_lower_linear(l, keys_only ? &w->kv : &w->qkv, n, keys_only ? "kv" : "qkv");
+    bool taps = f->tap && f->tap_inside && !keys_only;
+    if (taps)
+        tap_qkv(l, f, layer, keys.qkv);
+    norm_qk(l, f, layer, keys.qkv, keys_only);
     keys.q = store(l, f, layer, keys.qkv, keys_only, keys.kv);
-    if (f->tap && f->tap_inside && !keys_only)
-        tap_inside(l, f, layer, keys.qkv, keys.q);
+    if (taps) {
+        tec_lower_tap(l, keys.q, "%slayer%d.q_rope", f->tap, layer);
+        tec_lower_tap_kv(l, f, layer, false, "%slayer%d.k_rope", f->tap, layer);
+    }
     return keys;
 }
 
@@ -349,7 +432,7 @@ int tec_lower_rest(struct tec_lower *l, const struct tec_forward *f, int layer,
         tec_lower_tap(l, out, "%slayer%d.attn", f->tap, layer);
     if (l->taps)
         tap_weights(l, f, layer, keys.q, keys.kv);
-    add_gated(l, f, layer, 0, &f->weights->layers[layer].o, out, x);
+    add_half(l, f, layer, 0, &f->weights->layers[layer].o, out, x);
     x = norm_after(l, f, layer, 0, x);
     feed_forward(l, f, layer, x);
     x = norm_after(l, f, layer, 1, x);

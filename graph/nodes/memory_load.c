@@ -8,8 +8,6 @@
  * and values alone: the first token repeats the prompt's last row (decode.c). */
 #include "graph/nodes/node.h"
 
-#include <math.h>
-
 static void place(struct tec_lower *l, int layer)
 {
     const struct tec_recall_table *t = l->recall;
@@ -22,7 +20,7 @@ static void place(struct tec_lower *l, int layer)
                                               .count = t->n_places,
                                               .max_places = t->max_places,
                                               .max_tokens = t->rows[0].max,
-                                              .cos_sin = s->theta != 0.0 ? l->cos_sin : NULL,
+                                              .cos_sin = tec_lower_rotation(l, s, layer),
                                               .kv_heads = s->kv_heads,
                                               .head_dim = s->head_dim};
     tec_program_call(l->program, &call);
@@ -52,8 +50,9 @@ static void sum_up(struct tec_lower *l, const struct tec_rows *rows, int layer,
     a->heads = s->heads;
     a->kv_heads = s->kv_heads;
     a->head_dim = s->head_dim;
-    a->window = layer >= s->window_from ? s->window : 0;
-    a->scale = (float)(1.0 / sqrt((double)s->head_dim));
+    a->window = tec_stack_windowed(s, layer) ? s->window : 0;
+    a->scale = tec_lower_scale(s);
+    a->cap = s->cap;
     tec_program_call(l->program, &call);
 }
 

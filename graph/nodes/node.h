@@ -33,6 +33,7 @@ struct tec_lower {
     const struct tec_kv_space *space;   /* the model's slots */
     const struct tec_kv_space *towers;  /* [n_towers] scratch of each */
     const float *cos_sin;               /* [positions, head_dim / 2, 2] */
+    const float *cos_sin_window;        /* the same for layers with a window; NULL = no other */
     float *scratch;                     /* attention's, for every lane */
     const float *lut;                   /* [n_towers, 3, 256] byte to pixel value */
     const int *zero;                    /* device: a constant 0 */
@@ -149,6 +150,16 @@ enum tec_status tec_lower_shift(struct tec_lower *l, struct tec_error *err);
 
 /* The tokens of the rows as a new tensor. */
 int tec_lower_embed(struct tec_lower *l, const struct tec_rows *rows, const int *token);
+
+/* The table of angles of a layer; NULL where the stack rotates nothing. */
+const float *tec_lower_rotation(const struct tec_lower *l, const struct tec_stack *stack,
+                                int layer);
+
+/* The factor of a stack's attention scores. */
+float tec_lower_scale(const struct tec_stack *stack);
+
+/* Bend logits below the model's cap, where it has one, in place. */
+void tec_lower_cap(struct tec_lower *l, int logits);
 
 /* y = norm(x) by a stack's kind: `which` 0, 1 of a layer, 2 final, 3 in front of the first layer.
  * `round`: y enters a GEMM. */

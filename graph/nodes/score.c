@@ -21,6 +21,7 @@ static void head(struct tec_lower *l, int h, int chunk, int likely)
     const struct tec_part_rows part = {
         .rows = t->chunk + chunk, .max_rows = most, .in_row = first, .out_row = 0};
     tec_lower_linear_rows(l, &l->weights->head, h, logits, &part, false, "head");
+    tec_lower_cap(l, logits);
     tec_lower_tap(l, logits, "score.logits%d", chunk);
     struct tec_call call = tec_call_of(TEC_OP_log_prob, "log_prob");
     call.in[0] = logits;

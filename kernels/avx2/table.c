@@ -14,6 +14,7 @@ void tec_kernels_add_avx2(struct tec_kernels *kernels)
     kernels->log_prob = tec_log_prob_avx2;
     kernels->layernorm = tec_layernorm_avx2;
     kernels->rmsnorm = tec_rmsnorm_avx2;
+    kernels->head_norm = tec_head_norm_avx2;
     kernels->rope_f32 = tec_rope_f32_avx2;
     kernels->rope_bf16 = tec_rope_bf16_avx2;
     kernels->attention_f32 = tec_attention_f32_avx2;
@@ -26,6 +27,8 @@ void tec_kernels_add_avx2(struct tec_kernels *kernels)
     kernels->gelu_erf = tec_gelu_erf_avx2;
     kernels->silu = tec_silu_avx2;
     kernels->relu = tec_relu_avx2;
+    kernels->soft_cap = tec_soft_cap_avx2;
+    kernels->add = tec_add_avx2;
     kernels->gelu_mul = tec_gelu_mul_avx2;
     kernels->silu_mul = tec_silu_mul_avx2;
 #else

@@ -1,4 +1,4 @@
-/* map.c - the AVX-512 activations and gated activations: the shared body over vectors of 16
+/* map.c - the AVX-512 activations, gated activations, caps and sums: the shared body over vectors of 16
  * floats. */
 #if defined(__x86_64__)
 #include "kernels/avx512/avx512.h"

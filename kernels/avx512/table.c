@@ -12,6 +12,7 @@ void tec_kernels_add_avx512(struct tec_kernels *kernels)
     kernels->log_prob = tec_log_prob_avx512;
     kernels->layernorm = tec_layernorm_avx512;
     kernels->rmsnorm = tec_rmsnorm_avx512;
+    kernels->head_norm = tec_head_norm_avx512;
     kernels->rope_f32 = tec_rope_f32_avx512;
     kernels->rope_bf16 = tec_rope_bf16_avx512;
     kernels->attention_f32 = tec_attention_f32_avx512;
@@ -24,6 +25,8 @@ void tec_kernels_add_avx512(struct tec_kernels *kernels)
     kernels->gelu_erf = tec_gelu_erf_avx512;
     kernels->silu = tec_silu_avx512;
     kernels->relu = tec_relu_avx512;
+    kernels->soft_cap = tec_soft_cap_avx512;
+    kernels->add = tec_add_avx512;
     kernels->gelu_mul = tec_gelu_mul_avx512;
     kernels->silu_mul = tec_silu_mul_avx512;
 #else

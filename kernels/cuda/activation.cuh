@@ -41,6 +41,12 @@ static __device__ __forceinline__ float activation_relu(float x)
     return x < 0.0F ? 0.0F : x;
 }
 
+/* cap tanh(x / cap). */
+static __device__ __forceinline__ float activation_soft_cap(float x, float cap)
+{
+    return cap * tanhf(x / cap);
+}
+
 /* The activation, as a template parameter. */
 enum activation { COPY, GELU, GELU_ERF, SILU, RELU };
 

@@ -297,7 +297,7 @@ void tec_cuda_attention_bf16(const struct tec_attention_args *a, struct tec_cuda
     if (a->max_rows <= 0)
         return;
     int dim = a->head_dim;
-    if (dim > WIDE || a->bias) {
+    if (attention_is_wide(a)) {
         start_wide<bf16>(a, launch);
         return;
     }

@@ -360,7 +360,7 @@ void tec_cuda_attention_f32(const struct tec_attention_args *a, struct tec_cuda_
     if (a->max_rows <= 0)
         return;
     int dim = a->head_dim, m = dim <= 80 ? 64 : dim <= 128 ? 32 : 16;
-    if (dim > WIDE || a->bias) {
+    if (attention_is_wide(a)) {
         start_wide<float>(a, launch);
         return;
     }

@@ -57,6 +57,11 @@ load_piece(const struct tec_attention_args &a, const struct mass_ranges &ranges,
     quad_store(room->q + (int)threadIdx.x / (PIECE / QUAD) * PIECE_LD + c, v, QUAD, true);
 }
 
+static __device__ __forceinline__ float capped(const struct tec_attention_args &a, float s)
+{
+    return a.cap > 0.0F ? times(a.cap, tanhf(s / a.cap)) : s;
+}
+
 /* Scores of all queries against the block of keys that begins at `at`, into room->p. */
 template <class T>
 static __device__ __forceinline__ void
@@ -86,7 +91,7 @@ score_keys(const struct tec_attention_args &a, const struct mass_ranges &ranges,
     }
     TEC_UNROLL
     for (int i = 0; i < TOGETHER; i++)
-        room->p[first + i][key] = times(a.scale, sum[i]);
+        room->p[first + i][key] = capped(a, times(a.scale, sum[i]));
 }
 
 /* Set up the keys that each query attends to; its softmax starts empty. */
@@ -245,6 +250,7 @@ static struct tec_attention_args attention_of(const struct tec_mass_args *m)
     a.head_dim = m->head_dim;
     a.window = m->window;
     a.scale = m->scale;
+    a.cap = m->cap;
     return a;
 }
 

@@ -1,13 +1,19 @@
-/* attention_wide.cuh - heads of more than 256 columns, and scores with a bias: a thread block for
- * each row and head.
+/* attention_wide.cuh - heads of more than 256 columns, scores with a bias or a cap, and windows: a
+ * thread block for each row and head.
  *
- * Encoders of short texts have such scores; no model here has such heads. It is simple and slow.
- * Sums are kept in `out` itself. */
+ * Encoders of short texts have a bias; layers that see a window of keys, or bend their scores, come
+ * here too. It is simple and slow. Sums are kept in `out` itself. */
 #pragma once
 
 #include "kernels/cuda/attention.cuh"
 
 enum { WIDE = 256, EACH = KEYS / WARPS };
+
+/* Whether the tiled kernels have no code for this. */
+static inline bool attention_is_wide(const struct tec_attention_args *a)
+{
+    return a->head_dim > WIDE || a->bias || a->cap > 0.0F || a->window > 0;
+}
 
 static __device__ __forceinline__ float as_float(float v)
 {
@@ -27,11 +33,12 @@ static __device__ __forceinline__ float wide_bias(const struct tec_attention_arg
     return a.bias[(size_t)blockIdx.y * (size_t)width + (size_t)(d + a.reach)];
 }
 
-/* Scores of the next block's keys, eight for each warp; at[key]: where the key's head begins. */
+/* Scores of the next block's keys, eight for each warp; at[key]: where the key's head begins.
+ * Keys below `first` are outside of the window. */
 template <class T>
 static __device__ __forceinline__ void wide_scores(const struct tec_attention_args &a,
                                                    const float *q, struct key_walk *walk, int start,
-                                                   int left, float *s, size_t *at)
+                                                   int left, int first, float *s, size_t *at)
 {
     int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
     int kv_head = (int)blockIdx.y / (a.heads / a.kv_heads);
@@ -45,8 +52,12 @@ static __device__ __forceinline__ void wide_scores(const struct tec_attention_ar
         dot = warp_sum(dot);
         if (lane == 0) {
             s[i] = times(dot, a.scale);
+            if (a.cap > 0.0F)
+                s[i] = times(a.cap, tanhf(s[i] / a.cap));
             if (a.bias)
                 s[i] = plus(s[i], wide_bias(a, start + i));
+            if (start + i < first)
+                s[i] = -INFINITY;
             at[i] = from;
         }
     }
@@ -85,9 +96,11 @@ static __global__ void __launch_bounds__(THREADS) attention_wide_kernel(struct t
     struct softmax y = {-INFINITY, 0.0F};
     for (int d = tid; d < a.head_dim; d += THREADS)
         out[d] = 0.0F;
-    for (int start = 0; start < run.most; start += KEYS) {
+    int visible = a.visible[row];
+    int first = a.window > 0 && visible > a.window ? visible - a.window : 0;
+    for (int start = first / KEYS * KEYS; start < run.most; start += KEYS) {
         int left = run.most - start < KEYS ? run.most - start : KEYS;
-        wide_scores<T>(a, q, &walk, start, left, s, at);
+        wide_scores<T>(a, q, &walk, start, left, first, s, at);
         __syncthreads();
         struct fold f = fold_softmax(&y, wide_softmax(s, left));
         for (int d = tid; d < a.head_dim; d += THREADS) {

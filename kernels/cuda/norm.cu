@@ -1,4 +1,4 @@
-/* norm.cu - layernorm and rmsnorm: a block for each row, sums in float32.
+/* norm.cu - layernorm, rmsnorm and head_norm: a block for each row, sums in float32.
  *
  * A thread's quads, and how their sums meet: norm.cuh. A first mean in float32 is off by a few
  * units of the largest element; layernorm therefore sums the distances from it, which are nearly
@@ -157,4 +157,31 @@ void tec_cuda_layernorm(const struct tec_norm_args *a, struct tec_cuda_launch *l
 void tec_cuda_rmsnorm(const struct tec_norm_args *a, struct tec_cuda_launch *launch)
 {
     norm<false>(a, launch);
+}
+
+/* A warp takes a head; a block the heads of a row in turns. */
+static __global__ void __launch_bounds__(NORM_THREADS) head_norm_kernel(struct tec_head_norm_args a)
+{
+    wait_previous();
+    release_next();
+    int r = (int)blockIdx.x, warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
+    if (r >= live_count(a.rows, a.max_rows))
+        return;
+    for (int h = warp; h < a.heads; h += NORM_WARPS) {
+        float *x = a.x + (size_t)r * (size_t)a.ld + a.at + (size_t)h * (size_t)a.head_dim;
+        float sum = 0.0F;
+        for (int d = lane; d < a.head_dim; d += WARP)
+            sum = add_square(sum, x[d]);
+        float scale = norm_scale(warp_sum(sum) / (float)a.head_dim, a.eps);
+        for (int d = lane; d < a.head_dim; d += WARP) {
+            float weight = __fadd_rn(a.offset, a.weight ? a.weight[d] : 0.0F);
+            x[d] = normed(x[d], scale, weight, 0.0F, a.round);
+        }
+    }
+}
+
+void tec_cuda_head_norm(const struct tec_head_norm_args *a, struct tec_cuda_launch *launch)
+{
+    tec_cuda_start(launch, head_norm_kernel, dim3((unsigned)a->max_rows), dim3(NORM_THREADS), 0,
+                   *a);
 }

@@ -43,6 +43,8 @@ static void add_block(const struct tec_attention_args *a, struct query *y, int f
         for (int d = 0; d < a->head_dim; d++)
             dot += y->q[d] * load(a->k, at + (size_t)d);
         p[j] = a->scale * dot;
+        if (a->cap > 0)
+            p[j] = a->cap * tanhf(p[j] / a->cap);
         if (a->bias)
             p[j] += tec_attention_bias(a, y->row, y->head, first + j);
         max = p[j] > max ? p[j] : max;

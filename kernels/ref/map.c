@@ -1,5 +1,5 @@
-/* map.c - the reference elementwise kernels: activations in float64 rounded once, relu and copy
- * exact. */
+/* map.c - the reference elementwise kernels: activations and caps in float64 rounded once, relu,
+ * copy and sums exact. */
 #include "kernels/bf16.h"
 #include "kernels/ref/activation.h"
 #include "kernels/ref/ref.h"
@@ -63,4 +63,26 @@ void tec_relu_ref(const struct tec_map_args *a, struct tec_part part)
 void tec_copy_rows_ref(const struct tec_map_args *a, struct tec_part part)
 {
     map(a, part, same);
+}
+
+void tec_soft_cap_ref(const struct tec_soft_cap_args *a, struct tec_part part)
+{
+    struct tec_range rows = tec_share(part, tec_live(a->rows, a->max_rows), 1);
+    for (int r = rows.first; r < rows.last; r++) {
+        const float *x = a->x + (size_t)r * (size_t)a->ldx;
+        float *y = a->y + (size_t)r * (size_t)a->ldy;
+        for (int c = 0; c < a->cols; c++)
+            y[c] = (float)((double)a->cap * tanh((double)x[c] / (double)a->cap));
+    }
+}
+
+void tec_add_ref(const struct tec_add_args *a, struct tec_part part)
+{
+    struct tec_range rows = tec_share(part, tec_live(a->rows, a->max_rows), 1);
+    for (int r = rows.first; r < rows.last; r++) {
+        const float *x = a->x + (size_t)r * (size_t)a->ldx;
+        float *y = a->y + (size_t)r * (size_t)a->ldy;
+        for (int c = 0; c < a->cols; c++)
+            y[c] += x[c];
+    }
 }

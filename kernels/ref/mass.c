@@ -31,7 +31,8 @@ static double score(const struct head *h, int slot)
                           : ((const float *)a->k)[at + (size_t)d];
         dot += (double)q[d] * (double)k;
     }
-    return (double)a->scale * dot;
+    double scaled = (double)a->scale * dot;
+    return a->cap > 0 ? (double)a->cap * tanh(scaled / (double)a->cap) : scaled;
 }
 
 static void add_to_sum(struct head *h, int key, double score)

@@ -56,10 +56,11 @@ static int wrong_lists(const json_t *want, const struct tec_model *m)
         wrong += json_integer_value(id) != m->text.ends[i];
     }
     wrong += n > 0 ? m->text.eos != m->text.ends[0] : m->text.eos != -1;
-    int windowed = s->window ? s->layers - s->window_from : 0;
+    int windowed = 0;
+    for (int i = 0; i < s->layers; i++)
+        if (tec_stack_windowed(s, i))
+            wrong += json_integer_value(json_array_get(layers, (size_t)windowed++)) != i;
     wrong += (int)json_array_size(layers) != windowed;
-    for (int i = 0; i < windowed; i++)
-        wrong += json_integer_value(json_array_get(layers, (size_t)i)) != s->window_from + i;
     if (windowed)
         wrong += !same(want, "window", s->window);
     return wrong;

@@ -130,8 +130,11 @@ struct attention_case case_build(struct conform *c, struct case_shape s, bool bf
     a->head_dim = s.dim;
     a->scale = (float)(1 / sqrt((double)s.dim));
     a->round = s.round;
-    if (!case_on_cuda(c) && conform_int(0, 2) == 0) /* a plan for CUDA has no windows */
+    int often = case_on_cuda(c) ? 5 : 2; /* there, these leave the tiled kernels */
+    if (conform_int(0, often) == 0)
         a->window = conform_int(1, conform_int(1, 2 * s.keys));
+    if (conform_int(0, 2 * often) == 0)
+        a->cap = (float)conform_int(1, 50);
     return w;
 }
 

@@ -31,8 +31,7 @@ struct attention_case {
 
 bool case_on_cuda(const struct conform *c);
 
-/* An attention case of this shape; windows now and then, but not on CUDA, whose attention has none.
- */
+/* An attention case of this shape; windows and caps now and then. */
 struct attention_case case_build(struct conform *c, struct case_shape s, bool bf16,
                                  enum conform_family family);
 

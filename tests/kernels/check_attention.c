@@ -37,7 +37,8 @@ enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40, FEW = 8 };
 /* Softmax over all keys at once in float64, and how far float32 may be from it.
  *
  * A score is a chain of dim products, scaled, and the a bias added, the maximum subtracted: off by
- * (dim + 4) 2^-24 of the absolute terms and 2^-24 of the difference. The exponential turns that
+ * (dim + 4) 2^-24 of the absolute terms and 2^-24 of the difference. A cap passes on at most that,
+ * and its own tanh is off by some units of 2^-24 of the cap, counted as two terms more. The exponential turns that
  * into the same relative error, adds 2 units of 2^-23 of its own, and one product by e^(old - new)
  * for each later block (3 units). Numerator and denominator are sums of up to `keys` such terms.
  *
@@ -80,6 +81,10 @@ static void solve(const struct attention_case *w, int row, int head, struct answ
             double x = (double)a->q[row * a->ldq + head * dim + d] * (double)w->k[at + (size_t)d];
             score[j] += x * (double)a->scale;
             terms += fabs(x * (double)a->scale);
+        }
+        if (a->cap > 0) {
+            score[j] = (double)a->cap * tanh(score[j] / (double)a->cap);
+            terms += 2 * (double)a->cap;
         }
         if (a->bias) {
             double bias = (double)tec_attention_bias(a, row, head, j);

@@ -152,3 +152,77 @@ void conform_copy_rows(struct conform *c)
 {
     map(c, same);
 }
+
+/* cap tanh(x / cap): some units of 2^-24 of the cap, whatever x is. */
+static void soft_cap_shape(struct conform *c, struct shape s, int how)
+{
+    struct tec_soft_cap_args a = {
+        .max_rows = s.rows, .cols = s.cols, .cap = (float)conform_int(1, 60)};
+    a.ldx = conform_ld(s.cols);
+    a.ldy = conform_ld(s.cols);
+    size_t count = (size_t)s.rows * (size_t)a.ldx;
+    float *x = conform_buf(c, count, sizeof *x);
+    fill(x, count, how);
+    a.x = x;
+    a.y = conform_buf(c, (size_t)s.rows * (size_t)a.ldy, sizeof *a.y);
+    a.rows = conform_live(c, s.rows);
+    struct conform_call call = {.ref = &a, .fast = &a, .live = s.rows, .full = true, .outs = 1};
+    call.out[0] =
+        (struct conform_out){a.y, s.rows, (size_t)s.cols * 4, (size_t)a.ldy * 4, NULL, 0, 1};
+    conform_run(c, &call);
+    for (int r = 0; r < s.rows; r += 1 + s.rows / 32)
+        for (int i = 0; i < s.cols; i++) {
+            double in = (double)x[(size_t)r * (size_t)a.ldx + (size_t)i], cap = (double)a.cap;
+            double want = cap * tanh(in / cap), bound = ldexp(6 * cap, -24);
+            size_t at = (size_t)r * (size_t)a.ldy + (size_t)i;
+            conform_close(c, (double)((const float *)c->got[0])[at], want, bound, "f(%.9g)", in);
+            conform_close(c, (double)((const float *)c->want[0])[at], want, bound,
+                          "reference f(%.9g)", in);
+        }
+    conform_end(c);
+}
+
+void conform_soft_cap(struct conform *c)
+{
+    for (int i = 0; i < EDGES; i++)
+        soft_cap_shape(c, (struct shape){conform_scale(c, edges[i].rows, 64), edges[i].cols}, 0);
+    for (int i = 0; i < conform_few(c, RANDOM); i++)
+        soft_cap_shape(c, (struct shape){conform_int(1, 20), conform_int(1, 200)}, i);
+}
+
+/* One rounding of one sum: exact on every tier. */
+static void add_shape(struct conform *c, struct shape s, int how)
+{
+    struct tec_add_args a = {.max_rows = s.rows, .cols = s.cols};
+    a.ldx = conform_ld(s.cols);
+    a.ldy = conform_ld(s.cols);
+    size_t count = (size_t)s.rows * (size_t)a.ldx, n = (size_t)s.rows * (size_t)a.ldy;
+    float *x = conform_buf(c, count, sizeof *x), *before = conform_buf(c, n, sizeof *before);
+    fill(x, count, how);
+    fill(before, n, how);
+    a.x = x;
+    a.y = conform_buf(c, n, sizeof *a.y);
+    memcpy(a.y, before, n * sizeof *a.y);
+    a.rows = conform_live(c, s.rows);
+    struct conform_call call = {.ref = &a, .fast = &a, .live = s.rows, .full = true, .outs = 1};
+    call.out[0] =
+        (struct conform_out){a.y, s.rows, (size_t)s.cols * 4, (size_t)a.ldy * 4, NULL, 0, 1};
+    conform_run(c, &call);
+    for (int r = 0; r < s.rows; r += 1 + s.rows / 32)
+        for (int i = 0; i < s.cols; i++) {
+            size_t at = (size_t)r * (size_t)a.ldy + (size_t)i;
+            double want = (double)(before[at] + x[(size_t)r * (size_t)a.ldx + (size_t)i]);
+            conform_close(c, (double)((const float *)c->got[0])[at], want, 0, "row %d + %d", r, i);
+            conform_close(c, (double)((const float *)c->want[0])[at], want, 0,
+                          "reference row %d + %d", r, i);
+        }
+    conform_end(c);
+}
+
+void conform_add(struct conform *c)
+{
+    for (int i = 0; i < EDGES; i++)
+        add_shape(c, (struct shape){conform_scale(c, edges[i].rows, 64), edges[i].cols}, 0);
+    for (int i = 0; i < conform_few(c, RANDOM); i++)
+        add_shape(c, (struct shape){conform_int(1, 20), conform_int(1, 200)}, i);
+}

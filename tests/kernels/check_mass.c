@@ -69,7 +69,8 @@ static struct tec_mass_args build(struct conform *c, struct attention_case *w, i
                               .heads = w->a.heads,
                               .kv_heads = w->a.kv_heads,
                               .head_dim = w->a.head_dim,
-                              .scale = w->a.scale};
+                              .scale = w->a.scale,
+                              .cap = w->a.cap};
     a = mass_of(w->a, &a);
     w->a.window = conform_int(0, 2) ? 0 : conform_int(1, conform_int(1, 2 * keys));
     a.window = w->a.window;
@@ -102,7 +103,11 @@ static double score_of(const struct attention_case *w, int row, int head, int ke
         sum += (double)q[d] * (double)w->k[at + d];
         *terms += fabs((double)q[d] * (double)w->k[at + d] * (double)a->scale);
     }
-    return sum * (double)a->scale;
+    sum *= (double)a->scale;
+    if (a->cap <= 0)
+        return sum;
+    *terms += 2 * (double)a->cap;
+    return (double)a->cap * tanh(sum / (double)a->cap);
 }
 
 static void add_head(const struct attention_case *w, const struct tec_mass_args *m, int row,

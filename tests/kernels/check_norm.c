@@ -1,5 +1,5 @@
-/* check_norm.c - checks the RMS and layer norms of every tier against long double, within bounds
- * derived for float64 and for float32 sums. */
+/* check_norm.c - checks the RMS, layer and head norms of every tier against long double, within
+ * bounds derived for float64 and for float32 sums. */
 #include "tests/kernels/conform.h"
 
 #include <float.h>
@@ -238,4 +238,84 @@ void conform_layernorm(struct conform *c)
 void conform_rmsnorm(struct conform *c)
 {
     norm(c, false);
+}
+
+/* A head of head_norm as a row of rmsnorm, for the formula and its bounds. */
+static struct tec_norm_args as_rows(const struct tec_head_norm_args *a)
+{
+    return (struct tec_norm_args){.weight = a->weight,
+                                  .max_rows = a->max_rows,
+                                  .ldx = a->head_dim,
+                                  .ldy = a->head_dim,
+                                  .cols = a->head_dim,
+                                  .offset = a->offset,
+                                  .eps = a->eps,
+                                  .round = a->round};
+}
+
+/* Every head of a row, from its values before; what stands beside the heads is left alone. */
+static void compare_heads(struct conform *c, const struct tec_head_norm_args *a,
+                          const float *before, int row)
+{
+    struct tec_norm_args head = as_rows(a);
+    for (int h = 0; h < a->heads; h++) {
+        size_t at = (size_t)row * (size_t)a->ld + (size_t)(a->at + h * a->head_dim);
+        struct exact e = statistics(&head, before + at, false);
+        for (int d = 0; d < a->head_dim; d++) {
+            long double weight = (long double)a->offset;
+            weight += a->weight ? (long double)a->weight[d] : 0;
+            long double v = (long double)before[at + (size_t)d], want = v * e.scale * weight;
+            long double bound = double_sums(&e, a->head_dim, v, weight, 0), limit = bound;
+            if (!c->same_order)
+                limit = float_sums(&e, a->head_dim, false, v, weight);
+            conform_close(c, (double)((const float *)c->got[0])[at + (size_t)d], (double)want,
+                          (double)rounded(&head, limit, want), "row %d head %d d %d", row, h, d);
+            conform_close(c, (double)((const float *)c->want[0])[at + (size_t)d], (double)want,
+                          (double)rounded(&head, bound, want), "reference row %d head %d d %d", row,
+                          h, d);
+        }
+    }
+}
+
+static void head_norm_shape(struct conform *c, int rows, int heads, int dim,
+                            enum conform_family family)
+{
+    struct tec_head_norm_args a = {
+        .max_rows = rows, .heads = heads, .head_dim = dim, .eps = 1e-6F, .at = conform_int(0, 9)};
+    a.ld = conform_ld(a.at + heads * dim + conform_int(0, 20));
+    a.offset = (float)conform_int(0, 1);
+    a.round = conform_int(0, 1);
+    size_t count = (size_t)rows * (size_t)a.ld;
+    float *before = conform_buf(c, count, sizeof *before);
+    float *weight = conform_buf(c, (size_t)dim, sizeof *weight);
+    conform_fill(before, count, family, conform_int(0, 1) ? 1.0F : 300.0F);
+    conform_fill(weight, (size_t)dim, CONFORM_NORMAL, 1.0F);
+    a.x = conform_buf(c, count, sizeof *a.x);
+    memcpy(a.x, before, count * sizeof *a.x);
+    a.weight = conform_int(0, 3) ? weight : NULL;
+    a.rows = conform_live(c, rows);
+    struct conform_call call = {.ref = &a, .fast = &a, .live = rows, .full = false, .outs = 1};
+    call.out[0] = (struct conform_out){
+        a.x, rows, (size_t)(a.at + heads * dim) * 4, (size_t)a.ld * 4, NULL, 0, 1};
+    conform_run(c, &call);
+    for (int r = 0; r < rows; r += 1 + rows / 16) {
+        compare_heads(c, &a, before, r);
+        if (memcmp((const float *)c->got[0] + (size_t)r * (size_t)a.ld,
+                   before + (size_t)r * (size_t)a.ld, (size_t)a.at * sizeof *before) != 0)
+            conform_fail(c, "row %d changed in front of its heads", r);
+    }
+    conform_end(c);
+}
+
+void conform_head_norm(struct conform *c)
+{
+    static const int heads[][3] = {{1, 1, 1},   {3, 2, 7},    {2, 9, 8},     {5, 4, 20},
+                                   {7, 3, 33},  {1, 16, 128}, {40, 4, 256},  {2, 1, 300},
+                                   {64, 8, 64}, {9, 40, 72},  {532, 8, 128}, {8, 4, 256}};
+    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
+        head_norm_shape(c, conform_scale(c, heads[i][0], 64), heads[i][1], heads[i][2],
+                        CONFORM_NORMAL);
+    for (int i = 0; i < conform_few(c, RANDOM); i++)
+        head_norm_shape(c, conform_int(1, 20), conform_int(1, 12), conform_int(1, 140),
+                        (enum conform_family)(i % CONFORM_FAMILIES));
 }

@@ -1,0 +1,186 @@
+-- Text models of the shape that Llama made common: pre-norm layers, rotated keys, a gated feed-forward.
+-- From a Hugging Face folder; config.json in the style of transformers 5 (rope_parameters, layer_types) or of
+-- the files that were published before it. A key that it lacks has the default of the configuration class.
+-- `given` = { config, generation, shapes, size, arch }.
+
+-- Sizes without a checkpoint, beside the full one: small for tests on a CPU; tiny as in the golden cases.
+local sizes <const> = {
+  small = { hidden_size = 256, intermediate_size = 704, num_hidden_layers = 6, num_attention_heads = 8,
+            num_key_value_heads = 2, head_dim = 32, vocab_size = 4096, tie_word_embeddings = true },
+  tiny  = { hidden_size = 64, intermediate_size = 128, num_hidden_layers = 4, num_attention_heads = 4,
+            num_key_value_heads = 2, head_dim = 16, vocab_size = 512 },
+}
+
+local read <const> = include("common/configuration.lua")
+local count <const>, number <const> = read.count, read.number
+
+local function table_of(x) return type(x) == "table" and x or {} end
+
+-- The rotation of the layers that see everything: its base, and how it is stretched, of the kinds that the
+-- family has. Another stretch is another model's: near positions would come out nearly right.
+local function rotation(m, c)
+  local p = table_of(c.rope_parameters)
+  p = table_of(p.full_attention or p)
+  for _, scaling in ipairs { table_of(c.rope_scaling), p } do
+    local kind = scaling.rope_type or scaling.type or "default"
+    if kind ~= "default" then
+      if not (m.stretches and m.stretches[kind]) then
+        error("rope_scaling " .. tostring(kind) .. " is not supported; take it out of config.json for "
+              .. "texts that max_position_embeddings holds", 0)
+      end
+      local stretch = { kind = kind, factor = number(scaling, "factor") }
+      if kind == "llama3" then
+        stretch.low, stretch.high = number(scaling, "low_freq_factor"), number(scaling, "high_freq_factor")
+        stretch.original = number(scaling, "original_max_position_embeddings")
+      end
+      return number(p, "rope_theta", number(c, "rope_theta", m.theta or 10000.0)), stretch
+    end
+  end
+  return number(p, "rope_theta", number(c, "rope_theta", m.theta or 10000.0)), nil
+end
+
+-- Tokens that end a text: generation_config.json's, else config.json's; a number or a list.
+local function ends(c)
+  local ids = table_of(given.generation).eos_token_id
+  if ids == nil then ids = c.eos_token_id end
+  if type(ids) ~= "table" then ids = { ids } end
+  local list = {}
+  for i, id in ipairs(ids) do
+    if math.type(id) ~= "integer" then error("eos_token_id must be a token or a list of tokens", 0) end
+    list[i] = id
+  end
+  return list
+end
+
+-- The layers with a window and its width; nil where no layer has one. slides(i): of layer i, from 0 on,
+-- where the file does not list them.
+local function windows(c, layers, slides, default)
+  local width, list, any = c.sliding_window, {}, false
+  if width == nil then width = default end
+  for i = 1, layers do
+    local kind = table_of(c.layer_types)[i]
+    list[i] = kind and kind == "sliding_attention" or not kind and slides(i - 1)
+    any = any or list[i]
+  end
+  if not any then return nil end
+  if math.type(width) ~= "integer" or width < 1 then
+    error("sliding_window must be a whole number above 0, is " .. tostring(width), 0)
+  end
+  return math.min(width, 1 << 20), list
+end
+
+-- 4-bit weights as AutoAWQ and AutoGPTQ write them; other tools' layouts look alike and are not.
+local function packing(c)
+  local q = c.quantization_config
+  if type(q) ~= "table" then return nil end
+  local function must(key, want, default)
+    local x = q[key]
+    if x == nil then x = default end
+    for _, w in ipairs(want) do if x == w then return x end end
+    error("quantization_config." .. key .. ": " .. tostring(x) .. " is not supported", 0)
+  end
+  must("bits", { 4 }, q.w_bit)
+  local kind = must("quant_method", { "awq", "gptq" })
+  if kind == "awq" then must("version", { "gemm", "GEMM" }, "gemm") end
+  for _, name in ipairs(table_of(q.modules_to_not_convert)) do
+    if name ~= "lm_head" then error("quantization_config.modules_to_not_convert is not supported", 0) end
+  end
+  if q.lm_head then error("quantization_config.lm_head: a head of 4 bits is not supported", 0) end
+  local group = q.group_size or q.q_group_size or 128
+  local version = kind == "gptq" and must("checkpoint_format", { "gptq", "gptq_v2" }, "gptq")
+  return { kind = kind, group = group == -1 and 0 or group, minus = version == "gptq",
+           ordered = kind == "gptq" and q.desc_act == true }
+end
+
+local function activation(m, c)
+  local key <const> = m.gelu and "hidden_activation" or "hidden_act"
+  local want <const> = m.gelu and "gelu_pytorch_tanh" or "silu"
+  local act = c[key] or want
+  if act ~= want then error(key .. " must be " .. want .. ", is " .. tostring(act), 0) end
+  if c.mlp_bias then error("mlp_bias is not supported", 0) end
+  return m.gelu and "gelu" or "silu"
+end
+
+local function tensors_of(m, c)
+  local layer <const> = "model.layers.{}."
+  local t = {
+    gate = layer .. "mlp.gate_proj.weight", up = layer .. "mlp.up_proj.weight",
+    down = layer .. "mlp.down_proj.weight", norm1 = layer .. "input_layernorm.weight",
+    norm2 = layer .. "post_attention_layernorm.weight", final = "model.norm.weight",
+  }
+  for key, name in pairs { q = "q_proj", k = "k_proj", v = "v_proj", o = "o_proj" } do
+    t[key] = layer .. "self_attn." .. name .. ".weight"
+    local bias = m.qkv_bias and key ~= "o" or not m.qkv_bias and c.attention_bias
+    if bias then t[key .. "_bias"] = layer .. "self_attn." .. name .. ".bias" end
+  end
+  if m.head_norms then
+    t.q_norm, t.k_norm = layer .. "self_attn.q_norm.weight", layer .. "self_attn.k_norm.weight"
+  end
+  if m.post_norms then
+    t.post1, t.norm2 = t.norm2, layer .. "pre_feedforward_layernorm.weight"
+    t.post2 = layer .. "post_feedforward_layernorm.weight"
+  end
+  return t
+end
+
+-- What differs from most in attention: m.attention(c) may say scale, cap and window_theta.
+local function scores(m, c, layers, stretch)
+  local s = m.attention and m.attention(c) or {}
+  s.window, s.windowed = windows(c, layers, m.slides and m.slides(c) or function() return false end, m.window)
+  if not s.window then s.window_theta = nil end
+  s.stretch = stretch
+  for _ in pairs(s) do return s end
+  return nil
+end
+
+-- m = {
+--   name, type = model_type of config.json, full = the size without a checkpoint, quantization = how its
+--   layers are packed, by_name = true: never recognised, only asked for,
+--   theta, heads, kv_heads (nil: as heads), head_dim (nil: width / heads), window, tied: defaults,
+--   stretches = { kind = true }, slides(c): which layers see a window, attention(c): scores,
+--   qkv_bias, head_norms, post_norms, gelu, offset (of norms), embedding(width) = factor of embedding rows,
+--   cap(c): of logits, bos: texts begin with bos_token_id, vocab, mlp, width, positions: defaults }
+return function(m)
+  local c = given.config
+  if c and c.model_type ~= m.type or given.shapes and not c then return false end
+  if m.by_name and given.arch ~= m.name or not c and given.arch ~= m.name then return false end
+  if not c then
+    c = given.size == "full" and m.full or sizes[given.size] or error("size must be full, small or tiny", 0)
+    c.rope_theta = c.rope_theta or m.full.rope_theta
+    c.quantization_config = m.quantization
+  end
+  local act = activation(m, c)
+  local width, heads = count(c, "hidden_size", m.width or 4096), count(c, "num_attention_heads", m.heads or 32)
+  local layers, vocab = count(c, "num_hidden_layers", m.layers or 32), count(c, "vocab_size", m.vocab)
+  local dim = c.head_dim and count(c, "head_dim") or m.head_dim
+  if not dim and width % heads ~= 0 then
+    error("num_attention_heads " .. heads .. " do not divide hidden_size " .. width, 0)
+  end
+  local theta, stretch = rotation(m, c)
+  local stops <const> = ends(c)
+  local penalty = table_of(given.generation).repetition_penalty
+  local tied = c.tie_word_embeddings
+  if tied == nil then tied = m.tied or false end
+  return {
+    name = m.name,
+    text = {
+      vocab = vocab, scale = m.embedding and m.embedding(width) or 1.0, round_logits = true,
+      mask = "causal_all", cap = m.cap and m.cap(c) or nil,
+      bos = m.bos and math.type(c.bos_token_id) == "integer" and c.bos_token_id or -1,
+      eos = stops[1] or -1, ends = stops,
+      penalty = type(penalty) == "number" and penalty + 0.0 or 1.0,
+      max_tokens = count(c, "max_position_embeddings", m.positions),
+      embed = { "model.embed_tokens.weight" },
+      head = { tied and "model.embed_tokens.weight" or "lm_head.weight" },
+      stack = {
+        layers = layers, width = width, heads = heads,
+        kv_heads = count(c, "num_key_value_heads", m.kv_heads or heads), head_dim = dim or width // heads,
+        mlp = count(c, "intermediate_size", m.mlp), norm = "rms", norm_offset = m.offset or 0.0,
+        eps = number(c, "rms_norm_eps", 1e-6), theta = theta, angles_f32 = m.angles_f32,
+        scores = scores(m, c, layers, stretch), packing = packing(c), activation = act,
+        tensors = tensors_of(m, c),
+      },
+    },
+    ignored = tied and { "lm_head.weight" } or {},
+  }
+end
