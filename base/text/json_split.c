@@ -121,6 +121,14 @@ static enum tec_status read_whitespace(struct tec_json *j, const json_t *step, s
     return TEC_OK;
 }
 
+static enum tec_status read_digits(struct tec_json *j, const json_t *step, struct tec_split *s,
+                                   struct tec_error *err)
+{
+    (void)j;
+    s->kind = TEC_SPLIT_DIGITS;
+    return tec_json_bool(step, "individual_digits", where, false, &s->cut, err);
+}
+
 static enum tec_status read_step(struct tec_json *j, const json_t *step, struct tec_error *err)
 {
     static const struct {
@@ -133,6 +141,7 @@ static enum tec_status read_step(struct tec_json *j, const json_t *step, struct 
         {"Metaspace", read_metaspace},
         {"BertPreTokenizer", read_bert},
         {"WhitespaceSplit", read_whitespace},
+        {"Digits", read_digits},
     };
     struct tec_tokenizer *t = j->t;
     const char *type;

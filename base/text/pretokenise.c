@@ -98,6 +98,22 @@ static void by_whitespace(const struct tec_split *step, struct tec_pretoken word
     by_class(TEC_CLASS_SPACE, 0, word, c);
 }
 
+static void by_digits(const struct tec_split *step, struct tec_pretoken word, struct cut *c)
+{
+    const char *s = word.text.at;
+    size_t start = 0;
+    bool before = false;
+    for (size_t at = 0, bytes; at < word.text.n; at += bytes) {
+        bool number = tec_unicode_class(tec_utf8_get(s + at, &bytes)) & TEC_CLASS_NUMBER;
+        if (at > 0 && (number != before || (number && step->cut))) {
+            add(c, s + start, at - start, word.first && start == 0);
+            start = at;
+        }
+        before = number;
+    }
+    add(c, s + start, word.text.n - start, word.first && start == 0);
+}
+
 static bool wants_prefix(const struct tec_split *step, struct tec_pretoken word,
                          struct tec_text_span prefix)
 {
@@ -156,7 +172,8 @@ enum tec_status tec_pretokenise(const struct tec_split *steps, int n_steps,
     static void (*const run[])(const struct tec_split *, struct tec_pretoken, struct cut *) = {
         [TEC_SPLIT_PATTERN] = by_pattern,     [TEC_SPLIT_STRING] = by_string,
         [TEC_SPLIT_BERT] = by_bert,           [TEC_SPLIT_WHITESPACE] = by_whitespace,
-        [TEC_SPLIT_METASPACE] = by_metaspace, [TEC_SPLIT_BYTES] = by_bytes,
+        [TEC_SPLIT_METASPACE] = by_metaspace, [TEC_SPLIT_DIGITS] = by_digits,
+        [TEC_SPLIT_BYTES] = by_bytes,
     };
     struct tec_pretokens before = {0}, after = {0};
     struct cut c = {.words = &before, .arena = arena};

@@ -15,6 +15,7 @@ enum tec_split_kind {
     TEC_SPLIT_BERT,       /* at white space, and around each punctuation character */
     TEC_SPLIT_WHITESPACE, /* at white space, which is dropped */
     TEC_SPLIT_METASPACE,  /* spaces to `delimiter`, one before the word; then before each of them */
+    TEC_SPLIT_DIGITS,     /* runs of numbers from the rest, or each number by itself (`cut`) */
     TEC_SPLIT_BYTES,      /* a space before the word (if `prefix`), then `pattern` (may be NULL) */
 };
 
@@ -28,7 +29,7 @@ struct tec_split {
     struct tec_text_span delimiter;
     enum tec_split_where where; /* STRING: the delimiter stays with the text BEFORE or AFTER it */
     enum tec_split_prefix prefix;
-    bool cut; /* METASPACE: cut at the spaces too */
+    bool cut; /* METASPACE: cut at the spaces too; DIGITS: between numbers too */
 };
 
 #define TEC_SPLIT_STEPS 8

@@ -31,6 +31,19 @@ const int *tec_qwen_ids(const struct tec_qwen *q, const json_t *entry, const cha
 /* Tensors of the first prompt, in one causal pass: taps, and logits of each row. */
 enum tec_status tec_qwen_tensors(struct tec_qwen *q, struct tec_error *err);
 
+/* The prompt as one pass whose positions begin at `far`; then tap `tap` of a decode step for each of
+ * its rows, in the case's arena: a step repeats the row over the keys before it. */
+enum tec_status tec_qwen_prefill(struct tec_qwen *q, struct tec_qwen_prompt *p, int far,
+                                 struct tec_error *err);
+float *tec_qwen_row_logits(struct tec_qwen *q, const struct tec_qwen_prompt *p, int far,
+                           const char *tap);
+
+/* The case's other files of configuration give the same logits. */
+enum tec_status tec_qwen_variants(struct tec_qwen *q, struct tec_error *err);
+
+/* Ids of the prompts' texts by the checkpoint's tokenizer, where the case has texts. */
+enum tec_status tec_qwen_texts(struct tec_qwen *q, struct tec_error *err);
+
 /* Tokens, and the logits that chose them. */
 enum tec_status tec_qwen_tokens(struct tec_qwen *q, struct tec_error *err);
 

@@ -157,6 +157,8 @@ static enum tec_status judge(struct tec_qwen *q, struct tec_error *err)
     TEC_TRY(collect(q, err));
     TEC_TRY(tec_qwen_tensors(q, err));
     TEC_TRY(tec_qwen_tokens(q, err));
+    TEC_TRY(tec_qwen_texts(q, err));
+    TEC_TRY(tec_qwen_variants(q, err));
     return q->packed ? tec_qwen_weights(q, err) : TEC_OK;
 }
 

@@ -14,9 +14,8 @@ static const struct tec_tap_name names[] = {
 #undef TAP
 };
 
-/* The first prompt as one pass whose positions begin at `far`. */
-static enum tec_status prefill(struct tec_qwen *q, struct tec_qwen_prompt *p, int far,
-                               struct tec_error *err)
+enum tec_status tec_qwen_prefill(struct tec_qwen *q, struct tec_qwen_prompt *p, int far,
+                                 struct tec_error *err)
 {
     struct tec_plan_part *part = tec_plan_part(q->plan, TEC_PART_FRAME, 0);
     struct tec_pi_request *r = &p->request;
@@ -35,8 +34,8 @@ static enum tec_status prefill(struct tec_qwen *q, struct tec_qwen_prompt *p, in
     return tec_device_failure(q->plan->device, err);
 }
 
-/* Logits of each row of the prompt: a decode step repeats the row over the keys before it. */
-static float *row_logits(struct tec_qwen *q, const struct tec_qwen_prompt *p, int far)
+float *tec_qwen_row_logits(struct tec_qwen *q, const struct tec_qwen_prompt *p, int far,
+                           const char *tap)
 {
     struct tec_plan_part *part = tec_plan_part(q->plan, TEC_PART_DECODE, 1);
     size_t vocab = (size_t)q->pi->model->text.vocab;
@@ -49,13 +48,13 @@ static float *row_logits(struct tec_qwen *q, const struct tec_qwen_prompt *p, in
                       p->request.request_slot, 2, -1);
         row.pos += far;
         tec_launch_decode(q->plan, part, rows, 1, 1, &token, &made, &replay);
-        tec_qwen_tap(q, q->plan, "logits", all + (size_t)i * vocab);
+        tec_qwen_tap(q, q->plan, tap, all + (size_t)i * vocab);
     }
     return all;
 }
 
 /* Tensors of one pass: those whose names begin with "far.", or the others. */
-static void judge_pass(struct tec_qwen *q, const float *logits, bool far)
+static void judge_pass(struct tec_qwen *q, bool far)
 {
     struct tec_pi *pi = q->pi;
     const struct tec_plan_part *part = tec_plan_part(q->plan, TEC_PART_FRAME, 0);
@@ -70,6 +69,8 @@ static void judge_pass(struct tec_qwen *q, const float *logits, bool far)
         if (is_far != far || (known && found.form == TEC_TAP_ELSEWHERE))
             continue;
         if (known && found.form == TEC_TAP_LOGITS) {
+            const float *logits =
+                tec_qwen_row_logits(q, &q->prompts[0], far ? q->far : 0, found.ours);
             tec_pi_compare(pi, name, logits, logits ? n_logits : 0, NULL);
             continue;
         }
@@ -81,12 +82,12 @@ static void judge_pass(struct tec_qwen *q, const float *logits, bool far)
 enum tec_status tec_qwen_tensors(struct tec_qwen *q, struct tec_error *err)
 {
     struct tec_qwen_prompt *p = &q->prompts[0];
-    TEC_TRY(prefill(q, p, 0, err));
-    judge_pass(q, row_logits(q, p, 0), false);
+    TEC_TRY(tec_qwen_prefill(q, p, 0, err));
+    judge_pass(q, false);
     if (!q->far)
         return TEC_OK;
-    TEC_TRY(prefill(q, p, q->far, err));
-    judge_pass(q, row_logits(q, p, q->far), true);
+    TEC_TRY(tec_qwen_prefill(q, p, q->far, err));
+    judge_pass(q, true);
     return TEC_OK;
 }
 

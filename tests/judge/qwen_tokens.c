@@ -105,6 +105,41 @@ static void judge_runs(struct tec_qwen *q, struct tec_plan *plan, int index, con
                    (size_t)n_batch, once, (size_t)n);
 }
 
+/* The index of the largest of n logits, the first of equals. */
+static int largest(const float *logits, size_t n)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < n; i++)
+        if (logits[i] > logits[best])
+            best = i;
+    return (int)best;
+}
+
+/* Each step after the case's own tokens: where its own bf16 runs agree, and the two best logits are
+ * farther apart than their error, the choice must be the case's. */
+static void judge_steps(struct tec_qwen *q, const struct tec_qwen_prompt *p, const float *logits,
+                        const int *ids, int n)
+{
+    struct tec_pi *pi = q->pi;
+    const json_t *agrees = json_object_get(p->entry, "bf16_agrees");
+    const json_t *margins = json_object_get(p->entry, "margins");
+    size_t vocab = (size_t)pi->model->text.vocab;
+    const char *name = tec_arena_printf(pi->v->arena, "%sstep_tokens", p->name);
+    const char *key = tec_arena_printf(pi->v->arena, "%sstep_logits", p->name);
+    const json_t *bound = json_object_get(json_object_get(pi->tensors, key), "err_bf16");
+    bool bf16 = strcmp(pi->v->dtype, "bf16") == 0;
+    double near = bf16 ? json_number_value(json_object_get(bound, "max")) : 0.0;
+    int wrong = 0;
+    if (!agrees || !logits)
+        return;
+    for (int i = 0; i < n; i++) {
+        bool counts = !bf16 || (json_is_true(json_array_get(agrees, (size_t)i)) &&
+                                json_number_value(json_array_get(margins, (size_t)i)) > near);
+        wrong += counts && largest(logits + (size_t)i * vocab, vocab) != ids[i];
+    }
+    tec_verify_report(pi->v, name, wrong, 0.0, 0.0, wrong == 0, NULL, NULL);
+}
+
 static void judge_logits(struct tec_qwen *q, int index)
 {
     struct tec_pi *pi = q->pi;
@@ -113,9 +148,11 @@ static void judge_logits(struct tec_qwen *q, int index)
     int n = 0;
     const int *ids = tec_qwen_ids(q, p->entry, "greedy", &n);
     const char *name = tec_arena_printf(pi->v->arena, "%sstep_logits", p->name);
-    if (ids && name && tec_tensors_find(pi->expected, name))
-        tec_pi_compare(pi, name, forced(q, q->plan, p, ids, n, 0, "logits"), (size_t)n * vocab,
-                       NULL);
+    if (ids && name && tec_tensors_find(pi->expected, name)) {
+        const float *logits = forced(q, q->plan, p, ids, n, 0, "logits");
+        tec_pi_compare(pi, name, logits, (size_t)n * vocab, NULL);
+        judge_steps(q, p, logits, ids, n);
+    }
     ids = tec_qwen_ids(q, p->entry, "greedy_penalty", &n);
     name = tec_arena_printf(pi->v->arena, "%spenalty_scores", p->name);
     if (ids && q->penal && name && tec_tensors_find(pi->expected, name))
@@ -137,10 +174,9 @@ enum tec_status tec_qwen_tokens(struct tec_qwen *q, struct tec_error *err)
     for (int i = 0; i < q->n; i++) {
         judge_logits(q, i);
         judge_runs(q, q->plan, i, "greedy", -1);
-        if (!q->penal)
-            continue;
-        judge_runs(q, q->penal, i, "greedy_penalty", -1);
-        judge_runs(q, q->penal, i, "generate", q->pi->model->text.eos);
+        judge_runs(q, q->penal ? q->penal : q->plan, i, "generate", q->pi->model->text.eos);
+        if (q->penal)
+            judge_runs(q, q->penal, i, "greedy_penalty", -1);
     }
     return TEC_OK;
 }

@@ -38,9 +38,10 @@ enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40, FEW = 8 };
  *
  * A score is a chain of dim products, scaled, and the a bias added, the maximum subtracted: off by
  * (dim + 4) 2^-24 of the absolute terms and 2^-24 of the difference. A cap passes on at most that,
- * and its own tanh is off by some units of 2^-24 of the cap, counted as two terms more. The exponential turns that
- * into the same relative error, adds 2 units of 2^-23 of its own, and one product by e^(old - new)
- * for each later block (3 units). Numerator and denominator are sums of up to `keys` such terms.
+ * and its own tanh is off by some units of 2^-24 of the cap, counted as two terms more. The
+ * exponential turns that into the same relative error, adds 2 units of 2^-23 of its own, and one
+ * product by e^(old - new) for each later block (3 units). Numerator and denominator are sums of up
+ * to `keys` such terms.
  *
  * On CUDA a block of keys is a softmax of its own, and blocks are folded twice: into chunks, then
  * into the answer; that doubles the factors e^(old - new). The float32 kernel does no more than
