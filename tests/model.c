@@ -85,7 +85,32 @@ TEST(a_model_of_text_alone_has_nothing_else)
     refused_of("qwen2", "text", "ends", json_pack("[i]", 512), "must be tokens 0 .. 511");
     refused_of("qwen2", "text", "ends", json_pack("[s]", "x"), "must be tokens 0 .. 511");
     refused_of("qwen2", "text", "penalty", json_real(0.0), "text.penalty: must be above 0");
-    refused_of("qwen2", "text.stack", "window", json_integer(-1), "a window of -1 keys");
+}
+
+/* Refused as text.stack.scores, with these words. */
+static void refused_scores(json_t *scores, const char *says)
+{
+    refused_of("qwen2", "text.stack", "scores", scores, says);
+}
+
+TEST(scores_and_rotations_of_no_model_are_refused)
+{
+    refused_scores(json_pack("{s:i, s:[b]}", "window", -1, "windowed", 1), "a window of 1 ..");
+    refused_scores(json_pack("{s:i}", "window", 3), "window and windowed come together");
+    refused_scores(json_pack("{s:i, s:[b]}", "window", 3, "windowed", 1), "a list of 4 true");
+    refused_scores(json_pack("{s:i, s:[i, b, b, b]}", "window", 3, "windowed", 1, 1, 1, 1),
+                   "entry 0 must be true or false");
+    refused_scores(json_pack("{s:f}", "window_theta", 1e4), "there must be a window");
+    refused_scores(json_pack("{s:f}", "cap", -1.0), "must not be negative");
+    refused_scores(json_pack("{s:f}", "caps", 1.0), "caps");
+    refused_scores(json_pack("{s:{s:s, s:f}}", "stretch", "kind", "yarn", "factor", 2.0),
+                   "'yarn' is not linear or llama3");
+    refused_scores(json_pack("{s:{s:s, s:f}}", "stretch", "kind", "llama3", "factor", 2.0),
+                   "low 0 above 0");
+    refused_of("qwen2", "text", "cap", json_real(-2.0), "text.cap: must not be negative");
+    refused_of("qwen2", "text.stack.tensors", "q_norm", json_string("q{}"), "come together");
+    refused_of("qwen2", "text.stack.tensors", "post1", json_string("p{}"), "come together");
+    refused("action.stack", "scores", json_pack("{s:f}", "scale", 0.5), "action.stack: scores");
 }
 
 TEST(rotations_that_one_table_cannot_hold_are_refused)

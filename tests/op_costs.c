@@ -86,6 +86,21 @@ TEST(norms)
     IS(call, .other = 192, .weights = 160, .read = 120, .written = 120);
 }
 
+TEST(norms_of_heads_caps_and_sums)
+{
+    struct tec_call call = tec_call_of(TEC_OP_head_norm, "head_norm");
+    call.args.head_norm = (struct tec_head_norm_args){
+        .rows = live, .max_rows = 8, .heads = 4, .head_dim = 8, .weight = some};
+    /* 3 rows of 4 heads: 8 elements of 3 + weight, and 4 for the head */
+    IS(call, .other = 432, .weights = 32, .read = 384, .written = 384);
+    call = tec_call_of(TEC_OP_soft_cap, "cap");
+    call.args.soft_cap = (struct tec_soft_cap_args){.rows = live, .max_rows = 8, .cols = 10};
+    IS(call, .other = 90, .read = 120, .written = 120);
+    call = tec_call_of(TEC_OP_add, "add");
+    call.args.add = (struct tec_add_args){.rows = live, .max_rows = 8, .cols = 10};
+    IS(call, .other = 30, .read = 240, .written = 120);
+}
+
 TEST(rope_store)
 {
     struct tec_call call = tec_call_of(TEC_OP_rope_store, "rope");

@@ -225,12 +225,23 @@ static bool all_bytes(const struct tec_bpe *bpe, const char *s, size_t n)
     return true;
 }
 
+/* Initial symbols of byte-level pieces. A byte without a piece is the unknown piece, a run of them
+ * one where they are fused; without an unknown piece it is dropped. */
 static void start_bytes(struct merging *m)
 {
-    for (size_t at = 0; at < m->word.n; at++) {
-        int id = m->bpe->byte_id[(unsigned char)m->word.at[at]];
-        if (id >= 0)
+    const struct tec_bpe *bpe = m->bpe;
+    for (size_t at = 0, n; at < m->word.n; at += n) {
+        int id = bpe->byte_id[(unsigned char)m->word.at[at]];
+        n = 1;
+        if (id >= 0) {
             add_symbol(m, id, (uint32_t)at, 1, false);
+            continue;
+        }
+        while (bpe->fuse_unk && at + n < m->word.n &&
+               bpe->byte_id[(unsigned char)m->word.at[at + n]] < 0)
+            n++;
+        if (bpe->unk >= 0)
+            add_symbol(m, bpe->unk, (uint32_t)at, (uint32_t)n, false);
     }
 }
 

@@ -96,20 +96,16 @@ static enum tec_status refuse_text(const json_t *model, const char *key, struct 
     return TEC_OK;
 }
 
-static enum tec_status read_bytes(struct tec_tokenizer *t, struct tec_error *err)
+/* Published vocabularies lack pieces of bytes that no text of their training had. */
+static void read_bytes(struct tec_tokenizer *t)
 {
     for (int byte = 0; byte < 256; byte++) {
         char name[4];
         size_t n = tec_utf8_put(name, tec_text_printable(byte));
         t->bpe.byte_id[byte] = tec_vocab_model_id(&t->vocab, name, n);
-        bool occurs = byte < 0xC0 || (byte > 0xC1 && byte < 0xF5);
-        if (occurs && t->bpe.byte_id[byte] < 0)
-            return tec_fail(err, TEC_UNSUPPORTED, "byte-level bpe without a piece for byte 0x%02X",
-                            (unsigned)byte);
     }
     t->bpe.bytes = true;
     t->kind = "byte-level bpe";
-    return TEC_OK;
 }
 
 static bool is_byte_level(const struct tec_tokenizer *t)
@@ -141,7 +137,7 @@ static enum tec_status read_bpe(struct tec_json *j, const json_t *model, struct 
     TEC_TRY(find_unk(j, model, &bpe->unk, err));
     t->unk = bpe->unk;
     if (is_byte_level(t))
-        TEC_TRY(read_bytes(t, err));
+        read_bytes(t);
     if (!json_is_array(merges))
         return tec_fail(err, TEC_MALFORMED, "model.merges must be a list");
     TEC_TRY(tec_bpe_merges(bpe, json_array_size(merges), j->seed, &t->arena, err));

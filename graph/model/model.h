@@ -78,6 +78,7 @@ struct tec_stack {
     bool angles_f32; /* angles are float32 products of position and frequency, as in code that
                       * computes them so; else float64. Far positions tell */
     struct tec_packing packing; /* how a checkpoint stores the layers' matrices */
+    bool scored;                /* any of the following, up to cap, is there */
     struct tec_stretch stretch; /* of the rotation with theta */
     int window; /* layers of the set `windowed` see their last `window` keys alone; 0: none do */
     unsigned char windowed[TEC_MAX_STACK_LAYERS / 8]; /* a bit a layer */

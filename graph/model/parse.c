@@ -172,6 +172,10 @@ static enum tec_status check_joint(const struct tec_model *model, struct tec_err
                         "keys: %d layers of %d/%d heads of %d",
                         a->layers, a->heads, a->kv_heads, a->head_dim, t->layers, t->heads,
                         t->kv_heads, t->head_dim);
+    if (t->scored || a->scored)
+        return tec_fail(err, TEC_MALFORMED,
+                        "action.stack: scores of their own (caps, windows, stretched rotations) in "
+                        "a stack that actions read, or in theirs");
     if (t->theta != a->theta)
         return tec_fail(err, TEC_MALFORMED,
                         "action.stack: theta %g cannot read keys rotated with the text stack's %g",

@@ -216,6 +216,7 @@ static enum tec_status parse_scores(struct tec_stack *stack, json_t *json, const
     if (!(scale >= 0.0) || !(cap >= 0.0) || scale > 1e6 || cap > 1e6)
         return tec_fail(err, TEC_MALFORMED, "%s: scale %g and cap %g must not be negative", where,
                         scale, cap);
+    stack->scored = true;
     stack->scale = (float)scale;
     stack->cap = (float)cap;
     TEC_TRY(parse_stretch(&stack->stretch, stretch, where, err));

@@ -28,6 +28,25 @@ return {
              .. "<|im_end|>\n<|im_start|>" },
     { text = "user\n{text}", literal = true },
     { text = "<|im_end|>\n<|im_start|>assistant\n" } } },
+  -- The same turn with the system text of SmolLM2-Instruct; of Qwen3, which has none and is told not to think
+  -- aloud; of Llama 3 and Gemma, whose own first token comes first.
+  smollm2    = { calls = {
+    { text = "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face"
+             .. "<|im_end|>\n<|im_start|>" },
+    { text = "user\n{text}", literal = true },
+    { text = "<|im_end|>\n<|im_start|>assistant\n" } } },
+  qwen3      = { calls = {
+    { text = "<|im_start|>" },
+    { text = "user\n{text}", literal = true },
+    { text = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n" } } },
+  llama3     = { calls = {
+    { text = "<|start_header_id|>user<|end_header_id|>\n\n", bos = true },
+    { text = "{text}", literal = true },
+    { text = "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n" } } },
+  gemma      = { calls = {
+    { text = "<start_of_turn>user\n", bos = true },
+    { text = "{text}", literal = true },
+    { text = "<end_of_turn>\n<start_of_turn>model\n" } } },
   -- What the bundled planner was trained on (pipelines/checkpoints/planner/train): facts, each with its
   -- own end of line, and a question with none.
   facts      = { calls = {

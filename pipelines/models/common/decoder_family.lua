@@ -129,8 +129,7 @@ local function scores(m, c, layers, stretch)
   s.window, s.windowed = windows(c, layers, m.slides and m.slides(c) or function() return false end, m.window)
   if not s.window then s.window_theta = nil end
   s.stretch = stretch
-  for _ in pairs(s) do return s end
-  return nil
+  return (s.window or s.stretch or s.scale or s.cap) and s or nil
 end
 
 -- m = {
