@@ -31,8 +31,8 @@ const int *tec_qwen_ids(const struct tec_qwen *q, const json_t *entry, const cha
 /* Tensors of the first prompt, in one causal pass: taps, and logits of each row. */
 enum tec_status tec_qwen_tensors(struct tec_qwen *q, struct tec_error *err);
 
-/* The prompt as one pass whose positions begin at `far`; then tap `tap` of a decode step for each of
- * its rows, in the case's arena: a step repeats the row over the keys before it. */
+/* The prompt as one pass whose positions begin at `far`; then tap `tap` of a decode step for each
+ * of its rows, in the case's arena: a step repeats the row over the keys before it. */
 enum tec_status tec_qwen_prefill(struct tec_qwen *q, struct tec_qwen_prompt *p, int far,
                                  struct tec_error *err);
 float *tec_qwen_row_logits(struct tec_qwen *q, const struct tec_qwen_prompt *p, int far,
