@@ -69,8 +69,9 @@ static void slow_prefix(void *self, enum tec_part_kind kind, int region,
     replay->end_ns = replay->mark_ns[TEC_MARK_ACTION] = tec_clock_now(&wall);
 }
 
-static void no_actions(void *self, float *chunk)
+static void no_actions(void *self, int at, float *chunk)
 {
+    (void)at;
     (void)self, (void)chunk;
 }
 

@@ -59,8 +59,9 @@ static void quick_prefix(void *self, enum tec_part_kind kind, int region,
     replay->mark_ns[TEC_MARK_PREFILL] = replay->mark_ns[TEC_MARK_ACTION] = replay->end_ns;
 }
 
-static void quick_actions(void *self, float *chunk)
+static void quick_actions(void *self, int at, float *chunk)
 {
+    (void)at;
     const struct tec_flow *f = &((const struct tectum *)self)->engine->model->flow;
     for (int i = 0; i < f->horizon * f->dim; i++)
         chunk[i] = (float)((i * 7 + stall.frames * 3) % 100) / 200.0F;

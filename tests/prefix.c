@@ -250,8 +250,8 @@ static void without_the_field(const char *dtype)
         run_case(&without, i, false);
         CHECK(memcmp(with.chunk, without.chunk, sizeof with.chunk) == 0);
     }
-    CHECK_INT(without.engine->plan->spec.fixed, ==, 0);
-    CHECK(without.engine->plan->flow->times == without.engine->plan->flow->steps);
+    CHECK_INT(without.engine->plan->spec.actions[0].fixed, ==, 0);
+    CHECK(without.engine->plan->flows[0]->times == without.engine->plan->flows[0]->steps);
     tec_engine_close(without.engine);
     tec_pipeline_free(without.pipeline);
     close_engine(&with);
@@ -490,9 +490,9 @@ TEST(memory_is_what_measuring_says)
     REQUIRE(tec_engine_open(&o.engine, &options, &heap, &err) == TEC_OK);
     CHECK_INT(m.bytes.total, ==, o.engine->plan->bytes.total);
     CHECK_INT(tec_device_peak(o.engine->device), ==, o.engine->plan->bytes.total);
-    CHECK_INT(m.spec.fixed, ==, 8);
+    CHECK_INT(m.spec.actions[0].fixed, ==, 8);
     /* One more time in the tables, and one count. */
-    const struct tec_flow_tables *t = o.engine->plan->flow;
+    const struct tec_flow_tables *t = o.engine->plan->flows[0];
     CHECK_INT(m.bytes.tables - none.bytes.tables, ==, t->n_norms * 3 * t->padded * 4);
     CHECK_INT(m.bytes.frames - none.bytes.frames, ==, 64);
     CHECK_INT(m.bytes.total - m.bytes.tables - m.bytes.frames, ==,

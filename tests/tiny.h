@@ -53,7 +53,8 @@ static inline struct tec_plan_spec tiny_spec(const struct tec_model *m)
                                       .batches = {tiny_ring.stages - 1}};
     return (struct tec_plan_spec){.frame_tokens = m->n_slots * m->vision.tokens + TINY_TEXT,
                                   .text_tokens = TINY_TEXT,
-                                  .steps = TINY_STEPS,
+                                  .n_actions = 1,
+                                  .actions = {{.steps = TINY_STEPS}},
                                   .request_slots = TINY_SLOTS,
                                   .new_tokens = TINY_NEW,
                                   .isolated = true,

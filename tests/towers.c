@@ -60,7 +60,8 @@ static void run(const char *arch, const char *dtype, struct shape shape, const s
                                                        shape.text + tec_head_rows(model),
                                        .text_tokens = shape.text,
                                        .pictures = shape.pictures,
-                                       .steps = 1};
+                                       .n_actions = 1,
+                                       .actions = {{.steps = 1}}};
     const struct tec_plan_inputs inputs = {
         .spec = &spec, .model = model, .weights = weights, .source = {.seed = 5}, .device = device};
     REQUIRE(tec_plan_create(&plan, &inputs, &heap, &err) == TEC_OK);

@@ -20,7 +20,7 @@ static struct tec_lower lower_into(struct tec_plan *p, struct tec_plan_part *par
     return (struct tec_lower){.program = &part->program,
                               .model = p->model,
                               .weights = p->weights,
-                              .flow = p->flow,
+                              .flow = p->flows[part->action],
                               .space = &p->space,
                               .towers = p->towers[part->beside],
                               .cos_sin = p->cos_sin,
@@ -56,15 +56,18 @@ static enum tec_status lower_node(struct tec_lower *l, enum tec_node_id node, st
 static enum tec_status lower_prefix(struct tec_plan *p, enum tec_part_kind kind, bool beside,
                                     struct tec_error *err)
 {
-    bool frame = kind == TEC_PART_FRAME, action = frame && p->spec.steps > 0;
+    bool frame = kind == TEC_PART_FRAME;
+    bool action = frame && p->spec.n_actions > 0 && p->spec.frame_action >= 0;
     const char *name = frame ? "frame" : beside ? "private.beside" : "private";
     struct tec_plan_part *part = add_part(p, kind, name, beside);
+    part->action = action ? p->spec.frame_action : 0;
     const struct tec_prefix_limits limits = {.model = p->model,
                                              .max_rows = p->spec.frame_tokens,
                                              .max_text = p->spec.text_tokens,
                                              .max_pictures = p->spec.pictures,
-                                             .scratch_slot = p->scratch_slot,
-                                             .fixed = action && p->spec.fixed > 0};
+                                             .scratch_slot = p->scratch_slots[part->action],
+                                             .fixed =
+                                                 action && p->spec.actions[part->action].fixed > 0};
     TEC_TRY(tec_prefix_table_init(&part->block, &part->prefix, &part->prefix_device, &limits,
                                   p->device, &p->arena, err));
     p->bytes.frames += (int64_t)(part->block.size + part->block.pixels_size);
@@ -86,6 +89,35 @@ static enum tec_status lower_prefix(struct tec_plan *p, enum tec_part_kind kind,
         TEC_TRY(lower_node(&l, TEC_NODE_action, err));
         tec_program_mark(&part->program, TEC_MARK_ACTION);
     }
+    return TEC_OK;
+}
+
+/* Lowers an action node that does not go with the prefill. Its table has no prefix: that is in the
+ * region that the launch names. */
+static enum tec_status lower_action(struct tec_plan *p, int action, struct tec_error *err)
+{
+    const char *name = tec_arena_printf(&p->arena, "action.%d", action);
+    struct tec_plan_part *part = add_part(p, TEC_PART_ACTION, name ? name : "action", false);
+    part->action = action;
+    const struct tec_prefix_limits limits = {.model = p->model,
+                                             .max_rows = 1,
+                                             .max_text = 1,
+                                             .scratch_slot = p->scratch_slots[action],
+                                             .fixed = p->spec.actions[action].fixed > 0};
+    TEC_TRY(tec_prefix_table_init(&part->block, &part->prefix, &part->prefix_device, &limits,
+                                  p->device, &p->arena, err));
+    p->bytes.frames += (int64_t)part->block.size;
+    struct tec_lower l = lower_into(p, part);
+    TEC_TRY(lower_node(&l, TEC_NODE_action, err));
+    tec_program_mark(&part->program, TEC_MARK_ACTION);
+    return TEC_OK;
+}
+
+static enum tec_status lower_actions(struct tec_plan *p, struct tec_error *err)
+{
+    for (int i = 0; i < p->spec.n_actions; i++)
+        if (i != p->spec.frame_action)
+            TEC_TRY(lower_action(p, i, err));
     return TEC_OK;
 }
 
@@ -206,6 +238,7 @@ enum tec_status tec_pass_lower(struct tec_plan *p, struct tec_error *err)
         TEC_TRY(lower_ring(p, err));
     else if (!p->spec.secondary)
         TEC_TRY(lower_prefix(p, TEC_PART_FRAME, false, err));
+    TEC_TRY(lower_actions(p, err));
     if (p->spec.segments)
         TEC_TRY(lower_memory(p, err));
     if (p->spec.request_slots)

@@ -47,6 +47,15 @@ static enum tec_status check_texts(const struct tec_plan_spec *s, const struct t
     return TEC_OK;
 }
 
+static bool good_actions(const struct tec_plan_spec *s)
+{
+    bool good = s->n_actions >= 0 && s->n_actions <= TEC_MAX_ACTIONS && s->frame_action >= -1 &&
+                (s->frame_action < s->n_actions || s->n_actions == 0);
+    for (int i = 0; good && i < s->n_actions; i++)
+        good = s->actions[i].steps >= 1 && s->actions[i].steps <= 1000;
+    return good;
+}
+
 static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_model *m,
                                   struct tec_error *err)
 {
@@ -71,7 +80,7 @@ static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_mode
     if (s->frame_tokens > pictures + s->text_tokens + added + 4096)
         return tec_fail(err, TEC_INVALID, "a frame of %d tokens is more than %d pictures fill",
                         s->frame_tokens, m->n_slots);
-    if (s->steps && !tec_model_flows(m) && !tec_model_heads(m))
+    if (s->n_actions && !tec_model_flows(m) && !tec_model_heads(m))
         return tec_fail(err, TEC_INVALID, "model '%s' makes its actions as tokens: it has no flow",
                         m->name);
     if ((s->request_slots || s->stages) && tec_model_heads(m))
@@ -79,7 +88,7 @@ static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_mode
                         "model '%s' makes its actions in one forward: it does not decode", m->name);
     if (s->beside && !s->request_slots)
         return tec_fail(err, TEC_INVALID, "no requests: nothing can run beside the frame");
-    if (s->n_batches < 0 || s->n_batches > TEC_MAX_BATCHES || s->steps < 0 || s->steps > 1000 ||
+    if (s->n_batches < 0 || s->n_batches > TEC_MAX_BATCHES || !good_actions(s) ||
         s->request_slots < 0 || s->request_slots > 4096 || s->new_tokens < 0 ||
         s->new_tokens > 65536 || s->prompt_tokens < 0 || s->prompt_tokens > 65536 ||
         s->positions < 0 || s->positions > 1 << 20)
@@ -135,7 +144,8 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
     int trash = tec_kv_space_reserve(&p->space, s->request_slots + 1);
     for (int i = 0; i < s->request_slots; i++)
         p->trash[i] = trash + i;
-    p->scratch_slot = s->steps ? tec_kv_space_reserve(&p->space, tec_suffix_rows(p->model)) : 0;
+    for (int i = 0; i < s->n_actions; i++)
+        p->scratch_slots[i] = tec_kv_space_reserve(&p->space, tec_suffix_rows(p->model));
     p->segment_slot = s->segments ? tec_kv_space_reserve(&p->space, s->segment_tokens) : 0;
     for (int i = 0; s->trees.rows && i <= (int)s->beside; i++)
         p->tree_slot[i ? TEC_STREAM_BESIDE : TEC_STREAM_MAIN] =
@@ -285,6 +295,32 @@ static enum tec_status make_stream(struct tec_plan *p, enum tec_stream stream,
     return constant(p, tec_device_scratch(p->device, stream, widest), &p->scratch[stream], err);
 }
 
+/* The earliest action node with the same times: they share their tables. */
+static int same_flow(const struct tec_plan *p, int action)
+{
+    const struct tec_plan_action *a = p->spec.actions;
+    int i = 0;
+    while (a[i].steps != a[action].steps || (a[i].fixed > 0) != (a[action].fixed > 0))
+        i++;
+    return i;
+}
+
+static enum tec_status make_flows(struct tec_plan *p, const struct tec_plan_inputs *in,
+                                  struct tec_error *err)
+{
+    for (int i = 0; i < p->spec.n_actions; i++) {
+        const struct tec_plan_action *a = &p->spec.actions[i];
+        int same = same_flow(p, i);
+        p->flows[i] = p->flows[same];
+        if (same < i)
+            continue;
+        TEC_TRY(tec_flow_tables_create(&p->flows[i], &p->model->flow, &in->source, a->steps,
+                                       a->fixed > 0, p->device, p->heap, err));
+        p->bytes.tables += p->flows[i]->bytes;
+    }
+    return TEC_OK;
+}
+
 static enum tec_status run_passes(struct tec_plan *p, bool lower, struct tec_error *err)
 {
     for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
@@ -305,11 +341,8 @@ static enum tec_status create(struct tec_plan *p, const struct tec_plan_inputs *
     TEC_TRY(make_stream(p, TEC_STREAM_MAIN, err));
     if (p->spec.beside)
         TEC_TRY(make_stream(p, TEC_STREAM_BESIDE, err));
-    if (p->spec.steps && tec_model_flows(p->model)) {
-        TEC_TRY(tec_flow_tables_create(&p->flow, &p->model->flow, &in->source, p->spec.steps,
-                                       p->spec.fixed > 0, p->device, p->heap, err));
-        p->bytes.tables = p->flow->bytes;
-    }
+    if (tec_model_flows(p->model))
+        TEC_TRY(make_flows(p, in, err));
     TEC_TRY(run_passes(p, true, err));
     struct tec_byte_plan *b = &p->bytes;
     b->weights = p->weights->bytes;
@@ -397,7 +430,9 @@ void tec_plan_destroy(struct tec_plan *p)
             tec_kv_space_destroy(&p->towers[i][t]);
         tec_device_put(p->device, p->scratch[i]);
     }
-    tec_flow_tables_destroy(p->flow);
+    for (int i = 0; i < p->spec.n_actions; i++)
+        if (p->flows[i] && same_flow(p, i) == i)
+            tec_flow_tables_destroy(p->flows[i]);
     for (int i = 0; i < p->n_streams; i++)
         tec_device_put(p->device, p->activations[i]);
     tec_device_put(p->device, p->cos_sin);
@@ -423,7 +458,8 @@ static struct tec_plan_part *find(struct tec_plan *p, bool beside, enum tec_part
     struct tec_plan_part *best = NULL;
     for (int i = 0; i < p->n_parts; i++) {
         struct tec_plan_part *part = &p->parts[i];
-        if (part->kind != kind || part->beside != beside)
+        if (part->kind != kind || part->beside != beside ||
+            (kind == TEC_PART_ACTION && part->action != rows))
             continue;
         best = part;
         if (kind != TEC_PART_DECODE || part->batch >= rows)

@@ -6,12 +6,14 @@
 #ifndef TEC_GRAPH_COMPILE_PLAN_H
 #define TEC_GRAPH_COMPILE_PLAN_H
 
+#include "graph/load/pipeline.h"
 #include "graph/nodes/node.h"
 
-enum { TEC_MAX_BATCHES = 64, TEC_MAX_PARTS = 2 * (TEC_MAX_BATCHES + 2) + 3, TEC_NO_PICTURES = -1 };
+enum { TEC_MAX_BATCHES = 64, TEC_NO_PICTURES = -1 };
+enum { TEC_MAX_PARTS = 2 * (TEC_MAX_BATCHES + 2) + 3 + TEC_MAX_ACTIONS };
 
 enum tec_part_kind {
-    TEC_PART_FRAME,    /* prefill and, where there is one, the action node */
+    TEC_PART_FRAME,    /* prefill and, where one goes with it, an action node */
     TEC_PART_PREFIX,   /* a private prefill */
     TEC_PART_DECODE,   /* one captured batch */
     TEC_PART_PACKED,   /* a ring's: a prefill and a row of each sequence in flight */
@@ -19,7 +21,8 @@ enum tec_part_kind {
     TEC_PART_RECALL,   /* a prompt of remembered segments, in pieces: two a layer */
     TEC_PART_REMEMBER, /* segments computed by themselves, to be kept */
     TEC_PART_ENCODE,   /* texts to one vector each: a plan of its own */
-    TEC_PART_SCORE     /* a tree of texts behind a prefix */
+    TEC_PART_SCORE,    /* a tree of texts behind a prefix */
+    TEC_PART_ACTION    /* an action node alone, over a prefix that is complete */
 };
 
 /* Marks that parts reach in this order. */
@@ -36,6 +39,7 @@ struct tec_plan_part {
     const char *name;
     enum tec_part_kind kind;
     int batch;              /* DECODE */
+    int action;             /* FRAME, ACTION: which of the spec's; else 0 */
     enum tec_stream stream; /* parts of one stream never overlap in time */
     bool beside;            /* the second set: runs on the lanes that the device splits off */
     struct tec_program program;
@@ -47,7 +51,8 @@ struct tec_plan_part {
     unsigned char *own;
     size_t own_bytes;
     struct tec_table_block block;
-    struct tec_prefix_table prefix, prefix_device; /* host and device side; FRAME and PREFIX */
+    struct tec_prefix_table prefix, prefix_device; /* host and device side; FRAME, PREFIX, and
+                                                    * of ACTION the suffix */
     struct tec_decode_table decode, decode_device; /* DECODE; PACKED: what its rows choose */
     struct tec_table_block choice; /* of `decode`: PACKED, and FRAME where a chunk is tokens */
     struct tec_moves moves, moves_device;                /* SHIFT */
@@ -57,14 +62,21 @@ struct tec_plan_part {
     struct tec_taps taps;
 };
 
+/* An action node as the compiler sees it. */
+struct tec_plan_action {
+    int steps; /* Euler steps */
+    int fixed; /* most first actions that an observation may give; 0 = none */
+};
+
 /* The sizes that a pipeline asks for; what the compiler needs to know of it. */
 struct tec_plan_spec {
     int frame_tokens; /* rows of a prefix */
     int positions;    /* most positions of a row; 0 = as many as its sequence can be long */
     int text_tokens;  /* most tokens of a prompt */
-    int pictures; /* most valid cameras; 0 = as many as fit beside the prompt, TEC_NO_PICTURES */
-    int steps;    /* Euler steps; 0 = no action node */
-    int fixed;    /* most first actions that an observation may give; 0 = none */
+    int pictures;  /* most valid cameras; 0 = as many as fit beside the prompt, TEC_NO_PICTURES */
+    int n_actions; /* action nodes */
+    struct tec_plan_action actions[TEC_MAX_ACTIONS];
+    int frame_action;  /* which of them FRAME computes behind its prefill; -1 = none */
     int request_slots; /* requests in flight; 0 = no language */
     int new_tokens;    /* most tokens of a request */
     int prompt_tokens; /* most tokens of a prompt of its own, read before these; 0 = none */
@@ -98,14 +110,14 @@ struct tec_byte_plan {
 
 struct tec_plan {
     struct tec_plan_spec spec;
-    const struct tec_model *model;     /* borrowed */
-    const struct tec_weights *weights; /* borrowed */
-    struct tec_flow_tables *flow;
-    struct tec_device *device;    /* borrowed */
-    struct tec_kv_space space;    /* one for both streams: slots are disjoint */
-    struct tec_kv_space gathered; /* one layer, where a ring copies to be read */
-    struct tec_kv_space kept;     /* K before rotation and V of segments just computed */
-    int segment_slot;             /* where those are computed */
+    const struct tec_model *model;                  /* borrowed */
+    const struct tec_weights *weights;              /* borrowed */
+    struct tec_flow_tables *flows[TEC_MAX_ACTIONS]; /* one for equal steps */
+    struct tec_device *device;                      /* borrowed */
+    struct tec_kv_space space;                      /* one for both streams: slots are disjoint */
+    struct tec_kv_space gathered;                   /* one layer, where a ring copies to be read */
+    struct tec_kv_space kept; /* K before rotation and V of segments just computed */
+    int segment_slot;         /* where those are computed */
     /* Scratch of the pictures, for each stream. */
     struct tec_kv_space towers[TEC_STREAM_COUNT][TEC_MAX_TOWERS];
     struct tec_kv_pool prefixes; /* prefix regions */
@@ -113,9 +125,9 @@ struct tec_plan {
     unsigned **used; /* [request_slots] host: tokens that a request has read or made, a bit
                       * each; NULL without a penalty */
     int used_words;
-    int scratch_slot;
-    int tree_slot[TEC_STREAM_COUNT]; /* first slot of the keys of a tree that is scored */
-    struct tec_trie trie;            /* device side: what requests choose from; n 0: none */
+    int scratch_slots[TEC_MAX_ACTIONS]; /* first slot of the keys of each action node's rows */
+    int tree_slot[TEC_STREAM_COUNT];    /* first slot of the keys of a tree that is scored */
+    struct tec_trie trie;               /* device side: what requests choose from; n 0: none */
     struct tec_plan_part parts[TEC_MAX_PARTS];
     int n_parts;
     int n_streams;
@@ -150,7 +162,8 @@ size_t tec_plan_recall_bytes(const struct tec_plan *plan);
 unsigned char *tec_plan_activations(const struct tec_plan *plan, const struct tec_plan_part *part,
                                     size_t *bytes);
 
-/* The part of that kind (for DECODE: the smallest that holds `rows`, else the largest), or NULL. */
+/* The part of that kind (for DECODE: the smallest that holds `rows`, else the largest; for ACTION:
+ * of action node `rows`), or NULL. */
 struct tec_plan_part *tec_plan_part(struct tec_plan *plan, enum tec_part_kind kind, int rows);
 
 /* As above, for the second set; NULL where the spec asks for none. */

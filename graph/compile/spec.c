@@ -151,9 +151,9 @@ static enum tec_status check_chunk(const struct tec_decl_node *action, const str
 /* Rows of given actions are at time 0 while the others are not. Each row then needs the norms of
  * its own time, so the model must be conditioned by its norms and have no row before the
  * actions. */
-static enum tec_status fill_fixed(const struct tec_node_set *set, struct tec_error *err)
+static enum tec_status fill_fixed(const struct tec_node_set *set, int action, struct tec_error *err)
 {
-    const struct tec_decl_node *n = set->action;
+    const struct tec_decl_node *n = set->actions[action];
     const struct tec_flow *f = &set->model->flow;
     if (n->prefix.index < 0)
         return TEC_OK;
@@ -169,7 +169,7 @@ static enum tec_status fill_fixed(const struct tec_node_set *set, struct tec_err
                         "%s:%d: '%s' gives up to %d actions, this model's chunk has %d: at most %d",
                         in->where.file ? in->where.file : "?", in->where.line, in->name,
                         in->shape.item[0], f->horizon, f->horizon - 1);
-    set->spec->fixed = in->shape.item[0];
+    set->spec->actions[action].fixed = in->shape.item[0];
     return TEC_OK;
 }
 
@@ -288,21 +288,44 @@ static void fill_secondary(const struct tec_node_set *set)
             set->spec->slices = most && most < layers ? most : layers;
 }
 
+/* A head makes the chunk of the prefill's last rows: there is nothing of it to compute later. */
+static enum tec_status fill_action(const struct tec_node_set *set, int at, struct tec_error *err)
+{
+    const struct tec_decl_node *n = set->actions[at];
+    const struct tec_model *m = set->model;
+    const char *file = n->where.file ? n->where.file : "?";
+    if (!tec_model_flows(m) && !tec_model_heads(m))
+        return tec_fail(err, TEC_MALFORMED,
+                        "%s:%d: '%s' is an action node, but model '%s' makes its actions as "
+                        "tokens; use a decode node",
+                        file, n->where.line, n->name, m->name);
+    if (tec_model_heads(m) && at > 0)
+        return tec_fail(err, TEC_MALFORMED,
+                        "%s:%d: '%s' is a second action node, but model '%s' makes its actions in "
+                        "the prefill: one chunk of each",
+                        file, n->where.line, n->name, m->name);
+    set->spec->actions[at].steps = n->steps ? n->steps : m->flow.steps;
+    set->spec->n_actions = at + 1;
+    TEC_TRY(check_chunk(n, set->pipeline, m, err));
+    return fill_fixed(set, at, err);
+}
+
+/* The action node with the earliest deadline goes with the prefill, in one launch. */
+static int first_due(const struct tec_node_set *set)
+{
+    int first = 0;
+    for (int i = 1; i < set->n_actions; i++)
+        if (tec_pipeline_acts_before(set->actions[i], set->actions[first]))
+            first = i;
+    return first;
+}
+
 static enum tec_status fill(const struct tec_node_set *set, struct tec_error *err)
 {
     TEC_TRY(fill_prefill(set, err));
-    if (set->action && !tec_model_flows(set->model) && !tec_model_heads(set->model))
-        return tec_fail(
-            err, TEC_MALFORMED,
-            "%s:%d: '%s' is an action node, but model '%s' makes its actions as tokens; "
-            "use a decode node",
-            set->action->where.file ? set->action->where.file : "?", set->action->where.line,
-            set->action->name, set->model->name);
-    if (set->action) {
-        set->spec->steps = set->action->steps ? set->action->steps : set->model->flow.steps;
-        TEC_TRY(check_chunk(set->action, set->pipeline, set->model, err));
-        TEC_TRY(fill_fixed(set, err));
-    }
+    for (int i = 0; i < set->n_actions; i++)
+        TEC_TRY(fill_action(set, i, err));
+    set->spec->frame_action = first_due(set);
     if (set->memory)
         TEC_TRY(fill_memory(set, err));
     TEC_TRY(set->ring ? TEC_OK : fill_language(set, err));

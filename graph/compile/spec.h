@@ -13,8 +13,10 @@ struct tec_node_set {
     bool secondary;                     /* the hard nodes are another chain's */
     const struct tec_decl_node **nodes; /* [n] of the chain, in order of declaration */
     int n;
-    const struct tec_decl_node *prefill, *action, *ring; /* NULL = none; ring: decodes one */
-    const struct tec_decl_node *memory;                  /* the memory_load node, or NULL */
+    const struct tec_decl_node *prefill, *ring;           /* NULL = none; ring: decodes one */
+    const struct tec_decl_node *actions[TEC_MAX_ACTIONS]; /* [n_actions] in order of declaration */
+    int n_actions;
+    const struct tec_decl_node *memory; /* the memory_load node, or NULL */
     struct tec_plan_spec *spec;
 };
 

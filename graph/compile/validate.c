@@ -42,7 +42,7 @@ enum tec_status tec_node_pass_validate(struct tec_node_set *set, struct tec_erro
         if (n->kind == TEC_DECL_MEMORY_LOAD)
             set->memory = n;
         if (n->kind == TEC_DECL_ACTION)
-            set->action = n;
+            set->actions[set->n_actions++] = n;
         TEC_TRY(check_ring(set, n, err));
         if (set->secondary && n->kind == TEC_DECL_PREFILL)
             TEC_TRY(check_pictures(set, n, err));

@@ -153,6 +153,7 @@ static void (*const count_part[])(struct list *list, const struct tec_plan *plan
     [TEC_PART_FRAME] = count_prefix_part,  [TEC_PART_PREFIX] = count_prefix_part,
     [TEC_PART_DECODE] = count_decode_part, [TEC_PART_PACKED] = count_packed_part,
     [TEC_PART_SHIFT] = count_shift_part,   [TEC_PART_SCORE] = count_score_part,
+    [TEC_PART_ACTION] = count_prefix_part,
 };
 
 static struct list counts_of(const struct tec_plan *plan, const struct tec_plan_part *part,
@@ -221,6 +222,8 @@ static enum tec_stage stage_of(const struct tec_plan_part *part, const struct te
         return TEC_STAGE_DECODE;
     if (part->kind == TEC_PART_SHIFT)
         return TEC_STAGE_SHIFT;
+    if (part->kind == TEC_PART_ACTION)
+        return TEC_STAGE_ACTION;
     const struct tec_prefix_table *table = &part->prefix_device;
     bool picture = t && t->live == table->n_patches;
     for (int i = 0; t && i < TEC_MAX_TOWERS; i++)

@@ -372,6 +372,9 @@ const struct tec_decl_node *tec_pipeline_actor(const struct tec_pipeline *p);
 /* The i-th node that makes actions: action nodes in order of declaration, the first is the actor;
  * without any the ring's. NULL: there are fewer. */
 const struct tec_decl_node *tec_pipeline_action(const struct tec_pipeline *p, int i);
+/* Does action node a run before b in a frame? The earlier deadline first, without one last, equals
+ * in order of declaration. */
+bool tec_pipeline_acts_before(const struct tec_decl_node *a, const struct tec_decl_node *b);
 /* Index of the node with this name, or -1. */
 int tec_pipeline_find_node(const struct tec_pipeline *p, const char *name);
 /* Index of the model that frames are made of: that of the actions, else of the first hard node,

@@ -289,14 +289,24 @@ static void second_ring(struct refusing *r)
 
 /* --- actions, deadlines, memory --------------------------------------------------------------- */
 
-static void second_action(struct refusing *r)
+static void many_actions(struct refusing *r)
 {
-    int first = first_of(r, TEC_DECL_ACTION, -1);
-    if (r->n->kind != TEC_DECL_ACTION || first == r->at)
+    if (r->n->kind != TEC_DECL_ACTION || r->n->culled)
         return;
-    struct tec_diagnostic *d = REFUSE(field(r, "kv"), "'%s' is a second action node beside '%s'",
-                                      name_of(r->n), name_of(&r->p->nodes[first]));
-    tec_diagnostics_also(r->ld->d, d, r->p->nodes[first].where, "the first one");
+    int before = 0;
+    while (before < TEC_MAX_ACTIONS && tec_pipeline_action(r->p, before) != r->n)
+        before++;
+    if (before == TEC_MAX_ACTIONS)
+        REFUSE(field(r, "kv"), "'%s' is one more action node than the %d", name_of(r->n),
+               TEC_MAX_ACTIONS);
+}
+
+/* Actions on keys that are not there in every frame. */
+static void action_waits(struct refusing *r)
+{
+    if (r->n->kind == TEC_DECL_ACTION && waits(r, r->n))
+        REFUSE(field(r, "kv"), "'%s' makes actions on another prefill than the frames'",
+               name_of(r->n));
 }
 
 static void after_text(struct refusing *r)
@@ -434,14 +444,13 @@ static void many_prompts(struct refusing *r)
 }
 
 static void (*const cases[])(struct refusing *r) = {
-    rate_of_frames, several_texts,      no_text,       segments_beside,
-    shared_frame,   prefill_target,     no_prefill,    no_prefix,
-    prefix_of_ring, second_requests,    prompt_beside, second_trigger,
-    unpacked_ring,  beside_ring,        second_ring,   second_action,
-    after_text,     action_on_requests, frame_before,  other_deadline,
-    tokens_out,     typed_buffer,       hard_beside,   second_memory,
-    memory_beside,  several_segments,   many_chains,   many_models,
-    many_texts,     many_prompts,
+    rate_of_frames, several_texts,    no_text,       segments_beside,    shared_frame,
+    prefill_target, no_prefill,       no_prefix,     prefix_of_ring,     second_requests,
+    prompt_beside,  second_trigger,   unpacked_ring, beside_ring,        second_ring,
+    many_actions,   action_waits,     after_text,    action_on_requests, frame_before,
+    other_deadline, tokens_out,       typed_buffer,  hard_beside,        second_memory,
+    memory_beside,  several_segments, many_chains,   many_models,        many_texts,
+    many_prompts,
 };
 
 void tec_refuse(struct tec_loader *ld)

@@ -236,6 +236,14 @@ const struct tec_decl_node *tec_pipeline_action(const struct tec_pipeline *p, in
     return before == 0 && i == 0 ? tec_pipeline_ring(p) : NULL;
 }
 
+bool tec_pipeline_acts_before(const struct tec_decl_node *a, const struct tec_decl_node *b)
+{
+    bool x = a->deadline.kind == TEC_DEADLINE_HARD, y = b->deadline.kind == TEC_DEADLINE_HARD;
+    if (x != y)
+        return x;
+    return x && a->deadline.ms != b->deadline.ms ? a->deadline.ms < b->deadline.ms : a < b;
+}
+
 const struct tec_decl_node *tec_pipeline_actor(const struct tec_pipeline *p)
 {
     return tec_pipeline_action(p, 0);

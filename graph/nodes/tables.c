@@ -180,7 +180,7 @@ static enum tec_status take_pixels(struct tec_table_block *block, struct tec_pre
 {
     size_t side = (size_t)limits->model->vision.image_size;
     t->picture_size = side * side * 3;
-    if (tec_device_reads_host(device) || !side)
+    if (tec_device_reads_host(device) || !side || limits->max_pictures < 1)
         return TEC_OK;
     block->pixels_size = (size_t)limits->max_pictures * t->picture_size;
     block->pixels = tec_device_get(device, block->pixels_size);

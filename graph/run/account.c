@@ -33,10 +33,17 @@ void tec_loop_replayed(struct tec_loop *l, int64_t start, int64_t end)
 void tec_loop_measure_prefix(struct tec_loop *l, int model, const struct tec_replay *r, bool action)
 {
     int64_t seen = r->mark_ns[TEC_MARK_PREFILL];
+    int at = l->chains[model].plan->spec.frame_action;
     tec_loop_replayed(l, r->start_ns, r->end_ns);
     tec_loop_measure(l, model, TEC_COST_PREFILL, 0, 1, 1, seen - r->start_ns);
     if (action)
-        tec_loop_measure(l, model, TEC_COST_ACTION, 0, 1, 1, r->mark_ns[TEC_MARK_ACTION] - seen);
+        tec_loop_measure(l, model, TEC_COST_ACTION, at, 1, 1, r->mark_ns[TEC_MARK_ACTION] - seen);
+}
+
+void tec_loop_measure_action(struct tec_loop *l, int model, const struct tec_replay *r, int at)
+{
+    tec_loop_replayed(l, r->start_ns, r->end_ns);
+    tec_loop_measure(l, model, TEC_COST_ACTION, at, 1, 1, r->end_ns - r->start_ns);
 }
 
 /* A launch that ends early, all rows done, made `steps` of k. */

@@ -170,10 +170,13 @@ enum tec_status tec_costs_init(struct tec_costs *costs, const struct tec_plan_sp
         costs->drift[kind] = (struct tec_cost_drift){.factor = 1.0, .last = {1.0, 1.0, 1.0}};
     costs->decode =
         TEC_NEW(arena, costs->n_batches ? (size_t)costs->n_batches : 1, struct tec_cost_variant);
+    costs->n_actions = spec->n_actions ? spec->n_actions : 1;
+    costs->action = TEC_NEW(arena, (size_t)costs->n_actions, struct tec_cost_variant);
     costs->packed =
         TEC_NEW(arena, spec->stages ? (size_t)spec->stages : 1, struct tec_cost_variant);
-    return costs->decode && costs->packed ? TEC_OK
-                                          : tec_fail(err, TEC_NO_MEMORY, "no memory for costs");
+    return costs->decode && costs->packed && costs->action
+               ? TEC_OK
+               : tec_fail(err, TEC_NO_MEMORY, "no memory for costs");
 }
 
 static const struct tec_cost_variant *find(const struct tec_costs *costs, enum tec_cost_kind kind,
@@ -185,10 +188,11 @@ static const struct tec_cost_variant *find(const struct tec_costs *costs, enum t
                               : rows < costs->stages ? rows
                                                      : (costs->stages ? costs->stages - 1 : 0)];
     if (kind != TEC_COST_DECODE)
-        return kind == TEC_COST_PREFILL  ? &costs->prefill
-               : kind == TEC_COST_ACTION ? &costs->action
-               : kind == TEC_COST_SCORE  ? &costs->score
-                                         : &costs->shift;
+        return kind == TEC_COST_PREFILL ? &costs->prefill
+               : kind == TEC_COST_ACTION
+                   ? &costs->action[rows > 0 && rows < costs->n_actions ? rows : 0]
+               : kind == TEC_COST_SCORE ? &costs->score
+                                        : &costs->shift;
     while (i < costs->n_batches - 1 && costs->batches[i] < rows)
         i++;
     return &costs->decode[i];
@@ -232,18 +236,19 @@ void tec_costs_prior(struct tec_costs *costs, const struct tec_cost_table *table
         take_ring(costs, table);
         return;
     }
-    for (int i = 0; i < topology->n_nodes; i++) {
+    for (int i = 0, actions = -1; i < topology->n_nodes; i++) {
         enum tec_cost_kind kind = tec_cost_kind_of(topology->nodes[i].kind);
         int n = kind == TEC_COST_KINDS ? 0 : kind == TEC_COST_DECODE ? costs->n_batches : 1;
         int slices = topology->nodes[i].slices;
         if (topology->nodes[i].model != model)
             continue;
+        actions += kind == TEC_COST_ACTION;
         for (int b = 0; b < n; b++) {
             int rows = kind == TEC_COST_DECODE ? costs->batches[b] : 0;
             const struct tec_cost_row *row =
                 tec_cost_table_row(table, topology->nodes[i].name, rows);
             if (row)
-                take_row(variant(costs, kind, rows), row,
+                take_row(variant(costs, kind, kind == TEC_COST_ACTION ? actions : rows), row,
                          slices ? tec_cost_row_share(row, slices) : 1.0);
         }
     }

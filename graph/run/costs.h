@@ -1,7 +1,7 @@
 /* costs.h - what launches cost on this machine: one histogram a captured variant and a quick drift,
  * written by the frame thread, asked by policies many times a frame.
  *
- * A variant is the prefill, the action, one decode step at a captured batch, or in a ring one
+ * A variant is the prefill, an action node, one decode step at a captured batch, or in a ring one
  * forward with a prefill and so many rows of others, and one of so many rows alone. Decode nodes
  * share captures, so they share variants.
  *
@@ -81,11 +81,13 @@ struct tec_cost_drift {
 };
 
 struct tec_costs {
-    struct tec_cost_variant prefill, action, shift, score;
+    struct tec_cost_variant prefill, shift, score;
+    struct tec_cost_variant *action;        /* [n_actions], at least one */
     struct tec_cost_variant *decode;        /* [n_batches], at least one */
     struct tec_cost_variant *packed;        /* [stages], at least one */
     int n_batches, batches[TEC_MAX_STAGES]; /* of a ring: every number of rows */
     int stages;                             /* packed[rows]: 0 .. stages - 1 */
+    int n_actions;
     struct tec_cost_drift drift[TEC_COST_KINDS];
 };
 
@@ -100,7 +102,8 @@ enum tec_status tec_costs_init(struct tec_costs *costs, const struct tec_plan_sp
 void tec_costs_prior(struct tec_costs *costs, const struct tec_cost_table *table,
                      const struct tec_topology *topology, int model);
 
-/* A replay before the first frame; `rows` is looked at for decode and packed only. */
+/* A replay before the first frame; `rows` is looked at for decode and packed, and says which of the
+ * plan's action nodes an action is. */
 void tec_costs_warm(struct tec_costs *costs, enum tec_cost_kind kind, int rows, int64_t ns);
 
 /* A launch of a frame (decode: per step). Returns by how much it was longer than the p99 known

@@ -243,6 +243,14 @@ static enum tec_status warm(struct tec_engine *e, struct tec_error *err)
     return tec_device_failure(e->device, err);
 }
 
+static bool takes_given(const struct tec_engine *e)
+{
+    bool any = false;
+    for (int i = 0; i < e->chains[0].spec.n_actions; i++)
+        any |= e->chains[0].spec.actions[i].fixed > 0;
+    return any;
+}
+
 /* Check that given actions fit the robot. The session checks it too, but `check` may not open
  * one. */
 static enum tec_status check_given(const struct tec_engine *e, struct tec_arena *arena,
@@ -275,7 +283,7 @@ static enum tec_status describe(struct tec_engine *e, struct tec_measured *out,
     for (int i = 0; i < e->n_chains; i++)
         TEC_TRY(tec_engine_describe_chain(e, i, err));
     tec_engine_show_first(e);
-    if (e->chains[0].spec.fixed)
+    if (takes_given(e))
         TEC_TRY(check_given(e, arena, err));
     struct tec_device_options *device = &e->options.device;
     if (!o->interpret)

@@ -7,19 +7,37 @@
 
 #include <string.h>
 
+/* What an action node starts from. */
+static struct tec_action_inputs start_of(int at, const struct tec_chain_input *input)
+{
+    int i = at < 0 ? 0 : at;
+    return (struct tec_action_inputs){
+        .noise = input->noise[i], .n_fixed = input->n_fixed[i], .state = input->state};
+}
+
 static void real_prefix(void *self, enum tec_part_kind kind, int region,
                         const struct tec_chain_input *input, struct tec_replay *replay)
 {
     struct tec_plan *plan = self;
-    const struct tec_action_inputs a = {
-        .noise = input->noise[0], .n_fixed = input->n_fixed[0], .state = input->state};
+    const struct tec_action_inputs a = start_of(plan->spec.frame_action, input);
     tec_launch_prefix(plan, tec_plan_part(plan, kind, 0), region, &input->prefix, &a, replay);
 }
 
-static void real_actions(void *self, float *chunk)
+static void real_action(void *self, const struct tec_action_launch *launch,
+                        struct tec_replay *replay)
 {
     struct tec_plan *plan = self;
-    tec_launch_actions(plan, tec_plan_part(plan, TEC_PART_FRAME, 0), chunk);
+    const struct tec_action_inputs a = start_of(launch->at, launch->input);
+    tec_launch_action(plan, tec_plan_part(plan, TEC_PART_ACTION, launch->at), launch->region,
+                      launch->rows, &a, replay);
+}
+
+static void real_actions(void *self, int at, float *chunk)
+{
+    struct tec_plan *plan = self;
+    bool frame = at == plan->spec.frame_action;
+    tec_launch_actions(
+        plan, tec_plan_part(plan, frame ? TEC_PART_FRAME : TEC_PART_ACTION, frame ? 0 : at), chunk);
 }
 
 static void real_decode(void *self, struct tec_row_state *const *rows, int n, int k, int *tokens,
@@ -67,6 +85,7 @@ struct tec_executor tec_executor_real(struct tec_plan *plan)
 {
     return (struct tec_executor){.self = plan,
                                  .prefix = real_prefix,
+                                 .action = real_action,
                                  .actions = real_actions,
                                  .decode = real_decode,
                                  .slice = real_slice,

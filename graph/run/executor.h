@@ -53,6 +53,12 @@ struct tec_soft_job {
     struct tec_replay replay;
 };
 
+/* An action node, `at` of its chain's, over `rows` of a prefix in a region. */
+struct tec_action_launch {
+    int at, region, rows;
+    const struct tec_chain_input *input; /* what it starts from */
+};
+
 /* One forward of a ring that takes a new sequence in: its prefill into `region`, and a row of each
  * of `n` others. `tokens` gets 1 + n, the new sequence's first; the states are as after a decode.
  */
@@ -71,7 +77,10 @@ struct tec_executor {
     struct tec_clock clock;
     void (*prefix)(void *self, enum tec_part_kind kind, int region,
                    const struct tec_chain_input *input, struct tec_replay *replay);
-    void (*actions)(void *self, float *chunk); /* of the last FRAME launch: [horizon, dim] */
+    /* An action node alone, over a prefix that is complete. */
+    void (*action)(void *self, const struct tec_action_launch *launch, struct tec_replay *replay);
+    /* The chunk that the last launch of an action node made: [horizon, dim]. */
+    void (*actions)(void *self, int at, float *chunk);
     void (*decode)(void *self, struct tec_row_state *const *rows, int n, int k, int *tokens,
                    int *made, struct tec_replay *replay);
     /* Slice `at` of a prefill that is not in frames, the first with the prompt. */
@@ -111,7 +120,8 @@ struct tec_virtual {
     double contention; /* partitions that work at once slow each other; 0 = 1 */
     void *user;
     /* Nanoseconds of a launch (a mark of its kind), of `rows` rows by k steps; PACKED: of so many
-     * rows besides the new sequence; SHIFT: of so many tokens, one way. NULL: as above. */
+     * rows besides the new sequence; SHIFT: of so many tokens, one way; ACTION: of action node
+     * `rows` of the chain's. NULL: as above. */
     int64_t (*took)(void *user, int model, int mark, int rows, int k);
     /* Which token of a request is its end token, from 1; 0 = none. NULL: none. */
     int (*end)(void *user, int64_t request);

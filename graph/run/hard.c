@@ -23,11 +23,31 @@ struct tec_launch_record *tec_loop_note(struct tec_loop *l, const char *node, in
     return launch;
 }
 
-static bool acts(const struct tec_loop *l, const struct tec_chain *c)
+/* Does an action node run in this frame? */
+static bool acts(const struct tec_loop *l, int action)
 {
-    int node = tec_chain_actor(l, c);
-    bool skipped = node >= 0 && l->o.topology->nodes[node].optional && l->decision.nodes[node].skip;
-    return c->plan->spec.steps > 0 && !(skipped && c->plan->spec.isolated);
+    int node = l->o.actions[action].node;
+    return !(l->o.topology->nodes[node].optional && l->decision.nodes[node].skip);
+}
+
+/* Of the one that goes with the prefill; that can be left out where there is a prefill alone. */
+static bool frame_acts(const struct tec_loop *l, const struct tec_chain *c)
+{
+    const struct tec_plan_spec *s = &c->plan->spec;
+    return s->n_actions && s->frame_action >= 0 && (acts(l, c->acts[0]) || !s->isolated);
+}
+
+static bool in_frame(const struct tec_loop *l, const struct tec_chain *c, int action)
+{
+    return l->o.actions[action].at == c->plan->spec.frame_action;
+}
+
+int tec_loop_actions_due(const struct tec_loop *l, const struct tec_chain *c)
+{
+    int n = frame_acts(l, c);
+    for (int i = 0; i < c->n_actions; i++)
+        n += !in_frame(l, c, c->acts[i]) && acts(l, c->acts[i]);
+    return n;
 }
 
 static void launch_event(const struct tec_loop *l, int node, int64_t start, int64_t end)
@@ -53,12 +73,13 @@ void tec_loop_release(struct tec_loop *l, int action, int64_t seen, int64_t capt
 }
 
 /* False: the device has failed on the way, and what came are no actions. */
-static bool release(struct tec_loop *l, struct tec_chain *c, const struct tec_frame_input *input)
+static bool release(struct tec_loop *l, struct tec_chain *c, int action, int64_t captured_ns)
 {
-    c->executor->actions(c->executor->self, c->chunk);
+    c->executor->actions(c->executor->self, l->o.actions[action].at, c->chunk);
     if (tec_loop_failed(l))
         return false;
-    tec_loop_release(l, c->action, l->record.frame, input->captured_ns);
+    l->record.to_come = --l->actions_due;
+    tec_loop_release(l, action, l->record.frame, captured_ns);
     return true;
 }
 
@@ -80,16 +101,37 @@ static void failed(struct tec_loop *l, const struct tec_replay *replay)
     tec_loop_replayed(l, replay->start_ns, replay->end_ns);
 }
 
-void tec_loop_run_hard(struct tec_loop *l, struct tec_chain *c, const struct tec_frame_input *input)
+/* An action node of its own launch. */
+static void run_action(struct tec_loop *l, struct tec_chain *c, int action,
+                       const struct tec_frame_input *input)
+{
+    const struct tec_action_launch launch = {.at = l->o.actions[action].at,
+                                             .region = c->prefix.region,
+                                             .rows = c->prefix.rows,
+                                             .input = tec_chain_input(l, c, input)};
+    struct tec_replay replay = {0};
+    int node = l->o.actions[action].node;
+    c->executor->action(c->executor->self, &launch, &replay);
+    if (replay.status != TEC_OK || !release(l, c, action, input->captured_ns)) {
+        failed(l, &replay);
+        return;
+    }
+    launch_event(l, node, replay.start_ns, replay.end_ns);
+    tec_loop_note(l, tec_loop_node_name(l, node), replay.start_ns, replay.end_ns);
+    release_event(l, action);
+    tec_loop_measure_action(l, tec_chain_index(l, c), &replay, launch.at);
+}
+
+/* The prefill, and the action node that goes with it. */
+static void run_prefix(struct tec_loop *l, struct tec_chain *c, const struct tec_frame_input *input)
 {
     const struct tec_executor *e = c->executor;
     struct tec_replay replay = {0};
-    bool action = acts(l, c);
-    if (e->recompute)
-        e->recompute(e->self, &l->decision);
-    e->prefix(e->self, action ? TEC_PART_FRAME : TEC_PART_PREFIX, c->prefix.region,
+    bool action = frame_acts(l, c), left_out = !action && c->plan->spec.frame_action >= 0;
+    left_out &= c->plan->spec.n_actions > 0;
+    e->prefix(e->self, left_out ? TEC_PART_PREFIX : TEC_PART_FRAME, c->prefix.region,
               tec_chain_input(l, c, input), &replay);
-    if (replay.status != TEC_OK || (action && !release(l, c, input))) {
+    if (replay.status != TEC_OK || (action && !release(l, c, c->acts[0], input->captured_ns))) {
         failed(l, &replay);
         return;
     }
@@ -97,10 +139,20 @@ void tec_loop_run_hard(struct tec_loop *l, struct tec_chain *c, const struct tec
     launch_event(l, c->prefill_node, replay.start_ns, seen);
     tec_loop_note(l, tec_loop_node_name(l, c->prefill_node), replay.start_ns, seen);
     if (action) {
-        int node = tec_chain_actor(l, c);
+        int node = l->o.actions[c->acts[0]].node;
         launch_event(l, node, seen, acted);
         tec_loop_note(l, tec_loop_node_name(l, node), seen, acted);
-        release_event(l, c->action);
+        release_event(l, c->acts[0]);
     }
     tec_loop_measure_prefix(l, tec_chain_index(l, c), &replay, action);
+}
+
+void tec_loop_run_hard(struct tec_loop *l, struct tec_chain *c, const struct tec_frame_input *input)
+{
+    if (c->executor->recompute)
+        c->executor->recompute(c->executor->self, &l->decision);
+    run_prefix(l, c, input);
+    for (int i = 0; i < c->n_actions && !l->record.failed; i++)
+        if (!in_frame(l, c, c->acts[i]) && acts(l, c->acts[i]))
+            run_action(l, c, c->acts[i], input);
 }

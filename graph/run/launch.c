@@ -135,15 +135,16 @@ static void fill_state(const struct tec_model *m, struct tec_prefix_table *t, co
 }
 
 /* A state row sees the prefix and itself; action rows see everything. */
-static void fill_suffix(const struct tec_plan *plan, struct tec_prefix_table *t, int region,
+static void fill_suffix(const struct tec_plan *plan, struct tec_plan_part *part, int region,
                         int prefix, const struct tec_action_inputs *a)
 {
+    struct tec_prefix_table *t = &part->prefix;
     const struct tec_flow *f = &plan->model->flow;
     int rows = t->suffix.max, before = prefix + a->text, spans = 0;
     t->suffix.spans[spans++] = (struct tec_span){plan->prefixes.first[region], prefix};
     if (a->text)
         t->suffix.spans[spans++] = (struct tec_span){a->tail, a->text};
-    t->suffix.spans[spans++] = (struct tec_span){plan->scratch_slot, rows};
+    t->suffix.spans[spans++] = (struct tec_span){plan->scratch_slots[part->action], rows};
     t->suffix.seqs[0] = (struct tec_seq){0, spans};
     for (int r = 0; r < rows; r++) {
         t->suffix.pos[r] = before + r;
@@ -197,15 +198,26 @@ void tec_launch_prefix(struct tec_plan *plan, struct tec_plan_part *part, int re
                        struct tec_replay *replay)
 {
     tec_fill_prefix(plan, part, region, o);
-    if (part->kind == TEC_PART_FRAME && plan->spec.steps && tec_model_heads(plan->model))
+    bool acts =
+        part->kind == TEC_PART_FRAME && plan->spec.n_actions && plan->spec.frame_action >= 0;
+    if (acts && tec_model_heads(plan->model))
         fill_state(plan->model, &part->prefix, actions->state);
-    else if (part->kind == TEC_PART_FRAME && plan->spec.steps)
-        fill_suffix(plan, &part->prefix, region, tec_prefix_rows(plan, o), actions);
+    else if (acts)
+        fill_suffix(plan, part, region, tec_prefix_rows(plan, o), actions);
     if (part->choice.host)
         fill_choice(plan, part);
     tec_device_upload(plan->device, part->stream, part->block.device, part->block.host,
                       part->block.size);
     replay_nodes(plan, part, replay);
+}
+
+void tec_launch_action(struct tec_plan *plan, struct tec_plan_part *part, int region, int rows,
+                       const struct tec_action_inputs *actions, struct tec_replay *replay)
+{
+    fill_suffix(plan, part, region, rows, actions);
+    tec_device_upload(plan->device, part->stream, part->block.device, part->block.host,
+                      part->block.size);
+    tec_device_replay(plan->device, part->capture, replay);
 }
 
 int tec_part_slices(const struct tec_plan_part *part)

@@ -24,7 +24,7 @@ enum tec_status tec_prefix_check(const struct tec_plan *plan, const struct tec_p
 /* The start values of a frame's actions. */
 struct tec_action_inputs {
     const float *noise; /* [horizon, dim]; its first n_fixed rows are given actions */
-    int n_fixed;        /* 0 .. the plan's spec.fixed */
+    int n_fixed;        /* 0 .. the spec's fixed */
     const float *state; /* [tec_model_state], normalised and padded; NULL = zeros */
     int text, tail; /* decoded tokens that the actions also see, and their first slot; 0 = none */
 };
@@ -35,6 +35,10 @@ void tec_launch_prefix(struct tec_plan *plan, struct tec_plan_part *part, int re
                        const struct tec_prefix_input *o, const struct tec_action_inputs *actions,
                        struct tec_replay *replay);
 
+/* Run ACTION over `rows` of a prefix that are complete in a region. */
+void tec_launch_action(struct tec_plan *plan, struct tec_plan_part *part, int region, int rows,
+                       const struct tec_action_inputs *actions, struct tec_replay *replay);
+
 /* Run slice `at` of a PREFIX that is in slices, or all of one that is not: the first takes the
  * observation, the others go on with what the one before left. Slices of a part run in order, from
  * the first to the last or to another first. mark_ns[TEC_MARK_PREFILL] is the end of the slice. */
@@ -42,7 +46,7 @@ void tec_launch_slice(struct tec_plan *plan, struct tec_plan_part *part, int at,
                       const struct tec_prefix_input *o, struct tec_replay *replay);
 int tec_part_slices(const struct tec_plan_part *part); /* at least 1 */
 
-/* Copy the chunk that the last FRAME launch made: [horizon, dim]. */
+/* Copy the chunk that the last launch of FRAME or ACTION made: [horizon, dim]. */
 void tec_launch_actions(struct tec_plan *plan, const struct tec_plan_part *part, float *chunk);
 
 /* How a request's tokens are chosen: temperature 0, the likeliest. */

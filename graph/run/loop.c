@@ -165,6 +165,10 @@ static void run_nodes(struct tec_loop *l, const struct tec_frame_input *input)
         return;
     if (l->ring.chain)
         tec_ring_run(l, input);
+    l->actions_due = 0;
+    for (int i = 0; input && i < l->o.n_chains; i++)
+        if (l->chains[i].in_frames && l->ring.chain != &l->chains[i])
+            l->actions_due += tec_loop_actions_due(l, &l->chains[i]);
     for (int i = 0; input && i < l->o.n_chains; i++)
         if (l->chains[i].in_frames && l->ring.chain != &l->chains[i])
             run_chain(l, &l->chains[i], input);

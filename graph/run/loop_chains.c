@@ -20,6 +20,31 @@ static int language_of(const struct tec_loop *l, int model)
     return -1;
 }
 
+/* Does action node a of a chain run before b? What goes with the prefill does, then the earlier
+ * deadline, equals in their order. */
+static bool acts_before(const struct tec_loop *l, const struct tec_chain *c, int a, int b)
+{
+    const struct tec_action *x = &l->o.actions[a], *y = &l->o.actions[b];
+    int first = c->plan->spec.frame_action;
+    int64_t due = x->deadline_ns ? x->deadline_ns : INT64_MAX;
+    int64_t other = y->deadline_ns ? y->deadline_ns : INT64_MAX;
+    if (x->at == first || y->at == first)
+        return x->at == first;
+    return due != other ? due < other : a < b;
+}
+
+static void order_actions(const struct tec_loop *l, int model, struct tec_chain *c)
+{
+    for (int i = 0; i < l->o.n_actions; i++) {
+        if (l->o.actions[i].chain != model)
+            continue;
+        int at = c->n_actions++;
+        for (; at > 0 && acts_before(l, c, i, c->acts[at - 1]); at--)
+            c->acts[at] = c->acts[at - 1];
+        c->acts[at] = i;
+    }
+}
+
 /* Its first action node. */
 static int action_of(const struct tec_loop *l, int model)
 {
@@ -47,6 +72,7 @@ static void fill_chain(struct tec_loop *l, int model)
                             .prefix = {.region = -1},
                             .ring = o->ring,
                             .flushes = o->flushes};
+    order_actions(l, model, c);
     if (!c->in_frames)
         c->slices = tec_part_slices(tec_plan_part(c->plan, TEC_PART_PREFIX, 0));
     if (c->ring)

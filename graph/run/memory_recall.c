@@ -269,10 +269,16 @@ static void recall(void *self, enum tec_part_kind kind, int region,
     replay->mark_ns[TEC_MARK_PREFILL] = replay->end_ns;
 }
 
-static void actions(void *self, float *chunk)
+static void action(void *self, const struct tec_action_launch *launch, struct tec_replay *replay)
 {
     struct tec_memory *m = self;
-    m->inner.actions(m->inner.self, chunk);
+    m->inner.action(m->inner.self, launch, replay);
+}
+
+static void actions(void *self, int at, float *chunk)
+{
+    struct tec_memory *m = self;
+    m->inner.actions(m->inner.self, at, chunk);
 }
 
 static void decode(void *self, struct tec_row_state *const *rows, int n, int k, int *tokens,
@@ -323,6 +329,7 @@ struct tec_executor tec_memory_executor(struct tec_memory *m, const struct tec_e
     m->inner = *inner;
     e.self = m;
     e.prefix = recall;
+    e.action = action;
     e.actions = actions;
     e.decode = decode;
     e.recompute = recompute;

@@ -125,10 +125,17 @@ static void parted_prefix(void *self, enum tec_part_kind kind, int region,
     atomic_store(&p->seen, true);
 }
 
-static void parted_actions(void *self, float *chunk)
+static void parted_action(void *self, const struct tec_action_launch *launch,
+                          struct tec_replay *replay)
 {
     struct tec_partitions *p = self;
-    p->whole.actions(p->whole.self, chunk);
+    p->whole.action(p->whole.self, launch, replay);
+}
+
+static void parted_actions(void *self, int at, float *chunk)
+{
+    struct tec_partitions *p = self;
+    p->whole.actions(p->whole.self, at, chunk);
 }
 
 static void parted_decode(void *self, struct tec_row_state *const *rows, int n, int k, int *tokens,
@@ -212,6 +219,7 @@ struct tec_executor tec_partitions_executor(struct tec_partitions *p)
     return (struct tec_executor){.self = p,
                                  .clock = p->whole.clock,
                                  .prefix = parted_prefix,
+                                 .action = parted_action,
                                  .actions = parted_actions,
                                  .decode = parted_decode,
                                  .score = parted_score,

@@ -47,11 +47,12 @@ struct tec_chain {
     struct tec_plan *plan;
     struct tec_executor *executor;
     struct tec_costs *costs;
-    int first_request_slot, slices; /* in request_slot_taken; of its prefill, 1 = in one */
-    int kv_frame, kv_requests;      /* which views; requests -1 = none */
-    int prefill_node, language;     /* topology; -1 = none. language: its first decode */
-    int action;                     /* its first action node, of the loop's; -1 = none */
-    bool parted;                    /* jobs may run beside the hard nodes of this frame */
+    int first_request_slot, slices;       /* in request_slot_taken; of its prefill, 1 = in one */
+    int kv_frame, kv_requests;            /* which views; requests -1 = none */
+    int prefill_node, language;           /* topology; -1 = none. language: its first decode */
+    int action;                           /* its first action node, of the loop's; -1 = none */
+    int n_actions, acts[TEC_MAX_ACTIONS]; /* all of them, in the order in which they run */
+    bool parted;                          /* jobs may run beside the hard nodes of this frame */
     struct tec_chain_prefix prefix;
     const char *ring; /* resource, NULL = none */
     bool flushes;     /* the ring, with a new instruction */
@@ -133,6 +134,7 @@ struct tec_loop {
     struct tec_soft_job jobs[TEC_MAX_LAUNCHES];
     struct tec_loop_job notes[TEC_MAX_LAUNCHES];
     int lane;               /* of events: 1 while work beside the hard nodes is reported, then 2 */
+    int actions_due;        /* chunks that hard nodes have still to make in this frame */
     int64_t replayed_ns;    /* device time of this frame */
     int64_t replayed_until; /* when the last launch that it counts ended */
     int64_t device_over_ns; /* of it, beyond the p99 known before */
@@ -244,6 +246,8 @@ enum tec_status tec_chains_init(struct tec_loop *l, struct tec_error *err);
 void tec_chains_view(struct tec_loop *l); /* caches of all chains */
 
 /* hard.c: prefill and actions. soft.c: new requests stored, launches run and settled. */
+/* Chunks that the hard nodes of a chain make in this frame. */
+int tec_loop_actions_due(const struct tec_loop *l, const struct tec_chain *c);
 /* The chunk of an action node in its chain's leaves: of the observation of frame `seen`. */
 void tec_loop_release(struct tec_loop *l, int action, int64_t seen, int64_t captured_ns);
 void tec_loop_run_hard(struct tec_loop *l, struct tec_chain *c,
@@ -280,6 +284,8 @@ void tec_loop_account(struct tec_loop *l);
 void tec_loop_replayed(struct tec_loop *l, int64_t start_ns, int64_t end_ns); /* no host time */
 void tec_loop_measure_prefix(struct tec_loop *l, int model, const struct tec_replay *r,
                              bool action);
+/* Of an action node alone, `at` of the chain's. */
+void tec_loop_measure_action(struct tec_loop *l, int model, const struct tec_replay *r, int at);
 void tec_loop_measure_decode(struct tec_loop *l, int model, const struct tec_replay *r, int rows,
                              int k, int steps);
 void tec_loop_measure_score(struct tec_loop *l, int model, const struct tec_replay *r);

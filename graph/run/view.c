@@ -134,6 +134,9 @@ static double launch_cost(const struct tec_loop *l, const char *what, int rows, 
     if (l->table)
         return table_cost(l, model, what, rows, q);
     enum tec_cost_kind kind = tec_cost_kind_of(kind_of(l->o.topology, what));
+    for (int i = 0; kind == TEC_COST_ACTION && i < l->o.n_actions; i++)
+        if (strcmp(l->o.actions[i].name, what) == 0)
+            rows = l->o.actions[i].at;
     return kind < TEC_COST_KINDS ? tec_costs_us(l->chains[model].costs, kind, rows, q) : -1.0;
 }
 
@@ -180,6 +183,9 @@ double tec_loop_launch_cost(const struct tec_loop *l, int model, enum tec_cost_k
         return ring_cost(l, kind, rows, q);
     const struct tec_chain *s = &l->chains[model];
     int node = s->in_frames ? -1 : kind == TEC_COST_PREFILL ? s->prefill_node : s->language;
+    for (int i = 0; kind == TEC_COST_ACTION && i < l->o.n_actions; i++)
+        if (l->o.actions[i].chain == model && l->o.actions[i].at == rows)
+            return launch_cost(l, l->o.actions[i].name, 0, q);
     return launch_cost(l, node < 0 ? words[kind] : l->o.topology->nodes[node].name, rows, q);
 }
 
@@ -228,7 +234,7 @@ static double hard_cost(const struct tec_loop *l, const struct tec_chain *c, dou
     double us = c->prefill_node >= 0 ? tec_loop_cost(l, "prefill", 0.0, q) : 0.0;
     for (int i = 0; i < l->o.n_actions; i++)
         if (&l->chains[l->o.actions[i].chain] == c)
-            us += tec_loop_cost(l, l->o.topology->nodes[l->o.actions[i].node].name, 0.0, q);
+            us += tec_loop_cost(l, l->o.actions[i].name, 0.0, q);
     return us;
 }
 

@@ -53,7 +53,8 @@ static bool ready(const struct both *w)
 static void begin_hard(struct both *w)
 {
     if (w->a.at < w->a.n)
-        w->a.left = (double)took(w->v, w->a.at ? TEC_MARK_ACTION : TEC_MARK_PREFILL, 1, 1);
+        w->a.left = (double)(w->a.at ? took(w->v, TEC_MARK_ACTION, w->v->plan->spec.frame_action, 1)
+                                     : took(w->v, TEC_MARK_PREFILL, 1, 1));
 }
 
 static int mark_of(const struct tec_soft_job *job)
@@ -152,7 +153,8 @@ static void virtual_prefix(void *self, enum tec_part_kind kind, int region,
                            const struct tec_chain_input *input, struct tec_replay *replay)
 {
     struct tec_virtual *v = self;
-    bool action = kind == TEC_PART_FRAME && v->plan->spec.steps;
+    const struct tec_plan_spec *s = &v->plan->spec;
+    bool action = kind == TEC_PART_FRAME && s->n_actions && s->frame_action >= 0;
     (void)region, (void)input;
     replay->start_ns = *v->clock_ns;
     if (v->jobs) {
@@ -164,7 +166,16 @@ static void virtual_prefix(void *self, enum tec_part_kind kind, int region,
     }
     mark(v, replay, TEC_MARK_PREFILL, *v->clock_ns + took(v, TEC_MARK_PREFILL, 1, 1));
     if (action)
-        mark(v, replay, TEC_MARK_ACTION, *v->clock_ns + took(v, TEC_MARK_ACTION, 1, 1));
+        mark(v, replay, TEC_MARK_ACTION,
+             *v->clock_ns + took(v, TEC_MARK_ACTION, s->frame_action, 1));
+}
+
+static void virtual_action(void *self, const struct tec_action_launch *launch,
+                           struct tec_replay *replay)
+{
+    struct tec_virtual *v = self;
+    replay->start_ns = *v->clock_ns;
+    mark(v, replay, TEC_MARK_ACTION, *v->clock_ns + took(v, TEC_MARK_ACTION, launch->at, 1));
 }
 
 static void virtual_slice(void *self, int at, int region, const struct tec_prefix_input *prompt,
@@ -176,8 +187,9 @@ static void virtual_slice(void *self, int at, int region, const struct tec_prefi
     mark(v, replay, TEC_MARK_PREFILL, *v->clock_ns + took(v, TEC_MARK_PREFILL, 1, 1));
 }
 
-static void virtual_actions(void *self, float *chunk)
+static void virtual_actions(void *self, int at, float *chunk)
 {
+    (void)at;
     const struct tec_virtual *v = self;
     const struct tec_flow *f = &v->plan->model->flow;
     memset(chunk, 0, (size_t)f->horizon * (size_t)f->dim * sizeof *chunk);
@@ -265,6 +277,7 @@ struct tec_executor tec_executor_virtual(struct tec_virtual *device)
     return (struct tec_executor){.self = device,
                                  .clock = {device->clock_ns},
                                  .prefix = virtual_prefix,
+                                 .action = virtual_action,
                                  .actions = virtual_actions,
                                  .decode = virtual_decode,
                                  .slice = virtual_slice,

@@ -70,6 +70,21 @@ static void warm_concurrent(struct tec_loop *l, struct tec_chain *c,
     tec_kv_pool_drop(&c->plan->prefixes, own);
 }
 
+static void warm_actions(struct tec_loop *l, const struct tec_chain *c,
+                         const struct tec_chain_input *input, int region)
+{
+    const struct tec_plan_spec *s = &c->plan->spec;
+    for (int i = 0; i < s->n_actions; i++) {
+        struct tec_replay replay = {0};
+        const struct tec_action_launch launch = {
+            .at = i, .region = region, .rows = c->prefix.rows, .input = input};
+        if (i == s->frame_action)
+            continue;
+        c->executor->action(c->executor->self, &launch, &replay);
+        tec_loop_measure_action(l, tec_chain_index(l, c), &replay, i);
+    }
+}
+
 /* The launches of a chain's hard nodes; requests that take a prefill of their own do so too. */
 static void warm_prefixes(struct tec_loop *l, const struct tec_chain *c,
                           const struct tec_chain_input *input, int region)
@@ -78,7 +93,9 @@ static void warm_prefixes(struct tec_loop *l, const struct tec_chain *c,
     const struct tec_executor *e = c->executor;
     struct tec_replay replay = {0};
     e->prefix(e->self, TEC_PART_FRAME, region, input, &replay);
-    tec_loop_measure_prefix(l, tec_chain_index(l, c), &replay, s->steps > 0);
+    tec_loop_measure_prefix(l, tec_chain_index(l, c), &replay,
+                            s->n_actions && s->frame_action >= 0);
+    warm_actions(l, c, input, region);
     if (!s->request_slots || !s->isolated)
         return;
     replay = (struct tec_replay){0};

@@ -42,7 +42,7 @@ static const float *read_vision(struct judge *j, const char *slot, size_t *n)
 
 static const float *read_condition(const struct judge *j, int step, size_t *n)
 {
-    const struct tec_flow_tables *t = j->plan->flow;
+    const struct tec_flow_tables *t = j->plan->flows[0];
     if (step >= t->steps || !t->condition)
         return NULL;
     *n = (size_t)t->width;
@@ -52,7 +52,7 @@ static const float *read_condition(const struct judge *j, int step, size_t *n)
 /* The modulation of a norm: scale, shift and gate without their padding. */
 static const float *read_norm(struct judge *j, const struct tec_tap_found *found, size_t *n)
 {
-    const struct tec_flow_tables *t = j->plan->flow;
+    const struct tec_flow_tables *t = j->plan->flows[0];
     int step = found->number[0], last = t->n_norms - 1;
     int64_t first = 2 * (int64_t)found->number[1];
     int64_t norm = found->form == TEC_TAP_FINAL_NORM  ? last
@@ -74,7 +74,7 @@ static const float *read_norm(struct judge *j, const struct tec_tap_found *found
 static const float *read_steps(struct judge *j, const char *tap, bool noise, size_t *n)
 {
     const struct tec_flow *f = &j->pi->model->flow;
-    int first = noise ? 1 : 0, end = j->plan->spec.steps + first;
+    int first = noise ? 1 : 0, end = j->plan->spec.actions[0].steps + first;
     size_t chunk = (size_t)f->horizon * (size_t)f->dim, one;
     float *out = TEC_NEW(j->pi->v->arena, (size_t)end * chunk, float);
     if (!out)

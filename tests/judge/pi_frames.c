@@ -28,7 +28,7 @@ static void compare_taps(struct judge *j, int frame)
     const struct tec_plan_part *part = tec_plan_part(j->plan, TEC_PART_FRAME, 0);
     const struct tec_flow *f = &j->pi->model->flow;
     size_t chunk = (size_t)f->horizon * (size_t)f->dim;
-    int steps = j->plan->spec.steps;
+    int steps = j->plan->spec.actions[0].steps;
     float *v_t = TEC_NEW(j->pi->v->arena, (size_t)steps * chunk, float);
     for (int i = 0; v_t && i < part->taps.n; i++) {
         const struct tec_tap *t = &part->taps.items[i];

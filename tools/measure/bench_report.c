@@ -259,8 +259,8 @@ json_t *tec_bench_json(struct tec_bench *b, const char *command)
         "{s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:i,s:i,s:i}", "clock", b->paced ? "paced" : "saturated",
         "turns", "each row in blocks: reset, warm-up, frames; rounds over all rows", "inputs",
         b->inputs ? "file" : "random", "views", b->pictures, "prompt_tokens", b->text, "horizon",
-        e->model->flow.horizon, "steps", e->plan->spec.steps, "warmup", b->warmup, "rounds",
-        b->rounds, "preprocessing_in_frame", 0);
+        e->model->flow.horizon, "steps", e->plan->spec.actions[0].steps, "warmup", b->warmup,
+        "rounds", b->rounds, "preprocessing_in_frame", 0);
     return json_pack("{s:o,s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o}", "machine", machine, "commit",
                      tec_machine_commit(), "command", command, "model", e->model->name, "dtype",
                      e->weights->bf16 ? "bf16" : "f32", "measured", measured, "open", open_json(b),
@@ -320,8 +320,8 @@ void tec_bench_print(struct tec_bench *b, const char *node, FILE *out)
             "%s %s, %d views, prompt %d, chunk %d, %d steps; %s; load %.2f before, %.2f after\n"
             "rows take turns: reset, %d frames of warm-up, frames; %d rounds\n",
             e->model->name, e->weights->bf16 ? "bf16" : "f32", b->pictures, b->text,
-            e->model->flow.horizon, e->plan->spec.steps, b->paced ? "paced" : "saturated",
-            b->load_before, b->load_after, b->warmup, b->rounds);
+            e->model->flow.horizon, e->plan->spec.actions[0].steps,
+            b->paced ? "paced" : "saturated", b->load_before, b->load_after, b->warmup, b->rounds);
     fprintf(out, "%-18s %6s %9s %9s %9s %9s %9s %9s %8s %6s %8s %5s\n", "policy", "frames",
             "action Hz", "frame p50", "p99", "p99.9", "MAX ms", "act p99", "tok/s", "batch",
             "host us", "miss");

@@ -114,15 +114,22 @@ static double p99_ms(const struct tec_cost_table *t, const char *node, int rows)
     return row ? tec_cost_row_us(row, 0.99) / 1000.0 : 0.0;
 }
 
-/* The time that a frame spends before its hard nodes: the prefills of its model. */
-static double before_ms(const struct tec_cost_table *t, const struct tec_pipeline *p, char *text,
-                        size_t room)
+/* Does a node of the frames run before an action node: a prefill, an action with an earlier
+ * deadline? */
+static bool is_before(const struct tec_decl_node *n, const struct tec_decl_node *action)
+{
+    bool acts = n->kind == TEC_DECL_ACTION && n != action && tec_pipeline_acts_before(n, action);
+    return n->chain == action->chain && (n->kind == TEC_DECL_PREFILL || acts);
+}
+
+/* The time that a frame spends before an action node. */
+static double before_ms(const struct tec_cost_table *t, const struct tec_pipeline *p,
+                        const struct tec_decl_node *action, char *text, size_t room)
 {
     double sum = 0.0;
     text[0] = '\0';
     for (int i = 0; i < p->n_nodes; i++) {
-        if (!is_timed(&p->nodes[i]) || p->nodes[i].kind != TEC_DECL_PREFILL ||
-            p->nodes[i].chain > 0)
+        if (!is_timed(&p->nodes[i]) || !is_before(&p->nodes[i], action))
             continue;
         double ms = p99_ms(t, p->nodes[i].name, 0);
         size_t used = strlen(text);
@@ -166,12 +173,12 @@ void tec_costs_check(struct tec_diagnostics *d, const struct tec_cost_table *tab
         check_ring(d, table, pipeline, path);
         return;
     }
-    double prefill = before_ms(table, pipeline, before, sizeof before);
     for (int i = 0; i < pipeline->n_nodes; i++) {
         const struct tec_decl_node *n = &pipeline->nodes[i];
         if (!is_timed(n) || n->deadline.kind != TEC_DEADLINE_HARD || n->kind != TEC_DECL_ACTION)
             continue;
         double own = p99_ms(table, n->name, 0);
+        double prefill = before_ms(table, pipeline, n, before, sizeof before);
         if (prefill + own <= n->deadline.ms)
             continue;
         struct tec_diagnostic *entry = tec_diagnostics_add(

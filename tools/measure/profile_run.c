@@ -54,16 +54,29 @@ static bool list_secondary(struct tec_profile *p, int model)
     return ok && ids && picture;
 }
 
+/* Name of an action node, `at` of the first chain's. */
+static const char *action_of(const struct tec_profile *p, int at)
+{
+    const struct tec_loop_options *o = tec_loop_settings(p->opened.engine->loop);
+    for (int i = 0; i < o->n_actions; i++)
+        if (o->actions[i].chain == 0 && o->actions[i].at == at)
+            return o->actions[i].name;
+    return "";
+}
+
 static bool list_variants(struct tec_profile *p)
 {
     const struct tec_plan_spec *s = &p->opened.engine->plan->spec;
     const char *see = node_of(p, 0, "prefill");
     bool ok =
         s->stages ? tec_profile_list_ring(p) : tec_profile_add(p, TEC_COST_PREFILL, see, false, 0);
-    if (s->steps > 0)
-        ok = ok && tec_profile_add(p, TEC_COST_ACTION, node_of(p, 0, "action"), false, 0);
+    if (s->n_actions && s->frame_action >= 0) /* behind its prefill */
+        ok = ok && tec_profile_add(p, TEC_COST_ACTION, action_of(p, s->frame_action), false, 0);
     if (s->request_slots && s->isolated)
         ok = ok && tec_profile_add(p, TEC_COST_PREFILL, see, true, 0);
+    for (int i = 0; i < s->n_actions; i++)
+        if (i != s->frame_action)
+            ok = ok && tec_profile_add(p, TEC_COST_ACTION, action_of(p, i), false, 0);
     const struct tec_choices *lists = &p->opened.engine->chains[0].choices;
     for (int i = 0; i < lists->n; i++)
         if (lists->items[i].node->kind == TEC_DECL_SCORE)
@@ -108,6 +121,8 @@ static bool make_input(struct tec_profile *p, uint64_t seed)
     p->prompt_tokens = n;
     p->input = (struct tec_chain_input){
         .prefix = {.n_pictures = s->pictures, .n_text = n, .ids = ids}, .noise = {noise}};
+    for (int i = 1; i < TEC_MAX_ACTIONS; i++)
+        p->input.noise[i] = noise;
     for (int i = 0; i < s->pictures; i++)
         p->input.prefix.picture[i] = picture;
     return true;
@@ -231,6 +246,29 @@ static void run_score(struct tec_profile *p, const struct tec_executor *x,
     tec_profile_keep(p, v, replay.end_ns - replay.start_ns, 1);
 }
 
+static bool acts_in_frame(const struct tec_profile *p)
+{
+    const struct tec_plan_spec *s = &p->opened.engine->plan->spec;
+    return s->n_actions > 0 && s->frame_action >= 0;
+}
+
+/* An action node alone; one that goes with the prefill is measured there. */
+static void run_action(struct tec_profile *p, const struct tec_executor *x,
+                       struct tec_profile_variant *v)
+{
+    const struct tec_plan_spec *s = &p->opened.engine->plan->spec;
+    struct tec_replay replay = {0};
+    struct tec_action_launch launch = {
+        .region = p->region, .rows = tec_prefix_rows(p->opened.engine->plan, &p->input.prefix)};
+    launch.input = &p->input;
+    while (launch.at < s->n_actions && strcmp(action_of(p, launch.at), v->node) != 0)
+        launch.at++;
+    if (launch.at == s->frame_action || launch.at == s->n_actions)
+        return;
+    x->action(x->self, &launch, &replay);
+    tec_profile_keep(p, v, replay.end_ns - replay.start_ns, 1);
+}
+
 static void run_turn(struct tec_profile *p, const struct tec_executor *x, int turn)
 {
     struct tec_replay replay;
@@ -245,15 +283,17 @@ static void run_turn(struct tec_profile *p, const struct tec_executor *x, int tu
         if (v->kind == TEC_COST_DECODE || v->model)
             break;
         first = i + 1;
-        if (v->kind == TEC_COST_ACTION)
-            continue; /* with its prefill */
+        if (v->kind == TEC_COST_ACTION) {
+            run_action(p, x, v);
+            continue;
+        }
         if (v->kind == TEC_COST_SCORE) {
             run_score(p, x, v);
             continue;
         }
         timed(p, x, v->lone ? TEC_PART_PREFIX : TEC_PART_FRAME, 0, 0, &replay);
         tec_profile_keep(p, v, replay.mark_ns[TEC_MARK_PREFILL] - replay.start_ns, 1);
-        if (!v->lone && p->opened.engine->plan->spec.steps > 0)
+        if (!v->lone && v[1].kind == TEC_COST_ACTION && acts_in_frame(p))
             tec_profile_keep(p, v + 1,
                              replay.mark_ns[TEC_MARK_ACTION] - replay.mark_ns[TEC_MARK_PREFILL], 1);
     }

@@ -104,7 +104,8 @@ void tec_roofline_print(const struct tec_roofline *r, FILE *out)
             "step of a full batch, %d tokens made\n",
             r->pipeline->name, tec_machine_commit(), r->size.pictures,
             r->size.pictures == 1 ? "" : "s", r->size.text, r->size.text == 1 ? "" : "s",
-            p->spec.steps, p->model->flow.horizon, p->weights->bf16 ? "bf16" : "f32", r->size.made);
+            p->spec.actions[0].steps, p->model->flow.horizon, p->weights->bf16 ? "bf16" : "f32",
+            r->size.made);
     print_launches(r, out);
     print_work(r, out);
     for (int i = 0; i < r->n_peaks; i++)
@@ -170,7 +171,7 @@ enum tec_status tec_roofline_json(const struct tec_roofline *r, FILE *out, struc
         json_pack("{s:b, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:o, s:o, s:o}", "predicted", 1,
                   "pipeline", r->pipeline->name, "commit", tec_machine_commit(), "pictures",
                   r->size.pictures, "prompt_tokens", r->size.text, "made", r->size.made, "steps",
-                  r->plan->spec.steps, "horizon", r->plan->model->flow.horizon, "bf16",
+                  r->plan->spec.actions[0].steps, "horizon", r->plan->model->flow.horizon, "bf16",
                   r->plan->weights->bf16, "k", k, "machines", machines, "rows", rows);
     enum tec_status status = tec_json_print(out, json, JSON_INDENT(1) | JSON_REAL_PRECISION(9),
                                             "a roofline as JSON", err);

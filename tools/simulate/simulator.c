@@ -19,7 +19,8 @@ static bool now(const struct tec_simulator *w, const struct tec_happening *h)
     return h->frame == w->frame && (h->session < 0 || h->session == w->running);
 }
 
-static int node_of(const struct tec_simulator *w, int model, int mark)
+/* The node of a launch; `at`: which of the chain's action nodes. */
+static int node_of(const struct tec_simulator *w, int model, int mark, int at)
 {
     static const char *const kinds[] = {[TEC_MARK_PREFILL] = "prefill",
                                         [TEC_MARK_ACTION] = "action",
@@ -29,7 +30,8 @@ static int node_of(const struct tec_simulator *w, int model, int mark)
         return 0;
     for (int i = 0; i < topology(w)->n_nodes; i++)
         if (topology(w)->nodes[i].model == model &&
-            strcmp(topology(w)->nodes[i].kind, kinds[mark]) == 0)
+            strcmp(topology(w)->nodes[i].kind, kinds[mark]) == 0 &&
+            (mark != TEC_MARK_ACTION || at-- == 0))
             return i;
     return 0;
 }
@@ -46,7 +48,7 @@ static int64_t took(void *user, int model, int mark, int rows, int k)
 {
     const struct tec_simulator *w = user;
     const struct tec_plan_spec *spec = &w->o.engine->chains[model].plan->spec;
-    int at = node_of(w, model, mark), slices = topology(w)->nodes[at].slices;
+    int at = node_of(w, model, mark, rows), slices = topology(w)->nodes[at].slices;
     const char *node = mark == TEC_MARK_PACKED ? "packed"
                        : spec->stages          ? "decode"
                                                : topology(w)->nodes[at].name;
