@@ -20,7 +20,8 @@ kv = {}
 ---@field models? (tectum.model)[] the models, a list or by name: `models = { arm = model { }, planner = model { } }`; `model = model { }` is the form for one
 ---@field model? tectum.model the form for one model
 ---@field robot? string|table the robot's description: a path such as "robots/libero.lua", or a table
----@field variant? string variant of the robot's description; without it the description's own
+---@field robots? table<string, string|table> several robots by name, `{ left = "robots/libero.lua", right = ... }`: inputs are `left/NAME`; actions are those of the robot whose inputs the prefill reads
+---@field variant? string variant of the robots' descriptions; without it the description's own
 ---@field frame tectum.frame the control frame
 ---@field inputs? (tectum.image|tectum.tensor|tectum.text|tectum.segments)[] what comes in every frame
 ---@field resources? (tectum.kv_frame|tectum.kv_requests|tectum.kv_ring|tectum.kv_segments|tectum.buffer)[] key/value caches and buffers

@@ -50,6 +50,7 @@ FIELDS = {
     "pipeline.seed": ("run", DEMO, "seed = 7"),
     "pipeline.models": ("check", DEMO, "models = { model { name = 'x', arch = 'pi05' } }"),
     "pipeline.robot": ("check", DEMO, "robot = 'robots/libero.lua'"),
+    "pipeline.robots": ("check", DEMO, "robots = { arm = 'robots/libero.lua' }"),
     "pipeline.variant": ("check", ALOHA, "variant = 'nothing'"),
     "pipeline.frame": ("check", DEMO, "frame = 1"),
     "pipeline.inputs": ("check", DEMO, "inputs = { text { name = 'more', max_tokens = 4 } }"),

@@ -243,8 +243,8 @@ TEST(declaration_of_a_file)
     CHECK_INT(p->n_models, ==, 1);
     CHECK_STR(p->models[0].arch, "pi05");
     CHECK_INT(p->models[0].dtype, ==, TEC_DECL_BF16);
-    CHECK_STR(json_string_value(json_object_get(p->robot, "name")), "aloha");
-    CHECK_STR(p->robot_path, "pipelines/robots/aloha.lua");
+    CHECK_STR(json_string_value(json_object_get(p->robots[0].description, "name")), "aloha");
+    CHECK_STR(p->robots[0].path, "pipelines/robots/aloha.lua");
     CHECK_INT(p->n_inputs, ==, 5);
     CHECK_INT(p->inputs[0].kind, ==, TEC_INPUT_IMAGE);
     CHECK_INT(p->inputs[3].shape.item[0], ==, 14);
@@ -343,7 +343,7 @@ TEST(overlays_merge)
     CHECK_INT(l.p->nodes[0].reads.n, ==, 4);
     CHECK_INT(l.p->nodes[1].deadline.on_miss, ==, TEC_MISS_DECAY);
     CHECK_INT(l.p->nodes[1].steps, ==, 10);
-    CHECK(l.p->robot_path == NULL && l.p->robot != NULL);
+    CHECK(l.p->robots[0].path == NULL && l.p->robots[0].description != NULL);
     finish(&l);
 }
 

@@ -50,6 +50,7 @@ static void print_type(const struct tec_field *f, FILE *out)
         [TEC_FIELD_WHEN] = "`policy()`",
         [TEC_FIELD_OBJECT] = "table",
         [TEC_FIELD_ROBOT] = "path or table",
+        [TEC_FIELD_ROBOTS] = "table of paths or tables",
         [TEC_FIELD_THINGS] = "list of "};
     fputs(names[f->type], out);
     if (f->words)
@@ -120,6 +121,7 @@ static void print_lua_type(const struct tec_field *f, FILE *out)
                                         [TEC_FIELD_WHEN] = "tectum.call",
                                         [TEC_FIELD_OBJECT] = "table",
                                         [TEC_FIELD_ROBOT] = "string|table",
+                                        [TEC_FIELD_ROBOTS] = "table<string, string|table>",
                                         [TEC_FIELD_THINGS] = ""};
     fputs(names[f->type], out);
     if (f->type == TEC_FIELD_WORD)

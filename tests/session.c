@@ -388,11 +388,13 @@ TEST(prompts_are_cut_only_where_the_robot_says_so)
     memcpy(whole, d.input.chains[0].prefix.ids, sizeof whole);
     tec_session_destroy(d.session);
     d.session = NULL;
-    json_t *robot = json_deep_copy(d.pipeline->robot);
+    json_t *robot = json_deep_copy(d.pipeline->robots[0].description);
     json_t *prompt = json_object_get(robot, "prompt");
     json_object_set_new(prompt, "max_tokens", json_integer(10));
     struct tec_pipeline mine = *d.pipeline;
-    mine.robot = robot;
+    struct tec_decl_robot declared = d.pipeline->robots[0];
+    mine.robots = &declared;
+    declared.description = robot;
     d.options.pipeline = &mine;
     REQUIRE(create() == TEC_OK);
     CHECK(observe() == TEC_INVALID);
@@ -412,6 +414,8 @@ TEST(sessions_that_do_not_fit_are_refused)
 {
     open_parts("pipelines/demo_metaworld.lua", NULL, CASE "/checkpoint", NULL);
     struct tec_pipeline mine = *d.pipeline;
+    struct tec_decl_robot declared = d.pipeline->robots[0];
+    mine.robots = &declared;
     d.options.pipeline = &mine;
     static const struct {
         const char *section, *field, *value, *says;
@@ -421,15 +425,15 @@ TEST(sessions_that_do_not_fit_are_refused)
         {"prompt", "template", "with_stat", "no prompt template 'with_stat'"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        json_t *robot = json_deep_copy(d.pipeline->robot);
-        mine.robot = robot;
+        json_t *robot = json_deep_copy(d.pipeline->robots[0].description);
+        declared.description = robot;
         json_object_set_new(json_object_get(robot, bad[i].section), bad[i].field,
                             json_string(bad[i].value));
         CHECK(create() != TEC_OK && d.session == NULL);
         CHECK_SAYS(bad[i].says);
         json_decref(robot);
     }
-    mine.robot = d.pipeline->robot;
+    declared = d.pipeline->robots[0];
     d.options.max_text = 0;
     CHECK(create() == TEC_INVALID);
     d.options.max_text = TEXT;

@@ -493,7 +493,7 @@ TEST(a_goal_goes_through_its_own_template_and_tokenizer)
                                           .root = ".",
                                           .max_text = 12,
                                           .n_secondary = 1,
-                                          .secondary = {{1, &model, tokenizer}}};
+                                          .secondary = {{1, true, &model, tokenizer}}};
     REQUIRE(tec_session_create(&s, &options, &heap, &err) == TEC_OK);
     REQUIRE(see(s, "put the cup away", &a) == TEC_OK);
     REQUIRE(see(s, "wash the plate", &b) == TEC_OK);

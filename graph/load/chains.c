@@ -3,8 +3,9 @@
  *
  * Runs at load, once the graph has been checked. A node belongs to the chain of the keys that it
  * reads or adds to, through share_prefix where its keys continue others. Equal prefills are one
- * chain, whatever they write. The chain with the actions, or the first hard node, comes first; the
- * others follow in the order of their models and of declaration. */
+ * chain, whatever they write. The chain with the first actions, or the first hard node, comes
+ * first, then others that run in every frame, then those that wait for requests, each in the order
+ * of their models and of declaration. */
 #include "graph/load/loader.h"
 
 #include <string.h>
@@ -124,11 +125,27 @@ static int first_chain(const struct tec_pipeline *p)
     return 0;
 }
 
+/* Mark the chains that run in every frame: those with actions or a hard node but a text's. */
+static void mark_frames(struct divider *v, int first)
+{
+    v->chains[first].in_frames = true;
+    for (int i = 0; i < v->p->n_nodes; i++) {
+        const struct tec_decl_node *n = &v->nodes[i];
+        bool text = n->kind == TEC_DECL_DECODE || n->kind == TEC_DECL_SCORE;
+        bool ring = text && n->kv.index >= 0 && v->resources[n->kv.index].kind == TEC_RESOURCE_RING;
+        bool hard = !text && n->deadline.kind == TEC_DEADLINE_HARD;
+        if (!n->culled && n->chain >= 0 && (n->kind == TEC_DECL_ACTION || ring || hard))
+            v->chains[n->chain].in_frames = true;
+    }
+}
+
 /* Does chain a come before chain b, when `first` is the first of all? */
 static bool comes_before(const struct divider *v, int a, int b, int first)
 {
     if (a == first || b == first)
         return a == first && b != first;
+    if (v->chains[a].in_frames != v->chains[b].in_frames)
+        return v->chains[a].in_frames;
     int x = v->chains[a].model, y = v->chains[b].model;
     return x < y || (x == y && a < b);
 }
@@ -136,6 +153,7 @@ static bool comes_before(const struct divider *v, int a, int b, int first)
 static void order_chains(struct divider *v, struct tec_decl_chain *ordered, int *place)
 {
     int n = v->p->n_chains, first = first_chain(v->p);
+    mark_frames(v, first);
     for (int i = 0; i < n; i++) {
         place[i] = 0;
         for (int j = 0; j < n; j++)
@@ -148,7 +166,6 @@ static void order_chains(struct divider *v, struct tec_decl_chain *ordered, int 
     for (int i = 0; i < v->p->n_resources; i++)
         if (v->resources[i].chain >= 0)
             v->resources[i].chain = place[v->resources[i].chain];
-    ordered[0].in_frames = true;
     v->p->chains = ordered;
 }
 
@@ -182,4 +199,5 @@ void tec_divide_chains(struct tec_loader *ld)
     join_chains(&v);
     order_chains(&v, ordered, place);
     name_chains(p, ordered);
+    tec_bind_robots(ld, ordered);
 }

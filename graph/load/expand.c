@@ -102,11 +102,24 @@ static json_t *from_object(const void *at)
 }
 
 /* A description that was not read yet stays a path. */
+static json_t *from_description(const struct tec_decl_robot *robot)
+{
+    if (robot->description)
+        return from_object(&robot->description);
+    return robot->file ? json_string(robot->file) : NULL;
+}
+
 static json_t *from_robot(const struct tec_pipeline *p)
 {
-    if (p->robot)
-        return from_object(&p->robot);
-    return p->robot_file ? json_string(p->robot_file) : NULL;
+    return p->n_robots && !p->robots[0].name ? from_description(&p->robots[0]) : NULL;
+}
+
+static json_t *from_robots(const struct tec_pipeline *p)
+{
+    json_t *out = p->n_robots && p->robots[0].name ? json_object() : NULL;
+    for (int i = 0; out && i < p->n_robots; i++)
+        json_object_set_new(out, p->robots[i].name, from_description(&p->robots[i]));
+    return out;
 }
 
 /* A struct that one of several constructors fills, or none: its kind is 0 then. */
@@ -199,6 +212,8 @@ static json_t *from_field(const struct tec_field *f, const void *in)
         return from_object(at);
     case TEC_FIELD_ROBOT:
         return from_robot(in);
+    case TEC_FIELD_ROBOTS:
+        return from_robots(in);
     case TEC_FIELD_THINGS:
         return from_things(f, in);
     }

@@ -42,7 +42,8 @@ enum tec_field_type {
     TEC_FIELD_SPAWN,  /* struct tec_decl_spawn */
     TEC_FIELD_WHEN,   /* bool: given as policy() */
     TEC_FIELD_OBJECT, /* json_t * */
-    TEC_FIELD_ROBOT,  /* robot and robot_file of the pipeline */
+    TEC_FIELD_ROBOT,  /* robots of the pipeline: the only one */
+    TEC_FIELD_ROBOTS, /* the same, by name */
     TEC_FIELD_THINGS  /* array of a struct; its count beside it */
 };
 

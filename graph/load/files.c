@@ -185,23 +185,23 @@ static enum tec_status needs_checkpoint(struct tec_loader *ld, const char *path,
     return status;
 }
 
-enum tec_status tec_loader_robot(struct tec_loader *ld, const char *path, struct tec_error *err)
+enum tec_status tec_loader_robot(struct tec_loader *ld, struct tec_decl_robot *out,
+                                 const char *path, struct tec_error *err)
 {
-    struct tec_pipeline *p = ld->pipeline;
     const char *folder, *full = look_up(ld, path, &folder, err);
     bool needs = false;
     if (!full)
         return TEC_NOT_FOUND;
     const char *slash = strrchr(full, '/');
-    p->robot_file = path;
-    p->robot_path = tec_arena_strdup(ld->arena, full);
-    p->robot_root = slash ? tec_arena_strndup(ld->arena, full, (size_t)(slash - full)) : ".";
-    if (!p->robot_path || !p->robot_root)
+    out->file = path;
+    out->path = tec_arena_strdup(ld->arena, full);
+    out->root = slash ? tec_arena_strndup(ld->arena, full, (size_t)(slash - full)) : ".";
+    if (!out->path || !out->root)
         return tec_fail(err, TEC_NO_MEMORY, "%s: no memory", path);
     TEC_TRY(needs_checkpoint(ld, full, &needs, err));
     json_t *robot = NULL;
     if (!needs)
-        TEC_TRY(tec_lua_read(&robot, full, p->robot_root, ld->heap, err));
-    p->robot = robot;
+        TEC_TRY(tec_lua_read(&robot, full, out->root, ld->heap, err));
+    out->description = robot;
     return TEC_OK;
 }

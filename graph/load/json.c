@@ -83,7 +83,8 @@ static bool read_member(struct reader *r, struct tec_decl_value *table, const js
         object ? json_object_get(json, e->key) : json_array_get(json, (size_t)item);
     if (object && read_mark(r, table, e, child))
         return true;
-    r->raw |= object && (strcmp(e->key, "params") == 0 || strcmp(e->key, "robot") == 0);
+    r->raw |= object && (strcmp(e->key, "params") == 0 || strcmp(e->key, "robot") == 0 ||
+                         strcmp(e->key, "robots") == 0);
     e->value = read_json(r, child, span->first);
     r->raw = raw;
     table->n++;

@@ -57,6 +57,7 @@ static enum tec_status load(struct tec_loader *ld, struct tec_error *err)
             tec_check_graph(ld);
             if (tec_only_refused(ld->d) && ld->pipeline->n_models > 0)
                 tec_divide_chains(ld);
+            tec_check_robots(ld);
             tec_check_streams(ld);
             tec_check_spawns(ld);
             tec_check_sizes(ld);
@@ -114,8 +115,12 @@ void tec_pipeline_free(struct tec_pipeline *pipeline)
     union {
         const json_t *in;
         json_t *out;
-    } robot = {pipeline->robot}, params = {pipeline->policy.params};
-    json_decref(robot.out);
+    } params = {pipeline->policy.params};
+    for (int i = 0; i < pipeline->n_robots; i++) {
+        params.in = pipeline->robots[i].description;
+        json_decref(params.out);
+    }
+    params.in = pipeline->policy.params;
     json_decref(params.out);
     tec_arena_finish(&owned->arena);
     tec_heap_put(owned->heap, owned);

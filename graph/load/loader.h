@@ -81,9 +81,10 @@ struct tec_loader {
 enum tec_status tec_loader_open(struct tec_loader *ld, struct tec_error *err);
 /* Find `path` beside the file or under the root and add it; -1 with the reason in err. */
 int tec_loader_add(struct tec_loader *ld, const char *path, struct tec_error *err);
-/* Read the robot description at `path`: sets robot, robot_path and robot_root of the pipeline. A
- * description that needs a checkpoint is left unread. */
-enum tec_status tec_loader_robot(struct tec_loader *ld, const char *path, struct tec_error *err);
+/* Read the robot description at `path`: sets description, file, path and root. A description that
+ * needs a checkpoint is left unread. */
+enum tec_status tec_loader_robot(struct tec_loader *ld, struct tec_decl_robot *out,
+                                 const char *path, struct tec_error *err);
 
 /* --- values (value.c) --- */
 
@@ -149,6 +150,13 @@ void tec_make_streams(struct tec_loader *ld);
 bool tec_read_stream(struct tec_loader *ld, struct tec_ref *ref, const struct tec_decl_entry *e);
 void tec_check_streams(struct tec_loader *ld);
 void tec_check_spawns(struct tec_loader *ld); /* spawns.c: triggers */
+/* robots.c: fields `robot` and `robots`; inputs that are of no robot; the robots of chains. */
+void tec_set_robot(struct tec_loader *ld, const struct tec_field *f, const struct tec_decl_entry *e,
+                   void *out);
+void tec_set_robots(struct tec_loader *ld, const struct tec_field *f,
+                    const struct tec_decl_entry *e, void *out);
+void tec_check_robots(struct tec_loader *ld);
+void tec_bind_robots(struct tec_loader *ld, struct tec_decl_chain *chains);
 void tec_check_graph(struct tec_loader *ld);
 /* Fill the pipeline's chains; of a pipeline without errors. */
 void tec_divide_chains(struct tec_loader *ld);

@@ -22,6 +22,7 @@ enum { TEC_MAX_RANK = 4, TEC_PIPELINE_SCHEMA = 1 };
 
 /* Of one pipeline; more are E070: prompts of decode nodes, models that run, prefills of different
  * prompts, nodes that make texts, nodes that make actions. */
+enum { TEC_MAX_ROBOTS = 8 };
 enum { TEC_MAX_PROMPTS = 8, TEC_MAX_MODELS = 4, TEC_MAX_CHAINS = 8, TEC_MAX_DECODERS = 8 };
 enum { TEC_MAX_ACTIONS = 8 };
 
@@ -245,6 +246,8 @@ struct tec_decl_chain {
     int prefill;      /* index of the node; -1 = the nodes of a model without one */
     const char *name; /* of its model; of its prefill where the model has several chains */
     bool in_frames;   /* prefilled in every frame; else where its requests wait for a prefill */
+    int robot; /* whose inputs its prefill reads; -1 = of several robots none. 0 where the pipeline
+                * has no names for its robot */
 };
 
 enum tec_partition_priority { TEC_PRIORITY_LOW, TEC_PRIORITY_NORMAL, TEC_PRIORITY_HIGH };
@@ -288,20 +291,27 @@ struct tec_decl_guard {
     int64_t heap; /* bytes */
 };
 
+/* A robot: of `robot`, which is the only one, or of `robots`. */
+struct tec_decl_robot {
+    const char *name;          /* its inputs are NAME/...; NULL: of `robot` */
+    const json_t *description; /* an object; NULL: see path */
+    struct tec_where where;    /* of the value */
+    const char *file;          /* as written; NULL when inline */
+    const char *path;          /* where the description was read from; NULL when inline. A file that
+                                  needs the checkpoint (it names `given`) is read later from here,
+                                  `description` is NULL then */
+    const char *root;          /* the folder that this file may include from */
+};
+
 struct tec_pipeline {
     struct tec_where where;
     const char *file; /* as given to load */
     const char *name;
     int schema;
     int64_t seed;
-    const json_t *robot;          /* the robot's description, an object; NULL: none, or see below */
-    struct tec_where robot_where; /* of the value of `robot`; file NULL: none */
-    const char *robot_file;       /* as written; NULL when inline or none */
-    const char *robot_variant;    /* field `variant`; NULL = the description's default */
-    const char *robot_path; /* where `robot` was read from; NULL when inline or none. A file that
-                               needs the checkpoint (it names `given`) is read later from here,
-                               `robot` is NULL then */
-    const char *robot_root; /* the folder that this file may include from */
+    const char *robot_variant; /* field `variant`; NULL = the descriptions' default */
+    int n_robots;              /* 0: none is declared */
+    const struct tec_decl_robot *robots;
     struct tec_decl_frame frame;
     struct tec_decl_capture capture;
     struct tec_decl_memory memory;
@@ -316,8 +326,9 @@ struct tec_pipeline {
     const struct tec_decl_node *nodes; /* in order of declaration */
     const struct tec_decl_partition *partitions;
     int n_chains;
-    const struct tec_decl_chain *chains; /* first that of the actions, else of the first hard node,
-                                          * else of the first prefill */
+    const struct tec_decl_chain *chains; /* first that of the first actions, else of the first
+                                          * hard node, else of the first prefill; then others that
+                                          * are in frames */
     const int *order; /* [n_nodes] indices of nodes in an order that respects all edges */
 };
 
@@ -355,6 +366,8 @@ int tec_pipeline_prompt(const struct tec_pipeline *p, int input);
 const char *tec_pipeline_key(const struct tec_decl_node *n);
 /* Which of the streams that nodes read the prefill of a chain reads; -1 = none. */
 int tec_pipeline_stream(const struct tec_pipeline *p, int chain);
+/* Whose input it is: an index of robots; -1 = no named robot's. 0 where robots have no names. */
+int tec_pipeline_robot_of(const struct tec_pipeline *p, int input);
 /* Is a node of the chain that runs in every frame? */
 bool tec_pipeline_in_frames(const struct tec_pipeline *p, const struct tec_decl_node *node);
 /* When requests of a node are born: its own trigger, or that of the prefill whose value it starts

@@ -26,9 +26,9 @@ static const struct {
     enum tec_constructor owner;
     const char *name;
 } fields[] = {
-    {TEC_CON_pipeline, "robots"},   {TEC_CON_frame, "sessions"}, {TEC_CON_frame, "gather_ms"},
-    {TEC_CON_memory_load, "spawn"}, {TEC_CON_remember, "model"}, {TEC_CON_capture, "sessions"},
-    {TEC_CON_decode, "draft"},      {TEC_CON_action, "or_kv"},
+    {TEC_CON_frame, "sessions"}, {TEC_CON_frame, "gather_ms"},  {TEC_CON_memory_load, "spawn"},
+    {TEC_CON_remember, "model"}, {TEC_CON_capture, "sessions"}, {TEC_CON_decode, "draft"},
+    {TEC_CON_action, "or_kv"},
 };
 
 bool tec_refused_field(enum tec_constructor owner, const char *name)
@@ -144,7 +144,7 @@ static void no_text(struct refusing *r)
 static void segments_beside(struct refusing *r)
 {
     struct tec_where last = {0};
-    if (r->n->kind == TEC_DECL_PREFILL && waits(r, r->n) &&
+    if (r->n->kind == TEC_DECL_PREFILL && r->n->chain > 0 &&
         reads_of(r, TEC_INPUT_SEGMENTS, &last) > 0)
         REFUSE(last,
                "'%s' reads segments: a prefill that requests wait for reads pictures, the "
@@ -282,7 +282,7 @@ static void beside_ring(struct refusing *r)
 
 static void second_ring(struct refusing *r)
 {
-    if (waits(r, r->n) && decodes_ring(r, r->n))
+    if (decodes_ring(r, r->n) && r->n != tec_pipeline_actor(r->p))
         REFUSE(field(r, "kv"), "'%s' decodes a ring beside other nodes that make actions",
                name_of(r->n));
 }
@@ -299,14 +299,6 @@ static void many_actions(struct refusing *r)
     if (before == TEC_MAX_ACTIONS)
         REFUSE(field(r, "kv"), "'%s' is one more action node than the %d", name_of(r->n),
                TEC_MAX_ACTIONS);
-}
-
-/* Actions on keys that are not there in every frame. */
-static void action_waits(struct refusing *r)
-{
-    if (r->n->kind == TEC_DECL_ACTION && waits(r, r->n))
-        REFUSE(field(r, "kv"), "'%s' makes actions on another prefill than the frames'",
-               name_of(r->n));
 }
 
 static void after_text(struct refusing *r)
@@ -367,14 +359,6 @@ static void typed_buffer(struct refusing *r)
                "buffer '%s' is of another type than f32", r->p->resources[buffer].name);
 }
 
-static void hard_beside(struct refusing *r)
-{
-    if (waits(r, r->n) && !hard_text(r) && r->n->deadline.kind == TEC_DEADLINE_HARD)
-        REFUSE(field(r, "deadline"),
-               "'%s' has a hard deadline, but the frames' hard nodes stand on another prefill",
-               name_of(r->n));
-}
-
 static void second_memory(struct refusing *r)
 {
     int first = first_of(r, TEC_DECL_MEMORY_LOAD, -1);
@@ -388,7 +372,7 @@ static void second_memory(struct refusing *r)
 
 static void memory_beside(struct refusing *r)
 {
-    if (waits(r, r->n) && r->n->kind == TEC_DECL_MEMORY_LOAD)
+    if (r->n->chain > 0 && r->n->kind == TEC_DECL_MEMORY_LOAD)
         REFUSE(field(r, "into"), "'%s' loads memory into '%s', which is not the frames' kv.frame",
                name_of(r->n), r->n->into.name ? r->n->into.name : "?");
 }
@@ -444,12 +428,13 @@ static void many_prompts(struct refusing *r)
 }
 
 static void (*const cases[])(struct refusing *r) = {
-    rate_of_frames, several_texts,    no_text,       segments_beside,    shared_frame,
-    prefill_target, no_prefill,       no_prefix,     prefix_of_ring,     second_requests,
-    prompt_beside,  second_trigger,   unpacked_ring, beside_ring,        second_ring,
-    many_actions,   action_waits,     after_text,    action_on_requests, frame_before,
-    other_deadline, tokens_out,       typed_buffer,  hard_beside,        second_memory,
-    memory_beside,  several_segments, many_chains,   many_models,        many_texts,
+    rate_of_frames,   several_texts,      no_text,       segments_beside,
+    shared_frame,     prefill_target,     no_prefill,    no_prefix,
+    prefix_of_ring,   second_requests,    prompt_beside, second_trigger,
+    unpacked_ring,    beside_ring,        second_ring,   many_actions,
+    after_text,       action_on_requests, frame_before,  other_deadline,
+    tokens_out,       typed_buffer,       second_memory, memory_beside,
+    several_segments, many_chains,        many_models,   many_texts,
     many_prompts,
 };
 

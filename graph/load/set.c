@@ -1,7 +1,6 @@
 /* set.c - one field of a struct from one value: type, range, words. */
 #include "base/nearest.h"
 #include "graph/load/loader.h"
-#include "graph/transform/robot.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -81,6 +80,8 @@ const char *tec_set_expected(struct tec_loader *ld, const struct tec_field *f)
         return "a table";
     case TEC_FIELD_ROBOT:
         return "the path of a robot description, or a table";
+    case TEC_FIELD_ROBOTS:
+        return "a table of robot descriptions by name, { left = \"robots/libero.lua\", ... }";
     }
     if (!text && f->words)
         return expected_words(ld, f);
@@ -394,41 +395,6 @@ static void set_object(struct tec_loader *ld, const struct tec_field *f,
     *(const json_t **)member(out, f) = object;
 }
 
-/* The description's own checks say what is wrong with it. */
-static void check_robot(struct tec_loader *ld, const struct tec_decl_entry *e)
-{
-    const struct tec_pipeline *p = ld->pipeline;
-    const struct tec_decl_entry *variant = tec_decl_value_find(ld->root, "variant");
-    const char *name =
-        variant && variant->value->kind == TEC_VALUE_STRING ? variant->value->string : NULL;
-    const char *where = p->robot_path ? p->robot_path : "robot";
-    struct tec_error why = {TEC_OK, ""};
-    struct tec_robot *robot;
-    enum tec_status status = tec_robot_parse(&robot, p->robot, name, where, ld->scratch, &why);
-    ld->out_of_memory |= status == TEC_NO_MEMORY;
-    if (status == TEC_NOT_FOUND && name)
-        tec_diagnostics_add(ld->d, TEC_E021, tec_where_value(ld, variant), "%s", why.message);
-    else if (status != TEC_OK)
-        tec_diagnostics_add(ld->d, TEC_E011, tec_where_value(ld, e), "%s", why.message);
-}
-
-static void set_robot(struct tec_loader *ld, const struct tec_field *f,
-                      const struct tec_decl_entry *e, void *out)
-{
-    struct tec_pipeline *p = out;
-    struct tec_error why = {TEC_OK, ""};
-    p->robot_where = tec_where_value(ld, e);
-    if (e->value->kind != TEC_VALUE_STRING) {
-        set_object(ld, f, e, p);
-    } else if (tec_loader_robot(ld, e->value->string, &why) != TEC_OK) {
-        ld->out_of_memory |= why.status == TEC_NO_MEMORY;
-        tec_diagnostics_add(ld->d, why.status == TEC_NOT_FOUND ? TEC_E021 : TEC_E001,
-                            tec_where_value(ld, e), "%s", why.message);
-    }
-    if (p->robot)
-        check_robot(ld, e);
-}
-
 static void set_bool(struct tec_loader *ld, const struct tec_field *f,
                      const struct tec_decl_entry *e, void *out)
 {
@@ -456,27 +422,17 @@ static void set_when(struct tec_loader *ld, const struct tec_field *f,
 /* One setter a type; TEC_FIELD_THINGS is the last. */
 static void (*const setters[TEC_FIELD_THINGS + 1])(struct tec_loader *ld, const struct tec_field *f,
                                                    const struct tec_decl_entry *e, void *out) = {
-    [TEC_FIELD_NAME] = set_text,
-    [TEC_FIELD_STRING] = set_text,
-    [TEC_FIELD_INT] = set_number,
-    [TEC_FIELD_INT64] = set_number,
-    [TEC_FIELD_NUMBER] = set_number,
-    [TEC_FIELD_BOOL] = set_bool,
-    [TEC_FIELD_BYTES] = set_bytes,
-    [TEC_FIELD_WORD] = set_word,
-    [TEC_FIELD_REF] = set_reference,
-    [TEC_FIELD_REFS] = set_refs,
-    [TEC_FIELD_TEXTS] = set_texts,
-    [TEC_FIELD_SHAPE] = set_list,
-    [TEC_FIELD_AXIS] = set_list,
-    [TEC_FIELD_RATIOS] = set_list,
-    [TEC_FIELD_ONE] = set_one,
-    [TEC_FIELD_OUT] = set_out,
-    [TEC_FIELD_SPAWN] = set_spawn,
-    [TEC_FIELD_WHEN] = set_when,
-    [TEC_FIELD_OBJECT] = set_object,
-    [TEC_FIELD_ROBOT] = set_robot,
-    [TEC_FIELD_THINGS] = tec_build_things,
+    [TEC_FIELD_NAME] = set_text,         [TEC_FIELD_STRING] = set_text,
+    [TEC_FIELD_INT] = set_number,        [TEC_FIELD_INT64] = set_number,
+    [TEC_FIELD_NUMBER] = set_number,     [TEC_FIELD_BOOL] = set_bool,
+    [TEC_FIELD_BYTES] = set_bytes,       [TEC_FIELD_WORD] = set_word,
+    [TEC_FIELD_REF] = set_reference,     [TEC_FIELD_REFS] = set_refs,
+    [TEC_FIELD_TEXTS] = set_texts,       [TEC_FIELD_SHAPE] = set_list,
+    [TEC_FIELD_AXIS] = set_list,         [TEC_FIELD_RATIOS] = set_list,
+    [TEC_FIELD_ONE] = set_one,           [TEC_FIELD_OUT] = set_out,
+    [TEC_FIELD_SPAWN] = set_spawn,       [TEC_FIELD_WHEN] = set_when,
+    [TEC_FIELD_OBJECT] = set_object,     [TEC_FIELD_ROBOT] = tec_set_robot,
+    [TEC_FIELD_ROBOTS] = tec_set_robots, [TEC_FIELD_THINGS] = tec_build_things,
 };
 
 void tec_set_field(struct tec_loader *ld, const struct tec_field *f, const struct tec_decl_entry *e,

@@ -154,6 +154,7 @@ static int64_t judge_actions(struct tec_loop *l)
         a->missed |= r->failed && a->release_ns < 0;
         a->cause = !a->missed ? TEC_CAUSE_NONE : r->failed ? TEC_CAUSE_GPU : cause_of(l, late);
         most = late > most ? late : most;
+        r->missed |= a->missed;
     }
     return most;
 }
@@ -176,7 +177,7 @@ void tec_loop_account(struct tec_loop *l)
     int64_t overrun = judge_actions(l);
     if (l->tick->next_ns != INT64_MAX && r->end_ns - l->tick->next_ns > overrun)
         overrun = r->end_ns - l->tick->next_ns;
-    r->missed = overrun > 0 || (r->failed && r->actions[0].release_ns < 0);
+    r->missed |= overrun > 0 || (r->failed && r->actions[0].release_ns < 0);
     r->cause = r->failed ? TEC_CAUSE_GPU : r->missed ? cause_of(l, overrun) : TEC_CAUSE_NONE;
     if (l->ring.chain && !r->failed && tec_ring_missed(l, &r->cause))
         miss_ring(r, l->ring.chain->action);

@@ -10,6 +10,7 @@
 #include "graph/run/engine_budget.h"
 #include "graph/run/engine_loop.h"
 #include "graph/run/engine_models.h"
+#include "graph/run/engine_sessions.h"
 #include "graph/run/interpret.h"
 #include "graph/run/session_given.h"
 #include "graph/run/session_robot.h"
@@ -126,8 +127,10 @@ static enum tec_status measure(struct tec_engine *e, struct tec_measured *out,
     if (status == TEC_OK) {
         out->spec = e->plan->spec; /* completed */
         out->kv_token = tec_kv_token_bytes(&e->plan->space.shape);
-        for (int i = 0; i < e->n_chains; i++)
+        for (int i = 0; i < e->n_chains; i++) {
+            e->chains[i].pictures = e->chains[i].plan->spec.pictures;
             add_plan(e, i, out, arena);
+        }
         out->memory = tec_memory_measure(e->options.pipeline, e->plan);
         out->host = out->bytes.captures + out->memory.staging + out->memory.kept;
         status = check_captures(e, out, err);
@@ -163,29 +166,6 @@ static enum tec_status open_tokenizers(struct tec_engine *e, struct tec_error *e
         TEC_TRY(tec_engine_open_tokenizer(e, &e->models[i], err));
     tec_engine_show_first(e);
     return TEC_OK;
-}
-
-static enum tec_status open_session(struct tec_engine *e, const struct tec_plan_spec *spec,
-                                    struct tec_error *err)
-{
-    const struct tec_engine_options *o = &e->options;
-    TEC_TRY(tec_engine_make_edges(e, 1, err));
-    struct tec_session_options s = {.pipeline = e->options.pipeline,
-                                    .model = e->model,
-                                    .checkpoint = e->checkpoint,
-                                    .edges = e->edges,
-                                    .tokenizer = e->tokenizer,
-                                    .memory = e->memory,
-                                    .root = e->options.root,
-                                    .max_text = spec->text_tokens,
-                                    .max_pictures = spec->pictures,
-                                    .seed = e->options.seed,
-                                    .full = !o->size || strcmp(o->size, "full") == 0,
-                                    .found = e->options.found};
-    for (int i = 1; i < e->n_chains; i++)
-        s.secondary[s.n_secondary++] = (struct tec_session_model){
-            .chain = i, .model = e->chains[i].of->model, .tokenizer = e->chains[i].of->tokenizer};
-    return tec_session_create(&e->session, &s, e->heap, err);
 }
 
 static enum tec_status open_memory(struct tec_engine *e, struct tec_error *err)
@@ -243,31 +223,37 @@ static enum tec_status warm(struct tec_engine *e, struct tec_error *err)
     return tec_device_failure(e->device, err);
 }
 
-static bool takes_given(const struct tec_engine *e)
+static bool takes_given(const struct tec_plan_spec *s)
 {
     bool any = false;
-    for (int i = 0; i < e->chains[0].spec.n_actions; i++)
-        any |= e->chains[0].spec.actions[i].fixed > 0;
+    for (int i = 0; i < s->n_actions; i++)
+        any |= s->actions[i].fixed > 0;
     return any;
 }
 
 /* Check that given actions fit the robot. The session checks it too, but `check` may not open
  * one. */
-static enum tec_status check_given(const struct tec_engine *e, struct tec_arena *arena,
+static enum tec_status check_given(const struct tec_engine *e, int chain, struct tec_arena *arena,
                                    struct tec_error *err)
 {
     const struct tec_engine_options *o = &e->options;
-    const struct tec_session_options s = {
-        .pipeline = o->pipeline, .model = e->model, .checkpoint = e->checkpoint, .root = o->root};
+    const struct tec_session_options s = {.pipeline = o->pipeline,
+                                          .chain = chain,
+                                          .model = e->chains[chain].of->model,
+                                          .checkpoint = e->chains[chain].of->checkpoint,
+                                          .root = o->root};
+    const struct tec_decl_robot *declared = tec_session_declared(&s);
     struct tec_robot *robot = NULL;
     struct tec_given given;
     bool plain;
-    if (!e->checkpoint && !o->pipeline->robot)
+    if (!s.checkpoint && !(declared && declared->description))
         return TEC_OK; /* the robot may be the checkpoint's, which is not here */
     TEC_TRY(tec_session_find_robot(&robot, &plain, &s, arena, err));
-    for (int i = 0; i < TEC_MAX_ACTIONS; i++)
-        TEC_TRY(tec_given_init(&given, o->pipeline, tec_pipeline_action(o->pipeline, i), robot,
-                               plain, arena, err));
+    for (int i = 0; i < TEC_MAX_ACTIONS; i++) {
+        const struct tec_decl_node *action = tec_pipeline_action(o->pipeline, i);
+        if (action && action->chain == chain)
+            TEC_TRY(tec_given_init(&given, o->pipeline, action, robot, plain, arena, err));
+    }
     return TEC_OK;
 }
 
@@ -283,8 +269,9 @@ static enum tec_status describe(struct tec_engine *e, struct tec_measured *out,
     for (int i = 0; i < e->n_chains; i++)
         TEC_TRY(tec_engine_describe_chain(e, i, err));
     tec_engine_show_first(e);
-    if (takes_given(e))
-        TEC_TRY(check_given(e, arena, err));
+    for (int i = 0; i < e->n_chains; i++)
+        if (takes_given(&e->chains[i].spec))
+            TEC_TRY(check_given(e, i, arena, err));
     struct tec_device_options *device = &e->options.device;
     if (!o->interpret)
         device->beside = tec_partition_lanes(o->pipeline, tec_device_threads(device));
@@ -301,7 +288,7 @@ static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
     TEC_TRY(tec_engine_check_budget(e, &measured, err));
     TEC_TRY(open_tokenizers(e, err));
     TEC_TRY(open_memory(e, err));
-    TEC_TRY(open_session(e, &measured.spec, err));
+    TEC_TRY(tec_engine_open_sessions(e, err));
     if (o->prepared)
         TEC_TRY(o->prepared(o->prepared_user, e->session, err));
     TEC_TRY(load_weights(e, &measured, err));
@@ -395,9 +382,12 @@ static bool knows_robot(const struct tec_engine *e)
     bool texts = true;
     for (int i = 0; i < p->n_inputs; i++)
         texts &= p->inputs[i].kind == TEC_INPUT_TEXT || p->inputs[i].kind == TEC_INPUT_SEGMENTS;
-    if (e->checkpoint || p->robot)
+    bool read = p->n_robots > 0;
+    for (int i = 0; i < p->n_robots; i++)
+        read &= p->robots[i].description != NULL;
+    if (e->checkpoint || read)
         return true;
-    return !p->robot_path && (texts || !e->options.absent);
+    return !p->n_robots && (texts || !e->options.absent);
 }
 
 /* Open a session to find errors in the tokenizer, statistics, robot, template or inputs. */
@@ -408,7 +398,7 @@ static enum tec_status try_session(struct tec_engine *e, struct tec_measured *ou
     if (!out->robot)
         return TEC_OK;
     TEC_TRY(open_tokenizers(e, err));
-    return open_session(e, &out->spec, err);
+    return tec_engine_open_sessions(e, err);
 }
 
 enum tec_status tec_engine_measure(struct tec_measured *out,

@@ -61,6 +61,7 @@ struct tec_engine_model {
 struct tec_engine_chain {
     struct tec_engine_model *of;
     struct tec_plan_spec spec;  /* as asked for */
+    int pictures;               /* that its prefix has room for, once it is measured */
     struct tec_choices choices; /* lists of texts of its nodes */
     struct tec_plan *plan;
 };
@@ -80,7 +81,7 @@ struct tec_engine {
     struct tec_plan *plan;
     struct tec_memory *memory;    /* NULL: the pipeline has none */
     struct tec_text_edges *edges; /* NULL: no prefill reads a stream */
-    struct tec_session *session;
+    struct tec_session *session;  /* of the chains in frames, joined */
     struct tec_loop *loop;
     struct tec_partitions *partitions; /* NULL: work runs one after the other */
     struct tec_topology topology;
@@ -132,6 +133,18 @@ enum tec_status tec_engine_simulate(struct tec_engine **out,
                                     struct tec_virtual device[TEC_MAX_CHAINS],
                                     struct tec_heap *heap, struct tec_error *err);
 void tec_engine_close(struct tec_engine *engine); /* NULL is allowed */
+
+/* The session of an action node, by its index: of its chain, so its robot's. */
+struct tec_session *tec_engine_session(const struct tec_engine *engine, int action);
+/* Its model's flow; floats of that node's chunk; the most of any node: floats of a chunk, rows and
+ * columns of a robot's actions. */
+struct tec_action_room {
+    size_t chunk;
+    int rows, columns;
+};
+const struct tec_flow *tec_engine_flow(const struct tec_engine *engine, int action);
+size_t tec_engine_chunk(const struct tec_engine *engine, int action);
+struct tec_action_room tec_engine_room(const struct tec_engine *engine);
 
 /* Returns the tokenizer of the model of one of the loop's decoders; NULL = there is none. */
 const struct tec_tokenizer *tec_engine_tokenizer(const struct tec_engine *engine, int decoder);

@@ -101,6 +101,16 @@ static json_t *camera_features(const struct tec_checkpoint *c)
     return NULL;
 }
 
+/* Has the model hard nodes of a robot that the pipeline does not describe, but the checkpoint? */
+static bool brings_robot(const struct tec_pipeline *p, int model)
+{
+    for (int i = 0; i < p->n_chains; i++)
+        if (p->chains[i].model == model && p->chains[i].in_frames)
+            return p->chains[i].robot < 0 || p->chains[i].robot >= p->n_robots ||
+                   !p->robots[p->chains[i].robot].description;
+    return false;
+}
+
 /* Values that the description cannot know: the chunk that the pipeline declares and the cameras of
  * a checkpoint. */
 static json_t *overrides_of(const struct tec_engine *e, const struct tec_engine_model *m)
@@ -108,13 +118,13 @@ static json_t *overrides_of(const struct tec_engine *e, const struct tec_engine_
     const struct tec_pipeline *p = e->options.pipeline;
     const struct tec_checkpoint *c = m->checkpoint;
     json_t *given = json_object();
-    bool own_robot = p->robot != NULL;
-    json_t *slots = c && c->layout == TEC_LAYOUT_LEROBOT && !own_robot ? camera_features(c) : NULL;
+    bool brings = c && c->layout == TEC_LAYOUT_LEROBOT && brings_robot(p, m->index);
+    json_t *slots = brings ? camera_features(c) : NULL;
     if (slots)
         json_object_set_new(given, "slots", slots);
     for (int i = 0; i < p->n_nodes; i++) {
         const struct tec_decl_node *n = &p->nodes[i];
-        if (n->kind != TEC_DECL_ACTION || n->out.buffer < 0 ||
+        if (n->kind != TEC_DECL_ACTION || n->model.index != m->index || n->out.buffer < 0 ||
             p->resources[n->out.buffer].shape.n != 2)
             continue;
         const int *shape = p->resources[n->out.buffer].shape.item;
@@ -123,7 +133,7 @@ static json_t *overrides_of(const struct tec_engine *e, const struct tec_engine_
             json_object_set_new(given, "width", json_integer(shape[1])); /* of a model for tests */
     }
     const struct tec_decl_node *ring = tec_pipeline_ring(p);
-    if (ring) { /* a chunk is one row of tokens */
+    if (ring && ring->model.index == m->index) { /* a chunk is one row of tokens */
         json_object_set_new(given, "horizon", json_integer(1));
         json_object_set_new(given, "count", json_integer(p->resources[ring->kv.index].stages));
     }
@@ -136,7 +146,7 @@ static enum tec_status open_model(const struct tec_engine *e, struct tec_engine_
     const struct tec_engine_options *o = &e->options;
     char root[MAX_PATH];
     snprintf(root, sizeof root, "%s/pipelines/models", o->root);
-    json_t *given = first(e, m) ? overrides_of(e, m) : json_object();
+    json_t *given = overrides_of(e, m);
     const struct tec_model_choice choice = {.root = root,
                                             .arch = declared(e, m)->arch,
                                             .size = o->size ? o->size : "full",

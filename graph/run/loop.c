@@ -163,15 +163,15 @@ static void run_nodes(struct tec_loop *l, const struct tec_frame_input *input)
 {
     if (tec_loop_failed(l))
         return;
-    if (l->ring.chain)
-        tec_ring_run(l, input);
     l->actions_due = 0;
-    for (int i = 0; input && i < l->o.n_chains; i++)
-        if (l->chains[i].in_frames && l->ring.chain != &l->chains[i])
-            l->actions_due += tec_loop_actions_due(l, &l->chains[i]);
-    for (int i = 0; input && i < l->o.n_chains; i++)
-        if (l->chains[i].in_frames && l->ring.chain != &l->chains[i])
-            run_chain(l, &l->chains[i], input);
+    for (int i = 0; input && i < l->n_hard; i++)
+        if (l->ring.chain != &l->chains[l->hard[i]])
+            l->actions_due += tec_loop_actions_due(l, &l->chains[l->hard[i]]);
+    for (int i = 0; i < l->n_hard && !l->record.failed; i++)
+        if (l->ring.chain == &l->chains[l->hard[i]])
+            tec_ring_run(l, input);
+        else if (input)
+            run_chain(l, &l->chains[l->hard[i]], input);
     tec_loop_run_soft(l, input);
     for (int i = 0; i < l->o.n_chains; i++) {
         const struct tec_chain *c = &l->chains[i];

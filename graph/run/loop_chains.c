@@ -79,6 +79,31 @@ static void fill_chain(struct tec_loop *l, int model)
         l->ring.chain = c;
 }
 
+/* The earliest deadline of its actions. */
+static int64_t due_of(const struct tec_loop *l, int model)
+{
+    int64_t due = INT64_MAX;
+    for (int i = 0; i < l->o.n_actions; i++) {
+        int64_t own = l->o.actions[i].deadline_ns;
+        if (l->o.actions[i].chain == model && own > 0 && own < due)
+            due = own;
+    }
+    return due;
+}
+
+/* Hard chains run in the order of their deadlines; of equal ones the first comes first. */
+static void order_hard(struct tec_loop *l)
+{
+    for (int m = 0; m < l->o.n_chains; m++) {
+        if (!l->chains[m].in_frames)
+            continue;
+        int at = l->n_hard++;
+        for (; at > 0 && due_of(l, m) < due_of(l, l->hard[at - 1]); at--)
+            l->hard[at] = l->hard[at - 1];
+        l->hard[at] = m;
+    }
+}
+
 static enum tec_status take_chain(struct tec_loop *l, struct tec_chain *c, struct tec_error *err)
 {
     const struct tec_flow *f = &c->plan->model->flow;
@@ -137,6 +162,7 @@ enum tec_status tec_chains_init(struct tec_loop *l, struct tec_error *err)
         TEC_TRY(take_chain(l, &l->chains[m], err));
         waits |= !l->chains[m].in_frames;
     }
+    order_hard(l);
     return waits ? make_pending(l, err) : TEC_OK;
 }
 

@@ -134,7 +134,7 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
     TEC_TRY(tec_session_fit(o, s->robot, s->plain, s->heap, err));
     TEC_TRY(tec_session_find_template(&s->template, o, s->robot, &s->arena, err));
     TEC_TRY(find_actions(s, err));
-    tec_request_prompt_init(&s->prompts, o->pipeline);
+    tec_request_prompt_init(&s->prompts, o->pipeline, o->chain);
     if (o->memory) {
         TEC_TRY(tec_memory_use(o->memory, s->template, err));
         TEC_TRY(tec_memory_rooms(o->memory, s->remembered, TEC_SESSION_SETS, &s->arena, err));
@@ -169,16 +169,67 @@ enum tec_status tec_session_create(struct tec_session **out,
     return TEC_OK;
 }
 
-void tec_session_destroy(struct tec_session *session)
+/* The raw states of a set stand one behind the other, those of the first in front. */
+enum tec_status tec_session_join(struct tec_session *session, struct tec_session *other,
+                                 struct tec_error *err)
 {
-    if (!session)
-        return;
+    struct tec_session *last = session;
+    while (last->next)
+        last = last->next;
+    last->next = other;
+    other->first_state = last->first_state + tec_model_state(last->options.model);
+    for (int i = 0; i < TEC_SESSION_SETS; i++) {
+        double *all = TEC_NEW(&session->arena, (size_t)tec_session_state(session) + 1, double);
+        if (!all)
+            return tec_fail(err, TEC_NO_MEMORY, "no memory for a session");
+        for (struct tec_session *s = session; s; s = s->next)
+            s->sets[i].seen.state_raw = all + s->first_state;
+    }
+    return TEC_OK;
+}
+
+int tec_session_state(const struct tec_session *session)
+{
+    int n = 0;
+    for (; session; session = session->next)
+        n += tec_model_state(session->options.model);
+    return n;
+}
+
+struct tec_session *tec_session_of(struct tec_session *session, int chain)
+{
+    while (session && session->options.chain != chain)
+        session = session->next;
+    return session;
+}
+
+const struct tec_session *tec_session_next(const struct tec_session *session)
+{
+    return session->next;
+}
+
+int tec_session_chain(const struct tec_session *session)
+{
+    return session->options.chain;
+}
+
+static void destroy(struct tec_session *session)
+{
     for (int i = 0; session->options.memory && i < TEC_SESSION_SETS; i++)
         tec_memory_drop(session->options.memory, &session->remembered[i]);
     tec_observer_destroy(session->observer);
     tec_arena_finish(&session->scratch);
     tec_arena_finish(&session->arena);
     tec_heap_put(session->heap, session);
+}
+
+void tec_session_destroy(struct tec_session *session)
+{
+    while (session) {
+        struct tec_session *next = session->next;
+        destroy(session);
+        session = next;
+    }
 }
 
 /* Round pictures to the u8 that the model reads: x = k / 255 gives k. */
@@ -245,12 +296,14 @@ static void point(const struct tec_session *s, const struct tec_session_set *set
 
 void tec_session_reset(struct tec_session *session)
 {
-    session->episode++;
+    for (; session; session = session->next)
+        session->episode++;
 }
 
 void tec_session_use(struct tec_session *session, int set)
 {
-    session->turn = set;
+    for (; session; session = session->next)
+        session->turn = set;
 }
 
 /* Take the newest texts of streams; that of the frames' prompt goes to the observer. */
@@ -271,15 +324,13 @@ static enum tec_status take_streams(struct tec_session *s, struct tec_text_read 
     return TEC_OK;
 }
 
-enum tec_status tec_session_observe(struct tec_session *session, const struct tec_value *values,
-                                    size_t n, const float *noise, int64_t frame,
-                                    int64_t captured_ns, struct tec_frame_input *input,
-                                    char warning[200], struct tec_error *err)
+/* Prepare the session's part of an observation. */
+static enum tec_status observe(struct tec_session *s, const struct tec_value *values, size_t n,
+                               const float *noise, struct tec_frame_input *out, int64_t frame,
+                               struct tec_error *err)
 {
-    struct tec_session *s = session;
     struct tec_session_set *set = &s->sets[s->turn];
-    struct tec_frame_input made = {.captured_ns = captured_ns, .episode = s->episode};
-    struct tec_chain_input *own = &made.chains[s->options.chain];
+    struct tec_chain_input *own = &out->chains[s->options.chain];
     int n_text = 0, n_fixed[TEC_MAX_ACTIONS] = {0};
     for (int i = 0; i < s->n_actions; i++)
         TEC_TRY(tec_given_read(&s->given[i], values, n, &n_fixed[i], err));
@@ -289,20 +340,38 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
     TEC_TRY(tec_session_make_prompt(s, values, n, set, &n_text, &own->key, err));
     enum tec_status status =
         tec_request_prompt_read(&s->prompts, &s->options, values, n, (size_t)s->text_max,
-                                set->prompts, made.prompts, &s->scratch, err);
+                                set->prompts, out->prompts, &s->scratch, err);
     if (status == TEC_OK)
         status = tec_secondary_read(&s->secondary, &s->streams, values, n, &set->seen,
-                                    set->secondary, made.chains, &s->scratch, err);
+                                    set->secondary, out->chains, &s->scratch, err);
     tec_arena_rewind(&s->scratch, s->scratch_start);
     TEC_TRY(status);
     round_pictures(s, set);
     TEC_TRY(start_actions(s, set, noise, frame, n_fixed, err));
     point(s, set, n_text, n_fixed, own);
-    *input = made;
+    return TEC_OK;
+}
+
+/* Nobody's turn moves before all parts are there. */
+enum tec_status tec_session_observe(struct tec_session *session, const struct tec_value *values,
+                                    size_t n, const float *noise, int64_t frame,
+                                    int64_t captured_ns, struct tec_frame_input *input,
+                                    char warning[200], struct tec_error *err)
+{
+    struct tec_frame_input made = {.captured_ns = captured_ns, .episode = session->episode};
+    for (struct tec_session *s = session; s; s = s->next)
+        TEC_TRY(observe(s, values, n, chunk_size(s) == chunk_size(session) ? noise : NULL, &made,
+                        frame, err));
     if (warning)
-        memcpy(warning, set->seen.warning, sizeof set->seen.warning);
-    s->last = set;
-    s->turn = (s->turn + 1) % TEC_SESSION_SETS;
+        warning[0] = '\0';
+    for (struct tec_session *s = session; s; s = s->next) {
+        const struct tec_session_set *set = &s->sets[s->turn];
+        if (warning && !warning[0])
+            memcpy(warning, set->seen.warning, sizeof set->seen.warning);
+        s->last = set;
+        s->turn = (s->turn + 1) % TEC_SESSION_SETS;
+    }
+    *input = made;
     return TEC_OK;
 }
 
@@ -312,7 +381,8 @@ int tec_session_act(struct tec_session *session, const struct tec_frame_input *i
     for (int i = 0; i < TEC_SESSION_SETS; i++) {
         const struct tec_observation *seen = &session->sets[i].seen;
         if (seen->state == input->chains[session->options.chain].state)
-            return tec_session_act_on(session, seen->state_raw, chunk, out, NULL);
+            return tec_robot_act(session->observer, chunk, session->options.model->flow.horizon,
+                                 seen->state_raw, out, NULL);
     }
     return 0;
 }
@@ -320,8 +390,8 @@ int tec_session_act(struct tec_session *session, const struct tec_frame_input *i
 int tec_session_act_on(struct tec_session *session, const double *state_raw, const float *chunk,
                        double *out, struct tec_beyond *beyond)
 {
-    return tec_robot_act(session->observer, chunk, session->options.model->flow.horizon, state_raw,
-                         out, beyond);
+    return tec_robot_act(session->observer, chunk, session->options.model->flow.horizon,
+                         state_raw + session->first_state, out, beyond);
 }
 
 const struct tec_limits *tec_session_limits(const struct tec_session *session)

@@ -1,7 +1,9 @@
-/* session.h - one robot's way into the frame loop: named values become what a launch reads, and a
- * chunk of the model becomes robot actions. Runs on a consumer thread, before submission, so that a
- * slow picture or a hostile prompt delays its own session only. Not thread-safe, but
- * that one thread may be in tec_session_act_on while another is in any other function. */
+/* session.h - a robot's way into the frame loop: named values become what a chain of hard nodes
+ * reads, and a chunk of its model becomes robot actions. Several chains, of one robot or of more,
+ * have a session each, and are joined: one observation is prepared for all of them. Runs on a
+ * consumer thread, before submission, so that a slow picture or a hostile prompt delays its own
+ * session only. Not thread-safe, but that one thread may be in tec_session_act_on while another is
+ * in any other function. */
 #ifndef TEC_GRAPH_RUN_SESSION_H
 #define TEC_GRAPH_RUN_SESSION_H
 
@@ -12,9 +14,10 @@
 #include "graph/transform/observer.h"
 #include "graph/transform/template.h"
 
-/* A chain that is not in frames, and its model. */
+/* Another chain, and its model. */
 struct tec_session_model {
-    int chain; /* of the pipeline */
+    int chain;  /* of the pipeline */
+    bool reads; /* the session makes its prompts: it is not in frames */
     const struct tec_model *model;
     const struct tec_tokenizer *tokenizer; /* as below */
 };
@@ -35,6 +38,7 @@ struct tec_session_options {
     bool full; /* the model has the sizes of a checkpoint, not those of a test */
     struct tec_diagnostics *found; /* gets what inputs and kv.frame have that does not fit, and
                                     * create goes on; NULL: the first such error ends it */
+    bool again; /* a session of the same robot has looked at how inputs and robot fit */
     int n_secondary;
     struct tec_session_model secondary[TEC_MAX_CHAINS - 1];
 };
@@ -49,7 +53,16 @@ struct tec_session;
 enum tec_status tec_session_create(struct tec_session **out,
                                    const struct tec_session_options *options, struct tec_heap *heap,
                                    struct tec_error *err);
-void tec_session_destroy(struct tec_session *session); /* NULL is allowed */
+void tec_session_destroy(struct tec_session *session); /* NULL is allowed; all that are joined */
+
+/* Observe, use, reset and destroy of `session` are those of `other` as well, which it owns then.
+ * All others are of one session alone: tec_session_of finds that of a chain; NULL = none has it. */
+enum tec_status tec_session_join(struct tec_session *session, struct tec_session *other,
+                                 struct tec_error *err);
+struct tec_session *tec_session_of(struct tec_session *session, int chain);
+/* The one behind it; NULL = it is the last. Its chain. */
+const struct tec_session *tec_session_next(const struct tec_session *session);
+int tec_session_chain(const struct tec_session *session);
 
 enum { TEC_SESSION_SETS = 3 };
 
@@ -57,10 +70,11 @@ enum { TEC_SESSION_SETS = 3 };
  * the oldest: for a caller that knows which ones another thread still reads. */
 void tec_session_use(struct tec_session *session, int set);
 
-/* One observation from named values. `noise` [horizon, dim], of every action node, or NULL: each
- * draws its own, tec_noise of (seed, node, frame).
- * The input points into one of three sets of buffers that are used in turn, so it stays valid while
- * the next two are prepared. On failure the last good input is untouched and the session goes on.
+/* One observation from named values. `noise` [horizon, dim], of every action node whose
+ * chunk is as large as the first's, or NULL: each draws its own, tec_noise of (seed, node of its
+ * chain, frame), so that a robot's is what it would be alone. The input points into one of three
+ * sets of buffers that are used in turn, so it stays valid while the next two are prepared. On
+ * failure the last good input is untouched and the session goes on.
  *
  * A value named "KEY#ids" (KEY: the robot's prompt input) gives a prompt as token ids (I32, rank
  * 1); with a memory, what stands behind its segments. A prompt with more tokens than the plan or
@@ -97,9 +111,9 @@ void tec_session_reset(struct tec_session *session);
  * a robot: a copy. out holds tec_session_rows x tec_session_columns. */
 int tec_session_act(struct tec_session *session, const struct tec_frame_input *input,
                     const float *chunk, double *out);
-/* The same for a chunk whose input is gone: state_raw is that of its observation
- * (tec_session_observation). *beyond (NULL is allowed): what was beyond the limits, as
- * tec_robot_act. */
+/* The same for a chunk whose input is gone: state_raw is that of its observation, of all that are
+ * joined, [tec_session_state] (tec_session_observation of the first). *beyond (NULL is allowed):
+ * what was beyond the limits, as tec_robot_act. */
 int tec_session_act_on(struct tec_session *session, const double *state_raw, const float *chunk,
                        double *out, struct tec_beyond *beyond);
 /* Of the robot's commands, for whoever hands them out; as long as the session. NULL = none. */
@@ -115,6 +129,8 @@ int tec_session_executed(const struct tec_session *session);
  * text". Takes no memory. */
 void tec_session_judge(const struct tec_session *session, const float *chunk, int row, char *out,
                        size_t room);
+/* Numbers of the states of all that are joined, one behind the other. */
+int tec_session_state(const struct tec_session *session);
 int tec_session_rows(const struct tec_session *session);
 int tec_session_columns(const struct tec_session *session);
 

@@ -6,11 +6,13 @@
 #include "graph/run/session_fit.h"
 
 #include "base/nearest.h"
+#include "graph/run/session_robot.h"
 
 #include <string.h>
 
 struct fit {
     struct tec_diagnostics *found;
+    const struct tec_decl_robot *declared; /* NULL: the pipeline declares none */
     const struct tec_session_options *options;
     const struct tec_pipeline *pipeline;
     const struct tec_robot *robot;
@@ -67,7 +69,7 @@ static void check_declared(const struct fit *f, enum tec_input_kind kind, const 
             names[n++] = p->inputs[i].name;
     }
     struct tec_diagnostic *d =
-        tec_diagnostics_add(f->found, TEC_E060, p->robot_where,
+        tec_diagnostics_add(f->found, TEC_E060, f->declared->where,
                             "%s needs %s '%s' in every frame, the pipeline has no such %s input",
                             f->robot->called, what, name, tec_input_word(kind));
     suggest(f, d, name, names, n);
@@ -128,6 +130,8 @@ static void check_inputs(const struct fit *f)
     const struct tec_pipeline *p = f->pipeline;
     const struct tec_robot *robot = f->robot;
     for (int i = 0; i < p->n_inputs; i++) {
+        if (!tec_session_mine(f->options, i))
+            continue;
         if (p->inputs[i].kind == TEC_INPUT_IMAGE)
             check_picture(f, &p->inputs[i]);
         else if (p->inputs[i].kind == TEC_INPUT_TENSOR && !is_prefix(p, i))
@@ -143,19 +147,18 @@ static void check_inputs(const struct fit *f)
         check_declared(f, TEC_INPUT_TEXT, robot->prompt_input, "text");
 }
 
-/* Finds the resource that declares the rows of a frame. */
-static const struct tec_decl_resource *rows_of(const struct tec_pipeline *p)
+/* Finds the resource that declares the rows of the chain's prefix. */
+static const struct tec_decl_resource *rows_of(const struct tec_pipeline *p, int chain)
 {
-    for (int i = 0; i < p->n_nodes; i++)
-        if (!p->nodes[i].culled && p->nodes[i].kind == TEC_DECL_PREFILL &&
-            p->nodes[i].writes.index >= 0 && tec_pipeline_in_frames(p, &p->nodes[i]))
-            return &p->resources[p->nodes[i].writes.index];
-    return NULL;
+    int prefill = p->chains[chain].prefill;
+    return prefill >= 0 && p->nodes[prefill].writes.index >= 0
+               ? &p->resources[p->nodes[prefill].writes.index]
+               : NULL;
 }
 
 static void check_room(const struct fit *f)
 {
-    const struct tec_decl_resource *rows = rows_of(f->pipeline);
+    const struct tec_decl_resource *rows = rows_of(f->pipeline, f->options->chain);
     int room = f->options->max_pictures, tokens = f->options->model->vision.tokens;
     int always = 0, all = 0;
     for (int i = 0; i < f->robot->n_cameras; i++) {
@@ -174,8 +177,8 @@ static void check_room(const struct fit *f)
         f->robot->called, wrong ? "" : "up to ", n, tokens, rows->name, room);
     tec_diagnostics_help(f->found, d, "raise its tokens by %d, and those of what shares it",
                          (all - room) * tokens);
-    if (f->pipeline->robot_where.file)
-        tec_diagnostics_also(f->found, d, f->pipeline->robot_where, "the robot's cameras");
+    if (f->declared && f->declared->where.file)
+        tec_diagnostics_also(f->found, d, f->declared->where, "the robot's cameras");
 }
 
 /* Every picture is made as large as the model sees it, and the robot says which may be missing. */
@@ -195,10 +198,22 @@ static void check_sizes(const struct fit *f, const struct tec_decl_input *in)
                                 in->name, f->robot->called);
 }
 
+/* The node that makes the chain's actions; NULL = none. */
+static const struct tec_decl_node *actor_of(const struct fit *f)
+{
+    const struct tec_pipeline *p = f->pipeline;
+    for (int i = 0; i < p->n_nodes; i++)
+        if (!p->nodes[i].culled && p->nodes[i].kind == TEC_DECL_ACTION &&
+            p->nodes[i].chain == f->options->chain)
+            return &p->nodes[i];
+    const struct tec_decl_node *ring = tec_pipeline_ring(p);
+    return ring && ring->chain == f->options->chain ? ring : NULL;
+}
+
 /* Warn if the robot has executed its actions before the next ones can come. */
 static void check_rate(const struct fit *f)
 {
-    const struct tec_decl_node *actor = tec_pipeline_actor(f->pipeline);
+    const struct tec_decl_node *actor = actor_of(f);
     int rows = f->robot->execute ? f->robot->execute : f->options->model->flow.horizon;
     double rate = f->robot->rate_hz, period = f->pipeline->frame.period_ms;
     if (actor && rate > 0.0 && rows > 0 && rows * 1000.0 / rate < period - 0.5)
@@ -218,7 +233,7 @@ bool tec_session_repeats(const struct tec_decl_deadline *d)
  * moving. */
 static void check_hold(const struct fit *f)
 {
-    const struct tec_decl_node *actor = tec_pipeline_actor(f->pipeline);
+    const struct tec_decl_node *actor = actor_of(f);
     if (!actor || actor->deadline.kind != TEC_DEADLINE_HARD || !f->robot->relative ||
         !tec_session_repeats(&actor->deadline) || actor->deadline.limit > 0)
         return;
@@ -235,11 +250,15 @@ static void check(struct tec_diagnostics *found, const struct tec_session_option
                   const struct tec_robot *robot, bool plain)
 {
     const struct tec_pipeline *p = options->pipeline;
-    const struct fit f = {.found = found, .options = options, .pipeline = p, .robot = robot};
-    if (!plain && p->robot_where.file)
+    const struct fit f = {.found = found,
+                          .declared = tec_session_declared(options),
+                          .options = options,
+                          .pipeline = p,
+                          .robot = robot};
+    if (!plain && !options->again && f.declared && f.declared->where.file)
         check_inputs(&f);
-    for (int i = 0; i < p->n_inputs; i++)
-        if (p->inputs[i].kind == TEC_INPUT_IMAGE)
+    for (int i = 0; i < p->n_inputs && !options->again; i++)
+        if (p->inputs[i].kind == TEC_INPUT_IMAGE && tec_session_mine(options, i))
             check_sizes(&f, &p->inputs[i]);
     check_room(&f);
     check_hold(&f);

@@ -7,13 +7,25 @@
 
 #include "graph/run/session_text.h"
 
+static bool read_by(const struct tec_pipeline *p, int input, int chain)
+{
+    for (int i = 0; i < p->n_nodes; i++)
+        if (!p->nodes[i].culled && p->nodes[i].prompt.index == input && p->nodes[i].chain == chain)
+            return true;
+    return false;
+}
+
 void tec_request_prompt_init(struct tec_request_prompt_inputs *prompts,
-                             const struct tec_pipeline *pipeline)
+                             const struct tec_pipeline *pipeline, int chain)
 {
     prompts->n = 0;
-    for (int i = 0; i < pipeline->n_inputs; i++)
-        if (tec_pipeline_prompt(pipeline, i) >= 0)
-            prompts->input[prompts->n++] = &pipeline->inputs[i];
+    for (int i = 0; i < pipeline->n_inputs; i++) {
+        int at = tec_pipeline_prompt(pipeline, i);
+        if (at < 0 || !read_by(pipeline, i, chain))
+            continue;
+        prompts->at[prompts->n] = at;
+        prompts->input[prompts->n++] = &pipeline->inputs[i];
+    }
 }
 
 enum tec_status tec_request_prompt_take(const struct tec_request_prompt_inputs *prompts,
@@ -67,7 +79,7 @@ enum tec_status tec_request_prompt_read(const struct tec_request_prompt_inputs *
         else
             n = tec_text_make_ids(in, vocab, ids[i]);
         TEC_TRY(tec_text_check(in, ids[i], n, vocab, err));
-        out[i] = (struct tec_request_prompt){ids[i], n};
+        out[prompts->at[i]] = (struct tec_request_prompt){ids[i], n};
     }
     return TEC_OK;
 }

@@ -5,14 +5,14 @@
 
 #include "graph/run/session.h"
 
-/* The inputs that are such prompts, in the order of the pipeline's. */
+/* The inputs that are such prompts of a chain, and which of the pipeline's prompts each is. */
 struct tec_request_prompt_inputs {
-    int n;
+    int n, at[TEC_MAX_PROMPTS];
     const struct tec_decl_input *input[TEC_MAX_PROMPTS];
 };
 
 void tec_request_prompt_init(struct tec_request_prompt_inputs *prompts,
-                             const struct tec_pipeline *pipeline);
+                             const struct tec_pipeline *pipeline, int chain);
 
 /* ids[i] becomes room for prompt i. */
 enum tec_status tec_request_prompt_take(const struct tec_request_prompt_inputs *prompts,
@@ -21,7 +21,8 @@ enum tec_status tec_request_prompt_take(const struct tec_request_prompt_inputs *
 
 /* Read them: the value of an input's name, a text of at most `text_max` bytes, or "NAME#ids", or
  * the input's default; without a tokenizer as long as can be. No begin token goes before it.
- * out[i] points to ids[i]. TEC_NOT_FOUND, TEC_SHAPE or TEC_INVALID name the input. */
+ * out: of all the pipeline's, those of the chain are written; that of input i points to ids[i].
+ * TEC_NOT_FOUND, TEC_SHAPE or TEC_INVALID name the input. */
 enum tec_status tec_request_prompt_read(const struct tec_request_prompt_inputs *prompts,
                                         const struct tec_session_options *options,
                                         const struct tec_value *values, size_t n_values,

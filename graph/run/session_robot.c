@@ -11,13 +11,46 @@
 
 #include <string.h>
 
-/* Add the file and line of the pipeline's `robot`, if it has one, to an error. */
+const struct tec_decl_robot *tec_session_declared(const struct tec_session_options *options)
+{
+    const struct tec_pipeline *p = options->pipeline;
+    int at = options->chain < p->n_chains ? p->chains[options->chain].robot : 0;
+    return at >= 0 && at < p->n_robots ? &p->robots[at] : NULL;
+}
+
+bool tec_session_mine(const struct tec_session_options *options, int input)
+{
+    int robot = tec_pipeline_robot_of(options->pipeline, input);
+    const struct tec_decl_robot *d = tec_session_declared(options);
+    return robot < 0 || !d || d == &options->pipeline->robots[robot];
+}
+
+/* Add the file and line of the robot's description, if there is one, to an error. */
 static enum tec_status at_robot(const struct tec_session_options *options, enum tec_status status,
                                 struct tec_error *err)
 {
-    const struct tec_where *w = &options->pipeline->robot_where;
-    bool located = w->file && status != TEC_NO_MEMORY;
-    return located ? tec_context(err, status, "%s:%d", w->file, w->line) : status;
+    const struct tec_decl_robot *d = tec_session_declared(options);
+    bool located = d && d->where.file && status != TEC_NO_MEMORY;
+    return located ? tec_context(err, status, "%s:%d", d->where.file, d->where.line) : status;
+}
+
+static bool read_by(const struct tec_pipeline *p, int input, const int *chain)
+{
+    for (int i = 0; i < p->n_nodes; i++)
+        for (int k = 0; k < p->nodes[i].reads.n; k++)
+            if (p->nodes[i].reads.item[k].index == input && (!chain || p->nodes[i].chain == *chain))
+                return true;
+    return false;
+}
+
+/* Is a plain robot made of this input? Of several, the first has what no hard chain reads. */
+static bool plainly_mine(const struct tec_session_options *o, int input)
+{
+    const struct tec_pipeline *p = o->pipeline;
+    bool others = false;
+    for (int c = 0; c < p->n_chains; c++)
+        others |= c != o->chain && p->chains[c].in_frames && read_by(p, input, &c);
+    return read_by(p, input, &o->chain) || (!others && o->chain == 0);
 }
 
 /* The next slot, in the model's order, that no picture input names; NULL if there is none. */
@@ -43,7 +76,7 @@ static enum tec_status plain_cameras(json_t *cameras, const struct tec_session_o
     int next = 0;
     for (int i = 0; i < o->pipeline->n_inputs; i++) {
         const struct tec_decl_input *in = &o->pipeline->inputs[i];
-        if (in->kind != TEC_INPUT_IMAGE)
+        if (in->kind != TEC_INPUT_IMAGE || !plainly_mine(o, i))
             continue;
         const char *slot = in->slot ? in->slot : free_slot(o, &next);
         if (!slot)
@@ -66,7 +99,7 @@ static enum tec_status plain_state(json_t *parts, const struct tec_session_optio
         const struct tec_decl_input *in = &o->pipeline->inputs[i];
         bool vector = in->kind == TEC_INPUT_TENSOR && in->shape.n == 1 &&
                       (in->dtype == TEC_DECL_F32 || in->dtype == TEC_DECL_F64);
-        if (!vector)
+        if (!vector || !plainly_mine(o, i))
             continue;
         json_t *part = json_pack("{s:s, s:i}", "input", in->name, "size", in->shape.item[0]);
         if (json_array_append_new(parts, part) != 0)
@@ -75,29 +108,21 @@ static enum tec_status plain_state(json_t *parts, const struct tec_session_optio
     return TEC_OK;
 }
 
-bool tec_session_frames_read(const struct tec_pipeline *p, int input)
+bool tec_session_frames_read(const struct tec_session_options *o, int input)
 {
-    bool read = false;
-    for (int i = 0; i < p->n_nodes; i++)
-        for (int k = 0; k < p->nodes[i].reads.n; k++) {
-            if (p->nodes[i].reads.item[k].index != input)
-                continue;
-            if (tec_pipeline_in_frames(p, &p->nodes[i]))
-                return true;
-            read = true;
-        }
-    return !read;
+    return read_by(o->pipeline, input, &o->chain) || !read_by(o->pipeline, input, NULL);
 }
 
-static const struct tec_decl_input *find_text(const struct tec_pipeline *p)
+static const struct tec_decl_input *find_text(const struct tec_session_options *o)
 {
+    const struct tec_pipeline *p = o->pipeline;
     const struct tec_decl_input *own = NULL; /* a prompt of a decode node, where nothing else is */
     for (int i = p->n_inputs - 1; i >= 0; i--)
         if (p->inputs[i].kind == TEC_INPUT_TEXT && tec_pipeline_prompt(p, i) >= 0)
             own = &p->inputs[i];
     for (int i = 0; i < p->n_inputs; i++)
         if (p->inputs[i].kind == TEC_INPUT_TEXT && tec_pipeline_prompt(p, i) < 0 &&
-            tec_session_frames_read(p, i))
+            tec_session_frames_read(o, i))
             return &p->inputs[i];
     return own;
 }
@@ -105,7 +130,7 @@ static const struct tec_decl_input *find_text(const struct tec_pipeline *p)
 static enum tec_status make_plain(struct tec_robot **out, const struct tec_session_options *o,
                                   struct tec_arena *arena, struct tec_error *err)
 {
-    const struct tec_decl_input *text = find_text(o->pipeline);
+    const struct tec_decl_input *text = find_text(o);
     json_t *cameras = json_array(), *parts = json_array();
     json_t *robot =
         json_pack("{s:s, s:O, s:{s:O}, s:{s:i}, s:{s:s}, s:{s:s, s:s*}}", "name", "plain",
@@ -136,27 +161,47 @@ static enum tec_status load(struct tec_robot **out, const struct tec_session_opt
     return tec_robot_load(out, path, root, NULL, o->checkpoint, arena, err);
 }
 
+/* Name one of several robots. A text that is of no robot's name is the prompt of all that read it.
+ */
+static enum tec_status name_robot(struct tec_robot *robot, const struct tec_session_options *o,
+                                  const char *name, struct tec_arena *arena, struct tec_error *err)
+{
+    const struct tec_pipeline *p = o->pipeline;
+    int prefill = p->chains[o->chain].prefill;
+    TEC_TRY(tec_robot_name(robot, name, arena, err));
+    for (int k = 0; prefill >= 0 && k < p->nodes[prefill].reads.n; k++) {
+        const struct tec_decl_input *in = &p->inputs[p->nodes[prefill].reads.item[k].index];
+        if (in->kind == TEC_INPUT_TEXT && !in->writer &&
+            tec_pipeline_robot_of(p, (int)(in - p->inputs)) < 0)
+            robot->prompt_input = in->name;
+    }
+    return TEC_OK;
+}
+
 enum tec_status tec_session_find_robot(struct tec_robot **out, bool *plain,
                                        const struct tec_session_options *options,
                                        struct tec_arena *arena, struct tec_error *err)
 {
     const struct tec_pipeline *p = options->pipeline;
+    const struct tec_decl_robot *d = tec_session_declared(options);
     const struct tec_checkpoint *c = options->checkpoint;
     enum tec_status status;
     *plain = false;
-    if (p->robot) {
-        const char *where = p->robot_path ? p->robot_path : p->file;
-        status = tec_robot_parse(out, p->robot, p->robot_variant, where, arena, err);
+    if (d && d->description) {
+        const char *where = d->path ? d->path : p->file;
+        status = tec_robot_parse(out, d->description, p->robot_variant, where, arena, err);
         if (status == TEC_OK)
             status = tec_robot_take(*out, c, err);
-    } else if (p->robot_path) {
-        status = tec_robot_load(out, p->robot_path, p->robot_root, p->robot_variant, c, arena, err);
+    } else if (d && d->path) {
+        status = tec_robot_load(out, d->path, d->root, p->robot_variant, c, arena, err);
     } else if (c && c->layout == TEC_LAYOUT_LEROBOT && c->preprocessor) {
         status = load(out, options, arena, err);
     } else {
         *plain = true;
         status = make_plain(out, options, arena, err);
     }
+    if (status == TEC_OK && d && d->name)
+        status = name_robot(*out, options, d->name, arena, err);
     if (status == TEC_OK && !c)
         (*out)->norm = TEC_NORM_NONE;
     return at_robot(options, status, err);
@@ -177,20 +222,22 @@ enum tec_status tec_session_read_template(struct tec_template **out, const char 
     return status;
 }
 
-/* The frames' prefill that names its template; NULL: the robot does, or nobody. */
-static const struct tec_decl_node *find_naming(const struct tec_pipeline *p)
+/* The chain's prefill that names its template; NULL: the robot does, or nobody. */
+static const struct tec_decl_node *find_naming(const struct tec_pipeline *p, int chain)
 {
     for (int i = 0; i < p->n_nodes; i++)
         if (p->nodes[i].kind == TEC_DECL_PREFILL && p->nodes[i].template &&
-            tec_pipeline_in_frames(p, &p->nodes[i]))
+            p->nodes[i].chain == chain)
             return &p->nodes[i];
     return NULL;
 }
 
-static enum tec_status check_template(const struct tec_template *t, const struct tec_pipeline *p,
+static enum tec_status check_template(const struct tec_template *t,
+                                      const struct tec_session_options *o,
                                       const struct tec_robot *robot, struct tec_error *err)
 {
-    const struct tec_decl_node *memory = tec_memory_node(p);
+    const struct tec_decl_node *memory = tec_memory_node(o->pipeline);
+    memory = memory && memory->chain == o->chain ? memory : NULL;
     if (t->state && !robot->state_in_prompt)
         return tec_fail(err, TEC_MALFORMED,
                         "%s: prompt template '%s' has {state}, but the robot's prompt does not "
@@ -214,14 +261,14 @@ enum tec_status tec_session_find_template(struct tec_template **out,
                                           struct tec_error *err)
 {
     const struct tec_pipeline *p = options->pipeline;
-    const struct tec_decl_node *node = find_naming(p);
+    const struct tec_decl_node *node = find_naming(p, options->chain);
     const char *name = node                     ? node->template
                        : robot->prompt_template ? robot->prompt_template
                        : robot->state_in_prompt ? "with_state"
                                                 : "plain";
     enum tec_status status = tec_session_read_template(out, options->root, name, arena, err);
     if (status == TEC_OK)
-        status = check_template(*out, p, robot, err);
+        status = check_template(*out, options, robot, err);
     if (!node || status == TEC_NO_MEMORY)
         return at_robot(options, status, err);
     const struct tec_where *at = &node->where_template;
@@ -312,7 +359,7 @@ enum tec_status tec_session_others(bool **out, const struct tec_session_options 
             const struct tec_decl_input *in = &p->inputs[i];
             bool picture = in->kind == TEC_INPUT_IMAGE;
             int slot = picture ? tec_observer_slot(observer, in->name, in->slot) : -1;
-            if (slot >= 0 && tec_session_frames_read(p, i) == (pass == 1))
+            if (slot >= 0 && tec_session_frames_read(options, i) == (pass == 1))
                 others[slot] = pass == 0;
         }
     *out = others;

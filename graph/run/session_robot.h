@@ -5,15 +5,22 @@
 #include "graph/run/session.h"
 
 /* The pipeline's robot; else LeRobot's, when the checkpoint has processors; else one made of the
- * pipeline's inputs (*plain = true): pictures in slot order, float vectors joined to the state,
- * actions as they are. Without a checkpoint its statistics are not asked for.
- * Failures of a robot, here and below, have the place of the pipeline's `robot`. */
+ * pipeline's inputs but for those that other chains alone read (*plain = true): pictures in slot
+ * order, float vectors joined to the state, actions as they are. Without a checkpoint its
+ * statistics are not asked for. Failures of a robot, here and below, have the place of its
+ * description in the pipeline. */
 enum tec_status tec_session_find_robot(struct tec_robot **out, bool *plain,
                                        const struct tec_session_options *options,
                                        struct tec_arena *arena, struct tec_error *err);
 
-/* True if the frames' prefill reads the input, or none does. */
-bool tec_session_frames_read(const struct tec_pipeline *p, int input);
+/* The robot that the pipeline declares for the session; NULL = none. */
+const struct tec_decl_robot *tec_session_declared(const struct tec_session_options *options);
+
+/* Is it an input of the session's robot, or of no named one? */
+bool tec_session_mine(const struct tec_session_options *options, int input);
+
+/* True if the session's prefill reads the input, or none does. */
+bool tec_session_frames_read(const struct tec_session_options *options, int input);
 
 /* By slot of the model: is its picture read by prefills of secondary chains alone? Then it is none
  * of the frames'. */

@@ -121,9 +121,11 @@ enum tec_status tec_secondary_init(struct tec_secondary_inputs *secondary,
                                    const struct tec_observer *observer, struct tec_arena *arena,
                                    struct tec_error *err)
 {
-    for (secondary->n = 0; secondary->n < options->n_secondary; secondary->n++)
-        TEC_TRY(init_reader(&secondary->readers[secondary->n], options,
-                            &options->secondary[secondary->n], robot, observer, arena, err));
+    secondary->n = 0;
+    for (int i = 0; i < options->n_secondary; i++)
+        if (options->secondary[i].reads)
+            TEC_TRY(init_reader(&secondary->readers[secondary->n++], options,
+                                &options->secondary[i], robot, observer, arena, err));
     return tec_session_others(&secondary->others, options, observer, arena, err);
 }
 

@@ -19,6 +19,8 @@ struct tec_session_set {
 };
 
 struct tec_session {
+    struct tec_session *next; /* joined; NULL = the last one */
+    int first_state;          /* of its own in the states of all that are joined */
     struct tec_session_options options;
     struct tec_heap *heap;
     struct tec_arena arena, scratch;

@@ -103,7 +103,8 @@ struct tec_loop {
     bool warming;                       /* what is measured is no frame's */
     const struct tec_cost_table *table; /* NULL: costs are measured */
     int64_t frame, next_id;
-    struct tec_chain *chains; /* [o.n_chains] */
+    struct tec_chain *chains;         /* [o.n_chains] */
+    int n_hard, hard[TEC_MAX_CHAINS]; /* those in frames, the earliest deadline first */
     int request_slots, max_k, new_tokens,
         prompt_tokens;            /* of all chains together: the sum; the most */
     int n_live;                   /* requests[0 .. n_live - 1], ascending id */

@@ -182,7 +182,8 @@ double tec_loop_launch_cost(const struct tec_loop *l, int model, enum tec_cost_k
     if (l->ring.chain == &l->chains[model])
         return ring_cost(l, kind, rows, q);
     const struct tec_chain *s = &l->chains[model];
-    int node = s->in_frames ? -1 : kind == TEC_COST_PREFILL ? s->prefill_node : s->language;
+    bool word = s->in_frames && model_of(l, words[kind]) == model;
+    int node = word ? -1 : kind == TEC_COST_PREFILL ? s->prefill_node : s->language;
     for (int i = 0; kind == TEC_COST_ACTION && i < l->o.n_actions; i++)
         if (l->o.actions[i].chain == model && l->o.actions[i].at == rows)
             return launch_cost(l, l->o.actions[i].name, 0, q);
@@ -231,7 +232,8 @@ static double hard_cost(const struct tec_loop *l, const struct tec_chain *c, dou
 {
     if (c == l->ring.chain)
         return tec_loop_cost(l, "packed", tec_ring_depth(l), q);
-    double us = c->prefill_node >= 0 ? tec_loop_cost(l, "prefill", 0.0, q) : 0.0;
+    int model = tec_chain_index(l, c);
+    double us = c->prefill_node >= 0 ? tec_loop_launch_cost(l, model, TEC_COST_PREFILL, 0, q) : 0.0;
     for (int i = 0; i < l->o.n_actions; i++)
         if (&l->chains[l->o.actions[i].chain] == c)
             us += tec_loop_cost(l, l->o.actions[i].name, 0.0, q);

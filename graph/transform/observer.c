@@ -196,6 +196,7 @@ static enum tec_status check_unknown(const struct tec_robot *robot, const struct
         names[i] = robot->cameras[i].input;
     for (size_t i = 0; i < n && !robot->unknown_cameras; i++) {
         if (values[i].kind == TEC_VALUE_TEXT || values[i].rank < 3 ||
+            strncmp(values[i].name, robot->prefix, strlen(robot->prefix)) != 0 ||
             is_known(robot, values[i].name))
             continue;
         const char *near = tec_nearest(values[i].name, names, robot->n_cameras);

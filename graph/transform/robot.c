@@ -272,6 +272,7 @@ static enum tec_status read_robot(struct reading *r, const json_t *json)
     r->robot->execute = tec_fields_int(&f, "execute", 1, 1 << 20, 0);
     read_metadata(r, &f);
     TEC_TRY(f.status);
+    r->robot->prefix = "";
     r->robot->called = tec_arena_printf(r->arena, "robot %s", r->robot->name);
     if (!r->robot->called || !r->robot->where)
         return tec_fail(r->err, TEC_NO_MEMORY, "%s: no memory for its name", r->where);

@@ -52,6 +52,7 @@ struct tec_robot {
     const char *name;    /* "libero" */
     const char *where;   /* the file of the description */
     const char *called;  /* in messages: "robot libero", or "the pipeline" where that has none */
+    const char *prefix;  /* of the names of its inputs, "left/", see tec_robot_name; "": none */
     const char *variant; /* the one chosen, NULL = the file has none */
 
     struct tec_robot_camera *cameras; /* in the model's slot order */
@@ -133,6 +134,11 @@ enum tec_status tec_robot_parse(struct tec_robot **out, const json_t *json, cons
 enum tec_status tec_robot_load(struct tec_robot **out, const char *path, const char *root,
                                const char *variant, const struct tec_checkpoint *checkpoint,
                                struct tec_arena *arena, struct tec_error *err);
+
+/* One of several robots: its inputs are NAME/..., all request keys of the description become so,
+ * and others are none of its. To be called once, before anything else uses the robot. */
+enum tec_status tec_robot_name(struct tec_robot *robot, const char *name, struct tec_arena *arena,
+                               struct tec_error *err);
 
 /* What the description leaves to the checkpoint (resize = "checkpoint") is put into it. Without a
  * checkpoint (NULL) pictures are stretched. TEC_NOT_FOUND, TEC_MALFORMED as

@@ -84,3 +84,24 @@ enum tec_status tec_robot_take(struct tec_robot *robot, const struct tec_checkpo
     memcpy(robot->fill, p.fill, sizeof robot->fill);
     return TEC_OK;
 }
+
+enum tec_status tec_robot_name(struct tec_robot *robot, const char *name, struct tec_arena *arena,
+                               struct tec_error *err)
+{
+    bool all = true;
+    robot->called = tec_arena_printf(arena, "robot '%s' (%s)", name, robot->name);
+    robot->prefix = tec_arena_printf(arena, "%s/", name);
+    for (int i = 0; i < robot->n_cameras; i++)
+        if (robot->cameras[i].input)
+            all &= (robot->cameras[i].input =
+                        tec_arena_printf(arena, "%s/%s", name, robot->cameras[i].input)) != NULL;
+    for (int i = 0; i < robot->n_parts; i++)
+        all &= (robot->parts[i].input =
+                    tec_arena_printf(arena, "%s/%s", name, robot->parts[i].input)) != NULL;
+    for (int i = 0; i < robot->n_ignored; i++)
+        all &=
+            (robot->ignored[i] = tec_arena_printf(arena, "%s/%s", name, robot->ignored[i])) != NULL;
+    robot->prompt_input = tec_arena_printf(arena, "%s/%s", name, robot->prompt_input);
+    all &= robot->called && robot->prefix && robot->prompt_input;
+    return all ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "robot '%s': no memory", name);
+}

@@ -13,6 +13,7 @@ struct tec_episodes {
     const struct tec_decl_input *given;     /* first actions: the last value, some rows of it for
                                                each inference; NULL = this pipeline takes none */
     json_t *robot;
+    struct tec_decl_robot declared; /* with it */
     struct tec_tokenizer *tokenizer;
     struct tec_session *session;
     struct tec_plan *plan, *plain; /* with taps; as it runs on a robot */

@@ -60,15 +60,17 @@ static enum tec_status make_robot(struct tec_episodes *j, struct tec_error *err)
                   json_string_value(json_object_get(json, "asset_id")), "prompt", "template",
                   state ? "with_state" : "plain", "state", state, "max_tokens", j->pi.max_text,
                   "truncate", true);
-    j->robot = json_deep_copy(j->pipeline.robot);
+    j->robot = json_deep_copy(j->pipeline.robots[0].description);
     if (!over || !j->robot || n_state < 1 || n_actions < 1) {
         json_decref(over);
         return tec_fail(err, TEC_NOT_FOUND, "the case's first episode has no state or actions");
     }
     json_object_update(j->robot, over);
     json_decref(over);
-    j->pipeline.robot = j->robot;
-    j->pipeline.robot_where.file = NULL; /* its inputs come from the case, not from the pipeline */
+    j->declared = j->pipeline.robots[0];
+    j->declared.description = j->robot;
+    j->declared.where.file = NULL; /* its inputs come from the case, not from the pipeline */
+    j->pipeline.robots = &j->declared;
     j->n_state = n_state;
     return TEC_OK;
 }

@@ -12,16 +12,15 @@ void tec_live_released(void *user, int action, const float *chunk,
                        const struct tec_frame_record *record)
 {
     struct tectum *t = user;
-    const struct tec_flow *f = &t->engine->model->flow;
     const struct tec_action_record *of = &record->actions[action];
     struct tec_live_action *a = &t->actions[action];
     struct tec_live_output *out = &a->outputs[a->outbox.writing];
     const struct tec_observation_record *seen = tec_observation_records_find(&t->records, of->seen);
     if (!seen)
         return;
-    memcpy(out->chunk, chunk, (size_t)f->horizon * (size_t)f->dim * sizeof *chunk);
+    memcpy(out->chunk, chunk, tec_engine_chunk(t->engine, action) * sizeof *chunk);
     memcpy(out->state_raw, seen->state_raw,
-           (size_t)tec_model_state(t->engine->model) * sizeof(double));
+           (size_t)tec_session_state(t->engine->session) * sizeof(double));
     out->number = seen->number;
     out->captured_ns = of->captured_ns;
     out->released_ns = of->release_ns;

@@ -8,7 +8,7 @@ enum tec_status tec_observation_records_create(struct tec_observation_records *l
                                                const struct tec_engine *engine,
                                                struct tec_arena *arena, struct tec_error *err)
 {
-    *list = (struct tec_observation_records){.width = (size_t)tec_model_state(engine->model)};
+    *list = (struct tec_observation_records){.width = (size_t)tec_session_state(engine->session)};
     for (int i = 0; i < TEC_OBSERVATION_RECORDS; i++) {
         list->items[i].frame = -1;
         list->items[i].state_raw = TEC_NEW(arena, list->width + 1, double);

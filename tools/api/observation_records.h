@@ -14,7 +14,7 @@ struct tec_observation_record {
     int64_t frame;  /* the loop's frame that took the observation in */
     int64_t number; /* the number that the owner of the list gives it */
     int64_t captured_ns;
-    double *state_raw; /* [tec_model_state] of the model, as tec_session_act_on takes it */
+    double *state_raw; /* [tec_session_state], as tec_session_act_on takes it */
 };
 
 struct tec_observation_records {

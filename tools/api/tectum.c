@@ -99,9 +99,8 @@ static enum tec_status give_rankings(struct tectum *t, struct tec_error *err)
 
 static enum tec_status give_boxes(struct tectum *t, struct tec_error *err)
 {
-    const struct tec_model *m = t->engine->model;
-    size_t state = (size_t)tec_model_state(m);
-    size_t chunk = (size_t)m->flow.horizon * (size_t)m->flow.dim;
+    size_t state = (size_t)tec_session_state(t->engine->session);
+    size_t chunk = tec_engine_room(t->engine).chunk;
     bool ok = true;
     for (int i = 0; i < TEC_TRIPLE_PLACES * t->n_actions; i++) {
         struct tec_live_output *out =
@@ -251,7 +250,9 @@ static enum tec_status submit(struct tectum *t, const struct tec_value *values, 
     tec_session_use(session, t->inbox.writing); /* nobody reads the set of this place */
     TEC_TRY(tec_session_observe(session, values, n, NULL, atomic_load(&t->submitted),
                                 captured_ns ? captured_ns : submitted_ns, &box->input, NULL, err));
-    TEC_TRY(tec_prefix_check(t->engine->plan, &box->input.chains[0].prefix, err));
+    for (int i = 0; i < t->engine->n_chains; i++)
+        if (!t->engine->chains[i].plan->spec.secondary)
+            TEC_TRY(tec_prefix_check(t->engine->chains[i].plan, &box->input.chains[i].prefix, err));
     box->state_raw = tec_session_observation(session)->state_raw;
     box->submitted_ns = submitted_ns;
     box->ready_ns = tec_clock_now(&wall);
@@ -300,12 +301,12 @@ enum tectum_status tectum_submit(struct tectum *t, const struct tectum_value *va
 
 int tectum_rows(const struct tectum *t)
 {
-    return t ? tec_session_rows(t->engine->session) : 0;
+    return t ? tec_engine_room(t->engine).rows : 0;
 }
 
 int tectum_columns(const struct tectum *t)
 {
-    return t ? tec_session_columns(t->engine->session) : 0;
+    return t ? tec_engine_room(t->engine).columns : 0;
 }
 
 /* Nothing will come of the observations up to a lost one. */
@@ -324,11 +325,12 @@ static bool take_loss(const struct tectum *t, int64_t from, struct tectum_chunk 
 }
 
 /* The robot's actions, unless they are beyond its limits: a stop is one for tectum_handout too. */
-static void judge(struct tectum *t, struct tec_live_action *a, const struct tec_live_output *out,
-                  double *actions, struct tectum_chunk *chunk)
+static void judge(struct tec_live_action *a, const struct tec_live_output *out, double *actions,
+                  struct tectum_chunk *chunk)
 {
     struct tec_beyond beyond;
-    int rows = tec_session_act_on(t->engine->session, out->state_raw, out->chunk, actions, &beyond);
+    int rows =
+        tec_session_act_on(a->watchdog.session, out->state_raw, out->chunk, actions, &beyond);
     chunk->limited = beyond.n;
     if (beyond.n > 0 && beyond.on == TEC_LIMIT_STOP) {
         a->stopped = true;
@@ -352,11 +354,11 @@ static bool take(struct tectum *t, struct tec_live_action *a, int64_t from, doub
     if (a->taken < 0 || a->taken < from || a->taken < atomic_load(&t->forgets))
         return take_loss(t, from, chunk);
     *chunk = (struct tectum_chunk){.observation = out->number,
-                                   .columns = tectum_columns(t),
+                                   .columns = tec_session_columns(a->watchdog.session),
                                    .captured_ns = out->captured_ns,
                                    .released_ns = out->released_ns,
                                    .missed = out->missed};
-    judge(t, a, out, actions, chunk);
+    judge(a, out, actions, chunk);
     return true;
 }
 

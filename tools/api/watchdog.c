@@ -18,9 +18,7 @@ const struct tec_decl_deadline *tec_watchdog_deadline(const struct tec_pipeline 
 static enum tec_status take_memory(struct tec_watchdog *o, const struct tec_engine *e,
                                    struct tec_arena *arena, struct tec_error *err)
 {
-    const struct tec_flow *f = &e->model->flow;
-    size_t state = (size_t)tec_model_state(e->model);
-    size_t chunk = (size_t)f->horizon * (size_t)f->dim;
+    size_t state = (size_t)tec_session_state(e->session), chunk = tec_engine_chunk(e, o->action);
     o->numbers = TEC_NEW(arena, (size_t)o->rows * (size_t)o->columns, double);
     bool ok = o->numbers != NULL;
     for (int i = 0; i < TEC_TRIPLE_PLACES; i++) {
@@ -38,10 +36,11 @@ enum tec_status tec_watchdog_create(struct tec_watchdog *o, const struct tec_eng
                                     struct tec_error *err)
 {
     const struct tec_decl_deadline *d = tec_watchdog_deadline(engine->options.pipeline, action);
+    struct tec_session *session = tec_engine_session(engine, action);
     *o = (struct tec_watchdog){.action = action,
-                               .session = engine->session,
-                               .rows = tec_session_rows(engine->session),
-                               .columns = tec_session_columns(engine->session),
+                               .session = session,
+                               .rows = tec_session_rows(session),
+                               .columns = tec_session_columns(session),
                                .chunk = {.frame = -1}};
     if (o->rows < 1) /* a pipeline without actions: none is ever posted */
         o->rows = o->columns = 1;

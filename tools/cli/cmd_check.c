@@ -49,7 +49,9 @@ static bool is_of(const struct tec_where *where, const char *file)
 static bool is_its_file(const struct tec_pipeline *p, const char *file)
 {
     bool is = strcmp(file, p->file) == 0 || strcmp(file, "--set") == 0 || is_of(&p->where, file) ||
-              is_of(&p->robot_where, file) || is_of(&p->capture.where, file);
+              is_of(&p->capture.where, file);
+    for (int i = 0; i < p->n_robots; i++)
+        is |= is_of(&p->robots[i].where, file);
     for (int i = 0; i < p->n_models; i++)
         is |= is_of(&p->models[i].where_arch, file) || is_of(&p->models[i].where_weights, file);
     for (int i = 0; i < p->n_inputs; i++)

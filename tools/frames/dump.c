@@ -74,25 +74,25 @@ enum tec_status tec_dump_create(struct tec_dump **out, const struct tec_frames *
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a dump");
     const struct tec_engine *e = f->opened.engine;
     const struct tec_plan_spec *s = &e->plan->spec;
-    int64_t horizon = f->model->flow.horizon, dim = f->model->flow.dim;
-    int rows = tec_session_rows(e->session), columns = tec_session_columns(e->session);
+    int64_t dim = f->model->flow.dim;
     d->heap = heap;
     d->n_decoders = f->n_decoders;
     d->n_actions = f->n_actions ? f->n_actions : 1;
     d->max_text = s->text_tokens;
     d->max_tokens = s->new_tokens;
     d->dim = (size_t)dim;
-    d->chunk = (size_t)(horizon * dim);
-    d->actions = (size_t)rows * (size_t)columns;
     describe(&d->frames[FRAME], "", "frame", TEC_I64, 0, 0);
     describe(&d->frames[PROMPT_IDS], "", "prompt_ids", TEC_I32, s->text_tokens, 0);
     describe(&d->frames[PROMPT_TOKENS], "", "prompt_tokens", TEC_I32, 0, 0);
     describe(&d->frames[STATE], "", "state", TEC_F32, dim, 0);
     for (int i = 0; i < d->n_actions; i++) { /* the first one's are plain */
         const char *node = i ? f->actions[i] : "";
-        describe(&d->nodes[i][NOISE], node, "noise", TEC_F32, horizon, dim);
-        describe(&d->nodes[i][CHUNK], node, "chunk", TEC_F32, horizon, dim);
-        describe(&d->nodes[i][ACTIONS], node, "actions", TEC_F64, rows, columns);
+        const struct tec_session *session = tec_engine_session(e, i);
+        const struct tec_flow *flow = tec_engine_flow(e, i);
+        describe(&d->nodes[i][NOISE], node, "noise", TEC_F32, flow->horizon, flow->dim);
+        describe(&d->nodes[i][CHUNK], node, "chunk", TEC_F32, flow->horizon, flow->dim);
+        describe(&d->nodes[i][ACTIONS], node, "actions", TEC_F64, tec_session_rows(session),
+                 tec_session_columns(session));
     }
     for (int i = 0; i < f->n_decoders; i++) {
         describe(&d->texts[i][REQUEST], f->decoders[i], "request", TEC_I64, 0, 0);
@@ -120,7 +120,7 @@ void tec_dump_destroy(struct tec_dump *d)
 }
 
 /* Put the actions into the row of the observation that they answer. */
-static void put_left(struct tec_dump *d, const struct tec_frame_left *left, int columns)
+static void put_left(struct tec_dump *d, const struct tec_frame_left *left)
 {
     const struct column *frames = &d->frames[FRAME];
     struct column *c = d->nodes[left->action];
@@ -129,12 +129,22 @@ static void put_left(struct tec_dump *d, const struct tec_frame_left *left, int 
         memcpy(&at, frames->data + i * sizeof at, sizeof at);
         if (at != left->seen)
             continue;
-        memcpy(c[CHUNK].data + i * c[CHUNK].bytes, left->chunk, d->chunk * sizeof(float));
+        memcpy(c[CHUNK].data + i * c[CHUNK].bytes, left->chunk, c[CHUNK].bytes);
         if (left->actions)
             memcpy(c[ACTIONS].data + i * c[ACTIONS].bytes, left->actions,
-                   (size_t)left->rows * (size_t)columns * sizeof(double));
+                   (size_t)left->rows * (size_t)left->columns * sizeof(double));
         return;
     }
+}
+
+/* Of a pipeline without actions that of its first chain, which judges look at. */
+static const float *noise_of(const struct tec_frames *f, const struct tec_frame_input *in,
+                             int action)
+{
+    const struct tec_loop_options *o = tec_loop_settings(f->opened.engine->loop);
+    if (o->n_actions == 0)
+        return in->chains[0].noise[0];
+    return in->chains[o->actions[action].chain].noise[o->actions[action].at];
 }
 
 /* What an action node starts from, and no chunk yet. */
@@ -146,14 +156,14 @@ static enum tec_status add_start(struct tec_dump *d, struct column *node, const 
         if (!(row[i] = add_row(d, &node[i])))
             return tec_fail(err, TEC_NO_MEMORY, "no memory for a dump");
     double *actions = row[ACTIONS];
-    memcpy(row[NOISE], noise, d->chunk * sizeof(float));
-    for (size_t i = 0; i < d->actions; i++)
+    memcpy(row[NOISE], noise, node[NOISE].bytes);
+    for (size_t i = 0; i < node[ACTIONS].bytes / sizeof *actions; i++)
         actions[i] = (double)NAN;
     return TEC_OK;
 }
 
-static enum tec_status add_observed(struct tec_dump *d, const struct tec_frame_out *frame,
-                                    struct tec_error *err)
+static enum tec_status add_observed(struct tec_dump *d, const struct tec_frames *f,
+                                    const struct tec_frame_out *frame, struct tec_error *err)
 {
     const struct tec_chain_input *in = &frame->input.chains[0];
     void *row[N_FRAME_COLUMNS];
@@ -166,7 +176,7 @@ static enum tec_status add_observed(struct tec_dump *d, const struct tec_frame_o
     memcpy(row[PROMPT_TOKENS], &n, sizeof n);
     memcpy(row[STATE], in->state, d->dim * sizeof(float));
     for (int i = 0; i < d->n_actions; i++)
-        TEC_TRY(add_start(d, d->nodes[i], in->noise[i], err));
+        TEC_TRY(add_start(d, d->nodes[i], noise_of(f, &frame->input, i), err));
     return TEC_OK;
 }
 
@@ -215,11 +225,10 @@ static enum tec_status add_text(struct tec_dump *d, const struct tec_frame_text 
 enum tec_status tec_dump_frame(struct tec_dump *d, const struct tec_frames *f,
                                const struct tec_frame_out *frame, struct tec_error *err)
 {
-    (void)f;
     if (frame->observed)
-        TEC_TRY(add_observed(d, frame, err));
+        TEC_TRY(add_observed(d, f, frame, err));
     for (int i = 0; i < frame->n_left; i++)
-        put_left(d, &frame->left[i], frame->columns);
+        put_left(d, &frame->left[i]);
     for (int i = 0; i < frame->n_texts; i++)
         TEC_TRY(add_text(d, &frame->texts[i], err));
     return TEC_OK;

@@ -42,7 +42,7 @@ static json_t *actions_json(const struct tec_frames *f, const struct tec_frame_o
         const struct tec_frame_left *left = tec_frame_left_of(frame, i);
         if (left && left->rows > 0)
             json_object_set_new(all, f->actions[i],
-                                rows_json(left->actions, left->rows, frame->columns));
+                                rows_json(left->actions, left->rows, left->columns));
     }
     return all;
 }
@@ -97,7 +97,7 @@ static void add_ring(json_t *out, const struct tec_frames *f, const struct tec_f
         json_array_append_new(earlier,
                               json_pack("{s:I, s:I, s:o}", "seen", (json_int_t)left->seen, "age_us",
                                         (json_int_t)left->age_us, "actions",
-                                        rows_json(left->actions, left->rows, frame->columns)));
+                                        rows_json(left->actions, left->rows, left->columns)));
     }
     if (json_array_size(earlier) > 0)
         json_object_set(out, "earlier", earlier);
@@ -278,7 +278,7 @@ static void print_others(FILE *out, const struct tec_frames *f, const struct tec
         const struct tec_frame_left *left = tec_frame_left_of(frame, i);
         fprintf(out, "  %s ", f->actions[i]);
         if (left && left->rows > 0)
-            print_action(out, left->actions, frame->columns);
+            print_action(out, left->actions, left->columns);
         else
             fputs(left && left->source == TEC_SOURCE_FRESH ? "actions are not finite"
                                                            : "no actions",

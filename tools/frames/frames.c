@@ -20,7 +20,7 @@ static void released(void *user, int action, const float *chunk,
         return;
     struct tec_frame_left *left = &f->left[f->n_left];
     float *own = f->chunks + (size_t)f->n_left++ * f->chunk;
-    memcpy(own, chunk, f->chunk * sizeof *chunk);
+    memcpy(own, chunk, tec_engine_chunk(f->opened.engine, action) * sizeof *chunk);
     *left = (struct tec_frame_left){.action = action,
                                     .seen = seen->number,
                                     .age_us = of->age_us,
@@ -52,7 +52,7 @@ static void find_nodes(struct tec_frames *f)
  * carries out all of a chunk, or as much as the pipeline says. */
 static enum tec_status make_action_output(struct tec_frames *f, int action, struct tec_error *err)
 {
-    const struct tec_session *session = f->opened.engine->session;
+    const struct tec_session *session = tec_engine_session(f->opened.engine, action);
     const struct tec_decl_deadline *d = tec_watchdog_deadline(f->opened.pipeline, action);
     const struct tec_action_output_options options = {.on_miss = TEC_MISS_HOLD,
                                                       .limit = tec_session_miss_limit(session, d),
@@ -67,15 +67,15 @@ static enum tec_status make_action_output(struct tec_frames *f, int action, stru
 static enum tec_status take_memory(struct tec_frames *f, struct tec_error *err)
 {
     const struct tec_engine *e = f->opened.engine;
-    const struct tec_flow *flow = &e->model->flow;
+    const struct tec_action_room room = tec_engine_room(e);
     size_t texts = (size_t)tec_loop_utterances(e->loop);
-    size_t actions = (size_t)tec_session_rows(e->session) * (size_t)tec_session_columns(e->session);
     f->model = e->model;
-    f->chunk = (size_t)flow->horizon * (size_t)flow->dim;
+    f->chunk = room.chunk;
+    f->actions_size = (size_t)room.rows * (size_t)room.columns;
     f->max_left = f->stages ? f->stages : f->n_actions;
     f->left = TEC_NEW(&f->arena, (size_t)f->max_left + 1, struct tec_frame_left);
     f->chunks = TEC_NEW(&f->arena, (size_t)f->max_left * f->chunk + 1, float);
-    f->numbers = TEC_NEW(&f->arena, (size_t)f->max_left * actions + 1, double);
+    f->numbers = TEC_NEW(&f->arena, (size_t)f->max_left * f->actions_size + 1, double);
     f->readers = TEC_NEW(&f->arena, texts + 1, struct tec_frame_reader);
     f->texts = TEC_NEW(&f->arena, texts + 1, struct tec_frame_text);
     if (!f->left || !f->chunks || !f->numbers || !f->readers || !f->texts)
@@ -270,7 +270,7 @@ static enum tec_status observe(struct tec_frames *f, const struct tec_value *val
  * are not finite are reported as they are. */
 static void hold_to_limits(struct tec_frames *f, struct tec_frame_left *left, double *actions)
 {
-    const struct tec_session *session = f->opened.engine->session;
+    const struct tec_session *session = tec_engine_session(f->opened.engine, left->action);
     bool whole = left->rows == tec_session_rows(session) && tec_session_limits(session);
     if (!whole && !tec_beyond_refused(&left->beyond))
         return;
@@ -297,10 +297,12 @@ const struct tec_frame_left *tec_frame_left_of(const struct tec_frame_out *frame
  * instead. */
 static void take_left(struct tec_frames *f)
 {
-    struct tec_session *session = f->opened.engine->session;
-    int rows = tec_session_rows(session), columns = tec_session_columns(session);
+    for (int i = 0; i < f->n_left; i++)
+        f->left[i].columns =
+            tec_session_columns(tec_engine_session(f->opened.engine, f->left[i].action));
     for (int i = 0; i < f->n_left && !f->watchdogs; i++) {
-        double *actions = f->numbers + (ptrdiff_t)i * rows * columns;
+        struct tec_session *session = tec_engine_session(f->opened.engine, f->left[i].action);
+        double *actions = f->numbers + (size_t)i * f->actions_size;
         f->left[i].actions = actions;
         f->left[i].rows = tec_session_act_on(session, f->left[i].state_raw, f->left[i].chunk,
                                              actions, &f->left[i].beyond);
@@ -308,7 +310,7 @@ static void take_left(struct tec_frames *f)
     }
     f->out.n_left = f->n_left;
     f->out.left = f->left;
-    f->out.columns = columns;
+    f->out.columns = tec_session_columns(f->opened.engine->session);
     const struct tec_frame_left *last = tec_frame_left_of(&f->out, 0);
     if (!last)
         return;

@@ -32,10 +32,10 @@ struct tec_frame_left {
     int64_t age_us, released_ns;
     enum tec_action_source source; /* FRESH with a watchdog, which decides the source itself */
     struct tec_beyond beyond;      /* values beyond the limits; refused actions were replaced */
-    int rows;                      /* of actions; fewer than there are where one is not finite */
-    const double *actions;         /* [rows, columns] of the robot; NULL with a watchdog */
-    const float *chunk;            /* [horizon, dim] of the model */
-    const double *state_raw;       /* of that observation */
+    int rows, columns;       /* of actions; fewer rows than there are where one is not finite */
+    const double *actions;   /* [rows, columns] of the robot; NULL with a watchdog */
+    const float *chunk;      /* [horizon, dim] of the model */
+    const double *state_raw; /* of that observation */
 };
 
 /* The results of one frame; valid until the next one. */
@@ -93,7 +93,8 @@ struct tec_frames {
     int n_left, max_left;
     struct tec_frame_left *left; /* [max_left] */
     float *chunks;               /* [max_left, chunk] */
-    double *numbers;             /* [max_left, rows, columns] */
+    size_t actions_size;         /* rows x columns, the most of any action node */
+    double *numbers;             /* [max_left, actions_size] */
     int n_asks, n_cancels;       /* of the next frame */
     struct tec_ask asks[TEC_MAX_ASKS];
     int64_t cancels[TEC_MAX_ASKS];

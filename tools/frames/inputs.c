@@ -69,14 +69,16 @@ static void want_of_prefixes(struct tec_inputs *in, const struct tec_pipeline *p
     for (int i = 0; i < p->n_nodes; i++)
         for (int k = 0; k < p->nodes[i].reads.n && !p->nodes[i].culled; k++) {
             const struct tec_decl_input *input = &p->inputs[p->nodes[i].reads.item[k].index];
-            if (p->nodes[i].chain > 0 && input->kind == TEC_INPUT_TEXT && input->writer == 0)
+            if (!tec_pipeline_in_frames(p, &p->nodes[i]) && input->kind == TEC_INPUT_TEXT &&
+                input->writer == 0)
                 want(in, input->name, TEC_WANT_TEXT, !input->initial);
         }
 }
 
-static void want_of_robot(struct tec_inputs *in, const struct tec_robot *r)
+static void want_of_robot(struct tec_inputs *in, const struct tec_session *session)
 {
-    bool stream = tec_pipeline_stream(in->pipeline, 0) >= 0;
+    const struct tec_robot *r = tec_session_robot(session);
+    bool stream = tec_pipeline_stream(in->pipeline, tec_session_chain(session)) >= 0;
     for (int i = 0; i < r->n_cameras; i++)
         want(in, r->cameras[i].input, TEC_WANT_PICTURE, !r->cameras[i].optional);
     for (int i = 0; i < r->n_parts; i++)
@@ -326,8 +328,8 @@ static enum tec_status put_random(struct tec_inputs *in, struct tec_inputs_frame
     size_t n = 0;
     for (int i = 0; i < 2; i++) {
         uint64_t state = states[i];
-        TEC_TRY(tec_random_inputs(drawn[i], TEC_MAX_INPUTS, &n, in->pipeline,
-                                  tec_session_robot(in->session), sizes, &state, &in->moment, err));
+        TEC_TRY(tec_random_inputs(drawn[i], TEC_MAX_INPUTS, &n, in->pipeline, in->session, sizes,
+                                  &state, &in->moment, err));
     }
     for (size_t i = 0; i < n; i++) {
         enum tec_input_kind kind = in->pipeline->inputs[i].kind;
@@ -424,7 +426,6 @@ enum tec_status tec_inputs_open(struct tec_inputs **out, const struct tec_sessio
                                 const char *file, struct tec_heap *heap, struct tec_error *err)
 {
     struct tec_inputs *in = tec_heap_get(heap, sizeof *in);
-    const struct tec_robot *robot = tec_session_robot(session);
     enum tec_status status = TEC_OK;
     if (!in)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for inputs");
@@ -435,10 +436,11 @@ enum tec_status tec_inputs_open(struct tec_inputs **out, const struct tec_sessio
     tec_arena_init(&in->moment, heap);
     snprintf(in->place, sizeof in->place, "--input");
     want_of_prefixes(in, pipeline);
-    if (robot)
-        want_of_robot(in, robot);
-    else
-        want_of_pipeline(in, pipeline);
+    for (const struct tec_session *s = session; s; s = tec_session_next(s))
+        if (tec_session_robot(s))
+            want_of_robot(in, s);
+        else
+            want_of_pipeline(in, pipeline);
     for (int i = 0; words && i < words->n && status == TEC_OK; i++)
         status = add_word(in, words->item[i], err);
     if (file && status == TEC_OK)

@@ -218,10 +218,11 @@ static struct tec_paced_given hand_one(struct paced *p, const struct tec_paced_t
     double *actions = p->pending[p->n_pending].actions[at];
     if (given.handed.n > 0)
         memcpy(actions, given.handed.actions,
-               (size_t)given.handed.n * (size_t)tick->columns * sizeof *actions);
+               (size_t)given.handed.n * (size_t)p->watchdogs[at].columns * sizeof *actions);
     return (struct tec_paced_given){.deadline_ns = due,
                                     .source = given.handed.source,
                                     .rows = given.handed.n,
+                                    .columns = p->watchdogs[at].columns,
                                     .actions = actions,
                                     .handed_ns = given.handed_ns,
                                     .age_ns = given.age_ns,
@@ -234,7 +235,6 @@ static enum tec_status hand(struct paced *p, struct tec_paced_tick tick, bool op
 {
     bool handed[TEC_MAX_ACTIONS] = {false};
     tick.n = p->acts ? p->n_watchdogs : 0;
-    tick.columns = p->watchdogs[0].columns;
     for (int n = 0; n < p->n_watchdogs; n++) {
         int at = -1;
         for (int i = 0; i < p->n_watchdogs; i++)
@@ -280,8 +280,9 @@ static enum tec_status take_memory(struct paced *p, struct tec_error *err)
     const struct tec_engine *e = p->o.frames->opened.engine;
     for (int i = 0; i < p->n_watchdogs; i++)
         TEC_TRY(tec_watchdog_create(&p->watchdogs[i], e, i, p->o.actions, &p->arena, err));
-    size_t n = (size_t)p->watchdogs[0].actions * (size_t)p->watchdogs[0].columns;
     for (int i = 0; i < PENDING * p->n_watchdogs; i++) {
+        const struct tec_watchdog *o = &p->watchdogs[i % p->n_watchdogs];
+        size_t n = (size_t)o->actions * (size_t)o->columns;
         double *actions = TEC_NEW(&p->arena, n, double);
         if (!actions)
             return tec_fail(err, TEC_NO_MEMORY, "no memory for ticks");

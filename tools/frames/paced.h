@@ -14,7 +14,7 @@
 struct tec_paced_given {
     int64_t deadline_ns;
     enum tec_action_source source;
-    int rows;
+    int rows, columns;
     double *actions; /* [rows, columns] of the robot */
     int64_t handed_ns;
     int64_t age_ns; /* age of the observation that the actions come from; -1 = none */
@@ -25,7 +25,7 @@ struct tec_paced_given {
 /* What the robot was given in a tick, and the frame that it opened. */
 struct tec_paced_tick {
     int64_t frame, tick_ns;
-    int n, columns;                                /* action nodes; columns of an action */
+    int n;                                         /* action nodes */
     struct tec_paced_given given[TEC_MAX_ACTIONS]; /* [n]; the first is there always */
     bool missed; /* some are not the tick's own, or the frame ended after the next tick */
     enum tec_cause cause;

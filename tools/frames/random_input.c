@@ -71,6 +71,20 @@ static bool random_segments(struct tec_value *v, uint64_t *state, struct tec_are
     return text;
 }
 
+/* The robot whose input it is; NULL = the pipeline's inputs are nobody's. */
+static const struct tec_robot *robot_of(const struct tec_session *session, const char *input,
+                                        int *side)
+{
+    const struct tec_robot *robot = NULL;
+    for (; session && !robot; session = tec_session_next(session)) {
+        robot = tec_session_robot(session);
+        if (robot && strncmp(input, robot->prefix, strlen(robot->prefix)) != 0)
+            robot = NULL;
+        *side = tec_session_picture_side(session);
+    }
+    return robot;
+}
+
 /* Name the picture after its slot, so that the robot takes it for the camera of that slot. */
 static const char *name_of(const struct tec_decl_input *in, const struct tec_robot *robot)
 {
@@ -80,19 +94,39 @@ static const char *name_of(const struct tec_decl_input *in, const struct tec_rob
     return in->name;
 }
 
+/* A draw of its own for each named robot, so that what it sees is the same without the others. */
+static void begin_draws(const struct tec_pipeline *p, uint64_t state,
+                        uint64_t draws[TEC_MAX_ROBOTS + 1])
+{
+    for (int r = 0; r <= p->n_robots; r++) {
+        const char *name = r < p->n_robots ? p->robots[r].name : "";
+        draws[r] = state;
+        for (; *name; name++)
+            draws[r] = (draws[r] ^ (unsigned char)*name) * UINT64_C(0x100000001B3);
+    }
+}
+
 enum tec_status tec_random_inputs(struct tec_value *values, size_t room, size_t *n,
                                   const struct tec_pipeline *pipeline,
-                                  const struct tec_robot *robot, struct tec_random_sizes sizes,
+                                  const struct tec_session *session, struct tec_random_sizes sizes,
                                   uint64_t *state, struct tec_arena *arena, struct tec_error *err)
 {
     enum { OF_ANY_MODEL = 256 };
     *n = 0;
-    int side = robot && robot->resize == TEC_RESIZE_NONE ? sizes.side : 0, vocab = sizes.vocab;
+    bool named = pipeline->n_robots > 0 && pipeline->robots[0].name;
+    uint64_t draws[TEC_MAX_ROBOTS + 1], *shared = state;
+    int vocab = sizes.vocab;
+    if (named)
+        begin_draws(pipeline, *state, draws);
     if (pipeline->n_models > 1 && vocab > OF_ANY_MODEL)
         vocab = OF_ANY_MODEL;
     for (int i = 0; i < pipeline->n_inputs && *n < room; i++) {
         const struct tec_decl_input *in = &pipeline->inputs[i];
         struct tec_value *v = &values[*n];
+        int model_side = 0, of = tec_pipeline_robot_of(pipeline, i);
+        const struct tec_robot *robot = robot_of(session, in->name, &model_side);
+        int side = robot && robot->resize == TEC_RESIZE_NONE && sizes.side ? model_side : 0;
+        state = named ? &draws[of < 0 ? pipeline->n_robots : of] : shared;
         *v = (struct tec_value){.name = in->name};
         bool made = in->kind == TEC_INPUT_SEGMENTS ? random_segments(v, state, arena)
                     : in->kind == TEC_INPUT_IMAGE  ? random_picture(v, in, side, state, arena)
@@ -105,5 +139,7 @@ enum tec_status tec_random_inputs(struct tec_value *values, size_t room, size_t 
             v->name = name_of(in, robot);
         ++*n;
     }
+    if (named)
+        draw(shared);
     return TEC_OK;
 }

@@ -9,8 +9,9 @@ static json_t *since(const struct tec_frames *f, int64_t at_ns)
     return json_integer((at_ns - f->began_ns) / 1000);
 }
 
-static json_t *rows_of(const struct tec_paced_given *given, int columns)
+static json_t *rows_of(const struct tec_paced_given *given)
 {
+    int columns = given->columns;
     json_t *rows = json_array();
     for (int r = 0; r < given->rows; r++) {
         json_t *row = json_array();
@@ -25,7 +26,7 @@ static json_t *actions_of(const struct tec_frames *f, const struct tec_paced_tic
 {
     json_t *all = json_object();
     for (int i = 0; i < tick->n; i++)
-        json_object_set_new(all, f->actions[i], rows_of(&tick->given[i], tick->columns));
+        json_object_set_new(all, f->actions[i], rows_of(&tick->given[i]));
     return all;
 }
 
@@ -81,9 +82,10 @@ enum tec_status tec_tick_json(json_t **out, const struct tec_frames *f,
     return good ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a frame's line");
 }
 
-static void print_given(FILE *out, const struct tec_paced_given *g, int columns)
+static void print_given(FILE *out, const struct tec_paced_given *g)
 {
     enum { SHOWN = 8 };
+    int columns = g->columns;
     for (int c = 0; g->rows > 0 && c < columns && c < SHOWN; c++)
         fprintf(out, "%s%7.3f", c ? " " : "[", g->actions[c]);
     fputs(g->rows == 0 ? "no actions" : columns > SHOWN ? " ...]" : "]", out);
@@ -97,10 +99,10 @@ static void print_given(FILE *out, const struct tec_paced_given *g, int columns)
 void tec_tick_text_line(FILE *out, const struct tec_frames *f, const struct tec_paced_tick *tick)
 {
     fprintf(out, "%4lld  ", (long long)tick->frame);
-    print_given(out, &tick->given[0], tick->columns);
+    print_given(out, &tick->given[0]);
     for (int i = 1; i < tick->n; i++) {
         fprintf(out, "  %s ", f->actions[i]);
-        print_given(out, &tick->given[i], tick->columns);
+        print_given(out, &tick->given[i]);
     }
     if (tick->out && f->stages)
         tec_frame_print_ring(out, f, tick->out);

@@ -183,8 +183,8 @@ enum tec_status tec_bench_random(struct tec_bench *b, uint64_t seed, struct tec_
         size_t n;
         const struct tec_random_sizes sizes = {tec_session_picture_side(e->session),
                                                b->prompt_tokens, e->model->text.vocab};
-        TEC_TRY(tec_random_inputs(values, TEC_MAX_INPUTS, &n, p, tec_session_robot(e->session),
-                                  sizes, &state, b->call->arena, err));
+        TEC_TRY(tec_random_inputs(values, TEC_MAX_INPUTS, &n, p, e->session, sizes, &state,
+                                  b->call->arena, err));
         TEC_TRY(tec_session_observe(b->opened.engine->session, values, n, NULL, i, 0, &b->random[i],
                                     NULL, err));
     }

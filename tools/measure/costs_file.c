@@ -114,12 +114,30 @@ static double p99_ms(const struct tec_cost_table *t, const char *node, int rows)
     return row ? tec_cost_row_us(row, 0.99) / 1000.0 : 0.0;
 }
 
-/* Does a node of the frames run before an action node: a prefill, an action with an earlier
- * deadline? */
-static bool is_before(const struct tec_decl_node *n, const struct tec_decl_node *action)
+/* The earliest deadline of a chain's actions, which hard chains run in the order of. */
+static double due_of(const struct tec_pipeline *p, int chain)
 {
-    bool acts = n->kind == TEC_DECL_ACTION && n != action && tec_pipeline_acts_before(n, action);
-    return n->chain == action->chain && (n->kind == TEC_DECL_PREFILL || acts);
+    double due = INFINITY;
+    for (int i = 0; i < p->n_nodes; i++) {
+        const struct tec_decl_node *n = &p->nodes[i];
+        if (!n->culled && n->kind == TEC_DECL_ACTION && n->chain == chain && n->deadline.ms > 0.0 &&
+            n->deadline.ms < due)
+            due = n->deadline.ms;
+    }
+    return due;
+}
+
+/* Does a hard node run before an action node: those of earlier chains, its prefill, an action of
+ * the same chain with an earlier deadline? */
+static bool is_before(const struct tec_pipeline *p, const struct tec_decl_node *n,
+                      const struct tec_decl_node *action)
+{
+    bool hard = n->kind == TEC_DECL_PREFILL || n->kind == TEC_DECL_ACTION;
+    if (n->chain == action->chain)
+        return n->kind == TEC_DECL_PREFILL ||
+               (n->kind == TEC_DECL_ACTION && n != action && tec_pipeline_acts_before(n, action));
+    double x = due_of(p, n->chain), y = due_of(p, action->chain);
+    return hard && tec_pipeline_in_frames(p, n) && (x < y || (x == y && n->chain < action->chain));
 }
 
 /* The time that a frame spends before an action node. */
@@ -129,7 +147,7 @@ static double before_ms(const struct tec_cost_table *t, const struct tec_pipelin
     double sum = 0.0;
     text[0] = '\0';
     for (int i = 0; i < p->n_nodes; i++) {
-        if (!is_timed(&p->nodes[i]) || !is_before(&p->nodes[i], action))
+        if (!is_timed(&p->nodes[i]) || !is_before(p, &p->nodes[i], action))
             continue;
         double ms = p99_ms(t, p->nodes[i].name, 0);
         size_t used = strlen(text);

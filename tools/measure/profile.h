@@ -8,7 +8,7 @@
 
 enum {
     TEC_PROFILE_VARIANTS = 3 + TEC_MAX_BATCHES + 2 * TEC_MAX_STAGES + TEC_MAX_DECODERS +
-                           (TEC_MAX_CHAINS - 1) * (1 + TEC_MAX_BATCHES)
+                           TEC_MAX_ACTIONS + (TEC_MAX_CHAINS - 1) * (1 + TEC_MAX_BATCHES)
 };
 
 /* A launch that can be measured by itself. */
@@ -32,6 +32,7 @@ struct tec_profile {
     struct tec_chain_input input;
     int region; /* prefix */
     int regions[TEC_MAX_CHAINS];
+    float *starts[TEC_MAX_CHAINS]; /* of actions of further chains with hard nodes */
     struct tec_prefix_input prompts[TEC_MAX_CHAINS]; /* prefixes of secondary models */
     bool counting;                                   /* launches are measured */
     struct tec_row_state rows[TEC_MAX_ROWS], *list[TEC_MAX_ROWS];
@@ -53,6 +54,13 @@ enum tec_status tec_profile_prepare(struct tec_profile *p, uint64_t seed, struct
  * each time. Decodes cycle through the captured k; a decode's sample is the time of one step.
  * Samples are sorted on return. */
 void tec_profile_run(struct tec_profile *p);
+
+/* profile_hard.c: whether a chain is a further one with hard nodes, its variants but decodes, a
+ * turn of them; the name of a chain's action node. */
+bool tec_profile_hard(const struct tec_profile *p, int model);
+bool tec_profile_list_hard(struct tec_profile *p, int model, const char *prefill);
+void tec_profile_run_hard(struct tec_profile *p, struct tec_profile_variant *v);
+const char *tec_profile_action(const struct tec_profile *p, int model, int at);
 
 /* The part of profile_run for a ring: list its variants; run a turn of them, starting from another
  * one each time. */

@@ -26,18 +26,24 @@ bool tec_profile_add(struct tec_profile *p, enum tec_cost_kind kind, const char 
     return v->samples.ns != NULL;
 }
 
-/* List the variants of a secondary model: a slice of its prefill, and its decodes. */
+/* List the variants of a further chain: its hard nodes or a slice of its prefill, and its decodes.
+ */
 static bool list_secondary(struct tec_profile *p, int model)
 {
     struct tec_plan *plan = p->opened.engine->chains[model].plan;
     const struct tec_plan_spec *s = &plan->spec;
-    int slices = tec_part_slices(tec_plan_part(plan, TEC_PART_PREFIX, 0)), first = p->n_variants;
-    int frames = p->frames;
-    p->frames *= slices; /* samples */
-    bool ok = tec_profile_add(p, TEC_COST_PREFILL, node_of(p, model, "prefill"), false, 0);
-    p->frames = frames;
-    p->variants[first].slices = slices > 1 ? slices : 0;
-    for (int b = 0; b < s->n_batches; b++)
+    int first = p->n_variants, frames = p->frames;
+    bool hard = tec_profile_hard(p, model), ok;
+    if (hard) {
+        ok = tec_profile_list_hard(p, model, node_of(p, model, "prefill"));
+    } else {
+        int slices = tec_part_slices(tec_plan_part(plan, TEC_PART_PREFIX, 0));
+        p->frames *= slices; /* samples */
+        ok = tec_profile_add(p, TEC_COST_PREFILL, node_of(p, model, "prefill"), false, 0);
+        p->frames = frames;
+        p->variants[first].slices = slices > 1 ? slices : 0;
+    }
+    for (int b = 0; s->request_slots && b < s->n_batches; b++)
         ok = ok &&
              tec_profile_add(p, TEC_COST_DECODE, node_of(p, model, "decode"), false, s->batches[b]);
     for (int i = first; i < p->n_variants; i++)
@@ -54,16 +60,6 @@ static bool list_secondary(struct tec_profile *p, int model)
     return ok && ids && picture;
 }
 
-/* Name of an action node, `at` of the first chain's. */
-static const char *action_of(const struct tec_profile *p, int at)
-{
-    const struct tec_loop_options *o = tec_loop_settings(p->opened.engine->loop);
-    for (int i = 0; i < o->n_actions; i++)
-        if (o->actions[i].chain == 0 && o->actions[i].at == at)
-            return o->actions[i].name;
-    return "";
-}
-
 static bool list_variants(struct tec_profile *p)
 {
     const struct tec_plan_spec *s = &p->opened.engine->plan->spec;
@@ -71,12 +67,13 @@ static bool list_variants(struct tec_profile *p)
     bool ok =
         s->stages ? tec_profile_list_ring(p) : tec_profile_add(p, TEC_COST_PREFILL, see, false, 0);
     if (s->n_actions && s->frame_action >= 0) /* behind its prefill */
-        ok = ok && tec_profile_add(p, TEC_COST_ACTION, action_of(p, s->frame_action), false, 0);
+        ok = ok && tec_profile_add(p, TEC_COST_ACTION, tec_profile_action(p, 0, s->frame_action),
+                                   false, 0);
     if (s->request_slots && s->isolated)
         ok = ok && tec_profile_add(p, TEC_COST_PREFILL, see, true, 0);
     for (int i = 0; i < s->n_actions; i++)
         if (i != s->frame_action)
-            ok = ok && tec_profile_add(p, TEC_COST_ACTION, action_of(p, i), false, 0);
+            ok = ok && tec_profile_add(p, TEC_COST_ACTION, tec_profile_action(p, 0, i), false, 0);
     const struct tec_choices *lists = &p->opened.engine->chains[0].choices;
     for (int i = 0; i < lists->n; i++)
         if (lists->items[i].node->kind == TEC_DECL_SCORE)
@@ -213,13 +210,16 @@ static void run_slices(struct tec_profile *p, struct tec_profile_variant *v)
     }
 }
 
-/* Run the variants of the secondary models, each model's prefill first. */
+/* Run the variants of further chains, each one's prefill first. */
 static void run_secondary(struct tec_profile *p, const struct tec_executor *x, int turn)
 {
     for (int i = 0; i < p->n_variants; i++)
-        if (p->variants[i].model && p->variants[i].kind == TEC_COST_PREFILL)
+        if (p->variants[i].model && p->variants[i].kind == TEC_COST_PREFILL &&
+            tec_profile_hard(p, p->variants[i].model))
+            tec_profile_run_hard(p, &p->variants[i]);
+        else if (p->variants[i].model && p->variants[i].kind == TEC_COST_PREFILL)
             run_slices(p, &p->variants[i]);
-        else if (p->variants[i].model)
+        else if (p->variants[i].model && p->variants[i].kind == TEC_COST_DECODE)
             run_decode(p, x, &p->variants[i], turn);
 }
 
@@ -261,7 +261,7 @@ static void run_action(struct tec_profile *p, const struct tec_executor *x,
     struct tec_action_launch launch = {
         .region = p->region, .rows = tec_prefix_rows(p->opened.engine->plan, &p->input.prefix)};
     launch.input = &p->input;
-    while (launch.at < s->n_actions && strcmp(action_of(p, launch.at), v->node) != 0)
+    while (launch.at < s->n_actions && strcmp(tec_profile_action(p, 0, launch.at), v->node) != 0)
         launch.at++;
     if (launch.at == s->frame_action || launch.at == s->n_actions)
         return;

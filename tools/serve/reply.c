@@ -109,7 +109,7 @@ void tec_reply_pack(struct tec_reply_buffer *out, const struct tec_reply *r)
     }
     for (int i = 0; i < r->n_others; i++) {
         put_key(&p, r->others[i].name);
-        put_array(&p, r->others[i].actions, r->rows, r->columns);
+        put_array(&p, r->others[i].actions, r->others[i].rows, r->others[i].columns);
     }
     put_key(&p, "policy_timing");
     msgpack_pack_map(&p, r->aged ? 3 : 1);

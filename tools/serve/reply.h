@@ -18,7 +18,8 @@ struct tec_reply_buffer {
 /* Actions of a node besides the first. */
 struct tec_reply_actions {
     const char *name;
-    const double *actions; /* [rows, columns] of the reply's */
+    const double *actions; /* [rows, columns] */
+    int rows, columns;
 };
 
 struct tec_reply {

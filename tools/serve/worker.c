@@ -65,7 +65,8 @@ static int list_others(const struct tec_worker *w, const struct tec_worker_job *
     int n = 0;
     for (int a = 1; s->wants_actions && a < w->n_actions; a++)
         if (s->made[a])
-            others[n++] = (struct tec_reply_actions){w->outs[a], s->actions[a]};
+            others[n++] = (struct tec_reply_actions){w->outs[a], s->actions[a], w->others[a][0],
+                                                     w->others[a][1]};
     return n;
 }
 
@@ -163,11 +164,12 @@ static void take_other(struct tec_worker *w, int action, const float *chunk,
 {
     struct tec_worker_job *s = &w->jobs[w->running];
     struct tec_beyond beyond;
-    int rows =
-        tec_session_act_on(w->opened.engine->session, seen->state_raw, chunk, w->actions, &beyond);
-    s->made[action] = rows >= w->rows && !tec_beyond_refused(&beyond);
+    const int *shape = w->others[action];
+    int rows = tec_session_act_on(tec_engine_session(w->opened.engine, action), seen->state_raw,
+                                  chunk, w->actions, &beyond);
+    s->made[action] = rows >= shape[0] && !tec_beyond_refused(&beyond);
     memcpy(s->actions[action], w->actions,
-           (size_t)w->rows * (size_t)w->columns * sizeof *w->actions);
+           (size_t)shape[0] * (size_t)shape[1] * sizeof *w->actions);
 }
 
 static void take_first(struct tec_worker *w, const float *chunk,

@@ -53,7 +53,8 @@ struct tec_worker {
     int good_rows;                     /* of its actions */
     char why[120];                     /* the row behind those is none */
     int64_t number, began_ns;          /* of its observation; of its first frame */
-    int rows, columns;                 /* of a reply */
+    int rows, columns;                 /* of a reply, of the first action node */
+    int others[TEC_MAX_ACTIONS][2];    /* of further ones */
     int n_actions;                     /* action nodes, at least one */
     const char *outs[TEC_MAX_ACTIONS]; /* what a reply calls each one's actions */
     int text_bytes;                    /* most of a reply's text */

@@ -13,11 +13,8 @@ static const struct tec_value *find(const struct tec_request_message *m, const c
     return NULL;
 }
 
-static bool in_list(const struct tec_pipeline *p, const struct tec_robot *robot, const char *name)
+static bool of_robot(const struct tec_robot *robot, const char *name)
 {
-    for (int i = 0; i < p->n_inputs; i++)
-        if (strcmp(p->inputs[i].name, name) == 0)
-            return true;
     for (int i = 0; robot && i < robot->n_cameras; i++)
         if (robot->cameras[i].input && strcmp(robot->cameras[i].input, name) == 0)
             return true;
@@ -27,31 +24,42 @@ static bool in_list(const struct tec_pipeline *p, const struct tec_robot *robot,
     return false;
 }
 
+static bool in_list(const struct tec_pipeline *p, const struct tec_session *session,
+                    const char *name)
+{
+    for (int i = 0; i < p->n_inputs; i++)
+        if (strcmp(p->inputs[i].name, name) == 0)
+            return true;
+    for (; session; session = tec_session_next(session))
+        if (of_robot(tec_session_robot(session), name))
+            return true;
+    return false;
+}
+
 /* openpi ignores keys that it does not know; a session refuses a picture under such a key. The name
  * stays, as a text that nobody reads: it may be the misspelt one that a message should name. In a
  * map (ALOHA's images) an unknown picture is refused, there too. */
 static void set_aside_unknown(struct tec_worker *w)
 {
-    const struct tec_robot *robot = tec_session_robot(w->opened.engine->session);
     struct tec_request_message *m = &w->request;
     for (size_t i = 0; i < m->n; i++)
         if (m->values[i].rank > 2 && !m->inner[i] &&
-            !in_list(w->opened.pipeline, robot, m->values[i].name))
+            !in_list(w->opened.pipeline, w->opened.engine->session, m->values[i].name))
             m->values[i] = (struct tec_value){.name = m->values[i].name, .data = ""};
 }
 
-static enum tec_status add_prompt(struct tec_worker *w, struct tec_error *err)
+static enum tec_status add_prompt(struct tec_worker *w, const char *name, struct tec_error *err)
 {
     struct tec_request_message *m = &w->request;
     char ids[256];
-    snprintf(ids, sizeof ids, "%.200s#ids", w->prompt);
-    if (!w->default_prompt || find(m, w->prompt) || find(m, ids))
+    snprintf(ids, sizeof ids, "%.200s#ids", name);
+    if (!w->default_prompt || find(m, name) || find(m, ids))
         return TEC_OK;
     if (m->n == TEC_MAX_INPUTS)
         return tec_fail(err, TEC_UNSUPPORTED, "request: more than %d values", TEC_MAX_INPUTS - 1);
     m->inner[m->n] = false;
     m->values[m->n++] = (struct tec_value){
-        .name = w->prompt, .data = w->default_prompt, .bytes = strlen(w->default_prompt)};
+        .name = name, .data = w->default_prompt, .bytes = strlen(w->default_prompt)};
     return TEC_OK;
 }
 
@@ -126,7 +134,10 @@ enum tec_status tec_worker_observe(struct tec_worker *w, int job, struct tec_err
         tec_session_reset(e->session);
     TEC_TRY(find_ask(w, err));
     set_aside_unknown(w);
-    TEC_TRY(add_prompt(w, err));
+    TEC_TRY(add_prompt(w, w->prompt, err));
+    for (const struct tec_session *s = tec_session_next(e->session); s; s = tec_session_next(s))
+        if (tec_session_robot(s)) /* each has the prompt that stands in for a missing one */
+            TEC_TRY(add_prompt(w, tec_session_robot(s)->prompt_input, err));
     TEC_TRY(find_noise(w, &noise, err));
     TEC_TRY(find_captured(w, job, err));
     TEC_TRY(tec_session_observe(e->session, m->values, m->n, noise, w->observations, j->captured_ns,

@@ -49,13 +49,14 @@ static enum tec_status take_memory(struct tec_worker *w, int n, int limit_rows,
 {
     const struct tec_engine *e = w->opened.engine;
     const struct tec_flow *f = &e->model->flow;
+    const struct tec_action_room room = tec_engine_room(e);
     int rows = tec_session_rows(e->session);
     w->stages = e->topology.stages;
     w->columns = tec_session_columns(e->session);
     w->rows = limit_rows > 0 && limit_rows < rows ? limit_rows : rows;
     w->text_bytes = text_bytes(w->opened.pipeline, &e->topology);
     w->prompt = prompt_key(w);
-    w->actions = TEC_NEW(&w->arena, (size_t)rows * (size_t)w->columns + 1, double);
+    w->actions = TEC_NEW(&w->arena, (size_t)room.rows * (size_t)room.columns + 1, double);
     w->noise = TEC_NEW(&w->arena, (size_t)f->horizon * (size_t)f->dim + 1, float);
     w->jobs = TEC_NEW(&w->arena, (size_t)n, struct tec_worker_job);
     w->cancels = TEC_NEW(&w->arena, (size_t)n + 1, int64_t);
@@ -63,15 +64,20 @@ static enum tec_status take_memory(struct tec_worker *w, int n, int limit_rows,
     TEC_TRY(tec_observation_records_create(&w->records, e, &w->arena, err));
     name_actions(w);
     for (int i = 0; all && i < n * w->n_actions; i++) {
-        double *actions = TEC_NEW(&w->arena, (size_t)w->rows * (size_t)w->columns + 1, double);
+        const struct tec_session *of = tec_engine_session(e, i % w->n_actions);
+        int *shape = w->others[i % w->n_actions], all_rows = tec_session_rows(of);
+        shape[0] = limit_rows > 0 && limit_rows < all_rows ? limit_rows : all_rows;
+        shape[1] = tec_session_columns(of);
+        double *actions = TEC_NEW(&w->arena, (size_t)shape[0] * (size_t)shape[1] + 1, double);
         w->jobs[i / w->n_actions].actions[i % w->n_actions] = actions;
         all = actions != NULL;
     }
     if (!all)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %d connections", n);
     TEC_TRY(tec_exchange_init(
-        w->exchange, n, tec_reply_size(w->rows, w->columns, w->n_actions, (size_t)w->text_bytes),
-        &w->arena, err));
+        w->exchange, n,
+        tec_reply_size(room.rows, room.columns, w->n_actions, (size_t)w->text_bytes), &w->arena,
+        err));
     for (int i = 0; i < n; i++)
         w->exchange->jobs[i].actions = w->jobs[i].actions[0];
     return TEC_OK;

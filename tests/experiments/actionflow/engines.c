@@ -53,7 +53,7 @@ static enum tec_status make_inputs(struct tec_actionflow_engine *e, uint64_t see
     uint64_t state = seed * 2 + 1;
     for (int i = 0; i < TEC_BENCH_INPUTS; i++) {
         TEC_TRY(tec_random_inputs(e->values[i], TEC_ACTIONFLOW_VALUES, &e->n_values,
-                                  e->base.opened.pipeline, tec_session_robot(engine->session),
+                                  e->base.opened.pipeline, engine->session,
                                   (struct tec_random_sizes){0, text, engine->model->text.vocab},
                                   &state, &e->base.arena, err));
         TEC_TRY(tec_session_observe(engine->session, e->values[i], e->n_values, NULL, i, 0,

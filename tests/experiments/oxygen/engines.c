@@ -61,15 +61,15 @@ static enum tec_status make_values(struct tec_oxygen_engine *e, uint64_t seed,
                                    struct tec_error *err)
 {
     static const int prompts[] = {TEC_OXYGEN_PROMPT, TEC_OXYGEN_PADDED_PROMPT};
-    const struct tec_robot *robot = tec_session_robot(e->base.opened.engine->session);
     int vocab = e->base.opened.engine->model->text.vocab;
     for (int kind = 0; kind < TEC_OXYGEN_INPUTS; kind++) {
         uint64_t state = seed * 2 + 1;
         for (int i = 0; i < TEC_BENCH_INPUTS; i++) {
             struct tec_value *values = e->values[kind][i];
-            TEC_TRY(tec_random_inputs(
-                values, TEC_OXYGEN_VALUES, &e->n_values, e->base.opened.pipeline, robot,
-                (struct tec_random_sizes){0, prompts[kind], vocab}, &state, &e->base.arena, err));
+            TEC_TRY(tec_random_inputs(values, TEC_OXYGEN_VALUES, &e->n_values,
+                                      e->base.opened.pipeline, e->base.opened.engine->session,
+                                      (struct tec_random_sizes){0, prompts[kind], vocab}, &state,
+                                      &e->base.arena, err));
             for (size_t v = 0; v < e->n_values; v++)
                 if (kind == TEC_OXYGEN_PADDED && strstr(values[v].name, "cam_right_wrist"))
                     values[v].data = tec_arena_push(&e->base.arena, values[v].bytes, 1, 1);

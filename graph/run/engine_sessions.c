@@ -1,0 +1,103 @@
+/* engine_sessions.c - the sessions of an engine: one for each chain that is in frames, joined.
+ *
+ * Runs at load. An action's robot is that of its chain's session; with several, buffers that are
+ * for any of them have room for the largest. */
+#include "graph/run/engine_sessions.h"
+
+#include "graph/run/engine_loop.h"
+
+#include <string.h>
+
+/* The chain in frames whose session makes the prompts of another chain: the first of its robot. */
+static int reader_of(const struct tec_pipeline *p, int chain)
+{
+    for (int i = 0; i < p->n_chains; i++)
+        if (p->chains[i].in_frames && p->chains[i].robot == p->chains[chain].robot)
+            return i;
+    return 0;
+}
+
+static struct tec_session_options session_options(const struct tec_engine *e, int chain)
+{
+    const struct tec_engine_options *o = &e->options;
+    const struct tec_engine_chain *c = &e->chains[chain];
+    struct tec_session_options s = {.pipeline = o->pipeline,
+                                    .chain = chain,
+                                    .model = c->of->model,
+                                    .checkpoint = c->of->checkpoint,
+                                    .edges = e->edges,
+                                    .tokenizer = c->of->tokenizer,
+                                    .memory = chain == 0 ? e->memory : NULL,
+                                    .root = o->root,
+                                    .max_text = c->spec.text_tokens,
+                                    .max_pictures = c->pictures,
+                                    .seed = o->seed,
+                                    .full = !o->size || strcmp(o->size, "full") == 0,
+                                    .found = o->found,
+                                    .again = reader_of(o->pipeline, chain) != chain};
+    for (int i = 0; i < e->n_chains; i++)
+        if (i != chain)
+            s.secondary[s.n_secondary++] = (struct tec_session_model){
+                .chain = i,
+                .reads = !o->pipeline->chains[i].in_frames && reader_of(o->pipeline, i) == chain,
+                .model = e->chains[i].of->model,
+                .tokenizer = e->chains[i].of->tokenizer};
+    return s;
+}
+
+/* A session for each chain that is in frames. */
+enum tec_status tec_engine_open_sessions(struct tec_engine *e, struct tec_error *err)
+{
+    TEC_TRY(tec_engine_make_edges(e, 1, err));
+    for (int i = 0; i < e->n_chains; i++) {
+        const struct tec_session_options o = session_options(e, i);
+        struct tec_session *session = NULL;
+        if (!e->options.pipeline->chains[i].in_frames)
+            continue;
+        TEC_TRY(tec_session_create(&session, &o, e->heap, err));
+        if (!e->session)
+            e->session = session;
+        else
+            TEC_TRY(tec_session_join(e->session, session, err));
+    }
+    return TEC_OK;
+}
+
+static int chain_of(const struct tec_engine *e, int action)
+{
+    const struct tec_decl_node *n = tec_pipeline_action(e->options.pipeline, action);
+    return n && n->chain >= 0 ? n->chain : 0;
+}
+
+struct tec_session *tec_engine_session(const struct tec_engine *e, int action)
+{
+    struct tec_session *s = tec_session_of(e->session, chain_of(e, action));
+    return s ? s : e->session;
+}
+
+const struct tec_flow *tec_engine_flow(const struct tec_engine *e, int action)
+{
+    return &e->chains[chain_of(e, action)].of->model->flow;
+}
+
+size_t tec_engine_chunk(const struct tec_engine *e, int action)
+{
+    const struct tec_flow *f = tec_engine_flow(e, action);
+    return (size_t)f->horizon * (size_t)f->dim;
+}
+
+struct tec_action_room tec_engine_room(const struct tec_engine *e)
+{
+    struct tec_action_room most = {.chunk = tec_engine_chunk(e, 0),
+                                   .rows = tec_session_rows(e->session),
+                                   .columns = tec_session_columns(e->session)};
+    for (int i = 1; i < TEC_MAX_ACTIONS && tec_pipeline_action(e->options.pipeline, i); i++) {
+        const struct tec_session *s = tec_engine_session(e, i);
+        size_t chunk = tec_engine_chunk(e, i);
+        int rows = tec_session_rows(s), columns = tec_session_columns(s);
+        most.chunk = chunk > most.chunk ? chunk : most.chunk;
+        most.rows = rows > most.rows ? rows : most.rows;
+        most.columns = columns > most.columns ? columns : most.columns;
+    }
+    return most;
+}
