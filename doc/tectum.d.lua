@@ -177,7 +177,7 @@ function buffer(t) end
 ---@field reads string[] inputs, in the order of the model's cameras; or, as its text, a stream of another node
 ---@field writes string|tectum.call the kv resource that is filled
 ---@field template? string prompt template of the model description
----@field spawn? tectum.call of a model besides the frames': `every(n)` frames, or `on_change()` of its text; without it for each request that waits for it
+---@field spawn? tectum.call `every(n)` frames; of a model besides the frames' also `on_change()` of its text, and without it for each request that waits for it
 ---@field after? string|tectum.call a node that runs before it
 ---@field partition? string|tectum.call share of the device
 ---@field when? tectum.call `policy()`: a decision may skip it

@@ -1,5 +1,6 @@
 #!/bin/sh
-# actions.t - several action nodes on one prefill: each gives the bytes that it gives alone.
+# actions.t - several action nodes on one prefill, and actions on an earlier frame's: each gives the
+# bytes that it gives alone on that observation.
 # usage: tests/actions.t [PROGRAM]
 cd "$(dirname "$0")/.." || exit 1
 T=${1:-${TECTUM:-}}
@@ -63,6 +64,33 @@ is "ticks hand out the chunk of each" \
 n=$((n + 1))
 if grep -aq act_early.chunk "$W/two.safetensors"; then echo "ok $n - a dump has the chunks of each"
 else failed=1; echo "not ok $n - a dump has the chunks of each"; fi
+
+# Noise of the frame behind, for each frame: what a later frame makes of this one's observation.
+python3 - "$W" <<'PYTHON'
+import json, struct, sys
+data = open(f"{sys.argv[1]}/alone.safetensors", "rb").read()
+size = struct.unpack("<Q", data[:8])[0]
+noise = json.loads(data[8:8 + size])["noise"]
+begin, end = noise["data_offsets"]
+rows = data[8 + size + begin:8 + size + end]
+one = len(rows) // noise["shape"][0]
+rows = rows[one:] + rows[:one]
+head = json.dumps({"noise": {"dtype": "F32", "shape": noise["shape"], "data_offsets": [0, len(rows)]}}).encode()
+open(f"{sys.argv[1]}/shifted.safetensors", "wb").write(struct.pack("<Q", len(head)) + head + rows)
+PYTHON
+run shifted pipelines/pi05_libero.lua --noise "@$W/shifted.safetensors#noise"
+run half $G/g09_two_rates.lua
+run before $G/g09b_previous_frame.lua
+is "every(2): a frame with a prefill acts on its own observation" \
+    'of("half", "act")[::2] == of("alone", "act")[::2] and all("seen" not in x for x in f("half")[::2])'
+is "every(2): the frame behind it acts on the same, with noise of its own" \
+    'of("half", "act")[1::2] == of("shifted", "act")[::2] and [x["seen"] for x in f("half")[1::2]] == [0, 2, 4]'
+is "prev: a frame acts on the observation before" \
+    '[x["actions"]["act"] for x in f("before")[1:]] == of("shifted", "act")[:5]'
+is "prev: the first frame has no actions, and misses none" \
+    'f("before")[0]["actions"] == {} and not f("before")[0]["missed"] and f("before")[5]["seen"] == 4'
+is "prev: the actions do not wait for the prefill" \
+    'all([l["node"] for l in x["plan"]["launches"]][:2] == ["act", "see"] for x in f("before")[1:])'
 
 n=$((n + 1))
 "$T" simulate $G/g04_two_heads.lua --random-weights 1 --size tiny --launch-ms 1 -n 2 --trace "$W/trace" --format json \

@@ -299,6 +299,11 @@ static enum tec_status fill_action(const struct tec_node_set *set, int at, struc
                         "%s:%d: '%s' is an action node, but model '%s' makes its actions as "
                         "tokens; use a decode node",
                         file, n->where.line, n->name, m->name);
+    if (tec_model_heads(m) && (n->kv.prev || tec_pipeline_every(set->pipeline, n->chain) > 1))
+        return tec_fail(err, TEC_MALFORMED,
+                        "%s:%d: '%s' acts on an earlier frame's keys, but model '%s' makes its "
+                        "actions in the prefill: in its frame",
+                        file, n->where.line, n->name, m->name);
     if (tec_model_heads(m) && at > 0)
         return tec_fail(err, TEC_MALFORMED,
                         "%s:%d: '%s' is a second action node, but model '%s' makes its actions in "
@@ -310,14 +315,13 @@ static enum tec_status fill_action(const struct tec_node_set *set, int at, struc
     return fill_fixed(set, at, err);
 }
 
-/* The action node with the earliest deadline goes with the prefill, in one launch. */
+/* The action node that goes with the prefill, in one launch; -1 = none does. */
 static int first_due(const struct tec_node_set *set)
 {
-    int first = 0;
-    for (int i = 1; i < set->n_actions; i++)
-        if (tec_pipeline_acts_before(set->actions[i], set->actions[first]))
-            first = i;
-    return first;
+    for (int i = 0; i < set->n_actions; i++)
+        if (tec_pipeline_with_prefill(set->pipeline, set->actions[i]))
+            return i;
+    return -1;
 }
 
 static enum tec_status fill(const struct tec_node_set *set, struct tec_error *err)
@@ -325,7 +329,7 @@ static enum tec_status fill(const struct tec_node_set *set, struct tec_error *er
     TEC_TRY(fill_prefill(set, err));
     for (int i = 0; i < set->n_actions; i++)
         TEC_TRY(fill_action(set, i, err));
-    set->spec->frame_action = first_due(set);
+    set->spec->frame_action = set->n_actions ? first_due(set) : 0;
     if (set->memory)
         TEC_TRY(fill_memory(set, err));
     TEC_TRY(set->ring ? TEC_OK : fill_language(set, err));

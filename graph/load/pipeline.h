@@ -368,6 +368,8 @@ const char *tec_pipeline_key(const struct tec_decl_node *n);
 int tec_pipeline_stream(const struct tec_pipeline *p, int chain);
 /* Whose input it is: an index of robots; -1 = no named robot's. 0 where robots have no names. */
 int tec_pipeline_robot_of(const struct tec_pipeline *p, int input);
+/* Frames from a prefill of a chain in frames to the next one: `spawn = every(n)`, else 1. */
+int tec_pipeline_every(const struct tec_pipeline *p, int chain);
 /* Is a node of the chain that runs in every frame? */
 bool tec_pipeline_in_frames(const struct tec_pipeline *p, const struct tec_decl_node *node);
 /* When requests of a node are born: its own trigger, or that of the prefill whose value it starts
@@ -388,6 +390,9 @@ const struct tec_decl_node *tec_pipeline_action(const struct tec_pipeline *p, in
 /* Does action node a run before b in a frame? The earlier deadline first, without one last, equals
  * in order of declaration. */
 bool tec_pipeline_acts_before(const struct tec_decl_node *a, const struct tec_decl_node *b);
+/* Does an action node run in one launch with its prefill? The first of those that act on this
+ * frame's prefix does, where there is one in every frame. */
+bool tec_pipeline_with_prefill(const struct tec_pipeline *p, const struct tec_decl_node *action);
 /* Index of the node with this name, or -1. */
 int tec_pipeline_find_node(const struct tec_pipeline *p, const char *name);
 /* Index of the model that frames are made of: that of the actions, else of the first hard node,

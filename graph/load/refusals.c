@@ -110,15 +110,31 @@ static int reads_of(const struct refusing *r, enum tec_input_kind kind, struct t
     return count;
 }
 
+static bool stands_in_ring(const struct refusing *r)
+{
+    return r->n->writes.index >= 0 && r->p->resources[r->n->writes.index].kind == TEC_RESOURCE_RING;
+}
+
 /* --- prefills -------------------------------------------------------------------------------- */
 
+/* Actions may be of an observation that the newest 64 of a client hold. */
 static void rate_of_frames(struct refusing *r)
 {
+    enum { MOST = 32 };
     const struct tec_decl_spawn *s = &r->n->spawn;
-    bool every = s->kind == TEC_SPAWN_NONE || (s->kind == TEC_SPAWN_EVERY && s->frames == 1);
-    if (r->n->kind == TEC_DECL_PREFILL && tec_pipeline_in_frames(r->p, r->n) && !every)
-        REFUSE(field(r, "spawn"), "'%s' is the frames' prefill: it runs in every frame",
-               name_of(r->n));
+    if (r->n->kind != TEC_DECL_PREFILL || waits(r, r->n) || s->kind == TEC_SPAWN_NONE ||
+        (s->kind == TEC_SPAWN_EVERY && s->frames == 1))
+        return;
+    bool ring = stands_in_ring(r), memory = first_of(r, TEC_DECL_MEMORY_LOAD, r->n->chain) >= 0;
+    if (s->kind != TEC_SPAWN_EVERY)
+        REFUSE(field(r, "spawn"),
+               "'%s' is the frames' prefill: it runs in every frame, or every(n)", name_of(r->n));
+    else if (ring || memory)
+        REFUSE(field(r, "spawn"), "'%s' is the frames' prefill: with a %s it runs in every frame",
+               name_of(r->n), ring ? "ring" : "memory");
+    else if (s->frames > MOST)
+        REFUSE(field(r, "spawn"), "'%s' is the frames' prefill: it runs every %d frames at least",
+               name_of(r->n), MOST);
 }
 
 static void several_texts(struct refusing *r)
@@ -320,9 +336,12 @@ static void action_on_requests(struct refusing *r)
 
 static void frame_before(struct refusing *r)
 {
-    if (r->n->kv.prev && !stands_on(r, r->n, TEC_RESOURCE_RING))
-        REFUSE(field(r, "kv"), "'%s' reads '%s' of the frame before: prev takes a kv.ring",
-               name_of(r->n), r->n->kv.name);
+    bool acts = r->n->kind == TEC_DECL_ACTION && stands_on(r, r->n, TEC_RESOURCE_FRAME);
+    if (r->n->kv.prev && !acts && !stands_on(r, r->n, TEC_RESOURCE_RING))
+        REFUSE(
+            field(r, "kv"),
+            "'%s' reads '%s' of the frame before: prev takes a kv.ring, or a kv.frame for actions",
+            name_of(r->n), r->n->kv.name);
 }
 
 /* Is this a text with a hard deadline beside actions? Without actions it is that of a request. */

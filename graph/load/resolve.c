@@ -244,6 +244,17 @@ bool tec_pipeline_acts_before(const struct tec_decl_node *a, const struct tec_de
     return x && a->deadline.ms != b->deadline.ms ? a->deadline.ms < b->deadline.ms : a < b;
 }
 
+bool tec_pipeline_with_prefill(const struct tec_pipeline *p, const struct tec_decl_node *action)
+{
+    bool with = !action->kv.prev && tec_pipeline_every(p, action->chain) == 1;
+    for (int i = 0; with && i < p->n_nodes; i++) {
+        const struct tec_decl_node *n = &p->nodes[i];
+        with = n == action || n->culled || n->kind != TEC_DECL_ACTION || n->kv.prev ||
+               n->chain != action->chain || tec_pipeline_acts_before(action, n);
+    }
+    return with;
+}
+
 const struct tec_decl_node *tec_pipeline_actor(const struct tec_pipeline *p)
 {
     return tec_pipeline_action(p, 0);

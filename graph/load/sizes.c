@@ -228,7 +228,7 @@ int tec_pipeline_captures(const struct tec_pipeline *p)
             n += kv->stages > 1 && kv->shift == TEC_SHIFT_DEVICE_COPY;
             packed |= node->pack_with.index >= 0;
         } else if (node->kind == TEC_DECL_REMEMBER ||
-                   (node->kind == TEC_DECL_ACTION && kv && !node->kv.prev)) {
+                   (node->kind == TEC_DECL_ACTION && tec_pipeline_with_prefill(p, node))) {
             continue; /* a part with its memory's, or with its prefill */
         } else {
             n++;

@@ -41,6 +41,13 @@ static bool reads_text(const struct tec_pipeline *p, const struct tec_decl_node 
     return false;
 }
 
+int tec_pipeline_every(const struct tec_pipeline *p, int chain)
+{
+    int prefill = chain >= 0 && chain < p->n_chains ? p->chains[chain].prefill : -1;
+    const struct tec_decl_spawn *s = prefill < 0 ? NULL : &p->nodes[prefill].spawn;
+    return s && s->kind == TEC_SPAWN_EVERY ? s->frames : 1;
+}
+
 struct tec_decl_spawn tec_pipeline_spawn(const struct tec_pipeline *p,
                                          const struct tec_decl_node *n)
 {
@@ -51,7 +58,8 @@ struct tec_decl_spawn tec_pipeline_spawn(const struct tec_pipeline *p,
         return own;
     const struct tec_decl_node *writer = tec_pipeline_writer(p, prefix);
     if (writer && tec_pipeline_in_frames(p, writer))
-        return (struct tec_decl_spawn){.kind = TEC_SPAWN_EVERY, .frames = 1};
+        return (struct tec_decl_spawn){.kind = TEC_SPAWN_EVERY,
+                                       .frames = tec_pipeline_every(p, n->chain)};
     return writer && writer->spawn.kind != TEC_SPAWN_NONE ? writer->spawn : change;
 }
 

@@ -47,7 +47,8 @@ static void list_actions(struct tec_loop_options *l, const struct tec_engine *e)
                                 .node = node,
                                 .chain = n->chain,
                                 .at = at[n->chain]++,
-                                .deadline_ns = e->topology.nodes[node].deadline_us * 1000};
+                                .deadline_ns = e->topology.nodes[node].deadline_us * 1000,
+                                .prev = n->kind == TEC_DECL_ACTION && n->kv.prev};
     }
 }
 
@@ -234,6 +235,7 @@ static void add_chain(struct tec_loop_options *l, const struct tec_engine *e, in
     const struct tec_decl_node *ring = tec_pipeline_ring(p);
     struct tec_loop_chain *c = &l->chains[l->n_chains++];
     *c = (struct tec_loop_chain){.in_frames = !e->chains[model].plan->spec.secondary,
+                                 .every = tec_pipeline_every(p, model),
                                  .plan = e->chains[model].plan,
                                  .executor = *executor,
                                  .prefill_node = first_node(e, model, "prefill")};

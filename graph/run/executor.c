@@ -27,7 +27,8 @@ static void real_action(void *self, const struct tec_action_launch *launch,
                         struct tec_replay *replay)
 {
     struct tec_plan *plan = self;
-    const struct tec_action_inputs a = start_of(launch->at, launch->input);
+    struct tec_action_inputs a = start_of(launch->at, launch->input);
+    a.state = launch->state;
     tec_launch_action(plan, tec_plan_part(plan, TEC_PART_ACTION, launch->at), launch->region,
                       launch->rows, &a, replay);
 }

@@ -56,7 +56,8 @@ struct tec_soft_job {
 /* An action node, `at` of its chain's, over `rows` of a prefix in a region. */
 struct tec_action_launch {
     int at, region, rows;
-    const struct tec_chain_input *input; /* what it starts from */
+    const struct tec_chain_input *input; /* noise and given actions */
+    const float *state;                  /* of the prefix's observation */
 };
 
 /* One forward of a ring that takes a new sequence in: its prefill into `region`, and a row of each

@@ -42,11 +42,22 @@ static bool in_frame(const struct tec_loop *l, const struct tec_chain *c, int ac
     return l->o.actions[action].at == c->plan->spec.frame_action;
 }
 
+/* Before the first prefix there is none of an earlier frame. */
+static bool runs_early(const struct tec_loop *l, const struct tec_chain *c, int action)
+{
+    return l->o.actions[action].prev && c->prefix.region >= 0 && acts(l, action);
+}
+
+static bool runs_late(const struct tec_loop *l, const struct tec_chain *c, int action)
+{
+    return !l->o.actions[action].prev && !in_frame(l, c, action) && acts(l, action);
+}
+
 int tec_loop_actions_due(const struct tec_loop *l, const struct tec_chain *c)
 {
     int n = frame_acts(l, c);
     for (int i = 0; i < c->n_actions; i++)
-        n += !in_frame(l, c, c->acts[i]) && acts(l, c->acts[i]);
+        n += runs_early(l, c, c->acts[i]) || runs_late(l, c, c->acts[i]);
     return n;
 }
 
@@ -73,13 +84,13 @@ void tec_loop_release(struct tec_loop *l, int action, int64_t seen, int64_t capt
 }
 
 /* False: the device has failed on the way, and what came are no actions. */
-static bool release(struct tec_loop *l, struct tec_chain *c, int action, int64_t captured_ns)
+static bool release(struct tec_loop *l, struct tec_chain *c, int action)
 {
     c->executor->actions(c->executor->self, l->o.actions[action].at, c->chunk);
     if (tec_loop_failed(l))
         return false;
     l->record.to_come = --l->actions_due;
-    tec_loop_release(l, action, l->record.frame, captured_ns);
+    tec_loop_release(l, action, c->prefix.frame, c->prefix.captured_ns);
     return true;
 }
 
@@ -89,6 +100,7 @@ static void release_event(const struct tec_loop *l, int action)
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_RELEASE,
                                         .node = l->o.actions[action].node,
                                         .request = -1,
+                                        .frames = (int)(l->record.frame - a->seen),
                                         .t_ns = a->release_ns,
                                         .since_ns = a->captured_ns,
                                         .flag = a->missed,
@@ -105,14 +117,16 @@ static void failed(struct tec_loop *l, const struct tec_replay *replay)
 static void run_action(struct tec_loop *l, struct tec_chain *c, int action,
                        const struct tec_frame_input *input)
 {
+    const struct tec_chain_input *in = tec_chain_input(l, c, input);
     const struct tec_action_launch launch = {.at = l->o.actions[action].at,
                                              .region = c->prefix.region,
                                              .rows = c->prefix.rows,
-                                             .input = tec_chain_input(l, c, input)};
+                                             .input = in,
+                                             .state = c->keeps ? c->prefix.state : in->state};
     struct tec_replay replay = {0};
     int node = l->o.actions[action].node;
     c->executor->action(c->executor->self, &launch, &replay);
-    if (replay.status != TEC_OK || !release(l, c, action, input->captured_ns)) {
+    if (replay.status != TEC_OK || !release(l, c, action)) {
         failed(l, &replay);
         return;
     }
@@ -131,7 +145,7 @@ static void run_prefix(struct tec_loop *l, struct tec_chain *c, const struct tec
     left_out &= c->plan->spec.n_actions > 0;
     e->prefix(e->self, left_out ? TEC_PART_PREFIX : TEC_PART_FRAME, c->prefix.region,
               tec_chain_input(l, c, input), &replay);
-    if (replay.status != TEC_OK || (action && !release(l, c, c->acts[0], input->captured_ns))) {
+    if (replay.status != TEC_OK || (action && !release(l, c, c->acts[0]))) {
         failed(l, &replay);
         return;
     }
@@ -147,12 +161,22 @@ static void run_prefix(struct tec_loop *l, struct tec_chain *c, const struct tec
     tec_loop_measure_prefix(l, tec_chain_index(l, c), &replay, action);
 }
 
+void tec_loop_run_early(struct tec_loop *l, struct tec_chain *c,
+                        const struct tec_frame_input *input)
+{
+    for (int i = 0; i < c->n_actions && !l->record.failed; i++)
+        if (runs_early(l, c, c->acts[i]))
+            run_action(l, c, c->acts[i], input);
+}
+
 void tec_loop_run_hard(struct tec_loop *l, struct tec_chain *c, const struct tec_frame_input *input)
 {
-    if (c->executor->recompute)
-        c->executor->recompute(c->executor->self, &l->decision);
-    run_prefix(l, c, input);
+    if (c->prefix.frame == l->record.frame) {
+        if (c->executor->recompute)
+            c->executor->recompute(c->executor->self, &l->decision);
+        run_prefix(l, c, input);
+    }
     for (int i = 0; i < c->n_actions && !l->record.failed; i++)
-        if (!in_frame(l, c, c->acts[i]) && acts(l, c->acts[i]))
+        if (runs_late(l, c, c->acts[i]))
             run_action(l, c, c->acts[i], input);
 }

@@ -46,7 +46,8 @@ static void open_frame(struct tec_loop *l, struct tec_tick *tick)
     r->tokens = r->rows = r->snapped = r->refused = r->shed = r->n_launches = 0;
     r->depth = r->to_come = r->n_reads = 0;
     for (int i = 0; i < l->o.n_chains; i++) {
-        l->chains[i].prefix.region = -1;
+        if (!l->chains[i].keeps)
+            l->chains[i].prefix.region = -1;
         l->chains[i].parted = false;
     }
     l->n_jobs = l->n_order = l->lane = 0;
@@ -141,18 +142,49 @@ static void await_input(struct tec_loop *l, const struct tec_tick *tick)
                       .kind = TEC_EVENT_INPUT, .node = -1, .request = -1, .t_ns = tec_loop_now(l)});
 }
 
-/* Take a prefix region for the chain and run its hard nodes. */
-static void run_chain(struct tec_loop *l, struct tec_chain *c, const struct tec_frame_input *input)
+static void drop_prefix(struct tec_loop *l, struct tec_chain *c)
 {
-    const struct tec_prefix_input *o = &tec_chain_input(l, c, input)->prefix;
+    if (c->prefix.region < 0)
+        return;
+    tec_kv_pool_drop(&c->plan->prefixes, c->prefix.region);
+    tec_loop_tell_prefix(l, "free", c, c->prefix.rows, tec_loop_now(l));
+    c->prefix.region = -1;
+}
+
+/* A prefix region for the frame's observation. */
+static void take_prefix(struct tec_loop *l, struct tec_chain *c,
+                        const struct tec_frame_input *input)
+{
+    const struct tec_chain_input *in = tec_chain_input(l, c, input);
+    const struct tec_prefix_input *o = &in->prefix;
     struct tec_chain_prefix *p = &c->prefix;
+    drop_prefix(l, c);
     p->region = tec_kv_pool_take(&c->plan->prefixes);
     p->rows = tec_prefix_rows(c->plan, o);
     p->last_token = o->ids[o->n_text - 1];
     p->n_prompt = c->plan->used ? o->n_text : 0;
     memcpy(p->prompt, o->ids, (size_t)p->n_prompt * sizeof *p->prompt);
+    p->frame = l->tick->frame;
+    p->captured_ns = input->captured_ns;
+    if (c->keeps && in->state)
+        memcpy(p->state, in->state, (size_t)tec_model_state(c->plan->model) * sizeof *p->state);
     tec_loop_tell_prefix(l, "alloc", c, p->rows, tec_loop_now(l));
-    c->parted = c->executor->beside;
+}
+
+bool tec_loop_prefills(const struct tec_loop *l, const struct tec_chain *c)
+{
+    int64_t n = c->every;
+    return c->prefix.region < 0 || l->tick->frame / n != c->prefix.frame / n;
+}
+
+/* Run a chain's hard nodes, in a region for its prefix where it has a new one. */
+static void run_chain(struct tec_loop *l, struct tec_chain *c, const struct tec_frame_input *input)
+{
+    bool prefills = tec_loop_prefills(l, c);
+    tec_loop_run_early(l, c, input);
+    if (prefills)
+        take_prefix(l, c, input);
+    c->parted = prefills && c->executor->beside;
     if (c->parted)
         tec_loop_start_concurrent(l, c, input);
     tec_loop_run_hard(l, c, input);
@@ -173,13 +205,9 @@ static void run_nodes(struct tec_loop *l, const struct tec_frame_input *input)
         else if (input)
             run_chain(l, &l->chains[l->hard[i]], input);
     tec_loop_run_soft(l, input);
-    for (int i = 0; i < l->o.n_chains; i++) {
-        const struct tec_chain *c = &l->chains[i];
-        if (c->prefix.region < 0)
-            continue;
-        tec_kv_pool_drop(&c->plan->prefixes, c->prefix.region);
-        tec_loop_tell_prefix(l, "free", c, c->prefix.rows, tec_loop_now(l));
-    }
+    for (int i = 0; i < l->o.n_chains; i++)
+        if (!l->chains[i].keeps || l->record.failed)
+            drop_prefix(l, &l->chains[i]);
 }
 
 /* The frame is over: until the next one there is time for other work. */
@@ -196,7 +224,7 @@ const struct tec_frame_record *tec_loop_run(struct tec_loop *l, const struct tec
     open_frame(l, tick);
     l->input = input;
     for (int i = 0; i < l->o.n_chains; i++)
-        if (l->chains[i].in_frames)
+        if (l->chains[i].in_frames && tec_loop_prefills(l, &l->chains[i]))
             tec_loop_read_text(l, i);
     int64_t before = tec_loop_now(l);
     change_requests(l, input, tick);
@@ -263,6 +291,9 @@ void tec_loop_reset(struct tec_loop *l)
     for (int i = 0; i < l->n_live; i++)
         tec_requests_end(l, &l->requests[i], "reset", 2, tec_loop_now(l));
     tec_requests_sweep(l);
+    for (int i = 0; i < l->o.n_chains; i++)
+        if (l->chains[i].in_frames)
+            drop_prefix(l, &l->chains[i]);
     l->tick = NULL;
     tec_ring_reset(l);
     l->n_recent = 0;

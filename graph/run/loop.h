@@ -53,12 +53,14 @@ struct tec_action {
     int node;            /* index into the topology */
     int chain, at;       /* whose keys it reads; which of that chain's action nodes */
     int64_t deadline_ns; /* after the tick; 0 = none */
+    bool prev;           /* on the prefix of an earlier frame, not on this one's */
 };
 
 /* A prefill and the nodes that stand on its keys. */
 struct tec_loop_chain {
     bool in_frames; /* prefilled in every frame; else when its requests wait for a prefill, in
                      * slices: spec.secondary of its plan */
+    int every;      /* in frames: prefilled in each n-th; 0 and 1: in each */
     struct tec_plan *plan;              /* borrowed */
     struct tec_executor executor;       /* over that plan; all on one clock and device */
     int prefill_node;                   /* topology; -1 = none */

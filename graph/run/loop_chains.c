@@ -68,11 +68,15 @@ static void fill_chain(struct tec_loop *l, int model)
                             .kv_requests = view_of(l, o->kv_requests, l->o.n_chains > 1 ? -1 : 1),
                             .prefill_node = o->prefill_node,
                             .action = action_of(l, model),
+                            .every = o->every > 1 ? o->every : 1,
                             .language = language_of(l, model),
                             .prefix = {.region = -1},
                             .ring = o->ring,
                             .flushes = o->flushes};
     order_actions(l, model, c);
+    c->keeps = c->every > 1;
+    for (int i = 0; i < c->n_actions; i++)
+        c->keeps |= l->o.actions[c->acts[i]].prev;
     if (!c->in_frames)
         c->slices = tec_part_slices(tec_plan_part(c->plan, TEC_PART_PREFIX, 0));
     if (c->ring)
@@ -112,7 +116,10 @@ static enum tec_status take_chain(struct tec_loop *l, struct tec_chain *c, struc
     c->chunk = c->in_frames ? TEC_NEW(&l->arena, chunk + 1, float) : NULL;
     c->prefix.prompt =
         c->in_frames ? TEC_NEW(&l->arena, (size_t)c->plan->spec.text_tokens + 1, int) : NULL;
-    if (!c->costs || (c->in_frames && (!c->chunk || !c->prefix.prompt)))
+    if (c->keeps)
+        c->prefix.state = TEC_NEW(&l->arena, (size_t)tec_model_state(c->plan->model) + 1, float);
+    if (!c->costs || (c->in_frames && (!c->chunk || !c->prefix.prompt)) ||
+        (c->keeps && !c->prefix.state))
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a chain");
     return tec_costs_init(c->costs, &c->plan->spec, &l->arena, err);
 }

@@ -25,10 +25,13 @@ static bool is_concurrent(const struct tec_loop *l, int row)
     return c->parted && !l->requests[row].whole && own >= 0 && own != partition_of(l, hard);
 }
 
+/* A prefill of its own is of this frame's observation: not in place of an earlier frame's prefix.
+ */
 static bool unshared(const struct tec_loop *l, int row)
 {
     const struct tec_chain *c = tec_chain_of(l, &l->requests[row]);
-    return l->decision.rows[row].unshare && c->in_frames && c->plan->spec.isolated;
+    return l->decision.rows[row].unshare && c->in_frames && c->plan->spec.isolated &&
+           c->prefix.frame == l->tick->frame;
 }
 
 /* --- jobs ------------------------------------------------------------------------------------ */

@@ -29,10 +29,13 @@ struct tec_pending_prefill {
     uint8_t *pixels; /* of all of them, one after the other; NULL = no chain reads any */
 };
 
-/* The prefix that the running frame made for a chain. */
+/* The newest prefix of a chain: the running frame's, or where a later frame reads it an earlier
+ * one's. */
 struct tec_chain_prefix {
     int region, rows, last_token; /* region -1: none */
     int *prompt, n_prompt;        /* [text_tokens]; none where tokens have no penalty */
+    int64_t frame, captured_ns;   /* of its observation */
+    float *state;                 /* of that: [tec_model_state]; where it is kept */
 };
 
 /* The text of a session's newest observation. */
@@ -52,6 +55,8 @@ struct tec_chain {
     int prefill_node, language;           /* topology; -1 = none. language: its first decode */
     int action;                           /* its first action node, of the loop's; -1 = none */
     int n_actions, acts[TEC_MAX_ACTIONS]; /* all of them, in the order in which they run */
+    int every;                            /* frames from one prefill to the next */
+    bool keeps;                           /* the prefix outlives its frame */
     bool parted;                          /* jobs may run beside the hard nodes of this frame */
     struct tec_chain_prefix prefix;
     const char *ring; /* resource, NULL = none */
@@ -247,10 +252,15 @@ enum tec_status tec_chains_init(struct tec_loop *l, struct tec_error *err);
 void tec_chains_view(struct tec_loop *l); /* caches of all chains */
 
 /* hard.c: prefill and actions. soft.c: new requests stored, launches run and settled. */
+/* Is the chain prefilled in this frame? */
+bool tec_loop_prefills(const struct tec_loop *l, const struct tec_chain *c);
 /* Chunks that the hard nodes of a chain make in this frame. */
 int tec_loop_actions_due(const struct tec_loop *l, const struct tec_chain *c);
 /* The chunk of an action node in its chain's leaves: of the observation of frame `seen`. */
 void tec_loop_release(struct tec_loop *l, int action, int64_t seen, int64_t captured_ns);
+/* Those that are made before its prefill: of an earlier frame's prefix. */
+void tec_loop_run_early(struct tec_loop *l, struct tec_chain *c,
+                        const struct tec_frame_input *input);
 void tec_loop_run_hard(struct tec_loop *l, struct tec_chain *c,
                        const struct tec_frame_input *input);
 void tec_loop_run_soft(struct tec_loop *l, const struct tec_frame_input *input);

@@ -76,8 +76,11 @@ static void warm_actions(struct tec_loop *l, const struct tec_chain *c,
     const struct tec_plan_spec *s = &c->plan->spec;
     for (int i = 0; i < s->n_actions; i++) {
         struct tec_replay replay = {0};
-        const struct tec_action_launch launch = {
-            .at = i, .region = region, .rows = c->prefix.rows, .input = input};
+        const struct tec_action_launch launch = {.at = i,
+                                                 .region = region,
+                                                 .rows = c->prefix.rows,
+                                                 .input = input,
+                                                 .state = input->state};
         if (i == s->frame_action)
             continue;
         c->executor->action(c->executor->self, &launch, &replay);

@@ -21,7 +21,8 @@ void tec_live_released(void *user, int action, const float *chunk,
     memcpy(out->chunk, chunk, tec_engine_chunk(t->engine, action) * sizeof *chunk);
     memcpy(out->state_raw, seen->state_raw,
            (size_t)tec_session_state(t->engine->session) * sizeof(double));
-    out->number = seen->number;
+    out->number = t->engine->topology.stages ? seen->number : t->tick;
+    out->seen = seen->number;
     out->captured_ns = of->captured_ns;
     out->released_ns = of->release_ns;
     out->missed = of->missed;
@@ -30,7 +31,7 @@ void tec_live_released(void *user, int action, const float *chunk,
     tec_watchdog_post(&a->watchdog, t->tick, record, chunk, seen);
     if (action)
         return;
-    t->released = seen->number > t->released ? seen->number : t->released;
+    t->released = out->number > t->released ? out->number : t->released;
     if (t->loss.number <= t->released)
         t->loss.number = -1;
 }

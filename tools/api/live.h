@@ -27,7 +27,9 @@ struct tec_live_input {
 struct tec_live_output {
     float *chunk;
     double *state_raw;
-    int64_t number, captured_ns, released_ns;
+    int64_t number;                         /* of the observation that who waits for it has given */
+    int64_t seen, captured_ns, released_ns; /* of the observation that it is of: an earlier one
+                                             * where the prefix is an earlier frame's */
     bool missed;
 };
 

@@ -353,7 +353,7 @@ static bool take(struct tectum *t, struct tec_live_action *a, int64_t from, doub
     const struct tec_live_output *out = &a->outputs[a->outbox.reading];
     if (a->taken < 0 || a->taken < from || a->taken < atomic_load(&t->forgets))
         return take_loss(t, from, chunk);
-    *chunk = (struct tectum_chunk){.observation = out->number,
+    *chunk = (struct tectum_chunk){.observation = out->seen,
                                    .columns = tec_session_columns(a->watchdog.session),
                                    .captured_ns = out->captured_ns,
                                    .released_ns = out->released_ns,

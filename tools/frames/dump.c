@@ -119,15 +119,15 @@ void tec_dump_destroy(struct tec_dump *d)
     tec_heap_put(d->heap, d);
 }
 
-/* Put the actions into the row of the observation that they answer. */
-static void put_left(struct tec_dump *d, const struct tec_frame_left *left)
+/* Put the actions into a frame's row: a ring's into that of the observation that they answer. */
+static void put_left(struct tec_dump *d, const struct tec_frame_left *left, int64_t row)
 {
     const struct column *frames = &d->frames[FRAME];
     struct column *c = d->nodes[left->action];
     for (size_t i = frames->n; i-- > 0;) {
         int64_t at;
         memcpy(&at, frames->data + i * sizeof at, sizeof at);
-        if (at != left->seen)
+        if (at != row)
             continue;
         memcpy(c[CHUNK].data + i * c[CHUNK].bytes, left->chunk, c[CHUNK].bytes);
         if (left->actions)
@@ -228,7 +228,7 @@ enum tec_status tec_dump_frame(struct tec_dump *d, const struct tec_frames *f,
     if (frame->observed)
         TEC_TRY(add_observed(d, f, frame, err));
     for (int i = 0; i < frame->n_left; i++)
-        put_left(d, &frame->left[i]);
+        put_left(d, &frame->left[i], f->stages ? frame->left[i].seen : frame->record->frame);
     for (int i = 0; i < frame->n_texts; i++)
         TEC_TRY(add_text(d, &frame->texts[i], err));
     return TEC_OK;

@@ -84,10 +84,11 @@ static void add_ring(json_t *out, const struct tec_frames *f, const struct tec_f
 {
     const struct tec_frame_record *r = frame->record;
     json_t *earlier = json_array();
-    if (f->stages) {
-        const struct tec_frame_left *last = tec_frame_left_of(frame, 0);
-        int64_t seen = last ? last->seen : -1;
+    const struct tec_frame_left *last = tec_frame_left_of(frame, 0);
+    int64_t seen = last ? last->seen : -1;
+    if (f->stages || (last && last->seen != r->frame))
         json_object_set_new(out, "seen", number_or_null(seen));
+    if (f->stages) {
         json_object_set_new(out, "filling", json_boolean(r->filling));
         json_object_set_new(out, "in_flight", json_integer(r->in_flight));
         json_object_set_new(out, "depth", json_integer(r->depth));

@@ -261,6 +261,7 @@ static void run_action(struct tec_profile *p, const struct tec_executor *x,
     struct tec_action_launch launch = {
         .region = p->region, .rows = tec_prefix_rows(p->opened.engine->plan, &p->input.prefix)};
     launch.input = &p->input;
+    launch.state = p->input.state;
     while (launch.at < s->n_actions && strcmp(tec_profile_action(p, 0, launch.at), v->node) != 0)
         launch.at++;
     if (launch.at == s->frame_action || launch.at == s->n_actions)

@@ -28,7 +28,7 @@ static struct release release_of(const struct tec_simulator *w, const struct tec
 {
     return (struct release){.action = action_of(w, e->node),
                             .t_ns = e->t_ns,
-                            .seen = e->ring ? e->request : w->frame,
+                            .seen = e->ring ? e->request : w->frame - e->frames,
                             .captured_ns = e->since_ns,
                             .late = e->flag};
 }

@@ -146,6 +146,16 @@ static enum tec_status check_tokens(const struct tec_simulator *w, int64_t token
                     where, index, (long long)tokens, most);
 }
 
+/* Whether actions are made of an earlier frame's prefix. */
+static bool keeps_prefix(const struct tec_simulator *w)
+{
+    const struct tec_loop_options *loop = tec_loop_settings(w->o.engine->loop);
+    bool keeps = false;
+    for (int i = 0; i < loop->n_actions; i++)
+        keeps |= loop->actions[i].prev || loop->chains[loop->actions[i].chain].every > 1;
+    return keeps;
+}
+
 static enum tec_status check_scenario(const struct tec_simulator *w, struct tec_error *err)
 {
     const struct tec_scenario *s = w->o.scenario;
@@ -166,6 +176,12 @@ static enum tec_status check_scenario(const struct tec_simulator *w, struct tec_
         return tec_fail(err, TEC_MALFORMED,
                         "sessions: a ring holds observations of one session, there are %d",
                         s->n_sessions);
+    if (keeps_prefix(w) && s->n_sessions > 1)
+        return tec_fail(
+            err, TEC_MALFORMED,
+            "sessions: actions of an earlier frame's prefix are of one session, there are "
+            "%d",
+            s->n_sessions);
     if (s->output_actions > t->horizon)
         return tec_fail(err, TEC_MALFORMED, "%d actions a frame are handed out, a chunk has %d",
                         s->output_actions, t->horizon);

@@ -233,6 +233,8 @@ static void release(json_t *line, const struct tec_topology *t, const struct tec
     if (e->ring) {
         set_integer(line, "request", e->request);
         set_integer(line, "age_frames", e->frames);
+    } else if (e->frames > 0) { /* of an earlier frame's prefix */
+        set_integer(line, "age_frames", e->frames);
     }
     set_integer(line, "age_us", took(e));
 }
