@@ -216,6 +216,7 @@ function action(t) end
 ---@field top_p? number drawn from the likeliest tokens that have this share of the probability; default 1
 ---@field choices? string[] the texts that an answer is one of; it ends with the last token that tells which
 ---@field stop? string a text that ends an answer, as its last part
+---@field draft? tectum.draft a small model proposes tokens, this node's looks at them in one forward: the same texts, sooner
 ---@field prompt? string|tectum.call a text of its own, read behind the frame's prefix; needs a model whose text is causal
 ---@field out? string|tectum.call a buffer of tokens, or `stream "name"` of text, which a prefill may read
 ---@field deadline? tectum.hard|tectum.soft by when an answer is needed
@@ -281,6 +282,15 @@ function memory_load(t) end
 ---@param t tectum.remember
 ---@return tectum.remember
 function remember(t) end
+
+---Who proposes tokens of a decode node, and how many; written as a plain table.
+---@class tectum.draft
+---@field model string|tectum.call another model of the same vocabulary; it reads the prompt of the decode node's prefill
+---@field tokens integer tokens that it proposes at a time; 4 is a good begin
+
+---@param t tectum.draft
+---@return tectum.draft
+function draft(t) end
 
 ---Share of layer i: max(floor, first x decay^i); written as a plain table.
 ---@class tectum.recompute

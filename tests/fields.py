@@ -26,6 +26,7 @@ import tempfile
 DEMO, MEMORY = "demo_metaworld.lua", "demo_memory.lua"
 ARM = "planner_and_arm.lua"
 SAID = "graphs/g18_answer_is_remembered.lua"
+SPECULATION = "graphs/g05_speculation.lua"
 STREAM = "graphs/g13_plan_is_prompt.lua"
 TWICE = "graphs/g23_two_levels_of_one_model.lua"
 PARTS = "pi05_libero_parallel.lua"
@@ -122,6 +123,8 @@ FIELDS = {
                      "nodes = { decode { name = 'talk', temperature = 50 } }"),
     "decode.choices": ("run", DEMO, "nodes = { decode { name = 'talk', choices = { 'yes', 'no' } } }"),
     "decode.stop": ("run", DEMO, "nodes = { decode { name = 'talk', stop = 'e' } }"),
+    "decode.draft": ("commands", SPECULATION, "nodes = { decode { name = 'answer', draft = without 'draft' } }"),
+    "draft.tokens": ("commands", SPECULATION, "nodes = { decode { name = 'answer', draft = { model = 'small', tokens = 2 } } }"),
     "decode.prompt": ("check", DEMO, "nodes = { decode { name = 'talk', prompt = 'prompt' } }"),
     "decode.out": ("check", DEMO, "nodes = { decode { name = 'talk', out = 'chunk' } }"),
     "decode.deadline": ("simulate", DEMO, "nodes = { decode { name = 'talk', deadline = soft { ms = 20, on_miss = 'shed' } } }"),

@@ -129,8 +129,31 @@ static enum tec_status lower_decode(struct tec_plan *p, int batch, bool beside,
     part->batch = batch;
     const struct tec_decode_limits limits = {.batch = batch,
                                              .max_tokens = p->spec.max_k,
-                                             .max_forced = p->spec.prompt_tokens,
+                                             .max_forced = p->spec.prompt_tokens > p->spec.unread
+                                                               ? p->spec.prompt_tokens
+                                                               : p->spec.unread,
                                              .gathers = p->spec.gathers,
+                                             .words = p->used_words,
+                                             .draws = p->spec.draws,
+                                             .chooses = p->spec.trie_nodes > 0};
+    TEC_TRY(tec_decode_table_init(&part->block, &part->decode, &part->decode_device, &limits,
+                                  p->device, &p->arena, err));
+    p->bytes.frames += (int64_t)part->block.size;
+    struct tec_lower l = lower_into(p, part);
+    TEC_TRY(lower_node(&l, TEC_NODE_decode, err));
+    tec_program_mark(&part->program, TEC_MARK_DECODE);
+    return TEC_OK;
+}
+
+/* Lowers a forward of the next token of each request and of the tokens that a draft proposes behind
+ * it: a decode of one step, whose rows are all of these. */
+static enum tec_status lower_verify(struct tec_plan *p, int batch, struct tec_error *err)
+{
+    const char *name = tec_arena_printf(&p->arena, "verify.b%d", batch);
+    struct tec_plan_part *part = add_part(p, TEC_PART_VERIFY, name ? name : "verify", false);
+    part->batch = batch;
+    const struct tec_decode_limits limits = {.batch = batch * (1 + p->spec.draft_tokens),
+                                             .max_tokens = 1,
                                              .words = p->used_words,
                                              .draws = p->spec.draws,
                                              .chooses = p->spec.trie_nodes > 0};
@@ -163,6 +186,8 @@ static enum tec_status lower_requests(struct tec_plan *p, bool beside, struct te
         TEC_TRY(lower_prefix(p, TEC_PART_PREFIX, beside, err));
     for (int i = 0; i < p->spec.n_batches; i++)
         TEC_TRY(lower_decode(p, p->spec.batches[i], beside, err));
+    for (int i = 0; i < p->spec.n_batches && p->spec.draft_tokens && !beside; i++)
+        TEC_TRY(lower_verify(p, p->spec.batches[i], err));
     return p->spec.trees.rows ? lower_score(p, beside, err) : TEC_OK;
 }
 

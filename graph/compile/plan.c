@@ -26,7 +26,7 @@ static const struct {
 #undef NODE_PASS
 };
 
-/* Check the sizes of a memory's segments and of the trees of texts that are scored. */
+/* Check the sizes of a memory's segments, of the trees of texts that are scored, and of drafts. */
 static enum tec_status check_texts(const struct tec_plan_spec *s, const struct tec_model *m,
                                    struct tec_error *err)
 {
@@ -37,6 +37,10 @@ static enum tec_status check_texts(const struct tec_plan_spec *s, const struct t
                         "a memory of %d segments a prompt, %d tokens computed together, cannot be "
                         "planned for this model",
                         s->segments, s->segment_tokens);
+    if (s->draft_tokens < 0 || s->draft_tokens > TEC_MAX_DRAFT || s->unread < 0 ||
+        s->unread > TEC_MAX_DRAFT)
+        return tec_fail(err, TEC_INVALID, "a draft proposes 1 to %d tokens, not %d", TEC_MAX_DRAFT,
+                        s->draft_tokens);
     if (s->trees.rows && (!m->text.causal || !s->request_slots || s->trees.chains < 1 ||
                           s->trees.rows > TEC_SCORE_ROWS * TEC_SCORE_CHUNKS))
         return tec_fail(
@@ -462,7 +466,8 @@ static struct tec_plan_part *find(struct tec_plan *p, bool beside, enum tec_part
             (kind == TEC_PART_ACTION && part->action != rows))
             continue;
         best = part;
-        if (kind != TEC_PART_DECODE || part->batch >= rows)
+        bool batched = kind == TEC_PART_DECODE || kind == TEC_PART_VERIFY;
+        if (!batched || part->batch >= rows)
             return part;
     }
     return best;

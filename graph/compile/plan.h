@@ -9,13 +9,16 @@
 #include "graph/load/pipeline.h"
 #include "graph/nodes/node.h"
 
+enum { TEC_MAX_DRAFT = 16 }; /* tokens that a draft proposes */
 enum { TEC_MAX_BATCHES = 64, TEC_NO_PICTURES = -1 };
-enum { TEC_MAX_PARTS = 2 * (TEC_MAX_BATCHES + 2) + 3 + TEC_MAX_ACTIONS };
+enum { TEC_MAX_PARTS = 3 * (TEC_MAX_BATCHES + 2) + 3 + TEC_MAX_ACTIONS };
 
 enum tec_part_kind {
     TEC_PART_FRAME,    /* prefill and, where one goes with it, an action node */
     TEC_PART_PREFIX,   /* a private prefill */
     TEC_PART_DECODE,   /* one captured batch */
+    TEC_PART_VERIFY,   /* one captured batch, of each request its next token and a draft's behind it
+                        */
     TEC_PART_PACKED,   /* a ring's: a prefill and a row of each sequence in flight */
     TEC_PART_SHIFT,    /* a ring's: keys and values moved from stage to stage */
     TEC_PART_RECALL,   /* a prompt of remembered segments, in pieces: two a layer */
@@ -38,7 +41,7 @@ enum {
 struct tec_plan_part {
     const char *name;
     enum tec_part_kind kind;
-    int batch;              /* DECODE */
+    int batch;              /* DECODE, VERIFY: requests */
     int action;             /* FRAME, ACTION: which of the spec's; else 0 */
     enum tec_stream stream; /* parts of one stream never overlap in time */
     bool beside;            /* the second set: runs on the lanes that the device splits off */
@@ -53,7 +56,8 @@ struct tec_plan_part {
     struct tec_table_block block;
     struct tec_prefix_table prefix, prefix_device; /* host and device side; FRAME, PREFIX, and
                                                     * of ACTION the suffix */
-    struct tec_decode_table decode, decode_device; /* DECODE; PACKED: what its rows choose */
+    struct tec_decode_table decode,
+        decode_device;             /* DECODE, VERIFY; PACKED: what its rows choose */
     struct tec_table_block choice; /* of `decode`: PACKED, and FRAME where a chunk is tokens */
     struct tec_moves moves, moves_device;                /* SHIFT */
     struct tec_recall_table recall, recall_device;       /* RECALL */
@@ -80,6 +84,8 @@ struct tec_plan_spec {
     int request_slots; /* requests in flight; 0 = no language */
     int new_tokens;    /* most tokens of a request */
     int prompt_tokens; /* most tokens of a prompt of its own, read before these; 0 = none */
+    int draft_tokens;  /* most tokens that are looked at behind a request's next one; 0 = none */
+    int unread;        /* of a draft: most tokens that it reads before it proposes any; else 0 */
     float penalty;     /* of tokens that a request has read or made; 0 or 1 = none */
     bool draws;        /* requests may draw their tokens */
     bool isolated;     /* requests may take a private prefill */
@@ -128,6 +134,7 @@ struct tec_plan {
     int scratch_slots[TEC_MAX_ACTIONS]; /* first slot of the keys of each action node's rows */
     int tree_slot[TEC_STREAM_COUNT];    /* first slot of the keys of a tree that is scored */
     struct tec_trie trie;               /* device side: what requests choose from; n 0: none */
+    struct tec_trie host_trie;          /* the same for the host, where drafts are looked at */
     struct tec_plan_part parts[TEC_MAX_PARTS];
     int n_parts;
     int n_streams;
@@ -162,8 +169,8 @@ size_t tec_plan_recall_bytes(const struct tec_plan *plan);
 unsigned char *tec_plan_activations(const struct tec_plan *plan, const struct tec_plan_part *part,
                                     size_t *bytes);
 
-/* The part of that kind (for DECODE: the smallest that holds `rows`, else the largest; for ACTION:
- * of action node `rows`), or NULL. */
+/* The part of that kind (for DECODE and VERIFY: the smallest that holds so many requests, else the
+ * largest; for ACTION: of action node `rows`), or NULL. */
 struct tec_plan_part *tec_plan_part(struct tec_plan *plan, enum tec_part_kind kind, int rows);
 
 /* As above, for the second set; NULL where the spec asks for none. */

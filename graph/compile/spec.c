@@ -99,6 +99,8 @@ static enum tec_status fill_decode(const struct tec_node_set *set, const struct 
     lang->longest = own + n->max_tokens > lang->longest ? own + n->max_tokens : lang->longest;
     lang->decodes |= n->kind == TEC_DECL_DECODE;
     s->draws |= n->temperature > 0.0;
+    if (n->draft.tokens > s->draft_tokens)
+        s->draft_tokens = n->draft.tokens;
     if (n->max_tokens > s->new_tokens)
         s->new_tokens = n->max_tokens;
     return TEC_OK;

@@ -27,7 +27,7 @@ static bool same_text(const char *a, const char *b)
 bool tec_pipeline_same_prefill(const struct tec_decl_node *a, const struct tec_decl_node *b)
 {
     bool same = a->model.index == b->model.index && a->reads.n == b->reads.n &&
-                same_text(a->template, b->template);
+                a->proposes == b->proposes && same_text(a->template, b->template);
     for (int i = 0; same && i < a->reads.n; i++)
         same = a->reads.item[i].index == b->reads.item[i].index;
     return same;

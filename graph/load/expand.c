@@ -126,6 +126,11 @@ static json_t *from_robots(const struct tec_pipeline *p)
 static json_t *from_one(const struct tec_field *f, const void *in)
 {
     const void *thing = member(in, f);
+    const struct tec_constructor_info *first = &tec_constructors[f->words[0].value];
+    const struct tec_where *where = (const void *)((const char *)thing + first->where);
+    bool optional = f->standard && !f->standard[0];
+    if (!f->words[1].word && optional && !where->file)
+        return NULL;
     if (!f->words[1].word)
         return constructed((enum tec_constructor)f->words[0].value, thing, false);
     for (const struct tec_word *w = f->words; w->word; w++) {
@@ -249,6 +254,12 @@ enum tec_status tec_pipeline_expand(json_t **out, const struct tec_pipeline *pip
     json_t *form = constructed(TEC_CON_pipeline, pipeline, false);
     if (!form)
         return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its JSON form", pipeline->file);
+    for (int i = 0; i < pipeline->n_drafts; i++) { /* what the file does not say */
+        json_t *nodes = json_object_get(form, "nodes"),
+               *resources = json_object_get(form, "resources");
+        json_array_remove(nodes, json_array_size(nodes) - 1);
+        json_array_remove(resources, json_array_size(resources) - 1);
+    }
     *out = form;
     return TEC_OK;
 }

@@ -94,6 +94,7 @@ static const struct tec_word guard_words[] = {{"guard", TEC_CON_guard, false}, {
 static const struct tec_word tiers_words[] = {{"tiers", TEC_CON_tiers, false}, {NULL, 0, false}};
 static const struct tec_word recompute_words[] = {{"recompute", TEC_CON_recompute, false},
                                                   {NULL, 0, false}};
+static const struct tec_word draft_words[] = {{"draft", TEC_CON_draft, false}, {NULL, 0, false}};
 static const struct tec_word deadline_words[] = {
     {"hard", TEC_CON_hard, false}, {"soft", TEC_CON_soft, false}, {NULL, 0, false}};
 

@@ -55,8 +55,11 @@ static enum tec_status load(struct tec_loader *ld, struct tec_error *err)
         if (ld->root) {
             tec_resolve(ld);
             tec_check_graph(ld);
-            if (tec_only_refused(ld->d) && ld->pipeline->n_models > 0)
+            tec_check_drafts(ld);
+            if (tec_only_refused(ld->d) && ld->pipeline->n_models > 0) {
+                tec_add_drafts(ld);
                 tec_divide_chains(ld);
+            }
             tec_check_robots(ld);
             tec_check_streams(ld);
             tec_check_spawns(ld);

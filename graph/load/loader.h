@@ -158,6 +158,9 @@ void tec_set_robots(struct tec_loader *ld, const struct tec_field *f,
 void tec_check_robots(struct tec_loader *ld);
 void tec_bind_robots(struct tec_loader *ld, struct tec_decl_chain *chains);
 void tec_check_graph(struct tec_loader *ld);
+/* drafts.c: what a draft may be, and its prefill behind the file's nodes. */
+void tec_check_drafts(struct tec_loader *ld);
+void tec_add_drafts(struct tec_loader *ld);
 /* Fill the pipeline's chains; of a pipeline without errors. */
 void tec_divide_chains(struct tec_loader *ld);
 void tec_check_remember(struct tec_loader *ld, int node); /* of a remember node, else nothing */

@@ -187,6 +187,13 @@ struct tec_decl_recompute {
     double first, decay, floor;
 };
 
+/* draft = { model, tokens }: tokens 0 = none. */
+struct tec_decl_draft {
+    struct tec_where where;
+    struct tec_ref model;
+    int tokens;
+};
+
 enum tec_decl_node_kind {
     TEC_DECL_PREFILL,
     TEC_DECL_ACTION,
@@ -222,7 +229,9 @@ struct tec_decl_node {
     bool ends, mean;             /* score: the end token counts; by the number of tokens */
     const char *stop;            /* decode: a text that ends an answer; NULL = none */
     struct tec_ref prompt;       /* decode: an input, read behind the frame's prefix */
-    const char *template;        /* prefill: prompt template of the model; NULL = its default */
+    struct tec_decl_draft draft; /* decode: who proposes its tokens */
+    int proposes; /* prefill: 1 + the decode node whose draft reads by it; 0 = the file's own */
+    const char *template; /* prefill: prompt template of the model; NULL = its default */
     struct tec_decl_deadline deadline;
     struct tec_ref partition;
     struct tec_ref pack_with;       /* decode: the prefill node it shares a launch with */
@@ -240,6 +249,7 @@ struct tec_decl_node {
 };
 
 /* A prefill and the nodes that stand on the keys it writes: directly, by share_prefix, by a ring.
+ * A draft has a chain of its own, of its prefill alone.
  * The weights of a model are there once, whatever the number of its chains. */
 struct tec_decl_chain {
     int model;        /* index */
@@ -319,6 +329,7 @@ struct tec_pipeline {
     struct tec_decl_guard guard;
     int n_models, n_inputs, n_resources, n_nodes, n_partitions;
     int n_streams; /* that a node reads */
+    int n_drafts;  /* of nodes and of resources the last ones: what drafts read by, see drafts.c */
     const struct tec_decl_model *models;
     const struct tec_decl_input *inputs; /* [n_inputs + n_streams]: behind the inputs the streams
                                           * that nodes read, as text inputs with a writer */
@@ -380,6 +391,8 @@ struct tec_decl_spawn tec_pipeline_spawn(const struct tec_pipeline *p,
  * none. */
 int tec_pipeline_prefix(const struct tec_pipeline *p, const struct tec_decl_node *node);
 const struct tec_decl_node *tec_pipeline_writer(const struct tec_pipeline *p, int resource);
+/* The chain in which a decode node's draft reads; -1 = it has none. */
+int tec_pipeline_draft(const struct tec_pipeline *p, const struct tec_decl_node *node);
 /* The decode node over a kv.ring; NULL = none. */
 const struct tec_decl_node *tec_pipeline_ring(const struct tec_pipeline *p);
 /* The node whose output is the robot's actions: an action node, or a ring's; NULL = none. */

@@ -27,8 +27,7 @@ static const struct {
     const char *name;
 } fields[] = {
     {TEC_CON_frame, "sessions"}, {TEC_CON_frame, "gather_ms"},  {TEC_CON_memory_load, "spawn"},
-    {TEC_CON_remember, "model"}, {TEC_CON_capture, "sessions"}, {TEC_CON_decode, "draft"},
-    {TEC_CON_action, "or_kv"},
+    {TEC_CON_remember, "model"}, {TEC_CON_capture, "sessions"}, {TEC_CON_action, "or_kv"},
 };
 
 bool tec_refused_field(enum tec_constructor owner, const char *name)

@@ -164,6 +164,15 @@ static void resolve_model(struct resolver *r, struct tec_decl_node *node)
                          p->models[0].name ? p->models[0].name : "name");
 }
 
+static void resolve_draft(struct resolver *r, struct tec_decl_node *node)
+{
+    const struct tec_decl_entry *draft = tec_decl_value_find(r->thing->value, "draft");
+    node->draft.model.index = -1;
+    if (draft && node->draft.model.name)
+        node->draft.model.index = look_up(r->ld, r->scopes, TEC_MODELS, node->draft.model.name,
+                                          tec_where_field(r->ld, draft, "model"));
+}
+
 static void resolve_node(struct resolver *r, struct tec_decl_node *node)
 {
     resolve_model(r, node);
@@ -171,6 +180,7 @@ static void resolve_node(struct resolver *r, struct tec_decl_node *node)
     resolve_streams(r, node);
     resolve(r, &node->prefix, TEC_INPUTS, "prefix");
     resolve(r, &node->prompt, TEC_INPUTS, "prompt");
+    resolve_draft(r, node);
     resolve(r, &node->writes, TEC_RESOURCES, "writes");
     resolve(r, &node->kv, TEC_RESOURCES, "kv");
     resolve(r, &node->from, TEC_RESOURCES, "from");

@@ -202,6 +202,17 @@ static bool first_decoder(const struct tec_pipeline *p, int node)
     return true;
 }
 
+/* Of the drafts of a chain's nodes: a prefill each, and for every batch the tokens that it
+ * proposes; and the forwards that look at them. */
+static int draft_captures(const struct tec_pipeline *p, int chain)
+{
+    int drafts = 0;
+    for (int i = p->n_nodes - p->n_drafts; i < p->n_nodes; i++)
+        drafts += p->nodes[p->nodes[i].proposes - 1].chain == chain;
+    return drafts * (1 + p->capture.slices + p->capture.batch.n) +
+           (drafts > 0) * p->capture.batch.n;
+}
+
 int tec_pipeline_captures(const struct tec_pipeline *p)
 {
     int n = 0;
@@ -223,6 +234,7 @@ int tec_pipeline_captures(const struct tec_pipeline *p)
             /* the private prefill of an unshared request */
             n += kv->kind == TEC_RESOURCE_FRAME || kv->share_prefix.name;
             n += secondary ? p->capture.slices : 0;
+            n += draft_captures(p, node->chain);
         } else if (kv && kv->kind == TEC_RESOURCE_RING) {
             n += 1 + (kv->stages > 1); /* packed with the prefill, and decode alone */
             n += kv->stages > 1 && kv->shift == TEC_SHIFT_DEVICE_COPY;

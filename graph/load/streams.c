@@ -156,7 +156,7 @@ static void check_read(struct tec_loader *ld, int reader, int entry)
 void tec_check_streams(struct tec_loader *ld)
 {
     const struct tec_pipeline *p = ld->pipeline;
-    for (int i = 0; i < p->n_nodes; i++)
+    for (int i = 0; i < p->n_nodes - p->n_drafts; i++) /* a draft reads what was looked at */
         for (int k = 0; k < p->nodes[i].reads.n; k++)
             if (p->nodes[i].reads.item[k].index >= p->n_inputs)
                 check_read(ld, i, k);

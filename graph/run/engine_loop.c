@@ -72,6 +72,9 @@ static void list_decoders(struct tec_loop_options *l, const struct tec_engine *e
             n->kind == TEC_DECL_DECODE && p->resources[n->kv.index].kind == TEC_RESOURCE_FRAME;
         d->stream = 1 + stream_of(p, n);
         d->prompt = 1 + tec_pipeline_prompt(p, n->prompt.index);
+        int draft = tec_pipeline_draft(p, n);
+        d->draft = 1 + draft;
+        d->draft_tokens = n->draft.tokens;
         d->max_tokens = n->max_tokens;
         d->stop = n->stop && *n->stop ? n->stop : NULL;
         d->sampling = (struct tec_sampling){
@@ -207,7 +210,7 @@ static void add_topology(struct tec_engine *e, int model)
         if (plan->spec.secondary && p->nodes[node].kind == TEC_DECL_PREFILL)
             e->topology.nodes[i].slices = tec_part_slices(tec_plan_part(plan, TEC_PART_PREFIX, 0));
     }
-    e->topology.slots += plan->spec.request_slots;
+    e->topology.slots += plan->spec.unread ? 0 : plan->spec.request_slots;
 }
 
 /* The first node of a kind in a chain; -1 = none. */
@@ -238,6 +241,7 @@ static void add_chain(struct tec_loop_options *l, const struct tec_engine *e, in
                                  .every = tec_pipeline_every(p, model),
                                  .plan = e->chains[model].plan,
                                  .executor = *executor,
+                                 .proposes = e->chains[model].spec.unread > 0,
                                  .prefill_node = first_node(e, model, "prefill")};
     if (e->chains[model].plan->spec.stages) {
         c->ring = p->resources[ring->kv.index].name;

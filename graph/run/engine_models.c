@@ -206,6 +206,44 @@ enum tec_status tec_engine_describe_chain(struct tec_engine *e, int chain, struc
     return read_lists(e, chain, err);
 }
 
+/* A draft has a row for each request of the chain that it proposes to, and room for all that these
+ * read and make; of the newest text at most two tokens are not read when it proposes. */
+static enum tec_status describe_draft(struct tec_engine *e, int at,
+                                      const struct tec_decl_node *node, struct tec_error *err)
+{
+    struct tec_plan_spec *s = &e->chains[at].spec;
+    const struct tec_plan_spec *main = &e->chains[node->chain].spec;
+    const struct tec_model *small = e->chains[at].of->model,
+                           *large = e->chains[node->chain].of->model;
+    const struct tec_where *w = &node->draft.where;
+    if (small->text.vocab != large->text.vocab)
+        return tec_fail(
+            err, TEC_MALFORMED,
+            "%s:%d: '%s' has %d tokens in its vocabulary, '%s' has %d: what one proposes "
+            "means nothing to the other; choose models of one vocabulary",
+            w->file ? w->file : "?", w->line, node->draft.model.name, small->text.vocab,
+            node->model.name, large->text.vocab);
+    s->request_slots = main->request_slots;
+    s->isolated = true;
+    s->draws = main->draws;
+    s->penalty = small->text.penalty;
+    s->prompt_tokens = 0;
+    s->new_tokens = main->prompt_tokens + main->new_tokens + main->draft_tokens;
+    s->n_batches = main->n_batches;
+    memcpy(s->batches, main->batches, sizeof s->batches);
+    s->max_k = main->draft_tokens + 1;
+    s->unread = 2;
+    return TEC_OK;
+}
+
+enum tec_status tec_engine_describe_drafts(struct tec_engine *e, struct tec_error *err)
+{
+    const struct tec_pipeline *p = e->options.pipeline;
+    for (int i = p->n_nodes - p->n_drafts; i < p->n_nodes; i++)
+        TEC_TRY(describe_draft(e, p->nodes[i].chain, &p->nodes[p->nodes[i].proposes - 1], err));
+    return TEC_OK;
+}
+
 /* --- weights and plan ------------------------------------------------------------------------ */
 
 bool tec_engine_bf16(const struct tec_engine *e, const struct tec_engine_model *m)

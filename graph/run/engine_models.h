@@ -17,6 +17,10 @@ enum tec_status tec_engine_describe_model(struct tec_engine *e, struct tec_engin
  * nodes have lists of texts. */
 enum tec_status tec_engine_describe_chain(struct tec_engine *e, int chain, struct tec_error *err);
 
+/* What a chain that proposes tokens is asked for by the chain whose tokens they are, all chains
+ * described. */
+enum tec_status tec_engine_describe_drafts(struct tec_engine *e, struct tec_error *err);
+
 /* Its tokenizer, if it is not open yet; with random weights there may be none. */
 enum tec_status tec_engine_open_tokenizer(const struct tec_engine *e, struct tec_engine_model *m,
                                           struct tec_error *err);

@@ -67,8 +67,10 @@ struct tec_event {
     int64_t request;             /* -1 = none */
     const char *what, *kv, *from;
     int tokens, done, rows, padded, k, frames;
-    int slices, of;          /* START of a prefill in slices: of so many; else 0 */
-    int n;                   /* of requests, or of order */
+    int drafted, kept; /* END of a launch, FINISH: tokens that a draft proposed; of these what was
+                        * said */
+    int slices, of;    /* START of a prefill in slices: of so many; else 0 */
+    int n;             /* of requests, or of order */
     const int64_t *requests; /* [n] */
     const struct tec_decision *decision;
     const struct tec_request_view *view; /* rows of the decision */

@@ -49,6 +49,12 @@ static void real_decode(void *self, struct tec_row_state *const *rows, int n, in
                       replay);
 }
 
+static void real_verify(void *self, struct tec_verify_row *rows, int n, struct tec_replay *replay)
+{
+    struct tec_plan *plan = self;
+    tec_launch_verify(plan, tec_plan_part(plan, TEC_PART_VERIFY, n), rows, n, replay);
+}
+
 static void real_slice(void *self, int at, int region, const struct tec_prefix_input *prompt,
                        struct tec_replay *replay)
 {
@@ -89,6 +95,7 @@ struct tec_executor tec_executor_real(struct tec_plan *plan)
                                  .action = real_action,
                                  .actions = real_actions,
                                  .decode = real_decode,
+                                 .verify = real_verify,
                                  .slice = real_slice,
                                  .score = real_score,
                                  .packed = real_packed,

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "graph/run/events.h"
 #include "graph/run/launch_score.h"
+#include "graph/run/launch_verify.h"
 #include "graph/run/text_edges.h"
 
 /* A prompt of its own of a decode task: read behind the frame's prefix. n 0: none. */
@@ -49,6 +50,7 @@ struct tec_soft_job {
     struct tec_row_state **rows;       /* decode: [n] */
     int n, k;
     int *tokens, *made; /* out, as of tec_launch_decode */
+    int drafted, kept;  /* out: tokens that a draft proposed; of these what was said */
     bool after_prefill; /* beside: not before the frame's own prefill has ended */
     struct tec_replay replay;
 };
@@ -84,6 +86,9 @@ struct tec_executor {
     void (*actions)(void *self, int at, float *chunk);
     void (*decode)(void *self, struct tec_row_state *const *rows, int n, int k, int *tokens,
                    int *made, struct tec_replay *replay);
+    /* What the plan's model makes behind proposed tokens; NULL: drafts are not used, and requests
+     * advance by decode alone. */
+    void (*verify)(void *self, struct tec_verify_row *rows, int n, struct tec_replay *replay);
     /* Slice `at` of a prefill that is not in frames, the first with the prompt. */
     void (*slice)(void *self, int at, int region, const struct tec_prefix_input *prompt,
                   struct tec_replay *replay);

@@ -84,6 +84,7 @@ struct tec_executor tec_executor_interpret(struct tec_plan *plan)
 {
     struct tec_executor e = tec_executor_real(plan);
     e.decode = interpret_decode;
+    e.verify = NULL;
     e.slice = interpret_slice;
     e.packed = interpret_packed;
     return e;

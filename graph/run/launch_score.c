@@ -75,7 +75,8 @@ enum tec_status tec_plan_choose(struct tec_plan *plan, const struct tec_token_tr
                                 int n, int *root, struct tec_arena *scratch, struct tec_error *err)
 {
     size_t places = (size_t)plan->trie.n;
-    int *all = TEC_NEW(scratch, 3 * places + 1, int), at = 0, entry = 0;
+    struct tec_arena *kept = plan->spec.draft_tokens ? &plan->arena : scratch;
+    int *all = TEC_NEW(kept, 3 * places + 1, int), at = 0, entry = 0;
     if (!all)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %zu trie nodes", places);
     int *first = all, *id = all + places + 1, *next = all + 2 * places + 1;
@@ -95,6 +96,9 @@ enum tec_status tec_plan_choose(struct tec_plan *plan, const struct tec_token_tr
     }
     for (; (size_t)at <= places; at++)
         first[at] = entry;
+    if (plan->spec.draft_tokens)
+        plan->host_trie =
+            (struct tec_trie){.n = plan->trie.n, .first = first, .id = id, .next = next};
     void *block;
     memcpy(&block, &plan->trie.first, sizeof block);
     tec_device_upload(plan->device, TEC_STREAM_MAIN, block, all, (3 * places + 1) * sizeof(int));

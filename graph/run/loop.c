@@ -44,6 +44,7 @@ static void open_frame(struct tec_loop *l, struct tec_tick *tick)
     r->missed = r->failed = r->filling = false;
     r->cause = TEC_CAUSE_NONE;
     r->tokens = r->rows = r->snapped = r->refused = r->shed = r->n_launches = 0;
+    r->drafted = r->kept = 0;
     r->depth = r->to_come = r->n_reads = 0;
     for (int i = 0; i < l->o.n_chains; i++) {
         if (!l->chains[i].keeps)

@@ -34,9 +34,11 @@ struct tec_decoder {
     bool end, mean;                    /* tree: end tokens are in it; sums by tokens */
     bool chooses;                      /* answers with one of a list, which begins at `root` */
     int root;
-    int prompt; /* 1 + index of its own prompt in the input; 0 = none */
-    int stream; /* 1 + index of its stream where a prefill reads that; 0 = none does */
-    int model;  /* its chain */
+    int prompt;       /* 1 + index of its own prompt in the input; 0 = none */
+    int stream;       /* 1 + index of its stream where a prefill reads that; 0 = none does */
+    int model;        /* its chain */
+    int draft;        /* 1 + the chain that proposes its tokens; 0 = none does */
+    int draft_tokens; /* so many at a time */
 };
 
 /* A node that reads what a decoder has said, when that is finished; what was given up is not. */
@@ -67,6 +69,8 @@ struct tec_loop_chain {
     const char *kv_frame, *kv_requests; /* resources; NULL = none */
     const char *ring;                   /* name of the ring's resource; NULL = the plan has none */
     bool flushes;                       /* a new instruction drops what is in flight in the ring */
+    bool proposes; /* it reads for drafts: its request slots are those of the requests that it
+                    * proposes to */
 };
 
 /* A request from outside. */
@@ -157,6 +161,7 @@ struct tec_frame_record {
                   * made nothing; without a release there are no actions; cause is gpu */
     enum tec_cause cause;
     int tokens, rows, in_flight, snapped, refused, shed;
+    int drafted, kept; /* tokens that drafts proposed; of these what the model would have said */
     int to_come;  /* chunks that leave in this frame after the one that left last, of all nodes */
     int depth;    /* of a ring, in this frame; 0 without one */
     bool filling; /* a ring that has released nothing since its start or its last flush */

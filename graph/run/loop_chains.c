@@ -127,7 +127,9 @@ static enum tec_status take_chain(struct tec_loop *l, struct tec_chain *c, struc
 static enum tec_status make_pending(struct tec_loop *l, struct tec_error *err)
 {
     size_t most = 1, pixels = 0;
+    int own = l->request_slots; /* that have a prompt of their own */
     for (int m = 0; m < l->o.n_chains; m++) {
+        own += l->o.chains[m].proposes ? l->chains[m].plan->spec.request_slots : 0;
         if (l->chains[m].in_frames)
             continue;
         const struct tec_plan *plan = l->chains[m].plan;
@@ -136,13 +138,13 @@ static enum tec_status make_pending(struct tec_loop *l, struct tec_error *err)
         most = (size_t)plan->spec.text_tokens > most ? (size_t)plan->spec.text_tokens : most;
         pixels = all > pixels ? all : pixels;
     }
-    l->pending = TEC_NEW(&l->arena, TEC_MAX_ROWS, struct tec_pending_prefill);
-    for (int i = 0; l->pending && i < TEC_MAX_ROWS; i++) {
+    l->pending = TEC_NEW(&l->arena, TEC_MAX_PENDING, struct tec_pending_prefill);
+    for (int i = 0; l->pending && i < TEC_MAX_PENDING; i++) {
         struct tec_pending_prefill *a = &l->pending[i];
-        a->ids = i < l->request_slots ? TEC_NEW(&l->arena, most, int) : l->pending[0].ids;
-        a->pixels = !pixels                ? NULL
-                    : i < l->request_slots ? tec_arena_push(&l->arena, pixels, 1, 64)
-                                           : l->pending[0].pixels;
+        a->ids = i < own ? TEC_NEW(&l->arena, most, int) : l->pending[0].ids;
+        a->pixels = !pixels   ? NULL
+                    : i < own ? tec_arena_push(&l->arena, pixels, 1, 64)
+                              : l->pending[0].pixels;
         if (!a->ids || (pixels && !a->pixels))
             l->pending = NULL;
     }
@@ -158,7 +160,7 @@ enum tec_status tec_chains_init(struct tec_loop *l, struct tec_error *err)
     for (int m = 0; m < l->o.n_chains; m++) {
         fill_chain(l, m);
         const struct tec_plan_spec *spec = &l->chains[m].plan->spec;
-        l->request_slots += spec->request_slots;
+        l->request_slots += l->o.chains[m].proposes ? 0 : spec->request_slots;
         l->max_k = spec->max_k > l->max_k ? spec->max_k : l->max_k;
         l->new_tokens = spec->new_tokens > l->new_tokens ? spec->new_tokens : l->new_tokens;
         l->prompt_tokens =

@@ -145,6 +145,12 @@ static void parted_decode(void *self, struct tec_row_state *const *rows, int n, 
     p->whole.decode(p->whole.self, rows, n, k, tokens, made, replay);
 }
 
+static void parted_verify(void *self, struct tec_verify_row *rows, int n, struct tec_replay *replay)
+{
+    struct tec_partitions *p = self;
+    p->whole.verify(p->whole.self, rows, n, replay);
+}
+
 static void parted_score(void *self, const struct tec_token_tree *tree,
                          const struct tec_row_state *row, float *likely, struct tec_replay *replay)
 {
@@ -222,6 +228,7 @@ struct tec_executor tec_partitions_executor(struct tec_partitions *p)
                                  .action = parted_action,
                                  .actions = parted_actions,
                                  .decode = parted_decode,
+                                 .verify = p->whole.verify ? parted_verify : NULL,
                                  .score = parted_score,
                                  .recompute = p->whole.recompute ? parted_recompute : NULL,
                                  .report = p->whole.report ? parted_report : NULL,

@@ -11,7 +11,7 @@ static int total_of(const struct tec_loop *l, const struct tec_pending_prefill *
 
 static int n_pending(const struct tec_loop *l)
 {
-    return l->pending ? TEC_MAX_ROWS : 0;
+    return l->pending ? TEC_MAX_PENDING : 0;
 }
 
 /* --- births and ends ------------------------------------------------------------------------- */
@@ -60,12 +60,9 @@ static struct tec_prefix_input prompt_of(const struct tec_loop *l,
     return prompt;
 }
 
-/* There are as many as requests can be alive. */
-void tec_pending_prefill_join(struct tec_loop *l, struct tec_request *r)
+/* There are as many as requests can wait for. */
+static int join(struct tec_loop *l, int model)
 {
-    int model = l->o.decoders[r->decoder].model;
-    if (l->chains[model].in_frames)
-        return;
     struct tec_pending_prefill *a = of_frame(l, model);
     const struct tec_prefix_input *p = &l->input->chains[model].prefix;
     if (!a) {
@@ -85,7 +82,14 @@ void tec_pending_prefill_join(struct tec_loop *l, struct tec_request *r)
         keep_pictures(l, a, p);
     }
     a->waiting++;
-    r->pending = (int)(a - l->pending);
+    return (int)(a - l->pending);
+}
+
+void tec_pending_prefill_join(struct tec_loop *l, struct tec_request *r)
+{
+    const struct tec_decoder *d = &l->o.decoders[r->decoder];
+    r->pending = l->chains[d->model].in_frames ? -1 : join(l, d->model);
+    r->draft.pending = d->draft ? join(l, d->draft - 1) : -1;
 }
 
 static void drop(struct tec_loop *l, struct tec_pending_prefill *a, int64_t at_ns)
@@ -98,22 +102,40 @@ static void drop(struct tec_loop *l, struct tec_pending_prefill *a, int64_t at_n
 }
 
 /* Nobody waits any more for what is begun: the next one begins with its first slice. */
-void tec_pending_prefill_leave(struct tec_loop *l, struct tec_request *r, int64_t at_ns)
+static void leave(struct tec_loop *l, int *pending, int64_t at_ns)
 {
-    if (r->pending < 0)
+    if (*pending < 0)
         return;
-    struct tec_pending_prefill *a = &l->pending[r->pending];
-    r->pending = -1;
+    struct tec_pending_prefill *a = &l->pending[*pending];
+    *pending = -1;
     if (--a->waiting == 0)
         drop(l, a, at_ns);
 }
 
+void tec_pending_prefill_leave(struct tec_loop *l, struct tec_request *r, int64_t at_ns)
+{
+    leave(l, &r->pending, at_ns);
+    leave(l, &r->draft.pending, at_ns);
+}
+
+const struct tec_pending_prefill *tec_pending_prefill_of(const struct tec_loop *l,
+                                                         const struct tec_request *r)
+{
+    int at = r->pending >= 0 ? r->pending : r->draft.pending;
+    return at < 0 ? NULL : &l->pending[at];
+}
+
 int tec_pending_prefill_left(const struct tec_loop *l, const struct tec_request *r)
 {
-    if (r->pending < 0)
-        return 0;
-    const struct tec_pending_prefill *a = &l->pending[r->pending];
-    return total_of(l, a) - a->done;
+    const struct tec_pending_prefill *a = tec_pending_prefill_of(l, r);
+    return a ? total_of(l, a) - a->done : 0;
+}
+
+static bool waits_for(const struct tec_loop *l, const struct tec_request *r,
+                      const struct tec_pending_prefill *a)
+{
+    int at = (int)(a - l->pending);
+    return !r->ended && (r->pending == at || r->draft.pending == at);
 }
 
 /* --- whose turn it is ------------------------------------------------------------------------ */
@@ -123,8 +145,7 @@ static int first_row(const struct tec_loop *l, const struct tec_pending_prefill 
 {
     int first = -1;
     for (int i = 0; i < l->n_live; i++)
-        if (!l->requests[i].ended && l->requests[i].pending == (int)(a - l->pending) &&
-            (first < 0 || tec_loop_before(l, i, first)))
+        if (waits_for(l, &l->requests[i], a) && (first < 0 || tec_loop_before(l, i, first)))
             first = i;
     return first;
 }
@@ -152,7 +173,7 @@ static struct tec_pending_prefill *next_of(struct tec_loop *l, const bool *seen)
 
 void tec_pending_prefill_plan(struct tec_loop *l)
 {
-    bool seen[TEC_MAX_ROWS] = {false};
+    bool seen[TEC_MAX_PENDING] = {false};
     int left[TEC_MAX_CHAINS];
     struct tec_pending_prefill *a;
     for (int m = 0; m < l->o.n_chains; m++) {
@@ -176,10 +197,13 @@ void tec_pending_prefill_plan(struct tec_loop *l)
 
 bool tec_pending_prefill_ready(const struct tec_loop *l, const struct tec_request *r)
 {
-    if (r->pending < 0)
-        return true;
-    const struct tec_pending_prefill *a = &l->pending[r->pending];
-    return a->done + a->now == total_of(l, a);
+    const int both[] = {r->pending, r->draft.pending};
+    bool ready = true;
+    for (int i = 0; i < 2; i++) {
+        const struct tec_pending_prefill *a = both[i] < 0 ? NULL : &l->pending[both[i]];
+        ready &= !a || a->done + a->now == total_of(l, a);
+    }
+    return ready;
 }
 
 /* --- running --------------------------------------------------------------------------------- */
@@ -245,12 +269,17 @@ static void hand_over(struct tec_loop *l, struct tec_pending_prefill *a, int64_t
     int at = (int)(a - l->pending);
     for (int i = 0; i < l->n_live; i++) {
         struct tec_request *r = &l->requests[i];
-        if (r->pending != at || r->ended)
+        if (!waits_for(l, r, a))
             continue;
+        if (r->draft.pending == at) {
+            tec_draft_start(l, r, a, at_ns);
+            leave(l, &r->draft.pending, at_ns);
+            continue;
+        }
         tec_kv_pool_pin(&l->chains[a->model].plan->prefixes, a->region);
         tec_loop_tell_kv(l, "fork", r, a->rows, at_ns);
         tec_requests_store(l, r, a->region, at_ns);
-        tec_pending_prefill_leave(l, r, at_ns);
+        leave(l, &r->pending, at_ns);
     }
 }
 

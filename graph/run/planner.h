@@ -25,6 +25,7 @@ struct tec_request_view {
     int64_t kv_bytes;
     int prio;
     bool shared, fresh; /* reads a shared prefix; admitted in this frame */
+    int drafted, kept;  /* tokens that its draft proposed so far; of these what it said as well */
     int prefill;        /* index of the node that makes its prefix; -1 = none */
     int slices;         /* of that, still to run before it can decode */
 };

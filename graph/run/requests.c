@@ -125,6 +125,7 @@ void tec_requests_end(struct tec_loop *l, struct tec_request *r, const char *rea
         tec_loop_tell_kv(l, "remove", r, length(r), at_ns);
     }
     tec_pending_prefill_leave(l, r, at_ns);
+    tec_draft_end(l, r);
     l->request_slot_taken[tec_chain_of(l, r)->first_request_slot + r->request_slot] = false;
     snprintf(t->reason, sizeof t->reason, "%s", reason);
     t->finished_ns = at_ns;
@@ -233,7 +234,8 @@ static struct tec_request born(struct tec_loop *l, int decoder, const struct tec
                                 .episode = l->input ? l->input->episode : 0,
                                 .shared = true,
                                 .pending = -1,
-                                .row = {.region = -1}};
+                                .row = {.region = -1},
+                                .draft = {.pending = -1, .row = {.region = -1}}};
 }
 
 static void refuse(struct tec_loop *l, const struct tec_request *r, struct tec_ask *ask,
@@ -247,9 +249,9 @@ static void refuse(struct tec_loop *l, const struct tec_request *r, struct tec_a
     }
 }
 
-static int *prompt_of(const struct tec_loop *l, int request_slot)
+int *tec_request_prompt(const struct tec_loop *l, const struct tec_request *r)
 {
-    return l->prompts + (ptrdiff_t)request_slot * l->prompt_tokens;
+    return l->prompts + (ptrdiff_t)r->request_slot * l->prompt_tokens;
 }
 
 /* Its own prompt outlives the frame that it came with. */
@@ -260,7 +262,7 @@ static void take_prompt(struct tec_loop *l, struct tec_request *r)
     const struct tec_request_prompt *p = prompt > 0 ? &l->input->prompts[prompt - 1] : NULL;
     r->prompt_tokens = p && p->n <= most ? p->n : 0;
     if (r->prompt_tokens)
-        memcpy(prompt_of(l, r->request_slot), p->ids, (size_t)r->prompt_tokens * sizeof *p->ids);
+        memcpy(tec_request_prompt(l, r), p->ids, (size_t)r->prompt_tokens * sizeof *p->ids);
 }
 
 /* A request that makes others stale takes one of their request slots, so nobody has to make room
@@ -268,7 +270,9 @@ static void take_prompt(struct tec_loop *l, struct tec_request *r)
 void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask)
 {
     int stale = count_stale(l, decoder), model = l->o.decoders[decoder].model;
-    bool asked = l->input->chains[model].prefix.n_text > 0;
+    int draft = l->o.decoders[decoder].draft;
+    bool asked = l->input->chains[model].prefix.n_text > 0 &&
+                 (draft == 0 || l->input->chains[draft - 1].prefix.n_text > 0);
     if (asked && free_request_slot(l, decoder) < 0 && stale == 0)
         make_room(l, model);
     struct tec_request r = born(l, decoder, ask);
@@ -323,8 +327,7 @@ void tec_requests_start(struct tec_loop *l, struct tec_request *r, int region)
     tec_row_saw(&r->row, p, a ? a->ids : f->prompt, a ? a->n : f->n_prompt);
     r->row.sampling = l->o.decoders[r->decoder].sampling;
     r->row.sampling.seed = seed_of(r->row.sampling.seed, r->id);
-    tec_row_prompt(&r->row, r->prompt_tokens ? prompt_of(l, r->request_slot) : NULL,
-                   r->prompt_tokens);
+    tec_row_prompt(&r->row, r->prompt_tokens ? tec_request_prompt(l, r) : NULL, r->prompt_tokens);
     r->row.request = r->id;
     if (l->o.decoders[r->decoder].chooses)
         r->row.place = l->o.decoders[r->decoder].root;
@@ -367,6 +370,8 @@ static void finish(struct tec_loop *l, struct tec_request *r, const char *reason
                                         .request = r->id,
                                         .what = reason,
                                         .tokens = r->made,
+                                        .drafted = r->draft.drafted,
+                                        .kept = r->draft.kept,
                                         .frames = (int)(l->tick->frame - r->born_frame) + 1,
                                         .t_ns = at_ns,
                                         .since_ns = r->born_ns});

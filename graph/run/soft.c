@@ -22,7 +22,8 @@ static bool is_concurrent(const struct tec_loop *l, int row)
     const struct tec_chain *c = tec_chain_of(l, &l->requests[row]);
     int own = partition_of(l, l->o.decoders[l->requests[row].decoder].node);
     int hard = c->action >= 0 ? tec_chain_actor(l, c) : c->prefill_node;
-    return c->parted && !l->requests[row].whole && own >= 0 && own != partition_of(l, hard);
+    return c->parted && !l->requests[row].whole && own >= 0 && own != partition_of(l, hard) &&
+           !tec_loop_drafts(l, l->requests[row].decoder);
 }
 
 /* A prefill of its own is of this frame's observation: not in place of an earlier frame's prefix.
@@ -86,12 +87,21 @@ static bool ranks(const struct tec_loop *l, int at)
     return l->o.decoders[l->requests[l->order[at]].decoder].tree != NULL;
 }
 
+/* The decoder whose draft proposes the row's tokens; -1 = nobody does. */
+static int draft_of(const struct tec_loop *l, int at)
+{
+    int decoder = l->requests[l->order[at]].decoder;
+    return tec_loop_drafts(l, decoder) ? decoder : -1;
+}
+
 static bool same_launch(const struct tec_loop *l, int a, int b)
 {
     const struct tec_row_decision *x = &l->decision.rows[l->order[a]],
                                   *y = &l->decision.rows[l->order[b]];
     if (ranks(l, a) || ranks(l, b))
         return false; /* a tree is a launch of its own */
+    if (draft_of(l, a) != draft_of(l, b))
+        return false;
     return x->k == y->k && x->group == y->group &&
            tec_model_of(l, &l->requests[l->order[a]]) ==
                tec_model_of(l, &l->requests[l->order[b]]) &&
@@ -195,6 +205,8 @@ static void tell_launch(struct tec_loop *l, const struct tec_soft_job *job,
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_END,
                                         .node = node,
                                         .request = -1,
+                                        .drafted = job->drafted,
+                                        .kept = job->kept,
                                         .t_ns = p->end_ns,
                                         .since_ns = p->start_ns});
 }
@@ -241,6 +253,8 @@ static void settle_decode(struct tec_loop *l, int at)
     launch->batch = padded;
     launch->k = job->k;
     l->record.rows += job->n;
+    l->record.drafted += job->drafted;
+    l->record.kept += job->kept;
     tec_loop_measure_decode(l, model, &job->replay, job->n, job->k, steps);
 }
 
@@ -277,6 +291,8 @@ static void run_job(struct tec_loop *l, int at, const struct tec_frame_input *in
                   &job->replay);
     else if (job->tree)
         e->score(e->self, job->tree, job->rows[0], job->likely, &job->replay);
+    else if (tec_loop_drafts(l, l->requests[row].decoder))
+        tec_drafts_run(l, job, l->order + l->notes[at].first);
     else
         e->decode(e->self, job->rows, job->n, job->k, job->tokens, job->made, &job->replay);
     settle(l, at);

@@ -5,6 +5,15 @@
 #include "graph/kv/stages.h"
 #include "graph/run/loop.h"
 
+/* The draft of a request, if its decoder has one: a row of the model that proposes. It stands
+ * before the tokens that it has not read, of which there are 1 or 2 where it reads at all. */
+struct tec_draft {
+    int pending; /* as the request's; the request waits for it */
+    int n_unread, unread[2];
+    int drafted, kept;        /* proposed so far; of these what the request's model said as well */
+    struct tec_row_state row; /* region -1: its prefill has not run */
+};
+
 /* A live language request. */
 struct tec_request {
     int64_t id;
@@ -16,7 +25,11 @@ struct tec_request {
     bool whole;  /* not beside the hard nodes in this frame: it recalls a prompt of its own */
     int pending; /* index of a prefill, see below; -1 = none */
     struct tec_row_state row;
+    struct tec_draft draft;
 };
+
+/* Two for each request: its own prefill and its draft's. */
+enum { TEC_MAX_PENDING = 2 * TEC_MAX_ROWS };
 
 /* A prefill that is not in frames, which requests of one frame wait for. Unused: nobody waits. */
 struct tec_pending_prefill {
@@ -132,8 +145,8 @@ struct tec_loop {
     int64_t *late_us; /* [inputs] */
     struct tec_decision decision, scratch;
     struct tec_frame_result result;
-    struct tec_pending_prefill *pending; /* [TEC_MAX_ROWS]; NULL: every chain is in frames */
-    int turns[TEC_MAX_ROWS], n_turns;    /* those that have slices in this frame, in order */
+    struct tec_pending_prefill *pending; /* [TEC_MAX_PENDING]; NULL: every chain is in frames */
+    int turns[TEC_MAX_PENDING], n_turns; /* those that have slices in this frame, in order */
     int order[TEC_MAX_ROWS], n_order;    /* rows that advance, in launch order */
     struct tec_row_state *states[TEC_MAX_ROWS];
     int n_jobs;
@@ -196,6 +209,8 @@ static inline bool tec_loop_failed(struct tec_loop *l)
 /* requests.c: the manager's operations on requests (store, retrieve, update, remove; batching is a
  * list of rows), admission, texts. */
 bool tec_requests_cancel(struct tec_loop *l, int64_t id); /* whether it was alive */
+/* Where its own prompt is kept: [prompt_tokens]. */
+int *tec_request_prompt(const struct tec_loop *l, const struct tec_request *r);
 void tec_requests_expire(struct tec_loop *l);
 void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask); /* ask NULL: own */
 /* Its row, on the frame's prefix, one of its own, or the one it waited for, in `region`. */
@@ -241,11 +256,23 @@ bool tec_loop_before(const struct tec_loop *l, int a, int b);
 /* pending_prefill.c: prefills that requests wait for. */
 void tec_pending_prefill_join(struct tec_loop *l, struct tec_request *r); /* at its birth */
 void tec_pending_prefill_leave(struct tec_loop *l, struct tec_request *r, int64_t at_ns);
+/* What it waits for, its own before its draft's; NULL: nothing. */
+const struct tec_pending_prefill *tec_pending_prefill_of(const struct tec_loop *l,
+                                                         const struct tec_request *r);
 int tec_pending_prefill_left(const struct tec_loop *l, const struct tec_request *r); /* slices */
 void tec_pending_prefill_plan(struct tec_loop *l); /* which slices run in this frame */
 /* Has it a prefix by the time that language runs? */
 bool tec_pending_prefill_ready(const struct tec_loop *l, const struct tec_request *r);
 void tec_pending_prefill_run(struct tec_loop *l);
+
+/* drafts.c: requests whose tokens a second model proposes. */
+void tec_draft_start(struct tec_loop *l, struct tec_request *r, const struct tec_pending_prefill *a,
+                     int64_t at_ns); /* its prefill has run */
+void tec_draft_end(struct tec_loop *l, struct tec_request *r);
+bool tec_loop_drafts(const struct tec_loop *l, int decoder); /* its launches look at drafts */
+/* Run a job of requests that have drafts: every row advances as by k steps of decode. */
+void tec_drafts_run(struct tec_loop *l, struct tec_soft_job *job, const int *rows);
+void tec_drafts_warm(struct tec_loop *l);
 
 /* loop_chains.c: the chains of the loop. */
 enum tec_status tec_chains_init(struct tec_loop *l, struct tec_error *err);

@@ -12,6 +12,7 @@ static int64_t token_bytes(const struct tec_loop *l)
 struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct tec_request *r)
 {
     const struct tec_chain *s = &l->chains[tec_model_of(l, r)];
+    const struct tec_pending_prefill *waits = tec_pending_prefill_of(l, r);
     int64_t now = tec_loop_now(l), age = l->tick->frame - r->born_frame;
     bool limited = r->deadline_ns != INT64_MAX;
     return (struct tec_request_view){
@@ -29,7 +30,9 @@ struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct 
                     tec_kv_token_bytes(&s->plan->space.shape),
         .shared = r->shared,
         .fresh = !r->stored && (s->in_frames || age == 0),
-        .prefill = s->prefill_node,
+        .drafted = r->draft.drafted,
+        .kept = r->draft.kept,
+        .prefill = waits ? l->chains[waits->model].prefill_node : s->prefill_node,
         .slices = tec_pending_prefill_left(l, r)};
 }
 

@@ -218,6 +218,23 @@ static void virtual_decode(void *self, struct tec_row_state *const *rows, int n,
     mark(v, replay, TEC_MARK_DECODE, *v->clock_ns + took(v, TEC_MARK_DECODE, n, k));
 }
 
+/* The draft is right in everything. */
+static void virtual_verify(void *self, struct tec_verify_row *rows, int n,
+                           struct tec_replay *replay)
+{
+    struct tec_virtual *v = self;
+    replay->start_ns = *v->clock_ns;
+    for (int i = 0; i < n; i++) {
+        const struct tec_row_state *r = rows[i].row;
+        int end = v->end ? v->end(v->user, r->request) : 0;
+        for (int j = 0; j <= rows[i].n; j++)
+            rows[i].said[j] = r->produced + j + 1 == end ? r->eos
+                              : j < rows[i].n            ? rows[i].drafts[j]
+                                                         : 3;
+    }
+    mark(v, replay, TEC_MARK_DECODE, *v->clock_ns + took(v, TEC_MARK_DECODE, n, 1));
+}
+
 /* A gather before the forward is known by the mark of a shift. */
 static void virtual_packed(void *self, struct tec_ring_launch *launch)
 {
@@ -280,6 +297,7 @@ struct tec_executor tec_executor_virtual(struct tec_virtual *device)
                                  .action = virtual_action,
                                  .actions = virtual_actions,
                                  .decode = virtual_decode,
+                                 .verify = virtual_verify,
                                  .slice = virtual_slice,
                                  .score = virtual_score,
                                  .packed = virtual_packed,

@@ -170,5 +170,7 @@ void tec_loop_warm(struct tec_loop *l, const struct tec_frame_input *input, int 
         else
             warm_waiting(l, c, times);
     }
+    for (int i = 0; i < times; i++)
+        tec_drafts_warm(l);
     l->warming = false;
 }

@@ -150,6 +150,10 @@ static json_t *plan_json(const struct tec_frames *f, const struct tec_frame_reco
                   r->tokens, "rows", r->rows, "in_flight", r->in_flight, "refused", r->refused,
                   "shed", r->shed, "snapped", r->snapped, "planner_us",
                   (json_int_t)(r->planner_ns / 1000), "host_us", (json_int_t)(r->host_ns / 1000));
+    if (r->drafted) {
+        json_object_set_new(plan, "drafted", json_integer(r->drafted));
+        json_object_set_new(plan, "kept", json_integer(r->kept));
+    }
     json_object_set_new(plan, "slack_us", due ? json_integer(a->slack_us) : json_null());
     json_object_set_new(plan, "launches", launches_json(f, r));
     return plan;
@@ -313,6 +317,8 @@ void tec_frame_text_line(FILE *out, const struct tec_frames *f, const struct tec
         tec_frame_print_ring(out, f, frame);
     else
         fprintf(out, "  batch %d", tec_frame_batch(f, r, NULL));
+    if (r->drafted)
+        fprintf(out, "  kept %d of %d", r->kept, r->drafted);
     if (refused(frame))
         fputs("  missed (limits)", out);
     else if (r->missed)

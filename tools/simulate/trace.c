@@ -218,11 +218,21 @@ static void start(json_t *line, const struct tec_topology *t, const struct tec_e
     set_integer(line, "k", e->k);
 }
 
+/* Tokens that a draft proposed, and those that were kept. */
+static void drafts(json_t *line, const struct tec_event *e)
+{
+    if (e->drafted == 0)
+        return;
+    set_integer(line, "drafted", e->drafted);
+    set_integer(line, "kept", e->kept);
+}
+
 static void end(json_t *line, const struct tec_topology *t, const struct tec_event *e)
 {
     set(line, "node", json_string(node_name(t, e)));
     if (e->request >= 0)
         set_integer(line, "request", e->request);
+    drafts(line, e);
     set_integer(line, "us", took(e));
 }
 
@@ -256,6 +266,7 @@ static void finish(json_t *line, const struct tec_topology *t, const struct tec_
 {
     reason(line, t, e);
     set_integer(line, "tokens", e->tokens);
+    drafts(line, e);
     set_integer(line, "frames", e->frames);
     set_integer(line, "latency_us", took(e));
 }
