@@ -1,5 +1,5 @@
-/* map.c - the AVX-512 activations, gated activations, caps and sums: the shared body over vectors of 16
- * floats. */
+/* map.c - the AVX-512 activations, gated activations, caps and sums: the shared body over vectors
+ * of 16 floats. */
 #if defined(__x86_64__)
 #include "kernels/avx512/avx512.h"
 #include "kernels/avx512/vec.h"

@@ -1,4 +1,5 @@
-/* norm.c - the AVX-512 layernorm, rmsnorm and head_norm kernels: the shared body over vectors of 16 floats.
+/* norm.c - the AVX-512 layernorm, rmsnorm and head_norm kernels: the shared body over vectors of 16
+ * floats.
  *
  * Sums are float64 as in the reference, so the results differ from it by the order of the sums
  * only. */
