@@ -29,13 +29,14 @@ static void warm_decodes(struct tec_loop *l, const struct tec_chain *c, int regi
 
 static void warm_scores(struct tec_loop *l, const struct tec_chain *c, int region, int token)
 {
-    struct tec_row_state rows[TEC_MAX_ROWS], *list[TEC_MAX_ROWS];
+    struct tec_row_state row;
     for (int d = 0; d < l->o.n_decoders; d++) {
         struct tec_replay replay = {0};
         if (!l->o.decoders[d].tree || l->o.decoders[d].model != tec_chain_index(l, c))
             continue;
-        start_rows(c, region, token, rows, list);
-        c->executor->score(c->executor->self, l->o.decoders[d].tree, list[0], l->likely, &replay);
+        tec_row_start(&row, c->plan, region, c->prefix.rows, token, 0, c->plan->spec.new_tokens,
+                      -1);
+        c->executor->score(c->executor->self, l->o.decoders[d].tree, &row, l->likely, &replay);
         tec_loop_measure_score(l, l->o.decoders[d].model, &replay);
     }
 }
