@@ -103,7 +103,7 @@ enum tec_status tec_pi_plan(struct tec_pi *pi, struct tec_plan **plan, int steps
                                        .penalty = pi->penalty,
                                        .segments = pi->segments,
                                        .segment_tokens = pi->segment_tokens,
-                                       .n_actions = 1,
+                                       .n_actions = steps > 0,
                                        .actions = {{.steps = steps, .fixed = pi->fixed}},
                                        .request_slots = request_slots,
                                        .new_tokens = new_tokens,
