@@ -117,7 +117,7 @@ static double p99_ms(const struct tec_cost_table *t, const char *node, int rows)
 /* The earliest deadline of a chain's actions, which hard chains run in the order of. */
 static double due_of(const struct tec_pipeline *p, int chain)
 {
-    double due = INFINITY;
+    double due = (double)INFINITY;
     for (int i = 0; i < p->n_nodes; i++) {
         const struct tec_decl_node *n = &p->nodes[i];
         if (!n->culled && n->kind == TEC_DECL_ACTION && n->chain == chain && n->deadline.ms > 0.0 &&
