@@ -2,16 +2,7 @@
 # actions.t - several action nodes on one prefill, and actions on an earlier frame's: each gives the
 # bytes that it gives alone on that observation.
 # usage: tests/actions.t [PROGRAM]
-cd "$(dirname "$0")/.." || exit 1
-T=${1:-${TECTUM:-}}
-[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
-if [ ! -x "$T" ] || ! command -v python3 >/dev/null 2>&1; then
-    echo "1..0 # SKIP no program or no python3"
-    exit 0
-fi
-W=$(mktemp -d) || exit 1
-trap 'rm -rf "$W"' EXIT
-n=0 failed=0
+. "$(dirname "$0")/opening.sh"
 G=pipelines/graphs
 
 # run NAME PIPELINE ARGUMENTS...

@@ -1,31 +1,8 @@
 #!/bin/sh
 # cli.t - the program from the outside: exit codes, help, what it prints on good and bad input.
 # usage: tests/cli.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum. From the root.
-
-T=${1:-$TECTUM}
-[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
-if [ ! -x "$T" ]; then
-    echo "1..0 # SKIP no program: give one as an argument"
-    exit 0
-fi
-case $T in /*) ;; *) T=$PWD/$T ;; esac
-W=$(mktemp -d) || exit 1
-trap 'rm -rf "$W"' EXIT
-n=0
-failed=0
+. "$(dirname "$0")/opening.sh"
 CHECKPOINT=tests/golden/demo/episodes/checkpoint
-
-ok() { # ok STATUS TEXT
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then
-        echo "ok $n - $2"
-    else
-        failed=1
-        echo "not ok $n - $2"
-        sed 's/^/# out: /' "$W/out" | head -n 5
-        sed 's/^/# err: /' "$W/err" | head -n 5
-    fi
-}
 
 # run CODE TEXT ARGUMENTS...: the exit code, and at most one line on stderr where that is a failure
 run() {

@@ -2,24 +2,12 @@
 # closed_loop.t - the robot in its simulator against `tectum serve`, a short version: two episodes,
 # two policies, one age. Needs the environment of tools/demo/setup.sh; the long one is tools/demo/prove.
 # usage: tests/closed_loop.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
-cd "$(dirname "$0")/.." || exit 1
-T=${1:-${TECTUM:-}}
-[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
-if [ ! -x "$T" ]; then echo "1..0 # SKIP no program: give one as an argument"; exit 0; fi
+. "$(dirname "$0")/opening.sh"
 python=build/demo/venv/bin/python
 if ! "$python" -c 'import metaworld, openpi_client' 2>/dev/null; then
     echo "1..0 # SKIP no simulator: tools/demo/setup.sh installs it"
     exit 0
 fi
-W=$(mktemp -d) || exit 1
-trap 'rm -rf "$W"' EXIT
-n=0 bad=0
-ok() {
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"
-    else bad=1; echo "not ok $n - $2"; sed 's/^/# /' "$W/out" >&2; fi
-}
-case $T in /*) ;; *) T=$PWD/$T ;; esac
 PYTHONDONTWRITEBYTECODE=1 "$python" -W ignore tools/demo/prove.py policies ages --tectum "$T" --out "$W" \
     --tasks button,drawer_close --episodes 1 --random 1 --ages 4 >"$W/out" 2>&1
 ok $? "two episodes under two policies and a random one: the same success, steps, sentences and bytes"
@@ -39,4 +27,4 @@ ok $? "the unmodified openpi-client"
 kill "$server"
 wait "$server"; ok $? "the server ends well"
 echo "1..$n"
-exit $bad
+exit $failed

@@ -1,26 +1,11 @@
 #!/bin/sh
 # control.t - a running robot is told: policies loaded on trial, fallback, dumps, hostile bytes.
 # usage: tests/control.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
-cd "$(dirname "$0")/.." || exit 1
-T=${1:-${TECTUM:-}}
-[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
-if [ ! -x "$T" ]; then echo "1..0 # SKIP no program: give one as an argument"; exit 0; fi
-W=$(mktemp -d) || exit 1
+. "$(dirname "$0")/opening.sh"
 robot=
 trap '[ -z "$robot" ] || kill "$robot" 2>/dev/null; rm -rf "$W"' EXIT
 I=$PWD/tests/golden/demo/episodes/inputs.safetensors
 S=$W/robot
-n=0 bad=0
-ok() { # ok STATUS TEXT
-    n=$((n + 1))
-    if [ "$1" = 0 ]; then echo "ok $n - $2"
-    else
-        bad=1
-        echo "not ok $n - $2"
-        sed 's/^/# out: /' "$W/out" | cut -c 1-400 | tail -n 5 >&2
-        sed 's/^/# robot: /' "$W/err" | tail -n 5 >&2
-    fi
-}
 # says NAME STATUS TEXT ARGS...: the exit status of `tectum policy`, and a part of what it prints.
 says() {
     name=$1 status=$2 text=$3
@@ -239,4 +224,4 @@ for cause in gpu input; do
     ok $? "what $cause causes is no strike"
 done
 echo "1..$n"
-exit $bad
+exit $failed

@@ -2,24 +2,18 @@
 # decode_on_frame.t - decode straight on a kv.frame does what one slot of a kv.requests does: sizes,
 # events and texts.
 # usage: tests/decode_on_frame.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
-cd "$(dirname "$0")/.." || exit 1
-T=${1:-${TECTUM:-}}
-[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
-if [ ! -x "$T" ]; then echo "1..0 # SKIP no program: give one as an argument"; exit 0; fi
-W=$(mktemp -d) || exit 1
-trap 'rm -rf "$W"' EXIT
+. "$(dirname "$0")/opening.sh"
 G=pipelines/graphs/g15_decode_on_frame.lua
 P=tests/pipelines/graphs/on_frame
 answers="--set resources.answers.slots=1 --set resources.answers.tokens=1040 --set nodes.answer.max_tokens=16 --set nodes.answer.supersede=true"
 random="--random-weights 1 --size tiny"
-n=0 bad=0
 
 # check TEXT CONDITION...: one line of TAP.
 check() {
     text=$1 n=$((n + 1))
     shift
     if "$@" >"$W/said" 2>&1; then echo "ok $n - $text"
-    else bad=1; echo "not ok $n - $text"; head -c 800 "$W/said" "$W/err" | sed 's/^/# /' >&2; fi
+    else failed=1; echo "not ok $n - $text"; head -c 800 "$W/said" "$W/err" | sed 's/^/# /' >&2; fi
 }
 
 # both VERB ARGUMENTS...: of the pipeline on a kv.frame into $W/frame, of that with slots into $W/slots.
@@ -75,4 +69,4 @@ check "profile measures it" grep -q '"node": *"say"' "$W/costs"
 "$T" policy check policies/slack_k.lua --pipeline $P.lua $random --costs "$W/costs" -n 200 >"$W/out" 2>"$W/err"
 check "policy check knows the graph" test $? -eq 0
 echo "1..$n"
-exit $bad
+exit $failed

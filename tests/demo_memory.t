@@ -2,22 +2,9 @@
 # demo_memory.t - the bundled planner with its memory, as doc/memory.md shows it: facts put, changed and removed
 # between questions, kept over a restart and a kill -9; its prompt is the text that the planner was trained on.
 # usage: tests/demo_memory.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
-cd "$(dirname "$0")/.." || exit 1
-T=${1:-${TECTUM:-}}
-[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
-if [ ! -x "$T" ]; then echo "1..0 # SKIP no program: give one as an argument"; exit 0; fi
-W=$(mktemp -d) || exit 1
-trap 'rm -rf "$W"' EXIT
+. "$(dirname "$0")/opening.sh"
 C=pipelines/checkpoints/planner
-n=0 bad=0
 
-# check TEXT CONDITION...: one line of TAP.
-check() {
-    text=$1 n=$((n + 1))
-    shift
-    if "$@" >/dev/null 2>&1; then echo "ok $n - $text"
-    else bad=1; echo "not ok $n - $text"; head -c 800 "$W/out" "$W/err" | sed 's/^/# /' >&2; fi
-}
 # tell STORE OPTION...: frames into $W/out; said: what was answered, on one line.
 tell() {
     store=$1
@@ -140,4 +127,4 @@ END
         "$(paste -d ' ' "$W/answers" "$W/want" | awk '$1 == $2' | wc -l)" -lt 50
 fi
 echo "1..$n"
-exit $bad
+exit $failed

@@ -2,30 +2,11 @@
 # files.t - files of the program from the outside: what is read and written, and what is refused
 # because it is no file; full disks; names that are no plain text; numbers that JSON does not have.
 # usage: tests/files.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
-cd "$(dirname "$0")/.." || exit 1
-T=${1:-${TECTUM:-}}
-[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
-if [ ! -x "$T" ]; then
-    echo "1..0 # SKIP no program: give one as an argument"
-    exit 0
-fi
-W=$(mktemp -d) || exit 1
-trap 'rm -rf "$W"' EXIT
-n=0 failed=0
+. "$(dirname "$0")/opening.sh"
 P=pipelines/demo_metaworld.lua
 I=tests/golden/demo/episodes/inputs.safetensors
 S=tests/golden/schedules/oxy_fig3
 
-ok() { # ok STATUS TEXT
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"
-    else
-        failed=1
-        echo "not ok $n - $2"
-        sed 's/^/# out: /' "$W/out" | cat -v | cut -c 1-300 | head -n 5
-        sed 's/^/# err: /' "$W/err" | cat -v | cut -c 1-300 | head -n 5
-    fi
-}
 skip() { n=$((n + 1)); echo "ok $n - $1 # SKIP $2"; }
 tectum() { timeout 60 "$T" "$@" >"$W/out" 2>"$W/err" </dev/null; }
 # demo ARGS...: one frame of the demo

@@ -7,32 +7,11 @@
 # 1 ms; actions.txt the first actions of four frames of random inputs on the reference kernels,
 # compared within 1e-3, as the C library's functions may differ between processors. To see what
 # differs, run the printed command with the program of either commit.
-cd "$(dirname "$0")/.." || exit 1
 write=
 [ "${1:-}" = --write ] && write=1 && shift
-T=${1:-${TECTUM:-}}
-[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
-if [ ! -x "$T" ]; then
-    echo "1..0 # SKIP no program: give one as an argument"
-    exit 0
-fi
-case $T in /*) ;; *) T=$PWD/$T ;; esac
-root=$PWD
-W=$(mktemp -d) || exit 1
-trap 'rm -rf "$W"' EXIT
+. "$(dirname "$0")/opening.sh"
 mkdir "$W/build" # for a memory of the demo
-n=0 failed=0
 model="--random-weights 1 --size tiny"
-
-ok() { # ok STATUS TEXT
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"
-    else
-        failed=1
-        echo "not ok $n - $2"
-        sed 's/^/# /' "$W/err" | head -n 3
-    fi
-}
 
 # same FILE PIPELINE VALUE TEXT: the file's line of the pipeline has this value
 same() {

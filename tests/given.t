@@ -1,30 +1,11 @@
 #!/bin/sh
 # given.t - given actions from the outside: as words, as lines, left out, refused, in pictures.
 # usage: tests/given.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
-cd "$(dirname "$0")/.." || exit 1
-T=${1:-${TECTUM:-}}
-[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
-if [ ! -x "$T" ]; then
-    echo "1..0 # SKIP no program: give one as an argument"
-    exit 0
-fi
-W=$(mktemp -d) || exit 1
-trap 'rm -rf "$W"' EXIT
-n=0 failed=0
+. "$(dirname "$0")/opening.sh"
 P=tests/pipelines/prefix.lua
 I=$PWD/tests/golden/demo/episodes/inputs.safetensors
 PREV='[[0.25, -0.5, 0.75, 1], [0.125, 0, 0, 1]]'
 
-ok() { # ok STATUS TEXT
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"
-    else
-        failed=1
-        echo "not ok $n - $2"
-        sed 's/^/# out: /' "$W/out" | cut -c 1-300 | head -n 5
-        sed 's/^/# err: /' "$W/err" | head -n 5
-    fi
-}
 tectum() { timeout 60 "$T" "$@" >"$W/out" 2>"$W/err" </dev/null; }
 err() { grep -q -- "$1" "$W/err"; ok $? "says $1"; }
 run() { # run PIPELINE OPTIONS...: one frame

@@ -9,19 +9,8 @@
 # cuts on a busy machine. Keys that a memory keeps are made
 # in the background, so how many of them a prompt reuses is a matter of time: of pipelines with a
 # memory only the first frame is compared.
-cd "$(dirname "$0")/.." || exit 1
-T=${1:-${TECTUM:-}}
-[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
-if [ ! -x "$T" ] || ! command -v python3 >/dev/null 2>&1; then
-    echo "1..0 # SKIP no program or no python3"
-    exit 0
-fi
-case $T in /*) ;; *) T=$PWD/$T ;; esac
-root=$PWD
-W=$(mktemp -d) || exit 1
-trap 'rm -rf "$W"' EXIT
+. "$(dirname "$0")/opening.sh"
 mkdir "$W/build" # for a memory of the demo
-n=0 failed=0
 
 cat >"$W/compare.py" <<'PYTHON'
 import json, sys

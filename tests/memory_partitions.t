@@ -2,22 +2,9 @@
 # memory_partitions.t - recall and prefill on one partition, decoding on the other:
 # pipelines/graphs/g17_memory_in_partitions.lua says what the pipeline without partitions says, whatever the lanes.
 # usage: tests/memory_partitions.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
-cd "$(dirname "$0")/.." || exit 1
-T=${1:-${TECTUM:-}}
-[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
-if [ ! -x "$T" ]; then echo "1..0 # SKIP no program: give one as an argument"; exit 0; fi
-W=$(mktemp -d) || exit 1
-trap 'rm -rf "$W"' EXIT
+. "$(dirname "$0")/opening.sh"
 G=pipelines/graphs/g17_memory_in_partitions.lua
-n=0 bad=0
 
-# check TEXT CONDITION...: one line of TAP.
-check() {
-    text=$1 n=$((n + 1))
-    shift
-    if "$@" >/dev/null 2>&1; then echo "ok $n - $text"
-    else bad=1; echo "not ok $n - $text"; head -c 800 "$W/out" "$W/err" | sed 's/^/# /' >&2; fi
-}
 # Answers of several frames, so that some are decoded while a later prompt is recalled; few segments computed anew.
 for base in demo_memory graphs/g17_memory_in_partitions; do
     cat >"$W/x_$(basename $base).lua" <<END
@@ -98,4 +85,4 @@ for policy in default chaos; do
     check "policy $policy: the interpreter's bytes" as_interpreted $policy
 done
 echo "1..$n"
-exit $bad
+exit $failed

@@ -2,18 +2,7 @@
 # oft.t - a head and a projector of the state that stand beside a model: from PyTorch's packaging without
 # PyTorch, and found where they lie.
 # usage: tests/oft.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
-cd "$(dirname "$0")/.." || exit 1
-T=${1:-${TECTUM:-}}
-[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
-if [ ! -x "$T" ]; then echo "1..0 # SKIP no program: give one as an argument"; exit 0; fi
-if ! command -v python3 >/dev/null; then echo "1..0 # SKIP no python3"; exit 0; fi
-W=$(mktemp -d) || exit 1
-trap 'rm -rf "$W"' EXIT
-n=0 bad=0
-ok() { # ok STATUS TEXT
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else bad=1; echo "not ok $n - $2"; fi
-}
+. "$(dirname "$0")/opening.sh"
 G=tests/golden/openvla
 
 cp $G/tiny/checkpoint/* $G/oft/checkpoint/*.pt "$W" && chmod -R u+w "$W"
@@ -113,4 +102,4 @@ ok $? "a file of another kind is refused in a sentence"
 rm "$W"/*.pt
 python3 tools/oft_heads.py "$W" 2>"$W/err"; [ $? -eq 1 ]; ok $? "nothing to convert is said"
 echo "1..$n"
-exit $bad
+exit $failed

@@ -1,18 +1,13 @@
 #!/bin/sh
 # planner.t - the bundled planner answers its questions through `tectum run`; the scripts of its training are whole.
 # usage: tests/planner.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
-cd "$(dirname "$0")/.." || exit 1
-T=${1:-${TECTUM:-}}
-[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
-W=$(mktemp -d) || exit 1
-trap 'rm -rf "$W"' EXIT
+. "$(dirname "$0")/opening.sh"
 C=pipelines/checkpoints/planner
 asked=100 # questions, of those that ship: all are right when it is made, one may fall to another rounding
-n=0 bad=0
 report() { # report NAME WHAT_IS_WRONG
     n=$((n + 1))
     if [ -z "$2" ]; then echo "ok $n - $1"
-    else bad=1; echo "not ok $n - $1"; printf '%s\n' "$2" | sed 's/^/# /' >&2; fi
+    else failed=1; echo "not ok $n - $1"; printf '%s\n' "$2" | sed 's/^/# /' >&2; fi
 }
 if command -v python3 >/dev/null 2>&1; then
     report "Python compiles" "$(python3 -c '
@@ -27,7 +22,7 @@ report "make.sh parses" "$(sh -n pipelines/checkpoints/planner/train/make.sh 2>&
 report "every requirement is pinned" "$(grep -vE '^#|^[a-z0-9-]+==[0-9.]+$' pipelines/checkpoints/planner/train/requirements.txt)"
 if [ ! -x "$T" ]; then
     echo "1..$n # SKIP the rest: no program"
-    exit $bad
+    exit $failed
 fi
 
 # The whole prompt of each question, and what must be said.
@@ -60,4 +55,4 @@ report "the line of doc/planner.md is answered" "$(grep -q '  ":fridge:open"$' "
 answers again --threads 2
 report "the same answers with two threads" "$(cmp "$W/one" "$W/again" 2>&1)"
 echo "1..$n"
-exit $bad
+exit $failed

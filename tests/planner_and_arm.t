@@ -3,24 +3,9 @@
 # that no action is late while a prefill of 20 times the slack is under way, that actions do not
 # change for it, and the budget of both.
 # usage: tests/planner_and_arm.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
-cd "$(dirname "$0")/.." || exit 1
-T=${1:-${TECTUM:-}}
-[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
-if [ ! -x "$T" ]; then echo "1..0 # SKIP no program: give one as an argument"; exit 0; fi
-W=$(mktemp -d) || exit 1
-trap 'rm -rf "$W"' EXIT
-n=0 bad=0
+. "$(dirname "$0")/opening.sh"
 P=pipelines/planner_and_arm.lua
 
-ok() { # ok STATUS TEXT
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"
-    else
-        bad=1
-        echo "not ok $n - $2"
-        { head -n 5 "$W/err"; tail -n 5 "$W/out"; } 2>/dev/null | cut -c 1-300 | sed 's/^/# /' >&2
-    fi
-}
 run() { timeout 120 "$T" "$@" >"$W/out" 2>"$W/err" </dev/null; }
 lines() { grep -c -- "$1" "$W/trace"; }
 
@@ -133,4 +118,4 @@ real --policy "$W/paced.lua" --param k=64 --drain && actions | head -n 12 >"$W/b
 ok $? "a ranking by it; the arm does not know"
 
 echo "1..$n"
-exit $bad
+exit $failed

@@ -1,45 +1,29 @@
 #!/bin/sh
 # profile.t - the verb profile, its file, and --costs of those that take it.
 # usage: tests/profile.t [PROGRAM]; else the first of build/*/tectum. From the root.
-cd "$(dirname "$0")/.." || exit 1
-tectum=$1
-for preset in release dev clang asan; do
-    [ -n "$tectum" ] || [ ! -x "build/$preset/tectum" ] || tectum=build/$preset/tectum
-done
-if [ -z "$tectum" ]; then
-    echo "1..0 # SKIP tectum is not built"
-    exit 0
-fi
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-n=0 bad=0
-check() {
-    n=$((n + 1))
-    if [ "$1" = 0 ]; then echo "ok $n - $2"
-    else bad=1; echo "not ok $n - $2"; head -n 5 "$dir/err" | sed 's/^/# /' >&2; fi
-}
+. "$(dirname "$0")/opening.sh"
 # run CODE TEXT ARGUMENTS...
 run() {
     want=$1 text=$2
     shift 2
-    "$tectum" "$@" >"$dir/out" 2>"$dir/err" </dev/null
-    [ $? = "$want" ]; check $? "$text: exit $want"
+    "$T" "$@" >"$W/out" 2>"$W/err" </dev/null
+    [ $? = "$want" ]; ok $? "$text: exit $want"
 }
-out() { [ "$1" != -- ] || shift; grep -q -- "$1" "$dir/out"; check $? "prints '$1'"; }
-err() { grep -q -- "$1" "$dir/err"; check $? "says '$1'"; }
+out() { [ "$1" != -- ] || shift; grep -q -- "$1" "$W/out"; ok $? "prints '$1'"; }
+err() { grep -q -- "$1" "$W/err"; ok $? "says '$1'"; }
 
 demo=pipelines/demo_metaworld.lua
 patient="--set frame.period_ms=60000 --set nodes.act.deadline.ms=50000" # a slow machine is no error
-run 0 "the bundled robot is measured" profile $demo --threads 1 --frames 12 --rounds 2 -o "$dir/demo.costs"
+run 0 "the bundled robot is measured" profile $demo --threads 1 --frames 12 --rounds 2 -o "$W/demo.costs"
 out "step, batch 8"; out "private"; out "own overhead"; out "wrote "
-[ ! -s "$dir/err" ]; check $? "no progress where there is no terminal"
+[ ! -s "$W/err" ]; ok $? "no progress where there is no terminal"
 run 0 "a model of random weights is" profile pipelines/pi05_aloha.lua --random-weights 1 --size tiny \
-    --frames 4 --rounds 1 --format json -o "$dir/aloha.costs"
+    --frames 4 --rounds 1 --format json -o "$W/aloha.costs"
 for field in schema unit device tier threads version commit pipeline variants private overhead_us busy; do
     out "\"$field\""
 done
 if command -v python3 >/dev/null 2>&1; then
-    python3 - "$dir/demo.costs" "$dir/out" 2>"$dir/err" <<'END'
+    python3 - "$W/demo.costs" "$W/out" 2>"$W/err" <<'END'
 import json, sys
 demo, aloha = (json.load(open(path)) for path in sys.argv[1:])
 assert demo["schema"] == 1 and demo["unit"] == "us" and demo["pipeline"] == "demo_metaworld"
@@ -50,25 +34,25 @@ for r in demo["variants"] + demo["private"] + aloha["variants"]:
 assert rows["talk", 8]["p50"] < rows["see", 0]["p50"]  # of one step, not of a launch
 assert 0 < aloha["busy"] <= 1 and aloha["overhead_us"] > 0
 END
-    check $? "every variant has a row, quantiles ascend"
+    ok $? "every variant has a row, quantiles ascend"
 fi
-run 0 "its own file is taken" check $demo $patient --costs "$dir/demo.costs"
-[ ! -s "$dir/err" ]; check $? "without a word"
-run 0 "and by run" run $demo --costs "$dir/demo.costs" --frames 2 --threads 1 \
+run 0 "its own file is taken" check $demo $patient --costs "$W/demo.costs"
+[ ! -s "$W/err" ]; ok $? "without a word"
+run 0 "and by run" run $demo --costs "$W/demo.costs" --frames 2 --threads 1 \
     --inputs pipelines/checkpoints/metaworld/episodes/button.jsonl
-run 0 "and by bench" bench $demo --costs "$dir/demo.costs" --frames 4 --warmup 1 --rounds 1 --threads 1
-run 0 "a file of another pipeline is used" check pipelines/pi05_aloha.lua $patient --costs "$dir/demo.costs"
+run 0 "and by bench" bench $demo --costs "$W/demo.costs" --frames 4 --warmup 1 --rounds 1 --threads 1
+run 0 "a file of another pipeline is used" check pipelines/pi05_aloha.lua $patient --costs "$W/demo.costs"
 err "measured on pipeline 'demo_metaworld'"
 
 costs() { # costs FILE SEE ACT [NODE]
     printf '{"schema":1,"variants":[{"node":"%s","point":{},"n":1,"min":1,"p50":1,"p99":%s,"p999":%s,"max":%s},
 {"node":"act","point":{},"n":1,"min":1,"p50":1,"p99":%s,"p999":%s,"max":%s}]}' \
-        "${4:-see}" "$2" "$2" "$2" "$3" "$3" "$3" >"$dir/$1"
+        "${4:-see}" "$2" "$2" "$2" "$3" "$3" "$3" >"$W/$1"
 }
 costs fits.costs 50000 40000
-run 0 "a path that takes all of its deadline" check $demo --costs "$dir/fits.costs"
+run 0 "a path that takes all of its deadline" check $demo --costs "$W/fits.costs"
 err "no row of 'talk'"
-cat >"$dir/asks.lua" <<'END'
+cat >"$W/asks.lua" <<'END'
 return policy {
   name = "asks", api = 1, version = 1,
   plan = function(S, F, D)
@@ -79,35 +63,35 @@ return policy {
 }
 END
 for file in fits.costs demo.costs; do
-    run 0 "a policy asks $file" run $demo --costs "$dir/$file" --policy "$dir/asks.lua" --frames 1 \
+    run 0 "a policy asks $file" run $demo --costs "$W/$file" --policy "$W/asks.lua" --frames 1 \
         --inputs pipelines/checkpoints/metaworld/episodes/button.jsonl
-    grep -q "batch 1" "$dir/out"
-    [ $? = $([ $file = fits.costs ]; echo $?) ]; check $? "and gets what the file says"
+    grep -q "batch 1" "$W/out"
+    [ $? = $([ $file = fits.costs ]; echo $?) ]; ok $? "and gets what the file says"
 done
 costs slow.costs 50000 40001
-run 1 "one that takes more" check $demo --costs "$dir/slow.costs"
+run 1 "one that takes more" check $demo --costs "$W/slow.costs"
 out "E031"; out "$demo:[0-9]*:[0-9]*"; out "see 50 + act 40"
-run 1 "as JSON" check $demo --costs "$dir/slow.costs" --format json
+run 1 "as JSON" check $demo --costs "$W/slow.costs" --format json
 out '"code": *"E031"'; out '"line": *[1-9]'
-run 1 "a deadline of --set" check $demo --costs "$dir/fits.costs" --set nodes.act.deadline.ms=89
+run 1 "a deadline of --set" check $demo --costs "$W/fits.costs" --set nodes.act.deadline.ms=89
 out "E031"; out -- "--set:1:"
 costs other.costs 1 1 look
-run 0 "a row of an unknown node" check $demo --costs "$dir/other.costs"
+run 0 "a row of an unknown node" check $demo --costs "$W/other.costs"
 err "is called 'look'"
 
 echo '{"schema":1,"variants":[{"node":"grasp","point":{},"n":1,"min":1,"p50":1,"p99":1,"p999":1,"max":1}]}' \
-    >"$dir/foreign.costs"
-run 3 "nothing but unknown nodes" check $demo --costs "$dir/foreign.costs"; err "'grasp'"
-echo '{"schema":1,"variants":[{"node":"see","point":{},"n":1,"min":1,"p50":-1,"p99":1}]}' >"$dir/bad.costs"
-run 3 "a malformed row" run $demo --costs "$dir/bad.costs"
+    >"$W/foreign.costs"
+run 3 "nothing but unknown nodes" check $demo --costs "$W/foreign.costs"; err "'grasp'"
+echo '{"schema":1,"variants":[{"node":"see","point":{},"n":1,"min":1,"p50":-1,"p99":1}]}' >"$W/bad.costs"
+run 3 "a malformed row" run $demo --costs "$W/bad.costs"
 err "bad.costs: variants\[0\]: .*p50"
-[ "$(wc -l <"$dir/err")" = 1 ]; check $? "in one line"
-head -c 300 "$dir/demo.costs" >"$dir/cut.costs"
-run 3 "a file cut short" bench $demo --costs "$dir/cut.costs"; err "line [0-9]*, column"
+[ "$(wc -l <"$W/err")" = 1 ]; ok $? "in one line"
+head -c 300 "$W/demo.costs" >"$W/cut.costs"
+run 3 "a file cut short" bench $demo --costs "$W/cut.costs"; err "line [0-9]*, column"
 run 3 "a pipeline in its place" check $demo --costs $demo; err "this is a pipeline file"
-run 3 "no file" check $demo --costs "$dir/none.costs"; err "no such file"
-run 3 "a folder to write to that is not there" profile $demo --frames 1 -o "$dir/none/x.costs"
+run 3 "no file" check $demo --costs "$W/none.costs"; err "no such file"
+run 3 "a folder to write to that is not there" profile $demo --frames 1 -o "$W/none/x.costs"
 run 2 "no pipeline" profile
 run 2 "no samples" profile $demo --frames 0
 echo "1..$n"
-exit $bad
+exit $failed

@@ -2,28 +2,14 @@
 # recalls.t - a memory from the outside: pipelines/qwen_planner.lua at its smallest, with a file that
 # remembers.
 # usage: tests/recalls.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
-cd "$(dirname "$0")/.." || exit 1
-T=${1:-${TECTUM:-}}
-[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
-if [ ! -x "$T" ]; then echo "1..0 # SKIP no program: give one as an argument"; exit 0; fi
-T=$(realpath "$T") ROOT=$(pwd)
-W=$(mktemp -d) || exit 1
-trap 'rm -rf "$W"' EXIT
+. "$(dirname "$0")/opening.sh"
 cd "$W" || exit 1
-n=0 bad=0
 
-# check TEXT CONDITION...: one line of TAP.
-check() {
-    text=$1 n=$((n + 1))
-    shift
-    if "$@" >/dev/null 2>&1; then echo "ok $n - $text"
-    else bad=1; echo "not ok $n - $text"; head -c 400 out err | sed 's/^/# /' >&2; fi
-}
 # run INPUTS OPTION...: frames as JSON lines into `out`.
 run() {
     file=$1
     shift
-    "$T" run "$ROOT/pipelines/qwen_planner.lua" --random-weights 1 --size tiny --format json \
+    "$T" run "$root/pipelines/qwen_planner.lua" --random-weights 1 --size tiny --format json \
         --inputs "$file" "$@" >out 2>err
 }
 tokens() { sed -n 's/.*"tokens":\(\[[0-9,]*\]\).*/\1/p' out; }
@@ -73,7 +59,7 @@ check "in words" grep -q 'memory: changes are {"put": {ID: TEXT}, "remove": \[ID
 printf '{"goal": "x", "memory": {"put": {"long": "%s"}}}\n' "$(seq -s ' ' 300)" >long.jsonl
 check "a segment that is too long is refused" test "$(run long.jsonl; echo $?)" -ne 0
 check "with both numbers" grep -q "'long' has 300 tokens, the pipeline allows 1 to 128" err
-"$T" run "$ROOT/pipelines/qwen_planner.lua" --random-weights 2 --size tiny --inputs more.jsonl >out 2>err
+"$T" run "$root/pipelines/qwen_planner.lua" --random-weights 2 --size tiny --inputs more.jsonl >out 2>err
 check "another model's keys and values are refused: exit 3" test $? -eq 3
 check "by name" grep -q "memory 'mem'" err
 size=$(stat -c %s planner.memory)
@@ -91,4 +77,4 @@ check "and is named, with the node, the memory and the cause" \
     grep -qE "^tectum run: .*qwen_planner.lua:[0-9]+: 'recall', memory 'mem': memory: server unix:/nowhere/socket: No such file" err
 check "at a bounded rate" test "$(grep -c nowhere err)" -le 5
 echo "1..$n"
-exit $bad
+exit $failed

@@ -2,23 +2,10 @@
 # remembers.t - what was said becomes a segment of the memory: pipelines/graphs/g18_answer_is_remembered.lua with
 # the bundled planner, from the outside.
 # usage: tests/remembers.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
-cd "$(dirname "$0")/.." || exit 1
-T=${1:-${TECTUM:-}}
-[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
-if [ ! -x "$T" ]; then echo "1..0 # SKIP no program: give one as an argument"; exit 0; fi
-W=$(mktemp -d) || exit 1
-trap 'rm -rf "$W"' EXIT
+. "$(dirname "$0")/opening.sh"
 G=pipelines/graphs/g18_answer_is_remembered.lua
 C=tests/graphs/1ms.costs
-n=0 bad=0
 
-# check TEXT CONDITION...: one line of TAP.
-check() {
-    text=$1 n=$((n + 1))
-    shift
-    if "$@" >/dev/null 2>&1; then echo "ok $n - $text"
-    else bad=1; echo "not ok $n - $text"; head -c 800 "$W/out" "$W/err" | sed 's/^/# /' >&2; fi
-}
 # tell STORE OPTION...: frames into $W/out.
 tell() {
     store=$1
@@ -84,4 +71,4 @@ as_interpreted() {
 }
 check "policy chaos: the interpreter's bytes" as_interpreted
 echo "1..$n"
-exit $bad
+exit $failed

@@ -1,9 +1,5 @@
 #!/bin/sh
 # rings.t - every verb with a ring, from the outside: see rings.py.
 # usage: tests/rings.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
-cd "$(dirname "$0")/.." || exit 1
-T=${1:-${TECTUM:-}}
-[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
-if [ ! -x "$T" ]; then echo "1..0 # SKIP no program: give one as an argument"; exit 0; fi
-if ! command -v python3 >/dev/null 2>&1; then echo "1..0 # SKIP no python3"; exit 0; fi
-PYTHONDONTWRITEBYTECODE=1 exec python3 tests/rings.py "$T"
+. "$(dirname "$0")/opening.sh"
+PYTHONDONTWRITEBYTECODE=1 python3 tests/rings.py "$T"

@@ -2,31 +2,11 @@
 # run.t - `tectum run` and `tectum demo` from the outside: what comes out, that bytes are equal
 # whatever the policy and the threads, and that bad input ends in one line and no half output.
 # usage: tests/run.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
-cd "$(dirname "$0")/.." || exit 1
-T=${1:-${TECTUM:-}}
-[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
-if [ ! -x "$T" ]; then
-    echo "1..0 # SKIP no program: give one as an argument"
-    exit 0
-fi
-case $T in /*) ;; *) T=$PWD/$T ;; esac
-W=$(mktemp -d) || exit 1
-trap 'rm -rf "$W"' EXIT
-n=0 failed=0
+. "$(dirname "$0")/opening.sh"
 P=pipelines/demo_metaworld.lua
 I=$PWD/tests/golden/demo/episodes/inputs.safetensors
 PICTURES=tests/golden/images/decode/files
 
-ok() { # ok STATUS TEXT
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"
-    else
-        failed=1
-        echo "not ok $n - $2"
-        sed 's/^/# out: /' "$W/out" | cut -c 1-300 | head -n 5
-        sed 's/^/# err: /' "$W/err" | head -n 5
-    fi
-}
 tectum() { timeout 60 "$T" "$@" >"$W/out" 2>"$W/err" </dev/null; }
 demo() { tectum run "$P" --threads 1 "$@"; }
 out() { grep -q -- "$1" "$W/out"; ok $? "prints $1"; }

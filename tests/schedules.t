@@ -3,27 +3,13 @@
 # schedules, event by event: the golden cases, then random scenarios.
 # usage: tests/schedules.t [PROGRAM [FIRST COUNT]]; or TECTUM=PROGRAM; else the first of
 # build/*/tectum. FIRST and COUNT are seeds of the random scenarios.
-cd "$(dirname "$0")/.." || exit 1
-T=${1:-${TECTUM:-}} FIRST=${2:-1} COUNT=${3:-150}
-[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
-if [ ! -x "$T" ]; then echo "1..0 # SKIP no program: give one as an argument"; exit 0; fi
+. "$(dirname "$0")/opening.sh"
+FIRST=${2:-1} COUNT=${3:-150}
 if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
     echo "1..0 # SKIP no Python 3.10"
     exit 0
 fi
-W=$(mktemp -d) || exit 1
-trap 'rm -rf "$W"' EXIT
-n=0 bad=0
 
-ok() { # ok STATUS TEXT
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"
-    else
-        bad=1
-        echo "not ok $n - $2"
-        grep -v ' ok$' "$W/out" | head -n 12 | cut -c 1-300 | sed 's/^/# /' >&2
-    fi
-}
 judge() { python3 -B tests/schedule_scenarios.py "$T" "$@" >"$W/out" 2>&1; }
 
 judge golden tests/golden/schedules
@@ -59,4 +45,4 @@ judge golden "$W/golden"
 ok $? "what differs is found"
 
 echo "1..$n"
-exit $bad
+exit $failed

@@ -2,20 +2,14 @@
 # simulate.t - `tectum simulate` from the outside: what the golden schedules do not show (bursts,
 # cancellations, offsets of sessions, accidents by the thousand), the summary, and bad input.
 # usage: tests/simulate.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
-cd "$(dirname "$0")/.." || exit 1
-T=${1:-${TECTUM:-}}
-[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
-if [ ! -x "$T" ]; then echo "1..0 # SKIP no program: give one as an argument"; exit 0; fi
-W=$(mktemp -d) || exit 1
-trap 'rm -rf "$W"' EXIT
-n=0 bad=0
+. "$(dirname "$0")/opening.sh"
 G=tests/golden/schedules
 
 ok() { # ok STATUS TEXT
     n=$((n + 1))
     if [ "$1" -eq 0 ]; then echo "ok $n - $2"
     else
-        bad=1
+        failed=1
         echo "not ok $n - $2"
         { head -n 5 "$W/err"; tail -n 5 "$W/trace"; } 2>/dev/null | cut -c 1-300 | sed 's/^/# /' >&2
     fi
@@ -129,4 +123,4 @@ grep -Fxf "$W/told" "$W/trace" >"$W/found"
 [ "$(grep -c . "$W/trace")" -eq "$(sed -n 's/^selection of the file.s \([0-9]*\),.*/\1/p' doc/values.md)" ]
 ok $? "doc/values.md: the number of events"
 echo "1..$n"
-exit $bad
+exit $failed

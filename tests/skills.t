@@ -2,23 +2,8 @@
 # skills.t - ranking texts and answering from a list, from the outside: every score is that of its
 # text alone, whatever the list, its order and the threads; answers are texts of the list.
 # usage: tests/skills.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
-cd "$(dirname "$0")/.." || exit 1
-T=${1:-${TECTUM:-}}
-[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
-if [ ! -x "$T" ]; then echo "1..0 # SKIP no program: give one as an argument"; exit 0; fi
-W=$(mktemp -d) || exit 1
-trap 'rm -rf "$W"' EXIT
-n=0 bad=0
+. "$(dirname "$0")/opening.sh"
 
-ok() { # ok STATUS TEXT
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"
-    else
-        bad=1
-        echo "not ok $n - $2"
-        { head -c 500 "$W/err"; echo; head -c 500 "$W/out"; } 2>/dev/null | sed 's/^/# /' >&2
-    fi
-}
 tectum() { timeout 120 "$T" "$@" >"$W/out" 2>"$W/err" </dev/null; }
 # run FILE OPTION...: random weights, the tokenizer of the golden cases, a line of JSON a frame
 run() {
@@ -110,4 +95,4 @@ tectum simulate $P --costs "$W/costs" --frames 5 --random-weights 1 --size tiny
 ok $? "simulate runs it"
 
 echo "1..$n"
-exit $bad
+exit $failed

@@ -1,14 +1,11 @@
 #!/bin/sh
 # smollm2.t - a real language model answers as it should. usage: tests/smollm2.t [PROGRAM]
 # Its weights are no part of the tree: tools/convert/smollm2.sh brings them, else this is skipped.
-cd "$(dirname "$0")/.." || exit 1
-T=${1:-${TECTUM:-}}
-[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
-if [ ! -x "$T" ] || [ ! -f build/smollm2/model.safetensors ]; then
-    echo "1..0 # SKIP no program, or no build/smollm2: tools/convert/smollm2.sh"
+. "$(dirname "$0")/opening.sh"
+if [ ! -f build/smollm2/model.safetensors ]; then
+    echo "1..0 # SKIP no build/smollm2: tools/convert/smollm2.sh"
     exit 0
 fi
-n=0 failed=0
 # asks PROMPT WORD: the answer has the word
 asks() {
     n=$((n + 1))

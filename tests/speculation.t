@@ -7,22 +7,12 @@
 # none: the texts of all requests are equal, under the default plan and under policy chaos. How much
 # is kept is known for two of the drafts: all of it where the draft is the model itself, next to
 # nothing where it is another one.
-cd "$(dirname "$0")/.." || exit 1
-T=${1:-${TECTUM:-}}
-[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
-if [ ! -x "$T" ] || ! command -v python3 >/dev/null 2>&1; then
-    echo "1..0 # SKIP no program or no python3"
-    exit 0
-fi
-case $T in /*) ;; *) T=$PWD/$T ;; esac
-W=$(mktemp -d) || exit 1
-trap 'rm -rf "$W"' EXIT
+. "$(dirname "$0")/opening.sh"
 mkdir -p "$W/pipelines/models"
 cp pipelines/*.lua "$W/pipelines/"
 cp -r pipelines/models "$W/pipelines/"
 cp -r policies "$W/policies"
 cd "$W" || exit 1
-n=0 failed=0
 
 # model NAME LAYERS WIDTH HEADS CHANGES
 model() {

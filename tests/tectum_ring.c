@@ -13,10 +13,13 @@ static struct tectum_error err;
 
 enum { STAGES = 7, EDGE = 28 };
 
-static struct tectum *open_ring(const char *set)
+static struct tectum *open_ring_every(int period_ms, const char *set)
 {
     struct tectum *t = NULL;
-    const char *const sets[] = {"frame.period_ms=20", "nodes.advance.deadline.ms=20", set};
+    char period[40], deadline[40];
+    const char *const sets[] = {period, deadline, set};
+    snprintf(period, sizeof period, "frame.period_ms=%d", period_ms);
+    snprintf(deadline, sizeof deadline, "nodes.advance.deadline.ms=%d", period_ms);
     const struct tectum_options o = {.pipeline = "tests/pipelines/ring.lua",
                                      .root = ".",
                                      .random_weights = 1,
@@ -29,6 +32,11 @@ static struct tectum *open_ring(const char *set)
         fprintf(stderr, "# %s\n", err.message);
     REQUIRE(t != NULL);
     return t;
+}
+
+static struct tectum *open_ring(const char *set)
+{
+    return open_ring_every(20, set);
 }
 
 static int64_t submit_ring(struct tectum *t, int i, int side, int tokens, int64_t captured_ns)
@@ -81,29 +89,39 @@ TEST(a_ring_gives_the_action_of_what_it_saw)
     tectum_close(&t);
 }
 
-TEST(ticks_of_a_ring_are_given_what_leaves_in_them)
+/* Ticks until four had a fresh action, or 60 of them; the 13th submits nothing. */
+static void tick(struct tectum *t, int period_ms, int *fresh, int *aged)
 {
-    struct tectum *t = open_ring(NULL);
     struct tectum_handed handed;
     static double actions[64];
-    int fresh = 0, aged = 0, ticks = 0;
     int64_t newest = -1;
-    /* A busy machine hands out fewer fresh ones, so it is given more ticks, not asked for less. */
-    for (; ticks < 200 && (fresh < 4 || ticks <= 12); ticks++) {
+    int ticks = 0;
+    *fresh = *aged = 0;
+    for (; ticks < 60 && (*fresh < 4 || ticks <= 12); ticks++) {
         bool blind = ticks == 12;
         int64_t number = blind ? -1 : submit_ring(t, 1, EDGE, 4, 0);
-        REQUIRE(tectum_handout(t, number, tectum_now() + 2 * 20000000, actions, 64, &handed,
-                               &err) == TECTUM_OK);
+        REQUIRE(tectum_handout(t, number, tectum_now() + 2000000 * (int64_t)period_ms, actions, 64,
+                               &handed, &err) == TECTUM_OK);
         newest = blind ? newest : number;
         if (handed.source != TECTUM_SOURCE_FRESH)
             continue;
-        fresh++;
-        aged += handed.observation < newest + blind && handed.age_ns > 0;
+        ++*fresh;
+        *aged += handed.observation < newest + blind && handed.age_ns > 0;
     }
-    printf("# %d of %d ticks had a fresh action\n", fresh, ticks);
+    printf("# %d of %d ticks of %d ms had a fresh action\n", *fresh, ticks, period_ms);
+}
+
+/* A busy machine is given a longer period, not asked for fewer fresh actions. */
+TEST(ticks_of_a_ring_are_given_what_leaves_in_them)
+{
+    int fresh = 0, aged = 0;
+    for (int period_ms = 20; period_ms <= 1280 && fresh < 4; period_ms *= 4) {
+        struct tectum *t = open_ring_every(period_ms, NULL);
+        tick(t, period_ms, &fresh, &aged);
+        tectum_close(&t);
+    }
     CHECK(fresh >= 4);
     CHECK_INT(aged, ==, fresh);
-    tectum_close(&t);
 }
 
 TEST(a_refused_observation_leaves_a_ring_usable)

@@ -1,17 +1,10 @@
 #!/bin/sh
 # text_models.t - random small models of each family of texts give the logits and tokens of a second
 # forward, written in numpy. usage: tests/text_models.t [PROGRAM] [SEEDS]
-cd "$(dirname "$0")/.." || exit 1
-T=${1:-${TECTUM:-}} seeds=${2:-"1 2 3 4 5 6"}
-[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
+. "$(dirname "$0")/opening.sh"
 for python in /usr/bin/python3 python3; do "$python" -c "import numpy" 2>/dev/null && break; python=; done
-if [ ! -x "$T" ] || [ -z "$python" ]; then
-    echo "1..0 # SKIP no program, or no python3 with numpy"
-    exit 0
-fi
-W=$(mktemp -d) || exit 1
-trap 'rm -rf "$W"' EXIT
-n=0 failed=0
+[ -n "$python" ] || { echo "1..0 # SKIP no python3 with numpy"; exit 0; }
+seeds=${2:-"1 2 3 4 5 6"}
 for seed in $seeds; do
     "$python" tests/text_models.py "$W/$seed" "$seed" || exit 1
     for family in qwen3 llama gemma2 gemma3_text; do

@@ -2,23 +2,7 @@
 # texts.t - edges of text in the programs: event traces of simulate, frames of run, the drawing.
 # usage: tests/texts.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
 # WRITE=1 makes the traces of tests/traces anew.
-cd "$(dirname "$0")/.." || exit 1
-T=${1:-${TECTUM:-}}
-[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
-if [ ! -x "$T" ]; then echo "1..0 # SKIP no program: give one as an argument"; exit 0; fi
-W=$(mktemp -d) || exit 1
-trap 'rm -rf "$W"' EXIT
-n=0 bad=0
-
-ok() { # ok STATUS TEXT
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"
-    else
-        bad=1
-        echo "not ok $n - $2"
-        head -n 8 "$W/out" | cut -c 1-300 | sed 's/^/# /' >&2
-    fi
-}
+. "$(dirname "$0")/opening.sh"
 
 # Every launch takes a millisecond; requests and texts are the pipeline's.
 trace() { # trace PIPELINE POLICY
@@ -112,4 +96,4 @@ cat "$W/said" "$W/err" >>"$W/out"
 ok $status "run says which text was read, and how old it is"
 
 echo "1..$n"
-exit $bad
+exit $failed

@@ -1,28 +1,7 @@
 #!/bin/sh
 # two_arms.t - several robots in one pipeline: each has the bytes that it has alone, its own deadline.
 # usage: tests/two_arms.t [PROGRAM]
-cd "$(dirname "$0")/.." || exit 1
-T=${1:-${TECTUM:-}}
-[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
-if [ ! -x "$T" ] || ! command -v python3 >/dev/null 2>&1; then
-    echo "1..0 # SKIP no program or no python3"
-    exit 0
-fi
-case $T in /*) ;; *) T=$PWD/$T ;; esac
-root=$PWD
-W=$(mktemp -d) || exit 1
-trap 'rm -rf "$W"' EXIT
-n=0 failed=0
-
-ok() { # ok STATUS TEXT
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"
-    else
-        failed=1
-        echo "not ok $n - $2"
-        [ -s "$W/err" ] && tail -n 5 "$W/err" | sed 's/^/# /'
-    fi
-}
+. "$(dirname "$0")/opening.sh"
 
 run() { # run NAME PIPELINE ARGUMENTS...
     name=$1 pipeline=$2

@@ -2,13 +2,7 @@
 # verify.t - every golden case and every recorded episode that ships, in both precisions; then the
 # recorded episodes once more on each tier that this machine has.
 # usage: tests/verify.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
-cd "$(dirname "$0")/.." || exit 1
-T=${1:-${TECTUM:-}}
-[ -n "$T" ] || for T in build/release/tectum build/*/tectum; do [ -x "$T" ] && break; done
-if [ ! -x "$T" ]; then echo "1..0 # SKIP no program: give one as an argument"; exit 0; fi
-W=$(mktemp -d) || exit 1
-trap 'rm -rf "$W"' EXIT
-n=0 bad=0
+. "$(dirname "$0")/opening.sh"
 
 judge() { # judge WHAT LEAST OPTION...: every check holds, and there are at least so many
     what=$1 least=$2
@@ -18,7 +12,7 @@ judge() { # judge WHAT LEAST OPTION...: every check holds, and there are at leas
     n=$((n + 1))
     if [ $status -eq 0 ] && [ "${checks:-0}" -ge "$least" ]; then echo "ok $n - $what: $checks checks"
     else
-        bad=1
+        failed=1
         echo "not ok $n - $what: exit $status"
         { grep '^NOT' "$W/out"; cat "$W/err"; } | head -n 20 | sed 's/^/# /' >&2
     fi
@@ -42,9 +36,9 @@ for dtype in f32 bf16; do
     judge "recorded episodes in $dtype" 100 --dtype $dtype pipelines/checkpoints
 done
 tiers=$("$T" --version | sed -n 's/^cpu tiers: //p' | sed 's/([a-z]*)//g')
-[ -n "$tiers" ] || { n=$((n + 1)) bad=1; echo "not ok $n - --version names the tiers"; }
+[ -n "$tiers" ] || { n=$((n + 1)) failed=1; echo "not ok $n - --version names the tiers"; }
 for tier in $tiers; do
     judge "recorded episodes on $tier" 100 --dtype bf16 --tier "$tier" pipelines/checkpoints
 done
 echo "1..$n"
-exit $bad
+exit $failed
