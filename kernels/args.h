@@ -210,11 +210,27 @@ struct tec_take_args {
 /* Pictures to rows of patches: picture i, patch p (row-major) is row i * patches + p; its columns
  * are [3][patch][patch] (channel, y, x), each value lut[channel][byte]. */
 struct tec_patchify_args {
-    const uint8_t *const *pictures; /* [max_pictures] u8 [size, size, 3] */
+    const uint8_t *const *pictures; /* [max_pictures] u8 [height, width, 3] */
     const float *lut;               /* [3, 256] */
-    float *y;                       /* [max_pictures * (size / patch)^2, ldy] */
+    float *y;                       /* [max_pictures * (height / patch) * (width / patch), ldy] */
     const int *count;               /* live pictures */
-    int max_pictures, size, patch, ldy;
+    int max_pictures, height, width, patch, ldy;
+};
+
+/* Windows over one picture whose pixels are rows, line by line. Row r of y is window (r / out_w,
+ * r % out_w): its pixel (i, j), i, j < side, is pixel (r / out_w * stride - pad + i * dilation,
+ * r % out_w * stride - pad + j * dilation) of x, and may lie outside the picture.
+ * unfold: y[r][(i * side + j) * cols + c] = that pixel's column c, 0 outside the picture: a
+ * convolution is the product of these rows and its weights.
+ * max_pool: y[r][c] = the largest of those inside; a NaN is passed over. */
+struct tec_window_args {
+    const float *x; /* [in_h * in_w, ldx] */
+    float *y;       /* [max_rows, ldy]; apart from x */
+    const int *rows;
+    int max_rows, ldx, ldy, cols;
+    int in_h, in_w, out_w;
+    int side, stride, pad, dilation;
+    int round; /* unfold: 1 = rounded to bf16 */
 };
 
 /* y[r] += table[r % period] or, with a list, table[row[r]] (position embeddings). An index outside

@@ -36,6 +36,7 @@ union tec_args {
     struct tec_take_args take;
     struct tec_mean_args mean;
     struct tec_patchify_args patchify;
+    struct tec_window_args window;
     struct tec_add_table_args add_table;
     struct tec_read_kv_args read_kv;
     struct tec_move_args move;

@@ -120,6 +120,8 @@ static bool rounds(const struct tec_call *call)
         return call->args.gated.round;
     case TEC_OP_attention:
         return call->args.attention.round;
+    case TEC_OP_unfold:
+        return call->args.window.round;
     default:
         return false;
     }

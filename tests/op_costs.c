@@ -218,9 +218,17 @@ TEST(tables)
     a->row = things; /* 3 indices */
     IS(call, .other = 30, .weights = 120, .read = 132, .written = 120);
     call = tec_call_of(TEC_OP_patchify, "patchify");
-    call.args.patchify =
-        (struct tec_patchify_args){.count = other, .max_pictures = 3, .size = 4, .patch = 2};
-    IS(call, .weights = 3072, .read = 96, .written = 384);
+    call.args.patchify = (struct tec_patchify_args){
+        .count = other, .max_pictures = 3, .height = 4, .width = 6, .patch = 2};
+    IS(call, .weights = 3072, .read = 144, .written = 576);
+    call = tec_call_of(TEC_OP_unfold, "unfold");
+    call.args.window = (struct tec_window_args){
+        .rows = live, .max_rows = 8, .cols = 10, .in_h = 4, .in_w = 5, .side = 3};
+    IS(call, .read = 800, .written = 1080); /* 20 pixels of 10; 3 windows of 9 */
+    call = tec_call_of(TEC_OP_max_pool, "pool");
+    call.args.window = (struct tec_window_args){
+        .rows = live, .max_rows = 8, .cols = 10, .in_h = 4, .in_w = 5, .side = 3};
+    IS(call, .other = 270, .read = 800, .written = 120);
     call = tec_call_of(TEC_OP_read_kv, "tap");
     call.args.read_kv = (struct tec_read_kv_args){.rows = live, .max_rows = 8, .cols = 10};
     IS(call, .read = 12, .written = 120, .kv_read = 120);

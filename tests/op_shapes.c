@@ -59,6 +59,44 @@ TEST(rows_fill_what_they_are_taken_to)
     CHECK(!takes(2, 20, most)); /* rows */
 }
 
+/* An op over windows of a picture of 2 x 4 pixels of 10 columns, into a y of some shape; whether it
+ * is taken. */
+static bool goes_over(enum tec_op_id op, int rows, int cols, struct tec_window_args args)
+{
+    int x;
+    struct tec_program *p = begin(&x);
+    struct tec_call call = tec_call_of(op, "windows");
+    call.in[0] = x;
+    call.out[0] = tec_program_tensor(p, "y", rows, cols, &many);
+    call.args.window = args;
+    tec_program_call(p, &call);
+    bool taken = p->status == TEC_OK;
+    end();
+    return taken;
+}
+
+TEST(windows_cover_a_picture)
+{
+    struct tec_window_args a = {
+        .in_h = 2, .in_w = 4, .side = 3, .stride = 2, .pad = 1, .dilation = 1};
+    CHECK(goes_over(TEC_OP_unfold, 2, 90, a));
+    CHECK(goes_over(TEC_OP_max_pool, 2, 10, a));
+    CHECK(!goes_over(TEC_OP_unfold, 3, 90, a));   /* windows */
+    CHECK(!goes_over(TEC_OP_unfold, 2, 80, a));   /* columns */
+    CHECK(!goes_over(TEC_OP_max_pool, 2, 20, a)); /* columns */
+    a.pad = 2;
+    CHECK(!goes_over(TEC_OP_max_pool, 6, 10, a)); /* a window of nothing */
+    CHECK(goes_over(TEC_OP_unfold, 6, 90, a));
+    a.pad = 0;
+    CHECK(!goes_over(TEC_OP_unfold, 1, 90, a)); /* no window fits */
+    a.in_h = 3;
+    a.pad = 1;
+    CHECK(!goes_over(TEC_OP_unfold, 4, 90, a)); /* pixels */
+    a.in_h = 2;
+    a.stride = 0;
+    CHECK(!goes_over(TEC_OP_unfold, 2, 90, a));
+}
+
 TEST(rows_are_not_taken_to_where_they_are)
 {
     int x;

@@ -19,7 +19,8 @@ static int patches_of(struct tec_lower *l, int tower)
     call.args.patchify.lut = l->lut + (size_t)tower * 3 * 256;
     call.args.patchify.count = table->n_pictures;
     call.args.patchify.max_pictures = pictures;
-    call.args.patchify.size = v->image_size;
+    call.args.patchify.height = v->image_size;
+    call.args.patchify.width = v->image_size;
     call.args.patchify.patch = v->patch;
     tec_program_call(l->program, &call);
     return patches;

@@ -31,6 +31,8 @@ void tec_kernels_add_avx2(struct tec_kernels *kernels)
     kernels->add = tec_add_avx2;
     kernels->gelu_mul = tec_gelu_mul_avx2;
     kernels->silu_mul = tec_silu_mul_avx2;
+    kernels->unfold = tec_unfold_avx2;
+    kernels->max_pool = tec_max_pool_avx2;
 #else
     (void)kernels;
 #endif

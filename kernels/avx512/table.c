@@ -29,6 +29,8 @@ void tec_kernels_add_avx512(struct tec_kernels *kernels)
     kernels->add = tec_add_avx512;
     kernels->gelu_mul = tec_gelu_mul_avx512;
     kernels->silu_mul = tec_silu_mul_avx512;
+    kernels->unfold = tec_unfold_avx512;
+    kernels->max_pool = tec_max_pool_avx512;
 #else
     (void)kernels;
 #endif

@@ -8,23 +8,24 @@ static __global__ void __launch_bounds__(THREADS) patchify_kernel(struct tec_pat
 {
     wait_previous();
     release_next();
-    int across = a.size / a.patch, patches = across * across, area = a.patch * a.patch;
+    int across = a.width / a.patch, patches = across * (a.height / a.patch);
+    int area = a.patch * a.patch;
     int r = (int)blockIdx.x, picture = r / patches;
     if (picture >= live_count(a.count, a.max_pictures))
         return;
     int top = r % patches / across * a.patch, left = r % across * a.patch;
-    const uint8_t *from = a.pictures[picture] + 3 * ((size_t)top * (size_t)a.size + (size_t)left);
+    const uint8_t *from = a.pictures[picture] + 3 * ((size_t)top * (size_t)a.width + (size_t)left);
     float *y = a.y + (size_t)r * (size_t)a.ldy;
     for (int c = (int)threadIdx.x; c < 3 * area; c += THREADS) {
         int channel = c / area, dy = c % area / a.patch, dx = c % a.patch;
-        int byte = from[3 * ((size_t)dy * (size_t)a.size + (size_t)dx) + (size_t)channel];
+        int byte = from[3 * ((size_t)dy * (size_t)a.width + (size_t)dx) + (size_t)channel];
         y[c] = a.lut[256 * channel + byte];
     }
 }
 
 void tec_cuda_patchify(const struct tec_patchify_args *a, struct tec_cuda_launch *launch)
 {
-    int across = a->size / a->patch;
-    tec_cuda_start(launch, patchify_kernel, dim3((unsigned)(a->max_pictures * across * across)),
+    int patches = a->width / a->patch * (a->height / a->patch);
+    tec_cuda_start(launch, patchify_kernel, dim3((unsigned)(a->max_pictures * patches)),
                    dim3(THREADS), 0, *a);
 }

@@ -8,7 +8,7 @@ static void patch_row(const struct tec_patchify_args *a, const uint8_t *corner, 
 {
     for (ptrdiff_t channel = 0; channel < 3; channel++)
         for (int dy = 0; dy < a->patch; dy++) {
-            const uint8_t *line = corner + (size_t)dy * (size_t)a->size * 3 + channel;
+            const uint8_t *line = corner + (size_t)dy * (size_t)a->width * 3 + channel;
             for (int dx = 0; dx < a->patch; dx++)
                 *y++ = a->lut[256 * channel + line[(size_t)dx * 3]];
         }
@@ -16,11 +16,11 @@ static void patch_row(const struct tec_patchify_args *a, const uint8_t *corner, 
 
 void tec_patchify_ref(const struct tec_patchify_args *a, struct tec_part part)
 {
-    int across = a->size / a->patch, patches = across * across;
+    int across = a->width / a->patch, patches = across * (a->height / a->patch);
     struct tec_range rows = tec_share(part, tec_live(a->count, a->max_pictures) * patches, 1);
     for (int r = rows.first; r < rows.last; r++) {
         int top = r % patches / across * a->patch, left = r % across * a->patch;
-        size_t pixel = (size_t)top * (size_t)a->size + (size_t)left;
+        size_t pixel = (size_t)top * (size_t)a->width + (size_t)left;
         patch_row(a, a->pictures[r / patches] + 3 * pixel, a->y + (size_t)r * (size_t)a->ldy);
     }
 }
