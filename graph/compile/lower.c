@@ -235,6 +235,21 @@ static enum tec_status lower_ring(struct tec_plan *p, struct tec_error *err)
     return p->spec.shifts && p->spec.stages > 1 ? lower_shift(p, err) : TEC_OK;
 }
 
+/* The pictures of a recalled prompt have a table of their own: its rows are the recall's. */
+static enum tec_status add_pictures(struct tec_plan *p, struct tec_plan_part *part,
+                                    struct tec_error *err)
+{
+    const struct tec_prefix_limits limits = {.model = p->model,
+                                             .max_rows = 1,
+                                             .max_text = 1,
+                                             .max_pictures = p->spec.pictures,
+                                             .scratch_slot = -1};
+    TEC_TRY(tec_prefix_table_init(&part->seen, &part->prefix, &part->prefix_device, &limits,
+                                  p->device, &p->arena, err));
+    p->bytes.frames += (int64_t)(part->seen.size + part->seen.pixels_size);
+    return TEC_OK;
+}
+
 /* Lowers the parts of a memory: a prompt of its segments, and segments by themselves. */
 static enum tec_status lower_memory(struct tec_plan *p, struct tec_error *err)
 {
@@ -246,6 +261,8 @@ static enum tec_status lower_memory(struct tec_plan *p, struct tec_error *err)
                                   p->device, &p->arena, err));
     p->bytes.frames += (int64_t)part->block.size + part->recall.ld_mass * 4LL * s->frame_tokens;
     part->n_slices = 2 * p->model->text.stack.layers;
+    if (s->pictures > 0)
+        TEC_TRY(add_pictures(p, part, err));
     struct tec_lower recall = lower_into(p, part);
     TEC_TRY(lower_node(&recall, TEC_NODE_memory_load, err));
     part = add_part(p, TEC_PART_REMEMBER, "remember", false);

@@ -32,7 +32,7 @@ static enum tec_status check_texts(const struct tec_plan_spec *s, const struct t
 {
     if (s->segments < 0 || s->segments > 4096 || s->segment_tokens < 0 ||
         s->segment_tokens > 1 << 20 ||
-        (s->segments && (s->segment_tokens < 1 || s->stages || !m->text.causal || m->n_slots)))
+        (s->segments && (s->segment_tokens < 1 || s->stages || tec_model_heads(m))))
         return tec_fail(err, TEC_INVALID,
                         "a memory of %d segments a prompt, %d tokens computed together, cannot be "
                         "planned for this model",
@@ -424,6 +424,7 @@ void tec_plan_destroy(struct tec_plan *p)
             tec_recall_table_finish(&p->parts[i].recall, p->device);
         tec_table_finish(&p->parts[i].block, p->device);
         tec_table_finish(&p->parts[i].choice, p->device);
+        tec_table_finish(&p->parts[i].seen, p->device);
         tec_taps_finish(&p->parts[i].taps, p->device);
     }
     tec_kv_space_destroy(&p->space);

@@ -54,11 +54,12 @@ struct tec_plan_part {
     unsigned char *own;
     size_t own_bytes;
     struct tec_table_block block;
-    struct tec_prefix_table prefix, prefix_device; /* host and device side; FRAME, PREFIX, and
-                                                    * of ACTION the suffix */
+    struct tec_prefix_table prefix, prefix_device; /* host and device side; FRAME, PREFIX, of
+                                                    * ACTION the suffix, of RECALL pictures */
     struct tec_decode_table decode,
         decode_device;             /* DECODE, VERIFY; PACKED: what its rows choose */
     struct tec_table_block choice; /* of `decode`: PACKED, and FRAME where a chunk is tokens */
+    struct tec_table_block seen;   /* RECALL: of `prefix`, which has its pictures alone */
     struct tec_moves moves, moves_device;                /* SHIFT */
     struct tec_recall_table recall, recall_device;       /* RECALL */
     struct tec_remember_table remember, remember_device; /* REMEMBER */

@@ -203,6 +203,16 @@ static enum tec_status fill_ring(const struct tec_node_set *set, struct tec_erro
     return TEC_OK;
 }
 
+/* Pictures of a prompt that the model has slots for. */
+static int pictures_of(const struct tec_node_set *set)
+{
+    const struct tec_decl_node *n = set->prefill;
+    int pictures = 0;
+    for (int i = 0; i < n->reads.n; i++)
+        pictures += set->pipeline->inputs[n->reads.item[i].index].kind == TEC_INPUT_IMAGE;
+    return pictures < set->model->n_slots ? pictures : set->model->n_slots;
+}
+
 /* Sizes of a memory: its segments are placed in the kv.frame, in front of the prefill's query. */
 static enum tec_status fill_memory(const struct tec_node_set *set, struct tec_error *err)
 {
@@ -221,27 +231,28 @@ static enum tec_status fill_memory(const struct tec_node_set *set, struct tec_er
             "segments are recalled in the launch of the prefill that reads them: "
             "give both one partition, or leave out that of",
             n->name);
-    if (set->model->n_slots || !set->model->text.causal)
+    if (tec_model_heads(set->model))
         return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
-                               "memory is for models of causal text; not so "
-                               "is that of",
+                               "memory in the prompt of a model that makes its actions in the "
+                               "prefill is not in this release:",
                                n->name);
     set->spec->segments = in->max_segments + 1;
     set->spec->segment_tokens = p->resources[n->from.index].tokens;
-    set->spec->text_tokens = set->spec->frame_tokens;
+    set->spec->text_tokens = set->spec->frame_tokens - pictures_of(set) * set->model->vision.tokens;
+    if (set->model->n_slots && !pictures_of(set))
+        set->spec->pictures = TEC_NO_PICTURES;
+    if (set->spec->text_tokens < 1)
+        return tec_spec_refuse(&p->resources[n->into.index].where_size, TEC_INVALID, err,
+                               "no room for segments beside the pictures in",
+                               p->resources[n->into.index].name);
     return TEC_OK;
 }
 
 /* Tokens of a stream that the prefill reads: what its kv.frame leaves beside its pictures. */
 static int room_of(const struct tec_node_set *set, const struct tec_decl_input *stream)
 {
-    const struct tec_decl_node *n = set->prefill;
-    int pictures = 0, room = set->spec->frame_tokens - tec_head_rows(set->model);
-    for (int i = 0; i < n->reads.n; i++)
-        pictures += set->pipeline->inputs[n->reads.item[i].index].kind == TEC_INPUT_IMAGE;
-    if (pictures > set->model->n_slots)
-        pictures = set->model->n_slots;
-    room -= pictures * set->model->vision.tokens;
+    int room = set->spec->frame_tokens - tec_head_rows(set->model);
+    room -= pictures_of(set) * set->model->vision.tokens;
     return room < stream->max_tokens ? room : stream->max_tokens;
 }
 

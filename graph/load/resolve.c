@@ -257,6 +257,9 @@ bool tec_pipeline_acts_before(const struct tec_decl_node *a, const struct tec_de
 bool tec_pipeline_with_prefill(const struct tec_pipeline *p, const struct tec_decl_node *action)
 {
     bool with = !action->kv.prev && tec_pipeline_every(p, action->chain) == 1;
+    for (int i = 0; with && i < p->n_nodes; i++) /* a recall stands in the prefill's place */
+        with = p->nodes[i].kind != TEC_DECL_MEMORY_LOAD || p->nodes[i].culled ||
+               p->nodes[i].chain != action->chain;
     for (int i = 0; with && i < p->n_nodes; i++) {
         const struct tec_decl_node *n = &p->nodes[i];
         with = n == action || n->culled || n->kind != TEC_DECL_ACTION || n->kv.prev ||

@@ -80,6 +80,19 @@ static enum tec_status status_of(const struct tec_lower *l, struct tec_error *er
     return l->program->status;
 }
 
+/* Rows of the first layer: those of pictures stand before the tokens', where their place is
+ * constant, as in a prefill. */
+static void enter(struct tec_lower *l, int x)
+{
+    const struct tec_rows *rows = &l->recall->rows[0];
+    const struct tec_prefix_table *t = l->prefix;
+    bool sees = tec_lower_sees(l);
+    if (sees)
+        tec_lower_pictures(l, x, 0);
+    tec_lower_tokens(l, x, l->recall->ids, sees ? t->n_text : rows->count, rows->max,
+                     sees ? t->first_text : l->zero, l->model->text.scale);
+}
+
 static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
 {
     const struct tec_text *t = &l->model->text;
@@ -90,7 +103,7 @@ static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
                             .keys_only = !l->whole,
                             .tap = "recall."};
     int x = tec_program_tensor(l->program, "x", rows->max, t->stack.width, rows->count);
-    tec_lower_tokens(l, x, l->recall->ids, rows->count, rows->max, l->zero, t->scale);
+    enter(l, x);
     for (int layer = 0; layer < t->stack.layers && l->program->status == TEC_OK; layer++) {
         if (layer > 0)
             tec_program_cut(l->program);

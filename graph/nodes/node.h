@@ -123,6 +123,10 @@ int tec_lower_rest(struct tec_lower *l, const struct tec_forward *f, int layer,
 void tec_lower_tokens(struct tec_lower *l, int x, const int *ids, const int *n, int max_rows,
                       const int *first, float scale);
 
+/* Has the prefix table room for pictures? These as rows of x from row `at` on. */
+bool tec_lower_sees(const struct tec_lower *l);
+void tec_lower_pictures(struct tec_lower *l, int x, int at);
+
 /* Pictures and prompt as the first rows of x, and the token of each row behind them. */
 void tec_lower_prefix_rows(struct tec_lower *l, int x);
 

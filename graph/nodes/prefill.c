@@ -106,8 +106,12 @@ static void tower(struct tec_lower *l, int index, int y, int out_row)
     tec_lower_linear_rows(l, &w->project, x, y, &part, index > 0, "projector");
 }
 
-/* Pictures to rows of the prefix, from row `at` of x on. */
-static void pictures(struct tec_lower *l, int x, int at)
+bool tec_lower_sees(const struct tec_lower *l)
+{
+    return l->model->vision.n_towers && l->prefix->towers[0].max > 0;
+}
+
+void tec_lower_pictures(struct tec_lower *l, int x, int at)
 {
     const struct tec_vision *v = &l->model->vision;
     const struct tec_prefix_table *t = l->prefix;
@@ -172,8 +176,8 @@ void tec_lower_prefix_rows(struct tec_lower *l, int x)
 {
     const struct tec_prefix_table *t = l->prefix;
     float scale = l->model->text.scale;
-    if (l->model->vision.n_towers && l->prefix->towers[0].max > 0)
-        pictures(l, x, tec_lead_rows(l->model) + tec_head_rows(l->model));
+    if (tec_lower_sees(l))
+        tec_lower_pictures(l, x, tec_lead_rows(l->model) + tec_head_rows(l->model));
     if (tec_model_heads(l->model))
         head_rows(l, x);
     if (l->model->text.lead)

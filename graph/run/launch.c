@@ -50,8 +50,7 @@ static void give_picture(const struct tec_plan *plan, const struct tec_plan_part
         t->picture[i] = picture;
 }
 
-/* Number of keys that row r of `rows` sees; pictures end before row `text`. */
-static int visible_to(const struct tec_text *model, int r, int lead, int text, int rows)
+int tec_prefix_visible(const struct tec_text *model, int r, int lead, int text, int rows)
 {
     if (model->mask == TEC_MASK_BIDIR)
         return rows;
@@ -73,7 +72,7 @@ static void fill_run(const struct tec_text *model, struct tec_prefix_table *t, s
         t->prefix.pos[r] = pos;
         t->prefix.slot[r] = first + pos;
         t->prefix.seq[r] = 0;
-        t->prefix.visible[r] = visible_to(model, pos, lead, text, *t->prefix.count);
+        t->prefix.visible[r] = tec_prefix_visible(model, pos, lead, text, *t->prefix.count);
     }
 }
 
@@ -92,6 +91,20 @@ static void fill_last(const struct tec_model *m, struct tec_prefix_table *t, int
     }
 }
 
+void tec_fill_pictures(const struct tec_plan *plan, struct tec_plan_part *part,
+                       const struct tec_prefix_input *o)
+{
+    const struct tec_vision *v = &plan->model->vision;
+    struct tec_prefix_table *t = &part->prefix;
+    int patches = o->n_pictures * v->tokens;
+    *t->n_pictures = o->n_pictures;
+    *t->n_patches = patches;
+    for (int i = 0; i < v->n_towers; i++)
+        *t->towers[i].count = plan->spec.pictures * v->towers[i].prefix_rows + patches;
+    for (int i = 0; i < o->n_pictures; i++)
+        give_picture(plan, part, i, o->picture[i]);
+}
+
 void tec_fill_prefix(const struct tec_plan *plan, struct tec_plan_part *part, int region,
                      const struct tec_prefix_input *o)
 {
@@ -100,12 +113,7 @@ void tec_fill_prefix(const struct tec_plan *plan, struct tec_plan_part *part, in
     int lead = tec_lead_rows(m), patches = o->n_pictures * m->vision.tokens;
     int added = tec_head_rows(m), state = tec_state_rows(m), text = o->n_text - lead;
     int rows = tec_prefix_rows(plan, o), first = plan->prefixes.first[region];
-    *t->n_pictures = o->n_pictures;
-    *t->n_patches = patches;
-    for (int i = 0; i < m->vision.n_towers; i++)
-        *t->towers[i].count = plan->spec.pictures * m->vision.towers[i].prefix_rows + patches;
-    for (int i = 0; i < o->n_pictures; i++)
-        give_picture(plan, part, i, o->picture[i]);
+    tec_fill_pictures(plan, part, o);
     *t->lead = o->ids[0];
     *t->n_text = text;
     *t->first_text = lead + added + patches;

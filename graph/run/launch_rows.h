@@ -8,6 +8,12 @@
 void tec_fill_prefix(const struct tec_plan *plan, struct tec_plan_part *part, int region,
                      const struct tec_prefix_input *o);
 
+/* Of that its pictures alone. */
+void tec_fill_pictures(const struct tec_plan *plan, struct tec_plan_part *part,
+                       const struct tec_prefix_input *o);
+/* Keys that row r of `rows` sees; pictures are rows lead .. text - 1. */
+int tec_prefix_visible(const struct tec_text *model, int r, int lead, int text, int rows);
+
 /* Row i of a decode table, before and after a launch. */
 void tec_fill_row(const struct tec_plan *plan, struct tec_decode_table *t, int i,
                   const struct tec_row_state *row);

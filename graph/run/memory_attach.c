@@ -82,11 +82,12 @@ static enum tec_status take_staging(struct tec_memory *m, struct tec_error *err)
     m->fresh = TEC_NEW(&m->arena, segments + 1, bool);
     m->skipped = TEC_NEW(&m->arena, segments + 1, bool);
     m->set = TEC_NEW(&m->arena, segments + 1, unsigned char);
+    m->places = TEC_NEW(&m->arena, segments + 1, struct tec_segment_range);
     m->order = TEC_NEW(&m->arena, segments + 1, int);
     m->looked = TEC_NEW(&m->arena, segments + 1, uint32_t);
     m->score = TEC_NEW(&m->arena, segments + 1, double);
     if (!m->staging || !m->stage || !m->first || !m->fresh || !m->skipped || !m->set || !m->order ||
-        !m->looked || !m->score)
+        !m->looked || !m->score || !m->places)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for KV of %zu segments on its way",
                         segments);
     for (size_t i = 0; i < layers * segments; i++)
@@ -111,7 +112,8 @@ static enum tec_status take_held(struct tec_memory *m, struct tec_error *err)
 static enum tec_status keep_beginning(struct tec_memory *m, struct tec_error *err)
 {
     size_t bytes = (size_t)m->n_beginning * m->row;
-    if (m->n_beginning < 1 || m->n_beginning > m->plan->spec.segment_tokens)
+    bool alone = m->plan->spec.pictures < 1 && m->plan->model->text.mask != TEC_MASK_BIDIR;
+    if (!alone || m->n_beginning < 1 || m->n_beginning > m->plan->spec.segment_tokens)
         return TEC_OK; /* it is computed with each prompt, then */
     const struct tec_remember_text text = {m->beginning, m->n_beginning};
     unsigned char *k = TEC_NEW(&m->arena, bytes * (size_t)m->layers, unsigned char);

@@ -93,6 +93,8 @@ struct tec_memory {
     struct tec_executor inner;
     struct tec_recall recall;
     const struct tec_memory_prompt *prompt; /* of the running recall */
+    int pictures;                           /* of that: their rows */
+    struct tec_segment_range *places;       /* [max_segments] of that: its segments behind them */
     unsigned char *first;                   /* [segments + 1] S(0) */
     unsigned char *set;                     /* [segments] what the prefetch is told */
     bool *fresh, *skipped;     /* [segments + 1] nothing kept is brought; by the frame's decision */

@@ -38,8 +38,8 @@ enum tec_status tec_memory_use(struct tec_memory *m, const struct tec_template *
     if (!m->beginning)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a prompt");
     struct tec_arena_mark mark = tec_arena_mark(&m->scratch);
-    enum tec_status status =
-        encode_calls(m, 0, t->memory - 1, &none, m->beginning, room, &n, &m->scratch, err);
+    enum tec_status status = encode_calls(m, 0, t->memory ? t->memory - 1 : 0, &none, m->beginning,
+                                          room, &n, &m->scratch, err);
     tec_arena_rewind(&m->scratch, mark);
     TEC_TRY(status);
     if (n >= room)
@@ -48,6 +48,11 @@ enum tec_status tec_memory_use(struct tec_memory *m, const struct tec_template *
                         frame->where.file ? frame->where.file : "?", frame->where.line, t->name, n,
                         frame->name, room);
     m->n_beginning = (int)n;
+    if (n < 1 && tec_lead_rows(m->options.model))
+        return tec_fail(err, TEC_INVALID,
+                        "prompt '%s' begins with segments, but the first token of model '%s' "
+                        "stands before its pictures: let a fixed beginning stand before {memory}",
+                        t->name, m->options.model->name);
     return TEC_OK;
 }
 

@@ -74,10 +74,13 @@ static void declared_ratios(struct tec_memory *m)
     m->decided = false;
 }
 
-/* Tokens at the beginning whose keys and values the region has from a prompt computed whole. */
+/* Tokens at the beginning whose keys and values the region has from a prompt computed whole: none
+ * where they have seen what stands behind them, or pictures, which may be others by now. */
 static int held(const struct tec_memory *m, int region, const struct tec_prefix_input *o, int query)
 {
     int n = 0;
+    if (m->pictures > 0 || m->plan->model->text.mask == TEC_MASK_BIDIR)
+        return 0;
     while (n < m->n_held[region] && n < query && m->held[region][n] == o->ids[n])
         n++;
     return n;
@@ -105,7 +108,7 @@ static enum tec_status begin(struct tec_memory *m, const struct tec_recall_rule 
         m->fresh[u] = !p->kv[u] || m->skipped[u];
         m->first[u] = all || m->fresh[u];
     }
-    m->fresh[p->n_segments] = !m->begin_k;
+    m->fresh[p->n_segments] = !m->begin_k || m->pictures > 0;
     if (none)
         return TEC_OK;
     const struct tec_prefetch_forward f = {.layers = m->layers,
@@ -144,13 +147,18 @@ static enum tec_status run(struct tec_memory *m, const struct tec_recall_rule *r
                                              .known = fed ? known : NULL,
                                              .started = fed ? started : NULL,
                                              .ended = fed ? ended : NULL};
+    for (int u = 0; u < p->n_segments; u++)
+        m->places[u] = (struct tec_segment_range){p->segments[u].begin + m->pictures,
+                                                  p->segments[u].end + m->pictures};
     const struct tec_recall_input in = {.ids = o->ids,
-                                        .n = o->n_text,
-                                        .segments = p->segments,
+                                        .n = o->n_text + m->pictures,
+                                        .n_pictures = o->n_pictures,
+                                        .picture = o->picture,
+                                        .segments = m->places,
                                         .n_segments = p->n_segments,
                                         .local = p->local,
                                         .fresh = m->fresh,
-                                        .query = p->query,
+                                        .query = p->query + m->pictures,
                                         .region = region};
     TEC_TRY(begin(m, rule, err));
     enum tec_status status = tec_recall_run(&m->recall, &in, rule, &source, err);
@@ -169,11 +177,10 @@ static void count(struct tec_memory *m, const struct tec_memory_prompt *p, int n
     tec_memory_count(m, TEC_COUNT_ROWS_FULL, (int64_t)n * r->layers);
     tec_memory_count(m, TEC_COUNT_WAITED, r->times.waited);
     tec_memory_count(m, TEC_COUNT_CHOOSE, r->times.choose);
-    const struct tec_importance *im = &r->importance;
-    for (int u = 0; r->rule.selection == TEC_SELECTION_keep && im->n_hops && u < p->n_segments; u++)
-        atomic_store_explicit(&m->importance[p->handles[u]],
-                              (float)im->scores[(im->n_hops - 1) * p->n_segments + u],
-                              memory_order_relaxed);
+    for (int u = 0; u < p->n_segments; u++)
+        if (r->scored[u])
+            atomic_store_explicit(&m->importance[p->handles[u]], (float)r->scores[u],
+                                  memory_order_relaxed);
 }
 
 /* Segments by score, the higher first; equal ones as they stand in the prompt. */
@@ -191,12 +198,13 @@ static void order_segments(struct tec_memory *m, int n)
  * nobody reads while a prompt is recalled; requests may be decoding on a partition beside. */
 static int next_token(struct tec_memory *m, int region, const struct tec_prefix_input *o)
 {
+    int n = tec_prefix_rows(m->plan, o);
     struct tec_row_state row = {.token = o->ids[o->n_text - 1],
-                                .pos = o->n_text - 1,
+                                .pos = n - 1,
                                 .slot = m->plan->segment_slot,
-                                .visible = o->n_text,
+                                .visible = n,
                                 .region = region,
-                                .prefix = o->n_text,
+                                .prefix = n,
                                 .tail = m->plan->tails[0],
                                 .left = 1,
                                 .eos = -1,
@@ -240,6 +248,7 @@ static void recall(void *self, enum tec_part_kind kind, int region,
         return;
     }
     const struct tec_prefix_input *o = &input->prefix;
+    m->pictures = o->n_pictures * m->plan->model->vision.tokens;
     struct tec_recall_rule rule = rule_of(m);
     if (!m->decided)
         declared_ratios(m);
@@ -256,12 +265,12 @@ static void recall(void *self, enum tec_part_kind kind, int region,
         tec_memory_count(m, TEC_COUNT_WHOLE, 1);
         status = run(m, &rule, region, o, &segment, NULL);
     }
-    if (status == TEC_OK && m->audit)
+    if (status == TEC_OK && m->audit && m->plan->spec.request_slots)
         status = audit(m, region, o, &rule);
     hold(m, region, o,
-         status == TEC_OK &&
+         status == TEC_OK && m->pictures == 0 &&
              (rule.selection == TEC_SELECTION_full || rule.selection == TEC_SELECTION_prefix));
-    count(m, m->prompt, o->n_text);
+    count(m, m->prompt, tec_prefix_rows(m->plan, o));
     replay->status = status;
     replay->end_ns = tec_clock_now(&real);
     for (int i = 0; i < TEC_MAX_MARKS; i++)

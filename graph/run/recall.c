@@ -9,6 +9,7 @@
 #include "graph/run/recall.h"
 
 #include "base/clock.h"
+#include "graph/run/launch_rows.h"
 #include "graph/run/selections.h"
 
 #include <stddef.h>
@@ -20,6 +21,23 @@ static size_t token_bytes(const struct tec_plan *plan)
 {
     const struct tec_kv_shape *s = &plan->space.shape;
     return (size_t)s->kv_heads * (size_t)s->head_dim * (s->bf16 ? 2 : 4);
+}
+
+static int picture_rows(const struct tec_recall *r)
+{
+    return r->in.n_pictures * r->plan->model->vision.tokens;
+}
+
+/* Pictures are tokens of the prompt without an id. */
+static int id_of(const struct tec_recall *r, int token)
+{
+    return r->in.ids[token < tec_lead_rows(r->plan->model) ? token : token - picture_rows(r)];
+}
+
+static bool is_picture(const struct tec_recall *r, int token)
+{
+    int first = tec_lead_rows(r->plan->model);
+    return token >= first && token < first + picture_rows(r);
 }
 
 static enum tec_status take(struct tec_recall *r, struct tec_arena *arena, struct tec_error *err)
@@ -36,7 +54,9 @@ static enum tec_status take(struct tec_recall *r, struct tec_arena *arena, struc
     }
     r->alive = TEC_NEW(arena, segments, bool);
     r->sets = TEC_NEW(arena, layers * segments, unsigned char);
-    r->counts = TEC_NEW(arena, layers, int);
+    r->counts = TEC_NEW(arena, layers * TEC_MAX_MEMORIES, int);
+    r->scores = TEC_NEW(arena, segments, double);
+    r->scored = TEC_NEW(arena, segments, bool);
     r->rows = TEC_NEW(arena, layers, int);
     r->worst = TEC_NEW(arena, tokens, double);
     r->line = TEC_NEW(arena, token_bytes(r->plan) / sizeof(float) + 1, float);
@@ -44,7 +64,7 @@ static enum tec_status take(struct tec_recall *r, struct tec_arena *arena, struc
                   ? r->part->recall.mass
                   : TEC_NEW(arena, tokens * (size_t)r->part->recall.ld_mass, float);
     if (!whole || !r->alive || !r->sets || !r->counts || !r->rows || !r->worst || !r->line ||
-        !r->mass)
+        !r->mass || !r->scores || !r->scored)
         return tec_fail(err, TEC_NO_MEMORY, "no memory to recall %zu tokens", tokens);
     if (tec_device_reads_host(r->plan->device))
         return TEC_OK;
@@ -97,17 +117,27 @@ static enum tec_status check_segments(const struct tec_recall *r, const struct t
 static enum tec_status check(const struct tec_recall *r, const struct tec_recall_input *in,
                              struct tec_error *err)
 {
-    if (in->n < 1 || in->n > r->plan->spec.frame_tokens)
+    const struct tec_plan *p = r->plan;
+    int rows = in->n_pictures * p->model->vision.tokens;
+    if (in->n_pictures < 0 || in->n_pictures > p->spec.pictures)
+        return tec_fail(err, TEC_INVALID, "%d pictures; the frame has room for %d", in->n_pictures,
+                        p->spec.pictures);
+    if (in->n < 1 + rows || in->n > p->spec.frame_tokens)
         return tec_fail(err, TEC_INVALID, "a prompt of %d tokens; there is room for %d", in->n,
-                        r->plan->spec.frame_tokens);
-    for (int t = 0; t < in->n; t++) {
-        if (in->ids[t] < 0 || in->ids[t] >= r->plan->model->text.vocab)
-            return tec_fail(err, TEC_INVALID, "token %d is %d; the vocabulary has %d", t,
-                            in->ids[t], r->plan->model->text.vocab);
-        if (in->pos && (in->pos[t] < 0 || in->pos[t] >= r->plan->positions))
+                        p->spec.frame_tokens);
+    for (int i = 0; i < in->n - rows; i++)
+        if (in->ids[i] < 0 || in->ids[i] >= p->model->text.vocab)
+            return tec_fail(err, TEC_INVALID, "token %d is %d; the vocabulary has %d", i,
+                            in->ids[i], p->model->text.vocab);
+    for (int t = 0; in->pos && t < in->n; t++)
+        if (in->pos[t] < 0 || in->pos[t] >= p->positions)
             return tec_fail(err, TEC_INVALID, "token %d has position %d; there are %d", t,
-                            in->pos[t], r->plan->positions);
-    }
+                            in->pos[t], p->positions);
+    for (int g = 0; g < in->n_groups; g++)
+        if (in->n_groups > TEC_MAX_MEMORIES || in->ends[g] < (g ? in->ends[g - 1] : 0) ||
+            in->ends[g] > in->n_segments)
+            return tec_fail(err, TEC_INVALID, "group %d of segments ends at %d of %d", g,
+                            in->ends[g], in->n_segments);
     return check_segments(r, in, err);
 }
 
@@ -116,28 +146,40 @@ static int position(const struct tec_recall *r, int token)
     return r->in.pos ? r->in.pos[token] : token;
 }
 
-/* Fill row table `which` with the tokens that are in `set`, those of the query first. */
+/* Append the rows of tokens from .. to that are in `set`; those of pictures, or all others. */
+static int list_rows(struct tec_recall *r, int which, const bool *set, struct tec_segment_range p,
+                     bool pictures, int n)
+{
+    for (int t = p.begin; t < p.end; t++)
+        if (set[t] && is_picture(r, t) == pictures)
+            r->token[which][n++] = t;
+    return n;
+}
+
+/* Fill row table `which` with the tokens that are in `set`, those of the query first; in front of
+ * them the pictures, whose rows are made in one place. */
 static void fill_rows(struct tec_recall *r, int which, const bool *set, bool masked)
 {
     struct tec_rows *rows = &r->part->recall.rows[which];
-    int first = r->plan->prefixes.first[r->in.region], n = 0, query = r->in.query;
-    for (int t = query; t < r->in.n; t++)
-        if (set[t])
-            r->token[which][n++] = t;
-    int behind = n;
-    for (int t = 0; t < query; t++)
-        if (set[t])
-            r->token[which][n++] = t;
+    const struct tec_text *text = &r->plan->model->text;
+    int first = r->plan->prefixes.first[r->in.region], query = r->in.query;
+    int lead = tec_lead_rows(r->plan->model), seen = lead + picture_rows(r);
+    const struct tec_segment_range before = {0, query}, last = {query, r->in.n};
+    int ahead = list_rows(r, which, set, before, true, 0);
+    int behind = list_rows(r, which, set, last, false, ahead);
+    int n = list_rows(r, which, set, before, false, behind);
     for (int i = 0; i < n; i++) {
         int t = r->token[which][i];
         /* Rows in order of tokens: the query's are the last. */
-        int rank = i < behind ? n - behind + i : i - behind;
+        int rank = i < ahead ? i : i < behind ? n - behind + i : i - behind + ahead;
         rows->pos[i] = position(r, t);
         rows->slot[i] = first + t;
         rows->seq[i] = 0;
-        rows->visible[i] = masked ? r->in.n - n + rank + 1 : t + 1;
+        rows->visible[i] =
+            masked ? r->in.n - n + rank + 1 : tec_prefix_visible(text, t, lead, seen, r->in.n);
     }
     *rows->count = r->n_rows[which] = n;
+    r->ahead = ahead;
     r->part->recall.rows[0].spans[0] = (struct tec_span){first, r->in.n};
 }
 
@@ -186,7 +228,7 @@ static enum tec_status place_segment(struct tec_recall *r, int layer, int u, siz
     to->tokens = p.end - p.begin;
     to->slot = r->plan->prefixes.first[r->in.region] + p.begin;
     to->pos = position(r, p.begin);
-    if (r->rule.local)
+    if (r->rules[tec_recall_group(r, u)].local)
         to->pos = u < r->in.n_segments && r->in.local ? r->in.local[u] : 0;
     const void **const both[] = {&to->k, &to->v};
     for (int i = 0; r->staging && i < 2; i++, *staged += bytes) {
@@ -209,18 +251,24 @@ static enum tec_status fill_places(struct tec_recall *r, int layer, struct tec_e
     return TEC_OK;
 }
 
+static const struct tec_selection_kind *kind_of(const struct tec_recall *r, int group)
+{
+    return tec_selection_kinds[r->rules[group].selection];
+}
+
 /* Record which segments a layer computes anew, given its rows r->live, and tell the source. */
 static void note_set(struct tec_recall *r, int layer)
 {
-    const struct tec_selection_kind *kind = tec_selection_kinds[r->rule.selection];
     unsigned char *set = r->sets + (size_t)layer * ((size_t)r->max_segments + 1);
+    bool needs[TEC_MAX_MEMORIES] = {false};
     /* A layer that compares needs the kept pieces, and sets only shrink. */
-    bool needs = false;
-    for (int i = 0; i <= layer; i++)
-        needs = needs || (kind->compares && kind->compares(r, i));
+    for (int g = 0; g < r->n_groups; g++)
+        for (int i = 0; i <= layer; i++)
+            needs[g] |= kind_of(r, g)->compares && kind_of(r, g)->compares(r, g, i);
     for (int u = 0; u <= r->in.n_segments; u++) {
         struct tec_segment_range p = tec_recall_place(r, u);
-        set[u] = p.end == p.begin || is_fresh(r, u) || (!placed(r, p) && !needs);
+        bool kept = placed(r, p) || needs[tec_recall_group(r, u)];
+        set[u] = p.end == p.begin || is_fresh(r, u) || !kept;
     }
     if (r->source.known)
         r->source.known(r->source.self, layer, set);
@@ -242,11 +290,15 @@ static enum tec_status replay(struct tec_recall *r, int slice, struct tec_error 
 static void fill_sums(struct tec_recall *r, int layer)
 {
     struct tec_recall_table *t = &r->part->recall;
-    const struct tec_selection_kind *kind = tec_selection_kinds[r->rule.selection];
-    r->sums = kind->sums && kind->sums(r, layer);
-    *t->n_summed = !r->sums                            ? 0
-                   : tec_scoring_hops(r->rule.scoring) ? r->n_rows[layer % 2]
-                                                       : r->in.n - r->in.query;
+    bool hops = false;
+    r->sums = false;
+    for (int g = 0; g < r->n_groups; g++) {
+        if (!kind_of(r, g)->sums || !kind_of(r, g)->sums(r, g, layer))
+            continue; /* it needs none to choose */
+        r->sums = true;
+        hops |= tec_scoring_hops(r->rules[g].scoring);
+    }
+    *t->n_summed = !r->sums ? 0 : hops ? r->n_rows[layer % 2] : r->ahead + r->in.n - r->in.query;
     *t->n_ranges = TEC_SEGMENT_RANGES * r->in.n_segments;
 }
 
@@ -271,16 +323,20 @@ static enum tec_status run_keys(struct tec_recall *r, int layer, struct tec_erro
 /* Select the rows that continue past the keys of this layer. */
 static enum tec_status choose(struct tec_recall *r, int layer, struct tec_error *err)
 {
-    const struct tec_selection_kind *kind = tec_selection_kinds[r->rule.selection];
     const struct tec_recall_table *t = &r->part->recall;
     int64_t begin = tec_clock_now(&real);
     if (r->sums && r->mass != t->mass)
         tec_device_download(r->plan->device, r->part->stream, r->mass, t->mass,
                             (size_t)*t->n_summed * (size_t)t->ld_mass * sizeof(float));
-    if (kind->choose)
-        TEC_TRY(kind->choose(r, layer, err));
-    else
-        memcpy(r->go_on, r->live, (size_t)r->in.n * sizeof *r->live);
+    memset(r->go_on, 0, (size_t)r->in.n * sizeof *r->go_on);
+    memset(r->go_on + r->in.query, true, (size_t)(r->in.n - r->in.query));
+    for (int g = 0; g < r->n_groups; g++) {
+        struct tec_segment_range p = tec_recall_tokens(r, g);
+        if (kind_of(r, g)->choose)
+            TEC_TRY(kind_of(r, g)->choose(r, g, layer, err));
+        else
+            memcpy(r->go_on + p.begin, r->live + p.begin, (size_t)(p.end - p.begin));
+    }
     add_fresh(r, r->go_on);
     memcpy(r->live, r->go_on, (size_t)r->in.n * sizeof *r->live);
     if (layer + 1 < r->layers)
@@ -289,14 +345,14 @@ static enum tec_status choose(struct tec_recall *r, int layer, struct tec_error 
     return TEC_OK;
 }
 
-static enum tec_status run_layer(struct tec_recall *r, int layer, struct tec_error *err)
+enum tec_status tec_recall_layer(struct tec_recall *r, int layer, struct tec_error *err)
 {
     bool last = layer + 1 == r->layers;
     TEC_TRY(run_keys(r, layer, err));
     if (!last || r->plan->spec.whole) {
         int from = layer % 2, to = (layer + 1) % 2;
-        bool masked = r->rule.code_mask && r->rule.selection == TEC_SELECTION_cacheblend &&
-                      layer >= r->rule.check;
+        bool masked = r->rules->code_mask && r->rules->selection == TEC_SELECTION_cacheblend &&
+                      layer >= r->rules->check;
         TEC_TRY(choose(r, layer, err));
         fill_rows(r, to, r->live, masked);
         fill_take(r, from, to);
@@ -307,36 +363,70 @@ static enum tec_status run_layer(struct tec_recall *r, int layer, struct tec_err
     return TEC_OK;
 }
 
+/* The first layer's rows: pictures, and ids of the others behind them. */
+static void fill_ids(struct tec_recall *r)
+{
+    struct tec_plan_part *part = r->part;
+    struct tec_prefix_input o = {.n_pictures = r->in.n_pictures};
+    int ahead = r->ahead, n = r->n_rows[0] - ahead;
+    for (int i = 0; i < n; i++)
+        part->recall.ids[i] = id_of(r, r->token[0][ahead + i]);
+    if (r->plan->spec.pictures < 1)
+        return;
+    for (int i = 0; i < o.n_pictures; i++)
+        o.picture[i] = r->in.picture[i];
+    tec_fill_pictures(r->plan, part, &o);
+    *part->prefix.n_text = n;
+    *part->prefix.first_text = ahead;
+    tec_device_upload(r->plan->device, part->stream, part->seen.device, part->seen.host,
+                      part->seen.size);
+}
+
+static void open_groups(struct tec_recall *r, const struct tec_recall_rule *rules)
+{
+    r->n_groups = r->in.n_groups ? r->in.n_groups : 1;
+    memcpy(r->rules, rules, (size_t)r->n_groups * sizeof *rules);
+    for (int g = 0; g < r->n_groups; g++)
+        r->ends[g] = g < r->n_groups - 1 ? r->in.ends[g] : r->in.n_segments;
+}
+
 static enum tec_status begin(struct tec_recall *r, struct tec_error *err)
 {
-    size_t n = (size_t)r->in.n;
+    size_t n = (size_t)r->in.n, segments = (size_t)r->max_segments + 1;
     memset(r->live, 0, n * sizeof *r->live);
     memset(r->resident, 0, n * sizeof *r->resident);
-    memset(r->alive, 0, (size_t)r->max_segments + 1);
-    for (int t = r->in.query; t < r->in.n; t++)
-        r->live[t] = true;
-    TEC_TRY(tec_selection_kinds[r->rule.selection]->start(r, err));
+    memset(r->alive, 0, segments * sizeof *r->alive);
+    memset(r->scored, 0, segments * sizeof *r->scored);
+    memset(r->live + r->in.query, true, n - (size_t)r->in.query);
+    for (int g = 0; g < r->n_groups; g++)
+        TEC_TRY(kind_of(r, g)->start(r, g, err));
     add_fresh(r, r->live);
     fill_rows(r, 0, r->live, false);
-    for (int i = 0; i < r->n_rows[0]; i++)
-        r->part->recall.ids[i] = r->in.ids[r->token[0][i]];
+    fill_ids(r);
     tec_importance_ranges(r->in.segments, r->in.n_segments, r->part->recall.ends);
     note_set(r, 0);
     return TEC_OK;
 }
 
-enum tec_status tec_recall_run(struct tec_recall *r, const struct tec_recall_input *input,
-                               const struct tec_recall_rule *rule,
-                               const struct tec_recall_source *source, struct tec_error *err)
+enum tec_status tec_recall_start(struct tec_recall *r, const struct tec_recall_input *input,
+                                 const struct tec_recall_rule *rules,
+                                 const struct tec_recall_source *source, struct tec_error *err)
 {
     TEC_TRY(check(r, input, err));
     r->in = *input;
-    r->rule = *rule;
+    open_groups(r, rules);
     r->source = *source;
     r->times = (struct tec_recall_times){0};
     r->importance.n_hops = 0;
-    TEC_TRY(begin(r, err));
+    return begin(r, err);
+}
+
+enum tec_status tec_recall_run(struct tec_recall *r, const struct tec_recall_input *input,
+                               const struct tec_recall_rule *rules,
+                               const struct tec_recall_source *source, struct tec_error *err)
+{
+    TEC_TRY(tec_recall_start(r, input, rules, source, err));
     for (int layer = 0; layer < r->layers; layer++)
-        TEC_TRY(run_layer(r, layer, err));
+        TEC_TRY(tec_recall_layer(r, layer, err));
     return tec_device_failure(r->plan->device, err);
 }

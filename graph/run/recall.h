@@ -14,15 +14,22 @@
 
 #include "graph/compile/plan.h"
 #include "graph/memory/importance.h"
+#include "graph/run/launch.h"
 
 struct tec_recall_input {
-    const int *ids; /* [n] the prompt */
+    const int *ids; /* the prompt's tokens: [n] less the rows of pictures */
     const int *pos; /* [n] positions; NULL: 0, 1, 2 ... */
-    int n;
+    int n;          /* rows of pictures count: they stand behind the model's leading token */
+    int n_pictures; /* all computed at every layer, as the beginning is where there are any */
+    const uint8_t *const *picture; /* [n_pictures] u8 [size, size, 3] */
     const struct tec_segment_range
         *segments;    /* [n_segments] ascending; the beginning ends with the first */
     const int *local; /* [n_segments] position of a segment's first key as it was kept; NULL: 0 */
     int n_segments;
+    /* Several memories in one prompt have a rule each, for segments behind those of the one before:
+     * [n_groups] where theirs end. n_groups 0: one rule for all. */
+    const int *ends;
+    int n_groups;
     const bool
         *fresh; /* [n_segments + 1] nothing is kept of it: computed at every layer; NULL: none */
     int query;  /* the first token of the query */
@@ -76,22 +83,26 @@ struct tec_recall {
     struct tec_plan_part *part;
     int layers, max_segments;
     struct tec_recall_input in;
-    struct tec_recall_rule rule;
+    int n_groups, ends[TEC_MAX_MEMORIES];
+    struct tec_recall_rule rules[TEC_MAX_MEMORIES]; /* [n_groups] */
     struct tec_recall_source source;
     bool *live, *go_on;  /* [tokens] rows of this layer; those behind its keys */
     bool *resident;      /* [tokens] keys and values that are in the region already */
     unsigned char *sets; /* [layers, max_segments + 1] segments computed whole */
-    int *counts, *rows;  /* [layers] segments that keep computes; rows */
+    int *counts, *rows;  /* [n_groups, layers] segments that keep computes; [layers] rows */
     bool *alive;         /* [max_segments] segments that are computed now */
     bool sums;           /* this layer's attention is summed up */
+    int ahead;           /* rows before the query's, in this layer's table */
     int *token[2];       /* [tokens] of each row */
     int n_rows[2];
-    int *at; /* [tokens] row of a token */
-    struct tec_importance importance;
-    float *mass;            /* host: the last layer's sums */
-    double *worst;          /* [tokens] cacheblend: how far values are from kept ones */
-    float *line;            /* room for a row of values */
-    unsigned char *staging; /* device memory for pieces; NULL: it reads the host's */
+    int *at;                          /* [tokens] row of a token */
+    struct tec_importance importance; /* of the choice before */
+    double *scores;                   /* [max_segments] as last chosen by */
+    bool *scored;                     /* [max_segments] there was a choice */
+    float *mass;                      /* host: the last layer's sums */
+    double *worst;                    /* [tokens] cacheblend: how far values are from kept ones */
+    float *line;                      /* room for a row of values */
+    unsigned char *staging;           /* device memory for pieces; NULL: it reads the host's */
     size_t staging_bytes;
     struct tec_recall_times times;
     /* For judges: a layer's keys are there; segments were chosen by r->importance. NULL = none. */
@@ -103,11 +114,19 @@ enum tec_status tec_recall_create(struct tec_recall *out, struct tec_plan *plan,
                                   struct tec_arena *arena, struct tec_error *err);
 void tec_recall_finish(struct tec_recall *recall);
 
-/* Keys and values of the whole prompt into the region. TEC_INVALID: it does not fit the plan;
- * TEC_NOT_FOUND: a kept piece is gone, the region holds no prompt. */
+/* Keys and values of the whole prompt into the region, by one rule or that of each group.
+ * TEC_INVALID: it does not fit the plan; TEC_NOT_FOUND: a kept piece is gone, the region holds no
+ * prompt. */
 enum tec_status tec_recall_run(struct tec_recall *recall, const struct tec_recall_input *input,
-                               const struct tec_recall_rule *rule,
+                               const struct tec_recall_rule *rules,
                                const struct tec_recall_source *source, struct tec_error *err);
+
+/* The same in steps, other launches between them: start, then every layer in order. What the input
+ * points to is borrowed until the last. */
+enum tec_status tec_recall_start(struct tec_recall *recall, const struct tec_recall_input *input,
+                                 const struct tec_recall_rule *rules,
+                                 const struct tec_recall_source *source, struct tec_error *err);
+enum tec_status tec_recall_layer(struct tec_recall *recall, int layer, struct tec_error *err);
 
 /* Sequences computed by themselves, each seeing only itself: segments, or the segments of a static
  * group joined. Their tokens together fit the plan's segment_tokens. */

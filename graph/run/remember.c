@@ -30,6 +30,7 @@ enum tec_status tec_remember_run(struct tec_plan *plan, const struct tec_remembe
         return tec_fail(err, TEC_INVALID, "the plan has no memory");
     TEC_TRY(check(plan, texts, n_texts, err));
     struct tec_remember_table *table = &part->remember;
+    bool all = plan->model->text.mask == TEC_MASK_BIDIR;
     int at = 0;
     for (int i = 0; i < n_texts; i++) {
         table->rows.spans[i] = (struct tec_span){plan->segment_slot + at, texts[i].n};
@@ -38,7 +39,7 @@ enum tec_status tec_remember_run(struct tec_plan *plan, const struct tec_remembe
             table->rows.pos[at] = t;
             table->rows.slot[at] = plan->segment_slot + at;
             table->rows.seq[at] = i;
-            table->rows.visible[at] = t + 1;
+            table->rows.visible[at] = all ? texts[i].n : t + 1;
         }
     }
     *table->rows.count = at;

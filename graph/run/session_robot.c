@@ -248,10 +248,6 @@ static enum tec_status check_template(const struct tec_template *t,
                         "prompt template '%s' has {memory}, but the pipeline has no memory_load "
                         "node",
                         t->name);
-    if (memory && !t->memory)
-        return tec_fail(err, TEC_MALFORMED,
-                        "'%s' brings segments to prompt template '%s', which has no {memory}",
-                        memory->name, t->name);
     return TEC_OK;
 }
 

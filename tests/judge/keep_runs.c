@@ -61,7 +61,7 @@ static void compare_scores(struct tec_keep *j, const struct tec_recall *r, int l
     }
     /* Weights are below 1 and float32 where they are summed. */
     tec_keep_near(j, tec_keep_name(j, layer, "scores"), im->scores, (size_t)im->n_hops * n, 1e-5);
-    if (j->recall.rule.scoring == TEC_SCORING_paper)
+    if (j->recall.rules->scoring == TEC_SCORING_paper)
         tec_keep_near(j, tec_keep_name(j, layer, "unit_attention"), im->from, (n + 1) * n, 1e-5);
 }
 
@@ -176,7 +176,7 @@ static void compare_blend(struct tec_keep *j)
 {
     const json_t *want = json_object_get(j->run, "selected");
     json_t *got = json_array();
-    int check = j->recall.rule.check;
+    int check = j->recall.rules->check;
     for (int i = j->first_row[check + 1]; i < j->first_row[check + 2]; i++)
         if (j->layer_rows[i] < j->query)
             json_array_append_new(got, json_integer(j->layer_rows[i]));
