@@ -283,7 +283,7 @@ TEST(broken_statistics_are_located)
     box_remove(&b);
 }
 
-/* A LeRobot step with a state file of our own. */
+/* A LeRobot step with a state file of our own: statistics of "action". */
 static enum tec_status load_step(struct box *b, const char *config,
                                  const struct tec_tensor_entry *stats, size_t n,
                                  struct tec_norm *norm, struct tec_error *err)
@@ -323,14 +323,69 @@ TEST(lerobot_steps_decide_the_mode)
     CHECK_INT(load_step(&b, "{}", stats, 2, &norm, &err), ==, TEC_OK);
     CHECK(norm.mode == TEC_NORM_NONE);
     CHECK_INT(load_step(&b, STEP("MEAN_STD"), stats, 2, &norm, &err), ==, TEC_MALFORMED);
-    CHECK_INT(load_step(&b, STEP("QUANTILE10"), stats, 2, &norm, &err), ==, TEC_UNSUPPORTED);
+    CHECK_INT(load_step(&b, STEP("QUANTILE10"), stats, 2, &norm, &err), ==, TEC_MALFORMED);
+    CHECK(strstr(err.message, "quantile10 normalisation needs q10 and q90"));
+    CHECK_INT(load_step(&b, STEP("QUANTILE11"), stats, 2, &norm, &err), ==, TEC_UNSUPPORTED);
     CHECK_INT(load_step(&b, STEP("QUANTILES"), stats, 1, &norm, &err), ==, TEC_MALFORMED);
+    CHECK_INT(load_step(&b, "{\"norm_map\":{\"ACTION\":\"QUANTILES\"}}", stats, 2, &norm, &err), ==,
+              TEC_OK);
+    CHECK(norm.mode == TEC_NORM_QUANTILE && norm.wanted);
     stats[0].dtype = TEC_I32;
     CHECK_INT(load_step(&b, STEP("QUANTILES"), stats, 2, &norm, &err), ==, TEC_SHAPE);
     CHECK(strstr(err.message, "action.q01"));
     stats[0].dtype = TEC_F32, stats[0].shape[0] = 1;
     CHECK_INT(load_step(&b, STEP("QUANTILES"), stats, 2, &norm, &err), ==, TEC_MALFORMED);
     box_remove(&b);
+}
+
+/* Mode QUANTILE10: as QUANTILES, with other arrays; a range of no width is eps wide. */
+TEST(lerobot_quantile10)
+{
+    struct box b;
+    struct tec_error err;
+    struct tec_heap heap = {0};
+    struct tec_arena arena;
+    struct tec_norm norm;
+    const double q10[2] = {-1, 3}, q90[2] = {3, 3}, x[2] = {2, 3};
+    double y[2];
+    const float low[2] = {-1, 3}, high[2] = {3, 3};
+    struct tec_tensor_entry stats[2] = {{"action.q10", TEC_F32, 1, {2}, low},
+                                        {"action.q90", TEC_F32, 1, {2}, high}};
+    box_make(&b);
+    CHECK_INT(load_step(&b, STEP("QUANTILE10"), stats, 2, &norm, &err), ==, TEC_OK);
+    CHECK(norm.mode == TEC_NORM_QUANTILE10 && norm.wanted && norm.n == 2);
+    box_remove(&b);
+    tec_arena_init(&arena, &heap);
+    norm.q10 = q10, norm.q90 = q90;
+    tec_norm_apply(&norm, x, 2, y);
+    CHECK(y[0] == 0.5 && y[1] == -1.0);
+    tec_norm_undo(&norm, y, 2, y);
+    CHECK(y[0] == 2.0 && y[1] == 3.0);
+    tec_arena_finish(&arena);
+}
+
+#define KEYS(keys)                                                                        \
+    "{\"features\":{\"observation.state\":{\"type\":\"STATE\"}},\"norm_map\":{\"STATE\":" \
+    "\"MEAN_STD\"},\"normalize_observation_keys\":[" keys "]}"
+
+TEST(lerobot_observations_that_are_not_normalised)
+{
+    struct tec_error err;
+    struct tec_heap heap = {0};
+    struct tec_arena arena;
+    struct tec_norm norm;
+    static const char *const keys[] = {KEYS("\"observation.state\""), KEYS("\"observation.x\""),
+                                       KEYS("")};
+    tec_arena_init(&arena, &heap);
+    for (int i = 0; i < 3; i++) {
+        json_t *step = json_pack("{s:o}", "config", json_loads(keys[i], 0, NULL));
+        REQUIRE(step);
+        CHECK_INT(tec_norm_load_lerobot(&norm, step, NULL, "observation.state", &arena, &err), ==,
+                  TEC_OK);
+        CHECK(norm.wanted == (i == 0));
+        json_decref(step);
+    }
+    tec_arena_finish(&arena);
 }
 
 TAP_MAIN

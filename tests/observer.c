@@ -353,7 +353,7 @@ TEST(statistics_must_fit)
     n = s.needs;
     n.state_norm.q99 = NULL;
     CHECK(tec_observer_create(&o, s.robot, &n, &heap, &err) == TEC_MALFORMED);
-    CHECK_SAYS("lack q01 or q99");
+    CHECK_SAYS("lack q01 and q99");
     n = s.needs;
     n.state_norm.n = 3;
     CHECK(tec_observer_create(&o, s.robot, &n, &heap, &err) == TEC_MALFORMED);

@@ -10,6 +10,38 @@
 #include <math.h>
 #include <string.h>
 
+static const struct {
+    const char *name, *needs;
+} modes[] = {[TEC_NORM_NONE] = {"none", ""},
+             [TEC_NORM_MEAN_STD] = {"mean_std", "mean and std"},
+             [TEC_NORM_QUANTILE] = {"quantile", "q01 and q99"},
+             [TEC_NORM_MIN_MAX] = {"min_max", "min and max"},
+             [TEC_NORM_QUANTILE10] = {"quantile10", "q10 and q90"}};
+
+/* The statistics that become -1 and 1; not of MEAN_STD, which has none. */
+static const double *lows(const struct tec_norm *n)
+{
+    return n->mode == TEC_NORM_QUANTILE ? n->q01 : n->mode == TEC_NORM_MIN_MAX ? n->min : n->q10;
+}
+
+static const double *highs(const struct tec_norm *n)
+{
+    return n->mode == TEC_NORM_QUANTILE ? n->q99 : n->mode == TEC_NORM_MIN_MAX ? n->max : n->q90;
+}
+
+const char *tec_norm_mode_name(enum tec_norm_mode mode)
+{
+    return (unsigned)mode < sizeof modes / sizeof modes[0] ? modes[mode].name : "?";
+}
+
+const char *tec_norm_missing(const struct tec_norm *norm)
+{
+    bool there =
+        norm->mode == TEC_NORM_NONE ||
+        (norm->mode == TEC_NORM_MEAN_STD ? norm->mean && norm->std : lows(norm) && highs(norm));
+    return there ? NULL : modes[norm->mode].needs;
+}
+
 /* One value of a vector. In the float32 formulas every step is a float variable, so that nothing is
  * contracted or kept in higher precision. */
 struct step {
@@ -43,9 +75,8 @@ static double openpi_undo(struct step s, double x, double half)
 static float range(struct step s, float *low)
 {
     const struct tec_norm *n = s.norm;
-    bool quantile = n->mode == TEC_NORM_QUANTILE;
-    float high = (float)(quantile ? n->q99 : n->max)[s.i];
-    *low = (float)(quantile ? n->q01 : n->min)[s.i];
+    float high = (float)highs(n)[s.i];
+    *low = (float)lows(n)[s.i];
     float d = high - *low;
     return d == 0.0F ? (float)n->eps : d;
 }
@@ -73,7 +104,7 @@ static float lerobot_undo(struct step s, float x)
         return scaled + (float)n->mean[s.i];
     }
     float low, d = range(s, &low), up = x + 1.0F;
-    if (n->mode == TEC_NORM_QUANTILE) {
+    if (n->mode != TEC_NORM_MIN_MAX) {
         float scaled = up * d / 2.0F;
         return scaled + low;
     }
@@ -86,11 +117,10 @@ static float lerobot_undo(struct step s, float x)
 static bool bounds(struct step s, double *low, double *d)
 {
     const struct tec_norm *n = s.norm;
-    bool quantile = n->mode == TEC_NORM_QUANTILE;
     if (s.i >= n->n || (n->mask && !n->mask[s.i]))
         return false;
-    *low = (quantile ? n->q01 : n->min)[s.i];
-    *d = (quantile ? n->q99 : n->max)[s.i] - *low + n->eps;
+    *low = lows(n)[s.i];
+    *d = highs(n)[s.i] - *low + n->eps;
     return true;
 }
 

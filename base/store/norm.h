@@ -11,7 +11,13 @@
 
 struct tec_tensors;
 
-enum tec_norm_mode { TEC_NORM_NONE, TEC_NORM_MEAN_STD, TEC_NORM_QUANTILE, TEC_NORM_MIN_MAX };
+enum tec_norm_mode {
+    TEC_NORM_NONE,
+    TEC_NORM_MEAN_STD,
+    TEC_NORM_QUANTILE,
+    TEC_NORM_MIN_MAX,
+    TEC_NORM_QUANTILE10
+};
 
 /* Three families of formulas, which differ in where eps enters and in precision.
  *
@@ -20,10 +26,11 @@ enum tec_norm_mode { TEC_NORM_NONE, TEC_NORM_MEAN_STD, TEC_NORM_QUANTILE, TEC_NO
  *   quantile   apply (x - q01) / d * 2 - 1    undo (x + 1) / 2 * d + q01
  *   Beyond n values: mean_std takes mean 0 and std 1, quantile copies.
  *
- * TEC_NORM_LEROBOT, every step in float32, eps from the file (1e-8). With d = q99 - q01, or
- * max - min, replaced by eps only where it is exactly 0:
+ * TEC_NORM_LEROBOT, every step in float32, eps from the file (1e-8). With d = q99 - q01,
+ * q90 - q10 or max - min, replaced by eps only where it is exactly 0:
  *   mean_std   apply (x - mean) / (std + eps)     undo x * std + mean
  *   quantile   apply 2 * (x - q01) / d - 1        undo (x + 1) * d / 2 + q01
+ *   quantile10 as quantile, with q10 and q90; LEROBOT alone has it
  *   min_max    apply 2 * (x - min) / d - 1        undo (x + 1) / 2 * d + min
  *   Beyond n values: copied.
  *
@@ -41,8 +48,15 @@ struct tec_norm {
     double eps;
     size_t n;                                         /* values in each array that is not NULL */
     const double *mean, *std, *q01, *q99, *min, *max; /* NULL when absent from the file */
+    const double *q10, *q90;                          /* likewise */
     const bool *mask; /* [n] DATASET: the values that are normalised; NULL = all */
+    bool wanted;      /* LEROBOT: the file names a mode other than IDENTITY for it */
 };
+
+/* "quantile10"; the arrays that the mode needs and the statistics lack, "q10 and q90", NULL = none.
+ */
+const char *tec_norm_mode_name(enum tec_norm_mode mode);
+const char *tec_norm_missing(const struct tec_norm *norm);
 
 /* y[i] for i < n; x may be y. Stats longer than n are cut to it. With mode NONE: a copy. */
 void tec_norm_apply(const struct tec_norm *norm, const double *x, size_t n, double *y);
@@ -81,9 +95,10 @@ enum tec_status tec_norm_load_openpi(struct tec_norm *norm, const char *path, co
 
 /* Statistics of `feature` ("observation.state", "action") from a LeRobot normalizer step: `step` is
  * its object in policy_preprocessor.json or policy_postprocessor.json (config.norm_map, features,
- * eps decide mode and eps), `state` the open file its state_file names, tensors
- * "<feature>.<stat>"; NULL when the step has none. A feature whose mode is IDENTITY, or that has no
- * statistics, gives mode NONE (n = 0): compare with what the model needs. */
+ * eps decide mode and eps, config.normalize_observation_keys which observations are normalised at
+ * all), `state` the open file its state_file names, tensors "<feature>.<stat>"; NULL when the step
+ * has none. A feature whose mode is IDENTITY, or that has no statistics (n = 0), gives mode
+ * NONE; `wanted` tells the two apart. */
 enum tec_status tec_norm_load_lerobot(struct tec_norm *norm, const json_t *step,
                                       const struct tec_tensors *state, const char *feature,
                                       struct tec_arena *arena, struct tec_error *err);

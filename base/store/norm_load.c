@@ -16,6 +16,7 @@ static const struct {
     {"mean", offsetof(struct tec_norm, mean)}, {"std", offsetof(struct tec_norm, std)},
     {"q01", offsetof(struct tec_norm, q01)},   {"q99", offsetof(struct tec_norm, q99)},
     {"min", offsetof(struct tec_norm, min)},   {"max", offsetof(struct tec_norm, max)},
+    {"q10", offsetof(struct tec_norm, q10)},   {"q90", offsetof(struct tec_norm, q90)},
 };
 
 enum { N_STATS = sizeof stats_names / sizeof stats_names[0] };
@@ -79,19 +80,12 @@ static enum tec_status check_values(struct tec_norm *norm, const char *where, st
                             norm->std[i]);
     TEC_TRY(check_order(norm->q01, norm->q99, norm->n, "q01 and q99", where, err));
     TEC_TRY(check_order(norm->min, norm->max, norm->n, "min and max", where, err));
-    bool complete = norm->mode == TEC_NORM_MEAN_STD   ? norm->mean && norm->std
-                    : norm->mode == TEC_NORM_QUANTILE ? norm->q01 && norm->q99
-                    : norm->mode == TEC_NORM_MIN_MAX  ? norm->min && norm->max
-                                                      : true;
-    if (complete)
+    TEC_TRY(check_order(norm->q10, norm->q90, norm->n, "q10 and q90", where, err));
+    const char *missing = tec_norm_missing(norm);
+    if (!missing)
         return TEC_OK;
     return tec_fail(err, TEC_MALFORMED, "%s: %s normalisation needs %s, which are missing", where,
-                    norm->mode == TEC_NORM_MEAN_STD   ? "mean_std"
-                    : norm->mode == TEC_NORM_QUANTILE ? "quantile"
-                                                      : "min_max",
-                    norm->mode == TEC_NORM_MEAN_STD   ? "mean and std"
-                    : norm->mode == TEC_NORM_QUANTILE ? "q01 and q99"
-                                                      : "min and max");
+                    tec_norm_mode_name(norm->mode), missing);
 }
 
 static enum tec_status load_array(struct tec_norm *norm, size_t k, const json_t *array,
@@ -207,6 +201,22 @@ enum tec_status tec_norm_load_openpi(struct tec_norm *norm, const char *path, co
     return status;
 }
 
+/* Does the step normalise some observations only, and not this one? Actions are no observations. */
+static bool is_left_out(const json_t *config, const char *type, const char *feature)
+{
+    const json_t *keys = json_object_get(config, "normalize_observation_keys"), *key;
+    size_t i;
+    if (!json_is_array(keys) || (type && strcmp(type, "ACTION") == 0))
+        return false;
+    json_array_foreach(keys, i, key)
+    {
+        const char *name = json_string_value(key);
+        if (name && strcmp(name, feature) == 0)
+            return false;
+    }
+    return true;
+}
+
 /* Find the mode of a feature in a normalizer step: `features` gives its type, `norm_map` the mode
  * of that type. */
 static enum tec_status step_mode(struct tec_norm *norm, const json_t *config, const char *feature,
@@ -218,6 +228,7 @@ static enum tec_status step_mode(struct tec_norm *norm, const json_t *config, co
     } modes[] = {{"IDENTITY", TEC_NORM_NONE},
                  {"MEAN_STD", TEC_NORM_MEAN_STD},
                  {"QUANTILES", TEC_NORM_QUANTILE},
+                 {"QUANTILE10", TEC_NORM_QUANTILE10},
                  {"MIN_MAX", TEC_NORM_MIN_MAX}};
     const json_t *entry = json_object_get(json_object_get(config, "features"), feature);
     const char *type = json_string_value(json_object_get(entry, "type"));
@@ -225,7 +236,9 @@ static enum tec_status step_mode(struct tec_norm *norm, const json_t *config, co
     norm->eps = eps ? json_number_value(eps) : 1e-8;
     if (eps && !(json_is_number(eps) && norm->eps >= 0.0 && norm->eps < 1.0))
         return tec_fail(err, TEC_MALFORMED, "normalizer step: eps is not a number from 0 to 1");
-    if (!entry)
+    if (!entry && strcmp(feature, "action") == 0)
+        type = "ACTION"; /* the reference unnormalises actions whether they are listed or not */
+    if ((!entry && !type) || is_left_out(config, type, feature))
         return TEC_OK;
     if (!type)
         return tec_fail(err, TEC_MALFORMED, "normalizer step: features.%s has no type", feature);
@@ -241,7 +254,7 @@ static enum tec_status step_mode(struct tec_norm *norm, const json_t *config, co
     }
     return tec_fail(err, TEC_UNSUPPORTED,
                     "normalizer step: norm_map.%s is '%.40s'; known are IDENTITY, MEAN_STD, "
-                    "QUANTILES, MIN_MAX",
+                    "QUANTILES, QUANTILE10, MIN_MAX",
                     type, mode ? mode : "not a string");
 }
 
@@ -281,6 +294,7 @@ enum tec_status tec_norm_load_lerobot(struct tec_norm *norm, const json_t *step,
             TEC_TRY(load_tensor(&made, k, state, s, arena, err));
         }
     }
+    made.wanted = made.mode != TEC_NORM_NONE;
     if (made.n == 0)
         made.mode = TEC_NORM_NONE;
     TEC_TRY(check_values(&made, where ? where : feature, err));

@@ -86,7 +86,11 @@ enum tec_status tec_limits_parse(struct tec_limits *out, bool *off, const json_t
 /* How far a model's normalised values go; the page on limits has the table. */
 static double reach(enum tec_norm_mode mode)
 {
-    return mode == TEC_NORM_MEAN_STD ? 10.0 : mode == TEC_NORM_QUANTILE ? 5.0 : 3.0;
+    static const double far[] = {[TEC_NORM_MEAN_STD] = 10.0,
+                                 [TEC_NORM_QUANTILE] = 5.0,
+                                 [TEC_NORM_MIN_MAX] = 3.0,
+                                 [TEC_NORM_QUANTILE10] = 10.0};
+    return far[mode];
 }
 
 enum tec_status tec_limits_trained(struct tec_limits *out, const struct tec_norm *norm, int n,
@@ -105,7 +109,8 @@ enum tec_status tec_limits_trained(struct tec_limits *out, const struct tec_norm
     }
     tec_norm_undo(norm, min, (size_t)n, min);
     tec_norm_undo(norm, max, (size_t)n, max);
-    const double *const known[] = {norm->min, norm->max, norm->q01, norm->q99};
+    const double *const known[] = {norm->min, norm->max, norm->q01,
+                                   norm->q99, norm->q10, norm->q90};
     for (int i = 0; i < n && (size_t)i < norm->n; i++)
         for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
             min[i] = known[k] ? fmin(min[i], known[k][i]) : min[i];

@@ -3,25 +3,11 @@
 
 #include <string.h>
 
-/* Does the processor's normaliser leave values of this kind ("STATE", "ACTION") alone? */
-static bool is_identity(const json_t *processor, const char *kind)
-{
-    size_t i;
-    json_t *step;
-    json_array_foreach(json_object_get(processor, "steps"), i, step)
-    {
-        json_t *map = json_object_get(json_object_get(step, "config"), "norm_map");
-        const char *mode = json_string_value(json_object_get(map, kind));
-        if (mode)
-            return strcmp(mode, "IDENTITY") == 0;
-    }
-    return true;
-}
-
+/* A checkpoint that wants to normalise but has no statistics gives commands of another size. */
 static enum tec_status check_there(const struct tec_checkpoint *c, const struct tec_norm *norm,
-                                   const json_t *processor, const char *kind, struct tec_error *err)
+                                   const char *kind, struct tec_error *err)
 {
-    if (norm->mode != TEC_NORM_NONE || is_identity(processor, kind))
+    if (norm->n > 0 || !norm->wanted)
         return TEC_OK;
     return tec_fail(err, TEC_NOT_FOUND,
                     "%s: no statistics of the %s; a base checkpoint has none, take a fine-tuned "
@@ -53,10 +39,10 @@ enum tec_status tec_robot_norms(const struct tec_robot *robot,
     if (c->layout == TEC_LAYOUT_LEROBOT) {
         if (robot->n_state > 0) {
             TEC_TRY(tec_checkpoint_norm_lerobot(c, state, "observation.state", arena, err));
-            TEC_TRY(check_there(c, state, c->preprocessor, "STATE", err));
+            TEC_TRY(check_there(c, state, "STATE", err));
         }
         TEC_TRY(tec_checkpoint_norm_lerobot(c, actions, "action", arena, err));
-        return check_there(c, actions, c->postprocessor, "ACTION", err);
+        return check_there(c, actions, "ACTION", err);
     }
     if (robot->norm_any)
         return tec_fail(err, TEC_MALFORMED,
@@ -75,30 +61,20 @@ enum tec_status tec_robot_norms(const struct tec_robot *robot,
     return tec_checkpoint_norm_openpi(c, actions, asset, "actions", robot->norm, arena, err);
 }
 
-static const char *mode_name(enum tec_norm_mode mode)
-{
-    static const char *const modes[] = {"none", "mean_std", "quantile", "min_max"};
-    return (unsigned)mode < sizeof modes / sizeof modes[0] ? modes[mode] : "?";
-}
-
 enum tec_status tec_robot_check_norm(const struct tec_robot *robot, const struct tec_norm *norm,
                                      const char *what, struct tec_error *err)
 {
     int n = strcmp(what, "state") == 0 ? robot->n_state : robot->n_model_actions;
     if (!robot->norm_any && norm->mode != robot->norm)
-        return tec_fail(err, TEC_MALFORMED,
-                        "robot %s wants %s statistics for its %s, the checkpoint's are %s",
-                        robot->name, mode_name(robot->norm), what, mode_name(norm->mode));
+        return tec_fail(
+            err, TEC_MALFORMED, "robot %s wants %s statistics for its %s, the checkpoint's are %s",
+            robot->name, tec_norm_mode_name(robot->norm), what, tec_norm_mode_name(norm->mode));
     if (norm->mode == TEC_NORM_NONE)
         return TEC_OK;
-    bool there = norm->mode == TEC_NORM_MEAN_STD   ? norm->mean && norm->std
-                 : norm->mode == TEC_NORM_QUANTILE ? norm->q01 && norm->q99
-                                                   : norm->min && norm->max;
-    if (!there)
-        return tec_fail(err, TEC_MALFORMED, "the statistics of the %s lack %s", what,
-                        norm->mode == TEC_NORM_MEAN_STD   ? "mean or std"
-                        : norm->mode == TEC_NORM_QUANTILE ? "q01 or q99; the mode may be wrong"
-                                                          : "min or max");
+    const char *missing = tec_norm_missing(norm);
+    if (missing)
+        return tec_fail(err, TEC_MALFORMED,
+                        "the statistics of the %s lack %s; the mode may be wrong", what, missing);
     if (norm->n < (size_t)n)
         return tec_fail(err, TEC_MALFORMED,
                         "the statistics of the %s have %zu entries, robot %s has %d; another "

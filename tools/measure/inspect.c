@@ -65,6 +65,8 @@ static void add_norm(json_t *list, const char *asset, const char *key, const str
         json_array_append_new(has, json_string("quantile"));
     if (norm->min && norm->max)
         json_array_append_new(has, json_string("min_max"));
+    if (norm->q10 && norm->q90)
+        json_array_append_new(has, json_string("quantile10"));
     json_array_append_new(list, json_pack("{s:o, s:s, s:I, s:o}", "asset",
                                           asset ? tec_json_shown(asset) : json_null(), "key", key,
                                           "size", (json_int_t)norm->n, "modes", has));
