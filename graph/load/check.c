@@ -223,7 +223,7 @@ static void check_writers(struct checker *c)
                 tec_diagnostics_also(c->ld->d, d, c->p->nodes[j].where, "the other writer");
                 bool actions = n->kind == TEC_DECL_ACTION && c->p->nodes[j].kind == TEC_DECL_ACTION;
                 tec_diagnostics_help(c->ld->d, d,
-                                     actions ? "a pipeline runs one action node: leave one out"
+                                     actions ? "give each action node a buffer of its own"
                                              : "give each its own resource, or order them with "
                                                "`after`");
                 j = i;
@@ -350,8 +350,6 @@ static void order(struct checker *c)
                             a->name ? a->name : "?", field);
         return;
     }
-    if (done == n)
-        return;
 }
 
 static const char *name_of(const struct tec_decl_node *n)

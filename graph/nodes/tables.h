@@ -1,5 +1,5 @@
 /* tables.h - frame tables: everything that changes from launch to launch, as arrays at fixed device
- * addresses that captures read. The host fills a shadow, the seam copies it before the replay. */
+ * addresses that captures read. The host fills its copy, and kernels/device.h copies it to the device before the replay. */
 #ifndef TEC_GRAPH_NODES_TABLES_H
 #define TEC_GRAPH_NODES_TABLES_H
 

@@ -1,0 +1,24 @@
+#!/bin/sh
+# readmes.t - the README of a folder of graph/ names each of its .c files, and no file that is not there.
+cd "$(dirname "$0")/.." || exit 1
+n=0 failed=0
+report() { # report TEXT WRONG
+    n=$((n + 1))
+    if [ -z "$2" ]; then echo "ok $n - $1"
+    else failed=1; echo "not ok $n - $1"; printf '%s\n' "$2" | sed 's/^/# /' >&2; fi
+}
+for folder in graph/*/; do
+    page=${folder}README.md
+    missing=$(for file in "$folder"*.c; do
+        name=$(basename "$file" .c)
+        grep -q "\`$name[.\`]" "$page" || echo "$page does not name $name.c"
+    done)
+    report "$page names every file" "$missing"
+    gone=$(grep -E '^\| `' "$page" | cut -d '|' -f 2 | grep -oE '`[a-z0-9_]+\.(\[hc\]|c|h|def)`' | tr -d '`' |
+        sed -E 's/(.*)\.\[hc\]/\1.h\n\1.c/' | while read -r file; do
+        [ -f "$folder$file" ] || echo "$page names $file, which is not there"
+    done)
+    report "$page names no other file" "$gone"
+done
+echo "1..$n"
+exit $failed
