@@ -91,6 +91,12 @@ run 3 "a file cut short" bench $demo --costs "$W/cut.costs"; err "line [0-9]*, c
 run 3 "a pipeline in its place" check $demo --costs $demo; err "this is a pipeline file"
 run 3 "no file" check $demo --costs "$W/none.costs"; err "no such file"
 run 3 "a folder to write to that is not there" profile $demo --frames 1 -o "$W/none/x.costs"
+
+# A model beside the frames that ranks texts: its ranking has a row, and the simulator finds it.
+ranks=pipelines/graphs/g12_planner_ranks.lua
+run 0 "a planner that ranks" profile $ranks --random-weights 1 --size tiny --frames 2 -o "$W/ranks.costs"
+grep -q '"node": *"rank"' "$W/ranks.costs"; ok $? "the ranking has a row"
+run 0 "simulate takes them" simulate $ranks --costs "$W/ranks.costs" -n 5
 run 2 "no pipeline" profile
 run 2 "no samples" profile $demo --frames 0
 echo "1..$n"

@@ -8,7 +8,7 @@
 
 enum {
     TEC_PROFILE_VARIANTS = 3 + TEC_MAX_BATCHES + 2 * TEC_MAX_STAGES + TEC_MAX_DECODERS +
-                           TEC_MAX_ACTIONS + (TEC_MAX_CHAINS - 1) * (1 + TEC_MAX_BATCHES)
+                           TEC_MAX_ACTIONS + (TEC_MAX_CHAINS - 1) * (2 + TEC_MAX_BATCHES)
 };
 
 /* A launch that can be measured by itself. */

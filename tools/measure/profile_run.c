@@ -26,8 +26,19 @@ bool tec_profile_add(struct tec_profile *p, enum tec_cost_kind kind, const char 
     return v->samples.ns != NULL;
 }
 
-/* List the variants of a further chain: its hard nodes or a slice of its prefill, and its decodes.
- */
+/* List the nodes of a chain that rank texts. */
+static bool list_scores(struct tec_profile *p, int model)
+{
+    const struct tec_choices *lists = &p->opened.engine->chains[model].choices;
+    bool ok = true;
+    for (int i = 0; i < lists->n; i++)
+        if (lists->items[i].node->kind == TEC_DECL_SCORE)
+            ok = ok && tec_profile_add(p, TEC_COST_SCORE, lists->items[i].node->name, false, 0);
+    return ok;
+}
+
+/* List the variants of a further chain: its hard nodes or a slice of its prefill, what it ranks,
+ * and its decodes. */
 static bool list_secondary(struct tec_profile *p, int model)
 {
     struct tec_plan *plan = p->opened.engine->chains[model].plan;
@@ -43,6 +54,7 @@ static bool list_secondary(struct tec_profile *p, int model)
         p->frames = frames;
         p->variants[first].slices = slices > 1 ? slices : 0;
     }
+    ok = ok && list_scores(p, model);
     for (int b = 0; s->request_slots && b < s->n_batches; b++)
         ok = ok &&
              tec_profile_add(p, TEC_COST_DECODE, node_of(p, model, "decode"), false, s->batches[b]);
@@ -74,10 +86,7 @@ static bool list_variants(struct tec_profile *p)
     for (int i = 0; i < s->n_actions; i++)
         if (i != s->frame_action)
             ok = ok && tec_profile_add(p, TEC_COST_ACTION, tec_profile_action(p, 0, i), false, 0);
-    const struct tec_choices *lists = &p->opened.engine->chains[0].choices;
-    for (int i = 0; i < lists->n; i++)
-        if (lists->items[i].node->kind == TEC_DECL_SCORE)
-            ok = ok && tec_profile_add(p, TEC_COST_SCORE, lists->items[i].node->name, false, 0);
+    ok = ok && list_scores(p, 0);
     for (int b = 0; s->request_slots && b < s->n_batches; b++) /* none of a ring */
         ok = ok &&
              tec_profile_add(p, TEC_COST_DECODE, node_of(p, 0, "decode"), false, s->batches[b]);
@@ -127,14 +136,14 @@ static bool make_input(struct tec_profile *p, uint64_t seed)
 
 enum tec_status tec_profile_prepare(struct tec_profile *p, uint64_t seed, struct tec_error *err)
 {
-    size_t rows = 1, k = 1;
+    size_t rows = 1, k = 1, entries = 0;
     for (int m = 0; m < p->opened.engine->n_chains; m++) {
         const struct tec_plan_spec *s = &p->opened.engine->chains[m].plan->spec;
         rows = (size_t)s->request_slots + 1 > rows ? (size_t)s->request_slots + 1 : rows;
         k = (size_t)s->max_k + 1 > k ? (size_t)s->max_k + 1 : k;
+        entries = (size_t)s->trees.entries > entries ? (size_t)s->trees.entries : entries;
     }
     p->tokens = TEC_NEW(p->call->arena, rows * k, int);
-    size_t entries = (size_t)p->opened.engine->plan->spec.trees.entries;
     p->likely = TEC_NEW(p->call->arena, entries + 1, float);
     p->made = TEC_NEW(p->call->arena, rows, int);
     for (int r = 0; r < TEC_MAX_ROWS; r++)
@@ -210,6 +219,30 @@ static void run_slices(struct tec_profile *p, struct tec_profile_variant *v)
     }
 }
 
+/* Score the texts of a node after the prefix of its chain's last prefill. */
+static void run_score(struct tec_profile *p, struct tec_profile_variant *v)
+{
+    const struct tec_clock clock = {NULL};
+    struct tec_plan *plan = p->opened.engine->chains[v->model].plan;
+    const struct tec_executor x = tec_executor_real(plan);
+    const struct tec_prefix_input *o = v->model ? &p->prompts[v->model] : &p->input.prefix;
+    const struct tec_choices *lists = &p->opened.engine->chains[v->model].choices;
+    const struct tec_token_tree *tree = NULL;
+    struct tec_replay replay = {.start_ns = 0};
+    for (int i = 0; i < lists->n; i++)
+        if (strcmp(lists->items[i].node->name, v->node) == 0)
+            tree = &lists->items[i].tree;
+    tec_row_start(&p->rows[0], plan, v->model ? p->regions[v->model] : p->region,
+                  tec_prefix_rows(plan, o), o->ids[0], 0, 1, -1);
+    int64_t begin = tec_clock_now(&clock);
+    x.score(x.self, tree, &p->rows[0], p->likely, &replay);
+    if (p->counting) {
+        p->inside_ns += tec_clock_now(&clock) - begin;
+        p->busy_ns += replay.end_ns - replay.start_ns;
+    }
+    tec_profile_keep(p, v, replay.end_ns - replay.start_ns, 1);
+}
+
 /* Run the variants of further chains, each one's prefill first. */
 static void run_secondary(struct tec_profile *p, const struct tec_executor *x, int turn)
 {
@@ -221,29 +254,8 @@ static void run_secondary(struct tec_profile *p, const struct tec_executor *x, i
             run_slices(p, &p->variants[i]);
         else if (p->variants[i].model && p->variants[i].kind == TEC_COST_DECODE)
             run_decode(p, x, &p->variants[i], turn);
-}
-
-/* Score the texts of a node after the prefix of the last prefill. */
-static void run_score(struct tec_profile *p, const struct tec_executor *x,
-                      struct tec_profile_variant *v)
-{
-    const struct tec_engine *e = p->opened.engine;
-    const struct tec_clock clock = {NULL};
-    struct tec_replay replay = {.start_ns = 0};
-    const struct tec_token_tree *tree = NULL;
-    const struct tec_choices *lists = &e->chains[0].choices;
-    for (int i = 0; i < lists->n; i++)
-        if (strcmp(lists->items[i].node->name, v->node) == 0)
-            tree = &lists->items[i].tree;
-    tec_row_start(&p->rows[0], e->plan, p->region, tec_prefix_rows(e->plan, &p->input.prefix),
-                  p->input.prefix.ids[0], 0, 1, -1);
-    int64_t begin = tec_clock_now(&clock);
-    x->score(x->self, tree, &p->rows[0], p->likely, &replay);
-    if (p->counting) {
-        p->inside_ns += tec_clock_now(&clock) - begin;
-        p->busy_ns += replay.end_ns - replay.start_ns;
-    }
-    tec_profile_keep(p, v, replay.end_ns - replay.start_ns, 1);
+        else if (p->variants[i].model && p->variants[i].kind == TEC_COST_SCORE)
+            run_score(p, &p->variants[i]);
 }
 
 static bool acts_in_frame(const struct tec_profile *p)
@@ -289,7 +301,7 @@ static void run_turn(struct tec_profile *p, const struct tec_executor *x, int tu
             continue;
         }
         if (v->kind == TEC_COST_SCORE) {
-            run_score(p, x, v);
+            run_score(p, v);
             continue;
         }
         timed(p, x, v->lone ? TEC_PART_PREFIX : TEC_PART_FRAME, 0, 0, &replay);
