@@ -1,6 +1,6 @@
 /* action_output.c - what a robot is given when its chunk is late: every on_miss, and the golden
  * cases. */
-#include "graph/run/action_output.h"
+#include "graph/live/action_output.h"
 #include "tests/tap.h"
 
 #include <jansson.h>

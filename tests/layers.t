@@ -2,7 +2,7 @@
 # layers.t - includes only ever point down: the floors, and the folders inside graph/ in their order.
 cd "$(dirname "$0")/.." || exit 1
 floors="base kernels ops graph policies tools"
-folders="transform kv memory model nodes load compile encoder run"
+folders="transform kv memory model nodes load compile encoder run live"
 n=0 bad=0
 
 # includes FOLDER PATTERN: the include lines below FOLDER whose path matches PATTERN.

@@ -1,6 +1,6 @@
 /* limits.c - limits of commands: what is beyond is clipped, held or stops the robot, and is told.
  */
-#include "graph/run/action_output.h"
+#include "graph/live/action_output.h"
 #include "graph/transform/observer.h"
 #include "tests/tap.h"
 #include "tests/transform.h"

@@ -140,7 +140,7 @@ threaded_headers_exist() {
 threaded() {
     pattern=$(echo $threaded_headers | sed 's/ /|/g; s/\./\\./g')
     for subject in $(subjects tsan); do
-        ! grep -qsE "#include (\"($pattern|graph/run/[a-z_]+\.h)\"|<pthread\.h>)" "tests/$subject.c" || echo "$subject.t"
+        ! grep -qsE "#include (\"($pattern|graph/(run|live)/[a-z_]+\.h)\"|<pthread\.h>)" "tests/$subject.c" || echo "$subject.t"
     done
 }
 

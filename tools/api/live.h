@@ -4,11 +4,11 @@
 #define TEC_TOOLS_API_LIVE_H
 
 #include "base/ring.h"
+#include "graph/live/asks.h"
+#include "graph/live/observation_records.h"
+#include "graph/live/watchdog.h"
 #include "graph/run/engine.h"
 #include "policies/host/policy.h"
-#include "tools/api/asks.h"
-#include "tools/api/observation_records.h"
-#include "tools/api/watchdog.h"
 
 #include "tectum.h"
 

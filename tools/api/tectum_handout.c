@@ -6,7 +6,7 @@
 
 #define SOURCE(name, word, meaning) \
     _Static_assert((int)TECTUM_SOURCE_##name == (int)TEC_SOURCE_##name, word);
-#include "graph/run/sources.def"
+#include "graph/live/sources.def"
 #undef SOURCE
 
 static const struct tec_clock wall = {NULL};

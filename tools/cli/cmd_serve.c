@@ -1,7 +1,7 @@
 /* cmd_serve.c - openpi's server: robots connect, send what they see, and are told what to do. */
 #include "base/json_text.h"
 #include "base/number.h"
-#include "tools/api/watchdog.h"
+#include "graph/live/watchdog.h"
 #include "tools/control/control.h"
 #include "tools/serve/listen.h"
 #include "tools/serve/net.h"

@@ -3,8 +3,8 @@
 #ifndef TEC_TOOLS_FRAMES_FRAMES_H
 #define TEC_TOOLS_FRAMES_FRAMES_H
 
-#include "tools/api/observation_records.h"
-#include "tools/api/watchdog.h"
+#include "graph/live/observation_records.h"
+#include "graph/live/watchdog.h"
 #include "tools/cli/open_engine.h"
 #include "tools/frames/inputs.h"
 

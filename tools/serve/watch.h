@@ -5,7 +5,7 @@
 #define TEC_TOOLS_SERVE_WATCH_H
 
 #include "base/arena.h"
-#include "graph/run/action_output.h"
+#include "graph/live/action_output.h"
 #include "tools/serve/request.h"
 #include "tools/serve/slot.h"
 

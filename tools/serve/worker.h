@@ -12,7 +12,7 @@
 #ifndef TEC_TOOLS_SERVE_WORKER_H
 #define TEC_TOOLS_SERVE_WORKER_H
 
-#include "tools/api/observation_records.h"
+#include "graph/live/observation_records.h"
 #include "tools/cli/open_engine.h"
 #include "tools/serve/exchange.h"
 #include "tools/serve/request.h"

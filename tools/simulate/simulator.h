@@ -4,7 +4,7 @@
 #ifndef TEC_TOOLS_SIMULATE_SIMULATOR_H
 #define TEC_TOOLS_SIMULATE_SIMULATOR_H
 
-#include "graph/run/action_output.h"
+#include "graph/live/action_output.h"
 #include "graph/run/engine.h"
 #include "policies/host/policy.h"
 #include "tools/measure/arrivals.h"

@@ -2,8 +2,8 @@
  * in a ring; consumers share a lock among themselves, the frame thread takes none and never waits.
  *
  * A ticket's outcome is kept until TEC_ASKS_KEPT newer ones have been taken. */
-#ifndef TEC_TOOLS_API_ASKS_H
-#define TEC_TOOLS_API_ASKS_H
+#ifndef TEC_GRAPH_LIVE_ASKS_H
+#define TEC_GRAPH_LIVE_ASKS_H
 
 #include "base/bell.h"
 #include "graph/run/loop.h"

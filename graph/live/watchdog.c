@@ -1,6 +1,6 @@
 /* watchdog.c - the watchdog of actions: the frame thread posts chunks, and the consumer takes its
  * tick's chunk in time or, at the deadline, what on_miss says. */
-#include "tools/api/watchdog.h"
+#include "graph/live/watchdog.h"
 
 #include "base/clock.h"
 

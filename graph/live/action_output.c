@@ -5,7 +5,7 @@
  * cannot stop it. Chunks are cut at their first row that is not finite and held to the robot's
  * limits here, at the last step before the robot: whatever produced a number, it passes these
  * checks. After create nothing is allocated. */
-#include "graph/run/action_output.h"
+#include "graph/live/action_output.h"
 
 #include <math.h>
 #include <string.h>
@@ -31,7 +31,7 @@ struct tec_action_output {
 
 static const char *const words[] = {
 #define SOURCE(name, word, meaning) word,
-#include "graph/run/sources.def"
+#include "graph/live/sources.def"
 #undef SOURCE
 };
 

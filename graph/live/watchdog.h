@@ -4,14 +4,14 @@
  * This is the watchdog: the last command, the latch and the clock are the consumer's, so nothing
  * that happens to the frame thread, its device or its policy keeps actions from leaving. The frame
  * thread neither locks nor waits nor allocates here. */
-#ifndef TEC_TOOLS_API_WATCHDOG_H
-#define TEC_TOOLS_API_WATCHDOG_H
+#ifndef TEC_GRAPH_LIVE_WATCHDOG_H
+#define TEC_GRAPH_LIVE_WATCHDOG_H
 
 #include "base/bell.h"
 #include "base/triple.h"
-#include "graph/run/action_output.h"
+#include "graph/live/action_output.h"
+#include "graph/live/observation_records.h"
 #include "graph/run/engine.h"
-#include "tools/api/observation_records.h"
 
 /* The actions that the robot is given in a tick. */
 struct tec_watchdog_given {

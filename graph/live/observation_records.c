@@ -1,6 +1,6 @@
 /* observation_records.c - keeps recent observations, so that the actions a ring hands out frames
  * later can be converted with the state that they answer. */
-#include "tools/api/observation_records.h"
+#include "graph/live/observation_records.h"
 
 #include <string.h>
 

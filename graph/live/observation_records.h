@@ -3,8 +3,8 @@
  * robot's actions is kept for as long as a sequence lives.
  *
  * One thread. After create nothing allocates. */
-#ifndef TEC_TOOLS_API_OBSERVATION_RECORDS_H
-#define TEC_TOOLS_API_OBSERVATION_RECORDS_H
+#ifndef TEC_GRAPH_LIVE_OBSERVATION_RECORDS_H
+#define TEC_GRAPH_LIVE_OBSERVATION_RECORDS_H
 
 #include "graph/run/engine.h"
 

@@ -14,8 +14,8 @@
  * is forgotten, and the robot is given its last command, or stopped. The change from the command
  * before to the first of a chunk is judged here; substitutes are held to the limits whatever `on`
  * says. */
-#ifndef TEC_GRAPH_RUN_ACTION_OUTPUT_H
-#define TEC_GRAPH_RUN_ACTION_OUTPUT_H
+#ifndef TEC_GRAPH_LIVE_ACTION_OUTPUT_H
+#define TEC_GRAPH_LIVE_ACTION_OUTPUT_H
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -24,7 +24,7 @@
 
 enum tec_action_source {
 #define SOURCE(name, word, meaning) TEC_SOURCE_##name,
-#include "graph/run/sources.def"
+#include "graph/live/sources.def"
 #undef SOURCE
     TEC_SOURCES
 };

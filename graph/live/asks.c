@@ -1,6 +1,6 @@
 /* asks.c - the ring of tickets by which consumer threads start and cancel requests: consumers share
  * a lock, the frame thread takes none and never waits. */
-#include "tools/api/asks.h"
+#include "graph/live/asks.h"
 
 void tec_asks_init(struct tec_asks *asks)
 {
