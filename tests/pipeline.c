@@ -589,7 +589,7 @@ TEST(files_that_are_not_there)
     CHECK_INT(l.status, ==, TEC_IO);
     finish(&l);
     l = load("tests/golden/demo/episodes/checkpoint");
-    CHECK_INT(l.status, ==, TEC_IO);
+    CHECK_INT(l.status, ==, TEC_MALFORMED);
     CHECK(strstr(l.err.message, "checkpoint folder") != NULL);
     finish(&l);
     l = load_text("return policy { name = 'x', plan = function() end }");

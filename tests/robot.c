@@ -391,6 +391,8 @@ static void forget(struct tec_checkpoint *c)
 #define STEP(name, enabled) \
     "{'steps':[{'registry_name':'" name "','config':{'enabled':" enabled "}}]}"
 
+#define BUT_THE_LAST ",'action_names':['arm','Gripper'],'exclude_joints':['gripper']"
+
 TEST(a_robot_that_contradicts_its_checkpoint)
 {
     static const struct {
@@ -404,7 +406,7 @@ TEST(a_robot_that_contradicts_its_checkpoint)
         {FEATURES("5", "2", ""), "{}", "{}",
          "r.lua: robot small has a state of 4 entries, but ckpt/config.json: observation.state has "
          "5"},
-        {FEATURES("4", "2", ""), STEP("relative_actions_processor", "true"), "{}",
+        {FEATURES("4", "2", ""), STEP("relative_actions_processor", "true" BUT_THE_LAST), "{}",
          "has no add_state, but ckpt/policy_preprocessor.json: relative_actions_processor is "
          "enabled"},
         {FEATURES("4", "2", ""), "{}", STEP("absolute_actions_processor", "true"),
@@ -422,16 +424,21 @@ TEST(a_robot_that_contradicts_its_checkpoint)
     REQUIRE(tec_robot_parse(&plain, base, NULL, "r.lua", &arena, &err) == TEC_OK);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tec_checkpoint c = says(cases[i].config, cases[i].before, cases[i].after);
-        enum tec_status status = tec_robot_agree(plain, &c, &err);
+        enum tec_status status = tec_robot_agree(plain, &c, &arena, &err);
         CHECK_INT(status, ==, cases[i].says ? TEC_MALFORMED : TEC_OK);
         if (cases[i].says)
             CHECK_SAYS(cases[i].says);
         if (i > 3)
-            CHECK(tec_robot_agree(adding, &c, &err) == TEC_OK);
+            CHECK(tec_robot_agree(adding, &c, &arena, &err) == TEC_OK);
         c.layout = TEC_LAYOUT_OPENPI;
-        CHECK(tec_robot_agree(plain, &c, &err) == TEC_OK);
+        CHECK(tec_robot_agree(plain, &c, &arena, &err) == TEC_OK);
         forget(&c);
     }
+    struct tec_checkpoint all =
+        says(FEATURES("4", "2", ""), STEP("relative_actions_processor", "true"), "{}");
+    CHECK_INT(tec_robot_agree(adding, &all, &arena, &err), ==, TEC_MALFORMED);
+    CHECK_SAYS("add_state of robot small leaves out column 2, which is a change of the state");
+    forget(&all);
     json_decref(base);
     json_decref(over);
     tec_arena_finish(&arena);

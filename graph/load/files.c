@@ -1,6 +1,8 @@
 /* files.c - the files a pipeline is made of: bounded, and only from its own folder or the root. */
 #include "base/file_kind.h"
 #include "base/lua.h"
+#include "base/store/kind.h"
+#include "graph/load/derive.h"
 #include "graph/load/loader.h"
 
 #include <errno.h>
@@ -78,11 +80,16 @@ enum tec_status tec_loader_open(struct tec_loader *ld, struct tec_error *err)
                         o->path, o->n, TEC_MAX_SOURCE);
     if (o->text)
         return take(ld, o->path, o->text, o->n, err);
+    char *text = NULL;
+    const char *derived;
+    size_t n = 0;
+    if (o->root && tec_path_kind(o->path) == TEC_PATH_CHECKPOINT) {
+        TEC_TRY(tec_pipeline_derive(&derived, &n, o->path, o->root, ld->scratch, ld->d, err));
+        return take(ld, o->path, derived, n, err);
+    }
     int fd = open(o->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return tec_fail(err, TEC_IO, "%s: %s", o->path, strerror(errno));
-    char *text = NULL;
-    size_t n = 0;
     enum tec_status status = read_fd(ld, fd, o->path, &text, &n, err);
     close(fd);
     if (status != TEC_OK)

@@ -77,7 +77,8 @@ struct tec_loader {
 
 /* --- sources (files.c) --- */
 
-/* Read options->path or take options->text as the first source. */
+/* Read options->path or take options->text as the first source; of a checkpoint folder the text
+ * that derive.h makes of it. */
 enum tec_status tec_loader_open(struct tec_loader *ld, struct tec_error *err);
 /* Find `path` beside the file or under the root and add it; -1 with the reason in err. */
 int tec_loader_add(struct tec_loader *ld, const char *path, struct tec_error *err);

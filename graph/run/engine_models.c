@@ -101,14 +101,41 @@ static json_t *camera_features(const struct tec_checkpoint *c)
     return NULL;
 }
 
-/* Has the model hard nodes of a robot that the pipeline does not describe, but the checkpoint? */
-static bool brings_robot(const struct tec_pipeline *p, int model)
+/* The slots of a robot's description whose cameras fill a checkpoint's own features, in its order;
+ * NULL: they are the model's. */
+static json_t *described_slots(const struct tec_decl_robot *robot)
 {
-    for (int i = 0; i < p->n_chains; i++)
-        if (p->chains[i].model == model && p->chains[i].in_frames)
-            return p->chains[i].robot < 0 || p->chains[i].robot >= p->n_robots ||
-                   !p->robots[p->chains[i].robot].description;
-    return false;
+    static const char feature[] = "observation.";
+    json_t *slots = json_array(), *camera;
+    size_t i;
+    json_array_foreach(json_object_get(robot->description, "cameras"), i, camera)
+    {
+        const char *slot = json_string_value(json_object_get(camera, "slot"));
+        if (slot && strncmp(slot, feature, sizeof feature - 1) == 0)
+            json_array_append_new(slots, json_string(slot));
+    }
+    if (i > 0 && json_array_size(slots) == i)
+        return slots;
+    json_decref(slots);
+    return NULL;
+}
+
+/* The pictures of the model with the pipeline's hard nodes, as its robot or its checkpoint names
+ * them; NULL: as the model's description does. */
+static json_t *named_slots(const struct tec_engine *e, const struct tec_engine_model *m)
+{
+    const struct tec_pipeline *p = e->options.pipeline;
+    const struct tec_checkpoint *c = m->checkpoint;
+    bool features = c && c->layout == TEC_LAYOUT_LEROBOT;
+    for (int i = 0; i < p->n_chains; i++) {
+        int robot = p->chains[i].robot;
+        if (p->chains[i].model != m->index || !p->chains[i].in_frames)
+            continue;
+        if (robot >= 0 && robot < p->n_robots && p->robots[robot].description)
+            return described_slots(&p->robots[robot]);
+        return features ? camera_features(c) : NULL;
+    }
+    return NULL;
 }
 
 /* Values that the description cannot know: the chunk that the pipeline declares and the cameras of
@@ -116,10 +143,7 @@ static bool brings_robot(const struct tec_pipeline *p, int model)
 static json_t *overrides_of(const struct tec_engine *e, const struct tec_engine_model *m)
 {
     const struct tec_pipeline *p = e->options.pipeline;
-    const struct tec_checkpoint *c = m->checkpoint;
-    json_t *given = json_object();
-    bool brings = c && c->layout == TEC_LAYOUT_LEROBOT && brings_robot(p, m->index);
-    json_t *slots = brings ? camera_features(c) : NULL;
+    json_t *given = json_object(), *slots = named_slots(e, m);
     if (slots)
         json_object_set_new(given, "slots", slots);
     for (int i = 0; i < p->n_nodes; i++) {

@@ -301,7 +301,7 @@ static enum tec_status find_norms(struct tec_observer_needs *needs, const struct
                                   const struct tec_robot *robot, struct tec_arena *arena,
                                   struct tec_error *err)
 {
-    TEC_TRY(tec_robot_agree(robot, c, err));
+    TEC_TRY(tec_robot_agree(robot, c, arena, err));
     TEC_TRY(tec_robot_norms(robot, c, NULL, &needs->state_norm, &needs->action_norm, arena, err));
     enum tec_status status = TEC_OK;
     if (robot->n_state > 0)

@@ -128,9 +128,9 @@ enum tec_status tec_robot_parse(struct tec_robot **out, const json_t *json, cons
                                 const char *where, struct tec_arena *arena, struct tec_error *err);
 
 /* The same from a file. `root` is the folder that the file may include from. The file sees `given`
- * = {config, preprocessor, postprocessor, slots}, where slots are the image features in the order
- * of config.json; fields the checkpoint lacks are nil, as are all of them when `checkpoint` is
- * NULL. */
+ * = {config, preprocessor, postprocessor, slots, relative}, where slots are the image features in
+ * the order of config.json, relative the columns of tec_robot_relative, counted from 1; fields the
+ * checkpoint lacks are nil, as are all of them when `checkpoint` is NULL. */
 enum tec_status tec_robot_load(struct tec_robot **out, const char *path, const char *root,
                                const char *variant, const struct tec_checkpoint *checkpoint,
                                struct tec_arena *arena, struct tec_error *err);
@@ -159,9 +159,25 @@ enum tec_status tec_robot_norms(const struct tec_robot *robot,
 
 /* Do a robot and the LeRobot checkpoint that drives it say the same: how many numbers a state and
  * an action have, and that a model whose actions are changes of the state is one that the robot
- * adds the state to? TEC_MALFORMED names both files. Other layouts do not say. */
+ * adds the state to, in the same columns? TEC_MALFORMED names both files. Other layouts do not say.
+ */
 enum tec_status tec_robot_agree(const struct tec_robot *robot,
-                                const struct tec_checkpoint *checkpoint, struct tec_error *err);
+                                const struct tec_checkpoint *checkpoint, struct tec_arena *arena,
+                                struct tec_error *err);
+
+/* LeRobot: which columns of the actions are changes of the state. *out is in the arena, *n their
+ * number; 0: the preprocessor has no relative_actions_processor that is enabled. TEC_MALFORMED
+ * begins with the file and the field. */
+enum tec_status tec_robot_relative(bool **out, int *n, const struct tec_checkpoint *checkpoint,
+                                   struct tec_arena *arena, struct tec_error *err);
+
+/* LeRobot: the length of a vector of config.json, -1: it does not say. */
+int tec_robot_length(const struct tec_checkpoint *checkpoint, const char *features,
+                     const char *name);
+
+/* What a description sees as `given`, see tec_robot_load. The caller owns *out. */
+enum tec_status tec_robot_given(json_t **out, const struct tec_checkpoint *checkpoint,
+                                struct tec_arena *arena, struct tec_error *err);
 
 /* Do these statistics fit this robot? `what` is "state" or "actions". TEC_MALFORMED when the mode
  * is not the robot's, arrays are missing or shorter than the vector, and those of a dataset when

@@ -45,26 +45,40 @@ static bool adds_state(const struct tec_robot *robot)
     return false;
 }
 
-/* Numbers of a vector of config.json; -1: it does not say. */
-static int length(const struct tec_checkpoint *c, const char *features, const char *name)
+/* Does the robot add the state to the columns that the checkpoint says, and no others? Steps that
+ * move columns come behind, or nothing is said. */
+static enum tec_status check_columns(const struct tec_robot *robot, const struct tec_checkpoint *c,
+                                     struct tec_arena *arena, struct tec_error *err)
 {
-    const json_t *feature = json_object_get(json_object_get(c->config, features), name);
-    const json_t *shape = json_object_get(feature, "shape");
-    const json_t *n = json_array_get(shape, 0);
-    return json_array_size(shape) == 1 && json_is_integer(n) && json_integer_value(n) >= 0 &&
-                   json_integer_value(n) <= TEC_ROBOT_MAX_VALUES
-               ? (int)json_integer_value(n)
-               : -1;
+    const struct tec_transform *step = robot->actions.steps;
+    bool *changes;
+    int n, wrong = -1;
+    TEC_TRY(tec_robot_relative(&changes, &n, c, arena, err));
+    if (n == 0 || step->kind != TEC_TRANSFORM_add_state || n > robot->n_model_actions)
+        return TEC_OK;
+    for (int i = n - 1; i >= 0; i--) {
+        bool added = false;
+        for (int k = 0; k < step->n_at; k++)
+            added |= step->at[k] == i;
+        wrong = added != changes[i] ? i : wrong;
+    }
+    if (wrong < 0)
+        return TEC_OK;
+    return tec_fail(err, TEC_MALFORMED,
+                    "%s: add_state of robot %s %s column %d, which is a %s by "
+                    "relative_actions_processor of %s/policy_preprocessor.json",
+                    robot->where, robot->name, changes[wrong] ? "leaves out" : "adds to", wrong + 1,
+                    changes[wrong] ? "change of the state" : "place", c->root);
 }
 
 enum tec_status tec_robot_agree(const struct tec_robot *robot, const struct tec_checkpoint *c,
-                                struct tec_error *err)
+                                struct tec_arena *arena, struct tec_error *err)
 {
     const char *file, *what;
     if (c->layout != TEC_LAYOUT_LEROBOT)
         return TEC_OK;
-    int state = length(c, "input_features", "observation.state");
-    int actions = length(c, "output_features", "action");
+    int state = tec_robot_length(c, "input_features", "observation.state");
+    int actions = tec_robot_length(c, "output_features", "action");
     if (actions >= 0 && actions != robot->n_model_actions)
         return tec_fail(err, TEC_MALFORMED,
                         "%s: robot %s takes %d columns of the actions, but %s/config.json: action "
@@ -80,5 +94,5 @@ enum tec_status tec_robot_agree(const struct tec_robot *robot, const struct tec_
                         "%s: actions.ops of robot %s has no add_state, but %s/%s: %s: differences "
                         "from the state would leave as places",
                         robot->where, robot->name, c->root, file, what);
-    return TEC_OK;
+    return robot->actions.n > 0 ? check_columns(robot, c, arena, err) : TEC_OK;
 }

@@ -31,8 +31,31 @@ static int set(json_t *given, const char *name, json_t *value)
     return value ? json_object_set(given, name, value) : 0;
 }
 
-static json_t *make_given(const struct tec_checkpoint *c)
+/* The columns that are changes, counted from 1; NULL where none may be. */
+static enum tec_status list_relative(json_t **out, const struct tec_checkpoint *c,
+                                     struct tec_arena *arena, struct tec_error *err)
 {
+    bool *changes, bad = false;
+    int n;
+    *out = NULL;
+    TEC_TRY(tec_robot_relative(&changes, &n, c, arena, err));
+    if (n == 0)
+        return TEC_OK;
+    *out = json_array();
+    for (int i = 0; i < n; i++)
+        bad |= changes[i] && json_array_append_new(*out, json_integer(i + 1)) != 0;
+    if (*out && !bad)
+        return TEC_OK;
+    json_decref(*out);
+    return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its columns", c->path);
+}
+
+enum tec_status tec_robot_given(json_t **out, const struct tec_checkpoint *c,
+                                struct tec_arena *arena, struct tec_error *err)
+{
+    json_t *relative = NULL;
+    if (c)
+        TEC_TRY(list_relative(&relative, c, arena, err));
     json_t *given = json_object();
     json_t *slots = c ? image_features(c->config) : NULL;
     int bad = !given || (c && !slots);
@@ -41,21 +64,23 @@ static json_t *make_given(const struct tec_checkpoint *c)
         bad |= set(given, "preprocessor", c->preprocessor);
         bad |= set(given, "postprocessor", c->postprocessor);
         bad |= set(given, "slots", slots);
+        bad |= set(given, "relative", relative);
     }
     json_decref(slots);
+    json_decref(relative);
+    *out = given;
     if (!bad)
-        return given;
+        return TEC_OK;
     json_decref(given);
-    return NULL;
+    return tec_fail(err, TEC_NO_MEMORY, "no memory for what a robot is given");
 }
 
 enum tec_status tec_robot_load(struct tec_robot **out, const char *path, const char *root,
                                const char *variant, const struct tec_checkpoint *checkpoint,
                                struct tec_arena *arena, struct tec_error *err)
 {
-    json_t *given = make_given(checkpoint), *json = NULL;
-    if (!given)
-        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for what it is given", path);
+    json_t *given = NULL, *json = NULL;
+    TEC_TRY(tec_context(err, tec_robot_given(&given, checkpoint, arena, err), "%s", path));
     enum tec_status status = tec_lua_read_given(&json, path, root, given, arena->heap, err);
     if (status == TEC_OK)
         status = tec_robot_parse(out, json, variant, path, arena, err);

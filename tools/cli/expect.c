@@ -35,7 +35,7 @@ enum tec_status tec_expect_pipeline(const char *path, struct tec_error *err)
     struct stat st;
     enum tec_path_kind kind = tec_path_kind(path);
     bool regular = stat(path, &st) == 0 && S_ISREG(st.st_mode);
-    if (kind == TEC_PATH_PIPELINE)
+    if (kind == TEC_PATH_PIPELINE || kind == TEC_PATH_CHECKPOINT) /* a folder may describe one */
         return TEC_OK;
     if (kind == TEC_PATH_UNKNOWN && regular &&
         (ends_with(path, ".json") || ends_with(path, ".lua")))

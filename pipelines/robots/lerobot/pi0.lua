@@ -1,0 +1,6 @@
+-- pi0: the task with a newline; the state is the first row of the suffix.
+return {
+  arch   = "pi0",
+  prompt = { step = "pi0_new_line_processor", template = "as_it_is" },
+  resize = "lerobot_torch",
+}

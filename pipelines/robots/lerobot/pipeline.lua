@@ -1,0 +1,125 @@
+-- The pipeline of a LeRobot checkpoint, as the text of a file that can be edited.
+--
+-- `given` as of robot.lua, and `numbers` = { side, tokens, horizon, width } of the model with `weights` = the
+-- folder. Without them the value is the name of the model's description. With them it is a list, in lists, of
+-- pieces of the text: a string or number as it is, { quote = s } as a string of Lua.
+--
+-- The files do not say how often the robot is commanded.
+local RATE_HZ <const> = 30 -- LeRobot's own default for recording
+
+local robot <const> = include "lerobot/robot.lua"
+local kind <const> = include("lerobot/types.lua")[given.config.type]
+if not given.numbers then return kind.arch end
+local numbers <const> = given.numbers
+
+local function quote(s) return { quote = s } end
+
+-- Names that need no quotes.
+local plain <const> = { "name", "slot", "input", "inputs", "size", "op", "ops", "at", "mode", "template", "state",
+                        "max_tokens" }
+local is_plain = {}
+for _, name in ipairs(plain) do is_plain[name] = true end
+
+local function literal(v)
+  if type(v) == "string" then return quote(v) end
+  if type(v) ~= "table" then return { tostring(v) } end
+  local parts, first = { "{" }, true
+  local function add(...)
+    parts[#parts + 1] = first and " " or ", "
+    first = false
+    for _, piece in ipairs { ... } do parts[#parts + 1] = piece end
+  end
+  for key, x in pairs(v) do
+    if type(key) ~= "string" then add(literal(x))
+    elseif is_plain[key] then add(key .. " = ", literal(x))
+    else add("[", quote(key), "] = ", literal(x)) end
+  end
+  parts[#parts + 1] = first and "}" or " }"
+  return parts
+end
+
+local doc = {}
+local function line(...)
+  for _, piece in ipairs { ... } do doc[#doc + 1] = piece end
+  doc[#doc + 1] = "\n"
+end
+
+-- --- what there is -------------------------------------------------------------------------------
+
+local reads, sent = {}, 0
+local function read(name)
+  reads[#reads + 1] = #reads > 0 and ",\n                        " or " "
+  reads[#reads + 1] = quote(name)
+end
+for _, camera in ipairs(robot.cameras) do
+  if camera.input then
+    read(camera.input)
+    sent = sent + 1
+  end
+end
+for _, part in ipairs(robot.state.inputs) do read(part.input) end
+if robot.prompt then read(robot.prompt.input) end
+
+local text <const> = robot.prompt and robot.prompt.max_tokens or 0
+local rows <const> = kind.rows and kind.rows(sent, numbers.tokens, text) or sent * numbers.tokens + text
+local execute <const> = math.type(robot.execute) == "integer" and robot.execute or numbers.horizon
+if execute < 1 or execute > numbers.horizon then
+  error("config.json: n_action_steps: " .. execute .. " of a chunk of " .. numbers.horizon .. " actions", 0)
+end
+
+-- --- the text ------------------------------------------------------------------------------------
+
+line("-- ", kind.arch, " as the files of a LeRobot checkpoint describe it, written by `tectum init`.")
+line("-- The checkpoint does not say how often its robot is commanded: ", RATE_HZ, " Hz is LeRobot's default.")
+line("local RATE_HZ <const> = ", RATE_HZ)
+line("local EXECUTE <const> = ", execute, " -- actions of a chunk before the next observation: n_action_steps")
+line()
+line("return pipeline {")
+line("  name   = ", quote(kind.arch), ",")
+line("  schema = 1,")
+line("  model  = model { arch = ", quote(kind.arch), ", weights = ", quote(given.weights), " },")
+line()
+line("  robot  = {")
+line("    name    = ", quote(robot.name), ",")
+line("    cameras = {")
+for _, camera in ipairs(robot.cameras) do line("      ", literal(camera), ",") end
+line("    },")
+local gap <const> = { resize = "  ", state = "   ", actions = " ", norm = "    ", prompt = "  " }
+for _, key in ipairs { "resize", "state", "actions", "norm", "prompt" } do
+  if robot[key] ~= nil then line("    ", key, gap[key], "= ", literal(robot[key]), ",") end
+end
+for key, value in pairs(robot) do
+  local written = gap[key] or key == "name" or key == "cameras" or key == "execute"
+  if not written then line("    [", quote(key), "] = ", literal(value), ",") end
+end
+line("    rate_hz = RATE_HZ, execute = EXECUTE,")
+line("  },")
+line()
+line("  -- A frame for each observation. Without a deadline a late chunk leaves when it is ready: say")
+line("  -- deadline = hard { ms = ..., on_miss = ... } at the action node for a robot that must not wait.")
+line("  frame  = frame { period_ms = 1000 * EXECUTE / RATE_HZ, clock = \"external\" },")
+line()
+line("  inputs = {")
+for _, camera in ipairs(robot.cameras) do
+  if camera.input then
+    line("    image  { name = ", quote(camera.input), ", h = ", numbers.side, ", w = ", numbers.side, " },")
+  end
+end
+for _, part in ipairs(robot.state.inputs) do
+  line("    tensor { name = ", quote(part.input), ", shape = { ", part.size, " } },")
+end
+if robot.prompt then line("    text   { name = ", quote(robot.prompt.input), ", max_tokens = ", text, " },") end
+line("  },")
+line()
+line("  resources = {")
+line("    kv.frame { name = \"obs\", tokens = ", rows, " },")
+line("    buffer   { name = \"chunk\", shape = { ", numbers.horizon, ", ", numbers.width, " } },")
+line("  },")
+line()
+line("  nodes = {")
+line("    prefill { name = \"see\", writes = \"obs\",")
+line("              reads = {", reads, " } },")
+line("    action  { name = \"act\", kv = \"obs\", out = \"chunk\" },")
+line("  },")
+line("}")
+return doc

@@ -1,0 +1,209 @@
+-- A robot's description from config.json and the two processors of a LeRobot checkpoint. Every step and
+-- every field that changes numbers is looked at, or refused by its name.
+--
+-- `given` = { config, preprocessor, postprocessor, slots, relative }: the three files, the image features in
+-- config.json's order, and the columns of the actions that are changes of the state, counted from 1.
+
+local CONFIG <const>, BEFORE <const>, AFTER <const> =
+  "config.json: ", "policy_preprocessor.json: ", "policy_postprocessor.json: "
+
+-- A message that begins with "FILE: FIELD: " is shown with the place of that field.
+local function refuse(where, message) error(where .. ": " .. message, 0) end
+
+local config <const> = given.config
+if not config then
+  error("this robot is read from a LeRobot checkpoint: give one with --weights DIR; what `tectum init DIR` "
+        .. "writes runs without one, too", 0)
+end
+
+local function names(t)
+  local list = ""
+  for name in pairs(t) do list = list .. (list == "" and "" or ", ") .. name end
+  return list
+end
+
+local types <const> = include "lerobot/types.lua"
+local kind <const> = types[config.type or ""]
+if not kind then
+  refuse(CONFIG .. "type", "'" .. tostring(config.type) .. "' is not run by this release; it runs " .. names(types))
+end
+
+-- --- what the configuration must not ask for ----------------------------------------------------
+
+for _, name in ipairs(kind.off or {}) do
+  if config[name] then refuse(CONFIG .. name, "is not supported") end
+end
+if config.use_peft then
+  refuse(CONFIG .. "use_peft", "the folder has an adapter alone: merge it into its base, then save that")
+end
+if config.n_obs_steps ~= nil and config.n_obs_steps ~= 1 then
+  refuse(CONFIG .. "n_obs_steps", "observations of " .. tostring(config.n_obs_steps) .. " steps are not supported")
+end
+local function enabled(t, key) return type(t) == "table" and t[key] end
+if enabled(config.rtc_config, "enabled") then
+  refuse(CONFIG .. "rtc_config.enabled", "guided chunks are not supported; set it to false for unguided ones")
+end
+
+-- --- features -----------------------------------------------------------------------------------
+
+local function features(key)
+  if type(config[key]) ~= "table" then refuse(CONFIG .. key, "must list the features") end
+  return config[key]
+end
+local inputs <const>, outputs <const> = features "input_features", features "output_features"
+
+local function length(key, name)
+  local f = config[key][name]
+  if f == nil then return nil end
+  local shape = type(f) == "table" and f.shape
+  if type(shape) ~= "table" or #shape ~= 1 or math.type(shape[1]) ~= "integer" or shape[1] < 1 then
+    refuse(CONFIG .. key .. '["' .. name .. '"].shape', "must be the length of a vector")
+  end
+  return shape[1]
+end
+
+local known_inputs <const> = { ["observation.state"] = true }
+for _, name in ipairs(kind.inputs or {}) do known_inputs[name] = true end
+for name, f in pairs(inputs) do
+  if not known_inputs[name] and not (type(f) == "table" and f.type == "VISUAL") then
+    refuse(CONFIG .. 'input_features["' .. name .. '"]', config.type .. " does not read it")
+  end
+end
+
+local state <const>, action <const> = length("input_features", "observation.state"), length("output_features", "action")
+if not action then refuse(CONFIG .. "output_features", "has no action") end
+for name in pairs(outputs) do
+  if name ~= "action" then refuse(CONFIG .. 'output_features["' .. name .. '"]', "is not made; action alone is") end
+end
+
+-- --- steps of the processors --------------------------------------------------------------------
+
+-- Batches and devices are the engine's own business.
+local before_known <const> = {
+  rename_observations_processor = true, to_batch_processor = true, device_processor = true,
+  relative_actions_processor = true, normalizer_processor = true, tokenizer_processor = true,
+}
+local after_known <const> = {
+  unnormalizer_processor = true, absolute_actions_processor = true, device_processor = true,
+}
+if kind.prompt then before_known[kind.prompt.step] = true end
+for _, name in ipairs(kind.steps or {}) do before_known[name] = true end
+
+local function steps_of(file, processor, known)
+  if not processor then
+    refuse(file .. "steps", "the file is not there: a folder of an older LeRobot has its statistics in "
+           .. "model.safetensors; lerobot's processor/migrate_policy_normalization.py makes it")
+  end
+  if type(processor.steps) ~= "table" then refuse(file .. "steps", "must be a list") end
+  local found = {}
+  for i, s in ipairs(processor.steps) do
+    local at = file .. "steps[" .. (i - 1) .. "]"
+    local key = type(s) == "table" and s.registry_name and "registry_name" or "class"
+    local name = type(s) == "table" and s[key]
+    if type(name) ~= "string" then refuse(at, "does not name its step") end
+    if not known[name] then
+      refuse(at .. "." .. key, "step '" .. name .. "' is not known for " .. config.type .. "; known are "
+             .. names(known))
+    end
+    if found[name] then refuse(at .. "." .. key, "step '" .. name .. "' stands twice") end
+    found[name] = { at = at .. ".config", config = type(s.config) == "table" and s.config or {} }
+  end
+  return found
+end
+local before <const> = steps_of(BEFORE, given.preprocessor, before_known)
+local after <const> = steps_of(AFTER, given.postprocessor, after_known)
+
+local function need(steps, file, name)
+  return steps[name] or refuse(file .. "steps", "there is no " .. name)
+end
+
+local function casts(step)
+  local to = step and step.config.float_dtype
+  if to ~= nil and to ~= "float32" then
+    refuse(step.at .. ".float_dtype", "values are float32 here, not " .. tostring(to))
+  end
+end
+casts(before.device_processor)
+casts(after.device_processor)
+
+-- What the robot calls a feature.
+local called = {}
+local rename <const> = before.rename_observations_processor
+for old, new in pairs(rename and rename.config.rename_map or {}) do
+  local at = rename.at .. '.rename_map["' .. tostring(old) .. '"]'
+  if type(old) ~= "string" or type(new) ~= "string" then refuse(rename.at .. ".rename_map", "must be names by name") end
+  if called[new] then refuse(at, "'" .. called[new] .. "' becomes '" .. new .. "', too") end
+  called[new] = old
+end
+
+-- --- normalisation: its modes are read by the engine, from the same step -------------------------
+
+local normalizer <const> = need(before, BEFORE, "normalizer_processor")
+need(after, AFTER, "unnormalizer_processor")
+local pictures <const> = enabled(normalizer.config.norm_map, "VISUAL")
+if pictures and pictures ~= "IDENTITY" and not kind.normal then
+  refuse(normalizer.at .. ".norm_map.VISUAL", tostring(pictures) .. ": " .. config.type
+         .. " takes pictures as they are")
+end
+
+-- --- actions that are changes of the state -------------------------------------------------------
+
+local relative <const>, absolute <const> = before.relative_actions_processor, after.absolute_actions_processor
+local is_relative <const> = relative ~= nil and relative.config.enabled == true
+local is_absolute <const> = absolute ~= nil and absolute.config.enabled == true
+if is_relative and not is_absolute then
+  refuse(relative.at .. ".enabled", "absolute_actions_processor of policy_postprocessor.json is not: "
+         .. "differences from the state would leave as places")
+elseif is_absolute and not is_relative then
+  refuse(absolute.at .. ".enabled", "relative_actions_processor of policy_preprocessor.json is not: "
+         .. "places would leave with the state added")
+elseif config.use_relative_actions ~= nil and config.use_relative_actions ~= is_relative then
+  refuse(CONFIG .. "use_relative_actions", "is " .. tostring(config.use_relative_actions) .. ", but "
+         .. "relative_actions_processor of policy_preprocessor.json " .. (is_relative and "is" or "is not")
+         .. " enabled")
+end
+local columns <const> = is_relative and given.relative or {}
+for _, column in ipairs(columns) do
+  if column > (state or 0) then
+    refuse(relative.at .. ".enabled", "column " .. column .. " of the actions is a change, but the state has "
+           .. (state or 0) .. " entries")
+  end
+end
+
+-- --- the prompt ----------------------------------------------------------------------------------
+
+local prompt
+if kind.prompt then
+  need(before, BEFORE, kind.prompt.step)
+  local tokenizer <const> = need(before, BEFORE, "tokenizer_processor")
+  local side <const>, key <const> = tokenizer.config.padding_side, tokenizer.config.task_key
+  if side ~= nil and side ~= "right" then refuse(tokenizer.at .. ".padding_side", "must be right") end
+  local n <const> = tokenizer.config.max_length
+  if math.type(n) ~= "integer" or n < 1 then refuse(tokenizer.at .. ".max_length", "must be a number of tokens") end
+  prompt = { input = type(key) == "string" and key or "task", template = kind.prompt.template,
+             state = kind.prompt.state, max_tokens = n }
+end
+
+-- LeRobot pads the list of cameras with ones that no robot has.
+local empty = {}
+for i = 1, math.type(config.empty_cameras) == "integer" and config.empty_cameras or 0 do
+  empty["observation.images.empty_camera_" .. (i - 1)] = true
+end
+local cameras = {}
+for i, slot in ipairs(given.slots) do
+  cameras[i] = { slot = slot, input = not empty[slot] and (called[slot] or slot) or nil }
+end
+
+local key <const> = called["observation.state"] or "observation.state"
+local robot <const> = {
+  name    = "lerobot",
+  cameras = cameras,
+  resize  = kind.resize,
+  state   = { inputs = state and { { input = key, size = state } } or {} },
+  actions = { size = action, ops = #columns > 0 and { { op = "add_state", at = columns } } or nil },
+  norm    = { mode = "checkpoint" },
+  prompt  = prompt,
+  execute = config.n_action_steps,
+}
+if kind.adapt then kind.adapt(robot) end
+return robot

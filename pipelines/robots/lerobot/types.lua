@@ -1,0 +1,16 @@
+-- The types of config.json that run, a file each.
+--
+-- arch    description under pipelines/models/
+-- prompt  how the task becomes the prompt: {step = the processor's step that does it, template, state?};
+--         nil: the type reads no text
+-- resize  of pictures, a word of a robot's description
+-- off     options of config.json that must not be set: what they change is not run
+-- steps   names of steps of the processors that are known beside the common ones, and need nothing
+-- inputs  features of config.json that are read beside pictures and observation.state
+-- normal  true: pictures are normalised as the processor says
+-- adapt   function(robot): changes the description that the common part made
+-- rows    function(pictures, tokens, text): rows of a prompt; nil: pictures * tokens + text
+return {
+  pi0  = include "lerobot/pi0.lua",
+  pi05 = include "lerobot/pi05.lua",
+}

@@ -1,0 +1,79 @@
+/* cmd_init.c - the pipeline that a checkpoint describes, as a file to edit. */
+#include "base/out_file.h"
+#include "base/store/kind.h"
+#include "graph/load/derive.h"
+#include "tools/cli/command.h"
+#include "tools/cli/expect.h"
+
+#include <unistd.h>
+
+struct init_options {
+    const char *out;
+};
+
+static const struct tec_option options[] = {
+    {"out", 'o', TEC_OPTION_TEXT, "FILE", "write to this file, which must not be there yet",
+     offsetof(struct init_options, out), 0, 0},
+};
+
+static enum tec_status derive(struct tec_invocation *call, const char *path, const char **text,
+                              size_t *n, struct tec_error *err)
+{
+    const char *root = tec_arena_printf(call->arena, "%s/pipelines", call->root);
+    struct tec_diagnostics d;
+    if (!root)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
+    tec_diagnostics_init(&d, call->heap);
+    enum tec_status status = tec_pipeline_derive(text, n, path, root, call->arena, &d, err);
+    if (status != TEC_NO_MEMORY)
+        tec_diagnostics_print(&d, TEC_PRINT_TEXT, stderr);
+    tec_diagnostics_finish(&d);
+    return status;
+}
+
+/* A file that is there may hold somebody's changes. */
+static enum tec_status write_file(const char *path, const char *text, size_t n,
+                                  struct tec_error *err)
+{
+    struct tec_out_file out = {0};
+    if (access(path, F_OK) == 0)
+        return tec_fail(err, TEC_IO, "%s: is there already, and may have been edited: name another",
+                        path);
+    TEC_TRY(tec_out_file_open(&out, path, err));
+    if (fwrite(text, 1, n, out.file) != n) {
+        enum tec_status status = tec_out_file_failed(&out, err);
+        tec_out_file_drop(&out);
+        return status;
+    }
+    return tec_out_file_keep(&out, err);
+}
+
+static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
+{
+    const struct init_options *o = call->options;
+    const char *path = call->args.item[0], *text = NULL;
+    size_t n = 0;
+    if (tec_path_kind(path) != TEC_PATH_CHECKPOINT)
+        return tec_expect(path, "a checkpoint folder", err);
+    TEC_TRY(tec_need_root(call, err));
+    TEC_TRY(derive(call, path, &text, &n, err));
+    if (o->out)
+        return write_file(o->out, text, n, err);
+    fwrite(text, 1, n, call->out); /* the stream knows whether it could */
+    return TEC_OK;
+}
+
+const struct tec_command tec_command_init = {
+    .usage = "init [options] CHECKPOINT",
+    .about = "CHECKPOINT is a folder as LeRobot saves it. run, serve, check and graph take the\n"
+             "folder too, and do with it what they do with this file.\n",
+    .example = "  tectum init my_checkpoint -o my_robot.lua\n"
+               "  tectum init tests/golden/pi/pi05_odd_lerobot/checkpoint\n",
+    .options = options,
+    .n_options = sizeof options / sizeof options[0],
+    .size = sizeof(struct init_options),
+    .min_args = 1,
+    .max_args = 1,
+    .args = "a checkpoint folder",
+    .run = run,
+};
