@@ -1,15 +1,15 @@
--- ActionFlow: one forward a frame takes the new observation in and advances all that are in flight.
--- depth = 0 asks for the shallowest captured ring whose frame fits the time there is: fewer
--- observations in flight cost more a frame, but each becomes an action sooner. What is left of the
+-- ActionFlow: one forward a frame takes the new observation in and advances all that are in flight;
+-- of all rings. depth = 0 asks for the shallowest captured ring whose frame fits the time there is:
+-- fewer observations in flight cost more a frame, but each becomes an action sooner. What is left of the
 -- frame goes to prefills that requests wait for, slice by slice, then to k steps of each request.
-local depths, ring
+local depths, rings
 return policy {
   name = "actionflow", api = 1, version = 1,
   needs = { "depth" },
   params = { depth = int { default = 0, min = 0, max = 64 },
              k = int { default = 4, min = 1, max = 32 } },
   setup = function(S, T)
-    depths, ring = T.axis("depth"), T.ring
+    depths, rings = T.axis("depth"), T.rings
   end,
   plan = function(S, F, D)
     local d, i = F.params.depth, 1
@@ -17,7 +17,7 @@ return policy {
       while i < #depths and F.cost("packed", depths[i], 0.99) > F.budget_us do i = i + 1 end
       d = depths[i]
     end
-    D:depth(ring, d)
+    for r = 1, #rings do D:depth(rings[r], d) end
     local room = F.slack_us(0.99)
     for r = 1, F.nreq do
       local one = F.req[r]

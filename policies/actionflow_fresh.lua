@@ -1,9 +1,9 @@
--- The depth of a ring by the age of what the robot acts on. More in flight makes frames shorter and
+-- The depth of all rings by the age of what the robot acts on. More in flight makes frames shorter and
 -- actions older: a sequence of K tokens lives ceil(K / forwards) frames. This takes the depth whose
 -- actions are youngest among those that keep up `min_hz` (0: one action a period of the pipeline);
 -- when none does, the one with the highest rate. A depth that is not the last frame's must win by
 -- `margin`: every change costs frames without an action, or two at once.
-local depths, ring, stages
+local depths, rings, stages
 return policy {
   name = "actionflow_fresh", api = 1, version = 1,
   needs = { "depth" },
@@ -11,7 +11,7 @@ return policy {
              margin = num { default = 0.05, min = 0, max = 1 } },
   state = { depth = 0 },
   setup = function(S, T)
-    depths, ring, stages = T.axis("depth"), T.ring, T.stages
+    depths, rings, stages = T.axis("depth"), T.rings, T.stages
   end,
   plan = function(S, F, D)
     local least = F.params.min_hz > 0 and 1e6 / F.params.min_hz or F.period_us
@@ -29,7 +29,7 @@ return policy {
       if not fastest or us < fastest_us then fastest, fastest_us = d, us end
     end
     S.depth = best or fastest
-    D:depth(ring, S.depth)
+    for r = 1, #rings do D:depth(rings[r], S.depth) end
     if best then D:note("age_ms", math.floor(best_age / 1000)) end
   end,
 }

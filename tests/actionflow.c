@@ -97,7 +97,7 @@ static enum tec_status choose_depth(void *self, const struct tec_frame_view *vie
     const struct run *r = self;
     (void)view, (void)error;
     if (r->depth_of[r->frame])
-        decision->depth = r->depth_of[r->frame];
+        decision->depth[0] = r->depth_of[r->frame];
     return TEC_OK;
 }
 
@@ -108,15 +108,15 @@ static void open_ring(const char *arch, bool bf16, int threads)
         fprintf(stderr, "# %s\n", err.message);
     REQUIRE(tiny.plan);
     tiny.model->text.eos = -1;
-    tiny.topology =
-        (struct tec_topology){.n_nodes = 2,
-                              .nodes = {{.name = "enter", .kind = "prefill"},
-                                        {.name = "advance", .kind = "decode", .hard = true}},
-                              .n_kv = 1,
-                              .kv = ring_kv,
-                              .ring = "ring",
-                              .stages = tiny_ring.stages,
-                              .layers = tiny.model->text.stack.layers};
+    tiny.topology = (struct tec_topology){
+        .n_nodes = 2,
+        .nodes = {{.name = "enter", .kind = "prefill", .ring = 1},
+                  {.name = "advance", .kind = "decode", .hard = true, .ring = 1}},
+        .n_kv = 1,
+        .kv = ring_kv,
+        .n_rings = 1,
+        .rings = {{"ring", tiny_ring.stages}},
+        .layers = tiny.model->text.stack.layers};
     for (int i = 1; i < tiny_ring.stages && i < TEC_MAX_AXIS; i++)
         tiny.topology.depth[tiny.topology.n_depth++] = i;
     tiny.topology.depth[tiny.topology.n_depth++] = tiny_ring.stages;

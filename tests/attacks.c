@@ -114,6 +114,8 @@ static struct tec_topology topology(void)
         .k = {PROBE_K, 5, 8},
         .n_depth = 2,
         .depth = {2, 7},
+        .n_rings = 1,
+        .rings = {{"obs", 7}},
         .n_inputs = 2,
         .inputs = inputs,
         .n_kv = 2,

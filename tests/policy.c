@@ -172,7 +172,7 @@ TEST(default_plan_guards_hard_nodes)
     tec_plan_default(&t, &view, &d);
     CHECK_INT(d.rows[2].k, ==, 8);
     CHECK(!d.nodes[3].skip);
-    CHECK_INT(d.depth, ==, 7);
+    CHECK_INT(d.depth[0], ==, 7);
 }
 
 /* --- bundled policies ------------------------------------------------------------------- */
@@ -340,17 +340,20 @@ TEST(depth_snaps_to_a_captured_ring)
     struct tec_topology t = topology();
     struct tec_frame_view view = frame(0);
     struct tec_decision d;
+    t.n_rings = 1;
+    t.rings[0].name = "obs";
+    t.rings[0].stages = 7;
     t.n_depth = 2;
     t.depth[0] = 2;
     t.depth[1] = 7;
     struct tec_policy *policy = open_plan("D:depth('obs', 6)", &t, &patient);
     REQUIRE(policy);
     REQUIRE(plan(policy, &t, &view, &d) == TEC_OK);
-    CHECK(d.depth == 2 && d.snapped == 1);
+    CHECK(d.depth[0] == 2 && d.snapped == 1);
     tec_policy_close(policy);
     policy = open_plan("D:depth('obs', 1)", &t, &patient);
     REQUIRE(policy && plan(policy, &t, &view, &d) == TEC_OK);
-    CHECK(d.depth == 2 && d.snapped == 1);
+    CHECK(d.depth[0] == 2 && d.snapped == 1);
     tec_policy_close(policy);
 }
 

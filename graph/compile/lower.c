@@ -196,13 +196,13 @@ static enum tec_status lower_packed(struct tec_plan *p, struct tec_error *err)
     struct tec_plan_part *part = add_part(p, TEC_PART_PACKED, "packed", false);
     const struct tec_plan_spec *s = &p->spec;
     const struct tec_prefix_limits prefix = {.model = p->model,
-                                             .max_rows = s->frame_tokens,
-                                             .max_text = s->text_tokens,
-                                             .max_pictures = s->pictures,
+                                             .max_rows = s->rings * s->frame_tokens,
+                                             .max_text = s->rings * s->text_tokens,
+                                             .max_pictures = s->rings * s->pictures,
                                              .scratch_slot = -1,
-                                             .more_rows = s->stages - 1,
+                                             .more_rows = s->rings * s->stages - 1,
                                              .gathers = s->gathers};
-    const struct tec_decode_limits choice = {.batch = s->stages, .max_tokens = 1};
+    const struct tec_decode_limits choice = {.batch = s->rings * s->stages, .max_tokens = 1};
     TEC_TRY(tec_prefix_table_init(&part->block, &part->prefix, &part->prefix_device, &prefix,
                                   p->device, &p->arena, err));
     TEC_TRY(tec_decode_table_init(&part->choice, &part->decode, &part->decode_device, &choice,

@@ -60,6 +60,17 @@ static bool good_actions(const struct tec_plan_spec *s)
     return good;
 }
 
+static enum tec_status check_rings(struct tec_plan_spec *s, struct tec_error *err)
+{
+    s->rings = !s->stages ? 0 : s->rings < 1 ? 1 : s->rings;
+    if (s->stages < 0 || s->stages > TEC_MAX_STAGES || s->rings * s->stages > TEC_MAX_STAGES ||
+        (s->stages && s->request_slots) ||
+        (s->stages && s->ring_tokens < s->frame_tokens + s->stages))
+        return tec_fail(err, TEC_INVALID, "%d rings of %d stages of %d tokens cannot be planned",
+                        s->rings, s->stages, s->ring_tokens);
+    return TEC_OK;
+}
+
 static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_model *m,
                                   struct tec_error *err)
 {
@@ -99,12 +110,9 @@ static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_mode
         return tec_fail(err, TEC_INVALID, "request slots, batches, steps or tokens out of range");
     if (s->prompt_tokens && !m->text.causal)
         return tec_fail(err, TEC_INVALID, "a prompt of its own needs a model with causal text");
-    if (s->stages < 0 || s->stages > TEC_MAX_STAGES || (s->stages && s->request_slots) ||
-        (s->stages && s->ring_tokens < s->frame_tokens + s->stages))
-        return tec_fail(err, TEC_INVALID, "a ring of %d stages of %d tokens cannot be planned",
-                        s->stages, s->ring_tokens);
+    TEC_TRY(check_rings(s, err));
     TEC_TRY(check_texts(s, m, err));
-    int64_t slots = (int64_t)(s->request_slots + 1 + s->stages) *
+    int64_t slots = (int64_t)(s->request_slots + 1 + s->rings * s->stages) *
                     ((int64_t)s->frame_tokens + s->new_tokens + s->prompt_tokens + 32);
     if (slots + tec_suffix_rows(m) > INT_MAX / 2)
         return tec_fail(err, TEC_INVALID, "%d requests of %d tokens and a frame of %d are too many",
@@ -127,7 +135,7 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
     const struct tec_stack *t = &p->model->text.stack;
     bool bf16 = p->weights->bf16;
     tec_kv_space_init(&p->space, &(struct tec_kv_shape){t->layers, t->kv_heads, t->head_dim, bf16});
-    int regions = s->stages ? s->stages : s->request_slots + 1;
+    int regions = s->stages ? s->rings * s->stages : s->request_slots + 1;
     TEC_TRY(tec_kv_pool_init(&p->prefixes, &p->space, regions,
                              s->stages ? s->ring_tokens : s->frame_tokens, &p->arena, err));
     p->tails = TEC_NEW(&p->arena, (size_t)s->request_slots + 1, int);
@@ -166,7 +174,7 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
     if (!s->gathers)
         return TEC_OK;
     tec_kv_space_init(&p->gathered, &(struct tec_kv_shape){1, t->kv_heads, t->head_dim, bf16});
-    tec_kv_space_reserve(&p->gathered, s->stages * s->ring_tokens);
+    tec_kv_space_reserve(&p->gathered, s->rings * s->stages * s->ring_tokens);
     TEC_TRY(tec_kv_space_create(&p->gathered, p->device, &p->arena, err));
     p->bytes.kv += tec_kv_space_bytes(&p->gathered);
     return TEC_OK;
@@ -178,7 +186,8 @@ static enum tec_status make_tower(struct tec_plan *p, struct tec_kv_space *space
 {
     const struct tec_stack *v = &tower->stack;
     tec_kv_space_init(space, &(struct tec_kv_shape){1, v->kv_heads, v->head_dim, false});
-    tec_kv_space_reserve(space, p->spec.pictures * (tower->prefix_rows + p->model->vision.tokens));
+    int pictures = p->spec.pictures * (p->spec.rings ? p->spec.rings : 1);
+    tec_kv_space_reserve(space, pictures * (tower->prefix_rows + p->model->vision.tokens));
     TEC_TRY(tec_kv_space_create(space, p->device, &p->arena, err));
     p->bytes.kv += tec_kv_space_bytes(space);
     return TEC_OK;

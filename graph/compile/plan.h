@@ -19,7 +19,7 @@ enum tec_part_kind {
     TEC_PART_DECODE,   /* one captured batch */
     TEC_PART_VERIFY,   /* one captured batch, of each request its next token and a draft's behind it
                         */
-    TEC_PART_PACKED,   /* a ring's: a prefill and a row of each sequence in flight */
+    TEC_PART_PACKED,   /* of rings: prefills and a row of each sequence in flight */
     TEC_PART_SHIFT,    /* a ring's: keys and values moved from stage to stage */
     TEC_PART_RECALL,   /* a prompt of remembered segments, in pieces: two a layer */
     TEC_PART_REMEMBER, /* segments computed by themselves, to be kept */
@@ -94,6 +94,7 @@ struct tec_plan_spec {
     int slices;        /* pieces that such a prefill is captured in; 0 and 1 = in one */
     bool beside;       /* requests may run beside the frame: their parts are there twice */
     int stages;        /* of a ring: tokens that a sequence makes, one a forward; 0 = no ring */
+    int rings;         /* of these, whose forwards are one; 0 = 1 */
     int ring_tokens;   /* slots of each stage */
     bool shifts;       /* a ring whose sequences move from stage to stage; else their slots stay */
     bool gathers;      /* a ring whose attention reads a copy of all that is visible */

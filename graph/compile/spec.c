@@ -192,6 +192,7 @@ static enum tec_status fill_ring(const struct tec_node_set *set, struct tec_erro
                         "stage for each",
                         r->where.file, r->where.line, r->name, r->stages, set->model->flow.dim);
     s->stages = r->stages;
+    s->rings = 1;
     s->ring_tokens = r->tokens;
     s->frame_tokens = r->tokens - r->stages;
     s->shifts = r->shift == TEC_SHIFT_DEVICE_COPY;

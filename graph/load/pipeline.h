@@ -394,12 +394,15 @@ int tec_pipeline_prefix(const struct tec_pipeline *p, const struct tec_decl_node
 const struct tec_decl_node *tec_pipeline_writer(const struct tec_pipeline *p, int resource);
 /* The chain in which a decode node's draft reads; -1 = it has none. */
 int tec_pipeline_draft(const struct tec_pipeline *p, const struct tec_decl_node *node);
-/* The decode node over a kv.ring; NULL = none. */
-const struct tec_decl_node *tec_pipeline_ring(const struct tec_pipeline *p);
-/* The node whose output is the robot's actions: an action node, or a ring's; NULL = none. */
+/* Does a node decode a kv.ring? The i-th that does, in order of declaration; NULL = there are
+ * fewer. That of a chain; NULL = none. */
+bool tec_pipeline_rings(const struct tec_pipeline *p, const struct tec_decl_node *node);
+const struct tec_decl_node *tec_pipeline_ring(const struct tec_pipeline *p, int i);
+const struct tec_decl_node *tec_pipeline_ring_of(const struct tec_pipeline *p, int chain);
+/* The first node whose output is a robot's actions; NULL = none. */
 const struct tec_decl_node *tec_pipeline_actor(const struct tec_pipeline *p);
-/* The i-th node that makes actions: action nodes in order of declaration, the first is the actor;
- * without any the ring's. NULL: there are fewer. */
+/* The i-th node that makes actions, in order of declaration: action nodes, and those that decode
+ * rings. NULL: there are fewer. */
 const struct tec_decl_node *tec_pipeline_action(const struct tec_pipeline *p, int i);
 /* Does action node a run before b in a frame? The earlier deadline first, without one last, equals
  * in order of declaration. */

@@ -295,25 +295,18 @@ static void beside_ring(struct refusing *r)
     tec_diagnostics_also(r->ld->d, d, r->p->nodes[ring].where, "the ring's decode node");
 }
 
-static void second_ring(struct refusing *r)
-{
-    if (decodes_ring(r, r->n) && r->n != tec_pipeline_actor(r->p))
-        REFUSE(field(r, "kv"), "'%s' decodes a ring beside other nodes that make actions",
-               name_of(r->n));
-}
-
 /* --- actions, deadlines, memory --------------------------------------------------------------- */
 
 static void many_actions(struct refusing *r)
 {
-    if (r->n->kind != TEC_DECL_ACTION || r->n->culled)
+    if ((r->n->kind != TEC_DECL_ACTION && !decodes_ring(r, r->n)) || r->n->culled)
         return;
     int before = 0;
     while (before < TEC_MAX_ACTIONS && tec_pipeline_action(r->p, before) != r->n)
         before++;
     if (before == TEC_MAX_ACTIONS)
-        REFUSE(field(r, "kv"), "'%s' is one more action node than the %d", name_of(r->n),
-               TEC_MAX_ACTIONS);
+        REFUSE(field(r, "kv"), "'%s' is one more node that makes actions than the %d",
+               name_of(r->n), TEC_MAX_ACTIONS);
 }
 
 static void after_text(struct refusing *r)
@@ -446,14 +439,12 @@ static void many_prompts(struct refusing *r)
 }
 
 static void (*const cases[])(struct refusing *r) = {
-    rate_of_frames,   several_texts,      no_text,       segments_beside,
-    shared_frame,     prefill_target,     no_prefill,    no_prefix,
-    prefix_of_ring,   second_requests,    prompt_beside, second_trigger,
-    unpacked_ring,    beside_ring,        second_ring,   many_actions,
-    after_text,       action_on_requests, frame_before,  other_deadline,
-    tokens_out,       typed_buffer,       second_memory, memory_beside,
-    several_segments, many_chains,        many_models,   many_texts,
-    many_prompts,
+    rate_of_frames, several_texts,      no_text,       segments_beside,  shared_frame,
+    prefill_target, no_prefill,         no_prefix,     prefix_of_ring,   second_requests,
+    prompt_beside,  second_trigger,     unpacked_ring, beside_ring,      many_actions,
+    after_text,     action_on_requests, frame_before,  other_deadline,   tokens_out,
+    typed_buffer,   second_memory,      memory_beside, several_segments, many_chains,
+    many_models,    many_texts,         many_prompts,
 };
 
 void tec_refuse(struct tec_loader *ld)

@@ -226,24 +226,37 @@ static bool is_prompt(const struct tec_pipeline *p, int input)
     return false;
 }
 
-const struct tec_decl_node *tec_pipeline_ring(const struct tec_pipeline *p)
+bool tec_pipeline_rings(const struct tec_pipeline *p, const struct tec_decl_node *n)
 {
-    for (int i = 0; i < p->n_nodes; i++) {
-        const struct tec_decl_node *n = &p->nodes[i];
-        if (!n->culled && n->kind == TEC_DECL_DECODE && n->kv.index >= 0 &&
-            p->resources[n->kv.index].kind == TEC_RESOURCE_RING)
-            return n;
-    }
+    return !n->culled && n->kind == TEC_DECL_DECODE && n->kv.index >= 0 &&
+           p->resources[n->kv.index].kind == TEC_RESOURCE_RING;
+}
+
+const struct tec_decl_node *tec_pipeline_ring(const struct tec_pipeline *p, int i)
+{
+    for (int n = 0; n < p->n_nodes; n++)
+        if (tec_pipeline_rings(p, &p->nodes[n]) && i-- == 0)
+            return &p->nodes[n];
+    return NULL;
+}
+
+const struct tec_decl_node *tec_pipeline_ring_of(const struct tec_pipeline *p, int chain)
+{
+    for (int n = 0; n < p->n_nodes; n++)
+        if (p->nodes[n].chain == chain && tec_pipeline_rings(p, &p->nodes[n]))
+            return &p->nodes[n];
     return NULL;
 }
 
 const struct tec_decl_node *tec_pipeline_action(const struct tec_pipeline *p, int i)
 {
-    int before = 0;
-    for (int n = 0; n < p->n_nodes; n++)
-        if (!p->nodes[n].culled && p->nodes[n].kind == TEC_DECL_ACTION && before++ == i)
-            return &p->nodes[n];
-    return before == 0 && i == 0 ? tec_pipeline_ring(p) : NULL;
+    for (int n = 0; n < p->n_nodes; n++) {
+        const struct tec_decl_node *node = &p->nodes[n];
+        bool acts = !node->culled && node->kind == TEC_DECL_ACTION;
+        if ((acts || tec_pipeline_rings(p, node)) && i-- == 0)
+            return node;
+    }
+    return NULL;
 }
 
 bool tec_pipeline_acts_before(const struct tec_decl_node *a, const struct tec_decl_node *b)

@@ -216,7 +216,8 @@ static int draft_captures(const struct tec_pipeline *p, int chain)
 int tec_pipeline_captures(const struct tec_pipeline *p)
 {
     int n = 0;
-    bool packed = false, forks = false, scores = false;
+    int packed = 0;
+    bool forks = false, scores = false;
     for (int i = 0; i < p->n_nodes; i++) {
         const struct tec_decl_node *node = &p->nodes[i];
         const struct tec_decl_resource *kv =
@@ -238,7 +239,7 @@ int tec_pipeline_captures(const struct tec_pipeline *p)
         } else if (kv && kv->kind == TEC_RESOURCE_RING) {
             n += 1 + (kv->stages > 1); /* packed with the prefill, and decode alone */
             n += kv->stages > 1 && kv->shift == TEC_SHIFT_DEVICE_COPY;
-            packed |= node->pack_with.index >= 0;
+            packed += node->pack_with.index >= 0;
         } else if (node->kind == TEC_DECL_REMEMBER ||
                    (node->kind == TEC_DECL_ACTION && tec_pipeline_with_prefill(p, node))) {
             continue; /* a part with its memory's, or with its prefill */
@@ -247,7 +248,7 @@ int tec_pipeline_captures(const struct tec_pipeline *p)
         }
     }
     n += scores + (scores && !forks); /* one tree at a time; its requests' private prefill */
-    return packed && n > 0 ? n - 1 : n;
+    return n > packed ? n - packed : n;
 }
 
 static void check_captures(struct tec_loader *ld)

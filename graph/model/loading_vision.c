@@ -24,7 +24,8 @@ static enum tec_status load_prefix(struct tec_weight_loading *l, const struct te
                                    struct tec_tower_weights *w)
 {
     void *block = NULL;
-    int slots = l->options->model->n_slots, at = 0;
+    int prompts = l->options->prompts > 1 ? l->options->prompts : 1;
+    int slots = prompts * l->options->model->n_slots, at = 0;
     if (!t->prefix_rows)
         return TEC_OK;
     TEC_TRY(tec_weight_loading_block(l, (size_t)slots * (size_t)t->prefix_rows * (size_t)w->ld * 4,

@@ -41,7 +41,7 @@ struct tec_stack_weights {
 struct tec_tower_weights {
     struct tec_matrix patch;
     const float *position; /* [tokens, ld] */
-    const float *prefix;   /* [slots * prefix_rows, ld]: for each picture once more; or NULL */
+    const float *prefix;   /* [prompts * slots * prefix_rows, ld]: for each picture; or NULL */
     int ld;
     struct tec_stack_weights stack;
     struct tec_matrix project; /* the projector's first layer: the columns of this tower */
@@ -80,6 +80,7 @@ struct tec_weights_options {
     struct tec_device *device; /* borrowed until close */
     bool bf16;                 /* dtype of the stacks' matrices and of the embedding */
     bool language;             /* false: the head is not needed */
+    int prompts;               /* whose pictures go through the towers at once; 0 = 1 */
     void (*progress)(void *user, int64_t bytes); /* NULL or called now and then */
     void *user;
 };

@@ -4,20 +4,27 @@
 #include <string.h>
 
 /* A launch of `times` steps at most, of which `steps` were made. What is longer than the p99 known
- * before is the device's. Replays before the first frame only say what to expect. */
-void tec_loop_measure(struct tec_loop *l, int model, enum tec_cost_kind kind, int rows, int times,
-                      int steps, int64_t ns)
+ * before is the device's; `known_us`: what a table says of one. Replays before the first frame only
+ * say what to expect. */
+static void measure(struct tec_loop *l, const struct tec_chain *c, enum tec_cost_kind kind,
+                    int rows, int times, int steps, int64_t ns, double known_us)
 {
-    struct tec_costs *costs = l->chains[model].costs;
     if (l->table) {
-        double known = tec_loop_launch_cost(l, model, kind, rows, 0.99) * 1000.0 * times;
+        double known = known_us * 1000.0 * times;
         if (known > 0.0 && (double)ns > known)
             l->device_over_ns += ns - (int64_t)known;
     } else if (steps > 0 && l->warming) {
-        tec_costs_warm(costs, kind, rows, ns / steps);
+        tec_costs_warm(c->costs, kind, rows, ns / steps);
     } else if (steps > 0) {
-        l->device_over_ns += tec_costs_add(costs, kind, rows, ns / steps) * steps;
+        l->device_over_ns += tec_costs_add(c->costs, kind, rows, ns / steps) * steps;
     }
+}
+
+void tec_loop_measure(struct tec_loop *l, int model, enum tec_cost_kind kind, int rows, int times,
+                      int steps, int64_t ns)
+{
+    double known = l->table ? tec_loop_launch_cost(l, model, kind, rows, 0.99) : 0.0;
+    measure(l, &l->chains[model], kind, rows, times, steps, ns, known);
 }
 
 /* The device's time, once where launches of two partitions overlap. */
@@ -60,18 +67,14 @@ void tec_loop_measure_score(struct tec_loop *l, int model, const struct tec_repl
     tec_loop_measure(l, model, TEC_COST_SCORE, 0, 1, 1, r->end_ns - r->start_ns);
 }
 
-void tec_loop_measure_packed(struct tec_loop *l, const struct tec_replay *r, int rows)
+void tec_loop_measure_ring(struct tec_loop *l, const struct tec_ring_state *ring,
+                           enum tec_cost_kind kind, const struct tec_replay *r, int n)
 {
+    int64_t ns = r->end_ns - r->start_ns;
+    int times = kind == TEC_COST_SHIFT ? n : 1, rows = kind == TEC_COST_SHIFT ? 0 : n;
     tec_loop_replayed(l, r->start_ns, r->end_ns);
-    tec_loop_measure(l, tec_chain_index(l, l->ring.chain), TEC_COST_PACKED, rows, 1, 1,
-                     r->end_ns - r->start_ns);
-}
-
-void tec_loop_measure_shift(struct tec_loop *l, const struct tec_replay *r, int tokens)
-{
-    tec_loop_replayed(l, r->start_ns, r->end_ns);
-    tec_loop_measure(l, tec_chain_index(l, l->ring.chain), TEC_COST_SHIFT, 0, tokens, tokens,
-                     r->end_ns - r->start_ns);
+    measure(l, ring->chain, kind, rows, times, times, ns,
+            tec_loop_ring_cost(l, ring, kind, rows, 0.99));
 }
 
 /* Returns the time of a policy or of the host beyond its usual time. */
@@ -132,15 +135,20 @@ static int64_t host_time(const struct tec_loop *l)
     return (own > 0 ? own : 0) + (r->start_ns > due ? r->start_ns - due : 0);
 }
 
-/* A ring's launches are two nodes' at once: packed ones count as the prefill's. */
+/* A ring's launches are two nodes' at once: packed ones count as the prefill's. Those of several
+ * rings count as the first one's. */
 static int node_of(const struct tec_loop *l, const struct tec_launch_record *launch)
 {
-    if (l->ring.chain && strcmp(launch->node, "packed") == 0)
-        return l->ring.chain->prefill_node;
+    for (int i = 0; i < l->n_rings; i++) {
+        if (launch->node == l->rings[i].packed)
+            return l->rings[i].chain->prefill_node;
+        if (launch->node == l->rings[i].alone)
+            return tec_chain_actor(l, l->rings[i].chain);
+    }
     for (int n = 0; n < l->o.topology->n_nodes; n++)
         if (strcmp(l->o.topology->nodes[n].name, launch->node) == 0)
             return n;
-    return l->ring.chain ? tec_chain_actor(l, l->ring.chain) : -1;
+    return -1;
 }
 
 /* Each action's miss and its cause. Returns by how much the latest one was late. */
@@ -171,7 +179,8 @@ void tec_loop_account(struct tec_loop *l)
 {
     struct tec_frame_record *r = &l->record;
     for (int m = 0; m < l->o.n_chains; m++)
-        tec_costs_end_frame(l->chains[m].costs);
+        if (tec_chain_host(l, &l->chains[m]) == &l->chains[m])
+            tec_costs_end_frame(l->chains[m].costs);
     r->host_ns = r->end_ns - r->start_ns - l->replayed_ns;
     l->lost_ns = host_time(l);
     int64_t overrun = judge_actions(l);
@@ -179,9 +188,10 @@ void tec_loop_account(struct tec_loop *l)
         overrun = r->end_ns - l->tick->next_ns;
     r->missed |= overrun > 0 || (r->failed && r->actions[0].release_ns < 0);
     r->cause = r->failed ? TEC_CAUSE_GPU : r->missed ? cause_of(l, overrun) : TEC_CAUSE_NONE;
-    if (l->ring.chain && !r->failed && tec_ring_missed(l, &r->cause))
-        miss_ring(r, l->ring.chain->action);
-    r->in_flight = l->ring.chain ? l->ring.n : l->n_live;
+    for (int i = 0; i < l->n_rings && !r->failed; i++)
+        if (tec_ring_missed(l, &l->rings[i], &r->cause))
+            miss_ring(r, l->rings[i].chain->action);
+    r->in_flight = l->n_rings ? tec_rings_in_flight(l) : l->n_live;
     r->overrun_us = (overrun + 999) / 1000;
     l->recent[l->n_recent++ % TEC_RECENT_FRAMES] =
         (struct tec_recent){r->end_ns, l->device_over_ns, r->planner_ns, l->lost_ns};

@@ -7,6 +7,8 @@
  * a frame. The median of three ratios keeps a single outlier from moving the drift. */
 #include "graph/run/costs.h"
 
+#include "graph/run/launch_ring.h"
+
 #include <string.h>
 
 enum {
@@ -160,12 +162,13 @@ enum tec_status tec_costs_init(struct tec_costs *costs, const struct tec_plan_sp
     memset(costs, 0, sizeof *costs);
     costs->n_batches = spec->n_batches;
     memcpy(costs->batches, spec->batches, sizeof spec->batches);
-    costs->stages = spec->stages;
     if (spec->stages > 1) { /* captured once, but the rows that are not there cost nothing */
-        costs->n_batches = spec->stages - 1;
+        costs->n_batches = spec->rings * (spec->stages - 1);
         for (int i = 0; i < costs->n_batches; i++)
             costs->batches[i] = i + 1;
     }
+    if (spec->stages)
+        costs->points = 1 + tec_ring_point(spec, spec->rings, spec->rings * (spec->stages - 1));
     for (int kind = 0; kind < TEC_COST_KINDS; kind++)
         costs->drift[kind] = (struct tec_cost_drift){.factor = 1.0, .last = {1.0, 1.0, 1.0}};
     costs->decode =
@@ -173,7 +176,7 @@ enum tec_status tec_costs_init(struct tec_costs *costs, const struct tec_plan_sp
     costs->n_actions = spec->n_actions ? spec->n_actions : 1;
     costs->action = TEC_NEW(arena, (size_t)costs->n_actions, struct tec_cost_variant);
     costs->packed =
-        TEC_NEW(arena, spec->stages ? (size_t)spec->stages : 1, struct tec_cost_variant);
+        TEC_NEW(arena, costs->points ? (size_t)costs->points : 1, struct tec_cost_variant);
     return costs->decode && costs->packed && costs->action
                ? TEC_OK
                : tec_fail(err, TEC_NO_MEMORY, "no memory for costs");
@@ -185,8 +188,8 @@ static const struct tec_cost_variant *find(const struct tec_costs *costs, enum t
     int i = 0;
     if (kind == TEC_COST_PACKED)
         return &costs->packed[rows < 0               ? 0
-                              : rows < costs->stages ? rows
-                                                     : (costs->stages ? costs->stages - 1 : 0)];
+                              : rows < costs->points ? rows
+                                                     : (costs->points ? costs->points - 1 : 0)];
     if (kind != TEC_COST_DECODE)
         return kind == TEC_COST_PREFILL ? &costs->prefill
                : kind == TEC_COST_ACTION
@@ -219,20 +222,23 @@ static void take_row(struct tec_cost_variant *v, const struct tec_cost_row *row,
 /* A ring's launches have names of their own: they belong to two nodes. */
 static void take_ring(struct tec_costs *costs, const struct tec_cost_table *table)
 {
-    for (int rows = 0; rows < costs->stages; rows++) {
-        const struct tec_cost_row *packed = tec_cost_table_row(table, "packed", rows),
-                                  *decode = tec_cost_table_row(table, "decode", rows);
+    for (int rows = 0; rows < costs->points; rows++) {
+        const struct tec_cost_row *packed = tec_cost_table_row(table, costs->packed_name, rows);
         if (packed)
             take_row(variant(costs, TEC_COST_PACKED, rows), packed, 1.0);
-        if (decode && rows > 0)
-            take_row(variant(costs, TEC_COST_DECODE, rows), decode, 1.0);
+    }
+    for (int i = 0; i < costs->n_batches; i++) {
+        const struct tec_cost_row *alone =
+            tec_cost_table_row(table, costs->alone_name, costs->batches[i]);
+        if (alone)
+            take_row(variant(costs, TEC_COST_DECODE, costs->batches[i]), alone, 1.0);
     }
 }
 
 void tec_costs_prior(struct tec_costs *costs, const struct tec_cost_table *table,
                      const struct tec_topology *topology, int model)
 {
-    if (costs->stages) {
+    if (costs->packed_name) {
         take_ring(costs, table);
         return;
     }

@@ -84,9 +84,10 @@ struct tec_costs {
     struct tec_cost_variant prefill, shift, score;
     struct tec_cost_variant *action;        /* [n_actions], at least one */
     struct tec_cost_variant *decode;        /* [n_batches], at least one */
-    struct tec_cost_variant *packed;        /* [stages], at least one */
+    struct tec_cost_variant *packed;        /* [points], at least one */
     int n_batches, batches[TEC_MAX_STAGES]; /* of a ring: every number of rows */
-    int stages;                             /* packed[rows]: 0 .. stages - 1 */
+    int points;                             /* of packed: see tec_ring_point */
+    const char *packed_name, *alone_name;   /* of rings: what a table calls their launches */
     int n_actions;
     struct tec_cost_drift drift[TEC_COST_KINDS];
 };

@@ -62,11 +62,15 @@ static void order_launches(struct tec_loop *l)
 
 static void tell_plan(struct tec_loop *l)
 {
-    struct tec_ring_event ring = {.slot = -1, .base = -1};
-    if (l->ring.chain) {
-        ring.depth = tec_ring_depth(l);
-        ring.forwards = tec_stages_forwards(l->ring.chain->plan->spec.stages, ring.depth);
-    }
+    int depths[TEC_MAX_RINGS] = {0};
+    for (int i = 0; i < l->n_rings; i++)
+        depths[i] = tec_ring_depth(l, &l->rings[i]);
+    const struct tec_ring_event ring = {.slot = -1,
+                                        .base = -1,
+                                        .depth = depths[0],
+                                        .forwards =
+                                            l->n_rings ? tec_ring_forwards(l, &l->rings[0]) : 0,
+                                        .depths = depths};
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_PLAN,
                                         .node = -1,
                                         .request = -1,
@@ -76,7 +80,7 @@ static void tell_plan(struct tec_loop *l)
                                         .view = l->view_rows,
                                         .order = l->order,
                                         .n = l->n_order,
-                                        .ring = l->ring.chain ? &ring : NULL});
+                                        .ring = l->n_rings ? &ring : NULL});
 }
 
 static int within(int n, int most)
@@ -97,11 +101,11 @@ static void tame(struct tec_loop *l, struct tec_decision *d)
         d->rows[i].k = tec_snap_down(t->k, t->n_k, d->rows[i].k);
         d->rows[i].reason[sizeof d->rows[i].reason - 1] = '\0';
     }
-    if (l->ring.chain && d->depth) {
-        int depth = tec_snap_down(t->depth, t->n_depth, d->depth);
-        depth = depth ? depth : t->n_depth ? t->depth[0] : d->depth;
-        d->snapped += depth != d->depth;
-        d->depth = depth;
+    for (int i = 0; i < l->n_rings && l->n_rings <= TEC_MAX_RINGS; i++) {
+        int depth = d->depth[i] ? tec_snap_down(t->depth, t->n_depth, d->depth[i]) : d->depth[i];
+        depth = depth || !d->depth[i] ? depth : t->n_depth ? t->depth[0] : d->depth[i];
+        d->snapped += depth != d->depth[i];
+        d->depth[i] = depth;
     }
     for (int i = 0; i < d->n_notes; i++) {
         d->notes[i].key[sizeof d->notes[i].key - 1] = '\0';

@@ -11,7 +11,7 @@ void tec_decision_copy(struct tec_decision *to, const struct tec_decision *from,
     to->n_rows = from->n_rows;
     memcpy(to->rows, from->rows, (size_t)from->n_rows * sizeof to->rows[0]);
     memcpy(to->nodes, from->nodes, (size_t)n_nodes * sizeof to->nodes[0]);
-    to->depth = from->depth;
+    memcpy(to->depth, from->depth, sizeof to->depth);
     to->snapped = from->snapped;
     to->n_notes = from->n_notes;
     memcpy(to->notes, from->notes, (size_t)from->n_notes * sizeof to->notes[0]);
@@ -50,7 +50,7 @@ static bool same_memory(const struct tec_decision *a, const struct tec_decision 
 
 bool tec_decision_same(const struct tec_decision *a, const struct tec_decision *b, int n_nodes)
 {
-    if (a->n_rows != b->n_rows || a->depth != b->depth)
+    if (a->n_rows != b->n_rows || memcmp(a->depth, b->depth, sizeof a->depth) != 0)
         return false;
     for (int i = 0; i < n_nodes; i++)
         if (a->nodes[i].skip != b->nodes[i].skip || a->nodes[i].priority != b->nodes[i].priority ||

@@ -129,7 +129,8 @@ static enum tec_status measure(struct tec_engine *e, struct tec_measured *out,
         out->kv_token = tec_kv_token_bytes(&e->plan->space.shape);
         for (int i = 0; i < e->n_chains; i++) {
             e->chains[i].pictures = e->chains[i].plan->spec.pictures;
-            add_plan(e, i, out, arena);
+            if (!e->chains[i].joins)
+                add_plan(e, i, out, arena);
         }
         out->memory = tec_memory_measure(e->options.pipeline, e->plan);
         out->host = out->bytes.captures + out->memory.staging + out->memory.kept;
@@ -269,6 +270,7 @@ static enum tec_status describe(struct tec_engine *e, struct tec_measured *out,
     for (int i = 0; i < e->n_chains; i++)
         TEC_TRY(tec_engine_describe_chain(e, i, err));
     TEC_TRY(tec_engine_describe_drafts(e, err));
+    tec_engine_join_rings(e);
     tec_engine_show_first(e);
     for (int i = 0; i < e->n_chains; i++)
         if (takes_given(&e->chains[i].spec))

@@ -64,6 +64,8 @@ struct tec_engine_chain {
     int pictures;               /* that its prefix has room for, once it is measured */
     struct tec_choices choices; /* lists of texts of its nodes */
     struct tec_plan *plan;
+    int joins; /* a ring: 1 + the earlier chain whose plan it shares; 0 = the plan is its own */
+    int at;    /* which of the plan's rings it is */
 };
 
 struct tec_engine {
@@ -92,6 +94,10 @@ struct tec_engine {
 void tec_topology_from_pipeline(struct tec_topology *topology, const struct tec_pipeline *pipeline,
                                 const struct tec_plan_spec *spec, const struct tec_model *model,
                                 const char **names);
+
+/* The rings of a topology whose nodes are there, and the nodes that their launches are of: what
+ * decodes one, and the prefill that is packed with it. */
+void tec_topology_add_rings(struct tec_topology *topology, const struct tec_pipeline *pipeline);
 
 /* Everything that open would take, exactly, without taking it or reading weights: of all chains
  * together, parts in their order. Those of a second chain are named CHAIN/PART: by its model, or by

@@ -231,11 +231,25 @@ static const char *resource_of(const struct tec_engine *e, int model, enum tec_r
     return NULL;
 }
 
-static void add_chain(struct tec_loop_options *l, const struct tec_engine *e, int model,
+/* The launches of the first ring's plan have plain names, those of another's also its first ring's
+ * name. */
+static const char *launch_name(struct tec_engine *e, int chain, const char *word)
+{
+    const struct tec_pipeline *p = e->options.pipeline;
+    int host = e->chains[chain].joins ? e->chains[chain].joins - 1 : chain;
+    const struct tec_decl_node *ring = tec_pipeline_ring_of(p, host);
+    if (e->chains[host].plan == e->chains[tec_pipeline_ring(p, 0)->chain].plan)
+        return word;
+    const char *name =
+        tec_arena_printf(&e->arena, "%s.%s", word, p->resources[ring->kv.index].name);
+    return name ? name : word;
+}
+
+static void add_chain(struct tec_loop_options *l, struct tec_engine *e, int model,
                       const struct tec_executor *executor)
 {
     const struct tec_pipeline *p = e->options.pipeline;
-    const struct tec_decl_node *ring = tec_pipeline_ring(p);
+    const struct tec_decl_node *ring = tec_pipeline_ring_of(p, model);
     struct tec_loop_chain *c = &l->chains[l->n_chains++];
     *c = (struct tec_loop_chain){.in_frames = !e->chains[model].plan->spec.secondary,
                                  .every = tec_pipeline_every(p, model),
@@ -243,9 +257,12 @@ static void add_chain(struct tec_loop_options *l, const struct tec_engine *e, in
                                  .executor = *executor,
                                  .proposes = e->chains[model].spec.unread > 0,
                                  .prefill_node = first_node(e, model, "prefill")};
-    if (e->chains[model].plan->spec.stages) {
+    if (ring) {
         c->ring = p->resources[ring->kv.index].name;
         c->flushes = p->resources[ring->kv.index].on_change == TEC_CHANGE_FLUSH;
+        c->ring_at = e->chains[model].at;
+        c->packed = launch_name(e, model, "packed");
+        c->alone = launch_name(e, model, "decode");
     }
     if (e->n_chains == 1)
         return;

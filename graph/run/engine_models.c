@@ -156,8 +156,10 @@ static json_t *overrides_of(const struct tec_engine *e, const struct tec_engine_
         if (e->options.random && e->options.size && strcmp(e->options.size, "full") != 0)
             json_object_set_new(given, "width", json_integer(shape[1])); /* of a model for tests */
     }
-    const struct tec_decl_node *ring = tec_pipeline_ring(p);
-    if (ring && ring->model.index == m->index) { /* a chunk is one row of tokens */
+    const struct tec_decl_node *ring;
+    for (int i = 0; (ring = tec_pipeline_ring(p, i)); i++) {
+        if (ring->model.index != m->index) /* a chunk is one row of tokens */
+            continue;
         json_object_set_new(given, "horizon", json_integer(1));
         json_object_set_new(given, "count", json_integer(p->resources[ring->kv.index].stages));
     }
@@ -268,6 +270,42 @@ enum tec_status tec_engine_describe_drafts(struct tec_engine *e, struct tec_erro
     return TEC_OK;
 }
 
+/* Can the rings of two chains share forwards? Each has its own depth, but both turn alike. */
+static bool joinable(const struct tec_engine_chain *host, const struct tec_engine_chain *c)
+{
+    const struct tec_plan_spec *a = &host->spec, *b = &c->spec;
+    return host->of == c->of && !host->joins && a->stages == b->stages && a->shifts == b->shifts &&
+           a->gathers == b->gathers && (a->rings + 1) * a->stages <= TEC_MAX_STAGES;
+}
+
+static int larger(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+static void join(struct tec_engine_chain *host, struct tec_engine_chain *c)
+{
+    struct tec_plan_spec *a = &host->spec;
+    const struct tec_plan_spec *b = &c->spec;
+    c->at = a->rings++;
+    a->frame_tokens = larger(a->frame_tokens, b->frame_tokens);
+    a->ring_tokens = larger(a->ring_tokens, b->ring_tokens);
+    a->text_tokens = larger(a->text_tokens, b->text_tokens);
+    a->pictures = larger(a->pictures, b->pictures);
+    if (a->n_batches)
+        a->batches[0] = a->rings * (a->stages - 1);
+}
+
+void tec_engine_join_rings(struct tec_engine *e)
+{
+    for (int i = 1; i < e->n_chains; i++)
+        for (int j = 0; j < i && e->chains[i].spec.stages && !e->chains[i].joins; j++)
+            if (joinable(&e->chains[j], &e->chains[i])) {
+                join(&e->chains[j], &e->chains[i]);
+                e->chains[i].joins = 1 + j;
+            }
+}
+
 /* --- weights and plan ------------------------------------------------------------------------ */
 
 bool tec_engine_bf16(const struct tec_engine *e, const struct tec_engine_model *m)
@@ -299,6 +337,16 @@ static bool speaks(const struct tec_engine *e, const struct tec_engine_model *m)
     return language;
 }
 
+/* The most rings of the model that share forwards. */
+static int rings_of(const struct tec_engine *e, const struct tec_engine_model *m)
+{
+    int most = 0;
+    for (int i = 0; i < e->n_chains; i++)
+        if (e->chains[i].of == m)
+            most = larger(most, e->chains[i].spec.rings);
+    return most;
+}
+
 static enum tec_status load_weights(struct tec_engine *e, struct tec_engine_model *m,
                                     struct tec_weight_source source, int64_t before, int64_t total,
                                     struct tec_error *err)
@@ -309,6 +357,7 @@ static enum tec_status load_weights(struct tec_engine *e, struct tec_engine_mode
                                           .device = e->device,
                                           .bf16 = tec_engine_bf16(e, m),
                                           .language = speaks(e, m),
+                                          .prompts = rings_of(e, m),
                                           .progress = source.dry ? NULL : weights_progress,
                                           .user = &report};
     return tec_weights_load(&m->weights, &w, e->heap, err);
@@ -318,6 +367,10 @@ enum tec_status tec_engine_plan_chain(struct tec_engine *e, struct tec_engine_ch
                                       int64_t before, int64_t total, struct tec_error *err)
 {
     const struct tec_engine_options *o = &e->options;
+    if (c->joins) {
+        c->plan = e->chains[c->joins - 1].plan;
+        return TEC_OK;
+    }
     const struct tec_weight_source source = {
         .checkpoint = c->of->checkpoint, .seed = dry ? 0 : o->seed, .dry = dry};
     if (!c->of->weights)
@@ -335,7 +388,8 @@ enum tec_status tec_engine_plan_chain(struct tec_engine *e, struct tec_engine_ch
 void tec_engine_drop_plans(struct tec_engine *e)
 {
     for (int i = 0; i < e->n_chains; i++) {
-        tec_plan_destroy(e->chains[i].plan);
+        if (!e->chains[i].joins)
+            tec_plan_destroy(e->chains[i].plan);
         e->chains[i].plan = NULL;
     }
     for (int i = 0; i < e->n_models; i++) {

@@ -21,6 +21,10 @@ enum tec_status tec_engine_describe_chain(struct tec_engine *e, int chain, struc
  * described. */
 enum tec_status tec_engine_describe_drafts(struct tec_engine *e, struct tec_error *err);
 
+/* Rings of one model that turn alike share a plan, that of the first of them: their forwards are
+ * one. All chains described. */
+void tec_engine_join_rings(struct tec_engine *e);
+
 /* Its tokenizer, if it is not open yet; with random weights there may be none. */
 enum tec_status tec_engine_open_tokenizer(const struct tec_engine *e, struct tec_engine_model *m,
                                           struct tec_error *err);

@@ -73,11 +73,7 @@ static void real_score(void *self, const struct tec_token_tree *tree,
 static void real_packed(void *self, struct tec_ring_launch *launch)
 {
     struct tec_plan *plan = self;
-    const struct tec_ring_rows in = {.prefix = &launch->input->prefix,
-                                     .entering = launch->entering,
-                                     .rows = launch->rows,
-                                     .n = launch->n};
-    tec_launch_packed(plan, tec_plan_part(plan, TEC_PART_PACKED, 0), &in, launch->tokens,
+    tec_launch_packed(plan, tec_plan_part(plan, TEC_PART_PACKED, 0), &launch->in, launch->tokens,
                       &launch->replay);
 }
 

@@ -62,15 +62,11 @@ struct tec_action_launch {
     const float *state;                  /* of the prefix's observation */
 };
 
-/* One forward of a ring that takes a new sequence in: its prefill into `region`, and a row of each
- * of `n` others. `tokens` gets 1 + n, the new sequence's first; the states are as after a decode.
- */
+/* One forward of rings that takes new sequences in: their prefills, and a row of each other one.
+ * `tokens` gets the next of each, in the order of the rows; the states are as after a decode. */
 struct tec_ring_launch {
-    const struct tec_chain_input *input;
-    struct tec_row_state *entering;
-    struct tec_row_state *const *rows; /* [n] */
-    int n;
-    int *tokens; /* [1 + n] */
+    struct tec_ring_rows in;
+    int *tokens; /* [in.entering + in.n] */
     struct tec_replay replay;
 };
 
@@ -95,8 +91,8 @@ struct tec_executor {
     /* How likely each entry of a tree is behind a request's prefix. */
     void (*score)(void *self, const struct tec_token_tree *tree, const struct tec_row_state *row,
                   float *likely, struct tec_replay *replay);
-    /* A ring's: a forward with a new sequence; moves between its regions, each at most once. NULL
-     * where the plan has none. */
+    /* Of rings: a forward with new sequences; moves between a ring's regions, each at most once.
+     * NULL where the plan has none. */
     void (*packed)(void *self, struct tec_ring_launch *launch);
     void (*shift)(void *self, const struct tec_ring_move *moves, int n, struct tec_replay *replay);
     /* The frame's decision about segments of a memory, before its prefix. And when a frame is over:

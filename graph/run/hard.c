@@ -89,7 +89,7 @@ static bool release(struct tec_loop *l, struct tec_chain *c, int action)
     c->executor->actions(c->executor->self, l->o.actions[action].at, c->chunk);
     if (tec_loop_failed(l))
         return false;
-    l->record.to_come = --l->actions_due;
+    l->record.to_come = --l->actions_due + tec_rings_to_come(l, NULL);
     tec_loop_release(l, action, c->prefix.frame, c->prefix.captured_ns);
     return true;
 }

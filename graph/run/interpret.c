@@ -69,14 +69,20 @@ static void interpret_slice(void *self, int at, int region, const struct tec_pre
 static void interpret_packed(void *self, struct tec_ring_launch *launch)
 {
     struct tec_plan *plan = self;
-    const struct tec_ring_rows in = {.prefix = &launch->input->prefix,
-                                     .entering = launch->entering};
-    struct tec_replay *replay = &launch->replay, one = {0};
-    tec_launch_packed(plan, tec_plan_part(plan, TEC_PART_PACKED, 0), &in, launch->tokens, &one);
-    bool works = add(replay, &one, true);
+    struct tec_replay *replay = &launch->replay;
+    const struct tec_ring_rows *in = &launch->in;
+    bool works = true;
     int made;
-    for (int i = 0; i < launch->n && works; i++)
-        works = advance(plan, launch->rows[i], 1, launch->tokens + 1 + i, &made, replay, false);
+    for (int i = 0; i < in->entering && works; i++) {
+        const struct tec_ring_rows one = {
+            .prefixes = in->prefixes + i, .rows = in->rows + i, .entering = 1};
+        struct tec_replay own = {0};
+        tec_launch_packed(plan, tec_plan_part(plan, TEC_PART_PACKED, 0), &one, launch->tokens + i,
+                          &own);
+        works = add(replay, &own, i == 0);
+    }
+    for (int i = in->entering; i < in->entering + in->n && works; i++)
+        works = advance(plan, in->rows[i], 1, launch->tokens + i, &made, replay, false);
     replay->mark_ns[TEC_MARK_PACKED] = replay->end_ns;
 }
 

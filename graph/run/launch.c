@@ -50,6 +50,32 @@ static void give_picture(const struct tec_plan *plan, const struct tec_plan_part
         t->picture[i] = picture;
 }
 
+/* Give the device the pictures of all prompts; returns how many patches they are. */
+static int give_pictures(const struct tec_plan *plan, const struct tec_plan_part *part,
+                         const struct tec_prefix_place *places, int n)
+{
+    const struct tec_prefix_table *t = &part->prefix;
+    const struct tec_vision *v = &plan->model->vision;
+    int pictures = 0;
+    for (int p = 0; p < n; p++)
+        for (int i = 0; i < places[p].input->n_pictures; i++)
+            give_picture(plan, part, pictures++, places[p].input->picture[i]);
+    int patches = pictures * v->tokens;
+    *t->n_pictures = pictures;
+    *t->n_patches = patches;
+    for (int i = 0; i < v->n_towers; i++) {
+        int before = v->towers[i].prefix_rows, most = t->towers[i].max / (before + v->tokens);
+        *t->towers[i].count = most * before + patches;
+    }
+    return patches;
+}
+
+void tec_fill_pictures(const struct tec_plan *plan, struct tec_plan_part *part,
+                       const struct tec_prefix_input *o)
+{
+    give_pictures(plan, part, &(struct tec_prefix_place){-1, o}, 1);
+}
+
 int tec_prefix_visible(const struct tec_text *model, int r, int lead, int text, int rows)
 {
     if (model->mask == TEC_MASK_BIDIR)
@@ -58,21 +84,27 @@ int tec_prefix_visible(const struct tec_text *model, int r, int lead, int text, 
     return model->mask == TEC_MASK_CAUSAL && picture ? text : r + 1;
 }
 
-/* Rows of the prefix from row `at` of memory on, that stand at `pos` in the sequence. */
+/* Rows of a prefix from row `at` of memory on, that stand at `pos` in the sequence. */
 struct run {
     int at, pos, n;
 };
 
+/* Where the rows of a sequence are: its number, its first slot, how many they are, where its text
+ * begins. */
+struct sequence {
+    int seq, first, rows, text;
+};
+
 static void fill_run(const struct tec_text *model, struct tec_prefix_table *t, struct run run,
-                     int first, int text)
+                     struct sequence of)
 {
     int lead = model->lead ? 1 : 0;
     for (int i = 0; i < run.n; i++) {
         int r = run.at + i, pos = run.pos + i;
         t->prefix.pos[r] = pos;
-        t->prefix.slot[r] = first + pos;
-        t->prefix.seq[r] = 0;
-        t->prefix.visible[r] = tec_prefix_visible(model, pos, lead, text, *t->prefix.count);
+        t->prefix.slot[r] = of.first + pos;
+        t->prefix.seq[r] = of.seq;
+        t->prefix.visible[r] = tec_prefix_visible(model, pos, lead, of.text, of.rows);
     }
 }
 
@@ -91,46 +123,61 @@ static void fill_last(const struct tec_model *m, struct tec_prefix_table *t, int
     }
 }
 
-void tec_fill_pictures(const struct tec_plan *plan, struct tec_plan_part *part,
-                       const struct tec_prefix_input *o)
+/* The rows of one prompt among several: pictures from row `picture` of memory on, text from row
+ * `text`. The leading token of the first has a place of its own, that of another stands before its
+ * text. */
+static void fill_sequence(const struct tec_plan *plan, struct tec_prefix_table *t,
+                          const struct tec_prefix_place *place, int seq, int picture, int text)
 {
-    const struct tec_vision *v = &plan->model->vision;
+    const struct tec_model *m = plan->model;
+    const struct tec_prefix_input *o = place->input;
+    int lead = tec_lead_rows(m), patches = o->n_pictures * m->vision.tokens;
+    int added = tec_head_rows(m), state = tec_state_rows(m), own = seq ? lead : 0;
+    int n = o->n_text - lead, first = plan->prefixes.first[place->region];
+    const struct sequence of = {seq, first, tec_prefix_rows(plan, o), lead + patches};
+    const struct run runs[] = {
+        {own ? text : 0, 0, lead},
+        {lead, lead + patches, state},
+        {lead + state, lead + patches + state + n, added - state},
+        {picture, lead, patches},
+        {text + own, lead + patches + state, n},
+    };
+    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++)
+        fill_run(&m->text, t, runs[i], of);
+    memcpy(t->ids + (text - *t->first_text), o->ids + lead - own,
+           (size_t)(n + own) * sizeof *t->ids);
+    t->prefix.seqs[seq].spans = 1;
+    t->prefix.spans[t->prefix.seqs[seq].first] = (struct tec_span){first, of.rows};
+    t->last_row[seq] = text + own + n - 1;
+}
+
+void tec_fill_prefixes(const struct tec_plan *plan, struct tec_plan_part *part,
+                       const struct tec_prefix_place *places, int n)
+{
     struct tec_prefix_table *t = &part->prefix;
-    int patches = o->n_pictures * v->tokens;
-    *t->n_pictures = o->n_pictures;
-    *t->n_patches = patches;
-    for (int i = 0; i < v->n_towers; i++)
-        *t->towers[i].count = plan->spec.pictures * v->towers[i].prefix_rows + patches;
-    for (int i = 0; i < o->n_pictures; i++)
-        give_picture(plan, part, i, o->picture[i]);
+    const struct tec_model *m = plan->model;
+    int lead = tec_lead_rows(m), picture = lead + tec_head_rows(m), rows = 0;
+    int text = picture + give_pictures(plan, part, places, n);
+    *t->lead = places->input->ids[0];
+    *t->first_text = text;
+    for (int i = 0; i < n; i++)
+        rows += tec_prefix_rows(plan, places[i].input);
+    *t->prefix.count = rows;
+    for (int i = 0; i < n; i++) {
+        const struct tec_prefix_input *o = places[i].input;
+        fill_sequence(plan, t, &places[i], i, picture, text);
+        picture += o->n_pictures * m->vision.tokens;
+        text += o->n_text - (i ? 0 : lead);
+    }
+    *t->n_text = text - *t->first_text;
+    if (tec_head_rows(m))
+        fill_last(m, t, rows);
 }
 
 void tec_fill_prefix(const struct tec_plan *plan, struct tec_plan_part *part, int region,
                      const struct tec_prefix_input *o)
 {
-    struct tec_prefix_table *t = &part->prefix;
-    const struct tec_model *m = plan->model;
-    int lead = tec_lead_rows(m), patches = o->n_pictures * m->vision.tokens;
-    int added = tec_head_rows(m), state = tec_state_rows(m), text = o->n_text - lead;
-    int rows = tec_prefix_rows(plan, o), first = plan->prefixes.first[region];
-    tec_fill_pictures(plan, part, o);
-    *t->lead = o->ids[0];
-    *t->n_text = text;
-    *t->first_text = lead + added + patches;
-    memcpy(t->ids, o->ids + lead, (size_t)text * sizeof *t->ids);
-    *t->prefix.count = rows;
-    const struct run runs[] = {
-        {0, 0, lead},
-        {lead, lead + patches, state},
-        {lead + state, lead + patches + state + text, added - state},
-        {lead + added, lead, patches},
-        {*t->first_text, lead + patches + state, text},
-    };
-    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++)
-        fill_run(&m->text, t, runs[i], first, lead + patches);
-    if (added)
-        fill_last(m, t, rows);
-    t->prefix.spans[0] = (struct tec_span){first, rows};
+    tec_fill_prefixes(plan, part, &(struct tec_prefix_place){region, o}, 1);
 }
 
 static void fill_state(const struct tec_model *m, struct tec_prefix_table *t, const float *state)

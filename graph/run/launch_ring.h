@@ -2,6 +2,7 @@
 #ifndef TEC_GRAPH_RUN_LAUNCH_RING_H
 #define TEC_GRAPH_RUN_LAUNCH_RING_H
 
+#include "graph/kv/stages.h"
 #include "graph/run/launch.h"
 
 /* Tokens moved from one region to another. */
@@ -9,16 +10,17 @@ struct tec_ring_move {
     int from, to, tokens;
 };
 
-/* The sequences of a forward: one that enters with its prefix, and others with a row each. A
- * sequence lies in its region from the first slot on; `tail` follows the prefix. */
+/* The sequences of a forward: those that enter with their prefixes, one of each ring, then others
+ * with a row each. A sequence lies in its region from the first slot on; `tail` follows the
+ * prefix. */
 struct tec_ring_rows {
-    const struct tec_prefix_input *prefix;
-    struct tec_row_state *entering;
-    struct tec_row_state *const *rows; /* [n], n < stages */
-    int n;
+    const struct tec_prefix_input *const *prefixes; /* [entering] */
+    struct tec_row_state *const *rows;              /* [entering + n]; n < stages of each ring */
+    int entering, n;
 };
 
-/* Run PACKED. tokens[0 .. n] get the next token of each, states are as after it. */
+/* Run PACKED; at least one enters. tokens[0 .. entering + n - 1] get the next token of each, states
+ * are as after it. */
 void tec_launch_packed(struct tec_plan *plan, struct tec_plan_part *part,
                        const struct tec_ring_rows *in, int *tokens, struct tec_replay *replay);
 
@@ -27,11 +29,15 @@ void tec_launch_packed(struct tec_plan *plan, struct tec_plan_part *part,
 void tec_launch_shift(struct tec_plan *plan, struct tec_plan_part *part,
                       const struct tec_ring_move *moves, int n, struct tec_replay *replay);
 
-/* A full ring, to measure with: a sequence of `prefix` tokens that enters in region 0, and n
- * others, listed too, each in the region after that of the one before and a token further. */
-struct tec_row_state tec_ring_entering(const struct tec_plan *plan, int prefix);
-void tec_ring_full(const struct tec_plan *plan, int prefix, int n, struct tec_row_state *rows,
-                   struct tec_row_state **list);
+/* Which point of the costs a forward is: by rows, those of more prefills behind those of fewer. A
+ * forward of one prefill is as many as it has rows of others. */
+int tec_ring_point(const struct tec_plan_spec *spec, int entering, int others);
+
+/* Full rings, to measure with, all rows listed: first `enter` sequences of `prefix` tokens that
+ * enter, each in the first region of its ring; then n others, ring by ring, each in the region
+ * after that of the one before and a token further. */
+void tec_ring_full(const struct tec_plan *plan, int prefix, int enter, int n,
+                   struct tec_row_state *rows, struct tec_row_state **list);
 
 /* Lists the moves after a forward of a full ring whose slots are stages: n moves, n < stages,
  * oldest first. The move from stage s holds its prefix and s tokens. */

@@ -4,7 +4,17 @@
 
 #include "graph/run/launch.h"
 
-/* Into a part's prefix table: an observation, whose keys go to that region. */
+/* A prompt, and the region that its keys go to. */
+struct tec_prefix_place {
+    int region;
+    const struct tec_prefix_input *input;
+};
+
+/* Into a part's prefix table: n observations, each a sequence of its own. `last_row` gets the last
+ * row of each. */
+void tec_fill_prefixes(const struct tec_plan *plan, struct tec_plan_part *part,
+                       const struct tec_prefix_place *places, int n);
+/* The same of one. */
 void tec_fill_prefix(const struct tec_plan *plan, struct tec_plan_part *part, int region,
                      const struct tec_prefix_input *o);
 

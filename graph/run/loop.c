@@ -51,6 +51,8 @@ static void open_frame(struct tec_loop *l, struct tec_tick *tick)
             l->chains[i].prefix.region = -1;
         l->chains[i].parted = false;
     }
+    for (int i = 0; i < l->n_rings; i++)
+        l->rings[i].ran = false;
     l->n_jobs = l->n_order = l->lane = 0;
     l->replayed_ns = l->device_over_ns = l->pending_ns = 0;
     l->replayed_until = r->start_ns;
@@ -110,8 +112,8 @@ static void change_requests(struct tec_loop *l, const struct tec_frame_input *in
     unsigned spawn = tick->spawn;
     for (int m = 0; input && m < l->o.n_chains; m++) {
         bool changed = instructed(&l->chains[m], &input->chains[m], tick);
-        if (changed && l->ring.chain == &l->chains[m])
-            tec_ring_flush(l);
+        if (changed && l->chains[m].ring)
+            tec_ring_flush(l, l->chains[m].ring);
         spawn |= changed ? on_change(l, m) & ~tick->mute : 0U;
     }
     if (!input || !l->request_slots) {
@@ -198,11 +200,11 @@ static void run_nodes(struct tec_loop *l, const struct tec_frame_input *input)
         return;
     l->actions_due = 0;
     for (int i = 0; input && i < l->n_hard; i++)
-        if (l->ring.chain != &l->chains[l->hard[i]])
+        if (!l->chains[l->hard[i]].ring)
             l->actions_due += tec_loop_actions_due(l, &l->chains[l->hard[i]]);
     for (int i = 0; i < l->n_hard && !l->record.failed; i++)
-        if (l->ring.chain == &l->chains[l->hard[i]])
-            tec_ring_run(l, input);
+        if (l->chains[l->hard[i]].ring)
+            tec_rings_run(l, &l->chains[l->hard[i]], input);
         else if (input)
             run_chain(l, &l->chains[l->hard[i]], input);
     tec_loop_run_soft(l, input);
@@ -296,7 +298,7 @@ void tec_loop_reset(struct tec_loop *l)
         if (l->chains[i].in_frames)
             drop_prefix(l, &l->chains[i]);
     l->tick = NULL;
-    tec_ring_reset(l);
+    tec_rings_reset(l);
     l->n_recent = 0;
     l->frame = 0;
     l->next_id = 0;
@@ -347,7 +349,7 @@ enum tec_status tec_loop_create(struct tec_loop **out, const struct tec_loop_opt
         tec_loop_destroy(l);
         return status;
     }
-    tec_ring_reset(l);
+    tec_rings_reset(l);
     tec_loop_prepare_view(l);
     *out = l;
     return TEC_OK;
@@ -373,7 +375,7 @@ void tec_loop_set_table(struct tec_loop *l, const struct tec_cost_table *table)
 
 int tec_loop_live(const struct tec_loop *l)
 {
-    return l->n_live + (l->ring.chain ? l->ring.n : 0);
+    return l->n_live + tec_rings_in_flight(l);
 }
 
 int tec_loop_utterances(const struct tec_loop *l)

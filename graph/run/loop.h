@@ -68,7 +68,10 @@ struct tec_loop_chain {
     int prefill_node;                   /* topology; -1 = none */
     const char *kv_frame, *kv_requests; /* resources; NULL = none */
     const char *ring;                   /* name of the ring's resource; NULL = the plan has none */
-    bool flushes;                       /* a new instruction drops what is in flight in the ring */
+    int ring_at;                        /* which of the plan's rings it is */
+    const char *packed, *alone; /* the ring's launches, with prefills and without; NULL = "packed",
+                                 * "decode" */
+    bool flushes;               /* a new instruction drops what is in flight in the ring */
     bool proposes; /* it reads for drafts: its request slots are those of the requests that it
                     * proposes to */
 };
@@ -163,8 +166,8 @@ struct tec_frame_record {
     int tokens, rows, in_flight, snapped, refused, shed;
     int drafted, kept; /* tokens that drafts proposed; of these what the model would have said */
     int to_come;  /* chunks that leave in this frame after the one that left last, of all nodes */
-    int depth;    /* of a ring, in this frame; 0 without one */
-    bool filling; /* a ring that has released nothing since its start or its last flush */
+    int depth;    /* of the first ring, in this frame; 0 without one */
+    bool filling; /* some ring has released nothing since its start or its last flush */
     char policy[64]; /* whose plan it ran */
     int n_reads;
     struct tec_read_record reads[TEC_MAX_CHAINS];
@@ -188,8 +191,8 @@ struct tec_loop_options {
      * whose observation it is. */
     void (*released)(void *user, int action, const float *chunk,
                      const struct tec_frame_record *record);
-    /* Called as `released` is: the model ended an action of a ring early, and there will be none of
-     * the observation that frame `seen` took in. NULL = none. */
+    /* Called as `released` is: the model ended an action of the first ring early, and there will be
+     * none of the observation that frame `seen` took in. NULL = none. */
     void (*lost)(void *user, int64_t seen, int64_t captured_ns);
     void *user;
     struct tec_event_sink events;

@@ -54,6 +54,30 @@ static int action_of(const struct tec_loop *l, int model)
     return -1;
 }
 
+/* Its place among the rings is the topology's. */
+static void add_ring(struct tec_loop *l, const struct tec_loop_chain *o, struct tec_chain *c)
+{
+    int at = 0;
+    while (at < l->o.topology->n_rings - 1 && strcmp(l->o.topology->rings[at].name, o->ring) != 0)
+        at++;
+    c->ring = &l->rings[at];
+    *c->ring = (struct tec_ring_state){.chain = c,
+                                       .name = o->ring,
+                                       .packed = o->packed ? o->packed : "packed",
+                                       .alone = o->alone ? o->alone : "decode",
+                                       .flushes = o->flushes,
+                                       .first = o->ring_at * o->plan->spec.stages};
+    l->n_rings = at >= l->n_rings ? at + 1 : l->n_rings;
+}
+
+const struct tec_chain *tec_chain_host(const struct tec_loop *l, const struct tec_chain *c)
+{
+    const struct tec_chain *host = l->chains;
+    while (host->plan != c->plan)
+        host++;
+    return host;
+}
+
 /* A loop of one chain need not name its views. */
 static void fill_chain(struct tec_loop *l, int model)
 {
@@ -70,17 +94,15 @@ static void fill_chain(struct tec_loop *l, int model)
                             .action = action_of(l, model),
                             .every = o->every > 1 ? o->every : 1,
                             .language = language_of(l, model),
-                            .prefix = {.region = -1},
-                            .ring = o->ring,
-                            .flushes = o->flushes};
+                            .prefix = {.region = -1}};
     order_actions(l, model, c);
     c->keeps = c->every > 1;
     for (int i = 0; i < c->n_actions; i++)
         c->keeps |= l->o.actions[c->acts[i]].prev;
     if (!c->in_frames)
         c->slices = tec_part_slices(tec_plan_part(c->plan, TEC_PART_PREFIX, 0));
-    if (c->ring)
-        l->ring.chain = c;
+    if (o->ring)
+        add_ring(l, o, c);
 }
 
 /* The earliest deadline of its actions. */
@@ -112,7 +134,8 @@ static enum tec_status take_chain(struct tec_loop *l, struct tec_chain *c, struc
 {
     const struct tec_flow *f = &c->plan->model->flow;
     size_t chunk = (size_t)f->horizon * (size_t)f->dim + (size_t)c->plan->spec.stages;
-    c->costs = TEC_NEW(&l->arena, 1, struct tec_costs);
+    const struct tec_chain *host = tec_chain_host(l, c);
+    c->costs = host == c ? TEC_NEW(&l->arena, 1, struct tec_costs) : host->costs;
     c->chunk = c->in_frames ? TEC_NEW(&l->arena, chunk + 1, float) : NULL;
     c->prefix.prompt =
         c->in_frames ? TEC_NEW(&l->arena, (size_t)c->plan->spec.text_tokens + 1, int) : NULL;
@@ -121,7 +144,12 @@ static enum tec_status take_chain(struct tec_loop *l, struct tec_chain *c, struc
     if (!c->costs || (c->in_frames && (!c->chunk || !c->prefix.prompt)) ||
         (c->keeps && !c->prefix.state))
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a chain");
-    return tec_costs_init(c->costs, &c->plan->spec, &l->arena, err);
+    if (host != c)
+        return TEC_OK;
+    TEC_TRY(tec_costs_init(c->costs, &c->plan->spec, &l->arena, err));
+    c->costs->packed_name = c->ring ? c->ring->packed : NULL;
+    c->costs->alone_name = c->ring ? c->ring->alone : NULL;
+    return TEC_OK;
 }
 
 static enum tec_status make_pending(struct tec_loop *l, struct tec_error *err)
@@ -178,7 +206,8 @@ enum tec_status tec_chains_init(struct tec_loop *l, struct tec_error *err)
 void tec_loop_prior(struct tec_loop *l, const struct tec_cost_table *table)
 {
     for (int m = 0; m < l->o.n_chains; m++)
-        tec_costs_prior(l->chains[m].costs, table, l->o.topology, m);
+        if (tec_chain_host(l, &l->chains[m]) == &l->chains[m])
+            tec_costs_prior(l->chains[m].costs, table, l->o.topology, m);
 }
 
 /* --- views ----------------------------------------------------------------------------------- */
@@ -210,6 +239,6 @@ static void view_chain(struct tec_loop *l, int model)
 void tec_chains_view(struct tec_loop *l)
 {
     for (int m = 0; m < l->o.n_chains; m++)
-        if (l->ring.chain != &l->chains[m])
+        if (!l->chains[m].ring)
             view_chain(l, m);
 }

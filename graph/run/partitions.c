@@ -27,7 +27,7 @@ struct tec_partitions {
  * actions. */
 static bool decodes(const struct tec_pipeline *p)
 {
-    if (tec_pipeline_ring(p))
+    if (tec_pipeline_ring(p, 0))
         return false;
     for (int i = 0; i < p->n_nodes; i++)
         if (!p->nodes[i].culled && tec_pipeline_in_frames(p, &p->nodes[i]) &&

@@ -28,9 +28,17 @@ const char *tec_cause_name(enum tec_cause cause)
 
 bool tec_topology_decodes(const struct tec_topology *t, int node)
 {
-    return node >= 0 && node < t->n_nodes && (!t->ring || t->nodes[node].model) &&
+    return node >= 0 && node < t->n_nodes && !t->nodes[node].ring &&
            (strcmp(t->nodes[node].kind, "decode") == 0 ||
             strcmp(t->nodes[node].kind, "score") == 0);
+}
+
+int tec_topology_stages(const struct tec_topology *t)
+{
+    int most = 0;
+    for (int i = 0; i < t->n_rings; i++)
+        most = t->rings[i].stages > most ? t->rings[i].stages : most;
+    return most;
 }
 
 int tec_snap_down(const int *points, int n, int wish)
@@ -84,5 +92,6 @@ void tec_plan_default(const struct tec_topology *topology, const struct tec_fram
         if (decision->nodes[i].skip)
             snprintf(decision->nodes[i].reason, sizeof decision->nodes[i].reason, "default plan");
     }
-    decision->depth = last_point(topology->depth, topology->n_depth);
+    for (int i = 0; i < TEC_MAX_RINGS; i++)
+        decision->depth[i] = last_point(topology->depth, topology->n_depth);
 }

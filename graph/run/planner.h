@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 enum { TEC_MAX_AXIS = 64, TEC_MAX_NOTES = 8, TEC_MAX_NODES = 32, TEC_MAX_ROWS = 64 };
+enum { TEC_MAX_RINGS = 8 };
 enum { TEC_MAX_LAYERS = 128, TEC_MAX_SEGMENTS = 128 }; /* of memory that is loaded */
 
 /* One live language request, ordered by id. Times in microseconds of the frame clock. */
@@ -110,6 +111,7 @@ struct tec_topology {
         bool hard, optional; /* optional: when = policy() */
         int model;           /* 0: the frames' */
         int slices;          /* of a secondary model's prefill: 1 or more; else 0 */
+        int ring;            /* 1 + the ring in whose launches it runs; 0 = it has its own */
     } nodes[TEC_MAX_NODES];
     int n_batch, n_k, n_depth, n_ratio; /* captured points, ascending */
     int batch[TEC_MAX_AXIS], k[TEC_MAX_AXIS], depth[TEC_MAX_AXIS];
@@ -117,8 +119,11 @@ struct tec_topology {
     int n_inputs, n_kv, n_partitions;
     const char *const *inputs, *const *kv, *const *partitions;
     int slots, horizon, layers;
-    int stages;       /* of a ring; 0 = none */
-    const char *ring; /* its name, one of `kv`; NULL = none */
+    int n_rings; /* in the order of the nodes that decode them */
+    struct {
+        const char *name; /* one of `kv` */
+        int stages;
+    } rings[TEC_MAX_RINGS];
     int64_t period_us;
     uint64_t seed;
 };
@@ -159,8 +164,8 @@ struct tec_decision {
         int slices;              /* of a secondary model's prefills, in this frame */
         char reason[32];
     } nodes[TEC_MAX_NODES];
-    int depth;   /* ring: requests in flight; 0 = as declared */
-    int snapped; /* calls whose argument was moved to a captured point */
+    int depth[TEC_MAX_RINGS]; /* of each ring: requests in flight; 0 = as declared */
+    int snapped;              /* calls whose argument was moved to a captured point */
     int n_notes;
     struct tec_note notes[TEC_MAX_NOTES];
 
@@ -172,6 +177,9 @@ struct tec_decision {
     double ratios[TEC_MAX_LAYERS]; /* share of rows to recompute, never increasing */
     struct tec_segment_decision seg[TEC_MAX_SEGMENTS];
 };
+
+/* Stages of the longest ring; 0 = there is none. */
+int tec_topology_stages(const struct tec_topology *topology);
 
 /* A decider. Any member may be NULL: admit then says yes, plan keeps the default. All run on the
  * frame thread. `decision` of plan holds the default plan on entry; on a status other than TEC_OK
@@ -194,7 +202,7 @@ const char *tec_planner_name(const struct tec_planner *planner);
 
 /* The default plan, into *decision. Beside hard nodes soft rows pause, slices do not run and
  * optional nodes are left out; without hard nodes everything runs, each row at the largest captured
- * k. A ring is as deep as captured. At most TEC_MAX_ROWS rows. */
+ * k. Rings are as deep as captured. At most TEC_MAX_ROWS rows. */
 void tec_plan_default(const struct tec_topology *topology, const struct tec_frame_view *view,
                       struct tec_decision *decision);
 

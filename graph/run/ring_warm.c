@@ -1,24 +1,25 @@
-/* ring_warm.c - a ring's launches before the first frame. Both ends of each range are run; what
- * lies between costs as much as a line through them says, until it is measured. */
+/* ring_warm.c - rings' launches before the first frame. Both ends of each range are run; what lies
+ * between costs as much as a line through them says, until it is measured. */
 #include "graph/run/state.h"
 
-#include <string.h>
+/* What is measured with: the rings of a plan, all of which can take the first one's observation. */
+struct warming {
+    const struct tec_ring_state *ring;
+    const struct tec_prefix_input *prefixes[TEC_MAX_STAGES];
+    int prefix; /* its rows */
+};
 
-static int64_t run(struct tec_loop *l, const struct tec_frame_input *input, int n)
+static int64_t run(const struct warming *w, int enter, int n)
 {
+    const struct tec_executor *e = w->ring->chain->executor;
     struct tec_row_state rows[TEC_MAX_STAGES], *list[TEC_MAX_STAGES] = {NULL};
-    struct tec_row_state entering =
-        tec_ring_entering(l->ring.chain->plan, l->ring.chain->prefix.rows);
-    struct tec_executor *e = l->ring.chain->executor;
     int tokens[TEC_MAX_STAGES], made[TEC_MAX_STAGES];
     struct tec_replay replay = {0};
-    tec_ring_full(l->ring.chain->plan, l->ring.chain->prefix.rows, n, rows, list);
-    if (input) {
-        struct tec_ring_launch launch = {.input = tec_chain_input(l, l->ring.chain, input),
-                                         .entering = &entering,
-                                         .rows = list,
-                                         .n = n,
-                                         .tokens = tokens};
+    tec_ring_full(w->ring->chain->plan, w->prefix, enter, n, rows, list);
+    if (enter) {
+        struct tec_ring_launch launch = {
+            .in = {.prefixes = w->prefixes, .rows = list, .entering = enter, .n = n},
+            .tokens = tokens};
         e->packed(e->self, &launch);
         replay = launch.replay;
     } else {
@@ -27,39 +28,63 @@ static int64_t run(struct tec_loop *l, const struct tec_frame_input *input, int 
     return replay.status == TEC_OK ? replay.end_ns - replay.start_ns : -1;
 }
 
-/* Rows `low` and `high` take these times. */
-static void line(struct tec_loop *l, enum tec_cost_kind kind, const int ends[2],
+/* Points `ends[0]` to `ends[1]` take these times. */
+static void line(const struct warming *w, enum tec_cost_kind kind, const int ends[2],
                  const int64_t ns[2])
 {
     int width = ends[1] - ends[0];
     if (ns[0] < 0 || ns[1] < 0)
         return; /* the device failed, which whoever warms up looks at */
     for (int r = ends[0]; r <= ends[1]; r++)
-        tec_costs_warm(l->ring.chain->costs, kind, r,
+        tec_costs_warm(w->ring->chain->costs, kind, r,
                        width ? ns[0] + (ns[1] - ns[0]) * (r - ends[0]) / width : ns[0]);
 }
 
-void tec_ring_warm(struct tec_loop *l, const struct tec_frame_input *input)
+static void warm_packed(const struct warming *w, int enter, int others)
 {
-    int stages = l->ring.chain->plan->spec.stages;
-    const int packed[2] = {0, stages - 1}, decode[2] = {1, stages - 1};
+    const struct tec_plan_spec *s = &w->ring->chain->plan->spec;
+    const int ends[2] = {tec_ring_point(s, enter, 0), tec_ring_point(s, enter, others)};
     int64_t ns[2];
-    ns[0] = run(l, input, packed[0]);
-    ns[1] = stages > 1 ? run(l, input, packed[1]) : ns[0];
-    line(l, TEC_COST_PACKED, packed, ns);
-    if (stages == 1)
-        return;
-    ns[0] = run(l, NULL, decode[0]);
-    ns[1] = stages > 2 ? run(l, NULL, decode[1]) : ns[0];
-    line(l, TEC_COST_DECODE, decode, ns);
-    if (!l->ring.chain->plan->spec.shifts)
-        return;
+    ns[0] = run(w, enter, 0);
+    ns[1] = others > 0 ? run(w, enter, others) : ns[0];
+    line(w, TEC_COST_PACKED, ends, ns);
+}
+
+static void warm_alone(const struct warming *w, int others)
+{
+    const int ends[2] = {1, others};
+    int64_t ns[2];
+    ns[0] = run(w, 0, 1);
+    ns[1] = others > 1 ? run(w, 0, others) : ns[0];
+    line(w, TEC_COST_DECODE, ends, ns);
+}
+
+static void warm_shift(const struct warming *w)
+{
+    const struct tec_chain *c = w->ring->chain;
+    int n = c->plan->spec.stages - 1;
     struct tec_ring_move moves[TEC_MAX_STAGES];
     struct tec_replay replay = {0};
-    tec_ring_moves_full(l->ring.chain->prefix.rows, stages - 1, moves);
-    l->ring.chain->executor->shift(l->ring.chain->executor->self, moves, stages - 1, &replay);
+    tec_ring_moves_full(w->prefix, n, moves);
+    c->executor->shift(c->executor->self, moves, n, &replay);
     if (replay.status == TEC_OK)
-        tec_costs_warm(l->ring.chain->costs, TEC_COST_SHIFT, 0,
-                       (replay.end_ns - replay.start_ns) /
-                           ((int64_t)(stages - 1) * l->ring.chain->prefix.rows));
+        tec_costs_warm(c->costs, TEC_COST_SHIFT, 0,
+                       (replay.end_ns - replay.start_ns) / ((int64_t)n * w->prefix));
+}
+
+void tec_rings_warm(struct tec_loop *l, const struct tec_chain *c,
+                    const struct tec_frame_input *input)
+{
+    const struct tec_plan_spec *s = &c->plan->spec;
+    struct warming w = {.ring = c->ring};
+    for (int i = 0; i < s->rings; i++)
+        w.prefixes[i] = &tec_chain_input(l, c, input)->prefix;
+    w.prefix = tec_prefix_rows(c->plan, w.prefixes[0]);
+    for (int enter = 1; enter <= s->rings; enter++)
+        warm_packed(&w, enter, s->rings * (s->stages - 1));
+    if (s->stages == 1)
+        return;
+    warm_alone(&w, s->rings * (s->stages - 1));
+    if (s->shifts)
+        warm_shift(&w);
 }

@@ -206,8 +206,7 @@ static const struct tec_decl_node *actor_of(const struct fit *f)
         if (!p->nodes[i].culled && p->nodes[i].kind == TEC_DECL_ACTION &&
             p->nodes[i].chain == f->options->chain)
             return &p->nodes[i];
-    const struct tec_decl_node *ring = tec_pipeline_ring(p);
-    return ring && ring->chain == f->options->chain ? ring : NULL;
+    return tec_pipeline_ring_of(p, f->options->chain);
 }
 
 /* Warn if the robot has executed its actions before the next ones can come. */

@@ -72,9 +72,8 @@ struct tec_chain {
     bool keeps;                           /* the prefix outlives its frame */
     bool parted;                          /* jobs may run beside the hard nodes of this frame */
     struct tec_chain_prefix prefix;
-    const char *ring; /* resource, NULL = none */
-    bool flushes;     /* the ring, with a new instruction */
-    float *chunk;     /* [horizon, dim], or of a ring [stages] */
+    struct tec_ring_state *ring; /* NULL = none */
+    float *chunk;                /* [horizon, dim], or of a ring [stages] */
     struct tec_text_given given[TEC_MAX_TICKING];
 };
 
@@ -89,9 +88,15 @@ struct tec_ring_item {
 /* A frame that the ring has lived through is a turn. Of the last 64, newest in bit 0: `seen` had an
  * observation, `broken` lost its sequence to an early end token. */
 struct tec_ring_state {
-    struct tec_chain *chain; /* its; NULL: there is no ring */
-    int n;                   /* in flight */
-    int forwards_left;       /* of this frame, behind the one that runs */
+    struct tec_chain *chain;
+    const char *name;           /* of its resource */
+    const char *packed, *alone; /* its launches: with prefills, without */
+    bool flushes;               /* with a new instruction */
+    int first;                  /* region of its first slot */
+    int n;                      /* in flight */
+    bool ran;                   /* in this frame */
+    int forwards;               /* of this frame */
+    int forwards_left;          /* behind the one that runs */
     int64_t turn;
     bool filling;
     uint64_t seen, broken;
@@ -161,7 +166,8 @@ struct tec_loop {
     int64_t n_recent;   /* counts on */
     int64_t pending_ns; /* of this frame: for inputs */
     int64_t lost_ns;    /* to the host, see account.c */
-    struct tec_ring_state ring;
+    int n_rings;        /* as the topology's */
+    struct tec_ring_state rings[TEC_MAX_RINGS];
     struct tec_histogram usual_planner, usual_host;
 };
 
@@ -244,6 +250,9 @@ void tec_loop_prepare_view(struct tec_loop *l);
 void tec_loop_view(struct tec_loop *l);
 struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct tec_request *r);
 double tec_loop_cost(const struct tec_loop *l, const char *what, double point, double q);
+/* What a launch of a ring takes, as tec_loop_measure_ring; SHIFT: of one token. */
+double tec_loop_ring_cost(const struct tec_loop *l, const struct tec_ring_state *ring,
+                          enum tec_cost_kind kind, int n, double q);
 /* One launch of that kind (decode: one step) at so many rows. */
 double tec_loop_launch_cost(const struct tec_loop *l, int model, enum tec_cost_kind kind, int rows,
                             double q);
@@ -305,17 +314,28 @@ void tec_loop_tell_kv(const struct tec_loop *l, const char *what, const struct t
 void tec_loop_tell_prefix(const struct tec_loop *l, const char *what, const struct tec_chain *c,
                           int tokens, int64_t at_ns);
 
-/* ring.c: sequences in flight in a ring, one forward after the other. */
-void tec_ring_reset(struct tec_loop *l);
+/* ring.c: sequences in flight in rings, one forward after the other. */
+void tec_rings_reset(struct tec_loop *l);
 /* A new instruction: what was seen under the old one is dropped, where the pipeline says so. */
-void tec_ring_flush(struct tec_loop *l);
-int tec_ring_depth(const struct tec_loop *l); /* of this frame's decision */
-void tec_ring_run(struct tec_loop *l, const struct tec_frame_input *input);
-/* A frame without actions: whether the ring owed some, and why there are none. */
-bool tec_ring_missed(struct tec_loop *l, enum tec_cause *cause);
-/* Every launch of a ring once, and what the costs learn of it. */
-void tec_ring_warm(struct tec_loop *l, const struct tec_frame_input *input);
-int64_t tec_ring_used(const struct tec_loop *l); /* tokens in flight */
+void tec_ring_flush(struct tec_loop *l, struct tec_ring_state *ring);
+/* Of this frame's decision, and the forwards that it comes to. */
+int tec_ring_depth(const struct tec_loop *l, const struct tec_ring_state *ring);
+int tec_ring_forwards(const struct tec_loop *l, const struct tec_ring_state *ring);
+/* The frame of all rings that share the plan of a chain, if they have not run yet. */
+void tec_rings_run(struct tec_loop *l, const struct tec_chain *c,
+                   const struct tec_frame_input *input);
+/* A frame without actions of the ring: whether it owed some, and why there are none. */
+bool tec_ring_missed(struct tec_loop *l, struct tec_ring_state *ring, enum tec_cause *cause);
+/* Every launch of the rings that share a chain's plan once, and what the costs learn of it. */
+void tec_rings_warm(struct tec_loop *l, const struct tec_chain *c,
+                    const struct tec_frame_input *input);
+/* Chunks of rings but one that leave in what is left of this frame. */
+int tec_rings_to_come(const struct tec_loop *l, const struct tec_ring_state *but);
+/* Tokens in flight. */
+int64_t tec_ring_used(const struct tec_ring_state *ring);
+int tec_rings_in_flight(const struct tec_loop *l);
+/* The first chain with the plan of a chain: their costs are its. */
+const struct tec_chain *tec_chain_host(const struct tec_loop *l, const struct tec_chain *c);
 
 /* account.c: costs, misses, the frame's result. */
 void tec_loop_account(struct tec_loop *l);
@@ -330,7 +350,8 @@ void tec_loop_measure_score(struct tec_loop *l, int model, const struct tec_repl
 /* A launch of a model: of at most `times` steps, of which `steps` were made. */
 void tec_loop_measure(struct tec_loop *l, int model, enum tec_cost_kind kind, int rows, int times,
                       int steps, int64_t ns);
-void tec_loop_measure_packed(struct tec_loop *l, const struct tec_replay *r, int rows);
-void tec_loop_measure_shift(struct tec_loop *l, const struct tec_replay *r, int tokens);
+/* A launch of a ring: PACKED by its point, DECODE by its rows, SHIFT of so many tokens. */
+void tec_loop_measure_ring(struct tec_loop *l, const struct tec_ring_state *ring,
+                           enum tec_cost_kind kind, const struct tec_replay *r, int n);
 
 #endif

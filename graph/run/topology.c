@@ -22,6 +22,21 @@ static void add_node(struct tec_topology *t, const struct tec_pipeline *p,
     t->nodes[i].optional = n->when_policy;
 }
 
+void tec_topology_add_rings(struct tec_topology *t, const struct tec_pipeline *p)
+{
+    const struct tec_decl_node *n;
+    for (; t->n_rings < TEC_MAX_RINGS && (n = tec_pipeline_ring(p, t->n_rings)); t->n_rings++) {
+        const struct tec_decl_resource *r = &p->resources[n->kv.index];
+        const char *with = n->pack_with.index >= 0 ? p->nodes[n->pack_with.index].name : NULL;
+        t->rings[t->n_rings].name = r->name;
+        t->rings[t->n_rings].stages = r->stages;
+        for (int i = 0; i < t->n_nodes; i++)
+            if (strcmp(t->nodes[i].name, n->name) == 0 ||
+                (with && strcmp(t->nodes[i].name, with) == 0))
+                t->nodes[i].ring = 1 + t->n_rings;
+    }
+}
+
 /* `names` has room for all inputs, resources and partitions, in this order. */
 void tec_topology_from_pipeline(struct tec_topology *t, const struct tec_pipeline *p,
                                 const struct tec_plan_spec *spec, const struct tec_model *m,
@@ -47,15 +62,14 @@ void tec_topology_from_pipeline(struct tec_topology *t, const struct tec_pipelin
     for (int kind = 0; kind < 3; kind++) /* frames before requests, as the views are */
         for (int i = 0; i < p->n_resources; i++)
             if (p->resources[i].kind == kinds[kind]) {
-                t->ring = kinds[kind] == TEC_RESOURCE_RING ? p->resources[i].name : t->ring;
                 *names++ = p->resources[i].name;
                 t->n_kv++;
             }
+    tec_topology_add_rings(t, p);
     t->partitions = names;
     for (int i = 0; i < p->n_partitions; i++)
         *names++ = p->partitions[t->n_partitions++].name;
     t->slots = spec->request_slots;
-    t->stages = spec->stages;
     t->horizon = m->flow.horizon;
     t->layers = m->text.stack.layers;
     t->period_us = llround(p->frame.period_ms * 1000.0);

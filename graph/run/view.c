@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-static int64_t token_bytes(const struct tec_loop *l)
-{ /* of the ring's model */
-    return tec_kv_token_bytes(&l->ring.chain->plan->space.shape);
-}
-
 struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct tec_request *r)
 {
     const struct tec_chain *s = &l->chains[tec_model_of(l, r)];
@@ -40,11 +35,12 @@ struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct 
  * still read; the age is that of the oldest of these requests. */
 static void view_caches(struct tec_loop *l)
 {
-    if (l->ring.chain) {
-        struct tec_kv_view *ring = &l->kv[l->ring.chain->kv_frame];
-        ring->used = ring->pinned = tec_ring_used(l);
-        ring->oldest = l->ring.n ? l->ring.turn - l->ring.items[0].turn : 0;
-        ring->bytes = ring->used * token_bytes(l);
+    for (int i = 0; i < l->n_rings; i++) {
+        const struct tec_ring_state *ring = &l->rings[i];
+        struct tec_kv_view *kv = &l->kv[ring->chain->kv_frame];
+        kv->used = kv->pinned = tec_ring_used(ring);
+        kv->oldest = ring->n ? ring->turn - ring->items[0].turn : 0;
+        kv->bytes = kv->used * tec_kv_token_bytes(&ring->chain->plan->space.shape);
     }
     tec_chains_view(l);
 }
@@ -111,14 +107,25 @@ static int rows_of(double point)
     return point > 0.0 && point < 1e6 ? (int)point : 0;
 }
 
+/* Is it what a ring's launch is called? */
+static bool is_launch(const struct tec_loop *l, const char *what)
+{
+    bool any = false;
+    for (int i = 0; i < l->n_rings; i++)
+        any |= strcmp(what, l->rings[i].packed) == 0 || strcmp(what, l->rings[i].alone) == 0;
+    return any;
+}
+
 /* The table names nodes: a kind means its first node. A row of a prefill in other slices than ours
  * is shared out to ours. */
 static double table_cost(const struct tec_loop *l, int model, const char *what, int rows, double q)
 {
     const struct tec_topology *t = l->o.topology;
-    bool launch = l->ring.chain && &l->chains[model] != l->ring.chain &&
-                  find(t, what) < 0; /* a ring's launch has that name */
-    const struct tec_cost_row *row = launch ? NULL : tec_cost_table_row(l->table, what, rows);
+    const struct tec_chain *s = &l->chains[model];
+    const struct tec_cost_row *row =
+        is_launch(l, what) && find(t, what) < 0 && !(s->ring && s->language < 0)
+            ? NULL
+            : tec_cost_table_row(l->table, what, rows);
     for (int i = 0; !row && i < t->n_nodes; i++)
         if (t->nodes[i].model == model && strcmp(t->nodes[i].kind, what) == 0)
             row = tec_cost_table_row(l->table, t->nodes[i].name, rows);
@@ -143,36 +150,67 @@ static double launch_cost(const struct tec_loop *l, const char *what, int rows, 
     return kind < TEC_COST_KINDS ? tec_costs_us(l->chains[model].costs, kind, rows, q) : -1.0;
 }
 
-/* A launch of a ring: by its own name in a table, where it belongs to no one node. */
-static double ring_cost(const struct tec_loop *l, enum tec_cost_kind kind, int rows, double q)
+double tec_loop_ring_cost(const struct tec_loop *l, const struct tec_ring_state *ring,
+                          enum tec_cost_kind kind, int n, double q)
 {
     if (!l->table)
-        return tec_costs_us(l->ring.chain->costs, kind, rows, q);
-    if (kind == TEC_COST_SHIFT)
-        return l->table->copy_bytes_per_us > 0.0
-                   ? 2.0 * (double)token_bytes(l) / l->table->copy_bytes_per_us
-                   : 0.0;
+        return tec_costs_us(ring->chain->costs, kind, n, q);
+    if (kind == TEC_COST_SHIFT) {
+        double bytes = 2.0 * (double)tec_kv_token_bytes(&ring->chain->plan->space.shape);
+        return l->table->copy_bytes_per_us > 0.0 ? bytes / l->table->copy_bytes_per_us : 0.0;
+    }
     const struct tec_cost_row *row =
-        tec_cost_table_row(l->table, kind == TEC_COST_PACKED ? "packed" : "decode", rows);
+        tec_cost_table_row(l->table, kind == TEC_COST_PACKED ? ring->packed : ring->alone, n);
     return row ? tec_cost_row_us(row, q) : 0.0;
 }
 
-/* A steady frame of a ring of so many in flight: its forwards, and what is moved behind each. */
-static double packed_cost(const struct tec_loop *l, int depth, double q)
+/* Forward `at` of a steady frame of the rings that share a plan, and what is moved behind it. */
+static double forward_cost(const struct tec_loop *l, const struct tec_ring_state *first,
+                           const int *depths, int at, double q)
 {
-    const struct tec_plan_spec *s = &l->ring.chain->plan->spec;
-    int forwards, K = s->stages;
+    const struct tec_plan_spec *s = &first->chain->plan->spec;
+    int rows = 0, enter = 0;
+    double moved = 0.0;
+    for (int i = 0; i < l->n_rings; i++) {
+        if (l->rings[i].chain->plan != first->chain->plan ||
+            at >= tec_stages_forwards(s->stages, depths[i]))
+            continue;
+        rows += tec_stages_rows(s->stages, depths[i], at);
+        enter += at == 0;
+        moved += (double)tec_stages_moved(s->stages, depths[i], at, s->frame_tokens);
+    }
+    if (rows + enter == 0)
+        return 0.0;
+    double us =
+        enter ? tec_loop_ring_cost(l, first, TEC_COST_PACKED, tec_ring_point(s, enter, rows), q)
+              : tec_loop_ring_cost(l, first, TEC_COST_DECODE, rows, q);
+    return us + (s->shifts ? moved * tec_loop_ring_cost(l, first, TEC_COST_SHIFT, 0, q) : 0.0);
+}
+
+/* A steady frame of all rings of these depths, of which those of one plan share forwards. */
+static double rings_cost(const struct tec_loop *l, const int *depths, double q)
+{
     double us = 0.0;
-    depth = depth < 1 ? 1 : depth > K ? K : depth;
-    forwards = tec_stages_forwards(K, depth);
-    for (int i = 0; i < forwards; i++) {
-        int rows = tec_stages_rows(K, depth, i);
-        us += ring_cost(l, i ? TEC_COST_DECODE : TEC_COST_PACKED, rows, q);
-        if (s->shifts)
-            us += (double)tec_stages_moved(K, depth, i, s->frame_tokens) *
-                  ring_cost(l, TEC_COST_SHIFT, 0, q);
+    for (int i = 0; i < l->n_rings; i++) {
+        const struct tec_ring_state *ring = &l->rings[i];
+        bool first = true;
+        for (int k = 0; k < i; k++)
+            first &= l->rings[k].chain->plan != ring->chain->plan;
+        for (int at = 0; first && at < ring->chain->plan->spec.stages; at++)
+            us += forward_cost(l, ring, depths, at, q);
     }
     return us;
+}
+
+/* The same, all of them so deep where they can be. */
+static double packed_cost(const struct tec_loop *l, int depth, double q)
+{
+    int depths[TEC_MAX_RINGS];
+    for (int i = 0; i < l->n_rings; i++) {
+        int stages = l->rings[i].chain->plan->spec.stages;
+        depths[i] = depth < 1 ? 1 : depth > stages ? stages : depth;
+    }
+    return rings_cost(l, depths, q);
 }
 
 double tec_loop_launch_cost(const struct tec_loop *l, int model, enum tec_cost_kind kind, int rows,
@@ -182,8 +220,6 @@ double tec_loop_launch_cost(const struct tec_loop *l, int model, enum tec_cost_k
                                                       [TEC_COST_ACTION] = "action",
                                                       [TEC_COST_DECODE] = "decode",
                                                       [TEC_COST_SCORE] = "score"};
-    if (l->ring.chain == &l->chains[model])
-        return ring_cost(l, kind, rows, q);
     const struct tec_chain *s = &l->chains[model];
     bool word = s->in_frames && model_of(l, words[kind]) == model;
     int node = word ? -1 : kind == TEC_COST_PREFILL ? s->prefill_node : s->language;
@@ -200,8 +236,8 @@ double tec_loop_cost(const struct tec_loop *l, const char *what, double point, d
     int rows = rows_of(point), model = model_of(l, what);
     const struct tec_costs *costs = l->chains[model].costs;
     enum tec_cost_kind kind = tec_cost_kind_of(kind_of(l->o.topology, what));
-    if (strcmp(what, "packed") == 0 && (l->ring.chain || find(l->o.topology, what) < 0))
-        return l->ring.chain ? packed_cost(l, rows, q) : -1.0;
+    if (strcmp(what, "packed") == 0 && (l->n_rings || find(l->o.topology, what) < 0))
+        return l->n_rings ? packed_cost(l, rows, q) : -1.0;
     if (!l->chains[model].in_frames && kind == TEC_COST_PREFILL)
         return launch_cost(l, what, 0, q) * (rows ? rows : l->chains[model].slices);
     int n = costs->n_batches;
@@ -233,8 +269,6 @@ static int64_t wanted_next(const struct tec_loop *l, int64_t now)
 /* What the hard nodes of a chain take in a frame. */
 static double hard_cost(const struct tec_loop *l, const struct tec_chain *c, double q)
 {
-    if (c == l->ring.chain)
-        return tec_loop_cost(l, "packed", tec_ring_depth(l), q);
     int model = tec_chain_index(l, c);
     double us = c->prefill_node >= 0 ? tec_loop_launch_cost(l, model, TEC_COST_PREFILL, 0, q) : 0.0;
     for (int i = 0; i < l->o.n_actions; i++)
@@ -249,8 +283,12 @@ static double slack_of(const void *self, double q)
     int64_t now = tec_loop_now(l), next = wanted_next(l, now);
     double hard = 0.0;
     for (int i = 0; i < l->o.n_chains; i++)
-        if (l->chains[i].in_frames)
+        if (l->chains[i].in_frames && !l->chains[i].ring)
             hard += hard_cost(l, &l->chains[i], q);
+    int depths[TEC_MAX_RINGS];
+    for (int i = 0; i < l->n_rings; i++)
+        depths[i] = tec_ring_depth(l, &l->rings[i]);
+    hard += rings_cost(l, depths, q);
     if (next == INT64_MAX)
         next = l->record.start_ns + l->o.topology->period_us * 1000;
     double slack = (double)(next - now) / 1000.0 - hard;

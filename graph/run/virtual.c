@@ -196,10 +196,10 @@ static void virtual_actions(void *self, int at, float *chunk)
 }
 
 /* Spend the time of gathering, in a ring that reads a copy of all that its rows see. */
-static void gather(struct tec_virtual *v, const struct tec_row_state *entering,
-                   struct tec_row_state *const *rows, int n, struct tec_replay *replay)
+static void gather(struct tec_virtual *v, struct tec_row_state *const *rows, int n,
+                   struct tec_replay *replay)
 {
-    int tokens = entering ? entering->prefix : 0;
+    int tokens = 0;
     if (!v->plan->spec.gathers)
         return;
     for (int i = 0; i < n; i++)
@@ -212,7 +212,7 @@ static void virtual_decode(void *self, struct tec_row_state *const *rows, int n,
                            int *made, struct tec_replay *replay)
 {
     struct tec_virtual *v = self;
-    gather(v, NULL, rows, n, replay);
+    gather(v, rows, n, replay);
     replay->start_ns = *v->clock_ns;
     make_tokens(v, rows, n, k, tokens, made);
     mark(v, replay, TEC_MARK_DECODE, *v->clock_ns + took(v, TEC_MARK_DECODE, n, k));
@@ -239,14 +239,14 @@ static void virtual_verify(void *self, struct tec_verify_row *rows, int n,
 static void virtual_packed(void *self, struct tec_ring_launch *launch)
 {
     struct tec_virtual *v = self;
-    int made;
-    gather(v, launch->entering, launch->rows, launch->n, &launch->replay);
+    const struct tec_ring_rows *in = &launch->in;
+    int made[TEC_MAX_STAGES], n = in->entering + in->n;
+    gather(v, in->rows, n, &launch->replay);
     launch->replay.start_ns = *v->clock_ns;
-    make_tokens(v, &launch->entering, 1, 1, launch->tokens, &made);
-    for (int i = 0; i < launch->n; i++)
-        make_tokens(v, &launch->rows[i], 1, 1, launch->tokens + 1 + i, &made);
+    make_tokens(v, in->rows, n, 1, launch->tokens, made);
     mark(v, &launch->replay, TEC_MARK_PACKED,
-         *v->clock_ns + took(v, TEC_MARK_PACKED, launch->n, 1));
+         *v->clock_ns +
+             took(v, TEC_MARK_PACKED, tec_ring_point(&v->plan->spec, in->entering, in->n), 1));
 }
 
 static void virtual_shift(void *self, const struct tec_ring_move *moves, int n,

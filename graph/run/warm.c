@@ -151,21 +151,14 @@ static void warm_waiting(struct tec_loop *l, struct tec_chain *c, int times)
     tec_kv_pool_drop(&c->plan->prefixes, region);
 }
 
-static void warm_ring(struct tec_loop *l, const struct tec_frame_input *input, int times)
-{
-    l->ring.chain->prefix.rows =
-        tec_prefix_rows(l->ring.chain->plan, &tec_chain_input(l, l->ring.chain, input)->prefix);
-    for (int i = 0; i < times; i++)
-        tec_ring_warm(l, input);
-}
-
 void tec_loop_warm(struct tec_loop *l, const struct tec_frame_input *input, int times)
 {
     l->warming = true;
     for (int i = 0; i < l->o.n_chains; i++) {
         struct tec_chain *c = &l->chains[i];
-        if (c == l->ring.chain)
-            warm_ring(l, input, times);
+        if (c->ring)
+            for (int n = 0; n < times && tec_chain_host(l, c) == c; n++)
+                tec_rings_warm(l, c, input);
         else if (c->in_frames)
             warm_frames(l, c, tec_chain_input(l, c, input), times);
         else

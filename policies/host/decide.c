@@ -194,19 +194,27 @@ static int decide_skip(lua_State *L)
     return 0;
 }
 
+static int ring_named(lua_State *L, const struct tec_topology *t, const char *name)
+{
+    int i = 0;
+    while (i < t->n_rings && strcmp(t->rings[i].name, name) != 0)
+        i++;
+    return i < t->n_rings ? i : luaL_error(L, "'%s' is no ring", name);
+}
+
 static int decide_depth(lua_State *L)
 {
     struct tec_policy *policy = deciding(L);
     const struct tec_topology *t = policy->topology;
-    listed(L, 2, "ring", t->kv, t->n_kv);
+    const char *name = t->kv[listed(L, 2, "ring", t->kv, t->n_kv)];
     double wish = number(L, 3, "depth");
     if (t->n_depth == 0)
         return luaL_error(L, "the pipeline captures no depth: it has no ring");
     if (wish < 1)
         return luaL_error(L, "depth must be at least 1, it is %f", wish);
-    int depth = tec_snap_down(t->depth, t->n_depth, whole(wish));
-    policy->scratch.depth = depth ? depth : t->depth[0];
-    policy->depth_moved = policy->scratch.depth != whole(wish);
+    int depth = tec_snap_down(t->depth, t->n_depth, whole(wish)), ring = ring_named(L, t, name);
+    policy->scratch.depth[ring] = depth ? depth : t->depth[0];
+    policy->depth_moved = policy->scratch.depth[ring] != whole(wish);
     return 0;
 }
 

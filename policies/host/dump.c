@@ -158,7 +158,7 @@ static json_t *decision_json(const struct tec_topology *t, const struct tec_deci
                                                   : tec_json_shown(d->notes[i].text));
     json_object_set_new(object, "rows", rows);
     json_object_set_new(object, "nodes", nodes_json(t, d));
-    json_object_set_new(object, "depth", json_integer(d->depth));
+    json_object_set_new(object, "depth", json_integer(d->depth[0]));
     json_object_set_new(object, "snapped", json_integer(d->snapped));
     json_object_set_new(object, "notes", notes);
     if (d->n_ratios || d->n_seg)

@@ -85,9 +85,14 @@ static int topology_kv(lua_State *L)
 {
     const struct tec_topology *t = topology(L);
     int at = find(L, "resource", t->kv, t->n_kv);
-    lua_createtable(L, 0, 1);
+    int stages = 0;
+    for (int i = 0; i < t->n_rings; i++)
+        stages = strcmp(t->rings[i].name, t->kv[at]) == 0 ? t->rings[i].stages : stages;
+    lua_createtable(L, 0, 2);
     lua_pushstring(L, t->kv[at]);
     lua_setfield(L, -2, "name");
+    lua_pushinteger(L, stages);
+    lua_setfield(L, -2, "stages");
     tec_host_guard(L, "resource");
     return 1;
 }
@@ -100,6 +105,21 @@ static void set_list(lua_State *L, const char *field, const char *const *names, 
         lua_rawseti(L, -2, i + 1);
     }
     lua_setfield(L, -2, field);
+}
+
+/* `rings` names all of them; `ring` and `stages` are those of the first. */
+static void push_rings(lua_State *L, const struct tec_topology *t)
+{
+    const char *names[TEC_MAX_RINGS];
+    for (int i = 0; i < t->n_rings; i++)
+        names[i] = t->rings[i].name;
+    set_list(L, "rings", names, t->n_rings);
+    lua_pushinteger(L, t->n_rings ? t->rings[0].stages : 0);
+    lua_setfield(L, -2, "stages");
+    if (t->n_rings) {
+        lua_pushstring(L, t->rings[0].name);
+        lua_setfield(L, -2, "ring");
+    }
 }
 
 static void push_topology(lua_State *L, struct tec_policy *policy)
@@ -122,12 +142,7 @@ static void push_topology(lua_State *L, struct tec_policy *policy)
     lua_setfield(L, -2, "slots");
     lua_pushinteger(L, t->horizon);
     lua_setfield(L, -2, "horizon");
-    lua_pushinteger(L, t->stages);
-    lua_setfield(L, -2, "stages");
-    if (t->ring) {
-        lua_pushstring(L, t->ring);
-        lua_setfield(L, -2, "ring");
-    }
+    push_rings(L, t);
     lua_pushinteger(L, t->period_us);
     lua_setfield(L, -2, "period_us");
     tec_host_guard(L, "topology");

@@ -181,7 +181,8 @@ static enum tec_status forward(struct ring_judge *j, const json_t *step, int tur
     bool packed = of[0]->made == 0;
     struct tec_plan_part *part =
         tec_plan_part(j->plan, packed ? TEC_PART_PACKED : TEC_PART_DECODE, n);
-    const struct tec_ring_rows in = {&of[0]->o, rows[0], rows + 1, n - 1};
+    const struct tec_prefix_input *prefix = &of[0]->o;
+    const struct tec_ring_rows in = {.prefixes = &prefix, .rows = rows, .entering = 1, .n = n - 1};
     if (packed)
         tec_launch_packed(j->plan, part, &in, tokens, &replay);
     else

@@ -21,7 +21,9 @@ void tec_live_released(void *user, int action, const float *chunk,
     memcpy(out->chunk, chunk, tec_engine_chunk(t->engine, action) * sizeof *chunk);
     memcpy(out->state_raw, seen->state_raw,
            (size_t)tec_session_state(t->engine->session) * sizeof(double));
-    out->number = t->engine->topology.stages ? seen->number : t->tick;
+    const struct tec_loop_options *loop = tec_loop_settings(t->engine->loop);
+    bool ring = loop->chains[loop->actions[action].chain].ring != NULL;
+    out->number = ring ? seen->number : t->tick;
     out->seen = seen->number;
     out->captured_ns = of->captured_ns;
     out->released_ns = of->release_ns;
@@ -178,7 +180,7 @@ void *tec_live_run(void *engine)
     struct tectum *t = engine;
     struct tec_loop *loop = t->engine->loop;
     int64_t period = t->engine->topology.period_us * 1000, last = 0;
-    bool ring = t->engine->topology.stages > 0;
+    bool ring = t->engine->topology.n_rings > 0;
     if (period <= 0)
         period = 10000000;
     if (ring) /* wait longer than a robot's period, so that its next observation comes first */

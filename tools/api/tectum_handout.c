@@ -115,7 +115,7 @@ void tectum_reset(struct tectum *t)
 {
     if (!t)
         return;
-    bool ring = t->engine->topology.stages > 0;
+    bool ring = t->engine->topology.n_rings > 0;
     if (ring || t->engine->edges)
         pthread_mutex_lock(&t->lock);
     if (t->engine->edges) /* texts of streams are of one episode */

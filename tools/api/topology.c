@@ -2,6 +2,8 @@
  * policy with its parameters. */
 #include "tools/api/topology.h"
 
+#include "graph/run/engine.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +33,7 @@ static void add_node(struct tec_topology *t, const struct tec_pipeline *p,
         return;
     int at = t->n_nodes++;
     t->nodes[at].model = node->chain;
-    if (t->nodes[at].model && node->kind == TEC_DECL_PREFILL)
+    if (!tec_pipeline_in_frames(p, node) && node->kind == TEC_DECL_PREFILL)
         t->nodes[at].slices = !any_hard(p) ? 1 : p->capture.slices ? p->capture.slices : SLICES;
     t->nodes[at].name = node->name;
     t->nodes[at].kind = tec_decl_node_word(node->kind);
@@ -69,11 +71,7 @@ enum tec_status tec_topology_of(struct tec_topology *t, const struct tec_pipelin
             kv[t->n_kv++] = p->resources[i].name;
         t->slots += p->resources[i].slots;
     }
-    const struct tec_decl_node *ring = tec_pipeline_ring(p);
-    if (ring) {
-        t->ring = p->resources[ring->kv.index].name;
-        t->stages = p->resources[ring->kv.index].stages;
-    }
+    tec_topology_add_rings(t, p);
     t->n_batch = points(t->batch, &p->capture.batch);
     t->n_k = points(t->k, &p->capture.k);
     t->n_depth = points(t->depth, &p->capture.depth);
@@ -89,10 +87,10 @@ void tec_topology_sample(struct tec_topology *t)
     static const char *const partitions[] = {"rt", "bg"};
     *t = (struct tec_topology){
         .n_nodes = 4,
-        .nodes = {{"see", "prefill", NULL, 0, false, false, 0, 0},
-                  {"act", "action", "rt", 45000, true, false, 0, 0},
-                  {"talk", "decode", "bg", 1500000, false, false, 0, 0},
-                  {"recall", "memory_load", NULL, 0, false, true, 0, 0}},
+        .nodes = {{"see", "prefill", NULL, 0, false, false, 0, 0, 0},
+                  {"act", "action", "rt", 45000, true, false, 0, 0, 0},
+                  {"talk", "decode", "bg", 1500000, false, false, 0, 0, 0},
+                  {"recall", "memory_load", NULL, 0, false, true, 0, 0, 0}},
         .n_batch = 4,
         .batch = {1, 2, 4, 8},
         .n_k = 4,
@@ -105,8 +103,8 @@ void tec_topology_sample(struct tec_topology *t)
         .inputs = inputs,
         .n_kv = 3,
         .kv = kv,
-        .stages = 7,
-        .ring = "ring",
+        .n_rings = 1,
+        .rings = {{"ring", 7}},
         .n_partitions = 2,
         .partitions = partitions,
         .slots = 8,

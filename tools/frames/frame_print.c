@@ -93,12 +93,16 @@ static void add_ring(json_t *out, const struct tec_frames *f, const struct tec_f
         json_object_set_new(out, "in_flight", json_integer(r->in_flight));
         json_object_set_new(out, "depth", json_integer(r->depth));
     }
-    for (int i = 0; f->stages && i + 1 < frame->n_left && frame->left[i].actions; i++) {
+    for (int i = 0; f->stages && i < frame->n_left && frame->left[i].actions; i++) {
         const struct tec_frame_left *left = &frame->left[i];
-        json_array_append_new(earlier,
-                              json_pack("{s:I, s:I, s:o}", "seen", (json_int_t)left->seen, "age_us",
-                                        (json_int_t)left->age_us, "actions",
-                                        rows_json(left->actions, left->rows, left->columns)));
+        if (left == tec_frame_left_of(frame, left->action))
+            continue;
+        json_t *one = json_pack("{s:I, s:I, s:o}", "seen", (json_int_t)left->seen, "age_us",
+                                (json_int_t)left->age_us, "actions",
+                                rows_json(left->actions, left->rows, left->columns));
+        if (f->n_actions > 1)
+            json_object_set_new(one, "node", json_string(f->actions[left->action]));
+        json_array_append_new(earlier, one);
     }
     if (json_array_size(earlier) > 0)
         json_object_set(out, "earlier", earlier);
@@ -251,11 +255,15 @@ enum tec_status tec_frame_line(FILE *out, const json_t *frame, struct tec_error 
 
 void tec_frame_print_ring(FILE *out, const struct tec_frames *f, const struct tec_frame_out *frame)
 {
+    const struct tec_topology *t = &f->opened.engine->topology;
+    int room = 0;
     if (frame->n_left && frame->left[frame->n_left - 1].seen != frame->record->frame)
         fprintf(out, "  of frame %lld", (long long)frame->left[frame->n_left - 1].seen);
-    if (frame->n_left > 1)
+    if (frame->n_left > f->n_actions)
         fprintf(out, " (%d left)", frame->n_left);
-    fprintf(out, "  %d of %d in flight%s", frame->record->in_flight, f->stages,
+    for (int i = 0; i < t->n_rings; i++)
+        room += t->rings[i].stages;
+    fprintf(out, "  %d of %d in flight%s", frame->record->in_flight, room,
             frame->record->filling ? ", filling" : "");
 }
 

@@ -38,7 +38,7 @@ static void find_nodes(struct tec_frames *f)
     f->n_actions = loop->n_actions;
     for (int i = 0; i < loop->n_actions; i++)
         f->actions[i] = loop->actions[i].name;
-    f->stages = t->stages;
+    f->stages = tec_topology_stages(t);
     for (int i = 0; i < t->n_nodes; i++) {
         const struct tec_pipeline *p = f->opened.pipeline;
         if (!tec_topology_decodes(t, i) || f->n_decoders == TEC_MAX_DECODERS)
@@ -72,7 +72,7 @@ static enum tec_status take_memory(struct tec_frames *f, struct tec_error *err)
     f->model = e->model;
     f->chunk = room.chunk;
     f->actions_size = (size_t)room.rows * (size_t)room.columns;
-    f->max_left = f->stages ? f->stages : f->n_actions;
+    f->max_left = f->n_actions + e->topology.n_rings * f->stages;
     f->left = TEC_NEW(&f->arena, (size_t)f->max_left + 1, struct tec_frame_left);
     f->chunks = TEC_NEW(&f->arena, (size_t)f->max_left * f->chunk + 1, float);
     f->numbers = TEC_NEW(&f->arena, (size_t)f->max_left * f->actions_size + 1, double);

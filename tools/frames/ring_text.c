@@ -21,12 +21,10 @@ static void print_depths(const struct tec_decl_resource *r, const struct tec_int
     }
 }
 
-void tec_ring_print(const struct tec_pipeline *p, const struct tec_measured *m, FILE *out)
+static void print_ring(const struct tec_pipeline *p, const struct tec_decl_node *node,
+                       const struct tec_measured *m, FILE *out)
 {
-    const struct tec_decl_node *node = tec_pipeline_ring(p);
     char bytes[24];
-    if (!node)
-        return;
     const struct tec_decl_resource *r = &p->resources[node->kv.index];
     fprintf(out, "  ring %s: %d stage%s of %d tokens", r->name, r->stages,
             r->stages == 1 ? "" : "s", r->tokens);
@@ -40,4 +38,11 @@ void tec_ring_print(const struct tec_pipeline *p, const struct tec_measured *m, 
                                        : "attention reads keys where they are",
             r->on_change == TEC_CHANGE_FLUSH ? "empties it" : "leaves it as it is");
     print_depths(r, &p->capture.depth, out);
+}
+
+void tec_ring_print(const struct tec_pipeline *p, const struct tec_measured *m, FILE *out)
+{
+    const struct tec_decl_node *node;
+    for (int i = 0; (node = tec_pipeline_ring(p, i)); i++)
+        print_ring(p, node, m, out);
 }

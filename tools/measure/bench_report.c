@@ -158,7 +158,7 @@ static json_t *row_json(const struct tec_bench *b, const struct tec_bench_row *r
     json_decref(more);
     if (tec_bench_actions(b))
         json_object_set_new(row, "released_us", released_json(b, r));
-    if (e->topology.ring)
+    if (e->topology.n_rings)
         json_object_set_new(row, "ring", ring_json(r));
     char hash[17];
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->actions_hash);
@@ -280,7 +280,7 @@ static void print_row(const struct tec_bench *b, const struct tec_bench_row *r, 
             us_at(f, 0.99) / 1e3, us_at(f, 0.999) / 1e3, us_at(f, 1.0) / 1e3,
             us_at(&r->action, 0.99) / 1e3, (double)r->tokens / seconds(r), mean_batch(r),
             us_at(&r->host, 0.99), (int)r->missed);
-    if (b->opened.engine->topology.ring)
+    if (b->opened.engine->topology.n_rings)
         fprintf(
             out,
             "  actions %.2f Hz, age p50 %.2f ms, p99 %.2f, max %.2f: %lld to %lld frames; depth "

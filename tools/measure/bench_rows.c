@@ -128,13 +128,13 @@ static void name_nodes(struct tec_bench *b)
     for (int i = 0; i < t->n_nodes; i++)
         b->nodes[i] = t->nodes[i].name;
     b->n_nodes = t->n_nodes;
-    if (!t->ring)
+    if (!t->n_rings)
         return;
     b->nodes[0] = "packed";
     b->nodes[1] = "decode";
     b->n_nodes = 2;
     for (int i = 0; i < t->n_nodes; i++)
-        if (t->nodes[i].model)
+        if (!t->nodes[i].ring)
             b->nodes[b->n_nodes++] = t->nodes[i].name;
 }
 
@@ -278,7 +278,7 @@ static void keep_frame(struct tec_bench *b, struct tec_bench_row *r,
         if (is_kind(t, l->node, "action"))
             keep(&r->act, ns);
     }
-    if (t->ring) { /* a row a sequence in flight, the one that enters too */
+    if (t->n_rings) { /* a row a sequence in flight, the one that enters too */
         r->launches += f->n_launches;
         r->launched_rows += f->rows;
     } else {
@@ -304,7 +304,7 @@ static enum tec_status take_input(struct tec_bench *b, int64_t frame, int64_t no
     } else {
         *input = b->random[frame % TEC_BENCH_INPUTS];
         input->captured_ns = now;
-        if (b->opened.engine->topology.ring) /* another one would empty it */
+        if (b->opened.engine->topology.n_rings) /* another one would empty it */
             input->chains[0].key = b->random[0].chains[0].key;
     }
     b->pictures = input->chains[0].prefix.n_pictures;

@@ -30,17 +30,42 @@ static bool is_timed(const struct tec_decl_node *n)
     return !n->culled && tec_node_timed(tec_decl_node_word(n->kind));
 }
 
-/* A ring's launches have names of their own, because each belongs to two nodes at once. */
+/* A ring's launches have names of their own, because each belongs to two nodes at once. Those of
+ * another model's ring end with its name. */
 static const char *const ring_names[] = {"packed", "decode"};
+
+static bool is_launch(const struct tec_pipeline *p, const char *name)
+{
+    const struct tec_decl_node *n;
+    bool any = false;
+    for (int w = 0; w < 2; w++) {
+        size_t length = strlen(ring_names[w]);
+        if (strncmp(name, ring_names[w], length) != 0)
+            continue;
+        for (int i = 0; (n = tec_pipeline_ring(p, i)); i++)
+            any |= name[length] == '\0' ||
+                   (name[length] == '.' &&
+                    strcmp(name + length + 1, p->resources[n->kv.index].name) == 0);
+    }
+    return any;
+}
+
+/* Do its launches go by the node's own name? Not where they are a ring's. */
+static bool has_launches(const struct tec_pipeline *p, const struct tec_decl_node *node)
+{
+    const struct tec_decl_node *n;
+    for (int i = 0; (n = tec_pipeline_ring(p, i)); i++)
+        if (n == node || (n->pack_with.index >= 0 && &p->nodes[n->pack_with.index] == node))
+            return false;
+    return is_timed(node);
+}
 
 static bool is_known(const struct tec_pipeline *p, const char *name)
 {
-    bool ring = tec_pipeline_ring(p) != NULL;
-    if (ring && (strcmp(name, ring_names[0]) == 0 || strcmp(name, ring_names[1]) == 0))
+    if (is_launch(p, name))
         return true;
     for (int i = 0; i < p->n_nodes; i++)
-        if (is_timed(&p->nodes[i]) && (!ring || p->nodes[i].chain > 0) &&
-            strcmp(p->nodes[i].name, name) == 0)
+        if (has_launches(p, &p->nodes[i]) && strcmp(p->nodes[i].name, name) == 0)
             return true;
     return false;
 }
@@ -49,14 +74,13 @@ static bool is_known(const struct tec_pipeline *p, const char *name)
 static void find_without(struct names *without, const struct tec_cost_table *t,
                          const struct tec_pipeline *p)
 {
-    const struct tec_decl_node *ring = tec_pipeline_ring(p);
+    const struct tec_decl_node *ring = tec_pipeline_ring(p, 0);
     int launches = ring ? 1 + (p->resources[ring->kv.index].stages > 1) : 0;
     for (int i = 0; i < launches; i++)
         if (!tec_cost_table_row(t, ring_names[i], 0))
             add_name(without, ring_names[i]);
     for (int i = 0; i < p->n_nodes; i++)
-        if (is_timed(&p->nodes[i]) && (!ring || p->nodes[i].chain > 0) &&
-            !tec_cost_table_row(t, p->nodes[i].name, 0))
+        if (has_launches(p, &p->nodes[i]) && !tec_cost_table_row(t, p->nodes[i].name, 0))
             add_name(without, p->nodes[i].name);
 }
 
@@ -163,7 +187,7 @@ static double before_ms(const struct tec_cost_table *t, const struct tec_pipelin
 static void check_ring(struct tec_diagnostics *d, const struct tec_cost_table *t,
                        const struct tec_pipeline *p, const char *path)
 {
-    const struct tec_decl_node *n = tec_pipeline_ring(p);
+    const struct tec_decl_node *n = tec_pipeline_ring(p, 0);
     int stages = p->resources[n->kv.index].stages, depths = p->capture.depth.n;
     int depth = depths ? p->capture.depth.item[depths - 1] : stages;
     int forwards = tec_stages_forwards(stages, depth);
@@ -187,7 +211,7 @@ void tec_costs_check(struct tec_diagnostics *d, const struct tec_cost_table *tab
                      const struct tec_pipeline *pipeline, const char *path)
 {
     char before[200];
-    if (tec_pipeline_ring(pipeline)) {
+    if (tec_pipeline_ring(pipeline, 0)) {
         check_ring(d, table, pipeline, path);
         return;
     }

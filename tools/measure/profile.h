@@ -8,19 +8,22 @@
 
 enum {
     TEC_PROFILE_VARIANTS = 3 + TEC_MAX_BATCHES + 2 * TEC_MAX_STAGES + TEC_MAX_DECODERS +
-                           TEC_MAX_ACTIONS + (TEC_MAX_CHAINS - 1) * (2 + TEC_MAX_BATCHES)
+                           TEC_MAX_ACTIONS + TEC_MAX_RINGS * TEC_MAX_STAGES +
+                           (TEC_MAX_CHAINS - 1) * (2 + TEC_MAX_BATCHES)
 };
 
 /* A launch that can be measured by itself. */
 struct tec_profile_variant {
     enum tec_cost_kind kind; /* TEC_COST_KINDS: a ring's shift */
     const char *node; /* of decode: the first node, because all decode nodes share captures. Of a
-                         ring: "packed", "decode", "shift" */
+                         ring: its launch's name, or "shift" */
+    bool ring;        /* a launch of the rings that share the model's plan */
+    int enter;        /* PACKED: new sequences */
     bool lone;        /* a private prefill */
     int model;        /* index of the engine's model; a prefill may be a secondary model's */
     int slices;       /* a prefill in this many slices, of which a sample is one; else 0 */
     int batch; /* DECODE: the captured batch; it runs as many rows if there are request slots for
-                  them. Of a ring, and PACKED: rows besides a new sequence */
+                  them. Of a ring: rows besides new sequences */
     struct tec_samples samples;
     int64_t busy_ns; /* sum of its launches */
 };
@@ -62,10 +65,11 @@ bool tec_profile_list_hard(struct tec_profile *p, int model, const char *prefill
 void tec_profile_run_hard(struct tec_profile *p, struct tec_profile_variant *v);
 const char *tec_profile_action(const struct tec_profile *p, int model, int at);
 
-/* The part of profile_run for a ring: list its variants; run a turn of them, starting from another
- * one each time. */
-bool tec_profile_list_ring(struct tec_profile *p);
-void tec_profile_run_ring(struct tec_profile *p, const struct tec_executor *x, int turn);
+/* The part of profile_run for rings: list the variants of those that share a chain's plan; run one;
+ * run a turn of the first chain's, starting from another one each time. */
+bool tec_profile_list_ring(struct tec_profile *p, int model);
+void tec_profile_run_ring(struct tec_profile *p, struct tec_profile_variant *v);
+void tec_profile_run_rings(struct tec_profile *p, int turn);
 
 /* Shared by profile_run.c and profile_ring.c: add a variant; add a sample to it. */
 bool tec_profile_add(struct tec_profile *p, enum tec_cost_kind kind, const char *node, bool lone,

@@ -23,7 +23,14 @@ static double overhead_us(const struct tec_profile *p)
     return (double)(p->wall_ns - p->inside_ns) / 1000.0 / p->frames;
 }
 
-static json_t *row_json(const struct tec_profile_variant *v, const char *node)
+/* Which point of the costs a forward with prefills is. */
+static int point_of(const struct tec_profile *p, const struct tec_profile_variant *v)
+{
+    return tec_ring_point(&p->opened.engine->chains[v->model].plan->spec, v->enter, v->batch);
+}
+
+static json_t *row_json(const struct tec_profile *p, const struct tec_profile_variant *v,
+                        const char *node)
 {
     json_t *point = json_object();
     if (v->slices)
@@ -31,7 +38,7 @@ static json_t *row_json(const struct tec_profile_variant *v, const char *node)
     if (v->kind == TEC_COST_DECODE)
         json_object_set_new(point, "batch", json_integer(v->batch));
     if (v->kind == TEC_COST_PACKED)
-        json_object_set_new(point, "decode", json_integer(v->batch));
+        json_object_set_new(point, "decode", json_integer(point_of(p, v)));
     return json_pack("{s:s,s:o,s:i,s:f,s:f,s:f,s:f,s:f}", "node", node, "point", point, "n",
                      v->samples.n, "min", us_at(v, 0.0), "p50", us_at(v, 0.5), "p99",
                      us_at(v, 0.99), "p999", us_at(v, 0.999), "max", us_at(v, 1.0));
@@ -47,11 +54,12 @@ static json_t *rows_json(const struct tec_profile *p, bool lone)
         const struct tec_profile_variant *v = &p->variants[i];
         if (v->lone != lone || v->kind == TEC_COST_KINDS)
             continue;
-        if (v->kind != TEC_COST_DECODE || t->ring)
-            json_array_append_new(rows, row_json(v, v->node));
-        for (int n = 0; v->kind == TEC_COST_DECODE && !t->ring && n < t->n_nodes; n++)
-            if (strcmp(t->nodes[n].kind, "decode") == 0 && t->nodes[n].model == v->model)
-                json_array_append_new(rows, row_json(v, t->nodes[n].name));
+        if (v->kind != TEC_COST_DECODE || v->ring)
+            json_array_append_new(rows, row_json(p, v, v->node));
+        for (int n = 0; v->kind == TEC_COST_DECODE && !v->ring && n < t->n_nodes; n++)
+            if (strcmp(t->nodes[n].kind, "decode") == 0 && t->nodes[n].model == v->model &&
+                !t->nodes[n].ring)
+                json_array_append_new(rows, row_json(p, v, t->nodes[n].name));
     }
     return rows;
 }

@@ -7,63 +7,85 @@
  * that they take no time. */
 static const double at_once = 1e9;
 
-bool tec_profile_list_ring(struct tec_profile *p)
+static const struct tec_plan *plan_of(const struct tec_profile *p, int model)
 {
-    const struct tec_plan_spec *s = &p->opened.engine->plan->spec;
-    bool ok = true;
-    for (int r = 0; r < s->stages; r++)
-        ok = ok && tec_profile_add(p, TEC_COST_PACKED, "packed", false, r);
-    for (int r = 1; r < s->stages; r++)
-        ok = ok && tec_profile_add(p, TEC_COST_DECODE, "decode", false, r);
-    if (s->shifts && s->stages > 1)
-        ok = ok && tec_profile_add(p, TEC_COST_KINDS, "shift", false, 0);
+    return p->opened.engine->chains[model].plan;
+}
+
+static bool add(struct tec_profile *p, int model, enum tec_cost_kind kind, int enter, int batch)
+{
+    const struct tec_loop_chain *c = &tec_loop_settings(p->opened.engine->loop)->chains[model];
+    const char *name = kind == TEC_COST_PACKED   ? c->packed
+                       : kind == TEC_COST_DECODE ? c->alone
+                                                 : "shift";
+    struct tec_profile_variant *v = &p->variants[p->n_variants];
+    bool ok = tec_profile_add(p, kind, name, false, batch);
+    v->model = model;
+    v->ring = true;
+    v->enter = enter;
     return ok;
 }
 
-static int64_t shifted_bytes(const struct tec_profile *p)
+bool tec_profile_list_ring(struct tec_profile *p, int model)
 {
-    const struct tec_plan *plan = p->opened.engine->plan;
-    const struct tec_kv_shape *kv = &plan->space.shape;
-    int64_t token = tec_kv_token_bytes(kv);
-    return token * tec_stages_shifted(plan->spec.stages, tec_prefix_rows(plan, &p->input.prefix));
+    const struct tec_plan_spec *s = &plan_of(p, model)->spec;
+    int others = s->rings * (s->stages - 1);
+    bool ok = true;
+    for (int enter = 1; enter <= s->rings; enter++)
+        for (int r = 0; r <= others; r++)
+            ok = ok && add(p, model, TEC_COST_PACKED, enter, r);
+    for (int r = 1; r <= others; r++)
+        ok = ok && add(p, model, TEC_COST_DECODE, 0, r);
+    if (s->shifts && s->stages > 1)
+        ok = ok && add(p, model, TEC_COST_KINDS, 0, 0);
+    return ok;
+}
+
+static const struct tec_prefix_input *prompt_of(const struct tec_profile *p, int model)
+{
+    return model ? &p->prompts[model] : &p->input.prefix;
+}
+
+static int64_t shifted_bytes(const struct tec_profile *p, int model)
+{
+    const struct tec_plan *plan = plan_of(p, model);
+    int64_t token = tec_kv_token_bytes(&plan->space.shape);
+    return token *
+           tec_stages_shifted(plan->spec.stages, tec_prefix_rows(plan, prompt_of(p, model)));
 }
 
 double tec_profile_copy_rate(const struct tec_profile *p)
 {
-    const struct tec_plan_spec *s = &p->opened.engine->plan->spec;
+    bool gathers = false;
+    for (int i = 0; i < p->opened.engine->n_chains; i++)
+        gathers |= plan_of(p, i)->spec.gathers;
     for (int i = 0; i < p->n_variants; i++)
         if (p->variants[i].kind == TEC_COST_KINDS) {
             double us = (double)tec_samples_at(&p->variants[i].samples, 0.5) / 1000.0;
-            double rate = us > 0.0 ? 2.0 * (double)shifted_bytes(p) / us : at_once;
+            double bytes = 2.0 * (double)shifted_bytes(p, p->variants[i].model);
+            double rate = us > 0.0 ? bytes / us : at_once;
             return rate < at_once ? rate : at_once;
         }
-    return s->gathers ? at_once : 0.0;
-}
-
-static void shift(struct tec_profile *p, const struct tec_executor *x, struct tec_replay *replay)
-{
-    const struct tec_plan *plan = p->opened.engine->plan;
-    struct tec_ring_move moves[TEC_MAX_STAGES];
-    int n = plan->spec.stages - 1;
-    tec_ring_moves_full(tec_prefix_rows(plan, &p->input.prefix), n, moves);
-    x->shift(x->self, moves, n, replay);
+    return gathers ? at_once : 0.0;
 }
 
 static void launch(struct tec_profile *p, const struct tec_executor *x,
                    const struct tec_profile_variant *v, struct tec_replay *replay)
 {
-    const struct tec_plan *plan = p->opened.engine->plan;
-    int prefix = tec_prefix_rows(plan, &p->input.prefix);
-    struct tec_row_state entering = tec_ring_entering(plan, prefix);
+    const struct tec_plan *plan = plan_of(p, v->model);
+    const struct tec_prefix_input *prefixes[TEC_MAX_STAGES];
+    int prefix = tec_prefix_rows(plan, prompt_of(p, v->model)), n = plan->spec.stages - 1;
     int tokens[TEC_MAX_STAGES], made[TEC_MAX_STAGES];
-    struct tec_ring_launch packed = {.input = &p->input,
-                                     .entering = &entering,
-                                     .rows = p->list,
-                                     .n = v->batch,
-                                     .tokens = tokens};
-    tec_ring_full(plan, prefix, v->batch, p->rows, p->list);
+    struct tec_ring_move moves[TEC_MAX_STAGES];
+    struct tec_ring_launch packed = {
+        .in = {.prefixes = prefixes, .rows = p->list, .entering = v->enter, .n = v->batch},
+        .tokens = tokens};
+    for (int i = 0; i < v->enter; i++)
+        prefixes[i] = prompt_of(p, v->model);
+    tec_ring_full(plan, prefix, v->enter, v->batch, p->rows, p->list);
     if (v->kind == TEC_COST_KINDS) {
-        shift(p, x, replay);
+        tec_ring_moves_full(prefix, n, moves);
+        x->shift(x->self, moves, n, replay);
     } else if (v->kind == TEC_COST_DECODE) {
         x->decode(x->self, p->list, v->batch, 1, tokens, made, replay);
     } else {
@@ -72,21 +94,25 @@ static void launch(struct tec_profile *p, const struct tec_executor *x,
     }
 }
 
-void tec_profile_run_ring(struct tec_profile *p, const struct tec_executor *x, int turn)
+void tec_profile_run_ring(struct tec_profile *p, struct tec_profile_variant *v)
 {
     const struct tec_clock clock = {NULL};
+    const struct tec_executor x = tec_executor_real(p->opened.engine->chains[v->model].plan);
+    struct tec_replay replay = {.start_ns = 0};
+    int64_t begin = tec_clock_now(&clock);
+    launch(p, &x, v, &replay);
+    tec_profile_keep(p, v, replay.end_ns - replay.start_ns, 1);
+    if (!p->counting)
+        return;
+    p->inside_ns += tec_clock_now(&clock) - begin;
+    p->busy_ns += replay.end_ns - replay.start_ns;
+}
+
+void tec_profile_run_rings(struct tec_profile *p, int turn)
+{
     int n = 0;
-    while (n < p->n_variants && !p->variants[n].model)
+    while (n < p->n_variants && p->variants[n].ring && !p->variants[n].model)
         n++;
-    for (int i = 0; i < n; i++) {
-        struct tec_profile_variant *v = &p->variants[(i + turn) % n];
-        struct tec_replay replay = {.start_ns = 0};
-        int64_t begin = tec_clock_now(&clock);
-        launch(p, x, v, &replay);
-        tec_profile_keep(p, v, replay.end_ns - replay.start_ns, 1);
-        if (!p->counting)
-            continue;
-        p->inside_ns += tec_clock_now(&clock) - begin;
-        p->busy_ns += replay.end_ns - replay.start_ns;
-    }
+    for (int i = 0; i < n; i++)
+        tec_profile_run_ring(p, &p->variants[(i + turn) % n]);
 }

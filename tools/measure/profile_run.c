@@ -45,7 +45,11 @@ static bool list_secondary(struct tec_profile *p, int model)
     const struct tec_plan_spec *s = &plan->spec;
     int first = p->n_variants, frames = p->frames;
     bool hard = tec_profile_hard(p, model), ok;
-    if (hard) {
+    if (p->opened.engine->chains[model].joins)
+        return true;
+    if (s->stages) {
+        ok = tec_profile_list_ring(p, model);
+    } else if (hard) {
         ok = tec_profile_list_hard(p, model, node_of(p, model, "prefill"));
     } else {
         int slices = tec_part_slices(tec_plan_part(plan, TEC_PART_PREFIX, 0));
@@ -76,8 +80,8 @@ static bool list_variants(struct tec_profile *p)
 {
     const struct tec_plan_spec *s = &p->opened.engine->plan->spec;
     const char *see = node_of(p, 0, "prefill");
-    bool ok =
-        s->stages ? tec_profile_list_ring(p) : tec_profile_add(p, TEC_COST_PREFILL, see, false, 0);
+    bool ok = s->stages ? tec_profile_list_ring(p, 0)
+                        : tec_profile_add(p, TEC_COST_PREFILL, see, false, 0);
     if (s->n_actions && s->frame_action >= 0) /* behind its prefill */
         ok = ok && tec_profile_add(p, TEC_COST_ACTION, tec_profile_action(p, 0, s->frame_action),
                                    false, 0);
@@ -247,8 +251,10 @@ static void run_score(struct tec_profile *p, struct tec_profile_variant *v)
 static void run_secondary(struct tec_profile *p, const struct tec_executor *x, int turn)
 {
     for (int i = 0; i < p->n_variants; i++)
-        if (p->variants[i].model && p->variants[i].kind == TEC_COST_PREFILL &&
-            tec_profile_hard(p, p->variants[i].model))
+        if (p->variants[i].model && p->variants[i].ring)
+            tec_profile_run_ring(p, &p->variants[i]);
+        else if (p->variants[i].model && p->variants[i].kind == TEC_COST_PREFILL &&
+                 tec_profile_hard(p, p->variants[i].model))
             tec_profile_run_hard(p, &p->variants[i]);
         else if (p->variants[i].model && p->variants[i].kind == TEC_COST_PREFILL)
             run_slices(p, &p->variants[i]);
@@ -287,7 +293,7 @@ static void run_turn(struct tec_profile *p, const struct tec_executor *x, int tu
     struct tec_replay replay;
     int first = 0;
     if (p->opened.engine->plan->spec.stages) {
-        tec_profile_run_ring(p, x, turn);
+        tec_profile_run_rings(p, turn);
         run_secondary(p, x, turn);
         return;
     }

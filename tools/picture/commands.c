@@ -72,5 +72,6 @@ static void print_plan(struct tec_plan *plan, const char *chain, FILE *out)
 void tec_commands_print(const struct tec_engine *engine, FILE *out)
 {
     for (int i = 0; i < engine->n_chains; i++)
-        print_plan(engine->chains[i].plan, engine->options.pipeline->chains[i].name, out);
+        if (!engine->chains[i].joins)
+            print_plan(engine->chains[i].plan, engine->options.pipeline->chains[i].name, out);
 }

@@ -208,7 +208,7 @@ static void judge_snapped(lua_State *L, const struct tec_trial *t, struct sides 
 static void judge_depth(lua_State *L, const struct tec_trial *t, struct sides *s)
 {
     put_value(L, &s->expected, -1);
-    put(&s->decided, "%d", t->mock->decision.depth);
+    put(&s->decided, "%d", t->mock->decision.depth[0]);
 }
 
 /* Compare the ratios of the first layers, to a thousandth. */

@@ -176,13 +176,13 @@ static enum tec_status check_chaos(struct gate *g, struct tec_error *err)
     if (r->own_missed)
         return report(g, false, "chaos", err, "%lld of %lld misses are the plan's: %s",
                       (long long)r->own_missed, (long long)s->missed,
-                      g->topology.ring ? "a deeper ring would have been in time"
-                                       : "language ran where it did not fit");
+                      g->topology.n_rings ? "a deeper ring would have been in time"
+                                          : "language ran where it did not fit");
     return report(
         g, true, "chaos", err,
         "%lld frames of late inputs, slow launches and %s: %lld misses, none because of %s",
-        (long long)s->frames, g->topology.ring ? "missing ones" : "cancellations",
-        (long long)s->missed, g->topology.ring ? "the depth" : "language");
+        (long long)s->frames, g->topology.n_rings ? "missing ones" : "cancellations",
+        (long long)s->missed, g->topology.n_rings ? "the depth" : "language");
 }
 
 /* With its state handed on, a reloaded policy must decide exactly as before. */

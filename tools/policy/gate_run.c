@@ -90,7 +90,8 @@ static uint64_t digest_of(const struct tec_decision *d, const struct tec_topolog
                                   d->nodes[i].slices};
         mix(&digest, values, sizeof values);
     }
-    mix_int(&digest, d->depth);
+    for (int i = 0; i < TEC_MAX_RINGS; i++)
+        mix_int(&digest, d->depth[i]);
     for (int i = 0; i < d->n_notes; i++) {
         mix(&digest, d->notes[i].key, strlen(d->notes[i].key) + 1);
         mix(&digest, d->notes[i].text, strlen(d->notes[i].text) + 1);
@@ -120,7 +121,8 @@ static void judge_decision(struct tec_gate_run *r, const struct tec_decision *d)
     }
     for (int i = 0; i < t->n_nodes; i++)
         r->outside += d->nodes[i].skip && (t->nodes[i].hard || !t->nodes[i].optional);
-    r->outside += !captured(t->depth, t->n_depth, d->depth);
+    for (int i = 0; i < t->n_rings; i++)
+        r->outside += !captured(t->depth, t->n_depth, d->depth[i]);
 }
 
 static enum tec_status plan(void *self, const struct tec_frame_view *view, struct tec_decision *d,
@@ -209,8 +211,9 @@ static bool could_wait(const struct tec_frame_record *record)
 static bool could_be_deeper(const struct tec_gate_run *r, const struct tec_frame_record *record)
 {
     const struct tec_topology *t = &r->opened.engine->topology;
-    return record->actions[0].release_ns >= 0 && record->overrun_us > 0 && r->steady >= t->stages &&
-           t->n_depth > 0 && record->depth < t->depth[t->n_depth - 1];
+    return record->actions[0].release_ns >= 0 && record->overrun_us > 0 &&
+           r->steady >= tec_topology_stages(t) && t->n_depth > 0 &&
+           record->depth < t->depth[t->n_depth - 1];
 }
 
 static void end_frame(struct tec_gate_run *r, const struct tec_event *e)

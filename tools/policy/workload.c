@@ -116,24 +116,24 @@ enum tec_status tec_workload_at_p99(struct tec_cost_table *out, const struct tec
 static void spike(struct tec_scenario *out, const struct tec_workload *w, int64_t frame,
                   struct draw *d)
 {
-    const char *node = w->topology->ring ? "packed" : some_node(w->topology, NULL, d);
+    const char *node = w->topology->n_rings ? "packed" : some_node(w->topology, NULL, d);
     int most = w->topology->n_batch ? w->topology->batch[w->topology->n_batch - 1] : 0;
     const struct tec_cost_row *row = tec_cost_table_row(w->costs, node, most);
     struct tec_happening *h = add(&out->spikes, frame);
     h->name = node;
     h->value = row ? (int64_t)row->p50 : 0;
-    if (row && row->point > 0 && w->topology->n_k && !w->topology->ring)
+    if (row && row->point > 0 && w->topology->n_k && !w->topology->n_rings)
         h->value *= w->topology->k[0];
 }
 
 /* The shortest steady frame of a ring, which is that of its deepest captured depth. */
 static double ring_us(const struct tec_cost_table *costs, const struct tec_topology *t)
 {
-    int depth = t->n_depth ? t->depth[t->n_depth - 1] : t->stages;
+    int depth = t->n_depth ? t->depth[t->n_depth - 1] : t->rings[0].stages;
     double us = 0;
-    for (int i = 0; i < tec_stages_forwards(t->stages, depth); i++) {
-        const struct tec_cost_row *row = tec_cost_table_row(costs, i ? "decode" : "packed",
-                                                            tec_stages_rows(t->stages, depth, i));
+    for (int i = 0; i < tec_stages_forwards(t->rings[0].stages, depth); i++) {
+        const struct tec_cost_row *row = tec_cost_table_row(
+            costs, i ? "decode" : "packed", tec_stages_rows(t->rings[0].stages, depth, i));
         us += row ? tec_cost_row_us(row, 0.99) : 0;
     }
     return us;
@@ -142,7 +142,7 @@ static double ring_us(const struct tec_cost_table *costs, const struct tec_topol
 double tec_workload_hard_us(const struct tec_cost_table *costs, const struct tec_topology *t)
 {
     double us = 0;
-    if (t->ring)
+    if (t->n_rings)
         return ring_us(costs, t);
     for (int i = 0; i < t->n_nodes; i++) {
         const struct tec_cost_row *row = tec_cost_table_row(costs, t->nodes[i].name, 1);
@@ -195,7 +195,7 @@ enum tec_status tec_workload_chaos(struct tec_scenario *out, const struct tec_wo
             add(&out->late, f)->value = 1 + (int64_t)below(&d, (uint64_t)latest + 1);
         if (below(&d, 8) == 0)
             spike(out, work, f, &d);
-        if (work->topology->ring && below(&d, 16) == 0)
+        if (work->topology->n_rings && below(&d, 16) == 0)
             add(&out->missing, f);
         if (below(&d, 8) == 0)
             add(&out->cancel, f)->value = (int64_t)below(&d, (uint64_t)f + 1);

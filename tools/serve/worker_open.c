@@ -24,9 +24,9 @@ static const char *prompt_key(const struct tec_worker *w)
 static int text_bytes(const struct tec_pipeline *p, const struct tec_topology *t)
 {
     int most = 0;
-    for (int i = 0; i < t->n_nodes && !t->ring; i++) {
+    for (int i = 0; i < t->n_nodes; i++) {
         int tokens = p->nodes[tec_pipeline_find_node(p, t->nodes[i].name)].max_tokens;
-        if (strcmp(t->nodes[i].kind, "decode") == 0 && tokens > most)
+        if (tec_topology_decodes(t, i) && tokens > most)
             most = tokens;
     }
     return (most < MAX_TOKENS ? most : MAX_TOKENS) * TEXT_BYTES_A_TOKEN;
@@ -51,7 +51,7 @@ static enum tec_status take_memory(struct tec_worker *w, int n, int limit_rows,
     const struct tec_flow *f = &e->model->flow;
     const struct tec_action_room room = tec_engine_room(e);
     int rows = tec_session_rows(e->session);
-    w->stages = e->topology.stages;
+    w->stages = tec_topology_stages(&e->topology);
     w->columns = tec_session_columns(e->session);
     w->rows = limit_rows > 0 && limit_rows < rows ? limit_rows : rows;
     w->text_bytes = text_bytes(w->opened.pipeline, &e->topology);

@@ -43,21 +43,22 @@ static enum tec_status read_arrivals(struct tec_simulation *s, const char *text,
 static enum tec_status even_costs(struct tec_cost_table *out, const struct tec_pipeline *p,
                                   double us, struct tec_arena *arena, struct tec_error *err)
 {
-    static const char *const of_rings[] = {"packed", "decode", "shift"};
-    *out = (struct tec_cost_table){.rows =
-                                       TEC_NEW(arena, (size_t)p->n_nodes + 3, struct tec_cost_row)};
-    if (!out->rows)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for %d costs", p->n_nodes);
-    for (int i = 0; i < p->n_nodes + 3; i++)
-        out->rows[out->n_rows++] = (struct tec_cost_row){
-            .node = i < p->n_nodes ? p->nodes[i].name : of_rings[i - p->n_nodes],
-            .n = 1,
-            .min = us,
-            .p50 = us,
-            .p99 = us,
-            .p999 = us,
-            .max = us};
-    return TEC_OK;
+    static const char *const of_rings[] = {"packed", "decode"};
+    size_t room = (size_t)p->n_nodes + 2 + 2 * (size_t)p->n_resources;
+    *out = (struct tec_cost_table){.rows = TEC_NEW(arena, room, struct tec_cost_row)};
+    for (size_t i = 0; out->rows && i < room; i++) {
+        int node = (int)i, at = node - p->n_nodes;
+        const char *name = node < p->n_nodes ? p->nodes[node].name
+                           : at < 2          ? of_rings[at]
+                                             : tec_arena_printf(arena, "%s.%s", of_rings[at % 2],
+                                                                p->resources[at / 2 - 1].name);
+        if (!name)
+            out->rows = NULL;
+        else
+            out->rows[out->n_rows++] = (struct tec_cost_row){
+                .node = name, .n = 1, .min = us, .p50 = us, .p99 = us, .p999 = us, .max = us};
+    }
+    return out->rows ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for %d costs", p->n_nodes);
 }
 
 static enum tec_status open_all(struct tec_simulation *s, struct tec_invocation *call,

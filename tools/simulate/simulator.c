@@ -49,8 +49,9 @@ static int64_t took(void *user, int model, int mark, int rows, int k)
     const struct tec_simulator *w = user;
     const struct tec_plan_spec *spec = &w->o.engine->chains[model].plan->spec;
     int at = node_of(w, model, mark, rows), slices = topology(w)->nodes[at].slices;
-    const char *node = mark == TEC_MARK_PACKED ? "packed"
-                       : spec->stages          ? "decode"
+    const struct tec_loop_chain *c = &tec_loop_settings(w->o.engine->loop)->chains[model];
+    const char *node = mark == TEC_MARK_PACKED ? c->packed
+                       : spec->stages          ? c->alone
                                                : topology(w)->nodes[at].name;
     int batch = mark != TEC_MARK_DECODE || spec->stages
                     ? rows

@@ -94,11 +94,11 @@ static enum tec_status make_lists(struct tec_simulator *w, struct tec_error *err
 }
 
 /* Check that the costs have rows for a ring's launches and copies. */
-static enum tec_status check_ring_costs(const struct tec_simulator *w,
+static enum tec_status check_ring_costs(const struct tec_loop_chain *c,
                                         const struct tec_cost_table *costs, struct tec_error *err)
 {
-    const struct tec_plan_spec *s = &w->o.engine->plan->spec;
-    static const char *const names[] = {"packed", "decode"};
+    const struct tec_plan_spec *s = &c->plan->spec;
+    const char *const names[] = {c->packed, c->alone};
     for (int i = 0; i < (s->stages > 1 ? 2 : 1); i++)
         if (!tec_cost_table_row(costs, names[i], 1))
             return tec_fail(err, TEC_MALFORMED, "the costs have no row '%s', a launch of the ring",
@@ -114,10 +114,12 @@ static enum tec_status check_costs(const struct tec_simulator *w,
                                    const struct tec_cost_table *costs, struct tec_error *err)
 {
     const struct tec_topology *t = &w->o.engine->topology;
-    if (t->stages)
-        TEC_TRY(check_ring_costs(w, costs, err));
+    const struct tec_loop_options *loop = tec_loop_settings(w->o.engine->loop);
+    for (int i = 0; i < loop->n_chains; i++)
+        if (loop->chains[i].ring)
+            TEC_TRY(check_ring_costs(&loop->chains[i], costs, err));
     for (int i = 0; i < t->n_nodes; i++)
-        if (tec_node_timed(t->nodes[i].kind) && (!t->stages || t->nodes[i].model) &&
+        if (tec_node_timed(t->nodes[i].kind) && !t->nodes[i].ring &&
             !tec_cost_table_row(costs, t->nodes[i].name, 1))
             return tec_fail(err, TEC_MALFORMED, "the costs have no row for node '%s'",
                             t->nodes[i].name);
@@ -125,12 +127,18 @@ static enum tec_status check_costs(const struct tec_simulator *w,
 }
 
 /* Whether a launch of that name exists; a ring's launches have names of their own. */
-static bool has_launch(const struct tec_topology *t, const char *name)
+static bool has_launch(const struct tec_simulator *w, const char *name)
 {
+    const struct tec_topology *t = &w->o.engine->topology;
+    const struct tec_loop_options *loop = tec_loop_settings(w->o.engine->loop);
     for (int n = 0; n < t->n_nodes; n++)
-        if ((!t->ring || t->nodes[n].model) && strcmp(t->nodes[n].name, name) == 0)
+        if (!t->nodes[n].ring && strcmp(t->nodes[n].name, name) == 0)
             return true;
-    return t->ring && (strcmp(name, "packed") == 0 || strcmp(name, "decode") == 0);
+    bool any = false;
+    for (int i = 0; i < loop->n_chains; i++)
+        any |= loop->chains[i].ring && (strcmp(name, loop->chains[i].packed) == 0 ||
+                                        strcmp(name, loop->chains[i].alone) == 0);
+    return any;
 }
 
 static enum tec_status check_tokens(const struct tec_simulator *w, int64_t tokens,
@@ -164,15 +172,15 @@ static enum tec_status check_scenario(const struct tec_simulator *w, struct tec_
     for (int i = 0; i < s->costs_from.n; i++)
         TEC_TRY(check_costs(w, &s->costs_from.item[i].costs, err));
     for (int i = 0; i < s->spikes.n; i++)
-        if (!has_launch(t, s->spikes.item[i].name))
+        if (!has_launch(w, s->spikes.item[i].name))
             return tec_fail(err, TEC_MALFORMED,
-                            t->ring ? "spikes[%d]: a ring runs 'packed' and 'decode', not '%s'"
-                                    : "spikes[%d]: no node is named '%s'",
+                            t->n_rings ? "spikes[%d]: a ring runs 'packed' and 'decode', not '%s'"
+                                       : "spikes[%d]: no node is named '%s'",
                             i, s->spikes.item[i].name);
     TEC_TRY(check_tokens(w, s->text_tokens, "", -1, err));
     for (int i = 0; i < s->instruction.n; i++)
         TEC_TRY(check_tokens(w, s->instruction.item[i].value, "instruction", i, err));
-    if (t->ring && s->n_sessions > 1)
+    if (t->n_rings && s->n_sessions > 1)
         return tec_fail(err, TEC_MALFORMED,
                         "sessions: a ring holds observations of one session, there are %d",
                         s->n_sessions);
@@ -206,6 +214,6 @@ enum tec_status tec_simulator_init(struct tec_simulator *simulator,
     TEC_TRY(make_lists(w, err));
     tec_summary_init(&w->summary, w->o.engine->topology.horizon,
                      tec_loop_settings(w->o.engine->loop), arena);
-    w->summary.ring = w->o.engine->topology.ring != NULL;
+    w->summary.ring = w->o.engine->topology.n_rings > 0;
     return TEC_OK;
 }

@@ -133,7 +133,7 @@ static void ring_kv(json_t *line, const struct tec_event *e)
     set(line, "moves", moves);
 }
 
-static void ring_start(json_t *line, const struct tec_event *e)
+static void ring_start(json_t *line, const struct tec_topology *t, const struct tec_event *e)
 {
     json_t *all = json_array();
     if (!e->ring->segments) {
@@ -142,11 +142,23 @@ static void ring_start(json_t *line, const struct tec_event *e)
     }
     for (int i = 0; i < e->n; i++) {
         const struct tec_ring_segment *s = &e->ring->segments[i];
-        json_array_append_new(all, json_pack("[I,i,i,i,i,i]", (json_int_t)s->request, s->stage,
-                                             s->slot, s->rows, s->pos, s->visible));
+        json_t *one = json_pack("[I,i,i,i,i,i]", (json_int_t)s->request, s->stage, s->slot, s->rows,
+                                s->pos, s->visible);
+        if (t->n_rings > 1)
+            json_array_append_new(one, json_string(t->rings[s->ring].name));
+        json_array_append_new(all, one);
     }
     set_integer(line, "rows", e->rows);
     set(line, "segments", all);
+}
+
+/* How deep each of several rings is. */
+static json_t *depths(const struct tec_topology *t, const int *list)
+{
+    json_t *all = json_object();
+    for (int i = 0; i < t->n_rings; i++)
+        set(all, t->rings[i].name, json_integer(list[i]));
+    return all;
 }
 
 static void plan(json_t *line, const struct tec_topology *t, const struct tec_event *e)
@@ -177,6 +189,8 @@ static void plan(json_t *line, const struct tec_topology *t, const struct tec_ev
     if (e->ring) {
         set_integer(line, "depth", e->ring->depth);
         set_integer(line, "forwards", e->ring->forwards);
+        if (t->n_rings > 1)
+            set(line, "depths", depths(t, e->ring->depths));
     }
     set_integer(line, "snapped", d->snapped);
     set(line, "notes", notes(d));
@@ -205,7 +219,7 @@ static void start(json_t *line, const struct tec_topology *t, const struct tec_e
     if (e->request >= 0)
         set_integer(line, "request", e->request);
     if (e->ring)
-        ring_start(line, e);
+        ring_start(line, t, e);
     if (e->of) {
         set_integer(line, "slices", e->slices);
         set_integer(line, "of", e->of);
@@ -251,10 +265,15 @@ static void release(json_t *line, const struct tec_topology *t, const struct tec
 
 static void tokens(json_t *line, const struct tec_topology *t, const struct tec_event *e)
 {
-    (void)t;
     if (e->ring) {
+        json_t *rings = json_array();
+        for (int i = 0; i < e->n; i++)
+            json_array_append_new(rings, json_string(t->rings[e->ring->of[i]].name));
         set(line, "requests", ids(e->requests, e->n));
         set(line, "done", numbers(e->ring->done, e->n));
+        if (t->n_rings > 1)
+            json_object_set(line, "rings", rings);
+        json_decref(rings);
         return;
     }
     set_integer(line, "request", e->request);
@@ -296,7 +315,7 @@ static void frame_end(json_t *line, const struct tec_topology *t, const struct t
     set_integer(line, "tokens", r->tokens);
     set_integer(line, "rows", r->rows);
     set_integer(line, "in_flight", r->in_flight);
-    if (t->stages)
+    if (t->n_rings)
         set(line, "filling", json_boolean(r->filling));
     set(line, "missed", json_boolean(r->missed));
     set(line, "cause", json_string(tec_cause_name(r->cause)));

@@ -10,15 +10,15 @@ struct forward {
     struct tec_actionflow_engine *engine;
     enum tec_part_kind part;
     int rows;
-    struct tec_row_state row[TEC_MAX_STAGES], *list[TEC_MAX_STAGES], entering;
+    struct tec_row_state row[TEC_MAX_STAGES], *list[TEC_MAX_STAGES];
+    int prefix;
 };
 
 static void place(struct forward *f)
 {
     const struct tec_plan *plan = f->engine->base.opened.engine->plan;
-    int prefix = tec_prefix_rows(plan, &f->engine->input[0].chains[0].prefix);
-    f->entering = tec_ring_entering(plan, prefix);
-    tec_ring_full(plan, prefix, f->rows, f->row, f->list);
+    f->prefix = tec_prefix_rows(plan, &f->engine->input[0].chains[0].prefix);
+    tec_ring_full(plan, f->prefix, f->part == TEC_PART_PACKED, f->rows, f->row, f->list);
 }
 
 /* Launch the moves after the forward: the newest sequence holds its prefix, and each other one has
@@ -28,7 +28,7 @@ static void launch_moves(const struct forward *f, struct tec_replay *replay)
     const struct tec_loop *loop = f->engine->base.opened.engine->loop;
     const struct tec_executor *x = &tec_loop_settings(loop)->chains[0].executor;
     struct tec_ring_move moves[TEC_MAX_STAGES];
-    tec_ring_moves_full(f->entering.prefix, f->rows, moves);
+    tec_ring_moves_full(f->prefix, f->rows, moves);
     x->shift(x->self, moves, f->rows, replay);
 }
 
@@ -47,11 +47,10 @@ static void launch(void *user, struct tec_replay *replay)
         x->decode(x->self, f->list, f->rows, 1, tokens, made, replay);
         return;
     }
-    struct tec_ring_launch packed = {.input = &f->engine->input[0].chains[0],
-                                     .entering = &f->entering,
-                                     .rows = f->list,
-                                     .n = f->rows,
-                                     .tokens = tokens};
+    const struct tec_prefix_input *prefix = &f->engine->input[0].chains[0].prefix;
+    struct tec_ring_launch packed = {
+        .in = {.prefixes = &prefix, .rows = f->list, .entering = 1, .n = f->rows},
+        .tokens = tokens};
     x->packed(x->self, &packed);
     *replay = packed.replay;
 }

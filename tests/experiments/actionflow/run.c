@@ -70,7 +70,7 @@ static enum tec_status choose(void *self, const struct tec_frame_view *view,
 {
     const struct block *b = self;
     (void)view, (void)err;
-    decision->depth = b->depth;
+    decision->depth[0] = b->depth;
     return TEC_OK;
 }
 
