@@ -79,6 +79,7 @@ class Folder:
         shutil.copytree(base, self.path)
         names = {"config": "config", "before": "policy_preprocessor", "after": "policy_postprocessor"}
         files = {key: "%s/%s.json" % (self.path, name) for key, name in names.items()}
+        self.tokenizer = None
         for key, path in files.items():
             setattr(self, key, json.load(open(path)))
         if edit:
@@ -378,6 +379,40 @@ def what_is_not_run_is_refused_at_its_place():
         check(code == 3 and re.search(said, err), said, err)
 
 
+def without_tokenizer(f):
+    f.tokenizer = f.path + "_tokenizer"
+    shutil.move(f.path + "/tokenizer", f.tokenizer)
+    s = step(f.before, "tokenizer_processor")
+    s["config"]["tokenizer_name"] = "some/tok-en.1"
+    s.pop("artifacts", None)
+
+
+@test
+def a_tokenizer_is_found_or_asked_for_by_its_name():
+    plain = Folder(PI05)
+    want = frames(plain.path, *inputs(plain))
+    folder = Folder(PI05, without_tokenizer)
+    code, out, err = call("run", folder.path, *inputs(folder))
+    check(code == 3 and "names that of 'some/tok-en.1'; copy its tokenizer.json into %s" % folder.path in err, err)
+    check(frames(folder.path, "--tokenizer", folder.tokenizer + "/tokenizer.json", *inputs(folder)) == want, "given")
+    hub = folder.path + "_hub"
+    model = hub + "/hub/models--some--tok-en.1"
+    os.makedirs(model + "/snapshots/0a1b")
+    os.makedirs(model + "/refs")
+    shutil.copy(folder.tokenizer + "/tokenizer.json", model + "/snapshots/0a1b/")
+    os.environ["HF_HOME"] = hub
+    for revision, found in (("0a1b", True), ("0a1b\n", True), ("../0a1b", False), ("", False), ("ffff", False)):
+        open(model + "/refs/main", "w").write(revision)
+        check((call("run", folder.path, *inputs(folder))[0] == 0) == found, revision)
+    open(model + "/refs/main", "w").write("0a1b")
+    check(frames(folder.path, *inputs(folder)) == want, "downloaded before")
+    os.environ["HF_HOME"] = "/nowhere"
+    beside = os.path.dirname(folder.path) + "/tok-en.1"
+    shutil.copytree(folder.tokenizer, beside)
+    check(frames(folder.path, *inputs(folder)) == want, "beside the folder")
+    shutil.rmtree(beside)
+
+
 @test
 def folders_that_are_not_whole():
     folder = Folder()
@@ -390,5 +425,7 @@ def folders_that_are_not_whole():
     check(code == 3 and "layout openpi, which does not describe its robot" in err, err)
 
 
+os.environ.pop("HF_HUB_CACHE", None)
+os.environ["HF_HOME"] = "/nowhere"
 write_picture()
 sys.exit(main())

@@ -82,34 +82,49 @@ static bool is_below(const char *name)
     return *name && *name != '/' && !strchr(name, '\\') && !strstr(name, "..");
 }
 
-/* The tokenizer's folder as LeRobot's preprocessor names it, "" if it names none in the
- * checkpoint. */
-static const char *tokenizer_folder(const struct tec_checkpoint *c)
+/* What LeRobot's preprocessor says of its tokenizer: the folder that was saved with the checkpoint,
+ * and the name. */
+static void read_tokenizer_step(struct tec_checkpoint *c, const char **saved)
 {
     const json_t *steps = json_object_get(c->preprocessor, "steps");
+    *saved = NULL;
     for (size_t i = 0; i < json_array_size(steps); i++) {
         const json_t *step = json_array_get(steps, i);
         const char *kind = json_string_value(json_object_get(step, "registry_name"));
         if (!kind || strcmp(kind, "tokenizer_processor") != 0)
             continue;
+        const json_t *config = json_object_get(step, "config");
         const json_t *artifacts = json_object_get(step, "artifacts");
-        const char *name = json_string_value(json_object_get(artifacts, "tokenizer_name"));
-        if (!name)
-            name = json_string_value(
-                json_object_get(json_object_get(step, "config"), "tokenizer_name"));
-        if (name && is_below(name))
-            return name;
+        *saved = json_string_value(json_object_get(artifacts, "tokenizer_name"));
+        c->tokenizer_name = json_string_value(json_object_get(config, "tokenizer_name"));
+        return;
     }
-    return "";
+}
+
+/* The folder beside the checkpoint with the last part of the name, "../model" of "owner/model":
+ * what the program that trained had downloaded lies elsewhere. NULL: the name has none. */
+static const char *folder_beside(struct tec_checkpoint *c, bool *failed)
+{
+    const char *name = c->tokenizer_name, *slash = name ? strrchr(name, '/') : NULL;
+    const char *last = slash ? slash + 1 : name;
+    if (!last || !*last || last[0] == '.')
+        return NULL;
+    const char *folder = tec_arena_printf(&c->arena, "../%s", last);
+    *failed |= !folder;
+    return folder;
 }
 
 static enum tec_status find_tokenizer(struct tec_checkpoint *c, struct tec_error *err)
 {
-    const char *folders[] = {tokenizer_folder(c), "", "tokenizer"};
     static const char *const names[] = {"tokenizer.model", "tokenizer.json"};
+    const char *saved;
     bool failed = false;
-    for (size_t f = 0; f < 3 && !c->tokenizer; f++)
-        for (size_t i = 0; i < 2 && !c->tokenizer; i++)
+    read_tokenizer_step(c, &saved);
+    const char *named = c->tokenizer_name, *beside = folder_beside(c, &failed);
+    const char *folders[] = {saved && is_below(saved) ? saved : "",
+                             named && is_below(named) ? named : "", "", "tokenizer", beside};
+    for (size_t f = 0; f < sizeof folders / sizeof folders[0] && !c->tokenizer; f++)
+        for (size_t i = 0; folders[f] && i < 2 && !c->tokenizer; i++)
             c->tokenizer = existing(c, folders[f], names[i], &failed);
     return failed ? no_memory(c, err) : TEC_OK;
 }

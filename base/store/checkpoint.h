@@ -29,8 +29,10 @@ struct tec_checkpoint {
     struct tec_tensors *tensors;
     const char *prefix;    /* "model." where LeRobot's wrapper put it before names, else "" */
     const char *tokenizer; /* file: tokenizer.model or tokenizer.json; NULL when there is none */
-    const char *const *assets; /* asset ids with statistics, sorted: "droid", "a/b"; of an HF
-                                * checkpoint the keys of `statistics` */
+    const char *tokenizer_name; /* LeRobot: as the preprocessor's step names it, often another
+                                 * model's name, "owner/model"; NULL: no step does */
+    const char *const *assets;  /* asset ids with statistics, sorted: "droid", "a/b"; of an HF
+                                 * checkpoint the keys of `statistics` */
     size_t n_assets;
     json_t *preprocessor;  /* LeRobot's policy_preprocessor.json, policy_postprocessor.json; */
     json_t *postprocessor; /* NULL when absent */

@@ -22,6 +22,7 @@ struct tec_engine_options {
     const char *size;      /* "full", "small", "tiny"; NULL = full */
     const char *dtype;     /* "f32", "bf16"; NULL: the pipeline's */
     const char *tokenizer; /* file, of the frames' model; NULL: the checkpoint's */
+    const char *hub; /* folder of files that were downloaded (base/store/hub.h); NULL = none */
     /* Of tec_engine_measure, which then says all that it finds: what inputs and kv.frame have that
      * does not fit goes here; see session.h. */
     struct tec_diagnostics *found;

@@ -8,6 +8,7 @@
 #include "graph/run/engine_models.h"
 
 #include "base/store/find.h"
+#include "base/store/hub.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -185,6 +186,19 @@ static enum tec_status open_model(const struct tec_engine *e, struct tec_engine_
     return status;
 }
 
+/* A checkpoint whose tokenizer is another model's says which one. */
+static enum tec_status fail_tokenizer(const struct tec_checkpoint *c, struct tec_error *err)
+{
+    if (c->tokenizer_name)
+        return tec_fail(err, TEC_NOT_FOUND,
+                        "%s has no tokenizer: its policy_preprocessor.json names that of "
+                        "'%.100s'; copy its tokenizer.json into %s, or give it with --tokenizer",
+                        c->path, c->tokenizer_name, c->root);
+    return tec_fail(err, TEC_NOT_FOUND,
+                    "%s has no tokenizer: give --tokenizer tokenizer.model or tokenizer.json",
+                    c->path);
+}
+
 enum tec_status tec_engine_open_tokenizer(const struct tec_engine *e, struct tec_engine_model *m,
                                           struct tec_error *err)
 {
@@ -193,13 +207,12 @@ enum tec_status tec_engine_open_tokenizer(const struct tec_engine *e, struct tec
         return TEC_OK;
     if (!path && m->checkpoint)
         path = m->checkpoint->tokenizer;
+    if (!path && m->checkpoint && m->checkpoint->tokenizer_name && e->options.hub)
+        TEC_TRY(tec_hub_find(&path, e->options.hub, m->checkpoint->tokenizer_name, "tokenizer.json",
+                             &m->checkpoint->arena, err));
     if (path)
         return tec_tokenizer_open(&m->tokenizer, path, e->heap, err);
-    if (!m->checkpoint) /* random weights */
-        return TEC_OK;
-    return tec_fail(err, TEC_NOT_FOUND,
-                    "%s has no tokenizer: give --tokenizer tokenizer.model or tokenizer.json",
-                    m->checkpoint->path);
+    return m->checkpoint ? fail_tokenizer(m->checkpoint, err) : TEC_OK; /* random weights */
 }
 
 /* Read the lists of texts now: their tokens determine the sizes of the plan. */

@@ -133,6 +133,23 @@ static enum tec_status parse_and_run(const struct tec_verb *verb, struct tec_inv
     return c->run(call, err);
 }
 
+/* Where Hugging Face's programs keep what they downloaded, by the variables that they go by. */
+static const char *hub_folder(struct tec_arena *arena)
+{
+    static const struct {
+        const char *variable, *below;
+    } places[] = {{"HF_HUB_CACHE", ""},
+                  {"HF_HOME", "/hub"},
+                  {"XDG_CACHE_HOME", "/huggingface/hub"},
+                  {"HOME", "/.cache/huggingface/hub"}};
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        const char *value = getenv(places[i].variable);
+        if (value && *value)
+            return tec_arena_printf(arena, "%s%s", value, places[i].below);
+    }
+    return NULL;
+}
+
 static int run_verb(const struct tec_verb *verb, int argc, char *const *argv)
 {
     struct tec_heap heap = {0};
@@ -145,6 +162,7 @@ static int run_verb(const struct tec_verb *verb, int argc, char *const *argv)
     tec_arena_init(&arena, &heap);
     const char *plain = getenv("NO_COLOR");
     struct tec_invocation call = {.verb = verb->name,
+                                  .hub = hub_folder(&arena),
                                   .heap = &heap,
                                   .arena = &arena,
                                   .out = stdout,

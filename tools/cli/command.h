@@ -71,6 +71,7 @@ struct tec_invocation {
     void *options; /* the verb's own struct, zeroed before the parse */
     struct tec_words args;
     const char *root;        /* folder of pipelines/ and policies/, or NULL: see tec_need_root */
+    const char *hub;         /* the user's cache of Hugging Face's hub, or NULL */
     struct tec_heap *heap;   /* counts everything */
     struct tec_arena *arena; /* lives as long as the call */
     FILE *out;               /* results: stdout */

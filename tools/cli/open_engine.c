@@ -91,6 +91,7 @@ enum tec_status tec_open_options(struct tec_opened *out, struct tec_engine_optio
                                            .size = tec_size_names[s->size],
                                            .dtype = out->more.dtype,
                                            .tokenizer = s->tokenizer,
+                                           .hub = call->hub,
                                            .forgets = out->more.forgets,
                                            .saturated = out->more.saturated,
                                            .interpret = out->more.interpret,

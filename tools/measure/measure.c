@@ -38,7 +38,8 @@ static enum tec_status options_of(struct tec_engine_options *options, enum tec_m
                                            .weights = s->weights,
                                            .random = *by != TEC_MEASURED_CHECKPOINT,
                                            .size = tec_size_names[s->size],
-                                           .tokenizer = s->tokenizer};
+                                           .tokenizer = s->tokenizer,
+                                           .hub = call->hub};
     if (pipeline->n_models == 0)
         return tec_fail(err, TEC_UNSUPPORTED, "it has no model");
     return tec_device_choice(call, &options->device, err);
