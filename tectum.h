@@ -60,7 +60,7 @@ TECTUM_API const char *tectum_status_name(enum tectum_status status);
 
 /* Members that are 0 or NULL take the default said here. */
 struct tectum_options {
-    const char *pipeline;   /* a pipeline file; required */
+    const char *pipeline;   /* a pipeline file, or a folder as LeRobot saves it; required */
     const char *root;       /* holds pipelines/ and policies/; looked for near the program */
     const char *weights;    /* checkpoint; the pipeline's */
     const char *tokenizer;  /* file; the checkpoint's */

@@ -121,6 +121,33 @@ TEST(a_wrong_input_is_one_located_error)
     tectum_close(&t);
 }
 
+/* A checkpoint's folder in place of a pipeline: its features are the inputs. */
+TEST(a_folder_that_describes_its_robot)
+{
+    struct tectum *t = NULL;
+    struct tectum_options o = demo;
+    struct tectum_chunk chunk;
+    static double actions[ROOM];
+    static uint8_t pixels[30 * 30 * 3];
+    const float state[8] = {0.1F, -0.2F};
+    const char task[] = "pick up the cup";
+    o.pipeline = "tests/golden/pi/pi0_tiny_lerobot/checkpoint";
+    REQUIRE(tectum_open(&t, &o, &err) == TECTUM_OK);
+    const struct tectum_value values[] = {
+        {"observation.images.image", TECTUM_TYPE_U8, 3, {30, 30, 3}, pixels, sizeof pixels},
+        {"observation.images.image2", TECTUM_TYPE_U8, 3, {30, 30, 3}, pixels, sizeof pixels},
+        {"observation.state", TECTUM_TYPE_F32, 1, {8}, state, sizeof state},
+        {"task", TECTUM_TYPE_TEXT, 0, {0}, task, sizeof task - 1}};
+    int64_t number;
+    CHECK_INT(tectum_submit(t, values, 4, 0, &number, &err), ==, TECTUM_OK);
+    CHECK_INT(tectum_wait(t, number, patience, actions, ROOM, &chunk, &err), ==, TECTUM_OK);
+    CHECK(chunk.columns == 7 && chunk.rows == 10);
+    tectum_close(&t);
+    o.pipeline = "tests/golden/demo/episodes/checkpoint";
+    CHECK_INT(tectum_open(&t, &o, &err), !=, TECTUM_OK);
+    CHECK(strstr(err.message, "does not describe its robot") != NULL);
+}
+
 TEST(what_cannot_be_opened_says_so)
 {
     struct tectum *t = NULL;

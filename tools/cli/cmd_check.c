@@ -352,7 +352,7 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 const struct tec_command tec_command_check = {
     .usage = "check [options] FILE...",
     .about = "Every error of every file at once, each with its place and a code. Exit code 1 when\n"
-             "there is any.\n",
+             "there is any. FILE is a pipeline, a policy, or a folder as LeRobot saves it.\n",
     .example = "  tectum check pipelines/pi05_aloha.lua policies/oxygen.lua\n"
                "  tectum check --costs robot.costs pipelines/pi05_aloha.lua\n"
                "  tectum check --set frame.period_ms=33 pipelines/pi05_aloha.lua\n"

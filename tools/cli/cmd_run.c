@@ -306,6 +306,7 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 const struct tec_command tec_command_run = {
     .usage = "run [options] FILE",
     .about =
+        "FILE is a pipeline, or a folder as LeRobot saves it, as for every verb that takes one.\n"
         "Frames follow each other as fast as they can, or with --clock paced one each period. A\n"
         "VALUE is one of\n"
         "  @x.jpg, @x.png             a picture\n"

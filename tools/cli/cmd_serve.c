@@ -290,7 +290,8 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 const struct tec_command tec_command_serve = {
     .usage = "serve [options] FILE",
     .about =
-        "Speaks the protocol of openpi's policy server: the unmodified openpi-client works.\n"
+        "Speaks the protocol of openpi's policy server: the unmodified openpi-client works. FILE\n"
+        "is a pipeline, or a folder as LeRobot saves it.\n"
         "A client is answered in its turn; what it sends beside the robot's inputs is\n"
         "ignored, but for the map `tectum` {seed, noise, tasks, deadline_ms, ...}. GET /healthz\n"
         "answers OK. It listens on this machine alone unless --host says otherwise; --key asks\n"
