@@ -67,6 +67,11 @@ if execute < 1 or execute > numbers.horizon then
   error("config.json: n_action_steps: " .. execute .. " of a chunk of " .. numbers.horizon .. " actions", 0)
 end
 
+local resolution <const> = given.config.image_resolution
+if type(resolution) == "table" and (resolution[1] ~= numbers.side or resolution[2] ~= numbers.side) then
+  error("config.json: image_resolution: the model takes pictures of " .. numbers.side .. " x " .. numbers.side, 0)
+end
+
 -- --- the text ------------------------------------------------------------------------------------
 
 line("-- ", kind.arch, " as the files of a LeRobot checkpoint describe it, written by `tectum init`.")

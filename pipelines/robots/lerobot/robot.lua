@@ -129,9 +129,11 @@ casts(after.device_processor)
 -- What the robot calls a feature.
 local called = {}
 local rename <const> = before.rename_observations_processor
-for old, new in pairs(rename and rename.config.rename_map or {}) do
-  local at = rename.at .. '.rename_map["' .. tostring(old) .. '"]'
+local map <const> = rename and rename.config.rename_map or {}
+if type(map) ~= "table" then refuse(rename.at .. ".rename_map", "must be names by name") end
+for old, new in pairs(map) do
   if type(old) ~= "string" or type(new) ~= "string" then refuse(rename.at .. ".rename_map", "must be names by name") end
+  local at = rename.at .. '.rename_map["' .. old .. '"]'
   if called[new] then refuse(at, "'" .. called[new] .. "' becomes '" .. new .. "', too") end
   called[new] = old
 end
@@ -149,8 +151,12 @@ end
 -- --- actions that are changes of the state -------------------------------------------------------
 
 local relative <const>, absolute <const> = before.relative_actions_processor, after.absolute_actions_processor
-local is_relative <const> = relative ~= nil and relative.config.enabled == true
-local is_absolute <const> = absolute ~= nil and absolute.config.enabled == true
+local function is_on(step)
+  local on = step and step.config.enabled
+  if on ~= nil and type(on) ~= "boolean" then refuse(step.at .. ".enabled", "must be true or false") end
+  return on or false
+end
+local is_relative <const>, is_absolute <const> = is_on(relative), is_on(absolute)
 if is_relative and not is_absolute then
   refuse(relative.at .. ".enabled", "absolute_actions_processor of policy_postprocessor.json is not: "
          .. "differences from the state would leave as places")
