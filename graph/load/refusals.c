@@ -388,6 +388,13 @@ static void memory_beside(struct refusing *r)
                name_of(r->n), r->n->into.name ? r->n->into.name : "?");
 }
 
+/* A small model reads the prompt of the request, which a memory is in. */
+static void draft_of_memory(struct refusing *r)
+{
+    if (r->n->draft.model.index >= 0 && first_of(r, TEC_DECL_MEMORY_LOAD, r->n->chain) >= 0)
+        REFUSE(field(r, "draft"), "'%s' has a draft, and a memory in its prompt", name_of(r->n));
+}
+
 static void several_segments(struct refusing *r)
 {
     if (r->n->kind == TEC_DECL_MEMORY_LOAD && r->n->reads.n != 1)
@@ -444,7 +451,7 @@ static void (*const cases[])(struct refusing *r) = {
     prompt_beside,  second_trigger,     unpacked_ring, beside_ring,      many_actions,
     after_text,     action_on_requests, frame_before,  other_deadline,   tokens_out,
     typed_buffer,   second_memory,      memory_beside, several_segments, many_chains,
-    many_models,    many_texts,         many_prompts,
+    many_models,    many_texts,         many_prompts,  draft_of_memory,
 };
 
 void tec_refuse(struct tec_loader *ld)

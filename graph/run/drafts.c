@@ -83,13 +83,14 @@ void tec_draft_start(struct tec_loop *l, struct tec_request *r, const struct tec
     tell_prefix(l, r, "fork", a->rows, at_ns);
 }
 
-void tec_draft_end(struct tec_loop *l, struct tec_request *r)
+void tec_draft_end(struct tec_loop *l, struct tec_request *r, int64_t at_ns)
 {
     if (r->draft.row.region < 0)
         return;
     const struct tec_chain *s = small_of(l, &l->o.decoders[r->decoder]);
     tec_kv_pool_drop(&s->plan->prefixes, r->draft.row.region);
     r->draft.row.region = -1;
+    tell_prefix(l, r, "remove", r->draft.row.visible, at_ns);
 }
 
 /* --- a round --------------------------------------------------------------------------------- */

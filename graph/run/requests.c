@@ -125,7 +125,7 @@ void tec_requests_end(struct tec_loop *l, struct tec_request *r, const char *rea
         tec_loop_tell_kv(l, "remove", r, length(r), at_ns);
     }
     tec_pending_prefill_leave(l, r, at_ns);
-    tec_draft_end(l, r);
+    tec_draft_end(l, r, at_ns);
     l->request_slot_taken[tec_chain_of(l, r)->first_request_slot + r->request_slot] = false;
     snprintf(t->reason, sizeof t->reason, "%s", reason);
     t->finished_ns = at_ns;

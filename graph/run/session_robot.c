@@ -91,6 +91,19 @@ static enum tec_status plain_cameras(json_t *cameras, const struct tec_session_o
     return TEC_OK;
 }
 
+/* Pictures that another chain's robot has: not unknown ones. */
+static enum tec_status plain_ignored(json_t *ignored, const struct tec_session_options *o,
+                                     struct tec_error *err)
+{
+    for (int i = 0; i < o->pipeline->n_inputs; i++) {
+        const struct tec_decl_input *in = &o->pipeline->inputs[i];
+        if (in->kind == TEC_INPUT_IMAGE && !plainly_mine(o, i) &&
+            json_array_append_new(ignored, json_string(in->name)) != 0)
+            return tec_fail(err, TEC_NO_MEMORY, "input '%s': no memory", in->name);
+    }
+    return TEC_OK;
+}
+
 /* Make every input that is a float vector a part of the plain robot's state. */
 static enum tec_status plain_state(json_t *parts, const struct tec_session_options *o,
                                    struct tec_error *err)
@@ -131,14 +144,16 @@ static enum tec_status make_plain(struct tec_robot **out, const struct tec_sessi
                                   struct tec_arena *arena, struct tec_error *err)
 {
     const struct tec_decl_input *text = find_text(o);
-    json_t *cameras = json_array(), *parts = json_array();
-    json_t *robot =
-        json_pack("{s:s, s:O, s:{s:O}, s:{s:i}, s:{s:s}, s:{s:s, s:s*}}", "name", "plain",
-                  "cameras", cameras, "state", "inputs", parts, "actions", "size",
-                  o->model->flow.dim > 0 ? o->model->flow.dim : 1, "norm", "mode", "none", "prompt",
-                  "input", text ? text->name : "prompt", "default", text ? text->initial : NULL);
+    json_t *cameras = json_array(), *parts = json_array(), *ignored = json_array();
+    json_t *robot = json_pack(
+        "{s:s, s:O, s:O, s:{s:O}, s:{s:i}, s:{s:s}, s:{s:s, s:s*}}", "name", "plain", "cameras",
+        cameras, "ignore", ignored, "state", "inputs", parts, "actions", "size",
+        o->model->flow.dim > 0 ? o->model->flow.dim : 1, "norm", "mode", "none", "prompt", "input",
+        text ? text->name : "prompt", "default", text ? text->initial : NULL);
     enum tec_status status = robot ? plain_cameras(cameras, o, err)
                                    : tec_fail(err, TEC_NO_MEMORY, "no memory for a robot");
+    if (status == TEC_OK)
+        status = plain_ignored(ignored, o, err);
     if (status == TEC_OK)
         status = plain_state(parts, o, err);
     if (status == TEC_OK)
@@ -147,6 +162,7 @@ static enum tec_status make_plain(struct tec_robot **out, const struct tec_sessi
         (*out)->called = "the pipeline";
     json_decref(robot);
     json_decref(cameras);
+    json_decref(ignored);
     json_decref(parts);
     return status;
 }

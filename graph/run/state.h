@@ -277,7 +277,7 @@ void tec_pending_prefill_run(struct tec_loop *l);
 /* drafts.c: requests whose tokens a second model proposes. */
 void tec_draft_start(struct tec_loop *l, struct tec_request *r, const struct tec_pending_prefill *a,
                      int64_t at_ns); /* its prefill has run */
-void tec_draft_end(struct tec_loop *l, struct tec_request *r);
+void tec_draft_end(struct tec_loop *l, struct tec_request *r, int64_t at_ns);
 bool tec_loop_drafts(const struct tec_loop *l, int decoder); /* its launches look at drafts */
 /* Run a job of requests that have drafts: every row advances as by k steps of decode. */
 void tec_drafts_run(struct tec_loop *l, struct tec_soft_job *job, const int *rows);
