@@ -239,7 +239,7 @@ enum tec_status tec_lua_create(struct tec_lua **out, const struct tec_lua_limits
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a Lua state");
     lua->limits = *limits;
     lua->heap = heap;
-    lua->root = -1;
+    lua->root = lua->shipped = -1;
     lua->state = lua_newstate(allocate, lua);
     if (!lua->state) {
         tec_heap_put(heap, lua);
@@ -265,6 +265,8 @@ void tec_lua_destroy(struct tec_lua *lua)
     lua_close(lua->state);
     if (lua->root >= 0)
         close(lua->root);
+    if (lua->shipped >= 0)
+        close(lua->shipped);
     tec_heap_put(lua->heap, lua);
 }
 

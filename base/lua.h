@@ -50,9 +50,11 @@ enum tec_status tec_lua_load(struct tec_lua *lua, const char *name, const char *
 /* Compile the text of a file likewise. TEC_NOT_FOUND, TEC_IO when it cannot be read. */
 enum tec_status tec_lua_load_file(struct tec_lua *lua, const char *path, struct tec_error *err);
 
-/* Add include("relative/path.lua") to the environment: runs a file below directory `root` and gives
- * its value. No absolute path, no "..", no links; at most 256 files, 16 deep. */
-enum tec_status tec_lua_add_include(struct tec_lua *lua, const char *root, struct tec_error *err);
+/* Add include("relative/path.lua") to the environment: runs a file below directory `root`, or where
+ * it is not there below `shipped` (NULL = none), and gives its value. No absolute path, no "..", no
+ * links; at most 256 files, 16 deep. */
+enum tec_status tec_lua_add_include(struct tec_lua *lua, const char *root, const char *shipped,
+                                    struct tec_error *err);
 
 /* lua_pcall under the limits. On failure nothing is left of the arguments and results, and the
  * status is TEC_POLICY (an error, message with position), TEC_TIME or TEC_NO_MEMORY. */
@@ -96,8 +98,10 @@ enum tec_status tec_lua_give(struct tec_lua *lua, const char *name, json_t *valu
 enum tec_status tec_lua_read(json_t **out, const char *path, const char *root,
                              struct tec_heap *heap, struct tec_error *err);
 
-/* Read a description likewise, with a JSON value that the file sees as `given`. */
-enum tec_status tec_lua_read_given(json_t **out, const char *path, const char *root, json_t *given,
-                                   struct tec_heap *heap, struct tec_error *err);
+/* Read a description likewise, with a JSON value that the file sees as `given` (NULL = none, and
+ * the name is unknown), and a second directory of include. */
+enum tec_status tec_lua_read_given(json_t **out, const char *path, const char *root,
+                                   const char *shipped, json_t *given, struct tec_heap *heap,
+                                   struct tec_error *err);
 
 #endif

@@ -101,6 +101,8 @@ static int open_below(int root, const char *path)
 static enum tec_status load_below(struct tec_lua *lua, const char *path, struct tec_error *err)
 {
     int fd = open_below(lua->root, path);
+    if (fd < 0 && errno == ENOENT && lua->shipped >= 0)
+        fd = open_below(lua->shipped, path);
     if (fd < 0)
         return tec_fail(err, TEC_IO, "include \"%.150s\": %s", path,
                         errno == EINVAL  ? "the path must stay below the root, without '..'"
@@ -149,14 +151,24 @@ static int add_include(lua_State *L)
     return 0;
 }
 
-enum tec_status tec_lua_add_include(struct tec_lua *lua, const char *root, struct tec_error *err)
+/* Put an open directory in place of the one that *held is. */
+static enum tec_status hold_folder(int *held, const char *folder, struct tec_error *err)
 {
-    int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return tec_fail(err, TEC_IO, "%s: %s", root, strerror(errno));
-    if (lua->root >= 0)
-        close(lua->root);
-    lua->root = fd;
+        return tec_fail(err, TEC_IO, "%s: %s", folder, strerror(errno));
+    if (*held >= 0)
+        close(*held);
+    *held = fd;
+    return TEC_OK;
+}
+
+enum tec_status tec_lua_add_include(struct tec_lua *lua, const char *root, const char *shipped,
+                                    struct tec_error *err)
+{
+    TEC_TRY(hold_folder(&lua->root, root, err));
+    if (shipped && access(shipped, F_OK) == 0)
+        TEC_TRY(hold_folder(&lua->shipped, shipped, err));
     lua->includes = lua->include_depth = 0;
     lua_pushcfunction(lua->state, add_include);
     return tec_lua_call(lua, 0, 0, err);
@@ -174,9 +186,9 @@ enum tec_status tec_lua_load_file(struct tec_lua *lua, const char *path, struct 
 
 /* Run the file and convert the value that it returns to JSON. */
 static enum tec_status read_value(struct tec_lua *lua, json_t **out, const char *path,
-                                  const char *root, struct tec_error *err)
+                                  const char *root, const char *shipped, struct tec_error *err)
 {
-    TEC_TRY(tec_lua_add_include(lua, root, err));
+    TEC_TRY(tec_lua_add_include(lua, root, shipped, err));
     TEC_TRY(tec_lua_load_file(lua, path, err));
     TEC_TRY(tec_lua_call(lua, 0, 1, err));
     if (lua_isnil(lua->state, -1))
@@ -184,8 +196,9 @@ static enum tec_status read_value(struct tec_lua *lua, json_t **out, const char 
     return tec_lua_to_json(lua, -1, out, err);
 }
 
-enum tec_status tec_lua_read_given(json_t **out, const char *path, const char *root, json_t *given,
-                                   struct tec_heap *heap, struct tec_error *err)
+enum tec_status tec_lua_read_given(json_t **out, const char *path, const char *root,
+                                   const char *shipped, json_t *given, struct tec_heap *heap,
+                                   struct tec_error *err)
 {
     *out = NULL;
     struct tec_lua *lua;
@@ -195,7 +208,7 @@ enum tec_status tec_lua_read_given(json_t **out, const char *path, const char *r
     if (given)
         status = tec_lua_give(lua, "given", given, err);
     if (status == TEC_OK)
-        status = read_value(lua, out, path, root, err);
+        status = read_value(lua, out, path, root, shipped, err);
     tec_lua_destroy(lua);
     if (status != TEC_OK && err && strncmp(err->message, path, strlen(path)) != 0)
         tec_context(err, status, "%s", path);
@@ -205,5 +218,5 @@ enum tec_status tec_lua_read_given(json_t **out, const char *path, const char *r
 enum tec_status tec_lua_read(json_t **out, const char *path, const char *root,
                              struct tec_heap *heap, struct tec_error *err)
 {
-    return tec_lua_read_given(out, path, root, NULL, heap, err);
+    return tec_lua_read_given(out, path, root, NULL, NULL, heap, err);
 }

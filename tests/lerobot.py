@@ -281,6 +281,24 @@ def renamed_observations_are_asked_for_by_the_robots_names():
 
 
 @test
+def a_robot_of_ones_own_changes_lerobots():
+    folder = Folder(PI0)
+    mine = folder.path + "_mine"
+    os.mkdir(mine)
+    text = call("init", folder.path)[1]
+    begin, end = text.index("  robot  = {"), text.index("  -- A frame for")
+    open(mine + "/p.lua", "w").write(text[:begin] + '  robot = "robot.lua",\n' + text[end:])
+    open(mine + "/robot.lua", "w").write('local robot = include "lerobot.lua"\nrobot.actions.max_rows = 2\nreturn robot\n')
+    own, whole = frames(mine + "/p.lua", *inputs(folder)), frames(folder.path, *inputs(folder))
+    check(len(own[0]["act"]) == 2 and own[0]["act"] == whole[0]["act"][:2], own)
+    code, out, err = call("run", "--random-weights", "1", "--size", "tiny", mine + "/p.lua")
+    check(code == 3 and "read from a LeRobot checkpoint" in err and "tectum init DIR" in err, code, out, err)
+    open(mine + "/robot.lua", "w").write('local robot = include "nowhere.lua"\nreturn robot\n')
+    code, out, err = call("check", mine + "/p.lua")
+    check(code == 1 and 'include "nowhere.lua"' in out, code, out, err)
+
+
+@test
 def four_cameras_and_one_that_nobody_has():
     def edit(f):
         shape = next(iter(f.config["input_features"].values()))

@@ -612,8 +612,8 @@ TEST(golden_demo_states)
     s.observer = NULL;
     REQUIRE(tec_checkpoint_open(&c, "tests/golden/demo/episodes/checkpoint", &heap, &err) ==
             TEC_OK);
-    REQUIRE(tec_robot_load(&s.robot, "pipelines/robots/metaworld.lua", "pipelines/robots", NULL, c,
-                           &s.arena, &err) == TEC_OK);
+    REQUIRE(tec_robot_load(&s.robot, "pipelines/robots/metaworld.lua", "pipelines/robots", NULL,
+                           NULL, c, &s.arena, &err) == TEC_OK);
     struct tec_observer_needs n = {.n_slots = 3,
                                    .image_h = 64,
                                    .image_w = 64,

@@ -184,22 +184,22 @@ TEST(robot_takes_from_the_checkpoint)
     struct tec_norm state, actions;
     tec_arena_init(&arena, &heap);
     REQUIRE(tec_checkpoint_open(&c, "tests/golden/openvla/odd/checkpoint", &heap, &err) == TEC_OK);
-    REQUIRE(tec_robot_load(&r, "pipelines/robots/openvla_libero.lua", "pipelines/robots", NULL, c,
-                           &arena, &err) == TEC_OK);
+    REQUIRE(tec_robot_load(&r, "pipelines/robots/openvla_libero.lua", "pipelines/robots", NULL,
+                           NULL, c, &arena, &err) == TEC_OK);
     CHECK(r->resize == TEC_RESIZE_RESHAPE && r->picture_h == 70 && r->picture_w == 70);
     REQUIRE(tec_robot_norms(r, c, NULL, &state, &actions, &arena, &err) == TEC_OK);
     CHECK(actions.n == 7 && actions.convention == TEC_NORM_DATASET && actions.mask);
     CHECK(state.mode == TEC_NORM_NONE && !actions.mask[6]);
     CHECK(tec_robot_norms(r, c, "bridge", &state, &actions, &arena, &err) == TEC_NOT_FOUND);
     CHECK_SAYS("dataset_statistics.json: no key 'bridge'; there are odd_set");
-    REQUIRE(tec_robot_load(&r, "pipelines/robots/openvla_libero.lua", "pipelines/robots", "goal", c,
-                           &arena, &err) == TEC_OK);
+    REQUIRE(tec_robot_load(&r, "pipelines/robots/openvla_libero.lua", "pipelines/robots", NULL,
+                           "goal", c, &arena, &err) == TEC_OK);
     CHECK(tec_robot_norms(r, c, NULL, &state, &actions, &arena, &err) == TEC_NOT_FOUND);
     CHECK_SAYS("no key 'libero_goal'");
     tec_checkpoint_close(c);
     REQUIRE(tec_checkpoint_open(&c, "tests/golden/pi/pi05_odd/checkpoint", &heap, &err) == TEC_OK);
-    CHECK(tec_robot_load(&r, "pipelines/robots/openvla_libero.lua", "pipelines/robots", NULL, c,
-                         &arena, &err) == TEC_NOT_FOUND);
+    CHECK(tec_robot_load(&r, "pipelines/robots/openvla_libero.lua", "pipelines/robots", NULL, NULL,
+                         c, &arena, &err) == TEC_NOT_FOUND);
     CHECK_SAYS("no preprocessor_config.json");
     REQUIRE(parse(&r, "{" REST "}", NULL, &arena) == TEC_OK);
     CHECK(tec_robot_norms(r, c, NULL, &state, &actions, &arena, &err) == TEC_MALFORMED);

@@ -114,7 +114,7 @@ static void there_and_back(enum tec_norm_mode mode, enum tec_norm_convention con
     struct tec_observer *o = NULL;
     tec_arena_init(&arena, &heap);
     REQUIRE(tec_robot_load(&robot, "pipelines/robots/aloha.lua", "pipelines/robots", NULL, NULL,
-                           &arena, &err) == TEC_OK);
+                           NULL, &arena, &err) == TEC_OK);
     CHECK(tec_robot_check_undo(robot, &err) == TEC_OK);
     robot->norm_any = true; /* any statistics */
     for (int i = 0; i < COLUMNS; i++) {

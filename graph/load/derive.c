@@ -173,7 +173,7 @@ static enum tec_status evaluate(json_t **out, const struct deriving *x, json_t *
     if (!script)
         return tec_fail(x->err, TEC_NO_MEMORY, "%s: no memory for a path", x->path);
     enum tec_status status =
-        tec_lua_read_given(out, script, x->robots, given, x->arena->heap, x->err);
+        tec_lua_read_given(out, script, x->robots, NULL, given, x->arena->heap, x->err);
     return status == TEC_OK || status == TEC_NO_MEMORY ? status : blame(x, script, status);
 }
 

@@ -177,38 +177,32 @@ int tec_loader_add(struct tec_loader *ld, const char *path, struct tec_error *er
     return status == TEC_OK ? ld->n_sources - 1 : -1;
 }
 
-/* Does the description use `given`, what only a checkpoint can tell? */
-static enum tec_status needs_checkpoint(struct tec_loader *ld, const char *path, bool *needs,
-                                        struct tec_error *err)
+/* Read a description without a checkpoint; *out is NULL where it, or a file that it includes, uses
+ * `given`, which only a checkpoint can tell. */
+static enum tec_status read_alone(json_t **out, const struct tec_decl_robot *robot,
+                                  struct tec_heap *heap, struct tec_error *err)
 {
-    char *text = NULL;
-    size_t n = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
-        return tec_fail(err, TEC_IO, "%s: %s", path, strerror(errno));
-    enum tec_status status = read_fd(ld, fd, path, &text, &n, err);
-    close(fd);
-    *needs = status == TEC_OK && text && memmem(text, n, "given.", 6) != NULL;
-    return status;
+    enum tec_status status =
+        tec_lua_read_given(out, robot->path, robot->root, robot->shipped, NULL, heap, err);
+    return status == TEC_POLICY && strstr(err->message, "unknown name 'given'") ? TEC_OK : status;
 }
 
 enum tec_status tec_loader_robot(struct tec_loader *ld, struct tec_decl_robot *out,
                                  const char *path, struct tec_error *err)
 {
     const char *folder, *full = look_up(ld, path, &folder, err);
-    bool needs = false;
     if (!full)
         return TEC_NOT_FOUND;
     const char *slash = strrchr(full, '/');
     out->file = path;
     out->path = tec_arena_strdup(ld->arena, full);
     out->root = slash ? tec_arena_strndup(ld->arena, full, (size_t)(slash - full)) : ".";
-    if (!out->path || !out->root)
+    out->shipped =
+        ld->options->root ? tec_arena_printf(ld->arena, "%s/robots", ld->options->root) : NULL;
+    if (!out->path || !out->root || (ld->options->root && !out->shipped))
         return tec_fail(err, TEC_NO_MEMORY, "%s: no memory", path);
-    TEC_TRY(needs_checkpoint(ld, full, &needs, err));
     json_t *robot = NULL;
-    if (!needs)
-        TEC_TRY(tec_lua_read(&robot, full, out->root, ld->heap, err));
+    TEC_TRY(read_alone(&robot, out, ld->heap, err));
     out->description = robot;
     return TEC_OK;
 }

@@ -312,6 +312,7 @@ struct tec_decl_robot {
                                   needs the checkpoint (it names `given`) is read later from here,
                                   `description` is NULL then */
     const char *root;          /* the folder that this file may include from */
+    const char *shipped; /* where it is looked after that: the shipped robots; NULL = nowhere */
 };
 
 struct tec_pipeline {

@@ -58,7 +58,7 @@ static enum tec_status evaluate(json_t **out, const struct tec_model_choice *cho
     int n = snprintf(path, sizeof path, "%s/%s.lua", choice->root, arch);
     if (n < 0 || (size_t)n >= sizeof path || strpbrk(arch, "/\\") || arch[0] == '.')
         return tec_fail(err, TEC_NOT_FOUND, "no model is named '%s'", arch);
-    return tec_lua_read_given(out, path, choice->root, given, heap, err);
+    return tec_lua_read_given(out, path, choice->root, NULL, given, heap, err);
 }
 
 /* Ask every description whether the checkpoint is its own. */

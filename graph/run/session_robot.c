@@ -174,7 +174,7 @@ static enum tec_status load(struct tec_robot **out, const struct tec_session_opt
     const char *path = root ? tec_arena_printf(arena, "%s/lerobot.lua", root) : NULL;
     if (!path)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a robot");
-    return tec_robot_load(out, path, root, NULL, o->checkpoint, arena, err);
+    return tec_robot_load(out, path, root, NULL, NULL, o->checkpoint, arena, err);
 }
 
 /* Name one of several robots. A text that is of no robot's name is the prompt of all that read it.
@@ -209,7 +209,7 @@ enum tec_status tec_session_find_robot(struct tec_robot **out, bool *plain,
         if (status == TEC_OK)
             status = tec_robot_take(*out, c, err);
     } else if (d && d->path) {
-        status = tec_robot_load(out, d->path, d->root, p->robot_variant, c, arena, err);
+        status = tec_robot_load(out, d->path, d->root, d->shipped, p->robot_variant, c, arena, err);
     } else if (c && c->layout == TEC_LAYOUT_LEROBOT && c->preprocessor) {
         status = load(out, options, arena, err);
     } else {

@@ -127,13 +127,15 @@ struct tec_robot {
 enum tec_status tec_robot_parse(struct tec_robot **out, const json_t *json, const char *variant,
                                 const char *where, struct tec_arena *arena, struct tec_error *err);
 
-/* The same from a file. `root` is the folder that the file may include from. The file sees `given`
- * = {config, preprocessor, postprocessor, slots, relative}, where slots are the image features in
- * the order of config.json, relative the columns of tec_robot_relative, counted from 1; fields the
- * checkpoint lacks are nil, as are all of them when `checkpoint` is NULL. */
+/* The same from a file. `root` is the folder that the file may include from, `shipped` (NULL =
+ * none) one where it is looked after that. The file sees `given` = {config, preprocessor,
+ * postprocessor, slots, relative}, where slots are the image features in the order of config.json,
+ * relative the columns of tec_robot_relative, counted from 1; fields the checkpoint lacks are nil,
+ * as are all of them when `checkpoint` is NULL. */
 enum tec_status tec_robot_load(struct tec_robot **out, const char *path, const char *root,
-                               const char *variant, const struct tec_checkpoint *checkpoint,
-                               struct tec_arena *arena, struct tec_error *err);
+                               const char *shipped, const char *variant,
+                               const struct tec_checkpoint *checkpoint, struct tec_arena *arena,
+                               struct tec_error *err);
 
 /* One of several robots: its inputs are NAME/..., all request keys of the description become so,
  * and others are none of its. To be called once, before anything else uses the robot. */

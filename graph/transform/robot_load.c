@@ -76,12 +76,14 @@ enum tec_status tec_robot_given(json_t **out, const struct tec_checkpoint *c,
 }
 
 enum tec_status tec_robot_load(struct tec_robot **out, const char *path, const char *root,
-                               const char *variant, const struct tec_checkpoint *checkpoint,
-                               struct tec_arena *arena, struct tec_error *err)
+                               const char *shipped, const char *variant,
+                               const struct tec_checkpoint *checkpoint, struct tec_arena *arena,
+                               struct tec_error *err)
 {
     json_t *given = NULL, *json = NULL;
     TEC_TRY(tec_context(err, tec_robot_given(&given, checkpoint, arena, err), "%s", path));
-    enum tec_status status = tec_lua_read_given(&json, path, root, given, arena->heap, err);
+    enum tec_status status =
+        tec_lua_read_given(&json, path, root, shipped, given, arena->heap, err);
     if (status == TEC_OK)
         status = tec_robot_parse(out, json, variant, path, arena, err);
     if (status == TEC_OK)

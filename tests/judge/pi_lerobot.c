@@ -57,7 +57,8 @@ static enum tec_status open_robot(struct processing *p, struct tec_error *err)
     struct tec_observer_needs needs = {.state_width = WIDTH, .text_max = TEXT};
     const json_t *size = json_object_get(p->checkpoint->config, "image_resolution");
     TEC_TRY(tec_robot_load(&p->robot, tec_verify_shipped(p->v, "robots/lerobot.lua"),
-                           tec_verify_shipped(p->v, "robots"), NULL, p->checkpoint, arena, err));
+                           tec_verify_shipped(p->v, "robots"), NULL, NULL, p->checkpoint, arena,
+                           err));
     p->image_h = (int)json_integer_value(json_array_get(size, 0));
     p->image_w = (int)json_integer_value(json_array_get(size, 1));
     needs.image_h = p->image_h;
