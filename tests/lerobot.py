@@ -264,7 +264,7 @@ def a_robot_that_adds_the_state_elsewhere_is_refused():
         check(code == 1 and said in out, code, out, err)
     open(file, "w").write(re.sub(r"ops = \{ \{.*\} \}, size", "size", text))
     code, out, err = call("check", file)
-    check(code == 1 and "differences from the state would leave as places" in out, out, err)
+    check(code == 1 and "error[E060]" in out and "differences from the state would leave as places" in out, out, err)
 
 
 @test

@@ -210,6 +210,16 @@ static void say_plan(struct plan_text *plan, struct tec_invocation *call,
         unseen ? unseen : "", unseen ? ")" : "");
 }
 
+/* Is this where a robot is declared? What fails there is that it does not fit model or checkpoint.
+ */
+static bool is_robots(const struct tec_pipeline *p, const struct tec_where *where)
+{
+    for (int i = 0; i < p->n_robots; i++)
+        if (is_of(&p->robots[i].where, where->file) && p->robots[i].where.line == where->line)
+            return true;
+    return false;
+}
+
 /* Judge why the pipeline could not be measured: an error of the file, or a file that is not here.
  */
 static enum tec_status judge_failure(struct tec_invocation *call,
@@ -231,9 +241,11 @@ static enum tec_status judge_failure(struct tec_invocation *call,
                                       message);
         return TEC_OK;
     }
-    struct tec_diagnostic *entry =
-        tec_diagnostics_add(d, status == TEC_UNSUPPORTED ? TEC_E070 : TEC_E011,
-                            located ? where : pipeline->where, "%s", located ? rest : message);
+    enum tec_code code = status == TEC_UNSUPPORTED                ? TEC_E070
+                         : located && is_robots(pipeline, &where) ? TEC_E060
+                                                                  : TEC_E011;
+    struct tec_diagnostic *entry = tec_diagnostics_add(d, code, located ? where : pipeline->where,
+                                                       "%s", located ? rest : message);
     if (by == TEC_MEASURED_FULL && status != TEC_NOT_FOUND)
         tec_diagnostics_help(d, entry,
                              "the checkpoint is not here: this is the model's description; name "
