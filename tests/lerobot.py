@@ -4,6 +4,7 @@ The weights are those of two small golden checkpoints; configuration, processors
 written here. What the program makes of them is compared with formulas in float32 of this file.
 """
 
+import glob
 import json
 import os
 import re
@@ -38,6 +39,11 @@ def read_tensors(path):
         code, size = {"F32": ("f", 4), "F64": ("d", 8), "I64": ("q", 8), "I32": ("i", 4)}[t["dtype"]]
         tensors[name] = struct.unpack("<%d%s" % ((end - begin) // size, code), data[8 + n + begin:8 + n + end])
     return tensors
+
+
+def list_tensors(path):
+    data = open(path, "rb").read()
+    return json.loads(data[8:8 + struct.unpack("<Q", data[:8])[0]])
 
 
 def write_tensors(path, tensors):
@@ -432,6 +438,42 @@ def a_tokenizer_is_found_or_asked_for_by_its_name():
     shutil.copytree(folder.tokenizer, beside)
     check(frames(folder.path, *inputs(folder)) == want, "beside the folder")
     shutil.rmtree(beside)
+
+
+@test
+def robots_observations_give_the_references_actions():
+    compared = []
+    for path in sorted(glob.glob("tests/golden/*/*/case.json")):
+        case, at = json.load(open(path)), os.path.dirname(path)
+        folder = "%s/checkpoint/pretrained_model" % at
+        bound = case.get("tensors", {}).get("robot_actions")
+        if case["kind"] != "actions" or not bound or not os.path.exists(folder) or case.get("config_overrides"):
+            continue
+        names, wanted = list_tensors(at + "/inputs.safetensors"), read_tensors(at + "/expected.safetensors")["robot_actions"]
+        config = json.load(open(folder + "/config.json"))
+        features = {n: f for n, f in config["input_features"].items() if "empty_camera" not in n}
+        if any(f["type"] == "VISUAL" and "image." + n not in names for n, f in features.items()):
+            continue  # a camera that is absent
+        given = []
+        for name, f in features.items():
+            tensor = "image." + name if f["type"] == "VISUAL" else name
+            given += ["--input", "%s=@%s/inputs.safetensors#%s" % (name, at, tensor)]
+        if "task" in case:
+            given += ["--input", "task=" + case["task"]]
+        if "noise" in names:
+            given += ["--noise", "@%s/inputs.safetensors#noise" % at]
+        file = "%s/%s.lua" % (W, at.replace("/", "_"))
+        code, out, err = call("init", folder, "-o", file)
+        check(code == 0, at, err)
+        text = re.sub("actions = \\{", "actions = { limits = false,", open(file).read())
+        open(file, "w").write(text.replace("}, weights", '}, dtype = "f32", weights').replace(
+            "model { arch", 'model { dtype = "f32", arch'))
+        rows = [x for row in frames(file, *given)[0]["act"] for x in row]
+        rms = (sum(x * x for x in wanted) / len(wanted)) ** 0.5
+        most = max(abs(a - b) for a, b in zip(rows, wanted))
+        check(len(rows) == len(wanted) and most <= max(4 * bound["err_fp32"]["max"], 2e-6 * rms), at, most, bound)
+        compared.append(at)
+    return None if compared else "no golden case of a robot's observation"
 
 
 @test
