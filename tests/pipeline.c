@@ -602,17 +602,18 @@ TEST(files_that_are_not_there)
     finish(&l);
 }
 
-TEST(running_out_of_memory)
+/* Refuse each of the first allocations of a load, then every thirteenth. */
+static void check_refusals(const char *path)
 {
     heap.calls = 0;
-    struct loaded l = load("tests/pipelines/bad/good.lua");
+    struct loaded l = load(path);
     int64_t calls = heap.calls;
     finish(&l);
     int refused = 0;
     for (int64_t n = 1; n <= calls; n += n < 40 ? 1 : 13) {
         heap.calls = 0;
         heap.fail_at = n;
-        l = load("tests/pipelines/bad/good.lua");
+        l = load(path);
         refused += l.status == TEC_NO_MEMORY;
         CHECK(l.status == TEC_NO_MEMORY || l.status == TEC_OK);
         if (l.status != TEC_NO_MEMORY && l.status != TEC_OK)
@@ -621,6 +622,12 @@ TEST(running_out_of_memory)
         finish(&l);
     }
     CHECK_INT(refused, >, 40);
+}
+
+TEST(running_out_of_memory)
+{
+    check_refusals("tests/pipelines/bad/good.lua");
+    check_refusals("tests/golden/pi/pi0_tiny_lerobot/checkpoint");
 }
 
 TAP_MAIN
