@@ -61,6 +61,19 @@ static enum tec_status evaluate(json_t **out, const struct tec_model_choice *cho
     return tec_lua_read_given(out, path, choice->root, NULL, given, heap, err);
 }
 
+/* What the checkpoint says of itself is what its owner knows it by. */
+static enum tec_status fail_unknown(const struct tec_checkpoint *c, struct tec_error *err)
+{
+    const char *type = json_string_value(json_object_get(c->config, "type"));
+    if (!type)
+        type = json_string_value(json_object_get(c->config, "model_type"));
+    return tec_fail(err, TEC_NOT_FOUND,
+                    "%s: no model description recognises this checkpoint%s%.60s%s; name one with "
+                    "model { arch = ... }",
+                    c->path, type ? ", whose config.json says '" : "", type ? type : "",
+                    type ? "'" : "");
+}
+
 /* Ask every description whether the checkpoint is its own. */
 static enum tec_status recognise(json_t **out, const struct tec_model_choice *choice, json_t *given,
                                  char arch[MAX_NAME], struct tec_heap *heap, struct tec_error *err)
@@ -89,10 +102,7 @@ static enum tec_status recognise(json_t **out, const struct tec_model_choice *ch
     if (status == TEC_NOT_FOUND && broken != TEC_OK)
         return broken;
     if (status == TEC_NOT_FOUND)
-        return tec_fail(err, TEC_NOT_FOUND,
-                        "%s: no model description recognises this checkpoint; name one with "
-                        "model { arch = ... }",
-                        choice->checkpoint->path);
+        return fail_unknown(choice->checkpoint, err);
     return status;
 }
 
