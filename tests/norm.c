@@ -2,6 +2,8 @@
 #include "base/store/checkpoint.h"
 #include "tests/box.h"
 
+#include <math.h>
+
 #define PI "tests/golden/pi/"
 
 static float *load_f32(const struct tec_tensors *t, const char *name, struct tec_arena *arena,
@@ -367,6 +369,40 @@ TEST(lerobot_quantile10)
 #define KEYS(keys)                                                                        \
     "{\"features\":{\"observation.state\":{\"type\":\"STATE\"}},\"norm_map\":{\"STATE\":" \
     "\"MEAN_STD\"},\"normalize_observation_keys\":[" keys "]}"
+
+TEST(a_vector_of_two_parts_has_the_statistics_of_both)
+{
+    const double low[] = {1.0, 2.0}, high[] = {3.0, 2.0}, mean[] = {5.0}, std[] = {0.5};
+    const struct tec_norm then = {.mode = TEC_NORM_MEAN_STD,
+                                  .convention = TEC_NORM_LEROBOT,
+                                  .n = 1,
+                                  .mean = mean,
+                                  .std = std};
+    const struct tec_norm norm = {.mode = TEC_NORM_MIN_MAX,
+                                  .convention = TEC_NORM_LEROBOT,
+                                  .eps = 1e-8,
+                                  .n = 2,
+                                  .min = low,
+                                  .max = high,
+                                  .then = &then,
+                                  .from = 2};
+    const double x[] = {2.5, 2.0, 6.0};
+    double y[3], middle, width;
+    tec_norm_apply(&norm, x, 3, y);
+    CHECK(y[0] == 0.5 && y[1] == -1.0 && y[2] == 2.0);
+    tec_norm_undo(&norm, y, 3, y);
+    CHECK(y[0] == 2.5 && y[1] == 2.0 && y[2] == 6.0);
+    tec_norm_apply(&norm, x, 1, y); /* of fewer values than the first part has */
+    CHECK(y[0] == 0.5 && y[2] == 6.0);
+    tec_norm_line(&norm, 0, &middle, &width);
+    CHECK(middle == 2.0 && width == 1.0);
+    tec_norm_line(&norm, 1, &middle, &width); /* a range of nothing is eps wide */
+    CHECK(fabs(middle - 2.0) < 1e-7 && width == 5e-9);
+    tec_norm_line(&then, 0, &middle, &width);
+    CHECK(middle == 5.0 && width == 0.5);
+    tec_norm_line(&then, 1, &middle, &width);
+    CHECK(middle == 0.0 && width == 1.0);
+}
 
 TEST(lerobot_observations_that_are_not_normalised)
 {

@@ -139,6 +139,22 @@ static double dataset_undo(struct step s, double x, double half)
     return bounds(s, &low, &d) ? half * d + low : x;
 }
 
+void tec_norm_line(const struct tec_norm *norm, size_t i, double *middle, double *width)
+{
+    bool scored = norm->mode == TEC_NORM_MEAN_STD;
+    *middle = 0.0;
+    *width = 1.0;
+    if (norm->mode == TEC_NORM_NONE || i >= norm->n || (norm->mask && !norm->mask[i]))
+        return;
+    double low = scored ? 0.0 : lows(norm)[i];
+    double range = scored ? 0.0 : highs(norm)[i] - low;
+    bool flat = !(range < 0.0 || range > 0.0);
+    if (norm->convention != TEC_NORM_LEROBOT || (flat && !scored))
+        range += norm->eps;
+    *middle = scored ? norm->mean[i] : low + range / 2.0;
+    *width = scored ? norm->std[i] + norm->eps : range / 2.0;
+}
+
 int tec_norm_flat(const struct tec_norm *norm, size_t n)
 {
     double low, d;
@@ -150,7 +166,13 @@ int tec_norm_flat(const struct tec_norm *norm, size_t n)
     return -1;
 }
 
-void tec_norm_apply(const struct tec_norm *norm, const double *x, size_t n, double *y)
+/* Values before those of the next norm. */
+static size_t own(const struct tec_norm *norm, size_t n)
+{
+    return norm->then && norm->from < n ? norm->from : n;
+}
+
+static void apply(const struct tec_norm *norm, const double *x, size_t n, double *y)
 {
     for (size_t i = 0; i < n; i++) {
         struct step s = {norm, i};
@@ -165,7 +187,15 @@ void tec_norm_apply(const struct tec_norm *norm, const double *x, size_t n, doub
     }
 }
 
-void tec_norm_undo(const struct tec_norm *norm, const double *x, size_t n, double *y)
+void tec_norm_apply(const struct tec_norm *norm, const double *x, size_t n, double *y)
+{
+    size_t first = own(norm, n);
+    apply(norm, x, first, y);
+    if (first < n)
+        apply(norm->then, x + first, n - first, y + first);
+}
+
+static void undo(const struct tec_norm *norm, const double *x, size_t n, double *y)
 {
     for (size_t i = 0; i < n; i++) {
         struct step s = {norm, i};
@@ -178,6 +208,14 @@ void tec_norm_undo(const struct tec_norm *norm, const double *x, size_t n, doubl
         else
             y[i] = openpi_undo(s, x[i], (x[i] + 1.0) / 2.0);
     }
+}
+
+void tec_norm_undo(const struct tec_norm *norm, const double *x, size_t n, double *y)
+{
+    size_t first = own(norm, n);
+    undo(norm, x, first, y);
+    if (first < n)
+        undo(norm->then, x + first, n - first, y + first);
 }
 
 void tec_norm_undo_f32(const struct tec_norm *norm, const float *x, size_t n, double *y)

@@ -51,6 +51,10 @@ struct tec_norm {
     const double *q10, *q90;                          /* likewise */
     const bool *mask; /* [n] DATASET: the values that are normalised; NULL = all */
     bool wanted;      /* LEROBOT: the file names a mode other than IDENTITY for it */
+    /* A vector of several that have statistics of their own: those of values from `from` on. Only
+     * tec_norm_apply and tec_norm_undo look at it. */
+    const struct tec_norm *then; /* NULL = none */
+    size_t from;
 };
 
 /* "quantile10"; the arrays that the mode needs and the statistics lack, "q10 and q90", NULL = none.
@@ -60,6 +64,9 @@ const char *tec_norm_missing(const struct tec_norm *norm);
 
 /* y[i] for i < n; x may be y. Stats longer than n are cut to it. With mode NONE: a copy. */
 void tec_norm_apply(const struct tec_norm *norm, const double *x, size_t n, double *y);
+
+/* The same for value i as (x - *middle) / *width, up to rounding; without clipping. */
+void tec_norm_line(const struct tec_norm *norm, size_t i, double *middle, double *width);
 
 /* The first of n values that tec_norm_apply cannot make a number of: its range has no width, and
  * the convention adds nothing to it. -1 = none. The inverse is well for those. */

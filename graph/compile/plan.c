@@ -7,10 +7,6 @@
  * device that only measures the same code runs and counts bytes. */
 #include "graph/compile/plan.h"
 
-#include "graph/kv/stages.h"
-#include "kernels/matrix.h"
-
-#include <limits.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -26,100 +22,6 @@ static const struct {
 #undef NODE_PASS
 };
 
-/* Check the sizes of a memory's segments, of the trees of texts that are scored, and of drafts. */
-static enum tec_status check_texts(const struct tec_plan_spec *s, const struct tec_model *m,
-                                   struct tec_error *err)
-{
-    if (s->segments < 0 || s->segments > 4096 || s->segment_tokens < 0 ||
-        s->segment_tokens > 1 << 20 ||
-        (s->segments && (s->segment_tokens < 1 || s->stages || tec_model_heads(m))))
-        return tec_fail(err, TEC_INVALID,
-                        "a memory of %d segments a prompt, %d tokens computed together, cannot be "
-                        "planned for this model",
-                        s->segments, s->segment_tokens);
-    if (s->draft_tokens < 0 || s->draft_tokens > TEC_MAX_DRAFT || s->unread < 0 ||
-        s->unread > TEC_MAX_DRAFT)
-        return tec_fail(err, TEC_INVALID, "a draft proposes 1 to %d tokens, not %d", TEC_MAX_DRAFT,
-                        s->draft_tokens);
-    if (s->trees.rows && (!m->text.causal || !s->request_slots || s->trees.chains < 1 ||
-                          s->trees.rows > TEC_SCORE_ROWS * TEC_SCORE_CHUNKS))
-        return tec_fail(
-            err, TEC_INVALID,
-            "texts are scored by requests of a model with causal text, at most %d tokens "
-            "that others follow; there are %d",
-            TEC_SCORE_ROWS * TEC_SCORE_CHUNKS, s->trees.rows);
-    return TEC_OK;
-}
-
-static bool good_actions(const struct tec_plan_spec *s)
-{
-    bool good = s->n_actions >= 0 && s->n_actions <= TEC_MAX_ACTIONS && s->frame_action >= -1 &&
-                (s->frame_action < s->n_actions || s->n_actions == 0);
-    for (int i = 0; good && i < s->n_actions; i++)
-        good = s->actions[i].steps >= 1 && s->actions[i].steps <= 1000;
-    return good;
-}
-
-static enum tec_status check_rings(struct tec_plan_spec *s, struct tec_error *err)
-{
-    s->rings = !s->stages ? 0 : s->rings < 1 ? 1 : s->rings;
-    if (s->stages < 0 || s->stages > TEC_MAX_STAGES || s->rings * s->stages > TEC_MAX_STAGES ||
-        (s->stages && s->request_slots) ||
-        (s->stages && s->ring_tokens < s->frame_tokens + s->stages))
-        return tec_fail(err, TEC_INVALID, "%d rings of %d stages of %d tokens cannot be planned",
-                        s->rings, s->stages, s->ring_tokens);
-    return TEC_OK;
-}
-
-static enum tec_status check_spec(struct tec_plan_spec *s, const struct tec_model *m,
-                                  struct tec_error *err)
-{
-    int picture = s->pictures != TEC_NO_PICTURES ? m->vision.tokens : 0;
-    int pictures = m->n_slots * picture;
-    if (tec_model_encodes(m))
-        return tec_fail(err, TEC_UNSUPPORTED,
-                        "model '%s' makes one vector of a text: it embeds memory, and has neither "
-                        "tokens nor actions for a pipeline's nodes",
-                        m->name);
-    if (s->text_tokens < 1)
-        return tec_fail(err, TEC_INVALID, "a prompt needs at least 1 token, is given %d",
-                        s->text_tokens);
-    int added = tec_head_rows(m);
-    if (s->frame_tokens < picture + s->text_tokens + added)
-        return tec_fail(err, TEC_INVALID,
-                        "a frame of %d tokens cannot hold a picture of %d and a prompt of %d",
-                        s->frame_tokens, picture, s->text_tokens + added);
-    int room = picture ? (s->frame_tokens - s->text_tokens - added) / picture : 0;
-    if (s->pictures <= 0 || s->pictures > room)
-        s->pictures = room < m->n_slots ? room : m->n_slots;
-    if (s->frame_tokens > pictures + s->text_tokens + added + 4096)
-        return tec_fail(err, TEC_INVALID, "a frame of %d tokens is more than %d pictures fill",
-                        s->frame_tokens, m->n_slots);
-    if (s->n_actions && !tec_model_flows(m) && !tec_model_heads(m))
-        return tec_fail(err, TEC_INVALID, "model '%s' makes its actions as tokens: it has no flow",
-                        m->name);
-    if ((s->request_slots || s->stages) && tec_model_heads(m))
-        return tec_fail(err, TEC_INVALID,
-                        "model '%s' makes its actions in one forward: it does not decode", m->name);
-    if (s->beside && !s->request_slots)
-        return tec_fail(err, TEC_INVALID, "no requests: nothing can run beside the frame");
-    if (s->n_batches < 0 || s->n_batches > TEC_MAX_BATCHES || !good_actions(s) ||
-        s->request_slots < 0 || s->request_slots > 4096 || s->new_tokens < 0 ||
-        s->new_tokens > 65536 || s->prompt_tokens < 0 || s->prompt_tokens > 65536 ||
-        s->positions < 0 || s->positions > 1 << 20)
-        return tec_fail(err, TEC_INVALID, "request slots, batches, steps or tokens out of range");
-    if (s->prompt_tokens && !m->text.causal)
-        return tec_fail(err, TEC_INVALID, "a prompt of its own needs a model with causal text");
-    TEC_TRY(check_rings(s, err));
-    TEC_TRY(check_texts(s, m, err));
-    int64_t slots = (int64_t)(s->request_slots + 1 + s->rings * s->stages) *
-                    ((int64_t)s->frame_tokens + s->new_tokens + s->prompt_tokens + 32);
-    if (slots + tec_suffix_rows(m) > INT_MAX / 2)
-        return tec_fail(err, TEC_INVALID, "%d requests of %d tokens and a frame of %d are too many",
-                        s->request_slots, s->new_tokens, s->frame_tokens);
-    return TEC_OK;
-}
-
 size_t tec_plan_recall_bytes(const struct tec_plan *p)
 {
     const struct tec_kv_shape *s = &p->space.shape;
@@ -132,7 +34,7 @@ size_t tec_plan_recall_bytes(const struct tec_plan *p)
 static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
 {
     const struct tec_plan_spec *s = &p->spec;
-    const struct tec_stack *t = &p->model->text.stack;
+    const struct tec_stack *t = tec_model_kept(p->model);
     bool bf16 = p->weights->bf16;
     tec_kv_space_init(&p->space, &(struct tec_kv_shape){t->layers, t->kv_heads, t->head_dim, bf16});
     int regions = s->stages ? s->rings * s->stages : s->request_slots + 1;
@@ -180,14 +82,12 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
     return TEC_OK;
 }
 
-/* KV scratch of a picture tower: one layer, in float32, as it is small. */
+/* KV scratch of a picture tower or an encoder: one layer, in float32, as it is small. */
 static enum tec_status make_tower(struct tec_plan *p, struct tec_kv_space *space,
-                                  const struct tec_tower *tower, struct tec_error *err)
+                                  const struct tec_stack *v, int rows, struct tec_error *err)
 {
-    const struct tec_stack *v = &tower->stack;
     tec_kv_space_init(space, &(struct tec_kv_shape){1, v->kv_heads, v->head_dim, false});
-    int pictures = p->spec.pictures * (p->spec.rings ? p->spec.rings : 1);
-    tec_kv_space_reserve(space, pictures * (tower->prefix_rows + p->model->vision.tokens));
+    tec_kv_space_reserve(space, rows);
     TEC_TRY(tec_kv_space_create(space, p->device, &p->arena, err));
     p->bytes.kv += tec_kv_space_bytes(space);
     return TEC_OK;
@@ -232,6 +132,8 @@ static enum tec_status fill_rotation(struct tec_plan *p, bool windowed, float **
 static enum tec_status make_rotation(struct tec_plan *p, struct tec_error *err)
 {
     const struct tec_plan_spec *s = &p->spec;
+    if (tec_model_asks(p->model)) /* whose rows are not rotated */
+        return TEC_OK;
     int positions = s->frame_tokens + s->prompt_tokens + s->new_tokens +
                     2 * tec_suffix_rows(p->model) + 1 + s->trees.rows;
     positions = s->segment_tokens > positions ? s->segment_tokens : positions;
@@ -242,18 +144,23 @@ static enum tec_status make_rotation(struct tec_plan *p, struct tec_error *err)
                                               : TEC_OK;
 }
 
-/* Make the tables that map a byte of a channel to the normalised value each tower reads. */
+/* Make the tables that map a byte of a channel to the normalised value that each tower reads, or a
+ * net of each slot's picture. */
 static enum tec_status make_luts(struct tec_plan *p, struct tec_error *err)
 {
-    const struct tec_vision *v = &p->model->vision;
+    const struct tec_model *m = p->model;
+    bool net = tec_model_asks(m);
+    int n = net ? m->n_slots : m->vision.n_towers;
     float lut[3][256];
-    if (!v->n_towers)
+    if (!n)
         return TEC_OK;
-    TEC_TRY(constant(p, sizeof lut * (size_t)v->n_towers, &p->lut, err));
-    for (int t = 0; t < v->n_towers; t++) {
+    TEC_TRY(constant(p, sizeof lut * (size_t)n, &p->lut, err));
+    for (int t = 0; t < n; t++) {
+        const float *mean = net ? m->net.pictures[t].mean : m->vision.towers[t].mean;
+        const float *std = net ? m->net.pictures[t].std : m->vision.towers[t].std;
         for (int c = 0; c < 3; c++)
             for (int b = 0; b < 256; b++)
-                lut[c][b] = ((float)b / 255.0F - v->towers[t].mean[c]) / v->towers[t].std[c];
+                lut[c][b] = ((float)b / 255.0F - mean[c]) / std[c];
         tec_device_upload(p->device, TEC_STREAM_MAIN, p->lut + (ptrdiff_t)t * 3 * 256, lut,
                           sizeof lut);
     }
@@ -299,11 +206,18 @@ static enum tec_status make_stream(struct tec_plan *p, enum tec_stream stream,
     if (stream == TEC_STREAM_BESIDE && tec_device_lanes_concurrent(p->device) < 1)
         return tec_fail(err, TEC_INVALID, "the device has no lanes to split off");
     const struct tec_vision *v = &p->model->vision;
-    int widest = p->model->text.stack.head_dim;
+    const struct tec_stack *e = &p->model->encoder.stack;
+    int widest = tec_model_kept(p->model)->head_dim;
     for (int i = 0; i < v->n_towers; i++) {
         const struct tec_tower *tower = &v->towers[i];
+        int rings = p->spec.rings ? p->spec.rings : 1;
+        int rows = p->spec.pictures * rings * (tower->prefix_rows + v->tokens);
         widest = tower->stack.head_dim > widest ? tower->stack.head_dim : widest;
-        TEC_TRY(make_tower(p, &p->towers[stream][i], tower, err));
+        TEC_TRY(make_tower(p, &p->towers[stream][i], &tower->stack, rows, err));
+    }
+    if (tec_model_asks(p->model)) {
+        widest = e->head_dim > widest ? e->head_dim : widest;
+        TEC_TRY(make_tower(p, &p->towers[stream][0], e, tec_model_encoded(p->model), err));
     }
     return constant(p, tec_device_scratch(p->device, stream, widest), &p->scratch[stream], err);
 }
@@ -348,7 +262,7 @@ static enum tec_status run_passes(struct tec_plan *p, bool lower, struct tec_err
 static enum tec_status create(struct tec_plan *p, const struct tec_plan_inputs *in,
                               struct tec_error *err)
 {
-    TEC_TRY(check_spec(&p->spec, p->model, err));
+    TEC_TRY(tec_plan_check(&p->spec, p->model, err));
     TEC_TRY(reserve_slots(p, err));
     TEC_TRY(make_constants(p, err));
     TEC_TRY(make_stream(p, TEC_STREAM_MAIN, err));

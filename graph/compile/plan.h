@@ -126,7 +126,7 @@ struct tec_plan {
     struct tec_kv_space gathered;                   /* one layer, where a ring copies to be read */
     struct tec_kv_space kept; /* K before rotation and V of segments just computed */
     int segment_slot;         /* where those are computed */
-    /* Scratch of the pictures, for each stream. */
+    /* Scratch of the pictures, for each stream; of an encoder in the first. */
     struct tec_kv_space towers[TEC_STREAM_COUNT][TEC_MAX_TOWERS];
     struct tec_kv_pool prefixes; /* prefix regions */
     int *tails, *trash;          /* [request_slots] first private slot; a slot nobody reads */
@@ -185,6 +185,11 @@ enum tec_status tec_plan_begin(struct tec_plan **out, const struct tec_model *mo
                                struct tec_heap *heap, struct tec_error *err);
 /* The passes behind lowering. */
 enum tec_status tec_plan_finish(struct tec_plan *plan, struct tec_error *err);
+
+/* TEC_INVALID or TEC_UNSUPPORTED, in words, for sizes that do not fit the model; fills in what the
+ * spec leaves open. tec_plan_create has done it. */
+enum tec_status tec_plan_check(struct tec_plan_spec *spec, const struct tec_model *model,
+                               struct tec_error *err);
 
 /* Passes over programs, in the order of passes.def. */
 #define NODE_PASS(name, text)

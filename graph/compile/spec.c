@@ -257,6 +257,35 @@ static int room_of(const struct tec_node_set *set, const struct tec_decl_input *
     return room < stream->max_tokens ? room : stream->max_tokens;
 }
 
+/* A model without a text reads pictures and the robot's state alone, in every frame. */
+static enum tec_status check_textless(const struct tec_node_set *set,
+                                      const struct tec_decl_resource *frame, struct tec_error *err)
+{
+    const struct tec_decl_node *n = set->prefill;
+    int rows = tec_model_encoded(set->model);
+    if (set->spec->text_tokens)
+        return tec_spec_refuse(&n->where, TEC_MALFORMED, err,
+                               "the model has no text; leave out the one that is read by", n->name);
+    if (set->ring || set->memory || set->secondary)
+        return tec_spec_refuse(&n->where, TEC_MALFORMED, err,
+                               "the model has no text: it is in frames, and neither in a ring nor "
+                               "with a memory, unlike",
+                               n->name);
+    if (frame->tokens < rows)
+        return tec_fail(
+            err, TEC_INVALID,
+            "%s:%d: '%s' holds %d tokens, model '%s' has %d rows, those of its pictures "
+            "among them",
+            frame->where_size.file ? frame->where_size.file : "?", frame->where_size.line,
+            frame->name, frame->tokens, set->model->name, rows);
+    for (int i = 0; i < set->n; i++)
+        if (set->nodes[i]->kind == TEC_DECL_DECODE || set->nodes[i]->kind == TEC_DECL_SCORE)
+            return tec_spec_refuse(&set->nodes[i]->where, TEC_MALFORMED, err,
+                                   "the model has no text, which is asked for by",
+                                   set->nodes[i]->name);
+    return TEC_OK;
+}
+
 static enum tec_status fill_prefill(const struct tec_node_set *set, struct tec_error *err)
 {
     const struct tec_pipeline *p = set->pipeline;
@@ -275,6 +304,8 @@ static enum tec_status fill_prefill(const struct tec_node_set *set, struct tec_e
     }
     if (set->secondary) /* the frames' prefill reads what cameras the robot has */
         set->spec->pictures = pictures ? pictures : TEC_NO_PICTURES;
+    if (!tec_model_reads(set->model))
+        return check_textless(set, frame, err);
     if (set->spec->text_tokens < 0)
         return tec_spec_refuse(&frame->where_size, TEC_INVALID, err,
                                "no room for a text beside the pictures in", frame->name);
@@ -308,7 +339,7 @@ static enum tec_status fill_action(const struct tec_node_set *set, int at, struc
     const struct tec_decl_node *n = set->actions[at];
     const struct tec_model *m = set->model;
     const char *file = n->where.file ? n->where.file : "?";
-    if (!tec_model_flows(m) && !tec_model_heads(m))
+    if (!tec_model_flows(m) && !tec_model_heads(m) && !tec_model_asks(m))
         return tec_fail(err, TEC_MALFORMED,
                         "%s:%d: '%s' is an action node, but model '%s' makes its actions as "
                         "tokens; use a decode node",

@@ -5,7 +5,7 @@
  * on a measuring device. The roofline and op-time measurements use it; frames do not. */
 #include "graph/compile/work.h"
 
-enum { MAX_COUNTS = 12 + TEC_MAX_TOWERS + TEC_SCORE_CHUNKS };
+enum { MAX_COUNTS = 14 + TEC_MAX_TOWERS + TEC_SCORE_CHUNKS };
 
 const char *const tec_stage_names[TEC_STAGE_COUNT] = {"pictures", "prefix", "action", "decode",
                                                       "shift"};
@@ -23,6 +23,8 @@ static void put(struct list *list, const int *count, int64_t rows, int64_t visib
 
 static int64_t prefix_rows(const struct tec_plan *plan, const struct tec_work_size *size)
 {
+    if (tec_model_asks(plan->model))
+        return tec_model_encoded(plan->model);
     return (int64_t)size->pictures * plan->model->vision.tokens + size->text +
            tec_head_rows(plan->model);
 }
@@ -71,6 +73,9 @@ static void count_prefix(struct list *list, const struct tec_plan *plan,
     put(list, t->n_patches, pictures, pictures * tokens, pictures);
     for (int i = 0; i < plan->model->vision.n_towers; i++)
         count_tower(list, plan, t->towers[i].count, &plan->model->vision.towers[i], pictures);
+    put(list, t->encoder.count, t->encoder.max, (int64_t)t->encoder.max * t->encoder.max,
+        t->encoder.max);
+    put(list, t->asked.count, t->asked.max, t->asked.max * rows, rows);
     put(list, t->n_text, size->text - tec_lead_rows(plan->model) + others, 0, 0);
     put(list, t->prefix.count, rows + others, visible_in_prefix(plan, pictures, rows) + seen,
         rows + seen);
@@ -79,7 +84,8 @@ static void count_prefix(struct list *list, const struct tec_plan *plan,
     else
         put(list, t->last.count, 1 + others, rows + seen, rows + seen);
     put(list, t->moves.count, 1 + others, 0, rows + seen);
-    put(list, t->suffix.count, suffix, suffix * (rows + suffix) - unseen, rows + suffix);
+    int64_t own = tec_model_asks(plan->model) ? suffix : rows + suffix;
+    put(list, t->suffix.count, suffix, suffix * own - unseen, own);
     put(list, t->n_horizon, plan->model->flow.horizon, 0, 0);
     put(list, t->one, 1, 0, 0);
 }
@@ -212,8 +218,8 @@ static bool is_last(const struct tec_plan_part *part, const struct tec_call *cal
 }
 
 /* Rows of pictures go through the tower; the rest of a part is what lies between its marks. */
-static enum tec_stage stage_of(const struct tec_plan_part *part, const struct tec_call *call,
-                               bool after_prefill)
+static enum tec_stage stage_of(const struct tec_plan *plan, const struct tec_plan_part *part,
+                               const struct tec_call *call, bool after_prefill)
 {
     const struct tec_tensor *t = tec_in(&part->program, call, 0);
     if (!t)
@@ -228,6 +234,9 @@ static enum tec_stage stage_of(const struct tec_plan_part *part, const struct te
     bool picture = t && t->live == table->n_patches;
     for (int i = 0; t && i < TEC_MAX_TOWERS; i++)
         picture |= table->towers[i].count && t->live == table->towers[i].count;
+    ptrdiff_t steps = (ptrdiff_t)plan->model->n_slots * (plan->model->net.n_steps + 1);
+    if (table->net_rows && t && t->live >= table->net_rows && t->live < table->net_rows + steps)
+        picture = true;
     if (picture)
         return TEC_STAGE_PICTURES;
     if (part->kind == TEC_PART_PACKED && is_last(part, call))
@@ -257,7 +266,7 @@ void tec_work_visit(const struct tec_plan *plan, const struct tec_plan_part *par
             const struct tec_counts counts = {list.items, list.n};
             const struct tec_call_work work = {
                 .call = &step->call,
-                .stage = stage_of(part, &step->call, after_prefill),
+                .stage = stage_of(plan, part, &step->call, after_prefill),
                 .turn = turn,
                 .cost = tec_ops[step->call.op].op->cost(&step->call, &counts)};
             visit(user, &work);

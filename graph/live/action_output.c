@@ -7,6 +7,8 @@
  * checks. After create nothing is allocated. */
 #include "graph/live/action_output.h"
 
+#include "graph/live/ensemble.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -27,6 +29,7 @@ struct tec_action_output {
     int64_t substitutes; /* actions given since the last fresh command */
     int misses;          /* in a row */
     bool given, stopped;
+    struct tec_ensemble ensemble;
 };
 
 static const char *const words[] = {
@@ -50,6 +53,11 @@ enum tec_status tec_action_output_create(struct tec_action_output **out,
                         o->actions, o->rows, o->width, o->rows);
     if (o->on_miss == TEC_MISS_DECAY && o->decay_actions < 1)
         return tec_fail(err, TEC_INVALID, "on_miss = \"decay\" needs decay_actions of at least 1");
+    if (o->ensembles && o->actions != 1)
+        return tec_fail(err, TEC_INVALID,
+                        "%d actions a frame: ensembling makes a chunk for each action that the "
+                        "robot carries out",
+                        o->actions);
     struct tec_action_output *h = TEC_NEW(arena, 1, struct tec_action_output);
     size_t width = (size_t)o->width, rows = (size_t)o->rows;
     double *numbers = TEC_NEW(arena, width * (2 * rows + 3), double);
@@ -65,7 +73,9 @@ enum tec_status tec_action_output_create(struct tec_action_output **out,
                                     .of_last = nowhere,
                                     .of_stable = nowhere};
     *out = h;
-    return TEC_OK;
+    return o->ensembles
+               ? tec_ensemble_init(&h->ensemble, o->ensemble, o->rows, o->width, arena, err)
+               : TEC_OK;
 }
 
 static void put(const struct tec_action_output *h, int i, const double *command, double factor)
@@ -126,7 +136,12 @@ static void keep(struct tec_action_output *h, const struct tec_action_output_chu
 {
     if (rows == 0)
         return;
-    memcpy(h->newest, chunk->actions, (size_t)rows * (size_t)h->o.width * sizeof *h->newest);
+    const double *actions = chunk->actions;
+    if (h->o.ensembles) {
+        tec_ensemble_add(&h->ensemble, chunk->frame, actions, rows);
+        actions = h->ensemble.mean;
+    }
+    memcpy(h->newest, actions, (size_t)rows * (size_t)h->o.width * sizeof *h->newest);
     h->newest_rows = rows;
     h->of_newest = (struct origin){chunk->frame, chunk->captured_ns, chunk->seen};
 }
@@ -187,7 +202,7 @@ struct tec_handed tec_action_output_fresh(struct tec_action_output *h,
     keep(h, chunk, rows);
     if (h->stopped)
         return nothing(TEC_SOURCE_STOPPED);
-    bool moved = keep_limits(h, h->newest, rows, &beyond);
+    bool moved = keep_limits(h, h->newest, rows, &beyond) || h->o.ensembles;
     if (tec_beyond_refused(&beyond)) {
         h->newest_rows = 0;
         return refuse(h, &beyond);
@@ -211,6 +226,7 @@ void tec_action_output_forget(struct tec_action_output *h)
     h->newest_rows = h->misses = 0;
     h->substitutes = 0;
     h->given = h->stopped = false;
+    tec_ensemble_forget(&h->ensemble);
 }
 
 void tec_action_output_stop(struct tec_action_output *h)
@@ -222,6 +238,7 @@ void tec_action_output_reset(struct tec_action_output *h)
 {
     h->stopped = false;
     h->misses = 0;
+    tec_ensemble_forget(&h->ensemble);
 }
 
 /* Substitute j of the last fresh command is it times 1 - j / decay_actions. */

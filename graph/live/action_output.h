@@ -10,6 +10,9 @@
  * that has too few for its frame counts as a miss; a late one without any is forgotten. What
  * substitutes are made of is therefore finite always.
  *
+ * With ensembling a chunk's rows are means of what it and those before say; what `chunk` and
+ * substitutes hold are these. Frames without a chunk move time on, a reset forgets all.
+ *
  * Nor do numbers beyond the robot's limits. A chunk that was refused for them (on = "hold", "stop")
  * is forgotten, and the robot is given its last command, or stopped. The change from the command
  * before to the first of a chunk is judged here; substitutes are held to the limits whatever `on`
@@ -40,6 +43,8 @@ struct tec_action_output_options {
     int rows, width;                 /* of a chunk */
     int executed;                    /* of its rows, until the next one comes; 0 = `actions` */
     const struct tec_limits *limits; /* of the robot, borrowed; NULL = none */
+    bool ensembles; /* actions are means of what all chunks say of them (ensemble.h): one a frame */
+    double ensemble; /* how fast older ones count less than the oldest, m of ensemble.h */
 };
 
 struct tec_action_output;

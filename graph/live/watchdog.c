@@ -45,7 +45,9 @@ enum tec_status tec_watchdog_create(struct tec_watchdog *o, const struct tec_eng
     if (o->rows < 1) /* a pipeline without actions: none is ever posted */
         o->rows = o->columns = 1;
     tec_triple_init(&o->box);
-    o->actions = actions > 0 ? actions : o->rows;
+    double ensemble = 0.0;
+    bool ensembles = tec_session_ensembles(session, &ensemble);
+    o->actions = actions > 0 ? actions : ensembles ? 1 : o->rows;
     const struct tec_action_output_options options = {
         .on_miss = d ? d->on_miss : TEC_MISS_HOLD,
         .limit = tec_session_miss_limit(o->session, d),
@@ -54,7 +56,9 @@ enum tec_status tec_watchdog_create(struct tec_watchdog *o, const struct tec_eng
         .rows = o->rows,
         .width = o->columns,
         .executed = actions > 0 ? 0 : tec_session_executed(o->session),
-        .limits = tec_session_limits(o->session)};
+        .limits = tec_session_limits(o->session),
+        .ensembles = ensembles,
+        .ensemble = ensemble};
     TEC_TRY(tec_action_output_create(&o->output, &options, arena, err));
     return take_memory(o, engine, arena, err);
 }

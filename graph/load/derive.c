@@ -177,6 +177,20 @@ static enum tec_status evaluate(json_t **out, const struct deriving *x, json_t *
     return status == TEC_OK || status == TEC_NO_MEMORY ? status : blame(x, script, status);
 }
 
+/* Height and width of each slot's picture. */
+static json_t *sizes_of(const struct tec_model *model)
+{
+    json_t *sizes = json_array();
+    for (int i = 0; i < model->n_slots; i++) {
+        struct tec_net_size size = tec_model_picture(model, i);
+        if (json_array_append_new(sizes, json_pack("[i, i]", size.h, size.w)) != 0) {
+            json_decref(sizes);
+            return NULL;
+        }
+    }
+    return sizes;
+}
+
 /* The numbers of the model, as the checkpoint's files give them. */
 static enum tec_status add_numbers(const struct deriving *x, json_t *given, const char *arch)
 {
@@ -191,9 +205,9 @@ static enum tec_status add_numbers(const struct deriving *x, json_t *given, cons
                                        : tec_fail(x->err, TEC_NO_MEMORY, "no memory");
     json_decref(overrides);
     TEC_TRY(status);
-    json_t *numbers =
-        json_pack("{s:i, s:i, s:i, s:i}", "side", model->vision.image_size, "tokens",
-                  model->vision.tokens, "horizon", model->flow.horizon, "width", model->flow.dim);
+    json_t *numbers = json_pack("{s:o, s:i, s:i, s:i, s:i}", "sizes", sizes_of(model), "tokens",
+                                model->vision.tokens, "rows", tec_model_encoded(model), "horizon",
+                                model->flow.horizon, "width", model->flow.dim);
     bool bad = json_object_set_new(given, "numbers", numbers) != 0 ||
                json_object_set_new(given, "weights", json_string(x->path)) != 0;
     tec_model_close(model);

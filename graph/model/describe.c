@@ -9,13 +9,18 @@
 enum { MAX_NAME = 256, MAX_PARTS = 16 };
 
 /* Builds `given`, the input of a description: {config, generation, preprocessor, statistics,
- * shapes, size, arch} and the caller's overrides. */
+ * shapes, pictures, size, arch} and the caller's overrides. */
 static enum tec_status make_given(json_t **out, const struct tec_model_choice *choice,
-                                  struct tec_error *err)
+                                  struct tec_heap *heap, struct tec_error *err)
 {
     const struct tec_checkpoint *c = choice->checkpoint;
+    json_t *pictures = NULL;
+    if (c && c->layout == TEC_LAYOUT_LEROBOT)
+        TEC_TRY(tec_model_pictures(&pictures, c, heap, err));
     json_t *given = json_object(), *shapes = json_object();
     int bad = !given || !shapes;
+    if (pictures)
+        bad |= json_object_set_new(given, "pictures", pictures);
     for (size_t i = 0; c && !bad && i < tec_tensors_count(c->tensors); i++) {
         const struct tec_stored *t = tec_tensors_at(c->tensors, i);
         size_t skip = strlen(c->prefix);
@@ -74,6 +79,12 @@ static enum tec_status fail_unknown(const struct tec_checkpoint *c, struct tec_e
                     type ? "'" : "");
 }
 
+/* A description as a whole, and not the names of parts alone. */
+static bool describes(const json_t *json)
+{
+    return json_object_get(json, "text") || json_object_get(json, "encoder");
+}
+
 /* Ask every description whether the checkpoint is its own. */
 static enum tec_status recognise(json_t **out, const struct tec_model_choice *choice, json_t *given,
                                  char arch[MAX_NAME], struct tec_heap *heap, struct tec_error *err)
@@ -92,7 +103,7 @@ static enum tec_status recognise(json_t **out, const struct tec_model_choice *ch
         enum tec_status one = evaluate(&json, choice, arch, given, heap, err);
         if (one != TEC_OK)
             broken = one;
-        else if (json_is_object(json) && json_object_get(json, "text")) {
+        else if (describes(json)) {
             *out = json;
             status = TEC_OK;
         } else
@@ -111,7 +122,7 @@ static enum tec_status look(json_t **out, const struct tec_model_choice *choice,
                             char arch[MAX_NAME], struct tec_heap *heap, struct tec_error *err)
 {
     json_t *given = NULL;
-    TEC_TRY(make_given(&given, choice, err));
+    TEC_TRY(make_given(&given, choice, heap, err));
     enum tec_status status = !*arch && choice->checkpoint
                                  ? recognise(out, choice, given, arch, heap, err)
                                  : evaluate(out, choice, arch, given, heap, err);
@@ -159,8 +170,7 @@ static enum tec_status find(json_t **out, const struct tec_model_choice *choice,
         *out = NULL;
         status = look(out, choice, arch, heap, err);
     }
-    bool own =
-        json_is_object(*out) && (json_object_get(*out, "text") || !json_object_get(*out, "parts"));
+    bool own = json_is_object(*out) && (describes(*out) || !json_object_get(*out, "parts"));
     if (status == TEC_OK && !own)
         status = tec_fail(err, TEC_NOT_FOUND, "%s: this checkpoint is not a '%s' model",
                           choice->checkpoint ? choice->checkpoint->path : "-", arch);

@@ -75,6 +75,10 @@ enum tec_status tec_weight_loading_sums(struct tec_weight_loading *l, const stru
 
 enum tec_status tec_weight_loading_tower(struct tec_weight_loading *l, const struct tec_tower *t,
                                          struct tec_tower_weights *w);
+enum tec_status tec_weight_loading_net(struct tec_weight_loading *l,
+                                       const struct tec_conv_net *net);
+enum tec_status tec_weight_loading_encoder(struct tec_weight_loading *l, const struct tec_model *m);
+
 enum tec_status tec_weight_loading_projector(struct tec_weight_loading *l,
                                              const struct tec_vision *v);
 

@@ -17,16 +17,16 @@ enum tec_status tec_parse_positive(int value, const char *where, const char *wha
 enum tec_status tec_parse_activation(enum tec_activation *activation, const char *name,
                                      const char *where, struct tec_error *err)
 {
-    static const char *const names[] = {"gelu", "gelu_erf", "silu"};
+    static const char *const names[] = {"gelu", "gelu_erf", "silu", "relu"};
     *activation = TEC_ACTIVATION_GELU;
-    for (int i = 0; name && i < 3; i++)
+    for (int i = 0; name && i < 4; i++)
         if (strcmp(name, names[i]) == 0) {
             *activation = (enum tec_activation)i;
             return TEC_OK;
         }
     return !name ? TEC_OK
-                 : tec_fail(err, TEC_MALFORMED, "%s.activation: '%s' is not gelu, gelu_erf or silu",
-                            where, name);
+                 : tec_fail(err, TEC_MALFORMED,
+                            "%s.activation: '%s' is not gelu, gelu_erf, silu or relu", where, name);
 }
 
 /* A stack whose last rows are read ends with a norm. */
@@ -252,35 +252,62 @@ static enum tec_status parse_slots(struct tec_model *model, json_t *slots, struc
     return TEC_OK;
 }
 
-enum tec_status tec_model_parse(struct tec_model *model, struct tec_error *err)
+/* The parts of a description; NULL = it has none such. */
+struct parts {
+    json_t *slots, *vision, *text, *action, *tokens, *chunk, *net, *encoder, *queries;
+};
+
+/* What a model with a text and one without must have. */
+static enum tec_status check_parts(const struct parts *p, struct tec_error *err)
 {
-    json_t *vision = NULL, *text, *action = NULL, *tokens = NULL, *chunk = NULL,
-           *json = model->json;
-    json_t *slots = NULL, *ignored, *prompts = NULL;
-    TEC_UNPACK(json, "description", "{s:s, s?o, s?o, s:o, s?o, s?o, s?o, s:o, s?o}", "name",
-               &model->name, "slots", &slots, "vision", &vision, "text", &text, "action", &action,
-               "tokens", &tokens, "chunk", &chunk, "ignored", &ignored, "prompts", &prompts);
-    if (!vision != !slots || (!vision && (action || tokens || chunk)))
+    bool encodes = p->net || p->encoder || p->queries;
+    if (!p->text != encodes)
+        return tec_fail(err, TEC_MALFORMED,
+                        "description: must have text, or net, encoder and queries in its place");
+    if (encodes && (!p->slots || p->vision || p->action || p->tokens || p->chunk))
+        return tec_fail(err, TEC_MALFORMED,
+                        "description: net, encoder and queries have slots, and neither vision, "
+                        "action, tokens nor chunk beside them");
+    if (encodes)
+        return TEC_OK;
+    if (!p->vision != !p->slots || (!p->vision && (p->action || p->tokens || p->chunk)))
         return tec_fail(err, TEC_MALFORMED,
                         "description: a model of text alone has neither slots nor vision, action, "
                         "tokens or chunk; others have both slots and vision");
-    const bool encodes = json_object_get(text, "pool") != NULL;
-    if (vision && encodes)
+    if (p->vision && json_object_get(p->text, "pool"))
         return tec_fail(err, TEC_MALFORMED,
                         "description: a text that becomes one vector (pool) "
                         "beside pictures");
-    if (vision && !action == (!tokens && !chunk))
+    if (p->vision && !p->action == (!p->tokens && !p->chunk))
         return tec_fail(err, TEC_MALFORMED,
                         "description: must have action (a flow), or tokens, chunk or both");
-    if (slots)
-        TEC_TRY(parse_slots(model, slots, err));
-    TEC_TRY(parse_text(model, text, err));
-    if (vision)
-        TEC_TRY(tec_parse_vision(model, vision, err));
+    return TEC_OK;
+}
+
+enum tec_status tec_model_parse(struct tec_model *model, struct tec_error *err)
+{
+    struct parts p = {0};
+    json_t *ignored, *prompts = NULL;
+    int float32 = 0;
+    TEC_UNPACK(model->json, "description",
+               "{s:s, s?o, s?o, s?o, s?o, s?o, s?o, s?o, s?o, s?o, s:o, s?o, s?b}", "name",
+               &model->name, "slots", &p.slots, "vision", &p.vision, "text", &p.text, "action",
+               &p.action, "tokens", &p.tokens, "chunk", &p.chunk, "net", &p.net, "encoder",
+               &p.encoder, "queries", &p.queries, "ignored", &ignored, "prompts", &prompts,
+               "float32", &float32);
+    model->float32 = float32 != 0;
+    TEC_TRY(check_parts(&p, err));
+    if (p.slots)
+        TEC_TRY(parse_slots(model, p.slots, err));
     TEC_TRY(parse_names(model->ignored, TEC_MAX_IGNORED, ignored, "ignored", err));
-    if (action)
-        return parse_flow(model, action, err);
-    if (tokens)
-        TEC_TRY(parse_action_tokens(model, tokens, err));
-    return chunk ? tec_parse_head(model, chunk, err) : TEC_OK;
+    if (!p.text)
+        return tec_parse_encoded(model, p.net, p.encoder, p.queries, err);
+    TEC_TRY(parse_text(model, p.text, err));
+    if (p.vision)
+        TEC_TRY(tec_parse_vision(model, p.vision, err));
+    if (p.action)
+        return parse_flow(model, p.action, err);
+    if (p.tokens)
+        TEC_TRY(parse_action_tokens(model, p.tokens, err));
+    return p.chunk ? tec_parse_head(model, p.chunk, err) : TEC_OK;
 }

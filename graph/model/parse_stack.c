@@ -46,14 +46,29 @@ static enum tec_status parse_tensors(struct tec_stack *stack, json_t *tensors, c
     return TEC_OK;
 }
 
+/* A second attention has all of its tensors but biases, and its heads have keys of their own. */
+static enum tec_status check_cross(const struct tec_stack *s, const char *where,
+                                   struct tec_error *err)
+{
+    const char *const *n = s->names;
+    bool any = n[TEC_ROLE_cross] || n[TEC_ROLE_cross_bias] || n[TEC_ROLE_cross_o] ||
+               n[TEC_ROLE_cross_o_bias] || n[TEC_ROLE_cross_norm] || n[TEC_ROLE_cross_norm_bias];
+    bool all = n[TEC_ROLE_cross] && n[TEC_ROLE_cross_o] && n[TEC_ROLE_cross_norm];
+    return !any || all ? TEC_OK
+                       : tec_fail(err, TEC_MALFORMED,
+                                  "%s.tensors: cross, cross_o and cross_norm come together", where);
+}
+
 /* Refuses combinations of attributes that no op computes. */
 static enum tec_status check_kinds(const struct tec_stack *stack, const char *where,
                                    struct tec_error *err)
 {
-    if (stack->gated && stack->activation == TEC_ACTIVATION_GELU_ERF)
+    if (stack->gated && stack->activation != TEC_ACTIVATION_GELU &&
+        stack->activation != TEC_ACTIVATION_SILU)
         return tec_fail(err, TEC_MALFORMED,
-                        "%s: a gated feed-forward has activation gelu or silu, not gelu_erf",
-                        where);
+                        "%s: a gated feed-forward has activation gelu or silu, not %s", where,
+                        stack->activation == TEC_ACTIVATION_RELU ? "relu" : "gelu_erf");
+    TEC_TRY(check_cross(stack, where, err));
     bool posts = stack->names[TEC_ROLE_post1] || stack->names[TEC_ROLE_post2];
     bool heads = stack->names[TEC_ROLE_q_norm] || stack->names[TEC_ROLE_k_norm];
     if (!stack->names[TEC_ROLE_q_norm] != !stack->names[TEC_ROLE_k_norm] ||

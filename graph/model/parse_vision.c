@@ -4,15 +4,15 @@
 #include <math.h>
 #include <string.h>
 
-static enum tec_status parse_channels(float out[3], json_t *json, bool divides, const char *what,
-                                      struct tec_error *err)
+enum tec_status tec_parse_channels(float out[3], json_t *json, bool divides, const char *where,
+                                   const char *what, struct tec_error *err)
 {
     for (size_t i = 0; i < 3; i++) {
         const json_t *value = json_array_get(json, i);
         double x = json_number_value(value);
         if (json_array_size(json) != 3 || !json_is_number(value) || !isfinite((float)x) ||
             (divides && !(x > 1e-6)))
-            return tec_fail(err, TEC_MALFORMED, "vision.towers: %s must be three %snumbers", what,
+            return tec_fail(err, TEC_MALFORMED, "%s: %s must be three %snumbers", where, what,
                             divides ? "positive " : "");
         out[i] = (float)x;
     }
@@ -69,8 +69,8 @@ static enum tec_status parse_tower(struct tec_vision *v, json_t *json, struct te
                &image_size, "patch", &patch, "mean", &mean, "std", &std, "patch_embed",
                &patch_embed, "position", &t->position, "prefix", &prefix, "stack", &stack);
     TEC_TRY(parse_size(v, image_size, patch, err));
-    TEC_TRY(parse_channels(t->mean, mean, false, "mean", err));
-    TEC_TRY(parse_channels(t->std, std, true, "std", err));
+    TEC_TRY(tec_parse_channels(t->mean, mean, false, "vision.towers", "mean", err));
+    TEC_TRY(tec_parse_channels(t->std, std, true, "vision.towers", "std", err));
     TEC_TRY(parse_prefix(t, prefix, err));
     TEC_TRY(tec_parse_stack(&t->stack, stack, "vision.stack", err));
     t->final = t->stack.names[TEC_ROLE_final] != NULL;

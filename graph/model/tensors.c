@@ -43,6 +43,8 @@ int tec_relative_bucket(const struct tec_relative *r, int delta)
 
 int tec_model_state(const struct tec_model *model)
 {
+    if (tec_model_asks(model)) /* a state of nothing has an entry that nobody reads */
+        return model->encoder.state ? model->encoder.state : 1;
     return model->head.state ? model->head.state : model->flow.dim;
 }
 
@@ -194,6 +196,8 @@ static enum tec_status layer(const struct visitor *v, const struct tec_stack *s,
         {TEC_ROLE_v, TEC_ROLE_v_bias, kv, s->width},
         {TEC_ROLE_qkv, TEC_ROLE_qkv_bias, q + 2 * kv, s->width},
         {TEC_ROLE_o, TEC_ROLE_o_bias, s->width, q},
+        {TEC_ROLE_cross, TEC_ROLE_cross_bias, q + 2 * kv, s->width},
+        {TEC_ROLE_cross_o, TEC_ROLE_cross_o_bias, s->width, q},
         {TEC_ROLE_gate, TEC_ROLE_gate, s->mlp, s->width},
         {TEC_ROLE_up, TEC_ROLE_up_bias, s->mlp, s->width},
         {TEC_ROLE_down, TEC_ROLE_down_bias, s->width, s->mlp},
@@ -214,13 +218,19 @@ static enum tec_status layer(const struct visitor *v, const struct tec_stack *s,
         }
     }
     TEC_TRY(vectors(v, s, l));
-    for (int i = 0; i < 2; i++) {
-        const char *weight = s->names[i ? TEC_ROLE_norm2 : TEC_ROLE_norm1];
-        const char *bias = s->names[i ? TEC_ROLE_norm2_bias : TEC_ROLE_norm1_bias];
+    static const enum tec_role norms[][2] = {{TEC_ROLE_norm1, TEC_ROLE_norm1_bias},
+                                             {TEC_ROLE_norm2, TEC_ROLE_norm2_bias},
+                                             {TEC_ROLE_cross_norm, TEC_ROLE_cross_norm_bias}};
+    for (int i = 0; i < 3; i++) {
+        const char *weight = s->names[norms[i][0]], *bias = s->names[norms[i][1]];
+        if (!weight)
+            continue;
         tec_layer_name(w, weight, l);
         if (bias)
             tec_layer_name(b, bias, l);
         TEC_TRY(norm(v, s, w, bias ? b : NULL));
+    }
+    for (int i = 0; i < 2; i++) {
         const char *scale = s->names[i ? TEC_ROLE_scale2 : TEC_ROLE_scale1];
         if (scale)
             tec_layer_name(w, scale, l);
@@ -258,6 +268,37 @@ static enum tec_status tower(const struct visitor *v, const struct tec_tower *t,
     return stack(v, &t->stack);
 }
 
+/* A step's tensors: the weight [out, in, side, side] and vectors of its channels. */
+static enum tec_status net_step(const struct visitor *v, const struct tec_net_step *s)
+{
+    const char *const vectors[] = {s->bias, s->norm.weight, s->norm.bias, s->norm.mean,
+                                   s->norm.var};
+    struct tec_expected e = {
+        .names = {s->weight}, .n_names = 1, .rank = 4, .shape = {s->out, s->in, s->side, s->side}};
+    if (s->kind == TEC_NET_MAX_POOL)
+        return TEC_OK;
+    TEC_TRY(v->visit(v->user, &e, v->err));
+    for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++)
+        TEC_TRY(one(v, vectors[i], 1, s->out, 0));
+    return TEC_OK;
+}
+
+static enum tec_status encoded(const struct visitor *v, const struct tec_model *m)
+{
+    const struct tec_row_encoder *e = &m->encoder;
+    for (int i = 0; i < m->net.n_steps; i++)
+        TEC_TRY(net_step(v, &m->net.steps[i]));
+    for (int i = 0; i < e->n_rows; i++) {
+        TEC_TRY(one(v, e->rows[i].constant, 1, e->stack.width, 0));
+        TEC_TRY(dense(v, &e->rows[i].dense));
+    }
+    TEC_TRY(one(v, e->position, 2, e->n_rows, e->stack.width));
+    TEC_TRY(stack(v, &e->stack));
+    TEC_TRY(one(v, m->queries.position, 2, m->flow.horizon, e->stack.width));
+    TEC_TRY(stack(v, &m->queries.stack));
+    return dense(v, &m->queries.out);
+}
+
 /* Embedding and head: the first present of each list; the head may be the embedding itself. */
 static enum tec_status embeddings(const struct visitor *v, const struct tec_text *t)
 {
@@ -288,7 +329,10 @@ enum tec_status tec_model_visit(const struct tec_model *model,
         TEC_TRY(tower(&v, &model->vision.towers[i], &model->vision));
     for (int i = 0; i < model->vision.n_projector; i++)
         TEC_TRY(dense(&v, &model->vision.projector[i]));
-    TEC_TRY(embeddings(&v, &model->text));
+    if (tec_model_asks(model))
+        TEC_TRY(encoded(&v, model));
+    if (tec_model_reads(model))
+        TEC_TRY(embeddings(&v, &model->text));
     TEC_TRY(stack(&v, &model->text.stack));
     if (tec_model_heads(model))
         TEC_TRY(head(&v, &model->head));

@@ -76,6 +76,26 @@ static enum tec_status load_vectors(struct tec_weight_loading *l, const struct t
     return tec_weight_loading_vector(l, of[TEC_ROLE_post2], s->width, centre, &layer->post2);
 }
 
+/* The attention whose keys are those of other rows, where the stack has one: its queries and its
+ * keys and values are computed of different rows, so they are two matrices. */
+static enum tec_status load_cross(struct tec_weight_loading *l, const struct tec_stack *s,
+                                  const char *const *of, struct tec_layer *layer)
+{
+    bool bf16 = l->options->bf16;
+    int q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim, all = q + 2 * kv, at[2];
+    if (!of[TEC_ROLE_cross])
+        return TEC_OK;
+    const char *w = of[TEC_ROLE_cross], *b = of[TEC_ROLE_cross_bias];
+    const struct tec_piece asks = {w, b, q, 0}, keys[] = {{w, b, kv, q}, {w, b, kv, q + kv}},
+                           o = {of[TEC_ROLE_cross_o], of[TEC_ROLE_cross_o_bias], s->width, 0};
+    TEC_TRY(tec_weight_loading_pieces(l, &asks, 1, s->width, all, bf16, &layer->cross_q, at));
+    TEC_TRY(tec_weight_loading_pieces(l, keys, 2, s->width, all, bf16, &layer->cross_kv, at));
+    layer->cross_v_at = at[1];
+    TEC_TRY(tec_weight_loading_pieces(l, &o, 1, q, 0, bf16, &layer->cross_o, at));
+    return load_norm(l, s, of[TEC_ROLE_cross_norm], of[TEC_ROLE_cross_norm_bias],
+                     &layer->cross_norm, &layer->cross_norm_bias);
+}
+
 static enum tec_status load_layer(struct tec_weight_loading *l, const struct tec_stack *s,
                                   int index, struct tec_layer *layer)
 {
@@ -103,6 +123,7 @@ static enum tec_status load_layer(struct tec_weight_loading *l, const struct tec
     const struct tec_piece o = {of[TEC_ROLE_o], of[TEC_ROLE_o_bias], s->width, 0};
     TEC_TRY(tec_weight_loading_pieces(l, &o, 1, q, 0, bf16, &layer->o, at));
     TEC_TRY(load_vectors(l, s, of, layer));
+    TEC_TRY(load_cross(l, s, of, layer));
     TEC_TRY(load_feed_forward(l, s, of, layer));
     TEC_TRY(load_norm(l, s, of[TEC_ROLE_norm1], of[TEC_ROLE_norm1_bias], &layer->norm1,
                       &layer->norm1_bias));
@@ -203,6 +224,10 @@ static enum tec_status load_head(struct tec_weight_loading *l, const struct tec_
 static enum tec_status load_all(struct tec_weight_loading *l)
 {
     const struct tec_model *m = l->options->model;
+    if (tec_model_asks(m)) {
+        TEC_TRY(tec_weight_loading_net(l, &m->net));
+        return tec_weight_loading_encoder(l, m);
+    }
     for (int i = 0; i < m->vision.n_towers; i++)
         TEC_TRY(tec_weight_loading_tower(l, &m->vision.towers[i], &l->out->towers[i]));
     if (m->vision.n_projector)
@@ -225,11 +250,13 @@ enum tec_status tec_weights_load(struct tec_weights **out,
     struct tec_weights *w = tec_heap_get(heap, sizeof *w);
     if (!w)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for weights");
+    struct tec_weights_options own = *options;
+    own.bf16 = options->bf16 && !options->model->float32;
     w->device = options->device;
-    w->bf16 = options->bf16;
+    w->bf16 = own.bf16;
     tec_arena_init(&w->arena, heap);
     struct tec_weight_loading l = {
-        .out = w, .options = options, .source = options->source, .err = err, .heap = heap};
+        .out = w, .options = &own, .source = options->source, .err = err, .heap = heap};
     tec_packer_open(&l.packer, &options->source, options->device, heap);
     enum tec_status status = load_all(&l);
     tec_packer_close(&l.packer);

@@ -28,6 +28,12 @@ struct tec_layer {
     const float *scale1, *scale2;                         /* of o's and down's output, or NULL */
     const float *q_norm, *k_norm; /* [head_dim] of each head before it is rotated, or NULL */
     const float *post1, *post2;   /* norms of o's and down's output, or NULL */
+    /* A second attention, whose keys are those of other rows; its k | v. */
+    struct tec_matrix cross_q, cross_kv, cross_o;
+    int cross_v_at;
+    const float *cross_norm, *cross_norm_bias;
+    /* What positions add to the outputs of qkv, cross_q and cross_kv: [positions, n], or NULL. */
+    const float *shift, *cross_q_shift, *cross_kv_shift;
 };
 
 struct tec_stack_weights {
@@ -57,11 +63,27 @@ struct tec_head_weights {
     struct tec_normed_weights in, blocks[TEC_MAX_HEAD_BLOCKS], out;
 };
 
+struct tec_row_encoder_weights {
+    const float *constant[TEC_MAX_FRONT_ROWS];
+    struct tec_matrix front[TEC_MAX_FRONT_ROWS];
+    const float *position; /* [rows, ld] */
+    struct tec_stack_weights stack;
+};
+
+struct tec_queries_weights {
+    const float *start; /* [horizon, ld] zeros */
+    struct tec_matrix out;
+    struct tec_stack_weights stack;
+};
+
 struct tec_weights {
     struct tec_tower_weights towers[TEC_MAX_TOWERS];
     struct tec_matrix projector[TEC_MAX_PROJECTOR]; /* from the second layer on */
     struct tec_stack_weights text, expert;
     struct tec_head_weights chunk;
+    struct tec_matrix *net; /* [n_steps], of those that are convolutions */
+    struct tec_row_encoder_weights encoder;
+    struct tec_queries_weights queries;
     struct tec_matrix embed, head; /* equal when tied */
     const float *position, *types; /* [rows, ld] added to embedding rows; NULL = none */
     int ld;

@@ -6,6 +6,7 @@
  * Where the node has a prefix of actions (trained real-time chunking, arXiv 2512.05964), the first
  * *n_fixed rows of x hold given actions: their norms and gates are those of time 0, and no step
  * moves them. The other rows see them as keys, and are computed as ever. */
+#include "graph/nodes/encoded.h"
 #include "graph/nodes/head.h"
 
 #include <stdio.h>
@@ -88,19 +89,11 @@ static void euler_step(struct tec_lower *l, int x, int state, int step)
     tec_lower_tap(l, x, "x_t.%d", step + 1);
 }
 
-static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
+/* The chunk of a flow: noise, step by step. */
+static void flow_steps(struct tec_lower *l)
 {
     const struct tec_flow *f = &l->model->flow;
     const struct tec_prefix_table *t = l->prefix;
-    if (tec_model_heads(l->model)) {
-        if (l->model->head.width)
-            tec_lower_head(l);
-        else
-            tec_lower_next_tokens(l, l->hidden);
-        if (l->program->status != TEC_OK && err)
-            *err = l->program->err;
-        return l->program->status;
-    }
     int x = tec_program_fixed(l->program, "actions", t->noise,
                               (size_t)f->horizon * (size_t)t->ld * sizeof(float), f->horizon,
                               f->dim, t->ld, t->n_horizon);
@@ -108,6 +101,18 @@ static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
                                   f->dim, t->ld, t->one);
     for (int s = 0; s < l->flow->steps && l->program->status == TEC_OK; s++)
         euler_step(l, x, state, s);
+}
+
+static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
+{
+    if (tec_model_asks(l->model))
+        tec_lower_queries(l);
+    else if (!tec_model_heads(l->model))
+        flow_steps(l);
+    else if (l->model->head.width)
+        tec_lower_head(l);
+    else
+        tec_lower_next_tokens(l, l->hidden);
     if (l->program->status != TEC_OK && err)
         *err = l->program->err;
     return l->program->status;

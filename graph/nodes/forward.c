@@ -7,70 +7,6 @@
 #include <math.h>
 #include <stdio.h>
 
-int tec_lower_linear(struct tec_lower *l, const struct tec_matrix *m, int x, const char *label)
-{
-    const struct tec_tensor *t = x < 0 ? NULL : &l->program->tensors[x];
-    int y = t ? tec_program_tensor(l->program, label, t->rows, m->cols, t->live) : -1;
-    tec_lower_linear_into(l, m, x, y, 0, NULL, false, label);
-    return y;
-}
-
-static void set_matrix(struct tec_call *call, const struct tec_matrix *m)
-{
-    call->bf16 = m->bf16;
-    call->args.gemm.w = m->w;
-    call->args.gemm.bias = m->bias;
-    call->args.gemm.n = m->n;
-    call->args.gemm.k = m->k;
-    call->args.gemm.group = m->group;
-    call->args.gemm.order = m->order;
-    call->args.gemm.order_of = m->order_of;
-}
-
-void tec_lower_linear_into(struct tec_lower *l, const struct tec_matrix *m, int x, int y,
-                           int out_row, const struct tec_gate *gate, bool add, const char *label)
-{
-    struct tec_call call = tec_call_of(TEC_OP_linear, label);
-    call.in[0] = x;
-    call.out[0] = y;
-    call.out_row = out_row;
-    set_matrix(&call, m);
-    if (gate) {
-        call.args.gemm.gate = gate->at;
-        call.args.gemm.fixed = gate->fixed;
-        call.args.gemm.fixed_gate = gate->clean;
-    }
-    call.args.gemm.add = add;
-    tec_program_call(l->program, &call);
-}
-
-void tec_lower_linear_rows(struct tec_lower *l, const struct tec_matrix *m, int x, int y,
-                           const struct tec_part_rows *part, bool add, const char *label)
-{
-    struct tec_call call = tec_call_of(TEC_OP_linear, label);
-    call.in[0] = x;
-    call.out[0] = y;
-    call.in_row = part->in_row;
-    call.out_row = part->out_row;
-    set_matrix(&call, m);
-    call.args.gemm.add = add;
-    call.args.gemm.rows = part->rows;
-    call.args.gemm.max_rows = part->max_rows;
-    tec_program_call(l->program, &call);
-}
-
-void tec_lower_activation(struct tec_lower *l, enum tec_activation f, int x, int y)
-{
-    static const enum tec_op_id ops[] = {[TEC_ACTIVATION_GELU] = TEC_OP_gelu,
-                                         [TEC_ACTIVATION_GELU_ERF] = TEC_OP_gelu_erf,
-                                         [TEC_ACTIVATION_SILU] = TEC_OP_silu};
-    struct tec_call call = tec_call_of(ops[f], "act");
-    call.in[0] = x;
-    call.out[0] = y;
-    call.args.map.round = l->round;
-    tec_program_call(l->program, &call);
-}
-
 /* The scale, shift and gate of an adaptive norm; which: 0, 1 of a layer, 2 final. (3, in front of
  * the first layer, is never adaptive.) */
 static const float *modulation(const struct tec_forward *f, int step, int layer, int which)
@@ -144,7 +80,8 @@ int tec_lower_norm(struct tec_lower *l, const struct tec_forward *f, int layer, 
 {
     const struct tec_tensor *t = x < 0 ? NULL : &l->program->tensors[x];
     int y = t ? tec_program_tensor(l->program, label, t->rows, t->cols, t->live) : -1;
-    const struct tec_layer *w = which < 2 ? &f->weights->layers[layer] : NULL;
+    bool own = which < 2 || which == 4;
+    const struct tec_layer *w = own ? &f->weights->layers[layer] : NULL;
     bool layer_norm = f->stack->norm == TEC_BLOCK_LAYER_NORM;
     struct tec_call call = tec_call_of(layer_norm ? TEC_OP_layer_norm : TEC_OP_rms_norm, label);
     struct tec_norm_args *a = &call.args.norm;
@@ -160,6 +97,9 @@ int tec_lower_norm(struct tec_lower *l, const struct tec_forward *f, int layer, 
         a->fixed = f->fixed;
         a->fixed_weight = f->fixed ? modulation(f, f->flow->steps, layer, which) : NULL;
         a->fixed_bias = f->fixed ? a->fixed_weight + f->flow->padded : NULL;
+    } else if (which == 4) {
+        a->weight = w->cross_norm;
+        a->bias = w->cross_norm_bias;
     } else if (w) {
         a->weight = which ? w->norm2 : w->norm1;
         a->bias = which ? w->norm2_bias : w->norm1_bias;
@@ -347,6 +287,28 @@ static void tap_qkv(struct tec_lower *l, const struct tec_forward *f, int layer,
     tec_lower_tap_view(l, w->v_at, kv, "%slayer%d.v", f->tap, layer);
 }
 
+/* A layer's second attention: of its rows over what the frame has kept of others. The residual from
+ * here on. */
+static int attend_others(struct tec_lower *l, const struct tec_forward *f, int layer,
+                         struct tec_kv_tensors kv, int x)
+{
+    const struct tec_layer *w = &f->weights->layers[layer];
+    struct tec_forward others = *f;
+    bool after = f->stack->after;
+    if (!f->asked)
+        return x;
+    others.rows = f->asked;
+    int n = after ? x : tec_lower_norm(l, f, layer, 4, x, true, "cross_norm");
+    int q = tec_lower_linear(l, &w->cross_q, n, "cross_q");
+    tec_lower_position(l, q, w->cross_q_shift, f->rows->max);
+    int out = attend(l, &others, layer, q, kv);
+    tec_lower_linear_into(l, &w->cross_o, out, x, 0, NULL, true, "cross_o");
+    if (l->taps && f->tap)
+        tec_lower_tap(l, tec_lower_linear(l, &w->cross_o, out, "tap"), "%slayer%d.cross_out",
+                      f->tap, layer);
+    return after ? tec_lower_norm(l, f, layer, 4, x, false, "cross_norm") : x;
+}
+
 static void gate_up(struct tec_lower *l, const struct tec_forward *f, const struct tec_layer *w,
                     int u, int g)
 {
@@ -412,6 +374,7 @@ struct tec_keys tec_lower_keys(struct tec_lower *l, const struct tec_forward *f,
     if (f->tap && f->tap_inside && !f->stack->after)
         tec_lower_tap(l, n, "%slayer%d.norm1", f->tap, layer);
     keys.qkv = tec_lower_linear(l, keys_only ? &w->kv : &w->qkv, n, keys_only ? "kv" : "qkv");
+    tec_lower_position(l, keys.qkv, w->shift, f->rows->max);
     bool taps = f->tap && f->tap_inside && !keys_only;
     if (taps)
         tap_qkv(l, f, layer, keys.qkv);
@@ -434,6 +397,7 @@ int tec_lower_rest(struct tec_lower *l, const struct tec_forward *f, int layer,
         tap_weights(l, f, layer, keys.q, keys.kv);
     add_half(l, f, layer, 0, &f->weights->layers[layer].o, out, x);
     x = norm_after(l, f, layer, 0, x);
+    x = attend_others(l, f, layer, keys.kv, x);
     feed_forward(l, f, layer, x);
     x = norm_after(l, f, layer, 1, x);
     if (f->tap)

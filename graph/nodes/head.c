@@ -17,13 +17,6 @@ static int layer_norm(struct tec_lower *l, const struct tec_normed_weights *w, i
     return call.out[0];
 }
 
-static void relu(struct tec_lower *l, int x)
-{
-    struct tec_call call = tec_call_of(TEC_OP_relu, "relu");
-    call.in[0] = call.out[0] = x;
-    tec_program_call(l->program, &call);
-}
-
 /* x += y. */
 static void add(struct tec_lower *l, int x, int y)
 {
@@ -62,10 +55,10 @@ void tec_lower_head(struct tec_lower *l)
     tec_lower_tap(l, n, "head.norm");
     int x = tec_lower_linear(l, &w->in.dense, n, "head_in");
     tec_lower_tap(l, x, "head.in");
-    relu(l, x);
+    tec_lower_relu(l, x);
     for (int i = 0; i < h->n_blocks; i++) {
         int y = tec_lower_linear(l, &w->blocks[i].dense, layer_norm(l, &w->blocks[i], x), "head");
-        relu(l, y);
+        tec_lower_relu(l, y);
         add(l, x, y);
         tec_lower_tap(l, x, "head.block%d", i);
     }

@@ -31,13 +31,13 @@ struct tec_lower {
     const struct tec_weights *weights;
     const struct tec_flow_tables *flow; /* action */
     const struct tec_kv_space *space;   /* the model's slots */
-    const struct tec_kv_space *towers;  /* [n_towers] scratch of each */
+    const struct tec_kv_space *towers;  /* [n_towers] scratch of each; an encoder's: the first */
     const float *cos_sin;               /* [positions, head_dim / 2, 2] */
     const float *cos_sin_window;        /* the same for layers with a window; NULL = no other */
     float *scratch;                     /* attention's, for every lane */
-    const float *lut;                   /* [n_towers, 3, 256] byte to pixel value */
-    const int *zero;                    /* device: a constant 0 */
-    const int *ends;                    /* device: [text.n_ends] constants; NULL = none */
+    const float *lut; /* [towers, or slots of a net, 3, 256] byte to pixel value */
+    const int *zero;  /* device: a constant 0 */
+    const int *ends;  /* device: [text.n_ends] constants; NULL = none */
     struct tec_device *device;
     bool round; /* activations that enter a GEMM are rounded to bf16 too */
     bool whole; /* run the last layer of a prefill for all rows, as taps need it */
@@ -90,6 +90,7 @@ struct tec_forward {
     bool keys_only;              /* the last layer computes keys and values alone */
     const struct tec_rows *last; /* the last layer goes on with these rows alone; NULL = with all */
     const int *last_row;         /* device: where they stand in `rows` */
+    const struct tec_rows *asked;  /* the same rows, as their second attention sees others */
     const struct tec_moves *moves; /* attention reads l->gathered, after these; NULL = space */
     const char *tap;               /* prefix of tap names, "prefix."; NULL = no taps here */
     bool tap_inside;               /* q, k, v, attention of layers, not only hidden states */
@@ -165,8 +166,8 @@ float tec_lower_scale(const struct tec_stack *stack);
 /* Bend logits below the model's cap, where it has one, in place. */
 void tec_lower_cap(struct tec_lower *l, int logits);
 
-/* y = norm(x) by a stack's kind: `which` 0, 1 of a layer, 2 final, 3 in front of the first layer.
- * `round`: y enters a GEMM. */
+/* y = norm(x) by a stack's kind: `which` 0, 1 of a layer, 2 final, 3 in front of the first layer, 4
+ * of a layer's second attention. `round`: y enters a GEMM. */
 int tec_lower_norm(struct tec_lower *l, const struct tec_forward *f, int layer, int which, int x,
                    bool round, const char *label);
 
@@ -190,6 +191,12 @@ struct tec_part_rows {
 };
 void tec_lower_linear_rows(struct tec_lower *l, const struct tec_matrix *m, int x, int y,
                            const struct tec_part_rows *part, bool add, const char *label);
+
+/* x = max(x, 0), not rounded: a residual may be read of it. */
+void tec_lower_relu(struct tec_lower *l, int x);
+
+/* x[r] += table[r], r < rows: what positions add to the output of a linear; nothing for NULL. */
+void tec_lower_position(struct tec_lower *l, int x, const float *table, int rows);
 
 /* y = f(x), in place where x is y; rounded where it enters a GEMM. */
 void tec_lower_activation(struct tec_lower *l, enum tec_activation f, int x, int y);

@@ -1,6 +1,6 @@
 /* prefill.c - pictures through the tower, prompt through the embedding, both through the stack:
  * what remains is the keys and values of the frame. */
-#include "graph/nodes/node.h"
+#include "graph/nodes/encoded.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -185,7 +185,8 @@ void tec_lower_prefix_rows(struct tec_lower *l, int x)
     tec_lower_tokens(l, x, t->ids, t->n_text, t->max_ids, t->first_text, scale);
 }
 
-static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
+/* Pictures and prompt through the stack of the text. */
+static void read_prompt(struct tec_lower *l)
 {
     const struct tec_text *t = &l->model->text;
     bool heads = tec_model_heads(l->model);
@@ -211,6 +212,14 @@ static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
         l->hidden = tec_lower_norm(l, &f, 0, 2, x, false, "final");
         tec_lower_tap(l, l->hidden, "last_hidden");
     }
+}
+
+static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
+{
+    if (tec_model_asks(l->model))
+        tec_lower_encoded(l);
+    else
+        read_prompt(l);
     if (l->program->status != TEC_OK && err)
         *err = l->program->err;
     return l->program->status;

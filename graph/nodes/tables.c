@@ -44,6 +44,8 @@ static void deal_moves(struct tec_dealer *d, struct tec_moves *moves, int max)
 
 int tec_suffix_rows(const struct tec_model *model)
 {
+    if (tec_model_asks(model))
+        return model->flow.horizon;
     return tec_model_flows(model) ? model->flow.horizon + (model->flow.state.weight ? 1 : 0) : 0;
 }
 
@@ -81,6 +83,17 @@ static void deal_towers(struct tec_dealer *d, struct tec_prefix_table *t,
     }
 }
 
+/* Rows of an encoder, and its queries as they see them. */
+static void deal_encoded(struct tec_dealer *d, struct tec_prefix_table *t,
+                         const struct tec_model *m)
+{
+    if (!tec_model_asks(m))
+        return;
+    tec_deal_rows(d, &t->encoder, tec_model_encoded(m), 1, 1);
+    tec_deal_rows(d, &t->asked, m->flow.horizon, 1, 1);
+    t->net_rows = tec_deal_ints(d, m->n_slots * (m->net.n_steps + 1));
+}
+
 static void deal_prefix(struct tec_dealer *d, struct tec_prefix_table *t,
                         const struct tec_prefix_limits *limits)
 {
@@ -107,10 +120,12 @@ static void deal_prefix(struct tec_dealer *d, struct tec_prefix_table *t,
     t->end_row = tec_deal_ints(d, 1);
     deal_moves(d, &t->moves, limits->gathers ? sequences : 0);
     tec_deal_rows(d, &t->suffix, tec_suffix_rows(m), 1, SUFFIX_SPANS);
+    deal_encoded(d, t, m);
     t->max_ids = limits->max_text + limits->more_rows;
     t->ids = tec_deal_ints(d, t->max_ids);
     t->picture = tec_deal(d, (size_t)cameras, sizeof *t->picture);
-    int widest = m->flow.dim > tec_model_state(m) ? m->flow.dim : tec_model_state(m);
+    int state = tec_model_asks(m) ? m->encoder.places : tec_model_state(m);
+    int widest = m->flow.dim > state ? m->flow.dim : state;
     t->ld = (widest + 15) / 16 * 16;
     t->n_fixed = limits->fixed ? tec_deal_ints(d, 1) : NULL;
     t->noise = tec_deal(d, (size_t)m->flow.horizon * (size_t)t->ld, sizeof(float));
@@ -147,6 +162,30 @@ static void fill_tower(struct tec_rows *rows, int before, int tokens)
     }
 }
 
+static void fill_encoded(struct tec_prefix_table *t, const struct tec_model *m)
+{
+    const struct tec_conv_net *net = &m->net;
+    struct tec_net_size sizes[TEC_MAX_NET_STEPS];
+    if (!tec_model_asks(m))
+        return;
+    *t->encoder.count = t->encoder.max;
+    *t->asked.count = t->asked.max;
+    t->encoder.seqs[0] = t->asked.seqs[0] = (struct tec_seq){0, 1};
+    t->encoder.spans[0] = (struct tec_span){0, t->encoder.max};
+    for (int r = 0; r < t->encoder.max; r++) {
+        t->encoder.slot[r] = r;
+        t->encoder.visible[r] = t->encoder.max;
+    }
+    for (int s = 0; s < m->n_slots; s++) {
+        const struct tec_net_picture *p = &net->pictures[s];
+        int *rows = t->net_rows + (ptrdiff_t)s * (net->n_steps + 1);
+        tec_net_sizes(net, p, sizes);
+        rows[0] = p->h * p->w;
+        for (int i = 0; i < net->n_steps; i++)
+            rows[i + 1] = sizes[i].h * sizes[i].w;
+    }
+}
+
 static void fill_constants(struct tec_prefix_table *t, const struct tec_prefix_limits *limits)
 {
     const struct tec_model *m = limits->model;
@@ -171,6 +210,7 @@ static void fill_constants(struct tec_prefix_table *t, const struct tec_prefix_l
     t->suffix.spans[1] = (struct tec_span){limits->scratch_slot, t->suffix.max};
     for (int r = 0; r < t->suffix.max; r++)
         t->suffix.slot[r] = limits->scratch_slot + r;
+    fill_encoded(t, m);
 }
 
 /* Allocate a fixed place for pictures on a device that cannot read host memory. */
@@ -178,9 +218,8 @@ static enum tec_status take_pixels(struct tec_table_block *block, struct tec_pre
                                    const struct tec_prefix_limits *limits,
                                    struct tec_device *device, struct tec_error *err)
 {
-    size_t side = (size_t)limits->model->vision.image_size;
-    t->picture_size = side * side * 3;
-    if (tec_device_reads_host(device) || !side || limits->max_pictures < 1)
+    t->picture_size = tec_model_picture_bytes(limits->model);
+    if (tec_device_reads_host(device) || !t->picture_size || limits->max_pictures < 1)
         return TEC_OK;
     block->pixels_size = (size_t)limits->max_pictures * t->picture_size;
     block->pixels = tec_device_get(device, block->pixels_size);

@@ -46,11 +46,14 @@ struct tec_prefix_table {
     struct tec_rows last;    /* of those the last one of each sequence; sequences are prefix's */
     int *last_row;           /* [last.max] where they stand in prefix */
     struct tec_moves moves;  /* what attention reads, into a place where it lies together */
-    struct tec_rows suffix;  /* state and action rows over prefix + scratch */
+    struct tec_rows suffix;  /* state and action rows over prefix + scratch; queries over scratch */
+    struct tec_rows asked;   /* queries, as they see the prefix */
+    struct tec_rows encoder; /* all rows of an encoder, each seeing all: constant */
+    int *net_rows;           /* [slots, steps + 1] pixels of a net's picture, and of its steps' */
     int *n_horizon, *one;    /* constants */
     const uint8_t **picture; /* [max_pictures] u8 [size, size, 3], device memory */
     uint8_t *pixels;         /* device memory for those, or NULL: it reads the host's */
-    size_t picture_size;     /* bytes of one */
+    size_t picture_size;     /* bytes of the largest */
     int *n_fixed;            /* first rows of `noise` that are given actions; NULL = never any */
     float *noise;            /* [horizon, ld]: the flow's x, overwritten by the action node */
     float *state;            /* [1, ld] */
@@ -164,7 +167,7 @@ enum tec_status tec_moves_init(struct tec_table_block *block, struct tec_moves *
 
 void tec_table_finish(struct tec_table_block *block, struct tec_device *device);
 
-/* Rows of the suffix: the horizon, and one for a state row; 0 where actions are no flow. */
+/* Rows of the suffix: the horizon, and one for a state row; queries; 0 for a model with neither. */
 int tec_suffix_rows(const struct tec_model *model);
 
 /* Rows before the pictures: 0 or 1. */

@@ -196,9 +196,8 @@ static enum tec_status warm_input(struct tec_engine *e, const struct tec_engine_
                                   struct tec_chain_input *in, struct tec_error *err)
 {
     const struct tec_model *m = c->of->model;
-    size_t size = (size_t)m->vision.image_size,
-           chunk = (size_t)m->flow.horizon * (size_t)m->flow.dim;
-    uint8_t *black = TEC_NEW(&e->arena, size * size * 3, uint8_t);
+    size_t chunk = (size_t)m->flow.horizon * (size_t)m->flow.dim;
+    uint8_t *black = TEC_NEW(&e->arena, tec_model_picture_bytes(m), uint8_t);
     int *ids = TEC_NEW(&e->arena, (size_t)c->plan->spec.text_tokens, int);
     float *zeros = TEC_NEW(&e->arena, chunk, float);
     if (!black || !ids || !zeros)

@@ -203,7 +203,7 @@ enum tec_status tec_engine_open_tokenizer(const struct tec_engine *e, struct tec
                                           struct tec_error *err)
 {
     const char *path = first(e, m) ? e->options.tokenizer : NULL;
-    if (m->tokenizer)
+    if (m->tokenizer || !tec_model_reads(m->model))
         return TEC_OK;
     if (!path && m->checkpoint)
         path = m->checkpoint->tokenizer;

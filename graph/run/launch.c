@@ -12,6 +12,8 @@
 
 int tec_prefix_rows(const struct tec_plan *plan, const struct tec_prefix_input *o)
 {
+    if (tec_model_asks(plan->model))
+        return tec_model_encoded(plan->model);
     return o->n_pictures * plan->model->vision.tokens + o->n_text + tec_head_rows(plan->model);
 }
 
@@ -22,7 +24,11 @@ enum tec_status tec_prefix_check(const struct tec_plan *plan, const struct tec_p
     if (o->n_pictures < 0 || o->n_pictures > s->pictures)
         return tec_fail(err, TEC_INVALID, "%d pictures; the frame has room for %d", o->n_pictures,
                         s->pictures);
-    int least = 1 + tec_lead_rows(plan->model); /* decode repeats the last row, which is text */
+    if (tec_model_asks(plan->model) && o->n_pictures < s->pictures)
+        return tec_fail(err, TEC_INVALID, "%d pictures; model '%s' needs all %d", o->n_pictures,
+                        plan->model->name, s->pictures);
+    /* Decode repeats the last row, which is text. */
+    int least = tec_model_reads(plan->model) ? 1 + tec_lead_rows(plan->model) : 0;
     if (o->n_text < least || o->n_text > s->text_tokens)
         return tec_fail(err, TEC_INVALID, "the prompt has %d tokens; the pipeline allows %d .. %d",
                         o->n_text, least, s->text_tokens);
@@ -43,9 +49,10 @@ static void give_picture(const struct tec_plan *plan, const struct tec_plan_part
                          const uint8_t *picture)
 {
     const struct tec_prefix_table *t = &part->prefix;
+    struct tec_net_size size = tec_model_picture(plan->model, i);
     if (t->pixels)
         tec_device_upload(plan->device, part->stream, t->pixels + (size_t)i * t->picture_size,
-                          picture, t->picture_size);
+                          picture, (size_t)size.h * (size_t)size.w * 3);
     else
         t->picture[i] = picture;
 }
@@ -174,19 +181,64 @@ void tec_fill_prefixes(const struct tec_plan *plan, struct tec_plan_part *part,
         fill_last(m, t, rows);
 }
 
+/* The rows of an encoder: its queries see all of what they become. */
+static void fill_encoded(const struct tec_plan *plan, struct tec_plan_part *part, int region,
+                         const struct tec_prefix_input *o)
+{
+    struct tec_prefix_table *t = &part->prefix;
+    int rows = tec_model_encoded(plan->model), first = plan->prefixes.first[region];
+    for (int i = 0; i < o->n_pictures; i++)
+        give_picture(plan, part, i, o->picture[i]);
+    *t->prefix.count = rows;
+    for (int r = 0; r < rows; r++)
+        t->prefix.slot[r] = first + r;
+}
+
 void tec_fill_prefix(const struct tec_plan *plan, struct tec_plan_part *part, int region,
                      const struct tec_prefix_input *o)
 {
-    tec_fill_prefixes(plan, part, &(struct tec_prefix_place){region, o}, 1);
+    if (tec_model_asks(plan->model))
+        fill_encoded(plan, part, region, o);
+    else
+        tec_fill_prefixes(plan, part, &(struct tec_prefix_place){region, o}, 1);
+}
+
+/* The entries of each row in front of the pictures to their own place. */
+static void scatter_state(const struct tec_row_encoder *e, const float *state, float *to)
+{
+    for (int i = 0; i < e->n_rows; i++)
+        memcpy(to + e->rows[i].place, state + e->rows[i].first,
+               (size_t)e->rows[i].dense.cols * sizeof *to);
 }
 
 static void fill_state(const struct tec_model *m, struct tec_prefix_table *t, const float *state)
 {
+    if (tec_model_asks(m)) {
+        memset(t->state, 0, (size_t)t->ld * sizeof *t->state);
+        if (state)
+            scatter_state(&m->encoder, state, t->state);
+        return;
+    }
     size_t bytes = (size_t)tec_model_state(m) * sizeof(float);
     if (state)
         memcpy(t->state, state, bytes);
     else
         memset(t->state, 0, bytes);
+}
+
+/* Queries see each other in their own slots, and in their second attention the prefix. */
+static void fill_queries(const struct tec_plan *plan, struct tec_plan_part *part, int region,
+                         int prefix)
+{
+    struct tec_prefix_table *t = &part->prefix;
+    int rows = t->suffix.max;
+    t->suffix.seqs[0] = (struct tec_seq){0, 1};
+    t->suffix.spans[0] = (struct tec_span){plan->scratch_slots[part->action], rows};
+    t->asked.spans[0] = (struct tec_span){plan->prefixes.first[region], prefix};
+    for (int r = 0; r < rows; r++) {
+        t->suffix.visible[r] = rows;
+        t->asked.visible[r] = prefix;
+    }
 }
 
 /* A state row sees the prefix and itself; action rows see everything. */
@@ -196,6 +248,10 @@ static void fill_suffix(const struct tec_plan *plan, struct tec_plan_part *part,
     struct tec_prefix_table *t = &part->prefix;
     const struct tec_flow *f = &plan->model->flow;
     int rows = t->suffix.max, before = prefix + a->text, spans = 0;
+    if (tec_model_asks(plan->model)) {
+        fill_queries(plan, part, region, prefix);
+        return;
+    }
     t->suffix.spans[spans++] = (struct tec_span){plan->prefixes.first[region], prefix};
     if (a->text)
         t->suffix.spans[spans++] = (struct tec_span){a->tail, a->text};
@@ -255,9 +311,9 @@ void tec_launch_prefix(struct tec_plan *plan, struct tec_plan_part *part, int re
     tec_fill_prefix(plan, part, region, o);
     bool acts =
         part->kind == TEC_PART_FRAME && plan->spec.n_actions && plan->spec.frame_action >= 0;
-    if (acts && tec_model_heads(plan->model))
+    if ((acts && tec_model_heads(plan->model)) || tec_model_asks(plan->model))
         fill_state(plan->model, &part->prefix, actions->state);
-    else if (acts)
+    if (acts && !tec_model_heads(plan->model))
         fill_suffix(plan, part, region, tec_prefix_rows(plan, o), actions);
     if (part->choice.host)
         fill_choice(plan, part);

@@ -164,7 +164,7 @@ static void take_prefix(struct tec_loop *l, struct tec_chain *c,
     drop_prefix(l, c);
     p->region = tec_kv_pool_take(&c->plan->prefixes);
     p->rows = tec_prefix_rows(c->plan, o);
-    p->last_token = o->ids[o->n_text - 1];
+    p->last_token = o->n_text ? o->ids[o->n_text - 1] : -1;
     p->n_prompt = c->plan->used ? o->n_text : 0;
     memcpy(p->prompt, o->ids, (size_t)p->n_prompt * sizeof *p->prompt);
     p->frame = l->tick->frame;

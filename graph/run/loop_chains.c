@@ -161,8 +161,7 @@ static enum tec_status make_pending(struct tec_loop *l, struct tec_error *err)
         if (l->chains[m].in_frames)
             continue;
         const struct tec_plan *plan = l->chains[m].plan;
-        size_t side = (size_t)plan->model->vision.image_size;
-        size_t all = (size_t)plan->spec.pictures * side * side * 3;
+        size_t all = (size_t)plan->spec.pictures * tec_model_picture_bytes(plan->model);
         most = (size_t)plan->spec.text_tokens > most ? (size_t)plan->spec.text_tokens : most;
         pixels = all > pixels ? all : pixels;
     }

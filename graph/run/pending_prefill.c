@@ -37,8 +37,7 @@ static struct tec_pending_prefill *unused(struct tec_loop *l)
 
 static size_t picture_size(const struct tec_loop *l, const struct tec_pending_prefill *a)
 {
-    size_t side = (size_t)l->chains[a->model].plan->model->vision.image_size;
-    return side * side * 3;
+    return tec_model_picture_bytes(l->chains[a->model].plan->model);
 }
 
 /* The observation is gone when the prefill begins. One without pixels is simulated. */

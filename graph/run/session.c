@@ -15,10 +15,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static size_t pixels(const struct tec_session *s)
+static size_t pixels(const struct tec_session *s, int slot)
 {
-    size_t side = (size_t)s->options.model->vision.image_size;
-    return side * side * 3;
+    struct tec_net_size size = tec_model_picture(s->options.model, slot);
+    return (size_t)size.h * (size_t)size.w * 3;
 }
 
 static size_t chunk_size(const struct tec_session *s)
@@ -48,7 +48,7 @@ static bool give_set(struct tec_session *s, struct tec_session_set *set)
         all = set->noise[i] != NULL;
     }
     for (size_t i = 0; all && i < slots; i++) {
-        seen->pictures[i] = tec_arena_push(&s->arena, pixels(s), 1, 64);
+        seen->pictures[i] = tec_arena_push(&s->arena, pixels(s, (int)i), 1, 64);
         all = seen->pictures[i] != NULL;
     }
     return all;
@@ -61,7 +61,7 @@ static bool give_floats(struct tec_session *s)
         return true;
     s->pictures_f32 = TEC_NEW(&s->arena, slots, float *);
     for (size_t i = 0; s->pictures_f32 && i < slots; i++) {
-        s->pictures_f32[i] = TEC_NEW(&s->arena, pixels(s), float);
+        s->pictures_f32[i] = TEC_NEW(&s->arena, pixels(s, (int)i), float);
         if (!s->pictures_f32[i])
             return false;
     }
@@ -105,7 +105,7 @@ static enum tec_status check_options(const struct tec_session_options *o, struct
 {
     if (!o->pipeline || !o->model || !o->root)
         return tec_fail(err, TEC_INVALID, "session: pipeline, model or root is missing");
-    if (o->max_text < 1 || o->max_text > 1 << 20)
+    if (o->max_text < (int)tec_model_reads(o->model) || o->max_text > 1 << 20)
         return tec_fail(err, TEC_INVALID, "session: max_text is %d; 1 to %d tokens", o->max_text,
                         1 << 20);
     return TEC_OK;
@@ -132,7 +132,8 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
     const struct tec_session_options *o = &s->options;
     TEC_TRY(tec_session_find_robot(&s->robot, &s->plain, o, &s->arena, err));
     TEC_TRY(tec_session_fit(o, s->robot, s->plain, s->heap, err));
-    TEC_TRY(tec_session_find_template(&s->template, o, s->robot, &s->arena, err));
+    if (tec_model_reads(o->model))
+        TEC_TRY(tec_session_find_template(&s->template, o, s->robot, &s->arena, err));
     TEC_TRY(find_actions(s, err));
     tec_request_prompt_init(&s->prompts, o->pipeline, o->chain);
     if (o->memory) {
@@ -235,12 +236,13 @@ void tec_session_destroy(struct tec_session *session)
 /* Round pictures to the u8 that the model reads: x = k / 255 gives k. */
 static void round_pictures(const struct tec_session *s, struct tec_session_set *set)
 {
-    size_t n = pixels(s);
-    for (int slot = 0; s->pictures_f32 && slot < s->options.model->n_slots; slot++)
-        for (size_t i = 0; set->seen.valid[slot] && i < n; i++) {
+    for (int slot = 0; s->pictures_f32 && slot < s->options.model->n_slots; slot++) {
+        size_t n = set->seen.valid[slot] ? pixels(s, slot) : 0;
+        for (size_t i = 0; i < n; i++) {
             float x = roundf(255.0F * s->pictures_f32[slot][i]);
             set->seen.pictures[slot][i] = (uint8_t)(x < 0.0F ? 0.0F : x > 255.0F ? 255.0F : x);
         }
+    }
 }
 
 /* A frame may have rows for fewer pictures than the model has slots. */
@@ -411,6 +413,12 @@ int tec_session_miss_limit(const struct tec_session *session, const struct tec_d
 int tec_session_executed(const struct tec_session *session)
 {
     return session->robot->execute;
+}
+
+bool tec_session_ensembles(const struct tec_session *session, double *m)
+{
+    *m = session->robot->ensemble;
+    return session->robot->ensembles;
 }
 
 void tec_session_judge(const struct tec_session *session, const float *chunk, int row, char *out,

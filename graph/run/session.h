@@ -124,6 +124,8 @@ int tec_session_miss_limit(const struct tec_session *session,
                            const struct tec_decl_deadline *deadline);
 /* Rows of a chunk that the robot says it carries out before the next one; 0 = not said. */
 int tec_session_executed(const struct tec_session *session);
+/* Does the robot take means of what all chunks say of an action? Then *m is how it weighs them. */
+bool tec_session_ensembles(const struct tec_session *session, double *m);
 /* Why row `row` of such a chunk ends the robot's actions, as the end of a sentence that begins with
  * "row 2 of the model's": "is not finite", "ended early: token 3 of 7 is id 2, the end of the
  * text". Takes no memory. */

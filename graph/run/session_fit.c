@@ -143,7 +143,7 @@ static void check_inputs(const struct fit *f)
             check_declared(f, TEC_INPUT_IMAGE, robot->cameras[i].input, "camera");
     for (int i = 0; i < robot->n_parts; i++)
         check_declared(f, TEC_INPUT_TENSOR, robot->parts[i].input, "part of the state");
-    if (tec_pipeline_stream(p, f->options->chain) < 0)
+    if (tec_pipeline_stream(p, f->options->chain) < 0 && tec_model_reads(f->options->model))
         check_declared(f, TEC_INPUT_TEXT, robot->prompt_input, "text");
 }
 
@@ -167,7 +167,7 @@ static void check_room(const struct fit *f)
         always += needed;
         all += needed || has_camera(f, camera);
     }
-    if (room < 1 || all <= room || !rows)
+    if (room < 1 || all <= room || !rows || !tokens)
         return;
     bool wrong = always > room;
     int n = wrong ? always : all;
@@ -181,15 +181,32 @@ static void check_room(const struct fit *f)
         tec_diagnostics_also(f->found, d, f->declared->where, "the robot's cameras");
 }
 
-/* Every picture is made as large as the model sees it, and the robot says which may be missing. */
+/* The model's slot that a picture is put into; -1: none is known, or all have one size. */
+static int slot_of(const struct fit *f, const struct tec_decl_input *in)
+{
+    const struct tec_model *m = f->options->model;
+    for (int i = 0; i < f->robot->n_cameras && tec_model_asks(m); i++)
+        for (int s = 0; s < m->n_slots && is_camera(in, &f->robot->cameras[i]); s++)
+            if (strcmp(m->slots[s], f->robot->cameras[i].slot) == 0)
+                return s;
+    return tec_model_asks(m) || !m->n_slots ? -1 : 0;
+}
+
+/* A picture is made as large as the model sees it, or refused by a robot that does not resize; the
+ * robot says which may be missing. */
 static void check_sizes(const struct fit *f, const struct tec_decl_input *in)
 {
-    int side = f->options->model->vision.image_size;
-    if (f->options->full && side > 0 && (in->h != side || in->w != side))
-        tec_diagnostics_add(f->found, TEC_W110, in->where,
-                            "input '%s' is %d x %d, model '%s' sees pictures of %d x %d: they are "
-                            "made so",
-                            in->name, in->w, in->h, f->options->model->name, side, side);
+    const struct tec_model *m = f->options->model;
+    int slot = slot_of(f, in);
+    struct tec_net_size size = {in->h, in->w};
+    if (slot >= 0)
+        size = tec_model_picture(m, slot);
+    bool refused = f->robot->resize == TEC_RESIZE_NONE && tec_model_asks(m);
+    if (f->options->full && (in->h != size.h || in->w != size.w))
+        tec_diagnostics_add(f->found, refused ? TEC_E060 : TEC_W110, in->where,
+                            "input '%s' is %d x %d, model '%s' sees pictures of %d x %d: %s",
+                            in->name, in->w, in->h, m->name, size.w, size.h,
+                            refused ? "others are refused" : "they are made so");
     for (int i = 0; in->optional && i < f->robot->n_cameras; i++)
         if (is_camera(in, &f->robot->cameras[i]) && !f->robot->cameras[i].optional)
             tec_diagnostics_add(f->found, TEC_W110, in->where,

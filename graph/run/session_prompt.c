@@ -142,6 +142,8 @@ enum tec_status tec_session_make_prompt(struct tec_session *s, const struct tec_
                                         size_t n_values, struct tec_session_set *set, int *n,
                                         uint64_t *key, struct tec_error *err)
 {
+    if (!tec_model_reads(s->options.model))
+        return TEC_OK; /* no tokens, and always the same key */
     const struct tec_value *ids =
         s->stream < 0 ? tec_robot_prompt_ids(s->robot, values, n_values) : NULL;
     if (ids)

@@ -220,6 +220,8 @@ enum tec_status tec_session_find_robot(struct tec_robot **out, bool *plain,
         status = name_robot(*out, options, d->name, arena, err);
     if (status == TEC_OK && !c)
         (*out)->norm = TEC_NORM_NONE;
+    if (status == TEC_OK && !tec_model_reads(options->model) && !(*out)->default_prompt)
+        (*out)->default_prompt = ""; /* which nobody reads */
     return at_robot(options, status, err);
 }
 
@@ -336,8 +338,14 @@ static enum tec_status make_observer(struct tec_observer **out, const struct tec
     /* A model of text alone has neither pictures nor actions: nothing of these sizes is ever made.
      */
     int side = m->vision.image_size > 0 ? m->vision.image_size : 1;
+    struct tec_observer_size sizes[TEC_MAX_CAMERAS];
+    for (int i = 0; i < m->n_slots; i++) {
+        struct tec_net_size size = tec_model_picture(m, i);
+        sizes[i] = (struct tec_observer_size){size.h, size.w};
+    }
     struct tec_observer_needs needs = {.image_h = side,
                                        .image_w = side,
+                                       .sizes = tec_model_asks(m) ? sizes : NULL,
                                        .state_width = tec_model_state(m),
                                        .action_width = m->flow.dim > 0 ? m->flow.dim : 1,
                                        .tokens = {m->tokens.vocab, m->tokens.bins, m->text.eos},

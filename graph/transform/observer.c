@@ -47,6 +47,12 @@ static enum tec_status find_slot(struct tec_observer *o, int camera, struct tec_
                     near ? "'?" : "");
 }
 
+static struct tec_observer_size size_of(const struct tec_observer *o, int slot)
+{
+    const struct tec_observer_needs *n = &o->needs;
+    return n->sizes ? n->sizes[slot] : (struct tec_observer_size){n->image_h, n->image_w};
+}
+
 int tec_observer_slot(const struct tec_observer *o, const char *input, const char *slot)
 {
     for (int i = 0; i < o->robot->n_cameras; i++) {
@@ -109,10 +115,13 @@ static enum tec_status fill(struct tec_observer *o, struct tec_error *err)
     struct tec_picture *pictures = TEC_NEW(&o->arena, n + 1, struct tec_picture);
     if (!o->x || !o->scratch || !o->act_x || !o->act_scratch || !o->binned || !o->slot || !pictures)
         return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for a session", robot->called);
+    for (int i = 0; i < robot->n_cameras; i++)
+        TEC_TRY(find_slot(o, i, err));
     for (size_t i = 0; i < n; i++) {
         pictures[i].camera = &robot->cameras[i];
-        pictures[i].out_h = o->needs.image_h;
-        pictures[i].out_w = o->needs.image_w;
+        struct tec_observer_size size = size_of(o, o->slot[i]);
+        pictures[i].out_h = size.h;
+        pictures[i].out_w = size.w;
         pictures[i].as_float = robot->resize == TEC_RESIZE_LEROBOT_TORCH;
         pictures[i].resizes = robot->resize != TEC_RESIZE_NONE;
         pictures[i].reshapes = robot->resize >= TEC_RESIZE_RESHAPE;
@@ -121,13 +130,25 @@ static enum tec_status fill(struct tec_observer *o, struct tec_error *err)
         tec_arena_init(&pictures[i].arena, o->heap);
     }
     o->pictures = pictures;
-    for (int i = 0; i < robot->n_cameras; i++)
-        TEC_TRY(find_slot(o, i, err));
     bool declared = robot->limits.min || robot->limits.max;
     if (!declared && !robot->unlimited)
         TEC_TRY(tec_limits_trained(&o->trained, &o->needs.action_norm, robot->n_model_actions,
                                    robot->limits.on, &o->arena, err));
     return tec_observer_fill_decode(o, err);
+}
+
+/* Slots' sizes are the caller's until create has returned. */
+static enum tec_status keep_sizes(struct tec_observer *o, struct tec_error *err)
+{
+    size_t n = (size_t)o->needs.n_slots;
+    if (!o->needs.sizes)
+        return TEC_OK;
+    struct tec_observer_size *sizes = TEC_NEW(&o->arena, n + 1, struct tec_observer_size);
+    if (!sizes)
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for a session", o->robot->called);
+    memcpy(sizes, o->needs.sizes, n * sizeof *sizes);
+    o->needs.sizes = sizes;
+    return TEC_OK;
 }
 
 enum tec_status tec_observer_create(struct tec_observer **out, const struct tec_robot *robot,
@@ -142,7 +163,9 @@ enum tec_status tec_observer_create(struct tec_observer **out, const struct tec_
     o->robot = robot;
     o->needs = *needs;
     tec_arena_init(&o->arena, heap);
-    enum tec_status status = fill(o, err);
+    enum tec_status status = keep_sizes(o, err);
+    if (status == TEC_OK)
+        status = fill(o, err);
     if (status != TEC_OK) {
         tec_observer_destroy(o);
         return status;
@@ -226,7 +249,6 @@ static enum tec_status observe_cameras(struct tec_observer *o, const struct tec_
                                        size_t n, struct tec_observation *out, struct tec_error *err)
 {
     const struct tec_robot *robot = o->robot;
-    size_t pixels = (size_t)o->needs.image_h * (size_t)o->needs.image_w * 3;
     bool as_float = robot->resize == TEC_RESIZE_LEROBOT_TORCH;
     TEC_TRY(check_unknown(robot, values, n, err));
     for (int i = 0; i < o->needs.n_slots; i++)
@@ -243,11 +265,14 @@ static enum tec_status observe_cameras(struct tec_observer *o, const struct tec_
                                 as_float ? out->pictures_f32[slot] : NULL, err));
         out->valid[slot] = true;
     }
-    for (int i = 0; i < o->needs.n_slots; i++)
+    for (int i = 0; i < o->needs.n_slots; i++) {
+        struct tec_observer_size size = size_of(o, i);
+        size_t pixels = (size_t)size.h * (size_t)size.w * 3;
         if (!out->valid[i] && as_float)
             memset(out->pictures_f32[i], 0, pixels * sizeof(float));
         else if (!out->valid[i])
             memset(out->pictures[i], 0, pixels);
+    }
     warn_swapped(o, out);
     return TEC_OK;
 }

@@ -43,13 +43,19 @@ struct tec_observer_tokens {
     int end; /* the id that ends a text, -1 = none */
 };
 
+struct tec_observer_size {
+    int h, w; /* pixels */
+};
+
 /* The model's needs and the checkpoint's statistics. Everything is borrowed until destroy. */
 struct tec_observer_needs {
     const char *const *slots; /* [n_slots] the model's camera slots in order; NULL: the robot's */
     int n_slots;
-    int image_h, image_w;              /* pixels */
-    int state_width;                   /* of the padded state, >= the robot's n_state */
-    int action_width;                  /* columns of the model's actions */
+    int image_h, image_w; /* pixels */
+    const struct tec_observer_size
+        *sizes;       /* [n_slots] where slots differ, copied by create; else NULL */
+    int state_width;  /* of the padded state, >= the robot's n_state */
+    int action_width; /* columns of the model's actions */
     struct tec_observer_tokens tokens; /* for the step bins of the robot's decode */
     int text_max;                      /* most bytes of an instruction */
     bool text_optional;                /* a request without one has the text "" */

@@ -160,8 +160,8 @@ static enum tec_status read_state(struct reading *r, const json_t *json)
 
 static enum tec_status read_actions(struct reading *r, const json_t *json)
 {
-    static const char *const fields[] = {"size",     "inputs", "decode",  "ops",
-                                         "max_rows", "limits", "relative"};
+    static const char *const fields[] = {"size",     "inputs", "decode",   "ops",
+                                         "max_rows", "limits", "relative", "ensemble"};
     struct tec_robot *robot = r->robot;
     char where[200], where_ops[200];
     struct tec_fields f = tec_fields_open(
@@ -172,6 +172,11 @@ static enum tec_status read_actions(struct reading *r, const json_t *json)
         tec_fields_int(&f, "inputs", 1, TEC_ROBOT_MAX_VALUES, robot->n_actions);
     robot->relative = tec_fields_bool(&f, "relative", false);
     robot->max_rows = tec_fields_int(&f, "max_rows", 1, 1 << 20, 0);
+    robot->ensembles = tec_fields_get(&f, "ensemble") != NULL;
+    robot->ensemble = tec_fields_number(&f, "ensemble", 0.0);
+    if (!(robot->ensemble > -10.0 && robot->ensemble < 10.0))
+        tec_fields_fail(&f, TEC_MALFORMED, "ensemble is %g; it must be within +-10",
+                        robot->ensemble);
     TEC_TRY(f.status);
     TEC_TRY(tec_transforms_parse(
         &robot->decode, tec_fields_get(&f, "decode"), robot->n_model_actions, 0,

@@ -95,6 +95,8 @@ struct tec_robot {
 
     double rate_hz; /* control rate, 0 = not said */
     int execute;    /* rows executed before the next observation, 0 = all */
+    bool ensembles; /* each action is a mean of what all chunks say of it, see `ensemble` */
+    double ensemble;
 
     const char *metadata; /* what a server tells whoever connects: a JSON object; NULL = {} */
 };
@@ -111,15 +113,16 @@ struct tec_robot {
  *     unknown_cameras  "error" (default) | "ignore"
  *     state      {inputs = list of {input, size}, ops? = list of steps, transforms.def}
  *     actions    {size, decode?, ops?, inputs? = model columns used (default size), max_rows?,
- *                limits?, relative? = boolean}: steps of decode run before un-normalisation, on the
- * model's columns, and keep their number; those of ops after it. limits: tec_limits_parse; without
- * its min and max, and unless it is false, those of the statistics hold. relative: the robot's
- * commands are changes or speeds, not places norm       {mode =
- * "quantile"|"mean_std"|"min_max"|"none"|"checkpoint", asset?, eps?} prompt     {input? = "prompt",
- * template?, state? = boolean, default?, state_pad_to?, max_tokens?, truncate? = boolean} rate_hz,
- * execute metadata   an object for clients of a server, {reset_pose = {...}} variants   {NAME =
- * {any of the above but name}}: fields that replace the common ones; inside state, actions, norm
- * and prompt field by field variant    the default one
+ *                limits?, relative? = boolean, ensemble? = number}: steps of decode run before
+ * un-normalisation, on the model's columns, and keep their number; those of ops after it. limits:
+ * tec_limits_parse; without its min and max, and unless it is false, those of the statistics hold.
+ * relative: the robot's commands are changes or speeds, not places. ensemble: each action is the
+ * mean of what all chunks say of it, older ones weighted by exp(-ensemble i), i = 0 the oldest norm
+ * {mode = "quantile"|"mean_std"|"min_max"|"none"|"checkpoint", asset?, eps?} prompt     {input? =
+ * "prompt", template?, state? = boolean, default?, state_pad_to?, max_tokens?, truncate? = boolean}
+ * rate_hz, execute metadata   an object for clients of a server, {reset_pose = {...}} variants
+ * {NAME = {any of the above but name}}: fields that replace the common ones; inside state, actions,
+ * norm and prompt field by field variant    the default one
  *
  * `variant` NULL takes the default. Strict: an unknown field, op, variant or word is TEC_MALFORMED
  * (TEC_NOT_FOUND for the variant) with the nearest name; so are sizes that do not fit together. The
@@ -158,6 +161,11 @@ enum tec_status tec_robot_norms(const struct tec_robot *robot,
                                 const struct tec_checkpoint *checkpoint, const char *asset,
                                 struct tec_norm *state, struct tec_norm *actions,
                                 struct tec_arena *arena, struct tec_error *err);
+
+/* The input feature of a LeRobot checkpoint that part `i` of the state is by its name; NULL: it is
+ * none. */
+const char *tec_robot_feature(const struct tec_robot *robot,
+                              const struct tec_checkpoint *checkpoint, int i);
 
 /* Do a robot and the LeRobot checkpoint that drives it say the same: how many numbers a state and
  * an action have, and that a model whose actions are changes of the state is one that the robot

@@ -71,13 +71,36 @@ static enum tec_status check_columns(const struct tec_robot *robot, const struct
                     changes[wrong] ? "change of the state" : "place", c->root);
 }
 
+const char *tec_robot_feature(const struct tec_robot *robot, const struct tec_checkpoint *c, int i)
+{
+    const json_t *features = json_object_get(c->config, "input_features");
+    const char *name = i >= 0 && i < robot->n_parts ? robot->parts[i].input : NULL;
+    if (name)
+        name += strlen(robot->prefix);
+    return name && json_object_get(features, name) ? name : NULL;
+}
+
+/* Numbers of the state by config.json: of the features that its parts are, or of the state's own.
+ * -1: it does not say. */
+static int state_length(const struct tec_robot *robot, const struct tec_checkpoint *c)
+{
+    int all = 0;
+    for (int i = 0; i < robot->n_parts; i++) {
+        const char *feature = tec_robot_feature(robot, c, i);
+        if (!feature)
+            return tec_robot_length(c, "input_features", "observation.state");
+        all += tec_robot_length(c, "input_features", feature);
+    }
+    return all;
+}
+
 enum tec_status tec_robot_agree(const struct tec_robot *robot, const struct tec_checkpoint *c,
                                 struct tec_arena *arena, struct tec_error *err)
 {
     const char *file, *what;
     if (c->layout != TEC_LAYOUT_LEROBOT)
         return TEC_OK;
-    int state = tec_robot_length(c, "input_features", "observation.state");
+    int state = state_length(robot, c);
     int actions = tec_robot_length(c, "output_features", "action");
     if (actions >= 0 && actions != robot->n_model_actions)
         return tec_fail(err, TEC_MALFORMED,

@@ -27,6 +27,34 @@ static enum tec_status dataset_norms(const struct tec_robot *robot, const struct
                                        arena, err);
 }
 
+/* The norm of a part of the state that is a feature of its own. */
+static enum tec_status part_norm(const struct tec_checkpoint *c, const char *feature,
+                                 struct tec_norm *norm, struct tec_arena *arena,
+                                 struct tec_error *err)
+{
+    TEC_TRY(tec_checkpoint_norm_lerobot(c, norm, feature, arena, err));
+    return check_there(c, norm, "STATE", err);
+}
+
+/* LeRobot has statistics by feature. The state is "observation.state", whatever its parts are
+ * called; behind it may be one more part that is a feature itself. */
+static enum tec_status lerobot_state(const struct tec_robot *robot, const struct tec_checkpoint *c,
+                                     struct tec_norm *state, struct tec_arena *arena,
+                                     struct tec_error *err)
+{
+    const char *last = tec_robot_feature(robot, c, robot->n_parts - 1);
+    const char *first = tec_robot_feature(robot, c, 0);
+    TEC_TRY(part_norm(c, first ? first : "observation.state", state, arena, err));
+    if (robot->n_parts < 2 || !last)
+        return TEC_OK;
+    struct tec_norm *then = TEC_NEW(arena, 1, struct tec_norm);
+    if (!then)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for the statistics of %s", last);
+    state->then = then;
+    state->from = (size_t)(robot->n_raw - robot->parts[robot->n_parts - 1].size);
+    return part_norm(c, last, then, arena, err);
+}
+
 enum tec_status tec_robot_norms(const struct tec_robot *robot,
                                 const struct tec_checkpoint *checkpoint, const char *asset,
                                 struct tec_norm *state, struct tec_norm *actions,
@@ -37,10 +65,8 @@ enum tec_status tec_robot_norms(const struct tec_robot *robot,
     if (robot->norm == TEC_NORM_NONE && !robot->norm_any)
         return TEC_OK;
     if (c->layout == TEC_LAYOUT_LEROBOT) {
-        if (robot->n_state > 0) {
-            TEC_TRY(tec_checkpoint_norm_lerobot(c, state, "observation.state", arena, err));
-            TEC_TRY(check_there(c, state, "STATE", err));
-        }
+        if (robot->n_state > 0)
+            TEC_TRY(lerobot_state(robot, c, state, arena, err));
         TEC_TRY(tec_checkpoint_norm_lerobot(c, actions, "action", arena, err));
         return check_there(c, actions, "ACTION", err);
     }
@@ -65,6 +91,8 @@ enum tec_status tec_robot_check_norm(const struct tec_robot *robot, const struct
                                      const char *what, struct tec_error *err)
 {
     int n = strcmp(what, "state") == 0 ? robot->n_state : robot->n_model_actions;
+    if (norm->then)
+        n = (int)norm->from;
     if (!robot->norm_any && norm->mode != robot->norm)
         return tec_fail(
             err, TEC_MALFORMED, "robot %s wants %s statistics for its %s, the checkpoint's are %s",

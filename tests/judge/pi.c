@@ -37,6 +37,8 @@ enum tec_status tec_pi_open_beside(struct tec_pi *pi, struct tec_verify *v, cons
     const json_t *config = json_object_get(v->json, "config");
     TEC_TRY(open_device(pi, err));
     TEC_TRY(tec_checkpoint_open(&pi->checkpoint, tec_pi_path(pi, path), v->heap, err));
+    if (json_object_get(v->json, "config_overrides"))
+        json_object_update(pi->checkpoint->config, json_object_get(v->json, "config_overrides"));
     const struct tec_model_choice choice = {
         .root = tec_verify_shipped(v, "models"),
         .arch = json_string_value(json_object_get(overrides, "arch")),

@@ -169,17 +169,21 @@ static struct tec_watch_options watch_options(const struct job *job)
     for (int i = 0; i < p->n_nodes && !d; i++) /* of a pipeline of text */
         if (p->nodes[i].deadline.kind == TEC_DEADLINE_HARD)
             d = &p->nodes[i].deadline;
+    double ensemble = 0.0;
+    bool ensembles = tec_session_ensembles(session, &ensemble);
     return (struct tec_watch_options){
         .acts = w->rows > 0 && w->columns > 0,
         .deadline_ns = d && !job->o->late_ok ? (int64_t)(d->ms * 1e6) : 0,
         .output = {.on_miss = d ? d->on_miss : TEC_MISS_HOLD,
                    .limit = tec_session_miss_limit(session, d),
                    .decay_actions = d ? d->decay_actions : 0,
-                   .actions = or_else(job->o->actions, w->rows),
+                   .actions = or_else(job->o->actions, ensembles ? 1 : w->rows),
                    .rows = w->rows,
                    .width = w->columns,
                    .executed = job->o->actions ? 0 : tec_session_executed(session),
-                   .limits = tec_session_limits(session)}};
+                   .limits = tec_session_limits(session),
+                   .ensembles = ensembles,
+                   .ensemble = ensemble}};
 }
 
 static enum tec_status start(struct job *job, struct tec_error *err)

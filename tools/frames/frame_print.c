@@ -210,7 +210,9 @@ static const char *source_word(const struct tec_frames *f, const struct tec_fram
 void tec_frame_trouble(char *text, size_t room, const struct tec_frames *f,
                        const struct tec_frame_out *frame)
 {
-    int rows = tec_session_rows(f->opened.engine->session);
+    const struct tec_session *session = f->opened.engine->session;
+    double ensemble;
+    int rows = tec_session_ensembles(session, &ensemble) ? 1 : tec_session_rows(session);
     tec_beyond_text(text, room, &frame->beyond);
     if (frame->acted && frame->actions && frame->rows < rows && !refused(frame))
         snprintf(text, room,

@@ -2,6 +2,7 @@
  * loop, and collects actions and texts. */
 #include "tools/frames/frames.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,13 +55,18 @@ static enum tec_status make_action_output(struct tec_frames *f, int action, stru
 {
     const struct tec_session *session = tec_engine_session(f->opened.engine, action);
     const struct tec_decl_deadline *d = tec_watchdog_deadline(f->opened.pipeline, action);
+    double ensemble = 0.0;
+    bool ensembles = tec_session_ensembles(session, &ensemble);
     const struct tec_action_output_options options = {.on_miss = TEC_MISS_HOLD,
                                                       .limit = tec_session_miss_limit(session, d),
-                                                      .actions = tec_session_rows(session),
+                                                      .actions =
+                                                          ensembles ? 1 : tec_session_rows(session),
                                                       .rows = tec_session_rows(session),
                                                       .width = tec_session_columns(session),
                                                       .executed = tec_session_executed(session),
-                                                      .limits = tec_session_limits(session)};
+                                                      .limits = tec_session_limits(session),
+                                                      .ensembles = ensembles,
+                                                      .ensemble = ensemble};
     return tec_action_output_create(&f->outputs[action], &options, &f->arena, err);
 }
 
@@ -267,13 +273,18 @@ static enum tec_status observe(struct tec_frames *f, const struct tec_value *val
 }
 
 /* Compare a chunk with the command before it, and replace one that exceeds the limits. Rows that
- * are not finite are reported as they are. */
+ * are not finite are reported as they are. Where actions are means of chunks, take the frame's. */
 static void hold_to_limits(struct tec_frames *f, struct tec_frame_left *left, double *actions)
 {
     const struct tec_session *session = tec_engine_session(f->opened.engine, left->action);
-    bool whole = left->rows == tec_session_rows(session) && tec_session_limits(session);
-    if (!whole && !tec_beyond_refused(&left->beyond))
+    double ensemble;
+    int rows = tec_session_rows(session), columns = tec_session_columns(session);
+    bool means = tec_session_ensembles(session, &ensemble);
+    bool whole = left->rows == rows && tec_session_limits(session);
+    if (!whole && !means && !tec_beyond_refused(&left->beyond))
         return;
+    for (int i = left->rows * columns; i < rows * columns && means; i++)
+        actions[i] = (double)NAN;
     const struct tec_action_output_chunk chunk = {
         .frame = f->frame, .actions = actions, .seen = left->seen, .beyond = left->beyond};
     const struct tec_handed handed = tec_action_output_fresh(f->outputs[left->action], &chunk);
@@ -281,8 +292,7 @@ static void hold_to_limits(struct tec_frames *f, struct tec_frame_left *left, do
     left->beyond = handed.beyond;
     left->rows = handed.n;
     if (handed.n > 0)
-        memcpy(actions, handed.actions,
-               (size_t)handed.n * (size_t)tec_session_columns(session) * sizeof *actions);
+        memcpy(actions, handed.actions, (size_t)handed.n * (size_t)columns * sizeof *actions);
 }
 
 const struct tec_frame_left *tec_frame_left_of(const struct tec_frame_out *frame, int action)

@@ -64,9 +64,8 @@ static bool list_secondary(struct tec_profile *p, int model)
              tec_profile_add(p, TEC_COST_DECODE, node_of(p, model, "decode"), false, s->batches[b]);
     for (int i = first; i < p->n_variants; i++)
         p->variants[i].model = model;
-    size_t side = (size_t)plan->model->vision.image_size;
     int *ids = TEC_NEW(p->call->arena, (size_t)s->text_tokens, int);
-    uint8_t *picture = TEC_NEW(p->call->arena, side * side * 3 + 1, uint8_t);
+    uint8_t *picture = TEC_NEW(p->call->arena, tec_model_picture_bytes(plan->model) + 1, uint8_t);
     for (int i = 0; ids && i < s->text_tokens; i++)
         ids[i] = 3 + i % 200;
     p->prompts[model] =
@@ -111,13 +110,13 @@ static bool make_input(struct tec_profile *p, uint64_t seed)
     const struct tec_engine *e = p->opened.engine;
     const struct tec_plan_spec *s = &e->plan->spec;
     struct tec_arena *arena = p->call->arena;
-    size_t size = (size_t)e->model->vision.image_size, pixels = size * size * 3;
+    size_t pixels = tec_model_picture_bytes(e->model);
     size_t chunk = (size_t)e->model->flow.horizon * (size_t)e->model->flow.dim;
     int vocab = e->model->text.vocab, n = s->text_tokens;
     uint64_t state = 2 * seed + 1;
     if (p->prompt_tokens && p->prompt_tokens < n)
         n = p->prompt_tokens;
-    uint8_t *picture = TEC_NEW(arena, pixels, uint8_t);
+    uint8_t *picture = TEC_NEW(arena, pixels + 1, uint8_t);
     int *ids = TEC_NEW(arena, (size_t)n + 1, int);
     float *noise = TEC_NEW(arena, chunk + 1, float);
     if (!picture || !ids || !noise)

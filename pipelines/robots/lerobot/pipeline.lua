@@ -1,6 +1,6 @@
 -- The pipeline of a LeRobot checkpoint, as the text of a file that can be edited.
 --
--- `given` as of robot.lua, and `numbers` = { side, tokens, horizon, width } of the model with `weights` = the
+-- `given` as of robot.lua, and `numbers` = { sizes, tokens, rows, horizon, width } of the model with `weights` = the
 -- folder. Without them the value is the name of the model's description. With them it is a list, in lists, of
 -- pieces of the text: a string or number as it is, { quote = s } as a string of Lua.
 --
@@ -61,15 +61,16 @@ for _, part in ipairs(robot.state.inputs) do read(part.input) end
 if robot.prompt then read(robot.prompt.input) end
 
 local text <const> = robot.prompt and robot.prompt.max_tokens or 0
-local rows <const> = kind.rows and kind.rows(sent, numbers.tokens, text) or sent * numbers.tokens + text
+local own <const> = kind.rows and kind.rows(sent, numbers.tokens, text) or sent * numbers.tokens + text
+local rows <const> = robot.prompt and own or numbers.rows
 local execute <const> = math.type(robot.execute) == "integer" and robot.execute or numbers.horizon
 if execute < 1 or execute > numbers.horizon then
   error("config.json: n_action_steps: " .. execute .. " of a chunk of " .. numbers.horizon .. " actions", 0)
 end
 
-local resolution <const> = given.config.image_resolution
-if type(resolution) == "table" and (resolution[1] ~= numbers.side or resolution[2] ~= numbers.side) then
-  error("config.json: image_resolution: the model takes pictures of " .. numbers.side .. " x " .. numbers.side, 0)
+local resolution <const>, first <const> = given.config.image_resolution, numbers.sizes[1]
+if type(resolution) == "table" and first and (resolution[1] ~= first[1] or resolution[2] ~= first[2]) then
+  error("config.json: image_resolution: the model takes pictures of " .. first[1] .. " x " .. first[2], 0)
 end
 
 -- --- the text ------------------------------------------------------------------------------------
@@ -105,9 +106,10 @@ line("  -- deadline = hard { ms = ..., on_miss = ... } at the action node for a 
 line("  frame  = frame { period_ms = 1000 * EXECUTE / RATE_HZ, clock = \"external\" },")
 line()
 line("  inputs = {")
-for _, camera in ipairs(robot.cameras) do
+for i, camera in ipairs(robot.cameras) do
   if camera.input then
-    line("    image  { name = ", quote(camera.input), ", h = ", numbers.side, ", w = ", numbers.side, " },")
+    local size <const> = numbers.sizes[i]
+    line("    image  { name = ", quote(camera.input), ", h = ", size[1], ", w = ", size[2], " },")
   end
 end
 for _, part in ipairs(robot.state.inputs) do

@@ -9,8 +9,10 @@
 -- inputs  features of config.json that are read beside pictures and observation.state
 -- normal  true: pictures are normalised as the processor says
 -- adapt   function(robot): changes the description that the common part made
--- rows    function(pictures, tokens, text): rows of a prompt; nil: pictures * tokens + text
+-- rows    function(pictures, tokens, text): rows of a prompt; nil: pictures * tokens + text; without text
+--         those of the model
 return {
+  act  = include "lerobot/act.lua",
   pi0  = include "lerobot/pi0.lua",
   pi05 = include "lerobot/pi05.lua",
 }

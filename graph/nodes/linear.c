@@ -1,0 +1,87 @@
+/* linear.c - products with a model's matrices, and what is done to their results: sums,
+ * activations, positions. */
+#include "graph/nodes/node.h"
+
+int tec_lower_linear(struct tec_lower *l, const struct tec_matrix *m, int x, const char *label)
+{
+    const struct tec_tensor *t = x < 0 ? NULL : &l->program->tensors[x];
+    int y = t ? tec_program_tensor(l->program, label, t->rows, m->cols, t->live) : -1;
+    tec_lower_linear_into(l, m, x, y, 0, NULL, false, label);
+    return y;
+}
+
+static void set_matrix(struct tec_call *call, const struct tec_matrix *m)
+{
+    call->bf16 = m->bf16;
+    call->args.gemm.w = m->w;
+    call->args.gemm.bias = m->bias;
+    call->args.gemm.n = m->n;
+    call->args.gemm.k = m->k;
+    call->args.gemm.group = m->group;
+    call->args.gemm.order = m->order;
+    call->args.gemm.order_of = m->order_of;
+}
+
+void tec_lower_linear_into(struct tec_lower *l, const struct tec_matrix *m, int x, int y,
+                           int out_row, const struct tec_gate *gate, bool add, const char *label)
+{
+    struct tec_call call = tec_call_of(TEC_OP_linear, label);
+    call.in[0] = x;
+    call.out[0] = y;
+    call.out_row = out_row;
+    set_matrix(&call, m);
+    if (gate) {
+        call.args.gemm.gate = gate->at;
+        call.args.gemm.fixed = gate->fixed;
+        call.args.gemm.fixed_gate = gate->clean;
+    }
+    call.args.gemm.add = add;
+    tec_program_call(l->program, &call);
+}
+
+void tec_lower_linear_rows(struct tec_lower *l, const struct tec_matrix *m, int x, int y,
+                           const struct tec_part_rows *part, bool add, const char *label)
+{
+    struct tec_call call = tec_call_of(TEC_OP_linear, label);
+    call.in[0] = x;
+    call.out[0] = y;
+    call.in_row = part->in_row;
+    call.out_row = part->out_row;
+    set_matrix(&call, m);
+    call.args.gemm.add = add;
+    call.args.gemm.rows = part->rows;
+    call.args.gemm.max_rows = part->max_rows;
+    tec_program_call(l->program, &call);
+}
+
+void tec_lower_activation(struct tec_lower *l, enum tec_activation f, int x, int y)
+{
+    static const enum tec_op_id ops[] = {[TEC_ACTIVATION_GELU] = TEC_OP_gelu,
+                                         [TEC_ACTIVATION_GELU_ERF] = TEC_OP_gelu_erf,
+                                         [TEC_ACTIVATION_SILU] = TEC_OP_silu,
+                                         [TEC_ACTIVATION_RELU] = TEC_OP_relu};
+    struct tec_call call = tec_call_of(ops[f], "act");
+    call.in[0] = x;
+    call.out[0] = y;
+    call.args.map.round = l->round;
+    tec_program_call(l->program, &call);
+}
+
+void tec_lower_relu(struct tec_lower *l, int x)
+{
+    struct tec_call call = tec_call_of(TEC_OP_relu, "relu");
+    call.in[0] = call.out[0] = x;
+    tec_program_call(l->program, &call);
+}
+
+void tec_lower_position(struct tec_lower *l, int x, const float *table, int rows)
+{
+    struct tec_call call = tec_call_of(TEC_OP_add_table, "position");
+    if (!table || x < 0)
+        return;
+    call.out[0] = x;
+    call.args.add_table.table = table;
+    call.args.add_table.ldt = l->program->tensors[x].ld;
+    call.args.add_table.period = rows;
+    tec_program_call(l->program, &call);
+}

@@ -1,0 +1,172 @@
+-- ACT (Action Chunking with Transformers) as LeRobot trains it: each picture through a ResNet, its
+-- pixels and the robot's state through an encoder, a chunk of actions from learned queries.
+--
+-- The VAE of training never runs here: its latent is 0, so its row is a bias. Sizes come from the
+-- checkpoint's tensors, and a camera's size is the model's.
+local config, shapes = given.config or {}, given.shapes
+if shapes and (config.type ~= "act" or not shapes["backbone.conv1.weight"]) then return false end
+if not shapes and given.arch ~= "act" then return false end
+
+if shapes and (shapes["normalize_targets.buffer_action.mean"] or shapes["unnormalize_outputs.buffer_action.mean"]) then
+  error("this checkpoint is of LeRobot before 0.4: convert it with lerobot's migrate_policy_normalization.py", 0)
+end
+
+local sizes = {
+  full  = { dim_model = 512, n_heads = 8, dim_feedforward = 3200, n_encoder_layers = 4, n_decoder_layers = 1,
+            chunk_size = 100, channels = 64, height = 480, width = 640, state = 14, action = 14 },
+  small = { dim_model = 256, n_heads = 8, dim_feedforward = 1024, n_encoder_layers = 4, n_decoder_layers = 1,
+            chunk_size = 50, channels = 32, height = 240, width = 320, state = 14, action = 14 },
+  tiny  = { dim_model = 32, n_heads = 2, dim_feedforward = 48, n_encoder_layers = 2, n_decoder_layers = 1,
+            chunk_size = 10, channels = 8, height = 64, width = 96, state = 14, action = 14 },
+}
+local size = sizes[given.size] or sizes.full
+
+local function option(name, otherwise)
+  local value = config[name]
+  if value == nil then value = size[name] end
+  if value == nil then return otherwise end
+  return value
+end
+
+-- The length of a feature's vector; nil where the checkpoint has none.
+local function vector(features, name)
+  local f = config[features] and config[features][name]
+  return f and f.shape[1]
+end
+
+local function rows(tensor, otherwise)
+  local shape = shapes and shapes[tensor]
+  return shape and shape[1] or otherwise
+end
+
+local kinds = {
+  resnet18 = { blocks = { 2, 2, 2, 2 } }, resnet34 = { blocks = { 3, 4, 6, 3 } },
+  resnet50 = { blocks = { 3, 4, 6, 3 }, bottleneck = true },
+  resnet101 = { blocks = { 3, 4, 23, 3 }, bottleneck = true },
+  resnet152 = { blocks = { 3, 8, 36, 3 }, bottleneck = true },
+}
+
+-- Steps of torchvision's ResNet without its pooling and classes; the number of each is its place.
+local steps = {}
+
+local function conv(weight, norm, out, step)
+  step.op, step.weight = "conv", weight .. ".weight"
+  step.norm = { weight = norm .. ".weight", bias = norm .. ".bias", mean = norm .. ".running_mean",
+                var = norm .. ".running_var" }
+  step.out = rows(step.weight, out)
+  step.side = step.side or 1
+  steps[#steps + 1] = step
+  return #steps
+end
+
+-- A block that reads step `from`; stride and dilation are those of its 3x3 convolution.
+local function block(name, from, width, out, bottleneck, stride, dilation)
+  local shortcut = from
+  local n = #steps
+  if not shapes and (stride ~= 1 or out ~= steps[from].out) or shapes and shapes[name .. "downsample.0.weight"] then
+    shortcut = conv(name .. "downsample.0", name .. "downsample.1", out, { from = from, stride = stride })
+  end
+  if bottleneck then
+    conv(name .. "conv1", name .. "bn1", width, { from = from, relu = true })
+    conv(name .. "conv2", name .. "bn2", width,
+         { side = 3, stride = stride, dilation = dilation, pad = dilation, relu = true })
+    return conv(name .. "conv3", name .. "bn3", out, { add = shortcut, relu = true }), n
+  end
+  conv(name .. "conv1", name .. "bn1", width, { from = from, side = 3, stride = stride, pad = 1, relu = true })
+  return conv(name .. "conv2", name .. "bn2", out, { side = 3, pad = 1, add = shortcut, relu = true }), n
+end
+
+local function resnet(before)
+  local kind = kinds[option("vision_backbone", "resnet18")]
+  if not kind then error("vision_backbone " .. tostring(config.vision_backbone) .. " is not supported", 0) end
+  local channels = option("channels", 64)
+  local last = conv(before .. "conv1", before .. "bn1", channels,
+                    { name = "conv1", side = 7, stride = 2, pad = 3, relu = true })
+  steps[#steps + 1] = { name = "stem", op = "max_pool", out = steps[last].out, side = 3, stride = 2, pad = 1 }
+  last = #steps
+  for layer, count in ipairs(kind.blocks) do
+    local width = channels << (layer - 1)
+    local out = kind.bottleneck and 4 * width or width
+    local dilated = layer == 4 and kind.bottleneck and config.replace_final_stride_with_dilation
+    for i = 1, count do
+      local stride = i == 1 and layer > 1 and not dilated and 2 or 1
+      local name = before .. "layer" .. layer .. "." .. (i - 1) .. "."
+      last = block(name, last, width, out, kind.bottleneck, stride, dilated and i > 1 and 2 or 1)
+    end
+    steps[last].name = "layer" .. layer
+  end
+  return last
+end
+
+local function stack(before, layers, cross)
+  local layer = before .. "layers.{}."
+  local t = { qkv = layer .. "self_attn.in_proj_weight", qkv_bias = layer .. "self_attn.in_proj_bias" }
+  local parts = { o = "self_attn.out_proj", up = "linear1", down = "linear2", norm1 = "norm1", norm2 = "norm2" }
+  if cross then
+    t.cross, t.cross_bias = layer .. "multihead_attn.in_proj_weight", layer .. "multihead_attn.in_proj_bias"
+    parts.cross_o, parts.cross_norm, parts.norm2 = "multihead_attn.out_proj", "norm2", "norm3"
+  end
+  for role, name in pairs(parts) do
+    t[role], t[role .. "_bias"] = layer .. name .. ".weight", layer .. name .. ".bias"
+  end
+  if cross or option("pre_norm", false) then
+    t.final, t.final_bias = before .. "norm.weight", before .. "norm.bias"
+  end
+  local activations = { relu = "relu", gelu = "gelu_erf" }
+  local activation = activations[option("feedforward_activation", "relu")]
+  if not activation then
+    error("feedforward_activation " .. tostring(config.feedforward_activation) .. " is not supported", 0)
+  end
+  local dim, heads = option("dim_model"), option("n_heads")
+  return { layers = layers, width = dim, heads = heads, kv_heads = heads, head_dim = dim // heads,
+           mlp = option("dim_feedforward"), norm = "layer", norm_offset = 0.0, eps = 1e-5, theta = 0.0,
+           activation = activation, after = not option("pre_norm", false), tensors = t }
+end
+
+local pictures = given.pictures
+if not pictures then
+  pictures = {}
+  for i, name in ipairs { "top", "wrist" } do
+    pictures[i] = { name = name, height = size.height, width = size.width, mean = { 0.485, 0.456, 0.406 },
+                    std = { 0.229, 0.224, 0.225 } }
+  end
+end
+
+local slots, seen = {}, {}
+for i, p in ipairs(pictures) do
+  slots[i] = p.name
+  seen[i] = { height = p.height, width = p.width, mean = p.mean, std = p.std }
+end
+
+local dim = option("dim_model")
+local last = resnet("backbone.")
+steps[#steps + 1] = { name = "tokens", op = "conv", from = last, out = dim, side = 1,
+                      weight = "encoder_img_feat_input_proj.weight", bias = "encoder_img_feat_input_proj.bias" }
+
+-- The latent is 0 where the VAE does not run: what is left of its layer is the bias.
+local front = { { constant = "encoder_latent_input_proj.bias" } }
+local function state_row(name, entries)
+  if entries then
+    front[#front + 1] = { weight = name .. ".weight", bias = name .. ".bias", entries = entries }
+  end
+end
+local state = vector("input_features", "observation.state")
+if not shapes then state = given.state or size.state end
+state_row("encoder_robot_state_input_proj", state)
+state_row("encoder_env_state_input_proj", vector("input_features", "observation.environment_state"))
+
+return {
+  name  = "act",
+  slots = slots,
+  float32 = true, -- as LeRobot computes it: 50 M parameters, and nothing is gained by less
+  net   = { steps = steps, pictures = seen },
+  encoder = { rows = front, position = "encoder_1d_feature_pos_embed.weight", period = 10000.0,
+              stack = stack("encoder.", option("n_encoder_layers")) },
+  queries = {
+    horizon = shapes and option("chunk_size") or given.horizon or size.chunk_size,
+    dim = vector("output_features", "action") or given.width or size.action,
+    position = "decoder_pos_embed.weight", stack = stack("decoder.", option("n_decoder_layers"), true),
+    out = { weight = "action_head.weight", bias = "action_head.bias" },
+  },
+  ignored = { "encoder_latent_input_proj.weight", "vae_encoder*" },
+}
