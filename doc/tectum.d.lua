@@ -115,7 +115,7 @@ function kv.frame(t) end
 ---@field name string what nodes call it
 ---@field tokens integer longest sequence, prefix included
 ---@field slots integer most requests alive at a time
----@field share_prefix? string|tectum.call the kv.frame that a new request forks, copy on write
+---@field share_prefix? string|tectum.call the kv.frame or kv.ring whose newest prefix a request forks, copy on write
 
 ---@param t tectum.kv_requests
 ---@return tectum.kv_requests

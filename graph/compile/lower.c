@@ -230,7 +230,7 @@ static enum tec_status lower_shift(struct tec_plan *p, struct tec_error *err)
 static enum tec_status lower_ring(struct tec_plan *p, struct tec_error *err)
 {
     TEC_TRY(lower_packed(p, err));
-    for (int i = 0; i < p->spec.n_batches; i++)
+    for (int i = 0; i < p->spec.n_batches && !p->spec.request_slots; i++)
         TEC_TRY(lower_decode(p, p->spec.batches[i], false, err));
     return p->spec.shifts && p->spec.stages > 1 ? lower_shift(p, err) : TEC_OK;
 }

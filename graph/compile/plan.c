@@ -37,7 +37,9 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
     const struct tec_stack *t = tec_model_kept(p->model);
     bool bf16 = p->weights->bf16;
     tec_kv_space_init(&p->space, &(struct tec_kv_shape){t->layers, t->kv_heads, t->head_dim, bf16});
-    int regions = s->stages ? s->rings * s->stages : s->request_slots + 1;
+    /* A request holds on to a region of a ring; where keys move it is a copy, as the frame's is. */
+    int own = s->request_slots + (s->shifts && s->request_slots > 0);
+    int regions = s->stages ? s->rings * s->stages + own : s->request_slots + 1;
     TEC_TRY(tec_kv_pool_init(&p->prefixes, &p->space, regions,
                              s->stages ? s->ring_tokens : s->frame_tokens, &p->arena, err));
     p->tails = TEC_NEW(&p->arena, (size_t)s->request_slots + 1, int);

@@ -44,7 +44,6 @@ static enum tec_status check_rings(struct tec_plan_spec *s, struct tec_error *er
 {
     s->rings = !s->stages ? 0 : s->rings < 1 ? 1 : s->rings;
     if (s->stages < 0 || s->stages > TEC_MAX_STAGES || s->rings * s->stages > TEC_MAX_STAGES ||
-        (s->stages && s->request_slots) ||
         (s->stages && s->ring_tokens < s->frame_tokens + s->stages))
         return tec_fail(err, TEC_INVALID, "%d rings of %d stages of %d tokens cannot be planned",
                         s->rings, s->stages, s->ring_tokens);

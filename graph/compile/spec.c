@@ -26,13 +26,26 @@ enum tec_status tec_spec_refuse(const struct tec_where *w, enum tec_status statu
     return tec_fail(err, status, "%s:%d: %s '%s'", w->file ? w->file : "?", w->line, what, name);
 }
 
+/* A batch of a ring's rows may be there already. */
+static void add_batch(struct tec_plan_spec *s, int batch)
+{
+    int at = s->n_batches;
+    while (at > 0 && s->batches[at - 1] > batch)
+        at--;
+    if ((at > 0 && s->batches[at - 1] == batch) || s->n_batches == TEC_MAX_BATCHES)
+        return;
+    for (int i = s->n_batches++; i > at; i--)
+        s->batches[i] = s->batches[i - 1];
+    s->batches[at] = batch;
+}
+
 static void fill_lattice(struct tec_plan_spec *s, const struct tec_pipeline *p)
 {
     const struct tec_decl_capture *c = &p->capture;
-    for (int i = 0; i < c->batch.n && i < TEC_MAX_BATCHES; i++)
-        s->batches[s->n_batches++] = c->batch.item[i];
-    if (!s->n_batches)
-        s->batches[s->n_batches++] = s->request_slots;
+    for (int i = 0; i < c->batch.n; i++)
+        add_batch(s, c->batch.item[i]);
+    if (!c->batch.n)
+        add_batch(s, s->request_slots);
     s->max_k = c->k.n ? c->k.item[c->k.n - 1] : s->new_tokens;
 }
 
@@ -115,7 +128,7 @@ static enum tec_status fill_language(const struct tec_node_set *set, struct tec_
     for (int i = 0; i < set->n; i++) {
         const struct tec_decl_node *n = set->nodes[i];
         bool ranks = n->kind == TEC_DECL_SCORE;
-        if ((n->kind != TEC_DECL_DECODE && !ranks) || n->kv.index < 0)
+        if ((n->kind != TEC_DECL_DECODE && !ranks) || n->kv.index < 0 || n == set->ring)
             continue;
         if (ranks)
             TEC_TRY(fill_score(set, n, &scores, err));
@@ -131,7 +144,12 @@ static enum tec_status fill_language(const struct tec_node_set *set, struct tec_
                         lang.longest, (long long)s->frame_tokens + lang.longest);
     s->request_slots += lang.on_frame + scores;
     s->isolated = s->request_slots > 0;
-    s->penalty = set->model->text.penalty;
+    s->penalty = set->ring && !s->request_slots ? 0.0F : set->model->text.penalty;
+    if (set->ring && s->penalty > 0.0F && s->penalty != 1.0F)
+        return tec_spec_refuse(&set->ring->where, TEC_UNSUPPORTED, err,
+                               "its model makes repeated tokens less likely, which an action's "
+                               "tokens are not: no text beside ring node",
+                               set->ring->name);
     if (lang.decodes)
         fill_lattice(s, p);
     return TEC_OK;
@@ -377,7 +395,7 @@ static enum tec_status fill(const struct tec_node_set *set, struct tec_error *er
     set->spec->frame_action = set->n_actions ? first_due(set) : 0;
     if (set->memory)
         TEC_TRY(fill_memory(set, err));
-    TEC_TRY(set->ring ? TEC_OK : fill_language(set, err));
+    TEC_TRY(fill_language(set, err));
     if (set->secondary)
         fill_secondary(set);
     return TEC_OK;

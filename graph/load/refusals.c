@@ -212,18 +212,6 @@ static void no_prefix(struct refusing *r)
                name_of(r->n), r->n->kv.name);
 }
 
-static void prefix_of_ring(struct refusing *r)
-{
-    const struct tec_decl_resource *keys = keys_of(r, r->n);
-    int prefix = keys ? keys->share_prefix.index : -1;
-    if (prefix < 0 || r->p->resources[prefix].kind != TEC_RESOURCE_RING)
-        return;
-    struct tec_where where =
-        tec_where_field(r->ld, &r->ld->resources[r->n->kv.index], "share_prefix");
-    REFUSE(where, "'%s' continues '%s', a kv.ring: share_prefix takes a kv.frame", keys->name,
-           r->p->resources[prefix].name);
-}
-
 static void second_requests(struct refusing *r)
 {
     if (!writes_text(r->n) || !stands_on(r, r->n, TEC_RESOURCE_REQUESTS))
@@ -282,10 +270,15 @@ static void unpacked_ring(struct refusing *r)
                name_of(r->n), r->n->kv.name);
 }
 
+/* Requests may stand on the newest sequence of a ring that reads its keys where they are. */
 static void beside_ring(struct refusing *r)
 {
     int ring = ring_of(r);
     if (ring < 0 || ring == r->at || r->at == r->p->nodes[ring].pack_with.index)
+        return;
+    const struct tec_decl_resource *keys = keys_of(r, &r->p->nodes[ring]);
+    if (writes_text(r->n) && stands_on(r, r->n, TEC_RESOURCE_REQUESTS) &&
+        keys->pack != TEC_PACK_GATHER)
         return;
     if (r->p->nodes[ring].pack_with.index < 0 && r->n->kind == TEC_DECL_PREFILL)
         return; /* that the ring's decode node is not packed with it is said */
@@ -446,12 +439,12 @@ static void many_prompts(struct refusing *r)
 }
 
 static void (*const cases[])(struct refusing *r) = {
-    rate_of_frames, several_texts,      no_text,       segments_beside,  shared_frame,
-    prefill_target, no_prefill,         no_prefix,     prefix_of_ring,   second_requests,
-    prompt_beside,  second_trigger,     unpacked_ring, beside_ring,      many_actions,
-    after_text,     action_on_requests, frame_before,  other_deadline,   tokens_out,
-    typed_buffer,   second_memory,      memory_beside, several_segments, many_chains,
-    many_models,    many_texts,         many_prompts,  draft_of_memory,
+    rate_of_frames,     several_texts, no_text,          segments_beside, shared_frame,
+    prefill_target,     no_prefill,    no_prefix,        second_requests, prompt_beside,
+    second_trigger,     unpacked_ring, beside_ring,      many_actions,    after_text,
+    action_on_requests, frame_before,  other_deadline,   tokens_out,      typed_buffer,
+    second_memory,      memory_beside, several_segments, many_chains,     many_models,
+    many_texts,         many_prompts,  draft_of_memory,
 };
 
 void tec_refuse(struct tec_loader *ld)

@@ -163,7 +163,9 @@ enum tec_status tec_costs_init(struct tec_costs *costs, const struct tec_plan_sp
     costs->n_batches = spec->n_batches;
     memcpy(costs->batches, spec->batches, sizeof spec->batches);
     if (spec->stages > 1) { /* captured once, but the rows that are not there cost nothing */
-        costs->n_batches = spec->rings * (spec->stages - 1);
+        int rows = spec->rings * (spec->stages - 1);
+        int most = spec->n_batches ? spec->batches[spec->n_batches - 1] : 0;
+        costs->n_batches = rows > most ? rows : most;
         for (int i = 0; i < costs->n_batches; i++)
             costs->batches[i] = i + 1;
     }
@@ -238,15 +240,13 @@ static void take_ring(struct tec_costs *costs, const struct tec_cost_table *tabl
 void tec_costs_prior(struct tec_costs *costs, const struct tec_cost_table *table,
                      const struct tec_topology *topology, int model)
 {
-    if (costs->packed_name) {
+    if (costs->packed_name)
         take_ring(costs, table);
-        return;
-    }
     for (int i = 0, actions = -1; i < topology->n_nodes; i++) {
         enum tec_cost_kind kind = tec_cost_kind_of(topology->nodes[i].kind);
         int n = kind == TEC_COST_KINDS ? 0 : kind == TEC_COST_DECODE ? costs->n_batches : 1;
         int slices = topology->nodes[i].slices;
-        if (topology->nodes[i].model != model)
+        if (topology->nodes[i].model != model || topology->nodes[i].ring)
             continue;
         actions += kind == TEC_COST_ACTION;
         for (int b = 0; b < n; b++) {

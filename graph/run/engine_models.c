@@ -288,7 +288,8 @@ static bool joinable(const struct tec_engine_chain *host, const struct tec_engin
 {
     const struct tec_plan_spec *a = &host->spec, *b = &c->spec;
     return host->of == c->of && !host->joins && a->stages == b->stages && a->shifts == b->shifts &&
-           a->gathers == b->gathers && (a->rings + 1) * a->stages <= TEC_MAX_STAGES;
+           a->gathers == b->gathers && !a->request_slots && !b->request_slots &&
+           (a->rings + 1) * a->stages <= TEC_MAX_STAGES;
 }
 
 static int larger(int a, int b)

@@ -73,8 +73,14 @@ static void real_score(void *self, const struct tec_token_tree *tree,
 static void real_packed(void *self, struct tec_ring_launch *launch)
 {
     struct tec_plan *plan = self;
-    tec_launch_packed(plan, tec_plan_part(plan, TEC_PART_PACKED, 0), &launch->in, launch->tokens,
-                      &launch->replay);
+    const struct tec_ring_rows *in = &launch->in;
+    int made[TEC_MAX_STAGES];
+    if (in->entering)
+        tec_launch_packed(plan, tec_plan_part(plan, TEC_PART_PACKED, 0), in, launch->tokens,
+                          &launch->replay);
+    else
+        tec_launch_decode(plan, tec_plan_part(plan, TEC_PART_DECODE, in->n), in->rows, in->n, 1,
+                          launch->tokens, made, &launch->replay);
 }
 
 static void real_shift(void *self, const struct tec_ring_move *moves, int n,

@@ -62,7 +62,7 @@ struct tec_action_launch {
     const float *state;                  /* of the prefix's observation */
 };
 
-/* One forward of rings that takes new sequences in: their prefills, and a row of each other one.
+/* One forward of rings: the prefills of new sequences, and a row of each other one.
  * `tokens` gets the next of each, in the order of the rows; the states are as after a decode. */
 struct tec_ring_launch {
     struct tec_ring_rows in;
@@ -91,8 +91,8 @@ struct tec_executor {
     /* How likely each entry of a tree is behind a request's prefix. */
     void (*score)(void *self, const struct tec_token_tree *tree, const struct tec_row_state *row,
                   float *likely, struct tec_replay *replay);
-    /* Of rings: a forward with new sequences; moves between a ring's regions, each at most once.
-     * NULL where the plan has none. */
+    /* Of rings: a forward; moves between regions, each at most once. NULL where the plan has none.
+     */
     void (*packed)(void *self, struct tec_ring_launch *launch);
     void (*shift)(void *self, const struct tec_ring_move *moves, int n, struct tec_replay *replay);
     /* The frame's decision about segments of a memory, before its prefix. And when a frame is over:
@@ -121,8 +121,8 @@ struct tec_virtual {
     int64_t prefill_ns, action_ns, step_ns;
     double contention; /* partitions that work at once slow each other; 0 = 1 */
     void *user;
-    /* Nanoseconds of a launch (a mark of its kind), of `rows` rows by k steps; PACKED: of so many
-     * rows besides the new sequence; SHIFT: of so many tokens, one way; ACTION: of action node
+    /* Nanoseconds of a launch (a mark of its kind), of `rows` rows by k steps; PACKED: a
+     * forward of rings, by its point; SHIFT: of so many tokens, one way; ACTION: of action node
      * `rows` of the chain's. NULL: as above. */
     int64_t (*took)(void *user, int model, int mark, int rows, int k);
     /* Which token of a request is its end token, from 1; 0 = none. NULL: none. */

@@ -82,7 +82,7 @@ static void interpret_packed(void *self, struct tec_ring_launch *launch)
         works = add(replay, &own, i == 0);
     }
     for (int i = in->entering; i < in->entering + in->n && works; i++)
-        works = advance(plan, in->rows[i], 1, launch->tokens + i, &made, replay, false);
+        works = advance(plan, in->rows[i], 1, launch->tokens + i, &made, replay, i == 0);
     replay->mark_ns[TEC_MARK_PACKED] = replay->end_ns;
 }
 

@@ -98,6 +98,11 @@ int tec_ring_point(const struct tec_plan_spec *s, int entering, int others)
     return others + (entering - 1) * (s->rings * (s->stages - 1) + 1);
 }
 
+int tec_ring_rows_of(const struct tec_plan_spec *s, int point)
+{
+    return point - tec_ring_point(s, 0, 0);
+}
+
 static struct tec_row_state entering(const struct tec_plan *plan, int region, int prefix)
 {
     int end = plan->prefixes.first[region] + prefix;

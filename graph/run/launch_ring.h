@@ -30,7 +30,7 @@ void tec_launch_shift(struct tec_plan *plan, struct tec_plan_part *part,
                       const struct tec_ring_move *moves, int n, struct tec_replay *replay);
 
 /* Which point of the costs a forward is: by rows, those of more prefills behind those of fewer. A
- * forward of one prefill is as many as it has rows of others. */
+ * forward of one prefill is as many as it has rows of others, one of none is below 0. */
 int tec_ring_point(const struct tec_plan_spec *spec, int entering, int others);
 
 /* Full rings, to measure with, all rows listed: first `enter` sequences of `prefix` tokens that
@@ -38,6 +38,9 @@ int tec_ring_point(const struct tec_plan_spec *spec, int entering, int others);
  * after that of the one before and a token further. */
 void tec_ring_full(const struct tec_plan *plan, int prefix, int enter, int n,
                    struct tec_row_state *rows, struct tec_row_state **list);
+
+/* The rows of a forward without prefills, of its point. */
+int tec_ring_rows_of(const struct tec_plan_spec *spec, int point);
 
 /* Lists the moves after a forward of a full ring whose slots are stages: n moves, n < stages,
  * oldest first. The move from stage s holds its prefix and s tokens. */

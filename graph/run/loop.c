@@ -150,19 +150,18 @@ static void drop_prefix(struct tec_loop *l, struct tec_chain *c)
     if (c->prefix.region < 0)
         return;
     tec_kv_pool_drop(&c->plan->prefixes, c->prefix.region);
-    tec_loop_tell_prefix(l, "free", c, c->prefix.rows, tec_loop_now(l));
+    if (!c->ring) /* whose sequence goes on in it, and is told of */
+        tec_loop_tell_prefix(l, "free", c, c->prefix.rows, tec_loop_now(l));
     c->prefix.region = -1;
 }
 
-/* A prefix region for the frame's observation. */
-static void take_prefix(struct tec_loop *l, struct tec_chain *c,
-                        const struct tec_frame_input *input)
+void tec_loop_open_prefix(struct tec_loop *l, struct tec_chain *c,
+                          const struct tec_frame_input *input, int region)
 {
     const struct tec_chain_input *in = tec_chain_input(l, c, input);
     const struct tec_prefix_input *o = &in->prefix;
     struct tec_chain_prefix *p = &c->prefix;
-    drop_prefix(l, c);
-    p->region = tec_kv_pool_take(&c->plan->prefixes);
+    p->region = region;
     p->rows = tec_prefix_rows(c->plan, o);
     p->last_token = o->n_text ? o->ids[o->n_text - 1] : -1;
     p->n_prompt = c->plan->used ? o->n_text : 0;
@@ -171,7 +170,15 @@ static void take_prefix(struct tec_loop *l, struct tec_chain *c,
     p->captured_ns = input->captured_ns;
     if (c->keeps && in->state)
         memcpy(p->state, in->state, (size_t)tec_model_state(c->plan->model) * sizeof *p->state);
-    tec_loop_tell_prefix(l, "alloc", c, p->rows, tec_loop_now(l));
+}
+
+/* A prefix region for the frame's observation. */
+static void take_prefix(struct tec_loop *l, struct tec_chain *c,
+                        const struct tec_frame_input *input)
+{
+    drop_prefix(l, c);
+    tec_loop_open_prefix(l, c, input, tec_kv_pool_take(&c->plan->prefixes));
+    tec_loop_tell_prefix(l, "alloc", c, c->prefix.rows, tec_loop_now(l));
 }
 
 bool tec_loop_prefills(const struct tec_loop *l, const struct tec_chain *c)
@@ -349,7 +356,7 @@ enum tec_status tec_loop_create(struct tec_loop **out, const struct tec_loop_opt
         tec_loop_destroy(l);
         return status;
     }
-    tec_rings_reset(l);
+    tec_rings_open(l);
     tec_loop_prepare_view(l);
     *out = l;
     return TEC_OK;
@@ -359,6 +366,7 @@ void tec_loop_destroy(struct tec_loop *l)
 {
     if (!l)
         return;
+    tec_rings_close(l);
     tec_arena_finish(&l->arena);
     tec_heap_put(l->heap, l);
 }

@@ -238,6 +238,6 @@ static void view_chain(struct tec_loop *l, int model)
 void tec_chains_view(struct tec_loop *l)
 {
     for (int m = 0; m < l->o.n_chains; m++)
-        if (!l->chains[m].ring)
+        if (!l->chains[m].ring || l->chains[m].plan->spec.request_slots)
             view_chain(l, m);
 }

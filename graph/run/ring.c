@@ -24,13 +24,52 @@ int tec_rings_in_flight(const struct tec_loop *l)
     return n;
 }
 
+/* --- regions --------------------------------------------------------------------------------- */
+
+/* Where keys move a ring keeps its regions, one a stage; else each sequence takes one. */
+static bool keeps_regions(const struct tec_ring_state *ring)
+{
+    return tec_ring_spec(ring)->shifts;
+}
+
+static void drop_region(const struct tec_ring_state *ring, const struct tec_ring_item *it)
+{
+    if (!keeps_regions(ring))
+        tec_kv_pool_drop(&ring->chain->plan->prefixes, it->region);
+}
+
+static void empty(struct tec_ring_state *ring)
+{
+    for (int i = 0; i < ring->n; i++)
+        drop_region(ring, &ring->items[i]);
+    ring->n = 0;
+}
+
+void tec_rings_open(struct tec_loop *l)
+{
+    for (int i = 0; i < l->n_rings; i++)
+        for (int k = 0; keeps_regions(&l->rings[i]) && k < tec_ring_spec(&l->rings[i])->stages; k++)
+            tec_kv_pool_take(&l->rings[i].chain->plan->prefixes);
+    tec_rings_reset(l);
+}
+
+void tec_rings_close(struct tec_loop *l)
+{
+    for (int i = 0; i < l->n_rings; i++) {
+        const struct tec_ring_state *ring = &l->rings[i];
+        empty(&l->rings[i]);
+        for (int k = 0; keeps_regions(ring) && k < tec_ring_spec(ring)->stages; k++)
+            tec_kv_pool_drop(&ring->chain->plan->prefixes, ring->first + k);
+    }
+}
+
 /* --- entering and leaving -------------------------------------------------------------------- */
 
 void tec_rings_reset(struct tec_loop *l)
 {
     for (int i = 0; i < l->n_rings; i++) {
         struct tec_ring_state *ring = &l->rings[i];
-        ring->n = 0;
+        empty(ring);
         ring->turn = 0;
         ring->seen = UINT64_MAX; /* nothing was missing before */
         ring->broken = 0;
@@ -55,7 +94,7 @@ void tec_ring_flush(struct tec_loop *l, struct tec_ring_state *ring)
         (struct tec_event){
             .what = "flush", .request = -1, .requests = ids, .n = ring->n, .t_ns = tec_loop_now(l)},
         more);
-    ring->n = 0;
+    empty(ring);
     ring->filling = true;
 }
 
@@ -63,7 +102,7 @@ void tec_ring_flush(struct tec_loop *l, struct tec_ring_state *ring)
 static void place(const struct tec_ring_state *ring, struct tec_ring_item *it)
 {
     struct tec_row_state *row = &it->row;
-    row->region = ring->first + it->slot;
+    row->region = it->region;
     int first = ring->chain->plan->prefixes.first[row->region];
     row->tail = first + row->prefix;
     row->pos = row->prefix + it->stage - 1;
@@ -76,6 +115,18 @@ static void place(const struct tec_ring_state *ring, struct tec_ring_item *it)
     row->token = it->stage > 0 ? it->tokens[it->stage - 1] : 0;
 }
 
+/* The newest sequence is what requests stand on. Where keys move it has no region that stays: they
+ * get a copy, see copy_prefix. */
+static void open_prefix(struct tec_loop *l, const struct tec_ring_state *ring,
+                        const struct tec_frame_input *input, int region)
+{
+    if (tec_ring_spec(ring)->request_slots == 0)
+        return;
+    if (!keeps_regions(ring))
+        tec_kv_pool_pin(&ring->chain->plan->prefixes, region);
+    tec_loop_open_prefix(l, ring->chain, input, keeps_regions(ring) ? -1 : region);
+}
+
 static void enter(struct tec_loop *l, struct tec_ring_state *ring,
                   const struct tec_frame_input *input)
 {
@@ -85,6 +136,7 @@ static void enter(struct tec_loop *l, struct tec_ring_state *ring,
     it->turn = ring->turn;
     it->captured_ns = input->captured_ns;
     it->slot = tec_ring_spec(ring)->shifts ? 0 : (int)(ring->turn % stages);
+    it->region = keeps_regions(ring) ? ring->first : tec_kv_pool_take(&ring->chain->plan->prefixes);
     it->stage = 0;
     memset(&it->row, 0, sizeof it->row);
     it->row.request = it->id;
@@ -92,10 +144,12 @@ static void enter(struct tec_loop *l, struct tec_ring_state *ring,
         tec_prefix_rows(ring->chain->plan, &tec_chain_input(l, ring->chain, input)->prefix);
     place(ring, it);
     tec_ring_tell_item(l, ring, "alloc", it);
+    open_prefix(l, ring, input, it->region);
 }
 
 static void drop(struct tec_ring_state *ring, int at)
 {
+    drop_region(ring, &ring->items[at]);
     ring->n--;
     memmove(&ring->items[at], &ring->items[at + 1], (size_t)(ring->n - at) * sizeof ring->items[0]);
 }
@@ -206,6 +260,7 @@ static void shift(struct tec_loop *l, struct tec_ring_state *ring)
                                             moves[i].tokens};
         tokens += moves[i].tokens;
         it->slot++;
+        it->region++;
         place(ring, it);
     }
     e->shift(e->self, regions, ring->n, &replay);
@@ -215,6 +270,26 @@ static void shift(struct tec_loop *l, struct tec_ring_state *ring)
     }
     tec_loop_measure_ring(l, ring, TEC_COST_SHIFT, &replay, tokens);
     tec_ring_tell_copy(l, ring, moves, ring->n, &replay);
+}
+
+/* A copy of the sequence that has just entered, if a request of this frame is to stand on it. */
+static void copy_prefix(struct tec_loop *l, const struct tec_ring_state *ring)
+{
+    struct tec_chain *c = ring->chain;
+    struct tec_replay replay = {0};
+    bool asked = false;
+    for (int i = 0; i < l->n_live; i++)
+        asked |= tec_chain_of(l, &l->requests[i]) == c && !l->requests[i].stored;
+    if (!asked)
+        return;
+    c->prefix.region = tec_kv_pool_take(&c->plan->prefixes);
+    const struct tec_ring_move move = {ring->first, c->prefix.region, c->prefix.rows};
+    c->executor->shift(c->executor->self, &move, 1, &replay);
+    l->record.failed |= replay.status != TEC_OK;
+    if (l->record.failed)
+        return;
+    tec_loop_measure_ring(l, ring, TEC_COST_SHIFT, &replay, move.tokens);
+    tec_ring_tell_copy(l, ring, &move, 1, &replay);
 }
 
 static void add(struct tec_ring_flight *f, struct tec_ring_state *ring, int at)
@@ -243,23 +318,18 @@ static bool launch(struct tec_loop *l, const struct tec_ring_flight *f,
     const struct tec_executor *e = f->by->chain->executor;
     const struct tec_prefix_input *prefixes[TEC_MAX_STAGES];
     struct tec_row_state *rows[TEC_MAX_STAGES];
-    int made[TEC_MAX_STAGES];
     for (int i = 0; i < f->n; i++)
         rows[i] = &f->item[i]->row;
     for (int i = 0; i < f->entering; i++)
         prefixes[i] = &tec_chain_input(l, f->ring[i]->chain, input)->prefix;
-    if (f->entering) {
-        struct tec_ring_launch packed = {.in = {.prefixes = prefixes,
-                                                .rows = rows,
-                                                .entering = f->entering,
-                                                .n = f->n - f->entering},
-                                         .tokens = tokens,
-                                         .replay = *replay};
-        e->packed(e->self, &packed);
-        *replay = packed.replay;
-    } else {
-        e->decode(e->self, rows, f->n, 1, tokens, made, replay);
-    }
+    struct tec_ring_launch launch = {.in = {.prefixes = prefixes,
+                                            .rows = rows,
+                                            .entering = f->entering,
+                                            .n = f->n - f->entering},
+                                     .tokens = tokens,
+                                     .replay = *replay};
+    e->packed(e->self, &launch);
+    *replay = launch.replay;
     return replay->status == TEC_OK;
 }
 
@@ -305,6 +375,8 @@ static void forward(struct tec_loop *l, struct tec_ring_state *const *rings, int
     for (int r = 0; r < n; r++) {
         if (at >= rings[r]->forwards)
             continue;
+        if (input && keeps_regions(rings[r]))
+            copy_prefix(l, rings[r]);
         leave(l, rings[r]);
         if (tec_ring_spec(rings[r])->shifts && !l->record.failed)
             shift(l, rings[r]);
@@ -341,7 +413,7 @@ static void open_frame(struct tec_loop *l, struct tec_ring_state *ring,
 static void close_frame(struct tec_loop *l, struct tec_ring_state *ring)
 {
     if (l->record.failed)
-        ring->n = 0;
+        empty(ring);
     ring->turn++;
     if (!tec_ring_spec(ring)->shifts && !l->record.failed) {
         struct tec_ring_event more = tec_ring_event();

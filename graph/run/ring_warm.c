@@ -13,19 +13,13 @@ static int64_t run(const struct warming *w, int enter, int n)
 {
     const struct tec_executor *e = w->ring->chain->executor;
     struct tec_row_state rows[TEC_MAX_STAGES], *list[TEC_MAX_STAGES] = {NULL};
-    int tokens[TEC_MAX_STAGES], made[TEC_MAX_STAGES];
-    struct tec_replay replay = {0};
+    int tokens[TEC_MAX_STAGES];
     tec_ring_full(w->ring->chain->plan, w->prefix, enter, n, rows, list);
-    if (enter) {
-        struct tec_ring_launch launch = {
-            .in = {.prefixes = w->prefixes, .rows = list, .entering = enter, .n = n},
-            .tokens = tokens};
-        e->packed(e->self, &launch);
-        replay = launch.replay;
-    } else {
-        e->decode(e->self, list, n, 1, tokens, made, &replay);
-    }
-    return replay.status == TEC_OK ? replay.end_ns - replay.start_ns : -1;
+    struct tec_ring_launch launch = {
+        .in = {.prefixes = w->prefixes, .rows = list, .entering = enter, .n = n}, .tokens = tokens};
+    e->packed(e->self, &launch);
+    const struct tec_replay *r = &launch.replay;
+    return r->status == TEC_OK ? r->end_ns - r->start_ns : -1;
 }
 
 /* Points `ends[0]` to `ends[1]` take these times. */

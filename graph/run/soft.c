@@ -128,8 +128,8 @@ static void add_decodes(struct tec_loop *l, const struct tec_chain *beside)
 {
     for (int i = 0, n; i < l->n_order; i += n) {
         const struct tec_chain *c = tec_chain_of(l, &l->requests[l->order[i]]);
-        const struct tec_costs *costs = c->costs;
-        int largest = costs->n_batches ? costs->batches[costs->n_batches - 1] : 1;
+        const struct tec_plan_spec *s = &c->plan->spec;
+        int largest = s->n_batches ? s->batches[s->n_batches - 1] : 1;
         for (n = 1; i + n < l->n_order && n < largest && same_launch(l, i, i + n); n++)
             ;
         if (is_concurrent(l, l->order[i]) ? c == beside : !beside)
@@ -235,7 +235,7 @@ static void settle_decode(struct tec_loop *l, int at)
     int steps = 0, node = l->o.decoders[l->requests[rows[0]].decoder].node;
     int model = tec_model_of(l, &l->requests[rows[0]]);
     const struct tec_chain *s = &l->chains[model];
-    int padded = tec_snap_up(s->costs->batches, s->costs->n_batches, job->n);
+    int padded = tec_snap_up(s->plan->spec.batches, s->plan->spec.n_batches, job->n);
     for (int i = 0; i < job->n; i++)
         ids[i] = l->requests[rows[i]].id;
     tell_launch(l, job, s, ids, node, padded);

@@ -80,7 +80,7 @@ struct tec_chain {
 /* One sequence in flight in a ring: an observation and what it has said so far. */
 struct tec_ring_item {
     int64_t id, turn, captured_ns; /* id: of the frame that took it in */
-    int slot, stage;               /* stage: tokens made */
+    int slot, region, stage;       /* stage: tokens made */
     struct tec_row_state row;
     int tokens[TEC_MAX_STAGES];
 };
@@ -288,6 +288,9 @@ enum tec_status tec_chains_init(struct tec_loop *l, struct tec_error *err);
 void tec_chains_view(struct tec_loop *l); /* caches of all chains */
 
 /* hard.c: prefill and actions. soft.c: new requests stored, launches run and settled. */
+/* The frame's observation is the chain's prefix, in that region. */
+void tec_loop_open_prefix(struct tec_loop *l, struct tec_chain *c,
+                          const struct tec_frame_input *input, int region);
 /* Is the chain prefilled in this frame? */
 bool tec_loop_prefills(const struct tec_loop *l, const struct tec_chain *c);
 /* Chunks that the hard nodes of a chain make in this frame. */
@@ -315,6 +318,8 @@ void tec_loop_tell_prefix(const struct tec_loop *l, const char *what, const stru
                           int tokens, int64_t at_ns);
 
 /* ring.c: sequences in flight in rings, one forward after the other. */
+void tec_rings_open(struct tec_loop *l); /* takes what regions they keep */
+void tec_rings_close(struct tec_loop *l);
 void tec_rings_reset(struct tec_loop *l);
 /* A new instruction: what was seen under the old one is dropped, where the pipeline says so. */
 void tec_ring_flush(struct tec_loop *l, struct tec_ring_state *ring);

@@ -35,6 +35,7 @@ struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct 
  * still read; the age is that of the oldest of these requests. */
 static void view_caches(struct tec_loop *l)
 {
+    tec_chains_view(l);
     for (int i = 0; i < l->n_rings; i++) {
         const struct tec_ring_state *ring = &l->rings[i];
         struct tec_kv_view *kv = &l->kv[ring->chain->kv_frame];
@@ -42,7 +43,6 @@ static void view_caches(struct tec_loop *l)
         kv->oldest = ring->n ? ring->turn - ring->items[0].turn : 0;
         kv->bytes = kv->used * tec_kv_token_bytes(&ring->chain->plan->space.shape);
     }
-    tec_chains_view(l);
 }
 
 void tec_loop_view(struct tec_loop *l)

@@ -212,7 +212,6 @@ static void virtual_decode(void *self, struct tec_row_state *const *rows, int n,
                            int *made, struct tec_replay *replay)
 {
     struct tec_virtual *v = self;
-    gather(v, rows, n, replay);
     replay->start_ns = *v->clock_ns;
     make_tokens(v, rows, n, k, tokens, made);
     mark(v, replay, TEC_MARK_DECODE, *v->clock_ns + took(v, TEC_MARK_DECODE, n, k));

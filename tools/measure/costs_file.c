@@ -50,13 +50,25 @@ static bool is_launch(const struct tec_pipeline *p, const char *name)
     return any;
 }
 
-/* Do its launches go by the node's own name? Not where they are a ring's. */
+/* Does a node make texts of a chain? */
+static bool has_texts(const struct tec_pipeline *p, int chain)
+{
+    bool any = false;
+    for (int i = 0; i < p->n_nodes; i++)
+        any |= !p->nodes[i].culled && p->nodes[i].chain == chain &&
+               (p->nodes[i].kind == TEC_DECL_SCORE ||
+                (p->nodes[i].kind == TEC_DECL_DECODE && !tec_pipeline_rings(p, &p->nodes[i])));
+    return any;
+}
+
+/* Do its launches go by the node's own name? Not where they are a ring's, but for the prefill of a
+ * request that shares nothing. */
 static bool has_launches(const struct tec_pipeline *p, const struct tec_decl_node *node)
 {
     const struct tec_decl_node *n;
     for (int i = 0; (n = tec_pipeline_ring(p, i)); i++)
         if (n == node || (n->pack_with.index >= 0 && &p->nodes[n->pack_with.index] == node))
-            return false;
+            return n != node && has_texts(p, node->chain);
     return is_timed(node);
 }
 

@@ -11,7 +11,8 @@ static const char *node_of(const struct tec_profile *p, int model, const char *k
 {
     const struct tec_topology *t = &p->opened.engine->topology;
     for (int i = 0; i < t->n_nodes; i++)
-        if (t->nodes[i].model == model && strcmp(t->nodes[i].kind, kind) == 0)
+        if (t->nodes[i].model == model && strcmp(t->nodes[i].kind, kind) == 0 &&
+            (strcmp(kind, "decode") != 0 || !t->nodes[i].ring))
             return t->nodes[i].name;
     return kind;
 }
@@ -49,6 +50,8 @@ static bool list_secondary(struct tec_profile *p, int model)
         return true;
     if (s->stages) {
         ok = tec_profile_list_ring(p, model);
+        if (s->request_slots) /* of a request that shares nothing */
+            ok = ok && tec_profile_add(p, TEC_COST_PREFILL, node_of(p, model, "prefill"), false, 0);
     } else if (hard) {
         ok = tec_profile_list_hard(p, model, node_of(p, model, "prefill"));
     } else {
@@ -85,12 +88,12 @@ static bool list_variants(struct tec_profile *p)
         ok = ok && tec_profile_add(p, TEC_COST_ACTION, tec_profile_action(p, 0, s->frame_action),
                                    false, 0);
     if (s->request_slots && s->isolated)
-        ok = ok && tec_profile_add(p, TEC_COST_PREFILL, see, true, 0);
+        ok = ok && tec_profile_add(p, TEC_COST_PREFILL, see, !s->stages, 0);
     for (int i = 0; i < s->n_actions; i++)
         if (i != s->frame_action)
             ok = ok && tec_profile_add(p, TEC_COST_ACTION, tec_profile_action(p, 0, i), false, 0);
     ok = ok && list_scores(p, 0);
-    for (int b = 0; s->request_slots && b < s->n_batches; b++) /* none of a ring */
+    for (int b = 0; s->request_slots && b < s->n_batches; b++)
         ok = ok &&
              tec_profile_add(p, TEC_COST_DECODE, node_of(p, 0, "decode"), false, s->batches[b]);
     for (int m = 1; m < p->opened.engine->n_chains; m++)
@@ -210,10 +213,12 @@ static void run_slices(struct tec_profile *p, struct tec_profile_variant *v)
     const struct tec_clock clock = {NULL};
     struct tec_plan *plan = p->opened.engine->chains[v->model].plan;
     const struct tec_executor x = tec_executor_real(plan);
+    const struct tec_prefix_input *o = v->model ? &p->prompts[v->model] : &p->input.prefix;
+    int region = v->model ? p->regions[v->model] : p->region;
     for (int i = 0; i < (v->slices ? v->slices : 1); i++) {
         struct tec_replay replay = {0};
         int64_t begin = tec_clock_now(&clock);
-        x.slice(x.self, i, p->regions[v->model], &p->prompts[v->model], &replay);
+        x.slice(x.self, i, region, o, &replay);
         if (p->counting) {
             p->inside_ns += tec_clock_now(&clock) - begin;
             p->busy_ns += replay.end_ns - replay.start_ns;
@@ -246,21 +251,26 @@ static void run_score(struct tec_profile *p, struct tec_profile_variant *v)
     tec_profile_keep(p, v, replay.end_ns - replay.start_ns, 1);
 }
 
-/* Run the variants of further chains, each one's prefill first. */
+/* Run the variants of further chains, each one's prefill first, and those of requests on a ring of
+ * the first. */
 static void run_secondary(struct tec_profile *p, const struct tec_executor *x, int turn)
 {
-    for (int i = 0; i < p->n_variants; i++)
-        if (p->variants[i].model && p->variants[i].ring)
-            tec_profile_run_ring(p, &p->variants[i]);
-        else if (p->variants[i].model && p->variants[i].kind == TEC_COST_PREFILL &&
-                 tec_profile_hard(p, p->variants[i].model))
-            tec_profile_run_hard(p, &p->variants[i]);
-        else if (p->variants[i].model && p->variants[i].kind == TEC_COST_PREFILL)
-            run_slices(p, &p->variants[i]);
-        else if (p->variants[i].model && p->variants[i].kind == TEC_COST_DECODE)
-            run_decode(p, x, &p->variants[i], turn);
-        else if (p->variants[i].model && p->variants[i].kind == TEC_COST_SCORE)
-            run_score(p, &p->variants[i]);
+    for (int i = 0; i < p->n_variants; i++) {
+        struct tec_profile_variant *v = &p->variants[i];
+        bool stages = p->opened.engine->chains[v->model].plan->spec.stages > 0;
+        if (!v->model && (v->ring || !stages))
+            continue;
+        if (v->ring)
+            tec_profile_run_ring(p, v);
+        else if (v->kind == TEC_COST_PREFILL && !stages && tec_profile_hard(p, v->model))
+            tec_profile_run_hard(p, v);
+        else if (v->kind == TEC_COST_PREFILL)
+            run_slices(p, v);
+        else if (v->kind == TEC_COST_DECODE)
+            run_decode(p, x, v, turn);
+        else if (v->kind == TEC_COST_SCORE)
+            run_score(p, v);
+    }
 }
 
 static bool acts_in_frame(const struct tec_profile *p)

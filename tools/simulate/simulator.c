@@ -31,6 +31,7 @@ static int node_of(const struct tec_simulator *w, int model, int mark, int at)
     for (int i = 0; i < topology(w)->n_nodes; i++)
         if (topology(w)->nodes[i].model == model &&
             strcmp(topology(w)->nodes[i].kind, kinds[mark]) == 0 &&
+            (mark != TEC_MARK_DECODE || !topology(w)->nodes[i].ring) &&
             (mark != TEC_MARK_ACTION || at-- == 0))
             return i;
     return 0;
@@ -50,12 +51,11 @@ static int64_t took(void *user, int model, int mark, int rows, int k)
     const struct tec_plan_spec *spec = &w->o.engine->chains[model].plan->spec;
     int at = node_of(w, model, mark, rows), slices = topology(w)->nodes[at].slices;
     const struct tec_loop_chain *c = &tec_loop_settings(w->o.engine->loop)->chains[model];
-    const char *node = mark == TEC_MARK_PACKED ? c->packed
-                       : spec->stages          ? c->alone
-                                               : topology(w)->nodes[at].name;
-    int batch = mark != TEC_MARK_DECODE || spec->stages
-                    ? rows
-                    : tec_snap_up(spec->batches, spec->n_batches, rows);
+    bool forward = mark == TEC_MARK_PACKED, alone = forward && rows < 0;
+    const char *node = alone ? c->alone : forward ? c->packed : topology(w)->nodes[at].name;
+    int batch = alone                     ? tec_ring_rows_of(spec, rows)
+                : mark != TEC_MARK_DECODE ? rows
+                                          : tec_snap_up(spec->batches, spec->n_batches, rows);
     if (mark == TEC_MARK_SHIFT)
         return copied(w, rows);
     if (mark < TEC_MARK_DECODE || mark == TEC_MARK_SCORE)

@@ -93,8 +93,9 @@ static enum tec_status make_lists(struct tec_simulator *w, struct tec_error *err
     return TEC_OK;
 }
 
-/* Check that the costs have rows for a ring's launches and copies. */
-static enum tec_status check_ring_costs(const struct tec_loop_chain *c,
+/* Check that the costs have rows for a ring's launches and copies, and for the prefill of a request
+ * that shares nothing. */
+static enum tec_status check_ring_costs(const struct tec_loop_chain *c, const char *prefill,
                                         const struct tec_cost_table *costs, struct tec_error *err)
 {
     const struct tec_plan_spec *s = &c->plan->spec;
@@ -103,6 +104,8 @@ static enum tec_status check_ring_costs(const struct tec_loop_chain *c,
         if (!tec_cost_table_row(costs, names[i], 1))
             return tec_fail(err, TEC_MALFORMED, "the costs have no row '%s', a launch of the ring",
                             names[i]);
+    if (s->request_slots && !tec_cost_table_row(costs, prefill, 1))
+        return tec_fail(err, TEC_MALFORMED, "the costs have no row for node '%s'", prefill);
     if ((s->shifts || s->gathers) && !(costs->copy_bytes_per_us > 0.0))
         return tec_fail(err, TEC_MALFORMED,
                         "the ring copies, and the costs do not say copy_bytes_per_us");
@@ -117,7 +120,8 @@ static enum tec_status check_costs(const struct tec_simulator *w,
     const struct tec_loop_options *loop = tec_loop_settings(w->o.engine->loop);
     for (int i = 0; i < loop->n_chains; i++)
         if (loop->chains[i].ring)
-            TEC_TRY(check_ring_costs(&loop->chains[i], costs, err));
+            TEC_TRY(check_ring_costs(&loop->chains[i], t->nodes[loop->chains[i].prefill_node].name,
+                                     costs, err));
     for (int i = 0; i < t->n_nodes; i++)
         if (tec_node_timed(t->nodes[i].kind) && !t->nodes[i].ring &&
             !tec_cost_table_row(costs, t->nodes[i].name, 1))

@@ -6,7 +6,7 @@ return pipeline {
   inputs = { image { name = "base", h = 8, w = 8 }, text { name = "prompt", max_tokens = 8 },
              segments { name = "past", max_segments = 4, tokens_each = 8 } },
   resources = {
-    kv.ring { name = "one", tokens = 64, stages = 4 }, kv.ring { name = "two", tokens = 64, stages = 4 },
+    kv.ring { name = "one", tokens = 64, stages = 4, pack = "gather" }, kv.ring { name = "two", tokens = 64, stages = 4 },
     kv.ring { name = "three", tokens = 64, stages = 4 },
     kv.requests { name = "lang", tokens = 128, slots = 2, share_prefix = "one" },
     kv.requests { name = "told", tokens = 128, slots = 2, share_prefix = "three" },
