@@ -66,7 +66,7 @@ static bool step_into(const struct tec_source *s, int *open, const char **field,
     if (!end || end == at || (size_t)(end - at) >= sizeof key)
         return false;
     snprintf(key, sizeof key, "%.*s", (int)(end - at), at);
-    *field = end + 2 * quoted;
+    *field = quoted ? end + 2 : end;
     return tec_source_find_key(s, *open, key, 0, span);
 }
 

@@ -72,8 +72,8 @@ int tec_robot_length(const struct tec_checkpoint *c, const char *features, const
 enum tec_status tec_robot_relative(bool **out, int *n, const struct tec_checkpoint *c,
                                    struct tec_arena *arena, struct tec_error *err)
 {
-    size_t at = 0, n_names, n_excluded;
-    struct tec_bytes *names, *excluded;
+    size_t at = 0, n_names = 0, n_excluded = 0;
+    struct tec_bytes *names = NULL, *excluded = NULL;
     const json_t *step = find_step(c->preprocessor, "relative_actions_processor", &at);
     const json_t *config = json_object_get(step, "config");
     int columns = tec_robot_length(c, "output_features", "action");
