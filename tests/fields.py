@@ -26,6 +26,7 @@ import tempfile
 DEMO, MEMORY = "demo_metaworld.lua", "demo_memory.lua"
 ARM = "planner_and_arm.lua"
 SAID = "graphs/g18_answer_is_remembered.lua"
+EVERYTHING = "graphs/g25_everything.lua"
 SPECULATION = "graphs/g05_speculation.lua"
 STREAM = "graphs/g13_plan_is_prompt.lua"
 TWICE = "graphs/g23_two_levels_of_one_model.lua"
@@ -158,6 +159,8 @@ FIELDS = {
                         RECALL % "recompute = { first = 1, decay = 0.9, floor = 0 }"),
     "recompute.floor": ("facts", MEMORY, RECALL % "recompute = { decay = 0.1, floor = 0.5 }",
                         RECALL % "recompute = { decay = 0.1, floor = 0 }"),
+    "memory_load.spawn": ("check", EVERYTHING, "nodes = { memory_load { name = 'recall', spawn = every(3) } }"),
+    "remember.model": ("check", EVERYTHING, "nodes = { remember { name = 'keep', model = 'arm' } }"),
     "remember.reads": ("check", SAID, "nodes = { remember { name = 'keep', reads = { 'goal' } } }"),
     "remember.into": ("check", SAID, "nodes = { remember { name = 'keep', into = 'ctx' } }"),
     "remember.key": ("TEST", "tests/remember.c", "key"),

@@ -6,9 +6,7 @@
 # plan and under policy chaos, compiled and with `tectum run --interpret`. A plan that looks at times
 # may start a text's next tokens in another frame, so of two texts of a request one must begin with
 # the other; chaos looks at none, and texts are run to their ends, but for those that their deadline
-# cuts on a busy machine. Keys that a memory keeps are made
-# in the background, so how many of them a prompt reuses is a matter of time: of pipelines with a
-# memory only the first frame is compared.
+# cuts on a busy machine.
 . "$(dirname "$0")/opening.sh"
 mkdir "$W/build" # for a memory of the demo
 
@@ -17,8 +15,6 @@ import json, sys
 def read(path):
     frames = [json.loads(line) for line in open(path)]
     assert len(frames) >= 20, "frames are missing"
-    if any("memory" in f for f in frames):
-        frames = frames[:1]
     texts, late = {}, set()
     for f in frames:
         for node, list_ in (f.get("text") or {}).items():

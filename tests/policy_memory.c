@@ -27,18 +27,20 @@ TEST(ratios_are_clamped_and_never_increase)
     view_fill(&f, 1, 2, 0);
     REQUIRE(decide("D:recompute('recall', { 2, 0.7, 0.8, 0.3, 1 / 0, -1, 0.5 })", &t) == TEC_OK);
     static const double want[] = {0.9, 0.7, 0.7, 0.3, 0.3, 0, 0};
-    CHECK_INT(d.n_ratios, ==, 7);
-    CHECK_INT(d.memory_node, ==, 4);
+    CHECK_INT(d.n_recompute, ==, 1);
+    CHECK_INT(d.recompute->n, ==, 7);
+    CHECK_INT(d.recompute->node, ==, 4);
     for (int i = 0; i < 7; i++)
-        CHECK(d.ratios[i] == want[i]);
+        CHECK(d.recompute->ratios[i] == want[i]);
     CHECK_INT(d.snapped, ==, 1);
     REQUIRE(decide("local r = {} for l = 1, 36 do r[l] = 0.9 / l end D:recompute('recall', r)\n"
                    "r[1] = 5",
                    &t) == TEC_OK);
-    CHECK(d.n_ratios == 36 && d.ratios[0] == 0.9 && d.ratios[35] == 0.9 / 36);
+    CHECK(d.recompute->n == 36 && d.recompute->ratios[0] == 0.9 &&
+          d.recompute->ratios[35] == 0.9 / 36);
     CHECK_INT(d.snapped, ==, 0);
     REQUIRE(decide("D:recompute('recall', { 0.5 }) D:recompute('recall', {})", &t) == TEC_OK);
-    CHECK_INT(d.n_ratios, ==, 0);
+    CHECK_INT(d.recompute->n, ==, 0);
 }
 
 TEST(segments_are_ordered_and_left_out)
@@ -86,7 +88,7 @@ TEST(wrong_arguments_are_errors)
     view_fill(&f, 1, 2, 5);
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         bool good = decide(refusals[i].body, &t) == TEC_POLICY &&
-                    strstr(err.message, refusals[i].says) && d.n_ratios == 0 && d.n_seg == 0;
+                    strstr(err.message, refusals[i].says) && d.n_recompute == 0 && d.n_seg == 0;
         if (!good)
             fprintf(stderr, "# %s -> %s\n", refusals[i].body, err.message);
         CHECK(good);
@@ -232,11 +234,11 @@ TEST(decisions_are_compared_by_what_they_ask_for)
     b.nodes[3].skip = !b.nodes[3].skip;
     CHECK(!tec_decision_same(&a, &b, t.n_nodes));
     tec_decision_copy(&b, &a, t.n_nodes);
-    a.n_ratios = b.n_ratios = 2;
-    a.ratios[0] = a.ratios[1] = b.ratios[0] = b.ratios[1] = 0.5;
-    a.memory_node = b.memory_node = 4;
+    a.n_recompute = b.n_recompute = 1;
+    *a.recompute = *b.recompute =
+        (struct tec_recompute_decision){.node = 4, .n = 2, .ratios = {0.5, 0.5}};
     CHECK(tec_decision_same(&a, &b, t.n_nodes));
-    b.ratios[1] = 0.25;
+    b.recompute->ratios[1] = 0.25;
     CHECK(!tec_decision_same(&a, &b, t.n_nodes));
 }
 

@@ -101,7 +101,7 @@ static const struct tec_utterance *ask(struct open *o, const char *goal)
 /* What the memory says under a key: "" where it says nothing. Copied. */
 static void kept(struct open *o, const char *key, char out[256])
 {
-    struct tec_store *store = o->engine->memory->store;
+    struct tec_store *store = o->engine->memories[0]->store;
     struct tec_store_segment_view view;
     uint32_t segment;
     out[0] = '\0';
@@ -146,7 +146,7 @@ TEST(what_was_said_is_in_the_next_prompt_and_durable)
     open_graph(&o, NULL);
     kept(&o, KEY, now);
     CHECK_STR(now, said);
-    CHECK_INT(tec_memory_stored(o.engine->memory), ==, 1);
+    CHECK_INT(tec_memory_stored(o.engine->memories[0]), ==, 1);
     CHECK_STR(trouble, "");
     close_graph(&o);
     end();
@@ -158,7 +158,7 @@ TEST(the_newest_of_several_texts_is_the_segment)
     char now[256];
     begin();
     open_graph(&o, NULL);
-    struct tec_memory *m = o.engine->memory;
+    struct tec_memory *m = o.engine->memories[0];
     int node = tec_pipeline_find_node(o.pipeline, "keep");
     CHECK_INT(tec_memory_remembers(m, node), ==, 0);
     CHECK_INT(tec_memory_remembers(m, 0), ==, -1);
@@ -184,7 +184,7 @@ TEST(a_text_that_no_segment_holds_is_trouble_and_the_older_one_stays)
     int words[MOST + 1];
     begin();
     open_graph(&o, NULL);
-    struct tec_memory *m = o.engine->memory;
+    struct tec_memory *m = o.engine->memories[0];
     for (int i = 0; i <= MOST; i++)
         words[i] = i + 5;
     tec_memory_said(m, 0, NULL, words, 1);
@@ -205,8 +205,8 @@ TEST(the_key_names_the_segment)
     begin();
     open_graph(&o, "nodes.keep.key=keep");
     const int word = 7;
-    tec_memory_said(o.engine->memory, 0, NULL, &word, 1);
-    REQUIRE(tec_memory_apply(o.engine->memory, NULL, 0, &err) == TEC_OK);
+    tec_memory_said(o.engine->memories[0], 0, NULL, &word, 1);
+    REQUIRE(tec_memory_apply(o.engine->memories[0], NULL, 0, &err) == TEC_OK);
     kept(&o, "keep", now);
     CHECK_STR(now, "7 ");
     close_graph(&o);

@@ -510,7 +510,7 @@ static enum tec_status run_wild(void *self, const struct tec_frame_view *view,
     memset(d->rows[0].reason, 'x', sizeof d->rows[0].reason);
     d->rows[0].shed = true;
     d->nodes[2].partition = 77;
-    d->n_rows = d->n_notes = d->n_ratios = 1 << 20;
+    d->n_rows = d->n_notes = d->n_recompute = 1 << 20;
     d->n_seg = -5;
     return TEC_OK;
 }

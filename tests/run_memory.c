@@ -123,7 +123,7 @@ static void close_planner(struct open *o)
 
 static struct tec_memory_counts counts(const struct open *o)
 {
-    return tec_memory_counts(o->engine->memory);
+    return tec_memory_counts(o->engine->memories[0]);
 }
 
 struct answer {
@@ -187,7 +187,7 @@ static void settle(struct open *o)
     for (int i = 0; i < 2000; i++) {
         (void)tec_loop_frame(o->engine->loop, NULL, 0, 0);
         nanosleep(&rest, NULL);
-        if (tec_store_missing(o->engine->memory->store, &segment, 1) == 0)
+        if (tec_store_missing(o->engine->memories[0]->store, &segment, 1) == 0)
             return;
     }
     CHECK(false); /* segments are kept */
@@ -227,7 +227,7 @@ TEST(answers_are_those_of_full_prompts)
     folder_make();
     REQUIRE(open_planner(&full, "", FULL, NULL) == TEC_OK);
     REQUIRE(open_planner(&keep, path, FIRST, DECAY) == TEC_OK);
-    int beginning = keep.engine->memory->n_beginning * keep.engine->memory->layers;
+    int beginning = keep.engine->chains[0].memory->n_beginning * keep.engine->memories[0]->layers;
     for (int i = 0; i < CHAPTERS; i++) {
         struct answer want = ask(&full, story[i].goal, story[i].changes);
         struct answer is = ask(&keep, story[i].goal, story[i].changes);
@@ -324,7 +324,7 @@ TEST(a_file_spoiled_under_it_costs_whole_prompts_and_says_why)
     CHECK(whole >= 1 && whole <= 3);
     CHECK_INT(counts(&o).store.damages, ==, 3);
     struct tec_memory_damages damages;
-    tec_memory_damages(o.engine->memory, &damages);
+    tec_memory_damages(o.engine->memories[0], &damages);
     CHECK_INT(damages.n, ==, 3);
     CHECK(damages.first[0].serial >= 1 && damages.first[0].serial <= 3);
     char place[48];
@@ -371,19 +371,19 @@ TEST(a_full_disk_refuses_changes_and_nothing_else)
     CHECK(strstr(err.message, "'knife'") && strstr(err.message, "not written"));
     CHECK_INT(lines(1), ==, 1);
     CHECK(strstr(said.lines[0], "'knife'") && strstr(said.lines[0], "not written"));
-    CHECK(tec_memory_fails(o.engine->memory));
+    CHECK(tec_memory_fails(o.engine->memories[0]));
     struct answer is = ask(&o, story[1].goal, NULL), want = ask(&full, story[1].goal, NULL);
     CHECK(same(&is, &want));
     CHECK_INT(counts(&o).store.segments, ==, 3);
     CHECK_INT(counts(&o).missing, ==, 3);
     REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
     REQUIRE(see(&o, values, 2, &input) == TEC_OK); /* there is room again */
-    CHECK(!tec_memory_fails(o.engine->memory));
+    CHECK(!tec_memory_fails(o.engine->memories[0]));
     CHECK_INT(lines(2), ==, 2);
     CHECK(strstr(said.lines[1], "is written again"));
     char trouble[TEC_MEMORY_TEXT] = "x";
     for (int i = 0; i < 1000 && trouble[0]; i++, usleep(1000))
-        tec_memory_trouble(o.engine->memory, trouble);
+        tec_memory_trouble(o.engine->memories[0], trouble);
     CHECK_STR(trouble, "");
     const struct tec_value away[] = {values[0], text_value("memory", "{\"remove\": [\"knife\"]}")};
     REQUIRE(see(&o, away, 2, &input) == TEC_OK);
@@ -423,11 +423,11 @@ TEST(damage_that_is_found_when_the_file_is_opened_is_said)
     CHECK_INT(counts(&o).store.segments, ==, 2);
     CHECK_INT(lines(1), ==, 1);
     printf("# %s\n", said.lines[0]);
-    tec_memory_damages(o.engine->memory, &d);
+    tec_memory_damages(o.engine->memories[0], &d);
     CHECK_INT(d.n, ==, 1);
     CHECK_STR(d.first[0].segment, "cup");
     CHECK(d.first[0].offset < text - all && d.first[0].offset + d.first[0].bytes > text - all);
-    CHECK_STR(tec_memory_file(o.engine->memory), path);
+    CHECK_STR(tec_memory_file(o.engine->memories[0]), path);
     char want[160];
     snprintf(want, sizeof want, "%s is damaged at byte %lld: segment 'cup', the record is damaged",
              path, (long long)d.first[0].offset);
@@ -573,7 +573,7 @@ TEST(kv_on_its_way_is_in_the_budget_of_the_host)
     struct tec_arena arena;
     folder_make();
     REQUIRE(open_planner(&o, "", "resources.mem.tiers.host=1MiB", NULL) == TEC_OK);
-    const struct tec_memory *memory = o.engine->memory;
+    const struct tec_memory *memory = o.engine->memories[0];
     tec_arena_init(&arena, &heap);
     struct tec_engine_options options = o.engine->options;
     REQUIRE(tec_engine_measure(&m, &options, &heap, &arena, &err) == TEC_OK);

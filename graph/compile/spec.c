@@ -232,12 +232,10 @@ static int pictures_of(const struct tec_node_set *set)
     return pictures < set->model->n_slots ? pictures : set->model->n_slots;
 }
 
-/* Sizes of a memory: its segments are placed in the kv.frame, in front of the prefill's query. */
-static enum tec_status fill_memory(const struct tec_node_set *set, struct tec_error *err)
+/* A memory's segments are placed in the kv.frame, in front of the prefill's query. */
+static enum tec_status check_memory(const struct tec_node_set *set, const struct tec_decl_node *n,
+                                    struct tec_error *err)
 {
-    const struct tec_pipeline *p = set->pipeline;
-    const struct tec_decl_node *n = set->memory;
-    const struct tec_decl_input *in = &p->inputs[n->reads.item[0].index];
     if (set->ring || n->into.index != set->prefill->writes.index)
         return tec_spec_refuse(
             &n->where, TEC_MALFORMED, err,
@@ -255,16 +253,30 @@ static enum tec_status fill_memory(const struct tec_node_set *set, struct tec_er
                                "memory in the prompt of a model that makes its actions in the "
                                "prefill is not in this release:",
                                n->name);
-    set->spec->segments = in->max_segments + 1;
-    set->spec->segment_tokens = p->resources[n->from.index].tokens;
-    set->spec->text_tokens = set->spec->frame_tokens - pictures_of(set) * set->model->vision.tokens;
-    if (set->model->n_slots && !pictures_of(set))
-        set->spec->pictures = TEC_NO_PICTURES;
-    if (set->spec->text_tokens < 1)
-        return tec_spec_refuse(&p->resources[n->into.index].where_size, TEC_INVALID, err,
-                               "no room for segments beside the pictures in",
-                               p->resources[n->into.index].name);
     return TEC_OK;
+}
+
+/* Sizes of a chain's memories: together they have the room that pictures leave. */
+static enum tec_status fill_memories(const struct tec_node_set *set, struct tec_error *err)
+{
+    const struct tec_pipeline *p = set->pipeline;
+    struct tec_plan_spec *s = set->spec;
+    const struct tec_decl_resource *frame = &p->resources[set->prefill->writes.index];
+    s->segments = 1;
+    for (int i = 0; i < set->n_memories; i++) {
+        const struct tec_decl_node *n = set->memories[i];
+        int tokens = p->resources[n->from.index].tokens;
+        TEC_TRY(check_memory(set, n, err));
+        s->segments += p->inputs[n->reads.item[0].index].max_segments;
+        s->segment_tokens = tokens > s->segment_tokens ? tokens : s->segment_tokens;
+    }
+    s->text_tokens = s->frame_tokens - pictures_of(set) * set->model->vision.tokens;
+    if (set->model->n_slots && !pictures_of(set))
+        s->pictures = TEC_NO_PICTURES;
+    return s->text_tokens > 0
+               ? TEC_OK
+               : tec_spec_refuse(&frame->where_size, TEC_INVALID, err,
+                                 "no room for segments beside the pictures in", frame->name);
 }
 
 /* Tokens of a stream that the prefill reads: what its kv.frame leaves beside its pictures. */
@@ -284,7 +296,7 @@ static enum tec_status check_textless(const struct tec_node_set *set,
     if (set->spec->text_tokens)
         return tec_spec_refuse(&n->where, TEC_MALFORMED, err,
                                "the model has no text; leave out the one that is read by", n->name);
-    if (set->ring || set->memory || set->secondary)
+    if (set->ring || set->n_memories || set->secondary)
         return tec_spec_refuse(&n->where, TEC_MALFORMED, err,
                                "the model has no text: it is in frames, and neither in a ring nor "
                                "with a memory, unlike",
@@ -393,8 +405,8 @@ static enum tec_status fill(const struct tec_node_set *set, struct tec_error *er
     for (int i = 0; i < set->n_actions; i++)
         TEC_TRY(fill_action(set, i, err));
     set->spec->frame_action = set->n_actions ? first_due(set) : 0;
-    if (set->memory)
-        TEC_TRY(fill_memory(set, err));
+    if (set->n_memories)
+        TEC_TRY(fill_memories(set, err));
     TEC_TRY(fill_language(set, err));
     if (set->secondary)
         fill_secondary(set);

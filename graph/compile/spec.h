@@ -16,7 +16,8 @@ struct tec_node_set {
     const struct tec_decl_node *prefill, *ring;           /* NULL = none; ring: decodes one */
     const struct tec_decl_node *actions[TEC_MAX_ACTIONS]; /* [n_actions] in order of declaration */
     int n_actions;
-    const struct tec_decl_node *memory; /* the memory_load node, or NULL */
+    const struct tec_decl_node *memories[TEC_MAX_MEMORIES]; /* [n_memories] memory_load nodes */
+    int n_memories;
     struct tec_plan_spec *spec;
 };
 

@@ -40,7 +40,7 @@ enum tec_status tec_node_pass_validate(struct tec_node_set *set, struct tec_erro
     for (int i = 0; i < set->n; i++) {
         const struct tec_decl_node *n = set->nodes[i];
         if (n->kind == TEC_DECL_MEMORY_LOAD)
-            set->memory = n;
+            set->memories[set->n_memories++] = n;
         if (n->kind == TEC_DECL_ACTION)
             set->actions[set->n_actions++] = n;
         TEC_TRY(check_ring(set, n, err));

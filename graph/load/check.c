@@ -430,9 +430,9 @@ static void check_models(struct checker *c)
 {
     for (int i = 0; i < c->p->n_nodes; i++) {
         const struct tec_decl_node *n = &c->p->nodes[i];
-        const struct tec_ref *uses[] = {&n->writes, &n->kv, &n->from, &n->into};
-        static const char *const fields[] = {"writes", "kv", "from", "into"};
-        for (int k = 0; k < 4; k++) {
+        const struct tec_ref *uses[] = {&n->writes, &n->kv, &n->from, &n->into, &n->memory};
+        static const char *const fields[] = {"writes", "kv", "from", "into", "into"};
+        for (int k = 0; k < 5; k++) {
             if (uses[k]->index < 0 || n->model.index < 0)
                 continue;
             struct tec_decl_resource *res = &c->resources[uses[k]->index];

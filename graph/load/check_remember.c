@@ -43,7 +43,7 @@ static void check_key(struct tec_loader *ld, int at)
     }
 }
 
-/* An answer that no segment can hold would be lost whenever it is long. */
+/* An answer that no segment can hold is lost whenever it is long. */
 static void check_length(struct tec_loader *ld, int at, const struct tec_decl_node *loads)
 {
     const struct tec_pipeline *p = ld->pipeline;
@@ -54,9 +54,10 @@ static void check_length(struct tec_loader *ld, int at, const struct tec_decl_no
         if (from < 0 || most < 1 || p->nodes[from].max_tokens <= most)
             continue;
         struct tec_diagnostic *d = tec_diagnostics_add(
-            ld->d, TEC_E011, tec_where_field(ld, &ld->nodes[at], "reads"),
-            "'%s' has up to %d tokens, a segment of '%s' at most %d", n->streams.item[i].name,
-            p->nodes[from].max_tokens, n->memory.name, most);
+            ld->d, TEC_W112, tec_where_field(ld, &ld->nodes[at], "reads"),
+            "'%s' has up to %d tokens, a segment of '%s' at most %d: a longer one is not "
+            "remembered",
+            n->streams.item[i].name, p->nodes[from].max_tokens, n->memory.name, most);
         tec_diagnostics_help(ld->d, d, "raise tokens_each of '%s' or lower max_tokens of '%s'",
                              p->inputs[input].name ? p->inputs[input].name : "?",
                              p->nodes[from].name ? p->nodes[from].name : "?");

@@ -25,7 +25,7 @@ enum { TEC_MAX_RANK = 4, TEC_PIPELINE_SCHEMA = 1 };
 enum { TEC_MAX_ROBOTS = 8 };
 enum { TEC_MAX_PROMPTS = 8, TEC_MAX_MODELS = 4, TEC_MAX_CHAINS = 8, TEC_MAX_DECODERS = 8 };
 enum { TEC_MAX_ACTIONS = 8 };
-enum { TEC_MAX_MEMORIES = 8 }; /* memory_load nodes */
+enum { TEC_MAX_MEMORIES = 8 }; /* memory_load nodes, of all chains together */
 
 /* Element types of inputs, buffers and weights. */
 enum tec_decl_dtype {

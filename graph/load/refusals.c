@@ -26,8 +26,10 @@ static const struct {
     enum tec_constructor owner;
     const char *name;
 } fields[] = {
-    {TEC_CON_frame, "sessions"}, {TEC_CON_frame, "gather_ms"},  {TEC_CON_memory_load, "spawn"},
-    {TEC_CON_remember, "model"}, {TEC_CON_capture, "sessions"}, {TEC_CON_action, "or_kv"},
+    {TEC_CON_frame, "sessions"},
+    {TEC_CON_frame, "gather_ms"},
+    {TEC_CON_capture, "sessions"},
+    {TEC_CON_action, "or_kv"},
 };
 
 bool tec_refused_field(enum tec_constructor owner, const char *name)
@@ -124,13 +126,13 @@ static void rate_of_frames(struct refusing *r)
     if (r->n->kind != TEC_DECL_PREFILL || waits(r, r->n) || s->kind == TEC_SPAWN_NONE ||
         (s->kind == TEC_SPAWN_EVERY && s->frames == 1))
         return;
-    bool ring = stands_in_ring(r), memory = first_of(r, TEC_DECL_MEMORY_LOAD, r->n->chain) >= 0;
+    bool ring = stands_in_ring(r);
     if (s->kind != TEC_SPAWN_EVERY)
         REFUSE(field(r, "spawn"),
                "'%s' is the frames' prefill: it runs in every frame, or every(n)", name_of(r->n));
-    else if (ring || memory)
-        REFUSE(field(r, "spawn"), "'%s' is the frames' prefill: with a %s it runs in every frame",
-               name_of(r->n), ring ? "ring" : "memory");
+    else if (ring)
+        REFUSE(field(r, "spawn"), "'%s' is the frames' prefill: with a ring it runs in every frame",
+               name_of(r->n));
     else if (s->frames > MOST)
         REFUSE(field(r, "spawn"), "'%s' is the frames' prefill: it runs every %d frames at least",
                name_of(r->n), MOST);
@@ -282,6 +284,8 @@ static void beside_ring(struct refusing *r)
         return;
     if (r->p->nodes[ring].pack_with.index < 0 && r->n->kind == TEC_DECL_PREFILL)
         return; /* that the ring's decode node is not packed with it is said */
+    if (r->n->kind == TEC_DECL_MEMORY_LOAD)
+        return; /* memory_in_ring says it */
     struct tec_diagnostic *d =
         REFUSE(field(r, "kv"), "'%s' stands on the keys of ring '%s', beside its decode node '%s'",
                name_of(r->n), r->p->nodes[ring].kv.name, name_of(&r->p->nodes[ring]));
@@ -363,22 +367,33 @@ static void typed_buffer(struct refusing *r)
                "buffer '%s' is of another type than f32", r->p->resources[buffer].name);
 }
 
-static void second_memory(struct refusing *r)
+/* A store has one prompt's segments on their way at a time. */
+static void shared_memory(struct refusing *r)
 {
-    int first = first_of(r, TEC_DECL_MEMORY_LOAD, -1);
-    if (r->n->kind != TEC_DECL_MEMORY_LOAD || first == r->at)
+    int first = r->at, before = 0;
+    for (int i = r->at - 1; r->n->kind == TEC_DECL_MEMORY_LOAD && i >= 0; i--) {
+        const struct tec_decl_node *o = &r->p->nodes[i];
+        if (o->kind != TEC_DECL_MEMORY_LOAD || o->culled)
+            continue;
+        before++;
+        first = o->from.index == r->n->from.index ? i : first;
+    }
+    if (before >= TEC_MAX_MEMORIES)
+        REFUSE(field(r, "into"), "'%s' is one more memory_load node than the %d", name_of(r->n),
+               TEC_MAX_MEMORIES);
+    if (first == r->at)
         return;
     struct tec_diagnostic *d =
-        REFUSE(field(r, "into"), "'%s' is a second memory_load node beside '%s'", name_of(r->n),
-               name_of(&r->p->nodes[first]));
-    tec_diagnostics_also(r->ld->d, d, r->p->nodes[first].where, "the first one");
+        REFUSE(field(r, "from"), "'%s' loads from '%s' as '%s' does: one node loads from it",
+               name_of(r->n), r->n->from.name, name_of(&r->p->nodes[first]));
+    tec_diagnostics_also(r->ld->d, d, r->p->nodes[first].where, "the other one");
 }
 
-static void memory_beside(struct refusing *r)
+static void memory_in_ring(struct refusing *r)
 {
-    if (r->n->chain > 0 && r->n->kind == TEC_DECL_MEMORY_LOAD)
-        REFUSE(field(r, "into"), "'%s' loads memory into '%s', which is not the frames' kv.frame",
-               name_of(r->n), r->n->into.name ? r->n->into.name : "?");
+    if (r->n->kind == TEC_DECL_MEMORY_LOAD && ring_of(r) >= 0)
+        REFUSE(field(r, "into"), "'%s' loads memory beside ring '%s': a ring's prompts have none",
+               name_of(r->n), r->p->nodes[ring_of(r)].kv.name);
 }
 
 /* A small model reads the prompt of the request, which a memory is in. */
@@ -439,12 +454,12 @@ static void many_prompts(struct refusing *r)
 }
 
 static void (*const cases[])(struct refusing *r) = {
-    rate_of_frames,     several_texts, no_text,          segments_beside, shared_frame,
-    prefill_target,     no_prefill,    no_prefix,        second_requests, prompt_beside,
-    second_trigger,     unpacked_ring, beside_ring,      many_actions,    after_text,
-    action_on_requests, frame_before,  other_deadline,   tokens_out,      typed_buffer,
-    second_memory,      memory_beside, several_segments, many_chains,     many_models,
-    many_texts,         many_prompts,  draft_of_memory,
+    rate_of_frames,     several_texts,  no_text,          segments_beside, shared_frame,
+    prefill_target,     no_prefill,     no_prefix,        second_requests, prompt_beside,
+    second_trigger,     unpacked_ring,  beside_ring,      many_actions,    after_text,
+    action_on_requests, frame_before,   other_deadline,   tokens_out,      typed_buffer,
+    shared_memory,      memory_in_ring, several_segments, many_chains,     many_models,
+    many_texts,         many_prompts,   draft_of_memory,
 };
 
 void tec_refuse(struct tec_loader *ld)

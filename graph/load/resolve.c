@@ -148,7 +148,7 @@ static void resolve_model(struct resolver *r, struct tec_decl_node *node)
 {
     const struct tec_pipeline *p = r->ld->pipeline;
     resolve(r, &node->model, TEC_MODELS, "model");
-    if (node->kind == TEC_DECL_REMEMBER) /* its memory's */
+    if (node->kind == TEC_DECL_REMEMBER) /* its memory's, which need not be named */
         return;
     if (node->model.name || p->n_models == 0)
         return;

@@ -81,6 +81,25 @@ static void check_prefill(struct tec_loader *ld, int i)
                             n->name ? n->name : "prefill", s->value);
 }
 
+/* Segments are recalled in the launch of the prefill that reads them, so at its rate. */
+static void check_recall(struct tec_loader *ld, int i)
+{
+    const struct tec_pipeline *p = ld->pipeline;
+    const struct tec_decl_node *n = &p->nodes[i];
+    const struct tec_decl_node *reader = tec_pipeline_writer(p, n->into.index);
+    const struct tec_decl_spawn *own = &n->spawn, *its = reader ? &reader->spawn : own;
+    bool equal = own->kind == its->kind && own->frames == its->frames &&
+                 (own->value == its->value || same(own->value, its->value));
+    if (own->kind == TEC_SPAWN_NONE || equal)
+        return;
+    struct tec_diagnostic *d =
+        tec_diagnostics_add(ld->d, TEC_E024, tec_where_field(ld, &ld->nodes[i], "spawn"),
+                            "'%s' recalls at another rate than '%s', which reads what it brings",
+                            n->name, reader->name ? reader->name : "prefill");
+    tec_diagnostics_also(ld->d, d, reader->where, "the prefill");
+    tec_diagnostics_help(ld->d, d, "give both one spawn, or leave that of '%s' out", n->name);
+}
+
 /* The value of on_change("value") is what the node's prefix is, or the text that it is made of. */
 static void check_value(struct tec_loader *ld, int i)
 {
@@ -137,6 +156,8 @@ void tec_check_spawns(struct tec_loader *ld)
         complete(ld, i);
         if (n->kind == TEC_DECL_PREFILL)
             check_prefill(ld, i);
+        if (n->kind == TEC_DECL_MEMORY_LOAD)
+            check_recall(ld, i);
         if (n->kind != TEC_DECL_DECODE && n->kind != TEC_DECL_SCORE)
             continue;
         check_value(ld, i);

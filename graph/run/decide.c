@@ -95,7 +95,9 @@ static void tame(struct tec_loop *l, struct tec_decision *d)
     const struct tec_topology *t = l->o.topology;
     d->n_rows = l->decision.n_rows;
     d->n_notes = within(d->n_notes, TEC_MAX_NOTES);
-    d->n_ratios = within(d->n_ratios, TEC_MAX_LAYERS);
+    d->n_recompute = within(d->n_recompute, TEC_MAX_MEMORIES);
+    for (int i = 0; i < d->n_recompute; i++)
+        d->recompute[i].n = within(d->recompute[i].n, TEC_MAX_LAYERS);
     d->n_seg = within(d->n_seg, TEC_MAX_SEGMENTS);
     for (int i = 0; i < d->n_rows; i++) {
         d->rows[i].k = tec_snap_down(t->k, t->n_k, d->rows[i].k);

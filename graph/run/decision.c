@@ -15,10 +15,14 @@ void tec_decision_copy(struct tec_decision *to, const struct tec_decision *from,
     to->snapped = from->snapped;
     to->n_notes = from->n_notes;
     memcpy(to->notes, from->notes, (size_t)from->n_notes * sizeof to->notes[0]);
-    to->memory_node = from->memory_node;
-    to->n_ratios = from->n_ratios;
-    to->audit = from->audit;
-    memcpy(to->ratios, from->ratios, (size_t)from->n_ratios * sizeof to->ratios[0]);
+    to->n_recompute = from->n_recompute;
+    for (int i = 0; i < from->n_recompute; i++) {
+        const struct tec_recompute_decision *r = &from->recompute[i];
+        to->recompute[i].node = r->node;
+        to->recompute[i].n = r->n;
+        to->recompute[i].audit = r->audit;
+        memcpy(to->recompute[i].ratios, r->ratios, (size_t)r->n * sizeof r->ratios[0]);
+    }
     to->n_seg = from->n_seg;
     memcpy(to->seg, from->seg, (size_t)from->n_seg * sizeof to->seg[0]);
 }
@@ -34,13 +38,21 @@ static bool same_rows(const struct tec_decision *a, const struct tec_decision *b
     return true;
 }
 
+static bool same_recompute(const struct tec_recompute_decision *a,
+                           const struct tec_recompute_decision *b)
+{
+    bool same = a->node == b->node && a->n == b->n && a->audit == b->audit;
+    for (int i = 0; same && i < a->n; i++)
+        same = a->ratios[i] == b->ratios[i];
+    return same;
+}
+
 static bool same_memory(const struct tec_decision *a, const struct tec_decision *b)
 {
-    if (a->n_ratios != b->n_ratios || a->n_seg != b->n_seg || a->audit != b->audit ||
-        (a->n_ratios && a->memory_node != b->memory_node))
+    if (a->n_recompute != b->n_recompute || a->n_seg != b->n_seg)
         return false;
-    for (int i = 0; i < a->n_ratios; i++)
-        if (a->ratios[i] != b->ratios[i])
+    for (int i = 0; i < a->n_recompute; i++)
+        if (!same_recompute(&a->recompute[i], &b->recompute[i]))
             return false;
     for (int i = 0; i < a->n_seg; i++)
         if (a->seg[i].skip != b->seg[i].skip || a->seg[i].score != b->seg[i].score)

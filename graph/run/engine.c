@@ -9,6 +9,7 @@
 
 #include "graph/run/engine_budget.h"
 #include "graph/run/engine_loop.h"
+#include "graph/run/engine_memories.h"
 #include "graph/run/engine_models.h"
 #include "graph/run/engine_sessions.h"
 #include "graph/run/interpret.h"
@@ -132,7 +133,7 @@ static enum tec_status measure(struct tec_engine *e, struct tec_measured *out,
             if (!e->chains[i].joins)
                 add_plan(e, i, out, arena);
         }
-        out->memory = tec_memory_measure(e->options.pipeline, e->plan);
+        out->memory = tec_engine_measure_memories(e);
         out->host = out->bytes.captures + out->memory.staging + out->memory.kept;
         status = check_captures(e, out, err);
     }
@@ -167,28 +168,6 @@ static enum tec_status open_tokenizers(struct tec_engine *e, struct tec_error *e
         TEC_TRY(tec_engine_open_tokenizer(e, &e->models[i], err));
     tec_engine_show_first(e);
     return TEC_OK;
-}
-
-static enum tec_status open_memory(struct tec_engine *e, struct tec_error *err)
-{
-    const struct tec_engine_options *o = &e->options;
-    const struct tec_decl_node *node = tec_memory_node(o->pipeline);
-    if (!node)
-        return TEC_OK;
-    const char *made = tec_arena_printf(&e->arena, "random %llu, %s", (unsigned long long)o->seed,
-                                        o->size ? o->size : "full");
-    const struct tec_memory_options m = {.pipeline = o->pipeline,
-                                         .node = (int)(node - o->pipeline->nodes),
-                                         .model = e->model,
-                                         .weights = e->checkpoint ? e->checkpoint->hash : made,
-                                         .tokenizer = e->tokenizer,
-                                         .root = o->root,
-                                         .forgets = o->forgets,
-                                         .bf16 = tec_engine_bf16(e, &e->models[0]),
-                                         .device = &o->device,
-                                         .trouble = o->trouble,
-                                         .user = o->user};
-    return tec_memory_open(&e->memory, &m, e->heap, err);
 }
 
 /* A black observation of the longest prompt for a chain that is in frames. */
@@ -289,19 +268,15 @@ static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
     TEC_TRY(tec_device_open(&e->device, &e->options.device, e->heap, err));
     TEC_TRY(tec_engine_check_budget(e, &measured, err));
     TEC_TRY(open_tokenizers(e, err));
-    TEC_TRY(open_memory(e, err));
+    for (int i = 0; i < e->n_chains; i++)
+        TEC_TRY(tec_engine_open_memories(e, i, err));
     TEC_TRY(tec_engine_open_sessions(e, err));
     if (o->prepared)
         TEC_TRY(o->prepared(o->prepared_user, e->session, err));
     TEC_TRY(load_weights(e, &measured, err));
     struct tec_executor executors[TEC_MAX_CHAINS];
     for (int i = 0; i < e->n_chains; i++)
-        executors[i] = o->interpret ? tec_executor_interpret(e->chains[i].plan)
-                                    : tec_executor_real(e->chains[i].plan);
-    if (e->memory) {
-        TEC_TRY(tec_memory_attach(e->memory, e->plan, err));
-        executors[0] = tec_memory_executor(e->memory, &executors[0]);
-    }
+        TEC_TRY(tec_engine_make_executor(e, &e->chains[i], &executors[i], err));
     if (measured.spec.beside) {
         TEC_TRY(tec_partitions_create(&e->partitions, e->plan, &executors[0], e->heap, err));
         executors[0] = tec_partitions_executor(e->partitions);
@@ -427,7 +402,7 @@ void tec_engine_close(struct tec_engine *e)
     tec_loop_destroy(e->loop);
     tec_partitions_destroy(e->partitions);
     tec_session_destroy(e->session);
-    tec_memory_close(e->memory);
+    tec_engine_close_memories(e);
     tec_engine_drop_plans(e);
     tec_device_close(e->device);
     for (int i = 0; i < e->n_models; i++)

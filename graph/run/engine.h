@@ -33,6 +33,8 @@ struct tec_engine_options {
                                          * they take in the warm-up */
     bool forgets;                       /* a memory begins empty and is kept nowhere */
     bool interpret;                     /* see interpret.h */
+    bool settles;                       /* a memory's work is done before the next observation:
+                                         * runs repeat. Frames that nobody waits for alone */
     bool saturated;                     /* frames follow each other; no next tick to miss */
     /* Called when the session is ready and no weight has been read yet: a place to try the first
      * input. A failure ends open. NULL = none. */
@@ -67,6 +69,8 @@ struct tec_engine_chain {
     struct tec_plan *plan;
     int joins; /* a ring: 1 + the earlier chain whose plan it shares; 0 = the plan is its own */
     int at;    /* which of the plan's rings it is */
+    struct tec_chain_memory *memory; /* NULL: it has none */
+    struct tec_memory_prompt *rooms; /* [TEC_MAX_PENDING] see loop.h; NULL: none */
 };
 
 struct tec_engine {
@@ -82,9 +86,10 @@ struct tec_engine {
     struct tec_model *model;
     struct tec_weights *weights;
     struct tec_plan *plan;
-    struct tec_memory *memory;    /* NULL: the pipeline has none */
-    struct tec_text_edges *edges; /* NULL: no prefill reads a stream */
-    struct tec_session *session;  /* of the chains in frames, joined */
+    int n_memories;
+    struct tec_memory *memories[TEC_MAX_MEMORIES]; /* in the order of chains and prompts */
+    struct tec_text_edges *edges;                  /* NULL: no prefill reads a stream */
+    struct tec_session *session;                   /* of the chains in frames, joined */
     struct tec_loop *loop;
     struct tec_partitions *partitions; /* NULL: work runs one after the other */
     struct tec_topology topology;
@@ -140,6 +145,9 @@ enum tec_status tec_engine_simulate(struct tec_engine **out,
                                     struct tec_virtual device[TEC_MAX_CHAINS],
                                     struct tec_heap *heap, struct tec_error *err);
 void tec_engine_close(struct tec_engine *engine); /* NULL is allowed */
+
+/* With options.settles, before an observation, on the frame thread: see memory.h. */
+void tec_engine_settle(const struct tec_engine *engine);
 
 /* The session of an action node, by its index: of its chain, so its robot's. */
 struct tec_session *tec_engine_session(const struct tec_engine *engine, int action);

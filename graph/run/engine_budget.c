@@ -34,15 +34,17 @@ static int64_t available_memory(void)
 static enum tec_status check_host(const struct tec_pipeline *p, const struct tec_measured *m,
                                   struct tec_error *err)
 {
-    const struct tec_decl_node *node = tec_memory_node(p);
+    int nodes[TEC_MAX_MEMORIES], n = tec_memory_nodes(p, -1, nodes);
     if (!p->memory.host || m->host <= p->memory.host)
         return TEC_OK;
     return tec_fail(err, TEC_NO_MEMORY,
                     "%s:%d: memory.host: %.1f MiB of host memory are needed (keys and values of "
-                    "'%s' on their way %.1f, kept %.1f), budget is %.1f MiB",
+                    "'%s'%s on their way %.1f, kept %.1f), budget is %.1f MiB",
                     p->memory.where.file ? p->memory.where.file : "?", p->memory.where.line,
-                    mib(m->host), node ? p->resources[node->from.index].name : "no memory",
-                    mib(m->memory.staging), mib(m->memory.kept), mib(p->memory.host));
+                    mib(m->host),
+                    n ? p->resources[p->nodes[nodes[0]].from.index].name : "no memory",
+                    n > 1 ? " and others" : "", mib(m->memory.staging), mib(m->memory.kept),
+                    mib(p->memory.host));
 }
 
 enum tec_status tec_engine_check_budget(const struct tec_engine *e, const struct tec_measured *m,

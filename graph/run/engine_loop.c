@@ -158,7 +158,8 @@ static void said(void *self, const struct tec_text_reader *reader, const int *to
 {
     struct tec_engine *e = self;
     int model = tec_loop_settings(e->loop)->decoders[reader->decoder].model;
-    tec_memory_said(e->memory, reader->at, e->chains[model].of->tokenizer, tokens, n);
+    tec_memory_said(e->memories[reader->memory], reader->at, e->chains[model].of->tokenizer, tokens,
+                    n);
 }
 
 /* The decoders whose stream a remember node reads. */
@@ -174,10 +175,17 @@ static void add_readers(struct tec_engine *e, struct tec_loop_options *l,
         bool reads = false;
         for (int k = 0; k < n->streams.n; k++)
             reads |= from->out.stream && strcmp(from->out.name, n->streams.item[k].name) == 0;
-        int at = e->memory ? tec_memory_remembers(e->memory, (int)(n - p->nodes)) : -1;
-        if (reads && (!e->memory || at >= 0)) /* else its memory is not the one that runs */
-            readers[l->n_readers++] = (struct tec_text_reader){
-                .decoder = i, .node = node, .at = at, .into = p->resources[n->memory.index].name};
+        int memory = 0, at = -1;
+        while (memory < e->n_memories &&
+               (at = tec_memory_remembers(e->memories[memory], (int)(n - p->nodes))) < 0)
+            memory++;
+        if (reads)
+            readers[l->n_readers++] =
+                (struct tec_text_reader){.decoder = i,
+                                         .node = node,
+                                         .memory = memory,
+                                         .at = at,
+                                         .into = p->resources[n->memory.index].name};
     }
 }
 
@@ -192,7 +200,7 @@ static enum tec_status list_readers(struct tec_engine *e, struct tec_loop_option
     for (int i = 0; i < e->topology.n_nodes; i++)
         add_readers(e, l, readers, i);
     l->readers = readers;
-    l->said = e->memory ? said : NULL;
+    l->said = e->n_memories ? said : NULL;
     l->said_self = e;
     return TEC_OK;
 }
@@ -255,6 +263,7 @@ static void add_chain(struct tec_loop_options *l, struct tec_engine *e, int mode
                                  .every = tec_pipeline_every(p, model),
                                  .plan = e->chains[model].plan,
                                  .executor = *executor,
+                                 .rooms = e->chains[model].rooms,
                                  .proposes = e->chains[model].spec.unread > 0,
                                  .prefill_node = first_node(e, model, "prefill")};
     if (ring) {

@@ -27,7 +27,7 @@ static struct tec_session_options session_options(const struct tec_engine *e, in
                                     .checkpoint = c->of->checkpoint,
                                     .edges = e->edges,
                                     .tokenizer = c->of->tokenizer,
-                                    .memory = chain == 0 ? e->memory : NULL,
+                                    .memory = c->memory,
                                     .root = o->root,
                                     .max_text = c->spec.text_tokens,
                                     .max_pictures = c->pictures,
@@ -41,7 +41,9 @@ static struct tec_session_options session_options(const struct tec_engine *e, in
                 .chain = i,
                 .reads = !o->pipeline->chains[i].in_frames && reader_of(o->pipeline, i) == chain,
                 .model = e->chains[i].of->model,
-                .tokenizer = e->chains[i].of->tokenizer};
+                .tokenizer = e->chains[i].of->tokenizer,
+                .max_text = e->chains[i].spec.text_tokens,
+                .memory = e->chains[i].memory};
     return s;
 }
 

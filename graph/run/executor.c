@@ -55,11 +55,13 @@ static void real_verify(void *self, struct tec_verify_row *rows, int n, struct t
     tec_launch_verify(plan, tec_plan_part(plan, TEC_PART_VERIFY, n), rows, n, replay);
 }
 
-static void real_slice(void *self, int at, int region, const struct tec_prefix_input *prompt,
-                       struct tec_replay *replay)
+static void real_slice(void *self, int at, int region, const struct tec_chain_input *input,
+                       struct tec_replay *replay, enum tec_slice *state)
 {
     struct tec_plan *plan = self;
-    tec_launch_slice(plan, tec_plan_part(plan, TEC_PART_PREFIX, 0), at, region, prompt, replay);
+    tec_launch_slice(plan, tec_plan_part(plan, TEC_PART_PREFIX, 0), at, region, &input->prefix,
+                     replay);
+    *state = TEC_SLICE_DONE;
 }
 
 static void real_score(void *self, const struct tec_token_tree *tree,

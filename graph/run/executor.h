@@ -21,10 +21,11 @@ struct tec_frame_view;
 
 /* What a chain reads of an observation. Noise and state are for chains with actions. */
 struct tec_chain_input {
-    struct tec_prefix_input prefix; /* n_text 0: nothing was given */
-    uint64_t key;                   /* of the text as it was given: equal texts, equal keys */
-    struct tec_text_read read;      /* where the prompt is a stream's: its version */
-    const struct tec_memory_prompt *memory; /* the prompt is of remembered segments; or NULL */
+    struct tec_prefix_input prefix;   /* n_text 0: nothing was given */
+    uint64_t key;                     /* of the text as it was given: equal texts, equal keys */
+    struct tec_text_read read;        /* where the prompt is a stream's: its version */
+    struct tec_memory_prompt *memory; /* the prompt is of remembered segments; or NULL. One that is
+                                       * waited for is taken out, another room put in its place */
     /* Of each of its action nodes: [horizon, dim], whose first n_fixed rows are given actions, 0 ..
      * the plan's spec.fixed. */
     const float *noise[TEC_MAX_ACTIONS];
@@ -54,6 +55,10 @@ struct tec_soft_job {
     bool after_prefill; /* beside: not before the frame's own prefill has ended */
     struct tec_replay replay;
 };
+
+/* What became of a slice: done; not possible yet, and nothing was done; the prefill begins again.
+ */
+enum tec_slice { TEC_SLICE_DONE, TEC_SLICE_LATER, TEC_SLICE_AGAIN };
 
 /* An action node, `at` of its chain's, over `rows` of a prefix in a region. */
 struct tec_action_launch {
@@ -85,9 +90,11 @@ struct tec_executor {
     /* What the plan's model makes behind proposed tokens; NULL: drafts are not used, and requests
      * advance by decode alone. */
     void (*verify)(void *self, struct tec_verify_row *rows, int n, struct tec_replay *replay);
-    /* Slice `at` of a prefill that is not in frames, the first with the prompt. */
-    void (*slice)(void *self, int at, int region, const struct tec_prefix_input *prompt,
-                  struct tec_replay *replay);
+    /* Slice `at` of a prefill that is not in frames; the input is the same for all of them. */
+    void (*slice)(void *self, int at, int region, const struct tec_chain_input *input,
+                  struct tec_replay *replay, enum tec_slice *state);
+    /* Nobody wants the rest of a prefill that is begun. NULL: nothing is open. */
+    void (*give_up)(void *self);
     /* How likely each entry of a tree is behind a request's prefix. */
     void (*score)(void *self, const struct tec_token_tree *tree, const struct tec_row_state *row,
                   float *likely, struct tec_replay *replay);
@@ -95,10 +102,12 @@ struct tec_executor {
      */
     void (*packed)(void *self, struct tec_ring_launch *launch);
     void (*shift)(void *self, const struct tec_ring_move *moves, int n, struct tec_replay *replay);
-    /* The frame's decision about segments of a memory, before its prefix. And when a frame is over:
-     * until then there is time for other work. NULL: nothing. */
-    void (*recompute)(void *self, const struct tec_decision *decision);
-    void (*report)(void *self, struct tec_frame_view *view); /* what policies see of it */
+    /* The frame's decision about a prompt of segments, before its first launch: they are the view's
+     * from `first` on, -1 = it has not seen them. NULL: nothing. */
+    void (*recompute)(void *self, const struct tec_decision *decision,
+                      const struct tec_memory_prompt *prompt, int first);
+    void (*report)(void *self, struct tec_frame_view *view); /* added to what policies see */
+    /* A frame is over: until then there is time for other work. NULL: nothing. */
     void (*idle)(void *self, int64_t until_ns);
     /* Wait until the inputs are here; NULL: they are when a frame is run. */
     void (*await)(void *self, int64_t until_ns);

@@ -172,8 +172,7 @@ void tec_loop_run_early(struct tec_loop *l, struct tec_chain *c,
 void tec_loop_run_hard(struct tec_loop *l, struct tec_chain *c, const struct tec_frame_input *input)
 {
     if (c->prefix.frame == l->record.frame) {
-        if (c->executor->recompute)
-            c->executor->recompute(c->executor->self, &l->decision);
+        tec_loop_recompute(l, c, tec_chain_input(l, c, input)->memory);
         run_prefix(l, c, input);
     }
     for (int i = 0; i < c->n_actions && !l->record.failed; i++)

@@ -53,14 +53,15 @@ static void interpret_decode(void *self, struct tec_row_state *const *rows, int 
 }
 
 /* The whole prefill with the first slice; the others have nothing left to do. */
-static void interpret_slice(void *self, int at, int region, const struct tec_prefix_input *prompt,
-                            struct tec_replay *replay)
+static void interpret_slice(void *self, int at, int region, const struct tec_chain_input *input,
+                            struct tec_replay *replay, enum tec_slice *state)
 {
     struct tec_plan *plan = self;
+    *state = TEC_SLICE_DONE;
     struct tec_plan_part *part = tec_plan_part(plan, TEC_PART_PREFIX, 0);
     const struct tec_clock real = {0};
     if (at == 0) {
-        tec_launch_prefix(plan, part, region, prompt, NULL, replay);
+        tec_launch_prefix(plan, part, region, &input->prefix, NULL, replay);
         return;
     }
     replay->start_ns = replay->end_ns = replay->mark_ns[TEC_MARK_PREFILL] = tec_clock_now(&real);

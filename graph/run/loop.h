@@ -44,7 +44,7 @@ struct tec_decoder {
 /* A node that reads what a decoder has said, when that is finished; what was given up is not. */
 struct tec_text_reader {
     int decoder, node; /* node: index into the topology */
-    int at;            /* for the callback */
+    int memory, at;    /* for the callback */
     const char *into;  /* the resource that it writes */
 };
 
@@ -57,6 +57,9 @@ struct tec_action {
     int64_t deadline_ns; /* after the tick; 0 = none */
     bool prev;           /* on the prefix of an earlier frame, not on this one's */
 };
+
+/* Prefills that requests wait for, at most: two for each request, its own and its draft's. */
+enum { TEC_MAX_PENDING = 2 * TEC_MAX_ROWS };
 
 /* A prefill and the nodes that stand on its keys. */
 struct tec_loop_chain {
@@ -72,6 +75,9 @@ struct tec_loop_chain {
     const char *packed, *alone; /* the ring's launches, with prefills and without; NULL = "packed",
                                  * "decode" */
     bool flushes;               /* a new instruction drops what is in flight in the ring */
+    struct tec_memory_prompt
+        *rooms;    /* [TEC_MAX_PENDING] not in frames, with a memory: its prompts
+                    * change places with these; else NULL. The caller drops them */
     bool proposes; /* it reads for drafts: its request slots are those of the requests that it
                     * proposes to */
 };

@@ -152,6 +152,8 @@ enum tec_status tec_memory_open(struct tec_memory **out, const struct tec_memory
     m->node = &p->nodes[options->node];
     m->resource = &p->resources[m->node->from.index];
     m->input = &p->inputs[m->node->reads.item[0].index];
+    for (int i = 0; i < options->node; i++)
+        m->at += !p->nodes[i].culled;
     m->heap = heap;
     tec_arena_init(&m->arena, heap);
     tec_arena_init(&m->scratch, heap);
@@ -174,7 +176,6 @@ void tec_memory_close(struct tec_memory *m)
         return;
     tec_memory_stop_worker(m);
     tec_prefetch_destroy(m->prefetch);
-    tec_recall_finish(&m->recall);
     end_store(m);
     tec_store_close(m->store); /* ends the server's thread, which may still report trouble */
     tec_memory_tell_rest(m);
@@ -272,6 +273,11 @@ struct tec_memory_counts tec_memory_counts(struct tec_memory *m)
                                       .prefetch = m->prefetch ? tec_prefetch_counts(m->prefetch)
                                                               : (struct tec_prefetch_counts){0},
                                       .store = tec_store_counts(m->store)};
+}
+
+const char *tec_memory_name(const struct tec_memory *m)
+{
+    return m->resource->name;
 }
 
 const char *tec_memory_file(const struct tec_memory *m)

@@ -1,12 +1,17 @@
-/* memory.h - a pipeline's memory at work: texts come in, segments are found for a prompt, their
- * kept keys and values are brought to it, and what is missing is computed when nobody waits.
+/* memory.h - memories at work: texts come in, segments are found for a prompt, their kept keys and
+ * values are brought to it, and what is missing is computed when nobody waits.
+ *
+ * A memory is a memory_load node and its kv.segments. A chain may have several: their segments
+ * stand in its prompts one memory behind the other, in the order of their `after`.
  *
  * Three sides meet here:
  *   consumer   tec_memory_apply (changes), tec_memory_prompt (a prompt of segments); before a frame
- *   frame      the executor: a recall in place of a prefill; after a frame, KV of segments that
- * have none, one bounded launch. No lock, no allocation, nothing that blocks worker     a thread:
- * what to compute next, what was computed to the store (a file, a server) Consumer and worker share
- * one lock; the frame side shares a state variable with the worker.
+ *   frame      the chain's executor: a recall in place of a prefill, whole or in slices; after a
+ *              frame, KV of segments that have none, one bounded launch. No lock, no allocation,
+ *              nothing that blocks
+ *   worker     a thread of each memory: what to compute next, what was computed to the store (a
+ *              file, a server)
+ * Consumer and worker share one lock; the frame side shares a state variable with the worker.
  *
  * An answer never waits for KV to be kept: a segment without KV is computed in the prompt itself,
  * as in a plain prefill. If kept KV is gone when it is needed, the prompt is computed whole. */
@@ -20,6 +25,7 @@
 #include "graph/run/executor.h"
 #include "graph/run/planner.h"
 #include "graph/run/recall.h"
+#include "graph/transform/observer.h"
 #include "graph/transform/template.h"
 
 /* Everything is borrowed until close. */
@@ -43,32 +49,47 @@ struct tec_memory_options {
 
 struct tec_memory;
 
-/* Host memory that a pipeline's memory takes: zeros where it has none. */
+/* Host memory that a chain's memories take: zeros where it has none. */
 struct tec_memory_bytes {
     int64_t staging; /* of KV on its way to a prompt, and back to the store: taken at attach */
     int64_t kept;    /* the most that tiers.host takes, by and by */
 };
 /* `plan` may be one that only measures. */
-struct tec_memory_bytes tec_memory_measure(const struct tec_pipeline *pipeline,
+struct tec_memory_bytes tec_memory_measure(const struct tec_pipeline *pipeline, int chain,
                                            const struct tec_plan *plan);
 
-/* The memory_load node that runs, or NULL. */
-const struct tec_decl_node *tec_memory_node(const struct tec_pipeline *pipeline);
+/* The memory_load nodes of a chain (-1: of all), in the order of prompts: how many, and their
+ * indices. */
+int tec_memory_nodes(const struct tec_pipeline *pipeline, int chain, int nodes[TEC_MAX_MEMORIES]);
 
 /* Store, server, encoder. Errors are those of store.h and encoder.h, with the pipeline's name. */
 enum tec_status tec_memory_open(struct tec_memory **out, const struct tec_memory_options *options,
                                 struct tec_heap *heap, struct tec_error *err);
 void tec_memory_close(struct tec_memory *memory); /* NULL is allowed */
 
-/* The template of its prompts, one with {memory}: what stands before that is the fixed beginning.
- * TEC_INVALID: it does not fit the frame. */
-enum tec_status tec_memory_use(struct tec_memory *memory, const struct tec_template *t,
-                               struct tec_error *err);
+/* The memories of a chain, which outlive it, in the order of prompts. Destroyed before they are
+ * closed. */
+struct tec_chain_memory;
+enum tec_status tec_chain_memory_create(struct tec_chain_memory **out,
+                                        struct tec_memory *const *memories, int n,
+                                        struct tec_heap *heap, struct tec_error *err);
+/* Between two frames that nobody waits for, on the frame thread: until no segment misses its KV for
+ * want of time. So runs repeat, whatever the machine does besides. */
+void tec_chain_memory_settle(struct tec_chain_memory *memory);
+/* Slices wait for what is kept, where nobody waits for the frames; else they are tried again in the
+ * next one. */
+void tec_chain_memory_wait(struct tec_chain_memory *memory);
+void tec_chain_memory_destroy(struct tec_chain_memory *memory); /* NULL is allowed */
 
-/* Once, before the first frame: with the plan, the thread starts; segments without KV get it now,
+/* The template of its prompts: what stands before {memory} is the fixed beginning, nothing where it
+ * has none. TEC_INVALID: it does not fit the frame. */
+enum tec_status tec_chain_memory_use(struct tec_chain_memory *memory, const struct tec_template *t,
+                                     struct tec_error *err);
+
+/* Once, before the first frame: with the plan, the threads start; segments without KV get it now,
  * the beginning too. */
-enum tec_status tec_memory_attach(struct tec_memory *memory, struct tec_plan *plan,
-                                  struct tec_error *err);
+enum tec_status tec_chain_memory_attach(struct tec_chain_memory *memory, struct tec_plan *plan,
+                                        struct tec_error *err);
 
 /* Bounds of the changes of one observation, which are judged before any of it is tokenised. A
  * segment's text has at most what tokens_each tokens of the tokenizer can stand for (tokens_each
@@ -95,19 +116,22 @@ int tec_memory_remembers(const struct tec_memory *memory, int node);
 void tec_memory_said(struct tec_memory *memory, int at, const struct tec_tokenizer *tokenizer,
                      const int *ids, int n);
 
-/* A prompt of segments, in one of a few rooms that are used in turn. */
+/* A prompt of segments, in one of a few rooms that are used in turn: those of all memories of the
+ * chain, one memory behind the other. */
 struct tec_memory_prompt {
     int n, query, n_segments;
-    struct tec_segment_range *segments; /* [max_segments] */
-    uint32_t *handles;                  /* [max_segments] */
-    int *local;                         /* [max_segments] tokens before it in its static group */
-    struct tec_kv **kv;                 /* [max_segments] pinned; NULL: it has none */
+    int n_memories, ends[TEC_MAX_MEMORIES]; /* where each memory's segments end */
+    struct tec_segment_range *segments;     /* [max_segments] */
+    uint32_t *handles;                      /* [max_segments] */
+    int *local;         /* [max_segments] tokens before it in its static group */
+    struct tec_kv **kv; /* [max_segments] pinned; NULL: it has none */
     struct tec_segment_view *views;
 };
 
-/* The room of a prompt, made by open; *prompts of them. */
-enum tec_status tec_memory_rooms(struct tec_memory *memory, struct tec_memory_prompt *rooms, int n,
-                                 struct tec_arena *arena, struct tec_error *err);
+/* Rooms of prompts: *prompts of them. */
+enum tec_status tec_memory_rooms(const struct tec_chain_memory *memory,
+                                 struct tec_memory_prompt *rooms, int n, struct tec_arena *arena,
+                                 struct tec_error *err);
 
 /* What a prompt asks for: a text, put behind the segments by the template; or, where `ids` is not
  * NULL, those in place of all that stands behind the segments. Segments are found by the text;
@@ -116,24 +140,31 @@ struct tec_memory_query {
     struct tec_template_values values;
     const int *ids; /* [n] of the model's vocabulary */
     int n;
+    bool cut; /* what does not fit of the text is left out; else TEC_INVALID */
 };
 
 /* Find segments for a query, assemble beginning, segments and query: ids [room]. What the prompt
  * pinned before is dropped. TEC_INVALID: more tokens than room. */
-enum tec_status tec_memory_prompt(struct tec_memory *memory, struct tec_memory_prompt *prompt,
+enum tec_status tec_memory_prompt(struct tec_chain_memory *memory, struct tec_memory_prompt *prompt,
                                   const struct tec_memory_query *query, int *ids, int room,
                                   struct tec_arena *scratch, struct tec_error *err);
-void tec_memory_drop(struct tec_memory *memory, struct tec_memory_prompt *prompt);
+void tec_memory_drop(struct tec_chain_memory *memory, struct tec_memory_prompt *prompt);
+
+/* Changes of all memories of a chain: of each the value of its input's name. */
+enum tec_status tec_chain_memory_apply(struct tec_chain_memory *memory,
+                                       const struct tec_value *values, size_t n,
+                                       struct tec_error *err);
 
 /* An executor that recalls where an input has a memory prompt, else does as `inner`. */
-struct tec_executor tec_memory_executor(struct tec_memory *memory,
-                                        const struct tec_executor *inner);
+struct tec_executor tec_chain_memory_executor(struct tec_chain_memory *memory,
+                                              const struct tec_executor *inner);
 
 struct tec_memory_counts {
-    int64_t prompts, segments, missing; /* of prompts: segments, those without kept KV */
-    int64_t whole;                      /* prompts computed whole because KV was gone */
-    int64_t rows, rows_full;            /* rows computed over all layers, and of full prefills */
-    int64_t waited_ns, choose_ns;       /* for KV; to choose segments */
+    int64_t segments, missing; /* of prompts: its segments, those without kept KV */
+    /* Of a prompt of several memories the first one counts these. */
+    int64_t prompts, whole;       /* whole: computed so because KV was gone */
+    int64_t rows, rows_full;      /* rows computed over all layers, and of full prefills */
+    int64_t waited_ns, choose_ns; /* for KV; to choose segments */
     int64_t remembered_tokens, remember_ns; /* computed to be kept */
     int64_t failed;                         /* of that, not kept: see `trouble` */
     struct tec_prefetch_counts prefetch;
@@ -155,6 +186,8 @@ struct tec_memory_damages {
     struct tec_memory_damage first[TEC_MEMORY_DAMAGES];
 };
 void tec_memory_damages(struct tec_memory *memory, struct tec_memory_damages *out);
+/* The name of its kv.segments. */
+const char *tec_memory_name(const struct tec_memory *memory);
 /* The store's file as the pipeline names it, NULL where there is none; whether the newest write to
  * it failed. Any thread. */
 const char *tec_memory_file(const struct tec_memory *memory);

@@ -1,4 +1,4 @@
-/* memory_attach.c - a memory gets its plan: everything that frames use is taken here. */
+/* memory_attach.c - a memory gets its plan: everything that frames use of it is taken here. */
 #include "graph/run/memory_own.h"
 
 #include "base/clock.h"
@@ -7,12 +7,16 @@
 
 #define START_NS INT64_C(10000000000)
 
-const struct tec_decl_node *tec_memory_node(const struct tec_pipeline *p)
+int tec_memory_nodes(const struct tec_pipeline *p, int chain, int nodes[TEC_MAX_MEMORIES])
 {
-    for (int i = 0; i < p->n_nodes; i++)
-        if (p->nodes[i].kind == TEC_DECL_MEMORY_LOAD && !p->nodes[i].culled)
-            return &p->nodes[i];
-    return NULL;
+    int n = 0;
+    for (int i = 0; i < p->n_nodes && n < TEC_MAX_MEMORIES; i++) {
+        const struct tec_decl_node *node = &p->nodes[p->order[i]];
+        if (node->kind == TEC_DECL_MEMORY_LOAD && !node->culled &&
+            (chain < 0 || node->chain == chain))
+            nodes[n++] = p->order[i];
+    }
+    return n;
 }
 
 int64_t tec_memory_kept(const struct tec_decl_resource *r, size_t row, int layers)
@@ -33,19 +37,21 @@ static size_t copy_bytes(const struct tec_plan *plan, size_t row, int layers)
     return reads ? 0 : (size_t)layers * (size_t)plan->spec.segment_tokens * row;
 }
 
-struct tec_memory_bytes tec_memory_measure(const struct tec_pipeline *p,
+struct tec_memory_bytes tec_memory_measure(const struct tec_pipeline *p, int chain,
                                            const struct tec_plan *plan)
 {
-    const struct tec_decl_node *n = tec_memory_node(p);
     const struct tec_kv_shape *s = &plan->space.shape;
-    if (!n)
-        return (struct tec_memory_bytes){0};
-    const struct tec_decl_input *in = &p->inputs[n->reads.item[0].index];
     size_t row = (size_t)(s->kv_heads * s->head_dim) * (s->bf16 ? 2 : 4);
-    size_t pieces = (size_t)s->layers * (size_t)in->max_segments * piece_most(in, row);
-    return (struct tec_memory_bytes){
-        .staging = (int64_t)(pieces + 2 * copy_bytes(plan, row, s->layers)),
-        .kept = tec_memory_kept(&p->resources[n->from.index], row, s->layers)};
+    struct tec_memory_bytes sum = {0};
+    int nodes[TEC_MAX_MEMORIES], n = tec_memory_nodes(p, chain, nodes);
+    for (int i = 0; i < n; i++) {
+        const struct tec_decl_node *node = &p->nodes[nodes[i]];
+        const struct tec_decl_input *in = &p->inputs[node->reads.item[0].index];
+        size_t pieces = (size_t)s->layers * (size_t)in->max_segments * piece_most(in, row);
+        sum.staging += (int64_t)(pieces + 2 * copy_bytes(plan, row, s->layers));
+        sum.kept += tec_memory_kept(&p->resources[node->from.index], row, s->layers);
+    }
+    return sum;
 }
 
 static enum tec_status take_job(struct tec_memory *m, struct tec_error *err)
@@ -78,16 +84,15 @@ static enum tec_status take_staging(struct tec_memory *m, struct tec_error *err)
     size_t most = piece_most(m->input, m->row);
     m->staging = TEC_NEW(&m->arena, layers * segments, unsigned char *);
     m->stage = tec_arena_push(&m->arena, layers * segments * most, 1, 64);
-    m->first = TEC_NEW(&m->arena, segments + 1, unsigned char);
-    m->fresh = TEC_NEW(&m->arena, segments + 1, bool);
-    m->skipped = TEC_NEW(&m->arena, segments + 1, bool);
-    m->set = TEC_NEW(&m->arena, segments + 1, unsigned char);
-    m->places = TEC_NEW(&m->arena, segments + 1, struct tec_segment_range);
-    m->order = TEC_NEW(&m->arena, segments + 1, int);
-    m->looked = TEC_NEW(&m->arena, segments + 1, uint32_t);
-    m->score = TEC_NEW(&m->arena, segments + 1, double);
-    if (!m->staging || !m->stage || !m->first || !m->fresh || !m->skipped || !m->set || !m->order ||
-        !m->looked || !m->score || !m->places)
+    m->first = TEC_NEW(&m->arena, segments, unsigned char);
+    m->skipped = TEC_NEW(&m->arena, segments, bool);
+    m->set = TEC_NEW(&m->arena, segments, unsigned char);
+    m->order = TEC_NEW(&m->arena, segments, int);
+    m->looked = TEC_NEW(&m->arena, (size_t)m->plan->spec.segments, uint32_t);
+    m->score = TEC_NEW(&m->arena, segments, double);
+    m->ratios = TEC_NEW(&m->arena, layers, double);
+    if (!m->staging || !m->stage || !m->first || !m->skipped || !m->set || !m->order ||
+        !m->looked || !m->score || !m->ratios)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for KV of %zu segments on its way",
                         segments);
     for (size_t i = 0; i < layers * segments; i++)
@@ -95,46 +100,8 @@ static enum tec_status take_staging(struct tec_memory *m, struct tec_error *err)
     return TEC_OK;
 }
 
-static enum tec_status take_held(struct tec_memory *m, struct tec_error *err)
-{
-    size_t regions = (size_t)m->plan->prefixes.n, tokens = (size_t)m->plan->spec.frame_tokens;
-    m->held = TEC_NEW(&m->arena, regions, int *);
-    m->n_held = TEC_NEW(&m->arena, regions, int);
-    m->ratios = TEC_NEW(&m->arena, (size_t)m->layers, double);
-    bool whole = m->held && m->n_held && m->ratios;
-    for (size_t i = 0; whole && i < regions; i++) {
-        m->held[i] = TEC_NEW(&m->arena, tokens, int);
-        whole = m->held[i] != NULL;
-    }
-    return whole ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for %zu regions", regions);
-}
-
-static enum tec_status keep_beginning(struct tec_memory *m, struct tec_error *err)
-{
-    size_t bytes = (size_t)m->n_beginning * m->row;
-    bool alone = m->plan->spec.pictures < 1 && m->plan->model->text.mask != TEC_MASK_BIDIR;
-    if (!alone || m->n_beginning < 1 || m->n_beginning > m->plan->spec.segment_tokens)
-        return TEC_OK; /* it is computed with each prompt, then */
-    const struct tec_remember_text text = {m->beginning, m->n_beginning};
-    unsigned char *k = TEC_NEW(&m->arena, bytes * (size_t)m->layers, unsigned char);
-    unsigned char *v = TEC_NEW(&m->arena, bytes * (size_t)m->layers, unsigned char);
-    if (!k || !v)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory to keep the beginning of prompts");
-    const struct tec_clock real = {NULL};
-    int64_t begin = tec_clock_now(&real);
-    TEC_TRY(tec_remember_run(m->plan, &text, 1, err));
-    m->token_ns = (tec_clock_now(&real) - begin) / m->n_beginning;
-    for (int l = 0; l < m->layers; l++)
-        tec_remember_read(m->plan, 0, m->n_beginning, l, k + (size_t)l * bytes,
-                          v + (size_t)l * bytes);
-    m->begin_k = k;
-    m->begin_v = v;
-    return TEC_OK;
-}
-
-/* Computes the segments that a file holds without KV, before the first frame: each segment once,
- * within the time that a start may take. The rest is computed between frames. */
-static void fill_store(struct tec_memory *m)
+/* The rest is computed between frames. */
+void tec_memory_fill_store(struct tec_memory *m)
 {
     const struct tec_clock real = {NULL};
     int64_t failed = 0, until = tec_clock_now(&real) + START_NS;
@@ -148,23 +115,6 @@ static void fill_store(struct tec_memory *m)
     m->cursor = (struct tec_store_cursor){.inside = false};
 }
 
-/* Every piece of the recall has run before the first frame: a prompt of the beginning alone. */
-static enum tec_status warm(struct tec_memory *m, struct tec_error *err)
-{
-    const struct tec_recall_rule whole = {.selection = TEC_SELECTION_full};
-    const struct tec_recall_source none = {.self = m};
-    int *ids = TEC_NEW(&m->arena, (size_t)m->n_beginning + 1, int);
-    int region = tec_kv_pool_take(&m->plan->prefixes);
-    if (!ids || region < 0)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for a first prompt");
-    memcpy(ids, m->beginning, (size_t)m->n_beginning * sizeof *ids);
-    const struct tec_recall_input in = {
-        .ids = ids, .n = m->n_beginning + 1, .query = m->n_beginning, .region = region};
-    enum tec_status status = tec_recall_run(&m->recall, &in, &whole, &none, err);
-    tec_kv_pool_drop(&m->plan->prefixes, region);
-    return status;
-}
-
 static enum tec_status check_layers(const struct tec_memory *m, struct tec_error *err)
 {
     const struct tec_decl_node *n = m->node;
@@ -175,15 +125,12 @@ static enum tec_status check_layers(const struct tec_memory *m, struct tec_error
                     m->layers);
 }
 
-enum tec_status tec_memory_attach(struct tec_memory *m, struct tec_plan *plan,
-                                  struct tec_error *err)
+enum tec_status tec_memory_take(struct tec_memory *m, struct tec_plan *plan, struct tec_error *err)
 {
     m->plan = plan;
     TEC_TRY(check_layers(m, err));
     TEC_TRY(take_job(m, err));
     TEC_TRY(take_staging(m, err));
-    TEC_TRY(take_held(m, err));
-    TEC_TRY(tec_recall_create(&m->recall, plan, &m->arena, err));
     const struct tec_prefetch_options o = {.layers = m->layers,
                                            .segments = m->input->max_segments,
                                            .grain_bytes = 64 << 10,
@@ -191,8 +138,5 @@ enum tec_status tec_memory_attach(struct tec_memory *m, struct tec_plan *plan,
                                            .direct = true};
     TEC_TRY(tec_prefetch_create(&m->prefetch, m->store, &o, m->heap, err));
     m->pieces = tec_prefetch_pieces(m->prefetch);
-    TEC_TRY(keep_beginning(m, err));
-    TEC_TRY(warm(m, err));
-    fill_store(m);
-    return tec_memory_start_worker(m, err);
+    return TEC_OK;
 }

@@ -53,6 +53,7 @@ struct tec_memory {
     const struct tec_decl_node *node;
     const struct tec_decl_resource *resource;
     const struct tec_decl_input *input;
+    int at; /* the node's index in the topology */
     struct tec_heap *heap;
     struct tec_arena arena, scratch; /* scratch: of whoever holds the lock */
     pthread_mutex_t lock, words;     /* words: for reports of trouble only, held briefly */
@@ -62,9 +63,9 @@ struct tec_memory {
     float *embedding; /* [dim] */
     int64_t step;
     _Atomic int64_t changes; /* of texts and groups */
+    _Atomic int64_t settled; /* of these, what the worker has nothing more to do for */
     uint32_t cold[COLD],
-        n_cold; /* segments whose KV is not in RAM, found by prompts; under the lock */
-    const struct tec_template *template;
+        n_cold;           /* segments whose KV is not in RAM, found by prompts; under the lock */
     int *ids;             /* [tokens_each] room to count */
     size_t segment_bytes; /* most of a segment's text: what tokens_each tokens can stand for */
     struct tec_memory_said *said; /* [n_said] in the order of the pipeline's remember nodes */
@@ -74,8 +75,6 @@ struct tec_memory {
     struct tec_plan *plan;
     int layers;
     size_t row; /* bytes of K of a token at a layer */
-    int *beginning, n_beginning;
-    unsigned char *begin_k, *begin_v; /* [layers, n_beginning, row]; NULL: not yet kept */
     struct tec_remember_job job;
     pthread_t worker;
     struct tec_store_cursor cursor; /* the worker's */
@@ -83,26 +82,18 @@ struct tec_memory {
     int64_t token_ns;               /* of a launch of segments, believed; the frame thread's */
     bool works;
     _Atomic bool stops;
-    unsigned char **staging, *stage; /* [layers, segments] */
-    struct tec_prefetch *prefetch;
-    double *ratios; /* [layers] as declared, or as the frame's decision has it */
-    bool decided, by_score, audit;
-    int audits, agreed;
 
     /* Frame side. */
-    struct tec_executor inner;
-    struct tec_recall recall;
-    const struct tec_memory_prompt *prompt; /* of the running recall */
-    int pictures;                           /* of that: their rows */
-    struct tec_segment_range *places;       /* [max_segments] of that: its segments behind them */
-    unsigned char *first;                   /* [segments + 1] S(0) */
-    unsigned char *set;                     /* [segments] what the prefetch is told */
-    bool *fresh, *skipped;     /* [segments + 1] nothing kept is brought; by the frame's decision */
-    int *order;                /* [segments] which is loaded first, by decision */
-    double *score;             /* [segments] */
-    int **held, *n_held;       /* [regions] ids whose full KV a region has */
-    _Atomic float *importance; /* [max_segments] as last chosen by */
+    unsigned char **staging, *stage; /* [layers, segments] */
+    struct tec_prefetch *prefetch;
     const unsigned char *const *pieces;
+    double *ratios; /* [layers] as declared, or as the frame's decision has it */
+    bool decided, by_score;
+    unsigned char *first, *set; /* [segments] S(0); what the prefetch is told */
+    bool *skipped;              /* [segments] nothing kept is brought, by the frame's decision */
+    int *order;                 /* [segments] which is loaded first, by decision */
+    double *score;              /* [segments] */
+    _Atomic float *importance;  /* [max_segments] as last chosen by */
 
     _Atomic int64_t counts[16]; /* memory.c: which is which */
     struct tec_memory_heard heard;
@@ -112,6 +103,42 @@ struct tec_memory {
     int64_t calm_ns, unsaid; /* when as many as may be can be said again; troubles not said */
     _Atomic bool failing;    /* it was said that the store's file cannot be written */
 };
+
+/* The memories of a chain: its prompts, and the recall that runs. */
+struct tec_chain_memory {
+    int n;
+    struct tec_memory *of[TEC_MAX_MEMORIES];
+    struct tec_heap *heap;
+    struct tec_arena arena;
+    const struct tec_template *template;
+    int *beginning, n_beginning;
+
+    /* With a plan. */
+    struct tec_plan *plan;
+    size_t row;
+    unsigned char *begin_k, *begin_v; /* [layers, n_beginning, row]; NULL: not kept */
+
+    /* Frame side. */
+    struct tec_executor inner;
+    struct tec_recall recall;
+    bool patient;                           /* a slice waits for what is kept */
+    bool audit, runs;                       /* runs: a recall is begun and not done */
+    const struct tec_memory_prompt *prompt; /* of the running recall */
+    struct tec_recall_rule rules[TEC_MAX_MEMORIES];
+    bool fed[TEC_MAX_MEMORIES];       /* kept pieces are brought to it */
+    int pictures;                     /* rows of its pictures */
+    bool whole;                       /* what was kept is gone: all is computed */
+    struct tec_segment_range *places; /* [max_segments] its segments behind them */
+    bool *fresh;                      /* [max_segments + 1] nothing kept is brought */
+    int **held, *n_held;              /* [regions] ids whose full KV a region has */
+    int audits, agreed;
+};
+
+/* Segments of a prompt that are memory m's: from this one on. */
+static inline int tec_memory_first(const struct tec_memory_prompt *p, int m)
+{
+    return m ? p->ends[m - 1] : 0;
+}
 
 enum {
     TEC_COUNT_PROMPTS,
@@ -151,6 +178,8 @@ int tec_memory_take_said(struct tec_memory *m, struct tec_error *why);
 bool tec_memory_fill_job(struct tec_memory *m);
 void tec_memory_run_job(struct tec_memory *m);
 void tec_memory_keep_job(struct tec_memory *m);
+/* The frame thread's: run a job that is ready, if it is believed to end by then. */
+void tec_memory_idle(struct tec_memory *m, int64_t until_ns);
 
 /* memory_say.c. Something went wrong without hurting an answer: any thread but the frame's, under
  * no lock. It is well again. */
@@ -167,9 +196,29 @@ void tec_memory_damaged(void *memory, const struct tec_log_damage *damage);
 void tec_memory_tell_damage(struct tec_memory *m);
 /* The frame's side: the running prompt could not be recalled, because of its `segment` (-1: of
  * none). The worker's: say so. When nothing comes any more: what was held back. */
-void tec_memory_hear(struct tec_memory *m, const struct tec_error *why, int segment);
+void tec_memory_hear(struct tec_memory *m, const struct tec_memory_prompt *prompt,
+                     const struct tec_error *why, int segment);
 void tec_memory_tell(struct tec_memory *m);
 void tec_memory_tell_rest(struct tec_memory *m);
+
+/* memory_attach.c: what frames use of one memory, with its plan; the segments that a file holds
+ * without KV get it, each once, within the time that a start may take. */
+enum tec_status tec_memory_take(struct tec_memory *m, struct tec_plan *plan, struct tec_error *err);
+void tec_memory_fill_store(struct tec_memory *m);
+
+/* memory_recall.c: a prompt of segments in steps, on the frame thread. begin, with what is kept or
+ * whole; layers from .. to; end, whatever failed before: TEC_NOT_FOUND where kept KV was gone, and
+ * the region holds no prompt. ready: nothing of those layers would be waited for. hold: a prompt
+ * that is done, where the next one may hold on to its keys. */
+enum tec_status tec_memory_begin(struct tec_chain_memory *c, int region,
+                                 const struct tec_chain_input *input, struct tec_error *err);
+bool tec_memory_ready(const struct tec_chain_memory *c, int from, int to);
+enum tec_status tec_memory_layers(struct tec_chain_memory *c, int from, int to,
+                                  struct tec_error *err);
+enum tec_status tec_memory_end(struct tec_chain_memory *c, enum tec_status status,
+                               struct tec_error *err);
+void tec_memory_hold(struct tec_chain_memory *c, int region, const struct tec_prefix_input *o);
+void tec_memory_count_prompt(struct tec_chain_memory *c, int rows);
 
 enum tec_status tec_memory_start_worker(struct tec_memory *m, struct tec_error *err);
 void tec_memory_stop_worker(struct tec_memory *m);

@@ -1,16 +1,20 @@
 /* memory_prompt.c - the consumer's side: from a query to beginning, segments, query, and what is
  * pinned for them. */
 #include "graph/run/memory_own.h"
+#include "graph/run/session_stream.h"
+#include "graph/run/session_text.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 /* Calls `from` to before `to` of the template as ids; *n may be more than room. */
-static enum tec_status encode_calls(struct tec_memory *m, int from, int to,
+static enum tec_status encode_calls(struct tec_chain_memory *c, int from, int to,
                                     const struct tec_template_values *values, int *ids, size_t room,
                                     size_t *n, struct tec_arena *scratch, struct tec_error *err)
 {
-    const struct tec_template *t = m->template;
+    const struct tec_template *t = c->template;
+    struct tec_memory *m = c->of[0];
     if (m->options.tokenizer)
         return tec_template_encode_calls(t, from, to, m->options.tokenizer, values, ids, room, n,
                                          scratch, err);
@@ -27,18 +31,19 @@ static enum tec_status encode_calls(struct tec_memory *m, int from, int to,
     return TEC_OK;
 }
 
-enum tec_status tec_memory_use(struct tec_memory *m, const struct tec_template *t,
-                               struct tec_error *err)
+enum tec_status tec_chain_memory_use(struct tec_chain_memory *c, const struct tec_template *t,
+                                     struct tec_error *err)
 {
     const struct tec_template_values none = {.text = ""};
+    struct tec_memory *m = c->of[0];
     const struct tec_decl_resource *frame = &m->options.pipeline->resources[m->node->into.index];
     size_t room = (size_t)frame->tokens, n = 0;
-    m->template = t;
-    m->beginning = TEC_NEW(&m->arena, room, int);
-    if (!m->beginning)
+    c->template = t;
+    c->beginning = TEC_NEW(&c->arena, room, int);
+    if (!c->beginning)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a prompt");
     struct tec_arena_mark mark = tec_arena_mark(&m->scratch);
-    enum tec_status status = encode_calls(m, 0, t->memory ? t->memory - 1 : 0, &none, m->beginning,
+    enum tec_status status = encode_calls(c, 0, t->memory ? t->memory - 1 : 0, &none, c->beginning,
                                           room, &n, &m->scratch, err);
     tec_arena_rewind(&m->scratch, mark);
     TEC_TRY(status);
@@ -47,7 +52,7 @@ enum tec_status tec_memory_use(struct tec_memory *m, const struct tec_template *
                         "%s:%d: the fixed beginning of prompt '%s' has %zu tokens, '%s' holds %zu",
                         frame->where.file ? frame->where.file : "?", frame->where.line, t->name, n,
                         frame->name, room);
-    m->n_beginning = (int)n;
+    c->n_beginning = (int)n;
     if (n < 1 && tec_lead_rows(m->options.model))
         return tec_fail(err, TEC_INVALID,
                         "prompt '%s' begins with segments, but the first token of model '%s' "
@@ -56,29 +61,21 @@ enum tec_status tec_memory_use(struct tec_memory *m, const struct tec_template *
     return TEC_OK;
 }
 
-enum tec_status tec_memory_rooms(struct tec_memory *m, struct tec_memory_prompt *rooms, int n,
-                                 struct tec_arena *arena, struct tec_error *err)
+/* The memory that segment u is of. */
+static struct tec_memory *owner(const struct tec_chain_memory *c, const struct tec_memory_prompt *p,
+                                int u)
 {
-    size_t segments = (size_t)m->input->max_segments;
-    for (int i = 0; i < n; i++) {
-        struct tec_memory_prompt *p = &rooms[i];
-        *p = (struct tec_memory_prompt){.segments =
-                                            TEC_NEW(arena, segments, struct tec_segment_range),
-                                        .handles = TEC_NEW(arena, segments, uint32_t),
-                                        .local = TEC_NEW(arena, segments, int),
-                                        .kv = TEC_NEW(arena, segments, struct tec_kv *),
-                                        .views = TEC_NEW(arena, segments, struct tec_segment_view)};
-        if (!p->segments || !p->handles || !p->local || !p->kv || !p->views)
-            return tec_fail(err, TEC_NO_MEMORY, "no memory for %zu segments of a prompt", segments);
-    }
-    return TEC_OK;
+    int m = 0;
+    while (m < c->n - 1 && u >= p->ends[m])
+        m++;
+    return c->of[m];
 }
 
-void tec_memory_drop(struct tec_memory *m, struct tec_memory_prompt *prompt)
+void tec_memory_drop(struct tec_chain_memory *c, struct tec_memory_prompt *prompt)
 {
     for (int u = 0; u < prompt->n_segments; u++)
         if (prompt->kv[u])
-            tec_store_drop(m->store, prompt->kv[u]);
+            tec_store_drop(owner(c, prompt, u)->store, prompt->kv[u]);
     prompt->n_segments = 0;
 }
 
@@ -88,6 +85,7 @@ static struct tec_segment_view view_of(const struct tec_memory *m,
 {
     return (struct tec_segment_view){
         .id = (int64_t)segment->segment,
+        .node = m->at,
         .tokens = (int)segment->tokens,
         .importance =
             (double)atomic_load_explicit(&m->importance[p->handles[u]], memory_order_relaxed),
@@ -119,7 +117,7 @@ static bool add_segment(struct tec_memory *m, struct tec_memory_prompt *p, uint3
     struct tec_error ignored;
     size_t n = 0;
     int u = p->n_segments;
-    if (u == m->input->max_segments || !tec_store_view(m->store, handle, &segment) ||
+    if (!tec_store_view(m->store, handle, &segment) ||
         tec_memory_encode(m, segment.text, segment.text_bytes, ids + *at, (size_t)(most - *at), &n,
                           &ignored) != TEC_OK ||
         n > (size_t)(most - *at) || n != segment.tokens)
@@ -140,13 +138,14 @@ static bool add_segment(struct tec_memory *m, struct tec_memory_prompt *p, uint3
 }
 
 /* Tokens of the texts that the prefill reads, after the template. */
-static size_t query_room(const struct tec_memory *m)
+static size_t query_room(const struct tec_chain_memory *c)
 {
-    const struct tec_pipeline *p = m->options.pipeline;
+    const struct tec_pipeline *p = c->of[0]->options.pipeline;
     size_t room = 0;
     for (int i = 0; i < p->n_nodes; i++) {
         const struct tec_decl_node *n = &p->nodes[i];
-        if (n->kind != TEC_DECL_PREFILL || n->culled || n->writes.index != m->node->into.index)
+        if (n->kind != TEC_DECL_PREFILL || n->culled ||
+            n->writes.index != c->of[0]->node->into.index)
             continue;
         for (int k = 0; k < n->reads.n; k++)
             room += (size_t)p->inputs[n->reads.item[k].index].max_tokens;
@@ -155,16 +154,42 @@ static size_t query_room(const struct tec_memory *m)
 }
 
 /* Encodes the tokens behind the segments; *n may be more than room. */
-static enum tec_status query_ids(struct tec_memory *m, const struct tec_memory_query *q, int *ids,
-                                 size_t room, size_t *n, struct tec_arena *scratch,
+static enum tec_status query_ids(struct tec_chain_memory *c, const struct tec_memory_query *q,
+                                 int *ids, size_t room, size_t *n, struct tec_arena *scratch,
                                  struct tec_error *err)
 {
-    const struct tec_template *t = m->template;
+    const struct tec_template *t = c->template;
     if (!q->ids)
-        return encode_calls(m, t->memory, t->n_calls, &q->values, ids, room, n, scratch, err);
+        return encode_calls(c, t->memory, t->n_calls, &q->values, ids, room, n, scratch, err);
     *n = (size_t)q->n;
     memcpy(ids, q->ids, (*n < room ? *n : room) * sizeof *ids);
     return TEC_OK;
+}
+
+/* What stands behind the segments, within what the pipeline allows. Its end is cut where the query
+ * may be. */
+static enum tec_status read_query(struct tec_chain_memory *c, const struct tec_memory_query *q,
+                                  int *ids, int room, size_t *n, struct tec_arena *scratch,
+                                  struct tec_error *err)
+{
+    struct tec_memory_query shorter = *q;
+    size_t most = query_room(c), left = (size_t)(room - c->n_beginning);
+    bool tight = left < most;
+    most = tight ? left : most;
+    TEC_TRY(query_ids(c, &shorter, ids, (size_t)room, n, scratch, err));
+    while (*n > most && q->cut && !q->ids && shorter.values.n > 0) {
+        shorter.values.n = tec_streams_cut(q->values.text, shorter.values.n, *n, most);
+        TEC_TRY(query_ids(c, &shorter, ids, (size_t)room, n, scratch, err));
+    }
+    if (*n >= 1 && *n <= most)
+        return TEC_OK;
+    return tight ? tec_fail(err, TEC_INVALID,
+                            "the query has %zu tokens and the beginning %d; the frame holds %d", *n,
+                            c->n_beginning, room)
+                 : tec_fail(err, TEC_INVALID,
+                            "the prompt behind the segments has %zu tokens, the pipeline allows "
+                            "%zu: raise max_tokens or shorten it",
+                            *n, most);
 }
 
 /* Computes the query vector that segments are compared with, in m->embedding. */
@@ -209,53 +234,86 @@ static enum tec_status put_in_order(struct tec_memory *m, uint32_t *found, uint3
     return TEC_OK;
 }
 
-/* Query ids stand at the end of `ids` until it is known how many segments fit. */
-static enum tec_status assemble(struct tec_memory *m, struct tec_memory_prompt *p,
+/* Segments of one memory behind `*at` tokens, up to `most`: those that are most alike. */
+static enum tec_status find_segments(struct tec_memory *m, struct tec_memory_prompt *p,
+                                     const struct tec_memory_query *q, int *ids, int most, int *at,
+                                     struct tec_arena *scratch, struct tec_error *err)
+{
+    uint32_t *found = TEC_NEW(scratch, (size_t)m->input->max_segments, uint32_t), n_found = 0;
+    if (!found)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a prompt");
+    TEC_TRY(query_vector(m, q, scratch, err));
+    TEC_TRY(tec_store_query(m->store, m->embedding, (uint32_t)m->input->max_segments, found,
+                            &n_found, err));
+    if (m->node->order == TEC_ORDER_AS_PUT)
+        TEC_TRY(put_in_order(m, found, &n_found, most - *at, scratch, err));
+    for (uint32_t i = 0; i < n_found; i++)
+        add_segment(m, p, found[i], ids, most, at);
+    return TEC_OK;
+}
+
+/* Tokens that the memories behind the first m of a prompt have a claim on: each on those of all its
+ * segments, at most. */
+static int claimed(const struct tec_chain_memory *c, int m)
+{
+    int64_t sum = 0;
+    for (int i = m; i < c->n; i++) {
+        const struct tec_decl_input *in = c->of[i]->input;
+        int64_t all = (int64_t)in->max_segments * in->tokens_each;
+        sum += all < c->of[i]->resource->tokens ? all : c->of[i]->resource->tokens;
+    }
+    return sum < INT_MAX ? (int)sum : INT_MAX;
+}
+
+static enum tec_status assemble(struct tec_chain_memory *c, struct tec_memory_prompt *p,
                                 const struct tec_memory_query *q, int *ids, int room,
                                 struct tec_arena *scratch, struct tec_error *err)
 {
     size_t n = 0;
-    uint32_t *found = TEC_NEW(scratch, (size_t)m->input->max_segments, uint32_t), n_found = 0;
     int *query = TEC_NEW(scratch, (size_t)room, int);
-    if (!found || !query)
+    if (!query)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a prompt");
-    TEC_TRY(query_ids(m, q, query, (size_t)room, &n, scratch, err));
-    if (n > query_room(m))
-        return tec_fail(
-            err, TEC_INVALID,
-            "the prompt behind the segments has %zu tokens, the pipeline allows %zu: raise "
-            "max_tokens or shorten it",
-            n, query_room(m));
-    if (n < 1 || n + (size_t)m->n_beginning > (size_t)room)
-        return tec_fail(err, TEC_INVALID,
-                        "the query has %zu tokens and the beginning %d; the frame holds %d", n,
-                        m->n_beginning, room);
-    TEC_TRY(query_vector(m, q, scratch, err));
-    TEC_TRY(tec_store_query(m->store, m->embedding, (uint32_t)m->input->max_segments, found,
-                            &n_found, err));
-    int at = m->n_beginning, most = room - (int)n;
-    memcpy(ids, m->beginning, (size_t)at * sizeof *ids);
-    if (m->node->order == TEC_ORDER_AS_PUT)
-        TEC_TRY(put_in_order(m, found, &n_found, most - at, scratch, err));
-    for (uint32_t i = 0; i < n_found; i++)
-        add_segment(m, p, found[i], ids, most, &at);
+    TEC_TRY(read_query(c, q, query, room, &n, scratch, err));
+    int at = c->n_beginning, most = room - (int)n;
+    memcpy(ids, c->beginning, (size_t)at * sizeof *ids);
+    for (int m = 0; m < c->n; m++) {
+        int others = claimed(c, m + 1), own = others < most - at ? most - others : at;
+        p->ends[m] = INT_MAX; /* all that are added now are its */
+        TEC_TRY(find_segments(c->of[m], p, q, ids, own, &at, scratch, err));
+        p->ends[m] = p->n_segments;
+    }
     memcpy(ids + at, query, n * sizeof *ids);
     p->query = at;
     p->n = at + (int)n;
     return TEC_OK;
 }
 
-enum tec_status tec_memory_prompt(struct tec_memory *m, struct tec_memory_prompt *prompt,
+enum tec_status tec_memory_prompt(struct tec_chain_memory *c, struct tec_memory_prompt *prompt,
                                   const struct tec_memory_query *query, int *ids, int room,
                                   struct tec_arena *scratch, struct tec_error *err)
 {
-    tec_memory_drop(m, prompt);
-    pthread_mutex_lock(&m->lock);
+    tec_memory_drop(c, prompt);
+    for (int m = 0; m < c->n; m++)
+        pthread_mutex_lock(&c->of[m]->lock);
     struct tec_arena_mark mark = tec_arena_mark(scratch);
-    enum tec_status status = assemble(m, prompt, query, ids, room, scratch, err);
+    enum tec_status status = assemble(c, prompt, query, ids, room, scratch, err);
     tec_arena_rewind(scratch, mark);
-    pthread_mutex_unlock(&m->lock);
+    for (int m = c->n - 1; m >= 0; m--)
+        pthread_mutex_unlock(&c->of[m]->lock);
     if (status != TEC_OK)
-        tec_memory_drop(m, prompt);
+        tec_memory_drop(c, prompt);
     return status;
+}
+
+enum tec_status tec_chain_memory_apply(struct tec_chain_memory *c, const struct tec_value *values,
+                                       size_t n, struct tec_error *err)
+{
+    for (int m = 0; m < c->n; m++) {
+        const struct tec_value *changes = tec_text_find(values, n, c->of[m]->input->name, "");
+        if (changes && changes->kind != TEC_VALUE_TEXT)
+            return tec_fail(err, TEC_SHAPE, "%s: must be a text, of JSON", changes->name);
+        TEC_TRY(tec_memory_apply(c->of[m], changes ? changes->data : NULL,
+                                 changes ? changes->bytes : 0, err));
+    }
+    return TEC_OK;
 }

@@ -1,61 +1,111 @@
-/* memory_recall.c - the frame's side: a recall in place of a prefill, and KV to be kept computed
- * when the frame is over. */
+/* memory_recall.c - a prompt of remembered segments on the frame thread: kept keys and values are
+ * asked for, and brought to the layers of a recall as they come.
+ *
+ * Each memory of the chain has a prefetch of its own for its segments; the beginning is the
+ * chain's. A prompt may run in slices of layers with other launches between them: one is begun at a
+ * time. */
 #include "graph/run/memory_own.h"
-
-#include "base/clock.h"
 
 #include <math.h>
 #include <string.h>
 
-static const struct tec_clock real = {NULL};
+/* Whose segment u of the running prompt is, and which of its: *u. */
+static int owner(const struct tec_chain_memory *c, int *u)
+{
+    int m = 0;
+    while (m < c->n - 1 && *u >= c->prompt->ends[m])
+        m++;
+    *u -= tec_memory_first(c->prompt, m);
+    return m;
+}
 
-/* The prefetch is told of a forward's segments; the beginning is this file's own. */
+static int segments_of(const struct tec_chain_memory *c, int m)
+{
+    return c->prompt->ends[m] - tec_memory_first(c->prompt, m);
+}
+
 static bool find(void *self, int layer, int segment, const void **k, const void **v)
 {
-    struct tec_memory *m = self;
-    int n = m->prompt->n_segments;
-    if (segment == n) {
-        size_t layer_bytes = (size_t)m->n_beginning * m->row;
-        *k = m->begin_k ? m->begin_k + (size_t)layer * layer_bytes : NULL;
-        *v = m->begin_k ? m->begin_v + (size_t)layer * layer_bytes : NULL;
-        return m->begin_k != NULL;
+    struct tec_chain_memory *c = self;
+    if (segment == c->prompt->n_segments) {
+        size_t layer_bytes = (size_t)c->n_beginning * c->row;
+        *k = c->begin_k ? c->begin_k + (size_t)layer * layer_bytes : NULL;
+        *v = c->begin_k ? c->begin_v + (size_t)layer * layer_bytes : NULL;
+        return c->begin_k != NULL;
     }
-    const struct tec_kv *kv = m->fresh[segment] ? NULL : m->prompt->kv[segment];
-    const unsigned char *piece = kv ? m->pieces[(size_t)layer * (size_t)n + (size_t)segment] : NULL;
+    const struct tec_kv *kv = c->fresh[segment] ? NULL : c->prompt->kv[segment];
+    int u = segment, m = owner(c, &u);
+    size_t at = (size_t)layer * (size_t)segments_of(c, m) + (size_t)u;
+    const unsigned char *piece = kv ? c->of[m]->pieces[at] : NULL;
     *k = piece;
-    *v = piece ? piece + (size_t)tec_kv_tokens(kv) * m->row : NULL;
+    *v = piece ? piece + (size_t)tec_kv_tokens(kv) * c->row : NULL;
     return piece != NULL;
 }
 
 static bool wait(void *self, int layer)
 {
-    const struct tec_memory *m = self;
-    return tec_prefetch_wait(m->prefetch, layer);
+    const struct tec_chain_memory *c = self;
+    bool all = true;
+    for (int m = 0; m < c->n; m++)
+        all &= !c->fed[m] || tec_prefetch_wait(c->of[m]->prefetch, layer);
+    return all;
 }
 
+bool tec_memory_ready(const struct tec_chain_memory *c, int from, int to)
+{
+    bool all = true;
+    for (int m = 0; m < c->n; m++)
+        for (int layer = from; c->runs && c->fed[m] && layer < to; layer++)
+            all &= tec_prefetch_ready(c->of[m]->prefetch, layer);
+    return all;
+}
+
+/* A set only shrinks, from what the first layer was said to compute. */
 static void known(void *self, int layer, const unsigned char *set)
 {
-    struct tec_memory *m = self;
-    /* A set only shrinks, from what the first layer was said to compute. */
-    for (int u = 0; u < m->prompt->n_segments; u++)
-        m->set[u] = set[u] && m->first[u];
-    if (layer > 0)
-        tec_prefetch_known(m->prefetch, layer, m->set);
+    struct tec_chain_memory *c = self;
+    for (int i = 0; i < c->n; i++) {
+        struct tec_memory *m = c->of[i];
+        int first = tec_memory_first(c->prompt, i);
+        for (int u = 0; u < segments_of(c, i); u++)
+            m->set[u] = set[first + u] && m->first[u];
+        if (layer > 0 && c->fed[i])
+            tec_prefetch_known(m->prefetch, layer, m->set);
+    }
 }
 
 static void started(void *self, int layer)
 {
-    tec_prefetch_started(((struct tec_memory *)self)->prefetch, layer);
+    const struct tec_chain_memory *c = self;
+    for (int m = 0; m < c->n; m++)
+        if (c->fed[m])
+            tec_prefetch_started(c->of[m]->prefetch, layer);
 }
 
 static void ended(void *self, int layer)
 {
-    tec_prefetch_ended(((struct tec_memory *)self)->prefetch, layer);
+    const struct tec_chain_memory *c = self;
+    for (int m = 0; m < c->n; m++)
+        if (c->fed[m])
+            tec_prefetch_ended(c->of[m]->prefetch, layer);
 }
 
-static struct tec_recall_rule rule_of(struct tec_memory *m)
+static void declared_ratios(struct tec_memory *m)
+{
+    const struct tec_decl_recompute *r = &m->node->recompute;
+    double ratio = r->first;
+    for (int i = 0; i < m->layers; i++, ratio *= r->decay)
+        m->ratios[i] = ratio > r->floor ? ratio : r->floor;
+}
+
+static struct tec_recall_rule rule_of(struct tec_memory *m, bool whole)
 {
     const struct tec_decl_node *n = m->node;
+    if (whole)
+        return (struct tec_recall_rule){.selection = TEC_SELECTION_full};
+    if (!m->decided)
+        declared_ratios(m);
+    m->decided = false;
     return (struct tec_recall_rule){.selection = (enum tec_selection)n->select,
                                     .scoring = (enum tec_scoring)n->scoring,
                                     .ratios = m->ratios,
@@ -65,122 +115,16 @@ static struct tec_recall_rule rule_of(struct tec_memory *m)
                                     .first = n->first_tokens};
 }
 
-static void declared_ratios(struct tec_memory *m)
+static bool feeds(const struct tec_recall_rule *rule)
 {
-    const struct tec_decl_recompute *r = &m->node->recompute;
-    double ratio = r->first;
-    for (int i = 0; i < m->layers; i++, ratio *= r->decay)
-        m->ratios[i] = ratio > r->floor ? ratio : r->floor;
-    m->decided = false;
+    return rule->selection != TEC_SELECTION_full && rule->selection != TEC_SELECTION_prefix;
 }
 
-/* Tokens at the beginning whose keys and values the region has from a prompt computed whole: none
- * where they have seen what stands behind them, or pictures, which may be others by now. */
-static int held(const struct tec_memory *m, int region, const struct tec_prefix_input *o, int query)
+/* Rows of the first layer: KEEP computes all segments, unless nothing at all is computed anew. */
+static bool computes_all(const struct tec_recall_rule *rule)
 {
-    int n = 0;
-    if (m->pictures > 0 || m->plan->model->text.mask == TEC_MASK_BIDIR)
-        return 0;
-    while (n < m->n_held[region] && n < query && m->held[region][n] == o->ids[n])
-        n++;
-    return n;
-}
-
-static void hold(struct tec_memory *m, int region, const struct tec_prefix_input *o, bool whole)
-{
-    m->n_held[region] = whole ? o->n_text : 0;
-    if (whole)
-        memcpy(m->held[region], o->ids, (size_t)o->n_text * sizeof *o->ids);
-}
-
-/* On failure the prefetch is not running, so no kept KV may be read. */
-static enum tec_status begin(struct tec_memory *m, const struct tec_recall_rule *rule,
-                             struct tec_error *err)
-{
-    const struct tec_memory_prompt *p = m->prompt;
-    /* Rows of the first layer: KEEP computes all segments, unless nothing at all is computed anew.
-     */
-    bool all = rule->selection == TEC_SELECTION_full || rule->selection == TEC_SELECTION_prefix ||
-               (rule->selection == TEC_SELECTION_cacheblend && rule->check > 0) ||
-               (rule->selection == TEC_SELECTION_keep && rule->ratios[0] > 0.0);
-    bool none = rule->selection == TEC_SELECTION_full || rule->selection == TEC_SELECTION_prefix;
-    for (int u = 0; u < p->n_segments; u++) {
-        m->fresh[u] = !p->kv[u] || m->skipped[u];
-        m->first[u] = all || m->fresh[u];
-    }
-    m->fresh[p->n_segments] = !m->begin_k || m->pictures > 0;
-    if (none)
-        return TEC_OK;
-    const struct tec_prefetch_forward f = {.layers = m->layers,
-                                           .segments = p->n_segments,
-                                           .overlap = (enum tec_overlap)m->node->overlap,
-                                           .kv = p->kv,
-                                           .staging = m->staging,
-                                           .first = m->first,
-                                           .order = m->by_score ? m->order : NULL};
-    return tec_prefetch_begin(m->prefetch, &f, err) == TEC_OK ? TEC_OK : TEC_NOT_FOUND;
-}
-
-/* If the prefetch failed, report its error and blame the first segment that could not be loaded. */
-static enum tec_status finish(struct tec_memory *m, enum tec_status status, int *segment,
-                              struct tec_error *err)
-{
-    struct tec_prefetch_result result;
-    struct tec_error why = {TEC_OK, ""};
-    if (tec_prefetch_finish(m->prefetch, &result, &why) == TEC_OK ||
-        (status != TEC_OK && status != TEC_NOT_FOUND))
-        return status;
-    for (int u = m->prompt->n_segments - 1; u >= 0; u--)
-        *segment = result.failed[u] ? u : *segment;
-    return tec_fail(err, TEC_NOT_FOUND, "%s", why.message);
-}
-
-/* *segment: to blame for TEC_NOT_FOUND; unchanged where none is. */
-static enum tec_status run(struct tec_memory *m, const struct tec_recall_rule *rule, int region,
-                           const struct tec_prefix_input *o, int *segment, struct tec_error *err)
-{
-    const struct tec_memory_prompt *p = m->prompt;
-    bool fed = rule->selection != TEC_SELECTION_full && rule->selection != TEC_SELECTION_prefix;
-    const struct tec_recall_source source = {.self = m,
-                                             .find = find,
-                                             .wait = fed ? wait : NULL,
-                                             .known = fed ? known : NULL,
-                                             .started = fed ? started : NULL,
-                                             .ended = fed ? ended : NULL};
-    for (int u = 0; u < p->n_segments; u++)
-        m->places[u] = (struct tec_segment_range){p->segments[u].begin + m->pictures,
-                                                  p->segments[u].end + m->pictures};
-    const struct tec_recall_input in = {.ids = o->ids,
-                                        .n = o->n_text + m->pictures,
-                                        .n_pictures = o->n_pictures,
-                                        .picture = o->picture,
-                                        .segments = m->places,
-                                        .n_segments = p->n_segments,
-                                        .local = p->local,
-                                        .fresh = m->fresh,
-                                        .query = p->query + m->pictures,
-                                        .region = region};
-    TEC_TRY(begin(m, rule, err));
-    enum tec_status status = tec_recall_run(&m->recall, &in, rule, &source, err);
-    return fed ? finish(m, status, segment, err) : status;
-}
-
-static void count(struct tec_memory *m, const struct tec_memory_prompt *p, int n)
-{
-    const struct tec_recall *r = &m->recall;
-    tec_memory_count(m, TEC_COUNT_PROMPTS, 1);
-    tec_memory_count(m, TEC_COUNT_SEGMENTS, p->n_segments);
-    for (int u = 0; u < p->n_segments; u++)
-        tec_memory_count(m, TEC_COUNT_MISSING, !p->kv[u]);
-    for (int l = 0; l < r->layers; l++)
-        tec_memory_count(m, TEC_COUNT_ROWS, r->rows[l]);
-    tec_memory_count(m, TEC_COUNT_ROWS_FULL, (int64_t)n * r->layers);
-    tec_memory_count(m, TEC_COUNT_WAITED, r->times.waited);
-    tec_memory_count(m, TEC_COUNT_CHOOSE, r->times.choose);
-    for (int u = 0; u < p->n_segments; u++)
-        if (r->scored[u])
-            atomic_store_explicit(&m->importance[p->handles[u]], (float)r->scores[u],
-                                  memory_order_relaxed);
+    return !feeds(rule) || (rule->selection == TEC_SELECTION_cacheblend && rule->check > 0) ||
+           (rule->selection == TEC_SELECTION_keep && rule->ratios[0] > 0.0);
 }
 
 /* Segments by score, the higher first; equal ones as they stand in the prompt. */
@@ -194,161 +138,179 @@ static void order_segments(struct tec_memory *m, int n)
     }
 }
 
-/* The next token behind the prompt in a region. Its keys go where segments are computed, which
- * nobody reads while a prompt is recalled; requests may be decoding on a partition beside. */
-static int next_token(struct tec_memory *m, int region, const struct tec_prefix_input *o)
+/* On failure the prefetch is not running, so no kept KV may be read. */
+static enum tec_status begin_memory(struct tec_chain_memory *c, int at, struct tec_error *err)
 {
-    int n = tec_prefix_rows(m->plan, o);
-    struct tec_row_state row = {.token = o->ids[o->n_text - 1],
-                                .pos = n - 1,
-                                .slot = m->plan->segment_slot,
-                                .visible = n,
-                                .region = region,
-                                .prefix = n,
-                                .tail = m->plan->tails[0],
-                                .left = 1,
-                                .eos = -1,
-                                .place = -1};
-    struct tec_row_state *rows[] = {&row};
-    struct tec_replay replay = {0};
-    int token = -1, made = 0;
-    m->inner.decode(m->inner.self, rows, 1, 1, &token, &made, &replay);
-    return made ? token : -1;
+    struct tec_memory *m = c->of[at];
+    const struct tec_recall_rule *rule = &c->rules[at];
+    int first = tec_memory_first(c->prompt, at), n = segments_of(c, at);
+    c->fed[at] = false;
+    for (int u = 0; u < n; u++) {
+        c->fresh[first + u] = !c->prompt->kv[first + u] || m->skipped[u];
+        m->first[u] = computes_all(rule) || c->fresh[first + u];
+    }
+    if (m->by_score)
+        order_segments(m, n);
+    if (!feeds(rule))
+        return TEC_OK;
+    const struct tec_prefetch_forward f = {.layers = m->layers,
+                                           .segments = n,
+                                           .overlap = (enum tec_overlap)m->node->overlap,
+                                           .kv = c->prompt->kv + first,
+                                           .staging = m->staging,
+                                           .first = m->first,
+                                           .order = m->by_score ? m->order : NULL};
+    c->fed[at] = tec_prefetch_begin(m->prefetch, &f, err) == TEC_OK;
+    return c->fed[at] ? TEC_OK : TEC_NOT_FOUND;
 }
 
-/* Recompute the whole prompt without kept KV and count whether the next token is the same. */
-static enum tec_status audit(struct tec_memory *m, int region, const struct tec_prefix_input *o,
-                             struct tec_recall_rule *rule)
+/* Tokens at the beginning whose keys and values the region has from a prompt computed whole: none
+ * where they have seen what stands behind them, or pictures, which may be others by now. */
+static int held(const struct tec_chain_memory *c, int region, const struct tec_prefix_input *o)
 {
-    int first = next_token(m, region, o);
-    *rule = (struct tec_recall_rule){.selection = TEC_SELECTION_full};
+    int n = 0;
+    if (c->pictures > 0 || c->plan->model->text.mask == TEC_MASK_BIDIR)
+        return 0;
+    while (n < c->n_held[region] && n < c->prompt->query && c->held[region][n] == o->ids[n])
+        n++;
+    return n;
+}
+
+/* What was computed of all rows may be held on to by the next prompt. */
+static bool holds(const struct tec_chain_memory *c)
+{
+    bool all = c->pictures == 0;
+    for (int m = 0; m < c->n; m++)
+        all &= !feeds(&c->rules[m]);
+    return all;
+}
+
+static bool only_prefixes(const struct tec_chain_memory *c)
+{
+    bool all = true;
+    for (int m = 0; m < c->n; m++)
+        all &= c->rules[m].selection == TEC_SELECTION_prefix;
+    return all;
+}
+
+static enum tec_status start(struct tec_chain_memory *c, int region,
+                             const struct tec_prefix_input *o, struct tec_error *err)
+{
+    const struct tec_memory_prompt *p = c->prompt;
+    const struct tec_recall_source source = {
+        .self = c, .find = find, .wait = wait, .known = known, .started = started, .ended = ended};
+    for (int u = 0; u < p->n_segments; u++)
+        c->places[u] = (struct tec_segment_range){p->segments[u].begin + c->pictures,
+                                                  p->segments[u].end + c->pictures};
+    const struct tec_recall_input in = {.ids = o->ids,
+                                        .n = o->n_text + c->pictures,
+                                        .n_pictures = o->n_pictures,
+                                        .picture = o->picture,
+                                        .segments = c->places,
+                                        .n_segments = p->n_segments,
+                                        .local = p->local,
+                                        .ends = p->ends,
+                                        .n_groups = c->n,
+                                        .fresh = c->fresh,
+                                        .query = p->query + c->pictures,
+                                        .region = region};
+    return tec_recall_start(&c->recall, &in, c->rules, &source, err);
+}
+
+enum tec_status tec_memory_begin(struct tec_chain_memory *c, int region,
+                                 const struct tec_chain_input *input, struct tec_error *err)
+{
+    const struct tec_prefix_input *o = &input->prefix;
+    enum tec_status status = TEC_OK;
+    c->prompt = input->memory;
+    c->pictures = o->n_pictures * c->plan->model->vision.tokens;
+    c->runs = true;
+    for (int m = 0; m < c->n; m++)
+        c->rules[m] = rule_of(c->of[m], c->whole);
+    int reused = only_prefixes(c) ? held(c, region, o) : 0;
+    c->n_held[region] = 0;
+    c->fresh[c->prompt->n_segments] = !c->begin_k || c->pictures > 0;
+    for (int m = 0; m < c->n; m++) {
+        c->rules[m].reused = reused;
+        c->fed[m] = false;
+    }
+    for (int m = 0; m < c->n && status == TEC_OK; m++)
+        status = begin_memory(c, m, err);
+    return status == TEC_OK ? start(c, region, o, err) : status;
+}
+
+enum tec_status tec_memory_layers(struct tec_chain_memory *c, int from, int to,
+                                  struct tec_error *err)
+{
+    for (int layer = from; layer < to; layer++)
+        TEC_TRY(tec_recall_layer(&c->recall, layer, err));
+    return tec_device_failure(c->plan->device, err);
+}
+
+/* If a prefetch failed, report its error and blame the first segment that could not be loaded. */
+static enum tec_status end_memory(struct tec_chain_memory *c, int at, enum tec_status status,
+                                  struct tec_error *err)
+{
+    struct tec_memory *m = c->of[at];
+    struct tec_prefetch_result result;
+    struct tec_error why = {TEC_OK, ""};
     int segment = -1;
-    enum tec_status status = run(m, rule, region, o, &segment, NULL);
-    m->audits++;
-    m->agreed += status == TEC_OK && first >= 0 && next_token(m, region, o) == first;
+    if (tec_prefetch_finish(m->prefetch, &result, &why) == TEC_OK ||
+        (status != TEC_OK && status != TEC_NOT_FOUND))
+        return status;
+    for (int u = segments_of(c, at) - 1; u >= 0; u--)
+        segment = result.failed[u] ? tec_memory_first(c->prompt, at) + u : segment;
+    why.status = TEC_NOT_FOUND;
+    tec_memory_hear(m, c->prompt, &why, segment);
+    return tec_fail(err, TEC_NOT_FOUND, "%s", why.message);
+}
+
+enum tec_status tec_memory_end(struct tec_chain_memory *c, enum tec_status status,
+                               struct tec_error *err)
+{
+    struct tec_error why = err ? *err : (struct tec_error){TEC_OK, ""};
+    bool fed = false;
+    enum tec_status before = status;
+    for (int m = 0; c->runs && m < c->n; m++) {
+        if (c->fed[m])
+            status = end_memory(c, m, status, err);
+        fed |= c->fed[m] && status == TEC_NOT_FOUND;
+    }
+    if (before != TEC_OK && !fed) /* no memory has said it */
+        tec_memory_hear(c->of[0], c->prompt, &why, -1);
+    c->runs = false;
     return status;
 }
 
-static void report(void *self, struct tec_frame_view *view)
+void tec_memory_hold(struct tec_chain_memory *c, int region, const struct tec_prefix_input *o)
 {
-    const struct tec_memory *m = self;
-    view->n_audits = m->audits;
-    view->n_agreed = m->agreed;
+    c->n_held[region] = holds(c) ? o->n_text : 0;
+    memcpy(c->held[region], o->ids, (size_t)c->n_held[region] * sizeof *o->ids);
 }
 
-static void recall(void *self, enum tec_part_kind kind, int region,
-                   const struct tec_chain_input *input, struct tec_replay *replay)
+static void count_segments(struct tec_chain_memory *c, int at)
 {
-    struct tec_memory *m = self;
-    m->prompt = input->memory;
-    if (m->prompt && m->by_score)
-        order_segments(m, m->prompt->n_segments);
-    if (!m->prompt) {
-        m->inner.prefix(m->inner.self, kind, region, input, replay);
-        return;
+    struct tec_memory *m = c->of[at];
+    const struct tec_memory_prompt *p = c->prompt;
+    tec_memory_count(m, TEC_COUNT_SEGMENTS, segments_of(c, at));
+    for (int u = tec_memory_first(p, at); u < p->ends[at]; u++) {
+        tec_memory_count(m, TEC_COUNT_MISSING, !p->kv[u]);
+        if (c->recall.scored[u])
+            atomic_store_explicit(&m->importance[p->handles[u]], (float)c->recall.scores[u],
+                                  memory_order_relaxed);
     }
-    const struct tec_prefix_input *o = &input->prefix;
-    m->pictures = o->n_pictures * m->plan->model->vision.tokens;
-    struct tec_recall_rule rule = rule_of(m);
-    if (!m->decided)
-        declared_ratios(m);
-    m->decided = false;
-    rule.reused = held(m, region, o, m->prompt->query);
-    replay->start_ns = tec_clock_now(&real);
-    int segment = -1;
-    struct tec_error err = {TEC_OK, ""};
-    enum tec_status status = run(m, &rule, region, o, &segment, &err);
-    if (status != TEC_OK)
-        tec_memory_hear(m, &err, segment);
-    if (status == TEC_NOT_FOUND) { /* what was kept is gone: nothing of it is needed */
-        rule = (struct tec_recall_rule){.selection = TEC_SELECTION_full};
-        tec_memory_count(m, TEC_COUNT_WHOLE, 1);
-        status = run(m, &rule, region, o, &segment, NULL);
-    }
-    if (status == TEC_OK && m->audit && m->plan->spec.request_slots)
-        status = audit(m, region, o, &rule);
-    hold(m, region, o,
-         status == TEC_OK && m->pictures == 0 &&
-             (rule.selection == TEC_SELECTION_full || rule.selection == TEC_SELECTION_prefix));
-    count(m, m->prompt, tec_prefix_rows(m->plan, o));
-    replay->status = status;
-    replay->end_ns = tec_clock_now(&real);
-    for (int i = 0; i < TEC_MAX_MARKS; i++)
-        replay->mark_ns[i] = replay->end_ns;
-    replay->mark_ns[TEC_MARK_PREFILL] = replay->end_ns;
 }
 
-static void action(void *self, const struct tec_action_launch *launch, struct tec_replay *replay)
+void tec_memory_count_prompt(struct tec_chain_memory *c, int rows)
 {
-    struct tec_memory *m = self;
-    m->inner.action(m->inner.self, launch, replay);
-}
-
-static void actions(void *self, int at, float *chunk)
-{
-    struct tec_memory *m = self;
-    m->inner.actions(m->inner.self, at, chunk);
-}
-
-static void decode(void *self, struct tec_row_state *const *rows, int n, int k, int *tokens,
-                   int *made, struct tec_replay *replay)
-{
-    struct tec_memory *m = self;
-    m->inner.decode(m->inner.self, rows, n, k, tokens, made, replay);
-}
-
-static void score(void *self, const struct tec_token_tree *tree, const struct tec_row_state *row,
-                  float *likely, struct tec_replay *replay)
-{
-    struct tec_memory *m = self;
-    m->inner.score(m->inner.self, tree, row, likely, replay);
-}
-
-static void recompute(void *self, const struct tec_decision *d)
-{
-    struct tec_memory *m = self;
-    int segments = m->input->max_segments, n = d->n_ratios;
-    m->decided = n > 0;
-    for (int i = 0; i < m->layers && n > 0; i++)
-        m->ratios[i] = d->ratios[i < n ? i : n - 1];
-    for (int u = 0; u < segments; u++) {
-        m->skipped[u] = u < d->n_seg && d->seg[u].skip;
-        m->score[u] = u < d->n_seg ? d->seg[u].score : 0.0;
-    }
-    m->by_score = d->n_seg > 0;
-    m->audit = d->audit;
-}
-
-/* One launch, if it is believed to end before the next frame. */
-static void idle(void *self, int64_t until_ns)
-{
-    struct tec_memory *m = self;
-    if (atomic_load_explicit(&m->job.state, memory_order_acquire) != TEC_JOB_READY)
-        return;
-    int64_t takes = m->token_ns * m->job.n_tokens * 3 / 2;
-    if (until_ns != INT64_MAX && (!m->token_ns || tec_clock_now(&real) + takes > until_ns))
-        return;
-    tec_memory_run_job(m);
-    atomic_store_explicit(&m->job.state, TEC_JOB_DONE, memory_order_release);
-}
-
-struct tec_executor tec_memory_executor(struct tec_memory *m, const struct tec_executor *inner)
-{
-    struct tec_executor e = *inner;
-    m->inner = *inner;
-    e.self = m;
-    e.prefix = recall;
-    e.action = action;
-    e.actions = actions;
-    e.decode = decode;
-    e.recompute = recompute;
-    e.idle = idle;
-    e.score = score;
-    e.slice = NULL; /* of other models' executors */
-    e.report = report;
-    e.packed = NULL;
-    e.shift = NULL;
-    e.beside = NULL;
-    e.join = NULL;
-    return e;
+    struct tec_memory *m = c->of[0];
+    const struct tec_recall *r = &c->recall;
+    tec_memory_count(m, TEC_COUNT_PROMPTS, 1);
+    for (int l = 0; l < r->layers; l++)
+        tec_memory_count(m, TEC_COUNT_ROWS, r->rows[l]);
+    tec_memory_count(m, TEC_COUNT_ROWS_FULL, (int64_t)rows * r->layers);
+    tec_memory_count(m, TEC_COUNT_WAITED, r->times.waited);
+    tec_memory_count(m, TEC_COUNT_CHOOSE, r->times.choose);
+    for (int i = 0; i < c->n; i++)
+        count_segments(c, i);
 }

@@ -120,10 +120,10 @@ void tec_memory_damages(struct tec_memory *m, struct tec_memory_damages *out)
     pthread_mutex_unlock(&m->words);
 }
 
-void tec_memory_hear(struct tec_memory *m, const struct tec_error *why, int segment)
+void tec_memory_hear(struct tec_memory *m, const struct tec_memory_prompt *p,
+                     const struct tec_error *why, int segment)
 {
     struct tec_memory_heard *h = &m->heard;
-    const struct tec_memory_prompt *p = m->prompt;
     if (atomic_load_explicit(&h->full, memory_order_acquire)) {
         atomic_fetch_add_explicit(&h->others, 1, memory_order_relaxed);
         return;

@@ -12,6 +12,7 @@
 /* A turn of the worker; turns between two syncs; tokens of a launch beyond which nothing is added.
  */
 enum { REST_NS = 1000000, RESTS = 1000, SOME = 256, LOOK_NS = 1000000000 };
+enum { SETTLES = 100000 }; /* looks at a memory that is to settle: 10 s and more */
 
 static const struct tec_clock real = {NULL};
 
@@ -106,6 +107,17 @@ void tec_memory_run_job(struct tec_memory *m)
     tec_memory_count(m, TEC_COUNT_REMEMBER_NS, took);
 }
 
+void tec_memory_idle(struct tec_memory *m, int64_t until_ns)
+{
+    if (atomic_load_explicit(&m->job.state, memory_order_acquire) != TEC_JOB_READY)
+        return;
+    int64_t takes = m->token_ns * m->job.n_tokens * 3 / 2;
+    if (until_ns != INT64_MAX && (!m->token_ns || tec_clock_now(&real) + takes > until_ns))
+        return;
+    tec_memory_run_job(m);
+    atomic_store_explicit(&m->job.state, TEC_JOB_DONE, memory_order_release);
+}
+
 /* A segment's K and V of a layer, one after the other. */
 static void read_piece(struct tec_memory *m, int u, int l, unsigned char *to)
 {
@@ -197,13 +209,12 @@ static bool fill(struct tec_memory *m, int64_t *seen, bool *busy)
         *busy = true;
         look(m);
     }
-    if (!*busy)
-        return false;
     pthread_mutex_lock(&m->lock);
-    bool ready = tec_memory_fill_job(m);
+    *busy = *busy && tec_memory_fill_job(m);
     pthread_mutex_unlock(&m->lock);
-    *busy = ready;
-    return ready;
+    if (!*busy)
+        atomic_store_explicit(&m->settled, changes, memory_order_release);
+    return *busy;
 }
 
 static void sync_changes(struct tec_memory *m, int64_t *synced)
@@ -249,6 +260,23 @@ static void *work(void *self)
         nanosleep(&rest, NULL);
     }
     return NULL;
+}
+
+static bool settled(const struct tec_memory *m)
+{
+    return atomic_load_explicit(&m->settled, memory_order_acquire) ==
+               atomic_load_explicit(&m->changes, memory_order_acquire) &&
+           atomic_load_explicit(&m->job.state, memory_order_acquire) == TEC_JOB_EMPTY;
+}
+
+void tec_chain_memory_settle(struct tec_chain_memory *c)
+{
+    const struct timespec rest = {0, REST_NS / 10};
+    for (int i = 0; i < c->n; i++)
+        for (int turn = 0; turn < SETTLES && c->of[i]->works && !settled(c->of[i]); turn++) {
+            tec_memory_idle(c->of[i], INT64_MAX);
+            nanosleep(&rest, NULL);
+        }
 }
 
 enum tec_status tec_memory_start_worker(struct tec_memory *m, struct tec_error *err)

@@ -158,10 +158,11 @@ static void parted_score(void *self, const struct tec_token_tree *tree,
     p->whole.score(p->whole.self, tree, row, likely, replay);
 }
 
-static void parted_recompute(void *self, const struct tec_decision *decision)
+static void parted_recompute(void *self, const struct tec_decision *decision,
+                             const struct tec_memory_prompt *prompt, int first)
 {
     struct tec_partitions *p = self;
-    p->whole.recompute(p->whole.self, decision);
+    p->whole.recompute(p->whole.self, decision, prompt, first);
 }
 
 static void parted_report(void *self, struct tec_frame_view *view)

@@ -1,5 +1,6 @@
 /* pending_prefill.c - prefills that are not in frames: requests wait until theirs has had its turn,
  * in slices that fill what hard work leaves over. One at a time is begun and not done. */
+#include "graph/run/memory.h"
 #include "graph/run/state.h"
 
 #include <string.h>
@@ -50,13 +51,29 @@ static void keep_pictures(struct tec_loop *l, struct tec_pending_prefill *a,
             memcpy(a->pixels + (size_t)i * size, p->picture[i], size);
 }
 
-static struct tec_prefix_input prompt_of(const struct tec_loop *l,
-                                         const struct tec_pending_prefill *a)
+static struct tec_chain_input input_of(const struct tec_loop *l,
+                                       const struct tec_pending_prefill *a)
 {
-    struct tec_prefix_input prompt = {.n_pictures = a->n_pictures, .n_text = a->n, .ids = a->ids};
+    struct tec_chain_input in = {
+        .prefix = {.n_pictures = a->n_pictures, .n_text = a->n, .ids = a->ids},
+        .memory = a->memory};
     for (int i = 0; i < a->n_pictures; i++)
-        prompt.picture[i] = a->pixels + (size_t)i * picture_size(l, a);
-    return prompt;
+        in.prefix.picture[i] = a->pixels + (size_t)i * picture_size(l, a);
+    return in;
+}
+
+/* Segments that an observation brought are held until the prefill begins: the room that they are in
+ * changes places with one of the chain's, which the observation's owner drops in its own time. */
+static void keep_segments(struct tec_loop *l, struct tec_pending_prefill *a)
+{
+    struct tec_memory_prompt *rooms = l->o.chains[a->model].rooms;
+    struct tec_memory_prompt *given = l->input->chains[a->model].memory;
+    if (!rooms || !given)
+        return;
+    a->memory = &rooms[a - l->pending];
+    struct tec_memory_prompt other = *a->memory;
+    *a->memory = *given;
+    *given = other;
 }
 
 /* There are as many as requests can wait for. */
@@ -79,6 +96,7 @@ static int join(struct tec_loop *l, int model)
         memcpy(ids, p->ids, (size_t)p->n_text * sizeof *ids);
         tec_loop_read_text(l, model);
         keep_pictures(l, a, p);
+        keep_segments(l, a);
     }
     a->waiting++;
     return (int)(a - l->pending);
@@ -93,8 +111,11 @@ void tec_pending_prefill_join(struct tec_loop *l, struct tec_request *r)
 
 static void drop(struct tec_loop *l, struct tec_pending_prefill *a, int64_t at_ns)
 {
+    const struct tec_executor *e = l->chains[a->model].executor;
     if (a->region < 0)
         return;
+    if (a->done < total_of(l, a) && e->give_up)
+        e->give_up(e->self);
     tec_kv_pool_drop(&l->chains[a->model].plan->prefixes, a->region);
     a->region = -1;
     tec_loop_tell_prefix(l, "free", &l->chains[a->model], a->rows, at_ns);
@@ -154,8 +175,8 @@ static int first_row(const struct tec_loop *l, const struct tec_pending_prefill 
 static bool sooner(const struct tec_loop *l, const struct tec_pending_prefill *a,
                    const struct tec_pending_prefill *b)
 {
-    if ((a->done > 0) != (b->done > 0))
-        return a->done > 0;
+    if ((a->region >= 0) != (b->region >= 0))
+        return a->region >= 0;
     int x = first_row(l, a), y = first_row(l, b);
     return tec_loop_before(l, x, y) || (!tec_loop_before(l, y, x) && x < y);
 }
@@ -189,7 +210,7 @@ void tec_pending_prefill_plan(struct tec_loop *l)
         left[a->model] -= a->now;
         if (a->now > 0)
             l->turns[l->n_turns++] = (int)(a - l->pending);
-        if (a->now < more && a->done + a->now > 0)
+        if (a->now < more && (a->region >= 0 || a->now > 0))
             return;
     }
 }
@@ -207,14 +228,14 @@ bool tec_pending_prefill_ready(const struct tec_loop *l, const struct tec_reques
 
 /* --- running --------------------------------------------------------------------------------- */
 
-static void tell_slices(struct tec_loop *l, const struct tec_pending_prefill *a, int64_t request,
-                        int64_t start, int64_t end)
+static void tell_slices(struct tec_loop *l, const struct tec_pending_prefill *a, int slices,
+                        int64_t request, int64_t start, int64_t end)
 {
     const struct tec_chain *s = &l->chains[a->model];
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_START,
                                         .node = s->prefill_node,
                                         .request = request,
-                                        .slices = a->now,
+                                        .slices = slices,
                                         .of = s->slices,
                                         .t_ns = start});
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_END,
@@ -224,7 +245,7 @@ static void tell_slices(struct tec_loop *l, const struct tec_pending_prefill *a,
                                         .since_ns = start});
     struct tec_launch_record *launch =
         tec_loop_note(l, tec_loop_node_name(l, s->prefill_node), start, end);
-    launch->k = a->now;
+    launch->k = slices;
     launch->request = request;
 }
 
@@ -237,28 +258,46 @@ static void open_region(struct tec_loop *l, struct tec_pending_prefill *a,
     tec_loop_tell_prefix(l, "alloc", s, a->rows, tec_loop_now(l));
 }
 
-/* False: the device has failed. */
+/* One slice; false: the device has failed. */
+static bool run_slice(struct tec_loop *l, struct tec_pending_prefill *a, struct tec_replay *replay,
+                      enum tec_slice *state)
+{
+    const struct tec_chain *s = &l->chains[a->model];
+    const struct tec_chain_input input = input_of(l, a);
+    if (a->region < 0) {
+        open_region(l, a, &input.prefix);
+        tec_loop_recompute(l, s, a->memory);
+    }
+    *replay = (struct tec_replay){0};
+    s->executor->slice(s->executor->self, a->done, a->region, &input, replay, state);
+    tec_loop_replayed(l, replay->start_ns, replay->end_ns);
+    if (replay->status != TEC_OK || tec_loop_failed(l)) {
+        l->record.failed = true;
+        return false;
+    }
+    a->done = *state == TEC_SLICE_AGAIN ? 0 : a->done + (*state == TEC_SLICE_DONE);
+    if (*state == TEC_SLICE_DONE)
+        tec_loop_measure(l, a->model, TEC_COST_PREFILL, 0, 1, 1, replay->end_ns - replay->start_ns);
+    return true;
+}
+
+/* As many slices as this frame has for it, or until one has to wait; false: the device has failed.
+ */
 static bool run_slices(struct tec_loop *l, struct tec_pending_prefill *a, int64_t request)
 {
-    struct tec_chain *s = &l->chains[a->model];
-    const struct tec_prefix_input prompt = prompt_of(l, a);
     struct tec_replay replay = {0};
-    int64_t start = 0;
-    if (a->done == 0)
-        open_region(l, a, &prompt);
-    for (int i = 0; i < a->now; i++) {
-        replay = (struct tec_replay){0};
-        s->executor->slice(s->executor->self, a->done, a->region, &prompt, &replay);
-        start = i ? start : replay.start_ns;
-        tec_loop_replayed(l, replay.start_ns, replay.end_ns);
-        if (replay.status != TEC_OK || tec_loop_failed(l)) {
-            l->record.failed = true;
+    enum tec_slice state = TEC_SLICE_DONE;
+    int64_t start = 0, end = 0;
+    int ran = 0;
+    for (int i = 0; i < a->now && state != TEC_SLICE_LATER; i++) {
+        if (!run_slice(l, a, &replay, &state))
             return false;
-        }
-        tec_loop_measure(l, a->model, TEC_COST_PREFILL, 0, 1, 1, replay.end_ns - replay.start_ns);
-        a->done++;
+        start = ran ? start : replay.start_ns;
+        end = state == TEC_SLICE_LATER ? end : replay.end_ns;
+        ran += state != TEC_SLICE_LATER;
     }
-    tell_slices(l, a, request, start, replay.end_ns);
+    if (ran)
+        tell_slices(l, a, ran, request, start, end);
     return true;
 }
 
@@ -292,7 +331,20 @@ void tec_pending_prefill_run(struct tec_loop *l)
         if (!run_slices(l, a, l->requests[row].id))
             return;
         a->now = 0;
-        if (a->done == total_of(l, a))
-            hand_over(l, a, tec_loop_now(l));
+        if (a->done < total_of(l, a))
+            return; /* one at a time is begun and not done */
+        hand_over(l, a, tec_loop_now(l));
     }
+}
+
+const struct tec_memory_prompt *tec_pending_prefill_memory(const struct tec_loop *l, int model)
+{
+    const struct tec_pending_prefill *next = NULL;
+    for (int i = 0; i < n_pending(l); i++) {
+        const struct tec_pending_prefill *a = &l->pending[i];
+        if (a->waiting > 0 && a->model == model && a->region < 0 && a->memory &&
+            (!next || a->frame < next->frame))
+            next = a;
+    }
+    return next ? next->memory : NULL;
 }

@@ -8,6 +8,7 @@
 #define TEC_GRAPH_RUN_PLANNER_H
 
 #include "base/error.h"
+#include "graph/load/pipeline.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -67,7 +68,8 @@ struct tec_kv_view {
 
 /* One segment of memory that a memory_load node may load. */
 struct tec_segment_view {
-    int64_t id;
+    int64_t id; /* of its memory */
+    int node;   /* index of that node */
     int tokens;
     double importance; /* as measured: NaN and infinite values are handed on */
     int tier;          /* where it lies, 0 nearest to the device */
@@ -148,6 +150,14 @@ struct tec_segment_decision {
     bool skip;
 };
 
+/* What is decided about the prompts of a memory_load node. */
+struct tec_recompute_decision {
+    int node;
+    int n;      /* layers, the last ratio holds for those behind; 0 = as declared */
+    bool audit; /* the prompt is computed a second time, whole, and compared */
+    double ratios[TEC_MAX_LAYERS]; /* share of rows to recompute, never increasing */
+};
+
 struct tec_note {
     char key[24];
     bool is_number;
@@ -170,11 +180,9 @@ struct tec_decision {
     struct tec_note notes[TEC_MAX_NOTES];
 
     /* Memory; zeros are the default plan. Behind the counts nothing is defined. */
-    int memory_node; /* that `ratios` are for */
-    int n_ratios;    /* layers, the last ratio holds for those behind; 0 = as declared */
+    int n_recompute; /* nodes that something was decided about */
     int n_seg;       /* the view's, once a segment was decided about; 0 = as declared */
-    bool audit;      /* the prompt is computed a second time, whole, and compared */
-    double ratios[TEC_MAX_LAYERS]; /* share of rows to recompute, never increasing */
+    struct tec_recompute_decision recompute[TEC_MAX_MEMORIES];
     struct tec_segment_decision seg[TEC_MAX_SEGMENTS];
 };
 

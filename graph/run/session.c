@@ -137,7 +137,7 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
     TEC_TRY(find_actions(s, err));
     tec_request_prompt_init(&s->prompts, o->pipeline, o->chain);
     if (o->memory) {
-        TEC_TRY(tec_memory_use(o->memory, s->template, err));
+        TEC_TRY(tec_chain_memory_use(o->memory, s->template, err));
         TEC_TRY(tec_memory_rooms(o->memory, s->remembered, TEC_SESSION_SETS, &s->arena, err));
     }
     TEC_TRY(tec_streams_init(&s->streams, o, &s->arena, err));
@@ -218,6 +218,7 @@ static void destroy(struct tec_session *session)
 {
     for (int i = 0; session->options.memory && i < TEC_SESSION_SETS; i++)
         tec_memory_drop(session->options.memory, &session->remembered[i]);
+    tec_secondary_drop(&session->secondary);
     tec_observer_destroy(session->observer);
     tec_arena_finish(&session->scratch);
     tec_arena_finish(&session->arena);
@@ -281,7 +282,7 @@ static enum tec_status start_actions(struct tec_session *s, struct tec_session_s
     return TEC_OK;
 }
 
-static void point(const struct tec_session *s, const struct tec_session_set *set, int n_text,
+static void point(struct tec_session *s, const struct tec_session_set *set, int n_text,
                   const int *n_fixed, struct tec_chain_input *input)
 {
     input->prefix = (struct tec_prefix_input){.n_text = n_text, .ids = set->ids};
@@ -344,7 +345,7 @@ static enum tec_status observe(struct tec_session *s, const struct tec_value *va
         tec_request_prompt_read(&s->prompts, &s->options, values, n, (size_t)s->text_max,
                                 set->prompts, out->prompts, &s->scratch, err);
     if (status == TEC_OK)
-        status = tec_secondary_read(&s->secondary, &s->streams, values, n, &set->seen,
+        status = tec_secondary_read(&s->secondary, &s->streams, values, n, &set->seen, s->turn,
                                     set->secondary, out->chains, &s->scratch, err);
     tec_arena_rewind(&s->scratch, s->scratch_start);
     TEC_TRY(status);

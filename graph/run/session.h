@@ -20,6 +20,8 @@ struct tec_session_model {
     bool reads; /* the session makes its prompts: it is not in frames */
     const struct tec_model *model;
     const struct tec_tokenizer *tokenizer; /* as below */
+    int max_text;                          /* tokens of a prompt that its plan allows */
+    struct tec_chain_memory *memory;       /* as below */
 };
 
 /* Everything is borrowed until destroy. */
@@ -31,7 +33,7 @@ struct tec_session_options {
     const struct tec_tokenizer *tokenizer;   /* NULL: prompts are given as ids, or made up */
     const char *root;                        /* holds pipelines/ */
     int max_text;                            /* tokens of a prompt that the plan allows */
-    struct tec_memory *memory;               /* prompts are of its segments; NULL = none */
+    struct tec_chain_memory *memory;         /* prompts are of its segments; NULL = none */
     int max_pictures;                        /* that the plan has rows for; 0: all slots */
     uint64_t seed;                           /* of the noise */
     struct tec_text_edges *edges;            /* of streams that prefills read; NULL = none */

@@ -114,23 +114,15 @@ static enum tec_status recall(struct tec_session *s, const struct tec_value *val
                               size_t n_values, const struct tec_value *ids,
                               struct tec_session_set *set, int *n, struct tec_error *err)
 {
-    const struct tec_pipeline *p = s->options.pipeline;
     const struct tec_observation *seen = &set->seen;
     bool said = !ids || tec_text_find(values, n_values, s->robot->prompt_input, "");
     const struct tec_memory_query query = {
         .values = {seen->text, said ? seen->text_bytes : 0, seen->bins, seen->n_bins},
         .ids = ids ? ids->data : NULL,
-        .n = ids ? (int)ids->shape[0] : 0};
+        .n = ids ? (int)ids->shape[0] : 0,
+        .cut = s->stream >= 0 || s->robot->truncate};
     struct tec_memory_prompt *prompt = &s->remembered[s->turn];
-    const struct tec_value *changes = NULL;
-    for (int i = 0; i < p->n_inputs; i++)
-        for (size_t v = 0; p->inputs[i].kind == TEC_INPUT_SEGMENTS && v < n_values; v++)
-            if (strcmp(values[v].name, p->inputs[i].name) == 0)
-                changes = &values[v];
-    if (changes && changes->kind != TEC_VALUE_TEXT)
-        return tec_fail(err, TEC_SHAPE, "%s: must be a text, of JSON", changes->name);
-    TEC_TRY(tec_memory_apply(s->options.memory, changes ? changes->data : NULL,
-                             changes ? changes->bytes : 0, err));
+    TEC_TRY(tec_chain_memory_apply(s->options.memory, values, n_values, err));
     enum tec_status status = tec_memory_prompt(s->options.memory, prompt, &query, set->ids,
                                                s->options.max_text, &s->scratch, err);
     tec_arena_rewind(&s->scratch, s->scratch_start);

@@ -254,8 +254,7 @@ static enum tec_status check_template(const struct tec_template *t,
                                       const struct tec_session_options *o,
                                       const struct tec_robot *robot, struct tec_error *err)
 {
-    const struct tec_decl_node *memory = tec_memory_node(o->pipeline);
-    memory = memory && memory->chain == o->chain ? memory : NULL;
+    int nodes[TEC_MAX_MEMORIES], memory = tec_memory_nodes(o->pipeline, o->chain, nodes);
     if (t->state && !robot->state_in_prompt)
         return tec_fail(err, TEC_MALFORMED,
                         "%s: prompt template '%s' has {state}, but the robot's prompt does not "

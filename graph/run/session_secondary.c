@@ -6,6 +6,7 @@
  * notices a change without comparing texts. */
 #include "graph/run/session_secondary.h"
 
+#include "graph/run/memory.h"
 #include "graph/run/session_robot.h"
 #include "graph/run/session_text.h"
 
@@ -41,7 +42,8 @@ static enum tec_status find_template(struct tec_secondary_reader *r,
                        : robot->prompt_template ? robot->prompt_template
                                                 : "with_state";
     TEC_TRY(tec_session_read_template(&r->template, o->root, name, arena, err));
-    if (r->template->memory)
+    int nodes[TEC_MAX_MEMORIES];
+    if (r->template->memory && !tec_memory_nodes(o->pipeline, r->of->chain, nodes))
         return refuse(r, TEC_MALFORMED, "no memory, which is in its prompt template", name, err);
     if (r->template->state && !state)
         return refuse(r, TEC_MALFORMED, "no state: {state} is in prompt template", name, err);
@@ -82,6 +84,25 @@ static enum tec_status find_slots(struct tec_secondary_reader *r,
     return TEC_OK;
 }
 
+static enum tec_status take_rooms(struct tec_secondary_reader *r, struct tec_arena *arena,
+                                  struct tec_error *err)
+{
+    TEC_TRY(tec_chain_memory_use(r->of->memory, r->template, err));
+    r->rooms = TEC_NEW(arena, TEC_SESSION_SETS, struct tec_memory_prompt);
+    if (!r->rooms)
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory", r->input->name);
+    return tec_memory_rooms(r->of->memory, r->rooms, TEC_SESSION_SETS, arena, err);
+}
+
+void tec_secondary_drop(struct tec_secondary_inputs *secondary)
+{
+    for (int i = 0; i < secondary->n; i++) {
+        struct tec_secondary_reader *r = &secondary->readers[i];
+        for (int k = 0; r->rooms && k < TEC_SESSION_SETS; k++)
+            tec_memory_drop(r->of->memory, &r->rooms[k]);
+    }
+}
+
 static enum tec_status
 init_reader(struct tec_secondary_reader *r, const struct tec_session_options *o,
             const struct tec_session_model *of, const struct tec_robot *robot,
@@ -112,7 +133,8 @@ init_reader(struct tec_secondary_reader *r, const struct tec_session_options *o,
     if (!r->text || !r->ids)
         return tec_fail(err, TEC_NO_MEMORY, "%s: no memory", r->input->name);
     TEC_TRY(find_template(r, o, robot, arena, err));
-    return find_slots(r, o, observer, err);
+    TEC_TRY(find_slots(r, o, observer, err));
+    return of->memory ? take_rooms(r, arena, err) : TEC_OK;
 }
 
 enum tec_status tec_secondary_init(struct tec_secondary_inputs *secondary,
@@ -143,7 +165,10 @@ enum tec_status tec_secondary_take(const struct tec_secondary_inputs *secondary,
                                    struct tec_error *err)
 {
     for (int i = 0; i < secondary->n; i++) {
-        ids[i] = TEC_NEW(arena, (size_t)secondary->readers[i].input->max_tokens, int);
+        const struct tec_secondary_reader *r = &secondary->readers[i];
+        int most = r->input->max_tokens;
+        most = r->rooms && r->of->max_text > most ? r->of->max_text : most;
+        ids[i] = TEC_NEW(arena, (size_t)most, int);
         if (!ids[i])
             return tec_fail(err, TEC_NO_MEMORY, "%s: no memory", secondary->readers[i].input->name);
     }
@@ -257,38 +282,102 @@ static void see(const struct tec_secondary_reader *r, const struct tec_observati
             out->picture[out->n_pictures++] = seen->pictures[r->slots[k]];
 }
 
+/* The prompt of a reader as it is without a memory: ids, *n 0 where there is no text yet. */
+static enum tec_status
+read_plain(struct tec_secondary_reader *r, const struct tec_session_streams *streams,
+           const struct tec_value *values, size_t n_values, const struct tec_observation *seen,
+           int *ids, struct tec_chain_input *in, struct tec_arena *scratch, struct tec_error *err)
+{
+    const char *name = r->input->name;
+    const struct tec_value *given = tec_text_find(values, n_values, name, "#ids");
+    int *n = &in->prefix.n_text;
+    if (r->stream >= 0)
+        return read_stream(r, streams, seen, ids, n, &in->key, &in->read, scratch, err);
+    if (!given)
+        return read_text(r, tec_text_find(values, n_values, name, ""), seen, ids, n, &in->key,
+                         scratch, err);
+    TEC_TRY(tec_text_take_ids(r->input, given, ids, n, err));
+    in->key = XXH3_64bits_withSeed(given->data, given->bytes, 1);
+    return TEC_OK;
+}
+
+/* What the prompt of segments asks for: a text, or ids that were given or, without a tokenizer,
+ * made up. False: a stream has no text yet. */
+static enum tec_status ask(struct tec_secondary_reader *r,
+                           const struct tec_session_streams *streams,
+                           const struct tec_value *values, size_t n_values,
+                           const struct tec_observation *seen, int *ids, struct tec_chain_input *in,
+                           struct tec_memory_query *q, struct tec_arena *scratch,
+                           struct tec_error *err)
+{
+    const char *name = r->input->name, *text = "";
+    const struct tec_value *said = tec_text_find(values, n_values, name, "");
+    bool given = r->stream < 0 && tec_text_find(values, n_values, name, "#ids");
+    size_t bytes = 0;
+    if (r->stream >= 0 && !tec_streams_text(streams, r->stream, &text, &bytes, &in->read))
+        return TEC_OK;
+    if (r->stream < 0 && (said || (!given && r->of->tokenizer)))
+        TEC_TRY(tec_text_of(r->input, said, r->text_max, "a prefill reads it", &text, &bytes, err));
+    *q = (struct tec_memory_query){.values = {text, bytes, seen->bins, seen->n_bins},
+                                   .cut = r->stream >= 0};
+    in->prefix.n_text = 1;
+    in->key = XXH3_64bits_withSeed(text, bytes, 0);
+    if (!given && (r->of->tokenizer || (r->stream < 0 && said)))
+        return TEC_OK;
+    TEC_TRY(read_plain(r, streams, values, n_values, seen, ids, in, scratch, err));
+    q->ids = ids;
+    q->n = in->prefix.n_text;
+    return TEC_OK;
+}
+
+/* A prompt of segments. Changes of the memory are done whether there is a text or not. */
+static enum tec_status recall(struct tec_secondary_reader *r,
+                              const struct tec_session_streams *streams,
+                              const struct tec_value *values, size_t n_values,
+                              const struct tec_observation *seen, int turn, int *ids,
+                              struct tec_chain_input *in, struct tec_arena *scratch,
+                              struct tec_error *err)
+{
+    struct tec_memory_query query = {.n = 0};
+    struct tec_memory_prompt *room = &r->rooms[turn];
+    TEC_TRY(tec_chain_memory_apply(r->of->memory, values, n_values, err));
+    TEC_TRY(ask(r, streams, values, n_values, seen, ids, in, &query, scratch, err));
+    if (in->prefix.n_text == 0)
+        return TEC_OK;
+    enum tec_status status =
+        tec_memory_prompt(r->of->memory, room, &query, ids, r->of->max_text, scratch, err);
+    in->prefix.n_text = status == TEC_OK ? room->n : 0;
+    in->memory = room;
+    return tec_context(err, status, "%s", r->input->name);
+}
+
+static enum tec_status check_ids(const struct tec_secondary_reader *r,
+                                 const struct tec_prefix_input *p, struct tec_error *err)
+{
+    if (p->n_text < 1)
+        return tec_fail(err, TEC_INVALID, "%s: the prompt has no tokens", r->input->name);
+    return tec_text_check(r->input, p->ids, p->n_text, r->of->model->text.vocab, err);
+}
+
 enum tec_status tec_secondary_read(struct tec_secondary_inputs *secondary,
                                    const struct tec_session_streams *streams,
                                    const struct tec_value *values, size_t n_values,
-                                   const struct tec_observation *seen,
+                                   const struct tec_observation *seen, int turn,
                                    int *const ids[TEC_MAX_CHAINS],
                                    struct tec_chain_input out[TEC_MAX_CHAINS],
                                    struct tec_arena *scratch, struct tec_error *err)
 {
     for (int i = 0; i < secondary->n; i++) {
         struct tec_secondary_reader *r = &secondary->readers[i];
-        const char *name = r->input->name;
-        const struct tec_value *given = tec_text_find(values, n_values, name, "#ids");
         struct tec_chain_input *in = &out[r->of->chain];
-        uint64_t key = 0;
-        int n = 0;
-        if (r->stream >= 0) {
-            TEC_TRY(read_stream(r, streams, seen, ids[i], &n, &key, &in->read, scratch, err));
-            in->key = key;
-            if (n == 0)
-                continue;
-        } else if (given) {
-            TEC_TRY(tec_text_take_ids(r->input, given, ids[i], &n, err));
-            key = XXH3_64bits_withSeed(given->data, given->bytes, 1);
-        } else {
-            TEC_TRY(read_text(r, tec_text_find(values, n_values, name, ""), seen, ids[i], &n, &key,
-                              scratch, err));
-        }
-        if (n < 1)
-            return tec_fail(err, TEC_INVALID, "%s: the prompt has no tokens", name);
-        TEC_TRY(tec_text_check(r->input, ids[i], n, r->of->model->text.vocab, err));
-        in->prefix = (struct tec_prefix_input){.ids = ids[i], .n_text = n};
-        in->key = key;
+        in->prefix = (struct tec_prefix_input){.ids = ids[i]};
+        if (r->rooms)
+            TEC_TRY(recall(r, streams, values, n_values, seen, turn, ids[i], in, scratch, err));
+        else
+            TEC_TRY(read_plain(r, streams, values, n_values, seen, ids[i], in, scratch, err));
+        if (r->stream >= 0 && in->prefix.n_text == 0)
+            continue; /* there is no text yet */
+        TEC_TRY(check_ids(r, &in->prefix, err));
         see(r, seen, &in->prefix);
     }
     return TEC_OK;

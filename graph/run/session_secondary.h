@@ -21,6 +21,7 @@ struct tec_secondary_reader {
     size_t bytes;
     int *ids, n;    /* n -1: none yet */
     int64_t number; /* of a stream's version that the ids are of; 0 = of its default */
+    struct tec_memory_prompt *rooms; /* [TEC_SESSION_SETS] with a memory; else NULL */
 };
 
 struct tec_secondary_inputs {
@@ -46,14 +47,18 @@ enum tec_status tec_secondary_take(const struct tec_secondary_inputs *secondary,
                                    int *ids[TEC_MAX_CHAINS], struct tec_arena *arena,
                                    struct tec_error *err);
 
+/* What prompts of segments hold is given back. */
+void tec_secondary_drop(struct tec_secondary_inputs *secondary);
+
 /* Read them: the value of an input's name, a text, or "NAME#ids", or the input's default; of a
  * stream its newest text, and nothing where there is none yet; without a tokenizer as long as can
- * be. out: of all chains, those of the readers are written; reader i's points to ids[i]. Errors
- * name the input. */
+ * be. With a memory: what
+ * stands behind its segments, in room `turn`. out: of all chains, those of the readers are written;
+ * reader i's points to ids[i]. Errors name the input. */
 enum tec_status tec_secondary_read(struct tec_secondary_inputs *secondary,
                                    const struct tec_session_streams *streams,
                                    const struct tec_value *values, size_t n_values,
-                                   const struct tec_observation *seen,
+                                   const struct tec_observation *seen, int turn,
                                    int *const ids[TEC_MAX_CHAINS],
                                    struct tec_chain_input out[TEC_MAX_CHAINS],
                                    struct tec_arena *scratch, struct tec_error *err);

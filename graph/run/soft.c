@@ -371,6 +371,18 @@ static void settle_concurrent(struct tec_loop *l, const struct tec_executor *e,
     l->lane = 2;
 }
 
+/* Rows whose prefill was to end in this frame, but had to wait for what is kept. */
+static void drop_waiting(struct tec_loop *l)
+{
+    int kept = 0;
+    for (int i = 0; i < l->n_order; i++) {
+        const struct tec_request *r = &l->requests[l->order[i]];
+        if (r->pending < 0 && r->draft.pending < 0)
+            l->order[kept++] = l->order[i];
+    }
+    l->n_order = kept;
+}
+
 /* The chain that jobs run beside in this frame; NULL = none. */
 static const struct tec_chain *parted(const struct tec_loop *l)
 {
@@ -397,6 +409,7 @@ void tec_loop_run_soft(struct tec_loop *l, const struct tec_frame_input *input)
     tec_pending_prefill_run(l);
     if (l->record.failed)
         return;
+    drop_waiting(l);
     first = l->n_jobs;
     add_decodes(l, NULL);
     for (int at = first; at < l->n_jobs; at++)

@@ -28,9 +28,6 @@ struct tec_request {
     struct tec_draft draft;
 };
 
-/* Two for each request: its own prefill and its draft's. */
-enum { TEC_MAX_PENDING = 2 * TEC_MAX_ROWS };
-
 /* A prefill that is not in frames, which requests of one frame wait for. Unused: nobody waits. */
 struct tec_pending_prefill {
     int model, session;
@@ -40,6 +37,7 @@ struct tec_pending_prefill {
     int n, *ids;            /* its prompt: [text_tokens of its plan] */
     int n_pictures;
     uint8_t *pixels; /* of all of them, one after the other; NULL = no chain reads any */
+    struct tec_memory_prompt *memory; /* its segments; NULL = none. One of the chain's rooms */
 };
 
 /* The newest prefix of a chain: the running frame's, or where a later frame reads it an earlier
@@ -63,14 +61,16 @@ struct tec_chain {
     struct tec_plan *plan;
     struct tec_executor *executor;
     struct tec_costs *costs;
-    int first_request_slot, slices;       /* in request_slot_taken; of its prefill, 1 = in one */
-    int kv_frame, kv_requests;            /* which views; requests -1 = none */
-    int prefill_node, language;           /* topology; -1 = none. language: its first decode */
-    int action;                           /* its first action node, of the loop's; -1 = none */
-    int n_actions, acts[TEC_MAX_ACTIONS]; /* all of them, in the order in which they run */
-    int every;                            /* frames from one prefill to the next */
-    bool keeps;                           /* the prefix outlives its frame */
-    bool parted;                          /* jobs may run beside the hard nodes of this frame */
+    int first_request_slot, slices;        /* in request_slot_taken; of its prefill, 1 = in one */
+    int kv_frame, kv_requests;             /* which views; requests -1 = none */
+    int prefill_node, language;            /* topology; -1 = none. language: its first decode */
+    int action;                            /* its first action node, of the loop's; -1 = none */
+    int n_actions, acts[TEC_MAX_ACTIONS];  /* all of them, in the order in which they run */
+    int every;                             /* frames from one prefill to the next */
+    bool keeps;                            /* the prefix outlives its frame */
+    const struct tec_memory_prompt *shown; /* whose segments the view has; NULL = none */
+    int first_segment;                     /* from this one on */
+    bool parted;                           /* jobs may run beside the hard nodes of this frame */
     struct tec_chain_prefix prefix;
     struct tec_ring_state *ring; /* NULL = none */
     float *chunk;                /* [horizon, dim], or of a ring [stages] */
@@ -148,6 +148,7 @@ struct tec_loop {
     struct tec_request_view *view_rows; /* [request_slots] */
     struct tec_kv_view kv[TEC_MAX_KV_VIEWS];
     int64_t *late_us; /* [inputs] */
+    struct tec_segment_view segments[TEC_MAX_SEGMENTS];
     struct tec_decision decision, scratch;
     struct tec_frame_result result;
     struct tec_pending_prefill *pending; /* [TEC_MAX_PENDING]; NULL: every chain is in frames */
@@ -273,6 +274,11 @@ void tec_pending_prefill_plan(struct tec_loop *l); /* which slices run in this f
 /* Has it a prefix by the time that language runs? */
 bool tec_pending_prefill_ready(const struct tec_loop *l, const struct tec_request *r);
 void tec_pending_prefill_run(struct tec_loop *l);
+/* The segments of the prefill of a chain that is begun next; NULL = none. */
+const struct tec_memory_prompt *tec_pending_prefill_memory(const struct tec_loop *l, int model);
+/* The frame's decision about a prompt of segments that is begun now; NULL: about none. */
+void tec_loop_recompute(const struct tec_loop *l, const struct tec_chain *c,
+                        const struct tec_memory_prompt *prompt);
 
 /* drafts.c: requests whose tokens a second model proposes. */
 void tec_draft_start(struct tec_loop *l, struct tec_request *r, const struct tec_pending_prefill *a,

@@ -45,20 +45,44 @@ static void view_caches(struct tec_loop *l)
     }
 }
 
+/* Segments of the prompts that are computed in this frame, and of those that are begun next where
+ * requests wait, one chain behind the other. */
+static void view_segments(struct tec_loop *l)
+{
+    l->view.n_seg = 0;
+    l->view.seg = l->segments;
+    for (int i = 0; i < l->o.n_chains; i++) {
+        struct tec_chain *c = &l->chains[i];
+        c->shown = !c->in_frames ? tec_pending_prefill_memory(l, i)
+                   : l->input    ? l->input->chains[i].memory
+                                 : NULL;
+        c->first_segment = l->view.n_seg;
+        for (int u = 0; c->shown && u < c->shown->n_segments && l->view.n_seg < TEC_MAX_SEGMENTS;
+             u++)
+            l->segments[l->view.n_seg++] = c->shown->views[u];
+    }
+}
+
+void tec_loop_recompute(const struct tec_loop *l, const struct tec_chain *c,
+                        const struct tec_memory_prompt *prompt)
+{
+    const struct tec_executor *e = c->executor;
+    bool seen = prompt && prompt == c->shown;
+    if (e->recompute)
+        e->recompute(e->self, &l->decision, prompt, seen ? c->first_segment : -1);
+}
+
 void tec_loop_view(struct tec_loop *l)
 {
     for (int i = 0; i < l->n_live; i++)
         l->view_rows[i] = tec_loop_view_of(l, &l->requests[i]);
     view_caches(l);
     l->view.n_req = l->n_live;
+    l->view.n_audits = l->view.n_agreed = 0;
     for (int i = 0; i < l->o.n_chains; i++)
         if (l->chains[i].executor->report)
             l->chains[i].executor->report(l->chains[i].executor->self, &l->view);
-    const struct tec_memory_prompt *segments = l->input ? l->input->chains[0].memory : NULL;
-    l->view.seg = segments ? segments->views : NULL;
-    l->view.n_seg = !segments                                 ? 0
-                    : segments->n_segments > TEC_MAX_SEGMENTS ? TEC_MAX_SEGMENTS
-                                                              : segments->n_segments;
+    view_segments(l);
     l->view.index = l->tick->frame;
     l->view.idle = l->input == NULL;
     const struct tec_text_read *read = l->input ? &l->input->chains[0].read : NULL;

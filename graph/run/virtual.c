@@ -178,11 +178,12 @@ static void virtual_action(void *self, const struct tec_action_launch *launch,
     mark(v, replay, TEC_MARK_ACTION, *v->clock_ns + took(v, TEC_MARK_ACTION, launch->at, 1));
 }
 
-static void virtual_slice(void *self, int at, int region, const struct tec_prefix_input *prompt,
-                          struct tec_replay *replay)
+static void virtual_slice(void *self, int at, int region, const struct tec_chain_input *input,
+                          struct tec_replay *replay, enum tec_slice *state)
 {
     struct tec_virtual *v = self;
-    (void)at, (void)region, (void)prompt;
+    (void)at, (void)region, (void)input;
+    *state = TEC_SLICE_DONE;
     replay->start_ns = *v->clock_ns;
     mark(v, replay, TEC_MARK_PREFILL, *v->clock_ns + took(v, TEC_MARK_PREFILL, 1, 1));
 }

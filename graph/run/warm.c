@@ -123,11 +123,12 @@ static void warm_frames(struct tec_loop *l, struct tec_chain *c,
 }
 
 static void warm_slices(struct tec_loop *l, const struct tec_chain *c, int region,
-                        const struct tec_prefix_input *prompt)
+                        const struct tec_chain_input *input)
 {
     for (int i = 0; i < c->slices; i++) {
         struct tec_replay replay = {0};
-        c->executor->slice(c->executor->self, i, region, prompt, &replay);
+        enum tec_slice state;
+        c->executor->slice(c->executor->self, i, region, input, &replay, &state);
         tec_loop_measure(l, tec_chain_index(l, c), TEC_COST_PREFILL, 0, 1, 1,
                          replay.end_ns - replay.start_ns);
     }
@@ -137,14 +138,15 @@ static void warm_slices(struct tec_loop *l, const struct tec_chain *c, int regio
 static void warm_waiting(struct tec_loop *l, struct tec_chain *c, int times)
 {
     int region = tec_kv_pool_take(&c->plan->prefixes), *ids = l->pending[0].ids;
-    struct tec_prefix_input prompt = {
-        .n_pictures = c->plan->spec.pictures, .n_text = c->plan->spec.text_tokens, .ids = ids};
-    memset(ids, 0, (size_t)prompt.n_text * sizeof *ids);
-    for (int i = 0; i < prompt.n_pictures; i++)
-        prompt.picture[i] = l->pending[0].pixels;
-    c->prefix.rows = tec_prefix_rows(c->plan, &prompt);
+    struct tec_chain_input input = {.prefix = {.n_pictures = c->plan->spec.pictures,
+                                               .n_text = c->plan->spec.text_tokens,
+                                               .ids = ids}};
+    memset(ids, 0, (size_t)input.prefix.n_text * sizeof *ids);
+    for (int i = 0; i < input.prefix.n_pictures; i++)
+        input.prefix.picture[i] = l->pending[0].pixels;
+    c->prefix.rows = tec_prefix_rows(c->plan, &input.prefix);
     for (int i = 0; i < times; i++) {
-        warm_slices(l, c, region, &prompt);
+        warm_slices(l, c, region, &input);
         warm_decodes(l, c, region, 0);
         warm_scores(l, c, region, 0);
     }

@@ -276,29 +276,48 @@ static void needs_memory(lua_State *L, const struct tec_policy *policy, const ch
 
 /* The recompute ratio of layer i, clamped to what was captured and to at most the ratio of the
  * layer before: rows that one layer leaves out are missing in all layers that follow (KEEP). */
-static double ratio(lua_State *L, struct tec_policy *policy, int i)
+static double ratio(lua_State *L, struct tec_policy *policy, const struct tec_recompute_decision *r,
+                    int i)
 {
     const struct tec_topology *t = policy->topology;
     lua_rawgeti(L, 3, i + 1);
     double wish = number(L, -1, "a ratio");
     lua_pop(L, 1);
     double most = t->n_ratio ? t->ratio[t->n_ratio - 1] : 1;
-    if (i > 0 && policy->scratch.ratios[i - 1] < most)
-        most = policy->scratch.ratios[i - 1];
+    if (i > 0 && r->ratios[i - 1] < most)
+        most = r->ratios[i - 1];
     double share = wish < 0 ? 0 : wish > most ? most : wish;
     policy->ratios_moved = policy->ratios_moved || share != wish;
     return share;
+}
+
+/* What is decided about the memory_load node that the script names, of which there are few. */
+static struct tec_recompute_decision *memory_decision(lua_State *L, struct tec_policy *policy,
+                                                      const char *method)
+{
+    struct tec_decision *d = &policy->scratch;
+    int at = node(L, policy), i = 0;
+    if (strcmp(policy->topology->nodes[at].kind, "memory_load") != 0)
+        luaL_error(L, "D:%s: node '%s' is no memory_load node", method,
+                   policy->topology->nodes[at].name);
+    while (i < d->n_recompute && d->recompute[i].node != at)
+        i++;
+    if (i == TEC_MAX_MEMORIES)
+        luaL_error(L, "D:%s: more than %d memory_load nodes", method, TEC_MAX_MEMORIES);
+    if (i == d->n_recompute) {
+        d->recompute[i].node = at;
+        d->recompute[i].n = 0;
+        d->recompute[i].audit = false;
+        d->n_recompute++;
+    }
+    return &d->recompute[i];
 }
 
 static int decide_audit(lua_State *L)
 {
     struct tec_policy *policy = deciding(L);
     needs_memory(L, policy, "audit");
-    int at = node(L, policy);
-    if (strcmp(policy->topology->nodes[at].kind, "memory_load") != 0)
-        return luaL_error(L, "D:audit: node '%s' is no memory_load node",
-                          policy->topology->nodes[at].name);
-    policy->scratch.audit = true;
+    memory_decision(L, policy, "audit")->audit = true;
     return 0;
 }
 
@@ -307,9 +326,7 @@ static int decide_recompute(lua_State *L)
     struct tec_policy *policy = deciding(L);
     const struct tec_topology *t = policy->topology;
     needs_memory(L, policy, "recompute");
-    int at = node(L, policy);
-    if (strcmp(t->nodes[at].kind, "memory_load") != 0)
-        return luaL_error(L, "D:recompute: node '%s' is no memory_load node", t->nodes[at].name);
+    struct tec_recompute_decision *r = memory_decision(L, policy, "recompute");
     if (!lua_istable(L, 3))
         return luaL_error(L, "ratios must be a list, it is %s", luaL_typename(L, 3));
     int most = t->layers < TEC_MAX_LAYERS ? t->layers : TEC_MAX_LAYERS;
@@ -318,9 +335,8 @@ static int decide_recompute(lua_State *L)
         return luaL_error(L, "more ratios than layers: T.layers is %d", most);
     policy->ratios_moved = false;
     for (int i = 0; i < (int)n; i++)
-        policy->scratch.ratios[i] = ratio(L, policy, i);
-    policy->scratch.memory_node = at;
-    policy->scratch.n_ratios = (int)n;
+        r->ratios[i] = ratio(L, policy, r, i);
+    r->n = (int)n;
     return 0;
 }
 

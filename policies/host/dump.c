@@ -133,17 +133,19 @@ static json_t *nodes_json(const struct tec_topology *t, const struct tec_decisio
 
 static void add_memory(json_t *into, const struct tec_topology *t, const struct tec_decision *d)
 {
-    json_t *ratios = json_array(), *segments = json_array();
-    for (int i = 0; i < d->n_ratios; i++)
-        json_array_append_new(ratios, number(d->ratios[i]));
+    json_t *memories = json_object(), *segments = json_array();
+    for (int k = 0; k < d->n_recompute; k++) {
+        const struct tec_recompute_decision *r = &d->recompute[k];
+        json_t *ratios = json_array();
+        for (int i = 0; i < r->n; i++)
+            json_array_append_new(ratios, number(r->ratios[i]));
+        json_object_set_new(memories, node_name(t, r->node),
+                            json_pack("{s:o, s:b}", "ratios", ratios, "audit", (int)r->audit));
+    }
     for (int i = 0; i < d->n_seg; i++)
         json_array_append_new(segments, json_pack("{s:o, s:b}", "score", number(d->seg[i].score),
                                                   "skip", (int)d->seg[i].skip));
-    if (d->audit)
-        json_object_set_new(into, "audit", json_true());
-    if (d->n_ratios)
-        json_object_set_new(into, "memory_node", json_string(node_name(t, d->memory_node)));
-    json_object_set_new(into, "ratios", ratios);
+    json_object_set_new(into, "recompute", memories);
     json_object_set_new(into, "segments", segments);
 }
 
@@ -161,7 +163,7 @@ static json_t *decision_json(const struct tec_topology *t, const struct tec_deci
     json_object_set_new(object, "depth", json_integer(d->depth[0]));
     json_object_set_new(object, "snapped", json_integer(d->snapped));
     json_object_set_new(object, "notes", notes);
-    if (d->n_ratios || d->n_seg)
+    if (d->n_recompute || d->n_seg)
         add_memory(object, t, d);
     return object;
 }

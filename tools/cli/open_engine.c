@@ -94,6 +94,7 @@ enum tec_status tec_open_options(struct tec_opened *out, struct tec_engine_optio
                                            .hub = call->hub,
                                            .forgets = out->more.forgets,
                                            .saturated = out->more.saturated,
+                                           .settles = out->more.settles,
                                            .interpret = out->more.interpret,
                                            .prepared = out->more.prepared ? pass_prepared : NULL,
                                            .prepared_user = out,

@@ -165,7 +165,7 @@ enum tec_status tec_control_start(struct tec_control *c, struct tec_opened *open
                                   struct tec_error *err)
 {
     TEC_TRY(tec_use_canary(opened, tec_control_closing, c, err));
-    c->memory = opened->engine->memory;
+    c->engine = opened->engine;
     return tec_control_run(c, opened->canary,
                            opened->fallback ? tec_policy_name(opened->fallback) : "default", err);
 }

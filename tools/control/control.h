@@ -52,9 +52,9 @@ struct tec_control_dump {
 struct tec_control {
     struct tec_invocation *call;
     struct tec_control_options options;
-    struct tec_canary *canary; /* borrowed; NULL before start */
-    const char *fallback;      /* name of the guard's; "default" */
-    struct tec_memory *memory; /* the engine's, borrowed until close; NULL: there is none */
+    struct tec_canary *canary;       /* borrowed; NULL before start */
+    const char *fallback;            /* name of the guard's; "default" */
+    const struct tec_engine *engine; /* of its memories, borrowed until close; NULL: none */
     struct tec_control_socket socket;
     int signals, stopping; /* signalfd, eventfd */
     struct tec_peer peers[TEC_CONTROL_PEERS];

@@ -242,8 +242,8 @@ enum tec_status tec_frame_json(json_t **out, const struct tec_frames *f,
     add_ring(*out, f, frame);
     add_reads(*out, r);
     add_asked(*out, f, frame);
-    if (f->opened.engine->memory)
-        json_object_set_new(*out, "memory", tec_memory_json(f->opened.engine->memory));
+    if (f->opened.engine->n_memories)
+        json_object_set_new(*out, "memory", tec_memory_json(f->opened.engine));
     return TEC_OK;
 }
 
@@ -333,8 +333,7 @@ void tec_frame_text_line(FILE *out, const struct tec_frames *f, const struct tec
         fputs("  missed (limits)", out);
     else if (r->missed)
         fprintf(out, "  missed (%s)", tec_cause_word(r->cause) ? tec_cause_word(r->cause) : "?");
-    if (f->opened.engine->memory)
-        tec_memory_line(out, &f->remembered, f->opened.engine->memory);
+    tec_memory_line(out, f->remembered, f->opened.engine);
     for (int i = 0; i < frame->n_asks; i++)
         if (frame->asks[i].refused)
             fprintf(out, "  %s refused (%s)", f->decoders[frame->asks[i].decoder],

@@ -101,7 +101,7 @@ static enum tec_status open_at(struct tec_frames *f, struct tec_invocation *call
     *f = (struct tec_frames){.frame = 0};
     tec_arena_init(&f->arena, call->heap);
     tec_arena_init(&f->moment, call->heap);
-    options.saturated = saturated;
+    options.saturated = options.settles = saturated;
     options.released = released;
     options.user = f;
     TEC_TRY(tec_open_engine(&f->opened, call, path, &options, err));
@@ -262,12 +262,13 @@ static enum tec_status observe(struct tec_frames *f, const struct tec_value *val
 {
     TEC_TRY(tec_device_failure(f->opened.engine->device, err));
     f->out = (struct tec_frame_out){.observed = values != NULL};
-    if (f->opened.engine->memory)
-        f->remembered = tec_memory_counts(f->opened.engine->memory);
+    for (int i = 0; i < f->opened.engine->n_memories; i++)
+        f->remembered[i] = tec_memory_counts(f->opened.engine->memories[i]);
     f->n_left = 0;
     tec_arena_finish(&f->moment);
     if (!values)
         return TEC_OK;
+    tec_engine_settle(f->opened.engine);
     return tec_session_observe(f->opened.engine->session, values, n, noise, f->frame, captured_ns,
                                &f->out.input, f->out.warning, err);
 }

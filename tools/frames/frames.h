@@ -101,7 +101,7 @@ struct tec_frames {
     bool cancelled[TEC_MAX_ASKS];
     struct tec_frame_reader *readers;
     struct tec_frame_text *texts;
-    struct tec_memory_counts remembered; /* before the frame; zeros where there is no memory */
+    struct tec_memory_counts remembered[TEC_MAX_MEMORIES]; /* before the frame */
     struct tec_arena arena, moment;
     struct tec_frame_out out;
 };

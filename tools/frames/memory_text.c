@@ -1,21 +1,43 @@
-/* memory_text.c - prints what a pipeline's memory did, as text for people and as JSON for
+/* memory_text.c - prints what a pipeline's memories did, as text for people and as JSON for
  * programs. */
 #include "tools/frames/memory_text.h"
 
 #include "base/json_text.h"
 
-void tec_memory_line(FILE *out, const struct tec_memory_counts *before, struct tec_memory *memory)
+static void print_line(FILE *out, const struct tec_memory_counts *before, struct tec_memory *memory,
+                       bool named)
 {
     const struct tec_memory_counts c = tec_memory_counts(memory);
     int64_t full = c.rows_full - before->rows_full;
-    fprintf(out, "  memory: %u remembered", c.store.segments);
-    if (c.prompts > before->prompts)
-        fprintf(out, ", %lld in the prompt, %lld without kept keys, %.0f %% of rows",
+    fprintf(out, "  memory%s%s: %u remembered", named ? " " : "",
+            named ? tec_memory_name(memory) : "", c.store.segments);
+    if (c.prompts > before->prompts || c.segments > before->segments)
+        fprintf(out, ", %lld in the prompt, %lld without kept keys",
                 (long long)(c.segments - before->segments),
-                (long long)(c.missing - before->missing),
-                full ? 100.0 * (double)(c.rows - before->rows) / (double)full : 0.0);
+                (long long)(c.missing - before->missing));
+    if (full > 0) /* of a prompt of several memories the first one counts them */
+        fprintf(out, ", %.0f %% of rows", 100.0 * (double)(c.rows - before->rows) / (double)full);
     if (c.whole > before->whole)
         fputs(", computed whole", out);
+}
+
+void tec_memory_line(FILE *out, const struct tec_memory_counts *before,
+                     const struct tec_engine *engine)
+{
+    for (int i = 0; i < engine->n_memories; i++)
+        print_line(out, &before[i], engine->memories[i], engine->n_memories > 1);
+}
+
+/* What `of` makes of the only memory, or of each by its name; null without any. */
+static json_t *of_each(const struct tec_engine *engine, json_t *(*of)(struct tec_memory *memory))
+{
+    int n = engine ? engine->n_memories : 0;
+    if (n < 2)
+        return n ? of(engine->memories[0]) : json_null();
+    json_t *all = json_object();
+    for (int i = 0; i < n; i++)
+        json_object_set_new(all, tec_memory_name(engine->memories[i]), of(engine->memories[i]));
+    return all;
 }
 
 /* The name of a damaged segment; if that is unknown its number, or null. */
@@ -41,22 +63,23 @@ static json_t *damaged_json(struct tec_memory *memory)
                      file ? tec_json_shown(file) : json_null(), "first", first);
 }
 
-json_t *tec_memory_state_json(struct tec_memory *memory)
+static json_t *state_json(struct tec_memory *memory)
 {
     char trouble[TEC_MEMORY_TEXT];
-    if (!memory)
-        return json_null();
     tec_memory_trouble(memory, trouble);
     return json_pack("{s:I, s:o, s:b, s:o}", "stored", (json_int_t)tec_memory_stored(memory),
                      "damaged", damaged_json(memory), "writable", (int)!tec_memory_fails(memory),
                      "trouble", tec_json_shown(trouble));
 }
 
-void tec_memory_say_state(struct tec_memory *memory, struct tec_invocation *call)
+json_t *tec_memory_state_json(const struct tec_engine *engine)
+{
+    return of_each(engine, state_json);
+}
+
+static void say_state(struct tec_memory *memory, struct tec_invocation *call)
 {
     struct tec_memory_damages d;
-    if (!memory)
-        return;
     tec_memory_damages(memory, &d);
     if (d.n > 0)
         tec_say(call, "%s: %lld damaged part%s could not be used, the first at byte %lld (%s%s%s)",
@@ -68,7 +91,13 @@ void tec_memory_say_state(struct tec_memory *memory, struct tec_invocation *call
                 tec_memory_file(memory));
 }
 
-json_t *tec_memory_json(struct tec_memory *memory)
+void tec_memory_say_state(const struct tec_engine *engine, struct tec_invocation *call)
+{
+    for (int i = 0; i < engine->n_memories; i++)
+        say_state(engine->memories[i], call);
+}
+
+static json_t *counts_json(struct tec_memory *memory)
 {
     const struct tec_memory_counts c = tec_memory_counts(memory);
     char trouble[TEC_MEMORY_TEXT];
@@ -85,4 +114,9 @@ json_t *tec_memory_json(struct tec_memory *memory)
         (json_int_t)c.prefetch.bytes[TEC_KEPT_FILE], "remote",
         (json_int_t)c.prefetch.bytes[TEC_KEPT_REMOTE], "damaged", damaged_json(memory), "writable",
         (int)!tec_memory_fails(memory), "trouble", tec_json_shown(trouble));
+}
+
+json_t *tec_memory_json(const struct tec_engine *engine)
+{
+    return of_each(engine, counts_json);
 }

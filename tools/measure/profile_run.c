@@ -213,12 +213,13 @@ static void run_slices(struct tec_profile *p, struct tec_profile_variant *v)
     const struct tec_clock clock = {NULL};
     struct tec_plan *plan = p->opened.engine->chains[v->model].plan;
     const struct tec_executor x = tec_executor_real(plan);
-    const struct tec_prefix_input *o = v->model ? &p->prompts[v->model] : &p->input.prefix;
+    const struct tec_chain_input in = {.prefix = v->model ? p->prompts[v->model] : p->input.prefix};
     int region = v->model ? p->regions[v->model] : p->region;
     for (int i = 0; i < (v->slices ? v->slices : 1); i++) {
         struct tec_replay replay = {0};
+        enum tec_slice state;
         int64_t begin = tec_clock_now(&clock);
-        x.slice(x.self, i, region, o, &replay);
+        x.slice(x.self, i, region, &in, &replay, &state);
         if (p->counting) {
             p->inside_ns += tec_clock_now(&clock) - begin;
             p->busy_ns += replay.end_ns - replay.start_ns;

@@ -215,12 +215,13 @@ static void judge_depth(lua_State *L, const struct tec_trial *t, struct sides *s
 static void judge_recompute(lua_State *L, const struct tec_trial *t, struct sides *s)
 {
     const struct tec_decision *d = &t->mock->decision;
+    const struct tec_recompute_decision *r = d->recompute; /* of the only memory of a mock */
     luaL_checktype(L, -1, LUA_TTABLE);
     int n = (int)lua_rawlen(L, -1);
     for (int i = 0; i < n; i++) {
         lua_rawgeti(L, -1, i + 1);
         put(&s->expected, " %.3f", luaL_checknumber(L, -1));
-        put(&s->decided, " %.3f", i < d->n_ratios ? d->ratios[i] : -1.0);
+        put(&s->decided, " %.3f", d->n_recompute && i < r->n ? r->ratios[i] : -1.0);
         lua_pop(L, 1);
     }
 }
@@ -228,7 +229,8 @@ static void judge_recompute(lua_State *L, const struct tec_trial *t, struct side
 static void judge_audit(lua_State *L, const struct tec_trial *t, struct sides *s)
 {
     put_value(L, &s->expected, -1);
-    put(&s->decided, "%s", t->mock->decision.audit ? "true" : "false");
+    const struct tec_decision *d = &t->mock->decision;
+    put(&s->decided, "%s", d->n_recompute && d->recompute->audit ? "true" : "false");
 }
 
 static void put_note(struct text *text, const struct tec_decision *d, const char *key)

@@ -87,7 +87,7 @@ static void print_text(const struct tec_serve_stats *s, struct tec_invocation *c
 }
 
 static void print_json(const struct tec_serve_stats *s, const struct tec_safety *safety,
-                       const struct tec_policy *policy, struct tec_memory *memory,
+                       const struct tec_policy *policy, const struct tec_engine *engine,
                        struct tec_invocation *call)
 {
     struct tec_error err;
@@ -99,7 +99,7 @@ static void print_json(const struct tec_serve_stats *s, const struct tec_safety 
                   (json_int_t)s->connections, "infer_ms", quantiles(&s->infer, 1e6), "overhead_us",
                   quantiles(&s->overhead, 1e3), "waited_us", quantiles(&s->waited, 1e3), "own_us",
                   quantiles(&s->own, 1e3), "policy", policy_json(policy), "memory",
-                  tec_memory_state_json(memory));
+                  tec_memory_state_json(engine));
     if (tec_json_print(call->out, json, JSON_REAL_PRECISION(6) | JSON_COMPACT, "the summary",
                        &err) != TEC_OK)
         tec_say(call, "%s", err.message);
@@ -107,11 +107,11 @@ static void print_json(const struct tec_serve_stats *s, const struct tec_safety 
 }
 
 void tec_serve_stats_print(const struct tec_serve_stats *s, const struct tec_safety *safety,
-                           const struct tec_policy *policy, struct tec_memory *memory,
+                           const struct tec_policy *policy, const struct tec_engine *engine,
                            struct tec_invocation *call)
 {
     long long limited = (long long)atomic_load(&safety->limited);
-    tec_memory_say_state(memory, call);
+    tec_memory_say_state(engine, call);
     say_misses(safety, call);
     if (limited)
         tec_say(call,
@@ -128,7 +128,7 @@ void tec_serve_stats_print(const struct tec_serve_stats *s, const struct tec_saf
                 (long long)tec_policy_report(policy)->failures,
                 (long long)tec_policy_report(policy)->calls, tec_policy_report(policy)->message);
     if (call->shared.format == TEC_FORMAT_JSON)
-        print_json(s, safety, policy, memory, call);
+        print_json(s, safety, policy, engine, call);
     else
         print_text(s, call);
 }

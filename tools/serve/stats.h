@@ -3,7 +3,7 @@
 #define TEC_TOOLS_SERVE_STATS_H
 
 #include "graph/run/costs.h"
-#include "graph/run/memory.h"
+#include "graph/run/engine.h"
 #include "policies/host/policy.h"
 #include "tools/cli/command.h"
 #include "tools/serve/exchange.h"
@@ -37,7 +37,7 @@ json_t *tec_serve_limits_json(const struct tec_safety *safety);
  * there was none), so that nobody takes the default plan for it, and how the memory is (NULL: there
  * is none). */
 void tec_serve_stats_print(const struct tec_serve_stats *stats, const struct tec_safety *safety,
-                           const struct tec_policy *policy, struct tec_memory *memory,
+                           const struct tec_policy *policy, const struct tec_engine *engine,
                            struct tec_invocation *call);
 
 #endif

@@ -21,8 +21,9 @@ return pipeline {
   },
   nodes = {
     memory_load { name = "recall", model = "arm", reads = { "past" }, from = "mem", into = "obs" },
+    memory_load { name = "more", model = "arm", reads = { "past" }, from = "mem", into = "obs", after = "recall" },
     prefill { name = "see", model = "arm", reads = { "base", "prompt", "state" }, writes = "obs",
-              after = "recall", spawn = every(2) },
+              after = "more", spawn = on_change() },
     prefill { name = "again", model = "arm", reads = { "base", "goal" }, writes = "obs", after = "see" },
     action { name = "act", model = "arm", kv = "obs", out = "chunk",
              deadline = hard { ms = 50, on_miss = "hold" } },

@@ -11,6 +11,7 @@ return pipeline {
     kv.requests { name = "lang", tokens = 128, slots = 2, share_prefix = "one" },
     kv.requests { name = "told", tokens = 128, slots = 2, share_prefix = "three" },
     kv.frame { name = "bare", tokens = 64 }, kv.segments { name = "mem", tokens = 64 },
+    kv.frame { name = "ctx", tokens = 64 }, kv.segments { name = "notes", tokens = 64 },
     buffer { name = "chunk", shape = { 1, 4 } }, buffer { name = "second", shape = { 1, 4 } },
   },
   nodes = {
@@ -23,6 +24,8 @@ return pipeline {
     prefill { name = "see3", model = "c", reads = { "base", "prompt" }, writes = "three" },
     decode { name = "tell", model = "c", kv = "told", spawn = every(4), max_tokens = 4, out = stream "told" },
     memory_load { name = "recall", model = "d", reads = { "past" }, from = "mem", into = "bare" },
+    memory_load { name = "recall2", model = "a", reads = { "past" }, from = "notes", into = "ctx" },
+    score { name = "rank2", model = "a", kv = "ctx", spawn = every(4), candidates = { "a", "b" }, out = stream "rank2" },
     score { name = "rank", model = "d", kv = "bare", spawn = every(4), candidates = { "a", "b" }, out = stream "rank" },
   },
   capture = capture { batch = { 1 }, k = { 4 }, depth = { 4 }, ratio = { 1.0 } },
