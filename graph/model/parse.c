@@ -263,11 +263,11 @@ static enum tec_status check_parts(const struct parts *p, struct tec_error *err)
     bool encodes = p->net || p->encoder || p->queries;
     if (!p->text != encodes)
         return tec_fail(err, TEC_MALFORMED,
-                        "description: must have text, or net, encoder and queries in its place");
-    if (encodes && (!p->slots || p->vision || p->action || p->tokens || p->chunk))
+                        "description: must have text, or encoder and queries in its place");
+    if (encodes && (!p->slots != !p->net || p->vision || p->action || p->tokens || p->chunk))
         return tec_fail(err, TEC_MALFORMED,
-                        "description: net, encoder and queries have slots, and neither vision, "
-                        "action, tokens nor chunk beside them");
+                        "description: encoder and queries have slots and a net or neither, and no "
+                        "vision, action, tokens or chunk beside them");
     if (encodes)
         return TEC_OK;
     if (!p->vision != !p->slots || (!p->vision && (p->action || p->tokens || p->chunk)))

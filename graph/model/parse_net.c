@@ -227,13 +227,13 @@ static enum tec_status check_plain(const struct tec_stack *s, const char *where,
 enum tec_status tec_parse_encoded(struct tec_model *model, json_t *net, json_t *encoder,
                                   json_t *queries, struct tec_error *err)
 {
-    if (!encoder || !queries || !net)
-        return tec_fail(err, TEC_MALFORMED, "description: net, encoder and queries come together");
+    if (!encoder || !queries)
+        return tec_fail(err, TEC_MALFORMED, "description: encoder and queries come together");
     TEC_TRY(parse_encoder(model, encoder, err));
     TEC_TRY(parse_queries(model, queries, err));
     TEC_TRY(check_plain(&model->encoder.stack, "encoder.stack", err));
     TEC_TRY(check_plain(&model->queries.stack, "queries.stack", err));
     if (model->encoder.stack.names[TEC_ROLE_cross])
         return tec_fail(err, TEC_MALFORMED, "encoder.stack.tensors: 'cross' is of queries");
-    return parse_net(model, net, err);
+    return net ? parse_net(model, net, err) : TEC_OK;
 }

@@ -4,7 +4,7 @@
 -- The VAE of training never runs here: its latent is 0, so its row is a bias. Sizes come from the
 -- checkpoint's tensors, and a camera's size is the model's.
 local config, shapes = given.config or {}, given.shapes
-if shapes and (config.type ~= "act" or not shapes["backbone.conv1.weight"]) then return false end
+if shapes and (config.type ~= "act" or not shapes["encoder_latent_input_proj.bias"]) then return false end
 if not shapes and given.arch ~= "act" then return false end
 
 if shapes and (shapes["normalize_targets.buffer_action.mean"] or shapes["unnormalize_outputs.buffer_action.mean"]) then
@@ -138,10 +138,11 @@ for i, p in ipairs(pictures) do
   seen[i] = { height = p.height, width = p.width, mean = p.mean, std = p.std }
 end
 
-local dim = option("dim_model")
-local last = resnet("backbone.")
-steps[#steps + 1] = { name = "tokens", op = "conv", from = last, out = dim, side = 1,
-                      weight = "encoder_img_feat_input_proj.weight", bias = "encoder_img_feat_input_proj.bias" }
+if #slots > 0 then
+  local last = resnet("backbone.")
+  steps[#steps + 1] = { name = "tokens", op = "conv", from = last, out = option("dim_model"), side = 1,
+                        weight = "encoder_img_feat_input_proj.weight", bias = "encoder_img_feat_input_proj.bias" }
+end
 
 -- The latent is 0 where the VAE does not run: what is left of its layer is the bias.
 local front = { { constant = "encoder_latent_input_proj.bias" } }
@@ -157,9 +158,9 @@ state_row("encoder_env_state_input_proj", vector("input_features", "observation.
 
 return {
   name  = "act",
-  slots = slots,
+  slots = #slots > 0 and slots or nil,
   float32 = true, -- as LeRobot computes it: 50 M parameters, and nothing is gained by less
-  net   = { steps = steps, pictures = seen },
+  net   = #slots > 0 and { steps = steps, pictures = seen } or nil,
   encoder = { rows = front, position = "encoder_1d_feature_pos_embed.weight", period = 10000.0,
               stack = stack("encoder.", option("n_encoder_layers")) },
   queries = {
