@@ -208,10 +208,13 @@ struct tec_take_args {
 };
 
 /* Pictures to rows of patches: picture i, patch p (row-major) is row i * patches + p; its columns
- * are [3][patch][patch] (channel, y, x), each value lut[channel][byte]. */
+ * are [3][patch][patch] (channel, y, x), each value lut[channel][byte], or where pictures are
+ * float32 (value - mean[channel]) / std[channel]. Pixels that fill no patch are left out. */
 struct tec_patchify_args {
-    const uint8_t *const *pictures; /* [max_pictures] u8 [height, width, 3] */
-    const float *lut;               /* [3, 256] */
+    const uint8_t *const *pictures; /* [max_pictures] u8 or f32 [height, width, 3] */
+    const float *lut;               /* [3, 256]; of bytes alone */
+    float mean[3], std[3];          /* of floats alone */
+    int floats;                     /* 1: pictures are float32 */
     float *y;                       /* [max_pictures * (height / patch) * (width / patch), ldy] */
     const int *count;               /* live pictures */
     int max_pictures, height, width, patch, ldy;
@@ -312,6 +315,18 @@ struct tec_euler_args {
     int max_rows, ldx, ldv, cols;
     float dt;
     const int *fixed; /* NULL = none */
+};
+
+/* Velocities are pulled towards a chunk that was computed before: v[r] -= gain * weight[r] *
+ * (previous[r] - (x[r] - time * v[r])), each product and difference rounded once. A row of weight 0
+ * stays as it is. */
+struct tec_guide_args {
+    float *v;
+    const float *x, *previous;
+    const float *weight; /* [max_rows] */
+    const int *rows;
+    int max_rows, ldv, ldx, ldp, cols;
+    float time, gain;
 };
 
 /* Tokens that were there before are less likely: for each row, first token[r] joins the set

@@ -41,6 +41,7 @@ union tec_args {
     struct tec_read_kv_args read_kv;
     struct tec_move_args move;
     struct tec_place_args place;
+    struct tec_guide_args guide;
     struct tec_euler_args euler;
     struct tec_repetition_penalty_args repetition_penalty;
     struct tec_sample_args sample;

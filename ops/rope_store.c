@@ -1,5 +1,6 @@
 /* rope_store.c - rotate q and k by position, store k and v in their slots.
- *   qkv [rows, q | k | v]; q [rows, heads * head_dim]; k, v: one layer of a slot space.
+ *   qkv [rows, q | k | v]; q [rows, heads * head_dim]; k, v: one layer of a slot space, or neither
+ *   where there are queries alone (kv_heads = 0).
  *   args: slot, pos, cos_sin, q_at, k_at, v_at, heads, kv_heads, head_dim. */
 #include "ops/program.h"
 
@@ -9,8 +10,9 @@ static enum tec_status infer(const struct tec_program *program, struct tec_call 
     const struct tec_tensor *x = tec_in(program, call, 0), *q = tec_out(program, call, 0);
     struct tec_rope_args *a = &call->args.rope;
     int kv = a->kv_heads * a->head_dim;
-    TEC_TRY(TEC_NEED(call, x && tec_out(program, call, 1) && tec_out(program, call, 2), err,
-                     "needs qkv, k and v"));
+    bool keys = tec_out(program, call, 1) && tec_out(program, call, 2);
+    TEC_TRY(TEC_NEED(call, x && (keys || q), err, "needs qkv, and k and v or q"));
+    TEC_TRY(TEC_NEED(call, keys == (kv > 0), err, "k, v and kv_heads must come together"));
     TEC_TRY(TEC_NEED(call, (q != NULL) == (a->q_at >= 0), err, "q and q_at must come together"));
     TEC_TRY(TEC_NEED(call, !q || q->cols == a->heads * a->head_dim, err, "q must have %d columns",
                      a->heads * a->head_dim));
@@ -32,8 +34,8 @@ static void record(const struct tec_program *program, const struct tec_call *cal
     const struct tec_tensor *q = tec_out(program, call, 0);
     a.qkv = (const float *)(const void *)tec_in(program, call, 0)->at;
     a.q = q ? (float *)(void *)q->at : NULL;
-    a.k = tec_out(program, call, 1)->at;
-    a.v = tec_out(program, call, 2)->at;
+    a.k = a.kv_heads ? tec_out(program, call, 1)->at : NULL;
+    a.v = a.kv_heads ? tec_out(program, call, 2)->at : NULL;
     tec_capture_add(capture, call->bf16 ? TEC_KERNEL_rope_bf16 : TEC_KERNEL_rope_f32, &a,
                     call->barrier, call->label);
 }

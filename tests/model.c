@@ -177,7 +177,8 @@ TEST(vectors_wider_than_the_read_buffer_are_loaded)
     const struct tec_device_options d = {.kind = "cpu", .threads = 1, .tier = tec_tier_best()};
     v->image_size = 2;
     v->patch = 1;
-    v->tokens = 4;
+    v->patches = v->tokens = 4;
+    t->position_side = 2;
     t->stack.layers = 1;
     t->stack.width = t->patch_embed.rows = v->projector[0].cols = WIDE;
     t->stack.heads = t->stack.kv_heads = 1;
@@ -216,6 +217,40 @@ TEST(towers_that_do_not_fit_together_are_refused)
     refused_of(arch, "vision.projector.2", "rows", json_integer(63), "the last layer has 63 rows");
     refused_of(arch, "vision.projector.0", "rows", json_integer(-4), "rows must be 1 ..");
     refused_of(arch, "vision", "activation", json_string("tanh"), "'tanh' is not gelu");
+}
+
+TEST(pictures_that_do_not_fit_a_prefix_are_refused)
+{
+    static const char arch[] = "smolvla";
+    refused_of(arch, "vision", "shuffle", json_integer(3), "shuffle 3; must be 1 .. 16 and divide");
+    refused_of(arch, "vision", "shuffle", json_integer(0), "shuffle 0; must be 1 .. 16");
+    refused_of(arch, "vision", "scale", json_real(-1.0), "vision.scale: must be above 0");
+    refused_of(arch, "vision", "pictures", json_string("f16"), "'f16' is not u8 or f32");
+    refused_of(arch, "vision.towers.0", "position_side", json_integer(-1), "position_side must be");
+    refused_of(arch, "vision.towers.0.stack", "crossed", json_pack("[b, b, b]", 1, 1, 1), "rms");
+    refused_of(arch, "vision", "around", json_pack("{s:[], s:[]}", "before", "behind"),
+               "must have tokens before or behind");
+    refused_of(arch, "vision", "around", json_pack("{s:[i], s:[]}", "before", 420, "behind"),
+               "before must be tokens 0 .. 419");
+    refused_of(arch, "vision", "around",
+               json_pack("{s:[i], s:[], s:i}", "before", 1, "behind", "blanks", 4),
+               "blanks of 0 .. 3, is 4");
+}
+
+TEST(actions_that_do_not_fit_their_text_are_refused)
+{
+    static const char arch[] = "smolvla";
+    refused_of(arch, "action", "every", json_integer(2), "every 2; 4 layers");
+    refused_of(arch, "action", "every", json_integer(0), "every 0; 4 layers");
+    refused_of(arch, "action", "state_at", json_string("suffix"), "'suffix' is not prefix");
+    refused_of(arch, "action", "state", json_false(), "a row of the prefix needs state");
+    refused_of(arch, "action", "state_dim", json_integer(-2), "state_dim must be 1 ..");
+    refused_of(arch, "text", "mask", json_string("causal_all"), "needs state, and mask bidir");
+    refused_of(arch, "action.stack", "crossed", json_pack("[b]", 1), "must be a list of 4 true or");
+    refused_of(arch, "action.stack", "crossed", json_pack("[b, b, b, i]", 1, 1, 1, 1),
+               "entry 3 must be true or false");
+    refused_of(arch, "text.stack", "crossed", json_pack("[b, b, b, b]", 0, 0, 0, 1),
+               "crossed is for action.stack");
 }
 
 TEST(blocks_that_no_op_computes_are_refused)

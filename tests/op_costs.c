@@ -172,6 +172,9 @@ TEST(maps)
     IS(call, .other = 300, .read = 240, .written = 120);
     call.op = TEC_OP_silu_mul;
     IS(call, .other = 120, .read = 240, .written = 120);
+    call = tec_call_of(TEC_OP_guide, "guide");
+    call.args.guide = (struct tec_guide_args){.rows = live, .max_rows = 8, .cols = 10};
+    IS(call, .other = 153, .read = 372, .written = 120);
     call = tec_call_of(TEC_OP_euler, "euler");
     call.args.euler = (struct tec_euler_args){.rows = live, .max_rows = 8, .cols = 10};
     IS(call, .other = 60, .read = 240, .written = 120);

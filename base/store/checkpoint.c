@@ -114,19 +114,56 @@ static const char *folder_beside(struct tec_checkpoint *c, bool *failed)
     return folder;
 }
 
+enum tec_status tec_checkpoint_beside(struct tec_checkpoint *c, const char *name, const char *file,
+                                      const char **path, struct tec_error *err)
+{
+    const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
+    const char *const words[] = {name, last};
+    bool failed = false;
+    *path = NULL;
+    for (int i = 0; i < 4 && !*path; i++) {
+        if (!is_below(words[i / 2]))
+            continue;
+        const char *folder = tec_arena_printf(&c->arena, "%s%s", i % 2 ? "../" : "", words[i / 2]);
+        failed |= !folder;
+        *path = folder ? existing(c, folder, file, &failed) : NULL;
+    }
+    return failed ? no_memory(c, err) : TEC_OK;
+}
+
+enum tec_status tec_checkpoint_beside_json(struct tec_checkpoint *c, const char *name,
+                                           const char *file, json_t **out, struct tec_error *err)
+{
+    const char *path, *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
+    TEC_TRY(tec_checkpoint_beside(c, name, file, &path, err));
+    if (path)
+        return tec_json_load(out, path, c->heap, err);
+    return tec_fail(err, TEC_NOT_FOUND,
+                    "%s/config.json names the model '%.120s', whose %s is not there: copy its "
+                    "config.json, tokenizer.json and tokenizer_config.json to %s/%.120s",
+                    c->root, name, file, c->root, last);
+}
+
+/* Finds tokenizer.model or tokenizer.json, of the model that is named first, and what its library
+ * is told about it. */
 static enum tec_status find_tokenizer(struct tec_checkpoint *c, struct tec_error *err)
 {
     static const char *const names[] = {"tokenizer.model", "tokenizer.json"};
-    const char *saved;
+    const char *saved, *config = NULL;
     bool failed = false;
     read_tokenizer_step(c, &saved);
     const char *named = c->tokenizer_name, *beside = folder_beside(c, &failed);
     const char *folders[] = {saved && is_below(saved) ? saved : "",
                              named && is_below(named) ? named : "", "", "tokenizer", beside};
     for (size_t f = 0; f < sizeof folders / sizeof folders[0] && !c->tokenizer; f++)
-        for (size_t i = 0; folders[f] && i < 2 && !c->tokenizer; i++)
+        for (size_t i = 0; folders[f] && i < 2 && !c->tokenizer; i++) {
             c->tokenizer = existing(c, folders[f], names[i], &failed);
-    return failed ? no_memory(c, err) : TEC_OK;
+            config =
+                c->tokenizer ? existing(c, folders[f], "tokenizer_config.json", &failed) : NULL;
+        }
+    if (failed)
+        return no_memory(c, err);
+    return config ? tec_json_load_reals(&c->tokenization, config, c->heap, err) : TEC_OK;
 }
 
 static int by_name(const void *a, const void *b)
@@ -287,6 +324,7 @@ void tec_checkpoint_close(struct tec_checkpoint *c)
     tec_tensors_close(c->tensors);
     json_decref(c->config);
     json_decref(c->generation);
+    json_decref(c->tokenization);
     json_decref(c->pictures);
     json_decref(c->statistics);
     json_decref(c->preprocessor);

@@ -36,6 +36,7 @@ struct tec_checkpoint {
     size_t n_assets;
     json_t *preprocessor;  /* LeRobot's policy_preprocessor.json, policy_postprocessor.json; */
     json_t *postprocessor; /* NULL when absent */
+    json_t *tokenization;  /* tokenizer_config.json beside the tokenizer; NULL when absent */
     json_t *generation;    /* HF: generation_config.json; NULL when absent */
     json_t *pictures;      /* HF: preprocessor_config.json; NULL when absent */
     json_t *statistics;    /* HF: {dataset: {action, proprio?}}, from dataset_statistics.json or,
@@ -63,6 +64,16 @@ void tec_checkpoint_close(struct tec_checkpoint *c); /* NULL is allowed */
  * it only before others see the checkpoint. */
 enum tec_status tec_checkpoint_join(struct tec_checkpoint *c, const char *dir, const char *file,
                                     bool *joined, struct tec_error *err);
+
+/* A file of a model that the checkpoint's configuration names, "maker/model" or a folder: from the
+ * first folder that has it, of NAME and its last word, below the checkpoint's own or beside it. In
+ * the checkpoint's arena; NULL when there is none. */
+enum tec_status tec_checkpoint_beside(struct tec_checkpoint *c, const char *name, const char *file,
+                                      const char **path, struct tec_error *err);
+
+/* The same file as JSON; TEC_NOT_FOUND says where it was looked for. */
+enum tec_status tec_checkpoint_beside_json(struct tec_checkpoint *c, const char *name,
+                                           const char *file, json_t **out, struct tec_error *err);
 
 /* The tensor of that name, with or without the checkpoint's prefix, or NULL. */
 const struct tec_stored *tec_checkpoint_tensor(const struct tec_checkpoint *c, const char *name);

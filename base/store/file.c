@@ -85,13 +85,19 @@ static enum tec_status bad_json(const char *path, const char *text, size_t n,
                     at->text);
 }
 
+/* What stands at the top of a file: an object, a list, or an object whose whole numbers are read as
+ * reals because they may be too large. */
+enum top { TOP_OBJECT, TOP_LIST, TOP_REALS };
+
 /* Read and parse the file's n bytes; `text` is a buffer of n bytes. */
 static enum tec_status parse_json(json_t **out, int fd, const char *path, char *text, size_t n,
-                                  bool list, struct tec_error *err)
+                                  enum top top, struct tec_error *err)
 {
     json_error_t at;
     TEC_TRY(tec_file_read(fd, path, 0, text, n, err));
-    json_t *json = json_loadb(text, n, JSON_REJECT_DUPLICATES, &at);
+    const bool list = top == TOP_LIST;
+    size_t flags = JSON_REJECT_DUPLICATES | (top == TOP_REALS ? JSON_DECODE_INT_AS_REAL : 0);
+    json_t *json = json_loadb(text, n, flags, &at);
     if (!json)
         return bad_json(path, text, n, &at, err);
     if (list ? !json_is_array(json) : !json_is_object(json)) {
@@ -103,8 +109,8 @@ static enum tec_status parse_json(json_t **out, int fd, const char *path, char *
     return TEC_OK;
 }
 
-static enum tec_status load_json(json_t **out, const char *path, bool list, struct tec_heap *heap,
-                                 struct tec_error *err)
+static enum tec_status load_json(json_t **out, const char *path, enum top top,
+                                 struct tec_heap *heap, struct tec_error *err)
 {
     int fd = -1;
     uint64_t bytes = 0;
@@ -118,7 +124,7 @@ static enum tec_status load_json(json_t **out, const char *path, bool list, stru
         status = tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its %llu bytes", path,
                           (unsigned long long)bytes);
     else
-        status = parse_json(out, fd, path, text, (size_t)bytes, list, err);
+        status = parse_json(out, fd, path, text, (size_t)bytes, top, err);
     tec_heap_put(heap, text);
     close(fd);
     return status;
@@ -127,11 +133,17 @@ static enum tec_status load_json(json_t **out, const char *path, bool list, stru
 enum tec_status tec_json_load(json_t **out, const char *path, struct tec_heap *heap,
                               struct tec_error *err)
 {
-    return load_json(out, path, false, heap, err);
+    return load_json(out, path, TOP_OBJECT, heap, err);
 }
 
 enum tec_status tec_json_load_list(json_t **out, const char *path, struct tec_heap *heap,
                                    struct tec_error *err)
 {
-    return load_json(out, path, true, heap, err);
+    return load_json(out, path, TOP_LIST, heap, err);
+}
+
+enum tec_status tec_json_load_reals(json_t **out, const char *path, struct tec_heap *heap,
+                                    struct tec_error *err)
+{
+    return load_json(out, path, TOP_REALS, heap, err);
 }

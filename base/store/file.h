@@ -26,6 +26,10 @@ const char *tec_file_kind(const void *head, size_t n);
 enum tec_status tec_json_load(json_t **out, const char *path, struct tec_heap *heap,
                               struct tec_error *err);
 
+/* The same with whole numbers as reals, for files that have some beyond 64 bits. */
+enum tec_status tec_json_load_reals(json_t **out, const char *path, struct tec_heap *heap,
+                                    struct tec_error *err);
+
 /* Parse a JSON file whose top is a list likewise. */
 enum tec_status tec_json_load_list(json_t **out, const char *path, struct tec_heap *heap,
                                    struct tec_error *err);

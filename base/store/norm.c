@@ -94,6 +94,20 @@ static float lerobot_apply(struct step s, float x)
     return twice / d - 1.0F;
 }
 
+/* The same formulas in float64; `undo` for the inverse. */
+static double lerobot_wide(struct step s, double x, bool undo)
+{
+    const struct tec_norm *n = s.norm;
+    if (s.i >= n->n)
+        return x;
+    if (n->mode == TEC_NORM_MEAN_STD)
+        return undo ? x * n->std[s.i] + n->mean[s.i] : (x - n->mean[s.i]) / (n->std[s.i] + n->eps);
+    double low = lows(n)[s.i], d = highs(n)[s.i] - low;
+    if (d == 0.0)
+        d = n->eps;
+    return undo ? (x + 1.0) / 2.0 * d + low : 2.0 * (x - low) / d - 1.0;
+}
+
 static float lerobot_undo(struct step s, float x)
 {
     const struct tec_norm *n = s.norm;
@@ -178,6 +192,8 @@ static void apply(const struct tec_norm *norm, const double *x, size_t n, double
         struct step s = {norm, i};
         if (norm->mode == TEC_NORM_NONE)
             y[i] = x[i];
+        else if (norm->convention == TEC_NORM_LEROBOT && norm->wide)
+            y[i] = lerobot_wide(s, x[i], false);
         else if (norm->convention == TEC_NORM_LEROBOT)
             y[i] = (double)lerobot_apply(s, (float)x[i]);
         else if (norm->convention == TEC_NORM_DATASET)
@@ -201,6 +217,8 @@ static void undo(const struct tec_norm *norm, const double *x, size_t n, double 
         struct step s = {norm, i};
         if (norm->mode == TEC_NORM_NONE)
             y[i] = x[i];
+        else if (norm->convention == TEC_NORM_LEROBOT && norm->wide)
+            y[i] = lerobot_wide(s, x[i], true);
         else if (norm->convention == TEC_NORM_LEROBOT)
             y[i] = (double)lerobot_undo(s, (float)x[i]);
         else if (norm->convention == TEC_NORM_DATASET)
@@ -225,6 +243,8 @@ void tec_norm_undo_f32(const struct tec_norm *norm, const float *x, size_t n, do
         float up = x[i] + 1.0F, half = up / 2.0F;
         if (norm->mode == TEC_NORM_NONE)
             y[i] = (double)x[i];
+        else if (norm->convention == TEC_NORM_LEROBOT && norm->wide)
+            y[i] = lerobot_wide(s, (double)x[i], true);
         else if (norm->convention == TEC_NORM_LEROBOT)
             y[i] = (double)lerobot_undo(s, x[i]);
         else if (norm->convention == TEC_NORM_DATASET)

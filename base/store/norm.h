@@ -51,6 +51,7 @@ struct tec_norm {
     const double *q10, *q90;                          /* likewise */
     const bool *mask; /* [n] DATASET: the values that are normalised; NULL = all */
     bool wanted;      /* LEROBOT: the file names a mode other than IDENTITY for it */
+    bool wide;        /* LEROBOT: every step in float64, which differs in the last bit */
     /* A vector of several that have statistics of their own: those of values from `from` on. Only
      * tec_norm_apply and tec_norm_undo look at it. */
     const struct tec_norm *then; /* NULL = none */

@@ -21,8 +21,11 @@ static struct tec_lower lower_into(struct tec_plan *p, struct tec_plan_part *par
                               .model = p->model,
                               .weights = p->weights,
                               .flow = p->flows[part->action],
+                              .guidance = p->spec.actions[part->action].guidance,
                               .space = &p->space,
                               .towers = p->towers[part->beside],
+                              .crossed = &p->crossed,
+                              .shuffle = p->shuffle,
                               .cos_sin = p->cos_sin,
                               .cos_sin_window = p->cos_sin_window,
                               .scratch = p->scratch[part->beside],
@@ -53,6 +56,12 @@ static enum tec_status lower_node(struct tec_lower *l, enum tec_node_id node, st
     return tec_node_kinds[node]->lower(l, err);
 }
 
+/* Whether an action node may be given an earlier chunk. */
+static bool guides(const struct tec_plan *p, int action)
+{
+    return p->spec.actions[action].guidance > 0.0F;
+}
+
 static enum tec_status lower_prefix(struct tec_plan *p, enum tec_part_kind kind, bool beside,
                                     struct tec_error *err)
 {
@@ -66,6 +75,8 @@ static enum tec_status lower_prefix(struct tec_plan *p, enum tec_part_kind kind,
                                              .max_text = p->spec.text_tokens,
                                              .max_pictures = p->spec.pictures,
                                              .scratch_slot = p->scratch_slots[part->action],
+                                             .max_keys = action ? tec_plan_keys(p) : 0,
+                                             .guided = action && guides(p, part->action),
                                              .fixed =
                                                  action && p->spec.actions[part->action].fixed > 0};
     TEC_TRY(tec_prefix_table_init(&part->block, &part->prefix, &part->prefix_device, &limits,
@@ -103,6 +114,8 @@ static enum tec_status lower_action(struct tec_plan *p, int action, struct tec_e
                                              .max_rows = 1,
                                              .max_text = 1,
                                              .scratch_slot = p->scratch_slots[action],
+                                             .max_keys = tec_plan_keys(p),
+                                             .guided = guides(p, action),
                                              .fixed = p->spec.actions[action].fixed > 0};
     TEC_TRY(tec_prefix_table_init(&part->block, &part->prefix, &part->prefix_device, &limits,
                                   p->device, &p->arena, err));

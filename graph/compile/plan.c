@@ -7,7 +7,8 @@
  * device that only measures the same code runs and counts bytes. */
 #include "graph/compile/plan.h"
 
-#include <math.h>
+#include "graph/compile/plan_constants.h"
+
 #include <stddef.h>
 #include <string.h>
 
@@ -29,13 +30,35 @@ size_t tec_plan_recall_bytes(const struct tec_plan *p)
     return tec_device_reads_host(p->device) ? 0 : 2 * (size_t)p->spec.frame_tokens * row;
 }
 
+int tec_plan_keys(const struct tec_plan *p)
+{
+    const struct tec_plan_spec *s = &p->spec;
+    bool reads = s->n_actions && p->model->flow.stack.crosses;
+    return reads ? s->frame_tokens + s->prompt_tokens + s->new_tokens : 0;
+}
+
+/* Projected keys are float32, as their projections are. Action nodes share the place: they run one
+ * after the other, each makes its own. */
+static enum tec_status make_crossed(struct tec_plan *p, struct tec_error *err)
+{
+    const struct tec_stack *f = &p->model->flow.stack;
+    int layers = 0;
+    for (int i = 0; i < f->layers; i++)
+        layers += tec_stack_crossed(f, i);
+    tec_kv_space_init(&p->crossed, &(struct tec_kv_shape){layers, f->kv_heads, f->head_dim, false});
+    tec_kv_space_reserve(&p->crossed, tec_plan_keys(p));
+    TEC_TRY(tec_kv_space_create(&p->crossed, p->device, &p->arena, err));
+    p->bytes.kv += tec_kv_space_bytes(&p->crossed);
+    return TEC_OK;
+}
+
 /* Reserve KV slots: prefix regions, private tails, one trash slot per request slot, the suffix's
  * scratch. */
 static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
 {
     const struct tec_plan_spec *s = &p->spec;
     const struct tec_stack *t = tec_model_kept(p->model);
-    bool bf16 = p->weights->bf16;
+    bool bf16 = p->weights->bf16 && !p->model->text.keys_f32;
     tec_kv_space_init(&p->space, &(struct tec_kv_shape){t->layers, t->kv_heads, t->head_dim, bf16});
     /* A request holds on to a region of a ring; where keys move it is a copy, as the frame's is. */
     int own = s->request_slots + (s->shifts && s->request_slots > 0);
@@ -75,6 +98,8 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
         TEC_TRY(tec_kv_space_create(&p->kept, p->device, &p->arena, err));
         p->bytes.kv += tec_kv_space_bytes(&p->kept) + (int64_t)tec_plan_recall_bytes(p);
     }
+    if (tec_plan_keys(p))
+        TEC_TRY(make_crossed(p, err));
     if (!s->gathers)
         return TEC_OK;
     tec_kv_space_init(&p->gathered, &(struct tec_kv_shape){1, t->kv_heads, t->head_dim, bf16});
@@ -95,112 +120,6 @@ static enum tec_status make_tower(struct tec_plan *p, struct tec_kv_space *space
     return TEC_OK;
 }
 
-static enum tec_status constant(struct tec_plan *p, size_t size, void *out, struct tec_error *err)
-{
-    void *block = tec_device_get(p->device, size);
-    if (!block)
-        return tec_fail(err, TEC_NO_MEMORY, "constants need %zu bytes", size);
-    p->bytes.constants += (int64_t)size;
-    memcpy(out, &block, sizeof block);
-    return TEC_OK;
-}
-
-/* One table of cos and sin for every position and pair of a head. Angles are float64, or float32
- * step by step where the model's published code computes them so. */
-static enum tec_status fill_rotation(struct tec_plan *p, bool windowed, float **out,
-                                     struct tec_error *err)
-{
-    const struct tec_stack *t = &p->model->text.stack;
-    int half = t->head_dim / 2;
-    size_t row = (size_t)half * 2 * sizeof(float);
-    TEC_TRY(constant(p, (size_t)p->positions * row, out, err));
-    float *line = TEC_NEW(&p->arena, (size_t)half * 2, float);
-    if (!line)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for a rotation table");
-    for (int at = 0; at < p->positions; at++) {
-        for (int i = 0; i < half; i++) {
-            double turn = tec_stack_angle(t, i, windowed);
-            double angle = t->angles_f32 ? (double)((float)at * (float)turn) : at * turn;
-            line[(size_t)i * 2] = (float)cos(angle);
-            line[(size_t)i * 2 + 1] = (float)sin(angle);
-        }
-        tec_device_upload(p->device, TEC_STREAM_MAIN, *out + (size_t)at * (size_t)half * 2, line,
-                          row);
-    }
-    return TEC_OK;
-}
-
-/* Make the tables of angles: of all layers, and where they differ of those with a window. */
-static enum tec_status make_rotation(struct tec_plan *p, struct tec_error *err)
-{
-    const struct tec_plan_spec *s = &p->spec;
-    if (tec_model_asks(p->model)) /* whose rows are not rotated */
-        return TEC_OK;
-    int positions = s->frame_tokens + s->prompt_tokens + s->new_tokens +
-                    2 * tec_suffix_rows(p->model) + 1 + s->trees.rows;
-    positions = s->segment_tokens > positions ? s->segment_tokens : positions;
-    p->positions = s->positions > positions ? s->positions : positions;
-    TEC_TRY(fill_rotation(p, false, &p->cos_sin, err));
-    const struct tec_stack *t = &p->model->text.stack;
-    return t->window && t->window_theta > 0.0 ? fill_rotation(p, true, &p->cos_sin_window, err)
-                                              : TEC_OK;
-}
-
-/* Make the tables that map a byte of a channel to the normalised value that each tower reads, or a
- * net of each slot's picture. */
-static enum tec_status make_luts(struct tec_plan *p, struct tec_error *err)
-{
-    const struct tec_model *m = p->model;
-    bool net = tec_model_asks(m);
-    int n = net ? m->n_slots : m->vision.n_towers;
-    float lut[3][256];
-    if (!n)
-        return TEC_OK;
-    TEC_TRY(constant(p, sizeof lut * (size_t)n, &p->lut, err));
-    for (int t = 0; t < n; t++) {
-        const float *mean = net ? m->net.pictures[t].mean : m->vision.towers[t].mean;
-        const float *std = net ? m->net.pictures[t].std : m->vision.towers[t].std;
-        for (int c = 0; c < 3; c++)
-            for (int b = 0; b < 256; b++)
-                lut[c][b] = ((float)b / 255.0F - mean[c]) / std[c];
-        tec_device_upload(p->device, TEC_STREAM_MAIN, p->lut + (ptrdiff_t)t * 3 * 256, lut,
-                          sizeof lut);
-    }
-    return TEC_OK;
-}
-
-/* Allocate the lists that requests choose from; n nodes have at most n - 1 entries that lead to
- * others. Until tec_plan_choose fills them they are empty, and a request ends at once. */
-static enum tec_status make_trie(struct tec_plan *p, struct tec_error *err)
-{
-    size_t n = (size_t)p->spec.trie_nodes;
-    int *all = NULL, *empty = TEC_NEW(&p->arena, 3 * n + 1, int);
-    if (!empty)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for %zu trie nodes", n);
-    TEC_TRY(constant(p, (3 * n + 1) * sizeof(int), &all, err));
-    tec_device_upload(p->device, TEC_STREAM_MAIN, all, empty, (3 * n + 1) * sizeof(int));
-    p->trie =
-        (struct tec_trie){.n = (int)n, .first = all, .id = all + n + 1, .next = all + 2 * n + 1};
-    return TEC_OK;
-}
-
-static enum tec_status make_constants(struct tec_plan *p, struct tec_error *err)
-{
-    TEC_TRY(make_luts(p, err));
-    int zero = 0;
-    TEC_TRY(constant(p, sizeof zero, &p->zero, err));
-    tec_device_upload(p->device, TEC_STREAM_MAIN, p->zero, &zero, sizeof zero);
-    const struct tec_text *text = &p->model->text;
-    size_t ends = (size_t)text->n_ends * sizeof(int);
-    if (ends) {
-        TEC_TRY(constant(p, ends, &p->ends, err));
-        tec_device_upload(p->device, TEC_STREAM_MAIN, p->ends, text->ends, ends);
-    }
-    if (p->spec.trie_nodes)
-        TEC_TRY(make_trie(p, err));
-    return make_rotation(p, err);
-}
-
 /* Allocate what the parts of a stream write besides their activations: tower KV and scratch. */
 static enum tec_status make_stream(struct tec_plan *p, enum tec_stream stream,
                                    struct tec_error *err)
@@ -213,7 +132,7 @@ static enum tec_status make_stream(struct tec_plan *p, enum tec_stream stream,
     for (int i = 0; i < v->n_towers; i++) {
         const struct tec_tower *tower = &v->towers[i];
         int rings = p->spec.rings ? p->spec.rings : 1;
-        int rows = p->spec.pictures * rings * (tower->prefix_rows + v->tokens);
+        int rows = p->spec.pictures * rings * (tower->prefix_rows + v->patches);
         widest = tower->stack.head_dim > widest ? tower->stack.head_dim : widest;
         TEC_TRY(make_tower(p, &p->towers[stream][i], &tower->stack, rows, err));
     }
@@ -221,7 +140,8 @@ static enum tec_status make_stream(struct tec_plan *p, enum tec_stream stream,
         widest = e->head_dim > widest ? e->head_dim : widest;
         TEC_TRY(make_tower(p, &p->towers[stream][0], e, tec_model_encoded(p->model), err));
     }
-    return constant(p, tec_device_scratch(p->device, stream, widest), &p->scratch[stream], err);
+    return tec_plan_constant(p, tec_device_scratch(p->device, stream, widest), &p->scratch[stream],
+                             err);
 }
 
 /* The earliest action node with the same times: they share their tables. */
@@ -266,7 +186,7 @@ static enum tec_status create(struct tec_plan *p, const struct tec_plan_inputs *
 {
     TEC_TRY(tec_plan_check(&p->spec, p->model, err));
     TEC_TRY(reserve_slots(p, err));
-    TEC_TRY(make_constants(p, err));
+    TEC_TRY(tec_plan_constants(p, err));
     TEC_TRY(make_stream(p, TEC_STREAM_MAIN, err));
     if (p->spec.beside)
         TEC_TRY(make_stream(p, TEC_STREAM_BESIDE, err));
@@ -355,6 +275,7 @@ void tec_plan_destroy(struct tec_plan *p)
     tec_kv_space_destroy(&p->space);
     tec_kv_space_destroy(&p->gathered);
     tec_kv_space_destroy(&p->kept);
+    tec_kv_space_destroy(&p->crossed);
     for (int i = 0; i < TEC_STREAM_COUNT; i++) {
         for (int t = 0; t < TEC_MAX_TOWERS; t++)
             tec_kv_space_destroy(&p->towers[i][t]);
@@ -370,6 +291,7 @@ void tec_plan_destroy(struct tec_plan *p)
     tec_device_put(p->device, p->lut);
     tec_device_put(p->device, p->zero);
     tec_device_put(p->device, p->ends);
+    tec_device_put(p->device, p->shuffle);
     put_trie(p);
     tec_arena_finish(&p->arena);
     tec_heap_put(p->heap, p);

@@ -69,8 +69,9 @@ struct tec_plan_part {
 
 /* An action node as the compiler sees it. */
 struct tec_plan_action {
-    int steps; /* Euler steps */
-    int fixed; /* most first actions that an observation may give; 0 = none */
+    int steps;      /* Euler steps */
+    int fixed;      /* most first actions that an observation may give; 0 = none */
+    float guidance; /* largest pull towards an earlier chunk that it may give; 0 = none */
 };
 
 /* The sizes that a pipeline asks for; what the compiler needs to know of it. */
@@ -124,8 +125,9 @@ struct tec_plan {
     struct tec_device *device;                      /* borrowed */
     struct tec_kv_space space;                      /* one for both streams: slots are disjoint */
     struct tec_kv_space gathered;                   /* one layer, where a ring copies to be read */
-    struct tec_kv_space kept; /* K before rotation and V of segments just computed */
-    int segment_slot;         /* where those are computed */
+    struct tec_kv_space crossed; /* projected keys that an action's crossing layers read */
+    struct tec_kv_space kept;    /* K before rotation and V of segments just computed */
+    int segment_slot;            /* where those are computed */
     /* Scratch of the pictures, for each stream; of an encoder in the first. */
     struct tec_kv_space towers[TEC_STREAM_COUNT][TEC_MAX_TOWERS];
     struct tec_kv_pool prefixes; /* prefix regions */
@@ -145,6 +147,7 @@ struct tec_plan {
     int positions; /* of the rotation table */
     float *cos_sin, *cos_sin_window, *lut, *scratch[TEC_STREAM_COUNT];
     int *zero, *ends;
+    int *shuffle; /* [pictures * patches] the patches of each row, where rows are squares of them */
     struct tec_byte_plan bytes;
     struct tec_arena arena;
     struct tec_heap *heap;
@@ -166,6 +169,9 @@ void tec_plan_destroy(struct tec_plan *plan); /* NULL is allowed */
 /* Bytes of device memory that a recall of the plan takes for kept pieces of a layer: 0 where the
  * device reads the host's. In bytes.kv. */
 size_t tec_plan_recall_bytes(const struct tec_plan *plan);
+
+/* Most keys that a crossing layer of an action reads; 0 = no layer crosses. */
+int tec_plan_keys(const struct tec_plan *plan);
 
 /* Returns the address of a part's activations. */
 unsigned char *tec_plan_activations(const struct tec_plan *plan, const struct tec_plan_part *part,

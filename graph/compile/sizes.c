@@ -12,7 +12,8 @@ static enum tec_status check_texts(const struct tec_plan_spec *s, const struct t
 {
     if (s->segments < 0 || s->segments > 4096 || s->segment_tokens < 0 ||
         s->segment_tokens > 1 << 20 ||
-        (s->segments && (s->segment_tokens < 1 || s->stages || tec_model_heads(m))))
+        (s->segments && (s->segment_tokens < 1 || s->stages || tec_head_rows(m) ||
+                         m->text.keys_f32 || m->vision.n_before + m->vision.n_behind > 0)))
         return tec_fail(err, TEC_INVALID,
                         "a memory of %d segments a prompt, %d tokens computed together, cannot be "
                         "planned for this model",
@@ -70,7 +71,7 @@ static enum tec_status check_encoded(struct tec_plan_spec *s, const struct tec_m
 enum tec_status tec_plan_check(struct tec_plan_spec *s, const struct tec_model *m,
                                struct tec_error *err)
 {
-    int picture = s->pictures != TEC_NO_PICTURES ? m->vision.tokens : 0;
+    int picture = s->pictures != TEC_NO_PICTURES ? tec_vision_rows(&m->vision) : 0;
     int pictures = m->n_slots * picture;
     if (tec_model_asks(m))
         return check_encoded(s, m, err);
@@ -99,6 +100,10 @@ enum tec_status tec_plan_check(struct tec_plan_spec *s, const struct tec_model *
     if ((s->request_slots || s->stages) && tec_model_heads(m))
         return tec_fail(err, TEC_INVALID,
                         "model '%s' makes its actions in one forward: it does not decode", m->name);
+    if ((s->request_slots || s->stages) && m->flow.state_in_prefix)
+        return tec_fail(err, TEC_INVALID,
+                        "model '%s' ends its prefix with the robot's state: it does not decode",
+                        m->name);
     if (s->beside && !s->request_slots)
         return tec_fail(err, TEC_INVALID, "no requests: nothing can run beside the frame");
     if (s->n_batches < 0 || s->n_batches > TEC_MAX_BATCHES || !good_actions(s) ||

@@ -178,7 +178,7 @@ static enum tec_status fill_fixed(const struct tec_node_set *set, int action, st
     if (n->prefix.index < 0)
         return TEC_OK;
     const struct tec_decl_input *in = &set->pipeline->inputs[n->prefix.index];
-    if (!f->condition || f->stack.norm != TEC_BLOCK_ADAPTIVE_NORM || f->state.weight)
+    if (!f->condition || f->stack.norm != TEC_BLOCK_ADAPTIVE_NORM || tec_flow_leads(f))
         return tec_fail(err, TEC_MALFORMED,
                         "%s:%d: '%s' has a prefix of actions, but model '%s' cannot take one: its "
                         "action expert has no adaptive norms; leave prefix out",
@@ -248,11 +248,13 @@ static enum tec_status check_memory(const struct tec_node_set *set, const struct
             "segments are recalled in the launch of the prefill that reads them: "
             "give both one partition, or leave out that of",
             n->name);
-    if (tec_model_heads(set->model))
-        return tec_spec_refuse(&n->where, TEC_UNSUPPORTED, err,
-                               "memory in the prompt of a model that makes its actions in the "
-                               "prefill is not in this release:",
-                               n->name);
+    const struct tec_vision *v = &set->model->vision;
+    if (tec_head_rows(set->model) || v->n_before + v->n_behind > 0 || set->model->text.keys_f32)
+        return tec_spec_refuse(
+            &n->where, TEC_UNSUPPORTED, err,
+            "memory in the prompt of a model that adds rows of its own to it, or "
+            "keeps float32 keys, is not in this release:",
+            n->name);
     return TEC_OK;
 }
 
@@ -283,7 +285,7 @@ static enum tec_status fill_memories(const struct tec_node_set *set, struct tec_
 static int room_of(const struct tec_node_set *set, const struct tec_decl_input *stream)
 {
     int room = set->spec->frame_tokens - tec_head_rows(set->model);
-    room -= pictures_of(set) * set->model->vision.tokens;
+    room -= pictures_of(set) * tec_vision_rows(&set->model->vision);
     return room < stream->max_tokens ? room : stream->max_tokens;
 }
 
@@ -342,8 +344,8 @@ static enum tec_status fill_prefill(const struct tec_node_set *set, struct tec_e
     if (!set->spec->text_tokens)
         return tec_spec_refuse(&n->where, TEC_INVALID, err, "no text input is read by prefill",
                                n->name);
-    if (set->secondary && (int64_t)pictures * set->model->vision.tokens + set->spec->text_tokens +
-                                  tec_head_rows(set->model) >
+    if (set->secondary && (int64_t)pictures * tec_vision_rows(&set->model->vision) +
+                                  set->spec->text_tokens + tec_head_rows(set->model) >
                               set->spec->frame_tokens)
         return tec_spec_refuse(&frame->where_size, TEC_INVALID, err,
                                "no room for all the pictures beside the text in", frame->name);

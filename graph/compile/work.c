@@ -5,7 +5,7 @@
  * on a measuring device. The roofline and op-time measurements use it; frames do not. */
 #include "graph/compile/work.h"
 
-enum { MAX_COUNTS = 14 + TEC_MAX_TOWERS + TEC_SCORE_CHUNKS };
+enum { MAX_COUNTS = 18 + TEC_MAX_TOWERS + TEC_SCORE_CHUNKS };
 
 const char *const tec_stage_names[TEC_STAGE_COUNT] = {"pictures", "prefix", "action", "decode",
                                                       "shift"};
@@ -25,7 +25,7 @@ static int64_t prefix_rows(const struct tec_plan *plan, const struct tec_work_si
 {
     if (tec_model_asks(plan->model))
         return tec_model_encoded(plan->model);
-    return (int64_t)size->pictures * plan->model->vision.tokens + size->text +
+    return (int64_t)size->pictures * tec_vision_rows(&plan->model->vision) + size->text +
            tec_head_rows(plan->model);
 }
 
@@ -36,7 +36,7 @@ static int64_t visible_in_prefix(const struct tec_plan *plan, int64_t pictures, 
     enum tec_mask mask = plan->model->text.mask;
     int64_t lead = tec_lead_rows(plan->model), text = lead + pictures;
     if (mask == TEC_MASK_BIDIR)
-        return rows * rows;
+        return rows * rows - (plan->model->flow.state_in_prefix ? rows - 1 : 0);
     if (mask == TEC_MASK_CAUSAL_ALL)
         return rows * (rows + 1) / 2;
     return lead + pictures * text + (rows * (rows + 1) - text * (text + 1)) / 2;
@@ -49,7 +49,7 @@ static void count_tower(struct list *list, const struct tec_plan *plan, const in
 {
     int64_t before = (int64_t)plan->spec.pictures * tower->prefix_rows, rows = before + patches;
     if (tower->prefix_rows)
-        put(list, count, rows, rows * (tower->prefix_rows + plan->model->vision.tokens), rows);
+        put(list, count, rows, rows * (tower->prefix_rows + plan->model->vision.patches), rows);
 }
 
 /* Keys seen by the rows of a ring's other sequences: each sequence is one token ahead of the
@@ -64,15 +64,25 @@ static void count_prefix(struct list *list, const struct tec_plan *plan,
                          const struct tec_prefix_table *t, const struct tec_work_size *size,
                          bool packed)
 {
-    int64_t tokens = plan->model->vision.tokens, pictures = size->pictures * tokens;
+    const struct tec_vision *v = &plan->model->vision;
+    int64_t pictures = size->pictures * (int64_t)v->tokens;
+    int64_t patches = size->pictures * (int64_t)v->patches;
     int64_t rows = prefix_rows(plan, size), suffix = t->suffix.max;
-    /* A state row sees the prefix and itself. */
-    int64_t unseen = plan->model->flow.state.weight ? suffix - 1 : 0;
+    /* A state row sees the prefix and itself, a causal row nothing behind it. */
+    int64_t unseen = tec_flow_leads(&plan->model->flow) ? suffix - 1 : 0;
+    if (plan->model->flow.causal)
+        unseen = suffix * (suffix - 1) / 2;
     int64_t others = packed ? size->rows : 0, seen = packed ? visible_in_ring(plan, size) : 0;
     put(list, t->n_pictures, size->pictures, 0, 0);
-    put(list, t->n_patches, pictures, pictures * tokens, pictures);
-    for (int i = 0; i < plan->model->vision.n_towers; i++)
-        count_tower(list, plan, t->towers[i].count, &plan->model->vision.towers[i], pictures);
+    put(list, t->n_patches, patches, patches * v->patches, patches);
+    if (t->n_image != t->n_patches)
+        put(list, t->n_image, pictures, 0, 0);
+    for (int i = 0; i < v->n_towers; i++)
+        count_tower(list, plan, t->towers[i].count, &v->towers[i], patches);
+    put(list, t->n_around, size->pictures * (int64_t)(v->n_before + v->n_behind), 0, 0);
+    put(list, t->n_keys, rows, 0, rows);
+    if (t->max_keys)
+        put(list, t->across.count, suffix, suffix * rows, rows);
     put(list, t->encoder.count, t->encoder.max, (int64_t)t->encoder.max * t->encoder.max,
         t->encoder.max);
     put(list, t->asked.count, t->asked.max, t->asked.max * rows, rows);

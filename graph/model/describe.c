@@ -1,5 +1,6 @@
 /* describe.c - find and evaluate a model description. */
 #include "base/lua.h"
+#include "base/store/file.h"
 #include "graph/model/parse.h"
 
 #include <dirent.h>
@@ -8,8 +9,22 @@
 
 enum { MAX_NAME = 256, MAX_PARTS = 16 };
 
-/* Builds `given`, the input of a description: {config, generation, preprocessor, statistics,
- * shapes, pictures, size, arch} and the caller's overrides. */
+/* The picture features of a configuration in the order of the file, which a table would lose. */
+static json_t *cameras_of(const json_t *config)
+{
+    json_t *features = json_object_get(config, "input_features"), *feature, *list = json_array();
+    const char *name;
+    json_object_foreach(features, name, feature)
+    {
+        const char *type = json_string_value(json_object_get(feature, "type"));
+        if (type && strcmp(type, "VISUAL") == 0)
+            json_array_append_new(list, json_string(name));
+    }
+    return list;
+}
+
+/* Builds `given`, the input of a description: {config, cameras, generation, preprocessor,
+ * statistics, shapes, dtypes, pictures, size, arch} and the caller's overrides. */
 static enum tec_status make_given(json_t **out, const struct tec_model_choice *choice,
                                   struct tec_heap *heap, struct tec_error *err)
 {
@@ -17,8 +32,8 @@ static enum tec_status make_given(json_t **out, const struct tec_model_choice *c
     json_t *pictures = NULL;
     if (c && c->layout == TEC_LAYOUT_LEROBOT)
         TEC_TRY(tec_model_pictures(&pictures, c, heap, err));
-    json_t *given = json_object(), *shapes = json_object();
-    int bad = !given || !shapes;
+    json_t *given = json_object(), *shapes = json_object(), *dtypes = json_object();
+    int bad = !given || !shapes || !dtypes;
     if (pictures)
         bad |= json_object_set_new(given, "pictures", pictures);
     for (size_t i = 0; c && !bad && i < tec_tensors_count(c->tensors); i++) {
@@ -29,11 +44,14 @@ static enum tec_status make_given(json_t **out, const struct tec_model_choice *c
         for (int d = 0; d < t->rank; d++)
             bad |= json_array_append_new(shape, json_integer(t->shape[d]));
         bad |= json_object_set_new(shapes, name, shape);
+        bad |= json_object_set_new(dtypes, name, json_string(tec_dtype_name(t->dtype)));
     }
     if (c)
-        bad |= json_object_set(given, "shapes", shapes);
+        bad |= json_object_set(given, "shapes", shapes) | json_object_set(given, "dtypes", dtypes);
     if (c && c->config)
         bad |= json_object_set(given, "config", c->config);
+    if (c && c->layout == TEC_LAYOUT_LEROBOT)
+        bad |= json_object_set_new(given, "cameras", cameras_of(c->config));
     if (c && c->generation)
         bad |= json_object_set(given, "generation", c->generation);
     if (c && c->pictures)
@@ -46,6 +64,7 @@ static enum tec_status make_given(json_t **out, const struct tec_model_choice *c
     if (choice->overrides)
         bad |= json_object_update(given, choice->overrides);
     json_decref(shapes);
+    json_decref(dtypes);
     if (bad) {
         json_decref(given);
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a model's configuration");
@@ -103,7 +122,7 @@ static enum tec_status recognise(json_t **out, const struct tec_model_choice *ch
         enum tec_status one = evaluate(&json, choice, arch, given, heap, err);
         if (one != TEC_OK)
             broken = one;
-        else if (describes(json)) {
+        else if (describes(json) || json_object_get(json, "folders")) {
             *out = json;
             status = TEC_OK;
         } else
@@ -117,6 +136,64 @@ static enum tec_status recognise(json_t **out, const struct tec_model_choice *ch
     return status;
 }
 
+/* What a tokenizer.json adds to its words: ids by their spelling. */
+static json_t *added_tokens(const json_t *tokenizer)
+{
+    json_t *ids = json_object(), *token;
+    size_t i;
+    json_array_foreach(json_object_get(tokenizer, "added_tokens"), i, token)
+    {
+        const char *content = json_string_value(json_object_get(token, "content"));
+        if (content)
+            json_object_set(ids, content, json_object_get(token, "id"));
+    }
+    return ids;
+}
+
+/* The files of one model that a configuration names: {config, tokenizer_config, tokens}. */
+static enum tec_status open_folder(json_t *folders, const char *key, const char *name,
+                                   struct tec_checkpoint *c, struct tec_error *err)
+{
+    json_t *config = NULL, *settings = NULL, *tokenizer = NULL;
+    const char *words = NULL, *said = NULL;
+    TEC_TRY(tec_checkpoint_beside_json(c, name, "config.json", &config, err));
+    enum tec_status status = tec_checkpoint_beside(c, name, "tokenizer.json", &words, err);
+    if (status == TEC_OK && words)
+        status = tec_json_load(&tokenizer, words, c->heap, err);
+    if (status == TEC_OK)
+        status = tec_checkpoint_beside(c, name, "tokenizer_config.json", &said, err);
+    if (status == TEC_OK && said)
+        status = tec_json_load_reals(&settings, said, c->heap, err);
+    json_t *all = json_pack("{s:O, s:o, s:O*}", "config", config, "tokens", added_tokens(tokenizer),
+                            "tokenizer_config", settings);
+    json_decref(config);
+    json_decref(settings);
+    json_decref(tokenizer);
+    if (status == TEC_OK && json_object_set(folders, key, all) != 0)
+        status = tec_fail(err, TEC_NO_MEMORY, "no memory for a model's configuration");
+    json_decref(all);
+    return status;
+}
+
+/* A description that needs files of other models names their folders instead of saying what it is;
+ * it is asked again with what they hold. */
+static enum tec_status open_folders(json_t *given, const json_t *said,
+                                    const struct tec_model_choice *choice, struct tec_error *err)
+{
+    const char *key;
+    json_t *name, *wanted = json_object_get(said, "folders"), *folders = json_object();
+    if (json_object_set_new(given, "folders", folders) != 0)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a model's configuration");
+    json_object_foreach(wanted, key, name)
+    {
+        if (!json_is_string(name) || !choice->checkpoint)
+            return tec_fail(err, TEC_MALFORMED, "model: folders.%s is not the name of a model",
+                            key);
+        TEC_TRY(open_folder(folders, key, json_string_value(name), choice->checkpoint, err));
+    }
+    return TEC_OK;
+}
+
 /* `arch` "": recognise the checkpoint, whose description's name it gets. */
 static enum tec_status look(json_t **out, const struct tec_model_choice *choice,
                             char arch[MAX_NAME], struct tec_heap *heap, struct tec_error *err)
@@ -126,6 +203,13 @@ static enum tec_status look(json_t **out, const struct tec_model_choice *choice,
     enum tec_status status = !*arch && choice->checkpoint
                                  ? recognise(out, choice, given, arch, heap, err)
                                  : evaluate(out, choice, arch, given, heap, err);
+    if (status == TEC_OK && json_object_get(*out, "folders")) {
+        status = open_folders(given, *out, choice, err);
+        json_decref(*out);
+        *out = NULL;
+        if (status == TEC_OK)
+            status = evaluate(out, choice, arch, given, heap, err);
+    }
     json_decref(given);
     return status;
 }

@@ -2,17 +2,25 @@
 #include "graph/model/loading.h"
 #include "kernels/matrix.h"
 
-/* Rows of a table to `to` [rows, ld], device memory. */
-static enum tec_status load_rows(struct tec_weight_loading *l, const char *name, int rows,
+/* Which rows of a stored table are read: n of `stored`, by a tower's positions, or the first ones.
+ */
+struct rows {
+    int stored, n;
+    const struct tec_tower *tower;
+};
+
+/* Rows of a table [rows.stored, width] to `to` [rows.n, ld], device memory. */
+static enum tec_status load_rows(struct tec_weight_loading *l, const char *name, struct rows rows,
                                  int width, float *to, int ld)
 {
     struct tec_expected e = {
-        .names = {name}, .n_names = 1, .rank = 2, .shape = {rows, width}, .leading = true};
+        .names = {name}, .n_names = 1, .rank = 2, .shape = {rows.stored, width}, .leading = true};
     struct tec_found found = {0};
     TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
     TEC_TRY(tec_weight_loading_reserve(l, width));
-    for (int r = 0; r < rows && !l->source.dry; r++) {
-        TEC_TRY(tec_weight_rows(&l->source, &found, r, 1, l->buffer, l->err));
+    for (int r = 0; r < rows.n && !l->source.dry; r++) {
+        int row = rows.tower ? tec_tower_position(rows.tower, rows.n, r) : r;
+        TEC_TRY(tec_weight_rows(&l->source, &found, row, 1, l->buffer, l->err));
         tec_device_upload(l->options->device, TEC_STREAM_MAIN, to + (size_t)r * (size_t)ld,
                           l->buffer, (size_t)width * 4);
     }
@@ -33,8 +41,10 @@ static enum tec_status load_prefix(struct tec_weight_loading *l, const struct te
     for (int s = 0; s < slots; s++)
         for (int i = 0; i < t->n_prefix; i++) {
             float *to = block ? (float *)block + (size_t)at * (size_t)w->ld : NULL;
-            TEC_TRY(load_rows(l, t->prefix[i].name, t->prefix[i].rows, t->stack.width, to, w->ld));
-            at += t->prefix[i].rows;
+            int rows = t->prefix[i].rows;
+            TEC_TRY(load_rows(l, t->prefix[i].name, (struct rows){rows, rows, NULL}, t->stack.width,
+                              to, w->ld));
+            at += rows;
         }
     w->prefix = block;
     return TEC_OK;
@@ -55,11 +65,29 @@ enum tec_status tec_weight_loading_tower(struct tec_weight_loading *l, const str
         tec_weight_loading_vector(l, t->patch_embed.bias, t->stack.width, 0.0F, &w->patch.bias));
     void *block = NULL;
     w->ld = tec_padded(t->stack.width);
-    TEC_TRY(tec_weight_loading_block(l, (size_t)v->tokens * (size_t)w->ld * 4, &block));
-    TEC_TRY(load_rows(l, t->position, v->tokens, t->stack.width, block, w->ld));
+    TEC_TRY(tec_weight_loading_block(l, (size_t)v->patches * (size_t)w->ld * 4, &block));
+    const struct rows rows = {t->position_side * t->position_side, v->patches, t};
+    TEC_TRY(load_rows(l, t->position, rows, t->stack.width, block, w->ld));
     w->position = block;
     TEC_TRY(load_prefix(l, t, w));
     return tec_weight_loading_stack(l, &t->stack, &w->stack);
+}
+
+/* The factor of the rows that enter the prefix, once for each column: a gate of the last layer. */
+static enum tec_status load_scale(struct tec_weight_loading *l, const struct tec_vision *v)
+{
+    int n = tec_padded(v->projector[v->n_projector - 1].rows);
+    void *block = NULL;
+    if (v->scale == 1.0F)
+        return TEC_OK;
+    TEC_TRY(tec_weight_loading_reserve(l, n));
+    TEC_TRY(tec_weight_loading_block(l, (size_t)n * 4, &block));
+    for (int i = 0; i < n && !l->source.dry; i++)
+        l->buffer[i] = v->scale;
+    if (!l->source.dry)
+        tec_device_upload(l->options->device, TEC_STREAM_MAIN, block, l->buffer, (size_t)n * 4);
+    l->out->project_scale = block;
+    return TEC_OK;
 }
 
 /* The first layer by the columns of each tower: what they give is added, the bias once. One layer
@@ -75,7 +103,7 @@ enum tec_status tec_weight_loading_projector(struct tec_weight_loading *l,
     TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
     for (int i = 0, from = 0; i < v->n_towers; i++) {
         struct tec_matrix *m = &l->out->towers[i].project;
-        int cols = v->towers[i].stack.width;
+        int cols = v->towers[i].stack.width * v->shuffle * v->shuffle;
         void *block = NULL;
         TEC_TRY(
             tec_weight_loading_block(l, tec_weight_loading_size(l, d->rows, cols, bf16), &block));
@@ -89,5 +117,5 @@ enum tec_status tec_weight_loading_projector(struct tec_weight_loading *l,
     }
     for (int i = 1; i < v->n_projector; i++)
         TEC_TRY(tec_weight_loading_dense(l, &v->projector[i], bf16, &l->out->projector[i]));
-    return TEC_OK;
+    return load_scale(l, v);
 }

@@ -41,7 +41,8 @@ enum {
     TEC_MAX_HEAD_BLOCKS = 8,
     TEC_MAX_ENDS = 8, /* end tokens beside the first */
     TEC_MAX_NET_STEPS = 192,
-    TEC_MAX_FRONT_ROWS = 4
+    TEC_MAX_FRONT_ROWS = 4,
+    TEC_MAX_AROUND = 4 /* tokens before, or behind, a picture's rows */
 };
 
 /* Matrices of 4-bit weights in groups, as published: NAME.weight of the description is in files as
@@ -84,14 +85,19 @@ struct tec_stack {
     double theta;    /* RoPE base; 0: no rotation */
     bool angles_f32; /* angles are float32 products of position and frequency, as in code that
                       * computes them so; else float64. Far positions tell */
+    bool f32;        /* matrices, and in a tower norms, stay float32 in a bf16 plan */
     struct tec_packing packing; /* how a checkpoint stores the layers' matrices */
     bool scored;                /* any of the following, up to cap, is there */
     struct tec_stretch stretch; /* of the rotation with theta */
     int window; /* layers of the set `windowed` see their last `window` keys alone; 0: none do */
     unsigned char windowed[TEC_MAX_STACK_LAYERS / 8]; /* a bit a layer */
     double window_theta; /* RoPE base of layers with a window; 0: as the others */
-    float scale;         /* of attention scores; 0: 1 / sqrt(head_dim) */
-    float cap;           /* scaled scores s count as cap * tanh(s / cap); 0: as they are */
+    /* Layers of this set, a bit a layer, make queries alone: their keys and values are projections
+     * [kv_heads * head_dim, the same] of those that another stack has for these rows. */
+    bool crosses; /* the set is not empty */
+    unsigned char crossed[TEC_MAX_STACK_LAYERS / 8];
+    float scale; /* of attention scores; 0: 1 / sqrt(head_dim) */
+    float cap;   /* scaled scores s count as cap * tanh(s / cap); 0: as they are */
     bool after;
     struct tec_relative relative;
     bool gated; /* down(act(gate) * up), else down(act(up)) */
@@ -114,8 +120,9 @@ struct tec_table_rows {
 /* One way from patches to features. A byte of channel c is (byte / 255 - mean[c]) / std[c]. */
 struct tec_tower {
     float mean[3], std[3];
-    struct tec_dense patch_embed;                 /* rows = width, cols = 3 * patch * patch */
-    const char *position;                         /* [tokens, width]: added to the patches */
+    struct tec_dense patch_embed; /* rows = width, cols = 3 * patch * patch */
+    const char *position; /* [position_side^2, width]: added to the patches (tec_tower_position) */
+    int position_side;
     struct tec_table_rows prefix[TEC_MAX_PREFIX]; /* without positions; see patches, are seen */
     int n_prefix, prefix_rows;
     bool final; /* the stack ends with a norm */
@@ -126,7 +133,14 @@ struct tec_tower {
  * patch in every tower, one after the other, go through the projector's layers with an activation
  * between two of them. */
 struct tec_vision {
-    int image_size, patch, tokens; /* of every tower: tokens = (image_size / patch)^2 */
+    int image_size, patch, patches; /* of every tower: patches = (image_size / patch)^2 */
+    int shuffle; /* the features of a square of shuffle^2 patches stand side by side in one row */
+    int tokens;  /* rows of the prefix that a picture takes: patches / shuffle^2 */
+    bool floats; /* pictures are float32 in 0 .. 1, not bytes */
+    float scale; /* of the projector's rows in the prefix */
+    int before[TEC_MAX_AROUND], n_before; /* tokens before each picture, rows of the embedding as */
+    int behind[TEC_MAX_AROUND], n_behind; /* they are stored; and behind it */
+    int blanks; /* pictures that are absent or masked, at most, that have these tokens too */
     struct tec_tower towers[TEC_MAX_TOWERS];
     int n_towers;
     struct tec_dense projector[TEC_MAX_PROJECTOR];
@@ -222,9 +236,10 @@ enum tec_pool { TEC_POOL_NONE, TEC_POOL_MEAN };
 /* Tokens to rows, and rows to logits or to one vector. */
 struct tec_text {
     int vocab;
-    float scale; /* of an embedding row */
-    float cap;   /* logits x count as cap * tanh(x / cap); 0: as they are */
-    bool round;  /* bf16 plans: logits are rounded to bf16 before argmax */
+    float scale;   /* of an embedding row */
+    float cap;     /* logits x count as cap * tanh(x / cap); 0: as they are */
+    bool keys_f32; /* keys and values are float32 in a bf16 plan, too */
+    bool round;    /* bf16 plans: logits are rounded to bf16 before argmax */
     enum tec_mask mask;
     bool causal; /* text sees nothing that follows it: any mask but BIDIR */
     bool lead;   /* the prompt's first token stands before the pictures */
@@ -253,7 +268,12 @@ struct tec_flow {
     int horizon, dim, steps;         /* steps: the default number */
     double min_period, max_period;   /* of the sine and cosine of t */
     struct tec_dense in, out, state; /* state: one leading row from the robot's state */
-    struct tec_dense time1, time2;   /* see `condition` */
+    int state_dim;                   /* entries of that state */
+    bool state_in_prefix;            /* its row is the prefix's last, which no other row sees */
+    bool causal;                     /* an action row sees no row behind it */
+    bool time_f32;                   /* times are rounded to float32, as the model was trained */
+    int every; /* layer i reads the keys and values of the text stack's layer i * every */
+    struct tec_dense time1, time2; /* see `condition` */
     /* true: c = silu(time2 silu(time1 sincos(t))) conditions the stack's norms.
      * false: a row is time2 silu(time1 [in(x) ; sincos(t)]). */
     bool condition;
@@ -383,6 +403,19 @@ enum tec_status tec_model_visit(const struct tec_model *model,
 /* "a.weight" with its last word replaced, in `text`: where packed matrices are (tec_packing_kind).
  */
 void tec_packed_name(char text[256], const char *weight, const char *what);
+
+/* The row of a tower's table of positions for the i-th of `patches` patches, row-major: the
+ * nearest one below by its share of the side, where picture and table differ in size. */
+int tec_tower_position(const struct tec_tower *tower, int patches, int i);
+
+/* Most rows of the prefix that a picture takes, tokens around it included. */
+int tec_vision_rows(const struct tec_vision *vision);
+
+/* Whether a flow has the robot's state as the first row of its own. */
+bool tec_flow_leads(const struct tec_flow *flow);
+
+/* Whether a layer of the stack reads projections of another stack's keys and values. */
+bool tec_stack_crossed(const struct tec_stack *stack, int layer);
 
 /* Whether a layer of the stack sees a window of keys. */
 bool tec_stack_windowed(const struct tec_stack *stack, int layer);

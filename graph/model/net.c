@@ -45,7 +45,7 @@ size_t tec_model_picture_bytes(const struct tec_model *model)
     size_t most = 0;
     for (int i = 0; i < model->n_slots; i++) {
         struct tec_net_size p = tec_model_picture(model, i);
-        size_t bytes = (size_t)p.h * (size_t)p.w * 3;
+        size_t bytes = (size_t)p.h * (size_t)p.w * 3 * (model->vision.floats ? sizeof(float) : 1);
         most = bytes > most ? bytes : most;
     }
     return most;

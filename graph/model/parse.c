@@ -127,14 +127,15 @@ static enum tec_status parse_text(struct tec_model *model, json_t *json, struct 
     json_t *embed, *head, *stack, *ends = NULL, *position = NULL, *types = NULL;
     const char *mask, *pool = NULL;
     double scale, penalty = 1.0, cap = 0.0;
-    int round, lead = 0;
+    int round, lead = 0, keys_f32 = 0;
     TEC_UNPACK(json, "text",
                "{s:i, s:F, s:b, s:s, s?b, s:i, s:i, s?o, s?F, s:i, s:o, s:o, s:o, "
-               "s?o, s?o, s?s, s?F}",
+               "s?o, s?o, s?s, s?F, s?b}",
                "vocab", &t->vocab, "scale", &scale, "round_logits", &round, "mask", &mask, "lead",
                &lead, "bos", &t->bos, "eos", &t->eos, "ends", &ends, "penalty", &penalty,
                "max_tokens", &t->max_tokens, "embed", &embed, "head", &head, "stack", &stack,
-               "position", &position, "types", &types, "pool", &pool, "cap", &cap);
+               "position", &position, "types", &types, "pool", &pool, "cap", &cap, "keys_f32",
+               &keys_f32);
     TEC_TRY(tec_parse_positive(t->vocab, "text", "vocab", err));
     TEC_TRY(tec_parse_positive(t->max_tokens, "text", "max_tokens", err));
     TEC_TRY(parse_mask(t, mask, err));
@@ -152,11 +153,14 @@ static enum tec_status parse_text(struct tec_model *model, json_t *json, struct 
     t->scale = (float)scale;
     t->round = round != 0;
     t->lead = lead != 0;
+    t->keys_f32 = keys_f32 != 0;
     TEC_TRY(parse_names(t->embed, TEC_MAX_ALIASES, embed, "text.embed", err));
     if (!t->embed[0])
         return tec_fail(err, TEC_MALFORMED, "text.embed: must name a tensor");
     TEC_TRY(parse_names(t->head, TEC_MAX_ALIASES, head, "text.head", err));
     TEC_TRY(tec_parse_stack(&t->stack, stack, "text.stack", err));
+    if (t->stack.crosses)
+        return tec_fail(err, TEC_MALFORMED, "text.stack: crossed is for action.stack");
     TEC_TRY(parse_sums(t, position, types, pool, err));
     return pool ? TEC_OK : need_final(&t->stack, "text.stack", err);
 }
@@ -165,13 +169,16 @@ static enum tec_status parse_text(struct tec_model *model, json_t *json, struct 
 static enum tec_status check_joint(const struct tec_model *model, struct tec_error *err)
 {
     const struct tec_stack *t = &model->text.stack, *a = &model->flow.stack;
-    if (t->layers != a->layers || t->heads != a->heads || t->kv_heads != a->kv_heads ||
-        t->head_dim != a->head_dim)
+    if (model->flow.every < 1 || t->layers != a->layers * (int64_t)model->flow.every)
         return tec_fail(err, TEC_MALFORMED,
-                        "action.stack: %d layers of %d/%d heads of %d cannot read the text stack's "
-                        "keys: %d layers of %d/%d heads of %d",
-                        a->layers, a->heads, a->kv_heads, a->head_dim, t->layers, t->heads,
-                        t->kv_heads, t->head_dim);
+                        "action: every %d; %d layers that read every so manieth of the text "
+                        "stack's %d",
+                        model->flow.every, a->layers, t->layers);
+    if (t->heads != a->heads || t->kv_heads != a->kv_heads || t->head_dim != a->head_dim)
+        return tec_fail(err, TEC_MALFORMED,
+                        "action.stack: %d/%d heads of %d cannot read the text stack's keys: %d/%d "
+                        "heads of %d",
+                        a->heads, a->kv_heads, a->head_dim, t->heads, t->kv_heads, t->head_dim);
     if (t->scored || a->scored)
         return tec_fail(err, TEC_MALFORMED,
                         "action.stack: scores of their own (caps, windows, stretched rotations) in "
@@ -183,15 +190,39 @@ static enum tec_status check_joint(const struct tec_model *model, struct tec_err
     return TEC_OK;
 }
 
+/* Where the robot's state goes, and what rows of actions see. */
+static enum tec_status parse_rows(struct tec_model *model, const char *at, struct tec_error *err)
+{
+    struct tec_flow *f = &model->flow;
+    f->state_in_prefix = at && strcmp(at, "prefix") == 0;
+    if (at && !f->state_in_prefix)
+        return tec_fail(err, TEC_MALFORMED, "action.state_at: '%s' is not prefix", at);
+    if (f->state_in_prefix && (!f->state.weight || model->text.mask != TEC_MASK_BIDIR))
+        return tec_fail(err, TEC_MALFORMED,
+                        "action.state_at: a row of the prefix needs state, and mask bidir");
+    if (f->state_in_prefix)
+        f->state.rows = model->text.stack.width;
+    return f->causal && tec_flow_leads(f)
+               ? tec_fail(err, TEC_UNSUPPORTED,
+                          "action.causal: beside a row of the state in front of the actions")
+               : TEC_OK;
+}
+
 static enum tec_status parse_flow(struct tec_model *model, json_t *json, struct tec_error *err)
 {
     struct tec_flow *f = &model->flow;
     json_t *in, *out, *state, *time1, *time2, *stack;
-    int condition;
-    TEC_UNPACK(json, "action", "{s:i, s:i, s:i, s:F, s:F, s:o, s:o, s:o, s:o, s:o, s:b, s:o}",
+    const char *state_at = NULL;
+    int condition, causal = 0, time_f32 = 0;
+    f->every = 1;
+    TEC_UNPACK(json, "action",
+               "{s:i, s:i, s:i, s:F, s:F, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s?i, s?s, s?b, s?b, "
+               "s?i}",
                "horizon", &f->horizon, "dim", &f->dim, "steps", &f->steps, "min_period",
                &f->min_period, "max_period", &f->max_period, "in", &in, "out", &out, "state",
-               &state, "time1", &time1, "time2", &time2, "condition", &condition, "stack", &stack);
+               &state, "time1", &time1, "time2", &time2, "condition", &condition, "stack", &stack,
+               "state_dim", &f->state_dim, "state_at", &state_at, "causal", &causal, "time_f32",
+               &time_f32, "every", &f->every);
     TEC_TRY(tec_parse_positive(f->horizon, "action", "horizon", err));
     TEC_TRY(tec_parse_positive(f->dim, "action", "dim", err));
     TEC_TRY(tec_parse_positive(f->steps, "action", "steps", err));
@@ -199,6 +230,11 @@ static enum tec_status parse_flow(struct tec_model *model, json_t *json, struct 
         !(f->max_period > f->min_period))
         return tec_fail(err, TEC_MALFORMED, "action: horizon, steps or periods out of range");
     f->condition = condition != 0;
+    f->causal = causal != 0;
+    f->time_f32 = time_f32 != 0;
+    if (!f->state_dim)
+        f->state_dim = f->dim;
+    TEC_TRY(tec_parse_positive(f->state_dim, "action", "state_dim", err));
     TEC_TRY(tec_parse_stack(&f->stack, stack, "action.stack", err));
     TEC_TRY(need_final(&f->stack, "action.stack", err));
     int w = f->stack.width;
@@ -208,11 +244,12 @@ static enum tec_status parse_flow(struct tec_model *model, json_t *json, struct 
         return tec_fail(err, TEC_MALFORMED, "action: condition and adaptive norms come together");
     TEC_TRY(tec_parse_dense(&f->in, in, w, f->dim, "action.in", err));
     TEC_TRY(tec_parse_dense(&f->out, out, f->dim, w, "action.out", err));
-    TEC_TRY(tec_parse_dense(&f->state, state, w, f->dim, "action.state", err));
+    TEC_TRY(tec_parse_dense(&f->state, state, w, f->state_dim, "action.state", err));
     TEC_TRY(tec_parse_dense(&f->time1, time1, w, f->condition ? w : 2 * w, "action.time1", err));
     TEC_TRY(tec_parse_dense(&f->time2, time2, w, w, "action.time2", err));
     if (!f->in.weight || !f->out.weight || !f->time1.weight || !f->time2.weight)
         return tec_fail(err, TEC_MALFORMED, "action: lacks in, out, time1 or time2");
+    TEC_TRY(parse_rows(model, state_at, err));
     return check_joint(model, err);
 }
 

@@ -171,6 +171,40 @@ static enum tec_status parse_relative(struct tec_stack *stack, json_t *json, con
 }
 
 /* Which layers see a window: a list of true and false, one a layer. */
+/* A list of true and false, one a layer, as a set of bits. */
+static enum tec_status parse_set(unsigned char *set, const struct tec_stack *stack, json_t *list,
+                                 const char *where, const char *what, struct tec_error *err)
+{
+    if (list && json_array_size(list) != (size_t)stack->layers)
+        return tec_fail(err, TEC_MALFORMED, "%s.%s: must be a list of %d true or false", where,
+                        what, stack->layers);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *one = json_array_get(list, i);
+        if (!json_is_boolean(one))
+            return tec_fail(err, TEC_MALFORMED, "%s.%s: entry %zu must be true or false", where,
+                            what, i);
+        set[i / 8] |= (unsigned char)(json_is_true(one) << (i % 8));
+    }
+    return TEC_OK;
+}
+
+/* Layers that read another stack's keys: nothing but projections of them. */
+static enum tec_status parse_crossed(struct tec_stack *stack, json_t *list, const char *where,
+                                     struct tec_error *err)
+{
+    TEC_TRY(parse_set(stack->crossed, stack, list, where, "crossed", err));
+    for (int i = 0; i < stack->layers; i++)
+        stack->crosses |= stack->crossed[i / 8] >> (i % 8) & 1;
+    bool other = stack->packing.kind || stack->names[TEC_ROLE_qkv] || stack->relative.name ||
+                 stack->names[TEC_ROLE_q_norm] || stack->after;
+    if (stack->crosses && (other || stack->norm != TEC_BLOCK_RMS_NORM))
+        return tec_fail(err, TEC_MALFORMED,
+                        "%s.crossed: beside 4-bit weights, q, k and v in one tensor, relative "
+                        "distances, norms of heads or norms other than rms in front of the halves",
+                        where);
+    return TEC_OK;
+}
+
 static enum tec_status parse_windows(struct tec_stack *stack, json_t *list, const char *where,
                                      struct tec_error *err)
 {
@@ -178,16 +212,7 @@ static enum tec_status parse_windows(struct tec_stack *stack, json_t *list, cons
         return tec_fail(err, TEC_MALFORMED,
                         "%s: window and windowed come together, a window of 1 .. %d keys", where,
                         TEC_PARSE_MAX);
-    if (list && json_array_size(list) != (size_t)stack->layers)
-        return tec_fail(err, TEC_MALFORMED, "%s.windowed: must be a list of %d true or false",
-                        where, stack->layers);
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *one = json_array_get(list, i);
-        if (!json_is_boolean(one))
-            return tec_fail(err, TEC_MALFORMED, "%s.windowed: entry %zu must be true or false",
-                            where, i);
-        stack->windowed[i / 8] |= (unsigned char)(json_is_true(one) << (i % 8));
-    }
+    TEC_TRY(parse_set(stack->windowed, stack, list, where, "windowed", err));
     if (stack->window_theta != 0.0 && !(stack->window_theta > 1.0 && stack->window))
         return tec_fail(err, TEC_MALFORMED,
                         "%s.window_theta: %g must be above 1, and there must be a window", where,
@@ -268,18 +293,19 @@ enum tec_status tec_parse_stack(struct tec_stack *stack, json_t *json, const cha
     json_t *tensors;
     const char *norm, *activation = NULL;
     double offset, eps;
-    int rounded = 0, after = 0;
-    json_t *packing = NULL, *relative = NULL, *scores = NULL;
+    int rounded = 0, after = 0, f32 = 0;
+    json_t *packing = NULL, *relative = NULL, *scores = NULL, *crossed = NULL;
     TEC_UNPACK(json, where,
                "{s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:F, s:F, s:F, s?b, s?o, s?o, s?s, s:o, "
-               "s?b, s?o}",
+               "s?b, s?o, s?o, s?b}",
                "layers", &stack->layers, "width", &stack->width, "heads", &stack->heads, "kv_heads",
                &stack->kv_heads, "head_dim", &stack->head_dim, "mlp", &stack->mlp, "norm", &norm,
                "norm_offset", &offset, "eps", &eps, "theta", &stack->theta, "angles_f32", &rounded,
                "scores", &scores, "packing", &packing, "activation", &activation, "tensors",
-               &tensors, "after", &after, "relative", &relative);
+               &tensors, "after", &after, "relative", &relative, "crossed", &crossed, "f32", &f32);
     stack->angles_f32 = rounded != 0;
     stack->after = after != 0;
+    stack->f32 = f32 != 0;
     stack->norm_offset = (float)offset;
     stack->eps = (float)eps;
     TEC_TRY(parse_norm(stack, norm, where, err));
@@ -290,5 +316,6 @@ enum tec_status tec_parse_stack(struct tec_stack *stack, json_t *json, const cha
     if (packing)
         TEC_TRY(parse_packing(stack, packing, where, err));
     TEC_TRY(parse_relative(stack, relative, where, err));
+    TEC_TRY(parse_crossed(stack, crossed, where, err));
     return check_kinds(stack, where, err);
 }

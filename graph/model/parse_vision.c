@@ -39,12 +39,13 @@ static enum tec_status parse_prefix(struct tec_tower *t, json_t *json, struct te
     return TEC_OK;
 }
 
-static enum tec_status parse_size(struct tec_vision *v, int image_size, int patch,
+/* `rest`: pixels at the right and at the bottom that fill no patch are left out. */
+static enum tec_status parse_size(struct tec_vision *v, int image_size, int patch, bool rest,
                                   struct tec_error *err)
 {
     TEC_TRY(tec_parse_positive(image_size, "vision", "image_size", err));
     TEC_TRY(tec_parse_positive(patch, "vision", "patch", err));
-    if (image_size > 4096 || patch > image_size || image_size % patch != 0)
+    if (image_size > 4096 || patch > image_size || (image_size % patch != 0 && !rest))
         return tec_fail(err, TEC_MALFORMED,
                         "vision: image_size %d does not divide into patches of %d", image_size,
                         patch);
@@ -56,7 +57,18 @@ static enum tec_status parse_size(struct tec_vision *v, int image_size, int patc
     int side = image_size / patch;
     v->image_size = image_size;
     v->patch = patch;
-    v->tokens = side * side;
+    v->patches = side * side;
+    return TEC_OK;
+}
+
+/* Positions of a square that differs from the picture's are taken by their share of the side. */
+static enum tec_status parse_positions(struct tec_tower *t, int side, const struct tec_vision *v,
+                                       struct tec_error *err)
+{
+    t->position_side = side ? side : v->image_size / v->patch;
+    if (t->position_side < 1 || t->position_side > 1024)
+        return tec_fail(err, TEC_MALFORMED, "vision.towers: position_side must be 1 .. 1024, is %d",
+                        side);
     return TEC_OK;
 }
 
@@ -64,16 +76,20 @@ static enum tec_status parse_tower(struct tec_vision *v, json_t *json, struct te
 {
     struct tec_tower *t = &v->towers[v->n_towers++];
     json_t *patch_embed, *stack, *mean, *std, *prefix = NULL;
-    int image_size, patch;
-    TEC_UNPACK(json, "vision.towers", "{s:i, s:i, s:o, s:o, s:o, s:s, s?o, s:o}", "image_size",
-               &image_size, "patch", &patch, "mean", &mean, "std", &std, "patch_embed",
-               &patch_embed, "position", &t->position, "prefix", &prefix, "stack", &stack);
-    TEC_TRY(parse_size(v, image_size, patch, err));
+    int image_size, patch, side = 0, rest = 0;
+    TEC_UNPACK(json, "vision.towers", "{s:i, s:i, s?b, s:o, s:o, s:o, s:s, s?i, s?o, s:o}",
+               "image_size", &image_size, "patch", &patch, "rest", &rest, "mean", &mean, "std",
+               &std, "patch_embed", &patch_embed, "position", &t->position, "position_side", &side,
+               "prefix", &prefix, "stack", &stack);
+    TEC_TRY(parse_size(v, image_size, patch, rest != 0, err));
+    TEC_TRY(parse_positions(t, side, v, err));
     TEC_TRY(tec_parse_channels(t->mean, mean, false, "vision.towers", "mean", err));
     TEC_TRY(tec_parse_channels(t->std, std, true, "vision.towers", "std", err));
     TEC_TRY(parse_prefix(t, prefix, err));
     TEC_TRY(tec_parse_stack(&t->stack, stack, "vision.stack", err));
     t->final = t->stack.names[TEC_ROLE_final] != NULL;
+    if (t->stack.crosses)
+        return tec_fail(err, TEC_MALFORMED, "vision.stack: crossed is for action.stack");
     if (t->stack.theta != 0.0)
         return tec_fail(err, TEC_MALFORMED,
                         "vision.stack: theta %g; a picture's rows have no positions to rotate by",
@@ -95,7 +111,7 @@ static enum tec_status parse_projector(struct tec_vision *v, json_t *json, int w
         return tec_fail(err, TEC_MALFORMED, "vision: projector must be 1 .. %d layers",
                         TEC_MAX_PROJECTOR);
     for (int i = 0; i < v->n_towers; i++)
-        cols += v->towers[i].stack.width;
+        cols += v->towers[i].stack.width * v->shuffle * v->shuffle;
     for (size_t i = 0; i < n; i++) {
         struct tec_dense *d = &v->projector[i];
         int rows = width;
@@ -115,18 +131,90 @@ static enum tec_status parse_projector(struct tec_vision *v, json_t *json, int w
     return TEC_OK;
 }
 
+/* Squares of patches that become one row: whole ones, of one tower, with nothing before them. */
+static enum tec_status parse_shuffle(struct tec_vision *v, struct tec_error *err)
+{
+    int side = v->image_size / v->patch;
+    if (v->shuffle < 1 || v->shuffle > 16 || side % v->shuffle != 0)
+        return tec_fail(err, TEC_MALFORMED,
+                        "vision: shuffle %d; must be 1 .. 16 and divide a side of %d patches",
+                        v->shuffle, side);
+    if (v->shuffle > 1 && (v->n_towers > 1 || v->towers[0].prefix_rows))
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "vision: shuffle with two towers, or with tensors before the patches");
+    v->tokens = v->patches / (v->shuffle * v->shuffle);
+    return TEC_OK;
+}
+
+static enum tec_status parse_ids(int *ids, int *n, json_t *json, const char *what, int vocab,
+                                 struct tec_error *err)
+{
+    size_t count = json_array_size(json);
+    if (count > TEC_MAX_AROUND)
+        return tec_fail(err, TEC_MALFORMED, "vision.around: %s has more than %d tokens", what,
+                        TEC_MAX_AROUND);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *id = json_array_get(json, i);
+        if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) >= vocab)
+            return tec_fail(err, TEC_MALFORMED, "vision.around: %s must be tokens 0 .. %d", what,
+                            vocab - 1);
+        ids[(*n)++] = (int)json_integer_value(id);
+    }
+    return TEC_OK;
+}
+
+/* Tokens around each picture, and how many pictures that are not there have them too. */
+static enum tec_status parse_around(struct tec_model *model, json_t *json, struct tec_error *err)
+{
+    struct tec_vision *v = &model->vision;
+    json_t *before, *behind;
+    if (!json)
+        return TEC_OK;
+    TEC_UNPACK(json, "vision.around", "{s:o, s:o, s?i}", "before", &before, "behind", &behind,
+               "blanks", &v->blanks);
+    TEC_TRY(parse_ids(v->before, &v->n_before, before, "before", model->text.vocab, err));
+    TEC_TRY(parse_ids(v->behind, &v->n_behind, behind, "behind", model->text.vocab, err));
+    if (v->n_before + v->n_behind == 0 || v->blanks < 0 || v->blanks > model->n_slots)
+        return tec_fail(err, TEC_MALFORMED,
+                        "vision.around: must have tokens before or behind, and blanks of 0 .. %d, "
+                        "is %d",
+                        model->n_slots, v->blanks);
+    if (model->text.mask != TEC_MASK_BIDIR || model->text.lead)
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "vision.around: need mask bidir and no token that leads");
+    return TEC_OK;
+}
+
+static enum tec_status parse_pictures(struct tec_vision *v, const char *pictures, double scale,
+                                      struct tec_error *err)
+{
+    v->floats = strcmp(pictures, "f32") == 0;
+    v->scale = (float)scale;
+    if (!v->floats && strcmp(pictures, "u8") != 0)
+        return tec_fail(err, TEC_MALFORMED, "vision.pictures: '%s' is not u8 or f32", pictures);
+    return v->scale > 0.0F && scale <= 1e6
+               ? TEC_OK
+               : tec_fail(err, TEC_MALFORMED, "vision.scale: must be above 0, is %g", scale);
+}
+
 enum tec_status tec_parse_vision(struct tec_model *model, json_t *json, struct tec_error *err)
 {
     struct tec_vision *v = &model->vision;
-    json_t *towers, *projector;
-    const char *activation = NULL;
-    TEC_UNPACK(json, "vision", "{s:o, s:o, s?s}", "towers", &towers, "projector", &projector,
-               "activation", &activation);
+    json_t *towers, *projector, *around = NULL;
+    const char *activation = NULL, *pictures = "u8";
+    double scale = 1.0;
+    v->shuffle = 1;
+    TEC_UNPACK(json, "vision", "{s:o, s:o, s?s, s?i, s?s, s?F, s?o}", "towers", &towers,
+               "projector", &projector, "activation", &activation, "shuffle", &v->shuffle,
+               "pictures", &pictures, "scale", &scale, "around", &around);
+    TEC_TRY(parse_pictures(v, pictures, scale, err));
     size_t n = json_array_size(towers);
     if (n < 1 || n > TEC_MAX_TOWERS)
         return tec_fail(err, TEC_MALFORMED, "vision: towers must be 1 .. %d", TEC_MAX_TOWERS);
     for (size_t i = 0; i < n; i++)
         TEC_TRY(parse_tower(v, json_array_get(towers, i), err));
+    TEC_TRY(parse_shuffle(v, err));
+    TEC_TRY(parse_around(model, around, err));
     TEC_TRY(tec_parse_activation(&v->activation, activation, "vision", err));
     return parse_projector(v, projector, model->text.stack.width, err);
 }

@@ -1,4 +1,5 @@
-/* stack.c - which layers of a stack see a window, and the angles of its rotations. */
+/* stack.c - which layers of a stack see a window or cross to another one, and the angles of its
+ * rotations. */
 #include "graph/model/model.h"
 
 #include <math.h>
@@ -6,6 +7,11 @@
 bool tec_stack_windowed(const struct tec_stack *s, int layer)
 {
     return s->window && (s->windowed[layer / 8] >> (layer % 8) & 1);
+}
+
+bool tec_stack_crossed(const struct tec_stack *s, int layer)
+{
+    return s->crosses && (s->crossed[layer / 8] >> (layer % 8) & 1);
 }
 
 /* As transformers' modeling_rope_utils.py computes it: long waves are divided by the factor, short

@@ -12,14 +12,25 @@
 #include <math.h>
 #include <string.h>
 
-static const double two_pi = 6.283185307179586476925286766559;
+static const double pi = 3.14159265358979323846264338327950288;
+
+/* i / (n - 1) with the rounding of the published code's torch.linspace, which counts from the
+ * nearer end, and of whole eights four at a time from the first of them: the sine of a whole number
+ * of turns is what rounding leaves of it. */
+static double share(int i, int n)
+{
+    double step = n > 1 ? 1.0 / (n - 1) : 0.0;
+    int first = i < n / 8 * 8 ? i / 4 * 4 : i;
+    double base = first < n / 2 ? first * step : 1.0 - (n - 1 - first) * step;
+    return n > 1 ? base + (i - first) * step : 0.0;
+}
 
 void tec_sincos(double t, double min_period, double max_period, int width, double *out)
 {
     int half = width / 2;
     for (int i = 0; i < half; i++) {
-        double fraction = half > 1 ? (double)i / (half - 1) : 0.0;
-        double angle = two_pi * t / (min_period * pow(max_period / min_period, fraction));
+        double period = min_period * pow(max_period / min_period, share(i, half));
+        double angle = 1.0 / period * 2.0 * pi * t;
         out[i] = sin(angle);
         out[half + i] = cos(angle);
     }
@@ -190,7 +201,8 @@ static enum tec_status make(struct maker *m, int steps, bool clean)
     if (!t->t || !t->sincos || !x)
         return tec_fail(m->err, TEC_NO_MEMORY, "no memory for time tables");
     for (int s = 0; s < t->times; s++) {
-        t->t[s] = 1.0 - (double)s / steps; /* 0 at s = steps */
+        t->t[s] = m->flow->time_f32 ? (double)(float)(1.0 + s * (-1.0 / steps))
+                                    : 1.0 - (double)s / steps; /* 0 at s = steps */
         tec_sincos(t->t[s], m->flow->min_period, m->flow->max_period, t->width, x);
         for (int i = 0; i < t->width; i++)
             t->sincos[s * t->width + i] = (float)x[i];

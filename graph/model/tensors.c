@@ -45,7 +45,14 @@ int tec_model_state(const struct tec_model *model)
 {
     if (tec_model_asks(model)) /* a state of nothing has an entry that nobody reads */
         return model->encoder.state ? model->encoder.state : 1;
-    return model->head.state ? model->head.state : model->flow.dim;
+    if (model->head.state)
+        return model->head.state;
+    return model->flow.state_dim ? model->flow.state_dim : model->flow.dim;
+}
+
+bool tec_flow_leads(const struct tec_flow *flow)
+{
+    return flow->state.weight && !flow->state_in_prefix;
 }
 
 bool tec_model_ignores(const struct tec_model *model, const char *name)
@@ -187,13 +194,14 @@ static enum tec_status vectors(const struct visitor *v, const struct tec_stack *
 static enum tec_status layer(const struct visitor *v, const struct tec_stack *s, int l)
 {
     int q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
+    int from = tec_stack_crossed(s, l) ? kv : s->width; /* what keys and values are made of */
     const struct {
         enum tec_role weight, bias;
         int rows, cols;
     } parts[] = {
         {TEC_ROLE_q, TEC_ROLE_q_bias, q, s->width},
-        {TEC_ROLE_k, TEC_ROLE_k_bias, kv, s->width},
-        {TEC_ROLE_v, TEC_ROLE_v_bias, kv, s->width},
+        {TEC_ROLE_k, TEC_ROLE_k_bias, kv, from},
+        {TEC_ROLE_v, TEC_ROLE_v_bias, kv, from},
         {TEC_ROLE_qkv, TEC_ROLE_qkv_bias, q + 2 * kv, s->width},
         {TEC_ROLE_o, TEC_ROLE_o_bias, s->width, q},
         {TEC_ROLE_cross, TEC_ROLE_cross_bias, q + 2 * kv, s->width},
@@ -262,7 +270,7 @@ static enum tec_status tower(const struct visitor *v, const struct tec_tower *t,
                              .shape = {t->stack.width, 3, patch, patch}};
     TEC_TRY(v->visit(v->user, &e, v->err));
     TEC_TRY(one(v, t->patch_embed.bias, 1, t->stack.width, 0));
-    TEC_TRY(table(v, t->position, vision->tokens, t->stack.width));
+    TEC_TRY(table(v, t->position, t->position_side * t->position_side, t->stack.width));
     for (int i = 0; i < t->n_prefix; i++)
         TEC_TRY(table(v, t->prefix[i].name, t->prefix[i].rows, t->stack.width));
     return stack(v, &t->stack);

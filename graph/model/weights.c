@@ -12,6 +12,12 @@
 
 #include <string.h>
 
+/* Whether a stack's matrices are rounded. */
+static bool bf16_of(const struct tec_weight_loading *l, const struct tec_stack *s)
+{
+    return l->options->bf16 && !s->f32;
+}
+
 static enum tec_status load_norm(struct tec_weight_loading *l, const struct tec_stack *s,
                                  const char *weight, const char *bias, const float **w,
                                  const float **b)
@@ -23,7 +29,7 @@ static enum tec_status load_norm(struct tec_weight_loading *l, const struct tec_
     const struct tec_vision *vision = &l->options->model->vision;
     l->source.bf16 = false;
     for (int i = 0; i < vision->n_towers; i++)
-        l->source.bf16 |= l->options->bf16 && s == &vision->towers[i].stack;
+        l->source.bf16 |= bf16_of(l, s) && s == &vision->towers[i].stack;
     enum tec_status status =
         tec_weight_loading_vector(l, weight, s->width, 1.0F - s->norm_offset, w);
     if (status == TEC_OK)
@@ -52,7 +58,7 @@ static void name_layer(struct names *names, const struct tec_stack *s, int layer
 static enum tec_status load_feed_forward(struct tec_weight_loading *l, const struct tec_stack *s,
                                          const char *const *of, struct tec_layer *layer)
 {
-    bool bf16 = l->options->bf16;
+    bool bf16 = bf16_of(l, s);
     int at[2];
     const struct tec_piece up[] = {{of[TEC_ROLE_gate], NULL, s->mlp, 0},
                                    {of[TEC_ROLE_up], of[TEC_ROLE_up_bias], s->mlp, 0}};
@@ -81,7 +87,7 @@ static enum tec_status load_vectors(struct tec_weight_loading *l, const struct t
 static enum tec_status load_cross(struct tec_weight_loading *l, const struct tec_stack *s,
                                   const char *const *of, struct tec_layer *layer)
 {
-    bool bf16 = l->options->bf16;
+    bool bf16 = bf16_of(l, s);
     int q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim, all = q + 2 * kv, at[2];
     if (!of[TEC_ROLE_cross])
         return TEC_OK;
@@ -96,14 +102,24 @@ static enum tec_status load_cross(struct tec_weight_loading *l, const struct tec
                      &layer->cross_norm, &layer->cross_norm_bias);
 }
 
-static enum tec_status load_layer(struct tec_weight_loading *l, const struct tec_stack *s,
-                                  int index, struct tec_layer *layer)
+/* The projections of another stack's keys and values are small and kept as they are stored. */
+static enum tec_status load_crossed(struct tec_weight_loading *l, const struct tec_stack *s,
+                                    const char *const *of, struct tec_layer *layer)
 {
-    struct names names;
-    const char *const *of = names.of;
-    bool bf16 = l->options->bf16;
+    int kv = s->kv_heads * s->head_dim, at;
+    const struct tec_piece q = {of[TEC_ROLE_q], of[TEC_ROLE_q_bias], s->heads * s->head_dim, 0};
+    const struct tec_piece k = {of[TEC_ROLE_k], of[TEC_ROLE_k_bias], kv, 0};
+    const struct tec_piece v = {of[TEC_ROLE_v], of[TEC_ROLE_v_bias], kv, 0};
+    TEC_TRY(tec_weight_loading_pieces(l, &q, 1, s->width, 0, bf16_of(l, s), &layer->qkv, &at));
+    TEC_TRY(tec_weight_loading_pieces(l, &k, 1, kv, 0, false, &layer->crossed_k, &at));
+    return tec_weight_loading_pieces(l, &v, 1, kv, 0, false, &layer->crossed_v, &at);
+}
+
+static enum tec_status load_qkv(struct tec_weight_loading *l, const struct tec_stack *s,
+                                const char *const *of, struct tec_layer *layer)
+{
+    bool bf16 = bf16_of(l, s);
     int q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim, at[3];
-    name_layer(&names, s, index);
     bool joined = of[TEC_ROLE_qkv] != NULL;
     const char *wb[2] = {of[TEC_ROLE_qkv], of[TEC_ROLE_qkv_bias]};
     const struct tec_piece qkv[] = {
@@ -120,8 +136,23 @@ static enum tec_status load_layer(struct tec_weight_loading *l, const struct tec
     layer->kv.order_of = layer->qkv.order_of ? layer->qkv.order_of + at[1] / 16 : NULL;
     layer->kv.bias = layer->qkv.bias ? layer->qkv.bias + at[1] : NULL;
     layer->kv.n = layer->kv.cols = layer->qkv.n - at[1];
+    return TEC_OK;
+}
+
+static enum tec_status load_layer(struct tec_weight_loading *l, const struct tec_stack *s,
+                                  int index, struct tec_layer *layer)
+{
+    struct names names;
+    const char *const *of = names.of;
+    int at;
+    name_layer(&names, s, index);
+    if (tec_stack_crossed(s, index))
+        TEC_TRY(load_crossed(l, s, of, layer));
+    else
+        TEC_TRY(load_qkv(l, s, of, layer));
     const struct tec_piece o = {of[TEC_ROLE_o], of[TEC_ROLE_o_bias], s->width, 0};
-    TEC_TRY(tec_weight_loading_pieces(l, &o, 1, q, 0, bf16, &layer->o, at));
+    TEC_TRY(tec_weight_loading_pieces(l, &o, 1, s->heads * s->head_dim, 0, bf16_of(l, s), &layer->o,
+                                      &at));
     TEC_TRY(load_vectors(l, s, of, layer));
     TEC_TRY(load_cross(l, s, of, layer));
     TEC_TRY(load_feed_forward(l, s, of, layer));

@@ -22,6 +22,7 @@ struct tec_matrix {
 /* One layer. q | k | v and gate | up are joined at panel borders: x_at is the first column. */
 struct tec_layer {
     struct tec_matrix qkv, kv, o, up, down; /* kv is the k | v part of qkv, not a copy */
+    struct tec_matrix crossed_k, crossed_v; /* of a layer that crosses: float32; its qkv is q */
     int q_at, k_at, v_at;                   /* columns in qkv's output */
     int gate_at, up_at;
     const float *norm1, *norm1_bias, *norm2, *norm2_bias; /* NULL in adaptive stacks */
@@ -79,6 +80,7 @@ struct tec_queries_weights {
 struct tec_weights {
     struct tec_tower_weights towers[TEC_MAX_TOWERS];
     struct tec_matrix projector[TEC_MAX_PROJECTOR]; /* from the second layer on */
+    const float *project_scale; /* [n] vision.scale for each of its columns; NULL = 1 */
     struct tec_stack_weights text, expert;
     struct tec_head_weights chunk;
     struct tec_matrix *net; /* [n_steps], of those that are convolutions */

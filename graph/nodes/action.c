@@ -5,10 +5,14 @@
  *
  * Where the node has a prefix of actions (trained real-time chunking, arXiv 2512.05964), the first
  * *n_fixed rows of x hold given actions: their norms and gates are those of time 0, and no step
- * moves them. The other rows see them as keys, and are computed as ever. */
+ * moves them. The other rows see them as keys, and are computed as ever.
+ *
+ * Where it has an earlier chunk (real-time chunking by guidance, arXiv 2506.07339, as LeRobot's
+ * RTCProcessor has it), each velocity is pulled so that the end of the flow nears that chunk. */
 #include "graph/nodes/encoded.h"
 #include "graph/nodes/head.h"
 
+#include <math.h>
 #include <stdio.h>
 
 /* The rows that enter the stack at one step. */
@@ -17,7 +21,7 @@ static int embed_suffix(struct tec_lower *l, int x, int state, int step)
     const struct tec_flow *f = &l->model->flow;
     const struct tec_weights *w = l->weights;
     const struct tec_rows *rows = &l->prefix->suffix;
-    int first = f->state.weight ? 1 : 0;
+    int first = tec_flow_leads(f) ? 1 : 0;
     int y = tec_program_tensor(l->program, "suffix", rows->max, f->stack.width, rows->count);
     if (first)
         tec_lower_linear_into(l, &w->state, state, y, 0, NULL, false, "state_in");
@@ -48,7 +52,7 @@ static int velocity(struct tec_lower *l, const struct tec_forward *f, int y)
     struct tec_call call = tec_call_of(TEC_OP_linear, "action_out");
     call.in[0] = n;
     call.out[0] = v;
-    call.in_row = flow->state.weight ? 1 : 0;
+    call.in_row = tec_flow_leads(flow) ? 1 : 0;
     call.args.gemm.w = m->w;
     call.args.gemm.bias = m->bias;
     call.args.gemm.n = m->n;
@@ -57,6 +61,34 @@ static int velocity(struct tec_lower *l, const struct tec_forward *f, int y)
     call.args.gemm.max_rows = flow->horizon;
     tec_program_call(l->program, &call);
     return v;
+}
+
+/* How much a step at this time is pulled: s / tau (s^2 + tau^2) / s^2 with s the time that is left
+ * and tau what is done, at most `most`, which also is the pull of the first step. */
+static float pull_at(double s, double most)
+{
+    double tau = 1.0 - s;
+    double pull = tau > 0.0 ? s / tau * ((s * s + tau * tau) / (s * s)) : most;
+    return (float)fmin(pull, most);
+}
+
+/* Pulls v towards the earlier chunk. Times count exactly, as LeRobot's loop has them. */
+static void guide(struct tec_lower *l, int v, int x, int step)
+{
+    const struct tec_flow *f = &l->model->flow;
+    const struct tec_prefix_table *t = l->prefix;
+    double time = 1.0 + step * (-1.0 / l->flow->steps);
+    struct tec_call call = tec_call_of(TEC_OP_guide, "guide");
+    call.in[0] = x;
+    call.in[1] = tec_program_fixed(l->program, "previous", t->previous,
+                                   (size_t)f->horizon * (size_t)t->ld * sizeof(float), f->horizon,
+                                   f->dim, t->ld, t->n_horizon);
+    call.out[0] = v;
+    call.args.guide.weight = t->pulls;
+    call.args.guide.time = (float)time;
+    call.args.guide.gain = pull_at(time, (double)l->guidance);
+    tec_program_call(l->program, &call);
+    tec_lower_tap(l, v, "v_guided.%d", step);
 }
 
 static void euler_step(struct tec_lower *l, int x, int state, int step)
@@ -72,14 +104,20 @@ static void euler_step(struct tec_lower *l, int x, int state, int step)
                                   .flow = l->flow,
                                   .step = step,
                                   .fixed = l->prefix->n_fixed,
+                                  .every = flow->every,
+                                  .across = &l->prefix->across,
                                   .tap = l->taps && first_or_last ? tap : NULL,
-                                  .tap_inside = step == 0};
+                                  .tap_inside = true};
+    if (step == 0)
+        tec_lower_cross(l, &f);
     int y = embed_suffix(l, x, state, step);
     if (f.tap)
         tec_lower_tap(l, y, "%sembeds", tap);
     tec_lower_forward(l, &f, y);
     int v = velocity(l, &f, y);
     tec_lower_tap(l, v, "v_t.%d", step);
+    if (l->prefix->previous)
+        guide(l, v, x, step);
     struct tec_call call = tec_call_of(TEC_OP_euler, "euler");
     call.in[0] = v;
     call.out[0] = x;
@@ -98,7 +136,7 @@ static void flow_steps(struct tec_lower *l)
                               (size_t)f->horizon * (size_t)t->ld * sizeof(float), f->horizon,
                               f->dim, t->ld, t->n_horizon);
     int state = tec_program_fixed(l->program, "state", t->state, (size_t)t->ld * sizeof(float), 1,
-                                  f->dim, t->ld, t->one);
+                                  f->state_dim, t->ld, t->one);
     for (int s = 0; s < l->flow->steps && l->program->status == TEC_OK; s++)
         euler_step(l, x, state, s);
 }

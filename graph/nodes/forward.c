@@ -161,6 +161,11 @@ static void norm_qk(struct tec_lower *l, const struct tec_forward *f, int layer,
     tec_lower_tap_view(l, w->k_at, s->kv_heads * s->head_dim, "%slayer%d.k_norm", f->tap, layer);
 }
 
+int tec_lower_kv_layer(const struct tec_forward *f, int layer)
+{
+    return f->every > 1 ? layer * f->every : layer;
+}
+
 static int store(struct tec_lower *l, const struct tec_forward *f, int layer, int qkv,
                  bool keys_only, struct tec_kv_tensors kv)
 {
@@ -368,8 +373,8 @@ struct tec_keys tec_lower_keys(struct tec_lower *l, const struct tec_forward *f,
 {
     const struct tec_layer *w = &f->weights->layers[layer];
     bool keys_only = f->keys_only && layer == f->stack->layers - 1;
-    struct tec_keys keys = {
-        .kv = {tec_lower_kv(l, f->space, layer, false), tec_lower_kv(l, f->space, layer, true)}};
+    struct tec_keys keys = {.kv = {tec_lower_kv(l, f->space, tec_lower_kv_layer(f, layer), false),
+                                   tec_lower_kv(l, f->space, tec_lower_kv_layer(f, layer), true)}};
     int n = f->stack->after ? x : tec_lower_norm(l, f, layer, 0, x, true, "norm1");
     if (f->tap && f->tap_inside && !f->stack->after)
         tec_lower_tap(l, n, "%slayer%d.norm1", f->tap, layer);
@@ -390,11 +395,12 @@ struct tec_keys tec_lower_keys(struct tec_lower *l, const struct tec_forward *f,
 int tec_lower_rest(struct tec_lower *l, const struct tec_forward *f, int layer,
                    struct tec_keys keys, int x)
 {
-    int out = attend(l, f, layer, keys.q, gather(l, f, keys.kv));
+    const struct tec_forward view = tec_lower_view(l, f, layer);
+    int out = attend(l, &view, layer, keys.q, gather(l, f, keys.kv));
     if (f->tap && f->tap_inside)
         tec_lower_tap(l, out, "%slayer%d.attn", f->tap, layer);
     if (l->taps)
-        tap_weights(l, f, layer, keys.q, keys.kv);
+        tap_weights(l, &view, layer, keys.q, keys.kv);
     add_half(l, f, layer, 0, &f->weights->layers[layer].o, out, x);
     x = norm_after(l, f, layer, 0, x);
     x = attend_others(l, f, layer, keys.kv, x);
@@ -409,7 +415,9 @@ static int lower_layer(struct tec_lower *l, const struct tec_forward *f, int lay
 {
     struct tec_forward rest = *f;
     bool last = layer == f->stack->layers - 1;
-    struct tec_keys keys = tec_lower_keys(l, f, layer, x);
+    struct tec_keys keys = tec_stack_crossed(f->stack, layer)
+                               ? tec_lower_crossed_keys(l, f, layer, x)
+                               : tec_lower_keys(l, f, layer, x);
     if (keys.q < 0)
         return x;
     if (last)

@@ -48,6 +48,8 @@ void tec_lower_linear_rows(struct tec_lower *l, const struct tec_matrix *m, int 
     call.in_row = part->in_row;
     call.out_row = part->out_row;
     set_matrix(&call, m);
+    if (part->gate)
+        call.args.gemm.gate = part->gate->at;
     call.args.gemm.add = add;
     call.args.gemm.rows = part->rows;
     call.args.gemm.max_rows = part->max_rows;

@@ -30,8 +30,11 @@ struct tec_lower {
     const struct tec_model *model;
     const struct tec_weights *weights;
     const struct tec_flow_tables *flow; /* action */
+    float guidance; /* of an action with an earlier chunk in its table: the largest pull */
     const struct tec_kv_space *space;   /* the model's slots */
     const struct tec_kv_space *towers;  /* [n_towers] scratch of each; an encoder's: the first */
+    const struct tec_kv_space *crossed; /* float32, a layer for each that crosses; or NULL */
+    const int *shuffle;                 /* device: [pictures * patches] patches by row; or NULL */
     const float *cos_sin;               /* [positions, head_dim / 2, 2] */
     const float *cos_sin_window;        /* the same for layers with a window; NULL = no other */
     float *scratch;                     /* attention's, for every lane */
@@ -92,6 +95,8 @@ struct tec_forward {
     const int *last_row;         /* device: where they stand in `rows` */
     const struct tec_rows *asked;  /* the same rows, as their second attention sees others */
     const struct tec_moves *moves; /* attention reads l->gathered, after these; NULL = space */
+    int every; /* layer i has the keys of the space's layer i * every; 0 = its own */
+    const struct tec_rows *across; /* the rows over what crossing layers read; NULL = none cross */
     const char *tap;               /* prefix of tap names, "prefix."; NULL = no taps here */
     bool tap_inside;               /* q, k, v, attention of layers, not only hidden states */
     const int *units;              /* tensors of values whose rows are the identity's, [n_units];
@@ -119,6 +124,20 @@ struct tec_keys {
 struct tec_keys tec_lower_keys(struct tec_lower *l, const struct tec_forward *f, int layer, int x);
 int tec_lower_rest(struct tec_lower *l, const struct tec_forward *f, int layer,
                    struct tec_keys keys, int x);
+
+/* Queries of a layer that crosses, and the projected keys and values that it reads. */
+struct tec_keys tec_lower_crossed_keys(struct tec_lower *l, const struct tec_forward *f, int layer,
+                                       int x);
+
+/* The forward as attention of a layer sees it. */
+struct tec_forward tec_lower_view(const struct tec_lower *l, const struct tec_forward *f,
+                                  int layer);
+
+/* Project the keys and values of the space for all layers that cross: once for all steps. */
+void tec_lower_cross(struct tec_lower *l, const struct tec_forward *f);
+
+/* The layer of a space that has the keys and values of a forward's layer. */
+int tec_lower_kv_layer(const struct tec_forward *f, int layer);
 
 /* Rows of tokens: *n of them, at most max_rows, from row *first of x on. */
 void tec_lower_tokens(struct tec_lower *l, int x, const int *ids, const int *n, int max_rows,
@@ -184,10 +203,12 @@ struct tec_gate {
     const int *fixed; /* NULL = all take `at` */
 };
 
-/* y[out_row ..] = x[in_row ..] W^T + bias for *rows rows, at most max_rows; `add`: added to y. */
+/* y[out_row ..] = gate * (x[in_row ..] W^T + bias) for *rows rows, at most max_rows; `add`: added
+ * to y. */
 struct tec_part_rows {
     const int *rows;
     int max_rows, in_row, out_row;
+    const struct tec_gate *gate; /* NULL = 1 */
 };
 void tec_lower_linear_rows(struct tec_lower *l, const struct tec_matrix *m, int x, int y,
                            const struct tec_part_rows *part, bool add, const char *label);

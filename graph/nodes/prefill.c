@@ -10,13 +10,19 @@ static int patches_of(struct tec_lower *l, int tower)
 {
     const struct tec_vision *v = &l->model->vision;
     const struct tec_prefix_table *table = l->prefix;
-    int pictures = table->towers[tower].max / (v->towers[tower].prefix_rows + v->tokens);
-    int patches = tec_program_tensor(l->program, "patches", pictures * v->tokens,
+    int pictures = table->towers[tower].max / (v->towers[tower].prefix_rows + v->patches);
+    int patches = tec_program_tensor(l->program, "patches", pictures * v->patches,
                                      3 * v->patch * v->patch, table->n_patches);
     struct tec_call call = tec_call_of(TEC_OP_patchify, "patchify");
     call.out[0] = patches;
     call.args.patchify.pictures = (const uint8_t *const *)table->picture;
-    call.args.patchify.lut = l->lut + (size_t)tower * 3 * 256;
+    if (v->floats) {
+        call.args.patchify.floats = true;
+        memcpy(call.args.patchify.mean, v->towers[tower].mean, sizeof v->towers[tower].mean);
+        memcpy(call.args.patchify.std, v->towers[tower].std, sizeof v->towers[tower].std);
+    } else {
+        call.args.patchify.lut = l->lut + (size_t)tower * 3 * 256;
+    }
     call.args.patchify.count = table->n_pictures;
     call.args.patchify.max_pictures = pictures;
     call.args.patchify.height = v->image_size;
@@ -60,14 +66,14 @@ static int embed_pictures(struct tec_lower *l, int tower, const char *tap, int *
     int before = v->towers[tower].prefix_rows;
     int patches = patches_of(l, tower);
     tec_lower_tap(l, patches, "%spixels", tap);
-    *first = rows->max / (before + v->tokens) * before;
+    *first = rows->max / (before + v->patches) * before;
     int e = tec_lower_linear(l, &w->patch, patches, "patch_embed");
     tec_lower_tap(l, e, "%spatch", tap);
     struct tec_call call = tec_call_of(TEC_OP_add_table, "position");
     call.out[0] = e;
     call.args.add_table.table = w->position;
     call.args.add_table.ldt = w->ld;
-    call.args.add_table.period = v->tokens;
+    call.args.add_table.period = v->patches;
     tec_program_call(l->program, &call);
     if (before) {
         int all = tec_program_tensor(l->program, "rows", rows->max, v->towers[tower].stack.width,
@@ -80,7 +86,37 @@ static int embed_pictures(struct tec_lower *l, int tower, const char *tap, int *
     return e;
 }
 
-/* One tower, and its share of the projector's first layer: to `y` from row `out_row` on. */
+/* Squares of patches as one row each, from row `first` of x on. */
+static int shuffle(struct tec_lower *l, int x, int patches)
+{
+    const struct tec_vision *v = &l->model->vision;
+    int group = v->shuffle * v->shuffle;
+    int cols = x < 0 ? 0 : l->program->tensors[x].cols;
+    if (group == 1)
+        return x;
+    int y = x < 0 ? -1
+                  : tec_program_tensor(l->program, "shuffle", patches / group, group * cols,
+                                       l->prefix->n_image);
+    struct tec_call call = tec_call_of(TEC_OP_take_rows, "shuffle");
+    call.in[0] = x;
+    call.out[0] = y;
+    call.args.take.row = l->shuffle;
+    call.args.take.group = group;
+    call.args.take.rows = l->prefix->n_patches;
+    call.args.take.round = l->round;
+    tec_program_call(l->program, &call);
+    return y;
+}
+
+/* The projector's factor of what enters the prefix; NULL: 1. */
+static const struct tec_gate *scale_of(const struct tec_lower *l, struct tec_gate *gate)
+{
+    *gate = (struct tec_gate){.at = l->weights->project_scale};
+    return gate->at ? gate : NULL;
+}
+
+/* One tower, and its share of the projector's first layer: to `y` from row `out_row` on. With taps
+ * a tensor of its own holds what the factor of the prefix's rows has not changed. */
 static void tower(struct tec_lower *l, int index, int y, int out_row)
 {
     const struct tec_vision *v = &l->model->vision;
@@ -94,16 +130,25 @@ static void tower(struct tec_lower *l, int index, int y, int out_row)
                                   .tap = tap,
                                   .tap_inside = v->n_towers > 1};
     int first, x = embed_pictures(l, index, tap, &first);
+    bool round = l->round;
+    l->round &= !f.stack->f32;
     tec_lower_forward(l, &f, x);
     if (v->towers[index].final) {
         x = tec_lower_norm(l, &f, 0, 2, x, true, "post_norm");
         tec_lower_tap(l, x, "%spost_ln", tap);
     }
-    const struct tec_part_rows part = {.rows = l->prefix->n_patches,
-                                       .max_rows = f.rows->max - first,
+    l->round = round;
+    int patches = f.rows->max - first;
+    x = shuffle(l, x, patches);
+    struct tec_gate gate;
+    const struct tec_part_rows part = {.rows = l->prefix->n_image,
+                                       .max_rows = patches / (v->shuffle * v->shuffle),
                                        .in_row = first,
-                                       .out_row = out_row};
+                                       .out_row = out_row,
+                                       .gate = v->n_projector == 1 ? scale_of(l, &gate) : NULL};
     tec_lower_linear_rows(l, &w->project, x, y, &part, index > 0, "projector");
+    if (l->taps && part.gate)
+        tec_lower_tap(l, tec_lower_linear(l, &w->project, x, "tap"), "vision.connector");
 }
 
 bool tec_lower_sees(const struct tec_lower *l)
@@ -115,10 +160,11 @@ void tec_lower_pictures(struct tec_lower *l, int x, int at)
 {
     const struct tec_vision *v = &l->model->vision;
     const struct tec_prefix_table *t = l->prefix;
-    int rows = t->towers[0].max / (v->towers[0].prefix_rows + v->tokens) * v->tokens, y = x;
+    int rows = t->towers[0].max / (v->towers[0].prefix_rows + v->patches) * v->tokens, y = x;
     bool one = v->n_projector == 1;
+    struct tec_gate gate;
     if (!one || l->taps)
-        y = tec_program_tensor(l->program, "project", rows, v->projector[0].rows, t->n_patches);
+        y = tec_program_tensor(l->program, "project", rows, v->projector[0].rows, t->n_image);
     for (int i = 0; i < v->n_towers; i++)
         tower(l, i, y, y == x ? at : 0);
     if (one && y != x)
@@ -128,7 +174,7 @@ void tec_lower_pictures(struct tec_lower *l, int x, int at)
         tec_lower_tap(l, y, "projector.%d", i);
         tec_lower_activation(l, v->activation, y, y);
         if (i + 1 == v->n_projector)
-            tec_lower_linear_into(l, m, y, x, at, NULL, false, "projector");
+            tec_lower_linear_into(l, m, y, x, at, scale_of(l, &gate), false, "projector");
         if (i + 1 < v->n_projector || l->taps)
             y = tec_lower_linear(l, m, y, "projector");
     }
@@ -150,6 +196,17 @@ void tec_lower_tokens(struct tec_lower *l, int x, const int *ids, const int *n, 
     call.args.embed.k = l->weights->embed.k;
     call.args.embed.scale = scale;
     tec_program_call(l->program, &call);
+}
+
+/* The robot's state as the flow reads it, a row before the pictures in memory. */
+static void state_row(struct tec_lower *l, int x)
+{
+    const struct tec_prefix_table *t = l->prefix;
+    const struct tec_model *m = l->model;
+    int state = tec_program_fixed(l->program, "state", t->state, (size_t)t->ld * sizeof(float), 1,
+                                  m->flow.state_dim, t->ld, t->one);
+    tec_lower_linear_into(l, &l->weights->state, state, x, tec_lead_rows(m), NULL, false,
+                          "state_in");
 }
 
 /* The rows that a head adds: the robot's state, zeros (tokens times 0), the end. */
@@ -180,6 +237,10 @@ void tec_lower_prefix_rows(struct tec_lower *l, int x)
         tec_lower_pictures(l, x, tec_lead_rows(l->model) + tec_head_rows(l->model));
     if (tec_model_heads(l->model))
         head_rows(l, x);
+    if (l->model->flow.state_in_prefix)
+        state_row(l, x);
+    if (t->max_around)
+        tec_lower_tokens(l, x, t->around, t->n_around, t->max_around, t->first_around, 1.0F);
     if (l->model->text.lead)
         tec_lower_tokens(l, x, t->lead, t->one, 1, l->zero, scale);
     tec_lower_tokens(l, x, t->ids, t->n_text, t->max_ids, t->first_text, scale);

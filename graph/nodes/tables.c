@@ -46,7 +46,8 @@ int tec_suffix_rows(const struct tec_model *model)
 {
     if (tec_model_asks(model))
         return model->flow.horizon;
-    return tec_model_flows(model) ? model->flow.horizon + (model->flow.state.weight ? 1 : 0) : 0;
+    return tec_model_flows(model) ? model->flow.horizon + (tec_flow_leads(&model->flow) ? 1 : 0)
+                                  : 0;
 }
 
 int tec_lead_rows(const struct tec_model *model)
@@ -56,7 +57,7 @@ int tec_lead_rows(const struct tec_model *model)
 
 int tec_state_rows(const struct tec_model *model)
 {
-    return model->head.state ? 1 : 0;
+    return model->head.state || model->flow.state_in_prefix ? 1 : 0;
 }
 
 static int zero_rows(const struct tec_model *model)
@@ -66,7 +67,7 @@ static int zero_rows(const struct tec_model *model)
 
 int tec_head_rows(const struct tec_model *model)
 {
-    return tec_model_heads(model) ? tec_state_rows(model) + zero_rows(model) + 1 : 0;
+    return tec_state_rows(model) + (tec_model_heads(model) ? zero_rows(model) + 1 : 0);
 }
 
 /* A tower without rows before the patches shares the count of patches. */
@@ -74,9 +75,10 @@ static void deal_towers(struct tec_dealer *d, struct tec_prefix_table *t,
                         const struct tec_vision *v, int pictures)
 {
     t->n_patches = tec_deal_ints(d, 1);
+    t->n_image = v->shuffle > 1 ? tec_deal_ints(d, 1) : t->n_patches;
     for (int i = 0; i < v->n_towers; i++) {
         int before = v->towers[i].prefix_rows;
-        tec_deal_rows(d, &t->towers[i], pictures * (before + v->tokens), pictures, 2 * pictures);
+        tec_deal_rows(d, &t->towers[i], pictures * (before + v->patches), pictures, 2 * pictures);
         t->n_before[i] = before ? tec_deal_ints(d, 1) : NULL;
         if (!before)
             t->towers[i].count = t->n_patches;
@@ -92,6 +94,29 @@ static void deal_encoded(struct tec_dealer *d, struct tec_prefix_table *t,
     tec_deal_rows(d, &t->encoder, tec_model_encoded(m), 1, 1);
     tec_deal_rows(d, &t->asked, m->flow.horizon, 1, 1);
     t->net_rows = tec_deal_ints(d, m->n_slots * (m->net.n_steps + 1));
+}
+
+/* Tokens around each picture that there may be. */
+static void deal_around(struct tec_dealer *d, struct tec_prefix_table *t, const struct tec_model *m)
+{
+    int around = m->vision.n_before + m->vision.n_behind;
+    t->max_around = around * m->n_slots;
+    if (!around)
+        return;
+    t->around = tec_deal_ints(d, t->max_around);
+    t->n_around = tec_deal_ints(d, 1);
+    t->first_around = tec_deal_ints(d, 1);
+}
+
+/* What the layers that cross read, where there are any. */
+static void deal_keys(struct tec_dealer *d, struct tec_prefix_table *t, int max_keys)
+{
+    t->max_keys = max_keys;
+    if (!max_keys)
+        return;
+    tec_deal_rows(d, &t->across, t->suffix.max, 1, 1);
+    t->keys = tec_deal_ints(d, max_keys);
+    t->n_keys = tec_deal_ints(d, 1);
 }
 
 static void deal_prefix(struct tec_dealer *d, struct tec_prefix_table *t,
@@ -120,6 +145,8 @@ static void deal_prefix(struct tec_dealer *d, struct tec_prefix_table *t,
     t->end_row = tec_deal_ints(d, 1);
     deal_moves(d, &t->moves, limits->gathers ? sequences : 0);
     tec_deal_rows(d, &t->suffix, tec_suffix_rows(m), 1, SUFFIX_SPANS);
+    deal_keys(d, t, limits->max_keys);
+    deal_around(d, t, m);
     deal_encoded(d, t, m);
     t->max_ids = limits->max_text + limits->more_rows;
     t->ids = tec_deal_ints(d, t->max_ids);
@@ -130,6 +157,9 @@ static void deal_prefix(struct tec_dealer *d, struct tec_prefix_table *t,
     t->n_fixed = limits->fixed ? tec_deal_ints(d, 1) : NULL;
     t->noise = tec_deal(d, (size_t)m->flow.horizon * (size_t)t->ld, sizeof(float));
     t->state = tec_deal(d, (size_t)t->ld, sizeof(float));
+    size_t rows = limits->guided ? (size_t)m->flow.horizon : 0;
+    t->previous = rows ? tec_deal(d, rows * (size_t)t->ld, sizeof(float)) : NULL;
+    t->pulls = rows ? tec_deal(d, rows, sizeof(float)) : NULL;
 }
 
 enum tec_status tec_block_take(struct tec_table_block *block, struct tec_device *device,
@@ -200,7 +230,7 @@ static void fill_constants(struct tec_prefix_table *t, const struct tec_prefix_l
     *t->end = m->text.eos;
     for (int i = 0; i < m->vision.n_towers; i++) {
         int before = m->vision.towers[i].prefix_rows;
-        fill_tower(&t->towers[i], before, m->vision.tokens);
+        fill_tower(&t->towers[i], before, m->vision.patches);
         if (before)
             *t->n_before[i] = limits->max_pictures * before;
     }
@@ -211,6 +241,10 @@ static void fill_constants(struct tec_prefix_table *t, const struct tec_prefix_l
     for (int r = 0; r < t->suffix.max; r++)
         t->suffix.slot[r] = limits->scratch_slot + r;
     fill_encoded(t, m);
+    if (!t->max_keys)
+        return;
+    *t->across.count = t->across.max;
+    t->across.seqs[0] = (struct tec_seq){0, 1};
 }
 
 /* Allocate a fixed place for pictures on a device that cannot read host memory. */

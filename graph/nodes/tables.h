@@ -1,5 +1,6 @@
 /* tables.h - frame tables: everything that changes from launch to launch, as arrays at fixed device
- * addresses that captures read. The host fills its copy, and kernels/device.h copies it to the device before the replay. */
+ * addresses that captures read. The host fills its copy, and kernels/device.h copies it to the
+ * device before the replay. */
 #ifndef TEC_GRAPH_NODES_TABLES_H
 #define TEC_GRAPH_NODES_TABLES_H
 
@@ -30,9 +31,12 @@ struct tec_moves {
  * host's shadow and on the device. */
 struct tec_prefix_table {
     int *n_pictures, *n_patches; /* patches of all pictures */
-    int *lead;                   /* [1] the token before the pictures, where the model has one */
-    int *n_text, *first_text;    /* ids behind the pictures; the row of the first of them */
-    int *ids;                    /* [max_ids] */
+    int *n_image;                /* rows of the prefix that they become */
+    int *around, *n_around, *first_around,
+        max_around;           /* tokens around pictures, rows behind the text */
+    int *lead;                /* [1] the token before the pictures, where the model has one */
+    int *n_text, *first_text; /* ids behind the pictures; the row of the first of them */
+    int *ids;                 /* [max_ids] */
     int max_ids;
     int *n_zeros, *first_zero, *zeros; /* rows of zeros that a head reads: constants, [n_zeros] */
     int *in_order;                     /* [n_zeros] 0, 1, 2 ...: constant */
@@ -50,13 +54,17 @@ struct tec_prefix_table {
     struct tec_rows asked;   /* queries, as they see the prefix */
     struct tec_rows encoder; /* all rows of an encoder, each seeing all: constant */
     int *net_rows;           /* [slots, steps + 1] pixels of a net's picture, and of its steps' */
-    int *n_horizon, *one;    /* constants */
-    const uint8_t **picture; /* [max_pictures] u8 [size, size, 3], device memory */
-    uint8_t *pixels;         /* device memory for those, or NULL: it reads the host's */
-    size_t picture_size;     /* bytes of the largest */
+    struct tec_rows across; /* rows of actions over what a crossing layer reads: places of `keys` */
+    int *keys, *n_keys, max_keys; /* slots of the keys that those are projections of */
+    int *n_horizon, *one;         /* constants */
+    const uint8_t **picture;      /* [max_pictures] u8 [size, size, 3], device memory */
+    uint8_t *pixels;              /* device memory for those, or NULL: it reads the host's */
+    size_t picture_size;          /* bytes of the largest */
     int *n_fixed;            /* first rows of `noise` that are given actions; NULL = never any */
     float *noise;            /* [horizon, ld]: the flow's x, overwritten by the action node */
     float *state;            /* [1, ld] */
+    float *previous, *pulls; /* [horizon, ld] a chunk that the new one is pulled to, and how much
+                              * each of its rows; NULL = no guidance */
     int ld;                  /* of noise and state */
 };
 
@@ -118,6 +126,8 @@ struct tec_prefix_limits {
     int max_pictures; /* valid cameras */
     int scratch_slot; /* first slot of the suffix's keys, -1 = no action */
     bool fixed;       /* first actions may be given */
+    bool guided;      /* an earlier chunk may be */
+    int max_keys;     /* keys that a crossing layer may read; 0 = no layer crosses */
     int more_rows;    /* rows of other sequences, one each, behind the prefix */
     bool gathers;     /* attention reads copies */
 };
@@ -175,7 +185,8 @@ int tec_lead_rows(const struct tec_model *model);
 
 /* Rows of the robot's state, and with them all rows that a head adds to the prefix: in memory they
  * stand before the pictures, after the leading one, as state | zeros | end; their places in the
- * sequence are state before the prompt, the others behind it. */
+ * sequence are state before the prompt, the others behind it. A flow's state, where the prefix has
+ * it, is the only one of these, and the last of the sequence. */
 int tec_state_rows(const struct tec_model *model);
 int tec_head_rows(const struct tec_model *model);
 

@@ -108,7 +108,8 @@ void tec_lower_tap_kv(struct tec_lower *l, const struct tec_forward *f, int laye
 {
     if (!l->taps || l->program->status != TEC_OK)
         return;
-    int cols = f->stack->kv_heads * f->stack->head_dim, at = f->space->shape.layers > 1 ? layer : 0;
+    int cols = f->stack->kv_heads * f->stack->head_dim;
+    int at = f->space->shape.layers > 1 ? tec_lower_kv_layer(f, layer) : 0;
     void *block;
     int to = tap_tensor(l, f->rows->max, cols, f->rows->count, &block);
     if (to < 0)

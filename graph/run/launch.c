@@ -10,11 +10,44 @@
 
 #include <string.h>
 
+/* Pairs of tokens around pictures in a prefix. */
+static int pairs_of(const struct tec_vision *v, const struct tec_prefix_input *o)
+{
+    if (v->n_before + v->n_behind == 0)
+        return 0;
+    return o->n_around ? o->n_around : o->n_pictures;
+}
+
+static int around_rows(const struct tec_vision *v, const struct tec_prefix_input *o)
+{
+    return pairs_of(v, o) * (v->n_before + v->n_behind);
+}
+
 int tec_prefix_rows(const struct tec_plan *plan, const struct tec_prefix_input *o)
 {
     if (tec_model_asks(plan->model))
         return tec_model_encoded(plan->model);
-    return o->n_pictures * plan->model->vision.tokens + o->n_text + tec_head_rows(plan->model);
+    const struct tec_vision *v = &plan->model->vision;
+    return o->n_pictures * v->tokens + around_rows(v, o) + o->n_text + tec_head_rows(plan->model);
+}
+
+static bool has_picture(const struct tec_prefix_input *o, int pair)
+{
+    return !o->n_around || (o->around >> pair & 1U);
+}
+
+/* Each picture must be between the tokens around it, and there is room for those of every slot. */
+static enum tec_status check_around(const struct tec_plan *plan, const struct tec_prefix_input *o,
+                                    struct tec_error *err)
+{
+    int pairs = pairs_of(&plan->model->vision, o), pictures = 0;
+    for (int i = 0; i < pairs && i < TEC_MAX_CAMERAS; i++)
+        pictures += has_picture(o, i);
+    if (pairs > plan->model->n_slots || (pairs && pictures != o->n_pictures))
+        return tec_fail(err, TEC_INVALID,
+                        "%d pictures between %d pairs of tokens around them of %d slots",
+                        o->n_pictures, pairs, plan->model->n_slots);
+    return TEC_OK;
 }
 
 enum tec_status tec_prefix_check(const struct tec_plan *plan, const struct tec_prefix_input *o,
@@ -27,6 +60,7 @@ enum tec_status tec_prefix_check(const struct tec_plan *plan, const struct tec_p
     if (tec_model_asks(plan->model) && o->n_pictures < s->pictures)
         return tec_fail(err, TEC_INVALID, "%d pictures; model '%s' needs all %d", o->n_pictures,
                         plan->model->name, s->pictures);
+    TEC_TRY(check_around(plan, o, err));
     /* Decode repeats the last row, which is text. */
     int least = tec_model_reads(plan->model) ? 1 + tec_lead_rows(plan->model) : 0;
     if (o->n_text < least || o->n_text > s->text_tokens)
@@ -57,7 +91,7 @@ static void give_picture(const struct tec_plan *plan, const struct tec_plan_part
         t->picture[i] = picture;
 }
 
-/* Give the device the pictures of all prompts; returns how many patches they are. */
+/* Give the device the pictures of all prompts; returns how many rows they become. */
 static int give_pictures(const struct tec_plan *plan, const struct tec_plan_part *part,
                          const struct tec_prefix_place *places, int n)
 {
@@ -67,14 +101,15 @@ static int give_pictures(const struct tec_plan *plan, const struct tec_plan_part
     for (int p = 0; p < n; p++)
         for (int i = 0; i < places[p].input->n_pictures; i++)
             give_picture(plan, part, pictures++, places[p].input->picture[i]);
-    int patches = pictures * v->tokens;
+    int patches = pictures * v->patches;
     *t->n_pictures = pictures;
     *t->n_patches = patches;
+    *t->n_image = pictures * v->tokens;
     for (int i = 0; i < v->n_towers; i++) {
-        int before = v->towers[i].prefix_rows, most = t->towers[i].max / (before + v->tokens);
+        int before = v->towers[i].prefix_rows, most = t->towers[i].max / (before + v->patches);
         *t->towers[i].count = most * before + patches;
     }
-    return patches;
+    return *t->n_image;
 }
 
 void tec_fill_pictures(const struct tec_plan *plan, struct tec_plan_part *part,
@@ -102,17 +137,45 @@ struct sequence {
     int seq, first, rows, text;
 };
 
-static void fill_run(const struct tec_text *model, struct tec_prefix_table *t, struct run run,
+static void fill_run(const struct tec_model *m, struct tec_prefix_table *t, struct run run,
                      struct sequence of)
 {
-    int lead = model->lead ? 1 : 0;
+    int lead = m->text.lead ? 1 : 0;
     for (int i = 0; i < run.n; i++) {
         int r = run.at + i, pos = run.pos + i;
+        bool unseen =
+            m->flow.state_in_prefix && pos < of.rows - 1; /* the last row, by the others */
         t->prefix.pos[r] = pos;
         t->prefix.slot[r] = of.first + pos;
         t->prefix.seq[r] = of.seq;
-        t->prefix.visible[r] = tec_prefix_visible(model, pos, lead, of.text, of.rows);
+        t->prefix.visible[r] =
+            tec_prefix_visible(&m->text, pos, lead, of.text, unseen ? of.rows - 1 : of.rows);
     }
+}
+
+/* Pictures, and the tokens around each, from position `pos` on; the position behind them. */
+static int fill_pictures(const struct tec_model *m, struct tec_prefix_table *t,
+                         const struct tec_prefix_input *o, struct run pictures, struct sequence of)
+{
+    const struct tec_vision *v = &m->vision;
+    int pos = pictures.pos, pairs = pairs_of(v, o), done = 0;
+    for (int i = 0; i < pairs; i++) {
+        int n = has_picture(o, i) ? v->tokens : 0, at = *t->first_around + done;
+        memcpy(t->around + done, v->before, (size_t)v->n_before * sizeof *t->around);
+        done += v->n_before;
+        memcpy(t->around + done, v->behind, (size_t)v->n_behind * sizeof *t->around);
+        done += v->n_behind;
+        fill_run(m, t, (struct run){at, pos, v->n_before}, of);
+        fill_run(m, t, (struct run){pictures.at, pos + v->n_before, n}, of);
+        pictures.at += n;
+        pos += v->n_before + n;
+        fill_run(m, t, (struct run){at + v->n_before, pos, v->n_behind}, of);
+        pos += v->n_behind;
+    }
+    if (pairs)
+        return pos;
+    fill_run(m, t, pictures, of);
+    return pos + pictures.n;
 }
 
 /* The hidden rows that a head reads: the prompt's last, then the zeros but the last one. */
@@ -138,19 +201,20 @@ static void fill_sequence(const struct tec_plan *plan, struct tec_prefix_table *
 {
     const struct tec_model *m = plan->model;
     const struct tec_prefix_input *o = place->input;
-    int lead = tec_lead_rows(m), patches = o->n_pictures * m->vision.tokens;
-    int added = tec_head_rows(m), state = tec_state_rows(m), own = seq ? lead : 0;
+    int lead = tec_lead_rows(m), pictures = o->n_pictures * m->vision.tokens;
+    int added = tec_head_rows(m), own = seq ? lead : 0;
+    int before = tec_model_heads(m) ? tec_state_rows(m) : 0; /* in front of the text */
     int n = o->n_text - lead, first = plan->prefixes.first[place->region];
-    const struct sequence of = {seq, first, tec_prefix_rows(plan, o), lead + patches};
+    const struct sequence of = {seq, first, tec_prefix_rows(plan, o), lead + pictures};
+    fill_run(m, t, (struct run){own ? text : 0, 0, lead}, of);
+    int pos = fill_pictures(m, t, o, (struct run){picture, lead, pictures}, of);
     const struct run runs[] = {
-        {own ? text : 0, 0, lead},
-        {lead, lead + patches, state},
-        {lead + state, lead + patches + state + n, added - state},
-        {picture, lead, patches},
-        {text + own, lead + patches + state, n},
+        {lead, pos, before},
+        {lead + before, pos + before + n, added - before},
+        {text + own, pos + before, n},
     };
     for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++)
-        fill_run(&m->text, t, runs[i], of);
+        fill_run(m, t, runs[i], of);
     memcpy(t->ids + (text - *t->first_text), o->ids + lead - own,
            (size_t)(n + own) * sizeof *t->ids);
     t->prefix.seqs[seq].spans = 1;
@@ -170,6 +234,10 @@ void tec_fill_prefixes(const struct tec_plan *plan, struct tec_plan_part *part,
     for (int i = 0; i < n; i++)
         rows += tec_prefix_rows(plan, places[i].input);
     *t->prefix.count = rows;
+    if (t->max_around) { /* of the only prompt: behind its text */
+        *t->n_around = around_rows(&m->vision, places->input);
+        *t->first_around = text + places->input->n_text - lead;
+    }
     for (int i = 0; i < n; i++) {
         const struct tec_prefix_input *o = places[i].input;
         fill_sequence(plan, t, &places[i], i, picture, text);
@@ -177,8 +245,10 @@ void tec_fill_prefixes(const struct tec_plan *plan, struct tec_plan_part *part,
         text += o->n_text - (i ? 0 : lead);
     }
     *t->n_text = text - *t->first_text;
-    if (tec_head_rows(m))
+    if (tec_model_heads(m))
         fill_last(m, t, rows);
+    if (m->flow.state_in_prefix)
+        tec_fill_state(m, t, places->input->state);
 }
 
 /* The rows of an encoder: its queries see all of what they become. */
@@ -201,74 +271,6 @@ void tec_fill_prefix(const struct tec_plan *plan, struct tec_plan_part *part, in
         fill_encoded(plan, part, region, o);
     else
         tec_fill_prefixes(plan, part, &(struct tec_prefix_place){region, o}, 1);
-}
-
-/* The entries of each row in front of the pictures to their own place. */
-static void scatter_state(const struct tec_row_encoder *e, const float *state, float *to)
-{
-    for (int i = 0; i < e->n_rows; i++)
-        memcpy(to + e->rows[i].place, state + e->rows[i].first,
-               (size_t)e->rows[i].dense.cols * sizeof *to);
-}
-
-static void fill_state(const struct tec_model *m, struct tec_prefix_table *t, const float *state)
-{
-    if (tec_model_asks(m)) {
-        memset(t->state, 0, (size_t)t->ld * sizeof *t->state);
-        if (state)
-            scatter_state(&m->encoder, state, t->state);
-        return;
-    }
-    size_t bytes = (size_t)tec_model_state(m) * sizeof(float);
-    if (state)
-        memcpy(t->state, state, bytes);
-    else
-        memset(t->state, 0, bytes);
-}
-
-/* Queries see each other in their own slots, and in their second attention the prefix. */
-static void fill_queries(const struct tec_plan *plan, struct tec_plan_part *part, int region,
-                         int prefix)
-{
-    struct tec_prefix_table *t = &part->prefix;
-    int rows = t->suffix.max;
-    t->suffix.seqs[0] = (struct tec_seq){0, 1};
-    t->suffix.spans[0] = (struct tec_span){plan->scratch_slots[part->action], rows};
-    t->asked.spans[0] = (struct tec_span){plan->prefixes.first[region], prefix};
-    for (int r = 0; r < rows; r++) {
-        t->suffix.visible[r] = rows;
-        t->asked.visible[r] = prefix;
-    }
-}
-
-/* A state row sees the prefix and itself; action rows see everything. */
-static void fill_suffix(const struct tec_plan *plan, struct tec_plan_part *part, int region,
-                        int prefix, const struct tec_action_inputs *a)
-{
-    struct tec_prefix_table *t = &part->prefix;
-    const struct tec_flow *f = &plan->model->flow;
-    int rows = t->suffix.max, before = prefix + a->text, spans = 0;
-    if (tec_model_asks(plan->model)) {
-        fill_queries(plan, part, region, prefix);
-        return;
-    }
-    t->suffix.spans[spans++] = (struct tec_span){plan->prefixes.first[region], prefix};
-    if (a->text)
-        t->suffix.spans[spans++] = (struct tec_span){a->tail, a->text};
-    t->suffix.spans[spans++] = (struct tec_span){plan->scratch_slots[part->action], rows};
-    t->suffix.seqs[0] = (struct tec_seq){0, spans};
-    for (int r = 0; r < rows; r++) {
-        t->suffix.pos[r] = before + r;
-        t->suffix.visible[r] = before + rows;
-    }
-    if (f->state.weight)
-        t->suffix.visible[0] = before + 1;
-    if (t->n_fixed)
-        *t->n_fixed = a->n_fixed;
-    for (int i = 0; i < f->horizon; i++)
-        memcpy(t->noise + (size_t)i * (size_t)t->ld, a->noise + (size_t)i * (size_t)f->dim,
-               (size_t)f->dim * sizeof(float));
-    fill_state(plan->model, t, a->state);
 }
 
 /* Fill the decode table of a head that picks one token for every hidden row. */
@@ -312,9 +314,9 @@ void tec_launch_prefix(struct tec_plan *plan, struct tec_plan_part *part, int re
     bool acts =
         part->kind == TEC_PART_FRAME && plan->spec.n_actions && plan->spec.frame_action >= 0;
     if ((acts && tec_model_heads(plan->model)) || tec_model_asks(plan->model))
-        fill_state(plan->model, &part->prefix, actions->state);
+        tec_fill_state(plan->model, &part->prefix, actions->state);
     if (acts && !tec_model_heads(plan->model))
-        fill_suffix(plan, part, region, tec_prefix_rows(plan, o), actions);
+        tec_fill_suffix(plan, part, region, tec_prefix_rows(plan, o), actions);
     if (part->choice.host)
         fill_choice(plan, part);
     tec_device_upload(plan->device, part->stream, part->block.device, part->block.host,
@@ -325,7 +327,7 @@ void tec_launch_prefix(struct tec_plan *plan, struct tec_plan_part *part, int re
 void tec_launch_action(struct tec_plan *plan, struct tec_plan_part *part, int region, int rows,
                        const struct tec_action_inputs *actions, struct tec_replay *replay)
 {
-    fill_suffix(plan, part, region, rows, actions);
+    tec_fill_suffix(plan, part, region, rows, actions);
     tec_device_upload(plan->device, part->stream, part->block.device, part->block.host,
                       part->block.size);
     tec_device_replay(plan->device, part->capture, replay);

@@ -9,9 +9,14 @@
  * model's slot order; ids are the prompt without padding. */
 struct tec_prefix_input {
     int n_pictures;
-    const uint8_t *picture[TEC_MAX_CAMERAS]; /* u8 [size, size, 3] */
+    const uint8_t *picture[TEC_MAX_CAMERAS]; /* u8 [size, size, 3], or f32 in its bytes */
     int n_text;
     const int *ids;
+    /* Of a model with tokens around pictures: bit i is the i-th pair of them, 1 = a picture is
+     * between them, the next of `picture`; n_around 0 = a pair a picture. */
+    int n_around;
+    unsigned around;
+    const float *state; /* [tec_model_state] of a model whose prefix has it; NULL = zeros */
 };
 
 /* Rows of the prefix that the observation fills. */
@@ -25,6 +30,10 @@ enum tec_status tec_prefix_check(const struct tec_plan *plan, const struct tec_p
 struct tec_action_inputs {
     const float *noise; /* [horizon, dim]; its first n_fixed rows are given actions */
     int n_fixed;        /* 0 .. the spec's fixed */
+    const float
+        *previous;      /* [n_previous, dim] of an earlier chunk, for a spec with guidance; and */
+    const float *pulls; /* [horizon] how much each row of this one is pulled to it, 0 .. 1 */
+    int n_previous;     /* rows beyond them are pulled to 0; 0 = no guidance */
     const float *state; /* [tec_model_state], normalised and padded; NULL = zeros */
     int text, tail; /* decoded tokens that the actions also see, and their first slot; 0 = none */
 };

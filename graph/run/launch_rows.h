@@ -34,4 +34,12 @@ void tec_read_row(const struct tec_decode_table *t, int i, struct tec_row_state 
 int tec_fill_move(const struct tec_plan *plan, struct tec_moves *moves, struct tec_rows *rows,
                   int i, const struct tec_row_state *row, int at);
 
+/* The robot's state, or zeros, to the table. */
+void tec_fill_state(const struct tec_model *model, struct tec_prefix_table *table,
+                    const float *state);
+
+/* The rows of a chunk over `prefix` rows in a region. */
+void tec_fill_suffix(const struct tec_plan *plan, struct tec_plan_part *part, int region,
+                     int prefix, const struct tec_action_inputs *actions);
+
 #endif

@@ -11,7 +11,6 @@
 #include "graph/run/session_robot.h"
 #include "graph/run/session_state.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,6 +18,11 @@ static size_t pixels(const struct tec_session *s, int slot)
 {
     struct tec_net_size size = tec_model_picture(s->options.model, slot);
     return (size_t)size.h * (size_t)size.w * 3;
+}
+
+static size_t picture_bytes(const struct tec_session *s, int slot)
+{
+    return pixels(s, slot) * (s->options.model->vision.floats ? sizeof(float) : 1);
 }
 
 static size_t chunk_size(const struct tec_session *s)
@@ -40,7 +44,7 @@ static bool give_set(struct tec_session *s, struct tec_session_set *set)
     seen->state_raw = TEC_NEW(&s->arena, width, double);
     seen->bins = TEC_NEW(&s->arena, width, int);
     seen->text = TEC_NEW(&s->arena, (size_t)s->text_max + 1, char);
-    set->ids = TEC_NEW(&s->arena, (size_t)s->options.max_text, int);
+    set->ids = TEC_NEW(&s->arena, (size_t)s->ids_room, int);
     bool all = seen->pictures && seen->valid && seen->state && seen->state_f64 && seen->state_raw &&
                seen->bins && seen->text && set->ids;
     for (int i = 0; all && i < s->n_actions; i++) {
@@ -48,7 +52,7 @@ static bool give_set(struct tec_session *s, struct tec_session_set *set)
         all = set->noise[i] != NULL;
     }
     for (size_t i = 0; all && i < slots; i++) {
-        seen->pictures[i] = tec_arena_push(&s->arena, pixels(s, (int)i), 1, 64);
+        seen->pictures[i] = tec_arena_push(&s->arena, picture_bytes(s, (int)i), 1, 64);
         all = seen->pictures[i] != NULL;
     }
     return all;
@@ -57,7 +61,7 @@ static bool give_set(struct tec_session *s, struct tec_session_set *set)
 static bool give_floats(struct tec_session *s)
 {
     size_t slots = (size_t)s->options.model->n_slots;
-    if (s->robot->resize != TEC_RESIZE_LEROBOT_TORCH)
+    if (!tec_robot_floats(s->robot))
         return true;
     s->pictures_f32 = TEC_NEW(&s->arena, slots, float *);
     for (size_t i = 0; s->pictures_f32 && i < slots; i++) {
@@ -143,6 +147,7 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
     TEC_TRY(tec_streams_init(&s->streams, o, &s->arena, err));
     s->stream = o->edges ? tec_pipeline_stream(o->pipeline, o->chain) : -1;
     s->text_max = 1024 + 8 * o->max_text;
+    s->ids_room = s->robot->keep_last ? s->text_max + 64 : o->max_text; /* ids of all its bytes */
     TEC_TRY(
         tec_session_make_observer(&s->observer, o, s->robot, s->text_max, &s->arena, s->heap, err));
     TEC_TRY(tec_secondary_init(&s->secondary, o, s->robot, s->observer, &s->arena, err));
@@ -234,18 +239,6 @@ void tec_session_destroy(struct tec_session *session)
     }
 }
 
-/* Round pictures to the u8 that the model reads: x = k / 255 gives k. */
-static void round_pictures(const struct tec_session *s, struct tec_session_set *set)
-{
-    for (int slot = 0; s->pictures_f32 && slot < s->options.model->n_slots; slot++) {
-        size_t n = set->seen.valid[slot] ? pixels(s, slot) : 0;
-        for (size_t i = 0; i < n; i++) {
-            float x = roundf(255.0F * s->pictures_f32[slot][i]);
-            set->seen.pictures[slot][i] = (uint8_t)(x < 0.0F ? 0.0F : x > 255.0F ? 255.0F : x);
-        }
-    }
-}
-
 /* A frame may have rows for fewer pictures than the model has slots. */
 static enum tec_status check_pictures(const struct tec_session *s,
                                       const struct tec_session_set *set, struct tec_error *err)
@@ -257,7 +250,8 @@ static enum tec_status check_pictures(const struct tec_session *s,
         return tec_fail(err, TEC_INVALID,
                         "%s: %d pictures, the pipeline's kv.frame has room for %d beside the "
                         "prompt: raise its tokens by %d",
-                        s->robot->called, n, most, (n - most) * s->options.model->vision.tokens);
+                        s->robot->called, n, most,
+                        (n - most) * tec_vision_rows(&s->options.model->vision));
     return TEC_OK;
 }
 
@@ -282,6 +276,16 @@ static enum tec_status start_actions(struct tec_session *s, struct tec_session_s
     return TEC_OK;
 }
 
+/* Marks around the pictures, and around as many absent ones as the model has them for. */
+static void surround(const struct tec_vision *v, int slots, struct tec_prefix_input *prefix)
+{
+    int absent = slots - prefix->n_pictures;
+    if (v->n_before + v->n_behind == 0)
+        return;
+    prefix->n_around = prefix->n_pictures + (absent < v->blanks ? absent : v->blanks);
+    prefix->around = (1U << prefix->n_pictures) - 1U;
+}
+
 static void point(struct tec_session *s, const struct tec_session_set *set, int n_text,
                   const int *n_fixed, struct tec_chain_input *input)
 {
@@ -295,6 +299,8 @@ static void point(struct tec_session *s, const struct tec_session_set *set, int 
     for (int i = 0; i < s->options.model->n_slots; i++)
         if (set->seen.valid[i] && !s->secondary.others[i])
             input->prefix.picture[input->prefix.n_pictures++] = set->seen.pictures[i];
+    surround(&s->options.model->vision, s->options.model->n_slots, &input->prefix);
+    input->prefix.state = set->seen.state;
 }
 
 void tec_session_reset(struct tec_session *session)
@@ -349,7 +355,7 @@ static enum tec_status observe(struct tec_session *s, const struct tec_value *va
                                     set->secondary, out->chains, &s->scratch, err);
     tec_arena_rewind(&s->scratch, s->scratch_start);
     TEC_TRY(status);
-    round_pictures(s, set);
+    tec_session_give_pictures(s, set);
     TEC_TRY(start_actions(s, set, noise, frame, n_fixed, err));
     point(s, set, n_text, n_fixed, own);
     return TEC_OK;

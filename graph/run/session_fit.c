@@ -159,7 +159,7 @@ static const struct tec_decl_resource *rows_of(const struct tec_pipeline *p, int
 static void check_room(const struct fit *f)
 {
     const struct tec_decl_resource *rows = rows_of(f->pipeline, f->options->chain);
-    int room = f->options->max_pictures, tokens = f->options->model->vision.tokens;
+    int room = f->options->max_pictures, tokens = tec_vision_rows(&f->options->model->vision);
     int always = 0, all = 0;
     for (int i = 0; i < f->robot->n_cameras; i++) {
         const struct tec_robot_camera *camera = &f->robot->cameras[i];

@@ -72,9 +72,9 @@ static enum tec_status encode_text(struct tec_session *s, struct tec_session_set
     const struct tec_observation *seen = &set->seen;
     const struct tec_template_values values = {seen->text, seen->text_bytes, seen->bins,
                                                seen->n_bins};
-    enum tec_status status =
-        tec_template_encode(s->template, s->options.tokenizer, &values, set->ids,
-                            (size_t)allowed(s), count, &s->scratch, err);
+    size_t room = (size_t)(s->robot->keep_last ? s->ids_room : allowed(s));
+    enum tec_status status = tec_template_encode(s->template, s->options.tokenizer, &values,
+                                                 set->ids, room, count, &s->scratch, err);
     tec_arena_rewind(&s->scratch, s->scratch_start);
     return tec_context(err, status, "%s", s->robot->prompt_input);
 }
@@ -97,6 +97,8 @@ static enum tec_status encode(struct tec_session *s, struct tec_session_set *set
                  s->streams.readers[s->stream].input->name, seen->text_bytes, whole);
     if (count > most && !s->robot->truncate)
         return fail_long(s, count, err);
+    if (count > most && s->robot->keep_last)
+        memmove(set->ids, set->ids + (count - most), most * sizeof *set->ids);
     *n = (int)(count < most ? count : most);
     return TEC_OK;
 }

@@ -71,7 +71,7 @@ static enum tec_status find_slots(struct tec_secondary_reader *r,
         if (slot < 0)
             return refuse(r, TEC_MALFORMED, "a picture that the robot has no camera for:", in->name,
                           err);
-        if (o->model->vision.image_size != r->of->model->vision.image_size)
+        if (tec_model_picture_bytes(o->model) != tec_model_picture_bytes(r->of->model))
             return refuse(r, TEC_UNSUPPORTED,
                           "a picture of another size than the frames' model, which is not in this "
                           "release:",
@@ -121,7 +121,7 @@ init_reader(struct tec_secondary_reader *r, const struct tec_session_options *o,
     }
     if (!r->input)
         return tec_fail(err, TEC_INVALID, "session: '%s' has no prefill of one text", chain->name);
-    int pictures = 0, vision = r->of->model->vision.tokens;
+    int pictures = 0, vision = tec_vision_rows(&r->of->model->vision);
     for (int i = 0; i < r->node->reads.n; i++)
         pictures += o->pipeline->inputs[r->node->reads.item[i].index].kind == TEC_INPUT_IMAGE;
     int room = r->input->max_tokens - pictures * vision;

@@ -37,6 +37,7 @@ struct tec_session {
     int stream; /* that the frames' prompt is; -1 = the robot's text is */
     int64_t episode;
     int text_max;         /* bytes of an instruction */
+    int ids_room;         /* ids of a prompt before it is cut */
     float **pictures_f32; /* [n_slots] shared by the sets: rounded at once; NULL = not needed */
     struct tec_memory_prompt remembered[TEC_SESSION_SETS];
     struct tec_session_set sets[TEC_SESSION_SETS];
@@ -48,5 +49,8 @@ struct tec_session {
 enum tec_status tec_session_make_prompt(struct tec_session *s, const struct tec_value *values,
                                         size_t n_values, struct tec_session_set *set, int *n,
                                         uint64_t *key, struct tec_error *err);
+
+/* Pictures of an observation as the model reads them: rounded to bytes, or as floats of bytes. */
+void tec_session_give_pictures(const struct tec_session *session, struct tec_session_set *set);
 
 #endif

@@ -105,6 +105,7 @@ static enum tec_status fill(struct tec_observer *o, struct tec_error *err)
     size_t width =
         (size_t)larger(tec_transforms_width(&robot->state), tec_transforms_width(&robot->actions));
     width = (size_t)larger((int)width, tec_transforms_width(&robot->decode));
+    width = (size_t)larger((int)width, tec_transforms_width(&robot->normalised));
     size_t bins = (size_t)larger(robot->n_state, robot->state_pad_to);
     o->x = TEC_NEW(&o->arena, width + 1, double);
     o->scratch = TEC_NEW(&o->arena, width + 1, double);
@@ -122,7 +123,9 @@ static enum tec_status fill(struct tec_observer *o, struct tec_error *err)
         struct tec_observer_size size = size_of(o, o->slot[i]);
         pictures[i].out_h = size.h;
         pictures[i].out_w = size.w;
-        pictures[i].as_float = robot->resize == TEC_RESIZE_LEROBOT_TORCH;
+        pictures[i].as_float = tec_robot_floats(robot);
+        pictures[i].fit =
+            robot->resize == TEC_RESIZE_LEROBOT_CORNER ? TEC_FIT_CORNER : TEC_FIT_CENTRED;
         pictures[i].resizes = robot->resize != TEC_RESIZE_NONE;
         pictures[i].reshapes = robot->resize >= TEC_RESIZE_RESHAPE;
         pictures[i].reshape = robot->reshape;
@@ -249,7 +252,7 @@ static enum tec_status observe_cameras(struct tec_observer *o, const struct tec_
                                        size_t n, struct tec_observation *out, struct tec_error *err)
 {
     const struct tec_robot *robot = o->robot;
-    bool as_float = robot->resize == TEC_RESIZE_LEROBOT_TORCH;
+    bool as_float = tec_robot_floats(robot);
     TEC_TRY(check_unknown(robot, values, n, err));
     for (int i = 0; i < o->needs.n_slots; i++)
         out->valid[i] = false;
@@ -363,6 +366,7 @@ static enum tec_status observe_state(struct tec_observer *o, const struct tec_va
     }
     tec_norm_apply(&o->needs.state_norm, x, (size_t)robot->n_state, out->state_f64);
     TEC_TRY(check_normalised(o, x, out->state_f64, err));
+    tec_transforms_run(&robot->normalised, out->state_f64, NULL, o->scratch);
     /* openpi adds deltas to the state that it gets back from the normalised one: the last bit. */
     if (o->needs.state_norm.convention == TEC_NORM_OPENPI)
         tec_norm_undo(&o->needs.state_norm, out->state_f64, (size_t)robot->n_state, out->state_raw);

@@ -66,8 +66,8 @@ struct tec_observer_needs {
  * and valid is the model's slot i. */
 struct tec_observation {
     uint8_t **pictures;   /* [n_slots] of [image_h, image_w, 3]; black where not valid */
-    float **pictures_f32; /* [n_slots] of [image_h, image_w, 3] in 0 .. 1; only for a robot whose
-                             resize is LEROBOT_TORCH, else NULL; pictures is then not written */
+    float **pictures_f32; /* [n_slots] of [image_h, image_w, 3] in 0 .. 1; only for a robot of
+                             tec_robot_floats, else NULL; pictures is then not written */
     bool *valid;          /* [n_slots] */
     float *state;         /* [state_width] normalised, zeros behind n_state */
     double *state_f64;    /* [state_width] the same before rounding to f32 */

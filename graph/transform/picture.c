@@ -91,7 +91,7 @@ static enum tec_status plan_resize(struct tec_picture *p, int h, int w, struct t
                                              .channels = 3,
                                              .height = p->out_h,
                                              .width = p->out_w,
-                                             .fit = TEC_FIT_CENTRED,
+                                             .fit = p->fit,
                                              .filter = TEC_FILTER_BILINEAR,
                                              .sharp = p->as_float};
         TEC_TRY(tec_resize_plan(&p->plan, &spec, &p->arena, err));

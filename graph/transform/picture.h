@@ -2,15 +2,15 @@
 #ifndef TEC_GRAPH_TRANSFORM_PICTURE_H
 #define TEC_GRAPH_TRANSFORM_PICTURE_H
 
+#include "base/image/resize.h"
 #include "graph/transform/observer.h"
-
-struct tec_resize;
 
 /* One camera of one session: what is known since its first picture. Not thread-safe. */
 struct tec_picture {
     const struct tec_robot_camera *camera; /* borrowed */
     int out_h, out_w;                      /* the model's size */
-    bool as_float;                         /* the robot's resize is LEROBOT_TORCH */
+    bool as_float;                         /* the robot makes floats: tec_robot_floats */
+    enum tec_fit fit;                      /* where black bars go, of a resize to floats or bytes */
     bool resizes;                          /* false: another size is refused */
     bool reshapes;                         /* the robot's resize is RESHAPE */
     enum tec_reshape_kind reshape;

@@ -67,7 +67,7 @@ static enum tec_status read_camera(struct reading *r, struct tec_robot_camera *c
 /* Read `resize`: a word of enum tec_robot_resize, a word of a reshape, or "checkpoint". */
 static void read_resize(struct reading *r, struct tec_fields *top)
 {
-    static const char *const first[] = {"none", "openpi_pil", "lerobot_torch"};
+    static const char *const first[] = {"none", "openpi_pil", "lerobot_torch", "lerobot_corner"};
     const char *words[COUNT(first) + TEC_N_RESHAPES + 1];
     struct tec_robot *robot = r->robot;
     int n = 0, n_fill = 0;
@@ -137,7 +137,7 @@ static enum tec_status read_part(struct reading *r, struct tec_robot_part *part,
 
 static enum tec_status read_state(struct reading *r, const json_t *json)
 {
-    static const char *const fields[] = {"inputs", "ops"};
+    static const char *const fields[] = {"inputs", "ops", "normalised"};
     struct tec_robot *robot = r->robot;
     char where[200], where_ops[200];
     struct tec_fields f = tec_fields_open(json, fields, COUNT(fields),
@@ -155,7 +155,14 @@ static enum tec_status read_state(struct reading *r, const json_t *json)
                                  place(r, "state.ops", where_ops, sizeof where_ops), r->arena,
                                  r->err));
     robot->n_state = robot->state.n_out;
-    return TEC_OK;
+    TEC_TRY(tec_transforms_parse(
+        &robot->normalised, tec_fields_get(&f, "normalised"), robot->n_state, 0,
+        place(r, "state.normalised", where_ops, sizeof where_ops), r->arena, r->err));
+    if (robot->normalised.n_out != robot->n_state)
+        tec_fields_fail(&f, TEC_MALFORMED,
+                        "normalised makes %d entries of %d; it must keep them all",
+                        robot->normalised.n_out, robot->n_state);
+    return f.status;
 }
 
 static enum tec_status read_actions(struct reading *r, const json_t *json)
@@ -199,7 +206,8 @@ static enum tec_status read_actions(struct reading *r, const json_t *json)
 
 static enum tec_status read_norm(struct reading *r, const json_t *json)
 {
-    static const char *const fields[] = {"mode", "asset", "eps"};
+    static const char *const fields[] = {"mode", "asset", "eps", "missing", "precision"};
+    static const char *const missing[] = {"error", "pass"}, *const precisions[] = {"f32", "f64"};
     static const char *const modes[] = {"none", "mean_std", "quantile", "min_max", "checkpoint"};
     static const enum tec_norm_mode values[] = {TEC_NORM_NONE, TEC_NORM_MEAN_STD, TEC_NORM_QUANTILE,
                                                 TEC_NORM_MIN_MAX, TEC_NORM_NONE};
@@ -210,6 +218,12 @@ static enum tec_status read_norm(struct reading *r, const json_t *json)
     int mode = tec_fields_word(&f, "mode", modes, COUNT(modes), 0);
     r->robot->norm = values[mode];
     r->robot->norm_any = (size_t)mode == COUNT(modes) - 1;
+    r->robot->norm_pass = tec_fields_word(&f, "missing", missing, COUNT(missing), 0) == 1;
+    r->robot->norm_wide = tec_fields_word(&f, "precision", precisions, COUNT(precisions), 0) == 1;
+    if ((r->robot->norm_pass || r->robot->norm_wide) && !r->robot->norm_any)
+        tec_fields_fail(&f, TEC_MALFORMED,
+                        "missing = \"pass\" and precision = \"f64\" are for mode = "
+                        "\"checkpoint\"");
     r->robot->norm_eps = tec_fields_number(&f, "eps", 0.0);
     if (!(r->robot->norm_eps >= 0.0 && r->robot->norm_eps < 1.0))
         tec_fields_fail(&f, TEC_MALFORMED, "eps = %g must be 0 or more and less than 1",
@@ -220,8 +234,9 @@ static enum tec_status read_norm(struct reading *r, const json_t *json)
 
 static enum tec_status read_prompt(struct reading *r, const json_t *json)
 {
-    static const char *const fields[] = {"input",        "template",   "state",   "default",
-                                         "state_pad_to", "max_tokens", "truncate"};
+    static const char *const fields[] = {"input",        "template",   "state",    "default",
+                                         "state_pad_to", "max_tokens", "truncate", "keep"};
+    static const char *const keep[] = {"first", "last"};
     struct tec_robot *robot = r->robot;
     char where[200];
     struct tec_fields f = tec_fields_open(
@@ -233,6 +248,9 @@ static enum tec_status read_prompt(struct reading *r, const json_t *json)
     robot->state_pad_to = tec_fields_int(&f, "state_pad_to", 1, TEC_ROBOT_MAX_VALUES, 0);
     robot->max_tokens = tec_fields_int(&f, "max_tokens", 1, 1 << 20, 0);
     robot->truncate = tec_fields_bool(&f, "truncate", false);
+    robot->keep_last = tec_fields_word(&f, "keep", keep, COUNT(keep), 0) == 1;
+    if (robot->keep_last && !robot->truncate)
+        tec_fields_fail(&f, TEC_MALFORMED, "keep = \"last\" is for truncate = true");
     if (robot->state_in_prompt && robot->n_state == 0)
         tec_fields_fail(&f, TEC_MALFORMED, "state = true, but this robot has no state");
     if (robot->state_pad_to && robot->state_pad_to < robot->n_state)

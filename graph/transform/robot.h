@@ -21,13 +21,15 @@ enum {
 enum tec_robot_pixels { TEC_PIXELS_AUTO, TEC_PIXELS_HWC, TEC_PIXELS_CHW };
 
 /* How a picture of another size than the model's becomes one of the model's size. NONE: it is
- * refused. PIL: u8, antialiased, black bars. TORCH: float, not antialiased, black bars. RESHAPE:
+ * refused. PIL: u8, antialiased, black bars. TORCH: float, not antialiased, black bars; CORNER: the
+ * same with all of them at the top and the left. RESHAPE:
  * u8, antialiased bicubic, stretched, boxed or cropped (base/image/reshape.h). CHECKPOINT: what the
  * checkpoint says of its pictures; tec_robot_take puts it into the description. */
 enum tec_robot_resize {
     TEC_RESIZE_NONE,
     TEC_RESIZE_OPENPI_PIL,
     TEC_RESIZE_LEROBOT_TORCH,
+    TEC_RESIZE_LEROBOT_CORNER,
     TEC_RESIZE_RESHAPE,
     TEC_RESIZE_CHECKPOINT
 };
@@ -70,6 +72,7 @@ struct tec_robot {
     int n_raw;                   /* sum of their sizes */
     struct tec_transforms state; /* n_raw -> n_state entries, before normalisation */
     int n_state;
+    struct tec_transforms normalised; /* after it: n_state in and out */
 
     int n_model_actions;           /* first columns of the model's actions that are used */
     struct tec_transforms decode;  /* before un-normalisation: n_model_actions in and out */
@@ -82,6 +85,8 @@ struct tec_robot {
 
     enum tec_norm_mode norm; /* what the statistics must be */
     bool norm_any;           /* any: the checkpoint says (LeRobot's files do) */
+    bool norm_wide;          /* its formulas are computed in float64 */
+    bool norm_pass;          /* what it has no statistics of stays as it is; false: an error */
     double norm_eps;         /* of statistics by dataset, base/store/norm.h; 0 = none */
     const char *asset; /* default asset id, or key of statistics by dataset; NULL = the only one */
 
@@ -91,7 +96,8 @@ struct tec_robot {
     bool state_in_prompt;        /* state bins are made and given to the template */
     int state_pad_to; /* bins of a state padded with zeros to this many; 0 = not padded */
     int max_tokens;   /* of a prompt; 0 = the model's */
-    bool truncate;    /* longer prompts are cut on the right; false: they are refused */
+    bool truncate;    /* longer prompts are cut; false: they are refused */
+    bool keep_last;   /* cut on the left: the last tokens stay; false: the first ones */
 
     double rate_hz; /* control rate, 0 = not said */
     int execute;    /* rows executed before the next observation, 0 = all */
@@ -106,23 +112,25 @@ struct tec_robot {
  *     name       string
  *     cameras    list of {slot, input?, missing? = "error"|"mask", rotate180?, layout? =
  *                "auto"|"hwc"|"chw"}, in the model's order
- *     resize     "openpi_pil" (default) | "lerobot_torch" | "none" | "resize-naive" |
- *                "letterbox" | "resize-crop" | "checkpoint"
+ *     resize     "openpi_pil" (default) | "lerobot_torch" | "lerobot_corner" | "none" |
+ *                "resize-naive" | "letterbox" | "resize-crop" | "checkpoint"
  *     fill       list of 3 bytes: colour of a letterbox, which needs it
  *     ignore     list of request keys
  *     unknown_cameras  "error" (default) | "ignore"
- *     state      {inputs = list of {input, size}, ops? = list of steps, transforms.def}
+ *     state      {inputs = list of {input, size}, ops? = list of steps, transforms.def,
+ *                normalised? = the same for what is normalised, which keep their number}
  *     actions    {size, decode?, ops?, inputs? = model columns used (default size), max_rows?,
  *                limits?, relative? = boolean, ensemble? = number}: steps of decode run before
  * un-normalisation, on the model's columns, and keep their number; those of ops after it. limits:
  * tec_limits_parse; without its min and max, and unless it is false, those of the statistics hold.
  * relative: the robot's commands are changes or speeds, not places. ensemble: each action is the
  * mean of what all chunks say of it, older ones weighted by exp(-ensemble i), i = 0 the oldest norm
- * {mode = "quantile"|"mean_std"|"min_max"|"none"|"checkpoint", asset?, eps?} prompt     {input? =
- * "prompt", template?, state? = boolean, default?, state_pad_to?, max_tokens?, truncate? = boolean}
- * rate_hz, execute metadata   an object for clients of a server, {reset_pose = {...}} variants
- * {NAME = {any of the above but name}}: fields that replace the common ones; inside state, actions,
- * norm and prompt field by field variant    the default one
+ * {mode = "quantile"|"mean_std"|"min_max"|"none"|"checkpoint", asset?, eps?, missing? =
+ * "error"|"pass", precision? = "f32"|"f64"} prompt {input? = "prompt", template?, state? = boolean,
+ * default?, state_pad_to?, max_tokens?, truncate? = boolean, keep? = "first"|"last"} rate_hz,
+ * execute metadata   an object for clients of a server, {reset_pose = {...}} variants {NAME = {any
+ * of the above but name}}: fields that replace the common ones; inside state, actions, norm and
+ * prompt field by field variant    the default one
  *
  * `variant` NULL takes the default. Strict: an unknown field, op, variant or word is TEC_MALFORMED
  * (TEC_NOT_FOUND for the variant) with the nearest name; so are sizes that do not fit together. The
@@ -132,13 +140,17 @@ enum tec_status tec_robot_parse(struct tec_robot **out, const json_t *json, cons
 
 /* The same from a file. `root` is the folder that the file may include from, `shipped` (NULL =
  * none) one where it is looked after that. The file sees `given` = {config, preprocessor,
- * postprocessor, slots, relative}, where slots are the image features in the order of config.json,
- * relative the columns of tec_robot_relative, counted from 1; fields the checkpoint lacks are nil,
- * as are all of them when `checkpoint` is NULL. */
+ * postprocessor, tokenizer, slots, relative}, where tokenizer is tokenizer_config.json, slots are
+ * the image features in the order of config.json, relative the columns of tec_robot_relative,
+ * counted from 1; fields the checkpoint lacks are nil, as are all of them when `checkpoint` is
+ * NULL. */
 enum tec_status tec_robot_load(struct tec_robot **out, const char *path, const char *root,
                                const char *shipped, const char *variant,
                                const struct tec_checkpoint *checkpoint, struct tec_arena *arena,
                                struct tec_error *err);
+
+/* Whether its pictures are made as float32, not as bytes. */
+bool tec_robot_floats(const struct tec_robot *robot);
 
 /* One of several robots: its inputs are NAME/..., all request keys of the description become so,
  * and others are none of its. To be called once, before anything else uses the robot. */

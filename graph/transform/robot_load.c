@@ -63,6 +63,7 @@ enum tec_status tec_robot_given(json_t **out, const struct tec_checkpoint *c,
         bad |= set(given, "config", c->config);
         bad |= set(given, "preprocessor", c->preprocessor);
         bad |= set(given, "postprocessor", c->postprocessor);
+        bad |= set(given, "tokenizer", c->tokenization);
         bad |= set(given, "slots", slots);
         bad |= set(given, "relative", relative);
     }
@@ -110,6 +111,11 @@ enum tec_status tec_robot_take(struct tec_robot *robot, const struct tec_checkpo
     robot->picture_w = p.width;
     memcpy(robot->fill, p.fill, sizeof robot->fill);
     return TEC_OK;
+}
+
+bool tec_robot_floats(const struct tec_robot *robot)
+{
+    return robot->resize == TEC_RESIZE_LEROBOT_TORCH || robot->resize == TEC_RESIZE_LEROBOT_CORNER;
 }
 
 enum tec_status tec_robot_name(struct tec_robot *robot, const char *name, struct tec_arena *arena,

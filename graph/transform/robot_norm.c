@@ -3,11 +3,13 @@
 
 #include <string.h>
 
-/* A checkpoint that wants to normalise but has no statistics gives commands of another size. */
-static enum tec_status check_there(const struct tec_checkpoint *c, const struct tec_norm *norm,
-                                   const char *kind, struct tec_error *err)
+/* A checkpoint that wants to normalise but has no statistics gives commands of another size, unless
+ * it was trained so. */
+static enum tec_status check_there(const struct tec_robot *robot, const struct tec_checkpoint *c,
+                                   const struct tec_norm *norm, const char *kind,
+                                   struct tec_error *err)
 {
-    if (norm->n > 0 || !norm->wanted)
+    if (norm->n > 0 || !norm->wanted || robot->norm_pass)
         return TEC_OK;
     return tec_fail(err, TEC_NOT_FOUND,
                     "%s: no statistics of the %s; a base checkpoint has none, take a fine-tuned "
@@ -28,12 +30,13 @@ static enum tec_status dataset_norms(const struct tec_robot *robot, const struct
 }
 
 /* The norm of a part of the state that is a feature of its own. */
-static enum tec_status part_norm(const struct tec_checkpoint *c, const char *feature,
-                                 struct tec_norm *norm, struct tec_arena *arena,
-                                 struct tec_error *err)
+static enum tec_status part_norm(const struct tec_robot *robot, const struct tec_checkpoint *c,
+                                 const char *feature, struct tec_norm *norm,
+                                 struct tec_arena *arena, struct tec_error *err)
 {
     TEC_TRY(tec_checkpoint_norm_lerobot(c, norm, feature, arena, err));
-    return check_there(c, norm, "STATE", err);
+    norm->wide = robot->norm_wide;
+    return check_there(robot, c, norm, "STATE", err);
 }
 
 /* LeRobot has statistics by feature. The state is "observation.state", whatever its parts are
@@ -44,7 +47,7 @@ static enum tec_status lerobot_state(const struct tec_robot *robot, const struct
 {
     const char *last = tec_robot_feature(robot, c, robot->n_parts - 1);
     const char *first = tec_robot_feature(robot, c, 0);
-    TEC_TRY(part_norm(c, first ? first : "observation.state", state, arena, err));
+    TEC_TRY(part_norm(robot, c, first ? first : "observation.state", state, arena, err));
     if (robot->n_parts < 2 || !last)
         return TEC_OK;
     struct tec_norm *then = TEC_NEW(arena, 1, struct tec_norm);
@@ -52,7 +55,7 @@ static enum tec_status lerobot_state(const struct tec_robot *robot, const struct
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the statistics of %s", last);
     state->then = then;
     state->from = (size_t)(robot->n_raw - robot->parts[robot->n_parts - 1].size);
-    return part_norm(c, last, then, arena, err);
+    return part_norm(robot, c, last, then, arena, err);
 }
 
 enum tec_status tec_robot_norms(const struct tec_robot *robot,
@@ -68,7 +71,8 @@ enum tec_status tec_robot_norms(const struct tec_robot *robot,
         if (robot->n_state > 0)
             TEC_TRY(lerobot_state(robot, c, state, arena, err));
         TEC_TRY(tec_checkpoint_norm_lerobot(c, actions, "action", arena, err));
-        return check_there(c, actions, "ACTION", err);
+        actions->wide = robot->norm_wide;
+        return check_there(robot, c, actions, "ACTION", err);
     }
     if (robot->norm_any)
         return tec_fail(err, TEC_MALFORMED,

@@ -29,6 +29,7 @@ void tec_kernels_add_avx2(struct tec_kernels *kernels)
     kernels->relu = tec_relu_avx2;
     kernels->soft_cap = tec_soft_cap_avx2;
     kernels->add = tec_add_avx2;
+    kernels->guide = tec_guide_avx2;
     kernels->gelu_mul = tec_gelu_mul_avx2;
     kernels->silu_mul = tec_silu_mul_avx2;
     kernels->unfold = tec_unfold_avx2;

@@ -27,6 +27,7 @@ void tec_kernels_add_avx512(struct tec_kernels *kernels)
     kernels->relu = tec_relu_avx512;
     kernels->soft_cap = tec_soft_cap_avx512;
     kernels->add = tec_add_avx512;
+    kernels->guide = tec_guide_avx512;
     kernels->gelu_mul = tec_gelu_mul_avx512;
     kernels->silu_mul = tec_silu_mul_avx512;
     kernels->unfold = tec_unfold_avx512;

@@ -1,4 +1,4 @@
-/* patchify.cu - pictures to rows of patches, through a table of colours. */
+/* patchify.cu - pictures to rows of patches: bytes through a table of colours, floats as numbers. */
 #include "kernels/cuda/lang.cuh"
 
 enum { THREADS = 128 };
@@ -14,12 +14,17 @@ static __global__ void __launch_bounds__(THREADS) patchify_kernel(struct tec_pat
     if (picture >= live_count(a.count, a.max_pictures))
         return;
     int top = r % patches / across * a.patch, left = r % across * a.patch;
-    const uint8_t *from = a.pictures[picture] + 3 * ((size_t)top * (size_t)a.width + (size_t)left);
+    size_t first = 3 * ((size_t)top * (size_t)a.width + (size_t)left);
     float *y = a.y + (size_t)r * (size_t)a.ldy;
     for (int c = (int)threadIdx.x; c < 3 * area; c += THREADS) {
         int channel = c / area, dy = c % area / a.patch, dx = c % a.patch;
-        int byte = from[3 * ((size_t)dy * (size_t)a.width + (size_t)dx) + (size_t)channel];
-        y[c] = a.lut[256 * channel + byte];
+        size_t at = first + 3 * ((size_t)dy * (size_t)a.width + (size_t)dx) + (size_t)channel;
+        if (a.floats) {
+            float x = reinterpret_cast<const float *>(a.pictures[picture])[at];
+            y[c] = (x - a.mean[channel]) / a.std[channel];
+        } else {
+            y[c] = a.lut[256 * channel + a.pictures[picture][at]];
+        }
     }
 }
 

@@ -12,6 +12,8 @@ return {
   bare       = { calls = { { text = "{text}" } } },
   -- LeRobot's: not cleaned, one text, a newline at the end if there is none.
   as_it_is   = { ending = "\n", calls = { { text = "{text}", bos = true } } },
+  -- The same without a first token.
+  task       = { ending = "\n", calls = { { text = "{text}" } } },
   -- OpenVLA's: training put the empty piece between the colon and the action.
   openvla    = { lower = true, ending_piece = "▁",
                  calls = { { text = "In: What action should the robot take to {text}?\nOut:", bos = true } } },

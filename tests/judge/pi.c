@@ -98,23 +98,23 @@ enum tec_status tec_pi_plan(struct tec_pi *pi, struct tec_plan **plan, int steps
                             int new_tokens, bool taps, struct tec_error *err)
 {
     const struct tec_model *m = pi->model;
-    const struct tec_plan_spec spec = {.frame_tokens = m->n_slots * m->vision.tokens +
-                                                       pi->max_text + tec_head_rows(m),
-                                       .text_tokens = pi->max_text,
-                                       .positions = pi->positions,
-                                       .penalty = pi->penalty,
-                                       .segments = pi->segments,
-                                       .segment_tokens = pi->segment_tokens,
-                                       .n_actions = steps > 0,
-                                       .actions = {{.steps = steps, .fixed = pi->fixed}},
-                                       .request_slots = request_slots,
-                                       .new_tokens = new_tokens,
-                                       .isolated = request_slots > 0,
-                                       .n_batches = request_slots > 1 ? 2 : 1,
-                                       .batches = {1, request_slots},
-                                       .max_k = new_tokens,
-                                       .taps = taps,
-                                       .whole = taps};
+    const struct tec_plan_spec spec = {
+        .frame_tokens = m->n_slots * tec_vision_rows(&m->vision) + pi->max_text + tec_head_rows(m),
+        .text_tokens = pi->max_text,
+        .positions = pi->positions,
+        .penalty = pi->penalty,
+        .segments = pi->segments,
+        .segment_tokens = pi->segment_tokens,
+        .n_actions = steps > 0,
+        .actions = {{.steps = steps, .fixed = pi->fixed, .guidance = pi->guidance}},
+        .request_slots = request_slots,
+        .new_tokens = new_tokens,
+        .isolated = request_slots > 0,
+        .n_batches = request_slots > 1 ? 2 : 1,
+        .batches = {1, request_slots},
+        .max_k = new_tokens,
+        .taps = taps,
+        .whole = taps};
     const struct tec_plan_inputs in = {.spec = &spec,
                                        .model = m,
                                        .weights = pi->weights,

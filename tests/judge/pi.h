@@ -17,6 +17,7 @@ struct tec_pi {
     const json_t *tensors; /* error bounds by tensor name */
     int max_text;
     int fixed;                    /* most given actions of the plans that are made */
+    float guidance;               /* of their actions; 0 = none */
     int positions;                /* of their rotation tables; 0 = as many as they need */
     int segments, segment_tokens; /* of their memory; 0 = none */
     float penalty;                /* of tokens that were there before; 0 = none */

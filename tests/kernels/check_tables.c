@@ -149,6 +149,48 @@ void conform_euler(struct conform *c)
     }
 }
 
+/* Compare the guided velocities: five roundings, of which the last three of what is pulled away. */
+static void expect_guided(struct conform *c, const struct tec_guide_args *a, const float *before,
+                          int r)
+{
+    for (int k = 0; k < a->cols; k++) {
+        double v = (double)before[r * a->ldv + k], x = (double)a->x[r * a->ldx + k];
+        double p = (double)a->previous[r * a->ldp + k], step = (double)a->time * v;
+        double pull = (double)a->gain * (double)a->weight[r], away = p - (x - step);
+        double size = fabs(pull) * (3 * fabs(p) + 3 * fabs(x) + 4 * fabs(step)) + fabs(v);
+        double exact = v - pull * away;
+        both(c, r * a->ldv + k, exact, size * (double)FLT_EPSILON + ldexp(1 + fabs(pull), -148), r,
+             k);
+    }
+}
+
+void conform_guide(struct conform *c)
+{
+    for (int i = 0; i < 40; i++) {
+        int rows = conform_int(1, 51), cols = choose(i, 64);
+        struct tec_guide_args a = {.max_rows = rows, .cols = cols, .time = 0.7F, .gain = 4.5F};
+        a.ldx = conform_ld(cols);
+        a.ldv = conform_ld(cols);
+        a.ldp = conform_ld(cols);
+        a.x = matrix(c, rows, a.ldx, CONFORM_NORMAL);
+        a.previous = matrix(c, rows, a.ldp, CONFORM_NORMAL);
+        a.v = matrix(c, rows, a.ldv, (enum conform_family)(i % CONFORM_FAMILIES));
+        float *weight = conform_buf(c, (size_t)rows, sizeof *weight);
+        for (int r = 0; r < rows; r++)
+            weight[r] = (float)conform_int(0, 4) / 4.0F;
+        a.weight = weight;
+        const float *before = copied(c, a.v, rows * a.ldv);
+        a.rows = conform_live(c, rows);
+        struct conform_call call = {.ref = &a, .fast = &a, .live = rows, .full = true, .outs = 1};
+        call.out[0] =
+            (struct conform_out){a.v, rows, (size_t)cols * 4, (size_t)a.ldv * 4, NULL, 0, 1};
+        conform_run(c, &call);
+        for (int r = 0; r < rows; r++)
+            expect_guided(c, &a, before, r);
+        conform_end(c);
+    }
+}
+
 static void read_kv(struct conform *c, bool bf16)
 {
     for (int i = 0; i < 40; i++) {

@@ -151,7 +151,7 @@ enum tec_status tec_roofline_make(struct tec_roofline *r, struct tec_arena *aren
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a roofline");
     if (!r->size.pictures)
         r->size.pictures = s->pictures;
-    int left = s->frame_tokens - r->size.pictures * r->plan->model->vision.tokens;
+    int left = s->frame_tokens - r->size.pictures * tec_vision_rows(&r->plan->model->vision);
     if (!r->size.text)
         r->size.text = left < s->text_tokens ? left : s->text_tokens;
     for (int i = 0; i < r->plan->n_parts; i++)

@@ -16,7 +16,8 @@ local function quote(s) return { quote = s } end
 
 -- Names that need no quotes.
 local plain <const> = { "name", "slot", "input", "inputs", "size", "op", "ops", "at", "mode", "template", "state",
-                        "max_tokens" }
+                        "max_tokens", "missing", "precision", "normalised", "decode", "truncate", "keep", "by",
+                        "low", "high", "horn", "arm" }
 local is_plain = {}
 for _, name in ipairs(plain) do is_plain[name] = true end
 

@@ -15,4 +15,5 @@ return {
   act  = include "lerobot/act.lua",
   pi0  = include "lerobot/pi0.lua",
   pi05 = include "lerobot/pi05.lua",
+  smolvla = include "lerobot/smolvla.lua",
 }

@@ -1,0 +1,136 @@
+/* plan_constants.c - what a plan uploads once: tables of pixels, of patches, of lists and of
+ * angles.
+ *
+ * Runs at load; captures hold the addresses. */
+#include "graph/compile/plan_constants.h"
+
+#include <math.h>
+#include <string.h>
+
+enum tec_status tec_plan_constant(struct tec_plan *p, size_t size, void *out, struct tec_error *err)
+{
+    void *block = tec_device_get(p->device, size);
+    if (!block)
+        return tec_fail(err, TEC_NO_MEMORY, "constants need %zu bytes", size);
+    p->bytes.constants += (int64_t)size;
+    memcpy(out, &block, sizeof block);
+    return TEC_OK;
+}
+
+/* One table of cos and sin for every position and pair of a head. Angles are float64, or float32
+ * step by step where the model's published code computes them so. */
+static enum tec_status fill_rotation(struct tec_plan *p, bool windowed, float **out,
+                                     struct tec_error *err)
+{
+    const struct tec_stack *t = &p->model->text.stack;
+    int half = t->head_dim / 2;
+    size_t row = (size_t)half * 2 * sizeof(float);
+    TEC_TRY(tec_plan_constant(p, (size_t)p->positions * row, out, err));
+    float *line = TEC_NEW(&p->arena, (size_t)half * 2, float);
+    if (!line)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a rotation table");
+    for (int at = 0; at < p->positions; at++) {
+        for (int i = 0; i < half; i++) {
+            double turn = tec_stack_angle(t, i, windowed);
+            double angle = t->angles_f32 ? (double)((float)at * (float)turn) : at * turn;
+            line[(size_t)i * 2] = (float)cos(angle);
+            line[(size_t)i * 2 + 1] = (float)sin(angle);
+        }
+        tec_device_upload(p->device, TEC_STREAM_MAIN, *out + (size_t)at * (size_t)half * 2, line,
+                          row);
+    }
+    return TEC_OK;
+}
+
+/* Make the tables of angles: of all layers, and where they differ of those with a window. */
+static enum tec_status make_rotation(struct tec_plan *p, struct tec_error *err)
+{
+    const struct tec_plan_spec *s = &p->spec;
+    if (tec_model_asks(p->model)) /* whose rows are not rotated */
+        return TEC_OK;
+    int positions = s->frame_tokens + s->prompt_tokens + s->new_tokens +
+                    2 * tec_suffix_rows(p->model) + 1 + s->trees.rows;
+    positions = s->segment_tokens > positions ? s->segment_tokens : positions;
+    p->positions = s->positions > positions ? s->positions : positions;
+    TEC_TRY(fill_rotation(p, false, &p->cos_sin, err));
+    const struct tec_stack *t = &p->model->text.stack;
+    return t->window && t->window_theta > 0.0 ? fill_rotation(p, true, &p->cos_sin_window, err)
+                                              : TEC_OK;
+}
+
+/* Make the tables that map a byte of a channel to the normalised value that each tower reads, or a
+ * net of each slot's picture. */
+static enum tec_status make_luts(struct tec_plan *p, struct tec_error *err)
+{
+    const struct tec_model *m = p->model;
+    bool net = tec_model_asks(m);
+    int n = net ? m->n_slots : m->vision.n_towers;
+    float lut[3][256];
+    if (!n || m->vision.floats)
+        return TEC_OK;
+    TEC_TRY(tec_plan_constant(p, sizeof lut * (size_t)n, &p->lut, err));
+    for (int t = 0; t < n; t++) {
+        const float *mean = net ? m->net.pictures[t].mean : m->vision.towers[t].mean;
+        const float *std = net ? m->net.pictures[t].std : m->vision.towers[t].std;
+        for (int c = 0; c < 3; c++)
+            for (int b = 0; b < 256; b++)
+                lut[c][b] = ((float)b / 255.0F - mean[c]) / std[c];
+        tec_device_upload(p->device, TEC_STREAM_MAIN, p->lut + (ptrdiff_t)t * 3 * 256, lut,
+                          sizeof lut);
+    }
+    return TEC_OK;
+}
+
+/* Allocate the lists that requests choose from; n nodes have at most n - 1 entries that lead to
+ * others. Until tec_plan_choose fills them they are empty, and a request ends at once. */
+static enum tec_status make_trie(struct tec_plan *p, struct tec_error *err)
+{
+    size_t n = (size_t)p->spec.trie_nodes;
+    int *all = NULL, *empty = TEC_NEW(&p->arena, 3 * n + 1, int);
+    if (!empty)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for %zu trie nodes", n);
+    TEC_TRY(tec_plan_constant(p, (3 * n + 1) * sizeof(int), &all, err));
+    tec_device_upload(p->device, TEC_STREAM_MAIN, all, empty, (3 * n + 1) * sizeof(int));
+    p->trie =
+        (struct tec_trie){.n = (int)n, .first = all, .id = all + n + 1, .next = all + 2 * n + 1};
+    return TEC_OK;
+}
+
+/* Which patches stand side by side in each row: squares of them, row-major in all three orders. */
+static enum tec_status make_shuffle(struct tec_plan *p, struct tec_error *err)
+{
+    const struct tec_vision *v = &p->model->vision;
+    int s = v->shuffle, group = s * s, n = p->spec.pictures * v->patches;
+    if (s <= 1 || n <= 0)
+        return TEC_OK;
+    int across = v->image_size / v->patch, wide = across / s;
+    int *list = TEC_NEW(&p->arena, (size_t)n, int);
+    if (!list)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for the order of %d patches", n);
+    TEC_TRY(tec_plan_constant(p, (size_t)n * sizeof *list, &p->shuffle, err));
+    for (int i = 0; i < n; i++) {
+        int picture = i / v->patches, token = i % v->patches / group, at = i % group;
+        int y = token / wide * s + at / s, x = token % wide * s + at % s;
+        list[i] = picture * v->patches + y * across + x;
+    }
+    tec_device_upload(p->device, TEC_STREAM_MAIN, p->shuffle, list, (size_t)n * sizeof *list);
+    return TEC_OK;
+}
+
+enum tec_status tec_plan_constants(struct tec_plan *p, struct tec_error *err)
+{
+    TEC_TRY(make_luts(p, err));
+    TEC_TRY(make_shuffle(p, err));
+    int zero = 0;
+    TEC_TRY(tec_plan_constant(p, sizeof zero, &p->zero, err));
+    tec_device_upload(p->device, TEC_STREAM_MAIN, p->zero, &zero, sizeof zero);
+    const struct tec_text *text = &p->model->text;
+    size_t ends = (size_t)text->n_ends * sizeof(int);
+    if (ends) {
+        TEC_TRY(tec_plan_constant(p, ends, &p->ends, err));
+        tec_device_upload(p->device, TEC_STREAM_MAIN, p->ends, text->ends, ends);
+    }
+    if (p->spec.trie_nodes)
+        TEC_TRY(make_trie(p, err));
+    return make_rotation(p, err);
+}

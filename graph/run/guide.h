@@ -1,0 +1,21 @@
+/* guide.h - how much each row of a chunk is pulled to the chunk before it, while that is executed.
+ */
+#ifndef TEC_GRAPH_RUN_GUIDE_H
+#define TEC_GRAPH_RUN_GUIDE_H
+
+#include "base/error.h"
+
+/* Rows that are executed before the new chunk can be are kept; those behind, up to the horizon, are
+ * not pulled, pulled as well, pulled less and less by a line, or by a curve that falls sooner. */
+enum tec_guide_schedule { TEC_GUIDE_ZEROS, TEC_GUIDE_ONES, TEC_GUIDE_LINEAR, TEC_GUIDE_EXP };
+
+/* "zeros", "ones", "linear" or "exp", in upper case too. TEC_INVALID, with `where`. */
+enum tec_status tec_guide_schedule_of(enum tec_guide_schedule *out, const char *word,
+                                      const char *where, struct tec_error *err);
+
+/* pulls[i] of rows i < rows, 0 .. 1. `delay`: rows that are executed meanwhile; `horizon`: how far
+ * the earlier chunk, of which `left` rows are left, counts. */
+void tec_guide_pulls(enum tec_guide_schedule schedule, int delay, int horizon, int left, int rows,
+                     float *pulls);
+
+#endif

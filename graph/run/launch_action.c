@@ -1,0 +1,112 @@
+/* launch_action.c - fills what an action node reads of its frame table: the robot's state, the rows
+ * of a chunk, what each of them sees, and the chunk that it is pulled to.
+ *
+ * Runs on the thread of the launch; nothing here allocates or blocks. */
+#include "graph/run/launch_rows.h"
+
+#include <string.h>
+
+/* The entries of each row in front of the pictures to their own place. */
+static void scatter_state(const struct tec_row_encoder *e, const float *state, float *to)
+{
+    for (int i = 0; i < e->n_rows; i++)
+        memcpy(to + e->rows[i].place, state + e->rows[i].first,
+               (size_t)e->rows[i].dense.cols * sizeof *to);
+}
+
+void tec_fill_state(const struct tec_model *m, struct tec_prefix_table *t, const float *state)
+{
+    if (tec_model_asks(m)) {
+        memset(t->state, 0, (size_t)t->ld * sizeof *t->state);
+        if (state)
+            scatter_state(&m->encoder, state, t->state);
+        return;
+    }
+    size_t bytes = (size_t)tec_model_state(m) * sizeof(float);
+    if (state)
+        memcpy(t->state, state, bytes);
+    else
+        memset(t->state, 0, bytes);
+}
+
+/* The keys that crossing layers read, in the order of the sequence, and the rows that read them: a
+ * row of actions counts its positions from 0. */
+static void fill_across(const struct tec_plan *plan, struct tec_prefix_table *t, int region,
+                        int prefix, const struct tec_action_inputs *a)
+{
+    int n = prefix + a->text;
+    if (!t->max_keys)
+        return;
+    for (int i = 0; i < n; i++)
+        t->keys[i] = i < prefix ? plan->prefixes.first[region] + i : a->tail + i - prefix;
+    *t->n_keys = n;
+    t->across.spans[0] = (struct tec_span){0, n};
+    for (int r = 0; r < t->across.max; r++) {
+        t->across.pos[r] = r;
+        t->across.visible[r] = n;
+    }
+}
+
+/* The chunk that the new one is pulled to; without one no row is pulled. */
+static void fill_previous(const struct tec_flow *f, struct tec_prefix_table *t,
+                          const struct tec_action_inputs *a)
+{
+    size_t rows = (size_t)f->horizon, dim = (size_t)f->dim, ld = (size_t)t->ld;
+    if (!t->previous)
+        return;
+    memset(t->pulls, 0, rows * sizeof *t->pulls);
+    memset(t->previous, 0, rows * ld * sizeof *t->previous);
+    for (size_t i = 0; i < rows && i < (size_t)a->n_previous; i++)
+        memcpy(t->previous + i * ld, a->previous + i * dim, dim * sizeof *t->previous);
+    if (a->n_previous)
+        memcpy(t->pulls, a->pulls, rows * sizeof *t->pulls);
+}
+
+/* Queries see each other in their own slots, and in their second attention the prefix. */
+static void fill_queries(const struct tec_plan *plan, struct tec_plan_part *part, int region,
+                         int prefix)
+{
+    struct tec_prefix_table *t = &part->prefix;
+    int rows = t->suffix.max;
+    t->suffix.seqs[0] = (struct tec_seq){0, 1};
+    t->suffix.spans[0] = (struct tec_span){plan->scratch_slots[part->action], rows};
+    t->asked.spans[0] = (struct tec_span){plan->prefixes.first[region], prefix};
+    for (int r = 0; r < rows; r++) {
+        t->suffix.visible[r] = rows;
+        t->asked.visible[r] = prefix;
+    }
+}
+
+/* A state row sees the prefix and itself; action rows see everything, or what is not behind them.
+ */
+void tec_fill_suffix(const struct tec_plan *plan, struct tec_plan_part *part, int region,
+                     int prefix, const struct tec_action_inputs *a)
+{
+    struct tec_prefix_table *t = &part->prefix;
+    const struct tec_flow *f = &plan->model->flow;
+    int rows = t->suffix.max, before = prefix + a->text, spans = 0;
+    if (tec_model_asks(plan->model)) {
+        fill_queries(plan, part, region, prefix);
+        return;
+    }
+    t->suffix.spans[spans++] = (struct tec_span){plan->prefixes.first[region], prefix};
+    if (a->text)
+        t->suffix.spans[spans++] = (struct tec_span){a->tail, a->text};
+    t->suffix.spans[spans++] = (struct tec_span){plan->scratch_slots[part->action], rows};
+    t->suffix.seqs[0] = (struct tec_seq){0, spans};
+    for (int r = 0; r < rows; r++) {
+        t->suffix.pos[r] = before + r;
+        t->suffix.visible[r] = f->causal ? before + r + 1 : before + rows;
+    }
+    if (tec_flow_leads(f))
+        t->suffix.visible[0] = before + 1;
+    fill_across(plan, t, region, prefix, a);
+    fill_previous(f, t, a);
+    if (t->n_fixed)
+        *t->n_fixed = a->n_fixed;
+    for (int i = 0; i < f->horizon; i++)
+        memcpy(t->noise + (size_t)i * (size_t)t->ld, a->noise + (size_t)i * (size_t)f->dim,
+               (size_t)f->dim * sizeof(float));
+    if (!f->state_in_prefix)
+        tec_fill_state(plan->model, t, a->state);
+}

@@ -1,0 +1,188 @@
+-- SmolVLA as LeRobot saves it: a SmolVLM2 whose first layers give keys and values, and an expert beside it
+-- whose layers see them together with their own rows, or cross to projections of them alone.
+-- `given` = { config, folders, cameras, shapes, dtypes, size, arch, width, horizon }: config.json of the policy; by
+-- folders.vlm the files of the model that vlm_model_name names, whose sizes the policy's own do not repeat.
+local read <const> = include("common/configuration.lua")
+local count <const>, number <const> = read.count, read.number
+
+local M <const> = "vlm_with_expert.vlm.model."
+local X <const> = "vlm_with_expert.lm_expert."
+
+-- Sizes without a checkpoint: SmolVLM2-500M; small for tests on a CPU; tiny as in the golden cases. A key that
+-- neither has is LeRobot's default.
+local sizes <const> = {
+  full = { policy = { num_vlm_layers = 16, resize_imgs_with_padding = { 512, 512 } },
+    vlm = { scale_factor = 4, vocab_size = 49280,
+      vision_config = { hidden_size = 768, intermediate_size = 3072, num_hidden_layers = 12, num_attention_heads = 12,
+                        patch_size = 16, image_size = 512 },
+      text_config = { hidden_size = 960, intermediate_size = 2560, num_hidden_layers = 32, num_attention_heads = 15,
+                      num_key_value_heads = 5, head_dim = 64, rms_norm_eps = 1e-5, vocab_size = 49280 } } },
+  small = { policy = { num_vlm_layers = 6, resize_imgs_with_padding = { 128, 128 } },
+    vlm = { scale_factor = 4,
+      vision_config = { hidden_size = 192, intermediate_size = 512, num_hidden_layers = 4, num_attention_heads = 4,
+                        patch_size = 16, image_size = 128 },
+      text_config = { hidden_size = 256, intermediate_size = 704, num_hidden_layers = 6, num_attention_heads = 8,
+                      num_key_value_heads = 2, head_dim = 32, rms_norm_eps = 1e-5, vocab_size = 4096 } } },
+  tiny = { policy = { num_vlm_layers = 4, resize_imgs_with_padding = { 32, 32 } },
+    vlm = { scale_factor = 4,
+      vision_config = { hidden_size = 48, intermediate_size = 96, num_hidden_layers = 3, num_attention_heads = 4,
+                        patch_size = 4, image_size = 32 },
+      text_config = { hidden_size = 72, intermediate_size = 112, num_hidden_layers = 5, num_attention_heads = 6,
+                      num_key_value_heads = 2, head_dim = 12, rms_norm_eps = 1e-5, vocab_size = 420 } } },
+}
+
+local function dense(name, bias)
+  return { weight = name .. ".weight", bias = bias and name .. ".bias" or nil }
+end
+
+-- A whole number that may be negative: LeRobot's "all of them", or "never".
+local function any(t, key, default)
+  local n = t[key]
+  if n == nil then n = default end
+  if math.type(n) ~= "integer" then error(key .. " must be a whole number, is " .. tostring(n), 0) end
+  return n
+end
+
+-- Layers of the text's shape, with tensors below `prefix`.
+local function llama(t, prefix, s)
+  local layer <const> = prefix .. "layers.{}."
+  local heads, width = count(t, "num_attention_heads", 32), count(t, "hidden_size", 4096)
+  local tensors = { norm1 = layer .. "input_layernorm.weight", norm2 = layer .. "post_attention_layernorm.weight",
+                    final = prefix .. "norm.weight" }
+  for key, name in pairs { q = "self_attn.q_proj", k = "self_attn.k_proj", v = "self_attn.v_proj",
+                           o = "self_attn.o_proj", gate = "mlp.gate_proj", up = "mlp.up_proj",
+                           down = "mlp.down_proj" } do
+    tensors[key] = layer .. name .. ".weight"
+  end
+  return { layers = s.layers, width = s.width or width, heads = heads,
+           kv_heads = count(t, "num_key_value_heads", heads), head_dim = count(t, "head_dim", width // heads),
+           mlp = s.mlp or count(t, "intermediate_size", 11008), norm = "rms", norm_offset = 0.0,
+           eps = number(t, "rms_norm_eps", 1e-6), theta = 10000.0, activation = "silu", crossed = s.crossed,
+           tensors = tensors }
+end
+
+-- f32: the tower stays as it is stored beside a text that is not.
+local function tower(c, side, f32)
+  local V <const> = M .. "vision_model."
+  local layer <const> = V .. "encoder.layers.{}."
+  local width, heads = count(c, "hidden_size", 1152), count(c, "num_attention_heads", 16)
+  if width % heads ~= 0 then error("num_attention_heads " .. heads .. " do not divide " .. width, 0) end
+  local act <const> = c.hidden_act or "gelu_pytorch_tanh"
+  if act ~= "gelu_pytorch_tanh" then error("hidden_act must be gelu_pytorch_tanh, is " .. tostring(act), 0) end
+  local t = { final = V .. "post_layernorm.weight", final_bias = V .. "post_layernorm.bias" }
+  for key, name in pairs { q = "self_attn.q_proj", k = "self_attn.k_proj", v = "self_attn.v_proj",
+                           o = "self_attn.out_proj", up = "mlp.fc1", down = "mlp.fc2", norm1 = "layer_norm1",
+                           norm2 = "layer_norm2" } do
+    t[key], t[key .. "_bias"] = layer .. name .. ".weight", layer .. name .. ".bias"
+  end
+  local patch = count(c, "patch_size", 32)
+  return {
+    image_size = side, patch = patch, rest = true, mean = { 0.5, 0.5, 0.5 }, std = { 0.5, 0.5, 0.5 },
+    patch_embed = dense(V .. "embeddings.patch_embedding", true),
+    position = V .. "embeddings.position_embedding.weight",
+    position_side = count(c, "image_size", 224) // patch,
+    stack = { f32 = f32, layers = count(c, "num_hidden_layers", 12), width = width, heads = heads, kv_heads = heads,
+              head_dim = width // heads, mlp = count(c, "intermediate_size", 3072), norm = "layer",
+              norm_offset = 0.0, eps = number(c, "layer_norm_eps", 1e-6), theta = 0.0, tensors = t },
+  }
+end
+
+-- A policy that was not trained from the model's published weights keeps its tower in float32 beside a text in
+-- bfloat16.
+local function mixed()
+  local of <const> = given.dtypes or {}
+  return of[M .. "vision_model.post_layernorm.weight"] == "F32" and of[M .. "text_model.norm.weight"] == "BF16"
+end
+
+-- The side of the pictures: (width, height), which must be equal, as the connector joins squares of patches.
+local function picture_side(c)
+  local size = c.resize_imgs_with_padding
+  if size == nil then size = { 512, 512 } end
+  if type(size) ~= "table" or size[1] ~= size[2] then
+    error("resize_imgs_with_padding must be two equal numbers; pictures that are not square are not supported", 0)
+  end
+  return count(size, 1)
+end
+
+-- Which layers of the expert cross, and how many layers of the text lie between two that it reads.
+local function expert_layers(c, layers)
+  local n, every = any(c, "num_expert_layers", -1), any(c, "self_attn_every_n_layers", 2)
+  if n <= 0 then n = layers end
+  if layers % n ~= 0 then error("num_expert_layers " .. n .. " do not divide the " .. layers .. " of the text", 0) end
+  local apart <const>, mode <const> = layers // n, c.attention_mode or "cross_attn"
+  if mode ~= "cross_attn" and mode ~= "self_attn" then
+    error("attention_mode must be cross_attn or self_attn, is " .. tostring(mode), 0)
+  end
+  local function crosses(l) return mode == "cross_attn" and not (every > 0 and l % every == 0) end
+  local list = {}
+  for i = 0, n - 1 do
+    list[i + 1] = crosses(i * apart)
+    if list[i + 1] ~= crosses(i) then
+      error("self_attn_every_n_layers " .. every .. " means one kind for layer " .. i .. " of the expert and another "
+            .. "for layer " .. i * apart .. " of the text", 0)
+    end
+  end
+  return n, apart, list
+end
+
+-- Tokens around each picture, by their names in the tokenizer.
+local function around(c, vlm)
+  if not c.add_image_special_tokens then return nil end
+  local names, ids = vlm.tokenizer_config or {}, vlm.tokens or {}
+  local function id(key, default)
+    local name = names[key] or default
+    return ids[name] or error("add_image_special_tokens: the tokenizer has no token " .. tostring(name), 0)
+  end
+  local fake = id("fake_image_token", "<fake_token_around_image>")
+  return { before = { fake, id("global_image_token", "<global-img>") }, behind = { fake },
+           blanks = any(c, "empty_cameras", 0) }
+end
+
+local c, vlm = given.config, given.folders and given.folders.vlm
+if c and c.type ~= "smolvla" or given.shapes and not c then return false end
+if c and not vlm then
+  return { folders = { vlm = c.vlm_model_name or "HuggingFaceTB/SmolVLM2-500M-Video-Instruct" } }
+end
+if not c then
+  if given.arch ~= "smolvla" then return false end
+  local size = sizes[given.size] or error("size must be full, small or tiny", 0)
+  c, vlm = size.policy, { config = size.vlm }
+  c.max_action_dim, c.max_state_dim = given.width, given.width
+end
+if c.use_delta_joint_actions_aloha then error("use_delta_joint_actions_aloha is not supported", 0) end
+
+local text <const>, vision <const> = vlm.config.text_config or {}, vlm.config.vision_config or {}
+local all <const> = count(text, "num_hidden_layers", 32)
+local used = any(c, "num_vlm_layers", 16)
+used = used > 0 and math.min(used, all) or all
+local n_expert <const>, apart <const>, crossed <const> = expert_layers(c, used)
+local hidden <const> = count(text, "hidden_size", 4096)
+local width <const> = math.floor(hidden * number(c, "expert_width_multiplier", 0.75))
+return {
+  name = "smolvla",
+  slots = given.cameras or { "observation.images.camera1", "observation.images.camera2", "observation.images.camera3" },
+  vision = {
+    pictures = "f32", towers = { tower(vision, picture_side(c), mixed()) },
+    shuffle = count(vlm.config, "scale_factor", 2),
+    projector = { dense(M .. "connector.modality_projection.proj") }, scale = hidden ^ 0.5, around = around(c, vlm),
+  },
+  text = {
+    vocab = count(text, "vocab_size", 32000), scale = hidden ^ 0.5, round_logits = false, mask = "bidir",
+    keys_f32 = true, -- some hundred rows: what bfloat16 would save is not worth what it costs
+    bos = -1, eos = -1, max_tokens = count(c, "tokenizer_max_length", 48),
+    embed = { M .. "text_model.embed_tokens.weight" }, head = {},
+    stack = llama(text, M .. "text_model.", { layers = used }),
+  },
+  action = {
+    horizon = given.config and count(c, "chunk_size", 50) or given.horizon or 50,
+    dim = count(c, "max_action_dim", 32), steps = count(c, "num_steps", 10),
+    min_period = number(c, "min_period", 4e-3), max_period = number(c, "max_period", 4.0), time_f32 = true,
+    ["in"] = dense("action_in_proj", true), out = dense("action_out_proj", true),
+    state = dense("state_proj", true), state_dim = count(c, "max_state_dim", 32), state_at = "prefix",
+    time1 = dense("action_time_mlp_in", true), time2 = dense("action_time_mlp_out", true),
+    condition = false, causal = true, every = apart,
+    stack = llama(text, X, { layers = n_expert, width = width, crossed = crossed,
+                             mlp = 256 * math.ceil(4 * (2 * width // 3) / 256) }),
+  },
+  ignored = { "vlm_with_expert.vlm.lm_head.weight" },
+}

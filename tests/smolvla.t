@@ -1,0 +1,99 @@
+#!/bin/sh
+# smolvla.t - SmolVLA from a folder as LeRobot saves it: the golden cases, the whole way from pictures and words to
+# the robot's units, a server, compiled as interpreted, and what is wrong with a folder.
+# usage: tests/smolvla.t [PROGRAM]
+. "$(dirname "$0")/opening.sh"
+G=tests/golden/smolvla
+for dtype in f32 bf16; do
+    "$T" verify --format text --dtype $dtype $G >"$W/out" 2>"$W/err"
+    status=$?
+    grep -v '^ok' "$W/out" >"$W/err"
+    ok $status "golden cases in $dtype"
+done
+
+# run FOLDER CASE CAMERA... : raw inputs of a case through a pipeline whose robot is the checkpoint.
+run() {
+    folder=$1 case=$2 task=$3
+    shift 3
+    python3 tests/smolvla_pipeline.py "$G/$case" smolvla_so100.lua "$@" >"$W/$case.lua" || return 1
+    I=$G/$case/inputs.safetensors
+    for camera; do set -- "$@" -i "$camera=@$I#image.$camera"; shift; done
+    "$T" run "$W/$case.lua" --root . --weights "$folder" --dtype f32 --device cpu --format json \
+        --noise "@$I#noise" -i "observation.state=@$I#observation.state" -i "task=$task" "$@" \
+        >"$W/out" 2>"$W/err" && python3 tests/smolvla_pipeline.py --compare "$G/$case" "$W/out" "$(grep -c clipped "$W/err")"
+}
+run "$G/base/checkpoint/pretrained_model" base "pick up the red cube" observation.images.top observation.images.wrist
+ok $? "pictures, a state and words become the published actions"
+mkdir "$W/parent" && cp -r $G/base/checkpoint "$W/parent/checkpoint" && chmod -R u+w "$W/parent"
+run "$W/parent/checkpoint" base "pick up the red cube" observation.images.top observation.images.wrist
+ok $? "so from the folder around pretrained_model"
+run "$G/odd/checkpoint/pretrained_model" odd \
+    "Grasp the lego brick no. 42, carry it 10 cm to the right
+and drop it into the bin; then come back… naïve café" observation.images.left
+ok $? "with one camera of three, and a task that is cut on its left"
+run "$G/selfattn/checkpoint/pretrained_model" selfattn "stack the yellow cube on top of the green cube" observation.images.camera1
+ok $? "without statistics under the robot's names nothing is normalised"
+
+R=$W/parent/checkpoint
+mv "$R/vlm" "$R/elsewhere"
+"$T" check pipelines/smolvla_so100.lua --weights "$R" >"$W/out" 2>&1
+[ $? -ne 0 ] && grep -q "names the model 'vlm', whose config.json is not there: copy its config.json" "$W/out"
+ok $? "a checkpoint without the files of its language model says what to copy"
+mkdir "$R/pretrained_model/vlm" && cp "$R"/elsewhere/*.json "$R/pretrained_model/vlm"
+check "they may lie inside it" "$T" inspect "$R"
+
+# refused KEY VALUE SENTENCE: config.json with another value is refused in a sentence.
+refused() {
+    python3 - "$G/base/checkpoint/pretrained_model/config.json" "$R/pretrained_model/config.json" "$1" "$2" <<'EOF'
+import json, sys
+config = json.load(open(sys.argv[1]))
+config[sys.argv[3]] = json.loads(sys.argv[4])
+json.dump(config, open(sys.argv[2], "w"))
+EOF
+    "$T" check pipelines/smolvla_so100.lua --weights "$R" >"$W/out" 2>&1
+    [ $? -ne 0 ] && grep -q "$3" "$W/out"
+    ok $? "$1 = $2 is refused"
+}
+refused resize_imgs_with_padding '[32, 40]' 'two equal numbers'
+refused resize_imgs_with_padding '[36, 36]' 'shuffle 4; must be 1 .. 16 and divide a side of 9'
+refused attention_mode '"other"' 'attention_mode must be'
+refused num_expert_layers 3 'do not divide'
+refused num_vlm_layers 2.5 'must be a whole number'
+refused use_delta_joint_actions_aloha true 'not supported'
+refused expert_width_multiplier 0.7365 'width must be even'
+
+python3 tests/smolvla_pipeline.py $G/base smolvla_so100.lua observation.images.top observation.images.wrist \
+    >"$W/base.lua"
+PYTHONDONTWRITEBYTECODE=1 python3 - "$T" "$W" $G/base <<'EOF' 2>"$W/err"
+import subprocess, sys
+sys.path.insert(0, "tests")
+from serve_client import Array, Socket
+from smolvla_pipeline import tensor
+program, folder, case = sys.argv[1:]
+server = subprocess.Popen([program, "serve", folder + "/base.lua", "--late-ok", "--root", ".", "--weights",
+                           case + "/checkpoint/pretrained_model", "--device", "cpu", "--port", "0", "--host",
+                           "127.0.0.1"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+try:
+    client = Socket(int(server.stdout.readline().split("ws://")[1].split()[0].split(":")[-1]), timeout=60)
+    client.reply()
+    request = {"task": "pick up the red cube"}
+    for name, kind in ("image.observation.images.top", "|u1"), ("observation.state", "<f4"):
+        shape, data = tensor(case + "/inputs.safetensors", name)
+        request[name.removeprefix("image.")] = Array(kind, shape, data)
+    client.send(request)
+    actions = client.reply()["actions"]
+    assert list(actions.shape) == [10, 6], actions.shape
+finally:
+    server.terminate()
+    server.wait()
+EOF
+ok $? "a server answers an observation, with one of its cameras"
+
+for how in "" --interpret; do
+    "$T" run pipelines/smolvla_so100.lua --random-weights 1 --size tiny --random-inputs 1 -n 5 --format json \
+        --device cpu $how 2>"$W/err" | grep -o '"actions":{[^}]*}' >"$W/actions$how"
+done
+[ "$(wc -l <"$W/actions")" -eq 5 ] && cmp -s "$W/actions" "$W/actions--interpret"
+ok $? "compiled as interpreted"
+echo "1..$n"
+exit $failed
