@@ -43,6 +43,26 @@ TEST(ratios_are_clamped_and_never_increase)
     CHECK_INT(d.recompute->n, ==, 0);
 }
 
+TEST(each_memory_has_shares_and_audits_of_its_own)
+{
+    struct tec_topology t = view_topology();
+    int second = t.n_nodes++;
+    t.nodes[second] = t.nodes[4];
+    t.nodes[second].name = "recall2";
+    view_fill(&f, 1, 0, 2);
+    f.seg[0].node = 4;
+    f.seg[1].node = second;
+    REQUIRE(decide("assert(F.seg[1].node == 'recall' and F.seg[2].node == 'recall2')\n"
+                   "D:recompute('recall2', { 0.25 }) D:audit('recall2')\n"
+                   "D:recompute('recall', { 0.5, 0.3 })",
+                   &t) == TEC_OK);
+    CHECK_INT(d.n_recompute, ==, 2);
+    CHECK(d.recompute[0].node == second && d.recompute[0].n == 1 && d.recompute[0].audit);
+    CHECK(d.recompute[0].ratios[0] == 0.25);
+    CHECK(d.recompute[1].node == 4 && d.recompute[1].n == 2 && !d.recompute[1].audit);
+    CHECK(d.recompute[1].ratios[1] == 0.3);
+}
+
 TEST(segments_are_ordered_and_left_out)
 {
     struct tec_topology t = view_topology();
