@@ -146,6 +146,51 @@ TEST(robot_parses)
     CHECK_INT(heap.live, ==, 0);
 }
 
+TEST(robot_says_how_chunks_become_one)
+{
+    struct tec_arena arena;
+    struct tec_robot *r = NULL;
+    tec_arena_init(&arena, &heap);
+    REQUIRE(parse(&r, "{'name':'x','norm':{'mode':'none'},'actions':{'size':1}}", NULL, &arena) ==
+            TEC_OK);
+    CHECK(!r->ensembles);
+    REQUIRE(parse(&r, "{'name':'x','norm':{'mode':'none'},'actions':{'size':1,'ensemble':-0.5}}",
+                  NULL, &arena) == TEC_OK);
+    CHECK(r->ensembles && r->ensemble == -0.5);
+    CHECK(parse(&r, "{'name':'x','norm':{'mode':'none'},'actions':{'size':1,'ensemble':10}}", NULL,
+                &arena) != TEC_OK);
+    CHECK_SAYS("ensemble is 10; it must be within +-10");
+    CHECK(parse(&r, "{'name':'x','norm':{'mode':'none'},'actions':{'size':1,'ensemble':'a'}}", NULL,
+                &arena) != TEC_OK);
+    tec_arena_finish(&arena);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* State and environment state are features with statistics of their own. */
+TEST(a_state_of_two_features_has_the_norms_of_both)
+{
+    struct tec_arena arena;
+    struct tec_robot *r = NULL;
+    struct tec_checkpoint *c = NULL;
+    struct tec_norm state, actions;
+    tec_arena_init(&arena, &heap);
+    REQUIRE(tec_checkpoint_open(&c, "tests/golden/act/odd/checkpoint", &heap, &err) == TEC_OK);
+    REQUIRE(tec_robot_load(&r, "pipelines/robots/lerobot.lua", "pipelines/robots", NULL, NULL, c,
+                           &arena, &err) == TEC_OK);
+    CHECK_INT(r->n_state, ==, 8);
+    CHECK_STR(tec_robot_feature(r, c, 1), "observation.environment_state");
+    CHECK(r->resize == TEC_RESIZE_NONE && r->execute == 5);
+    REQUIRE(tec_robot_norms(r, c, NULL, &state, &actions, &arena, &err) == TEC_OK);
+    CHECK(state.mode == TEC_NORM_MIN_MAX && state.n == 5 && state.from == 5);
+    REQUIRE(state.then != NULL);
+    CHECK(state.then->mode == TEC_NORM_MEAN_STD && state.then->n == 3);
+    CHECK(tec_robot_check_norm(r, &state, "state", &err) == TEC_OK);
+    CHECK(tec_robot_agree(r, c, &arena, &err) == TEC_OK);
+    tec_checkpoint_close(c);
+    tec_arena_finish(&arena);
+    CHECK_INT(heap.live, ==, 0);
+}
+
 TEST(robot_says_how_pictures_are_reshaped)
 {
     static const char *const words[] = {"resize-naive", "letterbox", "resize-crop"};

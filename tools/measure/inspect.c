@@ -192,9 +192,22 @@ static json_t *stack_json(const struct tec_stack *s)
                      s->mlp);
 }
 
+static void add_encoder(json_t *sizes, const struct tec_model *m)
+{
+    json_t *encoder = stack_json(&m->encoder.stack), *queries = stack_json(&m->queries.stack);
+    json_object_set_new(encoder, "rows", json_integer(tec_model_encoded(m)));
+    json_object_set_new(encoder, "state", json_integer(m->encoder.state));
+    json_object_set_new(queries, "horizon", json_integer(m->flow.horizon));
+    json_object_set_new(queries, "dim", json_integer(m->flow.dim));
+    json_object_set_new(sizes, "encoder", encoder);
+    json_object_set_new(sizes, "queries", queries);
+}
+
 static json_t *sizes_json(const struct tec_model *m)
 {
     json_t *sizes = json_object();
+    if (tec_model_asks(m))
+        add_encoder(sizes, m);
     for (int i = 0; i < m->vision.n_towers; i++) {
         json_t *vision = stack_json(&m->vision.towers[i].stack);
         json_object_set_new(vision, "image_size", json_integer(m->vision.image_size));
