@@ -90,6 +90,17 @@ for words in "resources.ring.shift=device_copy resources.ring2.shift=device_copy
         python3 "$W/same.py" "$W/both" advance "$W/other" advance 2>>"$W/err"
     ok $? "$words"
 done
+for nodes in advance "advance advance2"; do
+    {
+        echo 'return extend("graphs/g19_two_rings.lua", { name = "apart", nodes = {'
+        for node in $nodes; do echo "decode { name = \"$node\", pack_with = without \"pack_with\" },"; done
+        echo '} })'
+    } >"$W/apart.lua"
+    run apart "$W/apart.lua" --policy "$W/depths.lua" &&
+        python3 "$W/same.py" "$W/both" advance2 "$W/apart" advance2 2>>"$W/err" &&
+        python3 "$W/same.py" "$W/both" advance "$W/apart" advance 2>>"$W/err"
+    ok $? "prefills are launches of their own in $nodes"
+done
 run both $both --policy default && python3 - "$W/both" <<'PYTHON' 2>>"$W/err"
 import json, sys
 for line in open(sys.argv[1]):

@@ -242,7 +242,10 @@ static enum tec_status lower_shift(struct tec_plan *p, struct tec_error *err)
 /* A ring's forwards, with a new sequence and without, and its moves. */
 static enum tec_status lower_ring(struct tec_plan *p, struct tec_error *err)
 {
-    TEC_TRY(lower_packed(p, err));
+    if (!p->spec.apart)
+        TEC_TRY(lower_packed(p, err));
+    else if (!p->spec.isolated)
+        TEC_TRY(lower_prefix(p, TEC_PART_PREFIX, false, err));
     for (int i = 0; i < p->spec.n_batches && !p->spec.request_slots; i++)
         TEC_TRY(lower_decode(p, p->spec.batches[i], false, err));
     return p->spec.shifts && p->spec.stages > 1 ? lower_shift(p, err) : TEC_OK;

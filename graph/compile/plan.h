@@ -97,6 +97,7 @@ struct tec_plan_spec {
     int stages;        /* of a ring: tokens that a sequence makes, one a forward; 0 = no ring */
     int rings;         /* of these, whose forwards are one; 0 = 1 */
     int ring_tokens;   /* slots of each stage */
+    bool apart;        /* a ring whose prefills are launches of their own */
     bool shifts;       /* a ring whose sequences move from stage to stage; else their slots stay */
     bool gathers;      /* a ring whose attention reads a copy of all that is visible */
     int segments; /* of a memory in one prompt, its fixed beginning among them; 0 = no memory */

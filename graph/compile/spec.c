@@ -217,8 +217,9 @@ static enum tec_status fill_ring(const struct tec_node_set *set, struct tec_erro
     s->gathers = r->pack == TEC_PACK_GATHER;
     s->new_tokens = r->stages;
     s->max_k = 1;
-    if (r->stages > 1)
-        s->batches[s->n_batches++] = r->stages - 1;
+    s->apart = set->ring->pack_with.index < 0;
+    if (s->apart || r->stages > 1)
+        s->batches[s->n_batches++] = r->stages - !s->apart;
     return TEC_OK;
 }
 

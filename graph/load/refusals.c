@@ -263,27 +263,16 @@ static void second_trigger(struct refusing *r)
 
 /* --- rings ----------------------------------------------------------------------------------- */
 
-static void unpacked_ring(struct refusing *r)
-{
-    if (decodes_ring(r, r->n) && r->n->pack_with.index < 0)
-        REFUSE(field(r, "kv"),
-               "'%s' decodes ring '%s' in launches of its own: give pack_with = the prefill that "
-               "fills it",
-               name_of(r->n), r->n->kv.name);
-}
-
 /* Requests may stand on the newest sequence of a ring that reads its keys where they are. */
 static void beside_ring(struct refusing *r)
 {
     int ring = ring_of(r);
-    if (ring < 0 || ring == r->at || r->at == r->p->nodes[ring].pack_with.index)
+    if (ring < 0 || ring == r->at || r->at == r->p->chains[r->n->chain].prefill)
         return;
     const struct tec_decl_resource *keys = keys_of(r, &r->p->nodes[ring]);
     if (writes_text(r->n) && stands_on(r, r->n, TEC_RESOURCE_REQUESTS) &&
         keys->pack != TEC_PACK_GATHER)
         return;
-    if (r->p->nodes[ring].pack_with.index < 0 && r->n->kind == TEC_DECL_PREFILL)
-        return; /* that the ring's decode node is not packed with it is said */
     if (r->n->kind == TEC_DECL_MEMORY_LOAD)
         return; /* memory_in_ring says it */
     struct tec_diagnostic *d =
@@ -454,12 +443,12 @@ static void many_prompts(struct refusing *r)
 }
 
 static void (*const cases[])(struct refusing *r) = {
-    rate_of_frames,     several_texts,  no_text,          segments_beside, shared_frame,
-    prefill_target,     no_prefill,     no_prefix,        second_requests, prompt_beside,
-    second_trigger,     unpacked_ring,  beside_ring,      many_actions,    after_text,
-    action_on_requests, frame_before,   other_deadline,   tokens_out,      typed_buffer,
-    shared_memory,      memory_in_ring, several_segments, many_chains,     many_models,
-    many_texts,         many_prompts,   draft_of_memory,
+    rate_of_frames, several_texts,    no_text,      segments_beside, shared_frame,
+    prefill_target, no_prefill,       no_prefix,    second_requests, prompt_beside,
+    second_trigger, beside_ring,      many_actions, after_text,      action_on_requests,
+    frame_before,   other_deadline,   tokens_out,   typed_buffer,    shared_memory,
+    memory_in_ring, several_segments, many_chains,  many_models,     many_texts,
+    many_prompts,   draft_of_memory,
 };
 
 void tec_refuse(struct tec_loader *ld)

@@ -237,7 +237,8 @@ int tec_pipeline_captures(const struct tec_pipeline *p)
             n += secondary ? p->capture.slices : 0;
             n += draft_captures(p, node->chain);
         } else if (kv && kv->kind == TEC_RESOURCE_RING) {
-            n += 1 + (kv->stages > 1); /* packed with the prefill, and decode alone */
+            /* packed with the prefill, and decode alone; or decode alone */
+            n += 1 + (node->pack_with.index >= 0 && kv->stages > 1);
             n += kv->stages > 1 && kv->shift == TEC_SHIFT_DEVICE_COPY;
             packed += node->pack_with.index >= 0;
         } else if (node->kind == TEC_DECL_REMEMBER ||

@@ -288,8 +288,8 @@ static bool joinable(const struct tec_engine_chain *host, const struct tec_engin
 {
     const struct tec_plan_spec *a = &host->spec, *b = &c->spec;
     return host->of == c->of && !host->joins && a->stages == b->stages && a->shifts == b->shifts &&
-           a->gathers == b->gathers && !a->request_slots && !b->request_slots &&
-           (a->rings + 1) * a->stages <= TEC_MAX_STAGES;
+           a->gathers == b->gathers && a->apart == b->apart && !a->request_slots &&
+           !b->request_slots && (a->rings + 1) * a->stages <= TEC_MAX_STAGES;
 }
 
 static int larger(int a, int b)
@@ -307,7 +307,7 @@ static void join(struct tec_engine_chain *host, struct tec_engine_chain *c)
     a->text_tokens = larger(a->text_tokens, b->text_tokens);
     a->pictures = larger(a->pictures, b->pictures);
     if (a->n_batches)
-        a->batches[0] = a->rings * (a->stages - 1);
+        a->batches[0] = a->rings * (a->stages - !a->apart);
 }
 
 void tec_engine_join_rings(struct tec_engine *e)

@@ -95,6 +95,8 @@ void tec_launch_shift(struct tec_plan *plan, struct tec_plan_part *part,
 
 int tec_ring_point(const struct tec_plan_spec *s, int entering, int others)
 {
+    if (entering == 0)
+        return others - (s->rings * s->stages + 1);
     return others + (entering - 1) * (s->rings * (s->stages - 1) + 1);
 }
 
@@ -134,12 +136,12 @@ static struct tec_row_state in_flight(const struct tec_plan *plan, int region, i
 void tec_ring_full(const struct tec_plan *plan, int prefix, int enter, int n,
                    struct tec_row_state *rows, struct tec_row_state **list)
 {
-    int stages = plan->spec.stages, others = stages - 1;
+    int stages = plan->spec.stages, first = !plan->spec.apart, others = stages - first;
     for (int i = 0; i < enter + n; i++) {
         int made = i < enter ? 0 : (i - enter) % others,
             ring = i < enter ? i : (i - enter) / others;
         rows[i] = i < enter ? entering(plan, ring * stages, prefix)
-                            : in_flight(plan, ring * stages + made + 1, prefix, made);
+                            : in_flight(plan, ring * stages + made + first, prefix, made);
         list[i] = &rows[i];
     }
 }

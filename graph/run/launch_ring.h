@@ -35,7 +35,8 @@ int tec_ring_point(const struct tec_plan_spec *spec, int entering, int others);
 
 /* Full rings, to measure with, all rows listed: first `enter` sequences of `prefix` tokens that
  * enter, each in the first region of its ring; then n others, ring by ring, each in the region
- * after that of the one before and a token further. */
+ * after that of the one before and a token further. Where prefills are launches of their own the
+ * others have the first region, too. */
 void tec_ring_full(const struct tec_plan *plan, int prefix, int enter, int n,
                    struct tec_row_state *rows, struct tec_row_state **list);
 

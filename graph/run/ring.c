@@ -8,22 +8,6 @@
 
 #include <string.h>
 
-int64_t tec_ring_used(const struct tec_ring_state *ring)
-{
-    int64_t tokens = 0;
-    for (int i = 0; i < ring->n; i++)
-        tokens += tec_ring_stored(&ring->items[i]);
-    return tokens;
-}
-
-int tec_rings_in_flight(const struct tec_loop *l)
-{
-    int n = 0;
-    for (int i = 0; i < l->n_rings; i++)
-        n += l->rings[i].n;
-    return n;
-}
-
 /* --- regions --------------------------------------------------------------------------------- */
 
 /* Where keys move a ring keeps its regions, one a stage; else each sequence takes one. */
@@ -127,6 +111,13 @@ static void open_prefix(struct tec_loop *l, const struct tec_ring_state *ring,
     tec_loop_open_prefix(l, ring->chain, input, keeps_regions(ring) ? -1 : region);
 }
 
+static int last_token(const struct tec_loop *l, const struct tec_ring_state *ring,
+                      const struct tec_frame_input *input)
+{
+    const struct tec_prefix_input *o = &tec_chain_input(l, ring->chain, input)->prefix;
+    return o->ids[o->n_text - 1];
+}
+
 static void enter(struct tec_loop *l, struct tec_ring_state *ring,
                   const struct tec_frame_input *input)
 {
@@ -143,6 +134,9 @@ static void enter(struct tec_loop *l, struct tec_ring_state *ring,
     it->row.prefix =
         tec_prefix_rows(ring->chain->plan, &tec_chain_input(l, ring->chain, input)->prefix);
     place(ring, it);
+    if (tec_ring_spec(ring)
+            ->apart) /* as a request's first row: it repeats its prompt's last token */
+        it->row.token = last_token(l, ring, input);
     tec_ring_tell_item(l, ring, "alloc", it);
     open_prefix(l, ring, input, it->region);
 }
@@ -305,7 +299,7 @@ static void gather_rows(struct tec_ring_flight *f, struct tec_ring_state *const 
     *f = (struct tec_ring_flight){.by = rings[0]};
     for (int r = 0; r < n && enters; r++)
         add(f, rings[r], rings[r]->n - 1);
-    f->entering = f->n;
+    f->entering = tec_ring_spec(rings[0])->apart ? 0 : f->n;
     for (int r = 0; r < n; r++)
         for (int i = rings[r]->n - 1 - enters; i >= 0 && at < rings[r]->forwards; i--)
             add(f, rings[r], i);
@@ -348,6 +342,30 @@ static void account(struct tec_loop *l, const struct tec_ring_flight *f, const s
         tec_loop_measure_ring(l, f->by, TEC_COST_DECODE, r, others);
 }
 
+/* The prefill of a ring's new sequence, where it is a launch of its own. */
+static void prefill(struct tec_loop *l, const struct tec_ring_state *ring,
+                    const struct tec_frame_input *input)
+{
+    const struct tec_chain *c = ring->chain;
+    struct tec_replay replay = {0};
+    c->executor->prefix(c->executor->self, TEC_PART_PREFIX, ring->items[ring->n - 1].region,
+                        tec_chain_input(l, c, input), &replay);
+    l->record.failed |= replay.status != TEC_OK;
+    if (l->record.failed) {
+        tec_loop_replayed(l, replay.start_ns, replay.end_ns);
+        return;
+    }
+    struct tec_event event = {
+        .kind = TEC_EVENT_START, .node = c->prefill_node, .request = -1, .t_ns = replay.start_ns};
+    tec_loop_tell(l, event);
+    event.kind = TEC_EVENT_END;
+    event.since_ns = replay.start_ns;
+    event.t_ns = replay.end_ns;
+    tec_loop_tell(l, event);
+    tec_loop_note(l, tec_loop_node_name(l, c->prefill_node), replay.start_ns, replay.end_ns);
+    tec_loop_measure_prefix(l, tec_chain_index(l, c), &replay, false);
+}
+
 /* Run forward `at` of the frame for those of the rings that have as many; `input`: they all take it
  * in. */
 static void forward(struct tec_loop *l, struct tec_ring_state *const *rings, int n, int at,
@@ -356,8 +374,10 @@ static void forward(struct tec_loop *l, struct tec_ring_state *const *rings, int
     struct tec_ring_flight f;
     struct tec_replay replay = {0};
     int tokens[TEC_MAX_STAGES];
+    for (int r = 0; r < n && input && tec_ring_spec(rings[r])->apart && !l->record.failed; r++)
+        prefill(l, rings[r], input);
     gather_rows(&f, rings, n, at, input != NULL);
-    if (f.n == 0)
+    if (f.n == 0 || l->record.failed)
         return;
     if (!launch(l, &f, input, &replay, tokens)) {
         l->record.failed = true;

@@ -1,5 +1,22 @@
-/* ring_tell.c - what rings tell: their forwards and what becomes of their keys and values. */
+/* ring_tell.c - what rings tell: how full they are, their forwards, and what becomes of their keys
+ * and values. */
 #include "graph/run/ring_own.h"
+
+int64_t tec_ring_used(const struct tec_ring_state *ring)
+{
+    int64_t tokens = 0;
+    for (int i = 0; i < ring->n; i++)
+        tokens += tec_ring_stored(&ring->items[i]);
+    return tokens;
+}
+
+int tec_rings_in_flight(const struct tec_loop *l)
+{
+    int n = 0;
+    for (int i = 0; i < l->n_rings; i++)
+        n += l->rings[i].n;
+    return n;
+}
 
 static int64_t token_bytes(const struct tec_ring_state *ring)
 {

@@ -74,11 +74,10 @@ void tec_rings_warm(struct tec_loop *l, const struct tec_chain *c,
     for (int i = 0; i < s->rings; i++)
         w.prefixes[i] = &tec_chain_input(l, c, input)->prefix;
     w.prefix = tec_prefix_rows(c->plan, w.prefixes[0]);
-    for (int enter = 1; enter <= s->rings; enter++)
+    for (int enter = 1; enter <= s->rings && !s->apart; enter++)
         warm_packed(&w, enter, s->rings * (s->stages - 1));
-    if (s->stages == 1)
-        return;
-    warm_alone(&w, s->rings * (s->stages - 1));
-    if (s->shifts)
+    if (s->stages > !s->apart)
+        warm_alone(&w, s->rings * (s->stages - !s->apart));
+    if (s->shifts && s->stages > 1)
         warm_shift(&w);
 }

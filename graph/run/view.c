@@ -205,9 +205,15 @@ static double forward_cost(const struct tec_loop *l, const struct tec_ring_state
     }
     if (rows + enter == 0)
         return 0.0;
-    double us =
-        enter ? tec_loop_ring_cost(l, first, TEC_COST_PACKED, tec_ring_point(s, enter, rows), q)
-              : tec_loop_ring_cost(l, first, TEC_COST_DECODE, rows, q);
+    double us = 0.0;
+    if (s->apart) {
+        int model = tec_chain_index(l, first->chain);
+        us = enter * tec_loop_launch_cost(l, model, TEC_COST_PREFILL, 0, q);
+        rows += enter;
+        enter = 0;
+    }
+    us += enter ? tec_loop_ring_cost(l, first, TEC_COST_PACKED, tec_ring_point(s, enter, rows), q)
+                : tec_loop_ring_cost(l, first, TEC_COST_DECODE, rows, q);
     return us + (s->shifts ? moved * tec_loop_ring_cost(l, first, TEC_COST_SHIFT, 0, q) : 0.0);
 }
 

@@ -160,18 +160,17 @@ static void warm_ring(struct tec_loop *l, struct tec_chain *c, const struct tec_
     const struct tec_chain_input *in = tec_chain_input(l, c, input);
     for (int i = 0; i < times && tec_chain_host(l, c) == c; i++)
         tec_rings_warm(l, c, input);
-    if (!c->plan->spec.request_slots)
-        return;
-    int region = tec_kv_pool_take(&c->plan->prefixes);
+    int region = c->ring->first; /* nothing is in flight */
     c->prefix.rows = tec_prefix_rows(c->plan, &in->prefix);
     for (int i = 0; i < times; i++) {
         struct tec_replay replay = {0};
-        c->executor->prefix(c->executor->self, TEC_PART_PREFIX, region, in, &replay);
-        tec_loop_measure_prefix(l, tec_chain_index(l, c), &replay, false);
+        if (tec_plan_part(c->plan, TEC_PART_PREFIX, 0)) {
+            c->executor->prefix(c->executor->self, TEC_PART_PREFIX, region, in, &replay);
+            tec_loop_measure_prefix(l, tec_chain_index(l, c), &replay, false);
+        }
         warm_decodes(l, c, region, in->prefix.ids[0]);
         warm_scores(l, c, region, in->prefix.ids[0]);
     }
-    tec_kv_pool_drop(&c->plan->prefixes, region);
 }
 
 void tec_loop_warm(struct tec_loop *l, const struct tec_frame_input *input, int times)

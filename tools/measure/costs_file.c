@@ -87,8 +87,9 @@ static void find_without(struct names *without, const struct tec_cost_table *t,
                          const struct tec_pipeline *p)
 {
     const struct tec_decl_node *ring = tec_pipeline_ring(p, 0);
-    int launches = ring ? 1 + (p->resources[ring->kv.index].stages > 1) : 0;
-    for (int i = 0; i < launches; i++)
+    bool apart = ring && ring->pack_with.index < 0;
+    int launches = ring ? 1 + (apart || p->resources[ring->kv.index].stages > 1) : 0;
+    for (int i = apart; i < launches; i++)
         if (!tec_cost_table_row(t, ring_names[i], 0))
             add_name(without, ring_names[i]);
     for (int i = 0; i < p->n_nodes; i++)
@@ -203,9 +204,11 @@ static void check_ring(struct tec_diagnostics *d, const struct tec_cost_table *t
     int stages = p->resources[n->kv.index].stages, depths = p->capture.depth.n;
     int depth = depths ? p->capture.depth.item[depths - 1] : stages;
     int forwards = tec_stages_forwards(stages, depth);
-    double ms = p99_ms(t, ring_names[0], tec_stages_rows(stages, depth, 0));
-    for (int i = 1; i < forwards; i++)
-        ms += p99_ms(t, ring_names[1], tec_stages_rows(stages, depth, i));
+    bool apart = n->pack_with.index < 0; /* the prefill, and a row of all in flight */
+    double ms = apart ? p99_ms(t, p->nodes[p->chains[n->chain].prefill].name, 0) : 0.0;
+    for (int i = 0; i < forwards; i++)
+        ms += p99_ms(t, ring_names[apart || i > 0],
+                     tec_stages_rows(stages, depth, i) + (apart && i == 0));
     if (n->deadline.kind != TEC_DEADLINE_HARD || ms <= n->deadline.ms)
         return;
     struct tec_diagnostic *entry = tec_diagnostics_add(

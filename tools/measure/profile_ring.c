@@ -29,9 +29,9 @@ static bool add(struct tec_profile *p, int model, enum tec_cost_kind kind, int e
 bool tec_profile_list_ring(struct tec_profile *p, int model)
 {
     const struct tec_plan_spec *s = &plan_of(p, model)->spec;
-    int others = s->rings * (s->stages - 1);
+    int others = s->rings * (s->stages - !s->apart);
     bool ok = true;
-    for (int enter = 1; enter <= s->rings; enter++)
+    for (int enter = 1; enter <= s->rings && !s->apart; enter++)
         for (int r = 0; r <= others; r++)
             ok = ok && add(p, model, TEC_COST_PACKED, enter, r);
     for (int r = 1; r <= others; r++)

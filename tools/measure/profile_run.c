@@ -50,7 +50,7 @@ static bool list_secondary(struct tec_profile *p, int model)
         return true;
     if (s->stages) {
         ok = tec_profile_list_ring(p, model);
-        if (s->request_slots) /* of a request that shares nothing */
+        if (s->request_slots || s->apart) /* of a request that shares nothing, or of the ring */
             ok = ok && tec_profile_add(p, TEC_COST_PREFILL, node_of(p, model, "prefill"), false, 0);
     } else if (hard) {
         ok = tec_profile_list_hard(p, model, node_of(p, model, "prefill"));
@@ -87,7 +87,7 @@ static bool list_variants(struct tec_profile *p)
     if (s->n_actions && s->frame_action >= 0) /* behind its prefill */
         ok = ok && tec_profile_add(p, TEC_COST_ACTION, tec_profile_action(p, 0, s->frame_action),
                                    false, 0);
-    if (s->request_slots && s->isolated)
+    if ((s->request_slots && s->isolated) || s->apart)
         ok = ok && tec_profile_add(p, TEC_COST_PREFILL, see, !s->stages, 0);
     for (int i = 0; i < s->n_actions; i++)
         if (i != s->frame_action)

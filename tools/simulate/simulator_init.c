@@ -100,7 +100,7 @@ static enum tec_status check_ring_costs(const struct tec_loop_chain *c, const ch
 {
     const struct tec_plan_spec *s = &c->plan->spec;
     const char *const names[] = {c->packed, c->alone};
-    for (int i = 0; i < (s->stages > 1 ? 2 : 1); i++)
+    for (int i = s->apart; i < (s->apart || s->stages > 1 ? 2 : 1); i++)
         if (!tec_cost_table_row(costs, names[i], 1))
             return tec_fail(err, TEC_MALFORMED, "the costs have no row '%s', a launch of the ring",
                             names[i]);
