@@ -229,7 +229,7 @@ void tec_fill_prefixes(const struct tec_plan *plan, struct tec_plan_part *part,
     const struct tec_model *m = plan->model;
     int lead = tec_lead_rows(m), picture = lead + tec_head_rows(m), rows = 0;
     int text = picture + give_pictures(plan, part, places, n);
-    *t->lead = places->input->ids[0];
+    *t->lead = tec_prefix_first(places->input);
     *t->first_text = text;
     for (int i = 0; i < n; i++)
         rows += tec_prefix_rows(plan, places[i].input);

@@ -19,6 +19,12 @@ struct tec_prefix_input {
     const float *state; /* [tec_model_state] of a model whose prefix has it; NULL = zeros */
 };
 
+/* The prompt's first id; 0 where there is none, as in a model that reads no text. */
+static inline int tec_prefix_first(const struct tec_prefix_input *o)
+{
+    return o->n_text > 0 ? o->ids[0] : 0;
+}
+
 /* Rows of the prefix that the observation fills. */
 int tec_prefix_rows(const struct tec_plan *plan, const struct tec_prefix_input *o);
 

@@ -51,7 +51,7 @@ static void warm_concurrent(struct tec_loop *l, struct tec_chain *c,
     struct tec_row_state rows[TEC_MAX_ROWS], *list[TEC_MAX_ROWS];
     struct tec_replay replay = {0};
     int own = tec_kv_pool_take(&c->plan->prefixes), n = 0;
-    start_rows(c, own, input->prefix.ids[0], rows, list);
+    start_rows(c, own, tec_prefix_first(&input->prefix), rows, list);
     if (s->isolated)
         l->jobs[n++] = (struct tec_soft_job){.prefill = true, .region = own};
     for (int b = 0; b < s->n_batches; b++)
@@ -114,8 +114,8 @@ static void warm_frames(struct tec_loop *l, struct tec_chain *c,
     c->prefix.rows = tec_prefix_rows(c->plan, &input->prefix);
     for (int i = 0; i < times; i++) {
         warm_prefixes(l, c, input, region);
-        warm_decodes(l, c, region, input->prefix.ids[0]);
-        warm_scores(l, c, region, input->prefix.ids[0]);
+        warm_decodes(l, c, region, tec_prefix_first(&input->prefix));
+        warm_scores(l, c, region, tec_prefix_first(&input->prefix));
     }
     if (c->plan->spec.beside && c->executor->beside)
         warm_concurrent(l, c, input, region);
@@ -168,8 +168,8 @@ static void warm_ring(struct tec_loop *l, struct tec_chain *c, const struct tec_
             c->executor->prefix(c->executor->self, TEC_PART_PREFIX, region, in, &replay);
             tec_loop_measure_prefix(l, tec_chain_index(l, c), &replay, false);
         }
-        warm_decodes(l, c, region, in->prefix.ids[0]);
-        warm_scores(l, c, region, in->prefix.ids[0]);
+        warm_decodes(l, c, region, tec_prefix_first(&in->prefix));
+        warm_scores(l, c, region, tec_prefix_first(&in->prefix));
     }
 }
 
