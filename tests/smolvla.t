@@ -62,6 +62,38 @@ refused num_vlm_layers 2.5 'must be a whole number'
 refused use_delta_joint_actions_aloha true 'not supported'
 refused expert_width_multiplier 0.7365 'width must be even'
 
+# The published size: names and shapes of all tensors, none of their values.
+mkdir "$W/full" && cp $G/base/checkpoint/pretrained_model/policy* "$W/full" &&
+    python3 - $G "$W/full" <<'EOF'
+import json, os, struct, sys
+golden, folder = sys.argv[1:]
+header, offset = {}, 0
+for name, (dtype, shape) in json.load(open(golden + "/tensor_names_smolvla_base.json")).items():
+    size = 2 if dtype == "BF16" else 4
+    for n in shape:
+        size *= n
+    header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [offset, offset + size]}
+    offset += size
+text = json.dumps(header).encode()
+text += b" " * (-len(text) % 8)
+with open(folder + "/model.safetensors", "wb") as file:
+    file.write(struct.pack("<Q", len(text)) + text)
+    file.truncate(8 + len(text) + offset)
+config = json.load(open(golden + "/base/checkpoint/pretrained_model/config.json"))
+config.update(chunk_size=50, max_state_dim=32, max_action_dim=32, resize_imgs_with_padding=[512, 512],
+              num_vlm_layers=16, vlm_model_name="owner/model")
+json.dump(config, open(folder + "/config.json", "w"))
+os.mkdir(folder + "/model")
+json.dump({"scale_factor": 4,
+           "vision_config": {"hidden_size": 768, "num_attention_heads": 12, "image_size": 512, "patch_size": 16},
+           "text_config": {"hidden_size": 960, "intermediate_size": 2560, "num_hidden_layers": 32, "vocab_size": 49280,
+                           "num_attention_heads": 15, "num_key_value_heads": 5, "head_dim": 64}},
+          open(folder + "/model/config.json", "w"))
+EOF
+"$T" inspect --format json "$W/full" >"$W/out" 2>"$W/err" &&
+    grep -q '"parameters":450046176,"missing":\[\],"unexpected":\[\],"mismatched":\[\]' "$W/out"
+ok $? "all tensors of the published size are read, and no others expected"
+
 python3 tests/smolvla_pipeline.py $G/base smolvla_so100.lua observation.images.top observation.images.wrist \
     >"$W/base.lua"
 PYTHONDONTWRITEBYTECODE=1 python3 - "$T" "$W" $G/base <<'EOF' 2>"$W/err"

@@ -167,12 +167,48 @@ static void rope(struct conform *c, bool bf16)
     }
 }
 
+/* Rows of queries alone have neither keys nor values, nor a place for them. */
+static void queries_alone(struct conform *c, bool bf16)
+{
+    for (int i = 0; i < 10; i++) {
+        struct tec_rope_args a = {.max_rows = conform_int(1, 20),
+                                  .heads = conform_int(1, 6),
+                                  .head_dim = 2 * conform_int(1, 40),
+                                  .round_q = conform_int(0, 1)};
+        int q = a.heads * a.head_dim;
+        a.rows = conform_live(c, a.max_rows);
+        a.ld = conform_ld(q);
+        a.ldq = conform_ld(q);
+        float *x = conform_buf(c, (size_t)a.max_rows * (size_t)a.ld, sizeof *x);
+        conform_fill(x, (size_t)a.max_rows * (size_t)a.ld, CONFORM_NORMAL, 3.0F);
+        a.qkv = x;
+        a.cos_sin = table(c, a.head_dim / 2);
+        place(c, &a, a.max_rows, 64);
+        a.q = conform_buf(c, (size_t)a.max_rows * (size_t)a.ldq, sizeof *a.q);
+        struct conform_call call = {
+            .ref = &a, .fast = &a, .live = a.max_rows, .full = true, .outs = 1};
+        call.out[0] =
+            (struct conform_out){a.q, a.max_rows, (size_t)q * 4, (size_t)a.ldq * 4, NULL, 0, 1};
+        conform_run(c, &call);
+        conform_same(c, 0, (size_t)a.max_rows * (size_t)a.ldq * 4, "q of %d rows, dim %d",
+                     a.max_rows, a.head_dim);
+        for (int r = 0; r < a.max_rows; r++)
+            for (int h = 0; h < a.heads; h++)
+                compare_head(c, &a, x + (ptrdiff_t)r * a.ld + h * a.head_dim, r,
+                             (const float *)c->want[0] + (ptrdiff_t)r * a.ldq + h * a.head_dim,
+                             bf16, bf16 && a.round_q);
+        conform_end(c);
+    }
+}
+
 void conform_rope_f32(struct conform *c)
 {
     rope(c, false);
+    queries_alone(c, false);
 }
 
 void conform_rope_bf16(struct conform *c)
 {
     rope(c, true);
+    queries_alone(c, true);
 }
