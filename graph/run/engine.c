@@ -177,8 +177,7 @@ static enum tec_status warm_input(struct tec_engine *e, const struct tec_engine_
     const struct tec_model *m = c->of->model;
     size_t chunk = (size_t)m->flow.horizon * (size_t)m->flow.dim;
     uint8_t *black = TEC_NEW(&e->arena, tec_model_picture_bytes(m), uint8_t);
-    /* One more, so that a model without text has a first token too. */
-    int *ids = TEC_NEW(&e->arena, (size_t)c->plan->spec.text_tokens + 1, int);
+    int *ids = TEC_NEW(&e->arena, (size_t)c->plan->spec.text_tokens, int);
     float *zeros = TEC_NEW(&e->arena, chunk, float);
     if (!black || !ids || !zeros)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the first frame");
