@@ -86,7 +86,9 @@ static void give_picture(const struct tec_plan *plan, const struct tec_plan_part
     struct tec_net_size size = tec_model_picture(plan->model, i);
     if (t->pixels)
         tec_device_upload(plan->device, part->stream, t->pixels + (size_t)i * t->picture_size,
-                          picture, (size_t)size.h * (size_t)size.w * 3);
+                          picture,
+                          (size_t)size.h * (size_t)size.w * 3 *
+                              (plan->model->vision.floats ? sizeof(float) : 1));
     else
         t->picture[i] = picture;
 }
