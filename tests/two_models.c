@@ -488,12 +488,13 @@ TEST(a_goal_goes_through_its_own_template_and_tokenizer)
                                &heap, &err) == TEC_OK);
     struct tec_model model = *o.engine->models[1].model;
     model.text.vocab = 2000; /* the tokenizer's */
-    struct tec_session_options options = {.pipeline = o.pipeline,
-                                          .model = o.engine->model,
-                                          .root = ".",
-                                          .max_text = 12,
-                                          .n_secondary = 1,
-                                          .secondary = {{1, true, &model, tokenizer}}};
+    struct tec_session_options options = {
+        .pipeline = o.pipeline,
+        .model = o.engine->model,
+        .root = ".",
+        .max_text = 12,
+        .n_secondary = 1,
+        .secondary = {{.chain = 1, .reads = true, .model = &model, .tokenizer = tokenizer}}};
     REQUIRE(tec_session_create(&s, &options, &heap, &err) == TEC_OK);
     REQUIRE(see(s, "put the cup away", &a) == TEC_OK);
     REQUIRE(see(s, "wash the plate", &b) == TEC_OK);
