@@ -28,6 +28,7 @@ ARM = "planner_and_arm.lua"
 SAID = "graphs/g18_answer_is_remembered.lua"
 EVERYTHING = "graphs/g25_everything.lua"
 SPECULATION = "graphs/g05_speculation.lua"
+MANY = "graphs/g24_many_robots.lua"
 STREAM = "graphs/g13_plan_is_prompt.lua"
 TWICE = "graphs/g23_two_levels_of_one_model.lua"
 PARTS = "pi05_libero_parallel.lua"
@@ -70,6 +71,8 @@ FIELDS = {
     "frame.period_ms": ("check", DEMO, "frame = { period_ms = 250 }"),
     "frame.clock": ("LABEL", "whoever runs the pipeline ticks: `run` with a timer, `serve` when an observation comes"),
     "frame.overrun": ("LABEL", "has one value"),
+    "frame.sessions": ("simulate", DEMO, "frame = { sessions = 2 }"),
+    "frame.gather_ms": ("TEST", "tests/sessions.t", "frame.gather_ms=8"),
     "image.h": ("check", DEMO, "inputs = { image { name = 'observation/image', h = 63 } }"),
     "image.w": ("check", DEMO, "inputs = { image { name = 'observation/image', w = 63 } }"),
     "image.dtype": ("LABEL", "a request may bring either type"),
@@ -176,6 +179,7 @@ FIELDS = {
     "capture.batch": ("commands", DEMO, "capture = { batch = { 1, 8 } }"),
     "capture.k": ("simulate", DEMO, "capture = { k = { 1 } }"),
     "capture.depth": ("ring", RING, "capture = { depth = { 1 } }"),
+    "capture.sessions": ("commands", MANY, "capture = { sessions = { 1, 4 } }"),
     "capture.ratio": ("recompute", MEMORY, "capture = { ratio = { 0.1 } }"),
     "capture.slices": ("commands", ARM, "capture = { slices = 1 }"),
     "capture.max_graphs": ("check", DEMO, "capture = { max_graphs = 2 }"),

@@ -62,23 +62,29 @@ static bool guides(const struct tec_plan *p, int action)
     return p->spec.actions[action].guidance > 0.0F;
 }
 
-static enum tec_status lower_prefix(struct tec_plan *p, enum tec_part_kind kind, bool beside,
+/* A prefill for the observations of `n` sessions; where it is a frame's the action behind it. */
+static enum tec_status lower_prefix(struct tec_plan *p, enum tec_part_kind kind, bool beside, int n,
                                     struct tec_error *err)
 {
     bool frame = kind == TEC_PART_FRAME;
     bool action = frame && p->spec.n_actions > 0 && p->spec.frame_action >= 0;
-    const char *name = frame ? "frame" : beside ? "private.beside" : "private";
-    struct tec_plan_part *part = add_part(p, kind, name, beside);
+    const char *name = n > 1    ? tec_arena_printf(&p->arena, "frame.s%d", n)
+                       : frame  ? "frame"
+                       : beside ? "private.beside"
+                                : "private";
+    struct tec_plan_part *part = add_part(p, kind, name ? name : "frame", beside);
     part->action = action ? p->spec.frame_action : 0;
+    part->batch = n;
     const struct tec_prefix_limits limits = {.model = p->model,
-                                             .max_rows = p->spec.frame_tokens,
-                                             .max_text = p->spec.text_tokens,
-                                             .max_pictures = p->spec.pictures,
+                                             .max_rows = n * p->spec.frame_tokens,
+                                             .max_text = n * p->spec.text_tokens,
+                                             .max_pictures = n * p->spec.pictures,
                                              .scratch_slot = p->scratch_slots[part->action],
                                              .max_keys = action ? tec_plan_keys(p) : 0,
                                              .guided = action && guides(p, part->action),
                                              .fixed =
-                                                 action && p->spec.actions[part->action].fixed > 0};
+                                                 action && p->spec.actions[part->action].fixed > 0,
+                                             .most = n};
     TEC_TRY(tec_prefix_table_init(&part->block, &part->prefix, &part->prefix_device, &limits,
                                   p->device, &p->arena, err));
     p->bytes.frames += (int64_t)(part->block.size + part->block.pixels_size);
@@ -100,6 +106,15 @@ static enum tec_status lower_prefix(struct tec_plan *p, enum tec_part_kind kind,
         TEC_TRY(lower_node(&l, TEC_NODE_action, err));
         tec_program_mark(&part->program, TEC_MARK_ACTION);
     }
+    return TEC_OK;
+}
+
+/* The frame of one session, and those of several together. */
+static enum tec_status lower_frames(struct tec_plan *p, struct tec_error *err)
+{
+    TEC_TRY(lower_prefix(p, TEC_PART_FRAME, false, 1, err));
+    for (int i = 0; i < p->spec.n_together && !p->spec.interpret; i++)
+        TEC_TRY(lower_prefix(p, TEC_PART_FRAME, false, p->spec.together[i], err));
     return TEC_OK;
 }
 
@@ -196,7 +211,7 @@ static enum tec_status lower_score(struct tec_plan *p, bool beside, struct tec_e
 static enum tec_status lower_requests(struct tec_plan *p, bool beside, struct tec_error *err)
 {
     if (p->spec.isolated)
-        TEC_TRY(lower_prefix(p, TEC_PART_PREFIX, beside, err));
+        TEC_TRY(lower_prefix(p, TEC_PART_PREFIX, beside, 1, err));
     for (int i = 0; i < p->spec.n_batches; i++)
         TEC_TRY(lower_decode(p, p->spec.batches[i], beside, err));
     for (int i = 0; i < p->spec.n_batches && p->spec.draft_tokens && !beside; i++)
@@ -245,7 +260,7 @@ static enum tec_status lower_ring(struct tec_plan *p, struct tec_error *err)
     if (!p->spec.apart)
         TEC_TRY(lower_packed(p, err));
     else if (!p->spec.isolated)
-        TEC_TRY(lower_prefix(p, TEC_PART_PREFIX, false, err));
+        TEC_TRY(lower_prefix(p, TEC_PART_PREFIX, false, 1, err));
     for (int i = 0; i < p->spec.n_batches && !p->spec.request_slots; i++)
         TEC_TRY(lower_decode(p, p->spec.batches[i], false, err));
     return p->spec.shifts && p->spec.stages > 1 ? lower_shift(p, err) : TEC_OK;
@@ -295,7 +310,7 @@ enum tec_status tec_pass_lower(struct tec_plan *p, struct tec_error *err)
     if (p->spec.stages)
         TEC_TRY(lower_ring(p, err));
     else if (!p->spec.secondary)
-        TEC_TRY(lower_prefix(p, TEC_PART_FRAME, false, err));
+        TEC_TRY(lower_frames(p, err));
     TEC_TRY(lower_actions(p, err));
     if (p->spec.segments)
         TEC_TRY(lower_memory(p, err));

@@ -62,7 +62,8 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
     tec_kv_space_init(&p->space, &(struct tec_kv_shape){t->layers, t->kv_heads, t->head_dim, bf16});
     /* A request holds on to a region of a ring; where keys move it is a copy, as the frame's is. */
     int own = s->request_slots + (s->shifts && s->request_slots > 0);
-    int regions = s->stages ? s->rings * s->stages + own : s->request_slots + 1;
+    int sessions = s->sessions > 1 ? s->sessions : 1;
+    int regions = s->stages ? s->rings * s->stages + own : s->request_slots + sessions;
     TEC_TRY(tec_kv_pool_init(&p->prefixes, &p->space, regions,
                              s->stages ? s->ring_tokens : s->frame_tokens, &p->arena, err));
     p->tails = TEC_NEW(&p->arena, (size_t)s->request_slots + 1, int);
@@ -84,7 +85,8 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
     for (int i = 0; i < s->request_slots; i++)
         p->trash[i] = trash + i;
     for (int i = 0; i < s->n_actions; i++)
-        p->scratch_slots[i] = tec_kv_space_reserve(&p->space, tec_suffix_rows(p->model));
+        p->scratch_slots[i] =
+            tec_kv_space_reserve(&p->space, tec_plan_together(p) * tec_suffix_rows(p->model));
     p->segment_slot = s->segments ? tec_kv_space_reserve(&p->space, s->segment_tokens) : 0;
     for (int i = 0; s->trees.rows && i <= (int)s->beside; i++)
         p->tree_slot[i ? TEC_STREAM_BESIDE : TEC_STREAM_MAIN] =
@@ -131,7 +133,7 @@ static enum tec_status make_stream(struct tec_plan *p, enum tec_stream stream,
     int widest = tec_model_kept(p->model)->head_dim;
     for (int i = 0; i < v->n_towers; i++) {
         const struct tec_tower *tower = &v->towers[i];
-        int rings = p->spec.rings ? p->spec.rings : 1;
+        int rings = p->spec.rings ? p->spec.rings : tec_plan_together(p);
         int rows = p->spec.pictures * rings * (tower->prefix_rows + v->patches);
         widest = tower->stack.head_dim > widest ? tower->stack.head_dim : widest;
         TEC_TRY(make_tower(p, &p->towers[stream][i], &tower->stack, rows, err));
@@ -314,11 +316,16 @@ static struct tec_plan_part *find(struct tec_plan *p, bool beside, enum tec_part
             (kind == TEC_PART_ACTION && part->action != rows))
             continue;
         best = part;
-        bool batched = kind == TEC_PART_DECODE || kind == TEC_PART_VERIFY;
+        bool batched = kind == TEC_PART_DECODE || kind == TEC_PART_VERIFY || kind == TEC_PART_FRAME;
         if (!batched || part->batch >= rows)
             return part;
     }
     return best;
+}
+
+int tec_plan_together(const struct tec_plan *p)
+{
+    return p->spec.n_together ? p->spec.together[p->spec.n_together - 1] : 1;
 }
 
 struct tec_plan_part *tec_plan_part(struct tec_plan *p, enum tec_part_kind kind, int rows)

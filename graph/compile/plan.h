@@ -11,7 +11,7 @@
 
 enum { TEC_MAX_DRAFT = 16 }; /* tokens that a draft proposes */
 enum { TEC_MAX_BATCHES = 64, TEC_NO_PICTURES = -1 };
-enum { TEC_MAX_PARTS = 3 * (TEC_MAX_BATCHES + 2) + 3 + TEC_MAX_ACTIONS };
+enum { TEC_MAX_PARTS = 3 * (TEC_MAX_BATCHES + 2) + 3 + TEC_MAX_ACTIONS + TEC_MAX_SESSIONS };
 
 enum tec_part_kind {
     TEC_PART_FRAME,    /* prefill and, where one goes with it, an action node */
@@ -41,7 +41,7 @@ enum {
 struct tec_plan_part {
     const char *name;
     enum tec_part_kind kind;
-    int batch;              /* DECODE, VERIFY: requests */
+    int batch;              /* DECODE, VERIFY: requests; FRAME: observations */
     int action;             /* FRAME, ACTION: which of the spec's; else 0 */
     enum tec_stream stream; /* parts of one stream never overlap in time */
     bool beside;            /* the second set: runs on the lanes that the device splits off */
@@ -82,9 +82,12 @@ struct tec_plan_spec {
     int pictures;  /* most valid cameras; 0 = as many as fit beside the prompt, TEC_NO_PICTURES */
     int n_actions; /* action nodes */
     struct tec_plan_action actions[TEC_MAX_ACTIONS];
-    int frame_action;  /* which of them FRAME computes behind its prefill; -1 = none */
-    int request_slots; /* requests in flight; 0 = no language */
-    int new_tokens;    /* most tokens of a request */
+    int frame_action;               /* which of them FRAME computes behind its prefill; -1 = none */
+    int sessions;                   /* whose observations may be in one frame; 0 = 1 */
+    int n_together;                 /* captured launches of several of these, besides that of one */
+    int together[TEC_MAX_SESSIONS]; /* [n_together] observations in each, ascending */
+    int request_slots;              /* requests in flight, of all sessions; 0 = no language */
+    int new_tokens;                 /* most tokens of a request */
     int prompt_tokens; /* most tokens of a prompt of its own, read before these; 0 = none */
     int draft_tokens;  /* most tokens that are looked at behind a request's next one; 0 = none */
     int unread;        /* of a draft: most tokens that it reads before it proposes any; else 0 */
@@ -178,13 +181,16 @@ int tec_plan_keys(const struct tec_plan *plan);
 unsigned char *tec_plan_activations(const struct tec_plan *plan, const struct tec_plan_part *part,
                                     size_t *bytes);
 
-/* The part of that kind (for DECODE and VERIFY: the smallest that holds so many requests, else the
- * largest; for ACTION: of action node `rows`), or NULL. */
+/* The part of that kind (for DECODE and VERIFY: the smallest that holds so many requests, for FRAME
+ * so many observations, else the largest; for ACTION: of action node `rows`), or NULL. */
 struct tec_plan_part *tec_plan_part(struct tec_plan *plan, enum tec_part_kind kind, int rows);
 
 /* As above, for the second set; NULL where the spec asks for none. */
 struct tec_plan_part *tec_plan_part_concurrent(struct tec_plan *plan, enum tec_part_kind kind,
                                                int rows);
+
+/* Most observations that one launch of the plan takes. */
+int tec_plan_together(const struct tec_plan *plan);
 
 /* A plan of one part alone, "encode", for a caller who lowers into it: empty, with its arena. */
 enum tec_status tec_plan_begin(struct tec_plan **out, const struct tec_model *model,

@@ -115,9 +115,9 @@ enum tec_status tec_plan_check(struct tec_plan_spec *s, const struct tec_model *
         return tec_fail(err, TEC_INVALID, "a prompt of its own needs a model with causal text");
     TEC_TRY(check_rings(s, err));
     TEC_TRY(check_texts(s, m, err));
-    int64_t slots = (int64_t)(s->request_slots + 1 + s->rings * s->stages) *
+    int64_t slots = (int64_t)(s->request_slots + 1 + s->sessions + s->rings * s->stages) *
                     ((int64_t)s->frame_tokens + s->new_tokens + s->prompt_tokens + 32);
-    if (slots + tec_suffix_rows(m) > INT_MAX / 2)
+    if (slots + (int64_t)tec_suffix_rows(m) * TEC_MAX_SESSIONS > INT_MAX / 2)
         return tec_fail(err, TEC_INVALID, "%d requests of %d tokens and a frame of %d are too many",
                         s->request_slots, s->new_tokens, s->frame_tokens);
     return TEC_OK;

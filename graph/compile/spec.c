@@ -142,7 +142,7 @@ static enum tec_status fill_language(const struct tec_node_set *set, struct tec_
                         "%s:%d: '%s' holds %d tokens; a frame of %d and %d new ones need %lld",
                         r->where_size.file, r->where_size.line, r->name, r->tokens, s->frame_tokens,
                         lang.longest, (long long)s->frame_tokens + lang.longest);
-    s->request_slots += lang.on_frame + scores;
+    s->request_slots = (s->request_slots + lang.on_frame + scores) * p->frame.sessions;
     s->isolated = s->request_slots > 0;
     s->penalty = set->ring && !s->request_slots ? 0.0F : set->model->text.penalty;
     if (set->ring && s->penalty > 0.0F && s->penalty != 1.0F)
@@ -393,6 +393,31 @@ static enum tec_status fill_action(const struct tec_node_set *set, int at, struc
     return fill_fixed(set, at, err);
 }
 
+/* Observations of several sessions in one launch. The rows that a head or queries read are those
+ * of one prompt. */
+static enum tec_status fill_sessions(const struct tec_node_set *set, struct tec_error *err)
+{
+    const struct tec_pipeline *p = set->pipeline;
+    const struct tec_ints *together = &p->capture.sessions;
+    struct tec_plan_spec *s = set->spec;
+    s->sessions = p->frame.sessions;
+    if (s->sessions < 2 || set->secondary)
+        return TEC_OK;
+    const struct tec_flow *flow = &set->model->flow;
+    if (tec_model_heads(set->model) || tec_model_asks(set->model) || flow->stack.crosses ||
+        flow->state_in_prefix)
+        return tec_spec_refuse(&p->frame.where, TEC_UNSUPPORTED, err,
+                               "several sessions of a model whose actions are no plain flow are "
+                               "not in this release:",
+                               set->model->name);
+    for (int i = 0; i < together->n; i++)
+        if (together->item[i] > 1)
+            s->together[s->n_together++] = together->item[i];
+    if (!together->n)
+        s->together[s->n_together++] = s->sessions;
+    return TEC_OK;
+}
+
 /* The action node that goes with the prefill, in one launch; -1 = none does. */
 static int first_due(const struct tec_node_set *set)
 {
@@ -413,7 +438,7 @@ static enum tec_status fill(const struct tec_node_set *set, struct tec_error *er
     TEC_TRY(fill_language(set, err));
     if (set->secondary)
         fill_secondary(set);
-    return TEC_OK;
+    return fill_sessions(set, err);
 }
 
 enum tec_status tec_spec_from_pipeline(struct tec_plan_spec *spec, const struct tec_pipeline *p,

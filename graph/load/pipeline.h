@@ -78,11 +78,15 @@ enum tec_frame_clock { TEC_CLOCK_INTERNAL, TEC_CLOCK_EXTERNAL, TEC_CLOCK_ON_REQU
 enum tec_overrun { TEC_OVERRUN_SKIP_NEXT };
 
 /* frame { ... } */
+enum { TEC_MAX_SESSIONS = 16 };
+
 struct tec_decl_frame {
     struct tec_where where;
     double period_ms;
     int clock;   /* enum tec_frame_clock */
     int overrun; /* enum tec_overrun */
+    int sessions;
+    double gather_ms;
 };
 
 enum tec_input_kind { TEC_INPUT_IMAGE, TEC_INPUT_TENSOR, TEC_INPUT_TEXT, TEC_INPUT_SEGMENTS };
@@ -274,7 +278,7 @@ struct tec_decl_partition {
 /* capture { }: ascending points of every axis; the decision lattice. */
 struct tec_decl_capture {
     struct tec_where where;
-    struct tec_ints batch, k, depth;
+    struct tec_ints batch, k, depth, sessions;
     struct tec_numbers ratio;
     int slices; /* of a second model's prefill beside hard nodes; 0 = one a layer */
     int max_graphs;

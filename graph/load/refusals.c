@@ -26,9 +26,6 @@ static const struct {
     enum tec_constructor owner;
     const char *name;
 } fields[] = {
-    {TEC_CON_frame, "sessions"},
-    {TEC_CON_frame, "gather_ms"},
-    {TEC_CON_capture, "sessions"},
     {TEC_CON_action, "or_kv"},
 };
 
@@ -425,6 +422,29 @@ static void many_models(struct refusing *r)
                r->p->models[r->n->model.index].name, TEC_MAX_MODELS);
 }
 
+/* What a frame of several sessions would have to keep for each of them. */
+static void several_sessions(struct refusing *r)
+{
+    const struct tec_decl_node *n = r->n;
+    bool rate = n->kind == TEC_DECL_PREFILL && !waits(r, n) && n->spawn.kind == TEC_SPAWN_EVERY &&
+                n->spawn.frames > 1;
+    if (r->p->frame.sessions < 2)
+        return;
+    if (n->kind == TEC_DECL_PREFILL && stands_in_ring(r))
+        REFUSE(field(r, "writes"), "'%s' fills a ring, which is of one session", name_of(n));
+    else if (n->kind == TEC_DECL_MEMORY_LOAD || n->kind == TEC_DECL_REMEMBER)
+        REFUSE(n->where, "'%s' is of a memory, which is of one session", name_of(n));
+    else if (rate || (n->kind == TEC_DECL_ACTION && n->kv.prev))
+        REFUSE(field(r, rate ? "spawn" : "kv"),
+               "'%s' keeps a prefix from frame to frame, which is of one session", name_of(n));
+    else if (n->partition.index >= 0)
+        REFUSE(field(r, "partition"), "'%s' is on a partition, which is of one session",
+               name_of(n));
+    else if (n->kind == TEC_DECL_ACTION && n->prefix.index >= 0)
+        REFUSE(field(r, "prefix"), "'%s' is given first actions, which are of one session",
+               name_of(n));
+}
+
 static void many_texts(struct refusing *r)
 {
     int before = 0;
@@ -443,12 +463,12 @@ static void many_prompts(struct refusing *r)
 }
 
 static void (*const cases[])(struct refusing *r) = {
-    rate_of_frames, several_texts,    no_text,      segments_beside, shared_frame,
-    prefill_target, no_prefill,       no_prefix,    second_requests, prompt_beside,
-    second_trigger, beside_ring,      many_actions, after_text,      action_on_requests,
-    frame_before,   other_deadline,   tokens_out,   typed_buffer,    shared_memory,
-    memory_in_ring, several_segments, many_chains,  many_models,     many_texts,
-    many_prompts,   draft_of_memory,
+    rate_of_frames, several_texts,    no_text,          segments_beside, shared_frame,
+    prefill_target, no_prefill,       no_prefix,        second_requests, prompt_beside,
+    second_trigger, beside_ring,      many_actions,     after_text,      action_on_requests,
+    frame_before,   other_deadline,   tokens_out,       typed_buffer,    shared_memory,
+    memory_in_ring, several_segments, many_chains,      many_models,     many_texts,
+    many_prompts,   draft_of_memory,  several_sessions,
 };
 
 void tec_refuse(struct tec_loader *ld)

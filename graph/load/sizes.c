@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+enum { MAX_SLOTS = 64 };
+
 static const char *shown(const char *name)
 {
     return name ? name : "?";
@@ -184,6 +186,31 @@ static void check_depth(struct tec_loader *ld)
                             depth->item[depth->n - 1], stages);
 }
 
+/* A launch takes observations of at most as many sessions as there are, and a frame may wait for
+ * them no longer than until its next tick. */
+static void check_sessions(struct tec_loader *ld)
+{
+    const struct tec_pipeline *p = ld->pipeline;
+    const struct tec_ints *together = &p->capture.sessions;
+    int most = together->n ? together->item[together->n - 1] : 0, slots = 0;
+    if (most > p->frame.sessions)
+        tec_diagnostics_add(ld->d, TEC_E011,
+                            tec_where_field(ld, section(ld, "capture"), "sessions"),
+                            "%d observations in a launch are more than the frame's %d session%s",
+                            most, p->frame.sessions, p->frame.sessions == 1 ? "" : "s");
+    if (p->frame.period_ms > 0.0 && p->frame.gather_ms >= p->frame.period_ms)
+        tec_diagnostics_add(ld->d, TEC_E011, tec_where_field(ld, section(ld, "frame"), "gather_ms"),
+                            "a frame waits %g ms for other sessions, its period is %g ms",
+                            p->frame.gather_ms, p->frame.period_ms);
+    for (int i = 0; i < p->n_resources; i++)
+        slots += p->resources[i].kind == TEC_RESOURCE_REQUESTS ? p->resources[i].slots : 0;
+    if (p->frame.sessions > 1 && slots * p->frame.sessions > MAX_SLOTS)
+        tec_diagnostics_add(ld->d, TEC_E011, tec_where_field(ld, section(ld, "frame"), "sessions"),
+                            "%d request slots for each of %d sessions are more than the %d that "
+                            "there can be",
+                            slots, p->frame.sessions, MAX_SLOTS);
+}
+
 /* Is it a decode node whose texts are requests, of a kv.requests or behind a kv.frame? */
 static bool decodes_requests(const struct tec_pipeline *p, const struct tec_decl_node *n)
 {
@@ -211,6 +238,16 @@ static int draft_captures(const struct tec_pipeline *p, int chain)
         drafts += p->nodes[p->nodes[i].proposes - 1].chain == chain;
     return drafts * (1 + p->capture.slices + p->capture.batch.n) +
            (drafts > 0) * p->capture.batch.n;
+}
+
+/* Of a prefill in frames: several sessions' observations in one launch. */
+static int together_captures(const struct tec_pipeline *p)
+{
+    const struct tec_ints *together = &p->capture.sessions;
+    int n = together->n ? 0 : 1;
+    for (int i = 0; i < together->n; i++)
+        n += together->item[i] > 1;
+    return p->frame.sessions > 1 ? n : 0;
 }
 
 int tec_pipeline_captures(const struct tec_pipeline *p)
@@ -245,7 +282,7 @@ int tec_pipeline_captures(const struct tec_pipeline *p)
                    (node->kind == TEC_DECL_ACTION && tec_pipeline_with_prefill(p, node))) {
             continue; /* a part with its memory's, or with its prefill */
         } else {
-            n++;
+            n += 1 + (node->kind == TEC_DECL_PREFILL ? together_captures(p) : 0);
         }
     }
     n += scores + (scores && !forks); /* one tree at a time; its requests' private prefill */
@@ -397,6 +434,7 @@ void tec_check_sizes(struct tec_loader *ld)
     check_period(ld);
     check_axes(ld);
     check_depth(ld);
+    check_sessions(ld);
     check_captures(ld);
     check_unused(ld);
     check_idle(ld);

@@ -21,7 +21,7 @@ static int embed_suffix(struct tec_lower *l, int x, int state, int step)
     const struct tec_flow *f = &l->model->flow;
     const struct tec_weights *w = l->weights;
     const struct tec_rows *rows = &l->prefix->suffix;
-    int first = tec_flow_leads(f) ? 1 : 0;
+    int first = tec_flow_leads(f) ? l->prefix->most : 0;
     int y = tec_program_tensor(l->program, "suffix", rows->max, f->stack.width, rows->count);
     if (first)
         tec_lower_linear_into(l, &w->state, state, y, 0, NULL, false, "state_in");
@@ -48,17 +48,18 @@ static int velocity(struct tec_lower *l, const struct tec_forward *f, int y)
     int n = tec_lower_norm(l, f, 0, 2, y, false, "final");
     if (f->tap)
         tec_lower_tap(l, n, "%sfinal_norm", f->tap);
-    int v = tec_program_tensor(l->program, "v", flow->horizon, flow->dim, l->prefix->n_horizon);
+    int rows = l->prefix->most * flow->horizon;
+    int v = tec_program_tensor(l->program, "v", rows, flow->dim, l->prefix->n_horizon);
     struct tec_call call = tec_call_of(TEC_OP_linear, "action_out");
     call.in[0] = n;
     call.out[0] = v;
-    call.in_row = tec_flow_leads(flow) ? 1 : 0;
+    call.in_row = tec_flow_leads(flow) ? l->prefix->most : 0;
     call.args.gemm.w = m->w;
     call.args.gemm.bias = m->bias;
     call.args.gemm.n = m->n;
     call.args.gemm.k = m->k;
     call.args.gemm.rows = l->prefix->n_horizon;
-    call.args.gemm.max_rows = flow->horizon;
+    call.args.gemm.max_rows = rows;
     tec_program_call(l->program, &call);
     return v;
 }
@@ -132,11 +133,12 @@ static void flow_steps(struct tec_lower *l)
 {
     const struct tec_flow *f = &l->model->flow;
     const struct tec_prefix_table *t = l->prefix;
-    int x = tec_program_fixed(l->program, "actions", t->noise,
-                              (size_t)f->horizon * (size_t)t->ld * sizeof(float), f->horizon,
-                              f->dim, t->ld, t->n_horizon);
-    int state = tec_program_fixed(l->program, "state", t->state, (size_t)t->ld * sizeof(float), 1,
-                                  f->state_dim, t->ld, t->one);
+    size_t row = (size_t)t->ld * sizeof(float);
+    int rows = t->most * f->horizon;
+    int x = tec_program_fixed(l->program, "actions", t->noise, (size_t)rows * row, rows, f->dim,
+                              t->ld, t->n_horizon);
+    int state = tec_program_fixed(l->program, "state", t->state, (size_t)t->most * row, t->most,
+                                  f->state_dim, t->ld, t->n_states);
     for (int s = 0; s < l->flow->steps && l->program->status == TEC_OK; s++)
         euler_step(l, x, state, s);
 }

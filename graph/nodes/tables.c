@@ -123,14 +123,18 @@ static void deal_prefix(struct tec_dealer *d, struct tec_prefix_table *t,
                         const struct tec_prefix_limits *limits)
 {
     const struct tec_model *m = limits->model;
-    int cameras = limits->max_pictures, sequences = 1 + limits->more_rows, zeros = zero_rows(m);
+    int cameras = limits->max_pictures, zeros = zero_rows(m);
+    int sequences = (limits->most > 1 ? limits->most : 1) + limits->more_rows;
     int last = zeros ? zeros : sequences;
     t->n_pictures = tec_deal_ints(d, 1);
     t->n_text = tec_deal_ints(d, 1);
     t->first_text = tec_deal_ints(d, 1);
     t->lead = tec_deal_ints(d, 1);
+    t->most = limits->most > 1 ? limits->most : 1;
     t->n_horizon = tec_deal_ints(d, 1);
+    t->n_states = t->most > 1 ? tec_deal_ints(d, 1) : NULL;
     t->one = tec_deal_ints(d, 1);
+    t->n_states = t->most > 1 ? t->n_states : t->one;
     deal_towers(d, t, &m->vision, cameras);
     tec_deal_rows(d, &t->prefix, limits->max_rows + limits->more_rows, sequences, 2 * sequences);
     tec_deal_rows(d, &t->last, last, 1, 1);
@@ -144,7 +148,7 @@ static void deal_prefix(struct tec_dealer *d, struct tec_prefix_table *t,
     t->end = tec_deal_ints(d, 1);
     t->end_row = tec_deal_ints(d, 1);
     deal_moves(d, &t->moves, limits->gathers ? sequences : 0);
-    tec_deal_rows(d, &t->suffix, tec_suffix_rows(m), 1, SUFFIX_SPANS);
+    tec_deal_rows(d, &t->suffix, t->most * tec_suffix_rows(m), t->most, t->most * SUFFIX_SPANS);
     deal_keys(d, t, limits->max_keys);
     deal_around(d, t, m);
     deal_encoded(d, t, m);
@@ -155,8 +159,9 @@ static void deal_prefix(struct tec_dealer *d, struct tec_prefix_table *t,
     int widest = m->flow.dim > state ? m->flow.dim : state;
     t->ld = (widest + 15) / 16 * 16;
     t->n_fixed = limits->fixed ? tec_deal_ints(d, 1) : NULL;
-    t->noise = tec_deal(d, (size_t)m->flow.horizon * (size_t)t->ld, sizeof(float));
-    t->state = tec_deal(d, (size_t)t->ld, sizeof(float));
+    size_t most = (size_t)t->most;
+    t->noise = tec_deal(d, most * (size_t)m->flow.horizon * (size_t)t->ld, sizeof(float));
+    t->state = tec_deal(d, most * (size_t)t->ld, sizeof(float));
     size_t rows = limits->guided ? (size_t)m->flow.horizon : 0;
     t->previous = rows ? tec_deal(d, rows * (size_t)t->ld, sizeof(float)) : NULL;
     t->pulls = rows ? tec_deal(d, rows, sizeof(float)) : NULL;
@@ -216,6 +221,23 @@ static void fill_encoded(struct tec_prefix_table *t, const struct tec_model *m)
     }
 }
 
+/* Each observation has a piece of the scratch, a state row before its action rows; in memory the
+ * state rows of all come first, so those of none are computed as well, for nobody. */
+static void fill_suffixes(struct tec_prefix_table *t, const struct tec_model *m, int scratch_slot)
+{
+    int rows = tec_suffix_rows(m), horizon = m->flow.horizon, state = rows > horizon ? 1 : 0;
+    for (int i = 0; i < t->most && rows; i++) {
+        int slot = scratch_slot + i * rows, first = state * t->most + i * horizon;
+        t->suffix.seqs[i] = (struct tec_seq){SUFFIX_SPANS * i, 2};
+        t->suffix.spans[SUFFIX_SPANS * i + 1] = (struct tec_span){slot, rows};
+        for (int r = 0; r < rows; r++) {
+            int at = r < state ? i : first + r - state;
+            t->suffix.seq[at] = i;
+            t->suffix.slot[at] = slot + r;
+        }
+    }
+}
+
 static void fill_constants(struct tec_prefix_table *t, const struct tec_prefix_limits *limits)
 {
     const struct tec_model *m = limits->model;
@@ -234,12 +256,9 @@ static void fill_constants(struct tec_prefix_table *t, const struct tec_prefix_l
         if (before)
             *t->n_before[i] = limits->max_pictures * before;
     }
-    for (int i = 0; i <= limits->more_rows; i++)
+    for (int i = 0; i < t->most + limits->more_rows; i++)
         t->prefix.seqs[i] = (struct tec_seq){2 * i, i ? 2 : 1};
-    t->suffix.seqs[0] = (struct tec_seq){0, 2};
-    t->suffix.spans[1] = (struct tec_span){limits->scratch_slot, t->suffix.max};
-    for (int r = 0; r < t->suffix.max; r++)
-        t->suffix.slot[r] = limits->scratch_slot + r;
+    fill_suffixes(t, m, limits->scratch_slot);
     fill_encoded(t, m);
     if (!t->max_keys)
         return;

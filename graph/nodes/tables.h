@@ -50,19 +50,22 @@ struct tec_prefix_table {
     struct tec_rows last;    /* of those the last one of each sequence; sequences are prefix's */
     int *last_row;           /* [last.max] where they stand in prefix */
     struct tec_moves moves;  /* what attention reads, into a place where it lies together */
-    struct tec_rows suffix;  /* state and action rows over prefix + scratch; queries over scratch */
+    struct tec_rows suffix;  /* state rows of all observations, then their action rows, each over
+                              * its prefix and its part of the scratch; queries over scratch */
     struct tec_rows asked;   /* queries, as they see the prefix */
     struct tec_rows encoder; /* all rows of an encoder, each seeing all: constant */
     int *net_rows;           /* [slots, steps + 1] pixels of a net's picture, and of its steps' */
     struct tec_rows across; /* rows of actions over what a crossing layer reads: places of `keys` */
     int *keys, *n_keys, max_keys; /* slots of the keys that those are projections of */
-    int *n_horizon, *one;         /* constants */
-    const uint8_t **picture;      /* [max_pictures] u8 [size, size, 3], device memory */
-    uint8_t *pixels;              /* device memory for those, or NULL: it reads the host's */
-    size_t picture_size;          /* bytes of the largest */
+    int most;                     /* observations that there is room for */
+    int *n_horizon;               /* action rows */
+    int *n_states, *one;     /* state rows of the suffix, or 1 where a head reads it; a constant */
+    const uint8_t **picture; /* [max_pictures] u8 [size, size, 3], device memory */
+    uint8_t *pixels;         /* device memory for those, or NULL: it reads the host's */
+    size_t picture_size;     /* bytes of the largest */
     int *n_fixed;            /* first rows of `noise` that are given actions; NULL = never any */
-    float *noise;            /* [horizon, ld]: the flow's x, overwritten by the action node */
-    float *state;            /* [1, ld] */
+    float *noise; /* [most x horizon, ld]: the flow's x, overwritten by the action node */
+    float *state; /* [most, ld] */
     float *previous, *pulls; /* [horizon, ld] a chunk that the new one is pulled to, and how much
                               * each of its rows; NULL = no guidance */
     int ld;                  /* of noise and state */
@@ -129,6 +132,7 @@ struct tec_prefix_limits {
     bool guided;      /* an earlier chunk may be */
     int max_keys;     /* keys that a crossing layer may read; 0 = no layer crosses */
     int more_rows;    /* rows of other sequences, one each, behind the prefix */
+    int most;         /* observations; 0 = 1. The four sizes above are of all of them */
     bool gathers;     /* attention reads copies */
 };
 

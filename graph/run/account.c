@@ -37,12 +37,13 @@ void tec_loop_replayed(struct tec_loop *l, int64_t start, int64_t end)
     l->replayed_until = end;
 }
 
-void tec_loop_measure_prefix(struct tec_loop *l, int model, const struct tec_replay *r, bool action)
+void tec_loop_measure_prefix(struct tec_loop *l, int model, const struct tec_replay *r, bool action,
+                             int n)
 {
     int64_t seen = r->mark_ns[TEC_MARK_PREFILL];
-    int at = l->chains[model].plan->spec.frame_action;
+    int at = tec_costs_action(l->chains[model].costs, l->chains[model].plan->spec.frame_action, n);
     tec_loop_replayed(l, r->start_ns, r->end_ns);
-    tec_loop_measure(l, model, TEC_COST_PREFILL, 0, 1, 1, seen - r->start_ns);
+    tec_loop_measure(l, model, TEC_COST_PREFILL, n > 1 ? n : 0, 1, 1, seen - r->start_ns);
     if (action)
         tec_loop_measure(l, model, TEC_COST_ACTION, at, 1, 1, r->mark_ns[TEC_MARK_ACTION] - seen);
 }
@@ -175,14 +176,10 @@ static void miss_ring(struct tec_frame_record *r, int action)
     r->actions[action].cause = r->cause;
 }
 
-void tec_loop_account(struct tec_loop *l)
+/* A session's own miss. For policies the frame's is that of the session with the most overrun. */
+static void judge_session(struct tec_loop *l)
 {
     struct tec_frame_record *r = &l->record;
-    for (int m = 0; m < l->o.n_chains; m++)
-        if (tec_chain_host(l, &l->chains[m]) == &l->chains[m])
-            tec_costs_end_frame(l->chains[m].costs);
-    r->host_ns = r->end_ns - r->start_ns - l->replayed_ns;
-    l->lost_ns = host_time(l);
     int64_t overrun = judge_actions(l);
     if (l->tick->next_ns != INT64_MAX && r->end_ns - l->tick->next_ns > overrun)
         overrun = r->end_ns - l->tick->next_ns;
@@ -191,17 +188,33 @@ void tec_loop_account(struct tec_loop *l)
     for (int i = 0; i < l->n_rings && !r->failed; i++)
         if (tec_ring_missed(l, &l->rings[i], &r->cause))
             miss_ring(r, l->rings[i].chain->action);
-    r->in_flight = l->n_rings ? tec_rings_in_flight(l) : l->n_live;
     r->overrun_us = (overrun + 999) / 1000;
+    if (l->result.missed && r->overrun_us <= l->result.overrun_us)
+        return;
+    l->result.overrun_us = r->overrun_us;
+    l->result.missed = r->missed;
+    l->result.cause = r->cause;
+}
+
+void tec_loop_account(struct tec_loop *l)
+{
+    struct tec_frame_record *r = &l->record;
+    for (int m = 0; m < l->o.n_chains; m++)
+        if (tec_chain_host(l, &l->chains[m]) == &l->chains[m])
+            tec_costs_end_frame(l->chains[m].costs);
+    r->host_ns = r->end_ns - r->start_ns - l->replayed_ns;
+    l->lost_ns = host_time(l);
+    r->in_flight = l->n_rings ? tec_rings_in_flight(l) : l->n_live;
+    memset(&l->result, 0, sizeof l->result);
+    for (int i = l->n_own - 1; i >= 0; i--) {
+        tec_loop_turn(l, i);
+        judge_session(l);
+    }
     l->recent[l->n_recent++ % TEC_RECENT_FRAMES] =
         (struct tec_recent){r->end_ns, l->device_over_ns, r->planner_ns, l->lost_ns};
     tec_histogram_add(&l->usual_planner, r->planner_ns);
     tec_histogram_add(&l->usual_host, l->lost_ns);
-    memset(&l->result, 0, sizeof l->result);
     l->result.total_us = (r->end_ns - r->start_ns) / 1000;
-    l->result.overrun_us = r->overrun_us;
-    l->result.missed = r->missed;
-    l->result.cause = r->cause;
     l->result.tokens = r->tokens;
     l->result.rows = r->rows;
     l->result.snapped = r->snapped;

@@ -5,10 +5,11 @@
  * { "schema": 1, "unit": "us", "variants": [ { "node": "talk", "point": { "batch": 2 }, "n": 1000,
  *   "min": .., "p50": .., "p99": .., "p999": .., "max": .. } ], "contention": 1.9 }
  *
- * Rows of prefill and action nodes have an empty point and are per launch; rows of decode nodes are
- * per step of `batch` rows; rows of packed forwards are per launch at `decode` rows; rows of a
- * prefill in slices are per slice and say of how many: { "slices": 24 }. Further fields are
- * ignored. Read-only after reading: any thread. */
+ * Rows of prefill and action nodes have an empty point and are per launch; where several sessions'
+ * observations are in one, its row has their number as `batch`. Rows of decode nodes are per step
+ * of `batch` rows; rows of packed forwards are per launch at `decode` rows; rows of a prefill in
+ * slices are per slice and say of how many: { "slices": 24 }. Further fields are ignored. Read-only
+ * after reading: any thread. */
 #ifndef TEC_GRAPH_RUN_COST_TABLE_H
 #define TEC_GRAPH_RUN_COST_TABLE_H
 

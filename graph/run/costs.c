@@ -177,12 +177,31 @@ enum tec_status tec_costs_init(struct tec_costs *costs, const struct tec_plan_sp
     costs->decode =
         TEC_NEW(arena, costs->n_batches ? (size_t)costs->n_batches : 1, struct tec_cost_variant);
     costs->n_actions = spec->n_actions ? spec->n_actions : 1;
-    costs->action = TEC_NEW(arena, (size_t)costs->n_actions, struct tec_cost_variant);
+    costs->together[costs->n_together++] = 1;
+    for (int i = 0; i < spec->n_together; i++)
+        costs->together[costs->n_together++] = spec->together[i];
+    costs->prefill = TEC_NEW(arena, (size_t)costs->n_together, struct tec_cost_variant);
+    costs->action =
+        TEC_NEW(arena, (size_t)(costs->n_actions * costs->n_together), struct tec_cost_variant);
     costs->packed =
         TEC_NEW(arena, costs->points ? (size_t)costs->points : 1, struct tec_cost_variant);
-    return costs->decode && costs->packed && costs->action
+    return costs->decode && costs->packed && costs->action && costs->prefill
                ? TEC_OK
                : tec_fail(err, TEC_NO_MEMORY, "no memory for costs");
+}
+
+/* Which captured number of observations holds n. */
+static int group_of(const struct tec_costs *costs, int n)
+{
+    int at = 0;
+    while (at < costs->n_together - 1 && costs->together[at] < n)
+        at++;
+    return at;
+}
+
+int tec_costs_action(const struct tec_costs *costs, int at, int n)
+{
+    return at + costs->n_actions * group_of(costs, n);
 }
 
 static const struct tec_cost_variant *find(const struct tec_costs *costs, enum tec_cost_kind kind,
@@ -194,9 +213,10 @@ static const struct tec_cost_variant *find(const struct tec_costs *costs, enum t
                               : rows < costs->points ? rows
                                                      : (costs->points ? costs->points - 1 : 0)];
     if (kind != TEC_COST_DECODE)
-        return kind == TEC_COST_PREFILL ? &costs->prefill
+        return kind == TEC_COST_PREFILL ? &costs->prefill[group_of(costs, rows)]
                : kind == TEC_COST_ACTION
-                   ? &costs->action[rows > 0 && rows < costs->n_actions ? rows : 0]
+                   ? &costs->action[rows > 0 && rows < costs->n_actions * costs->n_together ? rows
+                                                                                            : 0]
                : kind == TEC_COST_SCORE ? &costs->score
                                         : &costs->shift;
     while (i < costs->n_batches - 1 && costs->batches[i] < rows)
@@ -245,18 +265,26 @@ void tec_costs_prior(struct tec_costs *costs, const struct tec_cost_table *table
         take_ring(costs, table);
     for (int i = 0, actions = -1; i < topology->n_nodes; i++) {
         enum tec_cost_kind kind = tec_cost_kind_of(topology->nodes[i].kind);
-        int n = kind == TEC_COST_KINDS ? 0 : kind == TEC_COST_DECODE ? costs->n_batches : 1;
+        bool seen = kind == TEC_COST_PREFILL || kind == TEC_COST_ACTION;
+        int n = kind == TEC_COST_KINDS    ? 0
+                : kind == TEC_COST_DECODE ? costs->n_batches
+                : seen                    ? costs->n_together
+                                          : 1;
         int slices = topology->nodes[i].slices;
         if (topology->nodes[i].model != model || topology->nodes[i].ring)
             continue;
         actions += kind == TEC_COST_ACTION;
         for (int b = 0; b < n; b++) {
-            int rows = kind == TEC_COST_DECODE ? costs->batches[b] : 0;
+            int rows = kind == TEC_COST_DECODE ? costs->batches[b]
+                       : seen && b > 0         ? costs->together[b]
+                                               : 0;
             const struct tec_cost_row *row =
                 tec_cost_table_row(table, topology->nodes[i].name, rows);
             if (row)
-                take_row(variant(costs, kind, kind == TEC_COST_ACTION ? actions : rows), row,
-                         slices ? tec_cost_row_share(row, slices) : 1.0);
+                take_row(variant(costs, kind,
+                                 kind == TEC_COST_ACTION ? tec_costs_action(costs, actions, rows)
+                                                         : rows),
+                         row, slices ? tec_cost_row_share(row, slices) : 1.0);
         }
     }
 }

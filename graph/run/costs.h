@@ -1,7 +1,8 @@
 /* costs.h - what launches cost on this machine: one histogram a captured variant and a quick drift,
  * written by the frame thread, asked by policies many times a frame.
  *
- * A variant is the prefill, an action node, one decode step at a captured batch, or in a ring one
+ * A variant is the prefill, an action node (both of as many observations as are captured together),
+ * one decode step at a captured batch, or in a ring one
  * forward with a prefill and so many rows of others, and one of so many rows alone. Decode nodes
  * share captures, so they share variants.
  *
@@ -81,14 +82,15 @@ struct tec_cost_drift {
 };
 
 struct tec_costs {
-    struct tec_cost_variant prefill, shift, score;
-    struct tec_cost_variant *action;        /* [n_actions], at least one */
+    struct tec_cost_variant shift, score;
+    struct tec_cost_variant *prefill;       /* [n_together] */
+    struct tec_cost_variant *action;        /* [n_together, n_actions], at least one */
     struct tec_cost_variant *decode;        /* [n_batches], at least one */
     struct tec_cost_variant *packed;        /* [points], at least one */
     int n_batches, batches[TEC_MAX_STAGES]; /* of a ring: every number of rows */
     int points;                             /* of packed: see tec_ring_point */
     const char *packed_name, *alone_name;   /* of rings: what a table calls their launches */
-    int n_actions;
+    int n_actions, n_together, together[TEC_MAX_SESSIONS + 1]; /* observations, the first 1 */
     struct tec_cost_drift drift[TEC_COST_KINDS];
 };
 
@@ -103,8 +105,11 @@ enum tec_status tec_costs_init(struct tec_costs *costs, const struct tec_plan_sp
 void tec_costs_prior(struct tec_costs *costs, const struct tec_cost_table *table,
                      const struct tec_topology *topology, int model);
 
-/* A replay before the first frame; `rows` is looked at for decode and packed, and says which of the
- * plan's action nodes an action is. */
+/* The variant of action node `at` of a plan for n observations: what is called `rows` below. */
+int tec_costs_action(const struct tec_costs *costs, int at, int n);
+
+/* A replay before the first frame; `rows` is looked at for decode and packed, is the observations
+ * of a prefill, and says which variant of an action it is. */
 void tec_costs_warm(struct tec_costs *costs, enum tec_cost_kind kind, int rows, int64_t ns);
 
 /* A launch of a frame (decode: per step). Returns by how much it was longer than the p99 known

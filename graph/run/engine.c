@@ -264,6 +264,13 @@ static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
 {
     const struct tec_engine_options *o = &e->options;
     struct tec_measured measured;
+    const struct tec_decl_frame *frame = &o->pipeline->frame;
+    if (o->one_session && frame->sessions > 1)
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "%s:%d: the frame has %d sessions; 'run', 'simulate' and 'profile' run "
+                        "them, in this release nothing else does",
+                        frame->where.file ? frame->where.file : "?", frame->where.line,
+                        frame->sessions);
     TEC_TRY(describe(e, &measured, &e->arena, err));
     TEC_TRY(tec_device_open(&e->device, &e->options.device, e->heap, err));
     TEC_TRY(tec_engine_check_budget(e, &measured, err));
@@ -401,7 +408,8 @@ void tec_engine_close(struct tec_engine *e)
         return;
     tec_loop_destroy(e->loop);
     tec_partitions_destroy(e->partitions);
-    tec_session_destroy(e->session);
+    for (int i = 0; i < TEC_MAX_SESSIONS; i++)
+        tec_session_destroy(e->sessions[i]);
     tec_engine_close_memories(e);
     tec_engine_drop_plans(e);
     tec_device_close(e->device);

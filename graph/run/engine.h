@@ -36,6 +36,7 @@ struct tec_engine_options {
     bool settles;                       /* a memory's work is done before the next observation:
                                          * runs repeat. Frames that nobody waits for alone */
     bool saturated;                     /* frames follow each other; no next tick to miss */
+    bool one_session; /* the caller runs frames of one: several are TEC_UNSUPPORTED */
     /* Called when the session is ready and no weight has been read yet: a place to try the first
      * input. A failure ends open. NULL = none. */
     enum tec_status (*prepared)(void *user, struct tec_session *session, struct tec_error *err);
@@ -87,9 +88,11 @@ struct tec_engine {
     struct tec_weights *weights;
     struct tec_plan *plan;
     int n_memories;
-    struct tec_memory *memories[TEC_MAX_MEMORIES]; /* in the order of chains and prompts */
-    struct tec_text_edges *edges;                  /* NULL: no prefill reads a stream */
-    struct tec_session *session;                   /* of the chains in frames, joined */
+    struct tec_memory *memories[TEC_MAX_MEMORIES];  /* in the order of chains and prompts */
+    struct tec_text_edges *edges;                   /* NULL: no prefill reads a stream */
+    int n_sessions;                                 /* frame.sessions */
+    struct tec_session *sessions[TEC_MAX_SESSIONS]; /* each of the chains in frames, joined */
+    struct tec_session *session;                    /* the first */
     struct tec_loop *loop;
     struct tec_partitions *partitions; /* NULL: work runs one after the other */
     struct tec_topology topology;

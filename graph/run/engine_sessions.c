@@ -17,7 +17,7 @@ static int reader_of(const struct tec_pipeline *p, int chain)
     return 0;
 }
 
-static struct tec_session_options session_options(const struct tec_engine *e, int chain)
+static struct tec_session_options session_options(const struct tec_engine *e, int chain, int index)
 {
     const struct tec_engine_options *o = &e->options;
     const struct tec_engine_chain *c = &e->chains[chain];
@@ -32,9 +32,10 @@ static struct tec_session_options session_options(const struct tec_engine *e, in
                                     .max_text = c->spec.text_tokens,
                                     .max_pictures = c->pictures,
                                     .seed = o->seed,
+                                    .index = index,
                                     .full = !o->size || strcmp(o->size, "full") == 0,
-                                    .found = o->found,
-                                    .again = reader_of(o->pipeline, chain) != chain};
+                                    .found = index ? NULL : o->found,
+                                    .again = index > 0 || reader_of(o->pipeline, chain) != chain};
     for (int i = 0; i < e->n_chains; i++)
         if (i != chain)
             s.secondary[s.n_secondary++] = (struct tec_session_model){
@@ -47,20 +48,32 @@ static struct tec_session_options session_options(const struct tec_engine *e, in
     return s;
 }
 
-/* A session for each chain that is in frames. */
-enum tec_status tec_engine_open_sessions(struct tec_engine *e, struct tec_error *err)
+/* One for each chain that is in frames. */
+static enum tec_status open_session(struct tec_engine *e, int index, struct tec_error *err)
 {
-    TEC_TRY(tec_engine_make_edges(e, 1, err));
+    struct tec_session **first = &e->sessions[index];
     for (int i = 0; i < e->n_chains; i++) {
-        const struct tec_session_options o = session_options(e, i);
+        const struct tec_session_options o = session_options(e, i, index);
         struct tec_session *session = NULL;
         if (!e->options.pipeline->chains[i].in_frames)
             continue;
         TEC_TRY(tec_session_create(&session, &o, e->heap, err));
-        if (!e->session)
-            e->session = session;
+        if (!*first)
+            *first = session;
         else
-            TEC_TRY(tec_session_join(e->session, session, err));
+            TEC_TRY(tec_session_join(*first, session, err));
+    }
+    return TEC_OK;
+}
+
+/* Robots of one kind draw the same noise, each as if it were alone. */
+enum tec_status tec_engine_open_sessions(struct tec_engine *e, struct tec_error *err)
+{
+    e->n_sessions = e->options.pipeline->frame.sessions;
+    TEC_TRY(tec_engine_make_edges(e, e->n_sessions, err));
+    for (int i = 0; i < e->n_sessions; i++) {
+        TEC_TRY(open_session(e, i, err));
+        e->session = e->sessions[0];
     }
     return TEC_OK;
 }

@@ -73,6 +73,7 @@ struct tec_event {
     int drafted, kept; /* END of a launch, FINISH: tokens that a draft proposed; of these what was
                         * said */
     int slices, of;    /* START of a prefill in slices: of so many; else 0 */
+    int observations;  /* START of a hard node: of so many sessions */
     int n;             /* of requests, or of order */
     const int64_t *requests; /* [n] */
     const struct tec_decision *decision;

@@ -23,6 +23,25 @@ static void real_prefix(void *self, enum tec_part_kind kind, int region,
     tec_launch_prefix(plan, tec_plan_part(plan, kind, 0), region, &input->prefix, &a, replay);
 }
 
+static void real_together(void *self, const struct tec_observed *each, int n,
+                          struct tec_replay *replay)
+{
+    struct tec_plan *plan = self;
+    struct tec_prefix_place places[TEC_MAX_SESSIONS];
+    struct tec_action_inputs actions[TEC_MAX_SESSIONS];
+    for (int i = 0; i < n; i++) {
+        places[i] = (struct tec_prefix_place){each[i].region, &each[i].input->prefix};
+        actions[i] = start_of(plan->spec.frame_action, each[i].input);
+    }
+    tec_launch_prefixes(plan, tec_plan_part(plan, TEC_PART_FRAME, n), places, actions, n, replay);
+}
+
+static void real_actions_of(void *self, int i, int n, float *chunk)
+{
+    struct tec_plan *plan = self;
+    tec_launch_actions_of(plan, tec_plan_part(plan, TEC_PART_FRAME, n), i, chunk);
+}
+
 static void real_action(void *self, const struct tec_action_launch *launch,
                         struct tec_replay *replay)
 {
@@ -96,6 +115,8 @@ struct tec_executor tec_executor_real(struct tec_plan *plan)
 {
     return (struct tec_executor){.self = plan,
                                  .prefix = real_prefix,
+                                 .together = real_together,
+                                 .actions_of = real_actions_of,
                                  .action = real_action,
                                  .actions = real_actions,
                                  .decode = real_decode,

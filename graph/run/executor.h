@@ -67,6 +67,12 @@ struct tec_action_launch {
     const float *state;                  /* of the prefix's observation */
 };
 
+/* An observation of one session among several, and where its prefix goes. */
+struct tec_observed {
+    int region;
+    const struct tec_chain_input *input;
+};
+
 /* One forward of rings: the prefills of new sequences, and a row of each other one.
  * `tokens` gets the next of each, in the order of the rows; the states are as after a decode. */
 struct tec_ring_launch {
@@ -81,6 +87,10 @@ struct tec_executor {
     struct tec_clock clock;
     void (*prefix)(void *self, enum tec_part_kind kind, int region,
                    const struct tec_chain_input *input, struct tec_replay *replay);
+    /* FRAME over n observations, at most tec_plan_together of the plan, and the chunk that it made
+     * of the one at `i`. NULL: they run one after the other. */
+    void (*together)(void *self, const struct tec_observed *each, int n, struct tec_replay *replay);
+    void (*actions_of)(void *self, int i, int n, float *chunk);
     /* An action node alone, over a prefix that is complete. */
     void (*action)(void *self, const struct tec_action_launch *launch, struct tec_replay *replay);
     /* The chunk that the last launch of an action node made: [horizon, dim]. */
@@ -131,8 +141,8 @@ struct tec_virtual {
     double contention; /* partitions that work at once slow each other; 0 = 1 */
     void *user;
     /* Nanoseconds of a launch (a mark of its kind), of `rows` rows by k steps; PACKED: a
-     * forward of rings, by its point; SHIFT: of so many tokens, one way; ACTION: of action node
-     * `rows` of the chain's. NULL: as above. */
+     * forward of rings, by its point; SHIFT: of so many tokens, one way; PREFILL: of `rows`
+     * observations; ACTION: of action node `rows` of the chain's for k of them. NULL: as above. */
     int64_t (*took)(void *user, int model, int mark, int rows, int k);
     /* Which token of a request is its end token, from 1; 0 = none. NULL: none. */
     int (*end)(void *user, int64_t request);

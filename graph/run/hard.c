@@ -61,10 +61,14 @@ int tec_loop_actions_due(const struct tec_loop *l, const struct tec_chain *c)
     return n;
 }
 
-static void launch_event(const struct tec_loop *l, int node, int64_t start, int64_t end)
+/* A launch of a hard node; `n`: of the observations of several sessions. */
+static void launch_event(const struct tec_loop *l, int node, int64_t start, int64_t end, int n)
 {
-    tec_loop_tell(
-        l, (struct tec_event){.kind = TEC_EVENT_START, .node = node, .request = -1, .t_ns = start});
+    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_START,
+                                        .node = node,
+                                        .request = -1,
+                                        .observations = n,
+                                        .t_ns = start});
     tec_loop_tell(
         l, (struct tec_event){
                .kind = TEC_EVENT_END, .node = node, .request = -1, .t_ns = end, .since_ns = start});
@@ -83,10 +87,14 @@ void tec_loop_release(struct tec_loop *l, int action, int64_t seen, int64_t capt
         l->o.released(l->o.user, action, l->chains[l->o.actions[action].chain].chunk, &l->record);
 }
 
-/* False: the device has failed on the way, and what came are no actions. */
-static bool release(struct tec_loop *l, struct tec_chain *c, int action)
+/* The chunk of the session whose turn it is: of the launch's `n` observations that at `i`. False:
+ * the device has failed on the way, and what came are no actions. */
+static bool release(struct tec_loop *l, struct tec_chain *c, int action, int i, int n)
 {
-    c->executor->actions(c->executor->self, l->o.actions[action].at, c->chunk);
+    if (n > 1)
+        c->executor->actions_of(c->executor->self, i, n, c->chunk);
+    else
+        c->executor->actions(c->executor->self, l->o.actions[action].at, c->chunk);
     if (tec_loop_failed(l))
         return false;
     l->record.to_come = --l->actions_due + tec_rings_to_come(l, NULL);
@@ -126,39 +134,104 @@ static void run_action(struct tec_loop *l, struct tec_chain *c, int action,
     struct tec_replay replay = {0};
     int node = l->o.actions[action].node;
     c->executor->action(c->executor->self, &launch, &replay);
-    if (replay.status != TEC_OK || !release(l, c, action)) {
+    if (replay.status != TEC_OK || !release(l, c, action, 0, 1)) {
         failed(l, &replay);
         return;
     }
-    launch_event(l, node, replay.start_ns, replay.end_ns);
+    launch_event(l, node, replay.start_ns, replay.end_ns, 1);
     tec_loop_note(l, tec_loop_node_name(l, node), replay.start_ns, replay.end_ns);
     release_event(l, action);
     tec_loop_measure_action(l, tec_chain_index(l, c), &replay, launch.at);
 }
 
-/* The prefill, and the action node that goes with it. */
-static void run_prefix(struct tec_loop *l, struct tec_chain *c, const struct tec_frame_input *input)
+/* Is the action that goes with the prefill left out of this frame? */
+static bool leaves_out(const struct tec_loop *l, const struct tec_chain *c)
+{
+    return c->plan->spec.n_actions > 0 && c->plan->spec.frame_action >= 0 && !frame_acts(l, c);
+}
+
+/* Launch the prefill of the sessions in `who`, and the action node that goes with it. */
+static void launch(struct tec_loop *l, struct tec_chain *c, const int *who, int n,
+                   struct tec_replay *replay)
 {
     const struct tec_executor *e = c->executor;
+    struct tec_observed each[TEC_MAX_SESSIONS];
+    for (int i = 0; i < n; i++) {
+        tec_loop_turn(l, who[i]);
+        each[i] = (struct tec_observed){c->prefix.region, tec_chain_input(l, c, l->input)};
+    }
+    if (n > 1)
+        e->together(e->self, each, n, replay);
+    else
+        e->prefix(e->self, leaves_out(l, c) ? TEC_PART_PREFIX : TEC_PART_FRAME, each->region,
+                  each->input, replay);
+}
+
+/* What they made is told: the launch once, the chunk of each session for itself. */
+static void tell_prefix(struct tec_loop *l, struct tec_chain *c, const int *who, int n,
+                        const struct tec_replay *replay)
+{
+    int64_t seen = replay->mark_ns[TEC_MARK_PREFILL], acted = replay->mark_ns[TEC_MARK_ACTION];
+    int padded = n > 1 ? tec_plan_part(c->plan, TEC_PART_FRAME, n)->batch : 1;
+    tec_loop_turn(l, who[0]);
+    launch_event(l, c->prefill_node, replay->start_ns, seen, n);
+    struct tec_launch_record *note =
+        tec_loop_note(l, tec_loop_node_name(l, c->prefill_node), replay->start_ns, seen);
+    note->rows = n;
+    note->batch = padded;
+    if (!frame_acts(l, c))
+        return;
+    int node = l->o.actions[c->acts[0]].node;
+    launch_event(l, node, seen, acted, n);
+    note = tec_loop_note(l, tec_loop_node_name(l, node), seen, acted);
+    note->rows = n;
+    note->batch = padded;
+    for (int i = 0; i < n; i++) {
+        tec_loop_turn(l, who[i]);
+        release_event(l, c->acts[0]);
+    }
+}
+
+static void run_prefix(struct tec_loop *l, struct tec_chain *c, const int *who, int n)
+{
     struct tec_replay replay = {0};
-    bool action = frame_acts(l, c), left_out = !action && c->plan->spec.frame_action >= 0;
-    left_out &= c->plan->spec.n_actions > 0;
-    e->prefix(e->self, left_out ? TEC_PART_PREFIX : TEC_PART_FRAME, c->prefix.region,
-              tec_chain_input(l, c, input), &replay);
-    if (replay.status != TEC_OK || (action && !release(l, c, c->acts[0]))) {
+    bool action = frame_acts(l, c);
+    launch(l, c, who, n, &replay);
+    bool works = replay.status == TEC_OK;
+    for (int i = 0; i < n && works && action; i++) {
+        tec_loop_turn(l, who[i]);
+        works = release(l, c, c->acts[0], i, n);
+    }
+    if (!works) {
         failed(l, &replay);
         return;
     }
-    int64_t seen = replay.mark_ns[TEC_MARK_PREFILL], acted = replay.mark_ns[TEC_MARK_ACTION];
-    launch_event(l, c->prefill_node, replay.start_ns, seen);
-    tec_loop_note(l, tec_loop_node_name(l, c->prefill_node), replay.start_ns, seen);
-    if (action) {
-        int node = l->o.actions[c->acts[0]].node;
-        launch_event(l, node, seen, acted);
-        tec_loop_note(l, tec_loop_node_name(l, node), seen, acted);
-        release_event(l, c->acts[0]);
+    tell_prefix(l, c, who, n, &replay);
+    tec_loop_measure_prefix(l, tec_chain_index(l, c), &replay, action, n);
+}
+
+/* The sessions whose chain is prefilled in this frame; returns how many. */
+static int seen_now(struct tec_loop *l, const struct tec_chain *c, int *who)
+{
+    int n = 0;
+    for (int i = 0; i < l->n_own; i++) {
+        tec_loop_turn(l, i);
+        if (l->input && c->prefix.frame == l->record.frame)
+            who[n++] = i;
     }
-    tec_loop_measure_prefix(l, tec_chain_index(l, c), &replay, action);
+    return n;
+}
+
+/* More observations than the largest captured launch takes are several launches; so are those of an
+ * executor that merges nothing, and of a frame that leaves the action out. */
+static void run_prefixes(struct tec_loop *l, struct tec_chain *c)
+{
+    int who[TEC_MAX_SESSIONS], n = seen_now(l, c, who);
+    int most = c->executor->together && !leaves_out(l, c) ? tec_plan_together(c->plan) : 1;
+    if (n > 0)
+        tec_loop_recompute(l, c, tec_chain_input(l, c, l->input)->memory);
+    for (int at = 0; at < n && !l->record.failed; at += most)
+        run_prefix(l, c, who + at, n - at < most ? n - at : most);
 }
 
 void tec_loop_run_early(struct tec_loop *l, struct tec_chain *c,
@@ -169,13 +242,13 @@ void tec_loop_run_early(struct tec_loop *l, struct tec_chain *c,
             run_action(l, c, c->acts[i], input);
 }
 
-void tec_loop_run_hard(struct tec_loop *l, struct tec_chain *c, const struct tec_frame_input *input)
+void tec_loop_run_hard(struct tec_loop *l, struct tec_chain *c)
 {
-    if (c->prefix.frame == l->record.frame) {
-        tec_loop_recompute(l, c, tec_chain_input(l, c, input)->memory);
-        run_prefix(l, c, input);
+    run_prefixes(l, c);
+    for (int s = 0; s < l->n_own; s++) {
+        tec_loop_turn(l, s);
+        for (int i = 0; i < c->n_actions && l->input && !l->record.failed; i++)
+            if (runs_late(l, c, c->acts[i]))
+                run_action(l, c, c->acts[i], l->input);
     }
-    for (int i = 0; i < c->n_actions && !l->record.failed; i++)
-        if (runs_late(l, c, c->acts[i]))
-            run_action(l, c, c->acts[i], input);
 }

@@ -90,6 +90,8 @@ static void interpret_packed(void *self, struct tec_ring_launch *launch)
 struct tec_executor tec_executor_interpret(struct tec_plan *plan)
 {
     struct tec_executor e = tec_executor_real(plan);
+    e.together = NULL;
+    e.actions_of = NULL;
     e.decode = interpret_decode;
     e.verify = NULL;
     e.slice = interpret_slice;

@@ -85,10 +85,9 @@ static void give_picture(const struct tec_plan *plan, const struct tec_plan_part
     const struct tec_prefix_table *t = &part->prefix;
     struct tec_net_size size = tec_model_picture(plan->model, i);
     if (t->pixels)
-        tec_device_upload(plan->device, part->stream, t->pixels + (size_t)i * t->picture_size,
-                          picture,
-                          (size_t)size.h * (size_t)size.w * 3 *
-                              (plan->model->vision.floats ? sizeof(float) : 1));
+        tec_device_upload(
+            plan->device, part->stream, t->pixels + (size_t)i * t->picture_size, picture,
+            (size_t)size.h * (size_t)size.w * 3 * (plan->model->vision.floats ? sizeof(float) : 1));
     else
         t->picture[i] = picture;
 }
@@ -250,7 +249,7 @@ void tec_fill_prefixes(const struct tec_plan *plan, struct tec_plan_part *part,
     if (tec_model_heads(m))
         fill_last(m, t, rows);
     if (m->flow.state_in_prefix)
-        tec_fill_state(m, t, places->input->state);
+        tec_fill_state(m, t, 0, places->input->state);
 }
 
 /* The rows of an encoder: its queries see all of what they become. */
@@ -308,17 +307,25 @@ static void replay_nodes(struct tec_plan *plan, const struct tec_plan_part *part
     }
 }
 
-void tec_launch_prefix(struct tec_plan *plan, struct tec_plan_part *part, int region,
-                       const struct tec_prefix_input *o, const struct tec_action_inputs *actions,
-                       struct tec_replay *replay)
+void tec_launch_prefixes(struct tec_plan *plan, struct tec_plan_part *part,
+                         const struct tec_prefix_place *places,
+                         const struct tec_action_inputs *actions, int n, struct tec_replay *replay)
 {
-    tec_fill_prefix(plan, part, region, o);
+    if (n > 1)
+        tec_fill_prefixes(plan, part, places, n);
+    else
+        tec_fill_prefix(plan, part, places->region, places->input);
     bool acts =
         part->kind == TEC_PART_FRAME && plan->spec.n_actions && plan->spec.frame_action >= 0;
-    if ((acts && tec_model_heads(plan->model)) || tec_model_asks(plan->model))
-        tec_fill_state(plan->model, &part->prefix, actions->state);
-    if (acts && !tec_model_heads(plan->model))
-        tec_fill_suffix(plan, part, region, tec_prefix_rows(plan, o), actions);
+    bool suffix = acts && !tec_model_heads(plan->model);
+    if ((acts && !suffix) || tec_model_asks(plan->model))
+        tec_fill_state(plan->model, &part->prefix, 0, actions->state);
+    for (int i = 0; i < n && suffix; i++) {
+        const struct tec_stand on = {places[i].region, tec_prefix_rows(plan, places[i].input)};
+        tec_fill_suffix(plan, part, i, on, &actions[i]);
+    }
+    if (suffix && part->batch > 1)
+        tec_count_suffixes(plan->model, &part->prefix, n);
     if (part->choice.host)
         fill_choice(plan, part);
     tec_device_upload(plan->device, part->stream, part->block.device, part->block.host,
@@ -326,10 +333,18 @@ void tec_launch_prefix(struct tec_plan *plan, struct tec_plan_part *part, int re
     replay_nodes(plan, part, replay);
 }
 
+void tec_launch_prefix(struct tec_plan *plan, struct tec_plan_part *part, int region,
+                       const struct tec_prefix_input *o, const struct tec_action_inputs *actions,
+                       struct tec_replay *replay)
+{
+    const struct tec_prefix_place place = {region, o};
+    tec_launch_prefixes(plan, part, &place, actions, 1, replay);
+}
+
 void tec_launch_action(struct tec_plan *plan, struct tec_plan_part *part, int region, int rows,
                        const struct tec_action_inputs *actions, struct tec_replay *replay)
 {
-    tec_fill_suffix(plan, part, region, rows, actions);
+    tec_fill_suffix(plan, part, 0, (struct tec_stand){region, rows}, actions);
     tec_device_upload(plan->device, part->stream, part->block.device, part->block.host,
                       part->block.size);
     tec_device_replay(plan->device, part->capture, replay);
@@ -354,6 +369,12 @@ void tec_launch_slice(struct tec_plan *plan, struct tec_plan_part *part, int at,
 
 void tec_launch_actions(struct tec_plan *plan, const struct tec_plan_part *part, float *chunk)
 {
+    tec_launch_actions_of(plan, part, 0, chunk);
+}
+
+void tec_launch_actions_of(struct tec_plan *plan, const struct tec_plan_part *part, int at,
+                           float *chunk)
+{
     const struct tec_flow *f = &plan->model->flow;
     const struct tec_prefix_table *t = &part->prefix;
     size_t row = (size_t)t->ld * sizeof(float);
@@ -364,10 +385,11 @@ void tec_launch_actions(struct tec_plan *plan, const struct tec_plan_part *part,
             chunk[i] = (float)part->decode.tokens[i];
         return;
     }
-    tec_device_download(plan->device, part->stream, t->noise, part->prefix_device.noise,
-                        (size_t)f->horizon * row);
+    size_t first = (size_t)at * (size_t)f->horizon * (size_t)t->ld;
+    tec_device_download(plan->device, part->stream, t->noise + first,
+                        part->prefix_device.noise + first, (size_t)f->horizon * row);
     for (int i = 0; i < f->horizon; i++)
-        memcpy(chunk + (size_t)i * (size_t)f->dim, t->noise + (size_t)i * (size_t)t->ld,
+        memcpy(chunk + (size_t)i * (size_t)f->dim, t->noise + first + (size_t)i * (size_t)t->ld,
                (size_t)f->dim * sizeof(float));
 }
 

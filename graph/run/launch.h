@@ -19,6 +19,12 @@ struct tec_prefix_input {
     const float *state; /* [tec_model_state] of a model whose prefix has it; NULL = zeros */
 };
 
+/* A prompt, and the region that its keys go to. */
+struct tec_prefix_place {
+    int region;
+    const struct tec_prefix_input *input;
+};
+
 /* The prompt's first id; 0 where there is none, as in a model that reads no text. */
 static inline int tec_prefix_first(const struct tec_prefix_input *o)
 {
@@ -50,6 +56,11 @@ void tec_launch_prefix(struct tec_plan *plan, struct tec_plan_part *part, int re
                        const struct tec_prefix_input *o, const struct tec_action_inputs *actions,
                        struct tec_replay *replay);
 
+/* Run FRAME for n observations, each into a region of its own: [n] each, at most part->batch. */
+void tec_launch_prefixes(struct tec_plan *plan, struct tec_plan_part *part,
+                         const struct tec_prefix_place *places,
+                         const struct tec_action_inputs *actions, int n, struct tec_replay *replay);
+
 /* Run ACTION over `rows` of a prefix that are complete in a region. */
 void tec_launch_action(struct tec_plan *plan, struct tec_plan_part *part, int region, int rows,
                        const struct tec_action_inputs *actions, struct tec_replay *replay);
@@ -61,8 +72,11 @@ void tec_launch_slice(struct tec_plan *plan, struct tec_plan_part *part, int at,
                       const struct tec_prefix_input *o, struct tec_replay *replay);
 int tec_part_slices(const struct tec_plan_part *part); /* at least 1 */
 
-/* Copy the chunk that the last launch of FRAME or ACTION made: [horizon, dim]. */
+/* Copy the chunk that the last launch of FRAME or ACTION made: [horizon, dim]. And that of one of
+ * several observations. */
 void tec_launch_actions(struct tec_plan *plan, const struct tec_plan_part *part, float *chunk);
+void tec_launch_actions_of(struct tec_plan *plan, const struct tec_plan_part *part, int at,
+                           float *chunk);
 
 /* How a request's tokens are chosen: temperature 0, the likeliest. */
 struct tec_sampling {

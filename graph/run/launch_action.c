@@ -14,7 +14,8 @@ static void scatter_state(const struct tec_row_encoder *e, const float *state, f
                (size_t)e->rows[i].dense.cols * sizeof *to);
 }
 
-void tec_fill_state(const struct tec_model *m, struct tec_prefix_table *t, const float *state)
+void tec_fill_state(const struct tec_model *m, struct tec_prefix_table *t, int at,
+                    const float *state)
 {
     if (tec_model_asks(m)) {
         memset(t->state, 0, (size_t)t->ld * sizeof *t->state);
@@ -23,10 +24,11 @@ void tec_fill_state(const struct tec_model *m, struct tec_prefix_table *t, const
         return;
     }
     size_t bytes = (size_t)tec_model_state(m) * sizeof(float);
+    float *row = t->state + (size_t)at * (size_t)t->ld;
     if (state)
-        memcpy(t->state, state, bytes);
+        memcpy(row, state, bytes);
     else
-        memset(t->state, 0, bytes);
+        memset(row, 0, bytes);
 }
 
 /* The keys that crossing layers read, in the order of the sequence, and the rows that read them: a
@@ -77,36 +79,61 @@ static void fill_queries(const struct tec_plan *plan, struct tec_plan_part *part
     }
 }
 
-/* A state row sees the prefix and itself; action rows see everything, or what is not behind them.
- */
-void tec_fill_suffix(const struct tec_plan *plan, struct tec_plan_part *part, int region,
-                     int prefix, const struct tec_action_inputs *a)
+/* What each row of observation `at` sees: a state row the prefix and itself; action rows
+ * everything, or what is not behind them. */
+static void fill_rows(const struct tec_plan *plan, struct tec_plan_part *part, int at,
+                      struct tec_stand on, const struct tec_action_inputs *a)
 {
     struct tec_prefix_table *t = &part->prefix;
     const struct tec_flow *f = &plan->model->flow;
-    int rows = t->suffix.max, before = prefix + a->text, spans = 0;
+    int rows = tec_suffix_rows(plan->model), state = rows - f->horizon, spans = 0;
+    int before = on.rows + a->text, first = state * t->most + at * f->horizon;
+    struct tec_span *list = t->suffix.spans + t->suffix.seqs[at].first;
+    list[spans++] = (struct tec_span){plan->prefixes.first[on.region], on.rows};
+    if (a->text)
+        list[spans++] = (struct tec_span){a->tail, a->text};
+    list[spans++] = (struct tec_span){plan->scratch_slots[part->action] + at * rows, rows};
+    t->suffix.seqs[at].spans = spans;
+    for (int r = 0; r < rows; r++) {
+        int row = r < state ? at : first + r - state;
+        t->suffix.pos[row] = before + r;
+        t->suffix.visible[row] = r < state || f->causal ? before + r + 1 : before + rows;
+    }
+}
+
+void tec_fill_suffix(const struct tec_plan *plan, struct tec_plan_part *part, int at,
+                     struct tec_stand on, const struct tec_action_inputs *a)
+{
+    struct tec_prefix_table *t = &part->prefix;
+    const struct tec_flow *f = &plan->model->flow;
+    float *noise = t->noise + (size_t)at * (size_t)f->horizon * (size_t)t->ld;
     if (tec_model_asks(plan->model)) {
-        fill_queries(plan, part, region, prefix);
+        fill_queries(plan, part, on.region, on.rows);
         return;
     }
-    t->suffix.spans[spans++] = (struct tec_span){plan->prefixes.first[region], prefix};
-    if (a->text)
-        t->suffix.spans[spans++] = (struct tec_span){a->tail, a->text};
-    t->suffix.spans[spans++] = (struct tec_span){plan->scratch_slots[part->action], rows};
-    t->suffix.seqs[0] = (struct tec_seq){0, spans};
-    for (int r = 0; r < rows; r++) {
-        t->suffix.pos[r] = before + r;
-        t->suffix.visible[r] = f->causal ? before + r + 1 : before + rows;
-    }
-    if (tec_flow_leads(f))
-        t->suffix.visible[0] = before + 1;
-    fill_across(plan, t, region, prefix, a);
+    fill_rows(plan, part, at, on, a);
+    fill_across(plan, t, on.region, on.rows, a);
     fill_previous(f, t, a);
     if (t->n_fixed)
         *t->n_fixed = a->n_fixed;
     for (int i = 0; i < f->horizon; i++)
-        memcpy(t->noise + (size_t)i * (size_t)t->ld, a->noise + (size_t)i * (size_t)f->dim,
+        memcpy(noise + (size_t)i * (size_t)t->ld, a->noise + (size_t)i * (size_t)f->dim,
                (size_t)f->dim * sizeof(float));
     if (!f->state_in_prefix)
-        tec_fill_state(plan->model, t, a->state);
+        tec_fill_state(plan->model, t, at, a->state);
+}
+
+void tec_count_suffixes(const struct tec_model *m, struct tec_prefix_table *t, int n)
+{
+    int state = tec_suffix_rows(m) - m->flow.horizon;
+    *t->n_horizon = n * m->flow.horizon;
+    *t->n_states = n;
+    *t->suffix.count = state * t->most + n * m->flow.horizon;
+    for (int i = n; i < t->most && state; i++) {
+        struct tec_seq *seq = &t->suffix.seqs[i];
+        t->suffix.spans[seq->first] = (struct tec_span){t->suffix.slot[i], 1};
+        seq->spans = 1;
+        t->suffix.pos[i] = 0;
+        t->suffix.visible[i] = 1;
+    }
 }

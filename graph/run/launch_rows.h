@@ -4,12 +4,6 @@
 
 #include "graph/run/launch.h"
 
-/* A prompt, and the region that its keys go to. */
-struct tec_prefix_place {
-    int region;
-    const struct tec_prefix_input *input;
-};
-
 /* Into a part's prefix table: n observations, each a sequence of its own. `last_row` gets the last
  * row of each. */
 void tec_fill_prefixes(const struct tec_plan *plan, struct tec_plan_part *part,
@@ -34,12 +28,20 @@ void tec_read_row(const struct tec_decode_table *t, int i, struct tec_row_state 
 int tec_fill_move(const struct tec_plan *plan, struct tec_moves *moves, struct tec_rows *rows,
                   int i, const struct tec_row_state *row, int at);
 
-/* The robot's state, or zeros, to the table. */
-void tec_fill_state(const struct tec_model *model, struct tec_prefix_table *table,
+/* The robot's state of observation `at`, or zeros, to the table. */
+void tec_fill_state(const struct tec_model *model, struct tec_prefix_table *table, int at,
                     const float *state);
 
-/* The rows of a chunk over `prefix` rows in a region. */
-void tec_fill_suffix(const struct tec_plan *plan, struct tec_plan_part *part, int region,
-                     int prefix, const struct tec_action_inputs *actions);
+/* The prefix that actions stand on. */
+struct tec_stand {
+    int region, rows;
+};
+
+/* The rows of a chunk of observation `at`. */
+void tec_fill_suffix(const struct tec_plan *plan, struct tec_plan_part *part, int at,
+                     struct tec_stand on, const struct tec_action_inputs *actions);
+/* How many observations the suffix is of. State rows of none see a key of their own piece, and
+ * nobody reads them. */
+void tec_count_suffixes(const struct tec_model *model, struct tec_prefix_table *table, int n);
 
 #endif

@@ -31,33 +31,46 @@ static void open_actions(struct tec_loop *l, const struct tec_tick *tick)
     }
 }
 
-static void open_frame(struct tec_loop *l, struct tec_tick *tick)
+/* What is a session's own. */
+static void open_session(struct tec_loop *l)
 {
     struct tec_frame_record *r = &l->record;
-    l->tick = tick;
-    r->frame = tick->frame;
-    r->tick_ns = tick->tick_ns;
-    r->start_ns = tec_loop_now(l);
-    r->end_ns = -1;
-    open_actions(l, tick);
+    r->frame = l->tick->frame;
+    r->tick_ns = l->tick->tick_ns;
+    r->session = l->tick->session;
+    r->place = l->turn;
+    open_actions(l, l->tick);
     r->overrun_us = 0;
-    r->missed = r->failed = r->filling = false;
+    r->missed = false;
     r->cause = TEC_CAUSE_NONE;
-    r->tokens = r->rows = r->snapped = r->refused = r->shed = r->n_launches = 0;
-    r->drafted = r->kept = 0;
-    r->depth = r->to_come = r->n_reads = 0;
-    for (int i = 0; i < l->o.n_chains; i++) {
+    r->to_come = r->n_reads = 0;
+    for (int i = 0; i < l->o.n_chains; i++)
         if (!l->chains[i].keeps)
             l->chains[i].prefix.region = -1;
+    tec_loop_tell(l, (struct tec_event){
+                         .kind = TEC_EVENT_FRAME, .node = -1, .request = -1, .t_ns = r->start_ns});
+}
+
+static void open_frame(struct tec_loop *l)
+{
+    struct tec_frame_record *r = &l->record;
+    r->start_ns = tec_loop_now(l);
+    r->end_ns = -1;
+    r->n_sessions = l->n_own;
+    r->failed = r->filling = false;
+    r->tokens = r->rows = r->snapped = r->refused = r->shed = r->n_launches = 0;
+    r->drafted = r->kept = r->depth = 0;
+    for (int i = 0; i < l->o.n_chains; i++)
         l->chains[i].parted = false;
-    }
     for (int i = 0; i < l->n_rings; i++)
         l->rings[i].ran = false;
     l->n_jobs = l->n_order = l->lane = 0;
     l->replayed_ns = l->device_over_ns = l->pending_ns = 0;
     l->replayed_until = r->start_ns;
-    tec_loop_tell(l, (struct tec_event){
-                         .kind = TEC_EVENT_FRAME, .node = -1, .request = -1, .t_ns = r->start_ns});
+    for (int i = 0; i < l->n_own; i++) {
+        tec_loop_turn(l, i);
+        open_session(l);
+    }
 }
 
 static void refuse_asks(struct tec_tick *tick)
@@ -138,7 +151,7 @@ static void await_input(struct tec_loop *l, const struct tec_tick *tick)
     if (e->await) {
         int64_t before = tec_loop_now(l);
         e->await(e->self, tick->tick_ns + tick->late_ns);
-        l->pending_ns = tec_loop_now(l) - before;
+        l->pending_ns += tec_loop_now(l) - before;
     }
     tec_loop_tell(l,
                   (struct tec_event){
@@ -188,76 +201,146 @@ bool tec_loop_prefills(const struct tec_loop *l, const struct tec_chain *c)
 }
 
 /* Run a chain's hard nodes, in a region for its prefix where it has a new one. */
-static void run_chain(struct tec_loop *l, struct tec_chain *c, const struct tec_frame_input *input)
+static void run_chain(struct tec_loop *l, struct tec_chain *c)
 {
-    bool prefills = tec_loop_prefills(l, c);
-    tec_loop_run_early(l, c, input);
-    if (prefills)
-        take_prefix(l, c, input);
+    bool prefills = false;
+    for (int i = 0; i < l->n_own; i++) {
+        tec_loop_turn(l, i);
+        if (!l->input)
+            continue;
+        prefills = tec_loop_prefills(l, c);
+        tec_loop_run_early(l, c, l->input);
+        if (prefills)
+            take_prefix(l, c, l->input);
+    }
     c->parted = prefills && c->executor->beside;
     if (c->parted)
-        tec_loop_start_concurrent(l, c, input);
-    tec_loop_run_hard(l, c, input);
+        tec_loop_start_concurrent(l, c, l->input);
+    tec_loop_run_hard(l, c);
+}
+
+/* Chunks that each session's hard nodes have to make. */
+static void count_actions(struct tec_loop *l)
+{
+    for (int s = 0; s < l->n_own; s++) {
+        tec_loop_turn(l, s);
+        l->actions_due = 0;
+        for (int i = 0; l->input && i < l->n_hard; i++)
+            if (!l->chains[l->hard[i]].ring)
+                l->actions_due += tec_loop_actions_due(l, &l->chains[l->hard[i]]);
+    }
+}
+
+static void drop_prefixes(struct tec_loop *l)
+{
+    for (int s = 0; s < l->n_own; s++) {
+        tec_loop_turn(l, s);
+        for (int i = 0; i < l->o.n_chains; i++)
+            if (!l->chains[i].keeps || l->record.failed)
+                drop_prefix(l, &l->chains[i]);
+    }
+    tec_loop_turn(l, 0);
 }
 
 /* Run the frame's hard nodes, then language; then the frame's own prefixes end. */
-static void run_nodes(struct tec_loop *l, const struct tec_frame_input *input)
+static void run_nodes(struct tec_loop *l)
 {
     if (tec_loop_failed(l))
         return;
-    l->actions_due = 0;
-    for (int i = 0; input && i < l->n_hard; i++)
-        if (!l->chains[l->hard[i]].ring)
-            l->actions_due += tec_loop_actions_due(l, &l->chains[l->hard[i]]);
+    bool observed = tec_loop_observed(l);
+    count_actions(l);
+    tec_loop_turn(l, 0);
     for (int i = 0; i < l->n_hard && !l->record.failed; i++)
         if (l->chains[l->hard[i]].ring)
-            tec_rings_run(l, &l->chains[l->hard[i]], input);
-        else if (input)
-            run_chain(l, &l->chains[l->hard[i]], input);
-    tec_loop_run_soft(l, input);
-    for (int i = 0; i < l->o.n_chains; i++)
-        if (!l->chains[i].keeps || l->record.failed)
-            drop_prefix(l, &l->chains[i]);
+            tec_rings_run(l, &l->chains[l->hard[i]], l->input);
+        else if (observed)
+            run_chain(l, &l->chains[l->hard[i]]);
+    tec_loop_turn(l, 0);
+    tec_loop_run_soft(l);
+    drop_prefixes(l);
 }
 
 /* The frame is over: until the next one there is time for other work. */
-static void idle(const struct tec_loop *l, const struct tec_tick *tick)
+static void idle(const struct tec_loop *l)
 {
+    int64_t next = l->tick->next_ns;
+    for (int i = 0; i < l->n_own && l->n_own > 1; i++)
+        next = l->own[i].tick->next_ns < next ? l->own[i].tick->next_ns : next;
     for (int i = 0; !l->record.failed && i < l->o.n_chains; i++)
         if (l->chains[i].executor->idle)
-            l->chains[i].executor->idle(l->chains[i].executor->self, tick->next_ns);
+            l->chains[i].executor->idle(l->chains[i].executor->self, next);
+}
+
+/* What prefills read of streams, and each session's requests. */
+static void begin_sessions(struct tec_loop *l)
+{
+    for (int s = 0; s < l->n_own; s++) {
+        tec_loop_turn(l, s);
+        for (int i = 0; i < l->o.n_chains; i++)
+            if (l->chains[i].in_frames && tec_loop_prefills(l, &l->chains[i]))
+                tec_loop_read_text(l, i);
+    }
+    int64_t before = tec_loop_now(l);
+    for (int s = 0; s < l->n_own; s++) {
+        tec_loop_turn(l, s);
+        change_requests(l, l->input, l->tick);
+    }
+    l->record.planner_ns = tec_loop_now(l) - before;
+    for (int s = 0; s < l->n_own; s++) {
+        tec_loop_turn(l, s);
+        await_input(l, l->tick);
+    }
+    tec_loop_turn(l, 0);
+}
+
+static void end_sessions(struct tec_loop *l)
+{
+    for (int s = 0; s < l->n_own; s++) {
+        tec_loop_turn(l, s);
+        tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_FRAME_END,
+                                            .node = -1,
+                                            .request = -1,
+                                            .t_ns = l->record.end_ns,
+                                            .since_ns = l->record.start_ns,
+                                            .record = &l->record});
+        if (l->n_own > 1)
+            l->own[s].record = l->record;
+    }
+    tec_loop_turn(l, 0);
+}
+
+void tec_loop_run_sessions(struct tec_loop *l, const struct tec_frame_input *const *inputs,
+                           struct tec_tick *ticks, int n)
+{
+    l->n_own = n;
+    l->turn = 0;
+    for (int i = 0; i < n && n > 1; i++) {
+        l->own[i].input = inputs[i];
+        l->own[i].tick = &ticks[i];
+    }
+    l->input = inputs[0];
+    l->tick = ticks;
+    open_frame(l);
+    begin_sessions(l);
+    int64_t before = tec_loop_now(l);
+    tec_loop_view(l);
+    tec_loop_plan(l);
+    l->record.planner_ns += tec_loop_now(l) - before;
+    run_nodes(l);
+    tec_requests_sweep(l);
+    l->record.end_ns = tec_loop_now(l);
+    tec_loop_account(l);
+    end_sessions(l);
+    if (l->o.planner.observe)
+        l->o.planner.observe(l->o.planner.self, &l->view, &l->result);
+    idle(l);
+    l->frame = ticks->frame + 1;
 }
 
 const struct tec_frame_record *tec_loop_run(struct tec_loop *l, const struct tec_frame_input *input,
                                             struct tec_tick *tick)
 {
-    open_frame(l, tick);
-    l->input = input;
-    for (int i = 0; i < l->o.n_chains; i++)
-        if (l->chains[i].in_frames && tec_loop_prefills(l, &l->chains[i]))
-            tec_loop_read_text(l, i);
-    int64_t before = tec_loop_now(l);
-    change_requests(l, input, tick);
-    l->record.planner_ns = tec_loop_now(l) - before;
-    await_input(l, tick);
-    before = tec_loop_now(l);
-    tec_loop_view(l);
-    tec_loop_plan(l);
-    l->record.planner_ns += tec_loop_now(l) - before;
-    run_nodes(l, input);
-    tec_requests_sweep(l);
-    l->record.end_ns = tec_loop_now(l);
-    tec_loop_account(l);
-    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_FRAME_END,
-                                        .node = -1,
-                                        .request = -1,
-                                        .t_ns = l->record.end_ns,
-                                        .since_ns = l->record.start_ns,
-                                        .record = &l->record});
-    if (l->o.planner.observe)
-        l->o.planner.observe(l->o.planner.self, &l->view, &l->result);
-    idle(l, tick);
-    l->frame = tick->frame + 1;
+    tec_loop_run_sessions(l, &input, tick, 1);
     return &l->record;
 }
 
@@ -296,7 +379,9 @@ const struct tec_frame_record *tec_loop_frame(struct tec_loop *l,
 
 void tec_loop_reset(struct tec_loop *l)
 {
-    const struct tec_tick none = {.next_ns = INT64_MAX};
+    struct tec_tick none = {.next_ns = INT64_MAX};
+    tec_loop_turn(l, 0);
+    l->n_own = 1;
     l->tick = &none;
     for (int i = 0; i < l->n_live; i++)
         tec_requests_end(l, &l->requests[i], "reset", 2, tec_loop_now(l));
@@ -309,6 +394,7 @@ void tec_loop_reset(struct tec_loop *l)
     l->n_recent = 0;
     l->frame = 0;
     l->next_id = 0;
+    memset(l->next_of, 0, sizeof l->next_of);
     if (l->o.edges)
         tec_text_edges_restart(l->o.edges);
     for (int i = 0; i < l->o.n_chains; i++)

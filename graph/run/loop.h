@@ -14,7 +14,7 @@
 
 #include <stdatomic.h>
 
-enum { TEC_MAX_LAUNCHES = 2 + 2 * TEC_MAX_ROWS, TEC_MAX_TICKING = 16 };
+enum { TEC_MAX_LAUNCHES = 2 + 2 * TEC_MAX_ROWS, TEC_MAX_TICKING = TEC_MAX_SESSIONS };
 
 /* One language task of the pipeline: a decode node, or one that ranks texts. */
 struct tec_decoder {
@@ -118,7 +118,7 @@ struct tec_ranked {
 /* A request's text, for one reader. Tokens are stored, then `count` is published (release). */
 struct tec_utterance {
     int64_t id;
-    int decoder;
+    int decoder, session;
     int64_t frame;           /* that it was born in */
     _Atomic int count, done; /* done: 1 by end or length, 2 shed */
     char reason[32];         /* set before done: "eos", "length", "stop", "choice", "ranked", or why
@@ -132,8 +132,8 @@ struct tec_utterance {
 /* The record of one frame. Times on the frame clock, nanoseconds; -1 = did not happen. */
 struct tec_launch_record {
     const char *node;
-    int rows, batch, k;
-    int64_t request; /* private prefill: whose; else -1 */
+    int rows, batch, k; /* rows of hard nodes: observations */
+    int64_t request;    /* private prefill: whose; else -1 */
     int64_t start_ns, end_ns;
 };
 
@@ -160,6 +160,9 @@ struct tec_action_record {
 
 struct tec_frame_record {
     int64_t frame, tick_ns, start_ns, end_ns;
+    int session;           /* the tick's */
+    int place, n_sessions; /* among those that had this frame together; how many they were.
+                            * Launches, tokens and rows are of all of them */
     int n_actions;
     struct tec_action_record actions[TEC_MAX_ACTIONS]; /* [n_actions]; the first is there always */
     int64_t planner_ns;                                /* admission, views, policy, snapping */
@@ -236,6 +239,13 @@ void tec_loop_set_table(struct tec_loop *loop, const struct tec_cost_table *tabl
  * loop's, valid until the next frame. */
 const struct tec_frame_record *
 tec_loop_run(struct tec_loop *loop, const struct tec_frame_input *input, struct tec_tick *tick);
+
+/* Run one frame of n sessions, at most as many as the plan's spec.sessions: their observations go
+ * through each launch of hard nodes together, the rest is each session's own. The first of them is
+ * whose deadline is the earliest. The records are those of tec_loop_record, by the order here. */
+void tec_loop_run_sessions(struct tec_loop *loop, const struct tec_frame_input *const *inputs,
+                           struct tec_tick *ticks, int n);
+const struct tec_frame_record *tec_loop_record(const struct tec_loop *loop, int i);
 
 /* The next frame of the only session, due at `tick_ns`: numbered from 0 since the last reset,
  * deadline and period as the options say; decoders start a request every so many frames, and those

@@ -199,6 +199,7 @@ enum tec_status tec_chains_init(struct tec_loop *l, struct tec_error *err)
         waits |= !l->chains[m].in_frames;
     }
     order_hard(l);
+    TEC_TRY(tec_own_frames_create(l, err));
     return waits ? make_pending(l, err) : TEC_OK;
 }
 

@@ -5,6 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+static bool other_session(const struct tec_loop *l, const struct tec_request *r)
+{
+    return l->sessions > 1 && r->session != l->tick->session;
+}
+
 /* Request slots that other decoders of its model keep and do not use now. */
 static int kept_by_others(const struct tec_loop *l, int decoder)
 {
@@ -13,17 +18,20 @@ static int kept_by_others(const struct tec_loop *l, int decoder)
         const struct tec_decoder *other = &l->o.decoders[d];
         bool kept = other->keeps_slot && d != decoder;
         for (int i = 0; kept && i < l->n_live; i++)
-            kept = l->requests[i].decoder != d || l->requests[i].ended;
+            kept = l->requests[i].decoder != d || l->requests[i].ended ||
+                   other_session(l, &l->requests[i]);
         n += kept && other->model == l->o.decoders[decoder].model;
     }
     return n;
 }
 
+/* Each session has slots of its own, so none is refused because of another's. */
 static int free_request_slot(const struct tec_loop *l, int decoder)
 {
     const struct tec_chain *s = &l->chains[l->o.decoders[decoder].model];
-    int first = -1, n = 0;
-    for (int i = s->plan->spec.request_slots - 1; i >= 0; i--)
+    int first = -1, n = 0, each = s->plan->spec.request_slots / l->sessions;
+    int own = l->sessions > 1 ? l->tick->session * each : 0;
+    for (int i = own + each - 1; i >= own; i--)
         if (!l->request_slot_taken[s->first_request_slot + i]) {
             first = i;
             n++;
@@ -60,6 +68,7 @@ static void give_text(struct tec_loop *l, struct tec_request *r)
     atomic_store_explicit(&t->done, 0, memory_order_relaxed);
     t->id = r->id;
     t->decoder = r->decoder;
+    t->session = r->session;
     t->frame = l->tick->frame;
     t->reason[0] = '\0';
     t->n_ranked = 0;
@@ -190,7 +199,7 @@ static void make_room(struct tec_loop *l, int model)
 {
     int victim = l->o.planner.evict ? l->o.planner.evict(l->o.planner.self, &l->view, 1) : -1;
     if (victim < 0 || victim >= l->n_live || victim >= l->view.n_req ||
-        tec_model_of(l, &l->requests[victim]) != model)
+        tec_model_of(l, &l->requests[victim]) != model || other_session(l, &l->requests[victim]))
         return;
     tec_requests_shed(l, &l->requests[victim], "evicted");
     tec_requests_sweep(l);
@@ -219,7 +228,9 @@ static struct tec_request born(struct tec_loop *l, int decoder, const struct tec
     const struct tec_decoder *d = &l->o.decoders[decoder];
     int64_t now = tec_loop_now(l);
     bool shorter = ask && ask->max_tokens > 0 && ask->max_tokens < d->max_tokens;
+    int session = l->tick->session % TEC_MAX_SESSIONS;
     return (struct tec_request){.id = l->next_id++,
+                                .number = l->next_of[session < 0 ? 0 : session]++,
                                 .decoder = decoder,
                                 .session = l->tick->session,
                                 .request_slot = free_request_slot(l, decoder),
@@ -307,7 +318,7 @@ void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask)
 /* --- lives ----------------------------------------------------------------------------------- */
 
 /* Draws of two requests have nothing in common, whatever their request slots and frames. */
-static uint64_t seed_of(uint64_t seed, int64_t request)
+static uint64_t seed_of(uint64_t seed, int64_t request) /* its number in its session */
 {
     const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
     const uint32_t counter[4] = {(uint32_t)request, TEC_NOISE_REQUESTS,
@@ -326,7 +337,7 @@ void tec_requests_start(struct tec_loop *l, struct tec_request *r, int region)
                   r->request_slot, r->max, p->model->text.eos);
     tec_row_saw(&r->row, p, a ? a->ids : f->prompt, a ? a->n : f->n_prompt);
     r->row.sampling = l->o.decoders[r->decoder].sampling;
-    r->row.sampling.seed = seed_of(r->row.sampling.seed, r->id);
+    r->row.sampling.seed = seed_of(r->row.sampling.seed, l->sessions > 1 ? r->number : r->id);
     tec_row_prompt(&r->row, r->prompt_tokens ? tec_request_prompt(l, r) : NULL, r->prompt_tokens);
     r->row.request = r->id;
     if (l->o.decoders[r->decoder].chooses)

@@ -363,7 +363,7 @@ static void prefill(struct tec_loop *l, const struct tec_ring_state *ring,
     event.t_ns = replay.end_ns;
     tec_loop_tell(l, event);
     tec_loop_note(l, tec_loop_node_name(l, c->prefill_node), replay.start_ns, replay.end_ns);
-    tec_loop_measure_prefix(l, tec_chain_index(l, c), &replay, false);
+    tec_loop_measure_prefix(l, tec_chain_index(l, c), &replay, false, 1);
 }
 
 /* Run forward `at` of the frame for those of the rings that have as many; `input`: they all take it

@@ -321,8 +321,8 @@ static enum tec_status take_streams(struct tec_session *s, struct tec_text_read 
 {
     const char *text;
     size_t bytes;
-    enum tec_status status =
-        tec_streams_take(&s->streams, s->options.edges, s->episode, &s->scratch, err);
+    enum tec_status status = tec_streams_take(&s->streams, s->options.edges, s->options.index,
+                                              s->episode, &s->scratch, err);
     tec_arena_rewind(&s->scratch, s->scratch_start);
     if (status != TEC_OK || s->stream < 0)
         return status;

@@ -36,6 +36,7 @@ struct tec_session_options {
     struct tec_chain_memory *memory;         /* prompts are of its segments; NULL = none */
     int max_pictures;                        /* that the plan has rows for; 0: all slots */
     uint64_t seed;                           /* of the noise */
+    int index;                               /* among those of the engine: whose texts it reads */
     struct tec_text_edges *edges;            /* of streams that prefills read; NULL = none */
     bool full; /* the model has the sizes of a checkpoint, not those of a test */
     struct tec_diagnostics *found; /* gets what inputs and kv.frame have that does not fit, and

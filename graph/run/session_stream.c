@@ -79,11 +79,12 @@ static enum tec_status decode(struct tec_stream_reader *r, struct tec_arena *scr
 }
 
 enum tec_status tec_streams_take(struct tec_session_streams *streams, struct tec_text_edges *edges,
-                                 int64_t episode, struct tec_arena *scratch, struct tec_error *err)
+                                 int session, int64_t episode, struct tec_arena *scratch,
+                                 struct tec_error *err)
 {
     for (int i = 0; i < streams->n; i++) {
         struct tec_stream_reader *r = &streams->readers[i];
-        r->version = tec_text_edges_newest(edges, i, 0, episode);
+        r->version = tec_text_edges_newest(edges, i, session, episode);
         if (!r->version || !r->tokenizer || r->version->number == r->number)
             continue;
         struct tec_arena_mark mark = tec_arena_mark(scratch);

@@ -29,7 +29,8 @@ size_t tec_streams_scratch(const struct tec_session_streams *streams);
 
 /* The newest texts of an episode, for one observation. */
 enum tec_status tec_streams_take(struct tec_session_streams *streams, struct tec_text_edges *edges,
-                                 int64_t episode, struct tec_arena *scratch, struct tec_error *err);
+                                 int session, int64_t episode, struct tec_arena *scratch,
+                                 struct tec_error *err);
 
 /* What is read: a text, or the default. False: there is none yet. */
 bool tec_streams_text(const struct tec_session_streams *streams, int stream, const char **text,

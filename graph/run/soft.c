@@ -139,10 +139,12 @@ static void add_decodes(struct tec_loop *l, const struct tec_chain *beside)
 
 /* --- settling -------------------------------------------------------------------------------- */
 
+/* On the prefix of its session. */
 static void store(struct tec_loop *l, int row, int region, int64_t at_ns)
 {
     struct tec_request *r = &l->requests[row];
     struct tec_chain *c = tec_chain_of(l, r);
+    tec_loop_turn_of(l, r);
     r->shared = !unshared(l, row);
     if (r->shared) {
         tec_kv_pool_pin(&c->plan->prefixes, region);
@@ -169,7 +171,7 @@ static void settle_prefill(struct tec_loop *l, int at)
                                         .t_ns = end,
                                         .since_ns = p->start_ns});
     tec_loop_note(l, tec_loop_node_name(l, c->prefill_node), p->start_ns, end)->request = r->id;
-    tec_loop_measure_prefix(l, tec_chain_index(l, c), p, false);
+    tec_loop_measure_prefix(l, tec_chain_index(l, c), p, false, 1);
     store(l, l->notes[at].row, job->region, end);
 }
 
@@ -240,13 +242,18 @@ static void settle_decode(struct tec_loop *l, int at)
         ids[i] = l->requests[rows[i]].id;
     tell_launch(l, job, s, ids, node, padded);
     for (int i = 0; i < job->n; i++) {
+        tec_loop_turn_of(l, &l->requests[rows[i]]);
         tec_loop_tell_kv(l, "append", &l->requests[rows[i]], job->made[i], end);
         steps = job->rows[i]->steps > steps ? job->rows[i]->steps : steps;
     }
+    tec_loop_turn(l, 0);
     tell_rows(l, "unbatch", s, ids, job->n, end);
-    for (int i = 0; i < job->n; i++)
+    for (int i = 0; i < job->n; i++) {
+        tec_loop_turn_of(l, &l->requests[rows[i]]);
         tec_requests_update(l, &l->requests[rows[i]], job->tokens + (ptrdiff_t)i * job->k,
                             job->made[i], end);
+    }
+    tec_loop_turn(l, 0);
     struct tec_launch_record *launch =
         tec_loop_note(l, tec_loop_node_name(l, node), job->replay.start_ns, end);
     launch->rows = job->n;
@@ -280,14 +287,14 @@ static void settle(struct tec_loop *l, int at)
 
 /* --- running --------------------------------------------------------------------------------- */
 
-static void run_job(struct tec_loop *l, int at, const struct tec_frame_input *input)
+static void run_job(struct tec_loop *l, int at)
 {
     struct tec_soft_job *job = &l->jobs[at];
     int row = job->prefill ? l->notes[at].row : l->order[l->notes[at].first];
     const struct tec_chain *c = tec_chain_of(l, &l->requests[row]);
     const struct tec_executor *e = c->executor;
     if (job->prefill)
-        e->prefix(e->self, TEC_PART_PREFIX, job->region, tec_chain_input(l, c, input),
+        e->prefix(e->self, TEC_PART_PREFIX, job->region, tec_chain_input(l, c, l->input),
                   &job->replay);
     else if (job->tree)
         e->score(e->self, job->tree, job->rows[0], job->likely, &job->replay);
@@ -299,9 +306,10 @@ static void run_job(struct tec_loop *l, int at, const struct tec_frame_input *in
 }
 
 /* New requests in order of id: by reference, or after a prefill of their own. */
-static void store_new(struct tec_loop *l, const struct tec_frame_input *input, bool beside)
+static void store_new(struct tec_loop *l, bool beside)
 {
     for (int i = 0; i < l->n_live; i++) {
+        tec_loop_turn_of(l, &l->requests[i]);
         if (l->requests[i].stored || is_concurrent(l, i) != beside || l->requests[i].pending >= 0)
             continue;
         if (!unshared(l, i)) {
@@ -309,7 +317,7 @@ static void store_new(struct tec_loop *l, const struct tec_frame_input *input, b
             continue;
         }
         add_prefill(l, i);
-        run_job(l, l->n_jobs - 1, input);
+        run_job(l, l->n_jobs - 1);
     }
 }
 
@@ -351,8 +359,7 @@ void tec_loop_start_concurrent(struct tec_loop *l, struct tec_chain *c,
 }
 
 /* Settles the jobs that ran beside the hard nodes, in the order of their times. */
-static void settle_concurrent(struct tec_loop *l, const struct tec_executor *e,
-                              const struct tec_frame_input *input)
+static void settle_concurrent(struct tec_loop *l, const struct tec_executor *e)
 {
     int n = l->n_jobs;
     int64_t waited = tec_loop_now(l);
@@ -367,7 +374,7 @@ static void settle_concurrent(struct tec_loop *l, const struct tec_executor *e,
                           l->jobs[at].replay.start_ns);
         settle(l, at);
     }
-    store_new(l, input, true); /* those that only wait */
+    store_new(l, true); /* those that only wait */
     l->lane = 2;
 }
 
@@ -392,18 +399,20 @@ static const struct tec_chain *parted(const struct tec_loop *l)
     return NULL;
 }
 
-void tec_loop_run_soft(struct tec_loop *l, const struct tec_frame_input *input)
+void tec_loop_run_soft(struct tec_loop *l)
 {
     int first = l->n_jobs;
+    bool input = tec_loop_observed(l);
     const struct tec_chain *beside = parted(l);
     if (beside && first)
-        settle_concurrent(l, beside->executor, input);
+        settle_concurrent(l, beside->executor);
     if (tec_loop_failed(l)) /* there may be no prefix to store a request on */
         return;
     if (input)
-        store_new(l, input, false);
+        store_new(l, false);
     if (input && beside && !first)
-        store_new(l, input, true);
+        store_new(l, true);
+    tec_loop_turn(l, 0);
     if (tec_loop_failed(l)) /* rows whose prefix was not made are no rows */
         return;
     tec_pending_prefill_run(l);
@@ -413,5 +422,5 @@ void tec_loop_run_soft(struct tec_loop *l, const struct tec_frame_input *input)
     first = l->n_jobs;
     add_decodes(l, NULL);
     for (int at = first; at < l->n_jobs; at++)
-        run_job(l, at, input);
+        run_job(l, at);
 }

@@ -21,6 +21,7 @@ struct tec_request {
     int max, made, prio, prompt_tokens;       /* of its own prompt */
     int64_t born_ns, deadline_ns, born_frame; /* deadline INT64_MAX: none */
     int64_t episode;                          /* of the observation that it was born with */
+    int64_t number;                           /* among those of its session */
     bool stored, shared, ended;               /* ended: leaves with the next sweep */
     bool whole;  /* not beside the hard nodes in this frame: it recalls a prompt of its own */
     int pending; /* index of a prefill, see below; -1 = none */
@@ -119,6 +120,17 @@ struct tec_loop_job {
 /* As many as a pipeline may have resources, and one more of requests that hold on to a prefix. */
 enum { TEC_MAX_KV_VIEWS = 64 + 1 };
 
+/* The frame of one session among those of several that run together: its input and tick, of the
+ * record what is its own, its prefixes. Of the session whose turn it is they are the loop's and the
+ * chains' instead. */
+struct tec_own_frame {
+    const struct tec_frame_input *input;
+    struct tec_tick *tick;
+    struct tec_frame_record record; /* when the frame has ended: all of it */
+    struct tec_chain_prefix prefixes[TEC_MAX_CHAINS];
+    int actions_due;
+};
+
 struct tec_loop {
     struct tec_loop_options o;
     struct tec_heap *heap;
@@ -126,8 +138,12 @@ struct tec_loop {
     bool warming;                       /* what is measured is no frame's */
     const struct tec_cost_table *table; /* NULL: costs are measured */
     int64_t frame, next_id;
-    struct tec_chain *chains;         /* [o.n_chains] */
-    int n_hard, hard[TEC_MAX_CHAINS]; /* those in frames, the earliest deadline first */
+    int64_t next_of[TEC_MAX_SESSIONS]; /* requests that each session has asked for */
+    int sessions;                      /* that may be in one frame */
+    struct tec_own_frame *own;         /* [sessions]; NULL = there is one session */
+    int n_own, turn;                   /* of the running frame; whose turn it is */
+    struct tec_chain *chains;          /* [o.n_chains] */
+    int n_hard, hard[TEC_MAX_CHAINS];  /* those in frames, the earliest deadline first */
     int request_slots, max_k, new_tokens,
         prompt_tokens;            /* of all chains together: the sum; the most */
     int n_live;                   /* requests[0 .. n_live - 1], ascending id */
@@ -142,7 +158,7 @@ struct tec_loop {
     double *sums;       /* scratch of a ranking */
     int *prompts;       /* [request_slots, prompt_tokens] prompts of their own, by request slot */
     const struct tec_frame_input *input; /* of the running frame; NULL = none */
-    const struct tec_tick *tick;         /* of the running frame */
+    struct tec_tick *tick;               /* of the running frame */
     struct tec_frame_record record;
     struct tec_frame_view view;
     struct tec_request_view *view_rows; /* [request_slots] */
@@ -212,6 +228,14 @@ static inline bool tec_loop_failed(struct tec_loop *l)
     l->record.failed |= failed;
     return failed;
 }
+
+/* own_frames.c: let it be the turn of a session of the running frame: by its place among them, or
+ * that of a request. */
+void tec_loop_turn(struct tec_loop *l, int who);
+void tec_loop_turn_of(struct tec_loop *l, const struct tec_request *r);
+/* Whether any of them has an observation. */
+bool tec_loop_observed(const struct tec_loop *l);
+enum tec_status tec_own_frames_create(struct tec_loop *l, struct tec_error *err);
 
 /* requests.c: the manager's operations on requests (store, retrieve, update, remove; batching is a
  * list of rows), admission, texts. */
@@ -306,9 +330,8 @@ void tec_loop_release(struct tec_loop *l, int action, int64_t seen, int64_t capt
 /* Those that are made before its prefill: of an earlier frame's prefix. */
 void tec_loop_run_early(struct tec_loop *l, struct tec_chain *c,
                         const struct tec_frame_input *input);
-void tec_loop_run_hard(struct tec_loop *l, struct tec_chain *c,
-                       const struct tec_frame_input *input);
-void tec_loop_run_soft(struct tec_loop *l, const struct tec_frame_input *input);
+void tec_loop_run_hard(struct tec_loop *l, struct tec_chain *c);
+void tec_loop_run_soft(struct tec_loop *l);
 void tec_loop_start_concurrent(struct tec_loop *l, struct tec_chain *c,
                                const struct tec_frame_input *input);
 struct tec_launch_record *tec_loop_note(struct tec_loop *l, const char *node, int64_t start_ns,
@@ -351,8 +374,8 @@ const struct tec_chain *tec_chain_host(const struct tec_loop *l, const struct te
 /* account.c: costs, misses, the frame's result. */
 void tec_loop_account(struct tec_loop *l);
 void tec_loop_replayed(struct tec_loop *l, int64_t start_ns, int64_t end_ns); /* no host time */
-void tec_loop_measure_prefix(struct tec_loop *l, int model, const struct tec_replay *r,
-                             bool action);
+void tec_loop_measure_prefix(struct tec_loop *l, int model, const struct tec_replay *r, bool action,
+                             int n); /* of n observations */
 /* Of an action node alone, `at` of the chain's. */
 void tec_loop_measure_action(struct tec_loop *l, int model, const struct tec_replay *r, int at);
 void tec_loop_measure_decode(struct tec_loop *l, int model, const struct tec_replay *r, int rows,

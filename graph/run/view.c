@@ -84,7 +84,7 @@ void tec_loop_view(struct tec_loop *l)
             l->chains[i].executor->report(l->chains[i].executor->self, &l->view);
     view_segments(l);
     l->view.index = l->tick->frame;
-    l->view.idle = l->input == NULL;
+    l->view.idle = !tec_loop_observed(l);
     const struct tec_text_read *read = l->input ? &l->input->chains[0].read : NULL;
     l->view.text_request = read && read->stream ? read->request : -1;
     l->view.text_age_us =
@@ -161,6 +161,15 @@ static double table_cost(const struct tec_loop *l, int model, const char *what, 
            (sliced ? tec_cost_row_share(row, l->chains[model].slices) : 1.0);
 }
 
+/* Which of its chain's action nodes is called so; 0: none is. */
+static int action_at(const struct tec_loop *l, const char *what)
+{
+    for (int i = 0; i < l->o.n_actions; i++)
+        if (strcmp(l->o.actions[i].name, what) == 0)
+            return l->o.actions[i].at;
+    return 0;
+}
+
 /* Cost of one launch; for a sliced prefill, the cost of a single slice. Negative: unknown. */
 static double launch_cost(const struct tec_loop *l, const char *what, int rows, double q)
 {
@@ -168,9 +177,8 @@ static double launch_cost(const struct tec_loop *l, const char *what, int rows, 
     if (l->table)
         return table_cost(l, model, what, rows, q);
     enum tec_cost_kind kind = tec_cost_kind_of(kind_of(l->o.topology, what));
-    for (int i = 0; kind == TEC_COST_ACTION && i < l->o.n_actions; i++)
-        if (strcmp(l->o.actions[i].name, what) == 0)
-            rows = l->o.actions[i].at;
+    if (kind == TEC_COST_ACTION)
+        rows = tec_costs_action(l->chains[model].costs, action_at(l, what), rows);
     return kind < TEC_COST_KINDS ? tec_costs_us(l->chains[model].costs, kind, rows, q) : -1.0;
 }
 
@@ -253,10 +261,19 @@ double tec_loop_launch_cost(const struct tec_loop *l, int model, enum tec_cost_k
     const struct tec_chain *s = &l->chains[model];
     bool word = s->in_frames && model_of(l, words[kind]) == model;
     int node = word ? -1 : kind == TEC_COST_PREFILL ? s->prefill_node : s->language;
+    int each = s->costs->n_actions;
+    int n = kind == TEC_COST_ACTION && rows >= each ? s->costs->together[rows / each] : 0;
     for (int i = 0; kind == TEC_COST_ACTION && i < l->o.n_actions; i++)
-        if (l->o.actions[i].chain == model && l->o.actions[i].at == rows)
-            return launch_cost(l, l->o.actions[i].name, 0, q);
+        if (l->o.actions[i].chain == model && l->o.actions[i].at == rows % each)
+            return launch_cost(l, l->o.actions[i].name, n, q);
     return launch_cost(l, node < 0 ? words[kind] : l->o.topology->nodes[node].name, rows, q);
+}
+
+/* Of several sessions in one launch of a hard node; 0 = of one. */
+static int observations(const struct tec_costs *costs, enum tec_cost_kind kind, int rows)
+{
+    bool hard = kind == TEC_COST_PREFILL || kind == TEC_COST_ACTION;
+    return hard && rows > 1 && costs->n_together > 1 ? rows : 0;
 }
 
 /* More rows than the largest captured batch are several launches, full ones first; a prefill in
@@ -272,7 +289,7 @@ double tec_loop_cost(const struct tec_loop *l, const char *what, double point, d
         return launch_cost(l, what, 0, q) * (rows ? rows : l->chains[model].slices);
     int n = costs->n_batches;
     if (n == 0 || kind != TEC_COST_DECODE)
-        return launch_cost(l, what, 0, q);
+        return launch_cost(l, what, observations(costs, kind, rows), q);
     int largest = costs->batches[n - 1], full = rows / largest;
     int rest = tec_snap_up(costs->batches, n, rows - full * largest);
     double us = full > 0 ? full * launch_cost(l, what, largest, q) : 0.0;
@@ -300,10 +317,11 @@ static int64_t wanted_next(const struct tec_loop *l, int64_t now)
 static double hard_cost(const struct tec_loop *l, const struct tec_chain *c, double q)
 {
     int model = tec_chain_index(l, c);
-    double us = c->prefill_node >= 0 ? tec_loop_launch_cost(l, model, TEC_COST_PREFILL, 0, q) : 0.0;
+    int n = l->n_own > 1 && c->costs->n_together > 1 ? l->n_own : 0;
+    double us = c->prefill_node >= 0 ? tec_loop_launch_cost(l, model, TEC_COST_PREFILL, n, q) : 0.0;
     for (int i = 0; i < l->o.n_actions; i++)
         if (&l->chains[l->o.actions[i].chain] == c)
-            us += tec_loop_cost(l, l->o.actions[i].name, 0.0, q);
+            us += tec_loop_cost(l, l->o.actions[i].name, n, q);
     return us;
 }
 

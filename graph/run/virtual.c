@@ -170,6 +170,19 @@ static void virtual_prefix(void *self, enum tec_part_kind kind, int region,
              *v->clock_ns + took(v, TEC_MARK_ACTION, s->frame_action, 1));
 }
 
+static void virtual_together(void *self, const struct tec_observed *each, int n,
+                             struct tec_replay *replay)
+{
+    struct tec_virtual *v = self;
+    const struct tec_plan_spec *s = &v->plan->spec;
+    (void)each;
+    replay->start_ns = *v->clock_ns;
+    mark(v, replay, TEC_MARK_PREFILL, *v->clock_ns + took(v, TEC_MARK_PREFILL, n, 1));
+    if (s->n_actions && s->frame_action >= 0)
+        mark(v, replay, TEC_MARK_ACTION,
+             *v->clock_ns + took(v, TEC_MARK_ACTION, s->frame_action, n));
+}
+
 static void virtual_action(void *self, const struct tec_action_launch *launch,
                            struct tec_replay *replay)
 {
@@ -194,6 +207,12 @@ static void virtual_actions(void *self, int at, float *chunk)
     const struct tec_virtual *v = self;
     const struct tec_flow *f = &v->plan->model->flow;
     memset(chunk, 0, (size_t)f->horizon * (size_t)f->dim * sizeof *chunk);
+}
+
+static void virtual_actions_of(void *self, int i, int n, float *chunk)
+{
+    (void)i, (void)n;
+    virtual_actions(self, 0, chunk);
 }
 
 /* Spend the time of gathering, in a ring that reads a copy of all that its rows see. */
@@ -294,6 +313,8 @@ struct tec_executor tec_executor_virtual(struct tec_virtual *device)
     return (struct tec_executor){.self = device,
                                  .clock = {device->clock_ns},
                                  .prefix = virtual_prefix,
+                                 .together = virtual_together,
+                                 .actions_of = virtual_actions_of,
                                  .action = virtual_action,
                                  .actions = virtual_actions,
                                  .decode = virtual_decode,

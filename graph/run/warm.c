@@ -89,6 +89,24 @@ static void warm_actions(struct tec_loop *l, const struct tec_chain *c,
     }
 }
 
+/* The launches of several sessions' observations, as many as each takes, all of them this one. */
+static void warm_together(struct tec_loop *l, const struct tec_chain *c,
+                          const struct tec_chain_input *input, int region)
+{
+    const struct tec_plan_spec *s = &c->plan->spec;
+    struct tec_observed each[TEC_MAX_SESSIONS] = {{region, input}};
+    for (int g = 0; g < s->n_together && c->executor->together; g++) {
+        struct tec_replay replay = {0};
+        for (int i = 1; i < s->together[g]; i++)
+            each[i] = (struct tec_observed){tec_kv_pool_take(&c->plan->prefixes), input};
+        c->executor->together(c->executor->self, each, s->together[g], &replay);
+        tec_loop_measure_prefix(l, tec_chain_index(l, c), &replay,
+                                s->n_actions && s->frame_action >= 0, s->together[g]);
+        for (int i = 1; i < s->together[g]; i++)
+            tec_kv_pool_drop(&c->plan->prefixes, each[i].region);
+    }
+}
+
 /* The launches of a chain's hard nodes; requests that take a prefill of their own do so too. */
 static void warm_prefixes(struct tec_loop *l, const struct tec_chain *c,
                           const struct tec_chain_input *input, int region)
@@ -97,14 +115,15 @@ static void warm_prefixes(struct tec_loop *l, const struct tec_chain *c,
     const struct tec_executor *e = c->executor;
     struct tec_replay replay = {0};
     e->prefix(e->self, TEC_PART_FRAME, region, input, &replay);
-    tec_loop_measure_prefix(l, tec_chain_index(l, c), &replay,
-                            s->n_actions && s->frame_action >= 0);
+    tec_loop_measure_prefix(l, tec_chain_index(l, c), &replay, s->n_actions && s->frame_action >= 0,
+                            1);
+    warm_together(l, c, input, region);
     warm_actions(l, c, input, region);
     if (!s->request_slots || !s->isolated)
         return;
     replay = (struct tec_replay){0};
     e->prefix(e->self, TEC_PART_PREFIX, region, input, &replay);
-    tec_loop_measure_prefix(l, tec_chain_index(l, c), &replay, false);
+    tec_loop_measure_prefix(l, tec_chain_index(l, c), &replay, false, 1);
 }
 
 static void warm_frames(struct tec_loop *l, struct tec_chain *c,
@@ -166,7 +185,7 @@ static void warm_ring(struct tec_loop *l, struct tec_chain *c, const struct tec_
         struct tec_replay replay = {0};
         if (tec_plan_part(c->plan, TEC_PART_PREFIX, 0)) {
             c->executor->prefix(c->executor->self, TEC_PART_PREFIX, region, in, &replay);
-            tec_loop_measure_prefix(l, tec_chain_index(l, c), &replay, false);
+            tec_loop_measure_prefix(l, tec_chain_index(l, c), &replay, false, 1);
         }
         warm_decodes(l, c, region, tec_prefix_first(&in->prefix));
         warm_scores(l, c, region, tec_prefix_first(&in->prefix));

@@ -169,6 +169,7 @@ static enum tec_status open_engine(struct tectum *t, const struct tectum_options
                                                .device = device,
                                                .released = tec_live_released,
                                                .lost = tec_live_lost,
+                                               .one_session = true,
                                                .user = t};
     TEC_TRY(tec_engine_open(&t->engine, &options, &t->heap, err));
     TEC_TRY(tec_open_policy(&t->policy, t->pipeline, o->policy, root, &t->engine->topology, NULL, 0,

@@ -66,10 +66,11 @@ struct job {
     struct tec_invocation *call;
     struct tec_frames frames;
     struct tec_control control;
-    struct tec_inputs *inputs;
+    struct tec_inputs *inputs[TEC_MAX_SESSIONS]; /* of each session */
     struct tec_noise_file noise;
     struct tec_out_file out;
     struct tec_dump *dump;
+    struct tec_inputs_frame given[TEC_MAX_SESSIONS];
     struct tec_frame_record last;
     bool warned, over;        /* over: standard output is lost */
     int64_t limited, told_ns; /* frames beyond limits; when one was told, not sooner than again */
@@ -137,25 +138,49 @@ static enum tec_status print(struct job *job, const struct tec_frame_out *frame,
     return status;
 }
 
-static enum tec_status run_frame(struct job *job, const struct tec_inputs_frame *given,
-                                 struct tec_error *err)
+static enum tec_status tell_frame(struct job *job, const struct tec_frame_out *frame,
+                                  struct tec_error *err)
 {
-    const struct tec_frame_out *frame = NULL;
-    const float *noise = NULL;
-    bool observed = given && !given->none;
-    if (observed)
-        TEC_TRY(tec_noise_file_at(&job->noise, job->frames.frame, &noise, err));
-    if (given)
-        tec_frames_ask(&job->frames, &given->asks);
-    enum tec_status status = tec_frames_next(&job->frames, observed ? given->values : NULL,
-                                             observed ? given->n : 0, noise, &frame, err);
-    if (status != TEC_OK)
-        return tec_context(err, status, "%.180s", tec_inputs_place(job->inputs));
     job->last = *frame->record;
     if (job->dump)
         TEC_TRY(tec_dump_frame(job->dump, &job->frames, frame, err));
     warn(job, frame);
     return print(job, frame, NULL, err);
+}
+
+/* A frame of all sessions; `given` NULL: none has an observation. */
+static enum tec_status run_frame(struct job *job, const struct tec_inputs_frame *given,
+                                 struct tec_error *err)
+{
+    struct tec_frames *f = &job->frames;
+    struct tec_frame_given values[TEC_MAX_SESSIONS] = {{NULL, 0}};
+    const float *noise = NULL;
+    int failed = 0;
+    bool observed = false;
+    for (int i = 0; i < f->n_sessions && given; i++) {
+        if (!given[i].none)
+            values[i] = (struct tec_frame_given){given[i].values, given[i].n};
+        observed |= !given[i].none;
+        tec_frames_ask(f, i, &given[i].asks);
+    }
+    if (observed)
+        TEC_TRY(tec_noise_file_at(&job->noise, f->frame, &noise, err));
+    enum tec_status status = tec_frames_next_of_all(f, values, noise, &failed, err);
+    if (status != TEC_OK)
+        return tec_context(err, status, "%.180s", tec_inputs_place(job->inputs[failed]));
+    for (int i = 0; i < f->n_sessions; i++)
+        TEC_TRY(tell_frame(job, &f->sessions[i].out, err));
+    return TEC_OK;
+}
+
+/* The next inputs of every session; *ended: of one of them there are no more. */
+static enum tec_status next_inputs(struct job *job, bool *ended, struct tec_error *err)
+{
+    for (int i = 0; i < job->frames.n_sessions; i++) {
+        TEC_TRY(tec_inputs_next(job->inputs[i], &job->given[i], err));
+        *ended |= job->given[i].ended;
+    }
+    return TEC_OK;
 }
 
 static enum tec_status tell_tick(void *user, const struct tec_paced_tick *tick,
@@ -178,7 +203,7 @@ static enum tec_status run_paced(struct job *job, int64_t most, struct tec_error
 {
     struct tec_paced_counts counts;
     const struct tec_paced_options o = {.frames = &job->frames,
-                                        .inputs = job->inputs,
+                                        .inputs = job->inputs[0],
                                         .noise = &job->noise,
                                         .actions = job->o->actions,
                                         .most = most,
@@ -193,18 +218,17 @@ static enum tec_status run_paced(struct job *job, int64_t most, struct tec_error
 
 static enum tec_status run_frames(struct job *job, struct tec_error *err)
 {
-    struct tec_inputs_frame given;
-    int64_t most = job->o->frames                    ? job->o->frames
-                   : tec_inputs_endless(job->inputs) ? 1
-                                                     : INT64_MAX;
-    bool paced = job->o->clock == CLOCK_PACED;
+    int64_t most = job->o->frames                       ? job->o->frames
+                   : tec_inputs_endless(job->inputs[0]) ? 1
+                                                        : INT64_MAX;
+    bool ended = false, paced = job->o->clock == CLOCK_PACED;
     if (paced)
         TEC_TRY(run_paced(job, most, err));
     while (!paced && job->frames.frame < most && !ferror(job->call->out)) {
-        TEC_TRY(tec_inputs_next(job->inputs, &given, err));
-        if (given.ended)
+        TEC_TRY(next_inputs(job, &ended, err));
+        if (ended)
             break;
-        TEC_TRY(run_frame(job, &given, err));
+        TEC_TRY(run_frame(job, job->given, err));
     }
     const struct tec_loop *loop = job->frames.opened.engine->loop;
     for (int i = 0; job->o->drain && tec_loop_live(loop) && i < MAX_DRAIN; i++)
@@ -239,6 +263,7 @@ static enum tec_status try_inputs(void *user, struct tec_session *session, struc
                             job->o->inputs, job->call->heap, err));
     if (job->o->random)
         tec_inputs_draw(inputs, (uint64_t)job->o->random);
+    tec_inputs_pick(inputs, 0, job->frames.opened.pipeline->frame.sessions);
     enum tec_status status = tec_inputs_next(inputs, &given, err);
     if (status == TEC_OK && !given.ended && !given.none) {
         status =
@@ -247,6 +272,21 @@ static enum tec_status try_inputs(void *user, struct tec_session *session, struc
     }
     tec_inputs_close(inputs);
     return status == TEC_INVALID ? TEC_MALFORMED : status;
+}
+
+/* Each session draws as a pipeline of it alone does from SEED and its number. */
+static enum tec_status open_inputs(struct job *job, const struct tec_engine *e,
+                                   struct tec_error *err)
+{
+    const struct run_options *o = job->o;
+    for (int i = 0; i < e->n_sessions; i++) {
+        TEC_TRY(tec_inputs_open(&job->inputs[i], e->sessions[i], job->frames.opened.pipeline,
+                                &o->input, o->inputs, job->call->heap, err));
+        if (o->random)
+            tec_inputs_draw(job->inputs[i], (uint64_t)o->random + (uint64_t)i);
+        tec_inputs_pick(job->inputs[i], i, e->n_sessions);
+    }
+    return TEC_OK;
 }
 
 static enum tec_status prepare(struct job *job, struct tec_error *err)
@@ -270,12 +310,12 @@ static enum tec_status prepare(struct job *job, struct tec_error *err)
     TEC_TRY((o->clock == CLOCK_PACED ? tec_frames_open_paced : tec_frames_open)(
         &job->frames, call, call->args.item[0], &more, err));
     const struct tec_engine *e = job->frames.opened.engine;
-    TEC_TRY(tec_inputs_open(&job->inputs, e->session, job->frames.opened.pipeline, &o->input,
-                            o->inputs, call->heap, err));
-    if (o->random)
-        tec_inputs_draw(job->inputs, (uint64_t)o->random);
+    TEC_TRY(open_inputs(job, e, err));
     if (o->noise)
         TEC_TRY(tec_noise_file_open(&job->noise, o->noise, &e->model->flow, call->heap, err));
+    if (o->dump && job->frames.n_sessions > 1)
+        return tec_fail(err, TEC_UNSUPPORTED, "--dump: one session in this release, there are %d",
+                        job->frames.n_sessions);
     if (o->dump)
         TEC_TRY(tec_dump_create(&job->dump, &job->frames, call->heap, err));
     return tec_control_start(&job->control, &job->frames.opened, err);
@@ -293,12 +333,13 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
         status = run_frames(job, err);
     if (status == TEC_OK)
         status = finish(job, err);
-    bool reading = job->inputs != NULL;
+    bool reading = job->inputs[0] != NULL;
     tec_control_close(&job->control);
     tec_out_file_drop(&job->out);
     tec_dump_destroy(job->dump);
     tec_noise_file_close(&job->noise);
-    tec_inputs_close(job->inputs);
+    for (int i = 0; i < TEC_MAX_SESSIONS; i++)
+        tec_inputs_close(job->inputs[i]);
     tec_frames_close(&job->frames);
     return status == TEC_INVALID && reading ? TEC_MALFORMED : status;
 }
@@ -333,6 +374,8 @@ const struct tec_command tec_command_run = {
         "done has its ranking [{index, text, log_likelihood}].\n"
         "With --clock paced a frame opens each period of the pipeline, and actions are what the\n"
         "robot is given by the deadline: late ones are replaced as on_miss says.\n"
+        "With frame { sessions } every session has a line a frame, with its number as session;\n"
+        "a line of FILE.jsonl may then be a list of such objects, one a session.\n"
         "With --random-inputs pictures, numbers and texts of token ids are drawn from SEED and "
         "the\n"
         "number of the frame; a text stays for ten frames.\n",

@@ -95,6 +95,7 @@ enum tec_status tec_open_options(struct tec_opened *out, struct tec_engine_optio
                                            .forgets = out->more.forgets,
                                            .saturated = out->more.saturated,
                                            .settles = out->more.settles,
+                                           .one_session = out->more.one_session,
                                            .interpret = out->more.interpret,
                                            .prepared = out->more.prepared ? pass_prepared : NULL,
                                            .prepared_user = out,

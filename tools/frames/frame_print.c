@@ -234,6 +234,8 @@ enum tec_status tec_frame_json(json_t **out, const struct tec_frames *f,
         actions_json(f, frame), "text", texts_json(f, frame), "plan", plan_json(f, r));
     if (!*out)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a frame's line");
+    if (f->n_sessions > 1)
+        json_object_set_new(*out, "session", json_integer(r->session));
     char trouble[160];
     tec_frame_trouble(trouble, sizeof trouble, f, frame);
     if (trouble[0])
@@ -313,6 +315,8 @@ void tec_frame_text_line(FILE *out, const struct tec_frames *f, const struct tec
 {
     const struct tec_frame_record *r = frame->record;
     fprintf(out, "%4lld  ", (long long)r->frame);
+    if (f->n_sessions > 1)
+        fprintf(out, "session %d  ", r->session);
     if (frame->acted && frame->rows > 0)
         print_action(out, frame->actions, frame->columns);
     else

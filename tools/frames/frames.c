@@ -15,12 +15,13 @@ static void released(void *user, int action, const float *chunk,
                      const struct tec_frame_record *record)
 {
     struct tec_frames *f = user;
+    struct tec_frames_session *s = &f->sessions[record->session];
     const struct tec_action_record *of = &record->actions[action];
-    const struct tec_observation_record *seen = tec_observation_records_find(&f->records, of->seen);
-    if (!seen || f->n_left == f->max_left)
+    const struct tec_observation_record *seen = tec_observation_records_find(&s->records, of->seen);
+    if (!seen || s->n_left == f->max_left)
         return;
-    struct tec_frame_left *left = &f->left[f->n_left];
-    float *own = f->chunks + (size_t)f->n_left++ * f->chunk;
+    struct tec_frame_left *left = &s->left[s->n_left];
+    float *own = s->chunks + (size_t)s->n_left++ * f->chunk;
     memcpy(own, chunk, tec_engine_chunk(f->opened.engine, action) * sizeof *chunk);
     *left = (struct tec_frame_left){.action = action,
                                     .seen = seen->number,
@@ -51,7 +52,8 @@ static void find_nodes(struct tec_frames *f)
 
 /* Create an action's output. Frames that follow each other without a clock miss nothing: the robot
  * carries out all of a chunk, or as much as the pipeline says. */
-static enum tec_status make_action_output(struct tec_frames *f, int action, struct tec_error *err)
+static enum tec_status make_action_output(struct tec_frames *f, struct tec_frames_session *s,
+                                          int action, struct tec_error *err)
 {
     const struct tec_session *session = tec_engine_session(f->opened.engine, action);
     const struct tec_decl_deadline *d = tec_watchdog_deadline(f->opened.pipeline, action);
@@ -67,7 +69,22 @@ static enum tec_status make_action_output(struct tec_frames *f, int action, stru
                                                       .limits = tec_session_limits(session),
                                                       .ensembles = ensembles,
                                                       .ensemble = ensemble};
-    return tec_action_output_create(&f->outputs[action], &options, &f->arena, err);
+    return tec_action_output_create(&s->outputs[action], &options, &f->arena, err);
+}
+
+static enum tec_status make_session(struct tec_frames *f, struct tec_frames_session *s,
+                                    struct tec_error *err)
+{
+    size_t most = (size_t)f->max_left;
+    s->left = TEC_NEW(&f->arena, most + 1, struct tec_frame_left);
+    s->chunks = TEC_NEW(&f->arena, most * f->chunk + 1, float);
+    s->numbers = TEC_NEW(&f->arena, most * f->actions_size + 1, double);
+    if (!s->left || !s->chunks || !s->numbers)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for the results of a frame");
+    TEC_TRY(tec_observation_records_create(&s->records, f->opened.engine, &f->arena, err));
+    for (int i = 0; i < f->n_actions; i++)
+        TEC_TRY(make_action_output(f, s, i, err));
+    return TEC_OK;
 }
 
 static enum tec_status take_memory(struct tec_frames *f, struct tec_error *err)
@@ -79,16 +96,14 @@ static enum tec_status take_memory(struct tec_frames *f, struct tec_error *err)
     f->chunk = room.chunk;
     f->actions_size = (size_t)room.rows * (size_t)room.columns;
     f->max_left = f->n_actions + e->topology.n_rings * f->stages;
-    f->left = TEC_NEW(&f->arena, (size_t)f->max_left + 1, struct tec_frame_left);
-    f->chunks = TEC_NEW(&f->arena, (size_t)f->max_left * f->chunk + 1, float);
-    f->numbers = TEC_NEW(&f->arena, (size_t)f->max_left * f->actions_size + 1, double);
+    f->n_sessions = e->n_sessions;
+    f->sessions = TEC_NEW(&f->arena, (size_t)f->n_sessions, struct tec_frames_session);
     f->readers = TEC_NEW(&f->arena, texts + 1, struct tec_frame_reader);
     f->texts = TEC_NEW(&f->arena, texts + 1, struct tec_frame_text);
-    if (!f->left || !f->chunks || !f->numbers || !f->readers || !f->texts)
+    if (!f->sessions || !f->readers || !f->texts)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the results of a frame");
-    TEC_TRY(tec_observation_records_create(&f->records, e, &f->arena, err));
-    for (int i = 0; i < f->n_actions; i++)
-        TEC_TRY(make_action_output(f, i, err));
+    for (int i = 0; i < f->n_sessions; i++)
+        TEC_TRY(make_session(f, &f->sessions[i], err));
     tec_frames_reset(f);
     return TEC_OK;
 }
@@ -102,6 +117,7 @@ static enum tec_status open_at(struct tec_frames *f, struct tec_invocation *call
     tec_arena_init(&f->arena, call->heap);
     tec_arena_init(&f->moment, call->heap);
     options.saturated = options.settles = saturated;
+    options.one_session = !saturated;
     options.released = released;
     options.user = f;
     TEC_TRY(tec_open_engine(&f->opened, call, path, &options, err));
@@ -143,17 +159,20 @@ void tec_frames_reset(struct tec_frames *f)
 {
     struct tec_loop *loop = f->opened.engine->loop;
     tec_loop_reset(loop);
-    tec_session_reset(f->opened.engine->session);
     for (int i = 0; i < tec_loop_utterances(loop); i++) {
         const struct tec_utterance *u = tec_loop_utterance(loop, i);
         f->readers[i] =
             (struct tec_frame_reader){.id = u->id, .done = true, .finished_ns = u->finished_ns};
     }
-    f->n_asks = f->n_cancels = 0;
     f->frame = 0;
-    for (int i = 0; i < f->n_actions; i++)
-        if (f->outputs[i])
-            tec_action_output_forget(f->outputs[i]);
+    for (int n = 0; n < f->n_sessions; n++) {
+        struct tec_frames_session *s = &f->sessions[n];
+        tec_session_reset(f->opened.engine->sessions[n]);
+        s->n_asks = s->n_cancels = 0;
+        for (int i = 0; i < f->n_actions; i++)
+            if (s->outputs[i])
+                tec_action_output_forget(s->outputs[i]);
+    }
 }
 
 /* Decode the text that n new tokens add; at the end of a text also what was held back. */
@@ -204,6 +223,7 @@ static enum tec_status read_text(struct tec_frames *f, int i, int *n, struct tec
         return TEC_OK;
     struct tec_frame_text *t = &f->texts[(*n)++];
     *t = (struct tec_frame_text){.request = u->id,
+                                 .session = f->n_sessions > 1 ? u->session : 0,
                                  .decoder = u->decoder,
                                  .n = count - r->read,
                                  .tokens = u->tokens + r->read,
@@ -229,53 +249,68 @@ static enum tec_status read_text(struct tec_frames *f, int i, int *n, struct tec
 static int by_request(const void *a, const void *b)
 {
     const struct tec_frame_text *x = a, *y = b;
+    if (x->session != y->session)
+        return x->session - y->session;
     return (x->request > y->request) - (x->request < y->request);
 }
 
 static enum tec_status read_texts(struct tec_frames *f, struct tec_error *err)
 {
-    int n = 0;
+    int n = 0, at = 0;
     for (int i = 0; i < tec_loop_utterances(f->opened.engine->loop); i++)
         TEC_TRY(read_text(f, i, &n, err));
     qsort(f->texts, (size_t)n, sizeof *f->texts, by_request);
-    f->out.n_texts = n;
-    f->out.texts = f->texts;
+    for (int i = 0; i < f->n_sessions; i++) {
+        struct tec_frame_out *out = &f->sessions[i].out;
+        out->texts = f->texts + at;
+        for (out->n_texts = 0; at < n && f->texts[at].session == i; at++)
+            out->n_texts++;
+    }
     return TEC_OK;
 }
 
-void tec_frames_ask(struct tec_frames *f, const struct tec_input_asks *asks)
+void tec_frames_ask(struct tec_frames *f, int session, const struct tec_input_asks *asks)
 {
-    f->n_asks = asks->n_asks;
-    f->n_cancels = asks->n_cancels;
-    memcpy(f->cancels, asks->cancels, sizeof f->cancels);
+    struct tec_frames_session *s = &f->sessions[session];
+    s->n_asks = asks->n_asks;
+    s->n_cancels = asks->n_cancels;
+    memcpy(s->cancels, asks->cancels, sizeof s->cancels);
     for (int i = 0; i < asks->n_asks; i++) {
         const struct tec_input_ask *from = &asks->asks[i];
-        f->asks[i] = (struct tec_ask){.max_tokens = from->max_tokens, .prio = from->prio};
+        s->asks[i] = (struct tec_ask){.max_tokens = from->max_tokens, .prio = from->prio};
         for (int d = 0; d < f->n_decoders; d++)
             if (strcmp(f->decoders[d], from->node) == 0)
-                f->asks[i].decoder = d;
+                s->asks[i].decoder = d;
     }
 }
 
-static enum tec_status observe(struct tec_frames *f, const struct tec_value *values, size_t n,
-                               const float *noise, int64_t captured_ns, struct tec_error *err)
+static enum tec_status begin(struct tec_frames *f, struct tec_error *err)
 {
     TEC_TRY(tec_device_failure(f->opened.engine->device, err));
-    f->out = (struct tec_frame_out){.observed = values != NULL};
     for (int i = 0; i < f->opened.engine->n_memories; i++)
         f->remembered[i] = tec_memory_counts(f->opened.engine->memories[i]);
-    f->n_left = 0;
     tec_arena_finish(&f->moment);
-    if (!values)
+    return TEC_OK;
+}
+
+static enum tec_status observe(struct tec_frames *f, int session,
+                               const struct tec_frame_given *given, const float *noise,
+                               int64_t captured_ns, struct tec_error *err)
+{
+    struct tec_frames_session *s = &f->sessions[session];
+    s->out = (struct tec_frame_out){.observed = given->values != NULL};
+    s->n_left = 0;
+    if (!given->values)
         return TEC_OK;
     tec_engine_settle(f->opened.engine);
-    return tec_session_observe(f->opened.engine->session, values, n, noise, f->frame, captured_ns,
-                               &f->out.input, f->out.warning, err);
+    return tec_session_observe(f->opened.engine->sessions[session], given->values, given->n, noise,
+                               f->frame, captured_ns, &s->out.input, s->out.warning, err);
 }
 
 /* Compare a chunk with the command before it, and replace one that exceeds the limits. Rows that
  * are not finite are reported as they are. Where actions are means of chunks, take the frame's. */
-static void hold_to_limits(struct tec_frames *f, struct tec_frame_left *left, double *actions)
+static void hold_to_limits(struct tec_frames *f, struct tec_frames_session *s,
+                           struct tec_frame_left *left, double *actions)
 {
     const struct tec_session *session = tec_engine_session(f->opened.engine, left->action);
     double ensemble;
@@ -288,7 +323,7 @@ static void hold_to_limits(struct tec_frames *f, struct tec_frame_left *left, do
         actions[i] = (double)NAN;
     const struct tec_action_output_chunk chunk = {
         .frame = f->frame, .actions = actions, .seen = left->seen, .beyond = left->beyond};
-    const struct tec_handed handed = tec_action_output_fresh(f->outputs[left->action], &chunk);
+    const struct tec_handed handed = tec_action_output_fresh(s->outputs[left->action], &chunk);
     left->source = handed.source;
     left->beyond = handed.beyond;
     left->rows = handed.n;
@@ -306,86 +341,126 @@ const struct tec_frame_left *tec_frame_left_of(const struct tec_frame_out *frame
 
 /* Convert the chunks that left to the robot's units; with watchdogs, their consumer converts them
  * instead. */
-static void take_left(struct tec_frames *f)
+static void take_left(struct tec_frames *f, struct tec_frames_session *s)
 {
-    for (int i = 0; i < f->n_left; i++)
-        f->left[i].columns =
-            tec_session_columns(tec_engine_session(f->opened.engine, f->left[i].action));
-    for (int i = 0; i < f->n_left && !f->watchdogs; i++) {
-        struct tec_session *session = tec_engine_session(f->opened.engine, f->left[i].action);
-        double *actions = f->numbers + (size_t)i * f->actions_size;
-        f->left[i].actions = actions;
-        f->left[i].rows = tec_session_act_on(session, f->left[i].state_raw, f->left[i].chunk,
-                                             actions, &f->left[i].beyond);
-        hold_to_limits(f, &f->left[i], actions);
+    struct tec_frame_left *left = s->left;
+    for (int i = 0; i < s->n_left; i++)
+        left[i].columns = tec_session_columns(tec_engine_session(f->opened.engine, left[i].action));
+    for (int i = 0; i < s->n_left && !f->watchdogs; i++) {
+        struct tec_session *session = tec_engine_session(f->opened.engine, left[i].action);
+        double *actions = s->numbers + (size_t)i * f->actions_size;
+        left[i].actions = actions;
+        left[i].rows =
+            tec_session_act_on(session, left[i].state_raw, left[i].chunk, actions, &left[i].beyond);
+        hold_to_limits(f, s, &left[i], actions);
     }
-    f->out.n_left = f->n_left;
-    f->out.left = f->left;
-    f->out.columns = tec_session_columns(f->opened.engine->session);
-    const struct tec_frame_left *last = tec_frame_left_of(&f->out, 0);
+    s->out.n_left = s->n_left;
+    s->out.left = left;
+    s->out.columns = tec_session_columns(f->opened.engine->session);
+    const struct tec_frame_left *last = tec_frame_left_of(&s->out, 0);
     if (!last)
         return;
-    f->out.acted = true;
-    f->out.chunk = last->chunk;
-    f->out.actions = last->actions;
-    f->out.source = last->source;
-    f->out.beyond = last->beyond;
-    f->out.rows = last->rows;
+    s->out.acted = true;
+    s->out.chunk = last->chunk;
+    s->out.actions = last->actions;
+    s->out.source = last->source;
+    s->out.beyond = last->beyond;
+    s->out.rows = last->rows;
 }
 
-/* Put the requests that were asked for into the frame, run it, and give each reader the outcome. */
-static enum tec_status run(struct tec_frames *f, struct tec_tick *tick,
-                           const struct tec_frame_out **out, struct tec_error *err)
+/* Put what a session asked for into its tick, and keep what its actions will need. */
+static void fill_tick(struct tec_frames *f, struct tec_tick *tick)
 {
-    const struct tec_engine *e = f->opened.engine;
-    tick->asks = f->asks;
-    tick->n_asks = f->n_asks;
-    tick->cancels = f->cancels;
-    tick->n_cancels = f->n_cancels;
-    tick->cancelled = f->cancelled;
-    if (f->out.observed)
-        tec_observation_records_put(&f->records, tick->frame, f->frame, f->out.input.captured_ns,
-                                    tec_session_observation(e->session)->state_raw);
-    f->out.record = tec_loop_run(e->loop, f->out.observed ? &f->out.input : NULL, tick);
+    struct tec_frames_session *s = &f->sessions[tick->session];
+    tick->asks = s->asks;
+    tick->n_asks = s->n_asks;
+    tick->cancels = s->cancels;
+    tick->n_cancels = s->n_cancels;
+    tick->cancelled = s->cancelled;
+    if (s->out.observed)
+        tec_observation_records_put(
+            &s->records, tick->frame, f->frame, s->out.input.captured_ns,
+            tec_session_observation(f->opened.engine->sessions[tick->session])->state_raw);
+}
+
+static void take_outcome(struct tec_frames *f, struct tec_frames_session *s,
+                         const struct tec_frame_record *record)
+{
+    s->out.record = record;
+    s->out.n_asks = s->n_asks;
+    s->out.n_cancels = s->n_cancels;
+    s->out.asks = s->asks;
+    s->out.cancels = s->cancels;
+    s->out.cancelled = s->cancelled;
+    s->n_asks = s->n_cancels = 0;
+    take_left(f, s);
+}
+
+/* Run the frame of the sessions of these ticks, and give each reader the outcome. */
+static enum tec_status run(struct tec_frames *f, struct tec_tick *ticks, int n,
+                           struct tec_error *err)
+{
+    struct tec_loop *loop = f->opened.engine->loop;
+    const struct tec_frame_input *inputs[TEC_MAX_SESSIONS] = {NULL};
+    for (int i = 0; i < n; i++) {
+        struct tec_frames_session *s = &f->sessions[ticks[i].session];
+        fill_tick(f, &ticks[i]);
+        inputs[i] = s->out.observed ? &s->out.input : NULL;
+    }
+    tec_loop_run_sessions(loop, inputs, ticks, n);
     for (int i = 0; f->watchdogs && i < f->n_actions; i++)
         tec_watchdog_flush(&f->watchdogs[i]);
-    f->out.n_asks = f->n_asks;
-    f->out.n_cancels = f->n_cancels;
-    f->out.asks = f->asks;
-    f->out.cancels = f->cancels;
-    f->out.cancelled = f->cancelled;
-    f->n_asks = f->n_cancels = 0;
+    for (int i = 0; i < n; i++)
+        take_outcome(f, &f->sessions[ticks[i].session], tec_loop_record(loop, i));
     f->frame++;
-    take_left(f);
-    *out = &f->out;
     return read_texts(f, err);
+}
+
+enum tec_status tec_frames_next_of_all(struct tec_frames *f, const struct tec_frame_given *given,
+                                       const float *noise, int *failed, struct tec_error *err)
+{
+    struct tec_tick ticks[TEC_MAX_SESSIONS];
+    int64_t now = tec_clock_now(&f->clock);
+    TEC_TRY(begin(f, err));
+    for (int i = 0; i < f->n_sessions; i++) {
+        *failed = i;
+        TEC_TRY(observe(f, i, &given[i], noise, now, err));
+    }
+    for (int i = 0; i < f->n_sessions; i++) {
+        ticks[i] = tec_loop_tick(f->opened.engine->loop, now, 0);
+        ticks[i].session = i;
+        ticks[i].late_ns = given[i].values ? tec_clock_now(&f->clock) - now : 0;
+    }
+    if (f->frame == 0)
+        f->began_ns = now;
+    return run(f, ticks, f->n_sessions, err);
 }
 
 enum tec_status tec_frames_next(struct tec_frames *f, const struct tec_value *values, size_t n,
                                 const float *noise, const struct tec_frame_out **out,
                                 struct tec_error *err)
 {
-    int64_t begin = tec_clock_now(&f->clock);
-    TEC_TRY(observe(f, values, n, noise, begin, err));
-    struct tec_tick tick = tec_loop_tick(f->opened.engine->loop, begin, 0);
-    tick.late_ns = values ? tec_clock_now(&f->clock) - begin : 0;
-    if (f->frame == 0)
-        f->began_ns = tick.tick_ns;
-    return run(f, &tick, out, err);
+    struct tec_frame_given given[TEC_MAX_SESSIONS] = {{values, n}};
+    int failed;
+    *out = &f->sessions->out;
+    return tec_frames_next_of_all(f, given, noise, &failed, err);
 }
 
 enum tec_status tec_frames_tick(struct tec_frames *f, int64_t tick_ns,
                                 const struct tec_value *values, size_t n, const float *noise,
                                 const struct tec_frame_out **out, struct tec_error *err)
 {
-    TEC_TRY(observe(f, values, n, noise, tick_ns, err));
+    const struct tec_frame_given given = {values, n};
+    TEC_TRY(begin(f, err));
+    TEC_TRY(observe(f, 0, &given, noise, tick_ns, err));
     struct tec_loop *loop = f->opened.engine->loop;
     struct tec_tick tick = tec_loop_tick(loop, tick_ns, 0);
     int64_t now = tec_clock_now(&f->clock);
     tick.frame = f->frame;
     tick.spawn = tec_loop_spawns(loop, f->frame);
     tick.late_ns = values && now > tick_ns ? now - tick_ns : 0;
-    return run(f, &tick, out, err);
+    *out = &f->sessions->out;
+    return run(f, &tick, 1, err);
 }
 
 int tec_frame_batch(const struct tec_frames *f, const struct tec_frame_record *record,

@@ -11,6 +11,7 @@
 /* The tokens that a request's text gained in a frame. */
 struct tec_frame_text {
     int64_t request;
+    int session;
     int decoder; /* index into decoders of struct tec_frames */
     int n;
     const int *tokens; /* [n] new ones */
@@ -71,6 +72,22 @@ struct tec_frame_reader {
     struct tec_detokenizer speaker;
 };
 
+/* What is one session's. */
+struct tec_frames_session {
+    struct tec_action_output *outputs[TEC_MAX_ACTIONS]; /* without watchdogs: the last command, and
+                                                         * the robot's limits */
+    struct tec_observation_records records;
+    int n_left;
+    struct tec_frame_left *left; /* [max_left] */
+    float *chunks;               /* [max_left, chunk] */
+    double *numbers;             /* [max_left, actions_size] */
+    int n_asks, n_cancels;       /* of the next frame */
+    struct tec_ask asks[TEC_MAX_ASKS];
+    int64_t cancels[TEC_MAX_ASKS];
+    bool cancelled[TEC_MAX_ASKS];
+    struct tec_frame_out out;
+};
+
 /* Owned by the caller of open until close; must not move in between. */
 struct tec_frames {
     struct tec_opened opened;
@@ -86,24 +103,21 @@ struct tec_frames {
     struct tec_watchdog *watchdogs; /* [n_actions] get every chunk the moment it is released;
                                      * NULL = none. Borrowed. Whoever takes from them makes robot
                                      * actions: `out` has none then */
-    struct tec_action_output *outputs[TEC_MAX_ACTIONS]; /* without watchdogs: the last command, and
-                                                         * the robot's limits */
-    struct tec_observation_records records;
-    size_t chunk; /* numbers of the model's */
-    int n_left, max_left;
-    struct tec_frame_left *left; /* [max_left] */
-    float *chunks;               /* [max_left, chunk] */
-    size_t actions_size;         /* rows x columns, the most of any action node */
-    double *numbers;             /* [max_left, actions_size] */
-    int n_asks, n_cancels;       /* of the next frame */
-    struct tec_ask asks[TEC_MAX_ASKS];
-    int64_t cancels[TEC_MAX_ASKS];
-    bool cancelled[TEC_MAX_ASKS];
+    size_t chunk;                   /* numbers of the model's */
+    int max_left;
+    size_t actions_size; /* rows x columns, the most of any action node */
+    int n_sessions;
+    struct tec_frames_session *sessions; /* [n_sessions] */
     struct tec_frame_reader *readers;
     struct tec_frame_text *texts;
     struct tec_memory_counts remembered[TEC_MAX_MEMORIES]; /* before the frame */
     struct tec_arena arena, moment;
-    struct tec_frame_out out;
+};
+
+/* What comes of one session: n values, or NULL for no observation. */
+struct tec_frame_given {
+    const struct tec_value *values;
+    size_t n;
 };
 
 /* Open the engine for frames that follow each other, with the policy asked for. `dtype`: "f32",
@@ -116,8 +130,8 @@ enum tec_status tec_frames_open_paced(struct tec_frames *f, struct tec_invocatio
                                       struct tec_error *err);
 void tec_frames_close(struct tec_frames *f); /* zeroed is allowed */
 
-/* Requests that the next frame starts or gives up. */
-void tec_frames_ask(struct tec_frames *f, const struct tec_input_asks *asks);
+/* Requests of a session that the next frame starts or gives up. */
+void tec_frames_ask(struct tec_frames *f, int session, const struct tec_input_asks *asks);
 
 /* Run one frame, whose tick is now: preparing the values is in its deadline. values NULL: no
  * observation. `noise` [horizon, dim] or NULL. On failure nothing
@@ -125,6 +139,11 @@ void tec_frames_ask(struct tec_frames *f, const struct tec_input_asks *asks);
 enum tec_status tec_frames_next(struct tec_frames *f, const struct tec_value *values, size_t n,
                                 const float *noise, const struct tec_frame_out **out,
                                 struct tec_error *err);
+
+/* The same of all sessions together: `given` [n_sessions]. What came of each is sessions[].out;
+ * `failed` gets the session whose values were refused. */
+enum tec_status tec_frames_next_of_all(struct tec_frames *f, const struct tec_frame_given *given,
+                                       const float *noise, int *failed, struct tec_error *err);
 
 /* Run the frame of tick f->frame, which was due at `tick_ns`, when its observation was captured, so
  * preparing the values counts as part of the frame's time. Set f->frame before. */

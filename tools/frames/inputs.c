@@ -41,6 +41,7 @@ struct tec_inputs {
     int n_words;
     const char *file, *folder;
     struct tec_lines lines;
+    int pick, of; /* of lists: which entry, how many there are; of 0 and 1: lines are no lists */
     int64_t frame;
     char place[MAX_PATH];
 };
@@ -278,16 +279,21 @@ static enum tec_status put_object(struct tec_inputs *in, struct tec_inputs_frame
 static enum tec_status put_line(struct tec_inputs *in, struct tec_inputs_frame *frame,
                                 struct tec_error *err)
 {
-    json_t *json = NULL;
-    TEC_TRY(tec_input_json(&json, in->lines.text, in->lines.n, err));
+    json_t *line = NULL;
+    TEC_TRY(tec_input_json(&line, in->lines.text, in->lines.n, err));
     enum tec_status status = TEC_OK;
+    bool list = in->of > 1 && json_array_size(line) == (size_t)in->of;
+    json_t *json = list ? json_array_get(line, (size_t)in->pick) : line;
     frame->none = json_is_null(json);
     if (json_is_object(json))
         status = put_object(in, frame, json, err);
+    else if (in->of > 1 && json_is_array(line) && !list)
+        status = tec_fail(err, TEC_MALFORMED, "a frame of %d sessions is a list of %d, not of %zu",
+                          in->of, in->of, json_array_size(line));
     else if (!frame->none)
         status = tec_fail(err, TEC_MALFORMED,
                           "a frame is an object {\"NAME\": value, ...}, or null for none");
-    json_decref(json);
+    json_decref(line);
     return status;
 }
 
@@ -456,6 +462,12 @@ enum tec_status tec_inputs_open(struct tec_inputs **out, const struct tec_sessio
 void tec_inputs_draw(struct tec_inputs *in, uint64_t seed)
 {
     in->random = 2 * seed + 1;
+}
+
+void tec_inputs_pick(struct tec_inputs *in, int at, int n)
+{
+    in->pick = at;
+    in->of = n;
 }
 
 void tec_inputs_close(struct tec_inputs *in)

@@ -36,6 +36,10 @@ void tec_inputs_close(struct tec_inputs *in); /* NULL is allowed */
  * seeds and frame numbers give equal values. */
 void tec_inputs_draw(struct tec_inputs *in, uint64_t seed);
 
+/* From the next frame on a line of the file may be a list of `n` such objects or nulls, of which
+ * this is the one at `at`: a session each. */
+void tec_inputs_pick(struct tec_inputs *in, int at, int n);
+
 /* The next frame's values; the first call is frame 0. Missing names are refused here, with a list
  * of what is wanted. Ends with the file, or where "[*]" passes the last entry of its tensor; words
  * alone never end. */

@@ -84,7 +84,7 @@ static enum tec_status run_ordered(struct paced *p, struct tec_error *err)
     if (p->read_status != TEC_OK || p->only_read || atomic_load(&p->inputs) <= p->frame)
         return p->read_status;
     f->frame = p->frame;
-    tec_frames_ask(f, &p->given.asks);
+    tec_frames_ask(f, 0, &p->given.asks);
     if (p->o.noise && !p->given.none)
         TEC_TRY(tec_noise_file_at(p->o.noise, p->frame, &noise, err));
     return tec_context(err,

@@ -8,7 +8,7 @@
 
 enum {
     TEC_PROFILE_VARIANTS = 3 + TEC_MAX_BATCHES + 2 * TEC_MAX_STAGES + TEC_MAX_DECODERS +
-                           TEC_MAX_ACTIONS + TEC_MAX_RINGS * TEC_MAX_STAGES +
+                           TEC_MAX_ACTIONS + 2 * TEC_MAX_SESSIONS + TEC_MAX_RINGS * TEC_MAX_STAGES +
                            (TEC_MAX_CHAINS - 1) * (2 + TEC_MAX_BATCHES)
 };
 
@@ -21,6 +21,7 @@ struct tec_profile_variant {
     int enter;        /* PACKED: new sequences */
     bool lone;        /* a private prefill */
     int model;        /* index of the engine's model; a prefill may be a secondary model's */
+    int observations; /* of several sessions in one launch; 0 = of one */
     int slices;       /* a prefill in this many slices, of which a sample is one; else 0 */
     int batch; /* DECODE: the captured batch; it runs as many rows if there are request slots for
                   them. Of a ring: rows besides new sequences */
@@ -33,7 +34,8 @@ struct tec_profile {
     struct tec_opened opened;
     int frames, rounds, prompt_tokens; /* prompt_tokens 0: as many as fit */
     struct tec_chain_input input;
-    int region; /* prefix */
+    int region;                   /* prefix */
+    int others[TEC_MAX_SESSIONS]; /* those of other sessions' observations, from the second on */
     int regions[TEC_MAX_CHAINS];
     float *starts[TEC_MAX_CHAINS]; /* of actions of further chains with hard nodes */
     struct tec_prefix_input prompts[TEC_MAX_CHAINS]; /* prefixes of secondary models */

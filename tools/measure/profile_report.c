@@ -35,8 +35,9 @@ static json_t *row_json(const struct tec_profile *p, const struct tec_profile_va
     json_t *point = json_object();
     if (v->slices)
         json_object_set_new(point, "slices", json_integer(v->slices));
-    if (v->kind == TEC_COST_DECODE)
-        json_object_set_new(point, "batch", json_integer(v->batch));
+    if (v->kind == TEC_COST_DECODE || v->observations)
+        json_object_set_new(point, "batch",
+                            json_integer(v->observations ? v->observations : v->batch));
     if (v->kind == TEC_COST_PACKED)
         json_object_set_new(point, "decode", json_integer(point_of(p, v)));
     return json_pack("{s:s,s:o,s:i,s:f,s:f,s:f,s:f,s:f}", "node", node, "point", point, "n",
@@ -127,6 +128,8 @@ static const char *name_of(const struct tec_profile_variant *v, char text[32])
 {
     if (v->kind == TEC_COST_DECODE)
         snprintf(text, 32, "step, batch %d", v->batch);
+    else if (v->observations)
+        snprintf(text, 32, "%d sessions", v->observations);
     else if (v->slices)
         snprintf(text, 32, "slice of %d", v->slices);
     else if (v->kind == TEC_COST_PACKED)

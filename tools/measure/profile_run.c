@@ -78,6 +78,20 @@ static bool list_secondary(struct tec_profile *p, int model)
     return ok && ids && picture;
 }
 
+/* The observations of n sessions in one launch, and the action behind it. */
+static bool list_together(struct tec_profile *p, const char *see, int n)
+{
+    const struct tec_plan_spec *s = &p->opened.engine->plan->spec;
+    int first = p->n_variants;
+    bool ok = tec_profile_add(p, TEC_COST_PREFILL, see, false, 0);
+    if (s->n_actions && s->frame_action >= 0)
+        ok = ok && tec_profile_add(p, TEC_COST_ACTION, tec_profile_action(p, 0, s->frame_action),
+                                   false, 0);
+    for (int i = first; i < p->n_variants; i++)
+        p->variants[i].observations = n;
+    return ok;
+}
+
 static bool list_variants(struct tec_profile *p)
 {
     const struct tec_plan_spec *s = &p->opened.engine->plan->spec;
@@ -87,6 +101,8 @@ static bool list_variants(struct tec_profile *p)
     if (s->n_actions && s->frame_action >= 0) /* behind its prefill */
         ok = ok && tec_profile_add(p, TEC_COST_ACTION, tec_profile_action(p, 0, s->frame_action),
                                    false, 0);
+    for (int g = 0; g < s->n_together; g++)
+        ok = ok && list_together(p, see, s->together[g]);
     if ((s->request_slots && s->isolated) || s->apart)
         ok = ok && tec_profile_add(p, TEC_COST_PREFILL, see, !s->stages, 0);
     for (int i = 0; i < s->n_actions; i++)
@@ -161,14 +177,20 @@ enum tec_status tec_profile_prepare(struct tec_profile *p, uint64_t seed, struct
 
 /* --- turns ----------------------------------------------------------------------------------- */
 
-/* One launch, and the time that the engine took around it. */
+/* One launch, and the time that the engine took around it. `rows`: of a decode; of a frame the
+ * observations, where they are several. */
 static void timed(struct tec_profile *p, const struct tec_executor *x, enum tec_part_kind part,
                   int rows, int k, struct tec_replay *replay)
 {
     const struct tec_clock clock = {NULL};
     *replay = (struct tec_replay){.start_ns = 0};
     int64_t begin = tec_clock_now(&clock);
-    if (part == TEC_PART_DECODE)
+    struct tec_observed each[TEC_MAX_SESSIONS];
+    for (int i = 0; i < rows && part == TEC_PART_FRAME; i++)
+        each[i] = (struct tec_observed){i ? p->others[i] : p->region, &p->input};
+    if (part == TEC_PART_FRAME && rows > 1)
+        x->together(x->self, each, rows, replay);
+    else if (part == TEC_PART_DECODE)
         x->decode(x->self, p->list, rows, k, p->tokens, p->made, replay);
     else
         x->prefix(x->self, part, p->region, &p->input, replay);
@@ -320,7 +342,7 @@ static void run_turn(struct tec_profile *p, const struct tec_executor *x, int tu
             run_score(p, v);
             continue;
         }
-        timed(p, x, v->lone ? TEC_PART_PREFIX : TEC_PART_FRAME, 0, 0, &replay);
+        timed(p, x, v->lone ? TEC_PART_PREFIX : TEC_PART_FRAME, v->observations, 0, &replay);
         tec_profile_keep(p, v, replay.mark_ns[TEC_MARK_PREFILL] - replay.start_ns, 1);
         if (!v->lone && v[1].kind == TEC_COST_ACTION && acts_in_frame(p))
             tec_profile_keep(p, v + 1,
@@ -379,6 +401,8 @@ void tec_profile_run(struct tec_profile *p)
     const struct tec_executor x = tec_executor_real(plan);
     int64_t shown = 0;
     p->region = plan->spec.stages ? 0 : tec_kv_pool_take(&plan->prefixes);
+    for (int i = 1; i < plan->spec.sessions; i++)
+        p->others[i] = tec_kv_pool_take(&plan->prefixes);
     for (int m = 1; m < p->opened.engine->n_chains; m++)
         p->regions[m] = tec_kv_pool_take(&p->opened.engine->chains[m].plan->prefixes);
     for (int round = 0, turn = 0; round < p->rounds; round++) {
@@ -396,6 +420,8 @@ void tec_profile_run(struct tec_profile *p)
     }
     if (!plan->spec.stages)
         tec_kv_pool_drop(&plan->prefixes, p->region);
+    for (int i = 1; i < plan->spec.sessions; i++)
+        tec_kv_pool_drop(&plan->prefixes, p->others[i]);
     for (int m = 1; m < p->opened.engine->n_chains; m++)
         tec_kv_pool_drop(&p->opened.engine->chains[m].plan->prefixes, p->regions[m]);
     if (p->call->progress)

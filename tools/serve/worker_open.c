@@ -87,8 +87,11 @@ enum tec_status tec_worker_open(struct tec_worker *w, struct tec_invocation *cal
                                 struct tec_exchange *exchange, int n, int limit_rows,
                                 const char *default_prompt, struct tec_error *err)
 {
-    const struct tec_engine_options more = {
-        .saturated = true, .released = tec_worker_released, .lost = tec_worker_lost, .user = w};
+    const struct tec_engine_options more = {.saturated = true,
+                                            .one_session = true,
+                                            .released = tec_worker_released,
+                                            .lost = tec_worker_lost,
+                                            .user = w};
     *w = (struct tec_worker){.exchange = exchange, .running = -1, .default_prompt = default_prompt};
     tec_arena_init(&w->arena, call->heap);
     tec_arena_init(&w->moment, call->heap);

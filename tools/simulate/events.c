@@ -127,6 +127,8 @@ void tec_simulator_tell(void *self, const struct tec_event *e)
 {
     struct tec_simulator *w = self;
     bool hold = w->o.engine->topology.n_partitions > 1;
+    w->running = e->tick->session;
+    w->frame = e->tick->frame;
     if (!hold)
         tec_simulator_pass(w, e->t_ns);
     tec_summary_event(&w->summary, e);

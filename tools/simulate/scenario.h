@@ -3,12 +3,11 @@
 #ifndef TEC_TOOLS_SIMULATE_SCENARIO_H
 #define TEC_TOOLS_SIMULATE_SCENARIO_H
 
+#include "graph/load/pipeline.h"
 #include "graph/run/cost_table.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-
-enum { TEC_MAX_SESSIONS = 16 };
 
 /* A session's own ticks; replaces the pipeline's period, hard deadline and spawn. */
 struct tec_scenario_session {

@@ -19,6 +19,15 @@ static bool now(const struct tec_simulator *w, const struct tec_happening *h)
     return h->frame == w->frame && (h->session < 0 || h->session == w->running);
 }
 
+/* The same in any frame that is open. */
+static bool now_anywhere(const struct tec_simulator *w, const struct tec_happening *h)
+{
+    bool any = false;
+    for (int i = 0; i < w->n_sessions; i++)
+        any |= w->sessions[i].open == h->frame && (h->session < 0 || h->session == i);
+    return any;
+}
+
 /* The node of a launch; `at`: which of the chain's action nodes. */
 static int node_of(const struct tec_simulator *w, int model, int mark, int at)
 {
@@ -58,15 +67,16 @@ static int64_t took(void *user, int model, int mark, int rows, int k)
                                           : tec_snap_up(spec->batches, spec->n_batches, rows);
     if (mark == TEC_MARK_SHIFT)
         return copied(w, rows);
+    int observations = mark == TEC_MARK_PREFILL ? rows : mark == TEC_MARK_ACTION ? k : 0;
     if (mark < TEC_MARK_DECODE || mark == TEC_MARK_SCORE)
-        batch = 0;
+        batch = observations > 1 ? observations : 0;
     const struct tec_cost_row *row = tec_cost_table_row(w->costs, node, batch);
     double us = tec_cost_row_us(row, 0.5) * (mark == TEC_MARK_DECODE ? k : 1);
     if (mark == TEC_MARK_PREFILL && slices)
         us *= tec_cost_row_share(row, slices);
     const struct tec_happenings *spikes = &w->o.scenario->spikes;
     for (int i = 0; i < spikes->n; i++)
-        if (now(w, &spikes->item[i]) && strcmp(spikes->item[i].name, node) == 0)
+        if (now_anywhere(w, &spikes->item[i]) && strcmp(spikes->item[i].name, node) == 0)
             us += (double)spikes->item[i].value;
     return llround(us * 1000.0);
 }
@@ -92,17 +102,17 @@ static int64_t next_tick(const struct tec_simulator *w, int session, int64_t aft
     return tec_simulator_tick(s, n);
 }
 
-/* The time at which another session needs the device: now, if a frame of it waits or has a tick at
- * this moment. */
+/* The time at which a session that has no frame open needs the device: now, if a frame of it waits
+ * or has a tick at this moment. */
 static int64_t wanted(void *self, int64_t now_ns)
 {
     const struct tec_simulator *w = self;
     int64_t first = INT64_MAX;
     for (int i = 0; w->paced && i < w->n_sessions; i++) {
         const struct tec_simulator_session *s = &w->sessions[i];
-        bool ends = i == w->running || tec_simulator_over(w, s);
+        bool ends = s->open >= 0 || tec_simulator_over(w, s);
         int64_t at = next_tick(w, i, ends ? now_ns : now_ns - 1);
-        if (i != w->running && s->waiting >= 0)
+        if (s->open < 0 && s->waiting >= 0)
             return now_ns;
         first = at < first ? at : first;
     }
@@ -156,35 +166,35 @@ static int decoder_of(const struct tec_simulator *w, const char *node)
 
 /* Make the requests of this frame that come from outside: first the scenario's, then the
  * generator's. */
-static int ask(struct tec_simulator *w)
+static int ask(struct tec_simulator *w, struct tec_simulator_session *s)
 {
     const struct tec_happenings *arrivals = &w->o.scenario->arrivals;
     struct tec_arrival made[TEC_MAX_ARRIVALS];
     int n = 0, more = w->o.arrivals ? tec_arrivals_at(w->o.arrivals, w->frame, made) : 0;
     for (int i = 0; i < arrivals->n; i++)
         if (now(w, &arrivals->item[i])) {
-            w->cancel_after[n] = 0;
-            w->asks[n++] = (struct tec_ask){.decoder = decoder_of(w, arrivals->item[i].name),
+            s->cancel_after[n] = 0;
+            s->asks[n++] = (struct tec_ask){.decoder = decoder_of(w, arrivals->item[i].name),
                                             .max_tokens = (int)arrivals->item[i].value,
                                             .prio = arrivals->item[i].prio};
         }
     for (int i = 0; i < more; i++) {
-        w->cancel_after[n] = made[i].cancel_after;
-        w->asks[n++] = (struct tec_ask){.max_tokens = made[i].max_tokens};
+        s->cancel_after[n] = made[i].cancel_after;
+        s->asks[n++] = (struct tec_ask){.max_tokens = made[i].max_tokens};
     }
     return n;
 }
 
-static int cancel(struct tec_simulator *w)
+static int cancel(struct tec_simulator *w, struct tec_simulator_session *s)
 {
     const struct tec_happenings *cancels = &w->o.scenario->cancel;
     int n = 0, kept = 0;
     for (int i = 0; i < cancels->n; i++)
         if (now(w, &cancels->item[i]))
-            w->cancels[n++] = cancels->item[i].value;
+            s->cancels[n++] = cancels->item[i].value;
     for (int i = 0; i < w->n_later; i++) {
         if (w->later[i].frame <= w->frame)
-            w->cancels[n++] = w->later[i].request;
+            s->cancels[n++] = w->later[i].request;
         else
             w->later[kept++] = w->later[i];
     }
@@ -193,16 +203,16 @@ static int cancel(struct tec_simulator *w)
 }
 
 /* Note which of the new requests will be cancelled. */
-static void note_cancels(struct tec_simulator *w, int n_asks)
+static void note_cancels(struct tec_simulator *w, const struct tec_simulator_session *s, int n_asks)
 {
     for (int i = 0; i < n_asks; i++) {
-        if (w->cancel_after[i] == 0 || w->asks[i].refused)
+        if (s->cancel_after[i] == 0 || s->asks[i].refused)
             continue;
         if (w->n_later == TEC_SIMULATOR_LATER)
             w->failed = TEC_UNSUPPORTED;
         else
             w->later[w->n_later++] =
-                (struct tec_simulator_later){w->frame + w->cancel_after[i], w->asks[i].id};
+                (struct tec_simulator_later){s->open + s->cancel_after[i], s->asks[i].id};
     }
 }
 
@@ -214,7 +224,7 @@ static unsigned spawn(const struct tec_simulator *w, const struct tec_simulator_
 }
 
 /* Set the instruction that the session has by now, and the length of its prompt. */
-static void instruct(struct tec_simulator *w)
+static void instruct(struct tec_simulator *w, struct tec_frame_input *input)
 {
     const struct tec_scenario *s = w->o.scenario;
     int64_t tokens = s->text_tokens;
@@ -227,14 +237,14 @@ static void instruct(struct tec_simulator *w)
         tokens = h->value ? h->value : tokens;
     }
     if (tokens)
-        w->input.chains[0].prefix.n_text = (int)tokens;
+        input->chains[0].prefix.n_text = (int)tokens;
     for (int i = 0; i < TEC_MAX_CHAINS; i++) /* all texts that are read change */
-        w->input.chains[i].key = key;
+        input->chains[i].key = key;
 }
 
 /* Put what the session's prompts are of a stream's into the input, as a session does: a version's
  * number is its key. */
-static void read_streams(struct tec_simulator *w)
+static void read_streams(struct tec_simulator *w, struct tec_frame_input *input)
 {
     const struct tec_pipeline *p = w->o.engine->options.pipeline;
     for (int m = 0; w->o.engine->edges && m < w->o.engine->n_chains; m++) {
@@ -244,7 +254,7 @@ static void read_streams(struct tec_simulator *w)
         const struct tec_text_version *v =
             tec_text_edges_newest(w->o.engine->edges, stream, w->running, 0);
         bool none = !v && !p->inputs[p->n_inputs + stream].initial;
-        struct tec_chain_input *in = &w->input.chains[m];
+        struct tec_chain_input *in = &input->chains[m];
         in->read = (struct tec_text_read){.stream = 1 + stream,
                                           .request = v ? v->request : -1,
                                           .frame = v ? v->frame : 0,
@@ -275,30 +285,49 @@ static int64_t late(const struct tec_simulator *w)
     return us * 1000;
 }
 
-static enum tec_status run_frame(struct tec_simulator *w, int session, int64_t tick_ns,
-                                 int64_t deadline_ns, struct tec_error *err)
+/* Open the frame that a session waits for; returns its tick, *input gets its observation. */
+static struct tec_tick open_frame(struct tec_simulator *w, int session,
+                                  const struct tec_frame_input **input)
 {
     struct tec_simulator_session *s = &w->sessions[session];
+    int64_t tick_ns = s->waiting_tick_ns;
     w->running = session;
+    w->frame = s->open = s->waiting;
+    s->waiting = -1;
+    s->input.captured_ns = tick_ns;
+    instruct(w, &s->input);
+    read_streams(w, &s->input);
+    *input = missing(w) ? NULL : &s->input;
+    return (struct tec_tick){.frame = w->frame,
+                             .session = session,
+                             .name = s->name,
+                             .tick_ns = tick_ns,
+                             .deadline_ns = s->waiting_deadline_ns,
+                             .next_ns = w->paced ? tick_ns + s->period_ns : INT64_MAX,
+                             .late_ns = late(w),
+                             .spawn = spawn(w, s),
+                             .mute = s->spawn_every < 0 ? 0U : ~0U,
+                             .asks = s->asks,
+                             .n_asks = ask(w, s),
+                             .cancels = s->cancels,
+                             .n_cancels = cancel(w, s)};
+}
+
+/* Run the frames of sessions that wait, together. */
+static enum tec_status run_frame(struct tec_simulator *w, const int *sessions, int n,
+                                 struct tec_error *err)
+{
+    const struct tec_frame_input *inputs[TEC_MAX_SESSIONS] = {NULL};
+    struct tec_tick ticks[TEC_MAX_SESSIONS];
+    w->frame = w->sessions[sessions[0]].waiting;
     TEC_TRY(change_params(w, err));
-    struct tec_tick tick = {.frame = w->frame,
-                            .session = session,
-                            .name = s->name,
-                            .tick_ns = tick_ns,
-                            .deadline_ns = deadline_ns,
-                            .next_ns = w->paced ? tick_ns + s->period_ns : INT64_MAX,
-                            .late_ns = late(w),
-                            .spawn = spawn(w, s),
-                            .mute = s->spawn_every < 0 ? 0U : ~0U,
-                            .asks = w->asks,
-                            .n_asks = ask(w),
-                            .cancels = w->cancels,
-                            .n_cancels = cancel(w)};
-    w->input.captured_ns = tick_ns;
-    instruct(w);
-    read_streams(w);
-    tec_loop_run(w->o.engine->loop, missing(w) ? NULL : &w->input, &tick);
-    note_cancels(w, tick.n_asks);
+    for (int i = 0; i < n; i++)
+        ticks[i] = open_frame(w, sessions[i], &inputs[i]);
+    tec_loop_run_sessions(w->o.engine->loop, inputs, ticks, n);
+    for (int i = 0; i < n; i++) {
+        note_cancels(w, &w->sessions[sessions[i]], ticks[i].n_asks);
+        w->sessions[sessions[i]].open = -1;
+    }
     w->running = -1;
     return w->failed == TEC_OK          ? TEC_OK
            : w->failed == TEC_NO_MEMORY ? tec_fail(err, TEC_NO_MEMORY, "no memory for an event")
@@ -311,53 +340,71 @@ static enum tec_status run_frame(struct tec_simulator *w, int session, int64_t t
 
 static enum tec_status run_saturated(struct tec_simulator *w, struct tec_error *err)
 {
-    struct tec_simulator_session *s = &w->sessions[0];
-    for (; s->next < w->o.scenario->frames; s->next++) {
-        int64_t tick = w->now_ns, deadline = s->deadline_ns < 0 ? -1 : tick + s->deadline_ns;
+    int all[TEC_MAX_SESSIONS], n = w->o.pipeline->frame.sessions > 1 ? w->n_sessions : 1;
+    for (int64_t frame = 0; frame < w->o.scenario->frames; frame++) {
+        int64_t tick = w->now_ns;
         if (tick / 1000 >= w->o.scenario->until_us)
             break;
-        w->frame = s->next;
-        tec_simulator_expect(w, 0, w->frame, tick, deadline);
-        TEC_TRY(run_frame(w, 0, tick, deadline, err));
+        for (int i = 0; i < n; i++) {
+            struct tec_simulator_session *s = &w->sessions[i];
+            s->waiting = frame;
+            s->next = frame + 1;
+            s->waiting_tick_ns = tick;
+            s->waiting_deadline_ns = s->deadline_ns < 0 ? -1 : tick + s->deadline_ns;
+            tec_simulator_expect(w, i, frame, tick, s->waiting_deadline_ns);
+            all[i] = i;
+        }
+        TEC_TRY(run_frame(w, all, n, err));
     }
     return TEC_OK;
 }
 
-/* The released frame with the earliest deadline; ties go by the order of sessions; -1 if there is
- * none. */
-static int choose(const struct tec_simulator *w)
+static int64_t due(const struct tec_simulator_session *s)
 {
-    int best = -1;
+    return s->waiting_deadline_ns < 0 ? INT64_MAX : s->waiting_deadline_ns;
+}
+
+/* The released frames, the earliest deadline first; ties go by the order of sessions. Returns how
+ * many there are. */
+static int choose(const struct tec_simulator *w, int *order)
+{
+    int n = 0;
     for (int i = 0; i < w->n_sessions; i++) {
-        const struct tec_simulator_session *s = &w->sessions[i];
-        if (s->waiting < 0)
+        if (w->sessions[i].waiting < 0)
             continue;
-        int64_t at = s->waiting_deadline_ns < 0 ? INT64_MAX : s->waiting_deadline_ns;
-        int64_t known = best < 0 || w->sessions[best].waiting_deadline_ns < 0
-                            ? INT64_MAX
-                            : w->sessions[best].waiting_deadline_ns;
-        if (best < 0 || at < known)
-            best = i;
+        int at = n++;
+        for (; at > 0 && due(&w->sessions[i]) < due(&w->sessions[order[at - 1]]); at--)
+            order[at] = order[at - 1];
+        order[at] = i;
     }
-    return best;
+    return n;
+}
+
+/* Until when frames that wait are kept back, so that others run with them: the next tick of a
+ * session that has none waiting, if that is within gather_ms of the first; now = they run. */
+static int64_t gather(const struct tec_simulator *w, int waiting)
+{
+    int64_t first = INT64_MAX, next = tec_simulator_next(w);
+    for (int i = 0; i < w->n_sessions; i++)
+        if (w->sessions[i].waiting >= 0 && w->sessions[i].waiting_tick_ns < first)
+            first = w->sessions[i].waiting_tick_ns;
+    int64_t until = first + llround(w->o.pipeline->frame.gather_ms * 1e6);
+    return waiting < w->o.pipeline->frame.sessions && next <= until ? next : w->now_ns;
 }
 
 static enum tec_status run_paced(struct tec_simulator *w, struct tec_error *err)
 {
+    int order[TEC_MAX_SESSIONS], most = w->o.pipeline->frame.sessions;
     for (;;) {
         tec_simulator_release(w);
-        int at = choose(w);
-        if (at < 0) {
-            int64_t next = tec_simulator_next(w);
-            if (next == INT64_MAX)
-                return TEC_OK;
+        int n = choose(w, order);
+        int64_t next = n ? gather(w, n) : tec_simulator_next(w);
+        if (next == INT64_MAX)
+            return TEC_OK;
+        if (n == 0 || next > w->now_ns)
             w->now_ns = next;
-            continue;
-        }
-        struct tec_simulator_session *s = &w->sessions[at];
-        w->frame = s->waiting;
-        s->waiting = -1;
-        TEC_TRY(run_frame(w, at, s->waiting_tick_ns, s->waiting_deadline_ns, err));
+        else
+            TEC_TRY(run_frame(w, order, n < most ? n : most, err));
     }
 }
 

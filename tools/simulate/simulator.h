@@ -21,6 +21,11 @@ struct tec_simulator_session {
     int64_t next;                              /* number of the next tick */
     int64_t waiting;                           /* released frame that waits, or -1 */
     int64_t waiting_tick_ns, waiting_deadline_ns;
+    int64_t open; /* frame that is open, or -1 */
+    struct tec_frame_input input;
+    struct tec_ask *asks; /* room for the scenario's requests and the generated ones */
+    int *cancel_after;    /* [asks] frames until the request is cancelled; 0 = never */
+    int64_t *cancels;     /* room as in `asks` */
     struct tec_action_output *outputs[TEC_MAX_ACTIONS]; /* NULL: nothing is handed out */
 };
 
@@ -49,21 +54,18 @@ struct tec_simulator {
     struct tec_arena *arena;
     int64_t now_ns;
     bool paced;
-    enum tec_status failed;  /* no memory or no disk for the trace; too much at once */
-    int n_sessions, running; /* running: session of the open frame, -1 = none */
+    enum tec_status failed; /* no memory or no disk for the trace; too much at once */
+    int n_sessions,
+        running; /* running: of an open frame, the session whose turn it is; -1 = none */
     struct tec_simulator_session sessions[TEC_MAX_SESSIONS];
     const struct tec_cost_table *costs; /* the costs that hold at this moment */
-    int64_t frame;                      /* number of the open frame */
+    int64_t frame;                      /* number of that session's frame */
     int n_due;
     struct tec_simulator_due due[TEC_SIMULATOR_DUE];
     int n_skips;
     struct tec_simulator_due skips[TEC_MAX_SESSIONS]; /* reported once a frame has opened */
-    struct tec_frame_input input;
-    double *chunk;        /* [horizon, dims] */
-    struct tec_ask *asks; /* room for the scenario's requests and the generated ones */
-    int *cancel_after;    /* [asks] frames until the request is cancelled; 0 = never */
-    int64_t *cancels;     /* room as in `asks` */
-    int n_later;          /* future cancels of requests that `arrivals` made */
+    double *chunk;                                    /* [horizon, dims] */
+    int n_later; /* future cancels of requests that `arrivals` made */
     struct tec_simulator_later {
         int64_t frame, request;
     } later[TEC_SIMULATOR_LATER];

@@ -27,14 +27,17 @@ static enum tec_status make_sessions(struct tec_simulator *w, struct tec_error *
     const struct tec_loop_options *loop = tec_loop_settings(w->o.engine->loop);
     int64_t period = w->o.engine->topology.period_us * 1000;
     int64_t deadline = loop->n_actions ? loop->actions[0].deadline_ns : 0;
-    w->n_sessions = scenario->n_sessions ? scenario->n_sessions : 1;
+    w->n_sessions = scenario->n_sessions ? scenario->n_sessions : w->o.pipeline->frame.sessions;
     for (int i = 0; i < w->n_sessions; i++) {
         struct tec_simulator_session *s = &w->sessions[i];
         const struct tec_scenario_session *from = &scenario->sessions[i];
         *s = (struct tec_simulator_session){.period_ns = period,
                                             .deadline_ns = deadline ? deadline : -1,
                                             .spawn_every = -1,
-                                            .waiting = -1};
+                                            .waiting = -1,
+                                            .open = -1};
+        if (w->n_sessions > 1)
+            s->name = tec_arena_printf(w->arena, "%d", i);
         if (scenario->n_sessions) {
             s->name = from->name;
             s->period_ns = from->period_us * 1000;
@@ -52,44 +55,56 @@ static enum tec_status make_sessions(struct tec_simulator *w, struct tec_error *
 }
 
 /* Make an observation of the largest size: every picture, and the longest prompt. */
-static enum tec_status make_input(struct tec_simulator *w, struct tec_error *err)
+static enum tec_status make_input(struct tec_simulator *w, struct tec_frame_input *input,
+                                  struct tec_error *err)
 {
     const struct tec_plan_spec *s = &w->o.engine->plan->spec;
-    w->chunk = TEC_NEW(
-        w->arena,
-        (size_t)w->o.engine->topology.horizon * (size_t)(w->o.scenario->output_dims + 1) + 1,
-        double);
     int *own = TEC_NEW(w->arena, (size_t)s->prompt_tokens + 1, int);
-    if (!own || !w->chunk)
+    if (!own)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for an observation");
     const struct tec_pipeline *p = w->o.engine->options.pipeline;
     for (int i = 0; i < p->n_inputs; i++) {
         int at = tec_pipeline_prompt(p, i);
         if (at >= 0 && at < TEC_MAX_PROMPTS)
-            w->input.prompts[at] = (struct tec_request_prompt){own, p->inputs[i].max_tokens};
+            input->prompts[at] = (struct tec_request_prompt){own, p->inputs[i].max_tokens};
     }
     for (int i = 0; i < w->o.engine->n_chains; i++) {
         const struct tec_plan_spec *of = &w->o.engine->chains[i].plan->spec;
-        w->input.chains[i].prefix =
+        input->chains[i].prefix =
             (struct tec_prefix_input){.n_pictures = of->pictures,
                                       .n_text = of->text_tokens,
                                       .ids = TEC_NEW(w->arena, (size_t)of->text_tokens, int)};
-        if (!w->input.chains[i].prefix.ids)
+        if (!input->chains[i].prefix.ids)
             return tec_fail(err, TEC_NO_MEMORY, "no memory for an observation");
     }
     return TEC_OK;
 }
 
-static enum tec_status make_lists(struct tec_simulator *w, struct tec_error *err)
+static enum tec_status make_lists(struct tec_simulator *w, struct tec_simulator_session *of,
+                                  struct tec_error *err)
 {
     const struct tec_scenario *s = w->o.scenario;
     size_t asks = (size_t)s->arrivals.n + TEC_MAX_ARRIVALS;
     size_t cancels = (size_t)s->cancel.n + TEC_SIMULATOR_LATER;
-    w->asks = TEC_NEW(w->arena, asks, struct tec_ask);
-    w->cancel_after = TEC_NEW(w->arena, asks, int);
-    w->cancels = TEC_NEW(w->arena, cancels, int64_t);
-    if (!w->asks || !w->cancel_after || !w->cancels)
+    of->asks = TEC_NEW(w->arena, asks, struct tec_ask);
+    of->cancel_after = TEC_NEW(w->arena, asks, int);
+    of->cancels = TEC_NEW(w->arena, cancels, int64_t);
+    if (!of->asks || !of->cancel_after || !of->cancels)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for requests");
+    return TEC_OK;
+}
+
+/* What sessions read in a frame, and what they ask for. */
+static enum tec_status make_givens(struct tec_simulator *w, struct tec_error *err)
+{
+    size_t columns = (size_t)w->o.scenario->output_dims + 1;
+    w->chunk = TEC_NEW(w->arena, (size_t)w->o.engine->topology.horizon * columns + 1, double);
+    if (!w->chunk)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for actions");
+    for (int i = 0; i < w->n_sessions; i++) {
+        TEC_TRY(make_input(w, &w->sessions[i].input, err));
+        TEC_TRY(make_lists(w, &w->sessions[i], err));
+    }
     return TEC_OK;
 }
 
@@ -188,6 +203,10 @@ static enum tec_status check_scenario(const struct tec_simulator *w, struct tec_
         return tec_fail(err, TEC_MALFORMED,
                         "sessions: a ring holds observations of one session, there are %d",
                         s->n_sessions);
+    int most = w->o.pipeline->frame.sessions;
+    if (most > 1 && s->n_sessions > most)
+        return tec_fail(err, TEC_MALFORMED, "sessions: the pipeline's frame has %d, there are %d",
+                        most, s->n_sessions);
     if (keeps_prefix(w) && s->n_sessions > 1)
         return tec_fail(
             err, TEC_MALFORMED,
@@ -214,8 +233,7 @@ enum tec_status tec_simulator_init(struct tec_simulator *simulator,
     w->o.device->contention = w->costs->contention;
     TEC_TRY(check_scenario(w, err));
     TEC_TRY(make_sessions(w, err));
-    TEC_TRY(make_input(w, err));
-    TEC_TRY(make_lists(w, err));
+    TEC_TRY(make_givens(w, err));
     tec_summary_init(&w->summary, w->o.engine->topology.horizon,
                      tec_loop_settings(w->o.engine->loop), arena);
     w->summary.ring = w->o.engine->topology.n_rings > 0;

@@ -48,8 +48,8 @@ static void end_frame(struct tec_summary *s, const struct tec_event *e)
     s->missed += r->missed;
     s->filling += r->filling;
     s->causes[r->cause]++;
-    s->tokens += r->tokens;
-    s->rows += r->rows;
+    s->tokens += r->place == 0 ? r->tokens : 0; /* of all sessions that ran together */
+    s->rows += r->place == 0 ? r->rows : 0;
     add(s, &s->frame, (e->t_ns - e->since_ns) / 1000);
 }
 

@@ -150,7 +150,7 @@ static void tick(struct tec_simulator *w, int session, bool later)
 {
     struct tec_simulator_session *s = &w->sessions[session];
     int64_t at = tick_at(w, s), deadline = s->deadline_ns < 0 ? -1 : at + s->deadline_ns;
-    if (session == w->running || s->waiting >= 0) {
+    if (s->open >= 0 || s->waiting >= 0) {
         skip(w, session, at, later);
     } else {
         s->waiting = s->next;

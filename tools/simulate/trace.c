@@ -224,6 +224,8 @@ static void start(json_t *line, const struct tec_topology *t, const struct tec_e
         set_integer(line, "slices", e->slices);
         set_integer(line, "of", e->of);
     }
+    if (e->observations > 1)
+        set_integer(line, "observations", e->observations);
     if (!e->requests)
         return;
     set(line, "requests", ids(e->requests, e->n));

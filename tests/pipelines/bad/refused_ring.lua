@@ -2,7 +2,7 @@
 return pipeline {
   name   = "refused_ring", schema = 1,
   models = { a = model { arch = "any" }, b = model { arch = "any" }, c = model { arch = "any" }, d = model { arch = "any" } },
-  frame  = frame { period_ms = 100, sessions = 2 },
+  frame  = frame { period_ms = 100 },
   inputs = { image { name = "base", h = 8, w = 8 }, text { name = "prompt", max_tokens = 8 },
              segments { name = "past", max_segments = 4, tokens_each = 8 } },
   resources = {

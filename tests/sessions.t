@@ -1,0 +1,180 @@
+#!/bin/sh
+# sessions.t - robots of one kind in one launch: each has the bytes that it has alone, and its own deadline.
+# usage: tests/sessions.t [PROGRAM]
+. "$(dirname "$0")/opening.sh"
+many=pipelines/graphs/g24_many_robots.lua
+
+# run NAME SEED PIPELINE ARGUMENTS...: twelve frames of what SEED draws
+run() {
+    name=$1 seed=$2 pipeline=$3
+    shift 3
+    "$T" run "$pipeline" --root "$PWD" --random-weights 1 --size tiny --random-inputs "$seed" -n 12 --threads 2 \
+        --format json "$@" >"$W/$name" 2>"$W/err" </dev/null
+}
+
+cat >"$W/same.py" <<'PYTHON'
+import json, sys
+def read(path, session):
+    actions, texts, refused = [], {}, 0
+    for line in open(path):
+        f = json.loads(line)
+        if f.get("session", 0) != session:
+            continue
+        if f["frame"] < 12:
+            actions.append(f["actions"])
+        for node, list_ in (f["text"] or {}).items():
+            for t in list_:
+                texts.setdefault(node, {}).setdefault(t["request"], []).extend(t["tokens"] or [])
+    return actions, {node: [t[k] for k in sorted(t)] for node, t in texts.items()}
+folder, n, whole = sys.argv[1], int(sys.argv[2]), "chaos" in sys.argv
+for s in range(n):
+    (a, x), (b, y) = read(f"{folder}/all", s), read(f"{folder}/alone{s}", 0)
+    assert a == b and len(a) == 12, f"actions of session {s} differ"
+    assert not whole or x.keys() == y.keys(), f"session {s} has other texts"
+    for node in x.keys() & y.keys():
+        # under a plan that looks at times a text may begin later
+        assert not whole or len(x[node]) == len(y[node]), f"session {s} has {len(x[node])} texts of {node}, not {len(y[node])}"
+        for p, q in zip(x[node], y[node]):
+            m = min(len(p), len(q))
+            assert p[:m] == q[:m], f"a text of session {s} differs"
+PYTHON
+
+# alone TEXT N PIPELINE ARGUMENTS...: N sessions, each as if it were the only one
+alone() {
+    text=$1 sessions=$2 pipeline=$3
+    shift 3
+    run all 1 "$pipeline" --set "frame.sessions=$sessions" "$@"
+    status=$?
+    s=0
+    while [ $s -lt "$sessions" ]; do
+        [ $status -eq 0 ] && run "alone$s" $((1 + s)) "$pipeline" "$@" --set frame.sessions=1 --set 'capture.sessions=[1]'
+        status=$?
+        s=$((s + 1))
+    done
+    [ $status -eq 0 ] && python3 "$W/same.py" "$W" "$sessions" "$@" 2>"$W/err"
+    ok $? "$text"
+}
+
+# a model with a state row before its actions, without the partitions of its base
+cat >"$W/pi0.lua" <<LUA
+return extend("suite/pi0_views2.lua", { name = "pi0_many",
+  nodes = { action { name = "act", partition = without "partition" } },
+  partitions = { without "rt", without "bg" } })
+LUA
+# texts that are drawn
+cat >"$W/drawn.lua" <<LUA
+return extend("graphs/g24_many_robots.lua", { name = "drawn",
+  nodes = { decode { name = "talk", temperature = 1.0 } } })
+LUA
+
+alone "four robots, default plan" 4 $many
+alone "four robots, chaos" 4 $many --policy chaos --drain
+alone "three of the four that a launch takes" 3 $many --set 'capture.sessions=[1,3]'
+alone "five robots, three in a launch" 5 "$W/pi0.lua" --set 'capture.sessions=[3]'
+alone "drawn texts" 3 "$W/drawn.lua" --set 'capture.sessions=[2,3]'
+alone "two action nodes, texts beside them" 3 pipelines/graphs/g04_two_heads.lua --policy chaos --drain
+alone "a planner's sentence is each arm's prompt" 3 pipelines/graphs/g13_plan_is_prompt.lua --policy chaos --drain
+alone "drafts" 2 pipelines/graphs/g05_speculation.lua --policy chaos --drain
+alone "one text at a time" 3 pipelines/graphs/g15_decode_on_frame.lua
+alone "two arms a robot" 2 pipelines/graphs/g03_two_arms.lua
+
+# --- one launch ----------------------------------------------------------------------------------
+run all 1 $many && python3 - "$W/all" <<'PYTHON' 2>"$W/err"
+import json, sys
+frames = [json.loads(line) for line in open(sys.argv[1])]
+assert len(frames) == 48
+for f in frames:
+    rows = {l["node"]: l["rows"] for l in f["plan"]["launches"]}
+    assert rows["see"] == rows["act"] == 4 and f["plan"]["refused"] == 0, f["plan"]
+PYTHON
+ok $? "four observations are one launch of each hard node"
+
+# --- a session without an observation -------------------------------------------------------------
+python3 - "$W" <<'PYTHON'
+import json, random, sys
+random.seed(5)
+def seen(i):
+    picture = lambda: [[[random.randrange(256) for _ in range(3)] for _ in range(28)] for _ in range(28)]
+    return {"observation/image": picture(), "observation/wrist_image": picture(),
+            "observation/state": [0.1, 0.2, 0.1 * i, 0.0], "prompt#ids": [7, 9, 11 + i]}
+with open(sys.argv[1] + "/frames.jsonl", "w") as out:
+    for f in range(4):
+        out.write(json.dumps([None if f == 2 and s == 1 else seen(s) for s in range(4)]) + "\n")
+PYTHON
+"$T" run $many --random-weights 1 --size tiny --inputs "$W/frames.jsonl" --threads 2 --format json >"$W/out" 2>"$W/err" &&
+    python3 - "$W/out" <<'PYTHON' 2>"$W/err"
+import json, sys
+frames = [json.loads(line) for line in open(sys.argv[1])]
+assert len(frames) == 16
+for f in frames:
+    none = f["frame"] == 2 and f["session"] == 1
+    assert (f["source"] == "none") == none and bool((f["actions"] or {}).get("act")) != none, f
+PYTHON
+ok $? "a list a line, an entry a session; one has no observation and the others go on"
+echo '[{}, {}]' >"$W/short.jsonl"
+"$T" run $many --random-weights 1 --size tiny --inputs "$W/short.jsonl" >"$W/out" 2>"$W/err"
+[ $? -eq 3 ] && grep -q "short.jsonl:1: a frame of 4 sessions is a list of 4, not of 2" "$W/err"
+ok $? "a list of another length is refused"
+
+# --- gather_ms ------------------------------------------------------------------------------------
+cat >"$W/paced.json" <<'JSON'
+{"schema":1,"clock":"paced","frames":2,"handout":{"actions":8,"dims":4},"sessions":[
+ {"name":"a","period_us":100000,"deadline_us":3500},{"name":"b","period_us":100000,"offset_us":1000},
+ {"name":"c","period_us":100000,"offset_us":5000}]}
+JSON
+simulate() {
+    "$T" simulate $many --random-weights 1 --size tiny --launch-ms 1 --scenario "$W/paced.json" \
+        --trace "$W/trace" "$@" >"$W/out" 2>"$W/err"
+}
+simulate && python3 - "$W/trace" <<'PYTHON' 2>"$W/err"
+import json, sys
+events = [json.loads(line) for line in open(sys.argv[1])]
+opened = [(e["session"], e["t_us"]) for e in events if e["event"] == "frame" and e["frame"] == 0]
+assert opened == [("a", 1000), ("b", 1000), ("c", 7000)], opened
+see = [e.get("observations") for e in events if e["event"] == "start" and e["node"] == "see"]
+assert see == [2, None, 2, None], see
+left = {e["session"]: (e["t_us"], e["age_us"], e["late"]) for e in events if e["event"] == "release" and e["frame"] == 0}
+assert left == {"a": (3000, 3000, False), "b": (3000, 2000, False), "c": (9000, 4000, False)}, left
+assert {e["session"] for e in events if e["event"] == "handout" and e["source"] == "fresh"} == {"a", "b", "c"}
+PYTHON
+ok $? "what comes within gather_ms is one launch; each session has its own deadline and hand-out"
+simulate --set frame.gather_ms=0 && python3 - "$W/trace" <<'PYTHON' 2>"$W/err"
+import json, sys
+events = [json.loads(line) for line in open(sys.argv[1])]
+assert events[0]["t_us"] == 0 and not any(e.get("observations") for e in events[:12]), events[:3]
+PYTHON
+ok $? "without gather_ms a frame opens at its tick"
+simulate --set frame.gather_ms=8 && python3 - "$W/trace" <<'PYTHON' 2>"$W/err"
+import json, sys
+events = [json.loads(line) for line in open(sys.argv[1])]
+late = {e["session"]: e["late"] for e in events if e["event"] == "release" and e["frame"] == 0}
+assert late == {"a": True, "b": False, "c": False}, late
+missed = {e["session"]: e["missed"] for e in events if e["event"] == "frame_end" and e["frame"] == 0}
+assert missed == late, missed
+PYTHON
+ok $? "a session that waits for the others too long misses its deadline, and they do not"
+
+# --- what is refused ------------------------------------------------------------------------------
+refuses() { # refuses CODE WHAT PIPELINE ARGUMENTS...
+    code=$1 what=$2 pipeline=$3
+    shift 3
+    "$T" check "$pipeline" "$@" >"$W/out" 2>&1
+    [ $? -ne 0 ] && grep -q "error\[$code\].*$what" "$W/out" && grep -q -- "-->" "$W/out"
+    ok $? "refused: $what"
+}
+refuses E070 "fills a ring" pipelines/openvla_ring.lua --set frame.sessions=2
+refuses E070 "is of a memory" pipelines/demo_memory.lua --set frame.sessions=2
+refuses E070 "is on a partition" pipelines/pi05_libero_parallel.lua --set frame.sessions=2
+refuses E070 "keeps a prefix" pipelines/graphs/g09_two_rates.lua --set frame.sessions=2
+refuses E070 "keeps a prefix" pipelines/graphs/g09b_previous_frame.lua --set frame.sessions=2
+refuses E070 "given first actions" tests/pipelines/prefix.lua --set frame.sessions=2
+refuses E011 "4 observations in a launch" $many --set frame.sessions=2
+refuses E011 "waits 100 ms" $many --set frame.gather_ms=100
+refuses E011 "8 request slots for each of 16 sessions" $many --set frame.sessions=16
+for verb in serve "run --clock paced" bench; do
+    "$T" $verb $many --random-weights 1 --size tiny >"$W/out" 2>"$W/err" </dev/null
+    [ $? -ne 0 ] && grep -q "demo_metaworld.lua:[0-9]*: the frame has 4 sessions" "$W/err"
+    ok $? "$verb: one session"
+done
+echo "1..$n"
+exit $failed
