@@ -103,7 +103,7 @@ def text_of(case):
     models = ", ".join("%s = model { arch = %s }" % item for item in
                        ((name, lua(arch)) for name, arch in case["models"].items()
                         if any(name in (n.get("model"), n.get("draft", {}).get("model")) for n in case["nodes"])))
-    lines = ["return pipeline {", "  name = 'random', schema = 1, frame = frame { period_ms = 100 },",
+    lines = ["return pipeline {", "  name = 'random', schema = 1, frame = frame { period_ms = 100, sessions = %d }," % case.get("together", 1),
              "  models = { %s }," % models, "  inputs = { %s }," % ", ".join(inputs_of(case)),
              "  resources = { %s }," % ", ".join(resources_of(case)), "  nodes = {"]
     for node in case["nodes"]:
@@ -226,7 +226,20 @@ def draw(seed):
     if any(n["kind"] == "score" or n.get("max_tokens", 2) < 2 for n in case["nodes"]):
         case["k"] = [1] + case["k"][case["k"][0] == 1:]  # a k below the smallest captured one is a pause
     case["scenario"] = scenario(r, case)
+    case["sessions"] = sessions(random.Random(seed + 7), case)
     return case
+
+
+def sessions(r, case):
+    """Robots that share the launches of the real runs: few slots, and nothing that is of one session."""
+    if case["slots"] > 4 or r.random() < 0.5:
+        return 1
+    for node in case["nodes"]:
+        kept = node.get("writes") in ("obs", "obs2") and "spawn" in node
+        if node["kind"] in ("memory_load", "remember") or kept or "partition" in node or \
+                (node["kind"] == "action" and not isinstance(node["kv"], str)):
+            return 1
+    return r.choice([2, 3, 4])
 
 
 def scenario(r, case):
@@ -400,7 +413,7 @@ class Runner:
 
     def real(self, case):
         said = []
-        case = dict(copy.deepcopy(case), policy="chaos")
+        case = dict(copy.deepcopy(case), policy="chaos", together=case["sessions"])
         for node in case["nodes"]:
             node.pop("when", None)  # chaos never asks for a node, so its texts would not end
             if node["kind"] in ("decode", "score"):
@@ -459,6 +472,8 @@ def smaller(case):
             yield less
     if case["policy"] != "default":
         yield dict(copy.deepcopy(case), policy="default")
+    if case["sessions"] > 1:
+        yield dict(copy.deepcopy(case), sessions=case["sessions"] - 1)
 
 
 def kind_of(wrong):
