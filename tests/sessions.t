@@ -149,8 +149,8 @@ import json, sys
 events = [json.loads(line) for line in open(sys.argv[1])]
 late = {e["session"]: e["late"] for e in events if e["event"] == "release" and e["frame"] == 0}
 assert late == {"a": True, "b": False, "c": False}, late
-missed = {e["session"]: e["missed"] for e in events if e["event"] == "frame_end" and e["frame"] == 0}
-assert missed == late, missed
+missed = {e["session"]: (e["missed"], e["cause"]) for e in events if e["event"] == "frame_end" and e["frame"] == 0}
+assert missed == {"a": (True, "plan"), "b": (False, "none"), "c": (False, "none")}, missed
 PYTHON
 ok $? "a session that waits for the others too long misses its deadline, and they do not"
 

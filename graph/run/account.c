@@ -123,12 +123,12 @@ static enum tec_cause cause_of(const struct tec_loop *l, int64_t overrun_ns)
 }
 
 /* Time that was neither the device's nor the planner's nor a wait for inputs, and time in which a
- * frame that was due did not begin although nothing ran. */
+ * frame that was due, and need not wait for others, did not begin although nothing ran. */
 static int64_t host_time(const struct tec_loop *l)
 {
     const struct tec_frame_record *r = &l->record;
     int64_t own = r->host_ns - r->planner_ns - l->pending_ns;
-    int64_t due = r->tick_ns + l->tick->late_ns;
+    int64_t due = r->tick_ns + l->tick->late_ns + l->o.gather_ns;
     if (l->n_recent > 0) {
         int64_t before = l->recent[(l->n_recent - 1) % TEC_RECENT_FRAMES].end_ns;
         due = before > due ? before : due;

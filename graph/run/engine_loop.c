@@ -293,16 +293,18 @@ enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_exec
     e->topology.slots = 0;
     for (int i = 0; i < e->n_chains; i++)
         add_topology(e, i);
-    struct tec_loop_options l = {.topology = &e->topology,
-                                 .planner = tec_default_planner,
-                                 .period_ns = o->saturated ? 0 : e->topology.period_us * 1000,
-                                 .released = o->released,
-                                 .lost = o->lost,
-                                 .user = o->user,
-                                 .events = o->events,
-                                 .edges = e->edges,
-                                 .wanted = o->wanted,
-                                 .wanted_self = o->wanted_self};
+    struct tec_loop_options l = {
+        .topology = &e->topology,
+        .planner = tec_default_planner,
+        .period_ns = o->saturated ? 0 : e->topology.period_us * 1000,
+        .gather_ns = p->frame.sessions > 1 ? (int64_t)(p->frame.gather_ms * 1e6 + 0.5) : 0,
+        .released = o->released,
+        .lost = o->lost,
+        .user = o->user,
+        .events = o->events,
+        .edges = e->edges,
+        .wanted = o->wanted,
+        .wanted_self = o->wanted_self};
     for (int i = 0; i < e->n_chains; i++)
         add_chain(&l, e, i, &executors[i]);
     list_actions(&l, e);

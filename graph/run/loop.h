@@ -194,6 +194,7 @@ struct tec_loop_options {
     int n_actions;
     struct tec_action actions[TEC_MAX_ACTIONS]; /* in order of declaration */
     int64_t period_ns;                          /* 0: saturated */
+    int64_t gather_ns; /* a frame that is due may wait so long for those of other sessions */
     /* Called on the frame thread the moment the chunk of `action` is ready; must not block. Of a
      * ring it may be called in a frame without an observation, and more than once in a frame that
      * is less deep than the one before, the oldest first: the record's row of the action says of
