@@ -408,6 +408,7 @@ void tec_engine_close(struct tec_engine *e)
         return;
     tec_loop_destroy(e->loop);
     tec_partitions_destroy(e->partitions);
+    tec_engine_drop_prompts(e);
     for (int i = 0; i < TEC_MAX_SESSIONS; i++)
         tec_session_destroy(e->sessions[i]);
     tec_engine_close_memories(e);

@@ -81,14 +81,17 @@ void tec_engine_settle(const struct tec_engine *e)
             tec_chain_memory_settle(e->chains[i].memory);
 }
 
+void tec_engine_drop_prompts(struct tec_engine *e)
+{
+    for (int i = 0; i < e->n_chains; i++)
+        for (int k = 0; e->chains[i].rooms && k < TEC_MAX_PENDING; k++)
+            tec_memory_drop(e->chains[i].memory, &e->chains[i].rooms[k]);
+}
+
 void tec_engine_close_memories(struct tec_engine *e)
 {
-    for (int i = 0; i < e->n_chains; i++) {
-        struct tec_engine_chain *c = &e->chains[i];
-        for (int k = 0; c->rooms && k < TEC_MAX_PENDING; k++)
-            tec_memory_drop(c->memory, &c->rooms[k]);
-        tec_chain_memory_destroy(c->memory);
-    }
+    for (int i = 0; i < e->n_chains; i++)
+        tec_chain_memory_destroy(e->chains[i].memory);
     for (int i = 0; i < e->n_memories; i++)
         tec_memory_close(e->memories[i]);
 }

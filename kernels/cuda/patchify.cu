@@ -1,7 +1,14 @@
-/* patchify.cu - pictures to rows of patches: bytes through a table of colours, floats as numbers. */
+/* patchify.cu - pictures to rows of patches: bytes through a table of colours, floats as numbers.
+ */
 #include "kernels/cuda/lang.cuh"
 
 enum { THREADS = 128 };
+
+/* Without an index that only the run knows, which would put the three on the stack. */
+static __device__ float of_channel(const float *of, int channel)
+{
+    return channel == 0 ? of[0] : channel == 1 ? of[1] : of[2];
+}
 
 /* A block writes one patch. */
 static __global__ void __launch_bounds__(THREADS) patchify_kernel(struct tec_patchify_args a)
@@ -21,7 +28,7 @@ static __global__ void __launch_bounds__(THREADS) patchify_kernel(struct tec_pat
         size_t at = first + 3 * ((size_t)dy * (size_t)a.width + (size_t)dx) + (size_t)channel;
         if (a.floats) {
             float x = reinterpret_cast<const float *>(a.pictures[picture])[at];
-            y[c] = (x - a.mean[channel]) / a.std[channel];
+            y[c] = (x - of_channel(a.mean, channel)) / of_channel(a.std, channel);
         } else {
             y[c] = a.lut[256 * channel + a.pictures[picture][at]];
         }
