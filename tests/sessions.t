@@ -154,6 +154,22 @@ assert missed == {"a": (True, "plan"), "b": (False, "none"), "c": (False, "none"
 PYTHON
 ok $? "a session that waits for the others too long misses its deadline, and they do not"
 
+# --- costs ----------------------------------------------------------------------------------------
+python3 - "$W/costs.costs" <<'PYTHON'
+import json, sys
+def row(node, us, **point):
+    return {"node": node, "point": point, "n": 9, "min": us, "p50": us, "p99": us, "p999": us, "max": us}
+json.dump({"schema": 1, "unit": "us", "variants": [row("see", 20000), row("act", 20000), row("talk", 100, batch=1),
+    row("see", 50000, batch=4), row("act", 45000, batch=4)]}, open(sys.argv[1], "w"))
+PYTHON
+"$T" check $many --costs "$W/costs.costs" >"$W/out" 2>&1
+[ $? -ne 0 ] && grep -q "critical path 97 ms (p99: gather_ms 2 + see 50 + act 45)" "$W/out" &&
+    "$T" check pipelines/demo_metaworld.lua --costs "$W/costs.costs" >"$W/out" 2>&1
+ok $? "check counts the launch of all sessions, and the wait for them"
+"$T" simulate $many --random-weights 1 --size tiny --costs "$W/costs.costs" -n 1 --trace "$W/trace" >"$W/out" 2>"$W/err" &&
+    grep -q '"node":"act","us":45000' "$W/trace"
+ok $? "a launch of all sessions has a row of its own"
+
 # --- what is refused ------------------------------------------------------------------------------
 refuses() { # refuses CODE WHAT PIPELINE ARGUMENTS...
     code=$1 what=$2 pipeline=$3

@@ -151,6 +151,20 @@ static double p99_ms(const struct tec_cost_table *t, const char *node, int rows)
     return row ? tec_cost_row_us(row, 0.99) / 1000.0 : 0.0;
 }
 
+/* A hard node's launches in a frame: of a prefill and the action with it as many as the
+ * observations of all sessions take, of another action one a session. */
+static double hard_ms(const struct tec_cost_table *t, const struct tec_pipeline *p,
+                      const struct tec_decl_node *n)
+{
+    const struct tec_ints *together = &p->capture.sessions;
+    int sessions = p->frame.sessions,
+        most = together->n ? together->item[together->n - 1] : sessions;
+    bool alone = n->kind == TEC_DECL_ACTION && !tec_pipeline_with_prefill(p, n);
+    if (sessions < 2 || alone)
+        return sessions * p99_ms(t, n->name, 0);
+    return (sessions + most - 1) / most * p99_ms(t, n->name, most);
+}
+
 /* The earliest deadline of a chain's actions, which hard chains run in the order of. */
 static double due_of(const struct tec_pipeline *p, int chain)
 {
@@ -177,16 +191,18 @@ static bool is_before(const struct tec_pipeline *p, const struct tec_decl_node *
     return hard && tec_pipeline_in_frames(p, n) && (x < y || (x == y && n->chain < action->chain));
 }
 
-/* The time that a frame spends before an action node. */
+/* The time that a frame spends before an action node; the first session waits for the others. */
 static double before_ms(const struct tec_cost_table *t, const struct tec_pipeline *p,
                         const struct tec_decl_node *action, char *text, size_t room)
 {
-    double sum = 0.0;
+    double sum = p->frame.sessions > 1 ? p->frame.gather_ms : 0.0;
     text[0] = '\0';
+    if (sum > 0.0)
+        snprintf(text, room, "gather_ms %.3g", sum);
     for (int i = 0; i < p->n_nodes; i++) {
         if (!is_timed(&p->nodes[i]) || !is_before(p, &p->nodes[i], action))
             continue;
-        double ms = p99_ms(t, p->nodes[i].name, 0);
+        double ms = hard_ms(t, p, &p->nodes[i]);
         size_t used = strlen(text);
         if (used + 64 < room)
             snprintf(text + used, room - used, "%s%.40s %.3g", used ? " + " : "", p->nodes[i].name,
@@ -234,7 +250,7 @@ void tec_costs_check(struct tec_diagnostics *d, const struct tec_cost_table *tab
         const struct tec_decl_node *n = &pipeline->nodes[i];
         if (!is_timed(n) || n->deadline.kind != TEC_DEADLINE_HARD || n->kind != TEC_DECL_ACTION)
             continue;
-        double own = p99_ms(table, n->name, 0);
+        double own = hard_ms(table, pipeline, n);
         double prefill = before_ms(table, pipeline, n, before, sizeof before);
         if (prefill + own <= n->deadline.ms)
             continue;
