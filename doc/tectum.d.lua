@@ -53,6 +53,8 @@ function model(t) end
 ---@field period_ms number milliseconds from tick to tick
 ---@field clock? "internal"|"external"|"on_request" who ticks: a timer, the arrival of an observation, or a request; a label: `run` and `serve` decide; default internal
 ---@field overrun? "skip_next" what a frame that runs past the next tick does: that tick opens no frame; default skip_next
+---@field sessions? integer robots of one kind that it serves, each with observations, requests and texts of its own; a kv.requests has its slots for each of them; default 1
+---@field gather_ms? number milliseconds that a frame waits for observations of other sessions behind the first; default 0
 
 ---@param t tectum.frame
 ---@return tectum.frame
@@ -265,6 +267,7 @@ function score(t) end
 ---@field check_layer? integer where cacheblend compares; default 1
 ---@field first_tokens? integer of each segment, epic; default 16
 ---@field recompute? tectum.recompute which share of the tokens is computed anew, by layer; default {}
+---@field spawn? tectum.call when segments are recalled: as the prefill that reads them runs, and so without it
 ---@field after? string|tectum.call a node that runs before it
 ---@field partition? string|tectum.call share of the device
 
@@ -275,6 +278,7 @@ function memory_load(t) end
 ---Makes what was said a segment of a memory: the next observation's prompt may recall it.
 ---@class tectum.remember
 ---@field name string name in traces and for policies
+---@field model? string|tectum.call the model that reads the memory; needed nowhere
 ---@field reads string[] streams: whatever of them was finished last is remembered
 ---@field into string|tectum.call the kv.segments
 ---@field key? string the segment's id: a newer text takes the place of the older one; without it the node's name
@@ -337,6 +341,7 @@ function sm(t) end
 ---@field batch? integer[] rows of a decode launch, ascending
 ---@field k? integer[] decode steps of a frame, ascending
 ---@field depth? integer[] requests in flight of a ring, ascending
+---@field sessions? integer[] observations in one launch of a prefill and its action, ascending; without it as many as the frame has sessions
 ---@field ratio? number[] shares of recomputation, ascending: policies read them, and ask for at most the largest
 ---@field slices? integer most pieces that a secondary prefill is cut into beside hard nodes; without it one a layer
 ---@field max_graphs? integer most captures; default 64
