@@ -92,11 +92,11 @@ enum tec_status tec_json_write(const char *path, const json_t *json, size_t flag
                                struct tec_error *err)
 {
     struct tec_out_file out = {0};
-    TEC_TRY(tec_out_file_open(&out, path, err));
+    TEC_TRY(tec_outfile_file_open(&out, path, err));
     enum tec_status status = tec_json_print(out.file, json, flags, path, err);
     if (status == TEC_OK)
-        status = tec_out_file_keep(&out, err);
-    tec_out_file_drop(&out);
+        status = tec_outfile_file_keep(&out, err);
+    tec_outfile_file_drop(&out);
     return status;
 }
 

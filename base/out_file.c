@@ -172,7 +172,7 @@ static enum tec_status open_any(struct tec_out_file *out, const char *path, bool
     return device ? open_direct(out, err) : open_beside(out, there ? &st : NULL, err);
 }
 
-enum tec_status tec_out_file_check(const char *path, struct tec_error *err)
+enum tec_status tec_outfile_file_check(const char *path, struct tec_error *err)
 {
     struct stat st;
     bool there;
@@ -186,18 +186,19 @@ enum tec_status tec_out_file_check(const char *path, struct tec_error *err)
     return access(out.temporary, W_OK | X_OK) == 0 ? TEC_OK : fail(&out, errno, err);
 }
 
-enum tec_status tec_out_file_open(struct tec_out_file *out, const char *path, struct tec_error *err)
+enum tec_status tec_outfile_file_open(struct tec_out_file *out, const char *path,
+                                      struct tec_error *err)
 {
     return open_any(out, path, false, err);
 }
 
-enum tec_status tec_out_file_open_regular(struct tec_out_file *out, const char *path,
-                                          struct tec_error *err)
+enum tec_status tec_outfile_file_open_regular(struct tec_out_file *out, const char *path,
+                                              struct tec_error *err)
 {
     return open_any(out, path, true, err);
 }
 
-enum tec_status tec_out_file_failed(const struct tec_out_file *out, struct tec_error *err)
+enum tec_status tec_outfile_file_failed(const struct tec_out_file *out, struct tec_error *err)
 {
     return fail(out, out->why, err);
 }
@@ -224,7 +225,7 @@ static int put_in_place(const struct tec_out_file *out)
     return 0;
 }
 
-enum tec_status tec_out_file_keep(struct tec_out_file *out, struct tec_error *err)
+enum tec_status tec_outfile_file_keep(struct tec_out_file *out, struct tec_error *err)
 {
     if (!out->file)
         return TEC_OK;
@@ -251,7 +252,7 @@ enum tec_status tec_out_file_keep(struct tec_out_file *out, struct tec_error *er
     return fail(out, why, err);
 }
 
-void tec_out_file_drop(struct tec_out_file *out)
+void tec_outfile_file_drop(struct tec_out_file *out)
 {
     if (!out->file)
         return;

@@ -9,7 +9,7 @@
 
 /* What the path names decides what is done:
  *   nothing, a regular file   a temporary file in the same folder is written, synced to the disk
- *                             and renamed by tec_out_file_keep; the new file has the old one's
+ *                             and renamed by tec_outfile_file_keep; the new file has the old one's
  *                             permissions
  *   a symbolic link           its target is the file; the link stays
  *   a FIFO that is read,      opened and written as it is; also what standard output or standard
@@ -27,25 +27,25 @@ struct tec_out_file {
 };
 
 /* TEC_IO with the kind and the reason, TEC_NO_MEMORY. Nothing to drop after a failure. */
-enum tec_status tec_out_file_open(struct tec_out_file *out, const char *path,
-                                  struct tec_error *err);
+enum tec_status tec_outfile_file_open(struct tec_out_file *out, const char *path,
+                                      struct tec_error *err);
 
 /* Check whether `path` could be opened, without opening it, for output that is written at the end.
  */
-enum tec_status tec_out_file_check(const char *path, struct tec_error *err);
+enum tec_status tec_outfile_file_check(const char *path, struct tec_error *err);
 
 /* Open only a regular file or a new one, for a thread that must not wait for a reader. */
-enum tec_status tec_out_file_open_regular(struct tec_out_file *out, const char *path,
-                                          struct tec_error *err);
+enum tec_status tec_outfile_file_open_regular(struct tec_out_file *out, const char *path,
+                                              struct tec_error *err);
 
 /* Why a write to out->file failed: TEC_IO with the path and the reason. The file stays open. */
-enum tec_status tec_out_file_failed(const struct tec_out_file *out, struct tec_error *err);
+enum tec_status tec_outfile_file_failed(const struct tec_out_file *out, struct tec_error *err);
 
 /* Put it in its place; on failure it is dropped, and the old file is as it was. Nothing is done
  * when none is open. */
-enum tec_status tec_out_file_keep(struct tec_out_file *out, struct tec_error *err);
+enum tec_status tec_outfile_file_keep(struct tec_out_file *out, struct tec_error *err);
 
 /* Forget what was written. Nothing is done when none is open. */
-void tec_out_file_drop(struct tec_out_file *out);
+void tec_outfile_file_drop(struct tec_out_file *out);
 
 #endif

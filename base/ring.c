@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum tec_status tec_ring_init(struct tec_ring *ring, struct tec_arena *arena, uint32_t capacity,
+enum tec_status tec_spsc_init(struct tec_ring *ring, struct tec_arena *arena, uint32_t capacity,
                               uint32_t item_size)
 {
     if (capacity < 1 || capacity > 1U << 24 || item_size < 1)
@@ -25,7 +25,7 @@ enum tec_status tec_ring_init(struct tec_ring *ring, struct tec_arena *arena, ui
     return TEC_OK;
 }
 
-bool tec_ring_push(struct tec_ring *ring, const void *item)
+bool tec_spsc_push(struct tec_ring *ring, const void *item)
 {
     uint32_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
     if (tail - atomic_load_explicit(&ring->head, memory_order_acquire) > ring->mask)
@@ -35,7 +35,7 @@ bool tec_ring_push(struct tec_ring *ring, const void *item)
     return true;
 }
 
-bool tec_ring_pop(struct tec_ring *ring, void *item)
+bool tec_spsc_pop(struct tec_ring *ring, void *item)
 {
     uint32_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
     if (head == atomic_load_explicit(&ring->tail, memory_order_acquire))

@@ -20,11 +20,11 @@ struct tec_ring {
 
 /* Room for at least `capacity` items (1 .. 2^24) of `item_size` bytes, from the arena.
  * TEC_NO_MEMORY or TEC_INVALID on failure. */
-enum tec_status tec_ring_init(struct tec_ring *ring, struct tec_arena *arena, uint32_t capacity,
+enum tec_status tec_spsc_init(struct tec_ring *ring, struct tec_arena *arena, uint32_t capacity,
                               uint32_t item_size);
 
 /* Copy an item in, or out. False when the ring is full, or empty; nothing changes then. */
-bool tec_ring_push(struct tec_ring *ring, const void *item);
-bool tec_ring_pop(struct tec_ring *ring, void *item);
+bool tec_spsc_push(struct tec_ring *ring, const void *item);
+bool tec_spsc_pop(struct tec_ring *ring, void *item);
 
 #endif

@@ -5,14 +5,14 @@
 static void record(const struct tec_program *program, const struct tec_call *call,
                    struct tec_capture *capture)
 {
-    tec_record_map(program, call, capture, TEC_KERNEL_gelu);
+    tec_rowwise_record_map(program, call, capture, TEC_KERNEL_gelu);
 }
 
 /* 0.5 x (1 + tanh(c (x + a x x x))): six multiplications, two additions, one tanh. */
 static struct tec_cost cost(const struct tec_call *call, const struct tec_counts *counts)
 {
-    return tec_cost_map(call, counts, 9);
+    return tec_rowwise_cost_map(call, counts, 9);
 }
 
 const struct tec_op tec_op_gelu = {
-    .infer = tec_infer_map, .record = record, .cost = cost, .rowwise = true};
+    .infer = tec_rowwise_infer_map, .record = record, .cost = cost, .rowwise = true};

@@ -5,14 +5,14 @@
 static void record(const struct tec_program *program, const struct tec_call *call,
                    struct tec_capture *capture)
 {
-    tec_record_map(program, call, capture, TEC_KERNEL_gelu_erf);
+    tec_rowwise_record_map(program, call, capture, TEC_KERNEL_gelu_erf);
 }
 
 /* c x (1 + erf(d x)): three multiplications, one addition, one error function. */
 static struct tec_cost cost(const struct tec_call *call, const struct tec_counts *counts)
 {
-    return tec_cost_map(call, counts, 5);
+    return tec_rowwise_cost_map(call, counts, 5);
 }
 
 const struct tec_op tec_op_gelu_erf = {
-    .infer = tec_infer_map, .record = record, .cost = cost, .rowwise = true};
+    .infer = tec_rowwise_infer_map, .record = record, .cost = cost, .rowwise = true};

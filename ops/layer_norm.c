@@ -5,15 +5,15 @@
 static void record(const struct tec_program *program, const struct tec_call *call,
                    struct tec_capture *capture)
 {
-    tec_record_norm(program, call, capture, TEC_KERNEL_layernorm);
+    tec_rowwise_record_norm(program, call, capture, TEC_KERNEL_layernorm);
 }
 
 /* An element: the mean's sum 1; difference, square and sum 3; difference and scale 2; and what
- * tec_cost_norm adds. A row: two divisions by the width, + eps, root, reciprocal. */
+ * tec_rowwise_cost_norm adds. A row: two divisions by the width, + eps, root, reciprocal. */
 static struct tec_cost cost(const struct tec_call *call, const struct tec_counts *counts)
 {
-    return tec_cost_norm(call, counts, 6, 5);
+    return tec_rowwise_cost_norm(call, counts, 6, 5);
 }
 
 const struct tec_op tec_op_layer_norm = {
-    .infer = tec_infer_norm, .record = record, .cost = cost, .rowwise = true};
+    .infer = tec_rowwise_infer_norm, .record = record, .cost = cost, .rowwise = true};

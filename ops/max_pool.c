@@ -9,13 +9,13 @@ static enum tec_status infer(const struct tec_program *program, struct tec_call 
     const struct tec_window_args *a = &call->args.window;
     TEC_TRY(TEC_NEED(call, 2 * a->pad <= a->side && !a->round, err,
                      "windows of %d pixels with %d outside", a->side, a->pad));
-    return tec_infer_window(program, call, 1, err);
+    return tec_window_infer(program, call, 1, err);
 }
 
 static void record(const struct tec_program *program, const struct tec_call *call,
                    struct tec_capture *capture)
 {
-    tec_record_window(program, call, capture, TEC_KERNEL_max_pool);
+    tec_window_record(program, call, capture, TEC_KERNEL_max_pool);
 }
 
 /* The picture once, h w c; R windows of c, side^2 comparisons each. */

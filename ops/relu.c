@@ -5,14 +5,14 @@
 static void record(const struct tec_program *program, const struct tec_call *call,
                    struct tec_capture *capture)
 {
-    tec_record_map(program, call, capture, TEC_KERNEL_relu);
+    tec_rowwise_record_map(program, call, capture, TEC_KERNEL_relu);
 }
 
 /* A comparison. */
 static struct tec_cost cost(const struct tec_call *call, const struct tec_counts *counts)
 {
-    return tec_cost_map(call, counts, 1);
+    return tec_rowwise_cost_map(call, counts, 1);
 }
 
 const struct tec_op tec_op_relu = {
-    .infer = tec_infer_map, .record = record, .cost = cost, .rowwise = true};
+    .infer = tec_rowwise_infer_map, .record = record, .cost = cost, .rowwise = true};

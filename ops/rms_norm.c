@@ -5,15 +5,15 @@
 static void record(const struct tec_program *program, const struct tec_call *call,
                    struct tec_capture *capture)
 {
-    tec_record_norm(program, call, capture, TEC_KERNEL_rmsnorm);
+    tec_rowwise_record_norm(program, call, capture, TEC_KERNEL_rmsnorm);
 }
 
-/* An element: square and sum 2; scale 1; and what tec_cost_norm adds. A row: a division by the
- * width, + eps, root, reciprocal. */
+/* An element: square and sum 2; scale 1; and what tec_rowwise_cost_norm adds. A row: a division by
+ * the width, + eps, root, reciprocal. */
 static struct tec_cost cost(const struct tec_call *call, const struct tec_counts *counts)
 {
-    return tec_cost_norm(call, counts, 3, 4);
+    return tec_rowwise_cost_norm(call, counts, 3, 4);
 }
 
 const struct tec_op tec_op_rms_norm = {
-    .infer = tec_infer_norm, .record = record, .cost = cost, .rowwise = true};
+    .infer = tec_rowwise_infer_norm, .record = record, .cost = cost, .rowwise = true};

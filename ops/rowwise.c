@@ -12,8 +12,8 @@ static enum tec_status check(const struct tec_call *call, const struct tec_tenso
                     y->rows - call->out_row, y->cols);
 }
 
-enum tec_status tec_infer_map(const struct tec_program *program, struct tec_call *call,
-                              struct tec_error *err)
+enum tec_status tec_rowwise_infer_map(const struct tec_program *program, struct tec_call *call,
+                                      struct tec_error *err)
 {
     const struct tec_tensor *x = tec_in(program, call, 0), *y = tec_out(program, call, 0);
     struct tec_map_args *a = &call->args.map;
@@ -26,8 +26,8 @@ enum tec_status tec_infer_map(const struct tec_program *program, struct tec_call
     return TEC_OK;
 }
 
-enum tec_status tec_infer_norm(const struct tec_program *program, struct tec_call *call,
-                               struct tec_error *err)
+enum tec_status tec_rowwise_infer_norm(const struct tec_program *program, struct tec_call *call,
+                                       struct tec_error *err)
 {
     const struct tec_tensor *x = tec_in(program, call, 0), *y = tec_out(program, call, 0);
     struct tec_norm_args *a = &call->args.norm;
@@ -42,8 +42,8 @@ enum tec_status tec_infer_norm(const struct tec_program *program, struct tec_cal
     return TEC_OK;
 }
 
-enum tec_status tec_infer_gated(const struct tec_program *program, struct tec_call *call,
-                                struct tec_error *err)
+enum tec_status tec_rowwise_infer_gated(const struct tec_program *program, struct tec_call *call,
+                                        struct tec_error *err)
 {
     const struct tec_tensor *x = tec_in(program, call, 0), *y = tec_out(program, call, 0);
     struct tec_gated_args *a = &call->args.gated;
@@ -58,8 +58,8 @@ enum tec_status tec_infer_gated(const struct tec_program *program, struct tec_ca
     return TEC_OK;
 }
 
-void tec_record_map(const struct tec_program *program, const struct tec_call *call,
-                    struct tec_capture *capture, enum tec_kernel_id kernel)
+void tec_rowwise_record_map(const struct tec_program *program, const struct tec_call *call,
+                            struct tec_capture *capture, enum tec_kernel_id kernel)
 {
     struct tec_map_args a = call->args.map;
     a.x = (const float *)(const void *)tec_in(program, call, 0)->at;
@@ -67,8 +67,8 @@ void tec_record_map(const struct tec_program *program, const struct tec_call *ca
     tec_capture_add(capture, kernel, &a, call->barrier, call->label);
 }
 
-void tec_record_norm(const struct tec_program *program, const struct tec_call *call,
-                     struct tec_capture *capture, enum tec_kernel_id kernel)
+void tec_rowwise_record_norm(const struct tec_program *program, const struct tec_call *call,
+                             struct tec_capture *capture, enum tec_kernel_id kernel)
 {
     struct tec_norm_args a = call->args.norm;
     a.x = (const float *)(const void *)tec_in(program, call, 0)->at;
@@ -76,8 +76,8 @@ void tec_record_norm(const struct tec_program *program, const struct tec_call *c
     tec_capture_add(capture, kernel, &a, call->barrier, call->label);
 }
 
-void tec_record_gated(const struct tec_program *program, const struct tec_call *call,
-                      struct tec_capture *capture, enum tec_kernel_id kernel)
+void tec_rowwise_record_gated(const struct tec_program *program, const struct tec_call *call,
+                              struct tec_capture *capture, enum tec_kernel_id kernel)
 {
     struct tec_gated_args a = call->args.gated;
     a.x = (const float *)(const void *)tec_in(program, call, 0)->at;
@@ -85,24 +85,24 @@ void tec_record_gated(const struct tec_program *program, const struct tec_call *
     tec_capture_add(capture, kernel, &a, call->barrier, call->label);
 }
 
-struct tec_cost tec_cost_map(const struct tec_call *call, const struct tec_counts *counts,
-                             int flops)
+struct tec_cost tec_rowwise_cost_map(const struct tec_call *call, const struct tec_counts *counts,
+                                     int flops)
 {
     const struct tec_map_args *a = &call->args.map;
     int64_t n = tec_counts_rows(counts, a->rows, a->max_rows) * a->cols;
     return (struct tec_cost){.other = n * flops, .read = n * 4, .written = n * 4};
 }
 
-struct tec_cost tec_cost_gated(const struct tec_call *call, const struct tec_counts *counts,
-                               int flops)
+struct tec_cost tec_rowwise_cost_gated(const struct tec_call *call, const struct tec_counts *counts,
+                                       int flops)
 {
     const struct tec_gated_args *a = &call->args.gated;
     int64_t n = tec_counts_rows(counts, a->rows, a->max_rows) * a->cols;
     return (struct tec_cost){.other = n * flops, .read = n * 8, .written = n * 4};
 }
 
-struct tec_cost tec_cost_norm(const struct tec_call *call, const struct tec_counts *counts,
-                              int flops, int row)
+struct tec_cost tec_rowwise_cost_norm(const struct tec_call *call, const struct tec_counts *counts,
+                                      int flops, int row)
 {
     const struct tec_norm_args *a = &call->args.norm;
     int64_t rows = tec_counts_rows(counts, a->rows, a->max_rows), n = rows * a->cols;

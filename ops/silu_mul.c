@@ -5,14 +5,14 @@
 static void record(const struct tec_program *program, const struct tec_call *call,
                    struct tec_capture *capture)
 {
-    tec_record_gated(program, call, capture, TEC_KERNEL_silu_mul);
+    tec_rowwise_record_gated(program, call, capture, TEC_KERNEL_silu_mul);
 }
 
 /* silu takes 3 (silu.c), the product with the other half 1. */
 static struct tec_cost cost(const struct tec_call *call, const struct tec_counts *counts)
 {
-    return tec_cost_gated(call, counts, 4);
+    return tec_rowwise_cost_gated(call, counts, 4);
 }
 
 const struct tec_op tec_op_silu_mul = {
-    .infer = tec_infer_gated, .record = record, .cost = cost, .rowwise = true};
+    .infer = tec_rowwise_infer_gated, .record = record, .cost = cost, .rowwise = true};

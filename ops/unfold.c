@@ -8,13 +8,13 @@ static enum tec_status infer(const struct tec_program *program, struct tec_call 
 {
     const struct tec_window_args *a = &call->args.window;
     TEC_TRY(TEC_NEED(call, a->side >= 1 && a->side <= 64, err, "windows of %d pixels", a->side));
-    return tec_infer_window(program, call, a->side * a->side, err);
+    return tec_window_infer(program, call, a->side * a->side, err);
 }
 
 static void record(const struct tec_program *program, const struct tec_call *call,
                    struct tec_capture *capture)
 {
-    tec_record_window(program, call, capture, TEC_KERNEL_unfold);
+    tec_window_record(program, call, capture, TEC_KERNEL_unfold);
 }
 
 /* The picture once, h w c; R windows of side^2 c. Nothing is computed. */

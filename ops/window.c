@@ -7,7 +7,7 @@ int tec_windows(int n, int side, int stride, int pad, int dilation)
     return room < 0 ? 0 : room / stride + 1;
 }
 
-enum tec_status tec_infer_window(const struct tec_program *program, struct tec_call *call,
+enum tec_status tec_window_infer(const struct tec_program *program, struct tec_call *call,
                                  int side_by_side, struct tec_error *err)
 {
     const struct tec_tensor *x = tec_in(program, call, 0), *y = tec_out(program, call, 0);
@@ -31,7 +31,7 @@ enum tec_status tec_infer_window(const struct tec_program *program, struct tec_c
     return TEC_OK;
 }
 
-void tec_record_window(const struct tec_program *program, const struct tec_call *call,
+void tec_window_record(const struct tec_program *program, const struct tec_call *call,
                        struct tec_capture *capture, enum tec_kernel_id kernel)
 {
     struct tec_window_args a = call->args.window;

@@ -7,10 +7,10 @@
 
 /* y must have `side_by_side` times x's columns and a row for each window; fills what follows from
  * shapes. */
-enum tec_status tec_infer_window(const struct tec_program *program, struct tec_call *call,
+enum tec_status tec_window_infer(const struct tec_program *program, struct tec_call *call,
                                  int side_by_side, struct tec_error *err);
 
-void tec_record_window(const struct tec_program *program, const struct tec_call *call,
+void tec_window_record(const struct tec_program *program, const struct tec_call *call,
                        struct tec_capture *capture, enum tec_kernel_id kernel);
 
 /* Windows along one side of `n` pixels: (n + 2 pad - dilation (side - 1) - 1) / stride + 1. */

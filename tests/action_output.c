@@ -262,8 +262,8 @@ TEST(wrong_sizes_are_refused)
     o = good;
     o.decay_actions = 0;
     CHECK_INT(tec_action_output_create(&h, &o, &arena, &err), ==, TEC_INVALID);
-    CHECK_STR(tec_source_word(TEC_SOURCE_STALE), "stale");
-    CHECK_STR(tec_source_word(TEC_SOURCES), "?");
+    CHECK_STR(tec_action_source_word(TEC_SOURCE_STALE), "stale");
+    CHECK_STR(tec_action_source_word(TEC_SOURCES), "?");
 }
 
 /* --- the golden cases, handed out by hand -------------------------------------------------------
@@ -293,7 +293,7 @@ static bool same(const struct tec_handed *got, json_t *event)
 {
     json_t *rows = json_object_get(event, "actions"), *row;
     size_t i;
-    bool all = strcmp(tec_source_word(got->source),
+    bool all = strcmp(tec_action_source_word(got->source),
                       json_string_value(json_object_get(event, "source"))) == 0 &&
                (size_t)got->n == json_array_size(rows);
     json_array_foreach(rows, i, row)

@@ -242,7 +242,7 @@ static bool probe(const struct tec_planner *p, const struct tec_topology *t)
     bool good = true;
     for (int i = 1; i <= 4; i++) {
         view.index = ATTACKED + i;
-        tec_plan_default(t, &view, &d);
+        tec_planner_default(t, &view, &d);
         bool decided = p->plan(p->self, &view, &d, &err) == TEC_OK && d.rows[0].k == PROBE_K;
         good = good && decided;
         p->observe(p->self, &view, &result);
@@ -258,7 +258,7 @@ static void call(struct outcome *o, struct tec_policy *policy, const struct atta
     struct tec_planner planner = tec_policy_planner(policy);
     struct tec_frame_view view = frame(ATTACKED);
     struct tec_decision d, expected;
-    tec_plan_default(t, &view, &d);
+    tec_planner_default(t, &view, &d);
     expected = d;
     int64_t start = cpu_now();
     enum tec_status status = strike_out(&planner, a, &view, &d);
@@ -400,7 +400,7 @@ TEST(growth_over_frames_ends_in_quarantine)
     for (int i = 0; i < 2000; i++) {
         struct tec_frame_view view = frame(i);
         struct tec_decision d, expected;
-        tec_plan_default(&t, &view, &d);
+        tec_planner_default(&t, &view, &d);
         expected = d;
         bool over = report->quarantined;
         enum tec_status status = planner.plan(planner.self, &view, &d, &err);

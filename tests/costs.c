@@ -271,7 +271,7 @@ static void take_file(void)
     struct tec_cost_table table;
     tec_arena_init(&arena, &heap);
     json_t *json = json_loads(file, 0, NULL);
-    REQUIRE(tec_cost_table_take(&table, json, "f.costs", &arena, &err) == TEC_OK);
+    REQUIRE(tec_costs_table_take(&table, json, "f.costs", &arena, &err) == TEC_OK);
     json_decref(json);
     state = 7;
     init();

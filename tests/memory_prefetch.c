@@ -170,7 +170,7 @@ static int64_t wanted_bytes(unsigned char (*sets)[SEGMENTS])
     int64_t bytes = 0;
     for (uint32_t i = 0; i < PIECES; i++)
         if (!sets[i / SEGMENTS][i % SEGMENTS])
-            bytes += (int64_t)tec_kv_piece_bytes(kv[i % SEGMENTS]);
+            bytes += (int64_t)tec_store_kv_piece_bytes(kv[i % SEGMENTS]);
     return bytes;
 }
 

@@ -224,7 +224,8 @@ static int other(int wake)
     for (uint32_t i = 0; i < SEGMENTS; i++)
         good += right(s, segment[i], i, 0, true);
     struct tec_kv *kv = NULL;
-    good += tec_store_pin(s, segment[0], &kv, NULL) == TEC_OK && tec_kv_tier(kv) == TEC_KEPT_REMOTE;
+    good += tec_store_pin(s, segment[0], &kv, NULL) == TEC_OK &&
+            tec_store_kv_tier(kv) == TEC_KEPT_REMOTE;
     tec_store_drop(s, kv);
     tec_store_close(s);
     return good;
@@ -594,7 +595,7 @@ TEST(what_a_server_alone_had_can_be_kept)
     CHECK_INT(look(s), ==, 1);
     REQUIRE(tec_store_pin(s, segment, &kv, NULL) == TEC_OK);
     CHECK_INT(tec_store_warm(s, kv, NULL), ==, TEC_OK);
-    CHECK_INT(tec_kv_tier(kv), ==, TEC_KEPT_RAM);
+    CHECK_INT(tec_store_kv_tier(kv), ==, TEC_KEPT_RAM);
     tec_store_drop(s, kv);
     server_kill();
     CHECK(right(s, segment, 2, 0, false));
@@ -762,7 +763,7 @@ TEST(a_server_that_lies_is_a_miss)
         CHECK(status != TEC_OK && err.message[0] != '\0');
         CHECK_INT(now_ms() - begin, <, 5000);
         CHECK(!strchr(err.message, '\x1b'));
-        CHECK_INT(tec_kv_tier(kv), ==, TEC_KEPT_PLACES);
+        CHECK_INT(tec_store_kv_tier(kv), ==, TEC_KEPT_PLACES);
         tec_store_drop(s, kv);
         CHECK_INT(tec_store_pin(s, segment, &kv, NULL), ==, TEC_NOT_FOUND);
         if (status != TEC_IO) { /* it is not believed again */

@@ -255,9 +255,9 @@ static void check_warm(struct tec_store *s, uint32_t segment)
 {
     struct tec_kv *kv = NULL;
     REQUIRE(tec_store_pin(s, segment, &kv, NULL) == TEC_OK);
-    CHECK(tec_kv_piece(kv, 0) == NULL);
+    CHECK(tec_store_kv_piece(kv, 0) == NULL);
     REQUIRE(tec_store_warm(s, kv, NULL) == TEC_OK);
-    CHECK(tec_kv_piece(kv, 0) != NULL && kv_right(s, kv, 1, 1, 0));
+    CHECK(tec_store_kv_piece(kv, 0) != NULL && kv_right(s, kv, 1, 1, 0));
     tec_store_drop(s, kv);
 }
 

@@ -118,7 +118,7 @@ TEST(reads_do_not_wait_while_the_file_is_replaced)
     int reads = 0;
     begin();
     REQUIRE(tec_store_pin(store, 3, &kv, NULL) == TEC_OK);
-    CHECK_INT(tec_kv_tier(kv), ==, TEC_KEPT_FILE);
+    CHECK_INT(tec_store_kv_tier(kv), ==, TEC_KEPT_FILE);
     start(store_compact);
     for (; !atomic_load(&work.done); reads++) {
         int64_t from = tec_clock_now(&real);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# names.t - models are data: no model's name below policies/, not even in a comment; and a struct, union
-# or enum tag means one thing.
+# names.t - models are data: no model's name below policies/, not even in a comment; a struct, union or
+# enum tag means one thing; and a function's prefix tells its folder.
 cd "$(dirname "$0")/.." || exit 1
 names='pi0|pi05|paligemma|gemma|openvla|qwen|siglip|dinov2|minilm|mpnet|llama|smolvla|smolvlm'
 n=0 bad=0
@@ -15,6 +15,14 @@ twice=$(find base kernels ops graph policies tools tests -name '*.[ch]' -exec \
     grep -hoE '^(typedef )?(struct|union|enum) tec_[a-z0-9_]+ \{' {} + | awk '{ print $(NF - 1) }' | sort | uniq -d)
 if [ -z "$twice" ]; then echo "ok $n - each tag is defined once"
 else bad=1; echo "not ok $n - each tag is defined once"; printf '%s\n' "$twice" | sed 's/^/# /' >&2; fi
+# Of a declaration in a header, the word behind tec_.
+n=$((n + 1))
+shared=$(find base kernels ops graph policies tools -name '*.h' | while read -r header; do
+    grep -hoE '^[a-z][^(;={]*\btec_[a-z0-9_]+\(' "$header" | grep -vE '^(typedef|static) ' |
+        sed -E "s|.*\btec_([a-z0-9]+)[a-z0-9_]*\\($|\1 $(dirname "$header")|"
+done | sort -u | cut -d ' ' -f 1 | uniq -d)
+if [ -z "$shared" ]; then echo "ok $n - a function's prefix belongs to one folder"
+else bad=1; echo "not ok $n - a function's prefix belongs to one folder"; printf '%s\n' "$shared" | sed 's/^/# tec_/' >&2; fi
 # Words that the field has other words for: canary, watchdog, request slot, repetition penalty, request prompt,
 # action output, trie, pending prefill, secondary model, simulator, segment. Old releases and figures keep theirs.
 n=$((n + 1))

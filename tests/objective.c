@@ -111,7 +111,7 @@ static struct tec_decision decide(const json_t *c, int live)
                                   .costs = {cost, NULL, &t}};
     REQUIRE(policy);
     struct tec_planner planner = tec_policy_planner(policy);
-    tec_plan_default(&top, &view, &d);
+    tec_planner_default(&top, &view, &d);
     CHECK_INT(planner.plan(planner.self, &view, &d, &err), ==, TEC_OK);
     tec_policy_close(policy);
     return d;

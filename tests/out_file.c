@@ -41,9 +41,9 @@ static void expect_text(const char *path, const char *text)
 static enum tec_status put(const char *path, const char *text)
 {
     struct tec_out_file out = {0};
-    TEC_TRY(tec_out_file_open(&out, path, &err));
+    TEC_TRY(tec_outfile_file_open(&out, path, &err));
     fputs(text, out.file);
-    return tec_out_file_keep(&out, &err);
+    return tec_outfile_file_keep(&out, &err);
 }
 
 static unsigned mode_of(const char *path)
@@ -59,16 +59,16 @@ TEST(a_file_is_there_when_it_is_whole)
     struct tec_out_file out = {0};
     box_make(&b);
     box_path(&b, "x");
-    REQUIRE(tec_out_file_open(&out, b.path, &err) == TEC_OK);
+    REQUIRE(tec_outfile_file_open(&out, b.path, &err) == TEC_OK);
     fputs("one", out.file);
     fflush(out.file);
     CHECK(access(b.path, F_OK) != 0);
-    CHECK_INT(tec_out_file_keep(&out, &err), ==, TEC_OK);
+    CHECK_INT(tec_outfile_file_keep(&out, &err), ==, TEC_OK);
     expect_text(b.path, "one");
-    CHECK_INT(tec_out_file_keep(&out, &err), ==, TEC_OK); /* none is open */
-    REQUIRE(tec_out_file_open(&out, b.path, &err) == TEC_OK);
+    CHECK_INT(tec_outfile_file_keep(&out, &err), ==, TEC_OK); /* none is open */
+    REQUIRE(tec_outfile_file_open(&out, b.path, &err) == TEC_OK);
     fputs("two", out.file);
-    tec_out_file_drop(&out);
+    tec_outfile_file_drop(&out);
     expect_text(b.path, "one");
     CHECK_INT(count_files(b.dir), ==, 1);
     box_remove(&b);
@@ -145,7 +145,7 @@ TEST(a_fifo_is_written_or_refused_and_stays)
     CHECK_INT(put(b.path, "through"), ==, TEC_OK);
     CHECK_INT(read(reader, got, sizeof got), ==, 7);
     CHECK_STR(got, "through");
-    CHECK_INT(tec_out_file_open_regular(&out, b.path, &err), ==, TEC_IO);
+    CHECK_INT(tec_outfile_file_open_regular(&out, b.path, &err), ==, TEC_IO);
     CHECK(strstr(err.message, "is a FIFO; name a regular file"));
     close(reader);
     struct stat st;
@@ -183,7 +183,7 @@ TEST(folders_and_sockets_are_refused)
     box_make(&b);
     CHECK_INT(put(b.dir, "x"), ==, TEC_IO);
     CHECK(strstr(err.message, "is a directory; output goes to a regular file"));
-    CHECK_INT(tec_out_file_check(b.dir, &err), ==, TEC_IO);
+    CHECK_INT(tec_outfile_file_check(b.dir, &err), ==, TEC_IO);
     box_path(&b, "socket");
     REQUIRE(strlen(b.path) < sizeof at.sun_path);
     memcpy(at.sun_path, b.path, strlen(b.path) + 1);
@@ -201,9 +201,9 @@ TEST(folders_and_sockets_are_refused)
     *slash = '/';
     CHECK_INT(put(b.path, "x"), ==, TEC_IO);
     CHECK(strstr(err.message, "No such file or directory"));
-    CHECK_INT(tec_out_file_check(b.path, &err), ==, TEC_IO);
+    CHECK_INT(tec_outfile_file_check(b.path, &err), ==, TEC_IO);
     box_path(&b, "y");
-    CHECK_INT(tec_out_file_check(b.path, &err), ==, TEC_OK);
+    CHECK_INT(tec_outfile_file_check(b.path, &err), ==, TEC_OK);
     CHECK_INT(count_files(b.dir), ==, 1); /* the socket: a check leaves nothing */
     box_remove(&b);
 }
@@ -241,12 +241,12 @@ TEST(a_full_disk_is_told_and_the_old_file_stays)
     most = (struct rlimit){.rlim_cur = 10000, .rlim_max = old.rlim_max};
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
     REQUIRE(setrlimit(RLIMIT_FSIZE, &most) == 0);
-    enum tec_status status = tec_out_file_open(&out, b.path, &err);
+    enum tec_status status = tec_outfile_file_open(&out, b.path, &err);
     for (int i = 0; status == TEC_OK && i < 20000; i++)
         fputc('x', out.file);
     bool failed = out.file && ferror(out.file);
     if (status == TEC_OK)
-        status = tec_out_file_keep(&out, &err);
+        status = tec_outfile_file_keep(&out, &err);
     setrlimit(RLIMIT_FSIZE, &old);
     signal(SIGXFSZ, handler);
     CHECK(failed);

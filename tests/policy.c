@@ -135,7 +135,7 @@ static enum tec_status plan(struct tec_policy *policy, const struct tec_topology
                             const struct tec_frame_view *view, struct tec_decision *decision)
 {
     struct tec_planner planner = tec_policy_planner(policy);
-    tec_plan_default(t, view, decision);
+    tec_planner_default(t, view, decision);
     return planner.plan(planner.self, view, decision, &err);
 }
 
@@ -160,7 +160,7 @@ TEST(default_plan_guards_hard_nodes)
     struct tec_topology t = topology();
     struct tec_frame_view view = frame(3);
     struct tec_decision d;
-    tec_plan_default(&t, &view, &d);
+    tec_planner_default(&t, &view, &d);
     CHECK_INT(d.n_rows, ==, 3);
     CHECK_INT(d.rows[0].k, ==, 0);
     CHECK(!d.nodes[1].skip && !d.nodes[0].skip && d.nodes[3].skip);
@@ -169,7 +169,7 @@ TEST(default_plan_guards_hard_nodes)
     t.n_depth = 2;
     t.depth[0] = 1;
     t.depth[1] = 7;
-    tec_plan_default(&t, &view, &d);
+    tec_planner_default(&t, &view, &d);
     CHECK_INT(d.rows[2].k, ==, 8);
     CHECK(!d.nodes[3].skip);
     CHECK_INT(d.depth[0], ==, 7);
@@ -430,7 +430,7 @@ TEST(refusals_leave_the_default_plan)
         snprintf(body, sizeof body, "D:decode(2, 8) D:note('seen', 1)\n%s", refusals[i].body);
         struct tec_policy *policy = open_plan(body, &t, &brisk);
         REQUIRE(policy);
-        tec_plan_default(&t, &view, &expected);
+        tec_planner_default(&t, &view, &expected);
         int64_t start = tec_clock_now(&wall);
         enum tec_status status = plan(policy, &t, &view, &d);
         const struct tec_policy_report *report = tec_policy_report(policy);
@@ -764,7 +764,7 @@ static void measure(const char *name)
     for (int i = -50; i < RUNS; i++) {
         struct tec_frame_view view = frame(8);
         view.index = i + 50;
-        tec_plan_default(&t, &view, &d);
+        tec_planner_default(&t, &view, &d);
         if (i == 0)
             before = tec_policy_allocations(policy);
         int64_t start = tec_clock_now(&wall);

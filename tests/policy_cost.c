@@ -91,7 +91,7 @@ static void round_of(struct tec_policy *policy, const struct tec_topology *t, in
         if (i == 0)
             before = tec_policy_allocations(policy) + heap.calls;
         view_fill(&f, i + WARM, 8, n_seg);
-        tec_plan_default(t, &f.view, &d);
+        tec_planner_default(t, &f.view, &d);
         int64_t start = tec_clock_now(&wall);
         enum tec_status status = planner.plan(planner.self, &f.view, &d, &err);
         int64_t took = tec_clock_now(&wall) - start;

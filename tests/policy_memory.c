@@ -242,7 +242,7 @@ TEST(decisions_are_compared_by_what_they_ask_for)
     static struct tec_decision a, b;
     struct tec_topology t = view_topology();
     view_fill(&f, 1, 3, 4);
-    tec_plan_default(&t, &f.view, &a);
+    tec_planner_default(&t, &f.view, &a);
     memset(&b, 0xff, sizeof b);
     tec_decision_copy(&b, &a, t.n_nodes);
     CHECK(tec_decision_same(&a, &b, t.n_nodes));

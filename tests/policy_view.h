@@ -154,7 +154,7 @@ static inline enum tec_status view_plan(const struct tec_planner *planner,
                                         const struct tec_frame_view *view,
                                         struct tec_decision *decision, struct tec_error *err)
 {
-    tec_plan_default(t, view, decision);
+    tec_planner_default(t, view, decision);
     return planner->plan(planner->self, view, decision, err);
 }
 

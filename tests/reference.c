@@ -64,7 +64,7 @@ static void print_constructor(enum tec_constructor con, FILE *out)
     const struct tec_constructor_info *info = &tec_constructors[con];
     fprintf(out, "\n### %s\n\n%s\n\n", info->word, info->doc);
     fputs("| field | type | default | meaning |\n|---|---|---|---|\n", out);
-    for (const struct tec_field *f = tec_fields_of(con); tec_field_more(f, con); f++) {
+    for (const struct tec_field *f = tec_load_fields_of(con); tec_field_more(f, con); f++) {
         fprintf(out, "| `%s` | ", f->name);
         print_type(f, out);
         const char *standard = !f->standard ? "**required**" : f->standard[0] ? NULL : "-";
@@ -142,7 +142,7 @@ static void print_stub(enum tec_constructor con, FILE *out)
     fprintf(out, "\n---%s\n---@class ", info->doc);
     print_class(info->word, out);
     fputc('\n', out);
-    for (const struct tec_field *f = tec_fields_of(con); tec_field_more(f, con); f++) {
+    for (const struct tec_field *f = tec_load_fields_of(con); tec_field_more(f, con); f++) {
         fprintf(out, "---@field %s%s ", f->name, f->standard ? "?" : "");
         print_lua_type(f, out);
         fprintf(out, " %s", f->doc);

@@ -369,7 +369,7 @@ TEST(an_answer_is_one_of_the_list)
         n_nodes = places;
         open_scores(bf16, 2, true, &tree[0]);
         n_nodes = 0;
-        REQUIRE(tec_plan_choose(tiny.plan, trees, LISTS, root, &arena, &err) == TEC_OK);
+        REQUIRE(tec_planner_choose(tiny.plan, trees, LISTS, root, &arena, &err) == TEC_OK);
         make_prompt(tiny.model->text.vocab);
         for (int i = 0; i < LISTS; i++) {
             int want[LONGEST + 2] = {0}, got[2 * LONGEST + 2], one[2 * LONGEST + 2];

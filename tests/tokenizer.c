@@ -192,17 +192,17 @@ TEST(printable_bytes_are_a_bijection)
 {
     bool seen[0x144] = {false};
     for (int byte = 0; byte < 256; byte++) {
-        uint32_t code = tec_text_printable(byte);
+        uint32_t code = tec_tokenizer_printable(byte);
         REQUIRE(code < 0x144);
         CHECK(!seen[code]);
         seen[code] = true;
-        CHECK_INT(tec_text_byte(code), ==, byte);
+        CHECK_INT(tec_tokenizer_byte(code), ==, byte);
     }
-    CHECK_INT(tec_text_printable(' '), ==, 0x120);
-    CHECK_INT(tec_text_printable('\n'), ==, 0x10A);
-    CHECK_INT(tec_text_printable(0xAD), ==, 0x143);
-    CHECK_INT(tec_text_byte(0x144), ==, -1);
-    CHECK_INT(tec_text_byte(' '), ==, -1);
+    CHECK_INT(tec_tokenizer_printable(' '), ==, 0x120);
+    CHECK_INT(tec_tokenizer_printable('\n'), ==, 0x10A);
+    CHECK_INT(tec_tokenizer_printable(0xAD), ==, 0x143);
+    CHECK_INT(tec_tokenizer_byte(0x144), ==, -1);
+    CHECK_INT(tec_tokenizer_byte(' '), ==, -1);
 }
 
 /* Words of `text` under a pattern, joined by '|'. */

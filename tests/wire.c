@@ -34,7 +34,7 @@ static enum tec_status decode(size_t n)
     tec_arena_finish(&arena);
     tec_arena_init(&arena, &heap);
     err = (struct tec_error){.message = ""};
-    return tec_request_read(&request, bytes, n, &arena, &err);
+    return tec_serve_request_read(&request, bytes, n, &arena, &err);
 }
 
 /* The golden value `name` under the key "x". */
@@ -259,7 +259,7 @@ static enum tec_status read_options(const char *message, size_t n)
     memcpy(bytes, message, n);
     tec_arena_finish(&arena);
     tec_arena_init(&arena, &heap);
-    return tec_request_options(&request, bytes, n, &arena, &err);
+    return tec_serve_request_options(&request, bytes, n, &arena, &err);
 }
 #define OPTIONS(text) read_options(text, sizeof(text) - 1)
 

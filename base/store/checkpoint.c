@@ -48,7 +48,7 @@ static enum tec_status load_if(struct tec_checkpoint *c, const char *name, json_
     const char *path = existing(c, "", name, &failed);
     if (failed)
         return no_memory(c, err);
-    return path ? tec_json_load(out, path, c->heap, err) : TEC_OK;
+    return path ? tec_checkpoint_json_load(out, path, c->heap, err) : TEC_OK;
 }
 
 /* Recognise the layout by what each program writes: LeRobot's configurations have "type" and
@@ -137,7 +137,7 @@ enum tec_status tec_checkpoint_beside_json(struct tec_checkpoint *c, const char 
     const char *path, *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
     TEC_TRY(tec_checkpoint_beside(c, name, file, &path, err));
     if (path)
-        return tec_json_load(out, path, c->heap, err);
+        return tec_checkpoint_json_load(out, path, c->heap, err);
     return tec_fail(err, TEC_NOT_FOUND,
                     "%s/config.json names the model '%.120s', whose %s is not there: copy its "
                     "config.json, tokenizer.json and tokenizer_config.json to %s/%.120s",
@@ -163,7 +163,7 @@ static enum tec_status find_tokenizer(struct tec_checkpoint *c, struct tec_error
         }
     if (failed)
         return no_memory(c, err);
-    return config ? tec_json_load_reals(&c->tokenization, config, c->heap, err) : TEC_OK;
+    return config ? tec_checkpoint_json_load_reals(&c->tokenization, config, c->heap, err) : TEC_OK;
 }
 
 static int by_name(const void *a, const void *b)

@@ -13,7 +13,7 @@
 
 enum { MAX_JSON = 64 << 20 };
 
-enum tec_status tec_file_open(const char *path, int *fd, uint64_t *bytes, struct tec_error *err)
+enum tec_status tec_path_open(const char *path, int *fd, uint64_t *bytes, struct tec_error *err)
 {
     struct stat st;
     *bytes = 0;
@@ -22,7 +22,7 @@ enum tec_status tec_file_open(const char *path, int *fd, uint64_t *bytes, struct
     return TEC_OK;
 }
 
-enum tec_status tec_file_read(int fd, const char *path, uint64_t offset, void *dst, size_t bytes,
+enum tec_status tec_path_read(int fd, const char *path, uint64_t offset, void *dst, size_t bytes,
                               struct tec_error *err)
 {
     char why[80] = "", *to = dst;
@@ -44,7 +44,7 @@ enum tec_status tec_file_read(int fd, const char *path, uint64_t offset, void *d
     return TEC_OK;
 }
 
-const char *tec_file_kind(const void *head, size_t n)
+const char *tec_path_kind_of_head(const void *head, size_t n)
 {
     static const struct {
         const char *start, *what;
@@ -72,7 +72,7 @@ static enum tec_status bad_json(const char *path, const char *text, size_t n,
                                 const json_error_t *at, struct tec_error *err)
 {
     static const char *const literals[] = {"NaN", "Infinity", "-Infinity"};
-    const char *kind = tec_file_kind(text, n);
+    const char *kind = tec_path_kind_of_head(text, n);
     if (n && kind && *text != '{')
         return tec_fail(err, TEC_MALFORMED, "%s: is %s", path, kind);
     for (size_t i = 0; i < sizeof literals / sizeof literals[0]; i++)
@@ -94,7 +94,7 @@ static enum tec_status parse_json(json_t **out, int fd, const char *path, char *
                                   enum top top, struct tec_error *err)
 {
     json_error_t at;
-    TEC_TRY(tec_file_read(fd, path, 0, text, n, err));
+    TEC_TRY(tec_path_read(fd, path, 0, text, n, err));
     const bool list = top == TOP_LIST;
     size_t flags = JSON_REJECT_DUPLICATES | (top == TOP_REALS ? JSON_DECODE_INT_AS_REAL : 0);
     json_t *json = json_loadb(text, n, flags, &at);
@@ -114,7 +114,7 @@ static enum tec_status load_json(json_t **out, const char *path, enum top top,
 {
     int fd = -1;
     uint64_t bytes = 0;
-    TEC_TRY(tec_file_open(path, &fd, &bytes, err));
+    TEC_TRY(tec_path_open(path, &fd, &bytes, err));
     enum tec_status status;
     char *text = bytes <= MAX_JSON ? tec_heap_get(heap, (size_t)bytes) : NULL;
     if (bytes > MAX_JSON)
@@ -130,20 +130,20 @@ static enum tec_status load_json(json_t **out, const char *path, enum top top,
     return status;
 }
 
-enum tec_status tec_json_load(json_t **out, const char *path, struct tec_heap *heap,
-                              struct tec_error *err)
+enum tec_status tec_checkpoint_json_load(json_t **out, const char *path, struct tec_heap *heap,
+                                         struct tec_error *err)
 {
     return load_json(out, path, TOP_OBJECT, heap, err);
 }
 
-enum tec_status tec_json_load_list(json_t **out, const char *path, struct tec_heap *heap,
-                                   struct tec_error *err)
+enum tec_status tec_checkpoint_json_load_list(json_t **out, const char *path, struct tec_heap *heap,
+                                              struct tec_error *err)
 {
     return load_json(out, path, TOP_LIST, heap, err);
 }
 
-enum tec_status tec_json_load_reals(json_t **out, const char *path, struct tec_heap *heap,
-                                    struct tec_error *err)
+enum tec_status tec_checkpoint_json_load_reals(json_t **out, const char *path,
+                                               struct tec_heap *heap, struct tec_error *err)
 {
     return load_json(out, path, TOP_REALS, heap, err);
 }

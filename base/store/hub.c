@@ -22,10 +22,10 @@ static bool read_revision(const char *path, char out[80])
 {
     uint64_t bytes;
     int fd;
-    if (tec_file_open(path, &fd, &bytes, NULL) != TEC_OK)
+    if (tec_path_open(path, &fd, &bytes, NULL) != TEC_OK)
         return false;
     size_t n = bytes < 79 ? (size_t)bytes : 79;
-    bool whole = tec_file_read(fd, path, 0, out, n, NULL) == TEC_OK;
+    bool whole = tec_path_read(fd, path, 0, out, n, NULL) == TEC_OK;
     close(fd);
     out[whole ? n : 0] = '\0';
     out[strcspn(out, "\r\n \t")] = '\0';

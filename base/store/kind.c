@@ -47,7 +47,7 @@ static enum tec_path_kind by_text(const char *path)
     char text[4096 + 1], kept[16] = "";
     int fd;
     uint64_t bytes;
-    if (tec_file_open(path, &fd, &bytes, NULL) != TEC_OK)
+    if (tec_path_open(path, &fd, &bytes, NULL) != TEC_OK)
         return TEC_PATH_UNKNOWN;
     enum tec_path_kind kind = TEC_PATH_UNKNOWN;
     /* Each piece begins with the last bytes of the piece before it, so that no word is cut. */
@@ -55,7 +55,7 @@ static enum tec_path_kind by_text(const char *path)
         size_t room = sizeof text - 1 - strlen(kept);
         size_t n = bytes - at < room ? (size_t)(bytes - at) : room, old = strlen(kept);
         memcpy(text, kept, old);
-        if (tec_file_read(fd, path, at, text + old, n, NULL) != TEC_OK)
+        if (tec_path_read(fd, path, at, text + old, n, NULL) != TEC_OK)
             break;
         text[old + n] = '\0';
         if (strstr(text, policy))

@@ -184,7 +184,7 @@ enum tec_status tec_norm_load_openpi(struct tec_norm *norm, const char *path, co
                                      struct tec_error *err)
 {
     json_t *json = NULL;
-    TEC_TRY(tec_json_load(&json, path, arena->heap, err));
+    TEC_TRY(tec_checkpoint_json_load(&json, path, arena->heap, err));
     json_t *all = json_object_get(json, "norm_stats");
     const json_t *stats = json_object_get(all, key);
     const char *where = tec_arena_printf(arena, "%s: norm_stats.%s", path, key);

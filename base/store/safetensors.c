@@ -22,12 +22,12 @@ static enum tec_status header_length(const struct tec_tensors_file *f, uint64_t 
     unsigned char head[64];
     size_t n = f->bytes < sizeof head ? (size_t)f->bytes : sizeof head;
     *length = 0;
-    TEC_TRY(tec_file_read(f->fd, f->path, 0, head, n, err));
+    TEC_TRY(tec_path_read(f->fd, f->path, 0, head, n, err));
     for (int i = 0; i < 8 && n >= 8; i++)
         *length |= (uint64_t)head[i] << 8 * i;
     if (n >= 8 && *length <= f->bytes - 8 && *length <= TEC_HEADER_MAX_BYTES)
         return TEC_OK;
-    const char *kind = tec_file_kind(head, n);
+    const char *kind = tec_path_kind_of_head(head, n);
     if (kind)
         return tec_fail(err, TEC_MALFORMED, "%s: is %s", f->path, kind);
     if (n < 8)
@@ -49,7 +49,7 @@ static enum tec_status read_header(struct tec_tensors *t, struct tec_tensors_fil
     void *json = tec_heap_get(t->heap, (size_t)length);
     if (!json)
         return no_memory(f->path, err);
-    enum tec_status status = tec_file_read(f->fd, f->path, 8, json, (size_t)length, err);
+    enum tec_status status = tec_path_read(f->fd, f->path, 8, json, (size_t)length, err);
     if (status == TEC_OK) {
         status = tec_header_parse(&f->header, json, (size_t)length, f->bytes, &t->arena, err);
         tec_context(err, status, "%s", f->path);
@@ -73,7 +73,7 @@ enum tec_status tec_tensors_add(struct tec_tensors *t, const char *path, struct 
     f->path = tec_arena_strdup(&t->arena, path);
     if (!f->path)
         return no_memory(path, err);
-    TEC_TRY(tec_file_open(f->path, &f->fd, &f->bytes, err));
+    TEC_TRY(tec_path_open(f->path, &f->fd, &f->bytes, err));
     t->n_files++;
     TEC_TRY(read_header(t, f, err));
     for (size_t i = 0; i < f->header.n_tensors; i++)
@@ -250,7 +250,7 @@ enum tec_status tec_tensors_read(const struct tec_tensors *t, const struct tec_s
                         "%s: tensor '%.80s' has %llu bytes; %zu from byte %llu are not inside it",
                         f->path, stored->name, (unsigned long long)stored->bytes, bytes,
                         (unsigned long long)offset);
-    enum tec_status status = tec_file_read(f->fd, f->path, stored->begin + offset, dst, bytes, err);
+    enum tec_status status = tec_path_read(f->fd, f->path, stored->begin + offset, dst, bytes, err);
     return tec_context(err, status, "tensor '%.80s'", stored->name);
 }
 

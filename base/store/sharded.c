@@ -107,7 +107,7 @@ enum tec_status tec_tensors_add_shards(struct tec_tensors *t, const char *dir,
                                        const char *index_path, struct tec_error *err)
 {
     json_t *index = NULL;
-    TEC_TRY(tec_json_load(&index, index_path, t->heap, err));
+    TEC_TRY(tec_checkpoint_json_load(&index, index_path, t->heap, err));
     json_t *map = json_object_get(index, "weight_map");
     enum tec_status status =
         json_is_object(map)

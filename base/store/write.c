@@ -139,11 +139,11 @@ static enum tec_status write_order(const char *path, const struct tec_tensor_ent
             return tec_fail(err, TEC_INVALID, "%s: tensor '%.80s' is given twice", path,
                             order[i]->name);
     qsort(order, n, sizeof(void *), compare);
-    TEC_TRY(tec_out_file_open(&out, path, err));
+    TEC_TRY(tec_outfile_file_open(&out, path, err));
     enum tec_status status = tec_context(err, put_all(out.file, order, n, err), "%s", path);
     if (status == TEC_OK)
-        status = tec_out_file_keep(&out, err);
-    tec_out_file_drop(&out);
+        status = tec_outfile_file_keep(&out, err);
+    tec_outfile_file_drop(&out);
     return status;
 }
 

@@ -54,8 +54,8 @@ static void widen(const struct tec_cutter *c, const struct tec_added *a, size_t 
 static bool find(struct tec_cutter *c, size_t *start, size_t *end, int *id)
 {
     while (c->at < c->text.n) {
-        const struct tec_prefix_key *key = tec_prefix_longest(
-            c->keys, tec_prefix_start(c->keys), c->text.at + c->at, c->text.n - c->at);
+        const struct tec_prefix_key *key = tec_trie_longest(c->keys, tec_trie_start(c->keys),
+                                                            c->text.at + c->at, c->text.n - c->at);
         if (!key) {
             c->at++;
             continue;

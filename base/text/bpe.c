@@ -211,7 +211,7 @@ static void start_by_score(struct merging *m)
     const char *s = m->word.at;
     for (size_t at = 0, n; at < m->word.n; at += n) {
         const struct tec_prefix_key *key =
-            user ? tec_prefix_longest(user, tec_prefix_start(user), s + at, m->word.n - at) : NULL;
+            user ? tec_trie_longest(user, tec_trie_start(user), s + at, m->word.n - at) : NULL;
         n = key ? key->text.n : tec_utf8_length(s[at]);
         add_symbol(m, -1, (uint32_t)at, (uint32_t)n, key != NULL);
     }

@@ -9,7 +9,7 @@
 
 static const char mark[] = "\xE2\x96\x81"; /* U+2581, which stands for a space in pieces */
 
-int tec_text_byte(uint32_t code)
+int tec_tokenizer_byte(uint32_t code)
 {
     if ((code >= 0x21 && code <= 0x7E) || (code >= 0xA1 && code <= 0xFF && code != 0xAD))
         return (int)code;
@@ -19,9 +19,9 @@ int tec_text_byte(uint32_t code)
     return nth <= 0x20 ? nth : nth <= 0x42 ? nth - 0x21 + 0x7F : 0xAD;
 }
 
-uint32_t tec_text_printable(int byte)
+uint32_t tec_tokenizer_printable(int byte)
 {
-    if (tec_text_byte((uint32_t)byte) >= 0)
+    if (tec_tokenizer_byte((uint32_t)byte) >= 0)
         return (uint32_t)byte;
     return 0x100 + (uint32_t)(byte <= 0x20 ? byte : byte < 0xAD ? byte - 0x7F + 0x21 : 0x43);
 }
@@ -115,13 +115,13 @@ static void decode_bytes(struct sink *s, const struct tec_vocab_entry *e)
     size_t bytes;
     bool printable = true;
     for (size_t at = 0; printable && at < e->text.n; at += bytes)
-        printable = tec_text_byte(tec_utf8_get(e->text.at + at, &bytes)) >= 0;
+        printable = tec_tokenizer_byte(tec_utf8_get(e->text.at + at, &bytes)) >= 0;
     if (!printable) {
         push_text(s, e->text.at, e->text.n);
         return;
     }
     for (size_t at = 0; at < e->text.n; at += bytes)
-        push_byte(s, (unsigned char)tec_text_byte(tec_utf8_get(e->text.at + at, &bytes)));
+        push_byte(s, (unsigned char)tec_tokenizer_byte(tec_utf8_get(e->text.at + at, &bytes)));
 }
 
 /* Replace each `from` by `to` in place and return the new length; the new text is never longer. */

@@ -91,8 +91,8 @@ static enum tec_status load(struct tec_json *j, const char *bytes, size_t n, str
     return TEC_OK;
 }
 
-enum tec_status tec_json_text(const struct tec_json *j, const char *text, size_t n,
-                              struct tec_text_span *out, struct tec_error *err)
+enum tec_status tec_tokenizer_json_text(const struct tec_json *j, const char *text, size_t n,
+                                        struct tec_text_span *out, struct tec_error *err)
 {
     char *copy = TEC_NEW(&j->t->arena, n + 1, char), nul[4];
     if (!copy)
@@ -109,8 +109,8 @@ enum tec_status tec_json_text(const struct tec_json *j, const char *text, size_t
     return TEC_OK;
 }
 
-enum tec_status tec_json_string(const json_t *object, const char *key, const char *where,
-                                const char **out, struct tec_error *err)
+enum tec_status tec_tokenizer_json_string(const json_t *object, const char *key, const char *where,
+                                          const char **out, struct tec_error *err)
 {
     const json_t *value = json_object_get(object, key);
     if (value && !json_is_null(value) && !json_is_string(value))
@@ -119,8 +119,8 @@ enum tec_status tec_json_string(const json_t *object, const char *key, const cha
     return TEC_OK;
 }
 
-enum tec_status tec_json_bool(const json_t *object, const char *key, const char *where, bool other,
-                              bool *out, struct tec_error *err)
+enum tec_status tec_tokenizer_json_bool(const json_t *object, const char *key, const char *where,
+                                        bool other, bool *out, struct tec_error *err)
 {
     const json_t *value = json_object_get(object, key);
     if (value && !json_is_null(value) && !json_is_boolean(value))
@@ -129,15 +129,15 @@ enum tec_status tec_json_bool(const json_t *object, const char *key, const char 
     return TEC_OK;
 }
 
-enum tec_status tec_json_steps(struct tec_json *j, const char *section, const char *list,
-                               tec_json_step *read, struct tec_error *err)
+enum tec_status tec_tokenizer_json_steps(struct tec_json *j, const char *section, const char *list,
+                                         tec_json_step *read, struct tec_error *err)
 {
     const json_t *whole = json_object_get(j->root, section), *step;
     const char *type = NULL;
     size_t i;
     if (!whole || json_is_null(whole))
         return TEC_OK;
-    TEC_TRY(tec_json_string(whole, "type", section, &type, err));
+    TEC_TRY(tec_tokenizer_json_string(whole, "type", section, &type, err));
     if (!type || strcmp(type, "Sequence") != 0)
         return read(j, whole, err);
     const json_t *steps = json_object_get(whole, list);
@@ -178,29 +178,29 @@ static enum tec_status read_sections(struct tec_json *j, struct tec_error *err)
     const char *version = NULL;
     if (!json_is_object(j->root))
         return tec_fail(err, TEC_MALFORMED, "the top level must be an object");
-    TEC_TRY(tec_json_string(j->root, "version", "top level", &version, err));
+    TEC_TRY(tec_tokenizer_json_string(j->root, "version", "top level", &version, err));
     if (!version || strcmp(version, "1.0") != 0)
         return tec_fail(err, TEC_UNSUPPORTED, "version %s, known is 1.0",
                         version ? version : "is missing");
-    TEC_TRY(tec_json_vocab(j, err));
-    TEC_TRY(tec_json_normalizer(j, err));
-    TEC_TRY(tec_json_pre_tokenizer(j, err));
-    TEC_TRY(tec_json_model(j, err));
-    TEC_TRY(tec_json_template(j, err));
-    TEC_TRY(tec_json_decoder(j, err));
+    TEC_TRY(tec_tokenizer_json_vocab(j, err));
+    TEC_TRY(tec_tokenizer_json_normalizer(j, err));
+    TEC_TRY(tec_tokenizer_json_pre_tokenizer(j, err));
+    TEC_TRY(tec_tokenizer_json_model(j, err));
+    TEC_TRY(tec_tokenizer_json_template(j, err));
+    TEC_TRY(tec_tokenizer_json_decoder(j, err));
     find_special(j->t);
-    return tec_text_index_added(j->t, err);
+    return tec_tokenizer_index_added(j->t, err);
 }
 
-enum tec_status tec_text_read_root(struct tec_tokenizer *t, json_t *root, uint64_t seed,
-                                   struct tec_error *err)
+enum tec_status tec_tokenizer_read_root(struct tec_tokenizer *t, json_t *root, uint64_t seed,
+                                        struct tec_error *err)
 {
     struct tec_json j = {.t = t, .root = root, .seed = seed};
     return read_sections(&j, err);
 }
 
-enum tec_status tec_text_read_json(struct tec_tokenizer *t, const void *bytes, size_t n,
-                                   uint64_t seed, struct tec_error *err)
+enum tec_status tec_tokenizer_read_json(struct tec_tokenizer *t, const void *bytes, size_t n,
+                                        uint64_t seed, struct tec_error *err)
 {
     struct tec_json j = {.t = t, .seed = seed};
     enum tec_status status = load(&j, bytes, n, err);

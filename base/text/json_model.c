@@ -22,7 +22,7 @@ static enum tec_status find_unk(const struct tec_json *j, const json_t *model, i
 {
     const char *name;
     *unk = -1;
-    TEC_TRY(tec_json_string(model, "unk_token", "model", &name, err));
+    TEC_TRY(tec_tokenizer_json_string(model, "unk_token", "model", &name, err));
     if (!name)
         return TEC_OK;
     const struct tec_vocab_entry *e = tec_vocab_find(&j->t->vocab, name, strlen(name));
@@ -64,8 +64,8 @@ static enum tec_status add_merge(const struct tec_json *j, const json_t *merge, 
     if (!merge_parts(merge, part))
         return tec_fail(err, TEC_MALFORMED, "model.merges[%zu] must be two pieces", rank);
     struct tec_arena_mark mark = tec_arena_mark(&j->t->arena);
-    TEC_TRY(tec_json_text(j, part[0].at, part[0].n, &part[0], err));
-    TEC_TRY(tec_json_text(j, part[1].at, part[1].n, &part[1], err));
+    TEC_TRY(tec_tokenizer_json_text(j, part[0].at, part[0].n, &part[0], err));
+    TEC_TRY(tec_tokenizer_json_text(j, part[1].at, part[1].n, &part[1], err));
     struct tec_merge m = {.rank = (uint32_t)rank};
     m.left = tec_vocab_model_id(v, part[0].at, part[0].n);
     m.right = tec_vocab_model_id(v, part[1].at, part[1].n);
@@ -90,7 +90,7 @@ static enum tec_status add_merge(const struct tec_json *j, const json_t *merge, 
 static enum tec_status refuse_text(const json_t *model, const char *key, struct tec_error *err)
 {
     const char *text;
-    TEC_TRY(tec_json_string(model, key, "model", &text, err));
+    TEC_TRY(tec_tokenizer_json_string(model, key, "model", &text, err));
     if (text && *text)
         return tec_fail(err, TEC_UNSUPPORTED, "model: %s '%.40s' is not supported", key, text);
     return TEC_OK;
@@ -101,7 +101,7 @@ static void read_bytes(struct tec_tokenizer *t)
 {
     for (int byte = 0; byte < 256; byte++) {
         char name[4];
-        size_t n = tec_utf8_put(name, tec_text_printable(byte));
+        size_t n = tec_utf8_put(name, tec_tokenizer_printable(byte));
         t->bpe.byte_id[byte] = tec_vocab_model_id(&t->vocab, name, n);
     }
     t->bpe.bytes = true;
@@ -131,9 +131,11 @@ static enum tec_status read_bpe(struct tec_json *j, const json_t *model, struct 
     TEC_TRY(refuse_text(model, "end_of_word_suffix", err));
     if (dropout && !json_is_null(dropout) && json_number_value(dropout) != 0.0)
         return tec_fail(err, TEC_UNSUPPORTED, "model: dropout makes encoding random");
-    TEC_TRY(tec_json_bool(model, "byte_fallback", "model", false, &bpe->byte_fallback, err));
-    TEC_TRY(tec_json_bool(model, "fuse_unk", "model", false, &bpe->fuse_unk, err));
-    TEC_TRY(tec_json_bool(model, "ignore_merges", "model", false, &bpe->ignore_merges, err));
+    TEC_TRY(
+        tec_tokenizer_json_bool(model, "byte_fallback", "model", false, &bpe->byte_fallback, err));
+    TEC_TRY(tec_tokenizer_json_bool(model, "fuse_unk", "model", false, &bpe->fuse_unk, err));
+    TEC_TRY(
+        tec_tokenizer_json_bool(model, "ignore_merges", "model", false, &bpe->ignore_merges, err));
     TEC_TRY(find_unk(j, model, &bpe->unk, err));
     t->unk = bpe->unk;
     if (is_byte_level(t))
@@ -159,7 +161,7 @@ static enum tec_status index_all(struct tec_tokenizer *t, bool by_id, struct tec
         if (!t->vocab.entries[i].added)
             keys[n++] = (struct tec_prefix_key){t->vocab.entries[i].text,
                                                 by_id ? t->vocab.entries[i].id : i};
-    if (!keys || !tec_prefix_init(out, keys, n, &t->arena))
+    if (!keys || !tec_trie_init(out, keys, n, &t->arena))
         return tec_fail(err, TEC_NO_MEMORY, "no memory for an index of pieces");
     return TEC_OK;
 }
@@ -172,7 +174,8 @@ static enum tec_status read_unigram(struct tec_json *j, const json_t *model, str
     t->model = TEC_MODEL_UNIGRAM;
     t->kind = "unigram";
     *u = (struct tec_unigram){.vocab = &t->vocab, .unk = -1};
-    TEC_TRY(tec_json_bool(model, "byte_fallback", "model", false, &u->byte_fallback, err));
+    TEC_TRY(
+        tec_tokenizer_json_bool(model, "byte_fallback", "model", false, &u->byte_fallback, err));
     find_bytes(&t->vocab, u->byte_id);
     for (int byte = 0; u->byte_fallback && byte < 256; byte++)
         if (u->byte_id[byte] < 0)
@@ -205,9 +208,9 @@ static enum tec_status read_wordpiece(struct tec_json *j, const json_t *model,
     if (w->unk < 0)
         return tec_fail(err, TEC_MALFORMED, "model: WordPiece needs an unk_token");
     t->unk = w->unk;
-    TEC_TRY(tec_json_string(model, "continuing_subword_prefix", "model", &inside, err));
+    TEC_TRY(tec_tokenizer_json_string(model, "continuing_subword_prefix", "model", &inside, err));
     inside = inside ? inside : "##";
-    TEC_TRY(tec_json_text(j, inside, strlen(inside), &w->inside, err));
+    TEC_TRY(tec_tokenizer_json_text(j, inside, strlen(inside), &w->inside, err));
     w->longest = 100;
     if (longest && (!json_is_integer(longest) || json_integer_value(longest) < 1 ||
                     json_integer_value(longest) > 65536))
@@ -217,7 +220,7 @@ static enum tec_status read_wordpiece(struct tec_json *j, const json_t *model,
     return index_all(t, true, &w->pieces, err);
 }
 
-enum tec_status tec_json_model(struct tec_json *j, struct tec_error *err)
+enum tec_status tec_tokenizer_json_model(struct tec_json *j, struct tec_error *err)
 {
     static const struct {
         const char *type;
@@ -225,7 +228,7 @@ enum tec_status tec_json_model(struct tec_json *j, struct tec_error *err)
     } kinds[] = {{"BPE", read_bpe}, {"Unigram", read_unigram}, {"WordPiece", read_wordpiece}};
     const json_t *model = json_object_get(j->root, "model");
     const char *type;
-    TEC_TRY(tec_json_string(model, "type", "model", &type, err));
+    TEC_TRY(tec_tokenizer_json_string(model, "type", "model", &type, err));
     for (size_t i = 0; type && i < sizeof kinds / sizeof kinds[0]; i++)
         if (strcmp(kinds[i].type, type) == 0)
             return kinds[i].read(j, model, err);

@@ -25,10 +25,10 @@ static enum tec_status read_text(struct tec_json *j, const json_t *object, const
                                  struct tec_text_span *out, struct tec_error *err)
 {
     const char *text;
-    TEC_TRY(tec_json_string(object, key, where, &text, err));
+    TEC_TRY(tec_tokenizer_json_string(object, key, where, &text, err));
     if (!text || strlen(text) > TEC_PIECE_BYTES)
         return tec_fail(err, TEC_MALFORMED, "normalizer: \"%s\" is missing or too long", key);
-    return tec_json_text(j, text, strlen(text), out, err);
+    return tec_tokenizer_json_text(j, text, strlen(text), out, err);
 }
 
 static enum tec_status read_nfc(struct tec_json *j, const json_t *step, struct tec_error *err)
@@ -47,7 +47,7 @@ static enum tec_status read_replace(struct tec_json *j, const json_t *step, stru
 {
     const json_t *pattern = json_object_get(step, "pattern");
     const char *regex;
-    TEC_TRY(tec_json_string(pattern, "Regex", "normalizer pattern", &regex, err));
+    TEC_TRY(tec_tokenizer_json_string(pattern, "Regex", "normalizer pattern", &regex, err));
     if (regex && strcmp(regex, " {2,}") != 0)
         return tec_fail(err, TEC_UNSUPPORTED, "normalizer: pattern '%.80s' is not known", regex);
     struct tec_normal *s = new_step(j, regex ? TEC_NORMAL_RUNS : TEC_NORMAL_REPLACE);
@@ -67,8 +67,8 @@ static enum tec_status read_strip(struct tec_json *j, const json_t *step, struct
     struct tec_normal *s = new_step(j, TEC_NORMAL_STRIP);
     if (!s)
         return too_many(err);
-    TEC_TRY(tec_json_bool(step, "strip_left", where, true, &s->left, err));
-    return tec_json_bool(step, "strip_right", where, true, &s->right, err);
+    TEC_TRY(tec_tokenizer_json_bool(step, "strip_left", where, true, &s->left, err));
+    return tec_tokenizer_json_bool(step, "strip_right", where, true, &s->right, err);
 }
 
 static int base64_digit(char c)
@@ -123,10 +123,10 @@ static enum tec_status read_precompiled(struct tec_json *j, const json_t *step,
 static enum tec_status read_bert(struct tec_json *j, const json_t *step, struct tec_error *err)
 {
     bool clean, pad, lower, bare;
-    TEC_TRY(tec_json_bool(step, "clean_text", where, true, &clean, err));
-    TEC_TRY(tec_json_bool(step, "handle_chinese_chars", where, true, &pad, err));
-    TEC_TRY(tec_json_bool(step, "lowercase", where, true, &lower, err));
-    TEC_TRY(tec_json_bool(step, "strip_accents", where, lower, &bare, err));
+    TEC_TRY(tec_tokenizer_json_bool(step, "clean_text", where, true, &clean, err));
+    TEC_TRY(tec_tokenizer_json_bool(step, "handle_chinese_chars", where, true, &pad, err));
+    TEC_TRY(tec_tokenizer_json_bool(step, "lowercase", where, true, &lower, err));
+    TEC_TRY(tec_tokenizer_json_bool(step, "strip_accents", where, lower, &bare, err));
     if (!clean || !pad || !lower || !bare)
         return tec_fail(err, TEC_UNSUPPORTED,
                         "normalizer: BertNormalizer with %s off is not supported",
@@ -146,7 +146,7 @@ static enum tec_status read_step(struct tec_json *j, const json_t *step, struct 
         {"Strip", read_strip}, {"Precompiled", read_precompiled}, {"BertNormalizer", read_bert},
     };
     const char *type;
-    TEC_TRY(tec_json_string(step, "type", where, &type, err));
+    TEC_TRY(tec_tokenizer_json_string(step, "type", where, &type, err));
     for (size_t i = 0; type && i < sizeof kinds / sizeof kinds[0]; i++)
         if (strcmp(kinds[i].type, type) == 0)
             return kinds[i].read(j, step, err);
@@ -154,7 +154,7 @@ static enum tec_status read_step(struct tec_json *j, const json_t *step, struct 
                     type ? type : "(missing)");
 }
 
-enum tec_status tec_json_normalizer(struct tec_json *j, struct tec_error *err)
+enum tec_status tec_tokenizer_json_normalizer(struct tec_json *j, struct tec_error *err)
 {
-    return tec_json_steps(j, where, "normalizers", read_step, err);
+    return tec_tokenizer_json_steps(j, where, "normalizers", read_step, err);
 }

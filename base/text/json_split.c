@@ -36,7 +36,7 @@ static enum tec_status read_delimiter(struct tec_json *j, struct tec_split *s, c
     if (*text == '\0' || strlen(text) > TEC_PIECE_BYTES)
         return tec_fail(err, TEC_MALFORMED, "pre_tokenizer: Split at a text of %zu bytes",
                         strlen(text));
-    TEC_TRY(tec_json_text(j, text, strlen(text), &s->delimiter, err));
+    TEC_TRY(tec_tokenizer_json_text(j, text, strlen(text), &s->delimiter, err));
     for (size_t i = 0; !invert && i < sizeof kinds / sizeof kinds[0]; i++)
         if (strcmp(kinds[i].name, behavior) == 0) {
             s->where = kinds[i].where;
@@ -52,10 +52,10 @@ static enum tec_status read_split(struct tec_json *j, const json_t *step, struct
     const json_t *pattern = json_object_get(step, "pattern");
     const char *regex, *text, *behavior;
     bool invert;
-    TEC_TRY(tec_json_string(pattern, "Regex", "pre_tokenizer pattern", &regex, err));
-    TEC_TRY(tec_json_string(pattern, "String", "pre_tokenizer pattern", &text, err));
-    TEC_TRY(tec_json_string(step, "behavior", where, &behavior, err));
-    TEC_TRY(tec_json_bool(step, "invert", where, false, &invert, err));
+    TEC_TRY(tec_tokenizer_json_string(pattern, "Regex", "pre_tokenizer pattern", &regex, err));
+    TEC_TRY(tec_tokenizer_json_string(pattern, "String", "pre_tokenizer pattern", &text, err));
+    TEC_TRY(tec_tokenizer_json_string(step, "behavior", where, &behavior, err));
+    TEC_TRY(tec_tokenizer_json_bool(step, "invert", where, false, &invert, err));
     if (!behavior || (!regex && !text))
         return tec_fail(err, TEC_MALFORMED, "pre_tokenizer: Split without pattern or behavior");
     return regex ? read_pattern(s, regex, behavior, invert, err)
@@ -67,8 +67,8 @@ static enum tec_status read_byte_level(struct tec_json *j, const json_t *step, s
 {
     bool prefix, regex;
     (void)j;
-    TEC_TRY(tec_json_bool(step, "add_prefix_space", where, true, &prefix, err));
-    TEC_TRY(tec_json_bool(step, "use_regex", where, true, &regex, err));
+    TEC_TRY(tec_tokenizer_json_bool(step, "add_prefix_space", where, true, &prefix, err));
+    TEC_TRY(tec_tokenizer_json_bool(step, "use_regex", where, true, &regex, err));
     s->kind = TEC_SPLIT_BYTES;
     s->prefix = prefix ? TEC_PREFIX_ALWAYS : TEC_PREFIX_NEVER;
     s->pattern = regex ? tec_pattern_plain() : NULL;
@@ -82,16 +82,16 @@ static enum tec_status read_metaspace(struct tec_json *j, const json_t *step, st
         [TEC_PREFIX_NEVER] = "never", [TEC_PREFIX_FIRST] = "first", [TEC_PREFIX_ALWAYS] = "always"};
     const char *replacement, *scheme;
     bool prefix;
-    TEC_TRY(tec_json_string(step, "replacement", where, &replacement, err));
-    TEC_TRY(tec_json_string(step, "prepend_scheme", where, &scheme, err));
-    TEC_TRY(tec_json_bool(step, "add_prefix_space", where, true, &prefix, err));
-    TEC_TRY(tec_json_bool(step, "split", where, true, &s->cut, err));
+    TEC_TRY(tec_tokenizer_json_string(step, "replacement", where, &replacement, err));
+    TEC_TRY(tec_tokenizer_json_string(step, "prepend_scheme", where, &scheme, err));
+    TEC_TRY(tec_tokenizer_json_bool(step, "add_prefix_space", where, true, &prefix, err));
+    TEC_TRY(tec_tokenizer_json_bool(step, "split", where, true, &s->cut, err));
     if (!replacement || *replacement == '\0' || strlen(replacement) > 4)
         return tec_fail(err, TEC_MALFORMED, "pre_tokenizer: Metaspace needs one character");
     s->kind = TEC_SPLIT_METASPACE;
     s->where = TEC_SPLIT_AFTER;
     s->prefix = prefix ? TEC_PREFIX_ALWAYS : TEC_PREFIX_NEVER;
-    TEC_TRY(tec_json_text(j, replacement, strlen(replacement), &s->delimiter, err));
+    TEC_TRY(tec_tokenizer_json_text(j, replacement, strlen(replacement), &s->delimiter, err));
     for (int i = 0; scheme && i < 3; i++)
         if (strcmp(names[i], scheme) == 0) {
             s->prefix = (enum tec_split_prefix)i;
@@ -126,7 +126,7 @@ static enum tec_status read_digits(struct tec_json *j, const json_t *step, struc
 {
     (void)j;
     s->kind = TEC_SPLIT_DIGITS;
-    return tec_json_bool(step, "individual_digits", where, false, &s->cut, err);
+    return tec_tokenizer_json_bool(step, "individual_digits", where, false, &s->cut, err);
 }
 
 static enum tec_status read_step(struct tec_json *j, const json_t *step, struct tec_error *err)
@@ -145,7 +145,7 @@ static enum tec_status read_step(struct tec_json *j, const json_t *step, struct 
     };
     struct tec_tokenizer *t = j->t;
     const char *type;
-    TEC_TRY(tec_json_string(step, "type", where, &type, err));
+    TEC_TRY(tec_tokenizer_json_string(step, "type", where, &type, err));
     for (size_t i = 0; type && i < sizeof kinds / sizeof kinds[0]; i++) {
         if (strcmp(kinds[i].type, type) != 0)
             continue;
@@ -158,7 +158,7 @@ static enum tec_status read_step(struct tec_json *j, const json_t *step, struct 
                     type ? type : "(missing)");
 }
 
-enum tec_status tec_json_pre_tokenizer(struct tec_json *j, struct tec_error *err)
+enum tec_status tec_tokenizer_json_pre_tokenizer(struct tec_json *j, struct tec_error *err)
 {
-    return tec_json_steps(j, where, "pretokenizers", read_step, err);
+    return tec_tokenizer_json_steps(j, where, "pretokenizers", read_step, err);
 }

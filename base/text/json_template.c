@@ -23,7 +23,7 @@ static enum tec_status add_special(struct tec_json *j, const json_t *whole, cons
     const char *name;
     size_t i;
     const json_t *id;
-    TEC_TRY(tec_json_string(special, "id", "post_processor", &name, err));
+    TEC_TRY(tec_tokenizer_json_string(special, "id", "post_processor", &name, err));
     const json_t *known = json_object_get(whole, "special_tokens");
     const json_t *ids = json_object_get(json_object_get(known, name ? name : ""), "ids");
     if (json_array_size(ids) == 0)
@@ -69,7 +69,7 @@ static enum tec_status read_pair(struct tec_json *j, const json_t *whole, struct
 static enum tec_status read_post(struct tec_json *j, const json_t *whole, struct tec_error *err)
 {
     const char *type;
-    TEC_TRY(tec_json_string(whole, "type", "post_processor", &type, err));
+    TEC_TRY(tec_tokenizer_json_string(whole, "type", "post_processor", &type, err));
     if (type && strcmp(type, "TemplateProcessing") == 0)
         return read_template(j, whole, err);
     if (type && (strcmp(type, "RobertaProcessing") == 0 || strcmp(type, "BertProcessing") == 0))
@@ -80,14 +80,14 @@ static enum tec_status read_post(struct tec_json *j, const json_t *whole, struct
                     type ? type : "(missing)");
 }
 
-enum tec_status tec_json_template(struct tec_json *j, struct tec_error *err)
+enum tec_status tec_tokenizer_json_template(struct tec_json *j, struct tec_error *err)
 {
     const json_t *whole = json_object_get(j->root, "post_processor"), *step;
     const char *type;
     size_t i;
     if (!whole || json_is_null(whole))
         return TEC_OK;
-    TEC_TRY(tec_json_string(whole, "type", "post_processor", &type, err));
+    TEC_TRY(tec_tokenizer_json_string(whole, "type", "post_processor", &type, err));
     if (!type || strcmp(type, "Sequence") != 0)
         return read_post(j, whole, err);
     bool any = false;
@@ -108,19 +108,20 @@ static enum tec_status read_replace(struct tec_json *j, const json_t *step, stru
 {
     struct tec_decode *d = &j->t->decode;
     const char *from, *to;
-    TEC_TRY(tec_json_string(json_object_get(step, "pattern"), "String", "decoder", &from, err));
-    TEC_TRY(tec_json_string(step, "content", "decoder", &to, err));
+    TEC_TRY(tec_tokenizer_json_string(json_object_get(step, "pattern"), "String", "decoder", &from,
+                                      err));
+    TEC_TRY(tec_tokenizer_json_string(step, "content", "decoder", &to, err));
     if (!from || *from == '\0' || !to || strlen(to) > 3 * strlen(from))
         return tec_fail(err, TEC_UNSUPPORTED, "decoder: Replace of this pattern");
-    TEC_TRY(tec_json_text(j, from, strlen(from), &d->from, err));
-    return tec_json_text(j, to, strlen(to), &d->to, err);
+    TEC_TRY(tec_tokenizer_json_text(j, from, strlen(from), &d->from, err));
+    return tec_tokenizer_json_text(j, to, strlen(to), &d->to, err);
 }
 
 static enum tec_status read_strip(struct tec_json *j, const json_t *step, struct tec_error *err)
 {
     const char *content;
     const json_t *start = json_object_get(step, "start"), *stop = json_object_get(step, "stop");
-    TEC_TRY(tec_json_string(step, "content", "decoder", &content, err));
+    TEC_TRY(tec_tokenizer_json_string(step, "content", "decoder", &content, err));
     if (!content || strcmp(content, " ") != 0 || json_integer_value(stop) != 0 ||
         json_integer_value(start) < 0 || json_integer_value(start) > 1)
         return tec_fail(err, TEC_UNSUPPORTED,
@@ -134,10 +135,10 @@ static enum tec_status read_wordpiece(struct tec_json *j, const json_t *step, st
     struct tec_decode *d = &j->t->decode;
     const char *prefix;
     d->kind = TEC_DECODE_WORDPIECE;
-    TEC_TRY(tec_json_string(step, "prefix", "decoder", &prefix, err));
-    TEC_TRY(tec_json_bool(step, "cleanup", "decoder", true, &d->cleanup, err));
+    TEC_TRY(tec_tokenizer_json_string(step, "prefix", "decoder", &prefix, err));
+    TEC_TRY(tec_tokenizer_json_bool(step, "cleanup", "decoder", true, &d->cleanup, err));
     prefix = prefix ? prefix : "##";
-    return tec_json_text(j, prefix, strlen(prefix), &d->from, err);
+    return tec_tokenizer_json_text(j, prefix, strlen(prefix), &d->from, err);
 }
 
 static enum tec_status read_metaspace(struct tec_json *j, const json_t *step, struct tec_error *err)
@@ -146,13 +147,13 @@ static enum tec_status read_metaspace(struct tec_json *j, const json_t *step, st
     const char *replacement, *scheme;
     bool prefix;
     d->kind = TEC_DECODE_METASPACE;
-    TEC_TRY(tec_json_string(step, "replacement", "decoder", &replacement, err));
-    TEC_TRY(tec_json_string(step, "prepend_scheme", "decoder", &scheme, err));
-    TEC_TRY(tec_json_bool(step, "add_prefix_space", "decoder", true, &prefix, err));
+    TEC_TRY(tec_tokenizer_json_string(step, "replacement", "decoder", &replacement, err));
+    TEC_TRY(tec_tokenizer_json_string(step, "prepend_scheme", "decoder", &scheme, err));
+    TEC_TRY(tec_tokenizer_json_bool(step, "add_prefix_space", "decoder", true, &prefix, err));
     if (!replacement || *replacement == '\0')
         return tec_fail(err, TEC_MALFORMED, "decoder: Metaspace without replacement");
     d->strip = scheme ? strcmp(scheme, "never") != 0 : prefix;
-    return tec_json_text(j, replacement, strlen(replacement), &d->from, err);
+    return tec_tokenizer_json_text(j, replacement, strlen(replacement), &d->from, err);
 }
 
 static enum tec_status read_decoder(struct tec_json *j, const json_t *step, int *order,
@@ -173,7 +174,7 @@ static enum tec_status read_decoder(struct tec_json *j, const json_t *step, int 
     };
     struct tec_decode *d = &j->t->decode;
     const char *type;
-    TEC_TRY(tec_json_string(step, "type", "decoder", &type, err));
+    TEC_TRY(tec_tokenizer_json_string(step, "type", "decoder", &type, err));
     for (size_t i = 0; type && i < sizeof kinds / sizeof kinds[0]; i++) {
         if (strcmp(kinds[i].type, type) != 0)
             continue;
@@ -190,7 +191,7 @@ static enum tec_status read_decoder(struct tec_json *j, const json_t *step, int 
                     type ? type : "(missing)");
 }
 
-enum tec_status tec_json_decoder(struct tec_json *j, struct tec_error *err)
+enum tec_status tec_tokenizer_json_decoder(struct tec_json *j, struct tec_error *err)
 {
     const json_t *whole = json_object_get(j->root, "decoder"), *step;
     const char *type;
@@ -199,7 +200,7 @@ enum tec_status tec_json_decoder(struct tec_json *j, struct tec_error *err)
     j->t->decode.kind = TEC_DECODE_SPACED;
     if (!whole || json_is_null(whole))
         return TEC_OK;
-    TEC_TRY(tec_json_string(whole, "type", "decoder", &type, err));
+    TEC_TRY(tec_tokenizer_json_string(whole, "type", "decoder", &type, err));
     if (!type || strcmp(type, "Sequence") != 0)
         return read_decoder(j, whole, &order, err);
     j->t->decode.kind = TEC_DECODE_JOIN;

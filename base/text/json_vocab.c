@@ -52,7 +52,7 @@ static enum tec_status add_object(struct tec_json *j, json_t *vocab, struct tec_
     json_object_foreach(vocab, key, id)
     {
         struct tec_vocab_entry e = {.id = (int)json_integer_value(id), .type = TEC_PIECE_NORMAL};
-        TEC_TRY(tec_json_text(j, key, strlen(key), &e.text, err));
+        TEC_TRY(tec_tokenizer_json_text(j, key, strlen(key), &e.text, err));
         TEC_TRY(tec_vocab_add(&j->t->vocab, e, err));
     }
     return TEC_OK;
@@ -73,7 +73,8 @@ static enum tec_status add_list(struct tec_json *j, const json_t *vocab, struct 
         e.score = json_number_value(score);
         if (!isfinite(e.score))
             return tec_fail(err, TEC_MALFORMED, "model.vocab[%zu]: its score is not finite", i);
-        TEC_TRY(tec_json_text(j, json_string_value(text), json_string_length(text), &e.text, err));
+        TEC_TRY(tec_tokenizer_json_text(j, json_string_value(text), json_string_length(text),
+                                        &e.text, err));
         TEC_TRY(tec_vocab_add(&j->t->vocab, e, err));
     }
     return TEC_OK;
@@ -85,12 +86,13 @@ static enum tec_status read_added(const struct tec_json *j, const json_t *token,
     static const char where[] = "added_tokens";
     const json_t *content = json_object_get(token, "content");
     a->id = (int)json_integer_value(json_object_get(token, "id"));
-    TEC_TRY(tec_json_bool(token, "single_word", where, false, &a->single_word, err));
-    TEC_TRY(tec_json_bool(token, "lstrip", where, false, &a->lstrip, err));
-    TEC_TRY(tec_json_bool(token, "rstrip", where, false, &a->rstrip, err));
-    TEC_TRY(tec_json_bool(token, "special", where, false, &a->special, err));
-    TEC_TRY(tec_json_bool(token, "normalized", where, !a->special, &a->normalized, err));
-    return tec_json_text(j, json_string_value(content), json_string_length(content), &a->text, err);
+    TEC_TRY(tec_tokenizer_json_bool(token, "single_word", where, false, &a->single_word, err));
+    TEC_TRY(tec_tokenizer_json_bool(token, "lstrip", where, false, &a->lstrip, err));
+    TEC_TRY(tec_tokenizer_json_bool(token, "rstrip", where, false, &a->rstrip, err));
+    TEC_TRY(tec_tokenizer_json_bool(token, "special", where, false, &a->special, err));
+    TEC_TRY(tec_tokenizer_json_bool(token, "normalized", where, !a->special, &a->normalized, err));
+    return tec_tokenizer_json_text(j, json_string_value(content), json_string_length(content),
+                                   &a->text, err);
 }
 
 /* Add the added tokens. A token without text is left out: it matches nowhere, as in the
@@ -118,7 +120,7 @@ static enum tec_status add_added(struct tec_json *j, const json_t *added, struct
     return TEC_OK;
 }
 
-enum tec_status tec_json_vocab(struct tec_json *j, struct tec_error *err)
+enum tec_status tec_tokenizer_json_vocab(struct tec_json *j, struct tec_error *err)
 {
     json_t *model = json_object_get(j->root, "model"), *vocab = json_object_get(model, "vocab");
     const json_t *added = json_object_get(j->root, "added_tokens");
@@ -126,7 +128,7 @@ enum tec_status tec_json_vocab(struct tec_json *j, struct tec_error *err)
     int64_t largest = -1;
     if (!json_is_object(model))
         return tec_fail(err, TEC_MALFORMED, "\"model\" is missing");
-    TEC_TRY(tec_json_string(model, "type", "model", &type, err));
+    TEC_TRY(tec_tokenizer_json_string(model, "type", "model", &type, err));
     bool list = type && strcmp(type, "Unigram") == 0;
     if (list ? !json_is_array(vocab) : !json_is_object(vocab))
         return tec_fail(err, TEC_MALFORMED, "model.vocab must be %s",
@@ -156,7 +158,7 @@ static enum tec_status add_key(struct tec_tokenizer *t, int i, struct tec_prefix
     return TEC_OK;
 }
 
-enum tec_status tec_text_index_added(struct tec_tokenizer *t, struct tec_error *err)
+enum tec_status tec_tokenizer_index_added(struct tec_tokenizer *t, struct tec_error *err)
 {
     for (int normalized = 0; normalized < 2; normalized++) {
         struct tec_prefix_key *keys = TEC_NEW(&t->arena, (size_t)t->n_added, struct tec_prefix_key);
@@ -164,7 +166,7 @@ enum tec_status tec_text_index_added(struct tec_tokenizer *t, struct tec_error *
         for (int i = 0; keys && i < t->n_added; i++)
             if (t->added[i].normalized == normalized)
                 TEC_TRY(add_key(t, i, keys, &n, err));
-        if (!keys || !tec_prefix_init(normalized ? &t->normalized : &t->raw, keys, n, &t->arena))
+        if (!keys || !tec_trie_init(normalized ? &t->normalized : &t->raw, keys, n, &t->arena))
             return tec_fail(err, TEC_NO_MEMORY, "no memory to index %d added tokens", t->n_added);
     }
     return TEC_OK;

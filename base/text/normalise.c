@@ -172,7 +172,7 @@ static size_t model_unit(const struct tec_normal *step, const char *s, size_t n,
 {
     if (step->kept) {
         const struct tec_prefix_key *key =
-            tec_prefix_longest(step->kept, tec_prefix_start(step->kept), s, n);
+            tec_trie_longest(step->kept, tec_trie_start(step->kept), s, n);
         if (key) {
             *to = key->text;
             return key->text.n;

@@ -21,7 +21,7 @@ static enum tec_status load_json(const char *dir, const char *name, struct tec_a
     if (!path)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
     struct tec_error mine;
-    enum tec_status status = tec_text_read_file(path, scratch->heap, &bytes, &n, &mine);
+    enum tec_status status = tec_tokenizer_read_file(path, scratch->heap, &bytes, &n, &mine);
     if (status == TEC_NOT_FOUND)
         return TEC_OK;
     if (status != TEC_OK)
@@ -48,8 +48,8 @@ static void take_name(const struct tec_tokenizer *t, const json_t *object, const
     *id = found >= 0 ? found : *id;
 }
 
-enum tec_status tec_text_read_names(struct tec_tokenizer *t, const char *dir,
-                                    struct tec_arena *scratch, struct tec_error *err)
+enum tec_status tec_tokenizer_read_names(struct tec_tokenizer *t, const char *dir,
+                                         struct tec_arena *scratch, struct tec_error *err)
 {
     static const char *const files[] = {"tokenizer_config.json", "special_tokens_map.json"};
     for (size_t i = 0; i < 2; i++) {
@@ -91,8 +91,8 @@ static enum tec_status read_document(struct tec_tokenizer **out, json_t *documen
     struct tec_tokenizer *t;
     if (!document)
         return tec_fail(err, TEC_NO_MEMORY, "no memory to put a tokenizer together");
-    TEC_TRY(tec_text_create(&t, heap, err));
-    enum tec_status status = tec_text_read_root(t, document, json_object_size(document), err);
+    TEC_TRY(tec_tokenizer_create(&t, heap, err));
+    enum tec_status status = tec_tokenizer_read_root(t, document, json_object_size(document), err);
     if (status != TEC_OK) {
         tec_tokenizer_close(t);
         return status;
@@ -121,7 +121,7 @@ static enum tec_status read_lines(const char *dir, const char *name, struct tec_
     const char *path = tec_arena_printf(scratch, "%s/%s", dir, name);
     if (!path)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
-    return tec_text_read_file(path, scratch->heap, bytes, n, err);
+    return tec_tokenizer_read_file(path, scratch->heap, bytes, n, err);
 }
 
 static enum tec_status read_merges(const char *dir, struct tec_arena *scratch, json_t *merges,
@@ -193,8 +193,8 @@ static enum tec_status open_merges(struct tec_tokenizer **out, const char *dir, 
     return status;
 }
 
-enum tec_status tec_text_open_merges(struct tec_tokenizer **out, const char *dir,
-                                     struct tec_arena *scratch, struct tec_error *err)
+enum tec_status tec_tokenizer_open_merges(struct tec_tokenizer **out, const char *dir,
+                                          struct tec_arena *scratch, struct tec_error *err)
 {
     json_t *vocab = NULL, *settings;
     TEC_TRY(load_json(dir, "vocab.json", scratch, JSON_REJECT_DUPLICATES, &vocab, err));
@@ -289,8 +289,8 @@ static enum tec_status check_uncased(const json_t *settings, struct tec_error *e
     return TEC_OK;
 }
 
-enum tec_status tec_text_open_words(struct tec_tokenizer **out, const char *dir,
-                                    struct tec_arena *scratch, struct tec_error *err)
+enum tec_status tec_tokenizer_open_words(struct tec_tokenizer **out, const char *dir,
+                                         struct tec_arena *scratch, struct tec_error *err)
 {
     json_t *settings, *vocab = json_object();
     enum tec_status status =

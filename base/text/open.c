@@ -11,8 +11,8 @@
 
 #define LARGEST_FILE ((off_t)1 << 30) /* bytes; published files stay below 40 MB */
 
-enum tec_status tec_text_create(struct tec_tokenizer **out, struct tec_heap *heap,
-                                struct tec_error *err)
+enum tec_status tec_tokenizer_create(struct tec_tokenizer **out, struct tec_heap *heap,
+                                     struct tec_error *err)
 {
     struct tec_tokenizer *t = tec_heap_get(heap, sizeof *t);
     if (!t)
@@ -40,10 +40,11 @@ enum tec_status tec_tokenizer_open_bytes(struct tec_tokenizer **out, const void 
     if (!out || !heap || (!bytes && n))
         return tec_fail(err, TEC_INVALID, "open: an argument is NULL");
     bytes = n ? bytes : "";
-    TEC_TRY(tec_text_create(&t, heap, err));
+    TEC_TRY(tec_tokenizer_create(&t, heap, err));
     uint64_t seed = XXH3_64bits(bytes, n);
-    enum tec_status status = format == TEC_TEXT_MODEL ? tec_text_read_model(t, bytes, n, seed, err)
-                                                      : tec_text_read_json(t, bytes, n, seed, err);
+    enum tec_status status = format == TEC_TEXT_MODEL
+                                 ? tec_tokenizer_read_model(t, bytes, n, seed, err)
+                                 : tec_tokenizer_read_json(t, bytes, n, seed, err);
     if (status != TEC_OK) {
         tec_tokenizer_close(t);
         return status;
@@ -67,8 +68,8 @@ static enum tec_status read_all(int file, char *bytes, size_t n, const char *pat
     return TEC_OK;
 }
 
-enum tec_status tec_text_read_file(const char *path, struct tec_heap *heap, char **bytes, size_t *n,
-                                   struct tec_error *err)
+enum tec_status tec_tokenizer_read_file(const char *path, struct tec_heap *heap, char **bytes,
+                                        size_t *n, struct tec_error *err)
 {
     struct stat about;
     int file = -1;
@@ -99,7 +100,7 @@ static enum tec_status open_one(struct tec_tokenizer **out, const char *path,
 {
     char *bytes = NULL;
     size_t n = 0;
-    TEC_TRY(tec_text_read_file(path, heap, &bytes, &n, err));
+    TEC_TRY(tec_tokenizer_read_file(path, heap, &bytes, &n, err));
     enum tec_status status = tec_tokenizer_open_bytes(out, bytes, n, format, heap, err);
     tec_heap_put(heap, bytes);
     return tec_context(err, status, "%s", path);
@@ -134,9 +135,9 @@ static enum tec_status open_directory(struct tec_tokenizer **out, const char *di
     if (is_file(path[1]))
         return open_one(out, path[1], TEC_TEXT_MODEL, names->heap, err);
     if (is_file(path[2]) && is_file(path[3]))
-        return tec_text_open_merges(out, dir, names, err);
+        return tec_tokenizer_open_merges(out, dir, names, err);
     if (is_file(path[4]))
-        return tec_text_open_words(out, dir, names, err);
+        return tec_tokenizer_open_words(out, dir, names, err);
     if (is_file(path[2]) != is_file(path[3]))
         return tec_fail(err, TEC_NOT_FOUND, "%s: %s is missing: there is %s, which needs it", dir,
                         files[is_file(path[2]) ? 3 : 2], files[is_file(path[2]) ? 2 : 3]);
@@ -169,14 +170,14 @@ static enum tec_status open_path(struct tec_tokenizer **out, const char *path,
     else if (ends_with(path, ".model"))
         TEC_TRY(open_one(&t, path, TEC_TEXT_MODEL, names->heap, err));
     else if (ends_with(path, "vocab.json") || ends_with(path, "merges.txt"))
-        TEC_TRY(tec_text_open_merges(&t, dir, names, err));
+        TEC_TRY(tec_tokenizer_open_merges(&t, dir, names, err));
     else if (ends_with(path, ".json"))
         TEC_TRY(open_one(&t, path, TEC_TEXT_JSON, names->heap, err));
     else if (ends_with(path, "vocab.txt"))
-        TEC_TRY(tec_text_open_words(&t, dir, names, err));
+        TEC_TRY(tec_tokenizer_open_words(&t, dir, names, err));
     else
         return tec_fail(err, TEC_UNSUPPORTED, "%s: not a .model, a .json or a directory", path);
-    enum tec_status status = tec_text_read_names(t, dir, names, err);
+    enum tec_status status = tec_tokenizer_read_names(t, dir, names, err);
     if (status != TEC_OK) {
         tec_tokenizer_close(t);
         return status;

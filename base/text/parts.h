@@ -62,21 +62,21 @@ struct tec_tokenizer {
 
 /* Fill `t`, which is zero but for heap, arena and the four special ids (-1). `seed` is a hash of
  * the bytes. On failure the caller closes it. */
-enum tec_status tec_text_read_model(struct tec_tokenizer *t, const void *bytes, size_t n,
-                                    uint64_t seed, struct tec_error *err);
-enum tec_status tec_text_read_json(struct tec_tokenizer *t, const void *bytes, size_t n,
-                                   uint64_t seed, struct tec_error *err);
+enum tec_status tec_tokenizer_read_model(struct tec_tokenizer *t, const void *bytes, size_t n,
+                                         uint64_t seed, struct tec_error *err);
+enum tec_status tec_tokenizer_read_json(struct tec_tokenizer *t, const void *bytes, size_t n,
+                                        uint64_t seed, struct tec_error *err);
 
 struct json_t;
 
 /* Fill the tokenizer from a parsed tokenizer.json. */
-enum tec_status tec_text_read_root(struct tec_tokenizer *t, struct json_t *root, uint64_t seed,
-                                   struct tec_error *err);
+enum tec_status tec_tokenizer_read_root(struct tec_tokenizer *t, struct json_t *root, uint64_t seed,
+                                        struct tec_error *err);
 
 /* The byte that a character of byte-level pieces stands for, -1 when it stands for none; and the
  * character of a byte. 0x21-7E, A1-AC and AE-FF stand for themselves, the other 68 bytes are U+0100
  * upwards in order. */
-int tec_text_byte(uint32_t code);
-uint32_t tec_text_printable(int byte);
+int tec_tokenizer_byte(uint32_t code);
+uint32_t tec_tokenizer_printable(int byte);
 
 #endif

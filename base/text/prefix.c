@@ -38,8 +38,8 @@ static void sort(struct tec_prefix_key *keys, struct tec_prefix_key *copy, size_
     }
 }
 
-bool tec_prefix_init(struct tec_prefix *p, struct tec_prefix_key *keys, int n,
-                     struct tec_arena *scratch)
+bool tec_trie_init(struct tec_prefix *p, struct tec_prefix_key *keys, int n,
+                   struct tec_arena *scratch)
 {
     struct tec_arena_mark mark = tec_arena_mark(scratch);
     struct tec_prefix_key *copy = TEC_NEW(scratch, (size_t)n, struct tec_prefix_key);
@@ -55,7 +55,7 @@ bool tec_prefix_init(struct tec_prefix *p, struct tec_prefix_key *keys, int n,
     return true;
 }
 
-struct tec_walk tec_prefix_start(const struct tec_prefix *p)
+struct tec_walk tec_trie_start(const struct tec_prefix *p)
 {
     return (struct tec_walk){0, p->n, 0};
 }
@@ -80,7 +80,7 @@ static int bound(const struct tec_prefix *p, int low, int high, size_t depth, in
     return low;
 }
 
-bool tec_prefix_step(const struct tec_prefix *p, struct tec_walk *w, char byte)
+bool tec_trie_step(const struct tec_prefix *p, struct tec_walk *w, char byte)
 {
     int b = (unsigned char)byte;
     if (w->depth == 0) {
@@ -94,18 +94,18 @@ bool tec_prefix_step(const struct tec_prefix *p, struct tec_walk *w, char byte)
     return w->low < w->high;
 }
 
-const struct tec_prefix_key *tec_prefix_here(const struct tec_prefix *p, const struct tec_walk *w)
+const struct tec_prefix_key *tec_trie_here(const struct tec_prefix *p, const struct tec_walk *w)
 {
     bool ends = w->low < w->high && p->keys[w->low].text.n == w->depth;
     return ends ? &p->keys[w->low] : NULL;
 }
 
-const struct tec_prefix_key *tec_prefix_longest(const struct tec_prefix *p, struct tec_walk from,
-                                                const char *s, size_t n)
+const struct tec_prefix_key *tec_trie_longest(const struct tec_prefix *p, struct tec_walk from,
+                                              const char *s, size_t n)
 {
     const struct tec_prefix_key *longest = NULL;
-    for (size_t i = 0; i < n && tec_prefix_step(p, &from, s[i]); i++) {
-        const struct tec_prefix_key *here = tec_prefix_here(p, &from);
+    for (size_t i = 0; i < n && tec_trie_step(p, &from, s[i]); i++) {
+        const struct tec_prefix_key *here = tec_trie_here(p, &from);
         longest = here ? here : longest;
     }
     return longest;

@@ -21,8 +21,8 @@ struct tec_prefix {
 };
 
 /* Sorts `keys` in place (they stay the caller's). false: no memory for the sort. */
-bool tec_prefix_init(struct tec_prefix *p, struct tec_prefix_key *keys, int n,
-                     struct tec_arena *scratch);
+bool tec_trie_init(struct tec_prefix *p, struct tec_prefix_key *keys, int n,
+                   struct tec_arena *scratch);
 
 /* The keys that agree with the bytes walked so far. */
 struct tec_walk {
@@ -30,16 +30,16 @@ struct tec_walk {
     size_t depth;
 };
 
-struct tec_walk tec_prefix_start(const struct tec_prefix *p);
+struct tec_walk tec_trie_start(const struct tec_prefix *p);
 
 /* Walk one byte on; false when no key goes on so. */
-bool tec_prefix_step(const struct tec_prefix *p, struct tec_walk *w, char byte);
+bool tec_trie_step(const struct tec_prefix *p, struct tec_walk *w, char byte);
 
 /* The key that ends exactly here; NULL when there is none. */
-const struct tec_prefix_key *tec_prefix_here(const struct tec_prefix *p, const struct tec_walk *w);
+const struct tec_prefix_key *tec_trie_here(const struct tec_prefix *p, const struct tec_walk *w);
 
 /* The longest key that the n bytes at s start with; NULL when there is none. */
-const struct tec_prefix_key *tec_prefix_longest(const struct tec_prefix *p, struct tec_walk from,
-                                                const char *s, size_t n);
+const struct tec_prefix_key *tec_trie_longest(const struct tec_prefix *p, struct tec_walk from,
+                                              const char *s, size_t n);
 
 #endif

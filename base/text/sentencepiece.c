@@ -223,7 +223,7 @@ static enum tec_status index_pieces(struct tec_tokenizer *t, unsigned types, str
     for (int i = 0; keys && i < t->vocab.n; i++)
         if (types >> t->vocab.entries[i].type & 1)
             keys[n++] = (struct tec_prefix_key){t->vocab.entries[i].text, i};
-    if (!keys || !tec_prefix_init(out, keys, n, &t->arena))
+    if (!keys || !tec_trie_init(out, keys, n, &t->arena))
         return tec_fail(err, TEC_NO_MEMORY, "no memory for an index of pieces");
     return TEC_OK;
 }
@@ -288,8 +288,8 @@ static enum tec_status set_bpe(struct reading *r, struct tec_error *err)
     return TEC_OK;
 }
 
-enum tec_status tec_text_read_model(struct tec_tokenizer *t, const void *bytes, size_t n,
-                                    uint64_t seed, struct tec_error *err)
+enum tec_status tec_tokenizer_read_model(struct tec_tokenizer *t, const void *bytes, size_t n,
+                                         uint64_t seed, struct tec_error *err)
 {
     const unsigned char *from = bytes;
     struct reading r = {.t = t,

@@ -48,13 +48,13 @@ static void fill(struct lattice *l)
 {
     const struct tec_unigram *u = l->u;
     for (size_t start = 0, bytes; start < l->word.n; start += bytes) {
-        struct tec_walk walk = tec_prefix_start(&u->pieces);
+        struct tec_walk walk = tec_trie_start(&u->pieces);
         bool whole = false;
         bytes = tec_utf8_length(l->word.at[start]);
         for (size_t at = start; at < l->word.n; at++) {
-            if (!tec_prefix_step(&u->pieces, &walk, l->word.at[at]))
+            if (!tec_trie_step(&u->pieces, &walk, l->word.at[at]))
                 break;
-            const struct tec_prefix_key *key = tec_prefix_here(&u->pieces, &walk);
+            const struct tec_prefix_key *key = tec_trie_here(&u->pieces, &walk);
             const struct tec_vocab_entry *e = key ? &u->vocab->entries[key->value] : NULL;
             if (!e || e->type == TEC_PIECE_UNUSED)
                 continue;

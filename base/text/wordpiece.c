@@ -17,9 +17,9 @@ static size_t count_characters(struct tec_text_span word, size_t most)
 /* Walk the index through the prefix of inner pieces; false if no piece has that prefix. */
 static bool walk_inside(const struct tec_wordpiece *w, struct tec_walk *walk)
 {
-    *walk = tec_prefix_start(&w->pieces);
+    *walk = tec_trie_start(&w->pieces);
     for (size_t i = 0; i < w->inside.n; i++)
-        if (!tec_prefix_step(&w->pieces, walk, w->inside.at[i]))
+        if (!tec_trie_step(&w->pieces, walk, w->inside.at[i]))
             return false;
     return true;
 }
@@ -32,9 +32,9 @@ void tec_wordpiece_encode(const struct tec_wordpiece *w, struct tec_text_span wo
     bool any = walk_inside(w, &inside);
     bool known = count_characters(word, (size_t)w->longest) <= (size_t)w->longest;
     for (size_t at = 0; known && at < word.n;) {
-        struct tec_walk from = at ? inside : tec_prefix_start(&w->pieces);
+        struct tec_walk from = at ? inside : tec_trie_start(&w->pieces);
         const struct tec_prefix_key *key =
-            at && !any ? NULL : tec_prefix_longest(&w->pieces, from, word.at + at, word.n - at);
+            at && !any ? NULL : tec_trie_longest(&w->pieces, from, word.at + at, word.n - at);
         known = key != NULL;
         if (known) {
             tec_ids_add(ids, key->value);

@@ -85,12 +85,12 @@ static enum tec_status lower_prefix(struct tec_plan *p, enum tec_part_kind kind,
                                              .fixed =
                                                  action && p->spec.actions[part->action].fixed > 0,
                                              .most = n};
-    TEC_TRY(tec_prefix_table_init(&part->block, &part->prefix, &part->prefix_device, &limits,
+    TEC_TRY(tec_table_prefix_init(&part->block, &part->prefix, &part->prefix_device, &limits,
                                   p->device, &p->arena, err));
     p->bytes.frames += (int64_t)(part->block.size + part->block.pixels_size);
     if (action && tec_model_heads(p->model) && !p->model->head.width) {
         const struct tec_decode_limits choice = {.batch = p->model->head.rows, .max_tokens = 1};
-        TEC_TRY(tec_decode_table_init(&part->choice, &part->decode, &part->decode_device, &choice,
+        TEC_TRY(tec_table_decode_init(&part->choice, &part->decode, &part->decode_device, &choice,
                                       p->device, &p->arena, err));
         p->bytes.frames += (int64_t)part->choice.size;
     }
@@ -132,7 +132,7 @@ static enum tec_status lower_action(struct tec_plan *p, int action, struct tec_e
                                              .max_keys = tec_plan_keys(p),
                                              .guided = guides(p, action),
                                              .fixed = p->spec.actions[action].fixed > 0};
-    TEC_TRY(tec_prefix_table_init(&part->block, &part->prefix, &part->prefix_device, &limits,
+    TEC_TRY(tec_table_prefix_init(&part->block, &part->prefix, &part->prefix_device, &limits,
                                   p->device, &p->arena, err));
     p->bytes.frames += (int64_t)part->block.size;
     struct tec_lower l = lower_into(p, part);
@@ -164,7 +164,7 @@ static enum tec_status lower_decode(struct tec_plan *p, int batch, bool beside,
                                              .words = p->used_words,
                                              .draws = p->spec.draws,
                                              .chooses = p->spec.trie_nodes > 0};
-    TEC_TRY(tec_decode_table_init(&part->block, &part->decode, &part->decode_device, &limits,
+    TEC_TRY(tec_table_decode_init(&part->block, &part->decode, &part->decode_device, &limits,
                                   p->device, &p->arena, err));
     p->bytes.frames += (int64_t)part->block.size;
     struct tec_lower l = lower_into(p, part);
@@ -185,7 +185,7 @@ static enum tec_status lower_verify(struct tec_plan *p, int batch, struct tec_er
                                              .words = p->used_words,
                                              .draws = p->spec.draws,
                                              .chooses = p->spec.trie_nodes > 0};
-    TEC_TRY(tec_decode_table_init(&part->block, &part->decode, &part->decode_device, &limits,
+    TEC_TRY(tec_table_decode_init(&part->block, &part->decode, &part->decode_device, &limits,
                                   p->device, &p->arena, err));
     p->bytes.frames += (int64_t)part->block.size;
     struct tec_lower l = lower_into(p, part);
@@ -198,7 +198,7 @@ static enum tec_status lower_score(struct tec_plan *p, bool beside, struct tec_e
 {
     struct tec_plan_part *part =
         add_part(p, TEC_PART_SCORE, beside ? "score.beside" : "score", beside);
-    TEC_TRY(tec_score_table_init(&part->block, &part->score, &part->score_device, &p->spec.trees,
+    TEC_TRY(tec_table_score_init(&part->block, &part->score, &part->score_device, &p->spec.trees,
                                  p->device, &p->arena, err));
     p->bytes.frames += (int64_t)part->block.size;
     struct tec_lower l = lower_into(p, part);
@@ -231,9 +231,9 @@ static enum tec_status lower_packed(struct tec_plan *p, struct tec_error *err)
                                              .more_rows = s->rings * s->stages - 1,
                                              .gathers = s->gathers};
     const struct tec_decode_limits choice = {.batch = s->rings * s->stages, .max_tokens = 1};
-    TEC_TRY(tec_prefix_table_init(&part->block, &part->prefix, &part->prefix_device, &prefix,
+    TEC_TRY(tec_table_prefix_init(&part->block, &part->prefix, &part->prefix_device, &prefix,
                                   p->device, &p->arena, err));
-    TEC_TRY(tec_decode_table_init(&part->choice, &part->decode, &part->decode_device, &choice,
+    TEC_TRY(tec_table_decode_init(&part->choice, &part->decode, &part->decode_device, &choice,
                                   p->device, &p->arena, err));
     p->bytes.frames += (int64_t)(part->block.size + part->block.pixels_size + part->choice.size);
     struct tec_lower l = lower_into(p, part);
@@ -275,7 +275,7 @@ static enum tec_status add_pictures(struct tec_plan *p, struct tec_plan_part *pa
                                              .max_text = 1,
                                              .max_pictures = p->spec.pictures,
                                              .scratch_slot = -1};
-    TEC_TRY(tec_prefix_table_init(&part->seen, &part->prefix, &part->prefix_device, &limits,
+    TEC_TRY(tec_table_prefix_init(&part->seen, &part->prefix, &part->prefix_device, &limits,
                                   p->device, &p->arena, err));
     p->bytes.frames += (int64_t)(part->seen.size + part->seen.pixels_size);
     return TEC_OK;
@@ -288,7 +288,7 @@ static enum tec_status lower_memory(struct tec_plan *p, struct tec_error *err)
     struct tec_plan_part *part = add_part(p, TEC_PART_RECALL, "recall", false);
     const struct tec_recall_limits limits = {.max_rows = s->frame_tokens,
                                              .max_segments = s->segments};
-    TEC_TRY(tec_recall_table_init(&part->block, &part->recall, &part->recall_device, &limits,
+    TEC_TRY(tec_table_recall_init(&part->block, &part->recall, &part->recall_device, &limits,
                                   p->device, &p->arena, err));
     p->bytes.frames += (int64_t)part->block.size + part->recall.ld_mass * 4LL * s->frame_tokens;
     part->n_slices = 2 * p->model->text.stack.layers;
@@ -297,7 +297,7 @@ static enum tec_status lower_memory(struct tec_plan *p, struct tec_error *err)
     struct tec_lower recall = lower_into(p, part);
     TEC_TRY(lower_node(&recall, TEC_NODE_memory_load, err));
     part = add_part(p, TEC_PART_REMEMBER, "remember", false);
-    TEC_TRY(tec_remember_table_init(&part->block, &part->remember, &part->remember_device,
+    TEC_TRY(tec_table_remember_init(&part->block, &part->remember, &part->remember_device,
                                     s->segment_tokens, s->segment_tokens, p->device, &p->arena,
                                     err));
     p->bytes.frames += (int64_t)part->block.size;

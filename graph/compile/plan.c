@@ -268,7 +268,7 @@ void tec_plan_destroy(struct tec_plan *p)
             tec_capture_free(p->parts[i].slices[s]);
         tec_device_put(p->device, p->parts[i].own);
         if (p->parts[i].kind == TEC_PART_RECALL)
-            tec_recall_table_finish(&p->parts[i].recall, p->device);
+            tec_table_recall_finish(&p->parts[i].recall, p->device);
         tec_table_finish(&p->parts[i].block, p->device);
         tec_table_finish(&p->parts[i].choice, p->device);
         tec_table_finish(&p->parts[i].seen, p->device);

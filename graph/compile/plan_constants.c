@@ -82,7 +82,7 @@ static enum tec_status make_luts(struct tec_plan *p, struct tec_error *err)
 }
 
 /* Allocate the lists that requests choose from; n nodes have at most n - 1 entries that lead to
- * others. Until tec_plan_choose fills them they are empty, and a request ends at once. */
+ * others. Until tec_planner_choose fills them they are empty, and a request ends at once. */
 static enum tec_status make_trie(struct tec_plan *p, struct tec_error *err)
 {
     size_t n = (size_t)p->spec.trie_nodes;

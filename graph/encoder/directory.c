@@ -88,7 +88,7 @@ static enum tec_status read_pooling(const struct reading *r, const char *folder)
     const char *file = tec_arena_printf(r->arena, "%s/config.json", folder);
     if (!file)
         return no_memory(r);
-    TEC_TRY(tec_json_load(&json, file, r->heap, r->err));
+    TEC_TRY(tec_checkpoint_json_load(&json, file, r->heap, r->err));
     int width = 0, newer = 0;
     enum tec_status status = check_flags(r, json, file);
     if (status == TEC_OK)
@@ -111,7 +111,7 @@ static enum tec_status read_limit(const struct reading *r)
         return no_memory(r);
     if (access(file, F_OK) != 0)
         return TEC_OK;
-    TEC_TRY(tec_json_load(&json, file, r->heap, r->err));
+    TEC_TRY(tec_checkpoint_json_load(&json, file, r->heap, r->err));
     enum tec_status status = whole(r, json, "max_seq_length", file, &r->out->max_tokens);
     if (status == TEC_OK && json_is_true(json_object_get(json, "do_lower_case")))
         status = tec_fail(r->err, TEC_UNSUPPORTED,
@@ -163,7 +163,7 @@ enum tec_status tec_encoder_directory_read(struct tec_encoder_directory *out, co
     json_t *modules = NULL;
     if (!r.path || !file)
         return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its description", path);
-    TEC_TRY(tec_json_load_list(&modules, file, heap, err));
+    TEC_TRY(tec_checkpoint_json_load_list(&modules, file, heap, err));
     enum tec_status status = read_modules(&r, modules);
     json_decref(modules);
     return status;

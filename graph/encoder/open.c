@@ -106,7 +106,7 @@ static enum tec_status take_memory(struct tec_encoder *e, struct tec_error *err)
     tec_kv_space_init(&p->space, &(struct tec_kv_shape){1, s->kv_heads, s->head_dim, false});
     tec_kv_space_reserve(&p->space, e->rows);
     TEC_TRY(tec_kv_space_create(&p->space, e->device, &p->arena, err));
-    TEC_TRY(tec_encode_table_init(&p->parts[0].block, &e->table, &e->device_table, e->rows,
+    TEC_TRY(tec_table_encode_init(&p->parts[0].block, &e->table, &e->device_table, e->rows,
                                   e->texts, e->device, &p->arena, err));
     p->scratch[0] =
         tec_device_get(e->device, tec_device_scratch(e->device, TEC_STREAM_MAIN, s->head_dim));

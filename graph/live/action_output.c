@@ -38,7 +38,7 @@ static const char *const words[] = {
 #undef SOURCE
 };
 
-const char *tec_source_word(enum tec_action_source source)
+const char *tec_action_source_word(enum tec_action_source source)
 {
     return source < TEC_SOURCES ? words[source] : "?";
 }

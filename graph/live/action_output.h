@@ -33,7 +33,7 @@ enum tec_action_source {
 };
 
 /* "fresh" */
-const char *tec_source_word(enum tec_action_source source);
+const char *tec_action_source_word(enum tec_action_source source);
 
 struct tec_action_output_options {
     int on_miss;                     /* enum tec_on_miss of a hard deadline */

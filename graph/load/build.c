@@ -20,7 +20,7 @@ static void clear_refs(const struct tec_word *words, void *out)
 {
     for (const struct tec_word *w = words; w->word; w++) {
         enum tec_constructor con = (enum tec_constructor)w->value;
-        for (const struct tec_field *f = tec_fields_of(con); tec_field_more(f, con); f++) {
+        for (const struct tec_field *f = tec_load_fields_of(con); tec_field_more(f, con); f++) {
             if (f->type == TEC_FIELD_REF)
                 ((struct tec_ref *)member(out, f))->index = -1;
             if (f->type == TEC_FIELD_OUT)
@@ -137,7 +137,7 @@ static void unknown_field(struct tec_loader *ld, enum tec_constructor con,
                             tec_constructors[con].word);
         return;
     }
-    for (const struct tec_field *f = tec_fields_of(con); tec_field_more(f, con) && n < 32; f++)
+    for (const struct tec_field *f = tec_load_fields_of(con); tec_field_more(f, con) && n < 32; f++)
         names[n++] = f->name;
     struct tec_diagnostic *d =
         tec_diagnostics_add(ld->d, TEC_E010, tec_where_key(ld, e), "unknown field '%.80s' in %s",
@@ -184,7 +184,7 @@ void tec_build_fill(struct tec_loader *ld, enum tec_constructor con,
     for (int i = 0; v->kind == TEC_VALUE_TABLE && i < v->n; i++)
         if (!tec_field_find(con, v->entries[i].key))
             unknown_field(ld, con, &v->entries[i]);
-    for (const struct tec_field *f = tec_fields_of(con); tec_field_more(f, con); f++) {
+    for (const struct tec_field *f = tec_load_fields_of(con); tec_field_more(f, con); f++) {
         const struct tec_decl_entry *e = tec_decl_value_find(v, f->name);
         if (e) {
             tec_set_field(ld, f, e, out);

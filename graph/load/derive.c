@@ -34,10 +34,10 @@ static struct tec_source *open_source(const struct deriving *x, const char *file
     int fd;
     struct tec_source *s = TEC_NEW(x->arena, 1, struct tec_source);
     const char *path = tec_arena_printf(x->arena, "%s/%s", x->checkpoint->root, file);
-    if (!s || !path || tec_file_open(path, &fd, &bytes, NULL) != TEC_OK)
+    if (!s || !path || tec_path_open(path, &fd, &bytes, NULL) != TEC_OK)
         return NULL;
     char *text = bytes <= TEC_MAX_SOURCE ? tec_arena_push(x->arena, (size_t)bytes + 1, 1, 1) : NULL;
-    bool bad = !text || tec_file_read(fd, path, 0, text, (size_t)bytes, NULL) != TEC_OK;
+    bool bad = !text || tec_path_read(fd, path, 0, text, (size_t)bytes, NULL) != TEC_OK;
     close(fd);
     *s = (struct tec_source){.file = path, .text = text, .n = (size_t)bytes, .json = true};
     if (bad || !tec_source_lex(s, x->arena) || s->n_tokens == 0)

@@ -194,7 +194,7 @@ static json_t *from_field(const struct tec_field *f, const void *in)
     case TEC_FIELD_BOOL:
         return json_boolean(*(const bool *)at);
     case TEC_FIELD_WORD:
-        return json_string(tec_word_of(f->words, get_int(in, f->offset)));
+        return json_string(tec_load_word_of(f->words, get_int(in, f->offset)));
     case TEC_FIELD_REF:
         return from_ref(at);
     case TEC_FIELD_REFS:
@@ -237,7 +237,7 @@ static json_t *constructed(enum tec_constructor con, const void *in, bool with_k
     json_t *out = json_object();
     if (with_kind)
         json_object_set_new(out, "kind", json_string(info->word));
-    for (const struct tec_field *f = tec_fields_of(con); tec_field_more(f, con); f++) {
+    for (const struct tec_field *f = tec_load_fields_of(con); tec_field_more(f, con); f++) {
         json_t *value = from_field(f, in);
         if (value)
             json_object_set_new(out, f->name, value);

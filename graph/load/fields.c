@@ -157,7 +157,7 @@ const struct tec_field tec_fields[] = {
 };
 const int tec_n_fields = (int)(sizeof tec_fields / sizeof tec_fields[0]);
 
-const struct tec_field *tec_fields_of(enum tec_constructor owner)
+const struct tec_field *tec_load_fields_of(enum tec_constructor owner)
 {
     for (int i = 0; i < tec_n_fields; i++)
         if (tec_fields[i].owner == owner)
@@ -172,7 +172,7 @@ bool tec_field_more(const struct tec_field *field, enum tec_constructor owner)
 
 const struct tec_field *tec_field_find(enum tec_constructor owner, const char *name)
 {
-    for (const struct tec_field *f = tec_fields_of(owner); tec_field_more(f, owner); f++)
+    for (const struct tec_field *f = tec_load_fields_of(owner); tec_field_more(f, owner); f++)
         if (strcmp(f->name, name) == 0)
             return f;
     return NULL;
@@ -186,7 +186,7 @@ enum tec_constructor tec_constructor_find(const char *word)
     return TEC_CON_NONE;
 }
 
-const char *tec_word_of(const struct tec_word *words, int value)
+const char *tec_load_word_of(const struct tec_word *words, int value)
 {
     for (; words->word; words++)
         if (words->value == value && !words->alias)
@@ -194,7 +194,7 @@ const char *tec_word_of(const struct tec_word *words, int value)
     return NULL;
 }
 
-int tec_word_value(const struct tec_word *words, const char *word)
+int tec_load_word_value(const struct tec_word *words, const char *word)
 {
     for (; words->word; words++)
         if (strcmp(words->word, word) == 0)
@@ -204,7 +204,7 @@ int tec_word_value(const struct tec_word *words, const char *word)
 
 const char *tec_decl_dtype_word(int dtype)
 {
-    const char *word = tec_word_of(dtype_words, dtype);
+    const char *word = tec_load_word_of(dtype_words, dtype);
     return word ? word : "?";
 }
 
@@ -219,7 +219,7 @@ const char *tec_resource_word(enum tec_resource_kind kind)
     return resource_words[kind].word;
 }
 
-const char *tec_input_word(enum tec_input_kind kind)
+const char *tec_load_input_word(enum tec_input_kind kind)
 {
     return input_words[kind].word;
 }

@@ -84,7 +84,7 @@ extern const int tec_n_fields;
 
 /* The first field of a constructor; the following ones are consecutive while the owner is equal.
  * NULL when it has none. */
-const struct tec_field *tec_fields_of(enum tec_constructor owner);
+const struct tec_field *tec_load_fields_of(enum tec_constructor owner);
 const struct tec_field *tec_field_find(enum tec_constructor owner, const char *name);
 bool tec_field_more(const struct tec_field *field, enum tec_constructor owner);
 
@@ -92,7 +92,7 @@ bool tec_field_more(const struct tec_field *field, enum tec_constructor owner);
 enum tec_constructor tec_constructor_find(const char *word);
 
 /* The word of a value, or NULL; the value of a word, or -1. */
-const char *tec_word_of(const struct tec_word *words, int value);
-int tec_word_value(const struct tec_word *words, const char *word);
+const char *tec_load_word_of(const struct tec_word *words, int value);
+int tec_load_word_value(const struct tec_word *words, const char *word);
 
 #endif

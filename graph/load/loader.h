@@ -148,7 +148,7 @@ void tec_resolve(struct tec_loader *ld);
 void tec_set_stream(struct tec_loader *ld, const struct tec_decl_entry *e,
                     struct tec_decl_out *place);
 void tec_make_streams(struct tec_loader *ld);
-bool tec_read_stream(struct tec_loader *ld, struct tec_ref *ref, const struct tec_decl_entry *e);
+bool tec_load_stream(struct tec_loader *ld, struct tec_ref *ref, const struct tec_decl_entry *e);
 void tec_check_streams(struct tec_loader *ld);
 void tec_check_spawns(struct tec_loader *ld); /* spawns.c: triggers */
 /* robots.c: fields `robot` and `robots`; inputs that are of no robot; the robots of chains. */

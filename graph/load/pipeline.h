@@ -431,7 +431,7 @@ int tec_pipeline_captures(const struct tec_pipeline *p);
 /* Words of the file for enum values: "prefill", "kv.frame", "image", "bf16". */
 const char *tec_decl_node_word(enum tec_decl_node_kind kind);
 const char *tec_resource_word(enum tec_resource_kind kind);
-const char *tec_input_word(enum tec_input_kind kind);
+const char *tec_load_input_word(enum tec_input_kind kind);
 const char *tec_decl_dtype_word(int dtype);
 
 #endif

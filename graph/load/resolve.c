@@ -111,7 +111,7 @@ static void resolve_reads(struct resolver *r, struct tec_decl_node *node)
     const struct tec_decl_entry *list = tec_decl_value_find(r->thing->value, "reads");
     struct tec_ref *items = node->reads.item;
     for (int i = 0; list && i < node->reads.n; i++)
-        if (!tec_read_stream(r->ld, &items[i], &list->value->entries[i]))
+        if (!tec_load_stream(r->ld, &items[i], &list->value->entries[i]))
             items[i].index = look_up(r->ld, r->scopes, TEC_INPUTS, items[i].name,
                                      tec_where_value(r->ld, &list->value->entries[i]));
 }

@@ -204,7 +204,7 @@ static void set_word(struct tec_loader *ld, const struct tec_field *f,
                      const struct tec_decl_entry *e, void *out)
 {
     const struct tec_decl_value *v = e->value;
-    int value = v->kind == TEC_VALUE_STRING ? tec_word_value(f->words, v->string) : -1;
+    int value = v->kind == TEC_VALUE_STRING ? tec_load_word_value(f->words, v->string) : -1;
     if (value >= 0) {
         *(int *)member(out, f) = value;
         return;

@@ -98,7 +98,7 @@ static void check_name(struct tec_loader *ld, int writer, const struct tec_decl_
     tec_diagnostics_also(ld->d, d, *other, "the other one");
 }
 
-bool tec_read_stream(struct tec_loader *ld, struct tec_ref *ref, const struct tec_decl_entry *e)
+bool tec_load_stream(struct tec_loader *ld, struct tec_ref *ref, const struct tec_decl_entry *e)
 {
     const struct tec_pipeline *p = ld->pipeline;
     for (int i = 0; ref->name && !ld->out_of_memory && i < p->n_nodes; i++) {

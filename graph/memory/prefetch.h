@@ -69,13 +69,14 @@ struct tec_prefetch_options {
 struct tec_prefetch_forward {
     int layers, segments; /* segments may be 0: all is ready */
     enum tec_overlap overlap;
-    struct tec_kv *const *kv;      /* [segments] pinned; NULL: no KV, computed at every layer */
-    unsigned char *const *staging; /* [layers, segments] tec_kv_piece_bytes, aligned to 64; NULL
-                                      where kv is, and with `direct` never written for KV in RAM */
-    const unsigned char *first;    /* [segments] S(0), nonzero: computed */
-    const int *order;              /* [segments] which segment first; NULL: by number */
-    const int64_t *reveal_ns; /* [layers] believed: from its start until the next set is known */
-    const int64_t *layer_ns;  /* [layers] and until it ends; both NULL: as measured before */
+    struct tec_kv *const *kv; /* [segments] pinned; NULL: no KV, computed at every layer */
+    unsigned char *const
+        *staging;               /* [layers, segments] tec_store_kv_piece_bytes, aligned to 64; NULL
+                                   where kv is, and with `direct` never written for KV in RAM */
+    const unsigned char *first; /* [segments] S(0), nonzero: computed */
+    const int *order;           /* [segments] which segment first; NULL: by number */
+    const int64_t *reveal_ns;   /* [layers] believed: from its start until the next set is known */
+    const int64_t *layer_ns;    /* [layers] and until it ends; both NULL: as measured before */
 };
 
 /* Counts of one forward, or (tec_prefetch_counts) of all. */

@@ -26,9 +26,9 @@ static enum tec_status rules_init(struct tec_prefetch *s)
     int64_t grain = 0;
     for (int u = 0; u < f->segments; u++) {
         struct tec_kv *kv = s->kv[u];
-        enum tec_kept_in tier = kv ? tec_kv_tier(kv) : TEC_KEPT_PLACES;
+        enum tec_kept_in tier = kv ? tec_store_kv_tier(kv) : TEC_KEPT_PLACES;
         bool timed = tier < TEC_KEPT_PLACES && !(tier == TEC_KEPT_RAM && s->options.direct);
-        int64_t ns = timed ? tec_prefetch_believed(s, tier, tec_kv_piece_bytes(kv)) : 0;
+        int64_t ns = timed ? tec_prefetch_believed(s, tier, tec_store_kv_piece_bytes(kv)) : 0;
         int64_t part = timed && s->options.grain_bytes > 0
                            ? tec_prefetch_believed(s, tier, (size_t)s->options.grain_bytes)
                            : 0;
@@ -143,8 +143,8 @@ static int64_t remote_until(const struct tec_prefetch *s, int64_t start)
 static bool load(struct tec_prefetch *s, const struct tec_load *load)
 {
     struct tec_kv *kv = s->kv[load->segment];
-    size_t where = at(s, load->layer, load->segment), bytes = kv ? tec_kv_piece_bytes(kv) : 0;
-    const unsigned char *there = kv ? tec_kv_piece(kv, (uint32_t)load->layer) : NULL;
+    size_t where = at(s, load->layer, load->segment), bytes = kv ? tec_store_kv_piece_bytes(kv) : 0;
+    const unsigned char *there = kv ? tec_store_kv_piece(kv, (uint32_t)load->layer) : NULL;
     int64_t start = tec_prefetch_now(s);
     enum tec_kept_in tier = TEC_KEPT_RAM;
     if (there && s->options.direct) {

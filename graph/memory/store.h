@@ -164,14 +164,14 @@ enum tec_status tec_store_pin(struct tec_store *store, uint32_t segment, struct 
                               struct tec_error *err);
 void tec_store_drop(struct tec_store *store, struct tec_kv *kv);
 
-uint32_t tec_kv_tokens(const struct tec_kv *kv);
+uint32_t tec_store_kv_tokens(const struct tec_kv *kv);
 /* Bytes of a piece (tec_log_piece_bytes); the piece of a layer where it lies in RAM, else NULL. */
-size_t tec_kv_piece_bytes(const struct tec_kv *kv);
-const unsigned char *tec_kv_piece(const struct tec_kv *kv, uint32_t layer);
+size_t tec_store_kv_piece_bytes(const struct tec_kv *kv);
+const unsigned char *tec_store_kv_piece(const struct tec_kv *kv, uint32_t layer);
 
 /* The first tier that has it, from which it would be read now; TEC_KEPT_PLACES: none. Any thread.
  */
-enum tec_kept_in tec_kv_tier(const struct tec_kv *kv);
+enum tec_kept_in tec_store_kv_tier(const struct tec_kv *kv);
 
 /* Copy the piece of a layer from wherever it is. Any thread but one with a deadline. TEC_MALFORMED,
  * TEC_IO, TEC_NOT_FOUND: the file is damaged or gone, the server does not give it; where no tier is

@@ -97,7 +97,7 @@ bool tec_store_kv_good(struct tec_store *s, uint32_t handle)
     const struct tec_store_segment *u = &s->segments[handle];
     if (!u->kv || u->kv->version != u->version || u->kv->epoch != tec_store_epoch(s, handle))
         return false;
-    enum tec_kept_in tier = tec_kv_tier(u->kv);
+    enum tec_kept_in tier = tec_store_kv_tier(u->kv);
     return tier == TEC_KEPT_REMOTE ? tec_remote_here(s->remote) : tier != TEC_KEPT_PLACES;
 }
 
@@ -333,7 +333,7 @@ static void keep_remote(struct tec_store *s, struct tec_kv *kv)
     if (!s->log || !kv->current || kv->place != 0 || !atomic_load(&kv->bytes))
         return;
     for (uint32_t l = 0; l < kv->layers; l++)
-        pieces[l] = tec_kv_piece(kv, l);
+        pieces[l] = tec_store_kv_piece(kv, l);
     (void)file_take(s, kv, pieces, NULL);
     if (kv->place != 0)
         list_append(s, kv, TEC_KEPT_FILE);
@@ -342,7 +342,7 @@ static void keep_remote(struct tec_store *s, struct tec_kv *kv)
 enum tec_status tec_store_warm(struct tec_store *s, struct tec_kv *kv, struct tec_error *err)
 {
     unsigned char *all = NULL;
-    if (tec_kv_tier(kv) == TEC_KEPT_RAM)
+    if (tec_store_kv_tier(kv) == TEC_KEPT_RAM)
         return TEC_OK;
     pthread_mutex_lock(&s->lock);
     enum tec_status status = warm_room(s, kv, false, &all, err);
@@ -362,7 +362,7 @@ enum tec_status tec_store_stale_warm(struct tec_store *s, struct tec_error *err)
 {
     for (struct tec_kv *kv = s->stale; kv; kv = kv->links[TEC_KEPT_FILE].next) {
         unsigned char *all = NULL;
-        if (tec_kv_tier(kv) != TEC_KEPT_FILE)
+        if (tec_store_kv_tier(kv) != TEC_KEPT_FILE)
             continue;
         TEC_TRY(warm_room(s, kv, true, &all, err));
         enum tec_status status = read_all(s, kv, all, err);

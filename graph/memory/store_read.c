@@ -11,24 +11,24 @@
 #include <stdio.h>
 #include <string.h>
 
-uint32_t tec_kv_tokens(const struct tec_kv *kv)
+uint32_t tec_store_kv_tokens(const struct tec_kv *kv)
 {
     return kv->tokens;
 }
 
-size_t tec_kv_piece_bytes(const struct tec_kv *kv)
+size_t tec_store_kv_piece_bytes(const struct tec_kv *kv)
 {
     return kv->stride;
 }
 
-const unsigned char *tec_kv_piece(const struct tec_kv *kv, uint32_t layer)
+const unsigned char *tec_store_kv_piece(const struct tec_kv *kv, uint32_t layer)
 {
     const unsigned char *bytes =
         atomic_load_explicit(&((struct tec_kv *)(uintptr_t)kv)->bytes, memory_order_acquire);
     return bytes && layer < kv->layers ? bytes + (size_t)layer * kv->stride : NULL;
 }
 
-enum tec_kept_in tec_kv_tier(const struct tec_kv *kv)
+enum tec_kept_in tec_store_kv_tier(const struct tec_kv *kv)
 {
     struct tec_kv *k = (struct tec_kv *)(uintptr_t)kv; /* atomics are read */
     if (atomic_load_explicit(&k->bytes, memory_order_acquire))
@@ -57,7 +57,7 @@ static enum tec_status part_read(struct tec_store *s, struct tec_kv *kv, uint32_
                                  enum tec_kept_in tier, size_t from, size_t to,
                                  unsigned char *piece, int64_t until_ns, struct tec_error *err)
 {
-    const unsigned char *there = tec_kv_piece(kv, layer);
+    const unsigned char *there = tec_store_kv_piece(kv, layer);
     if (tier == TEC_KEPT_RAM && there)
         memcpy(piece + from, there + from, to - from);
     else if (tier == TEC_KEPT_FILE)
@@ -114,7 +114,7 @@ enum tec_status tec_store_read_part(struct tec_store *s, struct tec_kv *kv, uint
         return tec_fail(err, TEC_INVALID, "memory: KV %zu .. %zu of layer %u of %u", from, to,
                         layer, kv->layers);
     for (;;) {
-        enum tec_kept_in t = tec_kv_tier(kv);
+        enum tec_kept_in t = tec_store_kv_tier(kv);
         if (t == TEC_KEPT_PLACES)
             return status != TEC_NOT_FOUND
                        ? status
@@ -134,7 +134,7 @@ enum tec_status tec_store_read_part(struct tec_store *s, struct tec_kv *kv, uint
                 *tier = t;
             return TEC_OK;
         }
-        if (!moved && tec_kv_tier(kv) == t)
+        if (!moved && tec_store_kv_tier(kv) == t)
             give_up(s, kv, layer, t, status);
         from = 0;
     }

@@ -159,11 +159,11 @@ static enum tec_status open_folder(json_t *folders, const char *key, const char 
     TEC_TRY(tec_checkpoint_beside_json(c, name, "config.json", &config, err));
     enum tec_status status = tec_checkpoint_beside(c, name, "tokenizer.json", &words, err);
     if (status == TEC_OK && words)
-        status = tec_json_load(&tokenizer, words, c->heap, err);
+        status = tec_checkpoint_json_load(&tokenizer, words, c->heap, err);
     if (status == TEC_OK)
         status = tec_checkpoint_beside(c, name, "tokenizer_config.json", &said, err);
     if (status == TEC_OK && said)
-        status = tec_json_load_reals(&settings, said, c->heap, err);
+        status = tec_checkpoint_json_load_reals(&settings, said, c->heap, err);
     json_t *all = json_pack("{s:O, s:o, s:O*}", "config", config, "tokens", added_tokens(tokenizer),
                             "tokenizer_config", settings);
     json_decref(config);

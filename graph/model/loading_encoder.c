@@ -145,7 +145,7 @@ static enum tec_status make_positions(struct tec_weight_loading *l, const struct
     for (int s = 0; s < m->n_slots && !l->source.dry; s++) {
         const struct tec_net_size *size = &m->net.pictures[s].out;
         for (int i = 0; i < size->h * size->w; i++, at += p->width)
-            tec_net_position(&m->encoder, size, i, at);
+            tec_model_net_position(&m->encoder, size, i, at);
     }
     return TEC_OK;
 }

@@ -374,13 +374,13 @@ int tec_model_picture_rows(const struct tec_model *model, int n);
 int tec_model_encoded(const struct tec_model *model);
 
 /* The size of each step's result for a picture: sizes [n_steps]. */
-void tec_net_sizes(const struct tec_conv_net *net, const struct tec_net_picture *picture,
-                   struct tec_net_size *sizes);
+void tec_model_net_sizes(const struct tec_conv_net *net, const struct tec_net_picture *picture,
+                         struct tec_net_size *sizes);
 
 /* The position of a pixel of the net's last step: out [width], the line's sines in front of the
  * column's. */
-void tec_net_position(const struct tec_row_encoder *encoder, const struct tec_net_size *size,
-                      int pixel, float *out);
+void tec_model_net_position(const struct tec_row_encoder *encoder, const struct tec_net_size *size,
+                            int pixel, float *out);
 
 /* Whether it makes one vector of a text, and no tokens. */
 bool tec_model_encodes(const struct tec_model *model);

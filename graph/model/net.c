@@ -5,8 +5,8 @@
 
 #include <math.h>
 
-void tec_net_sizes(const struct tec_conv_net *net, const struct tec_net_picture *picture,
-                   struct tec_net_size *sizes)
+void tec_model_net_sizes(const struct tec_conv_net *net, const struct tec_net_picture *picture,
+                         struct tec_net_size *sizes)
 {
     for (int i = 0; i < net->n_steps; i++) {
         const struct tec_net_step *s = &net->steps[i];
@@ -77,8 +77,8 @@ static void put_sines(double v, double period, int n, float *out)
     }
 }
 
-void tec_net_position(const struct tec_row_encoder *e, const struct tec_net_size *size, int pixel,
-                      float *out)
+void tec_model_net_position(const struct tec_row_encoder *e, const struct tec_net_size *size,
+                            int pixel, float *out)
 {
     const double circle = 6.28318530717958647692, eps = 1e-6;
     int half = e->stack.width / 2;

@@ -83,7 +83,7 @@ static enum tec_status check_picture(const struct tec_conv_net *net,
                                      const struct tec_net_picture *p, struct tec_error *err)
 {
     struct tec_net_size sizes[TEC_MAX_NET_STEPS];
-    tec_net_sizes(net, p, sizes);
+    tec_model_net_sizes(net, p, sizes);
     for (int i = 0; i < net->n_steps; i++) {
         const struct tec_net_step *s = &net->steps[i];
         if (sizes[i].h < 1 || sizes[i].w < 1)
@@ -114,7 +114,7 @@ static enum tec_status parse_picture(struct tec_conv_net *net, json_t *json, int
     TEC_TRY(tec_parse_channels(p->std, std, true, "net.pictures", "std", err));
     TEC_TRY(check_picture(net, p, err));
     struct tec_net_size sizes[TEC_MAX_NET_STEPS];
-    tec_net_sizes(net, p, sizes);
+    tec_model_net_sizes(net, p, sizes);
     p->out = sizes[net->n_steps - 1];
     return TEC_OK;
 }

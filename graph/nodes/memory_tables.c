@@ -30,7 +30,7 @@ static void deal_recall(struct tec_dealer *d, struct tec_recall_table *t,
     t->ld_mass = (t->max_ranges + 15) / 16 * 16;
 }
 
-enum tec_status tec_recall_table_init(struct tec_table_block *block, struct tec_recall_table *host,
+enum tec_status tec_table_recall_init(struct tec_table_block *block, struct tec_recall_table *host,
                                       struct tec_recall_table *device_side,
                                       const struct tec_recall_limits *limits,
                                       struct tec_device *device, struct tec_arena *arena,
@@ -50,7 +50,7 @@ enum tec_status tec_recall_table_init(struct tec_table_block *block, struct tec_
     return TEC_OK;
 }
 
-void tec_recall_table_finish(struct tec_recall_table *host, struct tec_device *device)
+void tec_table_recall_finish(struct tec_recall_table *host, struct tec_device *device)
 {
     tec_device_put(device, host->mass);
     host->mass = NULL;
@@ -64,7 +64,7 @@ static void deal_remember(struct tec_dealer *d, struct tec_remember_table *t, in
     t->kept = tec_deal_ints(d, max_rows);
 }
 
-enum tec_status tec_remember_table_init(struct tec_table_block *block,
+enum tec_status tec_table_remember_init(struct tec_table_block *block,
                                         struct tec_remember_table *host,
                                         struct tec_remember_table *device_side, int max_rows,
                                         int max_segments, struct tec_device *device,

@@ -90,7 +90,7 @@ static int convolve(struct tec_lower *l, const struct walk *w, int step, int x)
 int tec_lower_net(struct tec_lower *l, int slot)
 {
     struct walk w = {.net = &l->model->net, .slot = slot};
-    tec_net_sizes(w.net, &w.net->pictures[slot], w.sizes);
+    tec_model_net_sizes(w.net, &w.net->pictures[slot], w.sizes);
     w.picture = read_picture(l, &w);
     for (int i = 0; i < w.net->n_steps && l->program->status == TEC_OK; i++) {
         const struct tec_net_step *s = &w.net->steps[i];

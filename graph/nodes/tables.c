@@ -214,7 +214,7 @@ static void fill_encoded(struct tec_prefix_table *t, const struct tec_model *m)
     for (int s = 0; s < m->n_slots; s++) {
         const struct tec_net_picture *p = &net->pictures[s];
         int *rows = t->net_rows + (ptrdiff_t)s * (net->n_steps + 1);
-        tec_net_sizes(net, p, sizes);
+        tec_model_net_sizes(net, p, sizes);
         rows[0] = p->h * p->w;
         for (int i = 0; i < net->n_steps; i++)
             rows[i + 1] = sizes[i].h * sizes[i].w;
@@ -285,7 +285,7 @@ static enum tec_status take_pixels(struct tec_table_block *block, struct tec_pre
 }
 
 enum tec_status
-tec_prefix_table_init(struct tec_table_block *block, struct tec_prefix_table *host_side,
+tec_table_prefix_init(struct tec_table_block *block, struct tec_prefix_table *host_side,
                       struct tec_prefix_table *device_side, const struct tec_prefix_limits *limits,
                       struct tec_device *device, struct tec_arena *arena, struct tec_error *err)
 {
@@ -328,7 +328,7 @@ static void deal_decode(struct tec_dealer *d, struct tec_decode_table *t,
 }
 
 enum tec_status
-tec_decode_table_init(struct tec_table_block *block, struct tec_decode_table *host_side,
+tec_table_decode_init(struct tec_table_block *block, struct tec_decode_table *host_side,
                       struct tec_decode_table *device_side, const struct tec_decode_limits *limits,
                       struct tec_device *device, struct tec_arena *arena, struct tec_error *err)
 {
@@ -355,7 +355,7 @@ static void deal_encode(struct tec_dealer *d, struct tec_encode_table *t, int ma
     t->one = tec_deal_ints(d, 1);
 }
 
-enum tec_status tec_encode_table_init(struct tec_table_block *block,
+enum tec_status tec_table_encode_init(struct tec_table_block *block,
                                       struct tec_encode_table *host_side,
                                       struct tec_encode_table *device_side, int max_rows,
                                       int max_texts, struct tec_device *device,
@@ -389,7 +389,7 @@ static void deal_score(struct tec_dealer *d, struct tec_score_table *t,
 }
 
 enum tec_status
-tec_score_table_init(struct tec_table_block *block, struct tec_score_table *host_side,
+tec_table_score_init(struct tec_table_block *block, struct tec_score_table *host_side,
                      struct tec_score_table *device_side, const struct tec_score_limits *limits,
                      struct tec_device *device, struct tec_arena *arena, struct tec_error *err)
 {

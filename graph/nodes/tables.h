@@ -154,23 +154,23 @@ struct tec_score_limits {
 /* Lay out, take the memory, fill what never changes (in both places). `device_side` and `host_side`
  * are the two views. Device memory is given back with tec_table_finish. */
 enum tec_status
-tec_prefix_table_init(struct tec_table_block *block, struct tec_prefix_table *host_side,
+tec_table_prefix_init(struct tec_table_block *block, struct tec_prefix_table *host_side,
                       struct tec_prefix_table *device_side, const struct tec_prefix_limits *limits,
                       struct tec_device *device, struct tec_arena *arena, struct tec_error *err);
 
 enum tec_status
-tec_decode_table_init(struct tec_table_block *block, struct tec_decode_table *host_side,
+tec_table_decode_init(struct tec_table_block *block, struct tec_decode_table *host_side,
                       struct tec_decode_table *device_side, const struct tec_decode_limits *limits,
                       struct tec_device *device, struct tec_arena *arena, struct tec_error *err);
 
-enum tec_status tec_encode_table_init(struct tec_table_block *block,
+enum tec_status tec_table_encode_init(struct tec_table_block *block,
                                       struct tec_encode_table *host_side,
                                       struct tec_encode_table *device_side, int max_rows,
                                       int max_texts, struct tec_device *device,
                                       struct tec_arena *arena, struct tec_error *err);
 
 enum tec_status
-tec_score_table_init(struct tec_table_block *block, struct tec_score_table *host_side,
+tec_table_score_init(struct tec_table_block *block, struct tec_score_table *host_side,
                      struct tec_score_table *device_side, const struct tec_score_limits *limits,
                      struct tec_device *device, struct tec_arena *arena, struct tec_error *err);
 

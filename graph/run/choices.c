@@ -168,7 +168,7 @@ enum tec_status tec_choices_upload(struct tec_choices *choices, struct tec_plan 
             trees[n++] = &choices->items[i].tree;
     if (n == 0)
         return TEC_OK;
-    TEC_TRY(tec_plan_choose(plan, trees, n, roots, scratch, err));
+    TEC_TRY(tec_planner_choose(plan, trees, n, roots, scratch, err));
     for (int i = choices->n; i-- > 0;)
         if (choices->items[i].node->kind != TEC_DECL_SCORE)
             choices->items[i].root = roots[--n];

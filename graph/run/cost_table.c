@@ -114,9 +114,9 @@ static enum tec_status take_factor(double *out, const json_t *json, const char *
     return TEC_OK;
 }
 
-enum tec_status tec_cost_table_take(struct tec_cost_table *out, const json_t *json,
-                                    const char *where, struct tec_arena *arena,
-                                    struct tec_error *err)
+enum tec_status tec_costs_table_take(struct tec_cost_table *out, const json_t *json,
+                                     const char *where, struct tec_arena *arena,
+                                     struct tec_error *err)
 {
     const json_t *rows = json_object_get(json, "variants");
     const char *unit = json_string_value(json_object_get(json, "unit"));
@@ -144,18 +144,18 @@ enum tec_status tec_cost_table_take(struct tec_cost_table *out, const json_t *js
     return check_rows(out, where, err);
 }
 
-enum tec_status tec_cost_table_read(struct tec_cost_table *out, const char *path,
-                                    struct tec_arena *arena, struct tec_error *err)
+enum tec_status tec_costs_table_read(struct tec_cost_table *out, const char *path,
+                                     struct tec_arena *arena, struct tec_error *err)
 {
     json_t *json = NULL;
-    TEC_TRY(tec_json_load(&json, path, arena->heap, err));
-    enum tec_status status = tec_cost_table_take(out, json, path, arena, err);
+    TEC_TRY(tec_checkpoint_json_load(&json, path, arena->heap, err));
+    enum tec_status status = tec_costs_table_take(out, json, path, arena, err);
     json_decref(json);
     return status;
 }
 
-const struct tec_cost_row *tec_cost_table_row(const struct tec_cost_table *table, const char *node,
-                                              int rows)
+const struct tec_cost_row *tec_costs_table_row(const struct tec_cost_table *table, const char *node,
+                                               int rows)
 {
     const struct tec_cost_row *best = NULL;
     for (int i = 0; i < table->n_rows; i++) {
@@ -166,12 +166,12 @@ const struct tec_cost_row *tec_cost_table_row(const struct tec_cost_table *table
     return best;
 }
 
-double tec_cost_row_share(const struct tec_cost_row *row, int slices)
+double tec_costs_row_share(const struct tec_cost_row *row, int slices)
 {
     return (double)(row->slices > 1 ? row->slices : 1) / (slices > 1 ? slices : 1);
 }
 
-double tec_cost_row_us(const struct tec_cost_row *row, double q)
+double tec_costs_row_us(const struct tec_cost_row *row, double q)
 {
     return q <= 0.5 ? row->p50 : q <= 0.99 ? row->p99 : q <= 0.999 ? row->p999 : row->max;
 }

@@ -39,20 +39,20 @@ struct tec_cost_table {
 
 /* Read a file, or a value that a scenario carries. `where` names it in errors: TEC_MALFORMED says
  * which row and what is wrong with it. Everything is in the arena. */
-enum tec_status tec_cost_table_read(struct tec_cost_table *out, const char *path,
-                                    struct tec_arena *arena, struct tec_error *err);
-enum tec_status tec_cost_table_take(struct tec_cost_table *out, const json_t *json,
-                                    const char *where, struct tec_arena *arena,
-                                    struct tec_error *err);
+enum tec_status tec_costs_table_read(struct tec_cost_table *out, const char *path,
+                                     struct tec_arena *arena, struct tec_error *err);
+enum tec_status tec_costs_table_take(struct tec_cost_table *out, const json_t *json,
+                                     const char *where, struct tec_arena *arena,
+                                     struct tec_error *err);
 
 /* The row of a node: of the smallest point >= rows, else of the largest; NULL = unknown node. */
-const struct tec_cost_row *tec_cost_table_row(const struct tec_cost_table *table, const char *node,
-                                              int rows);
+const struct tec_cost_row *tec_costs_table_row(const struct tec_cost_table *table, const char *node,
+                                               int rows);
 
 /* Returns the factor of a row's time for one slice of a prefill that has `slices` slices. */
-double tec_cost_row_share(const struct tec_cost_row *row, int slices);
+double tec_costs_row_share(const struct tec_cost_row *row, int slices);
 
 /* Microseconds of it at quantile q: p50 up to 0.5, p99 up to 0.99, p999 up to 0.999, else max. */
-double tec_cost_row_us(const struct tec_cost_row *row, double q);
+double tec_costs_row_us(const struct tec_cost_row *row, double q);
 
 #endif

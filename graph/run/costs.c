@@ -146,7 +146,7 @@ static void follow(struct tec_cost_drift *d, double ratio)
 
 /* --- all variants ---------------------------------------------------------------------------- */
 
-enum tec_cost_kind tec_cost_kind_of(const char *word)
+enum tec_cost_kind tec_costs_kind_of(const char *word)
 {
     static const char *const words[TEC_COST_KINDS] = {"prefill", "action", "decode",
                                                       "packed",  "shift",  "score"};
@@ -246,13 +246,13 @@ static void take_row(struct tec_cost_variant *v, const struct tec_cost_row *row,
 static void take_ring(struct tec_costs *costs, const struct tec_cost_table *table)
 {
     for (int rows = 0; rows < costs->points; rows++) {
-        const struct tec_cost_row *packed = tec_cost_table_row(table, costs->packed_name, rows);
+        const struct tec_cost_row *packed = tec_costs_table_row(table, costs->packed_name, rows);
         if (packed)
             take_row(variant(costs, TEC_COST_PACKED, rows), packed, 1.0);
     }
     for (int i = 0; i < costs->n_batches; i++) {
         const struct tec_cost_row *alone =
-            tec_cost_table_row(table, costs->alone_name, costs->batches[i]);
+            tec_costs_table_row(table, costs->alone_name, costs->batches[i]);
         if (alone)
             take_row(variant(costs, TEC_COST_DECODE, costs->batches[i]), alone, 1.0);
     }
@@ -264,7 +264,7 @@ void tec_costs_prior(struct tec_costs *costs, const struct tec_cost_table *table
     if (costs->packed_name)
         take_ring(costs, table);
     for (int i = 0, actions = -1; i < topology->n_nodes; i++) {
-        enum tec_cost_kind kind = tec_cost_kind_of(topology->nodes[i].kind);
+        enum tec_cost_kind kind = tec_costs_kind_of(topology->nodes[i].kind);
         bool seen = kind == TEC_COST_PREFILL || kind == TEC_COST_ACTION;
         int n = kind == TEC_COST_KINDS    ? 0
                 : kind == TEC_COST_DECODE ? costs->n_batches
@@ -279,12 +279,12 @@ void tec_costs_prior(struct tec_costs *costs, const struct tec_cost_table *table
                        : seen && b > 0         ? costs->together[b]
                                                : 0;
             const struct tec_cost_row *row =
-                tec_cost_table_row(table, topology->nodes[i].name, rows);
+                tec_costs_table_row(table, topology->nodes[i].name, rows);
             if (row)
                 take_row(variant(costs, kind,
                                  kind == TEC_COST_ACTION ? tec_costs_action(costs, actions, rows)
                                                          : rows),
-                         row, slices ? tec_cost_row_share(row, slices) : 1.0);
+                         row, slices ? tec_costs_row_share(row, slices) : 1.0);
         }
     }
 }

@@ -126,6 +126,6 @@ double tec_costs_us(const struct tec_costs *costs, enum tec_cost_kind kind, int 
 
 /* "prefill", "action", "decode", "score" as the kind of a node, "packed" and "shift" as a ring's
  * launches; TEC_COST_KINDS for any other word. */
-enum tec_cost_kind tec_cost_kind_of(const char *word);
+enum tec_cost_kind tec_costs_kind_of(const char *word);
 
 #endif

@@ -124,7 +124,7 @@ static void tame(struct tec_loop *l, struct tec_decision *d)
 void tec_loop_plan(struct tec_loop *l)
 {
     struct tec_error err;
-    tec_plan_default(l->o.topology, &l->view, &l->decision);
+    tec_planner_default(l->o.topology, &l->view, &l->decision);
     if (l->o.planner.plan) {
         int nodes = l->o.topology->n_nodes;
         tec_decision_copy(&l->scratch, &l->decision, nodes);

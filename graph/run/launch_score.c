@@ -71,8 +71,9 @@ void tec_launch_score(struct tec_plan *plan, struct tec_plan_part *part,
     memcpy(launch->likely, t->likely, bytes);
 }
 
-enum tec_status tec_plan_choose(struct tec_plan *plan, const struct tec_token_tree *const *trees,
-                                int n, int *root, struct tec_arena *scratch, struct tec_error *err)
+enum tec_status tec_planner_choose(struct tec_plan *plan, const struct tec_token_tree *const *trees,
+                                   int n, int *root, struct tec_arena *scratch,
+                                   struct tec_error *err)
 {
     size_t places = (size_t)plan->trie.n;
     struct tec_arena *kept = plan->spec.draft_tokens ? &plan->arena : scratch;

@@ -23,7 +23,8 @@ void tec_launch_score(struct tec_plan *plan, struct tec_plan_part *part,
 
 /* Let requests choose from n trees, in order: they have the plan's spec.trie_nodes places in
  * all. root[i] gets where requests of tree i begin. Once, before the first launch. */
-enum tec_status tec_plan_choose(struct tec_plan *plan, const struct tec_token_tree *const *trees,
-                                int n, int *root, struct tec_arena *scratch, struct tec_error *err);
+enum tec_status tec_planner_choose(struct tec_plan *plan, const struct tec_token_tree *const *trees,
+                                   int n, int *root, struct tec_arena *scratch,
+                                   struct tec_error *err);
 
 #endif

@@ -89,7 +89,7 @@ static struct tec_segment_view view_of(const struct tec_memory *m,
         .tokens = (int)segment->tokens,
         .importance =
             (double)atomic_load_explicit(&m->importance[p->handles[u]], memory_order_relaxed),
-        .tier = p->kv[u] ? (int)tec_kv_tier(p->kv[u]) : TEC_KEPT_PLACES,
+        .tier = p->kv[u] ? (int)tec_store_kv_tier(p->kv[u]) : TEC_KEPT_PLACES,
         .dirty = !p->kv[u],
         .fixed = segment->epoch != 0,
         .last_used = m->step};
@@ -129,7 +129,7 @@ static bool add_segment(struct tec_memory *m, struct tec_memory_prompt *p, uint3
     if (segment.tokens > (uint32_t)m->input->tokens_each ||
         tec_store_pin(m->store, handle, &p->kv[u], NULL) != TEC_OK)
         p->kv[u] = NULL;
-    if (p->kv[u] && tec_kv_tier(p->kv[u]) != TEC_KEPT_RAM && m->n_cold < COLD)
+    if (p->kv[u] && tec_store_kv_tier(p->kv[u]) != TEC_KEPT_RAM && m->n_cold < COLD)
         m->cold[m->n_cold++] = handle;
     p->views[u] = view_of(m, p, u, &segment);
     *at += (int)n;

@@ -38,7 +38,7 @@ static bool find(void *self, int layer, int segment, const void **k, const void 
     size_t at = (size_t)layer * (size_t)segments_of(c, m) + (size_t)u;
     const unsigned char *piece = kv ? c->of[m]->pieces[at] : NULL;
     *k = piece;
-    *v = piece ? piece + (size_t)tec_kv_tokens(kv) * c->row : NULL;
+    *v = piece ? piece + (size_t)tec_store_kv_tokens(kv) * c->row : NULL;
     return piece != NULL;
 }
 

@@ -70,8 +70,8 @@ static int last_point(const int *points, int n)
     return n > 0 ? points[n - 1] : 0;
 }
 
-void tec_plan_default(const struct tec_topology *topology, const struct tec_frame_view *view,
-                      struct tec_decision *decision)
+void tec_planner_default(const struct tec_topology *topology, const struct tec_frame_view *view,
+                         struct tec_decision *decision)
 {
     bool guarded = any_hard(topology);
     memset(decision, 0, sizeof *decision);

@@ -211,8 +211,8 @@ const char *tec_planner_name(const struct tec_planner *planner);
 /* The default plan, into *decision. Beside hard nodes soft rows pause, slices do not run and
  * optional nodes are left out; without hard nodes everything runs, each row at the largest captured
  * k. Rings are as deep as captured. At most TEC_MAX_ROWS rows. */
-void tec_plan_default(const struct tec_topology *topology, const struct tec_frame_view *view,
-                      struct tec_decision *decision);
+void tec_planner_default(const struct tec_topology *topology, const struct tec_frame_view *view,
+                         struct tec_decision *decision);
 
 /* Copy what a decision says about the first `n_nodes` nodes and everything else that is counted:
  * a fraction of its size. */

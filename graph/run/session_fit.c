@@ -71,7 +71,7 @@ static void check_declared(const struct fit *f, enum tec_input_kind kind, const 
     struct tec_diagnostic *d =
         tec_diagnostics_add(f->found, TEC_E060, f->declared->where,
                             "%s needs %s '%s' in every frame, the pipeline has no such %s input",
-                            f->robot->called, what, name, tec_input_word(kind));
+                            f->robot->called, what, name, tec_load_input_word(kind));
     suggest(f, d, name, names, n);
 }
 

@@ -120,7 +120,7 @@ static int model_of(const struct tec_loop *l, const char *what)
     int node = find(l->o.topology, what), model = 0;
     if (node >= 0)
         return l->o.topology->nodes[node].model;
-    if (tec_cost_kind_of(what) == TEC_COST_DECODE)
+    if (tec_costs_kind_of(what) == TEC_COST_DECODE)
         while (model < l->o.n_chains - 1 && l->chains[model].language < 0)
             model++;
     return model;
@@ -149,16 +149,16 @@ static double table_cost(const struct tec_loop *l, int model, const char *what, 
     const struct tec_cost_row *row =
         is_launch(l, what) && find(t, what) < 0 && !(s->ring && s->language < 0)
             ? NULL
-            : tec_cost_table_row(l->table, what, rows);
+            : tec_costs_table_row(l->table, what, rows);
     for (int i = 0; !row && i < t->n_nodes; i++)
         if (t->nodes[i].model == model && strcmp(t->nodes[i].kind, what) == 0)
-            row = tec_cost_table_row(l->table, t->nodes[i].name, rows);
+            row = tec_costs_table_row(l->table, t->nodes[i].name, rows);
     if (!row)
         return -1.0;
     bool sliced =
-        !l->chains[model].in_frames && tec_cost_kind_of(kind_of(t, what)) == TEC_COST_PREFILL;
-    return tec_cost_row_us(row, q) *
-           (sliced ? tec_cost_row_share(row, l->chains[model].slices) : 1.0);
+        !l->chains[model].in_frames && tec_costs_kind_of(kind_of(t, what)) == TEC_COST_PREFILL;
+    return tec_costs_row_us(row, q) *
+           (sliced ? tec_costs_row_share(row, l->chains[model].slices) : 1.0);
 }
 
 /* Which of its chain's action nodes is called so; 0: none is. */
@@ -176,7 +176,7 @@ static double launch_cost(const struct tec_loop *l, const char *what, int rows, 
     int model = model_of(l, what);
     if (l->table)
         return table_cost(l, model, what, rows, q);
-    enum tec_cost_kind kind = tec_cost_kind_of(kind_of(l->o.topology, what));
+    enum tec_cost_kind kind = tec_costs_kind_of(kind_of(l->o.topology, what));
     if (kind == TEC_COST_ACTION)
         rows = tec_costs_action(l->chains[model].costs, action_at(l, what), rows);
     return kind < TEC_COST_KINDS ? tec_costs_us(l->chains[model].costs, kind, rows, q) : -1.0;
@@ -192,8 +192,8 @@ double tec_loop_ring_cost(const struct tec_loop *l, const struct tec_ring_state 
         return l->table->copy_bytes_per_us > 0.0 ? bytes / l->table->copy_bytes_per_us : 0.0;
     }
     const struct tec_cost_row *row =
-        tec_cost_table_row(l->table, kind == TEC_COST_PACKED ? ring->packed : ring->alone, n);
-    return row ? tec_cost_row_us(row, q) : 0.0;
+        tec_costs_table_row(l->table, kind == TEC_COST_PACKED ? ring->packed : ring->alone, n);
+    return row ? tec_costs_row_us(row, q) : 0.0;
 }
 
 /* Forward `at` of a steady frame of the rings that share a plan, and what is moved behind it. */
@@ -282,7 +282,7 @@ double tec_loop_cost(const struct tec_loop *l, const char *what, double point, d
 {
     int rows = rows_of(point), model = model_of(l, what);
     const struct tec_costs *costs = l->chains[model].costs;
-    enum tec_cost_kind kind = tec_cost_kind_of(kind_of(l->o.topology, what));
+    enum tec_cost_kind kind = tec_costs_kind_of(kind_of(l->o.topology, what));
     if (strcmp(what, "packed") == 0 && (l->n_rings || find(l->o.topology, what) < 0))
         return l->n_rings ? packed_cost(l, rows, q) : -1.0;
     if (!l->chains[model].in_frames && kind == TEC_COST_PREFILL)

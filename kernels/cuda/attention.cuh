@@ -68,7 +68,7 @@ static __device__ __forceinline__ int warp_total(int v)
 
 /* The number of keys that a row attends to. */
 static __device__ __forceinline__ int keys_visible(const struct tec_attention_args &a, int row,
-                                                int length)
+                                                   int length)
 {
     int n = a.visible[row];
     return n < 0 ? 0 : n > length ? length : n;

@@ -84,7 +84,8 @@ struct tile_memory {
                 split(real && d < dim ? from[d] : 0.0F, &q_high[p * ld + d], &q_low[p * ld + d]);
         }
         for (int p = (int)threadIdx.x; p < m; p += THREADS)
-            sees[p] = p < pack_.count ? keys_visible(a, pack_.row + p / pack_.heads, run.length) : 0;
+            sees[p] =
+                p < pack_.count ? keys_visible(a, pack_.row + p / pack_.heads, run.length) : 0;
     }
 
     /* Four threads for each key of a block. */

@@ -105,11 +105,9 @@ static __device__ __forceinline__ struct group_work own_work(const struct split 
 /* Rows that surely live do not wait for the count: the first weights are on their way. How many
  * steps that is; one thread starts them. */
 template <class S, class Finish>
-static __device__ __forceinline__ int start_weights(const tec_gemm_args &a, const Finish &finish,
-                                                    const struct group_work &work,
-                                                    unsigned char *shared,
-                                                    struct stage_barriers<S> &barriers,
-                                                    bool starts)
+static __device__ __forceinline__ int
+start_weights(const tec_gemm_args &a, const Finish &finish, const struct group_work &work,
+              unsigned char *shared, struct stage_barriers<S> &barriers, bool starts)
 {
     int begun = work.first == 0 ? min(work.step, (int)S::STAGES) : 0;
     if (starts)

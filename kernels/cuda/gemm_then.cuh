@@ -36,7 +36,12 @@ static bool start_product(const struct tec_gemm_args *a, const struct tec_norm_a
         return true;
     }
     if (launch->groups) {
-        struct group_product<Finish> product = {{a, finish, split, launch}, {{}, norm != NULL}};
+        struct group_product<Finish> product = {
+            {a, finish, split, launch},
+            {
+                {}, norm != NULL
+            }
+        };
         if (norm)
             product.front.a = *norm;
         return product.template start_any<FEW>();

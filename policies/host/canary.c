@@ -17,7 +17,7 @@ static void tell(struct tec_canary *h, enum tec_canary_event_kind kind,
         .kind = kind, .frame = h->frame, .version = tec_policy_version(about), .trial = h->trial};
     snprintf(event.policy, sizeof event.policy, "%s", tec_policy_name(about));
     snprintf(event.message, sizeof event.message, "%s", message);
-    tec_ring_push(&h->events, &event);
+    tec_spsc_push(&h->events, &event);
 }
 
 /* --- who is in force ------------------------------------------------------------------- */
@@ -28,7 +28,7 @@ static void retire(struct tec_canary *h, struct tec_planner *planner)
 {
     struct tec_policy *policy = policy_of(planner);
     if (policy)
-        tec_ring_push(&h->retired, &policy);
+        tec_spsc_push(&h->retired, &policy);
     *planner = (struct tec_planner){0};
 }
 

@@ -20,7 +20,7 @@ static void close_policy(struct tec_canary *h, struct tec_policy *policy)
 static void drain(struct tec_canary *h)
 {
     struct tec_policy *policy;
-    while (tec_ring_pop(&h->retired, &policy))
+    while (tec_spsc_pop(&h->retired, &policy))
         close_policy(h, policy);
 }
 
@@ -32,9 +32,9 @@ static enum tec_status take_memory(struct tec_canary *h, struct tec_error *err)
     h->copy.bytes = tec_arena_push(&h->arena, h->copy.size, 1, 64);
     h->views = TEC_NEW(&h->arena, TEC_TRIPLE_PLACES, struct tec_canary_status);
     if (!h->copy.bytes || !h->views ||
-        tec_ring_init(&h->retired, &h->arena, TEC_CANARY_POLICIES, sizeof(struct tec_policy *)) !=
+        tec_spsc_init(&h->retired, &h->arena, TEC_CANARY_POLICIES, sizeof(struct tec_policy *)) !=
             TEC_OK ||
-        tec_ring_init(&h->events, &h->arena, TEC_CANARY_EVENTS, sizeof(struct tec_canary_event)) !=
+        tec_spsc_init(&h->events, &h->arena, TEC_CANARY_EVENTS, sizeof(struct tec_canary_event)) !=
             TEC_OK)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for changing policies");
     return TEC_OK;
@@ -184,7 +184,7 @@ struct tec_policy *tec_canary_policy(struct tec_canary *h)
 
 bool tec_canary_next_event(struct tec_canary *h, struct tec_canary_event *event)
 {
-    return tec_ring_pop(&h->events, event);
+    return tec_spsc_pop(&h->events, event);
 }
 
 const char *tec_canary_event_name(enum tec_canary_event_kind kind)

@@ -37,7 +37,7 @@ enum tec_status tec_suite_path(struct tec_suite_engine *e, const char *file, con
                                struct tec_error *err)
 {
     e->call.arena = &e->arena;
-    TEC_TRY(tec_need_root(&e->call, err));
+    TEC_TRY(tec_cli_need_root(&e->call, err));
     *path = tec_arena_printf(&e->arena, "%s/%s", e->call.root, file);
     return *path ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
 }
@@ -47,7 +47,7 @@ enum tec_status tec_suite_open(struct tec_suite_engine *e, const char *file, str
     const struct tec_engine_options more = {.saturated = true, .forgets = true};
     const char *path;
     TEC_TRY(tec_suite_path(e, file, &path, err));
-    TEC_TRY(tec_open_engine(&e->opened, &e->call, path, &more, err));
+    TEC_TRY(tec_cli_open_engine(&e->opened, &e->call, path, &more, err));
     e->opened.engine->model->text.eos = -1; /* the experiments never stop early */
     return TEC_OK;
 }

@@ -34,8 +34,8 @@ static void use(const struct tec_cost_table *table, struct tec_arena *arena)
                                               {.name = "talk", .kind = "decode"}}};
     for (int i = 0; i < table->n_rows; i++) {
         const struct tec_cost_row *row = &table->rows[i];
-        check(tec_cost_table_row(table, row->node, row->point) == row);
-        check(isfinite(tec_cost_row_us(row, 0.99)));
+        check(tec_costs_table_row(table, row->node, row->point) == row);
+        check(isfinite(tec_costs_row_us(row, 0.99)));
     }
     topology.nodes[0].name = table->rows[0].node;
     struct tec_error err;
@@ -58,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct tec_error err;
     tec_arena_init(&arena, &heap);
     json_t *json = json_loadb((const char *)data, size, JSON_REJECT_DUPLICATES, NULL);
-    if (json && tec_cost_table_take(&table, json, "f.costs", &arena, &err) == TEC_OK)
+    if (json && tec_costs_table_take(&table, json, "f.costs", &arena, &err) == TEC_OK)
         use(&table, &arena);
     json_decref(json);
     tec_arena_finish(&arena);

@@ -62,7 +62,7 @@ static void use(struct tec_store *s)
         check(tec_store_view(s, segments[i], &view));
         if (tec_store_pin(s, segments[i], &kv, NULL) != TEC_OK)
             continue;
-        unsigned char *piece = malloc(tec_kv_piece_bytes(kv));
+        unsigned char *piece = malloc(tec_store_kv_piece_bytes(kv));
         check(piece != NULL);
         (void)tec_store_read(s, kv, LAYERS - 1, piece, NULL);
         free(piece);

@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct tec_arena arena;
     struct tec_error err;
     tec_arena_init(&arena, &heap);
-    if (tec_request_read(&request, data, size, &arena, &err) == TEC_OK) {
+    if (tec_serve_request_read(&request, data, size, &arena, &err) == TEC_OK) {
         for (size_t i = 0; i < request.n; i++) {
             check(strlen(request.values[i].name) < 256);
             check_value(&request.values[i]);

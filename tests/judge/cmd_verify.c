@@ -129,8 +129,8 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 {
     struct walk w = {.call = call};
     struct tec_error none; /* a case may need no shipped file; one that does names it */
-    (void)tec_need_root(call, &none);
-    TEC_TRY(tec_device_choice(call, &w.device, err));
+    (void)tec_cli_need_root(call, &none);
+    TEC_TRY(tec_cli_device_choice(call, &w.device, err));
     for (int i = 0; i < call->args.n; i++)
         TEC_TRY(verify_path(&w, call->args.item[i], err));
     call->wrong = w.failed > 0;

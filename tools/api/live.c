@@ -88,7 +88,7 @@ static bool push(struct tectum *t, struct tec_live_place *place, const struct te
                                          .token = token,
                                          .decoder = u->decoder,
                                          .lost = place->lost};
-    return tec_ring_push(&t->events, &event);
+    return tec_spsc_push(&t->events, &event);
 }
 
 static void post_ranking(struct tectum *t, const struct tec_utterance *u)

@@ -120,7 +120,7 @@ static enum tec_status give_boxes(struct tectum *t, struct tec_error *err)
         t->places[i].id = t->texts[i].request = -1;
     TEC_TRY(give_rankings(t, err));
     uint32_t events = (uint32_t)(t->n_texts * (t->engine->plan->spec.new_tokens + 2) * 2);
-    return tec_ring_init(&t->events, &t->arena, events, sizeof(struct tec_live_event));
+    return tec_spsc_init(&t->events, &t->arena, events, sizeof(struct tec_live_event));
 }
 
 static enum tec_status give_actions(struct tectum *t, int actions, struct tec_error *err)

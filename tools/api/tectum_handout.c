@@ -13,7 +13,7 @@ static const struct tec_clock wall = {NULL};
 
 const char *tectum_source_name(enum tectum_source source)
 {
-    return tec_source_word((enum tec_action_source)source);
+    return tec_action_source_word((enum tec_action_source)source);
 }
 
 static void tell(struct tec_live_action *a, const struct tec_watchdog_given *given, double *actions,

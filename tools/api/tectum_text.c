@@ -63,7 +63,7 @@ enum tectum_status tectum_read(struct tectum *t, int64_t timeout_ns, struct tect
         struct tec_live_event event;
         uint32_t seen = atomic_load(&t->said.rings);
         pthread_mutex_lock(&t->text_lock);
-        bool got = tec_ring_pop(&t->events, &event);
+        bool got = tec_spsc_pop(&t->events, &event);
         if (got)
             make_piece(t, &event, piece);
         pthread_mutex_unlock(&t->text_lock);

@@ -43,9 +43,9 @@ static void add_node(struct tec_topology *t, const struct tec_pipeline *p,
     t->nodes[at].optional = node->when_policy;
 }
 
-enum tec_status tec_topology_of(struct tec_topology *t, const struct tec_pipeline *pipeline,
-                                int layers, int horizon, struct tec_arena *arena,
-                                struct tec_error *err)
+enum tec_status tec_live_topology_of(struct tec_topology *t, const struct tec_pipeline *pipeline,
+                                     int layers, int horizon, struct tec_arena *arena,
+                                     struct tec_error *err)
 {
     const struct tec_pipeline *p = pipeline;
     const char **inputs = TEC_NEW(arena, (size_t)p->n_inputs + 1, const char *);
@@ -80,7 +80,7 @@ enum tec_status tec_topology_of(struct tec_topology *t, const struct tec_pipelin
     return TEC_OK;
 }
 
-void tec_topology_sample(struct tec_topology *t)
+void tec_live_topology_sample(struct tec_topology *t)
 {
     static const char *const inputs[] = {"image", "state", "prompt"};
     static const char *const kv[] = {"obs", "ring", "lang"};
@@ -168,7 +168,7 @@ static enum tec_status from_words(struct values *values, const char *const *word
     return TEC_OK;
 }
 
-struct tec_policy_limits tec_guard_limits(const struct tec_pipeline *pipeline)
+struct tec_policy_limits tec_live_guard_limits(const struct tec_pipeline *pipeline)
 {
     const struct tec_decl_guard *guard = &pipeline->guard;
     return (struct tec_policy_limits){.soft_us = guard->soft_us,
@@ -185,7 +185,7 @@ enum tec_status tec_open_policy(struct tec_policy **out, const struct tec_pipeli
 {
     struct values values = {.n = 0};
     const char *own = pipeline->policy.name ? pipeline->policy.name : "default";
-    struct tec_policy_limits limits = tec_guard_limits(pipeline);
+    struct tec_policy_limits limits = tec_live_guard_limits(pipeline);
     if (!name || strcmp(name, own) == 0)
         TEC_TRY(from_file(&values, pipeline->policy.params, err));
     TEC_TRY(from_words(&values, words, n_words, err));

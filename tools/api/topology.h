@@ -8,15 +8,15 @@
 
 /* Fill `t`; what it points to belongs to the pipeline and the arena. `layers` and `horizon` are the
  * model's, 0 where it is not known. */
-enum tec_status tec_topology_of(struct tec_topology *t, const struct tec_pipeline *pipeline,
-                                int layers, int horizon, struct tec_arena *arena,
-                                struct tec_error *err);
+enum tec_status tec_live_topology_of(struct tec_topology *t, const struct tec_pipeline *pipeline,
+                                     int layers, int horizon, struct tec_arena *arena,
+                                     struct tec_error *err);
 
 /* A topology with one node of each kind and all axes, to load a policy without a pipeline. */
-void tec_topology_sample(struct tec_topology *t);
+void tec_live_topology_sample(struct tec_topology *t);
 
 /* Limits of a policy as `guard` says. */
-struct tec_policy_limits tec_guard_limits(const struct tec_pipeline *pipeline);
+struct tec_policy_limits tec_live_guard_limits(const struct tec_pipeline *pipeline);
 
 /* Open a pipeline's policy, or `name` in place of it when that is not NULL: parameters (the
  * pipeline's when the policy is its own, then "NAME=VALUE" words) and limits of guard. */

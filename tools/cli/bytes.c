@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-const char *tec_bytes_text(char text[24], int64_t bytes)
+const char *tec_cli_bytes_text(char text[24], int64_t bytes)
 {
     static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
     double value = (double)bytes / 1024.0;

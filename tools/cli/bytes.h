@@ -5,6 +5,6 @@
 #include <stdint.h>
 
 /* "512 B", "18.0 KiB", "6.12 GiB" in `text`, which is returned. */
-const char *tec_bytes_text(char text[24], int64_t bytes);
+const char *tec_cli_bytes_text(char text[24], int64_t bytes);
 
 #endif

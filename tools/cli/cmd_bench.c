@@ -63,7 +63,8 @@ static enum tec_status open_bench(struct tec_bench *b, const struct bench_option
     const struct tec_engine_options more = {
         .dtype = dtypes[o->dtype], .saturated = !b->paced, .one_session = true, .forgets = true};
     b->start_ns = tec_clock_now(&clock);
-    TEC_TRY(tec_open_options(&b->opened, &options_of, b->call, b->call->args.item[0], &more, err));
+    TEC_TRY(
+        tec_cli_open_options(&b->opened, &options_of, b->call, b->call->args.item[0], &more, err));
     options_of.progress = note_progress;
     options_of.released = tec_bench_released;
     options_of.user = b;

@@ -80,10 +80,10 @@ static enum tec_status check_policy_file(struct tec_invocation *call, const char
     struct tec_policy *policy = NULL;
     struct tec_error mine = {0};
     const char *name = strchr(path, '/') ? path : tec_arena_printf(call->arena, "./%s", path);
-    TEC_TRY(tec_need_root(call, err));
+    TEC_TRY(tec_cli_need_root(call, err));
     if (!name)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
-    tec_topology_sample(&topology);
+    tec_live_topology_sample(&topology);
     int64_t refused = atomic_load(&call->heap->refused);
     enum tec_status status =
         tec_policy_open(&policy, name, call->root, &topology, &(struct tec_policy_limits){0}, NULL,
@@ -113,7 +113,7 @@ static enum tec_status check_use(struct tec_invocation *call, const struct tec_p
     struct tec_topology topology;
     struct tec_policy *policy = NULL;
     struct tec_error mine = {0};
-    TEC_TRY(tec_topology_of(&topology, pipeline, 0, 0, call->arena, err));
+    TEC_TRY(tec_live_topology_of(&topology, pipeline, 0, 0, call->arena, err));
     int64_t refused = atomic_load(&call->heap->refused);
     enum tec_status status =
         tec_open_policy(&policy, pipeline, call->shared.policy, call->root, &topology,
@@ -154,7 +154,7 @@ static void say_ok(struct tec_invocation *call, const char *path, const struct t
         if (plan->measured.slices[i])
             fprintf(call->out, "  %s in %d slices\n", plan->measured.part_names[i],
                     plan->measured.slices[i]);
-    tec_ring_print(p, plan->known ? &plan->measured : NULL, call->out);
+    tec_frame_ring_text(p, plan->known ? &plan->measured : NULL, call->out);
 }
 
 static void check_host(struct tec_diagnostics *d, const struct tec_pipeline *p,
@@ -163,13 +163,13 @@ static void check_host(struct tec_diagnostics *d, const struct tec_pipeline *p,
     char need[24], staging[24], kept[24], captures[24], budget[24];
     if (!p->memory.host || m->host <= p->memory.host)
         return;
-    tec_diagnostics_add(d, TEC_E040, p->memory.where.file ? p->memory.where : p->where,
-                        "host memory needs %s (keys and values on their way to prompts %s, kept "
-                        "in tiers.host %s, captures %s), budget is %s",
-                        tec_bytes_text(need, m->host), tec_bytes_text(staging, m->memory.staging),
-                        tec_bytes_text(kept, m->memory.kept),
-                        tec_bytes_text(captures, m->bytes.captures),
-                        tec_bytes_text(budget, p->memory.host));
+    tec_diagnostics_add(
+        d, TEC_E040, p->memory.where.file ? p->memory.where : p->where,
+        "host memory needs %s (keys and values on their way to prompts %s, kept "
+        "in tiers.host %s, captures %s), budget is %s",
+        tec_cli_bytes_text(need, m->host), tec_cli_bytes_text(staging, m->memory.staging),
+        tec_cli_bytes_text(kept, m->memory.kept), tec_cli_bytes_text(captures, m->bytes.captures),
+        tec_cli_bytes_text(budget, p->memory.host));
 }
 
 static void check_budget(struct tec_diagnostics *d, const struct tec_pipeline *p,
@@ -181,9 +181,9 @@ static void check_budget(struct tec_diagnostics *d, const struct tec_pipeline *p
     struct tec_diagnostic *entry = tec_diagnostics_add(
         d, TEC_E040, p->memory.where.file ? p->memory.where : p->where,
         "static plan needs %s (weights %s + resources %s), budget is %s",
-        tec_bytes_text(need, bytes->total), tec_bytes_text(weights, bytes->weights),
-        tec_bytes_text(rest, bytes->total - bytes->weights),
-        tec_bytes_text(budget, p->memory.device));
+        tec_cli_bytes_text(need, bytes->total), tec_cli_bytes_text(weights, bytes->weights),
+        tec_cli_bytes_text(rest, bytes->total - bytes->weights),
+        tec_cli_bytes_text(budget, p->memory.device));
     tec_diagnostics_help(d, entry, "tectum graph --compiled -T text shows what takes it");
 }
 
@@ -200,9 +200,9 @@ static void say_plan(struct plan_text *plan, struct tec_invocation *call,
     plan->known = true;
     plan->text = tec_arena_printf(
         call->arena, "captures take %s; device plan %s%s%s%s%s%s%s",
-        tec_bytes_text(captures, m->bytes.captures), tec_measure_text(&m->bytes, call->arena),
+        tec_cli_bytes_text(captures, m->bytes.captures), tec_measure_text(&m->bytes, call->arena),
         pipeline->memory.device ? "; budget " : "",
-        pipeline->memory.device ? tec_bytes_text(budget, pipeline->memory.device) : "",
+        pipeline->memory.device ? tec_cli_bytes_text(budget, pipeline->memory.device) : "",
         tec_measure_host_text(m, pipeline, call->arena),
         absent   ? " (full size: the checkpoint is not here; "
         : unseen ? " ("
@@ -282,7 +282,7 @@ static enum tec_status check_pipeline(struct tec_invocation *call, const char *p
                                       struct tec_diagnostics *d, struct tec_error *err)
 {
     struct tec_pipeline *pipeline = NULL;
-    enum tec_status status = tec_load_pipeline(&pipeline, call, path, d, err);
+    enum tec_status status = tec_cli_load_pipeline(&pipeline, call, path, d, err);
     if (status != TEC_OK && status != TEC_NO_MEMORY && d->n_errors > 0)
         return TEC_OK;
     TEC_TRY(status);
@@ -292,9 +292,9 @@ static enum tec_status check_pipeline(struct tec_invocation *call, const char *p
     if (status == TEC_OK)
         status = check_plan(call, pipeline, d, &plan, err);
     if (status == TEC_OK)
-        status = tec_costs_open(&costs, call, pipeline, err);
+        status = tec_profile_costs_open(&costs, call, pipeline, err);
     if (costs)
-        tec_costs_check(d, costs, pipeline, call->shared.costs);
+        tec_profile_costs_check(d, costs, pipeline, call->shared.costs);
     if (status == TEC_OK && tec_json_refused())
         status = tec_fail(err, TEC_NO_MEMORY, "%s: no memory to check it", path);
     if (status == TEC_OK && d->n_errors == 0 && call->shared.format == TEC_FORMAT_TEXT)

@@ -79,7 +79,7 @@ static enum tec_status find_paths(struct paths *p, struct tec_invocation *call,
                                         "pipelines/checkpoints/metaworld"};
     const struct demo_options *o = call->options;
     const char **found[] = {&p->pipeline, &p->episodes, &p->weights};
-    TEC_TRY(tec_need_root(call, err));
+    TEC_TRY(tec_cli_need_root(call, err));
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         TEC_TRY(tec_find_path(found[i], names[i], call->root, call->arena, err));
     p->out = o->out ? o->out : "build/demo";
@@ -109,9 +109,9 @@ static bool show_model(struct tec_invocation *call, const struct paths *p)
         run_verb(look, -1);
     }
     struct tec_out_file out = {0};
-    bool drawn = tec_out_file_open(&out, p->graph, NULL) == TEC_OK && run_verb(draw, out.fd) &&
-                 tec_out_file_keep(&out, NULL) == TEC_OK;
-    tec_out_file_drop(&out);
+    bool drawn = tec_outfile_file_open(&out, p->graph, NULL) == TEC_OK && run_verb(draw, out.fd) &&
+                 tec_outfile_file_keep(&out, NULL) == TEC_OK;
+    tec_outfile_file_drop(&out);
     return drawn;
 }
 
@@ -203,8 +203,8 @@ static enum tec_status conclude(struct tec_demo *demo, const struct paths *p, bo
 {
     struct tec_invocation *call = demo->call;
     call->wrong = !tec_demo_fine(demo);
-    TEC_TRY(tec_frame_timeline(p->timeline, &demo->sides[1].f, &demo->shown,
-                               "One frame of the demo", err));
+    TEC_TRY(tec_timeline_of_frames(p->timeline, &demo->sides[1].f, &demo->shown,
+                                   "One frame of the demo", err));
     if (call->shared.format == TEC_FORMAT_JSON) {
         json_t *json = tec_demo_json(demo);
         enum tec_status status = tec_json_print(call->out, json, JSON_COMPACT, "a report", err);

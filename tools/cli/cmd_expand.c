@@ -16,7 +16,7 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     const struct expand_options *o = call->options;
     struct tec_pipeline *pipeline = NULL;
     json_t *form = NULL;
-    TEC_TRY(tec_open_pipeline(&pipeline, call, call->args.item[0], true, err));
+    TEC_TRY(tec_cli_open_pipeline(&pipeline, call, call->args.item[0], true, err));
     enum tec_status status = tec_pipeline_expand(&form, pipeline, err);
     if (status == TEC_OK) {
         status = tec_json_print(call->out, form, o->compact ? JSON_COMPACT : JSON_INDENT(2),

@@ -196,7 +196,7 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     if (o->roofline && o->type != DOT && o->type != TEXT && o->type != JSON)
         return tec_fail(err, TEC_INVALID, "--roofline prints text or json");
     bool any = !o->roofline && !o->commands && !o->compiled;
-    TEC_TRY(tec_open_pipeline(&pipeline, call, call->args.item[0], any, err));
+    TEC_TRY(tec_cli_open_pipeline(&pipeline, call, call->args.item[0], any, err));
     enum tec_status status = o->roofline   ? predict(call, pipeline, err)
                              : o->commands ? list_commands(call, pipeline, err)
                                            : draw(call, pipeline, err);

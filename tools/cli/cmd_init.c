@@ -39,13 +39,13 @@ static enum tec_status write_file(const char *path, const char *text, size_t n,
     if (access(path, F_OK) == 0)
         return tec_fail(err, TEC_IO, "%s: is there already, and may have been edited: name another",
                         path);
-    TEC_TRY(tec_out_file_open(&out, path, err));
+    TEC_TRY(tec_outfile_file_open(&out, path, err));
     if (fwrite(text, 1, n, out.file) != n) {
-        enum tec_status status = tec_out_file_failed(&out, err);
-        tec_out_file_drop(&out);
+        enum tec_status status = tec_outfile_file_failed(&out, err);
+        tec_outfile_file_drop(&out);
         return status;
     }
-    return tec_out_file_keep(&out, err);
+    return tec_outfile_file_keep(&out, err);
 }
 
 static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
@@ -55,7 +55,7 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     size_t n = 0;
     if (tec_path_kind(path) != TEC_PATH_CHECKPOINT)
         return tec_expect(path, "a checkpoint folder", err);
-    TEC_TRY(tec_need_root(call, err));
+    TEC_TRY(tec_cli_need_root(call, err));
     TEC_TRY(derive(call, path, &text, &n, err));
     if (o->out)
         return write_file(o->out, text, n, err);

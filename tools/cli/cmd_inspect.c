@@ -27,7 +27,7 @@ static enum tec_status hold_against_model(struct tec_invocation *call, json_t *r
     const struct inspect_options *o = call->options;
     struct tec_model *model = NULL;
     struct tec_error mine = {0};
-    TEC_TRY(tec_need_root(call, err));
+    TEC_TRY(tec_cli_need_root(call, err));
     struct tec_model_choice choice = {
         .root = tec_arena_printf(call->arena, "%s/pipelines/models", call->root),
         .arch = o->model,

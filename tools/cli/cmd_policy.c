@@ -69,7 +69,7 @@ static enum tec_status run_tests(struct tec_invocation *call, struct tec_checks 
     for (int i = 1; i < call->args.n; i++) {
         const char *path = call->args.item[i];
         struct tec_checks one = {.arena = call->arena};
-        TEC_TRY(tec_policy_test(path, call->root, text ? &one : all, call->heap, err));
+        TEC_TRY(tec_policies_test(path, call->root, text ? &one : all, call->heap, err));
         if (!text)
             continue;
         tec_checks_print(&one, true, call->out);
@@ -110,7 +110,7 @@ static enum tec_status run_gate(struct tec_invocation *call, struct tec_checks *
     TEC_TRY(tec_expect_pipeline(gate.pipeline, err));
     if (gate.policy && tec_path_kind(gate.policy) == TEC_PATH_PIPELINE)
         return tec_expect(gate.policy, "a policy", err);
-    TEC_TRY(tec_policy_gate(call, &gate, checks, err));
+    TEC_TRY(tec_policies_gate(call, &gate, checks, err));
     if (call->shared.format != TEC_FORMAT_TEXT)
         return tec_checks_json(checks, call->out, err);
     tec_checks_print(checks, false, call->out);
@@ -128,7 +128,7 @@ static enum tec_status run_live(struct tec_invocation *call, struct tec_checks *
     if (any_check(o, &call->shared))
         return tec_fail(err, TEC_INVALID, "policy %s: only policy check takes --pipeline and such",
                         call->args.item[0]);
-    return tec_policy_live(call, &o->live, err);
+    return tec_policies_live(call, &o->live, err);
 }
 
 /* --- the verb ----------------------------------------------------------------------------- */
@@ -162,7 +162,7 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
         if (strcmp(actions[i].name, name) != 0)
             continue;
         if (actions[i].run != run_live)
-            TEC_TRY(tec_need_root(call, err));
+            TEC_TRY(tec_cli_need_root(call, err));
         enum tec_status status = actions[i].run(call, &checks, err);
         call->wrong |= checks.failed > 0;
         return status;

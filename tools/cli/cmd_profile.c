@@ -29,14 +29,14 @@ static enum tec_status write_costs(const struct tec_profile *p, const char *path
 {
     struct tec_out_file out = {.file = NULL};
     json_t *costs = tec_profile_costs(p);
-    enum tec_status status = tec_out_file_open(&out, path, err);
+    enum tec_status status = tec_outfile_file_open(&out, path, err);
     if (status == TEC_OK) {
         status =
             tec_json_print(out.file, costs, JSON_INDENT(1) | JSON_REAL_PRECISION(9), "costs", err);
     }
     if (status == TEC_OK)
-        status = tec_out_file_keep(&out, err);
-    tec_out_file_drop(&out);
+        status = tec_outfile_file_keep(&out, err);
+    tec_outfile_file_drop(&out);
     json_decref(costs);
     return status;
 }
@@ -65,7 +65,7 @@ static enum tec_status profile(struct tec_profile *p, const struct profile_optio
     const struct tec_engine_options more = {
         .dtype = dtypes[o->dtype], .saturated = true, .forgets = true};
     const struct tec_seed *seed = &p->call->shared.seed;
-    TEC_TRY(tec_open_engine(&p->opened, p->call, p->call->args.item[0], &more, err));
+    TEC_TRY(tec_cli_open_engine(&p->opened, p->call, p->call->args.item[0], &more, err));
     TEC_TRY(tec_profile_prepare(p, seed->given ? seed->value : 1, err));
     p->load_before = tec_machine_load();
     tec_profile_run(p);

@@ -133,7 +133,7 @@ static enum tec_status print(struct job *job, const struct tec_frame_out *frame,
     if (status == TEC_OK && job->out.file)
         status = tec_frame_line(job->out.file, json, err);
     if (status == TEC_OK && job->out.file && ferror(job->out.file))
-        status = tec_out_file_failed(&job->out, err);
+        status = tec_outfile_file_failed(&job->out, err);
     json_decref(json);
     return status;
 }
@@ -164,7 +164,7 @@ static enum tec_status run_frame(struct job *job, const struct tec_inputs_frame 
         tec_frames_ask(f, i, &given[i].asks);
     }
     if (observed)
-        TEC_TRY(tec_noise_file_at(&job->noise, f->frame, &noise, err));
+        TEC_TRY(tec_frame_noise_file_at(&job->noise, f->frame, &noise, err));
     enum tec_status status = tec_frames_next_of_all(f, values, noise, &failed, err);
     if (status != TEC_OK)
         return tec_context(err, status, "%.180s", tec_inputs_place(job->inputs[failed]));
@@ -245,10 +245,10 @@ static enum tec_status finish(struct job *job, struct tec_error *err)
         return tec_fail(err, TEC_MALFORMED, "%s: there is no frame in it",
                         job->o->inputs ? job->o->inputs : "--input");
     if (job->o->timeline)
-        TEC_TRY(tec_frame_timeline(job->o->timeline, &job->frames, &job->last, NULL, err));
+        TEC_TRY(tec_timeline_of_frames(job->o->timeline, &job->frames, &job->last, NULL, err));
     if (job->dump)
         TEC_TRY(tec_dump_write(job->dump, job->o->dump, err));
-    return tec_out_file_keep(&job->out, err);
+    return tec_outfile_file_keep(&job->out, err);
 }
 
 /* Check the first frame's inputs against the robot before minutes are spent on reading weights. */
@@ -301,18 +301,18 @@ static enum tec_status prepare(struct job *job, struct tec_error *err)
     if (o->actions && o->clock != CLOCK_PACED)
         return tec_fail(err, TEC_INVALID, "--actions: needs --clock paced");
     if (o->dump)
-        TEC_TRY(tec_context(err, tec_out_file_check(o->dump, err), "--dump"));
+        TEC_TRY(tec_context(err, tec_outfile_file_check(o->dump, err), "--dump"));
     if (o->timeline)
-        TEC_TRY(tec_context(err, tec_out_file_check(o->timeline, err), "--timeline"));
+        TEC_TRY(tec_context(err, tec_outfile_file_check(o->timeline, err), "--timeline"));
     if (o->out)
-        TEC_TRY(tec_context(err, tec_out_file_open(&job->out, o->out, err), "--out"));
+        TEC_TRY(tec_context(err, tec_outfile_file_open(&job->out, o->out, err), "--out"));
     TEC_TRY(tec_control_open(&job->control, call, &o->control, err));
     TEC_TRY((o->clock == CLOCK_PACED ? tec_frames_open_paced : tec_frames_open)(
         &job->frames, call, call->args.item[0], &more, err));
     const struct tec_engine *e = job->frames.opened.engine;
     TEC_TRY(open_inputs(job, e, err));
     if (o->noise)
-        TEC_TRY(tec_noise_file_open(&job->noise, o->noise, &e->model->flow, call->heap, err));
+        TEC_TRY(tec_frame_noise_file_open(&job->noise, o->noise, &e->model->flow, call->heap, err));
     if (o->dump && job->frames.n_sessions > 1)
         return tec_fail(err, TEC_UNSUPPORTED, "--dump: one session in this release, there are %d",
                         job->frames.n_sessions);
@@ -335,9 +335,9 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
         status = finish(job, err);
     bool reading = job->inputs[0] != NULL;
     tec_control_close(&job->control);
-    tec_out_file_drop(&job->out);
+    tec_outfile_file_drop(&job->out);
     tec_dump_destroy(job->dump);
-    tec_noise_file_close(&job->noise);
+    tec_frame_noise_file_close(&job->noise);
     for (int i = 0; i < TEC_MAX_SESSIONS; i++)
         tec_inputs_close(job->inputs[i]);
     tec_frames_close(&job->frames);

@@ -143,7 +143,7 @@ static void sum_up(struct job *job)
     while (tell(job, INT64_MAX / 2)) /* print the line that was not due yet */
         continue;
     tec_serve_stats_print(&job->net.stats, &job->exchange.safety,
-                          tec_policy_in_use(&job->worker.opened), job->worker.opened.engine,
+                          tec_cli_policy_in_use(&job->worker.opened), job->worker.opened.engine,
                           job->call);
     pthread_mutex_unlock(&job->telling);
 }

@@ -68,11 +68,11 @@ static enum tec_status write_dump(const char *path, const struct tec_simulation 
     struct tec_out_file out = {0};
     if (!path || !tec_policy_report(s->opened.policy)->quarantined)
         return TEC_OK;
-    TEC_TRY(tec_out_file_open(&out, path, err));
+    TEC_TRY(tec_outfile_file_open(&out, path, err));
     enum tec_status status = tec_policy_dump(s->opened.policy, out.file, err);
     if (status == TEC_OK)
-        status = tec_out_file_keep(&out, err);
-    tec_out_file_drop(&out);
+        status = tec_outfile_file_keep(&out, err);
+    tec_outfile_file_drop(&out);
     return status;
 }
 
@@ -84,7 +84,7 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     if (!s)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a simulation");
     if (o->trace)
-        TEC_TRY(tec_out_file_open(&trace, o->trace, err));
+        TEC_TRY(tec_outfile_file_open(&trace, o->trace, err));
     const struct tec_simulation_options options_of = {.pipeline = call->args.item[0],
                                                       .costs = o->costs,
                                                       .launch_ms = o->launch_ms,
@@ -97,14 +97,14 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     if (status == TEC_OK)
         status = tec_simulation_run(s, err);
     if (trace.why)
-        status = tec_out_file_failed(&trace, err);
+        status = tec_outfile_file_failed(&trace, err);
     if (status == TEC_OK && o->trace)
-        status = tec_out_file_keep(&trace, err);
+        status = tec_outfile_file_keep(&trace, err);
     if (status == TEC_OK)
         status = write_dump(o->dump, s, err);
     if (status == TEC_OK)
         status = tell(call, s, err);
-    tec_out_file_drop(&trace);
+    tec_outfile_file_drop(&trace);
     tec_simulation_close(s);
     return status;
 }

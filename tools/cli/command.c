@@ -60,7 +60,7 @@ void tec_say(const struct tec_invocation *call, const char *format, ...)
     fprintf(stderr, "tectum %s: %s\n", call->verb, shown);
 }
 
-enum tec_status tec_need_root(struct tec_invocation *call, struct tec_error *err)
+enum tec_status tec_cli_need_root(struct tec_invocation *call, struct tec_error *err)
 {
     if (call->root)
         return TEC_OK;

@@ -55,7 +55,7 @@ struct tec_shared {
     const char *tokenizer;
     struct tec_words set, param;
     const char *policy;
-    const char *costs; /* file that `profile` wrote; see tec_costs_open */
+    const char *costs; /* file that `profile` wrote; see tec_profile_costs_open */
     struct tec_seed seed;
     const char *root;
     bool help;
@@ -70,9 +70,9 @@ struct tec_invocation {
     struct tec_shared shared;
     void *options; /* the verb's own struct, zeroed before the parse */
     struct tec_words args;
-    const char *root;        /* folder of pipelines/ and policies/, or NULL: see tec_need_root */
-    const char *hub;         /* the user's cache of Hugging Face's hub, or NULL */
-    struct tec_heap *heap;   /* counts everything */
+    const char *root;      /* folder of pipelines/ and policies/, or NULL: see tec_cli_need_root */
+    const char *hub;       /* the user's cache of Hugging Face's hub, or NULL */
+    struct tec_heap *heap; /* counts everything */
     struct tec_arena *arena; /* lives as long as the call */
     FILE *out;               /* results: stdout */
     bool color;              /* for `out` */
@@ -106,16 +106,16 @@ int tec_command_alone(const char *name, const char *summary, const struct tec_co
                       int argc, char **argv);
 
 /* Find the folder of the shipped files when it is not known yet. */
-enum tec_status tec_need_root(struct tec_invocation *call, struct tec_error *err);
+enum tec_status tec_cli_need_root(struct tec_invocation *call, struct tec_error *err);
 
 /* The device that the shared options ask for. TEC_DEVICE when there is none here; TEC_INVALID for a
  * tier nobody knows, with the nearest. */
-enum tec_status tec_device_choice(const struct tec_invocation *call,
-                                  struct tec_device_options *choice, struct tec_error *err);
+enum tec_status tec_cli_device_choice(const struct tec_invocation *call,
+                                      struct tec_device_options *choice, struct tec_error *err);
 
 /* Say in one line why it is the CPU, where nobody asked for it and the build knows other devices.
  */
-void tec_device_note(const struct tec_invocation *call);
+void tec_cli_device_note(const struct tec_invocation *call);
 
 /* One line on stderr, "tectum check: <message>". */
 void tec_say(const struct tec_invocation *call, const char *format, ...)

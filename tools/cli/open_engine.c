@@ -13,7 +13,7 @@ static enum tec_status load(struct tec_opened *out, const char *path, struct tec
 {
     struct tec_diagnostics d;
     tec_diagnostics_init(&d, out->call->heap);
-    enum tec_status status = tec_load_pipeline(&out->pipeline, out->call, path, &d, err);
+    enum tec_status status = tec_cli_load_pipeline(&out->pipeline, out->call, path, &d, err);
     if (status != TEC_OK && d.n_errors > 0)
         tec_diagnostics_print(&d, TEC_PRINT_TEXT, stderr);
     tec_diagnostics_finish(&d);
@@ -74,9 +74,9 @@ static uint64_t seed_of(const struct tec_shared *s, const struct tec_pipeline *p
     return s->seed.given ? s->seed.value : (uint64_t)p->seed;
 }
 
-enum tec_status tec_open_options(struct tec_opened *out, struct tec_engine_options *options,
-                                 struct tec_invocation *call, const char *path,
-                                 const struct tec_engine_options *more, struct tec_error *err)
+enum tec_status tec_cli_open_options(struct tec_opened *out, struct tec_engine_options *options,
+                                     struct tec_invocation *call, const char *path,
+                                     const struct tec_engine_options *more, struct tec_error *err)
 {
     const struct tec_shared *s = &call->shared;
     *out = (struct tec_opened){.call = call};
@@ -104,20 +104,20 @@ enum tec_status tec_open_options(struct tec_opened *out, struct tec_engine_optio
                                            .lost = out->more.lost ? pass_loss : NULL,
                                            .trouble = say_trouble,
                                            .user = out};
-    enum tec_status status = tec_device_choice(call, &options->device, err);
+    enum tec_status status = tec_cli_device_choice(call, &options->device, err);
     if (status == TEC_OK)
-        status = tec_costs_open(&options->costs, call, out->pipeline, err);
+        status = tec_profile_costs_open(&options->costs, call, out->pipeline, err);
     if (status != TEC_OK)
         tec_close_engine(out);
     return status;
 }
 
-enum tec_status tec_open_engine(struct tec_opened *out, struct tec_invocation *call,
-                                const char *path, const struct tec_engine_options *more,
-                                struct tec_error *err)
+enum tec_status tec_cli_open_engine(struct tec_opened *out, struct tec_invocation *call,
+                                    const char *path, const struct tec_engine_options *more,
+                                    struct tec_error *err)
 {
     struct tec_engine_options options;
-    TEC_TRY(tec_open_options(out, &options, call, path, more, err));
+    TEC_TRY(tec_cli_open_options(out, &options, call, path, more, err));
     enum tec_status status = tec_engine_open(&out->engine, &options, call->heap, err);
     if (tec_json_refused() && status != TEC_NO_MEMORY) /* a description may be incomplete */
         status = tec_fail(err, TEC_NO_MEMORY, "%s: no memory to read what it names", path);
@@ -126,7 +126,7 @@ enum tec_status tec_open_engine(struct tec_opened *out, struct tec_invocation *c
     if (call->progress)
         fputs("\r\033[K", stderr);
     if (status == TEC_OK)
-        tec_device_note(call);
+        tec_cli_device_note(call);
     else
         tec_close_engine(out);
     return status;
@@ -184,7 +184,7 @@ enum tec_status tec_use_canary(struct tec_opened *o,
 {
     const struct tec_canary_options options = {.topology = &o->engine->topology,
                                                .root = o->call->root,
-                                               .limits = tec_guard_limits(o->pipeline),
+                                               .limits = tec_live_guard_limits(o->pipeline),
                                                .fallback = o->fallback,
                                                .closing = closing,
                                                .user = user};
@@ -195,13 +195,13 @@ enum tec_status tec_use_canary(struct tec_opened *o,
     return TEC_OK;
 }
 
-struct tec_policy *tec_policy_in_use(const struct tec_opened *o)
+struct tec_policy *tec_cli_policy_in_use(const struct tec_opened *o)
 {
     return o->canary ? tec_canary_policy(o->canary) : o->policy;
 }
 
 const char *tec_used_policy(const struct tec_opened *o)
 {
-    const struct tec_policy *policy = tec_policy_in_use(o);
+    const struct tec_policy *policy = tec_cli_policy_in_use(o);
     return policy ? tec_policy_name(policy) : "default";
 }

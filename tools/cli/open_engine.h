@@ -23,15 +23,15 @@ struct tec_opened {
  * `more` (may be NULL) gives what no shared option says: dtype, saturated, settles, forgets,
  * released, user; its other members are ignored. Loading tells its progress on a terminal. No
  * policy is in use yet. */
-enum tec_status tec_open_engine(struct tec_opened *out, struct tec_invocation *call,
-                                const char *path, const struct tec_engine_options *more,
-                                struct tec_error *err);
+enum tec_status tec_cli_open_engine(struct tec_opened *out, struct tec_invocation *call,
+                                    const char *path, const struct tec_engine_options *more,
+                                    struct tec_error *err);
 void tec_close_engine(struct tec_opened *opened); /* zeroed is allowed */
 
 /* Only the pipeline, and the options for tec_engine_measure or tec_engine_open. */
-enum tec_status tec_open_options(struct tec_opened *out, struct tec_engine_options *options,
-                                 struct tec_invocation *call, const char *path,
-                                 const struct tec_engine_options *more, struct tec_error *err);
+enum tec_status tec_cli_open_options(struct tec_opened *out, struct tec_engine_options *options,
+                                     struct tec_invocation *call, const char *path,
+                                     const struct tec_engine_options *more, struct tec_error *err);
 
 /* The status of an engine or a policy that was opened from files alone: what they say does not fit,
  * which is no mistake of the command line. */
@@ -54,6 +54,6 @@ enum tec_status tec_use_canary(struct tec_opened *opened,
 const char *tec_used_policy(const struct tec_opened *opened);
 
 /* The policy in use, that in force where there is one; under the same rule. */
-struct tec_policy *tec_policy_in_use(const struct tec_opened *opened);
+struct tec_policy *tec_cli_policy_in_use(const struct tec_opened *opened);
 
 #endif

@@ -9,7 +9,7 @@ static enum tec_status load(struct tec_pipeline **out, struct tec_invocation *ca
                             struct tec_error *err)
 {
     TEC_TRY(tec_expect_pipeline(path, err));
-    TEC_TRY(tec_need_root(call, err));
+    TEC_TRY(tec_cli_need_root(call, err));
     struct tec_load_options options = {
         .path = path,
         .any = any,
@@ -28,15 +28,15 @@ static enum tec_status load(struct tec_pipeline **out, struct tec_invocation *ca
     return tec_fail(err, TEC_NO_MEMORY, "%s: no memory to read it", path);
 }
 
-enum tec_status tec_load_pipeline(struct tec_pipeline **out, struct tec_invocation *call,
-                                  const char *path, struct tec_diagnostics *d,
-                                  struct tec_error *err)
+enum tec_status tec_cli_load_pipeline(struct tec_pipeline **out, struct tec_invocation *call,
+                                      const char *path, struct tec_diagnostics *d,
+                                      struct tec_error *err)
 {
     return load(out, call, path, false, d, err);
 }
 
-enum tec_status tec_open_pipeline(struct tec_pipeline **out, struct tec_invocation *call,
-                                  const char *path, bool any, struct tec_error *err)
+enum tec_status tec_cli_open_pipeline(struct tec_pipeline **out, struct tec_invocation *call,
+                                      const char *path, bool any, struct tec_error *err)
 {
     struct tec_diagnostics d;
     tec_diagnostics_init(&d, call->heap);

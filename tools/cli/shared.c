@@ -143,8 +143,8 @@ static enum tec_status find_tier(const char *name, enum tec_tier *tier, struct t
                     name);
 }
 
-enum tec_status tec_device_choice(const struct tec_invocation *call,
-                                  struct tec_device_options *choice, struct tec_error *err)
+enum tec_status tec_cli_device_choice(const struct tec_invocation *call,
+                                      struct tec_device_options *choice, struct tec_error *err)
 {
     const struct tec_shared *s = &call->shared;
     *choice = (struct tec_device_options){
@@ -159,7 +159,7 @@ enum tec_status tec_device_choice(const struct tec_invocation *call,
     return tec_choose_device(choice, s->device, note, err);
 }
 
-void tec_device_note(const struct tec_invocation *call)
+void tec_cli_device_note(const struct tec_invocation *call)
 {
     char note[200];
     struct tec_device_options choice = {.kind = "cpu"};

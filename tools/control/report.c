@@ -112,5 +112,5 @@ json_t *tec_control_status(struct tec_control *c)
                      named(s->previous, s->previous_version), "candidate",
                      named(s->candidate, s->candidate_version), "load", load_json(c, s),
                      "deadlines", safety_json(c->options.safety), "memory",
-                     tec_memory_state_json(c->engine), "events", events_json(c));
+                     tec_frame_memory_state_json(c->engine), "events", events_json(c));
 }

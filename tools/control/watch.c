@@ -19,11 +19,11 @@ static enum tec_status write_dump(struct tec_policy *policy, const char *path,
                                   struct tec_error *err)
 {
     struct tec_out_file out = {0};
-    TEC_TRY(tec_out_file_open_regular(&out, path, err));
+    TEC_TRY(tec_outfile_file_open_regular(&out, path, err));
     enum tec_status status = tec_policy_dump(policy, out.file, err);
     if (status == TEC_OK)
-        status = tec_out_file_keep(&out, err);
-    tec_out_file_drop(&out);
+        status = tec_outfile_file_keep(&out, err);
+    tec_outfile_file_drop(&out);
     return status;
 }
 

@@ -14,7 +14,7 @@ enum tec_status tec_demo_open(struct tec_demo_case *c, const char *dir, struct t
     c->inputs = tec_arena_printf(arena, "%s/inputs.safetensors", dir);
     if (!json || !expected || !c->inputs)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
-    enum tec_status status = tec_json_load(&c->json, json, heap, err);
+    enum tec_status status = tec_checkpoint_json_load(&c->json, json, heap, err);
     if (status == TEC_OK)
         status = tec_tensors_open(&c->expected, expected, heap, err);
     c->n_episodes = (int)json_array_size(json_object_get(c->json, "episodes"));

@@ -107,7 +107,7 @@ static enum tec_status open_inputs(struct tec_inputs **inputs, struct tec_noise_
     words[3] = tec_arena_printf(arena, "prompt=%s", e->instruction);
     if (!from || !words[0] || !words[1] || !words[2] || !words[3])
         return tec_fail(err, TEC_NO_MEMORY, "no memory for an episode's inputs");
-    TEC_TRY(tec_noise_file_open(noise, from, &engine->model->flow, demo->call->heap, err));
+    TEC_TRY(tec_frame_noise_file_open(noise, from, &engine->model->flow, demo->call->heap, err));
     return tec_inputs_open(inputs, engine->session, demo->sides[0].f.opened.pipeline, &list, NULL,
                            demo->call->heap, err);
 }
@@ -137,7 +137,7 @@ static enum tec_status run_frames(struct tec_demo *demo, struct tec_demo_result 
     const float *values = NULL;
     for (int i = 0; i < e->n && demo->frames > 0; i++, demo->frames--, r->frames++) {
         TEC_TRY(tec_inputs_next(inputs, &given, err));
-        TEC_TRY(tec_noise_file_at(noise, i, &values, err));
+        TEC_TRY(tec_frame_noise_file_at(noise, i, &values, err));
         TEC_TRY(
             tec_context(err, run_frame(demo, &given, values, i, err), "%s, frame %d", e->key, i));
         if (!demo->sides[0].frame->acted || !demo->sides[1].frame->acted)
@@ -191,6 +191,6 @@ enum tec_status tec_demo_run(struct tec_demo *demo, const struct tec_demo_episod
     compare_texts(&r, demo, e);
     add_result(result, &r);
     tec_inputs_close(inputs);
-    tec_noise_file_close(&noise);
+    tec_frame_noise_file_close(&noise);
     return status;
 }

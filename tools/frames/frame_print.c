@@ -57,11 +57,11 @@ static void add_released(json_t *out, const struct tec_frames *f, const struct t
         bool gone = left && (left->rows > 0 || left->source != TEC_SOURCE_FRESH);
         bool due = a->deadline_ns >= 0 && a->release_ns >= 0;
         bool limits = left && left->source != TEC_SOURCE_FRESH;
-        const char *cause = tec_cause_word(limits ? TEC_CAUSE_LIMITS : a->cause);
+        const char *cause = tec_frame_cause_word(limits ? TEC_CAUSE_LIMITS : a->cause);
         json_object_set_new(all, f->actions[i],
                             json_pack("{s:s, s:o, s:o, s:b, s:o}", "source",
-                                      gone ? tec_source_word(left->source) : "none", "age_us",
-                                      number_or_null(a->age_us), "slack_us",
+                                      gone ? tec_action_source_word(left->source) : "none",
+                                      "age_us", number_or_null(a->age_us), "slack_us",
                                       due ? json_integer(a->slack_us) : json_null(), "missed",
                                       (int)(a->missed || limits), "cause",
                                       cause ? json_string(cause) : json_null()));
@@ -203,7 +203,7 @@ static const char *source_word(const struct tec_frames *f, const struct tec_fram
 {
     bool fresh = f->stages ? frame->acted : frame->observed;
     if (refused(frame))
-        return tec_source_word(frame->source);
+        return tec_action_source_word(frame->source);
     return fresh && (leaves(frame) || !frame->acted) ? "fresh" : "none";
 }
 
@@ -224,7 +224,7 @@ enum tec_status tec_frame_json(json_t **out, const struct tec_frames *f,
                                const struct tec_frame_out *frame, struct tec_error *err)
 {
     const struct tec_frame_record *r = frame->record;
-    const char *cause = tec_cause_word(refused(frame) ? TEC_CAUSE_LIMITS : r->cause);
+    const char *cause = tec_frame_cause_word(refused(frame) ? TEC_CAUSE_LIMITS : r->cause);
     *out = json_pack(
         "{s:I, s:I, s:I, s:o, s:b, s:o, s:s, s:o, s:o, s:o}", "frame", (json_int_t)r->frame,
         "start_us", (json_int_t)((r->start_ns - f->began_ns) / 1000), "end_us",
@@ -245,7 +245,7 @@ enum tec_status tec_frame_json(json_t **out, const struct tec_frames *f,
     add_reads(*out, r);
     add_asked(*out, f, frame);
     if (f->opened.engine->n_memories)
-        json_object_set_new(*out, "memory", tec_memory_json(f->opened.engine));
+        json_object_set_new(*out, "memory", tec_frame_memory_json(f->opened.engine));
     return TEC_OK;
 }
 
@@ -322,7 +322,7 @@ void tec_frame_text_line(FILE *out, const struct tec_frames *f, const struct tec
     else
         fputs(frame->acted && !refused(frame) ? "actions are not finite" : "no actions", out);
     if (refused(frame))
-        fprintf(out, "  %s", tec_source_word(frame->source));
+        fprintf(out, "  %s", tec_action_source_word(frame->source));
     if (frame->beyond.n)
         fprintf(out, "  %d limited", frame->beyond.n);
     print_times(out, &r->actions[0]);
@@ -336,8 +336,9 @@ void tec_frame_text_line(FILE *out, const struct tec_frames *f, const struct tec
     if (refused(frame))
         fputs("  missed (limits)", out);
     else if (r->missed)
-        fprintf(out, "  missed (%s)", tec_cause_word(r->cause) ? tec_cause_word(r->cause) : "?");
-    tec_memory_line(out, f->remembered, f->opened.engine);
+        fprintf(out, "  missed (%s)",
+                tec_frame_cause_word(r->cause) ? tec_frame_cause_word(r->cause) : "?");
+    tec_frame_memory_line(out, f->remembered, f->opened.engine);
     for (int i = 0; i < frame->n_asks; i++)
         if (frame->asks[i].refused)
             fprintf(out, "  %s refused (%s)", f->decoders[frame->asks[i].decoder],

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *tec_cause_word(enum tec_cause cause)
+const char *tec_frame_cause_word(enum tec_cause cause)
 {
     return cause == TEC_CAUSE_NONE ? NULL : tec_cause_name(cause);
 }
@@ -120,7 +120,7 @@ static enum tec_status open_at(struct tec_frames *f, struct tec_invocation *call
     options.one_session = !saturated;
     options.released = released;
     options.user = f;
-    TEC_TRY(tec_open_engine(&f->opened, call, path, &options, err));
+    TEC_TRY(tec_cli_open_engine(&f->opened, call, path, &options, err));
     find_nodes(f);
     enum tec_status status = take_memory(f, err);
     if (status == TEC_OK && !saturated && f->opened.engine->topology.period_us <= 0)

@@ -162,6 +162,6 @@ int tec_frame_batch(const struct tec_frames *f, const struct tec_frame_record *r
                     int *launches);
 
 /* "policy", "plan", "gpu", "host", "input"; NULL for none. */
-const char *tec_cause_word(enum tec_cause cause);
+const char *tec_frame_cause_word(enum tec_cause cause);
 
 #endif

@@ -21,8 +21,8 @@ static void print_line(FILE *out, const struct tec_memory_counts *before, struct
         fputs(", computed whole", out);
 }
 
-void tec_memory_line(FILE *out, const struct tec_memory_counts *before,
-                     const struct tec_engine *engine)
+void tec_frame_memory_line(FILE *out, const struct tec_memory_counts *before,
+                           const struct tec_engine *engine)
 {
     for (int i = 0; i < engine->n_memories; i++)
         print_line(out, &before[i], engine->memories[i], engine->n_memories > 1);
@@ -72,7 +72,7 @@ static json_t *state_json(struct tec_memory *memory)
                      "trouble", tec_json_shown(trouble));
 }
 
-json_t *tec_memory_state_json(const struct tec_engine *engine)
+json_t *tec_frame_memory_state_json(const struct tec_engine *engine)
 {
     return of_each(engine, state_json);
 }
@@ -91,7 +91,7 @@ static void say_state(struct tec_memory *memory, struct tec_invocation *call)
                 tec_memory_file(memory));
 }
 
-void tec_memory_say_state(const struct tec_engine *engine, struct tec_invocation *call)
+void tec_frame_memory_say_state(const struct tec_engine *engine, struct tec_invocation *call)
 {
     for (int i = 0; i < engine->n_memories; i++)
         say_state(engine->memories[i], call);
@@ -116,7 +116,7 @@ static json_t *counts_json(struct tec_memory *memory)
         (int)!tec_memory_fails(memory), "trouble", tec_json_shown(trouble));
 }
 
-json_t *tec_memory_json(const struct tec_engine *engine)
+json_t *tec_frame_memory_json(const struct tec_engine *engine)
 {
     return of_each(engine, counts_json);
 }

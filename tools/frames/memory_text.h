@@ -11,22 +11,22 @@
 /* "  memory: 5 remembered, 3 in the prompt, 1 without kept keys, 45 % of rows": what there is, and
  * what a frame's prompt had, of each memory (`before`: [n_memories] the counts before that frame);
  * of several with its name. */
-void tec_memory_line(FILE *out, const struct tec_memory_counts *before,
-                     const struct tec_engine *engine);
+void tec_frame_memory_line(FILE *out, const struct tec_memory_counts *before,
+                           const struct tec_engine *engine);
 
 /* Sums of all frames so far as an object: prompts, segments, missing, whole, late (forwards that a
  * server kept waiting), rows, rows_full, waited_us, choose_us, remembered_tokens, stored,
  * loaded_bytes {ram, file, remote}, damaged, writable, trouble. Of several memories an object of
  * such by name; null without any. Owned by the caller. */
-json_t *tec_memory_json(const struct tec_engine *engine);
+json_t *tec_frame_memory_json(const struct tec_engine *engine);
 
 /* How the memories are, in the same form, from any thread while the engine is open: stored, damaged
  * (records of the file that could not be used: records, file, first [{offset, bytes, segment,
  * what}]), writable, trouble; null for NULL. Owned by the caller. */
-json_t *tec_memory_state_json(const struct tec_engine *engine);
+json_t *tec_frame_memory_state_json(const struct tec_engine *engine);
 
 /* Print a sentence each about damaged records and a file that cannot be written, if there are any.
  */
-void tec_memory_say_state(const struct tec_engine *engine, struct tec_invocation *call);
+void tec_frame_memory_say_state(const struct tec_engine *engine, struct tec_invocation *call);
 
 #endif

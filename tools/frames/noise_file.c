@@ -40,18 +40,18 @@ static enum tec_status open_tensor(struct tec_noise_file *noise, const struct te
     return check_shape(noise, flow, err);
 }
 
-enum tec_status tec_noise_file_open(struct tec_noise_file *noise, const char *name,
-                                    const struct tec_flow *flow, struct tec_heap *heap,
-                                    struct tec_error *err)
+enum tec_status tec_frame_noise_file_open(struct tec_noise_file *noise, const char *name,
+                                          const struct tec_flow *flow, struct tec_heap *heap,
+                                          struct tec_error *err)
 {
     *noise = (struct tec_noise_file){.name = name[0] == '@' ? name + 1 : name, .heap = heap};
     enum tec_status status = open_tensor(noise, flow, err);
     if (status != TEC_OK)
-        tec_noise_file_close(noise);
+        tec_frame_noise_file_close(noise);
     return status;
 }
 
-void tec_noise_file_close(struct tec_noise_file *noise)
+void tec_frame_noise_file_close(struct tec_noise_file *noise)
 {
     if (noise->tensors)
         tec_heap_put(noise->heap, noise->values);
@@ -59,8 +59,8 @@ void tec_noise_file_close(struct tec_noise_file *noise)
     *noise = (struct tec_noise_file){.tensors = NULL};
 }
 
-enum tec_status tec_noise_file_at(struct tec_noise_file *noise, int64_t frame, const float **out,
-                                  struct tec_error *err)
+enum tec_status tec_frame_noise_file_at(struct tec_noise_file *noise, int64_t frame,
+                                        const float **out, struct tec_error *err)
 {
     *out = NULL;
     if (!noise->tensors)

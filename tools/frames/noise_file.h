@@ -18,14 +18,14 @@ struct tec_noise_file {
 
 /* `name` is "@file.safetensors#tensor" (the @ may be left out): [horizon, dim], the same in every
  * frame, or [frames, horizon, dim]. */
-enum tec_status tec_noise_file_open(struct tec_noise_file *noise, const char *name,
-                                    const struct tec_flow *flow, struct tec_heap *heap,
-                                    struct tec_error *err);
-void tec_noise_file_close(struct tec_noise_file *noise);
+enum tec_status tec_frame_noise_file_open(struct tec_noise_file *noise, const char *name,
+                                          const struct tec_flow *flow, struct tec_heap *heap,
+                                          struct tec_error *err);
+void tec_frame_noise_file_close(struct tec_noise_file *noise);
 
 /* The chunk of a frame, valid until the next call; NULL when nothing is open. TEC_NOT_FOUND past
  * the last one. */
-enum tec_status tec_noise_file_at(struct tec_noise_file *noise, int64_t frame, const float **out,
-                                  struct tec_error *err);
+enum tec_status tec_frame_noise_file_at(struct tec_noise_file *noise, int64_t frame,
+                                        const float **out, struct tec_error *err);
 
 #endif

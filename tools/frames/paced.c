@@ -86,7 +86,7 @@ static enum tec_status run_ordered(struct paced *p, struct tec_error *err)
     f->frame = p->frame;
     tec_frames_ask(f, 0, &p->given.asks);
     if (p->o.noise && !p->given.none)
-        TEC_TRY(tec_noise_file_at(p->o.noise, p->frame, &noise, err));
+        TEC_TRY(tec_frame_noise_file_at(p->o.noise, p->frame, &noise, err));
     return tec_context(err,
                        tec_frames_tick(f, p->tick_ns, p->given.none ? NULL : p->given.values,
                                        p->given.n, noise, &p->out, err),

@@ -30,7 +30,7 @@ static void print_ring(const struct tec_pipeline *p, const struct tec_decl_node 
             r->stages == 1 ? "" : "s", r->tokens);
     if (m)
         fprintf(out, " (%s of keys and values each)",
-                tec_bytes_text(bytes, m->kv_token * r->tokens));
+                tec_cli_bytes_text(bytes, m->kv_token * r->tokens));
     fprintf(out, "; sequences %s; %s; a new instruction %s\n",
             r->shift == TEC_SHIFT_DEVICE_COPY ? "are copied on after each forward"
                                               : "keep their slots",
@@ -40,7 +40,7 @@ static void print_ring(const struct tec_pipeline *p, const struct tec_decl_node 
     print_depths(r, &p->capture.depth, out);
 }
 
-void tec_ring_print(const struct tec_pipeline *p, const struct tec_measured *m, FILE *out)
+void tec_frame_ring_text(const struct tec_pipeline *p, const struct tec_measured *m, FILE *out)
 {
     const struct tec_decl_node *node;
     for (int i = 0; (node = tec_pipeline_ring(p, i)); i++)

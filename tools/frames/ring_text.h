@@ -9,7 +9,7 @@
 
 /* Print a ring's stages and bytes, each line indented by two blanks; nothing for a pipeline without
  * a ring. `measured` NULL: no bytes are printed. */
-void tec_ring_print(const struct tec_pipeline *pipeline, const struct tec_measured *measured,
-                    FILE *out);
+void tec_frame_ring_text(const struct tec_pipeline *pipeline, const struct tec_measured *measured,
+                         FILE *out);
 
 #endif

@@ -38,10 +38,10 @@ static json_t *each_of(const struct tec_frames *f, const struct tec_paced_tick *
         const struct tec_paced_given *g = &tick->given[i];
         json_object_set_new(
             all, f->actions[i],
-            json_pack("{s:s,s:o,s:b,s:o,s:o}", "source", tec_source_word(g->source), "age_us",
-                      g->age_ns < 0 ? json_null() : json_integer(g->age_ns / 1000), "missed",
-                      (int)(g->source != TEC_SOURCE_FRESH), "deadline_us", since(f, g->deadline_ns),
-                      "handed_us", since(f, g->handed_ns)));
+            json_pack("{s:s,s:o,s:b,s:o,s:o}", "source", tec_action_source_word(g->source),
+                      "age_us", g->age_ns < 0 ? json_null() : json_integer(g->age_ns / 1000),
+                      "missed", (int)(g->source != TEC_SOURCE_FRESH), "deadline_us",
+                      since(f, g->deadline_ns), "handed_us", since(f, g->handed_ns)));
     }
     return all;
 }
@@ -57,7 +57,7 @@ static json_t *no_texts(const struct tec_frames *f)
 enum tec_status tec_tick_json(json_t **out, const struct tec_frames *f,
                               const struct tec_paced_tick *tick, struct tec_error *err)
 {
-    const char *cause = tec_cause_word(tick->cause);
+    const char *cause = tec_frame_cause_word(tick->cause);
     const struct tec_paced_given *first = &tick->given[0];
     if (tick->out)
         TEC_TRY(tec_frame_json(out, f, tick->out, err));
@@ -68,7 +68,7 @@ enum tec_status tec_tick_json(json_t **out, const struct tec_frames *f,
         json_pack("{s:o,s:b,s:o,s:s,s:o,s:b,s:o,s:o,s:o}", "age_us",
                   first->age_ns < 0 ? json_null() : json_integer(first->age_ns / 1000), "missed",
                   (int)tick->missed, "cause", cause ? json_string(cause) : json_null(), "source",
-                  tec_source_word(first->source), "actions", actions_of(f, tick), "skipped",
+                  tec_action_source_word(first->source), "actions", actions_of(f, tick), "skipped",
                   !tick->out, "tick_us", since(f, tick->tick_ns), "deadline_us",
                   since(f, first->deadline_ns), "handed_us", since(f, first->handed_ns));
     bool good = *out && more && json_object_update(*out, more) == 0;
@@ -89,7 +89,7 @@ static void print_given(FILE *out, const struct tec_paced_given *g)
     for (int c = 0; g->rows > 0 && c < columns && c < SHOWN; c++)
         fprintf(out, "%s%7.3f", c ? " " : "[", g->actions[c]);
     fputs(g->rows == 0 ? "no actions" : columns > SHOWN ? " ...]" : "]", out);
-    fprintf(out, "  %s", tec_source_word(g->source));
+    fprintf(out, "  %s", tec_action_source_word(g->source));
     if (g->beyond.n)
         fprintf(out, " (%d limited)", g->beyond.n);
     if (g->age_ns >= 0)
@@ -110,7 +110,7 @@ void tec_tick_text_line(FILE *out, const struct tec_frames *f, const struct tec_
         fprintf(out, "  batch %d", tec_frame_batch(f, tick->out->record, NULL));
     if (tick->missed)
         fprintf(out, "  %s (%s)", tick->out ? "missed" : "skipped",
-                tec_cause_word(tick->cause) ? tec_cause_word(tick->cause) : "?");
+                tec_frame_cause_word(tick->cause) ? tec_frame_cause_word(tick->cause) : "?");
     for (int i = 0; tick->out && i < tick->out->n_texts; i++)
         if (tick->out->texts[i].n_ranked)
             tec_ranking_print(out, &tick->out->texts[i]);
@@ -128,7 +128,7 @@ void tec_paced_counts_print(FILE *out, const struct tec_paced_counts *counts)
     for (int c = TEC_CAUSE_POLICY; c < TEC_CAUSES; c++) {
         if (counts->causes[c] == 0)
             continue;
-        fprintf(out, "%s%s %lld", between, tec_cause_word((enum tec_cause)c),
+        fprintf(out, "%s%s %lld", between, tec_frame_cause_word((enum tec_cause)c),
                 (long long)counts->causes[c]);
         between = ", ";
     }

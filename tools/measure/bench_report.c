@@ -353,7 +353,7 @@ static enum tec_status write_row(const struct tec_bench_row *r, int index, const
     char path[1024];
     struct tec_out_file out = {0};
     snprintf(path, sizeof path, "%s/row%d.hist", dir, index);
-    TEC_TRY(tec_out_file_open(&out, path, err));
+    TEC_TRY(tec_outfile_file_open(&out, path, err));
     FILE *f = out.file;
     fprintf(f, "# %s %s: microseconds of a frame, frames\n", r->policy, r->params);
     for (int i = 0, n; i < r->frame.n; i += n) {
@@ -362,7 +362,7 @@ static enum tec_status write_row(const struct tec_bench_row *r, int index, const
             n++;
         fprintf(f, "%lld %d\n", (long long)us, n);
     }
-    return tec_out_file_keep(&out, err);
+    return tec_outfile_file_keep(&out, err);
 }
 
 enum tec_status tec_bench_write(const struct tec_bench *b, const json_t *report, const char *dir,

@@ -90,10 +90,10 @@ static void find_without(struct names *without, const struct tec_cost_table *t,
     bool apart = ring && ring->pack_with.index < 0;
     int launches = ring ? 1 + (apart || p->resources[ring->kv.index].stages > 1) : 0;
     for (int i = apart; i < launches; i++)
-        if (!tec_cost_table_row(t, ring_names[i], 0))
+        if (!tec_costs_table_row(t, ring_names[i], 0))
             add_name(without, ring_names[i]);
     for (int i = 0; i < p->n_nodes; i++)
-        if (has_launches(p, &p->nodes[i]) && !tec_cost_table_row(t, p->nodes[i].name, 0))
+        if (has_launches(p, &p->nodes[i]) && !tec_costs_table_row(t, p->nodes[i].name, 0))
             add_name(without, p->nodes[i].name);
 }
 
@@ -127,8 +127,9 @@ static enum tec_status compare(struct tec_invocation *call, const struct tec_cos
     return TEC_OK;
 }
 
-enum tec_status tec_costs_open(const struct tec_cost_table **out, struct tec_invocation *call,
-                               const struct tec_pipeline *pipeline, struct tec_error *err)
+enum tec_status tec_profile_costs_open(const struct tec_cost_table **out,
+                                       struct tec_invocation *call,
+                                       const struct tec_pipeline *pipeline, struct tec_error *err)
 {
     *out = NULL;
     if (!call->shared.costs)
@@ -139,7 +140,7 @@ enum tec_status tec_costs_open(const struct tec_cost_table **out, struct tec_inv
     enum tec_path_kind kind = tec_path_kind(call->shared.costs);
     if (kind != TEC_PATH_UNKNOWN)
         return tec_expect(call->shared.costs, "a file of costs", err);
-    TEC_TRY(tec_cost_table_read(table, call->shared.costs, call->arena, err));
+    TEC_TRY(tec_costs_table_read(table, call->shared.costs, call->arena, err));
     TEC_TRY(compare(call, table, pipeline, err));
     *out = table;
     return TEC_OK;
@@ -147,8 +148,8 @@ enum tec_status tec_costs_open(const struct tec_cost_table **out, struct tec_inv
 
 static double p99_ms(const struct tec_cost_table *t, const char *node, int rows)
 {
-    const struct tec_cost_row *row = tec_cost_table_row(t, node, rows);
-    return row ? tec_cost_row_us(row, 0.99) / 1000.0 : 0.0;
+    const struct tec_cost_row *row = tec_costs_table_row(t, node, rows);
+    return row ? tec_costs_row_us(row, 0.99) / 1000.0 : 0.0;
 }
 
 /* A hard node's launches in a frame: of a prefill and the action with it as many as the
@@ -238,8 +239,8 @@ static void check_ring(struct tec_diagnostics *d, const struct tec_cost_table *t
                          ceil(ms), path);
 }
 
-void tec_costs_check(struct tec_diagnostics *d, const struct tec_cost_table *table,
-                     const struct tec_pipeline *pipeline, const char *path)
+void tec_profile_costs_check(struct tec_diagnostics *d, const struct tec_cost_table *table,
+                             const struct tec_pipeline *pipeline, const char *path)
 {
     char before[200];
     if (tec_pipeline_ring(pipeline, 0)) {

@@ -9,12 +9,13 @@
 /* The table of --costs in the call's arena; NULL when the option was not given. TEC_MALFORMED when
  * the file is, or when no row of it is of a node of this pipeline. A file that was measured on
  * another pipeline, rows of unknown nodes and nodes without a row are told on stderr. */
-enum tec_status tec_costs_open(const struct tec_cost_table **out, struct tec_invocation *call,
-                               const struct tec_pipeline *pipeline, struct tec_error *err);
+enum tec_status tec_profile_costs_open(const struct tec_cost_table **out,
+                                       struct tec_invocation *call,
+                                       const struct tec_pipeline *pipeline, struct tec_error *err);
 
 /* E031 for each hard deadline that the path to its node does not meet at p99: what a frame runs
  * before it, and the node itself. Nodes without a row count as 0. */
-void tec_costs_check(struct tec_diagnostics *d, const struct tec_cost_table *table,
-                     const struct tec_pipeline *pipeline, const char *path);
+void tec_profile_costs_check(struct tec_diagnostics *d, const struct tec_cost_table *table,
+                             const struct tec_pipeline *pipeline, const char *path);
 
 #endif

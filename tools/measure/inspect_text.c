@@ -47,7 +47,7 @@ static void print_dtypes(const json_t *dtypes, FILE *out)
     json_object_foreach((json_t *)(uintptr_t)dtypes, name, entry)
         fprintf(out, "  %-9s %lld tensors, %s\n", name,
                 (long long)json_integer_value(json_object_get(entry, "tensors")),
-                tec_bytes_text(bytes, json_integer_value(json_object_get(entry, "bytes"))));
+                tec_cli_bytes_text(bytes, json_integer_value(json_object_get(entry, "bytes"))));
 }
 
 static void print_tokenizer(const json_t *t, FILE *out)
@@ -154,7 +154,7 @@ void tec_inspect_print(const json_t *report, FILE *out)
     fprintf(out, "tensors    %lld, %lld values, %s\n",
             (long long)json_integer_value(json_object_get(report, "tensors")),
             (long long)json_integer_value(json_object_get(report, "parameters")),
-            tec_bytes_text(bytes, json_integer_value(json_object_get(report, "bytes"))));
+            tec_cli_bytes_text(bytes, json_integer_value(json_object_get(report, "bytes"))));
     print_dtypes(json_object_get(report, "dtypes"), out);
     fprintf(out, "hash       %s (of names, shapes and types)\n", text_of(report, "hash"));
     print_tokenizer(json_object_get(report, "tokenizer"), out);

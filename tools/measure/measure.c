@@ -42,7 +42,7 @@ static enum tec_status options_of(struct tec_engine_options *options, enum tec_m
                                            .hub = call->hub};
     if (pipeline->n_models == 0)
         return tec_fail(err, TEC_UNSUPPORTED, "it has no model");
-    return tec_device_choice(call, &options->device, err);
+    return tec_cli_device_choice(call, &options->device, err);
 }
 
 enum tec_status tec_measure(struct tec_measured *out, enum tec_measured_by *by,
@@ -76,11 +76,11 @@ const char *tec_measure_text(const struct tec_byte_plan *bytes, struct tec_arena
         {"constants", bytes->constants},     {"frames", bytes->frames},
     };
     char text[24];
-    const char *all = tec_arena_printf(arena, "%s", tec_bytes_text(text, bytes->total));
+    const char *all = tec_arena_printf(arena, "%s", tec_cli_bytes_text(text, bytes->total));
     for (size_t i = 0; all && i < sizeof parts / sizeof parts[0]; i++)
         if (parts[i].bytes > 0)
             all = tec_arena_printf(arena, "%s%s %s %s", all, i ? "," : ":", parts[i].name,
-                                   tec_bytes_text(text, parts[i].bytes));
+                                   tec_cli_bytes_text(text, parts[i].bytes));
     return all;
 }
 
@@ -92,8 +92,8 @@ const char *tec_measure_host_text(const struct tec_measured *m, const struct tec
         return "";
     return tec_arena_printf(
         arena, "; host plan %s: KV on its way %s, KV kept at most %s, captures %s%s%s",
-        tec_bytes_text(host, m->host), tec_bytes_text(staging, m->memory.staging),
-        tec_bytes_text(kept, m->memory.kept), tec_bytes_text(captures, m->bytes.captures),
+        tec_cli_bytes_text(host, m->host), tec_cli_bytes_text(staging, m->memory.staging),
+        tec_cli_bytes_text(kept, m->memory.kept), tec_cli_bytes_text(captures, m->bytes.captures),
         pipeline->memory.host ? "; budget " : "",
-        pipeline->memory.host ? tec_bytes_text(budget, pipeline->memory.host) : "");
+        pipeline->memory.host ? tec_cli_bytes_text(budget, pipeline->memory.host) : "");
 }

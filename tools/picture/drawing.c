@@ -70,7 +70,7 @@ static void shape_text(char text[96], const struct tec_ints *shape, int dtype)
 static void add_input(struct maker *m, const struct tec_decl_input *in)
 {
     char shape[96];
-    struct tec_item *item = add_item(m, TEC_ITEM_INPUT, in->name, tec_input_word(in->kind));
+    struct tec_item *item = add_item(m, TEC_ITEM_INPUT, in->name, tec_load_input_word(in->kind));
     switch (in->kind) {
     case TEC_INPUT_IMAGE:
         add_line(m, item, "image %d x %d %s", in->w, in->h, tec_decl_dtype_word(in->dtype));
@@ -273,7 +273,7 @@ static const char *subtitle(const struct tec_pipeline *p, struct tec_arena *aren
     return tec_arena_printf(arena, "%g ms a frame; %s; policy %s%s%s", p->frame.period_ms,
                             models ? models : "", p->policy.name ? p->policy.name : "default",
                             p->memory.device ? "; device memory at most " : "",
-                            p->memory.device ? tec_bytes_text(budget, p->memory.device) : "");
+                            p->memory.device ? tec_cli_bytes_text(budget, p->memory.device) : "");
 }
 
 enum tec_status tec_drawing_make(struct tec_drawing *d, const struct tec_pipeline *pipeline,

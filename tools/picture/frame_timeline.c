@@ -80,9 +80,9 @@ static int mark_actions(const struct tec_frames *f, const struct tec_frame_recor
     return n;
 }
 
-enum tec_status tec_frame_timeline(const char *path, const struct tec_frames *f,
-                                   const struct tec_frame_record *r, const char *title,
-                                   struct tec_error *err)
+enum tec_status tec_timeline_of_frames(const char *path, const struct tec_frames *f,
+                                       const struct tec_frame_record *r, const char *title,
+                                       struct tec_error *err)
 {
     struct tec_heap *heap = f->opened.call->heap;
     struct tec_timeline_span spans[TEC_MAX_LAUNCHES + 1];

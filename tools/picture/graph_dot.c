@@ -64,11 +64,11 @@ static void print_compiled(const struct tec_measured *m, FILE *out)
     for (int i = 0; i < m->parts; i++) {
         snprintf(b, sizeof b, "%d", m->commands[i]);
         snprintf(c, sizeof c, "%d", m->barriers[i]);
-        print_row(m->part_names[i], b, c, tec_bytes_text(d, (int64_t)m->activations[i]), out);
+        print_row(m->part_names[i], b, c, tec_cli_bytes_text(d, (int64_t)m->activations[i]), out);
     }
-    print_row("<b>weights</b>", "", "", tec_bytes_text(d, m->bytes.weights), out);
-    print_row("<b>KV</b>", "", "", tec_bytes_text(d, m->bytes.kv), out);
-    print_row("<b>device</b>", "", "", tec_bytes_text(d, m->bytes.total), out);
+    print_row("<b>weights</b>", "", "", tec_cli_bytes_text(d, m->bytes.weights), out);
+    print_row("<b>KV</b>", "", "", tec_cli_bytes_text(d, m->bytes.kv), out);
+    print_row("<b>device</b>", "", "", tec_cli_bytes_text(d, m->bytes.total), out);
     fputs("</table>>];\n", out);
 }
 

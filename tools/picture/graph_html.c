@@ -203,14 +203,15 @@ static void print_compiled(const struct tec_measured *m, FILE *out)
         fputs("<tr><td>", out);
         tec_graph_escape(m->part_names[i], out);
         fprintf(out, "<td>%d<td>%d<td>%s</tr>\n", m->commands[i], m->barriers[i],
-                tec_bytes_text(text, (int64_t)m->activations[i]));
+                tec_cli_bytes_text(text, (int64_t)m->activations[i]));
     }
     fputs("</table>\n<table><tr><th>memory<th>bytes</tr>\n", out);
-    fprintf(out, "<tr><td>weights<td>%s</tr>\n", tec_bytes_text(text, m->bytes.weights));
-    fprintf(out, "<tr><td>KV<td>%s</tr>\n", tec_bytes_text(text, m->bytes.kv));
-    fprintf(out, "<tr><td>activations<td>%s</tr>\n", tec_bytes_text(text, m->bytes.activations));
+    fprintf(out, "<tr><td>weights<td>%s</tr>\n", tec_cli_bytes_text(text, m->bytes.weights));
+    fprintf(out, "<tr><td>KV<td>%s</tr>\n", tec_cli_bytes_text(text, m->bytes.kv));
+    fprintf(out, "<tr><td>activations<td>%s</tr>\n",
+            tec_cli_bytes_text(text, m->bytes.activations));
     fprintf(out, "<tr><td>all on the device<td>%s</tr>\n</table>\n",
-            tec_bytes_text(text, m->bytes.total));
+            tec_cli_bytes_text(text, m->bytes.total));
 }
 
 enum tec_status tec_graph_html(const struct tec_drawing *d, struct tec_arena *arena, FILE *out,

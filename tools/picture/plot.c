@@ -128,10 +128,10 @@ enum tec_status tec_plot_write(const struct tec_plot *plot, const char *path, st
     tec_arena_init(&arena, heap);
     enum tec_status status = tec_plot_svg(plot, &text, &n, &arena, err);
     if (status == TEC_OK)
-        status = tec_out_file_open(&out, path, err);
+        status = tec_outfile_file_open(&out, path, err);
     if (status == TEC_OK) {
         fwrite(text, 1, n, out.file);
-        status = tec_out_file_keep(&out, err);
+        status = tec_outfile_file_keep(&out, err);
     }
     tec_arena_finish(&arena);
     return status;

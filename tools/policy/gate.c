@@ -222,9 +222,9 @@ static int longest(const struct tec_pipeline *p)
 static enum tec_status prepare(struct gate *g, struct tec_error *err)
 {
     struct tec_arena *arena = g->call->arena;
-    TEC_TRY(tec_open_pipeline(&g->pipeline, g->call, g->o->pipeline, false, err));
-    TEC_TRY(tec_topology_of(&g->topology, g->pipeline, 0, 0, arena, err));
-    TEC_TRY(tec_cost_table_read(&g->costs, g->o->costs, arena, err));
+    TEC_TRY(tec_cli_open_pipeline(&g->pipeline, g->call, g->o->pipeline, false, err));
+    TEC_TRY(tec_live_topology_of(&g->topology, g->pipeline, 0, 0, arena, err));
+    TEC_TRY(tec_costs_table_read(&g->costs, g->o->costs, arena, err));
     TEC_TRY(tec_workload_at_p99(&g->costs_p99, &g->costs, arena, err));
     g->runs = TEC_NEW(arena, RUNS, struct tec_gate_run);
     return g->runs ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for the runs");
@@ -255,8 +255,9 @@ static enum tec_status run_one(struct gate *g, int i, struct tec_error *err)
     return tec_gate_run(r, arena, err);
 }
 
-enum tec_status tec_policy_gate(struct tec_invocation *call, const struct tec_gate_options *options,
-                                struct tec_checks *checks, struct tec_error *err)
+enum tec_status tec_policies_gate(struct tec_invocation *call,
+                                  const struct tec_gate_options *options, struct tec_checks *checks,
+                                  struct tec_error *err)
 {
     struct gate g = {.o = options, .call = call, .checks = checks};
     enum tec_status status = prepare(&g, err);

@@ -21,7 +21,8 @@ struct tec_gate_options {
 
 /* Run all checks; every one of them is in `checks` afterwards. A policy that is unfit is no
  * failure; one that cannot be loaded, or files that cannot be read, are. */
-enum tec_status tec_policy_gate(struct tec_invocation *call, const struct tec_gate_options *options,
-                                struct tec_checks *checks, struct tec_error *err);
+enum tec_status tec_policies_gate(struct tec_invocation *call,
+                                  const struct tec_gate_options *options, struct tec_checks *checks,
+                                  struct tec_error *err);
 
 #endif

@@ -351,8 +351,8 @@ static enum tec_status print(struct tec_invocation *call, const struct tec_live_
     return TEC_OK;
 }
 
-enum tec_status tec_policy_live(struct tec_invocation *call, const struct tec_live_options *o,
-                                struct tec_error *err)
+enum tec_status tec_policies_live(struct tec_invocation *call, const struct tec_live_options *o,
+                                  struct tec_error *err)
 {
     json_t *answer = NULL;
     TEC_TRY(check(call, o, err));

@@ -18,7 +18,7 @@ extern const char *const tec_live_orders[];
 /* Give the order named by the call's first argument. call->wrong when a policy that was waited for
  * is not in force. TEC_INVALID and others as the robot answers them, TEC_NOT_FOUND when there is
  * no robot, TEC_TIME when it does not answer or no trial ends in time. */
-enum tec_status tec_policy_live(struct tec_invocation *call, const struct tec_live_options *options,
-                                struct tec_error *err);
+enum tec_status tec_policies_live(struct tec_invocation *call,
+                                  const struct tec_live_options *options, struct tec_error *err);
 
 #endif

@@ -212,7 +212,7 @@ static enum tec_status load_pipeline(struct tec_mock *m, const struct tec_mock_o
     m->pipeline->guard.soft_us = m->pipeline->guard.hard_us = PATIENT_US;
     m->pipeline->guard.strikes = TEC_MAX_STRIKES;
     int horizon = o->horizon > 0 ? o->horizon : declared_horizon(m->pipeline);
-    return tec_topology_of(&m->topology, m->pipeline, o->layers, horizon, &m->arena, err);
+    return tec_live_topology_of(&m->topology, m->pipeline, o->layers, horizon, &m->arena, err);
 }
 
 enum tec_status tec_mock_open(struct tec_mock **out, const struct tec_mock_options *options,
@@ -254,14 +254,14 @@ void tec_mock_close(struct tec_mock *m)
 void tec_mock_plan(struct tec_mock *m)
 {
     bool banned = tec_policy_report(m->policy)->quarantined;
-    tec_plan_default(&m->topology, &m->view, &m->decision);
+    tec_planner_default(&m->topology, &m->view, &m->decision);
     m->failed =
         banned || m->planner.plan(m->planner.self, &m->view, &m->decision, &m->error) != TEC_OK;
     if (banned)
         tec_fail(&m->error, TEC_POLICY, "the policy is quarantined after %d failures",
                  TEC_MAX_STRIKES);
     if (m->failed)
-        tec_plan_default(&m->topology, &m->view, &m->decision);
+        tec_planner_default(&m->topology, &m->view, &m->decision);
 }
 
 void tec_mock_note_failure(struct tec_mock *m, int64_t failures_before)

@@ -243,8 +243,8 @@ static enum tec_status run_file(struct suite *s, struct tec_lua *lua, struct tec
     return TEC_OK;
 }
 
-enum tec_status tec_policy_test(const char *path, const char *root, struct tec_checks *checks,
-                                struct tec_heap *heap, struct tec_error *err)
+enum tec_status tec_policies_test(const char *path, const char *root, struct tec_checks *checks,
+                                  struct tec_heap *heap, struct tec_error *err)
 {
     struct suite s = {.path = path, .root = root, .heap = heap, .checks = checks};
     struct tec_lua *lua = NULL;

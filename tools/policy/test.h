@@ -10,7 +10,7 @@
 /* Run one test file; every expectation becomes a check whose name begins with "file:line". A test
  * that goes wrong by itself is a check that is not ok, so is a file that expects nothing. `root` is
  * the folder of pipelines/ and policies/. Fails when the file cannot be read or compiled. */
-enum tec_status tec_policy_test(const char *path, const char *root, struct tec_checks *checks,
-                                struct tec_heap *heap, struct tec_error *err);
+enum tec_status tec_policies_test(const char *path, const char *root, struct tec_checks *checks,
+                                  struct tec_heap *heap, struct tec_error *err);
 
 #endif

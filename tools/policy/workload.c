@@ -118,7 +118,7 @@ static void spike(struct tec_scenario *out, const struct tec_workload *w, int64_
 {
     const char *node = w->topology->n_rings ? "packed" : some_node(w->topology, NULL, d);
     int most = w->topology->n_batch ? w->topology->batch[w->topology->n_batch - 1] : 0;
-    const struct tec_cost_row *row = tec_cost_table_row(w->costs, node, most);
+    const struct tec_cost_row *row = tec_costs_table_row(w->costs, node, most);
     struct tec_happening *h = add(&out->spikes, frame);
     h->name = node;
     h->value = row ? (int64_t)row->p50 : 0;
@@ -132,9 +132,9 @@ static double ring_us(const struct tec_cost_table *costs, const struct tec_topol
     int depth = t->n_depth ? t->depth[t->n_depth - 1] : t->rings[0].stages;
     double us = 0;
     for (int i = 0; i < tec_stages_forwards(t->rings[0].stages, depth); i++) {
-        const struct tec_cost_row *row = tec_cost_table_row(
+        const struct tec_cost_row *row = tec_costs_table_row(
             costs, i ? "decode" : "packed", tec_stages_rows(t->rings[0].stages, depth, i));
-        us += row ? tec_cost_row_us(row, 0.99) : 0;
+        us += row ? tec_costs_row_us(row, 0.99) : 0;
     }
     return us;
 }
@@ -145,9 +145,9 @@ double tec_workload_hard_us(const struct tec_cost_table *costs, const struct tec
     if (t->n_rings)
         return ring_us(costs, t);
     for (int i = 0; i < t->n_nodes; i++) {
-        const struct tec_cost_row *row = tec_cost_table_row(costs, t->nodes[i].name, 1);
+        const struct tec_cost_row *row = tec_costs_table_row(costs, t->nodes[i].name, 1);
         if (strcmp(t->nodes[i].kind, "decode") != 0 && row)
-            us += tec_cost_row_us(row, 0.99);
+            us += tec_costs_row_us(row, 0.99);
     }
     return us;
 }

@@ -21,20 +21,20 @@ enum tec_status tec_exchange_init(struct tec_exchange *x, int n, size_t reply,
         x->jobs[i].reply = block + TEC_REPLY_HEAD;
         x->jobs[i].room = reply;
     }
-    TEC_TRY(tec_ring_init(&x->inbox, arena, (uint32_t)n + 1, sizeof(int)));
-    return tec_ring_init(&x->outbox, arena, (uint32_t)n + 1, sizeof(int));
+    TEC_TRY(tec_spsc_init(&x->inbox, arena, (uint32_t)n + 1, sizeof(int)));
+    return tec_spsc_init(&x->outbox, arena, (uint32_t)n + 1, sizeof(int));
 }
 
 void tec_exchange_submit(struct tec_exchange *x, int job)
 {
-    tec_ring_push(&x->inbox, &job);
+    tec_spsc_push(&x->inbox, &job);
     tec_bell_ring(&x->work);
 }
 
 int tec_exchange_collect(struct tec_exchange *x)
 {
     int job;
-    return tec_ring_pop(&x->outbox, &job) ? job : -1;
+    return tec_spsc_pop(&x->outbox, &job) ? job : -1;
 }
 
 void tec_exchange_end(struct tec_exchange *x)
@@ -46,11 +46,11 @@ void tec_exchange_end(struct tec_exchange *x)
 int tec_exchange_take(struct tec_exchange *x)
 {
     int job;
-    return tec_ring_pop(&x->inbox, &job) ? job : -1;
+    return tec_spsc_pop(&x->inbox, &job) ? job : -1;
 }
 
 void tec_exchange_return(struct tec_exchange *x, int job)
 {
-    tec_ring_push(&x->outbox, &job);
+    tec_spsc_push(&x->outbox, &job);
     x->wake(x->user);
 }

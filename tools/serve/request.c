@@ -309,8 +309,8 @@ static void clear(struct tec_request_message *out)
     out->ask.max_tokens = out->ask.prio = 0;
 }
 
-enum tec_status tec_request_options(struct tec_request_message *out, const void *message, size_t n,
-                                    struct tec_arena *arena, struct tec_error *err)
+enum tec_status tec_serve_request_options(struct tec_request_message *out, const void *message,
+                                          size_t n, struct tec_arena *arena, struct tec_error *err)
 {
     struct reading in = {.out = out, .arena = arena, .err = err};
     struct tec_msgpack_token map, t;
@@ -330,8 +330,8 @@ enum tec_status tec_request_options(struct tec_request_message *out, const void 
     return TEC_OK;
 }
 
-enum tec_status tec_request_read(struct tec_request_message *out, const void *message, size_t n,
-                                 struct tec_arena *arena, struct tec_error *err)
+enum tec_status tec_serve_request_read(struct tec_request_message *out, const void *message,
+                                       size_t n, struct tec_arena *arena, struct tec_error *err)
 {
     struct reading in = {.out = out, .arena = arena, .err = err};
     struct tec_msgpack_token t;

@@ -33,12 +33,12 @@ struct tec_request_message {
  * nearest one. TEC_MALFORMED for what is no MessagePack, has bytes behind it, or names a thing
  * twice; else as of tec_numpy_read. Memory: a small multiple of the message, at most 8 MiB for each
  * value that changes its type. */
-enum tec_status tec_request_read(struct tec_request_message *out, const void *message, size_t n,
-                                 struct tec_arena *arena, struct tec_error *err);
+enum tec_status tec_serve_request_read(struct tec_request_message *out, const void *message,
+                                       size_t n, struct tec_arena *arena, struct tec_error *err);
 
 /* Only what the `tectum` map asks for; nothing else is decoded, no value is named. Costs little
  * enough for the thread that answers pings. */
-enum tec_status tec_request_options(struct tec_request_message *out, const void *message, size_t n,
-                                    struct tec_arena *arena, struct tec_error *err);
+enum tec_status tec_serve_request_options(struct tec_request_message *out, const void *message,
+                                          size_t n, struct tec_arena *arena, struct tec_error *err);
 
 #endif

@@ -99,7 +99,7 @@ static void print_json(const struct tec_serve_stats *s, const struct tec_safety 
                   (json_int_t)s->connections, "infer_ms", quantiles(&s->infer, 1e6), "overhead_us",
                   quantiles(&s->overhead, 1e3), "waited_us", quantiles(&s->waited, 1e3), "own_us",
                   quantiles(&s->own, 1e3), "policy", policy_json(policy), "memory",
-                  tec_memory_state_json(engine));
+                  tec_frame_memory_state_json(engine));
     if (tec_json_print(call->out, json, JSON_REAL_PRECISION(6) | JSON_COMPACT, "the summary",
                        &err) != TEC_OK)
         tec_say(call, "%s", err.message);
@@ -111,7 +111,7 @@ void tec_serve_stats_print(const struct tec_serve_stats *s, const struct tec_saf
                            struct tec_invocation *call)
 {
     long long limited = (long long)atomic_load(&safety->limited);
-    tec_memory_say_state(engine, call);
+    tec_frame_memory_say_state(engine, call);
     say_misses(safety, call);
     if (limited)
         tec_say(call,

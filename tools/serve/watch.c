@@ -87,7 +87,7 @@ void tec_watch_whole(struct tec_watch *w, int64_t now)
     struct tec_error err;
     int64_t due = 0;
     /* The engine reports a malformed message; here it only has no options. */
-    bool good = tec_request_options(&w->options, m->data, m->n, w->moment, &err) == TEC_OK;
+    bool good = tec_serve_request_options(&w->options, m->data, m->n, w->moment, &err) == TEC_OK;
     bool own = good && w->options.deadline_ms > 0.0;
     if (own)
         due = now + (int64_t)(w->options.deadline_ms * 1e6);
@@ -126,7 +126,7 @@ static void reply(struct tec_watch *w, struct tec_handed handed, bool fresh, con
                                 .reason = w->wants_text ? "deadline" : "",
                                 .chunk_id = fresh ? j->chunk_id : -1,
                                 .obs_ts = handed.captured_ns,
-                                .source = tec_source_word(handed.source),
+                                .source = tec_action_source_word(handed.source),
                                 .cause = cause,
                                 .limited = own ? handed.beyond.n : 0,
                                 .age_us = handed.frame < 0 ? -1 : (now - handed.captured_ns) / 1000,

@@ -95,7 +95,7 @@ enum tec_status tec_worker_open(struct tec_worker *w, struct tec_invocation *cal
     *w = (struct tec_worker){.exchange = exchange, .running = -1, .default_prompt = default_prompt};
     tec_arena_init(&w->arena, call->heap);
     tec_arena_init(&w->moment, call->heap);
-    TEC_TRY(tec_open_engine(&w->opened, call, path, &more, err));
+    TEC_TRY(tec_cli_open_engine(&w->opened, call, path, &more, err));
     enum tec_status status = take_memory(w, n, limit_rows, err);
     if (status == TEC_OK)
         status = tec_use_policy(&w->opened, NULL, err);

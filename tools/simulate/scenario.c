@@ -123,7 +123,7 @@ static enum tec_status read_costs(struct reader *r, const json_t *one, struct te
     const char *where = tec_arena_printf(r->arena, "%s: costs_from[%zu]", r->path, r->index);
     if (!where)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %s", r->path);
-    return tec_cost_table_take(&h->costs, json_object_get(one, "costs"), where, r->arena, err);
+    return tec_costs_table_take(&h->costs, json_object_get(one, "costs"), where, r->arena, err);
 }
 
 /* Read a frame without an observation, or one that resets. */
@@ -342,7 +342,7 @@ enum tec_status tec_scenario_read(struct tec_scenario *out, const char *path,
                                   struct tec_arena *arena, struct tec_error *err)
 {
     json_t *json = NULL;
-    TEC_TRY(tec_json_load(&json, path, arena->heap, err));
+    TEC_TRY(tec_checkpoint_json_load(&json, path, arena->heap, err));
     enum tec_status status = tec_scenario_take(out, json, path, arena, err);
     json_decref(json);
     return status;

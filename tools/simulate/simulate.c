@@ -14,7 +14,7 @@ static enum tec_status read_inputs(struct tec_simulation *s, struct tec_arena *a
                         "there is nothing to tell how long launches take: give --costs FILE or "
                         "--launch-ms X");
     if (o->costs)
-        TEC_TRY(tec_cost_table_read(&s->costs, o->costs, arena, err));
+        TEC_TRY(tec_costs_table_read(&s->costs, o->costs, arena, err));
     tec_scenario_default(&s->scenario);
     if (o->scenario)
         TEC_TRY(tec_scenario_read(&s->scenario, o->scenario, arena, err));
@@ -67,7 +67,7 @@ static enum tec_status open_all(struct tec_simulation *s, struct tec_invocation 
     struct tec_engine_options options;
     TEC_TRY(read_inputs(s, call->arena, o, err));
     const struct tec_engine_options more = {.saturated = !s->scenario.paced};
-    TEC_TRY(tec_open_options(&s->opened, &options, call, o->pipeline, &more, err));
+    TEC_TRY(tec_cli_open_options(&s->opened, &options, call, o->pipeline, &more, err));
     if (!o->costs)
         TEC_TRY(even_costs(&s->costs, s->opened.pipeline, o->launch_ms * 1e3, call->arena, err));
     /* The real time of a call decides nothing here, so that a slow machine cannot change what

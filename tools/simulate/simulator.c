@@ -70,10 +70,10 @@ static int64_t took(void *user, int model, int mark, int rows, int k)
     int observations = mark == TEC_MARK_PREFILL ? rows : mark == TEC_MARK_ACTION ? k : 0;
     if (mark < TEC_MARK_DECODE || mark == TEC_MARK_SCORE)
         batch = observations > 1 ? observations : 0;
-    const struct tec_cost_row *row = tec_cost_table_row(w->costs, node, batch);
-    double us = tec_cost_row_us(row, 0.5) * (mark == TEC_MARK_DECODE ? k : 1);
+    const struct tec_cost_row *row = tec_costs_table_row(w->costs, node, batch);
+    double us = tec_costs_row_us(row, 0.5) * (mark == TEC_MARK_DECODE ? k : 1);
     if (mark == TEC_MARK_PREFILL && slices)
-        us *= tec_cost_row_share(row, slices);
+        us *= tec_costs_row_share(row, slices);
     const struct tec_happenings *spikes = &w->o.scenario->spikes;
     for (int i = 0; i < spikes->n; i++)
         if (now_anywhere(w, &spikes->item[i]) && strcmp(spikes->item[i].name, node) == 0)

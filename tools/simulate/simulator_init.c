@@ -116,10 +116,10 @@ static enum tec_status check_ring_costs(const struct tec_loop_chain *c, const ch
     const struct tec_plan_spec *s = &c->plan->spec;
     const char *const names[] = {c->packed, c->alone};
     for (int i = s->apart; i < (s->apart || s->stages > 1 ? 2 : 1); i++)
-        if (!tec_cost_table_row(costs, names[i], 1))
+        if (!tec_costs_table_row(costs, names[i], 1))
             return tec_fail(err, TEC_MALFORMED, "the costs have no row '%s', a launch of the ring",
                             names[i]);
-    if (s->request_slots && !tec_cost_table_row(costs, prefill, 1))
+    if (s->request_slots && !tec_costs_table_row(costs, prefill, 1))
         return tec_fail(err, TEC_MALFORMED, "the costs have no row for node '%s'", prefill);
     if ((s->shifts || s->gathers) && !(costs->copy_bytes_per_us > 0.0))
         return tec_fail(err, TEC_MALFORMED,
@@ -139,7 +139,7 @@ static enum tec_status check_costs(const struct tec_simulator *w,
                                      costs, err));
     for (int i = 0; i < t->n_nodes; i++)
         if (tec_node_timed(t->nodes[i].kind) && !t->nodes[i].ring &&
-            !tec_cost_table_row(costs, t->nodes[i].name, 1))
+            !tec_costs_table_row(costs, t->nodes[i].name, 1))
             return tec_fail(err, TEC_MALFORMED, "the costs have no row for node '%s'",
                             t->nodes[i].name);
     return TEC_OK;

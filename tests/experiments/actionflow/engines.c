@@ -106,7 +106,7 @@ enum tec_status tec_actionflow_vision(int *tokens, struct tec_actionflow *s, str
     tec_suite_begin(&e, s->call, s->seed, 0);
     enum tec_status status = tec_suite_path(&e, pipeline_file, &path, err);
     if (status == TEC_OK)
-        status = tec_open_options(&e.opened, &options, &e.call, path, NULL, err);
+        status = tec_cli_open_options(&e.opened, &options, &e.call, path, NULL, err);
     if (status == TEC_OK)
         status = tec_engine_plan(&engine, &options, e.call.heap, err);
     if (status == TEC_OK)

@@ -222,12 +222,12 @@ enum tec_status tec_actionflow_write_table(const struct tec_actionflow *s, struc
     struct tec_out_file out = {0};
     char path[1024];
     snprintf(path, sizeof path, "%s/actionflow.md", s->dir);
-    TEC_TRY(tec_out_file_open(&out, path, err));
+    TEC_TRY(tec_outfile_file_open(&out, path, err));
     const struct table t = {s, out.file};
     head(&t);
     paper(&t);
     rows(&t);
     pieces(&t);
     forwards(&t);
-    return tec_out_file_keep(&out, err);
+    return tec_outfile_file_keep(&out, err);
 }

@@ -215,7 +215,7 @@ static enum tec_status measure_ceilings(struct tec_actionflow *s, struct tec_err
 {
     struct tec_device_options options;
     struct tec_device *device;
-    TEC_TRY(tec_device_choice(s->call, &options, err));
+    TEC_TRY(tec_cli_device_choice(s->call, &options, err));
     TEC_TRY(tec_device_open(&device, &options, s->call->heap, err));
     bool host = tec_device_reads_host(device);
     const struct tec_peak_gemm of = {

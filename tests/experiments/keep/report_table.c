@@ -259,12 +259,12 @@ enum tec_status tec_keeping_write_table(const struct tec_keeping *s, struct tec_
     struct tec_out_file out = {0};
     char path[1024];
     snprintf(path, sizeof path, "%s/keep.md", s->dir);
-    TEC_TRY(tec_out_file_open(&out, path, err));
+    TEC_TRY(tec_outfile_file_open(&out, path, err));
     const struct table t = {s, out.file};
     head(&t);
     if (s->weights) {
         answers(&t);
-        return tec_out_file_keep(&out, err);
+        return tec_outfile_file_keep(&out, err);
     }
     paper(&t);
     goals(&t);
@@ -273,5 +273,5 @@ enum tec_status tec_keeping_write_table(const struct tec_keeping *s, struct tec_
             cell(&t, &s->cells[i]);
     layers(&t);
     classes(&t);
-    return tec_out_file_keep(&out, err);
+    return tec_outfile_file_keep(&out, err);
 }

@@ -33,7 +33,7 @@ static enum tec_status open_model(struct tec_keeping_setup *w, struct tec_error 
 {
     struct tec_invocation *call = w->suite->call;
     struct tec_device_options device;
-    TEC_TRY(tec_need_root(call, err));
+    TEC_TRY(tec_cli_need_root(call, err));
     const struct tec_model_choice choice = {
         .root = tec_arena_printf(&w->arena, "%s/pipelines/models", call->root),
         .arch = w->checkpoint ? NULL : w->suite->arch,
@@ -41,7 +41,7 @@ static enum tec_status open_model(struct tec_keeping_setup *w, struct tec_error 
         .checkpoint = w->checkpoint};
     if (!choice.root)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
-    TEC_TRY(tec_device_choice(call, &device, err));
+    TEC_TRY(tec_cli_device_choice(call, &device, err));
     TEC_TRY(tec_device_open(&w->device, &device, w->heap, err));
     TEC_TRY(tec_model_open(&w->model, &choice, w->heap, err));
     if (!w->checkpoint)

@@ -58,9 +58,9 @@ static bool find(void *self, int layer, int segment, const void **k, const void 
         s->kept == TEC_KEEPING_FEED
             ? tec_prefetch_pieces(
                   w->prefetch)[(size_t)layer * (size_t)s->n_segments + (size_t)segment]
-            : tec_kv_piece(s->kv[segment], (uint32_t)layer);
+            : tec_store_kv_piece(s->kv[segment], (uint32_t)layer);
     *k = piece;
-    *v = piece + tec_log_piece_value(&w->key, tec_kv_tokens(s->kv[segment]));
+    *v = piece + tec_log_piece_value(&w->key, tec_store_kv_tokens(s->kv[segment]));
     return piece != NULL;
 }
 
@@ -130,7 +130,7 @@ static enum tec_status pin(struct source *s, struct tec_error *err)
     for (int l = 0; s->kept == TEC_KEEPING_FEED && l < w->layers; l++)
         for (int u = 0; u < s->n_segments; u++) {
             s->staging[l * s->n_segments + u] = at;
-            at += (tec_kv_piece_bytes(s->kv[u]) + 63) / 64 * 64;
+            at += (tec_store_kv_piece_bytes(s->kv[u]) + 63) / 64 * 64;
         }
     return (size_t)(at - w->staging) <= w->staging_room
                ? TEC_OK

@@ -130,7 +130,7 @@ enum tec_status tec_oxygen_measure(int64_t *bytes, struct tec_oxygen *suite, con
     if (status == TEC_OK)
         status = tec_suite_path(&e.base, file, &path, err);
     if (status == TEC_OK)
-        status = tec_open_options(&e.base.opened, &options, &e.base.call, path, NULL, err);
+        status = tec_cli_open_options(&e.base.opened, &options, &e.base.call, path, NULL, err);
     if (status == TEC_OK)
         status = tec_engine_measure(&measured, &options, e.base.call.heap, &e.base.arena, err);
     if (status == TEC_OK)

@@ -247,8 +247,8 @@ enum tec_status tec_oxygen_write_table(const struct tec_oxygen *s, struct tec_er
     struct tec_out_file out = {0};
     char path[1024];
     snprintf(path, sizeof path, "%s/oxygen.md", s->dir);
-    TEC_TRY(tec_out_file_open(&out, path, err));
+    TEC_TRY(tec_outfile_file_open(&out, path, err));
     const struct table t = {s, out.file};
     write_all(&t);
-    return tec_out_file_keep(&out, err);
+    return tec_outfile_file_keep(&out, err);
 }
