@@ -8,6 +8,7 @@ or that they always keep.
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -139,7 +140,8 @@ def misses_are_told_with_their_causes():
     check("%d missed" % n in server.order("status").stdout, server.order("status").stdout)
     seconds = time.monotonic() - began
     out, err = server.end()
-    lines = [line for line in err.splitlines() if "missed the deadline" in line]
+    # a fast machine makes so many frames that the policy is blamed, too
+    lines = [line for line in err.splitlines() if re.search(r"requests? missed the deadline", line)]
     check(2 <= len(lines) <= seconds + 2, lines)
     check(str(n) in err.splitlines()[-1] or str(n) in out, out, err)
 
