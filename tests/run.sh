@@ -189,7 +189,7 @@ golden_cuda() {
 
 # The tests of the whole engine that take --device, and golden cases that take seconds there.
 on_device="schedule memory request_prompt requests session recall actionflow"
-golden_short="keep/odd pi/pi05_odd pi/pi0_odd pi/pi05_tiny pi/pi0_tiny encoders/minilm_tiny encoders/mpnet_tiny"
+golden_short="keep/odd act/odd smolvla/odd pi/pi05_odd pi/pi0_odd pi/pi05_tiny pi/pi0_tiny encoders/minilm_tiny encoders/mpnet_tiny"
 
 stage_cuda() {
     step "cuda builds" build emulator || return 1
@@ -204,7 +204,7 @@ stage_cuda() {
         side tap "cuda/cuda_$test.t" 600 build/emulator/cuda_$test.t
     done
     cases=$golden_short
-    [ -z "$long" ] || cases=$(cd tests/golden && ls -d pi/pi0* encoders/*_odd encoders/*_tiny)
+    [ -z "$long" ] || cases=$(cd tests/golden && ls -d pi/pi0* act/* smolvla/* encoders/*_odd encoders/*_tiny | grep -v '\.')
     for case in $cases; do for dtype in f32 bf16; do
         side step "cuda/golden $case $dtype" golden_cuda $dtype "$case"
     done; done
