@@ -109,7 +109,7 @@ static enum tec_status load_shifts(struct tec_weight_loading *l, const struct te
         tec_layer_name(qkv, s->names[TEC_ROLE_qkv], i);
         const struct slice self[] = {{qkv, all, 0, q, layer->q_at}, {qkv, all, q, kv, layer->k_at}};
         TEC_TRY(load_shift(l, own, self, 2, layer->qkv.n, &layer->shift));
-        if (!s->names[TEC_ROLE_cross])
+        if (!seen || !s->names[TEC_ROLE_cross])
             continue;
         tec_layer_name(cross, s->names[TEC_ROLE_cross], i);
         const struct slice asks = {cross, all, 0, q, 0}, keys = {cross, all, q, kv, 0};

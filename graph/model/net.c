@@ -72,7 +72,8 @@ int tec_model_encoded(const struct tec_model *model)
 static void put_sines(double v, double period, int n, float *out)
 {
     for (int j = 0; j < n; j++) {
-        double angle = v / pow(period, 2.0 * (j / 2) / n);
+        int pair = j / 2;
+        double angle = v / pow(period, 2.0 * pair / n);
         out[j] = (float)(j % 2 ? cos(angle) : sin(angle));
     }
 }
@@ -81,7 +82,7 @@ void tec_model_net_position(const struct tec_row_encoder *e, const struct tec_ne
                             int pixel, float *out)
 {
     const double circle = 6.28318530717958647692, eps = 1e-6;
-    int half = e->stack.width / 2;
-    put_sines((pixel / size->w + 1) / (size->h + eps) * circle, e->period, half, out);
-    put_sines((pixel % size->w + 1) / (size->w + eps) * circle, e->period, half, out + half);
+    int half = e->stack.width / 2, row = pixel / size->w, column = pixel % size->w;
+    put_sines((row + 1) / (size->h + eps) * circle, e->period, half, out);
+    put_sines((column + 1) / (size->w + eps) * circle, e->period, half, out + half);
 }

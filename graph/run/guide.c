@@ -1,23 +1,18 @@
 /* guide.c - the schedules of guided chunks, with the formulas of LeRobot's RTCProcessor. */
 #include "graph/run/guide.h"
 
-#include <ctype.h>
 #include <math.h>
-#include <string.h>
+#include <strings.h>
 
 enum tec_status tec_guide_schedule_of(enum tec_guide_schedule *out, const char *word,
                                       const char *where, struct tec_error *err)
 {
     static const char *const words[] = {"zeros", "ones", "linear", "exp"};
-    for (int i = 0; i < 4; i++) {
-        size_t n = 0;
-        while (word[n] && tolower((unsigned char)word[n]) == words[i][n])
-            n++;
-        if (word[n] == '\0' && words[i][n] == '\0') {
+    for (int i = 0; i < 4; i++)
+        if (strcasecmp(word, words[i]) == 0) {
             *out = (enum tec_guide_schedule)i;
             return TEC_OK;
         }
-    }
     return tec_fail(err, TEC_INVALID, "%s: '%.40s' is not zeros, ones, linear or exp", where, word);
 }
 

@@ -150,12 +150,15 @@ static bool leaves_out(const struct tec_loop *l, const struct tec_chain *c)
     return c->plan->spec.n_actions > 0 && c->plan->spec.frame_action >= 0 && !frame_acts(l, c);
 }
 
-/* Launch the prefill of the sessions in `who`, and the action node that goes with it. */
+/* Launch the prefill of the sessions in `who`, at least one, and the action node that goes with it.
+ */
 static void launch(struct tec_loop *l, struct tec_chain *c, const int *who, int n,
                    struct tec_replay *replay)
 {
     const struct tec_executor *e = c->executor;
     struct tec_observed each[TEC_MAX_SESSIONS];
+    each->region = -1;
+    each->input = NULL;
     for (int i = 0; i < n; i++) {
         tec_loop_turn(l, who[i]);
         each[i] = (struct tec_observed){c->prefix.region, tec_chain_input(l, c, l->input)};

@@ -163,7 +163,8 @@ static double hard_ms(const struct tec_cost_table *t, const struct tec_pipeline 
     bool alone = n->kind == TEC_DECL_ACTION && !tec_pipeline_with_prefill(p, n);
     if (sessions < 2 || alone)
         return sessions * p99_ms(t, n->name, 0);
-    return (sessions + most - 1) / most * p99_ms(t, n->name, most);
+    int launches = (sessions + most - 1) / most;
+    return launches * p99_ms(t, n->name, most);
 }
 
 /* The earliest deadline of a chain's actions, which hard chains run in the order of. */

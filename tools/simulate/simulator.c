@@ -340,7 +340,7 @@ static enum tec_status run_frame(struct tec_simulator *w, const int *sessions, i
 
 static enum tec_status run_saturated(struct tec_simulator *w, struct tec_error *err)
 {
-    int all[TEC_MAX_SESSIONS], n = w->o.pipeline->frame.sessions > 1 ? w->n_sessions : 1;
+    int all[TEC_MAX_SESSIONS] = {0}, n = w->o.pipeline->frame.sessions > 1 ? w->n_sessions : 1;
     for (int64_t frame = 0; frame < w->o.scenario->frames; frame++) {
         int64_t tick = w->now_ns;
         if (tick / 1000 >= w->o.scenario->until_us)
