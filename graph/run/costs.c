@@ -162,9 +162,9 @@ enum tec_status tec_costs_init(struct tec_costs *costs, const struct tec_plan_sp
     memset(costs, 0, sizeof *costs);
     costs->n_batches = spec->n_batches;
     memcpy(costs->batches, spec->batches, sizeof spec->batches);
-    if (spec->stages >
-        !spec->apart) { /* captured once, but the rows that are not there cost nothing */
-        int rows = spec->rings * (spec->stages - !spec->apart);
+    int behind = spec->stages - (spec->apart ? 0 : 1); /* rows of one ring in a decode */
+    if (behind > 0) { /* captured once, but the rows that are not there cost nothing */
+        int rows = spec->rings * behind;
         int most = spec->n_batches ? spec->batches[spec->n_batches - 1] : 0;
         costs->n_batches = rows > most ? rows : most;
         for (int i = 0; i < costs->n_batches; i++)

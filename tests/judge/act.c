@@ -1,6 +1,7 @@
 /* act.c - what the judges of chunks from an encoder's rows share: it opens and plans a checkpoint,
  * observes raw inputs as a session does, and runs a frame. */
 #include "tests/judge/act.h"
+#include "tests/judge/observation.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -43,24 +44,12 @@ static enum tec_status give_buffers(struct tec_act *a, struct tec_error *err)
 {
     struct tec_arena *arena = a->pi.v->arena;
     const struct tec_model *m = a->pi.model;
-    struct tec_observation *seen = &a->seen;
-    size_t slots = (size_t)m->n_slots, width = (size_t)tec_model_state(m);
-    uint8_t **pictures = TEC_NEW(arena, slots + 1, uint8_t *);
-    seen->pictures = pictures;
-    seen->valid = TEC_NEW(arena, slots + 1, bool);
-    seen->state = TEC_NEW(arena, width, float);
-    seen->state_f64 = TEC_NEW(arena, width, double);
-    seen->state_raw = TEC_NEW(arena, width, double);
-    seen->bins = TEC_NEW(arena, width, int);
-    seen->text = TEC_NEW(arena, TEXT + 1, char);
+    const struct tec_observation_sizes sizes = {.slots = m->n_slots,
+                                                .picture_bytes = tec_model_picture_bytes(m),
+                                                .width = tec_model_state(m),
+                                                .text = TEXT};
     a->chunk = TEC_NEW(arena, (size_t)m->flow.horizon * (size_t)m->flow.dim, float);
-    bool all = pictures && seen->valid && seen->state && seen->state_f64 && seen->state_raw &&
-               seen->bins && seen->text && a->chunk;
-    for (size_t i = 0; all && i < slots; i++) {
-        pictures[i] = TEC_NEW(arena, tec_model_picture_bytes(m), uint8_t);
-        all = pictures[i] != NULL;
-    }
-    return all ? TEC_OK : no_memory(err);
+    return a->chunk ? tec_verify_observation(&a->seen, &sizes, arena, err) : no_memory(err);
 }
 
 static enum tec_status plan(struct tec_act *a, bool taps, struct tec_error *err)

@@ -1,6 +1,7 @@
 /* pi_lerobot.c - judges what a LeRobot checkpoint's own processors do to raw data: prompt text,
  * token ids, state and actions. */
 #include "tests/judge/pi_lerobot.h"
+#include "tests/judge/observation.h"
 
 #include "base/lua.h"
 #include "base/store/checkpoint.h"
@@ -74,25 +75,13 @@ static enum tec_status open_robot(struct processing *p, struct tec_error *err)
 
 static enum tec_status give_buffers(struct processing *p, struct tec_error *err)
 {
-    struct tec_arena *arena = p->v->arena;
-    struct tec_observation *seen = &p->seen;
-    size_t n = (size_t)p->robot->n_cameras;
-    size_t pixels = (size_t)p->image_h * (size_t)p->image_w * 3;
-    float **pictures = TEC_NEW(arena, n + 1, float *);
-    seen->pictures_f32 = pictures;
-    seen->valid = TEC_NEW(arena, n + 1, bool);
-    seen->state = TEC_NEW(arena, WIDTH, float);
-    seen->state_f64 = TEC_NEW(arena, WIDTH, double);
-    seen->state_raw = TEC_NEW(arena, WIDTH, double);
-    seen->bins = TEC_NEW(arena, WIDTH, int);
-    seen->text = TEC_NEW(arena, TEXT + 1, char);
-    bool all = pictures && seen->valid && seen->state && seen->state_f64 && seen->state_raw &&
-               seen->bins && seen->text;
-    for (size_t i = 0; all && i < n; i++) {
-        pictures[i] = TEC_NEW(arena, pixels, float);
-        all = pictures[i] != NULL;
-    }
-    return all ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory to judge with");
+    const struct tec_observation_sizes sizes = {
+        .slots = p->robot->n_cameras,
+        .picture_bytes = (size_t)p->image_h * (size_t)p->image_w * 3 * sizeof(float),
+        .floats = true,
+        .width = WIDTH,
+        .text = TEXT};
+    return tec_verify_observation(&p->seen, &sizes, p->v->arena, err);
 }
 
 /* Observe the raw state and task of the case, with a black picture for every camera. */

@@ -5,6 +5,7 @@
 #include "graph/transform/observer.h"
 #include "graph/transform/prompt.h"
 #include "graph/transform/template.h"
+#include "tests/judge/observation.h"
 #include "tests/judge/sha256.h"
 #include "tests/judge/verify.h"
 
@@ -345,22 +346,9 @@ static enum tec_status judge_entry(struct prepost *p, struct tec_error *err)
 
 static enum tec_status give_buffers(struct prepost *p, struct tec_error *err)
 {
-    struct tec_arena *arena = p->v->arena;
-    struct tec_observation *seen = &p->seen;
-    seen->pictures = TEC_NEW(arena, SLOTS, uint8_t *);
-    seen->valid = TEC_NEW(arena, SLOTS, bool);
-    seen->state = TEC_NEW(arena, WIDTH, float);
-    seen->state_f64 = TEC_NEW(arena, WIDTH, double);
-    seen->state_raw = TEC_NEW(arena, WIDTH, double);
-    seen->bins = TEC_NEW(arena, WIDTH, int);
-    seen->text = TEC_NEW(arena, TEXT + 1, char);
-    bool all = seen->pictures && seen->valid && seen->state && seen->state_f64 && seen->state_raw &&
-               seen->bins && seen->text;
-    for (int i = 0; all && i < SLOTS; i++) {
-        seen->pictures[i] = TEC_NEW(arena, PIXELS, uint8_t);
-        all = seen->pictures[i] != NULL;
-    }
-    return all ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory to judge with");
+    const struct tec_observation_sizes sizes = {
+        .slots = SLOTS, .picture_bytes = PIXELS, .width = WIDTH, .text = TEXT};
+    return tec_verify_observation(&p->seen, &sizes, p->v->arena, err);
 }
 
 static void judge_digitize(struct prepost *p)

@@ -1,6 +1,7 @@
 /* smolvla.c - opens a LeRobot folder as a robot and a model, and brings raw observations of a case
  * through both, as a session does. */
 #include "tests/judge/smolvla.h"
+#include "tests/judge/observation.h"
 
 #include "base/lua.h"
 
@@ -48,24 +49,14 @@ static enum tec_status give_buffers(struct tec_smolvla *s, struct tec_error *err
 {
     struct tec_arena *arena = s->pi.v->arena;
     const struct tec_model *m = s->pi.model;
-    struct tec_observation *seen = &s->seen;
-    size_t n = (size_t)m->n_slots, width = (size_t)tec_model_state(m);
-    float **pictures = TEC_NEW(arena, n + 1, float *);
-    seen->pictures_f32 = pictures;
-    seen->valid = TEC_NEW(arena, n + 1, bool);
-    seen->state = TEC_NEW(arena, width, float);
-    seen->state_f64 = TEC_NEW(arena, width, double);
-    seen->state_raw = TEC_NEW(arena, width, double);
-    seen->bins = TEC_NEW(arena, width, int);
-    seen->text = TEC_NEW(arena, TEXT + 1, char);
+    const struct tec_observation_sizes sizes = {.slots = m->n_slots,
+                                                .picture_bytes = tec_model_picture_bytes(m),
+                                                .floats = true,
+                                                .width = tec_model_state(m),
+                                                .text = TEXT};
     s->ids = TEC_NEW(arena, IDS, int);
-    bool all = pictures && seen->valid && seen->state && seen->state_f64 && seen->state_raw &&
-               seen->bins && seen->text && s->ids;
-    for (size_t i = 0; all && i < n; i++) {
-        pictures[i] = tec_arena_push(arena, tec_model_picture_bytes(m), 1, 64);
-        all = pictures[i] != NULL;
-    }
-    return all ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory to judge with");
+    return s->ids ? tec_verify_observation(&s->seen, &sizes, arena, err)
+                  : tec_fail(err, TEC_NO_MEMORY, "no memory to judge with");
 }
 
 enum tec_status tec_smolvla_open(struct tec_smolvla *s, struct tec_verify *v, struct tec_error *err)
