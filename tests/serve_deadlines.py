@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import serve_harness  # noqa: E402
 from serve_harness import OBSERVATION, PROGRAM, SLOW, check, main, test  # noqa: E402
 
-TOO_SHORT_MS, AMPLE_MS = 0.6, 9000 # of a frame's 10 s
+TOO_SHORT_MS, AMPLE_MS = 0.1, 9000  # of a frame's 10 s
 BOX = tempfile.mkdtemp()
 
 
