@@ -97,6 +97,37 @@ ranks=pipelines/graphs/g12_planner_ranks.lua
 run 0 "a planner that ranks" profile $ranks --random-weights 1 --size tiny --frames 2 -o "$W/ranks.costs"
 grep -q '"node": *"rank"' "$W/ranks.costs"; ok $? "the ranking has a row"
 run 0 "simulate takes them" simulate $ranks --costs "$W/ranks.costs" -n 5
+# A memory: a prompt at each captured ratio, segments to be kept; a prompt costs what its recall does.
+keeps=pipelines/graphs/g18_answer_is_remembered.lua
+run 0 "a planner with a memory" profile $keeps --random-weights 1 --size tiny --frames 2 -o "$W/keeps.costs"
+out "recall"; out "25 %"; out "16 tokens"
+for row in '"node": "recall", *"point": {}' '"percent": 25' '"tokens": 16'; do
+    tr -d '\n' <"$W/keeps.costs" | tr -s ' ' | sed 's/{ }/{}/g' | grep -q -- "$row"; ok $? "a row has $row"
+done
+run 0 "check takes them" check $keeps --costs "$W/keeps.costs"
+! grep -q "is called" "$W/err"; ok $? "and knows their nodes"
+row() { printf '{"node":"%s","point":{%s},"n":1,"min":%s,"p50":%s,"p99":%s,"p999":%s,"max":%s}' $1 "$2" $3 $3 $3 $3 $3; }
+printf '{"schema":1,"variants":[%s,%s,%s,%s]}' "$(row ask '' 1000)" "$(row recall '' 5000)" \
+    "$(row recall '"percent":25' 3000)" "$(row answer '"batch":1' 10)" >"$W/recall.costs"
+run 0 "simulate takes a recall's time for the prompt's" simulate $keeps --costs "$W/recall.costs" -n 5
+out "frame_us *p50 5060"
+cat >"$W/asks.lua" <<'END'
+return policy {
+  name = "asks", api = 1, version = 1,
+  plan = function(S, F, D)
+    assert(F.cost("recall", 0.2, 0.5) == 3000 and F.cost("recall") == 5000 and F.cost("ask") == 5000)
+    D:note("seen", 1)
+  end,
+}
+END
+run 0 "a policy asks what a recall costs" simulate $keeps --costs "$W/recall.costs" -n 5 --policy "$W/asks.lua" \
+    --trace "$W/asks.jsonl"
+grep -q '"seen"' "$W/asks.jsonl"; ok $? "and gets it by share"
+hard=pipelines/graphs/g06_memory_in_controller.lua
+printf '{"schema":1,"variants":[%s,%s,%s]}' "$(row see '' 1000)" "$(row recall '' 60000)" "$(row act '' 40000)" \
+    >"$W/hard.costs"
+run 1 "a recall in front of actions counts in their deadline" check $hard --costs "$W/hard.costs"
+out "recall 60 + act 40"
 run 2 "no pipeline" profile
 run 2 "no samples" profile $demo --frames 0
 echo "1..$n"

@@ -35,15 +35,18 @@ static enum tec_status take_us(double *out, const json_t *row, const char *field
     return TEC_OK;
 }
 
-/* {} or one number under "batch" or "decode". */
+/* {} or one number under one of these. */
+static const char *const point_words[] = {"batch", "decode", "percent", "tokens"};
+
 static enum tec_status take_point(int *out, const json_t *row, const char *where, size_t index,
                                   struct tec_error *err)
 {
     const json_t *point = json_object_get(row, "point");
-    const json_t *rows = json_object_get(point, "batch");
+    const json_t *rows = NULL;
     if (!json_is_object(point))
         return bad(where, index, err, "there is no table", "point");
-    rows = rows ? rows : json_object_get(point, "decode");
+    for (size_t i = 0; !rows && i < sizeof point_words / sizeof point_words[0]; i++)
+        rows = json_object_get(point, point_words[i]);
     *out = 0;
     if (!rows)
         return TEC_OK;

@@ -8,8 +8,10 @@
  * Rows of prefill and action nodes have an empty point and are per launch; where several sessions'
  * observations are in one, its row has their number as `batch`. Rows of decode nodes are per step
  * of `batch` rows; rows of packed forwards are per launch at `decode` rows; rows of a prefill in
- * slices are per slice and say of how many: { "slices": 24 }. Further fields are ignored. Read-only
- * after reading: any thread. */
+ * slices are per slice and say of how many: { "slices": 24 }. Rows of a memory_load node are per
+ * prompt, which it runs in place of the prefill, or per slice; with "percent" at that share of the
+ * segments in every layer, without as declared. Rows of a remember node are per launch of so many
+ * "tokens". Further fields are ignored. Read-only after reading: any thread. */
 #ifndef TEC_GRAPH_RUN_COST_TABLE_H
 #define TEC_GRAPH_RUN_COST_TABLE_H
 
@@ -22,7 +24,7 @@ enum { TEC_MAX_COST_ROWS = 4096 };
 
 struct tec_cost_row {
     const char *node;
-    int point; /* rows; 0 = none */
+    int point; /* rows, percent or tokens; 0 = none */
     int64_t n;
     double min, p50, p99, p999, max; /* us */
     int slices;                      /* that the prefill was in; 0 = in one */

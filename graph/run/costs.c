@@ -258,6 +258,18 @@ static void take_ring(struct tec_costs *costs, const struct tec_cost_table *tabl
     }
 }
 
+const struct tec_cost_row *tec_costs_prompt_row(const struct tec_cost_table *table,
+                                                const struct tec_topology *topology, int model,
+                                                const char *node, int percent)
+{
+    const struct tec_cost_row *row = NULL;
+    for (int i = 0; !row && i < topology->n_nodes; i++)
+        if (topology->nodes[i].model == model &&
+            strcmp(topology->nodes[i].kind, "memory_load") == 0)
+            row = tec_costs_table_row(table, topology->nodes[i].name, percent);
+    return row ? row : tec_costs_table_row(table, node, 0);
+}
+
 void tec_costs_prior(struct tec_costs *costs, const struct tec_cost_table *table,
                      const struct tec_topology *topology, int model)
 {
@@ -279,7 +291,9 @@ void tec_costs_prior(struct tec_costs *costs, const struct tec_cost_table *table
                        : seen && b > 0         ? costs->together[b]
                                                : 0;
             const struct tec_cost_row *row =
-                tec_costs_table_row(table, topology->nodes[i].name, rows);
+                kind == TEC_COST_PREFILL && !rows
+                    ? tec_costs_prompt_row(table, topology, model, topology->nodes[i].name, 0)
+                    : tec_costs_table_row(table, topology->nodes[i].name, rows);
             if (row)
                 take_row(variant(costs, kind,
                                  kind == TEC_COST_ACTION ? tec_costs_action(costs, actions, rows)

@@ -279,6 +279,22 @@ static void add_chain(struct tec_loop_options *l, struct tec_engine *e, int mode
     c->kv_requests = resource_of(e, model, TEC_RESOURCE_REQUESTS);
 }
 
+/* What launches cost, as a table says it: those of frames, and of segments to be kept. */
+static void take_costs(const struct tec_engine *e, const struct tec_cost_table *costs)
+{
+    const struct tec_pipeline *p = e->options.pipeline;
+    tec_loop_prior(e->loop, costs);
+    for (int i = 0; i < p->n_nodes; i++) {
+        const struct tec_decl_node *n = &p->nodes[i];
+        const struct tec_cost_row *row = n->kind == TEC_DECL_REMEMBER && !n->culled
+                                             ? tec_costs_table_row(costs, n->name, 0)
+                                             : NULL;
+        for (int m = 0; row && m < e->n_memories; m++)
+            if (strcmp(tec_memory_name(e->memories[m]), p->resources[n->memory.index].name) == 0)
+                tec_memory_prior(e->memories[m], row->point, row->p99);
+    }
+}
+
 enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_executor *executors,
                                      struct tec_error *err)
 {
@@ -315,6 +331,6 @@ enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_exec
     TEC_TRY(read_stops(e, &l, err));
     TEC_TRY(tec_loop_create(&e->loop, &l, e->heap, err));
     if (o->costs)
-        tec_loop_prior(e->loop, o->costs);
+        take_costs(e, o->costs);
     return TEC_OK;
 }

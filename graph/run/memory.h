@@ -155,6 +155,17 @@ enum tec_status tec_chain_memory_apply(struct tec_chain_memory *memory,
                                        const struct tec_value *values, size_t n,
                                        struct tec_error *err);
 
+/* What a memory_load node declares: shares of its segments, [layers]; the rule with such shares,
+ * which are borrowed. */
+void tec_memory_ratios(const struct tec_decl_node *node, int layers, double *ratios);
+struct tec_recall_rule tec_memory_rule(const struct tec_decl_node *node, const double *ratios);
+/* Tokens of the prompts' fixed beginning whose KV is kept; 0: none. With a plan. */
+int tec_chain_memory_kept(const struct tec_chain_memory *memory);
+
+/* A launch of `tokens` tokens to be kept takes so long, as a table of costs has it: believed if
+ * what was measured at load is less. Before the first frame. */
+void tec_memory_prior(struct tec_memory *memory, int tokens, double us);
+
 /* An executor that recalls where an input has a memory prompt, else does as `inner`. */
 struct tec_executor tec_chain_memory_executor(struct tec_chain_memory *memory,
                                               const struct tec_executor *inner);

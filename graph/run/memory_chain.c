@@ -38,6 +38,11 @@ void tec_chain_memory_destroy(struct tec_chain_memory *c)
     tec_heap_put(c->heap, c);
 }
 
+int tec_chain_memory_kept(const struct tec_chain_memory *c)
+{
+    return c->begin_k ? c->n_beginning : 0;
+}
+
 static int max_segments(const struct tec_chain_memory *c)
 {
     int n = 0;

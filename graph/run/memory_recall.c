@@ -90,29 +90,33 @@ static void ended(void *self, int layer)
             tec_prefetch_ended(c->of[m]->prefetch, layer);
 }
 
-static void declared_ratios(struct tec_memory *m)
+void tec_memory_ratios(const struct tec_decl_node *node, int layers, double *ratios)
 {
-    const struct tec_decl_recompute *r = &m->node->recompute;
+    const struct tec_decl_recompute *r = &node->recompute;
     double ratio = r->first;
-    for (int i = 0; i < m->layers; i++, ratio *= r->decay)
-        m->ratios[i] = ratio > r->floor ? ratio : r->floor;
+    for (int i = 0; i < layers; i++, ratio *= r->decay)
+        ratios[i] = ratio > r->floor ? ratio : r->floor;
+}
+
+struct tec_recall_rule tec_memory_rule(const struct tec_decl_node *node, const double *ratios)
+{
+    return (struct tec_recall_rule){.selection = (enum tec_selection)node->select,
+                                    .scoring = (enum tec_scoring)node->scoring,
+                                    .ratios = ratios,
+                                    .local = node->positions == TEC_POSITIONS_LOCAL0,
+                                    .share = node->share,
+                                    .check = node->check_layer,
+                                    .first = node->first_tokens};
 }
 
 static struct tec_recall_rule rule_of(struct tec_memory *m, bool whole)
 {
-    const struct tec_decl_node *n = m->node;
     if (whole)
         return (struct tec_recall_rule){.selection = TEC_SELECTION_full};
     if (!m->decided)
-        declared_ratios(m);
+        tec_memory_ratios(m->node, m->layers, m->ratios);
     m->decided = false;
-    return (struct tec_recall_rule){.selection = (enum tec_selection)n->select,
-                                    .scoring = (enum tec_scoring)n->scoring,
-                                    .ratios = m->ratios,
-                                    .local = n->positions == TEC_POSITIONS_LOCAL0,
-                                    .share = n->share,
-                                    .check = n->check_layer,
-                                    .first = n->first_tokens};
+    return tec_memory_rule(m->node, m->ratios);
 }
 
 static bool feeds(const struct tec_recall_rule *rule)

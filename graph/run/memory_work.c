@@ -107,6 +107,12 @@ void tec_memory_run_job(struct tec_memory *m)
     tec_memory_count(m, TEC_COUNT_REMEMBER_NS, took);
 }
 
+void tec_memory_prior(struct tec_memory *m, int tokens, double us)
+{
+    int64_t each = tokens > 0 ? (int64_t)(us * 1000.0) / tokens : 0;
+    m->token_ns = each > m->token_ns ? each : m->token_ns;
+}
+
 void tec_memory_idle(struct tec_memory *m, int64_t until_ns)
 {
     if (atomic_load_explicit(&m->job.state, memory_order_acquire) != TEC_JOB_READY)

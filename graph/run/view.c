@@ -2,6 +2,7 @@
 #include "graph/run/memory.h"
 #include "graph/run/state.h"
 
+#include <math.h>
 #include <string.h>
 
 struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct tec_request *r)
@@ -140,23 +141,41 @@ static bool is_launch(const struct tec_loop *l, const char *what)
     return any;
 }
 
+static const char memory_load[] = "memory_load";
+
+/* What kind of costs a name or a kind means; a memory's are those of the prompt it recalls. */
+static enum tec_cost_kind cost_kind(const struct tec_topology *t, const char *what)
+{
+    const char *kind = kind_of(t, what);
+    return tec_costs_kind_of(strcmp(kind, memory_load) == 0 ? "prefill" : kind);
+}
+
+/* Is it a prompt in one launch: the prefill of one observation, or what recalls it? */
+static bool is_prompt(const struct tec_loop *l, int model, const char *what, int rows)
+{
+    const struct tec_topology *t = l->o.topology;
+    int node = l->chains[model].prefill_node;
+    return node >= 0 && (strcmp(kind_of(t, what), memory_load) == 0 ||
+                         (rows == 0 && (strcmp(what, t->nodes[node].name) == 0 ||
+                                        strcmp(what, t->nodes[node].kind) == 0)));
+}
+
 /* The table names nodes: a kind means its first node. A row of a prefill in other slices than ours
  * is shared out to ours. */
 static double table_cost(const struct tec_loop *l, int model, const char *what, int rows, double q)
 {
     const struct tec_topology *t = l->o.topology;
     const struct tec_chain *s = &l->chains[model];
-    const struct tec_cost_row *row =
-        is_launch(l, what) && find(t, what) < 0 && !(s->ring && s->language < 0)
-            ? NULL
-            : tec_costs_table_row(l->table, what, rows);
+    bool launch = is_launch(l, what) && find(t, what) < 0 && !(s->ring && s->language < 0);
+    const struct tec_cost_row *row = launch ? NULL : tec_costs_table_row(l->table, what, rows);
+    if (is_prompt(l, model, what, rows))
+        row = tec_costs_prompt_row(l->table, t, model, t->nodes[s->prefill_node].name, rows);
     for (int i = 0; !row && i < t->n_nodes; i++)
         if (t->nodes[i].model == model && strcmp(t->nodes[i].kind, what) == 0)
             row = tec_costs_table_row(l->table, t->nodes[i].name, rows);
     if (!row)
         return -1.0;
-    bool sliced =
-        !l->chains[model].in_frames && tec_costs_kind_of(kind_of(t, what)) == TEC_COST_PREFILL;
+    bool sliced = !l->chains[model].in_frames && cost_kind(t, what) == TEC_COST_PREFILL;
     return tec_costs_row_us(row, q) *
            (sliced ? tec_costs_row_share(row, l->chains[model].slices) : 1.0);
 }
@@ -176,7 +195,7 @@ static double launch_cost(const struct tec_loop *l, const char *what, int rows, 
     int model = model_of(l, what);
     if (l->table)
         return table_cost(l, model, what, rows, q);
-    enum tec_cost_kind kind = tec_costs_kind_of(kind_of(l->o.topology, what));
+    enum tec_cost_kind kind = cost_kind(l->o.topology, what);
     if (kind == TEC_COST_ACTION)
         rows = tec_costs_action(l->chains[model].costs, action_at(l, what), rows);
     return kind < TEC_COST_KINDS ? tec_costs_us(l->chains[model].costs, kind, rows, q) : -1.0;
@@ -276,6 +295,15 @@ static int observations(const struct tec_costs *costs, enum tec_cost_kind kind, 
     return hard && rows > 1 && costs->n_together > 1 ? rows : 0;
 }
 
+/* A prompt of a memory with that share of its segments computed anew, in all its slices. */
+static double recall_cost(const struct tec_loop *l, int model, const char *what, double share,
+                          double q)
+{
+    int percent = share > 0.0 && share <= 1.0 ? (int)ceil(share * 100.0 - 1e-9) : 0;
+    const struct tec_chain *c = &l->chains[model];
+    return launch_cost(l, what, l->table ? percent : 0, q) * (c->in_frames ? 1 : c->slices);
+}
+
 /* More rows than the largest captured batch are several launches, full ones first; a prefill in
  * slices is all of them, or as many as the point says. */
 double tec_loop_cost(const struct tec_loop *l, const char *what, double point, double q)
@@ -285,6 +313,8 @@ double tec_loop_cost(const struct tec_loop *l, const char *what, double point, d
     enum tec_cost_kind kind = tec_costs_kind_of(kind_of(l->o.topology, what));
     if (strcmp(what, "packed") == 0 && (l->n_rings || find(l->o.topology, what) < 0))
         return l->n_rings ? packed_cost(l, rows, q) : -1.0;
+    if (strcmp(kind_of(l->o.topology, what), memory_load) == 0)
+        return recall_cost(l, model, what, point, q);
     if (!l->chains[model].in_frames && kind == TEC_COST_PREFILL)
         return launch_cost(l, what, 0, q) * (rows ? rows : l->chains[model].slices);
     int n = costs->n_batches;

@@ -85,19 +85,22 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     p->rounds = p->rounds < p->frames ? p->rounds : p->frames;
     p->prompt_tokens = o->prompt;
     enum tec_status status = profile(p, o, err);
+    tec_profile_finish_memories(p);
     tec_close_engine(&p->opened);
     return status;
 }
 
 const struct tec_command tec_command_profile = {
     .usage = "profile [options] FILE",
-    .about = "Every variant of the pipeline on this machine: prefill and action, a private "
-             "prefill, one\n"
-             "decode step at each captured batch (the captured k take turns); of a ring its "
-             "launches\n"
-             "with each number of rows, and its copies. Variants take turns, with\n"
-             "all cameras and the longest prompt. run, bench, serve and check take the file with\n"
-             "--costs; simulate runs on it.\n",
+    .about =
+        "Every variant of the pipeline on this machine: prefill and action, a private "
+        "prefill, one\n"
+        "decode step at each captured batch (the captured k take turns); of a ring its "
+        "launches\n"
+        "with each number of rows, and its copies; of a memory the recall of a prompt at each\n"
+        "captured ratio, and a launch of what is to be kept. Variants take turns, with\n"
+        "all cameras and the longest prompt. run, bench, serve and check take the file with\n"
+        "--costs; simulate runs on it.\n",
     .example = "  tectum profile pipelines/demo_metaworld.lua -o robot.costs\n"
                "  tectum check pipelines/demo_metaworld.lua --costs robot.costs\n"
                "  tectum profile pipelines/pi05_droid.lua --random-weights 1 --frames 20\n",

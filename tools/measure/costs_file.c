@@ -72,12 +72,19 @@ static bool has_launches(const struct tec_pipeline *p, const struct tec_decl_nod
     return is_timed(node);
 }
 
+/* Is it of a memory, which has rows besides its prefill's? */
+static bool remembers(const struct tec_decl_node *n)
+{
+    return !n->culled && (n->kind == TEC_DECL_MEMORY_LOAD || n->kind == TEC_DECL_REMEMBER);
+}
+
 static bool is_known(const struct tec_pipeline *p, const char *name)
 {
     if (is_launch(p, name))
         return true;
     for (int i = 0; i < p->n_nodes; i++)
-        if (has_launches(p, &p->nodes[i]) && strcmp(p->nodes[i].name, name) == 0)
+        if ((has_launches(p, &p->nodes[i]) || remembers(&p->nodes[i])) &&
+            strcmp(p->nodes[i].name, name) == 0)
             return true;
     return false;
 }
@@ -152,6 +159,18 @@ static double p99_ms(const struct tec_cost_table *t, const char *node, int rows)
     return row ? tec_costs_row_us(row, 0.99) / 1000.0 : 0.0;
 }
 
+/* What a prefill's launch is called in the table: a prompt of a memory goes by the memory's name,
+ * where there is a row of it. */
+static const char *prompt_name(const struct tec_cost_table *t, const struct tec_pipeline *p,
+                               const struct tec_decl_node *n)
+{
+    for (int i = 0; n->kind == TEC_DECL_PREFILL && i < p->n_nodes; i++)
+        if (p->nodes[i].kind == TEC_DECL_MEMORY_LOAD && !p->nodes[i].culled &&
+            p->nodes[i].chain == n->chain && tec_costs_table_row(t, p->nodes[i].name, 0))
+            return p->nodes[i].name;
+    return n->name;
+}
+
 /* A hard node's launches in a frame: of a prefill and the action with it as many as the
  * observations of all sessions take, of another action one a session. */
 static double hard_ms(const struct tec_cost_table *t, const struct tec_pipeline *p,
@@ -162,7 +181,7 @@ static double hard_ms(const struct tec_cost_table *t, const struct tec_pipeline 
         most = together->n ? together->item[together->n - 1] : sessions;
     bool alone = n->kind == TEC_DECL_ACTION && !tec_pipeline_with_prefill(p, n);
     if (sessions < 2 || alone)
-        return sessions * p99_ms(t, n->name, 0);
+        return sessions * p99_ms(t, prompt_name(t, p, n), 0);
     int launches = (sessions + most - 1) / most;
     return launches * p99_ms(t, n->name, most);
 }
@@ -207,8 +226,8 @@ static double before_ms(const struct tec_cost_table *t, const struct tec_pipelin
         double ms = hard_ms(t, p, &p->nodes[i]);
         size_t used = strlen(text);
         if (used + 64 < room)
-            snprintf(text + used, room - used, "%s%.40s %.3g", used ? " + " : "", p->nodes[i].name,
-                     ms);
+            snprintf(text + used, room - used, "%s%.40s %.3g", used ? " + " : "",
+                     prompt_name(t, p, &p->nodes[i]), ms);
         sum += ms;
     }
     return sum;

@@ -9,7 +9,8 @@
 enum {
     TEC_PROFILE_VARIANTS = 3 + TEC_MAX_BATCHES + 2 * TEC_MAX_STAGES + TEC_MAX_DECODERS +
                            TEC_MAX_ACTIONS + 2 * TEC_MAX_SESSIONS + TEC_MAX_RINGS * TEC_MAX_STAGES +
-                           (TEC_MAX_CHAINS - 1) * (2 + TEC_MAX_BATCHES)
+                           (TEC_MAX_CHAINS - 1) * (2 + TEC_MAX_BATCHES) +
+                           TEC_MAX_MEMORIES * (1 + TEC_MAX_AXIS) + 2 * TEC_MAX_NODES
 };
 
 /* A launch that can be measured by itself. */
@@ -20,6 +21,9 @@ struct tec_profile_variant {
     bool ring;        /* a launch of the rings that share the model's plan */
     int enter;        /* PACKED: new sequences */
     bool lone;        /* a private prefill */
+    bool memory;      /* of a chain's memories: a prompt recalled, or segments to be kept */
+    int percent;      /* a prompt: of its segments in every layer; 0 = as declared */
+    int tokens;       /* to be kept; 0 = a prompt */
     int model;        /* index of the engine's model; a prefill may be a secondary model's */
     int observations; /* of several sessions in one launch; 0 = of one */
     int slices;       /* a prefill in this many slices, of which a sample is one; else 0 */
@@ -28,6 +32,9 @@ struct tec_profile_variant {
     struct tec_samples samples;
     int64_t busy_ns; /* sum of its launches */
 };
+
+/* A prompt of a chain's memories: profile_memory.c. */
+struct tec_profile_memory;
 
 struct tec_profile {
     struct tec_invocation *call;
@@ -38,8 +45,9 @@ struct tec_profile {
     int others[TEC_MAX_SESSIONS]; /* those of other sessions' observations, from the second on */
     int regions[TEC_MAX_CHAINS];
     float *starts[TEC_MAX_CHAINS]; /* of actions of further chains with hard nodes */
-    struct tec_prefix_input prompts[TEC_MAX_CHAINS]; /* prefixes of secondary models */
-    bool counting;                                   /* launches are measured */
+    struct tec_prefix_input prompts[TEC_MAX_CHAINS];     /* prefixes of secondary models */
+    struct tec_profile_memory *memories[TEC_MAX_CHAINS]; /* NULL: the chain has none */
+    bool counting;                                       /* launches are measured */
     struct tec_row_state rows[TEC_MAX_ROWS], *list[TEC_MAX_ROWS];
     int *tokens, *made;
     float *likely; /* of a tree's entries */
@@ -66,6 +74,12 @@ bool tec_profile_hard(const struct tec_profile *p, int model);
 bool tec_profile_list_hard(struct tec_profile *p, int model, const char *prefill);
 void tec_profile_run_hard(struct tec_profile *p, struct tec_profile_variant *v);
 const char *tec_profile_action(const struct tec_profile *p, int model, int at);
+
+/* profile_memory.c: list the launches of chains with memories, and keep what their prompts are made
+ * of; run a turn of them. Finish before the engine is closed. */
+enum tec_status tec_profile_list_memories(struct tec_profile *p, struct tec_error *err);
+void tec_profile_run_memories(struct tec_profile *p);
+void tec_profile_finish_memories(struct tec_profile *p);
 
 /* The part of profile_run for rings: list the variants of those that share a chain's plan; run one;
  * run a turn of the first chain's, starting from another one each time. */

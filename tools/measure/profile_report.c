@@ -40,25 +40,38 @@ static json_t *row_json(const struct tec_profile *p, const struct tec_profile_va
                             json_integer(v->observations ? v->observations : v->batch));
     if (v->kind == TEC_COST_PACKED)
         json_object_set_new(point, "decode", json_integer(point_of(p, v)));
+    if (v->percent)
+        json_object_set_new(point, "percent", json_integer(v->percent));
+    if (v->tokens)
+        json_object_set_new(point, "tokens", json_integer(v->tokens));
     return json_pack("{s:s,s:o,s:i,s:f,s:f,s:f,s:f,s:f}", "node", node, "point", point, "n",
                      v->samples.n, "min", us_at(v, 0.0), "p50", us_at(v, 0.5), "p99",
                      us_at(v, 0.99), "p999", us_at(v, 0.999), "max", us_at(v, 1.0));
 }
 
+/* Nodes of which kind a launch is of, all at once; NULL: of its own alone. */
+static const char *kind_of_all(const struct tec_profile_variant *v)
+{
+    if (v->memory && !v->tokens)
+        return "memory_load";
+    return v->kind == TEC_COST_DECODE && !v->ring ? "decode" : NULL;
+}
+
 /* Every decode node gets a row of its own; the nodes share captures, so the rows have equal times.
- */
+ * So do the memories of a prompt, which are recalled together. */
 static json_t *rows_json(const struct tec_profile *p, bool lone)
 {
     const struct tec_topology *t = &p->opened.engine->topology;
     json_t *rows = json_array();
     for (int i = 0; i < p->n_variants; i++) {
         const struct tec_profile_variant *v = &p->variants[i];
-        if (v->lone != lone || v->kind == TEC_COST_KINDS)
+        if (v->lone != lone || (v->kind == TEC_COST_KINDS && !v->memory))
             continue;
-        if (v->kind != TEC_COST_DECODE || v->ring)
+        const char *each = kind_of_all(v);
+        if (!each)
             json_array_append_new(rows, row_json(p, v, v->node));
-        for (int n = 0; v->kind == TEC_COST_DECODE && !v->ring && n < t->n_nodes; n++)
-            if (strcmp(t->nodes[n].kind, "decode") == 0 && t->nodes[n].model == v->model &&
+        for (int n = 0; each && n < t->n_nodes; n++)
+            if (strcmp(t->nodes[n].kind, each) == 0 && t->nodes[n].model == v->model &&
                 !t->nodes[n].ring)
                 json_array_append_new(rows, row_json(p, v, t->nodes[n].name));
     }
@@ -130,6 +143,12 @@ static const char *name_of(const struct tec_profile_variant *v, char text[32])
         snprintf(text, 32, "step, batch %d", v->batch);
     else if (v->observations)
         snprintf(text, 32, "%d sessions", v->observations);
+    else if (v->tokens)
+        snprintf(text, 32, "%d tokens", v->tokens);
+    else if (v->percent && v->slices)
+        snprintf(text, 32, "%d %%, 1 of %d", v->percent, v->slices);
+    else if (v->percent)
+        snprintf(text, 32, "%d %%", v->percent);
     else if (v->slices)
         snprintf(text, 32, "slice of %d", v->slices);
     else if (v->kind == TEC_COST_PACKED)

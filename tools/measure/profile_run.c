@@ -172,7 +172,7 @@ enum tec_status tec_profile_prepare(struct tec_profile *p, uint64_t seed, struct
         p->list[r] = &p->rows[r];
     if (!p->tokens || !p->made || !p->likely || !list_variants(p) || !make_input(p, seed))
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %d samples of each variant", p->frames);
-    return TEC_OK;
+    return tec_profile_list_memories(p, err);
 }
 
 /* --- turns ----------------------------------------------------------------------------------- */
@@ -281,7 +281,7 @@ static void run_secondary(struct tec_profile *p, const struct tec_executor *x, i
     for (int i = 0; i < p->n_variants; i++) {
         struct tec_profile_variant *v = &p->variants[i];
         bool stages = p->opened.engine->chains[v->model].plan->spec.stages > 0;
-        if (!v->model && (v->ring || !stages))
+        if (v->memory || (!v->model && (v->ring || !stages)))
             continue;
         if (v->ring)
             tec_profile_run_ring(p, v);
@@ -327,11 +327,12 @@ static void run_turn(struct tec_profile *p, const struct tec_executor *x, int tu
     if (p->opened.engine->plan->spec.stages) {
         tec_profile_run_rings(p, turn);
         run_secondary(p, x, turn);
+        tec_profile_run_memories(p);
         return;
     }
     for (int i = 0; i < p->n_variants; i++) {
         struct tec_profile_variant *v = &p->variants[i];
-        if (v->kind == TEC_COST_DECODE || v->model)
+        if (v->kind == TEC_COST_DECODE || v->model || v->memory)
             break;
         first = i + 1;
         if (v->kind == TEC_COST_ACTION) {
@@ -349,11 +350,13 @@ static void run_turn(struct tec_profile *p, const struct tec_executor *x, int tu
                              replay.mark_ns[TEC_MARK_ACTION] - replay.mark_ns[TEC_MARK_PREFILL], 1);
     }
     int decodes = 0;
-    while (first + decodes < p->n_variants && !p->variants[first + decodes].model)
+    while (first + decodes < p->n_variants && !p->variants[first + decodes].model &&
+           !p->variants[first + decodes].memory)
         decodes++;
     run_secondary(p, x, turn);
     for (int i = 0; i < decodes; i++)
         run_decode(p, x, &p->variants[first + (i + turn) % decodes], turn);
+    tec_profile_run_memories(p);
 }
 
 static void show(const struct tec_profile *p, int64_t now, int64_t *shown, int turn)

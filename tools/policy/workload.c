@@ -3,6 +3,8 @@
 #include "tools/policy/workload.h"
 
 #include "graph/kv/stages.h"
+#include "graph/nodes/node.h"
+#include "graph/run/costs.h"
 
 #include <string.h>
 
@@ -145,8 +147,11 @@ double tec_workload_hard_us(const struct tec_cost_table *costs, const struct tec
     if (t->n_rings)
         return ring_us(costs, t);
     for (int i = 0; i < t->n_nodes; i++) {
-        const struct tec_cost_row *row = tec_costs_table_row(costs, t->nodes[i].name, 1);
-        if (strcmp(t->nodes[i].kind, "decode") != 0 && row)
+        bool prompt = strcmp(t->nodes[i].kind, "prefill") == 0;
+        const struct tec_cost_row *row =
+            prompt ? tec_costs_prompt_row(costs, t, t->nodes[i].model, t->nodes[i].name, 0)
+                   : tec_costs_table_row(costs, t->nodes[i].name, 1);
+        if (strcmp(t->nodes[i].kind, "decode") != 0 && tec_node_timed(t->nodes[i].kind) && row)
             us += tec_costs_row_us(row, 0.99);
     }
     return us;

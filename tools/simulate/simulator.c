@@ -70,7 +70,11 @@ static int64_t took(void *user, int model, int mark, int rows, int k)
     int observations = mark == TEC_MARK_PREFILL ? rows : mark == TEC_MARK_ACTION ? k : 0;
     if (mark < TEC_MARK_DECODE || mark == TEC_MARK_SCORE)
         batch = observations > 1 ? observations : 0;
-    const struct tec_cost_row *row = tec_costs_table_row(w->costs, node, batch);
+    const struct tec_cost_row *row =
+        mark == TEC_MARK_PREFILL && !batch
+            ? tec_costs_prompt_row(w->costs, topology(w), model, node, 0)
+            : tec_costs_table_row(w->costs, node, batch);
+    node = row && !forward ? row->node : node; /* of a recall the memory's */
     double us = tec_costs_row_us(row, 0.5) * (mark == TEC_MARK_DECODE ? k : 1);
     if (mark == TEC_MARK_PREFILL && slices)
         us *= tec_costs_row_share(row, slices);
