@@ -30,7 +30,9 @@ if(TECTUM_CUDA STREQUAL auto OR TECTUM_CUDA STREQUAL on)
     set(cuda_includes ${CUDAToolkit_INCLUDE_DIRS})
     # No C++ library behind a C program.
     target_compile_options(tectum_cuda PRIVATE
-      "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;-Xcompiler=-fno-exceptions,-fno-rtti,-fno-threadsafe-statics>")
+      "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;-Xcompiler=-fno-exceptions,-fno-rtti,-fno-threadsafe-statics;-Xptxas=-v>")
+    set_target_properties(tectum_cuda PROPERTIES
+      RULE_LAUNCH_COMPILE "sh ${CMAKE_SOURCE_DIR}/cmake/ptxas_report.sh <OBJECT>")
     if(CMAKE_CUDA_ARCHITECTURES MATCHES "90a") # products by warp groups
       target_compile_definitions(tectum_cuda PRIVATE TECTUM_CUDA_90A)
     endif()

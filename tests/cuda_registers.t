@@ -1,7 +1,7 @@
 #!/bin/sh
 # cuda_registers.t - what each CUDA kernel takes of a multiprocessor stays within its limits.
 #
-#   sh tests/cuda_registers.t             compile for sm_80 and sm_90a, compare
+#   sh tests/cuda_registers.t             sm_80 and sm_90a: what the release build's compiler said, compare
 #   sh tests/cuda_registers.t --all       for each device of the table: twice the time
 #   sh tests/cuda_registers.t --update    the limits become what the compiler says now, for all
 #   sh tests/cuda_registers.t norm gemm   these files only
@@ -9,9 +9,11 @@
 # tests/cuda_registers.expected has a line for each kernel: for each device the registers of a
 # thread, in steps of 8 as the hardware gives them out, and bytes of static shared memory and of
 # stack and spills, of which a kernel should have none. A kernel without a line fails, and so does a
-# line without a kernel. Needs nvcc.
+# line without a kernel. Needs nvcc. A file whose report in build/release is older than the sources, or
+# that was built for other devices, is compiled here.
 cd "$(dirname "$0")/.." || exit 1
 table=tests/cuda_registers.expected all="80 87 90a 120" devices="80 90a"
+reports=build/release/CMakeFiles/tectum_cuda.dir/kernels/cuda
 update=
 case ${1:-} in
 --all) devices=$all; shift ;;
@@ -31,13 +33,18 @@ names=${*:-$(for file in kernels/cuda/*.cu; do basename "$file" .cu; done)}
 # What ptxas reports for a file, as lines of the table (spills and stack behind them). The options
 # are those of cmake/cuda.cmake.
 cat >"$work/measure" <<'EOF'
-name=$1 nvcc=$2 work=$3 codes=
-shift 3
-for device in "$@"; do codes="$codes -gencode arch=compute_$device,code=sm_$device"; done
-"$nvcc" -std=c++17 -O3 -DNDEBUG -fmad=false -I. $codes -fatbin -t 2 \
+name=$1 nvcc=$2 work=$3 report=$4/$1.cu.o.ptxas codes=
+shift 4
+for device in "$@"; do
+    codes="$codes -gencode arch=compute_$device,code=sm_$device"
+    grep -q "for 'sm_$device'" "$report" 2>/dev/null || report=
+done
+if [ -n "$report" ] && [ -z "$(find kernels base cmake -newer "$report" -name '*.[hc]*' | head -n 1)" ]; then
+    cp "$report" "$work/$name.log"
+else "$nvcc" -std=c++17 -O3 -DNDEBUG -fmad=false -I. $codes -fatbin -t 2 \
     -Xptxas -v -Xcompiler -fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
     "kernels/cuda/$name.cu" -o "$work/$name.fatbin" >"$work/$name.log" 2>&1
-[ $? = 0 ] || { echo "$name does-not-compile"; exit; }
+fi || { echo "$name does-not-compile"; exit; }
 c++filt <"$work/$name.log" | awk -v name="$name" '
     /Compiling entry function/ {
         split($0, part, "\047")
@@ -64,7 +71,7 @@ EOF
 
 for name in $names; do echo "$name"; done |
     xargs -I{} -P "$(nproc 2>/dev/null || echo 2)" sh -c \
-        "sh '$work/measure' {} '$nvcc' '$work' $devices >'$work/{}.lines'"
+        "sh '$work/measure' {} '$nvcc' '$work' '$reports' $devices >'$work/{}.lines'"
 # One line for each kernel: file, registers for each device, shared memory, stack and spills, kernel.
 for name in $names; do cat "$work/$name.lines"; done | awk -v devices="$devices" '
     $2 == "does-not-compile" { print; next }

@@ -5,11 +5,11 @@
 #   format   clang-format, on every C file
 #   release  build optimised, warnings are errors; run every test and every check of the tree
 #   cuda     the CUDA device and its kernels on an emulator: kernels, failures, frames, whole models
-#   registers  what nvcc gives each CUDA kernel: registers, no spilling (compiles every kernel once more)
+#   registers  what nvcc gave each CUDA kernel of the release build: registers, no spilling
 #   asan     build with clang, warnings are errors; all C tests with address and undefined-behaviour sanitizers
 #   cuda_asan  kernels and device on the emulator with the same sanitizers; only --long or by name
 #   tsan     the tests that use threads, with the thread sanitizer
-#   tidy     clang-tidy on every C file, or with --since on those changed since a revision
+#   tidy     clang-tidy on every C file, or with --since on those changed since a revision (tests/: shallow paths)
 #   lua      luacheck on pipelines, policies and their tests
 #   fuzz     each fuzz target for 20 s
 #   campaign  attacks, for an hour; only by name or with --campaign
@@ -180,7 +180,10 @@ stage_release() {
     for test in $(subjects release | grep -E "$alone"); do tap "release/$test.t" 600 "build/release/$test.t"; done
 }
 
-stage_registers() { tap tree/cuda_registers.t 1800 sh tests/cuda_registers.t ${long:+--all}; }
+stage_registers() {
+    step "registers builds" build release || return 1 # its compiler's reports are read
+    tap tree/cuda_registers.t 1800 sh tests/cuda_registers.t ${long:+--all}
+}
 
 # golden_cuda DTYPE CASE: every check of a golden case holds on the device.
 golden_cuda() {
@@ -262,9 +265,17 @@ stage_tsan() {
     unset TSAN_OPTIONS
 }
 
+# The analyzer walks every path of the engine; of the tests, whose checks are many short branches that
+# run under the sanitizers anyway, it walks them function by function, unless it is asked for --long.
+tidy() { xargs -r -n 4 -P "$jobs" clang-tidy -p build/asan --quiet "$@"; }
 tidy_all() {
     cmake --preset asan || return 1
-    sources '*.c' | grep -vE '^(tests/(fuzz|cuda_emulator|cuda)|kernels/cuda)/' | xargs -r -n 4 -P "$jobs" clang-tidy -p build/asan --quiet
+    sources '*.c' | grep -vE '^(tests/(fuzz|cuda_emulator|cuda)|kernels/cuda)/' >"$results/tidy.files"
+    shallow=
+    [ -n "$long" ] || for word in -analyzer-config mode=shallow; do
+        shallow="$shallow --extra-arg=-Xclang --extra-arg=$word"; done
+    grep -v '^tests/' "$results/tidy.files" | tidy || return 1
+    grep '^tests/' "$results/tidy.files" | tidy $shallow
 }
 stage_tidy() { needs tidy clang-tidy clang && step tidy tidy_all; }
 
