@@ -16,7 +16,7 @@ for experiment in methods segments ratio blocks links; do
     count "\"experiment\": \"$experiment\"" 1 "one cell of $experiment"
 done
 for method in full prefix reuse cacheblend epic keep 'keep, code' 'keep, no hops' 'keep, lift' \
-    'keep, no groups' 'keep, blocks' "cacheblend, code's mask" separate next balanced bounded; do
+    'keep, no groups' 'keep, blocks' 'cacheblend, stored blocks' "cacheblend, code's mask" separate next balanced bounded; do
     grep -q "\"method\": \"$method\"" "$json"; ok $? "there is a row of $method"
 done
 ! grep -q '"same_bytes": false' "$json" && grep -q '"same_bytes": true' "$json"
@@ -40,16 +40,25 @@ awk '/"experiment":/ { links = /"links"/ }
 ok $? "how loads overlap changes nothing that is computed"
 for field in machine commit command p50 p99 max ttft_ms refresh_ms prefill_ms wait_ms choose_ms score_ms \
     rows_share prefill_speedup of_bound over_bare agree skill kl refreshed_tokens placed_bytes retrieve_ms \
-    changes_segment_step compute_ms loaded_bytes; do
+    changes_segment_step compute_ms loaded_bytes served_ms charged_ms charged_least_ms needed_tokens; do
     grep -q "\"$field\"" "$json"; ok $? "the report has $field"
 done
 for chart in fig3 fig7 fig9 fig10; do
     head -c 4 "$out/$chart.svg" | grep -q '<svg' && tail -n 1 "$out/$chart.svg" | grep -q '</svg>'
     ok $? "$chart is drawn"
 done
-for table in 'Table 1: full over KEEP' 'Table 3: without multi-hop' 'Fig 5' 'Fig 7' 'of bound'; do
+for table in 'Table 1: full over KEEP' 'Table 3: without multi-hop' 'Fig 5' 'Fig 7' 'of bound' 'Charged alike'; do
     grep -q "$table" "$out/keep.md"; ok $? "the tables have $table"
 done
+# Of blocks no more is needed than was computed, of segments alone all of it; what is charged contains what is served.
+awk -F'[:,]' '/"method":/ { blocks = /blocks"|stored|"(32|64|128|256)"/ }
+    /"needed_tokens"/ { needed = $2 + 0 }
+    /"refreshed_tokens"/ { n++; bad += needed > $2 + 0 || (!blocks && needed != $2 + 0) }
+    END { exit bad || n < 20 }' "$json"
+ok $? "tokens that had to be computed are counted"
+"$experiments" keep --random-weights 1 --size tiny --quick --frames 1 --threads 1 --set experiment=links \
+    --set model.layers=5 -o "$W/deep" >"$W/log" 2>&1 && grep -q '"layers": 5' "$W/deep/suite.json"
+ok $? "a random model of as many layers as are asked for"
 [ ! -e "$out/keep.store" ]; ok $? "the store of a link is removed"
 "$experiments" keep --size tiny >/dev/null 2>&1
 [ $? = 2 ]; ok $? "without --out it is refused"

@@ -8,7 +8,7 @@ suite="oxygen --random-weights 1 --size tiny --quick --frames 2"
 "$experiments" $suite -o "$out" >"$W/log" 2>&1
 ok $? "it ends well"
 cat "$W/log" >&2
-[ "$(grep -c '"setting": ' "$out/suite.json")" = 67 ]; ok $? "a row for each point"
+[ "$(grep -c '"setting": ' "$out/suite.json")" = 73 ]; ok $? "a row for each point"
 ! grep -E '"(refused|shed|policy_failures)": [1-9]' "$out/suite.json" >&2
 ok $? "nobody was refused, nothing shed, no policy failed"
 for field in machine commit command p50 p99 max action_hz tokens_s mean_batch joules_request plan_bytes; do
@@ -32,6 +32,9 @@ ok $? "arrivals and completed requests are told"
 one=$out/oxygen_compact/continuous_batching/pi05_o2_libero/denoise10_decode30_step5_uniform_0.25_30.json
 [ "$(grep -c '"n_new": 4' "$one")" = "$(grep -c '"frame_idx"' "$one")" ] && grep -q '"n_total": 24' "$one"
 ok $? "four arrivals a frame make a batch of 24"
+grep -q '^| uniform | 4 | one after the other | [0-9]* |' "$out/oxygen.md" &&
+    grep -q '^| uniform | 4 | in one launch | [0-9]* |.* 0 |$' "$out/oxygen.md"
+ok $? "the same arrivals one after the other and in one launch"
 one=$out/oxygen_compact/continuous_batching/pi05_o2_libero/denoise10_decode30_step5_uniform_4_30.json
 grep -q '"n_new": 0' "$one"; ok $? "one arrival in four frames leaves frames without"
 one=$out/oxygen_padded/baseline/pi05_o2_libero/denoise10_decode30.json
@@ -40,6 +43,11 @@ ok $? "the padded baseline makes all tokens in each frame"
 [ -f "$out/oxygen_compact/parallel_mps/pi05_o2_libero/denoise10_decode20.json" ]
 ok $? "the parallel baseline is there"
 
+"$experiments" $suite --threads 1 --set experiment=headline -o "$out/one" >"$W/log" 2>&1 && [ -f "$out/one/oxygen.md" ] &&
+    ! grep -q two_engines "$out/one/oxygen.md"
+ok $? "one lane has no parallel baseline"
+"$experiments" $suite --set experiment=other -o "$out" >/dev/null 2>&1
+[ $? != 0 ]; ok $? "an unknown experiment is refused"
 "$experiments" $suite >/dev/null 2>&1
 [ $? = 2 ]; ok $? "without --out it is refused"
 "$experiments" $suite -o "$out" pipelines/pi05_libero.lua >/dev/null 2>&1

@@ -43,7 +43,9 @@ TEST(the_grid_is_the_papers)
     CHECK_INT(count(TEC_OXYGEN_BATCHING, TEC_OXYGEN_COMPACT, false), ==, 12 * 12 + 1);
     CHECK_INT(count(TEC_OXYGEN_BATCHING, TEC_OXYGEN_PADDED, false), ==, 4 * 12);
     CHECK_INT(count(TEC_OXYGEN_PARALLEL, TEC_OXYGEN_COMPACT, false), ==, 5);
-    CHECK_INT(count(TEC_OXYGEN_BATCHING, TEC_OXYGEN_COMPACT, true), ==, 14);
+    CHECK_INT(count(TEC_OXYGEN_PARALLEL, TEC_OXYGEN_PADDED, false), ==, 5);
+    /* all arrivals one after the other; those that may be several a frame in one launch, too */
+    CHECK_INT(count(TEC_OXYGEN_BATCHING, TEC_OXYGEN_COMPACT, true), ==, 14 + 9);
     for (int i = 0; i < suite.n_points; i++) {
         const struct tec_oxygen_point *p = &suite.points[i];
         CHECK_INT(p->k ? p->N % p->k : 0, ==, 0);
@@ -53,13 +55,30 @@ TEST(the_grid_is_the_papers)
     tec_arena_finish(&arena);
 }
 
+TEST(one_experiment_alone)
+{
+    static const struct {
+        const char *only;
+        int points;
+    } wanted[] = {{"headline", 3 * 3 + 3 + 2}, {"table", 5}, {"loads", 23}};
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        make_grid(false, false, 2);
+        suite.only = wanted[i].only;
+        REQUIRE(tec_oxygen_grid(&suite, NULL) == TEC_OK);
+        CHECK_INT(suite.n_points, ==, wanted[i].points);
+        tec_arena_finish(&arena);
+    }
+}
+
 TEST(no_point_is_there_twice)
 {
     make_grid(false, false, 2);
     for (int i = 0; i < suite.n_points; i++) {
         const struct tec_oxygen_point *p = &suite.points[i];
-        CHECK(tec_oxygen_find(&suite, p->robot, p->setting, p->input, p->S, p->N, p->k, p->load) ==
-              p);
+        const struct tec_oxygen_point *found =
+            p->load ? tec_oxygen_load_point(&suite, p->load, p->together)
+                    : tec_oxygen_find(&suite, p->robot, p->setting, p->input, p->S, p->N, p->k);
+        CHECK(found == p);
     }
     tec_arena_finish(&arena);
 }

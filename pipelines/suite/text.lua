@@ -1,3 +1,3 @@
 -- The text worker of the parallel baseline: language from a prefill of its own, no actions. For
--- `tectum bench --suite oxygen`, not for robots.
+-- `experiments oxygen`, not for robots.
 return extend("pi05_libero.lua", { name = "text", nodes = { without "act" } })

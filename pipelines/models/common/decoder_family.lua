@@ -147,6 +147,7 @@ return function(m)
     c = given.size == "full" and m.full or sizes[given.size] or error("size must be full, small or tiny", 0)
     c.rope_theta = c.rope_theta or m.full.rope_theta
     c.quantization_config = m.quantization
+    if given.layers then c.num_hidden_layers = given.layers end -- a measurement's
   end
   local act = activation(m, c)
   local width, heads = count(c, "hidden_size", m.width or 4096), count(c, "num_attention_heads", m.heads or 32)

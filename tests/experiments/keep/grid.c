@@ -70,6 +70,7 @@ static void methods(struct tec_keeping *s)
     m.code_mask = true;
     add(c, m);
     add(c, blend("cacheblend, blocks", TEC_KEEPING_BLOCK, 0.16));
+    add(c, blend("cacheblend, stored blocks", -TEC_KEEPING_BLOCK, 0.16));
     add(c, (struct tec_keeping_method){.name = "epic",
                                        .selection = TEC_SELECTION_epic,
                                        .kept = TEC_KEEPING_BLOCKS,

@@ -22,14 +22,16 @@ enum {
     TEC_KEEPING_OBJECTS = 48, /* of the house */
     TEC_KEEPING_TYPICAL = 16, /* segments of the paper's trace */
     TEC_KEEPING_WARM = 12,    /* steps of the trace before the first measured one */
-    TEC_KEEPING_BLOCK = 128   /* tokens of a block where none is said */
+    TEC_KEEPING_BLOCK = 128,  /* tokens of a block where none is said */
+    TEC_KEEPING_MOST_BLOCK = 256
 };
 
 /* Where a row's kept keys and values are. */
 enum tec_keeping_kept {
     TEC_KEEPING_NONE,
     TEC_KEEPING_STORE,  /* groups: alone, or joined where static */
-    TEC_KEEPING_BLOCKS, /* blocks of so many tokens of the prompt; 0: each segment alone */
+    TEC_KEEPING_BLOCKS, /* blocks of so many tokens of the prompt; 0: each segment alone; below 0:
+                           blocks of the memory in its own order */
     TEC_KEEPING_FEED    /* the store's, through a link */
 };
 
@@ -59,11 +61,16 @@ struct tec_keeping_row {
     int64_t steps;
     struct tec_samples ttft;    /* retrieve + refresh + prefill + score */
     struct tec_samples refresh; /* computing what changed, to be kept */
+    struct tec_samples served;  /* ttft where all that is kept was computed between steps */
+    struct tec_samples charged; /* ttft with all of it in it: refresh, and groups that are joined */
+    double least_ns;            /* sum of charged as if a changed block were computed from its first
+                                   changed token on */
     struct tec_samples prefill; /* waits and choosing among it */
     struct tec_samples cpu;     /* processor time of prefill, where one lane is all there is */
     struct tec_samples waited, choose, score;
     int64_t rows, all_rows;    /* of all layers but the last, which makes keys alone */
     int64_t refreshed, behind; /* tokens computed to be kept: in a step; between steps */
+    int64_t needed;            /* of `refreshed`: those from a block's first changed token on */
     int64_t behind_ns;
     int64_t loaded; /* bytes of kept pieces that were placed */
     int64_t agree;  /* steps whose likeliest token is the full one's */
@@ -93,6 +100,7 @@ struct tec_keeping {
     struct tec_invocation *call;
     bool quick, full; /* full: what is not counted computes only what the next step needs */
     int steps;        /* measured, of each cell */
+    int depth;        /* layers of a random model; 0: as many as its size has */
     const char *dir, *command, *arch, *only, *remote; /* only: one experiment; NULL: all */
     const char *weights; /* a checkpoint with questions; NULL: random weights and the trace */
     int n_cells;
@@ -109,6 +117,11 @@ struct tec_keeping {
 void tec_keeping_grid(struct tec_keeping *suite);
 enum tec_status tec_keeping_run(struct tec_keeping *suite, struct tec_error *err);
 void tec_keeping_sum(struct tec_keeping *suite);
+
+/* Every sample of a row, into all[TEC_KEEPING_SAMPLES]. */
+enum { TEC_KEEPING_SAMPLES = 9 };
+void tec_keeping_samples(struct tec_keeping_row *row, struct tec_samples *all[TEC_KEEPING_SAMPLES]);
+double tec_keeping_mean(const struct tec_samples *samples); /* ms */
 
 /* Shares of the layers with that mean, 1 in the first, falling by a factor; 0 and 1: all equal. */
 void tec_keeping_curve(double mean, int layers, double *ratios);

@@ -1,6 +1,7 @@
 /* main.c - the body of `experiments keep`: grid, runs, sums, files. */
 #include "tests/experiments/keep/keeping.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { QUICK_STEPS = 2, SMALL_STEPS = 24, FULL_STEPS = 3, QUICK_QUESTIONS = 10 };
@@ -17,6 +18,8 @@ static enum tec_status read_words(struct tec_keeping *s, struct tec_error *err)
         bool known = true;
         if (strncmp(word, "model.arch=", 11) == 0)
             s->arch = word + 11;
+        else if (strncmp(word, "model.layers=", 13) == 0)
+            known = (s->depth = atoi(word + 13)) > 0 && s->depth <= TEC_KEEPING_LAYERS;
         else if (strncmp(word, "memory.remote=", 14) == 0)
             s->remote = word + 14;
         else if (strncmp(word, "experiment=", 11) == 0)
@@ -30,7 +33,8 @@ static enum tec_status read_words(struct tec_keeping *s, struct tec_error *err)
         }
         if (!known)
             return tec_fail(err, TEC_INVALID,
-                            "--set %s: this suite knows model.arch=NAME, memory.remote=ADDRESS and "
+                            "--set %s: this suite knows model.arch=NAME, model.layers=N, "
+                            "memory.remote=ADDRESS and "
                             "experiment=methods|segments|ratio|blocks|links",
                             word);
     }

@@ -142,16 +142,25 @@ enum tec_status tec_keeping_fill(struct tec_keeping_setup *w, struct tec_keeping
     return read_slot(w, slot, 0, n, err);
 }
 
-/* Several texts, as many together as the plan takes; each then goes to its slot. */
+/* Several texts, as many together as the plan takes; their pieces, one behind the other, then go to
+ * slots: a text is a piece, or those of its segments. */
 struct pack {
-    int n;
+    int n, n_pieces;
     struct tec_remember_text texts[TEXTS];
     struct tec_keeping_slot *slots[TEXTS];
+    int tokens[TEXTS]; /* of a piece */
 };
+
+static void add_piece(struct pack *p, struct tec_keeping_slot *slot, int tokens)
+{
+    p->slots[p->n_pieces] = slot;
+    p->tokens[p->n_pieces++] = tokens;
+}
 
 static enum tec_status run_pack(struct tec_keeping_setup *w, const struct pack *p,
                                 struct tec_keeping_cost *cost, struct tec_error *err)
 {
+    int piece = 0;
     for (int from = 0, to; from < p->n; from = to) {
         int tokens = 0, at = 0;
         for (to = from; to < p->n && tokens + p->texts[to].n <= w->plan->spec.segment_tokens; to++)
@@ -159,8 +168,8 @@ static enum tec_status run_pack(struct tec_keeping_setup *w, const struct pack *
         if (to == from)
             return tec_fail(err, TEC_INVALID, "a text of %d tokens", p->texts[from].n);
         TEC_TRY(tec_remember_run(w->plan, p->texts + from, to - from, err));
-        for (int i = from; i < to; at += p->texts[i++].n)
-            TEC_TRY(read_slot(w, p->slots[i], at, p->texts[i].n, err));
+        for (; at < tokens; at += p->tokens[piece++])
+            TEC_TRY(read_slot(w, p->slots[piece], at, p->tokens[piece], err));
         cost->tokens += tokens;
     }
     return TEC_OK;
@@ -182,17 +191,78 @@ int tec_keeping_blocks(struct tec_keeping_setup *w, int block, struct tec_segmen
     const struct tec_keeping_prompt *p = &w->prompt;
     struct tec_keeping_shelf *shelf = shelf_of(w, block);
     int n = 0;
-    for (int u = 0; !block && u < p->n_segments; u++) {
+    for (int u = 0; block <= 0 && u < p->n_segments; u++) {
         places[u] = p->segments[u];
         slots[u] = &shelf->slots[p->segment[u]];
     }
-    if (!block)
+    if (block <= 0)
         return p->n_segments;
     for (int at = p->n_segments ? p->segments[0].begin : p->query; at < p->query; at += block) {
         slots[n] = &shelf->slots[n];
         places[n++] = (struct tec_segment_range){at, at + block < p->query ? at + block : p->query};
     }
     return n;
+}
+
+/* Tokens at the beginning of a block that are what they were; it has the new ones from now on. */
+static int unchanged(struct tec_keeping_slot *slot, const int *ids, int n)
+{
+    int most = n < TEC_KEEPING_MOST_BLOCK ? n : TEC_KEEPING_MOST_BLOCK, same = 0;
+    while (same < most && same < slot->n_ids && slot->ids[same] == ids[same])
+        same++;
+    memcpy(slot->ids, ids, (size_t)most * sizeof *ids);
+    slot->n_ids = most;
+    return same;
+}
+
+/* Whether the prompt has any of the segments from .. to of the memory. */
+static bool asked(const struct tec_keeping_setup *w, int from, int to)
+{
+    for (int u = 0; u < w->prompt.n_segments; u++)
+        if ((int)w->prompt.segment[u] >= from && (int)w->prompt.segment[u] < to)
+            return true;
+    return false;
+}
+
+/* One block of the memory: segments from .. to, one text. What the prompt has nothing of is not
+ * computed. */
+static void add_stored(struct tec_keeping_setup *w, struct tec_keeping_shelf *shelf, int from,
+                       int to, int *ids, int n, struct pack *pack, struct tec_keeping_cost *changed)
+{
+    uint64_t hash = tec_trace_hash((const char *)(const void *)ids, n * (int)sizeof *ids) | 1;
+    struct tec_keeping_slot *first = &shelf->slots[from];
+    if (!asked(w, from, to) || first->hash == hash)
+        return;
+    first->hash = hash;
+    changed->needed += n - unchanged(first, ids, n);
+    pack->texts[pack->n++] = (struct tec_remember_text){ids, n};
+    for (int i = from; i < to; i++)
+        add_piece(pack, &shelf->slots[i],
+                  tec_trace_tokens(trace_of(w)->segments[i].text, w->model->text.vocab, NULL, 0));
+}
+
+/* Blocks are of the memory, in its own order, whatever the prompt has of them: whole segments, as
+ * many as fit. */
+static enum tec_status refresh_stored(struct tec_keeping_setup *w, struct tec_keeping_shelf *shelf,
+                                      struct tec_keeping_cost *changed, struct tec_error *err)
+{
+    const struct tec_trace *t = trace_of(w);
+    struct pack pack = {.n = 0};
+    int most = -shelf->block, vocab = w->model->text.vocab;
+    for (int from = 0, to; from < t->n; from = to) {
+        int *ids = TEC_NEW(&w->arena, (size_t)most, int), n = 0, more = 0;
+        if (!ids)
+            return tec_fail(err, TEC_NO_MEMORY, "no memory for a block");
+        for (to = from; to < t->n; to++, n += more) {
+            more = tec_trace_tokens(t->segments[to].text, vocab, ids + n, most - n);
+            if (n + more > most)
+                break;
+        }
+        if (to == from)
+            return tec_fail(err, TEC_INVALID, "a segment of %d tokens", more);
+        add_stored(w, shelf, from, to, ids, n, &pack, changed);
+    }
+    return run_pack(w, &pack, changed, err);
 }
 
 enum tec_status tec_keeping_refresh_blocks(struct tec_keeping_setup *w, int block,
@@ -207,6 +277,15 @@ enum tec_status tec_keeping_refresh_blocks(struct tec_keeping_setup *w, int bloc
     if (shelf->step == w->at)
         return TEC_OK;
     *changed = (struct tec_keeping_cost){0};
+    if (block < 0) {
+        struct tec_arena_mark mark = tec_arena_mark(&w->arena);
+        enum tec_status status = refresh_stored(w, shelf, changed, err);
+        tec_arena_rewind(&w->arena, mark);
+        changed->ns = now() - begin;
+        shelf->step = w->at;
+        shelf->cost = *changed;
+        return status;
+    }
     int n = tec_keeping_blocks(w, block, places, slots);
     for (int i = 0; i < n; i++) {
         const int *ids = w->prompt.ids + places[i].begin;
@@ -215,9 +294,10 @@ enum tec_status tec_keeping_refresh_blocks(struct tec_keeping_setup *w, int bloc
             tec_trace_hash((const char *)(const void *)ids, tokens * (int)sizeof *ids) | 1;
         if (slots[i]->hash == hash)
             continue;
+        changed->needed += tokens - (block ? unchanged(slots[i], ids, tokens) : 0);
         slots[i]->hash = hash;
-        pack.texts[pack.n] = (struct tec_remember_text){ids, tokens};
-        pack.slots[pack.n++] = slots[i];
+        pack.texts[pack.n++] = (struct tec_remember_text){ids, tokens};
+        add_piece(&pack, slots[i], tokens);
     }
     TEC_TRY(run_pack(w, &pack, changed, err));
     changed->ns = now() - begin;
@@ -291,6 +371,7 @@ static enum tec_status keep_run(struct tec_keeping_setup *w, const uint32_t *seg
     }
     tec_heap_put(w->heap, slot.kv);
     cost->tokens += tokens;
+    cost->needed += tokens;
     cost->ns += now() - begin;
     return status;
 }

@@ -22,9 +22,9 @@ static enum tec_status make_room(struct tec_keeping *s, struct tec_keeping_cell 
     TEC_TRY(room_for(s, &c->retrieve, err));
     for (int i = 0; i < c->n_rows; i++) {
         struct tec_keeping_row *r = &c->rows[i];
-        struct tec_samples *const all[] = {&r->ttft,   &r->refresh, &r->prefill, &r->waited,
-                                           &r->choose, &r->score,   &r->cpu};
-        for (size_t k = 0; k < sizeof all / sizeof all[0]; k++)
+        struct tec_samples *all[TEC_KEEPING_SAMPLES];
+        tec_keeping_samples(r, all);
+        for (int k = 0; k < TEC_KEEPING_SAMPLES; k++)
             TEC_TRY(room_for(s, all[k], err));
         r->same = true;
     }

@@ -38,12 +38,16 @@ static enum tec_status open_model(struct tec_keeping_setup *w, struct tec_error 
         .root = tec_arena_printf(&w->arena, "%s/pipelines/models", call->root),
         .arch = w->checkpoint ? NULL : w->suite->arch,
         .size = tec_size_names[call->shared.size],
+        .overrides = w->suite->depth ? json_pack("{s:i}", "layers", w->suite->depth) : NULL,
         .checkpoint = w->checkpoint};
+    enum tec_status status;
     if (!choice.root)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
     TEC_TRY(tec_cli_device_choice(call, &device, err));
     TEC_TRY(tec_device_open(&w->device, &device, w->heap, err));
-    TEC_TRY(tec_model_open(&w->model, &choice, w->heap, err));
+    status = tec_model_open(&w->model, &choice, w->heap, err);
+    json_decref(choice.overrides);
+    TEC_TRY(status);
     if (!w->checkpoint)
         w->model->text.scale = 0.1F; /* else a random model only repeats the token it is given */
     const struct tec_weights_options weights = {.model = w->model,

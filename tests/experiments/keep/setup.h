@@ -11,12 +11,15 @@
 struct tec_keeping_slot {
     uint64_t hash; /* of its tokens; 0: empty */
     int tokens, room;
+    int ids[TEC_KEEPING_MOST_BLOCK]; /* of a block: its tokens, as far as they are known */
+    int n_ids;
     unsigned char *kv;
 };
 
 /* Tokens computed to be kept, and how long it took. */
 struct tec_keeping_cost {
     int64_t tokens, ns;
+    int64_t needed; /* tokens but those before a block's first changed one */
 };
 
 /* Slots of the blocks of one size: by place, or by segment where each is alone. */
@@ -67,7 +70,7 @@ struct tec_keeping_setup {
     size_t staging_room;
     int64_t step; /* of the trace, when the store's KV was made whole, at these costs */
     struct tec_keeping_cost changed, joined;
-    struct tec_keeping_shelf shelves[6];
+    struct tec_keeping_shelf shelves[8];
     int n_shelves;
     struct tec_keeping_prompt prompt;
     int *old_ids, n_old; /* what the prefix region holds */

@@ -17,6 +17,8 @@ struct source {
     struct tec_kv *kv[TEC_KEEPING_SEGMENTS];
     unsigned char *staging[TEC_KEEPING_LAYERS * TEC_KEEPING_SEGMENTS];
     int64_t began[TEC_KEEPING_LAYERS], waited_ns;
+    int64_t joined_ns;    /* of groups that became static in this step */
+    double spared_ns;     /* of the refresh: what tokens before a block's first changed one took */
     struct tec_error err; /* of the prefetch */
 };
 
@@ -158,6 +160,11 @@ static enum tec_status prepare(struct source *s, const struct tec_keeping_method
     if (!s->counted)
         return TEC_OK;
     s->row->refreshed += changed.tokens;
+    s->row->needed += changed.needed;
+    s->joined_ns = joined.ns;
+    s->spared_ns = changed.tokens ? (double)changed.ns * (double)(changed.tokens - changed.needed) /
+                                        (double)changed.tokens
+                                  : 0.0;
     s->row->behind += joined.tokens;
     s->row->behind_ns += joined.ns;
     push(&s->row->refresh, changed.ns + pinned);
@@ -245,7 +252,12 @@ static void count(struct source *s, const struct timing *t, int64_t retrieve)
     push(&row->waited, r->times.waited);
     push(&row->choose, r->times.choose);
     push(&row->score, t->answer.ns);
-    push(&row->ttft, retrieve + row->refresh.ns[row->refresh.n - 1] + t->prefill + t->answer.ns);
+    int64_t served = retrieve + t->prefill + t->answer.ns;
+    int64_t ttft = served + row->refresh.ns[row->refresh.n - 1];
+    push(&row->served, served);
+    push(&row->ttft, ttft);
+    push(&row->charged, ttft + s->joined_ns);
+    row->least_ns += (double)(ttft + s->joined_ns) - s->spared_ns;
     if (w->logits >= 0)
         tec_keeping_compare(w, &t->answer, row);
     row->right += t->answer.right;

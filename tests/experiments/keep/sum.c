@@ -2,6 +2,23 @@
 #include "tests/experiments/keep/keeping.h"
 
 #include <math.h>
+#include <string.h>
+
+void tec_keeping_samples(struct tec_keeping_row *r, struct tec_samples *all[TEC_KEEPING_SAMPLES])
+{
+    struct tec_samples *const each[TEC_KEEPING_SAMPLES] = {&r->ttft,   &r->refresh, &r->prefill,
+                                                           &r->waited, &r->choose,  &r->score,
+                                                           &r->cpu,    &r->served,  &r->charged};
+    memcpy(all, each, sizeof each);
+}
+
+double tec_keeping_mean(const struct tec_samples *s)
+{
+    double sum = 0.0;
+    for (int i = 0; i < s->n; i++)
+        sum += (double)s->ns[i] / 1e6;
+    return s->n ? sum / s->n : (double)NAN;
+}
 
 void tec_keeping_sum(struct tec_keeping *s)
 {
@@ -9,10 +26,9 @@ void tec_keeping_sum(struct tec_keeping *s)
         struct tec_keeping_cell *c = &s->cells[i];
         tec_samples_sort(&c->retrieve);
         for (int k = 0; k < c->n_rows; k++) {
-            struct tec_keeping_row *r = &c->rows[k];
-            struct tec_samples *const all[] = {&r->ttft,   &r->refresh, &r->prefill, &r->waited,
-                                               &r->choose, &r->score,   &r->cpu};
-            for (size_t a = 0; a < sizeof all / sizeof all[0]; a++)
+            struct tec_samples *all[TEC_KEEPING_SAMPLES];
+            tec_keeping_samples(&c->rows[k], all);
+            for (int a = 0; a < TEC_KEEPING_SAMPLES; a++)
                 tec_samples_sort(all[a]);
         }
     }

@@ -8,11 +8,15 @@
 
 /* The words of a plan: S steps, chunks of H where there are actions, `request_slots` requests.
  * Every k of the sweeps is a count on the CPU, not a capture. */
-static enum tec_status set_words(struct tec_oxygen_engine *e, int S, int request_slots,
-                                 const char *batches, struct tec_error *err)
+static enum tec_status set_words(struct tec_oxygen_engine *e, const struct tec_oxygen_plan *plan,
+                                 int request_slots, const char *batches, struct tec_error *err)
 {
     const char *words[8];
-    int n = 0;
+    int n = 0, S = plan->S;
+    if (plan->sessions > 1) {
+        words[n++] = tec_arena_printf(&e->base.arena, "frame.sessions=%d", plan->sessions);
+        words[n++] = "capture.sessions=[1,2,4,8]";
+    }
     if (S > 0) {
         words[n++] = tec_arena_printf(&e->base.arena, "nodes.act.steps=%d", S);
         words[n++] =
@@ -81,15 +85,29 @@ static enum tec_status make_values(struct tec_oxygen_engine *e, uint64_t seed,
     return TEC_OK;
 }
 
-enum tec_status tec_oxygen_open(struct tec_oxygen_engine *e, struct tec_oxygen *suite,
-                                const char *file, int S, int threads, struct tec_error *err)
+/* Lanes of its own are no choice of another device. */
+static enum tec_status set_device(struct tec_oxygen_engine *e, const struct tec_oxygen *suite,
+                                  struct tec_error *err)
 {
+    struct tec_device_options choice;
+    TEC_TRY(tec_cli_device_choice(suite->call, &choice, err));
+    if (!e->base.call.shared.device && !e->base.call.shared.tier)
+        e->base.call.shared.device = choice.kind;
+    return TEC_OK;
+}
+
+enum tec_status tec_oxygen_open(struct tec_oxygen_engine *e, struct tec_oxygen *suite,
+                                const struct tec_oxygen_plan *plan, struct tec_error *err)
+{
+    int slots = suite->full ? 8 : TEC_OXYGEN_REQUEST_SLOTS;
     memset(e, 0, sizeof *e);
-    tec_suite_begin(&e->base, suite->call, suite->seed, threads);
-    enum tec_status status = set_words(e, S, suite->full ? 8 : TEC_OXYGEN_REQUEST_SLOTS,
-                                       suite->full ? "1,3,6,8" : "1,2,3,4,5,6,10,15,24,32", err);
+    tec_suite_begin(&e->base, suite->call, suite->seed, plan->threads);
+    enum tec_status status = set_device(e, suite, err);
     if (status == TEC_OK)
-        status = tec_suite_open(&e->base, file, err);
+        status = set_words(e, plan, plan->sessions > 1 ? 8 : slots,
+                           suite->full ? "1,3,6,8" : "1,2,3,4,5,6,10,15,24,32", err);
+    if (status == TEC_OK)
+        status = tec_suite_open(&e->base, plan->file, err);
     if (status == TEC_OK)
         status = make_loop(e, err);
     if (status == TEC_OK)
@@ -98,7 +116,7 @@ enum tec_status tec_oxygen_open(struct tec_oxygen_engine *e, struct tec_oxygen *
         status = tec_oxygen_show(e, TEC_OXYGEN_COMPACT, err);
     if (status != TEC_OK)
         tec_oxygen_close(e);
-    return tec_context(err, status, "%s with S = %d", file, S);
+    return tec_context(err, status, "%s with S = %d", plan->file, plan->S);
 }
 
 void tec_oxygen_close(struct tec_oxygen_engine *e)
@@ -122,11 +140,11 @@ enum tec_status tec_oxygen_measure(int64_t *bytes, struct tec_oxygen *suite, con
     struct tec_engine_options options;
     struct tec_measured measured;
     const char *path;
-    char batches[8];
+    const struct tec_oxygen_plan plan = {.S = strstr(file, "text") ? 0 : 10};
+    char batches[24];
     tec_suite_begin(&e.base, suite->call, suite->seed, 0);
     snprintf(batches, sizeof batches, request_slots > 1 ? "1,%d" : "%d", request_slots);
-    enum tec_status status =
-        set_words(&e, strstr(file, "text") ? 0 : 10, request_slots, batches, err);
+    enum tec_status status = set_words(&e, &plan, request_slots, batches, err);
     if (status == TEC_OK)
         status = tec_suite_path(&e.base, file, &path, err);
     if (status == TEC_OK)

@@ -15,9 +15,15 @@ struct tec_oxygen_engine {
     struct tec_frame_input input[TEC_BENCH_INPUTS]; /* of the last tec_oxygen_show */
 };
 
-/* Open `file` for S steps with `threads` lanes (0: as the call says). */
+/* Open `file` for S steps with `threads` lanes (0: as the call says), on the device that the call
+ * chooses in either case; `sessions`: whose observations may be in one frame, as powers of two are
+ * captured. */
+struct tec_oxygen_plan {
+    const char *file;
+    int S, threads, sessions; /* sessions 0: one */
+};
 enum tec_status tec_oxygen_open(struct tec_oxygen_engine *e, struct tec_oxygen *suite,
-                                const char *file, int S, int threads, struct tec_error *err);
+                                const struct tec_oxygen_plan *plan, struct tec_error *err);
 void tec_oxygen_close(struct tec_oxygen_engine *e);
 
 /* Make its three inputs those of a kind. */

@@ -59,8 +59,7 @@ static void fill(const struct figure *f, struct tec_plot_series *s, metric_fn *m
     for (int i = 0; i < n; i++) {
         int N = of_k ? HEADLINE_N : values[i];
         int k = setting != TEC_OXYGEN_BATCHING ? 0 : of_k ? values[i] : HEADLINE_K;
-        s->value[i] =
-            metric(tec_oxygen_find(f->suite, robot, setting, input, HEADLINE_S, N, k, NULL));
+        s->value[i] = metric(tec_oxygen_find(f->suite, robot, setting, input, HEADLINE_S, N, k));
     }
 }
 
@@ -101,8 +100,8 @@ static void add_heat(struct figure *f, bool of_k)
             for (int i = 0; i < p->n_x; i++) {
                 int N = of_k ? HEADLINE_N : values[i], k = of_k ? values[i] : HEADLINE_K;
                 s->value[i] = tec_oxygen_ratio(
-                    tec_oxygen_find(f->suite, robot, TEC_OXYGEN_BASELINE, input, *S, N, 0, NULL),
-                    tec_oxygen_find(f->suite, robot, TEC_OXYGEN_BATCHING, input, *S, N, k, NULL));
+                    tec_oxygen_find(f->suite, robot, TEC_OXYGEN_BASELINE, input, *S, N, 0),
+                    tec_oxygen_find(f->suite, robot, TEC_OXYGEN_BATCHING, input, *S, N, k));
                 any = any || !isnan(s->value[i]);
             }
             p->n_series -= !any;
@@ -134,9 +133,8 @@ static void add_ablation(struct figure *f)
         struct tec_plot_series *bound =
             tec_suite_series(one, "bound of batching", TEC_PLOT_GRAY, true);
         for (int i = 0; i < one->n_x; i++)
-            bound->value[i] = tec_oxygen_action_hz(tec_oxygen_find(f->suite, 0, TEC_OXYGEN_SHARED,
-                                                                   (enum tec_oxygen_input)input,
-                                                                   HEADLINE_S, 5, 0, NULL));
+            bound->value[i] = tec_oxygen_action_hz(tec_oxygen_find(
+                f->suite, 0, TEC_OXYGEN_SHARED, (enum tec_oxygen_input)input, HEADLINE_S, 5, 0));
     }
 }
 
@@ -146,20 +144,24 @@ static void add_load(struct figure *f, const char *category, const char *title, 
                      bool batch)
 {
     const struct tec_oxygen_point *base = tec_oxygen_find(
-        f->suite, 0, TEC_OXYGEN_BASELINE, TEC_OXYGEN_COMPACT, HEADLINE_S, HEADLINE_N, 0, NULL);
+        f->suite, 0, TEC_OXYGEN_BASELINE, TEC_OXYGEN_COMPACT, HEADLINE_S, HEADLINE_N, 0);
     struct tec_plot_panel *p = tec_suite_panel(&f->plot, TEC_PLOT_LINES, title, x_label,
                                                batch ? "mean batch" : "actions/s a request");
     struct tec_plot_series *ours = tec_suite_series(p, batch ? "mean batch" : "oxygen",
                                                     batch ? TEC_PLOT_GREEN : TEC_PLOT_BLUE, false);
     struct tec_plot_series *one_by_one =
         batch ? NULL : tec_suite_series(p, "baseline, one by one", TEC_PLOT_RED, false);
+    struct tec_plot_series *apart =
+        batch ? NULL : tec_suite_series(p, "oxygen, prefills one by one", TEC_PLOT_VIOLET, false);
     for (const struct tec_oxygen_load *load = tec_oxygen_loads; load->category; load++) {
-        const struct tec_oxygen_point *point =
-            tec_oxygen_find(f->suite, 0, TEC_OXYGEN_BATCHING, TEC_OXYGEN_COMPACT, HEADLINE_S,
-                            HEADLINE_N, HEADLINE_K, load);
+        const struct tec_oxygen_point *alone = tec_oxygen_load_point(f->suite, load, false);
+        const struct tec_oxygen_point *point = tec_oxygen_load_point(f->suite, load, true);
+        point = point ? point : alone;
         if (!point || !point->ran || strcmp(load->category, category) != 0)
             continue;
         ours->value[p->n_x] = batch ? tec_oxygen_batch(point) : tec_oxygen_action_hz(point);
+        if (apart)
+            apart->value[p->n_x] = tec_oxygen_action_hz(alone);
         if (one_by_one)
             one_by_one->value[p->n_x] = tec_oxygen_action_hz(base) / tec_oxygen_batch(point);
         p->x[p->n_x++] = load->label;

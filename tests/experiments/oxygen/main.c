@@ -21,10 +21,37 @@ static enum tec_status measure_memory(struct tec_oxygen *s, struct tec_error *er
     return TEC_OK;
 }
 
+/* Words of --set: one says which experiment, the others are the pipelines'. */
+static enum tec_status read_words(struct tec_oxygen *s, struct tec_error *err)
+{
+    static const char *const known[] = {"sweeps", "headline", "table", "loads"};
+    struct tec_words *words = &s->call->shared.set;
+    const char **kept = TEC_NEW(s->call->arena, (size_t)words->n + 1, const char *);
+    int n = 0;
+    if (!kept)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for words");
+    for (int i = 0; i < words->n; i++) {
+        bool own = strncmp(words->item[i], "experiment=", 11) == 0, found = !own;
+        if (own)
+            s->only = words->item[i] + 11;
+        else
+            kept[n++] = words->item[i];
+        for (size_t k = 0; k < sizeof known / sizeof known[0]; k++)
+            found |= own && strcmp(s->only, known[k]) == 0;
+        if (!found)
+            return tec_fail(err, TEC_INVALID,
+                            "--set %s: the experiment is sweeps, headline, table or loads",
+                            words->item[i]);
+    }
+    *words = (struct tec_words){n, kept};
+    return TEC_OK;
+}
+
 static enum tec_status run_all(struct tec_oxygen *s, struct tec_error *err)
 {
     const struct tec_clock clock = {NULL};
     int64_t start = tec_clock_now(&clock);
+    TEC_TRY(read_words(s, err));
     TEC_TRY(tec_oxygen_grid(s, err));
     TEC_TRY(measure_memory(s, err));
     tec_energy_open(&s->energy, NULL);

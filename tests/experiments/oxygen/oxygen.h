@@ -18,7 +18,9 @@ enum {
     TEC_OXYGEN_TOKENS = 30, /* the largest N */
     TEC_OXYGEN_POINTS = 512,
     TEC_OXYGEN_PADDED_PROMPT = 100, /* OxyGen's max_token_len: 3 x 256 + 100 = 868 rows */
-    TEC_OXYGEN_PROMPT = 20
+    TEC_OXYGEN_PROMPT = 20,
+    TEC_OXYGEN_SESSIONS = 8 /* whose observations are in one launch, at most; each has slots of
+                               its own */
 };
 
 /* OxyGen's settings, by its names. */
@@ -51,8 +53,8 @@ struct tec_oxygen_load {
     double value;
 };
 
-/* What one frame did; OxyGen's record. A frame with several arrivals is several frames of the
- * loop, of which only the last decodes; their times are added. */
+/* What one frame did; OxyGen's record. Where arrivals go one after the other a frame with several
+ * of them is several frames of the loop, of which only the last decodes; their times are added. */
 struct tec_oxygen_frame {
     bool warmup;
     int n_new, n_resumed, tokens, rows, launches;
@@ -71,7 +73,9 @@ struct tec_oxygen_point {
     enum tec_oxygen_setting setting;
     enum tec_oxygen_input input;
     const struct tec_oxygen_load *load; /* NULL: one each frame */
-    int warmup, frames;                 /* in each round */
+    bool together; /* a frame's arrivals go through prefill and action in one launch; else one after
+                      the other */
+    int warmup, frames; /* in each round */
     bool ran;
     /* measured */
     struct tec_oxygen_frame *frame; /* [n], rounds after each other */
@@ -88,6 +92,7 @@ struct tec_oxygen {
     struct tec_invocation *call;
     bool quick, full;
     int rounds, frames; /* 0: as the size says */
+    const char *only;   /* one of sweeps, headline, table, loads; NULL: all */
     const char *dir;
     const char *command;
     int n_points;
@@ -109,11 +114,15 @@ enum tec_status tec_oxygen_run(struct tec_oxygen *suite, struct tec_error *err);
 /* Sort and count what was measured; before any report. */
 enum tec_status tec_oxygen_sum(struct tec_oxygen *suite, struct tec_error *err);
 
-/* The point that ran with these, or NULL. k -1: any. */
+/* The point with these and one arrival each frame, or NULL. k -1: any. */
 const struct tec_oxygen_point *tec_oxygen_find(const struct tec_oxygen *suite, int robot,
                                                enum tec_oxygen_setting setting,
-                                               enum tec_oxygen_input input, int S, int N, int k,
-                                               const struct tec_oxygen_load *load);
+                                               enum tec_oxygen_input input, int S, int N, int k);
+
+/* The same at the arrivals of Fig 7. */
+const struct tec_oxygen_point *tec_oxygen_load_point(const struct tec_oxygen *suite,
+                                                     const struct tec_oxygen_load *load,
+                                                     bool together);
 
 /* Figures of a point as OxyGen's analysis defines them: milliseconds of a frame (mean), H / that,
  * tokens a second (mean over frames), live requests a frame (mean). NAN when it did not run. */

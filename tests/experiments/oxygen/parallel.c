@@ -8,19 +8,37 @@
 #include <string.h>
 #include <unistd.h>
 
-enum tec_status tec_oxygen_pair_open(struct tec_oxygen_pair *pair, struct tec_oxygen *suite, int S,
-                                     struct tec_error *err)
+static int all_lanes(const struct tec_oxygen *suite)
 {
     int lanes = suite->call->shared.threads;
-    if (lanes == 0)
-        lanes = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    return lanes ? lanes : (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+enum tec_status tec_oxygen_pair_possible(const struct tec_oxygen *suite, bool *possible,
+                                         struct tec_error *err)
+{
+    struct tec_device_options choice;
+    TEC_TRY(tec_cli_device_choice(suite->call, &choice, err));
+    *possible = strcmp(choice.kind, "cpu") != 0 || all_lanes(suite) > 1;
+    return TEC_OK;
+}
+
+enum tec_status tec_oxygen_pair_open(struct tec_oxygen_pair *pair, struct tec_oxygen *suite, int S,
+                                     enum tec_oxygen_input input, struct tec_error *err)
+{
+    /* The padded input has three pictures, which ALOHA's plan has room for. */
+    static const char *const texts[] = {"pipelines/suite/text.lua",
+                                        "pipelines/suite/text_padded.lua"};
+    int lanes = all_lanes(suite), robot = input == TEC_OXYGEN_PADDED ? TEC_OXYGEN_ROBOTS - 1 : 0;
     lanes = lanes > 1 ? lanes / 2 : 1;
+    const struct tec_oxygen_plan act = {tec_oxygen_robots[robot].file, S, lanes, 0};
+    const struct tec_oxygen_plan talk = {texts[input], 0, lanes, 0};
     memset(pair, 0, sizeof *pair);
     pair->open = true;
-    enum tec_status status =
-        tec_oxygen_open(&pair->act, suite, tec_oxygen_robots[0].file, S, lanes, err);
+    pair->input = input;
+    enum tec_status status = tec_oxygen_open(&pair->act, suite, &act, err);
     if (status == TEC_OK)
-        status = tec_oxygen_open(&pair->talk, suite, "pipelines/suite/text.lua", 0, lanes, err);
+        status = tec_oxygen_open(&pair->talk, suite, &talk, err);
     if (status == TEC_OK)
         status = tec_open_policy(
             &pair->policy, pair->talk.base.opened.pipeline, "shared_kv", pair->talk.base.call.root,
@@ -44,8 +62,8 @@ void tec_oxygen_pair_close(struct tec_oxygen_pair *pair)
 
 enum tec_status tec_oxygen_pair_begin(struct tec_oxygen_pair *pair, struct tec_error *err)
 {
-    TEC_TRY(tec_oxygen_show(&pair->act, TEC_OXYGEN_COMPACT, err));
-    TEC_TRY(tec_oxygen_show(&pair->talk, TEC_OXYGEN_COMPACT, err));
+    TEC_TRY(tec_oxygen_show(&pair->act, pair->input, err));
+    TEC_TRY(tec_oxygen_show(&pair->talk, pair->input, err));
     tec_loop_reset(pair->act.base.opened.engine->loop);
     tec_loop_reset(pair->talk.base.opened.engine->loop);
     tec_loop_set_planner(pair->act.base.opened.engine->loop, &tec_default_planner);

@@ -38,6 +38,7 @@ static json_t *row(const struct tec_oxygen_point *p)
         tec_oxygen_policies[p->setting], "S", p->S, "N", p->N, "k",
         p->k ? json_integer(p->k) : json_null(), "arrivals", p->load ? p->load->spec : "uniform:1",
         "warmup_frames", p->n - p->sorted.n, "frames", p->sorted.n);
+    json_object_set_new(j, "together", json_boolean(p->together));
     json_object_set_new(j, "frame_ms",
                         json_pack("{s:o,s:o,s:o,s:o}", "mean",
                                   tec_suite_number(tec_oxygen_frame_ms(p)), "p50",

@@ -20,7 +20,7 @@ static const struct tec_oxygen_point *at(const struct table *t, enum tec_oxygen_
 {
     enum tec_oxygen_input input =
         column == PADDED || (column == ACROSS && !divisor) ? TEC_OXYGEN_PADDED : TEC_OXYGEN_COMPACT;
-    return tec_oxygen_find(t->s, 0, setting, input, 10, N, k, NULL);
+    return tec_oxygen_find(t->s, 0, setting, input, 10, N, k);
 }
 
 static void row(const struct table *t, const char *what, const char *paper,
@@ -50,7 +50,7 @@ static void range(const struct table *t, enum column column, double *low, double
         double ratio = tec_oxygen_ratio(
             tec_oxygen_find(t->s, p->robot, TEC_OXYGEN_BASELINE,
                             column == COMPACT ? TEC_OXYGEN_COMPACT : TEC_OXYGEN_PADDED, p->S, p->N,
-                            0, NULL),
+                            0),
             p);
         *low = fmin(*low, ratio);
         *high = fmax(*high, ratio);
@@ -93,30 +93,65 @@ static void drop_row(const struct table *t, const char *what, const char *paper,
     row(t, what, paper, v, "");
 }
 
+/* What often requested frames make more than rarely requested ones, and the range over lengths. */
 static void arrivals_rows(const struct table *t)
 {
-    const struct tec_oxygen_point *rare = NULL, *often = NULL, *p;
+    const struct tec_oxygen_point *rare[2] = {NULL}, *often[2] = {NULL};
     double lengths_low = HUGE_VAL, lengths_high = 0.0;
-    for (const struct tec_oxygen_load *l = tec_oxygen_loads; l->category; l++) {
-        p = tec_oxygen_find(t->s, 0, TEC_OXYGEN_BATCHING, TEC_OXYGEN_COMPACT, 10, 30, 5, l);
-        if (!p || !p->ran)
-            continue;
-        if (strcmp(l->category, "uniform") == 0) {
-            rare = rare ? rare : p;
-            often = p;
-        }
-        if (strcmp(l->category, "random_length") == 0) {
-            lengths_low = fmin(lengths_low, tec_oxygen_action_hz(p));
-            lengths_high = fmax(lengths_high, tec_oxygen_action_hz(p));
-        }
-    }
     double v[COLUMNS] = {(double)NAN, (double)NAN, (double)NAN};
-    v[COMPACT] = tec_oxygen_actions_s(often) / tec_oxygen_actions_s(rare);
-    row(t, "Fig 7 uniform: actions a second, 4 requests a frame over 1/4", "4.4", v, "");
-    v[COMPACT] = tec_oxygen_action_hz(often) / tec_oxygen_action_hz(rare);
-    row(t, "Fig 7 uniform: actions a second and request, the same", "falls", v, "");
+    for (const struct tec_oxygen_load *l = tec_oxygen_loads; l->category; l++)
+        for (int together = 0; together < 2; together++) {
+            const struct tec_oxygen_point *p = tec_oxygen_load_point(t->s, l, together);
+            if (!p || !p->ran)
+                continue;
+            if (strcmp(l->category, "uniform") == 0) {
+                rare[together] = rare[together] ? rare[together] : p;
+                often[together] = p;
+            }
+            if (strcmp(l->category, "random_length") == 0) {
+                lengths_low = fmin(lengths_low, tec_oxygen_action_hz(p));
+                lengths_high = fmax(lengths_high, tec_oxygen_action_hz(p));
+            }
+        }
+    v[COMPACT] = tec_oxygen_actions_s(often[1]) / tec_oxygen_actions_s(rare[1]);
+    row(t, "Fig 7 uniform: actions a second, 4 requests a frame over 1/4, in one launch", "4.4", v,
+        "");
+    v[COMPACT] = tec_oxygen_actions_s(often[0]) / tec_oxygen_actions_s(rare[0]);
+    row(t, "the same, prefills and actions one after the other", "-", v, "");
+    v[COMPACT] = tec_oxygen_action_hz(often[1]) / tec_oxygen_action_hz(rare[1]);
+    row(t, "Fig 7 uniform: actions a second and request, in one launch", "falls", v, "");
     v[COMPACT] = isfinite(lengths_low) ? lengths_high / lengths_low : (double)NAN;
     row(t, "Fig 7 random length: largest over smallest frequency", "constant", v, "");
+}
+
+/* Fig 7, every point: a frame's arrivals in one launch beside the same one after the other. */
+static void load_rows(const struct table *t)
+{
+    bool any = false;
+    for (const struct tec_oxygen_load *l = tec_oxygen_loads; l->category; l++)
+        for (int together = 0; together < 2; together++) {
+            const struct tec_oxygen_point *p = tec_oxygen_load_point(t->s, l, together);
+            const struct tec_oxygen_point *apart = tec_oxygen_load_point(t->s, l, false);
+            if (!p || !p->ran)
+                continue;
+            if (!any)
+                fputs("\nFig 7: LIBERO, S = 10, N = 30, k = 5. Actions of all requests; the ratio "
+                      "is to the same arrivals one after\nthe other. Milliseconds of a frame.\n\n"
+                      "| arrivals | a frame | prefill and actions | frames | p50 | p99 | max | "
+                      "actions/s | ratio | mean batch | refused |\n"
+                      "|---|---|---|---|---|---|---|---|---|---|---|\n",
+                      t->out);
+            any = true;
+            fprintf(t->out, "| %s | %s | %s | %d |", l->category, l->label,
+                    together ? "in one launch" : "one after the other", p->sorted.n);
+            tec_suite_cell(t->out, tec_oxygen_ms_at(p, 0.5), 2, "");
+            tec_suite_cell(t->out, tec_oxygen_ms_at(p, 0.99), 2, "");
+            tec_suite_cell(t->out, tec_oxygen_ms_at(p, 1.0), 2, "");
+            tec_suite_cell(t->out, tec_oxygen_actions_s(p), 1, "");
+            tec_suite_cell(t->out, tec_oxygen_actions_s(p) / tec_oxygen_actions_s(apart), 2, "");
+            tec_suite_cell(t->out, tec_oxygen_batch(p), 2, "");
+            fprintf(t->out, " %lld |\n", (long long)p->refused);
+        }
 }
 
 static double joules(const struct tec_oxygen_point *p)
@@ -237,9 +272,10 @@ static void write_all(const struct table *t)
         v[c] = tec_oxygen_batch(at(t, TEC_OXYGEN_BATCHING, (enum column)c, true, 30, 5));
     row(t, "mean batch at N = 30, k = 5 (N / k = 6)", "6", v, "");
     arrivals_rows(t);
-    if (!t->s->full)
+    if (at(t, TEC_OXYGEN_BASELINE, COMPACT, true, 20, 0))
         resources_rows(t);
     frame_rows(t);
+    load_rows(t);
 }
 
 enum tec_status tec_oxygen_write_table(const struct tec_oxygen *s, struct tec_error *err)

@@ -12,7 +12,9 @@
 /* What a group of points runs on. */
 struct group {
     struct tec_oxygen_engine engine[TEC_OXYGEN_ROBOTS];
-    struct tec_oxygen_pair pair;
+    struct tec_oxygen_engine many; /* LIBERO: several sessions in a frame */
+    struct tec_oxygen_pair pair[TEC_OXYGEN_INPUTS];
+    bool pairs; /* the parallel baseline can be run */
     struct tec_oxygen_block block;
 };
 
@@ -61,7 +63,7 @@ static enum tec_status run_block(struct tec_oxygen *suite, struct group *g,
     struct tec_policy *policy;
     double joules = -1.0;
     memset(b, 0, sizeof *b);
-    b->engine = &g->engine[p->robot];
+    b->engine = p->together ? &g->many : &g->engine[p->robot];
     b->point = p;
     TEC_TRY(tec_arrivals_parse(&b->arrivals, p->load ? p->load->spec : "uniform:1", p->N, 42, err));
     TEC_TRY(tec_oxygen_show(b->engine, p->input, err));
@@ -87,16 +89,17 @@ static enum tec_status run_block(struct tec_oxygen *suite, struct group *g,
 static enum tec_status run_pair(struct tec_oxygen *suite, struct group *g,
                                 struct tec_oxygen_point *p, struct tec_error *err)
 {
+    struct tec_oxygen_pair *pair = &g->pair[p->input];
     double joules = -1.0;
-    TEC_TRY(tec_oxygen_pair_begin(&g->pair, err));
+    TEC_TRY(tec_oxygen_pair_begin(pair, err));
     for (int f = 0; f < p->warmup + p->frames; f++) {
         if (f == p->warmup)
             tec_energy_read(&suite->energy, &joules);
-        TEC_TRY(tec_oxygen_pair_frame(&g->pair, p, f, f < p->warmup, err));
+        TEC_TRY(tec_oxygen_pair_frame(pair, p, f, f < p->warmup, err));
     }
     count_energy(suite, p, joules);
     p->ran = true;
-    p->plan_bytes = tec_oxygen_pair_bytes(&g->pair);
+    p->plan_bytes = tec_oxygen_pair_bytes(pair);
     return TEC_OK;
 }
 
@@ -114,11 +117,14 @@ static enum tec_status open_group(struct tec_oxygen *suite, struct group *g, int
         const struct tec_oxygen_point *p = &suite->points[i];
         if (!in_group(suite, p, S, robot))
             continue;
-        if (p->setting == TEC_OXYGEN_PARALLEL && !g->pair.open)
-            TEC_TRY(tec_oxygen_pair_open(&g->pair, suite, S, err));
-        if (p->setting != TEC_OXYGEN_PARALLEL && !g->engine[p->robot].base.open)
-            TEC_TRY(tec_oxygen_open(&g->engine[p->robot], suite, tec_oxygen_robots[p->robot].file,
-                                    S, 0, err));
+        struct tec_oxygen_pair *pair = &g->pair[p->input];
+        struct tec_oxygen_engine *e = p->together ? &g->many : &g->engine[p->robot];
+        const struct tec_oxygen_plan plan = {tec_oxygen_robots[p->robot].file, S, 0,
+                                             p->together ? TEC_OXYGEN_SESSIONS : 0};
+        if (p->setting == TEC_OXYGEN_PARALLEL && g->pairs && !pair->open)
+            TEC_TRY(tec_oxygen_pair_open(pair, suite, S, p->input, err));
+        if (p->setting != TEC_OXYGEN_PARALLEL && !e->base.open)
+            TEC_TRY(tec_oxygen_open(e, suite, &plan, err));
     }
     return TEC_OK;
 }
@@ -129,7 +135,7 @@ static enum tec_status run_points(struct tec_oxygen *suite, struct group *g, int
     for (int round = 0; round < suite->rounds; round++)
         for (int i = 0; i < suite->n_points; i++) {
             struct tec_oxygen_point *p = &suite->points[i];
-            if (!in_group(suite, p, S, robot))
+            if (!in_group(suite, p, S, robot) || (p->setting == TEC_OXYGEN_PARALLEL && !g->pairs))
                 continue;
             if (suite->call->progress)
                 fprintf(
@@ -146,7 +152,9 @@ static enum tec_status run_group(struct tec_oxygen *suite, struct group *g, int 
                                  struct tec_error *err)
 {
     memset(g, 0, sizeof *g);
-    enum tec_status status = open_group(suite, g, S, robot, err);
+    enum tec_status status = tec_oxygen_pair_possible(suite, &g->pairs, err);
+    if (status == TEC_OK)
+        status = open_group(suite, g, S, robot, err);
     if (status == TEC_OK && !suite->machine) {
         for (int i = 0; i < TEC_OXYGEN_ROBOTS && !suite->machine; i++)
             if (g->engine[i].base.open)
@@ -156,7 +164,9 @@ static enum tec_status run_group(struct tec_oxygen *suite, struct group *g, int 
         status = run_points(suite, g, S, robot, err);
     for (int i = 0; i < TEC_OXYGEN_ROBOTS; i++)
         tec_oxygen_close(&g->engine[i]);
-    tec_oxygen_pair_close(&g->pair);
+    tec_oxygen_close(&g->many);
+    for (int i = 0; i < TEC_OXYGEN_INPUTS; i++)
+        tec_oxygen_pair_close(&g->pair[i]);
     return status;
 }
 
