@@ -41,6 +41,7 @@ function pipeline(t) end
 ---@field name? string what nodes call it; needed when there are several; default main
 ---@field arch string model description: models/<arch>.lua
 ---@field weights? string checkpoint folder, of the current folder or of the root; `--weights` overrides it
+---@field adapter? string folder of a LoRA adapter (PEFT), found as weights are, merged into them; `--adapter` overrides it
 ---@field dtype? "bf16"|"f32" what weights and caches are rounded to; default bf16
 ---@field where? string device, as for `--device`; this release runs all models on the run's (W109)
 

@@ -66,6 +66,7 @@ FIELDS = {
     "pipeline.guard": ("simulate", DEMO, "guard = guard { fallback = 'nothing' }"),
     "model.arch": ("check", DEMO, "model = { arch = 'nothing' }"),
     "model.weights": ("check", DEMO, "model = { weights = 'nothing' }"),
+    "model.adapter": ("check", DEMO, "model = { adapter = 'nothing' }"),
     "model.dtype": ("run", DEMO, "model = { dtype = 'f32' }"),
     "model.where": ("check", DEMO, "model = { where = 'cpu' }"),
     "frame.period_ms": ("check", DEMO, "frame = { period_ms = 250 }"),

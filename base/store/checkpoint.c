@@ -4,8 +4,10 @@
 
 #include "base/store/tensors.h"
 
+#include "base/store/adapter.h"
 #include "base/store/assets.h"
 #include "base/store/file.h"
+#include "base/store/hub.h"
 #include "base/store/kind.h"
 
 #include <stdbool.h>
@@ -28,16 +30,24 @@ static enum tec_status no_memory(const struct tec_checkpoint *c, struct tec_erro
     return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its description", c->path);
 }
 
-/* The path of a file of the checkpoint if the file exists, else NULL; *failed is set when memory is
+/* The path of a file below a folder if the file exists, else NULL; *failed is set when memory is
  * out. */
-static const char *existing(struct tec_checkpoint *c, const char *folder, const char *name,
-                            bool *failed)
+static const char *existing_in(struct tec_checkpoint *c, const char *root, const char *folder,
+                               const char *name, bool *failed)
 {
     struct stat st;
     const char *slash = *folder ? "/" : "";
-    const char *path = tec_arena_printf(&c->arena, "%s/%s%s%s", c->root, folder, slash, name);
+    const char *path = tec_arena_printf(&c->arena, "%s/%s%s%s", root, folder, slash, name);
     *failed |= !path;
     return path && stat(path, &st) == 0 && S_ISREG(st.st_mode) ? path : NULL;
+}
+
+/* The same of a file of the checkpoint, or of its base. */
+static const char *existing(struct tec_checkpoint *c, const char *folder, const char *name,
+                            bool *failed)
+{
+    const char *path = existing_in(c, c->root, folder, name, failed);
+    return path || c->base == c->root ? path : existing_in(c, c->base, folder, name, failed);
 }
 
 /* Load a JSON file of the root, if it exists. */
@@ -45,7 +55,7 @@ static enum tec_status load_if(struct tec_checkpoint *c, const char *name, json_
                                struct tec_error *err)
 {
     bool failed = false;
-    const char *path = existing(c, "", name, &failed);
+    const char *path = existing_in(c, c->root, "", name, &failed);
     if (failed)
         return no_memory(c, err);
     return path ? tec_checkpoint_json_load(out, path, c->heap, err) : TEC_OK;
@@ -128,7 +138,9 @@ enum tec_status tec_checkpoint_beside(struct tec_checkpoint *c, const char *name
         failed |= !folder;
         *path = folder ? existing(c, folder, file, &failed) : NULL;
     }
-    return failed ? no_memory(c, err) : TEC_OK;
+    if (failed)
+        return no_memory(c, err);
+    return *path || !c->hub ? TEC_OK : tec_hub_find(path, c->hub, name, file, &c->arena, err);
 }
 
 enum tec_status tec_checkpoint_beside_json(struct tec_checkpoint *c, const char *name,
@@ -140,8 +152,10 @@ enum tec_status tec_checkpoint_beside_json(struct tec_checkpoint *c, const char 
         return tec_checkpoint_json_load(out, path, c->heap, err);
     return tec_fail(err, TEC_NOT_FOUND,
                     "%s/config.json names the model '%.120s', whose %s is not there: copy its "
-                    "config.json, tokenizer.json and tokenizer_config.json to %s/%.120s",
-                    c->root, name, file, c->root, last);
+                    "config.json, tokenizer.json and tokenizer_config.json to %s/%.120s%s%.200s%s",
+                    c->root, name, file, c->root, last,
+                    c->hub ? ", or download the model: it is not in " : "", c->hub ? c->hub : "",
+                    c->hub ? " either" : "");
 }
 
 /* Finds tokenizer.model or tokenizer.json, of the model that is named first, and what its library
@@ -163,6 +177,11 @@ static enum tec_status find_tokenizer(struct tec_checkpoint *c, struct tec_error
         }
     if (failed)
         return no_memory(c, err);
+    if (!c->tokenizer && named && c->hub) {
+        TEC_TRY(tec_hub_find(&c->tokenizer, c->hub, named, names[1], &c->arena, err));
+        if (c->tokenizer)
+            TEC_TRY(tec_hub_find(&config, c->hub, named, "tokenizer_config.json", &c->arena, err));
+    }
     return config ? tec_checkpoint_json_load_reals(&c->tokenization, config, c->heap, err) : TEC_OK;
 }
 
@@ -211,81 +230,187 @@ static void find_prefix(struct tec_checkpoint *c)
             c->prefix = "model.";
 }
 
-/* Find the folder of config.json: LeRobot's training output has it one folder down. */
-static enum tec_status find_root(struct tec_checkpoint *c, struct tec_error *err)
+/* The folder of config.json: LeRobot's training output has it one folder down. */
+static enum tec_status root_of(struct tec_checkpoint *c, const char *path, const char **root,
+                               struct tec_error *err)
 {
     struct stat st;
-    const char *below = tec_arena_printf(&c->arena, "%s/pretrained_model", c->path);
-    const char *config = tec_arena_printf(&c->arena, "%s/config.json", c->path);
-    if (!below || !config)
+    const char *below = tec_arena_printf(&c->arena, "%s/pretrained_model", path);
+    const char *config = tec_arena_printf(&c->arena, "%s/config.json", path);
+    *root = tec_arena_strdup(&c->arena, path);
+    if (!below || !config || !*root)
         return no_memory(c, err);
-    bool nested = access(config, F_OK) != 0 && stat(below, &st) == 0 && S_ISDIR(st.st_mode);
-    c->root = nested ? below : c->path;
+    if (access(config, F_OK) != 0 && stat(below, &st) == 0 && S_ISDIR(st.st_mode))
+        *root = below;
     return TEC_OK;
+}
+
+/* The base of an adapter's folder: what its configuration names, as it stands or by its last word
+ * in the folder or beside it, or in the hub's cache. */
+static enum tec_status base_of(struct tec_checkpoint *c, const char *adapter, const char *name,
+                               const char **base, struct tec_error *err)
+{
+    const char *slash = name ? strrchr(name, '/') : NULL, *last = slash ? slash + 1 : name;
+    const char *candidates[3] = {name}, *config = NULL;
+    *base = NULL;
+    if (!name || !*name)
+        return tec_fail(err, TEC_NOT_FOUND,
+                        "%s: this is an adapter whose adapter_config.json names no base "
+                        "(base_model_name_or_path): give the base with --weights and this folder "
+                        "with --adapter",
+                        adapter);
+    for (int i = 0; i < 2 && is_below(last); i++) {
+        candidates[1 + i] = tec_arena_printf(&c->arena, "%s/%s%s", adapter, i ? "../" : "", last);
+        if (!candidates[1 + i])
+            return no_memory(c, err);
+    }
+    for (int i = 0; i < 3 && !*base; i++)
+        if (candidates[i] && tec_path_kind(candidates[i]) == TEC_PATH_CHECKPOINT)
+            *base = candidates[i];
+    if (!*base && c->hub)
+        TEC_TRY(tec_hub_find(&config, c->hub, name, "config.json", &c->arena, err));
+    if (config)
+        *base = tec_arena_printf(&c->arena, "%.*s", (int)(strrchr(config, '/') - config), config);
+    if (*base)
+        return TEC_OK;
+    return tec_fail(err, TEC_NOT_FOUND,
+                    "%s: this is an adapter of '%.200s', which is no folder here, not beside it%s: "
+                    "give the base with --weights and this folder with --adapter",
+                    adapter, name, c->hub ? ", and not in the cache of downloads" : "");
+}
+
+/* The folders of configuration and tensors; *adapter is that of a folder to merge, or NULL. */
+static enum tec_status find_folders(struct tec_checkpoint *c, const char *given,
+                                    const char **adapter, struct tec_error *err)
+{
+    bool failed = false;
+    const char *named;
+    json_t *config = NULL;
+    *adapter = NULL;
+    TEC_TRY(root_of(c, c->path, &c->base, err));
+    if (given)
+        TEC_TRY(root_of(c, given, adapter, err));
+    if (tec_path_is_adapter(c->base) && given)
+        return tec_fail(err, TEC_INVALID, "%s: this is an adapter itself, and so is %s", c->path,
+                        given);
+    if (tec_path_is_adapter(c->base)) {
+        *adapter = c->base;
+        const char *file = tec_arena_printf(&c->arena, "%s/adapter_config.json", c->base);
+        if (!file)
+            return no_memory(c, err);
+        TEC_TRY(tec_checkpoint_json_load(&config, file, c->heap, err));
+        named = json_string_value(json_object_get(config, "base_model_name_or_path"));
+        enum tec_status status = base_of(c, *adapter, named, &c->base, err);
+        json_decref(config);
+        TEC_TRY(status);
+        TEC_TRY(root_of(c, c->base, &c->base, err));
+        if (tec_path_is_adapter(c->base))
+            return tec_fail(err, TEC_INVALID, "%s: its base %s is an adapter, too", c->path,
+                            c->base);
+    }
+    bool own = *adapter && existing_in(c, *adapter, "", "config.json", &failed);
+    c->root = own ? *adapter : c->base;
+    return failed ? no_memory(c, err) : TEC_OK;
 }
 
 static enum tec_status open_directory(struct tec_checkpoint *c, struct tec_error *err)
 {
-    TEC_TRY(find_root(c, err));
     const char *assets = tec_arena_printf(&c->arena, "%s/assets", c->root);
     if (!assets)
         return no_memory(c, err);
     TEC_TRY(load_if(c, "config.json", &c->config, err));
     TEC_TRY(load_if(c, "policy_preprocessor.json", &c->preprocessor, err));
     TEC_TRY(load_if(c, "policy_postprocessor.json", &c->postprocessor, err));
-    TEC_TRY(tec_tensors_open(&c->tensors, c->root, c->heap, err));
+    TEC_TRY(tec_tensors_open(&c->tensors, c->base, c->heap, err));
     TEC_TRY(find_tokenizer(c, err));
     return tec_assets_list(&c->assets, &c->n_assets, assets, &c->arena, err);
 }
 
-static enum tec_status open_into(struct tec_checkpoint *c, const char *path, struct tec_error *err)
+/* Nothing that is a checkpoint lies there: say what does. */
+static enum tec_status fail_kind(const char *path, enum tec_path_kind kind, struct tec_error *err)
 {
     struct stat st;
-    enum tec_path_kind kind = tec_path_kind(path);
-    c->path = tec_arena_strdup(&c->arena, path);
-    if (!c->path)
-        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its name", path);
-    c->root = c->path;
     if (kind == TEC_PATH_MISSING)
         return tec_fail(err, TEC_NOT_FOUND, "%s: there is no such file or directory", path);
-    if (kind == TEC_PATH_CHECKPOINT)
-        TEC_TRY(open_directory(c, err));
-    else if (kind == TEC_PATH_SAFETENSORS)
-        TEC_TRY(tec_tensors_open(&c->tensors, path, c->heap, err));
-    else if (kind != TEC_PATH_UNKNOWN)
+    if (kind != TEC_PATH_UNKNOWN)
         return tec_fail(err, TEC_INVALID,
                         "%s: this is %s; a checkpoint is a directory with model.safetensors", path,
                         tec_path_kind_text(kind));
-    else if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return tec_fail(err, TEC_NOT_FOUND,
                         "%s: holds neither model.safetensors nor model.safetensors.index.json",
                         path);
-    else
-        return tec_fail(err, TEC_INVALID,
-                        "%s: is no checkpoint: that is a directory with model.safetensors", path);
+    return tec_fail(err, TEC_INVALID,
+                    "%s: is no checkpoint: that is a directory with model.safetensors", path);
+}
+
+static enum tec_status open_adapter(struct tec_checkpoint *c, const char *folder,
+                                    struct tec_error *err)
+{
+    char both[2 * TEC_HASH_TEXT];
+    TEC_TRY(tec_adapter_open(&c->adapter, folder, c, err));
+    snprintf(both, sizeof both, "%s%s", c->hash, tec_adapter_facts(c->adapter).hash);
+    tec_tensors_hash_text(XXH3_128bits(both, strlen(both)), c->hash);
+    return TEC_OK;
+}
+
+static enum tec_status open_into(struct tec_checkpoint *c,
+                                 const struct tec_checkpoint_source *source, struct tec_error *err)
+{
+    enum tec_path_kind kind = tec_path_kind(source->path);
+    const char *adapter = source->adapter;
+    c->path = tec_arena_strdup(&c->arena, source->path);
+    c->hub = source->hub ? tec_arena_strdup(&c->arena, source->hub) : NULL;
+    if (!c->path || (source->hub && !c->hub))
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its name", source->path);
+    c->root = c->base = c->path;
+    if (kind == TEC_PATH_CHECKPOINT) {
+        TEC_TRY(find_folders(c, source->adapter, &adapter, err));
+        TEC_TRY(open_directory(c, err));
+    } else if (kind == TEC_PATH_SAFETENSORS) {
+        TEC_TRY(tec_tensors_open(&c->tensors, c->path, c->heap, err));
+    } else {
+        return fail_kind(c->path, kind, err);
+    }
     TEC_TRY(recognise(c, err));
     if (c->layout == TEC_LAYOUT_HF)
         TEC_TRY(open_hf(c, err));
     find_prefix(c);
     tec_tensors_hash(c->tensors, c->hash);
-    return TEC_OK;
+    return adapter ? open_adapter(c, adapter, err) : TEC_OK;
 }
 
-enum tec_status tec_checkpoint_open(struct tec_checkpoint **out, const char *path,
-                                    struct tec_heap *heap, struct tec_error *err)
+enum tec_status tec_checkpoint_open_source(struct tec_checkpoint **out,
+                                           const struct tec_checkpoint_source *source,
+                                           struct tec_heap *heap, struct tec_error *err)
 {
     struct tec_checkpoint *c = tec_heap_get(heap, sizeof *c);
     *out = NULL;
     if (!c)
-        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its description", path);
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its description", source->path);
     c->heap = heap;
     tec_arena_init(&c->arena, heap);
-    enum tec_status status = open_into(c, path, err);
+    enum tec_status status = open_into(c, source, err);
     if (status == TEC_OK)
         *out = c;
     else
         tec_checkpoint_close(c);
     return status;
+}
+
+enum tec_status tec_checkpoint_open(struct tec_checkpoint **out, const char *path,
+                                    struct tec_heap *heap, struct tec_error *err)
+{
+    const struct tec_checkpoint_source source = {.path = path};
+    return tec_checkpoint_open_source(out, &source, heap, err);
+}
+
+enum tec_status tec_checkpoint_read_f32(const struct tec_checkpoint *c,
+                                        const struct tec_stored *stored, uint64_t first, float *dst,
+                                        size_t n, struct tec_error *err)
+{
+    TEC_TRY(tec_tensors_read_f32(c->tensors, stored, first, dst, n, err));
+    return c->adapter ? tec_adapter_apply(c->adapter, stored, first, dst, n, err) : TEC_OK;
 }
 
 static bool is_joined(const struct tec_checkpoint *c, const char *path)
@@ -321,6 +446,7 @@ void tec_checkpoint_close(struct tec_checkpoint *c)
 {
     if (!c)
         return;
+    tec_adapter_close(c->adapter);
     tec_tensors_close(c->tensors);
     json_decref(c->config);
     json_decref(c->generation);

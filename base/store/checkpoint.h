@@ -20,12 +20,25 @@ enum tec_layout {
     TEC_LAYOUT_FILE     /* one .safetensors file, or a directory without config.json */
 };
 
+struct tec_adapter; /* base/store/adapter.h */
+
+/* What to open, and where else to look. */
+struct tec_checkpoint_source {
+    const char *path;
+    const char *adapter; /* folder of a LoRA adapter to merge into the tensors; NULL: none, or
+                          * `path` is that of an adapter itself */
+    const char *hub;     /* cache folder of Hugging Face's hub (base/store/hub.h), or NULL */
+};
+
 /* Owned by the caller of open until close; read-only and shareable between threads meanwhile. */
 struct tec_checkpoint {
     enum tec_layout layout;
     const char *root; /* where config.json lies (LeRobot: .../pretrained_model) */
+    const char *base; /* where the tensors lie: `root`, but for an adapter with a config.json */
     const char *path; /* as given to open */
-    json_t *config;   /* object; NULL for TEC_LAYOUT_FILE */
+    const char *hub;  /* as given to open, copied; NULL */
+    struct tec_adapter *adapter; /* NULL: none */
+    json_t *config;              /* object; NULL for TEC_LAYOUT_FILE */
     struct tec_tensors *tensors;
     const char *prefix;    /* "model." where LeRobot's wrapper put it before names, else "" */
     const char *tokenizer; /* file: tokenizer.model or tokenizer.json; NULL when there is none */
@@ -42,7 +55,7 @@ struct tec_checkpoint {
     json_t *statistics;    /* HF: {dataset: {action, proprio?}}, from dataset_statistics.json or,
                             * where that is absent, norm_stats of config.json; NULL: neither */
     const char *statistics_in; /* where they lie, for messages: "<root>/config.json: norm_stats" */
-    char hash[TEC_HASH_TEXT];  /* tec_tensors_hash */
+    char hash[TEC_HASH_TEXT];  /* tec_tensors_hash; with an adapter, of both */
     struct tec_heap *heap;     /* borrowed */
     struct tec_arena arena;
 };
@@ -56,6 +69,16 @@ const char *tec_layout_name(enum tec_layout layout);
  * a pipeline file; a checkpoint is a directory with model.safetensors". */
 enum tec_status tec_checkpoint_open(struct tec_checkpoint **out, const char *path,
                                     struct tec_heap *heap, struct tec_error *err);
+
+/* The same with an adapter (tec_adapter_open), which may also be what `path` is: a folder with
+ * adapter_config.json and no model. Its base is then what base_model_name_or_path names: a folder,
+ * one beside the adapter's, or a model of the hub's cache. Where the adapter's folder has a
+ * config.json of its own, as LeRobot saves it, configuration, processors and tokenizer are those of
+ * that folder, and the tensors the base's. Folders that the checkpoint lacks files of are looked
+ * for in `hub`, too. */
+enum tec_status tec_checkpoint_open_source(struct tec_checkpoint **out,
+                                           const struct tec_checkpoint_source *source,
+                                           struct tec_heap *heap, struct tec_error *err);
 void tec_checkpoint_close(struct tec_checkpoint *c); /* NULL is allowed */
 
 /* A file that may hold a part of the model beside its own: where folder `dir` has `file`, a plain
@@ -66,8 +89,8 @@ enum tec_status tec_checkpoint_join(struct tec_checkpoint *c, const char *dir, c
                                     bool *joined, struct tec_error *err);
 
 /* A file of a model that the checkpoint's configuration names, "maker/model" or a folder: from the
- * first folder that has it, of NAME and its last word, below the checkpoint's own or beside it. In
- * the checkpoint's arena; NULL when there is none. */
+ * first folder that has it, of NAME and its last word, below the checkpoint's own or beside it,
+ * then of its base, then in the hub's cache. In the checkpoint's arena; NULL when there is none. */
 enum tec_status tec_checkpoint_beside(struct tec_checkpoint *c, const char *name, const char *file,
                                       const char **path, struct tec_error *err);
 
@@ -77,6 +100,12 @@ enum tec_status tec_checkpoint_beside_json(struct tec_checkpoint *c, const char 
 
 /* The tensor of that name, with or without the checkpoint's prefix, or NULL. */
 const struct tec_stored *tec_checkpoint_tensor(const struct tec_checkpoint *c, const char *name);
+
+/* Elements [first, first + n) of a tensor of c->tensors as float, changed by the adapter where
+ * there is one. */
+enum tec_status tec_checkpoint_read_f32(const struct tec_checkpoint *c,
+                                        const struct tec_stored *stored, uint64_t first, float *dst,
+                                        size_t n, struct tec_error *err);
 
 /* Statistics of one vector. openpi: assets/<asset>/norm_stats.json, key "state" or "actions"; asset
  * NULL takes the only one there is; `mode` is the caller's, the file does not say. */

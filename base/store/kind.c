@@ -17,10 +17,17 @@ static bool has(const char *dir, const char *name)
     return n > 0 && (size_t)n < sizeof path && access(path, F_OK) == 0;
 }
 
+bool tec_path_is_adapter(const char *path)
+{
+    return has(path, "adapter_config.json") && !has(path, "model.safetensors") &&
+           !has(path, "model.safetensors.index.json");
+}
+
 static enum tec_path_kind directory(const char *path)
 {
     static const char *const checkpoint[] = {"model.safetensors", "model.safetensors.index.json",
-                                             "config.json", "pretrained_model"};
+                                             "config.json", "adapter_config.json",
+                                             "pretrained_model"};
     for (size_t i = 0; i < sizeof checkpoint / sizeof checkpoint[0]; i++)
         if (has(path, checkpoint[i]))
             return TEC_PATH_CHECKPOINT;

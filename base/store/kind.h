@@ -2,10 +2,13 @@
 #ifndef TEC_BASE_STORE_KIND_H
 #define TEC_BASE_STORE_KIND_H
 
+#include <stdbool.h>
+
 enum tec_path_kind {
     TEC_PATH_MISSING,
     TEC_PATH_UNKNOWN,
-    TEC_PATH_CHECKPOINT,  /* a directory with tensors or config.json, also as pretrained_model/ */
+    TEC_PATH_CHECKPOINT,  /* a directory with tensors, config.json or adapter_config.json, also as
+                           * pretrained_model/ */
     TEC_PATH_SAFETENSORS, /* one file of tensors */
     TEC_PATH_PIPELINE,
     TEC_PATH_POLICY,
@@ -18,6 +21,9 @@ enum tec_path_kind {
 /* Guess from the file's name and first 64 KiB; a directory by the files in it. For messages only:
  * nothing is validated. */
 enum tec_path_kind tec_path_kind(const char *path);
+
+/* Whether a folder holds an adapter, adapter_config.json, and no model. */
+bool tec_path_is_adapter(const char *path);
 
 /* "a pipeline file"; never NULL. */
 const char *tec_path_kind_text(enum tec_path_kind kind);

@@ -283,9 +283,14 @@ uint64_t tec_tensors_bytes(const struct tec_tensors *t)
 
 void tec_tensors_hash(const struct tec_tensors *t, char text[TEC_HASH_TEXT])
 {
+    tec_tensors_hash_text(t->hash, text);
+}
+
+void tec_tensors_hash_text(XXH128_hash_t hash, char text[TEC_HASH_TEXT])
+{
     static const char digits[] = "0123456789abcdef";
     XXH128_canonical_t bytes;
-    XXH128_canonicalFromHash(&bytes, t->hash);
+    XXH128_canonicalFromHash(&bytes, hash);
     for (size_t i = 0; i < sizeof bytes.digest; i++) {
         text[2 * i] = digits[bytes.digest[i] >> 4];
         text[2 * i + 1] = digits[bytes.digest[i] & 15];

@@ -38,6 +38,9 @@ enum tec_status tec_tensors_add_shards(struct tec_tensors *t, const char *dir,
 /* Whether a file's name that comes from another file is one of that file's own folder. */
 bool tec_tensors_is_plain(const char *name);
 
+/* A hash as 32 hexadecimal digits. */
+void tec_tensors_hash_text(XXH128_hash_t hash, char text[TEC_HASH_TEXT]);
+
 /* Sort tensors into by_name. */
 enum tec_status tec_tensors_sort(struct tec_tensors *t, struct tec_error *err);
 

@@ -244,10 +244,12 @@ static enum tec_status derive(struct tec_bytes *out, struct deriving *x)
     return status;
 }
 
-enum tec_status tec_pipeline_derive(const char **text, size_t *n, const char *path,
-                                    const char *root, struct tec_arena *arena,
-                                    struct tec_diagnostics *d, struct tec_error *err)
+enum tec_status tec_pipeline_derive(const char **text, size_t *n,
+                                    const struct tec_checkpoint_source *from, const char *root,
+                                    struct tec_arena *arena, struct tec_diagnostics *d,
+                                    struct tec_error *err)
 {
+    const char *path = from->path;
     struct deriving x = {.path = path,
                          .robots = tec_arena_printf(arena, "%s/robots", root),
                          .models = tec_arena_printf(arena, "%s/models", root),
@@ -257,7 +259,7 @@ enum tec_status tec_pipeline_derive(const char **text, size_t *n, const char *pa
     struct tec_bytes out;
     if (!x.robots || !x.models)
         return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for paths", path);
-    TEC_TRY(tec_checkpoint_open(&x.checkpoint, path, arena->heap, err));
+    TEC_TRY(tec_checkpoint_open_source(&x.checkpoint, from, arena->heap, err));
     tec_bytes_init(&out, arena, TEC_MAX_SOURCE);
     enum tec_status status =
         x.checkpoint->layout == TEC_LAYOUT_LEROBOT

@@ -66,10 +66,10 @@ struct tec_numbers {
 
 /* model { ... } */
 struct tec_decl_model {
-    struct tec_where where, where_arch, where_weights; /* of the whole; of these fields */
-    const char *name;                                  /* "main" unless given */
-    const char *arch;                                  /* pipelines/models/<arch>.lua */
-    const char *weights;
+    struct tec_where where, where_arch, where_weights, where_adapter; /* of it; of these fields */
+    const char *name;                                                 /* "main" unless given */
+    const char *arch; /* pipelines/models/<arch>.lua */
+    const char *weights, *adapter;
     int dtype;          /* enum tec_decl_dtype: BF16 or F32 */
     const char *device; /* field `where`: a device as on the command line, NULL = the run's */
 };
@@ -351,11 +351,13 @@ struct tec_pipeline {
 
 /* The pipeline to load and its folders. Zero-initialise, then set the fields that are needed. */
 struct tec_load_options {
-    const char *path;       /* the file, also the name in messages */
-    const char *text;       /* its content, when already in memory; else NULL */
-    size_t n;               /* bytes of text */
-    const char *root;       /* folder of the shipped pipelines, where extend, include and robot are
-                               looked up after the own folder; NULL = the own folder alone */
+    const char *path;    /* the file, also the name in messages */
+    const char *text;    /* its content, when already in memory; else NULL */
+    size_t n;            /* bytes of text */
+    const char *root;    /* folder of the shipped pipelines, where extend, include and robot are
+                            looked up after the own folder; NULL = the own folder alone */
+    const char *adapter; /* of a path that is a checkpoint folder: an adapter to merge, or NULL */
+    const char *hub;     /* the hub's cache, for such a path (base/store/hub.h), or NULL */
     const char *const *set; /* "PATH=VALUE": nodes.act.steps=5, frame.period_ms=33 */
     int n_set;
     bool any; /* also a pipeline that this release does not run, to be drawn or written out */

@@ -37,6 +37,7 @@ static void keep_places(struct tec_loader *ld)
     for (int i = 0; i < p->n_models; i++) {
         models[i].where_arch = tec_where_field(ld, &ld->models[i], "arch");
         models[i].where_weights = tec_where_field(ld, &ld->models[i], "weights");
+        models[i].where_adapter = tec_where_field(ld, &ld->models[i], "adapter");
     }
     for (int i = 0; i < p->n_inputs; i++)
         inputs[i].where_shape = tec_where_field(ld, &ld->inputs[i], "shape");

@@ -231,7 +231,7 @@ static enum tec_status join_parts(const struct tec_model_choice *choice, const j
         bool one = false;
         if (!file)
             return tec_fail(err, TEC_MALFORMED, "model: parts[%zu] is not a file's name", i + 1);
-        TEC_TRY(tec_checkpoint_join(c, choice->beside ? choice->beside : c->root, file, &one, err));
+        TEC_TRY(tec_checkpoint_join(c, choice->beside ? choice->beside : c->base, file, &one, err));
         *joined |= one;
     }
     return TEC_OK;

@@ -6,6 +6,7 @@
  * nothing. */
 #include "graph/model/source.h"
 
+#include "base/store/adapter.h"
 #include "kernels/bf16.h"
 
 #include <math.h>
@@ -127,8 +128,8 @@ enum tec_status tec_weight_rows(const struct tec_weight_source *source,
         round_all(source, count, out);
         return TEC_OK;
     }
-    TEC_TRY(tec_tensors_read_f32(source->checkpoint->tensors, found->stored, (uint64_t)at, out,
-                                 (size_t)count, err));
+    TEC_TRY(tec_checkpoint_read_f32(source->checkpoint, found->stored, (uint64_t)at, out,
+                                    (size_t)count, err));
     round_all(source, count, out);
     return check_finite(source, found->name, at, count, out, err);
 }
@@ -157,7 +158,12 @@ enum tec_status tec_weight_same(const struct tec_weight_source *source, const st
 {
     enum { CHUNK = 16384 };
     unsigned char x[CHUNK], y[CHUNK];
+    const struct tec_adapter *changes = source->checkpoint->adapter;
     *same = a->stored == b->stored;
+    if (!*same && changes &&
+        (tec_adapter_changes(changes, a->stored->name) ||
+         tec_adapter_changes(changes, b->stored->name)))
+        return TEC_OK;
     if (*same || a->stored->dtype != b->stored->dtype || a->stored->bytes != b->stored->bytes)
         return TEC_OK;
     const struct tec_tensors *t = source->checkpoint->tensors;

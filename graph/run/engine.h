@@ -17,6 +17,7 @@ struct tec_engine_options {
     const struct tec_pipeline *pipeline;
     const char *root;      /* holds pipelines/ and policies/ */
     const char *weights;   /* checkpoint of the frames' model; NULL: the pipeline's */
+    const char *adapter;   /* merged into it (base/store/adapter.h); NULL: the pipeline's */
     bool random;           /* no checkpoint: random weights of `size` */
     uint64_t seed;         /* of random weights and of the noise */
     const char *size;      /* "full", "small", "tiny"; NULL = full */

@@ -8,7 +8,6 @@
 #include "graph/run/engine_models.h"
 
 #include "base/store/find.h"
-#include "base/store/hub.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -58,23 +57,28 @@ static enum tec_status at_field(const struct tec_where *w, const char *field,
     return tec_context(err, status, "%s:%d: %s", w->file ? w->file : "?", w->line, field);
 }
 
-/* Open the checkpoint. --weights is taken as given; a path in the pipeline is looked up in the
- * current folder, then in the root. */
+/* Open the checkpoint, with its adapter. --weights and --adapter are taken as given; a path in the
+ * pipeline is looked up in the current folder, then in the root. */
 static enum tec_status open_checkpoint(struct tec_engine *e, struct tec_engine_model *m,
                                        struct tec_error *err)
 {
     const struct tec_engine_options *o = &e->options;
     const struct tec_decl_model *d = declared(e, m);
-    const char *given = first(e, m) ? o->weights : NULL, *path;
+    struct tec_checkpoint_source from = {.path = first(e, m) ? o->weights : NULL,
+                                         .adapter = first(e, m) ? o->adapter : NULL,
+                                         .hub = o->hub};
     if (o->random)
         return TEC_OK;
-    if (given)
-        return tec_checkpoint_open(&m->checkpoint, given, e->heap, err);
-    if (d->weights) {
-        enum tec_status status = tec_find_path(&path, d->weights, o->root, &e->arena, err);
-        TEC_TRY(at_field(&d->where_weights, "weights", status, err));
-        return tec_checkpoint_open(&m->checkpoint, path, e->heap, err);
+    if (d->adapter && !from.adapter) {
+        enum tec_status status = tec_find_path(&from.adapter, d->adapter, o->root, &e->arena, err);
+        TEC_TRY(at_field(&d->where_adapter, "adapter", status, err));
     }
+    if (!from.path && d->weights) {
+        enum tec_status status = tec_find_path(&from.path, d->weights, o->root, &e->arena, err);
+        TEC_TRY(at_field(&d->where_weights, "weights", status, err));
+    }
+    if (from.path)
+        return tec_checkpoint_open_source(&m->checkpoint, &from, e->heap, err);
     if (!first(e, m))
         return tec_fail(err, TEC_NOT_FOUND,
                         "pipeline '%s' names no weights for model '%s': give --set "
@@ -207,9 +211,6 @@ enum tec_status tec_engine_open_tokenizer(const struct tec_engine *e, struct tec
         return TEC_OK;
     if (!path && m->checkpoint)
         path = m->checkpoint->tokenizer;
-    if (!path && m->checkpoint && m->checkpoint->tokenizer_name && e->options.hub)
-        TEC_TRY(tec_hub_find(&path, e->options.hub, m->checkpoint->tokenizer_name, "tokenizer.json",
-                             &m->checkpoint->arena, err));
     if (path)
         return tec_tokenizer_open(&m->tokenizer, path, e->heap, err);
     return m->checkpoint ? fail_tokenizer(m->checkpoint, err) : TEC_OK; /* random weights */

@@ -66,6 +66,7 @@ enum tec_status tec_robot_given(json_t **out, const struct tec_checkpoint *c,
         bad |= set(given, "tokenizer", c->tokenization);
         bad |= set(given, "slots", slots);
         bad |= set(given, "relative", relative);
+        bad |= c->adapter && json_object_set_new(given, "adapter", json_true()) != 0;
     }
     json_decref(slots);
     json_decref(relative);

@@ -13,11 +13,15 @@ enum { MAX_DEPTH = 8, MAX_CASES = 4096 };
 
 struct verify_options {
     int dtype;
+    const char *adapter;
 };
 
 static const struct tec_option options[] = {
     {"dtype", 0, TEC_OPTION_WORD, "f32|bf16", "what the engine computes in; f32",
      offsetof(struct verify_options, dtype), 0, 0},
+    {"adapter", 0, TEC_OPTION_TEXT, "DIR",
+     "a LoRA adapter (PEFT) to merge into the checkpoint of each case",
+     offsetof(struct verify_options, adapter), 0, 0},
 };
 
 /* The cases found, and what has been counted. */
@@ -72,6 +76,7 @@ static void run_case(struct walk *w, const char *dir)
     tec_arena_init(&arena, w->call->heap);
     struct tec_verify v = {.dtype = o->dtype ? "bf16" : "f32",
                            .root = w->call->root,
+                           .adapter = o->adapter,
                            .device = w->device,
                            .heap = w->call->heap,
                            .arena = &arena,

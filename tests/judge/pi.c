@@ -36,7 +36,9 @@ enum tec_status tec_pi_open_beside(struct tec_pi *pi, struct tec_verify *v, cons
     *pi = (struct tec_pi){.v = v};
     const json_t *config = json_object_get(v->json, "config");
     TEC_TRY(open_device(pi, err));
-    TEC_TRY(tec_checkpoint_open(&pi->checkpoint, tec_pi_path(pi, path), v->heap, err));
+    const struct tec_checkpoint_source from = {.path = tec_pi_path(pi, path),
+                                               .adapter = v->adapter};
+    TEC_TRY(tec_checkpoint_open_source(&pi->checkpoint, &from, v->heap, err));
     if (json_object_get(v->json, "config_overrides"))
         json_object_update(pi->checkpoint->config, json_object_get(v->json, "config_overrides"));
     const struct tec_model_choice choice = {

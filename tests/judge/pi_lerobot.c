@@ -203,7 +203,8 @@ static enum tec_status judge_all(struct processing *p, struct tec_error *err)
     const char *expected = tec_arena_printf(v->arena, "%s/expected.safetensors", v->dir);
     if (!path || !inputs || !expected)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for paths");
-    TEC_TRY(tec_checkpoint_open(&p->checkpoint, path, v->heap, err));
+    const struct tec_checkpoint_source from = {.path = path, .adapter = v->adapter};
+    TEC_TRY(tec_checkpoint_open_source(&p->checkpoint, &from, v->heap, err));
     TEC_TRY(tec_tensors_open(&p->inputs, inputs, v->heap, err));
     TEC_TRY(tec_tensors_open(&p->expected, expected, v->heap, err));
     TEC_TRY(open_robot(p, err));

@@ -13,10 +13,11 @@
 
 /* One case being judged. Owned by the caller of tec_verify_case. */
 struct tec_verify {
-    const char *dir;   /* folder of the case, without a trailing slash */
-    json_t *json;      /* its case.json, an object */
-    const char *dtype; /* "f32" or "bf16" */
-    const char *root;  /* holds pipelines/; NULL: the current folder */
+    const char *dir;     /* folder of the case, without a trailing slash */
+    json_t *json;        /* its case.json, an object */
+    const char *dtype;   /* "f32" or "bf16" */
+    const char *root;    /* holds pipelines/; NULL: the current folder */
+    const char *adapter; /* merged into the case's checkpoint; NULL: none */
     struct tec_device_options device;
     struct tec_heap *heap;
     struct tec_arena *arena; /* lives as long as the case */

@@ -69,6 +69,8 @@ static enum tec_status load(struct tectum *t, const struct tectum_options *o, co
     struct tec_diagnostics d;
     struct tec_load_options options = {.path = o->pipeline,
                                        .root = tec_arena_printf(&t->arena, "%s/pipelines", root),
+                                       .adapter = o->adapter,
+                                       .hub = o->hub,
                                        .set = o->set,
                                        .n_set = o->n_set};
     if (!options.root)
@@ -150,7 +152,7 @@ static enum tec_status open_engine(struct tectum *t, const struct tectum_options
     const char *root;
     TEC_TRY(tec_root_find(&root, o->root, &t->arena, err));
     TEC_TRY(load(t, o, root, err));
-    const char *names[] = {o->weights, o->tokenizer, o->size, o->dtype};
+    const char *names[] = {o->weights, o->tokenizer, o->size, o->dtype, o->adapter, o->hub};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (names[i] && !(names[i] = tec_arena_strdup(&t->arena, names[i])))
             return tec_fail(err, TEC_NO_MEMORY, "no memory for options");
@@ -161,6 +163,8 @@ static enum tec_status open_engine(struct tectum *t, const struct tectum_options
     const struct tec_engine_options options = {.pipeline = t->pipeline,
                                                .root = root,
                                                .weights = names[0],
+                                               .adapter = names[4],
+                                               .hub = names[5],
                                                .random = o->random_weights != 0,
                                                .seed = o->seed,
                                                .size = names[2],

@@ -53,7 +53,8 @@ static bool is_its_file(const struct tec_pipeline *p, const char *file)
     for (int i = 0; i < p->n_robots; i++)
         is |= is_of(&p->robots[i].where, file);
     for (int i = 0; i < p->n_models; i++)
-        is |= is_of(&p->models[i].where_arch, file) || is_of(&p->models[i].where_weights, file);
+        is |= is_of(&p->models[i].where_arch, file) || is_of(&p->models[i].where_weights, file) ||
+              is_of(&p->models[i].where_adapter, file);
     for (int i = 0; i < p->n_inputs; i++)
         is |= is_of(&p->inputs[i].where, file) || is_of(&p->inputs[i].where_shape, file);
     for (int i = 0; i < p->n_resources; i++)
@@ -232,7 +233,7 @@ static enum tec_status judge_failure(struct tec_invocation *call,
     struct tec_where where = place_in(message, &rest, call->arena);
     bool located = where.file && is_its_file(pipeline, where.file);
     bool outside = status == TEC_DEVICE || status == TEC_NO_MEMORY || status == TEC_INVALID;
-    if (!located && (call->shared.weights || outside))
+    if (!located && (call->shared.weights || call->shared.adapter || outside))
         return tec_fail(err, status, "%s", message);
     if (status == TEC_UNSUPPORTED && !located) {
         plan->text = tec_arena_printf(call->arena,

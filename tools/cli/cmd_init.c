@@ -24,7 +24,8 @@ static enum tec_status derive(struct tec_invocation *call, const char *path, con
     if (!root)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
     tec_diagnostics_init(&d, call->heap);
-    enum tec_status status = tec_pipeline_derive(text, n, path, root, call->arena, &d, err);
+    const struct tec_checkpoint_source from = {.path = path, .hub = call->hub};
+    enum tec_status status = tec_pipeline_derive(text, n, &from, root, call->arena, &d, err);
     if (status != TEC_NO_MEMORY)
         tec_diagnostics_print(&d, TEC_PRINT_TEXT, stderr);
     tec_diagnostics_finish(&d);

@@ -9,7 +9,7 @@
 
 struct inspect_options {
     bool list;
-    const char *model;
+    const char *model, *adapter;
 };
 
 #define AT(member) offsetof(struct inspect_options, member)
@@ -18,6 +18,8 @@ static const struct tec_option options[] = {
      0},
     {"model", 0, TEC_OPTION_TEXT, "NAME", "hold it against this model; recognised by itself",
      AT(model), 0, 0},
+    {"adapter", 0, TEC_OPTION_TEXT, "DIR", "a LoRA adapter (PEFT) to hold against the checkpoint",
+     AT(adapter), 0, 0},
 };
 
 /* The report of the checkpoint includes the parts that its model names. */
@@ -57,7 +59,10 @@ static enum tec_status inspect_checkpoint(struct tec_invocation *call, json_t *r
                                           const char *path, struct tec_error *err)
 {
     struct tec_checkpoint *c = NULL;
-    TEC_TRY(tec_checkpoint_open(&c, path, call->heap, err));
+    const struct inspect_options *o = call->options;
+    const struct tec_checkpoint_source from = {
+        .path = path, .adapter = o->adapter, .hub = call->hub};
+    TEC_TRY(tec_checkpoint_open_source(&c, &from, call->heap, err));
     enum tec_status status = hold_against_model(call, report, c, err);
     tec_checkpoint_close(c);
     return status;

@@ -31,7 +31,7 @@ int tec_exit_code(enum tec_status status);
 enum tec_takes {
     TEC_TAKES_FORMAT = 1,  /* --format */
     TEC_TAKES_DEVICE = 2,  /* --device, --threads, --tier, --spin-us */
-    TEC_TAKES_MODEL = 4,   /* --weights, --random-weights, --size, --tokenizer */
+    TEC_TAKES_MODEL = 4,   /* --weights, --adapter, --random-weights, --size, --tokenizer */
     TEC_TAKES_SET = 8,     /* --set */
     TEC_TAKES_POLICY = 16, /* --policy, --param */
     TEC_TAKES_SEED = 32,   /* --seed */
@@ -49,7 +49,7 @@ struct tec_shared {
     int spin_us;        /* -1 = the device's default */
     int patience_ms;    /* 0 = the device's default */
     const char *tier;   /* NULL = the best of this machine */
-    const char *weights;
+    const char *weights, *adapter;
     struct tec_seed random_weights;
     int size; /* tec_size_names[size] */
     const char *tokenizer;

@@ -86,6 +86,7 @@ enum tec_status tec_cli_open_options(struct tec_opened *out, struct tec_engine_o
     *options = (struct tec_engine_options){.pipeline = out->pipeline,
                                            .root = call->root,
                                            .weights = s->weights,
+                                           .adapter = s->adapter,
                                            .random = s->random_weights.given,
                                            .seed = seed_of(s, out->pipeline),
                                            .size = tec_size_names[s->size],

@@ -13,6 +13,8 @@ static enum tec_status load(struct tec_pipeline **out, struct tec_invocation *ca
     struct tec_load_options options = {
         .path = path,
         .any = any,
+        .adapter = call->shared.adapter,
+        .hub = call->hub,
         .root = tec_arena_printf(call->arena, "%s/pipelines", call->root),
         .set = call->shared.set.item,
         .n_set = call->shared.set.n};

@@ -37,6 +37,8 @@ static const struct tec_option device[] = {
 static const struct tec_option model[] = {
     {"weights", 0, TEC_OPTION_TEXT, "DIR", "this checkpoint in place of the pipeline's",
      AT(weights), 0, 0},
+    {"adapter", 0, TEC_OPTION_TEXT, "DIR", "a LoRA adapter (PEFT) to merge into the checkpoint",
+     AT(adapter), 0, 0},
     {"random-weights", 0, TEC_OPTION_SEED, "SEED", "no checkpoint: values drawn from this seed",
      AT(random_weights), 0, 0},
     {"size", 0, TEC_OPTION_WORD, "full|small|tiny", "of a model with random weights; full",
@@ -120,6 +122,8 @@ enum tec_status tec_shared_check(const struct tec_shared *shared, struct tec_err
     TEC_TRY(check_pairs("param", &shared->param, err));
     if (shared->weights && shared->random_weights.given)
         return tec_fail(err, TEC_INVALID, "--weights and --random-weights exclude each other");
+    if (shared->adapter && shared->random_weights.given)
+        return tec_fail(err, TEC_INVALID, "--adapter and --random-weights exclude each other");
     if (shared->size && !shared->random_weights.given)
         return tec_fail(err, TEC_INVALID, "--size %s: only with --random-weights SEED",
                         tec_size_names[shared->size]);

@@ -3,6 +3,7 @@
 #include "tools/measure/inspect.h"
 
 #include "base/json_text.h"
+#include "base/store/adapter.h"
 #include "base/text/tokenizer.h"
 
 #include <stdlib.h>
@@ -128,6 +129,14 @@ static enum tec_status add_tokenizer(json_t *report, const struct tec_checkpoint
     return json_object_set_new(report, "tokenizer", bad) ? no_memory(err) : TEC_OK;
 }
 
+static json_t *adapter_json(const struct tec_adapter *a)
+{
+    const struct tec_adapter_facts facts = tec_adapter_facts(a);
+    return json_pack("{s:o, s:I, s:I, s:I}", "path", tec_json_shown(facts.path), "changed",
+                     (json_int_t)facts.changed, "replaced", (json_int_t)facts.replaced, "rank",
+                     (json_int_t)facts.rank);
+}
+
 enum tec_status tec_inspect_checkpoint(json_t *report, const struct tec_checkpoint *c, bool list,
                                        struct tec_arena *arena, struct tec_error *err)
 {
@@ -151,6 +160,8 @@ enum tec_status tec_inspect_checkpoint(json_t *report, const struct tec_checkpoi
     bad |= json_object_set_new(report, "prefix", json_string(c->prefix));
     bad |= json_object_set_new(report, "assets", assets);
     bad |= json_object_set_new(report, "norm", norms(c, arena));
+    if (c->adapter)
+        bad |= json_object_set_new(report, "adapter", adapter_json(c->adapter));
     if (list)
         bad |= json_object_set_new(report, "list", list_tensors(c->tensors));
     return bad ? no_memory(err) : add_tokenizer(report, c, err);

@@ -138,6 +138,17 @@ static void print_list(const json_t *list, FILE *out)
     }
 }
 
+static void print_adapter(const json_t *adapter, FILE *out)
+{
+    if (!adapter)
+        return;
+    print_name("adapter    ", text_of(adapter, "path"), "", out);
+    fprintf(out, ": changes %lld tensors by rank %lld at most, replaces %lld\n",
+            (long long)json_integer_value(json_object_get(adapter, "changed")),
+            (long long)json_integer_value(json_object_get(adapter, "rank")),
+            (long long)json_integer_value(json_object_get(adapter, "replaced")));
+}
+
 void tec_inspect_print(const json_t *report, FILE *out)
 {
     char bytes[24];
@@ -157,6 +168,7 @@ void tec_inspect_print(const json_t *report, FILE *out)
             tec_cli_bytes_text(bytes, json_integer_value(json_object_get(report, "bytes"))));
     print_dtypes(json_object_get(report, "dtypes"), out);
     fprintf(out, "hash       %s (of names, shapes and types)\n", text_of(report, "hash"));
+    print_adapter(json_object_get(report, "adapter"), out);
     print_tokenizer(json_object_get(report, "tokenizer"), out);
     print_encoder(json_object_get(report, "encoder"), out);
     print_norms(json_object_get(report, "norm"), out);

@@ -36,6 +36,7 @@ static enum tec_status options_of(struct tec_engine_options *options, enum tec_m
     *options = (struct tec_engine_options){.pipeline = pipeline,
                                            .root = call->root,
                                            .weights = s->weights,
+                                           .adapter = s->adapter,
                                            .random = *by != TEC_MEASURED_CHECKPOINT,
                                            .size = tec_size_names[s->size],
                                            .tokenizer = s->tokenizer,

@@ -1,8 +1,9 @@
 -- A robot's description from config.json and the two processors of a LeRobot checkpoint. Every step and
 -- every field that changes numbers is looked at, or refused by its name.
 --
--- `given` = { config, preprocessor, postprocessor, slots, relative }: the three files, the image features in
--- config.json's order, and the columns of the actions that are changes of the state, counted from 1.
+-- `given` = { config, preprocessor, postprocessor, slots, relative, adapter }: the three files, the image features
+-- in config.json's order, the columns of the actions that are changes of the state, counted from 1, and whether an
+-- adapter is merged into the weights.
 
 local CONFIG <const>, BEFORE <const>, AFTER <const> =
   "config.json: ", "policy_preprocessor.json: ", "policy_postprocessor.json: "
@@ -33,8 +34,9 @@ end
 for _, name in ipairs(kind.off or {}) do
   if config[name] then refuse(CONFIG .. name, "is not supported") end
 end
-if config.use_peft then
-  refuse(CONFIG .. "use_peft", "the folder has an adapter alone: merge it into its base, then save that")
+if config.use_peft and not given.adapter then
+  refuse(CONFIG .. "use_peft", "the folder has no adapter: adapter_config.json and adapter_model.safetensors, without "
+         .. "model.safetensors")
 end
 if config.n_obs_steps ~= nil and config.n_obs_steps ~= 1 then
   refuse(CONFIG .. "n_obs_steps", "observations of " .. tostring(config.n_obs_steps) .. " steps are not supported")
