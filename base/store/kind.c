@@ -115,7 +115,7 @@ const char *tec_path_kind_text(enum tec_path_kind kind)
         [TEC_PATH_POLICY] = "a policy",
         [TEC_PATH_ROBOT] = "a robot's file, which a pipeline names (`robot = FILE`)",
         [TEC_PATH_TOKENIZER] = "a tokenizer",
-        [TEC_PATH_ORBAX] = "a JAX (orbax) checkpoint, which must be converted to PyTorch first",
+        [TEC_PATH_ORBAX] = "a JAX (orbax) checkpoint; tools/convert/openpi.py converts openpi's",
         [TEC_PATH_RECORDING] = "a recording",
     };
     return texts[kind];
