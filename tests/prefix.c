@@ -214,11 +214,13 @@ static void compare_all(bool bf16)
 
 TEST(chunks_equal_those_of_pytorch_f32)
 {
+    ONE_THREAD();
     compare_all(false);
 }
 
 TEST(chunks_equal_those_of_pytorch_bf16)
 {
+    ONE_THREAD();
     compare_all(true);
 }
 
@@ -259,6 +261,7 @@ static void without_the_field(const char *dtype)
 
 TEST(nothing_given_is_as_without_the_field)
 {
+    ONE_THREAD();
     without_the_field("f32");
     without_the_field("bf16");
 }
