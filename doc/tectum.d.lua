@@ -193,12 +193,13 @@ function prefill(t) end
 ---@class tectum.action
 ---@field name string name in traces and for policies
 ---@field model? string|tectum.call which model; needed when there are several
----@field kv string|tectum.call the prefix, a kv.frame; `prev "obs"` is that of the previous frame
+---@field kv string|tectum.call the prefix, a kv.frame; `prev "obs"` is that of the previous frame; or a kv.requests: the keys of its newest finished text
+---@field or_kv? string|tectum.call of a kv.requests: the prefix, a kv.frame, that it takes until a text is finished
 ---@field steps? integer denoising steps; without it the model's
 ---@field prefix? string|tectum.call a tensor { rows, columns }: the first actions, where the robot has begun them already
 ---@field out? string|tectum.call the buffer of the chunk
 ---@field deadline? tectum.hard|tectum.soft by when the chunk is needed
----@field after? string|tectum.call a node that runs before it
+---@field after? string|tectum.call a node that runs before it; of a node that makes texts: its text of the frame is made first
 ---@field partition? string|tectum.call share of the device
 ---@field when? tectum.call `policy()`: a decision may skip it
 

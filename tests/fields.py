@@ -29,6 +29,7 @@ SAID = "graphs/g18_answer_is_remembered.lua"
 EVERYTHING = "graphs/g25_everything.lua"
 SPECULATION = "graphs/g05_speculation.lua"
 MANY = "graphs/g24_many_robots.lua"
+NEWEST = "graphs/g08b_newest_subtask.lua"
 STREAM = "graphs/g13_plan_is_prompt.lua"
 TWICE = "graphs/g23_two_levels_of_one_model.lua"
 PARTS = "pi05_libero_parallel.lua"
@@ -111,6 +112,7 @@ FIELDS = {
     "prefill.spawn": ("simulate", TWICE, "nodes = { prefill { name = 'look', spawn = every(3) } }"),
     "prefill.when": ("skip think", ARM, "nodes = { prefill { name = 'think', when = policy() } }"),
     "action.kv": ("check", DEMO, "nodes = { action { name = 'act', kv = prev 'obs' } }"),
+    "action.or_kv": ("check", NEWEST, "nodes = { action { name = 'act', or_kv = without 'or_kv' } }"),
     "action.steps": ("commands", DEMO, "nodes = { action { name = 'act', steps = 3 } }"),
     "action.prefix": ("check", DEMO, "nodes = { action { name = 'act', prefix = 'prompt' } }"),
     "action.out": ("check", DEMO, "nodes = { action { name = 'act', out = 'obs' } }"),

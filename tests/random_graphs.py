@@ -225,9 +225,26 @@ def draw(seed):
                 node["partition"] = "b" if node["kind"] == "decode" else "a"
     if any(n["kind"] == "score" or n.get("max_tokens", 2) < 2 for n in case["nodes"]):
         case["k"] = [1] + case["k"][case["k"][0] == 1:]  # a k below the smallest captured one is a pause
+    on_texts(random.Random(seed + 13), case)
     case["scenario"] = scenario(r, case)
     case["sessions"] = sessions(random.Random(seed + 7), case)
     return case
+
+
+def on_texts(r, case):
+    """Actions on the keys of a text: the newest finished one's, or that of their frame, which they wait for."""
+    for act in case["nodes"]:
+        texts = [n for n in case["nodes"] if n["kind"] in ("decode", "score") and act.get("kv") in (n["kv"], n["kv"][3:])]
+        said = [n for n in texts if n["kind"] == "decode" and n["kv"] == "of_" + str(act.get("kv"))]
+        if act["kind"] != "action" or not texts or r.random() < 0.6:
+            continue
+        if said and r.random() < 0.7:
+            act["or_kv"], act["kv"] = act["kv"], "of_" + act["kv"]
+        if r.random() < 0.6:
+            first = r.choice(texts)
+            act["after"] = first["name"]
+            for key in ("deadline", "when", "draft", "partition"):
+                first.pop(key, None)
 
 
 def sessions(r, case):
@@ -293,6 +310,9 @@ class Judge:
         self.optional = {n["name"] for n in case["nodes"] if "when" in n}  # a policy must ask for them
         self.born, self.node, self.admitted, self.ended = {}, {}, set(), {}
         self.held, self.owners, self.removed = {}, {}, set()
+        self.kept = {}  # of a resource whose texts actions read: the last finished request of each node
+        self.texts = {n["kv"] for n in case["nodes"] if n["kind"] == "action" and "or_kv" in n}
+        self.stands = {n["name"]: n.get("kv") for n in case["nodes"]}
         self.actions = {n["name"] for n in case["nodes"] if n["kind"] == "action"}
         self.running, self.released, self.made = set(), set(), {}
         self.frame = -1
@@ -309,6 +329,8 @@ class Judge:
             return "request %d has %s without a slot" % (q, kind)
         if kind == "admit":
             self.admitted.add(q)
+        if kind == "finish" and self.stands[self.node[q]] in self.texts:
+            self.kept[self.node[q]] = q
         if kind in ("finish", "shed", "refuse") or (kind == "cancel" and e["live"]):
             self.ended[q] = kind
         return None
@@ -355,7 +377,7 @@ class Judge:
             return "'%s' does not end" % min(node for node, _ in self.running)
         if self.removed & alive:
             return "keys of request %d are removed, but it has not ended" % min(self.removed & alive)
-        held = {q for q, kvs in self.owners.items() if kvs}
+        held = {q for q, kvs in self.owners.items() if kvs} - set(self.kept.values())
         if held - alive:
             return "keys of request %d are held behind its end" % min(held - alive)
         for kv, count in self.held.items():
@@ -464,6 +486,14 @@ def smaller(case):
         if len(node.get("reads", [])) > 1:
             less = copy.deepcopy(case)
             del less["nodes"][i]["reads"][0]
+            yield less
+        if "or_kv" in node:
+            less = copy.deepcopy(case)
+            less["nodes"][i]["kv"] = less["nodes"][i].pop("or_kv")
+            yield less
+        if "after" in node and node["kind"] == "action":
+            less = copy.deepcopy(case)
+            del less["nodes"][i]["after"]
             yield less
     for key in ("arrivals", "cancel", "instruction", "late"):
         for i in range(len(case["scenario"][key])):

@@ -76,6 +76,8 @@ alone "two action nodes, texts beside them" 3 pipelines/graphs/g04_two_heads.lua
 alone "a planner's sentence is each arm's prompt" 3 pipelines/graphs/g13_plan_is_prompt.lua --policy chaos --drain
 alone "drafts" 2 pipelines/graphs/g05_speculation.lua --policy chaos --drain
 alone "one text at a time" 3 pipelines/graphs/g15_decode_on_frame.lua
+alone "texts that actions wait for" 2 pipelines/graphs/g08_subtask_then_action.lua --policy chaos --drain
+alone "actions on the newest text" 3 pipelines/graphs/g08b_newest_subtask.lua --set policy.params.k=30
 alone "two arms a robot" 2 pipelines/graphs/g03_two_arms.lua
 
 # --- one launch ----------------------------------------------------------------------------------

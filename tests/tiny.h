@@ -28,6 +28,7 @@ struct tiny {
 
 static struct tec_heap tiny_heap;
 static int tiny_patience_ms; /* 0: the device's own */
+static bool tiny_apart;      /* the action is a launch of its own */
 static struct {
     int stages; /* 0: no ring, but actions and language */
     bool shifts, gathers, taps;
@@ -55,6 +56,7 @@ static inline struct tec_plan_spec tiny_spec(const struct tec_model *m)
                                   .text_tokens = TINY_TEXT,
                                   .n_actions = 1,
                                   .actions = {{.steps = TINY_STEPS}},
+                                  .frame_action = tiny_apart ? -1 : 0,
                                   .request_slots = TINY_SLOTS,
                                   .new_tokens = TINY_NEW,
                                   .isolated = true,

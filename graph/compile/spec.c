@@ -89,6 +89,7 @@ static enum tec_status fill_score(const struct tec_node_set *set, const struct t
 /* What the decode nodes of a chain ask for together. */
 struct language {
     const struct tec_decl_resource *requests; /* their kv.requests; NULL = none */
+    int kept;                                 /* nodes whose last finished text's keys stay */
     int on_frame;                             /* nodes over a kv.frame: one request slot each */
     int longest;                              /* tokens behind the prefix */
     bool decodes;
@@ -111,6 +112,7 @@ static enum tec_status fill_decode(const struct tec_node_set *set, const struct 
     TEC_TRY(fill_own(set, n, &own, err));
     lang->longest = own + n->max_tokens > lang->longest ? own + n->max_tokens : lang->longest;
     lang->decodes |= n->kind == TEC_DECL_DECODE;
+    lang->kept += tec_pipeline_keeps_keys(set->pipeline, n);
     s->draws |= n->temperature > 0.0;
     if (n->draft.tokens > s->draft_tokens)
         s->draft_tokens = n->draft.tokens;
@@ -142,7 +144,7 @@ static enum tec_status fill_language(const struct tec_node_set *set, struct tec_
                         "%s:%d: '%s' holds %d tokens; a frame of %d and %d new ones need %lld",
                         r->where_size.file, r->where_size.line, r->name, r->tokens, s->frame_tokens,
                         lang.longest, (long long)s->frame_tokens + lang.longest);
-    s->request_slots = (s->request_slots + lang.on_frame + scores) * p->frame.sessions;
+    s->request_slots = (s->request_slots + lang.on_frame + scores + lang.kept) * p->frame.sessions;
     s->isolated = s->request_slots > 0;
     s->penalty = set->ring && !s->request_slots ? 0.0F : set->model->text.penalty;
     if (set->ring && s->penalty > 0.0F && s->penalty != 1.0F)

@@ -131,12 +131,6 @@ static void unknown_field(struct tec_loader *ld, enum tec_constructor con,
 {
     const char *names[32];
     int n = 0;
-    if (tec_refused_field(con, e->key)) {
-        tec_diagnostics_add(ld->d, TEC_E070, tec_where_key(ld, e),
-                            "not in this release: field '%s' of %s", e->key,
-                            tec_constructors[con].word);
-        return;
-    }
     for (const struct tec_field *f = tec_load_fields_of(con); tec_field_more(f, con) && n < 32; f++)
         names[n++] = f->name;
     struct tec_diagnostic *d =

@@ -110,6 +110,7 @@ static void check_node(struct checker *c, int i)
     else
         check_kind(c, i, &n->kv, "kv", frame | requests | ring,
                    "a kv.frame, kv.requests or kv.ring");
+    check_kind(c, i, &n->or_kv, "or_kv", frame, "a kv.frame");
     check_kind(c, i, &n->from, "from", bit(TEC_RESOURCE_SEGMENTS), "a kv.segments");
     check_kind(c, i, &n->into, "into", frame, "a kv.frame");
     check_kind(c, i, &n->memory, "into", bit(TEC_RESOURCE_SEGMENTS), "a kv.segments");
@@ -405,6 +406,7 @@ static void reach(struct checker *c)
                 const struct tec_decl_node *to = &c->nodes[j];
                 bool used =
                     !to->culled && (edge(c, i, j) || to->pack_with.index == i ||
+                                    tec_pipeline_acts_on(c->p, to, &c->nodes[i]) ||
                                     (to->kv.index >= 0 && writes(&c->nodes[i], to->kv.index)));
                 /* what an ordered second writer adds to is needed with it */
                 used |= !to->culled && to->writes.index >= 0 &&

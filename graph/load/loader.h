@@ -151,6 +151,8 @@ void tec_make_streams(struct tec_loader *ld);
 bool tec_load_stream(struct tec_loader *ld, struct tec_ref *ref, const struct tec_decl_entry *e);
 void tec_check_streams(struct tec_loader *ld);
 void tec_check_spawns(struct tec_loader *ld); /* spawns.c: triggers */
+/* text_keys.c: actions on keys of texts, of a graph whose triggers are known. */
+void tec_check_text_keys(struct tec_loader *ld);
 /* robots.c: fields `robot` and `robots`; inputs that are of no robot; the robots of chains. */
 void tec_set_robot(struct tec_loader *ld, const struct tec_field *f, const struct tec_decl_entry *e,
                    void *out);
@@ -167,9 +169,7 @@ void tec_divide_chains(struct tec_loader *ld);
 void tec_check_remember(struct tec_loader *ld, int node); /* of a remember node, else nothing */
 void tec_check_sizes(struct tec_loader *ld);
 /* refusals.c: graphs that are valid but not in this release (E070). Report all of them, of a
- * pipeline whose chains are known; whether a field is one of the language that this release does
- * not have. */
+ * pipeline whose chains are known. */
 void tec_refuse(struct tec_loader *ld);
-bool tec_refused_field(enum tec_constructor owner, const char *name);
 
 #endif

@@ -219,6 +219,7 @@ struct tec_decl_node {
     struct tec_ref prefix; /* action: an input, the first actions of the chunk */
     struct tec_ref writes; /* prefill: a resource */
     struct tec_ref kv; /* action, decode, score: a resource; `prev` set for the previous frame's */
+    struct tec_ref or_kv; /* action: the prefix that it takes until kv has the keys of a text */
     struct tec_ref from, into; /* memory_load: kv.segments, kv.frame */
     struct tec_refs streams;   /* remember: streams, by the index of the node that writes them */
     struct tec_ref memory;     /* remember: kv.segments */
@@ -417,6 +418,17 @@ bool tec_pipeline_acts_before(const struct tec_decl_node *a, const struct tec_de
 /* Does an action node run in one launch with its prefill? The first of those that act on this
  * frame's prefix does, where there is one in every frame. */
 bool tec_pipeline_with_prefill(const struct tec_pipeline *p, const struct tec_decl_node *action);
+/* text_keys.c: action nodes on keys that language has extended, those of a kv.requests. Is one? The
+ * node whose text of the same frame an action node waits for (`after`); NULL = none. Are the keys
+ * of a decode node's newest text an action node's? And of a node that makes texts: does a frame
+ * wait for them; do their keys stay when they are finished? */
+bool tec_pipeline_on_text(const struct tec_pipeline *p, const struct tec_decl_node *action);
+const struct tec_decl_node *tec_pipeline_waits_for(const struct tec_pipeline *p,
+                                                   const struct tec_decl_node *action);
+bool tec_pipeline_acts_on(const struct tec_pipeline *p, const struct tec_decl_node *action,
+                          const struct tec_decl_node *text);
+bool tec_pipeline_awaited(const struct tec_pipeline *p, const struct tec_decl_node *text);
+bool tec_pipeline_keeps_keys(const struct tec_pipeline *p, const struct tec_decl_node *text);
 /* Index of the node with this name, or -1. */
 int tec_pipeline_find_node(const struct tec_pipeline *p, const char *name);
 /* Index of the model that frames are made of: that of the actions, else of the first hard node,

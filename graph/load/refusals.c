@@ -21,22 +21,6 @@ static struct tec_where field(const struct refusing *r, const char *name)
     return tec_where_field(r->ld, &r->ld->nodes[r->at], name);
 }
 
-/* Fields of the language that this release does not have. */
-static const struct {
-    enum tec_constructor owner;
-    const char *name;
-} fields[] = {
-    {TEC_CON_action, "or_kv"},
-};
-
-bool tec_refused_field(enum tec_constructor owner, const char *name)
-{
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        if (fields[i].owner == owner && strcmp(fields[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 #define REFUSE(where, ...) \
     tec_diagnostics_add(r->ld->d, TEC_E070, where, "not in this release: " __VA_ARGS__)
 
@@ -292,21 +276,33 @@ static void many_actions(struct refusing *r)
                name_of(r->n), TEC_MAX_ACTIONS);
 }
 
+/* Only actions wait for a text, of a node on the keys of the same prefill. */
 static void after_text(struct refusing *r)
 {
     int early = r->n->after.index;
-    if (early >= 0 && writes_text(&r->p->nodes[early]))
-        REFUSE(field(r, "after"), "'%s' waits for the text of '%s': a frame waits for no text",
-               name_of(r->n), name_of(&r->p->nodes[early]));
+    const struct tec_decl_node *text = early < 0 ? NULL : &r->p->nodes[early];
+    if (!text || !writes_text(text))
+        return;
+    if (r->n->kind != TEC_DECL_ACTION || decodes_ring(r, text))
+        REFUSE(field(r, "after"), "'%s' waits for the text of '%s': only actions wait for a text",
+               name_of(r->n), name_of(text));
+    else if (text->chain != r->n->chain)
+        REFUSE(field(r, "after"),
+               "'%s' waits for the text of '%s', which stands on the keys of another prefill",
+               name_of(r->n), name_of(text));
 }
 
-static void action_on_requests(struct refusing *r)
+/* A text that a frame waits for is made between the hard nodes. */
+static void awaited_text(struct refusing *r)
 {
-    if (r->n->kind == TEC_DECL_ACTION && stands_on(r, r->n, TEC_RESOURCE_REQUESTS))
-        REFUSE(field(r, "kv"),
-               "'%s' makes actions on '%s', keys that language has extended: action takes a "
-               "kv.frame",
-               name_of(r->n), r->n->kv.name);
+    if (!writes_text(r->n) || !tec_pipeline_awaited(r->p, r->n))
+        return;
+    if (r->n->draft.tokens > 0)
+        REFUSE(field(r, "draft"), "'%s' has a draft, and an action waits for its text",
+               name_of(r->n));
+    if (r->n->partition.index >= 0)
+        REFUSE(field(r, "partition"), "'%s' is on a partition, and an action waits for its text",
+               name_of(r->n));
 }
 
 static void frame_before(struct refusing *r)
@@ -465,7 +461,7 @@ static void many_prompts(struct refusing *r)
 static void (*const cases[])(struct refusing *r) = {
     rate_of_frames, several_texts,    no_text,          segments_beside, shared_frame,
     prefill_target, no_prefill,       no_prefix,        second_requests, prompt_beside,
-    second_trigger, beside_ring,      many_actions,     after_text,      action_on_requests,
+    second_trigger, beside_ring,      many_actions,     after_text,      awaited_text,
     frame_before,   other_deadline,   tokens_out,       typed_buffer,    shared_memory,
     memory_in_ring, several_segments, many_chains,      many_models,     many_texts,
     many_prompts,   draft_of_memory,  several_sessions,

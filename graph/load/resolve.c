@@ -183,6 +183,7 @@ static void resolve_node(struct resolver *r, struct tec_decl_node *node)
     resolve_draft(r, node);
     resolve(r, &node->writes, TEC_RESOURCES, "writes");
     resolve(r, &node->kv, TEC_RESOURCES, "kv");
+    resolve(r, &node->or_kv, TEC_RESOURCES, "or_kv");
     resolve(r, &node->from, TEC_RESOURCES, "from");
     resolve(r, &node->into, TEC_RESOURCES, "into");
     resolve(r, &node->memory, TEC_RESOURCES, "into");
@@ -267,15 +268,22 @@ bool tec_pipeline_acts_before(const struct tec_decl_node *a, const struct tec_de
     return x && a->deadline.ms != b->deadline.ms ? a->deadline.ms < b->deadline.ms : a < b;
 }
 
+/* Does an action stand on this frame's prefix, and wait for nothing else? */
+static bool on_prefix(const struct tec_pipeline *p, const struct tec_decl_node *action)
+{
+    return !action->kv.prev && !tec_pipeline_on_text(p, action) &&
+           !tec_pipeline_waits_for(p, action);
+}
+
 bool tec_pipeline_with_prefill(const struct tec_pipeline *p, const struct tec_decl_node *action)
 {
-    bool with = !action->kv.prev && tec_pipeline_every(p, action->chain) == 1;
+    bool with = on_prefix(p, action) && tec_pipeline_every(p, action->chain) == 1;
     for (int i = 0; with && i < p->n_nodes; i++) /* a recall stands in the prefill's place */
         with = p->nodes[i].kind != TEC_DECL_MEMORY_LOAD || p->nodes[i].culled ||
                p->nodes[i].chain != action->chain;
     for (int i = 0; with && i < p->n_nodes; i++) {
         const struct tec_decl_node *n = &p->nodes[i];
-        with = n == action || n->culled || n->kind != TEC_DECL_ACTION || n->kv.prev ||
+        with = n == action || n->culled || n->kind != TEC_DECL_ACTION || !on_prefix(p, n) ||
                n->chain != action->chain || tec_pipeline_acts_before(action, n);
     }
     return with;

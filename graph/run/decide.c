@@ -12,6 +12,7 @@ static bool runs(const struct tec_loop *l, int row)
 {
     int node = node_of(l, row);
     return l->decision.rows[row].k > 0 && !l->decision.rows[row].shed &&
+           !tec_loop_awaits(l, &l->requests[row]) &&
            tec_pending_prefill_ready(l, &l->requests[row]) &&
            !(l->o.topology->nodes[node].optional && l->decision.nodes[node].skip);
 }
@@ -139,7 +140,7 @@ void tec_loop_plan(struct tec_loop *l)
     tell_plan(l);
     bool any = false;
     for (int i = 0; i < l->n_live; i++)
-        if (l->decision.rows[i].shed) {
+        if (l->decision.rows[i].shed && !tec_loop_awaits(l, &l->requests[i])) {
             const char *reason = l->decision.rows[i].reason;
             any = true;
             tec_requests_shed(l, &l->requests[i], reason[0] ? reason : "policy");

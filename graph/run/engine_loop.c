@@ -35,6 +35,20 @@ static int stream_of(const struct tec_pipeline *p, const struct tec_decl_node *n
     return -1;
 }
 
+/* The texts that the last action of the list acts on, and that which it waits for. */
+static void add_texts(struct tec_loop_options *l, const struct tec_engine *e,
+                      const struct tec_decl_node *n)
+{
+    const struct tec_pipeline *p = e->options.pipeline;
+    struct tec_action *a = &l->actions[l->n_actions - 1];
+    for (int d = 0; d < l->n_decoders; d++) {
+        const struct tec_decl_node *text =
+            &p->nodes[tec_pipeline_find_node(p, l->decoders[d].name)];
+        a->texts |= tec_pipeline_acts_on(p, n, text) ? 1U << d : 0U;
+        a->waits_for = tec_pipeline_waits_for(p, n) == text ? 1 + d : a->waits_for;
+    }
+}
+
 static void list_actions(struct tec_loop_options *l, const struct tec_engine *e)
 {
     const struct tec_decl_node *n;
@@ -48,7 +62,9 @@ static void list_actions(struct tec_loop_options *l, const struct tec_engine *e)
                                 .chain = n->chain,
                                 .at = at[n->chain]++,
                                 .deadline_ns = e->topology.nodes[node].deadline_us * 1000,
-                                .prev = n->kind == TEC_DECL_ACTION && n->kv.prev};
+                                .prev = n->kind == TEC_DECL_ACTION && n->kv.prev,
+                                .or_prefix = n->or_kv.index >= 0};
+        add_texts(l, e, n);
     }
 }
 
@@ -68,8 +84,10 @@ static void list_decoders(struct tec_loop_options *l, const struct tec_engine *e
         d->every = spawn.kind == TEC_SPAWN_EVERY ? spawn.frames : 0;
         d->on_change = spawn.kind == TEC_SPAWN_ON_CHANGE;
         d->supersede = n->supersede;
-        d->keeps_slot =
-            n->kind == TEC_DECL_DECODE && p->resources[n->kv.index].kind == TEC_RESOURCE_FRAME;
+        d->awaited = tec_pipeline_awaited(p, n);
+        d->keeps_keys = tec_pipeline_keeps_keys(p, n);
+        d->keeps_slot = d->awaited || (n->kind == TEC_DECL_DECODE &&
+                                       p->resources[n->kv.index].kind == TEC_RESOURCE_FRAME);
         d->stream = 1 + stream_of(p, n);
         d->prompt = 1 + tec_pipeline_prompt(p, n->prompt.index);
         int draft = tec_pipeline_draft(p, n);
@@ -219,6 +237,9 @@ static void add_topology(struct tec_engine *e, int model)
             e->topology.nodes[i].slices = tec_part_slices(tec_plan_part(plan, TEC_PART_PREFIX, 0));
     }
     e->topology.slots += plan->spec.unread ? 0 : plan->spec.request_slots;
+    for (int i = 0; i < p->n_nodes; i++) /* of finished texts whose keys stay */
+        if (p->nodes[i].chain == model && tec_pipeline_keeps_keys(p, &p->nodes[i]))
+            e->topology.slots -= p->frame.sessions;
 }
 
 /* The first node of a kind in a chain; -1 = none. */
@@ -323,8 +344,8 @@ enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_exec
         .wanted_self = o->wanted_self};
     for (int i = 0; i < e->n_chains; i++)
         add_chain(&l, e, i, &executors[i]);
-    list_actions(&l, e);
     list_decoders(&l, e);
+    list_actions(&l, e);
     for (int i = 0; i < l.n_decoders; i++)
         l.decoders[i].sampling.seed = o->seed;
     TEC_TRY(list_readers(e, &l, err));

@@ -48,6 +48,8 @@ static void real_action(void *self, const struct tec_action_launch *launch,
     struct tec_plan *plan = self;
     struct tec_action_inputs a = start_of(launch->at, launch->input);
     a.state = launch->state;
+    a.text = launch->text;
+    a.tail = launch->tail;
     tec_launch_action(plan, tec_plan_part(plan, TEC_PART_ACTION, launch->at), launch->region,
                       launch->rows, &a, replay);
 }

@@ -60,9 +60,10 @@ struct tec_soft_job {
  */
 enum tec_slice { TEC_SLICE_DONE, TEC_SLICE_LATER, TEC_SLICE_AGAIN };
 
-/* An action node, `at` of its chain's, over `rows` of a prefix in a region. */
+/* An action node, `at` of its chain's, over `rows` of a prefix in a region, and where it acts on a
+ * text over the `text` tokens behind it, whose keys are in the slots from `tail` on. */
 struct tec_action_launch {
-    int at, region, rows;
+    int at, region, rows, text, tail;
     const struct tec_chain_input *input; /* noise and given actions */
     const float *state;                  /* of the prefix's observation */
 };

@@ -48,9 +48,19 @@ static bool runs_early(const struct tec_loop *l, const struct tec_chain *c, int 
     return l->o.actions[action].prev && c->prefix.region >= 0 && acts(l, action);
 }
 
+/* Are there keys for it, or will there be when the texts that it waits for are made? */
+static bool has_keys(const struct tec_loop *l, int action)
+{
+    const struct tec_action *a = &l->o.actions[action];
+    int first = a->waits_for - 1;
+    bool said = first >= 0 && (a->texts >> first & 1U) && tec_loop_says(l, first);
+    return !a->texts || a->or_prefix || said || tec_text_keys_of(l, action);
+}
+
 static bool runs_late(const struct tec_loop *l, const struct tec_chain *c, int action)
 {
-    return !l->o.actions[action].prev && !in_frame(l, c, action) && acts(l, action);
+    return !l->o.actions[action].prev && !in_frame(l, c, action) && acts(l, action) &&
+           has_keys(l, action);
 }
 
 int tec_loop_actions_due(const struct tec_loop *l, const struct tec_chain *c)
@@ -91,6 +101,7 @@ void tec_loop_release(struct tec_loop *l, int action, int64_t seen, int64_t capt
  * the device has failed on the way, and what came are no actions. */
 static bool release(struct tec_loop *l, struct tec_chain *c, int action, int i, int n)
 {
+    const struct tec_text_keys *k = tec_text_keys_of(l, action);
     if (n > 1)
         c->executor->actions_of(c->executor->self, i, n, c->chunk);
     else
@@ -98,7 +109,8 @@ static bool release(struct tec_loop *l, struct tec_chain *c, int action, int i, 
     if (tec_loop_failed(l))
         return false;
     l->record.to_come = --l->actions_due + tec_rings_to_come(l, NULL);
-    tec_loop_release(l, action, c->prefix.frame, c->prefix.captured_ns);
+    tec_loop_release(l, action, k ? k->seen : c->prefix.frame,
+                     k ? k->captured_ns : c->prefix.captured_ns);
     return true;
 }
 
@@ -121,16 +133,32 @@ static void failed(struct tec_loop *l, const struct tec_replay *replay)
     tec_loop_replayed(l, replay->start_ns, replay->end_ns);
 }
 
+/* What an action node stands on: a text's keys, else the prefix. */
+static struct tec_action_launch stand(const struct tec_loop *l, const struct tec_chain *c,
+                                      int action, const struct tec_chain_input *in)
+{
+    const struct tec_text_keys *k = tec_text_keys_of(l, action);
+    if (k)
+        return (struct tec_action_launch){.at = l->o.actions[action].at,
+                                          .region = k->row.region,
+                                          .rows = k->row.prefix,
+                                          .text = k->text,
+                                          .tail = k->row.tail,
+                                          .input = in,
+                                          .state = k->state};
+    return (struct tec_action_launch){.at = l->o.actions[action].at,
+                                      .region = c->prefix.region,
+                                      .rows = c->prefix.rows,
+                                      .input = in,
+                                      .state = c->keeps ? c->prefix.state : in->state};
+}
+
 /* An action node of its own launch. */
 static void run_action(struct tec_loop *l, struct tec_chain *c, int action,
                        const struct tec_frame_input *input)
 {
     const struct tec_chain_input *in = tec_chain_input(l, c, input);
-    const struct tec_action_launch launch = {.at = l->o.actions[action].at,
-                                             .region = c->prefix.region,
-                                             .rows = c->prefix.rows,
-                                             .input = in,
-                                             .state = c->keeps ? c->prefix.state : in->state};
+    const struct tec_action_launch launch = stand(l, c, action, in);
     struct tec_replay replay = {0};
     int node = l->o.actions[action].node;
     c->executor->action(c->executor->self, &launch, &replay);
@@ -245,13 +273,25 @@ void tec_loop_run_early(struct tec_loop *l, struct tec_chain *c,
             run_action(l, c, c->acts[i], input);
 }
 
+/* The texts of all sessions are made before the first action that waits for one. */
+static void run_late(struct tec_loop *l, struct tec_chain *c, int session)
+{
+    tec_loop_turn(l, session);
+    for (int i = 0; i < c->n_actions && l->input && !l->record.failed; i++) {
+        if (!runs_late(l, c, c->acts[i]))
+            continue;
+        if (l->o.actions[c->acts[i]].waits_for)
+            tec_loop_say(l, c);
+        tec_loop_turn(l, session);
+        if (!l->record.failed && has_keys(l, c->acts[i]))
+            run_action(l, c, c->acts[i], l->input);
+    }
+}
+
 void tec_loop_run_hard(struct tec_loop *l, struct tec_chain *c)
 {
     run_prefixes(l, c);
-    for (int s = 0; s < l->n_own; s++) {
-        tec_loop_turn(l, s);
-        for (int i = 0; i < c->n_actions && l->input && !l->record.failed; i++)
-            if (runs_late(l, c, c->acts[i]))
-                run_action(l, c, c->acts[i], l->input);
-    }
+    for (int s = 0; s < l->n_own; s++)
+        run_late(l, c, s);
+    tec_loop_say(l, c);
 }

@@ -61,7 +61,7 @@ static void open_frame(struct tec_loop *l)
     r->tokens = r->rows = r->snapped = r->refused = r->shed = r->n_launches = 0;
     r->drafted = r->kept = r->depth = 0;
     for (int i = 0; i < l->o.n_chains; i++)
-        l->chains[i].parted = false;
+        l->chains[i].parted = l->chains[i].said = false;
     for (int i = 0; i < l->n_rings; i++)
         l->rings[i].ran = false;
     l->n_jobs = l->n_order = l->lane = 0;
@@ -386,6 +386,7 @@ void tec_loop_reset(struct tec_loop *l)
     for (int i = 0; i < l->n_live; i++)
         tec_requests_end(l, &l->requests[i], "reset", 2, tec_loop_now(l));
     tec_requests_sweep(l);
+    tec_text_keys_reset(l);
     for (int i = 0; i < l->o.n_chains; i++)
         if (l->chains[i].in_frames)
             drop_prefix(l, &l->chains[i]);

@@ -28,7 +28,11 @@ struct tec_decoder {
                             before, and in its first frame */
     bool supersede;      /* a new request gives up the older ones of its session */
     bool keeps_slot;     /* one request slot is there for its requests alone */
-    const char *stop;    /* a text that ends an answer; NULL = none */
+    bool awaited;     /* a hard node waits for its texts: they are made to their ends before it, in
+                       * the frame that they are born in */
+    bool keeps_keys;  /* of its last finished text, in a request slot of each session, for
+                       * actions */
+    const char *stop; /* a text that ends an answer; NULL = none */
     struct tec_sampling sampling;      /* of its seed each request's is made */
     const struct tec_token_tree *tree; /* ranks these texts; NULL: decodes */
     bool end, mean;                    /* tree: end tokens are in it; sums by tokens */
@@ -56,6 +60,10 @@ struct tec_action {
     int chain, at;       /* whose keys it reads; which of that chain's action nodes */
     int64_t deadline_ns; /* after the tick; 0 = none */
     bool prev;           /* on the prefix of an earlier frame, not on this one's */
+    unsigned texts; /* bit set of decoders: on the keys of the newest finished text of them; 0 =
+                     * on the prefix. None is finished: it does not run, or */
+    bool or_prefix; /* it runs on the prefix */
+    int waits_for;  /* 1 + a decoder whose text of this frame is made first; 0 = none */
 };
 
 /* Prefills that requests wait for, at most: two for each request, its own and its draft's. */

@@ -96,6 +96,8 @@ static void fill_chain(struct tec_loop *l, int model)
                             .language = language_of(l, model),
                             .prefix = {.region = -1}};
     order_actions(l, model, c);
+    for (int d = 0; d < l->o.n_decoders; d++)
+        c->says |= l->o.decoders[d].awaited && l->o.decoders[d].model == model;
     c->keeps = c->every > 1;
     for (int i = 0; i < c->n_actions; i++)
         c->keeps |= l->o.actions[c->acts[i]].prev;
@@ -200,6 +202,7 @@ enum tec_status tec_chains_init(struct tec_loop *l, struct tec_error *err)
     }
     order_hard(l);
     TEC_TRY(tec_own_frames_create(l, err));
+    TEC_TRY(tec_text_keys_create(l, err));
     return waits ? make_pending(l, err) : TEC_OK;
 }
 

@@ -110,10 +110,13 @@ struct tec_topology {
     struct {
         const char *name, *kind, *partition;
         int64_t deadline_us; /* 0 = none */
-        bool hard, optional; /* optional: when = policy() */
-        int model;           /* 0: the frames' */
-        int slices;          /* of a secondary model's prefill: 1 or more; else 0 */
-        int ring;            /* 1 + the ring in whose launches it runs; 0 = it has its own */
+        bool hard, optional; /* hard: a node that a hard one waits for is so; optional: when =
+                              * policy() */
+        int steps;  /* of the longest text that a hard node waits for, with the one that reads its
+                     * last  token where an action acts on it; else 0 */
+        int model;  /* 0: the frames' */
+        int slices; /* of a secondary model's prefill: 1 or more; else 0 */
+        int ring;   /* 1 + the ring in whose launches it runs; 0 = it has its own */
     } nodes[TEC_MAX_NODES];
     int n_batch, n_k, n_depth, n_ratio; /* captured points, ascending */
     int batch[TEC_MAX_AXIS], k[TEC_MAX_AXIS], depth[TEC_MAX_AXIS];

@@ -36,7 +36,10 @@ static int free_request_slot(const struct tec_loop *l, int decoder)
             first = i;
             n++;
         }
-    return n > kept_by_others(l, decoder) ? first : -1;
+    int kept = l->text_keys
+                   ? tec_text_keys_reserved(l, l->o.decoders[decoder].model, l->tick->session)
+                   : 0;
+    return n > kept + kept_by_others(l, decoder) ? first : -1;
 }
 
 static bool text_in_use(const struct tec_loop *l, int text)
@@ -128,14 +131,15 @@ void tec_requests_end(struct tec_loop *l, struct tec_request *r, const char *rea
                       int64_t at_ns)
 {
     struct tec_utterance *t = &l->texts[r->text];
+    bool kept = how == 1 && tec_text_keys_hold(l, r, at_ns);
     r->ended = true;
-    if (r->stored) {
+    if (r->stored && !kept) {
         tec_kv_pool_drop(&tec_chain_of(l, r)->plan->prefixes, r->row.region);
         tec_loop_tell_kv(l, "remove", r, length(r), at_ns);
     }
     tec_pending_prefill_leave(l, r, at_ns);
     tec_draft_end(l, r, at_ns);
-    l->request_slot_taken[tec_chain_of(l, r)->first_request_slot + r->request_slot] = false;
+    l->request_slot_taken[tec_chain_of(l, r)->first_request_slot + r->request_slot] = kept;
     snprintf(t->reason, sizeof t->reason, "%s", reason);
     t->finished_ns = at_ns;
     l->text_ended[r->text] = ++l->n_ended;
@@ -199,7 +203,8 @@ static void make_room(struct tec_loop *l, int model)
 {
     int victim = l->o.planner.evict ? l->o.planner.evict(l->o.planner.self, &l->view, 1) : -1;
     if (victim < 0 || victim >= l->n_live || victim >= l->view.n_req ||
-        tec_model_of(l, &l->requests[victim]) != model || other_session(l, &l->requests[victim]))
+        tec_model_of(l, &l->requests[victim]) != model || other_session(l, &l->requests[victim]) ||
+        tec_loop_awaits(l, &l->requests[victim]))
         return;
     tec_requests_shed(l, &l->requests[victim], "evicted");
     tec_requests_sweep(l);
@@ -293,7 +298,7 @@ void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask)
     tell(l, TEC_EVENT_ARRIVE, &r, NULL, r.born_ns);
     if (ask)
         ask->id = r.id;
-    if (yes && l->o.planner.admit)
+    if (yes && l->o.planner.admit && !tec_loop_awaits(l, &r))
         yes = l->o.planner.admit(l->o.planner.self, &l->view, &v, reason);
     if (!yes) {
         refuse(l, &r, ask,

@@ -23,7 +23,7 @@ static bool is_concurrent(const struct tec_loop *l, int row)
     int own = partition_of(l, l->o.decoders[l->requests[row].decoder].node);
     int hard = c->action >= 0 ? tec_chain_actor(l, c) : c->prefill_node;
     return c->parted && !l->requests[row].whole && own >= 0 && own != partition_of(l, hard) &&
-           !tec_loop_drafts(l, l->requests[row].decoder);
+           !tec_loop_awaits(l, &l->requests[row]) && !tec_loop_drafts(l, l->requests[row].decoder);
 }
 
 /* A prefill of its own is of this frame's observation: not in place of an earlier frame's prefix.
@@ -32,7 +32,7 @@ static bool unshared(const struct tec_loop *l, int row)
 {
     const struct tec_chain *c = tec_chain_of(l, &l->requests[row]);
     return l->decision.rows[row].unshare && c->in_frames && c->plan->spec.isolated &&
-           c->prefix.frame == l->tick->frame;
+           !tec_loop_awaits(l, &l->requests[row]) && c->prefix.frame == l->tick->frame;
 }
 
 /* --- jobs ------------------------------------------------------------------------------------ */
@@ -62,10 +62,9 @@ static void add_concurrent_prefills(struct tec_loop *l, const struct tec_chain *
             add_prefill(l, i);
 }
 
-static void add_decode(struct tec_loop *l, int first, int n)
+static void add_decode(struct tec_loop *l, int first, int n, int k)
 {
-    const struct tec_chain *s = tec_chain_of(l, &l->requests[l->order[first]]);
-    int max_k = s->plan->spec.max_k, k = l->decision.rows[l->order[first]].k;
+    int max_k = tec_chain_of(l, &l->requests[l->order[first]])->plan->spec.max_k;
     struct tec_soft_job *job = add_job(l, -1, first, n);
     job->rows = &l->states[first];
     job->n = n;
@@ -133,7 +132,7 @@ static void add_decodes(struct tec_loop *l, const struct tec_chain *beside)
         for (n = 1; i + n < l->n_order && n < largest && same_launch(l, i, i + n); n++)
             ;
         if (is_concurrent(l, l->order[i]) ? c == beside : !beside)
-            add_decode(l, i, n);
+            add_decode(l, i, n, l->decision.rows[l->order[i]].k);
     }
 }
 
@@ -150,6 +149,7 @@ static void store(struct tec_loop *l, int row, int region, int64_t at_ns)
         tec_kv_pool_pin(&c->plan->prefixes, region);
         tec_loop_tell_kv(l, "fork", r, c->prefix.rows, at_ns);
     }
+    tec_text_keys_see(l, r);
     tec_requests_store(l, r, region, at_ns);
 }
 
@@ -305,6 +305,35 @@ static void run_job(struct tec_loop *l, int at)
     settle(l, at);
 }
 
+void tec_loop_store(struct tec_loop *l, int row)
+{
+    tec_loop_turn_of(l, &l->requests[row]);
+    store(l, row, tec_chain_of(l, &l->requests[row])->prefix.region, tec_loop_now(l));
+}
+
+/* The job is settled, so its place is the next one's. */
+void tec_loop_advance(struct tec_loop *l, int first, int n, int k)
+{
+    add_decode(l, first, n, k);
+    run_job(l, l->n_jobs - 1);
+    l->n_jobs--;
+}
+
+void tec_loop_tell_rows(struct tec_loop *l, const struct tec_replay *replay, const int64_t *ids,
+                        int n, int node)
+{
+    const struct tec_chain *c = &l->chains[l->o.topology->nodes[node].model];
+    const struct tec_plan_spec *s = &c->plan->spec;
+    struct tec_soft_job job = {.n = n, .k = 1, .replay = *replay};
+    int padded = tec_snap_up(s->batches, s->n_batches, n);
+    tell_launch(l, &job, c, ids, node, padded);
+    tell_rows(l, "unbatch", c, ids, n, replay->end_ns);
+    struct tec_launch_record *launch =
+        tec_loop_note(l, tec_loop_node_name(l, node), replay->start_ns, replay->end_ns);
+    launch->rows = n;
+    launch->batch = padded;
+}
+
 /* New requests in order of id: by reference, or after a prefill of their own. */
 static void store_new(struct tec_loop *l, bool beside)
 {
@@ -423,4 +452,6 @@ void tec_loop_run_soft(struct tec_loop *l)
     add_decodes(l, NULL);
     for (int at = first; at < l->n_jobs; at++)
         run_job(l, at);
+    if (!l->record.failed)
+        tec_text_keys_complete(l);
 }

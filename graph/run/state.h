@@ -25,8 +25,21 @@ struct tec_request {
     bool stored, shared, ended;               /* ended: leaves with the next sweep */
     bool whole;  /* not beside the hard nodes in this frame: it recalls a prompt of its own */
     int pending; /* index of a prefill, see below; -1 = none */
+    int64_t seen, captured_ns; /* the frame and the time of its prefix's observation, where actions
+                                * act on its keys */
     struct tec_row_state row;
     struct tec_draft draft;
+};
+
+/* The keys of the last finished text of a decoder, for actions. */
+struct tec_text_keys {
+    bool held, complete;       /* there is one; with the key of its last token */
+    int request_slot, text;    /* tokens behind the prefix, those of a prompt of its own as well */
+    int session;               /* whose it is */
+    int64_t episode, number;   /* number: of finished texts, counted on */
+    int64_t seen, captured_ns; /* of its prefix's observation */
+    const float *state;        /* the same */
+    struct tec_row_state row;  /* at the step that reads the last token */
 };
 
 /* A prefill that is not in frames, which requests of one frame wait for. Unused: nobody waits. */
@@ -62,13 +75,14 @@ struct tec_chain {
     struct tec_plan *plan;
     struct tec_executor *executor;
     struct tec_costs *costs;
-    int first_request_slot, slices;        /* in request_slot_taken; of its prefill, 1 = in one */
-    int kv_frame, kv_requests;             /* which views; requests -1 = none */
-    int prefill_node, language;            /* topology; -1 = none. language: its first decode */
-    int action;                            /* its first action node, of the loop's; -1 = none */
-    int n_actions, acts[TEC_MAX_ACTIONS];  /* all of them, in the order in which they run */
-    int every;                             /* frames from one prefill to the next */
-    bool keeps;                            /* the prefix outlives its frame */
+    int first_request_slot, slices;       /* in request_slot_taken; of its prefill, 1 = in one */
+    int kv_frame, kv_requests;            /* which views; requests -1 = none */
+    int prefill_node, language;           /* topology; -1 = none. language: its first decode */
+    int action;                           /* its first action node, of the loop's; -1 = none */
+    int n_actions, acts[TEC_MAX_ACTIONS]; /* all of them, in the order in which they run */
+    int every;                            /* frames from one prefill to the next */
+    bool keeps;                           /* the prefix outlives its frame */
+    bool says, said; /* hard nodes wait for texts; these have been made in this frame */
     const struct tec_memory_prompt *shown; /* whose segments the view has; NULL = none */
     int first_segment;                     /* from this one on */
     bool parted;                           /* jobs may run beside the hard nodes of this frame */
@@ -157,6 +171,10 @@ struct tec_loop {
     int entries;        /* of the largest tree of any model */
     double *sums;       /* scratch of a ranking */
     int *prompts;       /* [request_slots, prompt_tokens] prompts of their own, by request slot */
+    struct tec_text_keys *text_keys; /* [n_decoders, sessions]; NULL = no action reads any */
+    float *seen_state; /* [request_slots, state_size] the robot's, of their prefixes */
+    size_t state_size;
+    int64_t n_held;                      /* counts on */
     const struct tec_frame_input *input; /* of the running frame; NULL = none */
     struct tec_tick *tick;               /* of the running frame */
     struct tec_frame_record record;
@@ -264,6 +282,24 @@ void tec_requests_sweep(struct tec_loop *l); /* drops those that ended, and thei
 void tec_loop_post_text(struct tec_loop *l, const struct tec_request *r, int64_t at_ns);
 void tec_loop_read_text(struct tec_loop *l, int model);
 
+/* text_keys.c: keys of finished texts that actions read. Request slots of a session that are kept
+ * free for them; what a request's prefix saw, when it is stored; whether its keys stay, which is
+ * asked when it has finished; the last keys of those that do; the newest that an action reads in
+ * the frame of the session whose turn it is, NULL = none. */
+enum tec_status tec_text_keys_create(struct tec_loop *l, struct tec_error *err);
+int tec_text_keys_reserved(const struct tec_loop *l, int model, int session);
+void tec_text_keys_see(struct tec_loop *l, struct tec_request *r);
+bool tec_text_keys_hold(struct tec_loop *l, const struct tec_request *r, int64_t at_ns);
+void tec_text_keys_complete(struct tec_loop *l);
+const struct tec_text_keys *tec_text_keys_of(const struct tec_loop *l, int action);
+void tec_text_keys_reset(struct tec_loop *l);
+
+/* text_first.c: texts that hard nodes wait for. Is a request one? Does the session whose turn it is
+ * have one of a decoder that has not ended? Make those of a chain, once a frame. */
+bool tec_loop_awaits(const struct tec_loop *l, const struct tec_request *r);
+bool tec_loop_says(const struct tec_loop *l, int decoder);
+void tec_loop_say(struct tec_loop *l, struct tec_chain *c);
+
 /* rank.c: the texts of a decoder's tree, the likeliest first, equals in their order, what is not a
  * number last; out [n_texts], scratch [n_texts + n_nodes]. And memory for it, by utterance. */
 void tec_rank(const struct tec_decoder *decoder, const float *likely, struct tec_ranked *out,
@@ -332,6 +368,12 @@ void tec_loop_run_early(struct tec_loop *l, struct tec_chain *c,
                         const struct tec_frame_input *input);
 void tec_loop_run_hard(struct tec_loop *l, struct tec_chain *c);
 void tec_loop_run_soft(struct tec_loop *l);
+/* A new request of a row stands on its session's prefix; n rows of the order, from `first` on,
+ * advance by k steps; a launch of such rows is told and noted that made no text. */
+void tec_loop_store(struct tec_loop *l, int row);
+void tec_loop_advance(struct tec_loop *l, int first, int n, int k);
+void tec_loop_tell_rows(struct tec_loop *l, const struct tec_replay *replay, const int64_t *ids,
+                        int n, int node);
 void tec_loop_start_concurrent(struct tec_loop *l, struct tec_chain *c,
                                const struct tec_frame_input *input);
 struct tec_launch_record *tec_loop_note(struct tec_loop *l, const char *node, int64_t start_ns,

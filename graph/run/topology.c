@@ -18,8 +18,11 @@ static void add_node(struct tec_topology *t, const struct tec_pipeline *p,
     t->nodes[i].kind = tec_decl_node_word(n->kind);
     t->nodes[i].partition = n->partition.index >= 0 ? p->partitions[n->partition.index].name : "";
     t->nodes[i].deadline_us = llround(n->deadline.ms * 1000.0);
-    t->nodes[i].hard = n->deadline.kind == TEC_DEADLINE_HARD;
+    t->nodes[i].hard = n->deadline.kind == TEC_DEADLINE_HARD || tec_pipeline_awaited(p, n);
     t->nodes[i].optional = n->when_policy;
+    if (tec_pipeline_awaited(p, n))
+        t->nodes[i].steps =
+            n->kind == TEC_DECL_SCORE ? 1 : n->max_tokens + tec_pipeline_keeps_keys(p, n);
 }
 
 void tec_topology_add_rings(struct tec_topology *t, const struct tec_pipeline *p)

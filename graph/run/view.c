@@ -343,12 +343,29 @@ static int64_t wanted_next(const struct tec_loop *l, int64_t now)
     return next;
 }
 
+/* What the longest texts take that hard nodes of a chain wait for, with the step that reads a last
+ * token. */
+static double texts_cost(const struct tec_loop *l, const struct tec_chain *c, double q)
+{
+    double us = 0.0;
+    const struct tec_topology *t = l->o.topology;
+    for (int d = 0; c->says && d < l->o.n_decoders; d++) {
+        const struct tec_decoder *o = &l->o.decoders[d];
+        int launches = o->tree ? l->n_own : 1, rows = o->tree ? 1 : l->n_own;
+        if (o->awaited && &l->chains[o->model] == c)
+            us += launches * t->nodes[o->node].steps *
+                  tec_loop_cost(l, t->nodes[o->node].name, rows, q);
+    }
+    return us;
+}
+
 /* What the hard nodes of a chain take in a frame. */
 static double hard_cost(const struct tec_loop *l, const struct tec_chain *c, double q)
 {
     int model = tec_chain_index(l, c);
     int n = l->n_own > 1 && c->costs->n_together > 1 ? l->n_own : 0;
     double us = c->prefill_node >= 0 ? tec_loop_launch_cost(l, model, TEC_COST_PREFILL, n, q) : 0.0;
+    us += texts_cost(l, c, q);
     for (int i = 0; i < l->o.n_actions; i++)
         if (&l->chains[l->o.actions[i].chain] == c)
             us += tec_loop_cost(l, l->o.actions[i].name, n, q);
@@ -388,6 +405,8 @@ void tec_loop_prepare_view(struct tec_loop *l)
     const struct tec_plan *p = l->chains->plan;
     l->view.req = l->view_rows;
     l->view.slots = l->request_slots;
+    for (int d = 0; d < l->o.n_decoders; d++) /* those of finished texts take no requests */
+        l->view.slots -= l->o.decoders[d].keeps_keys ? l->sessions : 0;
     l->view.horizon = p->model->flow.horizon;
     l->view.period_us = l->o.topology->period_us;
     l->view.seed = l->o.topology->seed;

@@ -171,6 +171,21 @@ static const char *prompt_name(const struct tec_cost_table *t, const struct tec_
     return n->name;
 }
 
+/* The longest text that a frame waits for, of all sessions: a launch each of a ranking; of a decode
+ * the steps of its tokens, and one that reads the last token where its key is an action's. */
+static double text_ms(const struct tec_cost_table *t, const struct tec_pipeline *p,
+                      const struct tec_decl_node *n)
+{
+    const struct tec_ints *batch = &p->capture.batch;
+    int sessions = p->frame.sessions, most = batch->n ? batch->item[batch->n - 1] : sessions;
+    if (n->kind == TEC_DECL_SCORE)
+        return sessions * p99_ms(t, n->name, 0);
+    double ms = 0.0;
+    for (int at = 0; at < sessions; at += most)
+        ms += p99_ms(t, n->name, sessions - at < most ? sessions - at : most);
+    return (n->max_tokens + tec_pipeline_keeps_keys(p, n)) * ms;
+}
+
 /* A hard node's launches in a frame: of a prefill and the action with it as many as the
  * observations of all sessions take, of another action one a session. */
 static double hard_ms(const struct tec_cost_table *t, const struct tec_pipeline *p,
@@ -179,6 +194,8 @@ static double hard_ms(const struct tec_cost_table *t, const struct tec_pipeline 
     const struct tec_ints *together = &p->capture.sessions;
     int sessions = p->frame.sessions,
         most = together->n ? together->item[together->n - 1] : sessions;
+    if (n->kind == TEC_DECL_DECODE || n->kind == TEC_DECL_SCORE)
+        return text_ms(t, p, n);
     bool alone = n->kind == TEC_DECL_ACTION && !tec_pipeline_with_prefill(p, n);
     if (sessions < 2 || alone)
         return sessions * p99_ms(t, prompt_name(t, p, n), 0);
@@ -199,12 +216,28 @@ static double due_of(const struct tec_pipeline *p, int chain)
     return due;
 }
 
+/* Is there an action up to this one of its chain that waits for texts? All of the chain's are made
+ * before the first that does. */
+static bool waits(const struct tec_pipeline *p, const struct tec_decl_node *action)
+{
+    for (int i = 0; i < p->n_nodes; i++) {
+        const struct tec_decl_node *n = &p->nodes[i];
+        if (n->chain == action->chain && tec_pipeline_waits_for(p, n) &&
+            (n == action || tec_pipeline_acts_before(n, action)))
+            return true;
+    }
+    return false;
+}
+
 /* Does a hard node run before an action node: those of earlier chains, its prefill, an action of
- * the same chain with an earlier deadline? */
+ * the same chain with an earlier deadline, texts that it or such an action waits for? */
 static bool is_before(const struct tec_pipeline *p, const struct tec_decl_node *n,
                       const struct tec_decl_node *action)
 {
-    bool hard = n->kind == TEC_DECL_PREFILL || n->kind == TEC_DECL_ACTION;
+    bool text = tec_pipeline_awaited(p, n);
+    bool hard = n->kind == TEC_DECL_PREFILL || n->kind == TEC_DECL_ACTION || text;
+    if (n->chain == action->chain && text)
+        return waits(p, action);
     if (n->chain == action->chain)
         return n->kind == TEC_DECL_PREFILL ||
                (n->kind == TEC_DECL_ACTION && n != action && tec_pipeline_acts_before(n, action));

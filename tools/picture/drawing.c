@@ -17,7 +17,7 @@ const char *tec_item_word(enum tec_item_kind kind)
 const char *tec_link_word(enum tec_link_kind kind)
 {
     static const char *const words[] = {"reads", "writes",      "previous frame", "shares",
-                                        "after", "packed with", "newest text"};
+                                        "after", "packed with", "newest text",    "until a text"};
     return words[kind];
 }
 
@@ -187,6 +187,15 @@ static int item_of(int first, const struct tec_ref *ref)
     return ref->name && ref->index >= 0 ? first + ref->index : -1;
 }
 
+/* How a node reads keys: an action on texts that it does not wait for takes the newest. */
+static enum tec_link_kind keys_link(const struct tec_pipeline *p, const struct tec_decl_node *node)
+{
+    const struct tec_decl_node *first = tec_pipeline_waits_for(p, node);
+    if (tec_pipeline_on_text(p, node) && !(first && tec_pipeline_acts_on(p, node, first)))
+        return TEC_LINK_TEXT;
+    return node->kv.prev ? TEC_LINK_PREV : TEC_LINK_READ;
+}
+
 static void link_node(struct maker *m, const struct tec_decl_node *node, int self)
 {
     int inputs = m->d->pipeline->n_inputs;
@@ -201,7 +210,8 @@ static void link_node(struct maker *m, const struct tec_decl_node *node, int sel
         {item_of(m->inputs, &node->prefix), false, TEC_LINK_READ},
         {item_of(m->inputs, &node->prompt), false, TEC_LINK_READ},
         {item_of(m->resources, &node->from), false, TEC_LINK_READ},
-        {item_of(m->resources, &node->kv), false, node->kv.prev ? TEC_LINK_PREV : TEC_LINK_READ},
+        {item_of(m->resources, &node->kv), false, keys_link(m->d->pipeline, node)},
+        {item_of(m->resources, &node->or_kv), false, TEC_LINK_OR},
         {item_of(m->resources, &node->writes), true, TEC_LINK_WRITE},
         {item_of(m->resources, &node->into), true, TEC_LINK_WRITE},
         {item_of(m->resources, &node->memory), true, TEC_LINK_PREV},

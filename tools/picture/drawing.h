@@ -34,7 +34,8 @@ enum tec_link_kind {
     TEC_LINK_SHARED, /* a prefix that is not copied: dotted */
     TEC_LINK_AFTER,  /* an order without data */
     TEC_LINK_PACKED, /* one launch for both */
-    TEC_LINK_TEXT    /* the newest finished text, of an earlier version: dashed */
+    TEC_LINK_TEXT,   /* the newest finished text, of an earlier version: dashed */
+    TEC_LINK_OR      /* what is read until there is such a text */
 };
 
 struct tec_link {

@@ -41,6 +41,7 @@ static void print_link(const struct tec_drawing *d, const struct tec_link *l, FI
         [TEC_LINK_PACKED] = (" [color=\"#999999\", dir=both, arrowhead=dot, arrowtail=dot, "
                              "label=\"one launch\", constraint=false]"),
         [TEC_LINK_TEXT] = " [style=dashed, label=\"newest text\", constraint=false]",
+        [TEC_LINK_OR] = " [style=dashed, label=\"until a text\"]",
     };
     fprintf(out, "  %s -> %s%s;\n", d->items[l->from].id, d->items[l->to].id, looks[l->kind]);
 }

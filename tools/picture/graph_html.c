@@ -141,7 +141,8 @@ static enum tec_status make_layout(const struct tec_drawing *d, struct layout *l
 static void draw_link(struct tec_svg *svg, const struct layout *layout, const struct tec_link *l)
 {
     enum { POINTS = 24 };
-    static const char *const classes[] = {"l", "l w", "l prev", "l shared", "l", "l", "l prev"};
+    static const char *const classes[] = {"l", "l w", "l prev", "l shared",
+                                          "l", "l",   "l prev", "l prev"};
     const struct box *a = &layout->boxes[l->from], *b = &layout->boxes[l->to];
     double x1 = a->x + a->w, y1 = a->y + a->h / 2.0, x2 = b->x, y2 = b->y + b->h / 2.0;
     double points[2 * POINTS];

@@ -48,6 +48,7 @@ void tec_graph_mermaid(const struct tec_drawing *d, FILE *out)
         "-- then -->",
         "<-- one launch -->",
         "-. newest text .->",
+        "-. until a text .->",
     };
     fputs("flowchart LR\n", out);
     for (int i = 0; i < d->n_items; i++)
@@ -56,7 +57,8 @@ void tec_graph_mermaid(const struct tec_drawing *d, FILE *out)
         fprintf(out, "  %s %s %s\n", d->items[d->links[i].from].id, arrows[d->links[i].kind],
                 d->items[d->links[i].to].id);
     for (int i = 0; i < d->n_links; i++)
-        if (d->links[i].kind == TEC_LINK_PREV || d->links[i].kind == TEC_LINK_TEXT)
+        if (d->links[i].kind == TEC_LINK_PREV || d->links[i].kind == TEC_LINK_TEXT ||
+            d->links[i].kind == TEC_LINK_OR)
             fprintf(out, "  linkStyle %d stroke-dasharray: 8 5\n", i);
         else if (d->links[i].kind == TEC_LINK_SHARED)
             fprintf(out, "  linkStyle %d stroke-dasharray: 2 3\n", i);

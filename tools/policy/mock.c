@@ -132,7 +132,8 @@ static int64_t hard_us(const struct tec_topology *t)
 {
     int64_t least = 0;
     for (int i = 0; i < t->n_nodes; i++)
-        if (t->nodes[i].hard && (!least || t->nodes[i].deadline_us < least))
+        if (t->nodes[i].hard && t->nodes[i].deadline_us &&
+            (!least || t->nodes[i].deadline_us < least))
             least = t->nodes[i].deadline_us;
     return least;
 }

@@ -151,7 +151,9 @@ double tec_workload_hard_us(const struct tec_cost_table *costs, const struct tec
         const struct tec_cost_row *row =
             prompt ? tec_costs_prompt_row(costs, t, t->nodes[i].model, t->nodes[i].name, 0)
                    : tec_costs_table_row(costs, t->nodes[i].name, 1);
-        if (strcmp(t->nodes[i].kind, "decode") != 0 && tec_node_timed(t->nodes[i].kind) && row)
+        if (t->nodes[i].steps && row)
+            us += t->nodes[i].steps * tec_costs_row_us(row, 0.99);
+        else if (strcmp(t->nodes[i].kind, "decode") != 0 && tec_node_timed(t->nodes[i].kind) && row)
             us += tec_costs_row_us(row, 0.99);
     }
     return us;
@@ -164,7 +166,7 @@ static double slowness(const struct tec_workload *w)
     const struct tec_topology *t = w->topology;
     double hard = tec_workload_hard_us(w->costs, t), limit = w->paced ? (double)t->period_us : 1e12;
     for (int i = 0; i < t->n_nodes; i++)
-        if (t->nodes[i].hard && (double)t->nodes[i].deadline_us < limit)
+        if (t->nodes[i].hard && t->nodes[i].deadline_us && (double)t->nodes[i].deadline_us < limit)
             limit = (double)t->nodes[i].deadline_us;
     double most = hard > 0 ? 0.95 * limit / hard : 2.0;
     return most < 1.0 ? 1.0 : most > 2.0 ? 2.0 : most;

@@ -1,0 +1,65 @@
+/* text_first.c - texts that a hard node waits for: made to their ends in the frame that they are
+ * born in, between its prefill and the actions behind them.
+ *
+ * They are rows of launches like other texts, but no decision is asked about them. */
+#include "graph/run/state.h"
+
+bool tec_loop_awaits(const struct tec_loop *l, const struct tec_request *r)
+{
+    return l->o.decoders[r->decoder].awaited;
+}
+
+/* Is it of the chain, and of a session of this frame? */
+static bool is_due(const struct tec_loop *l, const struct tec_request *r, const struct tec_chain *c)
+{
+    bool here = l->n_own < 2 && r->session == l->tick->session;
+    for (int i = 0; i < l->n_own && l->n_own > 1; i++)
+        here |= l->own[i].tick->session == r->session && l->own[i].input;
+    return here && !r->ended && tec_loop_awaits(l, r) && tec_chain_of(l, r) == c;
+}
+
+bool tec_loop_says(const struct tec_loop *l, int decoder)
+{
+    for (int i = 0; i < l->n_live; i++)
+        if (l->requests[i].decoder == decoder && !l->requests[i].ended &&
+            l->requests[i].session == l->tick->session)
+            return true;
+    return false;
+}
+
+/* The next rows of one launch, behind those that the decision has ordered: as many as the largest
+ * captured batch takes, a ranking alone. Returns how many, *k the steps that the longest needs. */
+static int next_rows(struct tec_loop *l, const struct tec_chain *c, int *k)
+{
+    const struct tec_plan_spec *s = &c->plan->spec;
+    int n = 0, largest = s->n_batches ? s->batches[s->n_batches - 1] : 1;
+    *k = 1;
+    for (int i = 0; i < l->n_live && n < largest; i++) {
+        const struct tec_request *r = &l->requests[i];
+        bool ranks = l->o.decoders[r->decoder].tree != NULL;
+        if (!is_due(l, r, c) || (ranks && n))
+            continue;
+        int left = r->row.left + r->row.waiting;
+        l->order[l->n_order + n++] = i;
+        *k = left > *k ? left : *k;
+        if (ranks)
+            break;
+    }
+    return n;
+}
+
+void tec_loop_say(struct tec_loop *l, struct tec_chain *c)
+{
+    int k;
+    if (!c->says || c->said || l->record.failed)
+        return;
+    c->said = true;
+    for (int i = 0; i < l->n_live; i++)
+        if (is_due(l, &l->requests[i], c) && !l->requests[i].stored)
+            tec_loop_store(l, i);
+    for (int n = next_rows(l, c, &k); n && !l->record.failed; n = next_rows(l, c, &k))
+        tec_loop_advance(l, l->n_order, n, k);
+    if (!l->record.failed)
+        tec_text_keys_complete(l);
+    tec_loop_turn(l, 0);
+}

@@ -1,0 +1,179 @@
+/* text_keys.c - the keys of finished texts that action nodes read.
+ *
+ * Of a decoder that actions act on, each session keeps the last finished text: its request slot and
+ * its region are not given back when the request ends, but when the next text is finished. A text's
+ * last token was chosen and never read, so it has no key; one more step of decode makes it. */
+#include "graph/run/state.h"
+
+#include <string.h>
+
+/* That of a decoder and of a session, which is the only one where a frame has one. */
+static struct tec_text_keys *place_of(const struct tec_loop *l, int decoder, int session)
+{
+    int at = l->sessions > 1 ? session : 0;
+    return &l->text_keys[decoder * l->sessions + at];
+}
+
+static size_t state_of(const struct tec_loop *l, int decoder)
+{
+    return (size_t)tec_model_state(l->chains[l->o.decoders[decoder].model].plan->model);
+}
+
+enum tec_status tec_text_keys_create(struct tec_loop *l, struct tec_error *err)
+{
+    size_t most = 0, n = (size_t)l->o.n_decoders * (size_t)l->sessions;
+    for (int d = 0; d < l->o.n_decoders; d++)
+        if (l->o.decoders[d].keeps_keys && state_of(l, d) + 1 > most)
+            most = state_of(l, d) + 1;
+    if (!most)
+        return TEC_OK;
+    l->text_keys = TEC_NEW(&l->arena, n, struct tec_text_keys);
+    l->seen_state = TEC_NEW(&l->arena, most * (size_t)l->request_slots, float);
+    l->state_size = most;
+    return l->text_keys && l->seen_state
+               ? TEC_OK
+               : tec_fail(err, TEC_NO_MEMORY, "no memory for the keys of texts");
+}
+
+int tec_text_keys_reserved(const struct tec_loop *l, int model, int session)
+{
+    int n = 0;
+    for (int d = 0; d < l->o.n_decoders; d++)
+        n += l->o.decoders[d].keeps_keys && l->o.decoders[d].model == model &&
+             !place_of(l, d, session)->held;
+    return n;
+}
+
+static float *state_at(const struct tec_loop *l, const struct tec_request *r)
+{
+    int slot = tec_chain_of(l, r)->first_request_slot + r->request_slot;
+    return l->seen_state + (size_t)slot * l->state_size;
+}
+
+void tec_text_keys_see(struct tec_loop *l, struct tec_request *r)
+{
+    const struct tec_chain *c = tec_chain_of(l, r);
+    const float *state = c->keeps   ? c->prefix.state
+                         : l->input ? l->input->chains[tec_model_of(l, r)].state
+                                    : NULL;
+    if (!l->o.decoders[r->decoder].keeps_keys)
+        return;
+    r->seen = c->prefix.frame;
+    r->captured_ns = c->prefix.captured_ns;
+    if (state)
+        memcpy(state_at(l, r), state, state_of(l, r->decoder) * sizeof *state);
+}
+
+/* The region and the request slot go back. */
+static void give_back(struct tec_loop *l, int decoder, struct tec_text_keys *k, int64_t at_ns)
+{
+    struct tec_chain *c = &l->chains[l->o.decoders[decoder].model];
+    if (!k->held)
+        return;
+    k->held = false;
+    tec_kv_pool_drop(&c->plan->prefixes, k->row.region);
+    l->request_slot_taken[c->first_request_slot + k->request_slot] = false;
+    tec_loop_tell(
+        l, (struct tec_event){.kind = TEC_EVENT_KV,
+                              .what = "remove",
+                              .kv = l->kv[c->kv_requests >= 0 ? c->kv_requests : c->kv_frame].name,
+                              .node = -1,
+                              .request = k->row.request,
+                              .tokens = k->row.prefix + k->text,
+                              .t_ns = at_ns});
+}
+
+bool tec_text_keys_hold(struct tec_loop *l, const struct tec_request *r, int64_t at_ns)
+{
+    const struct tec_utterance *t = &l->texts[r->text];
+    int n = atomic_load_explicit(&t->count, memory_order_relaxed);
+    if (!l->o.decoders[r->decoder].keeps_keys || !r->stored || n < 1)
+        return false;
+    struct tec_text_keys *k = place_of(l, r->decoder, r->session);
+    int text = r->prompt_tokens + n, visible = r->row.prefix + text;
+    give_back(l, r->decoder, k, at_ns);
+    *k = (struct tec_text_keys){.held = true,
+                                .request_slot = r->request_slot,
+                                .text = text,
+                                .session = r->session,
+                                .episode = r->episode,
+                                .seen = r->seen,
+                                .captured_ns = r->captured_ns,
+                                .number = ++l->n_held,
+                                .state = state_at(l, r),
+                                .row = r->row};
+    /* The step that reads the last token: what a text's stop has cut off was read as well. */
+    k->row.token = t->tokens[n - 1];
+    k->row.pos += visible - k->row.visible;
+    k->row.visible = visible;
+    k->row.slot = k->row.tail + text - 1;
+    k->row.left = 1;
+    k->row.done = k->row.waiting = 0;
+    k->row.eos = k->row.place = -1;
+    k->row.sampling = (struct tec_sampling){.top_p = 1.0F};
+    k->row.used = NULL;
+    return true;
+}
+
+/* One launch for as many as the largest captured batch holds. */
+static void complete(struct tec_loop *l, const struct tec_chain *c, struct tec_text_keys **list,
+                     int n, int node)
+{
+    struct tec_row_state *rows[TEC_MAX_ROWS];
+    int64_t ids[TEC_MAX_ROWS];
+    int tokens[TEC_MAX_ROWS], made[TEC_MAX_ROWS];
+    struct tec_replay replay = {0};
+    for (int i = 0; i < n; i++) {
+        rows[i] = &list[i]->row;
+        ids[i] = rows[i]->request;
+    }
+    c->executor->decode(c->executor->self, rows, n, 1, tokens, made, &replay);
+    if (replay.status != TEC_OK) {
+        l->record.failed = true;
+        tec_loop_replayed(l, replay.start_ns, replay.end_ns);
+        return;
+    }
+    for (int i = 0; i < n; i++)
+        list[i]->complete = true;
+    tec_loop_tell_rows(l, &replay, ids, n, node);
+    tec_loop_measure_decode(l, tec_chain_index(l, c), &replay, n, 1, 1);
+}
+
+void tec_text_keys_complete(struct tec_loop *l)
+{
+    for (int d = 0; d < l->o.n_decoders && l->text_keys; d++) {
+        const struct tec_chain *c = &l->chains[l->o.decoders[d].model];
+        const struct tec_plan_spec *s = &c->plan->spec;
+        struct tec_text_keys *list[TEC_MAX_ROWS];
+        int n = 0, largest = s->n_batches ? s->batches[s->n_batches - 1] : 1;
+        for (int i = 0; i < l->sessions; i++) {
+            struct tec_text_keys *k = &l->text_keys[d * l->sessions + i];
+            if (k->held && !k->complete)
+                list[n++] = k;
+        }
+        for (int at = 0; at < n && !l->record.failed; at += largest)
+            complete(l, c, list + at, n - at < largest ? n - at : largest, l->o.decoders[d].node);
+    }
+}
+
+const struct tec_text_keys *tec_text_keys_of(const struct tec_loop *l, int action)
+{
+    const struct tec_text_keys *best = NULL;
+    for (int d = 0; l->text_keys && l->input && d < l->o.n_decoders; d++) {
+        if (!(l->o.actions[action].texts >> d & 1U))
+            continue;
+        const struct tec_text_keys *k = place_of(l, d, l->tick->session);
+        bool own = k->held && k->complete && k->session == l->tick->session &&
+                   k->episode == l->input->episode;
+        if (own && (!best || k->number > best->number))
+            best = k;
+    }
+    return best;
+}
+
+void tec_text_keys_reset(struct tec_loop *l)
+{
+    for (int d = 0; l->text_keys && d < l->o.n_decoders; d++)
+        for (int i = 0; i < l->sessions; i++)
+            give_back(l, d, &l->text_keys[d * l->sessions + i], tec_loop_now(l));
+}
