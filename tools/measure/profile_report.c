@@ -12,6 +12,15 @@ static double us_at(const struct tec_profile_variant *v, double q)
     return (double)tec_samples_at(&v->samples, q) / 1000.0;
 }
 
+/* Of slices the mean says what they come to; their quantiles are of different layers. */
+static double mean_us(const struct tec_profile_variant *v)
+{
+    double sum = 0.0;
+    for (int i = 0; i < v->samples.n; i++)
+        sum += (double)v->samples.ns[i] / 1000.0;
+    return v->samples.n ? sum / v->samples.n : 0.0;
+}
+
 static double busy_of(const struct tec_profile *p, int64_t ns)
 {
     return p->wall_ns > 0 ? (double)ns / (double)p->wall_ns : 0.0;
@@ -44,9 +53,9 @@ static json_t *row_json(const struct tec_profile *p, const struct tec_profile_va
         json_object_set_new(point, "percent", json_integer(v->percent));
     if (v->tokens)
         json_object_set_new(point, "tokens", json_integer(v->tokens));
-    return json_pack("{s:s,s:o,s:i,s:f,s:f,s:f,s:f,s:f}", "node", node, "point", point, "n",
-                     v->samples.n, "min", us_at(v, 0.0), "p50", us_at(v, 0.5), "p99",
-                     us_at(v, 0.99), "p999", us_at(v, 0.999), "max", us_at(v, 1.0));
+    return json_pack("{s:s,s:o,s:i,s:f,s:f,s:f,s:f,s:f,s:f}", "node", node, "point", point, "n",
+                     v->samples.n, "min", us_at(v, 0.0), "p50", us_at(v, 0.5), "mean", mean_us(v),
+                     "p99", us_at(v, 0.99), "p999", us_at(v, 0.999), "max", us_at(v, 1.0));
 }
 
 /* Nodes of which kind a launch is of, all at once; NULL: of its own alone. */
