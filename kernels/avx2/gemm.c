@@ -13,22 +13,31 @@
 
 /* clang-format off */
 TILE(1, 1) TILE(2, 1) TILE(3, 1) TILE(4, 1) TILE(5, 1) TILE(6, 1)
+CHAIN_TILE(1, 1) CHAIN_TILE(2, 1) CHAIN_TILE(3, 1)
+CHAIN_TILE(4, 1) CHAIN_TILE(5, 1) CHAIN_TILE(6, 1)
 FEW(1, 1) FEW(1, 3) FEW(2, 1) FEW(2, 2)
+CHAIN_FEW(1, 1) CHAIN_FEW(1, 3) CHAIN_FEW(2, 1) CHAIN_FEW(2, 2)
 
 static const struct tiles tiles = {
+    .depth = DEPTH, .pace = LINE,
     .few = {{3, few_1_3, few_1_1}, {2, few_2_2, few_2_1}},
     .tile = {{tile_1_1, tile_2_1, tile_3_1, tile_4_1, tile_5_1, tile_6_1}},
+};
+static const struct tiles chains_of_floats = {
+    .depth = FLOATS_DEPTH, .pace = 2 * LINE,
+    .few = {{3, chains_1_3, chains_1_1}, {2, chains_2_2, chains_2_1}},
+    .tile = {{chain_1_1, chain_2_1, chain_3_1, chain_4_1, chain_5_1, chain_6_1}},
 };
 /* clang-format on */
 
 void tec_gemm_bf16_avx2(const struct tec_gemm_args *a, struct tec_part part)
 {
-    run_bf16(a, part, &tiles);
+    run_blocks(a, part, &tiles);
 }
 
 void tec_gemm_f32_avx2(const struct tec_gemm_args *a, struct tec_part part)
 {
-    run_f32(a, part);
+    run_blocks(a, part, &chains_of_floats);
 }
 
 #endif

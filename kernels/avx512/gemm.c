@@ -22,25 +22,39 @@
 EACH(TILE, 1)
 EACH(TILE, 2)
 EACH_FEW(FEW, 1)
+EACH(CHAIN_TILE, 1)
+EACH(CHAIN_TILE, 2)
+EACH_FEW(CHAIN_FEW, 1)
 FEW(1, 4) FEW(2, 4) FEW(3, 4) FEW(4, 4) FEW(5, 4) FEW(6, 4) FEW(7, 3) FEW(8, 3)
+CHAIN_FEW(1, 4) CHAIN_FEW(2, 4) CHAIN_FEW(3, 4) CHAIN_FEW(4, 4)
+CHAIN_FEW(5, 4) CHAIN_FEW(6, 4) CHAIN_FEW(7, 3) CHAIN_FEW(8, 3)
 
 #define NAME(rows, panels) tile_##rows##_##panels,
+#define CHAIN_NAME(rows, panels) chain_##rows##_##panels,
 static const struct tiles tiles = {
+    .depth = DEPTH, .pace = LINE,
     .few = {{4, few_1_4, few_1_1}, {4, few_2_4, few_2_1}, {4, few_3_4, few_3_1},
             {4, few_4_4, few_4_1}, {4, few_5_4, few_5_1}, {4, few_6_4, few_6_1},
             {3, few_7_3, few_7_1}, {3, few_8_3, few_8_1}},
     .tile = {{EACH(NAME, 1)}, {EACH(NAME, 2)}},
 };
+static const struct tiles chains_of_floats = {
+    .depth = FLOATS_DEPTH, .pace = 2 * LINE,
+    .few = {{4, chains_1_4, chains_1_1}, {4, chains_2_4, chains_2_1}, {4, chains_3_4, chains_3_1},
+            {4, chains_4_4, chains_4_1}, {4, chains_5_4, chains_5_1}, {4, chains_6_4, chains_6_1},
+            {3, chains_7_3, chains_7_1}, {3, chains_8_3, chains_8_1}},
+    .tile = {{EACH(CHAIN_NAME, 1)}, {EACH(CHAIN_NAME, 2)}},
+};
 /* clang-format on */
 
 void tec_gemm_bf16_avx512(const struct tec_gemm_args *a, struct tec_part part)
 {
-    run_bf16(a, part, &tiles);
+    run_blocks(a, part, &tiles);
 }
 
 void tec_gemm_f32_avx512(const struct tec_gemm_args *a, struct tec_part part)
 {
-    run_f32(a, part);
+    run_blocks(a, part, &chains_of_floats);
 }
 
 #endif

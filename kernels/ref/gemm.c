@@ -1,7 +1,8 @@
 /* gemm.c - the reference gemm_f32 and gemm_bf16 kernels: y = x W^T over plain rows of W.
  *
  * Each (row, column) is one sum over k = 0, 1, 2, ... and lanes share columns only, so the bytes do
- * not depend on the number of rows or lanes. gemm_f32 is the checking path and sums in float64. */
+ * not depend on the number of rows or lanes. gemm_f32 sums in float64: what the vector tiers
+ * are held to. */
 #include "kernels/bf16.h"
 #include "kernels/matrix.h"
 #include "kernels/ref/ref.h"

@@ -91,9 +91,23 @@ static double other_order(const struct tec_gemm_args *a, double size, double wan
            ldexp(1.0, -148);
 }
 
-/* Products of two bf16 are exact in float32, products of two float32 in float64, so in one order
- * the sums are the same bits with or without fused multiply-add. Only where products of bf16 leave
- * the normal range may they differ. */
+/* A float32 sum of the vector tiers against the reference's of float64: k is cut into chains of 32
+ * fused steps from 0, whose sums are added. Each product takes part in at most so many roundings of
+ * 2^-24; then bias, gate and add are rounded once each, from two sums that differ. */
+static double chains_order(const struct tec_gemm_args *a, double size, int r, int col, double want)
+{
+    enum { CHAIN = 32 };
+    int steps = (a->k < CHAIN ? a->k : CHAIN) + (a->k - 1) / CHAIN + 1;
+    double half = (double)FLT_EPSILON / 2.0;
+    const float *gates = a->fixed && r < *a->fixed ? a->fixed_gate : a->gate;
+    double bias = a->bias ? fabs((double)a->bias[col] * (gates ? (double)gates[col] : 1.0)) : 0.0;
+    return size * half * steps * 1.001 + 8.0 * half * (size + bias + fabs(want)) +
+           (a->k + 4) * ldexp(1.0, -149);
+}
+
+/* Products of two bf16 are exact in float32, so in one order the sums are the same bits with or
+ * without fused multiply-add. Only where products leave the normal range may they differ. Products
+ * of two float32 are exact in float64, which CUDA and the reference sum in. */
 static void compare(struct conform *c, const struct tec_gemm_args *a, const float *w, bool bf16,
                     enum conform_family family)
 {
@@ -106,6 +120,8 @@ static void compare(struct conform *c, const struct tec_gemm_args *a, const floa
                 bound = slack(a->k, 16.0 * a->k);
             if (bf16 && !c->same_order)
                 bound += other_order(a, size_of(a, w, r, col), (double)want[at]);
+            if (!bf16 && c->same_order)
+                bound += chains_order(a, size_of(a, w, r, col), r, col, (double)want[at]);
             conform_close(c, (double)got[at], (double)want[at], bound,
                           "[%dx%dx%d] live %d row %d column %d", a->max_rows, a->n, a->k, *a->rows,
                           r, col);
