@@ -31,34 +31,45 @@ static enum tec_status take_memory(struct tec_watchdog *o, const struct tec_engi
     return ok ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for actions");
 }
 
+struct tec_action_output_options tec_watchdog_output(const struct tec_engine *engine, int action,
+                                                     const struct tec_decl_deadline *d, int actions)
+{
+    const struct tec_session *session = tec_engine_session(engine, action);
+    double ensemble = 0.0;
+    bool ensembles = tec_session_ensembles(session, &ensemble);
+    int rows = tec_session_rows(session);
+    return (struct tec_action_output_options){.on_miss = d ? d->on_miss : TEC_MISS_HOLD,
+                                              .limit = tec_session_miss_limit(session, d),
+                                              .decay_actions = d ? d->decay_actions : 0,
+                                              .actions = actions > 0 ? actions
+                                                         : ensembles ? 1
+                                                                     : rows,
+                                              .rows = rows,
+                                              .width = tec_session_columns(session),
+                                              .executed =
+                                                  actions > 0 ? 0 : tec_session_executed(session),
+                                              .limits = tec_session_limits(session),
+                                              .ensembles = ensembles,
+                                              .ensemble = ensemble};
+}
+
 enum tec_status tec_watchdog_create(struct tec_watchdog *o, const struct tec_engine *engine,
                                     int action, int actions, struct tec_arena *arena,
                                     struct tec_error *err)
 {
     const struct tec_decl_deadline *d = tec_watchdog_deadline(engine->options.pipeline, action);
-    struct tec_session *session = tec_engine_session(engine, action);
+    struct tec_action_output_options options = tec_watchdog_output(engine, action, d, actions);
+    if (options.rows < 1) { /* a pipeline without actions: none is ever posted */
+        options.rows = options.width = 1;
+        options.actions = options.actions > 0 ? options.actions : 1;
+    }
     *o = (struct tec_watchdog){.action = action,
-                               .session = session,
-                               .rows = tec_session_rows(session),
-                               .columns = tec_session_columns(session),
+                               .session = tec_engine_session(engine, action),
+                               .actions = options.actions,
+                               .rows = options.rows,
+                               .columns = options.width,
                                .chunk = {.frame = -1}};
-    if (o->rows < 1) /* a pipeline without actions: none is ever posted */
-        o->rows = o->columns = 1;
     tec_triple_init(&o->box);
-    double ensemble = 0.0;
-    bool ensembles = tec_session_ensembles(session, &ensemble);
-    o->actions = actions > 0 ? actions : ensembles ? 1 : o->rows;
-    const struct tec_action_output_options options = {
-        .on_miss = d ? d->on_miss : TEC_MISS_HOLD,
-        .limit = tec_session_miss_limit(o->session, d),
-        .decay_actions = d ? d->decay_actions : 0,
-        .actions = o->actions,
-        .rows = o->rows,
-        .width = o->columns,
-        .executed = actions > 0 ? 0 : tec_session_executed(o->session),
-        .limits = tec_session_limits(o->session),
-        .ensembles = ensembles,
-        .ensemble = ensemble};
     TEC_TRY(tec_action_output_create(&o->output, &options, arena, err));
     return take_memory(o, engine, arena, err);
 }

@@ -50,6 +50,13 @@ struct tec_watchdog {
  */
 const struct tec_decl_deadline *tec_watchdog_deadline(const struct tec_pipeline *pipeline, int i);
 
+/* What an action node's robot is given, by its session and this deadline (NULL: a miss holds):
+ * what a miss means, limits, ensembling. `actions` a tick, 0 = all rows, or the one of an ensemble.
+ */
+struct tec_action_output_options tec_watchdog_output(const struct tec_engine *engine, int action,
+                                                     const struct tec_decl_deadline *deadline,
+                                                     int actions);
+
 /* For the engine's session, which may have no actions; what a miss means is its pipeline's
  * `action`-th action node's. `actions` a tick: 1 to the session's rows, 0 = all of them. Everything
  * comes from the arena. */

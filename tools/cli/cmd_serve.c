@@ -159,31 +159,25 @@ static void lost(void *user)
     (void)written;
 }
 
-/* The deadline node says what a reply holds at its deadline. */
+/* The deadline node says what a reply holds at its deadline; replies may have fewer rows than a
+ * chunk. */
 static struct tec_watch_options watch_options(const struct job *job)
 {
     const struct tec_worker *w = &job->worker;
     const struct tec_pipeline *p = w->opened.pipeline;
-    const struct tec_session *session = w->opened.engine->session;
     const struct tec_decl_deadline *d = tec_watchdog_deadline(p, 0);
     for (int i = 0; i < p->n_nodes && !d; i++) /* of a pipeline of text */
         if (p->nodes[i].deadline.kind == TEC_DEADLINE_HARD)
             d = &p->nodes[i].deadline;
-    double ensemble = 0.0;
-    bool ensembles = tec_session_ensembles(session, &ensemble);
-    return (struct tec_watch_options){
-        .acts = w->rows > 0 && w->columns > 0,
-        .deadline_ns = d && !job->o->late_ok ? (int64_t)(d->ms * 1e6) : 0,
-        .output = {.on_miss = d ? d->on_miss : TEC_MISS_HOLD,
-                   .limit = tec_session_miss_limit(session, d),
-                   .decay_actions = d ? d->decay_actions : 0,
-                   .actions = or_else(job->o->actions, ensembles ? 1 : w->rows),
-                   .rows = w->rows,
-                   .width = w->columns,
-                   .executed = job->o->actions ? 0 : tec_session_executed(session),
-                   .limits = tec_session_limits(session),
-                   .ensembles = ensembles,
-                   .ensemble = ensemble}};
+    struct tec_action_output_options output =
+        tec_watchdog_output(w->opened.engine, 0, d, job->o->actions);
+    output.rows = w->rows;
+    if (!job->o->actions && output.actions > w->rows)
+        output.actions = w->rows;
+    return (struct tec_watch_options){.acts = w->rows > 0 && w->columns > 0,
+                                      .deadline_ns =
+                                          d && !job->o->late_ok ? (int64_t)(d->ms * 1e6) : 0,
+                                      .output = output};
 }
 
 static enum tec_status start(struct job *job, struct tec_error *err)

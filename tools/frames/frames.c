@@ -55,20 +55,10 @@ static void find_nodes(struct tec_frames *f)
 static enum tec_status make_action_output(struct tec_frames *f, struct tec_frames_session *s,
                                           int action, struct tec_error *err)
 {
-    const struct tec_session *session = tec_engine_session(f->opened.engine, action);
     const struct tec_decl_deadline *d = tec_watchdog_deadline(f->opened.pipeline, action);
-    double ensemble = 0.0;
-    bool ensembles = tec_session_ensembles(session, &ensemble);
-    const struct tec_action_output_options options = {.on_miss = TEC_MISS_HOLD,
-                                                      .limit = tec_session_miss_limit(session, d),
-                                                      .actions =
-                                                          ensembles ? 1 : tec_session_rows(session),
-                                                      .rows = tec_session_rows(session),
-                                                      .width = tec_session_columns(session),
-                                                      .executed = tec_session_executed(session),
-                                                      .limits = tec_session_limits(session),
-                                                      .ensembles = ensembles,
-                                                      .ensemble = ensemble};
+    struct tec_action_output_options options = tec_watchdog_output(f->opened.engine, action, d, 0);
+    options.on_miss = TEC_MISS_HOLD;
+    options.decay_actions = 0;
     return tec_action_output_create(&s->outputs[action], &options, &f->arena, err);
 }
 
