@@ -143,6 +143,14 @@ TEST(a_refused_observation_leaves_a_ring_usable)
 
 /* --- several in one frame, early ends, resets ------------------------------------------------- */
 
+/* Write a policy into a file, whose name ends in six X and .lua; the caller removes it. */
+static void write_policy(char *path, const char *script)
+{
+    int file = mkstemps(path, 4);
+    REQUIRE(file >= 0 && write(file, script, strlen(script)) == (ssize_t)strlen(script));
+    close(file);
+}
+
 /* Frames run with observations only. */
 static struct tectum *open_still(const char *policy)
 {
@@ -169,7 +177,7 @@ static void settle(struct tectum *t)
     const struct timespec pause = {.tv_nsec = 1000000};
     while (atomic_load(&t->inbox.between) & TEC_TRIPLE_NEW || atomic_load(&t->emptying))
         nanosleep(&pause, NULL);
-    while (atomic_load(&t->work.waiting) == 0)
+    while (atomic_load(&t->runtime.work.waiting) == 0)
         nanosleep(&pause, NULL);
 }
 
@@ -180,9 +188,7 @@ TEST(of_several_in_a_frame_the_youngest_is_handed_out)
         "local ring\nreturn policy { name = \"shallow\", api = 1, version = 1,\n"
         "  setup = function(S, T) ring = T.ring end,\n"
         "  plan = function(S, F, D) D:depth(ring, F.index < 9 and 7 or 1) end }\n";
-    int file = mkstemps(path, 4);
-    REQUIRE(file >= 0 && write(file, script, strlen(script)) == (ssize_t)strlen(script));
-    close(file);
+    write_policy(path, script);
     struct tectum *t = open_still(path);
     unlink(path);
     for (int i = 0; i < 12; i++) {
@@ -316,6 +322,46 @@ TEST(a_reset_empties_a_ring)
             TECTUM_OK);
     CHECK(handed.source != TECTUM_SOURCE_FRESH);
     tectum_reset(NULL);
+    tectum_close(&t);
+}
+
+/* A reset numbers requests from 0 again: the next text is another one all the same, and of the
+ * observation that came behind the reset. */
+TEST(a_reset_begins_other_texts)
+{
+    struct tectum *t = NULL;
+    struct tectum_piece piece;
+    char path[] = "/tmp/talks-XXXXXX.lua";
+    static const char script[] = /* a slow machine has no slack: it talks all the same */
+        "local ring\nreturn policy { name = \"talks\", api = 1, version = 1,\n"
+        "  needs = { \"depth\", \"decode.k\" }, setup = function(S, T) ring = T.ring end,\n"
+        "  plan = function(S, F, D) D:depth(ring, 7)\n"
+        "    for i = 1, F.nreq do D:decode(i, 4) end end }\n";
+    write_policy(path, script);
+    const struct tectum_options o = {.pipeline = "tests/pipelines/ring_says.lua",
+                                     .root = ".",
+                                     .threads = 1,
+                                     .random_weights = 1,
+                                     .size = "tiny",
+                                     .seed = 6,
+                                     .policy = path};
+    if (tectum_open(&t, &o, &err) != TECTUM_OK)
+        fprintf(stderr, "# %s\n", err.message);
+    unlink(path);
+    REQUIRE(t != NULL);
+    for (int round = 0; round < 8; round++) {
+        int tokens = 0;
+        int64_t number = submit_ring(t, round, EDGE, 4, 0);
+        REQUIRE(number == round);
+        do {
+            REQUIRE(tectum_read(t, patience, &piece, &err) == TECTUM_OK);
+            CHECK_INT(piece.request, ==, 0);
+            CHECK_INT(piece.observation, ==, number);
+            tokens += !piece.reason[0];
+        } while (!piece.reason[0]);
+        CHECK(tokens > 0);
+        tectum_reset(t);
+    }
     tectum_close(&t);
 }
 

@@ -31,6 +31,7 @@ static struct {
     struct tec_heap heap;
     struct tec_arena arena;
     struct tec_exchange exchange;
+    struct tec_runtime engine; /* runs nothing */
     struct tec_net net;
     int port;
 } server;
@@ -49,7 +50,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     (void)argv;
     tec_arena_init(&server.arena, &server.heap);
     need(tec_listen_bind(&listener, "127.0.0.1", 0, &err) == TEC_OK);
-    need(tec_exchange_init(&server.exchange, 2 * PLACES, REPLY, &server.arena, &err) == TEC_OK);
+    need(tec_exchange_init(&server.exchange, 2 * PLACES, &server.engine, REPLY, &server.arena,
+                           &err) == TEC_OK);
     need(tec_listen_start(&listener, &server.port, &err) == TEC_OK);
     const struct tec_net_options options = {.exchange = &server.exchange,
                                             .heap = &server.heap,

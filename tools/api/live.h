@@ -4,10 +4,8 @@
 #define TEC_TOOLS_API_LIVE_H
 
 #include "base/ring.h"
-#include "graph/live/asks.h"
-#include "graph/live/observation_records.h"
-#include "graph/live/watchdog.h"
-#include "graph/run/engine.h"
+#include "graph/live/runtime.h"
+#include "graph/live/text_cursor.h"
 #include "policies/host/policy.h"
 
 #include "tectum.h"
@@ -35,10 +33,10 @@ struct tec_live_output {
 
 /* An action node's way to its consumers. Under hand_lock but for what the frame thread posts. */
 struct tec_live_action {
-    const char *name;    /* NULL: the pipeline has no action node */
-    int64_t deadline_ns; /* after its tick; 0 = none */
-    struct tec_watchdog watchdog;
-    bool stopped; /* by a limit of the robot, for tectum_wait too */
+    const char *name;              /* NULL: the pipeline has no action node */
+    int64_t deadline_ns;           /* after its tick; 0 = none */
+    struct tec_watchdog *watchdog; /* the runtime's */
+    bool stopped;                  /* by a limit of the robot, for tectum_wait too */
     struct tec_triple outbox;
     struct tec_live_output outputs[TEC_TRIPLE_PLACES];
     int64_t taken; /* number of outputs[outbox.reading], -1 = none */
@@ -60,9 +58,8 @@ struct tec_live_event {
 
 /* How much of a text the frame thread has reported. */
 struct tec_live_place {
-    int64_t id;
-    int told;
-    bool ended, lost, ranked;
+    struct tec_text_cursor at;
+    bool lost, ranked;
 };
 
 /* A ranking of a score node. */
@@ -91,16 +88,13 @@ struct tectum {
     struct tec_pipeline *pipeline;
     struct tec_engine *engine;
     struct tec_policy *policy;
-    pthread_t thread;
-    bool started;
-    _Atomic bool ending;
+    struct tec_runtime runtime;
 
     pthread_mutex_t lock; /* consumers': guards the preparation of inputs and inbox.writing */
     struct tec_triple inbox;
     struct tec_live_input inputs[TEC_TRIPLE_PLACES];
     _Atomic int64_t submitted;
     _Atomic int64_t *ticks; /* [TEC_LIVE_FRAMES] when each observation was submitted */
-    struct tec_bell work;   /* rings for the frame thread */
     struct tec_asks asks;   /* requests that are asked for or given up */
 
     pthread_mutex_t hand_lock; /* consumers': actions, outbox.reading, the watchdogs' end. Nobody
@@ -110,10 +104,8 @@ struct tectum {
     struct tec_live_action actions[TEC_MAX_ACTIONS];
     struct tec_triple lossbox;
     struct tec_live_loss losses[TEC_TRIPLE_PLACES];
-    int64_t missed_up_to;                   /* number of losses[lossbox.reading], -1 = none */
-    struct tec_bell done;                   /* rings for those that wait for actions */
-    const struct tec_live_input *running;   /* the frame thread's; NULL = no observation */
-    struct tec_observation_records records; /* the frame thread's */
+    int64_t missed_up_to;      /* number of losses[lossbox.reading], -1 = none */
+    struct tec_bell done;      /* rings for those that wait for actions */
     struct tec_live_loss loss; /* the frame thread's: newest that is not told, number -1 = none */
     int64_t released;          /* the frame thread's: newest observation that gave actions of the
                                 * first action node */
@@ -126,7 +118,7 @@ struct tectum {
     struct tec_ring events;
     struct tec_bell said;          /* rings for those that read */
     struct tec_live_place *places; /* [n_texts], the frame thread's */
-    int64_t *observation_of;       /* [FRAMES_KEPT] by frame, the frame thread's */
+    int64_t *observation_of;       /* [TEC_LIVE_FRAMES] by the loop's frame, the frame thread's */
     int n_texts;
     struct tec_live_text *texts;        /* [n_texts] */
     struct tec_live_rankings *rankings; /* [n_decoders]; their reading ends under text_lock */
@@ -134,11 +126,10 @@ struct tectum {
 
 enum { TEC_LIVE_FRAMES = 4096 };
 
-/* The frame thread's body; the loop's callbacks for released and for lost actions. */
-void *tec_live_run(void *engine);
-void tec_live_released(void *user, int action, const float *chunk,
-                       const struct tec_frame_record *record);
-void tec_live_lost(void *user, int64_t seen, int64_t captured_ns);
+/* The frame thread's listener and source; `user` is the engine. */
+void tec_live_left(void *user, const struct tec_runtime_left *left);
+void tec_live_lost(void *user, const struct tec_observation_record *seen);
+struct tec_runtime_source tec_live_source(struct tectum *t);
 
 /* For the public functions: fill the error with one sentence. */
 enum tectum_status tec_live_fail(struct tectum_error *err, enum tec_status status,

@@ -2,7 +2,6 @@
 #include "tools/api/live.h"
 
 #include "base/clock.h"
-#include "base/thread.h"
 #include "tools/api/choose_device.h"
 #include "tools/api/root.h"
 #include "tools/api/topology.h"
@@ -119,7 +118,7 @@ static enum tec_status give_boxes(struct tectum *t, struct tec_error *err)
     if (!ok || !t->places || !t->texts || !t->observation_of || !t->ticks)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for observations");
     for (int i = 0; i < t->n_texts; i++)
-        t->places[i].id = t->texts[i].request = -1;
+        t->places[i].at.id = t->texts[i].request = -1;
     TEC_TRY(give_rankings(t, err));
     uint32_t events = (uint32_t)(t->n_texts * (t->engine->plan->spec.new_tokens + 2) * 2);
     return tec_spsc_init(&t->events, &t->arena, events, sizeof(struct tec_live_event));
@@ -132,10 +131,9 @@ static enum tec_status give_actions(struct tectum *t, int actions, struct tec_er
     for (int i = 0; i < t->n_actions; i++) {
         t->actions[i].name = o->actions[i].name;
         t->actions[i].deadline_ns = o->actions[i].deadline_ns;
-        TEC_TRY(
-            tec_watchdog_create(&t->actions[i].watchdog, t->engine, i, actions, &t->arena, err));
+        t->actions[i].watchdog = &t->runtime.watchdogs[i];
     }
-    return TEC_OK;
+    return tec_runtime_watch(&t->runtime, actions, &t->arena, err);
 }
 
 struct tec_live_action *tec_live_action(struct tectum *t, const char *node)
@@ -171,20 +169,20 @@ static enum tec_status open_engine(struct tectum *t, const struct tectum_options
                                                .dtype = names[3],
                                                .tokenizer = names[1],
                                                .device = device,
-                                               .released = tec_live_released,
-                                               .lost = tec_live_lost,
+                                               .released = tec_runtime_released,
+                                               .lost = tec_runtime_lost,
                                                .one_session = true,
-                                               .user = t};
+                                               .user = &t->runtime};
     TEC_TRY(tec_engine_open(&t->engine, &options, &t->heap, err));
     TEC_TRY(tec_open_policy(&t->policy, t->pipeline, o->policy, root, &t->engine->topology, NULL, 0,
                             &t->heap, err));
     struct tec_planner planner = tec_policy_planner(t->policy);
     tec_loop_set_planner(t->engine->loop, &planner);
+    TEC_TRY(tec_runtime_attach(&t->runtime, t->engine, &t->arena, err));
     TEC_TRY(give_actions(t, o->actions, err));
     TEC_TRY(give_boxes(t, err));
-    TEC_TRY(tec_observation_records_create(&t->records, t->engine, &t->arena, err));
-    t->started = tec_thread_start(&t->thread, tec_live_run, t);
-    return t->started ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "cannot start the frame thread");
+    const struct tec_runtime_source source = tec_live_source(t);
+    return tec_runtime_start(&t->runtime, &source, err);
 }
 
 enum tectum_status tectum_open(struct tectum **out, const struct tectum_options *options,
@@ -203,6 +201,9 @@ enum tectum_status tectum_open(struct tectum **out, const struct tectum_options 
     tec_triple_init(&t->inbox);
     tec_triple_init(&t->lossbox);
     tec_asks_init(&t->asks);
+    const struct tec_runtime_listener listener = {tec_live_left, tec_live_lost, t};
+    tec_runtime_init(&t->runtime, &listener);
+    t->runtime.asks = &t->asks;
     for (int i = 0; i < TEC_MAX_ACTIONS; i++) {
         tec_triple_init(&t->actions[i].outbox);
         t->actions[i].taken = -1;
@@ -229,10 +230,7 @@ void tectum_close(struct tectum **engine)
     if (!t)
         return;
     *engine = NULL;
-    atomic_store(&t->ending, true);
-    tec_bell_ring(&t->work);
-    if (t->started)
-        pthread_join(t->thread, NULL);
+    tec_runtime_stop(&t->runtime);
     tec_engine_close(t->engine);
     tec_policy_close(t->policy);
     tec_pipeline_free(t->pipeline);
@@ -296,7 +294,7 @@ enum tectum_status tectum_submit(struct tectum *t, const struct tectum_value *va
     pthread_mutex_unlock(&t->lock);
     if (status != TEC_OK)
         return tec_live_convert(err, &mine);
-    tec_bell_ring(&t->work);
+    tec_runtime_ring(&t->runtime);
     if (observation)
         *observation = number;
     return TECTUM_OK;
@@ -335,11 +333,11 @@ static void judge(struct tec_live_action *a, const struct tec_live_output *out, 
 {
     struct tec_beyond beyond;
     int rows =
-        tec_session_act_on(a->watchdog.session, out->state_raw, out->chunk, actions, &beyond);
+        tec_session_act_on(a->watchdog->session, out->state_raw, out->chunk, actions, &beyond);
     chunk->limited = beyond.n;
     if (beyond.n > 0 && beyond.on == TEC_LIMIT_STOP) {
         a->stopped = true;
-        tec_watchdog_stop(&a->watchdog);
+        tec_watchdog_stop(a->watchdog);
     }
     chunk->rows = a->stopped ? 0 : rows;
     if (a->stopped || tec_beyond_refused(&beyond))
@@ -359,7 +357,7 @@ static bool take(struct tectum *t, struct tec_live_action *a, int64_t from, doub
     if (a->taken < 0 || a->taken < from || a->taken < atomic_load(&t->forgets))
         return take_loss(t, from, chunk);
     *chunk = (struct tectum_chunk){.observation = out->seen,
-                                   .columns = tec_session_columns(a->watchdog.session),
+                                   .columns = tec_session_columns(a->watchdog->session),
                                    .captured_ns = out->captured_ns,
                                    .released_ns = out->released_ns,
                                    .missed = out->missed};
@@ -450,7 +448,7 @@ enum tectum_status tectum_cancel(struct tectum *t, int64_t request, int64_t *tic
     enum tectum_status status =
         leave(t, &(struct tec_ticket){.cancel = true, .request = request}, ticket, err);
     if (status == TECTUM_OK)
-        tec_bell_ring(&t->work);
+        tec_runtime_ring(&t->runtime);
     return status;
 }
 

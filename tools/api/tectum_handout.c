@@ -22,7 +22,7 @@ static void tell(struct tec_live_action *a, const struct tec_watchdog_given *giv
     const struct tec_handed *h = &given->handed;
     *handed = (struct tectum_handed){.source = (enum tectum_source)h->source,
                                      .rows = h->n,
-                                     .columns = a->watchdog.columns,
+                                     .columns = a->watchdog->columns,
                                      .observation = h->seen,
                                      .captured_ns = h->captured_ns,
                                      .handed_ns = given->handed_ns,
@@ -30,7 +30,7 @@ static void tell(struct tec_live_action *a, const struct tec_watchdog_given *giv
                                      .limited = h->beyond.n};
     a->stopped |= h->beyond.n > 0 && h->beyond.on == TEC_LIMIT_STOP;
     if (h->n > 0)
-        memcpy(actions, h->actions, (size_t)h->n * (size_t)a->watchdog.columns * sizeof *actions);
+        memcpy(actions, h->actions, (size_t)h->n * (size_t)a->watchdog->columns * sizeof *actions);
 }
 
 /* Ticks older than are remembered are over. */
@@ -59,7 +59,7 @@ static enum tec_status check(const struct tectum *t, const struct tec_live_actio
 {
     int64_t newest = atomic_load(&t->submitted) - 1;
     *why = !a ? "tectum_handout_of: the pipeline has no such action node"
-           : room < (size_t)a->watchdog.actions * (size_t)a->watchdog.columns
+           : room < (size_t)a->watchdog->actions * (size_t)a->watchdog->columns
                ? "tectum_handout: actions need room for tectum_options.actions x columns"
            : deadline_ns == 0 && a->deadline_ns == 0
                ? "tectum_handout: the pipeline's action node has no deadline: give one"
@@ -90,15 +90,15 @@ enum tectum_status tectum_handout_of(struct tectum *t, const char *node, int64_t
     if (deadline_ns == 0)
         deadline_ns = due(t, a, observation, atomic_load(&t->submitted) - 1);
     for (;;) {
-        uint32_t seen = atomic_load(&a->watchdog.bell.rings);
+        uint32_t seen = atomic_load(&a->watchdog->bell.rings);
         pthread_mutex_lock(&t->hand_lock);
-        bool got = tec_watchdog_look(&a->watchdog, observation, deadline_ns, &given);
+        bool got = tec_watchdog_look(a->watchdog, observation, deadline_ns, &given);
         if (got)
             tell(a, &given, actions, handed ? handed : &unused);
         pthread_mutex_unlock(&t->hand_lock);
         if (got)
             return TECTUM_OK;
-        tec_bell_wait(&a->watchdog.bell, seen, deadline_ns);
+        tec_bell_wait(&a->watchdog->bell, seen, deadline_ns);
     }
 }
 
@@ -124,19 +124,19 @@ void tectum_reset(struct tectum *t)
         pthread_mutex_unlock(&t->lock);
     pthread_mutex_lock(&t->hand_lock);
     for (int i = 0; i < t->n_actions; i++) {
-        tec_watchdog_reset(&t->actions[i].watchdog);
+        tec_watchdog_reset(t->actions[i].watchdog);
         t->actions[i].stopped = false;
     }
     if (ring) {
         int64_t next = atomic_load(&t->submitted);
         atomic_store(&t->forgets, next);
         for (int i = 0; i < t->n_actions; i++)
-            tec_watchdog_forget(&t->actions[i].watchdog, next);
+            tec_watchdog_forget(t->actions[i].watchdog, next);
     }
     pthread_mutex_unlock(&t->hand_lock);
     if (!ring)
         return;
     pthread_mutex_unlock(&t->lock);
     atomic_store(&t->emptying, true);
-    tec_bell_ring(&t->work);
+    tec_runtime_ring(&t->runtime);
 }

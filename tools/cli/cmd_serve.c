@@ -107,7 +107,7 @@ static enum tec_status read_metadata(struct job *job, struct tec_error *err)
 static void end(void *user)
 {
     struct job *job = user;
-    tec_exchange_end(&job->exchange);
+    tec_runtime_end(&job->worker.runtime);
 }
 
 static bool rescue(void *user)

@@ -11,26 +11,22 @@ const char *tec_frame_cause_word(enum tec_cause cause)
     return cause == TEC_CAUSE_NONE ? NULL : tec_cause_name(cause);
 }
 
-static void released(void *user, int action, const float *chunk,
-                     const struct tec_frame_record *record)
+static void keep_left(void *user, const struct tec_runtime_left *from)
 {
     struct tec_frames *f = user;
-    struct tec_frames_session *s = &f->sessions[record->session];
-    const struct tec_action_record *of = &record->actions[action];
-    const struct tec_observation_record *seen = tec_observation_records_find(&s->records, of->seen);
-    if (!seen || s->n_left == f->max_left)
+    struct tec_frames_session *s = &f->sessions[from->session];
+    const struct tec_action_record *of = &from->record->actions[from->action];
+    if (s->n_left == f->max_left)
         return;
     struct tec_frame_left *left = &s->left[s->n_left];
     float *own = s->chunks + (size_t)s->n_left++ * f->chunk;
-    memcpy(own, chunk, tec_engine_chunk(f->opened.engine, action) * sizeof *chunk);
-    *left = (struct tec_frame_left){.action = action,
-                                    .seen = seen->number,
+    memcpy(own, from->chunk, tec_engine_chunk(f->opened.engine, from->action) * sizeof *own);
+    *left = (struct tec_frame_left){.action = from->action,
+                                    .seen = from->seen->number,
                                     .age_us = of->age_us,
                                     .released_ns = of->release_ns,
                                     .chunk = own,
-                                    .state_raw = seen->state_raw};
-    if (f->watchdogs)
-        tec_watchdog_post(&f->watchdogs[action], f->frame, record, chunk, seen);
+                                    .state_raw = from->seen->state_raw};
 }
 
 static void find_nodes(struct tec_frames *f)
@@ -71,7 +67,6 @@ static enum tec_status make_session(struct tec_frames *f, struct tec_frames_sess
     s->numbers = TEC_NEW(&f->arena, most * f->actions_size + 1, double);
     if (!s->left || !s->chunks || !s->numbers)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the results of a frame");
-    TEC_TRY(tec_observation_records_create(&s->records, f->opened.engine, &f->arena, err));
     for (int i = 0; i < f->n_actions; i++)
         TEC_TRY(make_action_output(f, s, i, err));
     return TEC_OK;
@@ -94,6 +89,7 @@ static enum tec_status take_memory(struct tec_frames *f, struct tec_error *err)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the results of a frame");
     for (int i = 0; i < f->n_sessions; i++)
         TEC_TRY(make_session(f, &f->sessions[i], err));
+    TEC_TRY(tec_runtime_attach(&f->runtime, f->opened.engine, &f->arena, err));
     tec_frames_reset(f);
     return TEC_OK;
 }
@@ -103,13 +99,15 @@ static enum tec_status open_at(struct tec_frames *f, struct tec_invocation *call
                                struct tec_error *err)
 {
     struct tec_engine_options options = *more;
+    const struct tec_runtime_listener listener = {.left = keep_left, .user = f};
     *f = (struct tec_frames){.frame = 0};
+    tec_runtime_init(&f->runtime, &listener);
     tec_arena_init(&f->arena, call->heap);
     tec_arena_init(&f->moment, call->heap);
     options.saturated = options.settles = saturated;
     options.one_session = !saturated;
-    options.released = released;
-    options.user = f;
+    options.released = tec_runtime_released;
+    options.user = &f->runtime;
     TEC_TRY(tec_cli_open_engine(&f->opened, call, path, &options, err));
     find_nodes(f);
     enum tec_status status = take_memory(f, err);
@@ -149,11 +147,8 @@ void tec_frames_reset(struct tec_frames *f)
 {
     struct tec_loop *loop = f->opened.engine->loop;
     tec_loop_reset(loop);
-    for (int i = 0; i < tec_loop_utterances(loop); i++) {
-        const struct tec_utterance *u = tec_loop_utterance(loop, i);
-        f->readers[i] =
-            (struct tec_frame_reader){.id = u->id, .done = true, .finished_ns = u->finished_ns};
-    }
+    for (int i = 0; i < tec_loop_utterances(loop); i++)
+        tec_cursor_end(&f->readers[i].at, tec_loop_utterance(loop, i));
     f->frame = 0;
     for (int n = 0; n < f->n_sessions; n++) {
         struct tec_frames_session *s = &f->sessions[n];
@@ -202,31 +197,29 @@ static enum tec_status read_text(struct tec_frames *f, int i, int *n, struct tec
     struct tec_frame_reader *r = &f->readers[i];
     int done = atomic_load_explicit(&u->done, memory_order_acquire);
     int count = atomic_load_explicit(&u->count, memory_order_acquire);
-    if (u->id != r->id || (r->done && (!done || u->finished_ns != r->finished_ns))) {
-        *r = (struct tec_frame_reader){.id = u->id};
+    if (tec_cursor_follow(&r->at, u)) {
         const struct tec_tokenizer *tokenizer = tec_engine_tokenizer(e, u->decoder);
         r->reads = tokenizer != NULL;
         if (tokenizer)
             tec_detokenizer_init(&r->speaker, tokenizer, true);
     }
-    if (u->id < 0 || r->done || (count == r->read && !done))
+    if (u->id < 0 || r->at.ended || (count == r->at.read && !done))
         return TEC_OK;
     struct tec_frame_text *t = &f->texts[(*n)++];
     *t = (struct tec_frame_text){.request = u->id,
                                  .session = f->n_sessions > 1 ? u->session : 0,
                                  .decoder = u->decoder,
-                                 .n = count - r->read,
-                                 .tokens = u->tokens + r->read,
+                                 .n = count - r->at.read,
+                                 .tokens = u->tokens + r->at.read,
                                  .done = done != 0,
                                  .reason = done ? u->reason : "",
                                  .n_whole = count,
                                  .all = u->tokens};
     TEC_TRY(speak(f, r, t, err));
-    r->read = count;
-    r->done = done != 0;
-    r->finished_ns = u->finished_ns;
+    r->at.read = count;
     if (!done)
         return TEC_OK;
+    tec_cursor_end(&r->at, u);
     char *whole = NULL;
     TEC_TRY(tec_engine_text(e, u, count, &f->moment, &whole, err));
     t->whole = whole ? whole : "";
@@ -336,7 +329,7 @@ static void take_left(struct tec_frames *f, struct tec_frames_session *s)
     struct tec_frame_left *left = s->left;
     for (int i = 0; i < s->n_left; i++)
         left[i].columns = tec_session_columns(tec_engine_session(f->opened.engine, left[i].action));
-    for (int i = 0; i < s->n_left && !f->watchdogs; i++) {
+    for (int i = 0; i < s->n_left && !f->runtime.n_watchdogs; i++) {
         struct tec_session *session = tec_engine_session(f->opened.engine, left[i].action);
         double *actions = s->numbers + (size_t)i * f->actions_size;
         left[i].actions = actions;
@@ -358,8 +351,8 @@ static void take_left(struct tec_frames *f, struct tec_frames_session *s)
     s->out.rows = last->rows;
 }
 
-/* Put what a session asked for into its tick, and keep what its actions will need. */
-static void fill_tick(struct tec_frames *f, struct tec_tick *tick)
+/* Put what a session asked for into its tick; returns what it sees. */
+static struct tec_runtime_seen fill_tick(struct tec_frames *f, struct tec_tick *tick)
 {
     struct tec_frames_session *s = &f->sessions[tick->session];
     tick->asks = s->asks;
@@ -367,10 +360,12 @@ static void fill_tick(struct tec_frames *f, struct tec_tick *tick)
     tick->cancels = s->cancels;
     tick->n_cancels = s->n_cancels;
     tick->cancelled = s->cancelled;
-    if (s->out.observed)
-        tec_observation_records_put(
-            &s->records, tick->frame, f->frame, s->out.input.captured_ns,
-            tec_session_observation(f->opened.engine->sessions[tick->session])->state_raw);
+    if (!s->out.observed)
+        return (struct tec_runtime_seen){.number = f->frame};
+    return (struct tec_runtime_seen){
+        .input = &s->out.input,
+        .number = f->frame,
+        .state_raw = tec_session_observation(f->opened.engine->sessions[tick->session])->state_raw};
 }
 
 static void take_outcome(struct tec_frames *f, struct tec_frames_session *s,
@@ -391,15 +386,10 @@ static enum tec_status run(struct tec_frames *f, struct tec_tick *ticks, int n,
                            struct tec_error *err)
 {
     struct tec_loop *loop = f->opened.engine->loop;
-    const struct tec_frame_input *inputs[TEC_MAX_SESSIONS] = {NULL};
-    for (int i = 0; i < n; i++) {
-        struct tec_frames_session *s = &f->sessions[ticks[i].session];
-        fill_tick(f, &ticks[i]);
-        inputs[i] = s->out.observed ? &s->out.input : NULL;
-    }
-    tec_loop_run_sessions(loop, inputs, ticks, n);
-    for (int i = 0; f->watchdogs && i < f->n_actions; i++)
-        tec_watchdog_flush(&f->watchdogs[i]);
+    struct tec_runtime_seen seen[TEC_MAX_SESSIONS];
+    for (int i = 0; i < n; i++)
+        seen[i] = fill_tick(f, &ticks[i]);
+    tec_runtime_frame(&f->runtime, seen, ticks, n, f->frame);
     for (int i = 0; i < n; i++)
         take_outcome(f, &f->sessions[ticks[i].session], tec_loop_record(loop, i));
     f->frame++;

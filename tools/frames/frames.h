@@ -3,8 +3,8 @@
 #ifndef TEC_TOOLS_FRAMES_FRAMES_H
 #define TEC_TOOLS_FRAMES_FRAMES_H
 
-#include "graph/live/observation_records.h"
-#include "graph/live/watchdog.h"
+#include "graph/live/runtime.h"
+#include "graph/live/text_cursor.h"
 #include "tools/cli/open_engine.h"
 #include "tools/frames/inputs.h"
 
@@ -64,11 +64,8 @@ struct tec_frame_out {
 
 /* Reads one text record. */
 struct tec_frame_reader {
-    int64_t id;
-    int read;
-    bool done;
-    int64_t finished_ns; /* tells a later text with the same id, after a reset, from this one */
-    bool reads;          /* there is a tokenizer */
+    struct tec_text_cursor at;
+    bool reads; /* there is a tokenizer */
     struct tec_detokenizer speaker;
 };
 
@@ -76,7 +73,6 @@ struct tec_frame_reader {
 struct tec_frames_session {
     struct tec_action_output *outputs[TEC_MAX_ACTIONS]; /* without watchdogs: the last command, and
                                                          * the robot's limits */
-    struct tec_observation_records records;
     int n_left;
     struct tec_frame_left *left; /* [max_left] */
     float *chunks;               /* [max_left, chunk] */
@@ -100,10 +96,9 @@ struct tec_frames {
     const struct tec_texts *lists[TEC_MAX_DECODERS]; /* of each node; n 0: any text */
     int64_t frame, began_ns; /* frames so far; the clock when the first one was opened */
     struct tec_clock clock;
-    struct tec_watchdog *watchdogs; /* [n_actions] get every chunk the moment it is released;
-                                     * NULL = none. Borrowed. Whoever takes from them makes robot
-                                     * actions: `out` has none then */
-    size_t chunk;                   /* numbers of the model's */
+    struct tec_runtime runtime; /* where it has watchdogs, whoever takes from them makes robot
+                                 * actions: `out` has none then */
+    size_t chunk;               /* numbers of the model's */
     int max_left;
     size_t actions_size; /* rows x columns, the most of any action node */
     int n_sessions;

@@ -3,9 +3,6 @@
  * deadlines. */
 #include "tools/frames/paced.h"
 
-#include "base/thread.h"
-
-#include <pthread.h>
 #include <string.h>
 
 enum { PENDING = 256 };
@@ -24,17 +21,13 @@ struct paced {
     struct tec_paced_counts *counts;
     struct tec_arena arena;
     struct tec_clock clock;
-    int n_watchdogs; /* one for each action node, at least one */
-    struct tec_watchdog watchdogs[TEC_MAX_ACTIONS];
+    struct tec_runtime *runtime; /* of the frames, with watchdogs */
     int64_t period_ns, deadlines_ns[TEC_MAX_ACTIONS];
-    pthread_t thread;
-    bool started;
 
     /* Says which thread owns the fields below: the frame thread in ORDERED, otherwise the caller.
      */
     _Atomic int state;
-    _Atomic bool ending;
-    struct tec_bell work, done;
+    struct tec_bell done;
     int64_t frame, tick_ns;
     bool only_read; /* skip the inputs of that frame and run nothing */
     enum tec_status status;
@@ -93,27 +86,27 @@ static enum tec_status run_ordered(struct paced *p, struct tec_error *err)
                        "%.180s", tec_inputs_place(p->o.inputs));
 }
 
-static void *run_frames(void *user)
+/* The runtime's source: the first inputs, then a frame for each order. */
+static bool take_order(void *user)
 {
     struct paced *p = user;
-    read_one(p);
-    atomic_store(&p->state, IDLE);
-    tec_bell_ring(&p->done);
-    for (;;) {
-        uint32_t seen = atomic_load(&p->work.rings);
-        if (atomic_load(&p->ending))
-            return NULL;
-        if (atomic_load(&p->state) != ORDERED) {
-            tec_bell_wait(&p->work, seen, INT64_MAX);
-            continue;
-        }
+    int state = atomic_load(&p->state);
+    bool more = state == READING;
+    if (state != READING && state != ORDERED)
+        return false;
+    if (state == ORDERED) {
         p->status = run_ordered(p, &p->err);
-        bool more = p->status == TEC_OK && p->out;
+        more = p->status == TEC_OK && p->out;
         atomic_store(&p->state, DONE);
         tec_bell_ring(&p->done);
-        if (more && readable(p)) /* read inputs before their tick, as a camera would */
-            read_one(p);
     }
+    if (more && readable(p)) /* read inputs before their tick, as a camera would */
+        read_one(p);
+    if (state == READING) {
+        atomic_store(&p->state, IDLE);
+        tec_bell_ring(&p->done);
+    }
+    return true;
 }
 
 /* --- ticks ------------------------------------------------------------------------------------ */
@@ -124,7 +117,7 @@ static void order(struct paced *p, int64_t frame, int64_t tick_ns, bool only_rea
     p->tick_ns = tick_ns;
     p->only_read = only_read;
     atomic_store(&p->state, ORDERED);
-    tec_bell_ring(&p->work);
+    tec_runtime_ring(p->runtime);
 }
 
 static enum tec_status tell(struct paced *p, struct tec_paced_tick *tick,
@@ -214,15 +207,16 @@ static struct tec_paced_given hand_one(struct paced *p, const struct tec_paced_t
     struct tec_watchdog_given given = {
         .handed = {.source = TEC_SOURCE_NONE}, .handed_ns = tick->tick_ns, .age_ns = -1};
     if (p->acts)
-        tec_watchdog_hand(&p->watchdogs[at], tick->frame, due, &given);
+        tec_watchdog_hand(&p->runtime->watchdogs[at], tick->frame, due, &given);
     double *actions = p->pending[p->n_pending].actions[at];
     if (given.handed.n > 0)
         memcpy(actions, given.handed.actions,
-               (size_t)given.handed.n * (size_t)p->watchdogs[at].columns * sizeof *actions);
+               (size_t)given.handed.n * (size_t)p->runtime->watchdogs[at].columns *
+                   sizeof *actions);
     return (struct tec_paced_given){.deadline_ns = due,
                                     .source = given.handed.source,
                                     .rows = given.handed.n,
-                                    .columns = p->watchdogs[at].columns,
+                                    .columns = p->runtime->watchdogs[at].columns,
                                     .actions = actions,
                                     .handed_ns = given.handed_ns,
                                     .age_ns = given.age_ns,
@@ -234,10 +228,10 @@ static enum tec_status hand(struct paced *p, struct tec_paced_tick tick, bool op
                             struct tec_error *err)
 {
     bool handed[TEC_MAX_ACTIONS] = {false};
-    tick.n = p->acts ? p->n_watchdogs : 0;
-    for (int n = 0; n < p->n_watchdogs; n++) {
+    tick.n = p->acts ? p->runtime->n_watchdogs : 0;
+    for (int n = 0; n < p->runtime->n_watchdogs; n++) {
         int at = -1;
-        for (int i = 0; i < p->n_watchdogs; i++)
+        for (int i = 0; i < p->runtime->n_watchdogs; i++)
             if (!handed[i] && (at < 0 || p->deadlines_ns[i] < p->deadlines_ns[at]))
                 at = i;
         handed[at] = true;
@@ -277,16 +271,15 @@ static enum tec_status run_ticks(struct paced *p, struct tec_error *err)
 
 static enum tec_status take_memory(struct paced *p, struct tec_error *err)
 {
-    const struct tec_engine *e = p->o.frames->opened.engine;
-    for (int i = 0; i < p->n_watchdogs; i++)
-        TEC_TRY(tec_watchdog_create(&p->watchdogs[i], e, i, p->o.actions, &p->arena, err));
-    for (int i = 0; i < PENDING * p->n_watchdogs; i++) {
-        const struct tec_watchdog *o = &p->watchdogs[i % p->n_watchdogs];
+    const struct tec_runtime *rt = p->runtime;
+    TEC_TRY(tec_runtime_watch(p->runtime, p->o.actions, &p->arena, err));
+    for (int i = 0; i < PENDING * rt->n_watchdogs; i++) {
+        const struct tec_watchdog *o = &rt->watchdogs[i % rt->n_watchdogs];
         size_t n = (size_t)o->actions * (size_t)o->columns;
         double *actions = TEC_NEW(&p->arena, n, double);
         if (!actions)
             return tec_fail(err, TEC_NO_MEMORY, "no memory for ticks");
-        p->pending[i / p->n_watchdogs].actions[i % p->n_watchdogs] = actions;
+        p->pending[i / rt->n_watchdogs].actions[i % rt->n_watchdogs] = actions;
     }
     return TEC_OK;
 }
@@ -295,18 +288,15 @@ static enum tec_status run(struct paced *p, struct tec_error *err)
 {
     const struct tec_engine *e = p->o.frames->opened.engine;
     const struct tec_loop_options *loop = tec_loop_settings(e->loop);
+    const struct tec_runtime_source source = {.take = take_order, .user = p};
     p->period_ns = e->topology.period_us * 1000;
     p->acts = loop->n_actions > 0;
-    p->n_watchdogs = p->acts ? loop->n_actions : 1;
-    for (int i = 0; i < p->n_watchdogs; i++) {
+    TEC_TRY(take_memory(p, err));
+    for (int i = 0; i < p->runtime->n_watchdogs; i++) {
         int64_t after = loop->actions[i].deadline_ns;
         p->deadlines_ns[i] = after ? after : p->period_ns;
     }
-    TEC_TRY(take_memory(p, err));
-    p->o.frames->watchdogs = p->watchdogs;
-    p->started = tec_thread_start(&p->thread, run_frames, p);
-    if (!p->started)
-        return tec_fail(err, TEC_NO_MEMORY, "cannot start the frame thread");
+    TEC_TRY(tec_runtime_start(p->runtime, &source, err));
     return run_ticks(p, err);
 }
 
@@ -317,15 +307,13 @@ enum tec_status tec_paced_run(const struct tec_paced_options *options,
     struct paced *p = tec_heap_get(heap, sizeof *p);
     if (!p)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for paced frames");
-    *p = (struct paced){.o = *options, .counts = counts, .inputs = INT64_MAX};
+    *p = (struct paced){
+        .o = *options, .counts = counts, .runtime = &options->frames->runtime, .inputs = INT64_MAX};
     *counts = (struct tec_paced_counts){.ticks = 0};
     tec_arena_init(&p->arena, heap);
     enum tec_status status = run(p, err);
-    atomic_store(&p->ending, true);
-    tec_bell_ring(&p->work);
-    if (p->started)
-        pthread_join(p->thread, NULL);
-    options->frames->watchdogs = NULL;
+    tec_runtime_stop(p->runtime);
+    tec_runtime_unwatch(p->runtime);
     tec_arena_finish(&p->arena);
     tec_heap_put(heap, p);
     return status;

@@ -7,10 +7,11 @@ bool tec_job_in_time(const struct tec_job *j)
            j->released_ns <= j->due_ns;
 }
 
-enum tec_status tec_exchange_init(struct tec_exchange *x, int n, size_t reply,
-                                  struct tec_arena *arena, struct tec_error *err)
+enum tec_status tec_exchange_init(struct tec_exchange *x, int n, struct tec_runtime *engine,
+                                  size_t reply, struct tec_arena *arena, struct tec_error *err)
 {
     x->n = n;
+    x->engine = engine;
     x->jobs = TEC_NEW(arena, (size_t)n, struct tec_job);
     if (!x->jobs)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %d connections", n);
@@ -28,19 +29,13 @@ enum tec_status tec_exchange_init(struct tec_exchange *x, int n, size_t reply,
 void tec_exchange_submit(struct tec_exchange *x, int job)
 {
     tec_spsc_push(&x->inbox, &job);
-    tec_bell_ring(&x->work);
+    tec_runtime_ring(x->engine);
 }
 
 int tec_exchange_collect(struct tec_exchange *x)
 {
     int job;
     return tec_spsc_pop(&x->outbox, &job) ? job : -1;
-}
-
-void tec_exchange_end(struct tec_exchange *x)
-{
-    atomic_store(&x->ending, true);
-    tec_bell_ring(&x->work);
 }
 
 int tec_exchange_take(struct tec_exchange *x)

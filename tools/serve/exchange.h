@@ -11,8 +11,8 @@
 #ifndef TEC_TOOLS_SERVE_EXCHANGE_H
 #define TEC_TOOLS_SERVE_EXCHANGE_H
 
-#include "base/bell.h"
 #include "base/ring.h"
+#include "graph/live/runtime.h"
 #include "graph/transform/limits.h"
 #include "tools/serve/safety.h"
 
@@ -64,21 +64,18 @@ struct tec_exchange {
     int64_t clients;      /* the connection thread's: connections so far */
     struct tec_ring inbox, outbox;
     struct tec_safety safety;
-    struct tec_bell work;     /* rings for the engine thread */
-    _Atomic bool ending;      /* the engine thread returns */
-    void (*wake)(void *user); /* wakes the connection thread; never blocks */
+    struct tec_runtime *engine; /* of the engine thread; borrowed */
+    void (*wake)(void *user);   /* wakes the connection thread; never blocks */
     void *user;
 };
 
-/* Make `n` jobs whose replies have room for `reply` bytes. TEC_NO_MEMORY. */
-enum tec_status tec_exchange_init(struct tec_exchange *x, int n, size_t reply,
-                                  struct tec_arena *arena, struct tec_error *err);
+/* Make `n` jobs for the engine thread, whose replies have room for `reply` bytes. TEC_NO_MEMORY. */
+enum tec_status tec_exchange_init(struct tec_exchange *x, int n, struct tec_runtime *engine,
+                                  size_t reply, struct tec_arena *arena, struct tec_error *err);
 
 /* Connection thread: hand a job over; take one back, -1 = none. */
 void tec_exchange_submit(struct tec_exchange *x, int job);
 int tec_exchange_collect(struct tec_exchange *x);
-/* Any thread: tell the engine thread to return. */
-void tec_exchange_end(struct tec_exchange *x);
 
 /* Engine thread: the next job, -1 = none; give one back. Giving back neither locks nor allocates.
  */

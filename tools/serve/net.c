@@ -65,7 +65,7 @@ static void *run(void *user)
     beat(&net->beat);
     while (!atomic_load(&net->stopping) && lws_service(net->context, 0) >= 0)
         continue;
-    tec_exchange_end(net->options.exchange);
+    tec_runtime_end(net->options.exchange->engine);
     while (!atomic_load(&net->stopping)) { /* the service failed by itself: the engine may still
                                               wake it */
         beat(&net->beat);

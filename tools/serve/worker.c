@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-enum { FIRST_REST_NS = 500000, LONGEST_REST_NS = 4000000 };
-
 static double ms(int64_t ns)
 {
     return (double)ns / 1e6;
@@ -159,34 +157,32 @@ static void send_actions(struct tec_worker *w)
 
 /* A chunk of an action node besides the first: where a row of it is none, or the robot may not
  * carry it out, the reply is without it. */
-static void take_other(struct tec_worker *w, int action, const float *chunk,
-                       const struct tec_observation_record *seen)
+static void take_other(struct tec_worker *w, const struct tec_runtime_left *left)
 {
     struct tec_worker_job *s = &w->jobs[w->running];
     struct tec_beyond beyond;
-    const int *shape = w->others[action];
-    int rows = tec_session_act_on(tec_engine_session(w->opened.engine, action), seen->state_raw,
-                                  chunk, w->actions, &beyond);
-    s->made[action] = rows >= shape[0] && !tec_beyond_refused(&beyond);
-    memcpy(s->actions[action], w->actions,
+    const int *shape = w->others[left->action];
+    int rows = tec_session_act_on(tec_engine_session(w->opened.engine, left->action),
+                                  left->seen->state_raw, left->chunk, w->actions, &beyond);
+    s->made[left->action] = rows >= shape[0] && !tec_beyond_refused(&beyond);
+    memcpy(s->actions[left->action], w->actions,
            (size_t)shape[0] * (size_t)shape[1] * sizeof *w->actions);
 }
 
-static void take_first(struct tec_worker *w, const float *chunk,
-                       const struct tec_frame_record *record,
-                       const struct tec_observation_record *seen)
+static void take_first(struct tec_worker *w, const struct tec_runtime_left *left)
 {
     struct tec_worker_job *s = &w->jobs[w->running];
     struct tec_job *j = &w->exchange->jobs[w->running];
-    const struct tec_action_record *a = &record->actions[0];
-    w->good_rows = tec_session_act_on(w->opened.engine->session, seen->state_raw, chunk, w->actions,
-                                      &j->beyond);
+    const struct tec_action_record *a = &left->record->actions[0];
+    struct tec_session *session = w->opened.engine->session;
+    w->good_rows =
+        tec_session_act_on(session, left->seen->state_raw, left->chunk, w->actions, &j->beyond);
     if (w->good_rows < w->rows && !tec_beyond_refused(&j->beyond))
-        tec_session_judge(w->opened.engine->session, chunk, w->good_rows, w->why, sizeof w->why);
+        tec_session_judge(session, left->chunk, w->good_rows, w->why, sizeof w->why);
     s->policy_ms = ms(a->release_ns - w->began_ns);
     s->missed = a->missed;
-    s->chunk_id = seen->number;
-    s->age_frames = (int)(record->frame - a->seen);
+    s->chunk_id = left->seen->number;
+    s->age_frames = (int)(left->record->frame - a->seen);
     memcpy(s->actions[0], w->actions, (size_t)w->rows * (size_t)w->columns * sizeof *w->actions);
     w->acted = w->holds = true;
     j->captured_ns = a->captured_ns;
@@ -195,30 +191,24 @@ static void take_first(struct tec_worker *w, const float *chunk,
     j->chunk_id = s->chunk_id;
 }
 
-/* This callback runs inside the frame: it neither allocates, locks nor waits. */
-void tec_worker_released(void *user, int action, const float *chunk,
-                         const struct tec_frame_record *record)
+void tec_worker_left(void *user, const struct tec_runtime_left *left)
 {
     struct tec_worker *w = user;
-    const struct tec_observation_record *seen =
-        tec_observation_records_find(&w->records, record->actions[action].seen);
-    if (w->running < 0 || !seen)
+    if (w->running < 0)
         return;
-    if (action)
-        take_other(w, action, chunk, seen);
+    if (left->action)
+        take_other(w, left);
     else
-        take_first(w, chunk, record, seen);
-    if (record->to_come == 0 && w->holds)
+        take_first(w, left);
+    if (left->record->to_come == 0 && w->holds)
         send_actions(w);
 }
 
 /* The model ended the actions of the request's own observation early. */
-void tec_worker_lost(void *user, int64_t frame, int64_t captured_ns)
+void tec_worker_lost(void *user, const struct tec_observation_record *seen)
 {
     struct tec_worker *w = user;
-    const struct tec_observation_record *seen = tec_observation_records_find(&w->records, frame);
-    (void)captured_ns;
-    w->lost |= w->running >= 0 && seen && seen->number == w->number;
+    w->lost |= w->running >= 0 && seen->number == w->number;
 }
 
 /* Wait for the text of the request that this frame asked for, or report its refusal. */
@@ -311,13 +301,13 @@ static void lose(struct tec_worker *w, const struct tec_error *err)
 static const struct tec_frame_record *run_tick(struct tec_worker *w, int job)
 {
     struct tec_tick tick = make_tick(w);
+    struct tec_runtime_seen seen = {.input = NULL};
     if (job >= 0) {
         count_from_request(w, job, &tick);
-        tec_observation_records_put(&w->records, tick.frame, w->number, w->input.captured_ns,
-                                    tec_session_observation(w->opened.engine->session)->state_raw);
+        seen = (struct tec_runtime_seen){
+            &w->input, w->number, tec_session_observation(w->opened.engine->session)->state_raw};
     }
-    const struct tec_frame_record *r =
-        tec_loop_run(w->opened.engine->loop, job >= 0 ? &w->input : NULL, &tick);
+    const struct tec_frame_record *r = tec_runtime_frame(&w->runtime, &seen, &tick, 1, w->number);
     w->n_cancels = 0;
     if (w->running >= 0 && w->holds)
         send_actions(w);
@@ -374,14 +364,13 @@ static void run_frame(struct tec_worker *w, int job)
 {
     bool asked = job >= 0;
     struct tec_error err;
-    w->idles = false;
     w->running = job;
     w->running_text = asked && w->request.wants_text;
     w->acted = w->holds = w->lost = false;
     if (asked)
         note_miss(w, job, run_job(w, job));
     else
-        w->idles = run_tick(w, -1)->n_launches == 0;
+        run_tick(w, -1);
     if (tec_device_failure(w->opened.engine->device, &err) != TEC_OK) {
         lose(w, &err);
         return;
@@ -424,36 +413,28 @@ static void serve(struct tec_worker *w, int job)
         answer_failure(w, job, &err);
 }
 
-/* Run frames for language alone. A frame that launched nothing, because the policy lets language
- * wait or a memory is being read, is followed by a pause that grows each time: only time or a
- * request can change that, and frames without pauses would occupy a processor. */
-static void go_on(struct tec_worker *w, uint32_t seen)
+static bool take(void *user)
 {
-    run_frame(w, -1);
-    if (!w->idles) {
-        w->rest_ns = 0;
-        return;
-    }
-    w->rest_ns = w->rest_ns ? 2 * w->rest_ns : FIRST_REST_NS;
-    w->rest_ns = w->rest_ns < LONGEST_REST_NS ? w->rest_ns : LONGEST_REST_NS;
-    tec_bell_wait(&w->exchange->work, seen, tec_clock_now(&w->clock) + w->rest_ns);
+    struct tec_worker *w = user;
+    int job = tec_exchange_take(w->exchange);
+    if (job < 0)
+        return false;
+    serve(w, job);
+    tec_arena_finish(&w->moment);
+    return true;
 }
 
+static void go_on(void *user)
+{
+    struct tec_worker *w = user;
+    run_frame(w, -1);
+    tec_arena_finish(&w->moment);
+}
+
+/* A ring goes on with a request alone: a frame without one would hand out its actions to nobody. */
 void tec_worker_run(struct tec_worker *w)
 {
-    struct tec_exchange *x = w->exchange;
-    const struct tec_loop *loop = w->opened.engine->loop;
-    while (!atomic_load(&x->ending)) {
-        uint32_t seen = atomic_load(&x->work.rings);
-        int job = tec_exchange_take(x);
-        if (job >= 0) {
-            w->rest_ns = 0;
-            serve(w, job);
-        } else if (!w->stages && tec_loop_live(loop) &&
-                   tec_device_failure(w->opened.engine->device, NULL) == TEC_OK)
-            go_on(w, seen);
-        else if (!atomic_load(&x->ending))
-            tec_bell_wait(&x->work, seen, INT64_MAX);
-        tec_arena_finish(&w->moment);
-    }
+    const struct tec_runtime_source source = {
+        .take = take, .go_on = w->stages ? NULL : go_on, .user = w};
+    tec_runtime_work(&w->runtime, &source);
 }

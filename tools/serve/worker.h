@@ -12,7 +12,7 @@
 #ifndef TEC_TOOLS_SERVE_WORKER_H
 #define TEC_TOOLS_SERVE_WORKER_H
 
-#include "graph/live/observation_records.h"
+#include "graph/live/runtime.h"
 #include "tools/cli/open_engine.h"
 #include "tools/serve/exchange.h"
 #include "tools/serve/request.h"
@@ -35,6 +35,7 @@ struct tec_worker_job {
 /* Owned by the caller of open until close; must not move in between. */
 struct tec_worker {
     struct tec_opened opened;
+    struct tec_runtime runtime;
     struct tec_exchange *exchange; /* borrowed */
     struct tec_arena arena, moment;
     struct tec_request_message request;
@@ -44,14 +45,13 @@ struct tec_worker {
     struct tec_ask ask;           /* the request for that text */
     int64_t *cancels;             /* [n] requests whose client has left, for the next frame */
     int n_cancels;
-    bool acted; /* the running frame has made actions */
-    bool holds; /* newer actions will leave in this frame, so these are not sent yet */
-    bool lost;  /* the model ended the request's actions before they were complete */
-    struct tec_observation_records records;
-    int stages;                        /* of a ring; 0 = none */
-    int64_t client;                    /* whose observations are in the ring */
-    int good_rows;                     /* of its actions */
-    char why[120];                     /* the row behind those is none */
+    bool acted;     /* the running frame has made actions */
+    bool holds;     /* newer actions will leave in this frame, so these are not sent yet */
+    bool lost;      /* the model ended the request's actions before they were complete */
+    int stages;     /* of a ring; 0 = none */
+    int64_t client; /* whose observations are in the ring */
+    int good_rows;  /* of its actions */
+    char why[120];  /* the row behind those is none */
     int64_t number, began_ns;          /* of its observation; of its first frame */
     int rows, columns;                 /* of a reply, of the first action node */
     int others[TEC_MAX_ACTIONS][2];    /* of further ones */
@@ -64,8 +64,6 @@ struct tec_worker {
     const char *default_prompt;        /* NULL = the robot's */
     struct tec_worker_job *jobs;       /* [n] */
     int64_t observations;
-    bool idles;      /* the last frame launched nothing */
-    int64_t rest_ns; /* pause after that frame; 0 = none */
     bool warned;
     struct tec_clock clock;
 };
@@ -81,12 +79,11 @@ void tec_worker_close(struct tec_worker *w); /* zeroed is allowed */
  */
 enum tec_status tec_worker_observe(struct tec_worker *w, int job, struct tec_error *err);
 
-/* What the loop calls; `user` is the worker. */
-void tec_worker_released(void *user, int action, const float *chunk,
-                         const struct tec_frame_record *record);
-void tec_worker_lost(void *user, int64_t frame, int64_t captured_ns);
+/* The runtime's listener; `user` is the worker. */
+void tec_worker_left(void *user, const struct tec_runtime_left *left);
+void tec_worker_lost(void *user, const struct tec_observation_record *seen);
 
-/* Answer jobs until the exchange ends. */
+/* Answer jobs until tec_runtime_end. */
 void tec_worker_run(struct tec_worker *w);
 
 #endif

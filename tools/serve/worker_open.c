@@ -61,7 +61,7 @@ static enum tec_status take_memory(struct tec_worker *w, int n, int limit_rows,
     w->jobs = TEC_NEW(&w->arena, (size_t)n, struct tec_worker_job);
     w->cancels = TEC_NEW(&w->arena, (size_t)n + 1, int64_t);
     bool all = w->actions && w->noise && w->jobs && w->cancels;
-    TEC_TRY(tec_observation_records_create(&w->records, e, &w->arena, err));
+    TEC_TRY(tec_runtime_attach(&w->runtime, w->opened.engine, &w->arena, err));
     name_actions(w);
     for (int i = 0; all && i < n * w->n_actions; i++) {
         const struct tec_session *of = tec_engine_session(e, i % w->n_actions);
@@ -75,7 +75,7 @@ static enum tec_status take_memory(struct tec_worker *w, int n, int limit_rows,
     if (!all)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %d connections", n);
     TEC_TRY(tec_exchange_init(
-        w->exchange, n,
+        w->exchange, n, &w->runtime,
         tec_reply_size(room.rows, room.columns, w->n_actions, (size_t)w->text_bytes), &w->arena,
         err));
     for (int i = 0; i < n; i++)
@@ -89,10 +89,12 @@ enum tec_status tec_worker_open(struct tec_worker *w, struct tec_invocation *cal
 {
     const struct tec_engine_options more = {.saturated = true,
                                             .one_session = true,
-                                            .released = tec_worker_released,
-                                            .lost = tec_worker_lost,
-                                            .user = w};
+                                            .released = tec_runtime_released,
+                                            .lost = tec_runtime_lost,
+                                            .user = &w->runtime};
+    const struct tec_runtime_listener listener = {tec_worker_left, tec_worker_lost, w};
     *w = (struct tec_worker){.exchange = exchange, .running = -1, .default_prompt = default_prompt};
+    tec_runtime_init(&w->runtime, &listener);
     tec_arena_init(&w->arena, call->heap);
     tec_arena_init(&w->moment, call->heap);
     TEC_TRY(tec_cli_open_engine(&w->opened, call, path, &more, err));

@@ -1,0 +1,175 @@
+/* runtime.c - the frame thread: one frame as every client runs it, and the loop around frames. */
+#include "graph/live/runtime.h"
+
+#include "base/thread.h"
+
+enum { FIRST_PAUSE_NS = 500000, LONGEST_PAUSE_NS = 4000000 };
+
+void tec_runtime_init(struct tec_runtime *rt, const struct tec_runtime_listener *listener)
+{
+    *rt = (struct tec_runtime){.listener = *listener};
+}
+
+enum tec_status tec_runtime_attach(struct tec_runtime *rt, struct tec_engine *engine,
+                                   struct tec_arena *arena, struct tec_error *err)
+{
+    for (int i = 0; i < engine->n_sessions; i++)
+        TEC_TRY(tec_observation_records_create(&rt->records[i], engine, arena, err));
+    rt->engine = engine;
+    return TEC_OK;
+}
+
+enum tec_status tec_runtime_watch(struct tec_runtime *rt, int actions, struct tec_arena *arena,
+                                  struct tec_error *err)
+{
+    int n = tec_loop_settings(rt->engine->loop)->n_actions;
+    for (int i = 0; i < n || i == 0; i++)
+        TEC_TRY(tec_watchdog_create(&rt->watchdogs[i], rt->engine, i, actions, arena, err));
+    rt->n_watchdogs = n ? n : 1;
+    return TEC_OK;
+}
+
+void tec_runtime_unwatch(struct tec_runtime *rt)
+{
+    rt->n_watchdogs = 0;
+}
+
+/* --- a frame --------------------------------------------------------------------------------- */
+
+void tec_runtime_released(void *runtime, int action, const float *chunk,
+                          const struct tec_frame_record *record)
+{
+    struct tec_runtime *rt = runtime;
+    const struct tec_runtime_left left = {
+        .action = action,
+        .session = record->session,
+        .chunk = chunk,
+        .record = record,
+        .seen = tec_observation_records_find(&rt->records[record->session],
+                                             record->actions[action].seen)};
+    if (!left.seen)
+        return;
+    rt->listener.left(rt->listener.user, &left);
+    if (rt->n_watchdogs)
+        tec_watchdog_post(&rt->watchdogs[action], rt->acts_for, record, chunk, left.seen);
+}
+
+void tec_runtime_lost(void *runtime, int64_t seen, int64_t captured_ns)
+{
+    struct tec_runtime *rt = runtime;
+    const struct tec_observation_record *of = tec_observation_records_find(rt->records, seen);
+    (void)captured_ns; /* the record has it */
+    if (of && rt->listener.lost)
+        rt->listener.lost(rt->listener.user, of);
+}
+
+const struct tec_frame_record *tec_runtime_frame(struct tec_runtime *rt,
+                                                 const struct tec_runtime_seen *seen,
+                                                 struct tec_tick *ticks, int n, int64_t acts_for)
+{
+    struct tec_loop *loop = rt->engine->loop;
+    const struct tec_frame_input *inputs[TEC_MAX_SESSIONS] = {NULL};
+    rt->began_ns = tec_clock_now(&rt->clock);
+    rt->acts_for = acts_for;
+    for (int i = 0; i < n; i++) {
+        inputs[i] = seen[i].input;
+        if (seen[i].input)
+            tec_observation_records_put(&rt->records[ticks[i].session], ticks[i].frame,
+                                        seen[i].number, seen[i].input->captured_ns,
+                                        seen[i].state_raw);
+    }
+    if (rt->asks)
+        tec_asks_put(rt->asks, ticks, inputs[0] != NULL);
+    tec_loop_run_sessions(loop, inputs, ticks, n);
+    for (int i = 0; i < rt->n_watchdogs; i++)
+        tec_watchdog_flush(&rt->watchdogs[i]);
+    if (rt->asks)
+        tec_asks_settle(rt->asks);
+    const struct tec_frame_record *record = tec_loop_record(loop, 0);
+    rt->launched = record->n_launches > 0;
+    rt->ended_ns = tec_clock_now(&rt->clock);
+    return record;
+}
+
+/* --- the thread ------------------------------------------------------------------------------- */
+
+/* When language is to go on without an observation; INT64_MAX: not before something comes. A device
+ * that has failed makes no text any more. */
+static int64_t next_without(const struct tec_runtime *rt)
+{
+    const struct tec_runtime_source *s = &rt->source;
+    if (!s->go_on)
+        return INT64_MAX;
+    if (tec_loop_live(rt->engine->loop) == 0 ||
+        tec_device_failure(rt->engine->device, NULL) != TEC_OK)
+        return rt->asks && tec_asks_cancels_wait(rt->asks) ? 0 : INT64_MAX;
+    return (s->from_end || s->between_ns == 0 ? rt->ended_ns : rt->began_ns) + s->between_ns +
+           rt->pause_ns;
+}
+
+/* The next pause behind a frame without an observation. */
+static int64_t pause_behind(const struct tec_runtime *rt)
+{
+    if (rt->launched || rt->source.between_ns > 0)
+        return 0;
+    int64_t next = rt->pause_ns ? 2 * rt->pause_ns : FIRST_PAUSE_NS;
+    return next < LONGEST_PAUSE_NS ? next : LONGEST_PAUSE_NS;
+}
+
+void tec_runtime_work(struct tec_runtime *rt, const struct tec_runtime_source *source)
+{
+    rt->source = *source;
+    for (;;) {
+        uint32_t seen = atomic_load(&rt->work.rings); /* what comes from here on ends the wait */
+        if (atomic_load(&rt->ending))
+            return;
+        if (source->take(source->user)) {
+            rt->pause_ns = 0;
+            continue;
+        }
+        int64_t next = next_without(rt);
+        if (next > tec_clock_now(&rt->clock)) {
+            tec_bell_wait(&rt->work, seen, next);
+            continue;
+        }
+        source->go_on(source->user);
+        rt->pause_ns = pause_behind(rt);
+    }
+}
+
+static void *run(void *user)
+{
+    struct tec_runtime *rt = user;
+    const struct tec_runtime_source source = rt->source;
+    tec_runtime_work(rt, &source);
+    return NULL;
+}
+
+enum tec_status tec_runtime_start(struct tec_runtime *rt, const struct tec_runtime_source *source,
+                                  struct tec_error *err)
+{
+    rt->source = *source;
+    atomic_store(&rt->ending, false);
+    rt->started = tec_thread_start(&rt->thread, run, rt);
+    return rt->started ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "cannot start the frame thread");
+}
+
+void tec_runtime_ring(struct tec_runtime *rt)
+{
+    tec_bell_ring(&rt->work);
+}
+
+void tec_runtime_end(struct tec_runtime *rt)
+{
+    atomic_store(&rt->ending, true);
+    tec_bell_ring(&rt->work);
+}
+
+void tec_runtime_stop(struct tec_runtime *rt)
+{
+    if (!rt->started)
+        return;
+    tec_runtime_end(rt);
+    pthread_join(rt->thread, NULL);
+    rt->started = false;
+}
