@@ -44,7 +44,7 @@ static json_t *at(json_t *json, const char *path)
 static void refused_of(const char *arch, const char *path, const char *key, json_t *value,
                        const char *says)
 {
-    struct tec_model *model = open_size(arch, "tiny"), other = {.name = NULL};
+    struct tec_model *model = open_size(arch, "tiny"), other = {.program = model->program};
     other.json = json_deep_copy(model->json);
     json_t *place = at(other.json, path);
     REQUIRE(place);
@@ -113,50 +113,11 @@ TEST(scores_and_rotations_of_no_model_are_refused)
     refused("action.stack", "scores", json_pack("{s:f}", "scale", 0.5), "action.stack: scores");
 }
 
-/* Refused as part `path` of a description that has a net, an encoder and queries. */
-static void refused_net(const char *path, const char *key, json_t *value, const char *says)
+TEST(functions_say_all_that_a_model_computes)
 {
-    refused_of("act", path, key, value, says);
-}
-
-TEST(a_net_whose_steps_do_not_fit_together_is_refused)
-{
-    refused_net("net.steps.3", "op", json_string("mean"), "'mean' is not conv or max_pool");
-    refused_net("net.steps.3", "from", json_integer(9), "step 4 reads or adds a step that is not");
-    refused_net("net.steps.3", "add", json_integer(-1), "step 4 reads or adds a step that is not");
-    refused_net("net.steps.3", "stride", json_integer(0), "step 4 has side, stride");
-    refused_net("net.steps.3", "weight", NULL, "step 4 is a conv: it has a weight");
-    refused_net("net.steps.3", "bias", json_string("b"), "it has a weight, and bias or norm");
-    refused_net("net.steps.3", "add", json_integer(1), "adds 48 x 32");
-    refused_net("net.steps.1", "relu", json_true(), "step 2 is a max_pool");
-    refused_net("net.steps.1", "pad", json_integer(2), "step 2 is a max_pool");
-    refused_net("net.steps.4", "add", json_integer(2), "step 5 reads a step that another one");
-    refused_net("net.steps.20", "out", json_integer(3), "adds a step of other channels");
-    refused_net("net.steps.3.norm", "eps", json_real(0.0), "eps must be positive");
-    refused_net("net", "steps", json_array(), "net.steps: must be 1 .. 192");
-    refused_net("net", "pictures", json_array(), "net.pictures: 0 for 2 slots");
-    refused_net("net.pictures.0", "height", json_integer(0), "net.pictures: 96 x 0");
-    refused_net("net.pictures.0", "std", json_pack("[f, f, f]", 0.0, 1.0, 1.0), "positive numbers");
-}
-
-TEST(an_encoder_and_queries_that_do_not_fit_together_are_refused)
-{
-    refused_net("", "net", NULL, "have slots and a net or neither");
-    refused_net("", "slots", NULL, "have slots and a net or neither");
-    refused_net("", "encoder", NULL, "encoder and queries come together");
-    refused_net("", "text", json_object(), "must have text, or encoder and queries");
-    refused_net("", "vision", json_object(), "no vision, action");
-    refused("", "text", NULL, "must have text, or encoder and queries");
-    refused_net("encoder", "rows", json_array(), "encoder.rows: must be 1 .. 4");
-    refused_net("encoder.rows.0", "weight", json_string("w"), "a row is a constant, or weight");
-    refused_net("encoder.rows.1", "entries", json_integer(0), "entries must be 1 .. 1024");
-    refused_net("encoder", "period", json_real(1.0), "period 1 must be above 1");
-    refused_net("encoder.stack.tensors", "cross", json_string("x"), "come together");
-    refused_net("queries.stack.tensors", "cross_o", NULL, "come together");
-    refused_net("queries.stack.tensors", "final", NULL, "lacks 'cross' or 'final'");
-    refused_net("queries", "out", json_false(), "queries: lacks out");
-    refused_net("queries", "horizon", json_integer(0), "0 actions of 14 values");
-    refused_net("encoder.stack", "activation", json_string("tanh"), "silu or relu");
+    refused_of("act", "", "text", json_object(), "must have text, or the functions prefill and");
+    refused_of("act", "", "vision", json_object(), "it has no vision, action");
+    refused("", "text", NULL, "must have text, or the functions prefill and action");
 }
 
 TEST(rotations_that_one_table_cannot_hold_are_refused)

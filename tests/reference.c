@@ -245,6 +245,47 @@ static void print_policies(FILE *out)
     fprintf(out, "%s%s", hook_tables, view_tables);
 }
 
+/* --- the words of models --------------------------------------------------------------------- */
+
+/* Lines of words.def: a word, or with a key one of its options. */
+static const struct {
+    const char *word, *key, *text;
+    int operands;
+    bool needed;
+} builder_lines[] = {
+#define WORD(word, operands, text) {#word, NULL, text, operands, false},
+#define FIELD(word, key, kind, member, needed, text) {#word, #key, text, 0, needed},
+#include "graph/model/words.def"
+#undef WORD
+#undef FIELD
+};
+
+/* How a word is called. */
+static void print_call(size_t at, bool options, FILE *out)
+{
+    static const char *const operands[] = {"", "x", "x, y"};
+    int n = builder_lines[at].operands;
+    fprintf(out, "\n**`g:%s(%s%s%s)`**\n\n%s.\n", builder_lines[at].word,
+            n < 0 ? "{ x, y, ... }" : operands[n], n && options ? ", " : "",
+            options ? "{ ... }" : "", builder_lines[at].text);
+}
+
+static void print_builder(FILE *out)
+{
+    enum { LINES = sizeof builder_lines / sizeof builder_lines[0] };
+    fprintf(out, "### Words\n\nEach word also takes `name`: that of a tap, and of the command.\n");
+    for (size_t i = 0; i < LINES; i++) {
+        bool options = i + 1 < LINES && builder_lines[i + 1].key;
+        if (builder_lines[i].key) {
+            fprintf(out, "| `%s`%s | %s |\n", builder_lines[i].key,
+                    builder_lines[i].needed ? "" : ", optional", builder_lines[i].text);
+            continue;
+        }
+        print_call(i, options, out);
+        fputs(options ? "\n| Option | Meaning |\n|---|---|\n" : "", out);
+    }
+}
+
 /* --- the documents --------------------------------------------------------------------------- */
 
 /* A file whose text between `from` and `to` is generated: `from` is its beginning, `to` what
@@ -258,6 +299,8 @@ static const struct document {
     {"doc/tectum.d.lua", NULL, NULL, "\n---@class tectum.pipeline\n", print_all_stubs},
     {"doc/policies.md", "### Hooks\n", "\n## The sandbox\n", "\n| `D:decode(i, k)` |",
      print_policies},
+    {"doc/new-model.md", "### Words\n", "\n## Steps\n", "\n**`g:concat({ x, y, ... })`**\n",
+     print_builder},
 };
 enum { DOCUMENTS = sizeof documents / sizeof documents[0] };
 
@@ -320,6 +363,11 @@ TEST(the_stub_for_editors_is_current)
 TEST(the_page_of_policies_is_current)
 {
     check_document(&documents[2]);
+}
+
+TEST(the_page_of_models_is_current)
+{
+    check_document(&documents[3]);
 }
 
 static int write_documents(void)

@@ -8,6 +8,7 @@
 #include "graph/compile/plan.h"
 
 #include "graph/compile/plan_constants.h"
+#include "graph/model/program.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -129,7 +130,7 @@ static enum tec_status make_stream(struct tec_plan *p, enum tec_stream stream,
     if (stream == TEC_STREAM_BESIDE && tec_device_lanes_concurrent(p->device) < 1)
         return tec_fail(err, TEC_INVALID, "the device has no lanes to split off");
     const struct tec_vision *v = &p->model->vision;
-    const struct tec_stack *e = &p->model->encoder.stack;
+    const struct tec_model_program *program = p->model->program;
     int widest = tec_model_kept(p->model)->head_dim;
     for (int i = 0; i < v->n_towers; i++) {
         const struct tec_tower *tower = &v->towers[i];
@@ -138,9 +139,10 @@ static enum tec_status make_stream(struct tec_plan *p, enum tec_stream stream,
         widest = tower->stack.head_dim > widest ? tower->stack.head_dim : widest;
         TEC_TRY(make_tower(p, &p->towers[stream][i], &tower->stack, rows, err));
     }
-    if (tec_model_asks(p->model)) {
-        widest = e->head_dim > widest ? e->head_dim : widest;
-        TEC_TRY(make_tower(p, &p->towers[stream][0], e, tec_model_encoded(p->model), err));
+    for (int i = 0; program && i < program->n_stacks; i++) {
+        const struct tec_model_call *c = &program->calls[program->stacks[i]];
+        widest = c->stack->head_dim > widest ? c->stack->head_dim : widest;
+        TEC_TRY(make_tower(p, &p->towers[stream][i], c->stack, c->rows, err));
     }
     return tec_plan_constant(p, tec_device_scratch(p->device, stream, widest), &p->scratch[stream],
                              err);

@@ -59,19 +59,18 @@ static enum tec_status make_rotation(struct tec_plan *p, struct tec_error *err)
 }
 
 /* Make the tables that map a byte of a channel to the normalised value that each tower reads, or a
- * net of each slot's picture. */
+ * program of each slot's picture. */
 static enum tec_status make_luts(struct tec_plan *p, struct tec_error *err)
 {
     const struct tec_model *m = p->model;
-    bool net = tec_model_asks(m);
-    int n = net ? m->n_slots : m->vision.n_towers;
+    int n = m->program ? m->n_slots : m->vision.n_towers;
     float lut[3][256];
     if (!n || m->vision.floats)
         return TEC_OK;
     TEC_TRY(tec_plan_constant(p, sizeof lut * (size_t)n, &p->lut, err));
     for (int t = 0; t < n; t++) {
-        const float *mean = net ? m->net.pictures[t].mean : m->vision.towers[t].mean;
-        const float *std = net ? m->net.pictures[t].std : m->vision.towers[t].std;
+        const float *mean, *std;
+        tec_model_picture_norm(m, t, &mean, &std);
         for (int c = 0; c < 3; c++)
             for (int b = 0; b < 256; b++)
                 lut[c][b] = ((float)b / 255.0F - mean[c]) / std[c];

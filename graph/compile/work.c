@@ -4,8 +4,9 @@
  * sizes and adds up, in exact integers. No device memory is read, so it also works on a plan made
  * on a measuring device. The roofline and op-time measurements use it; frames do not. */
 #include "graph/compile/work.h"
+#include "graph/model/program.h"
 
-enum { MAX_COUNTS = 18 + TEC_MAX_TOWERS + TEC_SCORE_CHUNKS };
+enum { MAX_COUNTS = 18 + 2 * TEC_MAX_TOWERS + TEC_SCORE_CHUNKS };
 
 const char *const tec_stage_names[TEC_STAGE_COUNT] = {"pictures", "prefix", "action", "decode",
                                                       "shift"};
@@ -83,8 +84,10 @@ static void count_prefix(struct list *list, const struct tec_plan *plan,
     put(list, t->n_keys, rows, 0, rows);
     if (t->max_keys)
         put(list, t->across.count, suffix, suffix * rows, rows);
-    put(list, t->encoder.count, t->encoder.max, (int64_t)t->encoder.max * t->encoder.max,
-        t->encoder.max);
+    for (int i = 0; i < TEC_MAX_TOWERS; i++) {
+        int64_t all = t->stacks[i].max;
+        put(list, t->stacks[i].count, all, all * all, all);
+    }
     put(list, t->asked.count, t->asked.max, t->asked.max * rows, rows);
     put(list, t->n_text, size->text - tec_lead_rows(plan->model) + others, 0, 0);
     put(list, t->prefix.count, rows + others, visible_in_prefix(plan, pictures, rows) + seen,
@@ -244,8 +247,8 @@ static enum tec_stage stage_of(const struct tec_plan *plan, const struct tec_pla
     bool picture = t && t->live == table->n_patches;
     for (int i = 0; t && i < TEC_MAX_TOWERS; i++)
         picture |= table->towers[i].count && t->live == table->towers[i].count;
-    ptrdiff_t steps = (ptrdiff_t)plan->model->n_slots * (plan->model->net.n_steps + 1);
-    if (table->net_rows && t && t->live >= table->net_rows && t->live < table->net_rows + steps)
+    ptrdiff_t counts = plan->model->program ? plan->model->program->n_counts : 0;
+    if (counts && t && t->live >= table->counts && t->live < table->counts + counts)
         picture = true;
     if (picture)
         return TEC_STAGE_PICTURES;

@@ -182,7 +182,7 @@ static json_t *sizes_of(const struct tec_model *model)
 {
     json_t *sizes = json_array();
     for (int i = 0; i < model->n_slots; i++) {
-        struct tec_net_size size = tec_model_picture(model, i);
+        struct tec_picture_size size = tec_model_picture(model, i);
         if (json_array_append_new(sizes, json_pack("[i, i]", size.h, size.w)) != 0) {
             json_decref(sizes);
             return NULL;

@@ -1,6 +1,7 @@
 /* describe.c - find and evaluate a model description. */
 #include "base/lua.h"
 #include "base/store/file.h"
+#include "graph/model/build.h"
 #include "graph/model/parse.h"
 
 #include <dirent.h>
@@ -21,6 +22,20 @@ static json_t *cameras_of(const json_t *config)
             json_array_append_new(list, json_string(name));
     }
     return list;
+}
+
+/* An evaluated description: its data, owned, and what its functions compute. */
+struct described {
+    json_t *json;
+    struct tec_model_program *program;
+    struct tec_arena *arena; /* borrowed: of the program */
+};
+
+static void drop(struct described *d)
+{
+    json_decref(d->json);
+    d->json = NULL;
+    d->program = NULL; /* what it takes stays in the arena */
 }
 
 /* Builds `given`, the input of a description: {config, cameras, generation, preprocessor,
@@ -73,16 +88,37 @@ static enum tec_status make_given(json_t **out, const struct tec_model_choice *c
     return TEC_OK;
 }
 
+/* Runs a file in a sandbox: its value, and then its functions. */
+static enum tec_status run_file(struct described *out, struct tec_lua *lua, const char *path,
+                                const char *root, json_t *given, struct tec_error *err)
+{
+    TEC_TRY(tec_lua_give(lua, "given", given, err));
+    TEC_TRY(tec_lua_add_include(lua, root, NULL, err));
+    TEC_TRY(tec_lua_load_file(lua, path, err));
+    TEC_TRY(tec_lua_call(lua, 0, 1, err));
+    if (lua_isnil(tec_lua_state(lua), -1))
+        return tec_fail(err, TEC_MALFORMED, "the file returns nothing: end it with 'return {...}'");
+    TEC_TRY(tec_model_build(&out->program, lua, out->arena, err));
+    return tec_lua_to_json(lua, -1, &out->json, err);
+}
+
 /* Evaluate one description. It may answer false: "this checkpoint is not mine". */
-static enum tec_status evaluate(json_t **out, const struct tec_model_choice *choice,
+static enum tec_status evaluate(struct described *out, const struct tec_model_choice *choice,
                                 const char *arch, json_t *given, struct tec_heap *heap,
                                 struct tec_error *err)
 {
     char path[4096];
+    struct tec_lua *lua = NULL;
     int n = snprintf(path, sizeof path, "%s/%s.lua", choice->root, arch);
     if (n < 0 || (size_t)n >= sizeof path || strpbrk(arch, "/\\") || arch[0] == '.')
         return tec_fail(err, TEC_NOT_FOUND, "no model is named '%s'", arch);
-    return tec_lua_read_given(out, path, choice->root, NULL, given, heap, err);
+    enum tec_status status = tec_lua_create(&lua, &tec_lua_file_limits, heap, err);
+    if (status == TEC_OK)
+        status = run_file(out, lua, path, choice->root, given, err);
+    tec_lua_destroy(lua);
+    if (status != TEC_OK && err && strncmp(err->message, path, strlen(path)) != 0)
+        tec_context(err, status, "%s", path);
+    return status;
 }
 
 /* What the checkpoint says of itself is what its owner knows it by. */
@@ -99,14 +135,15 @@ static enum tec_status fail_unknown(const struct tec_checkpoint *c, struct tec_e
 }
 
 /* A description as a whole, and not the names of parts alone. */
-static bool describes(const json_t *json)
+static bool describes(const struct described *d)
 {
-    return json_object_get(json, "text") || json_object_get(json, "encoder");
+    return json_object_get(d->json, "text") || d->program;
 }
 
 /* Ask every description whether the checkpoint is its own. */
-static enum tec_status recognise(json_t **out, const struct tec_model_choice *choice, json_t *given,
-                                 char arch[MAX_NAME], struct tec_heap *heap, struct tec_error *err)
+static enum tec_status recognise(struct described *out, const struct tec_model_choice *choice,
+                                 json_t *given, char arch[MAX_NAME], struct tec_heap *heap,
+                                 struct tec_error *err)
 {
     DIR *dir = opendir(choice->root);
     if (!dir)
@@ -118,15 +155,13 @@ static enum tec_status recognise(json_t **out, const struct tec_model_choice *ch
         if (n < 5 || n >= MAX_NAME || strcmp(e->d_name + n - 4, ".lua") != 0)
             continue;
         snprintf(arch, MAX_NAME, "%.*s", (int)(n - 4), e->d_name);
-        json_t *json = NULL;
-        enum tec_status one = evaluate(&json, choice, arch, given, heap, err);
+        enum tec_status one = evaluate(out, choice, arch, given, heap, err);
         if (one != TEC_OK)
             broken = one;
-        else if (describes(json) || json_object_get(json, "folders")) {
-            *out = json;
+        else if (describes(out) || json_object_get(out->json, "folders"))
             status = TEC_OK;
-        } else
-            json_decref(json);
+        else
+            drop(out);
     }
     closedir(dir);
     if (status == TEC_NOT_FOUND && broken != TEC_OK)
@@ -195,7 +230,7 @@ static enum tec_status open_folders(json_t *given, const json_t *said,
 }
 
 /* `arch` "": recognise the checkpoint, whose description's name it gets. */
-static enum tec_status look(json_t **out, const struct tec_model_choice *choice,
+static enum tec_status look(struct described *out, const struct tec_model_choice *choice,
                             char arch[MAX_NAME], struct tec_heap *heap, struct tec_error *err)
 {
     json_t *given = NULL;
@@ -203,10 +238,9 @@ static enum tec_status look(json_t **out, const struct tec_model_choice *choice,
     enum tec_status status = !*arch && choice->checkpoint
                                  ? recognise(out, choice, given, arch, heap, err)
                                  : evaluate(out, choice, arch, given, heap, err);
-    if (status == TEC_OK && json_object_get(*out, "folders")) {
-        status = open_folders(given, *out, choice, err);
-        json_decref(*out);
-        *out = NULL;
+    if (status == TEC_OK && json_object_get(out->json, "folders")) {
+        status = open_folders(given, out->json, choice, err);
+        drop(out);
         if (status == TEC_OK)
             status = evaluate(out, choice, arch, given, heap, err);
     }
@@ -238,7 +272,7 @@ static enum tec_status join_parts(const struct tec_model_choice *choice, const j
 }
 
 /* A description sees its parts' shapes when it is asked again. */
-static enum tec_status find(json_t **out, const struct tec_model_choice *choice,
+static enum tec_status find(struct described *out, const struct tec_model_choice *choice,
                             struct tec_heap *heap, struct tec_error *err)
 {
     char arch[MAX_NAME] = "";
@@ -248,42 +282,45 @@ static enum tec_status find(json_t **out, const struct tec_model_choice *choice,
     if (choice->arch)
         snprintf(arch, sizeof arch, "%s", choice->arch);
     TEC_TRY(look(out, choice, arch, heap, err));
-    enum tec_status status = join_parts(choice, *out, &joined, err);
+    enum tec_status status = join_parts(choice, out->json, &joined, err);
     if (status == TEC_OK && joined) {
-        json_decref(*out);
-        *out = NULL;
+        drop(out);
         status = look(out, choice, arch, heap, err);
     }
-    bool own = json_is_object(*out) && (describes(*out) || !json_object_get(*out, "parts"));
+    bool own =
+        json_is_object(out->json) && (describes(out) || !json_object_get(out->json, "parts"));
     if (status == TEC_OK && !own)
         status = tec_fail(err, TEC_NOT_FOUND, "%s: this checkpoint is not a '%s' model",
                           choice->checkpoint ? choice->checkpoint->path : "-", arch);
-    json_object_del(*out, "parts"); /* done with */
-    if (status != TEC_OK) {
-        json_decref(*out);
-        *out = NULL;
-    }
+    json_object_del(out->json, "parts"); /* done with */
+    if (status != TEC_OK)
+        drop(out);
     return status;
 }
 
 enum tec_status tec_model_open(struct tec_model **out, const struct tec_model_choice *choice,
                                struct tec_heap *heap, struct tec_error *err)
 {
-    json_t *json = NULL;
-    TEC_TRY(find(&json, choice, heap, err));
     struct tec_arena arena;
     tec_arena_init(&arena, heap);
+    struct described found = {.arena = &arena};
+    enum tec_status status = find(&found, choice, heap, err);
+    if (status != TEC_OK) {
+        tec_arena_finish(&arena);
+        return status;
+    }
     struct tec_model *model = TEC_NEW(&arena, 1, struct tec_model);
-    enum tec_status status =
-        model ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a model description");
+    if (!model)
+        status = tec_fail(err, TEC_NO_MEMORY, "no memory for a model description");
     if (model) {
-        model->json = json;
+        model->json = found.json;
+        model->program = found.program;
         status = tec_model_parse(model, err);
         model->arena = arena;
     }
     if (status != TEC_OK) {
         tec_context(err, status, "model '%s'", choice->arch ? choice->arch : "?");
-        json_decref(json);
+        json_decref(found.json);
         tec_arena_finish(&arena);
         return status;
     }

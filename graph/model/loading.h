@@ -4,6 +4,7 @@
 #define TEC_GRAPH_MODEL_LOADING_H
 
 #include "graph/model/packer.h"
+#include "graph/model/program.h"
 #include "graph/model/weights.h"
 
 struct tec_weight_loading {
@@ -75,9 +76,15 @@ enum tec_status tec_weight_loading_sums(struct tec_weight_loading *l, const stru
 
 enum tec_status tec_weight_loading_tower(struct tec_weight_loading *l, const struct tec_tower *t,
                                          struct tec_tower_weights *w);
-enum tec_status tec_weight_loading_net(struct tec_weight_loading *l,
-                                       const struct tec_conv_net *net);
-enum tec_status tec_weight_loading_encoder(struct tec_weight_loading *l, const struct tec_model *m);
+
+/* A call's convolution of `in` channels: its norm folded in, columns in the order of windows. */
+enum tec_status tec_weight_loading_conv(struct tec_weight_loading *l,
+                                        const struct tec_model_call *call, int in,
+                                        struct tec_matrix *m);
+
+/* The weights of every call of a program, and what positions add to queries and keys. */
+enum tec_status tec_weight_loading_program(struct tec_weight_loading *l,
+                                           const struct tec_model_program *program);
 
 enum tec_status tec_weight_loading_projector(struct tec_weight_loading *l,
                                              const struct tec_vision *v);

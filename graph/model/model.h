@@ -39,9 +39,7 @@ enum {
     TEC_MAX_PROJECTOR = 4, /* dense layers from towers to text */
     TEC_MAX_IGNORED = 16,
     TEC_MAX_HEAD_BLOCKS = 8,
-    TEC_MAX_ENDS = 8, /* end tokens beside the first */
-    TEC_MAX_NET_STEPS = 192,
-    TEC_MAX_FRONT_ROWS = 4,
+    TEC_MAX_ENDS = 8,  /* end tokens beside the first */
     TEC_MAX_AROUND = 4 /* tokens before, or behind, a picture's rows */
 };
 
@@ -148,75 +146,9 @@ struct tec_vision {
     enum tec_activation activation;
 };
 
-/* A norm of each channel whose statistics are constants: (x - mean) / sqrt(var + eps) * weight +
- * bias. It is folded into the convolution in front of it. */
-struct tec_net_norm {
-    const char *weight, *bias, *mean, *var; /* weight NULL = none */
-    double eps;
-};
-
-/* A step of a net: its result is a picture again, pixels as rows and channels as columns. CONV is
- * the product with [out, in, side, side], what lies outside the picture is 0. */
-enum tec_net_kind { TEC_NET_CONV, TEC_NET_MAX_POOL };
-struct tec_net_step {
-    enum tec_net_kind kind;
-    const char *name; /* of the result, for taps; NULL = none */
-    int from;         /* the step that it reads; -1 = the picture */
-    int add;          /* the step whose result is added to its own, and not read later; -1 = none */
-    int in, out;      /* channels */
-    int side, stride, pad, dilation;
-    const char *weight, *bias; /* CONV */
-    struct tec_net_norm norm;
-    bool relu;
-};
-
-struct tec_net_size {
+/* The size of a slot's picture. */
+struct tec_picture_size {
     int h, w;
-};
-
-/* The picture of a slot. A byte of channel c is (byte / 255 - mean[c]) / std[c]. */
-struct tec_net_picture {
-    int h, w;
-    float mean[3], std[3];
-    struct tec_net_size out; /* of the last step */
-};
-
-/* Pictures to rows by convolutions: those of the last step, pixel by pixel. The slots' pictures
- * have sizes of their own. */
-struct tec_conv_net {
-    int n_steps; /* 0: none */
-    struct tec_net_step steps[TEC_MAX_NET_STEPS];
-    struct tec_net_picture pictures[TEC_MAX_CAMERAS];
-};
-
-/* A row in front of the pictures': a constant, or a dense layer of entries of the robot's state. */
-struct tec_front_row {
-    const char *constant; /* [width]; NULL = the layer */
-    struct tec_dense dense;
-    int first; /* of the entries that it reads, as many as it has columns */
-    int place; /* of them in a frame's table, where they begin at a multiple of 16 */
-};
-
-/* All rows of an observation through a stack in which each sees all. Positions are added to what
- * makes queries and keys, in every layer, and never to what makes values: learned ones of the rows
- * in front, sines of line and column of a pixel. */
-struct tec_row_encoder {
-    struct tec_front_row rows[TEC_MAX_FRONT_ROWS];
-    int n_rows;
-    int state;            /* entries of the robot's state that these read */
-    int places;           /* floats of a frame's table that hold them */
-    const char *position; /* [n_rows, width] */
-    double period;        /* of the slowest sine */
-    struct tec_stack stack;
-};
-
-/* A chunk [horizon, dim] from as many learned queries: rows that begin as zeros, see each other and
- * in each layer the encoder's rows (the role `cross`). What the frame keeps are the keys and values
- * that these layers make of the encoder's rows. Horizon and dim are the flow's. */
-struct tec_queries {
-    const char *position; /* [horizon, width], as an encoder's positions */
-    struct tec_dense out;
-    struct tec_stack stack;
 };
 
 /* Attention mask of the prefix. BIDIR: each row sees all rows. CAUSAL: pictures see pictures, text
@@ -309,9 +241,7 @@ struct tec_model {
     struct tec_flow flow;
     struct tec_action_tokens tokens;
     struct tec_head head;
-    struct tec_conv_net net;
-    struct tec_row_encoder encoder;
-    struct tec_queries queries;
+    struct tec_model_program *program; /* what its functions compute, in its arena; NULL = none */
     bool float32; /* matrices and what a frame keeps stay float32 in plans of bf16, too */
     /* Tensors that are in files but never used; one that ends with * means all that begin so. */
     const char *ignored[TEC_MAX_IGNORED];
@@ -356,7 +286,8 @@ bool tec_model_ends(const struct tec_model *model, int id);
 bool tec_model_flows(const struct tec_model *model);
 bool tec_model_heads(const struct tec_model *model);
 
-/* Whether queries ask an encoder's rows for the chunk; such a model has no text. */
+/* Whether functions of its description say what it computes (program.h): pictures and the robot's
+ * state become rows, an action asks those for the chunk. Such a model has no text. */
 bool tec_model_asks(const struct tec_model *model);
 
 /* Whether it reads a text. */
@@ -365,22 +296,17 @@ bool tec_model_reads(const struct tec_model *model);
 /* The stack whose layers' keys and values of an observation a frame keeps. */
 const struct tec_stack *tec_model_kept(const struct tec_model *model);
 
-/* The size of a slot's picture; bytes of the largest; rows that the first n pictures become. */
-struct tec_net_size tec_model_picture(const struct tec_model *model, int slot);
+/* The size of a slot's picture; bytes of the largest. */
+struct tec_picture_size tec_model_picture(const struct tec_model *model, int slot);
 size_t tec_model_picture_bytes(const struct tec_model *model);
-int tec_model_picture_rows(const struct tec_model *model, int n);
 
-/* All rows of an encoder; 0 without one. */
+/* How a byte of each channel becomes a number, (byte / 255 - mean) / std: for the i-th tower, or
+ * where it has functions for the i-th slot. */
+void tec_model_picture_norm(const struct tec_model *model, int i, const float **mean,
+                            const float **std);
+
+/* The rows of an observation that an action asks; 0 without functions. */
 int tec_model_encoded(const struct tec_model *model);
-
-/* The size of each step's result for a picture: sizes [n_steps]. */
-void tec_model_net_sizes(const struct tec_conv_net *net, const struct tec_net_picture *picture,
-                         struct tec_net_size *sizes);
-
-/* The position of a pixel of the net's last step: out [width], the line's sines in front of the
- * column's. */
-void tec_model_net_position(const struct tec_row_encoder *encoder, const struct tec_net_size *size,
-                            int pixel, float *out);
 
 /* Whether it makes one vector of a text, and no tokens. */
 bool tec_model_encodes(const struct tec_model *model);

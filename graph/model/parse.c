@@ -1,5 +1,6 @@
 /* parse.c - an evaluated description as structs, every number checked. */
 #include "graph/model/parse.h"
+#include "graph/model/program.h"
 
 #include <string.h>
 
@@ -291,21 +292,21 @@ static enum tec_status parse_slots(struct tec_model *model, json_t *slots, struc
 
 /* The parts of a description; NULL = it has none such. */
 struct parts {
-    json_t *slots, *vision, *text, *action, *tokens, *chunk, *net, *encoder, *queries;
+    json_t *slots, *vision, *text, *action, *tokens, *chunk;
 };
 
-/* What a model with a text and one without must have. */
-static enum tec_status check_parts(const struct parts *p, struct tec_error *err)
+/* What a model with a text and one whose functions say what it computes must have. */
+static enum tec_status check_parts(const struct tec_model *model, const struct parts *p,
+                                   struct tec_error *err)
 {
-    bool encodes = p->net || p->encoder || p->queries;
-    if (!p->text != encodes)
+    if (!p->text != (model->program != NULL))
         return tec_fail(err, TEC_MALFORMED,
-                        "description: must have text, or encoder and queries in its place");
-    if (encodes && (!p->slots != !p->net || p->vision || p->action || p->tokens || p->chunk))
+                        "description: must have text, or the functions prefill and action");
+    if (model->program && (p->vision || p->action || p->tokens || p->chunk))
         return tec_fail(err, TEC_MALFORMED,
-                        "description: encoder and queries have slots and a net or neither, and no "
-                        "vision, action, tokens or chunk beside them");
-    if (encodes)
+                        "description: functions say all that it computes; it has no vision, "
+                        "action, tokens or chunk beside them");
+    if (model->program)
         return TEC_OK;
     if (!p->vision != !p->slots || (!p->vision && (p->action || p->tokens || p->chunk)))
         return tec_fail(err, TEC_MALFORMED,
@@ -326,19 +327,17 @@ enum tec_status tec_model_parse(struct tec_model *model, struct tec_error *err)
     struct parts p = {0};
     json_t *ignored, *prompts = NULL;
     int float32 = 0;
-    TEC_UNPACK(model->json, "description",
-               "{s:s, s?o, s?o, s?o, s?o, s?o, s?o, s?o, s?o, s?o, s:o, s?o, s?b}", "name",
-               &model->name, "slots", &p.slots, "vision", &p.vision, "text", &p.text, "action",
-               &p.action, "tokens", &p.tokens, "chunk", &p.chunk, "net", &p.net, "encoder",
-               &p.encoder, "queries", &p.queries, "ignored", &ignored, "prompts", &prompts,
-               "float32", &float32);
+    TEC_UNPACK(model->json, "description", "{s:s, s?o, s?o, s?o, s?o, s?o, s?o, s:o, s?o, s?b}",
+               "name", &model->name, "slots", &p.slots, "vision", &p.vision, "text", &p.text,
+               "action", &p.action, "tokens", &p.tokens, "chunk", &p.chunk, "ignored", &ignored,
+               "prompts", &prompts, "float32", &float32);
     model->float32 = float32 != 0;
-    TEC_TRY(check_parts(&p, err));
+    TEC_TRY(check_parts(model, &p, err));
     if (p.slots)
         TEC_TRY(parse_slots(model, p.slots, err));
     TEC_TRY(parse_names(model->ignored, TEC_MAX_IGNORED, ignored, "ignored", err));
     if (!p.text)
-        return tec_parse_encoded(model, p.net, p.encoder, p.queries, err);
+        return tec_model_program_check(model, err);
     TEC_TRY(parse_text(model, p.text, err));
     if (p.vision)
         TEC_TRY(tec_parse_vision(model, p.vision, err));

@@ -14,14 +14,6 @@ enum tec_status tec_parse_head(struct tec_model *model, json_t *json, struct tec
 enum tec_status tec_parse_stack(struct tec_stack *stack, json_t *json, const char *where,
                                 struct tec_error *err);
 
-/* A net of convolutions, the encoder of its rows and the queries that ask it. */
-enum tec_status tec_parse_encoded(struct tec_model *model, json_t *net, json_t *encoder,
-                                  json_t *queries, struct tec_error *err);
-
-/* Three numbers; positive ones where something is divided by them. */
-enum tec_status tec_parse_channels(float out[3], json_t *json, bool divides, const char *where,
-                                   const char *what, struct tec_error *err);
-
 /* [{name, height, width, mean, std}] of a LeRobot checkpoint's pictures, for descriptions. */
 enum tec_status tec_model_pictures(json_t **out, const struct tec_checkpoint *checkpoint,
                                    struct tec_heap *heap, struct tec_error *err);

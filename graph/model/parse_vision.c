@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-enum tec_status tec_parse_channels(float out[3], json_t *json, bool divides, const char *where,
-                                   const char *what, struct tec_error *err)
+static enum tec_status parse_channels(float out[3], json_t *json, bool divides, const char *where,
+                                      const char *what, struct tec_error *err)
 {
     for (size_t i = 0; i < 3; i++) {
         const json_t *value = json_array_get(json, i);
@@ -83,8 +83,8 @@ static enum tec_status parse_tower(struct tec_vision *v, json_t *json, struct te
                "prefix", &prefix, "stack", &stack);
     TEC_TRY(parse_size(v, image_size, patch, rest != 0, err));
     TEC_TRY(parse_positions(t, side, v, err));
-    TEC_TRY(tec_parse_channels(t->mean, mean, false, "vision.towers", "mean", err));
-    TEC_TRY(tec_parse_channels(t->std, std, true, "vision.towers", "std", err));
+    TEC_TRY(parse_channels(t->mean, mean, false, "vision.towers", "mean", err));
+    TEC_TRY(parse_channels(t->std, std, true, "vision.towers", "std", err));
     TEC_TRY(parse_prefix(t, prefix, err));
     TEC_TRY(tec_parse_stack(&t->stack, stack, "vision.stack", err));
     t->final = t->stack.names[TEC_ROLE_final] != NULL;

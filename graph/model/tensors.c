@@ -1,5 +1,5 @@
 /* tensors.c - every tensor that a model reads, by name and shape. */
-#include "graph/model/model.h"
+#include "graph/model/program.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ int tec_relative_bucket(const struct tec_relative *r, int delta)
 int tec_model_state(const struct tec_model *model)
 {
     if (tec_model_asks(model)) /* a state of nothing has an entry that nobody reads */
-        return model->encoder.state ? model->encoder.state : 1;
+        return model->program->n_entries ? model->program->n_entries : 1;
     if (model->head.state)
         return model->head.state;
     return model->flow.state_dim ? model->flow.state_dim : model->flow.dim;
@@ -276,35 +276,26 @@ static enum tec_status tower(const struct visitor *v, const struct tec_tower *t,
     return stack(v, &t->stack);
 }
 
-/* A step's tensors: the weight [out, in, side, side] and vectors of its channels. */
-static enum tec_status net_step(const struct visitor *v, const struct tec_net_step *s)
+/* A call's tensors, where no earlier one has the same. */
+static enum tec_status call(const struct visitor *v, const struct tec_model_program *p,
+                            const struct tec_model_call *c)
 {
-    const char *const vectors[] = {s->bias, s->norm.weight, s->norm.bias, s->norm.mean,
-                                   s->norm.var};
-    struct tec_expected e = {
-        .names = {s->weight}, .n_names = 1, .rank = 4, .shape = {s->out, s->in, s->side, s->side}};
-    if (s->kind == TEC_NET_MAX_POOL)
+    const char *const vectors[] = {c->bias, c->norm.weight, c->norm.bias, c->norm.mean,
+                                   c->norm.var};
+    int in = c->n_in ? p->calls[c->in[0]].cols : 0;
+    struct tec_expected e = {.names = {c->weight}, .n_names = 1, .shape = {c->cols, in}};
+    if (c->stack)
+        return stack(v, c->stack);
+    if (!c->weight || c->same >= 0)
         return TEC_OK;
+    if (c->word == TEC_WORD_tensor)
+        return one(v, c->weight, c->rank, c->rank == 2 ? c->rows : c->cols, c->cols);
+    e.rank = c->word == TEC_WORD_conv ? 4 : 2;
+    e.shape[2] = e.shape[3] = e.rank == 4 ? c->side : 0;
     TEC_TRY(v->visit(v->user, &e, v->err));
     for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++)
-        TEC_TRY(one(v, vectors[i], 1, s->out, 0));
+        TEC_TRY(one(v, vectors[i], 1, c->cols, 0));
     return TEC_OK;
-}
-
-static enum tec_status encoded(const struct visitor *v, const struct tec_model *m)
-{
-    const struct tec_row_encoder *e = &m->encoder;
-    for (int i = 0; i < m->net.n_steps; i++)
-        TEC_TRY(net_step(v, &m->net.steps[i]));
-    for (int i = 0; i < e->n_rows; i++) {
-        TEC_TRY(one(v, e->rows[i].constant, 1, e->stack.width, 0));
-        TEC_TRY(dense(v, &e->rows[i].dense));
-    }
-    TEC_TRY(one(v, e->position, 2, e->n_rows, e->stack.width));
-    TEC_TRY(stack(v, &e->stack));
-    TEC_TRY(one(v, m->queries.position, 2, m->flow.horizon, e->stack.width));
-    TEC_TRY(stack(v, &m->queries.stack));
-    return dense(v, &m->queries.out);
 }
 
 /* Embedding and head: the first present of each list; the head may be the embedding itself. */
@@ -337,8 +328,8 @@ enum tec_status tec_model_visit(const struct tec_model *model,
         TEC_TRY(tower(&v, &model->vision.towers[i], &model->vision));
     for (int i = 0; i < model->vision.n_projector; i++)
         TEC_TRY(dense(&v, &model->vision.projector[i]));
-    if (tec_model_asks(model))
-        TEC_TRY(encoded(&v, model));
+    for (int i = 0; model->program && i < model->program->n; i++)
+        TEC_TRY(call(&v, model->program, &model->program->calls[i]));
     if (tec_model_reads(model))
         TEC_TRY(embeddings(&v, &model->text));
     TEC_TRY(stack(&v, &model->text.stack));

@@ -255,10 +255,8 @@ static enum tec_status load_head(struct tec_weight_loading *l, const struct tec_
 static enum tec_status load_all(struct tec_weight_loading *l)
 {
     const struct tec_model *m = l->options->model;
-    if (tec_model_asks(m)) {
-        TEC_TRY(tec_weight_loading_net(l, &m->net));
-        return tec_weight_loading_encoder(l, m);
-    }
+    if (m->program)
+        return tec_weight_loading_program(l, m->program);
     for (int i = 0; i < m->vision.n_towers; i++)
         TEC_TRY(tec_weight_loading_tower(l, &m->vision.towers[i], &l->out->towers[i]));
     if (m->vision.n_projector)

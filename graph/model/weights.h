@@ -64,16 +64,10 @@ struct tec_head_weights {
     struct tec_normed_weights in, blocks[TEC_MAX_HEAD_BLOCKS], out;
 };
 
-struct tec_row_encoder_weights {
-    const float *constant[TEC_MAX_FRONT_ROWS];
-    struct tec_matrix front[TEC_MAX_FRONT_ROWS];
-    const float *position; /* [rows, ld] */
-    struct tec_stack_weights stack;
-};
-
-struct tec_queries_weights {
-    const float *start; /* [horizon, ld] zeros */
-    struct tec_matrix out;
+/* What a call of a program has: a matrix, a constant or a stack. */
+struct tec_call_weights {
+    struct tec_matrix matrix;
+    const float *constant; /* [rows, ld]; of constants that a frame reads, or a tap */
     struct tec_stack_weights stack;
 };
 
@@ -83,11 +77,9 @@ struct tec_weights {
     const float *project_scale; /* [n] vision.scale for each of its columns; NULL = 1 */
     struct tec_stack_weights text, expert;
     struct tec_head_weights chunk;
-    struct tec_matrix *net; /* [n_steps], of those that are convolutions */
-    struct tec_row_encoder_weights encoder;
-    struct tec_queries_weights queries;
-    struct tec_matrix embed, head; /* equal when tied */
-    const float *position, *types; /* [rows, ld] added to embedding rows; NULL = none */
+    struct tec_call_weights *calls; /* of a program, by call */
+    struct tec_matrix embed, head;  /* equal when tied */
+    const float *position, *types;  /* [rows, ld] added to embedding rows; NULL = none */
     int ld;
     struct tec_matrix in, out, state, time1, time2; /* float32; time1: the columns that read rows */
     bool bf16;

@@ -9,7 +9,7 @@
  *
  * Where it has an earlier chunk (real-time chunking by guidance, arXiv 2506.07339, as LeRobot's
  * RTCProcessor has it), each velocity is pulled so that the end of the flow nears that chunk. */
-#include "graph/nodes/encoded.h"
+#include "graph/nodes/built.h"
 #include "graph/nodes/head.h"
 
 #include <math.h>
@@ -146,7 +146,7 @@ static void flow_steps(struct tec_lower *l)
 static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
 {
     if (tec_model_asks(l->model))
-        tec_lower_queries(l);
+        tec_lower_built(l, TEC_PART_OF_ACTION);
     else if (!tec_model_heads(l->model))
         flow_steps(l);
     else if (l->model->head.width)

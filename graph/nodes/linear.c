@@ -56,24 +56,34 @@ void tec_lower_linear_rows(struct tec_lower *l, const struct tec_matrix *m, int 
     tec_program_call(l->program, &call);
 }
 
-void tec_lower_activation(struct tec_lower *l, enum tec_activation f, int x, int y)
+static struct tec_call activation(enum tec_activation f, int x, int y, const char *label)
 {
     static const enum tec_op_id ops[] = {[TEC_ACTIVATION_GELU] = TEC_OP_gelu,
                                          [TEC_ACTIVATION_GELU_ERF] = TEC_OP_gelu_erf,
                                          [TEC_ACTIVATION_SILU] = TEC_OP_silu,
                                          [TEC_ACTIVATION_RELU] = TEC_OP_relu};
-    struct tec_call call = tec_call_of(ops[f], "act");
+    struct tec_call call = tec_call_of(ops[f], label);
     call.in[0] = x;
     call.out[0] = y;
+    return call;
+}
+
+void tec_lower_activation(struct tec_lower *l, enum tec_activation f, int x, int y)
+{
+    struct tec_call call = activation(f, x, y, "act");
     call.args.map.round = l->round;
+    tec_program_call(l->program, &call);
+}
+
+void tec_lower_map(struct tec_lower *l, enum tec_activation f, int x, int y)
+{
+    struct tec_call call = activation(f, x, y, f == TEC_ACTIVATION_RELU ? "relu" : "act");
     tec_program_call(l->program, &call);
 }
 
 void tec_lower_relu(struct tec_lower *l, int x)
 {
-    struct tec_call call = tec_call_of(TEC_OP_relu, "relu");
-    call.in[0] = call.out[0] = x;
-    tec_program_call(l->program, &call);
+    tec_lower_map(l, TEC_ACTIVATION_RELU, x, x);
 }
 
 void tec_lower_position(struct tec_lower *l, int x, const float *table, int rows)

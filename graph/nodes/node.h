@@ -222,6 +222,9 @@ void tec_lower_position(struct tec_lower *l, int x, const float *table, int rows
 /* y = f(x), in place where x is y; rounded where it enters a GEMM. */
 void tec_lower_activation(struct tec_lower *l, enum tec_activation f, int x, int y);
 
+/* The same, and never rounded. */
+void tec_lower_map(struct tec_lower *l, enum tec_activation f, int x, int y);
+
 /* y[out_row ..] (+)= gate * (x W^T + bias) into a tensor there is; gate NULL = 1. */
 void tec_lower_linear_into(struct tec_lower *l, const struct tec_matrix *m, int x, int y,
                            int out_row, const struct tec_gate *gate, bool add, const char *label);

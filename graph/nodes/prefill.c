@@ -1,6 +1,6 @@
 /* prefill.c - pictures through the tower, prompt through the embedding, both through the stack:
  * what remains is the keys and values of the frame. */
-#include "graph/nodes/encoded.h"
+#include "graph/nodes/built.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -278,7 +278,7 @@ static void read_prompt(struct tec_lower *l)
 static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
 {
     if (tec_model_asks(l->model))
-        tec_lower_encoded(l);
+        tec_lower_built(l, TEC_PART_OF_PREFILL);
     else
         read_prompt(l);
     if (l->program->status != TEC_OK && err)

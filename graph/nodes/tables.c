@@ -4,6 +4,7 @@
  * function lists its arrays and is run three times: to measure, then over the host block and over
  * the device block. Both have the same layout, so an upload is a single copy of the block. What
  * never changes (rows of pictures, scratch slots, constant counts) is filled in here, once. */
+#include "graph/model/program.h"
 #include "graph/nodes/dealer.h"
 
 #include <stddef.h>
@@ -85,15 +86,16 @@ static void deal_towers(struct tec_dealer *d, struct tec_prefix_table *t,
     }
 }
 
-/* Rows of an encoder, and its queries as they see them. */
-static void deal_encoded(struct tec_dealer *d, struct tec_prefix_table *t,
-                         const struct tec_model *m)
+/* Rows of a program's stacks, and those of its action as they see what the frame keeps. */
+static void deal_built(struct tec_dealer *d, struct tec_prefix_table *t, const struct tec_model *m)
 {
-    if (!tec_model_asks(m))
+    const struct tec_model_program *p = m->program;
+    if (!p)
         return;
-    tec_deal_rows(d, &t->encoder, tec_model_encoded(m), 1, 1);
+    for (int i = 0; i < p->n_stacks; i++)
+        tec_deal_rows(d, &t->stacks[i], p->calls[p->stacks[i]].rows, 1, 1);
     tec_deal_rows(d, &t->asked, m->flow.horizon, 1, 1);
-    t->net_rows = tec_deal_ints(d, m->n_slots * (m->net.n_steps + 1));
+    t->counts = tec_deal_ints(d, p->n_counts);
 }
 
 /* Tokens around each picture that there may be. */
@@ -151,11 +153,11 @@ static void deal_prefix(struct tec_dealer *d, struct tec_prefix_table *t,
     tec_deal_rows(d, &t->suffix, t->most * tec_suffix_rows(m), t->most, t->most * SUFFIX_SPANS);
     deal_keys(d, t, limits->max_keys);
     deal_around(d, t, m);
-    deal_encoded(d, t, m);
+    deal_built(d, t, m);
     t->max_ids = limits->max_text + limits->more_rows;
     t->ids = tec_deal_ints(d, t->max_ids);
     t->picture = tec_deal(d, (size_t)cameras, sizeof *t->picture);
-    int state = tec_model_asks(m) ? m->encoder.places : tec_model_state(m);
+    int state = m->program ? m->program->n_places : tec_model_state(m);
     int widest = m->flow.dim > state ? m->flow.dim : state;
     t->ld = (widest + 15) / 16 * 16;
     t->n_fixed = limits->fixed ? tec_deal_ints(d, 1) : NULL;
@@ -197,28 +199,26 @@ static void fill_tower(struct tec_rows *rows, int before, int tokens)
     }
 }
 
-static void fill_encoded(struct tec_prefix_table *t, const struct tec_model *m)
+static void fill_built(struct tec_prefix_table *t, const struct tec_model *m)
 {
-    const struct tec_conv_net *net = &m->net;
-    struct tec_net_size sizes[TEC_MAX_NET_STEPS];
-    if (!tec_model_asks(m))
+    const struct tec_model_program *p = m->program;
+    if (!p)
         return;
-    *t->encoder.count = t->encoder.max;
     *t->asked.count = t->asked.max;
-    t->encoder.seqs[0] = t->asked.seqs[0] = (struct tec_seq){0, 1};
-    t->encoder.spans[0] = (struct tec_span){0, t->encoder.max};
-    for (int r = 0; r < t->encoder.max; r++) {
-        t->encoder.slot[r] = r;
-        t->encoder.visible[r] = t->encoder.max;
+    t->asked.seqs[0] = (struct tec_seq){0, 1};
+    for (int i = 0; i < p->n_stacks; i++) {
+        struct tec_rows *rows = &t->stacks[i];
+        *rows->count = rows->max;
+        rows->seqs[0] = (struct tec_seq){0, 1};
+        rows->spans[0] = (struct tec_span){0, rows->max};
+        for (int r = 0; r < rows->max; r++) {
+            rows->slot[r] = r;
+            rows->visible[r] = rows->max;
+        }
     }
-    for (int s = 0; s < m->n_slots; s++) {
-        const struct tec_net_picture *p = &net->pictures[s];
-        int *rows = t->net_rows + (ptrdiff_t)s * (net->n_steps + 1);
-        tec_model_net_sizes(net, p, sizes);
-        rows[0] = p->h * p->w;
-        for (int i = 0; i < net->n_steps; i++)
-            rows[i + 1] = sizes[i].h * sizes[i].w;
-    }
+    for (int i = 0; i < p->n_groups; i++)
+        if (p->groups[i].count >= 0)
+            t->counts[p->groups[i].count] = p->groups[i].rows;
 }
 
 /* Each observation has a piece of the scratch, a state row before its action rows; in memory the
@@ -259,7 +259,7 @@ static void fill_constants(struct tec_prefix_table *t, const struct tec_prefix_l
     for (int i = 0; i < t->most + limits->more_rows; i++)
         t->prefix.seqs[i] = (struct tec_seq){2 * i, i ? 2 : 1};
     fill_suffixes(t, m, limits->scratch_slot);
-    fill_encoded(t, m);
+    fill_built(t, m);
     if (!t->max_keys)
         return;
     *t->across.count = t->across.max;

@@ -47,14 +47,16 @@ struct tec_prefix_table {
     int *n_before[TEC_MAX_TOWERS]; /* constant: rows before all patches; NULL = none */
     struct tec_rows prefix;        /* leading token, pictures' rows, text, a row of each other
                                     * sequence */
-    struct tec_rows last;    /* of those the last one of each sequence; sequences are prefix's */
-    int *last_row;           /* [last.max] where they stand in prefix */
-    struct tec_moves moves;  /* what attention reads, into a place where it lies together */
-    struct tec_rows suffix;  /* state rows of all observations, then their action rows, each over
-                              * its prefix and its part of the scratch; queries over scratch */
-    struct tec_rows asked;   /* queries, as they see the prefix */
-    struct tec_rows encoder; /* all rows of an encoder, each seeing all: constant */
-    int *net_rows;           /* [slots, steps + 1] pixels of a net's picture, and of its steps' */
+    struct tec_rows last;   /* of those the last one of each sequence; sequences are prefix's */
+    int *last_row;          /* [last.max] where they stand in prefix */
+    struct tec_moves moves; /* what attention reads, into a place where it lies together */
+    struct tec_rows suffix; /* state rows of all observations, then their action rows, each over
+                             * its prefix and its part of the scratch; queries over scratch */
+    struct tec_rows asked;  /* queries, as they see the prefix */
+    /* Of a program: rows of each stack of its prefill, each seeing all; counts of other rows
+     * (tec_row_group). Constants. */
+    struct tec_rows stacks[TEC_MAX_TOWERS];
+    int *counts;
     struct tec_rows across; /* rows of actions over what a crossing layer reads: places of `keys` */
     int *keys, *n_keys, max_keys; /* slots of the keys that those are projections of */
     int most;                     /* observations that there is room for */

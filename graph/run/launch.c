@@ -83,7 +83,7 @@ static void give_picture(const struct tec_plan *plan, const struct tec_plan_part
                          const uint8_t *picture)
 {
     const struct tec_prefix_table *t = &part->prefix;
-    struct tec_net_size size = tec_model_picture(plan->model, i);
+    struct tec_picture_size size = tec_model_picture(plan->model, i);
     if (t->pixels)
         tec_device_upload(
             plan->device, part->stream, t->pixels + (size_t)i * t->picture_size, picture,
@@ -252,9 +252,9 @@ void tec_fill_prefixes(const struct tec_plan *plan, struct tec_plan_part *part,
         tec_fill_state(m, t, 0, places->input->state);
 }
 
-/* The rows of an encoder: its queries see all of what they become. */
-static void fill_encoded(const struct tec_plan *plan, struct tec_plan_part *part, int region,
-                         const struct tec_prefix_input *o)
+/* The rows of a program that its action asks: it sees all of what they become. */
+static void fill_built(const struct tec_plan *plan, struct tec_plan_part *part, int region,
+                       const struct tec_prefix_input *o)
 {
     struct tec_prefix_table *t = &part->prefix;
     int rows = tec_model_encoded(plan->model), first = plan->prefixes.first[region];
@@ -269,7 +269,7 @@ void tec_fill_prefix(const struct tec_plan *plan, struct tec_plan_part *part, in
                      const struct tec_prefix_input *o)
 {
     if (tec_model_asks(plan->model))
-        fill_encoded(plan, part, region, o);
+        fill_built(plan, part, region, o);
     else
         tec_fill_prefixes(plan, part, &(struct tec_prefix_place){region, o}, 1);
 }

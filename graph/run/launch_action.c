@@ -2,25 +2,27 @@
  * of a chunk, what each of them sees, and the chunk that it is pulled to.
  *
  * Runs on the thread of the launch; nothing here allocates or blocks. */
+#include "graph/model/program.h"
 #include "graph/run/launch_rows.h"
 
 #include <string.h>
 
-/* The entries of each row in front of the pictures to their own place. */
-static void scatter_state(const struct tec_row_encoder *e, const float *state, float *to)
+/* The entries that each call of a program reads to their own place. */
+static void scatter_state(const struct tec_model_program *p, const float *state, float *to)
 {
-    for (int i = 0; i < e->n_rows; i++)
-        memcpy(to + e->rows[i].place, state + e->rows[i].first,
-               (size_t)e->rows[i].dense.cols * sizeof *to);
+    for (int i = 0; i < p->n_states; i++) {
+        const struct tec_model_call *c = &p->calls[p->states[i]];
+        memcpy(to + c->place, state + c->first, (size_t)c->cols * sizeof *to);
+    }
 }
 
 void tec_fill_state(const struct tec_model *m, struct tec_prefix_table *t, int at,
                     const float *state)
 {
-    if (tec_model_asks(m)) {
+    if (m->program) {
         memset(t->state, 0, (size_t)t->ld * sizeof *t->state);
         if (state)
-            scatter_state(&m->encoder, state, t->state);
+            scatter_state(m->program, state, t->state);
         return;
     }
     size_t bytes = (size_t)tec_model_state(m) * sizeof(float);

@@ -16,7 +16,7 @@
 
 static size_t pixels(const struct tec_session *s, int slot)
 {
-    struct tec_net_size size = tec_model_picture(s->options.model, slot);
+    struct tec_picture_size size = tec_model_picture(s->options.model, slot);
     return (size_t)size.h * (size_t)size.w * 3;
 }
 

@@ -198,7 +198,7 @@ static void check_sizes(const struct fit *f, const struct tec_decl_input *in)
 {
     const struct tec_model *m = f->options->model;
     int slot = slot_of(f, in);
-    struct tec_net_size size = {in->h, in->w};
+    struct tec_picture_size size = {in->h, in->w};
     if (slot >= 0)
         size = tec_model_picture(m, slot);
     bool refused = f->robot->resize == TEC_RESIZE_NONE && tec_model_asks(m);

@@ -29,7 +29,7 @@ void tec_session_give_pictures(const struct tec_session *s, struct tec_session_s
 {
     bool floats = s->options.model->vision.floats;
     for (int slot = 0; slot < s->options.model->n_slots; slot++) {
-        struct tec_net_size size = tec_model_picture(s->options.model, slot);
+        struct tec_picture_size size = tec_model_picture(s->options.model, slot);
         size_t n = (size_t)size.h * (size_t)size.w * 3;
         if (!set->seen.valid[slot])
             continue;

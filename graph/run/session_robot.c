@@ -339,7 +339,7 @@ static enum tec_status make_observer(struct tec_observer **out, const struct tec
     int side = m->vision.image_size > 0 ? m->vision.image_size : 1;
     struct tec_observer_size sizes[TEC_MAX_CAMERAS];
     for (int i = 0; i < m->n_slots; i++) {
-        struct tec_net_size size = tec_model_picture(m, i);
+        struct tec_picture_size size = tec_model_picture(m, i);
         sizes[i] = (struct tec_observer_size){size.h, size.w};
     }
     struct tec_observer_needs needs = {.image_h = side,

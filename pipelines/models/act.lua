@@ -46,44 +46,45 @@ local kinds = {
   resnet152 = { blocks = { 3, 8, 36, 3 }, bottleneck = true },
 }
 
--- Steps of torchvision's ResNet without its pooling and classes; the number of each is its place.
-local steps = {}
-
-local function conv(weight, norm, out, step)
-  step.op, step.weight = "conv", weight .. ".weight"
+-- A convolution and the norm behind it; `step` has its options.
+local function conv(g, x, name, norm, out, step)
+  step.weight = name .. ".weight"
   step.norm = { weight = norm .. ".weight", bias = norm .. ".bias", mean = norm .. ".running_mean",
                 var = norm .. ".running_var" }
   step.out = rows(step.weight, out)
-  step.side = step.side or 1
-  steps[#steps + 1] = step
-  return #steps
+  return g:conv(x, step)
 end
 
--- A block that reads step `from`; stride and dilation are those of its 3x3 convolution.
-local function block(name, from, width, out, bottleneck, stride, dilation)
-  local shortcut = from
-  local n = #steps
-  if not shapes and (stride ~= 1 or out ~= steps[from].out) or shapes and shapes[name .. "downsample.0.weight"] then
-    shortcut = conv(name .. "downsample.0", name .. "downsample.1", out, { from = from, stride = stride })
+local function relu(g, x, name)
+  return g:activation(x, { kind = "relu", name = name })
+end
+
+-- A block of torchvision's ResNet; stride and dilation are those of its 3x3 convolution.
+local function block(g, x, name, tap, width, out, bottleneck, stride, dilation)
+  local shortcut, y = x
+  if not shapes and (stride ~= 1 or out ~= x.cols) or shapes and shapes[name .. "downsample.0.weight"] then
+    shortcut = conv(g, x, name .. "downsample.0", name .. "downsample.1", out, { stride = stride })
   end
   if bottleneck then
-    conv(name .. "conv1", name .. "bn1", width, { from = from, relu = true })
-    conv(name .. "conv2", name .. "bn2", width,
-         { side = 3, stride = stride, dilation = dilation, pad = dilation, relu = true })
-    return conv(name .. "conv3", name .. "bn3", out, { add = shortcut, relu = true }), n
+    y = relu(g, conv(g, x, name .. "conv1", name .. "bn1", width, {}))
+    y = relu(g, conv(g, y, name .. "conv2", name .. "bn2", width,
+                     { side = 3, stride = stride, dilation = dilation, pad = dilation }))
+    y = conv(g, y, name .. "conv3", name .. "bn3", out, {})
+  else
+    y = relu(g, conv(g, x, name .. "conv1", name .. "bn1", width, { side = 3, stride = stride, pad = 1 }))
+    y = conv(g, y, name .. "conv2", name .. "bn2", out, { side = 3, pad = 1 })
   end
-  conv(name .. "conv1", name .. "bn1", width, { from = from, side = 3, stride = stride, pad = 1, relu = true })
-  return conv(name .. "conv2", name .. "bn2", out, { side = 3, pad = 1, add = shortcut, relu = true }), n
+  return relu(g, g:add(y, shortcut), tap)
 end
 
-local function resnet(before)
+-- torchvision's ResNet without its pooling and classes.
+local function resnet(g, x, before, tap)
   local kind = kinds[option("vision_backbone", "resnet18")]
   if not kind then error("vision_backbone " .. tostring(config.vision_backbone) .. " is not supported", 0) end
   local channels = option("channels", 64)
-  local last = conv(before .. "conv1", before .. "bn1", channels,
-                    { name = "conv1", side = 7, stride = 2, pad = 3, relu = true })
-  steps[#steps + 1] = { name = "stem", op = "max_pool", out = steps[last].out, side = 3, stride = 2, pad = 1 }
-  last = #steps
+  x = conv(g, x, before .. "conv1", before .. "bn1", channels,
+           { side = 7, stride = 2, pad = 3, name = tap .. "conv1.sum" })
+  x = g:max_pool(relu(g, x, tap .. "conv1"), { side = 3, stride = 2, pad = 1, name = tap .. "stem" })
   for layer, count in ipairs(kind.blocks) do
     local width = channels << (layer - 1)
     local out = kind.bottleneck and 4 * width or width
@@ -91,11 +92,11 @@ local function resnet(before)
     for i = 1, count do
       local stride = i == 1 and layer > 1 and not dilated and 2 or 1
       local name = before .. "layer" .. layer .. "." .. (i - 1) .. "."
-      last = block(name, last, width, out, kind.bottleneck, stride, dilated and i > 1 and 2 or 1)
+      x = block(g, x, name, i == count and tap .. "layer" .. layer or nil, width, out, kind.bottleneck, stride,
+                dilated and i > 1 and 2 or 1)
     end
-    steps[last].name = "layer" .. layer
   end
-  return last
+  return x
 end
 
 local function stack(before, layers, cross)
@@ -132,42 +133,57 @@ if not pictures then
   end
 end
 
-local slots, seen = {}, {}
-for i, p in ipairs(pictures) do
-  slots[i] = p.name
-  seen[i] = { height = p.height, width = p.width, mean = p.mean, std = p.std }
-end
-
-if #slots > 0 then
-  local last = resnet("backbone.")
-  steps[#steps + 1] = { name = "tokens", op = "conv", from = last, out = option("dim_model"), side = 1,
-                        weight = "encoder_img_feat_input_proj.weight", bias = "encoder_img_feat_input_proj.bias" }
-end
-
--- The latent is 0 where the VAE does not run: what is left of its layer is the bias.
-local front = { { constant = "encoder_latent_input_proj.bias" } }
-local function state_row(name, entries)
-  if entries then
-    front[#front + 1] = { weight = name .. ".weight", bias = name .. ".bias", entries = entries }
-  end
-end
+local dim <const> = option("dim_model")
 local state = vector("input_features", "observation.state")
 if not shapes then state = given.state or size.state end
-state_row("encoder_robot_state_input_proj", state)
-state_row("encoder_env_state_input_proj", vector("input_features", "observation.environment_state"))
+local environment <const> = vector("input_features", "observation.environment_state")
+
+-- The next entries of the robot's state as a row.
+local function state_row(g, name, entries)
+  return g:linear(g:state { entries = entries },
+                  { weight = name .. ".weight", bias = name .. ".bias", out = dim, name = "state_in" })
+end
+
+-- The rows that the encoder reads: the latent, which is 0 where the VAE does not run, so that the
+-- bias is left of its layer; the state; each picture's pixels.
+local function encoder_rows(g)
+  local all = { g:tensor { tensor = "encoder_latent_input_proj.bias", cols = dim } }
+  if state then all[#all + 1] = state_row(g, "encoder_robot_state_input_proj", state) end
+  if environment then all[#all + 1] = state_row(g, "encoder_env_state_input_proj", environment) end
+  local places = { g:tensor { tensor = "encoder_1d_feature_pos_embed.weight", rows = #all, cols = dim } }
+  for i, p in ipairs(pictures) do
+    local tap = "net" .. (i - 1) .. "."
+    local x = g:picture { slot = p.name, height = p.height, width = p.width, mean = p.mean, std = p.std,
+                          name = tap .. "pixels" }
+    x = g:conv(resnet(g, x, "backbone.", tap),
+               { weight = "encoder_img_feat_input_proj.weight", bias = "encoder_img_feat_input_proj.bias",
+                 out = dim, name = tap .. "tokens" })
+    all[#all + 1] = x
+    places[#places + 1] = g:sines(x, { cols = dim, period = 10000.0 })
+  end
+  return g:concat(all, { name = "encoder.in" }), g:concat(places, { name = "encoder.position" })
+end
+
+local slots = {}
+for i, p in ipairs(pictures) do slots[i] = p.name end
 
 return {
   name  = "act",
   slots = #slots > 0 and slots or nil,
   float32 = true, -- as LeRobot computes it: 50 M parameters, and nothing is gained by less
-  net   = #slots > 0 and { steps = steps, pictures = seen } or nil,
-  encoder = { rows = front, position = "encoder_1d_feature_pos_embed.weight", period = 10000.0,
-              stack = stack("encoder.", option("n_encoder_layers")) },
-  queries = {
-    horizon = shapes and option("chunk_size") or given.horizon or size.chunk_size,
-    dim = vector("output_features", "action") or given.width or size.action,
-    position = "decoder_pos_embed.weight", stack = stack("decoder.", option("n_decoder_layers"), true),
-    out = { weight = "action_head.weight", bias = "action_head.bias" },
-  },
+  prefill = function(g)
+    local x, position = encoder_rows(g)
+    return g:stack(x, { stack = stack("encoder.", option("n_encoder_layers")), position = position, name = "encoder" }),
+           position
+  end,
+  action = function(g, seen, position)
+    local horizon = shapes and option("chunk_size") or given.horizon or size.chunk_size
+    local x = g:stack(g:zeros { rows = horizon, cols = dim, name = "start" },
+                      { stack = stack("decoder.", option("n_decoder_layers"), true), name = "queries",
+                        position = g:tensor { tensor = "decoder_pos_embed.weight", rows = horizon, cols = dim },
+                        over = seen, over_position = position })
+    return g:linear(x, { weight = "action_head.weight", bias = "action_head.bias", name = "actions",
+                         out = vector("output_features", "action") or given.width or size.action })
+  end,
   ignored = { "encoder_latent_input_proj.weight", "vae_encoder*" },
 }

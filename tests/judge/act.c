@@ -22,7 +22,7 @@ static enum tec_status open_robot(struct tec_act *a, struct tec_error *err)
                            tec_verify_shipped(v, "robots"), NULL, NULL, a->pi.checkpoint, v->arena,
                            err));
     for (int i = 0; i < m->n_slots; i++) {
-        struct tec_net_size size = tec_model_picture(m, i);
+        struct tec_picture_size size = tec_model_picture(m, i);
         sizes[i] = (struct tec_observer_size){size.h, size.w};
     }
     struct tec_observer_needs needs = {.slots = m->slots,

@@ -1,5 +1,6 @@
 /* act_actions.c - judges cases of kind "actions": every tensor of one observation's way through
  * net, encoder and queries, and its actions in both units. */
+#include "graph/model/program.h"
 #include "tests/judge/act.h"
 #include "tests/judge/taps.h"
 
@@ -36,25 +37,27 @@ static const float *by_channel(struct tec_act *a, const char *name, size_t *n)
 /* The rows of a picture among those of the encoder. */
 static const float *of_picture(struct tec_act *a, const char *name, int slot, size_t *n)
 {
-    const struct tec_model *m = a->pi.model;
-    if (slot < 0 || slot >= m->n_slots)
-        return NULL;
-    int before = tec_model_picture_rows(m, slot), after = tec_model_picture_rows(m, slot + 1);
-    return tap(a, name, m->encoder.n_rows + before, after - before, n);
+    const struct tec_model_program *p = a->pi.model->program;
+    const struct tec_model_call *rows = &p->calls[p->calls[p->stacks[0]].in[0]];
+    int before = 0, seen = 0;
+    for (int i = 0; i < rows->n_in; i++) {
+        const struct tec_model_call *part = &p->calls[rows->in[i]];
+        if (part->h && seen++ == slot)
+            return tap(a, name, before, part->rows, n);
+        before += part->rows;
+    }
+    return NULL;
 }
 
 /* Entries of the state that a row in front reads, the first or the last of those. */
 static const float *state(struct tec_act *a, bool first, size_t *n)
 {
-    const struct tec_row_encoder *e = &a->pi.model->encoder;
-    for (int i = 0; i < e->n_rows; i++) {
-        const struct tec_front_row *row = &e->rows[first ? i : e->n_rows - 1 - i];
-        if (row->constant)
-            continue;
-        *n = (size_t)row->dense.cols;
-        return a->seen.state + row->first;
-    }
-    return NULL;
+    const struct tec_model_program *p = a->pi.model->program;
+    if (!p->n_states)
+        return NULL;
+    const struct tec_model_call *c = &p->calls[p->states[first ? 0 : p->n_states - 1]];
+    *n = (size_t)c->cols;
+    return a->seen.state + c->first;
 }
 
 static const float *find(struct tec_act *a, const char *name, size_t *n)

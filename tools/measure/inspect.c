@@ -5,6 +5,7 @@
 #include "base/json_text.h"
 #include "base/store/adapter.h"
 #include "base/text/tokenizer.h"
+#include "graph/model/program.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -203,22 +204,29 @@ static json_t *stack_json(const struct tec_stack *s)
                      s->mlp);
 }
 
-static void add_encoder(json_t *sizes, const struct tec_model *m)
+/* The stacks of a program by name, and what goes in and comes out. */
+static void add_program(json_t *sizes, const struct tec_model *m)
 {
-    json_t *encoder = stack_json(&m->encoder.stack), *queries = stack_json(&m->queries.stack);
-    json_object_set_new(encoder, "rows", json_integer(tec_model_encoded(m)));
-    json_object_set_new(encoder, "state", json_integer(m->encoder.state));
-    json_object_set_new(queries, "horizon", json_integer(m->flow.horizon));
-    json_object_set_new(queries, "dim", json_integer(m->flow.dim));
-    json_object_set_new(sizes, "encoder", encoder);
-    json_object_set_new(sizes, "queries", queries);
+    const struct tec_model_program *p = m->program;
+    for (int i = 0; i < p->n; i++) {
+        const struct tec_model_call *c = &p->calls[i];
+        if (!c->stack)
+            continue;
+        json_t *stack = stack_json(c->stack);
+        json_object_set_new(stack, "rows", json_integer(c->rows));
+        json_object_set_new(sizes, c->name ? c->name : "stack", stack);
+    }
+    json_object_set_new(sizes, "calls", json_integer(p->n));
+    json_object_set_new(sizes, "state", json_integer(p->n_entries));
+    json_object_set_new(sizes, "horizon", json_integer(m->flow.horizon));
+    json_object_set_new(sizes, "dim", json_integer(m->flow.dim));
 }
 
 static json_t *sizes_json(const struct tec_model *m)
 {
     json_t *sizes = json_object();
-    if (tec_model_asks(m))
-        add_encoder(sizes, m);
+    if (m->program)
+        add_program(sizes, m);
     for (int i = 0; i < m->vision.n_towers; i++) {
         json_t *vision = stack_json(&m->vision.towers[i].stack);
         json_object_set_new(vision, "image_size", json_integer(m->vision.image_size));

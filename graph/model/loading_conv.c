@@ -1,4 +1,4 @@
-/* loading_net.c - the weights of a net of convolutions: reordered, a norm folded into each, packed.
+/* loading_conv.c - the weights of a convolution: reordered, its norm folded in, packed.
  *
  * Runs at load. Files store a weight as [out, in, side, side]; windows of a picture hold their
  * pixels one after the other, each with all its channels, so columns become [side, side, in]. */
@@ -14,9 +14,9 @@ struct channels {
 };
 
 /* w *= s and bias = b - mean s, s = weight / sqrt(var + eps): in float64, rounded once. */
-static void fold(const struct tec_net_step *s, const struct channels *c, int k, float *w)
+static void fold(const struct tec_model_call *s, const struct channels *c, int k, float *w)
 {
-    for (int o = 0; o < s->out && s->norm.weight; o++) {
+    for (int o = 0; o < s->cols && s->norm.weight; o++) {
         double scale = (double)c->weight[o] / sqrt((double)c->var[o] + s->norm.eps);
         c->bias[o] = (float)((double)c->bias[o] - (double)c->mean[o] * scale);
         for (int i = 0; i < k; i++)
@@ -26,17 +26,17 @@ static void fold(const struct tec_net_step *s, const struct channels *c, int k, 
 }
 
 /* [out, in, side, side] to [out, side, side, in]. */
-static void reorder(const struct tec_net_step *s, const float *from, float *to)
+static void reorder(const struct tec_model_call *s, int channels, const float *from, float *to)
 {
-    size_t in = (size_t)s->in, area = (size_t)s->side * (size_t)s->side;
-    for (size_t o = 0; o < (size_t)s->out; o++)
+    size_t in = (size_t)channels, area = (size_t)s->side * (size_t)s->side;
+    for (size_t o = 0; o < (size_t)s->cols; o++)
         for (size_t c = 0; c < in; c++)
             for (size_t i = 0; i < area; i++)
                 to[(o * area + i) * in + c] = from[(o * in + c) * area + i];
 }
 
-static enum tec_status read_step(struct tec_weight_loading *l, const struct tec_net_step *s,
-                                 float *raw, float *w, struct channels *c)
+static enum tec_status read_conv(struct tec_weight_loading *l, const struct tec_model_call *s,
+                                 int in, float *raw, float *w, struct channels *c)
 {
     const struct {
         const char *name;
@@ -47,53 +47,54 @@ static enum tec_status read_step(struct tec_weight_loading *l, const struct tec_
                    {s->norm.mean, 0.0F, c->mean},
                    {s->norm.var, 1.0F, c->var}};
     struct tec_expected e = {
-        .names = {s->weight}, .n_names = 1, .rank = 4, .shape = {s->out, s->in, s->side, s->side}};
+        .names = {s->weight}, .n_names = 1, .rank = 4, .shape = {s->cols, in, s->side, s->side}};
     struct tec_found found = {0};
     TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
-    TEC_TRY(tec_weight_rows(&l->source, &found, 0, s->out, raw, l->err));
+    TEC_TRY(tec_weight_rows(&l->source, &found, 0, s->cols, raw, l->err));
     for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++)
-        TEC_TRY(tec_weight_vector(&l->source, vectors[i].name, s->out, vectors[i].centre,
+        TEC_TRY(tec_weight_vector(&l->source, vectors[i].name, s->cols, vectors[i].centre,
                                   vectors[i].to, l->err));
-    for (int o = 0; o < s->out && s->norm.weight; o++)
+    for (int o = 0; o < s->cols && s->norm.weight; o++)
         if (!((double)c->var[o] + s->norm.eps > 0.0))
             return tec_fail(l->err, TEC_MALFORMED, "tensor '%s' element %d is negative: %g",
                             s->norm.var, o, (double)c->var[o]);
-    reorder(s, raw, w);
-    fold(s, c, s->in * s->side * s->side, w);
+    reorder(s, in, raw, w);
+    fold(s, c, in * s->side * s->side, w);
     return TEC_OK;
 }
 
-static enum tec_status pack_step(struct tec_weight_loading *l, const struct tec_net_step *s,
+static enum tec_status pack_conv(struct tec_weight_loading *l, const struct tec_model_call *s,
                                  const float *w, const float *bias, struct tec_matrix *m)
 {
     struct tec_device *device = l->options->device;
-    size_t size = tec_weight_loading_size(l, s->out, m->k, m->bf16);
+    size_t size = tec_weight_loading_size(l, s->cols, m->k, m->bf16);
     void *packed = tec_device_reads_host(device) ? m->w : tec_heap_get(l->heap, size);
     if (!packed)
         return tec_fail(l->err, TEC_NO_MEMORY, "no memory for a weight of %zu bytes", size);
     memset(packed, 0, size);
-    tec_matrix_pack(packed, tec_device_layout(device), m->bf16, s->out, m->k, 0, s->out, w);
+    tec_matrix_pack(packed, tec_device_layout(device), m->bf16, s->cols, m->k, 0, s->cols, w);
     if (packed != m->w) {
         tec_device_upload(device, TEC_STREAM_MAIN, m->w, packed, size);
         tec_heap_put(l->heap, packed);
     }
     void *at = NULL;
     memcpy(&at, &m->bias, sizeof at); /* only this file writes it */
-    tec_device_upload(device, TEC_STREAM_MAIN, at, bias, (size_t)s->out * sizeof *bias);
+    tec_device_upload(device, TEC_STREAM_MAIN, at, bias, (size_t)s->cols * sizeof *bias);
     return tec_device_failure(device, l->err);
 }
 
-static enum tec_status load_step(struct tec_weight_loading *l, const struct tec_net_step *s,
-                                 struct tec_matrix *m)
+enum tec_status tec_weight_loading_conv(struct tec_weight_loading *l,
+                                        const struct tec_model_call *s, int in,
+                                        struct tec_matrix *m)
 {
-    int k = s->in * s->side * s->side, n = tec_padded(s->out);
-    size_t values = (size_t)s->out * (size_t)k, channels = (size_t)n;
+    int k = in * s->side * s->side, n = tec_padded(s->cols);
+    size_t values = (size_t)s->cols * (size_t)k, channels = (size_t)n;
     void *block = NULL, *bias = NULL;
     bool bf16 = l->options->bf16;
-    TEC_TRY(tec_weight_loading_block(l, tec_weight_loading_size(l, s->out, k, bf16), &block));
+    TEC_TRY(tec_weight_loading_block(l, tec_weight_loading_size(l, s->cols, k, bf16), &block));
     TEC_TRY(tec_weight_loading_block(l, channels * sizeof(float), &bias));
-    *m =
-        (struct tec_matrix){.w = block, .bias = bias, .n = n, .k = k, .cols = s->out, .bf16 = bf16};
+    *m = (struct tec_matrix){
+        .w = block, .bias = bias, .n = n, .k = k, .cols = s->cols, .bf16 = bf16};
     if (l->source.dry)
         return TEC_OK;
     float *all = tec_heap_get(l->heap, (2 * values + 4 * channels) * sizeof *all);
@@ -102,21 +103,9 @@ static enum tec_status load_step(struct tec_weight_loading *l, const struct tec_
     float *w = all + values, *vectors = w + values;
     struct channels c = {vectors, vectors + channels, vectors + 2 * channels,
                          vectors + 3 * channels};
-    enum tec_status status = read_step(l, s, all, w, &c);
+    enum tec_status status = read_conv(l, s, in, all, w, &c);
     if (status == TEC_OK)
-        status = pack_step(l, s, w, c.bias, m);
+        status = pack_conv(l, s, w, c.bias, m);
     tec_heap_put(l->heap, all);
     return status;
-}
-
-enum tec_status tec_weight_loading_net(struct tec_weight_loading *l, const struct tec_conv_net *net)
-{
-    struct tec_matrix *steps = TEC_NEW(&l->out->arena, (size_t)net->n_steps + 1, struct tec_matrix);
-    if (!steps)
-        return tec_fail(l->err, TEC_NO_MEMORY, "no memory for %d steps", net->n_steps);
-    l->out->net = steps;
-    for (int i = 0; i < net->n_steps; i++)
-        if (net->steps[i].kind == TEC_NET_CONV)
-            TEC_TRY(load_step(l, &net->steps[i], &steps[i]));
-    return TEC_OK;
 }

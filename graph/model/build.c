@@ -1,0 +1,286 @@
+/* build.c - runs the functions of a description in its sandbox: each word that they call appends a
+ * call to the program.
+ *
+ * A value is a userdata that holds the number of its call. What is wrong with a word is a Lua error
+ * at the word, so its message begins with file and line. Nothing here is owned by Lua but the
+ * userdata: calls and their strings are in the arena, a stack's JSON is done with when it is read.
+ */
+#include "graph/model/build.h"
+#include "base/nearest.h"
+#include "graph/model/build_own.h"
+
+#include <lauxlib.h>
+#include <string.h>
+
+enum { MAX_RESULTS = 8 };
+
+static const char *const part_names[TEC_MODEL_PARTS] = {"prefill", "action"};
+/* Their addresses are keys of Lua's registry. */
+static const char part_keys[TEC_MODEL_PARTS] = {0}, value_key = 'v', words_key = 'w';
+
+static struct tec_builder *builder_of(lua_State *L)
+{
+    return lua_touserdata(L, lua_upvalueindex(1));
+}
+
+int tec_builder_value(lua_State *L, int index)
+{
+    const int *value = lua_touserdata(L, index);
+    if (!value || lua_islightuserdata(L, index) || !lua_getmetatable(L, index))
+        return -1;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &value_key);
+    int id = lua_rawequal(L, -1, -2) ? *value : -1;
+    lua_pop(L, 2);
+    return id;
+}
+
+static void push_value(lua_State *L, int id)
+{
+    int *value = lua_newuserdatauv(L, sizeof id, 0);
+    *value = id;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &value_key);
+    lua_setmetatable(L, -2);
+}
+
+/* x.rows, x.cols, x.height and x.width. */
+static int value_index(lua_State *L)
+{
+    const struct tec_builder *b = builder_of(L);
+    int id = tec_builder_value(L, 1);
+    const char *key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?";
+    static const char *const names[] = {"rows", "cols", "height", "width"};
+    for (int i = 0; i < 4 && id >= 0; i++) {
+        const struct tec_model_call *c = &b->program->calls[id];
+        const int numbers[] = {c->rows, c->cols, c->h, c->w};
+        if (strcmp(key, names[i]) == 0) {
+            lua_pushinteger(L, numbers[i]);
+            return 1;
+        }
+    }
+    return luaL_error(L, "a value has rows, cols, height and width, and no '%s'", key);
+}
+
+/* Operands at the arguments from 2 on, or in a list there; the index behind them. */
+static int read_operands(lua_State *L, struct tec_builder *b, struct tec_model_call *c)
+{
+    const struct tec_word_kind *kind = &tec_word_kinds[c->word];
+    bool list = kind->operands < 0;
+    size_t n = list ? 0 : (size_t)kind->operands;
+    if (list && lua_istable(L, 2))
+        n = (size_t)lua_rawlen(L, 2);
+    if (list && (n < 1 || n > TEC_MAX_OPERANDS))
+        luaL_error(L, "%s: takes a list of 1 .. %d values", kind->name, TEC_MAX_OPERANDS);
+    int *in = TEC_NEW(b->program->arena, n + 1, int);
+    if (!in)
+        luaL_error(L, "%s: no memory for its operands", kind->name);
+    for (size_t i = 0; i < n; i++) {
+        if (list)
+            lua_rawgeti(L, 2, (lua_Integer)i + 1);
+        else
+            lua_pushvalue(L, 2 + (int)i);
+        in[i] = tec_builder_value(L, -1);
+        if (in[i] < 0)
+            luaL_error(L, "%s: operand %d must be a value that a word has made, is %s", kind->name,
+                       (int)i + 1, luaL_typename(L, -1));
+        if (b->program->calls[in[i]].part != c->part && !b->program->calls[in[i]].constant)
+            luaL_error(L,
+                       "%s: operand %d is a value of prefill; an action asks those through a "
+                       "stack's over",
+                       kind->name, (int)i + 1);
+        lua_pop(L, 1);
+    }
+    c->in = in;
+    c->n_in = (int)n;
+    return list ? 3 : 2 + (int)n;
+}
+
+/* Where the word stands in the description. */
+static void place_call(lua_State *L, struct tec_builder *b, struct tec_model_call *c)
+{
+    lua_Debug ar;
+    if (!lua_getstack(L, 1, &ar))
+        return;
+    lua_getinfo(L, "Sl", &ar);
+    c->line = ar.currentline;
+    c->file = tec_arena_strdup(b->program->arena, ar.short_src);
+}
+
+/* Room for one more call; the array moves while it grows. */
+static struct tec_model_call *next_call(lua_State *L, struct tec_model_program *p)
+{
+    if (p->n == TEC_MAX_CALLS)
+        luaL_error(L, "a model makes more than %d calls", TEC_MAX_CALLS);
+    if (p->n == p->room) {
+        int room = p->room ? 2 * p->room : 256;
+        struct tec_model_call *calls = TEC_NEW(p->arena, (size_t)room, struct tec_model_call);
+        if (!calls)
+            luaL_error(L, "no memory for %d calls", room);
+        if (p->n)
+            memcpy(calls, p->calls, (size_t)p->n * sizeof *calls);
+        p->calls = calls;
+        p->room = room;
+    }
+    return &p->calls[p->n];
+}
+
+/* g:word(operands, { options }); upvalue 2 is the word. */
+static int call_word(lua_State *L)
+{
+    struct tec_builder *b = builder_of(L);
+    struct tec_model_program *p = b->program;
+    enum tec_model_word word = (enum tec_model_word)lua_tointeger(L, lua_upvalueindex(2));
+    const char *name = tec_word_kinds[word].name;
+    struct tec_error err = {TEC_OK, ""};
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &words_key);
+    if (!lua_rawequal(L, 1, -1))
+        luaL_error(L, "write g:%s(...), with a colon", name);
+    lua_pop(L, 1);
+    if (L != tec_lua_state(b->lua))
+        luaL_error(L, "%s: words are not for coroutines", name);
+    struct tec_model_call *c = next_call(L, p);
+    *c = (struct tec_model_call){.word = word,
+                                 .part = b->part,
+                                 .same = -1,
+                                 .position = -1,
+                                 .over = -1,
+                                 .over_position = -1,
+                                 .side = 1,
+                                 .stride = 1,
+                                 .dilation = 1};
+    place_call(L, b, c);
+    int options = read_operands(L, b, c);
+    if (lua_gettop(L) > options || (lua_gettop(L) == options && !lua_istable(L, options)))
+        luaL_error(L, "%s: takes %d operands%s and a table of options", name,
+                   tec_word_kinds[word].operands < 0 ? 1 : tec_word_kinds[word].operands,
+                   tec_word_kinds[word].operands < 0 ? ", a list," : "");
+    tec_builder_options(L, b, c, options);
+    if (tec_word_kinds[word].infer(p, c, &err) != TEC_OK)
+        luaL_error(L, "%s: %s", name, err.message);
+    push_value(L, p->n++);
+    return 1;
+}
+
+/* g.word */
+static int find_word(lua_State *L)
+{
+    const char *names[TEC_WORD_COUNT], *key = lua_tostring(L, 2);
+    for (int i = 0; i < TEC_WORD_COUNT; i++) {
+        names[i] = tec_word_kinds[i].name;
+        if (key && strcmp(key, names[i]) == 0) {
+            lua_pushvalue(L, lua_upvalueindex(1));
+            lua_pushinteger(L, i);
+            lua_pushcclosure(L, call_word, 2);
+            return 1;
+        }
+    }
+    const char *near = key ? tec_nearest(key, names, TEC_WORD_COUNT) : NULL;
+    return luaL_error(L, "the builder has no word '%s'%s%s%s", key ? key : "?",
+                      near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+static void push_metatable(lua_State *L, struct tec_builder *b, lua_CFunction index,
+                           const char *name)
+{
+    lua_createtable(L, 0, 3);
+    lua_pushlightuserdata(L, b);
+    lua_pushcclosure(L, index, 1);
+    lua_setfield(L, -2, "__index");
+    lua_pushboolean(L, false);
+    lua_setfield(L, -2, "__metatable");
+    lua_pushstring(L, name);
+    lua_setfield(L, -2, "__name");
+}
+
+/* Protected: the functions of the description at 2 out of its table, into the registry. */
+static int take_functions(lua_State *L)
+{
+    struct tec_builder *b = lua_touserdata(L, 1);
+    int found = 0;
+    for (int i = 0; i < TEC_MODEL_PARTS && lua_istable(L, 2); i++) {
+        lua_pushstring(L, part_names[i]);
+        lua_rawget(L, 2);
+        if (lua_isfunction(L, -1)) {
+            found++;
+            lua_rawsetp(L, LUA_REGISTRYINDEX, &part_keys[i]);
+            lua_pushstring(L, part_names[i]);
+            lua_pushnil(L);
+            lua_rawset(L, 2);
+        } else {
+            lua_pop(L, 1);
+        }
+    }
+    if (found == 1)
+        return luaL_error(L, "the functions prefill and action come together");
+    b->any = found > 0;
+    return 0;
+}
+
+/* Calls a function of the description with g and the `args` values on top; its results. */
+static int run_part(lua_State *L, struct tec_builder *b, enum tec_model_part part, int args)
+{
+    int below = lua_gettop(L) - args;
+    b->part = part;
+    b->program->parts[part] = b->program->n;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &part_keys[part]);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &words_key);
+    lua_rotate(L, below + 1, 2);
+    lua_call(L, args + 1, LUA_MULTRET);
+    int n = lua_gettop(L) - below;
+    if (n < 1 || n > MAX_RESULTS)
+        luaL_error(L, "%s: returns %d values; must be 1 .. %d", part_names[part], n, MAX_RESULTS);
+    for (int i = 0; i < n; i++)
+        if (tec_builder_value(L, below + 1 + i) < 0)
+            luaL_error(L, "%s: result %d must be a value that a word has made, is %s",
+                       part_names[part], i + 1, luaL_typename(L, below + 1 + i));
+    return n;
+}
+
+/* Protected: the functions, one after the other; the chunk is what the last one gives. */
+static int run_functions(lua_State *L)
+{
+    struct tec_builder *b = lua_touserdata(L, 1);
+    struct tec_model_program *p = b->program;
+    push_metatable(L, b, value_index, "value");
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &value_key);
+    lua_newuserdatauv(L, 1, 0);
+    push_metatable(L, b, find_word, "builder");
+    lua_setmetatable(L, -2);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &words_key);
+    int n = run_part(L, b, TEC_PART_OF_PREFILL, 0);
+    n = run_part(L, b, TEC_PART_OF_ACTION, n);
+    if (n != 1)
+        return luaL_error(L, "action: returns %d values; must be one, the chunk", n);
+    p->result = tec_builder_value(L, -1);
+    p->parts[TEC_MODEL_PARTS] = p->n;
+    return 0;
+}
+
+static enum tec_status call_protected(struct tec_builder *b, lua_CFunction function, int args,
+                                      struct tec_error *err)
+{
+    lua_State *L = tec_lua_state(b->lua);
+    lua_pushcfunction(L, function);
+    lua_pushlightuserdata(L, b);
+    if (args)
+        lua_pushvalue(L, -3);
+    enum tec_status status = tec_lua_call(b->lua, 1 + args, 0, err);
+    return status == TEC_POLICY ? tec_fail(err, TEC_MALFORMED, "%s", err->message) : status;
+}
+
+enum tec_status tec_model_build(struct tec_model_program **out, struct tec_lua *lua,
+                                struct tec_arena *arena, struct tec_error *err)
+{
+    struct tec_builder b = {.lua = lua};
+    *out = NULL;
+    TEC_TRY(call_protected(&b, take_functions, 1, err));
+    if (!b.any)
+        return TEC_OK;
+    struct tec_model_program *p = TEC_NEW(arena, 1, struct tec_model_program);
+    if (!p)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a model's program");
+    *p = (struct tec_model_program){.arena = arena, .asks = -1, .result = -1};
+    b.program = p;
+    TEC_TRY(call_protected(&b, run_functions, 0, err));
+    *out = p;
+    return TEC_OK;
+}

@@ -1,0 +1,273 @@
+/* loading_program.c - the weights of a program: of each call its matrix, its stack or its constant,
+ * and what positions add to queries and keys.
+ *
+ * Runs at load. Constants are evaluated in host memory. Positions never change, and a layer's
+ * queries are (x + position) W: position W is a table, computed here in float64, so that a frame
+ * computes x W and adds rows of it. */
+#include "graph/model/loading.h"
+#include "kernels/matrix.h"
+
+#include <string.h>
+
+/* Rows of positions in host memory. */
+struct positions {
+    float *rows; /* [n, width] */
+    int n, width;
+};
+
+/* Products of all positions with `cols` rows of a weight, to columns `at` .. of a table. */
+struct product {
+    const struct positions *p;
+    const float *w; /* [cols, width] */
+    float *table;   /* [p->n, ld] */
+    int cols, at, ld, lanes;
+};
+
+static float dot(const float *x, const float *y, int n)
+{
+    double sum[4] = {0.0, 0.0, 0.0, 0.0};
+    int i = 0;
+    for (; i + 4 <= n; i += 4)
+        for (int j = 0; j < 4; j++)
+            sum[j] += (double)x[i + j] * (double)y[i + j];
+    for (; i < n; i++)
+        sum[0] += (double)x[i] * (double)y[i];
+    return (float)(sum[0] + sum[1] + (sum[2] + sum[3]));
+}
+
+static void multiply(void *user, int lane)
+{
+    const struct product *m = user;
+    size_t width = (size_t)m->p->width;
+    for (int r = lane; r < m->p->n; r += m->lanes)
+        for (int c = 0; c < m->cols; c++)
+            m->table[(size_t)r * (size_t)m->ld + (size_t)m->at + (size_t)c] =
+                dot(m->p->rows + (size_t)r * width, m->w + (size_t)c * width, m->p->width);
+}
+
+/* Rows first .. of a stored weight, times the positions. */
+struct slice {
+    const char *weight;
+    int total, first, rows, at;
+};
+
+static enum tec_status fill_slice(struct tec_weight_loading *l, const struct positions *p,
+                                  const struct slice *s, float *table, int ld)
+{
+    struct tec_expected e = {
+        .names = {s->weight}, .n_names = 1, .rank = 2, .shape = {s->total, p->width}};
+    struct tec_found found = {0};
+    int64_t n = (int64_t)s->rows * p->width;
+    TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
+    TEC_TRY(tec_weight_loading_reserve(l, n));
+    TEC_TRY(tec_weight_rows(&l->source, &found, s->first, s->rows, l->buffer, l->err));
+    struct product m = {p, l->buffer, table, s->rows, s->at, ld, 1};
+    struct tec_team *team = tec_packer_team(&l->packer, n * p->n);
+    m.lanes = team ? tec_team_lanes(team) : 1;
+    if (team)
+        tec_team_run(team, multiply, &m);
+    else
+        multiply(&m, 0);
+    return TEC_OK;
+}
+
+/* A table [p->n, ld] in device memory; columns of no slice are 0. */
+static enum tec_status load_shift(struct tec_weight_loading *l, const struct positions *p,
+                                  const struct slice *slices, int n, int ld, const float **out)
+{
+    size_t values = (size_t)p->n * (size_t)ld;
+    void *block = NULL;
+    TEC_TRY(tec_weight_loading_block(l, values * sizeof(float), &block));
+    *out = block;
+    if (l->source.dry)
+        return TEC_OK;
+    float *table = tec_heap_get(l->heap, values * sizeof *table);
+    if (!table)
+        return tec_fail(l->err, TEC_NO_MEMORY, "no memory for a table of %zu values", values);
+    memset(table, 0, values * sizeof *table);
+    enum tec_status status = TEC_OK;
+    for (int i = 0; i < n && status == TEC_OK; i++)
+        status = fill_slice(l, p, &slices[i], table, ld);
+    if (status == TEC_OK) {
+        tec_device_upload(l->options->device, TEC_STREAM_MAIN, block, table,
+                          values * sizeof *table);
+        status = tec_device_failure(l->options->device, l->err);
+    }
+    tec_heap_put(l->heap, table);
+    return status;
+}
+
+/* Constants in host memory, by call; [rows, cols], NULL of other calls. */
+struct constants {
+    const struct tec_model_program *p;
+    float **of;
+};
+
+static struct positions positions_of(const struct constants *c, int value)
+{
+    const struct tec_model_call *call = &c->p->calls[value];
+    return (struct positions){c->of[value], call->rows, call->cols};
+}
+
+/* What a stack's own positions add to the queries and keys of its layers. */
+static enum tec_status load_shifts(struct tec_weight_loading *l, const struct tec_stack *s,
+                                   const struct positions *own, struct tec_stack_weights *w)
+{
+    int q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim, all = q + 2 * kv;
+    char qkv[256], cross[256];
+    for (int i = 0; i < s->layers; i++) {
+        struct tec_layer *layer = &w->layers[i];
+        tec_layer_name(qkv, s->names[TEC_ROLE_qkv], i);
+        const struct slice self[] = {{qkv, all, 0, q, layer->q_at}, {qkv, all, q, kv, layer->k_at}};
+        TEC_TRY(load_shift(l, own, self, 2, layer->qkv.n, &layer->shift));
+        if (!s->names[TEC_ROLE_cross])
+            continue;
+        tec_layer_name(cross, s->names[TEC_ROLE_cross], i);
+        const struct slice asks = {cross, all, 0, q, 0};
+        TEC_TRY(load_shift(l, own, &asks, 1, layer->cross_q.n, &layer->cross_q_shift));
+    }
+    return TEC_OK;
+}
+
+/* What the positions of the rows that are asked add to their keys. */
+static enum tec_status load_key_shifts(struct tec_weight_loading *l, const struct tec_stack *s,
+                                       const struct positions *seen, struct tec_stack_weights *w)
+{
+    int q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim, all = q + 2 * kv;
+    char cross[256];
+    for (int i = 0; i < s->layers; i++) {
+        struct tec_layer *layer = &w->layers[i];
+        tec_layer_name(cross, s->names[TEC_ROLE_cross], i);
+        const struct slice keys = {cross, all, q, kv, 0};
+        TEC_TRY(load_shift(l, seen, &keys, 1, layer->cross_kv.n, &layer->cross_kv_shift));
+    }
+    return TEC_OK;
+}
+
+static enum tec_status load_stack(struct tec_weight_loading *l, const struct constants *constants,
+                                  const struct tec_model_call *c, struct tec_stack_weights *w)
+{
+    TEC_TRY(tec_weight_loading_stack(l, c->stack, w));
+    if (c->position >= 0) {
+        struct positions own = positions_of(constants, c->position);
+        TEC_TRY(load_shifts(l, c->stack, &own, w));
+    }
+    if (c->over_position < 0)
+        return TEC_OK;
+    struct positions seen = positions_of(constants, c->over_position);
+    return load_key_shifts(l, c->stack, &seen, w);
+}
+
+static enum tec_status read_tensor(struct tec_weight_loading *l, const struct tec_model_call *c,
+                                   float *out)
+{
+    struct tec_expected e = {
+        .names = {c->weight}, .n_names = 1, .rank = 2, .shape = {c->rows, c->cols}};
+    struct tec_found found = {0};
+    if (c->rank == 1)
+        return tec_weight_vector(&l->source, c->weight, c->cols, 0.0F, out, l->err);
+    TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
+    return tec_weight_rows(&l->source, &found, 0, c->rows, out, l->err);
+}
+
+/* The rows of its operands, one after the other. */
+static void join(const struct constants *constants, const struct tec_model_call *c, float *out)
+{
+    for (int i = 0; i < c->n_in; i++) {
+        const struct tec_model_call *x = &constants->p->calls[c->in[i]];
+        size_t n = (size_t)x->rows * (size_t)x->cols;
+        memcpy(out, constants->of[c->in[i]], n * sizeof *out);
+        out += n;
+    }
+}
+
+/* A constant in host memory: zeros until something else is known. */
+static enum tec_status make_constant(struct tec_weight_loading *l, struct constants *constants,
+                                     int at)
+{
+    const struct tec_model_call *c = &constants->p->calls[at];
+    size_t n = (size_t)c->rows * (size_t)c->cols;
+    float *out = tec_heap_get(l->heap, n * sizeof *out);
+    if (!out)
+        return tec_fail(l->err, TEC_NO_MEMORY, "no memory for a constant of %zu values", n);
+    constants->of[at] = out;
+    memset(out, 0, n * sizeof *out);
+    if (c->word == TEC_WORD_tensor)
+        return read_tensor(l, c, out);
+    for (int i = 0; c->word == TEC_WORD_sines && i < c->rows && !l->source.dry; i++)
+        tec_model_call_sines(c, i, out + (size_t)i * (size_t)c->cols);
+    if (c->word == TEC_WORD_concat)
+        join(constants, c, out);
+    return TEC_OK;
+}
+
+/* Whether some call of a frame reads a constant itself, and not only its products with weights. */
+static bool read_in_frames(const struct tec_model_program *p, int at)
+{
+    const struct tec_model_call *c = &p->calls[at];
+    for (int i = c->uses.first; i <= c->uses.last && i < p->n; i++)
+        for (int k = 0; k < p->calls[i].n_in; k++)
+            if (p->calls[i].in[k] == at && !p->calls[i].constant)
+                return true;
+    return c->name != NULL;
+}
+
+/* A constant in device memory, [rows, ld]. */
+static enum tec_status load_constant(struct tec_weight_loading *l, struct constants *constants,
+                                     int at, const float **out)
+{
+    const struct tec_model_call *c = &constants->p->calls[at];
+    size_t ld = (size_t)tec_padded(c->cols), cols = (size_t)c->cols;
+    void *block = NULL;
+    TEC_TRY(make_constant(l, constants, at));
+    if (!read_in_frames(constants->p, at))
+        return TEC_OK;
+    TEC_TRY(tec_weight_loading_block(l, (size_t)c->rows * ld * sizeof(float), &block));
+    *out = block;
+    for (size_t r = 0; r < (size_t)c->rows && !l->source.dry; r++)
+        tec_device_upload(l->options->device, TEC_STREAM_MAIN, (float *)block + r * ld,
+                          constants->of[at] + r * cols, cols * sizeof(float));
+    return tec_device_failure(l->options->device, l->err);
+}
+
+static enum tec_status load_call(struct tec_weight_loading *l, struct constants *constants, int at)
+{
+    const struct tec_model_program *p = constants->p;
+    const struct tec_model_call *c = &p->calls[at];
+    struct tec_call_weights *w = &l->out->calls[at];
+    if (c->constant)
+        return load_constant(l, constants, at, &w->constant);
+    if (c->stack)
+        return load_stack(l, constants, c, &w->stack);
+    if (!c->weight)
+        return TEC_OK;
+    if (c->same >= 0) {
+        w->matrix = l->out->calls[c->same].matrix;
+        return TEC_OK;
+    }
+    int in = p->calls[c->in[0]].cols;
+    const struct tec_dense dense = {c->weight, c->bias, c->cols, in};
+    return c->word == TEC_WORD_conv ? tec_weight_loading_conv(l, c, in, &w->matrix)
+                                    : tec_weight_loading_dense(l, &dense, false, &w->matrix);
+}
+
+enum tec_status tec_weight_loading_program(struct tec_weight_loading *l,
+                                           const struct tec_model_program *p)
+{
+    struct constants constants = {p, NULL};
+    size_t n = (size_t)p->n;
+    l->out->calls = TEC_NEW(&l->out->arena, n, struct tec_call_weights);
+    constants.of = tec_heap_get(l->heap, n * sizeof *constants.of);
+    if (!l->out->calls || !constants.of) {
+        tec_heap_put(l->heap, constants.of);
+        return tec_fail(l->err, TEC_NO_MEMORY, "no memory for the weights of %d calls", p->n);
+    }
+    memset(constants.of, 0, n * sizeof *constants.of);
+    enum tec_status status = TEC_OK;
+    for (int i = 0; i < p->n && status == TEC_OK; i++)
+        status = load_call(l, &constants, i);
+    for (int i = 0; i < p->n; i++)
+        tec_heap_put(l->heap, constants.of[i]);
+    tec_heap_put(l->heap, constants.of);
+    return status;
+}

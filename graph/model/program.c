@@ -1,0 +1,248 @@
+/* program.c - what a program as a whole must be, and what follows from it: who reads a value, which
+ * calls share their tensors, and how many rows a model has. */
+#include "graph/model/program.h"
+#include "graph/model/parse.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_HORIZON = 4096, MAX_DIM = 1024 };
+
+int tec_model_program_group(struct tec_model_program *p, int rows)
+{
+    if (p->n_groups && rows == 1)
+        return 0;
+    if (p->n_groups == p->group_room) {
+        int room = p->group_room ? 2 * p->group_room : 256;
+        struct tec_row_group *groups = TEC_NEW(p->arena, (size_t)room, struct tec_row_group);
+        if (!groups)
+            return -1;
+        if (p->n_groups)
+            memcpy(groups, p->groups, (size_t)p->n_groups * sizeof *groups);
+        p->groups = groups;
+        p->group_room = room;
+    }
+    if (!p->n_groups)
+        p->groups[p->n_groups++] = (struct tec_row_group){1, -1, -1};
+    if (rows == 1)
+        return 0;
+    p->groups[p->n_groups] = (struct tec_row_group){rows, -1, -1};
+    return p->n_groups++;
+}
+
+enum tec_status tec_model_call_fail(const struct tec_model_call *c, struct tec_error *err,
+                                    const char *format, ...)
+{
+    char text[300];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return tec_fail(err, TEC_MALFORMED, "%s:%d: %s: %s", c->file ? c->file : "?", c->line,
+                    tec_word_kinds[c->word].name, text);
+}
+
+static void use(struct tec_model_program *p, int value, int by)
+{
+    if (value < 0)
+        return;
+    struct tec_value_uses *u = &p->calls[value].uses;
+    if (!u->n)
+        u->first = by;
+    u->last = by;
+    u->n++;
+}
+
+/* A value that nobody reads would be computed in every frame. */
+static enum tec_status find_uses(struct tec_model_program *p, struct tec_error *err)
+{
+    for (int i = 0; i < p->n; i++) {
+        const struct tec_model_call *c = &p->calls[i];
+        for (int k = 0; k < c->n_in; k++)
+            if (!c->constant || p->calls[c->in[k]].constant) /* sines need sizes alone */
+                use(p, c->in[k], i);
+        use(p, c->position, i);
+        use(p, c->over, i);
+        use(p, c->over_position, i);
+    }
+    use(p, p->result, p->n);
+    for (int i = 0; i < p->n; i++)
+        if (!p->calls[i].uses.n)
+            return tec_model_call_fail(&p->calls[i], err, "nobody reads its value");
+    return TEC_OK;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool same_shape(const struct tec_model_program *p, const struct tec_model_call *a,
+                       const struct tec_model_call *b)
+{
+    int cols = a->n_in ? p->calls[a->in[0]].cols : 0, other = b->n_in ? p->calls[b->in[0]].cols : 0;
+    return a->word == b->word && a->cols == b->cols && cols == other && a->rank == b->rank &&
+           (a->rank < 2 || a->rows == b->rows) && a->side == b->side &&
+           same_text(a->bias, b->bias) && same_text(a->norm.weight, b->norm.weight) &&
+           same_text(a->norm.bias, b->norm.bias) && same_text(a->norm.mean, b->norm.mean) &&
+           same_text(a->norm.var, b->norm.var);
+}
+
+/* Calls that name one tensor share its weights. The search is quadratic, at load, in calls that
+ * have tensors: at most some thousand. */
+static enum tec_status find_same(struct tec_model_program *p, struct tec_error *err)
+{
+    for (int i = 0; i < p->n; i++) {
+        struct tec_model_call *c = &p->calls[i];
+        for (int k = 0; k < i && c->weight && c->same < 0; k++) {
+            const struct tec_model_call *other = &p->calls[k];
+            if (!other->weight || other->same >= 0 || strcmp(other->weight, c->weight) != 0)
+                continue;
+            if (!same_shape(p, c, other))
+                return tec_model_call_fail(c, err, "'%.80s' is another tensor in line %d",
+                                           c->weight, other->line);
+            c->same = k;
+        }
+    }
+    return TEC_OK;
+}
+
+/* Which slot each picture is of: all slots, each once. */
+static enum tec_status find_slots(struct tec_model_program *p, const struct tec_model *m,
+                                  struct tec_error *err)
+{
+    bool seen[TEC_MAX_CAMERAS] = {false};
+    for (int i = 0; i < p->n; i++) {
+        struct tec_model_call *c = &p->calls[i];
+        if (c->word != TEC_WORD_picture)
+            continue;
+        c->slot = 0;
+        while (c->slot < m->n_slots && strcmp(m->slots[c->slot], c->slot_name) != 0)
+            c->slot++;
+        if (c->slot == m->n_slots || seen[c->slot])
+            return tec_model_call_fail(c, err, "'%.80s' is %s", c->slot_name,
+                                       c->slot == m->n_slots ? "no slot of the description"
+                                                             : "read twice");
+        seen[c->slot] = true;
+    }
+    for (int i = 0; i < m->n_slots; i++)
+        if (!seen[i])
+            return tec_fail(err, TEC_MALFORMED, "prefill reads no picture of the slot '%.80s'",
+                            m->slots[i]);
+    return TEC_OK;
+}
+
+static void need_count(struct tec_model_program *p, int call)
+{
+    struct tec_row_group *g = &p->groups[p->calls[call].group];
+    if (g != p->groups && g->stack < 0 && g->count < 0)
+        g->count = p->n_counts++;
+}
+
+/* Counts in a frame's table: of rows that no stack and no other table has a count of. */
+static void find_counts(struct tec_model_program *p)
+{
+    for (int i = 0; i < p->parts[TEC_PART_OF_ACTION]; i++) {
+        const struct tec_model_call *c = &p->calls[i];
+        for (int k = 0; k < c->n_in && !c->constant; k++)
+            need_count(p, c->in[k]);
+        if (!c->constant)
+            need_count(p, i);
+    }
+}
+
+static enum tec_status check_chunk(struct tec_model *m, struct tec_error *err)
+{
+    const struct tec_model_program *p = m->program;
+    const struct tec_model_call *c = &p->calls[p->result];
+    if (p->asks < 0)
+        return tec_fail(err, TEC_MALFORMED,
+                        "action: has no stack; rows of the chunk are asked of "
+                        "what prefill has made");
+    if (c->part != TEC_PART_OF_ACTION || c->constant)
+        return tec_model_call_fail(c, err, "its value cannot be the chunk: an action computes it");
+    if (c->rows > MAX_HORIZON || c->cols > MAX_DIM)
+        return tec_model_call_fail(c, err, "a chunk of %d actions of %d values; %d of %d at most",
+                                   c->rows, c->cols, MAX_HORIZON, MAX_DIM);
+    m->flow.horizon = c->rows;
+    m->flow.dim = c->cols;
+    m->flow.steps = 1;
+    return TEC_OK;
+}
+
+enum tec_status tec_model_program_check(struct tec_model *m, struct tec_error *err)
+{
+    struct tec_model_program *p = m->program;
+    TEC_TRY(check_chunk(m, err));
+    TEC_TRY(find_uses(p, err));
+    TEC_TRY(find_same(p, err));
+    TEC_TRY(find_slots(p, m, err));
+    find_counts(p);
+    p->arena = NULL;
+    return TEC_OK;
+}
+
+bool tec_model_asks(const struct tec_model *model)
+{
+    return model->program != NULL;
+}
+
+bool tec_model_reads(const struct tec_model *model)
+{
+    return model->text.vocab > 0;
+}
+
+const struct tec_stack *tec_model_kept(const struct tec_model *model)
+{
+    const struct tec_model_program *p = model->program;
+    return p ? p->calls[p->asks].stack : &model->text.stack;
+}
+
+/* The call that reads a slot's picture. */
+static const struct tec_model_call *picture_of(const struct tec_model_program *p, int slot)
+{
+    int i = 0;
+    while (i < p->n && (p->calls[i].word != TEC_WORD_picture || p->calls[i].slot != slot))
+        i++;
+    return &p->calls[i];
+}
+
+struct tec_picture_size tec_model_picture(const struct tec_model *model, int slot)
+{
+    int side = model->vision.image_size;
+    if (!model->program)
+        return (struct tec_picture_size){side, side};
+    const struct tec_model_call *c = picture_of(model->program, slot);
+    return (struct tec_picture_size){c->h, c->w};
+}
+
+void tec_model_picture_norm(const struct tec_model *model, int i, const float **mean,
+                            const float **std)
+{
+    if (model->program) {
+        const struct tec_model_call *c = picture_of(model->program, i);
+        *mean = c->mean;
+        *std = c->std;
+        return;
+    }
+    *mean = model->vision.towers[i].mean;
+    *std = model->vision.towers[i].std;
+}
+
+size_t tec_model_picture_bytes(const struct tec_model *model)
+{
+    size_t most = 0;
+    for (int i = 0; i < model->n_slots; i++) {
+        struct tec_picture_size p = tec_model_picture(model, i);
+        size_t bytes = (size_t)p.h * (size_t)p.w * 3 * (model->vision.floats ? sizeof(float) : 1);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+int tec_model_encoded(const struct tec_model *model)
+{
+    const struct tec_model_program *p = model->program;
+    return p ? p->calls[p->calls[p->asks].over].rows : 0;
+}

@@ -1,0 +1,125 @@
+/* program.h - what the functions of a description compute, as data: a list of calls over values.
+ *
+ * build.c runs the functions once, at load, and appends a call for each word. A value is named by
+ * the call that makes it. From the list follow the tensors that a model reads (program.c), its
+ * weights (loading_program.c) and its commands (graph/nodes/built.c). Immutable once built; in the
+ * model's arena. */
+#ifndef TEC_GRAPH_MODEL_PROGRAM_H
+#define TEC_GRAPH_MODEL_PROGRAM_H
+
+#include "graph/model/model.h"
+
+enum tec_model_word {
+#define WORD(word, operands, text) TEC_WORD_##word,
+#define FIELD(word, key, kind, member, needed, text)
+#include "graph/model/words.def"
+#undef WORD
+#undef FIELD
+    TEC_WORD_COUNT
+};
+
+/* The functions of a description, in the order in which they run. */
+enum tec_model_part { TEC_PART_OF_PREFILL, TEC_PART_OF_ACTION, TEC_MODEL_PARTS };
+
+enum {
+    TEC_MAX_CALLS = 8192,
+    TEC_MAX_OPERANDS = 64,
+    TEC_MAX_STATES = 16,
+    TEC_MAX_VALUE_ROWS = 1 << 22, /* of a picture; other values have TEC_PARSE_MAX at most */
+};
+
+/* A norm of each channel whose statistics are constants: (x - mean) / sqrt(var + eps) * weight +
+ * bias. It is folded into the convolution in front of it. */
+struct tec_fixed_norm {
+    const char *weight, *bias, *mean, *var; /* weight NULL = none */
+    double eps;
+};
+
+/* The calls that read a value; the chunk is read by the call behind the last one. */
+struct tec_value_uses {
+    int n, first, last;
+};
+
+/* A call and the value that it makes: float32 [rows, cols]. Of a picture, and of what convolutions
+ * make of one, the rows are the pixels of h lines of w, line by line. */
+struct tec_model_call {
+    enum tec_model_word word;
+    enum tec_model_part part;
+    const char *file; /* where it stands in the description */
+    int line;
+    const char *name; /* of its tap and its command; NULL = none */
+    const int *in;    /* operands: calls before this one */
+    int n_in;
+    int rows, cols, h, w; /* h 0: no picture */
+    int group;            /* values of one group have one count of rows (tec_row_group) */
+    bool constant;        /* known at load */
+    struct tec_value_uses uses;
+    int same; /* the first call with the same tensors, whose weights it shares; -1 = itself */
+    /* What the options say; words.def has the word of each. */
+    const char *slot_name;
+    int slot;
+    float mean[3], std[3];
+    int first, place; /* state: its first entry; where they stand in a frame's table */
+    const char *weight, *bias;
+    struct tec_fixed_norm norm;
+    int rank; /* tensor: 1, a vector, or 2 */
+    int side, stride, pad, dilation;
+    double period;
+    enum tec_activation activation;
+    const struct tec_stack *stack;
+    int position, over, over_position; /* values; -1 = none */
+    int space;                         /* stack of a prefill: which of them */
+};
+
+/* Values that have rows for the same things: how many is one number. */
+struct tec_row_group {
+    int rows;
+    int stack; /* the stack of the prefill whose rows they are; -1 = of none */
+    int count; /* which of a frame's counts; -1 = it needs none of its own */
+};
+
+struct tec_model_program {
+    struct tec_model_call *calls;
+    int n, room;
+    int parts[TEC_MODEL_PARTS + 1]; /* the first call of each part; n */
+    struct tec_row_group *groups;   /* group 0 is of one row */
+    int n_groups, group_room;
+    int n_counts;               /* counts of groups in a frame's table */
+    int stacks[TEC_MAX_TOWERS]; /* calls: the stacks of the prefill */
+    int n_stacks;
+    int asks;                             /* call: the stack of the action */
+    int result;                           /* call: the chunk */
+    int states[TEC_MAX_STATES], n_states; /* calls that read the robot's state */
+    int n_entries, n_places; /* entries that they read; floats of a frame's table for them */
+    struct tec_arena *arena; /* while it is built */
+};
+
+/* The words as data. `infer` checks the operands and options of a call, whose other members are
+ * set, and fills rows, cols, h, w, group and constant. */
+struct tec_word_kind {
+    const char *name;
+    int operands;
+    enum tec_status (*infer)(struct tec_model_program *program, struct tec_model_call *call,
+                             struct tec_error *err);
+};
+extern const struct tec_word_kind tec_word_kinds[TEC_WORD_COUNT];
+
+/* A group for values of so many rows; -1 without memory. One row is always group 0. */
+int tec_model_program_group(struct tec_model_program *program, int rows);
+
+/* What a program as a whole must be, for a model that has these slots and the numbers of its chunk
+ * from then on; fills uses, same, slot, counts, states. Errors say where: "file:line: word: ...".
+ */
+enum tec_status tec_model_program_check(struct tec_model *model, struct tec_error *err);
+
+/* "file:line: word: message" of what is wrong with a call. */
+enum tec_status tec_model_call_fail(const struct tec_model_call *call, struct tec_error *err,
+                                    const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Lines or columns that are left of `n` by windows of a call. */
+int tec_model_call_windows(const struct tec_model_call *call, int n);
+
+/* The position of a pixel by a call of sines: out [cols]. */
+void tec_model_call_sines(const struct tec_model_call *call, int pixel, float *out);
+
+#endif

@@ -1,0 +1,310 @@
+/* words.c - the words of the builder: which values and options fit each, and the value that it
+ * makes. */
+#include "graph/model/parse.h"
+#include "graph/model/program.h"
+#include "ops/window.h"
+
+#include <math.h>
+
+enum { MAX_SIDE = 4096, MAX_WINDOW = 31, MAX_ENTRIES = 1024 };
+
+static const struct tec_model_call *operand(const struct tec_model_program *p,
+                                            const struct tec_model_call *c, int i)
+{
+    return &p->calls[c->in[i]];
+}
+
+/* A value of new rows. */
+static enum tec_status new_rows(struct tec_model_program *p, struct tec_model_call *c,
+                                struct tec_error *err)
+{
+    c->group = tec_model_program_group(p, c->rows);
+    return c->group < 0 ? tec_fail(err, TEC_NO_MEMORY, "no memory for rows") : TEC_OK;
+}
+
+/* A value whose rows are those of another one. */
+static void same_rows(struct tec_model_call *c, const struct tec_model_call *x)
+{
+    c->rows = x->rows;
+    c->group = x->group;
+    c->h = x->h;
+    c->w = x->w;
+}
+
+static enum tec_status need_input(const struct tec_model_call *x, struct tec_error *err)
+{
+    return x->constant ? tec_fail(err, TEC_MALFORMED,
+                                  "reads a constant; nothing would depend on "
+                                  "what is observed")
+                       : TEC_OK;
+}
+
+static enum tec_status picture(struct tec_model_program *p, struct tec_model_call *c,
+                               struct tec_error *err)
+{
+    if (c->h > MAX_SIDE || c->w > MAX_SIDE || c->h * c->w > TEC_MAX_VALUE_ROWS)
+        return tec_fail(err, TEC_MALFORMED, "%d x %d; sides are 1 to %d", c->w, c->h, MAX_SIDE);
+    if (c->part != TEC_PART_OF_PREFILL)
+        return tec_fail(err, TEC_MALFORMED, "belongs to prefill: an action sees no picture");
+    c->rows = c->h * c->w;
+    c->cols = 3;
+    return new_rows(p, c, err);
+}
+
+static enum tec_status state(struct tec_model_program *p, struct tec_model_call *c,
+                             struct tec_error *err)
+{
+    if (c->cols > MAX_ENTRIES)
+        return tec_fail(err, TEC_MALFORMED, "entries must be 1 .. %d, is %d", MAX_ENTRIES, c->cols);
+    if (c->part != TEC_PART_OF_PREFILL)
+        return tec_fail(err, TEC_MALFORMED, "belongs to prefill");
+    if (p->n_states == TEC_MAX_STATES)
+        return tec_fail(err, TEC_MALFORMED, "a model reads its state in %d rows at most",
+                        TEC_MAX_STATES);
+    c->rows = 1;
+    c->first = p->n_entries;
+    c->place = p->n_places;
+    p->n_entries += c->cols;
+    p->n_places += (c->cols + 15) / 16 * 16;
+    p->states[p->n_states++] = p->n;
+    return new_rows(p, c, err);
+}
+
+static enum tec_status tensor(struct tec_model_program *p, struct tec_model_call *c,
+                              struct tec_error *err)
+{
+    c->constant = true;
+    c->rank = c->rows ? 2 : 1;
+    c->rows = c->rows ? c->rows : 1;
+    return new_rows(p, c, err);
+}
+
+static enum tec_status zeros(struct tec_model_program *p, struct tec_model_call *c,
+                             struct tec_error *err)
+{
+    c->constant = true;
+    return new_rows(p, c, err);
+}
+
+static enum tec_status sines(struct tec_model_program *p, struct tec_model_call *c,
+                             struct tec_error *err)
+{
+    const struct tec_model_call *x = operand(p, c, 0);
+    if (!x->h)
+        return tec_fail(err, TEC_MALFORMED, "reads rows that are no picture");
+    if (!(c->period > 1.0) || c->cols % 2 != 0)
+        return tec_fail(err, TEC_MALFORMED, "period %g must be above 1, and cols %d even",
+                        c->period, c->cols);
+    same_rows(c, x);
+    c->constant = true;
+    return TEC_OK;
+}
+
+/* What conv and max_pool have in common: the picture that is left of x. */
+static enum tec_status windows(struct tec_model_program *p, struct tec_model_call *c,
+                               const struct tec_model_call *x, struct tec_error *err)
+{
+    if (!x->h)
+        return tec_fail(err, TEC_MALFORMED, "reads rows that are no picture");
+    TEC_TRY(need_input(x, err));
+    if (c->side > MAX_WINDOW || c->stride > MAX_WINDOW || c->dilation > MAX_WINDOW ||
+        c->pad > MAX_WINDOW)
+        return tec_fail(err, TEC_MALFORMED, "side, stride, pad and dilation are at most %d",
+                        MAX_WINDOW);
+    c->h = tec_model_call_windows(c, x->h);
+    c->w = tec_model_call_windows(c, x->w);
+    if (c->h < 1 || c->w < 1)
+        return tec_fail(err, TEC_MALFORMED, "nothing is left of %d x %d", x->w, x->h);
+    c->rows = c->h * c->w;
+    return c->rows > TEC_MAX_VALUE_ROWS
+               ? tec_fail(err, TEC_MALFORMED, "%d x %d are more than %d pixels", c->w, c->h,
+                          TEC_MAX_VALUE_ROWS)
+               : new_rows(p, c, err);
+}
+
+static enum tec_status conv(struct tec_model_program *p, struct tec_model_call *c,
+                            struct tec_error *err)
+{
+    const struct tec_model_call *x = operand(p, c, 0);
+    if (c->bias && c->norm.weight)
+        return tec_fail(err, TEC_MALFORMED, "has bias or norm, not both");
+    if ((int64_t)x->cols * c->side * c->side > TEC_PARSE_MAX)
+        return tec_fail(err, TEC_MALFORMED, "windows of %d x %d pixels of %d channels", c->side,
+                        c->side, x->cols);
+    return windows(p, c, x, err);
+}
+
+static enum tec_status max_pool(struct tec_model_program *p, struct tec_model_call *c,
+                                struct tec_error *err)
+{
+    if (2 * c->pad > c->side)
+        return tec_fail(err, TEC_MALFORMED, "pad %d is more than half of side %d", c->pad, c->side);
+    c->cols = operand(p, c, 0)->cols;
+    return windows(p, c, operand(p, c, 0), err);
+}
+
+static enum tec_status linear(struct tec_model_program *p, struct tec_model_call *c,
+                              struct tec_error *err)
+{
+    same_rows(c, operand(p, c, 0));
+    return need_input(operand(p, c, 0), err);
+}
+
+static enum tec_status add(struct tec_model_program *p, struct tec_model_call *c,
+                           struct tec_error *err)
+{
+    const struct tec_model_call *x = operand(p, c, 0), *y = operand(p, c, 1);
+    TEC_TRY(need_input(x, err));
+    TEC_TRY(need_input(y, err));
+    if (x->rows != y->rows || x->cols != y->cols || x->h != y->h)
+        return tec_fail(err, TEC_MALFORMED, "%d rows of %d columns and %d rows of %d columns",
+                        x->rows, x->cols, y->rows, y->cols);
+    if (c->in[0] == c->in[1])
+        return tec_fail(err, TEC_MALFORMED, "adds a value to itself");
+    same_rows(c, y);
+    c->cols = y->cols;
+    return TEC_OK;
+}
+
+static enum tec_status activation(struct tec_model_program *p, struct tec_model_call *c,
+                                  struct tec_error *err)
+{
+    const struct tec_model_call *x = operand(p, c, 0);
+    same_rows(c, x);
+    c->cols = x->cols;
+    return need_input(x, err);
+}
+
+static enum tec_status concat(struct tec_model_program *p, struct tec_model_call *c,
+                              struct tec_error *err)
+{
+    int64_t rows = 0;
+    c->constant = true;
+    c->cols = operand(p, c, 0)->cols;
+    for (int i = 0; i < c->n_in; i++) {
+        const struct tec_model_call *x = operand(p, c, i);
+        if (x->cols != c->cols)
+            return tec_fail(err, TEC_MALFORMED, "value %d has %d columns, the first one has %d",
+                            i + 1, x->cols, c->cols);
+        rows += x->rows;
+        c->constant &= x->constant;
+    }
+    if (!c->constant && c->part == TEC_PART_OF_ACTION)
+        return tec_fail(err, TEC_UNSUPPORTED, "an action joins constants alone");
+    if (rows > TEC_PARSE_MAX)
+        return tec_fail(err, TEC_MALFORMED, "%lld rows are more than %d", (long long)rows,
+                        TEC_PARSE_MAX);
+    c->rows = (int)rows;
+    return new_rows(p, c, err);
+}
+
+/* A constant that is added to rows of x before a product. Both have one count of rows. */
+static enum tec_status check_position(struct tec_model_program *p, int value,
+                                      const struct tec_model_call *x, const char *what,
+                                      struct tec_error *err)
+{
+    if (value < 0)
+        return TEC_OK;
+    struct tec_model_call *position = &p->calls[value];
+    if (!position->constant)
+        return tec_fail(err, TEC_MALFORMED, "%s must be a constant", what);
+    if (position->rows != x->rows || position->cols != x->cols)
+        return tec_fail(err, TEC_MALFORMED, "%s is %d rows of %d columns, the rows are %d of %d",
+                        what, position->rows, position->cols, x->rows, x->cols);
+    position->group = x->group;
+    return TEC_OK;
+}
+
+/* What rows of these stacks are computed by has been written for plain ones alone. */
+static enum tec_status check_plain(const struct tec_stack *s, struct tec_error *err)
+{
+    bool plain = s->norm == TEC_BLOCK_LAYER_NORM && !(s->theta > 0.0) && !s->scored &&
+                 !s->crosses && !s->packing.kind && !s->names[TEC_ROLE_first] &&
+                 s->names[TEC_ROLE_qkv];
+    return plain ? TEC_OK
+                 : tec_fail(err, TEC_UNSUPPORTED,
+                            "needs layer norms, q, k and v in one tensor, and neither rotations, "
+                            "scores, packing, crossed layers nor a first norm");
+}
+
+static enum tec_status place_stack(struct tec_model_program *p, struct tec_model_call *c,
+                                   struct tec_error *err)
+{
+    if (c->part == TEC_PART_OF_ACTION && p->asks >= 0)
+        return tec_fail(err, TEC_UNSUPPORTED, "is a second one; an action has one stack");
+    if (c->part == TEC_PART_OF_PREFILL && p->n_stacks == TEC_MAX_TOWERS)
+        return tec_fail(err, TEC_UNSUPPORTED, "a prefill has %d stacks at most", TEC_MAX_TOWERS);
+    c->space = p->n_stacks;
+    if (c->part == TEC_PART_OF_ACTION)
+        p->asks = p->n;
+    else
+        p->stacks[p->n_stacks++] = p->n;
+    return TEC_OK;
+}
+
+static enum tec_status stack(struct tec_model_program *p, struct tec_model_call *c,
+                             struct tec_error *err)
+{
+    const struct tec_model_call *x = operand(p, c, 0);
+    const struct tec_model_call *over = c->over < 0 ? NULL : &p->calls[c->over];
+    bool action = c->part == TEC_PART_OF_ACTION;
+    if (x->cols != c->stack->width)
+        return tec_fail(err, TEC_MALFORMED, "rows of %d columns in a stack of width %d", x->cols,
+                        c->stack->width);
+    if (x->constant != action)
+        return tec_fail(err, TEC_UNSUPPORTED, "%s",
+                        action ? "an action begins with constants, such as zeros"
+                               : "reads a constant; nothing would depend on what is observed");
+    if (x->rows < 2)
+        return tec_fail(err, TEC_UNSUPPORTED, "one row alone has nothing to see");
+    if (!over != !c->stack->names[TEC_ROLE_cross] || !over == action)
+        return tec_fail(err, TEC_MALFORMED,
+                        "over and the role cross come together, and are of an action's stack");
+    if (over && (over->part == c->part || over->constant || over->cols != x->cols))
+        return tec_fail(err, TEC_MALFORMED, "over must be what prefill has made, of %d columns",
+                        x->cols);
+    if (!over && c->over_position >= 0)
+        return tec_fail(err, TEC_MALFORMED, "over_position needs over");
+    TEC_TRY(check_plain(c->stack, err));
+    TEC_TRY(check_position(p, c->position, x, "position", err));
+    if (over)
+        TEC_TRY(check_position(p, c->over_position, over, "over_position", err));
+    TEC_TRY(place_stack(p, c, err));
+    same_rows(c, x);
+    c->cols = x->cols;
+    c->h = c->w = 0;
+    if (!action && p->groups[c->group].stack < 0)
+        p->groups[c->group].stack = c->space;
+    return TEC_OK;
+}
+
+const struct tec_word_kind tec_word_kinds[TEC_WORD_COUNT] = {
+#define WORD(word, operands, text) {#word, operands, word},
+#define FIELD(word, key, kind, member, needed, text)
+#include "graph/model/words.def"
+#undef WORD
+#undef FIELD
+};
+
+int tec_model_call_windows(const struct tec_model_call *c, int n)
+{
+    return tec_windows(n, c->side, c->stride, c->pad, c->dilation);
+}
+
+/* One half of a pixel's position: sines and cosines of v by columns in turn. */
+static void put_sines(double v, double period, int n, float *out)
+{
+    for (int j = 0; j < n; j++) {
+        int pair = j / 2;
+        double angle = v / pow(period, 2.0 * pair / n);
+        out[j] = (float)(j % 2 ? cos(angle) : sin(angle));
+    }
+}
+
+void tec_model_call_sines(const struct tec_model_call *c, int pixel, float *out)
+{
+    const double circle = 6.28318530717958647692, eps = 1e-6;
+    int half = c->cols / 2, row = pixel / c->w, column = pixel % c->w;
+    put_sines((row + 1) / (c->h + eps) * circle, c->period, half, out);
+    put_sines((column + 1) / (c->w + eps) * circle, c->period, half, out + half);
+}

@@ -1,0 +1,329 @@
+/* builder.c - tests of models that are programs: what does not fit is refused with its line, and
+ * one computation has one result, however its description is written. */
+#include "graph/model/program.h"
+#include "graph/run/launch.h"
+#include "tests/box.h"
+#include "tests/tap.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { HORIZON = 5, DIM = 3, CHUNK = HORIZON * DIM, SIDE = 12, STATE = 4 };
+
+static struct tec_heap heap;
+static struct tec_error err;
+
+/* What the bodies of the functions may use; 32 lines, the body of prefill is in line 33. */
+static const char prelude[] =
+    "local function stack(name, cross)\n"
+    "  local t = { qkv = name .. '{}.qkv' }\n"
+    "  for _, r in ipairs { 'o', 'up', 'down', 'norm1', 'norm2' } do t[r] = name .. '{}.' .. r "
+    "end\n"
+    "  if cross then\n"
+    "    for _, r in ipairs { 'cross', 'cross_o', 'cross_norm' } do t[r] = name .. '{}.' .. r end\n"
+    "    t.final = name .. 'final'\n"
+    "  end\n"
+    "  return { layers = 1, width = 8, heads = 2, kv_heads = 2, head_dim = 4, mlp = 16,\n"
+    "           norm = 'layer', norm_offset = 0.0, eps = 1e-5, theta = 0.0,\n"
+    "           activation = 'relu', after = true, tensors = t }\n"
+    "end\n"
+    "local function picture(g)\n"
+    "  return g:picture { slot = 'a', height = 12, width = 12, mean = { 0.5, 0.5, 0.5 },\n"
+    "                     std = { 1, 1, 1 } }\n"
+    "end\n"
+    "local function conv(g, x, w) return g:conv(x, { weight = w, out = 8, side = 3, pad = 1 }) "
+    "end\n"
+    "local function relu(g, x) return g:activation(x, { kind = 'relu' }) end\n"
+    "local function encode(g, rows) return g:stack(rows, { stack = stack('e') }) end\n"
+    "local function ask(g, seen, more)\n"
+    "  local o = more or {}\n"
+    "  o.stack, o.over = o.stack or stack('d', true), o.over or seen\n"
+    "  return g:stack(g:zeros { rows = 5, cols = 8 }, o)\n"
+    "end\n"
+    "local function chunk(g, x)\n"
+    "  return g:linear(x, { weight = 'head', bias = 'head_bias', out = 3 })\n"
+    "end\n"
+    "local function plain(g, x) return chunk(g, ask(g, x)) end\n"
+    "\n"
+    "return {\n"
+    "  name = 'test', slots = { 'a' }, float32 = true, ignored = {},\n"
+    "  prefill = function(g)\n"
+    "\n";
+
+static const char encoded[] = "return encode(g, conv(g, picture(g), 'w'))";
+static const char asked[] = "return plain(g, seen)";
+
+/* Opens the description whose functions have these bodies. */
+static enum tec_status open_bodies(struct tec_model **out, const char *prefill, const char *action)
+{
+    char folder[] = "/tmp/tectum_builder_XXXXXX", path[64];
+    REQUIRE(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/t.lua", folder);
+    FILE *file = fopen(path, "w");
+    REQUIRE(file);
+    fprintf(file, "%s    %s\n  end,\n  action = function(g, seen, place)\n    %s\n  end,\n}\n",
+            prelude, prefill, action);
+    fclose(file);
+    const struct tec_model_choice choice = {.root = folder, .arch = "t", .size = "tiny"};
+    enum tec_status status = tec_model_open(out, &choice, &heap, &err);
+    remove(path);
+    remove(folder);
+    return status;
+}
+
+/* Refused with the line (33: prefill, 36: action; 0: none) and these words. */
+static void refused(const char *prefill, const char *action, int line, const char *says)
+{
+    struct tec_model *model = NULL;
+    char place[32] = "";
+    if (line)
+        snprintf(place, sizeof place, "t.lua:%d: ", line);
+    CHECK(open_bodies(&model, prefill, action) != TEC_OK);
+    if (!strstr(err.message, says) || !strstr(err.message, place))
+        fprintf(stderr, "# wanted '%s%s', is '%s'\n", place, says, err.message);
+    CHECK(strstr(err.message, says) && strstr(err.message, place));
+    CHECK_INT(heap.live, ==, 0);
+}
+
+static void prefill_refused(const char *body, int line, const char *says)
+{
+    refused(body, asked, line, says);
+}
+
+static void action_refused(const char *body, int line, const char *says)
+{
+    refused(encoded, body, line, says);
+}
+
+TEST(words_and_options_are_known)
+{
+    prefill_refused("return g:cnv(picture(g))", 33,
+                    "the builder has no word 'cnv'; did you mean 'conv'?");
+    prefill_refused("return g:conv(picture(g), { wieght = 'w', out = 8 })", 33,
+                    "conv: has no option 'wieght'; did you mean 'weight'?");
+    prefill_refused("return g:conv(picture(g), { out = 8 })", 33, "conv: lacks weight");
+    prefill_refused("return g:conv(picture(g), { weight = 'w', out = 0 })", 33,
+                    "conv: out must be a whole number, 1 ..");
+    prefill_refused("return g:conv(picture(g), { weight = 'w', out = 1 << 40 })", 33,
+                    "conv: out must be a whole number, 1 ..");
+    prefill_refused("local w = 'wwwww'; for i = 1, 6 do w = w .. w end\n"
+                    "return g:conv(picture(g), { weight = w, out = 8 })",
+                    34, "conv: weight must be a name of 1 .. 200 bytes");
+    prefill_refused("return g.conv(picture(g), { weight = 'w', out = 8 })", 33,
+                    "write g:conv(...), with a colon");
+    prefill_refused("return g:conv(picture(g), { weight = 'w', out = 8 }, 3)", 33,
+                    "conv: takes 1 operands and a table of options");
+    prefill_refused("return g:activation(picture(g), { kind = 'tanh' })", 33,
+                    "activation: kind must be gelu, gelu_erf, silu or relu");
+    prefill_refused("local x = picture(g); return x.channels", 33, "and no 'channels'");
+}
+
+TEST(operands_are_values)
+{
+    prefill_refused("return g:conv(nil, { weight = 'w', out = 8 })", 33,
+                    "conv: operand 1 must be a value that a word has made, is nil");
+    prefill_refused("return g:add(picture(g), 3)", 33, "add: operand 2 must be a value");
+    prefill_refused("return g:concat(picture(g))", 33, "concat: takes a list of 1 .. 64 values");
+    prefill_refused("return g:concat {}", 33, "concat: takes a list of 1 .. 64 values");
+    prefill_refused("return g:concat { 'x' }", 33, "concat: operand 1 must be a value");
+    prefill_refused("picture(g)", 0, "prefill: returns 0 values");
+    prefill_refused("return 7", 0, "prefill: result 1 must be a value");
+    action_refused("return 7", 0, "action: result 1 must be a value");
+    action_refused("return seen, seen", 0, "action: returns 2 values");
+    action_refused("return chunk(g, seen)", 25,
+                   "linear: operand 1 is a value of prefill; an action asks those");
+}
+
+TEST(shapes_fit_together)
+{
+    prefill_refused("local x = picture(g); return g:add(x, conv(g, x, 'w'))", 33,
+                    "add: 144 rows of 3 columns and 144 rows of 8 columns");
+    prefill_refused("local x = conv(g, picture(g), 'w'); return g:add(x, x)", 33,
+                    "add: adds a value to itself");
+    prefill_refused("return encode(g, picture(g))", 18,
+                    "stack: rows of 3 columns in a stack of width 8");
+    prefill_refused("return g:concat { picture(g), conv(g, picture(g), 'w') }", 33,
+                    "concat: value 2 has 8 columns, the first one has 3");
+    prefill_refused("return conv(g, g:state { entries = 4 }, 'w')", 16,
+                    "conv: reads rows that are no picture");
+    prefill_refused("return g:max_pool(picture(g), { side = 20 })", 33,
+                    "max_pool: nothing is left of 12 x 12");
+    prefill_refused("return g:max_pool(picture(g), { side = 3, pad = 2 })", 33,
+                    "max_pool: pad 2 is more than half of side 3");
+    prefill_refused("return g:sines(picture(g), { cols = 7, period = 100.0 })", 33,
+                    "sines: period 100 must be above 1, and cols 7 even");
+    prefill_refused(
+        "local x = conv(g, picture(g), 'w')\n"
+        "return g:stack(x, { stack = stack('e'), position = g:zeros { rows = 3, cols = 8 } })",
+        34, "stack: position is 3 rows of 8 columns, the rows are 144 of 8");
+    prefill_refused("local x = conv(g, picture(g), 'w')\n"
+                    "return g:stack(x, { stack = stack('e'), position = x })",
+                    34, "stack: position must be a constant");
+}
+
+TEST(hostile_sizes_are_refused)
+{
+    prefill_refused("return g:picture { slot = 'a', height = 1 << 20, width = 1 << 20,\n"
+                    "mean = { 0, 0, 0 }, std = { 1, 1, 1 } }",
+                    33, "picture: 1048576 x 1048576; sides are 1 to 4096");
+    prefill_refused("return g:picture { slot = 'a', height = 9, width = 9, mean = { 0, 0, 0 },\n"
+                    "std = { 1, 0, 1 } }",
+                    33, "picture: std must be three positive numbers");
+    prefill_refused("local x = picture(g); for i = 1, 9000 do x = relu(g, x) end; return x", 17,
+                    "a model makes more than 8192 calls");
+    prefill_refused("local function f(x) return 1 + f(x) end; return f(1)", 33,
+                    "more memory than allowed");
+    prefill_refused("while true do end", 33, "");
+    prefill_refused(
+        "local t = {}; for i = 1, 9 do t[i] = g:zeros { rows = 1 << 20, cols = 8 } end\n"
+        "return g:concat(t)",
+        34, "concat: 9437184 rows are more than 1048576");
+    prefill_refused("for i = 1, 17 do g:state { entries = 1 } end; return picture(g)", 33,
+                    "state: a model reads its state in 16 rows at most");
+    prefill_refused("return g:conv(picture(g), { weight = 'w', out = 8, side = 40 })", 33,
+                    "conv: side, stride, pad and dilation are at most 31");
+    prefill_refused("local s = stack('e'); s.heads = 0\n"
+                    "return g:stack(conv(g, picture(g), 'w'), { stack = s })",
+                    34, "stack: stack: heads must be 1 ..");
+}
+
+TEST(a_program_is_whole)
+{
+    prefill_refused("local x = picture(g); conv(g, x, 'v'); return encode(g, conv(g, x, 'w'))", 16,
+                    "conv: nobody reads its value");
+    prefill_refused("local x = picture(g)\n"
+                    "return encode(g, g:add(conv(g, x, 'w'), conv(g, picture(g), 'v')))",
+                    13, "picture: 'a' is read twice");
+    prefill_refused("local s = g:linear(g:state { entries = 4 }, { weight = 's', out = 8 })\n"
+                    "return encode(g, g:concat { s, g:zeros { rows = 2, cols = 8 } })",
+                    0, "prefill reads no picture of the slot 'a'");
+    prefill_refused("local x = picture(g)\n"
+                    "local y = g:conv(x, { weight = 'w', out = 8 })\n"
+                    "return encode(g, g:concat { y, conv(g, x, 'w') })",
+                    16, "conv: 'w' is another tensor in line 34");
+    action_refused("return g:zeros { rows = 5, cols = 3 }", 0, "action: has no stack");
+    action_refused("return chunk(g, ask(g, seen, { stack = stack('d') }))", 22,
+                   "stack: over and the role cross come together");
+    action_refused("return plain(g, g:zeros { rows = 5, cols = 8 })", 22,
+                   "stack: over must be what prefill has made, of 8 columns");
+    action_refused("return chunk(g, encode(g, g:zeros { rows = 5, cols = 8 }))", 18,
+                   "stack: over and the role cross come together");
+    action_refused("ask(g, seen); return chunk(g, ask(g, seen))", 22,
+                   "stack: is a second one; an action has one stack");
+    action_refused("return g:linear(ask(g, seen), { weight = 'head', out = 2000 })", 36,
+                   "linear: a chunk of 5 actions of 2000 values");
+    action_refused("return picture(g)", 13, "picture: belongs to prefill");
+}
+
+/* The chunk that these bodies make of one picture and a state. */
+static void run(const char *prefill, const char *action, float chunk[CHUNK])
+{
+    struct tec_model *model = NULL;
+    struct tec_device *device = NULL;
+    struct tec_weights *weights = NULL;
+    struct tec_plan *plan = NULL;
+    static uint8_t pixels[SIDE * SIDE * 3];
+    const float state[STATE] = {0.5F, -0.25F, 1.0F, 0.125F};
+    for (size_t i = 0; i < sizeof pixels; i++)
+        pixels[i] = (uint8_t)(i * 37 % 251);
+    const struct tec_device_options d = {.kind = "cpu", .threads = 1, .tier = tec_tier_best()};
+    if (open_bodies(&model, prefill, action) != TEC_OK)
+        fprintf(stderr, "# %s\n", err.message);
+    REQUIRE(model);
+    REQUIRE(tec_device_open(&device, &d, &heap, &err) == TEC_OK);
+    const struct tec_weights_options w = {.model = model, .source = {.seed = 7}, .device = device};
+    REQUIRE(tec_weights_load(&weights, &w, &heap, &err) == TEC_OK);
+    const struct tec_plan_spec spec = {
+        .frame_tokens = tec_model_encoded(model), .n_actions = 1, .actions = {{.steps = 1}}};
+    const struct tec_plan_inputs in = {
+        .spec = &spec, .model = model, .weights = weights, .source = {.seed = 7}, .device = device};
+    REQUIRE(tec_plan_create(&plan, &in, &heap, &err) == TEC_OK);
+    const struct tec_prefix_input o = {.n_pictures = 1, .picture = {pixels}};
+    const struct tec_action_inputs start = {.state = state};
+    struct tec_replay replay = {0};
+    tec_launch_prefix(plan, &plan->parts[0], tec_kv_pool_take(&plan->prefixes), &o, &start,
+                      &replay);
+    tec_launch_actions(plan, &plan->parts[0], chunk);
+    tec_plan_destroy(plan);
+    tec_weights_close(weights);
+    tec_device_close(device);
+    tec_model_close(model);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* Both bodies of prefill make this chunk, but for the order of sums in float32. */
+static void same_chunk(const char *one, const char *other)
+{
+    float a[CHUNK], b[CHUNK], most = 0.0F;
+    run(one, asked, a);
+    run(other, asked, b);
+    for (int i = 0; i < CHUNK; i++) {
+        CHECK(isfinite(a[i]) && fabsf(a[i] - b[i]) < 1e-5F);
+        most = fmaxf(most, fabsf(a[i]));
+    }
+    CHECK(most > 0.01F);
+}
+
+TEST(a_sum_is_the_same_wherever_it_is_made)
+{
+    static const char in_place[] = "local x = picture(g)\n"
+                                   "local s, t = conv(g, x, 's'), conv(g, x, 's')\n"
+                                   "local y = relu(g, g:add(conv(g, x, 'w'), s))\n"
+                                   "return encode(g, g:add(conv(g, y, 'v'), t))";
+    static const char copied[] = "local x = picture(g)\n"
+                                 "local s = conv(g, x, 's')\n"
+                                 "local y = relu(g, g:add(conv(g, x, 'w'), s))\n"
+                                 "return encode(g, g:add(s, conv(g, y, 'v')))";
+    same_chunk(in_place, copied);
+}
+
+/* A product that waits for its sum still reads what it was given. */
+TEST(what_a_product_reads_is_not_overwritten_before)
+{
+    same_chunk("local x = conv(g, picture(g), 's')\n"
+               "local y = conv(g, x, 'w')\n"
+               "return encode(g, g:add(y, relu(g, x)))",
+               "local p = picture(g)\n"
+               "local y = conv(g, conv(g, p, 's'), 'w')\n"
+               "return encode(g, g:add(relu(g, conv(g, p, 's')), y))");
+}
+
+TEST(values_that_are_read_again_stay)
+{
+    same_chunk("local x = conv(g, picture(g), 's')\n"
+               "local a = g:activation(x, { kind = 'gelu' })\n"
+               "return encode(g, g:add(a, x))",
+               "local p = picture(g)\n"
+               "local a = g:activation(conv(g, p, 's'), { kind = 'gelu' })\n"
+               "return encode(g, g:add(a, conv(g, p, 's')))");
+}
+
+/* Constants among rows, values joined twice, two stacks one behind the other. */
+TEST(rows_are_joined_in_their_order)
+{
+    static const char once[] =
+        "local x = g:max_pool(conv(g, picture(g), 's'), { side = 3, stride = 4 })\n"
+        "local s = g:linear(g:state { entries = 4 }, { weight = 'st', bias = 'b', out = 8 })\n"
+        "local c = g:tensor { tensor = 'c', rows = 3, cols = 8 }\n"
+        "local all = g:concat { s, c, x, g:tensor { tensor = 'v', cols = 8 } }\n"
+        "return g:stack(encode(g, all), { stack = stack('f') })";
+    static const char twice[] =
+        "local x = g:max_pool(conv(g, picture(g), 's'), { side = 3, stride = 4 })\n"
+        "local s = g:linear(g:state { entries = 4 }, { weight = 'st', bias = 'b', out = 8 })\n"
+        "local c = g:tensor { tensor = 'c', rows = 3, cols = 8 }\n"
+        "local v = g:tensor { tensor = 'v', cols = 8 }\n"
+        "local all = g:concat { s, g:concat { c, x }, g:concat { v } }\n"
+        "return g:stack(encode(g, all), { stack = stack('f') })";
+    same_chunk(once, twice);
+}
+
+TEST(an_action_may_end_with_something_else_than_a_product)
+{
+    float a[CHUNK], b[CHUNK];
+    run(encoded, asked, a);
+    run(encoded, "return g:activation(plain(g, seen), { kind = 'relu' })", b);
+    for (int i = 0; i < CHUNK; i++)
+        CHECK(b[i] == fmaxf(a[i], 0.0F));
+}
+
+TAP_MAIN
