@@ -123,5 +123,36 @@ print(", ".join(str(t) for t in sorted({t[i] for t, i in zip(texts.values(), (9,
 model large_ends 4 64 4 "m.text.ends = { $ends } m.text.eos = m.text.ends[1]"
 pipeline large_ends large_ends f32 4 "max_tokens = 60, spawn = every(2)"
 compare "texts that end early" 0.3:1
+
+# Beside hard nodes prefills are in slices, and one at a time is begun. Where a plan begins the draft's, it is the
+# one that plans see from then on: if they went on with the other, neither would ever be done.
+cat >beside.lua <<'LUA'
+return pipeline { name = "beside", schema = 1, frame = frame { period_ms = 100 },
+  models = { arm = model { arch = "pi05" }, planner = model { arch = "qwen2" }, small = model { arch = "qwen2" } },
+  inputs = { text { name = "prompt", max_tokens = 8 }, text { name = "goal", max_tokens = 8 } },
+  resources = { kv.frame { name = "obs", tokens = 80 }, buffer { name = "chunk", shape = { 4, 8 } },
+                kv.frame { name = "context", tokens = 80 },
+                kv.requests { name = "plans", tokens = 100, slots = 2, share_prefix = "context" } },
+  nodes = { prefill { name = "see", model = "arm", writes = "obs", reads = { "prompt" } },
+            action  { name = "act", model = "arm", steps = 1, out = "chunk", kv = "obs", deadline = hard { ms = 90 } },
+            prefill { name = "think", model = "planner", reads = { "goal" }, writes = "context" },
+            decode  { name = "plan", model = "planner", kv = "plans", spawn = every(20), max_tokens = 4,
+                      draft = { model = "small", tokens = 2 }, out = stream "plan" } },
+  capture = capture { batch = { 1, 2 }, k = { 1, 4 }, slices = 3 } }
+LUA
+cat >begins.lua <<'LUA'
+return policy { name = "begins", api = 1, version = 1,
+  plan = function(S, F, D)
+    if F.nreq == 0 then return end
+    if F.req[1].prefill == "think" and F.index % 20 == 0 then D:slices("plan.draft", 1)
+    elseif F.req[1].slices > 0 then D:slices(F.req[1].prefill, 1) end
+    D:decode(1, 4)
+  end }
+LUA
+"$T" simulate --root "$W" --random-weights 1 --size tiny --policy begins.lua --launch-ms 2 --frames 20 \
+    --trace beside.jsonl beside.lua >"$W/log" 2>&1
+ok $? "a draft's prefill is begun first"
+grep -q '"node":"plan.draft","request":0,"slices":1,"of":3' beside.jsonl && grep -q '"event":"finish".*"request":0' beside.jsonl
+ok $? "and its request ends"
 echo "1..$n"
 exit $failed

@@ -138,10 +138,13 @@ void tec_pending_prefill_leave(struct tec_loop *l, struct tec_request *r, int64_
     leave(l, &r->draft.pending, at_ns);
 }
 
+/* One of the draft's that is begun comes first: until it is done no other may begin, so a plan has
+ * to see it. */
 const struct tec_pending_prefill *tec_pending_prefill_of(const struct tec_loop *l,
                                                          const struct tec_request *r)
 {
-    int at = r->pending >= 0 ? r->pending : r->draft.pending;
+    bool begun = r->draft.pending >= 0 && l->pending[r->draft.pending].region >= 0;
+    int at = r->pending >= 0 && !begun ? r->pending : r->draft.pending;
     return at < 0 ? NULL : &l->pending[at];
 }
 
