@@ -24,6 +24,15 @@ tectum run $random --interpret pipelines/act_aloha.lua; ok $? "run --interpret"
 actions >"$W/interpreted"
 [ "$(wc -l <"$W/compiled")" -eq 5 ] && cmp -s "$W/compiled" "$W/interpreted"; ok $? "the same bytes"
 
+# A description that does not fit is shown at its word.
+cp -r pipelines policies "$W"
+check="check --root $W --random-weights 1 --size tiny $W/pipelines/act_aloha.lua"
+sed 's/{ side = 3, stride = 2, pad = 1, name/{ side = 3, stride = 2, pda = 1, name/' pipelines/models/act.lua \
+    >"$W/pipelines/models/act.lua"
+# shellcheck disable=SC2086
+tectum $check; [ $? -eq 1 ]; ok $? "an unknown option is refused"
+says "max_pool: has no option 'pda'; did you mean 'pad'?"; says "act.lua:[0-9]*:[0-9]*$"; says '\^\^\^\^\^\^\^\^'
+
 # pipeline NAME INPUTS READS ROWS CHUNK CHANGES: that of a golden checkpoint
 pipeline() {
     cat >"$W/$1.lua" <<END

@@ -1,6 +1,8 @@
 /* cmd_check.c - every error of pipeline and policy files, located. */
 #include "base/escape.h"
 #include "base/json_text.h"
+#include "base/store/file.h"
+#include "graph/load/source.h"
 #include "tools/api/topology.h"
 #include "tools/cli/bytes.h"
 #include "tools/cli/expect.h"
@@ -11,6 +13,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { MAX_DESCRIPTION = 1 << 20 };
 
 struct check_options {
     bool strict;
@@ -62,6 +67,37 @@ static bool is_its_file(const struct tec_pipeline *p, const char *file)
     for (int i = 0; i < p->n_nodes; i++)
         is |= is_of(&p->nodes[i].where, file) || is_of(&p->nodes[i].where_template, file);
     return is;
+}
+
+/* Is this the description of a model that is shipped? */
+static bool is_description(const struct tec_invocation *call, const char *file)
+{
+    size_t n = strlen(call->root);
+    static const char folder[] = "/pipelines/models/";
+    return strncmp(file, call->root, n) == 0 && strncmp(file + n, folder, strlen(folder)) == 0;
+}
+
+/* Shows the line of a description that a message "word: ..." is about, and the word in it. */
+static void mark_word(struct tec_diagnostics *d, struct tec_where *where, const char *message,
+                      struct tec_arena *arena)
+{
+    struct tec_source source = {.file = where->file};
+    struct tec_error unread;
+    uint64_t bytes = 0;
+    int fd = -1;
+    if (tec_path_open(where->file, &fd, &bytes, &unread) != TEC_OK)
+        return;
+    char *text = bytes <= MAX_DESCRIPTION ? TEC_NEW(arena, (size_t)bytes + 1, char) : NULL;
+    const char *word = tec_arena_strndup(arena, message, strcspn(message, ": "));
+    bool read = text && tec_path_read(fd, where->file, 0, text, (size_t)bytes, &unread) == TEC_OK;
+    close(fd);
+    source.text = text;
+    source.n = (size_t)bytes;
+    if (!read || !word)
+        return;
+    tec_diagnostics_source(d, where->file, text, (size_t)bytes);
+    if (tec_source_lex(&source, arena))
+        *where = tec_source_where_name(&source, where->line, word);
 }
 
 /* A policy's failure as a diagnostic. */
@@ -231,7 +267,8 @@ static enum tec_status judge_failure(struct tec_invocation *call,
 {
     const char *rest;
     struct tec_where where = place_in(message, &rest, call->arena);
-    bool located = where.file && is_its_file(pipeline, where.file);
+    bool described = where.file && is_description(call, where.file);
+    bool located = described || (where.file && is_its_file(pipeline, where.file));
     bool outside = status == TEC_DEVICE || status == TEC_NO_MEMORY || status == TEC_INVALID;
     if (!located && (call->shared.weights || call->shared.adapter || outside))
         return tec_fail(err, status, "%s", message);
@@ -242,6 +279,8 @@ static enum tec_status judge_failure(struct tec_invocation *call,
                                       message);
         return TEC_OK;
     }
+    if (described)
+        mark_word(d, &where, rest, call->arena);
     enum tec_code code = status == TEC_UNSUPPORTED                ? TEC_E070
                          : located && is_robots(pipeline, &where) ? TEC_E060
                                                                   : TEC_E011;
