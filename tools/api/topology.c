@@ -87,10 +87,10 @@ void tec_live_topology_sample(struct tec_topology *t)
     static const char *const partitions[] = {"rt", "bg"};
     *t = (struct tec_topology){
         .n_nodes = 4,
-        .nodes = {{"see", "prefill", NULL, 0, false, false, 0, 0, 0},
-                  {"act", "action", "rt", 45000, true, false, 0, 0, 0},
-                  {"talk", "decode", "bg", 1500000, false, false, 0, 0, 0},
-                  {"recall", "memory_load", NULL, 0, false, true, 0, 0, 0}},
+        .nodes = {{"see", "prefill", NULL, 0, false, false, 0, 0, 0, 0},
+                  {"act", "action", "rt", 45000, true, false, 0, 0, 0, 0},
+                  {"talk", "decode", "bg", 1500000, false, false, 0, 0, 0, 0},
+                  {"recall", "memory_load", NULL, 0, false, true, 0, 0, 0, 0}},
         .n_batch = 4,
         .batch = {1, 2, 4, 8},
         .n_k = 4,
