@@ -20,11 +20,11 @@ static void measure(struct tec_loop *l, const struct tec_chain *c, enum tec_cost
     }
 }
 
-void tec_loop_measure(struct tec_loop *l, int model, enum tec_cost_kind kind, int rows, int times,
+void tec_loop_measure(struct tec_loop *l, int chain, enum tec_cost_kind kind, int rows, int times,
                       int steps, int64_t ns)
 {
-    double known = l->table ? tec_loop_launch_cost(l, model, kind, rows, 0.99) : 0.0;
-    measure(l, &l->chains[model], kind, rows, times, steps, ns, known);
+    double known = l->table ? tec_loop_launch_cost(l, chain, kind, rows, 0.99) : 0.0;
+    measure(l, &l->chains[chain], kind, rows, times, steps, ns, known);
 }
 
 /* The device's time, once where launches of two partitions overlap. */
@@ -37,35 +37,35 @@ void tec_loop_replayed(struct tec_loop *l, int64_t start, int64_t end)
     l->replayed_until = end;
 }
 
-void tec_loop_measure_prefix(struct tec_loop *l, int model, const struct tec_replay *r, bool action,
+void tec_loop_measure_prefix(struct tec_loop *l, int chain, const struct tec_replay *r, bool action,
                              int n)
 {
     int64_t seen = r->mark_ns[TEC_MARK_PREFILL];
-    int at = tec_costs_action(l->chains[model].costs, l->chains[model].plan->spec.frame_action, n);
+    int at = tec_costs_action(l->chains[chain].costs, l->chains[chain].plan->spec.frame_action, n);
     tec_loop_replayed(l, r->start_ns, r->end_ns);
-    tec_loop_measure(l, model, TEC_COST_PREFILL, n > 1 ? n : 0, 1, 1, seen - r->start_ns);
+    tec_loop_measure(l, chain, TEC_COST_PREFILL, n > 1 ? n : 0, 1, 1, seen - r->start_ns);
     if (action)
-        tec_loop_measure(l, model, TEC_COST_ACTION, at, 1, 1, r->mark_ns[TEC_MARK_ACTION] - seen);
+        tec_loop_measure(l, chain, TEC_COST_ACTION, at, 1, 1, r->mark_ns[TEC_MARK_ACTION] - seen);
 }
 
-void tec_loop_measure_action(struct tec_loop *l, int model, const struct tec_replay *r, int at)
+void tec_loop_measure_action(struct tec_loop *l, int chain, const struct tec_replay *r, int at)
 {
     tec_loop_replayed(l, r->start_ns, r->end_ns);
-    tec_loop_measure(l, model, TEC_COST_ACTION, at, 1, 1, r->end_ns - r->start_ns);
+    tec_loop_measure(l, chain, TEC_COST_ACTION, at, 1, 1, r->end_ns - r->start_ns);
 }
 
 /* A launch that ends early, all rows done, made `steps` of k. */
-void tec_loop_measure_decode(struct tec_loop *l, int model, const struct tec_replay *r, int rows,
+void tec_loop_measure_decode(struct tec_loop *l, int chain, const struct tec_replay *r, int rows,
                              int k, int steps)
 {
     tec_loop_replayed(l, r->start_ns, r->end_ns);
-    tec_loop_measure(l, model, TEC_COST_DECODE, rows, k, steps, r->end_ns - r->start_ns);
+    tec_loop_measure(l, chain, TEC_COST_DECODE, rows, k, steps, r->end_ns - r->start_ns);
 }
 
-void tec_loop_measure_score(struct tec_loop *l, int model, const struct tec_replay *r)
+void tec_loop_measure_score(struct tec_loop *l, int chain, const struct tec_replay *r)
 {
     tec_loop_replayed(l, r->start_ns, r->end_ns);
-    tec_loop_measure(l, model, TEC_COST_SCORE, 0, 1, 1, r->end_ns - r->start_ns);
+    tec_loop_measure(l, chain, TEC_COST_SCORE, 0, 1, 1, r->end_ns - r->start_ns);
 }
 
 void tec_loop_measure_ring(struct tec_loop *l, const struct tec_ring_state *ring,

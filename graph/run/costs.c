@@ -259,19 +259,19 @@ static void take_ring(struct tec_costs *costs, const struct tec_cost_table *tabl
 }
 
 const struct tec_cost_row *tec_costs_prompt_row(const struct tec_cost_table *table,
-                                                const struct tec_topology *topology, int model,
+                                                const struct tec_topology *topology, int chain,
                                                 const char *node, int percent)
 {
     const struct tec_cost_row *row = NULL;
     for (int i = 0; !row && i < topology->n_nodes; i++)
-        if (topology->nodes[i].model == model &&
+        if (topology->nodes[i].model == chain &&
             strcmp(topology->nodes[i].kind, "memory_load") == 0)
             row = tec_costs_table_row(table, topology->nodes[i].name, percent);
     return row ? row : tec_costs_table_row(table, node, 0);
 }
 
 void tec_costs_prior(struct tec_costs *costs, const struct tec_cost_table *table,
-                     const struct tec_topology *topology, int model)
+                     const struct tec_topology *topology, int chain)
 {
     if (costs->packed_name)
         take_ring(costs, table);
@@ -283,7 +283,7 @@ void tec_costs_prior(struct tec_costs *costs, const struct tec_cost_table *table
                 : seen                    ? costs->n_together
                                           : 1;
         int slices = topology->nodes[i].slices;
-        if (topology->nodes[i].model != model || topology->nodes[i].ring)
+        if (topology->nodes[i].model != chain || topology->nodes[i].ring)
             continue;
         actions += kind == TEC_COST_ACTION;
         for (int b = 0; b < n; b++) {
@@ -292,7 +292,7 @@ void tec_costs_prior(struct tec_costs *costs, const struct tec_cost_table *table
                                                : 0;
             const struct tec_cost_row *row =
                 kind == TEC_COST_PREFILL && !rows
-                    ? tec_costs_prompt_row(table, topology, model, topology->nodes[i].name, 0)
+                    ? tec_costs_prompt_row(table, topology, chain, topology->nodes[i].name, 0)
                     : tec_costs_table_row(table, topology->nodes[i].name, rows);
             if (row)
                 take_row(variant(costs, kind,

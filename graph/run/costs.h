@@ -103,13 +103,13 @@ enum tec_status tec_costs_init(struct tec_costs *costs, const struct tec_plan_sp
  * a prefill in slices is shared out to the topology's. Nodes without a row start from the warm-up.
  * Before the first sample. */
 void tec_costs_prior(struct tec_costs *costs, const struct tec_cost_table *table,
-                     const struct tec_topology *topology, int model);
+                     const struct tec_topology *topology, int chain);
 
 /* The row of a launch of prefill node `node`: where the chain has memories and the table a row of
  * one, that one's at so many percent (0: as declared), because a prompt is recalled in place of the
  * prefill. NULL: there is none. */
 const struct tec_cost_row *tec_costs_prompt_row(const struct tec_cost_table *table,
-                                                const struct tec_topology *topology, int model,
+                                                const struct tec_topology *topology, int chain,
                                                 const char *node, int percent);
 
 /* The variant of action node `at` of a plan for n observations: what is called `rows` below. */

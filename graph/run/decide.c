@@ -52,8 +52,8 @@ static void order_launches(struct tec_loop *l)
         for (int j = i; j < n; j++) {
             const struct tec_row_decision *d = &l->decision.rows[sorted[j]];
             if (taken[j] || d->group != first->group || d->k != first->k ||
-                tec_model_of(l, &l->requests[sorted[i]]) !=
-                    tec_model_of(l, &l->requests[sorted[j]]))
+                tec_chain_at(l, &l->requests[sorted[i]]) !=
+                    tec_chain_at(l, &l->requests[sorted[j]]))
                 continue;
             taken[j] = true;
             l->order[l->n_order++] = sorted[j];

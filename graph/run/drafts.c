@@ -38,7 +38,7 @@ static const struct tec_chain *small_of(const struct tec_loop *l, const struct t
 bool tec_loop_drafts(const struct tec_loop *l, int decoder)
 {
     const struct tec_decoder *d = &l->o.decoders[decoder];
-    return d->draft > 0 && l->chains[d->model].executor->verify;
+    return d->draft > 0 && l->chains[d->chain].executor->verify;
 }
 
 /* --- lives ----------------------------------------------------------------------------------- */
@@ -71,7 +71,7 @@ static void start_row(struct tec_draft *d, const struct tec_plan *plan, int regi
 void tec_draft_start(struct tec_loop *l, struct tec_request *r, const struct tec_pending_prefill *a,
                      int64_t at_ns)
 {
-    struct tec_plan *plan = l->chains[a->model].plan;
+    struct tec_plan *plan = l->chains[a->chain].plan;
     struct tec_draft *d = &r->draft;
     tec_kv_pool_pin(&plan->prefixes, a->region);
     start_row(d, plan, a->region, a->rows, a->ids[a->n - 1], r->request_slot);
@@ -223,7 +223,7 @@ void tec_drafts_run(struct tec_loop *l, struct tec_soft_job *job, const int *ord
 {
     struct racing rows[TEC_MAX_ROWS];
     const struct tec_decoder *d = &l->o.decoders[l->requests[order[0]].decoder];
-    const struct race race = {.main = &l->chains[d->model],
+    const struct race race = {.main = &l->chains[d->chain],
                               .small = small_of(l, d),
                               .tokens = d->draft_tokens,
                               .n = job->n,
@@ -259,7 +259,7 @@ static void warm_batch(struct tec_loop *l, const struct tec_decoder *d, int batc
     struct tec_row_state states[TEC_MAX_ROWS];
     struct tec_draft drafts[TEC_MAX_ROWS];
     int tokens[TEC_MAX_DRAFT + 1];
-    struct race race = {.main = &l->chains[d->model],
+    struct race race = {.main = &l->chains[d->chain],
                         .small = small_of(l, d),
                         .tokens = d->draft_tokens,
                         .rows = rows};
@@ -276,7 +276,7 @@ static void warm_batch(struct tec_loop *l, const struct tec_decoder *d, int batc
             .row = &states[i], .draft = &drafts[i], .steps = d->draft_tokens + 1, .tokens = tokens};
     }
     run_round(l, &race, &replay);
-    tec_loop_measure(l, d->model, TEC_COST_DECODE, batch, 1, 1, replay.end_ns - replay.start_ns);
+    tec_loop_measure(l, d->chain, TEC_COST_DECODE, batch, 1, 1, replay.end_ns - replay.start_ns);
 }
 
 void tec_drafts_warm(struct tec_loop *l)
@@ -285,7 +285,7 @@ void tec_drafts_warm(struct tec_loop *l)
         const struct tec_decoder *d = &l->o.decoders[i];
         if (!tec_loop_drafts(l, i))
             continue;
-        struct tec_plan *plan = l->chains[d->model].plan, *small = small_of(l, d)->plan;
+        struct tec_plan *plan = l->chains[d->chain].plan, *small = small_of(l, d)->plan;
         int region = tec_kv_pool_take(&plan->prefixes), other = tec_kv_pool_take(&small->prefixes);
         for (int b = 0; b < plan->spec.n_batches; b++)
             warm_batch(l, d, plan->spec.batches[b], region, other);

@@ -350,7 +350,7 @@ enum tec_status tec_engine_simulate(struct tec_engine **out,
     for (int i = 0; i < e->n_chains; i++) {
         if (i) {
             device[i] = device[0];
-            device[i].model = i;
+            device[i].chain = i;
         }
         device[i].plan = e->chains[i].plan;
         executors[i] = tec_executor_virtual(&device[i]);
@@ -424,8 +424,8 @@ void tec_engine_close(struct tec_engine *e)
 const struct tec_tokenizer *tec_engine_tokenizer(const struct tec_engine *e, int decoder)
 {
     const struct tec_loop_options *o = e->loop ? tec_loop_settings(e->loop) : NULL;
-    int model = o && decoder >= 0 && decoder < o->n_decoders ? o->decoders[decoder].model : 0;
-    return e->chains[model].of->tokenizer;
+    int chain = o && decoder >= 0 && decoder < o->n_decoders ? o->decoders[decoder].chain : 0;
+    return e->chains[chain].of->tokenizer;
 }
 
 enum tec_status tec_engine_text(const struct tec_engine *e, const struct tec_utterance *text, int n,

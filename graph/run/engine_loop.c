@@ -78,7 +78,7 @@ static void list_decoders(struct tec_loop_options *l, const struct tec_engine *e
         const struct tec_decl_node *n = &p->nodes[tec_pipeline_find_node(p, t->nodes[i].name)];
         struct tec_decoder *d = &l->decoders[l->n_decoders++];
         d->name = n->name;
-        d->model = n->chain;
+        d->chain = n->chain;
         d->node = i;
         const struct tec_decl_spawn spawn = tec_pipeline_spawn(p, n);
         d->every = spawn.kind == TEC_SPAWN_EVERY ? spawn.frames : 0;
@@ -97,7 +97,7 @@ static void list_decoders(struct tec_loop_options *l, const struct tec_engine *e
         d->stop = n->stop && *n->stop ? n->stop : NULL;
         d->sampling = (struct tec_sampling){
             .temperature = (float)n->temperature, .top_p = (float)n->top_p, .top_k = n->top_k};
-        const struct tec_choice *choice = tec_choices_of(&e->chains[d->model].choices, n);
+        const struct tec_choice *choice = tec_choices_of(&e->chains[d->chain].choices, n);
         if (choice)
             add_list(d, choice);
         d->deadline_us = t->nodes[i].deadline_us;
@@ -133,8 +133,8 @@ enum tec_status tec_engine_make_edges(struct tec_engine *e, int sessions, struct
 static bool says(void *self, int decoder, const int *tokens, int n, const char *stop)
 {
     struct tec_engine *e = self;
-    int model = tec_loop_settings(e->loop)->decoders[decoder].model;
-    const struct tec_tokenizer *tokenizer = e->chains[model].of->tokenizer;
+    int chain = tec_loop_settings(e->loop)->decoders[decoder].chain;
+    const struct tec_tokenizer *tokenizer = e->chains[chain].of->tokenizer;
     struct tec_arena_mark mark = tec_arena_mark(&e->reading);
     char *text = NULL;
     size_t bytes = 0, length = strlen(stop);
@@ -156,7 +156,7 @@ static enum tec_status read_stops(struct tec_engine *e, struct tec_loop_options 
     int longest = 0;
     for (int i = 0; i < l->n_decoders; i++) {
         const struct tec_decoder *d = &l->decoders[i];
-        any |= d->stop && e->chains[d->model].of->tokenizer;
+        any |= d->stop && e->chains[d->chain].of->tokenizer;
         longest = d->max_tokens > longest ? d->max_tokens : longest;
     }
     if (!any)
@@ -175,8 +175,8 @@ static enum tec_status read_stops(struct tec_engine *e, struct tec_loop_options 
 static void said(void *self, const struct tec_text_reader *reader, const int *tokens, int n)
 {
     struct tec_engine *e = self;
-    int model = tec_loop_settings(e->loop)->decoders[reader->decoder].model;
-    tec_memory_said(e->memories[reader->memory], reader->at, e->chains[model].of->tokenizer, tokens,
+    int chain = tec_loop_settings(e->loop)->decoders[reader->decoder].chain;
+    tec_memory_said(e->memories[reader->memory], reader->at, e->chains[chain].of->tokenizer, tokens,
                     n);
 }
 
@@ -224,38 +224,38 @@ static enum tec_status list_readers(struct tec_engine *e, struct tec_loop_option
 }
 
 /* Set the chain of nodes in the topology, and the slices of a prefill that is not in frames. */
-static void add_topology(struct tec_engine *e, int model)
+static void add_topology(struct tec_engine *e, int chain)
 {
     const struct tec_pipeline *p = e->options.pipeline;
-    struct tec_plan *plan = e->chains[model].plan;
+    struct tec_plan *plan = e->chains[chain].plan;
     for (int i = 0; i < e->topology.n_nodes; i++) {
         int node = tec_pipeline_find_node(p, e->topology.nodes[i].name);
-        if (p->nodes[node].chain != model)
+        if (p->nodes[node].chain != chain)
             continue;
-        e->topology.nodes[i].model = model;
+        e->topology.nodes[i].model = chain;
         if (plan->spec.secondary && p->nodes[node].kind == TEC_DECL_PREFILL)
             e->topology.nodes[i].slices = tec_part_slices(tec_plan_part(plan, TEC_PART_PREFIX, 0));
     }
     e->topology.slots += plan->spec.unread ? 0 : plan->spec.request_slots;
     for (int i = 0; i < p->n_nodes; i++) /* of finished texts whose keys stay */
-        if (p->nodes[i].chain == model && tec_pipeline_keeps_keys(p, &p->nodes[i]))
+        if (p->nodes[i].chain == chain && tec_pipeline_keeps_keys(p, &p->nodes[i]))
             e->topology.slots -= p->frame.sessions;
 }
 
 /* The first node of a kind in a chain; -1 = none. */
-static int first_node(const struct tec_engine *e, int model, const char *kind)
+static int first_node(const struct tec_engine *e, int chain, const char *kind)
 {
     for (int i = 0; i < e->topology.n_nodes; i++)
-        if (e->topology.nodes[i].model == model && strcmp(e->topology.nodes[i].kind, kind) == 0)
+        if (e->topology.nodes[i].model == chain && strcmp(e->topology.nodes[i].kind, kind) == 0)
             return i;
     return -1;
 }
 
-static const char *resource_of(const struct tec_engine *e, int model, enum tec_resource_kind kind)
+static const char *resource_of(const struct tec_engine *e, int chain, enum tec_resource_kind kind)
 {
     const struct tec_pipeline *p = e->options.pipeline;
     for (int i = 0; i < p->n_resources; i++)
-        if (p->resources[i].kind == kind && p->resources[i].chain == model)
+        if (p->resources[i].kind == kind && p->resources[i].chain == chain)
             return p->resources[i].name;
     return NULL;
 }
@@ -274,30 +274,30 @@ static const char *launch_name(struct tec_engine *e, int chain, const char *word
     return name ? name : word;
 }
 
-static void add_chain(struct tec_loop_options *l, struct tec_engine *e, int model,
+static void add_chain(struct tec_loop_options *l, struct tec_engine *e, int chain,
                       const struct tec_executor *executor)
 {
     const struct tec_pipeline *p = e->options.pipeline;
-    const struct tec_decl_node *ring = tec_pipeline_ring_of(p, model);
+    const struct tec_decl_node *ring = tec_pipeline_ring_of(p, chain);
     struct tec_loop_chain *c = &l->chains[l->n_chains++];
-    *c = (struct tec_loop_chain){.in_frames = !e->chains[model].plan->spec.secondary,
-                                 .every = tec_pipeline_every(p, model),
-                                 .plan = e->chains[model].plan,
+    *c = (struct tec_loop_chain){.in_frames = !e->chains[chain].plan->spec.secondary,
+                                 .every = tec_pipeline_every(p, chain),
+                                 .plan = e->chains[chain].plan,
                                  .executor = *executor,
-                                 .rooms = e->chains[model].rooms,
-                                 .proposes = e->chains[model].spec.unread > 0,
-                                 .prefill_node = first_node(e, model, "prefill")};
+                                 .rooms = e->chains[chain].rooms,
+                                 .proposes = e->chains[chain].spec.unread > 0,
+                                 .prefill_node = first_node(e, chain, "prefill")};
     if (ring) {
         c->ring = p->resources[ring->kv.index].name;
         c->flushes = p->resources[ring->kv.index].on_change == TEC_CHANGE_FLUSH;
-        c->ring_at = e->chains[model].at;
-        c->packed = launch_name(e, model, "packed");
-        c->alone = launch_name(e, model, "decode");
+        c->ring_at = e->chains[chain].at;
+        c->packed = launch_name(e, chain, "packed");
+        c->alone = launch_name(e, chain, "decode");
     }
     if (e->n_chains == 1)
         return;
-    c->kv_frame = c->ring ? c->ring : resource_of(e, model, TEC_RESOURCE_FRAME);
-    c->kv_requests = resource_of(e, model, TEC_RESOURCE_REQUESTS);
+    c->kv_frame = c->ring ? c->ring : resource_of(e, chain, TEC_RESOURCE_FRAME);
+    c->kv_requests = resource_of(e, chain, TEC_RESOURCE_REQUESTS);
 }
 
 /* What launches cost, as a table says it: those of frames, and of segments to be kept. */

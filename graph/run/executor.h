@@ -135,7 +135,7 @@ struct tec_executor tec_executor_real(struct tec_plan *plan);
 /* A device that only spends time, on a fake clock. Actions are 0, tokens count up from 3. Launches
  * take fixed times, or what `took` says. */
 struct tec_virtual {
-    int model;             /* chain of the engine */
+    int chain;             /* of the engine */
     int64_t *clock_ns;     /* the fake clock */
     struct tec_plan *plan; /* for its sizes; no capture is run */
     int64_t prefill_ns, action_ns, step_ns;
@@ -144,7 +144,7 @@ struct tec_virtual {
     /* Nanoseconds of a launch (a mark of its kind), of `rows` rows by k steps; PACKED: a
      * forward of rings, by its point; SHIFT: of so many tokens, one way; PREFILL: of `rows`
      * observations; ACTION: of action node `rows` of the chain's for k of them. NULL: as above. */
-    int64_t (*took)(void *user, int model, int mark, int rows, int k);
+    int64_t (*took)(void *user, int chain, int mark, int rows, int k);
     /* Which token of a request is its end token, from 1; 0 = none. NULL: none. */
     int (*end)(void *user, int64_t request);
     struct tec_soft_job *jobs; /* beside; NULL = none */

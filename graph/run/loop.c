@@ -94,19 +94,19 @@ static bool instructed(struct tec_chain *c, const struct tec_chain_input *input,
     return !same;
 }
 
-static unsigned on_change(const struct tec_loop *l, int model)
+static unsigned on_change(const struct tec_loop *l, int chain)
 {
     unsigned spawn = 0;
     for (int d = 0; d < l->o.n_decoders; d++)
-        if (l->o.decoders[d].on_change && l->o.decoders[d].model == model)
+        if (l->o.decoders[d].on_change && l->o.decoders[d].chain == chain)
             spawn |= 1U << d;
     return spawn;
 }
 
 /* A prefill that reads a stream that has no text yet does not start. */
-static bool waits_for_text(const struct tec_loop *l, int model)
+static bool waits_for_text(const struct tec_loop *l, int chain)
 {
-    const struct tec_chain_input *in = &l->input->chains[model];
+    const struct tec_chain_input *in = &l->input->chains[chain];
     return in->read.stream && in->prefix.n_text == 0;
 }
 
@@ -134,7 +134,7 @@ static void change_requests(struct tec_loop *l, const struct tec_frame_input *in
         return;
     }
     for (int d = 0; d < l->o.n_decoders; d++)
-        if ((spawn >> d & 1U) && !waits_for_text(l, l->o.decoders[d].model))
+        if ((spawn >> d & 1U) && !waits_for_text(l, l->o.decoders[d].chain))
             tec_requests_spawn(l, d, NULL);
     for (int i = 0; i < tick->n_asks; i++) {
         tick->asks[i].refused = false;

@@ -40,7 +40,7 @@ struct tec_decoder {
     int root;
     int prompt;       /* 1 + index of its own prompt in the input; 0 = none */
     int stream;       /* 1 + index of its stream where a prefill reads that; 0 = none does */
-    int model;        /* its chain */
+    int chain;        /* whose keys it reads */
     int draft;        /* 1 + the chain that proposes its tokens; 0 = none does */
     int draft_tokens; /* so many at a time */
 };

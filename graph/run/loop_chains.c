@@ -12,10 +12,10 @@ static int view_of(const struct tec_loop *l, const char *name, int otherwise)
 }
 
 /* Its first decode node. */
-static int language_of(const struct tec_loop *l, int model)
+static int language_of(const struct tec_loop *l, int chain)
 {
     for (int i = 0; i < l->o.n_decoders; i++)
-        if (l->o.decoders[i].model == model && !l->o.decoders[i].tree)
+        if (l->o.decoders[i].chain == chain && !l->o.decoders[i].tree)
             return l->o.decoders[i].node;
     return -1;
 }
@@ -33,10 +33,10 @@ static bool acts_before(const struct tec_loop *l, const struct tec_chain *c, int
     return due != other ? due < other : a < b;
 }
 
-static void order_actions(const struct tec_loop *l, int model, struct tec_chain *c)
+static void order_actions(const struct tec_loop *l, int chain, struct tec_chain *c)
 {
     for (int i = 0; i < l->o.n_actions; i++) {
-        if (l->o.actions[i].chain != model)
+        if (l->o.actions[i].chain != chain)
             continue;
         int at = c->n_actions++;
         for (; at > 0 && acts_before(l, c, i, c->acts[at - 1]); at--)
@@ -46,10 +46,10 @@ static void order_actions(const struct tec_loop *l, int model, struct tec_chain 
 }
 
 /* Its first action node. */
-static int action_of(const struct tec_loop *l, int model)
+static int action_of(const struct tec_loop *l, int chain)
 {
     for (int i = 0; i < l->o.n_actions; i++)
-        if (l->o.actions[i].chain == model)
+        if (l->o.actions[i].chain == chain)
             return i;
     return -1;
 }
@@ -79,10 +79,10 @@ const struct tec_chain *tec_chain_host(const struct tec_loop *l, const struct te
 }
 
 /* A loop of one chain need not name its views. */
-static void fill_chain(struct tec_loop *l, int model)
+static void fill_chain(struct tec_loop *l, int chain)
 {
-    struct tec_loop_chain *o = &l->o.chains[model];
-    struct tec_chain *c = &l->chains[model];
+    struct tec_loop_chain *o = &l->o.chains[chain];
+    struct tec_chain *c = &l->chains[chain];
     *c = (struct tec_chain){.in_frames = o->in_frames,
                             .plan = o->plan,
                             .executor = &o->executor,
@@ -91,13 +91,13 @@ static void fill_chain(struct tec_loop *l, int model)
                             .kv_frame = view_of(l, o->kv_frame, 0),
                             .kv_requests = view_of(l, o->kv_requests, l->o.n_chains > 1 ? -1 : 1),
                             .prefill_node = o->prefill_node,
-                            .action = action_of(l, model),
+                            .action = action_of(l, chain),
                             .every = o->every > 1 ? o->every : 1,
-                            .language = language_of(l, model),
+                            .language = language_of(l, chain),
                             .prefix = {.region = -1}};
-    order_actions(l, model, c);
+    order_actions(l, chain, c);
     for (int d = 0; d < l->o.n_decoders; d++)
-        c->says |= l->o.decoders[d].awaited && l->o.decoders[d].model == model;
+        c->says |= l->o.decoders[d].awaited && l->o.decoders[d].chain == chain;
     c->keeps = c->every > 1;
     for (int i = 0; i < c->n_actions; i++)
         c->keeps |= l->o.actions[c->acts[i]].prev;
@@ -108,12 +108,12 @@ static void fill_chain(struct tec_loop *l, int model)
 }
 
 /* The earliest deadline of its actions. */
-static int64_t due_of(const struct tec_loop *l, int model)
+static int64_t due_of(const struct tec_loop *l, int chain)
 {
     int64_t due = INT64_MAX;
     for (int i = 0; i < l->o.n_actions; i++) {
         int64_t own = l->o.actions[i].deadline_ns;
-        if (l->o.actions[i].chain == model && own > 0 && own < due)
+        if (l->o.actions[i].chain == chain && own > 0 && own < due)
             due = own;
     }
     return due;
@@ -215,9 +215,9 @@ void tec_loop_prior(struct tec_loop *l, const struct tec_cost_table *table)
 
 /* --- views ----------------------------------------------------------------------------------- */
 
-static void view_chain(struct tec_loop *l, int model)
+static void view_chain(struct tec_loop *l, int chain)
 {
-    const struct tec_chain *s = &l->chains[model];
+    const struct tec_chain *s = &l->chains[chain];
     const struct tec_kv_pool *prefixes = &s->plan->prefixes;
     struct tec_kv_view *frame = &l->kv[s->kv_frame], none,
                        *requests = s->kv_requests < 0 ? &none : &l->kv[s->kv_requests];
@@ -225,7 +225,7 @@ static void view_chain(struct tec_loop *l, int model)
     for (int i = 0; i < l->n_live; i++) {
         const struct tec_request *r = &l->requests[i];
         int64_t age = l->tick->frame - r->born_frame;
-        if (tec_model_of(l, r) != model)
+        if (tec_chain_at(l, r) != chain)
             continue;
         oldest = age > oldest ? age : oldest;
         made += r->prompt_tokens + r->made;

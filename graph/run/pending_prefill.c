@@ -7,7 +7,7 @@
 
 static int total_of(const struct tec_loop *l, const struct tec_pending_prefill *a)
 {
-    return l->chains[a->model].slices;
+    return l->chains[a->chain].slices;
 }
 
 static int n_pending(const struct tec_loop *l)
@@ -17,11 +17,11 @@ static int n_pending(const struct tec_loop *l)
 
 /* --- births and ends ------------------------------------------------------------------------- */
 
-static struct tec_pending_prefill *of_frame(struct tec_loop *l, int model)
+static struct tec_pending_prefill *of_frame(struct tec_loop *l, int chain)
 {
     for (int i = 0; i < n_pending(l); i++) {
         struct tec_pending_prefill *a = &l->pending[i];
-        if (a->waiting > 0 && a->model == model && a->frame == l->tick->frame &&
+        if (a->waiting > 0 && a->chain == chain && a->frame == l->tick->frame &&
             a->session == l->tick->session)
             return a;
     }
@@ -38,7 +38,7 @@ static struct tec_pending_prefill *unused(struct tec_loop *l)
 
 static size_t picture_size(const struct tec_loop *l, const struct tec_pending_prefill *a)
 {
-    return tec_model_picture_bytes(l->chains[a->model].plan->model);
+    return tec_model_picture_bytes(l->chains[a->chain].plan->model);
 }
 
 /* The observation is gone when the prefill begins. One without pixels is simulated. */
@@ -66,8 +66,8 @@ static struct tec_chain_input input_of(const struct tec_loop *l,
  * changes places with one of the chain's, which the observation's owner drops in its own time. */
 static void keep_segments(struct tec_loop *l, struct tec_pending_prefill *a)
 {
-    struct tec_memory_prompt *rooms = l->o.chains[a->model].rooms;
-    struct tec_memory_prompt *given = l->input->chains[a->model].memory;
+    struct tec_memory_prompt *rooms = l->o.chains[a->chain].rooms;
+    struct tec_memory_prompt *given = l->input->chains[a->chain].memory;
     if (!rooms || !given)
         return;
     a->memory = &rooms[a - l->pending];
@@ -77,15 +77,15 @@ static void keep_segments(struct tec_loop *l, struct tec_pending_prefill *a)
 }
 
 /* There are as many as requests can wait for. */
-static int join(struct tec_loop *l, int model)
+static int join(struct tec_loop *l, int chain)
 {
-    struct tec_pending_prefill *a = of_frame(l, model);
-    const struct tec_prefix_input *p = &l->input->chains[model].prefix;
+    struct tec_pending_prefill *a = of_frame(l, chain);
+    const struct tec_prefix_input *p = &l->input->chains[chain].prefix;
     if (!a) {
         a = unused(l);
         int *ids = a->ids;
         uint8_t *pixels = a->pixels;
-        *a = (struct tec_pending_prefill){.model = model,
+        *a = (struct tec_pending_prefill){.chain = chain,
                                           .session = l->tick->session,
                                           .frame = l->tick->frame,
                                           .region = -1,
@@ -94,7 +94,7 @@ static int join(struct tec_loop *l, int model)
                                           .n_pictures = p->n_pictures,
                                           .pixels = pixels};
         memcpy(ids, p->ids, (size_t)p->n_text * sizeof *ids);
-        tec_loop_read_text(l, model);
+        tec_loop_read_text(l, chain);
         keep_pictures(l, a, p);
         keep_segments(l, a);
     }
@@ -105,20 +105,20 @@ static int join(struct tec_loop *l, int model)
 void tec_pending_prefill_join(struct tec_loop *l, struct tec_request *r)
 {
     const struct tec_decoder *d = &l->o.decoders[r->decoder];
-    r->pending = l->chains[d->model].in_frames ? -1 : join(l, d->model);
+    r->pending = l->chains[d->chain].in_frames ? -1 : join(l, d->chain);
     r->draft.pending = d->draft ? join(l, d->draft - 1) : -1;
 }
 
 static void drop(struct tec_loop *l, struct tec_pending_prefill *a, int64_t at_ns)
 {
-    const struct tec_executor *e = l->chains[a->model].executor;
+    const struct tec_executor *e = l->chains[a->chain].executor;
     if (a->region < 0)
         return;
     if (a->done < total_of(l, a) && e->give_up)
         e->give_up(e->self);
-    tec_kv_pool_drop(&l->chains[a->model].plan->prefixes, a->region);
+    tec_kv_pool_drop(&l->chains[a->chain].plan->prefixes, a->region);
     a->region = -1;
-    tec_loop_tell_prefix(l, "free", &l->chains[a->model], a->rows, at_ns);
+    tec_loop_tell_prefix(l, "free", &l->chains[a->chain], a->rows, at_ns);
 }
 
 /* Nobody waits any more for what is begun: the next one begins with its first slice. */
@@ -209,8 +209,8 @@ void tec_pending_prefill_plan(struct tec_loop *l)
     while ((a = next_of(l, seen))) {
         int more = total_of(l, a) - a->done;
         seen[a - l->pending] = true;
-        a->now = left[a->model] < more ? left[a->model] : more;
-        left[a->model] -= a->now;
+        a->now = left[a->chain] < more ? left[a->chain] : more;
+        left[a->chain] -= a->now;
         if (a->now > 0)
             l->turns[l->n_turns++] = (int)(a - l->pending);
         if (a->now < more && (a->region >= 0 || a->now > 0))
@@ -234,7 +234,7 @@ bool tec_pending_prefill_ready(const struct tec_loop *l, const struct tec_reques
 static void tell_slices(struct tec_loop *l, const struct tec_pending_prefill *a, int slices,
                         int64_t request, int64_t start, int64_t end)
 {
-    const struct tec_chain *s = &l->chains[a->model];
+    const struct tec_chain *s = &l->chains[a->chain];
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_START,
                                         .node = s->prefill_node,
                                         .request = request,
@@ -255,7 +255,7 @@ static void tell_slices(struct tec_loop *l, const struct tec_pending_prefill *a,
 static void open_region(struct tec_loop *l, struct tec_pending_prefill *a,
                         const struct tec_prefix_input *prompt)
 {
-    struct tec_chain *s = &l->chains[a->model];
+    struct tec_chain *s = &l->chains[a->chain];
     a->region = tec_kv_pool_take(&s->plan->prefixes);
     a->rows = tec_prefix_rows(s->plan, prompt);
     tec_loop_tell_prefix(l, "alloc", s, a->rows, tec_loop_now(l));
@@ -265,7 +265,7 @@ static void open_region(struct tec_loop *l, struct tec_pending_prefill *a,
 static bool run_slice(struct tec_loop *l, struct tec_pending_prefill *a, struct tec_replay *replay,
                       enum tec_slice *state)
 {
-    const struct tec_chain *s = &l->chains[a->model];
+    const struct tec_chain *s = &l->chains[a->chain];
     const struct tec_chain_input input = input_of(l, a);
     if (a->region < 0) {
         open_region(l, a, &input.prefix);
@@ -280,7 +280,7 @@ static bool run_slice(struct tec_loop *l, struct tec_pending_prefill *a, struct 
     }
     a->done = *state == TEC_SLICE_AGAIN ? 0 : a->done + (*state == TEC_SLICE_DONE);
     if (*state == TEC_SLICE_DONE)
-        tec_loop_measure(l, a->model, TEC_COST_PREFILL, 0, 1, 1, replay->end_ns - replay->start_ns);
+        tec_loop_measure(l, a->chain, TEC_COST_PREFILL, 0, 1, 1, replay->end_ns - replay->start_ns);
     return true;
 }
 
@@ -317,7 +317,7 @@ static void hand_over(struct tec_loop *l, struct tec_pending_prefill *a, int64_t
             leave(l, &r->draft.pending, at_ns);
             continue;
         }
-        tec_kv_pool_pin(&l->chains[a->model].plan->prefixes, a->region);
+        tec_kv_pool_pin(&l->chains[a->chain].plan->prefixes, a->region);
         tec_loop_tell_kv(l, "fork", r, a->rows, at_ns);
         tec_requests_store(l, r, a->region, at_ns);
         leave(l, &r->pending, at_ns);
@@ -340,12 +340,12 @@ void tec_pending_prefill_run(struct tec_loop *l)
     }
 }
 
-const struct tec_memory_prompt *tec_pending_prefill_memory(const struct tec_loop *l, int model)
+const struct tec_memory_prompt *tec_pending_prefill_memory(const struct tec_loop *l, int chain)
 {
     const struct tec_pending_prefill *next = NULL;
     for (int i = 0; i < n_pending(l); i++) {
         const struct tec_pending_prefill *a = &l->pending[i];
-        if (a->waiting > 0 && a->model == model && a->region < 0 && a->memory &&
+        if (a->waiting > 0 && a->chain == chain && a->region < 0 && a->memory &&
             (!next || a->frame < next->frame))
             next = a;
     }

@@ -20,7 +20,7 @@ static int kept_by_others(const struct tec_loop *l, int decoder)
         for (int i = 0; kept && i < l->n_live; i++)
             kept = l->requests[i].decoder != d || l->requests[i].ended ||
                    other_session(l, &l->requests[i]);
-        n += kept && other->model == l->o.decoders[decoder].model;
+        n += kept && other->chain == l->o.decoders[decoder].chain;
     }
     return n;
 }
@@ -28,7 +28,7 @@ static int kept_by_others(const struct tec_loop *l, int decoder)
 /* Each session has slots of its own, so none is refused because of another's. */
 static int free_request_slot(const struct tec_loop *l, int decoder)
 {
-    const struct tec_chain *s = &l->chains[l->o.decoders[decoder].model];
+    const struct tec_chain *s = &l->chains[l->o.decoders[decoder].chain];
     int first = -1, n = 0, each = s->plan->spec.request_slots / l->sessions;
     int own = l->sessions > 1 ? l->tick->session * each : 0;
     for (int i = own + each - 1; i >= own; i--)
@@ -37,7 +37,7 @@ static int free_request_slot(const struct tec_loop *l, int decoder)
             n++;
         }
     int kept = l->text_keys
-                   ? tec_text_keys_reserved(l, l->o.decoders[decoder].model, l->tick->session)
+                   ? tec_text_keys_reserved(l, l->o.decoders[decoder].chain, l->tick->session)
                    : 0;
     return n > kept + kept_by_others(l, decoder) ? first : -1;
 }
@@ -199,11 +199,11 @@ void tec_requests_sweep(struct tec_loop *l)
 
 /* All request slots of a model taken: the planner may name a row of the view to give up, one of
  * its. */
-static void make_room(struct tec_loop *l, int model)
+static void make_room(struct tec_loop *l, int chain)
 {
     int victim = l->o.planner.evict ? l->o.planner.evict(l->o.planner.self, &l->view, 1) : -1;
     if (victim < 0 || victim >= l->n_live || victim >= l->view.n_req ||
-        tec_model_of(l, &l->requests[victim]) != model || other_session(l, &l->requests[victim]) ||
+        tec_chain_at(l, &l->requests[victim]) != chain || other_session(l, &l->requests[victim]) ||
         tec_loop_awaits(l, &l->requests[victim]))
         return;
     tec_requests_shed(l, &l->requests[victim], "evicted");
@@ -285,12 +285,12 @@ static void take_prompt(struct tec_loop *l, struct tec_request *r)
  * for it. */
 void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask)
 {
-    int stale = count_stale(l, decoder), model = l->o.decoders[decoder].model;
+    int stale = count_stale(l, decoder), chain = l->o.decoders[decoder].chain;
     int draft = l->o.decoders[decoder].draft;
-    bool asked = l->input->chains[model].prefix.n_text > 0 &&
+    bool asked = l->input->chains[chain].prefix.n_text > 0 &&
                  (draft == 0 || l->input->chains[draft - 1].prefix.n_text > 0);
     if (asked && free_request_slot(l, decoder) < 0 && stale == 0)
-        make_room(l, model);
+        make_room(l, chain);
     struct tec_request r = born(l, decoder, ask);
     struct tec_request_view v = tec_loop_view_of(l, &r);
     char reason[32] = "";
@@ -311,7 +311,7 @@ void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask)
     if (stale > 0)
         shed_stale(l, decoder);
     r.request_slot = free_request_slot(l, decoder);
-    l->request_slot_taken[l->chains[model].first_request_slot + r.request_slot] = true;
+    l->request_slot_taken[l->chains[chain].first_request_slot + r.request_slot] = true;
     take_prompt(l, &r);
     tec_pending_prefill_join(l, &r);
     give_text(l, &r);
@@ -402,7 +402,7 @@ static const char *reason_of(const struct tec_loop *l, const struct tec_request 
 {
     const struct tec_decoder *d = &l->o.decoders[r->decoder];
     const int *tokens = l->texts[r->text].tokens;
-    const struct tec_model *model = l->chains[d->model].plan->model;
+    const struct tec_model *model = l->chains[d->chain].plan->model;
     bool ended = r->made > 0 && tec_model_ends(model, tokens[r->made - 1]);
     if (stopped)
         return "stop";

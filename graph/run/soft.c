@@ -102,8 +102,8 @@ static bool same_launch(const struct tec_loop *l, int a, int b)
     if (draft_of(l, a) != draft_of(l, b))
         return false;
     return x->k == y->k && x->group == y->group &&
-           tec_model_of(l, &l->requests[l->order[a]]) ==
-               tec_model_of(l, &l->requests[l->order[b]]) &&
+           tec_chain_at(l, &l->requests[l->order[a]]) ==
+               tec_chain_at(l, &l->requests[l->order[b]]) &&
            is_concurrent(l, l->order[a]) == is_concurrent(l, l->order[b]);
 }
 
@@ -226,7 +226,7 @@ static void settle_score(struct tec_loop *l, int at)
         tec_loop_note(l, tec_loop_node_name(l, node), job->replay.start_ns, job->replay.end_ns);
     launch->rows = launch->batch = launch->k = 1;
     l->record.rows++;
-    tec_loop_measure_score(l, tec_model_of(l, r), &job->replay);
+    tec_loop_measure_score(l, tec_chain_at(l, r), &job->replay);
 }
 
 static void settle_decode(struct tec_loop *l, int at)
@@ -235,8 +235,8 @@ static void settle_decode(struct tec_loop *l, int at)
     const int *rows = l->order + l->notes[at].first;
     int64_t ids[TEC_MAX_ROWS], end = job->replay.end_ns;
     int steps = 0, node = l->o.decoders[l->requests[rows[0]].decoder].node;
-    int model = tec_model_of(l, &l->requests[rows[0]]);
-    const struct tec_chain *s = &l->chains[model];
+    int chain = tec_chain_at(l, &l->requests[rows[0]]);
+    const struct tec_chain *s = &l->chains[chain];
     int padded = tec_snap_up(s->plan->spec.batches, s->plan->spec.n_batches, job->n);
     for (int i = 0; i < job->n; i++)
         ids[i] = l->requests[rows[i]].id;
@@ -262,7 +262,7 @@ static void settle_decode(struct tec_loop *l, int at)
     l->record.rows += job->n;
     l->record.drafted += job->drafted;
     l->record.kept += job->kept;
-    tec_loop_measure_decode(l, model, &job->replay, job->n, job->k, steps);
+    tec_loop_measure_decode(l, chain, &job->replay, job->n, job->k, steps);
 }
 
 /* A launch that failed made nothing: of its requests nothing is told or kept. */

@@ -44,7 +44,7 @@ struct tec_text_keys {
 
 /* A prefill that is not in frames, which requests of one frame wait for. Unused: nobody waits. */
 struct tec_pending_prefill {
-    int model, session;
+    int chain, session;
     int64_t frame;          /* that they were born in */
     int waiting, done, now; /* requests; slices that have run, and that run in this frame */
     int region, rows;       /* from its first slice on; -1 = none */
@@ -206,14 +206,14 @@ struct tec_loop {
     struct tec_histogram usual_planner, usual_host;
 };
 
-static inline int tec_model_of(const struct tec_loop *l, const struct tec_request *r)
+static inline int tec_chain_at(const struct tec_loop *l, const struct tec_request *r)
 {
-    return l->o.decoders[r->decoder].model;
+    return l->o.decoders[r->decoder].chain;
 }
 
 static inline struct tec_chain *tec_chain_of(const struct tec_loop *l, const struct tec_request *r)
 {
-    return &l->chains[tec_model_of(l, r)];
+    return &l->chains[tec_chain_at(l, r)];
 }
 
 static inline int tec_chain_index(const struct tec_loop *l, const struct tec_chain *c)
@@ -280,14 +280,14 @@ void tec_requests_sweep(struct tec_loop *l); /* drops those that ended, and thei
 /* texts.c: a finished text that prefills read becomes a version of its stream; what a prefill of
  * this frame reads is recorded and told. */
 void tec_loop_post_text(struct tec_loop *l, const struct tec_request *r, int64_t at_ns);
-void tec_loop_read_text(struct tec_loop *l, int model);
+void tec_loop_read_text(struct tec_loop *l, int chain);
 
 /* text_keys.c: keys of finished texts that actions read. Request slots of a session that are kept
  * free for them; what a request's prefix saw, when it is stored; whether its keys stay, which is
  * asked when it has finished; the last keys of those that do; the newest that an action reads in
  * the frame of the session whose turn it is, NULL = none. */
 enum tec_status tec_text_keys_create(struct tec_loop *l, struct tec_error *err);
-int tec_text_keys_reserved(const struct tec_loop *l, int model, int session);
+int tec_text_keys_reserved(const struct tec_loop *l, int chain, int session);
 void tec_text_keys_see(struct tec_loop *l, struct tec_request *r);
 bool tec_text_keys_hold(struct tec_loop *l, const struct tec_request *r, int64_t at_ns);
 void tec_text_keys_complete(struct tec_loop *l);
@@ -315,7 +315,7 @@ double tec_loop_cost(const struct tec_loop *l, const char *what, double point, d
 double tec_loop_ring_cost(const struct tec_loop *l, const struct tec_ring_state *ring,
                           enum tec_cost_kind kind, int n, double q);
 /* One launch of that kind (decode: one step) at so many rows. */
-double tec_loop_launch_cost(const struct tec_loop *l, int model, enum tec_cost_kind kind, int rows,
+double tec_loop_launch_cost(const struct tec_loop *l, int chain, enum tec_cost_kind kind, int rows,
                             double q);
 
 /* decide.c: the policy's decision for this frame, and the jobs that it comes to. */
@@ -335,7 +335,7 @@ void tec_pending_prefill_plan(struct tec_loop *l); /* which slices run in this f
 bool tec_pending_prefill_ready(const struct tec_loop *l, const struct tec_request *r);
 void tec_pending_prefill_run(struct tec_loop *l);
 /* The segments of the prefill of a chain that is begun next; NULL = none. */
-const struct tec_memory_prompt *tec_pending_prefill_memory(const struct tec_loop *l, int model);
+const struct tec_memory_prompt *tec_pending_prefill_memory(const struct tec_loop *l, int chain);
 /* The frame's decision about a prompt of segments that is begun now; NULL: about none. */
 void tec_loop_recompute(const struct tec_loop *l, const struct tec_chain *c,
                         const struct tec_memory_prompt *prompt);
@@ -416,15 +416,15 @@ const struct tec_chain *tec_chain_host(const struct tec_loop *l, const struct te
 /* account.c: costs, misses, the frame's result. */
 void tec_loop_account(struct tec_loop *l);
 void tec_loop_replayed(struct tec_loop *l, int64_t start_ns, int64_t end_ns); /* no host time */
-void tec_loop_measure_prefix(struct tec_loop *l, int model, const struct tec_replay *r, bool action,
+void tec_loop_measure_prefix(struct tec_loop *l, int chain, const struct tec_replay *r, bool action,
                              int n); /* of n observations */
 /* Of an action node alone, `at` of the chain's. */
-void tec_loop_measure_action(struct tec_loop *l, int model, const struct tec_replay *r, int at);
-void tec_loop_measure_decode(struct tec_loop *l, int model, const struct tec_replay *r, int rows,
+void tec_loop_measure_action(struct tec_loop *l, int chain, const struct tec_replay *r, int at);
+void tec_loop_measure_decode(struct tec_loop *l, int chain, const struct tec_replay *r, int rows,
                              int k, int steps);
-void tec_loop_measure_score(struct tec_loop *l, int model, const struct tec_replay *r);
+void tec_loop_measure_score(struct tec_loop *l, int chain, const struct tec_replay *r);
 /* A launch of a model: of at most `times` steps, of which `steps` were made. */
-void tec_loop_measure(struct tec_loop *l, int model, enum tec_cost_kind kind, int rows, int times,
+void tec_loop_measure(struct tec_loop *l, int chain, enum tec_cost_kind kind, int rows, int times,
                       int steps, int64_t ns);
 /* A launch of a ring: PACKED by its point, DECODE by its rows, SHIFT of so many tokens. */
 void tec_loop_measure_ring(struct tec_loop *l, const struct tec_ring_state *ring,

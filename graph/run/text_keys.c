@@ -16,7 +16,7 @@ static struct tec_text_keys *place_of(const struct tec_loop *l, int decoder, int
 
 static size_t state_of(const struct tec_loop *l, int decoder)
 {
-    return (size_t)tec_model_state(l->chains[l->o.decoders[decoder].model].plan->model);
+    return (size_t)tec_model_state(l->chains[l->o.decoders[decoder].chain].plan->model);
 }
 
 enum tec_status tec_text_keys_create(struct tec_loop *l, struct tec_error *err)
@@ -35,11 +35,11 @@ enum tec_status tec_text_keys_create(struct tec_loop *l, struct tec_error *err)
                : tec_fail(err, TEC_NO_MEMORY, "no memory for the keys of texts");
 }
 
-int tec_text_keys_reserved(const struct tec_loop *l, int model, int session)
+int tec_text_keys_reserved(const struct tec_loop *l, int chain, int session)
 {
     int n = 0;
     for (int d = 0; d < l->o.n_decoders; d++)
-        n += l->o.decoders[d].keeps_keys && l->o.decoders[d].model == model &&
+        n += l->o.decoders[d].keeps_keys && l->o.decoders[d].chain == chain &&
              !place_of(l, d, session)->held;
     return n;
 }
@@ -54,7 +54,7 @@ void tec_text_keys_see(struct tec_loop *l, struct tec_request *r)
 {
     const struct tec_chain *c = tec_chain_of(l, r);
     const float *state = c->keeps   ? c->prefix.state
-                         : l->input ? l->input->chains[tec_model_of(l, r)].state
+                         : l->input ? l->input->chains[tec_chain_at(l, r)].state
                                     : NULL;
     if (!l->o.decoders[r->decoder].keeps_keys)
         return;
@@ -67,7 +67,7 @@ void tec_text_keys_see(struct tec_loop *l, struct tec_request *r)
 /* The region and the request slot go back. */
 static void give_back(struct tec_loop *l, int decoder, struct tec_text_keys *k, int64_t at_ns)
 {
-    struct tec_chain *c = &l->chains[l->o.decoders[decoder].model];
+    struct tec_chain *c = &l->chains[l->o.decoders[decoder].chain];
     if (!k->held)
         return;
     k->held = false;
@@ -142,7 +142,7 @@ static void complete(struct tec_loop *l, const struct tec_chain *c, struct tec_t
 void tec_text_keys_complete(struct tec_loop *l)
 {
     for (int d = 0; d < l->o.n_decoders && l->text_keys; d++) {
-        const struct tec_chain *c = &l->chains[l->o.decoders[d].model];
+        const struct tec_chain *c = &l->chains[l->o.decoders[d].chain];
         const struct tec_plan_spec *s = &c->plan->spec;
         struct tec_text_keys *list[TEC_MAX_ROWS];
         int n = 0, largest = s->n_batches ? s->batches[s->n_batches - 1] : 1;

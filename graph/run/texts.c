@@ -28,11 +28,11 @@ void tec_loop_post_text(struct tec_loop *l, const struct tec_request *r, int64_t
                                         .t_ns = at_ns});
 }
 
-void tec_loop_read_text(struct tec_loop *l, int model)
+void tec_loop_read_text(struct tec_loop *l, int chain)
 {
-    const struct tec_text_read *read = l->input ? &l->input->chains[model].read : NULL;
+    const struct tec_text_read *read = l->input ? &l->input->chains[chain].read : NULL;
     struct tec_frame_record *record = &l->record;
-    int node = l->chains[model].prefill_node;
+    int node = l->chains[chain].prefill_node;
     if (!read || read->stream == 0 || !l->o.edges || record->n_reads == TEC_MAX_CHAINS)
         return;
     bool text = read->request >= 0;

@@ -7,7 +7,7 @@
 
 struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct tec_request *r)
 {
-    const struct tec_chain *s = &l->chains[tec_model_of(l, r)];
+    const struct tec_chain *s = &l->chains[tec_chain_at(l, r)];
     const struct tec_pending_prefill *waits = tec_pending_prefill_of(l, r);
     int64_t now = tec_loop_now(l), age = l->tick->frame - r->born_frame;
     bool limited = r->deadline_ns != INT64_MAX;
@@ -28,7 +28,7 @@ struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct 
         .fresh = !r->stored && (s->in_frames || age == 0),
         .drafted = r->draft.drafted,
         .kept = r->draft.kept,
-        .prefill = waits ? l->chains[waits->model].prefill_node : s->prefill_node,
+        .prefill = waits ? l->chains[waits->chain].prefill_node : s->prefill_node,
         .slices = tec_pending_prefill_left(l, r)};
 }
 
@@ -116,15 +116,15 @@ static const char *kind_of(const struct tec_topology *t, const char *what)
 }
 
 /* A kind means that of the frames' model, and "decode" where that has none that of the next. */
-static int model_of(const struct tec_loop *l, const char *what)
+static int chain_named(const struct tec_loop *l, const char *what)
 {
-    int node = find(l->o.topology, what), model = 0;
+    int node = find(l->o.topology, what), chain = 0;
     if (node >= 0)
         return l->o.topology->nodes[node].model;
     if (tec_costs_kind_of(what) == TEC_COST_DECODE)
-        while (model < l->o.n_chains - 1 && l->chains[model].language < 0)
-            model++;
-    return model;
+        while (chain < l->o.n_chains - 1 && l->chains[chain].language < 0)
+            chain++;
+    return chain;
 }
 
 static int rows_of(double point)
@@ -151,10 +151,10 @@ static enum tec_cost_kind cost_kind(const struct tec_topology *t, const char *wh
 }
 
 /* Is it a prompt in one launch: the prefill of one observation, or what recalls it? */
-static bool is_prompt(const struct tec_loop *l, int model, const char *what, int rows)
+static bool is_prompt(const struct tec_loop *l, int chain, const char *what, int rows)
 {
     const struct tec_topology *t = l->o.topology;
-    int node = l->chains[model].prefill_node;
+    int node = l->chains[chain].prefill_node;
     return node >= 0 && (strcmp(kind_of(t, what), memory_load) == 0 ||
                          (rows == 0 && (strcmp(what, t->nodes[node].name) == 0 ||
                                         strcmp(what, t->nodes[node].kind) == 0)));
@@ -162,22 +162,22 @@ static bool is_prompt(const struct tec_loop *l, int model, const char *what, int
 
 /* The table names nodes: a kind means its first node. A row of a prefill in other slices than ours
  * is shared out to ours. */
-static double table_cost(const struct tec_loop *l, int model, const char *what, int rows, double q)
+static double table_cost(const struct tec_loop *l, int chain, const char *what, int rows, double q)
 {
     const struct tec_topology *t = l->o.topology;
-    const struct tec_chain *s = &l->chains[model];
+    const struct tec_chain *s = &l->chains[chain];
     bool launch = is_launch(l, what) && find(t, what) < 0 && !(s->ring && s->language < 0);
     const struct tec_cost_row *row = launch ? NULL : tec_costs_table_row(l->table, what, rows);
-    if (is_prompt(l, model, what, rows))
-        row = tec_costs_prompt_row(l->table, t, model, t->nodes[s->prefill_node].name, rows);
+    if (is_prompt(l, chain, what, rows))
+        row = tec_costs_prompt_row(l->table, t, chain, t->nodes[s->prefill_node].name, rows);
     for (int i = 0; !row && i < t->n_nodes; i++)
-        if (t->nodes[i].model == model && strcmp(t->nodes[i].kind, what) == 0)
+        if (t->nodes[i].model == chain && strcmp(t->nodes[i].kind, what) == 0)
             row = tec_costs_table_row(l->table, t->nodes[i].name, rows);
     if (!row)
         return -1.0;
-    bool sliced = !l->chains[model].in_frames && cost_kind(t, what) == TEC_COST_PREFILL;
+    bool sliced = !l->chains[chain].in_frames && cost_kind(t, what) == TEC_COST_PREFILL;
     return tec_costs_row_us(row, q) *
-           (sliced ? tec_costs_row_share(row, l->chains[model].slices) : 1.0);
+           (sliced ? tec_costs_row_share(row, l->chains[chain].slices) : 1.0);
 }
 
 /* Which of its chain's action nodes is called so; 0: none is. */
@@ -192,13 +192,13 @@ static int action_at(const struct tec_loop *l, const char *what)
 /* Cost of one launch; for a sliced prefill, the cost of a single slice. Negative: unknown. */
 static double launch_cost(const struct tec_loop *l, const char *what, int rows, double q)
 {
-    int model = model_of(l, what);
+    int chain = chain_named(l, what);
     if (l->table)
-        return table_cost(l, model, what, rows, q);
+        return table_cost(l, chain, what, rows, q);
     enum tec_cost_kind kind = cost_kind(l->o.topology, what);
     if (kind == TEC_COST_ACTION)
-        rows = tec_costs_action(l->chains[model].costs, action_at(l, what), rows);
-    return kind < TEC_COST_KINDS ? tec_costs_us(l->chains[model].costs, kind, rows, q) : -1.0;
+        rows = tec_costs_action(l->chains[chain].costs, action_at(l, what), rows);
+    return kind < TEC_COST_KINDS ? tec_costs_us(l->chains[chain].costs, kind, rows, q) : -1.0;
 }
 
 double tec_loop_ring_cost(const struct tec_loop *l, const struct tec_ring_state *ring,
@@ -234,8 +234,8 @@ static double forward_cost(const struct tec_loop *l, const struct tec_ring_state
         return 0.0;
     double us = 0.0;
     if (s->apart) {
-        int model = tec_chain_index(l, first->chain);
-        us = enter * tec_loop_launch_cost(l, model, TEC_COST_PREFILL, 0, q);
+        int chain = tec_chain_index(l, first->chain);
+        us = enter * tec_loop_launch_cost(l, chain, TEC_COST_PREFILL, 0, q);
         rows += enter;
         enter = 0;
     }
@@ -270,20 +270,20 @@ static double packed_cost(const struct tec_loop *l, int depth, double q)
     return rings_cost(l, depths, q);
 }
 
-double tec_loop_launch_cost(const struct tec_loop *l, int model, enum tec_cost_kind kind, int rows,
+double tec_loop_launch_cost(const struct tec_loop *l, int chain, enum tec_cost_kind kind, int rows,
                             double q)
 {
     static const char *const words[TEC_COST_KINDS] = {[TEC_COST_PREFILL] = "prefill",
                                                       [TEC_COST_ACTION] = "action",
                                                       [TEC_COST_DECODE] = "decode",
                                                       [TEC_COST_SCORE] = "score"};
-    const struct tec_chain *s = &l->chains[model];
-    bool word = s->in_frames && model_of(l, words[kind]) == model;
+    const struct tec_chain *s = &l->chains[chain];
+    bool word = s->in_frames && chain_named(l, words[kind]) == chain;
     int node = word ? -1 : kind == TEC_COST_PREFILL ? s->prefill_node : s->language;
     int each = s->costs->n_actions;
     int n = kind == TEC_COST_ACTION && rows >= each ? s->costs->together[rows / each] : 0;
     for (int i = 0; kind == TEC_COST_ACTION && i < l->o.n_actions; i++)
-        if (l->o.actions[i].chain == model && l->o.actions[i].at == rows % each)
+        if (l->o.actions[i].chain == chain && l->o.actions[i].at == rows % each)
             return launch_cost(l, l->o.actions[i].name, n, q);
     return launch_cost(l, node < 0 ? words[kind] : l->o.topology->nodes[node].name, rows, q);
 }
@@ -296,11 +296,11 @@ static int observations(const struct tec_costs *costs, enum tec_cost_kind kind, 
 }
 
 /* A prompt of a memory with that share of its segments computed anew, in all its slices. */
-static double recall_cost(const struct tec_loop *l, int model, const char *what, double share,
+static double recall_cost(const struct tec_loop *l, int chain, const char *what, double share,
                           double q)
 {
     int percent = share > 0.0 && share <= 1.0 ? (int)ceil(share * 100.0 - 1e-9) : 0;
-    const struct tec_chain *c = &l->chains[model];
+    const struct tec_chain *c = &l->chains[chain];
     return launch_cost(l, what, l->table ? percent : 0, q) * (c->in_frames ? 1 : c->slices);
 }
 
@@ -308,15 +308,15 @@ static double recall_cost(const struct tec_loop *l, int model, const char *what,
  * slices is all of them, or as many as the point says. */
 double tec_loop_cost(const struct tec_loop *l, const char *what, double point, double q)
 {
-    int rows = rows_of(point), model = model_of(l, what);
-    const struct tec_costs *costs = l->chains[model].costs;
+    int rows = rows_of(point), chain = chain_named(l, what);
+    const struct tec_costs *costs = l->chains[chain].costs;
     enum tec_cost_kind kind = tec_costs_kind_of(kind_of(l->o.topology, what));
     if (strcmp(what, "packed") == 0 && (l->n_rings || find(l->o.topology, what) < 0))
         return l->n_rings ? packed_cost(l, rows, q) : -1.0;
     if (strcmp(kind_of(l->o.topology, what), memory_load) == 0)
-        return recall_cost(l, model, what, point, q);
-    if (!l->chains[model].in_frames && kind == TEC_COST_PREFILL)
-        return launch_cost(l, what, 0, q) * (rows ? rows : l->chains[model].slices);
+        return recall_cost(l, chain, what, point, q);
+    if (!l->chains[chain].in_frames && kind == TEC_COST_PREFILL)
+        return launch_cost(l, what, 0, q) * (rows ? rows : l->chains[chain].slices);
     int n = costs->n_batches;
     if (n == 0 || kind != TEC_COST_DECODE)
         return launch_cost(l, what, observations(costs, kind, rows), q);
@@ -352,7 +352,7 @@ static double texts_cost(const struct tec_loop *l, const struct tec_chain *c, do
     for (int d = 0; c->says && d < l->o.n_decoders; d++) {
         const struct tec_decoder *o = &l->o.decoders[d];
         int launches = o->tree ? l->n_own : 1, rows = o->tree ? 1 : l->n_own;
-        if (o->awaited && &l->chains[o->model] == c)
+        if (o->awaited && &l->chains[o->chain] == c)
             us += launches * t->nodes[o->node].steps *
                   tec_loop_cost(l, t->nodes[o->node].name, rows, q);
     }
@@ -362,9 +362,9 @@ static double texts_cost(const struct tec_loop *l, const struct tec_chain *c, do
 /* What the hard nodes of a chain take in a frame. */
 static double hard_cost(const struct tec_loop *l, const struct tec_chain *c, double q)
 {
-    int model = tec_chain_index(l, c);
+    int chain = tec_chain_index(l, c);
     int n = l->n_own > 1 && c->costs->n_together > 1 ? l->n_own : 0;
-    double us = c->prefill_node >= 0 ? tec_loop_launch_cost(l, model, TEC_COST_PREFILL, n, q) : 0.0;
+    double us = c->prefill_node >= 0 ? tec_loop_launch_cost(l, chain, TEC_COST_PREFILL, n, q) : 0.0;
     us += texts_cost(l, c, q);
     for (int i = 0; i < l->o.n_actions; i++)
         if (&l->chains[l->o.actions[i].chain] == c)

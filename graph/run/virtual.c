@@ -13,7 +13,7 @@
 static int64_t took(const struct tec_virtual *v, int mark, int rows, int k)
 {
     if (v->took)
-        return v->took(v->user, v->model, mark, rows, k);
+        return v->took(v->user, v->chain, mark, rows, k);
     return mark == TEC_MARK_PREFILL || mark == TEC_MARK_PACKED ? v->prefill_ns
            : mark == TEC_MARK_ACTION                           ? v->action_ns
            : mark == TEC_MARK_SHIFT                            ? 0

@@ -32,12 +32,12 @@ static void warm_scores(struct tec_loop *l, const struct tec_chain *c, int regio
     struct tec_row_state row;
     for (int d = 0; d < l->o.n_decoders; d++) {
         struct tec_replay replay = {0};
-        if (!l->o.decoders[d].tree || l->o.decoders[d].model != tec_chain_index(l, c))
+        if (!l->o.decoders[d].tree || l->o.decoders[d].chain != tec_chain_index(l, c))
             continue;
         tec_row_start(&row, c->plan, region, c->prefix.rows, token, 0, c->plan->spec.new_tokens,
                       -1);
         c->executor->score(c->executor->self, l->o.decoders[d].tree, &row, l->likely, &replay);
-        tec_loop_measure_score(l, l->o.decoders[d].model, &replay);
+        tec_loop_measure_score(l, l->o.decoders[d].chain, &replay);
     }
 }
 
@@ -62,7 +62,7 @@ static void warm_concurrent(struct tec_loop *l, struct tec_chain *c,
             .tokens = l->tokens,
             .made = l->made};
     for (int d = 0; d < l->o.n_decoders && n < TEC_MAX_LAUNCHES; d++)
-        if (l->o.decoders[d].tree && &l->chains[l->o.decoders[d].model] == c)
+        if (l->o.decoders[d].tree && &l->chains[l->o.decoders[d].chain] == c)
             l->jobs[n++] = (struct tec_soft_job){
                 .tree = l->o.decoders[d].tree, .likely = l->likely, .rows = list, .n = 1, .k = 1};
     e->beside(e->self, l->jobs, n, input);
