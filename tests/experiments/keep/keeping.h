@@ -63,6 +63,7 @@ struct tec_keeping_row {
     struct tec_samples refresh; /* computing what changed, to be kept */
     struct tec_samples served;  /* ttft where all that is kept was computed between steps */
     struct tec_samples charged; /* ttft with all of it in it: refresh, and groups that are joined */
+    double kept_cpu, least_cpu; /* processor time of what is kept up, sums; least as below */
     double least_ns;            /* sum of charged as if a changed block were computed from its first
                                    changed token on */
     struct tec_samples prefill; /* waits and choosing among it */

@@ -14,6 +14,13 @@ static int64_t now(void)
     return tec_clock_now(&clock);
 }
 
+/* Since then, of the clock and of the processor: the thread computes, where one lane is all. */
+static void take_time(struct tec_keeping_cost *cost, int64_t begin, int64_t cpu)
+{
+    cost->ns += now() - begin;
+    cost->cpu += tec_clock_thread() - cpu;
+}
+
 static const struct tec_trace *trace_of(const struct tec_keeping_setup *w)
 {
     return &w->suite->trace;
@@ -272,7 +279,7 @@ enum tec_status tec_keeping_refresh_blocks(struct tec_keeping_setup *w, int bloc
     struct tec_keeping_slot *slots[TEC_KEEPING_SEGMENTS];
     struct pack pack = {.n = 0};
     struct tec_keeping_shelf *shelf = shelf_of(w, block);
-    int64_t begin = now();
+    int64_t begin = now(), cpu = tec_clock_thread();
     *changed = shelf->cost;
     if (shelf->step == w->at)
         return TEC_OK;
@@ -281,7 +288,7 @@ enum tec_status tec_keeping_refresh_blocks(struct tec_keeping_setup *w, int bloc
         struct tec_arena_mark mark = tec_arena_mark(&w->arena);
         enum tec_status status = refresh_stored(w, shelf, changed, err);
         tec_arena_rewind(&w->arena, mark);
-        changed->ns = now() - begin;
+        take_time(changed, begin, cpu);
         shelf->step = w->at;
         shelf->cost = *changed;
         return status;
@@ -300,7 +307,7 @@ enum tec_status tec_keeping_refresh_blocks(struct tec_keeping_setup *w, int bloc
         add_piece(&pack, slots[i], tokens);
     }
     TEC_TRY(run_pack(w, &pack, changed, err));
-    changed->ns = now() - begin;
+    take_time(changed, begin, cpu);
     shelf->step = w->at;
     shelf->cost = *changed;
     return TEC_OK;
@@ -358,7 +365,7 @@ static enum tec_status keep_run(struct tec_keeping_setup *w, const uint32_t *seg
     struct tec_keeping_slot slot = {0};
     struct tec_store_segment_view view;
     int tokens = 0, at = 0, *ids = TEC_NEW(&w->arena, (size_t)w->most, int);
-    int64_t begin = now();
+    int64_t begin = now(), cpu = tec_clock_thread();
     enum tec_status status = ids ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a group");
     for (int i = 0; status == TEC_OK && i < n; i++)
         tokens += tec_trace_tokens(trace_of(w)->segments[segments[i]].text, w->model->text.vocab,
@@ -372,7 +379,7 @@ static enum tec_status keep_run(struct tec_keeping_setup *w, const uint32_t *seg
     tec_heap_put(w->heap, slot.kv);
     cost->tokens += tokens;
     cost->needed += tokens;
-    cost->ns += now() - begin;
+    take_time(cost, begin, cpu);
     return status;
 }
 

@@ -46,6 +46,8 @@ static json_t *row_json(const struct tec_keeping *s, const struct tec_keeping_ce
     json_object_set_new(j, "charged_ms", times(&r->charged));
     json_object_set_new(j, "charged_mean_ms", NUMBER(tec_keeping_mean(&r->charged)));
     json_object_set_new(j, "charged_least_ms", NUMBER(each(r, r->least_ns) / 1e6));
+    json_object_set_new(j, "kept_cpu_ms", NUMBER(each(r, r->kept_cpu) / 1e6));
+    json_object_set_new(j, "least_cpu_ms", NUMBER(each(r, r->least_cpu) / 1e6));
     json_object_set_new(j, "needed_tokens", NUMBER(each(r, (double)r->needed)));
     json_object_set_new(j, "rows_share", NUMBER(tec_keeping_share(r)));
     json_object_set_new(j, "prefill_speedup", NUMBER(tec_keeping_speedup(c, r, false)));

@@ -177,6 +177,12 @@ static void charge(const struct table *t, const struct tec_keeping_cell *c,
     tec_suite_cell(t->out, tec_keeping_mean(&full->charged) / tec_keeping_mean(&r->charged), 2, "");
     tec_suite_cell(t->out, least, 2, "");
     tec_suite_cell(t->out, tec_keeping_mean(&full->charged) / least, 2, "");
+    double cpu = tec_keeping_mean(&r->cpu), whole = tec_keeping_mean(&full->cpu);
+    tec_suite_cell(t->out, cpu, 2, "");
+    tec_suite_cell(t->out, whole / cpu, 2, "");
+    tec_suite_cell(t->out, cpu + r->kept_cpu / n / 1e6, 2, "");
+    tec_suite_cell(t->out, whole / (cpu + r->kept_cpu / n / 1e6), 2, "");
+    tec_suite_cell(t->out, whole / (cpu + r->least_cpu / n / 1e6), 2, "");
     fputc('\n', t->out);
 }
 
@@ -186,15 +192,16 @@ static void charges(const struct table *t)
     const struct tec_keeping_cell *c = tec_keeping_cell_of(t->s, "methods", 0);
     if (!c)
         return;
-    fputs(
-        "\nCharged alike. Served: everything kept was computed between steps, for every method. "
-        "Charged: all of it is in the step\nthat needs it, what changed and groups that became "
-        "static alike; means, because groups are joined in few steps. Least:\nas if a changed "
-        "block were computed from its first changed token on, its time by the share of tokens.\n\n"
-        "| method | rows | served p50 | p99 | max | full over it | refreshed tokens | of them "
-        "needed | joined tokens | charged, mean | p99 | full over it | least | full over it |\n"
-        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
-        t->out);
+    fputs("\nCharged alike. Served: everything kept was computed between steps, for every method. "
+          "Charged: all of it is in the step\nthat needs it, what changed and groups that became "
+          "static alike; means, because groups are joined in few steps. Least:\nas if a changed "
+          "block were computed from its first changed token on, its time by the share of tokens. "
+          "CPU: processor time of the\nprefill and of what is kept up, with one lane.\n\n"
+          "| method | rows | served p50 | p99 | max | full over it | refreshed tokens | of them "
+          "needed | joined tokens | charged, mean | p99 | full over it | least | full over it | "
+          "CPU: served | full over it | charged | full over it | least: full over it |\n"
+          "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
+          t->out);
     for (int i = 0; i < c->n_rows; i++)
         if (!c->rows[i].method.bare)
             charge(t, c, &c->rows[i]);

@@ -18,8 +18,8 @@ struct tec_keeping_slot {
 
 /* Tokens computed to be kept, and how long it took. */
 struct tec_keeping_cost {
-    int64_t tokens, ns;
-    int64_t needed; /* tokens but those before a block's first changed one */
+    int64_t tokens, ns, cpu; /* cpu: processor time of the thread */
+    int64_t needed;          /* tokens but those before a block's first changed one */
 };
 
 /* Slots of the blocks of one size: by place, or by segment where each is alone. */

@@ -161,10 +161,11 @@ static enum tec_status prepare(struct source *s, const struct tec_keeping_method
         return TEC_OK;
     s->row->refreshed += changed.tokens;
     s->row->needed += changed.needed;
+    double needed = changed.tokens ? (double)changed.needed / (double)changed.tokens : 0.0;
     s->joined_ns = joined.ns;
-    s->spared_ns = changed.tokens ? (double)changed.ns * (double)(changed.tokens - changed.needed) /
-                                        (double)changed.tokens
-                                  : 0.0;
+    s->spared_ns = (double)changed.ns * (1.0 - needed);
+    s->row->kept_cpu += (double)(changed.cpu + joined.cpu);
+    s->row->least_cpu += (double)changed.cpu * needed + (double)joined.cpu;
     s->row->behind += joined.tokens;
     s->row->behind_ns += joined.ns;
     push(&s->row->refresh, changed.ns + pinned);
