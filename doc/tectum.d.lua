@@ -197,6 +197,7 @@ function prefill(t) end
 ---@field or_kv? string|tectum.call of a kv.requests: the prefix, a kv.frame, that it takes until a text is finished
 ---@field steps? integer denoising steps; without it the model's
 ---@field prefix? string|tectum.call a tensor { rows, columns }: the first actions, where the robot has begun them already
+---@field guide? tectum.guide pulls the chunk to the one before it, which is executed meanwhile (real-time chunking)
 ---@field out? string|tectum.call the buffer of the chunk
 ---@field deadline? tectum.hard|tectum.soft by when the chunk is needed
 ---@field after? string|tectum.call a node that runs before it; of a node that makes texts: its text of the frame is made first
@@ -288,6 +289,19 @@ function memory_load(t) end
 ---@param t tectum.remember
 ---@return tectum.remember
 function remember(t) end
+
+---How a chunk is pulled to the one before it, as LeRobot's RTCProcessor does it. A plain table.
+---@class tectum.guide
+---@field previous string|tectum.call a tensor { rows, columns }: what is left of the earlier chunk from the observation on, in the robot's units; without it the chunk is free
+---@field schedule? "zeros"|"ones"|"linear"|"exp" how much rows behind the delay are pulled: not at all, as much, less and less by a line or a curve; default linear
+---@field max_guidance_weight? number largest pull of a denoising step; default 10
+---@field execution_horizon? integer rows that are pulled, at most; never more than are left; default 10
+---@field delay? integer rows that are executed until the new chunk is there: they are pulled whole; default 0
+---@field delay_input? string|tectum.call a tensor { 1 }: the delay of an observation, in place of `delay`
+
+---@param t tectum.guide
+---@return tectum.guide
+function guide(t) end
 
 ---Who proposes tokens of a decode node, and how many; written as a plain table.
 ---@class tectum.draft

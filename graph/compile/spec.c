@@ -195,6 +195,29 @@ static enum tec_status fill_fixed(const struct tec_node_set *set, int action, st
     return TEC_OK;
 }
 
+/* What a chunk is pulled to. The largest pull is a number of the program, the rest is data. */
+static enum tec_status fill_guide(const struct tec_node_set *set, int action, struct tec_error *err)
+{
+    const struct tec_decl_node *n = set->actions[action];
+    const struct tec_flow *f = &set->model->flow;
+    if (n->guide.previous.index < 0)
+        return TEC_OK;
+    const struct tec_decl_input *in = &set->pipeline->inputs[n->guide.previous.index];
+    if (!tec_model_flows(set->model) || tec_model_asks(set->model))
+        return tec_fail(err, TEC_MALFORMED,
+                        "%s:%d: '%s' has a guide, but model '%s' does not denoise its actions; "
+                        "leave guide out",
+                        n->where.file ? n->where.file : "?", n->where.line, n->name,
+                        set->model->name);
+    if (in->shape.item[0] > f->horizon)
+        return tec_fail(err, TEC_SHAPE,
+                        "%s:%d: '%s' has up to %d actions, this model's chunk has %d",
+                        in->where.file ? in->where.file : "?", in->where.line, in->name,
+                        in->shape.item[0], f->horizon);
+    set->spec->actions[action].guidance = (float)n->guide.weight;
+    return TEC_OK;
+}
+
 /* A ring stage holds the prefix and the generated tokens, so the prefix may use tokens - stages
  * slots. The key of the last token needs no slot: a complete sequence leaves the ring. */
 static enum tec_status fill_ring(const struct tec_node_set *set, struct tec_error *err)
@@ -392,6 +415,7 @@ static enum tec_status fill_action(const struct tec_node_set *set, int at, struc
     set->spec->actions[at].steps = n->steps ? n->steps : m->flow.steps;
     set->spec->n_actions = at + 1;
     TEC_TRY(check_chunk(n, set->pipeline, m, err));
+    TEC_TRY(fill_guide(set, at, err));
     return fill_fixed(set, at, err);
 }
 

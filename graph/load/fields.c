@@ -1,6 +1,7 @@
 /* fields.c - the tables made from fields.def, and the words of its enumerations. */
 #include "graph/load/fields.h"
 #include "graph/load/pipeline.h"
+#include "graph/transform/guide.h"
 
 #include <string.h>
 
@@ -40,6 +41,11 @@ static const struct tec_word select_words[] = {
 #define SELECTION(name, text, what) {text, TEC_SELECTION_##name, false},
 #include "graph/memory/selections.def"
 #undef SELECTION
+    {NULL, 0, false}};
+static const struct tec_word guide_schedule_words[] = {
+#define GUIDE(name, text, what) {text, TEC_GUIDE_##name, false},
+#include "graph/transform/guides.def"
+#undef GUIDE
     {NULL, 0, false}};
 static const struct tec_word scoring_words[] = {
 #define SCORING(name, text, what) {text, TEC_SCORING_##name, false},
@@ -94,6 +100,7 @@ static const struct tec_word guard_words[] = {{"guard", TEC_CON_guard, false}, {
 static const struct tec_word tiers_words[] = {{"tiers", TEC_CON_tiers, false}, {NULL, 0, false}};
 static const struct tec_word recompute_words[] = {{"recompute", TEC_CON_recompute, false},
                                                   {NULL, 0, false}};
+static const struct tec_word guide_words[] = {{"guide", TEC_CON_guide, false}, {NULL, 0, false}};
 static const struct tec_word draft_words[] = {{"draft", TEC_CON_draft, false}, {NULL, 0, false}};
 static const struct tec_word deadline_words[] = {
     {"hard", TEC_CON_hard, false}, {"soft", TEC_CON_soft, false}, {NULL, 0, false}};

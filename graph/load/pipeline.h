@@ -199,6 +199,16 @@ struct tec_decl_draft {
     int tokens;
 };
 
+/* guide = { previous, ... }: weight 0 = none. */
+struct tec_decl_guide {
+    struct tec_where where;
+    struct tec_ref previous,
+        delays;   /* inputs: rows of the earlier chunk; a delay; index -1 = none */
+    int schedule; /* enum tec_guide_schedule */
+    double weight;
+    int horizon, delay; /* rows */
+};
+
 enum tec_decl_node_kind {
     TEC_DECL_PREFILL,
     TEC_DECL_ACTION,
@@ -215,9 +225,10 @@ struct tec_decl_node {
     enum tec_decl_node_kind kind;
     const char *name;
     struct tec_ref model;
-    struct tec_refs reads; /* inputs, in order; index into inputs */
-    struct tec_ref prefix; /* action: an input, the first actions of the chunk */
-    struct tec_ref writes; /* prefill: a resource */
+    struct tec_refs reads;       /* inputs, in order; index into inputs */
+    struct tec_ref prefix;       /* action: an input, the first actions of the chunk */
+    struct tec_decl_guide guide; /* action: what the chunk is pulled to */
+    struct tec_ref writes;       /* prefill: a resource */
     struct tec_ref kv; /* action, decode, score: a resource; `prev` set for the previous frame's */
     struct tec_ref or_kv; /* action: the prefix that it takes until kv has the keys of a text */
     struct tec_ref from, into; /* memory_load: kv.segments, kv.frame */
@@ -384,6 +395,8 @@ enum tec_status tec_pipeline_expand(json_t **out, const struct tec_pipeline *pip
 int tec_pipeline_prompt(const struct tec_pipeline *p, int input);
 /* The id of the segment that a remember node writes. */
 const char *tec_pipeline_key(const struct tec_decl_node *n);
+/* Is an input one that an action node may be given, or not: actions, a delay? */
+bool tec_pipeline_gives(const struct tec_pipeline *p, int input);
 /* Which of the streams that nodes read the prefill of a chain reads; -1 = none. */
 int tec_pipeline_stream(const struct tec_pipeline *p, int chain);
 /* Whose input it is: an index of robots; -1 = no named robot's. 0 where robots have no names. */

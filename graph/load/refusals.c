@@ -439,6 +439,8 @@ static void several_sessions(struct refusing *r)
     else if (n->kind == TEC_DECL_ACTION && n->prefix.index >= 0)
         REFUSE(field(r, "prefix"), "'%s' is given first actions, which are of one session",
                name_of(n));
+    else if (n->kind == TEC_DECL_ACTION && n->guide.previous.index >= 0)
+        REFUSE(field(r, "guide"), "'%s' has an earlier chunk, which is of one session", name_of(n));
 }
 
 static void many_texts(struct refusing *r)

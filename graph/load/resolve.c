@@ -164,6 +164,19 @@ static void resolve_model(struct resolver *r, struct tec_decl_node *node)
                          p->models[0].name ? p->models[0].name : "name");
 }
 
+static void resolve_guide(struct resolver *r, struct tec_decl_node *node)
+{
+    const struct tec_decl_entry *guide = tec_decl_value_find(r->thing->value, "guide");
+    struct tec_decl_guide *g = &node->guide;
+    g->previous.index = g->delays.index = -1;
+    if (guide && g->previous.name)
+        g->previous.index = look_up(r->ld, r->scopes, TEC_INPUTS, g->previous.name,
+                                    tec_where_field(r->ld, guide, "previous"));
+    if (guide && g->delays.name)
+        g->delays.index = look_up(r->ld, r->scopes, TEC_INPUTS, g->delays.name,
+                                  tec_where_field(r->ld, guide, "delay_input"));
+}
+
 static void resolve_draft(struct resolver *r, struct tec_decl_node *node)
 {
     const struct tec_decl_entry *draft = tec_decl_value_find(r->thing->value, "draft");
@@ -181,6 +194,7 @@ static void resolve_node(struct resolver *r, struct tec_decl_node *node)
     resolve(r, &node->prefix, TEC_INPUTS, "prefix");
     resolve(r, &node->prompt, TEC_INPUTS, "prompt");
     resolve_draft(r, node);
+    resolve_guide(r, node);
     resolve(r, &node->writes, TEC_RESOURCES, "writes");
     resolve(r, &node->kv, TEC_RESOURCES, "kv");
     resolve(r, &node->or_kv, TEC_RESOURCES, "or_kv");

@@ -304,27 +304,63 @@ static void check_captures(struct tec_loader *ld)
     tec_diagnostics_help(ld->d, d, "drop points of capture.batch, or raise max_graphs");
 }
 
+/* Is the input that a field of an action node names a tensor of so many dimensions? */
+static bool check_numbers(struct tec_loader *ld, const struct tec_ref *ref, struct tec_where where,
+                          const char *field, int dims)
+{
+    const struct tec_decl_input *in = &ld->pipeline->inputs[ref->index];
+    if (in->kind == TEC_INPUT_TENSOR &&
+        (in->shape.n == dims || in->shape.n == 0) && /* 0: reported by itself */
+        (in->dtype == TEC_DECL_F32 || in->dtype == TEC_DECL_F64))
+        return true;
+    struct tec_diagnostic *d = tec_diagnostics_add(
+        ld->d, TEC_E024, where, "%s of action takes a tensor %s of f32 or f64, '%s' is not one",
+        field, dims == 2 ? "{ rows, columns }" : "{ 1 }", ref->name);
+    tec_diagnostics_also(ld->d, d, in->where, "'%s' is declared here", ref->name);
+    return false;
+}
+
+/* What a chunk is pulled to has no more rows than it. */
+static void check_guide(struct tec_loader *ld, int i)
+{
+    const struct tec_pipeline *p = ld->pipeline;
+    const struct tec_decl_node *n = &p->nodes[i];
+    const struct tec_ref *from = &n->guide.previous, *delays = &n->guide.delays;
+    const struct tec_decl_entry *guide = tec_decl_value_find(ld->nodes[i].value, "guide");
+    const struct tec_decl_resource *out = n->out.buffer < 0 ? NULL : &p->resources[n->out.buffer];
+    if (!guide || from->index < 0)
+        return;
+    bool fits =
+        check_numbers(ld, from, tec_where_field(ld, guide, "previous"), "guide.previous", 2);
+    if (delays->index >= 0)
+        check_numbers(ld, delays, tec_where_field(ld, guide, "delay_input"), "guide.delay_input",
+                      1);
+    const struct tec_decl_input *in = &p->inputs[from->index];
+    if (fits && in->shape.n == 2 && out && out->shape.n == 2 &&
+        in->shape.item[0] > out->shape.item[0]) {
+        struct tec_diagnostic *d = tec_diagnostics_add(
+            ld->d, TEC_E011, tec_where_field(ld, &ld->inputs[from->index], "shape"),
+            "'%s' has up to %d actions of an earlier chunk, a chunk has %d", from->name,
+            in->shape.item[0], out->shape.item[0]);
+        tec_diagnostics_help(ld->d, d, "at most %d rows", out->shape.item[0]);
+    }
+}
+
 /* Rows that are given are fewer than rows that are made. */
 static void check_given(struct tec_loader *ld, int i)
 {
     const struct tec_pipeline *p = ld->pipeline;
     const struct tec_decl_node *n = &p->nodes[i];
+    struct tec_diagnostic *d;
+    check_guide(ld, i);
     if (n->prefix.index < 0)
         return;
     const struct tec_decl_input *in = &p->inputs[n->prefix.index];
     const struct tec_decl_resource *out = n->out.buffer < 0 ? NULL : &p->resources[n->out.buffer];
-    bool fits = in->kind == TEC_INPUT_TENSOR &&
-                (in->shape.n == 2 || in->shape.n == 0) && /* 0: reported by itself */
-                (in->dtype == TEC_DECL_F32 || in->dtype == TEC_DECL_F64);
-    struct tec_diagnostic *d;
-    if (!fits) {
-        d = tec_diagnostics_add(ld->d, TEC_E024, tec_where_field(ld, &ld->nodes[i], "prefix"),
-                                "prefix of action takes a tensor { rows, columns } of f32 or f64, "
-                                "'%s' is not one",
-                                n->prefix.name);
-        tec_diagnostics_also(ld->d, d, in->where, "'%s' is declared here", n->prefix.name);
-    } else if (in->shape.n == 2 && out && out->shape.n == 2 &&
-               in->shape.item[0] >= out->shape.item[0]) {
+    bool fits =
+        check_numbers(ld, &n->prefix, tec_where_field(ld, &ld->nodes[i], "prefix"), "prefix", 2);
+    if (fits && in->shape.n == 2 && out && out->shape.n == 2 &&
+        in->shape.item[0] >= out->shape.item[0]) {
         d = tec_diagnostics_add(
             ld->d, TEC_E011, tec_where_field(ld, &ld->inputs[n->prefix.index], "shape"),
             "'%s' gives up to %d actions of the %d in a chunk, nothing would be left to compute",
@@ -338,9 +374,9 @@ static void check_unused(struct tec_loader *ld)
 {
     const struct tec_pipeline *p = ld->pipeline;
     for (int i = 0; i < p->n_inputs && !ld->broken; i++) {
-        bool used = p->inputs[i].name == NULL;
+        bool used = p->inputs[i].name == NULL || tec_pipeline_gives(p, i);
         for (int j = 0; j < p->n_nodes && !used; j++)
-            used = p->nodes[j].prefix.index == i || p->nodes[j].prompt.index == i;
+            used = p->nodes[j].prompt.index == i;
         for (int j = 0; j < p->n_nodes && !used; j++)
             for (int k = 0; k < p->nodes[j].reads.n; k++)
                 used |= p->nodes[j].reads.item[k].index == i;

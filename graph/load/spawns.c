@@ -22,6 +22,17 @@ int tec_pipeline_prefix(const struct tec_pipeline *p, const struct tec_decl_node
     return kv->kind == TEC_RESOURCE_REQUESTS ? kv->share_prefix.index : n->kv.index;
 }
 
+bool tec_pipeline_gives(const struct tec_pipeline *p, int input)
+{
+    for (int i = 0; i < p->n_nodes; i++) {
+        const struct tec_decl_node *n = &p->nodes[i];
+        if (n->prefix.index == input || n->guide.previous.index == input ||
+            n->guide.delays.index == input)
+            return true;
+    }
+    return false;
+}
+
 const struct tec_decl_node *tec_pipeline_writer(const struct tec_pipeline *p, int resource)
 {
     for (int i = 0; resource >= 0 && i < p->n_nodes; i++)

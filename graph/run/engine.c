@@ -206,7 +206,7 @@ static bool takes_given(const struct tec_plan_spec *s)
 {
     bool any = false;
     for (int i = 0; i < s->n_actions; i++)
-        any |= s->actions[i].fixed > 0;
+        any |= s->actions[i].fixed > 0 || s->actions[i].guidance > 0.0F;
     return any;
 }
 
@@ -224,14 +224,18 @@ static enum tec_status check_given(const struct tec_engine *e, int chain, struct
     const struct tec_decl_robot *declared = tec_session_declared(&s);
     struct tec_robot *robot = NULL;
     struct tec_given given;
+    struct tec_guiding guiding;
     bool plain;
     if (!s.checkpoint && !(declared && declared->description))
         return TEC_OK; /* the robot may be the checkpoint's, which is not here */
     TEC_TRY(tec_session_find_robot(&robot, &plain, &s, arena, err));
     for (int i = 0; i < TEC_MAX_ACTIONS; i++) {
         const struct tec_decl_node *action = tec_pipeline_action(o->pipeline, i);
-        if (action && action->chain == chain)
-            TEC_TRY(tec_given_init(&given, o->pipeline, action, robot, plain, arena, err));
+        if (!action || action->chain != chain)
+            continue;
+        TEC_TRY(
+            tec_given_init(&given, o->pipeline, action->prefix.index, robot, plain, arena, err));
+        TEC_TRY(tec_guiding_init(&guiding, o->pipeline, action, robot, plain, arena, err));
     }
     return TEC_OK;
 }

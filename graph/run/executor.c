@@ -11,8 +11,12 @@
 static struct tec_action_inputs start_of(int at, const struct tec_chain_input *input)
 {
     int i = at < 0 ? 0 : at;
-    return (struct tec_action_inputs){
-        .noise = input->noise[i], .n_fixed = input->n_fixed[i], .state = input->state};
+    return (struct tec_action_inputs){.noise = input->noise[i],
+                                      .n_fixed = input->n_fixed[i],
+                                      .previous = input->previous[i],
+                                      .pulls = input->pulls[i],
+                                      .n_previous = input->n_previous[i],
+                                      .state = input->state};
 }
 
 static void real_prefix(void *self, enum tec_part_kind kind, int region,

@@ -30,6 +30,9 @@ struct tec_chain_input {
      * the plan's spec.fixed. */
     const float *noise[TEC_MAX_ACTIONS];
     int n_fixed[TEC_MAX_ACTIONS];
+    /* What the chunk is pulled to, as of struct tec_action_inputs. */
+    const float *previous[TEC_MAX_ACTIONS], *pulls[TEC_MAX_ACTIONS];
+    int n_previous[TEC_MAX_ACTIONS];
     const float *state; /* [tec_model_state] normalised, padded */
 };
 

@@ -31,6 +31,16 @@ static size_t chunk_size(const struct tec_session *s)
     return (size_t)f->horizon * (size_t)f->dim;
 }
 
+/* Room for what chunk i is pulled to, where it has a guide. */
+static bool give_guide(struct tec_session *s, struct tec_session_set *set, int i)
+{
+    if (!s->guides[i].guide)
+        return true;
+    set->previous[i] = TEC_NEW(&s->arena, chunk_size(s), float);
+    set->pulls[i] = TEC_NEW(&s->arena, (size_t)s->options.model->flow.horizon, float);
+    return set->previous[i] && set->pulls[i];
+}
+
 static bool give_set(struct tec_session *s, struct tec_session_set *set)
 {
     const struct tec_model *m = s->options.model;
@@ -49,7 +59,7 @@ static bool give_set(struct tec_session *s, struct tec_session_set *set)
                seen->bins && seen->text && set->ids;
     for (int i = 0; all && i < s->n_actions; i++) {
         set->noise[i] = TEC_NEW(&s->arena, chunk_size(s), float);
-        all = set->noise[i] != NULL;
+        all = set->noise[i] && give_guide(s, set, i);
     }
     for (size_t i = 0; all && i < slots; i++) {
         seen->pictures[i] = tec_arena_push(&s->arena, picture_bytes(s, (int)i), 1, 64);
@@ -124,8 +134,10 @@ static enum tec_status find_actions(struct tec_session *s, struct tec_error *err
         const struct tec_decl_node *action = tec_pipeline_action(p, i);
         if (!action || action->chain != s->options.chain)
             continue;
-        TEC_TRY(tec_given_init(&s->given[s->n_actions++], p, action, s->robot, s->plain, &s->arena,
-                               err));
+        TEC_TRY(tec_given_init(&s->given[s->n_actions], p, action->prefix.index, s->robot, s->plain,
+                               &s->arena, err));
+        TEC_TRY(tec_guiding_init(&s->guides[s->n_actions++], p, action, s->robot, s->plain,
+                                 &s->arena, err));
     }
     s->n_actions += s->n_actions == 0;
     return TEC_OK;
@@ -267,6 +279,8 @@ static enum tec_status start_actions(struct tec_session *s, struct tec_session_s
             memcpy(set->noise[i], noise, chunk_size(s) * sizeof *noise);
         else
             tec_noise(s->options.seed, tec_noise_of_action(i), frame, set->noise[i], chunk_size(s));
+        TEC_TRY(tec_guiding_start(&s->guides[i], s->observer, set->seen.state_raw,
+                                  &s->options.model->flow, set->previous[i], set->pulls[i], err));
         if (n_fixed[i] == 0)
             continue;
         enum tec_status status = tec_robot_undo(s->observer, s->given[i].actions, n_fixed[i],
@@ -293,6 +307,9 @@ static void point(struct tec_session *s, const struct tec_session_set *set, int 
     for (int i = 0; i < s->n_actions; i++) {
         input->noise[i] = set->noise[i];
         input->n_fixed[i] = n_fixed[i];
+        input->previous[i] = set->previous[i];
+        input->pulls[i] = set->pulls[i];
+        input->n_previous[i] = s->guides[i].n;
     }
     input->state = set->seen.state;
     input->memory = s->options.memory ? &s->remembered[s->turn] : NULL;
@@ -343,6 +360,8 @@ static enum tec_status observe(struct tec_session *s, const struct tec_value *va
     int n_text = 0, n_fixed[TEC_MAX_ACTIONS] = {0};
     for (int i = 0; i < s->n_actions; i++)
         TEC_TRY(tec_given_read(&s->given[i], values, n, &n_fixed[i], err));
+    for (int i = 0; i < s->n_actions; i++)
+        TEC_TRY(tec_guiding_read(&s->guides[i], values, n, err));
     TEC_TRY(take_streams(s, &own->read, err));
     TEC_TRY(tec_robot_observe(s->observer, values, n, &set->seen, err));
     TEC_TRY(check_pictures(s, set, err));

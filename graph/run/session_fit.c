@@ -28,14 +28,6 @@ static void suggest(const struct fit *f, struct tec_diagnostic *d, const char *n
         tec_diagnostics_help(f->found, d, "did you mean '%s'?", near);
 }
 
-static bool is_prefix(const struct tec_pipeline *p, int input)
-{
-    for (int i = 0; i < p->n_nodes; i++)
-        if (p->nodes[i].prefix.index == input)
-            return true;
-    return false;
-}
-
 /* True if an input is this camera, by its name or by the slot that it is for. */
 static bool is_camera(const struct tec_decl_input *in, const struct tec_robot_camera *camera)
 {
@@ -61,7 +53,7 @@ static void check_declared(const struct fit *f, enum tec_input_kind kind, const 
     const char *names[MAX_NAMES];
     int n = 0;
     for (int i = 0; i < p->n_inputs; i++) {
-        if (p->inputs[i].kind != kind || is_prefix(p, i))
+        if (p->inputs[i].kind != kind || tec_pipeline_gives(p, i))
             continue;
         if (strcmp(p->inputs[i].name, name) == 0)
             return;
@@ -134,7 +126,7 @@ static void check_inputs(const struct fit *f)
             continue;
         if (p->inputs[i].kind == TEC_INPUT_IMAGE)
             check_picture(f, &p->inputs[i]);
-        else if (p->inputs[i].kind == TEC_INPUT_TENSOR && !is_prefix(p, i))
+        else if (p->inputs[i].kind == TEC_INPUT_TENSOR && !tec_pipeline_gives(p, i))
             check_tensor(f, &p->inputs[i]);
     }
     for (int i = 0; i < robot->n_cameras; i++)

@@ -14,6 +14,7 @@ struct tec_session_set {
     struct tec_observation seen;
     int *ids;                      /* [max_text] */
     float *noise[TEC_MAX_ACTIONS]; /* [horizon, dim] of each action node */
+    float *previous[TEC_MAX_ACTIONS], *pulls[TEC_MAX_ACTIONS]; /* NULL = it has no guide */
     int *prompts[TEC_MAX_PROMPTS];
     int *secondary[TEC_MAX_CHAINS]; /* ids of chains that are not in frames */
 };
@@ -31,6 +32,7 @@ struct tec_session {
     struct tec_observer *observer;
     int n_actions;
     struct tec_given given[TEC_MAX_ACTIONS]; /* first actions of each action node */
+    struct tec_guiding guides[TEC_MAX_ACTIONS];
     struct tec_request_prompt_inputs prompts;
     struct tec_secondary_inputs secondary;
     struct tec_session_streams streams;

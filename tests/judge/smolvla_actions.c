@@ -1,6 +1,6 @@
 /* smolvla_actions.c - judges cases of kind "actions" and "rtc": every tap of one raw observation on
  * its way to actions in the robot's units. */
-#include "graph/run/guide.h"
+#include "graph/transform/guide.h"
 #include "tests/judge/smolvla.h"
 #include "tests/judge/taps.h"
 
@@ -396,7 +396,7 @@ static enum tec_status read_guide(struct judge *j, struct tec_error *err)
     const float *left = tec_smolvla_floats(s, "", "prev_chunk_left_over", &n);
     float *previous = TEC_NEW(s->pi.v->arena, (n / cols + 1) * (size_t)f->dim, float);
     float *pulls = TEC_NEW(s->pi.v->arena, rows, float);
-    enum tec_guide_schedule schedule = TEC_GUIDE_ZEROS;
+    enum tec_guide_schedule schedule = TEC_GUIDE_zeros;
     word = json_object_get(rtc, "prefix_attention_schedule");
     if (!left || !previous || !pulls || !json_is_string(word))
         return tec_fail(err, TEC_NOT_FOUND, "the case has no prev_chunk_left_over, or no schedule");

@@ -57,13 +57,13 @@ static void want(struct tec_inputs *in, const char *name, enum tec_input_want ki
         in->wanted[in->n_wanted++] = (struct wanted){name, kind, needed};
 }
 
-/* Declare the inputs of prefixes: first actions are optional; prompts of decode nodes and of
+/* Declare the inputs of prefixes: given actions are optional; prompts of decode nodes and of
  * secondary models are required if they have no default. */
 static void want_of_prefixes(struct tec_inputs *in, const struct tec_pipeline *p)
 {
-    for (int i = 0; i < p->n_nodes; i++)
-        if (p->nodes[i].prefix.index >= 0 && !p->nodes[i].culled)
-            want(in, p->inputs[p->nodes[i].prefix.index].name, TEC_WANT_NUMBERS, false);
+    for (int i = 0; i < p->n_inputs; i++)
+        if (tec_pipeline_gives(p, i))
+            want(in, p->inputs[i].name, TEC_WANT_NUMBERS, false);
     for (int i = 0; i < p->n_inputs; i++)
         if (tec_pipeline_prompt(p, i) >= 0)
             want(in, p->inputs[i].name, TEC_WANT_TEXT, !p->inputs[i].initial);

@@ -69,6 +69,9 @@ if execute < 1 or execute > numbers.horizon then
   error("config.json: n_action_steps: " .. execute .. " of a chunk of " .. numbers.horizon .. " actions", 0)
 end
 
+local rtc = given.config.rtc_config
+if type(rtc) ~= "table" or not rtc.enabled then rtc = nil end
+
 local resolution <const>, first <const> = given.config.image_resolution, numbers.sizes[1]
 if type(resolution) == "table" and first and (resolution[1] ~= first[1] or resolution[2] ~= first[2]) then
   error("config.json: image_resolution: the model takes pictures of " .. first[1] .. " x " .. first[2], 0)
@@ -117,6 +120,12 @@ for _, part in ipairs(robot.state.inputs) do
   line("    tensor { name = ", quote(part.input), ", shape = { ", part.size, " } },")
 end
 if robot.prompt then line("    text   { name = ", quote(robot.prompt.input), ", max_tokens = ", text, " },") end
+if rtc then
+  line("    -- What is left of the chunk before, from this observation on, in the robot's units; and how many of")
+  line("    -- its rows are executed until the new chunk is there. The first chunk has neither.")
+  line("    tensor { name = \"prev_chunk_left_over\", shape = { ", numbers.horizon, ", ", robot.actions.size, " } },")
+  line("    tensor { name = \"inference_delay\", shape = { 1 } },")
+end
 line("  },")
 line()
 line("  resources = {")
@@ -127,7 +136,16 @@ line()
 line("  nodes = {")
 line("    prefill { name = \"see\", writes = \"obs\",")
 line("              reads = {", reads, " } },")
-line("    action  { name = \"act\", kv = \"obs\", out = \"chunk\" },")
+if rtc then
+  line("    action  { name = \"act\", kv = \"obs\", out = \"chunk\",")
+  line("              guide = { previous = \"prev_chunk_left_over\", delay_input = \"inference_delay\",")
+  local schedule <const> = include("lerobot/guides.lua")[rtc.prefix_attention_schedule or "LINEAR"]
+  line("                        schedule = ", quote(schedule),
+       ", max_guidance_weight = ", tostring(rtc.max_guidance_weight or 10), ", execution_horizon = ",
+       tostring(rtc.execution_horizon or 10), " } },")
+else
+  line("    action  { name = \"act\", kv = \"obs\", out = \"chunk\" },")
+end
 line("  },")
 line("}")
 return doc

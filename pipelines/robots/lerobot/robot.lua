@@ -43,7 +43,16 @@ if config.n_obs_steps ~= nil and config.n_obs_steps ~= 1 then
 end
 local function enabled(t, key) return type(t) == "table" and t[key] end
 if enabled(config.rtc_config, "enabled") then
-  refuse(CONFIG .. "rtc_config.enabled", "guided chunks are not supported; set it to false for unguided ones")
+  local rtc <const> = config.rtc_config
+  if not kind.guided then
+    refuse(CONFIG .. "rtc_config.enabled", "only chunks that are denoised are guided; set it to false")
+  end
+  if rtc.mode ~= nil and rtc.mode ~= "guided" and rtc.mode ~= "GUIDED" then
+    refuse(CONFIG .. "rtc_config.mode", "'" .. tostring(rtc.mode) .. "' is not supported; it must be guided")
+  end
+  if not include("lerobot/guides.lua")[rtc.prefix_attention_schedule or "LINEAR"] then
+    refuse(CONFIG .. "rtc_config.prefix_attention_schedule", "must be ZEROS, ONES, LINEAR or EXP")
+  end
 end
 
 -- --- features -----------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ local actions_to_robot <const> = {
 
 return {
   arch   = "smolvla",
+  guided = true,
   prompt = { step = "smolvla_new_line_processor", template = "task" },
   resize = "lerobot_corner",
   off    = { "use_delta_joint_actions_aloha" },

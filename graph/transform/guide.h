@@ -1,13 +1,17 @@
 /* guide.h - how much each row of a chunk is pulled to the chunk before it, while that is executed.
  */
-#ifndef TEC_GRAPH_RUN_GUIDE_H
-#define TEC_GRAPH_RUN_GUIDE_H
+#ifndef TEC_GRAPH_TRANSFORM_GUIDE_H
+#define TEC_GRAPH_TRANSFORM_GUIDE_H
 
 #include "base/error.h"
 
-/* Rows that are executed before the new chunk can be are kept; those behind, up to the horizon, are
- * not pulled, pulled as well, pulled less and less by a line, or by a curve that falls sooner. */
-enum tec_guide_schedule { TEC_GUIDE_ZEROS, TEC_GUIDE_ONES, TEC_GUIDE_LINEAR, TEC_GUIDE_EXP };
+/* Rows that are executed before the new chunk can be are kept; guides.def says what becomes of
+ * those behind, up to the horizon. */
+enum tec_guide_schedule {
+#define GUIDE(name, text, what) TEC_GUIDE_##name,
+#include "graph/transform/guides.def"
+#undef GUIDE
+};
 
 /* "zeros", "ones", "linear" or "exp", in upper case too. TEC_INVALID, with `where`. */
 enum tec_status tec_guide_schedule_of(enum tec_guide_schedule *out, const char *word,

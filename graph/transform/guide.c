@@ -1,5 +1,5 @@
 /* guide.c - the schedules of guided chunks, with the formulas of LeRobot's RTCProcessor. */
-#include "graph/run/guide.h"
+#include "graph/transform/guide.h"
 
 #include <math.h>
 #include <strings.h>
@@ -7,8 +7,12 @@
 enum tec_status tec_guide_schedule_of(enum tec_guide_schedule *out, const char *word,
                                       const char *where, struct tec_error *err)
 {
-    static const char *const words[] = {"zeros", "ones", "linear", "exp"};
-    for (int i = 0; i < 4; i++)
+    static const char *const words[] = {
+#define GUIDE(name, text, what) text,
+#include "graph/transform/guides.def"
+#undef GUIDE
+    };
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (strcasecmp(word, words[i]) == 0) {
             *out = (enum tec_guide_schedule)i;
             return TEC_OK;
