@@ -42,6 +42,17 @@ ok $? "a checkpoint without the files of its language model says what to copy"
 mkdir "$R/pretrained_model/vlm" && cp "$R"/elsewhere/*.json "$R/pretrained_model/vlm"
 check "they may lie inside it" "$T" inspect "$R"
 
+cp -r "$R" "$W/alone" && rm -r "$W/alone/pretrained_model/vlm" "$W/alone/elsewhere" && mkdir -p "$W/hub/models--owner--vlm/refs" \
+    "$W/hub/models--owner--vlm/snapshots" && printf r1 >"$W/hub/models--owner--vlm/refs/main" &&
+    cp -r "$R/elsewhere" "$W/hub/models--owner--vlm/snapshots/r1" &&
+    sed -i 's|"vlm"|"owner/vlm"|; s|"../vlm"|"owner/vlm"|' "$W"/alone/pretrained_model/*.json
+HF_HUB_CACHE="$W/hub" "$T" inspect "$W/alone" --format json >"$W/out" 2>"$W/err" && grep -q '"model":"smolvla"' "$W/out" &&
+    grep -q 'snapshots/r1/tokenizer.json' "$W/out"
+ok $? "or in the cache of Hugging Face's hub, the tokenizer too"
+HF_HUB_CACHE="$W/nothing" "$T" check pipelines/smolvla_so100.lua --weights "$W/alone" >"$W/out" 2>&1
+[ $? -ne 0 ] && grep -q "names the model 'owner/vlm', whose config.json is not there: copy .* or download the model: it is not in $W/nothing" "$W/out"
+ok $? "where it is in none of them, the message says where it was looked for"
+
 # refused KEY VALUE SENTENCE: config.json with another value is refused in a sentence.
 refused() {
     python3 - "$G/base/checkpoint/pretrained_model/config.json" "$R/pretrained_model/config.json" "$1" "$2" <<'EOF'
