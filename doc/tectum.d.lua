@@ -43,7 +43,7 @@ function pipeline(t) end
 ---@field weights? string checkpoint folder, of the current folder or of the root; `--weights` overrides it
 ---@field adapter? string folder of a LoRA adapter (PEFT), found as weights are, merged into them; `--adapter` overrides it
 ---@field dtype? "bf16"|"f32" what weights and caches are rounded to; default bf16
----@field where? string device, as for `--device`; this release runs all models on the run's (W109)
+---@field where? string devices as for `--device`, the first that is here: "cuda:1,cpu"; without it the run's
 
 ---@param t tectum.model
 ---@return tectum.model

@@ -69,7 +69,7 @@ FIELDS = {
     "model.weights": ("check", DEMO, "model = { weights = 'nothing' }"),
     "model.adapter": ("check", DEMO, "model = { adapter = 'nothing' }"),
     "model.dtype": ("run", DEMO, "model = { dtype = 'f32' }"),
-    "model.where": ("check", DEMO, "model = { where = 'cpu' }"),
+    "model.where": ("check", DEMO, "model = { where = 'cuda:99' }"),
     "frame.period_ms": ("check", DEMO, "frame = { period_ms = 250 }"),
     "frame.clock": ("LABEL", "whoever runs the pipeline ticks: `run` with a timer, `serve` when an observation comes"),
     "frame.overrun": ("LABEL", "has one value"),

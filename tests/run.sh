@@ -206,6 +206,7 @@ stage_cuda() {
     for test in emulator stand_in stand_in_graph device chains weights failure engine frames; do
         side tap "cuda/cuda_$test.t" 600 build/emulator/cuda_$test.t
     done
+    side tap "cuda/where.t" 600 sh tests/where.t build/emulator/tectum
     cases=$golden_short
     [ -z "$long" ] || cases=$(cd tests/golden && ls -d pi/pi0* act/* smolvla/* encoders/*_odd encoders/*_tiny | grep -v '\.')
     for case in $cases; do for dtype in f32 bf16; do

@@ -100,8 +100,7 @@ static int64_t next_without(const struct tec_runtime *rt)
     const struct tec_runtime_source *s = &rt->source;
     if (!s->go_on)
         return INT64_MAX;
-    if (tec_loop_live(rt->engine->loop) == 0 ||
-        tec_device_failure(rt->engine->device, NULL) != TEC_OK)
+    if (tec_loop_live(rt->engine->loop) == 0 || tec_engine_failure(rt->engine, NULL) != TEC_OK)
         return rt->asks && tec_asks_cancels_wait(rt->asks) ? 0 : INT64_MAX;
     return (s->from_end || s->between_ns == 0 ? rt->ended_ns : rt->began_ns) + s->between_ns +
            rt->pause_ns;

@@ -71,7 +71,14 @@ struct tec_decl_model {
     const char *arch; /* pipelines/models/<arch>.lua */
     const char *weights, *adapter;
     int dtype;          /* enum tec_decl_dtype: BF16 or F32 */
-    const char *device; /* field `where`: a device as on the command line, NULL = the run's */
+    const char *device; /* field `where`: devices, the first that is here; NULL = the run's */
+};
+
+/* A name of `where`: index N of cuda:N, else 0. */
+enum { TEC_MAX_WHERE = 4 };
+struct tec_decl_device {
+    const char *kind; /* "cpu", "cuda" */
+    int index;
 };
 
 enum tec_frame_clock { TEC_CLOCK_INTERNAL, TEC_CLOCK_EXTERNAL, TEC_CLOCK_ON_REQUEST };
@@ -449,6 +456,10 @@ int tec_pipeline_find_node(const struct tec_pipeline *p, const char *name);
 int tec_pipeline_main(const struct tec_pipeline *p);
 /* Do two prefills write the same keys and values? */
 bool tec_pipeline_same_prefill(const struct tec_decl_node *a, const struct tec_decl_node *b);
+/* The devices of a model's `where`, in their order, to list[0 .. most - 1]: how many, 0 = it has no
+ * `where`, -1 = it is none. */
+int tec_pipeline_devices(const struct tec_decl_model *model, struct tec_decl_device *list,
+                         int most);
 /* Does any node run model i? */
 bool tec_pipeline_runs(const struct tec_pipeline *p, int i);
 

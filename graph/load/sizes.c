@@ -60,21 +60,6 @@ static void check_unit(struct tec_loader *ld, double ms, struct tec_where where)
     tec_diagnostics_help(ld->d, d, "times are in milliseconds: %g s are %g", ms, ms * 1e3);
 }
 
-/* A pipeline has one device yet, which the run chooses. */
-static void check_devices(struct tec_loader *ld)
-{
-    for (int i = 0; i < ld->pipeline->n_models; i++) {
-        const struct tec_decl_model *m = &ld->pipeline->models[i];
-        if (m->device)
-            tec_diagnostics_help(
-                ld->d,
-                tec_diagnostics_add(ld->d, TEC_W109, tec_where_field(ld, &ld->models[i], "where"),
-                                    "'%s' does not go to '%s': all models run on one device",
-                                    m->name ? m->name : m->arch, m->device),
-                "choose it with --device, and leave 'where' out");
-    }
-}
-
 /* Values that this release has no use for. */
 static void check_followed(struct tec_loader *ld)
 {
@@ -466,7 +451,7 @@ void tec_check_sizes(struct tec_loader *ld)
     }
     for (int i = 0; i < ld->pipeline->n_resources; i++)
         check_slots(ld, i);
-    check_devices(ld);
+    tec_check_devices(ld);
     check_followed(ld);
     check_period(ld);
     check_axes(ld);

@@ -8,6 +8,7 @@
 #include "graph/run/engine.h"
 
 #include "graph/run/engine_budget.h"
+#include "graph/run/engine_devices.h"
 #include "graph/run/engine_loop.h"
 #include "graph/run/engine_memories.h"
 #include "graph/run/engine_models.h"
@@ -40,10 +41,8 @@ static int barriers_of(const struct tec_program *program)
  * that failed. */
 static enum tec_status make_dry(struct tec_engine *e, int *at, struct tec_error *err)
 {
-    struct tec_device_options device = e->options.device;
-    device.measure = true;
     *at = 0;
-    TEC_TRY(tec_device_open(&e->device, &device, e->heap, err));
+    TEC_TRY(tec_engine_open_devices(e, true, err));
     for (; *at < e->n_chains; ++*at)
         TEC_TRY(tec_engine_plan_chain(e, &e->chains[*at], true, 0, 0, err));
     *at = 0;
@@ -54,8 +53,7 @@ static enum tec_status make_dry(struct tec_engine *e, int *at, struct tec_error 
 static void drop_dry(struct tec_engine *e)
 {
     tec_engine_drop_plans(e);
-    tec_device_close(e->device);
-    e->device = NULL;
+    tec_engine_close_devices(e);
     tec_engine_show_first(e);
 }
 
@@ -90,10 +88,14 @@ static void add_plan(const struct tec_engine *e, int chain, struct tec_measured 
 {
     const struct tec_plan *plan = e->chains[chain].plan;
     const char *name = e->options.pipeline->chains[chain].name;
-    bool first = chain == 0, loaded = false;
-    for (int i = 0; i < chain; i++)
+    bool first = chain == 0, loaded = false, own = true;
+    for (int i = 0; i < chain; i++) {
         loaded |= e->chains[i].of == e->chains[chain].of;
-    add_bytes(&out->bytes, &plan->bytes, first, loaded);
+        own &= e->chains[i].of->device != e->chains[chain].of->device;
+    }
+    int64_t before = out->bytes.total;
+    add_bytes(&out->bytes, &plan->bytes, own, loaded);
+    out->needs[tec_engine_device_of(e, e->chains[chain].of)] += out->bytes.total - before;
     for (int i = 0; i < plan->n_parts; i++) {
         const struct tec_plan_part *part = &plan->parts[i];
         int at = out->parts++;
@@ -199,7 +201,7 @@ static enum tec_status warm(struct tec_engine *e, struct tec_error *err)
             TEC_TRY(warm_input(e, &e->chains[i], &input.chains[i], err));
     progress(&e->options, "warm-up", 0, WARM_FRAMES);
     tec_loop_warm(e->loop, &input, WARM_FRAMES);
-    return tec_device_failure(e->device, err);
+    return tec_engine_failure(e, err);
 }
 
 static bool takes_given(const struct tec_plan_spec *s)
@@ -276,7 +278,7 @@ static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
                         frame->where.file ? frame->where.file : "?", frame->where.line,
                         frame->sessions);
     TEC_TRY(describe(e, &measured, &e->arena, err));
-    TEC_TRY(tec_device_open(&e->device, &e->options.device, e->heap, err));
+    TEC_TRY(tec_engine_open_devices(e, false, err));
     TEC_TRY(tec_engine_check_budget(e, &measured, err));
     TEC_TRY(open_tokenizers(e, err));
     for (int i = 0; i < e->n_chains; i++)
@@ -325,8 +327,8 @@ enum tec_status tec_engine_open(struct tec_engine **out, const struct tec_engine
     struct tec_engine *e;
     TEC_TRY(create(&e, options, heap, err));
     enum tec_status status = open_all(e, err);
-    if (status != TEC_OK && e->device && tec_device_failure(e->device, NULL) != TEC_OK)
-        status = tec_device_failure(e->device, err); /* what it would not give is not missing */
+    if (status != TEC_OK && tec_engine_failure(e, NULL) != TEC_OK)
+        status = tec_engine_failure(e, err); /* what it would not give is not missing */
     return keep(out, e, status);
 }
 
@@ -417,7 +419,7 @@ void tec_engine_close(struct tec_engine *e)
         tec_session_destroy(e->sessions[i]);
     tec_engine_close_memories(e);
     tec_engine_drop_plans(e);
-    tec_device_close(e->device);
+    tec_engine_close_devices(e);
     for (int i = 0; i < e->n_models; i++)
         tec_engine_close_model(&e->models[i]);
     tec_arena_finish(&e->reading);

@@ -56,6 +56,7 @@ struct tec_engine_options {
 /* One model of a pipeline, made ready. */
 struct tec_engine_model {
     int index;                         /* in the pipeline */
+    struct tec_device *device;         /* one of the engine's */
     struct tec_checkpoint *checkpoint; /* NULL with random weights */
     struct tec_tokenizer *tokenizer;   /* NULL when there is none */
     struct tec_model *model;
@@ -78,7 +79,10 @@ struct tec_engine_chain {
 struct tec_engine {
     struct tec_engine_options options;
     struct tec_heap *heap;
-    struct tec_device *device;
+    struct tec_device *device; /* the run's: the first of all */
+    int n_devices;
+    struct tec_device *devices[1 + TEC_MAX_MODELS];
+    struct tec_decl_device where[1 + TEC_MAX_MODELS]; /* what they are, from the second on */
     int n_models,
         n_chains; /* the first are those of the frames; the next five members are theirs */
     struct tec_engine_model models[TEC_MAX_MODELS];
@@ -109,18 +113,22 @@ void tec_topology_from_pipeline(struct tec_topology *topology, const struct tec_
  * decodes one, and the prefill that is packed with it. */
 void tec_topology_add_rings(struct tec_topology *topology, const struct tec_pipeline *pipeline);
 
+/* TEC_DEVICE, in words: a device that a model is on has failed. */
+enum tec_status tec_engine_failure(const struct tec_engine *engine, struct tec_error *err);
+
 /* Everything that open would take, exactly, without taking it or reading weights: of all chains
  * together, parts in their order. Those of a second chain are named CHAIN/PART: by its model, or by
  * its prefill where the model has several. */
 enum { TEC_MEASURED_PARTS = TEC_MAX_CHAINS * TEC_MAX_PARTS };
 struct tec_measured {
     struct tec_byte_plan bytes;
-    struct tec_plan_spec spec;      /* of the frames' model */
-    struct tec_memory_bytes memory; /* not in `bytes`, which are the device's */
-    int64_t host;                   /* most host memory: the memory's, and bytes.captures */
-    int64_t kv_token;               /* bytes of a token's keys and values, the same */
-    bool robot;                     /* robot, inputs and template were looked at */
-    int captures;                   /* parts and slices */
+    struct tec_plan_spec spec;         /* of the frames' model */
+    struct tec_memory_bytes memory;    /* not in `bytes`, which are the device's */
+    int64_t host;                      /* most host memory: the memory's, and bytes.captures */
+    int64_t needs[1 + TEC_MAX_MODELS]; /* of bytes.total, on each device, by the engine's order */
+    int64_t kv_token;                  /* bytes of a token's keys and values, the same */
+    bool robot;                        /* robot, inputs and template were looked at */
+    int captures;                      /* parts and slices */
     int parts;
     const char *part_names[TEC_MEASURED_PARTS]; /* in `arena` */
     int commands[TEC_MEASURED_PARTS], barriers[TEC_MEASURED_PARTS];

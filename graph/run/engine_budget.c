@@ -47,6 +47,22 @@ static enum tec_status check_host(const struct tec_pipeline *p, const struct tec
                     mib(p->memory.host));
 }
 
+/* The devices that `where` of models names besides the run's. */
+static enum tec_status check_others(const struct tec_engine *e, const struct tec_measured *m,
+                                    int64_t machine, struct tec_error *err)
+{
+    for (int i = 1; i < e->n_devices; i++) {
+        bool host = tec_device_reads_host(e->devices[i]);
+        int64_t there = host ? machine : tec_device_room(e->devices[i]);
+        if (there >= 0 && m->needs[i] > there)
+            return tec_fail(err, TEC_NO_MEMORY,
+                            "models on %s:%d need %.2f GiB, the %s has %.2f GiB free",
+                            e->where[i].kind, e->where[i].index, gib(m->needs[i]),
+                            host ? "machine" : "device", gib(there));
+    }
+    return TEC_OK;
+}
+
 enum tec_status tec_engine_check_budget(const struct tec_engine *e, const struct tec_measured *m,
                                         struct tec_error *err)
 {
@@ -54,7 +70,7 @@ enum tec_status tec_engine_check_budget(const struct tec_engine *e, const struct
     bool host = tec_device_reads_host(e->device);
     int64_t budget = p->memory.device, staging = m->memory.staging, machine = available_memory();
     int64_t there = host ? machine : tec_device_room(e->device);
-    int64_t need = m->bytes.total - m->bytes.workspace + (host ? staging : 0);
+    int64_t need = m->needs[0] - m->bytes.workspace + (host ? staging : 0);
     double total = gib(m->bytes.total), weights = gib(m->bytes.weights);
     TEC_TRY(check_host(p, m, err));
     if (budget && m->bytes.total > budget)
@@ -67,6 +83,7 @@ enum tec_status tec_engine_check_budget(const struct tec_engine *e, const struct
         return tec_fail(err, TEC_NO_MEMORY,
                         "static plan needs %.2f GiB (weights %.2f), the %s has %.2f GiB free",
                         gib(need), weights, host ? "machine" : "device", gib(there));
+    TEC_TRY(check_others(e, m, machine, err));
     if (!host && machine >= 0 && staging > machine)
         return tec_fail(err, TEC_NO_MEMORY,
                         "keys and values on their way need %.2f GiB, the machine has %.2f GiB free",

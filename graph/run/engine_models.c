@@ -369,7 +369,7 @@ static enum tec_status load_weights(struct tec_engine *e, struct tec_engine_mode
     struct load_report report = {&e->options, before, total};
     const struct tec_weights_options w = {.model = m->model,
                                           .source = source,
-                                          .device = e->device,
+                                          .device = m->device,
                                           .bf16 = tec_engine_bf16(e, m),
                                           .language = speaks(e, m),
                                           .prompts = rings_of(e, m),
@@ -396,7 +396,7 @@ enum tec_status tec_engine_plan_chain(struct tec_engine *e, struct tec_engine_ch
                                        .model = c->of->model,
                                        .weights = c->of->weights,
                                        .source = source,
-                                       .device = e->device};
+                                       .device = c->of->device};
     return tec_plan_create(&c->plan, &in, e->heap, err);
 }
 

@@ -242,7 +242,9 @@ static inline int64_t tec_loop_now(const struct tec_loop *l)
 /* The device has failed, and the record says so: nothing is launched any more. */
 static inline bool tec_loop_failed(struct tec_loop *l)
 {
-    bool failed = tec_device_failure(l->chains->plan->device, NULL) != TEC_OK;
+    bool failed = false;
+    for (int i = 0; i < l->o.n_chains; i++)
+        failed |= tec_device_failure(l->chains[i].plan->device, NULL) != TEC_OK;
     l->record.failed |= failed;
     return failed;
 }

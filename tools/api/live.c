@@ -153,7 +153,7 @@ static void run_frame(struct tectum *t, const struct tec_live_input *from)
     tec_runtime_frame(&t->runtime, &seen, &tick, 1, t->tick);
     tell_loss(t);
     tell(t);
-    if (tec_device_failure(t->engine->device, NULL) != TEC_OK) { /* who waits is told */
+    if (tec_engine_failure(t->engine, NULL) != TEC_OK) { /* who waits is told */
         tec_bell_ring(&t->done);
         tec_bell_ring(&t->said);
     }

@@ -288,7 +288,7 @@ enum tectum_status tectum_submit(struct tectum *t, const struct tectum_value *va
         memcpy(own[i].shape, v->shape, sizeof v->shape);
     }
     pthread_mutex_lock(&t->lock);
-    enum tec_status status = tec_device_failure(t->engine->device, &mine);
+    enum tec_status status = tec_engine_failure(t->engine, &mine);
     if (status == TEC_OK)
         status = submit(t, own, n, now, captured_ns, &number, &mine);
     pthread_mutex_unlock(&t->lock);
@@ -385,7 +385,7 @@ enum tectum_status tectum_wait_for(struct tectum *t, const char *node, int64_t f
         pthread_mutex_unlock(&t->hand_lock);
         if (got)
             return TECTUM_OK;
-        if (tec_device_failure(t->engine->device, &lost) != TEC_OK)
+        if (tec_engine_failure(t->engine, &lost) != TEC_OK)
             return tec_live_convert(err, &lost);
         if (tec_clock_now(&wall) >= until)
             return fail(err, TEC_TIME, "no actions of that observation yet");

@@ -69,7 +69,7 @@ enum tectum_status tectum_read(struct tectum *t, int64_t timeout_ns, struct tect
         pthread_mutex_unlock(&t->text_lock);
         if (got)
             return TECTUM_OK;
-        if (tec_device_failure(t->engine->device, &lost) != TEC_OK)
+        if (tec_engine_failure(t->engine, &lost) != TEC_OK)
             return tec_live_convert(err, &lost);
         if (tec_clock_now(&wall) >= until)
             return tec_live_fail(err, TEC_TIME, "no text yet");
@@ -134,7 +134,7 @@ enum tectum_status tectum_ranking(struct tectum *t, const char *node, int64_t fr
                                  "tectum_ranking: there are more candidates than room");
         if (got)
             return TECTUM_OK;
-        if (tec_device_failure(t->engine->device, &lost) != TEC_OK)
+        if (tec_engine_failure(t->engine, &lost) != TEC_OK)
             return tec_live_convert(err, &lost);
         if (tec_clock_now(&wall) >= until)
             return tec_live_fail(err, TEC_TIME, "no ranking yet");

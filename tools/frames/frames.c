@@ -269,7 +269,7 @@ void tec_frames_ask(struct tec_frames *f, int session, const struct tec_input_as
 
 static enum tec_status begin(struct tec_frames *f, struct tec_error *err)
 {
-    TEC_TRY(tec_device_failure(f->opened.engine->device, err));
+    TEC_TRY(tec_engine_failure(f->opened.engine, err));
     for (int i = 0; i < f->opened.engine->n_memories; i++)
         f->remembered[i] = tec_memory_counts(f->opened.engine->memories[i]);
     tec_arena_finish(&f->moment);

@@ -373,7 +373,7 @@ static enum tec_status run_block(struct tec_bench *b, struct tec_bench_row *r, i
         memset(b->chunk_hashes, 0, sizeof b->chunk_hashes);
         b->n_left = 0;
         const struct tec_frame_record *record = tec_loop_frame(loop, &input, tick, 0);
-        TEC_TRY(tec_device_failure(b->opened.engine->device, err));
+        TEC_TRY(tec_engine_failure(b->opened.engine, err));
         if (!b->first_ns)
             b->first_ns = record->end_ns;
         if (f < b->warmup)

@@ -371,7 +371,7 @@ static void run_frame(struct tec_worker *w, int job)
         note_miss(w, job, run_job(w, job));
     else
         run_tick(w, -1);
-    if (tec_device_failure(w->opened.engine->device, &err) != TEC_OK) {
+    if (tec_engine_failure(w->opened.engine, &err) != TEC_OK) {
         lose(w, &err);
         return;
     }

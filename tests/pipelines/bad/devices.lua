@@ -1,2 +1,2 @@
--- The model names a device of its own, which this release does not follow; else all is right.
-return extend("good.lua", { model = model { where = "cpu" } })
+-- The model names a device that there is none of; else all is right.
+return extend("good.lua", { model = model { where = "cuda:0,gpu" } })
