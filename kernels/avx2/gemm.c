@@ -24,7 +24,7 @@ static const struct tiles tiles = {
     .tile = {{tile_1_1, tile_2_1, tile_3_1, tile_4_1, tile_5_1, tile_6_1}},
 };
 static const struct tiles chains_of_floats = {
-    .depth = FLOATS_DEPTH, .pace = 2 * LINE,
+    .depth = FLOATS_DEPTH, .pace = (size_t)2 * LINE,
     .few = {{3, chains_1_3, chains_1_1}, {2, chains_2_2, chains_2_1}},
     .tile = {{chain_1_1, chain_2_1, chain_3_1, chain_4_1, chain_5_1, chain_6_1}},
 };

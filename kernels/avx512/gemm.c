@@ -39,7 +39,7 @@ static const struct tiles tiles = {
     .tile = {{EACH(NAME, 1)}, {EACH(NAME, 2)}},
 };
 static const struct tiles chains_of_floats = {
-    .depth = FLOATS_DEPTH, .pace = 2 * LINE,
+    .depth = FLOATS_DEPTH, .pace = (size_t)2 * LINE,
     .few = {{4, chains_1_4, chains_1_1}, {4, chains_2_4, chains_2_1}, {4, chains_3_4, chains_3_1},
             {4, chains_4_4, chains_4_1}, {4, chains_5_4, chains_5_1}, {4, chains_6_4, chains_6_1},
             {3, chains_7_3, chains_7_1}, {3, chains_8_3, chains_8_1}},
