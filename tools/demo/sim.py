@@ -15,7 +15,7 @@ from metaworld.policies import ENV_POLICY_MAP as EXPERTS
 
 HZ = 80
 STEP_MS = 1000.0 / HZ
-SIZE = 64                       # pixels of a side of both views
+SIZE = 64                       # pixels of a side of both views, if no other is asked for
 STATE_DIM = 4                   # hand x y z in metres, opening of the gripper in 0..1
 DRAWER_JOINT = 9                # index in qpos; metres, 0 is shut, negative is open
 FAUCET_JOINT = 9                # index in qpos; radians, positive is open
@@ -45,7 +45,7 @@ OPPOSITE = {"drawer_open": "drawer_close", "drawer_close": "drawer_open",
 class Sim:
     """One task with a corner view (where LeRobot places it) and a wrist view."""
 
-    def __init__(self, name):
+    def __init__(self, name, size=SIZE):
         self.name, self.task = name, TASKS[name]
         self.env = ENVIRONMENTS[self.task.environment + "-goal-observable"](seed=0)
         self.env._freeze_rand_vec = False
@@ -55,7 +55,7 @@ class Sim:
         model.cam_pos[model.camera("corner2").id] = [0.75, 0.075, 0.7]
         model.vis.quality.offsamples = 0        # antialiasing and shadows cost six times as much in software
         model.vis.quality.shadowsize = 64
-        self.renderer = mujoco.Renderer(model, SIZE, SIZE)
+        self.renderer = mujoco.Renderer(model, size, size)
         for flag in (mujoco.mjtRndFlag.mjRND_SHADOW, mujoco.mjtRndFlag.mjRND_REFLECTION):
             self.renderer.scene.flags[flag] = 0
         self.view = mujoco.MjvOption()
@@ -97,7 +97,7 @@ class Sim:
         return self.renderer.render()
 
     def observe(self):
-        """What the robot sends: two views u8 [64,64,3], state f32 [4], the instruction."""
+        """What the robot sends: two views u8 [size,size,3], state f32 [4], the instruction."""
         return {
             "observation/image": self.render("corner2")[::-1, ::-1].copy(),     # that camera hangs upside down
             "observation/wrist_image": self.render("gripperPOV").copy(),
