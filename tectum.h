@@ -72,7 +72,8 @@ struct tectum_options {
     int threads;            /* of the CPU, the frame thread among them; all */
     const char *const *set; /* "PATH=VALUE" over fields of the pipeline */
     int n_set;
-    int actions; /* that the robot carries out a tick, for tectum_handout; all rows of a chunk */
+    int actions; /* that the robot carries out a tick, for tectum_handout; `execute` of the robot's
+                  * description, else all rows of a chunk */
     const char *device;  /* "cpu", "cuda", "cuda:N"; a GPU where one can be used, else the CPU */
     const char *adapter; /* folder of a LoRA adapter (PEFT), merged into the checkpoint at load */
     const char *hub;     /* cache of Hugging Face's hub, ~/.cache/huggingface/hub for example, where

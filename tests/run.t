@@ -238,9 +238,16 @@ paced() { demo --inputs "$E/button.jsonl" --noise "@$E/inputs.safetensors#button
 actions() { sed 's/.*"actions":\({[^}]*}\).*/\1/' "$W/out"; }
 slow="--clock paced --frames 4 --set frame.period_ms=400 --set nodes.act.deadline.ms=390"
 paced --frames 4; actions >"$W/free"
-paced $slow; ok $? "paced: runs"
+paced $slow --actions 16; ok $? "paced: runs"
 actions >"$W/paced"
 cmp -s "$W/free" "$W/paced"; ok $? "paced: the same actions"
+paced $slow && python3 - "$W/free" "$W/out" <<'END'
+import json, sys
+free = [json.loads(line)["act"] for line in open(sys.argv[1])]
+paced = [json.loads(line)["actions"]["act"] for line in open(sys.argv[2])]
+assert [len(rows) for rows in paced] == [8] * 4 and all(a[:8] == b for a, b in zip(free, paced)), (len(free), len(paced))
+END
+ok $? "paced: without --actions the rows that the robot's description executes"
 [ "$(grep -c '"source":"fresh"' "$W/out")" -eq 4 ]; ok $? "paced: in time"
 [ "$(sed -n '$s/.*"tick_us":\([0-9]*\).*/\1/p' "$W/out")" -eq 1200000 ]; ok $? "paced: at the period"
 err "4 ticks, 0 skipped, 0 missed"

@@ -53,12 +53,22 @@ struct tec_action_output_options tec_watchdog_output(const struct tec_engine *en
                                               .ensemble = ensemble};
 }
 
+/* How many rows the robot says that it executes; 0 = all of them, or the one of an ensemble. */
+static int said(const struct tec_engine *engine, int action)
+{
+    const struct tec_session *session = tec_engine_session(engine, action);
+    int rows = tec_session_rows(session), executed = tec_session_executed(session);
+    double ensemble;
+    return tec_session_ensembles(session, &ensemble) || executed > rows ? 0 : executed;
+}
+
 enum tec_status tec_watchdog_create(struct tec_watchdog *o, const struct tec_engine *engine,
                                     int action, int actions, struct tec_arena *arena,
                                     struct tec_error *err)
 {
     const struct tec_decl_deadline *d = tec_watchdog_deadline(engine->options.pipeline, action);
-    struct tec_action_output_options options = tec_watchdog_output(engine, action, d, actions);
+    struct tec_action_output_options options =
+        tec_watchdog_output(engine, action, d, actions > 0 ? actions : said(engine, action));
     if (options.rows < 1) { /* a pipeline without actions: none is ever posted */
         options.rows = options.width = 1;
         options.actions = options.actions > 0 ? options.actions : 1;

@@ -58,8 +58,8 @@ struct tec_action_output_options tec_watchdog_output(const struct tec_engine *en
                                                      int actions);
 
 /* For the engine's session, which may have no actions; what a miss means is its pipeline's
- * `action`-th action node's. `actions` a tick: 1 to the session's rows, 0 = all of them. Everything
- * comes from the arena. */
+ * `action`-th action node's. `actions` a tick: 1 to the session's rows, 0 = what the robot's
+ * description executes, else all of them. Everything comes from the arena. */
 enum tec_status tec_watchdog_create(struct tec_watchdog *o, const struct tec_engine *engine,
                                     int action, int actions, struct tec_arena *arena,
                                     struct tec_error *err);
