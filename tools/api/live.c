@@ -61,67 +61,13 @@ static void tell_loss(struct tectum *t)
     tec_bell_ring(&t->done);
 }
 
-static bool push(struct tectum *t, struct tec_live_place *place, const struct tec_utterance *u,
-                 int token, const char *reason)
-{
-    const struct tec_live_event event = {.request = u->id,
-                                         .observation =
-                                             t->observation_of[u->frame % TEC_LIVE_FRAMES],
-                                         .reason = reason,
-                                         .token = token,
-                                         .decoder = u->decoder,
-                                         .lost = place->lost};
-    return tec_spsc_push(&t->events, &event);
-}
-
-static void post_ranking(struct tectum *t, const struct tec_utterance *u)
-{
-    struct tec_live_rankings *r = &t->rankings[u->decoder];
-    struct tec_live_ranking *to = &r->places[r->box.writing];
-    if (u->n_ranked == 0)
-        return;
-    to->request = u->id;
-    to->observation = t->observation_of[u->frame % TEC_LIVE_FRAMES];
-    to->n = u->n_ranked;
-    memcpy(to->items, u->ranked, (size_t)u->n_ranked * sizeof *u->ranked);
-    tec_triple_post(&r->box);
-}
-
-/* When the event queue is full, tokens are dropped so that the frame never waits; the text's last
- * event says so. */
-static void tell(struct tectum *t)
-{
-    bool said = false;
-    for (int i = 0; i < t->n_texts; i++) {
-        const struct tec_utterance *u = tec_loop_utterance(t->engine->loop, i);
-        struct tec_live_place *place = &t->places[i];
-        if (u->id < 0)
-            continue;
-        if (tec_cursor_follow(&place->at, u))
-            place->lost = place->ranked = false;
-        for (int n = u->count; place->at.read < n; place->at.read++) {
-            place->lost |= !push(t, place, u, u->tokens[place->at.read], NULL);
-            said = true;
-        }
-        if (u->done && !place->at.ended) {
-            if (!place->ranked)
-                post_ranking(t, u);
-            place->ranked = true;
-            if (push(t, place, u, -1, u->reason))
-                tec_cursor_end(&place->at, u);
-            said = true;
-        }
-    }
-    if (said)
-        tec_bell_ring(&t->said);
-}
-
 /* Reset a ring: drop the observations in flight and tell those who wait for their actions. */
 static void empty(struct tectum *t)
 {
     int64_t below = atomic_load(&t->forgets);
     tec_loop_reset(t->engine->loop);
-    tell(t); /* texts that it ended, before their frames' numbers are used anew */
+    tec_transcript_tell(
+        &t->transcript); /* texts that it ended, before their frames' numbers are used anew */
     lose(t, below - 1, 0, "reset");
     tell_loss(t);
 }
@@ -149,13 +95,13 @@ static void run_frame(struct tectum *t, const struct tec_live_input *from)
         seen = (struct tec_runtime_seen){&from->input, from->number, from->state_raw};
     }
     note_tick(t, from);
-    t->observation_of[tick.frame % TEC_LIVE_FRAMES] = seen.number;
+    tec_transcript_note(&t->transcript, tick.frame, seen.number);
     tec_runtime_frame(&t->runtime, &seen, &tick, 1, t->tick);
     tell_loss(t);
-    tell(t);
+    tec_transcript_tell(&t->transcript);
     if (tec_engine_failure(t->engine, NULL) != TEC_OK) { /* who waits is told */
         tec_bell_ring(&t->done);
-        tec_bell_ring(&t->said);
+        tec_bell_ring(&t->transcript.said);
     }
 }
 

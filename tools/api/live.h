@@ -5,7 +5,7 @@
 
 #include "base/ring.h"
 #include "graph/live/runtime.h"
-#include "graph/live/text_cursor.h"
+#include "graph/live/transcript.h"
 #include "policies/host/policy.h"
 
 #include "tectum.h"
@@ -48,40 +48,6 @@ struct tec_live_loss {
     const char *reason; /* static */
 };
 
-/* A token of a text, or its end, as the frame thread reports it. */
-struct tec_live_event {
-    int64_t request, observation;
-    const char *reason; /* static; NULL: a token */
-    int token, decoder;
-    bool lost; /* tokens before this one did not fit the ring */
-};
-
-/* How much of a text the frame thread has reported. */
-struct tec_live_place {
-    struct tec_text_cursor at;
-    bool lost, ranked;
-};
-
-/* A ranking of a score node. */
-struct tec_live_ranking {
-    int64_t request, observation;
-    int n;
-    struct tec_ranked *items;
-};
-
-/* The newest ranking of a decoder. */
-struct tec_live_rankings {
-    struct tec_triple box;
-    struct tec_live_ranking places[TEC_TRIPLE_PLACES];
-    int64_t taken; /* request of places[box.reading], -1 = none */
-};
-
-/* A reader's text in progress. */
-struct tec_live_text {
-    int64_t request; /* -1: free */
-    struct tec_detokenizer decoder;
-};
-
 struct tectum {
     struct tec_heap heap;
     struct tec_arena arena;
@@ -114,14 +80,7 @@ struct tectum {
     int64_t tick;              /* the frame thread's: the robot's tick that its frame acts for */
     _Atomic int64_t blind;     /* newest tick without an observation; -1 = none */
 
-    pthread_mutex_t text_lock; /* consumers that read: ring's end, texts */
-    struct tec_ring events;
-    struct tec_bell said;          /* rings for those that read */
-    struct tec_live_place *places; /* [n_texts], the frame thread's */
-    int64_t *observation_of;       /* [TEC_LIVE_FRAMES] by the loop's frame, the frame thread's */
-    int n_texts;
-    struct tec_live_text *texts;        /* [n_texts] */
-    struct tec_live_rankings *rankings; /* [n_decoders]; their reading ends under text_lock */
+    struct tec_transcript transcript; /* what requests say */
 };
 
 enum { TEC_LIVE_FRAMES = 4096 };

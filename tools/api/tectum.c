@@ -80,24 +80,6 @@ static enum tec_status load(struct tectum *t, const struct tectum_options *o, co
     return status;
 }
 
-/* Three places for the newest ranking of each node that ranks. */
-static enum tec_status give_rankings(struct tectum *t, struct tec_error *err)
-{
-    const struct tec_loop_options *o = tec_loop_settings(t->engine->loop);
-    t->rankings = TEC_NEW(&t->arena, (size_t)o->n_decoders + 1, struct tec_live_rankings);
-    bool ok = t->rankings != NULL;
-    for (int d = 0; ok && d < o->n_decoders; d++) {
-        tec_triple_init(&t->rankings[d].box);
-        t->rankings[d].taken = -1;
-        for (int i = 0; ok && o->decoders[d].tree && i < TEC_TRIPLE_PLACES; i++) {
-            struct tec_live_ranking *r = &t->rankings[d].places[i];
-            r->items = TEC_NEW(&t->arena, (size_t)o->decoders[d].tree->n_texts, struct tec_ranked);
-            ok = r->items != NULL;
-        }
-    }
-    return ok ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for rankings");
-}
-
 static enum tec_status give_boxes(struct tectum *t, struct tec_error *err)
 {
     size_t state = (size_t)tec_session_state(t->engine->session);
@@ -110,18 +92,10 @@ static enum tec_status give_boxes(struct tectum *t, struct tec_error *err)
         out->state_raw = TEC_NEW(&t->arena, state, double);
         ok = ok && out->chunk && out->state_raw;
     }
-    t->n_texts = tec_loop_utterances(t->engine->loop);
-    t->places = TEC_NEW(&t->arena, (size_t)t->n_texts, struct tec_live_place);
-    t->texts = TEC_NEW(&t->arena, (size_t)t->n_texts, struct tec_live_text);
-    t->observation_of = TEC_NEW(&t->arena, TEC_LIVE_FRAMES, int64_t);
     t->ticks = TEC_NEW(&t->arena, TEC_LIVE_FRAMES, _Atomic int64_t);
-    if (!ok || !t->places || !t->texts || !t->observation_of || !t->ticks)
+    if (!ok || !t->ticks)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for observations");
-    for (int i = 0; i < t->n_texts; i++)
-        t->places[i].at.id = t->texts[i].request = -1;
-    TEC_TRY(give_rankings(t, err));
-    uint32_t events = (uint32_t)(t->n_texts * (t->engine->plan->spec.new_tokens + 2) * 2);
-    return tec_spsc_init(&t->events, &t->arena, events, sizeof(struct tec_live_event));
+    return TEC_OK;
 }
 
 static enum tec_status give_actions(struct tectum *t, int actions, struct tec_error *err)
@@ -181,6 +155,7 @@ static enum tec_status open_engine(struct tectum *t, const struct tectum_options
     TEC_TRY(tec_runtime_attach(&t->runtime, t->engine, &t->arena, err));
     TEC_TRY(give_actions(t, o->actions, err));
     TEC_TRY(give_boxes(t, err));
+    TEC_TRY(tec_transcript_attach(&t->transcript, t->engine, &t->arena, err));
     const struct tec_runtime_source source = tec_live_source(t);
     return tec_runtime_start(&t->runtime, &source, err);
 }
@@ -201,6 +176,7 @@ enum tectum_status tectum_open(struct tectum **out, const struct tectum_options 
     tec_triple_init(&t->inbox);
     tec_triple_init(&t->lossbox);
     tec_asks_init(&t->asks);
+    tec_transcript_init(&t->transcript);
     const struct tec_runtime_listener listener = {tec_live_left, tec_live_lost, t};
     tec_runtime_init(&t->runtime, &listener);
     t->runtime.asks = &t->asks;
@@ -215,7 +191,6 @@ enum tectum_status tectum_open(struct tectum **out, const struct tectum_options 
     atomic_store(&t->blind, -1);
     pthread_mutex_init(&t->lock, NULL);
     pthread_mutex_init(&t->hand_lock, NULL);
-    pthread_mutex_init(&t->text_lock, NULL);
     if (open_engine(t, options, &mine) != TEC_OK) {
         tectum_close(&t);
         return tec_live_convert(err, &mine);
@@ -236,9 +211,9 @@ void tectum_close(struct tectum **engine)
     tec_pipeline_free(t->pipeline);
     tec_arena_finish(&t->arena);
     tec_asks_finish(&t->asks);
+    tec_transcript_finish(&t->transcript);
     pthread_mutex_destroy(&t->lock);
     pthread_mutex_destroy(&t->hand_lock);
-    pthread_mutex_destroy(&t->text_lock);
     free(t);
 }
 
