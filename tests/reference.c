@@ -286,6 +286,36 @@ static void print_builder(FILE *out)
     }
 }
 
+/* --- the steps of robots ---------------------------------------------------------------------- */
+
+static void print_numbers(const char *a, const char *b, FILE *out)
+{
+    if (a)
+        fprintf(out, "`%s`", a);
+    if (b)
+        fprintf(out, ", `%s`", b);
+}
+
+static void print_steps(FILE *out)
+{
+    static const struct {
+        const char *name, *a, *b, *text;
+    } steps[] = {
+#define TRANSFORM(name, a, b, text) {#name, a, b, text},
+#include "graph/transform/transforms.def"
+#undef TRANSFORM
+    };
+    fputs("### Steps\n\nA step of `ops` or `decode` names its `op`, the entries `at` that it works "
+          "on, counted from 1 (all,\nwhere it names none), and its numbers.\n\n"
+          "| `op` | Numbers | Effect on an entry x |\n|---|---|---|\n",
+          out);
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        fprintf(out, "| `%s` | ", steps[i].name);
+        print_numbers(steps[i].a, steps[i].b, out);
+        fprintf(out, "%s| %s |\n", steps[i].a ? " " : "", steps[i].text);
+    }
+}
+
 /* --- the documents --------------------------------------------------------------------------- */
 
 /* A file whose text between `from` and `to` is generated: `from` is its beginning, `to` what
@@ -301,6 +331,7 @@ static const struct document {
      print_policies},
     {"doc/new-model.md", "### Words\n", "\n## Steps\n", "\n**`g:concat({ x, y, ... })`**\n",
      print_builder},
+    {"doc/new-robot.md", "### Steps\n", "\n### Pictures\n", "\n| `multiply` |", print_steps},
 };
 enum { DOCUMENTS = sizeof documents / sizeof documents[0] };
 
@@ -368,6 +399,11 @@ TEST(the_page_of_policies_is_current)
 TEST(the_page_of_models_is_current)
 {
     check_document(&documents[3]);
+}
+
+TEST(the_page_of_robots_is_current)
+{
+    check_document(&documents[4]);
 }
 
 static int write_documents(void)
