@@ -63,6 +63,16 @@ for change in max_guidance_weight=1 execution_horizon=4 schedule=linear schedule
     ok $? "$change is another chunk"
 done
 
+"$T" serve "$F" --port 0 --device cpu --threads 1 --late-ok >"$W/served" 2>"$W/err" &
+server=$!
+tries=0
+while ! grep -q ' on ws://' "$W/served" && [ $tries -lt 600 ]; do sleep 0.1; tries=$((tries + 1)); done
+port=$(sed -n 's|.* on ws://[^:]*:\([0-9]*\).*|\1|p' "$W/served")
+python3 tests/guided.py ask "$port" $G >"$W/out" 2>>"$W/err"
+ok $? "a client of serve sends what is left, and how many rows are executed meanwhile"
+kill $server
+wait $server 2>/dev/null
+
 wrong() {
     text=$1 words=$2
     shift 2
