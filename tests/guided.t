@@ -63,6 +63,7 @@ for change in max_guidance_weight=1 execution_horizon=4 schedule=linear schedule
     ok $? "$change is another chunk"
 done
 
+: >"$W/served"
 "$T" serve "$F" --port 0 --device cpu --threads 1 --late-ok >"$W/served" 2>"$W/err" &
 server=$!
 tries=0
