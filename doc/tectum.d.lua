@@ -42,6 +42,7 @@ function pipeline(t) end
 ---@field arch string model description: models/<arch>.lua
 ---@field weights? string checkpoint folder, of the current folder or of the root; `--weights` overrides it
 ---@field adapter? string folder of a LoRA adapter (PEFT), found as weights are, merged into them; `--adapter` overrides it
+---@field embodiment? string which kind of robot acts, for a model that has several: a tag that its description knows
 ---@field dtype? "bf16"|"f32" what weights and caches are rounded to; default bf16
 ---@field where? string devices as for `--device`, the first that is here: "cuda:1,cpu"; without it the run's
 

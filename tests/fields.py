@@ -68,6 +68,7 @@ FIELDS = {
     "model.arch": ("check", DEMO, "model = { arch = 'nothing' }"),
     "model.weights": ("check", DEMO, "model = { weights = 'nothing' }"),
     "model.adapter": ("check", DEMO, "model = { adapter = 'nothing' }"),
+    "model.embodiment": ("check", "groot_gr1.lua", "model = { embodiment = 'nothing' }"),
     "model.dtype": ("run", DEMO, "model = { dtype = 'f32' }"),
     "model.where": ("check", DEMO, "model = { where = 'cuda:99' }"),
     "frame.period_ms": ("check", DEMO, "frame = { period_ms = 250 }"),

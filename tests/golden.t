@@ -8,7 +8,7 @@ report() {
     if [ -z "$2" ]; then echo "ok $n - $1"
     else bad=1; echo "not ok $n - $1"; printf '%s\n' "$2" | head -20 | sed 's/^/# /' >&2; fi
 }
-for family in act demo encoders images keep openvla pi qwen safetensors smolvla text tokenizers; do
+for family in act demo encoders groot images keep openvla pi qwen safetensors smolvla text tokenizers; do
     report "family $family is there" "$([ -f "$family/README.md" ] || echo "$family/README.md is missing")"
 done
 report "every file is unchanged" "$(sha256sum --check --quiet ../golden.sha256 2>&1)"

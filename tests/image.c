@@ -431,7 +431,7 @@ TEST(reshapes_are_refused)
     CHECK_INT(plan_reshape(spec, &err), ==, TEC_INVALID); /* a square of 4 Gi pixels */
     spec.kind = TEC_N_RESHAPES;
     CHECK_INT(plan_reshape(spec, &err), ==, TEC_INVALID);
-    CHECK(strstr(err.message, "of kind 3"));
+    CHECK(strstr(err.message, "of kind 4"));
 }
 
 TEST(shorter_edge_truncates)

@@ -14,7 +14,8 @@ struct tec_reshape {
     int boxed_h, boxed_w;       /* with the padding */
     int whole_h, whole_w;       /* after the resize */
     int top, left;              /* of the crop */
-    size_t boxed, whole, inner; /* bytes of scratch: padded, resized, the resize's own */
+    size_t boxed, whole, inner; /* bytes of scratch: padded or cut out, resized, the resize's own */
+    float lut[256];             /* part */
     const struct tec_resize *resize;
 };
 
@@ -39,10 +40,26 @@ static bool side_ok(int side)
     return side >= 1 && side <= TEC_IMAGE_SIDE;
 }
 
+/* The part of a picture that is cut out before it is resized. */
+static void place_part(struct tec_reshape *r)
+{
+    const struct tec_reshape_spec *s = &r->spec;
+    r->boxed_h = (int)(0.95 * s->in_height);
+    r->boxed_w = (int)(0.95 * s->in_width);
+    r->boxed_h = r->boxed_h < 1 ? 1 : r->boxed_h;
+    r->boxed_w = r->boxed_w < 1 ? 1 : r->boxed_w;
+    r->top = (int)nearbyint((s->in_height - r->boxed_h) / 2.0);
+    r->left = (int)nearbyint((s->in_width - r->boxed_w) / 2.0);
+    r->whole_h = s->height;
+    r->whole_w = s->width;
+    for (int i = 0; i < 256; i++)
+        r->lut[i] = (float)i / 255.0F;
+}
+
 static enum tec_status place(struct tec_reshape *r, struct tec_error *err)
 {
     const struct tec_reshape_spec *s = &r->spec;
-    bool stretch = s->kind == TEC_RESHAPE_STRETCH;
+    bool stretch = s->kind == TEC_RESHAPE_STRETCH || s->kind == TEC_RESHAPE_PART;
     if (!side_ok(s->in_height) || !side_ok(s->in_width) || !side_ok(s->height) ||
         !side_ok(s->width))
         return tec_fail(err, TEC_INVALID, "reshape from %d x %d to %d x %d; sides are 1 to %d",
@@ -50,6 +67,10 @@ static enum tec_status place(struct tec_reshape *r, struct tec_error *err)
     if (!stretch && s->height != s->width)
         return tec_fail(err, TEC_INVALID, "%s makes squares, not %d x %d",
                         tec_reshape_words()[s->kind], s->width, s->height);
+    if (s->kind == TEC_RESHAPE_PART) {
+        place_part(r);
+        return TEC_OK;
+    }
     int longer = s->in_height > s->in_width ? s->in_height : s->in_width;
     r->pad_y = s->kind == TEC_RESHAPE_BOX ? (longer - s->in_height) / 2 : 0;
     r->pad_x = s->kind == TEC_RESHAPE_BOX ? (longer - s->in_width) / 2 : 0;
@@ -76,13 +97,21 @@ enum tec_status tec_reshape_plan(const struct tec_reshape **out,
                         (int)spec->kind);
     r->spec = *spec;
     TEC_TRY(place(r, err));
-    const struct tec_resize_spec resize = {.in_height = r->boxed_h,
-                                           .in_width = r->boxed_w,
-                                           .channels = CHANNELS,
-                                           .height = r->whole_h,
-                                           .width = r->whole_w,
-                                           .filter = TEC_FILTER_BICUBIC};
+    const struct tec_resize_spec resize = {
+        .in_height = r->boxed_h,
+        .in_width = r->boxed_w,
+        .channels = CHANNELS,
+        .height = r->whole_h,
+        .width = r->whole_w,
+        .filter = spec->kind == TEC_RESHAPE_PART ? TEC_FILTER_BILINEAR : TEC_FILTER_BICUBIC};
     TEC_TRY(tec_resize_plan(&r->resize, &resize, arena, err));
+    if (spec->kind == TEC_RESHAPE_PART) {
+        r->boxed = bytes(r->boxed_h, r->boxed_w);
+        r->whole = sizeof(float) * bytes(r->whole_h, r->whole_w);
+        r->inner = tec_resize_scratch(r->resize);
+        *out = r;
+        return TEC_OK;
+    }
     r->boxed = r->pad_y || r->pad_x ? bytes(r->boxed_h, r->boxed_w) : 0;
     bool cut = r->whole_h != spec->height || r->whole_w != spec->width;
     r->whole = cut ? bytes(r->whole_h, r->whole_w) : 0;
@@ -107,10 +136,32 @@ static void pad(const struct tec_reshape *r, unsigned char *boxed, const unsigne
                in + (size_t)y * row, row);
 }
 
+/* Cut out, then in float32. */
+static void run_part(const struct tec_reshape *r, unsigned char *out, const unsigned char *in,
+                     unsigned char *scratch)
+{
+    unsigned char *cut = scratch;
+    float *whole = (float *)(void *)(scratch + r->boxed);
+    size_t row = (size_t)r->spec.in_width * CHANNELS, wide = (size_t)r->boxed_w * CHANNELS;
+    size_t n = (size_t)r->whole_h * (size_t)r->whole_w * CHANNELS;
+    for (int y = 0; y < r->boxed_h; y++)
+        memcpy(cut + (size_t)y * wide, in + (size_t)(y + r->top) * row + (size_t)r->left * CHANNELS,
+               wide);
+    tec_resize_run_u8_f32(r->resize, whole, cut, r->lut, scratch + r->boxed + r->whole);
+    for (size_t i = 0; i < n; i++) {
+        float x = whole[i] * 255.0F;
+        out[i] = (unsigned char)(x < 0.0F ? 0.0F : x > 255.0F ? 255.0F : x);
+    }
+}
+
 void tec_reshape_run(const struct tec_reshape *plan, unsigned char *out, const unsigned char *in,
                      void *scratch)
 {
     const struct tec_reshape *r = plan;
+    if (r->spec.kind == TEC_RESHAPE_PART) {
+        run_part(r, out, in, scratch);
+        return;
+    }
     unsigned char *boxed = scratch, *whole = boxed + r->boxed;
     unsigned char *inner = whole + r->whole;
     if (r->boxed) {

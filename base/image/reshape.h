@@ -7,13 +7,16 @@
 
 #include <stddef.h>
 
-/* What happens to a picture whose shape is not the model's. Every one resizes bytes with Pillow's
+/* What happens to a picture whose shape is not the model's. All but part resize bytes with Pillow's
  * antialiased bicubic filter.
  *   stretch   to height x width, whatever the shape.
  *   box       first padded to a square: (longer - shorter) / 2, truncated, on both sides, so that
  *             an odd difference leaves it one pixel short; then as crop.
  *   crop      the shorter side to the model's, the longer to (int)(side * longer / shorter), then
- *             the middle; half of an odd difference is rounded to the even neighbour. */
+ *             the middle; half of an odd difference is rounded to the even neighbour.
+ *   part      the middle of (int)(0.95 * side) pixels, half of an odd rest rounded as for crop;
+ *             then to height x width, whatever the shape, as torchvision does it in float32:
+ *             antialiased bilinear of byte / 255, times 255, truncated. */
 enum tec_reshape_kind {
 #define RESHAPE(name, word) TEC_RESHAPE_##name,
 #include "base/image/reshapes.def"
@@ -27,7 +30,7 @@ const char *const *tec_reshape_words(void);
 struct tec_reshape_spec {
     enum tec_reshape_kind kind;
     int in_height, in_width; /* 3 channels, innermost */
-    int height, width;       /* what goes out; equal unless the kind is stretch */
+    int height, width;       /* what goes out; equal unless the kind is stretch or part */
     unsigned char fill[3];   /* box: colour of the padding */
 };
 

@@ -200,6 +200,7 @@ static enum tec_status open_hf(struct tec_checkpoint *c, struct tec_error *err)
     TEC_TRY(load_if(c, "generation_config.json", &c->generation, err));
     TEC_TRY(load_if(c, "preprocessor_config.json", &c->pictures, err));
     TEC_TRY(load_if(c, "dataset_statistics.json", &c->statistics, err));
+    TEC_TRY(load_if(c, "experiment_cfg/metadata.json", &c->robots, err));
     json_t *inside = json_object_get(c->config, "norm_stats");
     c->statistics_in =
         tec_arena_printf(&c->arena, "%s/%s", c->root,
@@ -222,12 +223,24 @@ static enum tec_status open_hf(struct tec_checkpoint *c, struct tec_error *err)
     return TEC_OK;
 }
 
-static void find_prefix(struct tec_checkpoint *c)
+/* What a wrapper's attribute puts before the names of all tensors: "model.", or a private one. */
+static enum tec_status find_prefix(struct tec_checkpoint *c, struct tec_error *err)
 {
+    size_t n = tec_tensors_count(c->tensors), shared = 0;
+    const char *first = n ? tec_tensors_at(c->tensors, 0)->name : "", *dot = strchr(first, '.');
     c->prefix = "";
-    for (size_t i = 0; c->layout == TEC_LAYOUT_LEROBOT && i < tec_tensors_count(c->tensors); i++)
-        if (strncmp(tec_tensors_at(c->tensors, i)->name, "model.", 6) == 0)
+    if (c->layout != TEC_LAYOUT_LEROBOT)
+        return TEC_OK;
+    size_t length = dot && *first == '_' ? (size_t)(dot - first) + 1 : 0;
+    for (size_t i = 0; i < n; i++) {
+        const char *name = tec_tensors_at(c->tensors, i)->name;
+        shared += length && strncmp(name, first, length) == 0;
+        if (strncmp(name, "model.", 6) == 0)
             c->prefix = "model.";
+    }
+    if (length && shared == n)
+        c->prefix = tec_arena_strndup(&c->arena, first, length);
+    return c->prefix ? TEC_OK : no_memory(c, err);
 }
 
 /* The folder of config.json: LeRobot's training output has it one folder down. */
@@ -375,7 +388,9 @@ static enum tec_status open_into(struct tec_checkpoint *c,
     TEC_TRY(recognise(c, err));
     if (c->layout == TEC_LAYOUT_HF)
         TEC_TRY(open_hf(c, err));
-    find_prefix(c);
+    if (source->robot)
+        TEC_TRY(tec_checkpoint_choose(c, source->robot, err));
+    TEC_TRY(find_prefix(c, err));
     tec_tensors_hash(c->tensors, c->hash);
     return adapter ? open_adapter(c, adapter, err) : TEC_OK;
 }
@@ -453,6 +468,7 @@ void tec_checkpoint_close(struct tec_checkpoint *c)
     json_decref(c->tokenization);
     json_decref(c->pictures);
     json_decref(c->statistics);
+    json_decref(c->robots);
     json_decref(c->preprocessor);
     json_decref(c->postprocessor);
     tec_arena_finish(&c->arena);

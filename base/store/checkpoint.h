@@ -28,6 +28,7 @@ struct tec_checkpoint_source {
     const char *adapter; /* folder of a LoRA adapter to merge into the tensors; NULL: none, or
                           * `path` is that of an adapter itself */
     const char *hub;     /* cache folder of Hugging Face's hub (base/store/hub.h), or NULL */
+    const char *robot;   /* tag of the robot to choose (tec_checkpoint_choose); NULL: all stay */
 };
 
 /* Owned by the caller of open until close; read-only and shareable between threads meanwhile. */
@@ -54,11 +55,18 @@ struct tec_checkpoint {
     json_t *pictures;      /* HF: preprocessor_config.json; NULL when absent */
     json_t *statistics;    /* HF: {dataset: {action, proprio?}}, from dataset_statistics.json or,
                             * where that is absent, norm_stats of config.json; NULL: neither */
+    json_t *robots; /* HF: experiment_cfg/metadata.json, statistics and features by the tag of
+                     * a robot; NULL when absent */
     const char *statistics_in; /* where they lie, for messages: "<root>/config.json: norm_stats" */
     char hash[TEC_HASH_TEXT];  /* tec_tensors_hash; with an adapter, of both */
     struct tec_heap *heap;     /* borrowed */
     struct tec_arena arena;
 };
+
+/* Of the robots that the checkpoint knows leave the one with this tag. TEC_NOT_FOUND lists the tags.
+ * Nothing for a checkpoint that lists none. Only before others see it. */
+enum tec_status tec_checkpoint_choose(struct tec_checkpoint *c, const char *tag,
+                                      struct tec_error *err);
 
 /* "openpi", "lerobot", "hf", "file". */
 const char *tec_layout_name(enum tec_layout layout);

@@ -24,6 +24,7 @@ static struct tec_lower lower_into(struct tec_plan *p, struct tec_plan_part *par
                               .guidance = p->spec.actions[part->action].guidance,
                               .space = &p->space,
                               .towers = p->towers[part->beside],
+                              .reading = p->reading[part->beside],
                               .crossed = &p->crossed,
                               .shuffle = p->shuffle,
                               .cos_sin = p->cos_sin,

@@ -60,11 +60,15 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
     const struct tec_plan_spec *s = &p->spec;
     const struct tec_stack *t = tec_model_kept(p->model);
     bool bf16 = p->weights->bf16 && !p->model->text.keys_f32;
-    tec_kv_space_init(&p->space, &(struct tec_kv_shape){t->layers, t->kv_heads, t->head_dim, bf16});
+    tec_kv_space_init(&p->space,
+                      &(struct tec_kv_shape){tec_stack_places(t), t->kv_heads, t->head_dim, bf16});
     /* A request holds on to a region of a ring; where keys move it is a copy, as the frame's is. */
     int own = s->request_slots + (s->shifts && s->request_slots > 0);
     int sessions = s->sessions > 1 ? s->sessions : 1;
     int regions = s->stages ? s->rings * s->stages + own : s->request_slots + sessions;
+    p->pictures = TEC_NEW(&p->arena, (size_t)regions + 1, int);
+    if (!p->pictures)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for %d regions", regions);
     TEC_TRY(tec_kv_pool_init(&p->prefixes, &p->space, regions,
                              s->stages ? s->ring_tokens : s->frame_tokens, &p->arena, err));
     p->tails = TEC_NEW(&p->arena, (size_t)s->request_slots + 1, int);
@@ -144,6 +148,13 @@ static enum tec_status make_stream(struct tec_plan *p, enum tec_stream stream,
         widest = c->stack->head_dim > widest ? c->stack->head_dim : widest;
         TEC_TRY(make_tower(p, &p->towers[stream][i], c->stack, c->rows, err));
     }
+    const struct tec_stack *reading[] = {&p->model->text.stack, &p->model->features.stack};
+    for (int i = 0; i < 2 && tec_model_denoises(p->model); i++) {
+        if (!reading[i]->layers)
+            continue;
+        widest = reading[i]->head_dim > widest ? reading[i]->head_dim : widest;
+        TEC_TRY(make_tower(p, &p->reading[stream][i], reading[i], p->spec.frame_tokens, err));
+    }
     return tec_plan_constant(p, tec_device_scratch(p->device, stream, widest), &p->scratch[stream],
                              err);
 }
@@ -167,8 +178,12 @@ static enum tec_status make_flows(struct tec_plan *p, const struct tec_plan_inpu
         p->flows[i] = p->flows[same];
         if (same < i)
             continue;
-        TEC_TRY(tec_flow_tables_create(&p->flows[i], &p->model->flow, &in->source, a->steps,
-                                       a->fixed > 0, p->device, p->heap, err));
+        if (tec_model_denoises(p->model))
+            TEC_TRY(tec_flow_tables_denoise(&p->flows[i], p->model, &in->source, NULL, a->steps,
+                                            p->device, p->heap, err));
+        else
+            TEC_TRY(tec_flow_tables_create(&p->flows[i], &p->model->flow, &in->source, a->steps,
+                                           a->fixed > 0, p->device, p->heap, err));
         p->bytes.tables += p->flows[i]->bytes;
     }
     return TEC_OK;
@@ -194,7 +209,7 @@ static enum tec_status create(struct tec_plan *p, const struct tec_plan_inputs *
     TEC_TRY(make_stream(p, TEC_STREAM_MAIN, err));
     if (p->spec.beside)
         TEC_TRY(make_stream(p, TEC_STREAM_BESIDE, err));
-    if (tec_model_flows(p->model))
+    if (tec_model_flows(p->model) || tec_model_denoises(p->model))
         TEC_TRY(make_flows(p, in, err));
     TEC_TRY(run_passes(p, true, err));
     struct tec_byte_plan *b = &p->bytes;
@@ -283,6 +298,8 @@ void tec_plan_destroy(struct tec_plan *p)
     for (int i = 0; i < TEC_STREAM_COUNT; i++) {
         for (int t = 0; t < TEC_MAX_TOWERS; t++)
             tec_kv_space_destroy(&p->towers[i][t]);
+        for (int t = 0; t < 2; t++)
+            tec_kv_space_destroy(&p->reading[i][t]);
         tec_device_put(p->device, p->scratch[i]);
     }
     for (int i = 0; i < p->spec.n_actions; i++)

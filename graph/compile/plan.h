@@ -134,10 +134,12 @@ struct tec_plan {
     int segment_slot;            /* where those are computed */
     /* Scratch of the pictures, for each stream; of an encoder in the first. */
     struct tec_kv_space towers[TEC_STREAM_COUNT][TEC_MAX_TOWERS];
-    struct tec_kv_pool prefixes; /* prefix regions */
-    int *tails, *trash;          /* [request_slots] first private slot; a slot nobody reads */
-    unsigned **used; /* [request_slots] host: tokens that a request has read or made, a bit
-                      * each; NULL without a penalty */
+    struct tec_kv_space reading[TEC_STREAM_COUNT][2]; /* of a text that becomes features */
+    struct tec_kv_pool prefixes;                      /* prefix regions */
+    int *pictures;      /* by region: rows of pictures of a prefix that became features */
+    int *tails, *trash; /* [request_slots] first private slot; a slot nobody reads */
+    unsigned **used;    /* [request_slots] host: tokens that a request has read or made, a bit
+                         * each; NULL without a penalty */
     int used_words;
     int scratch_slots[TEC_MAX_ACTIONS]; /* first slot of the keys of each action node's rows */
     int tree_slot[TEC_STREAM_COUNT];    /* first slot of the keys of a tree that is scored */

@@ -94,7 +94,7 @@ enum tec_status tec_plan_check(struct tec_plan_spec *s, const struct tec_model *
     if (s->frame_tokens > pictures + s->text_tokens + added + 4096)
         return tec_fail(err, TEC_INVALID, "a frame of %d tokens is more than %d pictures fill",
                         s->frame_tokens, m->n_slots);
-    if (s->n_actions && !tec_model_flows(m) && !tec_model_heads(m))
+    if (s->n_actions && !tec_model_acts(m))
         return tec_fail(err, TEC_INVALID, "model '%s' makes its actions as tokens: it has no flow",
                         m->name);
     if ((s->request_slots || s->stages) && tec_model_heads(m))
@@ -103,6 +103,11 @@ enum tec_status tec_plan_check(struct tec_plan_spec *s, const struct tec_model *
     if ((s->request_slots || s->stages) && m->flow.state_in_prefix)
         return tec_fail(err, TEC_INVALID,
                         "model '%s' ends its prefix with the robot's state: it does not decode",
+                        m->name);
+    if ((s->request_slots || s->stages || s->segments || s->secondary) && tec_model_denoises(m))
+        return tec_fail(err, TEC_INVALID,
+                        "model '%s' reads its prompt to act alone: it does not decode, and takes "
+                        "no memory",
                         m->name);
     if (s->beside && !s->request_slots)
         return tec_fail(err, TEC_INVALID, "no requests: nothing can run beside the frame");

@@ -397,7 +397,7 @@ static enum tec_status fill_action(const struct tec_node_set *set, int at, struc
     const struct tec_decl_node *n = set->actions[at];
     const struct tec_model *m = set->model;
     const char *file = n->where.file ? n->where.file : "?";
-    if (!tec_model_flows(m) && !tec_model_heads(m) && !tec_model_asks(m))
+    if (!tec_model_acts(m))
         return tec_fail(err, TEC_MALFORMED,
                         "%s:%d: '%s' is an action node, but model '%s' makes its actions as "
                         "tokens; use a decode node",
@@ -430,8 +430,7 @@ static enum tec_status fill_sessions(const struct tec_node_set *set, struct tec_
     if (s->sessions < 2 || set->secondary)
         return TEC_OK;
     const struct tec_flow *flow = &set->model->flow;
-    if (tec_model_heads(set->model) || tec_model_asks(set->model) || flow->stack.crosses ||
-        flow->state_in_prefix)
+    if (!tec_model_flows(set->model) || flow->stack.crosses || flow->state_in_prefix)
         return tec_spec_refuse(&p->frame.where, TEC_UNSUPPORTED, err,
                                "several sessions of a model whose actions are no plain flow are "
                                "not in this release:",

@@ -6,7 +6,7 @@
 #include "graph/compile/work.h"
 #include "graph/model/program.h"
 
-enum { MAX_COUNTS = 18 + 2 * TEC_MAX_TOWERS + TEC_SCORE_CHUNKS };
+enum { MAX_COUNTS = 20 + 2 * TEC_MAX_TOWERS + TEC_SCORE_CHUNKS };
 
 const char *const tec_stage_names[TEC_STAGE_COUNT] = {"pictures", "prefix", "action", "decode",
                                                       "shift"};
@@ -26,7 +26,9 @@ static int64_t prefix_rows(const struct tec_plan *plan, const struct tec_work_si
 {
     if (tec_model_asks(plan->model))
         return tec_model_encoded(plan->model);
-    return (int64_t)size->pictures * tec_vision_rows(&plan->model->vision) + size->text +
+    /* Of a prompt with tokens that stand for pictures these are no rows of their own. */
+    int64_t marks = plan->model->text.marks ? size->pictures : 0;
+    return (int64_t)size->pictures * tec_vision_rows(&plan->model->vision) + size->text - marks +
            tec_head_rows(plan->model);
 }
 
@@ -73,7 +75,7 @@ static void count_prefix(struct list *list, const struct tec_plan *plan,
     int64_t unseen = tec_flow_leads(&plan->model->flow) ? suffix - 1 : 0;
     if (plan->model->flow.causal)
         unseen = suffix * (suffix - 1) / 2;
-    int64_t others = packed ? size->rows : 0, seen = packed ? visible_in_ring(plan, size) : 0;
+    int64_t others = packed ? size->rows : 0, ring = packed ? visible_in_ring(plan, size) : 0;
     put(list, t->n_pictures, size->pictures, 0, 0);
     put(list, t->n_patches, patches, patches * v->patches, patches);
     if (t->n_image != t->n_patches)
@@ -88,16 +90,22 @@ static void count_prefix(struct list *list, const struct tec_plan *plan,
         int64_t all = t->stacks[i].max;
         put(list, t->stacks[i].count, all, all * all, all);
     }
-    put(list, t->asked.count, t->asked.max, t->asked.max * rows, rows);
-    put(list, t->n_text, size->text - tec_lead_rows(plan->model) + others, 0, 0);
-    put(list, t->prefix.count, rows + others, visible_in_prefix(plan, pictures, rows) + seen,
-        rows + seen);
+    int64_t seen = t->pictured.count ? rows - pictures : rows;
+    put(list, t->features.count, rows, rows * rows, rows);
+    put(list, t->asked.count, t->asked.max, t->asked.max * seen, seen);
+    put(list, t->pictured.count, t->pictured.max, t->pictured.max * pictures, pictures);
+    put(list, t->n_future, plan->model->denoiser.future.rows, 0, 0);
+    int64_t marks = plan->model->text.marks ? size->pictures : 0;
+    put(list, t->n_text, size->text - marks - tec_lead_rows(plan->model) + others, 0, 0);
+    put(list, t->prefix.count, rows + others, visible_in_prefix(plan, pictures, rows) + ring,
+        rows + ring);
     if (tec_model_heads(plan->model))
         put(list, t->last.count, t->last.max, t->last.max * rows, rows);
     else
-        put(list, t->last.count, 1 + others, rows + seen, rows + seen);
-    put(list, t->moves.count, 1 + others, 0, rows + seen);
-    int64_t own = tec_model_asks(plan->model) ? suffix : rows + suffix;
+        put(list, t->last.count, 1 + others, rows + ring, rows + ring);
+    put(list, t->moves.count, 1 + others, 0, rows + ring);
+    int64_t own =
+        tec_model_asks(plan->model) || tec_model_denoises(plan->model) ? suffix : rows + suffix;
     put(list, t->suffix.count, suffix, suffix * own - unseen, own);
     put(list, t->n_horizon, plan->model->flow.horizon, 0, 0);
     put(list, t->one, 1, 0, 0);

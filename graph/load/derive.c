@@ -19,6 +19,7 @@
 
 struct deriving {
     const char *path, *robots, *models; /* the checkpoint, and folders of descriptions */
+    const char *scripts, *embodiment;   /* the folder in `robots` for its layout; or NULL */
     struct tec_checkpoint *checkpoint;
     struct tec_arena *arena;
     struct tec_diagnostics *d;
@@ -102,7 +103,8 @@ static const char *end_of_field(const char *at)
 static enum tec_status blame(const struct deriving *x, const char *script, enum tec_status status)
 {
     static const char *const files[] = {"config.json", "policy_preprocessor.json",
-                                        "policy_postprocessor.json"};
+                                        "policy_postprocessor.json",
+                                        "experiment_cfg/metadata.json"};
     const char *message = x->err->message;
     size_t n = strlen(script);
     if (strncmp(message, script, n) == 0 && strncmp(message + n, ": ", 2) == 0)
@@ -169,7 +171,8 @@ static enum tec_status join(struct tec_bytes *out, const json_t *piece, struct t
 /* Evaluate the derivation; *out is owned by the caller. */
 static enum tec_status evaluate(json_t **out, const struct deriving *x, json_t *given)
 {
-    const char *script = tec_arena_printf(x->arena, "%s/lerobot/pipeline.lua", x->robots);
+    const char *script =
+        tec_arena_printf(x->arena, "%s/%s/pipeline.lua", x->robots, x->scripts);
     if (!script)
         return tec_fail(x->err, TEC_NO_MEMORY, "%s: no memory for a path", x->path);
     enum tec_status status =
@@ -195,14 +198,20 @@ static json_t *sizes_of(const struct tec_model *model)
 static enum tec_status add_numbers(const struct deriving *x, json_t *given, const char *arch)
 {
     struct tec_model *model = NULL;
-    json_t *overrides = json_pack("{s:O}", "slots", json_object_get(given, "slots"));
+    json_t *overrides = json_object(), *slots = json_object_get(given, "slots");
+    json_t *embodiment = json_object_get(given, "embodiment");
+    bool poor = !overrides;
+    if (json_array_size(slots) > 0)
+        poor |= json_object_set(overrides, "slots", slots) != 0;
+    if (embodiment)
+        poor |= json_object_set(overrides, "embodiment", embodiment) != 0;
     const struct tec_model_choice choice = {.root = x->models,
                                             .arch = arch,
                                             .size = "full",
                                             .overrides = overrides,
                                             .checkpoint = x->checkpoint};
-    enum tec_status status = overrides ? tec_model_open(&model, &choice, x->arena->heap, x->err)
-                                       : tec_fail(x->err, TEC_NO_MEMORY, "no memory");
+    enum tec_status status = poor ? tec_fail(x->err, TEC_NO_MEMORY, "no memory")
+                                  : tec_model_open(&model, &choice, x->arena->heap, x->err);
     json_decref(overrides);
     TEC_TRY(status);
     json_t *numbers = json_pack("{s:o, s:i, s:i, s:i, s:i}", "sizes", sizes_of(model), "tokens",
@@ -239,9 +248,22 @@ static enum tec_status derive(struct tec_bytes *out, struct deriving *x)
     if (status == TEC_MALFORMED)
         return blame(x, "", status);
     TEC_TRY(status);
+    if (x->embodiment &&
+        json_object_set_new(given, "embodiment", json_string(x->embodiment)) != 0) {
+        json_decref(given);
+        return tec_fail(x->err, TEC_NO_MEMORY, "%s: no memory for its tag", x->path);
+    }
     status = write_text(out, x, given);
     json_decref(given);
     return status;
+}
+
+/* The folder of the scripts for a checkpoint that describes its robot; NULL: it does not. */
+static const char *scripts_of(const struct tec_checkpoint *c)
+{
+    if (c->layout == TEC_LAYOUT_LEROBOT)
+        return "lerobot";
+    return c->robots ? "experiment" : NULL;
 }
 
 enum tec_status tec_pipeline_derive(const char **text, size_t *n,
@@ -251,6 +273,7 @@ enum tec_status tec_pipeline_derive(const char **text, size_t *n,
 {
     const char *path = from->path;
     struct deriving x = {.path = path,
+                         .embodiment = from->robot,
                          .robots = tec_arena_printf(arena, "%s/robots", root),
                          .models = tec_arena_printf(arena, "%s/models", root),
                          .arena = arena,
@@ -261,8 +284,9 @@ enum tec_status tec_pipeline_derive(const char **text, size_t *n,
         return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for paths", path);
     TEC_TRY(tec_checkpoint_open_source(&x.checkpoint, from, arena->heap, err));
     tec_bytes_init(&out, arena, TEC_MAX_SOURCE);
+    x.scripts = scripts_of(x.checkpoint);
     enum tec_status status =
-        x.checkpoint->layout == TEC_LAYOUT_LEROBOT
+        x.scripts
             ? derive(&out, &x)
             : tec_fail(err, TEC_MALFORMED,
                        "%s: this is a checkpoint folder of layout %s, which does not describe its "

@@ -85,10 +85,15 @@ enum tec_status tec_loader_open(struct tec_loader *ld, struct tec_error *err)
     size_t n = 0;
     if (o->root && tec_path_kind(o->path) == TEC_PATH_CHECKPOINT) {
         const struct tec_checkpoint_source from = {
-            .path = o->path, .adapter = o->adapter, .hub = o->hub};
+            .path = o->path, .adapter = o->adapter, .hub = o->hub, .robot = o->embodiment};
         TEC_TRY(tec_pipeline_derive(&derived, &n, &from, o->root, ld->scratch, ld->d, err));
         return take(ld, o->path, derived, n, err);
     }
+    if (o->embodiment)
+        return tec_fail(err, TEC_INVALID,
+                        "%s: --embodiment is for a checkpoint folder; say embodiment in the "
+                        "model of a pipeline file",
+                        o->path);
     int fd = open(o->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return tec_fail(err, TEC_IO, "%s: %s", o->path, strerror(errno));

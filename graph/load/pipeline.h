@@ -70,8 +70,9 @@ struct tec_decl_model {
     const char *name;                                                 /* "main" unless given */
     const char *arch; /* pipelines/models/<arch>.lua */
     const char *weights, *adapter;
-    int dtype;          /* enum tec_decl_dtype: BF16 or F32 */
-    const char *device; /* field `where`: devices, the first that is here; NULL = the run's */
+    const char *embodiment; /* NULL = the checkpoint's, or the only one */
+    int dtype;              /* enum tec_decl_dtype: BF16 or F32 */
+    const char *device;     /* field `where`: devices, the first that is here; NULL = the run's */
 };
 
 /* A name of `where`: index N of cuda:N, else 0. */
@@ -379,6 +380,7 @@ struct tec_load_options {
     const char *hub;     /* the hub's cache, for such a path (base/store/hub.h), or NULL */
     const char *const *set; /* "PATH=VALUE": nodes.act.steps=5, frame.period_ms=33 */
     int n_set;
+    const char *embodiment; /* of a checkpoint folder; NULL = the only one that it knows */
     bool any; /* also a pipeline that this release does not run, to be drawn or written out */
 };
 

@@ -39,7 +39,7 @@ static void drop(struct described *d)
 }
 
 /* Builds `given`, the input of a description: {config, cameras, generation, preprocessor,
- * statistics, shapes, dtypes, pictures, size, arch} and the caller's overrides. */
+ * statistics, robots, shapes, dtypes, pictures, size, arch} and the caller's overrides. */
 static enum tec_status make_given(json_t **out, const struct tec_model_choice *choice,
                                   struct tec_heap *heap, struct tec_error *err)
 {
@@ -73,6 +73,8 @@ static enum tec_status make_given(json_t **out, const struct tec_model_choice *c
         bad |= json_object_set(given, "preprocessor", c->pictures);
     if (c && c->statistics)
         bad |= json_object_set(given, "statistics", c->statistics);
+    if (c && c->robots)
+        bad |= json_object_set(given, "robots", c->robots);
     if (choice->arch)
         bad |= json_object_set_new(given, "arch", json_string(choice->arch));
     bad |= json_object_set_new(given, "size", json_string(choice->size ? choice->size : "full"));

@@ -86,6 +86,10 @@ enum tec_status tec_weight_loading_conv(struct tec_weight_loading *l,
 enum tec_status tec_weight_loading_program(struct tec_weight_loading *l,
                                            const struct tec_model_program *program);
 
+/* Features of a text's rows, and the denoiser that reads them. */
+enum tec_status tec_weight_loading_denoiser(struct tec_weight_loading *l,
+                                            const struct tec_model *m);
+
 enum tec_status tec_weight_loading_projector(struct tec_weight_loading *l,
                                              const struct tec_vision *v);
 

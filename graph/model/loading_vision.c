@@ -101,6 +101,8 @@ enum tec_status tec_weight_loading_projector(struct tec_weight_loading *l,
         .names = {d->weight}, .n_names = 1, .rank = 2, .shape = {d->rows, d->cols}};
     struct tec_found found = {0};
     TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
+    TEC_TRY(tec_weight_loading_vector(l, v->norm.weight, d->cols, 1.0F, &l->out->project_norm));
+    TEC_TRY(tec_weight_loading_vector(l, v->norm.bias, d->cols, 0.0F, &l->out->project_norm_bias));
     for (int i = 0, from = 0; i < v->n_towers; i++) {
         struct tec_matrix *m = &l->out->towers[i].project;
         int cols = v->towers[i].stack.width * v->shuffle * v->shuffle;

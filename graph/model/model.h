@@ -22,7 +22,14 @@ enum tec_role {
     TEC_ROLE_COUNT
 };
 
-enum tec_norm_kind { TEC_BLOCK_LAYER_NORM, TEC_BLOCK_RMS_NORM, TEC_BLOCK_ADAPTIVE_NORM };
+/* SCALED: layer norms without weights; the first of a layer is scaled and shifted by what the
+ * condition becomes, the second is plain. */
+enum tec_norm_kind {
+    TEC_BLOCK_LAYER_NORM,
+    TEC_BLOCK_RMS_NORM,
+    TEC_BLOCK_ADAPTIVE_NORM,
+    TEC_BLOCK_SCALED_NORM
+};
 
 enum tec_activation {
     TEC_ACTIVATION_GELU,
@@ -94,6 +101,11 @@ struct tec_stack {
      * [kv_heads * head_dim, the same] of those that another stack has for these rows. */
     bool crosses; /* the set is not empty */
     unsigned char crossed[TEC_MAX_STACK_LAYERS / 8];
+    /* > 0: they are projections of rows of features with so many columns instead, and the frame
+     * keeps them. Such a layer shares its place with one that does not cross (tec_stack_place). */
+    int reads;
+    bool split; /* layers of the set `pictured` read rows of pictures alone, other ones the rest */
+    unsigned char pictured[TEC_MAX_STACK_LAYERS / 8];
     float scale; /* of attention scores; 0: 1 / sqrt(head_dim) */
     float cap;   /* scaled scores s count as cap * tanh(s / cap); 0: as they are */
     bool after;
@@ -113,6 +125,11 @@ struct tec_dense {
 struct tec_table_rows {
     const char *name;
     int rows;
+};
+
+struct tec_plain_norm { /* a layer norm; weight NULL = none */
+    const char *weight, *bias;
+    float eps;
 };
 
 /* One way from patches to features. A byte of channel c is (byte / 255 - mean[c]) / std[c]. */
@@ -141,6 +158,7 @@ struct tec_vision {
     int blanks; /* pictures that are absent or masked, at most, that have these tokens too */
     struct tec_tower towers[TEC_MAX_TOWERS];
     int n_towers;
+    struct tec_plain_norm norm; /* in front of the projector */
     struct tec_dense projector[TEC_MAX_PROJECTOR];
     int n_projector;
     enum tec_activation activation;
@@ -176,6 +194,8 @@ struct tec_text {
     bool causal; /* text sees nothing that follows it: any mask but BIDIR */
     bool lead;   /* the prompt's first token stands before the pictures */
     int bos, eos, max_tokens;
+    bool marks;  /* a token `picture` of the prompt stands for the next picture's rows, */
+    int picture; /* which else are before the text */
     int ends[TEC_MAX_ENDS], n_ends; /* tokens that end a text as eos does */
     float penalty;                  /* of tokens that were there before; 1: none */
     const char *embed[TEC_MAX_ALIASES], *head[TEC_MAX_ALIASES]; /* first present wins */
@@ -212,6 +232,39 @@ struct tec_flow {
     struct tec_stack stack;
 };
 
+/* The rows of a text as a denoiser reads them: those behind its last norm, through a dense layer, a
+ * norm, and a stack in which each row sees all; each of the three may be missing. */
+struct tec_features {
+    int width; /* of the rows; 0: no features */
+    struct tec_dense project;
+    struct tec_plain_norm norm;
+    struct tec_stack stack;
+};
+
+/* Noise to actions in steps from time 0 to 1: x += v / steps. Its rows, [state | future | actions],
+ * see each other, and in crossing layers rows of features. Layers whose tensors are [categories,
+ * in, out] have one matrix for each category of robots. Time s of S is the whole number
+ * floor(s / S * buckets). Horizon, dim, steps and state_dim are the flow's. */
+struct tec_denoiser {
+    int categories, category;
+    struct tec_dense state[2]; /* of categories, relu between them */
+    /* Of categories: u = in0 x; u = silu(in1 [u | sin(t f) cos(t f)]); in2 u. f: width / 2
+     * frequencies from 1 to 1 / period, the last one missing. */
+    struct tec_dense in[3];
+    struct tec_dense out[2];        /* of categories, relu between them */
+    struct tec_table_rows position; /* added to action rows; `rows` are stored */
+    struct tec_table_rows future;   /* learned rows between state and actions; rows 0: none */
+    int buckets;
+    double period;
+    /* c = time2 silu(time1 [cos(t g) sin(t g)]), g: frequencies from 1 to 1 / period. silu(c)
+     * through a layer's norm1 is scale | shift. */
+    struct tec_dense time1, time2;
+    struct tec_dense scale;   /* of the norm behind the stack: silu(c) to shift | scale */
+    struct tec_dense project; /* what that norm makes, to the columns that out0 reads */
+    float eps;                /* of that norm */
+    struct tec_stack stack;
+};
+
 /* A dense layer of what a norm makes of its rows. */
 struct tec_normed {
     const char *norm, *norm_bias;
@@ -241,6 +294,8 @@ struct tec_model {
     struct tec_flow flow;
     struct tec_action_tokens tokens;
     struct tec_head head;
+    struct tec_features features;
+    struct tec_denoiser denoiser;
     struct tec_model_program *program; /* what its functions compute, in its arena; NULL = none */
     bool float32; /* matrices and what a frame keeps stay float32 in plans of bf16, too */
     /* Tensors that are in files but never used; one that ends with * means all that begin so. */
@@ -289,6 +344,13 @@ bool tec_model_heads(const struct tec_model *model);
 /* Whether functions of its description say what it computes (program.h): pictures and the robot's
  * state become rows, an action asks those for the chunk. Such a model has no text. */
 bool tec_model_asks(const struct tec_model *model);
+
+/* Whether it denoises actions over rows of features: what a frame keeps are not the text's keys. */
+bool tec_model_denoises(const struct tec_model *model);
+
+/* Whether an action node makes its chunk; the token that stands for a picture's rows, -1 = none. */
+bool tec_model_acts(const struct tec_model *model);
+int tec_model_mark(const struct tec_model *model);
 
 /* Whether it reads a text. */
 bool tec_model_reads(const struct tec_model *model);
@@ -342,6 +404,14 @@ bool tec_flow_leads(const struct tec_flow *flow);
 
 /* Whether a layer of the stack reads projections of another stack's keys and values. */
 bool tec_stack_crossed(const struct tec_stack *stack, int layer);
+
+/* Whether a crossing layer reads rows of pictures alone, where the stack is split. */
+bool tec_stack_pictured(const struct tec_stack *stack, int layer);
+
+/* Which of the kept layers of keys a layer has, and how many there are. Layers that read features
+ * share theirs with those that do not: the ones have keys of the frame, the others of own rows. */
+int tec_stack_place(const struct tec_stack *stack, int layer);
+int tec_stack_places(const struct tec_stack *stack);
 
 /* Whether a layer of the stack sees a window of keys. */
 bool tec_stack_windowed(const struct tec_stack *stack, int layer);

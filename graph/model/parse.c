@@ -129,14 +129,15 @@ static enum tec_status parse_text(struct tec_model *model, json_t *json, struct 
     const char *mask, *pool = NULL;
     double scale, penalty = 1.0, cap = 0.0;
     int round, lead = 0, keys_f32 = 0;
+    t->picture = -1;
     TEC_UNPACK(json, "text",
                "{s:i, s:F, s:b, s:s, s?b, s:i, s:i, s?o, s?F, s:i, s:o, s:o, s:o, "
-               "s?o, s?o, s?s, s?F, s?b}",
+               "s?o, s?o, s?s, s?F, s?b, s?i}",
                "vocab", &t->vocab, "scale", &scale, "round_logits", &round, "mask", &mask, "lead",
                &lead, "bos", &t->bos, "eos", &t->eos, "ends", &ends, "penalty", &penalty,
                "max_tokens", &t->max_tokens, "embed", &embed, "head", &head, "stack", &stack,
                "position", &position, "types", &types, "pool", &pool, "cap", &cap, "keys_f32",
-               &keys_f32);
+               &keys_f32, "picture", &t->picture);
     TEC_TRY(tec_parse_positive(t->vocab, "text", "vocab", err));
     TEC_TRY(tec_parse_positive(t->max_tokens, "text", "max_tokens", err));
     TEC_TRY(parse_mask(t, mask, err));
@@ -144,6 +145,13 @@ static enum tec_status parse_text(struct tec_model *model, json_t *json, struct 
         return tec_fail(err, TEC_MALFORMED,
                         "text: bos %d and eos %d must be tokens 0 .. %d, or -1 for none", t->bos,
                         t->eos, t->vocab - 1);
+    if (t->picture < -1 || t->picture >= t->vocab ||
+        (t->picture >= 0 && (t->mask != TEC_MASK_CAUSAL_ALL || lead)))
+        return tec_fail(err, TEC_MALFORMED,
+                        "text.picture: %d must be a token 0 .. %d, of a text with mask causal_all "
+                        "and no token that leads",
+                        t->picture, t->vocab - 1);
+    t->marks = t->picture >= 0;
     TEC_TRY(parse_ends(t, ends, err));
     t->penalty = (float)penalty;
     if (!(t->penalty > 0.0F) || t->penalty > 1e6F)
@@ -292,7 +300,7 @@ static enum tec_status parse_slots(struct tec_model *model, json_t *slots, struc
 
 /* The parts of a description; NULL = it has none such. */
 struct parts {
-    json_t *slots, *vision, *text, *action, *tokens, *chunk;
+    json_t *slots, *vision, *text, *action, *tokens, *chunk, *features, *denoiser;
 };
 
 /* What a model with a text and one whose functions say what it computes must have. */
@@ -306,7 +314,12 @@ static enum tec_status check_parts(const struct tec_model *model, const struct p
         return tec_fail(err, TEC_MALFORMED,
                         "description: functions say all that it computes; it has no vision, "
                         "action, tokens or chunk beside them");
-    if (model->program)
+    if (!p->features != !p->denoiser ||
+        (p->denoiser && (model->program || !p->vision || p->action || p->tokens || p->chunk)))
+        return tec_fail(err, TEC_MALFORMED,
+                        "description: features and denoiser come together, with vision, in place "
+                        "of action, tokens, chunk or functions");
+    if (model->program || p->denoiser)
         return TEC_OK;
     if (!p->vision != !p->slots || (!p->vision && (p->action || p->tokens || p->chunk)))
         return tec_fail(err, TEC_MALFORMED,
@@ -327,10 +340,11 @@ enum tec_status tec_model_parse(struct tec_model *model, struct tec_error *err)
     struct parts p = {0};
     json_t *ignored, *prompts = NULL;
     int float32 = 0;
-    TEC_UNPACK(model->json, "description", "{s:s, s?o, s?o, s?o, s?o, s?o, s?o, s:o, s?o, s?b}",
-               "name", &model->name, "slots", &p.slots, "vision", &p.vision, "text", &p.text,
-               "action", &p.action, "tokens", &p.tokens, "chunk", &p.chunk, "ignored", &ignored,
-               "prompts", &prompts, "float32", &float32);
+    TEC_UNPACK(model->json, "description",
+               "{s:s, s?o, s?o, s?o, s?o, s?o, s?o, s?o, s?o, s:o, s?o, s?b}", "name", &model->name,
+               "slots", &p.slots, "vision", &p.vision, "text", &p.text, "action", &p.action,
+               "tokens", &p.tokens, "chunk", &p.chunk, "features", &p.features, "denoiser",
+               &p.denoiser, "ignored", &ignored, "prompts", &prompts, "float32", &float32);
     model->float32 = float32 != 0;
     TEC_TRY(check_parts(model, &p, err));
     if (p.slots)
@@ -341,6 +355,10 @@ enum tec_status tec_model_parse(struct tec_model *model, struct tec_error *err)
     TEC_TRY(parse_text(model, p.text, err));
     if (p.vision)
         TEC_TRY(tec_parse_vision(model, p.vision, err));
+    if (model->text.marks && !p.denoiser)
+        return tec_fail(err, TEC_UNSUPPORTED, "text.picture: of a model without a denoiser");
+    if (p.denoiser)
+        return tec_parse_denoiser(model, p.features, p.denoiser, err);
     if (p.action)
         return parse_flow(model, p.action, err);
     if (p.tokens)

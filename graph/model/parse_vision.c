@@ -200,13 +200,14 @@ static enum tec_status parse_pictures(struct tec_vision *v, const char *pictures
 enum tec_status tec_parse_vision(struct tec_model *model, json_t *json, struct tec_error *err)
 {
     struct tec_vision *v = &model->vision;
-    json_t *towers, *projector, *around = NULL;
+    json_t *towers, *projector, *around = NULL, *norm = NULL;
     const char *activation = NULL, *pictures = "u8";
     double scale = 1.0;
     v->shuffle = 1;
-    TEC_UNPACK(json, "vision", "{s:o, s:o, s?s, s?i, s?s, s?F, s?o}", "towers", &towers,
+    TEC_UNPACK(json, "vision", "{s:o, s:o, s?s, s?i, s?s, s?F, s?o, s?o}", "towers", &towers,
                "projector", &projector, "activation", &activation, "shuffle", &v->shuffle,
-               "pictures", &pictures, "scale", &scale, "around", &around);
+               "pictures", &pictures, "scale", &scale, "around", &around, "norm", &norm);
+    TEC_TRY(tec_parse_norm(&v->norm, norm, "vision.norm", err));
     TEC_TRY(parse_pictures(v, pictures, scale, err));
     size_t n = json_array_size(towers);
     if (n < 1 || n > TEC_MAX_TOWERS)
@@ -214,6 +215,9 @@ enum tec_status tec_parse_vision(struct tec_model *model, json_t *json, struct t
     for (size_t i = 0; i < n; i++)
         TEC_TRY(parse_tower(v, json_array_get(towers, i), err));
     TEC_TRY(parse_shuffle(v, err));
+    if (norm && (v->n_towers > 1 || v->towers[0].prefix_rows))
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "vision.norm: with two towers, or with tensors before the patches");
     TEC_TRY(parse_around(model, around, err));
     TEC_TRY(tec_parse_activation(&v->activation, activation, "vision", err));
     return parse_projector(v, projector, model->text.stack.width, err);

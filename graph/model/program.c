@@ -196,6 +196,8 @@ bool tec_model_reads(const struct tec_model *model)
 const struct tec_stack *tec_model_kept(const struct tec_model *model)
 {
     const struct tec_model_program *p = model->program;
+    if (tec_model_denoises(model))
+        return &model->denoiser.stack;
     return p ? p->calls[p->asks].stack : &model->text.stack;
 }
 

@@ -153,6 +153,30 @@ enum tec_status tec_weight_vector(const struct tec_weight_source *source, const 
     return tec_weight_rows(source, &found, 0, n, out, err);
 }
 
+enum tec_status tec_weight_category(const struct tec_weight_source *source,
+                                    const struct tec_dense *d, int categories, int category,
+                                    struct tec_found *found, struct tec_error *err)
+{
+    struct tec_expected e = {
+        .names = {d->weight}, .n_names = 1, .rank = 3, .shape = {categories, d->cols, d->rows}};
+    TEC_TRY(tec_weight_find(source, &e, found, err));
+    found->first = (int64_t)category * d->cols;
+    found->rows = d->cols;
+    found->cols = d->rows;
+    return TEC_OK;
+}
+
+enum tec_status tec_weight_category_bias(const struct tec_weight_source *source,
+                                         const struct tec_dense *d, int categories, int category,
+                                         float *out, struct tec_error *err)
+{
+    struct tec_expected e = {
+        .names = {d->bias}, .n_names = 1, .rank = 2, .shape = {categories, d->rows}};
+    struct tec_found found = {0};
+    TEC_TRY(tec_weight_find(source, &e, &found, err));
+    return tec_weight_rows(source, &found, category, 1, out, err);
+}
+
 enum tec_status tec_weight_same(const struct tec_weight_source *source, const struct tec_found *a,
                                 const struct tec_found *b, bool *same, struct tec_error *err)
 {

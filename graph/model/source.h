@@ -38,6 +38,15 @@ enum tec_status tec_weight_rows(const struct tec_weight_source *source,
 enum tec_status tec_weight_vector(const struct tec_weight_source *source, const char *name, int n,
                                   float centre, float *out, struct tec_error *err);
 
+/* The matrix of one category [in, out] of a layer whose tensor is [categories, in, out], in = cols,
+ * out = rows of `dense`: as rows of `found`. And its bias [out], of a tensor [categories, out]. */
+enum tec_status tec_weight_category(const struct tec_weight_source *source,
+                                    const struct tec_dense *dense, int categories, int category,
+                                    struct tec_found *found, struct tec_error *err);
+enum tec_status tec_weight_category_bias(const struct tec_weight_source *source,
+                                         const struct tec_dense *dense, int categories,
+                                         int category, float *out, struct tec_error *err);
+
 /* Whether two stored tensors hold the same bytes. */
 enum tec_status tec_weight_same(const struct tec_weight_source *source, const struct tec_found *a,
                                 const struct tec_found *b, bool *same, struct tec_error *err);

@@ -24,6 +24,22 @@ bool tec_model_heads(const struct tec_model *model)
     return model->head.rows > 0;
 }
 
+bool tec_model_denoises(const struct tec_model *model)
+{
+    return model->denoiser.stack.layers > 0;
+}
+
+int tec_model_mark(const struct tec_model *model)
+{
+    return model->text.marks ? model->text.picture : -1;
+}
+
+bool tec_model_acts(const struct tec_model *model)
+{
+    return tec_model_flows(model) || tec_model_heads(model) || tec_model_asks(model) ||
+           tec_model_denoises(model);
+}
+
 bool tec_model_encodes(const struct tec_model *model)
 {
     return model->text.pool != TEC_POOL_NONE;
@@ -140,8 +156,9 @@ static enum tec_status head(const struct visitor *v, const struct tec_head *h)
 static enum tec_status norm(const struct visitor *v, const struct tec_stack *s, const char *weight,
                             const char *bias)
 {
-    bool adaptive = s->norm == TEC_BLOCK_ADAPTIVE_NORM;
-    int rows = adaptive ? 3 * s->width : s->width;
+    bool scaled = s->norm == TEC_BLOCK_SCALED_NORM;
+    bool adaptive = s->norm == TEC_BLOCK_ADAPTIVE_NORM || scaled;
+    int rows = scaled ? 2 * s->width : adaptive ? 3 * s->width : s->width;
     TEC_TRY(one(v, weight, adaptive ? 2 : 1, rows, adaptive ? s->width : 0));
     return one(v, bias, 1, rows, 0);
 }
@@ -194,7 +211,8 @@ static enum tec_status vectors(const struct visitor *v, const struct tec_stack *
 static enum tec_status layer(const struct visitor *v, const struct tec_stack *s, int l)
 {
     int q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
-    int from = tec_stack_crossed(s, l) ? kv : s->width; /* what keys and values are made of */
+    /* What keys and values are made of. */
+    int from = !tec_stack_crossed(s, l) ? s->width : s->reads ? s->reads : kv;
     const struct {
         enum tec_role weight, bias;
         int rows, cols;
@@ -298,6 +316,43 @@ static enum tec_status call(const struct visitor *v, const struct tec_model_prog
     return TEC_OK;
 }
 
+/* A layer of categories: weight [categories, in, out], bias [categories, out]. */
+static enum tec_status category_dense(const struct visitor *v, const struct tec_dense *d,
+                                      int categories)
+{
+    struct tec_expected e = {
+        .names = {d->weight}, .n_names = 1, .rank = 3, .shape = {categories, d->cols, d->rows}};
+    TEC_TRY(v->visit(v->user, &e, v->err));
+    return one(v, d->bias, 2, categories, d->rows);
+}
+
+static enum tec_status plain_norm(const struct visitor *v, const struct tec_plain_norm *n,
+                                  int width)
+{
+    TEC_TRY(one(v, n->weight, 1, width, 0));
+    return one(v, n->bias, 1, width, 0);
+}
+
+static enum tec_status denoiser(const struct visitor *v, const struct tec_model *m)
+{
+    const struct tec_denoiser *d = &m->denoiser;
+    const struct tec_features *f = &m->features;
+    const struct tec_dense *const categories[] = {&d->state[0], &d->state[1], &d->in[0], &d->in[1],
+                                                  &d->in[2],    &d->out[0],   &d->out[1]};
+    const struct tec_dense *const parts[] = {&d->time1, &d->time2, &d->scale, &d->project};
+    TEC_TRY(dense(v, &f->project));
+    TEC_TRY(plain_norm(v, &f->norm, f->width));
+    TEC_TRY(stack(v, &f->stack));
+    for (size_t i = 0; i < sizeof categories / sizeof categories[0]; i++)
+        TEC_TRY(category_dense(v, categories[i], d->categories));
+    TEC_TRY(table(v, d->position.name, d->position.rows, d->stack.width));
+    if (d->future.rows)
+        TEC_TRY(table(v, d->future.name, d->future.rows, d->stack.width));
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        TEC_TRY(dense(v, parts[i]));
+    return stack(v, &d->stack);
+}
+
 /* Embedding and head: the first present of each list; the head may be the embedding itself. */
 static enum tec_status embeddings(const struct visitor *v, const struct tec_text *t)
 {
@@ -326,8 +381,11 @@ enum tec_status tec_model_visit(const struct tec_model *model,
     const struct tec_flow *f = &model->flow;
     for (int i = 0; i < model->vision.n_towers; i++)
         TEC_TRY(tower(&v, &model->vision.towers[i], &model->vision));
+    TEC_TRY(plain_norm(&v, &model->vision.norm, model->vision.projector[0].cols));
     for (int i = 0; i < model->vision.n_projector; i++)
         TEC_TRY(dense(&v, &model->vision.projector[i]));
+    if (tec_model_denoises(model))
+        TEC_TRY(denoiser(&v, model));
     for (int i = 0; model->program && i < model->program->n; i++)
         TEC_TRY(call(&v, model->program, &model->program->calls[i]));
     if (tec_model_reads(model))

@@ -29,7 +29,8 @@ struct tec_layer {
     const float *scale1, *scale2;                         /* of o's and down's output, or NULL */
     const float *q_norm, *k_norm; /* [head_dim] of each head before it is rotated, or NULL */
     const float *post1, *post2;   /* norms of o's and down's output, or NULL */
-    /* A second attention, whose keys are those of other rows; its k | v. */
+    /* A second attention, whose keys are those of other rows; its k | v, or those of a crossing
+     * layer that reads features. */
     struct tec_matrix cross_q, cross_kv, cross_o;
     int cross_v_at;
     const float *cross_norm, *cross_norm_bias;
@@ -71,15 +72,31 @@ struct tec_call_weights {
     struct tec_stack_weights stack;
 };
 
+struct tec_features_weights {
+    struct tec_matrix project;
+    const float *norm, *norm_bias;
+    struct tec_stack_weights stack;
+};
+
+struct tec_denoiser_weights {
+    struct tec_matrix state[2], in[3], out[2]; /* in[1]: the columns that read rows */
+    struct tec_matrix project;
+    const float *position, *future; /* [horizon, ld], [future, ld] */
+    struct tec_stack_weights stack;
+};
+
 struct tec_weights {
     struct tec_tower_weights towers[TEC_MAX_TOWERS];
     struct tec_matrix projector[TEC_MAX_PROJECTOR]; /* from the second layer on */
+    const float *project_norm, *project_norm_bias;  /* in front of its first layer; NULL = none */
     const float *project_scale; /* [n] vision.scale for each of its columns; NULL = 1 */
     struct tec_stack_weights text, expert;
     struct tec_head_weights chunk;
     struct tec_call_weights *calls; /* of a program, by call */
-    struct tec_matrix embed, head;  /* equal when tied */
-    const float *position, *types;  /* [rows, ld] added to embedding rows; NULL = none */
+    struct tec_features_weights features;
+    struct tec_denoiser_weights denoiser;
+    struct tec_matrix embed, head; /* equal when tied */
+    const float *position, *types; /* [rows, ld] added to embedding rows; NULL = none */
     int ld;
     struct tec_matrix in, out, state, time1, time2; /* float32; time1: the columns that read rows */
     bool bf16;

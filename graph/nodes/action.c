@@ -10,6 +10,7 @@
  * Where it has an earlier chunk (real-time chunking by guidance, arXiv 2506.07339, as LeRobot's
  * RTCProcessor has it), each velocity is pulled so that the end of the flow nears that chunk. */
 #include "graph/nodes/built.h"
+#include "graph/nodes/features.h"
 #include "graph/nodes/head.h"
 
 #include <math.h>
@@ -147,6 +148,8 @@ static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
 {
     if (tec_model_asks(l->model))
         tec_lower_built(l, TEC_PART_OF_ACTION);
+    else if (tec_model_denoises(l->model))
+        tec_lower_denoiser(l);
     else if (!tec_model_heads(l->model))
         flow_steps(l);
     else if (l->model->head.width)

@@ -11,7 +11,8 @@
  * the first layer, is never adaptive.) */
 static const float *modulation(const struct tec_forward *f, int step, int layer, int which)
 {
-    int norm = which == 2 ? f->flow->n_norms - 1 : 2 * layer + which;
+    bool scaled = f->stack->norm == TEC_BLOCK_SCALED_NORM; /* has but one a layer */
+    int norm = which == 2 ? f->flow->n_norms - 1 : scaled ? layer : 2 * layer + which;
     return tec_modulation(f->flow, step, norm);
 }
 
@@ -82,7 +83,8 @@ int tec_lower_norm(struct tec_lower *l, const struct tec_forward *f, int layer, 
     int y = t ? tec_program_tensor(l->program, label, t->rows, t->cols, t->live) : -1;
     bool own = which < 2 || which == 4;
     const struct tec_layer *w = own ? &f->weights->layers[layer] : NULL;
-    bool layer_norm = f->stack->norm == TEC_BLOCK_LAYER_NORM;
+    bool scaled = f->stack->norm == TEC_BLOCK_SCALED_NORM;
+    bool layer_norm = f->stack->norm == TEC_BLOCK_LAYER_NORM || scaled;
     struct tec_call call = tec_call_of(layer_norm ? TEC_OP_layer_norm : TEC_OP_rms_norm, label);
     struct tec_norm_args *a = &call.args.norm;
     call.in[0] = x;
@@ -97,6 +99,10 @@ int tec_lower_norm(struct tec_lower *l, const struct tec_forward *f, int layer, 
         a->fixed = f->fixed;
         a->fixed_weight = f->fixed ? modulation(f, f->flow->steps, layer, which) : NULL;
         a->fixed_bias = f->fixed ? a->fixed_weight + f->flow->padded : NULL;
+    } else if (scaled) {
+        a->offset = 1.0F;
+        a->weight = which == 1 ? NULL : modulation(f, f->step, layer, which);
+        a->bias = a->weight ? a->weight + f->flow->padded : NULL;
     } else if (which == 4) {
         a->weight = w->cross_norm;
         a->bias = w->cross_norm_bias;
@@ -163,7 +169,7 @@ static void norm_qk(struct tec_lower *l, const struct tec_forward *f, int layer,
 
 int tec_lower_kv_layer(const struct tec_forward *f, int layer)
 {
-    return f->every > 1 ? layer * f->every : layer;
+    return f->every > 1 ? layer * f->every : tec_stack_place(f->stack, layer);
 }
 
 static int store(struct tec_lower *l, const struct tec_forward *f, int layer, int qkv,

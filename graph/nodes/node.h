@@ -33,6 +33,8 @@ struct tec_lower {
     float guidance; /* of an action with an earlier chunk in its table: the largest pull */
     const struct tec_kv_space *space;   /* the model's slots */
     const struct tec_kv_space *towers;  /* [n_towers] scratch of each; an encoder's: the first */
+    const struct tec_kv_space *reading; /* [2] scratch of a text that becomes features, and of the
+                                         * stack behind it */
     const struct tec_kv_space *crossed; /* float32, a layer for each that crosses; or NULL */
     const int *shuffle;                 /* device: [pictures * patches] patches by row; or NULL */
     const float *cos_sin;               /* [positions, head_dim / 2, 2] */
@@ -97,10 +99,11 @@ struct tec_forward {
     const struct tec_moves *moves; /* attention reads l->gathered, after these; NULL = space */
     int every; /* layer i has the keys of the space's layer i * every; 0 = its own */
     const struct tec_rows *across; /* the rows over what crossing layers read; NULL = none cross */
-    const char *tap;               /* prefix of tap names, "prefix."; NULL = no taps here */
-    bool tap_inside;               /* q, k, v, attention of layers, not only hidden states */
-    const int *units;              /* tensors of values whose rows are the identity's, [n_units];
-                                    * with taps: what each key weighs */
+    const struct tec_rows *pictured; /* the same of layers that read rows of pictures alone */
+    const char *tap;                 /* prefix of tap names, "prefix."; NULL = no taps here */
+    bool tap_inside;                 /* q, k, v, attention of layers, not only hidden states */
+    const int *units;                /* tensors of values whose rows are the identity's, [n_units];
+                                      * with taps: what each key weighs */
     int n_units;
 };
 

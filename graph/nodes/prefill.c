@@ -1,6 +1,7 @@
 /* prefill.c - pictures through the tower, prompt through the embedding, both through the stack:
  * what remains is the keys and values of the frame. */
 #include "graph/nodes/built.h"
+#include "graph/nodes/features.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -108,6 +109,23 @@ static int shuffle(struct tec_lower *l, int x, int patches)
     return y;
 }
 
+/* The norm in front of the projector. */
+static int norm_patches(struct tec_lower *l, int x)
+{
+    const struct tec_tensor *t = x < 0 ? NULL : &l->program->tensors[x];
+    struct tec_call call = tec_call_of(TEC_OP_layer_norm, "projector_norm");
+    tec_lower_tap(l, x, "vision.shuffled");
+    call.in[0] = x;
+    call.out[0] =
+        t ? tec_program_tensor(l->program, "projector_norm", t->rows, t->cols, t->live) : -1;
+    call.args.norm.weight = l->weights->project_norm;
+    call.args.norm.bias = l->weights->project_norm_bias;
+    call.args.norm.eps = l->model->vision.norm.eps;
+    call.args.norm.round = l->round;
+    tec_program_call(l->program, &call);
+    return call.out[0];
+}
+
 /* The projector's factor of what enters the prefix; NULL: 1. */
 static const struct tec_gate *scale_of(const struct tec_lower *l, struct tec_gate *gate)
 {
@@ -140,6 +158,8 @@ static void tower(struct tec_lower *l, int index, int y, int out_row)
     l->round = round;
     int patches = f.rows->max - first;
     x = shuffle(l, x, patches);
+    if (v->norm.weight)
+        x = norm_patches(l, x);
     struct tec_gate gate;
     const struct tec_part_rows part = {.rows = l->prefix->n_image,
                                        .max_rows = patches / (v->shuffle * v->shuffle),
@@ -279,6 +299,8 @@ static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
 {
     if (tec_model_asks(l->model))
         tec_lower_built(l, TEC_PART_OF_PREFILL);
+    else if (tec_model_denoises(l->model))
+        tec_lower_features(l);
     else
         read_prompt(l);
     if (l->program->status != TEC_OK && err)

@@ -47,6 +47,8 @@ int tec_suffix_rows(const struct tec_model *model)
 {
     if (tec_model_asks(model))
         return model->flow.horizon;
+    if (tec_model_denoises(model))
+        return 1 + model->denoiser.future.rows + model->flow.horizon;
     return tec_model_flows(model) ? model->flow.horizon + (tec_flow_leads(&model->flow) ? 1 : 0)
                                   : 0;
 }
@@ -96,6 +98,19 @@ static void deal_built(struct tec_dealer *d, struct tec_prefix_table *t, const s
         tec_deal_rows(d, &t->stacks[i], p->calls[p->stacks[i]].rows, 1, 1);
     tec_deal_rows(d, &t->asked, m->flow.horizon, 1, 1);
     t->counts = tec_deal_ints(d, p->n_counts);
+}
+
+/* Rows of features, and a denoiser's as they see them. */
+static void deal_features(struct tec_dealer *d, struct tec_prefix_table *t,
+                          const struct tec_model *m)
+{
+    if (!tec_model_denoises(m))
+        return;
+    tec_deal_rows(d, &t->features, t->prefix.max, 1, 1);
+    tec_deal_rows(d, &t->asked, t->suffix.max, 1, 1);
+    if (m->denoiser.stack.split)
+        tec_deal_rows(d, &t->pictured, t->suffix.max, 1, 1);
+    t->n_future = tec_deal_ints(d, 1);
 }
 
 /* Tokens around each picture that there may be. */
@@ -154,6 +169,7 @@ static void deal_prefix(struct tec_dealer *d, struct tec_prefix_table *t,
     deal_keys(d, t, limits->max_keys);
     deal_around(d, t, m);
     deal_built(d, t, m);
+    deal_features(d, t, m);
     t->max_ids = limits->max_text + limits->more_rows;
     t->ids = tec_deal_ints(d, t->max_ids);
     t->picture = tec_deal(d, (size_t)cameras, sizeof *t->picture);
@@ -221,6 +237,28 @@ static void fill_built(struct tec_prefix_table *t, const struct tec_model *m)
             t->counts[p->groups[i].count] = p->groups[i].rows;
 }
 
+/* A denoiser's rows see each other in their own slots. */
+static void fill_denoiser(struct tec_prefix_table *t, const struct tec_model *m, int scratch_slot)
+{
+    struct tec_rows *const across[] = {&t->asked, &t->pictured};
+    *t->n_future = m->denoiser.future.rows;
+    t->features.seqs[0] = t->suffix.seqs[0] = (struct tec_seq){0, 1};
+    t->suffix.spans[0] = (struct tec_span){scratch_slot, t->suffix.max};
+    for (int r = 0; r < t->features.max; r++)
+        t->features.slot[r] = r;
+    for (int r = 0; r < t->suffix.max; r++) {
+        t->suffix.slot[r] = scratch_slot + r;
+        t->suffix.pos[r] = r;
+        t->suffix.visible[r] = t->suffix.max;
+    }
+    for (int i = 0; i < 1 + m->denoiser.stack.split; i++) {
+        *across[i]->count = t->suffix.max;
+        across[i]->seqs[0] = (struct tec_seq){0, 1};
+        for (int r = 0; r < t->suffix.max; r++)
+            across[i]->pos[r] = r;
+    }
+}
+
 /* Each observation has a piece of the scratch, a state row before its action rows; in memory the
  * state rows of all come first, so those of none are computed as well, for nobody. */
 static void fill_suffixes(struct tec_prefix_table *t, const struct tec_model *m, int scratch_slot)
@@ -258,7 +296,10 @@ static void fill_constants(struct tec_prefix_table *t, const struct tec_prefix_l
     }
     for (int i = 0; i < t->most + limits->more_rows; i++)
         t->prefix.seqs[i] = (struct tec_seq){2 * i, i ? 2 : 1};
-    fill_suffixes(t, m, limits->scratch_slot);
+    if (tec_model_denoises(m))
+        fill_denoiser(t, m, limits->scratch_slot);
+    else
+        fill_suffixes(t, m, limits->scratch_slot);
     fill_built(t, m);
     if (!t->max_keys)
         return;

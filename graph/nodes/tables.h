@@ -47,12 +47,15 @@ struct tec_prefix_table {
     int *n_before[TEC_MAX_TOWERS]; /* constant: rows before all patches; NULL = none */
     struct tec_rows prefix;        /* leading token, pictures' rows, text, a row of each other
                                     * sequence */
-    struct tec_rows last;   /* of those the last one of each sequence; sequences are prefix's */
-    int *last_row;          /* [last.max] where they stand in prefix */
-    struct tec_moves moves; /* what attention reads, into a place where it lies together */
-    struct tec_rows suffix; /* state rows of all observations, then their action rows, each over
-                             * its prefix and its part of the scratch; queries over scratch */
-    struct tec_rows asked;  /* queries, as they see the prefix */
+    struct tec_rows last;     /* of those the last one of each sequence; sequences are prefix's */
+    int *last_row;            /* [last.max] where they stand in prefix */
+    struct tec_moves moves;   /* what attention reads, into a place where it lies together */
+    struct tec_rows suffix;   /* state rows of all observations, then their action rows, each over
+                               * its prefix and its part of the scratch; queries over scratch */
+    struct tec_rows asked;    /* queries, or a denoiser's rows, as they see the prefix; */
+    struct tec_rows pictured; /* the latter as they see its pictures, where `asked` is the rest */
+    struct tec_rows features; /* the prefix's rows as features, which see all that there are */
+    int *n_future;            /* a constant: learned rows of a denoiser */
     /* Of a program: rows of each stack of its prefill, each seeing all; counts of other rows
      * (tec_row_group). Constants. */
     struct tec_rows stacks[TEC_MAX_TOWERS];

@@ -183,6 +183,7 @@ static enum tec_status warm_input(struct tec_engine *e, const struct tec_engine_
     float *zeros = TEC_NEW(&e->arena, chunk, float);
     if (!black || !ids || !zeros)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the first frame");
+    tec_prefix_mark(m, ids, c->plan->spec.text_tokens, c->plan->spec.pictures);
     in->prefix = (struct tec_prefix_input){
         .n_pictures = c->plan->spec.pictures, .n_text = c->plan->spec.text_tokens, .ids = ids};
     for (int i = 0; i < TEC_MAX_ACTIONS; i++)

@@ -66,7 +66,8 @@ static enum tec_status open_checkpoint(struct tec_engine *e, struct tec_engine_m
     const struct tec_decl_model *d = declared(e, m);
     struct tec_checkpoint_source from = {.path = first(e, m) ? o->weights : NULL,
                                          .adapter = first(e, m) ? o->adapter : NULL,
-                                         .hub = o->hub};
+                                         .hub = o->hub,
+                                         .robot = d->embodiment};
     if (o->random)
         return TEC_OK;
     if (d->adapter && !from.adapter) {
@@ -110,16 +111,34 @@ static json_t *camera_features(const struct tec_checkpoint *c)
  * NULL: they are the model's. */
 static json_t *described_slots(const struct tec_decl_robot *robot)
 {
-    static const char feature[] = "observation.";
     json_t *slots = json_array(), *camera;
     size_t i;
     json_array_foreach(json_object_get(robot->description, "cameras"), i, camera)
     {
         const char *slot = json_string_value(json_object_get(camera, "slot"));
-        if (slot && strncmp(slot, feature, sizeof feature - 1) == 0)
+        if (slot && (strncmp(slot, "observation.", 12) == 0 || strncmp(slot, "video.", 6) == 0))
             json_array_append_new(slots, json_string(slot));
     }
     if (i > 0 && json_array_size(slots) == i)
+        return slots;
+    json_decref(slots);
+    return NULL;
+}
+
+/* The pictures that a chain's prefill reads, in its order, by names of a checkpoint's own; NULL: there
+ * are others, or none. */
+static json_t *read_slots(const struct tec_pipeline *p, const struct tec_decl_chain *chain)
+{
+    json_t *slots = json_array();
+    const struct tec_decl_node *n = chain->prefill >= 0 ? &p->nodes[chain->prefill] : NULL;
+    int pictures = 0;
+    for (int i = 0; n && i < n->reads.n; i++) {
+        const struct tec_decl_input *in = &p->inputs[n->reads.item[i].index];
+        pictures += in->kind == TEC_INPUT_IMAGE;
+        if (in->kind == TEC_INPUT_IMAGE && strncmp(in->name, "video.", 6) == 0)
+            json_array_append_new(slots, json_string(in->name));
+    }
+    if (pictures > 0 && json_array_size(slots) == (size_t)pictures)
         return slots;
     json_decref(slots);
     return NULL;
@@ -138,7 +157,7 @@ static json_t *named_slots(const struct tec_engine *e, const struct tec_engine_m
             continue;
         if (robot >= 0 && robot < p->n_robots && p->robots[robot].description)
             return described_slots(&p->robots[robot]);
-        return features ? camera_features(c) : NULL;
+        return features ? camera_features(c) : read_slots(p, &p->chains[i]);
     }
     return NULL;
 }
@@ -151,6 +170,8 @@ static json_t *overrides_of(const struct tec_engine *e, const struct tec_engine_
     json_t *given = json_object(), *slots = named_slots(e, m);
     if (slots)
         json_object_set_new(given, "slots", slots);
+    if (declared(e, m)->embodiment)
+        json_object_set_new(given, "embodiment", json_string(declared(e, m)->embodiment));
     for (int i = 0; i < p->n_nodes; i++) {
         const struct tec_decl_node *n = &p->nodes[i];
         if (n->kind != TEC_DECL_ACTION || n->model.index != m->index || n->out.buffer < 0 ||

@@ -28,7 +28,9 @@ int tec_prefix_rows(const struct tec_plan *plan, const struct tec_prefix_input *
     if (tec_model_asks(plan->model))
         return tec_model_encoded(plan->model);
     const struct tec_vision *v = &plan->model->vision;
-    return o->n_pictures * v->tokens + around_rows(v, o) + o->n_text + tec_head_rows(plan->model);
+    int marks = plan->model->text.marks ? o->n_pictures : 0; /* ids that are no rows */
+    return o->n_pictures * v->tokens + around_rows(v, o) + o->n_text - marks +
+           tec_head_rows(plan->model);
 }
 
 static bool has_picture(const struct tec_prefix_input *o, int pair)
@@ -74,7 +76,7 @@ enum tec_status tec_prefix_check(const struct tec_plan *plan, const struct tec_p
         if (o->ids[i] < 0 || o->ids[i] >= plan->model->text.vocab)
             return tec_fail(err, TEC_INVALID, "token %d of the prompt is %d; the vocabulary has %d",
                             i, o->ids[i], plan->model->text.vocab);
-    return TEC_OK;
+    return tec_prefix_check_marks(plan->model, o, err);
 }
 
 /* Give the device a picture: its address if the device reads host memory, else a copy in the
@@ -92,9 +94,8 @@ static void give_picture(const struct tec_plan *plan, const struct tec_plan_part
         t->picture[i] = picture;
 }
 
-/* Give the device the pictures of all prompts; returns how many rows they become. */
-static int give_pictures(const struct tec_plan *plan, const struct tec_plan_part *part,
-                         const struct tec_prefix_place *places, int n)
+int tec_give_pictures(const struct tec_plan *plan, const struct tec_plan_part *part,
+                      const struct tec_prefix_place *places, int n)
 {
     const struct tec_prefix_table *t = &part->prefix;
     const struct tec_vision *v = &plan->model->vision;
@@ -116,7 +117,7 @@ static int give_pictures(const struct tec_plan *plan, const struct tec_plan_part
 void tec_fill_pictures(const struct tec_plan *plan, struct tec_plan_part *part,
                        const struct tec_prefix_input *o)
 {
-    give_pictures(plan, part, &(struct tec_prefix_place){-1, o}, 1);
+    tec_give_pictures(plan, part, &(struct tec_prefix_place){-1, o}, 1);
 }
 
 int tec_prefix_visible(const struct tec_text *model, int r, int lead, int text, int rows)
@@ -229,7 +230,7 @@ void tec_fill_prefixes(const struct tec_plan *plan, struct tec_plan_part *part,
     struct tec_prefix_table *t = &part->prefix;
     const struct tec_model *m = plan->model;
     int lead = tec_lead_rows(m), picture = lead + tec_head_rows(m), rows = 0;
-    int text = picture + give_pictures(plan, part, places, n);
+    int text = picture + tec_give_pictures(plan, part, places, n);
     *t->lead = tec_prefix_first(places->input);
     *t->first_text = text;
     for (int i = 0; i < n; i++)
@@ -270,6 +271,8 @@ void tec_fill_prefix(const struct tec_plan *plan, struct tec_plan_part *part, in
 {
     if (tec_model_asks(plan->model))
         fill_built(plan, part, region, o);
+    else if (tec_model_denoises(plan->model))
+        tec_fill_features(plan, part, region, o);
     else
         tec_fill_prefixes(plan, part, &(struct tec_prefix_place){region, o}, 1);
 }

@@ -81,6 +81,22 @@ static void fill_queries(const struct tec_plan *plan, struct tec_plan_part *part
     }
 }
 
+/* A denoiser's rows see what a prefix has become: all of it, or its pictures and the rest apart. */
+static void fill_denoiser(const struct tec_plan *plan, struct tec_prefix_table *t,
+                          struct tec_stand on)
+{
+    bool split = plan->model->denoiser.stack.split;
+    int first = plan->prefixes.first[on.region], pictures = split ? plan->pictures[on.region] : 0;
+    t->asked.spans[0] = (struct tec_span){first + pictures, on.rows - pictures};
+    for (int r = 0; r < t->asked.max; r++)
+        t->asked.visible[r] = on.rows - pictures;
+    if (!split)
+        return;
+    t->pictured.spans[0] = (struct tec_span){first, pictures};
+    for (int r = 0; r < t->pictured.max; r++)
+        t->pictured.visible[r] = pictures;
+}
+
 /* What each row of observation `at` sees: a state row the prefix and itself; action rows
  * everything, or what is not behind them. */
 static void fill_rows(const struct tec_plan *plan, struct tec_plan_part *part, int at,
@@ -113,7 +129,10 @@ void tec_fill_suffix(const struct tec_plan *plan, struct tec_plan_part *part, in
         fill_queries(plan, part, on.region, on.rows);
         return;
     }
-    fill_rows(plan, part, at, on, a);
+    if (tec_model_denoises(plan->model))
+        fill_denoiser(plan, t, on);
+    else
+        fill_rows(plan, part, at, on, a);
     fill_across(plan, t, on.region, on.rows, a);
     fill_previous(f, t, a);
     if (t->n_fixed)

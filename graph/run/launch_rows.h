@@ -44,4 +44,12 @@ void tec_fill_suffix(const struct tec_plan *plan, struct tec_plan_part *part, in
  * nobody reads them. */
 void tec_count_suffixes(const struct tec_model *model, struct tec_prefix_table *table, int n);
 
+/* Give the device the pictures of all prompts; returns how many rows they become. */
+int tec_give_pictures(const struct tec_plan *plan, const struct tec_plan_part *part,
+                      const struct tec_prefix_place *places, int n);
+
+/* A prompt that becomes features; see tec_prefix_check_marks. */
+void tec_fill_features(const struct tec_plan *plan, struct tec_plan_part *part, int region,
+                       const struct tec_prefix_input *o);
+
 #endif

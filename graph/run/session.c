@@ -377,7 +377,7 @@ static enum tec_status observe(struct tec_session *s, const struct tec_value *va
     tec_session_give_pictures(s, set);
     TEC_TRY(start_actions(s, set, noise, frame, n_fixed, err));
     point(s, set, n_text, n_fixed, own);
-    return TEC_OK;
+    return tec_prefix_check_marks(s->options.model, &own->prefix, err);
 }
 
 /* Nobody's turn moves before all parts are there. */

@@ -147,4 +147,8 @@ const struct tec_robot *tec_session_robot(const struct tec_session *session); /*
 /* Pixels of a side of the pictures that the model takes; 0 = it takes none. */
 int tec_session_picture_side(const struct tec_session *session);
 
+/* Makes any n ids >= 0 a prompt of the session's model: inside its vocabulary, and with a token for
+ * each camera's picture where the model wants one. */
+void tec_session_fit_ids(const struct tec_session *session, int *ids, int n);
+
 #endif

@@ -2,6 +2,7 @@
  * tokenizer, ids that were given, or the segments of a memory.
  *
  * Runs on the session's thread. Scratch of tokenizing is the session's, reserved at create. */
+#include "graph/run/launch.h"
 #include "graph/run/session_state.h"
 #include "graph/run/session_text.h"
 
@@ -63,7 +64,22 @@ static int make_ids(const struct tec_session *s, struct tec_session_set *set)
         set->ids[i] = i == 0 && t->bos >= 0 ? t->bos : t->vocab > 8 ? 3 + i % (t->vocab - 3) : 0;
     if (s->stream >= 0)
         tec_streams_ids(&s->streams, s->stream, t->vocab, t->bos >= 0, set->ids, n);
+    int pictures = 0;
+    for (int i = 0; i < s->options.model->n_slots; i++)
+        pictures += set->seen.valid[i];
+    tec_prefix_mark(s->options.model, set->ids, n, pictures);
     return n;
+}
+
+void tec_session_fit_ids(const struct tec_session *s, int *ids, int n)
+{
+    const struct tec_model *m = s->options.model;
+    int pictures = 0;
+    for (int i = 0; i < s->robot->n_cameras; i++)
+        pictures += s->robot->cameras[i].input != NULL;
+    for (int i = 0; i < n && m->text.vocab > 0; i++)
+        ids[i] %= m->text.vocab;
+    tec_prefix_mark(m, ids, n, pictures);
 }
 
 static enum tec_status encode_text(struct tec_session *s, struct tec_session_set *set,

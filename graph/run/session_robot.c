@@ -171,7 +171,8 @@ static enum tec_status load(struct tec_robot **out, const struct tec_session_opt
                             struct tec_arena *arena, struct tec_error *err)
 {
     const char *root = tec_arena_printf(arena, "%s/pipelines/robots", o->root);
-    const char *path = root ? tec_arena_printf(arena, "%s/lerobot.lua", root) : NULL;
+    const char *file = o->checkpoint->robots ? "experiment" : "lerobot";
+    const char *path = root ? tec_arena_printf(arena, "%s/%s.lua", root, file) : NULL;
     if (!path)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a robot");
     return tec_robot_load(out, path, root, NULL, NULL, o->checkpoint, arena, err);
@@ -210,7 +211,7 @@ enum tec_status tec_session_find_robot(struct tec_robot **out, bool *plain,
             status = tec_robot_take(*out, c, err);
     } else if (d && d->path) {
         status = tec_robot_load(out, d->path, d->root, d->shipped, p->robot_variant, c, arena, err);
-    } else if (c && c->layout == TEC_LAYOUT_LEROBOT && c->preprocessor) {
+    } else if (c && (c->robots || (c->layout == TEC_LAYOUT_LEROBOT && c->preprocessor))) {
         status = load(out, options, arena, err);
     } else {
         *plain = true;

@@ -161,6 +161,7 @@ static void warm_waiting(struct tec_loop *l, struct tec_chain *c, int times)
                                                .n_text = c->plan->spec.text_tokens,
                                                .ids = ids}};
     memset(ids, 0, (size_t)input.prefix.n_text * sizeof *ids);
+    tec_prefix_mark(c->plan->model, ids, input.prefix.n_text, input.prefix.n_pictures);
     for (int i = 0; i < input.prefix.n_pictures; i++)
         input.prefix.picture[i] = l->pending[0].pixels;
     c->prefix.rows = tec_prefix_rows(c->plan, &input.prefix);

@@ -112,7 +112,7 @@ static enum tec_status plan(struct tec_picture *p, int h, int w, const char *nam
     p->plan = NULL;
     p->shape = NULL;
     tec_arena_finish(&p->arena);
-    bool same = h == p->out_h && w == p->out_w;
+    bool same = h == p->out_h && w == p->out_w && !(p->reshapes && p->reshape == TEC_RESHAPE_PART);
     if (!same && !p->resizes)
         return tec_fail(err, TEC_SHAPE,
                         "%s: the picture is %d high, %d wide, the model takes %d high, %d wide",

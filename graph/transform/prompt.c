@@ -1,13 +1,17 @@
-/* prompt.c - the two formulas of prompts: cleaning a task text and binning a state.
+/* prompt.c - the formulas of prompts: cleaning or quoting a task text and binning a state.
  *
  * Pure functions; the session's thread calls them. Both give exactly what the published code gives,
  * since another space or another bin would be another prompt. */
 #include "graph/transform/prompt.h"
 
+#include "base/text/bytes.h"
 #include "base/text/unicode.h"
 #include "base/text/utf8.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <utf8proc.h>
 
 /* Bytes of the white-space character at s; 0 when it is none. */
 static size_t space_at(const char *s, size_t n)
@@ -45,6 +49,60 @@ char *tec_prompt_clean(const char *text, size_t n, size_t *n_out, struct tec_are
             clean[i] = ' ';
     *n_out = n;
     return clean;
+}
+
+/* str.isprintable of Python. */
+static bool printable(uint32_t code)
+{
+    utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)code);
+    bool other = c == UTF8PROC_CATEGORY_CC || c == UTF8PROC_CATEGORY_CF ||
+                 c == UTF8PROC_CATEGORY_CS || c == UTF8PROC_CATEGORY_CO ||
+                 c == UTF8PROC_CATEGORY_CN;
+    bool gap = c == UTF8PROC_CATEGORY_ZL || c == UTF8PROC_CATEGORY_ZP || c == UTF8PROC_CATEGORY_ZS;
+    return code == ' ' || (!other && !gap);
+}
+
+/* One character as it stands between quotes, in `to`; how many bytes. */
+static size_t quote(uint32_t code, char mark, char to[12])
+{
+    static const struct {
+        char code;
+        const char *as;
+    } short_ones[] = {{'\n', "\\n"}, {'\r', "\\r"}, {'\t', "\\t"}, {'\\', "\\\\"}};
+    for (size_t i = 0; i < sizeof short_ones / sizeof short_ones[0]; i++)
+        if (code == (uint32_t)short_ones[i].code)
+            return (size_t)snprintf(to, 12, "%s", short_ones[i].as);
+    if (code == (uint32_t)mark)
+        return (size_t)snprintf(to, 12, "\\%c", mark);
+    if (printable(code))
+        return tec_utf8_put(to, code);
+    return (size_t)snprintf(to, 12,
+                            code < 0x100     ? "\\x%02x"
+                            : code < 0x10000 ? "\\u%04x"
+                                             : "\\U%08x",
+                            code);
+}
+
+char *tec_prompt_listed(const char *text, size_t n, size_t *n_out, struct tec_arena *arena)
+{
+    struct tec_bytes out;
+    char mark = memchr(text, '\'', n) && !memchr(text, '"', n) ? '"' : '\'', some[12];
+    tec_bytes_init(&out, arena, 0);
+    tec_bytes_add(&out, "[", 1);
+    tec_bytes_add(&out, &mark, 1);
+    for (size_t i = 0; i < n;) {
+        enum tec_utf8 what;
+        size_t bytes = tec_utf8_scan(text + i, n - i, &what);
+        if (what == TEC_UTF8_GOOD)
+            tec_bytes_add(&out, some, quote(tec_utf8_get(text + i, &bytes), mark, some));
+        else
+            tec_bytes_add(&out, text + i, bytes);
+        i += bytes;
+    }
+    tec_bytes_add(&out, &mark, 1);
+    tec_bytes_add(&out, "]", 1);
+    *n_out = out.n;
+    return out.failed ? NULL : out.at;
 }
 
 void tec_prompt_state_bins(const double *state, int n, int *bins)

@@ -5,6 +5,7 @@
  * pictures, is completed here; without a checkpoint a default stands in, so that sizes can still be
  * checked. */
 #include "base/lua.h"
+#include "graph/transform/fields.h"
 #include "graph/transform/robot.h"
 
 #include <string.h>
@@ -29,6 +30,32 @@ static json_t *image_features(const json_t *config)
 static int set(json_t *given, const char *name, json_t *value)
 {
     return value ? json_object_set(given, name, value) : 0;
+}
+
+/* Keys of a table in the order of its file, which a table of a script would lose. */
+static json_t *keys_of(const json_t *table)
+{
+    json_t *keys = json_array(), *value, *items = tec_json_iterable(table);
+    const char *key;
+    json_object_foreach(items, key, value) json_array_append_new(keys, json_string(key));
+    return keys;
+}
+
+/* By the tag of a robot: which cameras, parts of a state and of an action it has, in order. */
+static json_t *orders_of(const json_t *robots)
+{
+    json_t *orders = json_object(), *robot, *items = tec_json_iterable(robots);
+    const char *tag;
+    json_object_foreach(items, tag, robot)
+    {
+        const json_t *m = json_object_get(robot, "modalities");
+        json_object_set_new(orders, tag,
+                            json_pack("{s:o, s:o, s:o}", "video",
+                                      keys_of(json_object_get(m, "video")), "state",
+                                      keys_of(json_object_get(m, "state")), "action",
+                                      keys_of(json_object_get(m, "action"))));
+    }
+    return orders;
 }
 
 /* The columns that are changes, counted from 1; NULL where none may be. */
@@ -64,6 +91,10 @@ enum tec_status tec_robot_given(json_t **out, const struct tec_checkpoint *c,
         bad |= set(given, "preprocessor", c->preprocessor);
         bad |= set(given, "postprocessor", c->postprocessor);
         bad |= set(given, "tokenizer", c->tokenization);
+        if (c->robots) {
+            bad |= set(given, "robots", c->robots);
+            bad |= json_object_set_new(given, "orders", orders_of(c->robots));
+        }
         bad |= set(given, "slots", slots);
         bad |= set(given, "relative", relative);
         bad |= c->adapter && json_object_set_new(given, "adapter", json_true()) != 0;

@@ -67,10 +67,12 @@ static enum tec_status read_call(struct tec_template *t, const json_t *json, int
 static enum tec_status read_template(struct tec_template *t, const json_t *json, const char *where,
                                      struct tec_arena *arena, struct tec_error *err)
 {
-    static const char *const fields[] = {"clean", "lower", "ending", "ending_piece", "calls"};
-    struct tec_fields f = tec_fields_open(json, fields, 5, where, arena, err);
+    static const char *const fields[] = {"clean",  "listed",       "lower",
+                                         "ending", "ending_piece", "calls"};
+    struct tec_fields f = tec_fields_open(json, fields, 6, where, arena, err);
     tec_fields_need(&f, "calls");
     t->clean = tec_fields_bool(&f, "clean", false);
+    t->listed = tec_fields_bool(&f, "listed", false);
     t->lower = tec_fields_bool(&f, "lower", false);
     t->ending = tec_fields_string(&f, "ending", NULL);
     t->ending_piece = tec_fields_string(&f, "ending_piece", NULL);
@@ -123,6 +125,8 @@ static void add_text(struct tec_bytes *out, const struct tec_template *t, const 
 {
     if (t->clean)
         text = tec_prompt_clean(text, n, &n, arena);
+    if (t->listed && text)
+        text = tec_prompt_listed(text, n, &n, arena);
     out->failed |= !text;
     size_t ending = t->ending ? strlen(t->ending) : 0;
     if (out->failed)

@@ -23,6 +23,7 @@ struct tec_template_call {
 struct tec_template {
     const char *name;
     bool clean;               /* strip white space at both ends, then '_' and newline to space */
+    bool listed;              /* as Python prints a list of it: ['text'] */
     bool lower;               /* then lower case, as Python's str.lower */
     const char *ending;       /* added to the instruction unless it ends so; NULL = nothing */
     const char *ending_piece; /* spelling of a piece of the tokenizer: its id is added to the ids
@@ -35,7 +36,7 @@ struct tec_template {
 
 /* The template `name` of a file's value, an object of
  *
- *     NAME = {clean? = boolean, lower? = boolean, ending?, ending_piece?,
+ *     NAME = {clean? = boolean, listed? = boolean, lower? = boolean, ending?, ending_piece?,
  *             calls = list of {text, bos?, literal?}}
  *
  * In a call's text {text} is the instruction and {state} the bins, joined by one space; {memory},

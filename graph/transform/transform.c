@@ -8,6 +8,7 @@
 
 #include "graph/transform/fields.h"
 #include "graph/transform/robot.h"
+#include "graph/transform/rotation.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -64,6 +65,37 @@ static void read_at(struct tec_fields *f, struct tec_transform *step, int n_in)
     step->n_at = n;
 }
 
+/* A number, or a list of one for each entry that the step works on. */
+static double read_number(struct tec_fields *f, const char *name, const struct tec_transform *step,
+                          const double **list)
+{
+    int n = 0;
+    if (!name || !json_is_array(tec_fields_get(f, name)) || step->kind == TEC_TRANSFORM_bins)
+        return name ? tec_fields_number(f, name, 0.0) : 0.0;
+    *list = tec_fields_numbers(f, name, TEC_ROBOT_MAX_VALUES, &n);
+    if (f->status == TEC_OK && n != step->n_at)
+        tec_fields_fail(f, TEC_MALFORMED, "'%s' lists %d numbers for %d entries", name, n,
+                        step->n_at);
+    return 0.0;
+}
+
+struct tec_transform tec_transform_of(const struct tec_transform *step, int i)
+{
+    struct tec_transform one = *step;
+    one.a = step->as ? step->as[i] : step->a;
+    one.b = step->bs ? step->bs[i] : step->b;
+    return one;
+}
+
+static void check_range(struct tec_fields *f, const struct tec_transform *step)
+{
+    for (int i = 0; i < step->n_at && f->status == TEC_OK; i++) {
+        const struct tec_transform one = tec_transform_of(step, i);
+        if (!(one.a < one.b))
+            tec_fields_fail(f, TEC_MALFORMED, "low = %g must be less than high = %g", one.a, one.b);
+    }
+}
+
 static void read_step(struct tec_fields *f, struct tec_transform *step, int n_in, int n_state)
 {
     const char *a = numbers[step->kind].a, *b = numbers[step->kind].b;
@@ -75,14 +107,17 @@ static void read_step(struct tec_fields *f, struct tec_transform *step, int n_in
         tec_fields_need(f, b);
     if (bins && !tec_fields_get(f, a) != !tec_fields_get(f, b))
         tec_fields_fail(f, TEC_MALFORMED, "bins needs both numbers, vocabulary and bins, or none");
-    step->a = a ? tec_fields_number(f, a, 0.0) : 0.0;
-    step->b = b ? tec_fields_number(f, b, 0.0) : 0.0;
-    if (a && strcmp(a, "low") == 0 && !(step->a < step->b))
-        tec_fields_fail(f, TEC_MALFORMED, "low = %g must be less than high = %g", step->a, step->b);
+    step->a = read_number(f, a, step, &step->as);
+    step->b = read_number(f, b, step, &step->bs);
+    if (a && strcmp(a, "low") == 0)
+        check_range(f, step);
     if (bins && f->status == TEC_OK && tec_fields_get(f, a))
         f->status = tec_transform_check_bins(step, f->where, f->err);
-    if (step->kind == TEC_TRANSFORM_linkage && !(step->a > 0.0 && step->b > 0.0))
-        tec_fields_fail(f, TEC_MALFORMED, "horn and arm must be greater than 0");
+    for (int i = 0; step->kind == TEC_TRANSFORM_linkage && i < step->n_at; i++) {
+        const struct tec_transform one = tec_transform_of(step, i);
+        if (!(one.a > 0.0 && one.b > 0.0))
+            tec_fields_fail(f, TEC_MALFORMED, "horn and arm must be greater than 0");
+    }
     if (step->kind == TEC_TRANSFORM_select && step->n_at == 0)
         tec_fields_fail(f, TEC_MALFORMED, "select keeps nothing; list entries in 'at'");
     for (int i = 0; step->kind == TEC_TRANSFORM_add_state && i < step->n_at; i++)
@@ -91,6 +126,14 @@ static void read_step(struct tec_fields *f, struct tec_transform *step, int n_in
         else if (step->at && step->at[i] >= n_state)
             tec_fields_fail(f, TEC_MALFORMED, "entry %d: the state has %d", step->at[i] + 1,
                             n_state);
+}
+
+/* Rotations work on groups of so many entries; others on one. */
+static int group_of(enum tec_transform_kind kind)
+{
+    if (kind == TEC_TRANSFORM_axis_angle_rpy)
+        return 3;
+    return kind == TEC_TRANSFORM_quaternion_6d || kind == TEC_TRANSFORM_rpy_6d ? 6 : 1;
 }
 
 static enum tec_status parse_step(struct tec_transform *step, const json_t *json, int n_in,
@@ -120,6 +163,9 @@ static enum tec_status parse_step(struct tec_transform *step, const json_t *json
     struct tec_fields f = tec_fields_open(json, fields, n_fields, where, arena, err);
     step->kind = (enum tec_transform_kind)kind;
     read_step(&f, step, n_in, n_state);
+    if (f.status == TEC_OK && step->n_at % group_of(step->kind) != 0)
+        tec_fields_fail(&f, TEC_MALFORMED, "%s works on %d entries at a time, not on %d", op,
+                        group_of(step->kind), step->n_at);
     return f.status;
 }
 
@@ -248,6 +294,56 @@ static double tec_transform_sign(const struct tec_transform *t, double x, double
     return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : x; /* of NaN it is NaN, as numpy's */
 }
 
+static double tec_transform_sine(const struct tec_transform *t, double x, double state)
+{
+    (void)t, (void)state;
+    return sin(x);
+}
+
+static double tec_transform_cosine(const struct tec_transform *t, double x, double state)
+{
+    (void)t, (void)state;
+    return cos(x);
+}
+
+/* What rotations do is done by turn. */
+static double tec_transform_quaternion_6d(const struct tec_transform *t, double x, double state)
+{
+    (void)t, (void)state;
+    return x;
+}
+
+static double tec_transform_rpy_6d(const struct tec_transform *t, double x, double state)
+{
+    (void)t, (void)state;
+    return x;
+}
+
+static double tec_transform_axis_angle_rpy(const struct tec_transform *t, double x, double state)
+{
+    (void)t, (void)state;
+    return x;
+}
+
+/* The groups of a rotation. */
+static void turn(const struct tec_transform *step, double *x)
+{
+    int group = group_of(step->kind);
+    for (int i = 0; i + group <= step->n_at; i += group) {
+        double from[6], to[6];
+        for (int k = 0; k < group; k++)
+            from[k] = x[step->at[i + k]];
+        if (step->kind == TEC_TRANSFORM_quaternion_6d)
+            tec_rotation_quaternion_6d(from, to);
+        else if (step->kind == TEC_TRANSFORM_rpy_6d)
+            tec_rotation_rpy_6d(from, to);
+        else
+            tec_rotation_axis_angle_rpy(from, to);
+        for (int k = 0; k < group; k++)
+            x[step->at[i + k]] = to[k];
+    }
+}
+
 /* Edge i of numpy's linspace(-1, 1, bins): a product and a sum, each rounded; the last is exact. */
 static double edge(double i, double bins)
 {
@@ -282,9 +378,15 @@ void tec_transforms_run(const struct tec_transforms *t, double *x, const double 
             memcpy(x, scratch, (size_t)step->n_at * sizeof *x);
             continue;
         }
+        if (group_of(step->kind) > 1) {
+            turn(step, x);
+            continue;
+        }
         bool wants_state = step->kind == TEC_TRANSFORM_add_state;
-        for (int j = 0; j < step->n_at; j++)
+        for (int j = 0; j < step->n_at; j++) {
+            const struct tec_transform one = tec_transform_of(step, j);
             x[step->at[j]] =
-                functions[step->kind](step, x[step->at[j]], wants_state ? state[step->at[j]] : 0.0);
+                functions[step->kind](&one, x[step->at[j]], wants_state ? state[step->at[j]] : 0.0);
+        }
     }
 }

@@ -18,9 +18,10 @@ enum tec_transform_kind {
 /* One step. Immutable, in the arena it was parsed into. */
 struct tec_transform {
     enum tec_transform_kind kind;
-    int n_at;      /* entries worked on */
-    const int *at; /* [n_at], counted from 0, each inside the vector */
-    double a, b;   /* the numbers that transforms.def names */
+    int n_at;              /* entries worked on */
+    const int *at;         /* [n_at], counted from 0, each inside the vector */
+    double a, b;           /* the numbers that transforms.def names */
+    const double *as, *bs; /* [n_at] one for each entry; NULL = a, b for all */
 };
 
 struct tec_transforms {
@@ -32,9 +33,13 @@ struct tec_transforms {
 /* Name as in transforms.def. */
 const char *tec_transform_name(enum tec_transform_kind kind);
 
+/* The step as entry `i` of `at` takes it: its own numbers in a and b. */
+struct tec_transform tec_transform_of(const struct tec_transform *step, int i);
+
 /* Steps from a JSON array of {"op": NAME, "at": [...], numbers}, for a vector of `n_in` entries and
  * a state of `n_state` (add_state is refused when it is 0). NULL or an empty array: no steps.
  * TEC_MALFORMED for an unknown op or field (with the nearest name), a missing or non-finite number,
+ * a list of numbers of another length than `at`,
  * an entry outside the vector or listed twice (select may list one twice), low >= high. The message
  * begins with `where`. */
 enum tec_status tec_transforms_parse(struct tec_transforms *out, const json_t *json, int n_in,
@@ -70,8 +75,8 @@ void tec_transforms_run(const struct tec_transforms *t, double *x, const double 
 void tec_transforms_undo(const struct tec_transforms *t, double *x, const double *state,
                          double *scratch);
 
-/* The first step that cannot be undone (linkage, bins, multiply by 0, a select that drops or
- * repeats an entry), counted from 0, or -1. */
+/* The first step that cannot be undone (linkage, bins, sine, cosine, rotations, multiply by 0, a
+ * select that drops or repeats an entry), counted from 0, or -1. */
 int tec_transforms_lossy(const struct tec_transforms *t);
 
 #endif

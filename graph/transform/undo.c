@@ -17,12 +17,24 @@ static bool is_permutation(const struct tec_transform *step, int n)
     return true;
 }
 
+static bool has_zero(const struct tec_transform *step)
+{
+    bool zero = false;
+    for (int i = 0; i < step->n_at; i++)
+        zero |= tec_transform_of(step, i).a == 0.0;
+    return zero;
+}
+
 int tec_transforms_lossy(const struct tec_transforms *t)
 {
     for (int i = 0; i < t->n; i++) {
         const struct tec_transform *step = &t->steps[i];
         bool lossy = step->kind == TEC_TRANSFORM_linkage || step->kind == TEC_TRANSFORM_bins ||
-                     (step->kind == TEC_TRANSFORM_multiply && step->a == 0.0) ||
+                     step->kind == TEC_TRANSFORM_sine || step->kind == TEC_TRANSFORM_cosine ||
+                     step->kind == TEC_TRANSFORM_quaternion_6d ||
+                     step->kind == TEC_TRANSFORM_rpy_6d ||
+                     step->kind == TEC_TRANSFORM_axis_angle_rpy ||
+                     (step->kind == TEC_TRANSFORM_multiply && has_zero(step)) ||
                      (step->kind == TEC_TRANSFORM_select && !is_permutation(step, t->n_in));
         if (lossy)
             return i;
@@ -48,6 +60,11 @@ static double undo(const struct tec_transform *step, double x, double state)
     case TEC_TRANSFORM_clamp:
     case TEC_TRANSFORM_round:
     case TEC_TRANSFORM_sign:
+    case TEC_TRANSFORM_sine:
+    case TEC_TRANSFORM_cosine:
+    case TEC_TRANSFORM_quaternion_6d:
+    case TEC_TRANSFORM_rpy_6d:
+    case TEC_TRANSFORM_axis_angle_rpy:
     case TEC_TRANSFORM_bins:
     case TEC_N_TRANSFORMS:
         break;
@@ -64,8 +81,10 @@ void tec_transforms_undo(const struct tec_transforms *t, double *x, const double
         for (int j = 0; j < step->n_at; j++)
             if (step->kind == TEC_TRANSFORM_select)
                 scratch[step->at[j]] = x[j];
-            else
-                x[step->at[j]] = undo(step, x[step->at[j]], wants_state ? state[step->at[j]] : 0.0);
+            else {
+                const struct tec_transform one = tec_transform_of(step, j);
+                x[step->at[j]] = undo(&one, x[step->at[j]], wants_state ? state[step->at[j]] : 0.0);
+            }
         if (step->kind == TEC_TRANSFORM_select)
             memcpy(x, scratch, (size_t)step->n_at * sizeof *x);
     }

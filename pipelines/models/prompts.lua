@@ -3,8 +3,9 @@
 -- A call is encoded on its own. {text} is the instruction, {state} the bins of the normalised state
 -- joined by one space. clean: strip white space at both ends, then '_' and newline become spaces.
 -- literal: special tokens that the instruction spells out stay text.
+-- listed: the instruction as Python prints a list of it.
 -- lower: lower case. ending_piece: the id of this piece comes last, and is added if it is not there.
-return {
+local prompts <const> = {
   -- The newline is encoded apart, so that it never joins the instruction's last token.
   plain      = { clean = true, calls = { { text = "{text}", bos = true }, { text = "\n" } } },
   with_state = { clean = true, calls = { { text = "Task: {text}, State: {state};\nAction: ", bos = true } } },
@@ -66,3 +67,18 @@ return {
     { text = "{memory}" },
     { text = "Human: {text}\nRobot: 1.", literal = true } } },
 }
+
+-- Eagle's chat with n pictures, whose rows stand where <IMG_CONTEXT> does. The instruction is a list of one text, as
+-- GR00T N1.5 was run; eagle_plain: the text alone, as it was trained.
+for n = 1, 8 do
+  local pictures = ""
+  for i = 1, n do pictures = pictures .. "<image " .. i .. "><img><IMG_CONTEXT></img>" end
+  for name, listed in pairs { eagle = true, eagle_plain = false } do
+    prompts[name .. n] = { listed = listed, calls = {
+      { text = "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n" .. pictures },
+      { text = "{text}", literal = true },
+      { text = "<|im_end|>\n<|im_start|>assistant\n" } } }
+  end
+end
+
+return prompts

@@ -8,12 +8,14 @@
 #include <unistd.h>
 
 struct init_options {
-    const char *out;
+    const char *out, *embodiment;
 };
 
 static const struct tec_option options[] = {
     {"out", 'o', TEC_OPTION_TEXT, "FILE", "write to this file, which must not be there yet",
      offsetof(struct init_options, out), 0, 0},
+    {"embodiment", 0, TEC_OPTION_TEXT, "TAG", "the robot, of a checkpoint that knows several",
+     offsetof(struct init_options, embodiment), 0, 0},
 };
 
 static enum tec_status derive(struct tec_invocation *call, const char *path, const char **text,
@@ -24,7 +26,9 @@ static enum tec_status derive(struct tec_invocation *call, const char *path, con
     if (!root)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
     tec_diagnostics_init(&d, call->heap);
-    const struct tec_checkpoint_source from = {.path = path, .hub = call->hub};
+    const struct init_options *o = call->options;
+    const struct tec_checkpoint_source from = {
+        .path = path, .hub = call->hub, .robot = o->embodiment};
     enum tec_status status = tec_pipeline_derive(text, n, &from, root, call->arena, &d, err);
     if (status != TEC_NO_MEMORY)
         tec_diagnostics_print(&d, TEC_PRINT_TEXT, stderr);
@@ -66,8 +70,9 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 
 const struct tec_command tec_command_init = {
     .usage = "init [options] CHECKPOINT",
-    .about = "CHECKPOINT is a folder as LeRobot saves it. run, serve, check and graph take the\n"
-             "folder too, and do with it what they do with this file.\n",
+    .about = "CHECKPOINT is a folder as LeRobot saves it, or one with experiment_cfg/metadata.json.\n"
+             "run, serve, check and graph take the folder too, and do with it what they do with\n"
+             "this file.\n",
     .example = "  tectum init my_checkpoint -o my_robot.lua\n"
                "  tectum init tests/golden/pi/pi05_odd_lerobot/checkpoint\n",
     .options = options,

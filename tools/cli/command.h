@@ -54,6 +54,7 @@ struct tec_shared {
     int size; /* tec_size_names[size] */
     const char *tokenizer;
     struct tec_words set, param;
+    const char *embodiment; /* of a checkpoint folder that knows several robots */
     const char *policy;
     const char *costs; /* file that `profile` wrote; see tec_profile_costs_open */
     struct tec_seed seed;

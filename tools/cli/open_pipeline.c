@@ -17,7 +17,8 @@ static enum tec_status load(struct tec_pipeline **out, struct tec_invocation *ca
         .hub = call->hub,
         .root = tec_arena_printf(call->arena, "%s/pipelines", call->root),
         .set = call->shared.set.item,
-        .n_set = call->shared.set.n};
+        .n_set = call->shared.set.n,
+        .embodiment = call->shared.embodiment};
     if (!options.root)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
     enum tec_status status = tec_pipeline_load(out, &options, call->heap, d, err);

@@ -38,13 +38,18 @@ static bool random_numbers(struct tec_value *v, const struct tec_decl_input *in,
     return numbers;
 }
 
-static bool random_prompt(struct tec_value *v, const struct tec_decl_input *in, int tokens,
-                          int vocab, uint64_t *state, struct tec_arena *arena)
+static bool random_prompt(struct tec_value *v, const struct tec_decl_input *in,
+                          const struct tec_session *session, struct tec_random_sizes sizes,
+                          uint64_t *state, struct tec_arena *arena)
 {
-    size_t n = (size_t)(tokens < in->max_tokens ? tokens : in->max_tokens);
+    int vocab = sizes.vocab;
+    size_t n =
+        (size_t)(sizes.prompt_tokens < in->max_tokens ? sizes.prompt_tokens : in->max_tokens);
     int *ids = TEC_NEW(arena, n, int);
     for (size_t i = 0; ids && i < n; i++)
         ids[i] = vocab > 3 ? 3 + (int)(draw(state) % (uint32_t)(vocab - 3)) : 0;
+    if (ids && session)
+        tec_session_fit_ids(session, ids, (int)n);
     v->name = tec_arena_printf(arena, "%s#ids", in->name);
     v->kind = TEC_VALUE_I32;
     v->rank = 1;
@@ -71,9 +76,9 @@ static bool random_segments(struct tec_value *v, uint64_t *state, struct tec_are
     return text;
 }
 
-/* The robot whose input it is; NULL = the pipeline's inputs are nobody's. */
+/* The robot whose input it is; NULL = the pipeline's inputs are nobody's. And its session. */
 static const struct tec_robot *robot_of(const struct tec_session *session, const char *input,
-                                        int *side)
+                                        int *side, const struct tec_session **of)
 {
     const struct tec_robot *robot = NULL;
     for (; session && !robot; session = tec_session_next(session)) {
@@ -81,6 +86,7 @@ static const struct tec_robot *robot_of(const struct tec_session *session, const
         if (robot && strncmp(input, robot->prefix, strlen(robot->prefix)) != 0)
             robot = NULL;
         *side = tec_session_picture_side(session);
+        *of = robot ? session : NULL;
     }
     return robot;
 }
@@ -115,16 +121,16 @@ enum tec_status tec_random_inputs(struct tec_value *values, size_t room, size_t 
     *n = 0;
     bool named = pipeline->n_robots > 0 && pipeline->robots[0].name;
     uint64_t draws[TEC_MAX_ROBOTS + 1], *shared = state;
-    int vocab = sizes.vocab;
     if (named)
         begin_draws(pipeline, *state, draws);
-    if (pipeline->n_models > 1 && vocab > OF_ANY_MODEL)
-        vocab = OF_ANY_MODEL;
+    if (pipeline->n_models > 1 && sizes.vocab > OF_ANY_MODEL)
+        sizes.vocab = OF_ANY_MODEL;
     for (int i = 0; i < pipeline->n_inputs && *n < room; i++) {
         const struct tec_decl_input *in = &pipeline->inputs[i];
         struct tec_value *v = &values[*n];
         int model_side = 0, of = tec_pipeline_robot_of(pipeline, i);
-        const struct tec_robot *robot = robot_of(session, in->name, &model_side);
+        const struct tec_session *whose = NULL;
+        const struct tec_robot *robot = robot_of(session, in->name, &model_side, &whose);
         int side = robot && robot->resize == TEC_RESIZE_NONE && sizes.side ? model_side : 0;
         state = named ? &draws[of < 0 ? pipeline->n_robots : of] : shared;
         *v = (struct tec_value){.name = in->name};
@@ -132,7 +138,7 @@ enum tec_status tec_random_inputs(struct tec_value *values, size_t room, size_t 
                     : in->kind == TEC_INPUT_IMAGE  ? random_picture(v, in, side, state, arena)
                     : in->kind == TEC_INPUT_TENSOR
                         ? random_numbers(v, in, state, arena)
-                        : random_prompt(v, in, sizes.prompt_tokens, vocab, state, arena);
+                        : random_prompt(v, in, whose ? whose : session, sizes, state, arena);
         if (!made)
             return tec_fail(err, TEC_NO_MEMORY, "no memory for random inputs");
         if (in->kind == TEC_INPUT_IMAGE)

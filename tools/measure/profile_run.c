@@ -71,6 +71,8 @@ static bool list_secondary(struct tec_profile *p, int model)
     uint8_t *picture = TEC_NEW(p->call->arena, tec_model_picture_bytes(plan->model) + 1, uint8_t);
     for (int i = 0; ids && i < s->text_tokens; i++)
         ids[i] = 3 + i % 200;
+    if (ids)
+        tec_prefix_mark(plan->model, ids, s->text_tokens, s->pictures);
     p->prompts[model] =
         (struct tec_prefix_input){.n_pictures = s->pictures, .n_text = s->text_tokens, .ids = ids};
     for (int i = 0; i < s->pictures; i++)
@@ -144,6 +146,7 @@ static bool make_input(struct tec_profile *p, uint64_t seed)
         picture[i] = (uint8_t)draw(&state);
     for (int i = 0; i < n; i++)
         ids[i] = vocab > 3 ? 3 + (int)(draw(&state) % (uint32_t)(vocab - 3)) : 0;
+    tec_prefix_mark(e->model, ids, n, s->pictures);
     for (size_t i = 0; i < chunk; i++)
         noise[i] = (float)(draw(&state) % 4001) / 1000.0F - 2.0F;
     p->prompt_tokens = n;

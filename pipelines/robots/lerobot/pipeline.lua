@@ -12,38 +12,9 @@ local kind <const> = include("lerobot/types.lua")[given.config.type]
 if not given.numbers then return kind.arch end
 local numbers <const> = given.numbers
 
-local function quote(s) return { quote = s } end
-
--- Names that need no quotes.
-local plain <const> = { "name", "slot", "input", "inputs", "size", "op", "ops", "at", "mode", "template", "state",
-                        "max_tokens", "missing", "precision", "normalised", "decode", "truncate", "keep", "by",
-                        "low", "high", "horn", "arm" }
-local is_plain = {}
-for _, name in ipairs(plain) do is_plain[name] = true end
-
-local function literal(v)
-  if type(v) == "string" then return quote(v) end
-  if type(v) ~= "table" then return { tostring(v) } end
-  local parts, first = { "{" }, true
-  local function add(...)
-    parts[#parts + 1] = first and " " or ", "
-    first = false
-    for _, piece in ipairs { ... } do parts[#parts + 1] = piece end
-  end
-  for key, x in pairs(v) do
-    if type(key) ~= "string" then add(literal(x))
-    elseif is_plain[key] then add(key .. " = ", literal(x))
-    else add("[", quote(key), "] = ", literal(x)) end
-  end
-  parts[#parts + 1] = first and "}" or " }"
-  return parts
-end
-
-local doc = {}
-local function line(...)
-  for _, piece in ipairs { ... } do doc[#doc + 1] = piece end
-  doc[#doc + 1] = "\n"
-end
+local text <const> = include "pipeline/text.lua"
+local quote <const>, literal <const> = text.quote, text.literal
+local doc <const>, line <const> = text.document()
 
 -- --- what there is -------------------------------------------------------------------------------
 
@@ -61,8 +32,8 @@ end
 for _, part in ipairs(robot.state.inputs) do read(part.input) end
 if robot.prompt then read(robot.prompt.input) end
 
-local text <const> = robot.prompt and robot.prompt.max_tokens or 0
-local own <const> = kind.rows and kind.rows(sent, numbers.tokens, text) or sent * numbers.tokens + text
+local most <const> = robot.prompt and robot.prompt.max_tokens or 0
+local own <const> = kind.rows and kind.rows(sent, numbers.tokens, most) or sent * numbers.tokens + most
 local rows <const> = robot.prompt and own or numbers.rows
 local execute <const> = math.type(robot.execute) == "integer" and robot.execute or numbers.horizon
 if execute < 1 or execute > numbers.horizon then
@@ -119,7 +90,7 @@ end
 for _, part in ipairs(robot.state.inputs) do
   line("    tensor { name = ", quote(part.input), ", shape = { ", part.size, " } },")
 end
-if robot.prompt then line("    text   { name = ", quote(robot.prompt.input), ", max_tokens = ", text, " },") end
+if robot.prompt then line("    text   { name = ", quote(robot.prompt.input), ", max_tokens = ", most, " },") end
 if rtc then
   line("    -- What is left of the chunk before, from this observation on, in the robot's units; and how many of")
   line("    -- its rows are executed until the new chunk is there. The first chunk has neither.")

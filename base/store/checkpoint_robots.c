@@ -1,0 +1,27 @@
+/* checkpoint_robots.c - of the robots that a checkpoint knows, the one that is asked for. */
+#include "base/store/checkpoint.h"
+
+enum tec_status tec_checkpoint_choose(struct tec_checkpoint *c, const char *tag,
+                                      struct tec_error *err)
+{
+    json_t *robot = json_object_get(c->robots, tag), *one, *other;
+    const char *name, *list = "";
+    if (!c->robots)
+        return TEC_OK;
+    if (robot) {
+        one = json_pack("{s:O}", tag, robot);
+        if (!one)
+            return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its robot", c->path);
+        json_decref(c->robots);
+        c->robots = one;
+        return TEC_OK;
+    }
+    json_object_foreach(c->robots, name, other)
+    {
+        list = tec_arena_printf(&c->arena, "%s%s%s", list, *list ? ", " : "", name);
+        if (!list)
+            return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its robots", c->path);
+    }
+    return tec_fail(err, TEC_NOT_FOUND, "%s: knows no robot '%.60s'; it knows %.200s", c->path, tag,
+                    list);
+}

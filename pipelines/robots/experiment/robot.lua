@@ -1,0 +1,108 @@
+-- A robot's description from experiment_cfg/metadata.json and a data configuration.
+--
+-- `given` = { robots, orders, embodiment, data }: the metadata by tag; by tag the keys of cameras, state and actions in
+-- the order of the file; the tag; and a data configuration: a name of data.lua or a table like one of its. Without one:
+-- that of data.lua with the tag and the keys of the file; else all keys of the file, each from min to max.
+local steps <const>, known <const> = include("experiment/steps.lua"), include("experiment/data.lua")
+
+local FILE <const> = "experiment_cfg/metadata.json: "
+
+local function names(t)
+  local list = ""
+  for name in pairs(t) do list = list .. (list == "" and "" or ", ") .. tostring(name) end
+  return list
+end
+
+local robots <const> = given.robots
+if not robots then
+  error("this robot is read from a checkpoint with experiment_cfg/metadata.json: give one with --weights DIR", 0)
+end
+
+local tag = given.embodiment
+if not tag and next(robots) and not next(robots, next(robots)) then tag = next(robots) end
+if not tag then
+  error("which robot? say --embodiment TAG, or embodiment = TAG in the model of a file; the checkpoint knows "
+        .. names(robots), 0)
+end
+local robot <const> = robots[tag]
+if not robot then error("embodiment '" .. tostring(tag) .. "': the checkpoint knows " .. names(robots), 0) end
+local order <const> = given.orders[tag]
+local modalities <const> = type(robot.modalities) == "table" and robot.modalities or {}
+local statistics <const> = type(robot.statistics) == "table" and robot.statistics or {}
+
+-- Whether the file has all keys of a configuration.
+local function has(config)
+  for _, what in ipairs { "video", "state", "action" } do
+    for _, key in ipairs(config[what]) do
+      if not (modalities[what] and modalities[what][key]) then return false end
+    end
+  end
+  return config.tag == tag
+end
+
+local config = given.data
+if type(config) == "string" then
+  config = known[config] or error("data configuration '" .. config .. "': known are " .. names(known), 0)
+end
+if not config then
+  for _, one in pairs(known) do
+    if not config and has(one) then config = one end
+  end
+end
+if not config then
+  local function modes(keys)
+    local all = {}
+    for _, key in ipairs(keys) do all[key] = "min_max" end
+    return all
+  end
+  config = { video = order.video, state = order.state, action = order.action,
+             state_modes = modes(order.state), action_modes = modes(order.action) }
+end
+
+-- The parts of a vector.
+local function parts(what, keys, modes, targets)
+  local list = {}
+  for i, key in ipairs(keys) do
+    local m = modalities[what] and modalities[what][key]
+    local shape = m and m.shape
+    if type(shape) ~= "table" or #shape ~= 1 or math.type(shape[1]) ~= "integer" or shape[1] < 1 then
+      error(FILE .. tag .. ".modalities." .. what .. "." .. key .. ": must have the length of a vector as shape", 0)
+    end
+    list[i] = { key = key, size = shape[1], mode = modes and modes[key] or "none",
+                statistics = statistics[what] and statistics[what][key], rotation = m.rotation_type,
+                target = targets and targets[key] }
+  end
+  return list
+end
+
+local state <const> = parts("state", config.state, config.state_modes, config.state_targets)
+local action <const> = parts("action", config.action, config.action_modes, config.action_targets)
+
+local cameras, inputs, sent = {}, {}, 0
+for i, key in ipairs(config.video) do cameras[i] = { slot = "video." .. key, input = "video." .. key } end
+for i, part in ipairs(state) do inputs[i] = { input = "state." .. part.key, size = part.size } end
+for _, part in ipairs(action) do sent = sent + part.size end
+
+-- Values that training never saw are held to what the statistics know, with as much room on both sides.
+local low, high = {}, {}
+for _, part in ipairs(action) do
+  local s = type(part.statistics) == "table" and part.statistics or {}
+  for i = 1, part.size do
+    local least, most = s.min and s.min[i], s.max and s.max[i]
+    local free = part.mode == "binary" or part.target ~= nil or math.type(least) == nil or math.type(most) == nil
+    local width = not free and most - least or 0
+    low[#low + 1] = not free and least - width
+    high[#high + 1] = not free and most + width
+  end
+end
+
+return {
+  name    = tag,
+  cameras = cameras,
+  resize  = "crop-95",
+  state   = { inputs = inputs, ops = steps.state(state) },
+  actions = { size = sent, ops = steps.actions(action), relative = config.relative,
+              limits = { min = low, max = high } },
+  norm    = { mode = "none" },
+  prompt  = { input = config.language or "annotation.human.task_description", template = "eagle" .. #cameras },
+}
