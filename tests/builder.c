@@ -215,6 +215,77 @@ TEST(a_program_is_whole)
     action_refused("return picture(g)", 13, "picture: belongs to prefill");
 }
 
+/* A head: an action alone, which reads a text's hidden rows. Refused with these words. */
+static void head_refused(const char *body, const char *says)
+{
+    struct tec_model *model = NULL;
+    struct box box;
+    box_make(&box);
+    box_path(&box, "t.lua");
+    FILE *file = fopen(box.path, "w");
+    REQUIRE(file);
+    fprintf(
+        file,
+        "local t = {}\n"
+        "for _, r in ipairs { 'q', 'k', 'v', 'o', 'gate', 'up', 'down', 'norm1', 'norm2' } do\n"
+        "  t[r] = r .. '{}'\n"
+        "end\n"
+        "t.final = 'final'\n"
+        "local s = { layers = 1, width = 8, heads = 2, kv_heads = 2, head_dim = 4, mlp = 16,\n"
+        "            norm = 'rms', norm_offset = 0.0, eps = 1e-5, theta = 1e4,\n"
+        "            activation = 'silu', tensors = t }\n"
+        "local v = { layers = 1, width = 8, heads = 2, kv_heads = 2, head_dim = 4, mlp = 16,\n"
+        "            norm = 'layer', norm_offset = 0.0, eps = 1e-5, theta = 0.0, tensors = {\n"
+        "  q = 'vq', k = 'vk', v = 'vv', o = 'vo', up = 'vu', down = 'vd', norm1 = 'n1',\n"
+        "  norm2 = 'n2', final = 'vf' } }\n"
+        "return { name = 't', slots = { 'a' }, ignored = {},\n"
+        "  vision = { towers = { { image_size = 8, patch = 4, mean = { 0, 0, 0 },\n"
+        "    std = { 1, 1, 1 }, patch_embed = { weight = 'p' }, position = 'pos', stack = v } },\n"
+        "    projector = { { weight = 'pr' } } },\n"
+        "  text = { vocab = 32, scale = 1.0, round_logits = true, mask = 'bidir', bos = 1,\n"
+        "           eos = 2, max_tokens = 8, embed = { 'e' }, head = { 'h' }, stack = s },\n"
+        "  chunk = { horizon = 5, dim = 3 },\n"
+        "  action = function(g) %s end }\n",
+        body);
+    fclose(file);
+    const struct tec_model_choice choice = {.root = box.dir, .arch = "t", .size = "tiny"};
+    CHECK(tec_model_open(&model, &choice, &heap, &err) == (*says ? TEC_MALFORMED : TEC_OK));
+    if (*says && !strstr(err.message, says))
+        fprintf(stderr, "# wanted '%s', is '%s'\n", says, err.message);
+    CHECK(!*says || strstr(err.message, says));
+    tec_model_close(model);
+    box_remove(&box);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+TEST(a_head_is_a_function_of_hidden_rows)
+{
+    static const char out[] = "{ weight = 'w', out = 3 })";
+    char body[400];
+    snprintf(body, sizeof body,
+             "return g:linear(g:side_by_side(g:hidden { rows = 15, cols = 8 }, { rows = 3 }), %s",
+             out);
+    head_refused(body, "");
+    snprintf(body, sizeof body,
+             "return g:linear(g:side_by_side(g:hidden { rows = 16, cols = 8 }, { rows = 4 }), %s",
+             out);
+    head_refused(body, "t.lua:20: hidden: 16 rows of 8 columns; a chunk has 15 of 8");
+    snprintf(body, sizeof body,
+             "return g:linear(g:side_by_side(g:hidden { rows = 15, cols = 8 }, { rows = 4 }), %s",
+             out);
+    head_refused(body, "t.lua:20: side_by_side: 15 rows of 8 columns in groups of 4");
+    head_refused("return g:linear(g:hidden { rows = 15, cols = 8 }, { weight = 'w', out = 3 })",
+                 "t.lua:20: linear: 15 rows of 3 columns; the chunk is 5 of 3");
+    head_refused("return g:norm(g:hidden { rows = 15, cols = 8 }, { weight = 'n', eps = 0 })",
+                 "t.lua:20: norm: eps must be above 0");
+    head_refused(
+        "local h = g:hidden { rows = 15, cols = 8 }; return g:hidden { rows = 1, cols = 1 }",
+        "t.lua:20: hidden: these rows are read already");
+    head_refused("return g:state { entries = 3 }", "t.lua:20: state: belongs to prefill");
+    head_refused("return g:zeros { rows = 5, cols = 3 }", "its value cannot be the chunk");
+    prefill_refused("return g:hidden { rows = 15, cols = 8 }", 33, "hidden: there is no text");
+}
+
 /* The chunk that these bodies make of one picture and a state. */
 static void run(const char *prefill, const char *action, float chunk[CHUNK])
 {

@@ -1,6 +1,7 @@
 /* model.c - tests of model descriptions: one that would read outside its tensors, or compute
  * something else silently, is refused by name; sizes that no buffer was made for still load. */
 #include "graph/model/parse.h"
+#include "graph/model/program.h"
 #include "graph/model/weights.h"
 #include "tests/tap.h"
 
@@ -251,7 +252,8 @@ static void refused_chunk(const char *path, const char *key, json_t *value, cons
                                             .checkpoint = c,
                                             .beside = "tests/golden/openvla/oft/checkpoint"};
     REQUIRE(tec_model_open(&model, &choice, &heap, &err) == TEC_OK);
-    CHECK(tec_model_heads(model) && model->head.width == 64 && model->head.state == 8);
+    CHECK(tec_model_heads(model) && model->program->alone && model->head.state == 8);
+    other.program = model->program;
     other.json = json_deep_copy(model->json);
     json_object_set_new(at(other.json, path), key, value);
     CHECK_INT(tec_model_parse(&other, &err), ==, TEC_MALFORMED);
@@ -269,11 +271,7 @@ TEST(chunks_that_no_forward_makes_are_refused)
     refused_chunk("chunk", "horizon", json_integer(0), "4096 rows at most");
     refused_chunk("chunk", "horizon", json_integer(2000000000), "4096 rows at most");
     refused_chunk("chunk", "dim", json_integer(1000), "4096 rows at most");
-    refused_chunk("chunk", "width", json_integer(-1), "width must be 1 ..");
-    refused_chunk("chunk", "eps", json_real(0.0), "eps must be positive");
-    refused_chunk("chunk", "out", json_null(), "chunk.out");
-    refused_chunk("chunk", "blocks", json_pack("[n, n, n, n, n, n, n, n, n]"),
-                  "more than 8 blocks");
+    refused_chunk("chunk", "horizon", json_integer(3), "hidden: 56 rows of 64 columns; a chunk");
     refused_chunk("chunk.state", "entries", json_integer(0), "entries must be 1 .. 1024");
     refused_chunk("chunk.state", "second", json_false(), "lacks first or second");
     refused_chunk("text", "mask", json_string("causal_all"), "needs mask bidir");

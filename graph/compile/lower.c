@@ -89,7 +89,7 @@ static enum tec_status lower_prefix(struct tec_plan *p, enum tec_part_kind kind,
     TEC_TRY(tec_table_prefix_init(&part->block, &part->prefix, &part->prefix_device, &limits,
                                   p->device, &p->arena, err));
     p->bytes.frames += (int64_t)(part->block.size + part->block.pixels_size);
-    if (action && tec_model_heads(p->model) && !p->model->head.width) {
+    if (action && tec_model_heads(p->model) && !p->model->program) {
         const struct tec_decode_limits choice = {.batch = p->model->head.rows, .max_tokens = 1};
         TEC_TRY(tec_table_decode_init(&part->choice, &part->decode, &part->decode_device, &choice,
                                       p->device, &p->arena, err));

@@ -63,7 +63,7 @@ static enum tec_status make_rotation(struct tec_plan *p, struct tec_error *err)
 static enum tec_status make_luts(struct tec_plan *p, struct tec_error *err)
 {
     const struct tec_model *m = p->model;
-    int n = m->program ? m->n_slots : m->vision.n_towers;
+    int n = tec_model_asks(m) ? m->n_slots : m->vision.n_towers;
     float lut[3][256];
     if (!n || m->vision.floats)
         return TEC_OK;

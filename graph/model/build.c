@@ -195,12 +195,12 @@ static void push_metatable(lua_State *L, struct tec_builder *b, lua_CFunction in
 static int take_functions(lua_State *L)
 {
     struct tec_builder *b = lua_touserdata(L, 1);
-    int found = 0;
+    bool found[TEC_MODEL_PARTS] = {false};
     for (int i = 0; i < TEC_MODEL_PARTS && lua_istable(L, 2); i++) {
         lua_pushstring(L, part_names[i]);
         lua_rawget(L, 2);
         if (lua_isfunction(L, -1)) {
-            found++;
+            found[i] = true;
             lua_rawsetp(L, LUA_REGISTRYINDEX, &part_keys[i]);
             lua_pushstring(L, part_names[i]);
             lua_pushnil(L);
@@ -209,9 +209,10 @@ static int take_functions(lua_State *L)
             lua_pop(L, 1);
         }
     }
-    if (found == 1)
-        return luaL_error(L, "the functions prefill and action come together");
-    b->any = found > 0;
+    if (found[TEC_PART_OF_PREFILL] && !found[TEC_PART_OF_ACTION])
+        return luaL_error(L, "the function prefill needs the function action");
+    b->any = found[TEC_PART_OF_ACTION];
+    b->alone = !found[TEC_PART_OF_PREFILL];
     return 0;
 }
 
@@ -246,7 +247,7 @@ static int run_functions(lua_State *L)
     push_metatable(L, b, find_word, "builder");
     lua_setmetatable(L, -2);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &words_key);
-    int n = run_part(L, b, TEC_PART_OF_PREFILL, 0);
+    int n = p->alone ? 0 : run_part(L, b, TEC_PART_OF_PREFILL, 0);
     n = run_part(L, b, TEC_PART_OF_ACTION, n);
     if (n != 1)
         return luaL_error(L, "action: returns %d values; must be one, the chunk", n);
@@ -278,7 +279,8 @@ enum tec_status tec_model_build(struct tec_model_program **out, struct tec_lua *
     struct tec_model_program *p = TEC_NEW(arena, 1, struct tec_model_program);
     if (!p)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a model's program");
-    *p = (struct tec_model_program){.arena = arena, .asks = -1, .result = -1};
+    *p = (struct tec_model_program){
+        .arena = arena, .alone = b.alone, .asks = -1, .hidden = -1, .result = -1};
     b.program = p;
     TEC_TRY(call_protected(&b, run_functions, 0, err));
     *out = p;

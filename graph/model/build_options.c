@@ -63,6 +63,12 @@ static const char *set_REAL(const struct option *o)
     return lua_type(o->L, o->index) == LUA_TNUMBER && isfinite(*to) ? NULL : "a number";
 }
 
+static const char *set_FLAG(const struct option *o)
+{
+    *(bool *)o->to = lua_toboolean(o->L, o->index);
+    return lua_isboolean(o->L, o->index) ? NULL : "true or false";
+}
+
 /* Three numbers of float32; above 0 where something is divided by them. */
 static bool three(const struct option *o, bool divides)
 {

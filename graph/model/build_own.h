@@ -10,7 +10,7 @@ struct tec_builder {
     struct tec_lua *lua;
     struct tec_model_program *program;
     enum tec_model_part part;
-    bool any; /* the description has functions */
+    bool any, alone; /* the description has functions; an action, and no prefill */
 };
 
 /* The call whose value lies at an index; -1 where no value is there. */

@@ -230,6 +230,13 @@ static enum tec_status load_constant(struct tec_weight_loading *l, struct consta
     return tec_device_failure(l->options->device, l->err);
 }
 
+static enum tec_status load_norm(struct tec_weight_loading *l, const struct tec_model_call *c,
+                                 struct tec_call_weights *w)
+{
+    TEC_TRY(tec_weight_loading_vector(l, c->weight, c->cols, 1.0F, &w->norm));
+    return tec_weight_loading_vector(l, c->bias, c->cols, 0.0F, &w->norm_bias);
+}
+
 static enum tec_status load_call(struct tec_weight_loading *l, struct constants *constants, int at)
 {
     const struct tec_model_program *p = constants->p;
@@ -242,13 +249,16 @@ static enum tec_status load_call(struct tec_weight_loading *l, struct constants 
     if (!c->weight)
         return TEC_OK;
     if (c->same >= 0) {
-        w->matrix = l->out->calls[c->same].matrix;
+        *w = l->out->calls[c->same];
         return TEC_OK;
     }
     int in = p->calls[c->in[0]].cols;
+    if (c->word == TEC_WORD_norm)
+        return load_norm(l, c, w);
+    bool bf16 = c->bf16 && l->options->bf16;
     const struct tec_dense dense = {c->weight, c->bias, c->cols, in};
     return c->word == TEC_WORD_conv ? tec_weight_loading_conv(l, c, in, &w->matrix)
-                                    : tec_weight_loading_dense(l, &dense, false, &w->matrix);
+                                    : tec_weight_loading_dense(l, &dense, bf16, &w->matrix);
 }
 
 enum tec_status tec_weight_loading_program(struct tec_weight_loading *l,

@@ -45,7 +45,6 @@ enum {
     TEC_MAX_PREFIX = 4,    /* tensors whose rows stand before a picture's patches */
     TEC_MAX_PROJECTOR = 4, /* dense layers from towers to text */
     TEC_MAX_IGNORED = 16,
-    TEC_MAX_HEAD_BLOCKS = 8,
     TEC_MAX_ENDS = 8,  /* end tokens beside the first */
     TEC_MAX_AROUND = 4 /* tokens before, or behind, a picture's rows */
 };
@@ -265,24 +264,14 @@ struct tec_denoiser {
     struct tec_stack stack;
 };
 
-/* A dense layer of what a norm makes of its rows. */
-struct tec_normed {
-    const char *norm, *norm_bias;
-    struct tec_dense dense;
-};
-
 /* A chunk in one forward: behind the prompt stand horizon * dim rows of zeros and the row of the
  * text's end token; a row of the robot's state stands before the prompt. The hidden rows from the
- * prompt's last on, `dim` of them side by side, are the rows of a chunk: h = relu(in(norm h)), then
- * h += relu(dense(norm h)) of each block, then out(norm h). */
+ * prompt's last on, horizon * dim of them, are what the description's action makes the chunk of;
+ * without one the next token of each row is an action. */
 struct tec_head {
     int rows;                   /* horizon * dim; 0: the model has no such head */
-    int width;                  /* of h; 0: no layers: each row's next token is its action */
     int state;                  /* entries of the robot's state; 0: it has no row */
     struct tec_dense states[2]; /* gelu_erf between them */
-    struct tec_normed in, blocks[TEC_MAX_HEAD_BLOCKS], out;
-    int n_blocks;
-    float eps;
 };
 
 struct tec_model {
@@ -341,8 +330,8 @@ bool tec_model_ends(const struct tec_model *model, int id);
 bool tec_model_flows(const struct tec_model *model);
 bool tec_model_heads(const struct tec_model *model);
 
-/* Whether functions of its description say what it computes (program.h): pictures and the robot's
- * state become rows, an action asks those for the chunk. Such a model has no text. */
+/* Whether functions of its description say all that it computes (program.h): pictures and the
+ * robot's state become rows, an action asks those for the chunk. Such a model has no text. */
 bool tec_model_asks(const struct tec_model *model);
 
 /* Whether it denoises actions over rows of features: what a frame keeps are not the text's keys. */

@@ -307,10 +307,11 @@ struct parts {
 static enum tec_status check_parts(const struct tec_model *model, const struct parts *p,
                                    struct tec_error *err)
 {
-    if (!p->text != (model->program != NULL))
+    bool functions = tec_model_asks(model);
+    if (!p->text != functions)
         return tec_fail(err, TEC_MALFORMED,
                         "description: must have text, or the functions prefill and action");
-    if (model->program && (p->vision || p->action || p->tokens || p->chunk))
+    if (functions && (p->vision || p->action || p->tokens || p->chunk))
         return tec_fail(err, TEC_MALFORMED,
                         "description: functions say all that it computes; it has no vision, "
                         "action, tokens or chunk beside them");
@@ -319,8 +320,11 @@ static enum tec_status check_parts(const struct tec_model *model, const struct p
         return tec_fail(err, TEC_MALFORMED,
                         "description: features and denoiser come together, with vision, in place "
                         "of action, tokens, chunk or functions");
-    if (model->program || p->denoiser)
+    if (functions || p->denoiser)
         return TEC_OK;
+    if (model->program && !p->chunk)
+        return tec_fail(err, TEC_MALFORMED,
+                        "description: the function action alone makes a chunk: it needs chunk");
     if (!p->vision != !p->slots || (!p->vision && (p->action || p->tokens || p->chunk)))
         return tec_fail(err, TEC_MALFORMED,
                         "description: a model of text alone has neither slots nor vision, action, "

@@ -83,7 +83,7 @@ static bool same_shape(const struct tec_model_program *p, const struct tec_model
 {
     int cols = a->n_in ? p->calls[a->in[0]].cols : 0, other = b->n_in ? p->calls[b->in[0]].cols : 0;
     return a->word == b->word && a->cols == b->cols && cols == other && a->rank == b->rank &&
-           (a->rank < 2 || a->rows == b->rows) && a->side == b->side &&
+           (a->rank < 2 || a->rows == b->rows) && a->side == b->side && a->bf16 == b->bf16 &&
            same_text(a->bias, b->bias) && same_text(a->norm.weight, b->norm.weight) &&
            same_text(a->norm.bias, b->norm.bias) && same_text(a->norm.mean, b->norm.mean) &&
            same_text(a->norm.var, b->norm.var);
@@ -152,11 +152,28 @@ static void find_counts(struct tec_model_program *p)
     }
 }
 
+/* A chunk of hidden rows is as large as its table says. */
+static enum tec_status check_hidden(const struct tec_model *m, struct tec_error *err)
+{
+    const struct tec_model_program *p = m->program;
+    const struct tec_model_call *c = &p->calls[p->result];
+    if (p->hidden < 0)
+        return tec_fail(err, TEC_MALFORMED, "action: reads no hidden rows");
+    const struct tec_model_call *x = &p->calls[p->hidden];
+    if (x->rows != m->head.rows || x->cols != m->text.stack.width)
+        return tec_model_call_fail(x, err, "%d rows of %d columns; a chunk has %d of %d", x->rows,
+                                   x->cols, m->head.rows, m->text.stack.width);
+    return c->rows == m->flow.horizon && c->cols == m->flow.dim
+               ? TEC_OK
+               : tec_model_call_fail(c, err, "%d rows of %d columns; the chunk is %d of %d",
+                                     c->rows, c->cols, m->flow.horizon, m->flow.dim);
+}
+
 static enum tec_status check_chunk(struct tec_model *m, struct tec_error *err)
 {
     const struct tec_model_program *p = m->program;
     const struct tec_model_call *c = &p->calls[p->result];
-    if (p->asks < 0)
+    if (p->asks < 0 && !p->alone)
         return tec_fail(err, TEC_MALFORMED,
                         "action: has no stack; rows of the chunk are asked of "
                         "what prefill has made");
@@ -165,6 +182,8 @@ static enum tec_status check_chunk(struct tec_model *m, struct tec_error *err)
     if (c->rows > MAX_HORIZON || c->cols > MAX_DIM)
         return tec_model_call_fail(c, err, "a chunk of %d actions of %d values; %d of %d at most",
                                    c->rows, c->cols, MAX_HORIZON, MAX_DIM);
+    if (p->alone)
+        return check_hidden(m, err);
     m->flow.horizon = c->rows;
     m->flow.dim = c->cols;
     m->flow.steps = 1;
@@ -177,7 +196,8 @@ enum tec_status tec_model_program_check(struct tec_model *m, struct tec_error *e
     TEC_TRY(check_chunk(m, err));
     TEC_TRY(find_uses(p, err));
     TEC_TRY(find_same(p, err));
-    TEC_TRY(find_slots(p, m, err));
+    if (!p->alone)
+        TEC_TRY(find_slots(p, m, err));
     find_counts(p);
     p->arena = NULL;
     return TEC_OK;
@@ -185,7 +205,7 @@ enum tec_status tec_model_program_check(struct tec_model *m, struct tec_error *e
 
 bool tec_model_asks(const struct tec_model *model)
 {
-    return model->program != NULL;
+    return model->program && !model->program->alone;
 }
 
 bool tec_model_reads(const struct tec_model *model)
@@ -198,7 +218,7 @@ const struct tec_stack *tec_model_kept(const struct tec_model *model)
     const struct tec_model_program *p = model->program;
     if (tec_model_denoises(model))
         return &model->denoiser.stack;
-    return p ? p->calls[p->asks].stack : &model->text.stack;
+    return tec_model_asks(model) ? p->calls[p->asks].stack : &model->text.stack;
 }
 
 /* The call that reads a slot's picture. */
@@ -213,7 +233,7 @@ static const struct tec_model_call *picture_of(const struct tec_model_program *p
 struct tec_picture_size tec_model_picture(const struct tec_model *model, int slot)
 {
     int side = model->vision.image_size;
-    if (!model->program)
+    if (!tec_model_asks(model))
         return (struct tec_picture_size){side, side};
     const struct tec_model_call *c = picture_of(model->program, slot);
     return (struct tec_picture_size){c->h, c->w};
@@ -222,7 +242,7 @@ struct tec_picture_size tec_model_picture(const struct tec_model *model, int slo
 void tec_model_picture_norm(const struct tec_model *model, int i, const float **mean,
                             const float **std)
 {
-    if (model->program) {
+    if (tec_model_asks(model)) {
         const struct tec_model_call *c = picture_of(model->program, i);
         *mean = c->mean;
         *std = c->std;
@@ -246,5 +266,5 @@ size_t tec_model_picture_bytes(const struct tec_model *model)
 int tec_model_encoded(const struct tec_model *model)
 {
     const struct tec_model_program *p = model->program;
-    return p ? p->calls[p->calls[p->asks].over].rows : 0;
+    return tec_model_asks(model) ? p->calls[p->calls[p->asks].over].rows : 0;
 }

@@ -64,7 +64,9 @@ struct tec_model_call {
     struct tec_fixed_norm norm;
     int rank; /* tensor: 1, a vector, or 2 */
     int side, stride, pad, dilation;
-    double period;
+    double period, eps;
+    int by;    /* side_by_side: rows of a group */
+    bool bf16; /* linear: the matrix is rounded in a bf16 plan */
     enum tec_activation activation;
     const struct tec_stack *stack;
     int position, over, over_position; /* values; -1 = none */
@@ -79,6 +81,7 @@ struct tec_row_group {
 };
 
 struct tec_model_program {
+    bool alone; /* it has an action alone, which reads a text's hidden rows */
     struct tec_model_call *calls;
     int n, room;
     int parts[TEC_MODEL_PARTS + 1]; /* the first call of each part; n */
@@ -87,8 +90,9 @@ struct tec_model_program {
     int n_counts;               /* counts of groups in a frame's table */
     int stacks[TEC_MAX_TOWERS]; /* calls: the stacks of the prefill */
     int n_stacks;
-    int asks;                             /* call: the stack of the action */
-    int result;                           /* call: the chunk */
+    int asks;   /* call: the stack of the action; -1 of one that is alone */
+    int hidden; /* call that reads a text's hidden rows; -1 = none does */
+    int result; /* call: the chunk */
     int states[TEC_MAX_STATES], n_states; /* calls that read the robot's state */
     int n_entries, n_places; /* entries that they read; floats of a frame's table for them */
     struct tec_arena *arena; /* while it is built */

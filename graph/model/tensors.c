@@ -134,25 +134,6 @@ static enum tec_status dense(const struct visitor *v, const struct tec_dense *d)
     return one(v, d->bias, 1, d->rows, 0);
 }
 
-static enum tec_status normed(const struct visitor *v, const struct tec_normed *n)
-{
-    TEC_TRY(one(v, n->norm, 1, n->dense.cols, 0));
-    TEC_TRY(one(v, n->norm_bias, 1, n->dense.cols, 0));
-    return dense(v, &n->dense);
-}
-
-static enum tec_status head(const struct visitor *v, const struct tec_head *h)
-{
-    for (int i = 0; i < 2; i++)
-        TEC_TRY(dense(v, &h->states[i]));
-    if (!h->width)
-        return TEC_OK;
-    TEC_TRY(normed(v, &h->in));
-    for (int i = 0; i < h->n_blocks; i++)
-        TEC_TRY(normed(v, &h->blocks[i]));
-    return normed(v, &h->out);
-}
-
 static enum tec_status norm(const struct visitor *v, const struct tec_stack *s, const char *weight,
                             const char *bias)
 {
@@ -308,7 +289,7 @@ static enum tec_status call(const struct visitor *v, const struct tec_model_prog
         return TEC_OK;
     if (c->word == TEC_WORD_tensor)
         return one(v, c->weight, c->rank, c->rank == 2 ? c->rows : c->cols, c->cols);
-    e.rank = c->word == TEC_WORD_conv ? 4 : 2;
+    e.rank = c->word == TEC_WORD_conv ? 4 : c->word == TEC_WORD_norm ? 1 : 2;
     e.shape[2] = e.shape[3] = e.rank == 4 ? c->side : 0;
     TEC_TRY(v->visit(v->user, &e, v->err));
     for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++)
@@ -391,8 +372,8 @@ enum tec_status tec_model_visit(const struct tec_model *model,
     if (tec_model_reads(model))
         TEC_TRY(embeddings(&v, &model->text));
     TEC_TRY(stack(&v, &model->text.stack));
-    if (tec_model_heads(model))
-        TEC_TRY(head(&v, &model->head));
+    for (int i = 0; i < 2; i++)
+        TEC_TRY(dense(&v, &model->head.states[i]));
     if (tec_model_flows(model))
         TEC_TRY(stack(&v, &f->stack));
     const struct tec_dense *const parts[] = {&f->in, &f->out, &f->state, &f->time1, &f->time2};

@@ -240,31 +240,10 @@ static enum tec_status load_flow(struct tec_weight_loading *l, const struct tec_
     return tec_weight_loading_dense(l, &f->time2, false, &w->time2);
 }
 
-static enum tec_status load_normed(struct tec_weight_loading *l, const struct tec_normed *n,
-                                   struct tec_normed_weights *w)
-{
-    TEC_TRY(tec_weight_loading_vector(l, n->norm, n->dense.cols, 1.0F, &w->norm));
-    TEC_TRY(tec_weight_loading_vector(l, n->norm_bias, n->dense.cols, 0.0F, &w->norm_bias));
-    return tec_weight_loading_dense(l, &n->dense, l->options->bf16, &w->dense);
-}
-
-static enum tec_status load_head(struct tec_weight_loading *l, const struct tec_head *h)
-{
-    struct tec_head_weights *w = &l->out->chunk;
-    for (int i = 0; i < 2; i++)
-        TEC_TRY(tec_weight_loading_dense(l, &h->states[i], false, &w->states[i]));
-    if (!h->width)
-        return TEC_OK;
-    TEC_TRY(load_normed(l, &h->in, &w->in));
-    for (int i = 0; i < h->n_blocks; i++)
-        TEC_TRY(load_normed(l, &h->blocks[i], &w->blocks[i]));
-    return load_normed(l, &h->out, &w->out);
-}
-
 static enum tec_status load_all(struct tec_weight_loading *l)
 {
     const struct tec_model *m = l->options->model;
-    if (m->program)
+    if (tec_model_asks(m))
         return tec_weight_loading_program(l, m->program);
     for (int i = 0; i < m->vision.n_towers; i++)
         TEC_TRY(tec_weight_loading_tower(l, &m->vision.towers[i], &l->out->towers[i]));
@@ -275,8 +254,10 @@ static enum tec_status load_all(struct tec_weight_loading *l)
     TEC_TRY(tec_weight_loading_stack(l, &m->text.stack, &l->out->text));
     if (tec_model_denoises(m))
         return tec_weight_loading_denoiser(l, m);
-    if (tec_model_heads(m))
-        return load_head(l, &m->head);
+    for (int i = 0; i < 2; i++)
+        TEC_TRY(tec_weight_loading_dense(l, &m->head.states[i], false, &l->out->states[i]));
+    if (m->program)
+        return tec_weight_loading_program(l, m->program);
     if (!tec_model_flows(m))
         return TEC_OK;
     TEC_TRY(tec_weight_loading_stack(l, &m->flow.stack, &l->out->expert));

@@ -55,19 +55,10 @@ struct tec_tower_weights {
     struct tec_matrix project; /* the projector's first layer: the columns of this tower */
 };
 
-struct tec_normed_weights {
-    const float *norm, *norm_bias;
-    struct tec_matrix dense;
-};
-
-struct tec_head_weights {
-    struct tec_matrix states[2];
-    struct tec_normed_weights in, blocks[TEC_MAX_HEAD_BLOCKS], out;
-};
-
-/* What a call of a program has: a matrix, a constant or a stack. */
+/* What a call of a program has: a matrix, a constant, a norm's vectors or a stack. */
 struct tec_call_weights {
     struct tec_matrix matrix;
+    const float *norm, *norm_bias;
     const float *constant; /* [rows, ld]; of constants that a frame reads, or a tap */
     struct tec_stack_weights stack;
 };
@@ -91,7 +82,7 @@ struct tec_weights {
     const float *project_norm, *project_norm_bias;  /* in front of its first layer; NULL = none */
     const float *project_scale; /* [n] vision.scale for each of its columns; NULL = 1 */
     struct tec_stack_weights text, expert;
-    struct tec_head_weights chunk;
+    struct tec_matrix states[2];    /* of a head */
     struct tec_call_weights *calls; /* of a program, by call */
     struct tec_features_weights features;
     struct tec_denoiser_weights denoiser;

@@ -143,6 +143,43 @@ static enum tec_status max_pool(struct tec_model_program *p, struct tec_model_ca
     return windows(p, c, operand(p, c, 0), err);
 }
 
+static enum tec_status hidden(struct tec_model_program *p, struct tec_model_call *c,
+                              struct tec_error *err)
+{
+    if (!p->alone)
+        return tec_fail(err, TEC_MALFORMED, "there is no text, which prefill would read");
+    if (p->hidden >= 0)
+        return tec_fail(err, TEC_MALFORMED, "these rows are read already");
+    p->hidden = p->n;
+    return new_rows(p, c, err);
+}
+
+static enum tec_status side_by_side(struct tec_model_program *p, struct tec_model_call *c,
+                                    struct tec_error *err)
+{
+    const struct tec_model_call *x = operand(p, c, 0);
+    TEC_TRY(need_input(x, err));
+    if (x->word != TEC_WORD_hidden)
+        return tec_fail(err, TEC_UNSUPPORTED, "reads hidden rows alone");
+    if (x->rows % c->by != 0 || (int64_t)x->cols * c->by > 1 << 24)
+        return tec_fail(err, TEC_MALFORMED, "%d rows of %d columns in groups of %d", x->rows,
+                        x->cols, c->by);
+    c->rows = x->rows / c->by;
+    c->cols = x->cols * c->by;
+    return new_rows(p, c, err);
+}
+
+static enum tec_status norm(struct tec_model_program *p, struct tec_model_call *c,
+                            struct tec_error *err)
+{
+    const struct tec_model_call *x = operand(p, c, 0);
+    if (!(c->eps > 0.0))
+        return tec_fail(err, TEC_MALFORMED, "eps must be above 0, is %g", c->eps);
+    same_rows(c, x);
+    c->cols = x->cols;
+    return need_input(x, err);
+}
+
 static enum tec_status linear(struct tec_model_program *p, struct tec_model_call *c,
                               struct tec_error *err)
 {

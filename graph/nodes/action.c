@@ -11,7 +11,6 @@
  * RTCProcessor has it), each velocity is pulled so that the end of the flow nears that chunk. */
 #include "graph/nodes/built.h"
 #include "graph/nodes/features.h"
-#include "graph/nodes/head.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -152,8 +151,8 @@ static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
         tec_lower_denoiser(l);
     else if (!tec_model_heads(l->model))
         flow_steps(l);
-    else if (l->model->head.width)
-        tec_lower_head(l);
+    else if (l->model->program)
+        tec_lower_built(l, TEC_PART_OF_ACTION);
     else
         tec_lower_next_tokens(l, l->hidden);
     if (l->program->status != TEC_OK && err)

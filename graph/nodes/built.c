@@ -23,6 +23,8 @@ const int *tec_built_live(const struct tec_built *b, int at)
         return t->one;
     if (g->stack >= 0)
         return t->stacks[g->stack].count;
+    if (b->p->alone)
+        return t->n_horizon;
     return g->count >= 0 ? t->counts + g->count : t->suffix.count;
 }
 
@@ -161,6 +163,45 @@ static int conv(struct tec_built *b, int at)
 static int max_pool(struct tec_built *b, int at)
 {
     return tec_built_pool(b, at);
+}
+
+static int hidden(struct tec_built *b, int at)
+{
+    (void)at;
+    return b->l->hidden;
+}
+
+static int side_by_side(struct tec_built *b, int at)
+{
+    const struct tec_model_call *c = &b->p->calls[at];
+    const struct tec_prefix_table *t = b->l->prefix;
+    struct tec_call call = tec_call_of(TEC_OP_take_rows, "rows");
+    call.in[0] = b->tensor[c->in[0]];
+    call.out[0] = new_tensor(b, at, "rows");
+    call.args.take.row = t->in_order;
+    call.args.take.rows = t->n_zeros;
+    call.args.take.max_rows = c->rows * c->by;
+    call.args.take.group = c->by;
+    call.args.take.round = 0;
+    tec_program_call(b->l->program, &call);
+    return call.out[0];
+}
+
+/* Rounded where a product with a rounded matrix alone reads it. */
+static int norm(struct tec_built *b, int at)
+{
+    const struct tec_model_call *c = &b->p->calls[at];
+    const struct tec_call_weights *w = &b->l->weights->calls[at];
+    struct tec_call call = tec_call_of(TEC_OP_layer_norm, label_of(b, at, "norm"));
+    call.in[0] = tensor_of(b, c->in[0]);
+    call.out[0] = new_tensor(b, at, "norm");
+    call.args.norm.eps = (float)c->eps;
+    call.args.norm.weight = w->norm;
+    call.args.norm.bias = w->norm_bias;
+    if (c->uses.n == 1 && c->uses.first < b->p->n)
+        call.args.norm.round = b->l->round && b->p->calls[c->uses.first].bf16;
+    tec_program_call(b->l->program, &call);
+    return call.out[0];
 }
 
 static int linear(struct tec_built *b, int at)

@@ -33,7 +33,7 @@ static int two_layers(struct tec_lower *l, const struct tec_matrix layers[2], in
                       const char *label)
 {
     int y = tec_lower_linear(l, &layers[0], x, label);
-    tec_lower_relu(l, y);
+    tec_lower_map(l, TEC_ACTIVATION_RELU, y, y);
     return tec_lower_linear(l, &layers[1], y, label);
 }
 
@@ -87,7 +87,7 @@ static int velocity(struct tec_lower *l, int y, const char *tap)
         .rows = l->prefix->n_horizon, .max_rows = flow->horizon, .in_row = first};
     int h = tec_program_tensor(l->program, "out", flow->horizon, out[0].cols, l->prefix->n_horizon);
     tec_lower_linear_rows(l, &out[0], y, h, &actions, false, "out");
-    tec_lower_relu(l, h);
+    tec_lower_map(l, TEC_ACTIVATION_RELU, h, h);
     if (l->taps && tap)
         tec_lower_tap(l, two_layers(l, out, y, "tap"), "%sdecoder", tap);
     return tec_lower_linear(l, &out[1], h, "action_out");

@@ -81,11 +81,6 @@ void tec_lower_map(struct tec_lower *l, enum tec_activation f, int x, int y)
     tec_program_call(l->program, &call);
 }
 
-void tec_lower_relu(struct tec_lower *l, int x)
-{
-    tec_lower_map(l, TEC_ACTIVATION_RELU, x, x);
-}
-
 void tec_lower_position(struct tec_lower *l, int x, const float *table, int rows)
 {
     struct tec_call call = tec_call_of(TEC_OP_add_table, "position");

@@ -216,16 +216,13 @@ struct tec_part_rows {
 void tec_lower_linear_rows(struct tec_lower *l, const struct tec_matrix *m, int x, int y,
                            const struct tec_part_rows *part, bool add, const char *label);
 
-/* x = max(x, 0), not rounded: a residual may be read of it. */
-void tec_lower_relu(struct tec_lower *l, int x);
-
 /* x[r] += table[r], r < rows: what positions add to the output of a linear; nothing for NULL. */
 void tec_lower_position(struct tec_lower *l, int x, const float *table, int rows);
 
 /* y = f(x), in place where x is y; rounded where it enters a GEMM. */
 void tec_lower_activation(struct tec_lower *l, enum tec_activation f, int x, int y);
 
-/* The same, and never rounded. */
+/* The same, and never rounded: a residual may be read of it. */
 void tec_lower_map(struct tec_lower *l, enum tec_activation f, int x, int y);
 
 /* y[out_row ..] (+)= gate * (x W^T + bias) into a tensor there is; gate NULL = 1. */

@@ -237,12 +237,12 @@ static void head_rows(struct tec_lower *l, int x)
     if (m->head.state) {
         int state = tec_program_fixed(l->program, "state", t->state, (size_t)t->ld * sizeof(float),
                                       1, m->head.state, t->ld, t->one);
-        int y = tec_lower_linear(l, &l->weights->chunk.states[0], state, "state_in");
+        int y = tec_lower_linear(l, &l->weights->states[0], state, "state_in");
         tec_lower_activation(l, TEC_ACTIVATION_GELU_ERF, y, y);
-        tec_lower_linear_into(l, &l->weights->chunk.states[1], y, x, tec_lead_rows(m), NULL, false,
+        tec_lower_linear_into(l, &l->weights->states[1], y, x, tec_lead_rows(m), NULL, false,
                               "state_out");
         if (l->taps)
-            tec_lower_tap(l, tec_lower_linear(l, &l->weights->chunk.states[1], y, "tap"), "state");
+            tec_lower_tap(l, tec_lower_linear(l, &l->weights->states[1], y, "tap"), "state");
     }
     tec_lower_tokens(l, x, t->zeros, t->n_zeros, m->flow.horizon * m->flow.dim, t->first_zero,
                      0.0F);

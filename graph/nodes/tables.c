@@ -92,7 +92,7 @@ static void deal_towers(struct tec_dealer *d, struct tec_prefix_table *t,
 static void deal_built(struct tec_dealer *d, struct tec_prefix_table *t, const struct tec_model *m)
 {
     const struct tec_model_program *p = m->program;
-    if (!p)
+    if (!tec_model_asks(m))
         return;
     for (int i = 0; i < p->n_stacks; i++)
         tec_deal_rows(d, &t->stacks[i], p->calls[p->stacks[i]].rows, 1, 1);
@@ -173,7 +173,7 @@ static void deal_prefix(struct tec_dealer *d, struct tec_prefix_table *t,
     t->max_ids = limits->max_text + limits->more_rows;
     t->ids = tec_deal_ints(d, t->max_ids);
     t->picture = tec_deal(d, (size_t)cameras, sizeof *t->picture);
-    int state = m->program ? m->program->n_places : tec_model_state(m);
+    int state = tec_model_asks(m) ? m->program->n_places : tec_model_state(m);
     int widest = m->flow.dim > state ? m->flow.dim : state;
     t->ld = (widest + 15) / 16 * 16;
     t->n_fixed = limits->fixed ? tec_deal_ints(d, 1) : NULL;
@@ -218,7 +218,7 @@ static void fill_tower(struct tec_rows *rows, int before, int tokens)
 static void fill_built(struct tec_prefix_table *t, const struct tec_model *m)
 {
     const struct tec_model_program *p = m->program;
-    if (!p)
+    if (!tec_model_asks(m))
         return;
     *t->asked.count = t->asked.max;
     t->asked.seqs[0] = (struct tec_seq){0, 1};

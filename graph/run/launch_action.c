@@ -19,7 +19,7 @@ static void scatter_state(const struct tec_model_program *p, const float *state,
 void tec_fill_state(const struct tec_model *m, struct tec_prefix_table *t, int at,
                     const float *state)
 {
-    if (m->program) {
+    if (tec_model_asks(m)) {
         memset(t->state, 0, (size_t)t->ld * sizeof *t->state);
         if (state)
             scatter_state(m->program, state, t->state);

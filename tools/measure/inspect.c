@@ -225,7 +225,7 @@ static void add_program(json_t *sizes, const struct tec_model *m)
 static json_t *sizes_json(const struct tec_model *m)
 {
     json_t *sizes = json_object();
-    if (m->program)
+    if (tec_model_asks(m))
         add_program(sizes, m);
     for (int i = 0; i < m->vision.n_towers; i++) {
         json_t *vision = stack_json(&m->vision.towers[i].stack);
@@ -249,8 +249,8 @@ static json_t *sizes_json(const struct tec_model *m)
     }
     if (tec_model_heads(m))
         json_object_set_new(sizes, "chunk",
-                            json_pack("{s:i, s:i, s:i, s:i}", "horizon", m->flow.horizon, "dim",
-                                      m->flow.dim, "width", m->head.width, "state", m->head.state));
+                            json_pack("{s:i, s:i, s:i}", "horizon", m->flow.horizon, "dim",
+                                      m->flow.dim, "state", m->head.state));
     if (m->tokens.vocab > 0)
         json_object_set_new(sizes, "tokens",
                             json_pack("{s:i, s:i, s:i}", "count", m->tokens.count, "vocab",

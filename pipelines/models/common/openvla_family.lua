@@ -174,26 +174,28 @@ local function chunk(c, width)
   } or {}
   local first, last = shapes[H .. "fc1.weight"], shapes[H .. "fc2.weight"]
   if not first or not last then return nil end
-  local function normed(norm, name)
-    local d = dense(name, true)
-    d.norm, d.norm_bias = norm .. ".weight", norm .. ".bias"
-    return d
-  end
-  local blocks, i = {}, 0
-  while i < 9 and shapes[H .. "mlp_resnet_blocks." .. i .. ".ffn.1.weight"] do
-    local block = H .. "mlp_resnet_blocks." .. i .. ".ffn."
-    i = i + 1
-    blocks[i] = normed(block .. "0", block .. "1")
-  end
   local dim, state = last[1], shapes[S .. "fc1.weight"]
-  return {
-    horizon = given.horizon or count(c, "num_actions_chunk", dim == 14 and 25 or 8), dim = dim,
-    width = first[1], eps = 1e-5,
-    ["in"] = normed(H .. "layer_norm1", H .. "fc1"), blocks = blocks,
-    out = normed(H .. "layer_norm2", H .. "fc2"),
-    state = state and { entries = state[2], first = dense(S .. "fc1", true),
-                        second = dense(S .. "fc2", true) } or nil,
-  }
+  local horizon = given.horizon or count(c, "num_actions_chunk", dim == 14 and 25 or 8)
+  local function normed(g, x, norm, name, out, tap)
+    x = g:norm(x, { weight = norm .. ".weight", bias = norm .. ".bias", eps = 1e-5, name = tap and "head.norm" })
+    return g:linear(x, { weight = name .. ".weight", bias = name .. ".bias", out = out, bf16 = true, name = tap })
+  end
+  local function relu(g, x) return g:activation(x, { kind = "relu" }) end
+  local function action(g)
+    local x = g:side_by_side(g:hidden { rows = horizon * dim, cols = first[2] // dim }, { rows = dim })
+    x = relu(g, normed(g, x, H .. "layer_norm1", H .. "fc1", first[1], "head.in"))
+    local i = 0
+    while shapes[H .. "mlp_resnet_blocks." .. i .. ".ffn.1.weight"] do
+      local block = H .. "mlp_resnet_blocks." .. i .. ".ffn."
+      local y = relu(g, normed(g, x, block .. "0", block .. "1", first[1]))
+      x = g:add(y, x, { name = "head.block" .. i })
+      i = i + 1
+    end
+    return normed(g, x, H .. "layer_norm2", H .. "fc2", dim)
+  end
+  return { horizon = horizon, dim = dim,
+           state = state and { entries = state[2], first = dense(S .. "fc1", true),
+                               second = dense(S .. "fc2", true) } or nil }, action
 end
 
 local function id(x, default)
@@ -218,8 +220,12 @@ return function(m)
   local same, most = dimensions()
   -- As many as the statistics say; where they do not, or there is no checkpoint, as the pipeline does.
   local tokens = given.config and same or given.count or same
-  local chunks = m.parallel and { horizon = given.horizon or 8, dim = given.dim or same or most }
-    or chunk(c, m.head and stack.width)
+  local chunks, action
+  if m.parallel then
+    chunks = { horizon = given.horizon or 8, dim = given.dim or same or most }
+  else
+    chunks, action = chunk(c, m.head and stack.width)
+  end
   if m.head and not chunks then return { parts = parts } end
   local bidir = chunks ~= nil
   return {
@@ -235,6 +241,7 @@ return function(m)
       stack = stack,
     },
     chunk = chunks,
+    action = action,
     tokens = (m.parallel or not chunks) and {
       count = tokens, most = given.config and most or math.max(most, tokens),
       vocab = vocab - count(c, "pad_to_multiple_of", 64),
