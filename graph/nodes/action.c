@@ -145,14 +145,12 @@ static void flow_steps(struct tec_lower *l)
 
 static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
 {
-    if (tec_model_asks(l->model))
+    if (l->model->program)
         tec_lower_built(l, TEC_PART_OF_ACTION);
     else if (tec_model_denoises(l->model))
         tec_lower_denoiser(l);
     else if (!tec_model_heads(l->model))
         flow_steps(l);
-    else if (l->model->program)
-        tec_lower_built(l, TEC_PART_OF_ACTION);
     else
         tec_lower_next_tokens(l, l->hidden);
     if (l->program->status != TEC_OK && err)
