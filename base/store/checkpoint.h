@@ -63,8 +63,8 @@ struct tec_checkpoint {
     struct tec_arena arena;
 };
 
-/* Of the robots that the checkpoint knows leave the one with this tag. TEC_NOT_FOUND lists the tags.
- * Nothing for a checkpoint that lists none. Only before others see it. */
+/* Of the robots that the checkpoint knows leave the one with this tag. TEC_NOT_FOUND lists the
+ * tags. Nothing for a checkpoint that lists none. Only before others see it. */
 enum tec_status tec_checkpoint_choose(struct tec_checkpoint *c, const char *tag,
                                       struct tec_error *err);
 

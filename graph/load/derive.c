@@ -171,8 +171,7 @@ static enum tec_status join(struct tec_bytes *out, const json_t *piece, struct t
 /* Evaluate the derivation; *out is owned by the caller. */
 static enum tec_status evaluate(json_t **out, const struct deriving *x, json_t *given)
 {
-    const char *script =
-        tec_arena_printf(x->arena, "%s/%s/pipeline.lua", x->robots, x->scripts);
+    const char *script = tec_arena_printf(x->arena, "%s/%s/pipeline.lua", x->robots, x->scripts);
     if (!script)
         return tec_fail(x->err, TEC_NO_MEMORY, "%s: no memory for a path", x->path);
     enum tec_status status =

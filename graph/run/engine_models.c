@@ -125,8 +125,8 @@ static json_t *described_slots(const struct tec_decl_robot *robot)
     return NULL;
 }
 
-/* The pictures that a chain's prefill reads, in its order, by names of a checkpoint's own; NULL: there
- * are others, or none. */
+/* The pictures that a chain's prefill reads, in its order, by names of a checkpoint's own; NULL:
+ * there are others, or none. */
 static json_t *read_slots(const struct tec_pipeline *p, const struct tec_decl_chain *chain)
 {
     json_t *slots = json_array();

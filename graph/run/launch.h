@@ -38,13 +38,13 @@ int tec_prefix_rows(const struct tec_plan *plan, const struct tec_prefix_input *
 enum tec_status tec_prefix_check(const struct tec_plan *plan, const struct tec_prefix_input *o,
                                  struct tec_error *err);
 
-/* Of a model whose prompt has a token for each picture: are they as many, and is there a picture and
- * a text where layers read the two apart? TEC_INVALID, in words. Part of tec_prefix_check. */
+/* Of a model whose prompt has a token for each picture: are they as many, and is there a picture
+ * and a text where layers read the two apart? TEC_INVALID, in words. Part of tec_prefix_check. */
 enum tec_status tec_prefix_check_marks(const struct tec_model *model,
                                        const struct tec_prefix_input *o, struct tec_error *err);
 
-/* Makes n ids a prompt for so many pictures: the first ones become their tokens, where the model has
- * one, and no other is. n > pictures. */
+/* Makes n ids a prompt for so many pictures: the first ones become their tokens, where the model
+ * has one, and no other is. n > pictures. */
 void tec_prefix_mark(const struct tec_model *model, int *ids, int n, int pictures);
 
 /* The start values of a frame's actions. */

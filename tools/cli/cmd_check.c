@@ -299,7 +299,11 @@ static enum tec_status measure(struct tec_invocation *call, const struct tec_pip
 {
     struct tec_error mine = {0};
     enum tec_measured_by by;
+    int64_t refused = atomic_load(&call->heap->refused);
     enum tec_status status = tec_measure(&plan->measured, &by, call, pipeline, d, &mine);
+    if (status == TEC_NO_MEMORY && atomic_load(&call->heap->refused) != refused)
+        return tec_fail(err, status, "%s",
+                        mine.message); /* the machine has none: no file is wrong */
     if (status != TEC_OK)
         return judge_failure(call, pipeline, by, status, mine.message, d, plan, err);
     say_plan(plan, call, pipeline, by);

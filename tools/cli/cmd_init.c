@@ -70,9 +70,10 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 
 const struct tec_command tec_command_init = {
     .usage = "init [options] CHECKPOINT",
-    .about = "CHECKPOINT is a folder as LeRobot saves it, or one with experiment_cfg/metadata.json.\n"
-             "run, serve, check and graph take the folder too, and do with it what they do with\n"
-             "this file.\n",
+    .about =
+        "CHECKPOINT is a folder as LeRobot saves it, or one with experiment_cfg/metadata.json.\n"
+        "run, serve, check and graph take the folder too, and do with it what they do with\n"
+        "this file.\n",
     .example = "  tectum init my_checkpoint -o my_robot.lua\n"
                "  tectum init tests/golden/pi/pi05_odd_lerobot/checkpoint\n",
     .options = options,

@@ -50,8 +50,8 @@ static const struct tec_option model[] = {
 static const struct tec_option set[] = {
     {"set", 0, TEC_OPTION_LIST, "PATH=VALUE", "a field of the pipeline: nodes.act.steps=5", AT(set),
      0, 0},
-    {"embodiment", 0, TEC_OPTION_TEXT, "TAG", "the robot, of a checkpoint folder that knows several",
-     AT(embodiment), 0, 0},
+    {"embodiment", 0, TEC_OPTION_TEXT, "TAG",
+     "the robot, of a checkpoint folder that knows several", AT(embodiment), 0, 0},
 };
 
 static const struct tec_option policy[] = {
