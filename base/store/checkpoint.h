@@ -129,6 +129,12 @@ enum tec_status tec_checkpoint_norm_lerobot(const struct tec_checkpoint *c, stru
                                             const char *feature, struct tec_arena *arena,
                                             struct tec_error *err);
 
+/* LeRobot: statistics of the steps that are no (un)normalizer and name a state_file, as {step's
+ * registry_name: {tensor: [numbers]}}: its float32 tensors of at most 1024 values, which must be
+ * finite. *out is owned by the caller; {} where no step has any, NULL after a failure. */
+enum tec_status tec_checkpoint_steps(const struct tec_checkpoint *c, json_t **out,
+                                     struct tec_arena *arena, struct tec_error *err);
+
 /* HF: statistics of one dataset, vector "action" or "proprio". `key` names the dataset; NULL takes
  * the only one there is. tec_norm_from_dataset says what mode and eps are. TEC_NOT_FOUND when the
  * checkpoint has no statistics, or none of that key (the message lists the keys); TEC_INVALID when

@@ -4,6 +4,7 @@
 
 #include "base/store/file.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -95,6 +96,76 @@ enum tec_status tec_checkpoint_norm_lerobot(const struct tec_checkpoint *c, stru
         status = tec_norm_load_lerobot(norm, step, state, feature, arena, err);
     tec_tensors_close(state);
     return tec_context(err, status, "%s", c->root);
+}
+
+/* Steps whose statistics tec_checkpoint_norm_lerobot reads. */
+static bool is_normalizer(const char *step)
+{
+    return strcmp(step, "normalizer_processor") == 0 || strcmp(step, "unnormalizer_processor") == 0;
+}
+
+/* Tensors of numbers as lists by name; others, and longer ones, are not statistics of a vector. */
+static enum tec_status list_tensors(json_t *into, const struct tec_tensors *state,
+                                    struct tec_error *err)
+{
+    enum { MOST = 1024 };
+    float values[MOST];
+    for (size_t i = 0; i < tec_tensors_count(state); i++) {
+        const struct tec_stored *t = tec_tensors_at(state, i);
+        int64_t n = tec_stored_count(t);
+        if (t->dtype != TEC_F32 || n < 1 || n > MOST)
+            continue;
+        TEC_TRY(tec_tensors_read_f32(state, t, 0, values, (size_t)n, err));
+        json_t *list = json_array();
+        bool bad = !list;
+        for (int64_t k = 0; k < n && !bad; k++)
+            bad = !isfinite(values[k]) ||
+                  json_array_append_new(list, json_real((double)values[k])) != 0;
+        if (bad || json_object_set(into, t->name, list) != 0) {
+            json_decref(list);
+            return tec_fail(err, TEC_MALFORMED, "tensor '%.80s' must be %d finite numbers", t->name,
+                            (int)n);
+        }
+        json_decref(list);
+    }
+    return TEC_OK;
+}
+
+static enum tec_status add_step(json_t *into, const struct tec_checkpoint *c, const json_t *step,
+                                struct tec_arena *arena, struct tec_error *err)
+{
+    const char *name = json_string_value(json_object_get(step, "registry_name"));
+    struct tec_tensors *state = NULL;
+    if (!name || is_normalizer(name))
+        return TEC_OK;
+    TEC_TRY(open_state(c, step, &state, arena, err));
+    if (!state)
+        return TEC_OK;
+    json_t *tensors = json_object();
+    enum tec_status status = list_tensors(tensors, state, err);
+    tec_tensors_close(state);
+    if (status == TEC_OK && json_object_set(into, name, tensors) != 0)
+        status = tec_fail(err, TEC_NO_MEMORY, "step '%.80s': no memory for its statistics", name);
+    json_decref(tensors);
+    return tec_context(err, status, "%s", c->root);
+}
+
+enum tec_status tec_checkpoint_steps(const struct tec_checkpoint *c, json_t **out,
+                                     struct tec_arena *arena, struct tec_error *err)
+{
+    const json_t *const processors[] = {c->preprocessor, c->postprocessor};
+    enum tec_status status = TEC_OK;
+    const json_t *step;
+    size_t i;
+    *out = json_object();
+    for (int p = 0; p < 2; p++)
+        json_array_foreach(json_object_get(processors[p], "steps"), i, step) if (status == TEC_OK)
+            status = add_step(*out, c, step, arena, err);
+    if (status != TEC_OK) {
+        json_decref(*out);
+        *out = NULL;
+    }
+    return status;
 }
 
 /* Choose the named dataset, or the only one; the error message lists the datasets there are. */

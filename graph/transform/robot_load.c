@@ -80,9 +80,15 @@ static enum tec_status list_relative(json_t **out, const struct tec_checkpoint *
 enum tec_status tec_robot_given(json_t **out, const struct tec_checkpoint *c,
                                 struct tec_arena *arena, struct tec_error *err)
 {
-    json_t *relative = NULL;
-    if (c)
-        TEC_TRY(list_relative(&relative, c, arena, err));
+    json_t *relative = NULL, *stored = NULL;
+    if (c) {
+        TEC_TRY(tec_checkpoint_steps(c, &stored, arena, err));
+        enum tec_status status = list_relative(&relative, c, arena, err);
+        if (status != TEC_OK) {
+            json_decref(stored);
+            return status;
+        }
+    }
     json_t *given = json_object();
     json_t *slots = c ? image_features(c->config) : NULL;
     int bad = !given || (c && !slots);
@@ -97,10 +103,12 @@ enum tec_status tec_robot_given(json_t **out, const struct tec_checkpoint *c,
         }
         bad |= set(given, "slots", slots);
         bad |= set(given, "relative", relative);
+        bad |= set(given, "stored", stored);
         bad |= c->adapter && json_object_set_new(given, "adapter", json_true()) != 0;
     }
     json_decref(slots);
     json_decref(relative);
+    json_decref(stored);
     *out = given;
     if (!bad)
         return TEC_OK;

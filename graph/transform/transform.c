@@ -288,6 +288,12 @@ static double tec_transform_add_state(const struct tec_transform *t, double x, d
     return x + state;
 }
 
+static double tec_transform_single(const struct tec_transform *t, double x, double state)
+{
+    (void)t, (void)state;
+    return (double)(float)x;
+}
+
 static double tec_transform_sign(const struct tec_transform *t, double x, double state)
 {
     (void)t, (void)state;

@@ -70,8 +70,8 @@ void tec_transforms_run(const struct tec_transforms *t, double *x, const double 
                         double *scratch);
 
 /* The steps backwards: x [width] whose first n_out entries are a result becomes what the steps make
- * it from, its first n_in entries. clamp, round and sign are undone by leaving x as it is, so that
- * the steps give x again where it lies within the bounds, is whole, or is -1, 0 or 1. */
+ * it from, its first n_in entries. clamp, round, single and sign are undone by leaving x as it is,
+ * so that the steps give x again where it lies within the bounds, is whole, or is -1, 0 or 1. */
 void tec_transforms_undo(const struct tec_transforms *t, double *x, const double *state,
                          double *scratch);
 

@@ -59,6 +59,7 @@ static double undo(const struct tec_transform *step, double x, double state)
     case TEC_TRANSFORM_linkage:
     case TEC_TRANSFORM_clamp:
     case TEC_TRANSFORM_round:
+    case TEC_TRANSFORM_single:
     case TEC_TRANSFORM_sign:
     case TEC_TRANSFORM_sine:
     case TEC_TRANSFORM_cosine:

@@ -104,6 +104,12 @@ static const float *read_steps(struct judge *j, const char *tap, bool noise, siz
     return out;
 }
 
+/* Does LeRobot's folder describe the robot? Its state and its actions are a vector each. */
+static bool of_lerobot(const struct judge *j)
+{
+    return j->g->pi.checkpoint->layout == TEC_LAYOUT_LEROBOT;
+}
+
 /* Columns of one part of the actions, as the robot is sent them. */
 static const float *read_robot(struct judge *j, const char *name, size_t *n)
 {
@@ -111,9 +117,9 @@ static const float *read_robot(struct judge *j, const char *name, size_t *n)
     const struct tec_flow *f = &j->g->pi.model->flow;
     const json_t *keys = json_object_get(json_object_get(v->json, "data_config"), "action_keys");
     const char *tag = json_string_value(json_object_get(v->json, "embodiment_tag"));
-    int first, cols;
-    if (!j->robot || !tec_groot_columns(j->g->pi.checkpoint->robots, tag, keys, tec_groot_key(name),
-                                        &first, &cols))
+    int first = 0, cols = j->robot ? j->robot->n_actions : 0;
+    if (!j->robot || (!of_lerobot(j) && !tec_groot_columns(j->g->pi.checkpoint->robots, tag, keys,
+                                                           tec_groot_key(name), &first, &cols)))
         return NULL;
     float *all = tec_groot_sent(j->robot, v, j->chunk, f->horizon, f->dim);
     float *out = floats(j, (size_t)f->horizon * (size_t)cols);
@@ -122,6 +128,18 @@ static const float *read_robot(struct judge *j, const char *name, size_t *n)
                (size_t)cols * sizeof *out);
     *n = (size_t)f->horizon * (size_t)cols;
     return all ? out : NULL;
+}
+
+/* The chunk; of LeRobot's only the columns that it hands out. */
+static const float *read_chunk(struct judge *j, size_t *n)
+{
+    const struct tec_flow *f = &j->g->pi.model->flow;
+    size_t cols = of_lerobot(j) ? (size_t)j->robot->n_model_actions : (size_t)f->dim;
+    float *out = floats(j, (size_t)f->horizon * cols);
+    for (int r = 0; out && r < f->horizon; r++)
+        memcpy(out + (size_t)r * cols, j->chunk + (size_t)r * (size_t)f->dim, cols * sizeof *out);
+    *n = (size_t)f->horizon * cols;
+    return out;
 }
 
 static const float *find(struct judge *j, const struct tec_tap_found *found, size_t *n)
@@ -151,8 +169,7 @@ static const float *find(struct judge *j, const struct tec_tap_found *found, siz
     case TEC_TAP_ROBOT_ACTIONS:
         return read_robot(j, found->ours, n);
     case TEC_TAP_CHUNK:
-        *n = (size_t)m->flow.horizon * (size_t)m->flow.dim;
-        return j->chunk;
+        return read_chunk(j, n);
     default:
         return NULL;
     }
@@ -198,13 +215,14 @@ static void judge_times(struct judge *j, const char *run, const json_t *times)
     tec_verify_ids(j->g->pi.v, check, got, (size_t)t->steps, want, json_array_size(times));
 }
 
-/* A run with as many steps as `times` has; the plan without taps gives the same chunk. */
+/* A run with as many steps as `times` has, or the model where it is NULL; the plan without taps
+ * gives the same chunk. */
 static enum tec_status judge_steps(struct judge *j, const char *run, const json_t *times,
                                    struct tec_error *err)
 {
     const struct tec_flow *f = &j->g->pi.model->flow;
     size_t n = (size_t)f->horizon * (size_t)f->dim;
-    int steps = (int)json_array_size(times);
+    int steps = times ? (int)json_array_size(times) : f->steps;
     float *plain = floats(j, n);
     char check[64];
     j->chunk = floats(j, n);
@@ -212,7 +230,8 @@ static enum tec_status judge_steps(struct judge *j, const char *run, const json_
         return tec_fail(err, TEC_NO_MEMORY, "no memory to judge with");
     TEC_TRY(tec_groot_plan(j->g, &j->plan, steps, true, err));
     TEC_TRY(tec_groot_run(j->g, j->plan, j->chunk, err));
-    judge_times(j, run, times);
+    if (times)
+        judge_times(j, run, times);
     judge_run(j, strcmp(run, "steps") == 0 ? 0 : steps);
     tec_plan_destroy(j->plan);
     j->plan = NULL;
@@ -225,37 +244,50 @@ static enum tec_status judge_steps(struct judge *j, const char *run, const json_
     return TEC_OK;
 }
 
-/* The robot's parts of the state, one after the other, as the model reads them. */
-static enum tec_status read_state(struct judge *j, struct tec_error *err)
+static enum tec_status read_description(struct judge *j, struct tec_error *err)
 {
     struct tec_verify *v = j->g->pi.v;
     const char *tag = json_string_value(json_object_get(v->json, "embodiment_tag"));
+    if (of_lerobot(j))
+        return tec_robot_load(&j->robot, tec_verify_shipped(v, "robots/lerobot.lua"),
+                              tec_verify_shipped(v, "robots"), NULL, NULL, j->g->pi.checkpoint,
+                              v->arena, err);
     json_t *data = tec_groot_data(json_object_get(v->json, "data_config"),
                                   (int)json_integer_value(json_object_get(v->json, "cameras")));
     enum tec_status status =
         tec_groot_robot(&j->robot, v, j->g->pi.checkpoint->robots, tag, data, err);
     json_decref(data);
-    TEC_TRY(status);
+    return status;
+}
+
+/* The robot's parts of the state, one after the other, as the model reads them. */
+static enum tec_status read_state(struct judge *j, struct tec_error *err)
+{
+    struct tec_verify *v = j->g->pi.v;
+    const json_t *keys = json_object_get(json_object_get(v->json, "data_config"), "state_keys");
+    const json_t *key;
+    size_t i, n;
+    int at = 0;
+    TEC_TRY(read_description(j, err));
     double *raw = TEC_NEW(v->arena, (size_t)j->robot->n_raw + 1, double);
-    for (int i = 0, at = 0; raw && i < j->robot->n_parts; at += j->robot->parts[i++].size) {
-        const struct tec_robot_part *part = &j->robot->parts[i];
-        size_t n;
-        const float *x = tec_groot_floats(j->g, j->g->pi.inputs, part->input, &n);
-        if (!x || n != (size_t)part->size)
-            return tec_fail(err, TEC_SHAPE, "inputs: %s must have %d values", part->input,
-                            part->size);
-        for (int k = 0; k < part->size; k++)
-            raw[at + k] = (double)x[k];
+    json_array_foreach(keys, i, key)
+    {
+        const char *name = json_string_value(key);
+        const float *x = name ? tec_groot_floats(j->g, j->g->pi.inputs, name, &n) : NULL;
+        for (size_t k = 0; raw && x && k < n && at < j->robot->n_raw; k++)
+            raw[at++] = (double)x[k];
     }
-    if (raw)
-        j->g->state = tec_groot_state(j->robot, v, raw, tec_model_state(j->g->pi.model));
+    if (at != j->robot->n_raw)
+        return tec_fail(err, TEC_SHAPE, "inputs: the parts of the state must have %d values",
+                        j->robot->n_raw);
+    j->g->state = tec_groot_state(j->robot, v, raw, tec_model_state(j->g->pi.model));
     return j->g->state ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a state");
 }
 
 static enum tec_status judge_case(struct judge *j, struct tec_error *err)
 {
     struct tec_verify *v = j->g->pi.v;
-    const json_t *times;
+    json_t *runs = json_object_get(v->json, "timesteps"), *times;
     const char *run;
     int category = j->g->pi.model->denoiser.category;
     int id = (int)json_integer_value(json_object_get(v->json, "embodiment_id"));
@@ -265,8 +297,9 @@ static enum tec_status judge_case(struct judge *j, struct tec_error *err)
     else
         TEC_TRY(read_state(j, err));
     tec_verify_ids(v, "embodiment", &category, 1, &id, 1);
-    json_object_foreach(json_object_get(v->json, "timesteps"), run, times)
-        TEC_TRY(judge_steps(j, run, times, err));
+    if (!json_object_size(runs))
+        return judge_steps(j, "steps", NULL, err);
+    json_object_foreach(runs, run, times) TEC_TRY(judge_steps(j, run, times, err));
     return TEC_OK;
 }
 

@@ -90,6 +90,10 @@ enum tec_status tec_pi_open_tensors(struct tec_pi *pi, struct tec_error *err)
     const char *inputs = json_string_value(json_object_get(pi->v->json, "same_inputs_as"));
     if (!inputs)
         inputs = "inputs.safetensors";
+    else if (!strstr(inputs, ".safetensors")) /* a folder */
+        inputs = tec_arena_printf(pi->v->arena, "%s/inputs.safetensors", inputs);
+    if (!inputs)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
     find_bounds(pi, inputs);
     TEC_TRY(tec_tensors_open(&pi->inputs, tec_pi_path(pi, inputs), pi->v->heap, err));
     return tec_tensors_open(&pi->expected, tec_pi_path(pi, "expected.safetensors"), pi->v->heap,

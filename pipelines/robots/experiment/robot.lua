@@ -83,26 +83,13 @@ for i, key in ipairs(config.video) do cameras[i] = { slot = "video." .. key, inp
 for i, part in ipairs(state) do inputs[i] = { input = "state." .. part.key, size = part.size } end
 for _, part in ipairs(action) do sent = sent + part.size end
 
--- Values that training never saw are held to what the statistics know, with as much room on both sides.
-local low, high = {}, {}
-for _, part in ipairs(action) do
-  local s = type(part.statistics) == "table" and part.statistics or {}
-  for i = 1, part.size do
-    local least, most = s.min and s.min[i], s.max and s.max[i]
-    local free = part.mode == "binary" or part.target ~= nil or math.type(least) == nil or math.type(most) == nil
-    local width = not free and most - least or 0
-    low[#low + 1] = not free and least - width
-    high[#high + 1] = not free and most + width
-  end
-end
-
 return {
   name    = tag,
   cameras = cameras,
   resize  = "crop-95",
   state   = { inputs = inputs, ops = steps.state(state) },
   actions = { size = sent, ops = steps.actions(action), relative = config.relative,
-              limits = { min = low, max = high } },
+              limits = steps.limits(action) },
   norm    = { mode = "none" },
   prompt  = { input = config.language or "annotation.human.task_description", template = "eagle" .. #cameras },
 }

@@ -188,4 +188,21 @@ function steps.actions(parts)
   return ops
 end
 
+-- What a robot's commands are held to: values that training never saw are allowed as far outside of the statistics as
+-- those are wide.
+function steps.limits(parts)
+  local low, high = {}, {}
+  for _, part in ipairs(parts) do
+    local s = type(part.statistics) == "table" and part.statistics or {}
+    for i = 1, part.size do
+      local least, most = s.min and s.min[i], s.max and s.max[i]
+      local free = part.mode == "binary" or part.target ~= nil or math.type(least) == nil or math.type(most) == nil
+      local width = not free and most - least or 0
+      low[#low + 1] = not free and least - width
+      high[#high + 1] = not free and most + width
+    end
+  end
+  return { min = low, max = high }
+end
+
 return steps

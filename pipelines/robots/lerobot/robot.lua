@@ -1,9 +1,9 @@
 -- A robot's description from config.json and the two processors of a LeRobot checkpoint. Every step and
 -- every field that changes numbers is looked at, or refused by its name.
 --
--- `given` = { config, preprocessor, postprocessor, slots, relative, adapter }: the three files, the image features
--- in config.json's order, the columns of the actions that are changes of the state, counted from 1, and whether an
--- adapter is merged into the weights.
+-- `given` = { config, preprocessor, postprocessor, slots, relative, stored, adapter }: the three files, the image
+-- features in config.json's order, the columns of the actions that are changes of the state, counted from 1, statistics
+-- of steps that are no normalizer by their names, and whether an adapter is merged into the weights.
 
 local CONFIG <const>, BEFORE <const>, AFTER <const> =
   "config.json: ", "policy_preprocessor.json: ", "policy_postprocessor.json: "
@@ -99,6 +99,8 @@ local after_known <const> = {
 }
 if kind.prompt then before_known[kind.prompt.step] = true end
 for _, name in ipairs(kind.steps or {}) do before_known[name] = true end
+local packs <const>, unpacks <const> = kind.packs or "normalizer_processor", kind.unpacks or "unnormalizer_processor"
+before_known[packs], after_known[unpacks] = true, true
 
 local function steps_of(file, processor, known)
   if not processor then
@@ -151,8 +153,7 @@ end
 
 -- --- normalisation: its modes are read by the engine, from the same step -------------------------
 
-local normalizer <const> = need(before, BEFORE, "normalizer_processor")
-need(after, AFTER, "unnormalizer_processor")
+local normalizer <const>, unnormalizer <const> = need(before, BEFORE, packs), need(after, AFTER, unpacks)
 local pictures <const> = enabled(normalizer.config.norm_map, "VISUAL")
 if pictures and pictures ~= "IDENTITY" and not kind.normal then
   refuse(normalizer.at .. ".norm_map.VISUAL", tostring(pictures) .. ": " .. config.type
@@ -222,5 +223,5 @@ local robot <const> = {
   prompt  = prompt,
   execute = config.n_action_steps,
 }
-if kind.adapt then kind.adapt(robot) end
+if kind.adapt then kind.adapt(robot, normalizer, unnormalizer) end
 return robot

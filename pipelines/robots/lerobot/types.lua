@@ -8,11 +8,15 @@
 -- steps   names of steps of the processors that are known beside the common ones, and need nothing
 -- inputs  features of config.json that are read beside pictures and observation.state
 -- normal  true: pictures are normalised as the processor says
--- adapt   function(robot): changes the description that the common part made
+-- packs   the step that normalises in place of normalizer_processor, and unpacks, that in place of
+--         unnormalizer_processor: adapt writes what they do
+-- adapt   function(robot, before, after): changes the description that the common part made; those two steps, each
+--         {at, config}
 -- rows    function(pictures, tokens, text): rows of a prompt; nil: pictures * tokens + text; without text
 --         those of the model
 return {
   act  = include "lerobot/act.lua",
+  groot = include "lerobot/groot.lua",
   pi0  = include "lerobot/pi0.lua",
   pi05 = include "lerobot/pi05.lua",
   smolvla = include "lerobot/smolvla.lua",
