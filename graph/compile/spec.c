@@ -430,7 +430,8 @@ static enum tec_status fill_sessions(const struct tec_node_set *set, struct tec_
     if (s->sessions < 2 || set->secondary)
         return TEC_OK;
     const struct tec_flow *flow = &set->model->flow;
-    if (!tec_model_flows(set->model) || flow->stack.crosses || flow->state_in_prefix)
+    bool otherwise = tec_model_acts(set->model) && !tec_model_flows(set->model);
+    if (otherwise || flow->stack.crosses || flow->state_in_prefix)
         return tec_spec_refuse(&p->frame.where, TEC_UNSUPPORTED, err,
                                "several sessions of a model whose actions are no plain flow are "
                                "not in this release:",
