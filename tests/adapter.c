@@ -274,6 +274,24 @@ TEST(what_does_not_fit_is_named)
                   "lora_alpha must be a number");
 }
 
+TEST(a_factor_without_values_may_have_any_shape)
+{
+    struct box b;
+    struct maker base = {0}, lora = {0};
+    struct tec_heap heap = {0};
+    struct tec_error err;
+    make_base(&b, &base);
+    put(&lora, "a.q.lora_A.weight", 3, 0, 0, 0, 0);
+    lora.entries[0].shape[1] = INT64_MAX / 2;
+    lora.entries[0].shape[2] = 8;
+    put_matrix(&lora, "a.q.lora_B.weight", 3, 2);
+    store(&b, "lora/adapter_model.safetensors", &lora);
+    box_put(&b, "lora/adapter_config.json", CONFIG(""));
+    CHECK(!opened(&b, &heap, TEC_SHAPE, &err));
+    CHECK(strstr(err.message, "do not make a change of tensor 'a.q.weight' [3, 5]"));
+    box_remove(&b);
+}
+
 TEST(a_tensor_is_changed_once)
 {
     struct box b;

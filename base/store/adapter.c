@@ -137,10 +137,12 @@ static void print_shape(char text[128], const struct tec_stored *s)
         n += (size_t)snprintf(text + n, 128 - n, "%s%lld", i ? ", " : "", (long long)s->shape[i]);
 }
 
+/* The header was checked from left to right: only of a tensor with values is the product known to
+ * fit. */
 static int64_t columns(const struct tec_stored *s)
 {
-    int64_t n = 1;
-    for (int i = 1; i < s->rank; i++)
+    int64_t n = s->bytes > 0;
+    for (int i = 1; i < s->rank && n; i++)
         n *= s->shape[i];
     return n;
 }

@@ -282,8 +282,10 @@ static enum tec_status base_of(struct tec_checkpoint *c, const char *adapter, co
             *base = candidates[i];
     if (!*base && c->hub)
         TEC_TRY(tec_hub_find(&config, c->hub, name, "config.json", &c->arena, err));
-    if (config)
+    if (config) {
         *base = tec_arena_printf(&c->arena, "%.*s", (int)(strrchr(config, '/') - config), config);
+        return *base ? TEC_OK : no_memory(c, err);
+    }
     if (*base)
         return TEC_OK;
     return tec_fail(err, TEC_NOT_FOUND,

@@ -1,6 +1,10 @@
 /* checkpoint_robots.c - of the robots that a checkpoint knows, the one that is asked for. */
 #include "base/store/checkpoint.h"
 
+#include <string.h>
+
+enum { MOST_LISTED = 200 }; /* bytes of tags in a message */
+
 enum tec_status tec_checkpoint_choose(struct tec_checkpoint *c, const char *tag,
                                       struct tec_error *err)
 {
@@ -18,10 +22,12 @@ enum tec_status tec_checkpoint_choose(struct tec_checkpoint *c, const char *tag,
     }
     json_object_foreach(c->robots, name, other)
     {
+        if (strlen(list) > MOST_LISTED) /* a file may have any number of them */
+            break;
         list = tec_arena_printf(&c->arena, "%s%s%s", list, *list ? ", " : "", name);
         if (!list)
             return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its robots", c->path);
     }
-    return tec_fail(err, TEC_NOT_FOUND, "%s: knows no robot '%.60s'; it knows %.200s", c->path, tag,
-                    list);
+    return tec_fail(err, TEC_NOT_FOUND, "%s: knows no robot '%.60s'; it knows %.*s", c->path, tag,
+                    (int)MOST_LISTED, list);
 }
