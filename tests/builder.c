@@ -178,6 +178,9 @@ TEST(hostile_sizes_are_refused)
         "local t = {}; for i = 1, 9 do t[i] = g:zeros { rows = 1 << 20, cols = 8 } end\n"
         "return g:concat(t)",
         34, "concat: 9437184 rows are more than 1048576");
+    prefill_refused("return g:zeros { rows = 1 << 20, cols = 1 << 20 }", 33,
+                    "zeros: 1048576 rows of 1048576 columns: the constants of a model are more "
+                    "than 134217728 numbers");
     prefill_refused("for i = 1, 17 do g:state { entries = 1 } end; return picture(g)", 33,
                     "state: a model reads its state in 16 rows at most");
     prefill_refused("return g:conv(picture(g), { weight = 'w', out = 8, side = 40 })", 33,
@@ -201,6 +204,13 @@ TEST(a_program_is_whole)
                     "local y = g:conv(x, { weight = 'w', out = 8 })\n"
                     "return encode(g, g:concat { y, conv(g, x, 'w') })",
                     16, "conv: 'w' is another tensor in line 34");
+    prefill_refused("local x = picture(g)\n"
+                    "local function f(eps)\n"
+                    "  return g:conv(x, { weight = 'w', out = 8, norm = {\n"
+                    "    weight = 'a', bias = 'b', mean = 'm', var = 'v', eps = eps } })\n"
+                    "end\n"
+                    "return encode(g, g:concat { f(1e-5), f(1e-3) })",
+                    35, "conv: 'w' is another tensor in line 35");
     action_refused("return g:zeros { rows = 5, cols = 3 }", 0, "action: has no stack");
     action_refused("return chunk(g, ask(g, seen, { stack = stack('d') }))", 22,
                    "stack: over and the role cross come together");

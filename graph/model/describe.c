@@ -321,7 +321,7 @@ enum tec_status tec_model_open(struct tec_model **out, const struct tec_model_ch
         model->arena = arena;
     }
     if (status != TEC_OK) {
-        if (strncmp(err->message, choice->root, strlen(choice->root)) != 0)
+        if (!err || strncmp(err->message, choice->root, strlen(choice->root)) != 0)
             tec_context(err, status, "model '%s'", choice->arch ? choice->arch : "?");
         json_decref(found.json);
         tec_arena_finish(&arena);

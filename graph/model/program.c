@@ -86,7 +86,8 @@ static bool same_shape(const struct tec_model_program *p, const struct tec_model
            (a->rank < 2 || a->rows == b->rows) && a->side == b->side && a->bf16 == b->bf16 &&
            same_text(a->bias, b->bias) && same_text(a->norm.weight, b->norm.weight) &&
            same_text(a->norm.bias, b->norm.bias) && same_text(a->norm.mean, b->norm.mean) &&
-           same_text(a->norm.var, b->norm.var);
+           same_text(a->norm.var, b->norm.var) && !(a->norm.eps < b->norm.eps) &&
+           !(a->norm.eps > b->norm.eps);
 }
 
 /* Calls that name one tensor share its weights. The search is quadratic, at load, in calls that

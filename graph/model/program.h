@@ -95,6 +95,7 @@ struct tec_model_program {
     int result; /* call: the chunk */
     int states[TEC_MAX_STATES], n_states; /* calls that read the robot's state */
     int n_entries, n_places; /* entries that they read; floats of a frame's table for them */
+    int64_t constants;       /* numbers of all constants */
     struct tec_arena *arena; /* while it is built */
 };
 

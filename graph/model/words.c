@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-enum { MAX_SIDE = 4096, MAX_WINDOW = 31, MAX_ENTRIES = 1024 };
+enum { MAX_SIDE = 4096, MAX_WINDOW = 31, MAX_ENTRIES = 1024, MAX_CONSTANTS = 1 << 27 };
 
 static const struct tec_model_call *operand(const struct tec_model_program *p,
                                             const struct tec_model_call *c, int i)
@@ -20,6 +20,20 @@ static enum tec_status new_rows(struct tec_model_program *p, struct tec_model_ca
 {
     c->group = tec_model_program_group(p, c->rows);
     return c->group < 0 ? tec_fail(err, TEC_NO_MEMORY, "no memory for rows") : TEC_OK;
+}
+
+/* Constants lie in host memory while weights are loaded, whatever a checkpoint holds. */
+static enum tec_status keep_constant(struct tec_model_program *p, struct tec_model_call *c,
+                                     struct tec_error *err)
+{
+    c->constant = true;
+    p->constants += (int64_t)c->rows * c->cols;
+    return p->constants <= MAX_CONSTANTS
+               ? TEC_OK
+               : tec_fail(
+                     err, TEC_MALFORMED,
+                     "%d rows of %d columns: the constants of a model are more than %d numbers",
+                     c->rows, c->cols, MAX_CONSTANTS);
 }
 
 /* A value whose rows are those of another one. */
@@ -73,16 +87,16 @@ static enum tec_status state(struct tec_model_program *p, struct tec_model_call 
 static enum tec_status tensor(struct tec_model_program *p, struct tec_model_call *c,
                               struct tec_error *err)
 {
-    c->constant = true;
     c->rank = c->rows ? 2 : 1;
     c->rows = c->rows ? c->rows : 1;
+    TEC_TRY(keep_constant(p, c, err));
     return new_rows(p, c, err);
 }
 
 static enum tec_status zeros(struct tec_model_program *p, struct tec_model_call *c,
                              struct tec_error *err)
 {
-    c->constant = true;
+    TEC_TRY(keep_constant(p, c, err));
     return new_rows(p, c, err);
 }
 
@@ -96,8 +110,7 @@ static enum tec_status sines(struct tec_model_program *p, struct tec_model_call 
         return tec_fail(err, TEC_MALFORMED, "period %g must be above 1, and cols %d even",
                         c->period, c->cols);
     same_rows(c, x);
-    c->constant = true;
-    return TEC_OK;
+    return keep_constant(p, c, err);
 }
 
 /* What conv and max_pool have in common: the picture that is left of x. */
@@ -232,6 +245,8 @@ static enum tec_status concat(struct tec_model_program *p, struct tec_model_call
         return tec_fail(err, TEC_MALFORMED, "%lld rows are more than %d", (long long)rows,
                         TEC_PARSE_MAX);
     c->rows = (int)rows;
+    if (c->constant)
+        TEC_TRY(keep_constant(p, c, err));
     return new_rows(p, c, err);
 }
 
