@@ -60,15 +60,20 @@ void tec_transcript_note(struct tec_transcript *t, int64_t frame, int64_t observ
     t->observation_of[frame % FRAMES] = observation;
 }
 
+/* A token, or, -1, the end. The record is the next text's when a reader comes to the event, so its
+ * reason is copied. */
 static bool push(struct tec_transcript *t, const struct tec_transcript_place *place,
-                 const struct tec_utterance *u, int token, const char *reason)
+                 const struct tec_utterance *u, int token)
 {
-    const struct tec_transcript_event event = {.request = u->id,
-                                               .observation = t->observation_of[u->frame % FRAMES],
-                                               .reason = reason,
-                                               .token = token,
-                                               .decoder = u->decoder,
-                                               .lost = place->lost};
+    struct tec_transcript_event event = {.request = u->id,
+                                         .observation = t->observation_of[u->frame % FRAMES],
+                                         .token = token,
+                                         .decoder = u->decoder,
+                                         .ends = token < 0,
+                                         .lost = place->lost};
+    _Static_assert(sizeof event.reason == sizeof u->reason, "a reason fits");
+    if (event.ends)
+        memcpy(event.reason, u->reason, sizeof event.reason);
     return tec_spsc_push(&t->events, &event);
 }
 
@@ -96,13 +101,13 @@ static bool tell_text(struct tec_transcript *t, struct tec_transcript_place *pla
         place->lost = place->ranked = false;
     bool ends = u->done && !place->at.ended, said = ends || place->at.read < u->count;
     for (int n = u->count; place->at.read < n; place->at.read++)
-        place->lost |= !push(t, place, u, u->tokens[place->at.read], NULL);
+        place->lost |= !push(t, place, u, u->tokens[place->at.read]);
     if (!ends)
         return said;
     if (!place->ranked)
         post_ranking(t, u);
     place->ranked = true;
-    if (push(t, place, u, -1, u->reason))
+    if (push(t, place, u, -1))
         tec_cursor_end(&place->at, u);
     return said;
 }
@@ -142,10 +147,10 @@ bool tec_transcript_read(struct tec_transcript *t, struct tec_transcript_event *
         return false;
     struct tec_transcript_text *of = text_of(t, event->request, event->decoder);
     if (tec_engine_tokenizer(t->engine, event->decoder))
-        n = event->reason ? tec_detokenizer_flush(&of->decoder, text, room)
-                          : tec_detokenizer_push(&of->decoder, event->token, text, room);
+        n = event->ends ? tec_detokenizer_flush(&of->decoder, text, room)
+                        : tec_detokenizer_push(&of->decoder, event->token, text, room);
     *bytes = n <= room ? n : 0;
-    if (event->reason)
+    if (event->ends)
         of->request = -1;
     return true;
 }

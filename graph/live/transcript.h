@@ -17,9 +17,10 @@
 /* A token of a text, or its end. */
 struct tec_transcript_event {
     int64_t request, observation; /* observation: by the client's number; -1 = of none */
-    const char *reason;           /* static; NULL: a token */
     int token, decoder;
+    bool ends; /* the end, with its reason; else a token */
     bool lost; /* tokens before this one did not fit */
+    char reason[32];
 };
 
 /* A ranking of a score node: [n] items, the likeliest first. */

@@ -32,7 +32,7 @@ static bool take_piece(struct tectum *t, struct tectum_piece *piece)
     new.token = e.token;
     new.bytes = bytes;
     snprintf(new.node, sizeof new.node, "%s", node_name(t, e.decoder));
-    if (e.reason) {
+    if (e.ends) {
         new.truncated = e.lost;
         snprintf(new.reason, sizeof new.reason, "%s", e.reason);
     }
