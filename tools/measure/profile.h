@@ -23,7 +23,7 @@ struct tec_profile_variant {
     bool lone;        /* a private prefill */
     bool memory;      /* of a chain's memories: a prompt recalled, or segments to be kept */
     int percent;      /* a prompt: of its segments in every layer; 0 = as declared */
-    int tokens;       /* to be kept; 0 = a prompt */
+    int tokens, each; /* to be kept, in segments of so many; 0 = a prompt */
     int model;        /* index of the engine's model; a prefill may be a secondary model's */
     int observations; /* of several sessions in one launch; 0 = of one */
     int slices;       /* a prefill in this many slices, of which a sample is one; else 0 */

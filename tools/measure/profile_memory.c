@@ -163,7 +163,8 @@ static enum tec_status take_kept(struct tec_profile_memory *m, struct tec_arena 
 
 /* --- variants -------------------------------------------------------------------------------- */
 
-static bool add(struct tec_profile *p, int model, const char *node, int percent, int tokens)
+static bool add(struct tec_profile *p, int model, const char *node, int percent, int tokens,
+                int each)
 {
     struct tec_plan *plan = plan_of(p, model);
     struct tec_profile_variant *v = &p->variants[p->n_variants];
@@ -178,6 +179,7 @@ static bool add(struct tec_profile *p, int model, const char *node, int percent,
     v->model = model;
     v->percent = percent;
     v->tokens = tokens;
+    v->each = each;
     v->slices = slices > 1 ? slices : 0;
     return ok;
 }
@@ -187,13 +189,13 @@ static bool list_recalls(struct tec_profile *p, int model)
     const struct tec_profile_memory *m = p->memories[model];
     const struct tec_numbers *shares = &p->opened.pipeline->capture.ratio;
     const char *node = node_at(p, m->nodes[0])->name;
-    bool ok = add(p, model, node, 0, 0), chooses = false;
+    bool ok = add(p, model, node, 0, 0, 0), chooses = false;
     for (int i = 0; i < m->n; i++)
         chooses |= m->rules[i].selection == TEC_SELECTION_keep;
     for (int i = 0, last = 0; chooses && i < shares->n; i++) {
         int percent = (int)lround(shares->item[i] * 100.0);
         if (percent > last)
-            ok = ok && add(p, model, node, percent, 0);
+            ok = ok && add(p, model, node, percent, 0, 0);
         last = percent > last ? percent : last;
     }
     return ok;
@@ -204,17 +206,19 @@ static bool list_remembers(struct tec_profile *p, int model)
 {
     const struct tec_profile_memory *m = p->memories[model];
     const struct tec_pipeline *f = p->opened.pipeline;
-    int room = plan_of(p, model)->spec.segment_tokens;
+    const struct tec_plan_spec *s = &plan_of(p, model)->spec;
+    int room = s->segment_tokens;
     bool ok = true;
     for (int i = 0; i < f->n_nodes; i++)
         for (int k = 0; k < m->n; k++) {
             const struct tec_decl_node *n = &f->nodes[i], *load = node_at(p, m->nodes[k]);
             int each = f->inputs[load->reads.item[0].index].tokens_each;
+            int many = room / each < s->segments ? room / each : s->segments;
             if (n->kind != TEC_DECL_REMEMBER || n->culled || n->memory.index != load->from.index)
                 continue;
-            ok = ok && add(p, model, n->name, 0, each < room ? each : room);
-            if (2 * each <= room)
-                ok = ok && add(p, model, n->name, 0, room / each * each);
+            ok = ok && add(p, model, n->name, 0, each < room ? each : room, each);
+            if (many > 1)
+                ok = ok && add(p, model, n->name, 0, many * each, each);
         }
     return ok;
 }
@@ -261,8 +265,7 @@ static enum tec_status remember(struct tec_profile *p, struct tec_profile_varian
     const struct tec_clock clock = {NULL};
     struct tec_profile_memory *m = p->memories[v->model];
     struct tec_plan *plan = plan_of(p, v->model);
-    int each = p->opened.pipeline->inputs[node_at(p, m->nodes[0])->reads.item[0].index].tokens_each;
-    int n = 0;
+    int each = v->each, n = 0;
     for (int at = 0; at < v->tokens; at += m->texts[n++].n)
         m->texts[n] =
             (struct tec_remember_text){m->ids, v->tokens - at < each ? v->tokens - at : each};
