@@ -314,6 +314,8 @@ def main(argv):
         write(os.path.join(o.out, "model.safetensors"), plan, o.dtype, say)
     except Refused as e:
         sys.exit(f"openpi.py: {o.checkpoint}: {e}")
+    except (ValueError, IndexError) as e:  # of arrays with other axes, or that cannot be read
+        sys.exit(f"openpi.py: {o.checkpoint}: is no checkpoint of pi0 or pi0.5, or a damaged one: {e}")
     with open(os.path.join(o.out, "config.json"), "w", encoding="utf-8") as file:
         json.dump(config, file, indent=2)
         file.write("\n")
