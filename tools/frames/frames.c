@@ -386,7 +386,7 @@ static enum tec_status run(struct tec_frames *f, struct tec_tick *ticks, int n,
                            struct tec_error *err)
 {
     struct tec_loop *loop = f->opened.engine->loop;
-    struct tec_runtime_seen seen[TEC_MAX_SESSIONS];
+    struct tec_runtime_seen seen[TEC_MAX_SESSIONS] = {{.number = 0}};
     for (int i = 0; i < n; i++)
         seen[i] = fill_tick(f, &ticks[i]);
     tec_runtime_frame(&f->runtime, seen, ticks, n, f->frame);
