@@ -116,7 +116,7 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
     return TEC_OK;
 }
 
-/* KV scratch of a picture tower or an encoder: one layer, in float32, as it is small. */
+/* KV scratch of rows that nobody reads later: one layer, in float32, as it is small. */
 static enum tec_status make_tower(struct tec_plan *p, struct tec_kv_space *space,
                                   const struct tec_stack *v, int rows, struct tec_error *err)
 {

@@ -132,7 +132,7 @@ struct tec_plan {
     struct tec_kv_space crossed; /* projected keys that an action's crossing layers read */
     struct tec_kv_space kept;    /* K before rotation and V of segments just computed */
     int segment_slot;            /* where those are computed */
-    /* Scratch of the pictures, for each stream; of an encoder in the first. */
+    /* Scratch of towers, or of the stacks of a program, for each stream. */
     struct tec_kv_space towers[TEC_STREAM_COUNT][TEC_MAX_TOWERS];
     struct tec_kv_space reading[TEC_STREAM_COUNT][2]; /* of a text that becomes features */
     struct tec_kv_pool prefixes;                      /* prefix regions */

@@ -6,7 +6,6 @@
 #include "graph/nodes/built.h"
 
 #include <stdio.h>
-#include <string.h>
 
 bool tec_built_last(const struct tec_built *b, int value, int at)
 {
@@ -45,25 +44,16 @@ static int tensor_of(struct tec_built *b, int at)
 {
     const struct tec_model_call *c = &b->p->calls[at];
     const float *from = b->l->weights->calls[at].constant;
-    int ld = (c->cols + 15) / 16 * 16;
-    void *memory = NULL;
     if (!c->constant || !from)
         return b->tensor[at];
-    memcpy(&memory, &from, sizeof memory);
-    return tec_program_fixed(b->l->program, "constant", memory,
-                             (size_t)c->rows * (size_t)ld * sizeof(float), c->rows, c->cols, ld,
-                             tec_built_live(b, at));
+    return tec_lower_constant(b->l, from, c->rows, c->cols, tec_built_live(b, at));
 }
 
 static void copy_to(struct tec_built *b, int at, int y, int row)
 {
     const struct tec_model_call *c = &b->p->calls[at];
     const char *what = c->constant ? label_of(b, at, "constant") : c->h ? "picture" : "rows";
-    struct tec_call call = tec_call_of(TEC_OP_copy, what);
-    call.in[0] = tensor_of(b, at);
-    call.out[0] = y;
-    call.out_row = row;
-    tec_program_call(b->l->program, &call);
+    tec_lower_copy(b->l, tensor_of(b, at), y, row, what);
 }
 
 /* The value that a value becomes rows of, where nobody else reads it, and the first of those rows;

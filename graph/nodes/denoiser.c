@@ -6,27 +6,6 @@
 #include "graph/nodes/features.h"
 
 #include <stdio.h>
-#include <string.h>
-
-/* Memory that is only read, as a tensor. */
-static int constant(struct tec_lower *l, const float *at, int rows, int cols)
-{
-    int ld = (cols + 15) / 16 * 16;
-    void *memory = NULL;
-    memcpy(&memory, &at, sizeof memory);
-    return tec_program_fixed(l->program, "constant", memory,
-                             (size_t)rows * (size_t)ld * sizeof(float), rows, cols, ld,
-                             l->prefix->n_future);
-}
-
-static void copy_to(struct tec_lower *l, int x, int y, int row, const char *label)
-{
-    struct tec_call call = tec_call_of(TEC_OP_copy, label);
-    call.in[0] = x;
-    call.out[0] = y;
-    call.out_row = row;
-    tec_program_call(l->program, &call);
-}
 
 /* out1 relu(out0 x) of two layers. */
 static int two_layers(struct tec_lower *l, const struct tec_matrix layers[2], int x,
@@ -54,10 +33,13 @@ static int embed(struct tec_lower *l, int x, int state, int step, const char *ta
         tec_lower_tap(l, u, "%sactions", tap);
     tec_lower_position(l, u, w->position, l->model->flow.horizon);
     int y = tec_program_tensor(l->program, "suffix", rows->max, d->stack.width, rows->count);
-    copy_to(l, state, y, 0, "state");
-    if (d->future.rows)
-        copy_to(l, constant(l, w->future, d->future.rows, d->stack.width), y, 1, "future");
-    copy_to(l, u, y, 1 + d->future.rows, "actions");
+    tec_lower_copy(l, state, y, 0, "state");
+    if (d->future.rows) {
+        int future =
+            tec_lower_constant(l, w->future, d->future.rows, d->stack.width, l->prefix->n_future);
+        tec_lower_copy(l, future, y, 1, "future");
+    }
+    tec_lower_copy(l, u, y, 1 + d->future.rows, "actions");
     return y;
 }
 

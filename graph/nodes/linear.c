@@ -1,6 +1,9 @@
 /* linear.c - products with a model's matrices, and what is done to their results: sums,
- * activations, positions. */
+ * activations, positions; copies and constants. */
 #include "graph/nodes/node.h"
+#include "kernels/matrix.h"
+
+#include <string.h>
 
 int tec_lower_linear(struct tec_lower *l, const struct tec_matrix *m, int x, const char *label)
 {
@@ -54,6 +57,24 @@ void tec_lower_linear_rows(struct tec_lower *l, const struct tec_matrix *m, int 
     call.args.gemm.rows = part->rows;
     call.args.gemm.max_rows = part->max_rows;
     tec_program_call(l->program, &call);
+}
+
+void tec_lower_copy(struct tec_lower *l, int x, int y, int row, const char *label)
+{
+    struct tec_call call = tec_call_of(TEC_OP_copy, label);
+    call.in[0] = x;
+    call.out[0] = y;
+    call.out_row = row;
+    tec_program_call(l->program, &call);
+}
+
+int tec_lower_constant(struct tec_lower *l, const float *at, int rows, int cols, const int *live)
+{
+    int ld = tec_padded(cols);
+    void *memory = NULL;
+    memcpy(&memory, &at, sizeof memory);
+    return tec_program_fixed(l->program, "constant", memory,
+                             (size_t)rows * (size_t)ld * sizeof(float), rows, cols, ld, live);
 }
 
 static struct tec_call activation(enum tec_activation f, int x, int y, const char *label)

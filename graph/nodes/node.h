@@ -32,7 +32,7 @@ struct tec_lower {
     const struct tec_flow_tables *flow; /* action */
     float guidance; /* of an action with an earlier chunk in its table: the largest pull */
     const struct tec_kv_space *space;   /* the model's slots */
-    const struct tec_kv_space *towers;  /* [n_towers] scratch of each; an encoder's: the first */
+    const struct tec_kv_space *towers;  /* scratch of each tower, or of each stack of a program */
     const struct tec_kv_space *reading; /* [2] scratch of a text that becomes features, and of the
                                          * stack behind it */
     const struct tec_kv_space *crossed; /* float32, a layer for each that crosses; or NULL */
@@ -199,6 +199,13 @@ int tec_lower_linear(struct tec_lower *l, const struct tec_matrix *m, int x, con
 /* The listed rows of x as a new tensor; `row` [rows->max] in device memory. */
 int tec_lower_take(struct tec_lower *l, const struct tec_rows *rows, const int *row, int x,
                    const char *label);
+
+/* y[row ..] = x. */
+void tec_lower_copy(struct tec_lower *l, int x, int y, int row, const char *label);
+
+/* Numbers in device memory that never change, [rows, cols padded to 16], as a tensor that is only
+ * read. */
+int tec_lower_constant(struct tec_lower *l, const float *at, int rows, int cols, const int *live);
 
 /* The gate of a linear's output: rows below *fixed are multiplied by `clean`, others by `at`. */
 struct tec_gate {

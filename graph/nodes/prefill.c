@@ -33,16 +33,6 @@ static int patches_of(struct tec_lower *l, int tower)
     return patches;
 }
 
-/* y[row ..] = x. */
-static void copy_behind(struct tec_lower *l, int x, int y, int row, const char *label)
-{
-    struct tec_call call = tec_call_of(TEC_OP_copy, label);
-    call.in[0] = x;
-    call.out[0] = y;
-    call.out_row = row;
-    tec_program_call(l->program, &call);
-}
-
 /* The tower's rows before the patches, which are the same for every picture. */
 static void copy_before(struct tec_lower *l, int tower, int e, int rows)
 {
@@ -80,7 +70,7 @@ static int embed_pictures(struct tec_lower *l, int tower, const char *tap, int *
         int all = tec_program_tensor(l->program, "rows", rows->max, v->towers[tower].stack.width,
                                      rows->count);
         copy_before(l, tower, all, *first);
-        copy_behind(l, e, all, *first, "behind");
+        tec_lower_copy(l, e, all, *first, "behind");
         e = all;
     }
     tec_lower_tap(l, e, "%sembed", tap);
@@ -188,7 +178,7 @@ void tec_lower_pictures(struct tec_lower *l, int x, int at)
     for (int i = 0; i < v->n_towers; i++)
         tower(l, i, y, y == x ? at : 0);
     if (one && y != x)
-        copy_behind(l, y, x, at, "projector");
+        tec_lower_copy(l, y, x, at, "projector");
     for (int i = 1; i < v->n_projector; i++) {
         const struct tec_matrix *m = &l->weights->projector[i];
         tec_lower_tap(l, y, "projector.%d", i);
