@@ -2,23 +2,6 @@
 #include "graph/transform/guide.h"
 
 #include <math.h>
-#include <strings.h>
-
-enum tec_status tec_guide_schedule_of(enum tec_guide_schedule *out, const char *word,
-                                      const char *where, struct tec_error *err)
-{
-    static const char *const words[] = {
-#define GUIDE(name, text, what) text,
-#include "graph/transform/guides.def"
-#undef GUIDE
-    };
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strcasecmp(word, words[i]) == 0) {
-            *out = (enum tec_guide_schedule)i;
-            return TEC_OK;
-        }
-    return tec_fail(err, TEC_INVALID, "%s: '%.40s' is not zeros, ones, linear or exp", where, word);
-}
 
 /* Of row i between the delay and the horizon, `steps` rows: its share falls from row to row. */
 static double between(enum tec_guide_schedule schedule, int i, int steps)

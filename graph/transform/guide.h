@@ -3,8 +3,6 @@
 #ifndef TEC_GRAPH_TRANSFORM_GUIDE_H
 #define TEC_GRAPH_TRANSFORM_GUIDE_H
 
-#include "base/error.h"
-
 /* Rows that are executed before the new chunk can be are kept; guides.def says what becomes of
  * those behind, up to the horizon. */
 enum tec_guide_schedule {
@@ -12,10 +10,6 @@ enum tec_guide_schedule {
 #include "graph/transform/guides.def"
 #undef GUIDE
 };
-
-/* "zeros", "ones", "linear" or "exp", in upper case too. TEC_INVALID, with `where`. */
-enum tec_status tec_guide_schedule_of(enum tec_guide_schedule *out, const char *word,
-                                      const char *where, struct tec_error *err);
 
 /* pulls[i] of rows i < rows, 0 .. 1. `delay`: rows that are executed meanwhile; `horizon`: how far
  * the earlier chunk, of which `left` rows are left, counts. */

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 struct judge {
     struct tec_smolvla *s;
@@ -383,6 +384,23 @@ static enum tec_status judge_fused(struct judge *j, struct tec_error *err)
     return TEC_OK;
 }
 
+/* A schedule by LeRobot's word. */
+static enum tec_status schedule_of(enum tec_guide_schedule *out, const char *word,
+                                   struct tec_error *err)
+{
+    static const char *const words[] = {
+#define GUIDE(name, text, what) text,
+#include "graph/transform/guides.def"
+#undef GUIDE
+    };
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcasecmp(word, words[i]) == 0) {
+            *out = (enum tec_guide_schedule)i;
+            return TEC_OK;
+        }
+    return tec_fail(err, TEC_INVALID, "rtc: '%.40s' is no schedule", word);
+}
+
 /* The chunk that a case of kind rtc is guided by, padded as its rows are shorter; its weights. */
 static enum tec_status read_guide(struct judge *j, struct tec_error *err)
 {
@@ -400,7 +418,7 @@ static enum tec_status read_guide(struct judge *j, struct tec_error *err)
     word = json_object_get(rtc, "prefix_attention_schedule");
     if (!left || !previous || !pulls || !json_is_string(word))
         return tec_fail(err, TEC_NOT_FOUND, "the case has no prev_chunk_left_over, or no schedule");
-    TEC_TRY(tec_guide_schedule_of(&schedule, json_string_value(word), "rtc", err));
+    TEC_TRY(schedule_of(&schedule, json_string_value(word), err));
     for (size_t i = 0; i < n; i++)
         previous[i / cols * (size_t)f->dim + i % cols] = left[i];
     const json_t *horizon = json_object_get(rtc, "execution_horizon_argument");
