@@ -60,9 +60,9 @@ struct tec_action {
     int chain, at;       /* whose keys it reads; which of that chain's action nodes */
     int64_t deadline_ns; /* after the tick; 0 = none */
     bool prev;           /* on the prefix of an earlier frame, not on this one's */
-    unsigned texts; /* bit set of decoders: on the keys of the newest finished text of them; 0 =
-                     * on the prefix. None is finished: it does not run, or */
-    bool or_prefix; /* it runs on the prefix */
+    unsigned texts; /* bit set of decoders, whose newest finished text's keys it reads; 0: it reads
+                     * the prefix's */
+    bool or_prefix; /* while none is finished it reads the prefix's; else it does not run then */
     int waits_for;  /* 1 + a decoder whose text of this frame is made first; 0 = none */
 };
 
