@@ -39,7 +39,8 @@ for device in "$@"; do
     codes="$codes -gencode arch=compute_$device,code=sm_$device"
     grep -q "for 'sm_$device'" "$report" 2>/dev/null || report=
 done
-if [ -n "$report" ] && [ -z "$(find kernels base cmake -newer "$report" -name '*.[hc]*' | head -n 1)" ]; then
+sources=$(sed 's/^[^:]*: *//; s/\\$//' "${report%ptxas}d" 2>/dev/null) # what it was compiled from
+if [ -n "$sources" ] && [ -z "$(find $sources -newer "$report" 2>&1 | head -n 1)" ]; then
     cp "$report" "$work/$name.log"
 else "$nvcc" -std=c++17 -O3 -DNDEBUG -fmad=false -I. $codes -fatbin -t 2 \
     -Xptxas -v -Xcompiler -fno-exceptions,-fno-rtti,-fno-threadsafe-statics \
