@@ -192,7 +192,7 @@ golden_cuda() {
 
 # The tests of the whole engine that take --device, and golden cases that take seconds there.
 on_device="schedule memory request_prompt requests session recall actionflow"
-golden_short="keep/odd act/odd smolvla/odd pi/pi05_odd pi/pi0_odd pi/pi05_tiny pi/pi0_tiny encoders/minilm_tiny encoders/mpnet_tiny"
+golden_short="keep/odd act/odd smolvla/odd groot/n15_tiny pi/pi05_odd pi/pi0_odd pi/pi05_tiny pi/pi0_tiny encoders/minilm_tiny encoders/mpnet_tiny"
 
 stage_cuda() {
     step "cuda builds" build emulator || return 1
