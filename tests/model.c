@@ -5,6 +5,7 @@
 #include "graph/model/weights.h"
 #include "tests/tap.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -155,6 +156,33 @@ TEST(vectors_wider_than_the_read_buffer_are_loaded)
     tec_device_close(device);
     tec_model_close(model);
     CHECK_INT(heap.live, ==, 0);
+}
+
+TEST(pictures_of_several_sizes_are_whole_squares_of_patches)
+{
+    static const char arch[] = "groot_n16"; /* squares of 2 x 2 patches of 7 pixels, up to 28 */
+    refused_of(arch, "vision", "sizes", json_array(), "must be 1, one a slot");
+    refused_of(arch, "vision", "sizes", json_pack("[[i, i]]", 28, 21), "28 x 21 must be multiples");
+    refused_of(arch, "vision", "sizes", json_pack("[[i, i]]", 42, 14), "up to image_size 28");
+    refused_of(arch, "vision", "sizes", json_pack("[[i, i]]", 0, 14), "0 x 14 must be");
+    refused_of(arch, "vision", "sizes", json_pack("[[i, i]]", -14, 14), "-14 x 14 must be");
+    refused_of("openvla", "vision", "sizes", json_pack("[[i, i]]", 28, 28), "need text.picture");
+}
+
+/* A grid of the table's size keeps it; a smaller one weighs by a triangle, edges by what is there.
+ */
+TEST(positions_are_interpolated)
+{
+    static const float table[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const struct tec_tower tower = {.position_side = 4, .stack = {.width = 1}};
+    float out[16];
+    tec_tower_resize(&tower, (struct tec_picture_size){4, 4}, table, out);
+    for (int i = 0; i < 16; i++)
+        CHECK(out[i] == table[i]);
+    /* Of 4 to 2: entries 0, 1, 2 weigh 3, 3, 1 of 7, mirrored at the other end. */
+    tec_tower_resize(&tower, (struct tec_picture_size){2, 2}, table, out);
+    CHECK(fabs((double)out[0] - 25.0 / 7.0) < 1e-6);
+    CHECK(fabs((double)out[3] - (15.0 - 25.0 / 7.0)) < 1e-6);
 }
 
 TEST(towers_that_do_not_fit_together_are_refused)

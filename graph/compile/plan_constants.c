@@ -99,18 +99,21 @@ static enum tec_status make_trie(struct tec_plan *p, struct tec_error *err)
 static enum tec_status make_shuffle(struct tec_plan *p, struct tec_error *err)
 {
     const struct tec_vision *v = &p->model->vision;
-    int s = v->shuffle, group = s * s, n = p->spec.pictures * v->patches;
+    int s = v->shuffle, group = s * s, n = tec_vision_patches(v, p->spec.pictures);
     if (s <= 1 || n <= 0)
         return TEC_OK;
-    int across = v->image_size / v->patch, wide = across / s;
     int *list = TEC_NEW(&p->arena, (size_t)n, int);
     if (!list)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the order of %d patches", n);
     TEC_TRY(tec_plan_constant(p, (size_t)n * sizeof *list, &p->shuffle, err));
-    for (int i = 0; i < n; i++) {
-        int picture = i / v->patches, token = i % v->patches / group, at = i % group;
-        int y = token / wide * s + at / s, x = token % wide * s + at % s;
-        list[i] = picture * v->patches + y * across + x;
+    for (int picture = 0; picture < p->spec.pictures; picture++) {
+        int across = tec_vision_picture(v, picture).w / v->patch, wide = across / s;
+        int first = tec_vision_patches(v, picture), end = tec_vision_patches(v, picture + 1);
+        for (int i = first; i < end; i++) {
+            int token = (i - first) / group, at = (i - first) % group;
+            int y = token / wide * s + at / s, x = token % wide * s + at % s;
+            list[i] = first + y * across + x;
+        }
     }
     tec_device_upload(p->device, TEC_STREAM_MAIN, p->shuffle, list, (size_t)n * sizeof *list);
     return TEC_OK;

@@ -6,7 +6,7 @@
 #include "graph/compile/work.h"
 #include "graph/model/program.h"
 
-enum { MAX_COUNTS = 20 + 2 * TEC_MAX_TOWERS + TEC_SCORE_CHUNKS };
+enum { MAX_COUNTS = 20 + TEC_MAX_CAMERAS + 2 * TEC_MAX_TOWERS + TEC_SCORE_CHUNKS };
 
 const char *const tec_stage_names[TEC_STAGE_COUNT] = {"pictures", "prefix", "action", "decode",
                                                       "shift"};
@@ -28,7 +28,9 @@ static int64_t prefix_rows(const struct tec_plan *plan, const struct tec_work_si
         return tec_model_encoded(plan->model);
     /* Of a prompt with tokens that stand for pictures these are no rows of their own. */
     int64_t marks = plan->model->text.marks ? size->pictures : 0;
-    return (int64_t)size->pictures * tec_vision_rows(&plan->model->vision) + size->text - marks +
+    const struct tec_vision *v = &plan->model->vision;
+    return tec_vision_tokens(v, size->pictures) +
+           (int64_t)size->pictures * (v->n_before + v->n_behind) + size->text - marks +
            tec_head_rows(plan->model);
 }
 
@@ -55,6 +57,21 @@ static void count_tower(struct list *list, const struct tec_plan *plan, const in
         put(list, count, rows, rows * (tower->prefix_rows + plan->model->vision.patches), rows);
 }
 
+/* Patches, which see those of their own picture, and the rows that they become. */
+static void count_patches(struct list *list, const struct tec_vision *v,
+                          const struct tec_prefix_table *t, int pictures)
+{
+    int64_t patches = tec_vision_patches(v, pictures), seen = v->n_sizes ? 0 : patches * v->patches;
+    for (int i = 0; i < pictures && i < v->n_sizes; i++) {
+        int64_t n = tec_vision_patches(v, i + 1) - tec_vision_patches(v, i);
+        put(list, t->each + i, n, 0, 0);
+        seen += n * n;
+    }
+    put(list, t->n_patches, patches, seen, patches);
+    if (t->n_image != t->n_patches)
+        put(list, t->n_image, tec_vision_tokens(v, pictures), 0, 0);
+}
+
 /* Keys seen by the rows of a ring's other sequences: each sequence is one token ahead of the
  * next. */
 static int64_t visible_in_ring(const struct tec_plan *plan, const struct tec_work_size *size)
@@ -68,8 +85,8 @@ static void count_prefix(struct list *list, const struct tec_plan *plan,
                          bool packed)
 {
     const struct tec_vision *v = &plan->model->vision;
-    int64_t pictures = size->pictures * (int64_t)v->tokens;
-    int64_t patches = size->pictures * (int64_t)v->patches;
+    int64_t pictures = tec_vision_tokens(v, size->pictures);
+    int64_t patches = tec_vision_patches(v, size->pictures);
     int64_t rows = prefix_rows(plan, size), suffix = t->suffix.max;
     /* A state row sees the prefix and itself, a causal row nothing behind it. */
     int64_t unseen = tec_flow_leads(&plan->model->flow) ? suffix - 1 : 0;
@@ -77,9 +94,7 @@ static void count_prefix(struct list *list, const struct tec_plan *plan,
         unseen = suffix * (suffix - 1) / 2;
     int64_t others = packed ? size->rows : 0, ring = packed ? visible_in_ring(plan, size) : 0;
     put(list, t->n_pictures, size->pictures, 0, 0);
-    put(list, t->n_patches, patches, patches * v->patches, patches);
-    if (t->n_image != t->n_patches)
-        put(list, t->n_image, pictures, 0, 0);
+    count_patches(list, v, t, size->pictures);
     for (int i = 0; i < v->n_towers; i++)
         count_tower(list, plan, t->towers[i].count, &v->towers[i], patches);
     put(list, t->n_around, size->pictures * (int64_t)(v->n_before + v->n_behind), 0, 0);

@@ -85,7 +85,7 @@ enum tec_status tec_weight_loading_pack(struct tec_weight_loading *l, const stru
 }
 
 enum tec_status tec_weight_loading_found(struct tec_weight_loading *l,
-                                         const struct tec_found *found, bool bf16,
+                                         const struct tec_found *found, int turn, bool bf16,
                                          struct tec_matrix *m)
 {
     void *w = NULL;
@@ -97,7 +97,7 @@ enum tec_status tec_weight_loading_found(struct tec_weight_loading *l,
                              .cols = (int)found->rows,
                              .bf16 = bf16};
     return tec_weight_loading_pack(l, found, w,
-                                   (struct tec_packed_columns){0, (int)found->cols, bf16});
+                                   (struct tec_packed_columns){0, (int)found->cols, bf16, turn});
 }
 
 /* Piece i's weight and bias: the tensors of their names, or for a joined matrix rows of one tensor.
@@ -148,7 +148,7 @@ enum tec_status tec_weight_loading_pieces(struct tec_weight_loading *l,
     if (l->packing)
         return tec_weight_loading_packed(l, pieces, n, k, at, m, bias);
     for (int i = 0; i < n; i++)
-        TEC_TRY(load_piece(l, &pieces[i], k, total, (struct tec_packed_columns){0, k, bf16},
+        TEC_TRY(load_piece(l, &pieces[i], k, total, (struct tec_packed_columns){0, k, bf16, 0},
                            (char *)block + tec_weight_loading_size(l, at[i], k, bf16),
                            biased ? (float *)bias + at[i] : NULL));
     return TEC_OK;

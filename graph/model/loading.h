@@ -39,11 +39,11 @@ enum tec_status tec_weight_loading_vector(struct tec_weight_loading *l, const ch
 /* Bytes of a packed matrix; of 4-bit weights where `packing` is set. */
 size_t tec_weight_loading_size(const struct tec_weight_loading *l, int rows, int k, bool bf16);
 
-/* All rows of `found` to `to`, or as a new matrix. */
+/* All rows of `found` to `to`, or as a new matrix; `turn` as of tec_packed_columns. */
 enum tec_status tec_weight_loading_pack(struct tec_weight_loading *l, const struct tec_found *found,
                                         void *to, struct tec_packed_columns columns);
 enum tec_status tec_weight_loading_found(struct tec_weight_loading *l,
-                                         const struct tec_found *found, bool bf16,
+                                         const struct tec_found *found, int turn, bool bf16,
                                          struct tec_matrix *m);
 
 /* Joined matrices of inner length k; at[i] is the first column of piece i. `total` > 0: they are

@@ -27,6 +27,33 @@ static enum tec_status load_rows(struct tec_weight_loading *l, const char *name,
     return TEC_OK;
 }
 
+/* The positions of each slot's patches, interpolated from a table of another grid. */
+static enum tec_status load_smooth(struct tec_weight_loading *l, const struct tec_tower *t,
+                                   float *to, int ld)
+{
+    const struct tec_model *m = l->options->model;
+    const struct tec_vision *v = &m->vision;
+    int width = t->stack.width, side = t->position_side * t->position_side;
+    struct tec_expected e = {
+        .names = {t->position}, .n_names = 1, .rank = 2, .shape = {side, width}, .leading = true};
+    struct tec_found found = {0};
+    TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
+    TEC_TRY(tec_weight_loading_reserve(l, (int64_t)(side + v->patches) * width));
+    if (l->source.dry)
+        return TEC_OK;
+    TEC_TRY(tec_weight_rows(&l->source, &found, 0, side, l->buffer, l->err));
+    float *made = l->buffer + (size_t)side * (size_t)width;
+    for (int s = 0, r = 0; s < (v->n_sizes ? v->n_sizes : 1); s++) {
+        struct tec_picture_size size = tec_vision_picture(v, s);
+        struct tec_picture_size grid = {size.h / v->patch, size.w / v->patch};
+        tec_tower_resize(t, grid, l->buffer, made);
+        for (int i = 0; i < grid.h * grid.w; i++, r++)
+            tec_device_upload(l->options->device, TEC_STREAM_MAIN, to + (size_t)r * (size_t)ld,
+                              made + (size_t)i * (size_t)width, (size_t)width * 4);
+    }
+    return tec_device_failure(l->options->device, l->err);
+}
+
 /* The rows before the patches, once for every picture that there can be. */
 static enum tec_status load_prefix(struct tec_weight_loading *l, const struct tec_tower *t,
                                    struct tec_tower_weights *w)
@@ -59,15 +86,23 @@ enum tec_status tec_weight_loading_tower(struct tec_weight_loading *l, const str
                              .rank = 4,
                              .shape = {t->stack.width, 3, v->patch, v->patch}};
     struct tec_found found = {0};
+    int area = v->patch * v->patch;
+    if (t->linear)
+        e = (struct tec_expected){.names = {t->patch_embed.weight},
+                                  .n_names = 1,
+                                  .rank = 2,
+                                  .shape = {t->stack.width, INT64_C(3) * area}};
     TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
-    TEC_TRY(tec_weight_loading_found(l, &found, false, &w->patch));
+    TEC_TRY(tec_weight_loading_found(l, &found, t->linear ? area : 0, false, &w->patch));
     TEC_TRY(
         tec_weight_loading_vector(l, t->patch_embed.bias, t->stack.width, 0.0F, &w->patch.bias));
     void *block = NULL;
     w->ld = tec_padded(t->stack.width);
-    TEC_TRY(tec_weight_loading_block(l, (size_t)v->patches * (size_t)w->ld * 4, &block));
+    int patches = v->n_sizes ? tec_vision_patches(v, v->n_sizes) : v->patches;
+    TEC_TRY(tec_weight_loading_block(l, (size_t)patches * (size_t)w->ld * 4, &block));
     const struct rows rows = {t->position_side * t->position_side, v->patches, t};
-    TEC_TRY(load_rows(l, t->position, rows, t->stack.width, block, w->ld));
+    TEC_TRY(t->smooth ? load_smooth(l, t, block, w->ld)
+                      : load_rows(l, t->position, rows, t->stack.width, block, w->ld));
     w->position = block;
     TEC_TRY(load_prefix(l, t, w));
     return tec_weight_loading_stack(l, &t->stack, &w->stack);
@@ -90,6 +125,24 @@ static enum tec_status load_scale(struct tec_weight_loading *l, const struct tec
     return TEC_OK;
 }
 
+/* A vector of the norm in front, in the order of the columns that it is used on. */
+static enum tec_status load_norm(struct tec_weight_loading *l, const char *name, int cols,
+                                 float centre, int turn, const float **out)
+{
+    void *block = NULL;
+    if (!turn || !name)
+        return tec_weight_loading_vector(l, name, cols, centre, out);
+    TEC_TRY(tec_weight_loading_reserve(l, 2 * (int64_t)cols));
+    TEC_TRY(tec_weight_loading_block(l, (size_t)tec_padded(cols) * 4, &block));
+    TEC_TRY(tec_weight_vector(&l->source, name, cols, centre, l->buffer, l->err));
+    *out = block;
+    if (l->source.dry)
+        return TEC_OK;
+    tec_packer_turn(l->buffer, cols, turn, l->buffer + cols);
+    tec_device_upload(l->options->device, TEC_STREAM_MAIN, block, l->buffer, (size_t)cols * 4);
+    return TEC_OK;
+}
+
 /* The first layer by the columns of each tower: what they give is added, the bias once. One layer
  * is small and kept as it is stored; several are rounded as the stacks' matrices are. */
 enum tec_status tec_weight_loading_projector(struct tec_weight_loading *l,
@@ -97,12 +150,13 @@ enum tec_status tec_weight_loading_projector(struct tec_weight_loading *l,
 {
     const struct tec_dense *d = &v->projector[0];
     bool bf16 = l->options->bf16 && v->n_projector > 1;
+    int turn = v->planes ? v->towers[0].stack.width : 0;
     struct tec_expected e = {
         .names = {d->weight}, .n_names = 1, .rank = 2, .shape = {d->rows, d->cols}};
     struct tec_found found = {0};
     TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
-    TEC_TRY(tec_weight_loading_vector(l, v->norm.weight, d->cols, 1.0F, &l->out->project_norm));
-    TEC_TRY(tec_weight_loading_vector(l, v->norm.bias, d->cols, 0.0F, &l->out->project_norm_bias));
+    TEC_TRY(load_norm(l, v->norm.weight, d->cols, 1.0F, turn, &l->out->project_norm));
+    TEC_TRY(load_norm(l, v->norm.bias, d->cols, 0.0F, turn, &l->out->project_norm_bias));
     for (int i = 0, from = 0; i < v->n_towers; i++) {
         struct tec_matrix *m = &l->out->towers[i].project;
         int cols = v->towers[i].stack.width * v->shuffle * v->shuffle;
@@ -112,7 +166,7 @@ enum tec_status tec_weight_loading_projector(struct tec_weight_loading *l,
         *m = (struct tec_matrix){
             .w = block, .n = tec_padded(d->rows), .k = cols, .cols = d->rows, .bf16 = bf16};
         TEC_TRY(tec_weight_loading_pack(l, &found, block,
-                                        (struct tec_packed_columns){from, cols, bf16}));
+                                        (struct tec_packed_columns){from, cols, bf16, turn}));
         if (i == 0)
             TEC_TRY(tec_weight_loading_vector(l, d->bias, d->rows, 0.0F, &m->bias));
         from += cols;

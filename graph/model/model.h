@@ -42,7 +42,8 @@ enum {
     TEC_MAX_CAMERAS = 8,
     TEC_MAX_ALIASES = 4,
     TEC_MAX_TOWERS = 2,
-    TEC_MAX_PREFIX = 4,    /* tensors whose rows stand before a picture's patches */
+    TEC_MAX_PREFIX = 4, /* tensors whose rows stand before a picture's patches */
+    TEC_MAX_POSITION_SIDE = 1024,
     TEC_MAX_PROJECTOR = 4, /* dense layers from towers to text */
     TEC_MAX_IGNORED = 16,
     TEC_MAX_ENDS = 8,  /* end tokens beside the first */
@@ -137,10 +138,17 @@ struct tec_tower {
     struct tec_dense patch_embed; /* rows = width, cols = 3 * patch * patch */
     const char *position; /* [position_side^2, width]: added to the patches (tec_tower_position) */
     int position_side;
+    bool linear; /* the columns of patch_embed are [line, column, channel], and it is a matrix */
+    bool smooth; /* positions of a grid of another size are interpolated, not the nearest */
     struct tec_table_rows prefix[TEC_MAX_PREFIX]; /* without positions; see patches, are seen */
     int n_prefix, prefix_rows;
     bool final; /* the stack ends with a norm */
     struct tec_stack stack;
+};
+
+/* The size of a slot's picture. */
+struct tec_picture_size {
+    int h, w;
 };
 
 /* Pictures to rows of the prefix; without towers the model reads text alone. The features of a
@@ -148,6 +156,9 @@ struct tec_tower {
  * between two of them. */
 struct tec_vision {
     int image_size, patch, patches; /* of every tower: patches = (image_size / patch)^2 */
+    struct tec_picture_size sizes[TEC_MAX_CAMERAS]; /* of the slots' pictures, which differ; then */
+    int n_sizes; /* patches and tokens are those of the largest; 0 = all are image_size^2 */
+    bool planes; /* shuffled columns are [channel, line, column] of a square, else channel last */
     int shuffle; /* the features of a square of shuffle^2 patches stand side by side in one row */
     int tokens;  /* rows of the prefix that a picture takes: patches / shuffle^2 */
     bool floats; /* pictures are float32 in 0 .. 1, not bytes */
@@ -161,11 +172,6 @@ struct tec_vision {
     struct tec_dense projector[TEC_MAX_PROJECTOR];
     int n_projector;
     enum tec_activation activation;
-};
-
-/* The size of a slot's picture. */
-struct tec_picture_size {
-    int h, w;
 };
 
 /* Attention mask of the prefix. BIDIR: each row sees all rows. CAUSAL: pictures see pictures, text
@@ -384,6 +390,16 @@ void tec_packed_name(char text[256], const char *weight, const char *what);
 /* The row of a tower's table of positions for the i-th of `patches` patches, row-major: the
  * nearest one below by its share of the side, where picture and table differ in size. */
 int tec_tower_position(const struct tec_tower *tower, int patches, int i);
+
+/* Values of a tower's positions for a grid of h x w patches, [h * w, width], from those of its
+ * table [position_side^2, width]: bilinear, smoothed where the grid is smaller. */
+void tec_tower_resize(const struct tec_tower *tower, struct tec_picture_size grid,
+                      const float *table, float *out);
+
+/* The size of a slot's picture; patches, and rows of the prefix, of the first n pictures. */
+struct tec_picture_size tec_vision_picture(const struct tec_vision *vision, int slot);
+int tec_vision_patches(const struct tec_vision *vision, int n);
+int tec_vision_tokens(const struct tec_vision *vision, int n);
 
 /* Most rows of the prefix that a picture takes, tokens around it included. */
 int tec_vision_rows(const struct tec_vision *vision);

@@ -64,6 +64,14 @@ static void keep_columns(float *rows, int64_t n, int64_t all, struct tec_packed_
         memmove(rows + r * c.cols, rows + r * all + c.from, (size_t)c.cols * sizeof *rows);
 }
 
+void tec_packer_turn(float *row, int64_t n, int turn, float *spare)
+{
+    int64_t inner = n / turn;
+    memcpy(spare, row, (size_t)n * sizeof *spare);
+    for (int64_t i = 0; i < n; i++)
+        row[i % inner * turn + i / inner] = spare[i];
+}
+
 static void pack_chunk(void *user, int lane)
 {
     struct job *j = user;
@@ -75,7 +83,10 @@ static void pack_chunk(void *user, int lane)
     l->status = tec_weight_rows(&j->packer->source, j->found, first, n, l->rows, &l->err);
     if (l->status != TEC_OK)
         return;
-    keep_columns(l->rows, n, j->found->cols, j->columns);
+    int64_t cols = j->found->cols;
+    for (int64_t r = 0; r < n && j->columns.turn; r++)
+        tec_packer_turn(l->rows + r * cols, cols, j->columns.turn, l->rows + j->step * cols);
+    keep_columns(l->rows, n, cols, j->columns);
     void *to = j->in_place ? j->to + packed_size(j, first) : l->packed;
     if (!j->in_place)
         memset(to, 0, packed_size(j, n));
@@ -94,7 +105,7 @@ static bool grow(struct tec_heap *heap, void **at, size_t *room, size_t size)
 
 static enum tec_status make_room(struct job *j, int lanes, struct tec_error *err)
 {
-    size_t rows = (size_t)(j->step * j->found->cols) * sizeof(float);
+    size_t rows = (size_t)((j->step + 1) * j->found->cols) * sizeof(float); /* and one spare */
     size_t packed = j->in_place ? 0 : packed_size(j, j->step);
     for (int i = 0; i < lanes; i++) {
         struct tec_packer_lane *l = &j->packer->lanes[i];

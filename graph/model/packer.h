@@ -9,10 +9,12 @@
 
 enum { TEC_PACKER_LANES = 16 };
 
-/* Columns from .. from + cols - 1 of every row; `bf16` chooses the packed form. */
+/* Columns from .. from + cols - 1 of every row; `bf16` chooses the packed form. Before, where
+ * `turn` is not 0, columns that are stored as [turn, all / turn] become [all / turn, turn]. */
 struct tec_packed_columns {
     int from, cols;
     bool bf16;
+    int turn;
 };
 
 struct tec_packer_lane {
@@ -35,6 +37,9 @@ struct tec_packer {
 void tec_packer_open(struct tec_packer *packer, const struct tec_weight_source *source,
                      struct tec_device *device, struct tec_heap *heap);
 void tec_packer_close(struct tec_packer *packer);
+
+/* The columns of a row [n] turned so; `spare` [n]. */
+void tec_packer_turn(float *row, int64_t n, int turn, float *spare);
 
 /* Threads for a matrix of so many values, or NULL: one does it all. They are the packer's. */
 struct tec_team *tec_packer_team(struct tec_packer *packer, int64_t values);

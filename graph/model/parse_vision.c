@@ -66,9 +66,9 @@ static enum tec_status parse_positions(struct tec_tower *t, int side, const stru
                                        struct tec_error *err)
 {
     t->position_side = side ? side : v->image_size / v->patch;
-    if (t->position_side < 1 || t->position_side > 1024)
-        return tec_fail(err, TEC_MALFORMED, "vision.towers: position_side must be 1 .. 1024, is %d",
-                        side);
+    if (t->position_side < 1 || t->position_side > TEC_MAX_POSITION_SIDE)
+        return tec_fail(err, TEC_MALFORMED, "vision.towers: position_side must be 1 .. %d, is %d",
+                        TEC_MAX_POSITION_SIDE, side);
     return TEC_OK;
 }
 
@@ -76,11 +76,14 @@ static enum tec_status parse_tower(struct tec_vision *v, json_t *json, struct te
 {
     struct tec_tower *t = &v->towers[v->n_towers++];
     json_t *patch_embed, *stack, *mean, *std, *prefix = NULL;
-    int image_size, patch, side = 0, rest = 0;
-    TEC_UNPACK(json, "vision.towers", "{s:i, s:i, s?b, s:o, s:o, s:o, s:s, s?i, s?o, s:o}",
-               "image_size", &image_size, "patch", &patch, "rest", &rest, "mean", &mean, "std",
-               &std, "patch_embed", &patch_embed, "position", &t->position, "position_side", &side,
-               "prefix", &prefix, "stack", &stack);
+    int image_size, patch, side = 0, rest = 0, linear = 0, smooth = 0;
+    TEC_UNPACK(json, "vision.towers",
+               "{s:i, s:i, s?b, s:o, s:o, s:o, s:s, s?i, s?o, s:o, s?b, s?b}", "image_size",
+               &image_size, "patch", &patch, "rest", &rest, "mean", &mean, "std", &std,
+               "patch_embed", &patch_embed, "position", &t->position, "position_side", &side,
+               "prefix", &prefix, "stack", &stack, "linear", &linear, "smooth", &smooth);
+    t->linear = linear != 0;
+    t->smooth = smooth != 0;
     TEC_TRY(parse_size(v, image_size, patch, rest != 0, err));
     TEC_TRY(parse_positions(t, side, v, err));
     TEC_TRY(parse_channels(t->mean, mean, false, "vision.towers", "mean", err));
@@ -146,6 +149,35 @@ static enum tec_status parse_shuffle(struct tec_vision *v, struct tec_error *err
     return TEC_OK;
 }
 
+/* [[height, width], ...] of the slots: whole squares of patches, told apart by tokens that stand
+ * for a picture each. */
+static enum tec_status parse_sizes(struct tec_model *model, json_t *json, struct tec_error *err)
+{
+    struct tec_vision *v = &model->vision;
+    int whole = v->patch * v->shuffle, most = v->image_size / whole * v->shuffle;
+    if (!json)
+        return TEC_OK;
+    if (!model->text.marks || v->n_towers > 1 || v->towers[0].prefix_rows || v->floats)
+        return tec_fail(err, TEC_MALFORMED,
+                        "vision.sizes: need text.picture, one tower and pictures u8");
+    if (json_array_size(json) != (size_t)model->n_slots)
+        return tec_fail(err, TEC_MALFORMED, "vision.sizes: must be %d, one a slot", model->n_slots);
+    v->patches = 0;
+    for (int i = 0; i < model->n_slots; i++) {
+        struct tec_picture_size *s = &v->sizes[i];
+        TEC_UNPACK(json_array_get(json, (size_t)i), "vision.sizes", "[i, i]", &s->h, &s->w);
+        int h = s->h / whole * v->shuffle, w = s->w / whole * v->shuffle;
+        if (h < 1 || w < 1 || h > most || w > most || s->h % whole || s->w % whole)
+            return tec_fail(err, TEC_MALFORMED,
+                            "vision.sizes: %d x %d must be multiples of %d up to image_size %d",
+                            s->h, s->w, whole, v->image_size);
+        v->patches = h * w > v->patches ? h * w : v->patches;
+    }
+    v->n_sizes = model->n_slots;
+    v->tokens = v->patches / (v->shuffle * v->shuffle);
+    return TEC_OK;
+}
+
 static enum tec_status parse_ids(int *ids, int *n, json_t *json, const char *what, int vocab,
                                  struct tec_error *err)
 {
@@ -200,13 +232,16 @@ static enum tec_status parse_pictures(struct tec_vision *v, const char *pictures
 enum tec_status tec_parse_vision(struct tec_model *model, json_t *json, struct tec_error *err)
 {
     struct tec_vision *v = &model->vision;
-    json_t *towers, *projector, *around = NULL, *norm = NULL;
+    json_t *towers, *projector, *around = NULL, *norm = NULL, *sizes = NULL;
+    int planes = 0;
     const char *activation = NULL, *pictures = "u8";
     double scale = 1.0;
     v->shuffle = 1;
-    TEC_UNPACK(json, "vision", "{s:o, s:o, s?s, s?i, s?s, s?F, s?o, s?o}", "towers", &towers,
-               "projector", &projector, "activation", &activation, "shuffle", &v->shuffle,
-               "pictures", &pictures, "scale", &scale, "around", &around, "norm", &norm);
+    TEC_UNPACK(json, "vision", "{s:o, s:o, s?s, s?i, s?s, s?F, s?o, s?o, s?o, s?b}", "towers",
+               &towers, "projector", &projector, "activation", &activation, "shuffle", &v->shuffle,
+               "pictures", &pictures, "scale", &scale, "around", &around, "norm", &norm, "sizes",
+               &sizes, "planes", &planes);
+    v->planes = planes != 0 && v->shuffle > 1;
     TEC_TRY(tec_parse_norm(&v->norm, norm, "vision.norm", err));
     TEC_TRY(parse_pictures(v, pictures, scale, err));
     size_t n = json_array_size(towers);
@@ -215,6 +250,7 @@ enum tec_status tec_parse_vision(struct tec_model *model, json_t *json, struct t
     for (size_t i = 0; i < n; i++)
         TEC_TRY(parse_tower(v, json_array_get(towers, i), err));
     TEC_TRY(parse_shuffle(v, err));
+    TEC_TRY(parse_sizes(model, sizes, err));
     if (norm && (v->n_towers > 1 || v->towers[0].prefix_rows))
         return tec_fail(err, TEC_UNSUPPORTED,
                         "vision.norm: with two towers, or with tensors before the patches");

@@ -233,9 +233,8 @@ static const struct tec_model_call *picture_of(const struct tec_model_program *p
 
 struct tec_picture_size tec_model_picture(const struct tec_model *model, int slot)
 {
-    int side = model->vision.image_size;
     if (!tec_model_asks(model))
-        return (struct tec_picture_size){side, side};
+        return tec_vision_picture(&model->vision, slot);
     const struct tec_model_call *c = picture_of(model->program, slot);
     return (struct tec_picture_size){c->h, c->w};
 }

@@ -267,6 +267,11 @@ static enum tec_status tower(const struct visitor *v, const struct tec_tower *t,
                              .n_names = 1,
                              .rank = 4,
                              .shape = {t->stack.width, 3, patch, patch}};
+    if (t->linear)
+        e = (struct tec_expected){.names = {t->patch_embed.weight},
+                                  .n_names = 1,
+                                  .rank = 2,
+                                  .shape = {t->stack.width, INT64_C(3) * patch * patch}};
     TEC_TRY(v->visit(v->user, &e, v->err));
     TEC_TRY(one(v, t->patch_embed.bias, 1, t->stack.width, 0));
     TEC_TRY(table(v, t->position, t->position_side * t->position_side, t->stack.width));

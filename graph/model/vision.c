@@ -20,6 +20,70 @@ int tec_tower_position(const struct tec_tower *tower, int patches, int i)
     return m == n ? i : bucket(i / m, m, n) * n + bucket(i % m, m, n);
 }
 
+/* Weights of the entries of a side of n that make entry `at` of one of m; *first is the first of
+ * them. A triangle as wide as an entry of the smaller side; what lies outside counts for nothing.
+ */
+static int weigh(int at, int m, int n, int *first, double *weights)
+{
+    double scale = (double)n / m, reach = scale > 1.0 ? scale : 1.0, sum = 0.0;
+    double centre = scale * (at + 0.5);
+    int low = (int)(centre - reach + 0.5), high = (int)(centre + reach + 0.5);
+    *first = low > 0 ? low : 0;
+    high = high < n ? high : n;
+    for (int i = *first; i < high; i++) {
+        double far = fabs((i + 0.5 - centre) / reach);
+        weights[i - *first] = far < 1.0 ? 1.0 - far : 0.0;
+        sum += weights[i - *first];
+    }
+    for (int i = *first; i < high; i++)
+        weights[i - *first] /= sum;
+    return high - *first;
+}
+
+void tec_tower_resize(const struct tec_tower *tower, struct tec_picture_size grid,
+                      const float *table, float *out)
+{
+    double down[TEC_MAX_POSITION_SIDE] = {0}, across[TEC_MAX_POSITION_SIDE] = {0};
+    int side = tower->position_side, top, left;
+    size_t width = (size_t)tower->stack.width;
+    for (int i = 0; i < grid.h * grid.w; i++) {
+        int lines = weigh(i / grid.w, grid.h, side, &top, down);
+        int columns = weigh(i % grid.w, grid.w, side, &left, across);
+        for (size_t c = 0; c < width; c++) {
+            double sum = 0.0;
+            for (int k = 0; k < lines * columns; k++) {
+                int line = top + k / columns, column = left + k % columns;
+                const float *row = table + ((size_t)line * (size_t)side + (size_t)column) * width;
+                sum += down[k / columns] * across[k % columns] * (double)row[c];
+            }
+            out[(size_t)i * width + c] = (float)sum;
+        }
+    }
+}
+
+struct tec_picture_size tec_vision_picture(const struct tec_vision *v, int slot)
+{
+    return slot < v->n_sizes ? v->sizes[slot]
+                             : (struct tec_picture_size){v->image_size, v->image_size};
+}
+
+int tec_vision_patches(const struct tec_vision *v, int n)
+{
+    int all = 0;
+    if (!v->n_sizes)
+        return n * v->patches;
+    for (int i = 0; i < n && i < v->n_sizes; i++) {
+        struct tec_picture_size size = tec_vision_picture(v, i);
+        all += size.h / v->patch * (size.w / v->patch);
+    }
+    return all;
+}
+
+int tec_vision_tokens(const struct tec_vision *v, int n)
+{
+    return v->n_sizes ? tec_vision_patches(v, n) / (v->shuffle * v->shuffle) : n * v->tokens;
+}
+
 int tec_vision_rows(const struct tec_vision *v)
 {
     return v->tokens + v->n_before + v->n_behind;

@@ -209,11 +209,11 @@ static enum tec_status load_embeddings(struct tec_weight_loading *l, const struc
         TEC_TRY(tec_weight_find(&l->source, &head, &found_head, l->err));
     if (!same && l->source.checkpoint)
         TEC_TRY(tec_weight_same(&l->source, &found_embed, &found_head, &same, l->err));
-    TEC_TRY(tec_weight_loading_found(l, &found_embed, l->options->bf16, &l->out->embed));
+    TEC_TRY(tec_weight_loading_found(l, &found_embed, 0, l->options->bf16, &l->out->embed));
     l->out->head = l->out->embed;
     if (same)
         return TEC_OK;
-    return tec_weight_loading_found(l, &found_head, l->options->bf16, &l->out->head);
+    return tec_weight_loading_found(l, &found_head, 0, l->options->bf16, &l->out->head);
 }
 
 static enum tec_status load_flow(struct tec_weight_loading *l, const struct tec_flow *f)
@@ -236,7 +236,8 @@ static enum tec_status load_flow(struct tec_weight_loading *l, const struct tec_
                                      &block));
     w->time1 = (struct tec_matrix){
         .w = block, .n = tec_padded(f->time1.rows), .k = half, .cols = f->time1.rows};
-    TEC_TRY(tec_weight_loading_pack(l, &found, block, (struct tec_packed_columns){0, half, false}));
+    TEC_TRY(
+        tec_weight_loading_pack(l, &found, block, (struct tec_packed_columns){0, half, false, 0}));
     return tec_weight_loading_dense(l, &f->time2, false, &w->time2);
 }
 

@@ -6,17 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Patches of all pictures, bytes read through the tower's own table. */
-static int patches_of(struct tec_lower *l, int tower)
+/* Patches of `most` pictures from `first` on, bytes read through the tower's own table. */
+static void patchify(struct tec_lower *l, int tower, int to, int first, int most)
 {
     const struct tec_vision *v = &l->model->vision;
     const struct tec_prefix_table *table = l->prefix;
-    int pictures = table->towers[tower].max / (v->towers[tower].prefix_rows + v->patches);
-    int patches = tec_program_tensor(l->program, "patches", pictures * v->patches,
-                                     3 * v->patch * v->patch, table->n_patches);
+    struct tec_picture_size size = tec_vision_picture(v, first);
     struct tec_call call = tec_call_of(TEC_OP_patchify, "patchify");
-    call.out[0] = patches;
-    call.args.patchify.pictures = (const uint8_t *const *)table->picture;
+    call.out[0] = to;
+    call.args.patchify.pictures = (const uint8_t *const *)table->picture + first;
     if (v->floats) {
         call.args.patchify.floats = true;
         memcpy(call.args.patchify.mean, v->towers[tower].mean, sizeof v->towers[tower].mean);
@@ -24,12 +22,32 @@ static int patches_of(struct tec_lower *l, int tower)
     } else {
         call.args.patchify.lut = l->lut + (size_t)tower * 3 * 256;
     }
-    call.args.patchify.count = table->n_pictures;
-    call.args.patchify.max_pictures = pictures;
-    call.args.patchify.height = v->image_size;
-    call.args.patchify.width = v->image_size;
+    call.args.patchify.count = v->n_sizes ? table->one : table->n_pictures;
+    call.args.patchify.max_pictures = most;
+    call.args.patchify.height = size.h;
+    call.args.patchify.width = size.w;
     call.args.patchify.patch = v->patch;
     tec_program_call(l->program, &call);
+}
+
+/* Patches of all pictures: of one size at once, else picture by picture. */
+static int patches_of(struct tec_lower *l, int tower)
+{
+    const struct tec_vision *v = &l->model->vision;
+    const struct tec_prefix_table *table = l->prefix;
+    int pictures = table->towers[tower].max / (v->towers[tower].prefix_rows + v->patches);
+    int cols = 3 * v->patch * v->patch;
+    int patches =
+        tec_program_tensor(l->program, "patches", pictures * v->patches, cols, table->n_patches);
+    if (!v->n_sizes)
+        patchify(l, tower, patches, 0, pictures);
+    for (int i = 0; i < pictures && v->n_sizes; i++) {
+        int first = tec_vision_patches(v, i);
+        int one = tec_program_tensor(l->program, "picture", tec_vision_patches(v, i + 1) - first,
+                                     cols, table->each + i);
+        patchify(l, tower, one, i, 1);
+        tec_lower_copy(l, one, patches, first, "picture");
+    }
     return patches;
 }
 
@@ -64,7 +82,7 @@ static int embed_pictures(struct tec_lower *l, int tower, const char *tap, int *
     call.out[0] = e;
     call.args.add_table.table = w->position;
     call.args.add_table.ldt = w->ld;
-    call.args.add_table.period = v->patches;
+    call.args.add_table.period = v->n_sizes ? tec_vision_patches(v, v->n_sizes) : v->patches;
     tec_program_call(l->program, &call);
     if (before) {
         int all = tec_program_tensor(l->program, "rows", rows->max, v->towers[tower].stack.width,

@@ -79,6 +79,7 @@ static void deal_towers(struct tec_dealer *d, struct tec_prefix_table *t,
 {
     t->n_patches = tec_deal_ints(d, 1);
     t->n_image = v->shuffle > 1 ? tec_deal_ints(d, 1) : t->n_patches;
+    t->each = v->n_sizes ? tec_deal_ints(d, pictures) : NULL;
     for (int i = 0; i < v->n_towers; i++) {
         int before = v->towers[i].prefix_rows;
         tec_deal_rows(d, &t->towers[i], pictures * (before + v->patches), pictures, 2 * pictures);
@@ -215,6 +216,22 @@ static void fill_tower(struct tec_rows *rows, int before, int tokens)
     }
 }
 
+/* The same of pictures that differ in size. */
+static void fill_sizes(struct tec_prefix_table *t, const struct tec_vision *v)
+{
+    struct tec_rows *rows = &t->towers[0];
+    for (int i = 0; i < rows->max / v->patches; i++) {
+        int first = tec_vision_patches(v, i), n = tec_vision_patches(v, i + 1) - first;
+        t->each[i] = n;
+        rows->seqs[i] = (struct tec_seq){2 * i, 1};
+        rows->spans[(ptrdiff_t)i * 2] = (struct tec_span){first, n};
+        for (int r = first; r < first + n; r++) {
+            rows->seq[r] = i;
+            rows->visible[r] = n;
+        }
+    }
+}
+
 static void fill_built(struct tec_prefix_table *t, const struct tec_model *m)
 {
     const struct tec_model_program *p = m->program;
@@ -291,6 +308,8 @@ static void fill_constants(struct tec_prefix_table *t, const struct tec_prefix_l
     for (int i = 0; i < m->vision.n_towers; i++) {
         int before = m->vision.towers[i].prefix_rows;
         fill_tower(&t->towers[i], before, m->vision.patches);
+        if (m->vision.n_sizes)
+            fill_sizes(t, &m->vision);
         if (before)
             *t->n_before[i] = limits->max_pictures * before;
     }

@@ -31,6 +31,7 @@ struct tec_moves {
  * host's shadow and on the device. */
 struct tec_prefix_table {
     int *n_pictures, *n_patches; /* patches of all pictures */
+    int *each;                   /* patches of each picture, where they differ in size */
     int *n_image;                /* rows of the prefix that they become */
     int *around, *n_around, *first_around,
         max_around;           /* tokens around pictures, rows behind the text */

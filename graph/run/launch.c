@@ -29,7 +29,7 @@ int tec_prefix_rows(const struct tec_plan *plan, const struct tec_prefix_input *
         return tec_model_encoded(plan->model);
     const struct tec_vision *v = &plan->model->vision;
     int marks = plan->model->text.marks ? o->n_pictures : 0; /* ids that are no rows */
-    return o->n_pictures * v->tokens + around_rows(v, o) + o->n_text - marks +
+    return tec_vision_tokens(v, o->n_pictures) + around_rows(v, o) + o->n_text - marks +
            tec_head_rows(plan->model);
 }
 
@@ -59,7 +59,8 @@ enum tec_status tec_prefix_check(const struct tec_plan *plan, const struct tec_p
     if (o->n_pictures < 0 || o->n_pictures > s->pictures)
         return tec_fail(err, TEC_INVALID, "%d pictures; the frame has room for %d", o->n_pictures,
                         s->pictures);
-    if (tec_model_asks(plan->model) && o->n_pictures < s->pictures)
+    bool all = tec_model_asks(plan->model) || plan->model->vision.n_sizes;
+    if (all && o->n_pictures < s->pictures)
         return tec_fail(err, TEC_INVALID, "%d pictures; model '%s' needs all %d", o->n_pictures,
                         plan->model->name, s->pictures);
     TEC_TRY(check_around(plan, o, err));
@@ -103,10 +104,10 @@ int tec_give_pictures(const struct tec_plan *plan, const struct tec_plan_part *p
     for (int p = 0; p < n; p++)
         for (int i = 0; i < places[p].input->n_pictures; i++)
             give_picture(plan, part, pictures++, places[p].input->picture[i]);
-    int patches = pictures * v->patches;
+    int patches = tec_vision_patches(v, pictures);
     *t->n_pictures = pictures;
     *t->n_patches = patches;
-    *t->n_image = pictures * v->tokens;
+    *t->n_image = tec_vision_tokens(v, pictures);
     for (int i = 0; i < v->n_towers; i++) {
         int before = v->towers[i].prefix_rows, most = t->towers[i].max / (before + v->patches);
         *t->towers[i].count = most * before + patches;

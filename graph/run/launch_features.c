@@ -37,10 +37,12 @@ void tec_fill_features(const struct tec_plan *plan, struct tec_plan_part *part, 
     const struct tec_model *m = plan->model;
     int pictures = tec_give_pictures(plan, part, &(struct tec_prefix_place){region, o}, 1);
     int rows = tec_prefix_rows(plan, o), first = plan->prefixes.first[region];
-    int picture = 0, text = 0, pos = 0;
+    int picture = 0, text = 0, pos = 0, seen = 0;
     for (int i = 0; i < o->n_text; i++) {
         bool mark = o->ids[i] == tec_model_mark(m);
-        int n = mark ? m->vision.tokens : 1, at = mark ? picture : pictures + text;
+        seen += mark;
+        int n = mark ? tec_vision_tokens(&m->vision, seen) - picture : 1;
+        int at = mark ? picture : pictures + text;
         for (int r = 0; r < n; r++)
             t->prefix.pos[at + r] = pos++;
         if (!mark)

@@ -21,7 +21,7 @@ static void check(bool bf16)
 {
     const struct tec_weight_source source = {.seed = 7};
     const struct tec_found found = {.name = "w", .rows = N, .cols = K};
-    const struct tec_packed_columns columns = {FROM, USED, bf16};
+    const struct tec_packed_columns columns = {FROM, USED, bf16, 0};
     size_t size = tec_matrix_size(TEC_MATRIX_TILES, bf16, N, USED);
     float *all = get((size_t)N * K * sizeof *all), *kept = get((size_t)N * USED * sizeof *kept);
     unsigned char *want = get(size), *got = get(size), *there = tec_device_get(b.device, size);

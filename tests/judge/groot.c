@@ -1,6 +1,7 @@
 /* groot.c - opens a checkpoint of GR00T for one kind of robot and reads the inputs of a case. */
 #include "tests/judge/groot.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static json_t *overrides_of(const struct tec_verify *v)
@@ -16,6 +17,33 @@ static json_t *overrides_of(const struct tec_verify *v)
         json_object_set(all, "slots", slots);
     json_decref(slots);
     return all;
+}
+
+/* Sizes of pictures "image.0", "image.1", ... of the case's inputs, and a slot for each. */
+static enum tec_status add_sizes(json_t *overrides, struct tec_verify *v, struct tec_error *err)
+{
+    struct tec_tensors *inputs;
+    json_t *sizes = json_array(), *slots = json_array();
+    const char *path = tec_arena_printf(v->arena, "%s/inputs.safetensors", v->dir);
+    enum tec_status status = path ? tec_tensors_open(&inputs, path, v->heap, err) : TEC_NO_MEMORY;
+    for (size_t i = 0; status == TEC_OK && i < tec_tensors_count(inputs); i++) {
+        char name[32];
+        snprintf(name, sizeof name, "image.%zu", i);
+        const struct tec_stored *t = tec_tensors_find(inputs, name);
+        if (!t || t->rank != 3)
+            break;
+        json_array_append_new(sizes, json_pack("[I, I]", t->shape[0], t->shape[1]));
+        json_array_append_new(slots, json_string(name));
+    }
+    if (status == TEC_OK)
+        tec_tensors_close(inputs);
+    if (json_array_size(sizes)) {
+        json_object_set(overrides, "picture_sizes", sizes);
+        json_object_set(overrides, "slots", slots);
+    }
+    json_decref(sizes);
+    json_decref(slots);
+    return status;
 }
 
 static void *read_as(struct tec_groot *g, const char *name, enum tec_dtype dtype, size_t *bytes)
@@ -45,28 +73,52 @@ static enum tec_status read_tokens(struct tec_groot *g, struct tec_error *err)
 {
     const struct tec_model *m = g->pi.model;
     size_t bytes;
-    int *ids = read_as(g, "tokens", TEC_I32, &bytes), run = 0;
+    int *ids = read_as(g, "tokens", TEC_I32, &bytes), run = 0, done = 0;
     if (!ids)
         return tec_fail(err, TEC_NOT_FOUND, "inputs: no tokens");
     for (size_t i = 0; i < bytes / sizeof *ids; i++) {
         bool picture = ids[i] == m->text.picture;
-        run = picture ? run + 1 : 0;
-        if (!picture || run % m->vision.tokens == 1 || m->vision.tokens == 1)
+        if (!picture || run == tec_vision_tokens(&m->vision, done))
             ids[g->prefix.n_text++] = ids[i];
+        done += picture && run == tec_vision_tokens(&m->vision, done);
+        run += picture;
     }
     g->prefix.ids = ids;
+    return TEC_OK;
+}
+
+/* Pictures of sizes of their own. */
+static enum tec_status read_apart(struct tec_groot *g, struct tec_error *err)
+{
+    for (int i = 0; i < g->pi.model->n_slots; i++) {
+        size_t bytes;
+        const uint8_t *image = read_as(g, g->pi.model->slots[i], TEC_U8, &bytes);
+        if (!image)
+            return tec_fail(err, TEC_NOT_FOUND, "inputs: no %s", g->pi.model->slots[i]);
+        g->prefix.picture[g->prefix.n_pictures++] = image;
+    }
+    return TEC_OK;
+}
+
+static enum tec_status read_pictures(struct tec_groot *g, struct tec_error *err)
+{
+    const struct tec_model *m = g->pi.model;
+    size_t bytes = 0, one = tec_model_picture_bytes(m);
+    if (m->vision.n_sizes)
+        return read_apart(g, err);
+    const uint8_t *images = read_as(g, "images", TEC_U8, &bytes);
+    if (!images || bytes % one != 0 || bytes / one > TEC_MAX_CAMERAS)
+        return tec_fail(err, TEC_SHAPE, "inputs: images must be whole pictures of %zu bytes", one);
+    for (size_t i = 0; i < bytes / one; i++)
+        g->prefix.picture[g->prefix.n_pictures++] = images + i * one;
     return TEC_OK;
 }
 
 static enum tec_status read_inputs(struct tec_groot *g, struct tec_error *err)
 {
     const struct tec_model *m = g->pi.model;
-    size_t bytes = 0, n = 0, one = tec_model_picture_bytes(m);
-    const uint8_t *images = read_as(g, "images", TEC_U8, &bytes);
-    if (!images || bytes % one != 0 || bytes / one > TEC_MAX_CAMERAS)
-        return tec_fail(err, TEC_SHAPE, "inputs: images must be whole pictures of %zu bytes", one);
-    for (size_t i = 0; i < bytes / one; i++)
-        g->prefix.picture[g->prefix.n_pictures++] = images + i * one;
+    size_t n = 0;
+    TEC_TRY(read_pictures(g, err));
     TEC_TRY(read_tokens(g, err));
     g->noise = tec_groot_floats(g, g->pi.inputs, "noise", &n);
     if (!g->noise || n != (size_t)m->flow.horizon * (size_t)m->flow.dim)
@@ -82,7 +134,10 @@ enum tec_status tec_groot_open(struct tec_groot *g, struct tec_verify *v, struct
     if (!path)
         return tec_fail(err, TEC_MALFORMED, "%s/case.json: no checkpoint", v->dir);
     json_t *overrides = overrides_of(v);
-    enum tec_status status = tec_pi_open_beside(&g->pi, v, path, NULL, overrides, err);
+    bool apart = json_object_get(v->json, "model") != NULL;
+    enum tec_status status = apart ? add_sizes(overrides, v, err) : TEC_OK;
+    if (status == TEC_OK)
+        status = tec_pi_open_beside(&g->pi, v, path, NULL, overrides, err);
     json_decref(overrides);
     TEC_TRY(status);
     if (!tec_model_denoises(g->pi.model))

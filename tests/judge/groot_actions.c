@@ -40,6 +40,21 @@ static const float *read_image(struct judge *j, const struct tec_tap_found *foun
     return read_tap(j, found->ours, found->number[0] * rows, rows, n);
 }
 
+/* Columns [square, channel] of each row as [channel, square]. */
+static const float *read_planes(struct judge *j, const char *name, size_t *n)
+{
+    const struct tec_vision *v = &j->g->pi.model->vision;
+    const float *rows = read_tap(j, name, 0, -1, n);
+    size_t square = (size_t)v->shuffle * (size_t)v->shuffle,
+           all = square * (size_t)v->towers[0].stack.width;
+    float *out = rows ? floats(j, *n) : NULL;
+    for (size_t i = 0; out && i < *n; i++) {
+        size_t at = i % all, width = all / square;
+        out[i - at + at % width * square + at / width] = rows[i];
+    }
+    return out;
+}
+
 static const float *read_sequence(struct judge *j, const char *name, size_t *n)
 {
     const struct tec_prefix_table *t = &j->plan->parts[0].prefix;
@@ -148,6 +163,8 @@ static const float *find(struct judge *j, const struct tec_tap_found *found, siz
     switch (found->form) {
     case TEC_TAP_IMAGE:
         return read_image(j, found, n);
+    case TEC_TAP_PLANES:
+        return read_planes(j, found->ours, n);
     case TEC_TAP_SEQUENCE:
         return read_sequence(j, found->ours, n);
     case TEC_TAP_STATE_PADDED:

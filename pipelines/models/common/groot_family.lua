@@ -98,8 +98,8 @@ local function embodiment(m)
   return id
 end
 
--- m: what differs. backbone, embodiments; c: { vision, text, select, image_token, image_size, shuffle, connector,
--- project, head, future, self, split }.
+-- m: what differs. backbone, embodiments; c: { vision, text, select, image_token, image_size, tower, sizes, shuffle,
+-- planes, connector, project, head, future, self, split, slots }.
 return function(m, c)
   local B <const> = m.backbone
   local T <const>, A <const> = B .. "language_model.model.", "action_head."
@@ -121,7 +121,7 @@ return function(m, c)
   blocks.crossed = crossed
   local vision = {
     towers = { tower(c.vision, V, c.image_size, c.tower) }, shuffle = c.shuffle,
-    projector = { dense(B .. "mlp1.0") },
+    projector = { dense(B .. "mlp1.0") }, sizes = c.sizes, planes = c.planes,
   }
   if c.connector == 2 then
     local first = dense(B .. "mlp1.1")

@@ -1,0 +1,80 @@
+-- GR00T N1.6 of NVIDIA: its network. Pictures of several sizes in a tower that reads patches by a matrix, every other
+-- layer of the action head crosses to the pictures or to the rest. What stands around it is not described.
+local read <const> = include("common/configuration.lua")
+local count <const> = read.count
+
+local function table_of(x) return type(x) == "table" and x or {} end
+
+-- Sizes without a checkpoint: as published; small for tests on a CPU; tiny as in the golden cases.
+local sizes <const> = {
+  full = {
+    action_horizon = 50, max_state_dim = 128, max_action_dim = 128, select_layer = 16,
+    diffusion_model_cfg = { num_layers = 32, num_attention_heads = 32, attention_head_dim = 48, output_dim = 1024 } },
+  small = {
+    action_horizon = 16, max_state_dim = 64, max_action_dim = 32, select_layer = 6, input_embedding_dim = 256,
+    hidden_size = 128,
+    diffusion_model_cfg = { num_layers = 8, num_attention_heads = 8, attention_head_dim = 32, output_dim = 128 },
+    eagle_config = { image_token_index = 4090,
+      vision_config = { hidden_size = 192, intermediate_size = 512, num_hidden_layers = 4, num_attention_heads = 4,
+                        patch_size = 14, num_patches = 256 },
+      text_config = { hidden_size = 256, intermediate_size = 704, num_attention_heads = 8, num_key_value_heads = 2,
+                      head_dim = 32, vocab_size = 4096 } } },
+  tiny = {
+    action_horizon = 7, max_state_dim = 21, max_action_dim = 8, select_layer = 3, input_embedding_dim = 24,
+    hidden_size = 18, max_seq_len = 16,
+    diffusion_model_cfg = { num_layers = 6, num_attention_heads = 3, attention_head_dim = 8, output_dim = 18 },
+    eagle_config = { image_token_index = 113,
+      vision_config = { hidden_size = 24, intermediate_size = 40, num_hidden_layers = 2, num_attention_heads = 2,
+                        patch_size = 7, num_patches = 16 },
+      text_config = { hidden_size = 32, intermediate_size = 48, num_attention_heads = 4, num_key_value_heads = 2,
+                      head_dim = 12, vocab_size = 256 } } },
+}
+
+local c = given.config
+if c and c.model_type ~= "Gr00tN1d6" or given.shapes and not c then
+  return false
+elseif not c then
+  if given.arch ~= "groot_n16" then return false end
+  c = sizes[given.size] or error("size must be full, small or tiny", 0)
+end
+
+local eagle <const> = table_of(c.eagle_config)
+local vision <const>, text <const> = table_of(eagle.vision_config), table_of(eagle.text_config)
+for _, name in ipairs { "use_windows_attn", "use_rope" } do
+  if vision[name] then error("vision_config: " .. name .. " is not supported", 0) end
+end
+if eagle.use_pixel_shuffle == false or (eagle.downsample_ratio or 0.5) ~= 0.5 then
+  error("eagle_config: use_pixel_shuffle must be true and downsample_ratio 0.5", 0)
+end
+local blocks <const> = table_of(c.diffusion_model_cfg)
+if blocks.norm_type ~= nil and blocks.norm_type ~= "ada_norm" then error("norm_type must be ada_norm", 0) end
+local vocab <const> = count(text, "vocab_size", 151680)
+local image_token <const> = eagle.image_token_index or 151669
+if math.type(image_token) ~= "integer" or image_token >= vocab then
+  error("image_token_index must be a token below " .. vocab .. ", is " .. tostring(image_token), 0)
+end
+
+-- The side of the table of positions. A picture of the published code has an eighth more, in whole pairs: of 16 patches
+-- of 14 pixels it has 18, of 252 pixels.
+local patches <const>, patch <const> = count(vision, "num_patches", 256), count(vision, "patch_size", 14)
+local side = 1
+while side * side < patches do side = side + 1 end
+if side * side ~= patches then error("num_patches must be a square, is " .. patches, 0) end
+local largest, given_sizes = (side + side // 8) // 2 * 2 * patch, given.picture_sizes
+if given_sizes then
+  largest = 0
+  for _, size in ipairs(given_sizes) do largest = math.max(largest, size[1], size[2]) end
+end
+
+return include("common/groot_family.lua")({
+  name = "groot_n16", backbone = "backbone.model.",
+  embodiments = { gr1 = 20, oxe_droid = 16, new_embodiment = 10, robocasa_panda_omron = 13, behavior_r1_pro = 24,
+                  unitree_g1 = 8, libero_panda = 2, oxe_google = 0, oxe_widowx = 1 },
+}, {
+  vision = vision, text = text, select = count(c, "select_layer", 16), image_token = image_token,
+  image_size = largest, sizes = given_sizes,
+  tower = { linear = true, smooth = true, position_side = side },
+  shuffle = 2, planes = true, connector = eagle.mlp_connector_layers or 2,
+  head = c, horizon = count(c, "action_horizon", 50),
+  split = c.use_alternate_vl_dit ~= false and count(c, "attend_text_every_n_blocks", 2) or nil,
+})
