@@ -11,5 +11,5 @@ return extend("qwen_chat.lua", {
   resources = { kv.frame { name = "context", tokens = PROMPT },
                 kv.requests { name = "answers", tokens = PROMPT + ANSWER } },
   nodes     = { prefill { name = "read", template = "smollm2" } },
-  memory    = memory { device = "2GiB" },
+  memory    = memory { device = "3GiB" }, -- also for the larger model of that description, where no weights are here
 })

@@ -63,6 +63,7 @@ run 1 "check with a wrong --set" check --set nodes.act.steps=x pipelines/demo_me
 run 1 "a policy that is not there" check --set policy.name=oxigen pipelines/demo_metaworld.lua
 out "did you mean 'oxygen'"
 run 1 "a budget too small" check --set memory.device=1MiB pipelines/demo_metaworld.lua; out "E040"
+run 0 "check every pipeline that ships, at its full size" check --format json pipelines/*.lua pipelines/graphs/*.lua
 run 0 "check a memory" check pipelines/qwen_planner.lua
 out "; host plan 8.06 GiB: KV on its way 60.1 MiB, KV kept at most 8.00 GiB, .*; budget 10.0 GiB"
 run 1 "a budget too small for it" check --set memory.host=8GiB pipelines/qwen_planner.lua; out "E040"

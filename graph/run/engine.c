@@ -109,16 +109,30 @@ static void add_plan(const struct tec_engine *e, int chain, struct tec_measured 
     }
 }
 
+/* The captures that the points of the pipeline's axes, and slices, make: not the two pieces a layer
+ * of a memory's prompt, of which no point makes more or fewer. */
+static int captures_of_points(const struct tec_engine *e, const struct tec_measured *m)
+{
+    int n = m->captures;
+    for (int chain = 0; chain < e->n_chains; chain++)
+        for (int i = 0; i < e->chains[chain].plan->n_parts; i++) {
+            const struct tec_plan_part *part = &e->chains[chain].plan->parts[i];
+            n -= part->kind == TEC_PART_RECALL && part->slices ? part->n_slices : 0;
+        }
+    return n;
+}
+
 /* Check capture.max_graphs. The number of slices is known only once the model is. */
 static enum tec_status check_captures(const struct tec_engine *e, const struct tec_measured *m,
                                       struct tec_error *err)
 {
     const struct tec_decl_capture *c = &e->options.pipeline->capture;
-    if (e->n_chains == 1 || !c->max_graphs || m->captures <= c->max_graphs)
+    int n = captures_of_points(e, m);
+    if (e->n_chains == 1 || !c->max_graphs || n <= c->max_graphs)
         return TEC_OK;
     return tec_fail(err, TEC_MALFORMED,
                     "%s:%d: %d captures, the most is %d: give capture.slices, or raise max_graphs",
-                    c->where.file ? c->where.file : "?", c->where.line, m->captures, c->max_graphs);
+                    c->where.file ? c->where.file : "?", c->where.line, n, c->max_graphs);
 }
 
 /* Sizes from the checkpoint's headers; a model without one is sized by its description. */
