@@ -101,9 +101,9 @@ enum tec_status tec_engine_open_devices(struct tec_engine *e, bool measure, stru
 {
     struct tec_device_options run = e->options.device;
     run.measure = measure;
-    e->n_devices = 1;
     TEC_TRY(tec_device_open(&e->device, &run, e->heap, err));
     e->devices[0] = e->device;
+    e->n_devices = 1;
     for (int i = 0; i < e->n_models; i++)
         TEC_TRY(place(e, &e->models[i], measure, err));
     return TEC_OK;
