@@ -11,7 +11,7 @@
 #   tsan     the tests that use threads, with the thread sanitizer
 #   tidy     clang-tidy on every C file, or with --since on those changed since a revision (tests/: shallow paths)
 #   lua      luacheck on pipelines, policies and their tests
-#   fuzz     each fuzz target for 20 s
+#   fuzz     each fuzz target for 15 s
 #   campaign  attacks, for an hour; only by name or with --campaign
 #   docs     generated parts of the documents are fresh, links lead somewhere
 #
@@ -192,7 +192,8 @@ golden_cuda() {
 
 # The tests of the whole engine that take --device, and golden cases that take seconds there.
 on_device="schedule memory request_prompt requests session recall actionflow"
-golden_short="keep/odd act/odd smolvla/odd groot/n15_tiny pi/pi05_odd pi/pi0_odd pi/pi05_tiny pi/pi0_tiny encoders/minilm_tiny encoders/mpnet_tiny"
+golden_short="keep/odd act/odd smolvla/odd groot/n15_tiny pi/pi05_odd pi/pi0_odd pi/pi05_tiny pi/pi0_tiny"
+golden_encoders="f32:encoders/minilm_tiny bf16:encoders/mpnet_tiny" # alike but for their positions
 
 stage_cuda() {
     step "cuda builds" build emulator || return 1
@@ -212,6 +213,9 @@ stage_cuda() {
     for case in $cases; do for dtype in f32 bf16; do
         side step "cuda/golden $case $dtype" golden_cuda $dtype "$case"
     done; done
+    [ -n "$long" ] || for pair in $golden_encoders; do
+        side step "cuda/golden ${pair#*:} ${pair%%:*}" golden_cuda "${pair%%:*}" "${pair#*:}"
+    done
     together
     [ -z "$long" ] || tap cuda/mutate_cuda 7200 sh tests/mutate_cuda.sh
 }
@@ -292,7 +296,7 @@ fuzz_one() {
     esac
     [ ! -d "tests/fuzz/seeds/$1" ] || seeds="$seeds tests/fuzz/seeds/$1"
     mkdir -p "build/fuzz/corpus/$1" "build/fuzz/found"
-    "build/asan/fuzz_$1" -max_total_time="${2:-$([ -n "$long" ] && echo 600 || echo 20)}" -timeout=20 \
+    "build/asan/fuzz_$1" -max_total_time="${2:-$([ -n "$long" ] && echo 600 || echo 15)}" -timeout=20 \
         -rss_limit_mb=3000 -print_final_stats=1 -artifact_prefix="build/fuzz/found/$1-" \
         "build/fuzz/corpus/$1" $seeds
 }
