@@ -82,7 +82,6 @@ TEST(measuring_tells_the_same_bytes)
  * and keeps nothing. */
 TEST(every_refused_allocation_is_survived)
 {
-    ONE_THREAD();
     struct tec_heap pipelines = {0};
     struct tec_pipeline *p = load(&pipelines);
     REQUIRE(p);
