@@ -98,27 +98,6 @@ static const float *read_layer(struct judge *j, const struct tec_tap_found *foun
     return read_tap(j, name, 0, -1, n);
 }
 
-/* [S, H, A] from the steps' taps; with the noise in front, which their numbers begin behind. */
-static const float *read_steps(struct judge *j, const char *tap, bool noise, size_t *n)
-{
-    const struct tec_flow *f = &j->g->pi.model->flow;
-    int first = noise ? 1 : 0, end = j->plan->spec.actions[0].steps + first;
-    size_t chunk = (size_t)f->horizon * (size_t)f->dim, one = 0;
-    float *out = floats(j, (size_t)end * chunk);
-    if (out && noise)
-        memcpy(out, j->g->noise, chunk * sizeof *out);
-    for (int s = first; out && s < end; s++) {
-        char name[TEC_TAP_BYTES + 16];
-        snprintf(name, sizeof name, "%s%d", tap, s);
-        const float *values = read_tap(j, name, 0, f->horizon, &one);
-        if (!values || one != chunk)
-            return NULL;
-        memcpy(out + (size_t)s * chunk, values, chunk * sizeof *out);
-    }
-    *n = (size_t)end * chunk;
-    return out;
-}
-
 /* Does LeRobot's folder describe the robot? Its state and its actions are a vector each. */
 static bool of_lerobot(const struct judge *j)
 {
@@ -182,7 +161,8 @@ static const float *find(struct judge *j, const struct tec_tap_found *found, siz
         return read_tap(j, found->ours, 0, -1, n);
     case TEC_TAP_STEPS:
     case TEC_TAP_STEPS_FROM_NOISE:
-        return read_steps(j, found->ours, found->form == TEC_TAP_STEPS_FROM_NOISE, n);
+        return tec_pi_steps(&j->g->pi, j->plan, found->ours,
+                            found->form == TEC_TAP_STEPS_FROM_NOISE ? j->g->noise : NULL, n);
     case TEC_TAP_ROBOT_ACTIONS:
         return read_robot(j, found->ours, n);
     case TEC_TAP_CHUNK:

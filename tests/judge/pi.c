@@ -2,7 +2,10 @@
  * inputs of a case, and compares results within the case's bounds. */
 #include "tests/judge/pi.h"
 
+#include "tests/judge/taps.h"
+
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 const char *tec_pi_path(const struct tec_pi *pi, const char *name)
@@ -237,6 +240,27 @@ float *tec_pi_tap(struct tec_pi *pi, const struct tec_plan_part *part, const cha
         return out;
     }
     return NULL;
+}
+
+float *tec_pi_steps(struct tec_pi *pi, const struct tec_plan *plan, const char *tap,
+                    const float *noise, size_t *n)
+{
+    const struct tec_flow *f = &pi->model->flow;
+    int first = noise ? 1 : 0, end = plan->spec.actions[0].steps + first;
+    size_t chunk = (size_t)f->horizon * (size_t)f->dim, one = 0;
+    float *out = TEC_NEW(pi->v->arena, (size_t)end * chunk, float);
+    if (out && noise)
+        memcpy(out, noise, chunk * sizeof *out);
+    for (int s = first; out && s < end; s++) {
+        char name[TEC_TAP_BYTES + 16];
+        snprintf(name, sizeof name, "%s%d", tap, s);
+        const float *values = tec_pi_tap(pi, &plan->parts[0], name, 0, f->horizon, &one);
+        if (!values || one != chunk)
+            return NULL;
+        memcpy(out + (size_t)s * chunk, values, chunk * sizeof *out);
+    }
+    *n = (size_t)end * chunk;
+    return out;
 }
 
 void tec_pi_same(struct tec_pi *pi, const char *check, const void *a, const void *b, size_t bytes)

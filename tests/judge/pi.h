@@ -68,6 +68,12 @@ int tec_pi_live(struct tec_pi *pi, const struct tec_tap *tap);
 float *tec_pi_tap(struct tec_pi *pi, const struct tec_plan_part *part, const char *name, int first,
                   int rows, size_t *n);
 
+/* [S, H, A] from the taps of a flow's steps, "<tap>0" to "<tap>S-1", in the arena. With `noise` [H,
+ * A] [S + 1, H, A]: that first, and taps that count from 1. *n values; NULL when a tap is not
+ * there. */
+float *tec_pi_steps(struct tec_pi *pi, const struct tec_plan *plan, const char *tap,
+                    const float *noise, size_t *n);
+
 /* Whether two runs gave the same bytes: a check of its own. */
 void tec_pi_same(struct tec_pi *pi, const char *check, const void *a, const void *b, size_t bytes);
 

@@ -69,35 +69,11 @@ static const float *read_norm(struct judge *j, const struct tec_tap_found *found
     return out;
 }
 
-/* [S, H, A] from the steps' taps, x_t [S + 1, H, A] from the noise and theirs. Its taps count from
- * 1, where the noise is 0. */
-static const float *read_steps(struct judge *j, const char *tap, bool noise, size_t *n)
-{
-    const struct tec_flow *f = &j->pi->model->flow;
-    int first = noise ? 1 : 0, end = j->plan->spec.actions[0].steps + first;
-    size_t chunk = (size_t)f->horizon * (size_t)f->dim, one;
-    float *out = TEC_NEW(j->pi->v->arena, (size_t)end * chunk, float);
-    if (!out)
-        return NULL;
-    if (noise)
-        memcpy(out, j->in.noise, chunk * sizeof *out);
-    for (int s = first; s < end; s++) {
-        char name[TEC_TAP_BYTES + 16];
-        snprintf(name, sizeof name, "%s%d", tap, s);
-        const float *values = read_tap(j, name, 0, f->horizon, &one);
-        if (!values || one != chunk)
-            return NULL;
-        memcpy(out + (size_t)s * chunk, values, chunk * sizeof *out);
-    }
-    *n = (size_t)end * chunk;
-    return out;
-}
-
 /* The last [H, A] of the steps' taps. */
 static const float *read_last(struct judge *j, const char *tap, size_t *n)
 {
     size_t chunk = (size_t)j->pi->model->flow.horizon * (size_t)j->pi->model->flow.dim, all;
-    const float *x = read_steps(j, tap, true, &all);
+    const float *x = tec_pi_steps(j->pi, j->plan, tap, j->in.noise, &all);
     *n = chunk;
     return x ? x + (all - chunk) : NULL;
 }
@@ -110,7 +86,8 @@ static const float *find(struct judge *j, const char *name, size_t *n)
     switch (found.form) {
     case TEC_TAP_STEPS:
     case TEC_TAP_STEPS_FROM_NOISE:
-        return read_steps(j, found.ours, found.form == TEC_TAP_STEPS_FROM_NOISE, n);
+        return tec_pi_steps(j->pi, j->plan, found.ours,
+                            found.form == TEC_TAP_STEPS_FROM_NOISE ? j->in.noise : NULL, n);
     case TEC_TAP_LAST_STEP:
         return read_last(j, found.ours, n);
     case TEC_TAP_PICTURE:

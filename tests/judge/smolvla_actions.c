@@ -203,27 +203,6 @@ static const float *read_time(struct judge *j, int step, size_t *n)
     return step < t->steps ? t->sincos + (size_t)step * (size_t)t->width : NULL;
 }
 
-/* [S, H, A] from the steps' taps; with the noise in front, which their numbers begin behind. */
-static const float *read_steps(struct judge *j, const char *tap, bool noise, size_t *n)
-{
-    const struct tec_flow *f = &j->s->pi.model->flow;
-    int first = noise ? 1 : 0, end = j->plan->spec.actions[0].steps + first;
-    size_t chunk = (size_t)f->horizon * (size_t)f->dim, one = 0;
-    float *out = TEC_NEW(j->s->pi.v->arena, (size_t)end * chunk, float);
-    if (out && noise)
-        memcpy(out, j->s->noise, chunk * sizeof *out);
-    for (int s = first; out && s < end; s++) {
-        char name[TEC_TAP_BYTES + 16];
-        snprintf(name, sizeof name, "%s%d", tap, s);
-        const float *values = read_tap(j, name, 0, f->horizon, &one);
-        if (!values || one != chunk)
-            return NULL;
-        memcpy(out + (size_t)s * chunk, values, chunk * sizeof *out);
-    }
-    *n = (size_t)end * chunk;
-    return out;
-}
-
 /* The state as normalised: what comes behind that is undone by computing it again. */
 static const float *read_state(struct judge *j, bool padded, size_t *n)
 {
@@ -262,7 +241,8 @@ static const float *find_floats(struct judge *j, const struct tec_tap_found *fou
         return read_time(j, found->number[0], n);
     case TEC_TAP_STEPS:
     case TEC_TAP_STEPS_FROM_NOISE:
-        return read_steps(j, found->ours, found->form == TEC_TAP_STEPS_FROM_NOISE, n);
+        return tec_pi_steps(&j->s->pi, j->plan, found->ours,
+                            found->form == TEC_TAP_STEPS_FROM_NOISE ? j->s->noise : NULL, n);
     case TEC_TAP_STATE_NORMALISED:
     case TEC_TAP_STATE_PADDED:
         return read_state(j, found->form == TEC_TAP_STATE_PADDED, n);
