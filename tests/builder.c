@@ -112,7 +112,7 @@ TEST(words_and_options_are_known)
     prefill_refused("return g.conv(picture(g), { weight = 'w', out = 8 })", 33,
                     "write g:conv(...), with a colon");
     prefill_refused("return g:conv(picture(g), { weight = 'w', out = 8 }, 3)", 33,
-                    "conv: takes 1 operands and a table of options");
+                    "conv: takes a value and a table of options");
     prefill_refused("return g:activation(picture(g), { kind = 'tanh' })", 33,
                     "activation: kind must be gelu, gelu_erf, silu or relu");
     prefill_refused("local x = picture(g); return x.channels", 33, "and no 'channels'");

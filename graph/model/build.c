@@ -123,6 +123,16 @@ static struct tec_model_call *next_call(lua_State *L, struct tec_model_program *
     return &p->calls[p->n];
 }
 
+/* What stands before the options of a word, for its message. */
+static const char *values_of(lua_State *L, int operands)
+{
+    if (operands < 0)
+        return "a list of values and ";
+    if (operands < 2)
+        return operands ? "a value and " : "";
+    return lua_pushfstring(L, "%d values and ", operands);
+}
+
 /* g:word(operands, { options }); upvalue 2 is the word. */
 static int call_word(lua_State *L)
 {
@@ -150,9 +160,8 @@ static int call_word(lua_State *L)
     place_call(L, b, c);
     int options = read_operands(L, b, c);
     if (lua_gettop(L) > options || (lua_gettop(L) == options && !lua_istable(L, options)))
-        luaL_error(L, "%s: takes %d operands%s and a table of options", name,
-                   tec_word_kinds[word].operands < 0 ? 1 : tec_word_kinds[word].operands,
-                   tec_word_kinds[word].operands < 0 ? ", a list," : "");
+        luaL_error(L, "%s: takes %sa table of options", name,
+                   values_of(L, tec_word_kinds[word].operands));
     tec_builder_options(L, b, c, options);
     if (tec_word_kinds[word].infer(p, c, &err) != TEC_OK)
         luaL_error(L, "%s: %s", name, err.message);
