@@ -26,6 +26,11 @@ static const struct tec_verb verbs[] = {
 };
 enum { N_VERBS = sizeof verbs / sizeof verbs[0] };
 
+struct tec_verbs tec_verbs(void)
+{
+    return (struct tec_verbs){verbs, N_VERBS};
+}
+
 int tec_exit_code(enum tec_status status)
 {
     switch (status) {

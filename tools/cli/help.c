@@ -5,6 +5,10 @@
 
 #include <unistd.h>
 
+const char tec_help_exit_codes[] =
+    "exit codes: 0 done; 1 what was asked about is wrong; 2 usage; 3 an input cannot be read\n"
+    "or is malformed; 4 device or memory does not suffice; 5 a bug of tectum\n";
+
 void tec_help_program(const struct tec_verb *verbs, int n, FILE *out)
 {
     fputs("tectum - vision-language-action models on robots, by the deadline\n\n"
@@ -12,14 +16,12 @@ void tec_help_program(const struct tec_verb *verbs, int n, FILE *out)
           out);
     for (int i = 0; i < n; i++)
         fprintf(out, "  %-10s %s\n", verbs[i].name, verbs[i].text);
-    fputs(
-        "\n"
-        "tectum VERB --help    what a verb does, its options, an example\n"
-        "tectum --version      version, devices, CPU tiers\n\n"
-        "example: tectum check pipelines/demo_metaworld.lua\n\n"
-        "exit codes: 0 done; 1 what was asked about is wrong; 2 usage; 3 an input cannot be read\n"
-        "or is malformed; 4 device or memory does not suffice; 5 a bug of tectum\n",
-        out);
+    fputs("\n"
+          "tectum VERB --help    what a verb does, its options, an example\n"
+          "tectum --version      version, devices, CPU tiers\n\n"
+          "example: tectum check pipelines/demo_metaworld.lua\n\n",
+          out);
+    fputs(tec_help_exit_codes, out);
 }
 
 void tec_help_verb(const struct tec_verb *verb, FILE *out)

@@ -11,6 +11,16 @@ struct tec_verb {
     bool alone; /* a program of its own */
 };
 
+/* Every verb, in the order of commands.def. */
+struct tec_verbs {
+    const struct tec_verb *verb;
+    int n;
+};
+struct tec_verbs tec_verbs(void);
+
+/* What the program's exit codes mean, in lines. */
+extern const char tec_help_exit_codes[];
+
 void tec_help_program(const struct tec_verb *verbs, int n, FILE *out);
 void tec_help_verb(const struct tec_verb *verb, FILE *out);
 
