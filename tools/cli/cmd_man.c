@@ -112,30 +112,37 @@ static void print_program(const struct tec_verbs *verbs, FILE *out)
     print_lines(tec_help_exit_codes, out);
 }
 
-/* Write one page to FOLDER/NAME.1; `verb` is NULL for the program's. */
-static enum tec_status write_page(const char *folder, const struct tec_verb *verb,
-                                  const struct tec_verbs *verbs, struct tec_arena *arena,
-                                  struct tec_error *err)
+static enum tec_status write_program(const char *folder, const struct tec_verbs *verbs,
+                                     struct tec_arena *arena, struct tec_error *err)
 {
     struct tec_out_file out = {0};
-    const char *path =
-        tec_arena_printf(arena, "%s/tectum%s%s.1", folder, verb ? "-" : "", verb ? verb->name : "");
+    const char *path = tec_arena_printf(arena, "%s/tectum.1", folder);
     if (!path)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
     TEC_TRY(tec_outfile_file_open(&out, path, err));
-    if (verb)
-        print_verb(verb, out.file);
-    else
-        print_program(verbs, out.file);
+    print_program(verbs, out.file);
     return tec_outfile_file_keep(&out, err);
 }
 
+static enum tec_status write_verb(const char *folder, const struct tec_verb *verb,
+                                  struct tec_arena *arena, struct tec_error *err)
+{
+    struct tec_out_file out = {0};
+    const char *path = tec_arena_printf(arena, "%s/tectum-%s.1", folder, verb->name);
+    if (!path)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
+    TEC_TRY(tec_outfile_file_open(&out, path, err));
+    print_verb(verb, out.file);
+    return tec_outfile_file_keep(&out, err);
+}
+
+/* Write the page of the program and one of each verb as FOLDER/NAME.1. */
 static enum tec_status write_all(const char *folder, const struct tec_verbs *verbs,
                                  struct tec_arena *arena, struct tec_error *err)
 {
-    TEC_TRY(write_page(folder, NULL, verbs, arena, err));
+    TEC_TRY(write_program(folder, verbs, arena, err));
     for (int i = 0; i < verbs->n; i++)
-        TEC_TRY(write_page(folder, &verbs->verb[i], verbs, arena, err));
+        TEC_TRY(write_verb(folder, &verbs->verb[i], arena, err));
     return TEC_OK;
 }
 
