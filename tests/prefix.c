@@ -536,8 +536,12 @@ TEST(named_inputs_take_it_as_optional)
 TEST(the_library_takes_it_too)
 {
     static struct open o;
-    struct tectum_options options = {
-        .pipeline = PREFIX, .root = ".", .threads = 1, .seed = 5, .dtype = "f32"};
+    struct tectum_options options = {.pipeline = PREFIX,
+                                     .root = ".",
+                                     .device = tap.device,
+                                     .threads = 1,
+                                     .seed = 5,
+                                     .dtype = "f32"};
     struct tectum *t = NULL;
     struct tectum_error mine;
     struct tectum_chunk info;

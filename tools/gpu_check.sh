@@ -1,9 +1,12 @@
 #!/bin/sh
 # gpu_check.sh - check and measure tectum on a machine with a GPU.  tools/gpu_check.sh [options]
 #
-#   --parts LIST    of build,tests,golden,sanitizer,bench,peers; all of them
+#   --parts LIST    of build,tests,golden,sanitizer,profile,bench,peers; all of them
+#   --call N        one of three calls in place of --parts, for a machine that is lent for minutes:
+#                   1 is tests,golden; 2 is bench,peers; 3 is profile,sanitizer
 #   --minutes N     for everything together; 8
-#   --out DIR       where DIR/<gpu>_<date>.json and .md go; doc/measurements
+#   --side N        programs of tests that run side by side; 4, on the CPU 1
+#   --out DIR       where DIR/<gpu>_<date>[_call<N>].json, .md and _logs.tar.gz go; doc/measurements
 #   --device NAME   cuda, cuda:N, or cpu, which tries this script out with tiny models; cuda
 #   --size NAME     of the models that are measured: full, small or tiny; full, on the CPU tiny
 #   --program FILE  a device_check that is already built
@@ -14,13 +17,15 @@
 # doc/gpu.md says how to read the reports.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-known="build tests golden sanitizer bench peers"
-parts=$known minutes=8 out=doc/measurements device=cuda size='' program=''
+known="build tests golden sanitizer profile bench peers"
+parts=$known minutes=8 out=doc/measurements device=cuda size='' program='' call='' side=''
 command_line="tools/gpu_check.sh $*"
 
 while [ $# -gt 0 ]; do
     case $1 in
     --parts) parts=$(echo "${2:?--parts needs a list}" | tr ',' ' '); shift ;;
+    --call) call=${2:?--call needs a number}; shift ;;
+    --side) side=${2:?--side needs a number}; shift ;;
     --minutes) minutes=${2:?--minutes needs a number}; shift ;;
     --out) out=${2:?--out needs a folder}; shift ;;
     --device) device=${2:?--device needs a name}; shift ;;
@@ -31,6 +36,13 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
+case $call in
+'') ;;
+1) parts="tests golden" ;;
+2) parts="bench peers" ;;
+3) parts="profile sanitizer" ;;
+*) echo "gpu_check: --call is 1, 2 or 3" >&2; exit 2 ;;
+esac
 for part in $parts; do
     case " $known " in
     *" $part "*) ;;
@@ -38,10 +50,11 @@ for part in $parts; do
     esac
 done
 case $minutes in '' | *[!0-9]* | 0) echo "gpu_check: --minutes is a whole number from 1" >&2; exit 2 ;; esac
+case $side in *[!0-9]* | 0) echo "gpu_check: --side is a whole number from 1" >&2; exit 2 ;; esac
 cpu=''
 case $device in
-cpu) cpu=1 size=${size:-tiny} ;;
-cuda | cuda:[0-9]*) size=${size:-full} ;;
+cpu) cpu=1 size=${size:-tiny} side=${side:-1} ;;
+cuda | cuda:[0-9]*) size=${size:-full} side=${side:-4} ;;
 *) echo "gpu_check: --device is cuda, cuda:N or cpu" >&2; exit 2 ;;
 esac
 
@@ -61,7 +74,7 @@ finish() {
 }
 trap finish EXIT
 trap 'exit 1' INT TERM
-began=$(date +%s) failed=0
+began=$(date +%s)
 end=$((began + 60 * minutes - 5))
 : >"$work/results"
 : >"$work/benches"
@@ -85,14 +98,14 @@ record() {
     case $3 in
     ok) echo "ok - $1 $2 ($4 s) $5" ;;
     skipped) echo "ok - $1 $2 # SKIP $5" ;;
-    *) echo "not ok - $1 $2 ($4 s) $5"; failed=1 ;;
+    *) echo "not ok - $1 $2 ($4 s) $5" ;;
     esac
     printf '%s\t%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" "$5" >>"$work/results"
 }
 
 # attempt PART NAME SECONDS COMMAND...: its output into $work/NAME.out and .err; its exit code.
 attempt() {
-    a_name=$2 a_limit=$(limit "$3") a_seconds=0 a_why=''
+    a_name=$2 a_limit=$(limit "$3") a_seconds=0 a_why='' a_code=1
     shift 3
     : >"$work/$a_name.out"
     : >"$work/$a_name.err"
@@ -105,7 +118,7 @@ attempt() {
     a_code=$? a_seconds=$(($(date +%s) - a_start))
     case $a_code in
     0) return 0 ;;
-    124 | 137) a_why="ended after its limit of $a_limit s" ;;
+    124 | 137) a_why="was ended at its limit of $a_limit s" ;;
     *) a_why="exit code $a_code: $(grep -v '^#* *$' "$work/$a_name.err" | tail -n 1 | cut -c 1-300)" ;;
     esac
     return "$a_code"
@@ -152,7 +165,8 @@ if [ ! -x "$program" ]; then
     echo "gpu_check: there is no device_check; leave 'build' among the parts, or name one with --program" >&2
     exit 1
 fi
-"$program" tectum verify --device "$device" --format text tests/golden/pi/pi0_tiny >/dev/null 2>"$work/probe"
+timeout -k 5 60 "$program" tectum verify --device "$device" --format text tests/golden/pi/pi0_tiny \
+    >/dev/null 2>"$work/probe"
 if [ $? -eq 4 ]; then
     cat "$work/probe" >&2
     exit 4
@@ -179,6 +193,24 @@ echo "# $gpu, driver ${driver:-none}, CUDA ${cuda:-none}, commit $commit, $progr
 
 # --- tests ------------------------------------------------------------------------------------
 
+# beside FUNCTION ARGUMENTS...: run it in the background, at most $side at a time.
+running=''
+beside() {
+    set -- "$@"
+    # shellcheck disable=SC2086
+    set_of=$(echo $running | wc -w)
+    if [ "$set_of" -ge "$side" ]; then
+        wait "${running%% *}"
+        case $running in *" "*) running=${running#* } ;; *) running='' ;; esac
+    fi
+    "$@" &
+    running="${running:+$running }$!"
+}
+together() { # all that were begun have ended
+    for child in $running; do wait "$child"; done
+    running=''
+}
+
 # tap NAME SECONDS COMMAND...: a program that prints TAP.
 tap() {
     t_name=$1
@@ -196,30 +228,57 @@ tap() {
     head -n 12 "$work/$t_name.err"
 }
 
+# The longest first, so that none of them is left alone at the end.
+device_tests="memory partitions schedule two_models run_memory prefix recall request_prompt requests remember
+    recall_pictures actionflow chains score text_edges memory_beside"
+
 run_tests() {
     if [ -n "$cpu" ]; then # the others have their turn in tests/run.sh
         tap requests 60 "$program" requests --device cpu
         tap kernels 60 "$program" kernels --tier 'avx*' 'r*'
         return
     fi
-    for name in schedule partitions memory prefix request_prompt requests loop; do
-        tap "$name" 40 "$program" "$name" --device "$device"
+    beside tap kernels 180 "$program" kernels --tier cuda
+    # The same products without warp groups: says which of the two is wrong where one is.
+    [ ! -x bin/device_check_plain ] ||
+        beside tap kernels_plain 180 bin/device_check_plain kernels --tier cuda 'gemm*'
+    for name in $device_tests; do
+        beside tap "$name" 120 "$program" "$name" --device "$device"
     done
-    tap kernels 90 "$program" kernels --tier cuda
+    together
+}
+
+# golden NAME DTYPE CASE...: every check of these cases.
+golden() {
+    g_name=$1_$2 g_dtype=$2
+    shift 2
+    if attempt golden "golden_$g_name" 90 "$program" tectum verify --device "$device" --dtype "$g_dtype" \
+        --format text "$@"; then
+        record golden "$g_name" ok "$a_seconds" "$(tail -n 1 "$work/golden_$g_name.out")"
+    else
+        record golden "$g_name" failed "$a_seconds" "$(tail -n 1 "$work/golden_$g_name.out") $a_why"
+        grep -v '^ok' "$work/golden_$g_name.out" | head -n 8
+    fi
 }
 
 run_golden() {
-    cases=tests/golden/pi
-    [ -z "$cpu" ] || cases=tests/golden/pi/pi0_tiny
     for dtype in f32 bf16; do
-        if attempt golden "golden_$dtype" 40 "$program" tectum verify --device "$device" \
-            --dtype "$dtype" --format text "$cases"; then
-            record golden "$dtype" ok "$a_seconds" "$(tail -n 1 "$work/golden_$dtype.out")"
-        else
-            record golden "$dtype" failed "$a_seconds" "$(tail -n 1 "$work/golden_$dtype.out") $a_why"
-            grep -v '^ok' "$work/golden_$dtype.out" | head -n 8
+        if [ -n "$cpu" ]; then
+            golden pi $dtype tests/golden/pi/pi0_tiny
+            continue
         fi
+        for family in pi openvla keep smolvla groot act text qwen encoders; do
+            cases=tests/golden/$family
+            case $family in # some cases are of no checkpoint, or of a model that does not run yet
+            text) cases="tests/golden/text/qwen3_tiny tests/golden/text/llama3_tiny
+                tests/golden/text/gemma2_tiny tests/golden/text/smollm2_tiny" ;;
+            keep) cases="tests/golden/keep/tiny tests/golden/keep/odd tests/golden/keep/gap" ;;
+            esac
+            # shellcheck disable=SC2086
+            [ ! -d tests/golden/$family ] || beside golden $family $dtype $cases
+        done
     done
+    together
 }
 
 run_sanitizer() {
@@ -228,21 +287,39 @@ run_sanitizer() {
         record sanitizer compute-sanitizer skipped 0 "not installed, or no GPU"
         return
     fi
-    sanitize memcheck prefix --device cuda
-    sanitize memcheck kernels --tier cuda '*norm'
-    sanitize racecheck kernels --tier cuda '*norm'
-    sanitize racecheck kernels --tier cuda attention_bf16
+    beside sanitize memcheck requests --device cuda 'a_text*'
+    beside sanitize memcheck kernels --tier cuda '*norm'
+    beside sanitize racecheck kernels --tier cuda '*norm'
+    beside sanitize memcheck kernels --tier cuda 'attention_bf16'
+    beside sanitize memcheck kernels --tier cuda 'gemm_bf16'
+    together
 }
 
 sanitize() {
     kind=$1
     shift
     name=${kind}_$1_$(echo "${4:-all}" | tr -dc a-z0-9_)
-    if attempt sanitizer "$name" 25 "$tool" --tool "$kind" --error-exitcode 9 "$program" "$@"; then
+    if attempt sanitizer "$name" 100 "$tool" --tool "$kind" --error-exitcode 9 "$program" "$@"; then
         record sanitizer "$name" ok "$a_seconds" "$(grep 'SUMMARY' "$work/$name.out" | tail -n 1)"
     else
         record sanitizer "$name" failed "$a_seconds" "$a_why; $(grep 'SUMMARY' "$work/$name.out" | tail -n 1)"
     fi
+}
+
+# What limits the kernels that a frame spends most in, as Nsight Compute's counters say.
+run_profile() {
+    tool=$(command -v ncu || ls /usr/local/cuda/bin/ncu 2>/dev/null)
+    if [ -n "$cpu" ] || [ -z "$tool" ]; then
+        record profile ncu skipped 0 "not installed, or no GPU"
+        return
+    fi
+    for kernel in gemm_bf16 attention_bf16 norm; do
+        if attempt profile "ncu_$kernel" 60 "$tool" --clock-control none --graph-profiling node --section SpeedOfLight \
+            --section WarpStateStats --section Occupancy --section LaunchStats --launch-count 40 \
+            "$program" kernels --tier cuda --layers "$kernel"; then
+            record profile "$kernel" ok "$a_seconds" "$(grep -c 'Duration' "$work/ncu_$kernel.out") kernels; in the logs"
+        else record profile "$kernel" failed "$a_seconds" "$a_why"; fi
+    done
 }
 
 # shellcheck source=tools/gpu/benches.sh
@@ -255,6 +332,7 @@ for part in $parts; do
     tests) run_tests ;;
     golden) run_golden ;;
     sanitizer) run_sanitizer ;;
+    profile) run_profile ;;
     bench) run_bench ;;
     peers) run_peers ;;
     esac
@@ -265,8 +343,9 @@ if [ -n "$sampler" ]; then
 fi
 mkdir -p "$out" || exit 1
 slug=$(printf '%s' "$gpu" | tr '[:upper:]' '[:lower:]' | sed 's/nvidia//g; s/[^a-z0-9]\{1,\}/_/g; s/^_//; s/_$//')
-report=$out/${slug}_$(date -u +%Y-%m-%d)
+report=$out/${slug}_$(date -u +%Y-%m-%d)${call:+_call$call}
 json >"$report.json"
 markdown >"$report.md"
-echo "# $report.json, $report.md; $(($(date +%s) - began)) s"
-exit $failed
+tar czf "${report}_logs.tar.gz" -C "$work" . # what every step printed
+echo "# $report.json, $report.md, ${report}_logs.tar.gz; $(($(date +%s) - began)) s"
+awk -F '\t' '$3 == "failed" { bad = 1 } END { exit bad }' "$work/results"

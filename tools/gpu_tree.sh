@@ -1,48 +1,60 @@
 #!/bin/sh
 # gpu_tree.sh - a tree for a machine with a GPU and nothing else.  tools/gpu_tree.sh [ARCH]
 #
-# Makes build/gpu_tree/ (at most 20 MB) for one architecture (90: H100, H200; 80, 86, 89, 87 Orin,
-# 100, 110 Thor, 120): the program and the tests of the device in one file, the pipelines, policies
-# and golden cases that they read, and tools/gpu_check.sh. It needs nvcc here; there it needs the
-# driver, a C library at least as new as the one here, and a shell.
+# Makes build/gpu_tree.tar.xz (at most 50 MB) for one architecture (90: H100, H200; 80, 86, 89, 87
+# Orin, 100, 110 Thor, 120): the program and the tests of the device in one file, the pipelines,
+# policies, fixtures and golden cases that they read, and tools/gpu_check.sh. For 90 there are two
+# programs: the second multiplies without warp groups, to tell where a fault is. It needs nvcc here;
+# there it needs the driver, a C library at least as new as the one here, a shell, tar and xz.
 set -eu
 cd "$(dirname "$0")/.."
 arch=${1:-90}
 case $arch in
 *[!0-9a-z]* | "") echo "gpu_tree: ARCH is a number like 90, is '$arch'" >&2; exit 2 ;;
 esac
-code=$arch
-[ "$arch" != 90 ] || code=90a # products by warp groups are for this one alone
-build=build/gpu_$arch tree=build/gpu_tree most=20000
+tree=build/gpu_tree most=50000
 
-mkdir -p "$build"
-echo "gpu_tree: building for sm_$arch in $build"
-cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DTECTUM_CUDA=on \
-    "-DTECTUM_CUDA_ARCHITECTURES=$code-real" -DTECTUM_STATIC=libraries -DTECTUM_TEST_ROOT=. \
-    >"$build/configure.log" 2>&1 || { tail -n 15 "$build/configure.log" >&2; exit 1; }
-nice cmake --build "$build" -j"$(nproc)" --target device_check >"$build/build.log" 2>&1 ||
-    { grep -E 'error|undefined' "$build/build.log" | head -n 15 >&2; exit 1; }
+# compiled CODE: build/gpu_CODE/device_check, with code for sm_CODE alone.
+compiled() {
+    build=build/gpu_$1
+    mkdir -p "$build"
+    echo "gpu_tree: building for sm_$1 in $build"
+    cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DTECTUM_CUDA=on \
+        "-DTECTUM_CUDA_ARCHITECTURES=$1-real" -DTECTUM_STATIC=libraries -DTECTUM_TEST_ROOT=. \
+        >"$build/configure.log" 2>&1 || { tail -n 15 "$build/configure.log" >&2; exit 1; }
+    nice cmake --build "$build" -j"$(nproc)" --target device_check >"$build/build.log" 2>&1 ||
+        { grep -E 'error|undefined' "$build/build.log" | head -n 15 >&2; exit 1; }
+    # What the linker left to find there must be the C library's own.
+    strange=$(ldd "$build/device_check" | awk '{ print $1 }' |
+        grep -vE '^(linux-vdso|libc|libm|libdl|libpthread|librt)\.so|^/lib.*/ld-linux' || true)
+    [ -z "$strange" ] || { echo "gpu_tree: device_check needs $strange" >&2; exit 1; }
+}
 
+code=$arch plain=''
+[ "$arch" != 90 ] || code=90a plain=90 # products by warp groups are for this one alone
+compiled "$code"
+[ -z "$plain" ] || compiled "$plain"
+build=build/gpu_$code
 nvcc=$(sed -n 's/^CMAKE_CUDA_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt" | head -n 1)
 
-# What the linker left to find there must be the C library's own.
-strange=$(ldd "$build/device_check" | awk '{ print $1 }' |
-    grep -vE '^(linux-vdso|libc|libm|libdl|libpthread|librt)\.so|^/lib.*/ld-linux' || true)
-[ -z "$strange" ] || { echo "gpu_tree: device_check needs $strange" >&2; exit 1; }
-
-rm -rf "$tree"
-mkdir -p "$tree/bin" "$tree/tools" "$tree/tests/golden/pi" "$tree/doc/measurements"
+rm -rf "$tree" "$tree.tar.xz"
+mkdir -p "$tree/bin" "$tree/tools/measure" "$tree/tests/golden" "$tree/doc/measurements"
 strip -o "$tree/bin/device_check" "$build/device_check"
-cp tools/gpu_check.sh tools/measure/bench_peers.py "$tree/tools/"
+[ -z "$plain" ] || strip -o "$tree/bin/device_check_plain" "build/gpu_$plain/device_check"
+cp tools/gpu_check.sh "$tree/tools/"
+cp tools/measure/bench_peers.py "$tree/tools/measure/"
 cp -R tools/gpu "$tree/tools/"
 mkdir -p "$tree/tests/kernels" && cp tests/kernels/bench_layers.def "$tree/tests/kernels/"
 cp -R policies "$tree/"
-# Trained models are for robots, not for this.
+# Trained models are for robots, but for the one that tests read.
 tar cf - --exclude=checkpoints pipelines | tar xf - -C "$tree"
-for case in pi05_odd pi05_odd_frames pi05_odd_lang pi05_tiny pi05_tiny_frames pi05_tiny_lang \
-    pi0_odd pi0_odd_lang pi0_tiny; do
-    cp -R "tests/golden/pi/$case" "$tree/tests/golden/pi/"
+mkdir -p "$tree/pipelines/checkpoints" && cp -R pipelines/checkpoints/metaworld "$tree/pipelines/checkpoints/"
+cp -R tests/fixtures tests/pipelines tests/graphs tests/policies "$tree/tests/"
+for family in pi openvla keep smolvla groot act text qwen encoders demo schedules; do
+    cp -R "tests/golden/$family" "$tree/tests/golden/"
 done
+mkdir "$tree/tests/golden/tokenizers"
+cp -R tests/golden/tokenizers/qwen_like "$tree/tests/golden/tokenizers/"
 cp LICENSE "$tree/"
 {
     echo "commit=$(git describe --always --dirty 2>/dev/null || echo unknown)"
@@ -52,7 +64,8 @@ cp LICENSE "$tree/"
         grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)"
 } >"$tree/made_of"
 cat "$tree/made_of"
-size=$(du -sk "$tree" | awk '{ print $1 }')
-echo "gpu_tree: $tree has $size KB"
+tar cJf "$tree.tar.xz" -C build gpu_tree
+size=$(du -sk "$tree.tar.xz" | awk '{ print $1 }')
+echo "gpu_tree: $tree.tar.xz has $size KB"
 [ "$size" -le $most ] || { echo "gpu_tree: that is more than $most KB" >&2; exit 1; }
-echo "there: sh tools/gpu_check.sh (doc/gpu.md)"
+echo "there: tar xf gpu_tree.tar.xz && cd gpu_tree && sh tools/gpu_check.sh --call 1 (doc/gpu.md)"

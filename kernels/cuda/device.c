@@ -3,6 +3,7 @@
 #include "kernels/cuda/gpu.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { OLDEST = 80, DRIVER = 13000, PARTIALS = 16 << 20, PATIENCE_MS = 30000 };
@@ -127,6 +128,14 @@ static cudaError_t make_memory(struct tec_gpu_stream *s)
     return cudaHostGetDevicePointer((void **)&s->board_there, board, 0);
 }
 
+/* From 9.0 on a kernel may start while the one before it ends. TECTUM_CUDA_OVERLAP=0 in the
+ * environment switches that off, to find out whether a wrong result comes from it. */
+static bool launches_overlap(int capability)
+{
+    const char *wanted = getenv("TECTUM_CUDA_OVERLAP");
+    return capability >= 90 && !(wanted && strcmp(wanted, "0") == 0);
+}
+
 /* The second stream yields to the first. */
 static cudaError_t make_stream(struct tec_gpu *gpu, enum tec_stream which, int capability)
 {
@@ -143,7 +152,7 @@ static cudaError_t make_stream(struct tec_gpu *gpu, enum tec_stream which, int c
         error = make_memory(s);
     s->launch.stream = s->stream;
     s->launch.capability = capability;
-    s->launch.overlap = capability >= 90;
+    s->launch.overlap = launches_overlap(capability);
     s->launch.groups = tec_cuda_groups(capability);
     s->launch.partials_size = PARTIALS;
     return error != cudaSuccess

@@ -422,6 +422,7 @@ static bool open_bench(struct bench *b, bool slow)
                     attribute(cudaDevAttrComputeCapabilityMinor);
     l->processors = attribute(cudaDevAttrMultiProcessorCount);
     l->overlap = l->capability >= 90;
+    l->groups = tec_cuda_groups(l->capability);
     l->first = true;
     return b->pool && b->scratch && b->y && b->ints && l->partials && l->tickets &&
            cudaStreamCreateWithFlags(&l->stream, cudaStreamNonBlocking) == cudaSuccess &&

@@ -130,8 +130,10 @@ static enum tec_status measure(struct tec_bench *b, const struct bench_options *
     TEC_TRY(tec_bench_run(b, err));
     b->load_after = tec_machine_load();
     b->peak = atomic_load(&b->call->heap->peak);
-    TEC_TRY(tec_bandwidth_read(&b->read_s, tec_device_lanes(b->opened.engine->device), READ_BYTES,
-                               READ_TIMES, b->call->heap, err));
+    const struct tec_device *device = b->opened.engine->device;
+    if (tec_device_reads_host(device)) /* a GPU's weights are not in the memory of the host */
+        TEC_TRY(tec_bandwidth_read(&b->read_s, tec_device_lanes(device), READ_BYTES, READ_TIMES,
+                                   b->call->heap, err));
     return report(b, o, err);
 }
 

@@ -126,7 +126,8 @@ same() {
 # What the roofline of the calls says of this GPU, where peaks.def knows one like it.
 predicted() {
     case $gpu in
-    *H200* | *H100*) machine=h200 ;;
+    *H200*) machine=h200 ;;
+    *H100*) machine=h100 ;;
     *4090*) machine=4090 ;;
     *Orin*) machine=orin ;;
     *Thor*) machine=thor ;;
