@@ -12,7 +12,7 @@
 
 #include "kernels/cuda/attention_plan.cuh"
 
-enum { KEYS = 64, CHUNK = 4, THREADS = 256, WARPS = THREADS / WARP };
+enum { KEYS = 64, CHUNK = 2, THREADS = 256, WARPS = THREADS / WARP };
 
 /* Products and sums that are rounded by themselves, whatever stands around them: the compiler
  * would join some to fused ones, and not the same ones in every instance of a template. */

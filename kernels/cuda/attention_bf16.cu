@@ -268,12 +268,12 @@ template <int MG, int NT, int STAGES> struct tile : tile_scores {
         if (!s.split)
             write(a, packed);
         else if (arrive_last(plan, s, flag))
-            combine_chunks(a, plan, run, packed);
+            combine_chunks(a, plan, run, packed, reinterpret_cast<float *>(p_high));
     }
 };
 
 template <int MG, int NT, int STAGES>
-static __global__ void __launch_bounds__(THREADS, NT < 4 ? 2 : 1)
+static __global__ void __launch_bounds__(THREADS, MG == 1 ? 2 : 1)
     attention_bf16_kernel(struct tec_attention_args a, struct attention_plan plan)
 {
     TEC_SHARED(unsigned char, shared);
@@ -291,7 +291,7 @@ static void start(const struct tec_attention_args *a, const struct attention_pla
                    dim3(THREADS), shared_size(16 * MG, STAGES, a->head_dim), *a, *plan);
 }
 
-/* Large tiles where they fill the device; else small ones whose keys are shared too. */
+/* Large tiles where they fill the device twice; else small ones whose keys are shared too. */
 void tec_cuda_attention_bf16(const struct tec_attention_args *a, struct tec_cuda_launch *launch)
 {
     if (a->max_rows <= 0)
@@ -304,7 +304,7 @@ void tec_cuda_attention_bf16(const struct tec_attention_args *a, struct tec_cuda
     size_t limit = shared_limit(launch->capability);
     struct attention_plan large = attention_tiles(a, 64), small = attention_tiles(a, 16);
     bool fits = shared_size(64, dim <= 64 ? 2 : 1, dim) <= limit;
-    if (fits && 2 * attention_tile_count(a, &large) >= launch->processors) {
+    if (fits && attention_tile_count(a, &large) >= 2 * launch->processors) {
         if (dim <= 64)
             start<4, 4, 2>(a, &large, launch);
         else if (dim <= 128)
@@ -318,8 +318,6 @@ void tec_cuda_attention_bf16(const struct tec_attention_args *a, struct tec_cuda
         start<1, 1, 2>(a, &small, launch);
     else if (dim <= 128)
         start<1, 2, 2>(a, &small, launch);
-    else if (shared_size(16, 2, dim) <= limit)
-        start<1, 4, 2>(a, &small, launch);
     else
-        start<1, 4, 1>(a, &small, launch);
+        start<1, 4, 1>(a, &small, launch); /* two blocks find room in a multiprocessor */
 }

@@ -71,12 +71,62 @@ struct tile_memory {
                 k[i * ld + d] = __float2bfloat16(0.0F);
     }
 
+    /* Four values as two terms. */
+    __device__ __forceinline__ void store_query(float4 v, int at)
+    {
+        bf16 high[4], low[4];
+        split(v.x, &high[0], &low[0]);
+        split(v.y, &high[1], &low[1]);
+        split(v.z, &high[2], &low[2]);
+        split(v.w, &high[3], &low[3]);
+        *reinterpret_cast<uint2 *>(q_high + at) =
+            make_uint2(pack(high[0], high[1]), pack(high[2], high[3]));
+        *reinterpret_cast<uint2 *>(q_low + at) =
+            make_uint2(pack(low[0], low[1]), pack(low[2], low[3]));
+    }
+
+    /* A warp takes two rows at a time, four columns a lane: all its reads are on their way at once.
+     */
+    __device__ __forceinline__ void load_query_quads(const struct tec_attention_args &a,
+                                                     const struct packing &pack_, int m)
+    {
+        enum { QUADS = 2 }; /* of a lane: heads have at most 256 columns here */
+        int first = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
+        ROLLED
+        for (int i = 0; i < m / WARPS; i += 2) {
+            float4 v[2][QUADS];
+            TEC_UNROLL
+            for (int r = 0; r < 2; r++) {
+                int p = first + (i + r) * WARPS;
+                bool real = p < pack_.count;
+                const float *from = a.q + (real ? packed_at(pack_, p, a.ldq, dim) : 0);
+                TEC_UNROLL
+                for (int n = 0; n < QUADS; n++) {
+                    int d = (n * WARP + lane) * 4;
+                    v[r][n] = real && d < dim ? *reinterpret_cast<const float4 *>(from + d)
+                                              : make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+                }
+            }
+            TEC_UNROLL
+            for (int r = 0; r < 2; r++) {
+                TEC_UNROLL
+                for (int n = 0; n < QUADS; n++)
+                    if ((n * WARP + lane) * 4 < ld - 8)
+                        store_query(v[r][n],
+                                    (first + (i + r) * WARPS) * ld + (n * WARP + lane) * 4);
+            }
+        }
+    }
+
     __device__ __forceinline__ void load_queries(const struct tec_attention_args &a,
                                                  const struct packing &pack_,
                                                  const struct attention_run &run, int m)
     {
+        bool quads = dim % 4 == 0 && a.ldq % 4 == 0 && reinterpret_cast<uintptr_t>(a.q) % 16 == 0;
+        if (quads)
+            load_query_quads(a, pack_, m);
         ROLLED
-        for (int i = 0; i < m / WARPS; i++) {
+        for (int i = 0; i < (quads ? 0 : m / WARPS); i++) {
             int p = (int)threadIdx.x / WARP + i * WARPS;
             bool real = p < pack_.count;
             const float *from = a.q + (real ? packed_at(pack_, p, a.ldq, dim) : 0);

@@ -62,12 +62,27 @@ template <int RT, int CT, int KP> struct tile {
                                                  const struct packing &packed,
                                                  const struct attention_run &run)
     {
+        enum {
+            SOME = M / WARPS < 4 ? M / WARPS : 4
+        }; /* rows whose reads are on their way at once */
         ROLLED
-        for (int r = (int)threadIdx.x / WARP; r < M; r += WARPS) {
-            bool real = r < packed.count;
-            const float *from = a.q + (real ? packed_at(packed, r, a.ldq, dim) : 0);
-            for (int d = (int)threadIdx.x % WARP; d < dim; d += WARP)
-                q[r * ld + d] = real ? from[d] : 0.0F;
+        for (int first = (int)threadIdx.x / WARP; first < M; first += SOME * WARPS) {
+            const float *from[SOME];
+            TEC_UNROLL
+            for (int i = 0; i < SOME; i++) {
+                int r = first + i * WARPS;
+                from[i] = r < packed.count ? a.q + packed_at(packed, r, a.ldq, dim) : NULL;
+            }
+            ROLLED
+            for (int d = (int)threadIdx.x % WARP; d < dim; d += WARP) {
+                float v[SOME];
+                TEC_UNROLL
+                for (int i = 0; i < SOME; i++)
+                    v[i] = from[i] ? from[i][d] : 0.0F;
+                TEC_UNROLL
+                for (int i = 0; i < SOME; i++)
+                    q[(first + i * WARPS) * ld + d] = v[i];
+            }
         }
         for (int r = (int)threadIdx.x; r < M; r += THREADS)
             sees[r] =
@@ -332,7 +347,7 @@ template <int RT, int CT, int KP> struct tile {
         }
         copy_wait<0>();
         if (s.split && arrive_last(plan, s, flag))
-            combine_chunks(a, plan, run, packed);
+            combine_chunks(a, plan, run, packed, p);
     }
 };
 

@@ -57,7 +57,7 @@ static inline void attention_split(const struct tec_attention_args *a,
 {
     enum { MOST = 16 };
     int tiles = attention_tile_count(a, plan), blocks = tiles * plan->rows;
-    int splits = ceil_div(2 * launch->processors, tiles);
+    int splits = ceil_div(launch->processors, tiles); /* those without a chunk occupy them, too */
     size_t item =
         (size_t)blocks * (size_t)partial_rows(*plan) * (size_t)(a->head_dim + 2) * sizeof(float);
     size_t capacity = launch->partials ? launch->partials_size / item : 0;

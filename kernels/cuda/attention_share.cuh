@@ -68,29 +68,113 @@ static __device__ __forceinline__ bool arrive_last(const struct attention_plan &
     return *flag != 0;
 }
 
-/* Fold the chunks of every packed row in order, as one thread block with all of them would. */
+/* What combining needs of a packed row in shared memory: for each of BATCH chunks its softmax, then
+ * the factors that the fold with it has; the softmax so far; how many chunks the row sees. */
+enum { BATCH = 16, SO_FAR = 2 * BATCH, SEEN = SO_FAR + 2, COMBINED = SO_FAR + 4 };
+
+/* The factors of chunks base .. base + BATCH - 1 of every packed row. */
+static __device__ __forceinline__ void
+find_factors(const struct tec_attention_args &a, const struct attention_plan &plan,
+             const struct attention_run &run, const struct packing &pack, int base, float *room)
+{
+    __syncthreads();
+    ROLLED
+    for (int i = (int)threadIdx.x; i < pack.count * BATCH; i += THREADS) {
+        int p = i / BATCH, c = base + i % BATCH;
+        int sees = keys_visible(a, pack.row + p / pack.heads, run.length);
+        int chunks = (sees + KEYS * CHUNK - 1) / (KEYS * CHUNK);
+        const volatile float *state =
+            partial_of(plan, c, a.head_dim) + partial_rows(plan) * a.head_dim + 2 * p;
+        float *to = room + p * COMBINED;
+        if (i % BATCH == 0)
+            to[SEEN] = (float)chunks;
+        if (c < chunks) {
+            to[2 * (i % BATCH)] = state[0];
+            to[2 * (i % BATCH) + 1] = state[1];
+        }
+    }
+    __syncthreads();
+    if ((int)threadIdx.x < pack.count) {
+        float *mine = room + (int)threadIdx.x * COMBINED;
+        struct softmax y = {-INFINITY, 0.0F};
+        if (base > 0)
+            y = {mine[SO_FAR], mine[SO_FAR + 1]};
+        int chunks = (int)mine[SEEN] - base;
+        ROLLED
+        for (int c = 0; c < chunks && c < BATCH; c++) {
+            struct fold f = fold_softmax(&y, {mine[2 * c], mine[2 * c + 1]});
+            mine[2 * c] = f.old;
+            mine[2 * c + 1] = f.next;
+        }
+        mine[SO_FAR] = y.top;
+        mine[SO_FAR + 1] = y.sum;
+    }
+    __syncthreads();
+}
+
+/* Fold chunks base .. base + BATCH - 1 into ELEMENTS numbers of the output, with AHEAD chunks of
+ * each on their way: from one chunk to the next a load would wait for the other. */
+static __device__ __forceinline__ void fold_chunks(const struct tec_attention_args &a,
+                                                   const struct attention_plan &plan,
+                                                   const struct packing &pack, int base, int first,
+                                                   const float *room)
+{
+    enum { ELEMENTS = 4, AHEAD = 4 };
+    int total = pack.count * a.head_dim, most = 0, chunks[ELEMENTS];
+    float sum[ELEMENTS];
+    float *out[ELEMENTS];
+    const float *row[ELEMENTS];
+    TEC_UNROLL
+    for (int e = 0; e < ELEMENTS; e++) {
+        int i = first + e * THREADS, p = i / a.head_dim;
+        bool is = i < total;
+        row[e] = room + (is ? p : 0) * COMBINED;
+        out[e] = is ? a.out + packed_at(pack, p, a.ldo, a.head_dim) + i % a.head_dim : NULL;
+        chunks[e] = is ? (int)row[e][SEEN] - base : 0;
+        sum[e] = is && base > 0 ? *out[e] : 0.0F;
+        most = chunks[e] > most ? chunks[e] : most;
+    }
+    most = most < BATCH ? most : (int)BATCH;
+    ROLLED
+    for (int c = 0; c < most; c += AHEAD) {
+        float v[ELEMENTS][AHEAD];
+        TEC_UNROLL
+        for (int e = 0; e < ELEMENTS; e++) {
+            TEC_UNROLL
+            for (int k = 0; k < AHEAD; k++) {
+                const volatile float *from = partial_of(plan, base + c + k, a.head_dim);
+                v[e][k] = c + k < chunks[e] && c + k < BATCH ? from[first + e * THREADS] : 0.0F;
+            }
+        }
+        TEC_UNROLL
+        for (int e = 0; e < ELEMENTS; e++) {
+            const float *f = row[e] + 2 * c;
+            TEC_UNROLL
+            for (int k = 0; k < AHEAD; k++)
+                if (c + k < chunks[e] && c + k < BATCH)
+                    sum[e] = fold_sum(sum[e], v[e][k], {f[2 * k], f[2 * k + 1]});
+        }
+    }
+    TEC_UNROLL
+    for (int e = 0; e < ELEMENTS; e++)
+        if (out[e] && (base == 0 || chunks[e] > 0)) /* else it was finished before */
+            *out[e] = chunks[e] <= BATCH ? attention_result(a, sum[e], row[e][SO_FAR + 1]) : sum[e];
+}
+
+/* Fold the chunks of every packed row in order, as one thread block with all of them would.
+ * `room`: COMBINED floats of shared memory for each packed row. */
 static __device__ __forceinline__ void combine_chunks(const struct tec_attention_args &a,
                                                       const struct attention_plan &plan,
                                                       const struct attention_run &run,
-                                                      const struct packing &pack)
+                                                      const struct packing &pack, float *room)
 {
-    int total = pack.count * a.head_dim;
+    int total = pack.count * a.head_dim, chunks = (run.most + KEYS * CHUNK - 1) / (KEYS * CHUNK);
     ROLLED
-    for (int i = (int)threadIdx.x; i < total; i += THREADS) {
-        int p = i / a.head_dim, d = i % a.head_dim;
-        int sees = keys_visible(a, pack.row + p / pack.heads, run.length);
-        int chunks = (sees + KEYS * CHUNK - 1) / (KEYS * CHUNK);
-        struct softmax y = {-INFINITY, 0.0F};
-        float sum = 0.0F;
+    for (int base = 0; base < chunks; base += BATCH) {
+        find_factors(a, plan, run, pack, base, room);
         ROLLED
-        for (int c = 0; c < chunks; c++) {
-            const volatile float *from = partial_of(plan, c, a.head_dim);
-            const volatile float *state = from + partial_rows(plan) * a.head_dim + 2 * p;
-            struct softmax next = {state[0], state[1]};
-            float values = from[(size_t)p * (size_t)a.head_dim + (size_t)d];
-            sum = fold_sum(sum, values, fold_softmax(&y, next));
-        }
-        a.out[packed_at(pack, p, a.ldo, a.head_dim) + (size_t)d] = attention_result(a, sum, y.sum);
+        for (int first = (int)threadIdx.x; first < total; first += 4 * THREADS)
+            fold_chunks(a, plan, pack, base, first, room);
     }
 }
 /* The state of a thread block. It lies in shared memory: registers are for sums. */

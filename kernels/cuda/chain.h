@@ -25,6 +25,12 @@ struct tec_cuda_chain {
     const void *args; /* of what is behind */
 };
 
+/* The most rows of a product that begins with its norm. */
+int tec_cuda_norm_rows(const struct tec_cuda_launch *launch);
+
+/* Whether a product of so many rows goes together with rope_bf16 behind it. */
+bool tec_cuda_rope_fits(int rows, const struct tec_cuda_launch *launch);
+
 /* Start it; false: this one is not done together, and nothing was started. */
 bool tec_cuda_gemm_chain(const struct tec_cuda_chain *chain, struct tec_cuda_launch *launch);
 

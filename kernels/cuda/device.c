@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OLDEST = 80, DRIVER = 13000, PARTIALS = 16 << 20, PATIENCE_MS = 30000 };
+enum { OLDEST = 80, DRIVER = 13000, PARTIALS = 32 << 20, TERMS = 64 << 20, PATIENCE_MS = 30000 };
 
 /* A record of each allocation, so that it can be counted when it comes back. */
 struct tec_gpu_block {
@@ -86,10 +86,20 @@ static int lanes(const struct tec_device_options *options)
     return n;
 }
 
+/* What products of many rows need on a device of this index: row_terms.h. */
+static int64_t terms_size(int index)
+{
+    int major = 0, minor = 0;
+    (void)cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index);
+    (void)cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index);
+    return tec_cuda_groups(10 * major + minor) ? TERMS : 0;
+}
+
 static int64_t workspace(const struct tec_device_options *options)
 {
     int64_t tickets = TEC_CUDA_TICKETS * (int64_t)sizeof(int);
-    return (options->beside > 0 ? 2 : 1) * (PARTIALS + tickets + (int64_t)sizeof(int));
+    int64_t each = PARTIALS + terms_size(options->index) + tickets + (int64_t)sizeof(int);
+    return (options->beside > 0 ? 2 : 1) * each;
 }
 
 static size_t scratch(int n, int head_dim)
@@ -106,11 +116,14 @@ static enum tec_matrix_layout layout(const struct tec_device_options *options)
 
 /* --- streams --------------------------------------------------------------------------------- */
 
-static cudaError_t make_memory(struct tec_gpu_stream *s)
+static cudaError_t make_memory(struct tec_gpu_stream *s, size_t terms)
 {
     size_t tickets = TEC_CUDA_TICKETS * sizeof(int);
     void *board = NULL;
     cudaError_t error = cudaMalloc((void **)&s->launch.partials, PARTIALS);
+    if (error == cudaSuccess && terms)
+        error = cudaMalloc((void **)&s->launch.terms, terms);
+    s->launch.terms_size = terms;
     if (error == cudaSuccess)
         error = cudaMalloc((void **)&s->launch.tickets, tickets);
     if (error == cudaSuccess)
@@ -149,7 +162,7 @@ static cudaError_t make_stream(struct tec_gpu *gpu, enum tec_stream which, int c
         error = cudaStreamCreateWithPriority(&s->body, cudaStreamNonBlocking,
                                              which == TEC_STREAM_MAIN ? greatest : least);
     if (error == cudaSuccess)
-        error = make_memory(s);
+        error = make_memory(s, (size_t)terms_size(gpu->index));
     s->launch.stream = s->stream;
     s->launch.capability = capability;
     s->launch.overlap = launches_overlap(capability);
@@ -168,6 +181,7 @@ static void drop_stream(struct tec_gpu_stream *s)
     if (s->body)
         (void)cudaStreamDestroy(s->body);
     (void)cudaFree(s->launch.partials);
+    (void)cudaFree(s->launch.terms);
     (void)cudaFree(s->launch.tickets);
     (void)cudaFree(s->turn);
     (void)cudaFreeHost(s->staging);

@@ -1,18 +1,6 @@
 /* gemm_bf16.cu - y (+)= gate * (x W^T + bias) on tensor cores, W bf16, x float32 in two terms. */
 #include "kernels/cuda/gemm_then.cuh"
 
-/* Alone: each value goes to its place in y. */
-struct store_rows {
-    float *y;
-    int ldy, add;
-
-    __device__ __forceinline__ void operator()(int r, int column, float v) const
-    {
-        float *to = y + (size_t)r * (size_t)ldy + (size_t)column;
-        *to = add ? __fadd_rn(*to, v) : v;
-    }
-};
-
 /* Code for sm_90a runs on 9.0 alone. */
 bool tec_cuda_groups(int capability)
 {
@@ -24,7 +12,7 @@ bool tec_cuda_groups(int capability)
 }
 
 static struct single_finish<store_rows> finish(const struct tec_gemm_args *a) {
-    return {*a, {a->y, a->ldy, a->add}};
+    return {*a, {{}, a->y, a->ldy, a->add}};
 }
 
 void tec_cuda_gemm_bf16(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)

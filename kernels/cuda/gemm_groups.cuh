@@ -52,12 +52,8 @@ template <int TERMS_, int N_, int GROUPS_, int K_, int STAGES_> struct group_sha
         HELD = (ROWS * CHUNKS + BRINGING - 1) / BRINGING, /* eights of x in a thread */
         M = 2                                             /* panels of a thread's sums */
     };
-    static constexpr int resident(bool walk)
-    {
-        return GROUPS == 1 && !walk ? 2 : 1;
-    }
     static_assert(STEP_BLOCKS % STEP == 0, "a split is whole steps");
-    static_assert(SHARED <= 227 * 1024, "more than a block has");
+    static_assert(2 * SHARED <= 227 * 1024, "more than a multiprocessor has");
 };
 
 /* A norm in front, or none. */
@@ -110,24 +106,34 @@ struct group_work {
     int at, end, blocks, step; /* blocks of 16 k: first, behind the last, of the matrix; steps */
 };
 
-/* Weights of a step: one thread. What is beyond n is not brought, and its sums are not looked at.
- */
-template <class S, class Finish>
-static __device__ __forceinline__ void bring_weights(unsigned char *stage, barrier *b,
-                                                     const tec_gemm_args &a, const Finish &finish,
-                                                     const struct group_work &work, int step)
-{
-    int at = work.at + step * S::STEP, bytes = min(work.end - at, (int)S::STEP) * 512, panels = 0;
-    for (int p = 0; p < S::PANELS; p++)
-        panels += finish.panel(work.tile * S::PANELS + p) < a.n / 16;
-    barrier_expect(b, panels * bytes);
-    for (int p = 0; p < S::PANELS; p++) {
-        int panel = finish.panel(work.tile * S::PANELS + p);
-        size_t from = ((size_t)panel * (size_t)work.blocks + (size_t)at) * 512;
-        if (panel < a.n / 16)
-            copy_bulk(stage + p * S::PIECE, (const unsigned char *)a.w + from, bytes, b);
+/* The warp that brings weights, a lane for each panel. What is beyond n is not brought, and its
+ * sums are not looked at. */
+template <class S> struct weight_bringer {
+    const unsigned char *from; /* of this lane's panel; NULL: it has none */
+    int lane, panels;
+
+    template <class Finish>
+    __device__ __forceinline__ weight_bringer(const tec_gemm_args &a, const Finish &finish,
+                                              const struct group_work &work)
+        : from(NULL), lane((int)threadIdx.x % WARP)
+    {
+        int panel = lane < S::PANELS ? finish.panel(work.tile * S::PANELS + lane) : a.n / 16;
+        bool is = panel < a.n / 16;
+        panels = __popc(__ballot_sync(ALL_LANES, is));
+        if (is)
+            from = (const unsigned char *)a.w + (size_t)panel * (size_t)work.blocks * 512;
     }
-}
+    __device__ __forceinline__ void bring(unsigned char *stage, barrier *b,
+                                          const struct group_work &work, int step) const
+    {
+        int at = work.at + step * S::STEP, bytes = min(work.end - at, (int)S::STEP) * 512;
+        if (lane == 0)
+            barrier_expect(b, panels * bytes);
+        __syncwarp();
+        if (from)
+            copy_bulk(stage + lane * S::PIECE, from + (size_t)at * 512, bytes, b);
+    }
+};
 
 /* Eight columns of a row on their way to the products. */
 struct eight {

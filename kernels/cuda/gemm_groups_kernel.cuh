@@ -7,43 +7,35 @@
 
 #include "kernels/cuda/gemm_groups.cuh"
 #include "kernels/cuda/gemm_kernel.cuh"
+#include "kernels/cuda/gemm_terms.cuh"
 
-/* The sums of a group's split, or with WALK of all splits, in their order. */
-template <class S, bool WALK>
-static __device__ __forceinline__ void
-multiply_steps(group_sums<S::N> &total, unsigned char *shared,
-               const struct stage_barriers<S> &barriers, const struct group_work &work,
-               const struct split &split)
+/* The sums of a group's split. */
+template <class S>
+static __device__ __forceinline__ void multiply_steps(group_sums<S::N> &c, unsigned char *shared,
+                                                      const struct stage_barriers<S> &barriers,
+                                                      const struct group_work &work)
 {
     int group = (int)threadIdx.x / (4 * WARP), lane = (int)threadIdx.x % WARP;
-    int whole = (work.end - work.at) / S::STEP;
-    group_sums<S::N> c;
-    clear(total);
-    for (int step = 0, s = 1; step < work.step; s++) {
-        int last = WALK ? s * split.each / S::STEP : work.step;
-        int stop = min(last, whole), from = step;
-        clear(c);
-        for (; step < stop; step++) {
-            barriers.wait_brought(step);
-            begin_step<S>(c, shared + step % S::STAGES * S::STAGE, group);
-            products_wait<1>();
-            if (step > from && lane == 0)
-                barrier_arrive(barriers.used(step - 1));
-        }
-        products_wait<0>();
+    int whole = (work.end - work.at) / S::STEP, step = 0;
+    clear(c);
+    for (; step < whole; step++) {
+        barriers.wait_brought(step);
+        begin_step<S>(c, shared + step % S::STAGES * S::STAGE, group);
+        products_wait<1>();
+        if (step > 0 && lane == 0)
+            barrier_arrive(barriers.used(step - 1));
+    }
+    products_wait<0>();
+    products_hold(c[0]);
+    products_hold(c[1]);
+    if (step > 0 && lane == 0)
+        barrier_arrive(barriers.used(step - 1));
+    if (step < work.step) {
+        barriers.wait_brought(step);
+        multiply_rest<S>(c, shared + step % S::STAGES * S::STAGE, group,
+                         (work.end - work.at) % S::STEP);
         products_hold(c[0]);
         products_hold(c[1]);
-        if (step > from && lane == 0)
-            barrier_arrive(barriers.used(step - 1));
-        if (step == whole && step < min(last, work.step)) {
-            barriers.wait_brought(step);
-            multiply_rest<S>(c, shared + step % S::STAGES * S::STAGE, group,
-                             (work.end - work.at) % S::STEP);
-            products_hold(c[0]);
-            products_hold(c[1]);
-            step++; /* nobody waits for this stage */
-        }
-        fold(total, c, !WALK || s == 1);
     }
 }
 
@@ -79,17 +71,17 @@ static __device__ __forceinline__ void bring(const tec_gemm_args &a, const Finis
             a, front, work, scales, thread, fixed
         };
         bringer.run(shared, barriers);
-    } else if (thread == S::BRINGING) {
+    } else {
+        struct weight_bringer<S> bringer(a, finish, work);
         for (int step = begun; step < work.step; step++) {
             barriers.wait_used(step);
-            bring_weights<S>(shared + step % S::STAGES * S::STAGE, barriers.weights(step), a,
-                             finish, work, step);
+            bringer.bring(shared + step % S::STAGES * S::STAGE, barriers.weights(step), work, step);
         }
     }
 }
 
 /* The blocks along k that this thread block takes. */
-template <class S, bool WALK>
+template <class S>
 static __device__ __forceinline__ struct group_work own_work(const struct split &split)
 {
     struct group_work work = {};
@@ -97,28 +89,32 @@ static __device__ __forceinline__ struct group_work own_work(const struct split 
     work.first = (int)blockIdx.x * S::ROWS;
     work.at = (int)blockIdx.z * split.each;
     work.blocks = split.blocks;
-    work.end = WALK ? split.blocks : min(work.at + split.each, split.blocks);
+    work.end = min(work.at + split.each, split.blocks);
     work.step = ceil_div(work.end - work.at, S::STEP);
     return work;
 }
 
 /* Rows that surely live do not wait for the count: the first weights are on their way. How many
- * steps that is; one thread starts them. */
+ * steps that is; one warp starts them. */
 template <class S, class Finish>
 static __device__ __forceinline__ int
 start_weights(const tec_gemm_args &a, const Finish &finish, const struct group_work &work,
               unsigned char *shared, struct stage_barriers<S> &barriers, bool starts)
 {
     int begun = work.first == 0 ? min(work.step, (int)S::STAGES) : 0;
-    if (starts)
+    if (!starts)
+        return begun;
+    if (threadIdx.x % WARP == 0)
         barriers.init();
-    for (int step = 0; starts && step < begun; step++)
-        bring_weights<S>(shared + step * S::STAGE, barriers.weights(step), a, finish, work, step);
+    __syncwarp();
+    struct weight_bringer<S> bringer(a, finish, work);
+    for (int step = 0; step < begun; step++)
+        bringer.bring(shared + step * S::STAGE, barriers.weights(step), work, step);
     return begun;
 }
 
 /* A block's work. Blocks: rows (those that share weights run together), columns, splits. */
-template <class S, class Finish, bool WALK>
+template <class S, class Finish>
 static __device__ __forceinline__ void
 multiply_tile_by_groups(const struct tec_gemm_args &a, const Finish &finish,
                         const struct group_front &front, const struct split &split,
@@ -128,9 +124,9 @@ multiply_tile_by_groups(const struct tec_gemm_args &a, const Finish &finish,
     struct stage_barriers<S> barriers = {
         reinterpret_cast<barrier *>(shared + S::BARRIERS_AT)
     };
-    struct group_work work = own_work<S, WALK>(split);
+    struct group_work work = own_work<S>(split);
     int part = (int)blockIdx.z;
-    bool weights = (int)threadIdx.x == S::SUMMING + S::BRINGING;
+    bool weights = (int)threadIdx.x >= S::SUMMING + S::BRINGING;
     int begun = start_weights<S>(a, finish, work, shared, barriers, weights);
     __syncthreads();
     wait_previous();
@@ -152,12 +148,12 @@ multiply_tile_by_groups(const struct tec_gemm_args &a, const Finish &finish,
     sums<S::M, S::N> c;
     if (summing) {
         group_sums<S::N> total;
-        multiply_steps<S, WALK>(total, shared, barriers, work, split);
+        multiply_steps<S>(total, shared, barriers, work);
         by_panels<S::N>(c, total);
     } else {
         bring<S>(a, finish, front, work, shared, barriers, begun);
     }
-    if (!WALK && split.count > 1) {
+    if (split.count > 1) {
         int tile = work.tile * (int)gridDim.x + (int)blockIdx.x;
         if (summing)
             leave_sums<S::M, S::N, S::SUMMING>(c, exchange, tile * split.count + part, groups,
@@ -177,74 +173,107 @@ multiply_tile_by_groups(const struct tec_gemm_args &a, const Finish &finish,
 }
 
 /* Code for other devices has no such instructions, and is never started. */
-template <class S, class Finish, bool WALK>
-static __global__ void __launch_bounds__(S::THREADS, S::resident(WALK))
+template <class S, class Finish>
+static __global__ void __launch_bounds__(S::THREADS, 2)
     gemm_groups_kernel(struct tec_gemm_args a, Finish finish, struct group_front front,
                        struct split split, struct exchange exchange)
 {
 #if TEC_WARP_GROUPS
-    multiply_tile_by_groups<S, Finish, WALK>(a, finish, front, split, exchange);
+    multiply_tile_by_groups<S, Finish>(a, finish, front, split, exchange);
 #endif
 }
 
-/* terms, groups of 8 rows of a warp group, warp groups, k of a step, stages */
+/* terms, groups of 8 rows of a warp group, warp groups, k of a step, stages: for few rows, where
+ * weights decide the time; many are gemm_terms.cuh's */
 typedef group_shape<2, 1, 1, 64, 6> groups_8;
 typedef group_shape<2, 2, 1, 64, 5> groups_16;
 typedef group_shape<2, 4, 1, 64, 4> groups_32;
 typedef group_shape<2, 8, 1, 32, 6> groups_64;
-typedef group_shape<2, 8, 2, 32, 8> groups_128;
-/* Many rows of bf16 values; with few, weights decide the time. */
-typedef group_shape<1, 8, 1, 32, 8> rounded_64;
-typedef group_shape<1, 8, 2, 32, 10> rounded_128;
 
 /* One product that is to be started. */
 template <class Finish> struct group_product : product<Finish> {
     struct group_front front;
 
-    template <class S, bool WALK> bool start() const
+    template <class S> bool start() const
     {
         struct tec_cuda_launch *launch = this->launch;
         struct exchange exchange = {reinterpret_cast<float4 *>(launch->partials), launch->tickets};
         dim3 blocks = this->template grid<S>(), threads(S::THREADS);
-        if (WALK)
-            blocks.z = 1;
-        tec_cuda_start(launch, gemm_groups_kernel<S, Finish, WALK>, blocks, threads, S::SHARED,
-                       *this->a, this->finish, front, this->split, exchange);
+        tec_cuda_start(launch, gemm_groups_kernel<S, Finish>, blocks, threads, S::SHARED, *this->a,
+                       this->finish, front, this->split, exchange);
         return true;
     }
     template <class S> bool takes() const
     {
         return this->a->max_rows <= S::ROWS && this->template fits<S>();
     }
-    /* Tiles of 64 or 128 rows. A norm goes with at most 64 rows, and splits as blocks; false: not
-     * done. */
-    template <class S64, class S128> bool start_many() const
+    template <class S> int tiles_of(int rows) const
     {
-        int tiles = this->template tiles<S64>(), processors = this->launch->processors;
-        bool many = this->a->max_rows > S64::ROWS;
-        bool idle = !many || tiles * 2 <= processors;
-        bool full = many && this->template tiles<S128>() >= processors;
-        if (!full && (this->split.count == 1 || (idle && this->template fits<S64>())))
-            return start<S64, false>();
-        if (front.some)
-            return false;
-        if (this->split.count == 1)
-            return start<S128, false>();
-        return full ? start<S128, true>() : start<S64, true>();
+        return ceil_div(rows, S::ROWS) * ceil_div(this->finish.places(), S::PANELS);
     }
-    /* Start the product; false if no kernel fits. */
+    template <class S> long long cost(int rows) const
+    {
+        return terms_cost<S>(tiles_of<S>(rows), this->launch->processors,
+                             ceil_div(this->split.blocks, (int)S::STEP));
+    }
+    /* Rows base .. base + count - 1, whose terms are there. */
+    template <class S, bool WALK> void multiply_rows(int base, int count) const
+    {
+        dim3 blocks((unsigned)ceil_div(count, S::ROWS),
+                    (unsigned)ceil_div(this->finish.places(), S::PANELS));
+        tec_cuda_start(this->launch, gemm_terms_kernel<S, Finish, WALK>, blocks, dim3(S::THREADS),
+                       S::SHARED, *this->a, this->finish, this->split, this->launch->terms, base);
+    }
+    /* With the widest tiles, which have no registers for a second sum; false: not done. */
+    template <class S> bool start_wide(int base, int count, long long least) const
+    {
+        if constexpr (Finish::WIDE)
+            if (this->split.count == 1 && cost<S>(count) < least) {
+                multiply_rows<S, false>(base, count);
+                return true;
+            }
+        return false;
+    }
+    /* Many rows, as many at a time as there is room for their terms. */
+    template <int TERMS> bool start_many() const
+    {
+        typedef terms_64<TERMS> few;
+        typedef terms_128<TERMS> many;
+        typedef terms_wide<TERMS> wide;
+        struct tec_cuda_launch *launch = this->launch;
+        int rows = this->a->max_rows;
+        int room = tec_cuda_terms_room(launch->terms_size, TERMS, this->a->k) / many::ROWS;
+        if (room == 0)
+            launch->error = launch->error != cudaSuccess ? launch->error : cudaErrorInvalidValue;
+        for (int base = 0; room && base < rows; base += room * many::ROWS) {
+            int count = rows - base < room * many::ROWS ? rows - base : room * many::ROWS;
+            long long least =
+                cost<many>(count) < cost<few>(count) ? cost<many>(count) : cost<few>(count);
+            tec_cuda_row_terms(this->a, TERMS, base, count, launch);
+            if (!start_wide<wide>(base, count, least))
+                least == cost<many>(count) ? multiply_rows<many, true>(base, count)
+                                           : multiply_rows<few, true>(base, count);
+        }
+        return true;
+    }
+    /* Start the product; false if no kernel fits. Few rows split as blocks: they leave processors
+     * idle else. A norm goes with at most 64 rows. */
     template <bool FEW> bool start_any() const
     {
         if constexpr (FEW) {
             if (takes<groups_8>())
-                return start<groups_8, false>();
+                return start<groups_8>();
             if (takes<groups_16>())
-                return start<groups_16, false>();
+                return start<groups_16>();
             if (takes<groups_32>())
-                return start<groups_32, false>();
+                return start<groups_32>();
         }
-        if (this->a->rounded)
-            return start_many<rounded_64, rounded_128>();
-        return start_many<groups_64, groups_128>();
+        bool idle = this->template tiles<groups_64>() * 2 <= this->launch->processors;
+        bool few = this->a->max_rows <= (idle ? 2 : 1) * groups_64::ROWS;
+        if (few && this->template fits<groups_64>())
+            return start<groups_64>();
+        if (front.some)
+            return false;
+        return this->a->rounded ? start_many<1>() : start_many<2>();
     }
 };

@@ -8,17 +8,6 @@
 #include "kernels/cuda/gemm_int4_tiles.cuh"
 #include "kernels/cuda/row.cuh"
 
-struct store_sums {
-    float *y;
-    int ldy, add;
-
-    __device__ __forceinline__ void operator()(int r, int column, float v) const
-    {
-        float *to = y + (size_t)r * (size_t)ldy + (size_t)column;
-        *to = add ? __fadd_rn(*to, v) : v;
-    }
-};
-
 /* The part of the product that a block fetches and multiplies: panels from `panel` on, rows from
  * `first` on. */
 template <class S> struct int4_feed {
@@ -161,10 +150,10 @@ static __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
             int place = warp % S::ACROSS * S::M + i;
             taken[i] = place >= from && place < from + n ? feed.panel + place : a.n / 16;
         }
-        struct single_finish<store_sums> finish = {
+        struct single_finish<store_rows> finish = {
             a,
             {
-                a.y, a.ldy, a.add
+                {}, a.y, a.ldy, a.add
             }
         };
         if (S::DEEP == 1 || meet<S>(total, shared, cut.splits))

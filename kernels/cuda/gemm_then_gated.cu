@@ -3,7 +3,7 @@
 #include "kernels/cuda/gemm_then.cuh"
 
 /* Pairs of panels: 16 columns of the gate and those of up. */
-template <enum activation F> struct store_gated {
+template <enum activation F> struct store_gated : reads_nothing {
     struct tec_gated_args a;
 
     __host__ __device__ int pairs() const
@@ -14,7 +14,8 @@ template <enum activation F> struct store_gated {
     {
         return (which ? a.up_at : a.gate_at) / 16 + pair;
     }
-    __device__ __forceinline__ void operator()(int r, int column, float gate, float up) const
+    __device__ __forceinline__ void operator()(nothing, nothing, int r, int column, float gate,
+                                               float up) const
     {
         column -= a.gate_at;
         if (column >= a.cols)

@@ -2,10 +2,10 @@
 #include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/gemm_then.cuh"
 
-template <enum activation F> struct store_activation {
+template <enum activation F> struct store_activation : reads_nothing {
     struct tec_map_args a;
 
-    __device__ __forceinline__ void operator()(int r, int column, float v) const
+    __device__ __forceinline__ void operator()(nothing, nothing, int r, int column, float v) const
     {
         if (column >= a.cols)
             return;

@@ -1,5 +1,6 @@
 /* gemm_then_rope.cu - a product that is q | k | v: rotation by position, k and v into their slots.
  */
+#include "kernels/cuda/chain.h"
 #include "kernels/cuda/gemm_then.cuh"
 #include "kernels/cuda/rope.cuh"
 
@@ -22,29 +23,39 @@ static __device__ __forceinline__ struct home home_of(const tec_rope_args &a, in
 }
 
 template <class T>
-static __device__ __forceinline__ T *slot_of(const tec_rope_args &a, struct home home, int r)
+static __device__ __forceinline__ T *in_slot(const tec_rope_args &a, struct home home, int slot)
 {
     return static_cast<T *>(home.of == home::V ? a.v : a.k) + home.at +
-           (size_t)a.slot[r] * (size_t)(a.kv_heads * a.head_dim);
+           (size_t)slot * (size_t)(a.kv_heads * a.head_dim);
 }
 
 /* Without a rotation, float32. */
-struct store_heads {
+struct store_heads : reads_nothing {
+    enum : int { TOGETHER = 1 };
     struct tec_rope_args a;
 
-    __device__ __forceinline__ void operator()(int r, int column, float v) const
+    __device__ __forceinline__ int place_of(int r) const
+    {
+        return a.slot[r];
+    }
+    __device__ __forceinline__ nothing load(int, int, int) const
+    {
+        return nothing();
+    }
+    __device__ __forceinline__ void operator()(int slot, nothing, int r, int column, float v) const
     {
         struct home home = home_of(a, column);
         if (home.of == home::Q)
             a.q[(size_t)r * (size_t)a.ldq + (size_t)home.at] = v;
         else if (home.of != home::NONE)
-            *slot_of<float>(a, home, r) = v;
+            *in_slot<float>(a, home, slot) = v;
     }
 };
 
 /* Pairs of panels: 16 columns of the first half of a head and those that they rotate with; k and v
  * become bf16. */
-struct store_rotated {
+struct store_rotated : reads_nothing {
+    enum : bool { WIDE = false };
     struct tec_rope_args a;
 
     __host__ __device__ int pairs() const
@@ -62,23 +73,44 @@ struct store_rotated {
         at += head * a.head_dim + which * (a.head_dim / 2);
         return at / 16 + pair % (a.head_dim / 32);
     }
-    __device__ __forceinline__ void operator()(int r, int column, float lo, float hi) const
+    struct place {
+        int pos, slot;
+    };
+    __device__ __forceinline__ struct place place_of(int r) const
+    {
+        return {a.pos[r], a.slot[r]};
+    }
+    /* The angle of a column of q or k. */
+    __device__ __forceinline__ float2 load(struct place place, int, int column) const
+    {
+        struct home home = home_of(a, column);
+        size_t at = (size_t)place.pos * (size_t)(a.head_dim / 2);
+        if (home.of != home::Q && home.of != home::K)
+            return make_float2(1.0F, 0.0F);
+        return reinterpret_cast<const float2 *>(a.cos_sin)[at + (size_t)(home.at % a.head_dim)];
+    }
+    __device__ __forceinline__ void operator()(struct place place, float2 angle, int r, int column,
+                                               float lo, float hi) const
     {
         struct home home = home_of(a, column);
         int half = a.head_dim / 2;
         if (home.of == home::V) {
-            put(slot_of<bf16>(a, home, r), lo);
-            put(slot_of<bf16>(a, home, r) + half, hi);
-            return;
-        }
-        float2 angle = reinterpret_cast<const float2 *>(
-            a.cos_sin)[(size_t)a.pos[r] * (size_t)half + (size_t)(home.at % a.head_dim)];
-        if (home.of == home::Q)
+            put(in_slot<bf16>(a, home, place.slot), lo);
+            put(in_slot<bf16>(a, home, place.slot) + half, hi);
+        } else if (home.of == home::Q) {
             rotate(lo, hi, a.q + (size_t)r * (size_t)a.ldq + home.at, half, angle, a.round_q, true);
-        else
-            rotate(lo, hi, slot_of<bf16>(a, home, r), half, angle, a.round_k, false);
+        } else {
+            rotate(lo, hi, in_slot<bf16>(a, home, place.slot), half, angle, a.round_k, false);
+        }
     }
 };
+
+/* By warp groups a tile of 64 rows has the registers for the angles of few rows at a time: with 51
+ * rows both in one took 41 us, one after the other 23 (H100). */
+bool tec_cuda_rope_fits(int rows, const struct tec_cuda_launch *launch)
+{
+    return !launch->groups || rows <= 16 || rows > 128;
+}
 
 static bool may_go_along(const struct tec_gemm_args *a, const struct tec_rope_args *then)
 {
@@ -102,5 +134,6 @@ bool tec_cuda_gemm_then_rope_bf16(const struct tec_gemm_args *a, const struct te
     bool whole = then->head_dim % 32 == 0 && then->k_at % 16 == 0 && then->v_at % 16 == 0 &&
                  then->k_at + kv <= a->n && then->v_at + kv <= a->n;
     return may_go_along(a, then) && then->cos_sin && queries && whole &&
+           tec_cuda_rope_fits(a->max_rows, launch) &&
            start_pairs<store_rotated>(a, norm, then, launch);
 }

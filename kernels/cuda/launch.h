@@ -26,6 +26,9 @@ struct tec_cuda_launch {
     bool first;           /* no kernel is in front of the next one; start clears it */
     float *partials;      /* device memory for partial sums, one user at a time in stream order */
     size_t partials_size; /* bytes */
+    unsigned char *terms; /* device memory for the terms of rows, one user at a time; NULL without
+                             groups: row_terms.h */
+    size_t terms_size;    /* bytes */
     int *tickets;         /* TEC_CUDA_TICKETS counters; 0 between kernels */
     int kernels;          /* launched so far */
     cudaError_t error;    /* the first failure; once set, nothing more is launched */

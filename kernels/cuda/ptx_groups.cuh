@@ -1,5 +1,5 @@
 /* ptx_groups.cuh - instructions of sm_90a: barriers in shared memory, bulk copies, products by
- * groups of four warps; for nvcc. As the PTX manual has them; none of it has run on a GPU yet.
+ * groups of four warps; for nvcc. As the PTX manual has them.
  *
  * A barrier counts arrivals and bytes of copies on their way; when both are complete its phase
  * ends and the next one begins. Phases are told apart by their parity: the first has 0. */
@@ -145,6 +145,19 @@ static __device__ __forceinline__ void product_async(float (&c)[8][4], unsigned 
                  "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, "
                  "%32, %33, 1, 1, 1, 0, 0;\n"
                  : SUMS_16(0), SUMS_16(4)
+                 : "l"(a), "l"(b)
+                 : "memory");
+}
+static __device__ __forceinline__ void product_async(float (&c)[16][4], unsigned long long a,
+                                                     unsigned long long b)
+{
+    asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
+                 "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
+                 "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,"
+                 "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,"
+                 "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, "
+                 "%64, %65, 1, 1, 1, 0, 0;\n"
+                 : SUMS_16(0), SUMS_16(4), SUMS_16(8), SUMS_16(12)
                  : "l"(a), "l"(b)
                  : "memory");
 }

@@ -9,7 +9,7 @@
 
 namespace cuda_emulator
 {
-enum { K = 16, QUARTER = 16, GROUP_WARPS = 4, MOST = 8, LANES = WARP_LANES };
+enum { K = 16, QUARTER = 16, GROUP_WARPS = 4, MOST = 16, LANES = WARP_LANES };
 
 /* Sums on their way: what they will be, and where each lane has them. */
 struct accumulators {

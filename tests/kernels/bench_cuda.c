@@ -27,7 +27,7 @@ void conform_bench_cuda(const char *pattern, double peak, bool slow)
 #include "kernels/kernels.def"
 #undef KERNEL
 
-enum { PARTIALS = 16 << 20, MAX_ROWS = 1024, REPEATS = 20, WORST = 5, SMALL = 40 };
+enum { PARTIALS = 32 << 20, MAX_ROWS = 1024, REPEATS = 20, WORST = 5, SMALL = 40 };
 
 struct layer {
     enum tec_kernel_id kernel;
@@ -418,13 +418,15 @@ static bool open_bench(struct bench *b, bool slow)
     l->partials = device_bytes(PARTIALS, 0);
     l->tickets = device_bytes(TEC_CUDA_TICKETS * sizeof(int), 0);
     l->partials_size = PARTIALS;
+    l->terms_size = (size_t)64 << 20;
+    l->terms = device_bytes(l->terms_size, 0x3c);
     l->capability = 10 * attribute(cudaDevAttrComputeCapabilityMajor) +
                     attribute(cudaDevAttrComputeCapabilityMinor);
     l->processors = attribute(cudaDevAttrMultiProcessorCount);
     l->overlap = l->capability >= 90;
     l->groups = tec_cuda_groups(l->capability);
     l->first = true;
-    return b->pool && b->scratch && b->y && b->ints && l->partials && l->tickets &&
+    return b->pool && b->scratch && b->y && b->ints && l->partials && l->terms && l->tickets &&
            cudaStreamCreateWithFlags(&l->stream, cudaStreamNonBlocking) == cudaSuccess &&
            cudaEventCreate(&b->begin) == cudaSuccess && cudaEventCreate(&b->end) == cudaSuccess &&
            cudaDeviceSynchronize() == cudaSuccess;
@@ -432,7 +434,8 @@ static bool open_bench(struct bench *b, bool slow)
 
 static void close_bench(struct bench *b)
 {
-    void *all[] = {b->pool, b->scratch, b->y, b->ints, b->launch.partials, b->launch.tickets};
+    void *all[] = {b->pool,         b->scratch,       b->y, b->ints, b->launch.partials,
+                   b->launch.terms, b->launch.tickets};
     if (b->begin)
         (void)cudaEventDestroy(b->begin);
     if (b->end)

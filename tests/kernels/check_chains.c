@@ -115,7 +115,7 @@ static void put_front(struct conform *c, struct front *f, bool norm, struct tec_
         return;
     f->args = norm_of(c, gemm);
     f->norm = &f->args;
-    f->may = gemm->max_rows <= 64 && gemm->k % 4 == 0;
+    f->may = gemm->max_rows <= cuda_tier_norm_rows() && gemm->k % 4 == 0;
 }
 
 static void alone(struct conform *c, int rows, int k)
@@ -230,7 +230,7 @@ static void rope(struct conform *c, int rows, int k, bool rotated, bool norm)
     struct front f;
     put_front(c, &f, norm, &a);
     both(c, f.norm, &a, rotated ? TEC_KERNEL_rope_bf16 : TEC_KERNEL_rope_f32, &p, out, PLACES,
-         f.may && (rotated || rows > 32));
+         f.may && (rotated ? cuda_tier_rope_fits(rows) : rows > 32));
 }
 
 /* Check every pair and every triple at this size, for a device that the tiles fill or leave

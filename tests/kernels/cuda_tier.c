@@ -30,6 +30,16 @@ bool cuda_tier_chain(const struct tec_norm_args *norm, const struct tec_gemm_arg
     return false;
 }
 
+int cuda_tier_norm_rows(void)
+{
+    return 0;
+}
+
+bool cuda_tier_rope_fits(int rows)
+{
+    return rows < 0;
+}
+
 const char *cuda_tier_trouble(void)
 {
     return NULL;
@@ -71,7 +81,8 @@ void cuda_tier_free(void *at)
 #include <cuda_emulator.h>
 #endif
 
-enum { PARTIALS = 4 << 20, UNSET_EMULATED = 64 << 10, UNSET = 0xff };
+/* TERMS: little, so that products of many rows take them in several parts. */
+enum { PARTIALS = 4 << 20, TERMS = 4 << 20, UNSET_EMULATED = 64 << 10, UNSET = 0xff };
 
 static struct {
     struct tec_cuda_launch launch;
@@ -196,6 +207,9 @@ static cudaError_t open_device(struct tec_cuda_launch *launch)
     if (error == cudaSuccess)
         error = cudaMalloc((void **)&launch->partials, PARTIALS);
     if (error == cudaSuccess)
+        error = cudaMalloc((void **)&launch->terms, TERMS);
+    launch->terms_size = TERMS;
+    if (error == cudaSuccess)
         error = cudaMalloc((void **)&launch->tickets, tickets);
     if (error == cudaSuccess)
         error = cudaMemset(launch->tickets, 0, tickets);
@@ -231,6 +245,7 @@ void cuda_tier_close(void)
     if (!tier.open)
         return;
     (void)cudaFree(tier.launch.partials);
+    (void)cudaFree(tier.launch.terms);
     (void)cudaFree(tier.launch.tickets);
     (void)cudaStreamDestroy(tier.launch.stream);
     tier.open = false;
@@ -290,6 +305,16 @@ bool cuda_tier_chain(const struct tec_norm_args *norm, const struct tec_gemm_arg
         return false;
     after("chain");
     return true;
+}
+
+int cuda_tier_norm_rows(void)
+{
+    return tec_cuda_norm_rows(&tier.launch);
+}
+
+bool cuda_tier_rope_fits(int rows)
+{
+    return tec_cuda_rope_fits(rows, &tier.launch);
 }
 
 struct tec_kernels cuda_tier_table(void)

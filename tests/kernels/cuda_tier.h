@@ -25,6 +25,11 @@ struct tec_kernels cuda_tier_table(void);
 bool cuda_tier_chain(const struct tec_norm_args *norm, const struct tec_gemm_args *gemm,
                      enum tec_kernel_id next, const void *args);
 
+/* The most rows of a product that goes together with the norm in front of it. */
+int cuda_tier_norm_rows(void);
+/* Whether one of so many rows goes together with rope_bf16 behind it. */
+bool cuda_tier_rope_fits(int rows);
+
 /* What went wrong since the last question, or NULL. */
 const char *cuda_tier_trouble(void);
 
