@@ -30,8 +30,8 @@ static start_fn *const starts[TEC_CUDA_THEN_COUNT] = {
 #undef THEN
 };
 
-/* The blocks of a product measure all rows again. By warp groups with a norm of 51 rows in
- * front a product took 48 us, after one of its own 28 (H100). */
+/* The blocks of a product measure all rows again, which by warp groups takes longer than a norm of
+ * its own where there are many: with 51 rows on an H100. */
 int tec_cuda_norm_rows(const struct tec_cuda_launch *launch)
 {
     return launch->groups ? 16 : 64;

@@ -43,10 +43,10 @@ bench() {
 # frames OF_FULL: that many, on the CPU a few.
 frames() { if [ -n "$cpu" ]; then echo 12; else echo "$1"; fi; }
 
-# As many back-to-back frames as fit into 45 s, at most 5000, from the median of another bench.
+# As many back-to-back frames as fit into 20 s, at most 5000, from the median of another bench.
 many_frames() {
     value pi0_views1 rows.0.frame_us.p50 | awk -v few="$(frames 0)" \
-        '{ n = 45e6 * '"$minutes"' / 8 / (1.6 * $1) } END { n = n > 5000 ? 5000 : n < 100 ? 100 : int(n); print (few > 0) ? few : n }'
+        '{ n = 20e6 * '"$minutes"' / 8 / (1.6 * $1) } END { n = n > 5000 ? 5000 : n < 100 ? 100 : int(n); print (few > 0) ? few : n }'
 }
 
 layers() {
@@ -63,17 +63,17 @@ layers() {
 
 run_bench() {
     for views in 1 3; do
-        bench pi0_views$views 60 pipelines/suite/pi0_views$views.lua --frames "$(frames 200)" --rounds 2 \
+        bench pi0_views$views 60 pipelines/suite/pi0_views$views.lua --frames "$(frames 100)" --rounds 2 \
             --warmup "$(frames 20)"
     done
     bench pi0_views2 110 pipelines/suite/pi0_views2.lua --frames "$(many_frames)" --rounds 1 \
         --warmup "$(frames 50)"
-    bench oxygen 60 pipelines/pi05_libero.lua --policy oxygen,isolated --param k=5 --rounds 3 \
-        --set 'resources.chunk.shape=[10,32]' --frames "$(frames 60)" --warmup 8
-    bench beside 60 pipelines/pi05_libero_parallel.lua --rounds 3 --frames "$(frames 150)" --warmup 8 \
+    bench oxygen 60 pipelines/pi05_libero.lua --policy oxygen,isolated --param k=5 --rounds 2 \
+        --set 'resources.chunk.shape=[10,32]' --frames "$(frames 40)" --warmup 8
+    bench beside 60 pipelines/pi05_libero_parallel.lua --rounds 2 --frames "$(frames 60)" --warmup 8 \
         --policy tools/gpu/alone.lua,tools/gpu/concurrent.lua,oxygen
     bench one_text 50 pipelines/suite/one_text.lua --policy oxygen --sweep k=8,1 --rounds 1 --warmup "$(frames 40)" \
-        --frames "$(if [ -n "$cpu" ]; then echo 48; else echo 160; fi)"
+        --frames "$(if [ -n "$cpu" ]; then echo 48; else echo 96; fi)"
     layers layers
     judge
 }
