@@ -137,7 +137,7 @@ template <class Then> struct single_finish {
     __device__ __forceinline__ void half(int half, const int (&panel)[M], int first,
                                          struct rows rows, Sum sum) const
     {
-        struct scaled scaled[M];
+        struct scaled scaled[M] = {};
         int in = half * 8 + (int)threadIdx.x % WARP / 4;
         TEC_UNROLL
         for (int i = 0; i < M; i++)

@@ -156,7 +156,18 @@ static __device__ __forceinline__ void int4_operands(unsigned (&a)[2][4],
     }
 }
 
-/* The warp's part of a step, added to c. */
+/* Two neighbours as three terms, which carry all 24 bits of each: an integer times a term is exact,
+ * so that the products are those of float32. */
+static __device__ __forceinline__ unsigned all_terms(float2 v, unsigned *rest, unsigned *last)
+{
+    unsigned high = split_terms(v, rest);
+    float x = v.x - __uint_as_float(high << 16), y = v.y - __uint_as_float(high & 0xffff0000U);
+    (void)split_terms(make_float2(x, y), last);
+    return high;
+}
+
+/* The warp's part of a step, added to c; the smallest term first. One term where x holds bf16
+ * values: the others would be zero. */
 template <class S, int TERMS>
 static __device__ __forceinline__ void int4_multiply(sums<S::M, S::N> &c, const unsigned char *part,
                                                      int depth)
@@ -177,17 +188,19 @@ static __device__ __forceinline__ void int4_multiply(sums<S::M, S::N> &c, const 
             int4_operands(w[i], pieces + i * S::PIECE, k / 8 + t, base[i], k + t * 8 < depth);
         TEC_UNROLL
         for (int j = 0; j < S::N; j++) {
-            unsigned high[4], rest[4];
+            unsigned high[4], rest[4], last[4] = {};
             float4 one = *reinterpret_cast<const float4 *>(x + j * 8 * S::LDX);
             float4 two = *reinterpret_cast<const float4 *>(x + j * 8 * S::LDX + 4);
-            high[0] = split_terms(make_float2(one.x, two.x), &rest[0]);
-            high[1] = split_terms(make_float2(one.y, two.y), &rest[1]);
-            high[2] = split_terms(make_float2(one.z, two.z), &rest[2]);
-            high[3] = split_terms(make_float2(one.w, two.w), &rest[3]);
+            high[0] = all_terms(make_float2(one.x, two.x), &rest[0], &last[0]);
+            high[1] = all_terms(make_float2(one.y, two.y), &rest[1], &last[1]);
+            high[2] = all_terms(make_float2(one.z, two.z), &rest[2], &last[2]);
+            high[3] = all_terms(make_float2(one.w, two.w), &rest[3], &last[3]);
             TEC_UNROLL
             for (int m = 0; m < 2 * S::M; m++) {
-                if (TERMS == 2)
+                if (TERMS == 3) {
+                    mma_bf16(c[m / 2][j], w[m / 2][m % 2], last + m % 2 * 2);
                     mma_bf16(c[m / 2][j], w[m / 2][m % 2], rest + m % 2 * 2);
+                }
                 mma_bf16(c[m / 2][j], w[m / 2][m % 2], high + m % 2 * 2);
             }
         }

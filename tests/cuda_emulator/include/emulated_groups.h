@@ -75,6 +75,7 @@ template <int N>
 static inline void product_async(float (&c)[N][4], unsigned long long a, unsigned long long b,
                                  EMULATOR_HERE)
 {
-    static_assert(N == 1 || N == 2 || N == 4 || N == 8 || N == 16, "ptx_groups.cuh has no such product");
+    static_assert(N == 1 || N == 2 || N == 4 || N == 8 || N == 16,
+                  "ptx_groups.cuh has no such product");
     cuda_emulator::product_issue(&c[0][0], N, a, b, file, line);
 }
