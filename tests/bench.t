@@ -20,5 +20,38 @@ ok $? "actions are the same in every turn and row"
 [ $? = 2 ]; ok $? "an unknown node is refused"
 "$T" bench $demo $few | grep -q 'worst frame'
 ok $? "the worst frame is printed"
+
+# --compare
+printf '%s\n' "$json" >"$W/before"
+python3 - "$W/before" "$W/slow" "$W/other" <<'END'
+import json, sys
+r = json.load(open(sys.argv[1]))
+r["rows"][0]["frame_us"]["p50"] *= 1.5
+r["machine"]["cores"] += 1
+json.dump(r, open(sys.argv[2], "w"))
+r["rows"][0]["policy"] = "mine"
+json.dump(r, open(sys.argv[3], "w"))
+END
+compare() { # compare CODE TEXT ARGUMENTS...
+    want=$1 text=$2
+    shift 2
+    "$T" bench --compare "$@" >"$W/out" 2>"$W/err"
+    [ $? -eq "$want" ]; ok $? "$text: exit $want"
+}
+compare 0 "a report and itself" "$W/before" "$W/before" --fail 0.1
+! grep -q "not alike" "$W/out" && ! grep -E "p50|p99|max" "$W/out" | grep -vq " 1.000$"; ok $? "nothing differs"
+compare 1 "half as slow again" "$W/before" "$W/slow" --fail 40
+grep -q " 1.500$" "$W/out" && grep -q "not alike: cores" "$W/out"; ok $? "by how much, and on another machine"
+compare 0 "within what is allowed" "$W/before" "$W/slow" --fail 60
+compare 0 "faster" "$W/slow" "$W/before" --fail 1
+compare 0 "rows of one report alone" "$W/before" "$W/other" --format json
+python3 -c 'import json, sys; r = json.load(open(sys.argv[1])); assert [a["in"] for a in r["alone"]] == ["before", "after"], r' "$W/out"
+ok $? "are named"
+compare 3 "no report" "$W/before" pipelines/demo_metaworld.lua
+printf '{"rows": [{"policy": 1}], "machine": {}}' >"$W/none"
+compare 3 "a report without times" "$W/before" "$W/none"; grep -q "none: this is no report" "$W/err"; ok $? "says which"
+compare 2 "one report" "$W/before"
+"$T" bench $demo pipelines/pi05_droid.lua >/dev/null 2>&1
+[ $? = 2 ]; ok $? "two pipelines are refused"
 echo "1..$n"
 exit $failed

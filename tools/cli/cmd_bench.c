@@ -2,6 +2,7 @@
 #include "base/json_text.h"
 #include "tools/measure/bandwidth.h"
 #include "tools/measure/bench.h"
+#include "tools/measure/bench_compare.h"
 #include "tools/measure/machine.h"
 
 #include "base/clock.h"
@@ -15,6 +16,8 @@ enum { MAX_FRAMES = 10000000, READ_BYTES = 512 << 20, READ_TIMES = 5 };
 struct bench_options {
     const char *sweep, *inputs, *out, *node;
     int frames, warmup, rounds, prompt, clock, dtype;
+    bool compare;
+    double fail; /* percent; 0 = never */
 };
 
 #define AT(member) offsetof(struct bench_options, member)
@@ -35,6 +38,11 @@ static const struct tec_option options[] = {
     {"dtype", 0, TEC_OPTION_WORD, "pipeline|bf16|f32",
      "what weights and caches are rounded to; as the pipeline says", AT(dtype), 0, 0},
     {"out", 'o', TEC_OPTION_TEXT, "DIR", "bench.json and a histogram of 1 us a row", AT(out), 0, 0},
+    {"compare", 0, TEC_OPTION_FLAG, NULL, "measure nothing: FILE and a second one are reports",
+     AT(compare), 0, 0},
+    {"fail", 0, TEC_OPTION_NUMBER, "PERCENT",
+     "with --compare: exit 1 where a p50 or p99 of frames or actions got slower by more", AT(fail),
+     0.001, 10000},
 };
 
 /* Note when each step of opening the engine began. */
@@ -137,9 +145,35 @@ static enum tec_status measure(struct tec_bench *b, const struct bench_options *
     return report(b, o, err);
 }
 
+static enum tec_status compare(struct tec_invocation *call, struct tec_error *err)
+{
+    const struct bench_options *o = call->options;
+    json_t *comparison;
+    if (call->args.n != 2)
+        return tec_fail(err, TEC_INVALID, "--compare takes two reports: BEFORE.json AFTER.json");
+    TEC_TRY(
+        tec_bench_compare(&comparison, call->args.item[0], call->args.item[1], call->heap, err));
+    double worst = json_number_value(json_object_get(comparison, "worst"));
+    call->wrong = o->fail > 0.0 && worst > 1.0 + o->fail / 100.0;
+    enum tec_status status = TEC_OK;
+    if (call->shared.format == TEC_FORMAT_JSON)
+        status = tec_json_print(call->out, comparison, JSON_INDENT(1), "the comparison", err);
+    else
+        tec_bench_compare_print(comparison, call->out);
+    json_decref(comparison);
+    return status;
+}
+
 static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 {
     struct bench_options *o = call->options;
+    if (o->compare)
+        return compare(call, err);
+    if (o->fail > 0.0)
+        return tec_fail(err, TEC_INVALID, "--fail: only with --compare");
+    if (call->args.n != 1)
+        return tec_fail(err, TEC_INVALID, "one argument too many: '%s'; two are for --compare",
+                        call->args.item[1]);
     o->frames = o->frames ? o->frames : 30;
     o->warmup = o->warmup ? o->warmup : 10;
     o->rounds = o->rounds ? o->rounds : 3;
@@ -162,13 +196,16 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 }
 
 const struct tec_command tec_command_bench = {
-    .usage = "bench [options] FILE",
-    .about = "Quantiles and the worst frame of each row, with what took longer in it. Rows are\n"
-             "policies (--policy A,B) and values of a parameter (--sweep); they take turns on one\n"
-             "engine: reset, warm-up, frames, then the next row, several rounds.\n",
+    .usage = "bench [options] FILE | bench --compare BEFORE.json AFTER.json",
+    .about =
+        "Quantiles and the worst frame of each row, with what took longer in it. Rows are\n"
+        "policies (--policy A,B) and values of a parameter (--sweep); they take turns on one\n"
+        "engine: reset, warm-up, frames, then the next row, several rounds. --compare puts two\n"
+        "reports (--format json, or bench.json of -o) side by side.\n",
     .example =
         "  tectum bench pipelines/pi05_droid.lua --random-weights 1 --policy oxygen,isolated\n"
-        "  tectum bench pipelines/demo_metaworld.lua --policy oxygen --sweep k=2,4,6\n",
+        "  tectum bench pipelines/demo_metaworld.lua --policy oxygen --sweep k=2,4,6\n"
+        "  tectum bench --compare before/bench.json after/bench.json --fail 5\n",
     .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_SET |
              TEC_TAKES_POLICY | TEC_TAKES_COSTS | TEC_TAKES_SEED,
     .format = TEC_FORMAT_TEXT,
@@ -176,7 +213,7 @@ const struct tec_command tec_command_bench = {
     .n_options = sizeof options / sizeof options[0],
     .size = sizeof(struct bench_options),
     .min_args = 1,
-    .max_args = 1,
+    .max_args = 2,
     .args = "a pipeline file",
     .run = run,
 };

@@ -1,0 +1,214 @@
+/* bench_compare.c - compares two reports of `tectum bench`, row by row. */
+#include "tools/measure/bench_compare.h"
+
+#include "base/json_text.h"
+#include "base/store/file.h"
+
+#include <string.h>
+
+struct comparison {
+    const json_t *before, *after;
+    json_t *out, *rows, *alone;
+    double worst; /* 0 = none yet */
+};
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+static enum tec_status open_report(json_t **out, const char *path, struct tec_heap *heap,
+                                   struct tec_error *err)
+{
+    TEC_TRY(tec_checkpoint_json_load(out, path, heap, err));
+    const json_t *rows = json_object_get(*out, "rows"), *row;
+    size_t i;
+    bool good = json_is_array(rows) && json_is_object(json_object_get(*out, "machine"));
+    json_array_foreach(rows, i, row) good = good &&
+                                            json_is_string(json_object_get(row, "policy")) &&
+                                            json_is_object(json_object_get(row, "frame_us"));
+    if (good)
+        return TEC_OK;
+    json_decref(*out);
+    *out = NULL;
+    return tec_fail(err, TEC_MALFORMED,
+                    "%s: this is no report of `tectum bench --format json`: it has no machine and "
+                    "rows with frame_us",
+                    path);
+}
+
+static bool same_row(const json_t *a, const json_t *b)
+{
+    return strcmp(text_of(a, "policy"), text_of(b, "policy")) == 0 &&
+           strcmp(text_of(a, "params"), text_of(b, "params")) == 0;
+}
+
+static const json_t *find_row(const json_t *report, const json_t *like)
+{
+    const json_t *row;
+    size_t i;
+    json_array_foreach(json_object_get(report, "rows"), i, row) if (same_row(row, like)) return row;
+    return NULL;
+}
+
+/* The quantiles of one thing in both rows; `counts`: they are among those that `worst` is of. */
+static void compare_times(struct comparison *c, const json_t *row, const char *of,
+                          const json_t *before, const json_t *after, bool counts)
+{
+    static const char *const quantiles[] = {"p50", "p99", "max"};
+    for (size_t q = 0; q < sizeof quantiles / sizeof quantiles[0]; q++) {
+        double a = json_number_value(json_object_get(before, quantiles[q]));
+        double b = json_number_value(json_object_get(after, quantiles[q]));
+        if (!(a > 0.0 && b > 0.0))
+            continue;
+        if (counts && q < 2 && b / a > c->worst)
+            c->worst = b / a;
+        json_array_append_new(c->rows,
+                              json_pack("{s:s, s:s, s:s, s:s, s:f, s:f, s:f}", "policy",
+                                        text_of(row, "policy"), "params", text_of(row, "params"),
+                                        "of", of, "quantile", quantiles[q], "before_us", a,
+                                        "after_us", b, "ratio", b / a));
+    }
+}
+
+static void compare_row(struct comparison *c, const json_t *before, const json_t *after)
+{
+    static const struct {
+        const char *key, *of;
+        bool counts;
+    } times[] = {
+        {"frame_us", "frame", true}, {"action_us", "action", true}, {"host_us", "host", false}};
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
+        compare_times(c, before, times[i].of, json_object_get(before, times[i].key),
+                      json_object_get(after, times[i].key), times[i].counts);
+    const char *name;
+    json_t *node;
+    json_object_foreach(json_object_get(before, "nodes"), name, node)
+    {
+        char of[200];
+        snprintf(of, sizeof of, "node %s", name);
+        compare_times(c, before, of, node, json_object_get(json_object_get(after, "nodes"), name),
+                      false);
+    }
+}
+
+static void note_alone(struct comparison *c, const json_t *row, const char *in)
+{
+    json_array_append_new(c->alone, json_pack("{s:s, s:s, s:s}", "policy", text_of(row, "policy"),
+                                              "params", text_of(row, "params"), "in", in));
+}
+
+/* Facts in which the two objects are not alike. */
+static void note_differences(json_t *differs, const json_t *before, const json_t *after)
+{
+    static const char *const facts[] = {"cpu",     "cores", "device",        "tier",  "lanes",
+                                        "clock",   "views", "prompt_tokens", "steps", "inputs",
+                                        "horizon", "model", "dtype"};
+    for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
+        json_t *a = json_object_get(before, facts[i]), *b = json_object_get(after, facts[i]);
+        if (a && b && !json_equal(a, b))
+            json_array_append_new(
+                differs, json_pack("{s:s, s:O, s:O}", "what", facts[i], "before", a, "after", b));
+    }
+}
+
+static void compare_all(struct comparison *c)
+{
+    const json_t *row;
+    size_t i;
+    json_array_foreach(json_object_get(c->before, "rows"), i, row)
+    {
+        const json_t *other = find_row(c->after, row);
+        if (other)
+            compare_row(c, row, other);
+        else
+            note_alone(c, row, "before");
+    }
+    json_array_foreach(json_object_get(c->after, "rows"), i, row) if (!find_row(c->before, row))
+        note_alone(c, row, "after");
+}
+
+static json_t *differences(const struct comparison *c)
+{
+    static const char *const parts[] = {"machine", "measured"};
+    json_t *differs = json_array();
+    note_differences(differs, c->before, c->after);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        note_differences(differs, json_object_get(c->before, parts[i]),
+                         json_object_get(c->after, parts[i]));
+    return differs;
+}
+
+enum tec_status tec_bench_compare(json_t **out, const char *before, const char *after,
+                                  struct tec_heap *heap, struct tec_error *err)
+{
+    json_t *a = NULL, *b = NULL;
+    *out = NULL;
+    enum tec_status status = open_report(&a, before, heap, err);
+    if (status == TEC_OK)
+        status = open_report(&b, after, heap, err);
+    if (status == TEC_OK) {
+        struct comparison c = {
+            .before = a, .after = b, .rows = json_array(), .alone = json_array()};
+        compare_all(&c);
+        *out = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "before", before, "after", after,
+                         "differs", differences(&c), "rows", c.rows, "alone", c.alone, "worst",
+                         c.worst > 0.0 ? json_real(c.worst) : json_null());
+        if (!*out)
+            status = tec_fail(err, TEC_NO_MEMORY, "no memory for the comparison");
+    }
+    json_decref(a);
+    json_decref(b);
+    return status;
+}
+
+static void print_value(const json_t *value, FILE *out)
+{
+    if (json_is_string(value))
+        fputs(json_string_value(value), out);
+    else
+        fprintf(out, "%g", json_number_value(value));
+}
+
+/* A policy, and a thing, are named on the first of their lines. */
+static void print_rows(const json_t *rows, FILE *out)
+{
+    const json_t *item, *last = NULL;
+    size_t i;
+    json_array_foreach(rows, i, item)
+    {
+        char row[64];
+        bool again = last && same_row(item, last);
+        bool same = again && strcmp(text_of(item, "of"), text_of(last, "of")) == 0;
+        snprintf(row, sizeof row, "%s %s", text_of(item, "policy"), text_of(item, "params"));
+        fprintf(out, "%-24s %-16s %-4s %12.3f %12.3f %15.3f\n", again ? "" : row,
+                same ? "" : text_of(item, "of"), text_of(item, "quantile"),
+                json_number_value(json_object_get(item, "before_us")) / 1e3,
+                json_number_value(json_object_get(item, "after_us")) / 1e3,
+                json_number_value(json_object_get(item, "ratio")));
+        last = item;
+    }
+}
+
+void tec_bench_compare_print(const json_t *comparison, FILE *out)
+{
+    const json_t *item;
+    size_t i;
+    fprintf(out, "before: %s\nafter:  %s\n", text_of(comparison, "before"),
+            text_of(comparison, "after"));
+    json_array_foreach(json_object_get(comparison, "differs"), i, item)
+    {
+        fprintf(out, "not alike: %s is ", text_of(item, "what"));
+        print_value(json_object_get(item, "before"), out);
+        fputs(" before and ", out);
+        print_value(json_object_get(item, "after"), out);
+        fputs(" after\n", out);
+    }
+    fprintf(out, "\n%-24s %-16s %-4s %12s %12s %15s\n", "policy", "of", "", "before ms", "after ms",
+            "after / before");
+    print_rows(json_object_get(comparison, "rows"), out);
+    json_array_foreach(json_object_get(comparison, "alone"), i, item)
+        fprintf(out, "%s %s: only %s\n", text_of(item, "policy"), text_of(item, "params"),
+                text_of(item, "in"));
+}
