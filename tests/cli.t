@@ -250,8 +250,8 @@ out "^2 pictures, a prompt of 20 tokens, 10 steps of 50 actions, bf16"
 awk '$NF == "predicted" && $1 == "frame" { split("0.54 2.63 1.51 4.7", want)
     n++; d = $3 / want[n] - 1; if (d > 0.1 || d < -0.1) bad = 1 } END { exit bad || n != 4 }' "$W/out"
 ok $? "its products take what others computed, within a tenth"
-run 2 "no such machine" graph --roofline h100 pipelines/demo_metaworld.lua
-err "'h100'; there are: h200, 4090, orin, thor"
+run 2 "no such machine" graph --roofline b300 pipelines/demo_metaworld.lua
+err "'b300'; there are: h200, h100, 4090, orin, thor"
 run 2 "a machine twice" graph --roofline h200,h200 pipelines/demo_metaworld.lua
 run 2 "a machine without a name" graph --roofline h200, pipelines/demo_metaworld.lua
 run 2 "more pictures than cameras" graph --roofline h200 --pictures 4 pipelines/demo_metaworld.lua
