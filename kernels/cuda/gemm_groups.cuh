@@ -140,18 +140,6 @@ struct eight {
     float4 half[2];
 };
 
-/* Four columns of x, or of a vector; zero from `columns` on. */
-static __device__ __forceinline__ float4 quad_of(const float *x, int at, int columns)
-{
-    if (at + QUAD <= columns)
-        return *reinterpret_cast<const float4 *>(x + at);
-    float4 v = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
-    v.x = at < columns ? x[at] : 0.0F;
-    v.y = at + 1 < columns ? x[at + 1] : 0.0F;
-    v.z = at + 2 < columns ? x[at + 2] : 0.0F;
-    return v;
-}
-
 /* The warps that bring rows. */
 template <class S> struct row_bringer {
     const tec_gemm_args &a;

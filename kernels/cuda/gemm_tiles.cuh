@@ -78,6 +78,18 @@ static __device__ __forceinline__ void fetch_rows(unsigned char *stage, const te
     }
 }
 
+/* Four columns of x, or of a vector; zero from `columns` on. */
+static __device__ __forceinline__ float4 quad_of(const float *x, int at, int columns)
+{
+    if (at + 4 <= columns)
+        return *reinterpret_cast<const float4 *>(x + at);
+    float4 v = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
+    v.x = at < columns ? x[at] : 0.0F;
+    v.y = at + 1 < columns ? x[at + 1] : 0.0F;
+    v.z = at + 2 < columns ? x[at + 2] : 0.0F;
+    return v;
+}
+
 /* Two neighbours as bf16 side by side; `rest` gets what remains of each, as bf16 too. */
 static __device__ __forceinline__ unsigned halves(float x, float y)
 {

@@ -7,17 +7,6 @@
  * block of 8 x 8, so that it is written in one piece. */
 enum { CHUNKS = 32, ROW_THREADS = 8 * CHUNKS };
 
-static __device__ __forceinline__ float4 four_of(const float *x, int at, int columns)
-{
-    if (at + 4 <= columns)
-        return *reinterpret_cast<const float4 *>(x + at);
-    float4 v = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
-    v.x = at < columns ? x[at] : 0.0F;
-    v.y = at + 1 < columns ? x[at + 1] : 0.0F;
-    v.z = at + 2 < columns ? x[at + 2] : 0.0F;
-    return v;
-}
-
 template <int TERMS>
 static __global__ void __launch_bounds__(ROW_THREADS)
     row_terms_kernel(struct tec_gemm_args a, int first, unsigned char *terms)
@@ -30,7 +19,7 @@ static __global__ void __launch_bounds__(ROW_THREADS)
     if (r >= live_count(a.rows, a.max_rows) || column >= pieces * TERMS_K)
         return;
     const float *x = a.x + (size_t)r * (size_t)a.ldx;
-    float4 low = four_of(x, column, a.k), up = four_of(x, column + 4, a.k);
+    float4 low = quad_of(x, column, a.k), up = quad_of(x, column + 4, a.k);
     uint4 high, rest;
     high.x = split_terms(make_float2(low.x, low.y), &rest.x);
     high.y = split_terms(make_float2(low.z, low.w), &rest.y);
