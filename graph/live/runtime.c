@@ -10,6 +10,17 @@ void tec_runtime_init(struct tec_runtime *rt, const struct tec_runtime_listener 
     *rt = (struct tec_runtime){.listener = *listener};
 }
 
+enum tec_status tec_runtime_record(struct tec_runtime *rt, struct tec_arena *arena,
+                                   struct tec_error *err)
+{
+    return tec_recorder_create(&rt->recorder, arena, err);
+}
+
+struct tec_event_sink tec_runtime_events(struct tec_runtime *rt)
+{
+    return (struct tec_event_sink){tec_recorder_emit, &rt->recorder};
+}
+
 enum tec_status tec_runtime_attach(struct tec_runtime *rt, struct tec_engine *engine,
                                    struct tec_arena *arena, struct tec_error *err)
 {

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "graph/live/asks.h"
 #include "graph/live/observation_records.h"
+#include "graph/live/recorder.h"
 #include "graph/live/watchdog.h"
 
 #include <pthread.h>
@@ -62,6 +63,8 @@ struct tec_runtime {
     struct tec_asks *asks; /* requests that consumers start and cancel; NULL = none. Borrowed */
     int n_watchdogs;       /* one for each action node, or none */
     struct tec_watchdog watchdogs[TEC_MAX_ACTIONS];
+    struct tec_recorder
+        recorder; /* what happened last; hears the loop from tec_runtime_record on */
     struct tec_clock clock;
     int64_t acts_for;           /* the running frame's, see tec_runtime_frame */
     int64_t began_ns, ended_ns; /* of the newest frame */
@@ -73,8 +76,8 @@ struct tec_runtime {
     struct tec_bell work; /* rings for the frame thread */
 };
 
-/* Before the engine is opened, with tec_runtime_released and tec_runtime_lost as its callbacks
- * and the runtime as their user. */
+/* Before the engine is opened, with tec_runtime_released and tec_runtime_lost as its callbacks, the
+ * runtime as their user. */
 void tec_runtime_init(struct tec_runtime *rt, const struct tec_runtime_listener *listener);
 void tec_runtime_released(void *runtime, int action, const float *chunk,
                           const struct tec_frame_record *record);
@@ -83,6 +86,12 @@ void tec_runtime_lost(void *runtime, int64_t seen, int64_t captured_ns);
 /* Run this engine, which is borrowed. Everything comes from the arena. */
 enum tec_status tec_runtime_attach(struct tec_runtime *rt, struct tec_engine *engine,
                                    struct tec_arena *arena, struct tec_error *err);
+
+/* The engine's sink of events, set before it is opened; and, before the first frame, the flight
+ * recorder behind it. Without the recorder they are not kept. */
+struct tec_event_sink tec_runtime_events(struct tec_runtime *rt);
+enum tec_status tec_runtime_record(struct tec_runtime *rt, struct tec_arena *arena,
+                                   struct tec_error *err);
 
 /* Give each action node a watchdog that gets every chunk the moment it leaves; `actions` a tick, 0
  * = all rows. Before the first frame of a run; `unwatch` behind its last one. */

@@ -15,8 +15,8 @@ enum { MAX_FRAMES = 1000000000, MAX_DRAIN = 100000 };
 struct run_options {
     struct tec_words input;
     struct tec_control_options control;
-    const char *inputs, *out, *dump, *noise, *timeline;
-    int frames, random, dtype, clock, actions;
+    const char *inputs, *out, *dump, *noise, *timeline, *record;
+    int frames, random, dtype, clock, actions, record_mib;
     bool drain, interpret;
 };
 
@@ -46,6 +46,10 @@ static const struct tec_option options[] = {
      "what actions start from, [frames, horizon, dim]; drawn from --seed", AT(noise), 0, 0},
     {"timeline", 0, TEC_OPTION_TEXT, "FILE.svg", "a picture of what ran when in the last frame",
      AT(timeline), 0, 0},
+    {"record", 0, TEC_OPTION_TEXT, "FILE.mcap",
+     "everything that comes in, is decided and leaves, see doc/recording.md", AT(record), 0, 0},
+    {"record-mib", 0, TEC_OPTION_INT, "N", "the recording ends at N MiB; 4096", AT(record_mib), 1,
+     1 << 20},
     {"drain", 0, TEC_OPTION_FLAG, NULL,
      "go on without observations until every text has ended, every action of a ring has left",
      AT(drain), 0, 0},
@@ -301,13 +305,19 @@ static enum tec_status prepare(struct job *job, struct tec_error *err)
                                             .prepared_user = job};
     if (o->actions && o->clock != CLOCK_PACED)
         return tec_fail(err, TEC_INVALID, "--actions: needs --clock paced");
+    if (o->record_mib && !o->record)
+        return tec_fail(err, TEC_INVALID, "--record-mib: needs --record FILE.mcap");
+    if (o->record)
+        TEC_TRY(tec_context(err, tec_outfile_file_check(o->record, err), "--record"));
     if (o->dump)
         TEC_TRY(tec_context(err, tec_outfile_file_check(o->dump, err), "--dump"));
     if (o->timeline)
         TEC_TRY(tec_context(err, tec_outfile_file_check(o->timeline, err), "--timeline"));
     if (o->out)
         TEC_TRY(tec_context(err, tec_outfile_file_open(&job->out, o->out, err), "--out"));
-    TEC_TRY(tec_control_open(&job->control, call, &o->control, err));
+    struct tec_control_options control = o->control;
+    control.recorder = &job->frames.runtime.recorder;
+    TEC_TRY(tec_control_open(&job->control, call, &control, err));
     TEC_TRY((o->clock == CLOCK_PACED ? tec_frames_open_paced : tec_frames_open)(
         &job->frames, call, call->args.item[0], &more, err));
     const struct tec_engine *e = job->frames.opened.engine;
@@ -319,7 +329,15 @@ static enum tec_status prepare(struct job *job, struct tec_error *err)
                         job->frames.n_sessions);
     if (o->dump)
         TEC_TRY(tec_dump_create(&job->dump, &job->frames, call->heap, err));
-    return tec_control_start(&job->control, &job->frames.opened, err);
+    TEC_TRY(tec_control_start(&job->control, &job->frames.opened, err));
+    const struct tec_recording_options recording = {
+        .path = o->record,
+        .limit_mib = o->record_mib,
+        .mode = o->clock == CLOCK_PACED ? TEC_RECORDING_PACED : TEC_RECORDING_FRAMES,
+        .waits = o->clock != CLOCK_PACED,
+        .opened = &job->frames.opened,
+        .recorder = &job->frames.runtime.recorder};
+    return o->record ? tec_recording_open(&job->frames.recording, &recording, err) : TEC_OK;
 }
 
 static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
@@ -334,6 +352,10 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
         status = run_frames(job, err);
     if (status == TEC_OK)
         status = finish(job, err);
+    struct tec_error second;
+    enum tec_status recorded =
+        tec_recording_close(job->frames.recording, status == TEC_OK ? err : &second);
+    status = status == TEC_OK ? recorded : status;
     bool reading = job->inputs[0] != NULL;
     tec_control_close(&job->control);
     tec_outfile_file_drop(&job->out);

@@ -26,7 +26,8 @@ enum {
 struct serve_options {
     const char *port, *host, *key, *default_prompt;
     struct tec_control_options control;
-    int max_message_mib, max_connections, limit_rows, stall_s, actions;
+    const char *record;
+    int max_message_mib, max_connections, limit_rows, stall_s, actions, record_mib;
     bool late_ok;
 };
 
@@ -52,6 +53,10 @@ static const struct tec_option options[] = {
      AT(max_connections), 1, 1024},
     {"stall-s", 0, TEC_OPTION_INT, "N",
      "seconds for a message to be whole, a reply to be taken; 30", AT(stall_s), 1, 86400},
+    {"record", 0, TEC_OPTION_TEXT, "FILE.mcap",
+     "everything that comes in, is decided and leaves, see doc/recording.md", AT(record), 0, 0},
+    {"record-mib", 0, TEC_OPTION_INT, "N", "the recording ends at N MiB; 4096", AT(record_mib), 1,
+     1 << 20},
     {"control", 0, TEC_OPTION_TEXT, "PATH", "a socket for `tectum policy load` and the like",
      AT(control.path), 0, 0},
     {"dump-dir", 0, TEC_OPTION_TEXT, "DIR",
@@ -238,6 +243,8 @@ static enum tec_status serve(struct job *job, struct tec_error *err)
     int port = 0;
     TEC_TRY(read_port(&port, o->port, err));
     TEC_TRY(o->key ? tec_key_read(&job->key, o->key, err) : TEC_OK);
+    if (o->record_mib && !o->record)
+        return tec_fail(err, TEC_INVALID, "--record-mib: needs --record FILE.mcap");
     TEC_TRY(tec_listen_descriptors(
         DESCRIPTORS + tec_net_sockets(or_else(o->max_connections, MAX_CONNECTIONS)), err));
     TEC_TRY(tec_listen_bind(&job->listener, o->host ? o->host : LOCAL, port, err));
@@ -248,12 +255,20 @@ static enum tec_status serve(struct job *job, struct tec_error *err)
                 o->host);
     struct tec_control_options control = o->control;
     control.safety = &job->exchange.safety;
+    control.recorder = &job->worker.runtime.recorder;
     TEC_TRY(tec_control_open(&job->control, job->call, &control, err));
     TEC_TRY(tec_worker_open(&job->worker, job->call, job->call->args.item[0], &job->exchange,
                             2 * or_else(o->max_connections, MAX_CONNECTIONS), o->limit_rows,
                             o->default_prompt, err));
     TEC_TRY(start(job, err));
     TEC_TRY(tec_control_start(&job->control, &job->worker.opened, err));
+    const struct tec_recording_options recording = {.path = o->record,
+                                                    .limit_mib = o->record_mib,
+                                                    .mode = TEC_RECORDING_SERVED,
+                                                    .opened = &job->worker.opened,
+                                                    .recorder = &job->worker.runtime.recorder};
+    if (o->record)
+        TEC_TRY(tec_recording_open(&job->worker.recording, &recording, err));
     TEC_TRY(say_ready(job, err));
     tec_worker_run(&job->worker);
     tec_net_stop(&job->net);
@@ -273,6 +288,10 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     pthread_mutex_init(&job->telling, NULL);
     enum tec_status status = serve(job, err);
     tec_net_stop(&job->net);
+    struct tec_error second;
+    enum tec_status recorded =
+        tec_recording_close(job->worker.recording, status == TEC_OK ? err : &second);
+    status = status == TEC_OK ? recorded : status;
     tec_control_close(&job->control);
     if (job->listener.fd >= 0)
         close(job->listener.fd);

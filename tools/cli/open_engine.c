@@ -103,6 +103,7 @@ enum tec_status tec_cli_open_options(struct tec_opened *out, struct tec_engine_o
                                            .progress = show_progress,
                                            .released = out->more.released ? pass_release : NULL,
                                            .lost = out->more.lost ? pass_loss : NULL,
+                                           .events = out->more.events,
                                            .trouble = say_trouble,
                                            .user = out};
     enum tec_status status = tec_cli_device_choice(call, &options->device, err);

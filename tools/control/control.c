@@ -166,6 +166,7 @@ enum tec_status tec_control_start(struct tec_control *c, struct tec_opened *open
 {
     TEC_TRY(tec_use_canary(opened, tec_control_closing, c, err));
     c->engine = opened->engine;
+    c->program = opened;
     return tec_control_run(c, opened->canary,
                            opened->fallback ? tec_policy_name(opened->fallback) : "default", err);
 }

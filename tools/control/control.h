@@ -10,6 +10,7 @@
 #ifndef TEC_TOOLS_CONTROL_CONTROL_H
 #define TEC_TOOLS_CONTROL_CONTROL_H
 
+#include "graph/live/recorder.h"
 #include "tools/cli/open_engine.h"
 #include "tools/control/peer.h"
 #include "tools/control/socket.h"
@@ -22,9 +23,10 @@ enum { TEC_CONTROL_PEERS = 4, TEC_CONTROL_EVENTS = 16 };
 
 /* Options of a long-running verb (run, serve). */
 struct tec_control_options {
-    const char *path;          /* of the socket; NULL = none */
-    const char *dump_dir;      /* NULL: beside the socket, without one nowhere */
-    struct tec_safety *safety; /* a server's, borrowed; NULL: there is none */
+    const char *path;                    /* of the socket; NULL = none */
+    const char *dump_dir;                /* NULL: beside the socket, without one nowhere */
+    struct tec_safety *safety;           /* a server's, borrowed; NULL: there is none */
+    const struct tec_recorder *recorder; /* of the frames, borrowed; NULL: there is none */
 };
 
 /* The progress of the newest policy that was loaded. */
@@ -55,6 +57,7 @@ struct tec_control {
     struct tec_canary *canary;       /* borrowed; NULL before start */
     const char *fallback;            /* name of the guard's; "default" */
     const struct tec_engine *engine; /* of its memories, borrowed until close; NULL: none */
+    struct tec_opened *program;      /* the same; NULL: there is none */
     struct tec_control_socket socket;
     int signals, stopping; /* signalfd, eventfd */
     struct tec_peer peers[TEC_CONTROL_PEERS];

@@ -2,6 +2,7 @@
  * checked, obeyed and answered. */
 #include "base/json_text.h"
 #include "tools/control/control.h"
+#include "tools/record/recording.h"
 
 #include "base/nearest.h"
 
@@ -147,6 +148,22 @@ static enum tec_status obey_dump(struct order *o, struct tec_error *err)
     d->connection = o->c->peers[o->peer].number;
     o->later = true;
     return TEC_OK;
+}
+
+/* Write the flight recorder, of the last so many seconds or all that it has. */
+static enum tec_status obey_recorder(struct order *o, struct tec_error *err)
+{
+    const json_t *last = json_object_get(o->request, "last_s");
+    const char *path = text_of(o, "path", err);
+    if (!path)
+        return TEC_INVALID;
+    if (last && (!json_is_number(last) || !(json_number_value(last) >= 0.0) ||
+                 json_number_value(last) > 1e6))
+        return tec_fail(err, TEC_INVALID, "'last_s' must be seconds, 0 to 1000000");
+    if (!o->c->options.recorder || !o->c->program)
+        return tec_fail(err, TEC_UNSUPPORTED, "recorder: this program keeps none");
+    int64_t last_ns = last ? (int64_t)(json_number_value(last) * 1e9) : 0;
+    return tec_recording_dump(path, o->c->program, o->c->options.recorder, last_ns, err);
 }
 
 /* --- requests ----------------------------------------------------------------------------- */

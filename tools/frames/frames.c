@@ -16,6 +16,7 @@ static void keep_left(void *user, const struct tec_runtime_left *from)
     struct tec_frames *f = user;
     struct tec_frames_session *s = &f->sessions[from->session];
     const struct tec_action_record *of = &from->record->actions[from->action];
+    tec_recording_left(f->recording, from);
     if (s->n_left == f->max_left)
         return;
     struct tec_frame_left *left = &s->left[s->n_left];
@@ -90,6 +91,7 @@ static enum tec_status take_memory(struct tec_frames *f, struct tec_error *err)
     for (int i = 0; i < f->n_sessions; i++)
         TEC_TRY(make_session(f, &f->sessions[i], err));
     TEC_TRY(tec_runtime_attach(&f->runtime, f->opened.engine, &f->arena, err));
+    TEC_TRY(tec_runtime_record(&f->runtime, &f->arena, err));
     tec_frames_reset(f);
     return TEC_OK;
 }
@@ -107,6 +109,7 @@ static enum tec_status open_at(struct tec_frames *f, struct tec_invocation *call
     options.saturated = options.settles = saturated;
     options.one_session = !saturated;
     options.released = tec_runtime_released;
+    options.events = tec_runtime_events(&f->runtime);
     options.user = &f->runtime;
     TEC_TRY(tec_cli_open_engine(&f->opened, call, path, &options, err));
     find_nodes(f);
@@ -146,6 +149,7 @@ void tec_frames_close(struct tec_frames *f)
 void tec_frames_reset(struct tec_frames *f)
 {
     struct tec_loop *loop = f->opened.engine->loop;
+    f->reset = true;
     tec_loop_reset(loop);
     for (int i = 0; i < tec_loop_utterances(loop); i++)
         tec_cursor_end(&f->readers[i].at, tec_loop_utterance(loop, i));
@@ -286,6 +290,8 @@ static enum tec_status observe(struct tec_frames *f, int session,
     if (!given->values)
         return TEC_OK;
     tec_engine_settle(f->opened.engine);
+    tec_recording_inputs(f->recording, session, f->frame, given->values, given->n);
+    s->noise = noise;
     return tec_session_observe(f->opened.engine->sessions[session], given->values, given->n, noise,
                                f->frame, captured_ns, &s->out.input, s->out.warning, err);
 }
@@ -381,17 +387,37 @@ static void take_outcome(struct tec_frames *f, struct tec_frames_session *s,
     take_left(f, s);
 }
 
+static void record_tick(struct tec_frames *f, const struct tec_tick *tick)
+{
+    const struct tec_frames_session *s = &f->sessions[tick->session];
+    const struct tec_flow *flow = tec_engine_flow(f->opened.engine, 0);
+    const struct tec_recorded_tick one = {.number = f->frame,
+                                          .session = tick->session,
+                                          .observed = s->out.observed,
+                                          .reset = f->reset,
+                                          .noise = s->out.observed ? s->noise : NULL,
+                                          .noise_n = flow->horizon * flow->dim,
+                                          .tick = tick};
+    if (f->recording)
+        tec_recording_tick(f->recording, &one);
+}
+
 /* Run the frame of the sessions of these ticks, and give each reader the outcome. */
 static enum tec_status run(struct tec_frames *f, struct tec_tick *ticks, int n,
                            struct tec_error *err)
 {
     struct tec_loop *loop = f->opened.engine->loop;
     struct tec_runtime_seen seen[TEC_MAX_SESSIONS] = {{.number = 0}};
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         seen[i] = fill_tick(f, &ticks[i]);
+        record_tick(f, &ticks[i]);
+    }
     tec_runtime_frame(&f->runtime, seen, ticks, n, f->frame);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         take_outcome(f, &f->sessions[ticks[i].session], tec_loop_record(loop, i));
+        tec_recording_frame(f->recording, tec_loop_record(loop, i));
+    }
+    f->reset = false;
     f->frame++;
     return read_texts(f, err);
 }

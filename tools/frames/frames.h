@@ -7,6 +7,7 @@
 #include "graph/live/text_cursor.h"
 #include "tools/cli/open_engine.h"
 #include "tools/frames/inputs.h"
+#include "tools/record/recording.h"
 
 /* The tokens that a request's text gained in a frame. */
 struct tec_frame_text {
@@ -81,6 +82,7 @@ struct tec_frames_session {
     struct tec_ask asks[TEC_MAX_ASKS];
     int64_t cancels[TEC_MAX_ASKS];
     bool cancelled[TEC_MAX_ASKS];
+    const float *noise; /* of the frame, as given; NULL: drawn */
     struct tec_frame_out out;
 };
 
@@ -106,6 +108,8 @@ struct tec_frames {
     struct tec_frame_reader *readers;
     struct tec_frame_text *texts;
     struct tec_memory_counts remembered[TEC_MAX_MEMORIES]; /* before the frame */
+    struct tec_recording *recording;                       /* borrowed; NULL: nothing is recorded */
+    bool reset;                                            /* since the newest frame */
     struct tec_arena arena, moment;
 };
 

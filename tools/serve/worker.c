@@ -194,6 +194,7 @@ static void take_first(struct tec_worker *w, const struct tec_runtime_left *left
 void tec_worker_left(void *user, const struct tec_runtime_left *left)
 {
     struct tec_worker *w = user;
+    tec_recording_left(w->recording, left);
     if (w->running < 0)
         return;
     if (left->action)
@@ -297,6 +298,20 @@ static void lose(struct tec_worker *w, const struct tec_error *err)
             answer_failure(w, job, err);
 }
 
+static void record_tick(struct tec_worker *w, const struct tec_tick *tick, bool observed)
+{
+    const struct tec_flow *flow = &w->opened.engine->model->flow;
+    const struct tec_recorded_tick one = {.number = w->number,
+                                          .observed = observed,
+                                          .reset = w->reset,
+                                          .noise = observed ? w->given_noise : NULL,
+                                          .noise_n = flow->horizon * flow->dim,
+                                          .tick = tick};
+    if (w->recording)
+        tec_recording_tick(w->recording, &one);
+    w->reset = false;
+}
+
 /* Run the loop's frame of a tick. */
 static const struct tec_frame_record *run_tick(struct tec_worker *w, int job)
 {
@@ -307,7 +322,9 @@ static const struct tec_frame_record *run_tick(struct tec_worker *w, int job)
         seen = (struct tec_runtime_seen){
             &w->input, w->number, tec_session_observation(w->opened.engine->session)->state_raw};
     }
+    record_tick(w, &tick, job >= 0);
     const struct tec_frame_record *r = tec_runtime_frame(&w->runtime, &seen, &tick, 1, w->number);
+    tec_recording_frame(w->recording, r);
     w->n_cancels = 0;
     if (w->running >= 0 && w->holds)
         send_actions(w);
@@ -346,6 +363,7 @@ static const struct tec_frame_record *run_job(struct tec_worker *w, int job)
     const struct tec_job *j = &w->exchange->jobs[job];
     if (w->stages && (w->client != j->client || w->request.reset))
         tec_loop_reset(w->opened.engine->loop);
+    w->reset |= w->client != j->client || w->request.reset;
     w->client = j->client;
     w->number = s->chunk_id = w->observations++;
     w->began_ns = tec_clock_now(&w->clock);

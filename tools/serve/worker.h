@@ -14,6 +14,7 @@
 
 #include "graph/live/runtime.h"
 #include "tools/cli/open_engine.h"
+#include "tools/record/recording.h"
 #include "tools/serve/exchange.h"
 #include "tools/serve/request.h"
 
@@ -64,6 +65,9 @@ struct tec_worker {
     const char *default_prompt;        /* NULL = the robot's */
     struct tec_worker_job *jobs;       /* [n] */
     int64_t observations;
+    struct tec_recording *recording; /* borrowed; NULL: nothing is recorded */
+    bool reset;                      /* the ring, or a client's episode, since the newest frame */
+    const float *given_noise;        /* of the running observation; NULL: drawn */
     bool warned;
     struct tec_clock clock;
 };

@@ -140,6 +140,8 @@ enum tec_status tec_worker_observe(struct tec_worker *w, int job, struct tec_err
             TEC_TRY(add_prompt(w, tec_session_robot(s)->prompt_input, err));
     TEC_TRY(find_noise(w, &noise, err));
     TEC_TRY(find_captured(w, job, err));
+    w->given_noise = noise;
+    tec_recording_inputs(w->recording, 0, w->observations, m->values, m->n);
     TEC_TRY(tec_session_observe(e->session, m->values, m->n, noise, w->observations, j->captured_ns,
                                 &w->input, warning, err));
     if (warning[0] && !w->warned)

@@ -62,6 +62,7 @@ static enum tec_status take_memory(struct tec_worker *w, int n, int limit_rows,
     w->cancels = TEC_NEW(&w->arena, (size_t)n + 1, int64_t);
     bool all = w->actions && w->noise && w->jobs && w->cancels;
     TEC_TRY(tec_runtime_attach(&w->runtime, w->opened.engine, &w->arena, err));
+    TEC_TRY(tec_runtime_record(&w->runtime, &w->arena, err));
     name_actions(w);
     for (int i = 0; all && i < n * w->n_actions; i++) {
         const struct tec_session *of = tec_engine_session(e, i % w->n_actions);
@@ -91,7 +92,8 @@ enum tec_status tec_worker_open(struct tec_worker *w, struct tec_invocation *cal
                                             .one_session = true,
                                             .released = tec_runtime_released,
                                             .lost = tec_runtime_lost,
-                                            .user = &w->runtime};
+                                            .user = &w->runtime,
+                                            .events = tec_runtime_events(&w->runtime)};
     const struct tec_runtime_listener listener = {tec_worker_left, tec_worker_lost, w};
     *w = (struct tec_worker){.exchange = exchange, .running = -1, .default_prompt = default_prompt};
     tec_runtime_init(&w->runtime, &listener);

@@ -1,0 +1,266 @@
+/* recorder.c - keeps the frame loop's newest events, 32 bytes each, for other threads to copy. */
+#include "graph/live/recorder.h"
+
+#include "graph/run/loop.h"
+
+#include <string.h>
+
+_Static_assert(sizeof(struct tec_flight_event) == 32, "an event is four words");
+
+enum { MARGIN = 256 /* events that may be overwritten while others are copied */ };
+
+const char *tec_recorder_kind(int kind)
+{
+    static const char *const names[TEC_FLIGHT_KINDS] = {[TEC_EVENT_FRAME] = "frame",
+                                                        [TEC_EVENT_CANCEL] = "cancel",
+                                                        [TEC_EVENT_SHED] = "shed",
+                                                        [TEC_EVENT_ARRIVE] = "arrive",
+                                                        [TEC_EVENT_ADMIT] = "admit",
+                                                        [TEC_EVENT_REFUSE] = "refuse",
+                                                        [TEC_EVENT_INPUT] = "input",
+                                                        [TEC_EVENT_PLAN] = "plan",
+                                                        [TEC_EVENT_KV] = "kv",
+                                                        [TEC_EVENT_START] = "start",
+                                                        [TEC_EVENT_END] = "end",
+                                                        [TEC_EVENT_RELEASE] = "release",
+                                                        [TEC_EVENT_TOKENS] = "tokens",
+                                                        [TEC_EVENT_FINISH] = "finish",
+                                                        [TEC_EVENT_VERSION] = "version",
+                                                        [TEC_EVENT_READ] = "read",
+                                                        [TEC_EVENT_FRAME_END] = "frame_end",
+                                                        [TEC_FLIGHT_FIGURE] = "figure",
+                                                        [TEC_FLIGHT_NOTE] = "note"};
+    return kind >= 0 && kind < TEC_FLIGHT_KINDS ? names[kind] : "unknown";
+}
+
+enum tec_status tec_recorder_create(struct tec_recorder *r, struct tec_arena *arena,
+                                    struct tec_error *err)
+{
+    *r = (struct tec_recorder){
+        .ring = tec_arena_push(arena, TEC_FLIGHT_EVENTS, sizeof *r->ring, 64),
+        .words = tec_arena_push(arena, TEC_FLIGHT_WORDS, sizeof *r->words, 1)};
+    return r->ring && r->words ? TEC_OK
+                               : tec_fail(err, TEC_NO_MEMORY, "no memory for the flight recorder");
+}
+
+/* --- the frame thread ------------------------------------------------------------------------- */
+
+/* The number of a word, from 1; one that comes when the table is full has none. */
+static uint8_t word_of(struct tec_recorder *r, const char *word)
+{
+    int n = atomic_load_explicit(&r->n_words, memory_order_relaxed);
+    if (!word || !word[0])
+        return 0;
+    for (int i = 0; i < n; i++)
+        if (strncmp(r->words[i], word, TEC_FLIGHT_WORD - 1) == 0)
+            return (uint8_t)(i + 1);
+    if (n == TEC_FLIGHT_WORDS)
+        return 0;
+    size_t length = strnlen(word, TEC_FLIGHT_WORD - 1);
+    memcpy(r->words[n], word, length);
+    r->words[n][length] = '\0';
+    atomic_store_explicit(&r->n_words, n + 1, memory_order_release);
+    return (uint8_t)(n + 1);
+}
+
+static void put(struct tec_recorder *r, const struct tec_flight_event *e)
+{
+    uint64_t at = atomic_load_explicit(&r->written, memory_order_relaxed), words[4];
+    _Atomic uint64_t *to = r->ring[at % TEC_FLIGHT_EVENTS];
+    memcpy(words, e, sizeof words);
+    for (int i = 0; i < 4; i++)
+        atomic_store_explicit(&to[i], words[i], memory_order_relaxed);
+    atomic_store_explicit(&r->written, at + 1, memory_order_release);
+}
+
+static int32_t fits(int64_t n)
+{
+    return n > INT32_MAX ? INT32_MAX : n < INT32_MIN ? INT32_MIN : (int32_t)n;
+}
+
+static uint8_t few(int n)
+{
+    return (uint8_t)(n < 0 ? 0 : n > UINT8_MAX ? UINT8_MAX : n);
+}
+
+/* Behind a frame's end: numbers of its record, each by its name. */
+static void put_figures(struct tec_recorder *r, struct tec_flight_event one,
+                        const struct tec_frame_record *record)
+{
+    const struct {
+        const char *name;
+        int64_t value;
+    } figures[] = {{"planner_us", record->planner_ns / 1000},
+                   {"host_us", record->host_ns / 1000},
+                   {"tokens", record->tokens},
+                   {"rows", record->rows},
+                   {"slack_us", record->actions[0].slack_us},
+                   {"age_us", record->actions[0].age_us}};
+    one.kind = TEC_FLIGHT_FIGURE;
+    one.flag = one.count = 0;
+    one.more = 0;
+    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
+        one.what = word_of(r, figures[i].name);
+        one.value = figures[i].value;
+        put(r, &one);
+    }
+}
+
+static void put_notes(struct tec_recorder *r, struct tec_flight_event one,
+                      const struct tec_decision *d)
+{
+    one.kind = TEC_FLIGHT_NOTE;
+    for (int i = 0; i < d->n_notes; i++) {
+        const struct tec_note *note = &d->notes[i];
+        one.what = word_of(r, note->key);
+        one.flag = note->is_number;
+        one.more = note->is_number ? 0 : word_of(r, note->text);
+        memcpy(&one.value, &note->number, sizeof one.value);
+        put(r, &one);
+    }
+}
+
+/* --- what each kind of event keeps, as the table of recorder.h has it --- */
+
+static void keep_frame(struct tec_recorder *r, struct tec_flight_event *out,
+                       const struct tec_event *e)
+{
+    const struct tec_tick *tick = e->tick;
+    (void)r;
+    out->value = tick->tick_ns;
+    out->more = tick->deadline_ns < 0 ? -1 : fits((tick->deadline_ns - tick->tick_ns) / 1000);
+}
+
+static void keep_input(struct tec_recorder *r, struct tec_flight_event *out,
+                       const struct tec_event *e)
+{
+    (void)r;
+    out->value = e->tick->late_ns;
+}
+
+static void keep_plan(struct tec_recorder *r, struct tec_flight_event *out,
+                      const struct tec_event *e)
+{
+    (void)r;
+    out->value = e->decision ? e->decision->snapped : 0;
+    out->more = e->n;
+}
+
+static void keep_kv(struct tec_recorder *r, struct tec_flight_event *out, const struct tec_event *e)
+{
+    out->count = word_of(r, e->kv);
+}
+
+static void keep_launch(struct tec_recorder *r, struct tec_flight_event *out,
+                        const struct tec_event *e)
+{
+    (void)r;
+    out->value = e->kind == TEC_EVENT_END ? e->since_ns : e->request;
+    out->more = (e->rows ? e->rows : e->observations > 1 ? e->observations : 1) + 1000 * e->padded;
+    out->count = few(e->k);
+}
+
+static void keep_release(struct tec_recorder *r, struct tec_flight_event *out,
+                         const struct tec_event *e)
+{
+    (void)r;
+    out->value = e->since_ns;
+    out->more = e->tick->deadline_ns < 0 ? 0 : fits((e->tick->deadline_ns - e->t_ns) / 1000);
+}
+
+static void keep_tokens(struct tec_recorder *r, struct tec_flight_event *out,
+                        const struct tec_event *e)
+{
+    (void)r;
+    out->more = e->done;
+    out->count = few(e->tokens);
+}
+
+static void keep_age(struct tec_recorder *r, struct tec_flight_event *out,
+                     const struct tec_event *e)
+{
+    (void)r;
+    out->more = e->frames;
+}
+
+static void keep_frame_end(struct tec_recorder *r, struct tec_flight_event *out,
+                           const struct tec_event *e)
+{
+    out->value = e->since_ns;
+    out->more = fits(e->record->overrun_us);
+    out->count = few(e->record->in_flight);
+    out->flag = e->record->missed;
+    out->what = word_of(r, tec_cause_name(e->record->cause));
+}
+
+/* NULL: the request and the tokens alone. */
+static void (*const keeps[TEC_EVENTS])(struct tec_recorder *r, struct tec_flight_event *out,
+                                       const struct tec_event *e) = {
+    [TEC_EVENT_FRAME] = keep_frame,     [TEC_EVENT_INPUT] = keep_input,
+    [TEC_EVENT_PLAN] = keep_plan,       [TEC_EVENT_KV] = keep_kv,
+    [TEC_EVENT_START] = keep_launch,    [TEC_EVENT_END] = keep_launch,
+    [TEC_EVENT_RELEASE] = keep_release, [TEC_EVENT_TOKENS] = keep_tokens,
+    [TEC_EVENT_FINISH] = keep_tokens,   [TEC_EVENT_VERSION] = keep_age,
+    [TEC_EVENT_READ] = keep_age,        [TEC_EVENT_FRAME_END] = keep_frame_end};
+
+void tec_recorder_emit(void *recorder, const struct tec_event *e)
+{
+    struct tec_recorder *r = recorder;
+    if (!r->ring)
+        return;
+    struct tec_flight_event out = {.t_ns = e->t_ns,
+                                   .value = e->request,
+                                   .frame = (int32_t)(e->tick->frame & INT32_MAX),
+                                   .more = e->tokens,
+                                   .kind = (uint8_t)e->kind,
+                                   .session = (uint8_t)e->tick->session,
+                                   .lane = (uint8_t)e->lane,
+                                   .what = word_of(r, e->what),
+                                   .node = (int16_t)e->node,
+                                   .flag = e->flag};
+    if (keeps[e->kind])
+        keeps[e->kind](r, &out, e);
+    put(r, &out);
+    if (e->kind == TEC_EVENT_FRAME_END)
+        put_figures(r, out, e->record);
+    if (e->kind == TEC_EVENT_PLAN && e->decision)
+        put_notes(r, out, e->decision);
+}
+
+/* --- any thread ------------------------------------------------------------------------------- */
+
+size_t tec_recorder_copy(const struct tec_recorder *r, uint64_t *from,
+                         struct tec_flight_event *events, size_t room)
+{
+    uint64_t end = atomic_load_explicit(&r->written, memory_order_acquire);
+    uint64_t oldest = end > TEC_FLIGHT_EVENTS - MARGIN ? end - (TEC_FLIGHT_EVENTS - MARGIN) : 0;
+    if (!r->ring)
+        return 0;
+    if (*from < oldest)
+        *from = oldest;
+    size_t n = end > *from ? (size_t)(end - *from) : 0;
+    n = n < room ? n : room;
+    for (size_t i = 0; i < n; i++) {
+        const _Atomic uint64_t *at = r->ring[(*from + i) % TEC_FLIGHT_EVENTS];
+        uint64_t words[4];
+        for (int k = 0; k < 4; k++)
+            words[k] = atomic_load_explicit(&at[k], memory_order_relaxed);
+        memcpy(&events[i], words, sizeof words);
+    }
+    atomic_thread_fence(memory_order_acquire);
+    uint64_t now = atomic_load_explicit(&r->written, memory_order_relaxed);
+    uint64_t safe = now + 1 > TEC_FLIGHT_EVENTS ? now + 1 - TEC_FLIGHT_EVENTS : 0;
+    if (safe <= *from)
+        return n;
+    size_t lost = safe - *from < n ? (size_t)(safe - *from) : n;
+    memmove(events, events + lost, (n - lost) * sizeof *events);
+    *from += lost;
+    return n - lost;
+}
+
+const char *tec_recorder_word(const struct tec_recorder *r, int what)
+{
+    return what > 0 && what <= atomic_load_explicit(&r->n_words, memory_order_acquire)
+               ? r->words[what - 1]
+               : "";
+}

@@ -1,0 +1,107 @@
+/* cmd_explain.c - why a frame was late: from a recording, or from a running robot. */
+#include "base/json_text.h"
+#include "tools/record/explain.h"
+#include "tools/record/flight_source.h"
+
+#include <limits.h>
+#include <stddef.h>
+#include <string.h>
+
+struct explain_options {
+    const char *control, *frame, *miss;
+};
+
+#define AT(member) offsetof(struct explain_options, member)
+static const struct tec_option options[] = {
+    {"frame", 0, TEC_OPTION_TEXT, "N", "that frame: what ran, next to what is usual", AT(frame), 0,
+     0},
+    {"miss", 0, TEC_OPTION_TEXT, "N", "why that frame missed", AT(miss), 0, 0},
+    {"control", 0, TEC_OPTION_TEXT, "PATH", "the socket of a robot: serve --control, run --control",
+     AT(control), 0, 0},
+};
+
+static enum tec_status find(const struct tec_flight_frame **out, const struct tec_flight *f,
+                            const char *option, const char *text, struct tec_error *err)
+{
+    char *end = NULL;
+    long long number = strtoll(text, &end, 10);
+    if (end == text || *end || number < 0)
+        return tec_fail(err, TEC_INVALID, "--%s: '%.40s' is not the number of a frame", option,
+                        text);
+    *out = tec_flight_find(f, number);
+    if (*out)
+        return TEC_OK;
+    long long first = f->n_frames ? (long long)f->frames[0].frame : -1;
+    return tec_fail(err, TEC_NOT_FOUND, "frame %lld is not in it: there are %zu, from %lld on",
+                    number, f->n_frames, first);
+}
+
+/* Name the misses that there are, for someone who asked about another frame. */
+static enum tec_status no_miss(const struct tec_flight *f, const struct tec_flight_frame *frame,
+                               struct tec_error *err)
+{
+    char list[160] = "";
+    size_t n = 0;
+    for (size_t i = 0; i < f->n_frames && n + 24 < sizeof list; i++)
+        if (f->frames[i].missed)
+            n += (size_t)snprintf(list + n, sizeof list - n, "%s%lld", n ? ", " : "",
+                                  (long long)f->frames[i].frame);
+    return tec_fail(err, TEC_NOT_FOUND, "frame %lld did not miss; %s%s", (long long)frame->frame,
+                    n ? "these did: " : "none did", list);
+}
+
+static enum tec_status tell(struct tec_invocation *call, struct tec_flight *f,
+                            struct tec_error *err)
+{
+    const struct explain_options *o = call->options;
+    const struct tec_flight_frame *frame = NULL;
+    json_t *json = NULL;
+    if (o->frame || o->miss)
+        TEC_TRY(find(&frame, f, o->miss ? "miss" : "frame", o->miss ? o->miss : o->frame, err));
+    if (o->miss && !frame->missed)
+        return no_miss(f, frame, err);
+    if (call->shared.format == TEC_FORMAT_TEXT)
+        return frame ? tec_explain_frame_text(call->out, f, frame, err)
+                     : tec_explain_all_text(call->out, f, err);
+    TEC_TRY(frame ? tec_explain_frame_json(&json, f, frame, err)
+                  : tec_explain_all_json(&json, f, err));
+    enum tec_status status = tec_json_print(call->out, json, JSON_COMPACT | JSON_REAL_PRECISION(9),
+                                            "an explanation", err);
+    json_decref(json);
+    return status;
+}
+
+static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
+{
+    const struct explain_options *o = call->options;
+    struct tec_flight f;
+    if (o->frame && o->miss)
+        return tec_fail(err, TEC_INVALID, "--frame and --miss: one of them");
+    TEC_TRY(tec_flight_of_call(&f, call, o->control, 0.0, err));
+    enum tec_status status = tell(call, &f, err);
+    tec_flight_close(&f);
+    return status;
+}
+
+const struct tec_command tec_command_explain = {
+    .usage = "explain [options] [FILE.mcap]",
+    .about =
+        "FILE.mcap is a recording (run --record, serve --record), or a dump of the flight "
+        "recorder\n"
+        "that every run keeps. Without --frame and --miss: how many frames missed, and why each\n"
+        "did. JSON of a frame: {frame, session, cause, node, us_over, words, notes, missed, "
+        "policy,\n"
+        "policy_us, host_us, frame_us, deadline_us, slack_us, age_us, late_us, launches [{node,\n"
+        "rows, padded, k, start_us, us, p50_us, p99_us}]}; of all: {frames, missed, causes, "
+        "misses\n"
+        "[{frame, cause, node, us_over, words, notes}]}.\n",
+    .example = "  tectum explain robot.mcap --miss 18240\n"
+               "  tectum explain --control /tmp/robot.sock\n",
+    .takes = TEC_TAKES_FORMAT,
+    .options = options,
+    .n_options = sizeof options / sizeof options[0],
+    .size = sizeof(struct explain_options),
+    .max_args = 1,
+    .args = "a recording",
+    .run = run,
+};

@@ -1,0 +1,228 @@
+/* explain.c - finds why a frame was late: the launch, the policy, the host or the input that took
+ * longer than it usually does, or the plan that put too much into the frame. */
+#include "tools/record/explain.h"
+
+#include "graph/run/loop.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- what is usual ---------------------------------------------------------------------------- */
+
+static int ascending(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int64_t at_quantile(const int64_t *sorted, size_t n, double q)
+{
+    size_t at = (size_t)(q * (double)n);
+    return n ? sorted[at < n ? at : n - 1] : 0;
+}
+
+static bool alike(const struct tec_flight_launch *a, const struct tec_flight_launch *b)
+{
+    return a->node == b->node && a->rows == b->rows && a->k == b->k &&
+           strcmp(a->what, b->what) == 0;
+}
+
+struct tec_usual tec_flight_usual(const struct tec_flight *f, const struct tec_flight_launch *like)
+{
+    struct tec_usual usual = {.n = 0};
+    int64_t *all = malloc((f->n_launches + 1) * sizeof *all);
+    for (size_t i = 0; all && i < f->n_launches; i++)
+        if (alike(&f->launches[i], like))
+            all[usual.n++] = (f->launches[i].end_ns - f->launches[i].start_ns) / 1000;
+    if (all)
+        qsort(all, usual.n, sizeof *all, ascending);
+    if (all && usual.n) {
+        usual.p50_us = at_quantile(all, usual.n, 0.5);
+        usual.p99_us = at_quantile(all, usual.n, 0.99);
+    }
+    free(all);
+    return usual;
+}
+
+/* The median of a figure of all frames. */
+static int64_t usual_figure(const struct tec_flight *f, size_t offset)
+{
+    int64_t *all = malloc((f->n_frames + 1) * sizeof *all), median = 0;
+    size_t n = 0;
+    for (size_t i = 0; all && i < f->n_frames; i++)
+        if (f->frames[i].end_ns >= 0)
+            memcpy(&all[n++], (const char *)&f->frames[i] + offset, sizeof *all);
+    if (all) {
+        qsort(all, n, sizeof *all, ascending);
+        median = at_quantile(all, n, 0.5);
+    }
+    free(all);
+    return median;
+}
+
+const struct tec_flight_frame *tec_flight_find(const struct tec_flight *f, int64_t number)
+{
+    for (size_t i = f->n_frames; i > 0; i--)
+        if (f->frames[i - 1].frame == number)
+            return &f->frames[i - 1];
+    return NULL;
+}
+
+const char *tec_flight_policy(const struct tec_flight *f, const struct tec_flight_frame *frame)
+{
+    for (size_t i = frame->first; i <= frame->last && i < f->n_events; i++)
+        if (f->events[i].kind == TEC_EVENT_PLAN && f->events[i].what)
+            return f->words[f->events[i].what];
+    return "default";
+}
+
+/* --- the causes, each with its words ---------------------------------------------------------- */
+
+static double ms(int64_t us)
+{
+    return (double)us / 1e3;
+}
+
+/* The launch that took the most beyond its median, of this frame and of frames that ran since its
+ * tick. */
+static const struct tec_flight_launch *slowest(const struct tec_flight *f,
+                                               const struct tec_flight_frame *frame,
+                                               int64_t *over_us, struct tec_usual *usual)
+{
+    const struct tec_flight_launch *worst = NULL;
+    *over_us = INT64_MIN;
+    for (size_t i = 0; i < f->n_launches; i++) {
+        const struct tec_flight_launch *l = &f->launches[i];
+        if (l->end_ns <= frame->tick_ns || l->start_ns >= frame->end_ns)
+            continue;
+        struct tec_usual u = tec_flight_usual(f, l);
+        int64_t over = (l->end_ns - l->start_ns) / 1000 - u.p50_us;
+        if (over > *over_us) {
+            *over_us = over;
+            *usual = u;
+            worst = l;
+        }
+    }
+    return worst;
+}
+
+static const char *of_device(struct tec_flight *f, const struct tec_flight_frame *frame,
+                             struct tec_miss *miss)
+{
+    int64_t over = 0;
+    struct tec_usual usual = {.n = 0};
+    const struct tec_flight_launch *l = slowest(f, frame, &over, &usual);
+    if (!l)
+        return tec_arena_strdup(&f->arena, "the device made nothing in this frame");
+    miss->node = tec_flight_node(f, l->node);
+    return tec_arena_printf(&f->arena,
+                            "the device: '%s' took %.2f ms, %.2f ms more than its median of %.2f "
+                            "ms (%zu launches like it, p99 %.2f ms)",
+                            miss->node, ms((l->end_ns - l->start_ns) / 1000), ms(over),
+                            ms(usual.p50_us), usual.n, ms(usual.p99_us));
+}
+
+static const char *of_policy(struct tec_flight *f, const struct tec_flight_frame *frame,
+                             struct tec_miss *miss)
+{
+    (void)miss;
+    return tec_arena_printf(&f->arena,
+                            "the policy '%s' took %.2f ms to decide; its median is %.2f ms",
+                            tec_flight_policy(f, frame), ms(frame->planner_us),
+                            ms(usual_figure(f, offsetof(struct tec_flight_frame, planner_us))));
+}
+
+static const char *of_host(struct tec_flight *f, const struct tec_flight_frame *frame,
+                           struct tec_miss *miss)
+{
+    (void)miss;
+    return tec_arena_printf(
+        &f->arena,
+        "the host: %.2f ms went to neither launches nor the policy (median %.2f ms), and the frame "
+        "began %.2f ms after its tick",
+        ms(frame->host_us - frame->planner_us),
+        ms(usual_figure(f, offsetof(struct tec_flight_frame, host_us))),
+        ms((frame->start_ns - frame->tick_ns) / 1000));
+}
+
+static const char *of_input(struct tec_flight *f, const struct tec_flight_frame *frame,
+                            struct tec_miss *miss)
+{
+    (void)miss;
+    return frame->late_ns > 0
+               ? tec_arena_printf(&f->arena, "the inputs came %.2f ms after the tick",
+                                  ms(frame->late_ns / 1000))
+               : tec_arena_strdup(&f->arena, "there was no observation for this frame");
+}
+
+/* The longest launches of the frame, by node. */
+static const char *of_plan(struct tec_flight *f, const struct tec_flight_frame *frame,
+                           struct tec_miss *miss)
+{
+    int64_t sums[TEC_MAX_NODES] = {0}, all = 0;
+    int launches[TEC_MAX_NODES] = {0}, most = 0;
+    for (size_t i = 0; i < f->n_launches; i++) {
+        const struct tec_flight_launch *l = &f->launches[i];
+        if (l->node < 0 || l->node >= f->n_nodes || l->start_ns < frame->tick_ns ||
+            l->end_ns > frame->end_ns)
+            continue;
+        sums[l->node] += (l->end_ns - l->start_ns) / 1000;
+        all += (l->end_ns - l->start_ns) / 1000;
+        launches[l->node]++;
+        most = sums[l->node] > sums[most] ? l->node : most;
+    }
+    miss->node = sums[most] ? tec_flight_node(f, most) : "";
+    return tec_arena_printf(&f->arena,
+                            "the plan: %.2f ms of launches since the tick, each as long as usual, "
+                            "do not fit; '%s' has %.2f ms of them in %d launches",
+                            ms(all), miss->node, ms(sums[most]), launches[most]);
+}
+
+static const char *of_other(struct tec_flight *f, const struct tec_flight_frame *frame,
+                            struct tec_miss *miss)
+{
+    static const char *const meanings[] = {
+#define CAUSE(name, word, meaning) meaning,
+#include "graph/run/causes.def"
+#undef CAUSE
+    };
+    (void)miss;
+    for (int i = 0; i < TEC_CAUSES; i++)
+        if (strcmp(tec_cause_name((enum tec_cause)i), frame->cause) == 0)
+            return tec_arena_strdup(&f->arena, meanings[i]);
+    return tec_arena_strdup(&f->arena, "the recording does not say why");
+}
+
+static const struct {
+    const char *cause;
+    const char *(*words)(struct tec_flight *f, const struct tec_flight_frame *frame,
+                         struct tec_miss *miss);
+} explanations[] = {{"gpu", of_device},  {"policy", of_policy}, {"host", of_host},
+                    {"input", of_input}, {"plan", of_plan},     {NULL, of_other}};
+
+enum tec_status tec_explain_miss(struct tec_miss *out, struct tec_flight *f,
+                                 const struct tec_flight_frame *frame, struct tec_error *err)
+{
+    size_t i = 0;
+    *out = (struct tec_miss){.cause = frame->cause, .node = "", .us_over = frame->overrun_us};
+    while (explanations[i].cause && strcmp(explanations[i].cause, frame->cause) != 0)
+        i++;
+    out->words = explanations[i].words(f, frame, out);
+    return out->words ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for an explanation");
+}
+
+json_t *tec_flight_notes(const struct tec_flight *f, const struct tec_flight_frame *frame)
+{
+    json_t *notes = json_object();
+    for (size_t i = frame->first; i <= frame->last && i < f->n_events; i++) {
+        const struct tec_flight_event *e = &f->events[i];
+        double number;
+        if (e->kind != TEC_FLIGHT_NOTE || e->session != frame->session)
+            continue;
+        memcpy(&number, &e->value, sizeof number);
+        bool text = !e->flag && e->more >= 0 && e->more <= TEC_FLIGHT_WORDS;
+        json_object_set_new(notes, f->words[e->what],
+                            text ? json_string(f->words[e->more]) : json_real(number));
+    }
+    return notes;
+}

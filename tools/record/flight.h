@@ -1,0 +1,54 @@
+/* flight.h - what a flight recorder kept, read back from a file: events, and the frames and
+ * launches that they tell of. */
+#ifndef TEC_TOOLS_RECORD_FLIGHT_H
+#define TEC_TOOLS_RECORD_FLIGHT_H
+
+#include "base/arena.h"
+#include "graph/live/recorder.h"
+#include "tools/record/mcap_read.h"
+
+#include <jansson.h>
+
+/* A frame of a session. Times on the frame clock; the numbers are those of its record. */
+struct tec_flight_frame {
+    int64_t frame, tick_ns, start_ns, end_ns; /* end_ns -1: the recorder ends within it */
+    int64_t late_ns;                          /* of its inputs */
+    int64_t overrun_us, planner_us, host_us, slack_us, age_us, deadline_us; /* deadline -1: none */
+    int session, tokens, rows, in_flight, snapped;
+    bool missed;
+    const char *cause;  /* "none" */
+    size_t first, last; /* its events lie between these, both included */
+};
+
+struct tec_flight_launch {
+    size_t frame; /* index into frames; SIZE_MAX: of none that was kept whole */
+    int node, rows, padded, k, lane;
+    const char *what; /* of a ring: the launch; else "" */
+    int64_t start_ns, end_ns;
+};
+
+/* Owned by the caller of open until close. */
+struct tec_flight {
+    struct tec_arena arena;
+    struct tec_mcap_reader file;
+    json_t *about; /* the message /tectum/recording; an empty object where there is none */
+    int64_t wall_ns;
+    int n_nodes;
+    const char *nodes[TEC_MAX_NODES];
+    const char *words[TEC_FLIGHT_WORDS + 1]; /* by an event's `what`; "" where the file lacks it */
+    size_t n_events, n_frames, n_launches;
+    struct tec_flight_event *events;
+    struct tec_flight_frame *frames;
+    struct tec_flight_launch *launches;
+};
+
+/* Read a recording, or a dump of the flight recorder. TEC_MALFORMED where there is no event in it.
+ * What a cut file lacks is said in file.damage. */
+enum tec_status tec_flight_open(struct tec_flight *f, const char *path, struct tec_heap *heap,
+                                struct tec_error *err);
+void tec_flight_close(struct tec_flight *f); /* zeroed is allowed */
+
+/* The name of a node, "" for none. */
+const char *tec_flight_node(const struct tec_flight *f, int node);
+
+#endif

@@ -1,0 +1,68 @@
+/* recording.h - everything that happens to a robot, as an MCAP file: what came in, what was
+ * decided, what ran when, and what left. `tectum replay` runs it again; Foxglove and Rerun show it.
+ *
+ * The frame thread copies what it has into a ring of bytes that was taken at the start, and a
+ * thread beside it writes the file. Where frames have a clock the frame thread never waits: what
+ * does not fit is left out and counted. A file that cannot be written any more ends the recording,
+ * not the robot. doc/recording.md lists the channels. */
+#ifndef TEC_TOOLS_RECORD_RECORDING_H
+#define TEC_TOOLS_RECORD_RECORDING_H
+
+#include "graph/live/runtime.h"
+#include "graph/live/transcript.h"
+#include "tools/cli/open_engine.h"
+#include "tools/frames/inputs.h"
+#include "tools/record/mcap_write.h"
+
+struct tec_recording;
+
+/* How frames come: replay runs them the same way. */
+enum tec_recording_mode { TEC_RECORDING_FRAMES, TEC_RECORDING_PACED, TEC_RECORDING_SERVED };
+
+struct tec_recording_options {
+    const char *path; /* borrowed until close */
+    int limit_mib;    /* the file ends there; 0 = 4096 */
+    enum tec_recording_mode mode;
+    bool waits; /* frames wait for the file where there is no room */
+    struct tec_opened *opened;
+    const struct tec_recorder *recorder;
+};
+
+/* A frame of a session, before it runs. */
+struct tec_recorded_tick {
+    int64_t number; /* of its noise */
+    int session;
+    bool observed, reset; /* reset: the loop has dropped all requests before it */
+    const float *noise;   /* [noise_n]; NULL: drawn */
+    int noise_n;
+    const struct tec_tick *tick; /* due when, with what it asks for and gives up */
+};
+
+/* Open the file, write what describes the run, and start the thread. No frame has run yet.
+ * TEC_IO, TEC_NO_MEMORY. */
+enum tec_status tec_recording_open(struct tec_recording **out,
+                                   const struct tec_recording_options *options,
+                                   struct tec_error *err);
+
+/* Write what is left, and say on stderr what is missing. NULL is allowed. The engine is still open,
+ * and no frame runs. The status of the file. */
+enum tec_status tec_recording_close(struct tec_recording *r, struct tec_error *err);
+
+/* Frame thread, in this order; r NULL: nothing is recorded. */
+
+/* The values of an observation, as they were given. */
+void tec_recording_inputs(struct tec_recording *r, int session, int64_t number,
+                          const struct tec_value *values, size_t n);
+void tec_recording_tick(struct tec_recording *r, const struct tec_recorded_tick *tick);
+/* In a frame: a chunk leaves. */
+void tec_recording_left(struct tec_recording *r, const struct tec_runtime_left *left);
+/* Behind a frame, once for each of its sessions; texts are taken with the first. */
+void tec_recording_frame(struct tec_recording *r, const struct tec_frame_record *record);
+
+/* Write the flight recorder alone to a file, of the last `last_ns` (0 = all of it): a recording
+ * without inputs. Any thread but the frame thread. */
+enum tec_status tec_recording_dump(const char *path, struct tec_opened *opened,
+                                   const struct tec_recorder *recorder, int64_t last_ns,
+                                   struct tec_error *err);
+
+#endif

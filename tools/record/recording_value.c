@@ -1,0 +1,112 @@
+/* recording_value.c - inputs as messages: pictures as ROS 2 images, everything else as JSON whose
+ * numbers are exact. */
+#include "tools/record/recording_own.h"
+
+#include "base/json_text.h"
+#include "graph/transform/picture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SHOWN = 256 /* numbers written one by one; more are base64 */ };
+
+bool tec_recording_is_image(const struct tec_value *v)
+{
+    return v->kind == TEC_VALUE_U8 && v->rank == 3 && (v->shape[2] == 3 || v->shape[2] == 1) &&
+           v->shape[0] > 3;
+}
+
+static void align(struct tec_buffer *b, size_t start, size_t to)
+{
+    while ((b->n - start) % to != 0 && !b->failed)
+        tec_buffer_u8(b, 0);
+}
+
+static void cdr_text(struct tec_buffer *b, size_t start, const char *text)
+{
+    align(b, start, 4);
+    tec_buffer_u32(b, (uint32_t)strlen(text) + 1);
+    tec_buffer_bytes(b, text, strlen(text) + 1);
+}
+
+/* sensor_msgs/msg/Image in CDR, little-endian: alignment counts from behind its first four bytes
+ * (OMG DDS-XTypes 7.4.3). */
+void tec_recording_image(struct tec_buffer *b, const struct tec_value *v, uint64_t time_ns)
+{
+    static const uint8_t little[4] = {0, 1, 0, 0};
+    b->n = 0;
+    tec_buffer_bytes(b, little, sizeof little);
+    size_t start = b->n;
+    tec_buffer_u32(b, (uint32_t)(time_ns / 1000000000));
+    tec_buffer_u32(b, (uint32_t)(time_ns % 1000000000));
+    cdr_text(b, start, v->name);
+    align(b, start, 4);
+    tec_buffer_u32(b, (uint32_t)v->shape[0]);
+    tec_buffer_u32(b, (uint32_t)v->shape[1]);
+    cdr_text(b, start, v->shape[2] == 3 ? "rgb8" : "mono8");
+    tec_buffer_u8(b, 0); /* little-endian */
+    align(b, start, 4);
+    tec_buffer_u32(b, (uint32_t)(v->shape[1] * v->shape[2]));
+    tec_buffer_u32(b, (uint32_t)v->bytes);
+    tec_buffer_bytes(b, v->data, v->bytes);
+}
+
+/* RFC 4648, section 4. */
+static json_t *base64(const void *data, size_t n)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const uint8_t *from = data;
+    char *text = malloc((n + 2) / 3 * 4 + 1);
+    size_t at = 0;
+    for (size_t i = 0; text && i < n; i += 3) {
+        uint32_t three = (uint32_t)from[i] << 16 | (i + 1 < n ? (uint32_t)from[i + 1] << 8 : 0) |
+                         (i + 2 < n ? from[i + 2] : 0);
+        for (size_t k = 0; k < 4; k++)
+            text[at++] = i + k > n ? '=' : digits[(three >> (18 - 6 * k)) & 63];
+    }
+    json_t *json = text ? json_stringn_nocheck(text, at) : NULL;
+    free(text);
+    return json;
+}
+
+static json_t *numbers(const struct tec_value *v, size_t n)
+{
+    json_t *list = json_array();
+    const uint8_t *at = v->data;
+    size_t size = tec_value_size(v->kind);
+    for (size_t i = 0; i < n; i++, at += size) {
+        double d = *at;
+        float f;
+        int32_t whole = *at;
+        if (v->kind == TEC_VALUE_F64)
+            memcpy(&d, at, sizeof d);
+        if (v->kind == TEC_VALUE_F32) {
+            memcpy(&f, at, sizeof f);
+            d = (double)f;
+        }
+        if (v->kind == TEC_VALUE_I32)
+            memcpy(&whole, at, sizeof whole);
+        bool real = v->kind == TEC_VALUE_F64 || v->kind == TEC_VALUE_F32;
+        json_array_append_new(list, real ? json_real(d) : json_integer(whole));
+    }
+    return list;
+}
+
+json_t *tec_recording_value(const struct tec_value *v)
+{
+    static const char *const types[] = {"text", "u8", "f32", "f64", "i32"};
+    json_t *shape = json_array();
+    size_t n = v->kind == TEC_VALUE_TEXT ? 0 : v->bytes / tec_value_size(v->kind);
+    for (int i = 0; i < v->rank; i++)
+        json_array_append_new(shape, json_integer(v->shape[i]));
+    json_t *one = json_pack("{s:s, s:o}", "type", types[v->kind], "shape", shape);
+    if (v->kind == TEC_VALUE_TEXT) {
+        json_t *text = json_stringn(v->data, v->bytes);
+        json_object_set_new(one, text ? "text" : "base64", text ? text : base64(v->data, v->bytes));
+    } else if (n <= SHOWN) {
+        json_object_set_new(one, "values", numbers(v, n));
+    } else {
+        json_object_set_new(one, "base64", base64(v->data, v->bytes));
+    }
+    return one;
+}
