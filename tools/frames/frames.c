@@ -394,7 +394,7 @@ static void record_tick(struct tec_frames *f, const struct tec_tick *tick)
     const struct tec_recorded_tick one = {.number = f->frame,
                                           .session = tick->session,
                                           .observed = s->out.observed,
-                                          .reset = f->reset,
+                                          .reset = f->reset ? TEC_RESET_ALL : TEC_RESET_NONE,
                                           .noise = s->out.observed ? s->noise : NULL,
                                           .noise_n = flow->horizon * flow->dim,
                                           .tick = tick};
@@ -436,6 +436,11 @@ enum tec_status tec_frames_next_of_all(struct tec_frames *f, const struct tec_fr
         ticks[i] = tec_loop_tick(f->opened.engine->loop, now, 0);
         ticks[i].session = i;
         ticks[i].late_ns = given[i].values ? tec_clock_now(&f->clock) - now : 0;
+        if (given[i].fixed) {
+            ticks[i].frame = given[i].fixed->frame;
+            ticks[i].spawn = given[i].fixed->spawn;
+            ticks[i].mute = given[i].fixed->mute;
+        }
     }
     if (f->frame == 0)
         f->began_ns = now;
@@ -446,7 +451,7 @@ enum tec_status tec_frames_next(struct tec_frames *f, const struct tec_value *va
                                 const float *noise, const struct tec_frame_out **out,
                                 struct tec_error *err)
 {
-    struct tec_frame_given given[TEC_MAX_SESSIONS] = {{values, n}};
+    struct tec_frame_given given[TEC_MAX_SESSIONS] = {{values, n, NULL}};
     int failed;
     *out = &f->sessions->out;
     return tec_frames_next_of_all(f, given, noise, &failed, err);
@@ -456,7 +461,7 @@ enum tec_status tec_frames_tick(struct tec_frames *f, int64_t tick_ns,
                                 const struct tec_value *values, size_t n, const float *noise,
                                 const struct tec_frame_out **out, struct tec_error *err)
 {
-    const struct tec_frame_given given = {values, n};
+    const struct tec_frame_given given = {values, n, NULL};
     TEC_TRY(begin(f, err));
     TEC_TRY(observe(f, 0, &given, noise, tick_ns, err));
     struct tec_loop *loop = f->opened.engine->loop;

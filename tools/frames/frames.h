@@ -113,10 +113,17 @@ struct tec_frames {
     struct tec_arena arena, moment;
 };
 
+/* The tick of a frame that has run before, as its record says. */
+struct tec_frame_fixed {
+    int64_t frame;
+    unsigned spawn, mute;
+};
+
 /* What comes of one session: n values, or NULL for no observation. */
 struct tec_frame_given {
     const struct tec_value *values;
     size_t n;
+    const struct tec_frame_fixed *fixed; /* NULL: the loop's next tick */
 };
 
 /* Open the engine for frames that follow each other, with the policy asked for. `dtype`: "f32",

@@ -85,11 +85,14 @@ void tec_recording_inputs(struct tec_recording *r, int session, int64_t number,
 void tec_recording_tick(struct tec_recording *r, const struct tec_recorded_tick *t)
 {
     struct tec_item_tick item = {.number = t->number,
+                                 .frame = t->tick->frame,
+                                 .spawn = t->tick->spawn,
+                                 .mute = t->tick->mute,
                                  .tick_ns = t->tick->tick_ns,
                                  .session = t->session,
                                  .noise_n = t->noise ? t->noise_n : 0,
                                  .observed = t->observed,
-                                 .reset = t->reset};
+                                 .reset = (int)t->reset};
     size_t noise = (size_t)item.noise_n * sizeof *t->noise;
     for (int i = 0; i < t->tick->n_asks && i < TEC_MAX_ASKS; i++)
         item.asks[item.n_asks++] = (struct tec_item_ask){

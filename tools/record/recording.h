@@ -28,11 +28,15 @@ struct tec_recording_options {
     const struct tec_recorder *recorder;
 };
 
+/* What was forgotten before a frame: nothing, the session's texts, or every request too. */
+enum tec_recorded_reset { TEC_RESET_NONE, TEC_RESET_SESSION, TEC_RESET_ALL };
+
 /* A frame of a session, before it runs. */
 struct tec_recorded_tick {
     int64_t number; /* of its noise */
     int session;
-    bool observed, reset; /* reset: the loop has dropped all requests before it */
+    bool observed;
+    enum tec_recorded_reset reset;
     const float *noise;   /* [noise_n]; NULL: drawn */
     int noise_n;
     const struct tec_tick *tick; /* due when, with what it asks for and gives up */

@@ -31,9 +31,10 @@ struct tec_item_ask {
 
 /* TICK: this, and noise [noise_n]. */
 struct tec_item_tick {
-    int64_t number, tick_ns;
-    int session, noise_n, n_asks, n_cancels;
-    bool observed, reset;
+    int64_t number, frame, tick_ns;
+    int session, noise_n, n_asks, n_cancels, reset;
+    unsigned spawn, mute;
+    bool observed;
     struct tec_item_ask asks[TEC_MAX_ASKS];
     int64_t cancels[TEC_MAX_ASKS];
 };

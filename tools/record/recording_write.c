@@ -113,6 +113,7 @@ static json_t *floats(const void *data, int n)
 
 static void put_tick(struct tec_recording *r, uint64_t now)
 {
+    static const char *const resets[] = {"none", "session", "all"};
     struct tec_item_tick t;
     memcpy(&t, r->item, sizeof t);
     const struct tec_loop_options *o = tec_loop_settings(r->o.opened->engine->loop);
@@ -124,9 +125,11 @@ static void put_tick(struct tec_recording *r, uint64_t now)
     for (int i = 0; i < t.n_cancels; i++)
         json_array_append_new(cancels, json_integer(t.cancels[i]));
     json_t *one =
-        json_pack("{s:I, s:i, s:I, s:b, s:b, s:o, s:o}", "number", (json_int_t)t.number, "session",
-                  t.session, "tick_us", (json_int_t)(t.tick_ns / 1000), "observed", (int)t.observed,
-                  "reset", (int)t.reset, "asks", asks, "cancels", cancels);
+        json_pack("{s:I, s:I, s:i, s:I, s:b, s:s, s:I, s:I, s:o, s:o}", "number",
+                  (json_int_t)t.number, "frame", (json_int_t)t.frame, "session", t.session,
+                  "tick_us", (json_int_t)(t.tick_ns / 1000), "observed", (int)t.observed, "reset",
+                  resets[t.reset], "spawn", (json_int_t)t.spawn, "mute", (json_int_t)t.mute, "asks",
+                  asks, "cancels", cancels);
     if (t.noise_n)
         json_object_set_new(one, "noise", floats(r->item + sizeof t, t.noise_n));
     tec_recording_json(&r->file, r->ticks, t.number, now, one);

@@ -309,7 +309,7 @@ static void record_tick(struct tec_worker *w, const struct tec_tick *tick, bool 
                                           .tick = tick};
     if (w->recording)
         tec_recording_tick(w->recording, &one);
-    w->reset = false;
+    w->reset = TEC_RESET_NONE;
 }
 
 /* Run the loop's frame of a tick. */
@@ -363,7 +363,8 @@ static const struct tec_frame_record *run_job(struct tec_worker *w, int job)
     const struct tec_job *j = &w->exchange->jobs[job];
     if (w->stages && (w->client != j->client || w->request.reset))
         tec_loop_reset(w->opened.engine->loop);
-    w->reset |= w->client != j->client || w->request.reset;
+    if (w->client != j->client || w->request.reset)
+        w->reset = w->stages ? TEC_RESET_ALL : TEC_RESET_SESSION;
     w->client = j->client;
     w->number = s->chunk_id = w->observations++;
     w->began_ns = tec_clock_now(&w->clock);

@@ -66,7 +66,7 @@ struct tec_worker {
     struct tec_worker_job *jobs;       /* [n] */
     int64_t observations;
     struct tec_recording *recording; /* borrowed; NULL: nothing is recorded */
-    bool reset;                      /* the ring, or a client's episode, since the newest frame */
+    enum tec_recorded_reset reset;   /* since the newest frame */
     const float *given_noise;        /* of the running observation; NULL: drawn */
     bool warned;
     struct tec_clock clock;

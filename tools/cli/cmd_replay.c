@@ -1,0 +1,81 @@
+/* cmd_replay.c - a recording run again, byte for byte, or under another policy. */
+#include "base/json_text.h"
+#include "tools/record/replay.h"
+
+#include <stddef.h>
+
+struct replay_options {
+    double speed;
+    bool diff;
+};
+
+#define AT(member) offsetof(struct replay_options, member)
+static const struct tec_option options[] = {
+    {"diff", 0, TEC_OPTION_FLAG, NULL,
+     "a JSON line for every frame whose plan or actions differ: what was, what is", AT(diff), 0, 0},
+    {"speed", 0, TEC_OPTION_NUMBER, "X",
+     "times as fast as it was recorded; 0, as fast as it can, is what happens anyway", AT(speed), 0,
+     1000},
+};
+
+static enum tec_status tell(struct tec_invocation *call, const struct tec_replay_counts *c,
+                            struct tec_error *err)
+{
+    double speed = c->seconds > 0.0 ? c->recorded_s / c->seconds : 0.0;
+    if (call->shared.format == TEC_FORMAT_TEXT) {
+        fprintf(call->out,
+                "%lld frames in %.2f s, %.1f times as fast as recorded\n"
+                "actions  %lld equal, %lld differ, %lld on one side alone\n"
+                "texts    %lld equal, %lld differ, %lld not ended on both sides\n"
+                "plans    %lld equal, %lld differ\n",
+                (long long)c->frames, c->seconds, speed, (long long)c->chunks_equal,
+                (long long)c->chunks_differ, (long long)c->chunks_missing,
+                (long long)c->texts_equal, (long long)c->texts_differ, (long long)c->texts_partial,
+                (long long)c->plans_equal, (long long)c->plans_differ);
+        return TEC_OK;
+    }
+    json_t *json = json_pack(
+        "{s:I, s:f, s:f, s:{s:I, s:I, s:I}, s:{s:I, s:I, s:I}, s:{s:I, s:I}}", "frames",
+        (json_int_t)c->frames, "seconds", c->seconds, "speed", speed, "actions", "equal",
+        (json_int_t)c->chunks_equal, "differ", (json_int_t)c->chunks_differ, "missing",
+        (json_int_t)c->chunks_missing, "texts", "equal", (json_int_t)c->texts_equal, "differ",
+        (json_int_t)c->texts_differ, "partial", (json_int_t)c->texts_partial, "plans", "equal",
+        (json_int_t)c->plans_equal, "differ", (json_int_t)c->plans_differ);
+    enum tec_status status = tec_json_print(
+        call->out, json, JSON_COMPACT | JSON_REAL_PRECISION(6), "the outcome of a replay", err);
+    json_decref(json);
+    return status;
+}
+
+static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
+{
+    const struct replay_options *o = call->options;
+    const struct tec_replay_options replay = {call->args.item[0], o->speed, o->diff};
+    struct tec_replay_counts counts;
+    TEC_TRY(tec_replay_run(&counts, call, &replay, err));
+    call->wrong = counts.chunks_differ || counts.chunks_missing || counts.texts_differ;
+    return tell(call, &counts, err);
+}
+
+const struct tec_command tec_command_replay = {
+    .usage = "replay [options] FILE.mcap",
+    .about =
+        "FILE.mcap is a recording of run --record or serve --record. Its frames are run again with\n"
+        "the inputs, ticks and requests that it holds, on its pipeline, policy and weights unless\n"
+        "options say otherwise; actions and texts are held against the recorded ones, byte for\n"
+        "byte. Exit code 1 where any differ. Plans may differ by what launches cost today. JSON:\n"
+        "{frames, seconds, speed, actions {equal, differ, missing}, texts {equal, differ,\n"
+        "partial}, plans {equal, differ}}; lines of --diff: {frame, session, was [[node, rows,\n"
+        "k]], is, actions_equal, was_us, is_us}.\n",
+    .example = "  tectum replay robot.mcap\n"
+               "  tectum replay robot.mcap --policy policies/slack_k.lua --diff\n",
+    .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_POLICY |
+             TEC_TAKES_COSTS | TEC_TAKES_SEED,
+    .options = options,
+    .n_options = sizeof options / sizeof options[0],
+    .size = sizeof(struct replay_options),
+    .min_args = 1,
+    .max_args = 1,
+    .args = "a recording",
+    .run = run,
+};

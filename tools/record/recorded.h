@@ -1,0 +1,50 @@
+/* recorded.h - a recording read back frame by frame: what came in, and what left then. */
+#ifndef TEC_TOOLS_RECORD_RECORDED_H
+#define TEC_TOOLS_RECORD_RECORDED_H
+
+#include "tools/frames/frames.h"
+#include "tools/record/mcap_read.h"
+
+/* A tick, with the values that were there for it. */
+struct tec_recorded_frame {
+    int64_t number, tick_us;
+    int session;
+    bool observed;
+    enum tec_recorded_reset reset;
+    struct tec_frame_fixed fixed;
+    struct tec_input_asks asks;
+    const float *noise; /* [n_noise]; NULL: drawn */
+    size_t n_noise, n;
+    const struct tec_value *values; /* [n] */
+};
+
+/* Values of a session, until those of another observation come. */
+struct tec_recorded_inputs {
+    struct tec_arena arena;
+    int64_t number;
+    size_t n;
+    struct tec_value values[TEC_MAX_INPUTS];
+};
+
+/* Owned by the caller; zero-initialise and set file and heap. */
+struct tec_recorded {
+    struct tec_mcap_reader *file;
+    struct tec_arena moment; /* what a frame points to beside its values */
+    struct tec_recorded_inputs inputs[TEC_MAX_SESSIONS];
+};
+
+/* What a message is. */
+enum tec_recorded_message { TEC_RECORDED_TICK, TEC_RECORDED_ACTIONS, TEC_RECORDED_FRAME,
+                            TEC_RECORDED_TEXT, TEC_RECORDED_OTHER };
+
+void tec_recorded_init(struct tec_recorded *r, struct tec_mcap_reader *file, struct tec_heap *heap);
+void tec_recorded_finish(struct tec_recorded *r);
+
+/* Take the next message: inputs are kept, a tick fills `frame`, of others `json` is the object, a
+ * new reference, and `node` what the topic ends in. false: there are no more. TEC_MALFORMED names
+ * the frame and what is wrong with it. */
+enum tec_status tec_recorded_next(struct tec_recorded *r, enum tec_recorded_message *what,
+                                  struct tec_recorded_frame *frame, json_t **json, char node[120],
+                                  bool *more, struct tec_error *err);
+
+#endif

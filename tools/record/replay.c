@@ -1,0 +1,342 @@
+/* replay.c - runs a recording's frames again, and compares actions, texts and plans. */
+#include "tools/record/replay.h"
+
+#include "base/json_text.h"
+#include "tools/record/replay_options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXTS = 4096 /* requests that are remembered at a time */, MAX_TEXT = 1024 };
+enum { MAX_LEFT = 1024 /* chunks that leave in a frame */ };
+
+/* The tokens of a request, as recorded and as made now. */
+struct text {
+    int64_t request;
+    int n[2];
+    bool done[2], differs;
+    int tokens[MAX_TEXT];
+};
+
+struct replay {
+    const struct tec_replay_options *o;
+    struct tec_invocation *call;
+    struct tec_replay_counts *counts;
+    struct tec_mcap_reader file;
+    struct tec_replay_source source;
+    struct tec_frames frames;
+    struct tec_recorded recorded;
+    struct tec_recorded_frame ticks[TEC_MAX_SESSIONS];
+    int n_ticks;
+    bool ran;                 /* the ticks' frame has */
+    bool matched[TEC_MAX_SESSIONS][MAX_LEFT];
+    int64_t first_us, began_ns;
+    bool differs; /* of the frame's actions */
+    struct text *texts;
+    int64_t n_texts; /* so far; text i is at i mod TEXTS */
+};
+
+enum side { WAS, IS };
+
+/* --- texts ------------------------------------------------------------------------------------ */
+
+static struct text *text_of(struct replay *r, int64_t request)
+{
+    for (int64_t i = r->n_texts; i > 0 && i + TEXTS > r->n_texts; i--)
+        if (r->texts[(i - 1) % TEXTS].request == request)
+            return &r->texts[(i - 1) % TEXTS];
+    struct text *fresh = &r->texts[r->n_texts++ % TEXTS];
+    *fresh = (struct text){.request = request};
+    return fresh;
+}
+
+/* A token of one side, held against the other side's where that is there already. */
+static void add_token(struct replay *r, int64_t request, enum side side, int token)
+{
+    struct text *t = text_of(r, request);
+    int at = t->n[side]++;
+    if (at >= MAX_TEXT)
+        return;
+    if (at < t->n[!side])
+        t->differs |= t->tokens[at] != token;
+    else
+        t->tokens[at] = token;
+}
+
+static void count_texts(struct replay *r)
+{
+    for (int64_t i = r->n_texts > TEXTS ? r->n_texts - TEXTS : 0; i < r->n_texts; i++) {
+        const struct text *t = &r->texts[i % TEXTS];
+        bool both = t->done[WAS] && t->done[IS];
+        bool differs = t->differs || (both && t->n[WAS] != t->n[IS]);
+        r->counts->texts_differ += differs;
+        r->counts->texts_equal += !differs && both;
+        r->counts->texts_partial += !differs && !both;
+    }
+}
+
+static void take_texts(struct replay *r, const struct tec_frame_out *out)
+{
+    for (int i = 0; i < out->n_texts; i++) {
+        const struct tec_frame_text *t = &out->texts[i];
+        for (int k = 0; k < t->n; k++)
+            add_token(r, t->request, IS, t->tokens[k]);
+        if (t->done)
+            text_of(r, t->request)->done[IS] = true;
+    }
+}
+
+static void take_recorded_text(struct replay *r, const json_t *json)
+{
+    int64_t request = json_integer_value(json_object_get(json, "request"));
+    const json_t *token = json_object_get(json, "token");
+    if (json_is_integer(token))
+        add_token(r, request, WAS, (int)json_integer_value(token));
+    if (json_is_true(json_object_get(json, "done")))
+        text_of(r, request)->done[WAS] = true;
+}
+
+/* --- running ---------------------------------------------------------------------------------- */
+
+/* Wait until the recording's time, where a speed was asked for. */
+static void keep_pace(struct replay *r, int64_t tick_us)
+{
+    if (r->counts->frames == 0) {
+        r->first_us = tick_us;
+        r->began_ns = tec_clock_now(&r->frames.clock);
+    }
+    r->counts->recorded_s = (double)(tick_us - r->first_us) / 1e6;
+    if (r->o->speed > 0.0)
+        tec_clock_wait(&r->frames.clock,
+                       r->began_ns + (int64_t)((double)(tick_us - r->first_us) * 1e3 / r->o->speed));
+}
+
+static void forget(struct replay *r, enum tec_recorded_reset reset)
+{
+    if (reset == TEC_RESET_ALL)
+        tec_frames_reset(&r->frames);
+    if (reset == TEC_RESET_SESSION)
+        tec_session_reset(r->frames.opened.engine->session);
+}
+
+static enum tec_status run_frame(struct replay *r, struct tec_error *err)
+{
+    struct tec_frames *f = &r->frames;
+    struct tec_frame_given given[TEC_MAX_SESSIONS] = {{NULL, 0, NULL}};
+    const struct tec_recorded_frame *first = &r->ticks[0];
+    const struct tec_flow *flow = tec_engine_flow(f->opened.engine, 0);
+    int failed = 0;
+    keep_pace(r, first->tick_us);
+    forget(r, first->reset);
+    for (int i = 0; i < r->n_ticks; i++) {
+        const struct tec_recorded_frame *t = &r->ticks[i];
+        given[i] = (struct tec_frame_given){t->observed ? t->values : NULL, t->n, &t->fixed};
+        tec_frames_ask(f, i, &t->asks);
+    }
+    if (first->noise && first->n_noise != (size_t)flow->horizon * (size_t)flow->dim)
+        return tec_fail(err, TEC_MALFORMED, "frame %lld: its noise is not that of this model",
+                        (long long)first->number);
+    f->frame = first->number;
+    TEC_TRY(tec_context(err, tec_frames_next_of_all(f, given, first->noise, &failed, err),
+                        "frame %lld", (long long)first->number));
+    r->counts->frames++;
+    r->counts->observed += first->observed;
+    for (int i = 0; i < r->n_ticks; i++)
+        take_texts(r, &f->sessions[i].out);
+    memset(r->matched, 0, sizeof r->matched);
+    r->differs = false;
+    r->ran = true;
+    return TEC_OK;
+}
+
+/* What left in the frame and is not in the recording. */
+static void close_frame(struct replay *r)
+{
+    for (int i = 0; i < r->n_ticks && r->ran; i++)
+        for (int k = 0; k < r->frames.sessions[i].out.n_left; k++)
+            r->counts->chunks_missing += !r->matched[i][k];
+    r->n_ticks = 0;
+    r->ran = false;
+}
+
+static enum tec_status take_tick(struct replay *r, const struct tec_recorded_frame *tick,
+                                 struct tec_error *err)
+{
+    if (r->ran)
+        close_frame(r);
+    if (tick->session != r->n_ticks)
+        return tec_fail(err, TEC_MALFORMED, "frame %lld: session %d comes where %d should",
+                        (long long)tick->number, tick->session, r->n_ticks);
+    r->ticks[r->n_ticks++] = *tick;
+    return r->n_ticks == r->frames.n_sessions ? run_frame(r, err) : TEC_OK;
+}
+
+/* --- comparing -------------------------------------------------------------------------------- */
+
+static bool same_chunk(const json_t *recorded, const float *chunk, size_t n)
+{
+    if (json_array_size(recorded) != n)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        float was = (float)json_number_value(json_array_get(recorded, i));
+        if (memcmp(&was, &chunk[i], sizeof was) != 0)
+            return false;
+    }
+    return true;
+}
+
+static void compare_actions(struct replay *r, const json_t *json, const char *node)
+{
+    int64_t session = json_integer_value(json_object_get(json, "session"));
+    int64_t seen = json_integer_value(json_object_get(json, "seen"));
+    const json_t *chunk = json_object_get(json, "chunk");
+    const struct tec_frame_left *left = NULL;
+    if (!r->ran || session < 0 || session >= r->n_ticks)
+        return;
+    const struct tec_frame_out *out = &r->frames.sessions[session].out;
+    for (int i = 0; i < out->n_left && !left; i++)
+        if (!r->matched[session][i] && out->left[i].seen == seen &&
+            strcmp(r->frames.actions[out->left[i].action], node) == 0) {
+            left = &out->left[i];
+            r->matched[session][i] = true;
+        }
+    if (!left) {
+        r->counts->chunks_missing++;
+        r->differs = true;
+        return;
+    }
+    bool same = same_chunk(chunk, left->chunk,
+                           tec_engine_chunk(r->frames.opened.engine, left->action));
+    r->counts->chunks_equal += same;
+    r->counts->chunks_differ += !same;
+    r->differs |= !same;
+}
+
+static json_t *launches_now(const struct tec_frame_record *record)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < record->n_launches; i++)
+        json_array_append_new(all, json_pack("[s, i, i]", record->launches[i].node,
+                                             record->launches[i].rows, record->launches[i].k));
+    return all;
+}
+
+static json_t *launches_then(const json_t *frame)
+{
+    const json_t *from = json_object_get(frame, "launches");
+    json_t *all = json_array();
+    for (size_t i = 0; i < json_array_size(from); i++) {
+        const json_t *one = json_array_get(from, i);
+        const char *node = json_string_value(json_object_get(one, "node"));
+        json_array_append_new(
+            all, json_pack("[s, I, I]", node ? node : "",
+                           json_integer_value(json_object_get(one, "rows")),
+                           json_integer_value(json_object_get(one, "k"))));
+    }
+    return all;
+}
+
+/* Behind a frame: its plan against the recorded one. */
+static enum tec_status compare_plan(struct replay *r, const json_t *frame, struct tec_error *err)
+{
+    int64_t session = json_integer_value(json_object_get(frame, "session"));
+    if (!r->ran || session < 0 || session >= r->n_ticks)
+        return TEC_OK;
+    const struct tec_frame_record *now = r->frames.sessions[session].out.record;
+    json_t *was = launches_then(frame), *is = launches_now(now);
+    bool same = json_equal(was, is);
+    r->counts->plans_equal += same;
+    r->counts->plans_differ += !same;
+    enum tec_status status = TEC_OK;
+    if (r->o->diff && (!same || r->differs)) {
+        json_t *line = json_pack(
+            "{s:I, s:I, s:O, s:O, s:b, s:I, s:I}", "frame", (json_int_t)now->frame, "session",
+            (json_int_t)session, "was", was, "is", is, "actions_equal", (int)!r->differs, "was_us",
+            json_integer_value(json_object_get(frame, "end_us")) -
+                json_integer_value(json_object_get(frame, "start_us")),
+            "is_us", (json_int_t)((now->end_ns - now->start_ns) / 1000));
+        status = tec_json_print(r->call->out, line, JSON_COMPACT, "a difference", err);
+        json_decref(line);
+    }
+    json_decref(was);
+    json_decref(is);
+    return status;
+}
+
+/* --- the whole -------------------------------------------------------------------------------- */
+
+static enum tec_status take(struct replay *r, bool *more, struct tec_error *err)
+{
+    enum tec_recorded_message what;
+    struct tec_recorded_frame tick;
+    json_t *json = NULL;
+    char node[120];
+    enum tec_status status = tec_recorded_next(&r->recorded, &what, &tick, &json, node, more, err);
+    if (status == TEC_OK && what == TEC_RECORDED_TICK)
+        status = take_tick(r, &tick, err);
+    else if (status == TEC_OK && what == TEC_RECORDED_ACTIONS)
+        compare_actions(r, json, node);
+    else if (status == TEC_OK && what == TEC_RECORDED_TEXT)
+        take_recorded_text(r, json);
+    else if (status == TEC_OK && what == TEC_RECORDED_FRAME)
+        status = compare_plan(r, json, err);
+    json_decref(json);
+    return tec_context(err, status, "%s", r->o->path);
+}
+
+static enum tec_status open(struct replay *r, struct tec_error *err)
+{
+    TEC_TRY(tec_mcap_read(&r->file, r->o->path, err));
+    TEC_TRY(tec_replay_source_open(&r->source, r->call, &r->file, err));
+    r->texts = tec_heap_get(r->call->heap, TEXTS * sizeof *r->texts);
+    if (!r->texts)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a replay");
+    const struct tec_engine_options more = {.dtype = r->source.dtype};
+    TEC_TRY(tec_frames_open(&r->frames, r->call, r->source.pipeline, &more, err));
+    if (r->frames.max_left > MAX_LEFT)
+        return tec_fail(err, TEC_UNSUPPORTED, "%s: more than %d chunks leave in a frame", r->o->path,
+                        MAX_LEFT);
+    const struct tec_checkpoint *weights = r->frames.opened.engine->checkpoint;
+    if (r->source.hash && weights && strcmp(r->source.hash, weights->hash) != 0)
+        tec_say(r->call, "the weights are others than the recording's (%s, %s)", weights->hash,
+                r->source.hash);
+    tec_recorded_init(&r->recorded, &r->file, r->call->heap);
+    return TEC_OK;
+}
+
+static enum tec_status run(struct replay *r, struct tec_error *err)
+{
+    bool more = true;
+    TEC_TRY(open(r, err));
+    while (more)
+        TEC_TRY(take(r, &more, err));
+    close_frame(r);
+    count_texts(r);
+    r->counts->seconds = (double)(tec_clock_now(&r->frames.clock) - r->began_ns) / 1e9;
+    if (r->file.damage[0])
+        tec_say(r->call, "%s: %s", r->o->path, r->file.damage);
+    return r->counts->frames ? TEC_OK
+                             : tec_fail(err, TEC_MALFORMED,
+                                        "%s: there is no frame with inputs in it: a dump of the "
+                                        "flight recorder cannot be replayed",
+                                        r->o->path);
+}
+
+enum tec_status tec_replay_run(struct tec_replay_counts *out, struct tec_invocation *call,
+                               const struct tec_replay_options *options, struct tec_error *err)
+{
+    struct replay *r = tec_heap_get(call->heap, sizeof *r);
+    if (!r)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a replay");
+    *r = (struct replay){.o = options, .call = call, .counts = out};
+    *out = (struct tec_replay_counts){.frames = 0};
+    enum tec_status status = run(r, err);
+    if (r->recorded.file)
+        tec_recorded_finish(&r->recorded);
+    tec_frames_close(&r->frames);
+    tec_replay_source_close(&r->source);
+    tec_mcap_read_close(&r->file);
+    tec_heap_put(call->heap, r->texts);
+    tec_heap_put(call->heap, r);
+    return status;
+}

@@ -1,0 +1,148 @@
+/* replay_options.c - takes over the options of a recording, its pipeline and its policy. */
+#include "tools/record/replay_options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static enum tec_status find_about(json_t **about, struct tec_mcap_reader *file,
+                                  struct tec_error *err)
+{
+    struct tec_mcap_message m;
+    *about = NULL;
+    while (!*about && tec_mcap_next(file, &m))
+        if (tec_mcap_is(m.topic, "/tectum/recording"))
+            *about = json_loadb((const char *)m.data, m.n, 0, NULL);
+    tec_mcap_rewind(file);
+    if (json_is_object(*about))
+        return TEC_OK;
+    json_decref(*about);
+    return tec_fail(err, TEC_MALFORMED, "%s: this is no recording of tectum: it has no message "
+                    "/tectum/recording", file->path);
+}
+
+static enum tec_status write_file(const char *path, struct tec_mcap_name data,
+                                  struct tec_error *err)
+{
+    FILE *out = fopen(path, "wxe");
+    bool whole = out && fwrite(data.text, 1, data.n, out) == data.n;
+    whole = out && fclose(out) == 0 && whole;
+    return whole ? TEC_OK : tec_fail(err, TEC_IO, "%s: %s", path, strerror(errno));
+}
+
+/* The policy's file has its name, by which it is known. */
+static void name_policy(struct tec_replay_source *s, const char *name)
+{
+    char plain[64];
+    size_t n = 0;
+    for (; name && name[n] && n + 1 < sizeof plain; n++)
+        plain[n] = (char)(isalnum((unsigned char)name[n]) || name[n] == '_' ? name[n] : '_');
+    plain[n] = '\0';
+    snprintf(s->policy, sizeof s->policy, "%s/%s.lua", s->folder, n ? plain : "policy");
+}
+
+static enum tec_status write_files(struct tec_replay_source *s, const struct tec_mcap_reader *file,
+                                   const json_t *about, struct tec_error *err)
+{
+    const char *folder = getenv("TMPDIR");
+    struct tec_mcap_name data;
+    snprintf(s->folder, sizeof s->folder, "%s/tectum-replay-XXXXXX",
+             folder && strlen(folder) < 32 ? folder : "/tmp");
+    if (!mkdtemp(s->folder)) {
+        enum tec_status status = tec_fail(err, TEC_IO, "%s: %s", s->folder, strerror(errno));
+        s->folder[0] = '\0';
+        return status;
+    }
+    if (!tec_mcap_attachment(file, "pipeline.json", &data))
+        return tec_fail(err, TEC_MALFORMED, "%s: it has no attachment pipeline.json", file->path);
+    snprintf(s->pipeline, sizeof s->pipeline, "%s/pipeline.json", s->folder);
+    TEC_TRY(write_file(s->pipeline, data, err));
+    if (!tec_mcap_attachment(file, "policy.lua", &data))
+        return TEC_OK;
+    name_policy(s, json_string_value(json_object_get(about, "policy")));
+    return write_file(s->policy, data, err);
+}
+
+/* --- options ---------------------------------------------------------------------------------- */
+
+static const char *text_of(struct tec_invocation *call, const json_t *from, const char *name)
+{
+    const char *text = json_string_value(json_object_get(from, name));
+    return text ? tec_arena_strdup(call->arena, text) : NULL;
+}
+
+static void take_seed(struct tec_seed *seed, const json_t *from, const char *name)
+{
+    const char *text = json_string_value(json_object_get(from, name));
+    if (text && !seed->given)
+        *seed = (struct tec_seed){true, strtoull(text, NULL, 10)};
+}
+
+static void take_text(struct tec_invocation *call, const char **to, const json_t *from,
+                      const char *name)
+{
+    if (!*to)
+        *to = text_of(call, from, name);
+}
+
+/* The pipeline has --set applied already: that is not taken over. */
+static void take_options(struct tec_replay_source *s, struct tec_invocation *call,
+                         const json_t *about)
+{
+    const json_t *from = json_object_get(about, "options");
+    struct tec_shared *to = &call->shared;
+    const json_t *params = json_object_get(from, "param");
+    const char *size = json_string_value(json_object_get(from, "size"));
+    bool given = to->weights || to->random_weights.given;
+    take_text(call, &to->tokenizer, from, "tokenizer");
+    take_text(call, &to->embodiment, from, "embodiment");
+    take_seed(&to->seed, from, "seed");
+    if (!given) {
+        take_text(call, &to->weights, from, "weights");
+        take_text(call, &to->adapter, from, "adapter");
+        take_seed(&to->random_weights, from, "random_weights");
+        for (int i = 0; size && i < 3; i++)
+            if (strcmp(size, tec_size_names[i]) == 0)
+                to->size = i;
+    }
+    size_t n = json_array_size(params);
+    const char **item = n && !to->policy && !to->param.n ? TEC_NEW(call->arena, n, const char *)
+                                                          : NULL;
+    for (size_t i = 0; item && i < n; i++) {
+        const char *word = json_string_value(json_array_get(params, i));
+        item[i] = tec_arena_strdup(call->arena, word ? word : "");
+    }
+    if (item)
+        to->param = (struct tec_words){(int)n, item};
+    if (!to->policy && s->policy[0])
+        to->policy = s->policy;
+    s->dtype = text_of(call, about, "dtype");
+    s->hash = text_of(call, about, "hash");
+    s->sessions = (int)json_integer_value(json_object_get(about, "sessions"));
+}
+
+enum tec_status tec_replay_source_open(struct tec_replay_source *s, struct tec_invocation *call,
+                                       struct tec_mcap_reader *file, struct tec_error *err)
+{
+    json_t *about = NULL;
+    *s = (struct tec_replay_source){.folder = ""};
+    TEC_TRY(find_about(&about, file, err));
+    enum tec_status status = write_files(s, file, about, err);
+    if (status == TEC_OK)
+        take_options(s, call, about);
+    json_decref(about);
+    return status;
+}
+
+void tec_replay_source_close(struct tec_replay_source *s)
+{
+    if (s->pipeline[0])
+        unlink(s->pipeline);
+    if (s->policy[0])
+        unlink(s->policy);
+    if (s->folder[0])
+        rmdir(s->folder);
+}

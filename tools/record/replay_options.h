@@ -1,0 +1,24 @@
+/* replay_options.h - how a recording was made, as the options of a call that runs it again. */
+#ifndef TEC_TOOLS_RECORD_REPLAY_OPTIONS_H
+#define TEC_TOOLS_RECORD_REPLAY_OPTIONS_H
+
+#include "tools/cli/command.h"
+#include "tools/record/mcap_read.h"
+
+/* The recording's pipeline and policy as files of a folder that is made for them, and what the
+ * message /tectum/recording says. */
+struct tec_replay_source {
+    char folder[64];
+    char pipeline[128], policy[256]; /* policy "": none was recorded */
+    const char *dtype, *hash;        /* NULL: not said; the call's arena's */
+    int sessions;
+};
+
+/* Options that the call does not give become the recording's. TEC_MALFORMED where the recording
+ * says nothing about itself; TEC_IO. */
+enum tec_status tec_replay_source_open(struct tec_replay_source *source,
+                                       struct tec_invocation *call, struct tec_mcap_reader *file,
+                                       struct tec_error *err);
+void tec_replay_source_close(struct tec_replay_source *source); /* zeroed is allowed */
+
+#endif
