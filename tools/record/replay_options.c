@@ -1,6 +1,8 @@
 /* replay_options.c - takes over the options of a recording, its pipeline and its policy. */
 #include "tools/record/replay_options.h"
 
+#include "base/json_text.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <jansson.h>
@@ -44,26 +46,49 @@ static void name_policy(struct tec_replay_source *s, const char *name)
     snprintf(s->policy, sizeof s->policy, "%s/%s.lua", s->folder, n ? plain : "policy");
 }
 
+/* The pipeline, which asks for its policy under the name of the recorded file, so that parameters
+ * stay with it. */
+static enum tec_status write_pipeline(struct tec_replay_source *s, struct tec_mcap_name data,
+                                      const char *path, struct tec_error *err)
+{
+    json_t *form = json_loadb(data.text, data.n, 0, NULL);
+    json_t *policy = json_object_get(form, "policy");
+    if (!json_is_object(form)) {
+        json_decref(form);
+        return tec_fail(err, TEC_MALFORMED, "%s: its pipeline.json is no JSON object", path);
+    }
+    if (s->policy[0] && json_is_object(policy))
+        json_object_set_new(policy, "name", json_string(s->policy));
+    enum tec_status status = tec_json_write(s->pipeline, form, JSON_INDENT(1), err);
+    json_decref(form);
+    return status;
+}
+
+static enum tec_status make_folder(struct tec_replay_source *s, struct tec_error *err)
+{
+    const char *folder = getenv("TMPDIR");
+    snprintf(s->folder, sizeof s->folder, "%s/tectum-replay-XXXXXX",
+             folder && strlen(folder) < 32 ? folder : "/tmp");
+    if (mkdtemp(s->folder))
+        return TEC_OK;
+    enum tec_status status = tec_fail(err, TEC_IO, "%s: %s", s->folder, strerror(errno));
+    s->folder[0] = '\0';
+    return status;
+}
+
 static enum tec_status write_files(struct tec_replay_source *s, const struct tec_mcap_reader *file,
                                    const json_t *about, struct tec_error *err)
 {
-    const char *folder = getenv("TMPDIR");
-    struct tec_mcap_name data;
-    snprintf(s->folder, sizeof s->folder, "%s/tectum-replay-XXXXXX",
-             folder && strlen(folder) < 32 ? folder : "/tmp");
-    if (!mkdtemp(s->folder)) {
-        enum tec_status status = tec_fail(err, TEC_IO, "%s: %s", s->folder, strerror(errno));
-        s->folder[0] = '\0';
-        return status;
-    }
-    if (!tec_mcap_attachment(file, "pipeline.json", &data))
+    struct tec_mcap_name pipeline, policy;
+    TEC_TRY(make_folder(s, err));
+    if (!tec_mcap_attachment(file, "pipeline.json", &pipeline))
         return tec_fail(err, TEC_MALFORMED, "%s: it has no attachment pipeline.json", file->path);
+    if (tec_mcap_attachment(file, "policy.lua", &policy)) {
+        name_policy(s, json_string_value(json_object_get(about, "policy")));
+        TEC_TRY(write_file(s->policy, policy, err));
+    }
     snprintf(s->pipeline, sizeof s->pipeline, "%s/pipeline.json", s->folder);
-    TEC_TRY(write_file(s->pipeline, data, err));
-    if (!tec_mcap_attachment(file, "policy.lua", &data))
-        return TEC_OK;
-    name_policy(s, json_string_value(json_object_get(about, "policy")));
-    return write_file(s->policy, data, err);
+    return write_pipeline(s, pipeline, file->path, err);
 }
 
 /* --- options ---------------------------------------------------------------------------------- */
@@ -117,8 +142,8 @@ static void take_options(struct tec_replay_source *s, struct tec_invocation *cal
     }
     if (item)
         to->param = (struct tec_words){(int)n, item};
-    if (!to->policy && s->policy[0])
-        to->policy = s->policy;
+    if (!to->policy && json_is_string(json_object_get(from, "policy")))
+        to->policy = s->policy[0] ? s->policy : text_of(call, from, "policy");
     s->dtype = text_of(call, about, "dtype");
     s->hash = text_of(call, about, "hash");
     s->sessions = (int)json_integer_value(json_object_get(about, "sessions"));
