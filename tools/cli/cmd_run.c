@@ -256,6 +256,21 @@ static enum tec_status finish(struct job *job, struct tec_error *err)
     return tec_outfile_file_keep(&job->out, err);
 }
 
+/* Leave out changes of a memory, which would be made twice. */
+static void drop_changes(struct tec_inputs_frame *given, const struct tec_pipeline *p)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < given->n; i++) {
+        bool change = false;
+        for (int k = 0; k < p->n_inputs; k++)
+            change |= p->inputs[k].kind == TEC_INPUT_SEGMENTS &&
+                      strcmp(p->inputs[k].name, given->values[i].name) == 0;
+        if (!change)
+            given->values[kept++] = given->values[i];
+    }
+    given->n = kept;
+}
+
 /* Check the first frame's inputs against the robot before minutes are spent on reading weights. */
 static enum tec_status try_inputs(void *user, struct tec_session *session, struct tec_error *err)
 {
@@ -271,6 +286,7 @@ static enum tec_status try_inputs(void *user, struct tec_session *session, struc
     tec_inputs_pick(inputs, 0, job->frames.opened.pipeline->frame.sessions);
     enum tec_status status = tec_inputs_next(inputs, &given, err);
     if (status == TEC_OK && !given.ended && !given.none) {
+        drop_changes(&given, job->frames.opened.pipeline);
         status =
             tec_session_observe(session, given.values, given.n, NULL, 0, 0, &input, warning, err);
         tec_context(err, status, "%.180s", tec_inputs_place(inputs));
