@@ -1,0 +1,330 @@
+"""record.py - recordings from the outside: what the file holds, by a reader of its own and by the
+mcap package where it is installed; replay, explain and trace of it; cuts, full disks, misses."""
+
+import json
+import os
+import struct
+import subprocess
+import sys
+import zlib
+
+from serve_harness import OBSERVATION, PROGRAM, Server, check, main, test
+
+WORK = sys.argv[2]
+DEMO = "pipelines/demo_metaworld.lua"
+INPUTS = "pipelines/checkpoints/metaworld/episodes/button.jsonl"
+FILE = WORK + "/demo.mcap"
+
+
+def tectum(*arguments, code=0, **more):
+    p = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, **more)
+    check(p.returncode == code, arguments, p.returncode, p.stdout[-300:], p.stderr[-600:])
+    return p
+
+
+def records(data):
+    """Opcode and content of each record, also of those in chunks."""
+    at = 8
+    while at + 9 <= len(data):
+        opcode, n = struct.unpack_from("<BQ", data, at)
+        content = data[at + 9:at + 9 + n]
+        at += 9 + n
+        if len(content) < n:
+            return
+        if opcode == 6:  # a chunk
+            _, _, size, crc, name = struct.unpack_from("<QQQII", content)
+            check(name == 0 and size == struct.unpack_from("<Q", content, 32)[0])
+            check(zlib.crc32(content[40:]) == crc, "the checksum of a chunk")
+            yield from records(bytes(8) + content[40:])
+        yield opcode, content
+        if opcode == 15:  # the end of the data
+            return
+
+
+def text_at(data, at):
+    n = struct.unpack_from("<I", data, at)[0]
+    return data[at + 4:at + 4 + n].decode(), at + 4 + n
+
+
+class Recording:
+    """Messages by topic: (frame, data), JSON parsed; attachments by name."""
+
+    def __init__(self, path):
+        self.data = open(path, "rb").read()
+        check(self.data[:8] == b"\x89MCAP0\r\n")
+        channels, self.messages, self.attachments = {}, {}, {}
+        for opcode, c in records(self.data):
+            if opcode == 4:
+                topic, at = text_at(c, 4)
+                channels[struct.unpack_from("<H", c)[0]] = topic, text_at(c, at)[0]
+            elif opcode == 5:
+                channel, frame = struct.unpack_from("<HI", c)
+                topic, encoding = channels[channel]
+                body = json.loads(c[22:]) if encoding == "json" else c[22:]
+                self.messages.setdefault(topic, []).append((frame, body))
+            elif opcode == 9:
+                name, at = text_at(c, 16)
+                media, at = text_at(c, at)
+                n = struct.unpack_from("<Q", c, at)[0]
+                self.attachments[name] = c[at + 8:at + 8 + n]
+
+    def of(self, topic):
+        return [body for _, body in self.messages.get(topic, [])]
+
+
+def varints(data):
+    """Fields of a protobuf message: (number, value)."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(data):
+        tag = varint()
+        if tag & 7 == 0:
+            yield tag >> 3, varint()
+        elif tag & 7 == 1:
+            yield tag >> 3, data[at:at + 8]
+            at += 8
+        else:
+            check(tag & 7 == 2, "a wire type")
+            n = varint()
+            yield tag >> 3, data[at:at + n]
+            at += n
+    check(at == len(data))
+
+
+@test
+def a_run_is_recorded_whole():
+    plain = tectum("run", DEMO, "--inputs", INPUTS, "--format", "json").stdout
+    p = tectum("run", DEMO, "--inputs", INPUTS, "--record", FILE, "--format", "json").stdout
+    lines = [json.loads(x) for x in p.splitlines()]
+    without = [json.loads(x) for x in plain.splitlines()]
+    check([x["actions"] for x in lines] == [x["actions"] for x in without], "recording changes bytes")
+    r = Recording(FILE)
+    check([x["actions"] for x in r.of("/tectum/actions/act")] == [x["actions"]["act"] for x in lines])
+    check([x["frame"] for x in r.of("/tectum/frames")] == [x["frame"] for x in lines])
+    check(len(r.of("/images/observation/image")) == len(lines))
+    check(all(x["text"] == "press the button" for x in r.of("/inputs/prompt")))
+    given = [json.loads(x) for x in open(INPUTS)]
+    image = r.of("/images/observation/image")[0]
+    check(len(image) > 64 * 64 * 3 and b"rgb8\0" in image[:64] and len(given) >= len(lines))
+    about = r.of("/tectum/recording")[0]
+    check(about["pipeline"] == "demo_metaworld" and about["policy"] == "oxygen" and about["hash"])
+    check(json.loads(r.attachments["pipeline.json"])["name"] == "demo_metaworld")
+    check(r.attachments["policy.lua"] == open("policies/oxygen.lua", "rb").read())
+    texts = {}
+    for x in r.of("/tectum/text/talk"):
+        texts.setdefault(x["request"], []).append(x)
+    said = {}
+    for line in lines:
+        for t in line["text"]["talk"]:
+            said.setdefault(t["request"], []).extend(t["tokens"])
+    for request, tokens in said.items():
+        check([x["token"] for x in texts[request] if not x["done"]] == tokens, request)
+
+
+@test
+def the_mcap_package_reads_it():
+    try:
+        from mcap.reader import make_reader
+    except ImportError:
+        print("# the mcap package is not installed: its reader is not asked")
+        return
+    with open(FILE, "rb") as f:
+        reader = make_reader(f, validate_crcs=True)
+        summary = reader.get_summary()
+        messages = sum(1 for _ in reader.iter_messages())
+        check(summary.statistics.message_count == messages and messages > 50)
+        check({a.name for a in reader.iter_attachments()} == {"pipeline.json", "policy.lua"})
+
+
+@test
+def replay_gives_the_same_bytes():
+    j = json.loads(tectum("replay", FILE, "--format", "json").stdout)
+    check(j["actions"]["differ"] == j["actions"]["missing"] == j["texts"]["differ"] == 0, j)
+    check(j["frames"] == j["actions"]["equal"] > 0 and j["texts"]["equal"] > 0, j)
+    lines = tectum("replay", FILE, "--policy", "isolated", "--diff", "--format", "json").stdout
+    lines = [json.loads(x) for x in lines.splitlines()]
+    check(lines[-1]["plans"]["differ"] == len(lines) - 1 > 0, lines[-1])
+    check(all(x["actions_equal"] and x["was"] != x["is"] for x in lines[:-1]))
+    check(lines[-1]["actions"]["differ"] == 0 and lines[-1]["texts"]["differ"] == 0, lines[-1])
+
+
+@test
+def other_weights_differ():
+    small = ["--random-weights", "1", "--size", "tiny"]
+    path = WORK + "/random.mcap"
+    tectum("run", DEMO, *small, "--random-inputs", "3", "--frames", "4", "--record", path)
+    check(json.loads(tectum("replay", path, "--format", "json").stdout)["actions"]["equal"] == 4)
+    j = json.loads(tectum("replay", path, "--random-weights", "2", "--size", "tiny", "--format",
+                          "json", code=1).stdout)
+    check(j["actions"]["differ"] == 4, j)
+
+
+@test
+def paced_frames_and_sessions_are_replayed():
+    path = WORK + "/paced.mcap"
+    tectum("run", DEMO, "--inputs", INPUTS, "--clock", "paced", "--set", "frame.period_ms=60", "--set", "nodes.act.deadline.ms=50",
+           "--record", path)
+    j = json.loads(tectum("replay", path, "--format", "json").stdout)
+    check(j["actions"]["differ"] == j["actions"]["missing"] == 0 and j["frames"] > 4, j)
+    tectum("run", DEMO, "--random-weights", "1", "--size", "tiny", "--random-inputs", "3", "--frames",
+           "5", "--set", "frame.sessions=2", "--record", path)
+    j = json.loads(tectum("replay", path, "--format", "json").stdout)
+    check(j["actions"] == {"equal": 10, "differ": 0, "missing": 0}, j)
+
+
+@test
+def a_cut_recording_shows_what_is_whole():
+    whole = open(FILE, "rb").read()
+    frames = json.loads(tectum("explain", FILE, "--format", "json").stdout)["frames"]
+    step = max(1, len(whole) // 40)
+    for n in [0, 1, 7, 8, 9, 100, *range(step, len(whole), step), len(whole) - 1]:
+        path = WORK + "/cut.mcap"
+        open(path, "wb").write(whole[:n])
+        for verb in ["explain", "trace"]:
+            p = subprocess.run([PROGRAM, verb, path], capture_output=True)
+            check(p.returncode in (0, 3), verb, n, p.returncode, p.stderr)
+            check(p.returncode == 0 or len(p.stderr.splitlines()) == 1, n, p.stderr)
+    open(path, "wb").write(whole[:len(whole) * 3 // 4])
+    p = subprocess.run([PROGRAM, "replay", path, "--format", "json"], capture_output=True, text=True)
+    check(p.returncode in (0, 1, 3), p.returncode, p.stderr)
+    check("byte" in p.stderr or p.returncode == 3, p.stderr)
+    check(frames > 0)
+
+
+@test
+def hostile_recordings_are_refused():
+    whole = bytearray(open(FILE, "rb").read())
+    path = WORK + "/hostile.mcap"
+    for at in range(9, len(whole), max(1, len(whole) // 60)):
+        for byte in (0, 255):
+            mutant = bytearray(whole)
+            mutant[at] = byte
+            open(path, "wb").write(mutant)
+            p = subprocess.run([PROGRAM, "trace", path], capture_output=True)
+            check(p.returncode in (0, 3), at, byte, p.returncode, p.stderr[-300:])
+    open(path, "w").write("no recording")
+    p = tectum("explain", path, code=3)
+    check("no MCAP file" in p.stderr and "--record" in p.stderr, p.stderr)
+    tectum("explain", FILE, "--frame", "x", code=2)
+    tectum("explain", FILE, "--miss", "0", code=3)
+    tectum("explain", code=2)
+
+
+@test
+def the_file_has_a_limit_and_a_full_disk_ends_it():
+    path = WORK + "/small.mcap"
+    many = ["run", DEMO, "--random-weights", "1", "--size", "tiny", "--random-inputs", "3", "--frames"]
+    p = tectum(*many, "300", "--record", path, "--record-mib", "1")
+    check("has its 1 MiB" in p.stderr and len(p.stdout.splitlines()) == 300, p.stderr)
+    check(os.path.getsize(path) < 8 << 20)
+    check(json.loads(tectum("explain", path, "--format", "json").stdout)["frames"] > 0)
+    p = subprocess.run(["sh", "-c", "ulimit -f 400; trap '' XFSZ; exec \"$@\"", "sh", PROGRAM, *many,
+                        "200", "--record", path], capture_output=True, text=True)
+    check("the recording has ended" in p.stderr and len(p.stdout.splitlines()) == 200, p.stderr[-300:])
+    tectum("run", DEMO, "--record-mib", "1", code=2)
+    tectum("run", DEMO, "--record", WORK + "/none/x.mcap", code=3)
+
+
+@test
+def misses_have_their_cause():
+    path = WORK + "/late.mcap"
+    p = tectum("run", DEMO, "--inputs", INPUTS, "--clock", "paced", "--set", "frame.period_ms=3", "--set", "nodes.act.deadline.ms=3",
+               "--record", path, "--format", "json")
+    ticks = [json.loads(x) for x in p.stdout.splitlines()]
+    causes = {x["frame"]: x["cause"] for x in ticks if x["missed"] and x.get("start_us") is not None}
+    j = json.loads(tectum("explain", path, "--format", "json").stdout)
+    check(j["missed"] == len(j["misses"]) > 0, j["missed"])
+    for miss in j["misses"]:
+        check(miss["cause"] == causes.get(miss["frame"], miss["cause"]), miss)
+        check(miss["words"] and miss["us_over"] > 0, miss)
+        one = json.loads(tectum("explain", path, "--miss", str(miss["frame"]), "--format",
+                                "json").stdout)
+        check({k: one[k] for k in miss} == miss, one)
+    text = tectum("explain", path, "--frame", str(j["misses"][0]["frame"])).stdout
+    check("missed by" in text and "see" in text, text)
+
+
+@test
+def a_trace_is_what_perfetto_defines():
+    tectum("trace", FILE, "-o", WORK + "/t.pftrace")
+    data = open(WORK + "/t.pftrace", "rb").read()
+    tracks, open_slices, flows = {}, {}, [set(), set()]
+    for number, packet in varints(data):
+        check(number == 1)
+        fields = dict(varints(packet))
+        check(10 in fields, "a sequence")
+        if 60 in fields:
+            d = dict(varints(fields[60]))
+            tracks[d[1]] = d.get(2, b"").decode()
+        if 11 in fields:
+            e = list(varints(fields[11]))
+            d = dict(e)
+            check(d[11] in tracks and 8 in fields, d)
+            open_slices.setdefault(d[11], []).append((fields[8], d[9]))
+            for k, v in e:
+                if k in (47, 48):
+                    flows[k == 48].add(v)
+    for track, events in open_slices.items():
+        depth = 0
+        for _, kind in sorted(events, key=lambda x: (x[0], -x[1])):
+            depth += {1: 1, 2: -1}.get(kind, 0)
+            check(0 <= depth <= 2, tracks[track], depth)
+        check(depth == 0, tracks[track])
+    check({"frames", "policy", "node see", "node act", "node talk", "stream 0", "slack"} <=
+          set(tracks.values()), tracks)
+    check(flows[1] and flows[1] <= flows[0], "flows that end have begun")
+    tectum("trace", FILE, "--chrome", "-o", WORK + "/t.json")
+    j = json.load(open(WORK + "/t.json"))
+    check({e["ph"] for e in j["traceEvents"]} >= {"M", "X", "i", "C", "s", "f"})
+    part = tectum("trace", FILE, "--chrome", "--last", "10ms").stdout
+    check(0 < len(json.loads(part)["traceEvents"]) < len(j["traceEvents"]))
+    tectum("trace", FILE, "--last", "soon", code=2)
+
+
+@test
+def a_served_robot_is_recorded_and_replayed():
+    path, control = WORK + "/served.mcap", WORK + "/socket"
+    s = Server(DEMO, "--record", path, "--control", control)
+    for client in range(2):
+        c = s.connect()
+        for i in range(4):
+            c.infer({**OBSERVATION, "tectum": {"seed": i}} if i % 2 else OBSERVATION)
+        c.close()
+    live = json.loads(tectum("explain", "--control", control, "--format", "json").stdout)
+    check(live["frames"] >= 8, live)
+    tectum("trace", "--control", control, "--last", "5s", "-o", WORK + "/live.pftrace")
+    code, _, err = s.end()
+    check(code == 0, err)
+    r = Recording(path)
+    check(len(r.of("/tectum/actions/act")) == 8 and len(r.of("/inputs/prompt")) == 8)
+    j = json.loads(tectum("replay", path, "--format", "json").stdout)
+    check(j["actions"] == {"equal": 8, "differ": 0, "missing": 0} and j["texts"]["differ"] == 0, j)
+
+
+@test
+def a_killed_server_leaves_what_it_wrote():
+    import signal
+    import time
+    path = WORK + "/killed.mcap"
+    s = Server(DEMO, "--record", path)
+    c = s.connect()
+    for _ in range(5):
+        c.infer(OBSERVATION)
+    time.sleep(1.6)  # a chunk is ended every second
+    s.end(signal.SIGKILL)
+    p = tectum("explain", path, "--format", "json")
+    check(json.loads(p.stdout)["frames"] >= 5 and "not closed" in p.stderr, p.stderr)
+
+
+main()
