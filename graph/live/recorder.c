@@ -203,9 +203,8 @@ static void (*const keeps[TEC_EVENTS])(struct tec_recorder *r, struct tec_flight
     [TEC_EVENT_FINISH] = keep_tokens,   [TEC_EVENT_VERSION] = keep_age,
     [TEC_EVENT_READ] = keep_age,        [TEC_EVENT_FRAME_END] = keep_frame_end};
 
-void tec_recorder_emit(void *recorder, const struct tec_event *e)
+void tec_recorder_emit(struct tec_recorder *r, const struct tec_event *e)
 {
-    struct tec_recorder *r = recorder;
     if (!r->ring)
         return;
     struct tec_flight_event out = {.t_ns = e->t_ns,

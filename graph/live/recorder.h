@@ -65,8 +65,8 @@ struct tec_recorder {
 enum tec_status tec_recorder_create(struct tec_recorder *r, struct tec_arena *arena,
                                     struct tec_error *err);
 
-/* Frame thread: the sink of a loop's events; `recorder` without a ring hears nothing. */
-void tec_recorder_emit(void *recorder, const struct tec_event *event);
+/* Frame thread: keep an event of the loop; a recorder without a ring keeps nothing. */
+void tec_recorder_emit(struct tec_recorder *r, const struct tec_event *event);
 
 /* Any thread: copy events from number `from` on, at most `room`; *from becomes the number of the
  * first that was copied, later than asked for where the ring has overwritten those before. Returns

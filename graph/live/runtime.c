@@ -16,9 +16,17 @@ enum tec_status tec_runtime_record(struct tec_runtime *rt, struct tec_arena *are
     return tec_recorder_create(&rt->recorder, arena, err);
 }
 
+static void hear(void *runtime, const struct tec_event *event)
+{
+    struct tec_runtime *rt = runtime;
+    tec_recorder_emit(&rt->recorder, event);
+    if (rt->engine) /* not of the warm-up */
+        tec_figures_count(&rt->figures, event);
+}
+
 struct tec_event_sink tec_runtime_events(struct tec_runtime *rt)
 {
-    return (struct tec_event_sink){tec_recorder_emit, &rt->recorder};
+    return (struct tec_event_sink){hear, rt};
 }
 
 enum tec_status tec_runtime_attach(struct tec_runtime *rt, struct tec_engine *engine,

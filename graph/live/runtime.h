@@ -10,6 +10,7 @@
 #include "base/bell.h"
 #include "base/clock.h"
 #include "graph/live/asks.h"
+#include "graph/live/figures.h"
 #include "graph/live/observation_records.h"
 #include "graph/live/recorder.h"
 #include "graph/live/watchdog.h"
@@ -63,8 +64,8 @@ struct tec_runtime {
     struct tec_asks *asks; /* requests that consumers start and cancel; NULL = none. Borrowed */
     int n_watchdogs;       /* one for each action node, or none */
     struct tec_watchdog watchdogs[TEC_MAX_ACTIONS];
-    struct tec_recorder
-        recorder; /* what happened last; hears the loop from tec_runtime_record on */
+    struct tec_figures figures;   /* what it has done so far */
+    struct tec_recorder recorder; /* what it did last, from tec_runtime_record on */
     struct tec_clock clock;
     int64_t acts_for;           /* the running frame's, see tec_runtime_frame */
     int64_t began_ns, ended_ns; /* of the newest frame */
@@ -88,7 +89,7 @@ enum tec_status tec_runtime_attach(struct tec_runtime *rt, struct tec_engine *en
                                    struct tec_arena *arena, struct tec_error *err);
 
 /* The engine's sink of events, set before it is opened; and, before the first frame, the flight
- * recorder behind it. Without the recorder they are not kept. */
+ * recorder behind it. Without the recorder they are counted, but not kept. */
 struct tec_event_sink tec_runtime_events(struct tec_runtime *rt);
 enum tec_status tec_runtime_record(struct tec_runtime *rt, struct tec_arena *arena,
                                    struct tec_error *err);

@@ -202,6 +202,10 @@ static enum tec_status start(struct job *job, struct tec_error *err)
                                             or_else(o->max_connections, MAX_CONNECTIONS),
                                         .watch = watch_options(job),
                                         .stall_s = or_else(o->stall_s, STALL_S),
+                                        .metrics = {.engine = job->worker.opened.engine,
+                                                    .figures = &job->worker.runtime.figures,
+                                                    .safety = &job->exchange.safety,
+                                                    .pipeline = job->worker.opened.pipeline->name},
                                         .metadata = job->metadata};
     job->listener = (struct tec_listener){-1, -1}; /* given */
     TEC_TRY(tec_net_start(&job->net, &net, err));

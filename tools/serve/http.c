@@ -4,23 +4,31 @@
 #include <string.h>
 #include <strings.h>
 
-static int respond(struct lws *wsi, unsigned status, const char *body)
+/* The headers into the buffer; false: they do not fit. */
+static bool add_head(struct lws *wsi, unsigned status, size_t n, unsigned char **p,
+                     unsigned char *end)
 {
-    unsigned char buffer[LWS_PRE + 1024], *start = buffer + LWS_PRE, *p = start,
-                                          *end = buffer + sizeof buffer;
-    size_t n = strlen(body);
     static const char close[] = "close", challenge[] = "Bearer";
-    if (lws_add_http_header_status(wsi, status, &p, end) ||
-        lws_add_http_header_by_token(wsi, WSI_TOKEN_HTTP_CONTENT_TYPE,
-                                     (const unsigned char *)"text/plain; charset=utf-8", 25, &p,
-                                     end) ||
-        lws_add_http_header_content_length(wsi, n, &p, end) ||
-        lws_add_http_header_by_token(wsi, WSI_TOKEN_CONNECTION, (const unsigned char *)close, 5, &p,
-                                     end) ||
-        (status == 401 &&
-         lws_add_http_header_by_token(wsi, WSI_TOKEN_HTTP_WWW_AUTHENTICATE,
-                                      (const unsigned char *)challenge, 6, &p, end)) ||
-        lws_finalize_http_header(wsi, &p, end) || (size_t)(end - p) < n)
+    static const char type[] = "text/plain; version=0.0.4; charset=utf-8";
+    return !lws_add_http_header_status(wsi, status, p, end) &&
+           !lws_add_http_header_by_token(wsi, WSI_TOKEN_HTTP_CONTENT_TYPE,
+                                         (const unsigned char *)type, (int)sizeof type - 1, p,
+                                         end) &&
+           !lws_add_http_header_content_length(wsi, n, p, end) &&
+           !lws_add_http_header_by_token(wsi, WSI_TOKEN_CONNECTION, (const unsigned char *)close, 5,
+                                         p, end) &&
+           (status != 401 ||
+            !lws_add_http_header_by_token(wsi, WSI_TOKEN_HTTP_WWW_AUTHENTICATE,
+                                          (const unsigned char *)challenge, 6, p, end)) &&
+           !lws_finalize_http_header(wsi, p, end);
+}
+
+/* One reply of head and body in one write; the socket is closed behind it. */
+static int respond_in(struct lws *wsi, unsigned status, const void *body, size_t n,
+                      unsigned char *buffer, size_t room)
+{
+    unsigned char *start = buffer + LWS_PRE, *p = start, *end = buffer + room;
+    if (!add_head(wsi, status, n, &p, end) || (size_t)(end - p) < n)
         return -1;
     p = mempcpy(p, body, n);
     int sent = lws_write(wsi, start, (size_t)(p - start), LWS_WRITE_HTTP_FINAL);
@@ -28,11 +36,10 @@ static int respond(struct lws *wsi, unsigned status, const char *body)
     return -1;
 }
 
-int tec_http_answer(struct lws *wsi, const char *path)
+static int respond(struct lws *wsi, unsigned status, const char *body)
 {
-    if (strcmp(path, "/healthz") == 0 || strcmp(path, "/readyz") == 0)
-        return respond(wsi, 200, "OK\n");
-    return respond(wsi, 426, "This is a WebSocket server; /healthz tells its health.\n");
+    unsigned char buffer[LWS_PRE + 1024];
+    return respond_in(wsi, status, body, strlen(body), buffer, sizeof buffer);
 }
 
 /* Copy of a header; its length, -1 where it is absent or longer than `room` - 1. */
@@ -40,6 +47,38 @@ static int header(struct lws *wsi, enum lws_token_indexes token, char *text, int
 {
     int n = lws_hdr_total_length(wsi, token);
     return n > 0 && n < room ? lws_hdr_copy(wsi, text, room, token) : -1;
+}
+
+static bool has_key(struct lws *wsi, const struct tec_key *key)
+{
+    char text[TEC_KEY_MAX + 32];
+    int n = key->n ? header(wsi, WSI_TOKEN_HTTP_AUTHORIZATION, text, sizeof text) : 0;
+    return key->n == 0 || (n > 0 && tec_key_fits(key, text, (size_t)n));
+}
+
+static int respond_metrics(struct lws *wsi, const struct tec_metrics_source *source,
+                           struct tec_heap *heap)
+{
+    enum { HEAD_BYTES = LWS_PRE + 1024 };
+    struct tec_buffer body = {.heap = heap};
+    tec_metrics_text(&body, source);
+    unsigned char *buffer = body.failed ? NULL : tec_heap_get(heap, HEAD_BYTES + body.n);
+    int result = buffer ? respond_in(wsi, 200, body.data, body.n, buffer, HEAD_BYTES + body.n)
+                        : respond(wsi, 503, "There is no memory for the figures.\n");
+    tec_heap_put(heap, buffer);
+    tec_buffer_finish(&body);
+    return result;
+}
+
+int tec_http_answer(struct lws *wsi, const char *path, const struct tec_key *key,
+                    const struct tec_metrics_source *metrics, struct tec_heap *heap)
+{
+    if (strcmp(path, "/healthz") == 0 || strcmp(path, "/readyz") == 0)
+        return respond(wsi, 200, "OK\n");
+    if (strcmp(path, "/metrics") == 0 && metrics->engine)
+        return has_key(wsi, key) ? respond_metrics(wsi, metrics, heap)
+                                 : tec_http_refuse(wsi, TEC_DOOR_KEY);
+    return respond(wsi, 426, "This is a WebSocket server; /healthz tells its health.\n");
 }
 
 enum tec_door tec_http_judge(struct lws *wsi, const struct tec_key *key)
@@ -50,10 +89,7 @@ enum tec_door tec_http_judge(struct lws *wsi, const struct tec_key *key)
     if (lws_hdr_total_length(wsi, WSI_TOKEN_ORIGIN) > 0 ||
         lws_hdr_total_length(wsi, WSI_TOKEN_SWORIGIN) > 0)
         return TEC_DOOR_ORIGIN;
-    if (key->n == 0)
-        return TEC_DOOR_OPEN;
-    int n = header(wsi, WSI_TOKEN_HTTP_AUTHORIZATION, text, sizeof text);
-    return n > 0 && tec_key_fits(key, text, (size_t)n) ? TEC_DOOR_OPEN : TEC_DOOR_KEY;
+    return has_key(wsi, key) ? TEC_DOOR_OPEN : TEC_DOOR_KEY;
 }
 
 int tec_http_refuse(struct lws *wsi, enum tec_door why)

@@ -6,6 +6,7 @@
 #define TEC_TOOLS_SERVE_HTTP_H
 
 #include "tools/serve/key.h"
+#include "tools/serve/metrics.h"
 
 #include <libwebsockets.h>
 
@@ -26,7 +27,9 @@ enum tec_door tec_http_judge(struct lws *wsi, const struct tec_key *key);
  * closed. */
 int tec_http_refuse(struct lws *wsi, enum tec_door why);
 
-/* Answer a request that is no handshake: /healthz and /readyz are OK. Returns -1. */
-int tec_http_answer(struct lws *wsi, const char *path);
+/* Answer a request that is no handshake: /healthz and /readyz are OK; /metrics are the figures, for
+ * who has the key. Returns -1. */
+int tec_http_answer(struct lws *wsi, const char *path, const struct tec_key *key,
+                    const struct tec_metrics_source *metrics, struct tec_heap *heap);
 
 #endif

@@ -162,6 +162,7 @@ enum tec_status tec_net_start(struct tec_net *net, const struct tec_net_options 
                               struct tec_error *err)
 {
     *net = (struct tec_net){.options = *options};
+    net->options.metrics.stats = &net->stats;
     tec_arena_init(&net->arena, options->heap);
     tec_arena_init(&net->moment, options->heap);
     make_turn(&net->turn);

@@ -7,6 +7,7 @@
 #include "tools/serve/guard.h"
 #include "tools/serve/key.h"
 #include "tools/serve/listen.h"
+#include "tools/serve/metrics.h"
 #include "tools/serve/reply.h"
 #include "tools/serve/slot.h"
 #include "tools/serve/stats.h"
@@ -26,6 +27,8 @@ struct tec_net_options {
                             again while the engine still has its last job */
     struct tec_watch_options watch;
     int stall_s;            /* seconds for a message to be whole, a reply to be taken */
+    struct tec_metrics_source metrics; /* of GET /metrics; its stats are set here; engine NULL:
+                                        * there are none */
     const json_t *metadata; /* the first message of a connection; NULL = {}; borrowed */
 };
 
