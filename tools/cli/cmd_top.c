@@ -1,0 +1,127 @@
+/* cmd_top.c - a running robot at a glance, again and again; or a recording, once. */
+#include "base/clock.h"
+#include "base/json_text.h"
+#include "tools/record/cadence.h"
+#include "tools/record/flight_source.h"
+
+#include <poll.h>
+#include <stddef.h>
+#include <termios.h>
+#include <unistd.h>
+
+enum { EVERY_MS = 1000, WINDOW_S = 10 };
+
+struct top_options {
+    const char *control;
+    int every_ms, count, window_s;
+};
+
+#define AT(member) offsetof(struct top_options, member)
+static const struct tec_option options[] = {
+    {"control", 0, TEC_OPTION_TEXT, "PATH", "the socket of a robot: serve --control, run --control",
+     AT(control), 0, 0},
+    {"every-ms", 0, TEC_OPTION_INT, "MS", "between two looks; 1000", AT(every_ms), 50, 3600000},
+    {"window-s", 0, TEC_OPTION_INT, "S", "figures are of the last S seconds; 10", AT(window_s), 1,
+     3600},
+    {"count", 'n', TEC_OPTION_INT, "N", "end after N looks", AT(count), 1, 1 << 30},
+};
+
+/* The keyboard, where a person looks: a key is read without its line being ended. */
+struct keys {
+    bool on;
+    struct termios before;
+};
+
+static void open_keys(struct keys *k, const struct tec_invocation *call)
+{
+    k->on = call->shared.format == TEC_FORMAT_TEXT && isatty(0) && isatty(1) &&
+            tcgetattr(0, &k->before) == 0;
+    if (!k->on)
+        return;
+    struct termios raw = k->before;
+    raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    k->on = tcsetattr(0, TCSANOW, &raw) == 0;
+}
+
+static void close_keys(const struct keys *k)
+{
+    if (k->on)
+        tcsetattr(0, TCSANOW, &k->before);
+}
+
+/* Wait for the next look; the key that was pressed meanwhile, 0 = none. */
+static char wait_for_key(const struct keys *k, int ms)
+{
+    struct pollfd in = {.fd = k->on ? 0 : -1, .events = POLLIN};
+    char key = 0;
+    if (poll(&in, 1, ms) > 0 && read(0, &key, 1) != 1)
+        key = 'q';
+    return key;
+}
+
+static enum tec_status look(struct tec_invocation *call, const struct keys *keys, bool frozen,
+                            struct tec_error *err)
+{
+    const struct top_options *o = call->options;
+    struct tec_flight f;
+    struct tec_cadence c;
+    double window = o->window_s ? o->window_s : WINDOW_S;
+    if (frozen)
+        return TEC_OK;
+    TEC_TRY(tec_flight_of_call(&f, call, o->control, o->control ? window + 1.0 : 0.0, err));
+    enum tec_status status = tec_cadence_of(&c, &f, o->control ? window : 0.0, err);
+    if (status == TEC_OK && call->shared.format == TEC_FORMAT_TEXT) {
+        if (keys->on)
+            fputs("\033[H\033[J", call->out); /* from the top of the screen */
+        tec_cadence_print(call->out, &f, &c);
+        if (keys->on)
+            fputs("keys: q quit  f freeze\n", call->out);
+    } else if (status == TEC_OK) {
+        json_t *line = tec_cadence_json(&f, &c);
+        status = tec_json_print(call->out, line, JSON_COMPACT | JSON_REAL_PRECISION(6),
+                                "the figures", err);
+        json_decref(line);
+    }
+    fflush(call->out);
+    tec_flight_close(&f);
+    return status;
+}
+
+static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
+{
+    const struct top_options *o = call->options;
+    struct keys keys;
+    enum tec_status status = TEC_OK;
+    bool frozen = false;
+    open_keys(&keys, call);
+    for (int i = 0; status == TEC_OK && !ferror(call->out); i++) {
+        status = look(call, &keys, frozen, err);
+        if (status != TEC_OK || !o->control || (o->count && i + 1 >= o->count))
+            break;
+        char key = wait_for_key(&keys, o->every_ms ? o->every_ms : EVERY_MS);
+        frozen ^= key == 'f';
+        if (key == 'q')
+            break;
+    }
+    close_keys(&keys);
+    return status;
+}
+
+const struct tec_command tec_command_top = {
+    .usage = "top [options] [FILE.mcap]",
+    .about =
+        "Of a running robot, every second: rate against the pipeline's period, frames over their\n"
+        "deadline, the worst second, headroom (the median of what was left until the deadline);\n"
+        "each node's launches; language; the policy; misses by cause. Of a recording the same,\n"
+        "once. JSON: a line a look {pipeline, policy, frame, cadence, hz, wanted_hz, worst_hz,\n"
+        "action_hz, frames, missed, causes, headroom_us, frame_us, tokens_s, in_flight, policy_us,\n"
+        "seconds, nodes [{node, launches, hz, p50_us, p99_us, max_us, share}]}.\n",
+    .example = "  tectum top --control /tmp/robot.sock\n",
+    .takes = TEC_TAKES_FORMAT,
+    .options = options,
+    .n_options = sizeof options / sizeof options[0],
+    .size = sizeof(struct top_options),
+    .max_args = 1,
+    .args = "a recording",
+    .run = run,
+};
