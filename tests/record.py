@@ -256,6 +256,80 @@ def misses_have_their_cause():
 
 
 @test
+def a_miss_and_a_signal_dump_the_recorder():
+    import glob
+    import signal
+    tectum("run", DEMO, "--inputs", INPUTS, "--clock", "paced", "--set", "frame.period_ms=3", "--set",
+           "nodes.act.deadline.ms=3", "--dump-dir", WORK)
+    dumps = glob.glob(WORK + "/miss-frame*.mcap")
+    check(len(dumps) == 1, dumps)
+    j = json.loads(tectum("explain", dumps[0], "--format", "json").stdout)
+    check(j["missed"] > 0, j)
+    p = tectum("replay", dumps[0], code=3)
+    check("cannot be replayed" in p.stderr, p.stderr)
+    s = Server(DEMO, "--dump-dir", WORK)
+    s.connect().infer(OBSERVATION)
+    s.p.send_signal(signal.SIGUSR1)
+    for _ in range(100):
+        if glob.glob(WORK + "/recorder-frame*.mcap"):
+            break
+        __import__("time").sleep(0.1)
+    code, _, err = s.end()
+    check(code == 0 and "the flight recorder is in" in err, err)
+    check(json.loads(tectum("top", glob.glob(WORK + "/recorder-frame*.mcap")[0], "--format",
+                            "json").stdout)["frames"] > 0)
+
+
+@test
+def the_figures_are_what_prometheus_reads():
+    import urllib.request
+    control = WORK + "/top-socket"
+    s = Server(DEMO, "--control", control, "--key", key_file("abcdefgh12345678"))
+    c = s.connect("Authorization: Api-Key abcdefgh12345678\r\n")
+    for _ in range(3):
+        c.infer(OBSERVATION)
+    url = "http://127.0.0.1:%d/metrics" % s.port
+    try:
+        urllib.request.urlopen(url)
+        check(False, "figures without the key")
+    except urllib.error.HTTPError as e:
+        check(e.code == 401, e)
+    request = urllib.request.Request(url, headers={"Authorization": "Api-Key abcdefgh12345678"})
+    text = urllib.request.urlopen(request).read().decode()
+    samples, helps = {}, set()
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            helps.add(line.split()[2])
+        elif not line.startswith("#"):
+            name, value = line.rsplit(" ", 1)
+            samples[name] = float(value)
+    check(samples['tectum_requests_total{status="answered"}'] == 3, text)
+    check(samples["tectum_frames_total"] >= 3 and samples["tectum_tokens_generated_total"] > 0)
+    check(samples["tectum_obs_to_action_seconds_count"] == 3, text)
+    check(samples['tectum_stage_seconds_count{node="act"}'] == 3, text)
+    for name in samples:
+        base = name.split("{")[0]
+        for end in ("_bucket", "_sum", "_count"):
+            base = base[:-len(end)] if base.endswith(end) and base not in helps else base
+        check(base in helps, name)
+    for node in ("see", "act"):
+        le = [v for k, v in samples.items() if k.startswith('tectum_stage_seconds_bucket{node="%s"' % node)]
+        check(le == sorted(le) and le[-1] == 3, le)
+    looks = tectum("top", "--control", control, "--count", "2", "--every-ms", "50", "--format", "json")
+    looks = [json.loads(x) for x in looks.stdout.splitlines()]
+    check(len(looks) == 2 and looks[1]["frames"] >= 3 and "Hz" in looks[1]["cadence"], looks)
+    check(s.end()[0] == 0)
+
+
+def key_file(key):
+    path = WORK + "/key"
+    with open(path, "w") as f:
+        f.write(key + "\n")
+    os.chmod(path, 0o600)
+    return path
+
+
+@test
 def a_trace_is_what_perfetto_defines():
     tectum("trace", FILE, "-o", WORK + "/t.pftrace")
     data = open(WORK + "/t.pftrace", "rb").read()

@@ -61,7 +61,7 @@ static const struct tec_option options[] = {
     {"control", 0, TEC_OPTION_TEXT, "PATH", "a socket for `tectum policy load` and the like",
      AT(control.path), 0, 0},
     {"dump-dir", 0, TEC_OPTION_TEXT, "DIR",
-     "for the last frames of a policy that was quarantined; beside the socket",
+     "for the flight recorder after a miss, and a quarantined policy's frames",
      AT(control.dump_dir), 0, 0},
 };
 

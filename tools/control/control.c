@@ -1,5 +1,5 @@
 /* control.c - the control thread beside a running robot: it serves the control socket, obeys
- * SIGUSR2, and replaces policies through a canary. */
+ * SIGUSR1 and SIGUSR2, and replaces policies through a canary. */
 #include "tools/control/control.h"
 
 #include <errno.h>
@@ -89,7 +89,10 @@ static void obey_signal(struct tec_control *c)
 {
     struct signalfd_siginfo info;
     while (read(c->signals, &info, sizeof info) == (ssize_t)sizeof info)
-        tec_canary_fallback_now(c->canary);
+        if (info.ssi_signo == SIGUSR1)
+            tec_control_dump_flight(c);
+        else
+            tec_canary_fallback_now(c->canary);
 }
 
 static void *run(void *control)
@@ -101,6 +104,7 @@ static void *run(void *control)
         if (fds[AT_SIGNALS].revents)
             obey_signal(c);
         tec_control_watch(c);
+        tec_control_look_for_misses(c);
         if (fds[AT_STOP].revents)
             return NULL;
         for (int i = 0; i < AT_ONCE && fds[AT_SOCKET].revents && accept_one(c); i++)
@@ -144,6 +148,7 @@ enum tec_status tec_control_open(struct tec_control *c, struct tec_invocation *c
     if (options->dump_dir)
         TEC_TRY(check_folder(options->dump_dir, err));
     sigemptyset(&ours);
+    sigaddset(&ours, SIGUSR1);
     sigaddset(&ours, SIGUSR2);
     if (pthread_sigmask(SIG_BLOCK, &ours, NULL) != 0 ||
         (c->signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK)) < 0 ||
@@ -183,6 +188,7 @@ void tec_control_close(struct tec_control *c)
         c->started = false;
         c->ended = true;
         tec_control_watch(c);
+        tec_control_look_for_misses(c);
     }
     c->opened = false;
     for (int i = 0; i < TEC_CONTROL_PEERS; i++)

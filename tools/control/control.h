@@ -1,5 +1,6 @@
 /* control.h - beside a running robot: a thread that replaces policies, writes down why one was
- * quarantined, and obeys an operator: SIGUSR2, and JSON lines on a Unix socket.
+ * quarantined, and obeys an operator: SIGUSR1 (the flight recorder into a file), SIGUSR2 (the
+ * fallback decides), and JSON lines on a Unix socket.
  *
  *     frame thread                         control thread
  *     the planner of a canary   <- atomics ->  builds, hands on and closes policies; dumps
@@ -50,6 +51,15 @@ struct tec_control_dump {
     char path[4096];
 };
 
+/* The flight recorder's misses, on the control thread. */
+struct tec_control_flight {
+    uint64_t next;         /* number of the next event to look at */
+    int64_t frame, missed; /* the newest frame; the one that missed */
+    int64_t due_ns;        /* when its dump is written; 0: none is due */
+    int64_t written_ns;    /* when the last one was */
+    int dumps;             /* written because of misses */
+};
+
 /* Owned by the caller of open until close; must not move in between. */
 struct tec_control {
     struct tec_invocation *call;
@@ -73,9 +83,10 @@ struct tec_control {
     const struct tec_policy *told; /* the policy whose quarantine was reported */
     int64_t struck;                /* frame of the last reported strike */
     int dumps;                     /* written by itself */
+    struct tec_control_flight flight;
 };
 
-/* Make the socket, before the engine opens, and block SIGUSR2 in every thread that starts later.
+/* Make the socket, before the engine opens, and block SIGUSR1 and SIGUSR2 in every thread that starts later.
  * TEC_INVALID or TEC_IO for a path that cannot be used. */
 enum tec_status tec_control_open(struct tec_control *control, struct tec_invocation *call,
                                  const struct tec_control_options *options, struct tec_error *err);
@@ -98,6 +109,10 @@ void tec_control_close(struct tec_control *control);
 /* watch.c: take events, tell on stderr what an operator must know, dump what was quarantined. */
 void tec_control_watch(struct tec_control *control);
 void tec_control_closing(void *control, struct tec_policy *policy);
+
+/* misses.c: write the flight recorder, with a --dump-dir, after a frame has missed; and now. */
+void tec_control_look_for_misses(struct tec_control *control);
+void tec_control_dump_flight(struct tec_control *control);
 
 /* Continue the requested dump as far as possible now. */
 void tec_control_dump(struct tec_control *control);
