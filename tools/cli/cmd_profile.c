@@ -2,13 +2,14 @@
 #include "base/json_text.h"
 #include "base/out_file.h"
 #include "tools/measure/machine.h"
-#include "tools/measure/profile.h"
+#include "tools/measure/profile_ops.h"
 
 enum { MAX_FRAMES = 1000000 };
 
 struct profile_options {
-    const char *out;
+    const char *out, *flame, *csv;
     int frames, rounds, prompt, dtype;
+    bool ops, layers;
 };
 
 #define AT(member) offsetof(struct profile_options, member)
@@ -20,6 +21,11 @@ static const struct tec_option options[] = {
      4096},
     {"dtype", 0, TEC_OPTION_WORD, "pipeline|bf16|f32",
      "what weights and caches are rounded to; as the pipeline says", AT(dtype), 0, 0},
+    {"ops", 0, TEC_OPTION_FLAG, NULL, "where the time of each launch goes, op by op", AT(ops), 0, 0},
+    {"layers", 0, TEC_OPTION_FLAG, NULL, "the same by layer; with --ops by both", AT(layers), 0, 0},
+    {"flame", 0, TEC_OPTION_TEXT, "FILE.svg", "a flame graph of ops in layers in nodes", AT(flame),
+     0, 0},
+    {"csv", 0, TEC_OPTION_TEXT, "FILE.csv", "the times of ops or layers as a table", AT(csv), 0, 0},
     {"out", 'o', TEC_OPTION_TEXT, "FILE.costs", "the measured costs, whole or not at all", AT(out),
      0, 0},
 };
@@ -58,6 +64,70 @@ static enum tec_status report(const struct tec_profile *p, const char *path, str
     return TEC_OK;
 }
 
+/* --- ops and layers ------------------------------------------------------------------------- */
+
+static enum tec_status write_text(const char *path, const char *text, size_t n,
+                                  struct tec_error *err)
+{
+    struct tec_out_file out = {.file = NULL};
+    TEC_TRY(tec_outfile_file_open(&out, path, err));
+    enum tec_status status = fwrite(text, 1, n, out.file) == n ? tec_outfile_file_keep(&out, err)
+                                                               : tec_outfile_file_failed(&out, err);
+    tec_outfile_file_drop(&out);
+    return status;
+}
+
+static enum tec_status write_flame(struct tec_profile *p, const char *path, struct tec_error *err)
+{
+    const struct tec_profile_ops_options both = {.both = true, .passes = p->rounds};
+    struct tec_profiled_ops *ops = TEC_NEW(p->call->arena, 1, struct tec_profiled_ops);
+    const char *text = NULL;
+    char title[160];
+    size_t n = 0;
+    if (!ops)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a flame graph");
+    TEC_TRY(tec_profile_time_ops(ops, p, &both, err));
+    snprintf(title, sizeof title, "%.80s: %.2f ms a launch of each part", p->opened.pipeline->name,
+             ops->sum_us / 1e3);
+    TEC_TRY(tec_profile_flame(ops, title, &text, &n, p->call->arena, err));
+    return tec_context(err, write_text(path, text, n, err), "--flame");
+}
+
+static enum tec_status write_csv(const struct tec_profiled_ops *ops, const char *path,
+                                 struct tec_error *err)
+{
+    struct tec_out_file out = {.file = NULL};
+    TEC_TRY(tec_context(err, tec_outfile_file_open(&out, path, err), "--csv"));
+    tec_profile_ops_csv(ops, out.file);
+    enum tec_status status = tec_outfile_file_keep(&out, err);
+    tec_outfile_file_drop(&out);
+    return status;
+}
+
+static enum tec_status profile_ops(struct tec_profile *p, const struct profile_options *o,
+                                   struct tec_error *err)
+{
+    const struct tec_profile_ops_options how = {
+        .layers = o->layers && !o->ops, .both = o->layers && o->ops, .passes = p->rounds};
+    struct tec_profiled_ops *ops = TEC_NEW(p->call->arena, 1, struct tec_profiled_ops);
+    if (!ops)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for the times of ops");
+    TEC_TRY(tec_profile_time_ops(ops, p, &how, err));
+    if (o->flame)
+        TEC_TRY(write_flame(p, o->flame, err));
+    if (o->csv)
+        TEC_TRY(write_csv(ops, o->csv, err));
+    if (p->call->shared.format == TEC_FORMAT_TEXT) {
+        tec_profile_print_ops(ops, p->call->out);
+        return TEC_OK;
+    }
+    json_t *json = tec_profile_ops_json(ops);
+    enum tec_status status = tec_json_print(p->call->out, json,
+                                            JSON_INDENT(1) | JSON_REAL_PRECISION(9), "times", err);
+    json_decref(json);
+    return status;
+}
+
 static enum tec_status profile(struct tec_profile *p, const struct profile_options *o,
                                struct tec_error *err)
 {
@@ -67,6 +137,8 @@ static enum tec_status profile(struct tec_profile *p, const struct profile_optio
     const struct tec_seed *seed = &p->call->shared.seed;
     TEC_TRY(tec_cli_open_engine(&p->opened, p->call, p->call->args.item[0], &more, err));
     TEC_TRY(tec_profile_prepare(p, seed->given ? seed->value : 1, err));
+    if (o->ops || o->layers || o->flame || o->csv)
+        return profile_ops(p, o, err);
     p->load_before = tec_machine_load();
     tec_profile_run(p);
     p->load_after = tec_machine_load();
@@ -81,9 +153,14 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a measurement");
     p->call = call;
     p->frames = o->frames ? o->frames : 300;
-    p->rounds = o->rounds ? o->rounds : 3;
+    bool ops = o->ops || o->layers || o->flame || o->csv;
+    p->rounds = o->rounds ? o->rounds : ops ? 9 : 3;
     p->rounds = p->rounds < p->frames ? p->rounds : p->frames;
     p->prompt_tokens = o->prompt;
+    if (ops && (o->out || o->frames))
+        return tec_fail(err, TEC_INVALID,
+                        "--ops, --layers, --flame, --csv time calls, not variants: without %s",
+                        o->out ? "--out" : "--frames");
     enum tec_status status = profile(p, o, err);
     tec_profile_finish_memories(p);
     tec_close_engine(&p->opened);
@@ -100,10 +177,15 @@ const struct tec_command tec_command_profile = {
         "with each number of rows, and its copies; of a memory the recall of a prompt at each\n"
         "captured ratio, and a launch of what is to be kept. Variants take turns, with\n"
         "all cameras and the longest prompt. run, bench, serve and check take the file with\n"
-        "--costs; simulate runs on it.\n",
+        "--costs; simulate runs on it.\n"
+        "With --ops or --layers the calls of each launch are timed one by one instead, --rounds\n"
+        "times (9): a table, or JSON {ops [{node, part, stage, op, layer, calls, us, share, gflops,\n"
+        "gbs, of_roof, roof_us}], parts [{part, launch_us, sum_us}], frame_us, sum_us, roof}.\n"
+        "of_roof is the least time at the rates measured in the same run over the time taken.\n",
     .example = "  tectum profile pipelines/demo_metaworld.lua -o robot.costs\n"
                "  tectum check pipelines/demo_metaworld.lua --costs robot.costs\n"
-               "  tectum profile pipelines/pi05_droid.lua --random-weights 1 --frames 20\n",
+               "  tectum profile pipelines/pi05_droid.lua --random-weights 1 --frames 20\n"
+               "  tectum profile pipelines/demo_metaworld.lua --ops --flame demo.svg\n",
     .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_SET | TEC_TAKES_SEED,
     .format = TEC_FORMAT_TEXT,
     .options = options,

@@ -10,8 +10,10 @@ enum { MARKS = TEC_MAX_MARKS - 4 };
 
 /* One call: the item that it counts for, and its times. */
 struct timed {
-    int item;
+    int item, layer;
+    enum tec_stage stage;
     const char *label;
+    struct tec_cost cost;
     int64_t *ns; /* one time for each pass */
 };
 
@@ -50,11 +52,31 @@ static void count_call(void *user, const struct tec_call_work *c)
     w->room++;
 }
 
+/* How often the label came before in this turn of its stage, which begins where the stage's first
+ * label comes again: steps of an action are unrolled. */
+static int layer_of(const struct work *w, enum tec_stage stage, const char *label)
+{
+    const char *first = NULL;
+    int n = 0;
+    for (int i = 0; i < w->n - 1; i++) {
+        const struct timed *c = &w->calls[i];
+        if (c->stage != stage)
+            continue;
+        first = first ? first : c->label;
+        n = strcmp(c->label, first) == 0 ? 0 : n; /* another turn */
+        n += strcmp(c->label, label) == 0;
+    }
+    return first && strcmp(first, label) == 0 ? 0 : n;
+}
+
 static void take_call(void *user, const struct tec_call_work *c)
 {
     struct work *w = user;
     struct timed *call = &w->calls[w->n++];
     call->label = c->call->label;
+    call->stage = c->stage;
+    call->cost = c->cost;
+    call->layer = layer_of(w, c->stage, c->call->label);
     call->item = item_of(w->out, c->stage, c->call->label);
     struct tec_op_time *item = &w->out->items[call->item];
     item->calls++;
@@ -152,8 +174,14 @@ static enum tec_status run(struct work *w, const struct tec_op_times_of *of, str
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %d passes", of->passes);
     for (int i = 0; i < of->passes; i++)
         TEC_TRY(pass(w, of, i, &launches[i], err));
-    for (int i = 0; i < w->n; i++)
-        w->out->items[w->calls[i].item].ns += median(w->calls[i].ns, of->passes);
+    for (int i = 0; i < w->n; i++) {
+        const struct timed *c = &w->calls[i];
+        const struct tec_op_call call = {c->stage, c->label, c->layer,
+                                         median(c->ns, of->passes), c->cost};
+        w->out->items[c->item].ns += call.ns;
+        if (of->each)
+            of->each(of->user, &call);
+    }
     for (int i = 0; i < w->out->n; i++)
         w->out->sum_ns += w->out->items[i].ns;
     w->out->launch_ns = median(launches, of->passes);

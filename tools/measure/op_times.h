@@ -26,6 +26,15 @@ struct tec_op_times {
     double sum_ns;                               /* of all items */
 };
 
+/* One call: its layer counts how often its label came before in the same turn of its stage. */
+struct tec_op_call {
+    enum tec_stage stage;
+    const char *label;
+    int layer;
+    double ns; /* median over passes */
+    struct tec_cost cost;
+};
+
 /* The part to time, and the callback that launches it. One call of `launch` runs the part once as
  * it is, which also fills its tables. */
 struct tec_op_times_of {
@@ -34,6 +43,7 @@ struct tec_op_times_of {
     struct tec_work_size size;
     int passes;
     void (*launch)(void *user, struct tec_replay *replay);
+    void (*each)(void *user, const struct tec_op_call *call); /* every call, behind all; or NULL */
     void *user;
 };
 

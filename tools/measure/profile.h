@@ -68,6 +68,10 @@ enum tec_status tec_profile_prepare(struct tec_profile *p, uint64_t seed, struct
  * Samples are sorted on return. */
 void tec_profile_run(struct tec_profile *p);
 
+/* Take what launches write: the regions of prefixes; and give it back. */
+void tec_profile_take_regions(struct tec_profile *p);
+void tec_profile_drop_regions(struct tec_profile *p);
+
 /* profile_hard.c: whether a chain is a further one with hard nodes, its variants but decodes, a
  * turn of them; the name of a chain's action node. */
 bool tec_profile_hard(const struct tec_profile *p, int model);
@@ -92,6 +96,10 @@ bool tec_profile_add(struct tec_profile *p, enum tec_cost_kind kind, const char 
                      int batch);
 void tec_profile_keep(const struct tec_profile *p, struct tec_profile_variant *v, int64_t ns,
                       int steps);
+
+/* profile_ring.c: one launch of a ring's variant. */
+void tec_profile_launch_ring(struct tec_profile *p, const struct tec_executor *x,
+                             const struct tec_profile_variant *v, struct tec_replay *replay);
 
 /* Bytes that a ring copies one way in a microsecond, measured from its shifts. A ring that only
  * gathers copies inside its launches, so its rate is so high that copies take no time; 0 for a ring

@@ -69,8 +69,8 @@ double tec_profile_copy_rate(const struct tec_profile *p)
     return gathers ? at_once : 0.0;
 }
 
-static void launch(struct tec_profile *p, const struct tec_executor *x,
-                   const struct tec_profile_variant *v, struct tec_replay *replay)
+void tec_profile_launch_ring(struct tec_profile *p, const struct tec_executor *x,
+                             const struct tec_profile_variant *v, struct tec_replay *replay)
 {
     const struct tec_plan *plan = plan_of(p, v->model);
     const struct tec_prefix_input *prefixes[TEC_MAX_STAGES];
@@ -100,7 +100,7 @@ void tec_profile_run_ring(struct tec_profile *p, struct tec_profile_variant *v)
     const struct tec_executor x = tec_executor_real(p->opened.engine->chains[v->model].plan);
     struct tec_replay replay = {.start_ns = 0};
     int64_t begin = tec_clock_now(&clock);
-    launch(p, &x, v, &replay);
+    tec_profile_launch_ring(p, &x, v, &replay);
     tec_profile_keep(p, v, replay.end_ns - replay.start_ns, 1);
     if (!p->counting)
         return;

@@ -400,17 +400,34 @@ static void compare_rounds(struct tec_profile *p)
     }
 }
 
+void tec_profile_take_regions(struct tec_profile *p)
+{
+    struct tec_plan *plan = p->opened.engine->plan;
+    p->region = plan->spec.stages ? 0 : tec_kv_pool_take(&plan->prefixes);
+    for (int i = 1; i < plan->spec.sessions; i++)
+        p->others[i] = tec_kv_pool_take(&plan->prefixes);
+    for (int m = 1; m < p->opened.engine->n_chains; m++)
+        p->regions[m] = tec_kv_pool_take(&p->opened.engine->chains[m].plan->prefixes);
+}
+
+void tec_profile_drop_regions(struct tec_profile *p)
+{
+    struct tec_plan *plan = p->opened.engine->plan;
+    if (!plan->spec.stages)
+        tec_kv_pool_drop(&plan->prefixes, p->region);
+    for (int i = 1; i < plan->spec.sessions; i++)
+        tec_kv_pool_drop(&plan->prefixes, p->others[i]);
+    for (int m = 1; m < p->opened.engine->n_chains; m++)
+        tec_kv_pool_drop(&p->opened.engine->chains[m].plan->prefixes, p->regions[m]);
+}
+
 void tec_profile_run(struct tec_profile *p)
 {
     const struct tec_clock clock = {NULL};
     struct tec_plan *plan = p->opened.engine->plan;
     const struct tec_executor x = tec_executor_real(plan);
     int64_t shown = 0;
-    p->region = plan->spec.stages ? 0 : tec_kv_pool_take(&plan->prefixes);
-    for (int i = 1; i < plan->spec.sessions; i++)
-        p->others[i] = tec_kv_pool_take(&plan->prefixes);
-    for (int m = 1; m < p->opened.engine->n_chains; m++)
-        p->regions[m] = tec_kv_pool_take(&p->opened.engine->chains[m].plan->prefixes);
+    tec_profile_take_regions(p);
     for (int round = 0, turn = 0; round < p->rounds; round++) {
         p->counting = false;
         for (int i = 0; i < WARM_TURNS; i++)
@@ -424,12 +441,7 @@ void tec_profile_run(struct tec_profile *p)
         }
         p->wall_ns += tec_clock_now(&clock) - begin;
     }
-    if (!plan->spec.stages)
-        tec_kv_pool_drop(&plan->prefixes, p->region);
-    for (int i = 1; i < plan->spec.sessions; i++)
-        tec_kv_pool_drop(&plan->prefixes, p->others[i]);
-    for (int m = 1; m < p->opened.engine->n_chains; m++)
-        tec_kv_pool_drop(&p->opened.engine->chains[m].plan->prefixes, p->regions[m]);
+    tec_profile_drop_regions(p);
     if (p->call->progress)
         fputs("\r\033[K", stderr);
     compare_rounds(p);
