@@ -45,15 +45,18 @@ enum tec_status tec_recorder_create(struct tec_recorder *r, struct tec_arena *ar
 
 /* --- the frame thread ------------------------------------------------------------------------- */
 
-/* The number of a word, from 1; one that comes when the table is full has none. */
-static uint8_t word_of(struct tec_recorder *r, const char *word)
+static bool is_word(const struct tec_recorder *r, int number, const char *word)
+{
+    return strncmp(r->words[number - 1], word, TEC_FLIGHT_WORD - 1) == 0;
+}
+
+/* The number of a word that is there, or is added; 0 where the table is full. */
+static uint8_t look_up(struct tec_recorder *r, const char *word)
 {
     int n = atomic_load_explicit(&r->n_words, memory_order_relaxed);
-    if (!word || !word[0])
-        return 0;
-    for (int i = 0; i < n; i++)
-        if (strncmp(r->words[i], word, TEC_FLIGHT_WORD - 1) == 0)
-            return (uint8_t)(i + 1);
+    for (int i = 1; i <= n; i++)
+        if (is_word(r, i, word))
+            return (uint8_t)i;
     if (n == TEC_FLIGHT_WORDS)
         return 0;
     size_t length = strnlen(word, TEC_FLIGHT_WORD - 1);
@@ -61,6 +64,18 @@ static uint8_t word_of(struct tec_recorder *r, const char *word)
     r->words[n][length] = '\0';
     atomic_store_explicit(&r->n_words, n + 1, memory_order_release);
     return (uint8_t)(n + 1);
+}
+
+/* The number of a word, from 1. Most are literals: a text at the same address most often is the word
+ * that it was. */
+static uint8_t word_of(struct tec_recorder *r, const char *word)
+{
+    if (!word || !word[0])
+        return 0;
+    uint8_t *near = &r->near[((uintptr_t)word >> 3 ^ (uintptr_t)word) % TEC_FLIGHT_NEAR];
+    if (*near == 0 || !is_word(r, *near, word))
+        *near = look_up(r, word);
+    return *near;
 }
 
 static void put(struct tec_recorder *r, const struct tec_flight_event *e)
