@@ -10,8 +10,10 @@
 #include <stdatomic.h>
 
 /* Upper ends of the buckets in seconds; behind the last one there is one more without an end. */
-#define TEC_FIGURE_BUCKETS                                                                   \
-    {0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0}
+#define TEC_FIGURE_BUCKETS                                                          \
+    {                                                                               \
+        0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0 \
+    }
 enum { TEC_FIGURE_BUCKET_COUNT = 13 };
 extern const double tec_figure_buckets[TEC_FIGURE_BUCKET_COUNT];
 
@@ -26,10 +28,10 @@ struct tec_figures {
     _Atomic int64_t tokens, snapped;            /* language; decisions that were moved */
     _Atomic int64_t arrived, admitted, refused, shed, finished, cancelled; /* requests */
     _Atomic int64_t released, late;                                        /* chunks of actions */
-    _Atomic int64_t in_flight, batch;        /* now: requests that are alive, rows decoded last */
-    struct tec_figure_times frame, age;      /* age: of the observation when its actions left */
-    struct tec_figure_times wait;            /* from the tick until its inputs were there */
-    struct tec_figure_times policy, host;    /* of each frame */
+    _Atomic int64_t in_flight, batch;     /* now: requests that are alive, rows decoded last */
+    struct tec_figure_times frame, age;   /* age: of the observation when its actions left */
+    struct tec_figure_times wait;         /* from the tick until its inputs were there */
+    struct tec_figure_times policy, host; /* of each frame */
     struct tec_figure_times nodes[TEC_MAX_NODES]; /* of each launch, by the topology's nodes */
 };
 

@@ -66,8 +66,8 @@ static uint8_t look_up(struct tec_recorder *r, const char *word)
     return (uint8_t)(n + 1);
 }
 
-/* The number of a word, from 1. Most are literals: a text at the same address most often is the word
- * that it was. */
+/* The number of a word, from 1. Most are literals: a text at the same address most often is the
+ * word that it was. */
 static uint8_t word_of(struct tec_recorder *r, const char *word)
 {
     if (!word || !word[0])

@@ -13,7 +13,12 @@
 
 #include <stdatomic.h>
 
-enum { TEC_FLIGHT_EVENTS = 1 << 16, TEC_FLIGHT_WORDS = 255, TEC_FLIGHT_WORD = 48, TEC_FLIGHT_NEAR = 64 };
+enum {
+    TEC_FLIGHT_EVENTS = 1 << 16,
+    TEC_FLIGHT_WORDS = 255,
+    TEC_FLIGHT_WORD = 48,
+    TEC_FLIGHT_NEAR = 64
+};
 
 /* Kinds beyond those of enum tec_event_kind. */
 enum tec_flight_kind {
@@ -59,7 +64,7 @@ struct tec_recorder {
     _Atomic uint64_t written;    /* events so far */
     _Atomic int n_words;
     char (*words)[TEC_FLIGHT_WORD]; /* [TEC_FLIGHT_WORDS] */
-    uint8_t near[TEC_FLIGHT_NEAR];  /* the frame thread's: by a text's address, its word last time */
+    uint8_t near[TEC_FLIGHT_NEAR]; /* the frame thread's: by a text's address, its word last time */
 };
 
 /* TEC_NO_MEMORY. The ring takes 2 MiB. */

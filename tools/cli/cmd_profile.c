@@ -21,7 +21,8 @@ static const struct tec_option options[] = {
      4096},
     {"dtype", 0, TEC_OPTION_WORD, "pipeline|bf16|f32",
      "what weights and caches are rounded to; as the pipeline says", AT(dtype), 0, 0},
-    {"ops", 0, TEC_OPTION_FLAG, NULL, "where the time of each launch goes, op by op", AT(ops), 0, 0},
+    {"ops", 0, TEC_OPTION_FLAG, NULL, "where the time of each launch goes, op by op", AT(ops), 0,
+     0},
     {"layers", 0, TEC_OPTION_FLAG, NULL, "the same by layer; with --ops by both", AT(layers), 0, 0},
     {"flame", 0, TEC_OPTION_TEXT, "FILE.svg", "a flame graph of ops in layers in nodes", AT(flame),
      0, 0},
@@ -122,8 +123,8 @@ static enum tec_status profile_ops(struct tec_profile *p, const struct profile_o
         return TEC_OK;
     }
     json_t *json = tec_profile_ops_json(ops);
-    enum tec_status status = tec_json_print(p->call->out, json,
-                                            JSON_INDENT(1) | JSON_REAL_PRECISION(9), "times", err);
+    enum tec_status status =
+        tec_json_print(p->call->out, json, JSON_INDENT(1) | JSON_REAL_PRECISION(9), "times", err);
     json_decref(json);
     return status;
 }
@@ -179,7 +180,8 @@ const struct tec_command tec_command_profile = {
         "all cameras and the longest prompt. run, bench, serve and check take the file with\n"
         "--costs; simulate runs on it.\n"
         "With --ops or --layers the calls of each launch are timed one by one instead, --rounds\n"
-        "times (9): a table, or JSON {ops [{node, part, stage, op, layer, calls, us, share, gflops,\n"
+        "times (9): a table, or JSON {ops [{node, part, stage, op, layer, calls, us, share, "
+        "gflops,\n"
         "gbs, of_roof, roof_us}], parts [{part, launch_us, sum_us}], frame_us, sum_us, roof}.\n"
         "of_roof is the least time at the rates measured in the same run over the time taken.\n",
     .example = "  tectum profile pipelines/demo_metaworld.lua -o robot.costs\n"

@@ -41,8 +41,8 @@ static enum tec_status tell(struct tec_invocation *call, const struct tec_replay
         (json_int_t)c->chunks_missing, "texts", "equal", (json_int_t)c->texts_equal, "differ",
         (json_int_t)c->texts_differ, "partial", (json_int_t)c->texts_partial, "plans", "equal",
         (json_int_t)c->plans_equal, "differ", (json_int_t)c->plans_differ);
-    enum tec_status status = tec_json_print(
-        call->out, json, JSON_COMPACT | JSON_REAL_PRECISION(6), "the outcome of a replay", err);
+    enum tec_status status = tec_json_print(call->out, json, JSON_COMPACT | JSON_REAL_PRECISION(6),
+                                            "the outcome of a replay", err);
     json_decref(json);
     return status;
 }
@@ -60,7 +60,8 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 const struct tec_command tec_command_replay = {
     .usage = "replay [options] FILE.mcap",
     .about =
-        "FILE.mcap is a recording of run --record or serve --record. Its frames are run again with\n"
+        "FILE.mcap is a recording of run --record or serve --record. Its frames are run again "
+        "with\n"
         "the inputs, ticks and requests that it holds, on its pipeline, policy and weights unless\n"
         "options say otherwise; actions and texts are held against the recorded ones, byte for\n"
         "byte. Exit code 1 where any differ. Plans may differ by what launches cost today. JSON:\n"

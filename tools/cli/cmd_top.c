@@ -114,7 +114,8 @@ const struct tec_command tec_command_top = {
         "deadline, the worst second, headroom (the median of what was left until the deadline);\n"
         "each node's launches; language; the policy; misses by cause. Of a recording the same,\n"
         "once. JSON: a line a look {pipeline, policy, frame, cadence, hz, wanted_hz, worst_hz,\n"
-        "action_hz, frames, missed, causes, headroom_us, frame_us, tokens_s, in_flight, policy_us,\n"
+        "action_hz, frames, missed, causes, headroom_us, frame_us, tokens_s, in_flight, "
+        "policy_us,\n"
         "seconds, nodes [{node, launches, hz, p50_us, p99_us, max_us, share}]}.\n",
     .example = "  tectum top --control /tmp/robot.sock\n",
     .takes = TEC_TAKES_FORMAT,

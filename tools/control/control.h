@@ -86,8 +86,8 @@ struct tec_control {
     struct tec_control_flight flight;
 };
 
-/* Make the socket, before the engine opens, and block SIGUSR1 and SIGUSR2 in every thread that starts later.
- * TEC_INVALID or TEC_IO for a path that cannot be used. */
+/* Make the socket, before the engine opens, and block SIGUSR1 and SIGUSR2 in every thread that
+ * starts later. TEC_INVALID or TEC_IO for a path that cannot be used. */
 enum tec_status tec_control_open(struct tec_control *control, struct tec_invocation *call,
                                  const struct tec_control_options *options, struct tec_error *err);
 

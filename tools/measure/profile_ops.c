@@ -35,12 +35,12 @@ static void launch_decode(struct timed_part *t, const struct tec_executor *x,
 static void launch_ring(struct timed_part *t, const struct tec_executor *x,
                         struct tec_replay *replay)
 {
-    const struct tec_profile_variant v = {
-        .kind = t->kind == TEC_PART_PACKED ? TEC_COST_PACKED : TEC_COST_DECODE,
-        .model = t->chain,
-        .ring = true,
-        .enter = t->kind == TEC_PART_PACKED,
-        .batch = t->rows};
+    const struct tec_profile_variant v = {.kind = t->kind == TEC_PART_PACKED ? TEC_COST_PACKED
+                                                                             : TEC_COST_DECODE,
+                                          .model = t->chain,
+                                          .ring = true,
+                                          .enter = t->kind == TEC_PART_PACKED,
+                                          .batch = t->rows};
     tec_profile_launch_ring(t->p, x, &v, replay);
 }
 
@@ -151,8 +151,8 @@ static enum tec_status time_part(struct timed_part *t, struct tec_error *err)
         return TEC_OK;
     }
     TEC_TRY(tec_op_times_measure(&times, &of, t->p->call->heap, err));
-    t->out->parts[t->out->n_parts++] = (struct tec_profiled_part){
-        part->name, t->chain, times.launch_ns / 1e3, times.sum_ns / 1e3};
+    t->out->parts[t->out->n_parts++] =
+        (struct tec_profiled_part){part->name, t->chain, times.launch_ns / 1e3, times.sum_ns / 1e3};
     t->out->frame_us += times.launch_ns / 1e3;
     t->out->sum_us += times.sum_ns / 1e3;
     return TEC_OK;

@@ -1,5 +1,5 @@
-/* profile_ops.h - where the time of a pipeline's launches goes: by op, or by layer, next to what the
- * machine could do. */
+/* profile_ops.h - where the time of a pipeline's launches goes: by op, or by layer, next to what
+ * the machine could do. */
 #ifndef TEC_TOOLS_MEASURE_PROFILE_OPS_H
 #define TEC_TOOLS_MEASURE_PROFILE_OPS_H
 
@@ -30,7 +30,7 @@ struct tec_profiled_op {
 struct tec_profiled_ops {
     int n_parts, n, room;
     struct tec_profiled_part parts[TEC_PROFILE_PARTS];
-    struct tec_profiled_op *ops; /* [n] in the order of the launch */
+    struct tec_profiled_op *ops;             /* [n] in the order of the launch */
     double flop_s_bf16, flop_s_f32, bytes_s; /* measured here: the roof */
     double frame_us, sum_us;                 /* of all parts */
     char left_out[120];                      /* a part whose work nobody counts; "" = none */
@@ -46,8 +46,8 @@ enum tec_status tec_profile_time_ops(struct tec_profiled_ops *out, struct tec_pr
                                      const struct tec_profile_ops_options *options,
                                      struct tec_error *err);
 
-/* As a table, the longest first; as JSON {ops, parts, frame_us, ...} (a new reference); as CSV; as a
- * flame graph of ops in layers in nodes, which needs both. */
+/* As a table, the longest first; as JSON {ops, parts, frame_us, ...} (a new reference); as CSV; as
+ * a flame graph of ops in layers in nodes, which needs both. */
 void tec_profile_print_ops(const struct tec_profiled_ops *ops, FILE *out);
 json_t *tec_profile_ops_json(const struct tec_profiled_ops *ops);
 void tec_profile_ops_csv(const struct tec_profiled_ops *ops, FILE *out);

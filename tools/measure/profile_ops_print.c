@@ -79,18 +79,18 @@ json_t *tec_profile_ops_json(const struct tec_profiled_ops *ops)
     for (int i = 0; i < ops->n; i++) {
         const struct tec_profiled_op *op = &ops->ops[i];
         json_array_append_new(
-            list, json_pack("{s:s, s:s, s:s, s:s, s:o, s:I, s:f, s:f, s:f, s:f, s:f, s:f}", "node",
-                            op->node, "part", ops->parts[op->part].name, "stage",
-                            tec_stage_names[op->stage], "op", op->op, "layer",
-                            op->layer < 0 ? json_null() : json_integer(op->layer), "calls",
-                            (json_int_t)op->calls, "us", op->us, "share", share_of(ops, op),
-                            "gflops", gflops(op), "gbs", gbs(op), "of_roof", of_roof(op),
-                            "roof_us", op->roof_us));
+            list,
+            json_pack("{s:s, s:s, s:s, s:s, s:o, s:I, s:f, s:f, s:f, s:f, s:f, s:f}", "node",
+                      op->node, "part", ops->parts[op->part].name, "stage",
+                      tec_stage_names[op->stage], "op", op->op, "layer",
+                      op->layer < 0 ? json_null() : json_integer(op->layer), "calls",
+                      (json_int_t)op->calls, "us", op->us, "share", share_of(ops, op), "gflops",
+                      gflops(op), "gbs", gbs(op), "of_roof", of_roof(op), "roof_us", op->roof_us));
     }
     for (int i = 0; i < ops->n_parts; i++)
-        json_array_append_new(parts, json_pack("{s:s, s:f, s:f}", "part", ops->parts[i].name,
-                                               "launch_us", ops->parts[i].launch_us, "sum_us",
-                                               ops->parts[i].sum_us));
+        json_array_append_new(parts,
+                              json_pack("{s:s, s:f, s:f}", "part", ops->parts[i].name, "launch_us",
+                                        ops->parts[i].launch_us, "sum_us", ops->parts[i].sum_us));
     return json_pack("{s:o, s:o, s:f, s:f, s:{s:f, s:f, s:f}, s:s}", "ops", list, "parts", parts,
                      "frame_us", ops->frame_us, "sum_us", ops->sum_us, "roof", "bf16_gflops",
                      ops->flop_s_bf16 / 1e9, "f32_gflops", ops->flop_s_f32 / 1e9, "gbs",
@@ -116,7 +116,8 @@ enum { WIDTH = 1200, ROW = 18, TOP = 30, CHARACTER = 6 };
 
 static const char css[] =
     "text{font:11px sans-serif;fill:#000}.title{font-size:14px}"
-    ".part rect{fill:#c9d7e8}.node rect{fill:#e8d3b0}.layer rect{fill:#e5b58a}.op rect{fill:#d98e6a}"
+    ".part rect{fill:#c9d7e8}.node rect{fill:#e8d3b0}.layer rect{fill:#e5b58a}.op "
+    "rect{fill:#d98e6a}"
     "rect{stroke:#fff;stroke-width:.5}g:hover>rect{fill:#f5e663}"
     "@media(prefers-color-scheme:dark){svg{background:#1b1b1b}.title{fill:#eee}}";
 

@@ -102,7 +102,7 @@ static void count_figures(struct tec_cadence *c, struct window *w)
         if (frames[i].deadline_us >= 0 && frames[i].age_us >= 0)
             w->numbers[n++] = frames[i].slack_us;
     sort(w->numbers, n);
-    c->headroom_us = n ? at(w->numbers, n, 0.5) : -1;
+    c->headroom_us = n ? at(w->numbers, n, 0.5) : INT64_MIN;
     for (size_t i = 0; i < w->n; i++)
         w->numbers[i] = frames[i].planner_us;
     sort(w->numbers, w->n);
@@ -147,7 +147,7 @@ enum tec_status tec_cadence_of(struct tec_cadence *c, const struct tec_flight *f
     size_t most = f->n_frames > f->n_launches ? f->n_frames : f->n_launches;
     struct window w = {.f = f, .numbers = malloc((most + 1) * sizeof(int64_t))};
     int64_t period = json_integer_value(json_object_get(f->about, "period_us"));
-    *c = (struct tec_cadence){.headroom_us = -1, .policy = ""};
+    *c = (struct tec_cadence){.headroom_us = INT64_MIN, .policy = ""};
     if (!w.numbers)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for figures");
     find_window(&w, last_s);
@@ -173,7 +173,7 @@ void tec_cadence_line(const struct tec_cadence *c, char *text, size_t room)
     char wanted[40] = "", headroom[48] = "";
     if (c->wanted_hz > 0.0)
         snprintf(wanted, sizeof wanted, " of %.4g", c->wanted_hz);
-    if (c->headroom_us >= 0)
+    if (c->headroom_us != INT64_MIN)
         snprintf(headroom, sizeof headroom, ", headroom %.1f ms", (double)c->headroom_us / 1e3);
     snprintf(text, room, "%.2f Hz%s, %zu of %zu over, worst second %.4g Hz%s", c->hz, wanted,
              c->missed, c->frames, c->worst_hz, headroom);
@@ -200,8 +200,9 @@ void tec_cadence_print(FILE *out, const struct tec_flight *f, const struct tec_c
                     100.0 * c->nodes[i].share);
     fprintf(out, "%-14s %9.2f %9.2f %9.2f %9.2f\n", "frame", c->hz, ms(c->frame_p50_us),
             ms(c->frame_p99_us), ms(c->frame_max_us));
-    fprintf(out, "actions %.2f Hz  language %.1f tokens/s, %d in flight  policy p50 %.0f us max "
-                 "%.0f us  host p50 %.0f us\n",
+    fprintf(out,
+            "actions %.2f Hz  language %.1f tokens/s, %d in flight  policy p50 %.0f us max "
+            "%.0f us  host p50 %.0f us\n",
             c->action_hz, c->tokens_s, c->in_flight, (double)c->policy_p50_us,
             (double)c->policy_max_us, (double)c->host_p50_us);
     fprintf(out, "missed %zu of %zu in %.1f s", c->missed, c->frames, c->seconds);
@@ -218,23 +219,25 @@ json_t *tec_cadence_json(const struct tec_flight *f, const struct tec_cadence *c
     tec_cadence_line(c, line, sizeof line);
     for (int i = 0; i < f->n_nodes; i++)
         json_array_append_new(
-            nodes, json_pack("{s:s, s:I, s:f, s:I, s:I, s:I, s:f}", "node", f->nodes[i], "launches",
-                             (json_int_t)c->nodes[i].launches, "hz", c->nodes[i].hz, "p50_us",
-                             (json_int_t)c->nodes[i].p50_us, "p99_us",
-                             (json_int_t)c->nodes[i].p99_us, "max_us",
-                             (json_int_t)c->nodes[i].max_us, "share", c->nodes[i].share));
+            nodes,
+            json_pack("{s:s, s:I, s:f, s:I, s:I, s:I, s:f}", "node", f->nodes[i], "launches",
+                      (json_int_t)c->nodes[i].launches, "hz", c->nodes[i].hz, "p50_us",
+                      (json_int_t)c->nodes[i].p50_us, "p99_us", (json_int_t)c->nodes[i].p99_us,
+                      "max_us", (json_int_t)c->nodes[i].max_us, "share", c->nodes[i].share));
     for (int i = 1; i < TEC_CAUSES; i++)
         json_object_set_new(causes, tec_cause_name((enum tec_cause)i),
                             json_integer((json_int_t)c->causes[i]));
     const json_t *name = json_object_get(f->about, "pipeline");
     return json_pack(
-        "{s:O?, s:s, s:I, s:s, s:f, s:f, s:f, s:f, s:I, s:I, s:o, s:I, s:{s:I, s:I, s:I}, s:f, s:i, "
+        "{s:O?, s:s, s:I, s:s, s:f, s:f, s:f, s:f, s:I, s:I, s:o, s:o, s:{s:I, s:I, s:I}, s:f, "
+        "s:i, "
         "s:{s:I, s:I}, s:f, s:o}",
         "pipeline", name, "policy", c->policy, "frame", (json_int_t)c->newest, "cadence", line,
         "hz", c->hz, "wanted_hz", c->wanted_hz, "worst_hz", c->worst_hz, "action_hz", c->action_hz,
         "frames", (json_int_t)c->frames, "missed", (json_int_t)c->missed, "causes", causes,
-        "headroom_us", (json_int_t)c->headroom_us, "frame_us", "p50", (json_int_t)c->frame_p50_us,
-        "p99", (json_int_t)c->frame_p99_us, "max", (json_int_t)c->frame_max_us, "tokens_s",
-        c->tokens_s, "in_flight", c->in_flight, "policy_us", "p50", (json_int_t)c->policy_p50_us,
-        "max", (json_int_t)c->policy_max_us, "seconds", c->seconds, "nodes", nodes);
+        "headroom_us", c->headroom_us == INT64_MIN ? json_null() : json_integer(c->headroom_us),
+        "frame_us", "p50", (json_int_t)c->frame_p50_us, "p99", (json_int_t)c->frame_p99_us, "max",
+        (json_int_t)c->frame_max_us, "tokens_s", c->tokens_s, "in_flight", c->in_flight,
+        "policy_us", "p50", (json_int_t)c->policy_p50_us, "max", (json_int_t)c->policy_max_us,
+        "seconds", c->seconds, "nodes", nodes);
 }

@@ -1,5 +1,5 @@
-/* cadence.h - how regularly a robot ran: rate, misses, headroom, and what its nodes took; of the end
- * of what a flight recorder kept. */
+/* cadence.h - how regularly a robot ran: rate, misses, headroom, and what its nodes took; of the
+ * end of what a flight recorder kept. */
 #ifndef TEC_TOOLS_RECORD_CADENCE_H
 #define TEC_TOOLS_RECORD_CADENCE_H
 
@@ -20,7 +20,7 @@ struct tec_cadence {
     size_t causes[TEC_CAUSES];
     int64_t newest; /* number of the newest frame */
     int64_t frame_p50_us, frame_p99_us, frame_max_us;
-    int64_t headroom_us; /* median of what was left until the deadline; -1: there is none */
+    int64_t headroom_us; /* median of what was left until the deadline; INT64_MIN: there is none */
     int64_t policy_p50_us, policy_max_us, host_p50_us;
     int in_flight;
     const char *policy;

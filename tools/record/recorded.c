@@ -1,4 +1,5 @@
-/* recorded.c - reads a recording's messages back as values, ticks and results. Files are hostile. */
+/* recorded.c - reads a recording's messages back as values, ticks and results. Files are hostile.
+ */
 #include "tools/record/recorded.h"
 
 #include "graph/transform/picture.h"
@@ -160,8 +161,8 @@ static bool read_numbers(struct tec_value *v, const json_t *json, struct tec_are
     uint8_t *data = tec_arena_push(arena, count + 1, size, 8);
     v->data = data;
     v->bytes = count * size;
-    if (!data || (digits && !read_base64(data, v->bytes, digits, &n)) || (digits && n != v->bytes) ||
-        (!digits && json_array_size(values) != count))
+    if (!data || (digits && !read_base64(data, v->bytes, digits, &n)) ||
+        (digits && n != v->bytes) || (!digits && json_array_size(values) != count))
         return false;
     for (size_t i = 0; i < count && !digits; i++)
         if (!put_number(data + i * size, v->kind, json_array_get(values, i)))
@@ -236,10 +237,10 @@ static void read_asks(struct tec_recorded *r, struct tec_input_asks *asks, const
     for (size_t i = 0; i < json_array_size(list) && asks->n_asks < TEC_MAX_ASKS; i++) {
         const json_t *one = json_array_get(list, i);
         const char *node = json_string_value(json_object_get(one, "node"));
-        asks->asks[asks->n_asks++] = (struct tec_input_ask){
-            tec_arena_strdup(&r->moment, node ? node : ""),
-            (int)json_integer_value(json_object_get(one, "max_tokens")),
-            (int)json_integer_value(json_object_get(one, "prio"))};
+        asks->asks[asks->n_asks++] =
+            (struct tec_input_ask){tec_arena_strdup(&r->moment, node ? node : ""),
+                                   (int)json_integer_value(json_object_get(one, "max_tokens")),
+                                   (int)json_integer_value(json_object_get(one, "prio"))};
     }
     for (size_t i = 0; i < json_array_size(ids) && asks->n_cancels < TEC_MAX_ASKS; i++)
         asks->cancels[asks->n_cancels++] = json_integer_value(json_array_get(ids, i));
@@ -257,13 +258,13 @@ static enum tec_status take_tick(struct tec_recorded *r, struct tec_recorded_fra
     const char *reset = json_string_value(json_object_get(json, "reset"));
     const json_t *noise = json_object_get(json, "noise");
     tec_arena_finish(&r->moment);
-    *f = (struct tec_recorded_frame){
-        .number = number(json, "number"),
-        .tick_us = number(json, "tick_us"),
-        .session = (int)number(json, "session"),
-        .observed = json_is_true(json_object_get(json, "observed")),
-        .fixed = {number(json, "frame"), (unsigned)number(json, "spawn"),
-                  (unsigned)number(json, "mute")}};
+    *f = (struct tec_recorded_frame){.number = number(json, "number"),
+                                     .tick_us = number(json, "tick_us"),
+                                     .session = (int)number(json, "session"),
+                                     .observed = json_is_true(json_object_get(json, "observed")),
+                                     .fixed = {number(json, "frame"),
+                                               (unsigned)number(json, "spawn"),
+                                               (unsigned)number(json, "mute")}};
     if (f->session < 0 || f->session >= TEC_MAX_SESSIONS || f->number < 0 || f->fixed.frame < 0 ||
         !reset)
         return malformed(m, "this is no tick", err);

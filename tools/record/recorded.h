@@ -34,8 +34,13 @@ struct tec_recorded {
 };
 
 /* What a message is. */
-enum tec_recorded_message { TEC_RECORDED_TICK, TEC_RECORDED_ACTIONS, TEC_RECORDED_FRAME,
-                            TEC_RECORDED_TEXT, TEC_RECORDED_OTHER };
+enum tec_recorded_message {
+    TEC_RECORDED_TICK,
+    TEC_RECORDED_ACTIONS,
+    TEC_RECORDED_FRAME,
+    TEC_RECORDED_TEXT,
+    TEC_RECORDED_OTHER
+};
 
 void tec_recorded_init(struct tec_recorded *r, struct tec_mcap_reader *file, struct tec_heap *heap);
 void tec_recorded_finish(struct tec_recorded *r);

@@ -37,7 +37,7 @@ struct tec_recorded_tick {
     int session;
     bool observed;
     enum tec_recorded_reset reset;
-    const float *noise;   /* [noise_n]; NULL: drawn */
+    const float *noise; /* [noise_n]; NULL: drawn */
     int noise_n;
     const struct tec_tick *tick; /* due when, with what it asks for and gives up */
 };

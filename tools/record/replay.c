@@ -28,7 +28,7 @@ struct replay {
     struct tec_recorded recorded;
     struct tec_recorded_frame ticks[TEC_MAX_SESSIONS];
     int n_ticks;
-    bool ran;                 /* the ticks' frame has */
+    bool ran; /* the ticks' frame has */
     bool matched[TEC_MAX_SESSIONS][MAX_LEFT];
     int64_t first_us, began_ns;
     bool differs; /* of the frame's actions */
@@ -107,8 +107,8 @@ static void keep_pace(struct replay *r, int64_t tick_us)
     }
     r->counts->recorded_s = (double)(tick_us - r->first_us) / 1e6;
     if (r->o->speed > 0.0)
-        tec_clock_wait(&r->frames.clock,
-                       r->began_ns + (int64_t)((double)(tick_us - r->first_us) * 1e3 / r->o->speed));
+        tec_clock_wait(&r->frames.clock, r->began_ns + (int64_t)((double)(tick_us - r->first_us) *
+                                                                 1e3 / r->o->speed));
 }
 
 static void forget(struct replay *r, enum tec_recorded_reset reset)
@@ -205,8 +205,8 @@ static void compare_actions(struct replay *r, const json_t *json, const char *no
         r->differs = true;
         return;
     }
-    bool same = same_chunk(chunk, left->chunk,
-                           tec_engine_chunk(r->frames.opened.engine, left->action));
+    bool same =
+        same_chunk(chunk, left->chunk, tec_engine_chunk(r->frames.opened.engine, left->action));
     r->counts->chunks_equal += same;
     r->counts->chunks_differ += !same;
     r->differs |= !same;
@@ -228,10 +228,9 @@ static json_t *launches_then(const json_t *frame)
     for (size_t i = 0; i < json_array_size(from); i++) {
         const json_t *one = json_array_get(from, i);
         const char *node = json_string_value(json_object_get(one, "node"));
-        json_array_append_new(
-            all, json_pack("[s, I, I]", node ? node : "",
-                           json_integer_value(json_object_get(one, "rows")),
-                           json_integer_value(json_object_get(one, "k"))));
+        json_array_append_new(all, json_pack("[s, I, I]", node ? node : "",
+                                             json_integer_value(json_object_get(one, "rows")),
+                                             json_integer_value(json_object_get(one, "k"))));
     }
     return all;
 }
@@ -249,12 +248,12 @@ static enum tec_status compare_plan(struct replay *r, const json_t *frame, struc
     r->counts->plans_differ += !same;
     enum tec_status status = TEC_OK;
     if (r->o->diff && (!same || r->differs)) {
-        json_t *line = json_pack(
-            "{s:I, s:I, s:O, s:O, s:b, s:I, s:I}", "frame", (json_int_t)now->frame, "session",
-            (json_int_t)session, "was", was, "is", is, "actions_equal", (int)!r->differs, "was_us",
-            json_integer_value(json_object_get(frame, "end_us")) -
-                json_integer_value(json_object_get(frame, "start_us")),
-            "is_us", (json_int_t)((now->end_ns - now->start_ns) / 1000));
+        json_t *line = json_pack("{s:I, s:I, s:O, s:O, s:b, s:I, s:I}", "frame",
+                                 (json_int_t)now->frame, "session", (json_int_t)session, "was", was,
+                                 "is", is, "actions_equal", (int)!r->differs, "was_us",
+                                 json_integer_value(json_object_get(frame, "end_us")) -
+                                     json_integer_value(json_object_get(frame, "start_us")),
+                                 "is_us", (json_int_t)((now->end_ns - now->start_ns) / 1000));
         status = tec_json_print(r->call->out, line, JSON_COMPACT, "a difference", err);
         json_decref(line);
     }
@@ -294,8 +293,8 @@ static enum tec_status open(struct replay *r, struct tec_error *err)
     const struct tec_engine_options more = {.dtype = r->source.dtype, .forgets = true};
     TEC_TRY(tec_frames_open(&r->frames, r->call, r->source.pipeline, &more, err));
     if (r->frames.max_left > MAX_LEFT)
-        return tec_fail(err, TEC_UNSUPPORTED, "%s: more than %d chunks leave in a frame", r->o->path,
-                        MAX_LEFT);
+        return tec_fail(err, TEC_UNSUPPORTED, "%s: more than %d chunks leave in a frame",
+                        r->o->path, MAX_LEFT);
     const struct tec_checkpoint *weights = r->frames.opened.engine->checkpoint;
     if (r->source.hash && weights && strcmp(r->source.hash, weights->hash) != 0)
         tec_say(r->call, "the weights are others than the recording's (%s, %s)", weights->hash,

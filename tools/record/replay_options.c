@@ -22,8 +22,10 @@ static enum tec_status find_about(json_t **about, struct tec_mcap_reader *file,
     if (json_is_object(*about))
         return TEC_OK;
     json_decref(*about);
-    return tec_fail(err, TEC_MALFORMED, "%s: this is no recording of tectum: it has no message "
-                    "/tectum/recording", file->path);
+    return tec_fail(err, TEC_MALFORMED,
+                    "%s: this is no recording of tectum: it has no message "
+                    "/tectum/recording",
+                    file->path);
 }
 
 static enum tec_status write_file(const char *path, struct tec_mcap_name data,
@@ -134,8 +136,8 @@ static void take_options(struct tec_replay_source *s, struct tec_invocation *cal
                 to->size = i;
     }
     size_t n = json_array_size(params);
-    const char **item = n && !to->policy && !to->param.n ? TEC_NEW(call->arena, n, const char *)
-                                                          : NULL;
+    const char **item =
+        n && !to->policy && !to->param.n ? TEC_NEW(call->arena, n, const char *) : NULL;
     for (size_t i = 0; item && i < n; i++) {
         const char *word = json_string_value(json_array_get(params, i));
         item[i] = tec_arena_strdup(call->arena, word ? word : "");

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static void __attribute__((format(printf, 2, 3))) put(struct tec_buffer *out, const char *format,
-                                                      ...)
+static void __attribute__((format(printf, 2, 3)))
+put(struct tec_buffer *out, const char *format, ...)
 {
     char line[512];
     va_list list;
@@ -113,8 +113,9 @@ static void put_requests(struct tec_buffer *out, const struct tec_metrics_source
     const struct {
         const char *state;
         const _Atomic int64_t *n;
-    } states[] = {{"arrived", &f->arrived},   {"admitted", &f->admitted}, {"refused", &f->refused},
-                  {"finished", &f->finished}, {"shed", &f->shed},         {"cancelled", &f->cancelled}};
+    } states[] = {{"arrived", &f->arrived}, {"admitted", &f->admitted},
+                  {"refused", &f->refused}, {"finished", &f->finished},
+                  {"shed", &f->shed},       {"cancelled", &f->cancelled}};
     for (size_t i = 0; i < sizeof states / sizeof states[0]; i++)
         put(out, "tectum_texts_total{state=\"%s\"} %" PRId64 "\n", states[i].state,
             of(states[i].n));
@@ -159,12 +160,13 @@ void tec_metrics_text(struct tec_buffer *out, const struct tec_metrics_source *s
     put_counter(out, "limited_requests_total",
                 "Requests whose actions exceeded the robot's limits.", of(&s->safety->limited));
     put_counter(out, "tokens_generated_total", "Tokens of language.", of(&f->tokens));
-    put_counter(out, "snapped_decisions_total",
-                "Decisions that were moved to a captured point.", of(&f->snapped));
+    put_counter(out, "snapped_decisions_total", "Decisions that were moved to a captured point.",
+                of(&f->snapped));
     put_gauge(out, "in_flight_requests", "Requests for language that are alive.",
               of(&f->in_flight));
     put_gauge(out, "batch_size", "Rows of the newest decode launch.", of(&f->batch));
-    put_gauge(out, "kv_bytes", "Bytes that keys and values have on the device.", kv_bytes(s->engine));
+    put_gauge(out, "kv_bytes", "Bytes that keys and values have on the device.",
+              kv_bytes(s->engine));
     put_gauge(out, "slots", "Requests for language that fit at a time.", s->engine->topology.slots);
     put_gauge(out, "stopped", "1 after a stop that nobody has reset.",
               atomic_load(&s->safety->stopped));

@@ -1,4 +1,5 @@
-/* metrics.h - the figures of a server as Prometheus reads them (text format 0.0.4): GET /metrics. */
+/* metrics.h - the figures of a server as Prometheus reads them (text format 0.0.4): GET /metrics.
+ */
 #ifndef TEC_TOOLS_SERVE_METRICS_H
 #define TEC_TOOLS_SERVE_METRICS_H
 

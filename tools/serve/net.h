@@ -26,10 +26,10 @@ struct tec_net_options {
     int max_connections; /* at most the exchange's jobs: more of those let a client connect
                             again while the engine still has its last job */
     struct tec_watch_options watch;
-    int stall_s;            /* seconds for a message to be whole, a reply to be taken */
+    int stall_s;                       /* seconds for a message to be whole, a reply to be taken */
     struct tec_metrics_source metrics; /* of GET /metrics; its stats are set here; engine NULL:
                                         * there are none */
-    const json_t *metadata; /* the first message of a connection; NULL = {}; borrowed */
+    const json_t *metadata;            /* the first message of a connection; NULL = {}; borrowed */
 };
 
 /* Sockets beyond the connections: handshakes in progress, /healthz. */
