@@ -1,13 +1,16 @@
 /* cmd_graph.c - a pipeline as a picture; the registries. */
+#include "base/store/file.h"
 #include "tools/cli/open_pipeline.h"
 #include "tools/cli/registry.h"
 #include "tools/measure/measure.h"
 #include "tools/measure/roofline.h"
 #include "tools/picture/commands.h"
 #include "tools/picture/drawing.h"
+#include "tools/record/cadence.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,7 +20,7 @@ enum kind { DOT, SVG, HTML, MERMAID, JSON, TEXT };
 struct graph_options {
     int type;
     bool compiled, commands;
-    const char *list, *roofline;
+    const char *list, *roofline, *costs, *recording;
     int pictures, prompt, made;
 };
 
@@ -37,6 +40,10 @@ static const struct tec_option options[] = {
     {"roofline", 0, TEC_OPTION_TEXT, "MACHINE,...",
      "work and predicted times of the captured parts; machines are in --list machines",
      AT(roofline), 0, 0},
+    {"costs", 0, TEC_OPTION_TEXT, "FILE.costs",
+     "html: what nodes took, of `tectum profile`, as heat", AT(costs), 0, 0},
+    {"recording", 0, TEC_OPTION_TEXT, "FILE.mcap", "html: what nodes took in a recording, as heat",
+     AT(recording), 0, 0},
     {"pictures", 0, TEC_OPTION_INT, "N", "of the roofline: cameras; as many as there are",
      AT(pictures), 1, MAX_SIZE},
     {"prompt-tokens", 0, TEC_OPTION_INT, "N", "of the roofline; as many as fit", AT(prompt), 1,
@@ -161,6 +168,88 @@ static enum tec_status list_commands(struct tec_invocation *call,
     return TEC_OK;
 }
 
+/* --- heat ------------------------------------------------------------------------------------- */
+
+static enum tec_status heat_of_recording(struct tec_drawing *d, struct tec_invocation *call,
+                                         const char *path, struct tec_error *err)
+{
+    struct tec_flight f;
+    struct tec_cadence c;
+    TEC_TRY(tec_flight_open(&f, path, call->heap, err));
+    enum tec_status status = tec_cadence_of(&c, &f, 0.0, err);
+    struct tec_heat *heat = TEC_NEW(call->arena, TEC_MAX_NODES, struct tec_heat);
+    if (status == TEC_OK && !heat)
+        status = tec_fail(err, TEC_NO_MEMORY, "no memory for a drawing");
+    for (int i = 0; status == TEC_OK && i < f.n_nodes; i++)
+        if (c.nodes[i].launches)
+            heat[d->n_heat++] = (struct tec_heat){
+                tec_arena_strdup(call->arena, f.nodes[i]), (double)c.nodes[i].p50_us / 1e3,
+                (double)c.nodes[i].p99_us / 1e3, c.nodes[i].share};
+    d->heat = heat;
+    tec_flight_close(&f);
+    return status;
+}
+
+/* Of each node the first row: a frame's prefill and action; of a decode a step of one request. */
+static enum tec_status heat_of_costs(struct tec_drawing *d, struct tec_invocation *call,
+                                     const char *path, struct tec_error *err)
+{
+    json_t *file = NULL;
+    TEC_TRY(tec_checkpoint_json_load_reals(&file, path, call->heap, err));
+    const json_t *rows = json_object_get(file, "variants");
+    struct tec_heat *heat = TEC_NEW(call->arena, TEC_MAX_NODES, struct tec_heat);
+    for (size_t i = 0; heat && i < json_array_size(rows) && d->n_heat < TEC_MAX_NODES; i++) {
+        const json_t *row = json_array_get(rows, i);
+        const char *node = json_string_value(json_object_get(row, "node"));
+        bool known = !node;
+        for (int k = 0; k < d->n_heat && node; k++)
+            known |= strcmp(heat[k].node, node) == 0;
+        if (!known)
+            heat[d->n_heat++] =
+                (struct tec_heat){tec_arena_strdup(call->arena, node),
+                                  json_number_value(json_object_get(row, "p50")) / 1e3,
+                                  json_number_value(json_object_get(row, "p99")) / 1e3, -1.0};
+    }
+    d->heat = heat;
+    bool any = d->n_heat > 0;
+    json_decref(file);
+    return any ? TEC_OK
+               : tec_fail(err, TEC_MALFORMED,
+                          "%s: it has no list 'variants': a cost file is made with `tectum profile "
+                          "-o`",
+                          path);
+}
+
+/* The commands of every part, as --commands prints them. */
+static enum tec_status take_commands(struct tec_drawing *d, struct tec_invocation *call,
+                                     const struct tec_pipeline *pipeline, struct tec_error *err)
+{
+    struct tec_engine *engine = NULL;
+    enum tec_measured_by by;
+    char *text = NULL;
+    size_t n = 0;
+    TEC_TRY(tec_measure_plan(&engine, &by, call, pipeline, err));
+    FILE *out = open_memstream(&text, &n);
+    if (out)
+        tec_commands_print(engine, out);
+    bool whole = out && fclose(out) == 0;
+    d->commands = whole ? tec_arena_strdup(call->arena, text) : NULL;
+    free(text);
+    tec_engine_close(engine);
+    return d->commands ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a drawing");
+}
+
+static enum tec_status add_to_page(struct tec_drawing *d, struct tec_invocation *call,
+                                   const struct tec_pipeline *pipeline, struct tec_error *err)
+{
+    const struct graph_options *o = call->options;
+    if (o->recording)
+        TEC_TRY(tec_context(err, heat_of_recording(d, call, o->recording, err), "--recording"));
+    if (o->costs)
+        TEC_TRY(tec_context(err, heat_of_costs(d, call, o->costs, err), "--costs"));
+    return o->compiled ? take_commands(d, call, pipeline, err) : TEC_OK;
+}
+
 static enum tec_status draw(struct tec_invocation *call, const struct tec_pipeline *pipeline,
                             struct tec_error *err)
 {
@@ -174,6 +263,8 @@ static enum tec_status draw(struct tec_invocation *call, const struct tec_pipeli
         drawing.measured = &measured;
         say_measured(call, pipeline, by);
     }
+    if (o->type == HTML)
+        TEC_TRY(add_to_page(&drawing, call, pipeline, err));
     return print(call, &drawing, err);
 }
 
@@ -195,6 +286,8 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
         return tec_fail(err, TEC_INVALID, "--pictures, --prompt-tokens and --made need --roofline");
     if (o->roofline && o->type != DOT && o->type != TEXT && o->type != JSON)
         return tec_fail(err, TEC_INVALID, "--roofline prints text or json");
+    if ((o->costs || o->recording) && (o->type != HTML || (o->costs && o->recording)))
+        return tec_fail(err, TEC_INVALID, "--costs or --recording, one of them: with -T html");
     bool any = !o->roofline && !o->commands && !o->compiled;
     TEC_TRY(tec_cli_open_pipeline(&pipeline, call, call->args.item[0], any, err));
     enum tec_status status = o->roofline   ? predict(call, pipeline, err)
@@ -209,6 +302,7 @@ const struct tec_command tec_command_graph = {
     .about = "Boxes are nodes, cylinders key-value resources, pink has a hard deadline; a dashed\n"
              "arrow reads the previous frame, a dotted one shares a prefix without a copy.\n",
     .example = "  tectum graph -T svg pipelines/pi05_aloha.lua > pi05_aloha.svg\n"
+               "  tectum graph -T html --compiled --costs robot.costs robot.lua > robot.html\n"
                "  tectum graph -T text --compiled pipelines/demo_metaworld.lua\n"
                "  tectum graph --roofline h200,orin --random-weights 1 --pictures 2 "
                "pipelines/pi05_libero.lua\n"

@@ -43,6 +43,13 @@ struct tec_link {
     enum tec_link_kind kind;
 };
 
+/* What a node took, measured: milliseconds, and its share of the device's time; negative = not
+ * known. */
+struct tec_heat {
+    const char *node;
+    double p50_ms, p99_ms, share;
+};
+
 struct tec_drawing {
     const struct tec_pipeline *pipeline;
     const char *title, *subtitle;
@@ -50,6 +57,9 @@ struct tec_drawing {
     struct tec_link *links;
     int n_items, n_links;
     const struct tec_measured *measured; /* NULL = not compiled */
+    const char *commands;                /* of its parts, as tec_commands_print; NULL = none */
+    const struct tec_heat *heat;         /* [n_heat] */
+    int n_heat;
 };
 
 /* Everything is owned by the arena, or borrowed from the pipeline. */

@@ -1,184 +1,94 @@
-/* graph_html.c - a drawing as one HTML page that needs nothing else: laid out here, in layers from
- * left to right, each item near the middle of what it is linked to. */
+/* graph_html.c - a drawing as one HTML page that needs nothing else: the picture with its layout
+ * found here, the fields of its items as data, and a script that pans, zooms, searches and shows.
+ */
+#include "base/json_text.h"
 #include "tools/cli/bytes.h"
 #include "tools/picture/drawing.h"
+#include "tools/picture/layout.h"
+#include "tools/picture/page.h"
 #include "tools/picture/svg.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-enum { ROW = 16, HEAD = 20, PAD = 10, GAP_X = 70, GAP_Y = 22, MARGIN = 30, ROUNDS = 12 };
+enum { ROW = 16, HEAD = 20, PAD = 10, HEAT = 5 };
 
+/* Colours are the page's. */
 static const char css[] =
-    "text{font:12px system-ui,sans-serif;fill:#222}.n{font-weight:600;font-size:13px}"
-    ".d{fill:#555;font-size:11px}.input{fill:#f4f4f1;stroke:#b4b2a7}"
-    ".node{fill:#dfeafb;stroke:#3f6fb5}.kv{fill:#e5f3e4;stroke:#4f8f54}"
-    ".buffer,.stream{fill:#fdf3d7;stroke:#b08d2e}.hard{fill:pink;stroke:#b8325f;stroke-width:1.8}"
-    ".culled{fill:#eee;stroke:#999;stroke-dasharray:4 3}"
-    ".l{fill:none;stroke:#777;stroke-width:1.2}.w{stroke:#444;stroke-width:2}"
-    ".prev{stroke-dasharray:8 5}.shared{stroke:#4f8f54;stroke-width:1.8;stroke-dasharray:2 3}"
-    ".a{fill:#555;stroke:none}.rim{fill:none;stroke:#4f8f54}";
+    "text{font:12px system-ui,sans-serif}.n{font-weight:600;font-size:13px}.d{font-size:11px}";
 
-struct box {
-    double x, y, w, h;
-};
-
-static struct box measure_item(const struct tec_item *item)
+static const struct tec_heat *heat_of(const struct tec_drawing *d, const struct tec_item *item)
 {
-    size_t widest = tec_svg_columns(item->name) * 8;
+    for (int i = 0; i < d->n_heat && item->kind == TEC_ITEM_NODE; i++)
+        if (strcmp(d->heat[i].node, item->name) == 0)
+            return &d->heat[i];
+    return NULL;
+}
+
+static double hottest(const struct tec_drawing *d)
+{
+    double most = 0.0;
+    for (int i = 0; i < d->n_heat; i++)
+        most = d->heat[i].p50_ms > most ? d->heat[i].p50_ms : most;
+    return most;
+}
+
+static const char *heat_text(char text[64], const struct tec_heat *heat)
+{
+    snprintf(text, 64, heat->share >= 0.0 ? "%.2f ms, %.0f %%" : "%.2f ms", heat->p50_ms,
+             100.0 * heat->share);
+    return text;
+}
+
+static struct tec_item_box measure_item(const struct tec_drawing *d, const struct tec_item *item)
+{
+    size_t widest = tec_svg_columns(item->name) * 9;
+    const struct tec_heat *heat = heat_of(d, item);
+    char text[64];
+    if (heat && tec_svg_columns(heat_text(text, heat)) * 8 > widest) /* it is bold */
+        widest = tec_svg_columns(text) * 8;
     for (int i = 0; i < item->n_lines; i++)
-        if (tec_svg_columns(item->lines[i]) * 6 > widest)
-            widest = tec_svg_columns(item->lines[i]) * 6;
+        if (tec_svg_columns(item->lines[i]) * 7 > widest)
+            widest = tec_svg_columns(item->lines[i]) * 7;
     double lift = item->kind == TEC_ITEM_KV ? 8.0 : 0.0;
-    return (struct box){0, 0, (double)widest + 2.0 * PAD,
-                        HEAD + ROW * (double)item->n_lines + PAD + lift};
+    return (struct tec_item_box){0, 0, (double)widest + 2.0 * PAD,
+                                 HEAD + ROW * ((double)item->n_lines + (heat != NULL)) + PAD +
+                                     lift + (heat ? HEAT : 0)};
 }
 
-/* The preferred height of an item's middle: the mean of its neighbours'. */
-static double wish(const struct tec_drawing *d, const struct box *boxes, int item)
+static void draw_link(struct tec_svg *svg, const struct tec_link *l, const struct tec_route *r)
 {
-    double sum = 0.0;
-    int n = 0;
-    for (int i = 0; i < d->n_links; i++) {
-        const struct tec_link *l = &d->links[i];
-        int other = l->from == item ? l->to : l->to == item ? l->from : -1;
-        if (other < 0)
-            continue;
-        sum += boxes[other].y + boxes[other].h / 2.0;
-        n++;
-    }
-    return n ? sum / n : boxes[item].y + boxes[item].h / 2.0;
-}
-
-/* Order the items of a layer by their preferred heights, and place them as near to these as they
- * fit. */
-static void settle(const struct tec_drawing *d, struct box *boxes, const int *items, int n,
-                   double *wishes, int *order)
-{
-    double total = 0.0, middle = 0.0, y;
-    for (int i = 0; i < n; i++) {
-        wishes[i] = wish(d, boxes, items[i]);
-        int at = i;
-        for (; at > 0 && wishes[order[at - 1]] > wishes[i]; at--)
-            order[at] = order[at - 1];
-        order[at] = i;
-        total += boxes[items[i]].h + (i ? GAP_Y : 0);
-        middle += wishes[i] / n;
-    }
-    y = middle - total / 2.0;
-    for (int i = 0; i < n; i++) {
-        struct box *b = &boxes[items[order[i]]];
-        b->y = y;
-        y += b->h + GAP_Y;
-    }
-}
-
-struct layout {
-    struct box *boxes;
-    int *members, *first; /* members of layer l: members[first[l] .. first[l + 1] - 1] */
-    int layers;
-    double width, height;
-};
-
-static void place_layers(const struct tec_drawing *d, struct layout *l, double *wishes, int *order)
-{
-    double x = MARGIN;
-    for (int layer = 0; layer < l->layers; layer++) {
-        double widest = 0.0, y = 0.0;
-        for (int i = l->first[layer]; i < l->first[layer + 1]; i++) {
-            struct box *b = &l->boxes[l->members[i]];
-            b->x = x;
-            b->y = y;
-            y += b->h + GAP_Y;
-            widest = b->w > widest ? b->w : widest;
-        }
-        x += widest > 0.0 ? widest + GAP_X : 0.0;
-    }
-    l->width = x - GAP_X + MARGIN;
-    for (int round = 0; round < ROUNDS; round++)
-        for (int k = 0; k < l->layers; k++) {
-            int layer = round % 2 ? l->layers - 1 - k : k;
-            int first = l->first[layer];
-            settle(d, l->boxes, l->members + first, l->first[layer + 1] - first, wishes, order);
-        }
-    double top = 1e9, bottom = -1e9;
-    for (int i = 0; i < d->n_items; i++) {
-        top = l->boxes[i].y < top ? l->boxes[i].y : top;
-        bottom = l->boxes[i].y + l->boxes[i].h > bottom ? l->boxes[i].y + l->boxes[i].h : bottom;
-    }
-    for (int i = 0; i < d->n_items; i++)
-        l->boxes[i].y += MARGIN - top;
-    l->height = d->n_items ? bottom - top + 2.0 * MARGIN : 2.0 * MARGIN;
-}
-
-static enum tec_status make_layout(const struct tec_drawing *d, struct layout *l,
-                                   struct tec_arena *arena, struct tec_error *err)
-{
-    size_t n = (size_t)d->n_items + 2;
-    double *wishes = TEC_NEW(arena, n, double);
-    int *order = TEC_NEW(arena, n, int);
-    *l = (struct layout){.boxes = TEC_NEW(arena, n, struct box),
-                         .members = TEC_NEW(arena, n, int),
-                         .first = TEC_NEW(arena, n + 1, int)};
-    if (!wishes || !order || !l->boxes || !l->members || !l->first)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for a drawing");
-    for (int i = 0; i < d->n_items; i++) {
-        l->boxes[i] = measure_item(&d->items[i]);
-        if (d->items[i].layer + 1 > l->layers)
-            l->layers = d->items[i].layer + 1;
-    }
-    int at = 0;
-    for (int layer = 0; layer < l->layers; layer++) {
-        l->first[layer] = at;
-        for (int i = 0; i < d->n_items; i++)
-            if (d->items[i].layer == layer)
-                l->members[at++] = i;
-    }
-    l->first[l->layers] = at;
-    place_layers(d, l, wishes, order);
-    return TEC_OK;
-}
-
-static void draw_link(struct tec_svg *svg, const struct layout *layout, const struct tec_link *l)
-{
-    enum { POINTS = 24 };
     static const char *const classes[] = {"l", "l w", "l prev", "l shared",
                                           "l", "l",   "l prev", "l prev"};
-    const struct box *a = &layout->boxes[l->from], *b = &layout->boxes[l->to];
-    double x1 = a->x + a->w, y1 = a->y + a->h / 2.0, x2 = b->x, y2 = b->y + b->h / 2.0;
-    double points[2 * POINTS];
-    if (x2 <= a->x) { /* backwards, or within a layer: from below to below */
-        x1 = a->x + a->w / 2.0;
-        x2 = b->x + b->w / 2.0;
-        y1 = a->y + a->h;
-        y2 = b->y + b->h;
-    }
-    bool below = b->x <= a->x;
-    double bend = below ? 50.0 : (x2 - x1) * 0.5, reach = below ? 0.0 : 7.0;
-    for (int i = 0; i < POINTS; i++) {
-        double t = (double)i / (POINTS - 1), u = 1.0 - t;
-        double c1 = 3 * u * u * t, c2 = 3 * u * t * t;
-        points[(size_t)i * 2] = u * u * u * x1 + t * t * t * (x2 - reach) +
-                                c1 * (x1 + (below ? 0.0 : bend)) +
-                                c2 * (x2 - reach - (below ? 0.0 : bend));
-        points[(size_t)i * 2 + 1] = u * u * u * y1 + t * t * t * (y2 + (below ? 7.0 : 0.0)) +
-                                    c1 * (y1 + (below ? bend : 0.0)) +
-                                    c2 * (y2 + (below ? bend : 0.0));
-    }
-    double right[] = {x2, y2, x2 - 8, y2 - 4, x2 - 8, y2 + 4};
-    double up[] = {x2, y2, x2 - 4, y2 + 8, x2 + 4, y2 + 8};
-    tec_svg_group(svg, NULL, tec_link_word(l->kind));
-    tec_svg_path(svg, points, POINTS, false, classes[l->kind]);
-    tec_svg_path(svg, below ? up : right, 3, true, "a");
+    double x = r->points[2 * r->n - 2] + 7.0, y = r->points[2 * r->n - 1];
+    const double head[] = {x, y, x - 8, y - 4, x - 8, y + 4};
+    tec_svg_group(svg, "link", tec_link_word(l->kind));
+    tec_svg_path(svg, r->points, r->n, false, classes[l->kind]);
+    tec_svg_path(svg, head, 3, true, "a");
     tec_svg_group_end(svg);
 }
 
-static void draw_item(struct tec_svg *svg, const struct tec_item *item, const struct box *b)
+/* A bar below the item's lines, as long as the node took of the one that took longest. */
+static void draw_heat(struct tec_svg *svg, const struct tec_drawing *d, const struct tec_heat *heat,
+                      const struct tec_item_box *b, double y)
 {
+    char text[64];
+    double most = hottest(d);
+    tec_svg_text(svg, b->x + PAD, y, "d hot", heat_text(text, heat));
+    if (most > 0.0)
+        tec_svg_rect(svg, b->x + 2, b->y + b->h - HEAT - 2, (b->w - 4) * heat->p50_ms / most, HEAT,
+                     1, "heat");
+}
+
+static void draw_item(struct tec_svg *svg, const struct tec_drawing *d, const struct tec_item *item,
+                      const struct tec_item_box *b)
+{
+    const struct tec_heat *heat = heat_of(d, item);
     const char *look = item->culled ? "culled" : item->hard ? "hard" : tec_item_word(item->kind);
     bool round = item->kind == TEC_ITEM_INPUT || item->kind == TEC_ITEM_STREAM;
     bool kv = item->kind == TEC_ITEM_KV;
     double y = b->y + HEAD - 4 + (kv ? 8.0 : 0.0);
-    tec_svg_group(svg, NULL, item->word);
+    tec_svg_item(svg, "item", item->id, item->word);
     tec_svg_rect(svg, b->x, b->y, b->w, b->h, kv || round ? 10.0 : 3.0, look);
     if (kv) { /* the rim of a cylinder */
         double rim[2 * 13];
@@ -192,6 +102,8 @@ static void draw_item(struct tec_svg *svg, const struct tec_item *item, const st
     tec_svg_text(svg, b->x + PAD, y, "n", item->name);
     for (int i = 0; i < item->n_lines; i++)
         tec_svg_text(svg, b->x + PAD, y + ROW * (i + 1), "d", item->lines[i]);
+    if (heat)
+        draw_heat(svg, d, heat, b, y + ROW * (item->n_lines + 1));
     tec_svg_group_end(svg);
 }
 
@@ -215,40 +127,158 @@ static void print_compiled(const struct tec_measured *m, FILE *out)
             tec_cli_bytes_text(text, m->bytes.total));
 }
 
+/* --- data ------------------------------------------------------------------------------------- */
+
+/* The entry of that name in one of the canonical form's lists: an item's fields. */
+static json_t *fields_of(const json_t *form, const char *name)
+{
+    static const char *const lists[] = {"inputs", "resources", "nodes"};
+    for (size_t l = 0; l < sizeof lists / sizeof lists[0]; l++) {
+        const json_t *list = json_object_get(form, lists[l]);
+        for (size_t i = 0; i < json_array_size(list); i++) {
+            json_t *one = json_array_get(list, i);
+            const char *called = json_string_value(json_object_get(one, "name"));
+            if (called && strcmp(called, name) == 0)
+                return json_deep_copy(one);
+        }
+    }
+    return json_object();
+}
+
+static json_t *item_json(const struct tec_drawing *d, const struct tec_item *item,
+                         const json_t *form)
+{
+    const struct tec_heat *heat = heat_of(d, item);
+    json_t *lines = json_array();
+    for (int i = 0; i < item->n_lines; i++)
+        json_array_append_new(lines, tec_json_shown(item->lines[i]));
+    json_t *one =
+        json_pack("{s:s, s:o, s:s, s:o, s:o}", "id", item->id, "name", tec_json_shown(item->name),
+                  "word", item->word, "lines", lines, "fields", fields_of(form, item->name));
+    if (!heat)
+        return one;
+    json_object_set_new(one, "p50_ms", json_real(heat->p50_ms));
+    if (heat->p99_ms >= 0.0)
+        json_object_set_new(one, "p99_ms", json_real(heat->p99_ms));
+    if (heat->share >= 0.0)
+        json_object_set_new(one, "share", json_real(heat->share));
+    return one;
+}
+
+/* JSON inside a script element: "<" would end it. */
+static void print_data(const char *json, FILE *out)
+{
+    fputs("<script type=\"application/json\" id=\"data\">", out);
+    for (; *json; json++)
+        if (*json == '<')
+            fputs("\\u003c", out);
+        else
+            fputc(*json, out);
+    fputs("</script>\n", out);
+}
+
+static enum tec_status put_data(const struct tec_drawing *d, FILE *out, struct tec_error *err)
+{
+    json_t *form = NULL, *items = json_array(), *links = json_array();
+    TEC_TRY(tec_pipeline_expand(&form, d->pipeline, err));
+    for (int i = 0; i < d->n_items; i++)
+        json_array_append_new(items, item_json(d, &d->items[i], form));
+    for (int i = 0; i < d->n_links; i++)
+        json_array_append_new(
+            links, json_pack("{s:s, s:s, s:s}", "from", d->items[d->links[i].from].id, "to",
+                             d->items[d->links[i].to].id, "word", tec_link_word(d->links[i].kind)));
+    json_decref(form);
+    json_t *all = json_pack("{s:o, s:o}", "items", items, "links", links);
+    char *text = tec_json_whole(all, JSON_COMPACT);
+    json_decref(all);
+    if (!text)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a page");
+    print_data(text, out);
+    free(text);
+    return TEC_OK;
+}
+
+/* Commands by part, folded: a line "part NAME ..." begins each. */
+static void print_commands(const char *text, FILE *out)
+{
+    bool open = false;
+    fputs("<h2>Commands</h2>\n", out);
+    while (*text) {
+        const char *end = strchr(text, '\n');
+        size_t n = end ? (size_t)(end - text) : strlen(text);
+        char line[512];
+        snprintf(line, sizeof line, "%.*s", (int)(n < 500 ? n : 500), text);
+        bool part = strncmp(line, "part ", 5) == 0;
+        if (part)
+            fputs(open ? "</pre></details>\n<details class=\"part\"><summary>"
+                       : "<details class=\"part\"><summary>",
+                  out);
+        if (part || open)
+            tec_graph_escape(line, out);
+        fputs(part ? "</summary><pre>" : open ? "\n" : "", out);
+        open |= part;
+        text += n + (end != NULL);
+    }
+    fputs(open ? "</pre></details>\n" : "", out);
+}
+
+/* --- the page --------------------------------------------------------------------------------- */
+
+static enum tec_status draw(const struct tec_drawing *d, struct tec_arena *arena, const char **text,
+                            struct tec_error *err)
+{
+    struct tec_item_box *boxes = TEC_NEW(arena, (size_t)d->n_items + 1, struct tec_item_box);
+    struct tec_placing layout;
+    struct tec_svg svg = {0};
+    size_t n = 0;
+    if (!boxes)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a drawing");
+    for (int i = 0; i < d->n_items; i++)
+        boxes[i] = measure_item(d, &d->items[i]);
+    TEC_TRY(tec_placing_make(&layout, d, boxes, arena, err));
+    tec_svg_begin(&svg, arena, layout.width, layout.height, css);
+    for (int i = 0; i < d->n_links; i++)
+        draw_link(&svg, &d->links[i], &layout.routes[i]);
+    for (int i = 0; i < d->n_items; i++)
+        draw_item(&svg, d, &d->items[i], &layout.boxes[i]);
+    TEC_TRY(tec_svg_end(&svg, text, &n, err));
+    const char *start = strstr(*text, "<svg"); /* an XML declaration is not for HTML */
+    *text = start ? start : *text;
+    return TEC_OK;
+}
+
 enum tec_status tec_graph_html(const struct tec_drawing *d, struct tec_arena *arena, FILE *out,
                                struct tec_error *err)
 {
-    struct layout layout;
-    struct tec_svg svg = {0};
-    const char *text = NULL;
-    size_t n = 0;
-    TEC_TRY(make_layout(d, &layout, arena, err));
-    tec_svg_begin(&svg, arena, layout.width, layout.height, css);
-    for (int i = 0; i < d->n_links; i++)
-        draw_link(&svg, &layout, &d->links[i]);
-    for (int i = 0; i < d->n_items; i++)
-        draw_item(&svg, &d->items[i], &layout.boxes[i]);
-    TEC_TRY(tec_svg_end(&svg, &text, &n, err));
-    const char *start = strstr(text, "<svg"); /* an XML declaration is not for HTML */
-    fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>", out);
-    tec_graph_escape(d->title, out);
-    fputs("</title>\n<style>body{font:14px system-ui,sans-serif;margin:24px;color:#222;"
-          "background:#fff}h1{font-size:20px;margin:0}h2{font-size:15px}p{color:#555;margin:4px 0}"
-          "table{border-collapse:collapse;margin:8px 0}td,th{border:1px solid #ccc;"
-          "padding:3px 9px;text-align:right}td:first-child,th:first-child{text-align:left}"
-          "svg{max-width:100%;height:auto}</style></head><body>\n<h1>",
+    const char *picture = NULL;
+    TEC_TRY(draw(d, arena, &picture, err));
+    fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+          "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>",
           out);
     tec_graph_escape(d->title, out);
-    fputs("</h1>\n<p>", out);
+    fprintf(out, "</title>\n<style>%s</style></head><body>\n<header><h1>", tec_page_style);
+    tec_graph_escape(d->title, out);
+    fputs("</h1><p>", out);
     tec_graph_escape(d->subtitle, out);
-    fputs("</p>\n", out);
-    fputs(start ? start : text, out);
+    fputs("</p><div class=\"tools\"><input id=\"search\" type=\"search\" placeholder=\"Search /\" "
+          "aria-label=\"Search\"><button data-do=\"in\" aria-label=\"Zoom in\">+</button>"
+          "<button data-do=\"out\" aria-label=\"Zoom out\">-</button>"
+          "<button data-do=\"fit\">Fit</button></div></header>\n<main><div id=\"view\">",
+          out);
+    fputs(picture, out);
     fputs(
-        "\n<p>Pink: hard deadline. Dashed: reads the previous frame. Dotted: a shared prefix, not "
-        "copied. Thick: writes.</p>\n",
+        "</div><aside aria-live=\"polite\"></aside></main>\n<section><p>Thick rim: hard deadline. "
+        "Thick line: writes. Dashed: reads an earlier version. Dotted: a shared prefix, not "
+        "copied. "
+        "Click an item for its fields; drag and wheel, or arrows, + - 0, move the picture; / "
+        "searches.</p>\n",
         out);
     if (d->measured)
         print_compiled(d->measured, out);
-    fputs("</body></html>\n", out);
+    if (d->commands)
+        print_commands(d->commands, out);
+    fputs("</section>\n", out);
+    TEC_TRY(put_data(d, out, err));
+    fprintf(out, "<script>%s</script>\n</body></html>\n", tec_page_script);
     return TEC_OK;
 }

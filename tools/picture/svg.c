@@ -165,10 +165,16 @@ enum tec_status tec_svg_end(struct tec_svg *svg, const char **text, size_t *n,
     return TEC_OK;
 }
 
-void tec_svg_group(struct tec_svg *svg, const char *class_name, const char *title)
+static void open_group(struct tec_svg *svg, const char *class_name, const char *id,
+                       const char *title)
 {
     put_text(svg, "<g");
     put_class(svg, class_name);
+    if (id) {
+        put_text(svg, " tabindex=\"0\" id=\"");
+        put_escaped(svg, id);
+        put_text(svg, "\"");
+    }
     put_text(svg, ">");
     if (title) {
         put_text(svg, "<title>");
@@ -176,6 +182,16 @@ void tec_svg_group(struct tec_svg *svg, const char *class_name, const char *titl
         put_text(svg, "</title>");
     }
     put_text(svg, "\n");
+}
+
+void tec_svg_group(struct tec_svg *svg, const char *class_name, const char *title)
+{
+    open_group(svg, class_name, NULL, title);
+}
+
+void tec_svg_item(struct tec_svg *svg, const char *class_name, const char *id, const char *title)
+{
+    open_group(svg, class_name, id, title);
 }
 
 void tec_svg_group_end(struct tec_svg *svg)

@@ -30,6 +30,8 @@ enum tec_status tec_svg_end(struct tec_svg *svg, const char **text, size_t *n,
 
 /* Groups nest. `title` (may be NULL) is what a browser shows under the pointer. */
 void tec_svg_group(struct tec_svg *svg, const char *class_name, const char *title);
+/* A group that can be found by its id and reached by the keyboard. */
+void tec_svg_item(struct tec_svg *svg, const char *class_name, const char *id, const char *title);
 void tec_svg_group_end(struct tec_svg *svg);
 
 void tec_svg_rect(struct tec_svg *svg, double x, double y, double width, double height,

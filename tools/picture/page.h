@@ -1,0 +1,7 @@
+/* page.h - the style and the script of HTML pages, from the files in page/, which are built in. */
+#ifndef TEC_TOOLS_PICTURE_PAGE_H
+#define TEC_TOOLS_PICTURE_PAGE_H
+
+extern const char tec_page_style[], tec_page_script[];
+
+#endif
