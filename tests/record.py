@@ -401,4 +401,70 @@ def a_killed_server_leaves_what_it_wrote():
     check(json.loads(p.stdout)["frames"] >= 5 and "not closed" in p.stderr, p.stderr)
 
 
+@test
+def the_page_of_a_running_robot_is_closed_to_others():
+    import socket
+    import time
+    p = subprocess.Popen([PROGRAM, "run", DEMO, "--random-inputs", "3", "--clock", "paced", "--frames", "60",
+                          "--set", "frame.period_ms=100", "--view", "0", "--format", "json"],
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    line = p.stderr.readline()
+    check("http://127.0.0.1:" in line, line)
+    port = int(line.split("127.0.0.1:")[1].split("/")[0])
+
+    def ask(request, whole=True):
+        s = socket.create_connection(("127.0.0.1", port), timeout=20)
+        s.sendall(request)
+        got = b""
+        while whole:
+            more = s.recv(65536)
+            if not more:
+                break
+            got += more
+        s.close()
+        return got
+
+    get = b"GET %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n"
+    silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(3)]  # say nothing
+    ask(get % (b"/view", port), whole=False)  # leaves before the answer
+    page = ask(get % (b"/view", port))
+    check(page.startswith(b"HTTP/1.1 200") and b"default-src 'none'" in page and b"</html>" in page)
+    check(b"src=" not in page and b"http://www" not in page.replace(b"http://www.w3.org/2000/svg", b""))
+    time.sleep(0.5)
+    body = json.loads(ask(get % (b"/data", port)).split(b"\r\n\r\n", 1)[1])
+    check(body["frames"] and body["nodes"] == ["see", "act", "talk"] and "Hz" in body["cadence"], body)
+    newest = body["frames"][-1]
+    check(len(newest["launches"]) >= 2 and newest["policy"] == "oxygen", newest)
+    after = ("/data?after=%.12g" % newest["start"]).encode()
+    after = json.loads(ask(get % (after, port)).split(b"\r\n\r\n", 1)[1])
+    check(all(f["frame"] > newest["frame"] for f in after["frames"]), newest["frame"], after["frames"][:1])
+    for request, code in ((b"GET /view HTTP/1.1\r\nHost: evil.example\r\n\r\n", b"403"),
+                          (b"GET /view HTTP/1.1\r\n\r\n", b"403"), (get % (b"/../etc", port), b"404"),
+                          (b"POST /view HTTP/1.1\r\nHost: localhost:1\r\n\r\n", b"400"),
+                          (b"x" * 5000, b"400"), (b"\0\r\n\r\n", b"400")):
+        try:
+            got = ask(request)
+        except ConnectionResetError:  # it had more to say than is read
+            got = b"HTTP/1.1 " + code
+        check(got[9:12] == code, request[:40], got[:60])
+    out, err = p.communicate(timeout=60)
+    for s in silent:
+        s.close()
+    frames = [json.loads(x) for x in out.splitlines()]
+    check(p.returncode == 0 and len(frames) == 60, p.returncode, len(frames), err)
+    tectum("run", DEMO, "--random-inputs", "3", "--view", "web", code=2)
+
+
+@test
+def a_recording_is_a_page():
+    path = WORK + "/page.html"
+    tectum("replay", FILE, "--html", path)
+    page = open(path).read()
+    data = json.loads(page.split('id="data">')[1].split("</script>")[0])
+    frames = json.loads(tectum("explain", FILE, "--format", "json").stdout)["frames"]
+    check(len(data["frames"]) == frames and page.rstrip().endswith("</html>"), frames)
+    check("src=" not in page and page.count("<script") == 2)
+    tectum("replay", FILE, "--html", path, "--diff", code=2)
+
+
 main()

@@ -1,11 +1,15 @@
 /* cmd_replay.c - a recording run again, byte for byte, or under another policy. */
 #include "base/json_text.h"
+#include "base/out_file.h"
+#include "tools/record/flight_source.h"
 #include "tools/record/replay.h"
+#include "tools/record/view_page.h"
 
 #include <stddef.h>
 
 struct replay_options {
     double speed;
+    const char *html;
     bool diff;
 };
 
@@ -13,6 +17,8 @@ struct replay_options {
 static const struct tec_option options[] = {
     {"diff", 0, TEC_OPTION_FLAG, NULL,
      "a JSON line for every frame whose plan or actions differ: what was, what is", AT(diff), 0, 0},
+    {"html", 0, TEC_OPTION_TEXT, "FILE",
+     "the recording's frames as one page to look at; nothing is run", AT(html), 0, 0},
     {"speed", 0, TEC_OPTION_NUMBER, "X",
      "times as fast as it was recorded; 0, as fast as it can, is what happens anyway", AT(speed), 0,
      1000},
@@ -47,9 +53,45 @@ static enum tec_status tell(struct tec_invocation *call, const struct tec_replay
     return status;
 }
 
+static enum tec_status put_page(const struct tec_buffer *page, const char *path,
+                                struct tec_error *err)
+{
+    struct tec_out_file out = {0};
+    TEC_TRY(tec_context(err, tec_outfile_file_open(&out, path, err), "--html"));
+    enum tec_status status = fwrite(page->data, 1, page->n, out.file) == page->n
+                                 ? tec_outfile_file_keep(&out, err)
+                                 : tec_outfile_file_failed(&out, err);
+    tec_outfile_file_drop(&out);
+    return status;
+}
+
+static enum tec_status write_page(struct tec_invocation *call, const char *path,
+                                  struct tec_error *err)
+{
+    struct tec_buffer data = {.heap = call->heap}, page = {.heap = call->heap};
+    struct tec_flight f;
+    TEC_TRY(tec_flight_of_call(&f, call, NULL, 0.0, err));
+    const char *name = json_string_value(json_object_get(f.about, "pipeline"));
+    enum tec_status status = tec_view_data(&data, &f, INT64_MIN, SIZE_MAX, err);
+    if (status == TEC_OK)
+        tec_view_page(&page, name ? name : "recording", &data);
+    if (status == TEC_OK)
+        status = page.failed ? tec_fail(err, TEC_NO_MEMORY, "no memory for a page")
+                             : put_page(&page, path, err);
+    tec_buffer_finish(&data);
+    tec_buffer_finish(&page);
+    tec_flight_close(&f);
+    return status;
+}
+
 static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 {
     const struct replay_options *o = call->options;
+    if (o->html && (o->diff || o->speed > 0.0))
+        return tec_fail(err, TEC_INVALID,
+                        "--html shows what was recorded: without --diff, --speed");
+    if (o->html)
+        return write_page(call, o->html, err);
     const struct tec_replay_options replay = {call->args.item[0], o->speed, o->diff};
     struct tec_replay_counts counts;
     TEC_TRY(tec_replay_run(&counts, call, &replay, err));

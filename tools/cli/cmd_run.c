@@ -6,6 +6,7 @@
 #include "tools/frames/noise_file.h"
 #include "tools/frames/tick_print.h"
 #include "tools/picture/frame_timeline.h"
+#include "tools/record/view.h"
 
 #include <limits.h>
 #include <string.h>
@@ -15,7 +16,7 @@ enum { MAX_FRAMES = 1000000000, MAX_DRAIN = 100000 };
 struct run_options {
     struct tec_words input;
     struct tec_control_options control;
-    const char *inputs, *out, *dump, *noise, *timeline, *record;
+    const char *inputs, *out, *dump, *noise, *timeline, *record, *view;
     int frames, random, dtype, clock, actions, record_mib;
     bool drain, interpret;
 };
@@ -48,6 +49,8 @@ static const struct tec_option options[] = {
      AT(timeline), 0, 0},
     {"record", 0, TEC_OPTION_TEXT, "FILE.mcap",
      "everything that comes in, is decided and leaves, see doc/recording.md", AT(record), 0, 0},
+    {"view", 0, TEC_OPTION_TEXT, "PORT",
+     "a page of the frames at http://127.0.0.1:PORT/view; 0 = any port, printed", AT(view), 0, 0},
     {"record-mib", 0, TEC_OPTION_INT, "N", "the recording ends at N MiB; 4096", AT(record_mib), 1,
      1 << 20},
     {"drain", 0, TEC_OPTION_FLAG, NULL,
@@ -71,6 +74,7 @@ struct job {
     struct tec_invocation *call;
     struct tec_frames frames;
     struct tec_control control;
+    struct tec_view *view;
     struct tec_inputs *inputs[TEC_MAX_SESSIONS]; /* of each session */
     struct tec_noise_file noise;
     struct tec_out_file out;
@@ -353,7 +357,11 @@ static enum tec_status prepare(struct job *job, struct tec_error *err)
         .waits = o->clock != CLOCK_PACED,
         .opened = &job->frames.opened,
         .recorder = &job->frames.runtime.recorder};
-    return o->record ? tec_recording_open(&job->frames.recording, &recording, err) : TEC_OK;
+    if (o->record)
+        TEC_TRY(tec_recording_open(&job->frames.recording, &recording, err));
+    return o->view ? tec_view_of_option(&job->view, o->view, recording.mode, &job->frames.opened,
+                                        &job->frames.runtime.recorder, err)
+                   : TEC_OK;
 }
 
 static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
@@ -368,6 +376,7 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
         status = run_frames(job, err);
     if (status == TEC_OK)
         status = finish(job, err);
+    tec_view_close(job->view);
     struct tec_error second;
     enum tec_status recorded =
         tec_recording_close(job->frames.recording, status == TEC_OK ? err : &second);

@@ -3,6 +3,7 @@
 #include "base/number.h"
 #include "graph/live/watchdog.h"
 #include "tools/control/control.h"
+#include "tools/record/view.h"
 #include "tools/serve/listen.h"
 #include "tools/serve/net.h"
 #include "tools/serve/worker.h"
@@ -26,7 +27,7 @@ enum {
 struct serve_options {
     const char *port, *host, *key, *default_prompt;
     struct tec_control_options control;
-    const char *record;
+    const char *record, *view;
     int max_message_mib, max_connections, limit_rows, stall_s, actions, record_mib;
     bool late_ok;
 };
@@ -55,6 +56,8 @@ static const struct tec_option options[] = {
      "seconds for a message to be whole, a reply to be taken; 30", AT(stall_s), 1, 86400},
     {"record", 0, TEC_OPTION_TEXT, "FILE.mcap",
      "everything that comes in, is decided and leaves, see doc/recording.md", AT(record), 0, 0},
+    {"view", 0, TEC_OPTION_TEXT, "PORT",
+     "a page of the frames at http://127.0.0.1:PORT/view; 0 = any port, printed", AT(view), 0, 0},
     {"record-mib", 0, TEC_OPTION_INT, "N", "the recording ends at N MiB; 4096", AT(record_mib), 1,
      1 << 20},
     {"control", 0, TEC_OPTION_TEXT, "PATH", "a socket for `tectum policy load` and the like",
@@ -73,6 +76,7 @@ struct job {
     struct tec_net net;
     struct tec_guard guard;
     struct tec_control control;
+    struct tec_view *view;
     struct tec_listener listener;
     struct tec_key key;
     struct tec_safety_log told;
@@ -273,6 +277,9 @@ static enum tec_status serve(struct job *job, struct tec_error *err)
                                                     .recorder = &job->worker.runtime.recorder};
     if (o->record)
         TEC_TRY(tec_recording_open(&job->worker.recording, &recording, err));
+    if (o->view)
+        TEC_TRY(tec_view_of_option(&job->view, o->view, TEC_RECORDING_SERVED, &job->worker.opened,
+                                   &job->worker.runtime.recorder, err));
     TEC_TRY(say_ready(job, err));
     tec_worker_run(&job->worker);
     tec_net_stop(&job->net);
@@ -292,6 +299,7 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     pthread_mutex_init(&job->telling, NULL);
     enum tec_status status = serve(job, err);
     tec_net_stop(&job->net);
+    tec_view_close(job->view);
     struct tec_error second;
     enum tec_status recorded =
         tec_recording_close(job->worker.recording, status == TEC_OK ? err : &second);

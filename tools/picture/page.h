@@ -2,6 +2,7 @@
 #ifndef TEC_TOOLS_PICTURE_PAGE_H
 #define TEC_TOOLS_PICTURE_PAGE_H
 
-extern const char tec_page_style[], tec_page_script[];
+extern const char tec_page_style[], tec_page_script[]; /* of a pipeline: graph_html.c */
+extern const char tec_view_style[], tec_view_script[]; /* of a robot's frames: view_page.c */
 
 #endif

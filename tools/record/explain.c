@@ -155,27 +155,45 @@ static const char *of_input(struct tec_flight *f, const struct tec_flight_frame 
                : tec_arena_strdup(&f->arena, "there was no observation for this frame");
 }
 
-/* The longest launches of the frame, by node. */
-static const char *of_plan(struct tec_flight *f, const struct tec_flight_frame *frame,
-                           struct tec_miss *miss)
+/* Launches since a frame's tick, by node; `usual_us`: the medians of launches like them. */
+struct sums {
+    int64_t us[TEC_MAX_NODES], all_us, usual_us;
+    int launches[TEC_MAX_NODES], most; /* most: the node with the most of it */
+};
+
+static void sum_launches(struct sums *s, const struct tec_flight *f,
+                         const struct tec_flight_frame *frame)
 {
-    int64_t sums[TEC_MAX_NODES] = {0}, all = 0;
-    int launches[TEC_MAX_NODES] = {0}, most = 0;
+    *s = (struct sums){.most = 0};
     for (size_t i = 0; i < f->n_launches; i++) {
         const struct tec_flight_launch *l = &f->launches[i];
         if (l->node < 0 || l->node >= f->n_nodes || l->start_ns < frame->tick_ns ||
             l->end_ns > frame->end_ns)
             continue;
-        sums[l->node] += (l->end_ns - l->start_ns) / 1000;
-        all += (l->end_ns - l->start_ns) / 1000;
-        launches[l->node]++;
-        most = sums[l->node] > sums[most] ? l->node : most;
+        s->us[l->node] += (l->end_ns - l->start_ns) / 1000;
+        s->all_us += (l->end_ns - l->start_ns) / 1000;
+        s->usual_us += tec_flight_usual(f, l).p50_us;
+        s->launches[l->node]++;
+        s->most = s->us[l->node] > s->us[s->most] ? l->node : s->most;
     }
-    miss->node = sums[most] ? tec_flight_node(f, most) : "";
-    return tec_arena_printf(&f->arena,
-                            "the plan: %.2f ms of launches since the tick, each as long as usual, "
-                            "do not fit; '%s' has %.2f ms of them in %d launches",
-                            ms(all), miss->node, ms(sums[most]), launches[most]);
+}
+
+static const char *of_plan(struct tec_flight *f, const struct tec_flight_frame *frame,
+                           struct tec_miss *miss)
+{
+    struct sums s;
+    sum_launches(&s, f, frame);
+    int64_t more = s.all_us - s.usual_us;
+    char usual[80] = "about as long as usual";
+    if (more > s.all_us / 5)
+        snprintf(usual, sizeof usual, "%.2f ms of it more than usual", ms(more));
+    miss->node = s.us[s.most] ? tec_flight_node(f, s.most) : "";
+    return tec_arena_printf(
+        &f->arena,
+        "the plan: %.2f ms of launches since the tick, %s, do not fit; '%s' has "
+        "%.2f ms of them in %d launch%s",
+        ms(s.all_us), usual, miss->node, ms(s.us[s.most]), s.launches[s.most],
+        s.launches[s.most] == 1 ? "" : "es");
 }
 
 static const char *of_other(struct tec_flight *f, const struct tec_flight_frame *frame,

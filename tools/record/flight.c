@@ -12,9 +12,9 @@ const char *tec_flight_node(const struct tec_flight *f, int node)
 
 /* --- the messages ----------------------------------------------------------------------------- */
 
-static void take_about(struct tec_flight *f, const struct tec_mcap_message *m)
+/* Takes the reference. */
+static void take_about(struct tec_flight *f, json_t *about)
 {
-    json_t *about = json_loadb((const char *)m->data, m->n, 0, NULL);
     if (!json_is_object(about)) {
         json_decref(about);
         return;
@@ -64,7 +64,7 @@ static enum tec_status take_messages(struct tec_flight *f, struct tec_error *err
     while (tec_mcap_next(&f->file, &m)) {
         size_t n = m.n / sizeof *f->events;
         if (tec_mcap_is(m.topic, "/tectum/recording"))
-            take_about(f, &m);
+            take_about(f, json_loadb((const char *)m.data, m.n, 0, NULL));
         else if (tec_mcap_is(m.topic, "/tectum/words"))
             take_words(f, &m);
         else if (is_flight(&m) && n) {
@@ -167,7 +167,7 @@ static enum tec_status find_frames(struct tec_flight *f, struct tec_error *err)
     f->frames = TEC_NEW(&f->arena, frames + 1, struct tec_flight_frame);
     f->launches = TEC_NEW(&f->arena, launches + 1, struct tec_flight_launch);
     if (!f->frames || !f->launches)
-        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its frames", f->file.path);
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for frames");
     for (size_t i = 0; i < f->n_events; i++) {
         const struct tec_flight_event *e = &f->events[i];
         if (e->kind == TEC_EVENT_FRAME)
@@ -190,13 +190,38 @@ static enum tec_status find_frames(struct tec_flight *f, struct tec_error *err)
     return TEC_OK;
 }
 
-enum tec_status tec_flight_open(struct tec_flight *f, const char *path, struct tec_heap *heap,
-                                struct tec_error *err)
+static void init(struct tec_flight *f, struct tec_heap *heap)
 {
     *f = (struct tec_flight){.about = json_object()};
     tec_arena_init(&f->arena, heap);
     for (int i = 0; i <= TEC_FLIGHT_WORDS; i++)
         f->words[i] = "";
+}
+
+enum tec_status tec_flight_now(struct tec_flight *f, const struct tec_recorder *recorder,
+                               json_t *about, struct tec_heap *heap, struct tec_error *err)
+{
+    uint64_t from = 0;
+    init(f, heap);
+    take_about(f, json_incref(about));
+    f->events = TEC_NEW(&f->arena, TEC_FLIGHT_EVENTS, struct tec_flight_event);
+    enum tec_status status =
+        f->events ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a recorder's events");
+    if (status == TEC_OK)
+        f->n_events = tec_recorder_copy(recorder, &from, f->events, TEC_FLIGHT_EVENTS);
+    for (int i = 1; i <= TEC_FLIGHT_WORDS; i++)
+        f->words[i] = tec_recorder_word(recorder, i); /* a word stays once it is there */
+    if (status == TEC_OK)
+        status = find_frames(f, err);
+    if (status != TEC_OK)
+        tec_flight_close(f);
+    return status;
+}
+
+enum tec_status tec_flight_open(struct tec_flight *f, const char *path, struct tec_heap *heap,
+                                struct tec_error *err)
+{
+    init(f, heap);
     enum tec_status status = tec_mcap_read(&f->file, path, err);
     if (status == TEC_OK)
         status = take_messages(f, err);

@@ -87,8 +87,8 @@ static json_t *names_json(const struct tec_loop_options *o, bool actions)
     return all;
 }
 
-static json_t *describe(const struct tec_opened *opened, enum tec_recording_mode mode,
-                        int64_t wall_ns)
+json_t *tec_recording_about(const struct tec_opened *opened, enum tec_recording_mode mode,
+                            int64_t wall_ns)
 {
     static const char *const modes[] = {"frames", "paced", "served"};
     const struct tec_engine *e = opened->engine;
@@ -148,6 +148,6 @@ enum tec_status tec_recording_describe(struct tec_mcap_writer *file,
     free(text);
     attach_policy(file, opened, now);
     int channel = tec_recording_channel(file, "/tectum/recording");
-    tec_recording_json(file, channel, 0, now, describe(opened, mode, wall_ns));
+    tec_recording_json(file, channel, 0, now, tec_recording_about(opened, mode, wall_ns));
     return tec_mcap_status(file, err);
 }

@@ -98,6 +98,9 @@ enum tec_status tec_recording_describe(struct tec_mcap_writer *file,
                                        const struct tec_opened *opened,
                                        enum tec_recording_mode mode, int64_t wall_ns,
                                        struct tec_error *err);
+/* What a recording says of itself; a new reference. */
+json_t *tec_recording_about(const struct tec_opened *opened, enum tec_recording_mode mode,
+                            int64_t wall_ns);
 /* A channel of JSON objects. */
 int tec_recording_channel(struct tec_mcap_writer *file, const char *topic);
 /* A JSON value as a message; takes the reference. */

@@ -1,0 +1,187 @@
+"use strict";
+// view.js - the page of a robot's frames: live, or of a recording. No library, no network but its own server.
+const KEPT = 2000, SHOWN = 240, POLL_MS = 500;
+const text = document.getElementById("data").textContent;
+const live = text === "";
+let data = live ? { frames: [], nodes: [] } : JSON.parse(text);
+let frames = data.frames, chosen = -1, frozen = !live, end = frames.length;
+const $ = (id) => document.getElementById(id);
+
+function make(name, attributes, inside) {
+  const e = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [k, v] of Object.entries(attributes)) e.setAttribute(k, v);
+  if (inside !== undefined) e.textContent = inside;
+  return e;
+}
+function line(svg, x1, y1, x2, y2, look) {
+  svg.append(make("line", { x1, y1, x2, y2, class: look }));
+}
+
+// --- the timeline: a bar a frame, as high as it took; the budget above them
+function window_of() {
+  const to = Math.min(frames.length, Math.max(end, 1));
+  return [Math.max(0, to - SHOWN), to];
+}
+function draw() {
+  const [from, to] = window_of(), svg = $("frames"), w = svg.clientWidth, h = svg.clientHeight;
+  const some = frames.slice(from, to), low = h - 18;
+  svg.replaceChildren();
+  svg.setAttribute("viewBox", `0 0 ${w} ${h}`);
+  if (!some.length) {
+    svg.append(make("text", { x: 8, y: 20 }, live ? "Waiting for frames" : "There are no frames"));
+    return;
+  }
+  const budget = Math.max(...some.map((f) => f.due ?? 0), 0) || data.period_ms || 0;
+  const most = Math.max(budget, ...some.map((f) => f.ms)) * 1.1 || 1;
+  const step = (w - 46) / SHOWN, y = (ms) => low - (ms / most) * (low - 14);
+  line(svg, 40, low, w, low, "axis");
+  if (budget) {
+    line(svg, 40, y(budget), w, y(budget), "budget");
+    svg.append(make("text", { x: 2, y: y(budget) + 4 }, budget.toFixed(0) + " ms"));
+  }
+  some.forEach((f, i) => {
+    const bar = make("rect", { x: 42 + i * step, y: y(f.ms), width: Math.max(1, step - 1), height: Math.max(1, low - y(f.ms)),
+      class: "bar" + (f.missed ? " missed" : "") + (from + i === chosen ? " chosen" : "") });
+    bar.append(make("title", {}, `frame ${f.frame}: ${f.ms.toFixed(2)} ms` + (f.missed ? `, missed (${f.cause})` : "")));
+    bar.addEventListener("click", () => choose(from + i));
+    svg.append(bar);
+  });
+  svg.append(make("text", { x: 42, y: h - 4 }, "frame " + some[0].frame));
+  svg.append(make("text", { x: w - 70, y: h - 4 }, "frame " + some[some.length - 1].frame));
+  draw_ages(some, step);
+}
+// How old the observation was when its actions left.
+function draw_ages(some, step) {
+  const svg = $("ages"), w = svg.clientWidth, h = svg.clientHeight, ages = some.map((f) => f.age);
+  const most = Math.max(...ages.map((a) => a ?? 0)) * 1.1 || 1, low = h - 16;
+  svg.replaceChildren();
+  svg.setAttribute("viewBox", `0 0 ${w} ${h}`);
+  line(svg, 40, low, w, low, "axis");
+  let path = "";
+  ages.forEach((a, i) => {
+    if (a === null) return;
+    const x = 42 + i * step, y = low - (a / most) * (low - 8);
+    path += `${path === "" || ages[i - 1] === null ? "M" : "L"}${x} ${y}L${x + step} ${y}`;
+  });
+  svg.append(make("path", { d: path || "M0 0", class: "age" }));
+  svg.append(make("text", { x: 2, y: 14 }, most.toFixed(0)));
+  svg.append(make("text", { x: 42, y: h - 3 }, "age of the actions' observation, ms"));
+}
+
+// --- a frame: its figures, its launches on a line for each stream, why it missed
+function entry(list, name, value) {
+  const div = document.createElement("div"), dt = document.createElement("dt"), dd = document.createElement("dd");
+  dt.textContent = name;
+  dd.textContent = value;
+  div.append(dt, dd);
+  list.append(div);
+}
+function chart(f) {
+  const lanes = 1 + Math.max(0, ...f.launches.map((l) => l[1])), w = 1000, row = 22;
+  const svg = make("svg", { viewBox: `0 0 ${w} ${lanes * row + 16}`, style: "height:" + (lanes * row + 16) + "px" });
+  const scale = w / Math.max(f.ms, f.due ?? 0, 0.001);
+  for (const [node, lane, a, b, rows, k] of f.launches) {
+    const x = a * scale, width = Math.max(1, (b - a) * scale);
+    const box = make("rect", { x, y: lane * row + 2, width, height: row - 4, rx: 2, class: "n" + (node % 6) });
+    const name = (data.nodes[node] ?? "?") + (k ? ` ${rows} rows, k ${k}` : "");
+    box.append(make("title", {}, `${name}: ${(b - a).toFixed(3)} ms`));
+    svg.append(box);
+    if (width > 8 * name.length) svg.append(make("text", { x: x + 4, y: lane * row + 15 }, name));
+  }
+  if (f.due !== null) line(svg, f.due * scale, 0, f.due * scale, lanes * row, "budget");
+  return svg;
+}
+function choose(i) {
+  const f = frames[i], panel = $("frame"), list = document.createElement("dl"), title = document.createElement("h3");
+  if (!f) return;
+  chosen = i;
+  freeze(true);
+  if (i >= end || i < end - SHOWN) end = Math.min(frames.length, i + SHOWN / 2);
+  title.textContent = `Frame ${f.frame}` + (f.session ? `, session ${f.session}` : "") + `: ${f.ms.toFixed(2)} ms`;
+  panel.replaceChildren(title);
+  if (f.missed) {
+    const words = document.createElement("p");
+    words.className = "words";
+    words.textContent = `Missed by ${f.over.toFixed(2)} ms, cause ${f.cause}: ${f.words}`;
+    panel.append(words);
+  }
+  entry(list, "policy", `${f.policy}, ${f.policy_ms.toFixed(3)} ms`);
+  entry(list, "host", f.host_ms.toFixed(3) + " ms");
+  if (f.slack !== null) entry(list, "slack", f.slack.toFixed(2) + " ms");
+  if (f.age !== null) entry(list, "age", f.age.toFixed(2) + " ms");
+  entry(list, "inputs late", f.late.toFixed(2) + " ms");
+  entry(list, "tokens", f.tokens);
+  entry(list, "requests in flight", f.in_flight);
+  for (const [name, value] of Object.entries(f.notes)) entry(list, "note " + name, value);
+  panel.append(list, chart(f));
+  draw();
+}
+function list_misses() {
+  const missed = frames.map((f, i) => [f, i]).filter(([f]) => f.missed).slice(-30).reverse();
+  $("misses").replaceChildren(...missed.map(([f, i]) => {
+    const li = document.createElement("li");
+    li.tabIndex = 0;
+    li.textContent = `frame ${f.frame}: ${f.over.toFixed(2)} ms over, ${f.words}`;
+    li.addEventListener("click", () => choose(i));
+    li.addEventListener("keydown", (e) => e.key === "Enter" && choose(i));
+    return li;
+  }));
+}
+
+// --- what is new
+function freeze(on) {
+  frozen = on;
+  $("freeze").setAttribute("aria-pressed", String(on));
+  if (!on) end = frames.length;
+}
+function take(more) {
+  data = { ...more, frames: undefined };
+  frames = frames.concat(more.frames);
+  const over = frames.length - KEPT;
+  if (over > 0 && !frozen) {
+    frames = frames.slice(over);
+    chosen -= over;
+  }
+  if (!frozen) end = frames.length;
+}
+async function poll() {
+  try {
+    const after = frames.length ? frames[frames.length - 1].start : -1;
+    const answer = await fetch("/data?after=" + after);
+    take(await answer.json());
+    $("cadence").textContent = `policy ${data.policy}: ${data.cadence}`;
+    if (!frozen) {
+      draw();
+      list_misses();
+    }
+  } catch {
+    $("cadence").textContent = "The robot does not answer.";
+  }
+  setTimeout(poll, POLL_MS);
+}
+function next_miss() {
+  const i = frames.findIndex((f, at) => at > chosen && f.missed);
+  choose(i >= 0 ? i : frames.findIndex((f) => f.missed));
+}
+$("freeze").addEventListener("click", () => freeze(!frozen));
+$("back").addEventListener("click", () => choose(chosen < 0 ? frames.length - 1 : chosen - 1));
+$("on").addEventListener("click", () => choose(chosen + 1));
+$("miss").addEventListener("click", next_miss);
+document.addEventListener("keydown", (e) => {
+  if (e.key === " " && e.target === document.body) {
+    e.preventDefault();
+    freeze(!frozen);
+  } else if (e.key === "ArrowLeft") choose(chosen - 1);
+  else if (e.key === "ArrowRight") choose(chosen + 1);
+  else if (e.key === "m") next_miss();
+});
+window.addEventListener("resize", draw);
+if (live) {
+  poll();
+} else {
+  $("cadence").textContent = `policy ${data.policy}: ${data.cadence}` + (data.damage ? `; ${data.damage}` : "");
+  $("freeze").hidden = true;
+  list_misses();
+  draw();
+  if (frames.some((f) => f.missed)) next_miss();
+}
