@@ -268,7 +268,9 @@ def a_miss_and_a_signal_dump_the_recorder():
     p = tectum("replay", dumps[0], code=3)
     check("cannot be replayed" in p.stderr, p.stderr)
     s = Server(DEMO, "--dump-dir", WORK)
-    s.connect().infer(OBSERVATION)
+    c = s.connect()
+    c.infer(OBSERVATION)
+    c.infer(OBSERVATION)  # the frame of the first has ended
     s.p.send_signal(signal.SIGUSR1)
     for _ in range(100):
         if glob.glob(WORK + "/recorder-frame*.mcap"):

@@ -325,8 +325,11 @@ static enum tec_status prepare(struct job *job, struct tec_error *err)
                                             .prepared_user = job};
     if (o->actions && o->clock != CLOCK_PACED)
         return tec_fail(err, TEC_INVALID, "--actions: needs --clock paced");
+    int64_t view_port; /* it is opened later */
     if (o->record_mib && !o->record)
         return tec_fail(err, TEC_INVALID, "--record-mib: needs --record FILE.mcap");
+    if (o->view)
+        TEC_TRY(tec_view_read_port(&view_port, o->view, err));
     if (o->record)
         TEC_TRY(tec_context(err, tec_outfile_file_check(o->record, err), "--record"));
     if (o->dump)

@@ -251,8 +251,11 @@ static enum tec_status serve(struct job *job, struct tec_error *err)
     int port = 0;
     TEC_TRY(read_port(&port, o->port, err));
     TEC_TRY(o->key ? tec_key_read(&job->key, o->key, err) : TEC_OK);
+    int64_t view_port; /* it is opened later */
     if (o->record_mib && !o->record)
         return tec_fail(err, TEC_INVALID, "--record-mib: needs --record FILE.mcap");
+    if (o->view)
+        TEC_TRY(tec_view_read_port(&view_port, o->view, err));
     TEC_TRY(tec_listen_descriptors(
         DESCRIPTORS + tec_net_sockets(or_else(o->max_connections, MAX_CONNECTIONS)), err));
     TEC_TRY(tec_listen_bind(&job->listener, o->host ? o->host : LOCAL, port, err));

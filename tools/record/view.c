@@ -218,14 +218,20 @@ static enum tec_status open_view(struct tec_view **out, const struct options *op
     return status;
 }
 
+enum tec_status tec_view_read_port(int64_t *n, const char *port, struct tec_error *err)
+{
+    return tec_number_parse(port, n) && *n >= 0 && *n <= 65535
+               ? TEC_OK
+               : tec_fail(err, TEC_INVALID, "--view: '%.40s' is not a whole number, 0 to 65535",
+                          port);
+}
+
 enum tec_status tec_view_of_option(struct tec_view **out, const char *port,
                                    enum tec_recording_mode mode, const struct tec_opened *opened,
                                    const struct tec_recorder *recorder, struct tec_error *err)
 {
-    int64_t n;
-    if (!tec_number_parse(port, &n) || n < 0 || n > 65535)
-        return tec_fail(err, TEC_INVALID, "--view: '%.40s' is not a whole number, 0 to 65535",
-                        port);
+    int64_t n = 0;
+    TEC_TRY(tec_view_read_port(&n, port, err));
     const struct options options = {(int)n, mode, opened, recorder};
     TEC_TRY(open_view(out, &options, err));
     tec_say(opened->call, "frames are shown at http://127.0.0.1:%d/view", (*out)->port);

@@ -8,6 +8,9 @@
 
 struct tec_view;
 
+/* The port of such an option, before anything is opened. TEC_INVALID. */
+enum tec_status tec_view_read_port(int64_t *n, const char *port, struct tec_error *err);
+
 /* For an option --view PORT: listen on this machine alone, port 0: any that is free, and say on
  * stderr where the page is. What is served is read by whoever may connect to the machine's own
  * address: frames and their times, no inputs, no texts, no actions. TEC_INVALID for what is no
