@@ -458,6 +458,58 @@ def the_page_of_a_running_robot_is_closed_to_others():
 
 
 @test
+def a_server_is_probed():
+    s = Server(DEMO)
+    url = "ws://127.0.0.1:%d" % s.port
+    j = json.loads(tectum("probe", url, "--recording", FILE, "--count", "5", "--format", "json").stdout)
+    check(j["n"] == 5 and j["actions"] == [16, 4], j)
+    parts = ["wire_us", "decode_us", "prepare_us", "model_us", "finish_us"]
+    check(all(j[p] is not None and 0 <= j[p] <= j["client_us"] for p in parts), j)
+    check(j["model_us"] > j["decode_us"] and sum(j[p] for p in parts) < 2 * j["client_us"], j)
+    check("model" in tectum("probe", url, "--recording", FILE, "--count", "1").stdout)
+    # what it sends is the recording's observation
+    c = s.connect()
+    reply = c.infer({**OBSERVATION, "tectum": {"timing": True}})
+    check(set(reply["tectum"]["timing"]) == {"wait_us", "decode_us", "prepare_us", "model_us", "finish_us"}, reply)
+    check("timing" not in c.infer({**OBSERVATION, "tectum": {"seed": 1}})["tectum"])
+    check(s.end()[0] == 0)
+    tectum("probe", url, "--recording", FILE, code=3)
+    tectum("probe", "http://x", "--recording", FILE, code=2)
+    tectum("probe", url, code=2)
+
+
+@test
+def a_probe_distrusts_the_server():
+    import socket
+    import threading
+    answers = [b"", b"HTTP/1.1 404 Not Found\r\n\r\n", b"x" * 5000,
+               b"HTTP/1.1 101 Y\r\n\r\n\x81\x05hello", b"HTTP/1.1 101 Y\r\n\r\n\x82\xff" + b"\xff" * 8,
+               b"HTTP/1.1 101 Y\r\n\r\n\x82\x7f" + b"\x7f" * 8, b"HTTP/1.1 101 Y\r\n\r\n\x82\x01\x80\x82\x02\xff\xff",
+               b"HTTP/1.1 101 Y\r\n\r\n\x82\x01\x80\x82\x01\x80\x88\x00"]
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        for answer in answers:
+            s = listener.accept()[0]
+            s.recv(4096)
+            try:
+                s.sendall(answer)
+                s.shutdown(socket.SHUT_WR)
+                while s.recv(65536):
+                    pass
+            except ConnectionError:  # the probe has left
+                pass
+            s.close()
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    url = "ws://127.0.0.1:%d" % listener.getsockname()[1]
+    for answer in answers:
+        p = tectum("probe", url, "--recording", FILE, code=3)
+        check(len(p.stderr.splitlines()) == 1, answer[:40], p.stderr)
+
+
+@test
 def a_recording_is_a_page():
     path = WORK + "/page.html"
     tectum("replay", FILE, "--html", path)

@@ -54,10 +54,29 @@ static size_t put_array(msgpack_packer *p, const double *x, int rows, int column
     return at;
 }
 
+static void put_timing(msgpack_packer *p, const struct tec_reply_timing *t)
+{
+    const struct {
+        const char *name;
+        int64_t us;
+    } all[] = {{"wait_us", t->wait},
+               {"decode_us", t->decode},
+               {"prepare_us", t->prepare},
+               {"model_us", t->model},
+               {"finish_us", t->finish}};
+    put_key(p, "timing");
+    msgpack_pack_map(p, sizeof all / sizeof all[0]);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        put_key(p, all[i].name);
+        msgpack_pack_int64(p, all[i].us);
+    }
+}
+
 static void put_extended(msgpack_packer *p, const struct tec_reply *r)
 {
     put_key(p, "tectum");
-    msgpack_pack_map(p, (r->has_text ? 10U : 5U) + (r->cause != NULL) + (r->limited > 0));
+    msgpack_pack_map(p, (r->has_text ? 10U : 5U) + (r->cause != NULL) + (r->limited > 0) +
+                            (r->timing != NULL));
     if (r->has_text) {
         put_key(p, "text");
         put_str(p, r->text, r->text_bytes);
@@ -88,6 +107,8 @@ static void put_extended(msgpack_packer *p, const struct tec_reply *r)
     r->age_us >= 0 ? msgpack_pack_int64(p, r->age_us) : msgpack_pack_nil(p);
     put_key(p, "missed");
     r->missed ? msgpack_pack_true(p) : msgpack_pack_false(p);
+    if (r->timing)
+        put_timing(p, r->timing);
 }
 
 size_t tec_reply_size(int rows, int columns, int actions, size_t text_bytes)
@@ -95,7 +116,7 @@ size_t tec_reply_size(int rows, int columns, int actions, size_t text_bytes)
     enum { NAME = 192 }; /* of an array, and what is around it */
     size_t others = actions > 1 ? (size_t)actions - 1 : 0;
     size_t chunk = (size_t)rows * (size_t)columns * sizeof(double);
-    return 512 + chunk + others * (chunk + NAME) + text_bytes;
+    return 640 + chunk + others * (chunk + NAME) + text_bytes;
 }
 
 void tec_reply_pack(struct tec_reply_buffer *out, const struct tec_reply *r)

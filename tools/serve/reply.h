@@ -22,6 +22,12 @@ struct tec_reply_actions {
     int rows, columns;
 };
 
+/* Where a request's time went, microseconds. */
+struct tec_reply_timing {
+    int64_t wait, decode, prepare; /* for the engine; of the message; of the observation */
+    int64_t model, finish;         /* until the actions left the frame; until they were packed */
+};
+
 struct tec_reply {
     const double *actions; /* [rows, columns]; NULL: the reply has none */
     int rows, columns;
@@ -34,6 +40,7 @@ struct tec_reply {
     double age_ms;                          /* of their observation when they leave */
     int age_frames;                         /* how many frames it was seen before */
     bool extended;                          /* a `tectum` map follows */
+    const struct tec_reply_timing *timing;  /* NULL: not asked for */
     bool has_text;
     const char *text; /* UTF-8 */
     size_t text_bytes;

@@ -9,10 +9,10 @@
 
 enum { MAX_NAME = 200, MAX_DEADLINE_MS = 1000000000, NOISE = 1 << 16 }; /* NOISE: most of it */
 
-#define OPTIONS "seed, noise, tasks, session_id, deadline_ms, ask, obs_ts, reset"
+#define OPTIONS "seed, noise, tasks, session_id, deadline_ms, ask, obs_ts, reset, timing"
 
-static const char *const option_names[] = {"seed",        "noise", "tasks",  "session_id",
-                                           "deadline_ms", "ask",   "obs_ts", "reset"};
+static const char *const option_names[] = {"seed", "noise",  "tasks", "session_id", "deadline_ms",
+                                           "ask",  "obs_ts", "reset", "timing"};
 enum { N_OPTIONS = sizeof option_names / sizeof option_names[0] };
 
 /* A map that is being read; the maps around it are kept too. */
@@ -153,14 +153,24 @@ static enum tec_status read_captured(struct reading *in)
     return TEC_OK;
 }
 
-static enum tec_status read_reset(struct reading *in)
+static enum tec_status read_bool(bool *out, struct reading *in, const char *name)
 {
     struct tec_msgpack_token t;
     TEC_TRY(tec_msgpack_next(&in->r, &t, in->err));
     if (t.kind != TEC_MSGPACK_BOOL && t.kind != TEC_MSGPACK_NIL)
-        return tec_fail(in->err, TEC_INVALID, "tectum.reset: must be true or false");
-    in->out->reset = t.kind == TEC_MSGPACK_BOOL && t.u;
+        return tec_fail(in->err, TEC_INVALID, "tectum.%s: must be true or false", name);
+    *out = t.kind == TEC_MSGPACK_BOOL && t.u;
     return TEC_OK;
+}
+
+static enum tec_status read_reset(struct reading *in)
+{
+    return read_bool(&in->out->reset, in, "reset");
+}
+
+static enum tec_status read_timing(struct reading *in)
+{
+    return read_bool(&in->out->wants_timing, in, "timing");
 }
 
 /* Read a whole number of at most 2^31 - 1; numpy's arrive as scalars. */
@@ -226,7 +236,7 @@ static enum tec_status read_options(struct reading *in)
 {
     enum tec_status (*const read[])(struct reading *) = {read_seed,     read_noise,    read_tasks,
                                                          read_session,  read_deadline, read_ask,
-                                                         read_captured, read_reset};
+                                                         read_captured, read_reset,    read_timing};
     struct tec_msgpack_token map;
     const char *name = "";
     TEC_TRY(tec_msgpack_next(&in->r, &map, in->err));
@@ -302,6 +312,7 @@ static void clear(struct tec_request_message *out)
 {
     out->n = 0;
     out->extended = out->has_seed = out->wants_text = out->has_captured = out->reset = false;
+    out->wants_timing = false;
     out->wants_actions = true;
     out->deadline_ms = 0.0;
     out->noise = (struct tec_value){.name = NULL};

@@ -21,6 +21,7 @@ struct tec_request_message {
     bool has_captured;
     int64_t captured_ns; /* `obs_ts`: when the cameras saw it, on the server's monotonic clock */
     bool reset;          /* go on after a stop */
+    bool wants_timing;   /* the reply says where the time went */
     struct {
         const char *node; /* NULL: the first decode node */
         int max_tokens;   /* 0: the node's */

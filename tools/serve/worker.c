@@ -68,6 +68,16 @@ static int list_others(const struct tec_worker *w, const struct tec_worker_job *
     return n;
 }
 
+static struct tec_reply_timing timing_of(const struct tec_worker_job *s, const struct tec_job *j,
+                                         int64_t now)
+{
+    return (struct tec_reply_timing){.wait = (j->picked_ns - j->received_ns) / 1000,
+                                     .decode = (s->decoded_ns - j->picked_ns) / 1000,
+                                     .prepare = (s->prepared_ns - s->decoded_ns) / 1000,
+                                     .model = (s->left_ns - s->prepared_ns) / 1000,
+                                     .finish = (now - s->left_ns) / 1000};
+}
+
 /* Answer a job. `text` is NULL if none was asked for; `reason` says why the text ended, or why
  * there is none. */
 static void answer(struct tec_worker *w, int job, const char *text, bool done, const char *reason)
@@ -80,6 +90,7 @@ static void answer(struct tec_worker *w, int job, const char *text, bool done, c
     struct tec_reply_actions others[TEC_MAX_ACTIONS];
     int64_t now = tec_clock_now(&w->clock);
     j->infer_ns = now - s->started_ns;
+    const struct tec_reply_timing timing = timing_of(s, j, now);
     const struct tec_reply reply = {.actions = s->wants_actions ? s->actions[0] : NULL,
                                     .n_others = list_others(w, s, others),
                                     .others = others,
@@ -92,6 +103,7 @@ static void answer(struct tec_worker *w, int job, const char *text, bool done, c
                                     .age_ms = ms(now - j->captured_ns),
                                     .age_frames = s->age_frames,
                                     .extended = s->extended,
+                                    .timing = s->wants_timing ? &timing : NULL,
                                     .has_text = text != NULL,
                                     .text = text,
                                     .text_bytes = text ? strlen(text) : 0,
@@ -180,6 +192,7 @@ static void take_first(struct tec_worker *w, const struct tec_runtime_left *left
     if (w->good_rows < w->rows && !tec_beyond_refused(&j->beyond))
         tec_session_judge(session, left->chunk, w->good_rows, w->why, sizeof w->why);
     s->policy_ms = ms(a->release_ns - w->began_ns);
+    s->left_ns = a->release_ns;
     s->missed = a->missed;
     s->chunk_id = left->seen->number;
     s->age_frames = (int)(left->record->frame - a->seen);
@@ -369,6 +382,8 @@ static const struct tec_frame_record *run_job(struct tec_worker *w, int job)
     w->number = s->chunk_id = w->observations++;
     w->began_ns = tec_clock_now(&w->clock);
     s->extended = w->request.extended;
+    s->wants_timing = w->request.wants_timing;
+    s->prepared_ns = s->left_ns = w->began_ns;
     s->wants_actions = w->request.wants_actions;
     s->refused = s->by_watch = false;
     memset(s->made, 0, sizeof s->made);

@@ -28,7 +28,9 @@ struct tec_worker_job {
     double policy_ms;
     int64_t started_ns, chunk_id; /* chunk_id: of the observation that its actions come from */
     int64_t due_ns; /* copy of the exchange's due_ns, because that job may be returned earlier */
-    bool extended, wants_actions, missed;
+    int64_t decoded_ns, prepared_ns,
+        left_ns; /* when these were done; left: its actions, the frame */
+    bool extended, wants_actions, wants_timing, missed;
     bool by_watch; /* the connection thread has answered it at its deadline */
     int age_frames;
 };

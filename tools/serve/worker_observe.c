@@ -125,7 +125,7 @@ enum tec_status tec_worker_observe(struct tec_worker *w, int job, struct tec_err
         return tec_fail(err, TEC_MALFORMED,
                         "request: a text message; observations are binary ones, msgpack");
     TEC_TRY(tec_serve_request_read(m, j->message, j->n, &w->moment, err));
-    w->jobs[job].started_ns = tec_clock_now(&w->clock);
+    w->jobs[job].started_ns = w->jobs[job].decoded_ns = tec_clock_now(&w->clock);
     if (m->wants_text && w->text_bytes == 0)
         return tec_fail(err, TEC_UNSUPPORTED,
                         "tectum.tasks: pipeline %s has no decode node: it makes no text",

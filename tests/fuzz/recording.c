@@ -1,0 +1,92 @@
+/* recording.c - fuzz target: a recording's bytes, through everything that reads one: explain,
+ * trace, top, the page, and the frames that replay would run. */
+#include "tools/record/cadence.h"
+#include "tools/record/explain.h"
+#include "tools/record/recorded.h"
+#include "tools/record/trace.h"
+#include "tools/record/view_page.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void trace(struct tec_flight *f, struct tec_heap *heap, enum tec_tracing_format format)
+{
+    struct tec_trace_sink sink = {.format = format, .text = {.heap = heap}};
+    struct tec_error err;
+    enum tec_status status = tec_tracing_of_flight(&sink, f, 0, &err);
+    (void)status; /* no memory is allowed to be */
+    tec_buffer_finish(&sink.text);
+}
+
+/* What a flight recorder's events are made into. */
+static void read_flight(const char *path, struct tec_heap *heap)
+{
+    static FILE *nowhere;
+    struct tec_flight f;
+    struct tec_cadence c;
+    struct tec_error err;
+    json_t *json = NULL;
+    if (!nowhere)
+        nowhere = fopen("/dev/null", "we");
+    if (!nowhere || tec_flight_open(&f, path, heap, &err) != TEC_OK)
+        return;
+    if (tec_explain_all_json(&json, &f, &err) == TEC_OK)
+        json_decref(json);
+    if (f.n_frames &&
+        tec_explain_frame_text(nowhere, &f, &f.frames[f.n_frames - 1], &err) != TEC_OK)
+        abort();
+    if (tec_cadence_of(&c, &f, 0.0, &err) == TEC_OK)
+        tec_cadence_print(nowhere, &f, &c);
+    trace(&f, heap, TEC_TRACING_PERFETTO);
+    trace(&f, heap, TEC_TRACING_CHROME);
+    struct tec_buffer page = {.heap = heap};
+    enum tec_status status = tec_view_data(&page, &f, INT64_MIN, 100, &err);
+    (void)status;
+    tec_buffer_finish(&page);
+    tec_flight_close(&f);
+}
+
+/* What replay would run. */
+static void read_frames(const char *path, struct tec_heap *heap)
+{
+    struct tec_mcap_reader file;
+    struct tec_recorded recorded;
+    struct tec_recorded_frame frame;
+    struct tec_mcap_name name;
+    enum tec_recorded_message what;
+    struct tec_error err;
+    char node[120];
+    bool more = true;
+    if (tec_mcap_read(&file, path, &err) != TEC_OK)
+        return;
+    tec_recorded_init(&recorded, &file, heap);
+    while (more) {
+        json_t *json = NULL;
+        if (tec_recorded_next(&recorded, &what, &frame, &json, node, &more, &err) != TEC_OK)
+            more = false;
+        json_decref(json);
+    }
+    bool any = tec_mcap_attachment(&file, "pipeline.json", &name);
+    (void)any;
+    tec_recorded_finish(&recorded);
+    tec_mcap_read_close(&file);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct tec_heap heap = {.limit = (size_t)1 << 30};
+    char path[64];
+    int fd = memfd_create("recording", MFD_CLOEXEC);
+    if (fd < 0 || write(fd, data, size) != (ssize_t)size)
+        abort();
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    read_flight(path, &heap);
+    read_frames(path, &heap);
+    close(fd);
+    if (heap.live != 0)
+        abort();
+    return 0;
+}

@@ -1,0 +1,137 @@
+/* cmd_probe.c - one recorded observation to an openpi server, and where the time went. */
+#include "base/json_text.h"
+#include "tools/probe/probe.h"
+#include "tools/serve/key.h"
+
+#include <stddef.h>
+
+enum { COUNT = 20 };
+
+struct probe_options {
+    const char *recording, *key;
+    int count;
+};
+
+#define AT(member) offsetof(struct probe_options, member)
+static const struct tec_option options[] = {
+    {"recording", 0, TEC_OPTION_TEXT, "FILE.mcap", "its first observation is sent", AT(recording),
+     0, 0},
+    {"count", 'n', TEC_OPTION_INT, "N", "requests that count; 20", AT(count), 1, TEC_PROBE_MOST},
+    {"key", 0, TEC_OPTION_TEXT, "FILE", "its first line is the server's key", AT(key), 0, 0},
+};
+
+static json_t *or_null(int64_t us)
+{
+    return us < 0 ? json_null() : json_integer(us);
+}
+
+static void print_line(FILE *out, const char *name, int64_t us, const char *what)
+{
+    if (us >= 0)
+        fprintf(out, "%-9s %10.2f ms   %s\n", name, (double)us / 1e3, what);
+}
+
+static enum tec_status tell(struct tec_invocation *call, const struct tec_probe_times *t,
+                            struct tec_error *err)
+{
+    if (call->shared.format == TEC_FORMAT_TEXT) {
+        fprintf(call->out, "%s: %d requests, actions [%d, %d]; medians\n", call->args.item[0], t->n,
+                t->rows, t->columns);
+        print_line(call->out, "client", t->client, "from the first byte out to the last one in");
+        print_line(call->out, "", t->client_p99, "p99 of it");
+        print_line(call->out, "wire", t->wire, "network, and waiting for the engine");
+        print_line(call->out, "decode", t->decode, "the message");
+        print_line(call->out, "prepare", t->prepare, "pictures, state and prompt");
+        print_line(call->out, "model", t->model, "until the actions left");
+        print_line(call->out, "finish", t->finish, "the reply");
+        return TEC_OK;
+    }
+    json_t *json =
+        json_pack("{s:i, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:[i, i]}", "n", t->n, "client_us",
+                  (json_int_t)t->client, "client_p99_us", (json_int_t)t->client_p99, "wire_us",
+                  or_null(t->wire), "decode_us", or_null(t->decode), "prepare_us",
+                  or_null(t->prepare), "model_us", or_null(t->model), "finish_us",
+                  or_null(t->finish), "actions", t->rows, t->columns);
+    enum tec_status status =
+        tec_json_print(call->out, json, JSON_COMPACT, "the times of a server", err);
+    json_decref(json);
+    return status;
+}
+
+/* The values of the first tick that has an observation. */
+static enum tec_status first_observation(struct tec_recorded *r, struct tec_recorded_frame *frame,
+                                         struct tec_error *err)
+{
+    enum tec_recorded_message what;
+    char node[120];
+    bool more = true;
+    while (more) {
+        json_t *json = NULL;
+        enum tec_status status = tec_recorded_next(r, &what, frame, &json, node, &more, err);
+        json_decref(json);
+        TEC_TRY(tec_context(err, status, "%s", r->file->path));
+        if (more && what == TEC_RECORDED_TICK && frame->observed && frame->session == 0)
+            return TEC_OK;
+    }
+    return tec_fail(err, TEC_MALFORMED, "%s: there is no observation in it", r->file->path);
+}
+
+static enum tec_status probe(struct tec_invocation *call, struct tec_recorded *r,
+                             struct tec_error *err)
+{
+    const struct probe_options *o = call->options;
+    struct tec_recorded_frame frame;
+    struct tec_probe_times times;
+    struct tec_key key = {.n = 0};
+    TEC_TRY(first_observation(r, &frame, err));
+    TEC_TRY(o->key ? tec_key_read(&key, o->key, err) : TEC_OK);
+    char text[TEC_KEY_MAX + 1];
+    snprintf(text, sizeof text, "%.*s", (int)key.n, key.text);
+    const struct tec_probe_options options_of = {.url = call->args.item[0],
+                                                 .key = o->key ? text : NULL,
+                                                 .count = o->count ? o->count : COUNT,
+                                                 .values = frame.values,
+                                                 .n = frame.n};
+    TEC_TRY(tec_probe_run(&times, &options_of, call->heap, err));
+    return tell(call, &times, err);
+}
+
+static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
+{
+    const struct probe_options *o = call->options;
+    struct tec_mcap_reader file;
+    struct tec_recorded *r = TEC_NEW(call->arena, 1, struct tec_recorded);
+    if (!o->recording)
+        return tec_fail(
+            err, TEC_INVALID,
+            "probe needs --recording FILE.mcap, whose observation it sends: `tectum run "
+            "FILE --random-inputs 1 --record FILE.mcap` makes one");
+    if (!r)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for an observation");
+    TEC_TRY(tec_mcap_read(&file, o->recording, err));
+    tec_recorded_init(r, &file, call->heap);
+    enum tec_status status = probe(call, r, err);
+    tec_recorded_finish(r);
+    tec_mcap_read_close(&file);
+    return status;
+}
+
+const struct tec_command tec_command_probe = {
+    .usage = "probe [options] URL",
+    .about =
+        "URL is ws://HOST:PORT of any server that speaks openpi's protocol. One observation of a\n"
+        "recording is sent --count times, one after the other; of a tectum server the breakdown "
+        "is\n"
+        "whole, of others what they say: server_timing and policy_timing. JSON: {n, client_us,\n"
+        "client_p99_us, wire_us, decode_us, prepare_us, model_us, finish_us, actions [rows,\n"
+        "columns]}, null for what the server does not say.\n",
+    .example = "  tectum probe ws://robot:8000 --recording robot.mcap\n",
+    .takes = TEC_TAKES_FORMAT,
+    .options = options,
+    .n_options = sizeof options / sizeof options[0],
+    .size = sizeof(struct probe_options),
+    .min_args = 1,
+    .max_args = 1,
+    .args = "the URL of a server",
+    .run = run,
+};

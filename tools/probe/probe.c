@@ -1,0 +1,223 @@
+/* probe.c - packs an observation as openpi's clients do, and reads the times out of the replies. */
+#include "tools/probe/probe.h"
+
+#include "base/clock.h"
+#include "tools/probe/socket.h"
+
+#include <msgpack.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- the request ------------------------------------------------------------------------------ */
+
+static int put(void *buffer, const char *bytes, size_t n)
+{
+    struct tec_buffer *b = buffer;
+    tec_buffer_bytes(b, bytes, n);
+    return b->failed ? -1 : 0;
+}
+
+static void put_text(msgpack_packer *p, const char *text, size_t n)
+{
+    msgpack_pack_str(p, n);
+    msgpack_pack_str_body(p, text, n);
+}
+
+static void put_word(msgpack_packer *p, const char *text)
+{
+    put_text(p, text, strlen(text));
+}
+
+/* As msgpack-numpy packs an array. */
+static void put_value(msgpack_packer *p, const struct tec_value *v)
+{
+    static const char *const types[] = {NULL, "|u1", "<f4", "<f8", "<i4"};
+    if (v->kind == TEC_VALUE_TEXT) {
+        put_text(p, v->data, v->bytes);
+        return;
+    }
+    msgpack_pack_map(p, 4);
+    put_word(p, "__ndarray__");
+    msgpack_pack_true(p);
+    put_word(p, "data");
+    msgpack_pack_bin(p, v->bytes);
+    msgpack_pack_bin_body(p, v->data, v->bytes);
+    put_word(p, "dtype");
+    put_word(p, types[v->kind]);
+    put_word(p, "shape");
+    msgpack_pack_array(p, (size_t)v->rank);
+    for (int i = 0; i < v->rank; i++)
+        msgpack_pack_int64(p, v->shape[i]);
+}
+
+/* ALOHA's clients send pictures in a map of their own, which recordings have as "images/NAME". */
+static bool in_map(const struct tec_value *v)
+{
+    return strncmp(v->name, "images/", 7) == 0;
+}
+
+static void pack(struct tec_buffer *out, const struct tec_probe_options *o)
+{
+    msgpack_packer p;
+    size_t inside = 0;
+    for (size_t i = 0; i < o->n; i++)
+        inside += in_map(&o->values[i]);
+    msgpack_packer_init(&p, out, put);
+    msgpack_pack_map(&p, o->n - inside + (inside > 0) + 1);
+    for (size_t i = 0; i < o->n; i++)
+        if (!in_map(&o->values[i])) {
+            put_word(&p, o->values[i].name);
+            put_value(&p, &o->values[i]);
+        }
+    if (inside) {
+        put_word(&p, "images");
+        msgpack_pack_map(&p, inside);
+    }
+    for (size_t i = 0; i < o->n; i++)
+        if (in_map(&o->values[i])) {
+            put_word(&p, o->values[i].name + 7);
+            put_value(&p, &o->values[i]);
+        }
+    put_word(&p, "tectum"); /* other servers ignore what they do not know */
+    msgpack_pack_map(&p, 1);
+    put_word(&p, "timing");
+    msgpack_pack_true(&p);
+}
+
+/* --- the reply -------------------------------------------------------------------------------- */
+
+static const msgpack_object *member(const msgpack_object *map, const char *name)
+{
+    size_t n = strlen(name);
+    for (uint32_t i = 0; map && map->type == MSGPACK_OBJECT_MAP && i < map->via.map.size; i++) {
+        const msgpack_object *key = &map->via.map.ptr[i].key;
+        bool text = key->type == MSGPACK_OBJECT_STR || key->type == MSGPACK_OBJECT_BIN;
+        if (text && key->via.str.size == n && memcmp(key->via.str.ptr, name, n) == 0)
+            return &map->via.map.ptr[i].val;
+    }
+    return NULL;
+}
+
+/* A number, times `scale`; -1: there is none. */
+static int64_t number(const msgpack_object *o, double scale)
+{
+    if (o && (o->type == MSGPACK_OBJECT_FLOAT64 || o->type == MSGPACK_OBJECT_FLOAT32))
+        return (int64_t)(o->via.f64 * scale);
+    return o && o->type == MSGPACK_OBJECT_POSITIVE_INTEGER ? (int64_t)((double)o->via.u64 * scale)
+                                                           : -1;
+}
+
+/* Samples of one request, by these indices. */
+enum { CLIENT, WIRE, DECODE, PREPARE, MODEL, FINISH, SAMPLES };
+
+static void read_times(int64_t sample[SAMPLES], const msgpack_object *reply)
+{
+    const msgpack_object *server = member(reply, "server_timing");
+    const msgpack_object *timing = member(member(reply, "tectum"), "timing");
+    int64_t inside = number(member(server, "infer_ms"), 1e3);
+    sample[DECODE] = number(member(timing, "decode_us"), 1.0);
+    sample[PREPARE] = number(member(timing, "prepare_us"), 1.0);
+    sample[MODEL] = number(member(timing, "model_us"), 1.0);
+    sample[FINISH] = number(member(timing, "finish_us"), 1.0);
+    if (sample[MODEL] < 0)
+        sample[MODEL] = number(member(member(reply, "policy_timing"), "infer_ms"), 1e3);
+    sample[WIRE] = inside >= 0 ? sample[CLIENT] - inside - (timing ? sample[DECODE] : 0) : -1;
+}
+
+static void read_shape(struct tec_probe_times *out, const msgpack_object *reply)
+{
+    const msgpack_object *shape = member(member(reply, "actions"), "shape");
+    if (!shape || shape->type != MSGPACK_OBJECT_ARRAY || shape->via.array.size < 1)
+        return;
+    out->rows = (int)number(&shape->via.array.ptr[0], 1.0);
+    out->columns = shape->via.array.size > 1 ? (int)number(&shape->via.array.ptr[1], 1.0) : 1;
+}
+
+static enum tec_status read_reply(struct tec_probe_times *out, int64_t sample[SAMPLES],
+                                  const struct tec_buffer *reply, struct tec_error *err)
+{
+    msgpack_unpacked one;
+    size_t at = 0;
+    msgpack_unpacked_init(&one);
+    bool good = reply->n && msgpack_unpack_next(&one, (const char *)reply->data, reply->n, &at) ==
+                                MSGPACK_UNPACK_SUCCESS;
+    good = good && one.data.type == MSGPACK_OBJECT_MAP;
+    if (good) {
+        read_times(sample, &one.data);
+        read_shape(out, &one.data);
+    }
+    msgpack_unpacked_destroy(&one);
+    return good ? TEC_OK : tec_fail(err, TEC_MALFORMED, "the reply is no msgpack map");
+}
+
+/* --- the whole -------------------------------------------------------------------------------- */
+
+static int ascending(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int64_t quantile(int64_t (*samples)[SAMPLES], int n, int which, double q)
+{
+    int64_t sorted[TEC_PROBE_MOST];
+    int at = (int)(q * n);
+    for (int i = 0; i < n; i++)
+        sorted[i] = samples[i][which];
+    qsort(sorted, (size_t)n, sizeof sorted[0], ascending);
+    return sorted[at < n ? at : n - 1];
+}
+
+static enum tec_status ask(struct tec_probe_times *out, struct tec_probe_socket *s,
+                           const struct tec_buffer *request, struct tec_buffer *reply,
+                           int64_t sample[SAMPLES], struct tec_error *err)
+{
+    static const struct tec_clock clock = {NULL};
+    int64_t begin = tec_clock_now(&clock);
+    TEC_TRY(tec_probe_send(s, request->data, request->n, err));
+    TEC_TRY(tec_probe_receive(s, reply, err));
+    sample[CLIENT] = (tec_clock_now(&clock) - begin) / 1000;
+    return tec_context(err, read_reply(out, sample, reply, err), "%s", s->url);
+}
+
+static void sum_up(struct tec_probe_times *out, int64_t (*samples)[SAMPLES], int n)
+{
+    out->n = n;
+    out->client = quantile(samples, n, CLIENT, 0.5);
+    out->client_p99 = quantile(samples, n, CLIENT, 0.99);
+    out->wire = quantile(samples, n, WIRE, 0.5);
+    out->decode = quantile(samples, n, DECODE, 0.5);
+    out->prepare = quantile(samples, n, PREPARE, 0.5);
+    out->model = quantile(samples, n, MODEL, 0.5);
+    out->finish = quantile(samples, n, FINISH, 0.5);
+}
+
+static enum tec_status run(struct tec_probe_times *out, const struct tec_probe_options *o,
+                           struct tec_probe_socket *s, struct tec_buffer *request,
+                           struct tec_buffer *reply, struct tec_error *err)
+{
+    int64_t samples[TEC_PROBE_MOST][SAMPLES];
+    pack(request, o);
+    if (request->failed)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a request");
+    TEC_TRY(tec_probe_receive(s, reply, err)); /* the metadata */
+    TEC_TRY(ask(out, s, request, reply, samples[0], err));
+    for (int i = 0; i < o->count; i++)
+        TEC_TRY(ask(out, s, request, reply, samples[i], err));
+    sum_up(out, samples, o->count);
+    return TEC_OK;
+}
+
+enum tec_status tec_probe_run(struct tec_probe_times *out, const struct tec_probe_options *options,
+                              struct tec_heap *heap, struct tec_error *err)
+{
+    struct tec_probe_socket s;
+    struct tec_buffer request = {.heap = heap}, reply = {.heap = heap};
+    *out = (struct tec_probe_times){.n = 0};
+    TEC_TRY(tec_probe_connect(&s, options->url, options->key, err));
+    enum tec_status status = run(out, options, &s, &request, &reply, err);
+    tec_probe_close(&s);
+    tec_buffer_finish(&request);
+    tec_buffer_finish(&reply);
+    return status;
+}

@@ -1,0 +1,28 @@
+/* probe.h - one observation to an openpi server, again and again, and where the time went. */
+#ifndef TEC_TOOLS_PROBE_PROBE_H
+#define TEC_TOOLS_PROBE_PROBE_H
+
+#include "tools/record/recorded.h"
+
+/* Medians of the requests, microseconds; -1: the server does not say. */
+struct tec_probe_times {
+    int n;
+    int64_t client, client_p99; /* from the first byte out to the last one in */
+    int64_t wire;               /* of it, what the server does not count: network, its queue */
+    int64_t decode, prepare, model, finish;
+    int rows, columns; /* of the actions; 0: there are none */
+};
+
+enum { TEC_PROBE_MOST = 1000 };
+
+struct tec_probe_options {
+    const char *url, *key; /* key NULL: none */
+    int count;             /* 1 .. TEC_PROBE_MOST requests that count, behind one that does not */
+    const struct tec_value *values;
+    size_t n;
+};
+
+enum tec_status tec_probe_run(struct tec_probe_times *out, const struct tec_probe_options *options,
+                              struct tec_heap *heap, struct tec_error *err);
+
+#endif
