@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void trace(struct tec_flight *f, struct tec_heap *heap, enum tec_tracing_format format)
 {
-    struct tec_trace_sink sink = {.format = format, .text = {.heap = heap}};
+    struct tec_tracing_sink sink = {.format = format, .text = {.heap = heap}};
     struct tec_error err;
     enum tec_status status = tec_tracing_of_flight(&sink, f, 0, &err);
     (void)status; /* no memory is allowed to be */

@@ -85,7 +85,7 @@ static void find_worst_second(struct tec_cadence *c, const struct window *w)
     seconds = seconds < MOST_SECONDS ? seconds : MOST_SECONDS;
     for (size_t i = 0; i < w->n; i++) {
         int64_t second = (frames[i].start_ns - frames[0].start_ns) / SECOND_NS;
-        if (second < seconds)
+        if (second >= 0 && second < seconds)
             in_second[second]++;
     }
     c->worst_hz = c->hz;

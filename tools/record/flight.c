@@ -46,6 +46,23 @@ static void take_words(struct tec_flight *f, const struct tec_mcap_message *m)
     json_decref(words);
 }
 
+/* Times and numbers so far apart that they cannot be of one machine are of a damaged file. */
+static bool is_plausible(const struct tec_flight_event *e)
+{
+    const int64_t most = (int64_t)1 << 60;
+    bool number = e->kind != TEC_FLIGHT_NOTE; /* a note's are the bits of a double */
+    return e->t_ns >= 0 && e->t_ns < most && (!number || (e->value > -most && e->value < most));
+}
+
+static void take_events(struct tec_flight *f, const struct tec_mcap_message *m)
+{
+    for (size_t i = 0; i < m->n / sizeof *f->events; i++) {
+        struct tec_flight_event *to = &f->events[f->n_events];
+        memcpy(to, m->data + i * sizeof *to, sizeof *to);
+        f->n_events += is_plausible(to);
+    }
+}
+
 static bool is_flight(const struct tec_mcap_message *m)
 {
     return tec_mcap_is(m->encoding, "x-tectum-flight-1");
@@ -62,15 +79,12 @@ static enum tec_status take_messages(struct tec_flight *f, struct tec_error *err
         return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its events", f->file.path);
     tec_mcap_rewind(&f->file);
     while (tec_mcap_next(&f->file, &m)) {
-        size_t n = m.n / sizeof *f->events;
         if (tec_mcap_is(m.topic, "/tectum/recording"))
             take_about(f, json_loadb((const char *)m.data, m.n, 0, NULL));
         else if (tec_mcap_is(m.topic, "/tectum/words"))
             take_words(f, &m);
-        else if (is_flight(&m) && n) {
-            memcpy(f->events + f->n_events, m.data, n * sizeof *f->events);
-            f->n_events += n;
-        }
+        else if (is_flight(&m))
+            take_events(f, &m);
     }
     return f->n_events ? TEC_OK
                        : tec_fail(err, TEC_MALFORMED,
