@@ -40,5 +40,17 @@ tiers=$("$T" --version | sed -n 's/^cpu tiers: //p' | sed 's/([a-z]*)//g')
 for tier in $tiers; do
     judge "recorded episodes on $tier" 100 --dtype bf16 --tier "$tier" pipelines/checkpoints
 done
+# --certify
+"$T" verify --format text --certify "$W/kept" tests/golden/pi/pi05_tiny >"$W/out" 2>"$W/err" &&
+    python3 - "$W/kept" <<'END'
+import json, sys
+j = json.load(open(sys.argv[1] + "/certificate.json"))
+page = open(sys.argv[1] + "/certificate.html").read()
+assert j["ok"] and j["not_ok"] == 0 and j["total"] == len(j["checks"]) > 50, j["total"]
+assert any(f["path"].endswith(".safetensors") and "checkpoint" in f["path"] for f in j["files"]), j["files"]
+assert all(len(f["xxh128"]) == 32 for f in j["files"]) and j["machine"]["tier"]
+assert page.count("<tr>") > len(j["checks"]) and "src=" not in page
+END
+ok $? "a certificate holds every comparison, the files and the machine"
 echo "1..$n"
 exit $failed

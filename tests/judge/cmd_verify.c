@@ -1,4 +1,5 @@
 /* cmd_verify.c - golden cases, judged: one line for each comparison. */
+#include "tests/judge/certificate.h"
 #include "tests/judge/verify.h"
 #include "tools/cli/command.h"
 #include "tools/cli/expect.h"
@@ -13,7 +14,7 @@ enum { MAX_DEPTH = 8, MAX_CASES = 4096 };
 
 struct verify_options {
     int dtype;
-    const char *adapter;
+    const char *adapter, *certify;
 };
 
 static const struct tec_option options[] = {
@@ -22,6 +23,9 @@ static const struct tec_option options[] = {
     {"adapter", 0, TEC_OPTION_TEXT, "DIR",
      "a LoRA adapter (PEFT) to merge into the checkpoint of each case",
      offsetof(struct verify_options, adapter), 0, 0},
+    {"certify", 0, TEC_OPTION_TEXT, "DIR",
+     "certificate.json and certificate.html: files, machine, every comparison",
+     offsetof(struct verify_options, certify), 0, 0},
 };
 
 /* The cases found, and what has been counted. */
@@ -30,6 +34,7 @@ struct walk {
     struct tec_device_options device;
     struct tec_words cases;
     int checks, failed, unjudged;
+    struct tec_certificate certificate;
 };
 
 static bool is_case(const char *dir, struct tec_arena *arena)
@@ -68,7 +73,8 @@ static enum tec_status list_folders(const char *dir, struct tec_words *names,
     return TEC_OK;
 }
 
-static void run_case(struct walk *w, const char *dir)
+/* Run a case, and print its lines to `out`. */
+static void judge_case(struct walk *w, const char *dir, FILE *out, bool text)
 {
     const struct verify_options *o = w->call->options;
     struct tec_arena arena;
@@ -80,15 +86,42 @@ static void run_case(struct walk *w, const char *dir)
                            .device = w->device,
                            .heap = w->call->heap,
                            .arena = &arena,
-                           .out = w->call->out,
-                           .text = w->call->shared.format == TEC_FORMAT_TEXT};
+                           .out = out,
+                           .text = text};
     /* A case that cannot be judged has reported so itself, as a check that is not ok. */
     enum tec_status status = tec_verify_case(&v, dir, &err);
     w->checks += v.checks;
     w->unjudged += v.unjudged;
     w->failed += v.failed + (status != TEC_OK && v.failed == 0);
     tec_arena_finish(&arena);
-    fflush(w->call->out);
+    fflush(out);
+}
+
+/* The same, with its lines kept for the certificate. */
+static enum tec_status certify_case(struct walk *w, const char *dir, struct tec_error *err)
+{
+    char *lines = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&lines, &n);
+    if (!out)
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its checks", dir);
+    judge_case(w, dir, out, false);
+    bool kept = fclose(out) == 0;
+    if (kept && w->call->shared.format == TEC_FORMAT_JSON)
+        fwrite(lines, 1, n, w->call->out); /* the caller checks the stream for errors */
+    enum tec_status status = kept ? tec_certificate_add(&w->certificate, dir, lines, n, err)
+                                  : tec_fail(err, TEC_NO_MEMORY, "%s: no memory", dir);
+    free(lines);
+    return status;
+}
+
+static enum tec_status run_case(struct walk *w, const char *dir, struct tec_error *err)
+{
+    const struct verify_options *o = w->call->options;
+    if (o->certify)
+        return certify_case(w, dir, err);
+    judge_case(w, dir, w->call->out, w->call->shared.format == TEC_FORMAT_TEXT);
+    return TEC_OK;
 }
 
 /* Run the case in `dir`, and those in folders below it. */
@@ -98,7 +131,7 @@ static enum tec_status walk(struct walk *w, const char *dir, int depth, int *fou
     struct tec_words folders = {0};
     if (is_case(dir, w->call->arena)) {
         ++*found;
-        run_case(w, dir);
+        TEC_TRY(run_case(w, dir, err));
     }
     if (depth >= MAX_DEPTH || ferror(w->call->out))
         return TEC_OK;
@@ -132,12 +165,25 @@ static enum tec_status verify_path(struct walk *w, const char *given, struct tec
 
 static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 {
+    const struct verify_options *o = call->options;
     struct walk w = {.call = call};
     struct tec_error none; /* a case may need no shipped file; one that does names it */
     (void)tec_cli_need_root(call, &none);
     TEC_TRY(tec_cli_device_choice(call, &w.device, err));
-    for (int i = 0; i < call->args.n; i++)
-        TEC_TRY(verify_path(&w, call->args.item[i], err));
+    enum tec_status status = TEC_OK;
+    for (int i = 0; i < call->args.n && status == TEC_OK; i++)
+        status = verify_path(&w, call->args.item[i], err);
+    const struct tec_certificate_facts facts = {.path = o->certify,
+                                                .dtype = o->dtype ? "bf16" : "f32",
+                                                .device = &w.device,
+                                                .checks = w.checks,
+                                                .failed = w.failed,
+                                                .unjudged = w.unjudged,
+                                                .heap = call->heap};
+    if (status == TEC_OK && o->certify)
+        status = tec_certificate_write(&w.certificate, &facts, err);
+    tec_certificate_free(&w.certificate);
+    TEC_TRY(status);
     call->wrong = w.failed > 0;
     if (call->shared.format == TEC_FORMAT_TEXT && w.unjudged > 0)
         fprintf(call->out, "%d more not judged, their lines say why\n", w.unjudged);
