@@ -58,7 +58,7 @@ static enum tec_status tell(struct tec_invocation *call, struct tec_flight *f,
     json_t *json = NULL;
     if (o->frame || o->miss)
         TEC_TRY(find(&frame, f, o->miss ? "miss" : "frame", o->miss ? o->miss : o->frame, err));
-    if (o->miss && !frame->missed)
+    if (frame && o->miss && !frame->missed)
         return no_miss(f, frame, err);
     if (call->shared.format == TEC_FORMAT_TEXT)
         return frame ? tec_explain_frame_text(call->out, f, frame, err)

@@ -16,7 +16,6 @@ static void keep_left(void *user, const struct tec_runtime_left *from)
     struct tec_frames *f = user;
     struct tec_frames_session *s = &f->sessions[from->session];
     const struct tec_action_record *of = &from->record->actions[from->action];
-    tec_recording_left(f->recording, from);
     if (s->n_left == f->max_left)
         return;
     struct tec_frame_left *left = &s->left[s->n_left];
@@ -328,9 +327,31 @@ const struct tec_frame_left *tec_frame_left_of(const struct tec_frame_out *frame
     return NULL;
 }
 
+/* What left, with the robot's actions where they are made here. */
+static void record_left(struct tec_frames *f, const struct tec_frames_session *s,
+                        const struct tec_frame_record *record)
+{
+    for (int i = 0; i < s->n_left && f->recording; i++) {
+        const struct tec_frame_left *left = &s->left[i];
+        const struct tec_recorded_chunk one = {.action = left->action,
+                                               .session = record->session,
+                                               .frame = record->frame,
+                                               .seen = left->seen,
+                                               .release_ns = left->released_ns,
+                                               .age_us = left->age_us,
+                                               .late = record->actions[left->action].missed,
+                                               .chunk = left->chunk,
+                                               .actions = left->actions,
+                                               .rows = left->rows,
+                                               .columns = left->columns};
+        tec_recording_left(f->recording, &one);
+    }
+}
+
 /* Convert the chunks that left to the robot's units; with watchdogs, their consumer converts them
  * instead. */
-static void take_left(struct tec_frames *f, struct tec_frames_session *s)
+static void take_left(struct tec_frames *f, struct tec_frames_session *s,
+                      const struct tec_frame_record *record)
 {
     struct tec_frame_left *left = s->left;
     for (int i = 0; i < s->n_left; i++)
@@ -343,6 +364,7 @@ static void take_left(struct tec_frames *f, struct tec_frames_session *s)
             tec_session_act_on(session, left[i].state_raw, left[i].chunk, actions, &left[i].beyond);
         hold_to_limits(f, s, &left[i], actions);
     }
+    record_left(f, s, record);
     s->out.n_left = s->n_left;
     s->out.left = left;
     s->out.columns = tec_session_columns(f->opened.engine->session);
@@ -384,7 +406,7 @@ static void take_outcome(struct tec_frames *f, struct tec_frames_session *s,
     s->out.cancels = s->cancels;
     s->out.cancelled = s->cancelled;
     s->n_asks = s->n_cancels = 0;
-    take_left(f, s);
+    take_left(f, s, record);
 }
 
 static void record_tick(struct tec_frames *f, const struct tec_tick *tick)

@@ -43,7 +43,8 @@ static void layer_text(char text[16], const struct tec_profiled_op *op)
 
 void tec_profile_print_ops(const struct tec_profiled_ops *ops, FILE *out)
 {
-    const struct tec_profiled_op **sorted = malloc(((size_t)ops->n + 1) * sizeof *sorted);
+    const struct tec_profiled_op **sorted =
+        malloc(((size_t)ops->n + 1) * sizeof(const struct tec_profiled_op *));
     if (!sorted)
         return;
     for (int i = 0; i < ops->n; i++)

@@ -194,7 +194,7 @@ enum tec_status tec_probe_send(struct tec_probe_socket *s, const void *data, siz
 static enum tec_status receive_frame(struct tec_probe_socket *s, int *opcode, bool *last,
                                      struct tec_buffer *out, struct tec_error *err)
 {
-    uint8_t head[2], longer[8];
+    uint8_t head[2] = {0}, longer[8] = {0};
     TEC_TRY(take(s, head, 2, err));
     uint64_t n = head[1] & 127;
     size_t length = n == 126 ? 2 : n == 127 ? 8 : 0;

@@ -49,7 +49,8 @@ static bool begin(struct tec_recording *r, enum tec_recorded_kind kind, size_t b
 
 static void add(struct tec_recording *r, const void *data, size_t n)
 {
-    copy_in(&r->ring, r->at, data, n);
+    if (n)
+        copy_in(&r->ring, r->at, data, n);
     r->at += n;
 }
 
@@ -106,29 +107,28 @@ void tec_recording_tick(struct tec_recording *r, const struct tec_recorded_tick 
     end(r);
 }
 
-void tec_recording_left(struct tec_recording *r, const struct tec_runtime_left *left)
+void tec_recording_left(struct tec_recording *r, const struct tec_recorded_chunk *left)
 {
     if (!r)
         return;
-    const struct tec_engine *e = r->o.opened->engine;
-    const struct tec_action_record *a = &left->record->actions[left->action];
-    const struct tec_item_left item = {.frame = left->record->frame,
-                                       .seen = left->seen->number,
-                                       .captured_ns = a->captured_ns,
-                                       .release_ns = a->release_ns,
-                                       .age_us = a->age_us,
+    const struct tec_item_left item = {.frame = left->frame,
+                                       .seen = left->seen,
+                                       .release_ns = left->release_ns,
+                                       .age_us = left->age_us,
                                        .action = left->action,
                                        .session = left->session,
-                                       .chunk_n = (int)tec_engine_chunk(e, left->action),
-                                       .state_n = tec_session_state(e->session),
-                                       .late = a->missed};
+                                       .chunk_n =
+                                           (int)tec_engine_chunk(r->o.opened->engine, left->action),
+                                       .rows = left->actions ? left->rows : 0,
+                                       .columns = left->columns,
+                                       .late = left->late};
     size_t chunk = (size_t)item.chunk_n * sizeof(float);
-    size_t state = (size_t)item.state_n * sizeof(double);
-    if (!begin(r, TEC_ITEM_LEFT, sizeof item + chunk + state))
+    size_t actions = (size_t)item.rows * (size_t)item.columns * sizeof(double);
+    if (!begin(r, TEC_ITEM_LEFT, sizeof item + chunk + actions))
         return;
     add(r, &item, sizeof item);
     add(r, left->chunk, chunk);
-    add(r, left->seen->state_raw, state);
+    add(r, left->actions, actions);
     end(r);
 }
 
@@ -268,12 +268,10 @@ static void open_channels(struct tec_recording *r)
 
 static enum tec_status take_memory(struct tec_recording *r, struct tec_error *err)
 {
-    const struct tec_action_room room = tec_engine_room(r->o.opened->engine);
     r->ring.size = RING_BYTES;
     r->ring.data = tec_arena_push(&r->arena, RING_BYTES, 1, 64);
     r->item = tec_arena_push(&r->arena, RING_BYTES, 1, 64);
-    r->numbers = TEC_NEW(&r->arena, (size_t)room.rows * (size_t)room.columns + 1, double);
-    if (!r->ring.data || !r->item || !r->numbers)
+    if (!r->ring.data || !r->item)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a recording");
     return tec_transcript_attach(&r->texts, r->o.opened->engine, &r->arena, err);
 }

@@ -58,8 +58,16 @@ enum tec_status tec_recording_close(struct tec_recording *r, struct tec_error *e
 void tec_recording_inputs(struct tec_recording *r, int session, int64_t number,
                           const struct tec_value *values, size_t n);
 void tec_recording_tick(struct tec_recording *r, const struct tec_recorded_tick *tick);
-/* In a frame: a chunk leaves. */
-void tec_recording_left(struct tec_recording *r, const struct tec_runtime_left *left);
+/* A chunk that has left. */
+struct tec_recorded_chunk {
+    int action, session;
+    int64_t frame, seen, release_ns, age_us; /* seen: number of the observation that it is of */
+    bool late;
+    const float *chunk;    /* of the model */
+    const double *actions; /* [rows, columns] of the robot; NULL: another thread makes them */
+    int rows, columns;
+};
+void tec_recording_left(struct tec_recording *r, const struct tec_recorded_chunk *left);
 /* Behind a frame, once for each of its sessions; texts are taken with the first. */
 void tec_recording_frame(struct tec_recording *r, const struct tec_frame_record *record);
 

@@ -39,10 +39,10 @@ struct tec_item_tick {
     int64_t cancels[TEC_MAX_ASKS];
 };
 
-/* LEFT: this, the chunk [chunk_n] and the raw state [state_n] of its observation. */
+/* LEFT: this, the chunk [chunk_n] and the robot's actions [rows, columns]. */
 struct tec_item_left {
-    int64_t frame, seen, captured_ns, release_ns, age_us;
-    int action, session, chunk_n, state_n;
+    int64_t frame, seen, release_ns, age_us;
+    int action, session, chunk_n, rows, columns;
     bool late;
 };
 
@@ -82,7 +82,6 @@ struct tec_recording {
     uint64_t flight;                  /* number of the next event of the flight recorder */
     int n_words;                      /* of its table that have been written */
     uint8_t *item;                    /* room for one */
-    double *numbers;                  /* a chunk in the robot's units */
     int ticks, frames, words, events; /* channels */
     int actions[TEC_MAX_ACTIONS], decoders[TEC_MAX_DECODERS];
     int n_inputs;

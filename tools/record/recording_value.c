@@ -62,7 +62,7 @@ static json_t *base64(const void *data, size_t n)
         uint32_t three = (uint32_t)from[i] << 16 | (i + 1 < n ? (uint32_t)from[i + 1] << 8 : 0) |
                          (i + 2 < n ? from[i + 2] : 0);
         for (size_t k = 0; k < 4; k++)
-            text[at++] = i + k > n ? '=' : digits[(three >> (18 - 6 * k)) & 63];
+            text[at++] = (char)(i + k > n ? '=' : digits[(three >> (18 - 6 * k)) & 63]);
     }
     json_t *json = text ? json_stringn_nocheck(text, at) : NULL;
     free(text);

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_STATE = 4096 };
-
 static json_t *or_null(int64_t n)
 {
     return n < 0 ? json_null() : json_integer(n);
@@ -134,13 +132,17 @@ static void put_tick(struct tec_recording *r, uint64_t now)
     tec_recording_json(&r->file, r->ticks, t.number, now, one);
 }
 
-static json_t *rows_json(const double *numbers, int rows, int columns)
+/* Numbers at an address of any alignment. */
+static json_t *rows_json(const uint8_t *at, int rows, int columns)
 {
     json_t *all = json_array();
     for (int i = 0; i < rows; i++) {
         json_t *row = json_array();
-        for (int k = 0; k < columns; k++)
-            json_array_append_new(row, json_real(numbers[i * columns + k]));
+        for (int k = 0; k < columns; k++, at += sizeof(double)) {
+            double number;
+            memcpy(&number, at, sizeof number);
+            json_array_append_new(row, json_real(number));
+        }
         json_array_append_new(all, row);
     }
     return all;
@@ -150,23 +152,15 @@ static void put_left(struct tec_recording *r)
 {
     struct tec_item_left l;
     memcpy(&l, r->item, sizeof l);
-    const float *chunk = (const float *)(const void *)(r->item + sizeof l);
-    const uint8_t *state = r->item + sizeof l + (size_t)l.chunk_n * sizeof(float);
-    struct tec_session *session = tec_engine_session(r->o.opened->engine, l.action);
-    struct tec_beyond beyond;
-    double state_at[MAX_STATE];
-    int columns = tec_session_columns(session), rows = 0;
-    if (l.state_n <= MAX_STATE) {
-        memcpy(state_at, state, (size_t)l.state_n * sizeof state_at[0]);
-        rows = tec_session_act_on(session, state_at, chunk, r->numbers, &beyond);
-    }
-    tec_recording_json(&r->file, r->actions[l.action], l.seen, wall(r, l.release_ns),
-                       json_pack("{s:I, s:I, s:i, s:I, s:o, s:b, s:o, s:o}", "frame",
-                                 (json_int_t)l.frame, "seen", (json_int_t)l.seen, "session",
-                                 l.session, "release_us", (json_int_t)(l.release_ns / 1000),
-                                 "age_us", or_null(l.age_us), "late", (int)l.late, "actions",
-                                 rows_json(r->numbers, rows, columns), "chunk",
-                                 floats(chunk, l.chunk_n)));
+    const uint8_t *chunk = r->item + sizeof l;
+    tec_recording_json(
+        &r->file, r->actions[l.action], l.seen, wall(r, l.release_ns),
+        json_pack("{s:I, s:I, s:i, s:I, s:o, s:b, s:o, s:o}", "frame", (json_int_t)l.frame, "seen",
+                  (json_int_t)l.seen, "session", l.session, "release_us",
+                  (json_int_t)(l.release_ns / 1000), "age_us", or_null(l.age_us), "late",
+                  (int)l.late, "actions",
+                  rows_json(chunk + (size_t)l.chunk_n * sizeof(float), l.rows, l.columns), "chunk",
+                  floats(chunk, l.chunk_n)));
 }
 
 static json_t *launch_json(const struct tec_launch_record *l)

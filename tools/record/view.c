@@ -233,7 +233,9 @@ enum tec_status tec_view_of_option(struct tec_view **out, const char *port,
     int64_t n = 0;
     TEC_TRY(tec_view_read_port(&n, port, err));
     const struct options options = {(int)n, mode, opened, recorder};
-    TEC_TRY(open_view(out, &options, err));
+    enum tec_status status = open_view(out, &options, err);
+    if (status != TEC_OK || !*out)
+        return status;
     tec_say(opened->call, "frames are shown at http://127.0.0.1:%d/view", (*out)->port);
     return TEC_OK;
 }

@@ -36,7 +36,7 @@ static const char *label(char text[128], const char *from)
     for (; *from && n + 3 < 128; from++) {
         if (*from == '"' || *from == '\\')
             text[n++] = '\\';
-        text[n++] = (unsigned char)*from < 32 ? ' ' : *from;
+        text[n++] = (char)((unsigned char)*from < 32 ? ' ' : *from);
     }
     text[n] = '\0';
     return text;

@@ -204,16 +204,38 @@ static void take_first(struct tec_worker *w, const struct tec_runtime_left *left
     j->chunk_id = s->chunk_id;
 }
 
+/* With the robot's actions [rows, columns], which w->actions has; rows 0: nobody asked for them. */
+static void record_left(const struct tec_worker *w, const struct tec_runtime_left *left, int rows,
+                        int columns)
+{
+    const struct tec_action_record *a = &left->record->actions[left->action];
+    const struct tec_recorded_chunk one = {.action = left->action,
+                                           .session = left->session,
+                                           .frame = left->record->frame,
+                                           .seen = left->seen->number,
+                                           .release_ns = a->release_ns,
+                                           .age_us = a->age_us,
+                                           .late = a->missed,
+                                           .chunk = left->chunk,
+                                           .actions = rows ? w->actions : NULL,
+                                           .rows = rows,
+                                           .columns = columns};
+    tec_recording_left(w->recording, &one);
+}
+
 void tec_worker_left(void *user, const struct tec_runtime_left *left)
 {
     struct tec_worker *w = user;
-    tec_recording_left(w->recording, left);
-    if (w->running < 0)
+    const int *shape = w->others[left->action];
+    if (w->running < 0) {
+        record_left(w, left, 0, 0);
         return;
+    }
     if (left->action)
         take_other(w, left);
     else
         take_first(w, left);
+    record_left(w, left, left->action ? shape[0] : w->rows, left->action ? shape[1] : w->columns);
     if (left->record->to_come == 0 && w->holds)
         send_actions(w);
 }
