@@ -340,6 +340,7 @@ static enum tec_status prepare(struct job *job, struct tec_error *err)
         TEC_TRY(tec_context(err, tec_outfile_file_open(&job->out, o->out, err), "--out"));
     struct tec_control_options control = o->control;
     control.recorder = &job->frames.runtime.recorder;
+    control.mode = o->clock == CLOCK_PACED ? TEC_RECORDING_PACED : TEC_RECORDING_FRAMES;
     TEC_TRY(tec_control_open(&job->control, call, &control, err));
     TEC_TRY((o->clock == CLOCK_PACED ? tec_frames_open_paced : tec_frames_open)(
         &job->frames, call, call->args.item[0], &more, err));

@@ -267,6 +267,7 @@ static enum tec_status serve(struct job *job, struct tec_error *err)
     struct tec_control_options control = o->control;
     control.safety = &job->exchange.safety;
     control.recorder = &job->worker.runtime.recorder;
+    control.mode = TEC_RECORDING_SERVED;
     TEC_TRY(tec_control_open(&job->control, job->call, &control, err));
     TEC_TRY(tec_worker_open(&job->worker, job->call, job->call->args.item[0], &job->exchange,
                             2 * or_else(o->max_connections, MAX_CONNECTIONS), o->limit_rows,

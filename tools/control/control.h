@@ -11,10 +11,10 @@
 #ifndef TEC_TOOLS_CONTROL_CONTROL_H
 #define TEC_TOOLS_CONTROL_CONTROL_H
 
-#include "graph/live/recorder.h"
 #include "tools/cli/open_engine.h"
 #include "tools/control/peer.h"
 #include "tools/control/socket.h"
+#include "tools/record/recording.h"
 #include "tools/serve/safety.h"
 
 #include <jansson.h>
@@ -28,6 +28,7 @@ struct tec_control_options {
     const char *dump_dir;                /* NULL: beside the socket, without one nowhere */
     struct tec_safety *safety;           /* a server's, borrowed; NULL: there is none */
     const struct tec_recorder *recorder; /* of the frames, borrowed; NULL: there is none */
+    enum tec_recording_mode mode;        /* how its frames come */
 };
 
 /* The progress of the newest policy that was loaded. */

@@ -1,8 +1,6 @@
 /* misses.c - writes the flight recorder into a file after a frame has missed, and on SIGUSR1. */
 #include "tools/control/control.h"
 
-#include "tools/record/recording.h"
-
 #include <string.h>
 
 enum { MAX_DUMPS = 16, AT_ONCE = 256 };
@@ -23,7 +21,8 @@ static void write_dump(struct tec_control *c, const char *why, int64_t frame)
     struct tec_error err = {.message = ""};
     if (!c->program || !path_of(c, why, frame, path))
         tec_say(c->call, "give --dump-dir DIR to have the flight recorder written");
-    else if (tec_recording_dump(path, c->program, c->options.recorder, 0, &err) != TEC_OK)
+    else if (tec_recording_dump(path, c->program, c->options.recorder, c->options.mode, 0, &err) !=
+             TEC_OK)
         tec_say(c->call, "the flight recorder is not written: %s", err.message);
     else
         tec_say(c->call, "the flight recorder is in %s: tectum explain, tectum trace", path);

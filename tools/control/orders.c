@@ -2,7 +2,6 @@
  * checked, obeyed and answered. */
 #include "base/json_text.h"
 #include "tools/control/control.h"
-#include "tools/record/recording.h"
 
 #include "base/nearest.h"
 
@@ -163,7 +162,8 @@ static enum tec_status obey_recorder(struct order *o, struct tec_error *err)
     if (!o->c->options.recorder || !o->c->program)
         return tec_fail(err, TEC_UNSUPPORTED, "recorder: this program keeps none");
     int64_t last_ns = last ? (int64_t)(json_number_value(last) * 1e9) : 0;
-    return tec_recording_dump(path, o->c->program, o->c->options.recorder, last_ns, err);
+    return tec_recording_dump(path, o->c->program, o->c->options.recorder, o->c->options.mode,
+                              last_ns, err);
 }
 
 /* --- requests ----------------------------------------------------------------------------- */

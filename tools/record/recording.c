@@ -334,7 +334,8 @@ enum tec_status tec_recording_close(struct tec_recording *r, struct tec_error *e
 }
 
 enum tec_status tec_recording_dump(const char *path, struct tec_opened *opened,
-                                   const struct tec_recorder *recorder, int64_t last_ns,
+                                   const struct tec_recorder *recorder,
+                                   enum tec_recording_mode mode, int64_t last_ns,
                                    struct tec_error *err)
 {
     static const struct tec_clock clock = {NULL};
@@ -345,7 +346,7 @@ enum tec_status tec_recording_dump(const char *path, struct tec_opened *opened,
     uint64_t next = 0;
     int n_words = 0;
     TEC_TRY(tec_mcap_open(&file, path, opened->call->heap, err));
-    enum tec_status status = tec_recording_describe(&file, opened, TEC_RECORDING_FRAMES, wall, err);
+    enum tec_status status = tec_recording_describe(&file, opened, mode, wall, err);
     int words = tec_recording_channel(&file, "/tectum/words");
     int flight = tec_mcap_channel(&file, &events);
     tec_recording_put_flight(&file, recorder, &next, &n_words, words, flight, wall,

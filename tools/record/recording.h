@@ -74,7 +74,8 @@ void tec_recording_frame(struct tec_recording *r, const struct tec_frame_record 
 /* Write the flight recorder alone to a file, of the last `last_ns` (0 = all of it): a recording
  * without inputs. Any thread but the frame thread. */
 enum tec_status tec_recording_dump(const char *path, struct tec_opened *opened,
-                                   const struct tec_recorder *recorder, int64_t last_ns,
+                                   const struct tec_recorder *recorder,
+                                   enum tec_recording_mode mode, int64_t last_ns,
                                    struct tec_error *err);
 
 #endif
