@@ -1,6 +1,7 @@
 /* frames.c - runs one frame after another for a verb: it gives values to the session, runs the
  * loop, and collects actions and texts. */
 #include "tools/frames/frames.h"
+#include "tools/frames/frames_record.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -327,27 +328,6 @@ const struct tec_frame_left *tec_frame_left_of(const struct tec_frame_out *frame
     return NULL;
 }
 
-/* What left, with the robot's actions where they are made here. */
-static void record_left(struct tec_frames *f, const struct tec_frames_session *s,
-                        const struct tec_frame_record *record)
-{
-    for (int i = 0; i < s->n_left && f->recording; i++) {
-        const struct tec_frame_left *left = &s->left[i];
-        const struct tec_recorded_chunk one = {.action = left->action,
-                                               .session = record->session,
-                                               .frame = record->frame,
-                                               .seen = left->seen,
-                                               .release_ns = left->released_ns,
-                                               .age_us = left->age_us,
-                                               .late = record->actions[left->action].missed,
-                                               .chunk = left->chunk,
-                                               .actions = left->actions,
-                                               .rows = left->rows,
-                                               .columns = left->columns};
-        tec_recording_left(f->recording, &one);
-    }
-}
-
 /* Convert the chunks that left to the robot's units; with watchdogs, their consumer converts them
  * instead. */
 static void take_left(struct tec_frames *f, struct tec_frames_session *s,
@@ -364,7 +344,7 @@ static void take_left(struct tec_frames *f, struct tec_frames_session *s,
             tec_session_act_on(session, left[i].state_raw, left[i].chunk, actions, &left[i].beyond);
         hold_to_limits(f, s, &left[i], actions);
     }
-    record_left(f, s, record);
+    tec_frames_record_left(f, s, record);
     s->out.n_left = s->n_left;
     s->out.left = left;
     s->out.columns = tec_session_columns(f->opened.engine->session);
@@ -409,21 +389,6 @@ static void take_outcome(struct tec_frames *f, struct tec_frames_session *s,
     take_left(f, s, record);
 }
 
-static void record_tick(struct tec_frames *f, const struct tec_tick *tick)
-{
-    const struct tec_frames_session *s = &f->sessions[tick->session];
-    const struct tec_flow *flow = tec_engine_flow(f->opened.engine, 0);
-    const struct tec_recorded_tick one = {.number = f->frame,
-                                          .session = tick->session,
-                                          .observed = s->out.observed,
-                                          .reset = f->reset ? TEC_RESET_ALL : TEC_RESET_NONE,
-                                          .noise = s->out.observed ? s->noise : NULL,
-                                          .noise_n = flow->horizon * flow->dim,
-                                          .tick = tick};
-    if (f->recording)
-        tec_recording_tick(f->recording, &one);
-}
-
 /* Run the frame of the sessions of these ticks, and give each reader the outcome. */
 static enum tec_status run(struct tec_frames *f, struct tec_tick *ticks, int n,
                            struct tec_error *err)
@@ -432,7 +397,7 @@ static enum tec_status run(struct tec_frames *f, struct tec_tick *ticks, int n,
     struct tec_runtime_seen seen[TEC_MAX_SESSIONS] = {{.number = 0}};
     for (int i = 0; i < n; i++) {
         seen[i] = fill_tick(f, &ticks[i]);
-        record_tick(f, &ticks[i]);
+        tec_frames_record_tick(f, &ticks[i]);
     }
     tec_runtime_frame(&f->runtime, seen, ticks, n, f->frame);
     for (int i = 0; i < n; i++) {
