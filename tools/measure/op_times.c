@@ -176,8 +176,8 @@ static enum tec_status run(struct work *w, const struct tec_op_times_of *of, str
         TEC_TRY(pass(w, of, i, &launches[i], err));
     for (int i = 0; i < w->n; i++) {
         const struct timed *c = &w->calls[i];
-        const struct tec_op_call call = {c->stage, c->label, c->layer,
-                                         median(c->ns, of->passes), c->cost};
+        const struct tec_op_call call = {c->stage, c->label, c->layer, median(c->ns, of->passes),
+                                         c->cost};
         w->out->items[c->item].ns += call.ns;
         if (of->each)
             of->each(of->user, &call);
