@@ -2,10 +2,10 @@
 #include "tools/probe/probe.h"
 
 #include "base/clock.h"
+#include "tools/measure/bench.h"
 #include "tools/probe/socket.h"
 
 #include <msgpack.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* --- the request ------------------------------------------------------------------------------ */
@@ -152,20 +152,14 @@ static enum tec_status read_reply(struct tec_probe_times *out, int64_t sample[SA
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
-static int ascending(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static int64_t quantile(int64_t (*samples)[SAMPLES], int n, int which, double q)
 {
     int64_t sorted[TEC_PROBE_MOST];
-    int at = (int)(q * n);
+    struct tec_samples all = {.n = n, .ns = sorted};
     for (int i = 0; i < n; i++)
         sorted[i] = samples[i][which];
-    qsort(sorted, (size_t)n, sizeof sorted[0], ascending);
-    return sorted[at < n ? at : n - 1];
+    tec_samples_sort(&all);
+    return tec_samples_at(&all, q);
 }
 
 static enum tec_status ask(struct tec_probe_times *out, struct tec_probe_socket *s,

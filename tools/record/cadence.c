@@ -1,6 +1,7 @@
 /* cadence.c - counts rate, misses and headroom of a robot's newest frames. */
 #include "tools/record/cadence.h"
 
+#include "tools/measure/bench.h"
 #include "tools/record/explain.h"
 
 #include <stdlib.h>
@@ -16,23 +17,17 @@ struct window {
     int64_t *numbers; /* [most of frames and launches] */
 };
 
-static int ascending(const void *a, const void *b)
+/* A quantile of the first n numbers, which are sorted; 0 of none. */
+static int64_t at(struct window *w, size_t n, double q)
 {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
+    const struct tec_samples all = {.n = (int)n, .ns = w->numbers};
+    return tec_samples_at(&all, q);
 }
 
-/* A quantile of the n sorted numbers; 0 of none. */
-static int64_t at(const int64_t *numbers, size_t n, double q)
+static void sort(struct window *w, size_t n)
 {
-    size_t i = (size_t)(q * (double)n);
-    return n ? numbers[i < n ? i : n - 1] : 0;
-}
-
-static size_t sort(int64_t *numbers, size_t n)
-{
-    qsort(numbers, n, sizeof *numbers, ascending);
-    return n;
+    struct tec_samples all = {.n = (int)n, .ns = w->numbers};
+    tec_samples_sort(&all);
 }
 
 static void find_window(struct window *w, double last_s)
@@ -62,11 +57,11 @@ static void count_frames(struct tec_cadence *c, struct window *w)
             c->causes[k] += strcmp(frames[i].cause, tec_cause_name((enum tec_cause)k)) == 0;
         w->numbers[i] = (frames[i].end_ns - frames[i].start_ns) / 1000;
     }
-    sort(w->numbers, w->n);
+    sort(w, w->n);
     c->frames = w->n;
-    c->frame_p50_us = at(w->numbers, w->n, 0.5);
-    c->frame_p99_us = at(w->numbers, w->n, 0.99);
-    c->frame_max_us = at(w->numbers, w->n, 1.0);
+    c->frame_p50_us = at(w, w->n, 0.5);
+    c->frame_p99_us = at(w, w->n, 0.99);
+    c->frame_max_us = at(w, w->n, 1.0);
     c->seconds = (double)(w->end_ns - w->from_ns) / 1e9;
     double span = w->n > 1 ? (double)(frames[w->n - 1].start_ns - frames[0].start_ns) / 1e9 : 0.0;
     c->hz = span > 0.0 ? (double)(w->n - 1) / span : 0.0;
@@ -101,17 +96,17 @@ static void count_figures(struct tec_cadence *c, struct window *w)
     for (size_t i = 0; i < w->n; i++)
         if (frames[i].deadline_us >= 0 && frames[i].age_us >= 0)
             w->numbers[n++] = frames[i].slack_us;
-    sort(w->numbers, n);
-    c->headroom_us = n ? at(w->numbers, n, 0.5) : INT64_MIN;
+    sort(w, n);
+    c->headroom_us = n ? at(w, n, 0.5) : INT64_MIN;
     for (size_t i = 0; i < w->n; i++)
         w->numbers[i] = frames[i].planner_us;
-    sort(w->numbers, w->n);
-    c->policy_p50_us = at(w->numbers, w->n, 0.5);
-    c->policy_max_us = at(w->numbers, w->n, 1.0);
+    sort(w, w->n);
+    c->policy_p50_us = at(w, w->n, 0.5);
+    c->policy_max_us = at(w, w->n, 1.0);
     for (size_t i = 0; i < w->n; i++)
         w->numbers[i] = frames[i].host_us;
-    sort(w->numbers, w->n);
-    c->host_p50_us = at(w->numbers, w->n, 0.5);
+    sort(w, w->n);
+    c->host_p50_us = at(w, w->n, 0.5);
 }
 
 static void count_node(struct tec_cadence *c, struct window *w, int node)
@@ -125,10 +120,10 @@ static void count_node(struct tec_cadence *c, struct window *w, int node)
         w->numbers[out->launches++] = (l->end_ns - l->start_ns) / 1000;
         sum += l->end_ns - l->start_ns;
     }
-    sort(w->numbers, out->launches);
-    out->p50_us = at(w->numbers, out->launches, 0.5);
-    out->p99_us = at(w->numbers, out->launches, 0.99);
-    out->max_us = at(w->numbers, out->launches, 1.0);
+    sort(w, out->launches);
+    out->p50_us = at(w, out->launches, 0.5);
+    out->p99_us = at(w, out->launches, 0.99);
+    out->max_us = at(w, out->launches, 1.0);
     out->hz = c->seconds > 0.0 ? (double)out->launches / c->seconds : 0.0;
     out->share = c->seconds > 0.0 ? (double)sum / 1e9 / c->seconds : 0.0;
 }

@@ -3,23 +3,12 @@
 #include "tools/record/explain.h"
 
 #include "graph/run/loop.h"
+#include "tools/measure/bench.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* --- what is usual ---------------------------------------------------------------------------- */
-
-static int ascending(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-static int64_t at_quantile(const int64_t *sorted, size_t n, double q)
-{
-    size_t at = (size_t)(q * (double)n);
-    return n ? sorted[at < n ? at : n - 1] : 0;
-}
 
 static bool alike(const struct tec_flight_launch *a, const struct tec_flight_launch *b)
 {
@@ -29,34 +18,27 @@ static bool alike(const struct tec_flight_launch *a, const struct tec_flight_lau
 
 struct tec_usual tec_flight_usual(const struct tec_flight *f, const struct tec_flight_launch *like)
 {
-    struct tec_usual usual = {.n = 0};
-    int64_t *all = malloc((f->n_launches + 1) * sizeof *all);
-    for (size_t i = 0; all && i < f->n_launches; i++)
+    struct tec_samples all = {.ns = malloc((f->n_launches + 1) * sizeof *all.ns)};
+    for (size_t i = 0; all.ns && i < f->n_launches; i++)
         if (alike(&f->launches[i], like))
-            all[usual.n++] = (f->launches[i].end_ns - f->launches[i].start_ns) / 1000;
-    if (all)
-        qsort(all, usual.n, sizeof *all, ascending);
-    if (all && usual.n) {
-        usual.p50_us = at_quantile(all, usual.n, 0.5);
-        usual.p99_us = at_quantile(all, usual.n, 0.99);
-    }
-    free(all);
+            all.ns[all.n++] = (f->launches[i].end_ns - f->launches[i].start_ns) / 1000;
+    tec_samples_sort(&all);
+    const struct tec_usual usual = {(size_t)all.n, tec_samples_at(&all, 0.5),
+                                    tec_samples_at(&all, 0.99)};
+    free(all.ns);
     return usual;
 }
 
 /* The median of a figure of all frames. */
 static int64_t usual_figure(const struct tec_flight *f, size_t offset)
 {
-    int64_t *all = malloc((f->n_frames + 1) * sizeof *all), median = 0;
-    size_t n = 0;
-    for (size_t i = 0; all && i < f->n_frames; i++)
+    struct tec_samples all = {.ns = malloc((f->n_frames + 1) * sizeof *all.ns)};
+    for (size_t i = 0; all.ns && i < f->n_frames; i++)
         if (f->frames[i].end_ns >= 0)
-            memcpy(&all[n++], (const char *)&f->frames[i] + offset, sizeof *all);
-    if (all) {
-        qsort(all, n, sizeof *all, ascending);
-        median = at_quantile(all, n, 0.5);
-    }
-    free(all);
+            memcpy(&all.ns[all.n++], (const char *)&f->frames[i] + offset, sizeof *all.ns);
+    tec_samples_sort(&all);
+    int64_t median = tec_samples_at(&all, 0.5);
+    free(all.ns);
     return median;
 }
 
