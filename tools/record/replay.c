@@ -63,6 +63,17 @@ static void add_token(struct replay *r, int64_t request, enum side side, int tok
         t->tokens[at] = token;
 }
 
+/* Did a text come to its end? One that was given up, by its deadline or the policy, is as long as
+ * time allowed. */
+static bool is_whole(const char *reason)
+{
+    static const char *const ends[] = {"eos", "length", "stop", "choice", "ranked"};
+    for (size_t i = 0; reason && i < sizeof ends / sizeof ends[0]; i++)
+        if (strcmp(ends[i], reason) == 0)
+            return true;
+    return false;
+}
+
 static void count_texts(struct replay *r)
 {
     for (int64_t i = r->n_texts > TEXTS ? r->n_texts - TEXTS : 0; i < r->n_texts; i++) {
@@ -81,7 +92,7 @@ static void take_texts(struct replay *r, const struct tec_frame_out *out)
         const struct tec_frame_text *t = &out->texts[i];
         for (int k = 0; k < t->n; k++)
             add_token(r, t->request, IS, t->tokens[k]);
-        if (t->done)
+        if (t->done && is_whole(t->reason))
             text_of(r, t->request)->done[IS] = true;
     }
 }
@@ -92,7 +103,7 @@ static void take_recorded_text(struct replay *r, const json_t *json)
     const json_t *token = json_object_get(json, "token");
     if (json_is_integer(token))
         add_token(r, request, WAS, (int)json_integer_value(token));
-    if (json_is_true(json_object_get(json, "done")))
+    if (is_whole(json_string_value(json_object_get(json, "reason"))))
         text_of(r, request)->done[WAS] = true;
 }
 
