@@ -416,8 +416,10 @@ def the_page_of_a_running_robot_is_closed_to_others():
     p = subprocess.Popen([PROGRAM, "run", DEMO, "--random-inputs", "3", "--clock", "paced", "--frames", "120",
                           "--set", "frame.period_ms=100", "--view", "0", "--format", "json"],
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    line = p.stderr.readline()
-    check("http://127.0.0.1:" in line, line)
+    line = ""
+    while "http://127.0.0.1:" not in line:  # a note about the device may come first
+        line = p.stderr.readline()
+        check(line, "the page's address is said")
     port = int(line.split("127.0.0.1:")[1].split("/")[0])
 
     def ask(request, whole=True):
@@ -527,4 +529,4 @@ def a_recording_is_a_page():
     tectum("replay", FILE, "--html", path, "--diff", code=2)
 
 
-main()
+sys.exit(main())
