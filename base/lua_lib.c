@@ -20,47 +20,66 @@ void tec_lua_push_names(lua_State *L)
     lua_rawgetp(L, LUA_REGISTRYINDEX, &names_key);
 }
 
-/* True if string a comes before string b in byte order; a and b are stack indices. */
-static bool string_before(lua_State *L, int a, int b)
+/* A key of a table. The text is the table's, or that of a place on the stack. */
+struct key {
+    bool is_string;
+    lua_Integer number;
+    const char *text;
+    size_t n;
+};
+
+/* The key at a place; false: it is neither an integer nor a string. */
+static bool read_key(lua_State *L, int at, struct key *key)
 {
-    size_t na, nb;
-    const char *sa = lua_tolstring(L, a, &na), *sb = lua_tolstring(L, b, &nb);
-    int order = memcmp(sa, sb, na < nb ? na : nb);
-    return order < 0 || (order == 0 && na < nb);
+    key->is_string = lua_type(L, at) == LUA_TSTRING;
+    if (key->is_string) {
+        key->text = lua_tolstring(L, at, &key->n);
+        return true;
+    }
+    key->number = lua_tointeger(L, at);
+    return lua_isinteger(L, at);
 }
 
-/* True if the key at `key` comes before the one at `other`: integers first, then strings. */
-static bool key_before(lua_State *L, int key, int other)
+/* Whether a comes before b: integers ascending, then strings in byte order. */
+static bool key_before(const struct key *a, const struct key *b)
 {
-    bool is_string = lua_type(L, key) == LUA_TSTRING;
-    if (is_string != (lua_type(L, other) == LUA_TSTRING))
-        return !is_string;
-    if (is_string)
-        return string_before(L, key, other);
-    return lua_tointeger(L, key) < lua_tointeger(L, other);
+    if (a->is_string != b->is_string)
+        return b->is_string;
+    if (!a->is_string)
+        return a->number < b->number;
+    int order = memcmp(a->text, b->text, a->n < b->n ? a->n : b->n);
+    return order < 0 || (order == 0 && a->n < b->n);
 }
 
 /* Find the smallest key that comes after the given one in a single pass over the table. This needs
- * no memory, and the order does not depend on addresses. */
+ * no memory, and the order does not depend on addresses. Lua is asked once for each key: the pass
+ * is made for every key again. */
 static enum tec_lua_scan scan_all(lua_State *L, int index, int64_t *visited)
 {
     int from = lua_gettop(L), best = from + 1, strings = 0;
+    struct key given = {.n = 0}, smallest = {.n = 0}, key = {.n = 0};
+    bool begins = lua_isnil(L, from), found = false;
+    if (!begins && !read_key(L, from, &given)) {
+        lua_settop(L, from - 1);
+        return TEC_LUA_SCAN_TYPE;
+    }
     lua_pushnil(L);
     lua_pushnil(L);
     while (lua_next(L, index)) {
         lua_pop(L, 1);
         (*visited)++;
-        bool is_string = lua_type(L, -1) == LUA_TSTRING;
-        strings += is_string;
-        if (strings > MAX_STRING_KEYS || (!is_string && !lua_isinteger(L, -1))) {
+        bool good = read_key(L, -1, &key);
+        strings += good && key.is_string;
+        if (!good || strings > MAX_STRING_KEYS) {
             lua_settop(L, from - 1);
-            return is_string ? TEC_LUA_SCAN_MANY : TEC_LUA_SCAN_TYPE;
+            return good ? TEC_LUA_SCAN_MANY : TEC_LUA_SCAN_TYPE;
         }
-        bool after = lua_isnil(L, from) || key_before(L, from, -1);
-        if (after && (lua_isnil(L, best) || key_before(L, -1, best)))
+        if ((begins || key_before(&given, &key)) && (!found || key_before(&key, &smallest))) {
             lua_copy(L, -1, best);
+            smallest = key;
+            found = true;
+        }
     }
-    bool found = !lua_isnil(L, best);
     lua_copy(L, best, from);
     lua_settop(L, found ? from : from - 1);
     return found ? TEC_LUA_SCAN_KEY : TEC_LUA_SCAN_END;

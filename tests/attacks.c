@@ -315,9 +315,7 @@ static double worst_call, worst_load; /* beyond the budget, in microseconds */
 
 static int64_t allowed_ns(const struct attack *a)
 {
-    /* What a load makes of a state comes behind the budget of its setup: as much again is allowed.
-     */
-    int us = a->where < SETUP ? HARD_US + SLACK_US : 2 * SETUP_US;
+    int us = a->where < SETUP ? HARD_US + SLACK_US : SETUP_US + 10 * SLACK_US;
     return (int64_t)(a->where == OBSERVE ? us + COLLECT_US : us) * 1000;
 }
 
