@@ -3,44 +3,8 @@
 #include "tools/record/explain.h"
 
 #include "graph/run/loop.h"
-#include "tools/measure/bench.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-/* --- what is usual ---------------------------------------------------------------------------- */
-
-static bool alike(const struct tec_flight_launch *a, const struct tec_flight_launch *b)
-{
-    return a->node == b->node && a->rows == b->rows && a->k == b->k &&
-           strcmp(a->what, b->what) == 0;
-}
-
-struct tec_usual tec_flight_usual(const struct tec_flight *f, const struct tec_flight_launch *like)
-{
-    struct tec_samples all = {.ns = malloc((f->n_launches + 1) * sizeof *all.ns)};
-    for (size_t i = 0; all.ns && i < f->n_launches; i++)
-        if (alike(&f->launches[i], like))
-            all.ns[all.n++] = (f->launches[i].end_ns - f->launches[i].start_ns) / 1000;
-    tec_samples_sort(&all);
-    const struct tec_usual usual = {(size_t)all.n, tec_samples_at(&all, 0.5),
-                                    tec_samples_at(&all, 0.99)};
-    free(all.ns);
-    return usual;
-}
-
-/* The median of a figure of all frames. */
-static int64_t usual_figure(const struct tec_flight *f, size_t offset)
-{
-    struct tec_samples all = {.ns = malloc((f->n_frames + 1) * sizeof *all.ns)};
-    for (size_t i = 0; all.ns && i < f->n_frames; i++)
-        if (f->frames[i].end_ns >= 0)
-            memcpy(&all.ns[all.n++], (const char *)&f->frames[i] + offset, sizeof *all.ns);
-    tec_samples_sort(&all);
-    int64_t median = tec_samples_at(&all, 0.5);
-    free(all.ns);
-    return median;
-}
 
 const struct tec_flight_frame *tec_flight_find(const struct tec_flight *f, int64_t number)
 {
@@ -67,23 +31,20 @@ static double ms(int64_t us)
 
 /* The launch that took the most beyond its median, of this frame and of frames that ran since its
  * tick. */
-static const struct tec_flight_launch *slowest(const struct tec_flight *f,
-                                               const struct tec_flight_frame *frame,
-                                               int64_t *over_us, struct tec_usual *usual)
+static const struct tec_flight_launch *
+slowest(const struct tec_flight *f, const struct tec_flight_frame *frame, int64_t *over_us)
 {
     const struct tec_flight_launch *worst = NULL;
     *over_us = INT64_MIN;
-    for (size_t i = 0; i < f->n_launches; i++) {
+    for (size_t i = tec_flight_since(f, frame); i < f->n_launches; i++) {
         const struct tec_flight_launch *l = &f->launches[i];
-        if (l->end_ns <= frame->tick_ns || l->start_ns >= frame->end_ns)
+        if (l->start_ns >= frame->end_ns)
+            break;
+        int64_t over = (l->end_ns - l->start_ns) / 1000 - tec_flight_usual(f, l)->p50_us;
+        if (over <= *over_us)
             continue;
-        struct tec_usual u = tec_flight_usual(f, l);
-        int64_t over = (l->end_ns - l->start_ns) / 1000 - u.p50_us;
-        if (over > *over_us) {
-            *over_us = over;
-            *usual = u;
-            worst = l;
-        }
+        *over_us = over;
+        worst = l;
     }
     return worst;
 }
@@ -92,26 +53,25 @@ static const char *of_device(struct tec_flight *f, const struct tec_flight_frame
                              struct tec_miss *miss)
 {
     int64_t over = 0;
-    struct tec_usual usual = {.n = 0};
-    const struct tec_flight_launch *l = slowest(f, frame, &over, &usual);
+    const struct tec_flight_launch *l = slowest(f, frame, &over);
     if (!l)
         return tec_arena_strdup(&f->arena, "the device made nothing in this frame");
+    const struct tec_usual *usual = tec_flight_usual(f, l);
     miss->node = tec_flight_node(f, l->node);
     return tec_arena_printf(&f->arena,
                             "the device: '%s' took %.2f ms, %.2f ms more than its median of %.2f "
                             "ms (%zu launches like it, p99 %.2f ms)",
                             miss->node, ms((l->end_ns - l->start_ns) / 1000), ms(over),
-                            ms(usual.p50_us), usual.n, ms(usual.p99_us));
+                            ms(usual->p50_us), usual->n, ms(usual->p99_us));
 }
 
 static const char *of_policy(struct tec_flight *f, const struct tec_flight_frame *frame,
                              struct tec_miss *miss)
 {
     (void)miss;
-    return tec_arena_printf(&f->arena,
-                            "the policy '%s' took %.2f ms to decide; its median is %.2f ms",
-                            tec_flight_policy(f, frame), ms(frame->planner_us),
-                            ms(usual_figure(f, offsetof(struct tec_flight_frame, planner_us))));
+    return tec_arena_printf(
+        &f->arena, "the policy '%s' took %.2f ms to decide; its median is %.2f ms",
+        tec_flight_policy(f, frame), ms(frame->planner_us), ms(f->usual_planner_us));
 }
 
 static const char *of_host(struct tec_flight *f, const struct tec_flight_frame *frame,
@@ -122,8 +82,7 @@ static const char *of_host(struct tec_flight *f, const struct tec_flight_frame *
         &f->arena,
         "the host: %.2f ms went to neither launches nor the policy (median %.2f ms), and the frame "
         "began %.2f ms after its tick",
-        ms(frame->host_us - frame->planner_us),
-        ms(usual_figure(f, offsetof(struct tec_flight_frame, host_us))),
+        ms(frame->host_us - frame->planner_us), ms(f->usual_host_us),
         ms((frame->start_ns - frame->tick_ns) / 1000));
 }
 
@@ -147,14 +106,15 @@ static void sum_launches(struct sums *s, const struct tec_flight *f,
                          const struct tec_flight_frame *frame)
 {
     *s = (struct sums){.most = 0};
-    for (size_t i = 0; i < f->n_launches; i++) {
+    for (size_t i = tec_flight_since(f, frame); i < f->n_launches; i++) {
         const struct tec_flight_launch *l = &f->launches[i];
-        if (l->node < 0 || l->node >= f->n_nodes || l->start_ns < frame->tick_ns ||
-            l->end_ns > frame->end_ns)
+        if (l->start_ns >= frame->end_ns)
+            break;
+        if (l->node < 0 || l->node >= f->n_nodes || l->start_ns < frame->tick_ns)
             continue;
         s->us[l->node] += (l->end_ns - l->start_ns) / 1000;
         s->all_us += (l->end_ns - l->start_ns) / 1000;
-        s->usual_us += tec_flight_usual(f, l).p50_us;
+        s->usual_us += tec_flight_usual(f, l)->p50_us;
         s->launches[l->node]++;
         s->most = s->us[l->node] > s->us[s->most] ? l->node : s->most;
     }

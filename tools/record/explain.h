@@ -6,13 +6,6 @@
 
 #include <stdio.h>
 
-/* Medians and tails of like launches: of a node, with as many rows and steps. Microseconds. */
-struct tec_usual {
-    size_t n;
-    int64_t p50_us, p99_us;
-};
-struct tec_usual tec_flight_usual(const struct tec_flight *f, const struct tec_flight_launch *like);
-
 /* Why a missed frame did. Texts are the arena's of the flight. */
 struct tec_miss {
     const char *cause; /* the word of causes.def */

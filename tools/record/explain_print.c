@@ -10,11 +10,6 @@ static double ms(int64_t us)
     return (double)us / 1e3;
 }
 
-static size_t index_of(const struct tec_flight *f, const struct tec_flight_frame *frame)
-{
-    return (size_t)(frame - f->frames);
-}
-
 static int64_t period_us(const struct tec_flight *f)
 {
     return json_integer_value(json_object_get(f->about, "period_us"));
@@ -25,18 +20,17 @@ static int64_t period_us(const struct tec_flight *f)
 static json_t *launches_json(const struct tec_flight *f, const struct tec_flight_frame *frame)
 {
     json_t *all = json_array();
-    for (size_t i = 0; i < f->n_launches; i++) {
+    for (size_t i = tec_flight_next(f, frame, frame->launch); i != SIZE_MAX;
+         i = tec_flight_next(f, frame, i + 1)) {
         const struct tec_flight_launch *l = &f->launches[i];
-        if (l->frame != index_of(f, frame))
-            continue;
-        struct tec_usual u = tec_flight_usual(f, l);
+        const struct tec_usual *u = tec_flight_usual(f, l);
         json_array_append_new(
             all, json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:I, s:I, s:I, s:I}", "node",
                            tec_flight_node(f, l->node), "launch", l->what, "rows", l->rows,
                            "padded", l->padded, "k", l->k, "lane", l->lane, "start_us",
                            (json_int_t)((l->start_ns - frame->tick_ns) / 1000), "us",
                            (json_int_t)((l->end_ns - l->start_ns) / 1000), "p50_us",
-                           (json_int_t)u.p50_us, "p99_us", (json_int_t)u.p99_us));
+                           (json_int_t)u->p50_us, "p99_us", (json_int_t)u->p99_us));
     }
     return all;
 }
@@ -119,18 +113,17 @@ enum tec_status tec_explain_all_json(json_t **out, struct tec_flight *f, struct 
 static void print_launches(FILE *out, const struct tec_flight *f,
                            const struct tec_flight_frame *frame)
 {
-    for (size_t i = 0; i < f->n_launches; i++) {
+    for (size_t i = tec_flight_next(f, frame, frame->launch); i != SIZE_MAX;
+         i = tec_flight_next(f, frame, i + 1)) {
         const struct tec_flight_launch *l = &f->launches[i];
         char shape[64] = "";
-        if (l->frame != index_of(f, frame))
-            continue;
-        struct tec_usual u = tec_flight_usual(f, l);
+        const struct tec_usual *u = tec_flight_usual(f, l);
         if (l->k > 0 || l->rows > 1)
             snprintf(shape, sizeof shape, "%d row%s of %d%s%.0d", l->rows, l->rows > 1 ? "s" : "",
                      l->padded > l->rows ? l->padded : l->rows, l->k ? ", k=" : "", l->k);
         fprintf(out, "  %-12s %-22s at %8.2f ms  took %8.2f ms   p50 %.2f  p99 %.2f\n",
                 tec_flight_node(f, l->node), shape, ms((l->start_ns - frame->tick_ns) / 1000),
-                ms((l->end_ns - l->start_ns) / 1000), ms(u.p50_us), ms(u.p99_us));
+                ms((l->end_ns - l->start_ns) / 1000), ms(u->p50_us), ms(u->p99_us));
     }
 }
 

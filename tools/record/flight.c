@@ -106,7 +106,8 @@ static void open_frame(struct tec_flight *f, const struct tec_flight_event *e, s
                                                          .age_us = -1,
                                                          .cause = "none",
                                                          .first = at,
-                                                         .last = at};
+                                                         .last = at,
+                                                         .launch = f->n_launches};
 }
 
 /* The newest frame of that number and session; NULL: it began before the events do. */
@@ -201,7 +202,7 @@ static enum tec_status find_frames(struct tec_flight *f, struct tec_error *err)
         if (e->kind == TEC_EVENT_FRAME_END)
             end_frame(f, of, e);
     }
-    return TEC_OK;
+    return tec_flight_find_usual(f, err);
 }
 
 static void init(struct tec_flight *f, struct tec_heap *heap)

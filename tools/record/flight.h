@@ -9,6 +9,14 @@
 
 #include <jansson.h>
 
+enum { TEC_FLIGHT_KINDS_OF_LAUNCH = 256 };
+
+/* What launches of a node usually take, with as many rows and steps. */
+struct tec_usual {
+    size_t n;
+    int64_t p50_us, p99_us;
+};
+
 /* A frame of a session. Times on the frame clock; the numbers are those of its record. */
 struct tec_flight_frame {
     int64_t frame, tick_ns, start_ns, end_ns; /* end_ns -1: the recorder ends within it */
@@ -18,11 +26,13 @@ struct tec_flight_frame {
     bool missed;
     const char *cause;  /* "none" */
     size_t first, last; /* its events lie between these, both included */
+    size_t launch;      /* the first launch that ended after it began */
 };
 
 struct tec_flight_launch {
     size_t frame; /* index into frames; SIZE_MAX: of none that was kept whole */
     int node, rows, padded, k, lane;
+    int usual;        /* index of what is usual for it */
     const char *what; /* of a ring: the launch; else "" */
     int64_t start_ns, end_ns;
 };
@@ -40,6 +50,9 @@ struct tec_flight {
     struct tec_flight_event *events;
     struct tec_flight_frame *frames;
     struct tec_flight_launch *launches;
+    int n_usual;
+    struct tec_usual usual[TEC_FLIGHT_KINDS_OF_LAUNCH]; /* [n_usual] by a launch's `usual` */
+    int64_t usual_planner_us, usual_host_us;            /* medians of frames */
 };
 
 /* Read a recording, or a dump of the flight recorder. TEC_MALFORMED where there is no event in it.
@@ -51,6 +64,16 @@ enum tec_status tec_flight_open(struct tec_flight *f, const char *path, struct t
 enum tec_status tec_flight_now(struct tec_flight *f, const struct tec_recorder *recorder,
                                json_t *about, struct tec_heap *heap, struct tec_error *err);
 void tec_flight_close(struct tec_flight *f); /* zeroed is allowed */
+
+/* usual.c: what is usual, found when a flight is opened; of a launch. */
+enum tec_status tec_flight_find_usual(struct tec_flight *f, struct tec_error *err);
+const struct tec_usual *tec_flight_usual(const struct tec_flight *f,
+                                         const struct tec_flight_launch *launch);
+
+/* The first of a frame's launches from this one on, beginning with frame->launch; SIZE_MAX: there
+ * is none. The first launch of any frame that ended after this frame's tick. */
+size_t tec_flight_next(const struct tec_flight *f, const struct tec_flight_frame *frame, size_t at);
+size_t tec_flight_since(const struct tec_flight *f, const struct tec_flight_frame *frame);
 
 /* The name of a node, "" for none. */
 const char *tec_flight_node(const struct tec_flight *f, int node);

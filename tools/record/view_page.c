@@ -2,7 +2,6 @@
 #include "tools/record/view_page.h"
 
 #include "base/json_text.h"
-#include "graph/run/loop.h"
 #include "tools/picture/page.h"
 #include "tools/record/cadence.h"
 #include "tools/record/explain.h"
@@ -16,24 +15,20 @@ static double ms(int64_t ns)
 }
 
 /* Launches of a frame: [node, lane, start, end, rows, k], milliseconds from the frame's start. */
-static json_t *launches_json(const struct tec_flight *f, size_t at, size_t *first)
+static json_t *launches_json(const struct tec_flight *f, const struct tec_flight_frame *frame)
 {
     json_t *all = json_array();
-    const struct tec_flight_frame *frame = &f->frames[at];
-    while (*first < f->n_launches &&
-           (f->launches[*first].frame == SIZE_MAX || f->launches[*first].frame < at))
-        ++*first;
-    for (size_t i = *first; i < f->n_launches && i < *first + TEC_MAX_LAUNCHES; i++) {
+    for (size_t i = tec_flight_next(f, frame, frame->launch); i != SIZE_MAX;
+         i = tec_flight_next(f, frame, i + 1)) {
         const struct tec_flight_launch *l = &f->launches[i];
-        if (l->frame == at)
-            json_array_append_new(all, json_pack("[i, i, f, f, i, i]", l->node, l->lane,
-                                                 ms(l->start_ns - frame->start_ns),
-                                                 ms(l->end_ns - frame->start_ns), l->rows, l->k));
+        json_array_append_new(all, json_pack("[i, i, f, f, i, i]", l->node, l->lane,
+                                             ms(l->start_ns - frame->start_ns),
+                                             ms(l->end_ns - frame->start_ns), l->rows, l->k));
     }
     return all;
 }
 
-static enum tec_status frame_json(json_t **out, struct tec_flight *f, size_t at, size_t *launch,
+static enum tec_status frame_json(json_t **out, struct tec_flight *f, size_t at,
                                   struct tec_error *err)
 {
     const struct tec_flight_frame *frame = &f->frames[at];
@@ -50,7 +45,7 @@ static enum tec_status frame_json(json_t **out, struct tec_flight *f, size_t at,
         "policy_ms", (double)frame->planner_us / 1e3, "host_ms", (double)frame->host_us / 1e3,
         "late", ms(frame->late_ns), "tokens", frame->tokens, "in_flight", frame->in_flight,
         "policy", tec_flight_policy(f, frame), "notes", tec_flight_notes(f, frame), "launches",
-        launches_json(f, at, launch));
+        launches_json(f, frame));
     if (!frame->missed || !*out)
         return *out ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a page");
     struct tec_miss miss;
@@ -92,13 +87,13 @@ enum tec_status tec_view_data(struct tec_buffer *out, struct tec_flight *f, int6
                               size_t most, struct tec_error *err)
 {
     json_t *head = NULL, *frames = json_array();
-    size_t first = f->n_frames > most ? f->n_frames - most : 0, launch = 0;
+    size_t first = f->n_frames > most ? f->n_frames - most : 0;
     enum tec_status status = head_json(&head, f, err);
     for (size_t i = first; i < f->n_frames && status == TEC_OK; i++) {
         json_t *one = NULL;
         if (f->frames[i].end_ns < 0 || f->frames[i].start_ns <= after_ns)
             continue;
-        status = frame_json(&one, f, i, &launch, err);
+        status = frame_json(&one, f, i, err);
         if (one)
             json_array_append_new(frames, one);
     }
