@@ -262,3 +262,14 @@ void tec_outfile_file_drop(struct tec_out_file *out)
         unlink(out->temporary);
     out->file = NULL;
 }
+
+enum tec_status tec_outfile_file_write(const char *path, const void *data, size_t n,
+                                       struct tec_error *err)
+{
+    struct tec_out_file out = {0};
+    TEC_TRY(tec_outfile_file_open(&out, path, err));
+    enum tec_status status = fwrite(data, 1, n, out.file) == n ? tec_outfile_file_keep(&out, err)
+                                                               : tec_outfile_file_failed(&out, err);
+    tec_outfile_file_drop(&out);
+    return status;
+}

@@ -38,6 +38,10 @@ enum tec_status tec_outfile_file_check(const char *path, struct tec_error *err);
 enum tec_status tec_outfile_file_open_regular(struct tec_out_file *out, const char *path,
                                               struct tec_error *err);
 
+/* Write n bytes as the file at `path`: whole, or not at all. TEC_IO, TEC_NO_MEMORY. */
+enum tec_status tec_outfile_file_write(const char *path, const void *data, size_t n,
+                                       struct tec_error *err);
+
 /* Why a write to out->file failed: TEC_IO with the path and the reason. The file stays open. */
 enum tec_status tec_outfile_file_failed(const struct tec_out_file *out, struct tec_error *err);
 

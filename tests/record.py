@@ -1,11 +1,18 @@
 """record.py - recordings from the outside: what the file holds, by a reader of its own and by the
 mcap package where it is installed; replay, explain and trace of it; cuts, full disks, misses."""
 
+import glob
 import json
 import os
+import signal
+import socket
 import struct
 import subprocess
 import sys
+import threading
+import time
+import urllib.error
+import urllib.request
 import zlib
 
 from serve_harness import OBSERVATION, PROGRAM, Server, check, main, test
@@ -259,8 +266,6 @@ def misses_have_their_cause():
 
 @test
 def a_miss_and_a_signal_dump_the_recorder():
-    import glob
-    import signal
     tectum("run", DEMO, "--inputs", INPUTS, "--clock", "paced", "--set", "frame.period_ms=1", "--set",
            "nodes.act.deadline.ms=1", "--dump-dir", WORK)
     dumps = glob.glob(WORK + "/miss-frame*.mcap")
@@ -277,7 +282,7 @@ def a_miss_and_a_signal_dump_the_recorder():
     for _ in range(100):
         if glob.glob(WORK + "/recorder-frame*.mcap"):
             break
-        __import__("time").sleep(0.1)
+        time.sleep(0.1)
     code, _, err = s.end()
     check(code == 0 and "the flight recorder is in" in err, err)
     check(json.loads(tectum("top", glob.glob(WORK + "/recorder-frame*.mcap")[0], "--format",
@@ -286,7 +291,6 @@ def a_miss_and_a_signal_dump_the_recorder():
 
 @test
 def the_figures_are_what_prometheus_reads():
-    import urllib.request
     control = WORK + "/top-socket"
     s = Server(DEMO, "--late-ok", "--control", control, "--key", key_file("abcdefgh12345678"))
     c = s.connect("Authorization: Api-Key abcdefgh12345678\r\n")
@@ -310,7 +314,7 @@ def the_figures_are_what_prometheus_reads():
                 samples[name] = float(value)
         if samples["tectum_frames_total"] >= 3:
             break
-        __import__("time").sleep(0.1)
+        time.sleep(0.1)
     check(samples['tectum_requests_total{status="answered"}'] == 3, text)
     check(samples["tectum_frames_total"] >= 3 and samples["tectum_tokens_generated_total"] > 0, text)
     check(samples["tectum_obs_to_action_seconds_count"] == 3, text)
@@ -396,8 +400,6 @@ def a_served_robot_is_recorded_and_replayed():
 
 @test
 def a_killed_server_leaves_what_it_wrote():
-    import signal
-    import time
     path = WORK + "/killed.mcap"
     s = Server(DEMO, "--late-ok", "--record", path)
     c = s.connect()
@@ -411,8 +413,6 @@ def a_killed_server_leaves_what_it_wrote():
 
 @test
 def the_page_of_a_running_robot_is_closed_to_others():
-    import socket
-    import time
     p = subprocess.Popen([PROGRAM, "run", DEMO, "--random-inputs", "3", "--clock", "paced", "--frames", "120",
                           "--set", "frame.period_ms=100", "--view", "0", "--format", "json"],
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -488,8 +488,6 @@ def a_server_is_probed():
 
 @test
 def a_probe_distrusts_the_server():
-    import socket
-    import threading
     answers = [b"", b"HTTP/1.1 404 Not Found\r\n\r\n", b"x" * 5000,
                b"HTTP/1.1 101 Y\r\n\r\n\x81\x05hello", b"HTTP/1.1 101 Y\r\n\r\n\x82\xff" + b"\xff" * 8,
                b"HTTP/1.1 101 Y\r\n\r\n\x82\x7f" + b"\x7f" * 8, b"HTTP/1.1 101 Y\r\n\r\n\x82\x01\x80\x82\x02\xff\xff",

@@ -17,10 +17,15 @@ size_t tec_value_size(enum tec_value_kind kind)
     return (unsigned)kind < 5 ? sizes[kind] : 0;
 }
 
-const char *tec_value_shape(const struct tec_value *value, char *buffer, size_t size)
+const char *tec_value_word(enum tec_value_kind kind)
 {
     static const char *const kinds[] = {"text", "u8", "f32", "f64", "i32"};
-    int used = snprintf(buffer, size, "%s[", (unsigned)value->kind < 5 ? kinds[value->kind] : "?");
+    return (unsigned)kind < 5 ? kinds[kind] : "?";
+}
+
+const char *tec_value_shape(const struct tec_value *value, char *buffer, size_t size)
+{
+    int used = snprintf(buffer, size, "%s[", tec_value_word(value->kind));
     for (int i = 0; i < value->rank && i < 4 && used > 0 && (size_t)used < size; i++)
         used += snprintf(buffer + used, size - (size_t)used, "%s%lld", i ? "," : "",
                          (long long)value->shape[i]);

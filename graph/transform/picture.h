@@ -33,6 +33,9 @@ enum tec_status tec_picture_run(struct tec_picture *p, const struct tec_value *v
 /* Bytes of one element; 0 for text. */
 size_t tec_value_size(enum tec_value_kind kind);
 
+/* "text", "u8", "f32", "f64", "i32"; "?" for no kind. */
+const char *tec_value_word(enum tec_value_kind kind);
+
 /* "u8[3,224,224]" into buffer, which is returned. */
 const char *tec_value_shape(const struct tec_value *value, char *buffer, size_t size);
 

@@ -39,17 +39,33 @@ static enum tec_status no_such_policy(const char *name, const char *folder, stru
                     near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
+/* root/policies, as it is written in messages. */
+static bool find_folder(char folder[400], const char *root)
+{
+    bool here = !root || !*root || strcmp(root, ".") == 0;
+    return snprintf(folder, 400, "%s%spolicies", here ? "" : root, here ? "" : "/") < 400;
+}
+
+enum tec_status tec_policy_path(char path[TEC_POLICY_PATH], const char *name, const char *root,
+                                struct tec_error *err)
+{
+    char folder[400];
+    int n = TEC_POLICY_PATH;
+    if (is_path(name))
+        n = snprintf(path, TEC_POLICY_PATH, "%s", name);
+    else if (find_folder(folder, root))
+        n = snprintf(path, TEC_POLICY_PATH, "%s/%s.lua", folder, name);
+    return n < TEC_POLICY_PATH
+               ? TEC_OK
+               : tec_fail(err, TEC_INVALID, "the path of policy '%.80s' is too long", name);
+}
+
 enum tec_status tec_host_load_file(struct tec_policy *policy, const char *name, const char *root,
                                    struct tec_error *err)
 {
-    char path[512], folder[400];
-    if (is_path(name))
-        return tec_lua_load_file(policy->lua, name, err);
-    root = root && *root ? root : ".";
-    if (snprintf(folder, sizeof folder, "%s%spolicies", strcmp(root, ".") == 0 ? "" : root,
-                 strcmp(root, ".") == 0 ? "" : "/") >= (int)sizeof folder ||
-        snprintf(path, sizeof path, "%s/%s.lua", folder, name) >= (int)sizeof path)
-        return tec_fail(err, TEC_INVALID, "the path of policy '%.80s' is too long", name);
+    char path[TEC_POLICY_PATH], folder[400];
+    TEC_TRY(tec_policy_path(path, name, root, err));
     enum tec_status status = tec_lua_load_file(policy->lua, path, err);
-    return status == TEC_NOT_FOUND ? no_such_policy(name, folder, err) : status;
+    bool unknown = status == TEC_NOT_FOUND && !is_path(name) && find_folder(folder, root);
+    return unknown ? no_such_policy(name, folder, err) : status;
 }

@@ -40,17 +40,10 @@ static enum tec_status derive(struct tec_invocation *call, const char *path, con
 static enum tec_status write_file(const char *path, const char *text, size_t n,
                                   struct tec_error *err)
 {
-    struct tec_out_file out = {0};
     if (access(path, F_OK) == 0)
         return tec_fail(err, TEC_IO, "%s: is there already, and may have been edited: name another",
                         path);
-    TEC_TRY(tec_outfile_file_open(&out, path, err));
-    if (fwrite(text, 1, n, out.file) != n) {
-        enum tec_status status = tec_outfile_file_failed(&out, err);
-        tec_outfile_file_drop(&out);
-        return status;
-    }
-    return tec_outfile_file_keep(&out, err);
+    return tec_outfile_file_write(path, text, n, err);
 }
 
 static enum tec_status run(struct tec_invocation *call, struct tec_error *err)

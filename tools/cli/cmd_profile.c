@@ -67,17 +67,6 @@ static enum tec_status report(const struct tec_profile *p, const char *path, str
 
 /* --- ops and layers ------------------------------------------------------------------------- */
 
-static enum tec_status write_text(const char *path, const char *text, size_t n,
-                                  struct tec_error *err)
-{
-    struct tec_out_file out = {.file = NULL};
-    TEC_TRY(tec_outfile_file_open(&out, path, err));
-    enum tec_status status = fwrite(text, 1, n, out.file) == n ? tec_outfile_file_keep(&out, err)
-                                                               : tec_outfile_file_failed(&out, err);
-    tec_outfile_file_drop(&out);
-    return status;
-}
-
 static enum tec_status write_flame(struct tec_profile *p, const char *path, struct tec_error *err)
 {
     const struct tec_profile_ops_options both = {.both = true, .passes = p->rounds};
@@ -91,7 +80,7 @@ static enum tec_status write_flame(struct tec_profile *p, const char *path, stru
     snprintf(title, sizeof title, "%.80s: %.2f ms a launch of each part", p->opened.pipeline->name,
              ops->sum_us / 1e3);
     TEC_TRY(tec_profile_flame(ops, title, &text, &n, p->call->arena, err));
-    return tec_context(err, write_text(path, text, n, err), "--flame");
+    return tec_context(err, tec_outfile_file_write(path, text, n, err), "--flame");
 }
 
 static enum tec_status write_csv(const struct tec_profiled_ops *ops, const char *path,

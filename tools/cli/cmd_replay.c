@@ -53,18 +53,6 @@ static enum tec_status tell(struct tec_invocation *call, const struct tec_replay
     return status;
 }
 
-static enum tec_status put_page(const struct tec_buffer *page, const char *path,
-                                struct tec_error *err)
-{
-    struct tec_out_file out = {0};
-    TEC_TRY(tec_context(err, tec_outfile_file_open(&out, path, err), "--html"));
-    enum tec_status status = fwrite(page->data, 1, page->n, out.file) == page->n
-                                 ? tec_outfile_file_keep(&out, err)
-                                 : tec_outfile_file_failed(&out, err);
-    tec_outfile_file_drop(&out);
-    return status;
-}
-
 static enum tec_status write_page(struct tec_invocation *call, const char *path,
                                   struct tec_error *err)
 {
@@ -76,8 +64,10 @@ static enum tec_status write_page(struct tec_invocation *call, const char *path,
     if (status == TEC_OK)
         tec_view_page(&page, name ? name : "recording", &data);
     if (status == TEC_OK)
-        status = page.failed ? tec_fail(err, TEC_NO_MEMORY, "no memory for a page")
-                             : put_page(&page, path, err);
+        status =
+            page.failed
+                ? tec_fail(err, TEC_NO_MEMORY, "no memory for a page")
+                : tec_context(err, tec_outfile_file_write(path, page.data, page.n, err), "--html");
     tec_buffer_finish(&data);
     tec_buffer_finish(&page);
     tec_flight_close(&f);

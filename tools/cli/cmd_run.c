@@ -6,7 +6,7 @@
 #include "tools/frames/noise_file.h"
 #include "tools/frames/tick_print.h"
 #include "tools/picture/frame_timeline.h"
-#include "tools/record/view.h"
+#include "tools/record/asked.h"
 
 #include <limits.h>
 #include <string.h>
@@ -16,8 +16,9 @@ enum { MAX_FRAMES = 1000000000, MAX_DRAIN = 100000 };
 struct run_options {
     struct tec_words input;
     struct tec_control_options control;
-    const char *inputs, *out, *dump, *noise, *timeline, *record, *view;
-    int frames, random, dtype, clock, actions, record_mib;
+    struct tec_recording_asked seen;
+    const char *inputs, *out, *dump, *noise, *timeline;
+    int frames, random, dtype, clock, actions;
     bool drain, interpret;
 };
 
@@ -47,12 +48,7 @@ static const struct tec_option options[] = {
      "what actions start from, [frames, horizon, dim]; drawn from --seed", AT(noise), 0, 0},
     {"timeline", 0, TEC_OPTION_TEXT, "FILE.svg", "a picture of what ran when in the last frame",
      AT(timeline), 0, 0},
-    {"record", 0, TEC_OPTION_TEXT, "FILE.mcap",
-     "everything that comes in, is decided and leaves, see doc/recording.md", AT(record), 0, 0},
-    {"view", 0, TEC_OPTION_TEXT, "PORT",
-     "a page of the frames at http://127.0.0.1:PORT/view; 0 = any port, printed", AT(view), 0, 0},
-    {"record-mib", 0, TEC_OPTION_INT, "N", "the recording ends at N MiB; 4096", AT(record_mib), 1,
-     1 << 20},
+    TEC_RECORDING_ROWS(AT(seen)),
     {"drain", 0, TEC_OPTION_FLAG, NULL,
      "go on without observations until every text has ended, every action of a ring has left",
      AT(drain), 0, 0},
@@ -325,13 +321,7 @@ static enum tec_status prepare(struct job *job, struct tec_error *err)
                                             .prepared_user = job};
     if (o->actions && o->clock != CLOCK_PACED)
         return tec_fail(err, TEC_INVALID, "--actions: needs --clock paced");
-    int64_t view_port; /* it is opened later */
-    if (o->record_mib && !o->record)
-        return tec_fail(err, TEC_INVALID, "--record-mib: needs --record FILE.mcap");
-    if (o->view)
-        TEC_TRY(tec_view_read_port(&view_port, o->view, err));
-    if (o->record)
-        TEC_TRY(tec_context(err, tec_outfile_file_check(o->record, err), "--record"));
+    TEC_TRY(tec_recording_asked_check(&o->seen, err));
     if (o->dump)
         TEC_TRY(tec_context(err, tec_outfile_file_check(o->dump, err), "--dump"));
     if (o->timeline)
@@ -355,17 +345,11 @@ static enum tec_status prepare(struct job *job, struct tec_error *err)
         TEC_TRY(tec_dump_create(&job->dump, &job->frames, call->heap, err));
     TEC_TRY(tec_control_start(&job->control, &job->frames.opened, err));
     const struct tec_recording_options recording = {
-        .path = o->record,
-        .limit_mib = o->record_mib,
         .mode = o->clock == CLOCK_PACED ? TEC_RECORDING_PACED : TEC_RECORDING_FRAMES,
         .waits = o->clock != CLOCK_PACED,
         .opened = &job->frames.opened,
         .recorder = &job->frames.runtime.recorder};
-    if (o->record)
-        TEC_TRY(tec_recording_open(&job->frames.recording, &recording, err));
-    return o->view ? tec_view_of_option(&job->view, o->view, recording.mode, &job->frames.opened,
-                                        &job->frames.runtime.recorder, err)
-                   : TEC_OK;
+    return tec_recording_asked_open(&job->frames.recording, &job->view, &o->seen, &recording, err);
 }
 
 static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
@@ -380,11 +364,7 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
         status = run_frames(job, err);
     if (status == TEC_OK)
         status = finish(job, err);
-    tec_view_close(job->view);
-    struct tec_error second;
-    enum tec_status recorded =
-        tec_recording_close(job->frames.recording, status == TEC_OK ? err : &second);
-    status = status == TEC_OK ? recorded : status;
+    status = tec_recording_asked_close(job->frames.recording, job->view, status, err);
     bool reading = job->inputs[0] != NULL;
     tec_control_close(&job->control);
     tec_outfile_file_drop(&job->out);

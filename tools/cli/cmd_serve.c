@@ -3,7 +3,7 @@
 #include "base/number.h"
 #include "graph/live/watchdog.h"
 #include "tools/control/control.h"
-#include "tools/record/view.h"
+#include "tools/record/asked.h"
 #include "tools/serve/listen.h"
 #include "tools/serve/net.h"
 #include "tools/serve/worker.h"
@@ -27,8 +27,8 @@ enum {
 struct serve_options {
     const char *port, *host, *key, *default_prompt;
     struct tec_control_options control;
-    const char *record, *view;
-    int max_message_mib, max_connections, limit_rows, stall_s, actions, record_mib;
+    struct tec_recording_asked seen;
+    int max_message_mib, max_connections, limit_rows, stall_s, actions;
     bool late_ok;
 };
 
@@ -54,12 +54,7 @@ static const struct tec_option options[] = {
      AT(max_connections), 1, 1024},
     {"stall-s", 0, TEC_OPTION_INT, "N",
      "seconds for a message to be whole, a reply to be taken; 30", AT(stall_s), 1, 86400},
-    {"record", 0, TEC_OPTION_TEXT, "FILE.mcap",
-     "everything that comes in, is decided and leaves, see doc/recording.md", AT(record), 0, 0},
-    {"view", 0, TEC_OPTION_TEXT, "PORT",
-     "a page of the frames at http://127.0.0.1:PORT/view; 0 = any port, printed", AT(view), 0, 0},
-    {"record-mib", 0, TEC_OPTION_INT, "N", "the recording ends at N MiB; 4096", AT(record_mib), 1,
-     1 << 20},
+    TEC_RECORDING_ROWS(AT(seen)),
     {"control", 0, TEC_OPTION_TEXT, "PATH", "a socket for `tectum policy load` and the like",
      AT(control.path), 0, 0},
     {"dump-dir", 0, TEC_OPTION_TEXT, "DIR",
@@ -251,11 +246,7 @@ static enum tec_status serve(struct job *job, struct tec_error *err)
     int port = 0;
     TEC_TRY(read_port(&port, o->port, err));
     TEC_TRY(o->key ? tec_key_read(&job->key, o->key, err) : TEC_OK);
-    int64_t view_port; /* it is opened later */
-    if (o->record_mib && !o->record)
-        return tec_fail(err, TEC_INVALID, "--record-mib: needs --record FILE.mcap");
-    if (o->view)
-        TEC_TRY(tec_view_read_port(&view_port, o->view, err));
+    TEC_TRY(tec_recording_asked_check(&o->seen, err));
     TEC_TRY(tec_listen_descriptors(
         DESCRIPTORS + tec_net_sockets(or_else(o->max_connections, MAX_CONNECTIONS)), err));
     TEC_TRY(tec_listen_bind(&job->listener, o->host ? o->host : LOCAL, port, err));
@@ -274,16 +265,11 @@ static enum tec_status serve(struct job *job, struct tec_error *err)
                             o->default_prompt, err));
     TEC_TRY(start(job, err));
     TEC_TRY(tec_control_start(&job->control, &job->worker.opened, err));
-    const struct tec_recording_options recording = {.path = o->record,
-                                                    .limit_mib = o->record_mib,
-                                                    .mode = TEC_RECORDING_SERVED,
+    const struct tec_recording_options recording = {.mode = TEC_RECORDING_SERVED,
                                                     .opened = &job->worker.opened,
                                                     .recorder = &job->worker.runtime.recorder};
-    if (o->record)
-        TEC_TRY(tec_recording_open(&job->worker.recording, &recording, err));
-    if (o->view)
-        TEC_TRY(tec_view_of_option(&job->view, o->view, TEC_RECORDING_SERVED, &job->worker.opened,
-                                   &job->worker.runtime.recorder, err));
+    TEC_TRY(
+        tec_recording_asked_open(&job->worker.recording, &job->view, &o->seen, &recording, err));
     TEC_TRY(say_ready(job, err));
     tec_worker_run(&job->worker);
     tec_net_stop(&job->net);
@@ -303,11 +289,7 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     pthread_mutex_init(&job->telling, NULL);
     enum tec_status status = serve(job, err);
     tec_net_stop(&job->net);
-    tec_view_close(job->view);
-    struct tec_error second;
-    enum tec_status recorded =
-        tec_recording_close(job->worker.recording, status == TEC_OK ? err : &second);
-    status = status == TEC_OK ? recorded : status;
+    status = tec_recording_asked_close(job->worker.recording, job->view, status, err);
     tec_control_close(&job->control);
     if (job->listener.fd >= 0)
         close(job->listener.fd);

@@ -43,17 +43,10 @@ static enum tec_status write(struct tec_invocation *call, const struct tec_buffe
                              struct tec_error *err)
 {
     const struct trace_options *o = call->options;
-    struct tec_out_file file = {0};
-    if (!o->out) {
-        fwrite(text->data, 1, text->n, call->out); /* the caller checks the stream for errors */
-        return TEC_OK;
-    }
-    TEC_TRY(tec_context(err, tec_outfile_file_open(&file, o->out, err), "--out"));
-    enum tec_status status = fwrite(text->data, 1, text->n, file.file) == text->n
-                                 ? tec_outfile_file_keep(&file, err)
-                                 : tec_outfile_file_failed(&file, err);
-    tec_outfile_file_drop(&file);
-    return status;
+    if (o->out)
+        return tec_context(err, tec_outfile_file_write(o->out, text->data, text->n, err), "--out");
+    fwrite(text->data, 1, text->n, call->out); /* the caller checks the stream for errors */
+    return TEC_OK;
 }
 
 static enum tec_status run(struct tec_invocation *call, struct tec_error *err)

@@ -15,7 +15,7 @@ static enum tec_status of_robot(struct tec_flight *f, struct tec_invocation *cal
     const char *folder = getenv("TMPDIR");
     char path[4096];
     json_t *answer = NULL;
-    int n = snprintf(path, sizeof path, "%s/tectum-recorder-XXXXXX", folder ? folder : "/tmp");
+    int n = snprintf(path, sizeof path, "%s/tectum-recorder-XXXXXX", folder ? folder : P_tmpdir);
     int fd = n < (int)sizeof path ? mkstemp(path) : -1;
     if (fd < 0)
         return tec_fail(err, TEC_IO, "%s: %s", path, strerror(errno));

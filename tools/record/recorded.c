@@ -133,10 +133,9 @@ static bool put_number(uint8_t *to, enum tec_value_kind kind, const json_t *json
 
 static bool read_type(enum tec_value_kind *kind, const json_t *json)
 {
-    static const char *const types[] = {"text", "u8", "f32", "f64", "i32"};
     const char *type = json_string_value(json_object_get(json, "type"));
-    for (int i = 0; type && i < (int)(sizeof types / sizeof types[0]); i++)
-        if (strcmp(types[i], type) == 0) {
+    for (int i = TEC_VALUE_TEXT; type && i <= TEC_VALUE_I32; i++)
+        if (strcmp(tec_value_word((enum tec_value_kind)i), type) == 0) {
             *kind = (enum tec_value_kind)i;
             return true;
         }

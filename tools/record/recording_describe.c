@@ -115,13 +115,10 @@ static void attach_policy(struct tec_mcap_writer *file, const struct tec_opened 
     enum { MOST = 1 << 20 };
     const struct tec_invocation *call = opened->call;
     const char *name = call->shared.policy ? call->shared.policy : opened->pipeline->policy.name;
-    char path[4096], *text = name ? malloc(MOST) : NULL;
-    bool is_path = name && (strchr(name, '/') || strstr(name, ".lua"));
-    if (is_path)
-        snprintf(path, sizeof path, "%s", name);
-    else
-        snprintf(path, sizeof path, "%s/policies/%s.lua", call->root ? call->root : ".",
-                 name ? name : "");
+    struct tec_error none; /* a policy that runs has a path */
+    char path[TEC_POLICY_PATH], *text = name ? malloc(MOST) : NULL;
+    if (text && tec_policy_path(path, name, call->root, &none) != TEC_OK)
+        path[0] = '\0';
     FILE *from = text ? fopen(path, "re") : NULL;
     size_t n = from ? fread(text, 1, MOST, from) : 0;
     if (n > 0 && n < MOST)

@@ -94,12 +94,11 @@ static json_t *numbers(const struct tec_value *v, size_t n)
 
 json_t *tec_recording_value(const struct tec_value *v)
 {
-    static const char *const types[] = {"text", "u8", "f32", "f64", "i32"};
     json_t *shape = json_array();
     size_t n = v->kind == TEC_VALUE_TEXT ? 0 : v->bytes / tec_value_size(v->kind);
     for (int i = 0; i < v->rank; i++)
         json_array_append_new(shape, json_integer(v->shape[i]));
-    json_t *one = json_pack("{s:s, s:o}", "type", types[v->kind], "shape", shape);
+    json_t *one = json_pack("{s:s, s:o}", "type", tec_value_word(v->kind), "shape", shape);
     if (v->kind == TEC_VALUE_TEXT) {
         json_t *text = json_stringn(v->data, v->bytes);
         json_object_set_new(one, text ? "text" : "base64", text ? text : base64(v->data, v->bytes));

@@ -4,6 +4,7 @@
 #include "base/json_text.h"
 #include "tools/record/replay_options.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -189,8 +190,10 @@ static bool same_chunk(const json_t *recorded, const float *chunk, size_t n)
     if (json_array_size(recorded) != n)
         return false;
     for (size_t i = 0; i < n; i++) {
-        float was = (float)json_number_value(json_array_get(recorded, i));
-        if (memcmp(&was, &chunk[i], sizeof was) != 0)
+        const json_t *one = json_array_get(recorded, i);
+        float was = (float)json_number_value(one);
+        bool finite = isfinite(chunk[i]); /* what is not stands as null */
+        if (finite != json_is_number(one) || (finite && memcmp(&was, &chunk[i], sizeof was) != 0))
             return false;
     }
     return true;

@@ -70,7 +70,7 @@ static enum tec_status make_folder(struct tec_replay_source *s, struct tec_error
 {
     const char *folder = getenv("TMPDIR");
     snprintf(s->folder, sizeof s->folder, "%s/tectum-replay-XXXXXX",
-             folder && strlen(folder) < 32 ? folder : "/tmp");
+             folder && strlen(folder) < 32 ? folder : P_tmpdir);
     if (mkdtemp(s->folder))
         return TEC_OK;
     enum tec_status status = tec_fail(err, TEC_IO, "%s: %s", s->folder, strerror(errno));
