@@ -129,18 +129,19 @@ subprocess.run([PROGRAM, "profile", demo, "--random-weights", "1", "--size", "ti
 items = {i["name"]: i for i in json.loads(Page(graph("--costs", costs, demo)).scripts[0])["items"]}
 report(all(items[n]["p50_ms"] > 0 for n in ("see", "act", "talk")), "a cost file gives the heat", items)
 
-hostile = json.loads(subprocess.run([PROGRAM, "expand", demo], capture_output=True, check=True).stdout)
+planner = "pipelines/graphs/g13_plan_is_prompt.lua"  # its stream has a text before the first one is said
+form = subprocess.run([PROGRAM, "expand", planner], capture_output=True, text=True, check=True).stdout
 evil = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
-hostile["name"] = evil
-hostile["inputs"][0]["name"] = hostile["nodes"][0]["reads"][0] = "a\"'<b>" if isinstance(
-    hostile["nodes"][0].get("reads", [None])[0], str) else hostile["inputs"][0]["name"]
+first = json.loads(form)["nodes"]
+first = [n["out"]["default"] for n in first if isinstance(n.get("out"), dict) and n["out"].get("default")]
 path = WORK + "/hostile.json"
 with open(path, "w") as f:
-    json.dump(hostile, f)
-p = subprocess.run([PROGRAM, "graph", "-T", "html", path], capture_output=True, text=True)
-page = Page(p.stdout)
-report(p.returncode == 3 or (len(page.scripts) == 2 and "<img" not in p.stdout),
-       "hostile names are text", p.returncode, len(page.scripts))
+    f.write(form.replace(json.dumps(first[0]), json.dumps(evil)) if first else form)
+page = Page(graph(path))
+shown = [t for *_, t in page.texts if "<script>" in t]
+report(len(page.scripts) == 2 and shown and not page.outside, "hostile texts are text", len(page.scripts), first,
+       page.outside)
+report(evil in page.scripts[0].replace("\\u003c", "<"), "and stand in the data as they are")
 for arguments, code in ((["--costs", costs, "-T", "dot", demo], 2), (["--costs", demo, demo], 3),
                         (["--recording", demo, demo], 3)):
     p = subprocess.run([PROGRAM, "graph", "-T", "html", *arguments], capture_output=True, text=True)

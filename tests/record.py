@@ -466,6 +466,32 @@ def the_page_of_a_running_robot_is_closed_to_others():
 
 
 @test
+def hostile_words_of_a_recording_are_text():
+    data = bytearray(open(FILE, "rb").read())
+    at = 8
+    while at + 9 <= len(data):  # without a checksum a chunk is taken as it is
+        opcode, n = struct.unpack_from("<BQ", data, at)
+        if opcode == 6:
+            struct.pack_into("<I", data, at + 9 + 24, 0)
+        at += 9 + n
+        if opcode == 15:
+            break
+    hostile = bytes(data).replace(b'"pipeline":"demo_metaworld"', b'"pipeline":"</script><b>xx"')
+    hostile = hostile.replace(b'"name":"talk"', b'"name":"<u>x"').replace(b'":"oxygen"', b'":"</svg>"')
+    check(len(hostile) == len(data) and hostile != bytes(data))
+    path = WORK + "/words.mcap"
+    open(path, "wb").write(hostile)
+    tectum("replay", path, "--html", WORK + "/words.html")
+    page = open(WORK + "/words.html").read()
+    check(page.count("<script") == page.count("</script>") == 2, page[:300])
+    check("&lt;/script>&lt;b>xx" in page and "<u>x" not in page and "<b>xx" not in page, page[:300])
+    body = json.loads(page.split('id="data">')[1].split("</script>")[0])
+    check("<u>x" in body["nodes"] and body["policy"] == "</svg>", body["nodes"], body["policy"])
+    for verb in ("explain", "top", "trace"):
+        tectum(verb, path, *(["--chrome"] if verb == "trace" else []))
+
+
+@test
 def a_server_is_probed():
     s = Server(DEMO, "--late-ok")
     url = "ws://127.0.0.1:%d" % s.port
