@@ -1,24 +1,16 @@
 /* allocations.h - the allocator of the test program: every call is counted, and fails on request.
  *
  * It stands in for glibc's names in the whole process, shared libraries included. Sanitizers bring
- * an allocator of their own: ALLOCATIONS_SEEN is then 0 and nothing is counted.
+ * an allocator of their own: ALLOCATIONS_SEEN is then 0, and nothing is counted.
  */
 #ifndef TECTUM_TESTS_ALLOCATIONS_H
 #define TECTUM_TESTS_ALLOCATIONS_H
 
+#include "tests/sanitized.h"
+
 #include <stdbool.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define ALLOCATIONS_SEEN 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-    __has_feature(memory_sanitizer)
-#define ALLOCATIONS_SEEN 0
-#endif
-#endif
-#ifndef ALLOCATIONS_SEEN
-#define ALLOCATIONS_SEEN 1
-#endif
+#define ALLOCATIONS_SEEN (!SANITIZED)
 
 struct allocations {
     _Atomic long calls; /* malloc and its relatives, failed ones too */

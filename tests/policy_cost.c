@@ -7,13 +7,14 @@
  * nothing: `tectum bench` is for them. */
 #include "base/clock.h"
 #include "tests/policy_view.h"
+#include "tests/sanitized.h"
 
 enum { ROUNDS = 5, MOST_ROUNDS = 40, CALLS = 4000, WARM = 64 };
 
 /* The loop below, and how many of its turns the p99 of a plan may take. Turns of a sanitizer or of
  * a build without optimisation weigh otherwise. */
 enum { TURNS = 1000 };
-#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__OPTIMIZE__) && !SANITIZED
 enum { MOST_TURNS = 900 };
 #else
 enum { MOST_TURNS = 12000 };

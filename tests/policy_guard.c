@@ -2,6 +2,7 @@
  * policy's last frames. */
 #include "base/clock.h"
 #include "tests/policy_view.h"
+#include "tests/sanitized.h"
 
 #include <jansson.h>
 #include <pthread.h>
@@ -26,7 +27,7 @@ static enum tec_status frame_of(const struct tec_planner *planner, const struct 
  */
 
 /* The time that sanitizers and builds without optimisation add to each call is not the policy's. */
-#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__OPTIMIZE__) && !SANITIZED
 enum { OVER_NS = 400000 };
 #else
 enum { OVER_NS = 4000000 };

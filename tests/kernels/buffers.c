@@ -5,17 +5,13 @@
 #include "kernels/matrix.h"
 #include "tests/kernels/conform.h"
 #include "tests/kernels/cuda_tier.h"
+#include "tests/sanitized.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define CONFORM_ASAN 1
-#endif
-#endif
-#if defined(CONFORM_ASAN) || defined(__SANITIZE_ADDRESS__)
+#if ADDRESS_SANITIZED
 #include <sanitizer/asan_interface.h>
 #else
 #define ASAN_POISON_MEMORY_REGION(at, size) ((void)(at), (void)(size))
