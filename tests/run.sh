@@ -9,7 +9,7 @@
 #   asan     build with clang, warnings are errors; all C tests with address and undefined-behaviour sanitizers
 #   cuda_asan  kernels and device on the emulator with the same sanitizers; only --long or by name
 #   tsan     the tests that use threads, with the thread sanitizer
-#   tidy     clang-tidy on every C file, or with --since on those changed since a revision (tests/: fewer paths)
+#   tidy     clang-tidy on every C file, or with --since on those changed since a revision (fewer paths without --long)
 #   lua      luacheck on pipelines, policies and their tests
 #   fuzz     each fuzz target for 15 s
 #   campaign  attacks, for an hour; only by name or with --campaign
@@ -270,17 +270,19 @@ stage_tsan() {
     unset TSAN_OPTIONS
 }
 
-# The analyzer walks the paths of the engine to its own limit; of the tests, whose checks are many short
-# branches that run under the sanitizers anyway, to a quarter of it, unless it is asked for --long.
-tidy() { xargs -r -n 4 -P "$jobs" clang-tidy -p build/asan --quiet "$@"; }
+# The analyzer walks the paths of the engine to a quarter of its own limit, those of the tests, whose checks
+# are many short branches that run under the sanitizers anyway, to an eighth, unless it is asked for --long.
+tidy() {
+    limit=
+    [ -n "$long" ] || for word in -analyzer-config "max-nodes=$1"; do
+        limit="$limit --extra-arg=-Xclang --extra-arg=$word"; done
+    xargs -r -n 4 -P "$jobs" clang-tidy -p build/asan --quiet $limit
+}
 tidy_all() {
     cmake --preset asan || return 1
     sources '*.c' | grep -vE '^(tests/(fuzz|cuda_emulator|cuda)|kernels/cuda)/' >"$results/tidy.files"
-    limit=
-    [ -n "$long" ] || for word in -analyzer-config max-nodes=60000; do
-        limit="$limit --extra-arg=-Xclang --extra-arg=$word"; done
-    grep -v '^tests/' "$results/tidy.files" | tidy || return 1
-    grep '^tests/' "$results/tidy.files" | tidy $limit
+    grep -v '^tests/' "$results/tidy.files" | tidy 60000 || return 1
+    grep '^tests/' "$results/tidy.files" | tidy 30000
 }
 stage_tidy() { needs tidy clang-tidy clang && step tidy tidy_all; }
 

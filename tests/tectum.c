@@ -76,8 +76,10 @@ TEST(submit_wait_read_close)
         CHECK_INT(piece.bytes, ==, strlen(piece.text));
         tokens += piece.token >= 0;
     } while (piece.token >= 0);
-    CHECK(tokens > 0 && tokens <= 12);
-    CHECK(strcmp(piece.reason, "eos") == 0 || strcmp(piece.reason, "length") == 0);
+    /* A machine too slow for the text's soft deadline of 2 s rightly gives it up. */
+    bool shed = strcmp(piece.reason, "deadline") == 0 && tectum_now() - before > 2000000000;
+    CHECK((tokens > 0 || shed) && tokens <= 12);
+    CHECK(shed || strcmp(piece.reason, "eos") == 0 || strcmp(piece.reason, "length") == 0);
     CHECK_INT(tectum_poll(t, 1, actions, ROOM, &chunk, &err), ==, TECTUM_TIME);
     CHECK_INT(tectum_poll(t, 0, actions, ROOM, NULL, &err), ==, TECTUM_OK);
     tectum_close(&t);
