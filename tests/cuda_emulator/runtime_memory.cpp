@@ -46,6 +46,7 @@ static char *fit(arena &a, size_t pages)
             mmap(nullptr, ARENA, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (p == MAP_FAILED)
             return nullptr;
+        madvise(p, ARENA, MADV_HUGEPAGE); /* fewer pages to open and close at every launch */
         a.base = a.next = (char *)p;
     }
     auto &all = the().allocations;
