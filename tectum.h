@@ -15,6 +15,8 @@
  * hard { ms, on_miss, limit } say. Use one of them. Of a pipeline with several action nodes they
  * give those of the first; tectum_wait_for and tectum_handout_of those of any.
  *
+ * A pipeline of several sessions has a handle for each robot (tectum_session).
+ *
  * Every function but tectum_open and tectum_close may be called from any thread at any time. No
  * call prints, exits or reads the environment. Pointers given are borrowed for the call. */
 #ifndef TECTUM_H
@@ -90,6 +92,14 @@ TECTUM_API enum tectum_status tectum_open(struct tectum **out, const struct tect
 /* Stop the frame thread, give everything back, set *engine to NULL. No other call may be running or
  * come later. NULL and a NULL engine are allowed. */
 TECTUM_API void tectum_close(struct tectum **engine);
+
+/* The robots that the pipeline serves, frame { sessions = N }, and the handle of the i-th: its
+ * observations, actions, texts and requests, as if it had the engine to itself. The engine that
+ * tectum_open gave is the first. Those whose observations come within the pipeline's gather_ms
+ * share a frame. Requests are numbered by the engine. Belongs to the engine and ends with it:
+ * tectum_close of it only sets the pointer to NULL. NULL: there is no such session. */
+TECTUM_API int tectum_sessions(const struct tectum *engine);
+TECTUM_API struct tectum *tectum_session(struct tectum *engine, int i);
 
 /* Monotonic nanoseconds, the clock of all times here. */
 TECTUM_API int64_t tectum_now(void);

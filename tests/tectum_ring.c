@@ -177,7 +177,7 @@ static void settle(struct tectum *t)
     const struct timespec pause = {.tv_nsec = 1000000};
     while (atomic_load(&t->inbox.between) & TEC_TRIPLE_NEW || atomic_load(&t->emptying))
         nanosleep(&pause, NULL);
-    while (atomic_load(&t->runtime.work.waiting) == 0)
+    while (atomic_load(&t->live->runtime.work.waiting) == 0)
         nanosleep(&pause, NULL);
 }
 

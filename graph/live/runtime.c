@@ -33,7 +33,7 @@ enum tec_status tec_runtime_attach(struct tec_runtime *rt, struct tec_engine *en
                                    struct tec_arena *arena, struct tec_error *err)
 {
     for (int i = 0; i < engine->n_sessions; i++)
-        TEC_TRY(tec_observation_records_create(&rt->records[i], engine, arena, err));
+        TEC_TRY(tec_observation_records_create(&rt->sessions[i].records, engine, arena, err));
     rt->engine = engine;
     return TEC_OK;
 }
@@ -42,9 +42,12 @@ enum tec_status tec_runtime_watch(struct tec_runtime *rt, int actions, struct te
                                   struct tec_error *err)
 {
     int n = tec_loop_settings(rt->engine->loop)->n_actions;
-    for (int i = 0; i < n || i == 0; i++)
-        TEC_TRY(tec_watchdog_create(&rt->watchdogs[i], rt->engine, i, actions, arena, err));
-    rt->n_watchdogs = n ? n : 1;
+    n = n ? n : 1;
+    for (int s = 0; s < rt->engine->n_sessions; s++)
+        for (int i = 0; i < n; i++)
+            TEC_TRY(tec_watchdog_create(&rt->sessions[s].watchdogs[i], rt->engine, s, i, actions,
+                                        arena, err));
+    rt->n_watchdogs = n;
     return TEC_OK;
 }
 
@@ -59,24 +62,25 @@ void tec_runtime_released(void *runtime, int action, const float *chunk,
                           const struct tec_frame_record *record)
 {
     struct tec_runtime *rt = runtime;
+    struct tec_runtime_session *s = &rt->sessions[record->session];
     const struct tec_runtime_left left = {
         .action = action,
         .session = record->session,
         .chunk = chunk,
         .record = record,
-        .seen = tec_observation_records_find(&rt->records[record->session],
-                                             record->actions[action].seen)};
+        .seen = tec_observation_records_find(&s->records, record->actions[action].seen)};
     if (!left.seen)
         return;
     rt->listener.left(rt->listener.user, &left);
     if (rt->n_watchdogs)
-        tec_watchdog_post(&rt->watchdogs[action], rt->acts_for, record, chunk, left.seen);
+        tec_watchdog_post(&s->watchdogs[action], s->acts_for, record, chunk, left.seen);
 }
 
 void tec_runtime_lost(void *runtime, int64_t seen, int64_t captured_ns)
 {
     struct tec_runtime *rt = runtime;
-    const struct tec_observation_record *of = tec_observation_records_find(rt->records, seen);
+    const struct tec_observation_record *of = /* rings are of one session */
+        tec_observation_records_find(&rt->sessions->records, seen);
     (void)captured_ns; /* the record has it */
     if (of && rt->listener.lost)
         rt->listener.lost(rt->listener.user, of);
@@ -84,26 +88,29 @@ void tec_runtime_lost(void *runtime, int64_t seen, int64_t captured_ns)
 
 const struct tec_frame_record *tec_runtime_frame(struct tec_runtime *rt,
                                                  const struct tec_runtime_seen *seen,
-                                                 struct tec_tick *ticks, int n, int64_t acts_for)
+                                                 struct tec_tick *ticks, int n)
 {
     struct tec_loop *loop = rt->engine->loop;
     const struct tec_frame_input *inputs[TEC_MAX_SESSIONS] = {NULL};
     rt->began_ns = tec_clock_now(&rt->clock);
-    rt->acts_for = acts_for;
     for (int i = 0; i < n; i++) {
+        struct tec_runtime_session *s = &rt->sessions[ticks[i].session];
         inputs[i] = seen[i].input;
+        s->acts_for = seen[i].acts_for;
         if (seen[i].input)
-            tec_observation_records_put(&rt->records[ticks[i].session], ticks[i].frame,
-                                        seen[i].number, seen[i].input->captured_ns,
-                                        seen[i].state_raw);
+            tec_observation_records_put(&s->records, ticks[i].frame, seen[i].number,
+                                        seen[i].input->captured_ns, seen[i].state_raw);
+        if (s->asks)
+            tec_asks_put(s->asks, &ticks[i], seen[i].input != NULL);
     }
-    if (rt->asks)
-        tec_asks_put(rt->asks, ticks, inputs[0] != NULL);
     tec_loop_run_sessions(loop, inputs, ticks, n);
-    for (int i = 0; i < rt->n_watchdogs; i++)
-        tec_watchdog_flush(&rt->watchdogs[i]);
-    if (rt->asks)
-        tec_asks_settle(rt->asks);
+    for (int i = 0; i < n; i++) {
+        struct tec_runtime_session *s = &rt->sessions[ticks[i].session];
+        for (int w = 0; w < rt->n_watchdogs; w++)
+            tec_watchdog_flush(&s->watchdogs[w]);
+        if (s->asks)
+            tec_asks_settle(s->asks);
+    }
     const struct tec_frame_record *record = tec_loop_record(loop, 0);
     rt->launched = record->n_launches > 0;
     rt->ended_ns = tec_clock_now(&rt->clock);
@@ -111,6 +118,14 @@ const struct tec_frame_record *tec_runtime_frame(struct tec_runtime *rt,
 }
 
 /* --- the thread ------------------------------------------------------------------------------- */
+
+static bool cancels_wait(const struct tec_runtime *rt)
+{
+    bool any = false;
+    for (int i = 0; i < rt->engine->n_sessions; i++)
+        any |= rt->sessions[i].asks && tec_asks_cancels_wait(rt->sessions[i].asks);
+    return any;
+}
 
 /* When language is to go on without an observation; INT64_MAX: not before something comes. A device
  * that has failed makes no text any more. */
@@ -120,7 +135,7 @@ static int64_t next_without(const struct tec_runtime *rt)
     if (!s->go_on)
         return INT64_MAX;
     if (tec_loop_live(rt->engine->loop) == 0 || tec_engine_failure(rt->engine, NULL) != TEC_OK)
-        return rt->asks && tec_asks_cancels_wait(rt->asks) ? 0 : INT64_MAX;
+        return cancels_wait(rt) ? 0 : INT64_MAX;
     return (s->from_end || s->between_ns == 0 ? rt->ended_ns : rt->began_ns) + s->between_ns +
            rt->pause_ns;
 }
@@ -141,18 +156,25 @@ void tec_runtime_work(struct tec_runtime *rt, const struct tec_runtime_source *s
         uint32_t seen = atomic_load(&rt->work.rings); /* what comes from here on ends the wait */
         if (atomic_load(&rt->ending))
             return;
+        rt->look_ns = INT64_MAX;
         if (source->take(source->user)) {
             rt->pause_ns = 0;
             continue;
         }
-        int64_t next = next_without(rt);
-        if (next > tec_clock_now(&rt->clock)) {
+        bool gathers = rt->look_ns < INT64_MAX;
+        int64_t next = gathers ? rt->look_ns : next_without(rt);
+        if (gathers || next > tec_clock_now(&rt->clock)) {
             tec_bell_wait(&rt->work, seen, next);
             continue;
         }
         source->go_on(source->user);
         rt->pause_ns = pause_behind(rt);
     }
+}
+
+void tec_runtime_look(struct tec_runtime *rt, int64_t at_ns)
+{
+    rt->look_ns = at_ns;
 }
 
 static void *run(void *user)

@@ -53,6 +53,15 @@ struct tec_runtime_seen {
     const struct tec_frame_input *input;
     int64_t number;          /* that its client gives it */
     const double *state_raw; /* [tec_session_state] */
+    int64_t acts_for;        /* the robot's tick, for its watchdogs; ticks do not go down */
+};
+
+/* What belongs to one of the frame's sessions. */
+struct tec_runtime_session {
+    struct tec_observation_records records;
+    struct tec_asks *asks; /* requests that consumers start and cancel; NULL = none. Borrowed */
+    struct tec_watchdog watchdogs[TEC_MAX_ACTIONS];
+    int64_t acts_for; /* of the running frame */
 };
 
 /* Owned by the caller of init; must not move until it has stopped. */
@@ -60,17 +69,15 @@ struct tec_runtime {
     struct tec_runtime_listener listener;
     struct tec_runtime_source source;
     struct tec_engine *engine; /* borrowed */
-    struct tec_observation_records records[TEC_MAX_SESSIONS];
-    struct tec_asks *asks; /* requests that consumers start and cancel; NULL = none. Borrowed */
-    int n_watchdogs;       /* one for each action node, or none */
-    struct tec_watchdog watchdogs[TEC_MAX_ACTIONS];
+    struct tec_runtime_session sessions[TEC_MAX_SESSIONS];
+    int n_watchdogs;              /* of a session: one for each action node, or none */
     struct tec_figures figures;   /* what it has done so far */
     struct tec_recorder recorder; /* what it did last, from tec_runtime_record on */
     struct tec_clock clock;
-    int64_t acts_for;           /* the running frame's, see tec_runtime_frame */
     int64_t began_ns, ended_ns; /* of the newest frame */
     bool launched;              /* anything, in that frame */
     int64_t pause_ns;           /* before the next frame without an observation */
+    int64_t look_ns;            /* see tec_runtime_look */
     pthread_t thread;
     bool started;
     _Atomic bool ending;
@@ -100,12 +107,16 @@ enum tec_status tec_runtime_watch(struct tec_runtime *rt, int actions, struct te
                                   struct tec_error *err);
 void tec_runtime_unwatch(struct tec_runtime *rt);
 
-/* Frame thread: run the frame of n sessions' ticks, whose observations are `seen` [n]. With one
- * session it also starts and cancels what consumers ask for. `acts_for`: the robot's tick, for the
- * watchdogs; ticks do not go down. Returns the record of the first session (tec_loop_record). */
+/* Frame thread: run the frame of n sessions' ticks, whose observations are `seen` [n]; start and
+ * cancel what consumers of these sessions ask for. Returns the record of the first session
+ * (tec_loop_record). */
 const struct tec_frame_record *tec_runtime_frame(struct tec_runtime *rt,
                                                  const struct tec_runtime_seen *seen,
-                                                 struct tec_tick *ticks, int n, int64_t acts_for);
+                                                 struct tec_tick *ticks, int n);
+
+/* Within `take` of the source, which then returns false: what has come waits for more until that
+ * time. No frame begins before; then, or when the bell rings, `take` is called again. */
+void tec_runtime_look(struct tec_runtime *rt, int64_t at_ns);
 
 /* Be the frame thread until tec_runtime_end. */
 void tec_runtime_work(struct tec_runtime *rt, const struct tec_runtime_source *source);

@@ -37,9 +37,10 @@ static enum tec_status give_rankings(struct tec_transcript *t, struct tec_arena 
 }
 
 enum tec_status tec_transcript_attach(struct tec_transcript *t, const struct tec_engine *engine,
-                                      struct tec_arena *arena, struct tec_error *err)
+                                      int session, struct tec_arena *arena, struct tec_error *err)
 {
     t->engine = engine;
+    t->session = session;
     t->n_texts = tec_loop_utterances(engine->loop);
     t->places = TEC_NEW(arena, (size_t)t->n_texts, struct tec_transcript_place);
     t->texts = TEC_NEW(arena, (size_t)t->n_texts, struct tec_transcript_text);
@@ -95,7 +96,7 @@ static void post_ranking(struct tec_transcript *t, const struct tec_utterance *u
 static bool tell_text(struct tec_transcript *t, struct tec_transcript_place *place,
                       const struct tec_utterance *u)
 {
-    if (u->id < 0)
+    if (u->id < 0 || (t->session >= 0 && u->session != t->session))
         return false;
     if (tec_cursor_follow(&place->at, u))
         place->lost = place->ranked = false;

@@ -53,6 +53,7 @@ struct tec_transcript {
     pthread_mutex_t lock;
     struct tec_bell said;            /* rings for readers */
     const struct tec_engine *engine; /* borrowed */
+    int session;                     /* of the frame's, whose texts it reports; -1 = of all */
     struct tec_ring events;
     int n_texts;
     struct tec_transcript_place *places;  /* [n_texts] */
@@ -64,9 +65,10 @@ struct tec_transcript {
 void tec_transcript_init(struct tec_transcript *t);
 void tec_transcript_finish(struct tec_transcript *t);
 
-/* Report texts of this engine's loop. Everything comes from the arena. */
+/* Report the texts of one session of this engine's loop; -1: of all, whose frames have the same
+ * numbers. Everything comes from the arena. */
 enum tec_status tec_transcript_attach(struct tec_transcript *t, const struct tec_engine *engine,
-                                      struct tec_arena *arena, struct tec_error *err);
+                                      int session, struct tec_arena *arena, struct tec_error *err);
 
 /* Frame thread: the loop's frame of this number is of that observation, -1 = of none; before it is
  * run. Then, behind the frame or a reset of the loop: report what its requests have said. */

@@ -63,7 +63,7 @@ static int said(const struct tec_engine *engine, int action)
 }
 
 enum tec_status tec_watchdog_create(struct tec_watchdog *o, const struct tec_engine *engine,
-                                    int action, int actions, struct tec_arena *arena,
+                                    int session, int action, int actions, struct tec_arena *arena,
                                     struct tec_error *err)
 {
     const struct tec_decl_deadline *d = tec_watchdog_deadline(engine->options.pipeline, action);
@@ -74,7 +74,7 @@ enum tec_status tec_watchdog_create(struct tec_watchdog *o, const struct tec_eng
         options.actions = options.actions > 0 ? options.actions : 1;
     }
     *o = (struct tec_watchdog){.action = action,
-                               .session = tec_engine_session(engine, action),
+                               .session = tec_engine_session_at(engine, session, action),
                                .actions = options.actions,
                                .rows = options.rows,
                                .columns = options.width,

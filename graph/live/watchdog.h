@@ -57,11 +57,11 @@ struct tec_action_output_options tec_watchdog_output(const struct tec_engine *en
                                                      const struct tec_decl_deadline *deadline,
                                                      int actions);
 
-/* For the engine's session, which may have no actions; what a miss means is its pipeline's
+/* For one of the engine's sessions, which may have no actions; what a miss means is its pipeline's
  * `action`-th action node's. `actions` a tick: 1 to the session's rows, 0 = what the robot's
  * description executes, else all of them. Everything comes from the arena. */
 enum tec_status tec_watchdog_create(struct tec_watchdog *o, const struct tec_engine *engine,
-                                    int action, int actions, struct tec_arena *arena,
+                                    int session, int action, int actions, struct tec_arena *arena,
                                     struct tec_error *err);
 
 /* Frame thread: the action's chunk that left in a frame (the caller's number of it), with what its

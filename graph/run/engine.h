@@ -161,8 +161,10 @@ void tec_engine_close(struct tec_engine *engine); /* NULL is allowed */
 /* With options.settles, before an observation, on the frame thread: see memory.h. */
 void tec_engine_settle(const struct tec_engine *engine);
 
-/* The session of an action node, by its index: of its chain, so its robot's. */
+/* The session of an action node, by its index: of its chain, so its robot's. The second is that of
+ * the frame's i-th session; of the first what all have alike may be asked. */
 struct tec_session *tec_engine_session(const struct tec_engine *engine, int action);
+struct tec_session *tec_engine_session_at(const struct tec_engine *engine, int i, int action);
 /* Its model's flow; floats of that node's chunk; the most of any node: floats of a chunk, rows and
  * columns of a robot's actions. */
 struct tec_action_room {

@@ -84,10 +84,15 @@ static int chain_of(const struct tec_engine *e, int action)
     return n && n->chain >= 0 ? n->chain : 0;
 }
 
+struct tec_session *tec_engine_session_at(const struct tec_engine *e, int i, int action)
+{
+    struct tec_session *s = tec_session_of(e->sessions[i], chain_of(e, action));
+    return s ? s : e->sessions[i];
+}
+
 struct tec_session *tec_engine_session(const struct tec_engine *e, int action)
 {
-    struct tec_session *s = tec_session_of(e->session, chain_of(e, action));
-    return s ? s : e->session;
+    return tec_engine_session_at(e, 0, action);
 }
 
 const struct tec_flow *tec_engine_flow(const struct tec_engine *e, int action)

@@ -159,7 +159,7 @@ bool tec_requests_cancel(struct tec_loop *l, int64_t id)
     int64_t now = tec_loop_now(l);
     struct tec_request *r = NULL;
     for (int i = 0; i < l->n_live; i++)
-        if (l->requests[i].id == id && !l->requests[i].ended)
+        if (l->requests[i].id == id && !l->requests[i].ended && !other_session(l, &l->requests[i]))
             r = &l->requests[i];
     tec_loop_tell(
         l,

@@ -1,5 +1,5 @@
-/* live.c - what the frame thread takes and tells behind tectum.h: newest observation in, actions
- * and texts out. It takes no lock. */
+/* live.c - what the frame thread takes and tells behind tectum.h: each session's newest observation
+ * in, its actions and texts out. It takes no lock. */
 #include "tools/api/live.h"
 
 #include "base/clock.h"
@@ -10,13 +10,14 @@ static const struct tec_clock wall = {NULL};
 
 void tec_live_left(void *user, const struct tec_runtime_left *left)
 {
-    struct tectum *t = user;
+    const struct tec_live_shared *live = user;
+    struct tectum *t = &live->sessions[left->session];
     const struct tec_action_record *of = &left->record->actions[left->action];
     struct tec_live_action *a = &t->actions[left->action];
     struct tec_live_output *out = &a->outputs[a->outbox.writing];
     memcpy(out->chunk, left->chunk, tec_engine_chunk(t->engine, left->action) * sizeof *out->chunk);
     memcpy(out->state_raw, left->seen->state_raw,
-           (size_t)tec_session_state(t->engine->session) * sizeof(double));
+           (size_t)tec_session_state(t->session) * sizeof(double));
     const struct tec_loop_options *loop = tec_loop_settings(t->engine->loop);
     bool ring = loop->chains[loop->actions[left->action].chain].ring != NULL;
     out->number = ring ? left->seen->number : t->tick;
@@ -42,7 +43,8 @@ static void lose(struct tectum *t, int64_t number, int64_t captured_ns, const ch
 
 void tec_live_lost(void *user, const struct tec_observation_record *seen)
 {
-    lose(user, seen->number, seen->captured_ns, "eos");
+    const struct tec_live_shared *live = user;
+    lose(live->sessions, seen->number, seen->captured_ns, "eos"); /* a ring is of one session */
 }
 
 /* Report a loss only when no older observation is in flight any more, because a consumer that waits
@@ -51,7 +53,8 @@ void tec_live_lost(void *user, const struct tec_observation_record *seen)
 static void tell_loss(struct tectum *t)
 {
     if (t->loss.number < 0 || tec_loop_live(t->engine->loop) >
-                                  tec_observation_records_after(t->runtime.records, t->loss.number))
+                                  tec_observation_records_after(
+                                      &t->live->runtime.sessions[t->index].records, t->loss.number))
         return;
     struct tec_live_loss *place = &t->losses[t->lossbox.writing];
     *place = t->loss;
@@ -83,60 +86,142 @@ static void note_tick(struct tectum *t, const struct tec_live_input *from)
         t->tick = blind;
 }
 
-/* Run a frame, without an observation where `from` is NULL. An observation's tick is the moment it
- * was submitted: preparing it is in its deadline. */
-static void run_frame(struct tectum *t, const struct tec_live_input *from)
+/* The tick of a session's frame. An observation's is the moment it was submitted: preparing it is
+ * in its deadline. Where there are several sessions, each counts the frames that it was in, so that
+ * texts come every so many frames of their own robot. */
+static struct tec_tick make_tick(struct tectum *t, const struct tec_live_input *from)
 {
-    struct tec_runtime_seen seen = {.number = -1};
-    struct tec_tick tick =
-        tec_loop_tick(t->engine->loop, from ? from->submitted_ns : tec_clock_now(&wall), 0);
-    if (from) {
-        tick.late_ns = from->ready_ns - from->submitted_ns;
-        seen = (struct tec_runtime_seen){&from->input, from->number, from->state_raw};
+    struct tec_loop *loop = t->engine->loop;
+    int64_t due = from ? from->submitted_ns : tec_clock_now(&wall);
+    struct tec_tick tick = tec_loop_tick(loop, due, 0);
+    if (t->live->n_sessions > 1) {
+        tick.session = t->index;
+        tick.frame = t->frame++;
+        tick.spawn = tec_loop_spawns(loop, tick.frame);
     }
-    note_tick(t, from);
-    tec_transcript_note(&t->transcript, tick.frame, seen.number);
-    tec_runtime_frame(&t->runtime, &seen, &tick, 1, t->tick);
+    if (from)
+        tick.late_ns = from->ready_ns - from->submitted_ns;
+    return tick;
+}
+
+/* Tell the session's consumers what came of the frame. */
+static void tell_session(struct tectum *t, bool failed)
+{
     tell_loss(t);
     tec_transcript_tell(&t->transcript);
-    if (tec_engine_failure(t->engine, NULL) != TEC_OK) { /* who waits is told */
+    if (failed) { /* who waits is told */
         tec_bell_ring(&t->done);
         tec_bell_ring(&t->transcript.said);
     }
 }
 
-/* Take a new observation, unless it was submitted before a reset. An observation taken before the
- * reset is noticed is older than the reset too, and is dropped with those in flight. */
-static bool take_input(void *user)
+/* Is a session in the next frame? One without an observation is where nobody has any, and where its
+ * requests are to be given up. */
+static bool takes_part(const struct tectum *t, bool observed)
 {
-    struct tectum *t = user;
-    bool fresh = tec_triple_take(&t->inbox);
-    const struct tec_live_input *from = &t->inputs[t->inbox.reading];
+    return t->waits || !observed || tec_asks_cancels_wait(&t->asks);
+}
+
+/* The sessions of the next frame, whose deadline is the earliest first. */
+static int choose(struct tec_live_shared *live, bool observed, struct tectum **in)
+{
+    int n = 0;
+    for (int i = 0; i < live->n_sessions; i++) {
+        struct tectum *t = &live->sessions[i];
+        int at = n;
+        if (!takes_part(t, observed))
+            continue;
+        for (;
+             at > 0 && t->waits &&
+             (!in[at - 1]->waits || t->inputs[t->inbox.reading].submitted_ns <
+                                        in[at - 1]->inputs[in[at - 1]->inbox.reading].submitted_ns);
+             at--)
+            in[at] = in[at - 1];
+        in[at] = t;
+        n++;
+    }
+    return n;
+}
+
+/* Run a frame of what has come; of all sessions without observations where nothing has. */
+static void run_frame(struct tec_live_shared *live, bool observed)
+{
+    struct tectum *in[TEC_MAX_SESSIONS];
+    struct tec_runtime_seen seen[TEC_MAX_SESSIONS];
+    struct tec_tick ticks[TEC_MAX_SESSIONS];
+    int n = choose(live, observed, in);
+    for (int i = 0; i < n; i++) {
+        struct tectum *t = in[i];
+        const struct tec_live_input *from = t->waits ? &t->inputs[t->inbox.reading] : NULL;
+        ticks[i] = make_tick(t, from);
+        note_tick(t, from);
+        seen[i] = (struct tec_runtime_seen){.number = -1};
+        if (from)
+            seen[i] = (struct tec_runtime_seen){&from->input, from->number, from->state_raw, 0};
+        seen[i].acts_for = t->tick;
+        tec_transcript_note(&t->transcript, ticks[i].frame, seen[i].number);
+        t->waits = false;
+    }
+    tec_runtime_frame(&live->runtime, seen, ticks, n);
+    bool failed = tec_engine_failure(live->engine, NULL) != TEC_OK;
+    for (int i = 0; i < live->n_sessions; i++)
+        tell_session(&live->sessions[i], failed);
+}
+
+/* Take a session's new observation, unless it was submitted before a reset. An observation taken
+ * before the reset is noticed is older than the reset too, and is dropped with those in flight. */
+static void take_input(struct tectum *t)
+{
+    t->waits |= tec_triple_take(&t->inbox);
     if (atomic_exchange(&t->emptying, false))
         empty(t);
-    if (!fresh || from->number < atomic_load(&t->forgets))
+    if (t->waits && t->inputs[t->inbox.reading].number < atomic_load(&t->forgets))
+        t->waits = false;
+}
+
+/* Run a frame when all sessions have an observation, or the first one has waited for the others as
+ * long as the pipeline says. */
+static bool take(void *user)
+{
+    struct tec_live_shared *live = user;
+    int64_t first = INT64_MAX;
+    int n = 0;
+    for (int i = 0; i < live->n_sessions; i++) {
+        struct tectum *t = &live->sessions[i];
+        take_input(t);
+        if (!t->waits)
+            continue;
+        int64_t ready = t->inputs[t->inbox.reading].ready_ns;
+        first = ready < first ? ready : first;
+        n++;
+    }
+    if (n == 0)
         return false;
-    run_frame(t, from);
+    if (n < live->n_sessions && first + live->gather_ns > tec_clock_now(&wall)) {
+        tec_runtime_look(&live->runtime, first + live->gather_ns);
+        return false;
+    }
+    run_frame(live, true);
     return true;
 }
 
 static void go_on(void *user)
 {
-    run_frame(user, NULL);
+    run_frame(user, false);
 }
 
 /* Language goes on at the robot's period. A ring waits longer than that, so that its next
  * observation comes first, and a slow frame does not eat up the pause. */
-struct tec_runtime_source tec_live_source(struct tectum *t)
+struct tec_runtime_source tec_live_source(struct tec_live_shared *live)
 {
     enum { NO_PERIOD_NS = 10000000 };
-    bool ring = t->engine->topology.n_rings > 0;
-    int64_t period = t->engine->topology.period_us * 1000;
+    bool ring = live->engine->topology.n_rings > 0;
+    int64_t period = live->engine->topology.period_us * 1000;
     if (period <= 0)
         period = NO_PERIOD_NS;
-    return (struct tec_runtime_source){.take = take_input,
+    return (struct tec_runtime_source){.take = take,
                                        .go_on = go_on,
                                        .between_ns = ring ? period + period / 2 : period,
                                        .from_end = ring,
-                                       .user = t};
+                                       .user = live};
 }

@@ -1,5 +1,5 @@
-/* live.h - behind tectum.h: an engine, its frame thread, and what passes between it and consumers.
- */
+/* live.h - behind tectum.h: an engine, its frame thread, and what passes between it and the
+ * consumers of each of its sessions. */
 #ifndef TEC_TOOLS_API_LIVE_H
 #define TEC_TOOLS_API_LIVE_H
 
@@ -48,17 +48,31 @@ struct tec_live_loss {
     const char *reason; /* static */
 };
 
-struct tectum {
+/* What the sessions of an engine share. */
+struct tec_live_shared {
     struct tec_heap heap;
     struct tec_arena arena;
     struct tec_pipeline *pipeline;
     struct tec_engine *engine;
     struct tec_policy *policy;
     struct tec_runtime runtime;
+    int64_t gather_ns; /* a frame waits so long for observations of other sessions */
+    int n_sessions;
+    struct tectum *sessions; /* [n_sessions], in the arena; the first is what tectum_open returns */
+};
+
+/* One session: a robot. */
+struct tectum {
+    struct tec_live_shared *live;
+    int index;                     /* among the sessions */
+    struct tec_pipeline *pipeline; /* the shared one, as the next is */
+    struct tec_engine *engine;
+    struct tec_session *session;
 
     pthread_mutex_t lock; /* consumers': guards the preparation of inputs and inbox.writing */
     struct tec_triple inbox;
     struct tec_live_input inputs[TEC_TRIPLE_PLACES];
+    bool waits; /* the frame thread's: inputs[inbox.reading] is for its next frame */
     _Atomic int64_t submitted;
     _Atomic int64_t *ticks; /* [TEC_LIVE_FRAMES] when each observation was submitted */
     struct tec_asks asks;   /* requests that are asked for or given up */
@@ -78,6 +92,7 @@ struct tectum {
     _Atomic int64_t forgets;   /* a reset: observations below this number are dropped */
     _Atomic bool emptying;     /* the frame thread has not emptied the ring yet */
     int64_t tick;              /* the frame thread's: the robot's tick that its frame acts for */
+    int64_t frame;             /* the frame thread's: frames that the session was in, of several */
     _Atomic int64_t blind;     /* newest tick without an observation; -1 = none */
 
     struct tec_transcript transcript; /* what requests say */
@@ -85,10 +100,10 @@ struct tectum {
 
 enum { TEC_LIVE_FRAMES = 4096 };
 
-/* The frame thread's listener and source; `user` is the engine. */
+/* The frame thread's listener and source; `user` is what the sessions share. */
 void tec_live_left(void *user, const struct tec_runtime_left *left);
 void tec_live_lost(void *user, const struct tec_observation_record *seen);
-struct tec_runtime_source tec_live_source(struct tectum *t);
+struct tec_runtime_source tec_live_source(struct tec_live_shared *live);
 
 /* For the public functions: fill the error with one sentence. */
 enum tectum_status tec_live_fail(struct tectum_error *err, enum tec_status status,

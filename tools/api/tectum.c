@@ -1,12 +1,8 @@
-/* tectum.c - the public interface over the engine: open and close, submit, wait, ask. */
+/* tectum.c - the public interface over an open engine: submit, wait, ask. */
 #include "tools/api/live.h"
 
 #include "base/clock.h"
-#include "tools/api/choose_device.h"
-#include "tools/api/root.h"
-#include "tools/api/topology.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define STATUS(name, text) _Static_assert((int)TECTUM_##name == (int)TEC_##name, #name);
@@ -60,170 +56,13 @@ int64_t tec_live_end(int64_t timeout_ns)
     return timeout_ns < 0 || timeout_ns > INT64_MAX - now ? INT64_MAX : now + timeout_ns;
 }
 
-/* --- open and close -------------------------------------------------------------------------- */
-
-static enum tec_status load(struct tectum *t, const struct tectum_options *o, const char *root,
-                            struct tec_error *err)
-{
-    struct tec_diagnostics d;
-    struct tec_load_options options = {.path = o->pipeline,
-                                       .root = tec_arena_printf(&t->arena, "%s/pipelines", root),
-                                       .adapter = o->adapter,
-                                       .hub = o->hub,
-                                       .set = o->set,
-                                       .n_set = o->n_set};
-    if (!options.root)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for a path");
-    tec_diagnostics_init(&d, &t->heap);
-    enum tec_status status = tec_pipeline_load(&t->pipeline, &options, &t->heap, &d, err);
-    tec_diagnostics_finish(&d);
-    return status;
-}
-
-static enum tec_status give_boxes(struct tectum *t, struct tec_error *err)
-{
-    size_t state = (size_t)tec_session_state(t->engine->session);
-    size_t chunk = tec_engine_room(t->engine).chunk;
-    bool ok = true;
-    for (int i = 0; i < TEC_TRIPLE_PLACES * t->n_actions; i++) {
-        struct tec_live_output *out =
-            &t->actions[i / TEC_TRIPLE_PLACES].outputs[i % TEC_TRIPLE_PLACES];
-        out->chunk = TEC_NEW(&t->arena, chunk, float);
-        out->state_raw = TEC_NEW(&t->arena, state, double);
-        ok = ok && out->chunk && out->state_raw;
-    }
-    t->ticks = TEC_NEW(&t->arena, TEC_LIVE_FRAMES, _Atomic int64_t);
-    if (!ok || !t->ticks)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for observations");
-    return TEC_OK;
-}
-
-static enum tec_status give_actions(struct tectum *t, int actions, struct tec_error *err)
-{
-    const struct tec_loop_options *o = tec_loop_settings(t->engine->loop);
-    t->n_actions = o->n_actions ? o->n_actions : 1;
-    for (int i = 0; i < t->n_actions; i++) {
-        t->actions[i].name = o->actions[i].name;
-        t->actions[i].deadline_ns = o->actions[i].deadline_ns;
-        t->actions[i].watchdog = &t->runtime.watchdogs[i];
-    }
-    return tec_runtime_watch(&t->runtime, actions, &t->arena, err);
-}
-
-struct tec_live_action *tec_live_action(struct tectum *t, const char *node)
-{
-    for (int i = 0; i < t->n_actions; i++)
-        if (!node || (t->actions[i].name && strcmp(t->actions[i].name, node) == 0))
-            return &t->actions[i];
-    return NULL;
-}
-
-static enum tec_status open_engine(struct tectum *t, const struct tectum_options *o,
-                                   struct tec_error *err)
-{
-    const char *root;
-    TEC_TRY(tec_root_find(&root, o->root, &t->arena, err));
-    TEC_TRY(load(t, o, root, err));
-    const char *names[] = {o->weights, o->tokenizer, o->size, o->dtype, o->adapter, o->hub};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (names[i] && !(names[i] = tec_arena_strdup(&t->arena, names[i])))
-            return tec_fail(err, TEC_NO_MEMORY, "no memory for options");
-    char note[200];
-    struct tec_device_options device = {
-        .threads = o->threads, .spin_us = -1, .tier = tec_tier_best()};
-    TEC_TRY(tec_choose_device(&device, o->device, note, err));
-    const struct tec_engine_options options = {.pipeline = t->pipeline,
-                                               .root = root,
-                                               .weights = names[0],
-                                               .adapter = names[4],
-                                               .hub = names[5],
-                                               .random = o->random_weights != 0,
-                                               .seed = o->seed,
-                                               .size = names[2],
-                                               .dtype = names[3],
-                                               .tokenizer = names[1],
-                                               .device = device,
-                                               .released = tec_runtime_released,
-                                               .lost = tec_runtime_lost,
-                                               .one_session = true,
-                                               .user = &t->runtime};
-    TEC_TRY(tec_engine_open(&t->engine, &options, &t->heap, err));
-    TEC_TRY(tec_open_policy(&t->policy, t->pipeline, o->policy, root, &t->engine->topology, NULL, 0,
-                            &t->heap, err));
-    struct tec_planner planner = tec_policy_planner(t->policy);
-    tec_loop_set_planner(t->engine->loop, &planner);
-    TEC_TRY(tec_runtime_attach(&t->runtime, t->engine, &t->arena, err));
-    TEC_TRY(give_actions(t, o->actions, err));
-    TEC_TRY(give_boxes(t, err));
-    TEC_TRY(tec_transcript_attach(&t->transcript, t->engine, &t->arena, err));
-    const struct tec_runtime_source source = tec_live_source(t);
-    return tec_runtime_start(&t->runtime, &source, err);
-}
-
-enum tectum_status tectum_open(struct tectum **out, const struct tectum_options *options,
-                               struct tectum_error *err)
-{
-    struct tec_error mine = {0};
-    if (!out || !options || !options->pipeline)
-        return fail(err, TEC_INVALID, "tectum_open: out, options and options->pipeline are needed");
-    if (options->threads < 0 || options->n_set < 0 || (options->n_set && !options->set) ||
-        options->actions < 0)
-        return fail(err, TEC_INVALID, "tectum_open: threads, set, n_set or actions out of range");
-    struct tectum *t = calloc(1, sizeof *t);
-    if (!t)
-        return fail(err, TEC_NO_MEMORY, "tectum_open: no memory");
-    tec_arena_init(&t->arena, &t->heap);
-    tec_triple_init(&t->inbox);
-    tec_triple_init(&t->lossbox);
-    tec_asks_init(&t->asks);
-    tec_transcript_init(&t->transcript);
-    const struct tec_runtime_listener listener = {tec_live_left, tec_live_lost, t};
-    tec_runtime_init(&t->runtime, &listener);
-    t->runtime.asks = &t->asks;
-    for (int i = 0; i < TEC_MAX_ACTIONS; i++) {
-        tec_triple_init(&t->actions[i].outbox);
-        t->actions[i].taken = -1;
-    }
-    t->tick = -1;
-    t->released = -1;
-    t->missed_up_to = -1;
-    t->loss.number = -1;
-    atomic_store(&t->blind, -1);
-    pthread_mutex_init(&t->lock, NULL);
-    pthread_mutex_init(&t->hand_lock, NULL);
-    if (open_engine(t, options, &mine) != TEC_OK) {
-        tectum_close(&t);
-        return tec_live_convert(err, &mine);
-    }
-    *out = t;
-    return TECTUM_OK;
-}
-
-void tectum_close(struct tectum **engine)
-{
-    struct tectum *t = engine ? *engine : NULL;
-    if (!t)
-        return;
-    *engine = NULL;
-    tec_runtime_stop(&t->runtime);
-    tec_engine_close(t->engine);
-    tec_policy_close(t->policy);
-    tec_pipeline_free(t->pipeline);
-    tec_arena_finish(&t->arena);
-    tec_asks_finish(&t->asks);
-    tec_transcript_finish(&t->transcript);
-    pthread_mutex_destroy(&t->lock);
-    pthread_mutex_destroy(&t->hand_lock);
-    free(t);
-}
-
 /* --- observations ---------------------------------------------------------------------------- */
 
 static enum tec_status submit(struct tectum *t, const struct tec_value *values, size_t n,
                               int64_t submitted_ns, int64_t captured_ns, int64_t *number,
                               struct tec_error *err)
 {
-    struct tec_session *session = t->engine->session;
+    struct tec_session *session = t->session;
     struct tec_live_input *box = &t->inputs[t->inbox.writing];
     tec_session_use(session, t->inbox.writing); /* nobody reads the set of this place */
     TEC_TRY(tec_session_observe(session, values, n, NULL, atomic_load(&t->submitted),
@@ -269,7 +108,7 @@ enum tectum_status tectum_submit(struct tectum *t, const struct tectum_value *va
     pthread_mutex_unlock(&t->lock);
     if (status != TEC_OK)
         return tec_live_convert(err, &mine);
-    tec_runtime_ring(&t->runtime);
+    tec_runtime_ring(&t->live->runtime);
     if (observation)
         *observation = number;
     return TECTUM_OK;
@@ -423,7 +262,7 @@ enum tectum_status tectum_cancel(struct tectum *t, int64_t request, int64_t *tic
     enum tectum_status status =
         leave(t, &(struct tec_ticket){.cancel = true, .request = request}, ticket, err);
     if (status == TECTUM_OK)
-        tec_runtime_ring(&t->runtime);
+        tec_runtime_ring(&t->live->runtime);
     return status;
 }
 

@@ -119,7 +119,7 @@ void tectum_reset(struct tectum *t)
     if (ring || t->engine->edges)
         pthread_mutex_lock(&t->lock);
     if (t->engine->edges) /* texts of streams are of one episode */
-        tec_session_reset(t->engine->session);
+        tec_session_reset(t->session);
     if (!ring && t->engine->edges)
         pthread_mutex_unlock(&t->lock);
     pthread_mutex_lock(&t->hand_lock);
@@ -138,5 +138,5 @@ void tectum_reset(struct tectum *t)
         return;
     pthread_mutex_unlock(&t->lock);
     atomic_store(&t->emptying, true);
-    tec_runtime_ring(&t->runtime);
+    tec_runtime_ring(&t->live->runtime);
 }

@@ -369,10 +369,11 @@ static struct tec_runtime_seen fill_tick(struct tec_frames *f, struct tec_tick *
     tick->n_cancels = s->n_cancels;
     tick->cancelled = s->cancelled;
     if (!s->out.observed)
-        return (struct tec_runtime_seen){.number = f->frame};
+        return (struct tec_runtime_seen){.number = f->frame, .acts_for = f->frame};
     return (struct tec_runtime_seen){
         .input = &s->out.input,
         .number = f->frame,
+        .acts_for = f->frame,
         .state_raw = tec_session_observation(f->opened.engine->sessions[tick->session])->state_raw};
 }
 
@@ -399,7 +400,7 @@ static enum tec_status run(struct tec_frames *f, struct tec_tick *ticks, int n,
         seen[i] = fill_tick(f, &ticks[i]);
         tec_frames_record_tick(f, &ticks[i]);
     }
-    tec_runtime_frame(&f->runtime, seen, ticks, n, f->frame);
+    tec_runtime_frame(&f->runtime, seen, ticks, n);
     for (int i = 0; i < n; i++) {
         take_outcome(f, &f->sessions[ticks[i].session], tec_loop_record(loop, i));
         tec_recording_frame(f->recording, tec_loop_record(loop, i));

@@ -207,16 +207,16 @@ static struct tec_paced_given hand_one(struct paced *p, const struct tec_paced_t
     struct tec_watchdog_given given = {
         .handed = {.source = TEC_SOURCE_NONE}, .handed_ns = tick->tick_ns, .age_ns = -1};
     if (p->acts)
-        tec_watchdog_hand(&p->runtime->watchdogs[at], tick->frame, due, &given);
+        tec_watchdog_hand(&p->runtime->sessions->watchdogs[at], tick->frame, due, &given);
     double *actions = p->pending[p->n_pending].actions[at];
     if (given.handed.n > 0)
         memcpy(actions, given.handed.actions,
-               (size_t)given.handed.n * (size_t)p->runtime->watchdogs[at].columns *
+               (size_t)given.handed.n * (size_t)p->runtime->sessions->watchdogs[at].columns *
                    sizeof *actions);
     return (struct tec_paced_given){.deadline_ns = due,
                                     .source = given.handed.source,
                                     .rows = given.handed.n,
-                                    .columns = p->runtime->watchdogs[at].columns,
+                                    .columns = p->runtime->sessions->watchdogs[at].columns,
                                     .actions = actions,
                                     .handed_ns = given.handed_ns,
                                     .age_ns = given.age_ns,
@@ -274,7 +274,7 @@ static enum tec_status take_memory(struct paced *p, struct tec_error *err)
     const struct tec_runtime *rt = p->runtime;
     TEC_TRY(tec_runtime_watch(p->runtime, p->o.actions, &p->arena, err));
     for (int i = 0; i < PENDING * rt->n_watchdogs; i++) {
-        const struct tec_watchdog *o = &rt->watchdogs[i % rt->n_watchdogs];
+        const struct tec_watchdog *o = &rt->sessions->watchdogs[i % rt->n_watchdogs];
         size_t n = (size_t)o->actions * (size_t)o->columns;
         double *actions = TEC_NEW(&p->arena, n, double);
         if (!actions)

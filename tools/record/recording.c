@@ -273,7 +273,7 @@ static enum tec_status take_memory(struct tec_recording *r, struct tec_error *er
     r->item = tec_arena_push(&r->arena, RING_BYTES, 1, 64);
     if (!r->ring.data || !r->item)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a recording");
-    return tec_transcript_attach(&r->texts, r->o.opened->engine, &r->arena, err);
+    return tec_transcript_attach(&r->texts, r->o.opened->engine, -1, &r->arena, err);
 }
 
 static enum tec_status open(struct tec_recording *r, struct tec_error *err)

@@ -351,14 +351,15 @@ static void record_tick(struct tec_worker *w, const struct tec_tick *tick, bool 
 static const struct tec_frame_record *run_tick(struct tec_worker *w, int job)
 {
     struct tec_tick tick = make_tick(w);
-    struct tec_runtime_seen seen = {.input = NULL};
+    struct tec_runtime_seen seen = {.acts_for = w->number};
     if (job >= 0) {
         count_from_request(w, job, &tick);
         seen = (struct tec_runtime_seen){
-            &w->input, w->number, tec_session_observation(w->opened.engine->session)->state_raw};
+            &w->input, w->number, tec_session_observation(w->opened.engine->session)->state_raw,
+            w->number};
     }
     record_tick(w, &tick, job >= 0);
-    const struct tec_frame_record *r = tec_runtime_frame(&w->runtime, &seen, &tick, 1, w->number);
+    const struct tec_frame_record *r = tec_runtime_frame(&w->runtime, &seen, &tick, 1);
     tec_recording_frame(w->recording, r);
     w->n_cancels = 0;
     if (w->running >= 0 && w->holds)
