@@ -80,6 +80,7 @@ struct tectum_options {
     const char *adapter; /* folder of a LoRA adapter (PEFT), merged into the checkpoint at load */
     const char *hub;     /* cache of Hugging Face's hub, ~/.cache/huggingface/hub for example, where
                           * files that the checkpoint lacks are looked for; not looked for */
+    const char *embodiment; /* the robot, of a checkpoint folder that knows several; the only one */
 };
 
 struct tectum;

@@ -148,6 +148,14 @@ TEST(a_folder_that_describes_its_robot)
     o.pipeline = "tests/golden/demo/episodes/checkpoint";
     CHECK_INT(tectum_open(&t, &o, &err), !=, TECTUM_OK);
     CHECK(strstr(err.message, "does not describe its robot") != NULL);
+    o.pipeline = "tests/golden/groot/n15_tiny_lerobot/checkpoint";
+    o.tokenizer = "tests/golden/groot/prepost/eagle_tiny";
+    o.embodiment = "nothing";
+    CHECK_INT(tectum_open(&t, &o, &err), !=, TECTUM_OK);
+    CHECK(strstr(err.message, "nothing") != NULL);
+    o.embodiment = "new_embodiment";
+    CHECK_INT(tectum_open(&t, &o, &err), ==, TECTUM_OK);
+    tectum_close(&t);
 }
 
 TEST(what_cannot_be_opened_says_so)

@@ -272,10 +272,10 @@ def encode(x, dtype):
     return "F32", np.ascontiguousarray(x, np.float32).astype("<f4").tobytes()
 
 
-def write(path, plan, dtype, say):
-    """Values go to a file beside, whose header is known when they are there."""
-    header, at, temporary = {}, 0, path + ".data"
-    with open(temporary, "wb") as data:
+def write_values(path, plan, dtype, say):
+    """All values into a file; returns the header that they need."""
+    header, at = {}, 0
+    with open(path, "wb") as data:
         for i, (name, tensors) in enumerate(plan.steps):
             say(f"\r{i + 1} of {len(plan.steps)} parameters: {name:70.70}")
             values = plan.values(name)
@@ -287,13 +287,24 @@ def write(path, plan, dtype, say):
                 at += len(raw)
             del values
     say("\n")
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path + ".new", "wb") as out, open(temporary, "rb") as data:
-        out.write(struct.pack("<Q", len(text)) + text)
-        shutil.copyfileobj(data, out, 1 << 24)
-    os.replace(path + ".new", path)
-    os.remove(temporary)
+    return header
+
+
+def write(path, plan, dtype, say):
+    """Values go to a file beside, whose header is known when they are there. However it ends, only
+    the whole file is left."""
+    values, whole = path + ".data", path + ".new"
+    try:
+        text = json.dumps(write_values(values, plan, dtype, say)).encode()
+        text += b" " * (-len(text) % 8)
+        with open(whole, "wb") as out, open(values, "rb") as data:
+            out.write(struct.pack("<Q", len(text)) + text)
+            shutil.copyfileobj(data, out, 1 << 24)
+        os.replace(whole, path)
+    finally:
+        for left in (values, whole):
+            if os.path.exists(left):
+                os.remove(left)
 
 
 def main(argv):
