@@ -304,6 +304,11 @@ static enum tec_status open(struct replay *r, struct tec_error *err)
     r->texts = tec_heap_get(r->call->heap, TEXTS * sizeof *r->texts);
     if (!r->texts)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a replay");
+    if (r->source.served && r->source.sessions > 1)
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "%s: a server's frames of several robots are not run again in this "
+                        "release; explain, trace and top read them",
+                        r->o->path);
     const struct tec_engine_options more = {.dtype = r->source.dtype, .forgets = true};
     TEC_TRY(tec_frames_open(&r->frames, r->call, r->source.pipeline, &more, err));
     if (r->frames.max_left > MAX_LEFT)

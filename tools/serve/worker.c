@@ -1,207 +1,49 @@
-/* worker.c - the engine thread of the server: it answers jobs in turn and runs frames of unfinished
- * language while there are none. */
+/* worker.c - the engine thread of the server: it takes jobs for their sessions, runs a frame of
+ * what has come, and frames of unfinished language while there is nothing. */
 #include "tools/serve/worker.h"
 
-#include "tools/serve/reply.h"
+#include "tools/serve/worker_own.h"
 
 #include <string.h>
 
-static double ms(int64_t ns)
-{
-    return (double)ns / 1e6;
-}
-
-/* Claim the answer of a job for the engine; false if its deadline has passed or another has
- * answered. The job is then given back to the connection. */
-static bool ours(struct tec_worker *w, int job)
-{
-    struct tec_job *j = &w->exchange->jobs[job];
-    int open = TEC_JOB_OPEN;
-    bool late = j->due_ns && tec_clock_now(&w->clock) > j->due_ns && !tec_job_in_time(j);
-    if (!late && atomic_compare_exchange_strong(&j->answer, &open, TEC_JOB_BY_ENGINE))
-        return true;
-    w->jobs[job].waits = false;
-    w->jobs[job].by_watch = true;
-    tec_exchange_return(w->exchange, job);
-    return false;
-}
-
-static bool expired(const struct tec_worker *w, int job)
-{
-    return atomic_load(&w->exchange->jobs[job].answer) == TEC_JOB_BY_WATCH;
-}
-
-/* Put an error sentence for the client, in printable ASCII, because parts of it may have come from
- * the client. */
-static void put_failure(struct tec_worker *w, int job, const struct tec_error *err)
-{
-    struct tec_job *j = &w->exchange->jobs[job];
-    const char *text = err->message[0] ? err->message : tec_status_text(err->status);
-    size_t n = strlen(text), head = sizeof "tectum: " - 1;
-    n = n + head + 1 > j->room ? j->room - head - 1 : n;
-    memcpy(j->reply, "tectum: ", head);
-    for (size_t i = 0; i < n; i++)
-        j->reply[head + i] = text[i] >= 32 && text[i] < 127 ? (uint8_t)text[i] : '?';
-    j->reply[head + n] = '\n';
-    j->reply_n = head + n + 1;
-    j->failed = true;
-    j->infer_ns = tec_clock_now(&w->clock) - w->jobs[job].started_ns;
-    w->jobs[job].waits = false;
-    tec_exchange_return(w->exchange, job);
-}
-
-static void answer_failure(struct tec_worker *w, int job, const struct tec_error *err)
-{
-    if (ours(w, job))
-        put_failure(w, job, err);
-}
-
-/* The chunks that a reply has besides the first node's. */
-static int list_others(const struct tec_worker *w, const struct tec_worker_job *s,
-                       struct tec_reply_actions others[TEC_MAX_ACTIONS])
-{
-    int n = 0;
-    for (int a = 1; s->wants_actions && a < w->n_actions; a++)
-        if (s->made[a])
-            others[n++] = (struct tec_reply_actions){w->outs[a], s->actions[a], w->others[a][0],
-                                                     w->others[a][1]};
-    return n;
-}
-
-static struct tec_reply_timing timing_of(const struct tec_worker_job *s, const struct tec_job *j,
-                                         int64_t now)
-{
-    return (struct tec_reply_timing){.wait = (j->picked_ns - j->received_ns) / 1000,
-                                     .decode = (s->decoded_ns - j->picked_ns) / 1000,
-                                     .prepare = (s->prepared_ns - s->decoded_ns) / 1000,
-                                     .model = (s->left_ns - s->prepared_ns) / 1000,
-                                     .finish = (now - s->left_ns) / 1000};
-}
-
-/* Answer a job. `text` is NULL if none was asked for; `reason` says why the text ended, or why
- * there is none. */
-static void answer(struct tec_worker *w, int job, const char *text, bool done, const char *reason)
-{
-    struct tec_job *j = &w->exchange->jobs[job];
-    const struct tec_worker_job *s = &w->jobs[job];
-    struct tec_reply_buffer out = {.data = j->reply, .room = j->room};
-    if (!ours(w, job))
-        return;
-    struct tec_reply_actions others[TEC_MAX_ACTIONS];
-    int64_t now = tec_clock_now(&w->clock);
-    j->infer_ns = now - s->started_ns;
-    const struct tec_reply_timing timing = timing_of(s, j, now);
-    const struct tec_reply reply = {.actions = s->wants_actions ? s->actions[0] : NULL,
-                                    .n_others = list_others(w, s, others),
-                                    .others = others,
-                                    .rows = w->rows,
-                                    .columns = w->columns,
-                                    .policy_ms = s->policy_ms,
-                                    .server_ms = ms(j->infer_ns),
-                                    .previous_ms = j->previous_ms,
-                                    .aged = s->wants_actions && w->stages > 0,
-                                    .age_ms = ms(now - j->captured_ns),
-                                    .age_frames = s->age_frames,
-                                    .extended = s->extended,
-                                    .timing = s->wants_timing ? &timing : NULL,
-                                    .has_text = text != NULL,
-                                    .text = text,
-                                    .text_bytes = text ? strlen(text) : 0,
-                                    .text_done = done,
-                                    .refused = s->refused,
-                                    .request = s->request,
-                                    .reason = reason,
-                                    .chunk_id = s->chunk_id,
-                                    .obs_ts = j->captured_ns,
-                                    .age_us = s->wants_actions ? (now - j->captured_ns) / 1000 : -1,
-                                    .limited = s->wants_actions ? j->beyond.n : 0,
-                                    .missed = s->missed};
-    tec_reply_pack(&out, &reply);
-    if (out.full) {
-        struct tec_error err;
-        tec_fail(&err, TEC_NO_MEMORY, "reply: more than the %zu bytes that were made for it",
-                 j->room);
-        put_failure(w, job, &err);
-        return;
-    }
-    j->reply_n = out.n;
-    j->actions_at = s->wants_actions ? out.actions_at : 0;
-    j->failed = false;
-    w->jobs[job].waits = false;
-    tec_exchange_return(w->exchange, job);
-}
-
-/* Answer without actions: the connection thread then decides by the connection's last command,
- * on_miss and the limits what leaves. */
-static void answer_without(struct tec_worker *w, int job)
-{
-    if (!ours(w, job))
-        return;
-    w->exchange->jobs[job].infer_ns = tec_clock_now(&w->clock) - w->jobs[job].started_ns;
-    w->jobs[job].waits = false;
-    tec_exchange_return(w->exchange, job);
-}
-
-/* Send the actions that the job's frame has made, unless they wait for its text. */
-static void send_actions(struct tec_worker *w)
-{
-    int job = w->running;
-    struct tec_job *j = &w->exchange->jobs[job];
-    struct tec_error err;
-    bool good = w->good_rows >= w->rows, refused = tec_beyond_refused(&j->beyond);
-    bool unasked = refused && !w->jobs[job].wants_actions;
-    w->holds = false;
-    atomic_store_explicit(&j->acted, good, memory_order_release);
-    if ((good || unasked) && w->running_text)
-        return;
-    w->running = -1;
-    if (good || unasked) {
-        answer(w, job, NULL, false, "");
-        return;
-    }
-    if (refused) {
-        answer_without(w, job);
-        return;
-    }
-    tec_fail(&err, TEC_INVALID, "actions: row %d of the model's %s", w->good_rows + 1, w->why);
-    answer_failure(w, job, &err);
-}
+/* --- what leaves in a frame ------------------------------------------------------------------- */
 
 /* A chunk of an action node besides the first: where a row of it is none, or the robot may not
  * carry it out, the reply is without it. */
-static void take_other(struct tec_worker *w, const struct tec_runtime_left *left)
+static void take_other(struct tec_worker *w, const struct tec_worker_session *s,
+                       const struct tec_runtime_left *left)
 {
-    struct tec_worker_job *s = &w->jobs[w->running];
+    struct tec_worker_job *job = &w->jobs[s->job];
     struct tec_beyond beyond;
     const int *shape = w->others[left->action];
-    int rows = tec_session_act_on(tec_engine_session(w->opened.engine, left->action),
+    int rows = tec_session_act_on(tec_engine_session_at(w->opened.engine, s->index, left->action),
                                   left->seen->state_raw, left->chunk, w->actions, &beyond);
-    s->made[left->action] = rows >= shape[0] && !tec_beyond_refused(&beyond);
-    memcpy(s->actions[left->action], w->actions,
+    job->made[left->action] = rows >= shape[0] && !tec_beyond_refused(&beyond);
+    memcpy(job->actions[left->action], w->actions,
            (size_t)shape[0] * (size_t)shape[1] * sizeof *w->actions);
 }
 
-static void take_first(struct tec_worker *w, const struct tec_runtime_left *left)
+static void take_first(struct tec_worker *w, struct tec_worker_session *s,
+                       const struct tec_runtime_left *left)
 {
-    struct tec_worker_job *s = &w->jobs[w->running];
-    struct tec_job *j = &w->exchange->jobs[w->running];
+    struct tec_worker_job *job = &w->jobs[s->job];
+    struct tec_job *j = &w->exchange->jobs[s->job];
     const struct tec_action_record *a = &left->record->actions[0];
-    struct tec_session *session = w->opened.engine->session;
-    w->good_rows =
-        tec_session_act_on(session, left->seen->state_raw, left->chunk, w->actions, &j->beyond);
-    if (w->good_rows < w->rows && !tec_beyond_refused(&j->beyond))
-        tec_session_judge(session, left->chunk, w->good_rows, w->why, sizeof w->why);
-    s->policy_ms = ms(a->release_ns - w->began_ns);
-    s->left_ns = a->release_ns;
-    s->missed = a->missed;
-    s->chunk_id = left->seen->number;
-    s->age_frames = (int)(left->record->frame - a->seen);
-    memcpy(s->actions[0], w->actions, (size_t)w->rows * (size_t)w->columns * sizeof *w->actions);
-    w->acted = w->holds = true;
+    s->good_rows =
+        tec_session_act_on(s->session, left->seen->state_raw, left->chunk, w->actions, &j->beyond);
+    if (s->good_rows < w->rows && !tec_beyond_refused(&j->beyond))
+        tec_session_judge(s->session, left->chunk, s->good_rows, s->why, sizeof s->why);
+    job->policy_ms = (double)(a->release_ns - s->began_ns) / 1e6;
+    job->left_ns = a->release_ns;
+    job->missed = a->missed;
+    job->chunk_id = left->seen->number;
+    job->age_frames = (int)(left->record->frame - a->seen);
+    memcpy(job->actions[0], w->actions, (size_t)w->rows * (size_t)w->columns * sizeof *w->actions);
+    s->acted = s->holds = true;
     j->captured_ns = a->captured_ns;
     j->released_ns = a->release_ns;
-    j->slow = s->missed;
-    j->chunk_id = s->chunk_id;
+    j->slow = job->missed;
+    j->chunk_id = job->chunk_id;
 }
 
 /* With the robot's actions [rows, columns], which w->actions has; rows 0: nobody asked for them. */
@@ -226,74 +68,30 @@ static void record_left(const struct tec_worker *w, const struct tec_runtime_lef
 void tec_worker_left(void *user, const struct tec_runtime_left *left)
 {
     struct tec_worker *w = user;
+    struct tec_worker_session *s = &w->sessions[left->session];
     const int *shape = w->others[left->action];
-    if (w->running < 0) {
+    if (s->job < 0) {
         record_left(w, left, 0, 0);
         return;
     }
     if (left->action)
-        take_other(w, left);
+        take_other(w, s, left);
     else
-        take_first(w, left);
+        take_first(w, s, left);
     record_left(w, left, left->action ? shape[0] : w->rows, left->action ? shape[1] : w->columns);
-    if (left->record->to_come == 0 && w->holds)
-        send_actions(w);
+    if (left->record->to_come == 0 && s->holds)
+        tec_worker_send(w, s);
 }
 
-/* The model ended the actions of the request's own observation early. */
+/* The model ended the actions of the request's own observation early; a ring is of one session. */
 void tec_worker_lost(void *user, const struct tec_observation_record *seen)
 {
     struct tec_worker *w = user;
-    w->lost |= w->running >= 0 && seen->number == w->number;
+    struct tec_worker_session *s = w->sessions;
+    s->lost |= s->job >= 0 && seen->number == s->number;
 }
 
-/* Wait for the text of the request that this frame asked for, or report its refusal. */
-static void await_text(struct tec_worker *w, int job)
-{
-    w->jobs[job].request = w->ask.id;
-    w->jobs[job].refused = w->ask.refused;
-    if (w->ask.refused)
-        answer(w, job, "", false, w->ask.reason);
-    else
-        w->jobs[job].waits = true;
-}
-
-/* Append text to a waiting job; text that does not fit is left out whole. */
-static void finish_text(struct tec_worker *w, int job, const struct tec_utterance *u)
-{
-    struct tec_error err;
-    char *text = NULL;
-    int n = atomic_load_explicit(&u->count, memory_order_acquire);
-    bool done = atomic_load_explicit(&u->done, memory_order_acquire) == 1;
-    if (tec_engine_text(w->opened.engine, u, n, &w->moment, &text, &err) != TEC_OK) {
-        answer_failure(w, job, &err);
-        return;
-    }
-    bool fits = text && strlen(text) <= (size_t)w->text_bytes;
-    answer(w, job, fits ? text : "", done && (fits || !text), u->reason);
-}
-
-static void tell_texts(struct tec_worker *w)
-{
-    const struct tec_loop *loop = w->opened.engine->loop;
-    for (int job = 0; job < w->exchange->n; job++) {
-        const struct tec_utterance *u = NULL;
-        if (!w->jobs[job].waits)
-            continue;
-        bool gone = atomic_load_explicit(&w->exchange->jobs[job].gone, memory_order_relaxed);
-        for (int i = 0; i < tec_loop_utterances(loop) && !u; i++) {
-            const struct tec_utterance *one = tec_loop_utterance(loop, i);
-            u = one && one->id == w->jobs[job].request ? one : NULL;
-        }
-        gone |= expired(w, job);
-        if (gone && u && !atomic_load_explicit(&u->done, memory_order_acquire))
-            w->cancels[w->n_cancels++] = u->id; /* nobody wants this text any more */
-        if (!u || gone)
-            answer(w, job, "", false, "");
-        else if (atomic_load_explicit(&u->done, memory_order_acquire) != 0)
-            finish_text(w, job, u);
-    }
-}
+/* --- a frame ---------------------------------------------------------------------------------- */
 
 /* The tick of a request is the moment at which it was complete, so that waiting and decoding count
  * towards its deadlines. */
@@ -307,146 +105,213 @@ static void count_from_request(const struct tec_worker *w, int job, struct tec_t
     tick->deadline_ns = j->due_ns ? j->due_ns : deadline_ns > 0 ? j->received_ns + deadline_ns : -1;
 }
 
-/* Make the tick that the loop gets: a job's request replaces the one that its node would start. */
-static struct tec_tick make_tick(struct tec_worker *w)
+/* Make the tick that the loop gets: a job's request replaces the one that its node would start. Of
+ * several sessions each counts the frames that it was in, so that texts come every so many frames
+ * of their own robot. */
+static struct tec_tick make_tick(struct tec_worker *w, struct tec_worker_session *s)
 {
-    struct tec_tick tick = tec_loop_tick(w->opened.engine->loop, tec_clock_now(&w->clock), 0);
-    tick.cancels = w->cancels;
-    tick.n_cancels = w->n_cancels;
-    if (!w->running_text)
+    const struct tec_loop *loop = w->opened.engine->loop;
+    struct tec_tick tick = tec_loop_tick(loop, tec_clock_now(&w->clock), 0);
+    if (w->n_sessions > 1) {
+        tick.session = s->index;
+        tick.frame = s->frame++;
+        tick.spawn = tec_loop_spawns(loop, tick.frame);
+    }
+    tick.cancels = s->cancels;
+    tick.n_cancels = s->n_cancels;
+    if (s->job >= 0)
+        count_from_request(w, s->job, &tick);
+    if (!s->text)
         return tick;
-    tick.mute = 1U << w->ask.decoder;
+    tick.mute = 1U << s->ask.decoder;
     tick.spawn &= ~tick.mute;
-    tick.asks = &w->ask;
+    tick.asks = &s->ask;
     tick.n_asks = 1;
     return tick;
 }
 
-/* The device has failed: no waiting job gets actions any more, but each is told why. */
-static void lose(struct tec_worker *w, const struct tec_error *err)
-{
-    if (w->running >= 0)
-        answer_failure(w, w->running, err);
-    w->running = -1;
-    for (int job = 0; job < w->exchange->n; job++)
-        if (w->jobs[job].waits)
-            answer_failure(w, job, err);
-}
-
-static void record_tick(struct tec_worker *w, const struct tec_tick *tick, bool observed)
+static void record_tick(const struct tec_worker *w, struct tec_worker_session *s,
+                        const struct tec_tick *tick)
 {
     const struct tec_flow *flow = &w->opened.engine->model->flow;
-    const struct tec_recorded_tick one = {.number = w->number,
-                                          .observed = observed,
-                                          .reset = w->reset,
-                                          .noise = observed ? w->given_noise : NULL,
+    const struct tec_recorded_tick one = {.session = s->index,
+                                          .number = s->number,
+                                          .observed = s->job >= 0,
+                                          .reset = s->reset,
+                                          .noise = s->job >= 0 ? s->given_noise : NULL,
                                           .noise_n = flow->horizon * flow->dim,
                                           .tick = tick};
     if (w->recording)
         tec_recording_tick(w->recording, &one);
-    w->reset = TEC_RESET_NONE;
+    s->reset = TEC_RESET_NONE;
 }
 
-/* Run the loop's frame of a tick. */
-static const struct tec_frame_record *run_tick(struct tec_worker *w, int job)
+/* One without a job is in a frame where nobody has any, and where texts of it are to be given up.
+ */
+static bool takes_part(const struct tec_worker_session *s, bool asked)
 {
-    struct tec_tick tick = make_tick(w);
-    struct tec_runtime_seen seen = {.acts_for = w->number};
-    if (job >= 0) {
-        count_from_request(w, job, &tick);
-        seen = (struct tec_runtime_seen){
-            &w->input, w->number, tec_session_observation(w->opened.engine->session)->state_raw,
-            w->number};
+    return s->job >= 0 || !asked || s->n_cancels > 0;
+}
+
+/* The sessions of a frame and their ticks, whose deadline is the earliest first; returns how many.
+ */
+static int make_ticks(struct tec_worker *w, bool asked, struct tec_worker_session **in,
+                      struct tec_tick *ticks)
+{
+    int n = 0;
+    for (int i = 0; i < w->n_sessions; i++) {
+        struct tec_worker_session *s = &w->sessions[i];
+        int at = n;
+        if (!takes_part(s, asked))
+            continue;
+        const struct tec_tick tick = make_tick(w, s);
+        uint64_t due = (uint64_t)tick.deadline_ns; /* none, -1, is behind all others */
+        for (; at > 0 && due < (uint64_t)ticks[at - 1].deadline_ns; at--) {
+            ticks[at] = ticks[at - 1];
+            in[at] = in[at - 1];
+        }
+        ticks[at] = tick;
+        in[at] = s;
+        n++;
     }
-    record_tick(w, &tick, job >= 0);
-    const struct tec_frame_record *r = tec_runtime_frame(&w->runtime, &seen, &tick, 1);
-    tec_recording_frame(w->recording, r);
-    w->n_cancels = 0;
-    if (w->running >= 0 && w->holds)
-        send_actions(w);
-    return r;
+    return n;
+}
+
+/* Run the loop's frame of the jobs that sessions have; of all sessions where none has one. */
+static void run_ticks(struct tec_worker *w, bool asked)
+{
+    struct tec_worker_session *in[TEC_MAX_SESSIONS];
+    struct tec_tick ticks[TEC_MAX_SESSIONS];
+    struct tec_runtime_seen seen[TEC_MAX_SESSIONS];
+    int n = make_ticks(w, asked, in, ticks);
+    for (int i = 0; i < n; i++) {
+        seen[i] = (struct tec_runtime_seen){.acts_for = in[i]->number};
+        if (in[i]->job >= 0)
+            seen[i] = (struct tec_runtime_seen){&in[i]->input, in[i]->number,
+                                                tec_session_observation(in[i]->session)->state_raw,
+                                                in[i]->number};
+        record_tick(w, in[i], &ticks[i]);
+    }
+    tec_runtime_frame(&w->runtime, seen, ticks, n);
+    for (int i = 0; i < n; i++) {
+        in[i]->record = tec_loop_record(w->opened.engine->loop, i);
+        tec_recording_frame(w->recording, in[i]->record);
+        in[i]->n_cancels = 0;
+        if (in[i]->job >= 0 && in[i]->holds)
+            tec_worker_send(w, in[i]);
+    }
 }
 
 /* A ring that gives no actions is given the same observation again, until it gives some or until
  * the actions of that observation are lost, for they would be lost again. Once the ring gives
  * actions in every frame, actions that end early are the request's own. */
-static const struct tec_frame_record *fill_ring(struct tec_worker *w, int job,
-                                                const struct tec_frame_record *r)
+static void fill_ring(struct tec_worker *w, int job)
 {
-    for (int i = 0; i < w->stages && !w->acted && !w->lost && !expired(w, job); i++) {
-        r = run_tick(w, job);
-        if (r->failed)
+    struct tec_worker_session *s = w->sessions;
+    s->lost |= s->record->cause == TEC_CAUSE_MODEL;
+    for (int i = 0; i < w->stages && !s->acted && !s->lost && !tec_worker_expired(w, job); i++) {
+        run_ticks(w, true);
+        if (s->record->failed)
             break;
-        w->lost |= r->cause == TEC_CAUSE_MODEL;
+        s->lost |= s->record->cause == TEC_CAUSE_MODEL;
     }
-    return r;
 }
 
 /* Count a miss if the robot was not given the request's own actions by the deadline. */
-static void note_miss(struct tec_worker *w, int job, const struct tec_frame_record *r)
+static void note_miss(struct tec_worker *w, const struct tec_worker_session *s)
 {
-    const struct tec_worker_job *s = &w->jobs[job];
-    int64_t due_ns = s->due_ns ? s->due_ns : r->actions[0].deadline_ns;
-    int64_t until_ns = w->acted ? r->actions[0].release_ns : tec_clock_now(&w->clock);
-    bool missed = s->by_watch || (w->acted ? s->missed : due_ns > 0);
-    if (s->wants_actions && (missed || r->cause == TEC_CAUSE_MODEL))
+    const struct tec_worker_job *job = &w->jobs[s->taken];
+    const struct tec_frame_record *r = s->record;
+    int64_t due_ns = job->due_ns ? job->due_ns : r->actions[0].deadline_ns;
+    int64_t until_ns = s->acted ? r->actions[0].release_ns : tec_clock_now(&w->clock);
+    bool missed = job->by_watch || (s->acted ? job->missed : due_ns > 0);
+    if (job->wants_actions && (missed || r->cause == TEC_CAUSE_MODEL))
         tec_safety_miss(&w->exchange->safety, r->frame, r->cause, until_ns - due_ns);
 }
 
-static const struct tec_frame_record *run_job(struct tec_worker *w, int job)
+/* The frame is over: what becomes of a session's job that has not left in it. */
+static void settle(struct tec_worker *w, const struct tec_worker_session *s)
 {
-    struct tec_worker_job *s = &w->jobs[job];
-    const struct tec_job *j = &w->exchange->jobs[job];
-    if (w->stages && (w->client != j->client || w->request.reset))
-        tec_loop_reset(w->opened.engine->loop);
-    if (w->client != j->client || w->request.reset)
-        w->reset = w->stages ? TEC_RESET_ALL : TEC_RESET_SESSION;
-    w->client = j->client;
-    w->number = s->chunk_id = w->observations++;
-    w->began_ns = tec_clock_now(&w->clock);
-    s->extended = w->request.extended;
-    s->wants_timing = w->request.wants_timing;
-    s->prepared_ns = s->left_ns = w->began_ns;
-    s->wants_actions = w->request.wants_actions;
-    s->refused = s->by_watch = false;
-    memset(s->made, 0, sizeof s->made);
-    s->due_ns = j->due_ns;
-    const struct tec_frame_record *r = run_tick(w, job);
-    w->lost |= r->cause == TEC_CAUSE_MODEL;
-    return fill_ring(w, job, r);
-}
-
-/* Run one frame, for a job or without an observation. */
-static void run_frame(struct tec_worker *w, int job)
-{
-    bool asked = job >= 0;
     struct tec_error err;
-    w->running = job;
-    w->running_text = asked && w->request.wants_text;
-    w->acted = w->holds = w->lost = false;
-    if (asked)
-        note_miss(w, job, run_job(w, job));
-    else
-        run_tick(w, -1);
-    if (tec_engine_failure(w->opened.engine, &err) != TEC_OK) {
-        lose(w, &err);
-        return;
-    }
-    if (asked && !w->acted && w->lost) {
+    int job = s->taken;
+    if (!s->acted && s->lost) {
         w->exchange->jobs[job].lost = true;
-        answer_without(w, job);
-    } else if (asked && !w->acted && (w->jobs[job].wants_actions || !w->running_text)) {
+        tec_worker_answer_without(w, job);
+    } else if (!s->acted && (w->jobs[job].wants_actions || !s->text)) {
         tec_fail(&err, TEC_UNSUPPORTED, "pipeline %s made no actions in this frame",
                  w->opened.pipeline->name);
-        answer_failure(w, job, &err);
-    } else if (asked && w->running >= 0) {
-        await_text(w, job);
+        tec_worker_fail(w, job, &err);
+    } else if (s->job >= 0) {
+        tec_worker_await_text(w, s, job);
     }
-    w->running = -1;
-    tell_texts(w);
 }
 
-static void serve(struct tec_worker *w, int job)
+/* Run one frame, for the jobs that sessions have or without an observation. */
+static void run_frame(struct tec_worker *w)
+{
+    bool asked = false;
+    struct tec_error err;
+    for (int i = 0; i < w->n_sessions; i++)
+        asked |= w->sessions[i].taken >= 0;
+    run_ticks(w, asked);
+    if (w->stages && asked)
+        fill_ring(w, w->sessions[0].taken);
+    for (int i = 0; i < w->n_sessions; i++)
+        if (w->sessions[i].taken >= 0)
+            note_miss(w, &w->sessions[i]);
+    if (tec_engine_failure(w->opened.engine, &err) != TEC_OK) {
+        tec_worker_lose(w, &err);
+        return;
+    }
+    for (int i = 0; i < w->n_sessions; i++) {
+        if (w->sessions[i].taken >= 0)
+            settle(w, &w->sessions[i]);
+        w->sessions[i].taken = w->sessions[i].job = -1;
+        w->sessions[i].text = false;
+    }
+    tec_worker_tell_texts(w);
+}
+
+/* --- jobs for sessions ------------------------------------------------------------------------ */
+
+/* The session of a job's client: the one that it has, else one that is nobody's, else the one that
+ * was not asked for longest. */
+static struct tec_worker_session *session_of(struct tec_worker *w, int job)
+{
+    struct tec_worker_session *oldest = w->sessions;
+    int64_t client = w->exchange->jobs[job].client;
+    for (int i = 0; i < w->n_sessions; i++) {
+        if (w->sessions[i].client == client)
+            return &w->sessions[i];
+        if (w->sessions[i].asked_ns < oldest->asked_ns)
+            oldest = &w->sessions[i];
+    }
+    return oldest;
+}
+
+/* The observation is prepared: the job is in the session's next frame. */
+static void begin(struct tec_worker *w, struct tec_worker_session *s, int job)
+{
+    struct tec_worker_job *to = &w->jobs[job];
+    const struct tec_job *j = &w->exchange->jobs[job];
+    if (w->stages && s->fresh)
+        tec_loop_reset(w->opened.engine->loop);
+    if (s->fresh)
+        s->reset = w->stages ? TEC_RESET_ALL : TEC_RESET_SESSION;
+    s->client = j->client;
+    s->number = to->chunk_id = s->observations++;
+    s->asked_ns = s->began_ns = tec_clock_now(&w->clock);
+    s->taken = s->job = job;
+    s->text = to->wants_text;
+    s->acted = s->holds = s->lost = false;
+    to->session = s->index;
+    to->prepared_ns = to->left_ns = s->began_ns;
+    to->refused = to->by_watch = false;
+    memset(to->made, 0, sizeof to->made);
+    to->due_ns = j->due_ns;
+}
+
+static void prepare(struct tec_worker *w, struct tec_worker_session *s, int job)
 {
     struct tec_job *j = &w->exchange->jobs[job];
     struct tec_error err = {.message = ""};
@@ -454,29 +319,71 @@ static void serve(struct tec_worker *w, int job)
     j->beyond = (struct tec_beyond){.n = 0};
     j->captured_ns = j->received_ns;
     j->picked_ns = w->jobs[job].started_ns = tec_clock_now(&w->clock);
-    if (expired(w, job)) { /* answered already: its tick is over */
+    if (tec_worker_expired(w, job)) { /* answered already: its tick is over */
         tec_safety_skip(&w->exchange->safety);
         tec_exchange_return(w->exchange, job);
         return;
     }
     if (atomic_load_explicit(&j->gone, memory_order_relaxed)) {
         tec_fail(&err, TEC_INVALID, "the client left");
-        answer_failure(w, job, &err);
+        tec_worker_fail(w, job, &err);
         return;
     }
-    if (tec_worker_observe(w, job, &err) == TEC_OK)
-        run_frame(w, job);
+    if (tec_worker_observe(w, s, job, &err) == TEC_OK)
+        begin(w, s, job);
     else
-        answer_failure(w, job, &err);
+        tec_worker_fail(w, job, &err);
+}
+
+/* Take what has come, until a session's second job; true if there was anything. */
+static bool collect(struct tec_worker *w)
+{
+    bool any = false;
+    int job = w->next;
+    for (w->next = -1; job >= 0 || (job = tec_exchange_take(w->exchange)) >= 0; job = -1) {
+        struct tec_worker_session *s = session_of(w, job);
+        if (s->job >= 0) {
+            w->next = job;
+            break;
+        }
+        prepare(w, s, job);
+        any = true;
+        if (w->n_sessions == 1 && s->job >= 0)
+            break;
+    }
+    return any;
+}
+
+/* Does the frame wait for jobs of other sessions? first_ns: of those that are there. A client that
+ * has been silent for a second is not waited for. */
+static bool gathers(const struct tec_worker *w, int64_t first_ns)
+{
+    enum { SILENT_NS = 1000000000 };
+    bool others = false;
+    for (int i = 0; i < w->n_sessions; i++) {
+        const struct tec_worker_session *s = &w->sessions[i];
+        others |= s->job < 0 && s->client >= 0 && first_ns - s->asked_ns < SILENT_NS;
+    }
+    return others && w->next < 0 && first_ns + w->gather_ns > tec_clock_now(&w->clock);
 }
 
 static bool take(void *user)
 {
     struct tec_worker *w = user;
-    int job = tec_exchange_take(w->exchange);
-    if (job < 0)
+    int64_t first_ns = INT64_MAX;
+    bool any = collect(w);
+    for (int i = 0; i < w->n_sessions; i++)
+        if (w->sessions[i].job >= 0 && w->sessions[i].began_ns < first_ns)
+            first_ns = w->sessions[i].began_ns;
+    if (first_ns == INT64_MAX) {
+        tec_arena_finish(&w->moment);
+        return any;
+    }
+    if (gathers(w, first_ns)) {
+        tec_runtime_look(&w->runtime, first_ns + w->gather_ns);
         return false;
-    serve(w, job);
+    }
+    run_frame(w);
     tec_arena_finish(&w->moment);
     return true;
 }
@@ -484,7 +391,7 @@ static bool take(void *user)
 static void go_on(void *user)
 {
     struct tec_worker *w = user;
-    run_frame(w, -1);
+    run_frame(w);
     tec_arena_finish(&w->moment);
 }
 

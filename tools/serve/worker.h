@@ -1,5 +1,9 @@
-/* worker.h - the engine side of the server: one thread that answers jobs in turn and, while there
- * are none, goes on with language that is not finished.
+/* worker.h - the engine side of the server: one thread that answers jobs and, while there are none,
+ * goes on with language that is not finished.
+ *
+ * A client has one of the pipeline's sessions (frame.sessions) from its first request on: a free
+ * one, else the one that was not asked for longest, which then begins anew. Requests of several
+ * sessions that come within gather_ms share a frame; those of one session run in turn.
  *
  * A job's actions leave in the moment the frame has them, those of all its action nodes. A job that
  * asked for text leaves when the text of its own observation has ended; the frames of other jobs
@@ -21,6 +25,7 @@
 /* The progress of a job. */
 struct tec_worker_job {
     bool waits;      /* the job waits for its text */
+    int session;     /* whose its request is */
     int64_t request; /* the request that makes the text */
     bool refused;
     double *actions[TEC_MAX_ACTIONS]; /* [rows, columns] of each action node */
@@ -30,9 +35,37 @@ struct tec_worker_job {
     int64_t due_ns; /* copy of the exchange's due_ns, because that job may be returned earlier */
     int64_t decoded_ns, prepared_ns,
         left_ns; /* when these were done; left: its actions, the frame */
-    bool extended, wants_actions, wants_timing, missed;
+    bool extended, wants_actions, wants_text, wants_timing, missed;
     bool by_watch; /* the connection thread has answered it at its deadline */
     int age_frames;
+};
+
+/* A session of the pipeline, and its part of the running frame. */
+struct tec_worker_session {
+    int index;                   /* among the sessions */
+    int64_t client;              /* whose it is: a connection's number, -1 = nobody's yet */
+    int64_t asked_ns;            /* when that was last taken in */
+    struct tec_session *session; /* borrowed */
+    struct tec_frame_input input;
+    int taken;          /* the job that the frame is for, -1 = none */
+    int job;            /* the same until it is answered */
+    bool text;          /* that job waits for its text */
+    bool fresh;         /* its client or episode is another than before */
+    struct tec_ask ask; /* the request for that text */
+    int64_t *cancels;   /* [n] requests whose client has left, for the next frame */
+    int n_cancels;
+    bool acted;    /* the running frame has made actions */
+    bool holds;    /* newer actions will leave in this frame, so these are not sent yet */
+    bool lost;     /* the model ended the request's actions before they were complete */
+    int good_rows; /* of its actions */
+    char why[120]; /* the row behind those is none */
+    int64_t number, observations; /* of its observation; that it has had */
+    int64_t began_ns;             /* of its first frame */
+    int64_t frame;                /* frames that it was in, where there are several sessions */
+    const struct tec_frame_record *record; /* of the newest frame */
+    float *noise;                          /* [horizon, dim] */
+    const float *given_noise;              /* of the observation; NULL: drawn */
+    enum tec_recorded_reset reset;         /* since the newest frame */
 };
 
 /* Owned by the caller of open until close; must not move in between. */
@@ -42,34 +75,21 @@ struct tec_worker {
     struct tec_exchange *exchange; /* borrowed */
     struct tec_arena arena, moment;
     struct tec_request_message request;
-    struct tec_frame_input input; /* of the running frame */
-    int running;                  /* the job that the running frame is for, -1 = none */
-    bool running_text;            /* that job waits for its text */
-    struct tec_ask ask;           /* the request for that text */
-    int64_t *cancels;             /* [n] requests whose client has left, for the next frame */
-    int n_cancels;
-    bool acted;     /* the running frame has made actions */
-    bool holds;     /* newer actions will leave in this frame, so these are not sent yet */
-    bool lost;      /* the model ended the request's actions before they were complete */
-    int stages;     /* of a ring; 0 = none */
-    int64_t client; /* whose observations are in the ring */
-    int good_rows;  /* of its actions */
-    char why[120];  /* the row behind those is none */
-    int64_t number, began_ns;          /* of its observation; of its first frame */
-    int rows, columns;                 /* of a reply, of the first action node */
-    int others[TEC_MAX_ACTIONS][2];    /* of further ones */
-    int n_actions;                     /* action nodes, at least one */
+    int n_sessions;
+    struct tec_worker_session *sessions; /* [n_sessions] */
+    int next;                       /* a job that waits for its session's next frame, -1 = none */
+    int64_t gather_ns;              /* it waits so long for those of other sessions */
+    int stages;                     /* of a ring; 0 = none */
+    int rows, columns;              /* of a reply, of the first action node */
+    int others[TEC_MAX_ACTIONS][2]; /* of further ones */
+    int n_actions;                  /* action nodes, at least one */
     const char *outs[TEC_MAX_ACTIONS]; /* what a reply calls each one's actions */
     int text_bytes;                    /* most of a reply's text */
     double *actions;                   /* [session rows, columns] */
-    float *noise;                      /* [horizon, dim] */
     const char *prompt;                /* key */
     const char *default_prompt;        /* NULL = the robot's */
     struct tec_worker_job *jobs;       /* [n] */
-    int64_t observations;
-    struct tec_recording *recording; /* borrowed; NULL: nothing is recorded */
-    enum tec_recorded_reset reset;   /* since the newest frame */
-    const float *given_noise;        /* of the running observation; NULL: drawn */
+    struct tec_recording *recording;   /* borrowed; NULL: nothing is recorded */
     bool warned;
     struct tec_clock clock;
 };
@@ -81,9 +101,9 @@ enum tec_status tec_worker_open(struct tec_worker *w, struct tec_invocation *cal
                                 const char *default_prompt, struct tec_error *err);
 void tec_worker_close(struct tec_worker *w); /* zeroed is allowed */
 
-/* For the worker: decode a job's request and prepare its observation, into `request` and `input`.
- */
-enum tec_status tec_worker_observe(struct tec_worker *w, int job, struct tec_error *err);
+/* For the worker: decode a job's request and prepare its observation for its session. */
+enum tec_status tec_worker_observe(struct tec_worker *w, struct tec_worker_session *s, int job,
+                                   struct tec_error *err);
 
 /* The runtime's listener; `user` is the worker. */
 void tec_worker_left(void *user, const struct tec_runtime_left *left);

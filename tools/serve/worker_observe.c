@@ -65,22 +65,23 @@ static enum tec_status add_prompt(struct tec_worker *w, const char *name, struct
 
 /* Find the noise that the request's actions start from; NULL: it is drawn from the pipeline's seed
  * and the observation's number. */
-static enum tec_status find_noise(struct tec_worker *w, const float **noise, struct tec_error *err)
+static enum tec_status find_noise(struct tec_worker *w, struct tec_worker_session *s,
+                                  struct tec_error *err)
 {
     const struct tec_flow *f = &w->opened.engine->model->flow;
     const struct tec_value *given = &w->request.noise;
     size_t n = (size_t)f->horizon * (size_t)f->dim;
-    *noise = given->name || w->request.has_seed ? w->noise : NULL;
+    s->given_noise = given->name || w->request.has_seed ? s->noise : NULL;
     if (!given->name) {
         if (w->request.has_seed)
-            tec_noise(w->request.seed, TEC_NOISE_ACTIONS, 0, w->noise, n);
+            tec_noise(w->request.seed, TEC_NOISE_ACTIONS, 0, s->noise, n);
         return TEC_OK;
     }
     if (given->kind != TEC_VALUE_F32 || given->rank != 2 || given->shape[0] != f->horizon ||
         given->shape[1] != f->dim)
         return tec_fail(err, TEC_SHAPE, "tectum.noise: must be f32 [%d, %d]", f->horizon, f->dim);
-    memcpy(w->noise, given->data, n * sizeof *w->noise);
-    return tec_context(err, tec_noise_check(w->noise, n, err), "tectum.noise");
+    memcpy(s->noise, given->data, n * sizeof *s->noise);
+    return tec_context(err, tec_noise_check(s->noise, n, err), "tectum.noise");
 }
 
 /* Find the time at which the cameras saw the observation: the client's, else that of the complete
@@ -99,27 +100,36 @@ static enum tec_status find_captured(struct tec_worker *w, int job, struct tec_e
     return TEC_OK;
 }
 
-static enum tec_status find_ask(struct tec_worker *w, struct tec_error *err)
+static enum tec_status find_ask(const struct tec_worker *w, struct tec_worker_session *s,
+                                struct tec_error *err)
 {
     const struct tec_loop_options *o = tec_loop_settings(w->opened.engine->loop);
     const char *node = w->request.ask.node;
-    w->ask = (struct tec_ask){.max_tokens = w->request.ask.max_tokens, .prio = w->request.ask.prio};
-    while (node && w->ask.decoder < o->n_decoders &&
-           strcmp(o->decoders[w->ask.decoder].name, node) != 0)
-        w->ask.decoder++;
-    return !node || w->ask.decoder < o->n_decoders
+    s->ask = (struct tec_ask){.max_tokens = w->request.ask.max_tokens, .prio = w->request.ask.prio};
+    while (node && s->ask.decoder < o->n_decoders &&
+           strcmp(o->decoders[s->ask.decoder].name, node) != 0)
+        s->ask.decoder++;
+    return !node || s->ask.decoder < o->n_decoders
                ? TEC_OK
                : tec_fail(err, TEC_NOT_FOUND,
                           "tectum.ask.node: pipeline %s has no decode node '%.60s'",
                           w->opened.pipeline->name, node);
 }
 
-enum tec_status tec_worker_observe(struct tec_worker *w, int job, struct tec_error *err)
+/* What the request wants of its job. */
+static void note_wishes(struct tec_worker_job *job, const struct tec_request_message *m)
+{
+    job->extended = m->extended;
+    job->wants_text = m->wants_text;
+    job->wants_timing = m->wants_timing;
+    job->wants_actions = m->wants_actions;
+}
+
+enum tec_status tec_worker_observe(struct tec_worker *w, struct tec_worker_session *s, int job,
+                                   struct tec_error *err)
 {
     const struct tec_job *j = &w->exchange->jobs[job];
-    const struct tec_engine *e = w->opened.engine;
     struct tec_request_message *m = &w->request;
-    const float *noise = NULL;
     char warning[200];
     if (j->is_text)
         return tec_fail(err, TEC_MALFORMED,
@@ -130,20 +140,21 @@ enum tec_status tec_worker_observe(struct tec_worker *w, int job, struct tec_err
         return tec_fail(err, TEC_UNSUPPORTED,
                         "tectum.tasks: pipeline %s has no decode node: it makes no text",
                         w->opened.pipeline->name);
-    if (w->client != j->client || m->reset) /* texts of streams are of one client's episode */
-        tec_session_reset(e->session);
-    TEC_TRY(find_ask(w, err));
+    s->fresh = s->client != j->client || m->reset;
+    if (s->fresh) /* texts of streams are of one client's episode */
+        tec_session_reset(s->session);
+    TEC_TRY(find_ask(w, s, err));
     set_aside_unknown(w);
     TEC_TRY(add_prompt(w, w->prompt, err));
-    for (const struct tec_session *s = tec_session_next(e->session); s; s = tec_session_next(s))
-        if (tec_session_robot(s)) /* each has the prompt that stands in for a missing one */
-            TEC_TRY(add_prompt(w, tec_session_robot(s)->prompt_input, err));
-    TEC_TRY(find_noise(w, &noise, err));
+    for (const struct tec_session *o = tec_session_next(s->session); o; o = tec_session_next(o))
+        if (tec_session_robot(o)) /* each has the prompt that stands in for a missing one */
+            TEC_TRY(add_prompt(w, tec_session_robot(o)->prompt_input, err));
+    TEC_TRY(find_noise(w, s, err));
     TEC_TRY(find_captured(w, job, err));
-    w->given_noise = noise;
-    tec_recording_inputs(w->recording, 0, w->observations, m->values, m->n);
-    TEC_TRY(tec_session_observe(e->session, m->values, m->n, noise, w->observations, j->captured_ns,
-                                &w->input, warning, err));
+    note_wishes(&w->jobs[job], m);
+    tec_recording_inputs(w->recording, s->index, s->observations, m->values, m->n);
+    TEC_TRY(tec_session_observe(s->session, m->values, m->n, s->given_noise, s->observations,
+                                j->captured_ns, &s->input, warning, err));
     if (warning[0] && !w->warned)
         tec_say(w->opened.call, "%s", warning);
     w->warned |= warning[0] != '\0';

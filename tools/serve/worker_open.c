@@ -44,11 +44,31 @@ static void name_actions(struct tec_worker *w)
     w->n_actions += w->n_actions == 0;
 }
 
+static bool open_sessions(struct tec_worker *w, int n)
+{
+    const struct tec_engine *e = w->opened.engine;
+    const struct tec_flow *f = &e->model->flow;
+    w->n_sessions = e->n_sessions;
+    w->sessions = TEC_NEW(&w->arena, (size_t)w->n_sessions, struct tec_worker_session);
+    bool ok = w->sessions != NULL;
+    for (int i = 0; ok && i < w->n_sessions; i++) {
+        w->sessions[i] = (struct tec_worker_session){
+            .index = i,
+            .client = -1,
+            .session = e->sessions[i],
+            .taken = -1,
+            .job = -1,
+            .cancels = TEC_NEW(&w->arena, (size_t)n + 1, int64_t),
+            .noise = TEC_NEW(&w->arena, (size_t)f->horizon * (size_t)f->dim + 1, float)};
+        ok = w->sessions[i].cancels && w->sessions[i].noise;
+    }
+    return ok;
+}
+
 static enum tec_status take_memory(struct tec_worker *w, int n, int limit_rows,
                                    struct tec_error *err)
 {
     const struct tec_engine *e = w->opened.engine;
-    const struct tec_flow *f = &e->model->flow;
     const struct tec_action_room room = tec_engine_room(e);
     int rows = tec_session_rows(e->session);
     w->stages = tec_topology_stages(&e->topology);
@@ -57,10 +77,8 @@ static enum tec_status take_memory(struct tec_worker *w, int n, int limit_rows,
     w->text_bytes = text_bytes(w->opened.pipeline, &e->topology);
     w->prompt = prompt_key(w);
     w->actions = TEC_NEW(&w->arena, (size_t)room.rows * (size_t)room.columns + 1, double);
-    w->noise = TEC_NEW(&w->arena, (size_t)f->horizon * (size_t)f->dim + 1, float);
     w->jobs = TEC_NEW(&w->arena, (size_t)n, struct tec_worker_job);
-    w->cancels = TEC_NEW(&w->arena, (size_t)n + 1, int64_t);
-    bool all = w->actions && w->noise && w->jobs && w->cancels;
+    bool all = w->actions && w->jobs && open_sessions(w, n);
     TEC_TRY(tec_runtime_attach(&w->runtime, w->opened.engine, &w->arena, err));
     TEC_TRY(tec_runtime_record(&w->runtime, &w->arena, err));
     name_actions(w);
@@ -89,18 +107,18 @@ enum tec_status tec_worker_open(struct tec_worker *w, struct tec_invocation *cal
                                 const char *default_prompt, struct tec_error *err)
 {
     const struct tec_engine_options more = {.saturated = true,
-                                            .one_session = true,
                                             .released = tec_runtime_released,
                                             .lost = tec_runtime_lost,
                                             .user = &w->runtime,
                                             .events = tec_runtime_events(&w->runtime)};
     const struct tec_runtime_listener listener = {tec_worker_left, tec_worker_lost, w};
-    *w = (struct tec_worker){.exchange = exchange, .running = -1, .default_prompt = default_prompt};
+    *w = (struct tec_worker){.exchange = exchange, .next = -1, .default_prompt = default_prompt};
     tec_runtime_init(&w->runtime, &listener);
     tec_arena_init(&w->arena, call->heap);
     tec_arena_init(&w->moment, call->heap);
     TEC_TRY(tec_cli_open_engine(&w->opened, call, path, &more, err));
     enum tec_status status = take_memory(w, n, limit_rows, err);
+    w->gather_ns = tec_loop_settings(w->opened.engine->loop)->gather_ns;
     if (status == TEC_OK)
         status = tec_use_policy(&w->opened, NULL, err);
     if (status != TEC_OK)

@@ -1,0 +1,152 @@
+"""serve_sessions.py - one server for several robots of one kind, TAP.  python3 tests/serve_sessions.py PROGRAM
+
+Each client has a session of the pipeline: its replies are, byte for byte, those that it gets from a
+server of its own, whatever the others send, and a session that changes its client begins anew.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import urllib.request
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import serve_harness  # noqa: E402
+from serve_client import Array  # noqa: E402
+from serve_harness import PROGRAM, SIDE, SLOW, check, main, test  # noqa: E402
+
+MANY = "pipelines/graphs/g24_many_robots.lua"  # four robots
+ROUNDS = 4
+PROMPTS = ["press the button", "open the drawer"]
+BOX = tempfile.mkdtemp()
+
+
+class Server(serve_harness.Server):
+    def __init__(self, sessions, *options, gather_ms=20):
+        slow = ["--set", "nodes.talk.deadline.ms=60000"] if SLOW > 1 else []
+        captures = "capture.sessions=[%s]" % ",".join(str(n + 1) for n in range(sessions))
+        super().__init__(MANY, "--late-ok", "--set", "frame.sessions=%d" % sessions, "--set",
+                         "frame.gather_ms=%d" % (gather_ms if sessions > 1 else 0), "--set", captures, *slow, *options)
+
+
+def observation(robot, i, **options):
+    picture = Array("|u1", [SIDE, SIDE, 3], bytes(x * (robot + i + 1) // 64 % 256 for x in range(SIDE * SIDE * 3)))
+    obs = {"observation/image": picture, "observation/wrist_image": picture,
+           "observation/state": Array.floats([0.1 * robot, 0.6, 0.2, 1.0]), "prompt": PROMPTS[(robot + i) % 2]}
+    return {**obs, "tectum": options} if options else obs
+
+
+def replies(server, robot, rounds=ROUNDS, text=False, s=None):
+    """Actions, and texts where they are asked for."""
+    s = s or server.connect()
+    options = {"tasks": ["action", "text"]} if text else {}
+    got = []
+    for i in range(rounds):
+        r = s.infer(observation(robot, i, **options))
+        got.append((r["actions"].data, r["tectum"]["text"] if text else None))
+    return got
+
+
+def alone(robot, **how):
+    server = Server(1)
+    got = replies(server, robot, **how)
+    server.end()
+    return got
+
+
+def together(server, robots, **how):
+    """The replies of these robots, who all talk at once."""
+    got, threads = {}, []
+    for r in robots:
+        def run(r=r):
+            got[r] = replies(server, r, **how)
+        threads.append(threading.Thread(target=run))
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    check(len(got) == len(list(robots)), "a client failed")
+    return got
+
+
+@test
+def each_robot_has_the_replies_of_a_server_of_its_own():
+    got = together(Server(3), range(3))
+    for robot in range(3):
+        check(got[robot] == alone(robot), robot)
+    check(got[0] != got[1])
+
+
+@test
+def texts_are_those_of_their_robot():
+    got = together(Server(2), range(2), text=True)
+    for robot in range(2):
+        check(got[robot] == alone(robot, text=True), robot)
+    check(all(text for robot in got.values() for _, text in robot), got)
+
+
+@test
+def observations_that_come_together_share_a_launch():
+    server = Server(2, "--record", BOX + "/two.mcap", gather_ms=90)
+    a, b = server.connect(), server.connect()
+    replies(server, 0, 1, s=a), replies(server, 1, 1, s=b)  # both have their sessions
+    for i in range(10):
+        a.send(observation(0, i))
+        b.send(observation(1, i))
+        a.reply(), b.reply()
+    server.end()
+    out = subprocess.run([PROGRAM, "trace", "--chrome", BOX + "/two.mcap"], capture_output=True, text=True)
+    check(out.returncode == 0, out.stderr)
+    rows = [e["args"]["rows"] for e in json.loads(out.stdout)["traceEvents"] if e["ph"] == "X" and e["name"] == "see"]
+    check(max(rows) == 2, rows)
+    again = subprocess.run([PROGRAM, "replay", BOX + "/two.mcap"], capture_output=True, text=True)
+    check(again.returncode != 0 and "several robots" in again.stderr, again.stderr)
+
+
+@test
+def more_clients_than_sessions_take_turns():
+    server = Server(2)
+    got = together(server, range(5))
+    check(all(len(g) == ROUNDS for g in got.values()))
+    check(server.end()[0] == 0)
+
+
+@test
+def a_client_that_is_silent_or_leaves_keeps_nobody_waiting():
+    server = Server(3)
+    silent, leaves = server.connect(), server.connect()
+    replies(server, 1, 1, s=silent)
+    leaves.send(observation(2, 0))
+    leaves.close()
+    check(replies(server, 0) == alone(0))
+
+
+@test
+def a_wrong_request_ends_its_own_connection_only():
+    server = Server(2)
+    good, bad = server.connect(), server.connect()
+    first = replies(server, 0, 1, s=good)
+    bad.send({"observation/image": "no picture"})
+    check("tectum" in bad.failure()[0])
+    check(first == alone(0, rounds=1))
+    check(len(replies(server, 0, 2, s=good)) == 2)
+    text = urllib.request.urlopen("http://127.0.0.1:%d/metrics" % server.port, timeout=20 * SLOW).read().decode()
+    check('tectum_requests_total{status="answered"} 3' in text, text)
+
+
+@test
+def a_reset_is_of_one_robot():
+    server = Server(2)
+    a, b = server.connect(), server.connect()
+    got = {0: replies(server, 0, s=a), 1: replies(server, 1, 2, s=b)}
+    a.infer(observation(0, 0, reset=True))
+    got[1] += [(b.infer(observation(1, i))["actions"].data, None) for i in (2, 3)]
+    check(got[0] == alone(0) and got[1] == alone(1))
+
+
+status = main()
+shutil.rmtree(BOX)
+sys.exit(status)

@@ -1,0 +1,29 @@
+/* worker_own.h - what the files of the server's engine thread share: how a job leaves. */
+#ifndef TEC_TOOLS_SERVE_WORKER_OWN_H
+#define TEC_TOOLS_SERVE_WORKER_OWN_H
+
+#include "tools/serve/worker.h"
+
+/* The connection thread has answered the job at its deadline. */
+bool tec_worker_expired(const struct tec_worker *w, int job);
+
+/* Answer a job with a sentence; its connection ends. */
+void tec_worker_fail(struct tec_worker *w, int job, const struct tec_error *err);
+
+/* Answer without actions: the connection thread then decides by the connection's last command,
+ * on_miss and the limits what leaves. */
+void tec_worker_answer_without(struct tec_worker *w, int job);
+
+/* Send the actions that the frame has made for the session's job, unless they wait for its text. */
+void tec_worker_send(struct tec_worker *w, struct tec_worker_session *s);
+
+/* Wait for the text of the request that this frame asked for, or report its refusal. */
+void tec_worker_await_text(struct tec_worker *w, const struct tec_worker_session *s, int job);
+
+/* Behind a frame: answer the jobs whose texts have ended, give up those that nobody wants. */
+void tec_worker_tell_texts(struct tec_worker *w);
+
+/* The device has failed: no waiting job gets actions any more, but each is told why. */
+void tec_worker_lose(struct tec_worker *w, const struct tec_error *err);
+
+#endif
