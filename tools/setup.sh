@@ -1,6 +1,7 @@
 #!/bin/sh
 # setup.sh - install Debian 12 packages that tectum needs.  tools/setup.sh [--test | --demo] [--list]
-#   --test  also what the checks need, and Lua's own test files (into build/lua-tests)
+#   --test  also what the checks need, Lua's own test files (into build/lua-tests) and what reads
+#           LeRobot's datasets (into build/dataset-python)
 #   --demo  only what the simulator of tools/demo needs (its setup.sh calls this)
 #   --list  only print what is missing
 # Does nothing, and needs no network and no rights, when everything is there.
@@ -50,6 +51,31 @@ lua_tests() {
     rm -rf "$fresh"
 }
 
+# pyarrow and PyAV, for tests/convert_dataset.t. Debian has no pyarrow; both are wheels of PyPI for
+# its Python and numpy on x86-64. Elsewhere, or without a network, the test is skipped.
+dataset_packages() {
+    root=$(cd "$(dirname "$0")/.." && pwd)
+    folder=$root/build/dataset-python
+    [ ! -d "$folder" ] || return 0
+    [ -z "$list" ] || { echo "setup: missing: build/dataset-python"; return 0; }
+    fresh=$(mktemp -d)
+    cat >"$fresh/wanted" <<END
+pyarrow==20.0.0 --hash=sha256:a6ad3e7758ecf559900261a4df985662df54fb7fdb55e8e3b3aa99b23d526b62
+av==18.1.0 --hash=sha256:8a032e8d8ebc73dec079364b9b4a6837638a2d106e8472314e685ffbf163e700
+END
+    if timeout 240 /usr/bin/python3 -m pip --disable-pip-version-check --retries 1 install -q --no-deps \
+        --only-binary :all: --no-compile --require-hashes -r "$fresh/wanted" --target "$fresh/packages" \
+        >"$fresh/log" 2>&1; then
+        mkdir -p "$root/build"
+        mv "$fresh/packages" "$folder"
+        echo "setup: pyarrow and PyAV are in build/dataset-python"
+    else
+        echo "setup: no pyarrow and PyAV (is the network there?): tests/convert_dataset.t is skipped" >&2
+        tail -n 3 "$fresh/log" >&2
+    fi
+    rm -rf "$fresh"
+}
+
 missing=
 for package in $packages; do
     status=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)
@@ -57,7 +83,7 @@ for package in $packages; do
 done
 if [ -z "$missing" ]; then
     echo "setup: everything is installed"
-    [ -z "$with_tests" ] || lua_tests
+    [ -z "$with_tests" ] || { lua_tests; dataset_packages; }
     exit 0
 fi
 echo "setup: missing:$missing"
@@ -75,4 +101,4 @@ export DEBIAN_FRONTEND=noninteractive
 $as_root apt-get update -qq
 $as_root apt-get install -y -qq --no-install-recommends $missing
 echo "setup: installed:$missing"
-[ -z "$with_tests" ] || lua_tests
+[ -z "$with_tests" ] || { lua_tests; dataset_packages; }
