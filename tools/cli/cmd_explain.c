@@ -1,5 +1,9 @@
-/* cmd_explain.c - why a frame was late: from a recording, or from a running robot. */
+/* cmd_explain.c - why a frame was late: from a recording, or from a running robot; and why a
+ * pipeline's captures are there. */
 #include "base/json_text.h"
+#include "tools/cli/open_pipeline.h"
+#include "tools/measure/measure.h"
+#include "tools/picture/captures.h"
 #include "tools/record/explain.h"
 #include "tools/record/flight_source.h"
 
@@ -71,10 +75,49 @@ static enum tec_status tell(struct tec_invocation *call, struct tec_flight *f,
     return status;
 }
 
+static enum tec_status print_captures(struct tec_invocation *call, const struct tec_engine *engine,
+                                      struct tec_error *err)
+{
+    json_t *json = NULL;
+    if (call->shared.format == TEC_FORMAT_TEXT)
+        return tec_captures_text(engine, call->arena, call->out, err);
+    TEC_TRY(tec_captures_json(&json, engine, call->arena, err));
+    enum tec_status status = tec_json_print(call->out, json, JSON_COMPACT, "captures", err);
+    json_decref(json);
+    return status;
+}
+
+/* explain captures FILE: of a pipeline, with nothing behind the captures' addresses. */
+static enum tec_status run_captures(struct tec_invocation *call, struct tec_error *err)
+{
+    const struct explain_options *o = call->options;
+    struct tec_pipeline *pipeline = NULL;
+    struct tec_engine *engine = NULL;
+    enum tec_measured_by by;
+    if (o->frame || o->miss || o->control)
+        return tec_fail(err, TEC_INVALID, "captures takes none of --frame, --miss and --control");
+    TEC_TRY(tec_cli_open_pipeline(&pipeline, call, call->args.item[1], false, err));
+    enum tec_status status = tec_measure_plan(&engine, &by, call, pipeline, err);
+    if (status == TEC_OK)
+        status = print_captures(call, engine, err);
+    tec_engine_close(engine);
+    tec_pipeline_free(pipeline);
+    return status;
+}
+
 static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 {
     const struct explain_options *o = call->options;
     struct tec_flight f;
+    bool captures = call->args.n > 0 && strcmp(call->args.item[0], "captures") == 0;
+    if (captures && call->args.n == 1)
+        return tec_fail(err, TEC_INVALID, "captures: a pipeline file is missing: tectum %s",
+                        tec_command_explain.usage);
+    if (captures)
+        return run_captures(call, err);
+    if (call->args.n == 2)
+        return tec_fail(err, TEC_INVALID, "'%.60s' is not the word captures: tectum %s",
+                        call->args.item[0], tec_command_explain.usage);
     if (o->frame && o->miss)
         return tec_fail(err, TEC_INVALID, "--frame and --miss: one of them");
     TEC_TRY(tec_flight_of_call(&f, call, o->control, 0.0, err));
@@ -84,7 +127,7 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 }
 
 const struct tec_command tec_command_explain = {
-    .usage = "explain [options] [FILE.mcap]",
+    .usage = "explain [options] [FILE.mcap] | explain captures FILE",
     .about =
         "FILE.mcap is a recording (run --record, serve --record), or a dump of the flight "
         "recorder\n"
@@ -94,14 +137,18 @@ const struct tec_command tec_command_explain = {
         "policy_us, host_us, frame_us, deadline_us, slack_us, age_us, late_us, launches [{node,\n"
         "rows, padded, k, start_us, us, p50_us, p99_us}]}; of all: {frames, missed, causes, "
         "misses\n"
-        "[{frame, cause, node, us_over, words, notes}]}.\n",
+        "[{frame, cause, node, us_over, words, notes}]}.\n"
+        "captures FILE: of a pipeline, why each capture is there; the options of model and device\n"
+        "are for it. JSON: {pipeline, captures [{part, nodes, why, file, line, commands,\n"
+        "activations, slices}]}.\n",
     .example = "  tectum explain robot.mcap --miss 18240\n"
-               "  tectum explain --control /tmp/robot.sock\n",
-    .takes = TEC_TAKES_FORMAT,
+               "  tectum explain --control /tmp/robot.sock\n"
+               "  tectum explain captures pipelines/demo_metaworld.lua\n",
+    .takes = TEC_TAKES_FORMAT | TEC_TAKES_SET | TEC_TAKES_MODEL | TEC_TAKES_DEVICE,
     .options = options,
     .n_options = sizeof options / sizeof options[0],
     .size = sizeof(struct explain_options),
-    .max_args = 1,
-    .args = "a recording",
+    .max_args = 2,
+    .args = "a recording, or captures and a pipeline file",
     .run = run,
 };
