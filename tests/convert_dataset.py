@@ -401,6 +401,14 @@ def test_no_package(base):
           not os.path.exists(f"{W}/none"), err)
 
 
+def test_no_av():
+    put(f"{W}/without_av/av.py", "raise ImportError('not here')\n")
+    code, _, err = convert(f"{W}/three", f"{W}/none", "--without", "observation.effort",
+                           env={"PYTHONPATH": f"{W}/without_av:{os.environ.get('PYTHONPATH', '')}"})
+    check("without PyAV one line names it, and nothing is left", code == 1 and err.count("\n") == 1 and
+          "pip install av" in err and not os.path.exists(f"{W}/none"), err)
+
+
 def test_videos():
     whole, frames = ("--episode", "1", "--without", "observation.effort"), range(LENGTHS[1])
     check_inputs("3.0, videos of both episodes in one file", convert(make_3(f"{W}/three"), f"{W}/out_3", *whole),
@@ -413,6 +421,7 @@ def test_videos():
                  f"{W}/out_2_video", 1, frames)
     check("both layouts come to the same inputs", lines_of(f"{W}/out_3") == lines_of(f"{W}/out_2_video"))
     check_run(f"{W}/out_3", 1)
+    test_no_av()
     episodes = "meta/episodes/chunk-000/file-000.parquet"
 
     def late(columns):
