@@ -222,6 +222,12 @@ TEST(expand_is_whole_or_says_no_memory)
     test_line(&(struct line){.args = {"expand", DEMO}});
 }
 
+TEST(captures_are_whole_or_say_no_memory)
+{
+    test_line(&(struct line){.args = {"explain", "captures", DEMO}});
+    test_line(&(struct line){.args = {"explain", "captures", DEMO, "--format", "json"}});
+}
+
 TEST(inspect_is_whole_or_says_no_memory)
 {
     test_line(&(struct line){

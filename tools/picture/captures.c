@@ -203,26 +203,38 @@ static void print_data(const struct tec_pipeline *p, FILE *out)
     fputc('\n', out);
 }
 
+/* Every capture, told in whole before anything is printed. */
+static enum tec_status show_all(struct shown **out, int *n, const struct tec_engine *engine,
+                                struct tec_arena *arena, struct tec_error *err)
+{
+    size_t room = 0;
+    *n = 0;
+    for (int i = 0; i < engine->n_chains; i++)
+        room += engine->chains[i].joins ? 0 : (size_t)engine->chains[i].plan->n_parts;
+    *out = TEC_NEW(arena, room, struct shown);
+    if (!*out)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for captures");
+    for (int i = 0; i < engine->n_chains; i++)
+        for (int k = 0; !engine->chains[i].joins && k < engine->chains[i].plan->n_parts; k++)
+            TEC_TRY(show(&(*out)[(*n)++], engine, i, k, arena, err));
+    return TEC_OK;
+}
+
 enum tec_status tec_captures_text(const struct tec_engine *engine, struct tec_arena *arena,
                                   FILE *out, struct tec_error *err)
 {
+    struct shown *all;
+    int n;
     int64_t bytes = 0;
-    int n = 0;
     char text[24];
+    TEC_TRY(show_all(&all, &n, engine, arena, err));
     for (int i = 0; i < engine->n_chains; i++)
-        if (!engine->chains[i].joins) {
-            n += engine->chains[i].plan->n_parts;
-            bytes += engine->chains[i].plan->bytes.captures;
-        }
+        bytes += engine->chains[i].joins ? 0 : engine->chains[i].plan->bytes.captures;
     tec_escape_print(out, engine->options.pipeline->name);
     fprintf(out, ": %d part%s, captured for the points that change a shape; captures take %s\n", n,
             n == 1 ? "" : "s", tec_cli_bytes_text(text, bytes));
-    for (int i = 0; i < engine->n_chains; i++)
-        for (int k = 0; !engine->chains[i].joins && k < engine->chains[i].plan->n_parts; k++) {
-            struct shown c;
-            TEC_TRY(show(&c, engine, i, k, arena, err));
-            print(&c, out);
-        }
+    for (int i = 0; i < n; i++)
+        print(&all[i], out);
     print_data(engine->options.pipeline, out);
     return TEC_OK;
 }
@@ -248,18 +260,13 @@ static json_t *json_of(const struct shown *c)
 enum tec_status tec_captures_json(json_t **out, const struct tec_engine *engine,
                                   struct tec_arena *arena, struct tec_error *err)
 {
-    json_t *all = json_array();
-    for (int i = 0; i < engine->n_chains; i++)
-        for (int k = 0; !engine->chains[i].joins && k < engine->chains[i].plan->n_parts; k++) {
-            struct shown c;
-            enum tec_status status = show(&c, engine, i, k, arena, err);
-            if (status != TEC_OK) {
-                json_decref(all);
-                return status;
-            }
-            json_array_append_new(all, json_of(&c));
-        }
+    struct shown *all;
+    int n;
+    TEC_TRY(show_all(&all, &n, engine, arena, err));
+    json_t *list = json_array();
+    for (int i = 0; i < n; i++)
+        json_array_append_new(list, json_of(&all[i]));
     *out = json_pack("{s:o, s:o}", "pipeline", tec_json_shown(engine->options.pipeline->name),
-                     "captures", all);
+                     "captures", list);
     return *out ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for captures");
 }
