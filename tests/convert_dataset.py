@@ -368,6 +368,8 @@ def test_options(base):
           json.load(open(f"{out}/episode.json"))["frame_index"] == [0, 3, 6], said)
     code, _, err = convert(base, out)
     check("a folder that is there is left alone", code == 3 and "is there already" in err and lines == lines_of(out), err)
+    code, _, err = convert(base, f"{W}/nowhere/out")
+    check("a folder in none is refused", code == 3 and "there is no folder" in err and err.count("\n") == 1, err)
     refused("a name that is none", base, "there is no 'state'", "--rename", "state=a")
     refused("two of one name", base, "one name", "--rename", "task=observation.state")
     refused("nothing to leave out", base, "--without: there is no 'x'", "--without", "x")

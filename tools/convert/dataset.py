@@ -169,6 +169,8 @@ def convert(o, say):
     if os.path.lexists(o.out):
         raise Refused(f"{o.out}: is there already; name another folder, or remove it")
     parent = os.path.dirname(os.path.abspath(o.out))
+    if not os.path.isdir(parent):
+        raise Refused(f"{o.out}: there is no folder {parent}")
     fresh = tempfile.mkdtemp(prefix=".dataset-", dir=parent)
     try:
         dataset = Dataset(o.dataset)
