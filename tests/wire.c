@@ -110,7 +110,7 @@ TEST(golden_reply_is_written)
     b = (struct tec_reply_buffer){.data = out, .room = n - 1};
     tec_reply_pack(&b, &reply);
     CHECK(b.full);
-    CHECK_INT(n, <=, tec_reply_size(10, 7, 1, 0));
+    CHECK_INT(n, <=, tec_reply_size(10, 7, 1, 0, 0, 0));
 }
 
 TEST(golden_metadata_is_written)
@@ -145,7 +145,7 @@ TEST(extended_replies_fit_their_size)
                                     .reason = "thirty-one bytes of some reason",
                                     .chunk_id = INT64_MAX,
                                     .obs_ts = INT64_MAX};
-    struct tec_reply_buffer b = {.data = out, .room = tec_reply_size(16, 4, 1, 4)};
+    struct tec_reply_buffer b = {.data = out, .room = tec_reply_size(16, 4, 1, 4, 0, 0)};
     tec_reply_pack(&b, &reply);
     CHECK(!b.full);
 }

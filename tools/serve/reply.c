@@ -72,11 +72,39 @@ static void put_timing(msgpack_packer *p, const struct tec_reply_timing *t)
     }
 }
 
+static void put_texts(msgpack_packer *p, const struct tec_reply *r)
+{
+    put_key(p, "texts");
+    msgpack_pack_array(p, (size_t)r->n_texts);
+    for (int i = 0; i < r->n_texts; i++) {
+        const struct tec_reply_text *t = &r->texts[i];
+        msgpack_pack_map(p, 8);
+        put_key(p, "stream");
+        t->stream ? put_key(p, t->stream) : (void)msgpack_pack_nil(p);
+        put_key(p, "node");
+        put_key(p, t->node);
+        put_key(p, "request");
+        msgpack_pack_int64(p, t->request);
+        put_key(p, "chunk_id");
+        msgpack_pack_int64(p, t->chunk_id);
+        put_key(p, "text");
+        put_str(p, t->text, t->bytes);
+        put_key(p, "tokens");
+        msgpack_pack_int(p, t->tokens);
+        put_key(p, "text_done");
+        t->done ? msgpack_pack_true(p) : msgpack_pack_false(p);
+        put_key(p, "reason");
+        put_key(p, t->reason);
+    }
+    put_key(p, "texts_lost");
+    msgpack_pack_int(p, r->texts_lost);
+}
+
 static void put_extended(msgpack_packer *p, const struct tec_reply *r)
 {
     put_key(p, "tectum");
     msgpack_pack_map(p, (r->has_text ? 10U : 5U) + (r->cause != NULL) + (r->limited > 0) +
-                            (r->timing != NULL));
+                            (r->timing != NULL) + (r->has_texts ? 2U : 0U));
     if (r->has_text) {
         put_key(p, "text");
         put_str(p, r->text, r->text_bytes);
@@ -109,14 +137,17 @@ static void put_extended(msgpack_packer *p, const struct tec_reply *r)
     r->missed ? msgpack_pack_true(p) : msgpack_pack_false(p);
     if (r->timing)
         put_timing(p, r->timing);
+    if (r->has_texts)
+        put_texts(p, r);
 }
 
-size_t tec_reply_size(int rows, int columns, int actions, size_t text_bytes)
+size_t tec_reply_size(int rows, int columns, int actions, size_t text_bytes, int texts,
+                      size_t texts_bytes)
 {
-    enum { NAME = 192 }; /* of an array, and what is around it */
+    enum { NAME = 192, TEXT = 600 }; /* of an array, of a text: names, and what is around it */
     size_t others = actions > 1 ? (size_t)actions - 1 : 0;
     size_t chunk = (size_t)rows * (size_t)columns * sizeof(double);
-    return 640 + chunk + others * (chunk + NAME) + text_bytes;
+    return 640 + chunk + others * (chunk + NAME) + text_bytes + (size_t)texts * TEXT + texts_bytes;
 }
 
 void tec_reply_pack(struct tec_reply_buffer *out, const struct tec_reply *r)

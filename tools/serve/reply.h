@@ -28,6 +28,17 @@ struct tec_reply_timing {
     int64_t model, finish;         /* until the actions left the frame; until they were packed */
 };
 
+/* A text that ended, of a client that wants those of streams. */
+struct tec_reply_text {
+    const char *stream, *node; /* stream NULL: the node has none */
+    int64_t request, chunk_id; /* chunk_id: of its observation; -1 = of none */
+    int tokens;
+    bool done;          /* it ended by itself and was not given up */
+    const char *reason; /* as of tec_reply */
+    const char *text;   /* UTF-8 */
+    size_t bytes;
+};
+
 struct tec_reply {
     const double *actions; /* [rows, columns]; NULL: the reply has none */
     int rows, columns;
@@ -41,6 +52,9 @@ struct tec_reply {
     int age_frames;                         /* how many frames it was seen before */
     bool extended;                          /* a `tectum` map follows */
     const struct tec_reply_timing *timing;  /* NULL: not asked for */
+    bool has_texts;                         /* `texts`: */
+    int n_texts, texts_lost;                /* lost: that ended since, and were too many */
+    const struct tec_reply_text *texts;     /* [n_texts] */
     bool has_text;
     const char *text; /* UTF-8 */
     size_t text_bytes;
@@ -59,8 +73,10 @@ struct tec_reply {
                            deadline */
 };
 
-/* Bytes that a reply with the chunks of so many action nodes needs at most. */
-size_t tec_reply_size(int rows, int columns, int actions, size_t text_bytes);
+/* Bytes that a reply with the chunks of so many action nodes needs at most, with a text of its own
+ * and `texts` that ended, of so many bytes together. */
+size_t tec_reply_size(int rows, int columns, int actions, size_t text_bytes, int texts,
+                      size_t texts_bytes);
 
 /* {actions[, NAME ...], policy_timing, server_timing[, tectum]}. Takes no memory. */
 void tec_reply_pack(struct tec_reply_buffer *out, const struct tec_reply *reply);

@@ -9,10 +9,10 @@
 
 enum { MAX_NAME = 200, MAX_DEADLINE_MS = 1000000000, NOISE = 1 << 16 }; /* NOISE: most of it */
 
-#define OPTIONS "seed, noise, tasks, session_id, deadline_ms, ask, obs_ts, reset, timing"
+#define OPTIONS "seed, noise, tasks, session_id, deadline_ms, ask, obs_ts, reset, timing, texts"
 
 static const char *const option_names[] = {"seed", "noise",  "tasks", "session_id", "deadline_ms",
-                                           "ask",  "obs_ts", "reset", "timing"};
+                                           "ask",  "obs_ts", "reset", "timing",     "texts"};
 enum { N_OPTIONS = sizeof option_names / sizeof option_names[0] };
 
 /* A map that is being read; the maps around it are kept too. */
@@ -173,6 +173,32 @@ static enum tec_status read_timing(struct reading *in)
     return read_bool(&in->out->wants_timing, in, "timing");
 }
 
+static enum tec_status read_name(const char **out, struct reading *in, const char *what)
+{
+    struct tec_msgpack_token t;
+    TEC_TRY(tec_msgpack_next(&in->r, &t, in->err));
+    if (t.kind != TEC_MSGPACK_STR || t.n > MAX_NAME)
+        return tec_fail(in->err, TEC_INVALID, "%s", what);
+    *out = tec_arena_strndup(in->arena, (const char *)t.data, t.n);
+    return *out ? TEC_OK : tec_fail(in->err, TEC_NO_MEMORY, "request: no memory for a name");
+}
+
+/* true, or a list of names. */
+static enum tec_status read_streams(struct reading *in)
+{
+    static const char what[] = "tectum.texts: must be true, false or a list of 1 to 8 names";
+    struct tec_msgpack_token t;
+    TEC_TRY(tec_msgpack_next(&in->r, &t, in->err));
+    bool flag = t.kind == TEC_MSGPACK_BOOL || t.kind == TEC_MSGPACK_NIL;
+    bool list = t.kind == TEC_MSGPACK_ARRAY && t.n >= 1 && t.n <= TEC_REQUEST_STREAMS;
+    if (!flag && !list)
+        return tec_fail(in->err, TEC_INVALID, "%s", what);
+    in->out->wants_streams = list || (t.kind == TEC_MSGPACK_BOOL && t.u);
+    for (uint32_t i = 0; list && i < t.n; i++)
+        TEC_TRY(read_name(&in->out->streams[in->out->n_streams++], in, what));
+    return TEC_OK;
+}
+
 /* Read a whole number of at most 2^31 - 1; numpy's arrive as scalars. */
 static enum tec_status read_count(int *out, struct reading *in, const char *name, int low)
 {
@@ -193,13 +219,7 @@ static enum tec_status read_count(int *out, struct reading *in, const char *name
 
 static enum tec_status read_node(struct reading *in)
 {
-    struct tec_msgpack_token t;
-    TEC_TRY(tec_msgpack_next(&in->r, &t, in->err));
-    if (t.kind != TEC_MSGPACK_STR || t.n > MAX_NAME)
-        return tec_fail(in->err, TEC_INVALID, "tectum.ask.node: must be the name of a decode node");
-    in->out->ask.node = tec_arena_strndup(in->arena, (const char *)t.data, t.n);
-    return in->out->ask.node ? TEC_OK
-                             : tec_fail(in->err, TEC_NO_MEMORY, "request: no memory for a name");
+    return read_name(&in->out->ask.node, in, "tectum.ask.node: must be the name of a decode node");
 }
 
 /* Read {node, max_tokens, prio}, each optional. */
@@ -234,9 +254,9 @@ static enum tec_status read_ask(struct reading *in)
 
 static enum tec_status read_options(struct reading *in)
 {
-    enum tec_status (*const read[])(struct reading *) = {read_seed,     read_noise,    read_tasks,
-                                                         read_session,  read_deadline, read_ask,
-                                                         read_captured, read_reset,    read_timing};
+    enum tec_status (*const read[])(struct reading *) = {
+        read_seed, read_noise,    read_tasks, read_session, read_deadline,
+        read_ask,  read_captured, read_reset, read_timing,  read_streams};
     struct tec_msgpack_token map;
     const char *name = "";
     TEC_TRY(tec_msgpack_next(&in->r, &map, in->err));
@@ -312,7 +332,8 @@ static void clear(struct tec_request_message *out)
 {
     out->n = 0;
     out->extended = out->has_seed = out->wants_text = out->has_captured = out->reset = false;
-    out->wants_timing = false;
+    out->wants_timing = out->wants_streams = false;
+    out->n_streams = 0;
     out->wants_actions = true;
     out->deadline_ms = 0.0;
     out->noise = (struct tec_value){.name = NULL};

@@ -117,6 +117,9 @@ static struct tec_tick make_tick(struct tec_worker *w, struct tec_worker_session
         tick.frame = s->frame++;
         tick.spawn = tec_loop_spawns(loop, tick.frame);
     }
+    if (s->texts.anew)
+        s->texts.from = tick.frame;
+    s->texts.anew = false;
     tick.cancels = s->cancels;
     tick.n_cancels = s->n_cancels;
     if (s->job >= 0)
@@ -294,8 +297,10 @@ static void begin(struct tec_worker *w, struct tec_worker_session *s, int job)
 {
     struct tec_worker_job *to = &w->jobs[job];
     const struct tec_job *j = &w->exchange->jobs[job];
-    if (w->stages && s->fresh)
+    if (w->stages && s->fresh) {
         tec_loop_reset(w->opened.engine->loop);
+        s->texts.anew = true; /* frames are numbered from 0 */
+    }
     if (s->fresh)
         s->reset = w->stages ? TEC_RESET_ALL : TEC_RESET_SESSION;
     s->client = j->client;

@@ -17,9 +17,11 @@
 #define TEC_TOOLS_SERVE_WORKER_H
 
 #include "graph/live/runtime.h"
+#include "graph/live/text_cursor.h"
 #include "tools/cli/open_engine.h"
 #include "tools/record/recording.h"
 #include "tools/serve/exchange.h"
+#include "tools/serve/reply.h"
 #include "tools/serve/request.h"
 
 /* The progress of a job. */
@@ -35,9 +37,25 @@ struct tec_worker_job {
     int64_t due_ns; /* copy of the exchange's due_ns, because that job may be returned earlier */
     int64_t decoded_ns, prepared_ns,
         left_ns; /* when these were done; left: its actions, the frame */
+    bool wants_streams;
     bool extended, wants_actions, wants_text, wants_timing, missed;
     bool by_watch; /* the connection thread has answered it at its deadline */
     int age_frames;
+};
+
+/* Texts that ended, until the client's next request that wants them. What is too much replaces the
+ * oldest. */
+enum { TEC_WORKER_TEXTS = 32, TEC_WORKER_TEXT_BYTES = 1 << 15 };
+struct tec_worker_texts {
+    bool anew;                  /* its client has just come: frames before its first are not its */
+    int64_t from;               /* its first frame */
+    unsigned of;                /* bit set of decoders; 0: nobody wants any */
+    struct tec_text_cursor *at; /* [utterances of the loop]: those that are kept or past */
+    struct tec_reply_text kept[TEC_WORKER_TEXTS];
+    char reasons[TEC_WORKER_TEXTS][32];
+    char *bytes; /* [TEC_WORKER_TEXT_BYTES] of the kept ones, in their order */
+    size_t n_bytes;
+    int n, lost;
 };
 
 /* A session of the pipeline, and its part of the running frame. */
@@ -52,7 +70,8 @@ struct tec_worker_session {
     bool text;          /* that job waits for its text */
     bool fresh;         /* its client or episode is another than before */
     struct tec_ask ask; /* the request for that text */
-    int64_t *cancels;   /* [n] requests whose client has left, for the next frame */
+    struct tec_worker_texts texts;
+    int64_t *cancels; /* [n] requests whose client has left, for the next frame */
     int n_cancels;
     bool acted;    /* the running frame has made actions */
     bool holds;    /* newer actions will leave in this frame, so these are not sent yet */
@@ -83,13 +102,14 @@ struct tec_worker {
     int rows, columns;              /* of a reply, of the first action node */
     int others[TEC_MAX_ACTIONS][2]; /* of further ones */
     int n_actions;                  /* action nodes, at least one */
-    const char *outs[TEC_MAX_ACTIONS]; /* what a reply calls each one's actions */
-    int text_bytes;                    /* most of a reply's text */
-    double *actions;                   /* [session rows, columns] */
-    const char *prompt;                /* key */
-    const char *default_prompt;        /* NULL = the robot's */
-    struct tec_worker_job *jobs;       /* [n] */
-    struct tec_recording *recording;   /* borrowed; NULL: nothing is recorded */
+    const char *streams[TEC_MAX_DECODERS]; /* of each decoder; NULL = its node has none */
+    const char *outs[TEC_MAX_ACTIONS];     /* what a reply calls each one's actions */
+    int text_bytes;                        /* most of a reply's text */
+    double *actions;                       /* [session rows, columns] */
+    const char *prompt;                    /* key */
+    const char *default_prompt;            /* NULL = the robot's */
+    struct tec_worker_job *jobs;           /* [n] */
+    struct tec_recording *recording;       /* borrowed; NULL: nothing is recorded */
     bool warned;
     struct tec_clock clock;
 };

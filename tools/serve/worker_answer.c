@@ -88,6 +88,7 @@ static void answer(struct tec_worker *w, int job, const char *text, bool done, c
     if (!ours(w, job))
         return;
     struct tec_reply_actions others[TEC_MAX_ACTIONS];
+    struct tec_worker_session *of = &w->sessions[s->session];
     int64_t now = tec_clock_now(&w->clock);
     j->infer_ns = now - s->started_ns;
     const struct tec_reply_timing timing = timing_of(s, j, now);
@@ -104,6 +105,10 @@ static void answer(struct tec_worker *w, int job, const char *text, bool done, c
                                     .age_frames = s->age_frames,
                                     .extended = s->extended,
                                     .timing = s->wants_timing ? &timing : NULL,
+                                    .has_texts = s->wants_streams,
+                                    .n_texts = of->texts.n,
+                                    .texts_lost = of->texts.lost,
+                                    .texts = of->texts.kept,
                                     .has_text = text != NULL,
                                     .text = text,
                                     .text_bytes = text ? strlen(text) : 0,
@@ -124,6 +129,8 @@ static void answer(struct tec_worker *w, int job, const char *text, bool done, c
         put_failure(w, job, &err);
         return;
     }
+    if (s->wants_streams)
+        tec_worker_texts_clear(of);
     j->reply_n = out.n;
     j->actions_at = s->wants_actions ? out.actions_at : 0;
     j->failed = false;
@@ -191,6 +198,8 @@ static void finish_text(struct tec_worker *w, int job, const struct tec_utteranc
 
 void tec_worker_tell_texts(struct tec_worker *w)
 {
+    for (int i = 0; i < w->n_sessions; i++)
+        tec_worker_texts_keep(w, &w->sessions[i]);
     const struct tec_loop *loop = w->opened.engine->loop;
     for (int job = 0; job < w->exchange->n; job++) {
         const struct tec_utterance *u = NULL;

@@ -1,5 +1,5 @@
 /* worker_observe.c - from a request's bytes to what a frame reads: decoded, completed, prepared. */
-#include "tools/serve/worker.h"
+#include "tools/serve/worker_own.h"
 
 #include <string.h>
 
@@ -120,6 +120,7 @@ static enum tec_status find_ask(const struct tec_worker *w, struct tec_worker_se
 static void note_wishes(struct tec_worker_job *job, const struct tec_request_message *m)
 {
     job->extended = m->extended;
+    job->wants_streams = m->wants_streams;
     job->wants_text = m->wants_text;
     job->wants_timing = m->wants_timing;
     job->wants_actions = m->wants_actions;
@@ -143,6 +144,10 @@ enum tec_status tec_worker_observe(struct tec_worker *w, struct tec_worker_sessi
     s->fresh = s->client != j->client || m->reset;
     if (s->fresh) /* texts of streams are of one client's episode */
         tec_session_reset(s->session);
+    if (s->client != j->client)
+        tec_worker_texts_forget(s);
+    if (m->wants_streams)
+        TEC_TRY(tec_worker_texts_want(w, s, m->streams, m->n_streams, err));
     TEC_TRY(find_ask(w, s, err));
     set_aside_unknown(w);
     TEC_TRY(add_prompt(w, w->prompt, err));

@@ -1,6 +1,6 @@
 /* worker_open.c - the engine thread of the server before its first job: the engine, and room for as
  * many jobs as there may be connections. */
-#include "tools/serve/worker.h"
+#include "tools/serve/worker_own.h"
 
 #include "tools/serve/reply.h"
 
@@ -42,6 +42,12 @@ static void name_actions(struct tec_worker *w)
            (n = tec_pipeline_action(w->opened.pipeline, w->n_actions)))
         w->outs[w->n_actions++] = n->out.name ? n->out.name : n->name;
     w->n_actions += w->n_actions == 0;
+    const struct tec_loop_options *o = tec_loop_settings(w->opened.engine->loop);
+    for (int d = 0; d < o->n_decoders; d++) {
+        n = &w->opened.pipeline
+                 ->nodes[tec_pipeline_find_node(w->opened.pipeline, o->decoders[d].name)];
+        w->streams[d] = n->out.name;
+    }
 }
 
 static bool open_sessions(struct tec_worker *w, int n)
@@ -60,7 +66,8 @@ static bool open_sessions(struct tec_worker *w, int n)
             .job = -1,
             .cancels = TEC_NEW(&w->arena, (size_t)n + 1, int64_t),
             .noise = TEC_NEW(&w->arena, (size_t)f->horizon * (size_t)f->dim + 1, float)};
-        ok = w->sessions[i].cancels && w->sessions[i].noise;
+        ok = w->sessions[i].cancels && w->sessions[i].noise &&
+             tec_worker_texts_create(w, &w->sessions[i]);
     }
     return ok;
 }
@@ -93,10 +100,12 @@ static enum tec_status take_memory(struct tec_worker *w, int n, int limit_rows,
     }
     if (!all)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %d connections", n);
-    TEC_TRY(tec_exchange_init(
-        w->exchange, n, &w->runtime,
-        tec_reply_size(room.rows, room.columns, w->n_actions, (size_t)w->text_bytes), &w->arena,
-        err));
+    TEC_TRY(tec_exchange_init(w->exchange, n, &w->runtime,
+                              tec_reply_size(room.rows, room.columns, w->n_actions,
+                                             (size_t)w->text_bytes,
+                                             w->text_bytes ? TEC_WORKER_TEXTS : 0,
+                                             w->text_bytes ? TEC_WORKER_TEXT_BYTES : 0),
+                              &w->arena, err));
     for (int i = 0; i < n; i++)
         w->exchange->jobs[i].actions = w->jobs[i].actions[0];
     return TEC_OK;

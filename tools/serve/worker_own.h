@@ -23,6 +23,22 @@ void tec_worker_await_text(struct tec_worker *w, const struct tec_worker_session
 /* Behind a frame: answer the jobs whose texts have ended, give up those that nobody wants. */
 void tec_worker_tell_texts(struct tec_worker *w);
 
+/* Room for the texts of a session. False without memory. */
+bool tec_worker_texts_create(struct tec_worker *w, struct tec_worker_session *s);
+
+/* The client wants the texts of these streams or nodes from now on; n 0: of all. TEC_NOT_FOUND. */
+enum tec_status tec_worker_texts_want(const struct tec_worker *w, struct tec_worker_session *s,
+                                      const char *const *names, int n, struct tec_error *err);
+
+/* Nobody wants any, and those that are kept are nobody's. */
+void tec_worker_texts_forget(struct tec_worker_session *s);
+
+/* Behind a frame: keep the texts that ended and that no job waits for. */
+void tec_worker_texts_keep(struct tec_worker *w, struct tec_worker_session *s);
+
+/* Those kept have left. */
+void tec_worker_texts_clear(struct tec_worker_session *s);
+
 /* The device has failed: no waiting job gets actions any more, but each is told why. */
 void tec_worker_lose(struct tec_worker *w, const struct tec_error *err);
 

@@ -1,0 +1,142 @@
+"""serve_texts.py - texts of streams for the clients of a server, TAP.  python3 tests/serve_texts.py PROGRAM
+
+A client that asks for them finds in each reply the texts that its observations' nodes have finished
+since; one that does not ask gets the replies that it always got.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import serve_harness  # noqa: E402
+from serve_harness import OBSERVATION, check, main, test  # noqa: E402
+
+DEMO = "pipelines/demo_metaworld.lua"
+PROMPTS = ["press the button", "open the drawer", "close the window"]
+BOX = tempfile.mkdtemp()
+
+
+def variant(name, text):
+    """A pipeline file beside copies of those that the project ships."""
+    folder = os.path.join(BOX, "pipelines")
+    if not os.path.isdir(folder):
+        shutil.copytree("pipelines", folder, ignore=shutil.ignore_patterns("checkpoints"))
+    path = os.path.join(folder, name + ".lua")
+    with open(path, "w") as f:
+        f.write(text)
+    return path
+
+
+class Server(serve_harness.Server):
+    def __init__(self, pipeline=DEMO, *options):
+        super().__init__(pipeline, "--late-ok", "--set", "nodes.talk.deadline.ms=60000", *options)
+
+
+def asked(i=0, **options):
+    return {**OBSERVATION, "prompt": PROMPTS[i % len(PROMPTS)], "tectum": options}
+
+
+def collect(s, texts, n, key=True, rounds=400):
+    """Infer with one prompt until n texts have come; those behind the first reply."""
+    for _ in range(rounds):
+        if len(texts) >= n:
+            return texts
+        texts += s.infer(asked(texts=key))["tectum"]["texts"]
+    raise AssertionError(("too few texts", texts))
+
+
+@test
+def who_does_not_ask_gets_none():
+    s = Server().connect()
+    check("tectum" not in s.infer(OBSERVATION))
+    check("texts" not in s.infer(asked())["tectum"])
+    check("texts" not in s.infer(asked(texts=False))["tectum"])
+    check("texts" not in s.infer(asked(texts=None))["tectum"])
+
+
+@test
+def texts_that_ended_come_with_the_next_replies():
+    server = Server()
+    s = server.connect()
+    says = s.infer(asked(tasks=["text"]))["tectum"]["text"]
+    first = s.infer(asked(texts=True))["tectum"]
+    check(first["texts_lost"] == 0 and all(t["request"] > 0 for t in first["texts"]), first)
+    for t in collect(s, [], 6):
+        check(sorted(t) == ["chunk_id", "node", "reason", "request", "stream", "text", "text_done", "tokens"], t)
+        check(t["stream"] == "narration" and t["node"] == "talk" and t["tokens"] > 0, t)
+        check(t["text"] == says if t["text_done"] else t["reason"] == "superseded", t, says)
+        check(t["chunk_id"] >= 0 and t["reason"] in ("eos", "length", "superseded"), t)
+
+
+@test
+def each_text_comes_once():
+    s = Server().connect()
+    texts = collect(s, [], 12)
+    requests = [t["request"] for t in texts]
+    check(len(set(requests)) == len(requests), requests)
+    chunks = [t["chunk_id"] for t in texts]
+    check(len(set(chunks)) == len(chunks), chunks)
+
+
+@test
+def streams_are_chosen_by_their_names():
+    pipeline = variant("two_streams", 'return extend("demo_metaworld.lua", { name = "two_streams", nodes = { decode { name = '
+                       '"brief", kv = "lang", spawn = every(1), max_tokens = 3, out = stream "brief_words" } } })')
+    s = Server(pipeline).connect()
+    both = {t["stream"] for t in collect(s, [], 8)}
+    check(both == {"narration", "brief_words"}, both)
+    only = collect(s, s.infer(asked(texts=["brief_words"]))["tectum"]["texts"][:0], 3, ["brief_words"])
+    check({t["node"] for t in only} == {"brief"} and max(t["tokens"] for t in only) <= 3, only)
+    s.infer(asked(texts=["talk"]))  # and by their nodes'
+    check({t["stream"] for t in collect(s, [], 3, ["talk"])} == {"narration"})
+
+
+@test
+def a_text_that_is_waited_for_is_not_told_twice():
+    s = Server().connect()
+    s.infer(asked(texts=True))
+    waited = [s.infer(asked(tasks=["action", "text"], texts=True))["tectum"] for _ in range(4)]
+    told = {t["request"] for r in waited for t in r["texts"]}
+    check(not told & {r["request"] for r in waited}, waited)
+
+
+@test
+def what_nobody_takes_is_bounded_and_counted():
+    s = Server().connect()
+    s.infer(asked(texts=True))
+    for i in range(60):
+        s.infer(asked(i, tasks=["action"]))
+    s.infer(asked(tasks=["text"]))  # the texts before it have ended
+    reply = s.infer(asked(texts=True))["tectum"]
+    check(len(reply["texts"]) == 32 and reply["texts_lost"] > 0, len(reply["texts"]), reply["texts_lost"])
+    check(s.infer(asked(texts=True))["tectum"]["texts_lost"] == 0)
+
+
+@test
+def another_client_gets_none_of_the_texts_before():
+    server = Server()
+    a = server.connect()
+    collect(a, [], 3)
+    mine = a.infer(asked())["tectum"]["chunk_id"]
+    b = server.connect()
+    texts = collect(b, [], 3)
+    check(all(t["chunk_id"] > mine for t in texts), mine, texts)
+
+
+@test
+def wrong_names_are_told():
+    server = Server()
+    for texts, words in ((["narrator"], "has no stream and no decode node 'narrator'"), ([], "list of 1 to 8 names"),
+                         (["talk"] * 9, "list of 1 to 8 names"), ([7], "list of 1 to 8 names"), ({}, "list of 1 to 8 names")):
+        s = server.connect()
+        s.send(asked(texts=texts))
+        text = s.failure()[0]
+        check("tectum.texts" in text and words in text, text)
+    check(server.connect().infer(asked(texts=["narration"]))["tectum"]["texts"] == [])
+
+
+status = main()
+shutil.rmtree(BOX)
+sys.exit(status)

@@ -1,0 +1,153 @@
+/* worker_texts.c - texts of streams for the clients of the server: those that ended are kept for
+ * the session until its next reply takes them. Engine thread. */
+#include "tools/serve/worker_own.h"
+
+#include <string.h>
+
+bool tec_worker_texts_create(struct tec_worker *w, struct tec_worker_session *s)
+{
+    int n = tec_loop_utterances(w->opened.engine->loop);
+    s->texts.at = TEC_NEW(&w->arena, (size_t)n + 1, struct tec_text_cursor);
+    s->texts.bytes = TEC_NEW(&w->arena, TEC_WORKER_TEXT_BYTES, char);
+    for (int i = 0; s->texts.at && i < n; i++)
+        s->texts.at[i].id = -1;
+    return s->texts.at && s->texts.bytes;
+}
+
+/* Texts that ended before are none of its client's. */
+static void skip_ended(const struct tec_worker *w, struct tec_worker_session *s)
+{
+    const struct tec_loop *loop = w->opened.engine->loop;
+    for (int i = 0; i < tec_loop_utterances(loop); i++) {
+        const struct tec_utterance *u = tec_loop_utterance(loop, i);
+        tec_cursor_follow(&s->texts.at[i], u);
+        if (atomic_load_explicit(&u->done, memory_order_acquire) != 0)
+            tec_cursor_end(&s->texts.at[i], u);
+    }
+}
+
+/* Bit set of the decoders of that stream or node; 0: there is none. */
+static unsigned decoders_of(const struct tec_worker *w, const char *name)
+{
+    const struct tec_loop_options *o = tec_loop_settings(w->opened.engine->loop);
+    unsigned of = 0;
+    for (int d = 0; d < o->n_decoders; d++)
+        if (strcmp(o->decoders[d].name, name) == 0 ||
+            (w->streams[d] && strcmp(w->streams[d], name) == 0))
+            of |= 1U << d;
+    return of;
+}
+
+enum tec_status tec_worker_texts_want(const struct tec_worker *w, struct tec_worker_session *s,
+                                      const char *const *names, int n, struct tec_error *err)
+{
+    int all = tec_loop_settings(w->opened.engine->loop)->n_decoders;
+    unsigned of = n == 0 ? (1U << all) - 1U : 0U;
+    for (int i = 0; i < n; i++) {
+        unsigned one = decoders_of(w, names[i]);
+        if (!one)
+            return tec_fail(err, TEC_NOT_FOUND,
+                            "tectum.texts: pipeline %s has no stream and no decode node '%.60s'",
+                            w->opened.pipeline->name, names[i]);
+        of |= one;
+    }
+    if (s->texts.of == 0)
+        skip_ended(w, s);
+    s->texts.of = of;
+    return TEC_OK;
+}
+
+void tec_worker_texts_clear(struct tec_worker_session *s)
+{
+    s->texts.n = s->texts.lost = 0;
+    s->texts.n_bytes = 0;
+}
+
+void tec_worker_texts_forget(struct tec_worker_session *s)
+{
+    s->texts.of = 0;
+    s->texts.anew = true;
+    tec_worker_texts_clear(s);
+}
+
+static void drop_oldest(struct tec_worker_texts *t)
+{
+    size_t bytes = t->kept[0].bytes;
+    memmove(t->bytes, t->bytes + bytes, t->n_bytes - bytes);
+    t->n_bytes -= bytes;
+    t->n--;
+    t->lost++;
+    memmove(t->kept, t->kept + 1, (size_t)t->n * sizeof *t->kept);
+    memmove(t->reasons, t->reasons + 1, (size_t)t->n * sizeof *t->reasons);
+    for (int i = 0; i < t->n; i++) {
+        t->kept[i].text -= bytes;
+        t->kept[i].reason = t->reasons[i];
+    }
+}
+
+/* The chunk_id of the observation that a text was born with. */
+static int64_t observation_of(const struct tec_worker *w, const struct tec_worker_session *s,
+                              const struct tec_utterance *u)
+{
+    const struct tec_observation_record *seen =
+        tec_observation_records_find(&w->runtime.sessions[s->index].records, u->frame);
+    return seen ? seen->number : -1;
+}
+
+static void keep(struct tec_worker *w, struct tec_worker_session *s, const struct tec_utterance *u)
+{
+    struct tec_worker_texts *t = &s->texts;
+    struct tec_error err;
+    char *text = NULL;
+    int tokens = atomic_load_explicit(&u->count, memory_order_acquire);
+    if (tec_engine_text(w->opened.engine, u, tokens, &w->moment, &text, &err) != TEC_OK)
+        text = NULL;
+    size_t bytes = text ? strlen(text) : 0;
+    if (bytes > TEC_WORKER_TEXT_BYTES) {
+        t->lost++;
+        return;
+    }
+    while (t->n == TEC_WORKER_TEXTS || t->n_bytes + bytes > TEC_WORKER_TEXT_BYTES)
+        drop_oldest(t);
+    memcpy(t->reasons[t->n], u->reason, sizeof u->reason);
+    if (bytes)
+        memcpy(t->bytes + t->n_bytes, text, bytes);
+    t->kept[t->n] = (struct tec_reply_text){
+        .stream = w->streams[u->decoder],
+        .node = tec_loop_settings(w->opened.engine->loop)->decoders[u->decoder].name,
+        .request = u->id,
+        .chunk_id = observation_of(w, s, u),
+        .tokens = tokens,
+        .done = atomic_load_explicit(&u->done, memory_order_acquire) == 1,
+        .reason = t->reasons[t->n],
+        .text = t->bytes + t->n_bytes,
+        .bytes = bytes};
+    t->n_bytes += bytes;
+    t->n++;
+}
+
+static bool waited_for(const struct tec_worker *w, int64_t request)
+{
+    for (int job = 0; job < w->exchange->n; job++)
+        if (w->jobs[job].waits && w->jobs[job].request == request)
+            return true;
+    return false;
+}
+
+void tec_worker_texts_keep(struct tec_worker *w, struct tec_worker_session *s)
+{
+    const struct tec_loop *loop = w->opened.engine->loop;
+    for (int i = 0; s->texts.of && i < tec_loop_utterances(loop); i++) {
+        const struct tec_utterance *u = tec_loop_utterance(loop, i);
+        struct tec_text_cursor *at = &s->texts.at[i];
+        if (u->id < 0)
+            continue;
+        tec_cursor_follow(at, u);
+        if (at->ended || atomic_load_explicit(&u->done, memory_order_acquire) == 0)
+            continue;
+        tec_cursor_end(at, u);
+        if (u->session == s->index && u->frame >= s->texts.from && s->texts.of >> u->decoder & 1U &&
+            !waited_for(w, u->id))
+            keep(w, s, u);
+    }
+}
