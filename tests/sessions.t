@@ -189,7 +189,7 @@ refuses E070 "given first actions" tests/pipelines/prefix.lua --set frame.sessio
 refuses E011 "4 observations in a launch" $many --set frame.sessions=2
 refuses E011 "waits 100 ms" $many --set frame.gather_ms=100
 refuses E011 "8 request slots for each of 16 sessions" $many --set frame.sessions=16
-for verb in serve "run --clock paced" bench; do
+for verb in "run --clock paced" bench; do
     "$T" $verb $many --random-weights 1 --size tiny >"$W/out" 2>"$W/err" </dev/null
     [ $? -ne 0 ] && grep -q "demo_metaworld.lua:[0-9]*: the frame has 4 sessions" "$W/err"
     ok $? "$verb: one session"
