@@ -25,7 +25,7 @@ UPGRADE = ("GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgra
 
 class Server(serve_harness.Server):
     def __init__(self, *options, **how):
-        super().__init__(PIPELINE, *options, **how)
+        super().__init__(PIPELINE, "--late-ok", *options, **how)
 
     def works(self, headers=""):
         s = self.connect(headers)
@@ -280,7 +280,7 @@ def a_connection_thread_that_hangs_holds_no_reply_back():
             f.write(STALL)
         if subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"]).returncode:
             return "no C compiler"
-        server = Server("--late-ok", "--set", "nodes.act.steps=400", env={"LD_PRELOAD": library})
+        server = Server("--set", "nodes.act.steps=400", env={"LD_PRELOAD": library})
         robot = server.connect()
         bad = socket.create_connection(("127.0.0.1", server.port))
         robot.send(OBSERVATION)

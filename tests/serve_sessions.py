@@ -125,6 +125,22 @@ def a_client_that_is_silent_or_leaves_keeps_nobody_waiting():
 
 
 @test
+def a_robot_that_connects_anew_goes_on():
+    server = Server(2)
+    other = server.connect()
+    got = []
+    for i in range(ROUNDS):
+        s = server.connect()
+        got.append((s.infer(observation(0, i, session_id="arm"))["actions"].data, None))
+        s.close()
+        replies(server, 1, 1, s=other)
+    check(got == alone(0))
+    s = server.connect()
+    s.send(observation(0, 0, session_id="x" * 201))
+    check("tectum.session_id: must be a text" in s.failure()[0])
+
+
+@test
 def a_wrong_request_ends_its_own_connection_only():
     server = Server(2)
     good, bad = server.connect(), server.connect()

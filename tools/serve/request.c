@@ -7,7 +7,11 @@
 #include <limits.h>
 #include <string.h>
 
-enum { MAX_NAME = 200, MAX_DEADLINE_MS = 1000000000, NOISE = 1 << 16 }; /* NOISE: most of it */
+enum {
+    MAX_NAME = TEC_REQUEST_NAME,
+    MAX_DEADLINE_MS = 1000000000,
+    NOISE = 1 << 16
+}; /* NOISE: most of it */
 
 #define OPTIONS "seed, noise, tasks, session_id, deadline_ms, ask, obs_ts, reset, timing, texts"
 
@@ -112,15 +116,6 @@ static enum tec_status read_tasks(struct reading *in)
     return TEC_OK;
 }
 
-static enum tec_status read_session(struct reading *in)
-{
-    struct tec_msgpack_token t;
-    TEC_TRY(tec_msgpack_next(&in->r, &t, in->err));
-    if (t.kind != TEC_MSGPACK_STR && t.kind != TEC_MSGPACK_NIL)
-        return tec_fail(in->err, TEC_INVALID, "tectum.session_id: must be a text");
-    return TEC_OK;
-}
-
 /* Read a deadline of any length that a reply can be waited for. */
 static enum tec_status read_deadline(struct reading *in)
 {
@@ -181,6 +176,18 @@ static enum tec_status read_name(const char **out, struct reading *in, const cha
         return tec_fail(in->err, TEC_INVALID, "%s", what);
     *out = tec_arena_strndup(in->arena, (const char *)t.data, t.n);
     return *out ? TEC_OK : tec_fail(in->err, TEC_NO_MEMORY, "request: no memory for a name");
+}
+
+static enum tec_status read_session(struct reading *in)
+{
+    struct tec_msgpack_token t;
+    const struct tec_msgpack before = in->r;
+    TEC_TRY(tec_msgpack_next(&in->r, &t, in->err));
+    if (t.kind == TEC_MSGPACK_NIL)
+        return TEC_OK;
+    in->r = before;
+    return read_name(&in->out->session, in,
+                     "tectum.session_id: must be a text of at most 200 bytes");
 }
 
 /* true, or a list of names. */
@@ -334,6 +341,7 @@ static void clear(struct tec_request_message *out)
     out->extended = out->has_seed = out->wants_text = out->has_captured = out->reset = false;
     out->wants_timing = out->wants_streams = false;
     out->n_streams = 0;
+    out->session = NULL;
     out->wants_actions = true;
     out->deadline_ms = 0.0;
     out->noise = (struct tec_value){.name = NULL};

@@ -6,7 +6,11 @@
 #include "tools/frames/inputs.h"
 #include "tools/serve/msgpack_numpy.h"
 
-enum { TEC_REQUEST_DEPTH = 4 /* of maps in maps */, TEC_REQUEST_STREAMS = 8 };
+enum {
+    TEC_REQUEST_DEPTH = 4 /* of maps in maps */,
+    TEC_REQUEST_STREAMS = 8,
+    TEC_REQUEST_NAME = 200
+};
 
 struct tec_request_message {
     size_t n;
@@ -22,6 +26,7 @@ struct tec_request_message {
     int64_t captured_ns; /* `obs_ts`: when the cameras saw it, on the server's monotonic clock */
     bool reset;          /* go on after a stop */
     bool wants_timing;   /* the reply says where the time went */
+    const char *session; /* `session_id`: whose request it is, over connections; NULL: not said */
     bool wants_streams;  /* the reply has the texts that ended since */
     int n_streams;       /* of these streams or nodes; 0: of all */
     const char *streams[TEC_REQUEST_STREAMS];

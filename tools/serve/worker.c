@@ -4,6 +4,7 @@
 
 #include "tools/serve/worker_own.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* --- what leaves in a frame ------------------------------------------------------------------- */
@@ -277,14 +278,13 @@ static void run_frame(struct tec_worker *w)
 
 /* --- jobs for sessions ------------------------------------------------------------------------ */
 
-/* The session of a job's client: the one that it has, else one that is nobody's, else the one that
- * was not asked for longest. */
+/* The session of the client whose request was read: the one that it has, else one that is nobody's,
+ * else the one that was not asked for longest. */
 static struct tec_worker_session *session_of(struct tec_worker *w, int job)
 {
     struct tec_worker_session *oldest = w->sessions;
-    int64_t client = w->exchange->jobs[job].client;
     for (int i = 0; i < w->n_sessions; i++) {
-        if (w->sessions[i].client == client)
+        if (tec_worker_belongs(w, &w->sessions[i], job))
             return &w->sessions[i];
         if (w->sessions[i].asked_ns < oldest->asked_ns)
             oldest = &w->sessions[i];
@@ -304,6 +304,7 @@ static void begin(struct tec_worker *w, struct tec_worker_session *s, int job)
     if (s->fresh)
         s->reset = w->stages ? TEC_RESET_ALL : TEC_RESET_SESSION;
     s->client = j->client;
+    snprintf(s->name, sizeof s->name, "%s", w->request.session ? w->request.session : "");
     s->number = to->chunk_id = s->observations++;
     s->asked_ns = s->began_ns = tec_clock_now(&w->clock);
     s->taken = s->job = job;
@@ -316,7 +317,8 @@ static void begin(struct tec_worker *w, struct tec_worker_session *s, int job)
     to->due_ns = j->due_ns;
 }
 
-static void prepare(struct tec_worker *w, struct tec_worker_session *s, int job)
+/* Read a job's request; false: it is answered. */
+static bool receive(struct tec_worker *w, int job)
 {
     struct tec_job *j = &w->exchange->jobs[job];
     struct tec_error err = {.message = ""};
@@ -324,20 +326,18 @@ static void prepare(struct tec_worker *w, struct tec_worker_session *s, int job)
     j->beyond = (struct tec_beyond){.n = 0};
     j->captured_ns = j->received_ns;
     j->picked_ns = w->jobs[job].started_ns = tec_clock_now(&w->clock);
+    w->jobs[job].wants_streams = false;
     if (tec_worker_expired(w, job)) { /* answered already: its tick is over */
         tec_safety_skip(&w->exchange->safety);
         tec_exchange_return(w->exchange, job);
-        return;
+        return false;
     }
-    if (atomic_load_explicit(&j->gone, memory_order_relaxed)) {
+    if (atomic_load_explicit(&j->gone, memory_order_relaxed))
         tec_fail(&err, TEC_INVALID, "the client left");
-        tec_worker_fail(w, job, &err);
-        return;
-    }
-    if (tec_worker_observe(w, s, job, &err) == TEC_OK)
-        begin(w, s, job);
-    else
-        tec_worker_fail(w, job, &err);
+    else if (tec_worker_read(w, job, &err) == TEC_OK)
+        return true;
+    tec_worker_fail(w, job, &err);
+    return false;
 }
 
 /* Take what has come, until a session's second job; true if there was anything. */
@@ -346,13 +346,19 @@ static bool collect(struct tec_worker *w)
     bool any = false;
     int job = w->next;
     for (w->next = -1; job >= 0 || (job = tec_exchange_take(w->exchange)) >= 0; job = -1) {
+        struct tec_error err = {.message = ""};
+        any = true;
+        if (!receive(w, job))
+            continue;
         struct tec_worker_session *s = session_of(w, job);
         if (s->job >= 0) {
             w->next = job;
             break;
         }
-        prepare(w, s, job);
-        any = true;
+        if (tec_worker_observe(w, s, job, &err) == TEC_OK)
+            begin(w, s, job);
+        else
+            tec_worker_fail(w, job, &err);
         if (w->n_sessions == 1 && s->job >= 0)
             break;
     }

@@ -2,7 +2,8 @@
  * goes on with language that is not finished.
  *
  * A client has one of the pipeline's sessions (frame.sessions) from its first request on: a free
- * one, else the one that was not asked for longest, which then begins anew. Requests of several
+ * one, else the one that was not asked for longest, which then begins anew. A client is a
+ * connection, or whoever says the same session_id. Requests of several
  * sessions that come within gather_ms share a frame; those of one session run in turn.
  *
  * A job's actions leave in the moment the frame has them, those of all its action nodes. A job that
@@ -60,10 +61,11 @@ struct tec_worker_texts {
 
 /* A session of the pipeline, and its part of the running frame. */
 struct tec_worker_session {
-    int index;                   /* among the sessions */
-    int64_t client;              /* whose it is: a connection's number, -1 = nobody's yet */
-    int64_t asked_ns;            /* when that was last taken in */
-    struct tec_session *session; /* borrowed */
+    int index;                       /* among the sessions */
+    int64_t client;                  /* whose it is: a connection's number, -1 = nobody's yet */
+    char name[TEC_REQUEST_NAME + 1]; /* the session_id of its client; "": it says none */
+    int64_t asked_ns;                /* when that was last taken in */
+    struct tec_session *session;     /* borrowed */
     struct tec_frame_input input;
     int taken;          /* the job that the frame is for, -1 = none */
     int job;            /* the same until it is answered */
@@ -121,7 +123,10 @@ enum tec_status tec_worker_open(struct tec_worker *w, struct tec_invocation *cal
                                 const char *default_prompt, struct tec_error *err);
 void tec_worker_close(struct tec_worker *w); /* zeroed is allowed */
 
-/* For the worker: decode a job's request and prepare its observation for its session. */
+/* For the worker: decode a job's request, into `request`. Then: whether that is of a session's
+ * client. And: prepare its observation for its session. */
+enum tec_status tec_worker_read(struct tec_worker *w, int job, struct tec_error *err);
+bool tec_worker_belongs(const struct tec_worker *w, const struct tec_worker_session *s, int job);
 enum tec_status tec_worker_observe(struct tec_worker *w, struct tec_worker_session *s, int job,
                                    struct tec_error *err);
 

@@ -126,12 +126,10 @@ static void note_wishes(struct tec_worker_job *job, const struct tec_request_mes
     job->wants_actions = m->wants_actions;
 }
 
-enum tec_status tec_worker_observe(struct tec_worker *w, struct tec_worker_session *s, int job,
-                                   struct tec_error *err)
+enum tec_status tec_worker_read(struct tec_worker *w, int job, struct tec_error *err)
 {
     const struct tec_job *j = &w->exchange->jobs[job];
     struct tec_request_message *m = &w->request;
-    char warning[200];
     if (j->is_text)
         return tec_fail(err, TEC_MALFORMED,
                         "request: a text message; observations are binary ones, msgpack");
@@ -141,10 +139,28 @@ enum tec_status tec_worker_observe(struct tec_worker *w, struct tec_worker_sessi
         return tec_fail(err, TEC_UNSUPPORTED,
                         "tectum.tasks: pipeline %s has no decode node: it makes no text",
                         w->opened.pipeline->name);
-    s->fresh = s->client != j->client || m->reset;
+    return TEC_OK;
+}
+
+bool tec_worker_belongs(const struct tec_worker *w, const struct tec_worker_session *s, int job)
+{
+    const char *name = w->request.session;
+    if (name && name[0])
+        return s->client >= 0 && strcmp(s->name, name) == 0;
+    return s->client == w->exchange->jobs[job].client;
+}
+
+enum tec_status tec_worker_observe(struct tec_worker *w, struct tec_worker_session *s, int job,
+                                   struct tec_error *err)
+{
+    const struct tec_job *j = &w->exchange->jobs[job];
+    struct tec_request_message *m = &w->request;
+    char warning[200];
+    bool own = tec_worker_belongs(w, s, job);
+    s->fresh = !own || m->reset;
     if (s->fresh) /* texts of streams are of one client's episode */
         tec_session_reset(s->session);
-    if (s->client != j->client)
+    if (!own)
         tec_worker_texts_forget(s);
     if (m->wants_streams)
         TEC_TRY(tec_worker_texts_want(w, s, m->streams, m->n_streams, err));
