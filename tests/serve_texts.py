@@ -34,6 +34,12 @@ class Server(serve_harness.Server):
         super().__init__(pipeline, "--late-ok", "--set", "nodes.talk.deadline.ms=60000", *options)
 
 
+def two_streams():
+    """The demo with a second node, whose texts are shorter."""
+    return variant("two_streams", 'return extend("demo_metaworld.lua", { name = "two_streams", nodes = { decode { name = '
+                   '"brief", kv = "lang", spawn = every(1), max_tokens = 3, out = stream "brief_words" } } })')
+
+
 def asked(i=0, **options):
     return {**OBSERVATION, "prompt": PROMPTS[i % len(PROMPTS)], "tectum": options}
 
@@ -82,9 +88,7 @@ def each_text_comes_once():
 
 @test
 def streams_are_chosen_by_their_names():
-    pipeline = variant("two_streams", 'return extend("demo_metaworld.lua", { name = "two_streams", nodes = { decode { name = '
-                       '"brief", kv = "lang", spawn = every(1), max_tokens = 3, out = stream "brief_words" } } })')
-    s = Server(pipeline).connect()
+    s = Server(two_streams()).connect()
     both = {t["stream"] for t in collect(s, [], 8)}
     check(both == {"narration", "brief_words"}, both)
     only = collect(s, s.infer(asked(texts=["brief_words"]))["tectum"]["texts"][:0], 3, ["brief_words"])
@@ -123,6 +127,17 @@ def another_client_gets_none_of_the_texts_before():
     b = server.connect()
     texts = collect(b, [], 3)
     check(all(t["chunk_id"] > mine for t in texts), mine, texts)
+
+
+@test
+def who_takes_turns_on_a_session_gets_no_texts_of_the_other():
+    server = Server(two_streams())
+    a, b = server.connect(), server.connect()
+    for _ in range(8):
+        a.send(asked(tasks=["action", "text"], texts=True))
+        theirs = {b.infer(asked(texts=True))["tectum"]["chunk_id"] for _ in range(3)}
+        mine = {t["chunk_id"] for t in a.reply()["tectum"]["texts"]}
+        check(not mine & theirs, mine, theirs)
 
 
 @test

@@ -89,6 +89,7 @@ static void answer(struct tec_worker *w, int job, const char *text, bool done, c
         return;
     struct tec_reply_actions others[TEC_MAX_ACTIONS];
     struct tec_worker_session *of = &w->sessions[s->session];
+    bool own = of->client == j->client; /* it may be another's since its text is waited for */
     int64_t now = tec_clock_now(&w->clock);
     j->infer_ns = now - s->started_ns;
     const struct tec_reply_timing timing = timing_of(s, j, now);
@@ -106,8 +107,8 @@ static void answer(struct tec_worker *w, int job, const char *text, bool done, c
                                     .extended = s->extended,
                                     .timing = s->wants_timing ? &timing : NULL,
                                     .has_texts = s->wants_streams,
-                                    .n_texts = of->texts.n,
-                                    .texts_lost = of->texts.lost,
+                                    .n_texts = own ? of->texts.n : 0,
+                                    .texts_lost = own ? of->texts.lost : 0,
                                     .texts = of->texts.kept,
                                     .has_text = text != NULL,
                                     .text = text,
@@ -129,7 +130,7 @@ static void answer(struct tec_worker *w, int job, const char *text, bool done, c
         put_failure(w, job, &err);
         return;
     }
-    if (s->wants_streams)
+    if (s->wants_streams && own)
         tec_worker_texts_clear(of);
     j->reply_n = out.n;
     j->actions_at = s->wants_actions ? out.actions_at : 0;
