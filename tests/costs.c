@@ -315,6 +315,7 @@ TEST(own_samples_replace_a_file_without_a_jump)
 
 /* --- speed ----------------------------------------------------------------------------------- */
 
+/* It costs at most what a hundred additions in memory do. */
 TEST(a_lookup_is_cheap)
 {
     enum { N = 2000000 };
@@ -323,6 +324,10 @@ TEST(a_lookup_is_cheap)
     start(1000000, 5, 3000);
     int64_t begin = tec_clock_now(&clock);
     for (int i = 0; i < N; i++)
+        sum = sum + (double)i;
+    double addition = (double)(tec_clock_now(&clock) - begin) / N;
+    begin = tec_clock_now(&clock);
+    for (int i = 0; i < N; i++)
         sum = sum + tec_costs_us(&costs, TEC_COST_DECODE, i & 7, 0.99);
     double each = (double)(tec_clock_now(&clock) - begin) / N;
     begin = tec_clock_now(&clock);
@@ -330,7 +335,7 @@ TEST(a_lookup_is_cheap)
         tec_costs_add(&costs, TEC_COST_ACTION, 0, near(1000000, 20));
     printf("# a lookup takes %.1f ns, a sample %.1f ns\n", each,
            (double)(tec_clock_now(&clock) - begin) / 20000.0);
-    CHECK(each < 200.0);
+    CHECK(each < 100.0 * addition);
 }
 
 TAP_MAIN

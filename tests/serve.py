@@ -419,6 +419,11 @@ def replies_leave_at_their_deadline(_):
 
 @test
 def the_last_chunk_is_aligned_with_time(_):
+    check(any(aligned_with_time() for _ in range(3)), "no frame began before its deadline")
+
+
+def aligned_with_time():
+    """False: the machine was too slow to begin the frame of the first late request before it was late."""
     server = slow_server("--set", "nodes.act.deadline.on_miss=last_chunk", "--actions", "4")
     s = server.connect()
     r, usual = timed(s, deadline_ms=LATE)
@@ -429,8 +434,11 @@ def the_last_chunk_is_aligned_with_time(_):
         check(r["tectum"]["source"] == "stale" and rows(r) == first[at:at + 4], at, r["tectum"])
     time.sleep(2 * SLOW)  # the first of them has become known, late
     r, _ = timed(s, deadline_ms=SOON)
-    check(r["tectum"]["source"] == "stale" and rows(r)[0] not in first, r["tectum"])
     server.end()
+    if r["tectum"]["source"] == "held":
+        return False
+    check(r["tectum"]["source"] == "stale" and rows(r)[0] not in first, r["tectum"])
+    return True
 
 
 @test
