@@ -326,6 +326,12 @@ void tec_session_reset(struct tec_session *session)
         session->episode++;
 }
 
+void tec_session_resume(struct tec_session *session)
+{
+    for (; session; session = session->next)
+        session->episode--;
+}
+
 void tec_session_use(struct tec_session *session, int set)
 {
     for (; session; session = session->next)

@@ -109,6 +109,10 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
 /* A new episode begins: texts of streams from before it are not read any more. */
 void tec_session_reset(struct tec_session *session);
 
+/* The newest reset was for nothing: the episode before it goes on. Before an observation of the new
+ * one was made. */
+void tec_session_resume(struct tec_session *session);
+
 /* Model actions [horizon, dim] to robot actions [rows, columns] for one of the last three inputs;
  * returns rows (0 for another input). Fewer than tec_session_rows when a row is not finite. Without
  * a robot: a copy. out holds tec_session_rows x tec_session_columns. */

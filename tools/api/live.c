@@ -172,7 +172,10 @@ static void run_frame(struct tec_live_shared *live, bool observed)
  * before the reset is noticed is older than the reset too, and is dropped with those in flight. */
 static void take_input(struct tectum *t)
 {
-    t->waits |= tec_triple_take(&t->inbox);
+    bool fresh = tec_triple_take(&t->inbox);
+    if (fresh && !t->waits)
+        t->since_ns = tec_clock_now(&wall);
+    t->waits |= fresh;
     if (atomic_exchange(&t->emptying, false))
         empty(t);
     if (t->waits && t->inputs[t->inbox.reading].number < atomic_load(&t->forgets))
@@ -180,24 +183,23 @@ static void take_input(struct tectum *t)
 }
 
 /* Run a frame when all sessions have an observation, or the first one has waited for the others as
- * long as the pipeline says. */
+ * long as the pipeline says. One that has been silent for a second is not waited for. */
 static bool take(void *user)
 {
+    enum { SILENT_NS = 1000000000 };
     struct tec_live_shared *live = user;
-    int64_t first = INT64_MAX;
-    int n = 0;
+    int64_t now = tec_clock_now(&wall), first = INT64_MAX;
+    bool others = false;
     for (int i = 0; i < live->n_sessions; i++) {
         struct tectum *t = &live->sessions[i];
         take_input(t);
-        if (!t->waits)
-            continue;
-        int64_t ready = t->inputs[t->inbox.reading].ready_ns;
-        first = ready < first ? ready : first;
-        n++;
+        others |= !t->waits && t->since_ns && now - t->since_ns < SILENT_NS;
+        if (t->waits && t->since_ns < first)
+            first = t->since_ns;
     }
-    if (n == 0)
+    if (first == INT64_MAX)
         return false;
-    if (n < live->n_sessions && first + live->gather_ns > tec_clock_now(&wall)) {
+    if (others && first + live->gather_ns > now) {
         tec_runtime_look(&live->runtime, first + live->gather_ns);
         return false;
     }

@@ -72,7 +72,8 @@ struct tectum {
     pthread_mutex_t lock; /* consumers': guards the preparation of inputs and inbox.writing */
     struct tec_triple inbox;
     struct tec_live_input inputs[TEC_TRIPLE_PLACES];
-    bool waits; /* the frame thread's: inputs[inbox.reading] is for its next frame */
+    bool waits;       /* the frame thread's: inputs[inbox.reading] is for its next frame */
+    int64_t since_ns; /* the frame thread's: since when; 0: there was none yet */
     _Atomic int64_t submitted;
     _Atomic int64_t *ticks; /* [TEC_LIVE_FRAMES] when each observation was submitted */
     struct tec_asks asks;   /* requests that are asked for or given up */

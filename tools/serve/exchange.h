@@ -31,6 +31,7 @@ struct tec_job {
     bool due_acts;      /* due_ns applies to the actions alone; the text may follow */
     int64_t client;     /* number of the connection */
     double previous_ms; /* duration of the connection's previous cycle; negative: none */
+    bool replaced;      /* the reply before left without what the engine had packed into it */
 
     /* Written by the engine thread. */
     const double *actions; /* [rows, columns] of a reply, of the first action node; read them when
@@ -51,7 +52,9 @@ struct tec_job {
     _Atomic int answer; /* enum tec_job_answer: at the deadline the connection thread may be first.
                            The engine still gives the job back */
     _Atomic bool acted; /* the actions are ready, perhaps before their text */
-    _Atomic bool gone;  /* the client left: the result is not needed. Relaxed: only saves work */
+    _Atomic int64_t connected; /* number of the slot's connection, 0 = none. Relaxed: only chooses
+                                  which session goes to another client */
+    _Atomic bool gone; /* the client left: the result is not needed. Relaxed: only saves work */
 };
 
 /* Whether the deadline applies to the actions alone and they were made in time, so that the reply

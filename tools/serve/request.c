@@ -172,7 +172,7 @@ static enum tec_status read_name(const char **out, struct reading *in, const cha
 {
     struct tec_msgpack_token t;
     TEC_TRY(tec_msgpack_next(&in->r, &t, in->err));
-    if (t.kind != TEC_MSGPACK_STR || t.n > MAX_NAME)
+    if (t.kind != TEC_MSGPACK_STR || t.n > MAX_NAME || memchr(t.data, 0, t.n))
         return tec_fail(in->err, TEC_INVALID, "%s", what);
     *out = tec_arena_strndup(in->arena, (const char *)t.data, t.n);
     return *out ? TEC_OK : tec_fail(in->err, TEC_NO_MEMORY, "request: no memory for a name");

@@ -32,13 +32,17 @@ void tec_slot_open(struct tec_slot *s, void *connection, int64_t now)
     s->previous_ms = -1.0;
     s->filling.n = 0;
     s->n_requests = s->tick = s->early_due_ns = 0;
-    atomic_store_explicit(&s->exchange->jobs[s->job].gone, false, memory_order_relaxed);
+    struct tec_job *job = &s->exchange->jobs[s->job];
+    atomic_store_explicit(&job->gone, false, memory_order_relaxed);
+    atomic_store_explicit(&job->connected, s->client, memory_order_relaxed);
+    s->substituted = false;
 }
 
 void tec_slot_leave(struct tec_slot *s)
 {
     s->connection = NULL;
     s->early = false;
+    atomic_store_explicit(&s->exchange->jobs[s->job].connected, 0, memory_order_relaxed);
     give_back(s, &s->filling, 0);
     if (s->state == TEC_SLOT_ENGINE || s->held) {
         s->state = s->held ? TEC_SLOT_IDLE : s->state;
@@ -90,6 +94,8 @@ static void submit(struct tec_slot *s)
     atomic_store_explicit(&job->acted, false, memory_order_relaxed);
     job->client = s->client;
     job->previous_ms = s->previous_ms;
+    job->replaced = s->substituted;
+    s->substituted = false;
     tec_exchange_submit(s->exchange, s->job);
 }
 

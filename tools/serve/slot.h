@@ -37,6 +37,7 @@ struct tec_slot {
     bool closing;     /* it is being closed: nothing more is done for it */
     bool replaced;    /* ... because its place was given to another client */
     bool early;       /* `filling` is whole and waits */
+    bool substituted; /* the newest reply is not the engine's */
     bool held;        /* by the engine, although it is answered */
     enum tec_slot_state state;
     struct tec_slot_message filling, serving;

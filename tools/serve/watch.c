@@ -78,6 +78,7 @@ static void begin(struct tec_watch *w)
 {
     w->wants_actions = w->options.wants_actions;
     w->wants_text = w->options.wants_text;
+    w->wants_streams = w->options.wants_streams;
     w->told = w->replied = false;
 }
 
@@ -120,6 +121,7 @@ static void reply(struct tec_watch *w, struct tec_handed handed, bool fresh, con
                                 .server_ms = (double)(now - w->slot->filled_ns) / 1e6,
                                 .previous_ms = w->slot->previous_ms,
                                 .extended = true,
+                                .has_texts = w->wants_streams, /* none: they come with the next */
                                 .has_text = w->wants_text,
                                 .text = "",
                                 .request = -1,
@@ -132,6 +134,7 @@ static void reply(struct tec_watch *w, struct tec_handed handed, bool fresh, con
                                 .age_us = handed.frame < 0 ? -1 : (now - handed.captured_ns) / 1000,
                                 .missed = !own || j->slow};
     tec_reply_pack(&out, &r);
+    w->slot->substituted = true;
     j->reply_n = out.n;
     j->failed = false;
     w->told = own;

@@ -28,10 +28,11 @@ struct tec_watch {
     struct tec_action_output *output;
     struct tec_arena *moment;           /* borrowed; scratch */
     struct tec_request_message options; /* of the newest whole message */
-    bool wants_actions, wants_text;     /* of the request in the engine, or of the last one */
-    uint32_t resets; /* the exchange's count of resets that this connection has followed */
-    bool told;       /* the request's own actions were sent at the deadline */
-    bool replied;    /* the watch has made the reply */
+    bool wants_actions, wants_text,
+        wants_streams; /* of the request in the engine, or of the last one */
+    uint32_t resets;   /* the exchange's count of resets that this connection has followed */
+    bool told;         /* the request's own actions were sent at the deadline */
+    bool replied;      /* the watch has made the reply */
 };
 
 enum tec_status tec_watch_create(struct tec_watch *w, const struct tec_watch_options *options,

@@ -101,7 +101,7 @@ static void count_from_request(const struct tec_worker *w, int job, struct tec_t
     const struct tec_job *j = &w->exchange->jobs[job];
     const struct tec_loop_options *loop = tec_loop_settings(w->opened.engine->loop);
     int64_t deadline_ns = loop->n_actions ? loop->actions[0].deadline_ns : 0;
-    tick->late_ns = tick->tick_ns - j->picked_ns;
+    tick->late_ns = w->jobs[job].prepared_ns - j->picked_ns;
     tick->tick_ns = j->received_ns;
     tick->deadline_ns = j->due_ns ? j->due_ns : deadline_ns > 0 ? j->received_ns + deadline_ns : -1;
 }
@@ -130,7 +130,8 @@ static struct tec_tick make_tick(struct tec_worker *w, struct tec_worker_session
     tick.mute = 1U << s->ask.decoder;
     tick.spawn &= ~tick.mute;
     tick.asks = &s->ask;
-    tick.n_asks = 1;
+    tick.n_asks = !s->asked; /* a ring may be filled with it in several frames */
+    s->asked = true;
     return tick;
 }
 
@@ -186,7 +187,7 @@ static void run_ticks(struct tec_worker *w, bool asked)
 {
     struct tec_worker_session *in[TEC_MAX_SESSIONS];
     struct tec_tick ticks[TEC_MAX_SESSIONS];
-    struct tec_runtime_seen seen[TEC_MAX_SESSIONS];
+    struct tec_runtime_seen seen[TEC_MAX_SESSIONS] = {0};
     int n = make_ticks(w, asked, in, ticks);
     for (int i = 0; i < n; i++) {
         seen[i] = (struct tec_runtime_seen){.acts_for = in[i]->number};
@@ -257,7 +258,10 @@ static void run_frame(struct tec_worker *w)
     struct tec_error err;
     for (int i = 0; i < w->n_sessions; i++)
         asked |= w->sessions[i].taken >= 0;
+    int64_t before = tec_clock_now(&w->clock);
     run_ticks(w, asked);
+    if (asked)
+        w->frame_ns = tec_clock_now(&w->clock) - before;
     if (w->stages && asked)
         fill_ring(w, w->sessions[0].taken);
     for (int i = 0; i < w->n_sessions; i++)
@@ -268,8 +272,10 @@ static void run_frame(struct tec_worker *w)
         return;
     }
     for (int i = 0; i < w->n_sessions; i++) {
-        if (w->sessions[i].taken >= 0)
+        if (w->sessions[i].taken >= 0) {
             settle(w, &w->sessions[i]);
+            w->sessions[i].asked_ns = tec_clock_now(&w->clock);
+        }
         w->sessions[i].taken = w->sessions[i].job = -1;
         w->sessions[i].text = false;
     }
@@ -278,18 +284,75 @@ static void run_frame(struct tec_worker *w)
 
 /* --- jobs for sessions ------------------------------------------------------------------------ */
 
+/* Does a job of the session wait for its text? */
+static bool waits_for_text(const struct tec_worker *w, const struct tec_worker_session *s)
+{
+    for (int job = 0; job < w->exchange->n; job++)
+        if (w->jobs[job].waits && w->jobs[job].session == s->index)
+            return true;
+    return false;
+}
+
+static bool connected(const struct tec_worker *w, int64_t client)
+{
+    for (int job = 0; job < w->exchange->n; job++)
+        if (atomic_load_explicit(&w->exchange->jobs[job].connected, memory_order_relaxed) == client)
+            return true;
+    return false;
+}
+
+/* Which session another client is given first: the lowest. */
+static int rank_of(const struct tec_worker *w, const struct tec_worker_session *s)
+{
+    enum { NOBODYS, LEFT, LEFT_NAMED, IDLE, WAITS };
+    if (waits_for_text(w, s))
+        return WAITS;
+    if (s->client < 0)
+        return NOBODYS;
+    return connected(w, s->client) ? IDLE : s->name[0] ? LEFT_NAMED : LEFT;
+}
+
 /* The session of the client whose request was read: the one that it has, else one that is nobody's,
- * else the one that was not asked for longest. */
+ * else one whose client has left, else the one that was not asked for longest. */
 static struct tec_worker_session *session_of(struct tec_worker *w, int job)
 {
-    struct tec_worker_session *oldest = w->sessions;
+    struct tec_worker_session *best = w->sessions;
+    int lowest = rank_of(w, best);
     for (int i = 0; i < w->n_sessions; i++) {
-        if (tec_worker_belongs(w, &w->sessions[i], job))
-            return &w->sessions[i];
-        if (w->sessions[i].asked_ns < oldest->asked_ns)
-            oldest = &w->sessions[i];
+        struct tec_worker_session *s = &w->sessions[i];
+        int rank = rank_of(w, s);
+        if (tec_worker_belongs(w, s, job))
+            return s;
+        if (rank < lowest || (rank == lowest && s->asked_ns < best->asked_ns)) {
+            best = s;
+            lowest = rank;
+        }
     }
-    return oldest;
+    return best;
+}
+
+/* A ring begins empty. Who waits for a text that ends by it is answered, before the numbers of
+ * requests are used anew. */
+static void empty_ring(struct tec_worker *w, struct tec_worker_session *s)
+{
+    tec_loop_reset(w->opened.engine->loop);
+    tec_worker_texts_skip(w, s);
+    s->texts.anew = true; /* frames are numbered from 0 */
+    tec_worker_tell_texts(w);
+}
+
+/* The session is that client's from now on, and no other one is. */
+static void give_to(struct tec_worker *w, struct tec_worker_session *s, int64_t client)
+{
+    const char *name = w->request.session;
+    for (int i = 0; i < w->n_sessions; i++)
+        if (w->sessions[i].client == client && &w->sessions[i] != s)
+            w->sessions[i].client = 0; /* no connection's: its name may come back for it */
+    if (!s->own)
+        tec_worker_texts_forget(s);
+    if (!s->own || (name && name[0]))
+        snprintf(s->name, sizeof s->name, "%s", name ? name : "");
+    s->client = client;
 }
 
 /* The observation is prepared: the job is in the session's next frame. */
@@ -297,14 +360,15 @@ static void begin(struct tec_worker *w, struct tec_worker_session *s, int job)
 {
     struct tec_worker_job *to = &w->jobs[job];
     const struct tec_job *j = &w->exchange->jobs[job];
-    if (w->stages && s->fresh) {
-        tec_loop_reset(w->opened.engine->loop);
-        s->texts.anew = true; /* frames are numbered from 0 */
-    }
+    give_to(w, s, j->client);
+    tec_worker_texts_left(s, j->replaced);
+    if (w->stages && s->fresh)
+        empty_ring(w, s);
+    if (to->wants_streams)
+        tec_worker_texts_want(w, s, to->streams);
     if (s->fresh)
         s->reset = w->stages ? TEC_RESET_ALL : TEC_RESET_SESSION;
-    s->client = j->client;
-    snprintf(s->name, sizeof s->name, "%s", w->request.session ? w->request.session : "");
+    s->asked = false;
     s->number = to->chunk_id = s->observations++;
     s->asked_ns = s->began_ns = tec_clock_now(&w->clock);
     s->taken = s->job = job;
@@ -365,33 +429,46 @@ static bool collect(struct tec_worker *w)
     return any;
 }
 
-/* Does the frame wait for jobs of other sessions? first_ns: of those that are there. A client that
- * has been silent for a second is not waited for. */
-static bool gathers(const struct tec_worker *w, int64_t first_ns)
+/* Is a job of that session to be expected soon? Not of a client that has left, that waits for its
+ * text, or that has been silent for a second. */
+static bool is_expected(const struct tec_worker *w, const struct tec_worker_session *s, int64_t now)
 {
     enum { SILENT_NS = 1000000000 };
+    return s->job < 0 && s->client > 0 && now - s->asked_ns < SILENT_NS &&
+           connected(w, s->client) && !waits_for_text(w, s);
+}
+
+/* Until when the frame waits for jobs of other sessions: so long after the first one, and not so
+ * long that one of its own would be late; 0: it does not. */
+static int64_t gathers_until(const struct tec_worker *w, int64_t now)
+{
     bool others = false;
+    int64_t until = INT64_MAX;
     for (int i = 0; i < w->n_sessions; i++) {
         const struct tec_worker_session *s = &w->sessions[i];
-        others |= s->job < 0 && s->client >= 0 && first_ns - s->asked_ns < SILENT_NS;
+        int64_t due = s->job >= 0 ? w->jobs[s->job].due_ns : 0;
+        others |= is_expected(w, s, now);
+        if (s->job >= 0 && s->began_ns + w->gather_ns < until)
+            until = s->began_ns + w->gather_ns;
+        if (due && due - w->frame_ns < until)
+            until = due - w->frame_ns;
     }
-    return others && w->next < 0 && first_ns + w->gather_ns > tec_clock_now(&w->clock);
+    return others && w->next < 0 ? until : 0;
 }
 
 static bool take(void *user)
 {
     struct tec_worker *w = user;
-    int64_t first_ns = INT64_MAX;
-    bool any = collect(w);
+    bool any = collect(w), asked = false;
     for (int i = 0; i < w->n_sessions; i++)
-        if (w->sessions[i].job >= 0 && w->sessions[i].began_ns < first_ns)
-            first_ns = w->sessions[i].began_ns;
-    if (first_ns == INT64_MAX) {
+        asked |= w->sessions[i].job >= 0;
+    if (!asked) {
         tec_arena_finish(&w->moment);
         return any;
     }
-    if (gathers(w, first_ns)) {
-        tec_runtime_look(&w->runtime, first_ns + w->gather_ns);
+    int64_t now = tec_clock_now(&w->clock), until = gathers_until(w, now);
+    if (until > now) {
+        tec_runtime_look(&w->runtime, until);
         return false;
     }
     run_frame(w);

@@ -2,9 +2,9 @@
  * goes on with language that is not finished.
  *
  * A client has one of the pipeline's sessions (frame.sessions) from its first request on: a free
- * one, else the one that was not asked for longest, which then begins anew. A client is a
- * connection, or whoever says the same session_id. Requests of several
- * sessions that come within gather_ms share a frame; those of one session run in turn.
+ * one, else one whose connection has closed, else the one that was not asked for longest, which
+ * then begins anew. A client is a connection, or whoever says the same session_id. Requests of
+ * several sessions that come within gather_ms share a frame; those of one session run in turn.
  *
  * A job's actions leave in the moment the frame has them, those of all its action nodes. A job that
  * asked for text leaves when the text of its own observation has ended; the frames of other jobs
@@ -27,9 +27,10 @@
 
 /* The progress of a job. */
 struct tec_worker_job {
-    bool waits;      /* the job waits for its text */
-    int session;     /* whose its request is */
-    int64_t request; /* the request that makes the text */
+    bool waits;       /* the job waits for its text */
+    unsigned streams; /* decoders whose texts are wanted, by wants_streams */
+    int session;      /* whose its request is */
+    int64_t request;  /* the request that makes the text */
     bool refused;
     double *actions[TEC_MAX_ACTIONS]; /* [rows, columns] of each action node */
     bool made[TEC_MAX_ACTIONS];       /* these are there */
@@ -57,6 +58,7 @@ struct tec_worker_texts {
     char *bytes; /* [TEC_WORKER_TEXT_BYTES] of the kept ones, in their order */
     size_t n_bytes;
     int n, lost;
+    int sent, sent_lost; /* of these so many are in the newest reply: gone when it has left whole */
 };
 
 /* A session of the pipeline, and its part of the running frame. */
@@ -64,11 +66,13 @@ struct tec_worker_session {
     int index;                       /* among the sessions */
     int64_t client;                  /* whose it is: a connection's number, -1 = nobody's yet */
     char name[TEC_REQUEST_NAME + 1]; /* the session_id of its client; "": it says none */
-    int64_t asked_ns;                /* when that was last taken in */
+    int64_t asked_ns;                /* when its newest request was taken in, or its frame ended */
     struct tec_session *session;     /* borrowed */
     struct tec_frame_input input;
     int taken;          /* the job that the frame is for, -1 = none */
     int job;            /* the same until it is answered */
+    bool own;           /* the request is of the client whose the session was */
+    bool asked;         /* the loop has the request for its text */
     bool text;          /* that job waits for its text */
     bool fresh;         /* its client or episode is another than before */
     struct tec_ask ask; /* the request for that text */
@@ -99,6 +103,7 @@ struct tec_worker {
     int n_sessions;
     struct tec_worker_session *sessions; /* [n_sessions] */
     int next;                       /* a job that waits for its session's next frame, -1 = none */
+    int64_t frame_ns;               /* how long the newest frame with an observation took */
     int64_t gather_ns;              /* it waits so long for those of other sessions */
     int stages;                     /* of a ring; 0 = none */
     int rows, columns;              /* of a reply, of the first action node */

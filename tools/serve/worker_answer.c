@@ -131,7 +131,7 @@ static void answer(struct tec_worker *w, int job, const char *text, bool done, c
         return;
     }
     if (s->wants_streams && own)
-        tec_worker_texts_clear(of);
+        tec_worker_texts_pack(of);
     j->reply_n = out.n;
     j->actions_at = s->wants_actions ? out.actions_at : 0;
     j->failed = false;
@@ -197,6 +197,13 @@ static void finish_text(struct tec_worker *w, int job, const struct tec_utteranc
     answer(w, job, fits ? text : "", done && (fits || !text), u->reason);
 }
 
+/* Is it the text that the job waits for? A reset numbers requests anew, so one that ended before
+ * the job began is another one of that number. */
+static bool is_of(const struct tec_worker_job *job, const struct tec_utterance *u)
+{
+    return u->id == job->request && (u->finished_ns < 0 || u->finished_ns >= job->prepared_ns);
+}
+
 void tec_worker_tell_texts(struct tec_worker *w)
 {
     for (int i = 0; i < w->n_sessions; i++)
@@ -207,10 +214,9 @@ void tec_worker_tell_texts(struct tec_worker *w)
         if (!w->jobs[job].waits)
             continue;
         bool gone = atomic_load_explicit(&w->exchange->jobs[job].gone, memory_order_relaxed);
-        for (int i = 0; i < tec_loop_utterances(loop) && !u; i++) {
-            const struct tec_utterance *one = tec_loop_utterance(loop, i);
-            u = one && one->id == w->jobs[job].request ? one : NULL;
-        }
+        for (int i = 0; i < tec_loop_utterances(loop) && !u; i++)
+            if (is_of(&w->jobs[job], tec_loop_utterance(loop, i)))
+                u = tec_loop_utterance(loop, i);
         gone |= tec_worker_expired(w, job);
         struct tec_worker_session *s = &w->sessions[w->jobs[job].session];
         if (gone && u && !atomic_load_explicit(&u->done, memory_order_acquire))

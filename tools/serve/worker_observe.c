@@ -156,14 +156,10 @@ enum tec_status tec_worker_observe(struct tec_worker *w, struct tec_worker_sessi
     const struct tec_job *j = &w->exchange->jobs[job];
     struct tec_request_message *m = &w->request;
     char warning[200];
-    bool own = tec_worker_belongs(w, s, job);
-    s->fresh = !own || m->reset;
-    if (s->fresh) /* texts of streams are of one client's episode */
-        tec_session_reset(s->session);
-    if (!own)
-        tec_worker_texts_forget(s);
+    s->own = tec_worker_belongs(w, s, job);
+    s->fresh = !s->own || m->reset;
     if (m->wants_streams)
-        TEC_TRY(tec_worker_texts_want(w, s, m->streams, m->n_streams, err));
+        TEC_TRY(tec_worker_texts_find(w, &w->jobs[job].streams, m->streams, m->n_streams, err));
     TEC_TRY(find_ask(w, s, err));
     set_aside_unknown(w);
     TEC_TRY(add_prompt(w, w->prompt, err));
@@ -174,8 +170,14 @@ enum tec_status tec_worker_observe(struct tec_worker *w, struct tec_worker_sessi
     TEC_TRY(find_captured(w, job, err));
     note_wishes(&w->jobs[job], m);
     tec_recording_inputs(w->recording, s->index, s->observations, m->values, m->n);
-    TEC_TRY(tec_session_observe(s->session, m->values, m->n, s->given_noise, s->observations,
-                                j->captured_ns, &s->input, warning, err));
+    if (s->fresh) /* texts of streams are of one client's episode */
+        tec_session_reset(s->session);
+    enum tec_status status =
+        tec_session_observe(s->session, m->values, m->n, s->given_noise, s->observations,
+                            j->captured_ns, &s->input, warning, err);
+    if (status != TEC_OK && s->fresh) /* another's episode goes on */
+        tec_session_resume(s->session);
+    TEC_TRY(status);
     if (warning[0] && !w->warned)
         tec_say(w->opened.call, "%s", warning);
     w->warned |= warning[0] != '\0';

@@ -26,9 +26,15 @@ void tec_worker_tell_texts(struct tec_worker *w);
 /* Room for the texts of a session. False without memory. */
 bool tec_worker_texts_create(struct tec_worker *w, struct tec_worker_session *s);
 
-/* The client wants the texts of these streams or nodes from now on; n 0: of all. TEC_NOT_FOUND. */
-enum tec_status tec_worker_texts_want(const struct tec_worker *w, struct tec_worker_session *s,
+/* The bit set of decoders of these streams or nodes; n 0: of all. TEC_NOT_FOUND. */
+enum tec_status tec_worker_texts_find(const struct tec_worker *w, unsigned *of,
                                       const char *const *names, int n, struct tec_error *err);
+
+/* The client wants the texts of these decoders from now on. */
+void tec_worker_texts_want(const struct tec_worker *w, struct tec_worker_session *s, unsigned of);
+
+/* Texts that have ended are none of the client's. */
+void tec_worker_texts_skip(const struct tec_worker *w, struct tec_worker_session *s);
 
 /* Nobody wants any, and those that are kept are nobody's. */
 void tec_worker_texts_forget(struct tec_worker_session *s);
@@ -36,8 +42,9 @@ void tec_worker_texts_forget(struct tec_worker_session *s);
 /* Behind a frame: keep the texts that ended and that no job waits for. */
 void tec_worker_texts_keep(struct tec_worker *w, struct tec_worker_session *s);
 
-/* Those kept have left. */
-void tec_worker_texts_clear(struct tec_worker_session *s);
+/* Those kept are in a reply. Then: it has left, as it was packed or `replaced` by another. */
+void tec_worker_texts_pack(struct tec_worker_session *s);
+void tec_worker_texts_left(struct tec_worker_session *s, bool replaced);
 
 /* The device has failed: no waiting job gets actions any more, but each is told why. */
 void tec_worker_lose(struct tec_worker *w, const struct tec_error *err);

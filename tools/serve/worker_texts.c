@@ -14,8 +14,7 @@ bool tec_worker_texts_create(struct tec_worker *w, struct tec_worker_session *s)
     return s->texts.at && s->texts.bytes;
 }
 
-/* Texts that ended before are none of its client's. */
-static void skip_ended(const struct tec_worker *w, struct tec_worker_session *s)
+void tec_worker_texts_skip(const struct tec_worker *w, struct tec_worker_session *s)
 {
     const struct tec_loop *loop = w->opened.engine->loop;
     for (int i = 0; i < tec_loop_utterances(loop); i++) {
@@ -38,51 +37,75 @@ static unsigned decoders_of(const struct tec_worker *w, const char *name)
     return of;
 }
 
-enum tec_status tec_worker_texts_want(const struct tec_worker *w, struct tec_worker_session *s,
+enum tec_status tec_worker_texts_find(const struct tec_worker *w, unsigned *of,
                                       const char *const *names, int n, struct tec_error *err)
 {
     int all = tec_loop_settings(w->opened.engine->loop)->n_decoders;
-    unsigned of = n == 0 ? (1U << all) - 1U : 0U;
+    *of = n == 0 ? (1U << all) - 1U : 0U;
     for (int i = 0; i < n; i++) {
         unsigned one = decoders_of(w, names[i]);
         if (!one)
             return tec_fail(err, TEC_NOT_FOUND,
                             "tectum.texts: pipeline %s has no stream and no decode node '%.60s'",
                             w->opened.pipeline->name, names[i]);
-        of |= one;
+        *of |= one;
     }
-    if (s->texts.of == 0)
-        skip_ended(w, s);
-    s->texts.of = of;
     return TEC_OK;
 }
 
-void tec_worker_texts_clear(struct tec_worker_session *s)
+void tec_worker_texts_want(const struct tec_worker *w, struct tec_worker_session *s, unsigned of)
 {
-    s->texts.n = s->texts.lost = 0;
-    s->texts.n_bytes = 0;
+    if (s->texts.of == 0)
+        tec_worker_texts_skip(w, s);
+    s->texts.of = of;
 }
 
-void tec_worker_texts_forget(struct tec_worker_session *s)
-{
-    s->texts.of = 0;
-    s->texts.anew = true;
-    tec_worker_texts_clear(s);
-}
-
-static void drop_oldest(struct tec_worker_texts *t)
+/* Take the oldest out. */
+static void remove_oldest(struct tec_worker_texts *t)
 {
     size_t bytes = t->kept[0].bytes;
     memmove(t->bytes, t->bytes + bytes, t->n_bytes - bytes);
     t->n_bytes -= bytes;
     t->n--;
-    t->lost++;
     memmove(t->kept, t->kept + 1, (size_t)t->n * sizeof *t->kept);
     memmove(t->reasons, t->reasons + 1, (size_t)t->n * sizeof *t->reasons);
     for (int i = 0; i < t->n; i++) {
         t->kept[i].text -= bytes;
         t->kept[i].reason = t->reasons[i];
     }
+}
+
+void tec_worker_texts_pack(struct tec_worker_session *s)
+{
+    s->texts.sent = s->texts.n;
+    s->texts.sent_lost = s->texts.lost;
+}
+
+void tec_worker_texts_left(struct tec_worker_session *s, bool replaced)
+{
+    struct tec_worker_texts *t = &s->texts;
+    for (; !replaced && t->sent > 0; t->sent--)
+        remove_oldest(t);
+    t->lost -= replaced ? 0 : t->sent_lost;
+    t->sent = t->sent_lost = 0;
+}
+
+void tec_worker_texts_forget(struct tec_worker_session *s)
+{
+    s->texts.anew = true;
+    s->texts.of = 0;
+    s->texts.n = s->texts.lost = s->texts.sent = s->texts.sent_lost = 0;
+    s->texts.n_bytes = 0;
+}
+
+/* Make room: of those in the newest reply nothing is lost, if it leaves. */
+static void drop_oldest(struct tec_worker_texts *t)
+{
+    remove_oldest(t);
+    if (t->sent > 0)
+        t->sent--;
+    else
+        t->lost++;
 }
 
 /* The chunk_id of the observation that a text was born with. */
@@ -100,10 +123,9 @@ static void keep(struct tec_worker *w, struct tec_worker_session *s, const struc
     struct tec_error err;
     char *text = NULL;
     int tokens = atomic_load_explicit(&u->count, memory_order_acquire);
-    if (tec_engine_text(w->opened.engine, u, tokens, &w->moment, &text, &err) != TEC_OK)
-        text = NULL;
-    size_t bytes = text ? strlen(text) : 0;
-    if (bytes > TEC_WORKER_TEXT_BYTES) {
+    bool good = tec_engine_text(w->opened.engine, u, tokens, &w->moment, &text, &err) == TEC_OK;
+    size_t bytes = good && text ? strlen(text) : 0;
+    if (!good || bytes > TEC_WORKER_TEXT_BYTES) {
         t->lost++;
         return;
     }
