@@ -9,29 +9,15 @@ or that they always keep.
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import serve_harness  # noqa: E402
-from serve_harness import OBSERVATION, PROGRAM, SLOW, check, main, test  # noqa: E402
+from serve_harness import BOX, OBSERVATION, PROGRAM, SLOW, check, main, test, variant  # noqa: E402
 
 TOO_SHORT_MS, AMPLE_MS = 0.1, 9000  # of a frame's 10 s
-BOX = tempfile.mkdtemp()
-
-
-def variant(name, text):
-    """A pipeline file beside copies of those that the project ships."""
-    folder = os.path.join(BOX, "pipelines")
-    if not os.path.isdir(folder):
-        shutil.copytree("pipelines", folder, ignore=shutil.ignore_patterns("checkpoints"))
-    path = os.path.join(folder, name + ".lua")
-    with open(path, "w") as f:
-        f.write(text)
-    return path
 
 
 def arm(ms, on_miss):
@@ -172,6 +158,4 @@ def a_server_that_waits_does_not_spin():
 
 
 if __name__ == "__main__":
-    failed = main()
-    shutil.rmtree(BOX)
-    sys.exit(failed)
+    sys.exit(main())

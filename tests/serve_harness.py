@@ -1,10 +1,13 @@
 """serve_harness.py - what the tests of `tectum serve` that start their own servers share: a server for
 each test, the robot's observation, and a main that prints TAP."""
 
+import atexit
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 
 from serve_client import Array, Socket
 
@@ -14,6 +17,8 @@ SIDE = 64
 picture = Array("|u1", [SIDE, SIDE, 3], bytes(SIDE * SIDE * 3))
 OBSERVATION = {"observation/image": picture, "observation/wrist_image": picture,
                "observation/state": Array.floats([0.0, 0.6, 0.2, 1.0]), "prompt": "press the button"}
+BOX = tempfile.mkdtemp()  # for files of tests
+atexit.register(shutil.rmtree, BOX)
 tests, servers = [], []
 
 
@@ -25,6 +30,17 @@ def test(function):
 def check(x, *what):
     if not x:
         raise AssertionError(what)
+
+
+def variant(name, text):
+    """A pipeline file beside copies of those that the project ships."""
+    folder = os.path.join(BOX, "pipelines")
+    if not os.path.isdir(folder):
+        shutil.copytree("pipelines", folder, ignore=shutil.ignore_patterns("checkpoints"))
+    path = os.path.join(folder, name + ".lua")
+    with open(path, "w") as f:
+        f.write(text)
+    return path
 
 
 class Server:

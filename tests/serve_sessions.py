@@ -6,22 +6,19 @@ server of its own, whatever the others send, and a session that changes its clie
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import serve_harness  # noqa: E402
 from serve_client import Array  # noqa: E402
-from serve_harness import PROGRAM, SIDE, SLOW, check, main, test  # noqa: E402
+from serve_harness import BOX, PROGRAM, SIDE, SLOW, check, main, test  # noqa: E402
 
 MANY = "pipelines/graphs/g24_many_robots.lua"  # four robots
 ROUNDS = 4
 PROMPTS = ["press the button", "open the drawer"]
-BOX = tempfile.mkdtemp()
 
 
 class Server(serve_harness.Server):
@@ -163,6 +160,4 @@ def a_reset_is_of_one_robot():
     check(got[0] == alone(0) and got[1] == alone(1))
 
 
-status = main()
-shutil.rmtree(BOX)
-sys.exit(status)
+sys.exit(main())

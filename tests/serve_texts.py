@@ -5,28 +5,16 @@ since; one that does not ask gets the replies that it always got.
 """
 
 import os
-import shutil
+import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import serve_harness  # noqa: E402
-from serve_harness import OBSERVATION, check, main, test  # noqa: E402
+from serve_client import Array  # noqa: E402
+from serve_harness import OBSERVATION, PROGRAM, check, main, test, variant  # noqa: E402
 
 DEMO = "pipelines/demo_metaworld.lua"
 PROMPTS = ["press the button", "open the drawer", "close the window"]
-BOX = tempfile.mkdtemp()
-
-
-def variant(name, text):
-    """A pipeline file beside copies of those that the project ships."""
-    folder = os.path.join(BOX, "pipelines")
-    if not os.path.isdir(folder):
-        shutil.copytree("pipelines", folder, ignore=shutil.ignore_patterns("checkpoints"))
-    path = os.path.join(folder, name + ".lua")
-    with open(path, "w") as f:
-        f.write(text)
-    return path
 
 
 class Server(serve_harness.Server):
@@ -141,6 +129,63 @@ def who_takes_turns_on_a_session_gets_no_texts_of_the_other():
 
 
 @test
+def a_wrong_request_of_another_takes_nothing():
+    server = Server()
+    a, bad = server.connect(), server.connect()
+    a.infer(asked(texts=True))
+    for _ in range(8):
+        a.infer(asked(tasks=["action"]))
+    newest = a.infer(asked(tasks=["text"]))["tectum"]["chunk_id"]  # the texts before it have ended
+    bad.send({**asked(), "observation/image": "no picture"})
+    text = bad.failure()[0]
+    check("observation/image" in text, text)
+    reply = a.infer(asked(texts=True))["tectum"]
+    check(reply["texts"] and reply["chunk_id"] == newest + 1, newest, reply)
+
+
+class Ring(serve_harness.Server):
+    """A ring that answers questions about its newest picture."""
+
+    def __init__(self, *options):
+        super().__init__("pipelines/graphs/g20_question_on_a_ring.lua", "--late-ok", "--random-weights", "1", "--size", "tiny", "--tokenizer",
+                         "tests/golden/openvla/tiny/checkpoint", "--set", "nodes.talk.deadline.ms=60000", *options)
+
+    def ask(self, questions, tasks=("action", "text"), first=None):
+        """Actions and texts of a new client."""
+        picture = Array("|u1", [224, 224, 3], bytes(x // 7 % 256 for x in range(224 * 224 * 3)))
+        s, got = self.connect(), []
+        for i, q in enumerate(questions):
+            r = s.infer({"observation/image": picture, "prompt": "lift the cup", "question": q,
+                         "tectum": {"tasks": first if first and i == 0 else list(tasks)}})
+            got.append((r["actions"].data, r["tectum"].get("text")))
+        return got
+
+
+@test
+def a_ring_gives_each_client_its_own_text():
+    table, why = ["what is on the table?"] * 2, ["why?"] * 2
+    alone = [Ring().ask(q) for q in (table, why)]
+    check(alone[0][0][1] != alone[1][0][1] and all(text for got in alone for _, text in got), alone)
+    shared = Ring()
+    for i, q in enumerate((table, why, table)):  # each client begins the ring anew
+        check(shared.ask(q) == alone[i % 2], q)
+
+
+@test
+def a_ring_stands_still_for_its_texts():
+    path = os.path.join(serve_harness.BOX, "ring.mcap")
+    server = Ring("--record", path)
+    late = server.ask(["why?"] * 9, first=["action"])  # asked for when the ring is full
+    check(all(text for _, text in late[1:]), late)
+    check([actions for actions, _ in late] == [actions for actions, _ in Ring().ask(["why?"] * 9, ["action"])])
+    check(server.end()[0] == 0)
+    again = subprocess.run([PROGRAM, "replay", path, "--random-weights", "1", "--size", "tiny", "--tokenizer",
+                            "tests/golden/openvla/tiny/checkpoint", "--format", "json"], capture_output=True, text=True)
+    check(again.returncode == 0, again.stderr)
+    check('"texts":{"equal":8,"differ":0,"partial":0}' in again.stdout and '"actions":{"equal":9,"differ":0' in again.stdout, again.stdout)
+
+
+@test
 def wrong_names_are_told():
     server = Server()
     for texts, words in ((["narrator"], "has no stream and no decode node 'narrator'"), ([], "list of 1 to 8 names"),
@@ -152,6 +197,4 @@ def wrong_names_are_told():
     check(server.connect().infer(asked(texts=["narration"]))["tectum"]["texts"] == [])
 
 
-status = main()
-shutil.rmtree(BOX)
-sys.exit(status)
+sys.exit(main())

@@ -134,7 +134,9 @@ static int64_t next_without(const struct tec_runtime *rt)
     const struct tec_runtime_source *s = &rt->source;
     if (!s->go_on)
         return INT64_MAX;
-    if (tec_loop_live(rt->engine->loop) == 0 || tec_engine_failure(rt->engine, NULL) != TEC_OK)
+    const struct tec_loop *loop = rt->engine->loop;
+    int live = s->rests ? tec_loop_requests(loop) : tec_loop_live(loop);
+    if (live == 0 || tec_engine_failure(rt->engine, NULL) != TEC_OK)
         return cancels_wait(rt) ? 0 : INT64_MAX;
     return (s->from_end || s->between_ns == 0 ? rt->ended_ns : rt->began_ns) + s->between_ns +
            rt->pause_ns;

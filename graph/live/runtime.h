@@ -45,6 +45,7 @@ struct tec_runtime_source {
     void (*go_on)(void *user);
     int64_t between_ns;
     bool from_end;
+    bool rests; /* rings stand still in such frames, and need none */
     void *user;
 };
 

@@ -185,7 +185,7 @@ static void judge_session(struct tec_loop *l)
         overrun = r->end_ns - l->tick->next_ns;
     r->missed |= overrun > 0 || (r->failed && r->actions[0].release_ns < 0);
     r->cause = r->failed ? TEC_CAUSE_GPU : r->missed ? cause_of(l, overrun) : TEC_CAUSE_NONE;
-    for (int i = 0; i < l->n_rings && !r->failed; i++)
+    for (int i = 0; i < l->n_rings && !r->failed && !l->tick->rests; i++)
         if (tec_ring_missed(l, &l->rings[i], &r->cause))
             miss_ring(r, l->rings[i].chain->action);
     r->overrun_us = (overrun + 999) / 1000;

@@ -251,7 +251,7 @@ static void run_nodes(struct tec_loop *l)
     count_actions(l);
     tec_loop_turn(l, 0);
     for (int i = 0; i < l->n_hard && !l->record.failed; i++)
-        if (l->chains[l->hard[i]].ring)
+        if (l->chains[l->hard[i]].ring && !l->tick->rests)
             tec_rings_run(l, &l->chains[l->hard[i]], l->input);
         else if (observed)
             run_chain(l, &l->chains[l->hard[i]]);
@@ -466,6 +466,11 @@ void tec_loop_set_planner(struct tec_loop *l, const struct tec_planner *planner)
 void tec_loop_set_table(struct tec_loop *l, const struct tec_cost_table *table)
 {
     l->table = table;
+}
+
+int tec_loop_requests(const struct tec_loop *l)
+{
+    return l->n_live;
 }
 
 int tec_loop_live(const struct tec_loop *l)

@@ -111,6 +111,7 @@ struct tec_tick {
     int64_t late_ns;     /* inputs come so long after the tick; 0 = they are here */
     unsigned spawn;      /* bit set of decoders that start a request */
     unsigned mute;       /* of those that a change of the instruction starts nothing of */
+    bool rests;          /* rings stand still: language goes on alone, without an observation */
     int n_asks, n_cancels;
     struct tec_ask *asks;   /* [n_asks] */
     const int64_t *cancels; /* [n_cancels] ids of requests */
@@ -272,7 +273,8 @@ const struct tec_frame_record *tec_loop_frame(struct tec_loop *loop,
                                               const struct tec_frame_input *input, int64_t tick_ns,
                                               unsigned spawn);
 
-/* Requests that still have tokens to make, and sequences in flight in a ring. */
+/* Requests that still have tokens to make. Then: those, and sequences in flight in a ring. */
+int tec_loop_requests(const struct tec_loop *loop);
 int tec_loop_live(const struct tec_loop *loop);
 
 /* Drop every request, as after a change of policy between runs; costs stay. */

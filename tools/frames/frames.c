@@ -428,6 +428,7 @@ enum tec_status tec_frames_next_of_all(struct tec_frames *f, const struct tec_fr
             ticks[i].frame = given[i].fixed->frame;
             ticks[i].spawn = given[i].fixed->spawn;
             ticks[i].mute = given[i].fixed->mute;
+            ticks[i].rests = given[i].fixed->rests;
         }
     }
     if (f->frame == 0)

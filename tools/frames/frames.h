@@ -117,6 +117,7 @@ struct tec_frames {
 struct tec_frame_fixed {
     int64_t frame;
     unsigned spawn, mute;
+    bool rests;
 };
 
 /* What comes of one session: n values, or NULL for no observation. */

@@ -257,13 +257,13 @@ static enum tec_status take_tick(struct tec_recorded *r, struct tec_recorded_fra
     const char *reset = json_string_value(json_object_get(json, "reset"));
     const json_t *noise = json_object_get(json, "noise");
     tec_arena_finish(&r->moment);
-    *f = (struct tec_recorded_frame){.number = number(json, "number"),
-                                     .tick_us = number(json, "tick_us"),
-                                     .session = (int)number(json, "session"),
-                                     .observed = json_is_true(json_object_get(json, "observed")),
-                                     .fixed = {number(json, "frame"),
-                                               (unsigned)number(json, "spawn"),
-                                               (unsigned)number(json, "mute")}};
+    *f = (struct tec_recorded_frame){
+        .number = number(json, "number"),
+        .tick_us = number(json, "tick_us"),
+        .session = (int)number(json, "session"),
+        .observed = json_is_true(json_object_get(json, "observed")),
+        .fixed = {number(json, "frame"), (unsigned)number(json, "spawn"),
+                  (unsigned)number(json, "mute"), json_is_true(json_object_get(json, "rests"))}};
     if (f->session < 0 || f->session >= TEC_MAX_SESSIONS || f->number < 0 || f->fixed.frame < 0 ||
         !reset)
         return malformed(m, "this is no tick", err);

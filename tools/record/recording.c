@@ -93,6 +93,7 @@ void tec_recording_tick(struct tec_recording *r, const struct tec_recorded_tick 
                                  .session = t->session,
                                  .noise_n = t->noise ? t->noise_n : 0,
                                  .observed = t->observed,
+                                 .rests = t->tick->rests,
                                  .reset = (int)t->reset};
     size_t noise = (size_t)item.noise_n * sizeof *t->noise;
     for (int i = 0; i < t->tick->n_asks && i < TEC_MAX_ASKS; i++)

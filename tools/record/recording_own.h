@@ -34,7 +34,7 @@ struct tec_item_tick {
     int64_t number, frame, tick_ns;
     int session, noise_n, n_asks, n_cancels, reset;
     unsigned spawn, mute;
-    bool observed;
+    bool observed, rests;
     struct tec_item_ask asks[TEC_MAX_ASKS];
     int64_t cancels[TEC_MAX_ASKS];
 };

@@ -123,6 +123,7 @@ static struct tec_tick make_tick(struct tec_worker *w, struct tec_worker_session
     s->texts.anew = false;
     tick.cancels = s->cancels;
     tick.n_cancels = s->n_cancels;
+    tick.rests = s->job < 0;
     if (s->job >= 0)
         count_from_request(w, s->job, &tick);
     if (!s->text)
@@ -476,6 +477,7 @@ static bool take(void *user)
     return true;
 }
 
+/* Language goes on. A ring does not: it would hand out its actions to nobody. */
 static void go_on(void *user)
 {
     struct tec_worker *w = user;
@@ -483,10 +485,9 @@ static void go_on(void *user)
     tec_arena_finish(&w->moment);
 }
 
-/* A ring goes on with a request alone: a frame without one would hand out its actions to nobody. */
 void tec_worker_run(struct tec_worker *w)
 {
     const struct tec_runtime_source source = {
-        .take = take, .go_on = w->stages ? NULL : go_on, .user = w};
+        .take = take, .go_on = go_on, .rests = true, .user = w};
     tec_runtime_work(&w->runtime, &source);
 }
