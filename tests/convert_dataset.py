@@ -29,7 +29,7 @@ PROGRAM, W = sys.argv[1:3]
 HERE = os.path.dirname(os.path.abspath(__file__))
 CONVERTER = os.path.join(HERE, "..", "tools", "convert", "dataset.py")
 CHECKPOINT = "tests/golden/pi/pi0_tiny_lerobot/checkpoint"
-FPS, LENGTHS, TASKS = 10, (3, 7), ["pick up the cup", "@ put it down"]
+FPS, LENGTHS, TASKS = 10, (3, 7), ["pick up the cup", "@ put it\u2028down"]  # U+2028 ends no line of JSON
 CAMERAS = {"observation.images.image": (32, 48), "observation.images.image2": (16, 16)}
 count = failed = 0
 
@@ -147,7 +147,7 @@ def beside(folder):
 def make_2(folder, pictures=in_table):
     put(f"{folder}/meta/info.json", json.dumps(dict(
         info("v2.1", "image"), data_path="data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.parquet")))
-    put(f"{folder}/meta/tasks.jsonl", "".join(json.dumps({"task_index": i, "task": t}) + "\n" for i, t in enumerate(TASKS)))
+    put(f"{folder}/meta/tasks.jsonl", "".join(json.dumps({"task_index": i, "task": t}, ensure_ascii=False) + "\n" for i, t in enumerate(TASKS)))
     put(f"{folder}/meta/episodes.jsonl", "".join(
         json.dumps({"episode_index": i, "tasks": [TASKS[i]], "length": n}) + "\n" for i, n in enumerate(LENGTHS)))
     for episode in range(2):
@@ -214,7 +214,7 @@ def same_inputs(out, episode, frames):
     assert len(lines) == len(frames), lines
     for line, i in zip(lines, frames):
         assert line["observation.state"] == state(episode, i), line
-        assert line["task"] == ["pick up the cup", "@@ put it down"][episode], line
+        assert line["task"] == ["pick up the cup", "@@ put it\u2028down"][episode], line
         for name, (h, w) in CAMERAS.items():
             path = line[name]
             assert path[0] == "@", path
@@ -334,6 +334,8 @@ def test_broken(base):
             ("a frame that is missing", data, set_to("frame_index", 3, 4), "frame 3: frame_index 4"),
             ("a time that goes back", data, set_to("timestamp", 3, 0.1), "frame 3: frame_index 3, timestamp 0.1"),
             ("a time of NaN", data, set_to("timestamp", 0, float("nan")), "frame 0: timestamp"),
+            ("tasks by lists", data, lambda c: c.update(task_index=[[1]] * 7), "task_index: must be a whole number"),
+            ("episodes by texts", data, lambda c: c.update(episode_index=["1"] * 7), "0 frames; meta/episodes says 7"),
             ("no picture", data, set_to(image, 5, {"bytes": None, "path": None}), f"frame 5: {image}: holds no picture"),
             ("a picture that is none", data, set_to(image, 5, {"bytes": b"x", "path": "a"}), "is no PNG and no JPEG"),
             ("a picture cut short", data, set_to(image, 5, {"bytes": flat_png(9, 9, (1, 2, 3))[:-8], "path": "a"}), "cut short"),

@@ -9,7 +9,7 @@ yet, gets
   episode.json   where the frames are from: numbers, timestamps in seconds, recorded actions
   pictures/      a folder a camera; pictures of a table as they are, those of a video as PNG
 Needs pyarrow, which reads the tables; where cameras are videos PyAV and numpy too
-(`pip install pyarrow av numpy`). One picture is held at a time.
+(`pip install pyarrow av numpy`). 64 rows are held at a time, with their pictures.
 
 A model that acts for several ticks sees fewer observations than a dataset has: --every 5 takes each
 fifth frame. --rename gives an input the name that a pipeline has for it, --without leaves one out."""
@@ -116,7 +116,7 @@ class Episode:
             if row["frame_index"] != seen or time <= last:
                 raise Refused(f"{where}: frame_index {row['frame_index']}, timestamp {time:g}: "
                               "frames are not in their order, or one is missing")
-            if row["task_index"] not in tasks:
+            if member(row, "task_index", int, where) not in tasks:
                 raise Refused(f"{where}: task_index {row['task_index']}: there is no such task in meta/tasks")
             seen, last = seen + 1, time
             if row["frame_index"] % self.o.every:

@@ -71,7 +71,7 @@ def parse(text, where):
 
 def json_lines(path):
     """The objects of a file of lines, each with the place that a message names."""
-    for number, line in enumerate(read_text(path).splitlines(), 1):
+    for number, line in enumerate(read_text(path).split("\n"), 1):
         if line.strip():
             yield parse(line, f"{path}:{number}"), f"{path}:{number}"
 
@@ -112,7 +112,7 @@ class Table:
         for i in range(row_group.num_columns):
             column = row_group.column(i)
             limits = column.statistics if column.path_in_schema == "episode_index" else None
-            if limits and limits.has_min_max:
+            if limits and limits.has_min_max and is_a(limits.min, int) and is_a(limits.max, int):
                 return limits.min <= episode <= limits.max
         return True
 
