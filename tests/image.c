@@ -65,7 +65,7 @@ static enum tec_status decode(const void *bytes, size_t n, int64_t *peak, struct
     unsigned char *copy = malloc(n ? n : 1);
     REQUIRE(copy);
     memcpy(copy, bytes, n);
-    enum tec_status status = tec_image_decode(&image, copy, n, &arena, err);
+    enum tec_status status = tec_image_decode(&image, copy, n, TEC_IMAGE_PIXELS, &arena, err);
     free(copy);
     CHECK((status == TEC_OK) == (image.pixels != NULL));
     if (status != TEC_OK)

@@ -12,6 +12,8 @@ import re
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import serve_harness  # noqa: E402
@@ -83,6 +85,15 @@ def a_deadline_that_is_kept_changes_nothing():
     check("missed" not in err, err)
 
 
+def ready(server):
+    """Status and words of /readyz."""
+    try:
+        with urllib.request.urlopen("http://127.0.0.1:%d/readyz" % server.port, timeout=20 * SLOW) as r:
+            return r.status, r.read().decode()
+    except urllib.error.HTTPError as e:
+        return e.code, e.read().decode()
+
+
 @test
 def a_stop_holds_for_everybody_until_it_is_reset():
     server = Server(arm(TOO_SHORT_MS, "stop"))
@@ -95,8 +106,10 @@ def a_stop_holds_for_everybody_until_it_is_reset():
     status = server.order("status", "--format", "json")
     check(json.loads(status.stdout)["deadlines"]["stopped"] is True, status.stdout)
     check("stopped" in server.order("status").stdout)
+    check(ready(server) == (503, "The robot is stopped, until somebody resets it.\n"), ready(server))
     time.sleep(0.5)  # it is told by a thread that looks ten times a second
     check(server.order("reset").returncode == 0)
+    check(ready(server) == (200, "OK\n"), ready(server))
     reply = other.infer(patient())
     check(reply["tectum"]["source"] == "fresh" and shape(reply) == (16, 4), reply["tectum"])
     check(json.loads(server.order("status", "--format", "json").stdout)["deadlines"]["stopped"] is False)

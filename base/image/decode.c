@@ -52,17 +52,32 @@ static const char *look(const unsigned char *bytes, size_t n)
     return text == n || text == 256 ? "text" : "nothing known (raw pixels?)";
 }
 
-enum tec_status tec_image_decode(struct tec_image *out, const void *bytes, size_t n,
+static bool is_jpeg(const unsigned char *b, size_t n)
+{
+    return n >= sizeof jpeg_magic && memcmp(b, jpeg_magic, sizeof jpeg_magic) == 0;
+}
+
+static bool is_png(const unsigned char *b, size_t n)
+{
+    return n >= sizeof png_magic && memcmp(b, png_magic, sizeof png_magic) == 0;
+}
+
+bool tec_image_begins(const void *bytes, size_t n)
+{
+    return is_jpeg(bytes, n) || is_png(bytes, n);
+}
+
+enum tec_status tec_image_decode(struct tec_image *out, const void *bytes, size_t n, size_t most,
                                  struct tec_arena *arena, struct tec_error *err)
 {
     struct tec_arena_mark mark = tec_arena_mark(arena);
     const unsigned char *b = bytes;
     enum tec_status status;
     *out = (struct tec_image){0};
-    if (n >= sizeof jpeg_magic && memcmp(b, jpeg_magic, sizeof jpeg_magic) == 0)
-        status = tec_image_decode_jpeg(out, b, n, arena, err);
-    else if (n >= sizeof png_magic && memcmp(b, png_magic, sizeof png_magic) == 0)
-        status = tec_image_decode_png(out, b, n, arena, err);
+    if (is_jpeg(b, n))
+        status = tec_image_decode_jpeg(out, b, n, most, arena, err);
+    else if (is_png(b, n))
+        status = tec_image_decode_png(out, b, n, most, arena, err);
     else
         status = tec_fail(err, TEC_UNSUPPORTED,
                           "%zu bytes are neither JPEG nor PNG: they look like %s; convert them to "

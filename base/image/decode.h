@@ -12,9 +12,9 @@
 /* n bytes known to begin as a JPEG or a PNG. On failure the arena may hold pixels: the caller
  * rewinds it. */
 enum tec_status tec_image_decode_jpeg(struct tec_image *out, const unsigned char *bytes, size_t n,
-                                      struct tec_arena *arena, struct tec_error *err);
+                                      size_t most, struct tec_arena *arena, struct tec_error *err);
 enum tec_status tec_image_decode_png(struct tec_image *out, const unsigned char *bytes, size_t n,
-                                     struct tec_arena *arena, struct tec_error *err);
+                                     size_t most, struct tec_arena *arena, struct tec_error *err);
 
 /* A memory manager for libjpeg that takes everything from an arena and frees nothing: the arena is
  * finished with the picture. A refusal sets `refused` and ends in the decoder's error_exit. It must

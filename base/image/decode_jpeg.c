@@ -22,7 +22,8 @@ struct job {
     struct tec_arena *arena; /* of the pixels */
     struct tec_image *out;
     struct tec_error *err;
-    size_t n;
+    size_t n, most;
+    char limit[40];
     enum tec_status status;
     jmp_buf stop;
 };
@@ -108,8 +109,9 @@ static void check_header(struct job *job)
     uint64_t blocks = 0;
     for (int i = 0; i < c->num_components; i++)
         blocks += (uint64_t)c->comp_info[i].width_in_blocks * c->comp_info[i].height_in_blocks;
-    if ((uint64_t)c->image_width * c->image_height > TEC_IMAGE_PIXELS)
-        refuse(job, TEC_UNSUPPORTED, "more than 64 Mi pixels");
+    snprintf(job->limit, sizeof job->limit, "more than %zu pixels", job->most);
+    if ((uint64_t)c->image_width * c->image_height > job->most)
+        refuse(job, TEC_UNSUPPORTED, job->limit);
     if (blocks / 8 > job->n)
         refuse(job, TEC_MALFORMED, "the file is too short for so many pixels");
 }
@@ -167,7 +169,7 @@ static void attempt(struct job *job, const unsigned char *bytes)
 }
 
 enum tec_status tec_image_decode_jpeg(struct tec_image *out, const unsigned char *bytes, size_t n,
-                                      struct tec_arena *arena, struct tec_error *err)
+                                      size_t most, struct tec_arena *arena, struct tec_error *err)
 {
     struct job job;
     memset(&job, 0, sizeof job);
@@ -175,6 +177,7 @@ enum tec_status tec_image_decode_jpeg(struct tec_image *out, const unsigned char
     job.out = out;
     job.err = err;
     job.n = n;
+    job.most = most;
     tec_arena_init(&job.scratch, arena->heap);
     tec_jpeg_memory_init(&job.memory, &job.scratch);
     attempt(&job, bytes);

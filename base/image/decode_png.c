@@ -12,8 +12,9 @@ struct job {
     png_structp png;
     png_infop info;
     const unsigned char *bytes;
-    size_t n, used;
+    size_t n, used, most;
     bool refused; /* the heap had no more */
+    char limit[40];
     struct tec_arena *arena;
     struct tec_image *out;
     struct tec_error *err;
@@ -75,8 +76,11 @@ static void check_header(struct job *job)
     uint64_t height = png_get_image_height(job->png, job->info);
     unsigned depth = png_get_bit_depth(job->png, job->info);
     unsigned bits = depth * png_get_channels(job->png, job->info);
-    if (width > TEC_IMAGE_SIDE || height > TEC_IMAGE_SIDE || width * height > TEC_IMAGE_PIXELS)
-        refuse(job, TEC_UNSUPPORTED, "a side above 65535 or more than 64 Mi pixels");
+    if (width > TEC_IMAGE_SIDE || height > TEC_IMAGE_SIDE)
+        refuse(job, TEC_UNSUPPORTED, "a side above 65535");
+    snprintf(job->limit, sizeof job->limit, "more than %zu pixels", job->most);
+    if (width * height > job->most)
+        refuse(job, TEC_UNSUPPORTED, job->limit);
     if (depth == 16 && !(png_get_color_type(job->png, job->info) & PNG_COLOR_MASK_COLOR))
         refuse(job, TEC_UNSUPPORTED, "16-bit gray (depth?) has no 8-bit meaning; convert it first");
     if (width * height * bits / 8 / MOST_EXPANSION > job->n)
@@ -140,12 +144,13 @@ static void attempt(struct job *job)
 }
 
 enum tec_status tec_image_decode_png(struct tec_image *out, const unsigned char *bytes, size_t n,
-                                     struct tec_arena *arena, struct tec_error *err)
+                                     size_t most, struct tec_arena *arena, struct tec_error *err)
 {
     struct job job;
     memset(&job, 0, sizeof job);
     job.bytes = bytes;
     job.n = n;
+    job.most = most;
     job.arena = arena;
     job.out = out;
     job.err = err;

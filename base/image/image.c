@@ -70,7 +70,8 @@ enum tec_status tec_image_load(struct tec_image *out, const char *path, struct t
     tec_arena_init(&scratch, arena->heap);
     enum tec_status status = read_file(fd, n, path, &scratch, &bytes, err);
     if (status == TEC_OK)
-        status = tec_context(err, tec_image_decode(out, bytes, n, arena, err), "%s", path);
+        status = tec_context(err, tec_image_decode(out, bytes, n, TEC_IMAGE_PIXELS, arena, err),
+                             "%s", path);
     tec_arena_finish(&scratch);
     close(fd);
     return status;

@@ -7,6 +7,7 @@
 #include "base/image/lut.h"
 #include "base/image/resize.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Most pixels of one picture and the longest side: anything above is refused before memory is
@@ -29,12 +30,15 @@ struct tec_image {
  * orientation, colour profiles and gamma are ignored; alpha is dropped, not blended; of 16-bit
  * colours the high byte is kept. Refused: a truncated, short or corrupt picture (even where the
  * libraries could paint something), four or two components, arithmetic coding, 16-bit gray (depth),
- * more than TEC_IMAGE_PIXELS, and a header that promises more pixels than its file could hold.
- * Memory is taken from the arena (the pixels) and its heap (work space, given back before the
- * return), bounded by a multiple of n. TEC_MALFORMED, TEC_UNSUPPORTED or TEC_NO_MEMORY; a failure
- * leaves the arena as it was. Thread-safe as far as the arena is. */
-enum tec_status tec_image_decode(struct tec_image *out, const void *bytes, size_t n,
+ * more than `most` pixels (which is at most TEC_IMAGE_PIXELS), and a header that promises more
+ * pixels than its file could hold. Memory is taken from the arena (the pixels) and its heap (work
+ * space, given back before the return), bounded by a multiple of n. TEC_MALFORMED, TEC_UNSUPPORTED
+ * or TEC_NO_MEMORY; a failure leaves the arena as it was. Thread-safe as far as the arena is. */
+enum tec_status tec_image_decode(struct tec_image *out, const void *bytes, size_t n, size_t most,
                                  struct tec_arena *arena, struct tec_error *err);
+
+/* Whether n bytes begin as a JPEG or a PNG file: no UTF-8 text does. */
+bool tec_image_begins(const void *bytes, size_t n);
 
 /* Read the file and decode it. TEC_NOT_FOUND where there is none, TEC_IO when it cannot be read or
  * is no regular file: neither a FIFO nor a device is waited for. */

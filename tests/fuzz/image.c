@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct tec_image image, small;
     struct tec_error err;
     tec_arena_init(&arena, &heap);
-    if (tec_image_decode(&image, data, size, &arena, &err) == TEC_OK &&
+    if (tec_image_decode(&image, data, size, TEC_IMAGE_PIXELS, &arena, &err) == TEC_OK &&
         (int64_t)image.height * image.width <= 1 << 16) {
         uint8_t pick = data[size - 1];
         struct tec_resize_spec spec = {.height = 1 + pick % 37,

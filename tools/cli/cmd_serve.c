@@ -203,7 +203,6 @@ static enum tec_status start(struct job *job, struct tec_error *err)
                                         .stall_s = or_else(o->stall_s, STALL_S),
                                         .metrics = {.engine = job->worker.opened.engine,
                                                     .figures = &job->worker.runtime.figures,
-                                                    .safety = &job->exchange.safety,
                                                     .pipeline = job->worker.opened.pipeline->name},
                                         .metadata = job->metadata};
     job->listener = (struct tec_listener){-1, -1}; /* given */

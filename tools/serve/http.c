@@ -70,11 +70,22 @@ static int respond_metrics(struct lws *wsi, const struct tec_metrics_source *sou
     return result;
 }
 
-int tec_http_answer(struct lws *wsi, const char *path, const struct tec_key *key,
-                    const struct tec_metrics_source *metrics, struct tec_heap *heap)
+static int respond_ready(struct lws *wsi, const struct tec_safety *safety, bool leaving)
 {
-    if (strcmp(path, "/healthz") == 0 || strcmp(path, "/readyz") == 0)
+    if (leaving)
+        return respond(wsi, 503, "The server ends.\n");
+    if (atomic_load(&safety->stopped))
+        return respond(wsi, 503, "The robot is stopped, until somebody resets it.\n");
+    return respond(wsi, 200, "OK\n");
+}
+
+int tec_http_answer(struct lws *wsi, const char *path, const struct tec_key *key,
+                    const struct tec_metrics_source *metrics, bool leaving, struct tec_heap *heap)
+{
+    if (strcmp(path, "/healthz") == 0)
         return respond(wsi, 200, "OK\n");
+    if (strcmp(path, "/readyz") == 0)
+        return respond_ready(wsi, metrics->safety, leaving);
     if (strcmp(path, "/metrics") == 0 && metrics->engine)
         return has_key(wsi, key) ? respond_metrics(wsi, metrics, heap)
                                  : tec_http_refuse(wsi, TEC_DOOR_KEY);

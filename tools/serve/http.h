@@ -27,9 +27,10 @@ enum tec_door tec_http_judge(struct lws *wsi, const struct tec_key *key);
  * closed. */
 int tec_http_refuse(struct lws *wsi, enum tec_door why);
 
-/* Answer a request that is no handshake: /healthz and /readyz are OK; /metrics are the figures, for
- * who has the key. Returns -1. */
+/* Answer a request that is no handshake. /healthz: the server runs. /readyz: it takes robots, which
+ * it does not while it ends (`leaving`) or while a stop holds. /metrics: the figures, for who has
+ * the key. Returns -1. */
 int tec_http_answer(struct lws *wsi, const char *path, const struct tec_key *key,
-                    const struct tec_metrics_source *metrics, struct tec_heap *heap);
+                    const struct tec_metrics_source *metrics, bool leaving, struct tec_heap *heap);
 
 #endif

@@ -163,6 +163,7 @@ enum tec_status tec_net_start(struct tec_net *net, const struct tec_net_options 
 {
     *net = (struct tec_net){.options = *options};
     net->options.metrics.stats = &net->stats;
+    net->options.metrics.safety = &options->exchange->safety;
     tec_arena_init(&net->arena, options->heap);
     tec_arena_init(&net->moment, options->heap);
     make_turn(&net->turn);

@@ -27,8 +27,8 @@ struct tec_net_options {
                             again while the engine still has its last job */
     struct tec_watch_options watch;
     int stall_s;                       /* seconds for a message to be whole, a reply to be taken */
-    struct tec_metrics_source metrics; /* of GET /metrics; its stats are set here; engine NULL:
-                                        * there are none */
+    struct tec_metrics_source metrics; /* of GET /metrics; its stats and safety are set here;
+                                        * engine NULL: there are none */
     const json_t *metadata;            /* the first message of a connection; NULL = {}; borrowed */
 };
 

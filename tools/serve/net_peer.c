@@ -332,7 +332,7 @@ int tec_net_event(struct tec_net *net, struct lws *wsi, enum lws_callback_reason
                    ? on_socket(net, wsi, reason, session, in, n)
                    : 0;
     case LWS_CALLBACK_HTTP:
-        return tec_http_answer(wsi, in, &net->options.key, &net->options.metrics,
+        return tec_http_answer(wsi, in, &net->options.key, &net->options.metrics, net->leaving,
                                net->options.heap);
     case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
         return confirm_upgrade(net, wsi);

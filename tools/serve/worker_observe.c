@@ -162,6 +162,7 @@ enum tec_status tec_worker_observe(struct tec_worker *w, struct tec_worker_sessi
         TEC_TRY(tec_worker_texts_find(w, &w->jobs[job].streams, m->streams, m->n_streams, err));
     TEC_TRY(find_ask(w, s, err));
     set_aside_unknown(w);
+    TEC_TRY(tec_worker_pictures(w, err));
     TEC_TRY(add_prompt(w, w->prompt, err));
     for (const struct tec_session *o = tec_session_next(s->session); o; o = tec_session_next(o))
         if (tec_session_robot(o)) /* each has the prompt that stands in for a missing one */

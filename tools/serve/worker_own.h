@@ -23,6 +23,10 @@ void tec_worker_await_text(struct tec_worker *w, const struct tec_worker_session
 /* Behind a frame: answer the jobs whose texts have ended, give up those that nobody wants. */
 void tec_worker_tell_texts(struct tec_worker *w);
 
+/* Decode the request's pictures that came as JPEG or PNG files; the moment's arena holds them. Of
+ * tec_image_decode, after the name of the value; at most 2 Mi pixels each and 4 Mi together. */
+enum tec_status tec_worker_pictures(struct tec_worker *w, struct tec_error *err);
+
 /* Room for the texts of a session. False without memory. */
 bool tec_worker_texts_create(struct tec_worker *w, struct tec_worker_session *s);
 
