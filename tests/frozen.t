@@ -40,7 +40,7 @@ for p in pipelines/*.lua pipelines/graphs/*.lua tests/pipelines/*.lua tests/pipe
     : >"$W/out" # a program that fails leaves no trace, and not the list either
     tectum $trace --trace "$W/out" >/dev/null
     same traces.txt "$p" "$(wc -l <"$W/out") $(sum "$W/out")" "tectum $trace --trace FILE"
-    run="run $model --random-inputs 1 -n 4 --threads 2 --tier ref --format json $root/$p"
+    run="run $model --random-inputs 1 -n 4 --threads 1 --tier ref --format json $root/$p"
     tectum $run >"$W/frames"
     python3 - "$W/frames" "$p" "${write:+$W/actions.txt}" >>"$W/err" 2>&1 <<'PYTHON'
 import json, sys

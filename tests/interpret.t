@@ -38,7 +38,7 @@ run() {
     shift 3
     rm -f "$W"/*.memory "$W"/build/* # that the run before has left
     (cd "$W" && "$T" run "$root/$pipeline" --root "$root" --random-weights 1 --size tiny --random-inputs 1 -n 20 \
-        --threads 2 --policy "$policy" --format json "$@" >"$W/$name" 2>"$W/err" </dev/null)
+        --threads 1 --policy "$policy" --format json "$@" >"$W/$name" 2>"$W/err" </dev/null)
 }
 
 while read -r p _; do
