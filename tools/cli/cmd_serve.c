@@ -6,6 +6,7 @@
 #include "tools/record/asked.h"
 #include "tools/serve/listen.h"
 #include "tools/serve/net.h"
+#include "tools/serve/service_manager.h"
 #include "tools/serve/worker.h"
 
 #include <pthread.h>
@@ -28,7 +29,7 @@ struct serve_options {
     const char *port, *host, *key, *default_prompt;
     struct tec_control_options control;
     struct tec_recording_asked seen;
-    int max_message_mib, max_connections, limit_rows, stall_s, actions;
+    int max_message_mib, max_connections, limit_rows, stall_s, drain_s, actions;
     bool late_ok;
 };
 
@@ -54,6 +55,9 @@ static const struct tec_option options[] = {
      AT(max_connections), 1, 1024},
     {"stall-s", 0, TEC_OPTION_INT, "N",
      "seconds for a message to be whole, a reply to be taken; 30", AT(stall_s), 1, 86400},
+    {"drain-s", 0, TEC_OPTION_INT, "N",
+     "seconds after SIGTERM in which robots may finish; none are taken meanwhile; 0", AT(drain_s),
+     1, 86400},
     TEC_RECORDING_ROWS(AT(seen)),
     {"control", 0, TEC_OPTION_TEXT, "PATH", "a socket for `tectum policy load` and the like",
      AT(control.path), 0, 0},
@@ -78,6 +82,7 @@ struct job {
     pthread_mutex_t telling; /* guards the guard's lines and the summary, which is the last line */
     bool summed;
     json_t *metadata;
+    char host[320]; /* of its URL */
     int port;
 };
 
@@ -107,11 +112,16 @@ static enum tec_status read_metadata(struct job *job, struct tec_error *err)
                          : tec_fail(err, TEC_NO_MEMORY, "no memory for the robot's metadata");
 }
 
-/* A signal has come: the running frame is finished, then the program ends. */
+/* A signal has come: the robots leave, if they are given time, the running frame is finished, then
+ * the program ends. */
 static void end(void *user)
 {
     struct job *job = user;
-    tec_runtime_end(&job->worker.runtime);
+    tec_service_notify("STOPPING=1");
+    if (job->o->drain_s)
+        tec_net_drain(&job->net, tec_clock_now(&job->net.clock) + job->o->drain_s * 1000000000LL);
+    else
+        tec_runtime_end(&job->worker.runtime);
 }
 
 static bool rescue(void *user)
@@ -207,8 +217,12 @@ static enum tec_status start(struct job *job, struct tec_error *err)
                                         .metadata = job->metadata};
     job->listener = (struct tec_listener){-1, -1}; /* given */
     TEC_TRY(tec_net_start(&job->net, &net, err));
-    const struct tec_guard_options guard = {
-        .end = end, .rescue = rescue, .lost = lost, .look = look, .user = job};
+    const struct tec_guard_options guard = {.end = end,
+                                            .rescue = rescue,
+                                            .lost = lost,
+                                            .look = look,
+                                            .user = job,
+                                            .drain_s = job->o->drain_s};
     return tec_guard_start(&job->guard, &guard)
                ? TEC_OK
                : tec_fail(err, TEC_NO_MEMORY, "the thread for signals does not start");
@@ -218,13 +232,11 @@ static enum tec_status start(struct job *job, struct tec_error *err)
 static enum tec_status say_ready(const struct job *job, struct tec_error *err)
 {
     const struct tec_worker *w = &job->worker;
-    const char *host = job->o->host ? job->o->host : LOCAL;
-    const char *open = strchr(host, ':') ? "[" : "", *close = *open ? "]" : "";
     const char *name = w->opened.pipeline->name, *policy = tec_used_policy(&w->opened);
     FILE *out = job->call->out;
     enum tec_status status = TEC_OK;
     char url[400];
-    snprintf(url, sizeof url, "ws://%s%.300s%s:%d", open, host, close, job->port);
+    snprintf(url, sizeof url, "ws://%s:%d", job->host, job->port);
     if (job->call->shared.format == TEC_FORMAT_JSON) {
         json_t *line =
             json_pack("{s:o, s:s, s:o, s:i, s:i}", "serving", tec_json_shown(name), "url", url,
@@ -239,21 +251,41 @@ static enum tec_status say_ready(const struct job *job, struct tec_error *err)
     return status;
 }
 
-static enum tec_status serve(struct job *job, struct tec_error *err)
+/* The socket: the service manager's, else one of our own. */
+static enum tec_status listen_on(struct job *job, struct tec_error *err)
 {
     const struct serve_options *o = job->o;
-    int port = 0;
+    int port = 0, inherited = -1;
     TEC_TRY(read_port(&port, o->port, err));
-    TEC_TRY(o->key ? tec_key_read(&job->key, o->key, err) : TEC_OK);
-    TEC_TRY(tec_recording_asked_check(&o->seen, err));
-    TEC_TRY(tec_listen_descriptors(
-        DESCRIPTORS + tec_net_sockets(or_else(o->max_connections, MAX_CONNECTIONS)), err));
-    TEC_TRY(tec_listen_bind(&job->listener, o->host ? o->host : LOCAL, port, err));
+    TEC_TRY(tec_service_socket(&inherited, err));
+    if (inherited >= 0)
+        tec_listen_inherit(&job->listener, inherited);
+    if (inherited >= 0 && (o->port || o->host))
+        return tec_fail(err, TEC_INVALID,
+                        "the service manager hands over a socket: leave out --port and --host");
+    if (inherited < 0)
+        TEC_TRY(tec_listen_bind(&job->listener, o->host ? o->host : LOCAL, port, err));
+    const char *host = o->host ? o->host : LOCAL, *open = strchr(host, ':') ? "[" : "";
+    if (inherited >= 0)
+        tec_listen_address(&job->listener, job->host, sizeof job->host);
+    else
+        snprintf(job->host, sizeof job->host, "%s%.300s%s", open, host, *open ? "]" : "");
     if (!o->key && !tec_listen_is_local(&job->listener))
         tec_say(job->call,
                 "%s is not this machine alone, and no --key is given: whoever reaches "
                 "the port can move the robot",
-                o->host);
+                job->host);
+    return TEC_OK;
+}
+
+static enum tec_status serve(struct job *job, struct tec_error *err)
+{
+    const struct serve_options *o = job->o;
+    TEC_TRY(o->key ? tec_key_read(&job->key, o->key, err) : TEC_OK);
+    TEC_TRY(tec_recording_asked_check(&o->seen, err));
+    TEC_TRY(tec_listen_descriptors(
+        DESCRIPTORS + tec_net_sockets(or_else(o->max_connections, MAX_CONNECTIONS)), err));
+    TEC_TRY(listen_on(job, err));
     struct tec_control_options control = o->control;
     control.safety = &job->exchange.safety;
     control.recorder = &job->worker.runtime.recorder;
@@ -270,6 +302,7 @@ static enum tec_status serve(struct job *job, struct tec_error *err)
     TEC_TRY(
         tec_recording_asked_open(&job->worker.recording, &job->view, &o->seen, &recording, err));
     TEC_TRY(say_ready(job, err));
+    tec_service_notify("READY=1");
     tec_worker_run(&job->worker);
     tec_net_stop(&job->net);
     tec_control_close(&job->control);

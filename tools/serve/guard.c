@@ -93,7 +93,8 @@ static void *run(void *user)
             watch_turn(g, &look, now);
         if (g->o.look)
             g->o.look(g->o.user);
-        if (look.ended_ns && now - look.ended_ns > TEC_GUARD_GRACE_S * 1000000000LL)
+        int64_t grace_s = TEC_GUARD_GRACE_S + g->o.drain_s;
+        if (look.ended_ns && now - look.ended_ns > grace_s * 1000000000LL)
             end_now(g, "tectum serve: not ended in good order within 10 s of the signal; ended at "
                        "once\n");
     }

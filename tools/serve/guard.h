@@ -2,11 +2,11 @@
  * connection thread does not come round.
  *
  * A signal ends the program whatever the connection thread does: first in good order, and after
- * TEC_GUARD_GRACE_S seconds, or at a second signal, at once with exit code 5. A turn of the
- * connection thread that takes longer than TEC_GUARD_LATE_MS is told on stderr, and from then on
- * this thread sends the replies that are ready or due. After TEC_GUARD_LOST_S it ends the program
- * with exit code 5, so that robots see their connection end and whoever supervises the server
- * starts it again. */
+ * TEC_GUARD_GRACE_S seconds (beyond `drain_s`), or at a second signal, at once with exit code 5. A
+ * turn of the connection thread that takes longer than TEC_GUARD_LATE_MS is told on stderr, and
+ * from then on this thread sends the replies that are ready or due. After TEC_GUARD_LOST_S it ends
+ * the program with exit code 5, so that robots see their connection end and whoever supervises the
+ * server starts it again. */
 #ifndef TEC_TOOLS_SERVE_GUARD_H
 #define TEC_TOOLS_SERVE_GUARD_H
 
@@ -28,6 +28,7 @@ struct tec_guard_options {
                                  message */
     void (*look)(void *user); /* called every 100 ms to print reports; or NULL */
     void *user;
+    int drain_s; /* an end in good order takes so many seconds more */
 };
 
 /* Owned by the caller of start until stop; must not move in between. Zeroed is stopped. */

@@ -69,6 +69,25 @@ static bool bound_address(int fd, struct sockaddr_storage *address, int *port)
     return true;
 }
 
+void tec_listen_inherit(struct tec_listener *l, int fd)
+{
+    l->fd = fd;
+}
+
+void tec_listen_address(const struct tec_listener *l, char *text, size_t room)
+{
+    struct sockaddr_storage address;
+    char host[INET6_ADDRSTRLEN + 32];
+    int port;
+    text[0] = '\0';
+    if (!bound_address(l->fd, &address, &port) ||
+        getnameinfo((const struct sockaddr *)&address, sizeof address, host, sizeof host, NULL, 0,
+                    NI_NUMERICHOST) != 0)
+        return;
+    bool six = strchr(host, ':') != NULL;
+    snprintf(text, room, "%s%s%s", six ? "[" : "", host, six ? "]" : "");
+}
+
 bool tec_listen_is_local(const struct tec_listener *l)
 {
     struct sockaddr_storage address;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* A socket to listen on, and a descriptor that is only there to be given up where no other is left.
  * -1: not open. Closed by the caller. */
@@ -18,6 +19,12 @@ struct tec_listener {
  * host that there is not, TEC_IO for a port that cannot be had. */
 enum tec_status tec_listen_bind(struct tec_listener *l, const char *host, int port,
                                 struct tec_error *err);
+
+/* A socket that the service manager listens on already (service_manager.h). */
+void tec_listen_inherit(struct tec_listener *l, int fd);
+
+/* The address that it has, as numbers, with brackets around one of IPv6; "" where there is none. */
+void tec_listen_address(const struct tec_listener *l, char *text, size_t room);
 
 /* Whether only this machine can reach what was bound. */
 bool tec_listen_is_local(const struct tec_listener *l);

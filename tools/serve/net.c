@@ -50,10 +50,32 @@ static void say_goodbye(struct tec_net *net)
     }
 }
 
+static bool any_connection(const struct tec_net *net)
+{
+    for (int i = 0; i < net->options.exchange->n; i++)
+        if (net->slots[i].connection)
+            return true;
+    return false;
+}
+
+void tec_net_drain(struct tec_net *net, int64_t by_ns)
+{
+    atomic_store(&net->drained_by_ns, by_ns);
+}
+
+/* Where no further robot is taken: end the engine when all have left, or it is time. */
+static void drain(const struct tec_net *net)
+{
+    int64_t by_ns = atomic_load(&net->drained_by_ns);
+    if (by_ns && (!any_connection(net) || tec_clock_now(&net->clock) >= by_ns))
+        tec_runtime_end(net->options.exchange->engine);
+}
+
 /* Tell the guard that this thread is alive, and again in a while. */
 static void beat(lws_sorted_usec_list_t *list)
 {
     struct tec_net *net = lws_container_of(list, struct tec_net, beat);
+    drain(net);
     if (net->options.guard)
         tec_guard_turn(net->options.guard);
     lws_sul_schedule(net->context, 0, list, beat, BEAT_US);

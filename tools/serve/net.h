@@ -61,7 +61,8 @@ struct tec_net {
     struct tec_serve_stats stats; /* to be read after stop */
     struct tec_clock clock;
     _Atomic bool stopping;
-    bool leaving; /* every connection is being told so */
+    _Atomic int64_t drained_by_ns; /* tec_net_drain's; 0: it was not asked for */
+    bool leaving;                  /* every connection is being told so */
     bool started;
     pthread_t thread;
 };
@@ -73,6 +74,10 @@ int tec_net_sockets(int max_connections);
  * ready or due, each as one WebSocket message that bypasses the library. False: that thread is
  * inside an event, nothing can be done. */
 bool tec_net_rescue(struct tec_net *net);
+
+/* Take no further robot; end the engine when those that are there have left, or at that time. Any
+ * thread; never blocks. */
+void tec_net_drain(struct tec_net *net, int64_t by_ns);
 
 /* Start the thread. Connections are taken as soon as it runs. */
 enum tec_status tec_net_start(struct tec_net *net, const struct tec_net_options *options,

@@ -126,10 +126,16 @@ static bool find_room(struct tec_net *net)
     return free_slot(net) != NULL;
 }
 
+/* The server ends, now or when its robots have left. */
+static bool leaves(struct tec_net *net)
+{
+    return net->leaving || atomic_load(&net->drained_by_ns);
+}
+
 static int confirm_upgrade(struct tec_net *net, struct lws *wsi)
 {
     enum tec_door door = tec_http_judge(wsi, &net->options.key);
-    if (door == TEC_DOOR_OPEN && (net->leaving || !find_room(net)))
+    if (door == TEC_DOOR_OPEN && (leaves(net) || !find_room(net)))
         door = TEC_DOOR_FULL;
     return door == TEC_DOOR_OPEN ? 0 : tec_http_refuse(wsi, door);
 }
@@ -332,7 +338,7 @@ int tec_net_event(struct tec_net *net, struct lws *wsi, enum lws_callback_reason
                    ? on_socket(net, wsi, reason, session, in, n)
                    : 0;
     case LWS_CALLBACK_HTTP:
-        return tec_http_answer(wsi, in, &net->options.key, &net->options.metrics, net->leaving,
+        return tec_http_answer(wsi, in, &net->options.key, &net->options.metrics, leaves(net),
                                net->options.heap);
     case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
         return confirm_upgrade(net, wsi);
