@@ -13,8 +13,8 @@ import threading
 import time
 import urllib.error
 import urllib.request
-import zlib
 
+from mcap_file import Recording
 from serve_harness import OBSERVATION, PROGRAM, Server, check, main, test
 
 WORK = sys.argv[2]
@@ -27,56 +27,6 @@ def tectum(*arguments, code=0, **more):
     p = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, **more)
     check(p.returncode == code, arguments, p.returncode, p.stdout[-300:], p.stderr[-600:])
     return p
-
-
-def records(data):
-    """Opcode and content of each record, also of those in chunks."""
-    at = 8
-    while at + 9 <= len(data):
-        opcode, n = struct.unpack_from("<BQ", data, at)
-        content = data[at + 9:at + 9 + n]
-        at += 9 + n
-        if len(content) < n:
-            return
-        if opcode == 6:  # a chunk
-            _, _, size, crc, name = struct.unpack_from("<QQQII", content)
-            check(name == 0 and size == struct.unpack_from("<Q", content, 32)[0])
-            check(zlib.crc32(content[40:]) == crc, "the checksum of a chunk")
-            yield from records(bytes(8) + content[40:])
-        yield opcode, content
-        if opcode == 15:  # the end of the data
-            return
-
-
-def text_at(data, at):
-    n = struct.unpack_from("<I", data, at)[0]
-    return data[at + 4:at + 4 + n].decode(), at + 4 + n
-
-
-class Recording:
-    """Messages by topic: (frame, data), JSON parsed; attachments by name."""
-
-    def __init__(self, path):
-        self.data = open(path, "rb").read()
-        check(self.data[:8] == b"\x89MCAP0\r\n")
-        channels, self.messages, self.attachments = {}, {}, {}
-        for opcode, c in records(self.data):
-            if opcode == 4:
-                topic, at = text_at(c, 4)
-                channels[struct.unpack_from("<H", c)[0]] = topic, text_at(c, at)[0]
-            elif opcode == 5:
-                channel, frame = struct.unpack_from("<HI", c)
-                topic, encoding = channels[channel]
-                body = json.loads(c[22:]) if encoding == "json" else c[22:]
-                self.messages.setdefault(topic, []).append((frame, body))
-            elif opcode == 9:
-                name, at = text_at(c, 16)
-                media, at = text_at(c, at)
-                n = struct.unpack_from("<Q", c, at)[0]
-                self.attachments[name] = c[at + 8:at + 8 + n]
-
-    def of(self, topic):
-        return [body for _, body in self.messages.get(topic, [])]
 
 
 def varints(data):

@@ -13,6 +13,7 @@ import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import serve_harness  # noqa: E402
+from mcap_file import Recording  # noqa: E402
 from serve_client import Array  # noqa: E402
 from serve_harness import BOX, PROGRAM, SIDE, SLOW, check, main, test  # noqa: E402
 
@@ -101,6 +102,23 @@ def observations_that_come_together_share_a_launch():
     check(max(rows) == 2, rows)
     again = subprocess.run([PROGRAM, "replay", BOX + "/two.mcap"], capture_output=True, text=True)
     check(again.returncode != 0 and "several robots" in again.stderr, again.stderr)
+
+
+@test
+def recorded_texts_are_of_their_robot_and_frame():
+    path = BOX + "/texts.mcap"
+    server = Server(2, "--record", path)
+    a, b = server.connect(), server.connect()
+    replies(server, 0, 6, s=a)  # the first robot is some frames ahead
+    together_texts = [s.infer(observation(i, 0, tasks=["action", "text"]))["tectum"] for i, s in enumerate((a, b))]
+    server.end()
+    recording = Recording(path)
+    ticks = {(x["session"], x["number"]): x["frame"] for x in recording.of("/tectum/ticks") if x["observed"]}
+    for robot, reply in enumerate(together_texts):
+        own = [x for x in recording.of("/tectum/text/talk") if x["request"] == reply["request"]]
+        frame = ticks[robot, reply["chunk_id"]]
+        check(own and {(x["session"], x["frame"]) for x in own} == {(robot, frame)}, frame, reply, own)
+        check("".join(x["text"] for x in own) == reply["text"], reply, own)
 
 
 @test

@@ -61,15 +61,21 @@ void tec_transcript_note(struct tec_transcript *t, int64_t frame, int64_t observ
     t->observation_of[frame % FRAMES] = observation;
 }
 
+static int64_t observation_of(const struct tec_transcript *t, const struct tec_utterance *u)
+{
+    return t->session < 0 ? u->frame : t->observation_of[u->frame % FRAMES];
+}
+
 /* A token, or, -1, the end. The record is the next text's when a reader comes to the event, so its
  * reason is copied. */
 static bool push(struct tec_transcript *t, const struct tec_transcript_place *place,
                  const struct tec_utterance *u, int token)
 {
     struct tec_transcript_event event = {.request = u->id,
-                                         .observation = t->observation_of[u->frame % FRAMES],
+                                         .observation = observation_of(t, u),
                                          .token = token,
                                          .decoder = u->decoder,
+                                         .session = u->session,
                                          .ends = token < 0,
                                          .lost = place->lost};
     _Static_assert(sizeof event.reason == sizeof u->reason, "a reason fits");
@@ -85,7 +91,7 @@ static void post_ranking(struct tec_transcript *t, const struct tec_utterance *u
     if (u->n_ranked == 0)
         return;
     to->request = u->id;
-    to->observation = t->observation_of[u->frame % FRAMES];
+    to->observation = observation_of(t, u);
     to->n = u->n_ranked;
     memcpy(to->items, u->ranked, (size_t)u->n_ranked * sizeof *u->ranked);
     tec_triple_post(&r->box);

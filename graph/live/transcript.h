@@ -17,7 +17,7 @@
 /* A token of a text, or its end. */
 struct tec_transcript_event {
     int64_t request, observation; /* observation: by the client's number; -1 = of none */
-    int token, decoder;
+    int token, decoder, session;
     bool ends; /* the end, with its reason; else a token */
     bool lost; /* tokens before this one did not fit */
     char reason[32];
@@ -59,14 +59,15 @@ struct tec_transcript {
     struct tec_transcript_place *places;  /* [n_texts] */
     struct tec_transcript_text *texts;    /* [n_texts] */
     struct tec_transcript_newest *newest; /* [n_decoders] */
-    int64_t *observation_of;              /* by frame, the frame thread's */
+    int64_t *observation_of; /* by frame, the frame thread's; not read of all sessions */
 };
 
 void tec_transcript_init(struct tec_transcript *t);
 void tec_transcript_finish(struct tec_transcript *t);
 
-/* Report the texts of one session of this engine's loop; -1: of all, whose frames have the same
- * numbers. Everything comes from the arena. */
+/* Report the texts of one session of this engine's loop; -1: of all, and a text's
+ * observation is then the number that the frame in which it was born had in its session. Everything
+ * comes from the arena. */
 enum tec_status tec_transcript_attach(struct tec_transcript *t, const struct tec_engine *engine,
                                       int session, struct tec_arena *arena, struct tec_error *err);
 

@@ -159,10 +159,8 @@ void tec_recording_frame(struct tec_recording *r, const struct tec_frame_record 
                                   .failed = f->failed};
     size_t launches = (size_t)f->n_launches * sizeof *f->launches;
     memcpy(item.policy, f->policy, sizeof item.policy);
-    if (f->place == 0) {
-        tec_transcript_note(&r->texts, f->frame, f->frame);
+    if (f->place == 0)
         tec_transcript_tell(&r->texts);
-    }
     if (!begin(r, TEC_ITEM_FRAME, sizeof item + launches))
         return;
     add(r, &item, sizeof item);

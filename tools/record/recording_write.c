@@ -271,11 +271,11 @@ void tec_recording_put_texts(struct tec_recording *r)
         if (!any)
             return;
         text[n] = '\0';
-        json_t *one =
-            json_pack("{s:I, s:I, s:o, s:o, s:b, s:o, s:b}", "request", (json_int_t)e.request,
-                      "frame", (json_int_t)e.observation, "token", or_null(e.ends ? -1 : e.token),
-                      "text", tec_json_shown(text), "done", (int)e.ends, "reason",
-                      e.ends ? tec_json_shown(e.reason) : json_null(), "lost", (int)e.lost);
+        json_t *one = json_pack(
+            "{s:I, s:i, s:I, s:o, s:o, s:b, s:o, s:b}", "request", (json_int_t)e.request, "session",
+            e.session, "frame", (json_int_t)e.observation, "token", or_null(e.ends ? -1 : e.token),
+            "text", tec_json_shown(text), "done", (int)e.ends, "reason",
+            e.ends ? tec_json_shown(e.reason) : json_null(), "lost", (int)e.lost);
         tec_recording_json(&r->file, r->decoders[e.decoder], e.observation,
                            wall(r, tec_clock_now(&r->clock)), one);
     }
