@@ -188,19 +188,20 @@ static bool take(void *user)
 {
     enum { SILENT_NS = 1000000000 };
     struct tec_live_shared *live = user;
-    int64_t now = tec_clock_now(&wall), first = INT64_MAX;
-    bool others = false;
+    int64_t now = tec_clock_now(&wall), first = INT64_MAX, expected = 0;
     for (int i = 0; i < live->n_sessions; i++) {
         struct tectum *t = &live->sessions[i];
         take_input(t);
-        others |= !t->waits && t->since_ns && now - t->since_ns < SILENT_NS;
         if (t->waits && t->since_ns < first)
             first = t->since_ns;
+        if (!t->waits && t->since_ns && t->since_ns + SILENT_NS > expected)
+            expected = t->since_ns + SILENT_NS;
     }
     if (first == INT64_MAX)
         return false;
-    if (others && first + live->gather_ns > now) {
-        tec_runtime_look(&live->runtime, first + live->gather_ns);
+    int64_t until = first + live->gather_ns < expected ? first + live->gather_ns : expected;
+    if (until > now) {
+        tec_runtime_look(&live->runtime, until);
         return false;
     }
     run_frame(live, true);

@@ -430,31 +430,31 @@ static bool collect(struct tec_worker *w)
     return any;
 }
 
-/* Is a job of that session to be expected soon? Not of a client that has left, that waits for its
- * text, or that has been silent for a second. */
-static bool is_expected(const struct tec_worker *w, const struct tec_worker_session *s, int64_t now)
+/* Until when a job of that session is expected: until its client has been silent for a second; 0:
+ * it has left, or waits for its text. */
+static int64_t expected_until(const struct tec_worker *w, const struct tec_worker_session *s)
 {
     enum { SILENT_NS = 1000000000 };
-    return s->job < 0 && s->client > 0 && now - s->asked_ns < SILENT_NS &&
-           connected(w, s->client) && !waits_for_text(w, s);
+    bool may = s->job < 0 && s->client > 0 && connected(w, s->client) && !waits_for_text(w, s);
+    return may ? s->asked_ns + SILENT_NS : 0;
 }
 
 /* Until when the frame waits for jobs of other sessions: so long after the first one, and not so
  * long that one of its own would be late; 0: it does not. */
-static int64_t gathers_until(const struct tec_worker *w, int64_t now)
+static int64_t gathers_until(const struct tec_worker *w)
 {
-    bool others = false;
-    int64_t until = INT64_MAX;
+    int64_t until = INT64_MAX, expected = 0;
     for (int i = 0; i < w->n_sessions; i++) {
         const struct tec_worker_session *s = &w->sessions[i];
         int64_t due = s->job >= 0 ? w->jobs[s->job].due_ns : 0;
-        others |= is_expected(w, s, now);
+        int64_t its = expected_until(w, s);
+        expected = its > expected ? its : expected;
         if (s->job >= 0 && s->began_ns + w->gather_ns < until)
             until = s->began_ns + w->gather_ns;
         if (due && due - w->frame_ns < until)
             until = due - w->frame_ns;
     }
-    return others && w->next < 0 ? until : 0;
+    return w->next >= 0 ? 0 : until < expected ? until : expected;
 }
 
 static bool take(void *user)
@@ -467,8 +467,8 @@ static bool take(void *user)
         tec_arena_finish(&w->moment);
         return any;
     }
-    int64_t now = tec_clock_now(&w->clock), until = gathers_until(w, now);
-    if (until > now) {
+    int64_t until = gathers_until(w);
+    if (until > tec_clock_now(&w->clock)) {
         tec_runtime_look(&w->runtime, until);
         return false;
     }
