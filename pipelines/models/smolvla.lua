@@ -3,37 +3,19 @@
 -- `given` = { config, folders, cameras, shapes, dtypes, size, arch, width, horizon }: config.json of the policy; by
 -- folders.vlm the files of the model that vlm_model_name names, whose sizes the policy's own do not repeat.
 local read <const> = include("common/configuration.lua")
-local count <const>, number <const> = read.count, read.number
+local shared <const> = include("common/smolvlm_tower.lua")
+local count <const>, number <const>, dense <const> = read.count, read.number, shared.dense
 
 local M <const> = "vlm_with_expert.vlm.model."
 local X <const> = "vlm_with_expert.lm_expert."
 
--- Sizes without a checkpoint: SmolVLM2-500M; small for tests on a CPU; tiny as in the golden cases. A key that
--- neither has is LeRobot's default.
+-- Sizes without a checkpoint, of the policy; common/smolvlm_tower.lua has the model's. A key that neither has is
+-- LeRobot's default.
 local sizes <const> = {
-  full = { policy = { num_vlm_layers = 16, resize_imgs_with_padding = { 512, 512 } },
-    vlm = { scale_factor = 4, vocab_size = 49280,
-      vision_config = { hidden_size = 768, intermediate_size = 3072, num_hidden_layers = 12, num_attention_heads = 12,
-                        patch_size = 16, image_size = 512 },
-      text_config = { hidden_size = 960, intermediate_size = 2560, num_hidden_layers = 32, num_attention_heads = 15,
-                      num_key_value_heads = 5, head_dim = 64, rms_norm_eps = 1e-5, vocab_size = 49280 } } },
-  small = { policy = { num_vlm_layers = 6, resize_imgs_with_padding = { 128, 128 } },
-    vlm = { scale_factor = 4,
-      vision_config = { hidden_size = 192, intermediate_size = 512, num_hidden_layers = 4, num_attention_heads = 4,
-                        patch_size = 16, image_size = 128 },
-      text_config = { hidden_size = 256, intermediate_size = 704, num_hidden_layers = 6, num_attention_heads = 8,
-                      num_key_value_heads = 2, head_dim = 32, rms_norm_eps = 1e-5, vocab_size = 4096 } } },
-  tiny = { policy = { num_vlm_layers = 4, resize_imgs_with_padding = { 32, 32 } },
-    vlm = { scale_factor = 4,
-      vision_config = { hidden_size = 48, intermediate_size = 96, num_hidden_layers = 3, num_attention_heads = 4,
-                        patch_size = 4, image_size = 32 },
-      text_config = { hidden_size = 72, intermediate_size = 112, num_hidden_layers = 5, num_attention_heads = 6,
-                      num_key_value_heads = 2, head_dim = 12, rms_norm_eps = 1e-5, vocab_size = 420 } } },
+  full = { num_vlm_layers = 16, resize_imgs_with_padding = { 512, 512 } },
+  small = { num_vlm_layers = 6, resize_imgs_with_padding = { 128, 128 } },
+  tiny = { num_vlm_layers = 4, resize_imgs_with_padding = { 32, 32 } },
 }
-
-local function dense(name, bias)
-  return { weight = name .. ".weight", bias = bias and name .. ".bias" or nil }
-end
 
 -- A whole number that may be negative: LeRobot's "all of them", or "never".
 local function any(t, key, default)
@@ -59,32 +41,6 @@ local function llama(t, prefix, s)
            mlp = s.mlp or count(t, "intermediate_size", 11008), norm = "rms", norm_offset = 0.0,
            eps = number(t, "rms_norm_eps", 1e-6), theta = 10000.0, activation = "silu", crossed = s.crossed,
            tensors = tensors }
-end
-
--- f32: the tower stays as it is stored beside a text that is not.
-local function tower(c, side, f32)
-  local V <const> = M .. "vision_model."
-  local layer <const> = V .. "encoder.layers.{}."
-  local width, heads = count(c, "hidden_size", 1152), count(c, "num_attention_heads", 16)
-  if width % heads ~= 0 then error("num_attention_heads " .. heads .. " do not divide " .. width, 0) end
-  local act <const> = c.hidden_act or "gelu_pytorch_tanh"
-  if act ~= "gelu_pytorch_tanh" then error("hidden_act must be gelu_pytorch_tanh, is " .. tostring(act), 0) end
-  local t = { final = V .. "post_layernorm.weight", final_bias = V .. "post_layernorm.bias" }
-  for key, name in pairs { q = "self_attn.q_proj", k = "self_attn.k_proj", v = "self_attn.v_proj",
-                           o = "self_attn.out_proj", up = "mlp.fc1", down = "mlp.fc2", norm1 = "layer_norm1",
-                           norm2 = "layer_norm2" } do
-    t[key], t[key .. "_bias"] = layer .. name .. ".weight", layer .. name .. ".bias"
-  end
-  local patch = count(c, "patch_size", 32)
-  return {
-    image_size = side, patch = patch, rest = true, mean = { 0.5, 0.5, 0.5 }, std = { 0.5, 0.5, 0.5 },
-    patch_embed = dense(V .. "embeddings.patch_embedding", true),
-    position = V .. "embeddings.position_embedding.weight",
-    position_side = count(c, "image_size", 224) // patch,
-    stack = { f32 = f32, layers = count(c, "num_hidden_layers", 12), width = width, heads = heads, kv_heads = heads,
-              head_dim = width // heads, mlp = count(c, "intermediate_size", 3072), norm = "layer",
-              norm_offset = 0.0, eps = number(c, "layer_norm_eps", 1e-6), theta = 0.0, tensors = t },
-  }
 end
 
 -- A policy that was not trained from the model's published weights keeps its tower in float32 beside a text in
@@ -146,7 +102,7 @@ end
 if not c then
   if given.arch ~= "smolvla" then return false end
   local size = sizes[given.size] or error("size must be full, small or tiny", 0)
-  c, vlm = size.policy, { config = size.vlm }
+  c, vlm = size, { config = shared.sizes[given.size] }
   c.max_action_dim, c.max_state_dim = given.width, given.width
 end
 if c.use_delta_joint_actions_aloha then error("use_delta_joint_actions_aloha is not supported", 0) end
@@ -162,7 +118,7 @@ return {
   name = "smolvla",
   slots = given.cameras or { "observation.images.camera1", "observation.images.camera2", "observation.images.camera3" },
   vision = {
-    pictures = "f32", towers = { tower(vision, picture_side(c), mixed()) },
+    pictures = "f32", towers = { shared.tower(M, vision, picture_side(c), mixed()) },
     shuffle = count(vlm.config, "scale_factor", 2),
     projector = { dense(M .. "connector.modality_projection.proj") }, scale = hidden ^ 0.5, around = around(c, vlm),
   },

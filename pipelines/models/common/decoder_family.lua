@@ -101,12 +101,12 @@ local function activation(m, c)
   return m.gelu and "gelu" or "silu"
 end
 
-local function tensors_of(m, c)
-  local layer <const> = "model.layers.{}."
+local function tensors_of(m, c, M)
+  local layer <const> = M .. "layers.{}."
   local t = {
     gate = layer .. "mlp.gate_proj.weight", up = layer .. "mlp.up_proj.weight",
     down = layer .. "mlp.down_proj.weight", norm1 = layer .. "input_layernorm.weight",
-    norm2 = layer .. "post_attention_layernorm.weight", final = "model.norm.weight",
+    norm2 = layer .. "post_attention_layernorm.weight", final = M .. "norm.weight",
   }
   for key, name in pairs { q = "q_proj", k = "k_proj", v = "v_proj", o = "o_proj" } do
     t[key] = layer .. "self_attn." .. name .. ".weight"
@@ -135,14 +135,18 @@ end
 -- m = {
 --   name, type = model_type of config.json, full = the size without a checkpoint, quantization = how its
 --   layers are packed, by_name = true: never recognised, only asked for,
+--   config = the part of a larger model's configuration that is its text's, prefix = that of its tensors,
 --   theta, heads, kv_heads (nil: as heads), head_dim (nil: width / heads), window, tied: defaults,
 --   stretches = { kind = true }, slides(c): which layers see a window, attention(c): scores,
 --   qkv_bias, head_norms, post_norms, gelu, offset (of norms), embedding(width) = factor of embedding rows,
 --   cap(c): of logits, bos: texts begin with bos_token_id, vocab, mlp, width, positions: defaults }
 return function(m)
-  local c = given.config
-  if c and c.model_type ~= m.type or given.shapes and not c then return false end
-  if m.by_name and given.arch ~= m.name or not c and given.arch ~= m.name then return false end
+  local c = m.config or given.config
+  local M <const> = m.prefix or "model."
+  if not m.config then
+    if c and c.model_type ~= m.type or given.shapes and not c then return false end
+    if m.by_name and given.arch ~= m.name or not c and given.arch ~= m.name then return false end
+  end
   if not c then
     c = given.size == "full" and m.full or sizes[given.size] or error("size must be full, small or tiny", 0)
     c.rope_theta = c.rope_theta or m.full.rope_theta
@@ -170,15 +174,15 @@ return function(m)
       eos = stops[1] or -1, ends = stops,
       penalty = type(penalty) == "number" and penalty + 0.0 or 1.0,
       max_tokens = count(c, "max_position_embeddings", m.positions),
-      embed = { "model.embed_tokens.weight" },
-      head = { tied and "model.embed_tokens.weight" or "lm_head.weight" },
+      embed = { M .. "embed_tokens.weight" },
+      head = { tied and M .. "embed_tokens.weight" or "lm_head.weight" },
       stack = {
         layers = layers, width = width, heads = heads,
         kv_heads = count(c, "num_key_value_heads", m.kv_heads or heads), head_dim = dim or width // heads,
         mlp = count(c, "intermediate_size", m.mlp), norm = "rms", norm_offset = m.offset or 0.0,
         eps = number(c, "rms_norm_eps", 1e-6), theta = theta, angles_f32 = m.angles_f32,
         scores = scores(m, c, layers, stretch), packing = packing(c), activation = act,
-        tensors = tensors_of(m, c),
+        tensors = tensors_of(m, c, M),
       },
     },
     ignored = tied and { "lm_head.weight" } or {},

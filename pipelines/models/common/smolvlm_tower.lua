@@ -1,0 +1,58 @@
+-- What models have in common that look with SmolVLM2's eyes: its picture tower, from vision_config, and sizes
+-- without a checkpoint. A key that the configuration lacks has the default of the Hugging Face class.
+local read <const> = include("common/configuration.lua")
+local count <const>, number <const> = read.count, read.number
+
+local shared <const> = {}
+
+-- SmolVLM2-500M; small for tests on a CPU; tiny as in the golden cases.
+shared.sizes = {
+  full = { scale_factor = 4, vocab_size = 49280,
+    vision_config = { hidden_size = 768, intermediate_size = 3072, num_hidden_layers = 12, num_attention_heads = 12,
+                      patch_size = 16, image_size = 512 },
+    text_config = { hidden_size = 960, intermediate_size = 2560, num_hidden_layers = 32, num_attention_heads = 15,
+                    num_key_value_heads = 5, head_dim = 64, rms_norm_eps = 1e-5, vocab_size = 49280 } },
+  small = { scale_factor = 4,
+    vision_config = { hidden_size = 192, intermediate_size = 512, num_hidden_layers = 4, num_attention_heads = 4,
+                      patch_size = 16, image_size = 128 },
+    text_config = { hidden_size = 256, intermediate_size = 704, num_hidden_layers = 6, num_attention_heads = 8,
+                    num_key_value_heads = 2, head_dim = 32, rms_norm_eps = 1e-5, vocab_size = 4096 } },
+  tiny = { scale_factor = 4,
+    vision_config = { hidden_size = 48, intermediate_size = 96, num_hidden_layers = 3, num_attention_heads = 4,
+                      patch_size = 4, image_size = 32 },
+    text_config = { hidden_size = 72, intermediate_size = 112, num_hidden_layers = 5, num_attention_heads = 6,
+                    num_key_value_heads = 2, head_dim = 12, rms_norm_eps = 1e-5, vocab_size = 420 } },
+}
+
+function shared.dense(name, bias)
+  return { weight = name .. ".weight", bias = bias and name .. ".bias" or nil }
+end
+
+-- The tower of pictures of side x side, with tensors below `prefix`. f32: it stays as it is stored beside a text
+-- that is not.
+function shared.tower(prefix, c, side, f32)
+  local V <const> = prefix .. "vision_model."
+  local layer <const> = V .. "encoder.layers.{}."
+  local width, heads = count(c, "hidden_size", 1152), count(c, "num_attention_heads", 16)
+  if width % heads ~= 0 then error("num_attention_heads " .. heads .. " do not divide " .. width, 0) end
+  local act <const> = c.hidden_act or "gelu_pytorch_tanh"
+  if act ~= "gelu_pytorch_tanh" then error("hidden_act must be gelu_pytorch_tanh, is " .. tostring(act), 0) end
+  local t = { final = V .. "post_layernorm.weight", final_bias = V .. "post_layernorm.bias" }
+  for key, name in pairs { q = "self_attn.q_proj", k = "self_attn.k_proj", v = "self_attn.v_proj",
+                           o = "self_attn.out_proj", up = "mlp.fc1", down = "mlp.fc2", norm1 = "layer_norm1",
+                           norm2 = "layer_norm2" } do
+    t[key], t[key .. "_bias"] = layer .. name .. ".weight", layer .. name .. ".bias"
+  end
+  local patch = count(c, "patch_size", 32)
+  return {
+    image_size = side, patch = patch, rest = true, mean = { 0.5, 0.5, 0.5 }, std = { 0.5, 0.5, 0.5 },
+    patch_embed = shared.dense(V .. "embeddings.patch_embedding", true),
+    position = V .. "embeddings.position_embedding.weight",
+    position_side = count(c, "image_size", 224) // patch,
+    stack = { f32 = f32, layers = count(c, "num_hidden_layers", 12), width = width, heads = heads, kv_heads = heads,
+              head_dim = width // heads, mlp = count(c, "intermediate_size", 3072), norm = "layer",
+              norm_offset = 0.0, eps = number(c, "layer_norm_eps", 1e-6), theta = 0.0, tensors = t },
+  }
+end
+
+return shared
