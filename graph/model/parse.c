@@ -333,9 +333,10 @@ static enum tec_status check_parts(const struct tec_model *model, const struct p
         return tec_fail(err, TEC_MALFORMED,
                         "description: a text that becomes one vector (pool) "
                         "beside pictures");
-    if (p->vision && !p->action == (!p->tokens && !p->chunk))
+    if (p->vision && p->action && (p->tokens || p->chunk))
         return tec_fail(err, TEC_MALFORMED,
-                        "description: must have action (a flow), or tokens, chunk or both");
+                        "description: action (a flow) beside tokens or chunk; has one of them, or "
+                        "none where its answers are texts");
     return TEC_OK;
 }
 
@@ -359,8 +360,11 @@ enum tec_status tec_model_parse(struct tec_model *model, struct tec_error *err)
     TEC_TRY(parse_text(model, p.text, err));
     if (p.vision)
         TEC_TRY(tec_parse_vision(model, p.vision, err));
-    if (model->text.marks && !p.denoiser)
-        return tec_fail(err, TEC_UNSUPPORTED, "text.picture: of a model without a denoiser");
+    if (model->text.marks && !p.denoiser &&
+        (!p.vision || p.action || p.tokens || p.chunk || model->vision.n_sizes))
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "text.picture: of a model with pictures of one size whose product is texts "
+                        "or, by a denoiser, actions");
     if (p.denoiser)
         return tec_parse_denoiser(model, p.features, p.denoiser, err);
     if (p.action)

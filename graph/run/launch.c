@@ -181,6 +181,27 @@ static int fill_pictures(const struct tec_model *m, struct tec_prefix_table *t,
     return pos + pictures.n;
 }
 
+/* A prompt whose tokens say where its pictures stand: their rows take the place of the token, and
+ * lie in memory where those of other models do. How many rows the text has. */
+static int fill_marked(const struct tec_plan *plan, struct tec_prefix_table *t,
+                       const struct tec_prefix_input *o, int picture, int text, struct sequence of)
+{
+    const struct tec_model *m = plan->model;
+    int pos = 0, n = 0;
+    for (int i = 0; i < o->n_text; i++) {
+        bool mark = o->ids[i] == tec_model_mark(m);
+        const struct run run =
+            mark ? (struct run){picture, pos, m->vision.tokens} : (struct run){text + n, pos, 1};
+        fill_run(m, t, run, of);
+        if (mark)
+            picture += run.n;
+        else
+            t->ids[text - *t->first_text + n++] = o->ids[i];
+        pos += run.n;
+    }
+    return n;
+}
+
 /* The hidden rows that a head reads: the prompt's last, then the zeros but the last one. */
 static void fill_last(const struct tec_model *m, struct tec_prefix_table *t, int rows)
 {
@@ -209,6 +230,12 @@ static void fill_sequence(const struct tec_plan *plan, struct tec_prefix_table *
     int before = tec_model_heads(m) ? tec_state_rows(m) : 0; /* in front of the text */
     int n = o->n_text - lead, first = plan->prefixes.first[place->region];
     const struct sequence of = {seq, first, tec_prefix_rows(plan, o), lead + pictures};
+    t->prefix.seqs[seq].spans = 1;
+    t->prefix.spans[t->prefix.seqs[seq].first] = (struct tec_span){first, of.rows};
+    if (m->text.marks) { /* no token leads, and no row is added */
+        t->last_row[seq] = text + fill_marked(plan, t, o, picture, text, of) - 1;
+        return;
+    }
     fill_run(m, t, (struct run){own ? text : 0, 0, lead}, of);
     int pos = fill_pictures(m, t, o, (struct run){picture, lead, pictures}, of);
     const struct run runs[] = {
@@ -220,8 +247,6 @@ static void fill_sequence(const struct tec_plan *plan, struct tec_prefix_table *
         fill_run(m, t, runs[i], of);
     memcpy(t->ids + (text - *t->first_text), o->ids + lead - own,
            (size_t)(n + own) * sizeof *t->ids);
-    t->prefix.seqs[seq].spans = 1;
-    t->prefix.spans[t->prefix.seqs[seq].first] = (struct tec_span){first, of.rows};
     t->last_row[seq] = text + own + n - 1;
 }
 
@@ -245,7 +270,7 @@ void tec_fill_prefixes(const struct tec_plan *plan, struct tec_plan_part *part,
         const struct tec_prefix_input *o = places[i].input;
         fill_sequence(plan, t, &places[i], i, picture, text);
         picture += o->n_pictures * m->vision.tokens;
-        text += o->n_text - (i ? 0 : lead);
+        text += o->n_text - (i ? 0 : lead) - (m->text.marks ? o->n_pictures : 0);
     }
     *t->n_text = text - *t->first_text;
     if (tec_model_heads(m))

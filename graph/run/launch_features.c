@@ -23,6 +23,9 @@ enum tec_status tec_prefix_check_marks(const struct tec_model *model,
         return tec_fail(err, TEC_INVALID,
                         "%d pictures; the prompt has %d tokens %d, which stand for a picture each",
                         o->n_pictures, marks, token);
+    if (marks && !tec_model_denoises(model) && o->ids[o->n_text - 1] == token)
+        return tec_fail(err, TEC_INVALID,
+                        "the prompt ends with a picture; an answer begins behind a token of text");
     bool alone = o->n_pictures == 0 || marks == o->n_text;
     if (model->denoiser.stack.split && alone)
         return tec_fail(err, TEC_INVALID, "model '%s' needs a picture and a text beside it",

@@ -11,6 +11,8 @@ enum { TEC_QWEN_PROMPTS = 8, TEC_QWEN_STEPS = 64, TEC_QWEN_TEXT = 256 };
 struct tec_qwen_prompt {
     const char *name;    /* prefix of its tensors: "prompt0.", "" */
     const json_t *entry; /* holds greedy, greedy_penalty, generate */
+    const int *tokens;   /* of the case, one a row; in.o.ids has one a picture */
+    int n_tokens;
     struct tec_pi_inputs in;
     struct tec_pi_request request;
     bool counts; /* this dtype's tokens must be the expected ones */
@@ -27,6 +29,20 @@ struct tec_qwen {
 
 /* The ids of a list of an entry; *n of them. NULL: there is no such list. */
 const int *tec_qwen_ids(const struct tec_qwen *q, const json_t *entry, const char *key, int *n);
+
+/* The pictures of prompt `name`, and its ids with one token for each of them. */
+enum tec_status tec_qwen_pictures(struct tec_qwen *q, struct tec_qwen_prompt *p,
+                                  struct tec_error *err);
+
+/* The rows of a tap [rows of the prompt, n / rows] as they stand in the sequence, in the arena:
+ * those of pictures lie before the others. */
+const float *tec_qwen_in_order(const struct tec_qwen *q, const struct tec_qwen_prompt *p,
+                               const float *got, size_t n);
+
+/* Compare rows of logits with the case's. No step says what follows inside a picture: those rows
+ * are left out, the case's `norm` has them. */
+void tec_qwen_compare_logits(struct tec_qwen *q, const struct tec_qwen_prompt *p, const char *name,
+                             const float *logits);
 
 /* Tensors of the first prompt, in one causal pass: taps, and logits of each row. */
 enum tec_status tec_qwen_tensors(struct tec_qwen *q, struct tec_error *err);

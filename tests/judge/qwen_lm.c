@@ -1,4 +1,5 @@
-/* qwen_lm.c - judges cases of kind "lm": a text model's checkpoint, its prompts, what it says. */
+/* qwen_lm.c - judges cases of kind "lm" and "vlm": a text model's checkpoint, its prompts, with
+ * pictures in them or not, what it says. */
 #include "tests/judge/qwen.h"
 
 #include <stdio.h>
@@ -25,10 +26,12 @@ static enum tec_status add_prompt(struct tec_qwen *q, const json_t *entry, const
     struct tec_qwen_prompt *p = &q->prompts[q->n];
     int steps = 0;
     *p = (struct tec_qwen_prompt){.name = name, .entry = entry, .counts = counts};
-    p->in.o.ids = tec_qwen_ids(q, entry, key, &p->in.o.n_text);
+    p->tokens = p->in.o.ids = tec_qwen_ids(q, entry, key, &p->in.o.n_text);
+    p->n_tokens = p->in.o.n_text;
     const int *greedy = tec_qwen_ids(q, entry, "greedy", &steps);
     if (!p->in.o.ids || !greedy || steps > TEC_QWEN_STEPS)
         return tec_fail(err, TEC_MALFORMED, "prompt %d: lacks tokens or greedy", q->n);
+    TEC_TRY(tec_qwen_pictures(q, p, err));
     p->request = (struct tec_pi_request){.in = &p->in,
                                          .plan = q->plan,
                                          .region = -1,

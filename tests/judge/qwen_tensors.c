@@ -25,7 +25,7 @@ enum tec_status tec_qwen_prefill(struct tec_qwen *q, struct tec_qwen_prompt *p, 
     if (r->region < 0)
         return tec_fail(err, TEC_NO_MEMORY, "no region for a prompt");
     tec_fill_prefix(q->plan, part, r->region, &p->in.o);
-    for (int i = 0; i < p->in.o.n_text; i++)
+    for (int i = 0; i < p->n_tokens; i++)
         part->prefix.prefix.pos[i] += far;
     struct tec_replay replay = {0};
     tec_device_upload(q->plan->device, part->stream, part->block.device, part->block.host,
@@ -39,12 +39,16 @@ float *tec_qwen_row_logits(struct tec_qwen *q, const struct tec_qwen_prompt *p, 
 {
     struct tec_plan_part *part = tec_plan_part(q->plan, TEC_PART_DECODE, 1);
     size_t vocab = (size_t)q->pi->model->text.vocab;
-    float *all = TEC_NEW(q->pi->v->arena, (size_t)p->in.o.n_text * vocab, float);
-    for (int i = 0; all && i < p->in.o.n_text; i++) {
+    float *all = TEC_NEW(q->pi->v->arena, (size_t)p->n_tokens * vocab, float);
+    for (int i = 0; all && i < p->n_tokens; i++) {
         struct tec_row_state row, *rows[] = {&row};
         struct tec_replay replay = {0};
         int token, made;
-        tec_row_start(&row, q->plan, p->request.region, i + 1, p->in.o.ids[i],
+        if (p->tokens[i] == tec_model_mark(q->pi->model)) {
+            memset(all + (size_t)i * vocab, 0, vocab * sizeof *all);
+            continue;
+        }
+        tec_row_start(&row, q->plan, p->request.region, i + 1, p->tokens[i],
                       p->request.request_slot, 2, -1);
         row.pos += far;
         tec_launch_decode(q->plan, part, rows, 1, 1, &token, &made, &replay);
@@ -53,12 +57,24 @@ float *tec_qwen_row_logits(struct tec_qwen *q, const struct tec_qwen_prompt *p, 
     return all;
 }
 
+/* A picture's rows of a tap of the tower, those of prompt 0. */
+static void judge_picture(struct tec_qwen *q, const char *name, const struct tec_tap_found *found)
+{
+    const struct tec_plan_part *part = tec_plan_part(q->plan, TEC_PART_FRAME, 0);
+    int pictures = q->prompts[0].in.o.n_pictures, at = found->number[0];
+    size_t n = 0;
+    const float *got = tec_pi_tap(q->pi, part, found->ours, 0, -1, &n);
+    size_t each = pictures ? n / (size_t)pictures : 0;
+    bool there = got && at >= 0 && at < pictures;
+    tec_pi_compare(q->pi, name, there ? got + (size_t)at * each : NULL, there ? each : 0,
+                   "unfused");
+}
+
 /* Tensors of one pass: those whose names begin with "far.", or the others. */
 static void judge_pass(struct tec_qwen *q, bool far)
 {
     struct tec_pi *pi = q->pi;
     const struct tec_plan_part *part = tec_plan_part(q->plan, TEC_PART_FRAME, 0);
-    size_t n_logits = (size_t)q->prompts[0].in.o.n_text * (size_t)pi->model->text.vocab;
     for (size_t i = 0; i < tec_tensors_count(pi->expected); i++) {
         const char *name = tec_tensors_at(pi->expected, i)->name;
         bool is_far = strncmp(name, "far.", 4) == 0;
@@ -71,10 +87,15 @@ static void judge_pass(struct tec_qwen *q, bool far)
         if (known && found.form == TEC_TAP_LOGITS) {
             const float *logits =
                 tec_qwen_row_logits(q, &q->prompts[0], far ? q->far : 0, found.ours);
-            tec_pi_compare(pi, name, logits, logits ? n_logits : 0, NULL);
+            tec_qwen_compare_logits(q, &q->prompts[0], name, logits);
+            continue;
+        }
+        if (known && found.form == TEC_TAP_IMAGE) {
+            judge_picture(q, name, &found);
             continue;
         }
         const float *got = known ? tec_pi_tap(pi, part, found.ours, 0, -1, &n) : NULL;
+        got = tec_qwen_in_order(q, &q->prompts[0], got, n);
         tec_pi_compare(pi, name, got, got ? n : 0, "unfused");
     }
 }

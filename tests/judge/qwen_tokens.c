@@ -9,7 +9,7 @@ struct tec_row_state tec_qwen_row(const struct tec_qwen *q, struct tec_plan *pla
 {
     struct tec_row_state row;
     (void)q;
-    tec_row_start(&row, plan, p->request.region, p->in.o.n_text, p->in.o.ids[p->in.o.n_text - 1],
+    tec_row_start(&row, plan, p->request.region, p->n_tokens, p->tokens[p->n_tokens - 1],
                   p->request.request_slot, p->request.n + 1, eos);
     tec_row_saw(&row, plan, p->in.o.ids, p->in.o.n_text);
     return row;

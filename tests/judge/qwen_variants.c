@@ -21,7 +21,7 @@ static enum tec_status judge_variant(struct tec_qwen *q, json_t *config, const c
         struct tec_qwen_prompt p = q->prompts[0];
         p.request.region = -1;
         status = tec_qwen_prefill(&v, &p, 0, err);
-        size_t n = (size_t)p.in.o.n_text * (size_t)pi.model->text.vocab;
+        size_t n = (size_t)p.n_tokens * (size_t)pi.model->text.vocab;
         const float *logits = status == TEC_OK ? tec_qwen_row_logits(&v, &p, 0, "logits") : NULL;
         const float *want = tec_qwen_row_logits(q, &q->prompts[0], 0, "logits");
         double worst = 0.0;
@@ -79,8 +79,8 @@ enum tec_status tec_qwen_texts(struct tec_qwen *q, struct tec_error *err)
                                       q->pi->v->arena, err);
         if (status == TEC_OK)
             tec_verify_ids(q->pi->v, tec_arena_printf(q->pi->v->arena, "%stokens", p->name), ids,
-                           n < TEC_QWEN_TEXT ? n : TEC_QWEN_TEXT, p->in.o.ids,
-                           (size_t)p->in.o.n_text);
+                           n < TEC_QWEN_TEXT ? n : TEC_QWEN_TEXT, p->tokens,
+                           (size_t)p->n_tokens);
     }
     tec_tokenizer_close(tokenizer);
     return status;
