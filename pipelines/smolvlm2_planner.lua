@@ -10,7 +10,7 @@ return pipeline {
   schema = 1,
   model  = model { arch = "smolvlm", weights = "smolvlm2-500m-video-instruct", dtype = "bf16" },
 
-  frame  = frame { period_ms = 1000, clock = "external", overrun = "skip_next" },
+  frame  = frame { period_ms = 1000, clock = "on_request" },
 
   inputs = {
     image { name = "image", h = 512, w = 512 },
@@ -19,7 +19,7 @@ return pipeline {
 
   resources = {
     kv.frame    { name = "context", tokens = PICTURE + GOAL },
-    kv.requests { name = "plans", tokens = PICTURE + GOAL + PLAN, slots = 2, share_prefix = "context" },
+    kv.requests { name = "plans", tokens = PICTURE + GOAL + PLAN, slots = 1, share_prefix = "context" },
   },
 
   nodes = {
@@ -28,6 +28,6 @@ return pipeline {
               deadline = soft { ms = 10000, on_miss = "continue" } },
   },
 
-  capture = capture { batch = { 1, 2 }, k = { 1, 8 } },
+  capture = capture { batch = { 1 }, k = { PLAN } },
   memory  = memory { device = "4GiB" },
 }

@@ -83,12 +83,13 @@ end
 
 -- One turn of SmolVLM2, without a picture and with n: each stands where its <image> does. The space behind "User:" is
 -- only where the text comes first.
+local pictures = ""
 for n = 0, 8 do
-  local pictures = ("<fake_token_around_image><global-img><image><fake_token_around_image>"):rep(n)
   prompts["smolvlm" .. (n > 0 and n or "")] = { calls = {
     { text = "<|im_start|>User:" .. (n > 0 and pictures or " ") },
     { text = "{text}", literal = true },
     { text = "<end_of_utterance>\nAssistant:" } } }
+  pictures = pictures .. "<fake_token_around_image><global-img><image><fake_token_around_image>"
 end
 
 return prompts
