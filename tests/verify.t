@@ -29,6 +29,7 @@ for dtype in f32 bf16; do
         tests/golden/keep/odd tests/golden/keep/gap
     judge "golden/text in $dtype" $([ $dtype = bf16 ] && echo 250 || echo 265) --dtype $dtype tests/golden/text/qwen3_tiny \
         tests/golden/text/llama3_tiny tests/golden/text/gemma2_tiny tests/golden/text/smollm2_tiny
+    judge "golden/text, pictures in $dtype" $([ $dtype = bf16 ] && echo 56 || echo 62) --dtype $dtype tests/golden/text/smolvlm_tiny
     judge "golden/encoders in $dtype" 560 --dtype $dtype tests/golden/encoders
     [ $dtype = bf16 ] || judge "golden/keep" 192 tests/golden/keep/groups_t3 \
         tests/golden/keep/groups_t10 tests/golden/keep/loading

@@ -35,7 +35,11 @@ for key, value in pairs(part("text_config")) do text[key] = value end
 if (text.model_type or "llama") ~= "llama" then
   error("text_config.model_type " .. tostring(text.model_type) .. " is not supported", 0)
 end
-text.tie_word_embeddings = c.tie_word_embeddings == true
+local tied <const> = c.tie_word_embeddings
+if tied ~= nil and type(tied) ~= "boolean" then
+  error("tie_word_embeddings must be true or false, is " .. tostring(tied), 0)
+end
+text.tie_word_embeddings = tied == true
 local picture = c.image_token_id
 if picture == nil then picture = 128257 end
 if math.type(picture) ~= "integer" then error("image_token_id must be a token, is " .. tostring(picture), 0) end

@@ -79,8 +79,7 @@ enum tec_status tec_qwen_texts(struct tec_qwen *q, struct tec_error *err)
                                       q->pi->v->arena, err);
         if (status == TEC_OK)
             tec_verify_ids(q->pi->v, tec_arena_printf(q->pi->v->arena, "%stokens", p->name), ids,
-                           n < TEC_QWEN_TEXT ? n : TEC_QWEN_TEXT, p->tokens,
-                           (size_t)p->n_tokens);
+                           n < TEC_QWEN_TEXT ? n : TEC_QWEN_TEXT, p->tokens, (size_t)p->n_tokens);
     }
     tec_tokenizer_close(tokenizer);
     return status;
