@@ -333,10 +333,11 @@ static enum tec_status check_parts(const struct tec_model *model, const struct p
         return tec_fail(err, TEC_MALFORMED,
                         "description: a text that becomes one vector (pool) "
                         "beside pictures");
-    if (p->vision && p->action && (p->tokens || p->chunk))
+    bool others = p->tokens || p->chunk, speaks = json_object_get(p->text, "picture") != NULL;
+    if (p->vision && (p->action ? others : !others && !speaks))
         return tec_fail(err, TEC_MALFORMED,
-                        "description: action (a flow) beside tokens or chunk; has one of them, or "
-                        "none where its answers are texts");
+                        "description: must have action (a flow), or tokens, chunk or both, or "
+                        "text.picture where its answers are texts");
     return TEC_OK;
 }
 
