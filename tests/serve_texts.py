@@ -4,6 +4,7 @@ A client that asks for them finds in each reply the texts that its observations'
 since; one that does not ask gets the replies that it always got.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -182,7 +183,9 @@ def a_ring_stands_still_for_its_texts():
     again = subprocess.run([PROGRAM, "replay", path, "--random-weights", "1", "--size", "tiny", "--tokenizer",
                             "tests/golden/openvla/tiny/checkpoint", "--format", "json"], capture_output=True, text=True)
     check(again.returncode == 0, again.stderr)
-    check('"texts":{"equal":8,"differ":0,"partial":0}' in again.stdout and '"actions":{"equal":9,"differ":0' in again.stdout, again.stdout)
+    counts = json.loads(again.stdout)  # a plan looks at times: a text may end in another frame, or not at all
+    check(counts["texts"]["differ"] == 0 and counts["texts"]["equal"] + counts["texts"]["partial"] == 8, counts)
+    check(counts["actions"] == {"equal": 9, "differ": 0, "missing": 0}, counts)
 
 
 @test
