@@ -3,8 +3,8 @@
 
 usage: tests/text_models.py FOLDER SEED
 
-Writes a case for `tectum verify` a family: Qwen3, Llama 3, Gemma 2, Gemma 3 with sizes drawn from the
-seed, config.json in one of the two styles. The formulas are those of tests/golden/text/README.md,
+Writes a case for `tectum verify` a family: Qwen3, Llama 3, Gemma 2, Gemma 3, SmolVLM (and Idefics3) with
+sizes drawn from the seed, config.json in one of the two styles. The formulas are those of tests/golden/text/README.md,
 written down a second time: nothing here knows how the engine computes them. Expected values are
 float64; the error that is allowed is that of the same code in float32.
 """
@@ -14,6 +14,8 @@ import struct
 import sys
 
 import numpy
+
+import picture_tower
 
 random = None
 
@@ -27,11 +29,12 @@ def bf16(x):
 def write(path, tensors, kind):
     header, at, blobs = {}, 0, []
     for name, x in sorted(tensors.items()):
-        if kind == "BF16":
+        stored = "U8" if getattr(x, "dtype", None) == numpy.uint8 else kind
+        if stored == "BF16":
             blob = (numpy.asarray(x, numpy.float32).view(numpy.uint32) >> 16).astype("<u2").tobytes()
         else:
-            blob = numpy.asarray(x, "<i4" if kind == "I32" else "<f4").tobytes()
-        header[name] = {"dtype": kind, "shape": list(numpy.shape(x)), "data_offsets": [at, at + len(blob)]}
+            blob = numpy.asarray(x, {"U8": "u1", "I32": "<i4", "F32": "<f4"}[stored]).tobytes()
+        header[name] = {"dtype": stored, "shape": list(numpy.shape(x)), "data_offsets": [at, at + len(blob)]}
         at += len(blob)
         blobs.append(blob)
     text = json.dumps(header).encode()
@@ -51,12 +54,16 @@ def drawn(family):
          "heads": kv * int(pick(1, 2, 4)), "dim": int(pick(8, 12, 16, 20)), "mlp": int(pick(48, 56, 80)),
          "vocab": int(pick(97, 160, 300)), "eps": float(pick(1e-5, 1e-6)), "theta": float(pick(1e4, 1e6)),
          "tied": True if gemma else bool(pick(True, False)), "window": int(pick(3, 5, 9)) if gemma else None,
-         "local": 1e4, "scalar": int(pick(16, 24)), "pattern": int(pick(2, 3, 6)), "new": bool(pick(True, False))}
+         "at": "model.", "local": 1e4, "scalar": int(pick(16, 24)), "pattern": int(pick(2, 3, 6)),
+         "new": bool(pick(True, False))}
     c["cap"], c["final"] = (float(pick(3, 7.5)), float(pick(5, 12))) if family == "gemma2" else (None, None)
     c["stretch"] = None
     if family == "llama" and pick(True, False):
         c["stretch"] = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                         "original_max_position_embeddings": 32}
+    if family == "smolvlm":
+        c.update(at="model.text_model.", tower=picture_tower.drawn(pick), picture=c["vocab"] - 3,
+                 seen_as=str(pick("smolvlm", "idefics3")), pictures=int(pick(1, 2, 3)))
     if family in ("llama", "gemma3_text") and not c["stretch"] and pick(True, False):
         c["stretch"] = {"rope_type": "linear", "factor": 4.0}
     return c
@@ -66,6 +73,16 @@ def sliding(c, layer):
     if c["family"] == "gemma2":
         return layer % 2 == 0
     return c["family"] == "gemma3_text" and (layer + 1) % c["pattern"] != 0
+
+
+def whole_config(c, text):
+    """config.json of a model that sees: the text's is a part of it, and the top level says whether it is tied."""
+    tied = text.pop("tie_word_embeddings")
+    j = {"model_type": c["seen_as"], "image_token_id": c["picture"], "scale_factor": c["tower"]["shuffle"],
+         "text_config": {**text, "model_type": "llama"}, "vision_config": picture_tower.config(c["tower"], c["new"])}
+    if tied or c["new"]:
+        j["tie_word_embeddings"] = tied
+    return j
 
 
 def config(c):
@@ -103,13 +120,13 @@ def weights(c):
     def matrix(name, rows, cols):
         w[name] = bf16(random.standard_normal((rows, cols)) * 1.3 / numpy.sqrt(cols))
 
-    def vector(name, n):
-        w[name] = bf16(random.standard_normal(n) * 0.3 + (0.0 if gemma else 1.0))
+    def vector(name, n, mean=0.0 if gemma else 1.0):
+        w[name] = bf16(random.standard_normal(n) * 0.3 + mean)
 
     q, kv = c["heads"] * c["dim"], c["kv"] * c["dim"]
-    matrix("model.embed_tokens.weight", c["vocab"], c["width"])
+    matrix(c["at"] + "embed_tokens.weight", c["vocab"], c["width"])
     for i in range(c["layers"]):
-        at = f"model.layers.{i}."
+        at = f"{c['at']}layers.{i}."
         for name, rows, cols in (("self_attn.q_proj", q, c["width"]), ("self_attn.k_proj", kv, c["width"]),
                                  ("self_attn.v_proj", kv, c["width"]), ("self_attn.o_proj", c["width"], q),
                                  ("mlp.gate_proj", c["mlp"], c["width"]), ("mlp.up_proj", c["mlp"], c["width"]),
@@ -122,7 +139,11 @@ def weights(c):
         if c["family"] in ("qwen3", "gemma3_text"):
             vector(at + "self_attn.q_norm.weight", c["dim"])
             vector(at + "self_attn.k_norm.weight", c["dim"])
-    vector("model.norm.weight", c["width"])
+    vector(c["at"] + "norm.weight", c["width"])
+    if "tower" in c:
+        picture_tower.weights(c["tower"], c["width"], matrix, vector)
+        name, p = picture_tower.AT + "embeddings.patch_embedding.weight", c["tower"]["patch"]
+        w[name] = w[name].reshape(-1, 3, p, p)
     if not c["tied"]:
         matrix("lm_head.weight", c["vocab"], c["width"])
     return w
@@ -143,8 +164,8 @@ def angles(c, local):
     return numpy.where(long, turn / s["factor"], numpy.where(short, turn, blend))
 
 
-def forward(c, w, ids, kind):
-    """Logits of every row of a prompt."""
+def forward(c, w, ids, kind, seen=None):
+    """Logits of every row of a prompt; `seen` = (at, rows): where its pictures stand, and with what."""
     gemma, n = c["family"].startswith("gemma"), len(ids)
 
     def norm(x, name):
@@ -187,45 +208,77 @@ def forward(c, w, ids, kind):
             g = g / (1 + numpy.exp(-g))
         return linear(g * linear(x, at + "mlp.up_proj.weight"), at + "mlp.down_proj.weight")
 
-    x = w["model.embed_tokens.weight"][ids].astype(kind) * kind(numpy.sqrt(c["width"]) if gemma else 1)
+    x = w[c["at"] + "embed_tokens.weight"][ids].astype(kind) * kind(numpy.sqrt(c["width"]) if gemma else 1)
+    if seen:
+        x[seen[0]] = seen[1]
     for layer in range(c["layers"]):
-        at = f"model.layers.{layer}."
+        at = f"{c['at']}layers.{layer}."
         half = attention(norm(x, at + "input_layernorm.weight"), at, layer)
         x = x + (norm(half, at + "post_attention_layernorm.weight") if gemma else half)
         before = "pre_feedforward_layernorm" if gemma else "post_attention_layernorm"
         half = feed_forward(norm(x, at + before + ".weight"), at)
         x = x + (norm(half, at + "post_feedforward_layernorm.weight") if gemma else half)
-    y = linear(norm(x, "model.norm.weight"), "model.embed_tokens.weight" if c["tied"] else "lm_head.weight")
+    y = linear(norm(x, c["at"] + "norm.weight"), c["at"] + "embed_tokens.weight" if c["tied"] else "lm_head.weight")
     return kind(c["final"]) * numpy.tanh(y / kind(c["final"])) if c["final"] else y
+
+
+def prompt(c):
+    """Ids of a prompt, its pictures, and where their rows stand: some side by side, none at the end."""
+    if "tower" not in c:
+        return [int(i) for i in random.integers(0, c["vocab"], 20)], None, None
+    ids, side = [], c["tower"]["side"]
+    pictures = random.integers(0, 256, (c["pictures"], side, side, 3)).astype(numpy.uint8)
+    for _ in pictures:
+        ids += [int(i) for i in random.integers(0, c["picture"], pick(0, 1, 6))] + [c["picture"]] * c["tower"]["rows"]
+    ids += [int(i) for i in random.integers(0, c["picture"], pick(1, 9))]
+    return ids, pictures, [i for i, token in enumerate(ids) if token == c["picture"]]
+
+
+def computed(c, w, ids, pictures, at, kind):
+    """The tensors of a case, and the tokens that follow greedily."""
+    out, seen, said = {}, None, list(ids)
+    if pictures is not None:
+        rows = [picture_tower.rows(c["tower"], w, picture, kind) for picture in pictures]
+        seen = at, numpy.concatenate(rows)
+        out = {f"image{i}.connector": x for i, x in enumerate(rows)}
+    out["logits"] = forward(c, w, ids, kind, seen)
+    for _ in range(8 if kind is numpy.float64 else 0):
+        said.append(int(forward(c, w, said, kind, seen)[-1].argmax()))
+    return out, said[len(ids):]
 
 
 def case(folder, family, seed):
     c = drawn(family)
     w = weights(c)
-    ids = [int(i) for i in random.integers(0, c["vocab"], 20)]
-    exact, near = forward(c, w, ids, numpy.float64), forward(c, w, ids, numpy.float32)
-    said = list(ids)
-    for _ in range(8):
-        said.append(int(forward(c, w, said, numpy.float64)[-1].argmax()))
-    error = numpy.abs(near - exact)
-    bound = {"max": float(error.max()), "rms": float(numpy.sqrt((error ** 2).mean()))}
+    ids, pictures, at = prompt(c)
+    (exact, said), (near, _) = (computed(c, w, ids, pictures, at, kind) for kind in (numpy.float64, numpy.float32))
+    bounds = {}
+    for name, x in exact.items():
+        error = numpy.abs(near[name] - x)
+        bounds[name] = {"max": float(error.max()), "rms": float(numpy.sqrt((error ** 2).mean()))}
+    inputs = {"prompt0": numpy.array(ids)}
+    files = {"checkpoint/config.json": whole_config(c, config(c)) if pictures is not None else config(c), "case.json": {
+        "family": "text", "kind": "lm" if pictures is None else "vlm", "what": f"{family}, seed {seed}",
+        "checkpoint": "checkpoint", "prompts": [{"tokens": ids, "greedy": said}], "tokens_equal": {},
+        "std": {name: float(x.std()) for name, x in exact.items()}, "err_fp32": bounds,
+        "err_bf16": {name: {"max": 1e9, "rms": 1e9} for name in exact}}}
+    if pictures is not None:
+        inputs["prompt0.images"] = pictures
+        side = {"longest_edge": c["tower"]["side"]}
+        files["checkpoint/preprocessor_config.json"] = {"max_image_size": side, "do_image_splitting": False}
     os.makedirs(os.path.join(folder, "checkpoint"), exist_ok=True)
     write(os.path.join(folder, "checkpoint", "model.safetensors"), w, "BF16")
-    write(os.path.join(folder, "expected.safetensors"), {"logits": exact}, "F32")
-    write(os.path.join(folder, "inputs.safetensors"), {"prompt0": numpy.array(ids)}, "I32")
-    with open(os.path.join(folder, "checkpoint", "config.json"), "w", encoding="utf-8") as file:
-        json.dump(config(c), file, indent=1)
-    with open(os.path.join(folder, "case.json"), "w", encoding="utf-8") as file:
-        json.dump({"family": "text", "kind": "lm", "what": f"{family}, seed {seed}", "checkpoint": "checkpoint",
-                   "prompts": [{"tokens": ids, "greedy": said[len(ids):]}], "tokens_equal": {},
-                   "std": {"logits": float(exact.std())}, "err_fp32": {"logits": bound},
-                   "err_bf16": {"logits": {"max": 1e9, "rms": 1e9}}}, file)
+    write(os.path.join(folder, "expected.safetensors"), exact, "F32")
+    write(os.path.join(folder, "inputs.safetensors"), inputs, "I32")
+    for name, value in files.items():
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            json.dump(value, file, indent=1)
 
 
 def main():
     global random
     seed = int(sys.argv[2])
-    for i, family in enumerate(("qwen3", "llama", "gemma2", "gemma3_text")):
+    for i, family in enumerate(("qwen3", "llama", "gemma2", "gemma3_text", "smolvlm")):
         random = numpy.random.default_rng([seed, i])
         case(os.path.join(sys.argv[1], family), family, seed)
 

@@ -7,7 +7,7 @@ for python in /usr/bin/python3 python3; do "$python" -c "import numpy" 2>/dev/nu
 seeds=${2:-"1 2 3 4 5 6"}
 for seed in $seeds; do
     "$python" tests/text_models.py "$W/$seed" "$seed" || exit 1
-    for family in qwen3 llama gemma2 gemma3_text; do
+    for family in qwen3 llama gemma2 gemma3_text smolvlm; do
         n=$((n + 1))
         if "$T" verify --format text --dtype f32 "$W/$seed/$family" >"$W/out" 2>&1; then
             echo "ok $n - $family, seed $seed"
