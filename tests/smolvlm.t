@@ -1,6 +1,6 @@
 #!/bin/sh
-# smolvlm.t - a SmolVLM2 folder as it is saved: the golden case, a picture and words through a pipeline to the published
-# tokens, compiled as interpreted, and what is wrong with a folder or a prompt.
+# smolvlm.t - a SmolVLM2 folder as it is saved: the golden case, pictures and words through a pipeline to the published
+# tokens, compiled as interpreted, and what is wrong with a folder, a tensor or a prompt.
 # usage: tests/smolvlm.t [PROGRAM]
 . "$(dirname "$0")/opening.sh"
 G=tests/golden/text/smolvlm_tiny
@@ -55,18 +55,81 @@ ok $? "another picture and goal, too"
 says 0 "Pick the red cube" --interpret
 ok $? "and interpreted"
 
-# refused TEXT SENTENCE OPTION...: one error, with this in it
+# Two pictures in one prompt. transformers' tokens of such a prompt are not in the case: these are those of the float64
+# forward of tests/text_models.py, with the case's weights and pictures.
+sed -e 's/"image", "goal"/"first", "second", "goal"/; s/smolvlm1/smolvlm2/; s/PICTURE + GOAL/2 * PICTURE + GOAL/' \
+    -e 's/ h = 512, w = 512/ h = 32, w = 32/; /image { name/{p;s/"image"/"second"/;}' pipelines/smolvlm2_planner.lua |
+    sed 's/{ name = "image"/{ name = "first"/' >"$W/two.lua"
+
+# pair FIRST SECOND TOKEN...: these pictures of the case, in this order, are answered with these tokens
+pair() {
+    first=$1 second=$2
+    shift 2
+    "$T" run "$W/two.lua" --root . --weights $G/checkpoint --dtype f32 --device cpu -n 1 --drain --format json \
+        -i "goal=Pick the red cube" -i "first=@$W/picture$first.safetensors#image" \
+        -i "second=@$W/picture$second.safetensors#image" >"$W/out" 2>"$W/err" &&
+        python3 - "$W/out" "$@" 2>>"$W/err" <<'PYTHON'
+import json, sys
+said = [t for line in open(sys.argv[1]) for r in json.loads(line).get("text", {}).get("plan", []) for t in r["tokens"]]
+want = [int(x) for x in sys.argv[2:]]
+assert said[:len(want)] == want, (said, want)
+PYTHON
+}
+pair 0 2 256 117 383 162 348 117 160 96 301 187 202 251
+ok $? "two pictures stand in the prompt in their order"
+pair 2 0 256 117 383 76 0 360 78 285 226 166 22 239
+ok $? "the other way round they are another prompt"
+
+# refused TEXT SENTENCE OPTION...: one error, with this in it, of the pipeline $file
+file=planner
 refused() {
     text=$1 sentence=$2
     shift 2
-    "$T" run "$W/planner.lua" --root . --dtype f32 --device cpu -n 1 --drain -i "goal=Go" "$@" >"$W/out" 2>"$W/err"
+    "$T" run "$W/$file.lua" --root . --dtype f32 --device cpu -n 1 --drain -i "goal=Go" "$@" \
+        >"$W/out" 2>"$W/err"
     [ $? -ne 0 ] && grep -q "$sentence" "$W/err" && [ "$(grep -c '^tectum run:' "$W/err")" -eq 1 ]
     ok $? "$text"
 }
 refused "a picture without colours is refused" "image: a picture is u8" --weights $G/checkpoint \
     -i "image=@$W/grey.safetensors#image"
 refused "an observation without its picture is refused" "image" --weights $G/checkpoint
+sed 's/smolvlm1/smolvlm2/' pipelines/smolvlm2_planner.lua >"$W/more.lua"
+file=more
+refused "a template for more pictures is refused" "1 pictures; the prompt has 2 tokens" \
+    --weights $G/checkpoint -i "image=@$W/picture0.safetensors#image"
+file=planner
 cp -r $G/checkpoint "$W/broken" && chmod -R u+w "$W/broken"
+
+# damaged HOW TENSOR SENTENCE: a folder whose tensor is gone, turned or not a number is refused, by the tensor's name
+damaged() {
+    python3 - $G/checkpoint/model.safetensors "$W/broken/model.safetensors" "$1" "$2" <<'PYTHON'
+import json, struct, sys
+source, target, how, name = sys.argv[1:]
+data = open(source, "rb").read()
+size = struct.unpack("<Q", data[:8])[0]
+header, body = json.loads(data[8:8 + size]), bytearray(data[8 + size:])
+first, last = header[name]["data_offsets"]
+if how == "turned":
+    header[name]["shape"].reverse()
+elif how == "nan":
+    body[first:first + 2] = b"\xc0\x7f"
+else:
+    del header[name], body[first:last]
+    for entry in header.values():
+        if entry.get("data_offsets", [0])[0] > first:
+            entry["data_offsets"] = [x - (last - first) for x in entry["data_offsets"]]
+text = json.dumps(header).encode()
+open(target, "wb").write(struct.pack("<Q", len(text)) + text + body)
+PYTHON
+    refused "$2 $1 is refused" "$3" --weights "$W/broken" -i "image=@$W/picture0.safetensors#image"
+}
+connector=model.connector.modality_projection.proj.weight
+table=model.vision_model.embeddings.position_embedding.weight
+damaged gone $connector "lacks tensor '$connector' .60, 768."
+damaged turned $connector "tensor '$connector' must be .60, 768., is .768, 60."
+damaged nan $table "tensor '$table' element 0 is NaN"
+damaged gone lm_head.weight "lacks tensor 'lm_head.weight'"
+cp $G/checkpoint/model.safetensors "$W/broken"
 
 # changed KEY VALUE SENTENCE: config.json with another value (KEY of an object in it: OBJECT.KEY) is refused
 changed() {
