@@ -42,9 +42,13 @@ end
 text.tie_word_embeddings = tied == true
 local picture = c.image_token_id
 if picture == nil then picture = 128257 end
-if math.type(picture) ~= "integer" then error("image_token_id must be a token, is " .. tostring(picture), 0) end
+if math.type(picture) ~= "integer" then
+  error("image_token_id must be a token, is " .. tostring(picture), 0)
+end
 
-local model <const> = include("common/llama_family.lua") { name = "smolvlm", config = text, prefix = M .. "text_model." }
+local model <const> = include("common/llama_family.lua") {
+  name = "smolvlm", config = text, prefix = M .. "text_model.",
+}
 model.slots = given.slots or { "image1", "image2", "image3", "image4", "image5", "image6", "image7", "image8" }
 model.text.picture = picture
 model.text.bos = -1 -- the chat's first token is one that the template spells
