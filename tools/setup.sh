@@ -1,14 +1,15 @@
 #!/bin/sh
 # setup.sh - install Debian 12 packages that tectum needs.  tools/setup.sh [--test | --demo] [--list]
 #   --test  also what the checks need, Lua's own test files (into build/lua-tests) and what reads
-#           LeRobot's datasets (into build/dataset-python)
+#           LeRobot's datasets (into build/dataset-python) and clients of POST /act
 #   --demo  only what the simulator of tools/demo needs (its setup.sh calls this)
 #   --list  only print what is missing
 # Does nothing, and needs no network and no rights, when everything is there.
 set -eu
 
 build="build-essential cmake pkg-config liblua5.4-dev libjansson-dev libutf8proc-dev libxxhash-dev
-    libjpeg62-turbo-dev libpng-dev zlib1g-dev libwebsockets-dev libmsgpack-dev libhiredis-dev graphviz"
+    libjpeg62-turbo-dev libpng-dev zlib1g-dev libwebsockets-dev libmsgpack-dev libhiredis-dev
+    libmicrohttpd-dev graphviz"
 tests="git python3 clang clang-format clang-tidy libclang-rt-14-dev llvm-14 universal-ctags lua-check perl
     python3-numpy python3-pip strace redis-server"
 demo="python3 python3-venv libegl1 libopengl0 libgl1-mesa-dri"
@@ -51,29 +52,39 @@ lua_tests() {
     rm -rf "$fresh"
 }
 
-# pyarrow and PyAV, for tests/convert_dataset.t. Debian has no pyarrow; both are wheels of PyPI for
-# its Python and numpy on x86-64. Elsewhere, or without a network, the test is skipped.
-dataset_packages() {
+# Wheels of PyPI for Debian's Python and numpy, which Debian does not have, in build/FOLDER: lines of
+# a requirements file on standard input. Elsewhere, or without a network, the test is skipped.
+# wheels FOLDER WHAT TEST
+wheels() {
     root=$(cd "$(dirname "$0")/.." && pwd)
-    folder=$root/build/dataset-python
+    folder=$root/build/$1
     [ ! -d "$folder" ] || return 0
-    [ -z "$list" ] || { echo "setup: missing: build/dataset-python"; return 0; }
+    [ -z "$list" ] || { echo "setup: missing: build/$1"; return 0; }
     fresh=$(mktemp -d)
-    cat >"$fresh/wanted" <<END
-pyarrow==20.0.0 --hash=sha256:a6ad3e7758ecf559900261a4df985662df54fb7fdb55e8e3b3aa99b23d526b62
-av==18.1.0 --hash=sha256:8a032e8d8ebc73dec079364b9b4a6837638a2d106e8472314e685ffbf163e700
-END
+    cat >"$fresh/wanted"
     if timeout 240 /usr/bin/python3 -m pip --disable-pip-version-check --retries 1 install -q --no-deps \
         --only-binary :all: --no-compile --require-hashes -r "$fresh/wanted" --target "$fresh/packages" \
         >"$fresh/log" 2>&1; then
         mkdir -p "$root/build"
         mv "$fresh/packages" "$folder"
-        echo "setup: pyarrow and PyAV are in build/dataset-python"
+        echo "setup: $2 in build/$1"
     else
-        echo "setup: no pyarrow and PyAV (is the network there?): tests/convert_dataset.t is skipped" >&2
+        echo "setup: no $2 (is the network there?): tests/$3 is skipped" >&2
         tail -n 3 "$fresh/log" >&2
     fi
     rm -rf "$fresh"
+}
+
+# What tests need that no package of Debian has.
+beside_packages() {
+    lua_tests
+    wheels dataset-python "pyarrow and PyAV" convert_dataset.t <<END
+pyarrow==20.0.0 --hash=sha256:a6ad3e7758ecf559900261a4df985662df54fb7fdb55e8e3b3aa99b23d526b62
+av==18.1.0 --hash=sha256:8a032e8d8ebc73dec079364b9b4a6837638a2d106e8472314e685ffbf163e700
+END
+    wheels act-python json-numpy serve_act.t <<END
+json-numpy==2.1.1 --hash=sha256:91e45b756c1345f478651c3d7e767a7488335f34a3d500ef7829b917a8043c28
+END
 }
 
 missing=
@@ -83,7 +94,7 @@ for package in $packages; do
 done
 if [ -z "$missing" ]; then
     echo "setup: everything is installed"
-    [ -z "$with_tests" ] || { lua_tests; dataset_packages; }
+    [ -z "$with_tests" ] || beside_packages
     exit 0
 fi
 echo "setup: missing:$missing"
@@ -101,4 +112,4 @@ export DEBIAN_FRONTEND=noninteractive
 $as_root apt-get update -qq
 $as_root apt-get install -y -qq --no-install-recommends $missing
 echo "setup: installed:$missing"
-[ -z "$with_tests" ] || { lua_tests; dataset_packages; }
+[ -z "$with_tests" ] || beside_packages

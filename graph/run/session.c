@@ -465,34 +465,3 @@ void tec_session_judge(const struct tec_session *session, const float *chunk, in
         snprintf(out, room, "ended early: token %d of %d is id %d, the end of the text", at + 1,
                  f->dim, (int)of[at]);
 }
-
-int tec_session_rows(const struct tec_session *session)
-{
-    int horizon = session->options.model->flow.horizon, most = session->robot->max_rows;
-    return most > 0 && most < horizon ? most : horizon;
-}
-
-int tec_session_columns(const struct tec_session *session)
-{
-    return session->robot->n_actions;
-}
-
-const struct tec_observation *tec_session_observation(const struct tec_session *session)
-{
-    return session->last ? &session->last->seen : NULL;
-}
-
-const struct tec_template *tec_session_template(const struct tec_session *session)
-{
-    return session->template;
-}
-
-const struct tec_robot *tec_session_robot(const struct tec_session *session)
-{
-    return session->plain ? NULL : session->robot;
-}
-
-int tec_session_picture_side(const struct tec_session *session)
-{
-    return session->options.model->vision.image_size;
-}

@@ -148,6 +148,9 @@ int tec_session_columns(const struct tec_session *session);
 const struct tec_observation *tec_session_observation(const struct tec_session *session);
 const struct tec_template *tec_session_template(const struct tec_session *session);
 const struct tec_robot *tec_session_robot(const struct tec_session *session); /* NULL = none */
+/* The key of the checkpoint's statistics that the robot's actions are un-normalised with; NULL:
+ * they have none. */
+const char *tec_session_dataset(const struct tec_session *session);
 /* Pixels of a side of the pictures that the model takes; 0 = it takes none. */
 int tec_session_picture_side(const struct tec_session *session);
 

@@ -2,86 +2,25 @@
 #include "tools/probe/probe.h"
 
 #include "base/clock.h"
+#include "tools/client/observation.h"
+#include "tools/client/socket.h"
 #include "tools/measure/bench.h"
-#include "tools/probe/socket.h"
 
 #include <msgpack.h>
 #include <string.h>
 
 /* --- the request ------------------------------------------------------------------------------ */
 
-static int put(void *buffer, const char *bytes, size_t n)
+static enum tec_status pack(struct tec_buffer *out, const struct tec_probe_options *o,
+                            struct tec_error *err)
 {
-    struct tec_buffer *b = buffer;
-    tec_buffer_bytes(b, bytes, n);
-    return b->failed ? -1 : 0;
-}
-
-static void put_text(msgpack_packer *p, const char *text, size_t n)
-{
-    msgpack_pack_str(p, n);
-    msgpack_pack_str_body(p, text, n);
-}
-
-static void put_word(msgpack_packer *p, const char *text)
-{
-    put_text(p, text, strlen(text));
-}
-
-/* As msgpack-numpy packs an array. */
-static void put_value(msgpack_packer *p, const struct tec_value *v)
-{
-    static const char *const types[] = {NULL, "|u1", "<f4", "<f8", "<i4"};
-    if (v->kind == TEC_VALUE_TEXT) {
-        put_text(p, v->data, v->bytes);
-        return;
-    }
-    msgpack_pack_map(p, 4);
-    put_word(p, "__ndarray__");
-    msgpack_pack_true(p);
-    put_word(p, "data");
-    msgpack_pack_bin(p, v->bytes);
-    msgpack_pack_bin_body(p, v->data, v->bytes);
-    put_word(p, "dtype");
-    put_word(p, types[v->kind]);
-    put_word(p, "shape");
-    msgpack_pack_array(p, (size_t)v->rank);
-    for (int i = 0; i < v->rank; i++)
-        msgpack_pack_int64(p, v->shape[i]);
-}
-
-/* ALOHA's clients send pictures in a map of their own, which recordings have as "images/NAME". */
-static bool in_map(const struct tec_value *v)
-{
-    return strncmp(v->name, "images/", 7) == 0;
-}
-
-static void pack(struct tec_buffer *out, const struct tec_probe_options *o)
-{
-    msgpack_packer p;
-    size_t inside = 0;
+    struct tec_client_value values[TEC_MAX_INPUTS];
+    json_t *asked = json_pack("{s:b}", "timing", 1);
     for (size_t i = 0; i < o->n; i++)
-        inside += in_map(&o->values[i]);
-    msgpack_packer_init(&p, out, put);
-    msgpack_pack_map(&p, o->n - inside + (inside > 0) + 1);
-    for (size_t i = 0; i < o->n; i++)
-        if (!in_map(&o->values[i])) {
-            put_word(&p, o->values[i].name);
-            put_value(&p, &o->values[i]);
-        }
-    if (inside) {
-        put_word(&p, "images");
-        msgpack_pack_map(&p, inside);
-    }
-    for (size_t i = 0; i < o->n; i++)
-        if (in_map(&o->values[i])) {
-            put_word(&p, o->values[i].name + 7);
-            put_value(&p, &o->values[i]);
-        }
-    put_word(&p, "tectum"); /* other servers ignore what they do not know */
-    msgpack_pack_map(&p, 1);
-    put_word(&p, "timing");
-    msgpack_pack_true(&p);
+        values[i] = tec_client_value(&o->values[i]);
+    bool good = asked && tec_client_pack(out, values, o->n, asked) && !out->failed;
+    json_decref(asked);
+    return good ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a request");
 }
 
 /* --- the reply -------------------------------------------------------------------------------- */
@@ -162,14 +101,25 @@ static int64_t quantile(int64_t (*samples)[SAMPLES], int n, int which, double q)
     return tec_samples_at(&all, q);
 }
 
-static enum tec_status ask(struct tec_probe_times *out, struct tec_probe_socket *s,
+static enum tec_status receive(struct tec_client_socket *s, struct tec_buffer *reply,
+                               struct tec_error *err)
+{
+    bool refused;
+    TEC_TRY(tec_client_receive(s, reply, &refused, err));
+    int n = (int)(reply->n < 400 ? reply->n : 400);
+    return !refused ? TEC_OK
+                    : tec_fail(err, TEC_MALFORMED, "%s: the server refuses: %.*s", s->url, n,
+                               reply->data ? (const char *)reply->data : "");
+}
+
+static enum tec_status ask(struct tec_probe_times *out, struct tec_client_socket *s,
                            const struct tec_buffer *request, struct tec_buffer *reply,
                            int64_t sample[SAMPLES], struct tec_error *err)
 {
     static const struct tec_clock clock = {NULL};
     int64_t begin = tec_clock_now(&clock);
-    TEC_TRY(tec_probe_send(s, request->data, request->n, err));
-    TEC_TRY(tec_probe_receive(s, reply, err));
+    TEC_TRY(tec_client_send(s, request->data, request->n, err));
+    TEC_TRY(receive(s, reply, err));
     sample[CLIENT] = (tec_clock_now(&clock) - begin) / 1000;
     return tec_context(err, read_reply(out, sample, reply, err), "%s", s->url);
 }
@@ -187,14 +137,12 @@ static void sum_up(struct tec_probe_times *out, int64_t (*samples)[SAMPLES], int
 }
 
 static enum tec_status run(struct tec_probe_times *out, const struct tec_probe_options *o,
-                           struct tec_probe_socket *s, struct tec_buffer *request,
+                           struct tec_client_socket *s, struct tec_buffer *request,
                            struct tec_buffer *reply, struct tec_error *err)
 {
     int64_t samples[TEC_PROBE_MOST][SAMPLES];
-    pack(request, o);
-    if (request->failed)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for a request");
-    TEC_TRY(tec_probe_receive(s, reply, err)); /* the metadata */
+    TEC_TRY(pack(request, o, err));
+    TEC_TRY(receive(s, reply, err)); /* the metadata */
     TEC_TRY(ask(out, s, request, reply, samples[0], err));
     for (int i = 0; i < o->count; i++)
         TEC_TRY(ask(out, s, request, reply, samples[i], err));
@@ -205,12 +153,12 @@ static enum tec_status run(struct tec_probe_times *out, const struct tec_probe_o
 enum tec_status tec_probe_run(struct tec_probe_times *out, const struct tec_probe_options *options,
                               struct tec_heap *heap, struct tec_error *err)
 {
-    struct tec_probe_socket s;
+    struct tec_client_socket s;
     struct tec_buffer request = {.heap = heap}, reply = {.heap = heap};
     *out = (struct tec_probe_times){.n = 0};
-    TEC_TRY(tec_probe_connect(&s, options->url, options->key, err));
+    TEC_TRY(tec_client_connect(&s, options->url, options->key, err));
     enum tec_status status = run(out, options, &s, &request, &reply, err);
-    tec_probe_close(&s);
+    tec_client_close(&s);
     tec_buffer_finish(&request);
     tec_buffer_finish(&reply);
     return status;

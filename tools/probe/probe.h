@@ -18,8 +18,8 @@ enum { TEC_PROBE_MOST = 1000 };
 struct tec_probe_options {
     const char *url, *key; /* key NULL: none */
     int count;             /* 1 .. TEC_PROBE_MOST requests that count, behind one that does not */
-    const struct tec_value *values;
-    size_t n;
+    const struct tec_value *values; /* [n] */
+    size_t n;                       /* at most TEC_MAX_INPUTS */
 };
 
 enum tec_status tec_probe_run(struct tec_probe_times *out, const struct tec_probe_options *options,

@@ -2,6 +2,7 @@
  */
 #include "tools/record/recorded.h"
 
+#include "base/text/base64.h"
 #include "graph/transform/picture.h"
 
 #include <string.h>
@@ -82,36 +83,6 @@ static enum tec_status read_image(struct tec_value *v, const struct tec_mcap_mes
     return TEC_OK;
 }
 
-/* RFC 4648; -1: no digit. */
-static int digit(char c)
-{
-    return c >= 'A' && c <= 'Z'   ? c - 'A'
-           : c >= 'a' && c <= 'z' ? c - 'a' + 26
-           : c >= '0' && c <= '9' ? c - '0' + 52
-           : c == '+'             ? 62
-           : c == '/'             ? 63
-                                  : -1;
-}
-
-static bool read_base64(uint8_t *to, size_t room, const char *text, size_t *n)
-{
-    uint32_t bits = 0;
-    int held = 0;
-    for (*n = 0; *text && *text != '='; text++) {
-        if (digit(*text) < 0)
-            return false;
-        bits = bits << 6 | (uint32_t)digit(*text);
-        held += 6;
-        if (held < 8)
-            continue;
-        held -= 8;
-        if (*n == room)
-            return false;
-        to[(*n)++] = (uint8_t)(bits >> held);
-    }
-    return true;
-}
-
 static bool put_number(uint8_t *to, enum tec_value_kind kind, const json_t *json)
 {
     double d = json_number_value(json);
@@ -146,7 +117,8 @@ static bool read_type(enum tec_value_kind *kind, const json_t *json)
 static bool read_numbers(struct tec_value *v, const json_t *json, struct tec_arena *arena)
 {
     const json_t *shape = json_object_get(json, "shape"), *values = json_object_get(json, "values");
-    const char *digits = json_string_value(json_object_get(json, "base64"));
+    const json_t *packed = json_object_get(json, "base64");
+    const char *digits = json_string_value(packed);
     size_t count = 1, size = tec_value_size(v->kind), n;
     v->rank = (int)json_array_size(shape);
     if (v->rank > 4)
@@ -160,7 +132,8 @@ static bool read_numbers(struct tec_value *v, const json_t *json, struct tec_are
     uint8_t *data = tec_arena_push(arena, count + 1, size, 8);
     v->data = data;
     v->bytes = count * size;
-    if (!data || (digits && !read_base64(data, v->bytes, digits, &n)) ||
+    if (!data ||
+        (digits && !tec_base64_read(data, v->bytes, digits, json_string_length(packed), &n)) ||
         (digits && n != v->bytes) || (!digits && json_array_size(values) != count))
         return false;
     for (size_t i = 0; i < count && !digits; i++)

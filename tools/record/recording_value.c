@@ -3,6 +3,7 @@
 #include "tools/record/recording_own.h"
 
 #include "base/json_text.h"
+#include "base/text/base64.h"
 #include "graph/transform/picture.h"
 
 #include <stdlib.h>
@@ -51,20 +52,13 @@ void tec_recording_image(struct tec_buffer *b, const struct tec_value *v, uint64
     tec_buffer_bytes(b, v->data, v->bytes);
 }
 
-/* RFC 4648, section 4. */
 static json_t *base64(const void *data, size_t n)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const uint8_t *from = data;
-    char *text = malloc((n + 2) / 3 * 4 + 1);
-    size_t at = 0;
-    for (size_t i = 0; text && i < n; i += 3) {
-        uint32_t three = (uint32_t)from[i] << 16 | (i + 1 < n ? (uint32_t)from[i + 1] << 8 : 0) |
-                         (i + 2 < n ? from[i + 2] : 0);
-        for (size_t k = 0; k < 4; k++)
-            text[at++] = (char)(i + k > n ? '=' : digits[(three >> (18 - 6 * k)) & 63]);
-    }
-    json_t *json = text ? json_stringn_nocheck(text, at) : NULL;
+    size_t length = tec_base64_length(n);
+    char *text = malloc(length + 1);
+    if (text)
+        tec_base64_write(text, data, n);
+    json_t *json = text ? json_stringn_nocheck(text, length) : NULL;
     free(text);
     return json;
 }

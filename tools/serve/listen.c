@@ -169,3 +169,12 @@ void tec_listen_refuse(int connection)
     (void)sent; /* a client that tries again is refused again */
     close(connection);
 }
+
+void tec_listen_close(struct tec_listener *l)
+{
+    if (l->fd >= 0)
+        close(l->fd);
+    if (l->spare >= 0)
+        close(l->spare);
+    *l = (struct tec_listener){-1, -1};
+}

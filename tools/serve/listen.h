@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 /* A socket to listen on, and a descriptor that is only there to be given up where no other is left.
- * -1: not open. Closed by the caller. */
+ * -1: not open. Closed by tec_listen_close. */
 struct tec_listener {
     int fd, spare;
 };
@@ -39,6 +39,9 @@ enum tec_status tec_listen_start(struct tec_listener *l, int *port, struct tec_e
 /* The next connection, not blocking and without delay, or -1: there is none, or no descriptor is
  * left for it, and it was told so. */
 int tec_listen_accept(struct tec_listener *l);
+
+/* Close what is open of it. */
+void tec_listen_close(struct tec_listener *l);
 
 /* Tell a connection that there is no room, and close it. */
 void tec_listen_refuse(int connection);

@@ -1,5 +1,5 @@
 /* socket.c - a small WebSocket client: handshake, masked frames out, frames in. */
-#include "tools/probe/socket.h"
+#include "tools/client/socket.h"
 
 #include "base/number.h"
 
@@ -19,7 +19,7 @@ enum { CONTINUATION = 0, TEXT = 1, BINARY = 2, CLOSE = 8, PING = 9, PONG = 10, F
 
 /* --- bytes ------------------------------------------------------------------------------------ */
 
-static enum tec_status failed(const struct tec_probe_socket *s, const char *what,
+static enum tec_status failed(const struct tec_client_socket *s, const char *what,
                               struct tec_error *err)
 {
     if (errno == EAGAIN || errno == EWOULDBLOCK)
@@ -27,7 +27,7 @@ static enum tec_status failed(const struct tec_probe_socket *s, const char *what
     return tec_fail(err, TEC_IO, "%s: %s: %s", s->url, what, strerror(errno));
 }
 
-static enum tec_status send_bytes(struct tec_probe_socket *s, const void *data, size_t n,
+static enum tec_status send_bytes(struct tec_client_socket *s, const void *data, size_t n,
                                   struct tec_error *err)
 {
     const char *at = data;
@@ -43,7 +43,8 @@ static enum tec_status send_bytes(struct tec_probe_socket *s, const void *data, 
     return TEC_OK;
 }
 
-static enum tec_status take(struct tec_probe_socket *s, void *data, size_t n, struct tec_error *err)
+static enum tec_status take(struct tec_client_socket *s, void *data, size_t n,
+                            struct tec_error *err)
 {
     uint8_t *to = data;
     while (n > 0) {
@@ -69,7 +70,7 @@ static enum tec_status take(struct tec_probe_socket *s, void *data, size_t n, st
 
 /* --- the handshake ---------------------------------------------------------------------------- */
 
-static enum tec_status parse(const struct tec_probe_socket *s, char host[200], char port[8],
+static enum tec_status parse(const struct tec_client_socket *s, char host[200], char port[8],
                              struct tec_error *err)
 {
     const char *at = s->url;
@@ -94,7 +95,7 @@ static enum tec_status parse(const struct tec_probe_socket *s, char host[200], c
     return TEC_OK;
 }
 
-static enum tec_status dial(struct tec_probe_socket *s, const char *host, const char *port,
+static enum tec_status dial(struct tec_client_socket *s, const char *host, const char *port,
                             struct tec_error *err)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
@@ -121,7 +122,7 @@ static enum tec_status dial(struct tec_probe_socket *s, const char *host, const 
 }
 
 /* The head of the server's answer, byte by byte: messages follow it at once. */
-static enum tec_status read_head(struct tec_probe_socket *s, struct tec_error *err)
+static enum tec_status read_head(struct tec_client_socket *s, struct tec_error *err)
 {
     char head[2048];
     size_t n = 0;
@@ -135,18 +136,18 @@ static enum tec_status read_head(struct tec_probe_socket *s, struct tec_error *e
                : tec_fail(err, TEC_IO, "%s: the server says '%.80s'", s->url, head);
 }
 
-enum tec_status tec_probe_connect(struct tec_probe_socket *s, const char *url, const char *key,
-                                  struct tec_error *err)
+enum tec_status tec_client_connect(struct tec_client_socket *s, const char *url, const char *key,
+                                   struct tec_error *err)
 {
     char host[200], port[8], request[1024];
-    *s = (struct tec_probe_socket){.fd = -1};
+    *s = (struct tec_client_socket){.fd = -1};
     if (snprintf(s->url, sizeof s->url, "%s", url) >= (int)sizeof s->url)
         return tec_fail(err, TEC_INVALID, "a URL has at most %zu bytes", sizeof s->url - 1);
     TEC_TRY(parse(s, host, port, err));
     TEC_TRY(dial(s, host, port, err));
     int n = snprintf(request, sizeof request,
                      "GET / HTTP/1.1\r\nHost: %s:%s\r\nUpgrade: websocket\r\n"
-                     "Connection: Upgrade\r\nSec-WebSocket-Key: dGVjdHVtIHByb2JlIGtleQ==\r\n"
+                     "Connection: Upgrade\r\nSec-WebSocket-Key: dGVjdHVtIGNsaWVudCBrZQ==\r\n"
                      "Sec-WebSocket-Version: 13\r\n%s%s%s\r\n",
                      host, port, key ? "Authorization: Api-Key " : "", key ? key : "",
                      key ? "\r\n" : "");
@@ -156,11 +157,11 @@ enum tec_status tec_probe_connect(struct tec_probe_socket *s, const char *url, c
     if (status == TEC_OK)
         status = read_head(s, err);
     if (status != TEC_OK)
-        tec_probe_close(s);
+        tec_client_close(s);
     return status;
 }
 
-void tec_probe_close(struct tec_probe_socket *s)
+void tec_client_close(struct tec_client_socket *s)
 {
     if (s->fd >= 0)
         close(s->fd);
@@ -169,7 +170,7 @@ void tec_probe_close(struct tec_probe_socket *s)
 
 /* --- frames ----------------------------------------------------------------------------------- */
 
-static enum tec_status send_frame(struct tec_probe_socket *s, int opcode, const void *data,
+static enum tec_status send_frame(struct tec_client_socket *s, int opcode, const void *data,
                                   size_t n, struct tec_error *err)
 {
     static const uint8_t no_mask[4] = {0}; /* the rules ask for one; this hides nothing */
@@ -184,14 +185,14 @@ static enum tec_status send_frame(struct tec_probe_socket *s, int opcode, const 
     return send_bytes(s, data, n, err);
 }
 
-enum tec_status tec_probe_send(struct tec_probe_socket *s, const void *data, size_t n,
-                               struct tec_error *err)
+enum tec_status tec_client_send(struct tec_client_socket *s, const void *data, size_t n,
+                                struct tec_error *err)
 {
     return send_frame(s, BINARY, data, n, err);
 }
 
 /* One frame's data behind what `out` has. */
-static enum tec_status receive_frame(struct tec_probe_socket *s, int *opcode, bool *last,
+static enum tec_status receive_frame(struct tec_client_socket *s, int *opcode, bool *last,
                                      struct tec_buffer *out, struct tec_error *err)
 {
     uint8_t head[2] = {0}, longer[8] = {0};
@@ -214,8 +215,8 @@ static enum tec_status receive_frame(struct tec_probe_socket *s, int *opcode, bo
     return n ? take(s, to, (size_t)n, err) : TEC_OK;
 }
 
-enum tec_status tec_probe_receive(struct tec_probe_socket *s, struct tec_buffer *out,
-                                  struct tec_error *err)
+enum tec_status tec_client_receive(struct tec_client_socket *s, struct tec_buffer *out,
+                                   bool *refused, struct tec_error *err)
 {
     int kind = CONTINUATION, opcode;
     bool last = false;
@@ -234,9 +235,6 @@ enum tec_status tec_probe_receive(struct tec_probe_socket *s, struct tec_buffer 
         }
         kind = opcode ? opcode : kind;
     }
-    if (kind != TEXT)
-        return TEC_OK;
-    int n = (int)(out->n < 400 ? out->n : 400);
-    return tec_fail(err, TEC_MALFORMED, "%s: the server refuses: %.*s", s->url, n,
-                    out->data ? (const char *)out->data : "");
+    *refused = kind == TEXT;
+    return TEC_OK;
 }

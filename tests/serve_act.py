@@ -1,0 +1,367 @@
+"""serve_act.py - POST /act beside openpi's protocol, TAP.  python3 tests/serve_act.py PROGRAM [--times]
+
+What OpenVLA's and OpenVLA-OFT's clients send is answered with the bytes that openpi's clients get for the same
+observations; what is wrong is refused with a sentence; and clients that are slow, hostile or gone cost nobody a place.
+"""
+
+import base64
+import http.client
+import json
+import os
+import random
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import serve_harness  # noqa: E402
+from serve_client import Array  # noqa: E402
+from serve_harness import BOX, OBSERVATION, SLOW, check, main, test  # noqa: E402
+
+GOLDEN = "tests/golden/images/decode/"
+MANY = "pipelines/graphs/g24_many_robots.lua"
+PIXELS = bytes(x * 7 % 256 for x in range(64 * 64 * 3))
+STATE = struct.pack("<4d", 0.0, 0.6, 0.2, 1.0)
+KEY = "a-key-of-24-characters.."
+
+
+def numpy(dtype, shape, data):
+    """An array as json-numpy writes it."""
+    return {"__numpy__": base64.b64encode(data).decode(), "dtype": dtype, "shape": shape}
+
+
+IMAGE = numpy("|u1", [64, 64, 3], PIXELS)
+ASKED = {"image": IMAGE, "wrist_image": IMAGE, "state": numpy("<f8", [4], STATE), "instruction": "press the button"}
+
+
+class Server(serve_harness.Server):
+    def __init__(self, *options, pipeline="pipelines/demo_metaworld.lua"):
+        super().__init__(pipeline, "--act-port", "0", "--late-ok", *options)
+        self.url = self.line.split(" and ")[1].split()[0]
+        self.act_port = int(self.url.split(":")[2].split("/")[0])
+
+
+def post(server, body, headers=None, timeout=30.0, path=""):
+    """Status, headers and the decoded body."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    request = urllib.request.Request(server.url + path, data, {"Content-Type": "application/json", **(headers or {})})
+    try:
+        with urllib.request.urlopen(request, timeout=timeout * SLOW) as reply:
+            return reply.status, reply.headers, json.loads(reply.read())
+    except urllib.error.HTTPError as e:
+        return e.code, e.headers, json.loads(e.read())
+
+
+def actions(server, body, headers=None):
+    """The bytes of the chunk."""
+    status, head, rows = post(server, body, headers)
+    check(status == 200 and head["Tectum-Source"] == "fresh", status, rows)
+    rows = rows if isinstance(rows, list) else [rows]
+    check(all(r["dtype"] == "<f8" and r["shape"] == [4] for r in rows), rows[0])
+    return b"".join(base64.b64decode(r["__numpy__"]) for r in rows)
+
+
+def refused(server, body, *words, status=400, headers=None):
+    got, _, said = post(server, body, headers)
+    check(got == status and all(w in said["error"] for w in words), got, said)
+    check("\n" not in said["error"] and said["error"].startswith("tectum: ") == (words[:1] == ("tectum",)), said)
+
+
+def openpi(n=3):
+    """What openpi's client gets for the observation, n times, of a server of its own."""
+    server = serve_harness.Server("pipelines/demo_metaworld.lua", "--late-ok")
+    s = server.connect()
+    picture = Array("|u1", [64, 64, 3], PIXELS)
+    obs = {"observation/image": picture, "observation/wrist_image": picture,
+           "observation/state": Array("<f8", [4], STATE), "prompt": "press the button"}
+    got = [s.infer(obs)["actions"].data for _ in range(n)]
+    server.end()
+    return got
+
+
+@test
+def an_observation_of_openvlas_clients_gives_openpis_bytes():
+    server = Server()
+    check([actions(server, ASKED) for _ in range(3)] == openpi())
+    code, _, err = server.end()
+    check(code == 0 and "3 requests, 0 errors" in err, err)
+
+
+@test
+def names_of_the_pipeline_and_of_the_model_mean_the_same():
+    expected = openpi(1)[0]
+    for change in ({"observation/image": IMAGE, "image": None}, {"full_image": IMAGE, "image": None},
+                   {"base_0_rgb": IMAGE, "image": None}, {"left_wrist_image": IMAGE, "wrist_image": None},
+                   {"proprio": ASKED["state"], "state": None}, {"prompt": ASKED["instruction"], "instruction": None},
+                   {"state": [0.0, 0.6, 0.2, 1.0]}, {"unnorm_key": "metaworld"}, {"unnorm_key": None},
+                   {"image": [[list(PIXELS[3 * i:3 * i + 3]) for i in range(64 * y, 64 * y + 64)] for y in range(64)]},
+                   {"tectum": {"seed": 0}}, {"something": "else"}):
+        server = Server()
+        check(actions(server, {**ASKED, **change}) == expected, list(change))
+        server.end()
+
+
+@test
+def a_text_in_a_text_is_answered_so():
+    server = Server()
+    status, _, said = post(server, {"encoded": json.dumps(ASKED)})
+    check(status == 200 and isinstance(said, str), said)
+    check(b"".join(base64.b64decode(r["__numpy__"]) for r in json.loads(said)) == openpi(1)[0])
+    refused(server, {"encoded": json.dumps(ASKED), "image": IMAGE}, "encoded", "nothing beside it")
+    refused(server, {"encoded": "{"}, "encoded", "not JSON")
+    refused(server, {"encoded": 7}, "encoded")
+
+
+@test
+def json_numpys_own_client():
+    try:
+        import json_numpy
+        import numpy as np
+    except ImportError:
+        return "json-numpy is not there (sh tools/setup.sh --test)"
+    server = Server()
+    picture = np.frombuffer(PIXELS, np.uint8).reshape(64, 64, 3)
+    sent = json_numpy.dumps({"image": picture, "wrist_image": picture, "state": np.frombuffer(STATE),
+                             "instruction": "press the button"})
+    request = urllib.request.Request(server.url, sent.encode(), {"Content-Type": "application/json"})
+    got = json_numpy.loads(urllib.request.urlopen(request, timeout=30 * SLOW).read())
+    check(len(got) == 16 and all(a.shape == (4,) and a.dtype == np.float64 for a in got))
+    check(np.array(got).tobytes() == openpi(1)[0])
+
+
+@test
+def a_chunk_of_one_row_is_one_array():
+    server = Server("--limit-rows", "1")
+    status, _, said = post(server, ASKED)
+    check(status == 200 and said["shape"] == [4], said)
+    check(base64.b64decode(said["__numpy__"]) == openpi(1)[0][:32])
+
+
+@test
+def a_picture_is_a_file_in_base64():
+    server = Server()
+    files = json.load(open(GOLDEN + "case.json"))["files"]
+    data = open(GOLDEN + "files/" + next(f["file"] for f in files if f["file"].endswith(".png")), "rb").read()
+    height, width = struct.unpack(">II", data[16:24])[::-1]
+    refused(server, {**ASKED, "image": base64.b64encode(data).decode()}, "observation/image", "%d" % height, "%d" % width)
+    refused(server, {**ASKED, "image": "no picture"}, "image", "base64")
+
+
+@test
+def what_is_wrong_is_refused_with_a_sentence():
+    server = Server()
+    for change, *words in (({"image": None}, "observation/image"), ({"instruction": None}, "prompt"),
+                           ({"instruction": 7}, "prompt"), ({"image": 3}, "observation/image"),
+                           ({"image": True}, "image", "expected"), ({"state": [1, "2"]}, "state", "entry 2"),
+                           ({"state": [[1], [2, 3]]}, "state", "ragged"), ({"state": {"a": 1}}, "state", "__numpy__"),
+                           ({"image": numpy("|u1", [64, 64, 4], PIXELS)}, "observation/image"),
+                           ({"image": numpy("|O", [64, 64, 3], PIXELS)}, "observation/image"),
+                           ({"image": numpy("|u1", [-1, 64, 3], PIXELS)}, "image", "axis 1"),
+                           ({"image": numpy("|u1", [1] * 5, b"1")}, "image", "4 axes"),
+                           ({"image": {**IMAGE, "__numpy__": "?"}}, "image", "base64"),
+                           ({"unnorm_key": "bridge_orig"}, "unnorm_key", "metaworld"), ({"unnorm_key": 3}, "unnorm_key"),
+                           ({"session_id": 3}, "session_id"), ({"tectum": 3}, "tectum"),
+                           ({"tectum": {"sead": 3}}, "sead"), ({"tectum": {"seed": "x" * 5000}}, "tectum", "long"),
+                           ({"tectum": {"tasks": ["text"]}}, "no actions")):
+        refused(server, {**ASKED, **change}, *words)
+    refused(server, {**ASKED, **{"name%d" % i: 1 for i in range(70)}}, "more than 64")
+    for body in (b"", b"[]", b"3", b"{", b"\xff", b'{"image": 1, "image": 2}', b"[" * 100000):
+        refused(server, body)
+    check(actions(server, ASKED))
+    check(server.end()[0] == 0)
+
+
+@test
+def anything_at_all_is_answered():
+    server = Server("--max-message-mib", "1")
+    draw = random.Random(4)
+    sent = json.dumps(ASKED).encode()
+    for _ in range(300):
+        body = bytearray(sent if draw.random() < 0.5 else json.dumps({**ASKED, "image": draw.choice([[], {}, 1, "", [[]]])}).encode())
+        for _ in range(draw.randrange(1, 4)):
+            body[draw.randrange(len(body))] = draw.randrange(256)
+        status, _, said = post(server, bytes(body))
+        check(status in (200, 400), status, said)
+    check(server.end()[0] == 0)
+
+
+def raw(server, data, wait=5.0):
+    s = socket.create_connection(("127.0.0.1", server.act_port), timeout=wait * SLOW)
+    s.sendall(data)
+    return s
+
+
+def head_of(server, method, path, headers=""):
+    s = raw(server, ("%s %s HTTP/1.1\r\nHost: x\r\n%s\r\n" % (method, path, headers)).encode())
+    return s.recv(4096).split(b"\r\n")[0].decode()
+
+
+@test
+def other_paths_methods_and_pages_are_refused():
+    server = Server()
+    check(" 405 " in head_of(server, "GET", "/act"))
+    check(" 404 " in head_of(server, "GET", "/"))
+    check(" 404 " in head_of(server, "POST", "/act/../x", "Content-Length: 0\r\n"))
+    refused(server, ASKED, "Web pages", status=403, headers={"Origin": "http://evil"})
+    check(" 413 " in head_of(server, "POST", "/act", "Content-Length: 99999999999\r\n"))
+    check(" 413 " in head_of(server, "POST", "/act", "Content-Length: 70000000\r\n"))
+    check(" 4" in head_of(server, "POST", "/act", "Content-Length: x\r\n"))
+    check(head_of(server, "POST", "/act", "x: %s\r\n" % ("y" * 20000)).split()[1:2] in (["431"], ["413"], []))
+    check(server.end()[0] == 0)
+
+
+@test
+def a_body_in_chunks_may_not_grow_for_ever():
+    server = Server("--max-message-mib", "1")
+    sent = json.dumps(ASKED).encode()
+    chunk = b"%x\r\n" % len(sent) + sent + b"\r\n"
+    s = raw(server, b"POST /act HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk + b"0\r\n\r\n", 30)
+    check(b" 200 " in s.recv(4096))
+    s = raw(server, b"POST /act HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+    try:
+        for _ in range(40):
+            s.sendall(b"10000\r\n" + bytes(65536) + b"\r\n")
+        check(s.recv(100) == b"")
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # it was closed while we wrote
+    check(actions(server, ASKED))
+
+
+@test
+def a_key_is_asked_for():
+    path = os.path.join(BOX, "key")
+    with open(path, "w") as f:
+        f.write(KEY + "\n")
+    os.chmod(path, 0o600)
+    server = Server("--key", path)
+    refused(server, ASKED, "key", status=401)
+    refused(server, ASKED, "key", status=401, headers={"Authorization": "Bearer " + KEY[:-1]})
+    check(actions(server, ASKED, {"Authorization": "Bearer " + KEY}) == openpi(1)[0])
+
+
+@test
+def robots_have_sessions():
+    """Two robots at the same address, who say who they are, do not meet each other's noise."""
+    def served(*order):
+        server = Server("--set", "frame.sessions=2", "--set", "capture.sessions=[1,2]", pipeline=MANY)
+        got = {}
+        for who in order:
+            got.setdefault(who, []).append(actions(server, {**ASKED, "session_id": who}))
+        server.end()
+        return got
+    alone, both = served("left", "left", "left"), served("left", "right", "left", "right", "left")
+    check(both["left"] == alone["left"] and both["right"] == alone["left"][:2])
+    check(len(set(alone["left"])) == 3)
+
+
+@test
+def clients_that_send_nothing_keep_nobody_out():
+    server = Server("--max-connections", "4")
+    idle = [raw(server, b"POST /act HT") for _ in range(12)]
+    time.sleep(0.1)
+    check(actions(server, ASKED))
+    check(sum(s.fileno() >= 0 for s in idle) == 12)
+    slow = [raw(server, b"POST /act HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{") for _ in range(2)]
+    check(actions(server, ASKED))
+    for s in idle + slow:
+        s.close()
+    for _ in range(100):
+        raw(server, b"POST /act HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n").close()
+    check(actions(server, ASKED))
+    before = len(os.listdir("/proc/%d/fd" % server.p.pid))
+    for _ in range(50):
+        actions(server, ASKED)
+    time.sleep(0.2)
+    check(len(os.listdir("/proc/%d/fd" % server.p.pid)) <= before + 1)
+    check(server.end()[0] == 0)
+
+
+@test
+def a_body_that_trickles_is_ended():
+    server = Server("--stall-s", "1")
+    s = raw(server, b"POST /act HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n")
+    begin, open_still = time.monotonic(), True
+    while open_still and time.monotonic() - begin < 20 * SLOW:
+        try:
+            s.sendall(b" ")
+            time.sleep(0.2)
+            s.settimeout(0.001)
+            open_still = s.recv(1) != b""
+        except socket.timeout:
+            pass
+        except OSError:
+            open_still = False
+    check(not open_still)
+    check(actions(server, ASKED))
+
+
+@test
+def a_server_that_ends_answers_or_says_so():
+    server = Server()
+    got, stop = [], threading.Event()
+
+    def ask():
+        while not stop.is_set():
+            try:
+                got.append(post(server, ASKED)[0])
+            except OSError:
+                got.append(None)
+                return
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for t in threads:
+        t.start()
+    time.sleep(0.5)
+    begin = time.monotonic()
+    code, _, err = server.end(signal.SIGTERM)
+    stop.set()
+    for t in threads:
+        t.join()
+    check(code == 0 and time.monotonic() - begin < 20 * SLOW, code, err)
+    check(200 in got and set(got) <= {200, 503, None}, set(got))
+
+
+@test
+def a_pipeline_without_a_robot_has_none():
+    done = subprocess.run([serve_harness.PROGRAM, "serve", "pipelines/demo_planner.lua", "--port", "0", "--act-port", "0"],
+                          capture_output=True, text=True, timeout=60 * SLOW)
+    check(done.returncode != 0 and "--act-port" in done.stderr, done.returncode, done.stderr)
+    done = subprocess.run([serve_harness.PROGRAM, "serve", "pipelines/demo_metaworld.lua", "--port", "0", "--act-port", "x"],
+                          capture_output=True, text=True, timeout=60 * SLOW)
+    check(done.returncode == 2 and "--act-port: 'x'" in done.stderr, done.returncode, done.stderr)
+
+
+def times(rounds=300):
+    """What a reply takes by openpi's protocol, by POST /act, and by it with a connection for each request: in turns."""
+    server = Server()
+    s = server.connect()
+    picture = Array("|u1", [64, 64, 3], PIXELS)
+    obs = {"observation/image": picture, "observation/wrist_image": picture,
+           "observation/state": Array("<f8", [4], STATE), "prompt": "press the button"}
+    kept = http.client.HTTPConnection("127.0.0.1", server.act_port)
+    body = json.dumps(ASKED)
+
+    def on(connection):
+        connection.request("POST", "/act", body, {"Content-Type": "application/json"})
+        check(connection.getresponse().read()[:1] == b"[")
+    ways = {"openpi, one connection": lambda: s.infer(obs), "/act, one connection": lambda: on(kept),
+            "/act, a connection each": lambda: on(http.client.HTTPConnection("127.0.0.1", server.act_port))}
+    taken = {name: [] for name in ways}
+    for _ in range(rounds):
+        for name, ask in ways.items():
+            begin = time.perf_counter()
+            ask()
+            taken[name].append(1e3 * (time.perf_counter() - begin))
+    for name, ms in taken.items():
+        ms.sort()
+        print("%-24s p50 %6.2f  p99 %6.2f  max %6.2f ms" % (name, ms[rounds // 2], ms[rounds * 99 // 100], ms[-1]))
+    server.end()
+
+
+if __name__ == "__main__":
+    sys.exit(times() if "--times" in sys.argv else main())

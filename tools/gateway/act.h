@@ -1,0 +1,45 @@
+/* act.h - POST /act, which OpenVLA's and OpenVLA-OFT's servers speak (vla-scripts/deploy.py of
+ * openvla and openvla-oft): an observation as a JSON object comes, actions go. */
+#ifndef TEC_TOOLS_GATEWAY_ACT_H
+#define TEC_TOOLS_GATEWAY_ACT_H
+
+#include "tools/client/observation.h"
+#include "tools/gateway/names.h"
+
+/* What of a request the reply depends on. */
+struct tec_act_asked {
+    bool encoded; /* it was a JSON text in {"encoded": TEXT}: so is the reply */
+};
+
+/* Decode the body of a request and add the server's request to `out`. Members of the object are
+ * values by the names of names.h:
+ *
+ *     {"__numpy__": BASE64, "dtype": "|u1", "shape": [H, W, 3]}   an array as json-numpy writes it
+ *     [[0.5, 1], ...], 0.5                                       an array, a number
+ *     "..."                       a text; of a camera: a JPEG or PNG file in base64
+ *     null                        as if it were not there
+ *
+ * beside `unnorm_key`, which must be that of the pipeline's statistics, `session_id` and `tectum`,
+ * which are the openpi protocol's. `client` is the session_id of a request that says none.
+ * TEC_MALFORMED, TEC_NOT_FOUND or TEC_NO_MEMORY: one sentence that begins with the member. */
+enum tec_status tec_act_request(struct tec_buffer *out, struct tec_act_asked *asked,
+                                const struct tec_gateway_names *names, const void *body, size_t n,
+                                const char *client, struct tec_arena *arena, struct tec_error *err);
+
+/* What the reply says beside its actions; texts belong to the reply. */
+struct tec_act_told {
+    char source[16]; /* "fresh", "held", ... */
+    bool missed;
+};
+
+/* Add the actions of the server's reply to `out`: of a chunk of one row, an array [columns]; of
+ * more, a list of such arrays, a row each, float64. TEC_MALFORMED, or TEC_NOT_FOUND where the reply
+ * has no actions. */
+enum tec_status tec_act_reply(struct tec_buffer *out, struct tec_act_told *told,
+                              const struct tec_act_asked *asked, const struct tec_buffer *reply,
+                              struct tec_arena *arena, struct tec_error *err);
+
+/* Add {"error": TEXT}. */
+void tec_act_error(struct tec_buffer *out, const char *text, size_t n);
+
+#endif
