@@ -360,7 +360,6 @@ static enum tec_status serve(struct job *job, struct tec_error *err)
     tec_worker_run(&job->worker);
     tec_act_server_leave(&job->act);
     tec_net_stop(&job->net);
-    tec_act_server_stop(&job->act);
     tec_control_close(&job->control);
     sum_up(job);
     return TEC_OK;
@@ -377,12 +376,12 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     pthread_mutex_init(&job->telling, NULL);
     enum tec_status status = serve(job, err);
     tec_net_stop(&job->net);
-    tec_act_server_stop(&job->act);
     status = tec_recording_asked_close(job->worker.recording, job->view, status, err);
     tec_control_close(&job->control);
     tec_listen_close(&job->listener);
     tec_listen_close(&job->act_listener);
     tec_guard_stop(&job->guard);
+    tec_act_server_stop(&job->act);
     json_decref(job->metadata);
     pthread_mutex_destroy(&job->telling);
     tec_worker_close(&job->worker);

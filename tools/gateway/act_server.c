@@ -6,6 +6,7 @@
 
 #include <microhttpd.h>
 #include <netdb.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -289,7 +290,7 @@ enum tec_status tec_act_server_start(struct tec_act_server *s,
                                      struct tec_error *err)
 {
     char key[TEC_KEY_MAX + 1];
-    *s = (struct tec_act_server){.options = *options};
+    s->options = *options;
     snprintf(key, sizeof key, "%.*s", (int)options->key.n, options->key.text);
     tec_upstream_init(&s->upstream, options->url, key[0] ? key : NULL, options->heap);
     pthread_mutex_init(&s->lock, NULL);
@@ -301,6 +302,7 @@ enum tec_status tec_act_server_start(struct tec_act_server *s,
                                  (unsigned)options->stall_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
                                  (size_t)HEAD_BYTES, MHD_OPTION_NOTIFY_COMPLETED, on_end, s,
                                  MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_END);
+    atomic_store(&s->started, s->daemon != NULL);
     if (s->daemon)
         return TEC_OK;
     tec_upstream_finish(&s->upstream);
@@ -311,14 +313,15 @@ enum tec_status tec_act_server_start(struct tec_act_server *s,
 
 void tec_act_server_leave(struct tec_act_server *s)
 {
-    if (s->daemon)
+    if (atomic_load(&s->started))
         tec_upstream_leave(&s->upstream);
 }
 
 void tec_act_server_stop(struct tec_act_server *s)
 {
-    if (!s->daemon)
+    if (!atomic_load(&s->started))
         return;
+    atomic_store(&s->started, false);
     tec_upstream_leave(&s->upstream);
     MHD_quiesce_daemon(s->daemon);
     MHD_stop_daemon(s->daemon);

@@ -35,6 +35,7 @@ struct tec_act_server {
     struct tec_act_server_options options;
     struct tec_upstream upstream;
     struct MHD_Daemon *daemon;
+    _Atomic bool started;
     pthread_mutex_t lock; /* guards the places */
     int n_places;
     struct tec_act_place places[TEC_ACT_PLACES];
@@ -45,10 +46,11 @@ enum tec_status tec_act_server_start(struct tec_act_server *s,
                                      const struct tec_act_server_options *options,
                                      struct tec_error *err);
 
-/* Take no further request; those that are being answered are finished. Any thread. */
+/* Take no further request; those that are being answered are finished. Any thread, before stop. */
 void tec_act_server_leave(struct tec_act_server *s);
 
-/* Close all connections. The server that answers must have ended, or answer still. */
+/* Close all connections. The server that answers must have ended, or answer still. Nobody may be
+ * inside leave. */
 void tec_act_server_stop(struct tec_act_server *s);
 
 #endif
