@@ -166,6 +166,35 @@ TEST(robot_says_how_chunks_become_one)
     CHECK_INT(heap.live, ==, 0);
 }
 
+TEST(an_action_has_named_parts)
+{
+#define PARTS(parts) "{'name':'x','norm':{'mode':'none'},'actions':{'size':3,'outputs':" parts "}}"
+    static const struct {
+        const char *text, *says;
+    } bad[] = {
+        {PARTS("[{'name':'arm','size':2}]"), "the parts have 2 columns until here, an action 3"},
+        {PARTS("[{'name':'arm','size':2},{'name':'b','size':2}]"), "the parts have 4 columns"},
+        {PARTS("[{'name':'arm'}]"), "size"},
+        {PARTS("[{'size':3}]"), "name"},
+        {PARTS("3"), "outputs"},
+    };
+    struct tec_arena arena;
+    struct tec_robot *r = NULL;
+    tec_arena_init(&arena, &heap);
+    REQUIRE(parse(&r, PARTS("[{'name':'arm','size':2},{'name':'hand','size':1}]"), NULL, &arena) ==
+            TEC_OK);
+    CHECK_INT(r->n_outputs, ==, 2);
+    CHECK_STR(r->outputs[1].name, "hand");
+    CHECK_INT(r->outputs[0].size, ==, 2);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        CHECK(parse(&r, bad[i].text, NULL, &arena) != TEC_OK);
+        CHECK_SAYS(bad[i].says);
+    }
+    tec_arena_finish(&arena);
+    CHECK_INT(heap.live, ==, 0);
+#undef PARTS
+}
+
 /* State and environment state are features with statistics of their own. */
 TEST(a_state_of_two_features_has_the_norms_of_both)
 {

@@ -165,10 +165,40 @@ static enum tec_status read_state(struct reading *r, const json_t *json)
     return f.status;
 }
 
+/* Names of the action's columns, in their order. */
+static enum tec_status read_outputs(struct reading *r, const json_t *list)
+{
+    static const char *const fields[] = {"name", "size"};
+    struct tec_robot *robot = r->robot;
+    int columns = 0;
+    robot->outputs = TEC_NEW(r->arena, json_array_size(list) + 1, struct tec_robot_output);
+    if (!robot->outputs)
+        return tec_fail(r->err, TEC_NO_MEMORY, "no memory for the parts of an action");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        char name[48], where[200];
+        snprintf(name, sizeof name, "actions.outputs[%zu]", i + 1);
+        struct tec_fields f =
+            tec_fields_open(json_array_get(list, i), fields, COUNT(fields),
+                            place(r, name, where, sizeof where), r->arena, r->err);
+        tec_fields_need(&f, "name");
+        tec_fields_need(&f, "size");
+        struct tec_robot_output *out = &robot->outputs[robot->n_outputs++];
+        out->name = tec_fields_string(&f, "name", NULL);
+        out->size = tec_fields_int(&f, "size", 1, TEC_ROBOT_MAX_VALUES, 1);
+        columns += out->size;
+        if (columns > robot->n_actions ||
+            (i + 1 == json_array_size(list) && columns < robot->n_actions))
+            tec_fields_fail(&f, TEC_MALFORMED, "the parts have %d columns until here, an action %d",
+                            columns, robot->n_actions);
+        TEC_TRY(f.status);
+    }
+    return TEC_OK;
+}
+
 static enum tec_status read_actions(struct reading *r, const json_t *json)
 {
-    static const char *const fields[] = {"size",     "inputs", "decode",   "ops",
-                                         "max_rows", "limits", "relative", "ensemble"};
+    static const char *const fields[] = {"size",   "inputs",   "decode",   "ops",    "max_rows",
+                                         "limits", "relative", "ensemble", "outputs"};
     struct tec_robot *robot = r->robot;
     char where[200], where_ops[200];
     struct tec_fields f = tec_fields_open(
@@ -184,7 +214,9 @@ static enum tec_status read_actions(struct reading *r, const json_t *json)
     if (!(robot->ensemble > -10.0 && robot->ensemble < 10.0))
         tec_fields_fail(&f, TEC_MALFORMED, "ensemble is %g; it must be within +-10",
                         robot->ensemble);
+    const json_t *outputs = tec_fields_list(&f, "outputs", TEC_ROBOT_MAX_VALUES);
     TEC_TRY(f.status);
+    TEC_TRY(read_outputs(r, outputs));
     TEC_TRY(tec_transforms_parse(
         &robot->decode, tec_fields_get(&f, "decode"), robot->n_model_actions, 0,
         place(r, "actions.decode", where_ops, sizeof where_ops), r->arena, r->err));

@@ -49,6 +49,12 @@ struct tec_robot_part {
     int size;          /* entries; a scalar is accepted for 1 */
 };
 
+/* Columns of an action that have a name, for clients that take actions by part. */
+struct tec_robot_output {
+    const char *name; /* "left_arm" */
+    int size;
+};
+
 /* Immutable, in the arena given to tec_robot_parse. */
 struct tec_robot {
     const char *name;    /* "libero" */
@@ -78,8 +84,10 @@ struct tec_robot {
     struct tec_transforms decode;  /* before un-normalisation: n_model_actions in and out */
     struct tec_transforms actions; /* after un-normalisation: n_model_actions -> n_actions */
     int n_actions;
-    int max_rows;             /* most rows handed to the robot, 0 = all */
-    struct tec_limits limits; /* of its actions, in its own units */
+    struct tec_robot_output *outputs; /* the action is these, one after the other */
+    int n_outputs;                    /* 0: its columns have no names */
+    int max_rows;                     /* most rows handed to the robot, 0 = all */
+    struct tec_limits limits;         /* of its actions, in its own units */
     bool relative;  /* commands are changes or speeds: repeated, the robot goes on moving */
     bool unlimited; /* limits = false: those of the statistics do not hold either */
 
@@ -120,17 +128,18 @@ struct tec_robot {
  *     state      {inputs = list of {input, size}, ops? = list of steps, transforms.def,
  *                normalised? = the same for what is normalised, which keep their number}
  *     actions    {size, decode?, ops?, inputs? = model columns used (default size), max_rows?,
- *                limits?, relative? = boolean, ensemble? = number}: steps of decode run before
- * un-normalisation, on the model's columns, and keep their number; those of ops after it. limits:
- * tec_limits_parse; without its min and max, and unless it is false, those of the statistics hold.
- * relative: the robot's commands are changes or speeds, not places. ensemble: each action is the
- * mean of what all chunks say of it, older ones weighted by exp(-ensemble i), i = 0 the oldest norm
- * {mode = "quantile"|"mean_std"|"min_max"|"none"|"checkpoint", asset?, eps?, missing? =
- * "error"|"pass", precision? = "f32"|"f64"} prompt {input? = "prompt", template?, state? = boolean,
- * default?, state_pad_to?, max_tokens?, truncate? = boolean, keep? = "first"|"last"} rate_hz,
- * execute metadata   an object for clients of a server, {reset_pose = {...}} variants {NAME = {any
- * of the above but name}}: fields that replace the common ones; inside state, actions, norm and
- * prompt field by field variant    the default one
+ *                outputs? = list of {name, size}, limits?, relative? = boolean, ensemble? =
+ * number}: steps of decode run before un-normalisation, on the model's columns, and keep their
+ * number; those of ops after it. limits: tec_limits_parse; without its min and max, and unless it
+ * is false, those of the statistics hold. relative: the robot's commands are changes or speeds, not
+ * places. ensemble: each action is the mean of what all chunks say of it, older ones weighted by
+ * exp(-ensemble i), i = 0 the oldest norm {mode =
+ * "quantile"|"mean_std"|"min_max"|"none"|"checkpoint", asset?, eps?, missing? = "error"|"pass",
+ * precision? = "f32"|"f64"} prompt {input? = "prompt", template?, state? = boolean, default?,
+ * state_pad_to?, max_tokens?, truncate? = boolean, keep? = "first"|"last"} rate_hz, execute
+ * metadata   an object for clients of a server, {reset_pose = {...}} variants {NAME = {any of the
+ * above but name}}: fields that replace the common ones; inside state, actions, norm and prompt
+ * field by field variant    the default one
  *
  * `variant` NULL takes the default. Strict: an unknown field, op, variant or word is TEC_MALFORMED
  * (TEC_NOT_FOUND for the variant) with the nearest name; so are sizes that do not fit together. The

@@ -60,7 +60,7 @@ static void reply(uint8_t *data, size_t size, struct tec_heap *heap, struct tec_
     const struct tec_act_asked asked = {.encoded = size % 2};
     const struct tec_buffer in = {.data = data, .n = size};
     struct tec_buffer out = {.heap = heap};
-    struct tec_act_told told;
+    struct tec_gateway_answer told;
     struct tec_error err;
     if (tec_act_reply(&out, &told, &asked, &in, arena, &err) == TEC_OK) {
         json_t *json = json_loadb((char *)out.data, out.n, JSON_DECODE_ANY, NULL);

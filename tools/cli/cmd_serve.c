@@ -3,7 +3,7 @@
 #include "base/number.h"
 #include "graph/live/watchdog.h"
 #include "tools/control/control.h"
-#include "tools/gateway/act_server.h"
+#include "tools/gateway/gateways.h"
 #include "tools/record/asked.h"
 #include "tools/serve/listen.h"
 #include "tools/serve/net.h"
@@ -27,7 +27,8 @@ enum {
 #define LOCAL "127.0.0.1"
 
 struct serve_options {
-    const char *port, *act_port, *host, *key, *default_prompt;
+    const char *port, *host, *key, *default_prompt;
+    struct tec_gateways_asked gateways;
     struct tec_control_options control;
     struct tec_recording_asked seen;
     int max_message_mib, max_connections, limit_rows, stall_s, drain_s, actions;
@@ -38,7 +39,9 @@ struct serve_options {
 static const struct tec_option options[] = {
     {"port", 'p', TEC_OPTION_TEXT, "N", "8000; 0 = any that is free, printed", AT(port), 0, 0},
     {"act-port", 0, TEC_OPTION_TEXT, "N",
-     "POST /act too, as OpenVLA's servers have it; 0 = any that is free", AT(act_port), 0, 0},
+     "POST /act too, as OpenVLA's servers have it; 0 = any that is free", AT(gateways.act), 0, 0},
+    {"groot-port", 0, TEC_OPTION_TEXT, "N", "GR00T's ZeroMQ protocol too; 0 = any that is free",
+     AT(gateways.groot), 0, 0},
     {"host", 0, TEC_OPTION_TEXT, "ADDRESS",
      "to listen on; 127.0.0.1, this machine alone; 0.0.0.0: every interface", AT(host), 0, 0},
     {"key", 0, TEC_OPTION_TEXT, "FILE",
@@ -79,15 +82,15 @@ struct job {
     struct tec_guard guard;
     struct tec_control control;
     struct tec_view *view;
-    struct tec_listener listener, act_listener;
-    struct tec_act_server act; /* not started without --act-port */
+    struct tec_listener listener;
+    struct tec_gateways gateways;
     struct tec_key key;
     struct tec_safety_log told;
     pthread_mutex_t telling; /* guards the guard's lines and the summary, which is the last line */
     bool summed;
     json_t *metadata;
     char host[320]; /* of its URL */
-    int port, act_port;
+    int port;
 };
 
 static int or_else(int given, int otherwise)
@@ -95,12 +98,11 @@ static int or_else(int given, int otherwise)
     return given ? given : otherwise;
 }
 
-static enum tec_status read_port(int *port, const char *option, const char *text,
-                                 struct tec_error *err)
+static enum tec_status read_port(int *port, const char *text, struct tec_error *err)
 {
     int64_t n = PORT;
     if (text && (!tec_number_parse(text, &n) || n < 0 || n > 65535))
-        return tec_fail(err, TEC_INVALID, "%s: '%.40s' is not a whole number, 0 to 65535", option,
+        return tec_fail(err, TEC_INVALID, "--port: '%.40s' is not a whole number, 0 to 65535",
                         text);
     *port = (int)n;
     return TEC_OK;
@@ -123,7 +125,7 @@ static void end(void *user)
 {
     struct job *job = user;
     tec_service_notify("STOPPING=1");
-    tec_act_server_leave(&job->act);
+    tec_gateways_leave(&job->gateways);
     if (job->o->drain_s)
         tec_net_drain(&job->net, tec_clock_now(&job->net.clock) + job->o->drain_s * 1000000000LL);
     else
@@ -241,21 +243,26 @@ static enum tec_status say_ready(const struct job *job, struct tec_error *err)
     const char *name = w->opened.pipeline->name, *policy = tec_used_policy(&w->opened);
     FILE *out = job->call->out;
     enum tec_status status = TEC_OK;
-    char url[400], act[400] = "";
+    char url[400], act[400] = "", groot[400] = "";
     snprintf(url, sizeof url, "ws://%s:%d", job->host, job->port);
-    if (job->o->act_port)
-        snprintf(act, sizeof act, "http://%s:%d/act", job->host, job->act_port);
+    if (job->o->gateways.act)
+        snprintf(act, sizeof act, "http://%s:%d/act", job->host, job->gateways.act_port);
+    if (job->o->gateways.groot)
+        snprintf(groot, sizeof groot, "tcp://%s:%d", job->host, job->gateways.groot_port);
     if (job->call->shared.format == TEC_FORMAT_JSON) {
         json_t *line =
             json_pack("{s:o, s:s, s:o, s:i, s:i}", "serving", tec_json_shown(name), "url", url,
                       "policy", tec_json_shown(policy), "rows", w->rows, "columns", w->columns);
         if (act[0])
             json_object_set_new(line, "act", json_string(act));
+        if (groot[0])
+            json_object_set_new(line, "groot", json_string(groot));
         status = tec_json_print(out, line, JSON_COMPACT, "the line of a server", err);
         json_decref(line);
     } else {
-        fprintf(out, "serving %s on %s%s%s (policy %s, actions [%d, %d])\n", name, url,
-                act[0] ? " and " : "", act, policy, w->rows, w->columns);
+        fprintf(out, "serving %s on %s%s%s%s%s (policy %s, actions [%d, %d])\n", name, url,
+                act[0] ? " and " : "", act, groot[0] ? " and " : "", groot, policy, w->rows,
+                w->columns);
     }
     fflush(out);
     return status;
@@ -266,7 +273,7 @@ static enum tec_status listen_on(struct job *job, struct tec_error *err)
 {
     const struct serve_options *o = job->o;
     int port = 0, inherited = -1;
-    TEC_TRY(read_port(&port, "--port", o->port, err));
+    TEC_TRY(read_port(&port, o->port, err));
     TEC_TRY(tec_service_socket(&inherited, err));
     if (inherited >= 0)
         tec_listen_inherit(&job->listener, inherited);
@@ -288,46 +295,22 @@ static enum tec_status listen_on(struct job *job, struct tec_error *err)
     return TEC_OK;
 }
 
-/* The socket of POST /act, on the same address. */
-static enum tec_status listen_for_act(struct job *job, struct tec_error *err)
-{
-    const struct serve_options *o = job->o;
-    if (!o->act_port)
-        return TEC_OK;
-    TEC_TRY(read_port(&job->act_port, "--act-port", o->act_port, err));
-    return tec_context(
-        err, tec_listen_bind(&job->act_listener, o->host ? o->host : LOCAL, job->act_port, err),
-        "--act-port");
-}
-
-/* POST /act asks this server as any other client does. */
-static enum tec_status start_act(struct job *job, struct tec_error *err)
+/* They ask this server as any other client does. */
+static enum tec_status start_gateways(struct job *job, struct tec_error *err)
 {
     const struct serve_options *o = job->o;
     const struct tec_session *session = job->worker.opened.engine->session;
-    if (!o->act_port)
-        return TEC_OK;
-    if (!tec_session_robot(session))
-        return tec_fail(err, TEC_UNSUPPORTED, "--act-port: the pipeline has no robot to act");
-    char url[400];
-    const char *host = strcmp(job->host, "0.0.0.0") == 0 ? LOCAL
-                       : strcmp(job->host, "[::]") == 0  ? "[::1]"
-                                                         : job->host;
-    snprintf(url, sizeof url, "ws://%s:%d", host, job->port);
-    TEC_TRY(tec_listen_start(&job->act_listener, &job->act_port, err));
-    const struct tec_act_server_options act = {
-        .listener = job->act_listener,
+    const struct tec_gateways_options of = {
         .names = {tec_session_robot(session), tec_session_dataset(session)},
-        .url = url,
+        .rows = job->worker.rows,
+        .host = job->host,
+        .port = job->port,
         .key = job->key,
         .heap = job->call->heap,
         .max_message = (size_t)or_else(o->max_message_mib, MAX_MESSAGE_MIB) * MIB,
-        .max_connections = or_else(o->max_connections, MAX_CONNECTIONS) < TEC_UPSTREAM_MOST
-                               ? or_else(o->max_connections, MAX_CONNECTIONS)
-                               : TEC_UPSTREAM_MOST,
+        .max_connections = or_else(o->max_connections, MAX_CONNECTIONS),
         .stall_s = or_else(o->stall_s, STALL_S)};
-    job->act_listener = (struct tec_listener){-1, -1}; /* given */
-    return tec_act_server_start(&job->act, &act, err);
+    return tec_gateways_start(&job->gateways, &of, err);
 }
 
 static enum tec_status serve(struct job *job, struct tec_error *err)
@@ -338,7 +321,7 @@ static enum tec_status serve(struct job *job, struct tec_error *err)
     TEC_TRY(tec_listen_descriptors(
         DESCRIPTORS + tec_net_sockets(or_else(o->max_connections, MAX_CONNECTIONS)), err));
     TEC_TRY(listen_on(job, err));
-    TEC_TRY(listen_for_act(job, err));
+    TEC_TRY(tec_gateways_bind(&job->gateways, &o->gateways, o->host ? o->host : LOCAL, err));
     struct tec_control_options control = o->control;
     control.safety = &job->exchange.safety;
     control.recorder = &job->worker.runtime.recorder;
@@ -354,11 +337,11 @@ static enum tec_status serve(struct job *job, struct tec_error *err)
                                                     .recorder = &job->worker.runtime.recorder};
     TEC_TRY(
         tec_recording_asked_open(&job->worker.recording, &job->view, &o->seen, &recording, err));
-    TEC_TRY(start_act(job, err));
+    TEC_TRY(start_gateways(job, err));
     TEC_TRY(say_ready(job, err));
     tec_service_notify("READY=1");
     tec_worker_run(&job->worker);
-    tec_act_server_leave(&job->act);
+    tec_gateways_leave(&job->gateways);
     tec_net_stop(&job->net);
     tec_control_close(&job->control);
     sum_up(job);
@@ -372,16 +355,15 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a server");
     job->o = call->options;
     job->call = call;
-    job->listener = job->act_listener = (struct tec_listener){-1, -1};
+    job->listener = (struct tec_listener){-1, -1};
     pthread_mutex_init(&job->telling, NULL);
     enum tec_status status = serve(job, err);
     tec_net_stop(&job->net);
     status = tec_recording_asked_close(job->worker.recording, job->view, status, err);
     tec_control_close(&job->control);
     tec_listen_close(&job->listener);
-    tec_listen_close(&job->act_listener);
     tec_guard_stop(&job->guard);
-    tec_act_server_stop(&job->act);
+    tec_gateways_stop(&job->gateways);
     json_decref(job->metadata);
     pthread_mutex_destroy(&job->telling);
     tec_worker_close(&job->worker);

@@ -4,7 +4,6 @@
 #include "base/json_text.h"
 #include "base/text/base64.h"
 #include "tools/frames/inputs.h"
-#include "tools/serve/msgpack_numpy.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -240,58 +239,13 @@ static void quote(struct tec_buffer *out, size_t from)
     *--to = '"';
 }
 
-static enum tec_status read_told(struct tec_act_told *told, struct tec_msgpack *r, uint32_t pairs,
-                                 struct tec_error *err)
-{
-    struct tec_msgpack_token key, t;
-    for (uint32_t i = 0; i < pairs; i++) {
-        TEC_TRY(tec_msgpack_next(r, &key, err));
-        TEC_TRY(tec_msgpack_next(r, &t, err));
-        if (tec_msgpack_is(&key, "source") && t.kind == TEC_MSGPACK_STR)
-            snprintf(told->source, sizeof told->source, "%.*s", (int)(t.n < 15 ? t.n : 15),
-                     (const char *)t.data);
-        if (tec_msgpack_is(&key, "missed") && t.kind == TEC_MSGPACK_BOOL)
-            told->missed = t.u;
-        TEC_TRY(tec_msgpack_skip(r, &t, err));
-    }
-    return TEC_OK;
-}
-
-static enum tec_status read_reply(struct tec_value *actions, struct tec_act_told *told,
-                                  const struct tec_buffer *reply, struct tec_arena *arena,
-                                  struct tec_error *err)
-{
-    struct tec_msgpack r;
-    struct tec_msgpack_token map, key, t;
-    enum tec_numpy_found found;
-    tec_msgpack_open(&r, reply->data, reply->n);
-    TEC_TRY(tec_msgpack_next(&r, &map, err));
-    for (uint32_t i = 0; map.kind == TEC_MSGPACK_MAP && i < map.n; i++) {
-        TEC_TRY(tec_msgpack_next(&r, &key, err));
-        TEC_TRY(tec_msgpack_next(&r, &t, err));
-        if (tec_msgpack_is(&key, "actions"))
-            TEC_TRY(tec_numpy_read(actions, &found, &r, &t, "actions", 0, arena, err));
-        else if (tec_msgpack_is(&key, "tectum") && t.kind == TEC_MSGPACK_MAP)
-            TEC_TRY(read_told(told, &r, t.n, err));
-        else
-            TEC_TRY(tec_msgpack_skip(&r, &t, err));
-    }
-    return TEC_OK;
-}
-
-enum tec_status tec_act_reply(struct tec_buffer *out, struct tec_act_told *told,
+enum tec_status tec_act_reply(struct tec_buffer *out, struct tec_gateway_answer *answer,
                               const struct tec_act_asked *asked, const struct tec_buffer *reply,
                               struct tec_arena *arena, struct tec_error *err)
 {
-    struct tec_value actions = {.data = NULL};
-    *told = (struct tec_act_told){.source = "fresh"};
-    TEC_TRY(read_reply(&actions, told, reply, arena, err));
-    if (!actions.data)
-        return tec_fail(err, TEC_NOT_FOUND, "the pipeline has no actions for this request");
-    if (actions.kind != TEC_VALUE_F64 || actions.rank != 2)
-        return tec_fail(err, TEC_MALFORMED, "the server's actions are no float64 [rows, columns]");
+    TEC_TRY(tec_gateway_answer_read(answer, reply, arena, err));
     size_t from = out->n;
-    put_actions(out, &actions);
+    put_actions(out, &answer->actions);
     if (asked->encoded)
         quote(out, from);
     return out->failed ? tec_fail(err, TEC_NO_MEMORY, "no memory for a reply") : TEC_OK;

@@ -4,6 +4,7 @@
 #define TEC_TOOLS_GATEWAY_ACT_H
 
 #include "tools/client/observation.h"
+#include "tools/gateway/answer.h"
 #include "tools/gateway/names.h"
 
 /* What of a request the reply depends on. */
@@ -26,16 +27,9 @@ enum tec_status tec_act_request(struct tec_buffer *out, struct tec_act_asked *as
                                 const struct tec_gateway_names *names, const void *body, size_t n,
                                 const char *client, struct tec_arena *arena, struct tec_error *err);
 
-/* What the reply says beside its actions; texts belong to the reply. */
-struct tec_act_told {
-    char source[16]; /* "fresh", "held", ... */
-    bool missed;
-};
-
 /* Add the actions of the server's reply to `out`: of a chunk of one row, an array [columns]; of
- * more, a list of such arrays, a row each, float64. TEC_MALFORMED, or TEC_NOT_FOUND where the reply
- * has no actions. */
-enum tec_status tec_act_reply(struct tec_buffer *out, struct tec_act_told *told,
+ * more, a list of such arrays, a row each, float64. Fails as tec_gateway_answer_read does. */
+enum tec_status tec_act_reply(struct tec_buffer *out, struct tec_gateway_answer *answer,
                               const struct tec_act_asked *asked, const struct tec_buffer *reply,
                               struct tec_arena *arena, struct tec_error *err);
 

@@ -103,7 +103,8 @@ static void name_client(char name[ADDRESS], struct MHD_Connection *c)
 /* --- answers ---------------------------------------------------------------------------------- */
 
 static enum MHD_Result send_body(struct MHD_Connection *c, unsigned status,
-                                 const struct tec_buffer *body, const struct tec_act_told *told)
+                                 const struct tec_buffer *body,
+                                 const struct tec_gateway_answer *told)
 {
     struct MHD_Response *r =
         MHD_create_response_from_buffer(body->n, body->data, MHD_RESPMEM_MUST_COPY);
@@ -142,21 +143,10 @@ static unsigned status_of(enum tec_status status)
                                    : MHD_HTTP_BAD_REQUEST;
 }
 
-/* What the server says of a bad request, without the program's name and the line end. */
-static void tell_refusal(struct tec_buffer *out, const struct tec_buffer *said)
-{
-    static const char program[] = "tectum: ";
-    const char *text = (const char *)said->data;
-    size_t n = said->n, skip = sizeof program - 1;
-    skip = n > skip && memcmp(text, program, skip) == 0 ? skip : 0;
-    while (n > skip && text[n - 1] == '\n')
-        n--;
-    tec_act_error(out, text + skip, n - skip);
-}
-
 /* The reply's body into `out`; its HTTP status. */
-static unsigned ask(struct tec_act_server *s, struct tec_buffer *out, struct tec_act_told *told,
-                    const struct tec_buffer *body, const char *client, struct tec_arena *arena)
+static unsigned ask(struct tec_act_server *s, struct tec_buffer *out,
+                    struct tec_gateway_answer *told, const struct tec_buffer *body,
+                    const char *client, struct tec_arena *arena)
 {
     struct tec_error err = {.status = TEC_OK};
     struct tec_act_asked asked = {.encoded = false};
@@ -167,7 +157,8 @@ static unsigned ask(struct tec_act_server *s, struct tec_buffer *out, struct tec
     if (status == TEC_OK) {
         enum tec_upstream_end end = tec_upstream_ask(&s->upstream, &up, &down, &err);
         if (end == TEC_UPSTREAM_REFUSED) {
-            tell_refusal(out, &down);
+            tec_upstream_trim(&down);
+            tec_act_error(out, (const char *)down.data, down.n);
             http = MHD_HTTP_BAD_REQUEST;
         } else {
             status = end == TEC_UPSTREAM_REPLY
@@ -189,7 +180,7 @@ static enum MHD_Result answer(struct tec_act_server *s, struct MHD_Connection *c
                               const struct request *q)
 {
     char client[ADDRESS];
-    struct tec_act_told told = {.source = ""};
+    struct tec_gateway_answer told = {.source = ""};
     struct tec_buffer out = {.heap = s->options.heap};
     struct tec_arena arena;
     name_client(client, c);

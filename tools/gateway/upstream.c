@@ -2,6 +2,7 @@
 #include "tools/gateway/upstream.h"
 
 #include <stdio.h>
+#include <string.h>
 
 void tec_upstream_init(struct tec_upstream *u, const char *url, const char *key,
                        struct tec_heap *heap)
@@ -81,4 +82,16 @@ enum tec_upstream_end tec_upstream_ask(struct tec_upstream *u, const struct tec_
         return TEC_UPSTREAM_REFUSED;
     give_back(u, &s);
     return TEC_UPSTREAM_REPLY;
+}
+
+void tec_upstream_trim(struct tec_buffer *refusal)
+{
+    static const char program[] = "tectum: ";
+    size_t skip = sizeof program - 1;
+    if (refusal->n > skip && memcmp(refusal->data, program, skip) == 0) {
+        refusal->n -= skip;
+        memmove(refusal->data, refusal->data + skip, refusal->n);
+    }
+    while (refusal->n > 0 && refusal->data[refusal->n - 1] == '\n')
+        refusal->n--;
 }

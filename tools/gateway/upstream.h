@@ -36,6 +36,9 @@ void tec_upstream_finish(struct tec_upstream *u);
 enum tec_upstream_end tec_upstream_ask(struct tec_upstream *u, const struct tec_buffer *request,
                                        struct tec_buffer *reply, struct tec_error *err);
 
+/* Leave of a refusal the sentence, without the program's name and the line end. */
+void tec_upstream_trim(struct tec_buffer *refusal);
+
 /* From now on requests are refused; connections are closed as soon as nobody uses them. */
 void tec_upstream_leave(struct tec_upstream *u);
 

@@ -78,10 +78,13 @@ end
 local state <const> = parts("state", config.state, config.state_modes, config.state_targets)
 local action <const> = parts("action", config.action, config.action_modes, config.action_targets)
 
-local cameras, inputs, sent = {}, {}, 0
+local cameras, inputs, outputs, sent = {}, {}, {}, 0
 for i, key in ipairs(config.video) do cameras[i] = { slot = "video." .. key, input = "video." .. key } end
 for i, part in ipairs(state) do inputs[i] = { input = "state." .. part.key, size = part.size } end
-for _, part in ipairs(action) do sent = sent + part.size end
+for i, part in ipairs(action) do
+  outputs[i] = { name = part.key, size = part.size }
+  sent = sent + part.size
+end
 
 return {
   name    = tag,
@@ -89,7 +92,7 @@ return {
   resize  = "crop-95",
   state   = { inputs = inputs, ops = steps.state(state) },
   actions = { size = sent, ops = steps.actions(action), relative = config.relative,
-              limits = steps.limits(action) },
+              limits = steps.limits(action), outputs = outputs },
   norm    = { mode = "none" },
   prompt  = { input = config.language or "annotation.human.task_description", template = "eagle" .. #cameras },
 }
