@@ -1,7 +1,8 @@
 #!/bin/sh
 # setup.sh - install Debian 12 packages that tectum needs.  tools/setup.sh [--test | --demo] [--list]
-#   --test  also what the checks need, Lua's own test files (into build/lua-tests) and what reads
-#           LeRobot's datasets (into build/dataset-python)
+#   --test  also what the checks need, Lua's own test files (into build/lua-tests), what reads
+#           LeRobot's datasets (into build/dataset-python) and what builds the Python package (into
+#           build/python-packages)
 #   --demo  only what the simulator of tools/demo needs (its setup.sh calls this)
 #   --list  only print what is missing
 # Does nothing, and needs no network and no rights, when everything is there.
@@ -76,6 +77,34 @@ END
     rm -rf "$fresh"
 }
 
+# What builds the Python package and loads its library, for tests/python.t: pinned wheels of PyPI for
+# Debian's Python, as above.
+python_packages() {
+    root=$(cd "$(dirname "$0")/.." && pwd)
+    folder=$root/build/python-packages
+    [ ! -d "$folder" ] || return 0
+    [ -z "$list" ] || { echo "setup: missing: build/python-packages"; return 0; }
+    fresh=$(mktemp -d)
+    cat >"$fresh/wanted" <<END
+scikit-build-core==1.1.2 --hash=sha256:7f4f959a467692db50bdd1ea7ce1507f2c7972e6023b753ee302d169bc4cec85
+cffi==2.1.1 --hash=sha256:34e261f78cb6ceaaa36f42f2613f4380d94d9c759a9c73c769ee6e0247364632
+packaging==26.4 --hash=sha256:81383611a09c1bc0b08b76e0fd5829d7c6824c65b27a6aee339da133f4233ea2
+pathspec==1.1.1 --hash=sha256:a00ce642f577bf7f473932318056212bc4f8bfdf53128c78bbd5af0b9b20b189
+pycparser==3.12 --hash=sha256:a076f3f489b39b43ed13563a1dafe42447445bec2e294154ec5c57fcdda4c85e
+END
+    if timeout 240 /usr/bin/python3 -m pip --disable-pip-version-check --retries 1 install -q --no-deps \
+        --only-binary :all: --no-compile --require-hashes -r "$fresh/wanted" --target "$fresh/packages" \
+        >"$fresh/log" 2>&1; then
+        mkdir -p "$root/build"
+        mv "$fresh/packages" "$folder"
+        echo "setup: scikit-build-core and cffi are in build/python-packages"
+    else
+        echo "setup: no scikit-build-core and cffi (is the network there?): tests/python.t is skipped" >&2
+        tail -n 3 "$fresh/log" >&2
+    fi
+    rm -rf "$fresh"
+}
+
 missing=
 for package in $packages; do
     status=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)
@@ -83,7 +112,7 @@ for package in $packages; do
 done
 if [ -z "$missing" ]; then
     echo "setup: everything is installed"
-    [ -z "$with_tests" ] || { lua_tests; dataset_packages; }
+    [ -z "$with_tests" ] || { lua_tests; dataset_packages; python_packages; }
     exit 0
 fi
 echo "setup: missing:$missing"
@@ -101,4 +130,4 @@ export DEBIAN_FRONTEND=noninteractive
 $as_root apt-get update -qq
 $as_root apt-get install -y -qq --no-install-recommends $missing
 echo "setup: installed:$missing"
-[ -z "$with_tests" ] || { lua_tests; dataset_packages; }
+[ -z "$with_tests" ] || { lua_tests; dataset_packages; python_packages; }

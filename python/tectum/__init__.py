@@ -132,8 +132,8 @@ def open(
     for name, value in (named | {"embodiment": embodiment}).items():
         setattr(options, name, c(name, value))
     fields = [c("set", field) for field in _fields(set)]
-    options.set = ffi.new("char *[]", fields)
-    keep.append(options.set)
+    keep.append(ffi.new("char *[]", fields))
+    options.set = keep[-1]
     try:
         options.n_set, options.seed = len(fields), seed
         options.random_weights = bool(random_weights)

@@ -1,0 +1,28 @@
+#!/bin/sh
+# python.t - the Python package: built, installed into a folder, and used from elsewhere, see python.py.
+# usage: tests/python.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
+. "$(dirname "$0")/opening.sh"
+PYTHONPATH=$root/build/python-packages${PYTHONPATH:+:$PYTHONPATH}
+export PYTHONPATH PYTHONDONTWRITEBYTECODE=1
+for python in "${TECTUM_PYTHON:-}" /usr/bin/python3 python3; do
+    [ -n "$python" ] && "$python" -c "import cffi, scikit_build_core, numpy, pip" 2>/dev/null && break
+    python=
+done
+[ -n "$python" ] || { echo "1..0 # SKIP no python3 with pip, numpy, cffi and scikit-build-core: tools/setup.sh --test brings them"; exit 0; }
+CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-2}
+export CMAKE_BUILD_PARALLEL_LEVEL
+"$python" -m pip --disable-pip-version-check wheel -q --no-index --no-deps --no-build-isolation \
+    --config-settings build-dir="$root/build/python" -w "$W/wheel" "$root/python" >"$W/out" 2>"$W/err" &&
+    "$python" -m pip --disable-pip-version-check install -q --no-index --no-deps --no-compile \
+        --target "$W/installed" "$W"/wheel/*.whl >>"$W/out" 2>>"$W/err"
+ok $? "the wheel is built and installed"
+[ $failed -eq 0 ] || { echo "1..$n"; exit 1; }
+"$python" -m compileall -q -f "$W/installed/tectum" >"$W/out" 2>&1
+ok $? "every file compiles"
+[ -f "$W/installed/tectum/py.typed" ]
+ok $? "the package says that it is typed"
+nm -D --defined-only "$W/installed/tectum/libtectum.so" | awk '{ print $3 }' | grep -v '^tectum_' >"$W/out"
+[ ! -s "$W/out" ] && nm -D --defined-only "$W/installed/tectum/libtectum.so" | grep -q ' tectum_open$'
+ok $? "the library exports what tectum.h declares, and nothing else"
+cd "$W" || exit 1
+PYTHONPATH=$W/installed:$PYTHONPATH timeout 120 "$python" "$root/tests/python.py" "$T" "$root" "$n"
