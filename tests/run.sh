@@ -174,6 +174,7 @@ stage_release() {
         case " cuda_registers.t $slow " in *" ${test#tests/} "*) continue ;; esac
         side tap "tree/${test#tests/}" 600 sh "$test"
     done
+    [ -z "$long" ] || side tap "tree/python.t wheel" 1200 sh tests/python.t "$TECTUM" --wheel
     [ -z "$long" ] || for seed in 1 2 3; do
         side tap "release/kernels.t seed $seed" 1200 build/release/kernels.t --seed "$seed"; done
     together

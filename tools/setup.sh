@@ -1,7 +1,7 @@
 #!/bin/sh
 # setup.sh - install Debian 12 packages that tectum needs.  tools/setup.sh [--test | --demo] [--list]
-#   --test  also what the checks need, Lua's own test files (into build/lua-tests) and what reads
-#           LeRobot's datasets (into build/dataset-python) and clients of POST /act
+#   --test  also what the checks need: Lua's own test files, and packages of PyPI that read LeRobot's
+#           datasets, ask as OpenVLA's clients do and build the Python package, all of it in build/
 #   --demo  only what the simulator of tools/demo needs (its setup.sh calls this)
 #   --list  only print what is missing
 # Does nothing, and needs no network and no rights, when everything is there.
@@ -84,6 +84,13 @@ av==18.1.0 --hash=sha256:8a032e8d8ebc73dec079364b9b4a6837638a2d106e8472314e685ff
 END
     wheels act-python json-numpy serve_act.t <<END
 json-numpy==2.1.1 --hash=sha256:91e45b756c1345f478651c3d7e767a7488335f34a3d500ef7829b917a8043c28
+END
+    wheels python-packages "scikit-build-core and cffi" python.t <<END
+scikit-build-core==1.1.2 --hash=sha256:7f4f959a467692db50bdd1ea7ce1507f2c7972e6023b753ee302d169bc4cec85
+cffi==2.1.1 --hash=sha256:34e261f78cb6ceaaa36f42f2613f4380d94d9c759a9c73c769ee6e0247364632
+packaging==26.4 --hash=sha256:81383611a09c1bc0b08b76e0fd5829d7c6824c65b27a6aee339da133f4233ea2
+pathspec==1.1.1 --hash=sha256:a00ce642f577bf7f473932318056212bc4f8bfdf53128c78bbd5af0b9b20b189
+pycparser==3.12 --hash=sha256:a076f3f489b39b43ed13563a1dafe42447445bec2e294154ec5c57fcdda4c85e
 END
 }
 

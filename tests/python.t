@@ -1,0 +1,42 @@
+#!/bin/sh
+# python.t - the Python package: built, installed into a folder, and used from elsewhere, see python.py.
+# usage: tests/python.t [PROGRAM] [--wheel]; without --wheel it is made of what PROGRAM's build has compiled.
+. "$(dirname "$0")/opening.sh"
+PYTHONPATH=$root/build/python-packages${PYTHONPATH:+:$PYTHONPATH}
+export PYTHONPATH PYTHONDONTWRITEBYTECODE=1
+for python in "${TECTUM_PYTHON:-}" /usr/bin/python3 python3; do
+    [ -n "$python" ] && "$python" -c "import cffi, scikit_build_core, numpy, pip" 2>/dev/null && break
+    python=
+done
+[ -n "$python" ] || { echo "1..0 # SKIP no python3 with pip, numpy, cffi and scikit-build-core: tools/setup.sh --test brings them"; exit 0; }
+CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-2}
+export CMAKE_BUILD_PARALLEL_LEVEL
+build=$(dirname "$T")
+
+# from_wheel: as pip does it, which compiles everything anew in build/python.
+from_wheel() {
+    "$python" -m pip --disable-pip-version-check wheel -q --no-index --no-deps --no-build-isolation \
+        --config-settings build-dir="$root/build/python" -w "$W/wheel" "$root/python" &&
+        "$python" -m pip --disable-pip-version-check install -q --no-index --no-deps --no-compile \
+            --target "$W/installed" "$W"/wheel/*.whl
+}
+# from_build: the same files, of what the program's build has compiled.
+from_build() {
+    cmake --build "$build" --target tectum_python && cmake --install "$build" --component python --prefix "$W/installed" &&
+        cp "$root"/python/tectum/*.py "$root/python/tectum/py.typed" "$W/installed/tectum/"
+}
+if [ "${2:-}" != --wheel ] && grep -q "^TECTUM_PYTHON:.*=ON" "$build/CMakeCache.txt" 2>/dev/null; then
+    from_build >"$W/out" 2>"$W/err"; ok $? "the package is made of the build"
+else
+    from_wheel >"$W/out" 2>"$W/err"; ok $? "the wheel is built and installed"
+fi
+[ $failed -eq 0 ] || { echo "1..$n"; exit 1; }
+"$python" -m compileall -q -f "$W/installed/tectum" >"$W/out" 2>&1
+ok $? "every file compiles"
+[ -f "$W/installed/tectum/py.typed" ]
+ok $? "the package says that it is typed"
+nm -D --defined-only "$W/installed/tectum/libtectum.so" | awk '{ print $3 }' | grep -v '^tectum_' >"$W/out"
+[ ! -s "$W/out" ] && nm -D --defined-only "$W/installed/tectum/libtectum.so" | grep -q ' tectum_open$'
+ok $? "the library exports what tectum.h declares, and nothing else"
+cd "$W" || exit 1
+PYTHONPATH=$W/installed:$PYTHONPATH timeout 120 "$python" "$root/tests/python.py" "$T" "$root" "$n"
