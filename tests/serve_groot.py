@@ -37,8 +37,7 @@ DEMO = {"observation/image": np.zeros((1, 64, 64, 3), np.uint8), "observation/wr
 class Server(serve_harness.Server):
     def __init__(self, *options, pipeline="pipelines/demo_metaworld.lua"):
         super().__init__(pipeline, "--groot-port", "0", "--late-ok", *options)
-        self.url = self.line.split(" and ")[1].split()[0]
-        self.groot_port = int(self.url.split(":")[2])
+        self.groot_port = int(self.line.split("tcp://")[1].split()[0].split(":")[-1])
 
 
 def by_modality():
@@ -91,12 +90,13 @@ def unpacked(d):
 
 
 class Client:
-    def __init__(self, server, encode=as_npy, token=None):
+    def __init__(self, server, encode=as_npy, token=None, host="127.0.0.1"):
         self.encode, self.token = encode, token
         self.socket = zmq.Context.instance().socket(zmq.REQ)
         self.socket.linger = 0
         self.socket.rcvtimeo = int(20000 * SLOW)
-        self.socket.connect("tcp://127.0.0.1:%d" % server.groot_port)
+        self.socket.ipv6 = host[0] == "["
+        self.socket.connect("tcp://%s:%d" % (host, server.groot_port))
 
     def ask(self, endpoint, data=None):
         request = {"endpoint": endpoint}
@@ -323,6 +323,20 @@ def sockets_that_are_no_clients():
     for s in idle:
         s.close()
     check(server.end()[0] == 0)
+
+
+@test
+def an_address_may_be_a_name_or_every_interface():
+    for host in ("localhost", "0.0.0.0", "::1"):
+        try:
+            server = Server("--host", host, "--act-port", "0")
+        except AssertionError as e:
+            if host == "::1" and "address" in str(e):
+                continue  # a machine without IPv6
+            raise
+        c = Client(server, host="[::1]" if host == "::1" else "127.0.0.1")
+        check(c.ask("get_action", DEMO)["action.actions"].shape == (16, 4), host)
+        check(server.end()[0] == 0)
 
 
 @test

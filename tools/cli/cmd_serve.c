@@ -89,7 +89,8 @@ struct job {
     pthread_mutex_t telling; /* guards the guard's lines and the summary, which is the last line */
     bool summed;
     json_t *metadata;
-    char host[320]; /* of its URL */
+    char host[320];   /* of its URL */
+    char address[80]; /* the same in numbers */
     int port;
 };
 
@@ -282,9 +283,10 @@ static enum tec_status listen_on(struct job *job, struct tec_error *err)
                         "the service manager hands over a socket: leave out --port and --host");
     if (inherited < 0)
         TEC_TRY(tec_listen_bind(&job->listener, o->host ? o->host : LOCAL, port, err));
+    tec_listen_address(&job->listener, job->address, sizeof job->address);
     const char *host = o->host ? o->host : LOCAL, *open = strchr(host, ':') ? "[" : "";
     if (inherited >= 0)
-        tec_listen_address(&job->listener, job->host, sizeof job->host);
+        snprintf(job->host, sizeof job->host, "%s", job->address);
     else
         snprintf(job->host, sizeof job->host, "%s%.300s%s", open, host, *open ? "]" : "");
     if (!o->key && !tec_listen_is_local(&job->listener))
@@ -303,7 +305,7 @@ static enum tec_status start_gateways(struct job *job, struct tec_error *err)
     const struct tec_gateways_options of = {
         .names = {tec_session_robot(session), tec_session_dataset(session)},
         .rows = job->worker.rows,
-        .host = job->host,
+        .host = job->address,
         .port = job->port,
         .key = job->key,
         .heap = job->call->heap,
@@ -321,7 +323,7 @@ static enum tec_status serve(struct job *job, struct tec_error *err)
     TEC_TRY(tec_listen_descriptors(
         DESCRIPTORS + tec_net_sockets(or_else(o->max_connections, MAX_CONNECTIONS)), err));
     TEC_TRY(listen_on(job, err));
-    TEC_TRY(tec_gateways_bind(&job->gateways, &o->gateways, o->host ? o->host : LOCAL, err));
+    TEC_TRY(tec_gateways_bind(&job->gateways, &o->gateways, job->address, err));
     struct tec_control_options control = o->control;
     control.safety = &job->exchange.safety;
     control.recorder = &job->worker.runtime.recorder;

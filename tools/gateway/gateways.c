@@ -27,7 +27,10 @@ enum tec_status tec_gateways_bind(struct tec_gateways *g, const struct tec_gatew
     if (!asked->act)
         return TEC_OK;
     TEC_TRY(read_port(&g->act_port, "--act-port", asked->act, err));
-    return tec_context(err, tec_listen_bind(&g->listener, address, g->act_port, err), "--act-port");
+    char bare[80];
+    bool six = address[0] == '[';
+    snprintf(bare, sizeof bare, "%.*s", (int)strcspn(address + six, "]"), address + six);
+    return tec_context(err, tec_listen_bind(&g->listener, bare, g->act_port, err), "--act-port");
 }
 
 static enum tec_status start_act(struct tec_gateways *g, const struct tec_gateways_options *o,

@@ -13,9 +13,10 @@ struct tec_gateways_asked {
 /* What all of them have. */
 struct tec_gateways_options {
     struct tec_gateway_names names;
-    int rows;         /* of a chunk */
-    const char *host; /* of the server, as in its URL; they listen there */
-    int port;         /* of the server */
+    int rows; /* of a chunk */
+    const char
+        *host; /* address of the server in numbers, [in brackets] of IPv6; they listen there */
+    int port;  /* of the server */
     struct tec_key key;
     struct tec_heap *heap;
     size_t max_message;
