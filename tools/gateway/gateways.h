@@ -13,10 +13,9 @@ struct tec_gateways_asked {
 /* What all of them have. */
 struct tec_gateways_options {
     struct tec_gateway_names names;
-    int rows; /* of a chunk */
-    const char
-        *host; /* address of the server in numbers, [in brackets] of IPv6; they listen there */
-    int port;  /* of the server */
+    int rows;         /* of a chunk */
+    const char *host; /* address of the server in numbers, of IPv6 in brackets; they listen there */
+    int port;         /* of the server */
     struct tec_key key;
     struct tec_heap *heap;
     size_t max_message;
@@ -32,8 +31,8 @@ struct tec_gateways {
     struct tec_groot_server groot;
 };
 
-/* Take the ports, before the model is loaded; nobody is listened to yet. `address` is what to
- * listen on. TEC_INVALID for what is no port, TEC_IO for one that cannot be had. */
+/* Take the ports, before the model is loaded; nobody is listened to yet. `address` is the
+ * server's, as host below. TEC_INVALID for what is no port, TEC_IO for one that cannot be had. */
 enum tec_status tec_gateways_bind(struct tec_gateways *g, const struct tec_gateways_asked *asked,
                                   const char *address, struct tec_error *err);
 /* TEC_UNSUPPORTED for a pipeline without a robot. */
