@@ -1,0 +1,37 @@
+# packages.cmake - tectum for programs and systems that do not know this tree: files for pkg-config and
+# find_package, and a Debian package (`cpack -G DEB` in the build's folder).
+include(CMakePackageConfigHelpers)
+
+# Paths within tectum.pc are relative to it, so that what is installed can be moved.
+set(pkgconfig ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH to_include /${pkgconfig} /${CMAKE_INSTALL_INCLUDEDIR})
+set(cuda_flags "")
+foreach(library ${cuda_libraries})
+  if(NOT IS_ABSOLUTE ${library})
+    string(PREPEND library -l)
+  endif()
+  string(APPEND cuda_flags "${library} ")
+endforeach()
+configure_file(cmake/tectum.pc.in tectum.pc @ONLY)
+configure_file(cmake/tectumConfig.cmake.in tectumConfig.cmake @ONLY)
+write_basic_package_version_file(tectumConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/tectum.pc DESTINATION ${pkgconfig})
+install(FILES ${CMAKE_BINARY_DIR}/tectumConfig.cmake ${CMAKE_BINARY_DIR}/tectumConfigVersion.cmake
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/tectum)
+
+# The Debian package has the units where systemd looks for them.
+install(DIRECTORY tools/systemd/ DESTINATION lib/systemd/system COMPONENT debian EXCLUDE_FROM_ALL)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tectum RENAME copyright
+  COMPONENT debian EXCLUDE_FROM_ALL)
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_CONTACT "the authors of tectum <tectum@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "vision-language-action models on robots, under deadlines")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "graphviz")
+set(CPACK_INSTALL_CMAKE_PROJECTS "${CMAKE_BINARY_DIR};tectum;ALL;/"
+  "${CMAKE_BINARY_DIR};tectum;debian;/")
+include(CPack)
