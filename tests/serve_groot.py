@@ -1,4 +1,4 @@
-"""serve_groot.py - GR00T's protocol beside openpi's, TAP.  python3 tests/serve_groot.py PROGRAM
+"""serve_groot.py - GR00T's protocol beside openpi's, TAP.  python3 tests/serve_groot.py PROGRAM [--times]
 
 Clients as Isaac-GR00T has them, of N1.5 (flat keys), N1.6 (maps by modality) and N1.7 (arrays as msgpack-numpy packs
 them), are answered with the numbers that openpi's clients get; what is wrong is refused with a sentence, and hostile
@@ -349,5 +349,25 @@ def a_server_that_ends_says_so():
     check(code == 0 and time.monotonic() - begin < 10 * SLOW, code, err)
 
 
+def times(rounds=300):
+    """What a reply takes by openpi's protocol and by GR00T's, in turns."""
+    server = Server()
+    s, c = server.connect(), Client(server)
+    obs = {k: Array("|u1", v[0].shape, v.tobytes()) if v.dtype == np.uint8 else Array("<f4", v[0].shape, v.tobytes())
+           for k, v in DEMO.items() if k != "prompt"}
+    obs["prompt"] = DEMO["prompt"][0]
+    ways = {"openpi's": lambda: s.infer(obs), "GR00T's": lambda: c.ask("get_action", DEMO)}
+    taken = {name: [] for name in ways}
+    for _ in range(rounds):
+        for name, ask in ways.items():
+            begin = time.perf_counter()
+            ask()
+            taken[name].append(1e3 * (time.perf_counter() - begin))
+    for name, ms in taken.items():
+        ms.sort()
+        print("%-10s p50 %6.2f  p99 %6.2f  max %6.2f ms" % (name, ms[rounds // 2], ms[rounds * 99 // 100], ms[-1]))
+    server.end()
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(times() if "--times" in sys.argv else main())
