@@ -8,8 +8,8 @@ if(NOT Python3_FOUND)
   return()
 endif()
 
-# The floors' objects again, as position-independent code. They are compiled with hidden
-# visibility: what tectum.h declares is all that the library exports.
+# The floors' objects, as position-independent code. What tectum.h declares is all that the library
+# exports, whatever the CUDA compiler makes visible.
 add_library(tectum_python SHARED EXCLUDE_FROM_ALL)
 set_target_properties(tectum_python PROPERTIES OUTPUT_NAME tectum LINKER_LANGUAGE C)
 foreach(floor base kernels ops graph policies api)
@@ -21,7 +21,8 @@ if(TARGET tectum_cuda)
 endif()
 target_link_libraries(tectum_python PRIVATE ${base_needs} ${graph_needs} ${cuda_libraries} m
   Threads::Threads)
-target_link_options(tectum_python PRIVATE -Wl,--no-undefined)
+target_link_options(tectum_python PRIVATE -Wl,--no-undefined
+  -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/python.map)
 
 set(binding ${CMAKE_BINARY_DIR}/_binding.py)
 add_custom_command(OUTPUT ${binding} VERBATIM

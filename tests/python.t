@@ -40,3 +40,6 @@ nm -D --defined-only "$W/installed/tectum/libtectum.so" | awk '{ print $3 }' | g
 ok $? "the library exports what tectum.h declares, and nothing else"
 cd "$W" || exit 1
 PYTHONPATH=$W/installed:$PYTHONPATH timeout 120 "$python" "$root/tests/python.py" "$T" "$root" "$n"
+status=$?
+[ $failed -eq 0 ] || status=1
+exit $status

@@ -262,7 +262,8 @@ def the_figures_are_what_prometheus_reads():
             elif not line.startswith("#"):
                 name, value = line.rsplit(" ", 1)
                 samples[name] = float(value)
-        if samples["tectum_frames_total"] >= 3:
+        if samples["tectum_frames_total"] >= 3 and samples["tectum_tokens_generated_total"] and \
+                samples['tectum_stage_seconds_count{node="act"}'] == 3:
             break
         time.sleep(0.1)
     check(samples['tectum_requests_total{status="answered"}'] == 3, text)
