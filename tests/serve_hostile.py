@@ -147,7 +147,7 @@ def without_the_key_nobody_connects():
                 server.connect(shown + "\r\n" if shown else "")
                 check(False, shown)
             except Refused as e:
-                check(" 401 " in str(e) and "www-authenticate" in str(e).lower(), e)
+                check("HTTP/1.1 401 " in str(e) and "www-authenticate" in str(e).lower(), e)
             except (EOFError, OSError):
                 check(len(shown) > 1000, shown)  # more than the library keeps of headers
         server.works("Authorization: Api-Key %s\r\n" % key)

@@ -30,6 +30,8 @@ static int respond_in(struct lws *wsi, unsigned status, const void *body, size_t
     unsigned char *start = buffer + LWS_PRE, *p = start, *end = buffer + room;
     if (!add_head(wsi, status, n, &p, end) || (size_t)(end - p) < n)
         return -1;
+    /* The library says HTTP/1.0, which WebSocket clients refuse to read. */
+    start[sizeof "HTTP/1." - 1] = '1';
     p = mempcpy(p, body, n);
     int sent = lws_write(wsi, start, (size_t)(p - start), LWS_WRITE_HTTP_FINAL);
     (void)sent; /* whether it was or not, the socket is closed */
