@@ -71,7 +71,7 @@ static char *read_type(const char *at, struct tec_arena *arena)
 enum tec_status tec_npy_read(struct tec_client_value *out, const uint8_t *data, size_t n, int rank,
                              struct tec_arena *arena, struct tec_error *err)
 {
-    int64_t shape[AXES];
+    int64_t shape[AXES] = {0};
     size_t head = 10, length = 0;
     if (n >= 10 && memcmp(data, magic, sizeof magic) == 0 && data[6] == 1)
         length = data[8] | (size_t)data[9] << 8;
