@@ -22,7 +22,7 @@ import urllib.request
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import serve_harness  # noqa: E402
 from serve_client import Array  # noqa: E402
-from serve_harness import BOX, OBSERVATION, SLOW, check, main, test  # noqa: E402
+from serve_harness import BOX, SLOW, STATES, check, main, openpi_in_turn, special, test  # noqa: E402
 
 GOLDEN = "tests/golden/images/decode/"
 MANY = "pipelines/graphs/g24_many_robots.lua"
@@ -37,12 +37,13 @@ def numpy(dtype, shape, data):
 
 
 IMAGE = numpy("|u1", [64, 64, 3], PIXELS)
+BLACK = numpy("|u1", [64, 64, 3], bytes(len(PIXELS)))
 ASKED = {"image": IMAGE, "wrist_image": IMAGE, "state": numpy("<f8", [4], STATE), "instruction": "press the button"}
 
 
 class Server(serve_harness.Server):
-    def __init__(self, *options, pipeline="pipelines/demo_metaworld.lua"):
-        super().__init__(pipeline, "--act-port", "0", "--late-ok", *options)
+    def __init__(self, *options, pipeline="pipelines/demo_metaworld.lua", late="--late-ok"):
+        super().__init__(pipeline, "--act-port", "0", *([late] if late else []), *options)
         self.url = self.line.split(" and ")[1].split()[0]
         self.act_port = int(self.url.split(":")[2].split("/")[0])
 
@@ -71,6 +72,12 @@ def refused(server, body, *words, status=400, headers=None):
     got, _, said = post(server, body, headers)
     check(got == status and all(w in said["error"] for w in words), got, said)
     check("\n" not in said["error"] and said["error"].startswith("tectum: ") == (words[:1] == ("tectum",)), said)
+
+
+def of_robot(who, **more):
+    """The observation of serve_harness's robot, as /act has it."""
+    return {"image": BLACK, "wrist_image": BLACK, "state": numpy("<f8", [4], struct.pack("<4d", *STATES[who])),
+            "instruction": "press the button", "session_id": who, **more}
 
 
 def openpi(n=3):
@@ -261,15 +268,150 @@ def robots_have_sessions():
 
 
 @test
+def what_the_server_knows_of_a_robot_is_its_own():
+    """Steps are measured from a robot's own last command, and its ensemble is of its own chunks."""
+    order = ["left", "right", "left", "right", "right", "left"]
+    for line in ("robot.actions.limits = { max_step = 0.05 }", "robot.actions.ensemble = 0.01; robot.execute = 1"):
+        path = special(line)
+        one, two, three = (Server("--root", ".", pipeline=path) for _ in range(3))
+        expected = openpi_in_turn(one, order)
+        check(openpi_in_turn(two, order, shared=True) != expected, line)  # else this test would not see it
+        check([actions(three, of_robot(who)) for who in order] == expected, line)
+
+
+@test
+def a_substitute_is_the_robots_own_last_command():
+    server, soon, late = Server(late=None), {"deadline_ms": 0.01}, {"deadline_ms": 60000}
+    last = {}
+    for who in ("left", "right"):
+        last[who] = actions(server, of_robot(who, tectum=late))[-32:]
+    check(last["left"] != last["right"])
+    for who in ("left", "right", "left", "right", "left", "right"):  # six misses, three of each: none stops
+        status, head, rows = post(server, of_robot(who, tectum=soon))
+        check(status == 200 and head["Tectum-Source"] == "held" and head["Tectum-Missed"] == "true", status, rows)
+        check(all(base64.b64decode(r["__numpy__"]) == last[who] for r in rows), who)
+    refused(server, of_robot("left", tectum=soon), "no actions", "stopped", status=503)
+    refused(server, of_robot("right", tectum=late), "no actions", "stopped", status=503)
+    check(actions(server, of_robot("right", tectum={**late, "reset": True})))
+    refused(server, of_robot("left", session_id="new", tectum=soon), "no actions", "none", status=503)
+
+
+@test
+def an_empty_session_is_none():
+    """Who says that it has none is told apart by its address, and takes nobody's."""
+    server = Server("--root", ".", pipeline=special("robot.actions.limits = { max_step = 0.05 }"))
+    other = Server("--root", ".", pipeline=special("robot.actions.limits = { max_step = 0.05 }"))
+    expected = openpi_in_turn(other, ["left", "right", "right", "right", "right", "left"])
+    got = [actions(server, of_robot("left"))]
+    for change in ({"session_id": ""}, {"session_id": None}, {"session_id": "", "tectum": {"session_id": ""}},
+                   {"session_id": None, "tectum": {"session_id": None}}):
+        got.append(actions(server, of_robot("right", **change)))
+    got.append(actions(server, of_robot("left", session_id=None, tectum={"session_id": "left"})))
+    check(got == expected)
+    for wrong in (3, [], "x" * 201):
+        refused(server, of_robot("left", session_id=wrong), "session_id", "200")
+        refused(server, of_robot("left", tectum={"session_id": wrong}), "session_id", status=400)
+
+
+@test
+def more_robots_than_connections_take_turns():
+    server = Server("--max-connections", "2")
+    for _ in range(2):
+        for i in range(5):
+            check(actions(server, of_robot("left", session_id="robot %d" % i)))
+    check(server.connect().infer(serve_harness.OBSERVATION)["actions"])
+    check(server.end()[0] == 0)
+
+
+def opened(server, body):
+    """A connection that has sent this request and waits."""
+    return raw(server, b"POST /act HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body, 60)
+
+
+def slow_frames():
+    """Frames of a tenth of a second and more."""
+    return Server("--set", "nodes.act.steps=%d" % (1000 / SLOW), "--max-connections", "3")
+
+
+@test
+def where_all_work_a_newcomer_is_told():
+    server = slow_frames()
+    bodies = [json.dumps(of_robot("left", session_id="robot %d" % i)).encode() for i in range(3)]
+    working = [opened(server, b) for b in bodies]
+    time.sleep(0.1 * SLOW)
+    slow = [raw(server, b"POST /act HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{") for _ in range(3)]
+    for s in slow:
+        check(b" 503 " in s.recv(4096).split(b"\r\n")[0])
+    refused(server, of_robot("right"), "max-connections", status=503)
+    for s in working:
+        check(b" 200 " in s.recv(4096).split(b"\r\n")[0])
+    check(actions(server, of_robot("right")))
+    check(server.end()[0] == 0)
+
+
+@test
+def bodies_that_never_end_keep_nobody_out():
+    server = Server("--max-connections", "2")
+    slow = [raw(server, b"POST /act HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{") for _ in range(8)]
+    time.sleep(0.1)
+    for _ in range(3):
+        check(actions(server, ASKED))
+    for s in slow:
+        s.close()
+
+
+@test
+def who_leaves_is_not_waited_for():
+    """Its request is dropped before it is begun, so the frames are those of who stays."""
+    server = slow_frames()
+    first = opened(server, json.dumps(of_robot("left")).encode())
+    time.sleep(0.1 * SLOW)
+    for i in range(6):
+        opened(server, json.dumps(of_robot("right", session_id="gone %d" % (i % 2))).encode()).close()
+        time.sleep(0.02)
+    check(b" 200 " in first.recv(4096).split(b"\r\n")[0])
+    check(actions(server, of_robot("left")))
+    code, _, err = server.end()
+    answered = int(err.split(" requests")[0].split()[-1])
+    check(code == 0 and answered < 6, err)
+
+
+@test
+def many_small_values_are_refused_before_they_take_memory():
+    server = Server("--max-message-mib", "16")
+    for body in (b'{"state": [' + b"0," * (7 << 20) + b"0]}", json.dumps({"encoded": "[" + "0," * (7 << 20) + "0]"}).encode()):
+        refused(server, body, "more than")
+    peak = next(int(line.split()[1]) for line in open("/proc/%d/status" % server.p.pid) if line.startswith("VmHWM"))
+    refused(server, b'{"state": [' + b"0," * (1 << 20) + b"0]}", "more than")
+    check(peak < 700 << 10, peak)  # KiB; a list of so many would take as much alone
+    check(actions(server, ASKED))
+
+
+@test
+def what_grows_beyond_the_bound_is_too_large():
+    server = Server("--max-message-mib", "1")
+    numbers = [[[1.5] * 3] * 300] * 150  # 0.7 MB here, of float64 1.08
+    refused(server, {**ASKED, "extra": numbers}, "too large", "decoded", status=413)
+    check(actions(server, ASKED))
+
+
+@test
 def clients_that_send_nothing_keep_nobody_out():
     server = Server("--max-connections", "4")
     idle = [raw(server, b"POST /act HT") for _ in range(12)]
     time.sleep(0.1)
     check(actions(server, ASKED))
-    check(sum(s.fileno() >= 0 for s in idle) == 12)
-    slow = [raw(server, b"POST /act HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{") for _ in range(2)]
-    check(actions(server, ASKED))
-    for s in idle + slow:
+    closed = 0
+    for s in idle:  # the oldest have given their places
+        s.settimeout(0.01)
+        try:
+            closed += s.recv(1) == b""
+        except socket.timeout:
+            pass
+        except OSError:
+            closed += 1
+    check(closed >= 8, closed)
+    for s in idle:
         s.close()
     for _ in range(100):
         raw(server, b"POST /act HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n").close()
@@ -302,28 +444,26 @@ def a_body_that_trickles_is_ended():
 
 
 @test
-def a_server_that_ends_answers_or_says_so():
-    server = Server()
-    got, stop = [], threading.Event()
-
-    def ask():
-        while not stop.is_set():
-            try:
-                got.append(post(server, ASKED)[0])
-            except OSError:
-                got.append(None)
-                return
-    threads = [threading.Thread(target=ask) for _ in range(3)]
-    for t in threads:
-        t.start()
-    time.sleep(0.5)
+def a_server_that_ends_answers_what_it_has_begun():
+    """The request that is in a frame is answered; those behind it are told, and nobody waits."""
+    server = slow_frames()
+    asked = [opened(server, json.dumps(of_robot("left", session_id="robot %d" % i)).encode()) for i in range(3)]
+    time.sleep(0.2 * SLOW)
     begin = time.monotonic()
     code, _, err = server.end(signal.SIGTERM)
-    stop.set()
-    for t in threads:
-        t.join()
-    check(code == 0 and time.monotonic() - begin < 20 * SLOW, code, err)
-    check(200 in got and set(got) <= {200, 503, None}, set(got))
+    took = time.monotonic() - begin
+    heads = [s.recv(4096).split(b"\r\n")[0] for s in asked]
+    check(code == 0 and took < 20 * SLOW, code, took, err)
+    check(sum(b" 200 " in h for h in heads) >= 1 and all(b" 200 " in h or b" 503 " in h for h in heads), heads)
+
+
+@test
+def robots_that_ask_for_nothing_do_not_keep_a_server():
+    """With time to finish it ends at once where no request is being answered."""
+    server = Server("--drain-s", "30")
+    check(actions(server, ASKED))
+    begin = time.monotonic()
+    check(server.end(signal.SIGTERM)[0] == 0 and time.monotonic() - begin < 10 * SLOW)
 
 
 @test
@@ -334,9 +474,14 @@ def a_pipeline_without_a_robot_has_none():
     done = subprocess.run([serve_harness.PROGRAM, "serve", "pipelines/demo_metaworld.lua", "--port", "0", "--act-port", "x"],
                           capture_output=True, text=True, timeout=60 * SLOW)
     check(done.returncode == 2 and "--act-port: 'x'" in done.stderr, done.returncode, done.stderr)
+    for option in ("--act-port", "--groot-port"):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            done = subprocess.run([serve_harness.PROGRAM, "serve", "there is no such file", "--port", "0", option,
+                                   str(taken.getsockname()[1])], capture_output=True, text=True, timeout=60 * SLOW)
+        check(done.returncode != 0 and option in done.stderr and "in use" in done.stderr, done.stderr)
 
 
-def times(rounds=300):
+def measure():
     """What a reply takes by openpi's protocol, by POST /act, and by it with a connection for each request: in turns."""
     server = Server()
     s = server.connect()
@@ -351,17 +496,9 @@ def times(rounds=300):
         check(connection.getresponse().read()[:1] == b"[")
     ways = {"openpi, one connection": lambda: s.infer(obs), "/act, one connection": lambda: on(kept),
             "/act, a connection each": lambda: on(http.client.HTTPConnection("127.0.0.1", server.act_port))}
-    taken = {name: [] for name in ways}
-    for _ in range(rounds):
-        for name, ask in ways.items():
-            begin = time.perf_counter()
-            ask()
-            taken[name].append(1e3 * (time.perf_counter() - begin))
-    for name, ms in taken.items():
-        ms.sort()
-        print("%-24s p50 %6.2f  p99 %6.2f  max %6.2f ms" % (name, ms[rounds // 2], ms[rounds * 99 // 100], ms[-1]))
+    serve_harness.times(ways)
     server.end()
 
 
 if __name__ == "__main__":
-    sys.exit(times() if "--times" in sys.argv else main())
+    sys.exit(measure() if "--times" in sys.argv else main())

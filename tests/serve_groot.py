@@ -23,7 +23,7 @@ import zmq
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import serve_harness  # noqa: E402
 from serve_client import Array  # noqa: E402
-from serve_harness import BOX, SLOW, check, main, test, variant  # noqa: E402
+from serve_harness import BOX, SLOW, STATES, check, main, openpi_in_turn, special, test, variant  # noqa: E402
 
 KEY = "a-key-of-24-characters.."
 DRAW = np.random.default_rng(7)
@@ -63,8 +63,24 @@ def many_robots():
     return Server("--set", "frame.sessions=2", "--set", "capture.sessions=[1,2]", pipeline="pipelines/graphs/g24_many_robots.lua")
 
 
-def chunk(client):
-    return client.ask("get_action", DEMO)["action.actions"].tobytes()
+def slow_frames(*options):
+    """Frames of a tenth of a second and more."""
+    return Server("--set", "nodes.act.steps=%d" % (1000 / SLOW), "--max-connections", "3", *options)
+
+
+def chunk(client, who=None):
+    state = {"observation/state": np.array([STATES[who]], np.float32)} if who else {}
+    return client.ask("get_action", {**DEMO, **state})["action.actions"].tobytes()
+
+
+def in_turn(server, order):
+    """Chunks of robots with a connection each."""
+    clients = {who: Client(server) for who in order}
+    return [chunk(clients[who], who) for who in order]
+
+
+def as_float32(chunks):
+    return [np.frombuffer(c, "<f8").astype(np.float32).tobytes() for c in chunks]
 
 
 def as_npy(a):
@@ -200,14 +216,52 @@ def any_pipeline_with_a_robot_is_served():
 
 @test
 def a_reset_makes_another_client_of_it():
-    """Of two sessions the robot that resets has the one that was used longest ago: its own, and the other's stays."""
+    """The robot that resets begins anew, in a session that nobody else has, however old another's is."""
+    alone = many_robots()
+    c = Client(alone)
+    draws = [chunk(c) for _ in range(5)]  # of a session's noise, one after another
+    check(len(set(draws)) == 5)
     server = many_robots()
-    c, other = Client(server), Client(server)
-    chunk(c), chunk(other)
-    check(c.ask("reset", {"options": None}) == {} and c.ask("reset") == {})
-    first = chunk(c)
-    check(chunk(other) == first)  # both are at the second draw of noise: nobody lost a session
+    other, c = Client(server), Client(server)
+    check([chunk(other) for _ in range(3)] == draws[:3])
+    check(chunk(c) == draws[0])
+    for options in ({"options": None}, None):
+        check(c.ask("reset", options) == {})
+    check(chunk(c) == draws[1])  # of its own session; the other's, which is older, would give draws[3]
+    check(chunk(other) == draws[3])
     check(server.end()[0] == 0)
+
+
+@test
+def a_reset_forgets_the_last_command():
+    path = special("robot.actions.limits = { max_step = 0.05 }")
+    reset, one, two = (Server("--root", ".", pipeline=path) for _ in range(3))
+    c = Client(reset)
+    got = [chunk(c, "left")]
+    c.ask("reset")
+    got.append(chunk(c, "right"))
+    check(got == as_float32(openpi_in_turn(one, ["left", "right"])))
+    check(got != as_float32(openpi_in_turn(two, ["left", "right"], shared=True)))
+
+
+@test
+def what_the_server_knows_of_a_robot_is_its_own():
+    """Steps are measured from a robot's own last command, and its ensemble is of its own chunks."""
+    order = ["left", "right", "left", "right", "right", "left"]
+    for line in ("robot.actions.limits = { max_step = 0.05 }", "robot.actions.ensemble = 0.01; robot.execute = 1"):
+        path = special(line)
+        one, two, three = (Server("--root", ".", pipeline=path) for _ in range(3))
+        expected = as_float32(openpi_in_turn(one, order))
+        check(as_float32(openpi_in_turn(two, order, shared=True)) != expected, line)  # else this test would not see it
+        check(in_turn(three, order) == expected, line)
+
+
+@test
+def a_stop_is_an_error():
+    """An empty chunk would be carried out; an error is not."""
+    server = Server("--root", ".", pipeline=special('robot.actions.limits = { max = 0.001, on = "stop" }'))
+    got = Client(server).ask("get_action", DEMO)
+    check(set(got) == {"error"} and "no actions" in got["error"] and "stopped" in got["error"], got)
 
 
 @test
@@ -292,37 +346,133 @@ def robots_are_answered_side_by_side():
     check(both[0] == both[1] == alone[0] and len(set(alone[0])) == 3)
 
 
+def shake_hands(server, kind=b"REQ", mechanism=b"NULL", wait=5.0):
+    """A connection of ZeroMQ's by hand, and whether the server has agreed."""
+    s = socket.create_connection(("127.0.0.1", server.groot_port), timeout=wait * SLOW)
+    greeting = b"\xff" + bytes(8) + b"\x7f\x03\x00" + mechanism.ljust(20, b"\0") + bytes(32)
+    ready = b"\x05READY\x0bSocket-Type" + struct.pack(">I", len(kind)) + kind + b"\x08Identity" + bytes(4)
+    s.sendall(greeting + b"\x04" + bytes([len(ready)]) + ready)
+    return s
+
+
+def take(s, n):
+    out = b""
+    while len(out) < n:
+        got = s.recv(n - len(out))
+        if not got:
+            return out
+        out += got
+    return out
+
+
+def ended(s, data=b""):
+    """The server closes it, if not before then behind these bytes."""
+    try:
+        s.sendall(data)
+        while s.recv(1 << 16):
+            pass
+        return True
+    except socket.timeout:
+        return False
+    except OSError:
+        return True
+
+
+def frame(data, flags=0):
+    return bytes([flags | 2]) + struct.pack(">Q", len(data)) + data
+
+
+def resident(server):
+    return next(int(x.split()[1]) for x in open("/proc/%d/status" % server.p.pid) if x.startswith("VmRSS")) / 1024
+
+
+PING = msgpack.packb({"endpoint": "ping"})
+
+
 @test
-def sockets_that_are_no_clients():
+def what_is_no_request_ends_its_connection():
     server = Server("--max-message-mib", "1")
+    s = shake_hands(server)
+    s.sendall(frame(b"\x04PING\0\0", 4) + frame(b"", 1) + frame(PING))  # a command is let pass
+    got = take(s, 64 + 27 + 2 + 2)
+    check(got[:12] == b"\xff" + bytes(8) + b"\x7f\x03\x00" and b"READY" in got and got[-4:-2] == b"\x01\x00", got)
+    check(msgpack.unpackb(take(s, got[-1]))["status"] == "ok")
+    for data in (b"GET / HTTP/1.1\r\n\r\n" + bytes(60), b"\xff" + bytes(8) + b"\x7f\x01" + bytes(60)):
+        check(ended(socket.create_connection(("127.0.0.1", server.groot_port), timeout=5 * SLOW), data), data)
+    for kind, mechanism in ((b"SUB", b"NULL"), (b"ROUTER", b"NULL"), (b"RE", b"NULL"), (b"REQ", b"PLAIN"), (b"REQ", b"CURVE")):
+        check(ended(shake_hands(server, kind, mechanism)), kind, mechanism)
+    for data in (frame(PING), frame(b"x", 1) + frame(PING), frame(b"", 1) + frame(PING, 1), frame(b"", 1) + frame(b"", 1),
+                 frame(b"", 9), frame(b"", 0x81), frame(bytes(600), 4), frame(b"", 5), frame(b"", 1) + frame(b"", 4),
+                 frame(b"", 1) + b"\x02" + struct.pack(">Q", 1 << 62), frame(b"", 1) + frame(bytes((1 << 20) + 1))):
+        check(ended(shake_hands(server), data), data[:20])
+    check(Client(server).ask("get_action", DEMO)["action.actions"].shape == (16, 4))
+    check(server.end()[0] == 0)
+
+
+@test
+def messages_that_never_end_take_no_memory():
+    server = Server("--stall-s", "2")
+    before = resident(server)
+    check(ended(shake_hands(server), frame(b"", 1) + frame(bytes(1 << 20), 1) * 200))
+    claims = [shake_hands(server) for _ in range(8)]
+    for s in claims:
+        s.sendall(frame(b"", 1) + b"\x02" + struct.pack(">Q", 60 << 20) + b"x")
+    check(Client(server).ask("get_action", DEMO)["action.actions"].shape == (16, 4))
+    check(resident(server) < before + 50, before, resident(server))
+    for s in claims:
+        check(ended(s))  # of what has begun all comes within --stall-s
+    check(server.end()[0] == 0)
+
+
+@test
+def a_flood_of_one_is_answered_in_turn():
+    server = Server("--max-connections", "4")
     idle = [socket.create_connection(("127.0.0.1", server.groot_port)) for _ in range(30)]
-    for s in idle[:10]:
-        s.sendall(b"GET / HTTP/1.1\r\n\r\n")
     dealer = zmq.Context.instance().socket(zmq.DEALER)
     dealer.linger = 0
     dealer.rcvtimeo = int(20000 * SLOW)
     dealer.connect("tcp://127.0.0.1:%d" % server.groot_port)
-    for frames in ([b"x"], [b"", b"x", b"y"], [b"", b"", b""], [b"x"] * 50):
-        dealer.send_multipart(frames)
-    ping = msgpack.packb({"endpoint": "ping"})
-    dealer.send_multipart([b"", ping])
-    check(msgpack.unpackb(dealer.recv_multipart()[1])["status"] == "ok")
-    for _ in range(200):  # a flood of one: what is too early is refused, nothing is lost
-        dealer.send_multipart([b"", msgpack.packb({"endpoint": "get_action", "data": DEMO}, default=as_npy)])
+    for i in range(200):
+        dealer.send_multipart([b"", PING if i % 2 else msgpack.packb({"endpoint": "get_action", "data": DEMO}, default=as_npy)])
     answers = [msgpack.unpackb(dealer.recv_multipart()[1]) for _ in range(200)]
-    check(any("error" in a and "before" in a["error"] for a in answers) and any("error" not in a for a in answers))
-    big = Client(server)
-    big.socket.rcvtimeo = 500
-    big.socket.send(bytes(2 << 20))
-    try:
-        big.socket.recv()
-        check(False)
-    except zmq.Again:
-        pass  # the connection was closed
-    check(Client(server).ask("get_action", DEMO)["action.actions"].shape == (16, 4))
+    check(all(("status" if i % 2 else "action.actions") in a for i, a in enumerate(answers)))
     for s in idle:
         s.close()
     check(server.end()[0] == 0)
+
+
+@test
+def where_all_work_a_newcomer_is_told():
+    server = slow_frames()
+    working = [Client(server) for _ in range(3)]
+    asks = msgpack.packb({"endpoint": "get_action", "data": DEMO}, default=as_npy)
+    for c in working:
+        c.socket.send(asks)
+    time.sleep(0.1 * SLOW)
+    got = Client(server).ask("get_action", DEMO)
+    check("max-connections" in got.get("error", ""), got)
+    for c in working:
+        check("action.actions" in msgpack.unpackb(c.socket.recv()))
+    check("error" not in Client(server).ask("get_action", DEMO))  # one that asks for nothing gives way
+    check(server.end()[0] == 0)
+
+
+@test
+def who_leaves_is_not_waited_for():
+    server = slow_frames()
+    asks = msgpack.packb({"endpoint": "get_action", "data": DEMO}, default=as_npy)
+    first = Client(server)
+    first.socket.send(asks)
+    time.sleep(0.1 * SLOW)
+    for _ in range(6):
+        s = shake_hands(server)
+        s.sendall(frame(b"", 1) + frame(asks))
+        time.sleep(0.02)
+        s.close()
+    check("action.actions" in msgpack.unpackb(first.socket.recv()))
+    check("error" not in first.ask("get_action", DEMO))
+    code, _, err = server.end()
+    check(code == 0 and int(err.split(" requests")[0].split()[-1]) < 6, err)
 
 
 @test
@@ -340,16 +490,32 @@ def an_address_may_be_a_name_or_every_interface():
 
 
 @test
-def a_server_that_ends_says_so():
-    server = Server()
+def a_server_that_ends_answers_what_it_has_begun():
+    """The request that is in a frame is answered; those behind it are told, and nobody waits."""
+    server = slow_frames()
+    asks = msgpack.packb({"endpoint": "get_action", "data": DEMO}, default=as_npy)
+    clients = [Client(server) for _ in range(3)]
+    for c in clients:
+        c.socket.send(asks)
+    time.sleep(0.2 * SLOW)
+    begin = time.monotonic()
+    code, _, err = server.end(signal.SIGTERM)
+    check(code == 0 and time.monotonic() - begin < 20 * SLOW, code, err)
+    answers = [msgpack.unpackb(c.socket.recv()) for c in clients]
+    check(sum("action.actions" in a for a in answers) >= 1 and all("action.actions" in a or "error" in a for a in answers), answers)
+
+
+@test
+def robots_that_ask_for_nothing_do_not_keep_a_server():
+    """With time to finish it ends at once where no request is being answered."""
+    server = Server("--drain-s", "30")
     c = Client(server)
     check("error" not in c.ask("get_action", DEMO))
     begin = time.monotonic()
-    code, _, err = server.end(signal.SIGTERM)
-    check(code == 0 and time.monotonic() - begin < 10 * SLOW, code, err)
+    check(server.end(signal.SIGTERM)[0] == 0 and time.monotonic() - begin < 10 * SLOW)
 
 
-def times(rounds=300):
+def measure():
     """What a reply takes by openpi's protocol and by GR00T's, in turns."""
     server = Server()
     s, c = server.connect(), Client(server)
@@ -357,17 +523,9 @@ def times(rounds=300):
            for k, v in DEMO.items() if k != "prompt"}
     obs["prompt"] = DEMO["prompt"][0]
     ways = {"openpi's": lambda: s.infer(obs), "GR00T's": lambda: c.ask("get_action", DEMO)}
-    taken = {name: [] for name in ways}
-    for _ in range(rounds):
-        for name, ask in ways.items():
-            begin = time.perf_counter()
-            ask()
-            taken[name].append(1e3 * (time.perf_counter() - begin))
-    for name, ms in taken.items():
-        ms.sort()
-        print("%-10s p50 %6.2f  p99 %6.2f  max %6.2f ms" % (name, ms[rounds // 2], ms[rounds * 99 // 100], ms[-1]))
+    serve_harness.times(ways)
     server.end()
 
 
 if __name__ == "__main__":
-    sys.exit(times() if "--times" in sys.argv else main())
+    sys.exit(measure() if "--times" in sys.argv else main())

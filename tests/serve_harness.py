@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 from serve_client import Array, Socket
 
@@ -43,6 +44,28 @@ def variant(name, text):
     return path
 
 
+# Robots at the same server, and what is told of their arms; numbers that float32 has.
+STATES = {"left": [0.0, 0.5, 0.25, 1.0], "right": [0.125, 0.625, 0.25, 0.0]}
+
+
+def special(line):
+    """The bundled demo with a robot whose description is changed by a line of Lua. Needs --root."""
+    return variant("special", 'local robot = include "robots/metaworld.lua"\n%s\n'
+                   'return extend("demo_metaworld.lua", { robot = robot })\n' % line)
+
+
+def openpi_in_turn(server, order, shared=False, **asked):
+    """Chunks that openpi's clients get, of a connection for each robot; shared: of one for all."""
+    connections, got = {}, []
+    for who in order:
+        key = shared or who
+        if key not in connections:
+            connections[key] = server.connect()
+        observation = {**OBSERVATION, "observation/state": Array.floats(STATES[who])}
+        got.append(connections[key].infer({**observation, "tectum": asked} if asked else observation)["actions"].data)
+    return got
+
+
 class Server:
     """A server of `pipeline`. limit: descriptors that it may open; env: variables over ours."""
 
@@ -71,6 +94,19 @@ class Server:
         self.p.send_signal(how)
         out, err = self.p.communicate(timeout=30 * SLOW)
         return self.p.returncode, out, err
+
+
+def times(ways, rounds=300):
+    """Print what the calls take by their names, one after the other in turns."""
+    taken = {name: [] for name in ways}
+    for _ in range(rounds):
+        for name, ask in ways.items():
+            begin = time.perf_counter()
+            ask()
+            taken[name].append(1e3 * (time.perf_counter() - begin))
+    for name, ms in taken.items():
+        ms.sort()
+        print("%-24s p50 %6.2f  p99 %6.2f  max %6.2f ms" % (name, ms[rounds // 2], ms[rounds * 99 // 100], ms[-1]))
 
 
 def main():

@@ -1,6 +1,7 @@
 /* act.c - fuzz target: any bytes as the body of POST /act, and, behind a NUL, as the server's
  * reply. What is accepted must be a request that the server can read, and a reply must be JSON. */
 #include "tools/gateway/act.h"
+#include "tests/fuzz/msgpack_whole.h"
 #include "tools/serve/request.h"
 
 #include <stdlib.h>
@@ -21,22 +22,6 @@ static const struct tec_robot robot = {.cameras = cameras,
                                        .n_ignored = 1,
                                        .prompt_input = "prompt"};
 
-static void check(bool good)
-{
-    if (!good)
-        abort();
-}
-
-/* One map, and nothing behind it. */
-static void check_whole(const struct tec_buffer *out, struct tec_error *err)
-{
-    struct tec_msgpack r;
-    struct tec_msgpack_token map;
-    tec_msgpack_open(&r, out->data, out->n);
-    check(tec_msgpack_next(&r, &map, err) == TEC_OK && map.kind == TEC_MSGPACK_MAP);
-    check(tec_msgpack_skip(&r, &map, err) == TEC_OK && r.at == r.end);
-}
-
 static void request(const uint8_t *data, size_t size, struct tec_heap *heap,
                     struct tec_arena *arena)
 {
@@ -50,6 +35,7 @@ static void request(const uint8_t *data, size_t size, struct tec_heap *heap,
     check(status == TEC_OK || (err.status == status && err.message[0]));
     if (status == TEC_OK) { /* the server may refuse values, but no MessagePack */
         check_whole(&out, &err);
+        check(asked.session[0]);
         tec_serve_request_read(&read, out.data, out.n, arena, &err);
     }
     tec_buffer_finish(&out);

@@ -1,6 +1,7 @@
 /* groot.c - fuzz target: any bytes as a message of GR00T's protocol. What is accepted must be a
  * request that the server can read. */
 #include "tools/gateway/groot.h"
+#include "tests/fuzz/msgpack_whole.h"
 #include "tools/serve/request.h"
 
 #include <stdlib.h>
@@ -15,22 +16,6 @@ static const struct tec_robot robot = {
     .cameras = cameras, .n_cameras = 1, .parts = parts, .n_parts = 2, .prompt_input = "prompt"};
 static const struct tec_key key;
 
-static void check(bool good)
-{
-    if (!good)
-        abort();
-}
-
-/* One map, and nothing behind it. */
-static void check_whole(const struct tec_buffer *out, struct tec_error *err)
-{
-    struct tec_msgpack r;
-    struct tec_msgpack_token map;
-    tec_msgpack_open(&r, out->data, out->n);
-    check(tec_msgpack_next(&r, &map, err) == TEC_OK && map.kind == TEC_MSGPACK_MAP);
-    check(tec_msgpack_skip(&r, &map, err) == TEC_OK && r.at == r.end);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct tec_request_message read;
@@ -44,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check(copy);
     memcpy(copy, data, size);
     tec_arena_init(&arena, &heap);
-    switch (tec_groot_request(&out, &asked, &all, copy, size, "groot 00 0", &arena, &err)) {
+    switch (tec_groot_request(&out, &asked, &all, copy, size, &arena, &err)) {
     case TEC_GROOT_GET_ACTION:
         check_whole(&out, &err);
         tec_serve_request_read(&read, out.data, out.n, &arena, &err);

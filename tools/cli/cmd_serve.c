@@ -40,8 +40,8 @@ static const struct tec_option options[] = {
     {"port", 'p', TEC_OPTION_TEXT, "N", "8000; 0 = any that is free, printed", AT(port), 0, 0},
     {"act-port", 0, TEC_OPTION_TEXT, "N",
      "POST /act too, as OpenVLA's servers have it; 0 = any that is free", AT(gateways.act), 0, 0},
-    {"groot-port", 0, TEC_OPTION_TEXT, "N", "GR00T's ZeroMQ protocol too; 0 = any that is free",
-     AT(gateways.groot), 0, 0},
+    {"groot-port", 0, TEC_OPTION_TEXT, "N",
+     "GR00T's protocol over ZeroMQ too; 0 = any that is free", AT(gateways.groot), 0, 0},
     {"host", 0, TEC_OPTION_TEXT, "ADDRESS",
      "to listen on; 127.0.0.1, this machine alone; 0.0.0.0: every interface", AT(host), 0, 0},
     {"key", 0, TEC_OPTION_TEXT, "FILE",
@@ -57,7 +57,7 @@ static const struct tec_option options[] = {
      "hand out actions that are late, in place of what on_miss says", AT(late_ok), 0, 0},
     {"max-message-mib", 0, TEC_OPTION_INT, "N", "larger messages are refused; 64",
      AT(max_message_mib), 1, 1024},
-    {"max-connections", 0, TEC_OPTION_INT, "N", "further ones are told 503; 16",
+    {"max-connections", 0, TEC_OPTION_INT, "N", "of each protocol; further ones are told 503; 16",
      AT(max_connections), 1, 1024},
     {"stall-s", 0, TEC_OPTION_INT, "N",
      "seconds for a message to be whole, a reply to be taken; 30", AT(stall_s), 1, 86400},
@@ -97,6 +97,13 @@ struct job {
 static int or_else(int given, int otherwise)
 {
     return given ? given : otherwise;
+}
+
+/* Of each protocol as many as are asked for; those of the gateways are clients of the server too.
+ */
+static int connections(const struct serve_options *o)
+{
+    return or_else(o->max_connections, MAX_CONNECTIONS) * (1 + tec_gateways_count(&o->gateways));
 }
 
 static enum tec_status read_port(int *port, const char *text, struct tec_error *err)
@@ -216,8 +223,7 @@ static enum tec_status start(struct job *job, struct tec_error *err)
                                         .key = job->key,
                                         .guard = &job->guard,
                                         .max_message = mib * MIB,
-                                        .max_connections =
-                                            or_else(o->max_connections, MAX_CONNECTIONS),
+                                        .max_connections = connections(o),
                                         .watch = watch_options(job),
                                         .stall_s = or_else(o->stall_s, STALL_S),
                                         .metrics = {.engine = job->worker.opened.engine,
@@ -320,8 +326,10 @@ static enum tec_status serve(struct job *job, struct tec_error *err)
     const struct serve_options *o = job->o;
     TEC_TRY(o->key ? tec_key_read(&job->key, o->key, err) : TEC_OK);
     TEC_TRY(tec_recording_asked_check(&o->seen, err));
-    TEC_TRY(tec_listen_descriptors(
-        DESCRIPTORS + tec_net_sockets(or_else(o->max_connections, MAX_CONNECTIONS)), err));
+    const int each = or_else(o->max_connections, MAX_CONNECTIONS);
+    TEC_TRY(tec_listen_descriptors(DESCRIPTORS + tec_net_sockets(connections(o)) +
+                                       tec_gateways_descriptors(&o->gateways, each),
+                                   err));
     TEC_TRY(listen_on(job, err));
     TEC_TRY(tec_gateways_bind(&job->gateways, &o->gateways, job->address, err));
     struct tec_control_options control = o->control;
@@ -330,8 +338,7 @@ static enum tec_status serve(struct job *job, struct tec_error *err)
     control.mode = TEC_RECORDING_SERVED;
     TEC_TRY(tec_control_open(&job->control, job->call, &control, err));
     TEC_TRY(tec_worker_open(&job->worker, job->call, job->call->args.item[0], &job->exchange,
-                            2 * or_else(o->max_connections, MAX_CONNECTIONS), o->limit_rows,
-                            o->default_prompt, err));
+                            2 * connections(o), o->limit_rows, o->default_prompt, err));
     TEC_TRY(start(job, err));
     TEC_TRY(tec_control_start(&job->control, &job->worker.opened, err));
     const struct tec_recording_options recording = {.mode = TEC_RECORDING_SERVED,

@@ -8,13 +8,6 @@
 
 enum { ASKED = 4096 /* bytes of the map `tectum` */ };
 
-static int put(void *buffer, const char *bytes, size_t n)
-{
-    struct tec_buffer *b = buffer;
-    tec_buffer_bytes(b, bytes, n);
-    return b->failed ? -1 : 0;
-}
-
 static void put_text(msgpack_packer *p, const char *text, size_t n)
 {
     msgpack_pack_str(p, n);
@@ -95,7 +88,7 @@ bool tec_client_pack(struct tec_buffer *out, const struct tec_client_value *valu
     size_t inside = 0;
     for (size_t i = 0; i < n; i++)
         inside += in_map(&values[i]);
-    msgpack_packer_init(&p, out, put);
+    msgpack_packer_init(&p, out, tec_buffer_write);
     msgpack_pack_map(&p, n - inside + (inside > 0) + (tectum != NULL));
     for (size_t i = 0; i < n; i++)
         if (!in_map(&values[i])) {

@@ -7,6 +7,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -43,12 +44,27 @@ static enum tec_status send_bytes(struct tec_client_socket *s, const void *data,
     return TEC_OK;
 }
 
+/* Wait for bytes as long as the asker is there. */
+static enum tec_status wait_for_bytes(struct tec_client_socket *s, struct tec_error *err)
+{
+    struct pollfd both[2] = {{.fd = s->fd, .events = POLLIN},
+                             {.fd = s->asker, .events = POLLRDHUP}};
+    while (s->asker >= 0 && !both[0].revents) {
+        if (poll(both, 2, -1) < 0 && errno != EINTR)
+            return failed(s, "it cannot be waited for", err);
+        if (!both[0].revents && both[1].revents)
+            return tec_fail(err, TEC_TIME, "who asked has left");
+    }
+    return TEC_OK;
+}
+
 static enum tec_status take(struct tec_client_socket *s, void *data, size_t n,
                             struct tec_error *err)
 {
     uint8_t *to = data;
     while (n > 0) {
         if (s->at == s->n) {
+            TEC_TRY(wait_for_bytes(s, err));
             ssize_t got = recv(s->fd, s->held, sizeof s->held, 0);
             if (got < 0 && errno == EINTR)
                 continue;
@@ -137,10 +153,10 @@ static enum tec_status read_head(struct tec_client_socket *s, struct tec_error *
 }
 
 enum tec_status tec_client_connect(struct tec_client_socket *s, const char *url, const char *key,
-                                   struct tec_error *err)
+                                   int asker, struct tec_error *err)
 {
     char host[200], port[8], request[1024];
-    *s = (struct tec_client_socket){.fd = -1};
+    *s = (struct tec_client_socket){.fd = -1, .asker = asker};
     if (snprintf(s->url, sizeof s->url, "%s", url) >= (int)sizeof s->url)
         return tec_fail(err, TEC_INVALID, "a URL has at most %zu bytes", sizeof s->url - 1);
     TEC_TRY(parse(s, host, port, err));
@@ -166,6 +182,15 @@ void tec_client_close(struct tec_client_socket *s)
     if (s->fd >= 0)
         close(s->fd);
     s->fd = -1;
+}
+
+bool tec_client_ended(const struct tec_client_socket *s)
+{
+    uint8_t first = s->held[s->at < s->n ? s->at : 0];
+    ssize_t got = s->at < s->n ? 1 : recv(s->fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (got < 0)
+        return errno != EAGAIN && errno != EWOULDBLOCK;
+    return got == 0 || (first & 15) == CLOSE;
 }
 
 /* --- frames ----------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include "base/text/base64.h"
 #include "tools/frames/inputs.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,23 +101,38 @@ static enum tec_status check_dataset(struct reading *r, const json_t *json)
                     has ? has : "", asked);
 }
 
-static enum tec_status add_asked(struct reading *r, const char *name, const json_t *json)
+static enum tec_status set_asked(struct reading *r, const char *name, const json_t *json)
 {
-    if (strcmp(name, "tectum") == 0)
-        return json_is_object(json) && json_object_update(r->tectum, (json_t *)(uintptr_t)json) == 0
-                   ? TEC_OK
-                   : tec_fail(r->err, TEC_MALFORMED, "expected an object");
-    return json_is_string(json) && json_object_set(r->tectum, name, (json_t *)(uintptr_t)json) == 0
+    return json_object_set(r->tectum, name, (json_t *)(uintptr_t)json) == 0
                ? TEC_OK
-               : tec_fail(r->err, TEC_MALFORMED, "expected a text");
+               : tec_fail(r->err, TEC_NO_MEMORY, "no memory for a request");
 }
 
-static enum tec_status add(struct reading *r, const char *name, const json_t *json)
+/* What a request says of its session twice is what it says at last. Nothing, and an empty text, is
+ * not said: it would be the session of all that say so. */
+static enum tec_status add_session(struct reading *r, const json_t *json)
 {
-    if (strcmp(name, "unnorm_key") == 0)
-        return check_dataset(r, json);
-    if (strcmp(name, "tectum") == 0 || strcmp(name, "session_id") == 0)
-        return add_asked(r, name, json);
+    if (json_is_null(json) || (json_is_string(json) && json_string_length(json) == 0))
+        return TEC_OK;
+    if (!json_is_string(json) || json_string_length(json) > TEC_REQUEST_NAME)
+        return tec_fail(r->err, TEC_MALFORMED, "session_id: expected a text of at most %d bytes",
+                        TEC_REQUEST_NAME);
+    return set_asked(r, "session_id", json);
+}
+
+static enum tec_status add_tectum(struct reading *r, json_t *map)
+{
+    const char *name;
+    json_t *json;
+    if (!json_is_object(map))
+        return tec_fail(r->err, TEC_MALFORMED, "tectum: expected an object");
+    json_object_foreach(map, name, json)
+        TEC_TRY(strcmp(name, "session_id") == 0 ? add_session(r, json) : set_asked(r, name, json));
+    return TEC_OK;
+}
+
+static enum tec_status add_value(struct reading *r, const char *name, const json_t *json)
+{
     if (json_is_null(json))
         return TEC_OK;
     if (r->n == TEC_MAX_INPUTS)
@@ -131,15 +147,38 @@ static enum tec_status add(struct reading *r, const char *name, const json_t *js
     return read_value(r, v, json, input.kind == TEC_GATEWAY_PICTURE);
 }
 
+static enum tec_status add(struct reading *r, const char *name, json_t *json)
+{
+    if (strcmp(name, "session_id") == 0)
+        return add_session(r, json);
+    if (strcmp(name, "tectum") == 0)
+        return add_tectum(r, json);
+    return tec_context(
+        r->err, strcmp(name, "unnorm_key") == 0 ? check_dataset(r, json) : add_value(r, name, json),
+        "%.100s", name);
+}
+
 static enum tec_status read_members(struct reading *r, json_t *object)
 {
     const char *name;
     json_t *json;
     if (!json_is_object(object))
         return tec_fail(r->err, TEC_MALFORMED, "an observation is a JSON object");
-    json_object_foreach(object, name, json)
-        TEC_TRY(tec_context(r->err, add(r, name, json), "%.100s", name));
+    json_object_foreach(object, name, json) TEC_TRY(add(r, name, json));
     return TEC_OK;
+}
+
+/* Values are counted by what stands between them before any memory is taken for them. */
+static enum tec_status parse(json_t **out, const char *text, size_t n, struct tec_error *err)
+{
+    size_t values = 1;
+    for (size_t i = 0; i < n; i++)
+        values += text[i] == ',';
+    return values > TEC_ACT_VALUES
+               ? tec_fail(err, TEC_MALFORMED,
+                          "more than %d values: send arrays as {\"__numpy__\": BASE64, ...}",
+                          TEC_ACT_VALUES)
+               : tec_input_json(out, text, n, err);
 }
 
 /* {"encoded": TEXT}: the observation as a JSON text, for clients that cannot write arrays. */
@@ -152,8 +191,7 @@ static enum tec_status unwrap(json_t **object, struct tec_act_asked *asked, stru
         return TEC_OK;
     if (!json_is_string(inner) || json_object_size(*object) != 1)
         return tec_fail(err, TEC_MALFORMED, "encoded: expected a JSON text and nothing beside it");
-    enum tec_status status =
-        tec_input_json(&json, json_string_value(inner), json_string_length(inner), err);
+    enum tec_status status = parse(&json, json_string_value(inner), json_string_length(inner), err);
     if (status != TEC_OK)
         return tec_context(err, status, "encoded");
     json_decref(*object);
@@ -161,12 +199,14 @@ static enum tec_status unwrap(json_t **object, struct tec_act_asked *asked, stru
     return TEC_OK;
 }
 
-static enum tec_status read_and_pack(struct tec_buffer *out, struct reading *r, json_t *object,
-                                     const char *client)
+static enum tec_status read_and_pack(struct tec_buffer *out, struct tec_act_asked *asked,
+                                     struct reading *r, json_t *object, const char *client)
 {
     if (!r->tectum || json_object_set_new(r->tectum, "session_id", json_string(client)) != 0)
         return tec_fail(r->err, TEC_NO_MEMORY, "no memory for a request");
     TEC_TRY(read_members(r, object));
+    snprintf(asked->session, sizeof asked->session, "%s",
+             json_string_value(json_object_get(r->tectum, "session_id")));
     if (!tec_client_pack(out, r->values, r->n, r->tectum))
         return tec_fail(r->err, TEC_MALFORMED, "tectum: the map is too long");
     return out->failed ? tec_fail(r->err, TEC_NO_MEMORY, "no memory for a request") : TEC_OK;
@@ -178,11 +218,11 @@ enum tec_status tec_act_request(struct tec_buffer *out, struct tec_act_asked *as
 {
     struct reading r = {.names = names, .arena = arena, .err = err, .tectum = json_object()};
     json_t *object = NULL;
-    enum tec_status status = tec_input_json(&object, body, n, err);
+    enum tec_status status = parse(&object, body, n, err);
     if (status == TEC_OK)
         status = unwrap(&object, asked, err);
     if (status == TEC_OK)
-        status = read_and_pack(out, &r, object, client);
+        status = read_and_pack(out, asked, &r, object, client);
     json_decref(object);
     json_decref(r.tectum);
     return status;

@@ -6,10 +6,15 @@
 #include "tools/client/observation.h"
 #include "tools/gateway/answer.h"
 #include "tools/gateway/names.h"
+#include "tools/serve/request.h"
 
-/* What of a request the reply depends on. */
+/* Values of a body: each takes memory many times its length. */
+enum { TEC_ACT_VALUES = 1 << 20 };
+
+/* What of a request the way of its answer depends on. */
 struct tec_act_asked {
     bool encoded; /* it was a JSON text in {"encoded": TEXT}: so is the reply */
+    char session[TEC_REQUEST_NAME + 1]; /* its session_id */
 };
 
 /* Decode the body of a request and add the server's request to `out`. Members of the object are
@@ -21,8 +26,9 @@ struct tec_act_asked {
  *     null                        as if it were not there
  *
  * beside `unnorm_key`, which must be that of the pipeline's statistics, `session_id` and `tectum`,
- * which are the openpi protocol's. `client` is the session_id of a request that says none.
- * TEC_MALFORMED, TEC_NOT_FOUND or TEC_NO_MEMORY: one sentence that begins with the member. */
+ * which are the openpi protocol's. `client` is the session_id of a request that says none, or an
+ * empty one. TEC_MALFORMED, TEC_NOT_FOUND or TEC_NO_MEMORY: one sentence that begins with the
+ * member. */
 enum tec_status tec_act_request(struct tec_buffer *out, struct tec_act_asked *asked,
                                 const struct tec_gateway_names *names, const void *body, size_t n,
                                 const char *client, struct tec_arena *arena, struct tec_error *err);

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/number.h"
+#include "tools/gateway/act.h"
 
 #include <microhttpd.h>
 #include <netdb.h>
@@ -13,13 +14,12 @@
 
 static const struct tec_clock real = {NULL};
 
-enum { ADDRESS = 80, HEAD_BYTES = 16 << 10 /* of a request's headers */ };
+enum { ADDRESS = 80, HEAD_BYTES = 16 << 10 /* of a request's headers */, LAST_ANSWERS_MS = 2000 };
 
 /* A request that is being received. */
 struct request {
     struct tec_buffer body;
     int64_t began_ns;
-    unsigned refused; /* the status of a request that is not even read; 0: none */
 };
 
 /* --- connections ------------------------------------------------------------------------------ */
@@ -31,59 +31,16 @@ static int socket_of(struct MHD_Connection *c)
     return info ? info->connect_fd : -1;
 }
 
-static struct tec_act_place *place_of(struct tec_act_server *s, int fd)
-{
-    for (int i = 0; i < s->n_places; i++)
-        if (s->places[i].fd == fd)
-            return &s->places[i];
-    return NULL;
-}
-
-/* Where connections fill every place, the one that has sent nothing whole for longest gives way, so
- * that nobody who only keeps connections open keeps robots out. */
-static void make_way(struct tec_act_server *s)
-{
-    struct tec_act_place *oldest = NULL;
-    int there = 0;
-    for (int i = 0; i < s->n_places; i++) {
-        struct tec_act_place *p = &s->places[i];
-        there += !p->ends;
-        if (!p->ends && !p->works && (!oldest || p->since_ns < oldest->since_ns))
-            oldest = p;
-    }
-    if (there <= s->options.max_connections || !oldest)
-        return;
-    oldest->ends = true;
-    shutdown(oldest->fd, SHUT_RDWR); /* its thread then closes it */
-}
-
 static void on_connection(void *user, struct MHD_Connection *c, void **unused,
                           enum MHD_ConnectionNotificationCode code)
 {
     struct tec_act_server *s = user;
     int fd = socket_of(c);
     (void)unused;
-    pthread_mutex_lock(&s->lock);
-    struct tec_act_place *place = place_of(s, fd);
-    if (code == MHD_CONNECTION_NOTIFY_STARTED && s->n_places < TEC_ACT_PLACES) {
-        s->places[s->n_places++] =
-            (struct tec_act_place){.fd = fd, .since_ns = tec_clock_now(&real)};
-        make_way(s);
-    } else if (code == MHD_CONNECTION_NOTIFY_CLOSED && place) {
-        *place = s->places[--s->n_places];
-    }
-    pthread_mutex_unlock(&s->lock);
-}
-
-static void note(struct tec_act_server *s, struct MHD_Connection *c, bool works)
-{
-    pthread_mutex_lock(&s->lock);
-    struct tec_act_place *place = place_of(s, socket_of(c));
-    if (place) {
-        place->works = works;
-        place->since_ns = tec_clock_now(&real);
-    }
-    pthread_mutex_unlock(&s->lock);
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED)
+        tec_gateway_places_go(&s->places, fd);
+    else if (!tec_gateway_places_come(&s->places, fd))
+        shutdown(fd, SHUT_RDWR);
 }
 
 /* "act ADDRESS": clients that do not say who they are are told apart by their machine. */
@@ -134,61 +91,81 @@ static enum MHD_Result refuse(struct tec_act_server *s, struct MHD_Connection *c
     return result;
 }
 
-/* What a client that speaks no other protocol would be told, with its status. */
-static unsigned status_of(enum tec_status status)
+/* The status of an answer that is no actions, and the answer. */
+static unsigned fail(struct tec_buffer *out, unsigned http, const struct tec_error *err)
 {
-    return status == TEC_NO_MEMORY ? MHD_HTTP_SERVICE_UNAVAILABLE
-           : status == TEC_TIME    ? MHD_HTTP_GATEWAY_TIMEOUT
-           : status == TEC_IO      ? MHD_HTTP_SERVICE_UNAVAILABLE
-                                   : MHD_HTTP_BAD_REQUEST;
+    out->n = 0;
+    tec_act_error(out, err->message, strlen(err->message));
+    return err->status == TEC_NO_MEMORY ? MHD_HTTP_SERVICE_UNAVAILABLE : http;
 }
 
-/* The reply's body into `out`; its HTTP status. */
-static unsigned ask(struct tec_act_server *s, struct tec_buffer *out,
-                    struct tec_gateway_answer *told, const struct tec_buffer *body,
-                    const char *client, struct tec_arena *arena)
+static unsigned status_of_reply(enum tec_status status)
+{
+    return status == TEC_TIME        ? MHD_HTTP_SERVICE_UNAVAILABLE
+           : status == TEC_NOT_FOUND ? MHD_HTTP_BAD_REQUEST
+                                     : MHD_HTTP_BAD_GATEWAY;
+}
+
+/* A request and what becomes of it. */
+struct exchange {
+    struct tec_buffer up, down;
+    struct tec_act_asked asked;
+    struct tec_gateway_answer told;
+    struct tec_arena arena;
+};
+
+/* The reply's body into `out`; its HTTP status. `fd`: of who asks. */
+static unsigned ask(struct tec_act_server *s, struct tec_buffer *out, struct exchange *e, int fd)
 {
     struct tec_error err = {.status = TEC_OK};
-    struct tec_act_asked asked = {.encoded = false};
-    struct tec_buffer up = {.heap = s->options.heap}, down = {.heap = s->options.heap};
-    enum tec_status status =
-        tec_act_request(&up, &asked, &s->options.names, body->data, body->n, client, arena, &err);
-    unsigned http = MHD_HTTP_OK;
-    if (status == TEC_OK) {
-        enum tec_upstream_end end = tec_upstream_ask(&s->upstream, &up, &down, &err);
-        if (end == TEC_UPSTREAM_REFUSED) {
-            tec_upstream_trim(&down);
-            tec_act_error(out, (const char *)down.data, down.n);
-            http = MHD_HTTP_BAD_REQUEST;
-        } else {
-            status = end == TEC_UPSTREAM_REPLY
-                         ? tec_act_reply(out, told, &asked, &down, arena, &err)
-                         : err.status;
-        }
+    struct tec_act_robot *robot = tec_act_robots_take(&s->robots, e->asked.session);
+    if (!robot) {
+        tec_fail(&err, TEC_IO, "all robots are being answered");
+        return fail(out, MHD_HTTP_SERVICE_UNAVAILABLE, &err);
     }
-    if (status != TEC_OK) {
-        out->n = 0;
-        tec_act_error(out, err.message, strlen(err.message));
-        http = status_of(status);
+    enum tec_upstream_end end =
+        tec_upstream_ask(&s->upstream, &robot->link, fd, &e->up, &e->down, &err);
+    tec_act_robots_give(&s->robots, robot);
+    if (end == TEC_UPSTREAM_NONE)
+        return fail(out, MHD_HTTP_SERVICE_UNAVAILABLE, &err);
+    if (end == TEC_UPSTREAM_REFUSED) {
+        tec_upstream_trim(&e->down);
+        tec_act_error(out, (const char *)e->down.data, e->down.n);
+        return MHD_HTTP_BAD_REQUEST;
     }
-    tec_buffer_finish(&up);
-    tec_buffer_finish(&down);
-    return http;
+    enum tec_status status = tec_act_reply(out, &e->told, &e->asked, &e->down, &e->arena, &err);
+    return status == TEC_OK ? MHD_HTTP_OK : fail(out, status_of_reply(status), &err);
+}
+
+static unsigned read_and_ask(struct tec_act_server *s, struct tec_buffer *out, struct exchange *e,
+                             const struct tec_buffer *body, struct MHD_Connection *c)
+{
+    struct tec_error err = {.status = TEC_OK};
+    char client[ADDRESS];
+    name_client(client, c);
+    if (tec_act_request(&e->up, &e->asked, &s->options.names, body->data, body->n, client,
+                        &e->arena, &err) != TEC_OK)
+        return fail(out, MHD_HTTP_BAD_REQUEST, &err);
+    if (e->up.n <= s->options.max_message)
+        return ask(s, out, e, socket_of(c));
+    tec_fail(&err, TEC_SHAPE, "The request is too large: decoded it has %zu bytes.", e->up.n);
+    return fail(out, MHD_HTTP_CONTENT_TOO_LARGE, &err);
 }
 
 static enum MHD_Result answer(struct tec_act_server *s, struct MHD_Connection *c,
                               const struct request *q)
 {
-    char client[ADDRESS];
-    struct tec_gateway_answer told = {.source = ""};
-    struct tec_buffer out = {.heap = s->options.heap};
-    struct tec_arena arena;
-    name_client(client, c);
-    tec_arena_init(&arena, s->options.heap);
-    unsigned status = ask(s, &out, &told, &q->body, client, &arena);
-    tec_arena_finish(&arena);
+    struct tec_heap *heap = s->options.heap;
+    struct exchange e = {.up = {.heap = heap}, .down = {.heap = heap}, .told = {.source = ""}};
+    struct tec_buffer out = {.heap = heap};
+    tec_gateway_places_note(&s->places, socket_of(c), true);
+    tec_arena_init(&e.arena, heap);
+    unsigned status = read_and_ask(s, &out, &e, &q->body, c);
     enum MHD_Result result =
-        out.failed ? MHD_NO : send_body(c, status, &out, status == MHD_HTTP_OK ? &told : NULL);
+        out.failed ? MHD_NO : send_body(c, status, &out, status == MHD_HTTP_OK ? &e.told : NULL);
+    tec_arena_finish(&e.arena);
+    tec_buffer_finish(&e.up);
+    tec_buffer_finish(&e.down);
     tec_buffer_finish(&out);
     return result;
 }
@@ -232,12 +209,14 @@ static enum MHD_Result begin(struct tec_act_server *s, struct MHD_Connection *c,
     unsigned status = judge(s, c, path, method, &why);
     if (status)
         return refuse(s, c, status, why);
+    if (!tec_gateway_places_may(&s->places, socket_of(c)))
+        return refuse(s, c, MHD_HTTP_SERVICE_UNAVAILABLE,
+                      "As many requests as --max-connections are being answered.");
     struct request *q = tec_heap_get(s->options.heap, sizeof *q);
     *state = q;
     if (!q)
         return MHD_NO;
     *q = (struct request){.body.heap = s->options.heap, .began_ns = tec_clock_now(&real)};
-    note(s, c, true);
     return MHD_YES;
 }
 
@@ -266,7 +245,7 @@ static void on_end(void *user, struct MHD_Connection *c, void **state,
     struct tec_act_server *s = user;
     struct request *q = *state;
     (void)why;
-    note(s, c, false);
+    tec_gateway_places_note(&s->places, socket_of(c), false);
     if (!q)
         return;
     tec_buffer_finish(&q->body);
@@ -276,6 +255,14 @@ static void on_end(void *user, struct MHD_Connection *c, void **state,
 
 /* --- the server ------------------------------------------------------------------------------- */
 
+static void finish(struct tec_act_server *s)
+{
+    tec_act_robots_finish(&s->robots);
+    tec_upstream_finish(&s->upstream);
+    tec_gateway_places_finish(&s->places);
+    tec_listen_close(&s->options.listener);
+}
+
 enum tec_status tec_act_server_start(struct tec_act_server *s,
                                      const struct tec_act_server_options *options,
                                      struct tec_error *err)
@@ -283,22 +270,22 @@ enum tec_status tec_act_server_start(struct tec_act_server *s,
     char key[TEC_KEY_MAX + 1];
     s->options = *options;
     snprintf(key, sizeof key, "%.*s", (int)options->key.n, options->key.text);
-    tec_upstream_init(&s->upstream, options->url, key[0] ? key : NULL, options->heap);
-    pthread_mutex_init(&s->lock, NULL);
+    tec_upstream_init(&s->upstream, options->url, key[0] ? key : NULL, options->max_connections,
+                      options->heap);
+    tec_act_robots_init(&s->robots, &s->upstream);
+    tec_gateway_places_init(&s->places, options->max_connections);
     s->daemon = MHD_start_daemon(MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD |
                                      MHD_USE_POLL | MHD_USE_ITC,
                                  0, NULL, NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET,
                                  options->listener.fd, MHD_OPTION_CONNECTION_LIMIT,
-                                 (unsigned)TEC_ACT_PLACES, MHD_OPTION_CONNECTION_TIMEOUT,
+                                 (unsigned)TEC_GATEWAY_PLACES, MHD_OPTION_CONNECTION_TIMEOUT,
                                  (unsigned)options->stall_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
                                  (size_t)HEAD_BYTES, MHD_OPTION_NOTIFY_COMPLETED, on_end, s,
                                  MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_END);
     atomic_store(&s->started, s->daemon != NULL);
     if (s->daemon)
         return TEC_OK;
-    tec_upstream_finish(&s->upstream);
-    pthread_mutex_destroy(&s->lock);
-    tec_listen_close(&s->options.listener);
+    finish(s);
     return tec_fail(err, TEC_IO, "the server of POST /act does not start");
 }
 
@@ -315,9 +302,9 @@ void tec_act_server_stop(struct tec_act_server *s)
     atomic_store(&s->started, false);
     tec_upstream_leave(&s->upstream);
     MHD_quiesce_daemon(s->daemon);
+    tec_gateway_places_end(&s->places, false, LAST_ANSWERS_MS);
+    tec_upstream_end(&s->upstream);
     MHD_stop_daemon(s->daemon);
     s->daemon = NULL;
-    tec_upstream_finish(&s->upstream);
-    pthread_mutex_destroy(&s->lock);
-    tec_listen_close(&s->options.listener);
+    finish(s);
 }

@@ -51,8 +51,9 @@ enum tec_status tec_gateway_answer_read(struct tec_gateway_answer *out,
     TEC_TRY(read_reply(out, reply, arena, err));
     if (!out->actions.data)
         return tec_fail(err, TEC_NOT_FOUND, "the pipeline has no actions for this request");
-    return out->actions.kind == TEC_VALUE_F64 && out->actions.rank == 2
+    if (out->actions.kind != TEC_VALUE_F64 || out->actions.rank != 2)
+        return tec_fail(err, TEC_MALFORMED, "the server's actions are no float64 [rows, columns]");
+    return out->actions.shape[0] > 0
                ? TEC_OK
-               : tec_fail(err, TEC_MALFORMED,
-                          "the server's actions are no float64 [rows, columns]");
+               : tec_fail(err, TEC_TIME, "there are no actions for this request: %s", out->source);
 }

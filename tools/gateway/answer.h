@@ -11,7 +11,9 @@ struct tec_gateway_answer {
     bool missed;
 };
 
-/* TEC_MALFORMED, or TEC_NOT_FOUND where the reply has no actions. */
+/* TEC_MALFORMED, TEC_NOT_FOUND where the reply has no actions, or TEC_TIME where they have no rows,
+ * after a stop or a miss: clients of these protocols would carry out an empty chunk, so it is an
+ * error. */
 enum tec_status tec_gateway_answer_read(struct tec_gateway_answer *out,
                                         const struct tec_buffer *reply, struct tec_arena *arena,
                                         struct tec_error *err);

@@ -17,55 +17,76 @@ static enum tec_status read_port(int *port, const char *option, const char *text
     return TEC_OK;
 }
 
+/* Robots of a gateway. */
+static int most(int max_connections)
+{
+    return max_connections < TEC_UPSTREAM_MOST ? max_connections : TEC_UPSTREAM_MOST;
+}
+
+int tec_gateways_count(const struct tec_gateways_asked *asked)
+{
+    return (asked->act != NULL) + (asked->groot != NULL);
+}
+
+int tec_gateways_descriptors(const struct tec_gateways_asked *asked, int max_connections)
+{
+    enum { OTHERS = 8 /* what listens, and what wakes it */ };
+    return tec_gateways_count(asked) * (TEC_GATEWAY_PLACES + most(max_connections) + OTHERS);
+}
+
+static enum tec_status bind_one(struct tec_listener *l, int *port, const char *option,
+                                const char *text, const char *address, struct tec_error *err)
+{
+    *l = (struct tec_listener){-1, -1};
+    if (!text)
+        return TEC_OK;
+    TEC_TRY(read_port(port, option, text, err));
+    return tec_context(err, tec_listen_bind(l, address, *port, err), "%s", option);
+}
+
 enum tec_status tec_gateways_bind(struct tec_gateways *g, const struct tec_gateways_asked *asked,
                                   const char *address, struct tec_error *err)
 {
-    g->asked = *asked;
-    g->listener = (struct tec_listener){-1, -1};
-    if (asked->groot)
-        TEC_TRY(read_port(&g->groot_port, "--groot-port", asked->groot, err));
-    if (!asked->act)
-        return TEC_OK;
-    TEC_TRY(read_port(&g->act_port, "--act-port", asked->act, err));
     char bare[80];
     bool six = address[0] == '[';
     snprintf(bare, sizeof bare, "%.*s", (int)strcspn(address + six, "]"), address + six);
-    return tec_context(err, tec_listen_bind(&g->listener, bare, g->act_port, err), "--act-port");
+    g->groot_listener = (struct tec_listener){-1, -1};
+    g->asked = *asked;
+    TEC_TRY(bind_one(&g->act_listener, &g->act_port, "--act-port", asked->act, bare, err));
+    return bind_one(&g->groot_listener, &g->groot_port, "--groot-port", asked->groot, bare, err);
 }
 
 static enum tec_status start_act(struct tec_gateways *g, const struct tec_gateways_options *o,
                                  const char *url, struct tec_error *err)
 {
-    TEC_TRY(tec_listen_start(&g->listener, &g->act_port, err));
-    const struct tec_act_server_options act = {
-        .listener = g->listener,
-        .names = o->names,
-        .url = url,
-        .key = o->key,
-        .heap = o->heap,
-        .max_message = o->max_message,
-        .max_connections =
-            o->max_connections < TEC_UPSTREAM_MOST ? o->max_connections : TEC_UPSTREAM_MOST,
-        .stall_s = o->stall_s};
-    g->listener = (struct tec_listener){-1, -1}; /* given */
+    TEC_TRY(tec_listen_start(&g->act_listener, &g->act_port, err));
+    const struct tec_act_server_options act = {.listener = g->act_listener,
+                                               .names = o->names,
+                                               .url = url,
+                                               .key = o->key,
+                                               .heap = o->heap,
+                                               .max_message = o->max_message,
+                                               .max_connections = most(o->max_connections),
+                                               .stall_s = o->stall_s};
+    g->act_listener = (struct tec_listener){-1, -1}; /* given */
     return tec_act_server_start(&g->act, &act, err);
 }
 
 static enum tec_status start_groot(struct tec_gateways *g, const struct tec_gateways_options *o,
                                    const char *url, struct tec_error *err)
 {
-    const struct tec_groot_server_options groot = {
-        .host = o->host,
-        .port = g->groot_port,
-        .names = o->names,
-        .rows = o->rows,
-        .url = url,
-        .key = o->key,
-        .heap = o->heap,
-        .max_message = o->max_message,
-        .workers = o->max_connections < TEC_GROOT_WORKERS ? o->max_connections : TEC_GROOT_WORKERS};
-    return tec_context(err, tec_groot_server_start(&g->groot, &g->groot_port, &groot, err),
-                       "--groot-port");
+    TEC_TRY(tec_listen_start(&g->groot_listener, &g->groot_port, err));
+    const struct tec_groot_server_options groot = {.listener = g->groot_listener,
+                                                   .names = o->names,
+                                                   .rows = o->rows,
+                                                   .url = url,
+                                                   .key = o->key,
+                                                   .heap = o->heap,
+                                                   .max_message = o->max_message,
+                                                   .max_connections = most(o->max_connections),
+                                                   .stall_s = o->stall_s};
+    g->groot_listener = (struct tec_listener){-1, -1}; /* given */
+    return tec_groot_server_start(&g->groot, &groot, err);
 }
 
 enum tec_status tec_gateways_start(struct tec_gateways *g,
@@ -96,5 +117,7 @@ void tec_gateways_stop(struct tec_gateways *g)
     tec_act_server_stop(&g->act);
     tec_groot_server_stop(&g->groot);
     if (g->asked.act)
-        tec_listen_close(&g->listener);
+        tec_listen_close(&g->act_listener);
+    if (g->asked.groot)
+        tec_listen_close(&g->groot_listener);
 }

@@ -25,11 +25,16 @@ struct tec_gateways_options {
 /* Owned by the caller of bind until stop; must not move in between. Zeroed: there is none. */
 struct tec_gateways {
     struct tec_gateways_asked asked;
-    struct tec_listener listener; /* of POST /act; -1: given, or not asked for */
+    struct tec_listener act_listener, groot_listener; /* -1: given, or not asked for */
     int act_port, groot_port;
     struct tec_act_server act;
     struct tec_groot_server groot;
 };
+
+/* How many protocols are asked for; file descriptors that they need beside the server's own, for
+ * `max_connections` each. */
+int tec_gateways_count(const struct tec_gateways_asked *asked);
+int tec_gateways_descriptors(const struct tec_gateways_asked *asked, int max_connections);
 
 /* Take the ports, before the model is loaded; nobody is listened to yet. `address` is the
  * server's, as host below. TEC_INVALID for what is no port, TEC_IO for one that cannot be had. */

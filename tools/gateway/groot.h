@@ -30,12 +30,11 @@ struct tec_groot_robot {
 
 /* Read a request; of GET_ACTION, add the server's request to `out`: pictures [1, H, W, 3] or
  * [1, 1, H, W, 3], parts of the state [1, D] or [1, 1, D], a text or a list of one. Names are the
- * robot's inputs, with or without "video." and "state.". `client` becomes its session_id.
- * REFUSED: the error says why. */
+ * robot's inputs, with or without "video." and "state.". REFUSED: the error says why; a request
+ * without the key is, whatever else it says. */
 enum tec_groot_endpoint tec_groot_request(struct tec_buffer *out, struct tec_groot_asked *asked,
                                           const struct tec_groot_robot *robot, const void *message,
-                                          size_t n, const char *client, struct tec_arena *arena,
-                                          struct tec_error *err);
+                                          size_t n, struct tec_arena *arena, struct tec_error *err);
 
 /* Add the actions of the server's reply: float32 by part of the action (the robot's outputs; one
  * part "actions" without them), [rows, columns] under "action.PART", or, nested, [1, rows, columns]

@@ -9,13 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int put(void *buffer, const char *bytes, size_t n)
-{
-    struct tec_buffer *b = buffer;
-    tec_buffer_bytes(b, bytes, n);
-    return b->failed ? -1 : 0;
-}
-
 static void put_text(msgpack_packer *p, const char *text)
 {
     msgpack_pack_str_with_body(p, text, strlen(text));
@@ -119,7 +112,7 @@ enum tec_status tec_groot_reply(struct tec_buffer *out, const struct tec_groot_a
     if (r->n_outputs > 0 && answer.actions.shape[1] != r->n_actions)
         return tec_fail(err, TEC_MALFORMED, "the server's actions have %lld columns, not %d",
                         (long long)answer.actions.shape[1], r->n_actions);
-    msgpack_packer_init(&p, out, put);
+    msgpack_packer_init(&p, out, tec_buffer_write);
     if (asked->nested)
         msgpack_pack_array(&p, 2);
     put_parts(&p, asked, r, &answer.actions);
@@ -138,7 +131,7 @@ enum tec_status tec_groot_reply(struct tec_buffer *out, const struct tec_groot_a
 void tec_groot_pong(struct tec_buffer *out)
 {
     msgpack_packer p;
-    msgpack_packer_init(&p, out, put);
+    msgpack_packer_init(&p, out, tec_buffer_write);
     msgpack_pack_map(&p, 2);
     put_text(&p, "status");
     put_text(&p, "ok");
@@ -149,14 +142,14 @@ void tec_groot_pong(struct tec_buffer *out)
 void tec_groot_was_reset(struct tec_buffer *out)
 {
     msgpack_packer p;
-    msgpack_packer_init(&p, out, put);
+    msgpack_packer_init(&p, out, tec_buffer_write);
     msgpack_pack_map(&p, 0);
 }
 
 void tec_groot_error(struct tec_buffer *out, const char *text, size_t n)
 {
     msgpack_packer p;
-    msgpack_packer_init(&p, out, put);
+    msgpack_packer_init(&p, out, tec_buffer_write);
     msgpack_pack_map(&p, 1);
     put_text(&p, "error");
     msgpack_pack_str_with_body(&p, text, n);
@@ -210,7 +203,7 @@ void tec_groot_modality(struct tec_buffer *out, const struct tec_groot_robot *ro
 {
     const struct tec_robot *r = robot->names.robot;
     msgpack_packer p;
-    msgpack_packer_init(&p, out, put);
+    msgpack_packer_init(&p, out, tec_buffer_write);
     msgpack_pack_map(&p, 4);
     put_modality(&p, "video", camera_keys(r), 1);
     put_modality(&p, "state", state_keys(r), 1);

@@ -1,87 +1,122 @@
-/* upstream.c - a stack of connections that are open and not in use; the newest is used first. */
+/* upstream.c - opens, uses and ends connections to the server. */
 #include "tools/gateway/upstream.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
-void tec_upstream_init(struct tec_upstream *u, const char *url, const char *key,
+void tec_upstream_init(struct tec_upstream *u, const char *url, const char *key, int most,
                        struct tec_heap *heap)
 {
-    *u = (struct tec_upstream){.heap = heap};
+    *u = (struct tec_upstream){.heap = heap, .most = most};
     snprintf(u->url, sizeof u->url, "%s", url);
     snprintf(u->key, sizeof u->key, "%s", key ? key : "");
     pthread_mutex_init(&u->lock, NULL);
 }
 
-void tec_upstream_leave(struct tec_upstream *u)
-{
-    pthread_mutex_lock(&u->lock);
-    u->leaving = true;
-    while (u->n > 0)
-        tec_client_close(&u->idle[--u->n]);
-    pthread_mutex_unlock(&u->lock);
-}
-
 void tec_upstream_finish(struct tec_upstream *u)
 {
-    tec_upstream_leave(u);
     pthread_mutex_destroy(&u->lock);
 }
 
-/* *old: it was open, so the server may have closed it meanwhile. */
-static enum tec_status take(struct tec_upstream *u, struct tec_client_socket *s, bool *old,
-                            struct tec_buffer *reply, struct tec_error *err)
-{
-    bool refused, leaving;
-    pthread_mutex_lock(&u->lock);
-    leaving = u->leaving;
-    *old = u->n > 0;
-    if (*old)
-        *s = u->idle[--u->n];
-    pthread_mutex_unlock(&u->lock);
-    if (leaving)
-        return tec_fail(err, TEC_IO, "the server ends");
-    if (*old)
-        return TEC_OK;
-    TEC_TRY(tec_client_connect(s, u->url, u->key[0] ? u->key : NULL, err));
-    enum tec_status status = tec_client_receive(s, reply, &refused, err); /* the metadata */
-    if (status != TEC_OK)
-        tec_client_close(s);
-    return status;
-}
-
-static void give_back(struct tec_upstream *u, struct tec_client_socket *s)
+/* Shut links down, so that who waits for one wakes and closes it: those that ask for nothing, or
+ * all. */
+static void leave(struct tec_upstream *u, bool all)
 {
     pthread_mutex_lock(&u->lock);
-    bool keep = !u->leaving && u->n < TEC_UPSTREAM_MOST;
-    if (keep)
-        u->idle[u->n++] = *s;
+    u->leaving = true;
+    u->ended = u->ended || all;
+    for (int i = 0; i < u->n; i++)
+        if (all || !u->links[i]->asks)
+            shutdown(u->links[i]->socket.fd, SHUT_RDWR);
     pthread_mutex_unlock(&u->lock);
-    if (!keep)
-        tec_client_close(s);
 }
 
-enum tec_upstream_end tec_upstream_ask(struct tec_upstream *u, const struct tec_buffer *request,
+void tec_upstream_leave(struct tec_upstream *u)
+{
+    leave(u, false);
+}
+
+void tec_upstream_end(struct tec_upstream *u)
+{
+    leave(u, true);
+}
+
+/* List an open link, so that its end can be told; false: there is no place for it. */
+static bool list(struct tec_upstream *u, struct tec_upstream_link *link)
+{
+    pthread_mutex_lock(&u->lock);
+    bool good = !u->ended && u->n < u->most;
+    if (good)
+        u->links[u->n++] = link;
+    pthread_mutex_unlock(&u->lock);
+    return good;
+}
+
+void tec_upstream_close(struct tec_upstream *u, struct tec_upstream_link *link)
+{
+    if (!link->open)
+        return;
+    pthread_mutex_lock(&u->lock);
+    for (int i = 0; i < u->n; i++)
+        if (u->links[i] == link) {
+            u->links[i] = u->links[--u->n];
+            break;
+        }
+    pthread_mutex_unlock(&u->lock);
+    tec_client_close(&link->socket);
+    link->open = false;
+}
+
+/* A request begins, if any may, or is over. */
+static bool note(struct tec_upstream *u, struct tec_upstream_link *link, bool asks)
+{
+    pthread_mutex_lock(&u->lock);
+    bool may = !asks || !u->leaving;
+    link->asks = may && asks;
+    pthread_mutex_unlock(&u->lock);
+    return may;
+}
+
+static enum tec_status open_link(struct tec_upstream *u, struct tec_upstream_link *link, int asker,
+                                 struct tec_buffer *reply, struct tec_error *err)
+{
+    bool refused;
+    if (link->open && tec_client_ended(&link->socket))
+        tec_upstream_close(u, link);
+    if (!link->open) {
+        TEC_TRY(tec_client_connect(&link->socket, u->url, u->key[0] ? u->key : NULL, asker, err));
+        link->open = list(u, link);
+        if (!link->open) {
+            tec_client_close(&link->socket);
+            return tec_fail(err, TEC_IO, "too many robots at once");
+        }
+        TEC_TRY(tec_client_receive(&link->socket, reply, &refused, err)); /* the metadata */
+    }
+    link->socket.asker = asker;
+    return TEC_OK;
+}
+
+enum tec_upstream_end tec_upstream_ask(struct tec_upstream *u, struct tec_upstream_link *link,
+                                       int asker, const struct tec_buffer *request,
                                        struct tec_buffer *reply, struct tec_error *err)
 {
-    struct tec_client_socket s;
-    bool old = true, refused = false;
-    enum tec_status status = TEC_IO;
-    while (old && status == TEC_IO) {
-        if (take(u, &s, &old, reply, err) != TEC_OK)
-            return TEC_UPSTREAM_NONE;
-        status = tec_client_send(&s, request->data, request->n, err);
-        if (status == TEC_OK)
-            status = tec_client_receive(&s, reply, &refused, err);
-        if (status != TEC_OK || refused) /* the server closes behind a refusal */
-            tec_client_close(&s);
-    }
-    if (status != TEC_OK)
+    bool refused = false;
+    if (!note(u, link, true)) {
+        tec_fail(err, TEC_IO, "the server ends");
         return TEC_UPSTREAM_NONE;
-    if (refused)
-        return TEC_UPSTREAM_REFUSED;
-    give_back(u, &s);
-    return TEC_UPSTREAM_REPLY;
+    }
+    enum tec_status status = open_link(u, link, asker, reply, err);
+    if (status == TEC_OK)
+        status = tec_client_send(&link->socket, request->data, request->n, err);
+    if (status == TEC_OK)
+        status = tec_client_receive(&link->socket, reply, &refused, err);
+    note(u, link, false);
+    if (status != TEC_OK || refused) /* the server closes behind a refusal */
+        tec_upstream_close(u, link);
+    return status != TEC_OK ? TEC_UPSTREAM_NONE
+           : refused        ? TEC_UPSTREAM_REFUSED
+                            : TEC_UPSTREAM_REPLY;
 }
 
 void tec_upstream_trim(struct tec_buffer *refusal)

@@ -1,5 +1,5 @@
-/* upstream.h - connections to the server, which the threads of a gateway share: each takes one for
- * a request and its reply, and gives it back. */
+/* upstream.h - connections to the server, one for each robot of a gateway: the server keeps what it
+ * knows of a robot (its last command, its misses, its session) by connection. */
 #ifndef TEC_TOOLS_GATEWAY_UPSTREAM_H
 #define TEC_TOOLS_GATEWAY_UPSTREAM_H
 
@@ -7,16 +7,23 @@
 
 #include <pthread.h>
 
-enum { TEC_UPSTREAM_MOST = 64 };
+enum { TEC_UPSTREAM_MOST = 64 /* robots of a gateway */ };
 
-/* May be used by several threads between init and finish. */
+/* A robot's connection. One thread at a time uses it. Zeroed: it is not open. */
+struct tec_upstream_link {
+    bool open;
+    bool asks; /* a request is on its way; guarded by the upstream's lock */
+    struct tec_client_socket socket;
+};
+
+/* The server that answers, and all links to it. */
 struct tec_upstream {
     char url[300], key[300]; /* key "": the server asks for none */
     struct tec_heap *heap;   /* borrowed */
     pthread_mutex_t lock;    /* guards the rest */
-    bool leaving;
-    int n; /* that nobody uses */
-    struct tec_client_socket idle[TEC_UPSTREAM_MOST];
+    bool leaving, ended;
+    int most, n;
+    struct tec_upstream_link *links[TEC_UPSTREAM_MOST]; /* that are open */
 };
 
 /* How a request ended. */
@@ -26,20 +33,26 @@ enum tec_upstream_end {
     TEC_UPSTREAM_NONE     /* there is none: the error says why */
 };
 
-/* `key` NULL: none. */
-void tec_upstream_init(struct tec_upstream *u, const char *url, const char *key,
+/* `key` NULL: none; `most` links at once, up to TEC_UPSTREAM_MOST. finish: every link is closed. */
+void tec_upstream_init(struct tec_upstream *u, const char *url, const char *key, int most,
                        struct tec_heap *heap);
 void tec_upstream_finish(struct tec_upstream *u);
 
-/* Send a request and wait for its reply. A connection that the server closed while nobody used it
- * is opened anew. Any thread; blocks. */
-enum tec_upstream_end tec_upstream_ask(struct tec_upstream *u, const struct tec_buffer *request,
+/* Send the robot's request and wait for its reply, as long as the asker's socket is open. Opens the
+ * link where it is not open, or where the server closed it since the request before. After a
+ * failure or a refusal the link is closed: the server drops what it has not begun, and knows
+ * nothing of the robot any more but its session_id. */
+enum tec_upstream_end tec_upstream_ask(struct tec_upstream *u, struct tec_upstream_link *link,
+                                       int asker, const struct tec_buffer *request,
                                        struct tec_buffer *reply, struct tec_error *err);
+void tec_upstream_close(struct tec_upstream *u, struct tec_upstream_link *link);
 
 /* Leave of a refusal the sentence, without the program's name and the line end. */
 void tec_upstream_trim(struct tec_buffer *refusal);
 
-/* From now on requests are refused; connections are closed as soon as nobody uses them. */
+/* From now on requests are refused, and the server sees that robots that ask for nothing have left;
+ * those that wait go on. Then: those that wait end, too. Any thread, between init and finish. */
 void tec_upstream_leave(struct tec_upstream *u);
+void tec_upstream_end(struct tec_upstream *u);
 
 #endif

@@ -36,6 +36,13 @@ void tec_buffer_bytes(struct tec_buffer *b, const void *data, size_t n)
         memcpy(to, data, n);
 }
 
+int tec_buffer_write(void *buffer, const char *bytes, size_t n)
+{
+    struct tec_buffer *b = buffer;
+    tec_buffer_bytes(b, bytes, n);
+    return b->failed ? -1 : 0;
+}
+
 static void put(struct tec_buffer *b, uint64_t value, size_t n)
 {
     uint8_t *to = tec_buffer_push(b, n);

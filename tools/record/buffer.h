@@ -23,6 +23,8 @@ void tec_buffer_finish(struct tec_buffer *b);
 uint8_t *tec_buffer_push(struct tec_buffer *b, size_t n);
 
 void tec_buffer_bytes(struct tec_buffer *b, const void *data, size_t n);
+/* The same as MessagePack's packer calls it: 0, or -1 where memory is missing. */
+int tec_buffer_write(void *buffer, const char *bytes, size_t n);
 void tec_buffer_u8(struct tec_buffer *b, uint8_t value);
 void tec_buffer_u16(struct tec_buffer *b, uint16_t value);
 void tec_buffer_u32(struct tec_buffer *b, uint32_t value);
