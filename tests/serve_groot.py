@@ -393,8 +393,10 @@ PING = msgpack.packb({"endpoint": "ping"})
 def what_is_no_request_ends_its_connection():
     server = Server("--max-message-mib", "1")
     s = shake_hands(server)
-    s.sendall(frame(b"\x04PING\0\0", 4) + frame(b"", 1) + frame(PING))  # a command is let pass
-    got = take(s, 64 + 27 + 2 + 2)
+    s.sendall(frame(b"\x04PING\0\0ctx", 4) + frame(b"\x04SOME", 4) + frame(b"", 1) + frame(PING))
+    head = take(s, 64 + 27)
+    check(take(s, 10) == b"\x04\x08\x04PONGctx")
+    got = head + take(s, 2 + 2)
     check(got[:12] == b"\xff" + bytes(8) + b"\x7f\x03\x00" and b"READY" in got and got[-4:-2] == b"\x01\x00", got)
     check(msgpack.unpackb(take(s, got[-1]))["status"] == "ok")
     for data in (b"GET / HTTP/1.1\r\n\r\n" + bytes(60), b"\xff" + bytes(8) + b"\x7f\x01" + bytes(60)):
@@ -453,8 +455,70 @@ def where_all_work_a_newcomer_is_told():
     check("max-connections" in got.get("error", ""), got)
     for c in working:
         check("action.actions" in msgpack.unpackb(c.socket.recv()))
-    check("error" not in Client(server).ask("get_action", DEMO))  # one that asks for nothing gives way
+    late = Client(server)
+    check("max-connections" in late.ask("ping").get("error", ""))  # robots keep their places for a while
+    working[0].close()
+    time.sleep(0.2)
+    check("error" not in late.ask("get_action", DEMO))
     check(server.end()[0] == 0)
+
+
+@test
+def who_shows_no_key_takes_no_robots_place():
+    """Connections, requests that never end and answers that nobody reads: of clients without a key."""
+    path = os.path.join(BOX, "key")
+    with open(path, "w") as f:
+        f.write(KEY + "\n")
+    os.chmod(path, 0o600)
+    server = Server("--key", path, "--max-connections", "4", "--root", ".",
+                    pipeline=special("robot.actions.limits = { max_step = 0.05 }"))
+    one = Server("--root", ".", pipeline=special("robot.actions.limits = { max_step = 0.05 }"))
+    order = ["left", "right", "left", "right"]
+    expected, c, got, crowd = as_float32(openpi_in_turn(one, order, shared=True)), Client(server, token=KEY), [], []
+    for i, who in enumerate(order):
+        got.append(chunk(c, who))
+        crowd += [socket.create_connection(("127.0.0.1", server.groot_port)) for _ in range(40)]
+        for s in crowd[-20:]:
+            s.close()
+        for _ in range(8):
+            s = shake_hands(server)
+            s.sendall(frame(b"", 1) + (b"\x02" + struct.pack(">Q", 1 << 20) + b"x" if i % 2 else frame(PING) * 2))
+            crowd.append(s)
+    check(got == expected)
+    time.sleep(2.5)  # so long a request is let arrive
+    other = Client(server, token=KEY)
+    check("error" not in other.ask("ping"))
+    check("key" in Client(server).ask("ping")["error"])
+    check(server.end()[0] == 0)
+
+
+@test
+def sockets_that_count_requests_and_ask_for_life():
+    server = Server()
+    s = zmq.Context.instance().socket(zmq.REQ)
+    for option, value in ((zmq.REQ_CORRELATE, 1), (zmq.LINGER, 0), (zmq.RCVTIMEO, int(20000 * SLOW)),
+                          (zmq.HEARTBEAT_IVL, 100), (zmq.HEARTBEAT_TIMEOUT, int(2000 * SLOW))):
+        s.setsockopt(option, value)
+    monitor = s.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+    s.connect("tcp://127.0.0.1:%d" % server.groot_port)
+    for _ in range(3):
+        s.send(PING)
+        check(msgpack.unpackb(s.recv())["status"] == "ok")
+        time.sleep(0.5)
+    check(not monitor.poll(2500 * SLOW))
+    s.close()
+
+
+@test
+def a_robot_that_comes_back_is_known():
+    """A wrong request does not make the server forget what its robot was given last."""
+    path = special("robot.actions.limits = { max_step = 0.05 }")
+    one, two = (Server("--root", ".", pipeline=path) for _ in range(2))
+    expected = as_float32(openpi_in_turn(one, ["left", "right"], shared=True))
+    c = Client(two)
+    check(chunk(c, "left") == expected[0])
+    check("error" in c.ask("get_action", {"prompt": ["press"]}))
+    check(chunk(c, "right") == expected[1])
 
 
 @test

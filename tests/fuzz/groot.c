@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check(copy);
     memcpy(copy, data, size);
     tec_arena_init(&arena, &heap);
-    switch (tec_groot_request(&out, &asked, &all, copy, size, &arena, &err)) {
+    switch (tec_groot_request(&out, &asked, &all, copy, size, "groot 1 0", &arena, &err)) {
     case TEC_GROOT_GET_ACTION:
         check_whole(&out, &err);
         tec_serve_request_read(&read, out.data, out.n, &arena, &err);

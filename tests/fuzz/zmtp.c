@@ -32,7 +32,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     shutdown(fd[1], SHUT_WR);
     bool open = tec_zmtp_open(&z, fd[0], PATIENCE);
-    while (open && tec_zmtp_receive(&z, data[0] & 2 ? NULL : &out, MOST, PATIENCE))
+    while (open && tec_zmtp_wait(&z, PATIENCE) &&
+           tec_zmtp_receive(&z, data[0] & 2 ? NULL : &out, MOST, PATIENCE))
         if (out.n > MOST || !tec_zmtp_send(&z, out.data, out.n, PATIENCE))
             break;
     tec_buffer_finish(&out);

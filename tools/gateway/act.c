@@ -168,12 +168,12 @@ static enum tec_status read_members(struct reading *r, json_t *object)
     return TEC_OK;
 }
 
-/* Values are counted by what stands between them before any memory is taken for them. */
+/* Values are counted by what begins or divides them before any memory is taken for them. */
 static enum tec_status parse(json_t **out, const char *text, size_t n, struct tec_error *err)
 {
     size_t values = 1;
     for (size_t i = 0; i < n; i++)
-        values += text[i] == ',';
+        values += text[i] == ',' ? 1 : text[i] == '[' ? 2 : text[i] == '{' ? 64 : 0;
     return values > TEC_ACT_VALUES
                ? tec_fail(err, TEC_MALFORMED,
                           "more than %d values: send arrays as {\"__numpy__\": BASE64, ...}",

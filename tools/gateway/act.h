@@ -8,8 +8,9 @@
 #include "tools/gateway/names.h"
 #include "tools/serve/request.h"
 
-/* Values of a body: each takes memory many times its length. */
-enum { TEC_ACT_VALUES = 1 << 20 };
+/* Values of a body, each of which takes memory many times its length: a list is two, an object 64.
+ */
+enum { TEC_ACT_VALUES = 1 << 21 };
 
 /* What of a request the way of its answer depends on. */
 struct tec_act_asked {

@@ -20,6 +20,9 @@ enum { ADDRESS = 80, HEAD_BYTES = 16 << 10 /* of a request's headers */, LAST_AN
 struct request {
     struct tec_buffer body;
     int64_t began_ns;
+    size_t received;
+    unsigned refused; /* status: what arrives is dropped, and the answer says why; 0: it is read */
+    const char *why;
 };
 
 /* --- connections ------------------------------------------------------------------------------ */
@@ -137,14 +140,19 @@ static unsigned ask(struct tec_act_server *s, struct tec_buffer *out, struct exc
     return status == TEC_OK ? MHD_HTTP_OK : fail(out, status_of_reply(status), &err);
 }
 
+/* The body's memory is given up once it is read. */
 static unsigned read_and_ask(struct tec_act_server *s, struct tec_buffer *out, struct exchange *e,
-                             const struct tec_buffer *body, struct MHD_Connection *c)
+                             struct tec_buffer *body, struct MHD_Connection *c)
 {
     struct tec_error err = {.status = TEC_OK};
     char client[ADDRESS];
     name_client(client, c);
-    if (tec_act_request(&e->up, &e->asked, &s->options.names, body->data, body->n, client,
-                        &e->arena, &err) != TEC_OK)
+    enum tec_status status = tec_act_request(&e->up, &e->asked, &s->options.names, body->data,
+                                             body->n, client, &e->arena, &err);
+    tec_buffer_finish(body);
+    tec_arena_finish(&e->arena);
+    tec_arena_init(&e->arena, s->options.heap);
+    if (status != TEC_OK)
         return fail(out, MHD_HTTP_BAD_REQUEST, &err);
     if (e->up.n <= s->options.max_message)
         return ask(s, out, e, socket_of(c));
@@ -152,15 +160,15 @@ static unsigned read_and_ask(struct tec_act_server *s, struct tec_buffer *out, s
     return fail(out, MHD_HTTP_CONTENT_TOO_LARGE, &err);
 }
 
-static enum MHD_Result answer(struct tec_act_server *s, struct MHD_Connection *c,
-                              const struct request *q)
+static enum MHD_Result answer(struct tec_act_server *s, struct MHD_Connection *c, struct request *q)
 {
     struct tec_heap *heap = s->options.heap;
     struct exchange e = {.up = {.heap = heap}, .down = {.heap = heap}, .told = {.source = ""}};
     struct tec_buffer out = {.heap = heap};
-    tec_gateway_places_note(&s->places, socket_of(c), true);
+    tec_gateway_places_work(&s->places, socket_of(c));
     tec_arena_init(&e.arena, heap);
     unsigned status = read_and_ask(s, &out, &e, &q->body, c);
+    tec_gateway_places_send(&s->places, socket_of(c), status == MHD_HTTP_OK, false);
     enum MHD_Result result =
         out.failed ? MHD_NO : send_body(c, status, &out, status == MHD_HTTP_OK ? &e.told : NULL);
     tec_arena_finish(&e.arena);
@@ -202,22 +210,38 @@ static unsigned judge(const struct tec_act_server *s, struct MHD_Connection *c, 
                : 0;
 }
 
+/* A request that is refused by its head, or finds no place, is received nevertheless: a client that
+ * is answered before it has sent all of it sees a broken connection in place of the answer. One
+ * that says to be too large is not. */
 static enum MHD_Result begin(struct tec_act_server *s, struct MHD_Connection *c, const char *path,
                              const char *method, void **state)
 {
     const char *why;
-    unsigned status = judge(s, c, path, method, &why);
-    if (status)
-        return refuse(s, c, status, why);
-    if (!tec_gateway_places_may(&s->places, socket_of(c)))
-        return refuse(s, c, MHD_HTTP_SERVICE_UNAVAILABLE,
-                      "As many requests as --max-connections are being answered.");
+    unsigned refused = judge(s, c, path, method, &why);
+    if (refused == MHD_HTTP_CONTENT_TOO_LARGE)
+        return refuse(s, c, refused, why);
     struct request *q = tec_heap_get(s->options.heap, sizeof *q);
     *state = q;
     if (!q)
         return MHD_NO;
-    *q = (struct request){.body.heap = s->options.heap, .began_ns = tec_clock_now(&real)};
+    *q = (struct request){.body.heap = s->options.heap,
+                          .began_ns = tec_clock_now(&real),
+                          .refused = refused,
+                          .why = why};
+    if (!q->refused && !tec_gateway_places_begin(&s->places, socket_of(c))) {
+        q->refused = MHD_HTTP_SERVICE_UNAVAILABLE;
+        q->why = "As many requests as --max-connections are being answered.";
+    }
     return MHD_YES;
+}
+
+static void drop_beyond(struct tec_act_server *s, struct request *q, size_t n)
+{
+    if (q->refused || n <= s->options.max_message - q->body.n)
+        return;
+    tec_buffer_finish(&q->body);
+    q->refused = MHD_HTTP_CONTENT_TOO_LARGE;
+    q->why = "The request is too large.";
 }
 
 static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const char *path,
@@ -230,11 +254,14 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const ch
     if (!q)
         return begin(s, c, path, method, state);
     if (*n == 0)
-        return answer(s, c, q);
+        return q->refused ? refuse(s, c, q->refused, q->why) : answer(s, c, q);
+    q->received += *n;
     bool late = tec_clock_now(&real) - q->began_ns > s->options.stall_s * 1000000000LL;
-    if (late || *n > s->options.max_message - q->body.n)
+    if (late || q->received > 2 * s->options.max_message)
         return MHD_NO;
-    tec_buffer_bytes(&q->body, data, *n);
+    drop_beyond(s, q, *n);
+    if (!q->refused)
+        tec_buffer_bytes(&q->body, data, *n);
     *n = 0;
     return q->body.failed ? MHD_NO : MHD_YES;
 }
@@ -245,7 +272,7 @@ static void on_end(void *user, struct MHD_Connection *c, void **state,
     struct tec_act_server *s = user;
     struct request *q = *state;
     (void)why;
-    tec_gateway_places_note(&s->places, socket_of(c), false);
+    tec_gateway_places_rest(&s->places, socket_of(c));
     if (!q)
         return;
     tec_buffer_finish(&q->body);

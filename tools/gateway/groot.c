@@ -201,11 +201,12 @@ static enum tec_status read_data(struct reading *in)
     return TEC_OK;
 }
 
-static enum tec_status pack(struct tec_buffer *out, struct reading *in)
+static enum tec_status pack(struct tec_buffer *out, struct reading *in, const char *session)
 {
-    return tec_client_pack(out, in->values, in->n, NULL) && !out->failed
-               ? TEC_OK
-               : tec_fail(in->err, TEC_NO_MEMORY, "no memory for a request");
+    json_t *tectum = json_pack("{s:s}", "session_id", session);
+    bool good = tectum && tec_client_pack(out, in->values, in->n, tectum) && !out->failed;
+    json_decref(tectum);
+    return good ? TEC_OK : tec_fail(in->err, TEC_NO_MEMORY, "no memory for a request");
 }
 
 /* The members of the map around all. */
@@ -250,7 +251,8 @@ static bool may(const struct tec_key *key, const struct tec_msgpack_token *token
 
 enum tec_groot_endpoint tec_groot_request(struct tec_buffer *out, struct tec_groot_asked *asked,
                                           const struct tec_groot_robot *robot, const void *message,
-                                          size_t n, struct tec_arena *arena, struct tec_error *err)
+                                          size_t n, const char *session, struct tec_arena *arena,
+                                          struct tec_error *err)
 {
     static const char *const words[] = {[TEC_GROOT_PING] = "ping",
                                         [TEC_GROOT_GET_ACTION] = "get_action",
@@ -265,7 +267,7 @@ enum tec_groot_endpoint tec_groot_request(struct tec_buffer *out, struct tec_gro
         return TEC_GROOT_REFUSED;
     if (!may(robot->key, &e.token)) {
         tec_fail(err, TEC_INVALID, "this server asks for a key: give it as api_token");
-        return TEC_GROOT_REFUSED;
+        return TEC_GROOT_NO_KEY;
     }
     while (asks < TEC_GROOT_REFUSED && !tec_msgpack_is(&e.endpoint, words[asks]))
         asks++;
@@ -280,7 +282,7 @@ enum tec_groot_endpoint tec_groot_request(struct tec_buffer *out, struct tec_gro
     in.r = e.data;
     if (!e.has_data)
         tec_fail(err, TEC_NOT_FOUND, "get_action: there is no data");
-    else if (read_data(&in) == TEC_OK && pack(out, &in) == TEC_OK)
+    else if (read_data(&in) == TEC_OK && pack(out, &in, session) == TEC_OK)
         return TEC_GROOT_GET_ACTION;
     return TEC_GROOT_REFUSED;
 }

@@ -12,7 +12,8 @@ enum tec_groot_endpoint {
     TEC_GROOT_GET_ACTION,
     TEC_GROOT_RESET,
     TEC_GROOT_MODALITY,
-    TEC_GROOT_REFUSED /* there is an error */
+    TEC_GROOT_REFUSED, /* there is an error */
+    TEC_GROOT_NO_KEY   /* there is one: the key is not there, or wrong */
 };
 
 /* What of a request its reply depends on. */
@@ -30,11 +31,12 @@ struct tec_groot_robot {
 
 /* Read a request; of GET_ACTION, add the server's request to `out`: pictures [1, H, W, 3] or
  * [1, 1, H, W, 3], parts of the state [1, D] or [1, 1, D], a text or a list of one. Names are the
- * robot's inputs, with or without "video." and "state.". REFUSED: the error says why; a request
- * without the key is, whatever else it says. */
+ * robot's inputs, with or without "video." and "state.". `session` becomes its session_id. REFUSED
+ * and NO_KEY: the error says why. */
 enum tec_groot_endpoint tec_groot_request(struct tec_buffer *out, struct tec_groot_asked *asked,
                                           const struct tec_groot_robot *robot, const void *message,
-                                          size_t n, struct tec_arena *arena, struct tec_error *err);
+                                          size_t n, const char *session, struct tec_arena *arena,
+                                          struct tec_error *err);
 
 /* Add the actions of the server's reply: float32 by part of the action (the robot's outputs; one
  * part "actions" without them), [rows, columns] under "action.PART", or, nested, [1, rows, columns]

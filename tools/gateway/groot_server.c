@@ -18,6 +18,8 @@ static const int64_t handshake_ns = 5LL * SECOND;
 struct connection {
     struct tec_groot_server *server;
     int fd;
+    int64_t number;
+    int resets; /* so far: with each the robot is another one */
     struct tec_zmtp zmtp;
     struct tec_upstream_link link; /* to the server */
 };
@@ -54,19 +56,27 @@ static void get_action(struct connection *c, struct tec_buffer *out,
 /* To the server the robot that resets has left: its next request is that of one that is new. */
 static void reset(struct connection *c, struct tec_buffer *out)
 {
+    c->resets++;
     tec_upstream_close(&c->server->upstream, &c->link);
     tec_groot_was_reset(out);
 }
 
-static void answer(struct connection *c, struct tec_buffer *out, const struct tec_buffer *message)
+/* Answer a message, whose memory is given up once it is read. */
+static enum tec_groot_endpoint answer(struct connection *c, struct tec_buffer *out,
+                                      struct tec_buffer *message)
 {
     struct tec_groot_server *s = c->server;
     struct tec_error err = {.status = TEC_OK};
     struct tec_groot_asked asked;
     struct tec_buffer up = {.heap = s->options.heap};
     struct tec_arena arena;
+    char session[64];
+    snprintf(session, sizeof session, "groot %lld %d", (long long)c->number, c->resets);
     tec_arena_init(&arena, s->options.heap);
-    switch (tec_groot_request(&up, &asked, &s->robot, message->data, message->n, &arena, &err)) {
+    enum tec_groot_endpoint asks =
+        tec_groot_request(&up, &asked, &s->robot, message->data, message->n, session, &arena, &err);
+    tec_buffer_finish(message);
+    switch (asks) {
     case TEC_GROOT_PING:
         tec_groot_pong(out);
         break;
@@ -80,39 +90,44 @@ static void answer(struct connection *c, struct tec_buffer *out, const struct te
         get_action(c, out, &asked, &up, &arena, &err);
         break;
     case TEC_GROOT_REFUSED:
+    case TEC_GROOT_NO_KEY:
         refuse(out, err.message, strlen(err.message));
         break;
     }
     tec_arena_finish(&arena);
     tec_buffer_finish(&up);
+    return asks;
 }
 
 /* --- connections ------------------------------------------------------------------------------ */
 
-/* Receive a request and send its answer. Where all places are taken, the request is not even kept.
- */
+/* Receive a request and send its answer. Where there is no place for it, it is not even kept; who
+ * shows no key is told so once. */
 static bool exchange(struct connection *c)
 {
     static const char full[] = "as many robots as --max-connections are being answered";
     struct tec_groot_server *s = c->server;
     const int64_t patience_ns = (int64_t)s->options.stall_s * SECOND;
     struct tec_buffer message = {.heap = s->options.heap}, out = {.heap = s->options.heap};
-    bool may = tec_gateway_places_may(&s->places, c->fd);
+    enum tec_groot_endpoint asks = TEC_GROOT_REFUSED;
+    if (!tec_zmtp_wait(&c->zmtp, patience_ns))
+        return false;
+    bool may = tec_gateway_places_begin(&s->places, c->fd);
     bool good =
         tec_zmtp_receive(&c->zmtp, may ? &message : NULL, s->options.max_message, patience_ns);
     if (good) {
-        tec_gateway_places_note(&s->places, c->fd, true);
+        tec_gateway_places_work(&s->places, c->fd);
         if (may)
-            answer(c, &out, &message);
+            asks = answer(c, &out, &message);
         else
             refuse(&out, full, sizeof full - 1);
-        tec_buffer_finish(&message);
+        tec_gateway_places_send(&s->places, c->fd, asks < TEC_GROOT_REFUSED, true);
         good = !out.failed && tec_zmtp_send(&c->zmtp, out.data, out.n, patience_ns);
-        tec_gateway_places_note(&s->places, c->fd, false);
+        tec_gateway_places_rest(&s->places, c->fd);
     }
     tec_buffer_finish(&message);
     tec_buffer_finish(&out);
-    return good;
+    return good && asks != TEC_GROOT_NO_KEY;
 }
 
 static void *run_connection(void *self)
@@ -141,7 +156,7 @@ static bool begin(struct tec_groot_server *s, int fd)
     pthread_attr_init(&how);
     pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED);
     if (c)
-        *c = (struct connection){.server = s, .fd = fd};
+        *c = (struct connection){.server = s, .fd = fd, .number = ++s->connections};
     bool good = c && pthread_create(&thread, &how, run_connection, c) == 0;
     pthread_attr_destroy(&how);
     if (!good) {

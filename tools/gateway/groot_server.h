@@ -26,7 +26,8 @@ struct tec_groot_server {
     struct tec_groot_robot robot;
     struct tec_upstream upstream;
     struct tec_gateway_places places;
-    pthread_t thread; /* takes connections */
+    pthread_t thread;    /* takes connections */
+    int64_t connections; /* so far; that thread's */
     _Atomic bool started, stops;
 };
 

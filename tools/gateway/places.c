@@ -40,49 +40,77 @@ static void shut(struct tec_gateway_place *place)
     shutdown(place->fd, SHUT_RDWR); /* its thread then closes it */
 }
 
-/* How many may be answered: those that were neither shut down nor came as one too many. */
-static int count(const struct tec_gateway_places *p)
+/* Whether there is an answer that is still to leave. */
+static bool answers(const struct tec_gateway_place *one)
+{
+    return one->does == TEC_GATEWAY_WORKS || one->does == TEC_GATEWAY_SENDS;
+}
+
+static void does(struct tec_gateway_place *place, int what)
+{
+    place->does = what;
+    place->since_ns = tec_clock_now(&real);
+}
+
+static int count(const struct tec_gateway_places *p, bool may)
 {
     int there = 0;
     for (int i = 0; i < p->n; i++)
-        there += !p->place[i].ends && !p->place[i].full;
+        there += !p->place[i].ends && (!may || p->place[i].may);
     return there;
 }
 
-/* Of those that ask for nothing, the one that has for longest; NULL: there is none. */
-static struct tec_gateway_place *oldest(struct tec_gateway_places *p, bool full)
+/* Whether a connection can be shut down for another one that asks. */
+static bool gives_way(const struct tec_gateway_place *one, int64_t now)
 {
+    int64_t s = (now - one->since_ns) / 1000000000;
+    switch (one->does) {
+    case TEC_GATEWAY_IDLE:
+        return !one->ends && (!one->proven || s >= TEC_GATEWAY_IDLE_S);
+    case TEC_GATEWAY_ARRIVES:
+    case TEC_GATEWAY_SENDS:
+        return !one->ends && s >= TEC_GATEWAY_ARRIVE_S;
+    default:
+        return false;
+    }
+}
+
+/* The one that gives way: one that never asked anything right before a robot, the longest first. */
+static struct tec_gateway_place *find_place(struct tec_gateway_places *p)
+{
+    const int64_t now = tec_clock_now(&real);
     struct tec_gateway_place *found = NULL;
-    for (int i = 0; i < p->n - 1; i++) {
+    for (int i = 0; i < p->n; i++) {
         struct tec_gateway_place *one = &p->place[i];
-        if (!one->ends && !one->works && one->full == full &&
-            (!found || one->since_ns < found->since_ns))
+        if (one->may && gives_way(one, now) &&
+            (!found || one->proven < found->proven ||
+             (one->proven == found->proven && one->since_ns < found->since_ns)))
             found = one;
     }
     return found;
 }
 
-/* The newest may be one too many: another one gives way, or it is told that all work. Those that
- * are told are bounded, too. */
+/* Too many are open: the one that has had no place for longest is shut down. */
 static void make_way(struct tec_gateway_places *p)
 {
-    struct tec_gateway_place *gives = oldest(p, false), *told = oldest(p, true);
-    bool more = count(p) > p->most;
-    if (more && gives)
-        shut(gives);
-    p->place[p->n - 1].full = more && !gives;
-    if (p->n > TEC_GATEWAY_PLACES * 3 / 4 && told)
-        shut(told);
+    struct tec_gateway_place *oldest = NULL;
+    for (int i = 0; i < p->n; i++) {
+        struct tec_gateway_place *one = &p->place[i];
+        if (!one->may && !one->ends && !answers(one) &&
+            (!oldest || one->since_ns < oldest->since_ns))
+            oldest = one;
+    }
+    if (oldest && count(p, false) >= TEC_GATEWAY_OPEN)
+        shut(oldest);
 }
 
 bool tec_gateway_places_come(struct tec_gateway_places *p, int fd)
 {
     pthread_mutex_lock(&p->lock);
+    make_way(p);
     bool good = p->n < TEC_GATEWAY_PLACES && !p->ending;
-    if (good) {
+    if (good)
         p->place[p->n++] = (struct tec_gateway_place){.fd = fd, .since_ns = tec_clock_now(&real)};
-        make_way(p);
-    }
     pthread_mutex_unlock(&p->lock);
     return good;
 }
@@ -97,27 +125,51 @@ void tec_gateway_places_go(struct tec_gateway_places *p, int fd)
     pthread_mutex_unlock(&p->lock);
 }
 
-bool tec_gateway_places_may(struct tec_gateway_places *p, int fd)
+bool tec_gateway_places_begin(struct tec_gateway_places *p, int fd)
 {
     pthread_mutex_lock(&p->lock);
-    struct tec_gateway_place *place = find(p, fd);
-    bool may = place && (!place->full || count(p) < p->most);
-    if (may)
-        place->full = false;
+    struct tec_gateway_place *place = find(p, fd), *other = NULL;
+    bool room = place && (place->may || count(p, true) < p->most);
+    if (place && !room && (other = find_place(p)) != NULL)
+        shut(other);
+    if (place) {
+        place->may = room || other;
+        does(place, TEC_GATEWAY_ARRIVES);
+    }
+    bool may = place && place->may;
     pthread_mutex_unlock(&p->lock);
     return may;
 }
 
-void tec_gateway_places_note(struct tec_gateway_places *p, int fd, bool works)
+void tec_gateway_places_work(struct tec_gateway_places *p, int fd)
+{
+    pthread_mutex_lock(&p->lock);
+    struct tec_gateway_place *place = find(p, fd);
+    if (place)
+        does(place, TEC_GATEWAY_WORKS);
+    pthread_mutex_unlock(&p->lock);
+}
+
+void tec_gateway_places_send(struct tec_gateway_places *p, int fd, bool proven, bool keeps)
 {
     pthread_mutex_lock(&p->lock);
     struct tec_gateway_place *place = find(p, fd);
     if (place) {
-        place->works = works;
-        place->since_ns = tec_clock_now(&real);
-        if (p->ending && !works)
-            shut(place);
+        does(place, TEC_GATEWAY_SENDS);
+        place->proven = place->proven || proven;
+        place->may = place->may && keeps;
     }
+    pthread_mutex_unlock(&p->lock);
+}
+
+void tec_gateway_places_rest(struct tec_gateway_places *p, int fd)
+{
+    pthread_mutex_lock(&p->lock);
+    struct tec_gateway_place *place = find(p, fd);
+    if (place)
+        does(place, TEC_GATEWAY_IDLE);
+    if (place && p->ending)
+        shut(place);
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -129,7 +181,7 @@ bool tec_gateway_places_end(struct tec_gateway_places *p, bool all, int wait_ms)
     pthread_mutex_lock(&p->lock);
     p->ending = true;
     for (int i = 0; i < p->n; i++)
-        if ((all || !p->place[i].works) && !p->place[i].ends)
+        if ((all || !answers(&p->place[i])) && !p->place[i].ends)
             shut(&p->place[i]);
     while (p->n > 0 && late != ETIMEDOUT)
         late = wait_ms < 0 ? pthread_cond_wait(&p->gone, &p->lock)

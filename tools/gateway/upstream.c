@@ -46,7 +46,7 @@ void tec_upstream_end(struct tec_upstream *u)
 static bool list(struct tec_upstream *u, struct tec_upstream_link *link)
 {
     pthread_mutex_lock(&u->lock);
-    bool good = !u->ended && u->n < u->most;
+    bool good = !u->ended && u->n < 2 * u->most;
     if (good)
         u->links[u->n++] = link;
     pthread_mutex_unlock(&u->lock);
@@ -68,11 +68,11 @@ void tec_upstream_close(struct tec_upstream *u, struct tec_upstream_link *link)
     link->open = false;
 }
 
-/* A request begins, if any may, or is over. */
+/* A request begins, or is over. False: none may begin any more. */
 static bool note(struct tec_upstream *u, struct tec_upstream_link *link, bool asks)
 {
     pthread_mutex_lock(&u->lock);
-    bool may = !asks || !u->leaving;
+    bool may = !u->leaving;
     link->asks = may && asks;
     pthread_mutex_unlock(&u->lock);
     return may;
@@ -89,7 +89,7 @@ static enum tec_status open_link(struct tec_upstream *u, struct tec_upstream_lin
         link->open = list(u, link);
         if (!link->open) {
             tec_client_close(&link->socket);
-            return tec_fail(err, TEC_IO, "too many robots at once");
+            return tec_fail(err, TEC_IO, "too many robots at once, or the server ends");
         }
         TEC_TRY(tec_client_receive(&link->socket, reply, &refused, err)); /* the metadata */
     }
@@ -111,8 +111,8 @@ enum tec_upstream_end tec_upstream_ask(struct tec_upstream *u, struct tec_upstre
         status = tec_client_send(&link->socket, request->data, request->n, err);
     if (status == TEC_OK)
         status = tec_client_receive(&link->socket, reply, &refused, err);
-    note(u, link, false);
-    if (status != TEC_OK || refused) /* the server closes behind a refusal */
+    bool stays = note(u, link, false) && status == TEC_OK && !refused;
+    if (!stays) /* the server closes behind a refusal, and waits at its end for those that stay */
         tec_upstream_close(u, link);
     return status != TEC_OK ? TEC_UPSTREAM_NONE
            : refused        ? TEC_UPSTREAM_REFUSED

@@ -7,7 +7,10 @@
 
 #include <pthread.h>
 
-enum { TEC_UPSTREAM_MOST = 64 /* robots of a gateway */ };
+enum {
+    TEC_UPSTREAM_MOST = 64 /* robots of a gateway */,
+    TEC_UPSTREAM_LINKS = 2 * TEC_UPSTREAM_MOST
+};
 
 /* A robot's connection. One thread at a time uses it. Zeroed: it is not open. */
 struct tec_upstream_link {
@@ -23,7 +26,7 @@ struct tec_upstream {
     pthread_mutex_t lock;    /* guards the rest */
     bool leaving, ended;
     int most, n;
-    struct tec_upstream_link *links[TEC_UPSTREAM_MOST]; /* that are open */
+    struct tec_upstream_link *links[TEC_UPSTREAM_LINKS]; /* that are open */
 };
 
 /* How a request ended. */
@@ -33,7 +36,8 @@ enum tec_upstream_end {
     TEC_UPSTREAM_NONE     /* there is none: the error says why */
 };
 
-/* `key` NULL: none; `most` links at once, up to TEC_UPSTREAM_MOST. finish: every link is closed. */
+/* `key` NULL: none; links of `most` robots at once, up to TEC_UPSTREAM_MOST, and of as many that
+ * are being closed. finish: every link is closed. */
 void tec_upstream_init(struct tec_upstream *u, const char *url, const char *key, int most,
                        struct tec_heap *heap);
 void tec_upstream_finish(struct tec_upstream *u);

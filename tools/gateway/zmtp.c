@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 static const struct tec_clock real = {NULL};
@@ -84,12 +85,7 @@ static bool put(const struct tec_zmtp *z, const void *from, size_t n, int flags)
 
 /* --- frames ----------------------------------------------------------------------------------- */
 
-struct head {
-    uint8_t flags;
-    uint64_t n;
-};
-
-static bool take_head(struct tec_zmtp *z, struct head *h, int64_t patience_ns)
+static bool take_head(struct tec_zmtp *z, struct tec_zmtp_head *h, int64_t patience_ns)
 {
     uint8_t length[8];
     if (!take(z, &h->flags, 1))
@@ -104,11 +100,22 @@ static bool take_head(struct tec_zmtp *z, struct head *h, int64_t patience_ns)
     return true;
 }
 
-/* Commands of later versions, as those that ask whether the server is alive, are not answered. */
-static bool skip_command(struct tec_zmtp *z, const struct head *h)
+/* A command between messages: PING, two bytes of time and a context is answered by PONG with that
+ * context; others are let pass. */
+static bool take_command(struct tec_zmtp *z, const struct tec_zmtp_head *h)
 {
-    uint8_t bytes[COMMAND_BYTES];
-    return !(h->flags & MORE) && h->n <= sizeof bytes && take(z, bytes, (size_t)h->n);
+    static const char ping[] = "\x04PING", pong[] = "\x04PONG";
+    enum { WORD = sizeof ping - 1, TIME = 2 };
+    uint8_t bytes[COMMAND_BYTES], out[2 + COMMAND_BYTES] = {COMMAND};
+    if (h->flags & MORE || h->n > sizeof bytes || !take(z, bytes, (size_t)h->n))
+        return false;
+    if (h->n < WORD + TIME || h->n > UINT8_MAX || memcmp(bytes, ping, WORD) != 0)
+        return true;
+    size_t context = (size_t)h->n - WORD - TIME;
+    out[1] = (uint8_t)(WORD + context);
+    memcpy(out + 2, pong, WORD);
+    memcpy(out + 2 + WORD, bytes + WORD + TIME, context);
+    return put(z, out, 2 + WORD + context, 0);
 }
 
 static bool take_body(struct tec_zmtp *z, struct tec_buffer *out, uint64_t n)
@@ -124,19 +131,29 @@ static bool take_body(struct tec_zmtp *z, struct tec_buffer *out, uint64_t n)
     return true;
 }
 
+bool tec_zmtp_wait(struct tec_zmtp *z, int64_t patience_ns)
+{
+    do {
+        z->until_ns = 0;
+        if (!take_head(z, &z->head, patience_ns) ||
+            (z->head.flags & COMMAND && !take_command(z, &z->head)))
+            return false;
+    } while (z->head.flags & COMMAND);
+    return true;
+}
+
 bool tec_zmtp_receive(struct tec_zmtp *z, struct tec_buffer *out, size_t most, int64_t patience_ns)
 {
-    struct head first = {.flags = COMMAND}, body;
-    while (first.flags & COMMAND) {
-        z->until_ns = 0;
-        if (!take_head(z, &first, patience_ns) ||
-            (first.flags & COMMAND && !skip_command(z, &first)))
-            return false;
-    }
+    struct tec_zmtp_head next = z->head, body;
+    z->id_n = (size_t)next.n;
+    if (next.n > 0 && (!(next.flags & MORE) || next.n > sizeof z->id || !take(z, z->id, z->id_n) ||
+                       !take_head(z, &next, patience_ns)))
+        return false;
     if (out)
         out->n = 0;
-    return first.flags & MORE && first.n == 0 && take_head(z, &body, patience_ns) &&
-           !(body.flags & (MORE | COMMAND)) && body.n <= most && take_body(z, out, body.n);
+    return (next.flags & (MORE | COMMAND)) == MORE && next.n == 0 &&
+           take_head(z, &body, patience_ns) && !(body.flags & (MORE | COMMAND)) && body.n <= most &&
+           take_body(z, out, body.n);
 }
 
 static size_t put_head(uint8_t *head, uint8_t flags, uint64_t n)
@@ -150,9 +167,15 @@ static size_t put_head(uint8_t *head, uint8_t flags, uint64_t n)
 
 bool tec_zmtp_send(struct tec_zmtp *z, const void *data, size_t n, int64_t patience_ns)
 {
-    uint8_t head[16];
+    uint8_t head[2 + TEC_ZMTP_ID + 2 + 9];
+    size_t bytes = 0;
     z->until_ns = tec_clock_now(&real) + patience_ns;
-    size_t bytes = put_head(head, MORE, 0);
+    if (z->id_n) {
+        bytes = put_head(head, MORE, z->id_n);
+        memcpy(head + bytes, z->id, z->id_n);
+        bytes += z->id_n;
+    }
+    bytes += put_head(head + bytes, MORE, 0);
     bytes += put_head(head + bytes, 0, n);
     return put(z, head, bytes, MSG_MORE) && put(z, data, n, 0);
 }
@@ -182,7 +205,7 @@ static bool has_type(const uint8_t *list, size_t n, const char *type)
         size_t value = (size_t)at[0] << 24 | (size_t)at[1] << 16 | (size_t)at[2] << 8 | at[3];
         if (value > n - 1 - key - 4)
             return false;
-        if (key == sizeof name - 1 && memcmp(list + 1, name, key) == 0)
+        if (key == sizeof name - 1 && strncasecmp((const char *)list + 1, name, key) == 0)
             return value == strlen(type) && memcmp(at + 4, type, value) == 0;
         list = at + 4 + value;
         n -= 1 + key + 4 + value;
@@ -195,7 +218,7 @@ static bool agree(struct tec_zmtp *z)
     static const char ours[] = "\x05READY\x0bSocket-Type\0\0\0\x03REP", word[] = "\x05READY";
     const size_t skip = sizeof word - 1;
     uint8_t head[2] = {COMMAND, sizeof ours - 1}, theirs[COMMAND_BYTES];
-    struct head h;
+    struct tec_zmtp_head h;
     return put(z, head, sizeof head, MSG_MORE) && put(z, ours, sizeof ours - 1, 0) &&
            take_head(z, &h, 0) && h.flags & COMMAND && h.n >= skip && h.n <= sizeof theirs &&
            take(z, theirs, (size_t)h.n) && memcmp(theirs, word, skip) == 0 &&

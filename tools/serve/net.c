@@ -119,8 +119,10 @@ static enum tec_status take_memory(struct tec_net *net, struct tec_error *err)
     for (int i = 0; i < o->exchange->n; i++) {
         net->slots[i] = (struct tec_slot){.heap = o->heap, .exchange = o->exchange, .job = i};
         net->alarms[i].net = net;
+        struct tec_watch *next = &net->alarms[(i + 1) % o->exchange->n].watch;
         TEC_TRY(tec_watch_create(&net->alarms[i].watch, &o->watch, &net->slots[i], &net->arena,
                                  &net->moment, err));
+        net->alarms[i].watch.next = next;
     }
     net->hello += LWS_PRE;
     struct tec_reply_buffer hello = {.data = net->hello, .room = HELLO};

@@ -49,15 +49,23 @@ void tec_net_attend(struct tec_net *net, int slot)
                          next > now ? (next - now) / 1000 + 1 : 1);
 }
 
+/* Whether `a` is the better of two free slots: it remembers no robot, or one that left earlier. */
+static bool better(const struct tec_net *net, const struct tec_slot *a, const struct tec_slot *b)
+{
+    bool a_knows = net->alarms[a->job].watch.name[0], b_knows = net->alarms[b->job].watch.name[0];
+    return a_knows != b_knows ? b_knows : a_knows && a->began_ns < b->began_ns;
+}
+
 /* A free slot; NULL when there are connections enough. */
 static struct tec_slot *free_slot(const struct tec_net *net)
 {
     struct tec_slot *slot = NULL;
     int there = 0;
     for (int i = 0; i < net->options.exchange->n; i++) {
-        there += net->slots[i].connection && !net->slots[i].replaced;
-        if (!slot && tec_slot_free(&net->slots[i]))
-            slot = &net->slots[i];
+        struct tec_slot *one = &net->slots[i];
+        there += one->connection && !one->replaced;
+        if (tec_slot_free(one) && (!slot || better(net, one, slot)))
+            slot = one;
     }
     return there < net->options.max_connections ? slot : NULL;
 }
@@ -201,6 +209,8 @@ static void sent(struct tec_net *net, struct lws *wsi, struct tec_slot *slot)
     }
     tec_watch_sent(&net->alarms[slot->job].watch, tec_clock_now(&net->clock));
     tec_net_attend(net, slot->job);
+    if (net->leaving)
+        lws_callback_on_writable(wsi);
 }
 
 static int send_reply(struct tec_net *net, struct lws *wsi, struct tec_slot *slot)
@@ -229,7 +239,8 @@ static int writable(struct tec_net *net, struct lws *wsi, struct tec_slot *slot)
         return close_with(wsi, TEC_TRY_AGAIN_LATER, "idle: the place was given to another robot");
     if (slot->closing)
         return 0;
-    if (net->leaving)
+    bool replies = slot->state == TEC_SLOT_ANSWERED || slot->state == TEC_SLOT_SENDING;
+    if (net->leaving && !(slot->greeted && replies))
         return close_with(wsi, LWS_CLOSE_STATUS_GOINGAWAY, "the server ends");
     if (!slot->greeted) {
         slot->greeted = true;

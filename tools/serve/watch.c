@@ -3,6 +3,7 @@
 
 #include "tools/serve/reply.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static struct tec_job *job_of(const struct tec_watch *w)
@@ -22,6 +23,25 @@ void tec_watch_open(struct tec_watch *w)
 {
     if (w->output)
         tec_action_output_forget(w->output);
+    w->name[0] = '\0';
+}
+
+/* The connection says who it is. Where a robot of that name has left, this is the robot: what it
+ * was given last is what its next command is measured from, and its requests are counted on. */
+static void come_back(struct tec_watch *w, const char *name)
+{
+    struct tec_watch *had = w->next;
+    while (had != w && (had->slot->connection || strcmp(had->name, name) != 0))
+        had = had->next;
+    snprintf(w->name, sizeof w->name, "%s", name);
+    if (had == w)
+        return;
+    struct tec_action_output *fresh = w->output;
+    w->output = had->output;
+    w->resets = had->resets;
+    w->slot->n_requests += had->slot->n_requests;
+    had->output = fresh;
+    had->name[0] = '\0';
 }
 
 static struct tec_action_output_chunk chunk_of(const struct tec_watch *w, int64_t tick)
@@ -94,6 +114,8 @@ void tec_watch_whole(struct tec_watch *w, int64_t now)
         due = now + (int64_t)(w->options.deadline_ms * 1e6);
     else if (good && w->o.deadline_ns > 0 && (w->options.wants_actions || !w->output))
         due = now + w->o.deadline_ns;
+    if (good && w->options.session && !w->name[0])
+        come_back(w, w->options.session);
     tec_arena_finish(w->moment);
     if (good && w->options.reset)
         tec_safety_reset(safety_of(w));

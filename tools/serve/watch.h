@@ -26,6 +26,9 @@ struct tec_watch {
     struct tec_watch_options o;
     struct tec_slot *slot;
     struct tec_action_output *output;
+    struct tec_watch *next;             /* of all connections', in a circle; borrowed */
+    char name[TEC_REQUEST_NAME + 1];    /* the first session_id that was said; it stays when the
+                                         * client has left */
     struct tec_arena *moment;           /* borrowed; scratch */
     struct tec_request_message options; /* of the newest whole message */
     bool wants_actions, wants_text,
@@ -42,7 +45,8 @@ enum tec_status tec_watch_create(struct tec_watch *w, const struct tec_watch_opt
 /* Start afresh for a new connection. */
 void tec_watch_open(struct tec_watch *w);
 
-/* The slot's message is complete: it goes to the engine, or waits (tec_slot_whole). */
+/* The slot's message is complete: it goes to the engine, or waits (tec_slot_whole). A connection
+ * that says the session_id of one that has left goes on with its last command and its misses. */
 void tec_watch_whole(struct tec_watch *w, int64_t now);
 
 /* The engine has given the job back; true: there is a reply that somebody wants. */
