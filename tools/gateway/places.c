@@ -46,7 +46,7 @@ static bool answers(const struct tec_gateway_place *one)
     return one->does == TEC_GATEWAY_WORKS || one->does == TEC_GATEWAY_SENDS;
 }
 
-static void does(struct tec_gateway_place *place, int what)
+static void does(struct tec_gateway_place *place, enum tec_gateway_does what)
 {
     place->does = what;
     place->since_ns = tec_clock_now(&real);

@@ -16,11 +16,20 @@ enum {
         2 /* so long a request may arrive, an answer be taken, where others wait */
 };
 
+/* What a connection does with its newest request: nothing any more; it arrives; it is answered; the
+ * answer leaves. */
+enum tec_gateway_does {
+    TEC_GATEWAY_IDLE,
+    TEC_GATEWAY_ARRIVES,
+    TEC_GATEWAY_WORKS,
+    TEC_GATEWAY_SENDS
+};
+
 /* A connection. */
 struct tec_gateway_place {
     int fd;
     int64_t since_ns; /* when what it does began */
-    enum { TEC_GATEWAY_IDLE, TEC_GATEWAY_ARRIVES, TEC_GATEWAY_WORKS, TEC_GATEWAY_SENDS } does;
+    enum tec_gateway_does does;
     bool may;    /* it has one of the places */
     bool proven; /* a request of its own was accepted */
     bool ends;   /* it was shut down, and its thread has not closed it yet */
