@@ -1,18 +1,19 @@
 # cuda_emulator.cmake - tests of the emulator and of its runtime by themselves, and of
 # the CUDA device on them.
 
-add_library(cuda_emulator STATIC ${emulator})
-target_link_libraries(cuda_emulator PUBLIC tectum_flags Threads::Threads stdc++)
-target_include_directories(cuda_emulator SYSTEM PUBLIC ${cuda_includes})
-target_compile_options(cuda_emulator PUBLIC "$<$<COMPILE_LANGUAGE:CXX>:${emulator_flags}>")
+add_library(cuda_emulator_flags INTERFACE)
+target_link_libraries(cuda_emulator_flags INTERFACE tectum_flags Threads::Threads stdc++)
+target_include_directories(cuda_emulator_flags SYSTEM INTERFACE ${cuda_includes})
+target_compile_options(cuda_emulator_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${emulator_flags}>")
 file(GLOB self_test CONFIGURE_DEPENDS tests/cuda_emulator/self_test/*.cu)
 set_source_files_properties(${self_test} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-xc++")
-add_executable(cuda_emulator.t tests/cuda_emulator/self_test/self_test.cpp ${self_test})
-target_link_libraries(cuda_emulator.t PRIVATE cuda_emulator)
+add_executable(cuda_emulator.t tests/cuda_emulator/self_test/self_test.cpp ${self_test}
+  $<TARGET_OBJECTS:cuda_emulator>)
+target_link_libraries(cuda_emulator.t PRIVATE cuda_emulator_flags)
 add_test(NAME cuda_emulator COMMAND cuda_emulator.t)
 foreach(part stand_in stand_in_graph)
-  add_executable(cuda_${part}.t tests/cuda_emulator/${part}.c)
-  target_link_libraries(cuda_${part}.t PRIVATE cuda_emulator)
+  add_executable(cuda_${part}.t tests/cuda_emulator/${part}.c $<TARGET_OBJECTS:cuda_emulator>)
+  target_link_libraries(cuda_${part}.t PRIVATE cuda_emulator_flags)
   add_test(NAME cuda_${part} COMMAND cuda_${part}.t)
 endforeach()
 file(GLOB cuda_tests CONFIGURE_DEPENDS tests/cuda/*.c) # the device on it

@@ -11,13 +11,13 @@
 #   tsan     the tests that use threads, with the thread sanitizer
 #   tidy     clang-tidy on every C file, or with --since on those changed since a revision (fewer paths without --long)
 #   lua      luacheck on pipelines, policies and their tests
-#   fuzz     each fuzz target for 15 s
+#   fuzz     each fuzz target for 8 s
 #   campaign  attacks, for an hour; only by name or with --campaign
 #   docs     generated parts of the documents are fresh, links lead somewhere
 #
 # Without stages: setup, format, release, lua and docs. --all: all of them but cuda_asan, in this order.
-# --long: cuda_asan too, ten minutes for each fuzz target, three seeds for the kernels, every golden case
-# and mistake on the emulator. --jobs N: so many tests side by side; as many as there are processors.
+# --long: cuda_asan too, ten minutes for each fuzz target, three seeds for the kernels and their large
+# sizes under sanitizers, every golden case, order of blocks and mistake on the emulator, the analyzer on tests. --jobs N: so many tests side by side; as many as there are processors.
 # --campaign HOURS: only attacks, for so long (doc/testing.md): fuzz targets, a live server, kills of a
 # memory's writer, memory that runs out in a server. Counts are in build/results/campaign.md.
 # A tool that is not installed skips its stage, but fails it where CI is set.
@@ -198,7 +198,7 @@ golden_encoders="f32:encoders/minilm_tiny bf16:encoders/mpnet_tiny" # alike but 
 
 stage_cuda() {
     step "cuda builds" build emulator || return 1
-    for schedule in 0 1 2; do
+    for schedule in ${long:+0} 1 2; do # 0, blocks in their order, is that of all the others
         side tap "cuda/kernels.t schedule $schedule" 900 \
             build/emulator/kernels.t --tier cuda --schedule $schedule
     done
@@ -226,7 +226,11 @@ stage_asan() {
     step "asan builds" build asan || return 1
     export ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
     side tap asan/serve.t 600 env TEST_SLOWNESS=10 sh tests/serve.t build/asan/tectum
-    for test in $(subjects asan | grep -vE "$alone"); do side tap "asan/$test.t" 600 "build/asan/$test.t"; done
+    for test in $(subjects asan | grep -vE "$alone"); do
+        small=
+        [ "$test" != kernels ] || [ -n "$long" ] || small=--small # large sizes are in the release stage
+        side tap "asan/$test.t" 600 "build/asan/$test.t" $small
+    done
     together
     for test in $(subjects asan | grep -E "$alone"); do tap "asan/$test.t" 600 "build/asan/$test.t"; done
     unset ASAN_OPTIONS UBSAN_OPTIONS
@@ -271,19 +275,18 @@ stage_tsan() {
     unset TSAN_OPTIONS
 }
 
-# The analyzer walks the paths of the engine to a quarter of its own limit, those of the tests, whose checks
-# are many short branches that run under the sanitizers anyway, to an eighth, unless it is asked for --long.
+# The analyzer walks the paths of the engine to a quarter of its own limit, and leaves out the tests, whose
+# checks are many short branches that run under the sanitizers anyway, unless it is asked for --long.
 tidy() {
-    limit=
-    [ -n "$long" ] || for word in -analyzer-config "max-nodes=$1"; do
-        limit="$limit --extra-arg=-Xclang --extra-arg=$word"; done
-    xargs -r -n 4 -P "$jobs" clang-tidy -p build/asan --quiet $limit
+    xargs -r -n 4 -P "$jobs" clang-tidy -p build/asan --quiet "$@"
 }
 tidy_all() {
     cmake --preset asan || return 1
     sources '*.c' | grep -vE '^(tests/(fuzz|cuda_emulator|cuda)|kernels/cuda)/' >"$results/tidy.files"
-    grep -v '^tests/' "$results/tidy.files" | tidy 60000 || return 1
-    grep '^tests/' "$results/tidy.files" | tidy 30000
+    [ -z "$long" ] || { tidy <"$results/tidy.files"; return; }
+    grep -v '^tests/' "$results/tidy.files" | tidy --extra-arg=-Xclang --extra-arg=-analyzer-config \
+        --extra-arg=-Xclang --extra-arg=max-nodes=60000 || return 1
+    grep '^tests/' "$results/tidy.files" | tidy '--checks=-clang-analyzer-*'
 }
 stage_tidy() { needs tidy clang-tidy clang && step tidy tidy_all; }
 
@@ -299,7 +302,7 @@ fuzz_one() {
     esac
     [ ! -d "tests/fuzz/seeds/$1" ] || seeds="$seeds tests/fuzz/seeds/$1"
     mkdir -p "build/fuzz/corpus/$1" "build/fuzz/found"
-    "build/asan/fuzz_$1" -max_total_time="${2:-$([ -n "$long" ] && echo 600 || echo 15)}" -timeout=20 \
+    "build/asan/fuzz_$1" -max_total_time="${2:-$([ -n "$long" ] && echo 600 || echo 8)}" -timeout=20 \
         -rss_limit_mb=3000 -print_final_stats=1 -artifact_prefix="build/fuzz/found/$1-" \
         "build/fuzz/corpus/$1" $seeds
 }
