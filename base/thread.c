@@ -1,7 +1,12 @@
 /* thread.c - threads of the engine's own. */
 #include "base/thread.h"
 
+#include <errno.h>
+#include <sched.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 bool tec_thread_start(pthread_t *thread, void *(*run)(void *user), void *user)
 {
@@ -23,4 +28,50 @@ bool tec_thread_start(pthread_t *thread, void *(*run)(void *user), void *user)
         pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     return started;
+}
+
+static enum tec_status pin(pthread_t thread, const struct tec_scheduling *how, int lane,
+                           struct tec_error *err)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (int i = 0; i < how->n_cores; i++)
+        if (lane < 0 || lane % how->n_cores == i)
+            CPU_SET((size_t)how->cores[i], &set);
+    int bad = pthread_setaffinity_np(thread, sizeof set, &set);
+    return bad ? tec_fail(err, TEC_INVALID, "core %d: this process may not run there: %s",
+                          how->cores[lane < 0 ? 0 : lane % how->n_cores], strerror(bad))
+               : TEC_OK;
+}
+
+enum tec_status tec_thread_schedule(pthread_t thread, const struct tec_scheduling *how, int lane,
+                                    struct tec_error *err)
+{
+    const struct sched_param param = {.sched_priority = how->priority};
+    if (how->n_cores)
+        TEC_TRY(pin(thread, how, lane, err));
+    int bad = how->priority ? pthread_setschedparam(thread, SCHED_FIFO, &param) : 0;
+    return bad ? tec_fail(err, TEC_UNSUPPORTED,
+                          "SCHED_FIFO with priority %d: %s; it takes a limit of rtprio of %d "
+                          "(systemd: LimitRTPRIO=%d) or CAP_SYS_NICE",
+                          how->priority, strerror(bad), how->priority, how->priority)
+               : TEC_OK;
+}
+
+struct tec_scheduling tec_scheduling_above(const struct tec_scheduling *how)
+{
+    return (struct tec_scheduling){.priority = how->priority ? how->priority + 1 : 0};
+}
+
+enum tec_status tec_lock_memory(struct tec_error *err)
+{
+    struct rlimit limit = {0};
+    if (mlockall(MCL_CURRENT) == 0 && mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) == 0)
+        return TEC_OK;
+    int why = errno;
+    getrlimit(RLIMIT_MEMLOCK, &limit);
+    return tec_fail(err, TEC_UNSUPPORTED,
+                    "memory cannot be locked: %s; the limit of memlock is %llu KiB (systemd: "
+                    "LimitMEMLOCK=infinity)",
+                    strerror(why), (unsigned long long)limit.rlim_cur / 1024);
 }

@@ -3,6 +3,8 @@
 #ifndef TEC_BASE_THREAD_H
 #define TEC_BASE_THREAD_H
 
+#include "base/error.h"
+
 #include <pthread.h>
 #include <stdbool.h>
 
@@ -14,5 +16,27 @@ enum { TEC_THREAD_STACK = 1 << 20 };
  * started.
  */
 bool tec_thread_start(pthread_t *thread, void *(*run)(void *user), void *user);
+
+enum { TEC_MAX_CORES = 64 };
+
+/* How threads that must not wait for others are scheduled (sched(7)). Zeroed: as all others are. */
+struct tec_scheduling {
+    int priority; /* 1 .. 99: SCHED_FIFO; 0: the usual */
+    int n_cores;  /* cores that they may run on; 0: all */
+    int cores[TEC_MAX_CORES];
+};
+
+/* Schedule a thread; `lane` 0, 1, ...: on that one of the cores, counted around; -1: on any of
+ * them. TEC_UNSUPPORTED for what this process may not ask for, with the setting that would do;
+ * TEC_INVALID for a core that it has not. */
+enum tec_status tec_thread_schedule(pthread_t thread, const struct tec_scheduling *how, int lane,
+                                    struct tec_error *err);
+
+/* For a thread that must come before those, and computes little: on any core. */
+struct tec_scheduling tec_scheduling_above(const struct tec_scheduling *how);
+
+/* Keep all memory of this process in memory, what it has now (read in at once) and what it takes
+ * later (from its first use on). TEC_UNSUPPORTED with the limit that is in the way. */
+enum tec_status tec_lock_memory(struct tec_error *err);
 
 #endif

@@ -4,6 +4,7 @@
  * A measuring device counts the memory that a program would need: it hands out addresses that are
  * never read or written, and copies nothing. */
 #include "kernels/device_kind.h"
+#include "kernels/team.h"
 
 #include <string.h>
 
@@ -124,6 +125,12 @@ int tec_device_lanes(const struct tec_device *device)
 int tec_device_lanes_concurrent(const struct tec_device *device)
 {
     return device->beside;
+}
+
+enum tec_status tec_device_schedule(struct tec_device *device, const struct tec_scheduling *how,
+                                    struct tec_error *err)
+{
+    return device->team ? tec_team_schedule(device->team, how, err) : TEC_OK;
 }
 
 enum tec_matrix_layout tec_device_layout(const struct tec_device *device)

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/thread.h"
 #include "kernels/kernels.h"
 
 #include <stdbool.h>
@@ -51,6 +52,10 @@ const char *tec_device_kind(const struct tec_device *device);
 const char *tec_device_computes(const struct tec_device *device);
 int tec_device_lanes(const struct tec_device *device);
 int tec_device_lanes_concurrent(const struct tec_device *device);
+
+/* Schedule the device's threads, if it has any; its owner is lane 0 of them. */
+enum tec_status tec_device_schedule(struct tec_device *device, const struct tec_scheduling *how,
+                                    struct tec_error *err);
 
 /* The form that weight matrices must have. */
 enum tec_matrix_layout tec_device_layout(const struct tec_device *device);

@@ -76,6 +76,7 @@ static enum tec_status cpu_open(struct tec_device **out, const struct tec_device
         tec_heap_put(heap, cpu);
         return status;
     }
+    cpu->base.team = cpu->team;
     *out = &cpu->base;
     return TEC_OK;
 }

@@ -43,6 +43,7 @@ struct tec_device {
     enum tec_matrix_layout layout;     /* set by the kind's open */
     const char *computes;              /* the same */
     const struct tec_kernels *kernels; /* the same; NULL: replays run on no table */
+    struct tec_team *team;             /* its threads; NULL: it has none. The kind's, who ends it */
     bool measures;                     /* hands out addresses without memory behind them */
     uintptr_t address;                 /* the next one */
     _Atomic bool failed;               /* `failure` is set before, once */

@@ -128,6 +128,14 @@ enum tec_status tec_team_create_split(struct tec_team **out, int lanes, int besi
     return TEC_OK;
 }
 
+enum tec_status tec_team_schedule(struct tec_team *team, const struct tec_scheduling *how,
+                                  struct tec_error *err)
+{
+    for (int i = 1; i < team->lanes; i++)
+        TEC_TRY(tec_thread_schedule(team->workers[i].thread, how, i, err));
+    return TEC_OK;
+}
+
 static void wake(struct crew *crew)
 {
     atomic_fetch_add(&crew->epoch, 1);

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/thread.h"
 
 struct tec_team;
 
@@ -18,6 +19,10 @@ enum tec_status tec_team_create(struct tec_team **out, int lanes, int spin_us,
 enum tec_status tec_team_create_split(struct tec_team **out, int lanes, int beside, int spin_us,
                                       struct tec_heap *heap, struct tec_error *err);
 void tec_team_destroy(struct tec_team *team); /* joins the workers; NULL is allowed */
+
+/* Schedule the lanes that are threads; lane 0 is its owner, who does it for himself. */
+enum tec_status tec_team_schedule(struct tec_team *team, const struct tec_scheduling *how,
+                                  struct tec_error *err);
 
 /* Lanes of a run: all, or while some are split off, the others. */
 int tec_team_lanes(const struct tec_team *team);

@@ -70,7 +70,8 @@ class Server:
     """A server of `pipeline`. limit: descriptors that it may open; env: variables over ours."""
 
     def __init__(self, pipeline, *options, env=None, limit=None):
-        command = [PROGRAM, "serve", pipeline, "--port", "0", "--threads", "1", *options]
+        threads = [] if "--threads" in options else ["--threads", "1"]
+        command = [PROGRAM, "serve", pipeline, "--port", "0", *threads, *options]
         if limit:
             command = ["sh", "-c", "ulimit -n %d; exec \"$@\"" % limit, "sh", *command]
         self.p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

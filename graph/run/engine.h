@@ -113,6 +113,10 @@ void tec_topology_from_pipeline(struct tec_topology *topology, const struct tec_
  * decodes one, and the prefill that is packed with it. */
 void tec_topology_add_rings(struct tec_topology *topology, const struct tec_pipeline *pipeline);
 
+/* Schedule the thread that runs its frames, and those of its devices. */
+enum tec_status tec_engine_schedule(struct tec_engine *engine, pthread_t frames,
+                                    const struct tec_scheduling *how, struct tec_error *err);
+
 /* TEC_DEVICE, in words: a device that a model is on has failed. */
 enum tec_status tec_engine_failure(const struct tec_engine *engine, struct tec_error *err);
 

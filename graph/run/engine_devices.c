@@ -126,6 +126,15 @@ int tec_engine_device_of(const struct tec_engine *e, const struct tec_engine_mod
     return at;
 }
 
+enum tec_status tec_engine_schedule(struct tec_engine *e, pthread_t frames,
+                                    const struct tec_scheduling *how, struct tec_error *err)
+{
+    TEC_TRY(tec_thread_schedule(frames, how, 0, err));
+    for (int i = 0; i < e->n_devices; i++)
+        TEC_TRY(tec_device_schedule(e->devices[i], how, err));
+    return TEC_OK;
+}
+
 enum tec_status tec_engine_failure(const struct tec_engine *e, struct tec_error *err)
 {
     for (int i = 0; i < e->n_devices; i++)

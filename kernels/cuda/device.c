@@ -223,7 +223,9 @@ static enum tec_status open_gpu(struct tec_gpu *gpu, const struct tec_device_opt
     }
     if (gpu->n_streams == 1)
         return TEC_OK;
-    return tec_team_create_split(&gpu->team, 2, 1, spin, gpu->base.heap, err);
+    enum tec_status status = tec_team_create_split(&gpu->team, 2, 1, spin, gpu->base.heap, err);
+    gpu->base.team = gpu->team;
+    return status;
 }
 
 static enum tec_status gpu_open(struct tec_device **out, const struct tec_device_options *options,

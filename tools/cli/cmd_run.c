@@ -1,5 +1,6 @@
 /* cmd_run.c - frames: inputs in, actions and text out. */
 #include "base/out_file.h"
+#include "tools/cli/realtime.h"
 #include "tools/control/control.h"
 #include "tools/frames/dump.h"
 #include "tools/frames/frame_print.h"
@@ -16,6 +17,7 @@ enum { MAX_FRAMES = 1000000000, MAX_DRAIN = 100000 };
 struct run_options {
     struct tec_words input;
     struct tec_control_options control;
+    struct tec_realtime realtime;
     struct tec_recording_asked seen;
     const char *inputs, *out, *dump, *noise, *timeline;
     int frames, random, dtype, clock, actions;
@@ -48,6 +50,7 @@ static const struct tec_option options[] = {
      "what actions start from, [frames, horizon, dim]; drawn from --seed", AT(noise), 0, 0},
     {"timeline", 0, TEC_OPTION_TEXT, "FILE.svg", "a picture of what ran when in the last frame",
      AT(timeline), 0, 0},
+    TEC_REALTIME_ROWS(AT(realtime)),
     TEC_RECORDING_ROWS(AT(seen)),
     {"drain", 0, TEC_OPTION_FLAG, NULL,
      "go on without observations until every text has ended, every action of a ring has left",
@@ -207,10 +210,15 @@ static enum tec_status tell_tick(void *user, const struct tec_paced_tick *tick,
 static enum tec_status run_paced(struct job *job, int64_t most, struct tec_error *err)
 {
     struct tec_paced_counts counts;
+    struct tec_scheduling how;
+    bool asked;
+    TEC_TRY(tec_realtime_read(&job->o->realtime, &how, &asked, err));
+    TEC_TRY(tec_realtime_lock(&job->o->realtime, err));
     const struct tec_paced_options o = {.frames = &job->frames,
                                         .inputs = job->inputs[0],
                                         .noise = &job->noise,
                                         .actions = job->o->actions,
+                                        .scheduling = asked ? &how : NULL,
                                         .most = most,
                                         .over = &job->over,
                                         .tell = tell_tick,
@@ -321,6 +329,9 @@ static enum tec_status prepare(struct job *job, struct tec_error *err)
                                             .prepared_user = job};
     if (o->actions && o->clock != CLOCK_PACED)
         return tec_fail(err, TEC_INVALID, "--actions: needs --clock paced");
+    if ((o->realtime.priority || o->realtime.cores || o->realtime.lock_memory) &&
+        o->clock != CLOCK_PACED)
+        return tec_fail(err, TEC_INVALID, "--realtime, --cores, --lock-memory: need --clock paced");
     TEC_TRY(tec_recording_asked_check(&o->seen, err));
     if (o->dump)
         TEC_TRY(tec_context(err, tec_outfile_file_check(o->dump, err), "--dump"));

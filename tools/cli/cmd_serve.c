@@ -2,6 +2,7 @@
 #include "base/json_text.h"
 #include "base/number.h"
 #include "graph/live/watchdog.h"
+#include "tools/cli/realtime.h"
 #include "tools/control/control.h"
 #include "tools/gateway/gateways.h"
 #include "tools/record/asked.h"
@@ -31,6 +32,7 @@ struct serve_options {
     struct tec_gateways_asked gateways;
     struct tec_control_options control;
     struct tec_recording_asked seen;
+    struct tec_realtime realtime;
     int max_message_mib, max_connections, limit_rows, stall_s, drain_s, actions;
     bool late_ok;
 };
@@ -64,6 +66,7 @@ static const struct tec_option options[] = {
     {"drain-s", 0, TEC_OPTION_INT, "N",
      "seconds after SIGTERM in which robots may finish; none are taken meanwhile; 0", AT(drain_s),
      1, 86400},
+    TEC_REALTIME_ROWS(AT(realtime)),
     TEC_RECORDING_ROWS(AT(seen)),
     {"control", 0, TEC_OPTION_TEXT, "PATH", "a socket for `tectum policy load` and the like",
      AT(control.path), 0, 0},
@@ -85,6 +88,8 @@ struct job {
     struct tec_listener listener;
     struct tec_gateways gateways;
     struct tec_key key;
+    struct tec_scheduling scheduling;
+    bool is_scheduled;
     struct tec_safety_log told;
     pthread_mutex_t telling; /* guards the guard's lines and the summary, which is the last line */
     bool summed;
@@ -321,9 +326,22 @@ static enum tec_status start_gateways(struct job *job, struct tec_error *err)
     return tec_gateways_start(&job->gateways, &of, err);
 }
 
+/* The last before the first frame: threads that are started later inherit nothing of it, but for
+ * those of the frame thread, which starts none. */
+static enum tec_status schedule(struct job *job, struct tec_error *err)
+{
+    TEC_TRY(tec_realtime_lock(&job->o->realtime, err));
+    if (!job->is_scheduled)
+        return TEC_OK;
+    const struct tec_scheduling above = tec_scheduling_above(&job->scheduling);
+    TEC_TRY(tec_net_schedule(&job->net, &above, err));
+    return tec_engine_schedule(job->worker.opened.engine, pthread_self(), &job->scheduling, err);
+}
+
 static enum tec_status serve(struct job *job, struct tec_error *err)
 {
     const struct serve_options *o = job->o;
+    TEC_TRY(tec_realtime_read(&o->realtime, &job->scheduling, &job->is_scheduled, err));
     TEC_TRY(o->key ? tec_key_read(&job->key, o->key, err) : TEC_OK);
     TEC_TRY(tec_recording_asked_check(&o->seen, err));
     const int each = or_else(o->max_connections, MAX_CONNECTIONS);
@@ -347,6 +365,7 @@ static enum tec_status serve(struct job *job, struct tec_error *err)
     TEC_TRY(
         tec_recording_asked_open(&job->worker.recording, &job->view, &o->seen, &recording, err));
     TEC_TRY(start_gateways(job, err));
+    TEC_TRY(schedule(job, err));
     TEC_TRY(say_ready(job, err));
     tec_service_notify("READY=1");
     tec_worker_run(&job->worker);

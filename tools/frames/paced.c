@@ -284,6 +284,16 @@ static enum tec_status take_memory(struct paced *p, struct tec_error *err)
     return TEC_OK;
 }
 
+static enum tec_status schedule(struct paced *p, struct tec_error *err)
+{
+    const struct tec_scheduling *how = p->o.scheduling;
+    if (!how)
+        return TEC_OK;
+    const struct tec_scheduling above = tec_scheduling_above(how);
+    TEC_TRY(tec_engine_schedule(p->o.frames->opened.engine, p->runtime->thread, how, err));
+    return tec_thread_schedule(pthread_self(), &above, -1, err);
+}
+
 static enum tec_status run(struct paced *p, struct tec_error *err)
 {
     const struct tec_engine *e = p->o.frames->opened.engine;
@@ -297,6 +307,7 @@ static enum tec_status run(struct paced *p, struct tec_error *err)
         p->deadlines_ns[i] = after ? after : p->period_ns;
     }
     TEC_TRY(tec_runtime_start(p->runtime, &source, err));
+    TEC_TRY(schedule(p, err));
     return run_ticks(p, err);
 }
 

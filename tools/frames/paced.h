@@ -41,10 +41,12 @@ struct tec_paced_counts {
 struct tec_paced_options {
     struct tec_frames *frames; /* of tec_frames_open_paced */
     struct tec_inputs *inputs;
-    struct tec_noise_file *noise; /* NULL, or not opened: none */
-    int actions;                  /* a tick; 0 = all rows */
-    int64_t most;                 /* ticks */
-    const bool *over;             /* `tell` may set it: there shall be no further tick; or NULL */
+    struct tec_noise_file *noise;            /* NULL, or not opened: none */
+    int actions;                             /* a tick; 0 = all rows */
+    const struct tec_scheduling *scheduling; /* of the threads that compute; who hands out comes
+                                              * before them. NULL: as others */
+    int64_t most;                            /* ticks */
+    const bool *over; /* `tell` may set it: there shall be no further tick; or NULL */
     /* Called for each tick when it is over, on the caller's thread and in the order of ticks: a
      * tick that ran when its frame has ended, a skipped one at once. A failure ends the run. */
     enum tec_status (*tell)(void *user, const struct tec_paced_tick *tick, struct tec_error *err);

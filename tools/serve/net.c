@@ -58,6 +58,12 @@ static bool any_connection(const struct tec_net *net)
     return false;
 }
 
+enum tec_status tec_net_schedule(struct tec_net *net, const struct tec_scheduling *how,
+                                 struct tec_error *err)
+{
+    return tec_thread_schedule(net->thread, how, -1, err);
+}
+
 void tec_net_drain(struct tec_net *net, int64_t by_ns)
 {
     atomic_store(&net->drained_by_ns, by_ns);

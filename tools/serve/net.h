@@ -4,6 +4,7 @@
 #define TEC_TOOLS_SERVE_NET_H
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "tools/serve/guard.h"
 #include "tools/serve/key.h"
 #include "tools/serve/listen.h"
@@ -74,6 +75,10 @@ int tec_net_sockets(int max_connections);
  * ready or due, each as one WebSocket message that bypasses the library. False: that thread is
  * inside an event, nothing can be done. */
 bool tec_net_rescue(struct tec_net *net);
+
+/* Schedule the connection thread, which sends what is due. After start. */
+enum tec_status tec_net_schedule(struct tec_net *net, const struct tec_scheduling *how,
+                                 struct tec_error *err);
 
 /* Take no further robot; end the engine when those that are there have left, or at that time. Any
  * thread; never blocks. */
