@@ -121,7 +121,7 @@ enum tec_status tec_team_create_split(struct tec_team **out, int lanes, int besi
         w->started = tec_thread_start(&w->thread, work, w);
         if (!w->started) {
             tec_team_destroy(team);
-            return tec_fail(err, TEC_NO_MEMORY, "cannot start thread %d of %d", i, lanes);
+            return tec_fail(err, TEC_NO_MEMORY, "no memory for thread %d of %d", i, lanes);
         }
     }
     *out = team;

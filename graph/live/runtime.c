@@ -193,7 +193,7 @@ enum tec_status tec_runtime_start(struct tec_runtime *rt, const struct tec_runti
     rt->source = *source;
     atomic_store(&rt->ending, false);
     rt->started = tec_thread_start(&rt->thread, run, rt);
-    return rt->started ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "cannot start the frame thread");
+    return rt->started ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for the frame thread");
 }
 
 void tec_runtime_ring(struct tec_runtime *rt)

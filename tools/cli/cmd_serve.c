@@ -245,7 +245,7 @@ static enum tec_status start(struct job *job, struct tec_error *err)
                                             .drain_s = job->o->drain_s};
     return tec_guard_start(&job->guard, &guard)
                ? TEC_OK
-               : tec_fail(err, TEC_NO_MEMORY, "the thread for signals does not start");
+               : tec_fail(err, TEC_NO_MEMORY, "no memory for the thread for signals");
 }
 
 /* Print the one line that a parent process waits for: the server takes connections. */

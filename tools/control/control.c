@@ -163,7 +163,7 @@ enum tec_status tec_control_run(struct tec_control *c, struct tec_canary *canary
     c->canary = canary;
     c->fallback = fallback;
     c->started = pthread_create(&c->thread, NULL, run, c) == 0;
-    return c->started ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "cannot start the control thread");
+    return c->started ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for the control thread");
 }
 
 enum tec_status tec_control_start(struct tec_control *c, struct tec_opened *opened,

@@ -204,7 +204,7 @@ enum tec_status tec_groot_server_start(struct tec_groot_server *s,
         return TEC_OK;
     }
     finish(s);
-    return tec_fail(err, TEC_NO_MEMORY, "the thread of GR00T's protocol does not start");
+    return tec_fail(err, TEC_NO_MEMORY, "no memory for the thread of GR00T's protocol");
 }
 
 void tec_groot_server_leave(struct tec_groot_server *s)

@@ -287,7 +287,7 @@ static enum tec_status open(struct tec_recording *r, struct tec_error *err)
     r->flushed_ns = tec_clock_now(&r->clock);
     r->started = tec_thread_start(&r->thread, run, r);
     return r->started ? TEC_OK
-                      : tec_fail(err, TEC_NO_MEMORY, "the thread of a recording does not start");
+                      : tec_fail(err, TEC_NO_MEMORY, "no memory for the thread of a recording");
 }
 
 enum tec_status tec_recording_open(struct tec_recording **out,

@@ -197,8 +197,7 @@ static enum tec_status start(struct tec_view *v, struct tec_error *err)
     if (!v->about || v->stop < 0)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a page");
     v->started = tec_thread_start(&v->thread, run, v);
-    return v->started ? TEC_OK
-                      : tec_fail(err, TEC_NO_MEMORY, "the thread of a page does not start");
+    return v->started ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for the thread of a page");
 }
 
 static enum tec_status open_view(struct tec_view **out, const struct options *options,
