@@ -20,6 +20,12 @@ def allowed():
     return subprocess.run(["chrt", "-f", "20", "true"], capture_output=True).returncode == 0
 
 
+def may_lock():
+    done = subprocess.run([serve_harness.PROGRAM, "run", DEMO, "--random-inputs", "1", "-n", "1", "--clock", "paced", "--lock-memory"],
+                          capture_output=True, text=True, timeout=60 * SLOW)
+    return "memlock" not in done.stderr
+
+
 def threads(pid):
     """(policy, priority, cores) of each thread, the first one's first."""
     got = []
@@ -60,9 +66,7 @@ def cores_alone_and_nothing():
 
 @test
 def memory_is_locked():
-    done = subprocess.run([serve_harness.PROGRAM, "run", DEMO, "--random-inputs", "1", "-n", "1", "--clock", "paced", "--lock-memory"],
-                          capture_output=True, text=True, timeout=60 * SLOW)
-    if "memlock" in done.stderr:
+    if not may_lock():
         return "memory may not be locked here"
     server = serve_harness.Server(DEMO, "--lock-memory")
     check(locked_kib(server.p.pid) > 8 << 10, locked_kib(server.p.pid))  # more than the weights
@@ -97,7 +101,7 @@ def paced_frames_too():
         return "SCHED_FIFO is not to be had"
     out = os.path.join(BOX, "ticks.jsonl")
     p = subprocess.run([serve_harness.PROGRAM, "run", DEMO, "--random-inputs", "1", "-n", "3", "--clock", "paced", "--realtime", "5",
-                        "--cores", str(CORES[0]), "--lock-memory", "--out", out], capture_output=True, text=True, timeout=60 * SLOW)
+                        "--cores", str(CORES[0]), *(["--lock-memory"] if may_lock() else []), "--out", out], capture_output=True, text=True, timeout=60 * SLOW)
     check(p.returncode == 0 and len(open(out).readlines()) == 3, p.returncode, p.stderr)
 
 
