@@ -131,6 +131,12 @@ enum tec_status tec_team_create_split(struct tec_team **out, int lanes, int besi
 enum tec_status tec_team_schedule(struct tec_team *team, const struct tec_scheduling *how,
                                   struct tec_error *err)
 {
+    if (how->n_cores && how->n_cores < team->lanes)
+        return tec_fail(
+            err, TEC_INVALID,
+            "%d threads compute, and there are cores for %d: they wait for each other, so "
+            "each needs one of its own",
+            team->lanes, how->n_cores);
     for (int i = 1; i < team->lanes; i++)
         TEC_TRY(tec_thread_schedule(team->workers[i].thread, how, i, err));
     return TEC_OK;

@@ -20,7 +20,8 @@ enum tec_status tec_team_create_split(struct tec_team **out, int lanes, int besi
                                       struct tec_heap *heap, struct tec_error *err);
 void tec_team_destroy(struct tec_team *team); /* joins the workers; NULL is allowed */
 
-/* Schedule the lanes that are threads; lane 0 is its owner, who does it for himself. */
+/* Schedule the lanes that are threads; lane 0 is its owner, which does so for itself. TEC_INVALID
+ * for fewer cores than lanes; else as tec_thread_schedule. */
 enum tec_status tec_team_schedule(struct tec_team *team, const struct tec_scheduling *how,
                                   struct tec_error *err);
 

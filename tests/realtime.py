@@ -84,9 +84,11 @@ def refused(words, *options, verb="serve", under=()):
 
 @test
 def what_is_wrong_is_one_error():
-    for text in ("x", "", "1-", "-1", "3-2", "0,", "99999", "0-99"):
+    for text in ("x", "", "1-", "-1", "3-2", "0,", "0,0", "1-2,2", "99999", "0-99"):
         refused(("--cores", "list"), "--cores", text)
     refused(("core 1000",), "--cores", "1000")
+    refused(("2 threads", "cores for 1"), "--threads", "2", "--cores", str(CORES[0]))
+    refused(("--cores", "list"), "--cores", "x", "--clock", "paced", verb="run")
     refused(("need --clock paced",), "--realtime", "3", verb="run")
     without = ["setpriv", "--bounding-set", "-sys_nice,-ipc_lock", "--inh-caps", "-sys_nice,-ipc_lock"]
     if os.getuid() or subprocess.run([*without, "true"], capture_output=True).returncode:
@@ -100,7 +102,7 @@ def paced_frames_too():
     if not allowed():
         return "SCHED_FIFO is not to be had"
     out = os.path.join(BOX, "ticks.jsonl")
-    p = subprocess.run([serve_harness.PROGRAM, "run", DEMO, "--random-inputs", "1", "-n", "3", "--clock", "paced", "--realtime", "5",
+    p = subprocess.run([serve_harness.PROGRAM, "run", DEMO, "--random-inputs", "1", "-n", "3", "--clock", "paced", "--threads", "1", "--realtime", "5",
                         "--cores", str(CORES[0]), *(["--lock-memory"] if may_lock() else []), "--out", out], capture_output=True, text=True, timeout=60 * SLOW)
     check(p.returncode == 0 and len(open(out).readlines()) == 3, p.returncode, p.stderr)
 

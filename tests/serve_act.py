@@ -22,7 +22,7 @@ import urllib.request
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import serve_harness  # noqa: E402
 from serve_client import Array  # noqa: E402
-from serve_harness import BOX, OBSERVATION, SLOW, STATES, check, main, openpi_in_turn, special, test  # noqa: E402
+from serve_harness import OBSERVATION, SLOW, STATES, check, key_file, main, openpi_in_turn, special, test, told_apart  # noqa: E402
 
 GOLDEN = "tests/golden/images/decode/"
 MANY = "pipelines/graphs/g24_many_robots.lua"
@@ -242,11 +242,7 @@ def a_body_in_chunks_may_not_grow_for_ever():
 
 @test
 def a_key_is_asked_for():
-    path = os.path.join(BOX, "key")
-    with open(path, "w") as f:
-        f.write(KEY + "\n")
-    os.chmod(path, 0o600)
-    server = Server("--key", path)
+    server = Server("--key", key_file(KEY))
     refused(server, ASKED, "key", status=401)
     refused(server, ASKED, "key", status=401, headers={"Authorization": "Bearer " + KEY[:-1]})
     check(actions(server, ASKED, {"Authorization": "Bearer " + KEY}) == openpi(1)[0])
@@ -269,14 +265,7 @@ def robots_have_sessions():
 
 @test
 def what_the_server_knows_of_a_robot_is_its_own():
-    """Steps are measured from a robot's own last command, and its ensemble is of its own chunks."""
-    order = ["left", "right", "left", "right", "right", "left"]
-    for line in ("robot.actions.limits = { max_step = 0.05 }", "robot.actions.ensemble = 0.01; robot.execute = 1"):
-        path = special(line)
-        one, two, three = (Server("--root", ".", pipeline=path) for _ in range(3))
-        expected = openpi_in_turn(one, order)
-        check(openpi_in_turn(two, order, shared=True) != expected, line)  # else this test would not see it
-        check([actions(three, of_robot(who)) for who in order] == expected, line)
+    told_apart(Server, lambda server, order: [actions(server, of_robot(who)) for who in order])
 
 
 @test

@@ -23,7 +23,7 @@ import zmq
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import serve_harness  # noqa: E402
 from serve_client import Array  # noqa: E402
-from serve_harness import BOX, SLOW, STATES, check, main, openpi_in_turn, special, test, variant  # noqa: E402
+from serve_harness import SLOW, STATES, check, key_file, main, openpi_in_turn, special, test, told_apart, variant  # noqa: E402
 
 KEY = "a-key-of-24-characters.."
 DRAW = np.random.default_rng(7)
@@ -246,14 +246,7 @@ def a_reset_forgets_the_last_command():
 
 @test
 def what_the_server_knows_of_a_robot_is_its_own():
-    """Steps are measured from a robot's own last command, and its ensemble is of its own chunks."""
-    order = ["left", "right", "left", "right", "right", "left"]
-    for line in ("robot.actions.limits = { max_step = 0.05 }", "robot.actions.ensemble = 0.01; robot.execute = 1"):
-        path = special(line)
-        one, two, three = (Server("--root", ".", pipeline=path) for _ in range(3))
-        expected = as_float32(openpi_in_turn(one, order))
-        check(as_float32(openpi_in_turn(two, order, shared=True)) != expected, line)  # else this test would not see it
-        check(in_turn(three, order) == expected, line)
+    told_apart(Server, in_turn, as_float32)
 
 
 @test
@@ -316,11 +309,7 @@ def socket_answer(c, message):
 
 @test
 def a_key_is_asked_for():
-    path = os.path.join(BOX, "key")
-    with open(path, "w") as f:
-        f.write(KEY + "\n")
-    os.chmod(path, 0o600)
-    server = Server("--key", path)
+    server = Server("--key", key_file(KEY))
     for token in (None, KEY[:-1], "", "x" * 5000):
         check("key" in Client(server, token=token).ask("ping")["error"])
     check(Client(server, token=KEY).ask("get_action", DEMO)["action.actions"].shape == (16, 4))
@@ -466,11 +455,7 @@ def where_all_work_a_newcomer_is_told():
 @test
 def who_shows_no_key_takes_no_robots_place():
     """Connections, requests that never end and answers that nobody reads: of clients without a key."""
-    path = os.path.join(BOX, "key")
-    with open(path, "w") as f:
-        f.write(KEY + "\n")
-    os.chmod(path, 0o600)
-    server = Server("--key", path, "--max-connections", "4", "--root", ".",
+    server = Server("--key", key_file(KEY), "--max-connections", "4", "--root", ".",
                     pipeline=special("robot.actions.limits = { max_step = 0.05 }"))
     one = Server("--root", ".", pipeline=special("robot.actions.limits = { max_step = 0.05 }"))
     order = ["left", "right", "left", "right"]

@@ -66,6 +66,26 @@ def openpi_in_turn(server, order, shared=False, **asked):
     return got
 
 
+def told_apart(start, chunks, made=list):
+    """Steps are measured from a robot's own last command, and its ensemble is of its own chunks. `start` a server of the
+    gateway, which gives `chunks(server, order)`; `made`: the same of what openpi's clients get."""
+    order = ["left", "right", "left", "right", "right", "left"]
+    for line in ("robot.actions.limits = { max_step = 0.05 }", "robot.actions.ensemble = 0.01; robot.execute = 1"):
+        path = special(line)
+        one, two, three = (start("--root", ".", pipeline=path) for _ in range(3))
+        expected = made(openpi_in_turn(one, order))
+        check(made(openpi_in_turn(two, order, shared=True)) != expected, line)  # else this test would not see it
+        check(chunks(three, order) == expected, line)
+
+
+def key_file(key):
+    path = os.path.join(BOX, "key")
+    with open(path, "w") as f:
+        f.write(key + "\n")
+    os.chmod(path, 0o600)
+    return path
+
+
 class Server:
     """A server of `pipeline`. limit: descriptors that it may open; env: variables over ours."""
 

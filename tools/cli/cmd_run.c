@@ -76,6 +76,8 @@ struct job {
     struct tec_view *view;
     struct tec_inputs *inputs[TEC_MAX_SESSIONS]; /* of each session */
     struct tec_noise_file noise;
+    struct tec_scheduling scheduling;
+    bool is_scheduled;
     struct tec_out_file out;
     struct tec_dump *dump;
     struct tec_inputs_frame given[TEC_MAX_SESSIONS];
@@ -210,15 +212,12 @@ static enum tec_status tell_tick(void *user, const struct tec_paced_tick *tick,
 static enum tec_status run_paced(struct job *job, int64_t most, struct tec_error *err)
 {
     struct tec_paced_counts counts;
-    struct tec_scheduling how;
-    bool asked;
-    TEC_TRY(tec_realtime_read(&job->o->realtime, &how, &asked, err));
     TEC_TRY(tec_realtime_lock(&job->o->realtime, err));
     const struct tec_paced_options o = {.frames = &job->frames,
                                         .inputs = job->inputs[0],
                                         .noise = &job->noise,
                                         .actions = job->o->actions,
-                                        .scheduling = asked ? &how : NULL,
+                                        .scheduling = job->is_scheduled ? &job->scheduling : NULL,
                                         .most = most,
                                         .over = &job->over,
                                         .tell = tell_tick,
@@ -332,6 +331,7 @@ static enum tec_status prepare(struct job *job, struct tec_error *err)
     if ((o->realtime.priority || o->realtime.cores || o->realtime.lock_memory) &&
         o->clock != CLOCK_PACED)
         return tec_fail(err, TEC_INVALID, "--realtime, --cores, --lock-memory: need --clock paced");
+    TEC_TRY(tec_realtime_read(&o->realtime, &job->scheduling, &job->is_scheduled, err));
     TEC_TRY(tec_recording_asked_check(&o->seen, err));
     if (o->dump)
         TEC_TRY(tec_context(err, tec_outfile_file_check(o->dump, err), "--dump"));

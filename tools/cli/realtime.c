@@ -33,8 +33,12 @@ static bool add_range(struct tec_scheduling *how, const char *text, size_t n)
         return false;
     if (to < from || to - from >= TEC_MAX_CORES - how->n_cores)
         return false;
-    for (; from <= to; from++)
+    for (; from <= to; from++) {
+        for (int i = 0; i < how->n_cores; i++)
+            if (how->cores[i] == from)
+                return false;
         how->cores[how->n_cores++] = from;
+    }
     return true;
 }
 
@@ -47,8 +51,8 @@ enum tec_status tec_realtime_read(const struct tec_realtime *r, struct tec_sched
         size_t n = strcspn(at, ",");
         if (!add_range(how, at, n))
             return tec_fail(err, TEC_INVALID,
-                            "--cores: '%.60s' is no list of at most %d cores, as 2-3,6", r->cores,
-                            TEC_MAX_CORES);
+                            "--cores: '%.60s' is no list of at most %d cores, each once, as 2-3,6",
+                            r->cores, TEC_MAX_CORES);
         at = at[n] ? at + n + 1 : NULL;
     }
     return TEC_OK;

@@ -4,25 +4,12 @@
 #define TEC_TOOLS_GATEWAY_ACT_SERVER_H
 
 #include "tools/gateway/act_robots.h"
-#include "tools/gateway/names.h"
+#include "tools/gateway/options.h"
 #include "tools/gateway/places.h"
-#include "tools/serve/key.h"
-#include "tools/serve/listen.h"
-
-struct tec_act_server_options {
-    struct tec_listener listener; /* it listens; given */
-    struct tec_gateway_names names;
-    const char *url;    /* of the server that answers: "ws://127.0.0.1:8000" */
-    struct tec_key key; /* that clients must show, and the server asks for */
-    struct tec_heap *heap;
-    size_t max_message;  /* bytes of a body */
-    int max_connections; /* 1 .. TEC_UPSTREAM_MOST: robots, and requests at once */
-    int stall_s;         /* seconds for a request to be whole */
-};
 
 /* Owned by the caller of start until stop; must not move in between. Zeroed: not started. */
 struct tec_act_server {
-    struct tec_act_server_options options;
+    struct tec_gateway_options options;
     struct tec_upstream upstream;
     struct tec_act_robots robots;
     struct tec_gateway_places places;
@@ -32,7 +19,7 @@ struct tec_act_server {
 
 /* TEC_IO where it does not start. The listener's sockets are closed by stop, or here on failure. */
 enum tec_status tec_act_server_start(struct tec_act_server *s,
-                                     const struct tec_act_server_options *options,
+                                     const struct tec_gateway_options *options,
                                      struct tec_error *err);
 
 /* Refuse further requests; those that are being answered are finished. Any thread, before stop. */

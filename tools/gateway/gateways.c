@@ -31,7 +31,7 @@ int tec_gateways_count(const struct tec_gateways_asked *asked)
 int tec_gateways_descriptors(const struct tec_gateways_asked *asked, int max_connections)
 {
     enum { OTHERS = 8 /* what listens, and what wakes it */ };
-    return tec_gateways_count(asked) * (TEC_GATEWAY_PLACES + most(max_connections) + OTHERS);
+    return tec_gateways_count(asked) * (TEC_GATEWAY_PLACES + 2 * most(max_connections) + OTHERS);
 }
 
 static enum tec_status bind_one(struct tec_listener *l, int *port, const char *option,
@@ -56,37 +56,23 @@ enum tec_status tec_gateways_bind(struct tec_gateways *g, const struct tec_gatew
     return bind_one(&g->groot_listener, &g->groot_port, "--groot-port", asked->groot, bare, err);
 }
 
-static enum tec_status start_act(struct tec_gateways *g, const struct tec_gateways_options *o,
-                                 const char *url, struct tec_error *err)
+/* Listen, and make options of it; the listener is given with them. */
+static enum tec_status listen_on(struct tec_gateway_options *out, struct tec_listener *l, int *port,
+                                 const struct tec_gateways_options *o, const char *url,
+                                 struct tec_error *err)
 {
-    TEC_TRY(tec_listen_start(&g->act_listener, &g->act_port, err));
-    const struct tec_act_server_options act = {.listener = g->act_listener,
-                                               .names = o->names,
-                                               .url = url,
-                                               .key = o->key,
-                                               .heap = o->heap,
-                                               .max_message = o->max_message,
-                                               .max_connections = most(o->max_connections),
-                                               .stall_s = o->stall_s};
-    g->act_listener = (struct tec_listener){-1, -1}; /* given */
-    return tec_act_server_start(&g->act, &act, err);
-}
-
-static enum tec_status start_groot(struct tec_gateways *g, const struct tec_gateways_options *o,
-                                   const char *url, struct tec_error *err)
-{
-    TEC_TRY(tec_listen_start(&g->groot_listener, &g->groot_port, err));
-    const struct tec_groot_server_options groot = {.listener = g->groot_listener,
-                                                   .names = o->names,
-                                                   .rows = o->rows,
-                                                   .url = url,
-                                                   .key = o->key,
-                                                   .heap = o->heap,
-                                                   .max_message = o->max_message,
-                                                   .max_connections = most(o->max_connections),
-                                                   .stall_s = o->stall_s};
-    g->groot_listener = (struct tec_listener){-1, -1}; /* given */
-    return tec_groot_server_start(&g->groot, &groot, err);
+    TEC_TRY(tec_listen_start(l, port, err));
+    *out = (struct tec_gateway_options){.listener = *l,
+                                        .names = o->names,
+                                        .rows = o->rows,
+                                        .url = url,
+                                        .key = o->key,
+                                        .heap = o->heap,
+                                        .max_message = o->max_message,
+                                        .max_connections = most(o->max_connections),
+                                        .stall_s = o->stall_s};
+    *l = (struct tec_listener){-1, -1};
+    return TEC_OK;
 }
 
 enum tec_status tec_gateways_start(struct tec_gateways *g,
@@ -94,6 +80,7 @@ enum tec_status tec_gateways_start(struct tec_gateways *g,
                                    struct tec_error *err)
 {
     char url[400];
+    struct tec_gateway_options of;
     const char *host = strcmp(options->host, "0.0.0.0") == 0 ? "127.0.0.1"
                        : strcmp(options->host, "[::]") == 0  ? "[::1]"
                                                              : options->host;
@@ -101,9 +88,15 @@ enum tec_status tec_gateways_start(struct tec_gateways *g,
         return tec_fail(err, TEC_UNSUPPORTED, "%s: the pipeline has no robot to act",
                         g->asked.act ? "--act-port" : "--groot-port");
     snprintf(url, sizeof url, "ws://%s:%d", host, options->port);
-    if (g->asked.act)
-        TEC_TRY(start_act(g, options, url, err));
-    return g->asked.groot ? start_groot(g, options, url, err) : TEC_OK;
+    if (g->asked.act) {
+        TEC_TRY(listen_on(&of, &g->act_listener, &g->act_port, options, url, err));
+        TEC_TRY(tec_act_server_start(&g->act, &of, err));
+    }
+    if (g->asked.groot) {
+        TEC_TRY(listen_on(&of, &g->groot_listener, &g->groot_port, options, url, err));
+        TEC_TRY(tec_groot_server_start(&g->groot, &of, err));
+    }
+    return TEC_OK;
 }
 
 void tec_gateways_leave(struct tec_gateways *g)

@@ -189,7 +189,7 @@ static void finish(struct tec_groot_server *s)
 }
 
 enum tec_status tec_groot_server_start(struct tec_groot_server *s,
-                                       const struct tec_groot_server_options *options,
+                                       const struct tec_gateway_options *options,
                                        struct tec_error *err)
 {
     char key[TEC_KEY_MAX + 1];

@@ -4,25 +4,13 @@
 #define TEC_TOOLS_GATEWAY_GROOT_SERVER_H
 
 #include "tools/gateway/groot.h"
+#include "tools/gateway/options.h"
 #include "tools/gateway/places.h"
 #include "tools/gateway/upstream.h"
-#include "tools/serve/listen.h"
-
-struct tec_groot_server_options {
-    struct tec_listener listener; /* it listens; given */
-    struct tec_gateway_names names;
-    int rows;           /* of a chunk */
-    const char *url;    /* of the server that answers */
-    struct tec_key key; /* that clients must show as api_token, and the server asks for */
-    struct tec_heap *heap;
-    size_t max_message;  /* bytes */
-    int max_connections; /* 1 .. TEC_UPSTREAM_MOST */
-    int stall_s;         /* seconds for a request to be whole, for a reply to be taken */
-};
 
 /* Owned by the caller of start until stop; must not move in between. Zeroed: not started. */
 struct tec_groot_server {
-    struct tec_groot_server_options options;
+    struct tec_gateway_options options;
     struct tec_groot_robot robot;
     struct tec_upstream upstream;
     struct tec_gateway_places places;
@@ -34,7 +22,7 @@ struct tec_groot_server {
 /* TEC_NO_MEMORY where it does not start. The listener's sockets are closed by stop, or here on
  * failure. */
 enum tec_status tec_groot_server_start(struct tec_groot_server *s,
-                                       const struct tec_groot_server_options *options,
+                                       const struct tec_gateway_options *options,
                                        struct tec_error *err);
 
 /* Refuse further requests; those that are being answered are finished. Any thread, before stop. */

@@ -1,6 +1,6 @@
 """realtime_load.py - ticks of a paced robot beside programs that take every core, with and without --realtime, in turns.
 
-usage: python3 tests/realtime_load.py PROGRAM [--rounds N] [--ticks N]
+usage: python3 tools/measure/realtime_load.py PROGRAM [--rounds N] [--ticks N]
 Prints p50, p99 and max of the time from a tick until its actions left, and how many ticks missed.
 """
 
