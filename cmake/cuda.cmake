@@ -1,11 +1,10 @@
 # cuda.cmake - the CUDA device: `tectum_cuda`, the kernels, and `tectum_cuda_device`, the C of
-# kernels/cuda/ that starts them; `cuda_kernel_objects`, with those of the emulator where that is the
-# runtime, `cuda_libraries`, and for what uses the runtime or the emulator by itself `cuda_includes`
-# and `cuda_definitions`.
+# kernels/cuda/ that starts them; their `cuda_libraries`, and `cuda_includes` for what uses the
+# runtime by itself.
 #
 # TECTUM_CUDA auto or on: compiled by nvcc, with the runtime linked statically; the program needs
-# no driver to start. emulator: the same files as C++, with tests/cuda_emulator/ in place of the
-# toolkit: slow, exact about barriers, lanes and copies. Without any of it the program has a CPU.
+# no driver to start. Without it the program has a CPU alone. The same files as C++ on the CPU, for
+# tests: tests/cuda_emulator/CMakeLists.txt.
 
 file(GLOB cuda_kernels CONFIGURE_DEPENDS kernels/cuda/*.cu)
 file(GLOB cuda_host CONFIGURE_DEPENDS kernels/cuda/*.c)
@@ -43,31 +42,11 @@ if(TECTUM_CUDA STREQUAL auto OR TECTUM_CUDA STREQUAL on)
   else()
     message(STATUS "without CUDA: ${why}")
   endif()
-elseif(TECTUM_CUDA STREQUAL emulator)
-  enable_language(CXX)
-  set(CMAKE_CXX_STANDARD 17)
-  file(GLOB emulator CONFIGURE_DEPENDS tests/cuda_emulator/*.cpp)
-  set_source_files_properties(${cuda_kernels} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-xc++")
-  add_library(tectum_cuda OBJECT ${cuda_kernels})
-  add_library(cuda_emulator OBJECT ${emulator}) # in the place of the runtime
-  set(cuda_includes ${CMAKE_SOURCE_DIR}/tests/cuda_emulator/include)
-  set(cuda_definitions TECTUM_CUDA_EMULATED)
-  set(emulator_flags -Wall -Wextra -ffp-contract=off -march=native) # native: fma() is one instruction
-  foreach(part tectum_cuda cuda_emulator)
-    target_compile_options(${part} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${emulator_flags}>")
-  endforeach()
-  set(cuda_libraries stdc++)
 endif()
 
 if(TARGET tectum_cuda)
   add_library(tectum_cuda_device OBJECT ${cuda_host})
-  set(cuda_parts tectum_cuda tectum_cuda_device)
-  set(cuda_kernel_objects $<TARGET_OBJECTS:tectum_cuda>)
-  if(TARGET cuda_emulator)
-    list(APPEND cuda_parts cuda_emulator)
-    list(APPEND cuda_kernel_objects $<TARGET_OBJECTS:cuda_emulator>)
-  endif()
-  foreach(part ${cuda_parts})
+  foreach(part tectum_cuda tectum_cuda_device)
     target_link_libraries(${part} PRIVATE tectum_flags)
     target_include_directories(${part} SYSTEM PRIVATE ${cuda_includes})
   endforeach()

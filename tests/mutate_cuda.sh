@@ -8,16 +8,16 @@
 # on two cores.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-preset=emulator
+preset=release
 [ "${1:-}" != -p ] || { preset=$2; shift 2; }
 [ $# -gt 0 ] || set -- '*'
-build=build/$preset jobs=$(nproc 2>/dev/null || echo 2)
+build=build/$preset/emulator jobs=$(nproc 2>/dev/null || echo 2)
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 
 # The tests that the table names, built and passing without any mistake.
 lines=$(grep -v -e '^#' -e '^$' tests/mutations.txt)
-{ cmake --preset "$preset" && cmake --build --preset "$preset" -j"$jobs" --target tests tectum; } \
+{ cmake --preset "$preset" && cmake --build --preset "$preset" -j"$jobs" --target emulator; } \
     >"$work/build.log" 2>&1 || { tail -n 20 "$work/build.log" >&2; exit 1; }
 
 # test LIMIT BINARY TEST [SCHEDULE...]: run a test with another binary in its place; kernels until
@@ -57,20 +57,23 @@ cmp -s "$file" "$here/$file" && { echo "the edit changes nothing in $file" >>"$o
 # The command that compiled the unit, for the copy, in haste; a mistake may leave things
 # unused.
 root=$(pwd)
-command=$(awk -v file="\"file\": \"$root/$unit\"" '
-    /"command":/ { command = $0 } index($0, file) { print command; exit }' \
-    "$build/compile_commands.json" | sed 's/^ *"command": "//; s/",$//; s/\\"/"/g; s/\\\\/\\/g')
+compiled=$(awk -v file="\"file\": \"$root/$unit\"" -v emulated="$build\"" '
+    /"directory":/ { folder = $0 } /"command":/ { command = $0 }
+    index($0, file) { found = folder "\n" command; if (index(folder, emulated)) exit }
+    END { print found }' "$build/../compile_commands.json" |
+    sed 's/^ *"[a-z]*": "//; s/",$//; s/\\"/"/g; s/\\\\/\\/g')
+folder=$(echo "$compiled" | head -n 1) command=$(echo "$compiled" | tail -n 1)
 [ -n "$command" ] || { echo "$build does not compile $unit" >>"$out"; exit 1; }
 compiler=${command%% -*} options=-${command#* -} # the compiler may have a launcher in front
 options=${options% -o *}
-(cd "$build" && eval "$compiler -I'$here' $options -O1 -g0 -w -o '$here/mutant.o' -c '$here/$unit'") \
+(cd "$folder" && eval "$compiler -I'$here' $options -O1 -g0 -w -o '$here/mutant.o' -c '$here/$unit'") \
     >>"$out" 2>&1 || { echo "the mutant does not compile" >>"$out"; exit 1; }
 
 # Linked in place of the object; an object in front of a library is not pulled from it.
 object=${command#* -o } object=${object%% *} binary=${test%% *} target=tests
 [ "$binary" != tectum ] || target=tectum
-link=$(sed "s| $object | |; s| -o $target | $here/mutant.o -o $here/$binary |" \
-    "$build/CMakeFiles/$target.dir/link.txt")
+link=$(sed "s| [^ ]*$object | |; s| -o $target | $here/mutant.o -o $here/$binary |" \
+    "$build/CMakeFiles/emulator_$target.dir/link.txt")
 (cd "$build" && eval "$link") >>"$out" 2>&1 || { echo "the mutant does not link" >>"$out"; exit 1; }
 # What hangs has ten times what the test takes, and half a minute.
 at=$(grep -nxF -e "$(echo "$test" | sed 's/ --schedule [0-9]//')" "$work/tests" | cut -d: -f1)

@@ -188,7 +188,7 @@ stage_registers() {
 
 # golden_cuda DTYPE CASE: every check of a golden case holds on the device.
 golden_cuda() {
-    build/emulator/tectum verify --format text --device cuda --dtype "$1" "tests/golden/$2"
+    build/release/emulator/tectum verify --format text --device cuda --dtype "$1" "tests/golden/$2"
 }
 
 # The tests of the whole engine that take --device, and golden cases that take seconds there.
@@ -197,18 +197,18 @@ golden_short="keep/odd act/odd smolvla/odd groot/n15_tiny pi/pi05_odd pi/pi0_odd
 golden_encoders="f32:encoders/minilm_tiny bf16:encoders/mpnet_tiny" # alike but for their positions
 
 stage_cuda() {
-    step "cuda builds" build emulator || return 1
+    step "cuda builds" build release emulator || return 1
     for schedule in ${long:+0} 1 2; do # 0, blocks in their order, is that of all the others
         side tap "cuda/kernels.t schedule $schedule" 900 \
-            build/emulator/kernels.t --tier cuda --schedule $schedule
+            build/release/emulator/kernels.t --tier cuda --schedule $schedule
     done
     for test in $on_device ${long:+partitions prefix two_models}; do
-        side tap "cuda/$test.t" 1200 "build/emulator/$test.t" --device cuda
+        side tap "cuda/$test.t" 1200 "build/release/emulator/$test.t" --device cuda
     done
     for test in emulator stand_in stand_in_graph device chains weights failure engine frames; do
-        side tap "cuda/cuda_$test.t" 600 build/emulator/cuda_$test.t
+        side tap "cuda/cuda_$test.t" 600 build/release/emulator/cuda_$test.t
     done
-    side tap "cuda/where.t" 600 sh tests/where.t build/emulator/tectum
+    side tap "cuda/where.t" 600 sh tests/where.t build/release/emulator/tectum
     cases=$golden_short
     [ -z "$long" ] || cases=$(cd tests/golden && ls -d pi/pi0* act/* smolvla/* encoders/*_odd encoders/*_tiny | grep -v '\.')
     for case in $cases; do for dtype in f32 bf16; do
@@ -239,11 +239,11 @@ stage_asan() {
 stage_cuda_asan() {
     tests="kernels.t cuda_device.t"
     [ -z "$long" ] || tests="$tests cuda_failure.t cuda_engine.t cuda_emulator.t"
-    step "cuda_asan builds" build emulator_asan tests cuda_emulator.t || return 1
+    step "cuda_asan builds" build emulator_asan emulator || return 1
     for test in $tests; do
         only=
         [ "$test" != kernels.t ] || only="--tier cuda --schedule 0"
-        side tap "cuda_asan/$test" 1200 "build/emulator_asan/$test" $only
+        side tap "cuda_asan/$test" 1200 "build/emulator_asan/emulator/$test" $only
     done
     together
 }
