@@ -103,7 +103,7 @@ static enum tec_status choose_depth(void *self, const struct tec_frame_view *vie
 
 static void open_ring(const char *arch, bool bf16, int threads)
 {
-    n_frames = strcmp(tap.device, "cpu") != 0 ? 16 : tiny_ring.stages > 8 ? MOST : 26;
+    n_frames = strcmp(tap.device, "cpu") != 0 ? 12 : tiny_ring.stages > 8 ? MOST : 26;
     if (!tiny_open(&tiny, arch, bf16, threads, 0, &err))
         fprintf(stderr, "# %s\n", err.message);
     REQUIRE(tiny.plan);
