@@ -60,19 +60,18 @@ static void released(void *user, int action, const float *chunk,
     pass(HOST, LONG);
 }
 
-static void slow_prefix(void *self, enum tec_part_kind kind, int region,
-                        const struct tec_chain_input *input, struct tec_replay *replay)
+static void slow_prefix(void *self, struct tec_launch *launch)
 {
-    (void)self, (void)kind, (void)region, (void)input;
+    struct tec_replay *replay = &launch->replay;
+    (void)self;
     replay->start_ns = replay->mark_ns[TEC_MARK_PREFILL] = tec_clock_now(&wall);
     pass(DEVICE, LONG);
     replay->end_ns = replay->mark_ns[TEC_MARK_ACTION] = tec_clock_now(&wall);
 }
 
-static void no_actions(void *self, int at, float *chunk)
+static void no_actions(void *self, const struct tec_launch *launch, int i, float *chunk)
 {
-    (void)at;
-    (void)self, (void)chunk;
+    (void)self, (void)launch, (void)i, (void)chunk;
 }
 
 /* Frames before anything happens, so that it is known what is usual. */
@@ -85,7 +84,7 @@ static void start(bool real, struct tec_virtual *device)
     struct tec_loop_options o = tiny_loop(&tiny);
     o.chains[0].executor = tec_executor_virtual(device);
     if (real)
-        o.chains[0].executor = (struct tec_executor){.prefix = slow_prefix, .actions = no_actions};
+        o.chains[0].executor = (struct tec_executor){.launch = slow_prefix, .chunk = no_actions};
     o.planner = (struct tec_planner){.name = "trial", .plan = plan};
     o.period_ns = PERIOD;
     o.actions[0].deadline_ns = DEADLINE;

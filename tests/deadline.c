@@ -40,10 +40,8 @@ static void wait_once(bool device)
             usleep(1000);
 }
 
-static void quick_prefix(void *self, enum tec_part_kind kind, int region,
-                         const struct tec_chain_input *input, struct tec_replay *replay)
+static void quick_prefix(struct tec_replay *replay)
 {
-    (void)self, (void)kind, (void)region, (void)input;
     replay->start_ns = tec_clock_now(&wall);
     stall.frames++;
     wait_once(true);
@@ -51,26 +49,34 @@ static void quick_prefix(void *self, enum tec_part_kind kind, int region,
     replay->mark_ns[TEC_MARK_PREFILL] = replay->mark_ns[TEC_MARK_ACTION] = replay->end_ns;
 }
 
-static void quick_actions(void *self, int at, float *chunk)
+static void quick_chunk(void *self, const struct tec_launch *launch, int i, float *chunk)
 {
-    (void)at;
+    (void)launch, (void)i;
     const struct tec_flow *f = &((const struct tectum *)self)->engine->model->flow;
-    for (int i = 0; i < f->horizon * f->dim; i++)
-        chunk[i] = (float)((i * 7 + stall.frames * 3) % 100) / 200.0F;
+    for (int n = 0; n < f->horizon * f->dim; n++)
+        chunk[n] = (float)((n * 7 + stall.frames * 3) % 100) / 200.0F;
 }
 
-static void quick_decode(void *self, struct tec_row_state *const *rows, int n, int k, int *tokens,
-                         int *made, struct tec_replay *replay)
+static void quick_decode(const struct tec_decode_launch *d, struct tec_replay *replay)
 {
-    (void)self;
+    struct tec_row_state *const *rows = d->rows;
     replay->start_ns = tec_clock_now(&wall);
-    for (int i = 0; i < n; i++)
-        for (made[i] = 0; made[i] < k && !rows[i]->done; made[i]++) {
+    for (int i = 0; i < d->n; i++)
+        for (d->made[i] = 0; d->made[i] < d->k && !rows[i]->done; d->made[i]++) {
             rows[i]->produced++;
             rows[i]->done = --rows[i]->left == 0;
-            tokens[i * k + made[i]] = 300;
+            d->tokens[i * d->k + d->made[i]] = 300;
         }
     replay->end_ns = replay->mark_ns[TEC_MARK_DECODE] = tec_clock_now(&wall);
+}
+
+static void quick_launch(void *self, struct tec_launch *launch)
+{
+    (void)self;
+    if (launch->kind == TEC_LAUNCH_decode)
+        quick_decode(&launch->decode, &launch->replay);
+    else
+        quick_prefix(&launch->replay);
 }
 
 static enum tec_status slow_plan(void *self, const struct tec_frame_view *view,
@@ -88,8 +94,8 @@ static void use_quick_device(struct tectum *t, bool device)
     stall.device = device;
     stall.frames = 0;
     stall.armed = stall.ended = false;
-    o->chains[0].executor = (struct tec_executor){
-        .self = t, .prefix = quick_prefix, .actions = quick_actions, .decode = quick_decode};
+    o->chains[0].executor =
+        (struct tec_executor){.self = t, .launch = quick_launch, .chunk = quick_chunk};
     o->planner.plan = slow_plan;
 }
 

@@ -327,12 +327,14 @@ TEST(jobs_that_were_started_always_end)
         tiny_observe(&seen, t.model, 3);
         struct tec_executor e = tiny_executor(&t);
         tec_row_start(&row, t.plan, 0, 4, 5, 0, TINY_NEW, -1);
-        struct tec_soft_job job = {
-            .rows = list, .n = 1, .k = 2, .tokens = tokens, .made = &made, .after_prefill = true};
+        struct tec_launch job = {
+            .kind = TEC_LAUNCH_decode,
+            .after_prefill = true,
+            .decode = {.rows = list, .n = 1, .k = 2, .tokens = tokens, .made = &made}};
         made = 0;
-        e.beside(e.self, &job, 1, &seen.input.chains[0]);
+        e.start(e.self, &job, 1);
         if (joined) {
-            e.join(e.self);
+            e.wait(e.self);
             CHECK_INT(made, ==, 2);
             CHECK_INT(job.replay.end_ns, >=, job.replay.start_ns);
         }
@@ -362,29 +364,29 @@ TEST(jobs_run_while_the_frame_thread_does_not)
     tiny_observe(&seen, t.model, 3);
     struct tec_executor e = tiny_executor(&t);
     for (int after = 0; after < 2; after++) {
-        struct tec_replay frame = {0};
+        const struct tec_observed of = {1, &seen.input.chains[0]};
+        struct tec_launch frame = {.kind = TEC_LAUNCH_prefix,
+                                   .prefix = {.each = &of, .n = 1, .acts = true}};
         int64_t until = tec_clock_now(&clock) + (int64_t)(after ? 20 : 10000) * 1000000;
-        struct tec_soft_job job = {.rows = list,
-                                   .n = 1,
-                                   .k = 2,
-                                   .tokens = tokens,
-                                   .made = &made,
-                                   .after_prefill = after,
-                                   .replay = {.marked = ended, .user = &over}};
+        struct tec_launch job = {
+            .kind = TEC_LAUNCH_decode,
+            .after_prefill = after,
+            .replay = {.marked = ended, .user = &over},
+            .decode = {.rows = list, .n = 1, .k = 2, .tokens = tokens, .made = &made}};
         tec_row_start(&row, t.plan, 0, 4, 5, 0, TINY_NEW, -1);
         atomic_store(&over, false);
-        e.beside(e.self, &job, 1, &seen.input.chains[0]);
+        e.start(e.self, &job, 1);
         while (!atomic_load(&over) && tec_clock_now(&clock) < until)
             sched_yield();
         CHECK_INT(atomic_load(&over), ==, !after);
-        e.prefix(e.self, TEC_PART_FRAME, 1, &seen.input.chains[0], &frame);
-        e.join(e.self);
+        e.launch(e.self, &frame);
+        e.wait(e.self);
         CHECK(atomic_load(&over));
         CHECK_INT(made, ==, 2);
         if (after)
-            CHECK_INT(job.replay.start_ns, >=, frame.mark_ns[TEC_MARK_PREFILL]);
+            CHECK_INT(job.replay.start_ns, >=, frame.replay.mark_ns[TEC_MARK_PREFILL]);
         else
-            CHECK_INT(job.replay.end_ns, <=, frame.start_ns);
+            CHECK_INT(job.replay.end_ns, <=, frame.replay.start_ns);
     }
     tiny_close(&t);
     CHECK_INT(tiny_heap.live, ==, 0);

@@ -38,7 +38,7 @@ static const struct tec_chain *small_of(const struct tec_loop *l, const struct t
 bool tec_loop_drafts(const struct tec_loop *l, int decoder)
 {
     const struct tec_decoder *d = &l->o.decoders[decoder];
-    return d->draft > 0 && l->chains[d->chain].executor->verify;
+    return d->draft > 0 && l->chains[d->chain].executor->verifies;
 }
 
 /* --- lives ----------------------------------------------------------------------------------- */
@@ -140,8 +140,11 @@ static bool propose(struct tec_loop *l, const struct race *race, struct racing *
     }
     if (k == 0)
         return true;
-    struct tec_executor *e = race->small->executor;
-    e->decode(e->self, states, n, k, tokens, made, replay);
+    struct tec_launch launch = {
+        .kind = TEC_LAUNCH_decode,
+        .decode = {.rows = states, .n = n, .k = k, .tokens = tokens, .made = made}};
+    tec_executor_launch(race->small->executor, &launch);
+    *replay = launch.replay;
     tec_loop_replayed(l, replay->start_ns, replay->end_ns);
     for (int i = 0; i < n; i++) {
         struct racing *x = rows[i];
@@ -208,8 +211,9 @@ static int run_round(struct tec_loop *l, const struct race *race, struct tec_rep
     for (int i = 0; i < n; i++)
         seen[i] = (struct tec_verify_row){
             .row = rows[i]->row, .n = rows[i]->n, .drafts = rows[i]->drafts};
-    struct tec_executor *e = race->main->executor;
-    e->verify(e->self, seen, n, replay);
+    struct tec_launch launch = {.kind = TEC_LAUNCH_verify, .verify = {.rows = seen, .n = n}};
+    tec_executor_launch(race->main->executor, &launch);
+    *replay = launch.replay;
     tec_loop_replayed(l, replay->start_ns, replay->end_ns);
     replay->start_ns = small.end_ns > 0 ? small.start_ns : replay->start_ns;
     for (int i = 0; i < n && replay->status == TEC_OK; i++)
@@ -219,8 +223,10 @@ static int run_round(struct tec_loop *l, const struct race *race, struct tec_rep
 
 /* --- jobs ------------------------------------------------------------------------------------ */
 
-void tec_drafts_run(struct tec_loop *l, struct tec_soft_job *job, const int *order)
+void tec_drafts_run(struct tec_loop *l, struct tec_launch *launch, const int *order)
 {
+    struct tec_decode_launch *job = &launch->decode;
+    struct tec_replay *replay = &launch->replay;
     struct racing rows[TEC_MAX_ROWS];
     const struct tec_decoder *d = &l->o.decoders[l->requests[order[0]].decoder];
     const struct race race = {.main = &l->chains[d->chain],
@@ -238,12 +244,12 @@ void tec_drafts_run(struct tec_loop *l, struct tec_soft_job *job, const int *ord
         r->row.steps = 0;
     }
     for (int round = 0; run_round(l, &race, &one) > 0 && one.status == TEC_OK; round++) {
-        job->replay.start_ns = round ? job->replay.start_ns : one.start_ns;
-        job->replay.end_ns = one.end_ns;
+        replay->start_ns = round ? replay->start_ns : one.start_ns;
+        replay->end_ns = one.end_ns;
         one = (struct tec_replay){0};
     }
-    job->replay.status = one.status;
-    job->replay.mark_ns[TEC_MARK_DECODE] = job->replay.end_ns;
+    replay->status = one.status;
+    replay->mark_ns[TEC_MARK_DECODE] = replay->end_ns;
     for (int i = 0; i < job->n; i++) {
         job->made[i] = rows[i].made;
         job->drafted += rows[i].drafted;

@@ -1,11 +1,17 @@
-/* executor.c - the executor of a real device: each call of the loop is one launch of a captured
- * part.
+/* executor.c - the executor of a real device: each launch is one replay of a captured part.
  *
- * Frame thread. It only looks up the part and forwards the arguments; the launches are in launch.c,
- * launch_ring.c and launch_score.c, the executor that spends virtual time in virtual.c. */
+ * Frame thread, and for what runs beside it a lane of the second partition. It only looks up the
+ * part and forwards the arguments; the replays are in launch.c, launch_ring.c, launch_score.c and
+ * launch_verify.c, the executor that spends virtual time in virtual.c. */
 #include "graph/run/executor.h"
 
 #include <string.h>
+
+static struct tec_plan_part *part_of(struct tec_plan *plan, bool beside, enum tec_part_kind kind,
+                                     int n)
+{
+    return beside ? tec_plan_part_concurrent(plan, kind, n) : tec_plan_part(plan, kind, n);
+}
 
 /* What an action node starts from. */
 static struct tec_action_inputs start_of(int at, const struct tec_chain_input *input)
@@ -19,116 +25,120 @@ static struct tec_action_inputs start_of(int at, const struct tec_chain_input *i
                                       .state = input->state};
 }
 
-static void real_prefix(void *self, enum tec_part_kind kind, int region,
-                        const struct tec_chain_input *input, struct tec_replay *replay)
+static void run_together(struct tec_plan *plan, const struct tec_prefix_launch *p,
+                         struct tec_replay *replay)
 {
-    struct tec_plan *plan = self;
-    const struct tec_action_inputs a = start_of(plan->spec.frame_action, input);
-    tec_launch_prefix(plan, tec_plan_part(plan, kind, 0), region, &input->prefix, &a, replay);
-}
-
-static void real_together(void *self, const struct tec_observed *each, int n,
-                          struct tec_replay *replay)
-{
-    struct tec_plan *plan = self;
     struct tec_prefix_place places[TEC_MAX_SESSIONS];
     struct tec_action_inputs actions[TEC_MAX_SESSIONS];
-    for (int i = 0; i < n; i++) {
-        places[i] = (struct tec_prefix_place){each[i].region, &each[i].input->prefix};
-        actions[i] = start_of(plan->spec.frame_action, each[i].input);
+    for (int i = 0; i < p->n; i++) {
+        places[i] = (struct tec_prefix_place){p->each[i].region, &p->each[i].input->prefix};
+        actions[i] = start_of(plan->spec.frame_action, p->each[i].input);
     }
-    tec_launch_prefixes(plan, tec_plan_part(plan, TEC_PART_FRAME, n), places, actions, n, replay);
+    tec_launch_prefixes(plan, tec_plan_part(plan, TEC_PART_FRAME, p->n), places, actions, p->n,
+                        replay);
 }
 
-static void real_actions_of(void *self, int i, int n, float *chunk)
+static void run_prefix(struct tec_plan *plan, bool beside, struct tec_launch *l)
 {
-    struct tec_plan *plan = self;
-    tec_launch_actions_of(plan, tec_plan_part(plan, TEC_PART_FRAME, n), i, chunk);
+    const struct tec_observed *one = l->prefix.each;
+    if (l->prefix.n > 1) {
+        run_together(plan, &l->prefix, &l->replay);
+        return;
+    }
+    const struct tec_action_inputs a = start_of(plan->spec.frame_action, one->input);
+    enum tec_part_kind kind = l->prefix.acts ? TEC_PART_FRAME : TEC_PART_PREFIX;
+    tec_launch_prefix(plan, part_of(plan, beside, kind, 0), one->region, &one->input->prefix, &a,
+                      &l->replay);
 }
 
-static void real_action(void *self, const struct tec_action_launch *launch,
-                        struct tec_replay *replay)
+static void run_slice(struct tec_plan *plan, bool beside, struct tec_launch *l)
 {
-    struct tec_plan *plan = self;
-    struct tec_action_inputs a = start_of(launch->at, launch->input);
-    a.state = launch->state;
-    a.text = launch->text;
-    a.tail = launch->tail;
-    tec_launch_action(plan, tec_plan_part(plan, TEC_PART_ACTION, launch->at), launch->region,
-                      launch->rows, &a, replay);
+    const struct tec_observed *of = &l->slice.of;
+    tec_launch_slice(plan, part_of(plan, beside, TEC_PART_PREFIX, 0), l->slice.at, of->region,
+                     &of->input->prefix, &l->replay);
+    l->slice.state = TEC_SLICE_DONE;
 }
 
-static void real_actions(void *self, int at, float *chunk)
+static void run_action(struct tec_plan *plan, bool beside, struct tec_launch *l)
 {
-    struct tec_plan *plan = self;
-    bool frame = at == plan->spec.frame_action;
-    tec_launch_actions(
-        plan, tec_plan_part(plan, frame ? TEC_PART_FRAME : TEC_PART_ACTION, frame ? 0 : at), chunk);
+    struct tec_action_inputs a = start_of(l->action.at, l->action.input);
+    a.state = l->action.state;
+    a.text = l->action.text;
+    a.tail = l->action.tail;
+    tec_launch_action(plan, part_of(plan, beside, TEC_PART_ACTION, l->action.at), l->action.region,
+                      l->action.rows, &a, &l->replay);
 }
 
-static void real_decode(void *self, struct tec_row_state *const *rows, int n, int k, int *tokens,
-                        int *made, struct tec_replay *replay)
+static void run_decode(struct tec_plan *plan, bool beside, struct tec_launch *l)
 {
-    struct tec_plan *plan = self;
-    tec_launch_decode(plan, tec_plan_part(plan, TEC_PART_DECODE, n), rows, n, k, tokens, made,
-                      replay);
+    const struct tec_decode_launch *d = &l->decode;
+    tec_launch_decode(plan, part_of(plan, beside, TEC_PART_DECODE, d->n), d->rows, d->n, d->k,
+                      d->tokens, d->made, &l->replay);
 }
 
-static void real_verify(void *self, struct tec_verify_row *rows, int n, struct tec_replay *replay)
+static void run_verify(struct tec_plan *plan, bool beside, struct tec_launch *l)
 {
-    struct tec_plan *plan = self;
-    tec_launch_verify(plan, tec_plan_part(plan, TEC_PART_VERIFY, n), rows, n, replay);
+    tec_launch_verify(plan, part_of(plan, beside, TEC_PART_VERIFY, l->verify.n), l->verify.rows,
+                      l->verify.n, &l->replay);
 }
 
-static void real_slice(void *self, int at, int region, const struct tec_chain_input *input,
-                       struct tec_replay *replay, enum tec_slice *state)
+static void run_score(struct tec_plan *plan, bool beside, struct tec_launch *l)
 {
-    struct tec_plan *plan = self;
-    tec_launch_slice(plan, tec_plan_part(plan, TEC_PART_PREFIX, 0), at, region, &input->prefix,
-                     replay);
-    *state = TEC_SLICE_DONE;
+    const struct tec_score_launch launch =
+        tec_score_launch_of(l->score.tree, l->score.row, l->score.likely);
+    tec_launch_score(plan, part_of(plan, beside, TEC_PART_SCORE, 0), &launch, &l->replay);
 }
 
-static void real_score(void *self, const struct tec_token_tree *tree,
-                       const struct tec_row_state *row, float *likely, struct tec_replay *replay)
+static void run_packed(struct tec_plan *plan, bool beside, struct tec_launch *l)
 {
-    struct tec_plan *plan = self;
-    const struct tec_score_launch launch = tec_score_launch_of(tree, row, likely);
-    tec_launch_score(plan, tec_plan_part(plan, TEC_PART_SCORE, 0), &launch, replay);
-}
-
-static void real_packed(void *self, struct tec_ring_launch *launch)
-{
-    struct tec_plan *plan = self;
-    const struct tec_ring_rows *in = &launch->in;
+    const struct tec_ring_rows *in = &l->packed.in;
     int made[TEC_MAX_STAGES];
     if (in->entering)
-        tec_launch_packed(plan, tec_plan_part(plan, TEC_PART_PACKED, 0), in, launch->tokens,
-                          &launch->replay);
+        tec_launch_packed(plan, part_of(plan, beside, TEC_PART_PACKED, 0), in, l->packed.tokens,
+                          &l->replay);
     else
-        tec_launch_decode(plan, tec_plan_part(plan, TEC_PART_DECODE, in->n), in->rows, in->n, 1,
-                          launch->tokens, made, &launch->replay);
+        tec_launch_decode(plan, part_of(plan, beside, TEC_PART_DECODE, in->n), in->rows, in->n, 1,
+                          l->packed.tokens, made, &l->replay);
 }
 
-static void real_shift(void *self, const struct tec_ring_move *moves, int n,
-                       struct tec_replay *replay)
+static void run_shift(struct tec_plan *plan, bool beside, struct tec_launch *l)
+{
+    tec_launch_shift(plan, part_of(plan, beside, TEC_PART_SHIFT, 0), l->shift.moves, l->shift.n,
+                     &l->replay);
+}
+
+void tec_launch_run(struct tec_plan *plan, bool beside, struct tec_launch *launch)
+{
+    static void (*const run[TEC_LAUNCH_COUNT])(struct tec_plan *, bool, struct tec_launch *) = {
+#define LAUNCH(name) [TEC_LAUNCH_##name] = run_##name,
+#include "graph/run/launches.def"
+#undef LAUNCH
+    };
+    run[launch->kind](plan, beside, launch);
+}
+
+static void real_launch(void *self, struct tec_launch *launch)
+{
+    tec_launch_run(self, false, launch);
+}
+
+static void real_chunk(void *self, const struct tec_launch *launch, int i, float *chunk)
 {
     struct tec_plan *plan = self;
-    tec_launch_shift(plan, tec_plan_part(plan, TEC_PART_SHIFT, 0), moves, n, replay);
+    if (launch->kind == TEC_LAUNCH_action)
+        tec_launch_actions(plan, tec_plan_part(plan, TEC_PART_ACTION, launch->action.at), chunk);
+    else if (launch->prefix.n > 1)
+        tec_launch_actions_of(plan, tec_plan_part(plan, TEC_PART_FRAME, launch->prefix.n), i,
+                              chunk);
+    else
+        tec_launch_actions(plan, tec_plan_part(plan, TEC_PART_FRAME, 0), chunk);
 }
 
 struct tec_executor tec_executor_real(struct tec_plan *plan)
 {
     return (struct tec_executor){.self = plan,
-                                 .prefix = real_prefix,
-                                 .together = real_together,
-                                 .actions_of = real_actions_of,
-                                 .action = real_action,
-                                 .actions = real_actions,
-                                 .decode = real_decode,
-                                 .verify = real_verify,
-                                 .slice = real_slice,
-                                 .score = real_score,
-                                 .packed = real_packed,
-                                 .shift = real_shift};
+                                 .together = true,
+                                 .verifies = true,
+                                 .launch = real_launch,
+                                 .chunk = real_chunk};
 }

@@ -44,24 +44,38 @@ struct tec_frame_input {
     int64_t episode; /* a reset begins the next one: texts of streams are of one episode */
 };
 
-/* Work of requests: a private prefill, a decode of n rows by k steps, or a tree of texts behind the
- * prefix of one. */
-struct tec_soft_job {
-    bool prefill;
-    int region;                        /* prefill: where to */
-    const struct tec_token_tree *tree; /* of rows[0], n and k 1; NULL: no tree */
-    float *likely;                     /* [tree->n_entries] out */
-    struct tec_row_state **rows;       /* decode: [n] */
-    int n, k;
-    int *tokens, *made; /* out, as of tec_launch_decode */
-    int drafted, kept;  /* out: tokens that a draft proposed; of these what was said */
-    bool after_prefill; /* beside: not before the frame's own prefill has ended */
-    struct tec_replay replay;
+/* --- launches --------------------------------------------------------------------------------- */
+
+enum tec_launch_kind {
+#define LAUNCH(name) TEC_LAUNCH_##name,
+#include "graph/run/launches.def"
+#undef LAUNCH
+    TEC_LAUNCH_COUNT
+};
+
+/* An observation, and the region that its prefix goes to. */
+struct tec_observed {
+    int region;
+    const struct tec_chain_input *input;
+};
+
+/* n observations, at most tec_plan_together of the plan. */
+struct tec_prefix_launch {
+    const struct tec_observed *each; /* [n] */
+    int n;
+    bool acts; /* and the action node that goes with the prefill, where there is one */
 };
 
 /* What became of a slice: done; not possible yet, and nothing was done; the prefill begins again.
  */
 enum tec_slice { TEC_SLICE_DONE, TEC_SLICE_LATER, TEC_SLICE_AGAIN };
+
+/* Slice `at` of a prefill that is not in frames; the input is the same for all of them. */
+struct tec_slice_launch {
+    struct tec_observed of;
+    int at;
+    enum tec_slice state; /* out */
+};
 
 /* An action node, `at` of its chain's, over `rows` of a prefix in a region, and where it acts on a
  * text over the `text` tokens behind it, whose keys are in the slots from `tail` on. */
@@ -71,10 +85,24 @@ struct tec_action_launch {
     const float *state;                  /* of the prefix's observation */
 };
 
-/* An observation of one session among several, and where its prefix goes. */
-struct tec_observed {
-    int region;
-    const struct tec_chain_input *input;
+/* n requests by up to k tokens, as of tec_launch_decode. */
+struct tec_decode_launch {
+    struct tec_row_state *const *rows; /* [n] */
+    int n, k;
+    int *tokens, *made; /* out: [n, k], [n] */
+    int drafted, kept;  /* out: tokens that a draft proposed; of these what was said */
+};
+
+struct tec_verify_launch {
+    struct tec_verify_row *rows; /* [n] */
+    int n;
+};
+
+/* How likely each entry of a tree is behind a request's prefix. */
+struct tec_tree_launch {
+    const struct tec_token_tree *tree;
+    const struct tec_row_state *row;
+    float *likely; /* [tree->n_entries] out */
 };
 
 /* One forward of rings: the prefills of new sequences, and a row of each other one.
@@ -82,55 +110,68 @@ struct tec_observed {
 struct tec_ring_launch {
     struct tec_ring_rows in;
     int *tokens; /* [in.entering + in.n] */
-    struct tec_replay replay;
 };
 
-/* Of one chain. All members are called on the frame thread; replay gets the times. */
+/* Moves between regions, each region at most once. */
+struct tec_shift_launch {
+    const struct tec_ring_move *moves;
+    int n;
+};
+
+struct tec_launch {
+    enum tec_launch_kind kind;
+    struct tec_replay replay; /* in: who listens to marks; out: status and times */
+    bool after_prefill;       /* of `start`: not before the frame's own prefill has ended */
+    union {
+        struct tec_prefix_launch prefix;
+        struct tec_slice_launch slice;
+        struct tec_action_launch action;
+        struct tec_decode_launch decode;
+        struct tec_verify_launch verify;
+        struct tec_tree_launch score;
+        struct tec_ring_launch packed;
+        struct tec_shift_launch shift;
+    };
+};
+
+/* Of one chain. All members are called on the frame thread. */
 struct tec_executor {
     void *self;
     struct tec_clock clock;
-    void (*prefix)(void *self, enum tec_part_kind kind, int region,
-                   const struct tec_chain_input *input, struct tec_replay *replay);
-    /* FRAME over n observations, at most tec_plan_together of the plan, and the chunk that it made
-     * of the one at `i`. NULL: they run one after the other. */
-    void (*together)(void *self, const struct tec_observed *each, int n, struct tec_replay *replay);
-    void (*actions_of)(void *self, int i, int n, float *chunk);
-    /* An action node alone, over a prefix that is complete. */
-    void (*action)(void *self, const struct tec_action_launch *launch, struct tec_replay *replay);
-    /* The chunk that the last launch of an action node made: [horizon, dim]. */
-    void (*actions)(void *self, int at, float *chunk);
-    void (*decode)(void *self, struct tec_row_state *const *rows, int n, int k, int *tokens,
-                   int *made, struct tec_replay *replay);
-    /* What the plan's model makes behind proposed tokens; NULL: drafts are not used, and requests
-     * advance by decode alone. */
-    void (*verify)(void *self, struct tec_verify_row *rows, int n, struct tec_replay *replay);
-    /* Slice `at` of a prefill that is not in frames; the input is the same for all of them. */
-    void (*slice)(void *self, int at, int region, const struct tec_chain_input *input,
-                  struct tec_replay *replay, enum tec_slice *state);
-    /* Nobody wants the rest of a prefill that is begun. NULL: nothing is open. */
-    void (*give_up)(void *self);
-    /* How likely each entry of a tree is behind a request's prefix. */
-    void (*score)(void *self, const struct tec_token_tree *tree, const struct tec_row_state *row,
-                  float *likely, struct tec_replay *replay);
-    /* Of rings: a forward; moves between regions, each at most once. NULL where the plan has none.
-     */
-    void (*packed)(void *self, struct tec_ring_launch *launch);
-    void (*shift)(void *self, const struct tec_ring_move *moves, int n, struct tec_replay *replay);
-    /* The frame's decision about a prompt of segments, before its first launch: they are the view's
-     * from `first` on, -1 = it has not seen them. NULL: nothing. */
-    void (*recompute)(void *self, const struct tec_decision *decision,
-                      const struct tec_memory_prompt *prompt, int first);
-    void (*report)(void *self, struct tec_frame_view *view); /* added to what policies see */
+    bool together; /* several observations may be one launch */
+    bool verifies; /* `verify` may be launched; false: requests advance by decode alone */
+    /* Run it to its end. */
+    void (*launch)(void *self, struct tec_launch *launch);
+    /* The chunk that action node or prefix, the newest launch of its kind, has made of its
+     * observation i: [horizon, dim]. */
+    void (*chunk)(void *self, const struct tec_launch *launch, int i, float *chunk);
+    /* Start launches of requests, one after the other, on a partition of their own beside what is
+     * launched next; they are the executor's until `wait`. NULL: there is one partition. */
+    void (*start)(void *self, struct tec_launch *launches, int n);
+    void (*wait)(void *self);
     /* A frame is over: until then there is time for other work. NULL: nothing. */
     void (*idle)(void *self, int64_t until_ns);
     /* Wait until the inputs are here; NULL: they are when a frame is run. */
     void (*await)(void *self, int64_t until_ns);
-    /* Start jobs, one after the other, on a partition of their own beside the frame's hard nodes,
-     * which are launched next; join waits for them. NULL: there is one partition. */
-    void (*beside)(void *self, struct tec_soft_job *jobs, int n,
-                   const struct tec_chain_input *input);
-    void (*join)(void *self);
+
+    /* Of a chain with memories; NULL where there is none. Nobody wants the rest of a prefill that
+     * is begun. */
+    void (*give_up)(void *self);
+    /* The frame's decision about a prompt of segments, before its first launch: they are the view's
+     * from `first` on, -1 = it has not seen them. */
+    void (*recompute)(void *self, const struct tec_decision *decision,
+                      const struct tec_memory_prompt *prompt, int first);
+    void (*report)(void *self, struct tec_frame_view *view); /* added to what policies see */
 };
+
+static inline void tec_executor_launch(const struct tec_executor *e, struct tec_launch *launch)
+{
+    e->launch(e->self, launch);
+}
+
+/* Replay the part of the plan that this launch needs, of its second set with `beside`: what a real
+ * executor does. */
+void tec_launch_run(struct tec_plan *plan, bool beside, struct tec_launch *launch);
 
 /* Runs captures of a plan on its device. */
 struct tec_executor tec_executor_real(struct tec_plan *plan);
@@ -150,8 +191,8 @@ struct tec_virtual {
     int64_t (*took)(void *user, int chain, int mark, int rows, int k);
     /* Which token of a request is its end token, from 1; 0 = none. NULL: none. */
     int (*end)(void *user, int64_t request);
-    struct tec_soft_job *jobs; /* beside; NULL = none */
-    int n_jobs;
+    struct tec_launch *started; /* beside; NULL = none */
+    int n_started;
     int64_t joined_ns; /* when they end */
 };
 struct tec_executor tec_executor_virtual(struct tec_virtual *device);

@@ -97,15 +97,13 @@ void tec_loop_release(struct tec_loop *l, int action, int64_t seen, int64_t capt
         l->o.released(l->o.user, action, l->chains[l->o.actions[action].chain].chunk, &l->record);
 }
 
-/* The chunk of the session whose turn it is: of the launch's `n` observations that at `i`. False:
- * the device has failed on the way, and what came are no actions. */
-static bool release(struct tec_loop *l, struct tec_chain *c, int action, int i, int n)
+/* The chunk of the session whose turn it is: of the launch's observation i. False: the device has
+ * failed on the way, and what came are no actions. */
+static bool release(struct tec_loop *l, struct tec_chain *c, int action,
+                    const struct tec_launch *launch, int i)
 {
     const struct tec_text_keys *k = tec_text_keys_of(l, action);
-    if (n > 1)
-        c->executor->actions_of(c->executor->self, i, n, c->chunk);
-    else
-        c->executor->actions(c->executor->self, l->o.actions[action].at, c->chunk);
+    c->executor->chunk(c->executor->self, launch, i, c->chunk);
     if (tec_loop_failed(l))
         return false;
     l->record.to_come = --l->actions_due + tec_rings_to_come(l, NULL);
@@ -158,44 +156,24 @@ static void run_action(struct tec_loop *l, struct tec_chain *c, int action,
                        const struct tec_frame_input *input)
 {
     const struct tec_chain_input *in = tec_chain_input(l, c, input);
-    const struct tec_action_launch launch = stand(l, c, action, in);
-    struct tec_replay replay = {0};
+    struct tec_launch launch = {.kind = TEC_LAUNCH_action, .action = stand(l, c, action, in)};
+    const struct tec_replay *replay = &launch.replay;
     int node = l->o.actions[action].node;
-    c->executor->action(c->executor->self, &launch, &replay);
-    if (replay.status != TEC_OK || !release(l, c, action, 0, 1)) {
-        failed(l, &replay);
+    tec_executor_launch(c->executor, &launch);
+    if (replay->status != TEC_OK || !release(l, c, action, &launch, 0)) {
+        failed(l, replay);
         return;
     }
-    launch_event(l, node, replay.start_ns, replay.end_ns, 1);
-    tec_loop_note(l, tec_loop_node_name(l, node), replay.start_ns, replay.end_ns);
+    launch_event(l, node, replay->start_ns, replay->end_ns, 1);
+    tec_loop_note(l, tec_loop_node_name(l, node), replay->start_ns, replay->end_ns);
     release_event(l, action);
-    tec_loop_measure_action(l, tec_chain_index(l, c), &replay, launch.at);
+    tec_loop_measure_action(l, tec_chain_index(l, c), replay, launch.action.at);
 }
 
 /* Is the action that goes with the prefill left out of this frame? */
 static bool leaves_out(const struct tec_loop *l, const struct tec_chain *c)
 {
     return c->plan->spec.n_actions > 0 && c->plan->spec.frame_action >= 0 && !frame_acts(l, c);
-}
-
-/* Launch the prefill of the sessions in `who`, at least one, and the action node that goes with it.
- */
-static void launch(struct tec_loop *l, struct tec_chain *c, const int *who, int n,
-                   struct tec_replay *replay)
-{
-    const struct tec_executor *e = c->executor;
-    struct tec_observed each[TEC_MAX_SESSIONS];
-    each->region = -1;
-    each->input = NULL;
-    for (int i = 0; i < n; i++) {
-        tec_loop_turn(l, who[i]);
-        each[i] = (struct tec_observed){c->prefix.region, tec_chain_input(l, c, l->input)};
-    }
-    if (n > 1)
-        e->together(e->self, each, n, replay);
-    else
-        e->prefix(e->self, leaves_out(l, c) ? TEC_PART_PREFIX : TEC_PART_FRAME, each->region,
-                  each->input, replay);
 }
 
 /* What they made is told: the launch once, the chunk of each session for itself. */
@@ -223,22 +201,29 @@ static void tell_prefix(struct tec_loop *l, struct tec_chain *c, const int *who,
     }
 }
 
+/* The prefill of the sessions in `who`, at least one, and the action node that goes with it. */
 static void run_prefix(struct tec_loop *l, struct tec_chain *c, const int *who, int n)
 {
-    struct tec_replay replay = {0};
+    struct tec_observed each[TEC_MAX_SESSIONS] = {{.region = -1}};
+    struct tec_launch launch = {.kind = TEC_LAUNCH_prefix,
+                                .prefix = {.each = each, .n = n, .acts = !leaves_out(l, c)}};
     bool action = frame_acts(l, c);
-    launch(l, c, who, n, &replay);
-    bool works = replay.status == TEC_OK;
+    for (int i = 0; i < n; i++) {
+        tec_loop_turn(l, who[i]);
+        each[i] = (struct tec_observed){c->prefix.region, tec_chain_input(l, c, l->input)};
+    }
+    tec_executor_launch(c->executor, &launch);
+    bool works = launch.replay.status == TEC_OK;
     for (int i = 0; i < n && works && action; i++) {
         tec_loop_turn(l, who[i]);
-        works = release(l, c, c->acts[0], i, n);
+        works = release(l, c, c->acts[0], &launch, i);
     }
     if (!works) {
-        failed(l, &replay);
+        failed(l, &launch.replay);
         return;
     }
-    tell_prefix(l, c, who, n, &replay);
-    tec_loop_measure_prefix(l, tec_chain_index(l, c), &replay, action, n);
+    tell_prefix(l, c, who, n, &launch.replay);
+    tec_loop_measure_prefix(l, tec_chain_index(l, c), &launch.replay, action, n);
 }
 
 /* The sessions whose chain is prefilled in this frame; returns how many. */

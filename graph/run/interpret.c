@@ -44,57 +44,66 @@ static bool advance(struct tec_plan *plan, struct tec_row_state *row, int k, int
     return true;
 }
 
-static void interpret_decode(void *self, struct tec_row_state *const *rows, int n, int k,
-                             int *tokens, int *made, struct tec_replay *replay)
+static void interpret_decode(struct tec_plan *plan, struct tec_launch *l)
 {
+    const struct tec_decode_launch *d = &l->decode;
     bool works = true;
-    for (int i = 0; i < n && works; i++)
-        works = advance(self, rows[i], k, tokens + (ptrdiff_t)i * k, &made[i], replay, i == 0);
+    for (int i = 0; i < d->n && works; i++)
+        works = advance(plan, d->rows[i], d->k, d->tokens + (ptrdiff_t)i * d->k, &d->made[i],
+                        &l->replay, i == 0);
 }
 
 /* The whole prefill with the first slice; the others have nothing left to do. */
-static void interpret_slice(void *self, int at, int region, const struct tec_chain_input *input,
-                            struct tec_replay *replay, enum tec_slice *state)
+static void interpret_slice(struct tec_plan *plan, struct tec_launch *l)
 {
-    struct tec_plan *plan = self;
-    *state = TEC_SLICE_DONE;
+    const struct tec_observed *of = &l->slice.of;
     struct tec_plan_part *part = tec_plan_part(plan, TEC_PART_PREFIX, 0);
     const struct tec_clock real = {0};
-    if (at == 0) {
-        tec_launch_prefix(plan, part, region, &input->prefix, NULL, replay);
+    l->slice.state = TEC_SLICE_DONE;
+    if (l->slice.at == 0) {
+        tec_launch_prefix(plan, part, of->region, &of->input->prefix, NULL, &l->replay);
         return;
     }
-    replay->start_ns = replay->end_ns = replay->mark_ns[TEC_MARK_PREFILL] = tec_clock_now(&real);
+    l->replay.start_ns = l->replay.end_ns = l->replay.mark_ns[TEC_MARK_PREFILL] =
+        tec_clock_now(&real);
 }
 
-static void interpret_packed(void *self, struct tec_ring_launch *launch)
+static void interpret_packed(struct tec_plan *plan, struct tec_launch *l)
 {
-    struct tec_plan *plan = self;
-    struct tec_replay *replay = &launch->replay;
-    const struct tec_ring_rows *in = &launch->in;
+    struct tec_replay *replay = &l->replay;
+    const struct tec_ring_rows *in = &l->packed.in;
     bool works = true;
     int made;
     for (int i = 0; i < in->entering && works; i++) {
         const struct tec_ring_rows one = {
             .prefixes = in->prefixes + i, .rows = in->rows + i, .entering = 1};
         struct tec_replay own = {0};
-        tec_launch_packed(plan, tec_plan_part(plan, TEC_PART_PACKED, 0), &one, launch->tokens + i,
+        tec_launch_packed(plan, tec_plan_part(plan, TEC_PART_PACKED, 0), &one, l->packed.tokens + i,
                           &own);
         works = add(replay, &own, i == 0);
     }
     for (int i = in->entering; i < in->entering + in->n && works; i++)
-        works = advance(plan, in->rows[i], 1, launch->tokens + i, &made, replay, i == 0);
+        works = advance(plan, in->rows[i], 1, l->packed.tokens + i, &made, replay, i == 0);
     replay->mark_ns[TEC_MARK_PACKED] = replay->end_ns;
+}
+
+/* Where a launch would merge; the others are one node for one request as they are. */
+static void interpret_launch(void *self, struct tec_launch *launch)
+{
+    static void (*const cut[TEC_LAUNCH_COUNT])(struct tec_plan *, struct tec_launch *) = {
+        [TEC_LAUNCH_decode] = interpret_decode,
+        [TEC_LAUNCH_slice] = interpret_slice,
+        [TEC_LAUNCH_packed] = interpret_packed};
+    if (cut[launch->kind])
+        cut[launch->kind](self, launch);
+    else
+        tec_launch_run(self, false, launch);
 }
 
 struct tec_executor tec_executor_interpret(struct tec_plan *plan)
 {
     struct tec_executor e = tec_executor_real(plan);
-    e.together = NULL;
-    e.actions_of = NULL;
-    e.decode = interpret_decode;
-    e.verify = NULL;
-    e.slice = interpret_slice;
-    e.packed = interpret_packed;
+    e.together = e.verifies = false;
+    e.launch = interpret_launch;
     return e;
 }

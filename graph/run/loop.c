@@ -213,9 +213,9 @@ static void run_chain(struct tec_loop *l, struct tec_chain *c)
         if (prefills)
             take_prefix(l, c, l->input);
     }
-    c->parted = prefills && c->executor->beside;
+    c->parted = prefills && c->executor->start;
     if (c->parted)
-        tec_loop_start_concurrent(l, c, l->input);
+        tec_loop_start_concurrent(l, c);
     tec_loop_run_hard(l, c);
 }
 

@@ -30,9 +30,11 @@ static int next_token(struct tec_chain_memory *c, int region, const struct tec_p
                                 .eos = -1,
                                 .place = -1};
     struct tec_row_state *rows[] = {&row};
-    struct tec_replay replay = {0};
     int token = -1, made = 0;
-    c->inner.decode(c->inner.self, rows, 1, 1, &token, &made, &replay);
+    struct tec_launch launch = {
+        .kind = TEC_LAUNCH_decode,
+        .decode = {.rows = rows, .n = 1, .k = 1, .tokens = &token, .made = &made}};
+    tec_executor_launch(&c->inner, &launch);
     return made ? token : -1;
 }
 
@@ -88,14 +90,11 @@ static void end_at(struct tec_replay *replay, enum tec_status status)
         replay->mark_ns[i] = replay->end_ns;
 }
 
-static void recall(void *self, enum tec_part_kind kind, int region,
-                   const struct tec_chain_input *input, struct tec_replay *replay)
+static void recall(struct tec_chain_memory *c, const struct tec_observed *of,
+                   struct tec_replay *replay)
 {
-    struct tec_chain_memory *c = self;
-    if (!input->memory) {
-        c->inner.prefix(c->inner.self, kind, region, input, replay);
-        return;
-    }
+    const struct tec_chain_input *input = of->input;
+    int region = of->region;
     replay->start_ns = tec_clock_now(&real);
     enum tec_status status = run(c, region, input);
     if (status == TEC_NOT_FOUND) { /* what was kept is gone: nothing of it is needed */
@@ -117,16 +116,14 @@ static void begin_again(struct tec_chain_memory *c, enum tec_slice *state)
     *state = TEC_SLICE_AGAIN;
 }
 
-static void slice(void *self, int at, int region, const struct tec_chain_input *input,
-                  struct tec_replay *replay, enum tec_slice *state)
+static void slice(struct tec_chain_memory *c, struct tec_slice_launch *launch,
+                  struct tec_replay *replay)
 {
-    struct tec_chain_memory *c = self;
+    const struct tec_chain_input *input = launch->of.input;
+    enum tec_slice *state = &launch->state;
+    int at = launch->at, region = launch->of.region;
     struct tec_error err = {TEC_OK, ""};
     enum tec_status status = TEC_OK;
-    if (!input->memory) {
-        c->inner.slice(c->inner.self, at, region, input, replay, state);
-        return;
-    }
     int n = tec_part_slices(tec_plan_part(c->plan, TEC_PART_PREFIX, 0)), layers = c->recall.layers;
     int from = (int)((int64_t)at * layers / n), to = (int)((int64_t)(at + 1) * layers / n);
     replay->start_ns = tec_clock_now(&real);
@@ -215,38 +212,24 @@ static void idle(void *self, int64_t until_ns)
         tec_memory_idle(c->of[i], until_ns);
 }
 
-/* --- what is done as without a memory -------------------------------------------------------- */
+/* --- the executor ---------------------------------------------------------------------------- */
 
-static void action(void *self, const struct tec_action_launch *launch, struct tec_replay *replay)
+/* What has no prompt of segments is done as without a memory. */
+static void launch(void *self, struct tec_launch *launch)
 {
-    const struct tec_chain_memory *c = self;
-    c->inner.action(c->inner.self, launch, replay);
+    struct tec_chain_memory *c = self;
+    if (launch->kind == TEC_LAUNCH_prefix && launch->prefix.each->input->memory)
+        recall(c, launch->prefix.each, &launch->replay);
+    else if (launch->kind == TEC_LAUNCH_slice && launch->slice.of.input->memory)
+        slice(c, &launch->slice, &launch->replay);
+    else
+        tec_executor_launch(&c->inner, launch);
 }
 
-static void actions(void *self, int at, float *chunk)
+static void chunk(void *self, const struct tec_launch *launch, int i, float *chunk)
 {
     const struct tec_chain_memory *c = self;
-    c->inner.actions(c->inner.self, at, chunk);
-}
-
-static void decode(void *self, struct tec_row_state *const *rows, int n, int k, int *tokens,
-                   int *made, struct tec_replay *replay)
-{
-    const struct tec_chain_memory *c = self;
-    c->inner.decode(c->inner.self, rows, n, k, tokens, made, replay);
-}
-
-static void verify(void *self, struct tec_verify_row *rows, int n, struct tec_replay *replay)
-{
-    const struct tec_chain_memory *c = self;
-    c->inner.verify(c->inner.self, rows, n, replay);
-}
-
-static void score(void *self, const struct tec_token_tree *tree, const struct tec_row_state *row,
-                  float *likely, struct tec_replay *replay)
-{
-    const struct tec_chain_memory *c = self;
-    c->inner.score(c->inner.self, tree, row, likely, replay);
+    c->inner.chunk(c->inner.self, launch, i, chunk);
 }
 
 struct tec_executor tec_chain_memory_executor(struct tec_chain_memory *c,
@@ -255,16 +238,12 @@ struct tec_executor tec_chain_memory_executor(struct tec_chain_memory *c,
     c->inner = *inner;
     return (struct tec_executor){.self = c,
                                  .clock = inner->clock,
-                                 .prefix = recall,
-                                 .action = action,
-                                 .actions = actions,
-                                 .decode = decode,
-                                 .verify = inner->verify ? verify : NULL,
-                                 .slice = slice,
-                                 .give_up = give_up,
-                                 .score = score,
-                                 .recompute = recompute,
-                                 .report = report,
+                                 .verifies = inner->verifies,
+                                 .launch = launch,
+                                 .chunk = chunk,
                                  .idle = idle,
-                                 .await = inner->await};
+                                 .await = inner->await,
+                                 .give_up = give_up,
+                                 .recompute = recompute,
+                                 .report = report};
 }

@@ -2,8 +2,9 @@
  * the others.
  *
  * The frame thread starts and joins the work; `work` runs on the lanes beside. The two sides share
- * one atomic flag: jobs that read the frame's own prefix wait until its prefill has ended. No lock
- * is needed for KV, because what the two sides write at one time is disjoint (partitions.h). */
+ * one atomic flag: launches that read the frame's own prefix wait until its prefill has ended. No
+ * lock is needed for KV, because what the two sides write at one time is disjoint (partitions.h).
+ */
 #include "graph/run/partitions.h"
 
 #include "base/spin.h"
@@ -13,10 +14,10 @@
 struct tec_partitions {
     struct tec_plan *plan;
     struct tec_heap *heap;
-    struct tec_executor whole; /* on all lanes, or on those that are left; a memory's, too */
-    struct tec_soft_job *jobs; /* of the frame; the lanes beside own them until join */
+    struct tec_executor whole;   /* on all lanes, or on those that are left; a memory's, too */
+    struct tec_launch *launches; /* of the frame; the lanes beside own them until they are waited
+                                  * for */
     int n;
-    const struct tec_chain_input *input;
     bool forked;
     _Atomic bool seen; /* the frame's own prefill has ended */
 };
@@ -72,29 +73,13 @@ static void await_prefill(struct tec_partitions *p)
         tec_spin(&turns);
 }
 
-static void score(struct tec_plan *plan, struct tec_soft_job *job)
-{
-    const struct tec_score_launch launch =
-        tec_score_launch_of(job->tree, job->rows[0], job->likely);
-    tec_launch_score(plan, tec_plan_part_concurrent(plan, TEC_PART_SCORE, 0), &launch,
-                     &job->replay);
-}
-
 static void work(void *user)
 {
     struct tec_partitions *p = user;
     for (int i = 0; i < p->n; i++) {
-        struct tec_soft_job *j = &p->jobs[i];
-        if (j->after_prefill)
+        if (p->launches[i].after_prefill)
             await_prefill(p);
-        if (j->prefill)
-            tec_launch_prefix(p->plan, tec_plan_part_concurrent(p->plan, TEC_PART_PREFIX, 0),
-                              j->region, &p->input->prefix, NULL, &j->replay);
-        else if (j->tree)
-            score(p->plan, j);
-        else
-            tec_launch_decode(p->plan, tec_plan_part_concurrent(p->plan, TEC_PART_DECODE, j->n),
-                              j->rows, j->n, j->k, j->tokens, j->made, &j->replay);
+        tec_launch_run(p->plan, true, &p->launches[i]);
     }
 }
 
@@ -108,54 +93,35 @@ static void marked(void *user, int mark, int64_t now_ns)
         atomic_store(&p->seen, true);
 }
 
-/* If the caller has set a mark callback it is not replaced; the jobs that need the prefix then
- * start after the whole launch instead of after its prefill. */
-static void parted_prefix(void *self, enum tec_part_kind kind, int region,
-                          const struct tec_chain_input *input, struct tec_replay *replay)
+/* If the caller has set a mark callback it is not replaced; the launches beside that need the
+ * prefix then start after the whole launch instead of after its prefill. */
+static void launch_prefix(struct tec_partitions *p, struct tec_launch *launch)
 {
-    struct tec_partitions *p = self;
+    struct tec_replay *replay = &launch->replay;
     bool listen = p->forked && !replay->marked;
     if (listen) {
         replay->marked = marked;
         replay->user = p;
     }
-    p->whole.prefix(p->whole.self, kind, region, input, replay);
+    tec_executor_launch(&p->whole, launch);
     if (listen)
         replay->marked = NULL;
     atomic_store(&p->seen, true);
 }
 
-static void parted_action(void *self, const struct tec_action_launch *launch,
-                          struct tec_replay *replay)
+static void parted_launch(void *self, struct tec_launch *launch)
 {
     struct tec_partitions *p = self;
-    p->whole.action(p->whole.self, launch, replay);
+    if (launch->kind == TEC_LAUNCH_prefix)
+        launch_prefix(p, launch);
+    else
+        tec_executor_launch(&p->whole, launch);
 }
 
-static void parted_actions(void *self, int at, float *chunk)
+static void parted_chunk(void *self, const struct tec_launch *launch, int i, float *chunk)
 {
-    struct tec_partitions *p = self;
-    p->whole.actions(p->whole.self, at, chunk);
-}
-
-static void parted_decode(void *self, struct tec_row_state *const *rows, int n, int k, int *tokens,
-                          int *made, struct tec_replay *replay)
-{
-    struct tec_partitions *p = self;
-    p->whole.decode(p->whole.self, rows, n, k, tokens, made, replay);
-}
-
-static void parted_verify(void *self, struct tec_verify_row *rows, int n, struct tec_replay *replay)
-{
-    struct tec_partitions *p = self;
-    p->whole.verify(p->whole.self, rows, n, replay);
-}
-
-static void parted_score(void *self, const struct tec_token_tree *tree,
-                         const struct tec_row_state *row, float *likely, struct tec_replay *replay)
-{
-    struct tec_partitions *p = self;
-    p->whole.score(p->whole.self, tree, row, likely, replay);
+    const struct tec_partitions *p = self;
+    p->whole.chunk(p->whole.self, launch, i, chunk);
 }
 
 static void parted_recompute(void *self, const struct tec_decision *decision,
@@ -177,20 +143,18 @@ static void parted_idle(void *self, int64_t until_ns)
     p->whole.idle(p->whole.self, until_ns);
 }
 
-static void parted_concurrent(void *self, struct tec_soft_job *jobs, int n,
-                              const struct tec_chain_input *input)
+static void parted_start(void *self, struct tec_launch *launches, int n)
 {
     struct tec_partitions *p = self;
-    p->jobs = jobs;
+    p->launches = launches;
     p->n = n;
-    p->input = input;
     p->forked = true;
     atomic_store(&p->seen, false);
     tec_device_fork(p->plan->device, work, p);
 }
 
-/* A frame whose prefill was not launched must not keep the jobs waiting. */
-static void parted_join(void *self)
+/* A frame whose prefill was not launched must not keep the others waiting. */
+static void parted_wait(void *self)
 {
     struct tec_partitions *p = self;
     atomic_store(&p->seen, true);
@@ -217,7 +181,7 @@ void tec_partitions_destroy(struct tec_partitions *p)
     if (!p)
         return;
     if (p->forked)
-        parted_join(p);
+        parted_wait(p);
     tec_heap_put(p->heap, p);
 }
 
@@ -225,15 +189,12 @@ struct tec_executor tec_partitions_executor(struct tec_partitions *p)
 {
     return (struct tec_executor){.self = p,
                                  .clock = p->whole.clock,
-                                 .prefix = parted_prefix,
-                                 .action = parted_action,
-                                 .actions = parted_actions,
-                                 .decode = parted_decode,
-                                 .verify = p->whole.verify ? parted_verify : NULL,
-                                 .score = parted_score,
-                                 .recompute = p->whole.recompute ? parted_recompute : NULL,
-                                 .report = p->whole.report ? parted_report : NULL,
+                                 .verifies = p->whole.verifies,
+                                 .launch = parted_launch,
+                                 .chunk = parted_chunk,
+                                 .start = parted_start,
+                                 .wait = parted_wait,
                                  .idle = p->whole.idle ? parted_idle : NULL,
-                                 .beside = parted_concurrent,
-                                 .join = parted_join};
+                                 .recompute = p->whole.recompute ? parted_recompute : NULL,
+                                 .report = p->whole.report ? parted_report : NULL};
 }

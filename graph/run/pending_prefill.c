@@ -271,8 +271,11 @@ static bool run_slice(struct tec_loop *l, struct tec_pending_prefill *a, struct 
         open_region(l, a, &input.prefix);
         tec_loop_recompute(l, s, a->memory);
     }
-    *replay = (struct tec_replay){0};
-    s->executor->slice(s->executor->self, a->done, a->region, &input, replay, state);
+    struct tec_launch launch = {.kind = TEC_LAUNCH_slice,
+                                .slice = {.of = {a->region, &input}, .at = a->done}};
+    tec_executor_launch(s->executor, &launch);
+    *replay = launch.replay;
+    *state = launch.slice.state;
     tec_loop_replayed(l, replay->start_ns, replay->end_ns);
     if (replay->status != TEC_OK || tec_loop_failed(l)) {
         l->record.failed = true;

@@ -241,9 +241,9 @@ static void leave(struct tec_loop *l, struct tec_ring_state *ring)
 /* Slot to the next one, oldest first, so nothing is overwritten that is still to move. */
 static void shift(struct tec_loop *l, struct tec_ring_state *ring)
 {
-    const struct tec_executor *e = ring->chain->executor;
     struct tec_ring_move moves[TEC_MAX_STAGES], regions[TEC_MAX_STAGES];
-    struct tec_replay replay = {0};
+    struct tec_launch launch = {.kind = TEC_LAUNCH_shift,
+                                .shift = {.moves = regions, .n = ring->n}};
     int tokens = 0;
     if (ring->n == 0)
         return;
@@ -257,20 +257,19 @@ static void shift(struct tec_loop *l, struct tec_ring_state *ring)
         it->region++;
         place(ring, it);
     }
-    e->shift(e->self, regions, ring->n, &replay);
-    if (replay.status != TEC_OK) {
+    tec_executor_launch(ring->chain->executor, &launch);
+    if (launch.replay.status != TEC_OK) {
         l->record.failed = true;
         return;
     }
-    tec_loop_measure_ring(l, ring, TEC_COST_SHIFT, &replay, tokens);
-    tec_ring_tell_copy(l, ring, moves, ring->n, &replay);
+    tec_loop_measure_ring(l, ring, TEC_COST_SHIFT, &launch.replay, tokens);
+    tec_ring_tell_copy(l, ring, moves, ring->n, &launch.replay);
 }
 
 /* A copy of the sequence that has just entered, if a request of this frame is to stand on it. */
 static void copy_prefix(struct tec_loop *l, const struct tec_ring_state *ring)
 {
     struct tec_chain *c = ring->chain;
-    struct tec_replay replay = {0};
     bool asked = false;
     for (int i = 0; i < l->n_live; i++)
         asked |= tec_chain_of(l, &l->requests[i]) == c && !l->requests[i].stored;
@@ -278,12 +277,13 @@ static void copy_prefix(struct tec_loop *l, const struct tec_ring_state *ring)
         return;
     c->prefix.region = tec_kv_pool_take(&c->plan->prefixes);
     const struct tec_ring_move move = {ring->first, c->prefix.region, c->prefix.rows};
-    c->executor->shift(c->executor->self, &move, 1, &replay);
-    l->record.failed |= replay.status != TEC_OK;
+    struct tec_launch launch = {.kind = TEC_LAUNCH_shift, .shift = {.moves = &move, .n = 1}};
+    tec_executor_launch(c->executor, &launch);
+    l->record.failed |= launch.replay.status != TEC_OK;
     if (l->record.failed)
         return;
-    tec_loop_measure_ring(l, ring, TEC_COST_SHIFT, &replay, move.tokens);
-    tec_ring_tell_copy(l, ring, &move, 1, &replay);
+    tec_loop_measure_ring(l, ring, TEC_COST_SHIFT, &launch.replay, move.tokens);
+    tec_ring_tell_copy(l, ring, &move, 1, &launch.replay);
 }
 
 static void add(struct tec_ring_flight *f, struct tec_ring_state *ring, int at)
@@ -309,20 +309,19 @@ static void gather_rows(struct tec_ring_flight *f, struct tec_ring_state *const 
 static bool launch(struct tec_loop *l, const struct tec_ring_flight *f,
                    const struct tec_frame_input *input, struct tec_replay *replay, int *tokens)
 {
-    const struct tec_executor *e = f->by->chain->executor;
     const struct tec_prefix_input *prefixes[TEC_MAX_STAGES];
     struct tec_row_state *rows[TEC_MAX_STAGES];
     for (int i = 0; i < f->n; i++)
         rows[i] = &f->item[i]->row;
     for (int i = 0; i < f->entering; i++)
         prefixes[i] = &tec_chain_input(l, f->ring[i]->chain, input)->prefix;
-    struct tec_ring_launch launch = {.in = {.prefixes = prefixes,
-                                            .rows = rows,
-                                            .entering = f->entering,
-                                            .n = f->n - f->entering},
-                                     .tokens = tokens,
-                                     .replay = *replay};
-    e->packed(e->self, &launch);
+    struct tec_launch launch = {.kind = TEC_LAUNCH_packed,
+                                .packed = {.in = {.prefixes = prefixes,
+                                                  .rows = rows,
+                                                  .entering = f->entering,
+                                                  .n = f->n - f->entering},
+                                           .tokens = tokens}};
+    tec_executor_launch(f->by->chain->executor, &launch);
     *replay = launch.replay;
     return replay->status == TEC_OK;
 }
@@ -347,9 +346,10 @@ static void prefill(struct tec_loop *l, const struct tec_ring_state *ring,
                     const struct tec_frame_input *input)
 {
     const struct tec_chain *c = ring->chain;
-    struct tec_replay replay = {0};
-    c->executor->prefix(c->executor->self, TEC_PART_PREFIX, ring->items[ring->n - 1].region,
-                        tec_chain_input(l, c, input), &replay);
+    const struct tec_observed of = {ring->items[ring->n - 1].region, tec_chain_input(l, c, input)};
+    struct tec_launch launch = {.kind = TEC_LAUNCH_prefix, .prefix = {.each = &of, .n = 1}};
+    tec_executor_launch(c->executor, &launch);
+    const struct tec_replay replay = launch.replay;
     l->record.failed |= replay.status != TEC_OK;
     if (l->record.failed) {
         tec_loop_replayed(l, replay.start_ns, replay.end_ns);

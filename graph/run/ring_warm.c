@@ -11,13 +11,14 @@ struct warming {
 
 static int64_t run(const struct warming *w, int enter, int n)
 {
-    const struct tec_executor *e = w->ring->chain->executor;
     struct tec_row_state rows[TEC_MAX_STAGES], *list[TEC_MAX_STAGES] = {NULL};
     int tokens[TEC_MAX_STAGES];
     tec_ring_full(w->ring->chain->plan, w->prefix, enter, n, rows, list);
-    struct tec_ring_launch launch = {
-        .in = {.prefixes = w->prefixes, .rows = list, .entering = enter, .n = n}, .tokens = tokens};
-    e->packed(e->self, &launch);
+    struct tec_launch launch = {
+        .kind = TEC_LAUNCH_packed,
+        .packed = {.in = {.prefixes = w->prefixes, .rows = list, .entering = enter, .n = n},
+                   .tokens = tokens}};
+    tec_executor_launch(w->ring->chain->executor, &launch);
     const struct tec_replay *r = &launch.replay;
     return r->status == TEC_OK ? r->end_ns - r->start_ns : -1;
 }
@@ -58,12 +59,12 @@ static void warm_shift(const struct warming *w)
     const struct tec_chain *c = w->ring->chain;
     int n = c->plan->spec.stages - 1;
     struct tec_ring_move moves[TEC_MAX_STAGES];
-    struct tec_replay replay = {0};
+    struct tec_launch launch = {.kind = TEC_LAUNCH_shift, .shift = {.moves = moves, .n = n}};
     tec_ring_moves_full(w->prefix, n, moves);
-    c->executor->shift(c->executor->self, moves, n, &replay);
-    if (replay.status == TEC_OK)
+    tec_executor_launch(c->executor, &launch);
+    if (launch.replay.status == TEC_OK)
         tec_costs_warm(c->costs, TEC_COST_SHIFT, 0,
-                       (replay.end_ns - replay.start_ns) / ((int64_t)n * w->prefix));
+                       (launch.replay.end_ns - launch.replay.start_ns) / ((int64_t)n * w->prefix));
 }
 
 void tec_rings_warm(struct tec_loop *l, const struct tec_chain *c,

@@ -37,21 +37,26 @@ static bool unshared(const struct tec_loop *l, int row)
 
 /* --- jobs ------------------------------------------------------------------------------------ */
 
-static struct tec_soft_job *add_job(struct tec_loop *l, int row, int first, int n)
+static struct tec_launch *add_job(struct tec_loop *l, enum tec_launch_kind kind, int row, int first,
+                                  int n)
 {
-    struct tec_soft_job *job = &l->jobs[l->n_jobs];
+    struct tec_launch *job = &l->jobs[l->n_jobs];
     l->notes[l->n_jobs++] = (struct tec_loop_job){
         .beside = is_concurrent(l, n ? l->order[first] : row), .row = row, .first = first, .n = n};
     memset(job, 0, sizeof *job);
+    job->kind = kind;
     return job;
 }
 
 /* A private prefill for each new request that does not share, in order of id. */
 static void add_prefill(struct tec_loop *l, int row)
 {
-    struct tec_soft_job *job = add_job(l, row, 0, 0);
-    job->prefill = true;
-    job->region = tec_kv_pool_take(&tec_chain_of(l, &l->requests[row])->plan->prefixes);
+    const struct tec_chain *c = tec_chain_of(l, &l->requests[row]);
+    struct tec_launch *job = add_job(l, TEC_LAUNCH_prefix, row, 0, 0);
+    struct tec_observed *of = &l->notes[l->n_jobs - 1].of;
+    *of = (struct tec_observed){tec_kv_pool_take(&c->plan->prefixes),
+                                tec_chain_input(l, c, l->input)};
+    job->prefix = (struct tec_prefix_launch){.each = of, .n = 1};
 }
 
 static void add_concurrent_prefills(struct tec_loop *l, const struct tec_chain *c)
@@ -64,16 +69,19 @@ static void add_concurrent_prefills(struct tec_loop *l, const struct tec_chain *
 
 static void add_decode(struct tec_loop *l, int first, int n, int k)
 {
-    int max_k = tec_chain_of(l, &l->requests[l->order[first]])->plan->spec.max_k;
-    struct tec_soft_job *job = add_job(l, -1, first, n);
-    job->rows = &l->states[first];
-    job->n = n;
-    job->k = k < max_k ? k : max_k;
-    job->tokens = l->tokens + (ptrdiff_t)first * l->max_k;
-    job->made = l->made + first;
-    job->tree = l->o.decoders[l->requests[l->order[first]].decoder].tree;
-    job->likely = l->likely + (ptrdiff_t)first * l->entries;
-    job->k = job->tree ? 1 : job->k;
+    struct tec_request *of = &l->requests[l->order[first]];
+    const struct tec_token_tree *tree = l->o.decoders[of->decoder].tree;
+    int max_k = tec_chain_of(l, of)->plan->spec.max_k;
+    struct tec_launch *job = add_job(l, tree ? TEC_LAUNCH_score : TEC_LAUNCH_decode, -1, first, n);
+    if (tree)
+        job->score = (struct tec_tree_launch){
+            .tree = tree, .row = &of->row, .likely = l->likely + (ptrdiff_t)first * l->entries};
+    else
+        job->decode = (struct tec_decode_launch){.rows = &l->states[first],
+                                                 .n = n,
+                                                 .k = k < max_k ? k : max_k,
+                                                 .tokens = l->tokens + (ptrdiff_t)first * l->max_k,
+                                                 .made = l->made + first};
     for (int i = first; i < first + n; i++) {
         const struct tec_request *r = &l->requests[l->order[i]];
         l->states[i] = &l->requests[l->order[i]].row;
@@ -155,8 +163,7 @@ static void store(struct tec_loop *l, int row, int region, int64_t at_ns)
 
 static void settle_prefill(struct tec_loop *l, int at)
 {
-    const struct tec_soft_job *job = &l->jobs[at];
-    const struct tec_replay *p = &job->replay;
+    const struct tec_replay *p = &l->jobs[at].replay;
     struct tec_request *r = &l->requests[l->notes[at].row];
     const struct tec_chain *c = tec_chain_of(l, r);
     int64_t end = p->mark_ns[TEC_MARK_PREFILL];
@@ -172,7 +179,7 @@ static void settle_prefill(struct tec_loop *l, int at)
                                         .since_ns = p->start_ns});
     tec_loop_note(l, tec_loop_node_name(l, c->prefill_node), p->start_ns, end)->request = r->id;
     tec_loop_measure_prefix(l, tec_chain_index(l, c), p, false, 1);
-    store(l, l->notes[at].row, job->region, end);
+    store(l, l->notes[at].row, l->notes[at].of.region, end);
 }
 
 static void tell_rows(const struct tec_loop *l, const char *what, const struct tec_chain *s,
@@ -189,39 +196,40 @@ static void tell_rows(const struct tec_loop *l, const char *what, const struct t
                                         .t_ns = at_ns});
 }
 
-static void tell_launch(struct tec_loop *l, const struct tec_soft_job *job,
-                        const struct tec_chain *s, const int64_t *ids, int node, int padded)
+static void tell_launch(struct tec_loop *l, const struct tec_decode_launch *d,
+                        const struct tec_replay *p, const struct tec_chain *s, const int64_t *ids,
+                        int node, int padded)
 {
-    const struct tec_replay *p = &job->replay;
-    tell_rows(l, "retrieve", s, ids, job->n, p->start_ns);
-    tell_rows(l, "batch", s, ids, job->n, p->start_ns);
+    tell_rows(l, "retrieve", s, ids, d->n, p->start_ns);
+    tell_rows(l, "batch", s, ids, d->n, p->start_ns);
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_START,
                                         .node = node,
                                         .request = -1,
                                         .requests = ids,
-                                        .n = job->n,
-                                        .rows = job->n,
+                                        .n = d->n,
+                                        .rows = d->n,
                                         .padded = padded,
-                                        .k = job->k,
+                                        .k = d->k,
                                         .t_ns = p->start_ns});
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_END,
                                         .node = node,
                                         .request = -1,
-                                        .drafted = job->drafted,
-                                        .kept = job->kept,
+                                        .drafted = d->drafted,
+                                        .kept = d->kept,
                                         .t_ns = p->end_ns,
                                         .since_ns = p->start_ns});
 }
 
 static void settle_score(struct tec_loop *l, int at)
 {
-    const struct tec_soft_job *job = &l->jobs[at];
+    const struct tec_launch *job = &l->jobs[at];
+    const struct tec_decode_launch one = {.n = 1, .k = 1};
     struct tec_request *r = &l->requests[l->order[l->notes[at].first]];
     const struct tec_chain *s = tec_chain_of(l, r);
     int node = l->o.decoders[r->decoder].node;
-    tell_launch(l, job, s, &r->id, node, 1);
+    tell_launch(l, &one, &job->replay, s, &r->id, node, 1);
     tell_rows(l, "unbatch", s, &r->id, 1, job->replay.end_ns);
-    tec_requests_rank(l, r, job->likely, job->replay.end_ns);
+    tec_requests_rank(l, r, job->score.likely, job->replay.end_ns);
     struct tec_launch_record *launch =
         tec_loop_note(l, tec_loop_node_name(l, node), job->replay.start_ns, job->replay.end_ns);
     launch->rows = launch->batch = launch->k = 1;
@@ -231,16 +239,17 @@ static void settle_score(struct tec_loop *l, int at)
 
 static void settle_decode(struct tec_loop *l, int at)
 {
-    const struct tec_soft_job *job = &l->jobs[at];
+    const struct tec_decode_launch *job = &l->jobs[at].decode;
+    const struct tec_replay *p = &l->jobs[at].replay;
     const int *rows = l->order + l->notes[at].first;
-    int64_t ids[TEC_MAX_ROWS], end = job->replay.end_ns;
+    int64_t ids[TEC_MAX_ROWS], end = p->end_ns;
     int steps = 0, node = l->o.decoders[l->requests[rows[0]].decoder].node;
     int chain = tec_chain_at(l, &l->requests[rows[0]]);
     const struct tec_chain *s = &l->chains[chain];
     int padded = tec_snap_up(s->plan->spec.batches, s->plan->spec.n_batches, job->n);
     for (int i = 0; i < job->n; i++)
         ids[i] = l->requests[rows[i]].id;
-    tell_launch(l, job, s, ids, node, padded);
+    tell_launch(l, job, p, s, ids, node, padded);
     for (int i = 0; i < job->n; i++) {
         tec_loop_turn_of(l, &l->requests[rows[i]]);
         tec_loop_tell_kv(l, "append", &l->requests[rows[i]], job->made[i], end);
@@ -255,53 +264,51 @@ static void settle_decode(struct tec_loop *l, int at)
     }
     tec_loop_turn(l, 0);
     struct tec_launch_record *launch =
-        tec_loop_note(l, tec_loop_node_name(l, node), job->replay.start_ns, end);
+        tec_loop_note(l, tec_loop_node_name(l, node), p->start_ns, end);
     launch->rows = job->n;
     launch->batch = padded;
     launch->k = job->k;
     l->record.rows += job->n;
     l->record.drafted += job->drafted;
     l->record.kept += job->kept;
-    tec_loop_measure_decode(l, chain, &job->replay, job->n, job->k, steps);
+    tec_loop_measure_decode(l, chain, p, job->n, job->k, steps);
+}
+
+static bool is_prefill(const struct tec_loop *l, int at)
+{
+    return l->jobs[at].kind == TEC_LAUNCH_prefix;
 }
 
 /* A launch that failed made nothing: of its requests nothing is told or kept. */
 static void settle(struct tec_loop *l, int at)
 {
+    static void (*const settles[TEC_LAUNCH_COUNT])(struct tec_loop *,
+                                                   int) = {[TEC_LAUNCH_prefix] = settle_prefill,
+                                                           [TEC_LAUNCH_score] = settle_score,
+                                                           [TEC_LAUNCH_decode] = settle_decode};
     const struct tec_replay *p = &l->jobs[at].replay;
     if (p->status != TEC_OK) {
         l->record.failed = true;
-        if (l->jobs[at].prefill)
+        if (is_prefill(l, at))
             tec_kv_pool_drop(&tec_chain_of(l, &l->requests[l->notes[at].row])->plan->prefixes,
-                             l->jobs[at].region);
+                             l->notes[at].of.region);
         tec_loop_replayed(l, p->start_ns, p->end_ns);
         return;
     }
-    if (l->jobs[at].prefill)
-        settle_prefill(l, at);
-    else if (l->jobs[at].tree)
-        settle_score(l, at);
-    else
-        settle_decode(l, at);
+    settles[l->jobs[at].kind](l, at);
 }
 
 /* --- running --------------------------------------------------------------------------------- */
 
 static void run_job(struct tec_loop *l, int at)
 {
-    struct tec_soft_job *job = &l->jobs[at];
-    int row = job->prefill ? l->notes[at].row : l->order[l->notes[at].first];
-    const struct tec_chain *c = tec_chain_of(l, &l->requests[row]);
-    const struct tec_executor *e = c->executor;
-    if (job->prefill)
-        e->prefix(e->self, TEC_PART_PREFIX, job->region, tec_chain_input(l, c, l->input),
-                  &job->replay);
-    else if (job->tree)
-        e->score(e->self, job->tree, job->rows[0], job->likely, &job->replay);
-    else if (tec_loop_drafts(l, l->requests[row].decoder))
+    struct tec_launch *job = &l->jobs[at];
+    int row = is_prefill(l, at) ? l->notes[at].row : l->order[l->notes[at].first];
+    const struct tec_request *r = &l->requests[row];
+    if (job->kind == TEC_LAUNCH_decode && tec_loop_drafts(l, r->decoder))
         tec_drafts_run(l, job, l->order + l->notes[at].first);
     else
-        e->decode(e->self, job->rows, job->n, job->k, job->tokens, job->made, &job->replay);
+        tec_executor_launch(tec_chain_of(l, r)->executor, job);
     settle(l, at);
 }
 
@@ -324,9 +331,9 @@ void tec_loop_tell_rows(struct tec_loop *l, const struct tec_replay *replay, con
 {
     const struct tec_chain *c = &l->chains[l->o.topology->nodes[node].model];
     const struct tec_plan_spec *s = &c->plan->spec;
-    struct tec_soft_job job = {.n = n, .k = 1, .replay = *replay};
+    const struct tec_decode_launch one = {.n = n, .k = 1};
     int padded = tec_snap_up(s->batches, s->n_batches, n);
-    tell_launch(l, &job, c, ids, node, padded);
+    tell_launch(l, &one, replay, c, ids, node, padded);
     tell_rows(l, "unbatch", c, ids, n, replay->end_ns);
     struct tec_launch_record *launch =
         tec_loop_note(l, tec_loop_node_name(l, node), replay->start_ns, replay->end_ns);
@@ -359,8 +366,8 @@ static void start_rows(struct tec_loop *l)
             continue;
         int region = tec_chain_of(l, r)->prefix.region;
         for (int j = 0; j < l->n_jobs; j++)
-            if (l->jobs[j].prefill && l->notes[j].row == i)
-                region = l->jobs[j].region;
+            if (is_prefill(l, j) && l->notes[j].row == i)
+                region = l->notes[j].of.region;
         tec_requests_start(l, r, region);
     }
 }
@@ -373,8 +380,7 @@ static void keep_recalls(struct tec_loop *l)
                                !l->requests[i].stored && unshared(l, i);
 }
 
-void tec_loop_start_concurrent(struct tec_loop *l, struct tec_chain *c,
-                               const struct tec_frame_input *input)
+void tec_loop_start_concurrent(struct tec_loop *l, struct tec_chain *c)
 {
     const struct tec_executor *e = c->executor;
     keep_recalls(l);
@@ -384,7 +390,7 @@ void tec_loop_start_concurrent(struct tec_loop *l, struct tec_chain *c,
     if (l->n_jobs == 0)
         return;
     start_rows(l);
-    e->beside(e->self, l->jobs, l->n_jobs, tec_chain_input(l, c, input));
+    e->start(e->self, l->jobs, l->n_jobs);
 }
 
 /* Settles the jobs that ran beside the hard nodes, in the order of their times. */
@@ -392,11 +398,11 @@ static void settle_concurrent(struct tec_loop *l, const struct tec_executor *e)
 {
     int n = l->n_jobs;
     int64_t waited = tec_loop_now(l);
-    e->join(e->self);
+    e->wait(e->self);
     tec_loop_replayed(l, waited, tec_loop_now(l));
     l->lane = 1;
     for (int at = 0; at < n; at++) {
-        if (!l->jobs[at].prefill)
+        if (!is_prefill(l, at))
             for (int i = 0; i < l->n_live; i++)
                 if (!l->requests[i].stored && is_concurrent(l, i) && !unshared(l, i))
                     store(l, i, tec_chain_of(l, &l->requests[i])->prefix.region,

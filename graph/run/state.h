@@ -129,6 +129,7 @@ struct tec_recent {
 struct tec_loop_job {
     bool beside;
     int row, first, n;
+    struct tec_observed of; /* of a prefill */
 };
 
 /* As many as a pipeline may have resources, and one more of requests that hold on to a prefix. */
@@ -190,7 +191,7 @@ struct tec_loop {
     int order[TEC_MAX_ROWS], n_order;    /* rows that advance, in launch order */
     struct tec_row_state *states[TEC_MAX_ROWS];
     int n_jobs;
-    struct tec_soft_job jobs[TEC_MAX_LAUNCHES];
+    struct tec_launch jobs[TEC_MAX_LAUNCHES];
     struct tec_loop_job notes[TEC_MAX_LAUNCHES];
     int lane;               /* of events: 1 while work beside the hard nodes is reported, then 2 */
     int actions_due;        /* chunks that hard nodes have still to make in this frame */
@@ -348,7 +349,7 @@ void tec_draft_start(struct tec_loop *l, struct tec_request *r, const struct tec
 void tec_draft_end(struct tec_loop *l, struct tec_request *r, int64_t at_ns);
 bool tec_loop_drafts(const struct tec_loop *l, int decoder); /* its launches look at drafts */
 /* Run a job of requests that have drafts: every row advances as by k steps of decode. */
-void tec_drafts_run(struct tec_loop *l, struct tec_soft_job *job, const int *rows);
+void tec_drafts_run(struct tec_loop *l, struct tec_launch *job, const int *rows);
 void tec_drafts_warm(struct tec_loop *l);
 
 /* loop_chains.c: the chains of the loop. */
@@ -376,8 +377,7 @@ void tec_loop_store(struct tec_loop *l, int row);
 void tec_loop_advance(struct tec_loop *l, int first, int n, int k);
 void tec_loop_tell_rows(struct tec_loop *l, const struct tec_replay *replay, const int64_t *ids,
                         int n, int node);
-void tec_loop_start_concurrent(struct tec_loop *l, struct tec_chain *c,
-                               const struct tec_frame_input *input);
+void tec_loop_start_concurrent(struct tec_loop *l, struct tec_chain *c);
 struct tec_launch_record *tec_loop_note(struct tec_loop *l, const char *node, int64_t start_ns,
                                         int64_t end_ns);
 const char *tec_loop_node_name(const struct tec_loop *l, int node);

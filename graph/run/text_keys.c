@@ -122,21 +122,24 @@ static void complete(struct tec_loop *l, const struct tec_chain *c, struct tec_t
     struct tec_row_state *rows[TEC_MAX_ROWS];
     int64_t ids[TEC_MAX_ROWS];
     int tokens[TEC_MAX_ROWS], made[TEC_MAX_ROWS];
-    struct tec_replay replay = {0};
+    struct tec_launch launch = {
+        .kind = TEC_LAUNCH_decode,
+        .decode = {.rows = rows, .n = n, .k = 1, .tokens = tokens, .made = made}};
+    const struct tec_replay *replay = &launch.replay;
     for (int i = 0; i < n; i++) {
         rows[i] = &list[i]->row;
         ids[i] = rows[i]->request;
     }
-    c->executor->decode(c->executor->self, rows, n, 1, tokens, made, &replay);
-    if (replay.status != TEC_OK) {
+    tec_executor_launch(c->executor, &launch);
+    if (replay->status != TEC_OK) {
         l->record.failed = true;
-        tec_loop_replayed(l, replay.start_ns, replay.end_ns);
+        tec_loop_replayed(l, replay->start_ns, replay->end_ns);
         return;
     }
     for (int i = 0; i < n; i++)
         list[i]->complete = true;
-    tec_loop_tell_rows(l, &replay, ids, n, node);
-    tec_loop_measure_decode(l, tec_chain_index(l, c), &replay, n, 1, 1);
+    tec_loop_tell_rows(l, replay, ids, n, node);
+    tec_loop_measure_decode(l, tec_chain_index(l, c), replay, n, 1, 1);
 }
 
 void tec_text_keys_complete(struct tec_loop *l)

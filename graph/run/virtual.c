@@ -40,14 +40,14 @@ struct chain {
 struct both {
     struct tec_virtual *v;
     struct tec_replay *hard;
-    struct chain a, b; /* the frame's hard nodes; the jobs */
+    struct chain a, b; /* the frame's hard nodes; what was started beside them */
     double now;
     bool seen; /* the frame's prefill has ended */
 };
 
 static bool ready(const struct both *w)
 {
-    return w->b.at < w->b.n && (w->seen || !w->v->jobs[w->b.at].after_prefill);
+    return w->b.at < w->b.n && (w->seen || !w->v->started[w->b.at].after_prefill);
 }
 
 static void begin_hard(struct both *w)
@@ -57,16 +57,20 @@ static void begin_hard(struct both *w)
                                      : took(w->v, TEC_MARK_PREFILL, 1, 1));
 }
 
-static int mark_of(const struct tec_soft_job *job)
+static int mark_of(const struct tec_launch *l)
 {
-    return job->prefill ? TEC_MARK_PREFILL : job->tree ? TEC_MARK_SCORE : TEC_MARK_DECODE;
+    return l->kind == TEC_LAUNCH_prefix  ? TEC_MARK_PREFILL
+           : l->kind == TEC_LAUNCH_score ? TEC_MARK_SCORE
+                                         : TEC_MARK_DECODE;
 }
 
-static void begin_job(struct both *w)
+static void begin_started(struct both *w)
 {
-    const struct tec_soft_job *j = &w->v->jobs[w->b.at];
+    const struct tec_launch *l = &w->v->started[w->b.at];
+    bool decodes = l->kind == TEC_LAUNCH_decode;
     w->b.start = w->now;
-    w->b.left = (double)took(w->v, mark_of(j), j->prefill ? 1 : j->n, j->prefill ? 1 : j->k);
+    w->b.left =
+        (double)took(w->v, mark_of(l), decodes ? l->decode.n : 1, decodes ? l->decode.k : 1);
 }
 
 static void end_hard(struct both *w)
@@ -77,11 +81,11 @@ static void end_hard(struct both *w)
     begin_hard(w);
 }
 
-static void end_job(struct both *w)
+static void end_started(struct both *w)
 {
-    struct tec_replay *r = &w->v->jobs[w->b.at].replay;
+    struct tec_replay *r = &w->v->started[w->b.at].replay;
     r->start_ns = llround(w->b.start);
-    r->mark_ns[mark_of(&w->v->jobs[w->b.at])] = llround(w->now);
+    r->mark_ns[mark_of(&w->v->started[w->b.at])] = llround(w->now);
     r->end_ns = llround(w->now);
     w->b.at++;
     w->b.left = -1.0;
@@ -97,7 +101,7 @@ static void run_both(struct both *w)
         bool hard = w->a.at < w->a.n, soft = ready(w);
         double pace = hard && soft ? slow : 1.0;
         if (soft && w->b.left < 0.0)
-            begin_job(w);
+            begin_started(w);
         double step = hard && soft ? fmin(w->a.left, w->b.left) : hard ? w->a.left : w->b.left;
         w->now += step * pace;
         w->a.left -= hard ? step : 0.0;
@@ -105,12 +109,12 @@ static void run_both(struct both *w)
         if (hard && w->a.left <= 1e-6)
             end_hard(w);
         if (soft && w->b.left <= 1e-6)
-            end_job(w);
+            end_started(w);
     }
     w->v->joined_ns = llround(w->now);
 }
 
-/* --- the executor --------------------------------------------------------------------------- */
+/* --- what launches make ---------------------------------------------------------------------- */
 
 static void make_tokens(const struct tec_virtual *v, struct tec_row_state *const *rows, int n,
                         int k, int *tokens, int *made)
@@ -139,80 +143,13 @@ static void make_scores(const struct tec_token_tree *tree, float *likely)
         likely[i] = -1.0F;
 }
 
-static void virtual_score(void *self, const struct tec_token_tree *tree,
-                          const struct tec_row_state *row, float *likely, struct tec_replay *replay)
+/* The draft is right in everything. */
+static void make_verified(const struct tec_virtual *v, struct tec_verify_row *row)
 {
-    struct tec_virtual *v = self;
-    (void)row;
-    replay->start_ns = *v->clock_ns;
-    make_scores(tree, likely);
-    mark(v, replay, TEC_MARK_SCORE, *v->clock_ns + took(v, TEC_MARK_SCORE, 1, 1));
-}
-
-static void virtual_prefix(void *self, enum tec_part_kind kind, int region,
-                           const struct tec_chain_input *input, struct tec_replay *replay)
-{
-    struct tec_virtual *v = self;
-    const struct tec_plan_spec *s = &v->plan->spec;
-    bool action = kind == TEC_PART_FRAME && s->n_actions && s->frame_action >= 0;
-    (void)region, (void)input;
-    replay->start_ns = *v->clock_ns;
-    if (v->jobs) {
-        struct both w = {.v = v, .hard = replay, .now = (double)*v->clock_ns};
-        w.a.n = action ? 2 : 1;
-        w.b.n = v->n_jobs;
-        run_both(&w);
-        return;
-    }
-    mark(v, replay, TEC_MARK_PREFILL, *v->clock_ns + took(v, TEC_MARK_PREFILL, 1, 1));
-    if (action)
-        mark(v, replay, TEC_MARK_ACTION,
-             *v->clock_ns + took(v, TEC_MARK_ACTION, s->frame_action, 1));
-}
-
-static void virtual_together(void *self, const struct tec_observed *each, int n,
-                             struct tec_replay *replay)
-{
-    struct tec_virtual *v = self;
-    const struct tec_plan_spec *s = &v->plan->spec;
-    (void)each;
-    replay->start_ns = *v->clock_ns;
-    mark(v, replay, TEC_MARK_PREFILL, *v->clock_ns + took(v, TEC_MARK_PREFILL, n, 1));
-    if (s->n_actions && s->frame_action >= 0)
-        mark(v, replay, TEC_MARK_ACTION,
-             *v->clock_ns + took(v, TEC_MARK_ACTION, s->frame_action, n));
-}
-
-static void virtual_action(void *self, const struct tec_action_launch *launch,
-                           struct tec_replay *replay)
-{
-    struct tec_virtual *v = self;
-    replay->start_ns = *v->clock_ns;
-    mark(v, replay, TEC_MARK_ACTION, *v->clock_ns + took(v, TEC_MARK_ACTION, launch->at, 1));
-}
-
-static void virtual_slice(void *self, int at, int region, const struct tec_chain_input *input,
-                          struct tec_replay *replay, enum tec_slice *state)
-{
-    struct tec_virtual *v = self;
-    (void)at, (void)region, (void)input;
-    *state = TEC_SLICE_DONE;
-    replay->start_ns = *v->clock_ns;
-    mark(v, replay, TEC_MARK_PREFILL, *v->clock_ns + took(v, TEC_MARK_PREFILL, 1, 1));
-}
-
-static void virtual_actions(void *self, int at, float *chunk)
-{
-    (void)at;
-    const struct tec_virtual *v = self;
-    const struct tec_flow *f = &v->plan->model->flow;
-    memset(chunk, 0, (size_t)f->horizon * (size_t)f->dim * sizeof *chunk);
-}
-
-static void virtual_actions_of(void *self, int i, int n, float *chunk)
-{
-    (void)i, (void)n;
-    virtual_actions(self, 0, chunk);
+    const struct tec_row_state *r = row->row;
+    int end = v->end ? v->end(v->user, r->request) : 0;
+    for (int j = 0; j <= row->n; j++)
+        row->said[j] = r->produced + j + 1 == end ? r->eos : j < row->n ? row->drafts[j] : 3;
 }
 
 /* Spend the time of gathering, in a ring that reads a copy of all that its rows see. */
@@ -228,55 +165,101 @@ static void gather(struct tec_virtual *v, struct tec_row_state *const *rows, int
     *v->clock_ns += took(v, TEC_MARK_SHIFT, tokens, 1);
 }
 
-static void virtual_decode(void *self, struct tec_row_state *const *rows, int n, int k, int *tokens,
-                           int *made, struct tec_replay *replay)
+/* --- launches -------------------------------------------------------------------------------- */
+
+/* Spend the time of a launch that has one mark. */
+static void spend(const struct tec_virtual *v, struct tec_replay *replay, int which, int rows,
+                  int k)
 {
-    struct tec_virtual *v = self;
-    replay->start_ns = *v->clock_ns;
-    make_tokens(v, rows, n, k, tokens, made);
-    mark(v, replay, TEC_MARK_DECODE, *v->clock_ns + took(v, TEC_MARK_DECODE, n, k));
+    mark(v, replay, which, *v->clock_ns + took(v, which, rows, k));
 }
 
-/* The draft is right in everything. */
-static void virtual_verify(void *self, struct tec_verify_row *rows, int n,
-                           struct tec_replay *replay)
+static void run_prefix(struct tec_virtual *v, struct tec_launch *l)
 {
-    struct tec_virtual *v = self;
-    replay->start_ns = *v->clock_ns;
-    for (int i = 0; i < n; i++) {
-        const struct tec_row_state *r = rows[i].row;
-        int end = v->end ? v->end(v->user, r->request) : 0;
-        for (int j = 0; j <= rows[i].n; j++)
-            rows[i].said[j] = r->produced + j + 1 == end ? r->eos
-                              : j < rows[i].n            ? rows[i].drafts[j]
-                                                         : 3;
+    const struct tec_plan_spec *s = &v->plan->spec;
+    bool action = l->prefix.acts && s->n_actions && s->frame_action >= 0;
+    if (v->started && l->prefix.n == 1) {
+        struct both w = {.v = v, .hard = &l->replay, .now = (double)*v->clock_ns};
+        w.a.n = action ? 2 : 1;
+        w.b.n = v->n_started;
+        run_both(&w);
+        return;
     }
-    mark(v, replay, TEC_MARK_DECODE, *v->clock_ns + took(v, TEC_MARK_DECODE, n, 1));
+    spend(v, &l->replay, TEC_MARK_PREFILL, l->prefix.n, 1);
+    if (action)
+        spend(v, &l->replay, TEC_MARK_ACTION, s->frame_action, l->prefix.n);
+}
+
+static void run_slice(struct tec_virtual *v, struct tec_launch *l)
+{
+    l->slice.state = TEC_SLICE_DONE;
+    spend(v, &l->replay, TEC_MARK_PREFILL, 1, 1);
+}
+
+static void run_action(struct tec_virtual *v, struct tec_launch *l)
+{
+    spend(v, &l->replay, TEC_MARK_ACTION, l->action.at, 1);
+}
+
+static void run_decode(struct tec_virtual *v, struct tec_launch *l)
+{
+    const struct tec_decode_launch *d = &l->decode;
+    make_tokens(v, d->rows, d->n, d->k, d->tokens, d->made);
+    spend(v, &l->replay, TEC_MARK_DECODE, d->n, d->k);
+}
+
+static void run_verify(struct tec_virtual *v, struct tec_launch *l)
+{
+    for (int i = 0; i < l->verify.n; i++)
+        make_verified(v, &l->verify.rows[i]);
+    spend(v, &l->replay, TEC_MARK_DECODE, l->verify.n, 1);
+}
+
+static void run_score(struct tec_virtual *v, struct tec_launch *l)
+{
+    make_scores(l->score.tree, l->score.likely);
+    spend(v, &l->replay, TEC_MARK_SCORE, 1, 1);
 }
 
 /* A gather before the forward is known by the mark of a shift. */
-static void virtual_packed(void *self, struct tec_ring_launch *launch)
+static void run_packed(struct tec_virtual *v, struct tec_launch *l)
 {
-    struct tec_virtual *v = self;
-    const struct tec_ring_rows *in = &launch->in;
+    const struct tec_ring_rows *in = &l->packed.in;
     int made[TEC_MAX_STAGES], n = in->entering + in->n;
-    gather(v, in->rows, n, &launch->replay);
-    launch->replay.start_ns = *v->clock_ns;
-    make_tokens(v, in->rows, n, 1, launch->tokens, made);
-    mark(v, &launch->replay, TEC_MARK_PACKED,
-         *v->clock_ns +
-             took(v, TEC_MARK_PACKED, tec_ring_point(&v->plan->spec, in->entering, in->n), 1));
+    gather(v, in->rows, n, &l->replay);
+    l->replay.start_ns = *v->clock_ns;
+    make_tokens(v, in->rows, n, 1, l->packed.tokens, made);
+    spend(v, &l->replay, TEC_MARK_PACKED, tec_ring_point(&v->plan->spec, in->entering, in->n), 1);
 }
 
-static void virtual_shift(void *self, const struct tec_ring_move *moves, int n,
-                          struct tec_replay *replay)
+static void run_shift(struct tec_virtual *v, struct tec_launch *l)
 {
-    struct tec_virtual *v = self;
     int tokens = 0;
-    for (int i = 0; i < n; i++)
-        tokens += moves[i].tokens;
-    replay->start_ns = *v->clock_ns;
-    mark(v, replay, TEC_MARK_SHIFT, *v->clock_ns + took(v, TEC_MARK_SHIFT, tokens, 1));
+    for (int i = 0; i < l->shift.n; i++)
+        tokens += l->shift.moves[i].tokens;
+    spend(v, &l->replay, TEC_MARK_SHIFT, tokens, 1);
+}
+
+/* --- the executor --------------------------------------------------------------------------- */
+
+static void virtual_launch(void *self, struct tec_launch *launch)
+{
+    static void (*const run[TEC_LAUNCH_COUNT])(struct tec_virtual *, struct tec_launch *) = {
+#define LAUNCH(name) [TEC_LAUNCH_##name] = run_##name,
+#include "graph/run/launches.def"
+#undef LAUNCH
+    };
+    struct tec_virtual *v = self;
+    launch->replay.start_ns = *v->clock_ns;
+    run[launch->kind](v, launch);
+}
+
+static void virtual_chunk(void *self, const struct tec_launch *launch, int i, float *chunk)
+{
+    (void)launch, (void)i;
+    const struct tec_virtual *v = self;
+    const struct tec_flow *f = &v->plan->model->flow;
+    memset(chunk, 0, (size_t)f->horizon * (size_t)f->dim * sizeof *chunk);
 }
 
 static void virtual_await(void *self, int64_t until_ns)
@@ -286,24 +269,24 @@ static void virtual_await(void *self, int64_t until_ns)
         *v->clock_ns = until_ns;
 }
 
-static void virtual_concurrent(void *self, struct tec_soft_job *jobs, int n,
-                               const struct tec_chain_input *input)
+static void virtual_start(void *self, struct tec_launch *launches, int n)
 {
     struct tec_virtual *v = self;
-    (void)input;
-    v->jobs = jobs;
-    v->n_jobs = n;
-    for (int i = 0; i < n; i++)
-        if (jobs[i].tree)
-            make_scores(jobs[i].tree, jobs[i].likely);
-        else if (!jobs[i].prefill)
-            make_tokens(v, jobs[i].rows, jobs[i].n, jobs[i].k, jobs[i].tokens, jobs[i].made);
+    v->started = launches;
+    v->n_started = n;
+    for (int i = 0; i < n; i++) {
+        const struct tec_decode_launch *d = &launches[i].decode;
+        if (launches[i].kind == TEC_LAUNCH_score)
+            make_scores(launches[i].score.tree, launches[i].score.likely);
+        else if (launches[i].kind == TEC_LAUNCH_decode)
+            make_tokens(v, d->rows, d->n, d->k, d->tokens, d->made);
+    }
 }
 
-static void virtual_join(void *self)
+static void virtual_wait(void *self)
 {
     struct tec_virtual *v = self;
-    v->jobs = NULL;
+    v->started = NULL;
     if (*v->clock_ns < v->joined_ns)
         *v->clock_ns = v->joined_ns;
 }
@@ -312,18 +295,11 @@ struct tec_executor tec_executor_virtual(struct tec_virtual *device)
 {
     return (struct tec_executor){.self = device,
                                  .clock = {device->clock_ns},
-                                 .prefix = virtual_prefix,
-                                 .together = virtual_together,
-                                 .actions_of = virtual_actions_of,
-                                 .action = virtual_action,
-                                 .actions = virtual_actions,
-                                 .decode = virtual_decode,
-                                 .verify = virtual_verify,
-                                 .slice = virtual_slice,
-                                 .score = virtual_score,
-                                 .packed = virtual_packed,
-                                 .shift = virtual_shift,
-                                 .await = virtual_await,
-                                 .beside = virtual_concurrent,
-                                 .join = virtual_join};
+                                 .together = true,
+                                 .verifies = true,
+                                 .launch = virtual_launch,
+                                 .chunk = virtual_chunk,
+                                 .start = virtual_start,
+                                 .wait = virtual_wait,
+                                 .await = virtual_await};
 }

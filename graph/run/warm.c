@@ -14,16 +14,36 @@ static void start_rows(const struct tec_chain *c, int region, int token, struct 
     }
 }
 
+static struct tec_launch decode_of(struct tec_loop *l, struct tec_row_state *const *rows, int n)
+{
+    return (struct tec_launch){
+        .kind = TEC_LAUNCH_decode,
+        .decode = {.rows = rows, .n = n, .k = 1, .tokens = l->tokens, .made = l->made}};
+}
+
+static struct tec_launch score_of(struct tec_loop *l, int decoder, const struct tec_row_state *row)
+{
+    return (struct tec_launch){
+        .kind = TEC_LAUNCH_score,
+        .score = {.tree = l->o.decoders[decoder].tree, .row = row, .likely = l->likely}};
+}
+
+static struct tec_launch prefix_of(const struct tec_observed *each, int n, bool acts)
+{
+    return (struct tec_launch){.kind = TEC_LAUNCH_prefix,
+                               .prefix = {.each = each, .n = n, .acts = acts}};
+}
+
 static void warm_decodes(struct tec_loop *l, const struct tec_chain *c, int region, int token)
 {
     const struct tec_plan_spec *s = &c->plan->spec;
     struct tec_row_state rows[TEC_MAX_ROWS], *list[TEC_MAX_ROWS];
     for (int b = 0; s->request_slots && b < s->n_batches; b++) {
         int n = s->batches[b] < s->request_slots ? s->batches[b] : s->request_slots;
-        struct tec_replay replay = {0};
         start_rows(c, region, token, rows, list);
-        c->executor->decode(c->executor->self, list, n, 1, l->tokens, l->made, &replay);
-        tec_loop_measure_decode(l, tec_chain_index(l, c), &replay, s->batches[b], 1, 1);
+        struct tec_launch launch = decode_of(l, list, n);
+        tec_executor_launch(c->executor, &launch);
+        tec_loop_measure_decode(l, tec_chain_index(l, c), &launch.replay, s->batches[b], 1, 1);
     }
 }
 
@@ -31,13 +51,13 @@ static void warm_scores(struct tec_loop *l, const struct tec_chain *c, int regio
 {
     struct tec_row_state row;
     for (int d = 0; d < l->o.n_decoders; d++) {
-        struct tec_replay replay = {0};
         if (!l->o.decoders[d].tree || l->o.decoders[d].chain != tec_chain_index(l, c))
             continue;
         tec_row_start(&row, c->plan, region, c->prefix.rows, token, 0, c->plan->spec.new_tokens,
                       -1);
-        c->executor->score(c->executor->self, l->o.decoders[d].tree, &row, l->likely, &replay);
-        tec_loop_measure_score(l, l->o.decoders[d].chain, &replay);
+        struct tec_launch launch = score_of(l, d, &row);
+        tec_executor_launch(c->executor, &launch);
+        tec_loop_measure_score(l, l->o.decoders[d].chain, &launch.replay);
     }
 }
 
@@ -49,26 +69,23 @@ static void warm_concurrent(struct tec_loop *l, struct tec_chain *c,
     const struct tec_plan_spec *s = &c->plan->spec;
     const struct tec_executor *e = c->executor;
     struct tec_row_state rows[TEC_MAX_ROWS], *list[TEC_MAX_ROWS];
-    struct tec_replay replay = {0};
-    int own = tec_kv_pool_take(&c->plan->prefixes), n = 0;
-    start_rows(c, own, tec_prefix_first(&input->prefix), rows, list);
+    const struct tec_observed frame = {region, input};
+    const struct tec_observed own = {tec_kv_pool_take(&c->plan->prefixes), input};
+    int n = 0;
+    start_rows(c, own.region, tec_prefix_first(&input->prefix), rows, list);
     if (s->isolated)
-        l->jobs[n++] = (struct tec_soft_job){.prefill = true, .region = own};
+        l->jobs[n++] = prefix_of(&own, 1, false);
     for (int b = 0; b < s->n_batches; b++)
-        l->jobs[n++] = (struct tec_soft_job){
-            .rows = list,
-            .n = s->batches[b] < s->request_slots ? s->batches[b] : s->request_slots,
-            .k = 1,
-            .tokens = l->tokens,
-            .made = l->made};
+        l->jobs[n++] =
+            decode_of(l, list, s->batches[b] < s->request_slots ? s->batches[b] : s->request_slots);
     for (int d = 0; d < l->o.n_decoders && n < TEC_MAX_LAUNCHES; d++)
         if (l->o.decoders[d].tree && &l->chains[l->o.decoders[d].chain] == c)
-            l->jobs[n++] = (struct tec_soft_job){
-                .tree = l->o.decoders[d].tree, .likely = l->likely, .rows = list, .n = 1, .k = 1};
-    e->beside(e->self, l->jobs, n, input);
-    e->prefix(e->self, TEC_PART_FRAME, region, input, &replay);
-    e->join(e->self);
-    tec_kv_pool_drop(&c->plan->prefixes, own);
+            l->jobs[n++] = score_of(l, d, list[0]);
+    struct tec_launch launch = prefix_of(&frame, 1, true);
+    e->start(e->self, l->jobs, n);
+    tec_executor_launch(e, &launch);
+    e->wait(e->self);
+    tec_kv_pool_drop(&c->plan->prefixes, own.region);
 }
 
 static void warm_actions(struct tec_loop *l, const struct tec_chain *c,
@@ -76,16 +93,16 @@ static void warm_actions(struct tec_loop *l, const struct tec_chain *c,
 {
     const struct tec_plan_spec *s = &c->plan->spec;
     for (int i = 0; i < s->n_actions; i++) {
-        struct tec_replay replay = {0};
-        const struct tec_action_launch launch = {.at = i,
-                                                 .region = region,
-                                                 .rows = c->prefix.rows,
-                                                 .input = input,
-                                                 .state = input->state};
+        struct tec_launch launch = {.kind = TEC_LAUNCH_action,
+                                    .action = {.at = i,
+                                               .region = region,
+                                               .rows = c->prefix.rows,
+                                               .input = input,
+                                               .state = input->state}};
         if (i == s->frame_action)
             continue;
-        c->executor->action(c->executor->self, &launch, &replay);
-        tec_loop_measure_action(l, tec_chain_index(l, c), &replay, i);
+        tec_executor_launch(c->executor, &launch);
+        tec_loop_measure_action(l, tec_chain_index(l, c), &launch.replay, i);
     }
 }
 
@@ -96,11 +113,11 @@ static void warm_together(struct tec_loop *l, const struct tec_chain *c,
     const struct tec_plan_spec *s = &c->plan->spec;
     struct tec_observed each[TEC_MAX_SESSIONS] = {{region, input}};
     for (int g = 0; g < s->n_together && c->executor->together; g++) {
-        struct tec_replay replay = {0};
         for (int i = 1; i < s->together[g]; i++)
             each[i] = (struct tec_observed){tec_kv_pool_take(&c->plan->prefixes), input};
-        c->executor->together(c->executor->self, each, s->together[g], &replay);
-        tec_loop_measure_prefix(l, tec_chain_index(l, c), &replay,
+        struct tec_launch launch = prefix_of(each, s->together[g], true);
+        tec_executor_launch(c->executor, &launch);
+        tec_loop_measure_prefix(l, tec_chain_index(l, c), &launch.replay,
                                 s->n_actions && s->frame_action >= 0, s->together[g]);
         for (int i = 1; i < s->together[g]; i++)
             tec_kv_pool_drop(&c->plan->prefixes, each[i].region);
@@ -112,18 +129,17 @@ static void warm_prefixes(struct tec_loop *l, const struct tec_chain *c,
                           const struct tec_chain_input *input, int region)
 {
     const struct tec_plan_spec *s = &c->plan->spec;
-    const struct tec_executor *e = c->executor;
-    struct tec_replay replay = {0};
-    e->prefix(e->self, TEC_PART_FRAME, region, input, &replay);
-    tec_loop_measure_prefix(l, tec_chain_index(l, c), &replay, s->n_actions && s->frame_action >= 0,
-                            1);
+    const struct tec_observed of = {region, input};
+    struct tec_launch frame = prefix_of(&of, 1, true), own = prefix_of(&of, 1, false);
+    tec_executor_launch(c->executor, &frame);
+    tec_loop_measure_prefix(l, tec_chain_index(l, c), &frame.replay,
+                            s->n_actions && s->frame_action >= 0, 1);
     warm_together(l, c, input, region);
     warm_actions(l, c, input, region);
     if (!s->request_slots || !s->isolated)
         return;
-    replay = (struct tec_replay){0};
-    e->prefix(e->self, TEC_PART_PREFIX, region, input, &replay);
-    tec_loop_measure_prefix(l, tec_chain_index(l, c), &replay, false, 1);
+    tec_executor_launch(c->executor, &own);
+    tec_loop_measure_prefix(l, tec_chain_index(l, c), &own.replay, false, 1);
 }
 
 static void warm_frames(struct tec_loop *l, struct tec_chain *c,
@@ -136,7 +152,7 @@ static void warm_frames(struct tec_loop *l, struct tec_chain *c,
         warm_decodes(l, c, region, tec_prefix_first(&input->prefix));
         warm_scores(l, c, region, tec_prefix_first(&input->prefix));
     }
-    if (c->plan->spec.beside && c->executor->beside)
+    if (c->plan->spec.beside && c->executor->start)
         warm_concurrent(l, c, input, region);
     tec_kv_pool_drop(&c->plan->prefixes, region);
 }
@@ -145,11 +161,11 @@ static void warm_slices(struct tec_loop *l, const struct tec_chain *c, int regio
                         const struct tec_chain_input *input)
 {
     for (int i = 0; i < c->slices; i++) {
-        struct tec_replay replay = {0};
-        enum tec_slice state;
-        c->executor->slice(c->executor->self, i, region, input, &replay, &state);
+        struct tec_launch launch = {.kind = TEC_LAUNCH_slice,
+                                    .slice = {.of = {region, input}, .at = i}};
+        tec_executor_launch(c->executor, &launch);
         tec_loop_measure(l, tec_chain_index(l, c), TEC_COST_PREFILL, 0, 1, 1,
-                         replay.end_ns - replay.start_ns);
+                         launch.replay.end_ns - launch.replay.start_ns);
     }
 }
 
@@ -183,10 +199,11 @@ static void warm_ring(struct tec_loop *l, struct tec_chain *c, const struct tec_
     int region = c->ring->first; /* nothing is in flight */
     c->prefix.rows = tec_prefix_rows(c->plan, &in->prefix);
     for (int i = 0; i < times; i++) {
-        struct tec_replay replay = {0};
+        const struct tec_observed of = {region, in};
+        struct tec_launch launch = prefix_of(&of, 1, false);
         if (tec_plan_part(c->plan, TEC_PART_PREFIX, 0)) {
-            c->executor->prefix(c->executor->self, TEC_PART_PREFIX, region, in, &replay);
-            tec_loop_measure_prefix(l, tec_chain_index(l, c), &replay, false, 1);
+            tec_executor_launch(c->executor, &launch);
+            tec_loop_measure_prefix(l, tec_chain_index(l, c), &launch.replay, false, 1);
         }
         warm_decodes(l, c, region, tec_prefix_first(&in->prefix));
         warm_scores(l, c, region, tec_prefix_first(&in->prefix));

@@ -48,24 +48,29 @@ void tec_profile_run_hard(struct tec_profile *p, struct tec_profile_variant *v)
     const struct tec_plan_spec *s = &plan->spec;
     const struct tec_executor x = tec_executor_real(plan);
     struct tec_chain_input in = {.prefix = p->prompts[v->model]};
-    struct tec_replay replay = {0};
+    const struct tec_observed of = {p->regions[v->model], &in};
+    struct tec_launch frame = {.kind = TEC_LAUNCH_prefix,
+                               .prefix = {.each = &of, .n = 1, .acts = true}};
+    const struct tec_replay *r = &frame.replay;
     int64_t begin = tec_clock_now(&clock);
     for (int i = 0; i < TEC_MAX_ACTIONS; i++)
         in.noise[i] = p->starts[v->model];
-    x.prefix(x.self, TEC_PART_FRAME, p->regions[v->model], &in, &replay);
-    int64_t seen = replay.mark_ns[TEC_MARK_PREFILL], busy = replay.end_ns - replay.start_ns;
-    tec_profile_keep(p, v, seen - replay.start_ns, 1);
+    tec_executor_launch(&x, &frame);
+    int64_t seen = r->mark_ns[TEC_MARK_PREFILL], busy = r->end_ns - r->start_ns;
+    tec_profile_keep(p, v, seen - r->start_ns, 1);
     if (s->n_actions && s->frame_action >= 0)
-        keep(p, v->model, s->frame_action, replay.mark_ns[TEC_MARK_ACTION] - seen);
-    struct tec_action_launch launch = {
-        .region = p->regions[v->model], .rows = tec_prefix_rows(plan, &in.prefix), .input = &in};
-    for (; launch.at < s->n_actions; launch.at++) {
-        if (launch.at == s->frame_action)
+        keep(p, v->model, s->frame_action, r->mark_ns[TEC_MARK_ACTION] - seen);
+    for (int at = 0; at < s->n_actions; at++) {
+        if (at == s->frame_action)
             continue;
-        replay = (struct tec_replay){0};
-        x.action(x.self, &launch, &replay);
-        keep(p, v->model, launch.at, replay.end_ns - replay.start_ns);
-        busy += replay.end_ns - replay.start_ns;
+        struct tec_launch launch = {.kind = TEC_LAUNCH_action,
+                                    .action = {.at = at,
+                                               .region = of.region,
+                                               .rows = tec_prefix_rows(plan, &in.prefix),
+                                               .input = &in}};
+        tec_executor_launch(&x, &launch);
+        keep(p, v->model, at, launch.replay.end_ns - launch.replay.start_ns);
+        busy += launch.replay.end_ns - launch.replay.start_ns;
     }
     if (!p->counting)
         return;

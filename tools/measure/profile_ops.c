@@ -29,7 +29,12 @@ static void launch_decode(struct timed_part *t, const struct tec_executor *x,
     int region = t->chain ? p->regions[t->chain] : p->region, prefix = tec_prefix_rows(plan, o);
     for (int r = 0; r < t->rows; r++)
         tec_row_start(&p->rows[r], plan, region, prefix, o->ids[0], r, plan->spec.new_tokens, -1);
-    x->decode(x->self, p->list, t->rows, 1, p->tokens, p->made, replay);
+    struct tec_launch launch = {
+        .kind = TEC_LAUNCH_decode,
+        .replay = *replay,
+        .decode = {.rows = p->list, .n = t->rows, .k = 1, .tokens = p->tokens, .made = p->made}};
+    tec_executor_launch(x, &launch);
+    *replay = launch.replay;
 }
 
 static void launch_ring(struct timed_part *t, const struct tec_executor *x,
@@ -42,6 +47,26 @@ static void launch_ring(struct timed_part *t, const struct tec_executor *x,
                                           .enter = t->kind == TEC_PART_PACKED,
                                           .batch = t->rows};
     tec_profile_launch_ring(t->p, x, &v, replay);
+}
+
+/* A prefill, with the action that goes with it or without, or an action node alone. */
+static void launch_hard(const struct timed_part *t, const struct tec_executor *x,
+                        struct tec_observed of, struct tec_replay *replay)
+{
+    const struct tec_plan *plan = t->p->opened.engine->chains[t->chain].plan;
+    struct tec_launch launch = {.kind = TEC_LAUNCH_prefix,
+                                .replay = *replay,
+                                .prefix = {.each = &of, .n = 1, .acts = t->kind == TEC_PART_FRAME}};
+    if (t->kind == TEC_PART_ACTION) {
+        launch.kind = TEC_LAUNCH_action;
+        launch.action = (struct tec_action_launch){.region = of.region,
+                                                   .rows = tec_prefix_rows(plan, &of.input->prefix),
+                                                   .at = t->action,
+                                                   .input = of.input,
+                                                   .state = of.input->state};
+    }
+    tec_executor_launch(x, &launch);
+    *replay = launch.replay;
 }
 
 static void launch(void *user, struct tec_replay *replay)
@@ -60,15 +85,8 @@ static void launch(void *user, struct tec_replay *replay)
         launch_ring(t, &x, replay);
     else if (t->kind == TEC_PART_DECODE)
         launch_decode(t, &x, replay);
-    else if (t->kind == TEC_PART_ACTION) {
-        const struct tec_action_launch action = {.region = region,
-                                                 .rows = tec_prefix_rows(plan, &in.prefix),
-                                                 .at = t->action,
-                                                 .input = &in,
-                                                 .state = in.state};
-        x.action(x.self, &action, replay);
-    } else
-        x.prefix(x.self, t->kind, region, &in, replay);
+    else
+        launch_hard(t, &x, (struct tec_observed){region, &in}, replay);
 }
 
 /* --- what is summed --------------------------------------------------------------------------- */

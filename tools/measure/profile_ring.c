@@ -77,21 +77,25 @@ void tec_profile_launch_ring(struct tec_profile *p, const struct tec_executor *x
     int prefix = tec_prefix_rows(plan, prompt_of(p, v->model)), n = plan->spec.stages - 1;
     int tokens[TEC_MAX_STAGES], made[TEC_MAX_STAGES];
     struct tec_ring_move moves[TEC_MAX_STAGES];
-    struct tec_ring_launch packed = {
-        .in = {.prefixes = prefixes, .rows = p->list, .entering = v->enter, .n = v->batch},
-        .tokens = tokens};
+    struct tec_launch launch = {
+        .kind = TEC_LAUNCH_packed,
+        .packed = {
+            .in = {.prefixes = prefixes, .rows = p->list, .entering = v->enter, .n = v->batch},
+            .tokens = tokens}};
     for (int i = 0; i < v->enter; i++)
         prefixes[i] = prompt_of(p, v->model);
     tec_ring_full(plan, prefix, v->enter, v->batch, p->rows, p->list);
     if (v->kind == TEC_COST_KINDS) {
         tec_ring_moves_full(prefix, n, moves);
-        x->shift(x->self, moves, n, replay);
+        launch = (struct tec_launch){.kind = TEC_LAUNCH_shift, .shift = {.moves = moves, .n = n}};
     } else if (v->kind == TEC_COST_DECODE) {
-        x->decode(x->self, p->list, v->batch, 1, tokens, made, replay);
-    } else {
-        x->packed(x->self, &packed);
-        *replay = packed.replay;
+        launch = (struct tec_launch){
+            .kind = TEC_LAUNCH_decode,
+            .decode = {.rows = p->list, .n = v->batch, .k = 1, .tokens = tokens, .made = made}};
     }
+    launch.replay = *replay;
+    tec_executor_launch(x, &launch);
+    *replay = launch.replay;
 }
 
 void tec_profile_run_ring(struct tec_profile *p, struct tec_profile_variant *v)

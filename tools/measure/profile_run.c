@@ -180,27 +180,29 @@ enum tec_status tec_profile_prepare(struct tec_profile *p, uint64_t seed, struct
 
 /* --- turns ----------------------------------------------------------------------------------- */
 
-/* One launch, and the time that the engine took around it. `rows`: of a decode; of a frame the
- * observations, where they are several. */
-static void timed(struct tec_profile *p, const struct tec_executor *x, enum tec_part_kind part,
-                  int rows, int k, struct tec_replay *replay)
+/* One launch, and the time that the engine took around it. */
+static void timed(struct tec_profile *p, const struct tec_executor *x, struct tec_launch *launch)
 {
     const struct tec_clock clock = {NULL};
-    *replay = (struct tec_replay){.start_ns = 0};
     int64_t begin = tec_clock_now(&clock);
-    struct tec_observed each[TEC_MAX_SESSIONS];
-    for (int i = 0; i < rows && part == TEC_PART_FRAME; i++)
-        each[i] = (struct tec_observed){i ? p->others[i] : p->region, &p->input};
-    if (part == TEC_PART_FRAME && rows > 1)
-        x->together(x->self, each, rows, replay);
-    else if (part == TEC_PART_DECODE)
-        x->decode(x->self, p->list, rows, k, p->tokens, p->made, replay);
-    else
-        x->prefix(x->self, part, p->region, &p->input, replay);
+    tec_executor_launch(x, launch);
     if (!p->counting)
         return;
     p->inside_ns += tec_clock_now(&clock) - begin;
-    p->busy_ns += replay->end_ns - replay->start_ns;
+    p->busy_ns += launch->replay.end_ns - launch->replay.start_ns;
+}
+
+/* A prefill, with `acts` and the action that goes with it; of n observations. */
+static struct tec_replay timed_prefix(struct tec_profile *p, const struct tec_executor *x,
+                                      bool acts, int n)
+{
+    struct tec_observed each[TEC_MAX_SESSIONS];
+    for (int i = 0; i < n; i++)
+        each[i] = (struct tec_observed){i ? p->others[i] : p->region, &p->input};
+    struct tec_launch launch = {.kind = TEC_LAUNCH_prefix,
+                                .prefix = {.each = each, .n = n, .acts = acts}};
+    timed(p, x, &launch);
+    return launch.replay;
 }
 
 void tec_profile_keep(const struct tec_profile *p, struct tec_profile_variant *v, int64_t ns,
@@ -223,58 +225,49 @@ static void run_decode(struct tec_profile *p, const struct tec_executor *x,
     int prefix = tec_prefix_rows(plan, o), region = v->model ? p->regions[v->model] : p->region;
     int n = v->batch < s->request_slots ? v->batch : s->request_slots,
         k = t->n_k ? t->k[turn % t->n_k] : 1;
-    struct tec_replay replay;
     k = k < s->max_k ? k : s->max_k;
     k = k < s->new_tokens ? k : s->new_tokens;
     for (int r = 0; r < n; r++)
         tec_row_start(&p->rows[r], plan, region, prefix, o->ids[0], r, s->new_tokens, -1);
-    timed(p, v->model ? &own : x, TEC_PART_DECODE, n, k, &replay);
-    tec_profile_keep(p, v, replay.end_ns - replay.start_ns, k > 0 ? k : 1);
+    struct tec_launch launch = {
+        .kind = TEC_LAUNCH_decode,
+        .decode = {.rows = p->list, .n = n, .k = k, .tokens = p->tokens, .made = p->made}};
+    timed(p, v->model ? &own : x, &launch);
+    tec_profile_keep(p, v, launch.replay.end_ns - launch.replay.start_ns, k > 0 ? k : 1);
 }
 
 /* Run all slices in order, because a decode after them reads their keys and values. */
 static void run_slices(struct tec_profile *p, struct tec_profile_variant *v)
 {
-    const struct tec_clock clock = {NULL};
     struct tec_plan *plan = p->opened.engine->chains[v->model].plan;
     const struct tec_executor x = tec_executor_real(plan);
     const struct tec_chain_input in = {.prefix = v->model ? p->prompts[v->model] : p->input.prefix};
     int region = v->model ? p->regions[v->model] : p->region;
     for (int i = 0; i < (v->slices ? v->slices : 1); i++) {
-        struct tec_replay replay = {0};
-        enum tec_slice state;
-        int64_t begin = tec_clock_now(&clock);
-        x.slice(x.self, i, region, &in, &replay, &state);
-        if (p->counting) {
-            p->inside_ns += tec_clock_now(&clock) - begin;
-            p->busy_ns += replay.end_ns - replay.start_ns;
-        }
-        tec_profile_keep(p, v, replay.end_ns - replay.start_ns, 1);
+        struct tec_launch launch = {.kind = TEC_LAUNCH_slice,
+                                    .slice = {.of = {region, &in}, .at = i}};
+        timed(p, &x, &launch);
+        tec_profile_keep(p, v, launch.replay.end_ns - launch.replay.start_ns, 1);
     }
 }
 
 /* Score the texts of a node after the prefix of its chain's last prefill. */
 static void run_score(struct tec_profile *p, struct tec_profile_variant *v)
 {
-    const struct tec_clock clock = {NULL};
     struct tec_plan *plan = p->opened.engine->chains[v->model].plan;
     const struct tec_executor x = tec_executor_real(plan);
     const struct tec_prefix_input *o = v->model ? &p->prompts[v->model] : &p->input.prefix;
     const struct tec_choices *lists = &p->opened.engine->chains[v->model].choices;
     const struct tec_token_tree *tree = NULL;
-    struct tec_replay replay = {.start_ns = 0};
     for (int i = 0; i < lists->n; i++)
         if (strcmp(lists->items[i].node->name, v->node) == 0)
             tree = &lists->items[i].tree;
     tec_row_start(&p->rows[0], plan, v->model ? p->regions[v->model] : p->region,
                   tec_prefix_rows(plan, o), o->ids[0], 0, 1, -1);
-    int64_t begin = tec_clock_now(&clock);
-    x.score(x.self, tree, &p->rows[0], p->likely, &replay);
-    if (p->counting) {
-        p->inside_ns += tec_clock_now(&clock) - begin;
-        p->busy_ns += replay.end_ns - replay.start_ns;
-    }
-    tec_profile_keep(p, v, replay.end_ns - replay.start_ns, 1);
+    struct tec_launch launch = {.kind = TEC_LAUNCH_score,
+                                .score = {.tree = tree, .row = &p->rows[0], .likely = p->likely}};
+    timed(p, &x, &launch);
+    tec_profile_keep(p, v, launch.replay.end_ns - launch.replay.start_ns, 1);
 }
 
 /* Run the variants of further chains, each one's prefill first, and those of requests on a ring of
@@ -310,22 +303,24 @@ static void run_action(struct tec_profile *p, const struct tec_executor *x,
                        struct tec_profile_variant *v)
 {
     const struct tec_plan_spec *s = &p->opened.engine->plan->spec;
-    struct tec_replay replay = {0};
-    struct tec_action_launch launch = {
-        .region = p->region, .rows = tec_prefix_rows(p->opened.engine->plan, &p->input.prefix)};
-    launch.input = &p->input;
-    launch.state = p->input.state;
-    while (launch.at < s->n_actions && strcmp(tec_profile_action(p, 0, launch.at), v->node) != 0)
-        launch.at++;
-    if (launch.at == s->frame_action || launch.at == s->n_actions)
+    int at = 0;
+    while (at < s->n_actions && strcmp(tec_profile_action(p, 0, at), v->node) != 0)
+        at++;
+    if (at == s->frame_action || at == s->n_actions)
         return;
-    x->action(x->self, &launch, &replay);
-    tec_profile_keep(p, v, replay.end_ns - replay.start_ns, 1);
+    struct tec_launch launch = {
+        .kind = TEC_LAUNCH_action,
+        .action = {.at = at,
+                   .region = p->region,
+                   .rows = tec_prefix_rows(p->opened.engine->plan, &p->input.prefix),
+                   .input = &p->input,
+                   .state = p->input.state}};
+    tec_executor_launch(x, &launch);
+    tec_profile_keep(p, v, launch.replay.end_ns - launch.replay.start_ns, 1);
 }
 
 static void run_turn(struct tec_profile *p, const struct tec_executor *x, int turn)
 {
-    struct tec_replay replay;
     int first = 0;
     if (p->opened.engine->plan->spec.stages) {
         tec_profile_run_rings(p, turn);
@@ -346,7 +341,8 @@ static void run_turn(struct tec_profile *p, const struct tec_executor *x, int tu
             run_score(p, v);
             continue;
         }
-        timed(p, x, v->lone ? TEC_PART_PREFIX : TEC_PART_FRAME, v->observations, 0, &replay);
+        const struct tec_replay replay =
+            timed_prefix(p, x, !v->lone, v->lone || v->observations < 1 ? 1 : v->observations);
         tec_profile_keep(p, v, replay.mark_ns[TEC_MARK_PREFILL] - replay.start_ns, 1);
         if (!v->lone && v[1].kind == TEC_COST_ACTION && acts_in_frame(p))
             tec_profile_keep(p, v + 1,

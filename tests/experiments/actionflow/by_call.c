@@ -21,38 +21,43 @@ static void place(struct forward *f)
     tec_ring_full(plan, f->prefix, f->part == TEC_PART_PACKED, f->rows, f->row, f->list);
 }
 
+static const struct tec_executor *executor_of(const struct forward *f)
+{
+    return &tec_loop_settings(f->engine->base.opened.engine->loop)->chains[0].executor;
+}
+
 /* Launch the moves after the forward: the newest sequence holds its prefix, and each other one has
  * one token more. */
-static void launch_moves(const struct forward *f, struct tec_replay *replay)
+static void launch_moves(const struct forward *f, struct tec_launch *launch)
 {
-    const struct tec_loop *loop = f->engine->base.opened.engine->loop;
-    const struct tec_executor *x = &tec_loop_settings(loop)->chains[0].executor;
     struct tec_ring_move moves[TEC_MAX_STAGES];
     tec_ring_moves_full(f->prefix, f->rows, moves);
-    x->shift(x->self, moves, f->rows, replay);
+    launch->kind = TEC_LAUNCH_shift;
+    launch->shift = (struct tec_shift_launch){.moves = moves, .n = f->rows};
+    tec_executor_launch(executor_of(f), launch);
 }
 
 static void launch(void *user, struct tec_replay *replay)
 {
     struct forward *f = user;
-    const struct tec_loop *loop = f->engine->base.opened.engine->loop;
-    const struct tec_executor *x = &tec_loop_settings(loop)->chains[0].executor;
-    int tokens[TEC_MAX_STAGES], made[TEC_MAX_STAGES];
-    place(f);
-    if (f->part == TEC_PART_SHIFT) {
-        launch_moves(f, replay);
-        return;
-    }
-    if (f->part == TEC_PART_DECODE) {
-        x->decode(x->self, f->list, f->rows, 1, tokens, made, replay);
-        return;
-    }
     const struct tec_prefix_input *prefix = &f->engine->input[0].chains[0].prefix;
-    struct tec_ring_launch packed = {
-        .in = {.prefixes = &prefix, .rows = f->list, .entering = 1, .n = f->rows},
-        .tokens = tokens};
-    x->packed(x->self, &packed);
-    *replay = packed.replay;
+    int tokens[TEC_MAX_STAGES], made[TEC_MAX_STAGES];
+    struct tec_launch launch = {
+        .kind = TEC_LAUNCH_packed,
+        .replay = *replay,
+        .packed = {.in = {.prefixes = &prefix, .rows = f->list, .entering = 1, .n = f->rows},
+                   .tokens = tokens}};
+    place(f);
+    if (f->part == TEC_PART_DECODE) {
+        launch.kind = TEC_LAUNCH_decode;
+        launch.decode = (struct tec_decode_launch){
+            .rows = f->list, .n = f->rows, .k = 1, .tokens = tokens, .made = made};
+    }
+    if (f->part == TEC_PART_SHIFT)
+        launch_moves(f, &launch);
+    else
+        tec_executor_launch(executor_of(f), &launch);
+    *replay = launch.replay;
 }
 
 static enum tec_status time_forward(struct tec_actionflow *s, struct tec_actionflow_engine *engine,
