@@ -128,6 +128,27 @@ printf '{"schema":1,"variants":[%s,%s,%s]}' "$(row see '' 1000)" "$(row recall '
     >"$W/hard.costs"
 run 1 "a recall in front of actions counts in their deadline" check $hard --costs "$W/hard.costs"
 out "recall 60 + act 40"
+cp -R pipelines "$W/pipelines" # what a file extends lies below its folder
+cat >"$W/pipelines/rings.lua" <<END
+return extend("graphs/g19_two_rings.lua", { name = "rings",
+  model  = without "model", models = { one = model { arch = "openvla" }, two = model { arch = "openvla" } },
+  nodes  = { prefill { name = "enter", model = "one" }, prefill { name = "enter2", model = "two" },
+             decode { name = "advance", model = "one", deadline = hard { ms = 50 } },
+             decode { name = "advance2", model = "two", deadline = hard { ms = 30 } } } })
+END
+point() { printf '{"node":"%s","point":{"decode":%s},"n":1,"min":1,"p50":1,"p99":%s,"p999":%s,"max":%s}' "$@" "$3" "$3"; }
+rings() { printf '{"schema":1,"variants":[%s,%s]}' "$(point packed 0 "$1")" "$(point packed.ring2 0 "$2")" >"$W/rings.costs"; }
+tiny="--random-weights 1 --size tiny"
+rings 29000 20000
+run 0 "two rings in time" check "$W/pipelines/rings.lua" $tiny --costs "$W/rings.costs"
+rings 31000 20000
+run 1 "the ring with the earlier deadline runs first" check "$W/pipelines/rings.lua" $tiny --costs "$W/rings.costs"
+out "path 51 ms (p99: ring2 20 + 1 forward of a ring 7 deep)"
+[ "$(grep -c E031 "$W/out")" = 1 ]; ok $? "and is in time itself"
+printf '{"schema":1,"variants":[%s]}' "$(point packed 13 56000)" >"$W/shared.costs" # of both, none in flight
+run 1 "rings that share forwards" check pipelines/graphs/g19_two_rings.lua --costs "$W/shared.costs"
+out "1 forward of rings 7 deep"
+[ "$(grep -c E031 "$W/out")" = 2 ]; ok $? "are late together"
 run 2 "no pipeline" profile
 run 2 "no samples" profile $demo --frames 0
 echo "1..$n"

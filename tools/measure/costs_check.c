@@ -1,0 +1,276 @@
+/* costs_check.c - holds a pipeline's hard deadlines to the costs of a file: of each, what a frame
+ * runs before its node, and the node itself. */
+#include "graph/kv/stages.h"
+#include "graph/nodes/node.h"
+#include "tools/measure/costs_file.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool is_timed(const struct tec_decl_node *n)
+{
+    return !n->culled && tec_node_timed(tec_decl_node_word(n->kind));
+}
+
+static double p99_ms(const struct tec_cost_table *t, const char *node, int rows)
+{
+    const struct tec_cost_row *row = tec_costs_table_row(t, node, rows);
+    return row ? tec_costs_row_us(row, 0.99) / 1000.0 : 0.0;
+}
+
+/* What a prefill's launch is called in the table: a prompt of a memory goes by the memory's name,
+ * where there is a row of it. */
+static const char *prompt_name(const struct tec_cost_table *t, const struct tec_pipeline *p,
+                               const struct tec_decl_node *n)
+{
+    for (int i = 0; n->kind == TEC_DECL_PREFILL && i < p->n_nodes; i++)
+        if (p->nodes[i].kind == TEC_DECL_MEMORY_LOAD && !p->nodes[i].culled &&
+            p->nodes[i].chain == n->chain && tec_costs_table_row(t, p->nodes[i].name, 0))
+            return p->nodes[i].name;
+    return n->name;
+}
+
+/* The longest text that a frame waits for, of all sessions: a launch each of a ranking; of a decode
+ * the steps of its tokens, and one that reads the last token where its key is an action's. */
+static double text_ms(const struct tec_cost_table *t, const struct tec_pipeline *p,
+                      const struct tec_decl_node *n)
+{
+    const struct tec_ints *batch = &p->capture.batch;
+    int sessions = p->frame.sessions, most = batch->n ? batch->item[batch->n - 1] : sessions;
+    if (n->kind == TEC_DECL_SCORE)
+        return sessions * p99_ms(t, n->name, 0);
+    double ms = 0.0;
+    for (int at = 0; at < sessions; at += most)
+        ms += p99_ms(t, n->name, sessions - at < most ? sessions - at : most);
+    return (n->max_tokens + tec_pipeline_keeps_keys(p, n)) * ms;
+}
+
+/* A hard node's launches in a frame: of a prefill and the action with it as many as the
+ * observations of all sessions take, of another action one a session. */
+static double hard_ms(const struct tec_cost_table *t, const struct tec_pipeline *p,
+                      const struct tec_decl_node *n)
+{
+    const struct tec_ints *together = &p->capture.sessions;
+    int sessions = p->frame.sessions,
+        most = together->n ? together->item[together->n - 1] : sessions;
+    if (n->kind == TEC_DECL_DECODE || n->kind == TEC_DECL_SCORE)
+        return text_ms(t, p, n);
+    bool alone = n->kind == TEC_DECL_ACTION && !tec_pipeline_with_prefill(p, n);
+    if (sessions < 2 || alone)
+        return sessions * p99_ms(t, prompt_name(t, p, n), 0);
+    int launches = (sessions + most - 1) / most;
+    return launches * p99_ms(t, n->name, most);
+}
+
+/* The earliest deadline of a chain's actions, which hard chains run in the order of. */
+static double due_of(const struct tec_pipeline *p, int chain)
+{
+    double due = (double)INFINITY;
+    for (int i = 0; i < p->n_nodes; i++) {
+        const struct tec_decl_node *n = &p->nodes[i];
+        bool acts = n->kind == TEC_DECL_ACTION || n == tec_pipeline_ring_of(p, chain);
+        if (!n->culled && acts && n->chain == chain && n->deadline.ms > 0.0 && n->deadline.ms < due)
+            due = n->deadline.ms;
+    }
+    return due;
+}
+
+/* Does a chain run before another in a frame? */
+static bool runs_before(const struct tec_pipeline *p, int a, int b)
+{
+    double x = due_of(p, a), y = due_of(p, b);
+    return x < y || (x == y && a < b);
+}
+
+/* Is there an action up to this one of its chain that waits for texts? All of the chain's are made
+ * before the first that does. */
+static bool waits(const struct tec_pipeline *p, const struct tec_decl_node *action)
+{
+    for (int i = 0; i < p->n_nodes; i++) {
+        const struct tec_decl_node *n = &p->nodes[i];
+        if (n->chain == action->chain && tec_pipeline_waits_for(p, n) &&
+            (n == action || tec_pipeline_acts_before(n, action)))
+            return true;
+    }
+    return false;
+}
+
+/* Does a node run before an action node of the same chain: its prefill, an action with an earlier
+ * deadline, texts that it or such an action waits for? */
+static bool is_before(const struct tec_pipeline *p, const struct tec_decl_node *n,
+                      const struct tec_decl_node *action)
+{
+    if (tec_pipeline_awaited(p, n))
+        return waits(p, action);
+    return n->kind == TEC_DECL_PREFILL ||
+           (n->kind == TEC_DECL_ACTION && n != action && tec_pipeline_acts_before(n, action));
+}
+
+/* Is it a hard node of a chain that runs before another? What rings run is no node's. */
+static bool is_earlier(const struct tec_pipeline *p, const struct tec_decl_node *n, int chain)
+{
+    bool hard =
+        n->kind == TEC_DECL_PREFILL || n->kind == TEC_DECL_ACTION || tec_pipeline_awaited(p, n);
+    return hard && n->chain != chain && tec_pipeline_in_frames(p, n) &&
+           !tec_pipeline_ring_of(p, n->chain) && runs_before(p, n->chain, chain);
+}
+
+/* --- rings ----------------------------------------------------------------------------------- */
+
+/* A launch of the rings that share the forwards of ring i; those of the first are called packed and
+ * decode, those of others have the ring's name behind that. */
+static const struct tec_cost_row *ring_row(const struct tec_cost_table *t,
+                                           const struct tec_pipeline *p, int i, bool packed,
+                                           int point)
+{
+    char name[128];
+    const char *ring = p->resources[tec_pipeline_ring(p, i)->kv.index].name;
+    snprintf(name, sizeof name, "%s%s%.64s", packed ? "packed" : "decode", i ? "." : "",
+             i ? ring : "");
+    return tec_costs_table_row(t, name, point);
+}
+
+/* The ring whose forwards ring i shares: its own where the table has such launches. */
+static int host_of(const struct tec_cost_table *t, const struct tec_pipeline *p, int i)
+{
+    bool own = i == 0 || ring_row(t, p, i, true, 0) || ring_row(t, p, i, false, 0);
+    return own ? i : 0;
+}
+
+/* Rings that share forwards, at their deepest captured depth, which needs the fewest. */
+struct forwards {
+    int host, rings, stages, depth, n;
+    bool apart; /* a prefill of each, then a row of all in flight */
+    double ms;
+};
+
+static double forward_ms(const struct tec_cost_table *t, const struct tec_pipeline *p,
+                         const struct forwards *f, int at)
+{
+    bool enters = at == 0, packed = enters && !f->apart;
+    int others = f->rings * (tec_stages_rows(f->stages, f->depth, at) + (enters && f->apart));
+    int behind = packed ? (f->rings - 1) * (f->rings * (f->stages - 1) + 1) : 0;
+    const struct tec_cost_row *row = ring_row(t, p, f->host, packed, behind + others);
+    return row ? tec_costs_row_us(row, 0.99) / 1000.0 : 0.0;
+}
+
+static struct forwards forwards_of(const struct tec_cost_table *t, const struct tec_pipeline *p,
+                                   int host)
+{
+    const struct tec_decl_node *n;
+    int depths = p->capture.depth.n, deepest = depths ? p->capture.depth.item[depths - 1] : 0;
+    struct forwards f = {.host = host};
+    for (int i = host; (n = tec_pipeline_ring(p, i)); i++) {
+        if (host_of(t, p, i) != host)
+            continue;
+        f.apart = n->pack_with.index < 0;
+        f.stages = p->resources[n->kv.index].stages;
+        f.ms += f.apart ? p99_ms(t, p->nodes[p->chains[n->chain].prefill].name, 0) : 0.0;
+        f.rings++;
+    }
+    f.depth = deepest > 0 && deepest < f.stages ? deepest : f.stages;
+    f.n = tec_stages_forwards(f.stages, f.depth);
+    for (int i = 0; i < f.n; i++)
+        f.ms += forward_ms(t, p, &f, i);
+    return f;
+}
+
+/* Of those that share forwards, the chain whose turn all of them run in. */
+static int turn_of(const struct tec_cost_table *t, const struct tec_pipeline *p, int host)
+{
+    const struct tec_decl_node *n;
+    int first = tec_pipeline_ring(p, host)->chain;
+    for (int i = host + 1; (n = tec_pipeline_ring(p, i)); i++)
+        if (host_of(t, p, i) == host && runs_before(p, n->chain, first))
+            first = n->chain;
+    return first;
+}
+
+/* --- critical paths -------------------------------------------------------------------------- */
+
+/* What a frame runs before a node, in words, and how long that takes. */
+struct before {
+    double ms;
+    char text[200];
+};
+
+static void add_before(struct before *b, const char *name, double ms)
+{
+    size_t used = strlen(b->text);
+    b->ms += ms;
+    if (used + 64 < sizeof b->text)
+        snprintf(b->text + used, sizeof b->text - used, "%.40s %.3g + ", name, ms);
+}
+
+/* What runs before a chain, and of its own nodes before `action` (NULL: the chain is a ring's). The
+ * first session waits for the others. */
+static struct before before_of(const struct tec_cost_table *t, const struct tec_pipeline *p,
+                               int chain, const struct tec_decl_node *action)
+{
+    const struct tec_decl_node *ring;
+    struct before b = {.ms = 0.0};
+    if (p->frame.sessions > 1 && p->frame.gather_ms > 0.0)
+        add_before(&b, "gather_ms", p->frame.gather_ms);
+    for (int i = 0; (ring = tec_pipeline_ring(p, i)); i++)
+        if (host_of(t, p, i) == i && runs_before(p, turn_of(t, p, i), chain))
+            add_before(&b, p->resources[ring->kv.index].name, forwards_of(t, p, i).ms);
+    for (int i = 0; i < p->n_nodes; i++) {
+        const struct tec_decl_node *n = &p->nodes[i];
+        bool own = action && n->chain == chain && is_before(p, n, action);
+        if (is_timed(n) && (own || is_earlier(p, n, chain)))
+            add_before(&b, prompt_name(t, p, n), hard_ms(t, p, n));
+    }
+    return b;
+}
+
+static void check_ring(struct tec_diagnostics *d, const struct tec_cost_table *t,
+                       const struct tec_pipeline *p, int ring, const char *path)
+{
+    const struct tec_decl_node *n = tec_pipeline_ring(p, ring);
+    int host = host_of(t, p, ring);
+    const struct forwards f = forwards_of(t, p, host);
+    const struct before b = before_of(t, p, turn_of(t, p, host), NULL);
+    if (n->deadline.kind != TEC_DEADLINE_HARD || b.ms + f.ms <= n->deadline.ms)
+        return;
+    struct tec_diagnostic *entry = tec_diagnostics_add(
+        d, TEC_E031, n->deadline.where_ms,
+        "hard deadline %g ms is shorter than the measured critical path %.4g ms (p99: %s%d "
+        "forward%s of %s %d deep)",
+        n->deadline.ms, b.ms + f.ms, b.text, f.n, f.n == 1 ? "" : "s",
+        f.rings > 1 ? "rings" : "a ring", f.depth);
+    tec_diagnostics_help(d, entry,
+                         "a deadline of at least %g ms, fewer stages or cameras, or a faster "
+                         "device; measured in %.200s",
+                         ceil(b.ms + f.ms), path);
+}
+
+static void check_action(struct tec_diagnostics *d, const struct tec_cost_table *t,
+                         const struct tec_pipeline *p, const struct tec_decl_node *n,
+                         const char *path)
+{
+    const struct before b = before_of(t, p, n->chain, n);
+    double own = hard_ms(t, p, n);
+    if (b.ms + own <= n->deadline.ms)
+        return;
+    struct tec_diagnostic *entry = tec_diagnostics_add(
+        d, TEC_E031, n->deadline.where_ms,
+        "hard deadline %g ms is shorter than the measured critical path %.4g ms (p99: %s%.40s "
+        "%.3g)",
+        n->deadline.ms, b.ms + own, b.text, n->name, own);
+    tec_diagnostics_help(d, entry,
+                         "a deadline of at least %g ms, fewer steps or cameras, or a faster "
+                         "device; measured in %.200s",
+                         ceil(b.ms + own), path);
+}
+
+void tec_profile_costs_check(struct tec_diagnostics *d, const struct tec_cost_table *table,
+                             const struct tec_pipeline *pipeline, const char *path)
+{
+    for (int i = 0; tec_pipeline_ring(pipeline, i); i++)
+        check_ring(d, table, pipeline, i, path);
+    for (int i = 0; i < pipeline->n_nodes; i++) {
+        const struct tec_decl_node *n = &pipeline->nodes[i];
+        if (is_timed(n) && n->deadline.kind == TEC_DEADLINE_HARD && n->kind == TEC_DECL_ACTION)
+            check_action(d, table, pipeline, n, path);
+    }
+}
