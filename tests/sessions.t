@@ -189,10 +189,22 @@ refuses E070 "given first actions" tests/pipelines/prefix.lua --set frame.sessio
 refuses E011 "4 observations in a launch" $many --set frame.sessions=2
 refuses E011 "waits 100 ms" $many --set frame.gather_ms=100
 refuses E011 "8 request slots for each of 16 sessions" $many --set frame.sessions=16
-for verb in "run --clock paced" bench; do
-    "$T" $verb $many --random-weights 1 --size tiny >"$W/out" 2>"$W/err" </dev/null
-    [ $? -ne 0 ] && grep -q "demo_metaworld.lua:[0-9]*: the frame has 4 sessions" "$W/err"
-    ok $? "$verb: one session"
-done
+"$T" run --clock paced $many --random-weights 1 --size tiny >"$W/out" 2>"$W/err" </dev/null
+[ $? -ne 0 ] && grep -q "demo_metaworld.lua:[0-9]*: the frame has 4 sessions" "$W/err"
+ok $? "run --clock paced: one session"
+"$T" bench $many --apart --frames 6 --warmup 1 --rounds 2 --format json >"$W/out" 2>"$W/err" </dev/null &&
+    python3 - "$W/out" 2>"$W/err" <<'END'
+import json, sys
+report = json.load(open(sys.argv[1]))
+together, apart = report["rows"]
+assert report["measured"]["sessions"] == 4
+assert (together["params"][:8], apart["params"][:5]) == ("together", "apart"), apart["params"]
+assert together["repeat"] == apart["repeat"] and apart["repeat"]["equal"], (together["repeat"], apart["repeat"])
+assert together["frames"] == apart["frames"] == 6 and not together["allocations"] + apart["allocations"]
+assert apart["launches"]["mean"] >= 8 > together["launches"]["mean"]  # two hard nodes of each
+END
+ok $? "bench: frames of all sessions and one after the other make the same actions"
+"$T" bench pipelines/demo_metaworld.lua --apart >"$W/out" 2>"$W/err" </dev/null
+[ $? = 2 ] && grep -q -- "--apart: the frame has one session" "$W/err"; ok $? "which takes several"
 echo "1..$n"
 exit $failed

@@ -288,8 +288,8 @@ static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
     const struct tec_decl_frame *frame = &o->pipeline->frame;
     if (o->one_session && frame->sessions > 1)
         return tec_fail(err, TEC_UNSUPPORTED,
-                        "%s:%d: the frame has %d sessions; 'run', 'simulate' and 'profile' run "
-                        "them, in this release nothing else does",
+                        "%s:%d: the frame has %d sessions, whose frames a clock does not open in "
+                        "this release: without --clock paced 'run' does, 'serve' for clients",
                         frame->where.file ? frame->where.file : "?", frame->where.line,
                         frame->sessions);
     TEC_TRY(describe(e, &measured, &e->arena, err));

@@ -16,7 +16,7 @@ enum { MAX_FRAMES = 10000000, READ_BYTES = 512 << 20, READ_TIMES = 5 };
 struct bench_options {
     const char *sweep, *inputs, *out, *node;
     int frames, warmup, rounds, prompt, clock, dtype;
-    bool compare;
+    bool compare, apart;
     double fail; /* percent; 0 = never */
 };
 
@@ -38,6 +38,8 @@ static const struct tec_option options[] = {
     {"dtype", 0, TEC_OPTION_WORD, "pipeline|bf16|f32",
      "what weights and caches are rounded to; as the pipeline says", AT(dtype), 0, 0},
     {"out", 'o', TEC_OPTION_TEXT, "DIR", "bench.json and a histogram of 1 us a row", AT(out), 0, 0},
+    {"apart", 0, TEC_OPTION_FLAG, NULL,
+     "of a frame of several sessions: rows whose frames follow each other, too", AT(apart), 0, 0},
     {"compare", 0, TEC_OPTION_FLAG, NULL, "measure nothing: FILE and a second one are reports",
      AT(compare), 0, 0},
     {"fail", 0, TEC_OPTION_NUMBER, "PERCENT",
@@ -62,6 +64,17 @@ static void note_progress(void *user, const char *what, int64_t done, int64_t to
                 total > 0 ? 100.0 * (double)done / (double)total : 0.0);
 }
 
+/* A file's line is one object, or a list of one each session. */
+static enum tec_status open_inputs(struct tec_bench *b, const char *path, struct tec_error *err)
+{
+    for (int i = 0; i < b->n_sessions; i++) {
+        TEC_TRY(tec_inputs_open(&b->inputs[i], b->opened.engine->sessions[i], b->opened.pipeline,
+                                &(struct tec_words){0}, path, b->call->heap, err));
+        tec_inputs_pick(b->inputs[i], i, b->n_sessions);
+    }
+    return TEC_OK;
+}
+
 static enum tec_status open_bench(struct tec_bench *b, const struct bench_options *o,
                                   struct tec_error *err)
 {
@@ -69,7 +82,7 @@ static enum tec_status open_bench(struct tec_bench *b, const struct bench_option
     const struct tec_clock clock = {NULL};
     struct tec_engine_options options_of;
     const struct tec_engine_options more = {
-        .dtype = dtypes[o->dtype], .saturated = !b->paced, .one_session = true, .forgets = true};
+        .dtype = dtypes[o->dtype], .saturated = !b->paced, .forgets = true};
     b->start_ns = tec_clock_now(&clock);
     TEC_TRY(
         tec_cli_open_options(&b->opened, &options_of, b->call, b->call->args.item[0], &more, err));
@@ -80,10 +93,13 @@ static enum tec_status open_bench(struct tec_bench *b, const struct bench_option
     b->opened_ns = tec_clock_now(&clock);
     if (b->call->progress)
         fputs("\r\033[K", stderr);
+    b->n_sessions = b->opened.engine->n_sessions;
+    b->apart = o->apart;
+    if (b->apart && b->n_sessions < 2)
+        return tec_fail(err, TEC_INVALID, "--apart: the frame has one session");
     TEC_TRY(tec_bench_make_rows(b, b->call->shared.policy, o->sweep, err));
     if (o->inputs)
-        return tec_inputs_open(&b->inputs, b->opened.engine->session, b->opened.pipeline,
-                               &(struct tec_words){0}, o->inputs, b->call->heap, err);
+        return open_inputs(b, o->inputs, err);
     return tec_bench_random(b, b->call->shared.seed.given ? b->call->shared.seed.value : 1, err);
 }
 
@@ -95,6 +111,8 @@ static const char *command_of(const struct tec_invocation *call, const struct be
         call->arena, "tectum bench %s --policy %s --clock %s --frames %d --warmup %d --rounds %d",
         call->args.item[0], s->policy ? s->policy : "(pipeline)", o->clock ? "paced" : "saturated",
         o->frames, o->warmup, o->rounds);
+    if (text && o->apart)
+        text = tec_arena_printf(call->arena, "%s --apart", text);
     if (text && o->sweep)
         text = tec_arena_printf(call->arena, "%s --sweep %s", text, o->sweep);
     if (text && s->random_weights.given)
@@ -189,7 +207,8 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     b->paced = o->clock == 1;
     b->prompt_tokens = o->prompt ? o->prompt : 20;
     enum tec_status status = measure(b, o, err);
-    tec_inputs_close(b->inputs);
+    for (int i = 0; i < TEC_MAX_SESSIONS; i++)
+        tec_inputs_close(b->inputs[i]);
     tec_bench_close_rows(b);
     tec_close_engine(&b->opened);
     return status;

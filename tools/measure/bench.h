@@ -19,9 +19,11 @@ struct tec_samples {
 /* One policy with its parameters, and all that was measured of it. */
 struct tec_bench_row {
     const char *policy, *params; /* "k=5", or "" */
+    bool apart;                  /* the sessions' frames follow each other; else they are one */
     struct tec_policy *owner;
     struct tec_planner planner;
-    struct tec_samples frame, action, host, age;  /* a measured frame each */
+    struct tec_samples frame, host;               /* a measured frame of all sessions each */
+    struct tec_samples action, age;               /* an action each */
     struct tec_samples prefill, act;              /* a launch each */
     struct tec_samples step1;                     /* a decode step at batch 1 */
     struct tec_samples released[TEC_MAX_ACTIONS]; /* of several action nodes: from the tick until
@@ -51,10 +53,11 @@ struct tec_bench_left {
 struct tec_bench {
     struct tec_invocation *call;
     struct tec_opened opened;
-    struct tec_inputs *inputs; /* NULL: random ones */
+    int n_sessions;                              /* of the pipeline's frame */
+    struct tec_inputs *inputs[TEC_MAX_SESSIONS]; /* NULL: random ones */
     struct tec_frame_input random[TEC_BENCH_INPUTS];
     int frames, warmup, rounds, prompt_tokens;
-    bool paced;
+    bool paced, apart; /* apart: a second row of each, whose frames follow each other */
     int n_rows;
     struct tec_bench_row rows[TEC_BENCH_ROWS];
     int64_t start_ns, opened_ns, first_ns;    /* open began, ended; the first frame ended */
@@ -67,7 +70,8 @@ struct tec_bench {
     struct tec_bench_left left[TEC_MAX_STAGES]; /* chunks of the first action node that left in the
                                                  * frame */
     int n_left;
-    int n_nodes; /* of the topology, or a ring's launches */
+    struct tec_bench_turn *turn; /* of bench_rows.c */
+    int n_nodes;                 /* of the topology, or a ring's launches */
     const char *nodes[TEC_MAX_NODES];
 };
 

@@ -258,11 +258,11 @@ json_t *tec_bench_json(struct tec_bench *b, const char *command)
     json_object_set_new(machine, "load_before", json_real(b->load_before));
     json_object_set_new(machine, "load_after", json_real(b->load_after));
     json_t *measured = json_pack(
-        "{s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:i,s:i,s:i}", "clock", b->paced ? "paced" : "saturated",
+        "{s:s,s:s,s:s,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}", "clock", b->paced ? "paced" : "saturated",
         "turns", "each row in blocks: reset, warm-up, frames; rounds over all rows", "inputs",
-        b->inputs ? "file" : "random", "views", b->pictures, "prompt_tokens", b->text, "horizon",
+        b->inputs[0] ? "file" : "random", "views", b->pictures, "prompt_tokens", b->text, "horizon",
         e->model->flow.horizon, "steps", e->plan->spec.actions[0].steps, "warmup", b->warmup,
-        "rounds", b->rounds, "preprocessing_in_frame", 0);
+        "rounds", b->rounds, "preprocessing_in_frame", 0, "sessions", b->n_sessions);
     return json_pack("{s:o,s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o}", "machine", machine, "commit",
                      tec_machine_commit(), "command", command, "model", e->model->name, "dtype",
                      e->weights->bf16 ? "bf16" : "f32", "measured", measured, "open", open_json(b),

@@ -40,17 +40,18 @@ int tec_bench_actions(const struct tec_bench *b)
 /* Samples for every frame of a row; launches may be several a frame, then the rest is left out. */
 static bool give_samples(struct tec_bench *b, struct tec_bench_row *r)
 {
+    size_t room = (size_t)b->frames * (size_t)b->n_sessions;
     struct tec_samples *all[] = {&r->frame, &r->action, &r->host, &r->age,  &r->prefill,
                                  &r->act,   &r->step1,  &r->step, &r->lives};
     bool ok = true;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        all[i]->room = b->frames;
-        all[i]->ns = TEC_NEW(b->call->arena, (size_t)b->frames, int64_t);
+        all[i]->room = (int)room;
+        all[i]->ns = TEC_NEW(b->call->arena, room, int64_t);
         ok = ok && all[i]->ns;
     }
     for (int i = 0; ok && i < tec_bench_actions(b); i++) {
-        r->released[i].room = b->frames;
-        r->released[i].ns = TEC_NEW(b->call->arena, (size_t)b->frames, int64_t);
+        r->released[i].room = (int)room;
+        r->released[i].ns = TEC_NEW(b->call->arena, room, int64_t);
         ok = r->released[i].ns != NULL;
     }
     r->nodes = TEC_NEW(b->call->arena, (size_t)b->n_nodes + 1, struct tec_histogram);
@@ -58,7 +59,7 @@ static bool give_samples(struct tec_bench *b, struct tec_bench_row *r)
 }
 
 static enum tec_status add_row(struct tec_bench *b, const char *name, const char *sweep,
-                               const char *value, bool *used, struct tec_error *err)
+                               const char *value, bool apart, bool *used, struct tec_error *err)
 {
     struct tec_bench_row *r = &b->rows[b->n_rows];
     const struct tec_words *words = &b->call->shared.param;
@@ -71,6 +72,7 @@ static enum tec_status add_row(struct tec_bench *b, const char *name, const char
     b->n_rows++; /* closed with the others from here on */
     r->planner = tec_policy_planner(r->owner);
     r->policy = tec_policy_name(r->owner);
+    r->apart = apart;
     for (int i = 0; i < words->n; i++) {
         const char *equals = strchr(words->item[i], '=');
         size_t n = equals ? (size_t)(equals - words->item[i]) : 0;
@@ -81,7 +83,7 @@ static enum tec_status add_row(struct tec_bench *b, const char *name, const char
     }
     if (value)
         TEC_TRY(set_param(r->owner, sweep, strcspn(sweep, "="), value, err));
-    char *params = tec_arena_strdup(b->call->arena, "");
+    char *params = tec_arena_strdup(b->call->arena, !b->apart ? "" : apart ? "apart" : "together");
     const struct tec_param *p;
     for (int i = 0; params && (p = tec_policy_param(r->owner, i)); i++)
         params = tec_arena_printf(b->call->arena, "%s%s%s=%g", params, *params ? "," : "", p->name,
@@ -102,21 +104,31 @@ static const char *next_word(struct tec_arena *arena, const char **list)
     return word;
 }
 
+/* A row, and behind it that of the sessions' frames apart. */
+static enum tec_status add_both(struct tec_bench *b, const char *name, const char *sweep,
+                                const char *value, bool *used, struct tec_error *err)
+{
+    TEC_TRY(add_row(b, name, sweep, value, false, used, err));
+    return b->apart ? add_row(b, name, sweep, value, true, used, err) : TEC_OK;
+}
+
 static enum tec_status add_rows(struct tec_bench *b, const char *name, const char *sweep,
                                 bool *used, bool *swept, struct tec_error *err)
 {
     int first = b->n_rows;
-    TEC_TRY(add_row(b, name, NULL, NULL, used, err));
+    TEC_TRY(add_both(b, name, NULL, NULL, used, err));
     size_t n = sweep ? strcspn(sweep, "=") : 0;
     if (!sweep || !has_param(b->rows[first].owner, sweep, n))
         return TEC_OK;
     *swept = true;
-    tec_policy_close(b->rows[first].owner);
-    memset(&b->rows[first], 0, sizeof b->rows[first]);
-    b->n_rows--;
+    while (b->n_rows > first) {
+        struct tec_bench_row *last = &b->rows[--b->n_rows];
+        tec_policy_close(last->owner);
+        memset(last, 0, sizeof *last);
+    }
     const char *values = sweep + n + 1, *value;
     while ((value = next_word(b->call->arena, &values)))
-        TEC_TRY(add_row(b, name, sweep, value, used, err));
+        TEC_TRY(add_both(b, name, sweep, value, used, err));
     return TEC_OK;
 }
 
@@ -238,30 +250,23 @@ static void keep_steps(const struct tec_topology *t, struct tec_bench_row *r,
     keep(&r->step, (last->end_ns - last->start_ns) / last->k);
 }
 
-static void keep_frame(struct tec_bench *b, struct tec_bench_row *r,
-                       const struct tec_frame_record *f)
+/* The actions of one session, and what its frame missed. */
+static void keep_actions(const struct tec_bench *b, struct tec_bench_row *r,
+                         const struct tec_frame_record *f)
 {
-    const struct tec_topology *t = &b->opened.engine->topology;
-    int64_t took = f->end_ns - f->start_ns;
-    if (f->filling) {
-        r->filling++;
-        return;
-    }
-    if (!r->frames || took > r->worst.end_ns - r->worst.start_ns) {
-        r->worst = *f;
-        r->worst_at = r->frames;
-    }
-    r->frames++;
-    r->captures += f->n_launches;
-    r->most_captures = f->n_launches > r->most_captures ? f->n_launches : r->most_captures;
-    keep(&r->frame, took);
-    keep(&r->host, f->host_ns);
-    r->depths += f->depth;
     if (f->actions[0].release_ns >= 0)
         keep(&r->action, f->actions[0].release_ns - f->tick_ns);
     for (int i = 0; i < tec_bench_actions(b); i++)
         if (f->actions[i].release_ns >= 0)
             keep(&r->released[i], f->actions[i].release_ns - f->tick_ns);
+    r->missed += f->missed;
+}
+
+/* The launches of a frame, of all sessions that have it together. */
+static void keep_launches(struct tec_bench *b, struct tec_bench_row *r,
+                          const struct tec_frame_record *f)
+{
+    const struct tec_topology *t = &b->opened.engine->topology;
     for (int i = 0; i < b->n_left; i++) {
         r->actions++;
         keep(&r->age, b->left[i].age_us * 1000);
@@ -284,23 +289,24 @@ static void keep_frame(struct tec_bench *b, struct tec_bench_row *r,
     } else {
         keep_steps(t, r, f);
     }
+    r->captures += f->n_launches;
     r->tokens += f->tokens;
-    r->missed += f->missed;
     r->refused += f->refused;
     r->shed += f->shed;
 }
 
-static enum tec_status take_input(struct tec_bench *b, int64_t frame, int64_t now,
+static enum tec_status take_input(struct tec_bench *b, int session, int64_t frame, int64_t now,
                                   struct tec_frame_input *input, struct tec_error *err)
 {
     struct tec_inputs_frame values;
-    if (b->inputs) {
-        TEC_TRY(tec_inputs_next(b->inputs, &values, err));
+    struct tec_inputs *inputs = b->inputs[session];
+    if (inputs) {
+        TEC_TRY(tec_inputs_next(inputs, &values, err));
         if (values.ended || values.none)
             return tec_fail(err, TEC_INVALID, "%s: the inputs end before the frames do",
-                            tec_inputs_place(b->inputs));
-        TEC_TRY(tec_session_observe(b->opened.engine->session, values.values, values.n, NULL, frame,
-                                    now, input, NULL, err));
+                            tec_inputs_place(inputs));
+        TEC_TRY(tec_session_observe(b->opened.engine->sessions[session], values.values, values.n,
+                                    NULL, frame, now, input, NULL, err));
     } else {
         *input = b->random[frame % TEC_BENCH_INPUTS];
         input->captured_ns = now;
@@ -334,8 +340,8 @@ void tec_bench_released(void *user, int action, const float *chunk,
     const struct tec_action_record *a = &record->actions[action];
     if (action == 0 && b->n_left < TEC_MAX_STAGES)
         b->left[b->n_left++] = (struct tec_bench_left){a->age_us, record->frame - a->seen};
-    b->chunk_hashes[action] =
-        XXH3_64bits(chunk, (size_t)flow->horizon * (size_t)flow->dim * sizeof *chunk);
+    b->chunk_hashes[action] = XXH3_64bits_withSeed(
+        chunk, (size_t)flow->horizon * (size_t)flow->dim * sizeof *chunk, b->chunk_hashes[action]);
 }
 
 /* A turn begins with a reset, so its frames have the same inputs and noise as those of another. */
@@ -346,44 +352,127 @@ static void keep_hash(struct tec_bench_row *r, uint64_t hash, int turn)
         r->actions_hash = hash;
 }
 
+/* A frame of every session: what each sees, and its tick. */
+struct tec_bench_turn {
+    int64_t number, tick_ns;
+    bool counts; /* it is no warm-up */
+    struct tec_frame_input inputs[TEC_MAX_SESSIONS];
+    struct tec_tick ticks[TEC_MAX_SESSIONS];
+    int64_t began_ns, ended_ns, host_ns; /* out: of all launches */
+    int launches;
+    struct tec_frame_record first; /* out: of its first frame */
+};
+
+static enum tec_status take_inputs(struct tec_bench *b, struct tec_bench_turn *t,
+                                   struct tec_error *err)
+{
+    const struct tec_loop *loop = b->opened.engine->loop;
+    const struct tec_clock clock = {NULL};
+    for (int i = 0; i < b->n_sessions; i++)
+        TEC_TRY(take_input(b, i, t->number, t->tick_ns, &t->inputs[i], err));
+    if (!b->paced) /* preparing an input is not the frame's time */
+        t->tick_ns = tec_clock_now(&clock);
+    for (int i = 0; i < b->n_sessions; i++) {
+        t->inputs[i].captured_ns = t->tick_ns;
+        t->ticks[i] = tec_loop_tick(loop, t->tick_ns, 0);
+        t->ticks[i].frame = t->number;
+        t->ticks[i].spawn = tec_loop_spawns(loop, t->number);
+        t->ticks[i].session = i;
+    }
+    return TEC_OK;
+}
+
+/* One frame of the sessions from `at` on, n of them. */
+static enum tec_status run_frame(struct tec_bench *b, struct tec_bench_row *r,
+                                 struct tec_bench_turn *t, int at, int n, struct tec_error *err)
+{
+    struct tec_loop *loop = b->opened.engine->loop;
+    const struct tec_frame_input *inputs[TEC_MAX_SESSIONS];
+    for (int i = 0; i < n; i++)
+        inputs[i] = &t->inputs[at + i];
+    b->n_left = 0;
+    tec_loop_run_sessions(loop, inputs, t->ticks + at, n);
+    TEC_TRY(tec_engine_failure(b->opened.engine, err));
+    const struct tec_frame_record *record = tec_loop_record(loop, 0);
+    if (at == 0)
+        t->first = *record;
+    t->began_ns = at ? t->began_ns : record->start_ns;
+    t->ended_ns = record->end_ns;
+    t->host_ns += record->host_ns;
+    t->launches += record->n_launches;
+    if (!b->first_ns)
+        b->first_ns = record->end_ns;
+    if (!t->counts || record->filling)
+        return TEC_OK;
+    for (int i = 0; i < n; i++)
+        keep_actions(b, r, tec_loop_record(loop, i));
+    keep_launches(b, r, record);
+    return TEC_OK;
+}
+
+static void keep_turn(const struct tec_bench *b, struct tec_bench_row *r,
+                      const struct tec_bench_turn *t)
+{
+    int64_t took = t->ended_ns - t->began_ns;
+    if (t->first.filling) {
+        r->filling++;
+        return;
+    }
+    if (!r->frames || took > r->worst.end_ns - r->worst.start_ns) {
+        r->worst = t->first;
+        r->worst.end_ns = t->ended_ns;
+        r->worst_at = r->frames;
+    }
+    r->frames++;
+    r->most_captures = t->launches > r->most_captures ? t->launches : r->most_captures;
+    r->depths += t->first.depth;
+    keep(&r->frame, took);
+    keep(&r->host, t->host_ns);
+    if (!b->paced)
+        r->busy_ns += took;
+}
+
+static enum tec_status run_turn(struct tec_bench *b, struct tec_bench_row *r,
+                                struct tec_bench_turn *t, struct tec_error *err)
+{
+    int together = r->apart ? 1 : b->n_sessions;
+    int64_t calls = atomic_load(&b->call->heap->calls);
+    memset(b->chunk_hashes, 0, sizeof b->chunk_hashes);
+    t->host_ns = t->launches = 0;
+    for (int at = 0; at < b->n_sessions; at += together)
+        TEC_TRY(run_frame(b, r, t, at, together, err));
+    if (!t->counts)
+        return TEC_OK;
+    keep_turn(b, r, t);
+    r->allocations += atomic_load(&b->call->heap->calls) - calls;
+    return TEC_OK;
+}
+
 /* Reset, warm-up, measured frames. */
 static enum tec_status run_block(struct tec_bench *b, struct tec_bench_row *r, int frames, int turn,
                                  struct tec_error *err)
 {
     struct tec_loop *loop = b->opened.engine->loop;
     const struct tec_clock clock = {NULL};
-    int64_t tick = 0, begin = 0;
+    struct tec_bench_turn *t = b->turn;
+    int64_t begin = 0;
     uint64_t hash = 0;
     int actions = tec_bench_actions(b);
     size_t hashed = (size_t)(actions ? actions : 1) * sizeof b->chunk_hashes[0];
     r->hashed = b->frames / b->rounds;
     tec_loop_reset(loop);
     tec_loop_set_planner(loop, &r->planner);
+    t->tick_ns = 0;
     for (int f = 0; f < b->warmup + frames; f++) {
-        struct tec_frame_input input;
-        tick = wait_tick(b, tick);
-        TEC_TRY(take_input(b, f, tick, &input, err));
+        t->number = f;
+        t->counts = f >= b->warmup;
+        t->tick_ns = wait_tick(b, t->tick_ns);
         if (f == b->warmup)
-            begin = tick;
-        if (!b->paced) { /* preparing an input is not the frame's time */
-            tick = tec_clock_now(&clock);
-            input.captured_ns = tick;
-        }
-        int64_t calls = atomic_load(&b->call->heap->calls);
-        memset(b->chunk_hashes, 0, sizeof b->chunk_hashes);
-        b->n_left = 0;
-        const struct tec_frame_record *record = tec_loop_frame(loop, &input, tick, 0);
-        TEC_TRY(tec_engine_failure(b->opened.engine, err));
-        if (!b->first_ns)
-            b->first_ns = record->end_ns;
-        if (f < b->warmup)
-            continue;
-        keep_frame(b, r, record);
-        r->allocations += atomic_load(&b->call->heap->calls) - calls;
-        if (f < b->warmup + r->hashed)
+            begin = t->tick_ns;
+        TEC_TRY(take_inputs(b, t, err));
+        TEC_TRY(run_turn(b, r, t, err));
+        if (t->counts && f < b->warmup + r->hashed)
             hash = XXH3_64bits_withSeed(b->chunk_hashes, hashed, hash);
-        if (!b->paced && !record->filling)
-            r->busy_ns += record->end_ns - record->start_ns;
     }
     if (b->paced)
         r->busy_ns += tec_clock_now(&clock) - begin;
@@ -393,6 +482,9 @@ static enum tec_status run_block(struct tec_bench *b, struct tec_bench_row *r, i
 
 enum tec_status tec_bench_run(struct tec_bench *b, struct tec_error *err)
 {
+    b->turn = TEC_NEW(b->call->arena, 1, struct tec_bench_turn);
+    if (!b->turn)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for frames");
     for (int round = 0; round < b->rounds; round++)
         for (int i = 0; i < b->n_rows; i++) {
             int done = b->frames * round / b->rounds;
