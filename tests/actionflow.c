@@ -1,5 +1,6 @@
 /* actionflow.c - tests of a ring of sequences in flight: the tokens and logits of each do not
  * depend on what it shares a forward with. */
+#include "tests/loop_frame.h"
 #include "tests/tiny.h"
 
 #include <string.h>
@@ -143,7 +144,7 @@ static void play(struct run *r, int frames)
         struct tec_frame_input input = seen[r->frame].input;
         input.chains[0].key = r->change && r->frame >= r->change;
         const struct tec_frame_record *record =
-            tec_loop_frame(r->loop, r->missing[r->frame] ? NULL : &input, 0, 0);
+            loop_frame(r->loop, r->missing[r->frame] ? NULL : &input, 0, 0);
         r->missed[r->frame] = record->missed;
         r->cause[r->frame] = (int)record->cause;
         r->in_flight[r->frame] = record->in_flight;

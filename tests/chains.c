@@ -1,6 +1,7 @@
 /* chains.c - several prefills in one pipeline: what each chain makes is what it makes alone,
  * pictures of an observation outlive its frame, and the weights of a model are there once. */
 #include "graph/run/engine.h"
+#include "tests/loop_frame.h"
 #include "tests/tap.h"
 
 #include <string.h>
@@ -160,14 +161,14 @@ static void step(struct open *o, int frame)
     struct tec_frame_input input;
     REQUIRE(tec_session_observe(o->engine->session, given, n, NULL, frame, 0, &input, NULL, &err) ==
             TEC_OK);
-    tec_loop_frame(o->engine->loop, &input, 0, 0);
+    loop_frame(o->engine->loop, &input, 0, 0);
     listen(o);
 }
 
 static void drain(struct open *o)
 {
     for (int i = 0; i < 400 && tec_loop_live(o->engine->loop) > 0; i++) {
-        tec_loop_frame(o->engine->loop, NULL, 0, 0);
+        loop_frame(o->engine->loop, NULL, 0, 0);
         listen(o);
     }
     CHECK_INT(tec_loop_live(o->engine->loop), ==, 0);

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "policies/host/policy.h"
 #include "tests/allocations.h"
+#include "tests/loop_frame.h"
 #include "tests/tiny.h"
 
 #include <errno.h>
@@ -85,8 +86,8 @@ static void run_frames(struct tec_loop *loop, int first, int n, int64_t *fake_ns
         if (fake_ns)
             *fake_ns = (int64_t)f * 50000000;
         const struct tec_frame_record *r =
-            tec_loop_frame(loop, f % 5 == 4 ? NULL : &observations[f % 3].input,
-                           fake_ns ? *fake_ns : 0, f % 7 == 0 ? 3U : 1U);
+            loop_frame(loop, f % 5 == 4 ? NULL : &observations[f % 3].input, fake_ns ? *fake_ns : 0,
+                       f % 7 == 0 ? 3U : 1U);
         s->tokens += r->tokens;
         s->missed += r->missed;
         s->refused += r->refused;

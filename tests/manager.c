@@ -1,5 +1,6 @@
 /* manager.c - tests of the manager's six operations on the device (store, retrieve, update, remove,
  * batch, unbatch): they are reported in order, and the data they carry comes back byte for byte. */
+#include "tests/loop_frame.h"
 #include "tests/tiny.h"
 
 #include <string.h>
@@ -124,7 +125,7 @@ static void run_all(struct texts *out, struct pace pace, const int max[ROWS])
         ask(loop, i, max[i]);
     pace.k = k;
     for (int f = 0; f < 40 && tec_loop_live(loop); f++)
-        tec_loop_frame(loop, NULL, 0, 0);
+        loop_frame(loop, NULL, 0, 0);
     memset(out, 0, sizeof *out);
     for (int i = 0; i < ROWS; i++) {
         const struct tec_utterance *u = text_of(loop, i);
@@ -275,7 +276,7 @@ static void run_with_cancels(struct texts *out, const int64_t *ids, int n)
     tick.n_cancels = n;
     tec_loop_run(loop, NULL, &tick);
     for (int f = 0; f < 10; f++)
-        tec_loop_frame(loop, NULL, 0, 0);
+        loop_frame(loop, NULL, 0, 0);
     memset(out, 0, sizeof *out);
     for (int i = 0; i < 2; i++) {
         const struct tec_utterance *u = text_of(loop, i);

@@ -4,6 +4,7 @@
 #include "graph/run/engine.h"
 #include "graph/run/memory_own.h"
 #include "tests/box.h"
+#include "tests/loop_frame.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -136,7 +137,7 @@ static void drain(struct open *o)
     const struct timespec rest = {0, 200000};
     struct tec_loop *loop = o->engine->loop;
     for (int i = 0; i < 20000 && (i == 0 || tec_loop_live(loop) > 0); i++) {
-        CHECK(!tec_loop_frame(loop, NULL, 0, 0)->failed);
+        CHECK(!loop_frame(loop, NULL, 0, 0)->failed);
         listen(o);
         if (i > 100) /* it waits for a file */
             nanosleep(&rest, NULL);

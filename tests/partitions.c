@@ -4,6 +4,7 @@
  * They also check that nothing keeps jobs waiting for ever. */
 #include "graph/run/engine.h"
 #include "policies/host/policy.h"
+#include "tests/loop_frame.h"
 #include "tests/tiny.h"
 
 #include <sched.h>
@@ -198,7 +199,7 @@ static void run_policy(struct outcome *o, struct tec_engine *e, const char *name
     o->chunk = (size_t)e->model->flow.horizon * (size_t)e->model->flow.dim;
     for (o->frame = 0; o->frame < frames(); o->frame++) {
         look(&seen, e, o->frame);
-        collect(o, e->loop, tec_loop_frame(e->loop, &seen.input, o->frame * 1000, 0));
+        collect(o, e->loop, loop_frame(e->loop, &seen.input, o->frame * 1000, 0));
     }
     o->chunk = 0;
     tec_loop_reset(e->loop);

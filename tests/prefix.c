@@ -8,6 +8,7 @@
 #include "tools/frames/inputs.h"
 
 #include "tectum.h"
+#include "tests/loop_frame.h"
 
 #include <math.h>
 
@@ -157,7 +158,7 @@ static void run_case(struct open *o, int i, bool given)
     REQUIRE(tec_session_observe(o->engine->session, v, given ? n : 4, cases[i].noise, i, 0, &input,
                                 NULL, &err) == TEC_OK);
     CHECK_INT(input.chains[0].n_fixed[0], ==, given ? cases[i].d : 0);
-    tec_loop_frame(o->engine->loop, &input, 0, 0);
+    loop_frame(o->engine->loop, &input, 0, 0);
     o->rows = tec_session_act(o->engine->session, &input, o->chunk, o->robot);
 }
 
@@ -564,7 +565,7 @@ TEST(the_library_takes_it_too)
         }
         REQUIRE(tec_session_observe(o.engine->session, v, n, NULL, i, 0, &input, NULL, &err) ==
                 TEC_OK);
-        tec_loop_frame(o.engine->loop, &input, 0, 0);
+        loop_frame(o.engine->loop, &input, 0, 0);
         tec_session_act(o.engine->session, &input, o.chunk, o.robot);
         REQUIRE(tectum_submit(t, out, n, 0, NULL, &mine) == TECTUM_OK);
         REQUIRE(tectum_wait(t, i, -1, got, CHUNK, &info, &mine) == TECTUM_OK);

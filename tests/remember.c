@@ -3,6 +3,7 @@
 #include "graph/run/engine.h"
 #include "graph/run/memory_own.h"
 #include "tests/box.h"
+#include "tests/loop_frame.h"
 #include "tests/store_inside.h"
 
 #include <unistd.h>
@@ -87,9 +88,9 @@ static const struct tec_utterance *ask(struct open *o, const char *goal)
 {
     struct tec_loop *loop = o->engine->loop;
     struct tec_frame_input input = see(o, goal);
-    CHECK(!tec_loop_frame(loop, &input, 0, 1)->failed);
+    CHECK(!loop_frame(loop, &input, 0, 1)->failed);
     for (int i = 0; i < 40 && tec_loop_live(loop) > 0; i++)
-        (void)tec_loop_frame(loop, NULL, 0, 0);
+        (void)loop_frame(loop, NULL, 0, 0);
     CHECK_INT(tec_loop_live(loop), ==, 0);
     const struct tec_utterance *newest = tec_loop_utterance(loop, 0);
     for (int i = 1; i < tec_loop_utterances(loop); i++)

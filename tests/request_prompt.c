@@ -2,6 +2,7 @@
  * own: pictures and task are computed once, and the rest is forked.
  *
  * With a causal text, forking gives the same bytes as prefilling each prompt whole. */
+#include "tests/loop_frame.h"
 #include "tests/tiny.h"
 
 #include <string.h>
@@ -70,7 +71,7 @@ static void run(struct result *out, struct how *how, int task)
     REQUIRE(tec_loop_create(&loop, &o, &tiny_heap, &err) == TEC_OK);
     memset(out, 0, sizeof *out);
     for (int f = 0; f < 40 && (f == 0 || tec_loop_live(loop)); f++) {
-        const struct tec_frame_record *r = tec_loop_frame(loop, f ? NULL : &input, 0, f ? 0U : 3U);
+        const struct tec_frame_record *r = loop_frame(loop, f ? NULL : &input, 0, f ? 0U : 3U);
         for (int i = 0; i < r->n_launches; i++)
             if (r->launches[i].rows > how->most_rows)
                 how->most_rows = r->launches[i].rows;

@@ -1,5 +1,6 @@
 /* requests.c - tests of language requests: how a request ends is reported, and stays readable
  * afterwards. */
+#include "tests/loop_frame.h"
 #include "tests/tiny.h"
 
 #include <string.h>
@@ -61,7 +62,7 @@ TEST(a_text_that_ends_is_there_after_its_frame)
         struct tec_loop *loop = open_loop(&costs, planner, last * 1000);
         for (int f = 0; f <= last; f++) {
             now = (int64_t)f * 1000000 + (f == last ? 1000 : 0);
-            tec_loop_frame(loop, &seen.input, now, f == 0 ? 3U : 1U);
+            loop_frame(loop, &seen.input, now, f == 0 ? 3U : 1U);
         }
         const struct tec_utterance *text = text_of(loop, 1);
         CHECK(text && text->done == 2 && strcmp(text->reason, "deadline") == 0);
@@ -91,8 +92,8 @@ TEST(a_skipped_node_stands_still)
     tiny.topology.nodes[2].optional = true;
     struct tec_loop *loop =
         open_loop(&costs, (struct tec_planner){.name = "skip", .plan = skip_talk}, 0);
-    CHECK_INT(tec_loop_frame(loop, &seen.input, 0, 3U)->tokens, ==, 2);
-    CHECK_INT(tec_loop_frame(loop, NULL, 0, 0)->tokens, ==, 4);
+    CHECK_INT(loop_frame(loop, &seen.input, 0, 3U)->tokens, ==, 2);
+    CHECK_INT(loop_frame(loop, NULL, 0, 0)->tokens, ==, 4);
     tec_loop_destroy(loop);
     tiny_close(&tiny);
 }
@@ -106,11 +107,11 @@ TEST(a_policy_sheds_what_was_just_born)
     tiny_observe(&seen, tiny.model, 1);
     struct tec_loop *loop =
         open_loop(&costs, (struct tec_planner){.name = "shed", .plan = shed_all}, 0);
-    const struct tec_frame_record *r = tec_loop_frame(loop, &seen.input, 0, 3U);
+    const struct tec_frame_record *r = loop_frame(loop, &seen.input, 0, 3U);
     CHECK_INT(r->shed, ==, 2);
     CHECK_INT(tec_loop_live(loop), ==, 0);
     CHECK_INT(tiny.plan->prefixes.in_use, ==, 0);
-    tec_loop_frame(loop, NULL, 0, 0);
+    loop_frame(loop, NULL, 0, 0);
     for (int i = 0; i < 2; i++) {
         const struct tec_utterance *text = text_of(loop, i);
         CHECK(text && text->done == 2);
@@ -194,7 +195,7 @@ TEST(a_change_of_the_instruction_starts_a_request)
     for (size_t i = 0; i < sizeof frames / sizeof frames[0]; i++) {
         frame_of(loop, &seen, frames[i].session, frames[i].key, frames[i].mute);
         CHECK_INT(told.arrived, ==, frames[i].arrived);
-        tec_loop_frame(loop, NULL, 0, 0); /* no observation: nothing has changed */
+        loop_frame(loop, NULL, 0, 0); /* no observation: nothing has changed */
     }
     CHECK_INT(told.arrived, ==, 6);
     tec_loop_reset(loop);
@@ -216,8 +217,8 @@ TEST(a_new_request_supersedes_older_ones_of_its_node_and_session)
     o.decoders[0].supersede = true;
     o.planner = (struct tec_planner){.name = "pause", .plan = pause_all};
     struct tec_loop *loop = open_told(&costs, &told, o);
-    tec_loop_frame(loop, &seen.input, 0, 3U); /* 0 of talk, 1 of think */
-    const struct tec_frame_record *r = tec_loop_frame(loop, &seen.input, 0, 3U);
+    loop_frame(loop, &seen.input, 0, 3U); /* 0 of talk, 1 of think */
+    const struct tec_frame_record *r = loop_frame(loop, &seen.input, 0, 3U);
     CHECK_INT(r->shed, ==, 1);
     CHECK_INT(told.superseded, ==, 1);
     CHECK_STR(text_of(loop, 0)->reason, "superseded");
@@ -230,10 +231,10 @@ TEST(a_new_request_supersedes_older_ones_of_its_node_and_session)
     CHECK_INT(told.superseded, ==, 1);
     CHECK_INT(tec_loop_live(loop), ==, 4);
     for (int i = 0; i < 2; i++)
-        tec_loop_frame(loop, &seen.input, 0, 2U);
+        loop_frame(loop, &seen.input, 0, 2U);
     CHECK_INT(tec_loop_live(loop), ==, TINY_SLOTS);
-    r = tec_loop_frame(loop, &seen.input, 0,
-                       3U); /* full: talk takes its own request slot, think has none */
+    r = loop_frame(loop, &seen.input, 0,
+                   3U); /* full: talk takes its own request slot, think has none */
     CHECK_INT(told.superseded, ==, 2);
     CHECK_INT(r->refused, ==, 1);
     CHECK_INT(tec_loop_live(loop), ==, TINY_SLOTS);
@@ -273,9 +274,9 @@ TEST(an_answer_ends_with_the_text_that_ends_it)
     o.says = says_three;
     o.planner = (struct tec_planner){.name = "go on", .plan = go_on};
     struct tec_loop *loop = open_told(&costs, &told, o);
-    tec_loop_frame(loop, &seen.input, 0, 3U);
+    loop_frame(loop, &seen.input, 0, 3U);
     for (int i = 0; i < 2 * TINY_NEW && tec_loop_live(loop) > 0; i++)
-        tec_loop_frame(loop, NULL, 0, 0);
+        loop_frame(loop, NULL, 0, 0);
     CHECK_INT(told.finished, ==, 2);
     CHECK_STR(text_of(loop, 0)->reason, "stop");
     CHECK_INT(atomic_load(&text_of(loop, 0)->count), ==, 3);
@@ -307,18 +308,18 @@ TEST(a_kept_request_slot_is_for_its_node_alone)
     o.planner = (struct tec_planner){.name = "pause", .plan = pause_all};
     struct tec_loop *loop = open_told(&costs, &told, o);
     for (int i = 0; i < TINY_SLOTS; i++) /* talk takes all but the one that think keeps */
-        tec_loop_frame(loop, &seen.input, 0, 1U);
+        loop_frame(loop, &seen.input, 0, 1U);
     CHECK_INT(tec_loop_live(loop), ==, TINY_SLOTS - 1);
     CHECK_INT(told.refused, ==, 1);
-    const struct tec_frame_record *r = tec_loop_frame(loop, &seen.input, 0, 2U);
+    const struct tec_frame_record *r = loop_frame(loop, &seen.input, 0, 2U);
     CHECK_INT(r->refused, ==, 0);
     CHECK_INT(tec_loop_live(loop), ==, TINY_SLOTS);
-    r = tec_loop_frame(loop, &seen.input, 0, 3U); /* full */
+    r = loop_frame(loop, &seen.input, 0, 3U); /* full */
     CHECK_INT(r->refused, ==, 2);
     tec_loop_reset(loop);
-    tec_loop_frame(loop, &seen.input, 0, 2U); /* used: all others are talk's */
+    loop_frame(loop, &seen.input, 0, 2U); /* used: all others are talk's */
     for (int i = 1; i < TINY_SLOTS; i++)
-        CHECK_INT(tec_loop_frame(loop, &seen.input, 0, 1U)->refused, ==, 0);
+        CHECK_INT(loop_frame(loop, &seen.input, 0, 1U)->refused, ==, 0);
     CHECK_INT(tec_loop_live(loop), ==, TINY_SLOTS);
     tec_loop_destroy(loop);
     tiny_close(&tiny);
@@ -337,7 +338,7 @@ TEST(what_is_refused_supersedes_nothing)
     o.planner = (struct tec_planner){.name = "pause", .admit = refuse_late, .plan = pause_all};
     struct tec_loop *loop = open_told(&costs, &told, o);
     for (int f = 0; f < 3; f++)
-        tec_loop_frame(loop, &seen.input, 0, 1U);
+        loop_frame(loop, &seen.input, 0, 1U);
     CHECK_INT(told.superseded, ==, 0);
     CHECK_INT(told.refused, ==, 2);
     CHECK_INT(tec_loop_live(loop), ==, 1);
@@ -373,7 +374,7 @@ TEST(asks_and_cancels_are_answered)
         CHECK(asks[i].refused == (i >= TINY_SLOTS));
         CHECK_STR(asks[i].reason, i < TINY_SLOTS ? "" : "no kv slot");
     }
-    tec_loop_frame(loop, NULL, 0, 0);
+    loop_frame(loop, NULL, 0, 0);
     int live = tec_loop_live(loop);
     tick = tec_loop_tick(loop, 0, 0);
     tick.cancels = cancels;
@@ -483,7 +484,7 @@ TEST(a_million_requests_leave_nothing_behind)
     CHECK(told.finished > 10000 && told.shed > told.superseded);
     CHECK_INT(told.arrived, ==, told.admitted + told.refused);
     for (int i = 0; tec_loop_live(loop) && i < 1000; i++) { /* those that are left come to an end */
-        tec_loop_frame(loop, NULL, 0, 0);
+        loop_frame(loop, NULL, 0, 0);
         now += 1000000;
     }
     CHECK_INT(tec_loop_live(loop), ==, 0);
@@ -494,7 +495,7 @@ TEST(a_million_requests_leave_nothing_behind)
     int64_t admitted = told.admitted;
     tec_loop_set_planner(loop, &(struct tec_planner){.name = "pause", .plan = pause_all});
     for (int i = 0; i < TINY_SLOTS; i++)
-        tec_loop_frame(loop, &seen.input, 0, 1U);
+        loop_frame(loop, &seen.input, 0, 1U);
     CHECK_INT(told.admitted - admitted, ==, TINY_SLOTS);
     tec_loop_destroy(loop);
     tiny_close(&tiny);
@@ -525,7 +526,7 @@ TEST(a_planner_in_c_may_write_anything)
     tiny_observe(&seen, tiny.model, 1);
     struct tec_loop *loop =
         open_loop(&costs, (struct tec_planner){.name = "wild", .plan = run_wild}, 0);
-    const struct tec_frame_record *r = tec_loop_frame(loop, &seen.input, 0, 3U);
+    const struct tec_frame_record *r = loop_frame(loop, &seen.input, 0, 3U);
     CHECK_INT(r->shed, ==, 1);
     CHECK_INT(r->tokens, ==, 5); /* of the other one: 7 is not captured, 5 is */
     const struct tec_utterance *text = text_of(loop, 0);

@@ -4,6 +4,7 @@
 #include "graph/run/engine.h"
 #include "graph/run/memory_own.h"
 #include "tests/box.h"
+#include "tests/loop_frame.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -135,10 +136,10 @@ static struct answer run(struct open *o, const struct tec_frame_input *input)
 {
     struct answer a = {0};
     struct tec_loop *loop = o->engine->loop;
-    const struct tec_frame_record *r = tec_loop_frame(loop, input, 0, input ? 1 : 0);
+    const struct tec_frame_record *r = loop_frame(loop, input, 0, input ? 1 : 0);
     CHECK(!r->failed);
     for (int i = 0; i < 40 && tec_loop_live(loop) > 0; i++)
-        (void)tec_loop_frame(loop, NULL, 0, 0);
+        (void)loop_frame(loop, NULL, 0, 0);
     CHECK_INT(tec_loop_live(loop), ==, 0);
     int64_t newest = -1;
     for (int i = 0; i < tec_loop_utterances(loop); i++) {
@@ -185,7 +186,7 @@ static void settle(struct open *o)
     const struct timespec rest = {0, 2000000};
     uint32_t segment;
     for (int i = 0; i < 2000; i++) {
-        (void)tec_loop_frame(o->engine->loop, NULL, 0, 0);
+        (void)loop_frame(o->engine->loop, NULL, 0, 0);
         nanosleep(&rest, NULL);
         if (tec_store_missing(o->engine->memories[0]->store, &segment, 1) == 0)
             return;

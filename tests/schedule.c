@@ -6,6 +6,7 @@
  * order, threads and partitions. */
 #include "policies/host/policy.h"
 #include "tests/device_facts.h"
+#include "tests/loop_frame.h"
 #include "tests/tiny.h"
 
 #include <glob.h>
@@ -261,7 +262,7 @@ static void run_trial(struct trial *trial, struct tec_loop *loop, uint64_t *dice
         trial->current = trial->of_frame[f] = tiny_below(dice, observations());
         bool input = tiny_below(dice, 7) != 0;
         unsigned spawn = (unsigned)tiny_below(dice, 4);
-        const struct tec_frame_record *record = tec_loop_frame(
+        const struct tec_frame_record *record = loop_frame(
             loop, input ? &references[trial->current].seen.input : NULL, f * 1000, spawn);
         check_texts(trial, loop, record);
     }

@@ -4,6 +4,7 @@
 
 #include "graph/run/engine.h"
 #include "policies/host/policy.h"
+#include "tests/loop_frame.h"
 #include "tests/tap.h"
 
 #include <pthread.h>
@@ -222,7 +223,7 @@ TEST(actions_equal_those_of_the_loop)
             memcpy(own[j].shape, v[j].shape, sizeof v[j].shape);
         }
         REQUIRE(tec_session_observe(e->session, own, 4, NULL, i, 0, &input, NULL, &mine) == TEC_OK);
-        tec_loop_frame(e->loop, &input, 0, 0);
+        loop_frame(e->loop, &input, 0, 0);
         tec_launch_actions(e->plan, tec_plan_part(e->plan, TEC_PART_FRAME, 0), chunk);
         int rows = tec_session_act(e->session, &input, chunk, want);
         REQUIRE(tectum_submit(t, v, 4, 0, NULL, &err) == TECTUM_OK);

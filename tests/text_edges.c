@@ -1,6 +1,7 @@
 /* text_edges.c - edges of text: a prefill reads the newest finished text of a stream, of an earlier
  * version and of its own episode, and nobody waits for one. */
 #include "graph/run/engine.h"
+#include "tests/loop_frame.h"
 #include "tests/tap.h"
 
 #include <string.h>
@@ -114,7 +115,7 @@ static const struct tec_frame_record *step(struct open *o, int frame, const int3
     if (status != TEC_OK)
         fprintf(stderr, "# %s\n", err.message);
     REQUIRE(status == TEC_OK);
-    return tec_loop_frame(o->engine->loop, input, 0, 0);
+    return loop_frame(o->engine->loop, input, 0, 0);
 }
 
 /* --- versions -------------------------------------------------------------------------------- */
@@ -274,7 +275,7 @@ static void step_demo(struct open *o, int frame, struct tec_frame_input *input)
     if (status != TEC_OK)
         fprintf(stderr, "# %s\n", err.message);
     REQUIRE(status == TEC_OK);
-    tec_loop_frame(o->engine->loop, input, 0, 0);
+    loop_frame(o->engine->loop, input, 0, 0);
 }
 
 TEST(a_text_goes_through_the_template)

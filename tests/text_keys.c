@@ -1,5 +1,6 @@
 /* text_keys.c - tests of actions on keys that language has extended: what they read, of which
  * frame, and that nothing of it is left behind. */
+#include "tests/loop_frame.h"
 #include "tests/tiny.h"
 
 #include <string.h>
@@ -92,7 +93,7 @@ TEST(an_action_that_waits_sees_the_whole_text_of_its_frame)
     open_tiny(seen);
     struct tec_loop *loop = open_loop(true);
     for (int f = 0; f < 2; f++) {
-        const struct tec_frame_record *r = tec_loop_frame(loop, &seen[f].input, 0, 2U);
+        const struct tec_frame_record *r = loop_frame(loop, &seen[f].input, 0, 2U);
         CHECK_INT(r->tokens, ==, 7);
         CHECK_INT(r->actions[0].seen, ==, f);
     }
@@ -119,13 +120,13 @@ TEST(an_action_that_does_not_wait_acts_on_the_newest_finished_text)
     static float chunk[MOST];
     open_tiny(seen);
     struct tec_loop *loop = open_loop(false);
-    tec_loop_frame(loop, &seen[0].input, 0, 2U);
-    tec_loop_frame(loop, &seen[1].input, 0, 0U);
-    tec_loop_frame(loop, &seen[1].input, 0, 2U);
+    loop_frame(loop, &seen[0].input, 0, 2U);
+    loop_frame(loop, &seen[1].input, 0, 0U);
+    loop_frame(loop, &seen[1].input, 0, 2U);
     CHECK_INT(seen_in[0], ==, 0);
     CHECK_INT(seen_in[1], ==, 0);
     CHECK_INT(seen_in[2], ==, 0);
-    tec_loop_frame(loop, &seen[0].input, 0, 0U);
+    loop_frame(loop, &seen[0].input, 0, 0U);
     CHECK_INT(seen_in[3], ==, 2);
     CHECK_INT(tiny.plan->prefixes.in_use, ==, 1);
     tec_loop_reset(loop);
@@ -147,9 +148,9 @@ TEST(a_text_of_another_episode_is_not_acted_on)
     static struct tiny_observation seen[2];
     open_tiny(seen);
     struct tec_loop *loop = open_loop(false);
-    tec_loop_frame(loop, &seen[0].input, 0, 2U);
+    loop_frame(loop, &seen[0].input, 0, 2U);
     seen[1].input.episode = 1;
-    tec_loop_frame(loop, &seen[1].input, 0, 0U);
+    loop_frame(loop, &seen[1].input, 0, 0U);
     CHECK_INT(seen_in[1], ==, 1);
     tec_loop_destroy(loop);
     tiny_close(&tiny);

@@ -3,6 +3,7 @@
  * is one plan. */
 #include "graph/run/engine.h"
 #include "tests/device_facts.h"
+#include "tests/loop_frame.h"
 #include "tests/tap.h"
 
 #include <string.h>
@@ -167,7 +168,7 @@ static const struct tec_frame_record *step(struct open *o, int frame, int goal, 
     struct tec_frame_input input;
     REQUIRE(tec_session_observe(o->engine->session, v, 3, NULL, frame, 0, &input, NULL, &err) ==
             TEC_OK);
-    const struct tec_frame_record *r = tec_loop_frame(o->engine->loop, &input, 0, spawn);
+    const struct tec_frame_record *r = loop_frame(o->engine->loop, &input, 0, spawn);
     for (int i = 0; i < r->n_launches; i++)
         if (strcmp(r->launches[i].node, "think") == 0 && r->launches[i].request >= 0) {
             o->slices_run += r->launches[i].k;
@@ -182,7 +183,7 @@ static const struct tec_frame_record *step(struct open *o, int frame, int goal, 
 static void drain(struct open *o)
 {
     for (int i = 0; i < 400 && tec_loop_live(o->engine->loop) > 0; i++) {
-        const struct tec_frame_record *r = tec_loop_frame(o->engine->loop, NULL, 0, 0);
+        const struct tec_frame_record *r = loop_frame(o->engine->loop, NULL, 0, 0);
         for (int k = 0; k < r->n_launches; k++)
             if (strcmp(r->launches[k].node, "think") == 0)
                 o->slices_run += r->launches[k].k;

@@ -369,14 +369,6 @@ struct tec_tick tec_loop_tick(const struct tec_loop *l, int64_t tick_ns, unsigne
                              .spawn = spawn};
 }
 
-const struct tec_frame_record *tec_loop_frame(struct tec_loop *l,
-                                              const struct tec_frame_input *input, int64_t tick_ns,
-                                              unsigned spawn)
-{
-    struct tec_tick tick = tec_loop_tick(l, tick_ns, spawn);
-    return tec_loop_run(l, input, &tick);
-}
-
 void tec_loop_reset(struct tec_loop *l)
 {
     struct tec_tick none = {.next_ns = INT64_MAX};

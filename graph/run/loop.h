@@ -268,11 +268,6 @@ unsigned tec_loop_spawns(const struct tec_loop *loop, int64_t frame);
 /* Returns the options that the loop was made with. */
 const struct tec_loop_options *tec_loop_settings(const struct tec_loop *loop);
 
-/* tec_loop_run of that tick. A frame without input starts no request. */
-const struct tec_frame_record *tec_loop_frame(struct tec_loop *loop,
-                                              const struct tec_frame_input *input, int64_t tick_ns,
-                                              unsigned spawn);
-
 /* Requests that still have tokens to make. Then: those, and sequences in flight in a ring. */
 int tec_loop_requests(const struct tec_loop *loop);
 int tec_loop_live(const struct tec_loop *loop);

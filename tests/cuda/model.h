@@ -3,6 +3,7 @@
 #ifndef TEC_TESTS_CUDA_MODEL_H
 #define TEC_TESTS_CUDA_MODEL_H
 
+#include "tests/loop_frame.h"
 #include "tests/tiny.h"
 
 #include <cuda_emulator_control.h>
@@ -95,8 +96,8 @@ static inline const struct tec_frame_record *model_frame(struct tec_loop *loop, 
                                                          int *which)
 {
     *which = tiny_below(dice, 7) ? tiny_below(dice, MODEL_SEEN) : -1;
-    return tec_loop_frame(loop, *which >= 0 ? &seen[*which].input : NULL, 0,
-                          (unsigned)tiny_below(dice, 4));
+    return loop_frame(loop, *which >= 0 ? &seen[*which].input : NULL, 0,
+                      (unsigned)tiny_below(dice, 4));
 }
 
 #endif

@@ -1,5 +1,5 @@
 /* bench.h - runs of policies and settings that take turns on one engine: what cmd_bench asks for,
- * what bench_rows measures, what bench_report says. */
+ * what bench_rows lists, bench_turns measures and bench_report says. */
 #ifndef TEC_TOOLS_MEASURE_BENCH_H
 #define TEC_TOOLS_MEASURE_BENCH_H
 
@@ -70,7 +70,7 @@ struct tec_bench {
     struct tec_bench_left left[TEC_MAX_STAGES]; /* chunks of the first action node that left in the
                                                  * frame */
     int n_left;
-    struct tec_bench_turn *turn; /* of bench_rows.c */
+    struct tec_bench_turn *turn; /* of bench_turns.c */
     int n_nodes;                 /* of the topology, or a ring's launches */
     const char *nodes[TEC_MAX_NODES];
 };
