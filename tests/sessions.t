@@ -189,9 +189,21 @@ refuses E070 "given first actions" tests/pipelines/prefix.lua --set frame.sessio
 refuses E011 "4 observations in a launch" $many --set frame.sessions=2
 refuses E011 "waits 100 ms" $many --set frame.gather_ms=100
 refuses E011 "8 request slots for each of 16 sessions" $many --set frame.sessions=16
-"$T" run --clock paced $many --random-weights 1 --size tiny >"$W/out" 2>"$W/err" </dev/null
-[ $? -ne 0 ] && grep -q "demo_metaworld.lua:[0-9]*: the frame has 4 sessions" "$W/err"
-ok $? "run --clock paced: one session"
+paced() {
+    "$T" run $many --random-inputs 3 --frames 4 --format json --policy isolated "$@" 2>"$W/err" </dev/null
+}
+paced >"$W/plain" && paced --clock paced --set frame.period_ms=2000 --set nodes.act.deadline.ms=1990 >"$W/out" &&
+    python3 - "$W/plain" "$W/out" 2>"$W/err" <<'END'
+import json, sys
+plain, paced = ([json.loads(line) for line in open(path)] for path in sys.argv[1:])
+assert [(l["frame"], l["session"]) for l in paced] == [(f, s) for f in range(4) for s in range(4)]
+fresh = [(p, q) for p, q in zip(plain, paced) if q["source"] == "fresh"]
+for p, q in fresh:
+    chunk, given = p["actions"]["act"], q["actions"]["act"] # as many rows as the robot carries out
+    assert given and given == chunk[:len(given)], (q["frame"], q["session"])
+assert len(fresh) > 8, [q["source"] for q in paced]
+END
+ok $? "run --clock paced: every session has its actions by the clock"
 "$T" bench $many --apart --frames 6 --warmup 1 --rounds 2 --format json >"$W/out" 2>"$W/err" </dev/null &&
     python3 - "$W/out" 2>"$W/err" <<'END'
 import json, sys

@@ -285,13 +285,6 @@ static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
 {
     const struct tec_engine_options *o = &e->options;
     struct tec_measured measured;
-    const struct tec_decl_frame *frame = &o->pipeline->frame;
-    if (o->one_session && frame->sessions > 1)
-        return tec_fail(err, TEC_UNSUPPORTED,
-                        "%s:%d: the frame has %d sessions, whose frames a clock does not open in "
-                        "this release: without --clock paced 'run' does, 'serve' for clients",
-                        frame->where.file ? frame->where.file : "?", frame->where.line,
-                        frame->sessions);
     TEC_TRY(describe(e, &measured, &e->arena, err));
     TEC_TRY(tec_engine_open_devices(e, false, err));
     TEC_TRY(tec_engine_check_budget(e, &measured, err));

@@ -37,7 +37,6 @@ struct tec_engine_options {
     bool settles;                       /* a memory's work is done before the next observation:
                                          * runs repeat. Frames that nobody waits for alone */
     bool saturated;                     /* frames follow each other; no next tick to miss */
-    bool one_session; /* the caller runs frames of one: several are TEC_UNSUPPORTED */
     /* Called when the session is ready and no weight has been read yet: a place to try the first
      * input. A failure ends open. NULL = none. */
     enum tec_status (*prepared)(void *user, struct tec_session *session, struct tec_error *err);

@@ -214,7 +214,7 @@ static enum tec_status run_paced(struct job *job, int64_t most, struct tec_error
     struct tec_paced_counts counts;
     TEC_TRY(tec_realtime_lock(&job->o->realtime, err));
     const struct tec_paced_options o = {.frames = &job->frames,
-                                        .inputs = job->inputs[0],
+                                        .inputs = job->inputs,
                                         .noise = &job->noise,
                                         .actions = job->o->actions,
                                         .scheduling = job->is_scheduled ? &job->scheduling : NULL,

@@ -96,7 +96,6 @@ enum tec_status tec_cli_open_options(struct tec_opened *out, struct tec_engine_o
                                            .forgets = out->more.forgets,
                                            .saturated = out->more.saturated,
                                            .settles = out->more.settles,
-                                           .one_session = out->more.one_session,
                                            .interpret = out->more.interpret,
                                            .prepared = out->more.prepared ? pass_prepared : NULL,
                                            .prepared_user = out,

@@ -107,7 +107,6 @@ static enum tec_status open_at(struct tec_frames *f, struct tec_invocation *call
     tec_arena_init(&f->arena, call->heap);
     tec_arena_init(&f->moment, call->heap);
     options.saturated = options.settles = saturated;
-    options.one_session = !saturated;
     options.released = tec_runtime_released;
     options.events = tec_runtime_events(&f->runtime);
     options.user = &f->runtime;
@@ -447,20 +446,25 @@ enum tec_status tec_frames_next(struct tec_frames *f, const struct tec_value *va
 }
 
 enum tec_status tec_frames_tick(struct tec_frames *f, int64_t tick_ns,
-                                const struct tec_value *values, size_t n, const float *noise,
-                                const struct tec_frame_out **out, struct tec_error *err)
+                                const struct tec_frame_given *given, const float *noise,
+                                int *failed, struct tec_error *err)
 {
-    const struct tec_frame_given given = {values, n, NULL};
-    TEC_TRY(begin(f, err));
-    TEC_TRY(observe(f, 0, &given, noise, tick_ns, err));
+    struct tec_tick ticks[TEC_MAX_SESSIONS];
     struct tec_loop *loop = f->opened.engine->loop;
-    struct tec_tick tick = tec_loop_tick(loop, tick_ns, 0);
+    TEC_TRY(begin(f, err));
+    for (int i = 0; i < f->n_sessions; i++) {
+        *failed = i;
+        TEC_TRY(observe(f, i, &given[i], noise, tick_ns, err));
+    }
     int64_t now = tec_clock_now(&f->clock);
-    tick.frame = f->frame;
-    tick.spawn = tec_loop_spawns(loop, f->frame);
-    tick.late_ns = values && now > tick_ns ? now - tick_ns : 0;
-    *out = &f->sessions->out;
-    return run(f, &tick, 1, err);
+    for (int i = 0; i < f->n_sessions; i++) {
+        ticks[i] = tec_loop_tick(loop, tick_ns, 0);
+        ticks[i].session = i;
+        ticks[i].frame = f->frame;
+        ticks[i].spawn = tec_loop_spawns(loop, f->frame);
+        ticks[i].late_ns = given[i].values && now > tick_ns ? now - tick_ns : 0;
+    }
+    return run(f, ticks, f->n_sessions, err);
 }
 
 int tec_frame_batch(const struct tec_frames *f, const struct tec_frame_record *record,

@@ -152,11 +152,11 @@ enum tec_status tec_frames_next(struct tec_frames *f, const struct tec_value *va
 enum tec_status tec_frames_next_of_all(struct tec_frames *f, const struct tec_frame_given *given,
                                        const float *noise, int *failed, struct tec_error *err);
 
-/* Run the frame of tick f->frame, which was due at `tick_ns`, when its observation was captured, so
+/* The same of tick f->frame, which was due at `tick_ns`, when its observations were captured, so
  * preparing the values counts as part of the frame's time. Set f->frame before. */
 enum tec_status tec_frames_tick(struct tec_frames *f, int64_t tick_ns,
-                                const struct tec_value *values, size_t n, const float *noise,
-                                const struct tec_frame_out **out, struct tec_error *err);
+                                const struct tec_frame_given *given, const float *noise,
+                                int *failed, struct tec_error *err);
 
 /* Drop every request and start over with frame 0. */
 void tec_frames_reset(struct tec_frames *f);

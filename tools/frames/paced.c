@@ -11,9 +11,10 @@ enum state { READING, IDLE, ORDERED, DONE };
 
 /* A tick that has been handed out but not yet reported. */
 struct pending {
-    struct tec_paced_tick tick;
-    bool opened;                      /* whether the tick opened a frame */
-    double *actions[TEC_MAX_ACTIONS]; /* [actions, columns] of each action node */
+    int64_t frame;
+    bool opened;                  /* whether the tick opened a frame */
+    struct tec_paced_tick *ticks; /* [n_sessions] */
+    double **actions; /* [n_sessions, TEC_MAX_ACTIONS]: [actions, columns] of each node */
 };
 
 struct paced {
@@ -22,6 +23,7 @@ struct paced {
     struct tec_arena arena;
     struct tec_clock clock;
     struct tec_runtime *runtime; /* of the frames, with watchdogs */
+    int n_sessions;
     int64_t period_ns, deadlines_ns[TEC_MAX_ACTIONS];
 
     /* Says which thread owns the fields below: the frame thread in ORDERED, otherwise the caller.
@@ -32,10 +34,10 @@ struct paced {
     bool only_read; /* skip the inputs of that frame and run nothing */
     enum tec_status status;
     struct tec_error err;
-    const struct tec_frame_out *out;
+    bool ran; /* what came of it is the sessions' `out` */
 
     /* Fields of the frame thread alone. */
-    struct tec_inputs_frame given;
+    struct tec_inputs_frame given[TEC_MAX_SESSIONS];
     enum tec_status read_status;
     struct tec_error read_err;
     /* Results of the frame thread: how many frames' inputs have been read, and how many there are
@@ -51,10 +53,15 @@ struct paced {
 
 /* --- the frame thread ------------------------------------------------------------------------ */
 
+/* The next inputs of every session. */
 static void read_one(struct paced *p)
 {
-    p->read_status = tec_inputs_next(p->o.inputs, &p->given, &p->read_err);
-    if (p->read_status == TEC_OK && p->given.ended)
+    bool ended = false;
+    for (int i = 0; i < p->n_sessions && p->read_status == TEC_OK; i++) {
+        p->read_status = tec_inputs_next(p->o.inputs[i], &p->given[i], &p->read_err);
+        ended |= p->read_status == TEC_OK && p->given[i].ended;
+    }
+    if (p->read_status == TEC_OK && ended)
         atomic_store(&p->inputs, atomic_load(&p->read));
     else
         atomic_fetch_add(&p->read, 1);
@@ -68,8 +75,11 @@ static bool readable(const struct paced *p)
 static enum tec_status run_ordered(struct paced *p, struct tec_error *err)
 {
     struct tec_frames *f = p->o.frames;
+    struct tec_frame_given values[TEC_MAX_SESSIONS] = {{NULL, 0, NULL}};
     const float *noise = NULL;
-    p->out = NULL;
+    int failed = 0;
+    bool observed = false;
+    p->ran = false;
     while (atomic_load(&p->read) <= p->frame && readable(p))
         read_one(p);
     if (p->read_status != TEC_OK)
@@ -77,13 +87,17 @@ static enum tec_status run_ordered(struct paced *p, struct tec_error *err)
     if (p->read_status != TEC_OK || p->only_read || atomic_load(&p->inputs) <= p->frame)
         return p->read_status;
     f->frame = p->frame;
-    tec_frames_ask(f, 0, &p->given.asks);
-    if (p->o.noise && !p->given.none)
+    for (int i = 0; i < p->n_sessions; i++) {
+        tec_frames_ask(f, i, &p->given[i].asks);
+        if (!p->given[i].none)
+            values[i] = (struct tec_frame_given){p->given[i].values, p->given[i].n, NULL};
+        observed |= !p->given[i].none;
+    }
+    if (p->o.noise && observed)
         TEC_TRY(tec_frame_noise_file_at(p->o.noise, p->frame, &noise, err));
-    return tec_context(err,
-                       tec_frames_tick(f, p->tick_ns, p->given.none ? NULL : p->given.values,
-                                       p->given.n, noise, &p->out, err),
-                       "%.180s", tec_inputs_place(p->o.inputs));
+    enum tec_status status = tec_frames_tick(f, p->tick_ns, values, noise, &failed, err);
+    p->ran = status == TEC_OK;
+    return tec_context(err, status, "%.180s", tec_inputs_place(p->o.inputs[failed]));
 }
 
 /* The runtime's source: the first inputs, then a frame for each order. */
@@ -96,7 +110,7 @@ static bool take_order(void *user)
         return false;
     if (state == ORDERED) {
         p->status = run_ordered(p, &p->err);
-        more = p->status == TEC_OK && p->out;
+        more = p->status == TEC_OK && p->ran;
         atomic_store(&p->state, DONE);
         tec_bell_ring(&p->done);
     }
@@ -120,9 +134,11 @@ static void order(struct paced *p, int64_t frame, int64_t tick_ns, bool only_rea
     tec_runtime_ring(p->runtime);
 }
 
-static enum tec_status tell(struct paced *p, struct tec_paced_tick *tick,
-                            const struct tec_frame_out *out, struct tec_error *err)
+/* One session's tick; `ran`: its frame has ended. */
+static enum tec_status tell_one(struct paced *p, struct tec_paced_tick *tick, bool ran,
+                                struct tec_error *err)
 {
+    const struct tec_frame_out *out = ran ? &p->o.frames->sessions[tick->session].out : NULL;
     const struct tec_frame_record *r = out ? out->record : NULL;
     tick->out = out;
     if (r)
@@ -148,6 +164,14 @@ static enum tec_status tell(struct paced *p, struct tec_paced_tick *tick,
     return p->o.tell(p->o.user, tick, err);
 }
 
+static enum tec_status tell(struct paced *p, struct tec_paced_tick *ticks, bool ran,
+                            struct tec_error *err)
+{
+    for (int i = 0; i < p->n_sessions; i++)
+        TEC_TRY(tell_one(p, &ticks[i], ran, err));
+    return TEC_OK;
+}
+
 static void drop_first(struct paced *p)
 {
     struct pending first = p->pending[0];
@@ -157,17 +181,16 @@ static void drop_first(struct paced *p)
 
 /* Report the ticks that are over: those that lie before the running frame and are known to have had
  * inputs. */
-static enum tec_status tell_over(struct paced *p, const struct tec_frame_out *out,
-                                 struct tec_error *err)
+static enum tec_status tell_over(struct paced *p, bool ran, struct tec_error *err)
 {
     while (p->n_pending > 0) {
         struct pending *first = &p->pending[0];
-        int64_t frame = first->tick.frame;
+        int64_t frame = first->frame;
         if (frame < atomic_load(&p->inputs)) {
-            if ((first->opened && !out) || (!first->opened && frame >= atomic_load(&p->read)))
+            if ((first->opened && !ran) || (!first->opened && frame >= atomic_load(&p->read)))
                 return TEC_OK;
-            TEC_TRY(tell(p, &first->tick, first->opened ? out : NULL, err));
-            out = first->opened ? NULL : out;
+            TEC_TRY(tell(p, first->ticks, first->opened, err));
+            ran = !first->opened && ran;
         }
         drop_first(p);
     }
@@ -183,7 +206,7 @@ static enum tec_status settle(struct paced *p, struct tec_error *err)
         *err = p->err;
     enum tec_status status = p->status;
     if (status == TEC_OK)
-        status = tell_over(p, p->out, err);
+        status = tell_over(p, p->ran, err);
     atomic_store(&p->state, IDLE);
     return status;
 }
@@ -204,44 +227,50 @@ static enum tec_status await(struct paced *p, int64_t until_ns, bool idle, struc
 static struct tec_paced_given hand_one(struct paced *p, const struct tec_paced_tick *tick, int at)
 {
     int64_t due = tick->tick_ns + p->deadlines_ns[at];
+    struct tec_watchdog *watchdog = &p->runtime->sessions[tick->session].watchdogs[at];
     struct tec_watchdog_given given = {
         .handed = {.source = TEC_SOURCE_NONE}, .handed_ns = tick->tick_ns, .age_ns = -1};
     if (p->acts)
-        tec_watchdog_hand(&p->runtime->sessions->watchdogs[at], tick->frame, due, &given);
-    double *actions = p->pending[p->n_pending].actions[at];
+        tec_watchdog_hand(watchdog, tick->frame, due, &given);
+    double *actions = p->pending[p->n_pending].actions[tick->session * TEC_MAX_ACTIONS + at];
     if (given.handed.n > 0)
         memcpy(actions, given.handed.actions,
-               (size_t)given.handed.n * (size_t)p->runtime->sessions->watchdogs[at].columns *
-                   sizeof *actions);
+               (size_t)given.handed.n * (size_t)watchdog->columns * sizeof *actions);
     return (struct tec_paced_given){.deadline_ns = due,
                                     .source = given.handed.source,
                                     .rows = given.handed.n,
-                                    .columns = p->runtime->sessions->watchdogs[at].columns,
+                                    .columns = watchdog->columns,
                                     .actions = actions,
                                     .handed_ns = given.handed_ns,
                                     .age_ns = given.age_ns,
                                     .beyond = given.handed.beyond};
 }
 
-/* Hands out the action nodes' chunks, the earliest deadline first. */
-static enum tec_status hand(struct paced *p, struct tec_paced_tick tick, bool opened,
+/* Hands out the action nodes' chunks, the earliest deadline first, each to all sessions. */
+static enum tec_status hand(struct paced *p, int64_t frame, int64_t tick_ns, bool opened,
                             struct tec_error *err)
 {
     bool handed[TEC_MAX_ACTIONS] = {false};
-    tick.n = p->acts ? p->runtime->n_watchdogs : 0;
+    struct pending *last = &p->pending[p->n_pending];
+    last->frame = frame;
+    last->opened = opened;
+    for (int s = 0; s < p->n_sessions; s++)
+        last->ticks[s] = (struct tec_paced_tick){.frame = frame,
+                                                 .tick_ns = tick_ns,
+                                                 .session = s,
+                                                 .n = p->acts ? p->runtime->n_watchdogs : 0};
     for (int n = 0; n < p->runtime->n_watchdogs; n++) {
         int at = -1;
         for (int i = 0; i < p->runtime->n_watchdogs; i++)
             if (!handed[i] && (at < 0 || p->deadlines_ns[i] < p->deadlines_ns[at]))
                 at = i;
         handed[at] = true;
-        tick.given[at] = hand_one(p, &tick, at);
+        for (int s = 0; s < p->n_sessions; s++)
+            last->ticks[s].given[at] = hand_one(p, &last->ticks[s], at);
     }
     if (!opened && p->n_pending >= PENDING - 1) /* the frame does not end: report at once */
-        return tell(p, &tick, NULL, err);
-    struct pending *last = &p->pending[p->n_pending++];
-    last->tick = tick;
-    last->opened = opened;
+        return tell(p, last->ticks, false, err);
+    p->n_pending++;
     return TEC_OK;
 }
 
@@ -251,14 +280,14 @@ static enum tec_status run_ticks(struct paced *p, struct tec_error *err)
     int64_t first = tec_clock_now(&p->clock), n = 0;
     p->o.frames->began_ns = first;
     for (; n < p->o.most; n++) {
-        struct tec_paced_tick tick = {.frame = n, .tick_ns = first + n * p->period_ns};
-        TEC_TRY(await(p, tick.tick_ns, false, err));
+        int64_t tick_ns = first + n * p->period_ns;
+        TEC_TRY(await(p, tick_ns, false, err));
         if (n >= atomic_load(&p->inputs) || (p->o.over && *p->o.over))
             break;
         bool opens = atomic_load(&p->state) == IDLE;
         if (opens)
-            order(p, n, tick.tick_ns, false);
-        TEC_TRY(hand(p, tick, opens, err));
+            order(p, n, tick_ns, false);
+        TEC_TRY(hand(p, n, tick_ns, opens, err));
     }
     TEC_TRY(await(p, INT64_MAX, true, err));
     if (p->n_pending > 0) { /* check whether skipped ticks had inputs */
@@ -269,18 +298,30 @@ static enum tec_status run_ticks(struct paced *p, struct tec_error *err)
     return TEC_OK;
 }
 
-static enum tec_status take_memory(struct paced *p, struct tec_error *err)
+static bool take_pending(struct paced *p, struct pending *pending)
 {
     const struct tec_runtime *rt = p->runtime;
+    size_t sessions = (size_t)p->n_sessions;
+    pending->ticks = TEC_NEW(&p->arena, sessions, struct tec_paced_tick);
+    pending->actions = TEC_NEW(&p->arena, sessions * TEC_MAX_ACTIONS, double *);
+    bool ok = pending->ticks && pending->actions;
+    for (int s = 0; s < p->n_sessions && ok; s++)
+        for (int i = 0; i < rt->n_watchdogs && ok; i++) {
+            const struct tec_watchdog *o = &rt->sessions[s].watchdogs[i];
+            size_t n = (size_t)o->actions * (size_t)o->columns;
+            double *actions = TEC_NEW(&p->arena, n, double);
+            pending->actions[s * TEC_MAX_ACTIONS + i] = actions;
+            ok = actions != NULL;
+        }
+    return ok;
+}
+
+static enum tec_status take_memory(struct paced *p, struct tec_error *err)
+{
     TEC_TRY(tec_runtime_watch(p->runtime, p->o.actions, &p->arena, err));
-    for (int i = 0; i < PENDING * rt->n_watchdogs; i++) {
-        const struct tec_watchdog *o = &rt->sessions->watchdogs[i % rt->n_watchdogs];
-        size_t n = (size_t)o->actions * (size_t)o->columns;
-        double *actions = TEC_NEW(&p->arena, n, double);
-        if (!actions)
+    for (int i = 0; i < PENDING; i++)
+        if (!take_pending(p, &p->pending[i]))
             return tec_fail(err, TEC_NO_MEMORY, "no memory for ticks");
-        p->pending[i / rt->n_watchdogs].actions[i % rt->n_watchdogs] = actions;
-    }
     return TEC_OK;
 }
 
@@ -318,8 +359,11 @@ enum tec_status tec_paced_run(const struct tec_paced_options *options,
     struct paced *p = tec_heap_get(heap, sizeof *p);
     if (!p)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for paced frames");
-    *p = (struct paced){
-        .o = *options, .counts = counts, .runtime = &options->frames->runtime, .inputs = INT64_MAX};
+    *p = (struct paced){.o = *options,
+                        .counts = counts,
+                        .runtime = &options->frames->runtime,
+                        .n_sessions = options->frames->n_sessions,
+                        .inputs = INT64_MAX};
     *counts = (struct tec_paced_counts){.ticks = 0};
     tec_arena_init(&p->arena, heap);
     enum tec_status status = run(p, err);

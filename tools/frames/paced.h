@@ -22,9 +22,10 @@ struct tec_paced_given {
         beyond; /* of the tick's own actions; held or stopped where they were refused */
 };
 
-/* What the robot was given in a tick, and the frame that it opened. */
+/* What a session's robot was given in a tick, and the frame that it opened. */
 struct tec_paced_tick {
     int64_t frame, tick_ns;
+    int session;
     int n;                                         /* action nodes */
     struct tec_paced_given given[TEC_MAX_ACTIONS]; /* [n]; the first is there always */
     bool missed; /* some are not the tick's own, or the frame ended after the next tick */
@@ -33,28 +34,29 @@ struct tec_paced_tick {
 };
 
 struct tec_paced_counts {
-    int64_t ticks, skipped, missed;
+    int64_t ticks, skipped, missed; /* of each session */
     int64_t causes[TEC_CAUSES];
     int64_t beyond; /* ticks with actions beyond the limits, clipped ones too */
 };
 
 struct tec_paced_options {
-    struct tec_frames *frames; /* of tec_frames_open_paced */
-    struct tec_inputs *inputs;
+    struct tec_frames *frames;               /* of tec_frames_open_paced */
+    struct tec_inputs *const *inputs;        /* of each session */
     struct tec_noise_file *noise;            /* NULL, or not opened: none */
     int actions;                             /* a tick; 0 = all rows */
     const struct tec_scheduling *scheduling; /* of the threads that compute; who hands out comes
                                               * before them. NULL: as others */
     int64_t most;                            /* ticks */
     const bool *over; /* `tell` may set it: there shall be no further tick; or NULL */
-    /* Called for each tick when it is over, on the caller's thread and in the order of ticks: a
+    /* Called for each tick of each session when it is over, on the caller's thread and in the order
+     * of ticks: a
      * tick that ran when its frame has ended, a skipped one at once. A failure ends the run. */
     enum tec_status (*tell)(void *user, const struct tec_paced_tick *tick, struct tec_error *err);
     void *user;
 };
 
-/* Run ticks until the inputs end, or `most` of them. The first failure of an input or of `tell`
- * ends the run. */
+/* Run ticks until the inputs of a session end, or `most` of them. The first failure of an input or
+ * of `tell` ends the run. */
 enum tec_status tec_paced_run(const struct tec_paced_options *options,
                               struct tec_paced_counts *counts, struct tec_heap *heap,
                               struct tec_error *err);

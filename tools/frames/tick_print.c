@@ -72,6 +72,8 @@ enum tec_status tec_tick_json(json_t **out, const struct tec_frames *f,
                   !tick->out, "tick_us", since(f, tick->tick_ns), "deadline_us",
                   since(f, first->deadline_ns), "handed_us", since(f, first->handed_ns));
     bool good = *out && more && json_object_update(*out, more) == 0;
+    if (good && f->n_sessions > 1)
+        good = json_object_set_new(*out, "session", json_integer(tick->session)) == 0;
     if (good && tick->n > 1)
         good = json_object_set_new(*out, "released", each_of(f, tick)) == 0;
     char trouble[160];
@@ -99,6 +101,8 @@ static void print_given(FILE *out, const struct tec_paced_given *g)
 void tec_tick_text_line(FILE *out, const struct tec_frames *f, const struct tec_paced_tick *tick)
 {
     fprintf(out, "%4lld  ", (long long)tick->frame);
+    if (f->n_sessions > 1)
+        fprintf(out, "session %d  ", tick->session);
     print_given(out, &tick->given[0]);
     for (int i = 1; i < tick->n; i++) {
         fprintf(out, "  %s ", f->actions[i]);
