@@ -74,7 +74,8 @@ void tec_planner_default(const struct tec_topology *topology, const struct tec_f
                          struct tec_decision *decision)
 {
     bool guarded = any_hard(topology);
-    memset(decision, 0, offsetof(struct tec_decision, notes)); /* behind a count of 0 lies nothing */
+    memset(decision, 0,
+           offsetof(struct tec_decision, notes)); /* behind a count of 0 lies nothing */
     decision->n_recompute = decision->n_seg = 0;
     decision->n_rows = view->n_req < TEC_MAX_ROWS ? view->n_req : TEC_MAX_ROWS;
     for (int i = 0; i < decision->n_rows; i++) {
