@@ -254,9 +254,11 @@ static const struct {
     bool needed;
 } builder_lines[] = {
 #define WORD(word, operands, text) {#word, NULL, text, operands, false},
+#define GIVEN(word, text)
 #define FIELD(word, key, kind, member, needed, text) {#word, #key, text, 0, needed},
 #include "graph/model/words.def"
 #undef WORD
+#undef GIVEN
 #undef FIELD
 };
 

@@ -27,9 +27,11 @@ def bf16(x):
 
 
 def write(path, tensors, kind):
+    """A file of tensors of one kind, or of F32 but for those that `kind` names."""
     header, at, blobs = {}, 0, []
     for name, x in sorted(tensors.items()):
-        stored = "U8" if getattr(x, "dtype", None) == numpy.uint8 else kind
+        stored = kind if isinstance(kind, str) else kind.get(name, "F32")
+        stored = "U8" if getattr(x, "dtype", None) == numpy.uint8 else stored
         if stored == "BF16":
             blob = (numpy.asarray(x, numpy.float32).view(numpy.uint32) >> 16).astype("<u2").tobytes()
         else:
@@ -283,4 +285,5 @@ def main():
         case(os.path.join(sys.argv[1], family), family, seed)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -60,8 +60,7 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
     const struct tec_plan_spec *s = &p->spec;
     const struct tec_stack *t = tec_model_kept(p->model);
     bool bf16 = p->weights->bf16 && !p->model->text.keys_f32;
-    tec_kv_space_init(&p->space,
-                      &(struct tec_kv_shape){tec_stack_places(t), t->kv_heads, t->head_dim, bf16});
+    tec_kv_space_init(&p->space, &(struct tec_kv_shape){t->layers, t->kv_heads, t->head_dim, bf16});
     /* A request holds on to a region of a ring; where keys move it is a copy, as the frame's is. */
     int own = s->request_slots + (s->shifts && s->request_slots > 0);
     int sessions = s->sessions > 1 ? s->sessions : 1;
@@ -143,18 +142,18 @@ static enum tec_status make_stream(struct tec_plan *p, enum tec_stream stream,
         widest = tower->stack.head_dim > widest ? tower->stack.head_dim : widest;
         TEC_TRY(make_tower(p, &p->towers[stream][i], &tower->stack, rows, err));
     }
+    const struct tec_stack *text = &p->model->text.stack;
+    bool reads = tec_model_denoises(p->model);
+    struct tec_kv_space *spaces = reads ? p->reading[stream] + 1 : p->towers[stream];
     for (int i = 0; program && i < program->n_stacks; i++) {
         const struct tec_model_call *c = &program->calls[program->stacks[i]];
+        int rows = reads ? p->spec.frame_tokens : c->rows;
         widest = c->stack->head_dim > widest ? c->stack->head_dim : widest;
-        TEC_TRY(make_tower(p, &p->towers[stream][i], c->stack, c->rows, err));
+        TEC_TRY(make_tower(p, &spaces[i], c->stack, rows, err));
     }
-    const struct tec_stack *reading[] = {&p->model->text.stack, &p->model->features.stack};
-    for (int i = 0; i < 2 && tec_model_denoises(p->model); i++) {
-        if (!reading[i]->layers)
-            continue;
-        widest = reading[i]->head_dim > widest ? reading[i]->head_dim : widest;
-        TEC_TRY(make_tower(p, &p->reading[stream][i], reading[i], p->spec.frame_tokens, err));
-    }
+    if (reads)
+        TEC_TRY(make_tower(p, &p->reading[stream][0], text, p->spec.frame_tokens, err));
+    widest = reads && text->head_dim > widest ? text->head_dim : widest;
     return tec_plan_constant(p, tec_device_scratch(p->device, stream, widest), &p->scratch[stream],
                              err);
 }
@@ -176,15 +175,16 @@ static enum tec_status make_flows(struct tec_plan *p, const struct tec_plan_inpu
         const struct tec_plan_action *a = &p->spec.actions[i];
         int same = same_flow(p, i);
         p->flows[i] = p->flows[same];
+        p->timed[i] = p->timed[same];
         if (same < i)
             continue;
         if (tec_model_denoises(p->model))
-            TEC_TRY(tec_flow_tables_denoise(&p->flows[i], p->model, &in->source, NULL, a->steps,
-                                            p->device, p->heap, err));
+            TEC_TRY(tec_timed_create(&p->timed[i], p->model->program, &in->source, NULL, a->steps,
+                                     p->device, p->heap, err));
         else
             TEC_TRY(tec_flow_tables_create(&p->flows[i], &p->model->flow, &in->source, a->steps,
                                            a->fixed > 0, p->device, p->heap, err));
-        p->bytes.tables += p->flows[i]->bytes;
+        p->bytes.tables += p->flows[i] ? p->flows[i]->bytes : p->timed[i]->bytes;
     }
     return TEC_OK;
 }
@@ -298,13 +298,15 @@ void tec_plan_destroy(struct tec_plan *p)
     for (int i = 0; i < TEC_STREAM_COUNT; i++) {
         for (int t = 0; t < TEC_MAX_TOWERS; t++)
             tec_kv_space_destroy(&p->towers[i][t]);
-        for (int t = 0; t < 2; t++)
+        for (int t = 0; t < 1 + TEC_MAX_TOWERS; t++)
             tec_kv_space_destroy(&p->reading[i][t]);
         tec_device_put(p->device, p->scratch[i]);
     }
     for (int i = 0; i < p->spec.n_actions; i++)
-        if (p->flows[i] && same_flow(p, i) == i)
+        if (same_flow(p, i) == i) {
             tec_flow_tables_destroy(p->flows[i]);
+            tec_timed_destroy(p->timed[i]);
+        }
     for (int i = 0; i < p->n_streams; i++)
         tec_device_put(p->device, p->activations[i]);
     tec_device_put(p->device, p->cos_sin);

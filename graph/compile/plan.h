@@ -126,6 +126,7 @@ struct tec_plan {
     const struct tec_model *model;                  /* borrowed */
     const struct tec_weights *weights;              /* borrowed */
     struct tec_flow_tables *flows[TEC_MAX_ACTIONS]; /* one for equal steps */
+    struct tec_timed *timed[TEC_MAX_ACTIONS];       /* of a program's flow, in their place */
     struct tec_device *device;                      /* borrowed */
     struct tec_kv_space space;                      /* one for both streams: slots are disjoint */
     struct tec_kv_space gathered;                   /* one layer, where a ring copies to be read */
@@ -134,12 +135,13 @@ struct tec_plan {
     int segment_slot;            /* where those are computed */
     /* Scratch of towers, or of the stacks of a program, for each stream. */
     struct tec_kv_space towers[TEC_STREAM_COUNT][TEC_MAX_TOWERS];
-    struct tec_kv_space reading[TEC_STREAM_COUNT][2]; /* of a text that becomes features */
-    struct tec_kv_pool prefixes;                      /* prefix regions */
-    int *pictures;      /* by region: rows of pictures of a prefix that became features */
-    int *tails, *trash; /* [request_slots] first private slot; a slot nobody reads */
-    unsigned **used;    /* [request_slots] host: tokens that a request has read or made, a bit
-                         * each; NULL without a penalty */
+    /* Of a text that a program reads, and of the stacks behind it. */
+    struct tec_kv_space reading[TEC_STREAM_COUNT][1 + TEC_MAX_TOWERS];
+    struct tec_kv_pool prefixes; /* prefix regions */
+    int *pictures;               /* by region: rows of pictures of a prefix that became features */
+    int *tails, *trash;          /* [request_slots] first private slot; a slot nobody reads */
+    unsigned **used; /* [request_slots] host: tokens that a request has read or made, a bit
+                      * each; NULL without a penalty */
     int used_words;
     int scratch_slots[TEC_MAX_ACTIONS]; /* first slot of the keys of each action node's rows */
     int tree_slot[TEC_STREAM_COUNT];    /* first slot of the keys of a tree that is scored */

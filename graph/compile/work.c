@@ -105,11 +105,11 @@ static void count_prefix(struct list *list, const struct tec_plan *plan,
         int64_t all = t->stacks[i].max;
         put(list, t->stacks[i].count, all, all * all, all);
     }
-    int64_t seen = t->pictured.count ? rows - pictures : rows;
+    int64_t rest = rows - pictures;
     put(list, t->features.count, rows, rows * rows, rows);
-    put(list, t->asked.count, t->asked.max, t->asked.max * seen, seen);
+    put(list, t->asked.count, t->asked.max, t->asked.max * rows, rows);
     put(list, t->pictured.count, t->pictured.max, t->pictured.max * pictures, pictures);
-    put(list, t->n_future, plan->model->denoiser.future.rows, 0, 0);
+    put(list, t->rest.count, t->rest.max, t->rest.max * rest, rest);
     int64_t marks = plan->model->text.marks ? size->pictures : 0;
     put(list, t->n_text, size->text - marks - tec_lead_rows(plan->model) + others, 0, 0);
     put(list, t->prefix.count, rows + others, visible_in_prefix(plan, pictures, rows) + ring,

@@ -8,11 +8,12 @@
 #include "graph/model/build.h"
 #include "base/nearest.h"
 #include "graph/model/build_own.h"
+#include "graph/model/parse.h"
 
 #include <lauxlib.h>
 #include <string.h>
 
-enum { MAX_RESULTS = 8 };
+enum { MAX_RESULTS = 8, MAX_STEPS = 1000, MAX_BUCKETS = 1 << 20 };
 
 static const char *const part_names[TEC_MODEL_PARTS] = {"prefill", "action"};
 /* Their addresses are keys of Lua's registry. */
@@ -83,9 +84,7 @@ static int read_operands(lua_State *L, struct tec_builder *b, struct tec_model_c
             luaL_error(L, "%s: operand %d must be a value that a word has made, is %s", kind->name,
                        (int)i + 1, luaL_typename(L, -1));
         if (b->program->calls[in[i]].part != c->part && !b->program->calls[in[i]].constant)
-            luaL_error(L,
-                       "%s: operand %d is a value of prefill; an action asks those through a "
-                       "stack's over",
+            luaL_error(L, "%s: operand %d is a value of prefill; an action asks those through over",
                        kind->name, (int)i + 1);
         lua_pop(L, 1);
     }
@@ -94,10 +93,27 @@ static int read_operands(lua_State *L, struct tec_builder *b, struct tec_model_c
     return list ? 3 : 2 + (int)n;
 }
 
-/* Where the word stands in the description. */
-static void place_call(lua_State *L, struct tec_builder *b, struct tec_model_call *c)
+static struct tec_model_call call_of(enum tec_model_word word, enum tec_model_part part)
+{
+    return (struct tec_model_call){.word = word,
+                                   .part = part,
+                                   .same = -1,
+                                   .position = -1,
+                                   .over = -1,
+                                   .over_position = -1,
+                                   .scale = -1,
+                                   .shift = -1,
+                                   .side = 1,
+                                   .stride = 1,
+                                   .dilation = 1};
+}
+
+/* A call of a word, with its place in the description. */
+static void place_call(lua_State *L, struct tec_builder *b, struct tec_model_call *c,
+                       enum tec_model_word word)
 {
     lua_Debug ar;
+    *c = call_of(word, b->part);
     if (!lua_getstack(L, 1, &ar))
         return;
     lua_getinfo(L, "Sl", &ar);
@@ -148,16 +164,7 @@ static int call_word(lua_State *L)
     if (L != tec_lua_state(b->lua))
         luaL_error(L, "%s: words are not for coroutines", name);
     struct tec_model_call *c = next_call(L, p);
-    *c = (struct tec_model_call){.word = word,
-                                 .part = b->part,
-                                 .same = -1,
-                                 .position = -1,
-                                 .over = -1,
-                                 .over_position = -1,
-                                 .side = 1,
-                                 .stride = 1,
-                                 .dilation = 1};
-    place_call(L, b, c);
+    place_call(L, b, c, word);
     int options = read_operands(L, b, c);
     if (lua_gettop(L) > options || (lua_gettop(L) == options && !lua_istable(L, options)))
         luaL_error(L, "%s: takes %sa table of options", name,
@@ -165,6 +172,7 @@ static int call_word(lua_State *L)
     tec_builder_options(L, b, c, options);
     if (tec_word_kinds[word].infer(p, c, &err) != TEC_OK)
         luaL_error(L, "%s: %s", name, err.message);
+    tec_model_call_moves(p, c);
     push_value(L, p->n++);
     return 1;
 }
@@ -173,16 +181,19 @@ static int call_word(lua_State *L)
 static int find_word(lua_State *L)
 {
     const char *names[TEC_WORD_COUNT], *key = lua_tostring(L, 2);
+    int n = 0;
     for (int i = 0; i < TEC_WORD_COUNT; i++) {
-        names[i] = tec_word_kinds[i].name;
-        if (key && strcmp(key, names[i]) == 0) {
+        if (tec_word_kinds[i].operands == TEC_WORD_GIVEN)
+            continue;
+        names[n++] = tec_word_kinds[i].name;
+        if (key && strcmp(key, names[n - 1]) == 0) {
             lua_pushvalue(L, lua_upvalueindex(1));
             lua_pushinteger(L, i);
             lua_pushcclosure(L, call_word, 2);
             return 1;
         }
     }
-    const char *near = key ? tec_nearest(key, names, TEC_WORD_COUNT) : NULL;
+    const char *near = key ? tec_nearest(key, names, n) : NULL;
     return luaL_error(L, "the builder has no word '%s'%s%s%s", key ? key : "?",
                       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
@@ -200,11 +211,45 @@ static void push_metatable(lua_State *L, struct tec_builder *b, lua_CFunction in
     lua_setfield(L, -2, "__name");
 }
 
+static enum tec_status parse_flow(struct tec_program_flow *f, json_t *json, struct tec_error *err)
+{
+    TEC_UNPACK(json, "flow", "{s:i, s:i, s:i, s?i}", "horizon", &f->horizon, "dim", &f->dim,
+               "steps", &f->steps, "buckets", &f->buckets);
+    TEC_TRY(tec_parse_positive(f->horizon, "flow", "horizon", err));
+    TEC_TRY(tec_parse_positive(f->dim, "flow", "dim", err));
+    if (f->steps < 1 || f->steps > MAX_STEPS || f->buckets < 0 || f->buckets > MAX_BUCKETS)
+        return tec_fail(err, TEC_MALFORMED, "flow: %d steps and %d buckets; 1 .. %d and 0 .. %d",
+                        f->steps, f->buckets, MAX_STEPS, MAX_BUCKETS);
+    return TEC_OK;
+}
+
+/* The table `flow` out of that of the description at 2. */
+static void take_flow(lua_State *L, struct tec_builder *b)
+{
+    struct tec_error err = {TEC_OK, ""};
+    json_t *json = NULL;
+    lua_pushliteral(L, "flow");
+    lua_rawget(L, 2);
+    if (lua_isnil(L, -1))
+        return;
+    enum tec_status status = tec_lua_to_json(b->lua, -1, &json, &err);
+    if (status == TEC_OK)
+        status = parse_flow(&b->flow, json, &err);
+    json_decref(json);
+    if (status != TEC_OK)
+        luaL_error(L, "%s", err.message);
+    lua_pushliteral(L, "flow");
+    lua_pushnil(L);
+    lua_rawset(L, 2);
+}
+
 /* Protected: the functions of the description at 2 out of its table, into the registry. */
 static int take_functions(lua_State *L)
 {
     struct tec_builder *b = lua_touserdata(L, 1);
     bool found[TEC_MODEL_PARTS] = {false};
+    if (lua_istable(L, 2))
+        take_flow(L, b);
     for (int i = 0; i < TEC_MODEL_PARTS && lua_istable(L, 2); i++) {
         lua_pushstring(L, part_names[i]);
         lua_rawget(L, 2);
@@ -220,9 +265,28 @@ static int take_functions(lua_State *L)
     }
     if (found[TEC_PART_OF_PREFILL] && !found[TEC_PART_OF_ACTION])
         return luaL_error(L, "the function prefill needs the function action");
+    if (b->flow.steps && !found[TEC_PART_OF_PREFILL])
+        return luaL_error(L, "flow needs the functions prefill and action");
     b->any = found[TEC_PART_OF_ACTION];
     b->alone = !found[TEC_PART_OF_PREFILL];
     return 0;
+}
+
+/* Pushes a value that the function of a part gets as an argument; it is where the function is. */
+static void push_given(lua_State *L, struct tec_builder *b, enum tec_model_word word)
+{
+    struct tec_error err = {TEC_OK, ""};
+    struct tec_model_program *p = b->program;
+    struct tec_model_call *c = next_call(L, p);
+    lua_Debug ar;
+    *c = call_of(word, b->part);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &part_keys[b->part]);
+    lua_getinfo(L, ">S", &ar);
+    c->line = ar.linedefined;
+    c->file = tec_arena_strdup(p->arena, ar.short_src);
+    if (tec_word_kinds[word].infer(p, c, &err) != TEC_OK)
+        luaL_error(L, "%s: %s", tec_word_kinds[word].name, err.message);
+    push_value(L, p->n++);
 }
 
 /* Calls a function of the description with g and the `args` values on top; its results. */
@@ -231,6 +295,12 @@ static int run_part(lua_State *L, struct tec_builder *b, enum tec_model_part par
     int below = lua_gettop(L) - args;
     b->part = part;
     b->program->parts[part] = b->program->n;
+    if (part == TEC_PART_OF_ACTION && b->flow.steps) {
+        b->program->noise = b->program->n;
+        push_given(L, b, TEC_WORD_noise);
+        push_given(L, b, TEC_WORD_time);
+        args += 2;
+    }
     lua_rawgetp(L, LUA_REGISTRYINDEX, &part_keys[part]);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &words_key);
     lua_rotate(L, below + 1, 2);
@@ -283,13 +353,20 @@ enum tec_status tec_model_build(struct tec_model_program **out, struct tec_lua *
     struct tec_builder b = {.lua = lua};
     *out = NULL;
     TEC_TRY(call_protected(&b, take_functions, 1, err));
+    if (!b.any && b.flow.steps)
+        return tec_fail(err, TEC_MALFORMED, "flow needs the functions prefill and action");
     if (!b.any)
         return TEC_OK;
     struct tec_model_program *p = TEC_NEW(arena, 1, struct tec_model_program);
     if (!p)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a model's program");
-    *p = (struct tec_model_program){
-        .arena = arena, .alone = b.alone, .asks = -1, .hidden = -1, .result = -1};
+    *p = (struct tec_model_program){.arena = arena,
+                                    .alone = b.alone,
+                                    .flow = b.flow,
+                                    .asks = -1,
+                                    .hidden = -1,
+                                    .result = -1,
+                                    .noise = -1};
     b.program = p;
     TEC_TRY(call_protected(&b, run_functions, 0, err));
     *out = p;

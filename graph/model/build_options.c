@@ -101,6 +101,17 @@ static const char *set_ACTIVATION(const struct option *o)
                                                                  : "gelu, gelu_erf, silu or relu";
 }
 
+static const char *set_SEES(const struct option *o)
+{
+    static const char *const names[TEC_SEEN_KINDS] = {"all", "pictures", "rest"};
+    const char *name = lua_type(o->L, o->index) == LUA_TSTRING ? lua_tostring(o->L, o->index) : "";
+    int i = 0;
+    while (i < TEC_SEEN_KINDS && strcmp(names[i], name) != 0)
+        i++;
+    *(enum tec_seen *)o->to = (enum tec_seen)(i % TEC_SEEN_KINDS);
+    return i < TEC_SEEN_KINDS ? NULL : "all, pictures or rest";
+}
+
 static const char *set_VALUE(const struct option *o)
 {
     int *to = o->to;
@@ -174,10 +185,12 @@ struct field {
 static const struct field fields[] = {
     {TEC_WORD_COUNT, "name", set_TEXT, offsetof(struct tec_model_call, name), false},
 #define WORD(word, operands, text)
+#define GIVEN(word, text)
 #define FIELD(word, key, kind, member, needed, text) \
     {TEC_WORD_##word, #key, set_##kind, offsetof(struct tec_model_call, member), needed},
 #include "graph/model/words.def"
 #undef WORD
+#undef GIVEN
 #undef FIELD
 };
 

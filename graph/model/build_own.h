@@ -11,6 +11,7 @@ struct tec_builder {
     struct tec_model_program *program;
     enum tec_model_part part;
     bool any, alone; /* the description has functions; an action, and no prefill */
+    struct tec_program_flow flow;
 };
 
 /* The call whose value lies at an index; -1 where no value is there. */

@@ -86,9 +86,16 @@ enum tec_status tec_weight_loading_conv(struct tec_weight_loading *l,
 enum tec_status tec_weight_loading_program(struct tec_weight_loading *l,
                                            const struct tec_model_program *program);
 
-/* Features of a text's rows, and the denoiser that reads them. */
-enum tec_status tec_weight_loading_denoiser(struct tec_weight_loading *l,
-                                            const struct tec_model *m);
+/* The matrix of a call of linear: where rows of the time are read beside others, the columns that
+ * read those, without the bias. */
+enum tec_status tec_weight_loading_product(struct tec_weight_loading *l,
+                                           const struct tec_model_program *program,
+                                           const struct tec_model_call *call, struct tec_matrix *m);
+
+/* The projections of a call of attention over rows of `width` columns, as a layer. */
+enum tec_status tec_weight_loading_attention(struct tec_weight_loading *l,
+                                             const struct tec_model_call *call, int width,
+                                             struct tec_stack_weights *w);
 
 enum tec_status tec_weight_loading_projector(struct tec_weight_loading *l,
                                              const struct tec_vision *v);

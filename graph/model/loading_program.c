@@ -198,6 +198,8 @@ static enum tec_status make_constant(struct tec_weight_loading *l, struct consta
         tec_model_call_sines(c, i, out + (size_t)i * (size_t)c->cols);
     if (c->word == TEC_WORD_concat)
         join(constants, c, out);
+    if (c->word == TEC_WORD_take)
+        memcpy(out, constants->of[c->in[0]] + (size_t)c->first * (size_t)c->cols, n * sizeof *out);
     return TEC_OK;
 }
 
@@ -246,7 +248,9 @@ static enum tec_status load_call(struct tec_weight_loading *l, struct constants 
         return load_constant(l, constants, at, &w->constant);
     if (c->stack)
         return load_stack(l, constants, c, &w->stack);
-    if (!c->weight)
+    if (c->word == TEC_WORD_attention)
+        return tec_weight_loading_attention(l, c, p->calls[c->in[0]].cols, &w->stack);
+    if (!c->weight || c->timed)
         return TEC_OK;
     if (c->same >= 0) {
         *w = l->out->calls[c->same];
@@ -255,10 +259,8 @@ static enum tec_status load_call(struct tec_weight_loading *l, struct constants 
     int in = p->calls[c->in[0]].cols;
     if (c->word == TEC_WORD_norm)
         return load_norm(l, c, w);
-    bool bf16 = c->bf16 && l->options->bf16;
-    const struct tec_dense dense = {c->weight, c->bias, c->cols, in};
     return c->word == TEC_WORD_conv ? tec_weight_loading_conv(l, c, in, &w->matrix)
-                                    : tec_weight_loading_dense(l, &dense, bf16, &w->matrix);
+                                    : tec_weight_loading_product(l, p, c, &w->matrix);
 }
 
 enum tec_status tec_weight_loading_program(struct tec_weight_loading *l,

@@ -22,14 +22,7 @@ enum tec_role {
     TEC_ROLE_COUNT
 };
 
-/* SCALED: layer norms without weights; the first of a layer is scaled and shifted by what the
- * condition becomes, the second is plain. */
-enum tec_norm_kind {
-    TEC_BLOCK_LAYER_NORM,
-    TEC_BLOCK_RMS_NORM,
-    TEC_BLOCK_ADAPTIVE_NORM,
-    TEC_BLOCK_SCALED_NORM
-};
+enum tec_norm_kind { TEC_BLOCK_LAYER_NORM, TEC_BLOCK_RMS_NORM, TEC_BLOCK_ADAPTIVE_NORM };
 
 enum tec_activation {
     TEC_ACTIVATION_GELU,
@@ -101,11 +94,6 @@ struct tec_stack {
      * [kv_heads * head_dim, the same] of those that another stack has for these rows. */
     bool crosses; /* the set is not empty */
     unsigned char crossed[TEC_MAX_STACK_LAYERS / 8];
-    /* > 0: they are projections of rows of features with so many columns instead, and the frame
-     * keeps them. Such a layer shares its place with one that does not cross (tec_stack_place). */
-    int reads;
-    bool split; /* layers of the set `pictured` read rows of pictures alone, other ones the rest */
-    unsigned char pictured[TEC_MAX_STACK_LAYERS / 8];
     float scale; /* of attention scores; 0: 1 / sqrt(head_dim) */
     float cap;   /* scaled scores s count as cap * tanh(s / cap); 0: as they are */
     bool after;
@@ -237,39 +225,6 @@ struct tec_flow {
     struct tec_stack stack;
 };
 
-/* The rows of a text as a denoiser reads them: those behind its last norm, through a dense layer, a
- * norm, and a stack in which each row sees all; each of the three may be missing. */
-struct tec_features {
-    int width; /* of the rows; 0: no features */
-    struct tec_dense project;
-    struct tec_plain_norm norm;
-    struct tec_stack stack;
-};
-
-/* Noise to actions in steps from time 0 to 1: x += v / steps. Its rows, [state | future | actions],
- * see each other, and in crossing layers rows of features. Layers whose tensors are [categories,
- * in, out] have one matrix for each category of robots. Time s of S is the whole number
- * floor(s / S * buckets). Horizon, dim, steps and state_dim are the flow's. */
-struct tec_denoiser {
-    int categories, category;
-    struct tec_dense state[2]; /* of categories, relu between them */
-    /* Of categories: u = in0 x; u = silu(in1 [u | sin(t f) cos(t f)]); in2 u. f: width / 2
-     * frequencies from 1 to 1 / period, the last one missing. */
-    struct tec_dense in[3];
-    struct tec_dense out[2];        /* of categories, relu between them */
-    struct tec_table_rows position; /* added to action rows; `rows` are stored */
-    struct tec_table_rows future;   /* learned rows between state and actions; rows 0: none */
-    int buckets;
-    double period;
-    /* c = time2 silu(time1 [cos(t g) sin(t g)]), g: frequencies from 1 to 1 / period. silu(c)
-     * through a layer's norm1 is scale | shift. */
-    struct tec_dense time1, time2;
-    struct tec_dense scale;   /* of the norm behind the stack: silu(c) to shift | scale */
-    struct tec_dense project; /* what that norm makes, to the columns that out0 reads */
-    float eps;                /* of that norm */
-    struct tec_stack stack;
-};
-
 /* A chunk in one forward: behind the prompt stand horizon * dim rows of zeros and the row of the
  * text's end token; a row of the robot's state stands before the prompt. The hidden rows from the
  * prompt's last on, horizon * dim of them, are what the description's action makes the chunk of;
@@ -289,8 +244,6 @@ struct tec_model {
     struct tec_flow flow;
     struct tec_action_tokens tokens;
     struct tec_head head;
-    struct tec_features features;
-    struct tec_denoiser denoiser;
     struct tec_model_program *program; /* what its functions compute, in its arena; NULL = none */
     bool float32; /* matrices and what a frame keeps stay float32 in plans of bf16, too */
     /* Tensors that are in files but never used; one that ends with * means all that begin so. */
@@ -340,7 +293,8 @@ bool tec_model_heads(const struct tec_model *model);
  * robot's state become rows, an action asks those for the chunk. Such a model has no text. */
 bool tec_model_asks(const struct tec_model *model);
 
-/* Whether it denoises actions over rows of features: what a frame keeps are not the text's keys. */
+/* Whether its functions make rows of the prompt's last ones, and a flow over those (program.h):
+ * what a frame keeps are not the text's keys. */
 bool tec_model_denoises(const struct tec_model *model);
 
 /* Whether an action node makes its chunk; the token that stands for a picture's rows, -1 = none. */
@@ -409,14 +363,6 @@ bool tec_flow_leads(const struct tec_flow *flow);
 
 /* Whether a layer of the stack reads projections of another stack's keys and values. */
 bool tec_stack_crossed(const struct tec_stack *stack, int layer);
-
-/* Whether a crossing layer reads rows of pictures alone, where the stack is split. */
-bool tec_stack_pictured(const struct tec_stack *stack, int layer);
-
-/* Which of the kept layers of keys a layer has, and how many there are. Layers that read features
- * share theirs with those that do not: the ones have keys of the frame, the others of own rows. */
-int tec_stack_place(const struct tec_stack *stack, int layer);
-int tec_stack_places(const struct tec_stack *stack);
 
 /* Whether a layer of the stack sees a window of keys. */
 bool tec_stack_windowed(const struct tec_stack *stack, int layer);

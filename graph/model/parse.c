@@ -300,7 +300,7 @@ static enum tec_status parse_slots(struct tec_model *model, json_t *slots, struc
 
 /* The parts of a description; NULL = it has none such. */
 struct parts {
-    json_t *slots, *vision, *text, *action, *tokens, *chunk, *features, *denoiser;
+    json_t *slots, *vision, *text, *action, *tokens, *chunk;
 };
 
 /* What a model with a text and one whose functions say what it computes must have. */
@@ -315,12 +315,12 @@ static enum tec_status check_parts(const struct tec_model *model, const struct p
         return tec_fail(err, TEC_MALFORMED,
                         "description: functions say all that it computes; it has no vision, "
                         "action, tokens or chunk beside them");
-    if (!p->features != !p->denoiser ||
-        (p->denoiser && (model->program || !p->vision || p->action || p->tokens || p->chunk)))
+    bool flow = tec_model_denoises(model);
+    if (flow && (!p->vision || p->action || p->tokens || p->chunk))
         return tec_fail(err, TEC_MALFORMED,
-                        "description: features and denoiser come together, with vision, in place "
-                        "of action, tokens, chunk or functions");
-    if (functions || p->denoiser)
+                        "description: a flow with functions stands beside text and vision, in "
+                        "place of action, tokens or chunk");
+    if (functions || flow)
         return TEC_OK;
     if (model->program && !p->chunk)
         return tec_fail(err, TEC_MALFORMED,
@@ -346,11 +346,10 @@ enum tec_status tec_model_parse(struct tec_model *model, struct tec_error *err)
     struct parts p = {0};
     json_t *ignored, *prompts = NULL;
     int float32 = 0;
-    TEC_UNPACK(model->json, "description",
-               "{s:s, s?o, s?o, s?o, s?o, s?o, s?o, s?o, s?o, s:o, s?o, s?b}", "name", &model->name,
-               "slots", &p.slots, "vision", &p.vision, "text", &p.text, "action", &p.action,
-               "tokens", &p.tokens, "chunk", &p.chunk, "features", &p.features, "denoiser",
-               &p.denoiser, "ignored", &ignored, "prompts", &prompts, "float32", &float32);
+    TEC_UNPACK(model->json, "description", "{s:s, s?o, s?o, s?o, s?o, s?o, s?o, s:o, s?o, s?b}",
+               "name", &model->name, "slots", &p.slots, "vision", &p.vision, "text", &p.text,
+               "action", &p.action, "tokens", &p.tokens, "chunk", &p.chunk, "ignored", &ignored,
+               "prompts", &prompts, "float32", &float32);
     model->float32 = float32 != 0;
     TEC_TRY(check_parts(model, &p, err));
     if (p.slots)
@@ -361,13 +360,13 @@ enum tec_status tec_model_parse(struct tec_model *model, struct tec_error *err)
     TEC_TRY(parse_text(model, p.text, err));
     if (p.vision)
         TEC_TRY(tec_parse_vision(model, p.vision, err));
-    if (model->text.marks && !p.denoiser &&
+    if (model->text.marks && !tec_model_denoises(model) &&
         (!p.vision || p.action || p.tokens || p.chunk || model->vision.n_sizes))
         return tec_fail(err, TEC_UNSUPPORTED,
                         "text.picture: of a model with pictures of one size whose product is texts "
-                        "or, by a denoiser, actions");
-    if (p.denoiser)
-        return tec_parse_denoiser(model, p.features, p.denoiser, err);
+                        "or, by a flow over them, actions");
+    if (tec_model_denoises(model))
+        return tec_model_program_check(model, err);
     if (p.action)
         return parse_flow(model, p.action, err);
     if (p.tokens)

@@ -14,18 +14,6 @@ enum tec_status tec_parse_head(struct tec_model *model, json_t *json, struct tec
 enum tec_status tec_parse_stack(struct tec_stack *stack, json_t *json, const char *where,
                                 struct tec_error *err);
 
-/* Rows of features and the denoiser that reads them; the text is parsed before. */
-enum tec_status tec_parse_denoiser(struct tec_model *model, json_t *features, json_t *denoiser,
-                                   struct tec_error *err);
-
-/* {weight, bias, eps}, or NULL where there is no such norm. */
-enum tec_status tec_parse_norm(struct tec_plain_norm *norm, json_t *json, const char *where,
-                               struct tec_error *err);
-
-/* A list of true and false, one a layer, as a set of bits. */
-enum tec_status tec_parse_set(unsigned char *set, const struct tec_stack *stack, json_t *list,
-                              const char *where, const char *what, struct tec_error *err);
-
 /* [{name, height, width, mean, std}] of a LeRobot checkpoint's pictures, for descriptions. */
 enum tec_status tec_model_pictures(json_t **out, const struct tec_checkpoint *checkpoint,
                                    struct tec_heap *heap, struct tec_error *err);

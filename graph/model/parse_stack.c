@@ -36,9 +36,8 @@ static enum tec_status parse_tensors(struct tec_stack *stack, json_t *tensors, c
     static const enum tec_role needed[] = {TEC_ROLE_q,     TEC_ROLE_k,    TEC_ROLE_v,
                                            TEC_ROLE_o,     TEC_ROLE_up,   TEC_ROLE_down,
                                            TEC_ROLE_norm1, TEC_ROLE_norm2};
-    bool scaled = stack->norm == TEC_BLOCK_SCALED_NORM;
     for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
-        if (lacks_qkv(stack, needed[i]) && !(scaled && needed[i] == TEC_ROLE_norm2))
+        if (lacks_qkv(stack, needed[i]))
             return tec_fail(err, TEC_MALFORMED, "%s.tensors: lacks '%s'", where,
                             role_names[needed[i]]);
     if (stack->names[TEC_ROLE_qkv] && stack->names[TEC_ROLE_q])
@@ -86,14 +85,6 @@ static enum tec_status check_kinds(const struct tec_stack *stack, const char *wh
         return tec_fail(err, TEC_MALFORMED,
                         "%s: post1 and post2 beside scale1, scale2 or norms behind the halves",
                         where);
-    const char *const *names = stack->names;
-    if (stack->norm == TEC_BLOCK_SCALED_NORM &&
-        (scaled || stack->after || names[TEC_ROLE_first] || names[TEC_ROLE_final] ||
-         names[TEC_ROLE_norm2] || names[TEC_ROLE_cross] || stack->theta > 0.0))
-        return tec_fail(err, TEC_MALFORMED,
-                        "%s: scale1, scale2, first, final, norm2, cross, theta or norms behind the "
-                        "halves in a stack whose norms are scaled",
-                        where);
     if (stack->norm == TEC_BLOCK_ADAPTIVE_NORM &&
         (scaled || stack->after || stack->names[TEC_ROLE_first]))
         return tec_fail(
@@ -107,14 +98,13 @@ static enum tec_status check_kinds(const struct tec_stack *stack, const char *wh
 static enum tec_status parse_norm(struct tec_stack *stack, const char *norm, const char *where,
                                   struct tec_error *err)
 {
-    static const char *const names[] = {"layer", "rms", "adaptive", "scaled"};
-    for (int i = 0; i < 4; i++)
+    static const char *const names[] = {"layer", "rms", "adaptive"};
+    for (int i = 0; i < 3; i++)
         if (strcmp(norm, names[i]) == 0) {
             stack->norm = (enum tec_norm_kind)i;
             return TEC_OK;
         }
-    return tec_fail(err, TEC_MALFORMED, "%s.norm: '%s' is not layer, rms, adaptive or scaled",
-                    where, norm);
+    return tec_fail(err, TEC_MALFORMED, "%s.norm: '%s' is not layer, rms or adaptive", where, norm);
 }
 
 /* Words of eight weights: k in whole words, groups too. */
@@ -180,8 +170,8 @@ static enum tec_status parse_relative(struct tec_stack *stack, json_t *json, con
     return TEC_OK;
 }
 
-enum tec_status tec_parse_set(unsigned char *set, const struct tec_stack *stack, json_t *list,
-                              const char *where, const char *what, struct tec_error *err)
+static enum tec_status parse_set(unsigned char *set, const struct tec_stack *stack, json_t *list,
+                                 const char *where, const char *what, struct tec_error *err)
 {
     if (list && json_array_size(list) != (size_t)stack->layers)
         return tec_fail(err, TEC_MALFORMED, "%s.%s: must be a list of %d true or false", where,
@@ -200,16 +190,15 @@ enum tec_status tec_parse_set(unsigned char *set, const struct tec_stack *stack,
 static enum tec_status parse_crossed(struct tec_stack *stack, json_t *list, const char *where,
                                      struct tec_error *err)
 {
-    TEC_TRY(tec_parse_set(stack->crossed, stack, list, where, "crossed", err));
+    TEC_TRY(parse_set(stack->crossed, stack, list, where, "crossed", err));
     for (int i = 0; i < stack->layers; i++)
         stack->crosses |= stack->crossed[i / 8] >> (i % 8) & 1;
     bool other = stack->packing.kind || stack->names[TEC_ROLE_qkv] || stack->relative.name ||
                  stack->names[TEC_ROLE_q_norm] || stack->after;
-    bool norms = stack->norm == TEC_BLOCK_RMS_NORM || stack->norm == TEC_BLOCK_SCALED_NORM;
-    if (stack->crosses && (other || !norms))
+    if (stack->crosses && (other || stack->norm != TEC_BLOCK_RMS_NORM))
         return tec_fail(err, TEC_MALFORMED,
                         "%s.crossed: beside 4-bit weights, q, k and v in one tensor, relative "
-                        "distances, norms of heads or norms other than rms and scaled",
+                        "distances, norms of heads or norms other than rms",
                         where);
     return TEC_OK;
 }
@@ -221,7 +210,7 @@ static enum tec_status parse_windows(struct tec_stack *stack, json_t *list, cons
         return tec_fail(err, TEC_MALFORMED,
                         "%s: window and windowed come together, a window of 1 .. %d keys", where,
                         TEC_PARSE_MAX);
-    TEC_TRY(tec_parse_set(stack->windowed, stack, list, where, "windowed", err));
+    TEC_TRY(parse_set(stack->windowed, stack, list, where, "windowed", err));
     if (stack->window_theta != 0.0 && !(stack->window_theta > 1.0 && stack->window))
         return tec_fail(err, TEC_MALFORMED,
                         "%s.window_theta: %g must be above 1, and there must be a window", where,

@@ -229,6 +229,20 @@ static enum tec_status parse_pictures(struct tec_vision *v, const char *pictures
                : tec_fail(err, TEC_MALFORMED, "vision.scale: must be above 0, is %g", scale);
 }
 
+/* {weight, bias, eps}, or NULL where there is no such norm. */
+static enum tec_status parse_norm(struct tec_plain_norm *norm, json_t *json, const char *where,
+                                  struct tec_error *err)
+{
+    double eps;
+    if (!json)
+        return TEC_OK;
+    TEC_UNPACK(json, where, "{s:s, s?s, s:F}", "weight", &norm->weight, "bias", &norm->bias, "eps",
+               &eps);
+    norm->eps = (float)eps;
+    return norm->eps > 0.0F ? TEC_OK
+                            : tec_fail(err, TEC_MALFORMED, "%s: eps must be positive", where);
+}
+
 enum tec_status tec_parse_vision(struct tec_model *model, json_t *json, struct tec_error *err)
 {
     struct tec_vision *v = &model->vision;
@@ -242,7 +256,7 @@ enum tec_status tec_parse_vision(struct tec_model *model, json_t *json, struct t
                "pictures", &pictures, "scale", &scale, "around", &around, "norm", &norm, "sizes",
                &sizes, "planes", &planes);
     v->planes = planes != 0 && v->shuffle > 1;
-    TEC_TRY(tec_parse_norm(&v->norm, norm, "vision.norm", err));
+    TEC_TRY(parse_norm(&v->norm, norm, "vision.norm", err));
     TEC_TRY(parse_pictures(v, pictures, scale, err));
     size_t n = json_array_size(towers);
     if (n < 1 || n > TEC_MAX_TOWERS)

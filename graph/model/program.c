@@ -52,6 +52,19 @@ static void use(struct tec_model_program *p, int value, int by)
         u->first = by;
     u->last = by;
     u->n++;
+    const struct tec_model_call *c = &p->calls[value];
+    if ((c->word == TEC_WORD_take || c->word == TEC_WORD_beside) && !c->constant)
+        use(p, c->in[0], by);
+}
+
+/* Rows that somebody else than a product reads are copied: a product reads them where they are. */
+static void copy_taken(struct tec_model_program *p, int value, enum tec_model_word by)
+{
+    struct tec_model_call *c = &p->calls[value];
+    if (c->word != TEC_WORD_take || c->constant || by == TEC_WORD_linear)
+        return;
+    c->copied = true;
+    p->order = c->first + c->rows > p->order ? c->first + c->rows : p->order;
 }
 
 /* A value that nobody reads would be computed in every frame. */
@@ -59,16 +72,19 @@ static enum tec_status find_uses(struct tec_model_program *p, struct tec_error *
 {
     for (int i = 0; i < p->n; i++) {
         const struct tec_model_call *c = &p->calls[i];
-        for (int k = 0; k < c->n_in; k++)
+        const int options[] = {c->position, c->over, c->over_position, c->scale, c->shift};
+        for (int k = 0; k < c->n_in; k++) {
             if (!c->constant || p->calls[c->in[k]].constant) /* sines need sizes alone */
                 use(p, c->in[k], i);
-        use(p, c->position, i);
-        use(p, c->over, i);
-        use(p, c->over_position, i);
+            copy_taken(p, c->in[k], c->word);
+        }
+        for (size_t k = 0; k < sizeof options / sizeof options[0]; k++)
+            use(p, options[k], i);
     }
     use(p, p->result, p->n);
+    copy_taken(p, p->result, TEC_WORD_COUNT);
     for (int i = 0; i < p->n; i++)
-        if (!p->calls[i].uses.n)
+        if (!p->calls[i].uses.n && p->calls[i].word != TEC_WORD_time)
             return tec_model_call_fail(&p->calls[i], err, "nobody reads its value");
     return TEC_OK;
 }
@@ -84,10 +100,18 @@ static bool same_shape(const struct tec_model_program *p, const struct tec_model
     int cols = a->n_in ? p->calls[a->in[0]].cols : 0, other = b->n_in ? p->calls[b->in[0]].cols : 0;
     return a->word == b->word && a->cols == b->cols && cols == other && a->rank == b->rank &&
            (a->rank < 2 || a->rows == b->rows) && a->side == b->side && a->bf16 == b->bf16 &&
+           a->categories == b->categories && a->category == b->category &&
            same_text(a->bias, b->bias) && same_text(a->norm.weight, b->norm.weight) &&
            same_text(a->norm.bias, b->norm.bias) && same_text(a->norm.mean, b->norm.mean) &&
            same_text(a->norm.var, b->norm.var) && !(a->norm.eps < b->norm.eps) &&
            !(a->norm.eps > b->norm.eps);
+}
+
+/* Whether a product's matrix is there for rows of a frame whole: not in tables of the time, where
+ * rows of the time or columns beside others are read. */
+static bool whole(const struct tec_model_program *p, const struct tec_model_call *c)
+{
+    return !c->timed && (!c->n_in || p->calls[c->in[0]].word != TEC_WORD_beside);
 }
 
 /* Calls that name one tensor share its weights. The search is quadratic, at load, in calls that
@@ -98,7 +122,8 @@ static enum tec_status find_same(struct tec_model_program *p, struct tec_error *
         struct tec_model_call *c = &p->calls[i];
         for (int k = 0; k < i && c->weight && c->same < 0; k++) {
             const struct tec_model_call *other = &p->calls[k];
-            if (!other->weight || other->same >= 0 || strcmp(other->weight, c->weight) != 0)
+            if (!other->weight || other->same >= 0 || strcmp(other->weight, c->weight) != 0 ||
+                !whole(p, c) || !whole(p, other))
                 continue;
             if (!same_shape(p, c, other))
                 return tec_model_call_fail(c, err, "'%.80s' is another tensor in line %d",
@@ -137,14 +162,16 @@ static enum tec_status find_slots(struct tec_model_program *p, const struct tec_
 static void need_count(struct tec_model_program *p, int call)
 {
     struct tec_row_group *g = &p->groups[p->calls[call].group];
-    if (g != p->groups && g->stack < 0 && g->count < 0)
+    bool known = !g->rows || g->rows == p->seeing || (p->seeing && g->rows == p->flow.horizon);
+    if (g != p->groups && g->stack < 0 && g->count < 0 && !known)
         g->count = p->n_counts++;
 }
 
 /* Counts in a frame's table: of rows that no stack and no other table has a count of. */
 static void find_counts(struct tec_model_program *p)
 {
-    for (int i = 0; i < p->parts[TEC_PART_OF_ACTION]; i++) {
+    int n = p->flow.steps ? p->n : p->parts[TEC_PART_OF_ACTION];
+    for (int i = 0; i < n; i++) {
         const struct tec_model_call *c = &p->calls[i];
         for (int k = 0; k < c->n_in && !c->constant; k++)
             need_count(p, c->in[k]);
@@ -170,10 +197,42 @@ static enum tec_status check_hidden(const struct tec_model *m, struct tec_error 
                                      c->rows, c->cols, m->flow.horizon, m->flow.dim);
 }
 
+/* What a flow reads of the text, and what it makes. */
+static enum tec_status check_flow(struct tec_model *m, struct tec_error *err)
+{
+    const struct tec_model_program *p = m->program;
+    const struct tec_program_flow *f = &p->flow;
+    const struct tec_model_call *c = &p->calls[p->result];
+    if (p->hidden < 0 || !p->n_over)
+        return tec_fail(err, TEC_MALFORMED,
+                        "action: has no attention over what prefill has made of hidden rows");
+    const struct tec_model_call *x = &p->calls[p->hidden];
+    if (x->cols != m->text.stack.width)
+        return tec_model_call_fail(x, err, "%d columns; rows of the text have %d", x->cols,
+                                   m->text.stack.width);
+    for (int i = 0; i < p->n && !m->text.marks; i++)
+        if (p->calls[i].sees != TEC_SEEN_ALL)
+            return tec_model_call_fail(&p->calls[i], err,
+                                       "sees rows of pictures apart: it needs text.picture");
+    m->flow.horizon = f->horizon;
+    m->flow.dim = f->dim;
+    m->flow.steps = f->steps;
+    return c->rows == f->horizon && c->cols == f->dim && c->moves && c->word != TEC_WORD_noise
+               ? TEC_OK
+               : tec_model_call_fail(
+                     c, err, "%d rows of %d columns; what x moves by is %d of %d, and not x",
+                     c->rows, c->cols, f->horizon, f->dim);
+}
+
 static enum tec_status check_chunk(struct tec_model *m, struct tec_error *err)
 {
     const struct tec_model_program *p = m->program;
     const struct tec_model_call *c = &p->calls[p->result];
+    if (p->flow.steps && (p->flow.horizon > MAX_HORIZON || p->flow.dim > MAX_DIM))
+        return tec_fail(err, TEC_MALFORMED, "flow: %d actions of %d values; %d of %d at most",
+                        p->flow.horizon, p->flow.dim, MAX_HORIZON, MAX_DIM);
+    if (p->flow.steps)
+        return check_flow(m, err);
     if (p->asks < 0 && !p->alone)
         return tec_fail(err, TEC_MALFORMED,
                         "action: has no stack; rows of the chunk are asked of "
@@ -197,7 +256,7 @@ enum tec_status tec_model_program_check(struct tec_model *m, struct tec_error *e
     TEC_TRY(check_chunk(m, err));
     TEC_TRY(find_uses(p, err));
     TEC_TRY(find_same(p, err));
-    if (!p->alone)
+    if (tec_model_asks(m))
         TEC_TRY(find_slots(p, m, err));
     find_counts(p);
     p->arena = NULL;
@@ -206,7 +265,12 @@ enum tec_status tec_model_program_check(struct tec_model *m, struct tec_error *e
 
 bool tec_model_asks(const struct tec_model *model)
 {
-    return model->program && !model->program->alone;
+    return model->program && !model->program->alone && !model->program->flow.steps;
+}
+
+bool tec_model_denoises(const struct tec_model *model)
+{
+    return model->program && model->program->flow.steps > 0;
 }
 
 bool tec_model_reads(const struct tec_model *model)
@@ -218,7 +282,7 @@ const struct tec_stack *tec_model_kept(const struct tec_model *model)
 {
     const struct tec_model_program *p = model->program;
     if (tec_model_denoises(model))
-        return &model->denoiser.stack;
+        return &p->kept;
     return tec_model_asks(model) ? p->calls[p->asks].stack : &model->text.stack;
 }
 

@@ -11,9 +11,11 @@
 
 enum tec_model_word {
 #define WORD(word, operands, text) TEC_WORD_##word,
+#define GIVEN(word, text) TEC_WORD_##word,
 #define FIELD(word, key, kind, member, needed, text)
 #include "graph/model/words.def"
 #undef WORD
+#undef GIVEN
 #undef FIELD
     TEC_WORD_COUNT
 };
@@ -35,9 +37,20 @@ struct tec_fixed_norm {
     double eps;
 };
 
-/* The calls that read a value; the chunk is read by the call behind the last one. */
+/* The calls that read a value; the chunk is read by the call behind the last one. What reads a view
+ * of a value (take, beside) reads the value. */
 struct tec_value_uses {
     int n, first, last;
+};
+
+/* Which rows of a prompt an attention sees. */
+enum tec_seen { TEC_SEEN_ALL, TEC_SEEN_PICTURES, TEC_SEEN_REST, TEC_SEEN_KINDS };
+
+/* An attention: its heads, and the tensors of queries, keys and values. */
+struct tec_attend {
+    int heads, kv_heads, head_dim;
+    const char *weight[3], *bias[3];
+    int from; /* columns that keys and values are made of */
 };
 
 /* A call and the value that it makes: float32 [rows, cols]. Of a picture, and of what convolutions
@@ -53,29 +66,46 @@ struct tec_model_call {
     int rows, cols, h, w; /* h 0: no picture */
     int group;            /* values of one group have one count of rows (tec_row_group) */
     bool constant;        /* known at load */
+    bool timed;           /* a row that the time of a step alone decides: known at load for each */
+    bool moves;           /* is another value in each step of a flow */
     struct tec_value_uses uses;
     int same; /* the first call with the same tensors, whose weights it shares; -1 = itself */
     /* What the options say; words.def has the word of each. */
     const char *slot_name;
     int slot;
     float mean[3], std[3];
-    int first, place; /* state: its first entry; where they stand in a frame's table */
+    int first; /* state: its first entry; columns, take: their first one */
+    int place; /* state: where its entries stand in a frame's table; attention: which of the kept
+                * layers of keys it has */
     const char *weight, *bias;
     struct tec_fixed_norm norm;
     int rank; /* tensor: 1, a vector, or 2 */
     int side, stride, pad, dilation;
     double period, eps;
-    int by;    /* side_by_side: rows of a group */
-    bool bf16; /* linear: the matrix is rounded in a bf16 plan */
+    bool closed, cosines; /* waves */
+    int by;               /* side_by_side: rows of a group */
+    bool bf16;            /* linear, attention: matrices are rounded in a bf16 plan */
+    int categories, category;
+    int scale, shift; /* norm: values; -1 = none */
+    struct tec_attend attend;
+    enum tec_seen sees;
+    bool copied; /* take: somebody else than linear reads it */
     enum tec_activation activation;
     const struct tec_stack *stack;
     int position, over, over_position; /* values; -1 = none */
     int space;                         /* stack of a prefill: which of them */
 };
 
+/* Noise to actions in `steps` Euler steps: x += action(x, t) / steps. The time of step s of S is
+ * s / S, or the whole number floor(s / S * buckets). steps 0: the model is none such. */
+struct tec_program_flow {
+    int horizon, dim, steps;
+    int buckets; /* 0: times are shares */
+};
+
 /* Values that have rows for the same things: how many is one number. */
 struct tec_row_group {
-    int rows;
+    int rows;  /* 0: as many as the prompt has */
     int stack; /* the stack of the prefill whose rows they are; -1 = of none */
     int count; /* which of a frame's counts; -1 = it needs none of its own */
 };
@@ -90,24 +120,41 @@ struct tec_model_program {
     int n_counts;               /* counts of groups in a frame's table */
     int stacks[TEC_MAX_TOWERS]; /* calls: the stacks of the prefill */
     int n_stacks;
-    int asks;   /* call: the stack of the action; -1 of one that is alone */
+    int asks;   /* call: the stack of the action; -1 = it has none */
     int hidden; /* call that reads a text's hidden rows; -1 = none does */
-    int result; /* call: the chunk */
+    struct tec_program_flow flow;
+    int noise;                 /* call of a flow: x; -1 = none */
+    int seeing;                /* of a flow: rows of which attention is */
+    bool sees[TEC_SEEN_KINDS]; /* which rows of the prompt some attention sees */
+    int n_own, n_over;         /* attentions over their own rows, over those of the prefill */
+    struct tec_stack kept;     /* of a flow: what a frame keeps. Attentions over own rows share
+                                * places with the others: their keys have other slots */
+    int64_t timed;             /* columns of all values of the time */
+    int order;                 /* rows that are numbered, for taking some of them */
+    int result;                /* call: the chunk */
     int states[TEC_MAX_STATES], n_states; /* calls that read the robot's state */
     int n_entries, n_places; /* entries that they read; floats of a frame's table for them */
     int64_t constants;       /* numbers of all constants */
     struct tec_arena *arena; /* while it is built */
 };
 
+enum { TEC_WORD_GIVEN = -2 };
+
 /* The words as data. `infer` checks the operands and options of a call, whose other members are
- * set, and fills rows, cols, h, w, group and constant. */
+ * set, and fills rows, cols, h, w, group, constant and timed. */
 struct tec_word_kind {
     const char *name;
-    int operands;
+    int operands; /* TEC_WORD_GIVEN: an argument of a function */
     enum tec_status (*infer)(struct tec_model_program *program, struct tec_model_call *call,
                              struct tec_error *err);
 };
 extern const struct tec_word_kind tec_word_kinds[TEC_WORD_COUNT];
+
+/* Fills `moves` of a call whose operands and options are set. */
+void tec_model_call_moves(const struct tec_model_program *program, struct tec_model_call *call);
+
+/* The time of step s of S. */
+double tec_model_time(const struct tec_program_flow *flow, int step, int steps);
 
 /* A group for values of so many rows; -1 without memory. One row is always group 0. */
 int tec_model_program_group(struct tec_model_program *program, int rows);
@@ -126,5 +173,8 @@ int tec_model_call_windows(const struct tec_model_call *call, int n);
 
 /* The position of a pixel by a call of sines: out [cols]. */
 void tec_model_call_sines(const struct tec_model_call *call, int pixel, float *out);
+
+/* Sines and cosines of a time by a call of waves: out [cols]. */
+void tec_model_call_waves(const struct tec_model_call *call, double t, double *out);
 
 #endif

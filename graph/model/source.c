@@ -154,27 +154,27 @@ enum tec_status tec_weight_vector(const struct tec_weight_source *source, const 
 }
 
 enum tec_status tec_weight_category(const struct tec_weight_source *source,
-                                    const struct tec_dense *d, int categories, int category,
+                                    const struct tec_dense *d, struct tec_category c,
                                     struct tec_found *found, struct tec_error *err)
 {
     struct tec_expected e = {
-        .names = {d->weight}, .n_names = 1, .rank = 3, .shape = {categories, d->cols, d->rows}};
+        .names = {d->weight}, .n_names = 1, .rank = 3, .shape = {c.categories, d->cols, d->rows}};
     TEC_TRY(tec_weight_find(source, &e, found, err));
-    found->first = (int64_t)category * d->cols;
+    found->first = (int64_t)c.at * d->cols;
     found->rows = d->cols;
     found->cols = d->rows;
     return TEC_OK;
 }
 
 enum tec_status tec_weight_category_bias(const struct tec_weight_source *source,
-                                         const struct tec_dense *d, int categories, int category,
+                                         const struct tec_dense *d, struct tec_category c,
                                          float *out, struct tec_error *err)
 {
     struct tec_expected e = {
-        .names = {d->bias}, .n_names = 1, .rank = 2, .shape = {categories, d->rows}};
+        .names = {d->bias}, .n_names = 1, .rank = 2, .shape = {c.categories, d->rows}};
     struct tec_found found = {0};
     TEC_TRY(tec_weight_find(source, &e, &found, err));
-    return tec_weight_rows(source, &found, category, 1, out, err);
+    return tec_weight_rows(source, &found, c.at, 1, out, err);
 }
 
 enum tec_status tec_weight_same(const struct tec_weight_source *source, const struct tec_found *a,

@@ -38,14 +38,19 @@ enum tec_status tec_weight_rows(const struct tec_weight_source *source,
 enum tec_status tec_weight_vector(const struct tec_weight_source *source, const char *name, int n,
                                   float centre, float *out, struct tec_error *err);
 
-/* The matrix of one category [in, out] of a layer whose tensor is [categories, in, out], in = cols,
- * out = rows of `dense`: as rows of `found`. And its bias [out], of a tensor [categories, out]. */
+/* The matrix of category `at` [in, out] of a layer whose tensor is [categories, in, out], in =
+ * cols, out = rows of `dense`: as rows of `found`. And its bias [out], of a tensor [categories,
+ * out]. */
+struct tec_category {
+    int at, categories;
+};
 enum tec_status tec_weight_category(const struct tec_weight_source *source,
-                                    const struct tec_dense *dense, int categories, int category,
+                                    const struct tec_dense *dense, struct tec_category category,
                                     struct tec_found *found, struct tec_error *err);
 enum tec_status tec_weight_category_bias(const struct tec_weight_source *source,
-                                         const struct tec_dense *dense, int categories,
-                                         int category, float *out, struct tec_error *err);
+                                         const struct tec_dense *dense,
+                                         struct tec_category category, float *out,
+                                         struct tec_error *err);
 
 /* Whether two stored tensors hold the same bytes. */
 enum tec_status tec_weight_same(const struct tec_weight_source *source, const struct tec_found *a,

@@ -14,28 +14,6 @@ bool tec_stack_crossed(const struct tec_stack *s, int layer)
     return s->crosses && (s->crossed[layer / 8] >> (layer % 8) & 1);
 }
 
-bool tec_stack_pictured(const struct tec_stack *s, int layer)
-{
-    return s->split && (s->pictured[layer / 8] >> (layer % 8) & 1);
-}
-
-int tec_stack_place(const struct tec_stack *s, int layer)
-{
-    int at = 0;
-    for (int i = 0; i < layer && s->reads; i++)
-        at += tec_stack_crossed(s, i) == tec_stack_crossed(s, layer);
-    return s->reads ? at : layer;
-}
-
-int tec_stack_places(const struct tec_stack *s)
-{
-    int crossed = 0;
-    for (int i = 0; i < s->layers && s->reads; i++)
-        crossed += tec_stack_crossed(s, i);
-    int others = s->layers - crossed;
-    return crossed > others ? crossed : others;
-}
-
 /* As transformers' modeling_rope_utils.py computes it: long waves are divided by the factor, short
  * ones stay, those between are a blend by how often they turn over the original length. */
 static double stretched(const struct tec_stretch *s, double turn)

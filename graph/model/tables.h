@@ -25,20 +25,6 @@ enum tec_status tec_flow_tables_create(struct tec_flow_tables **out, const struc
                                        const struct tec_weight_source *source, int steps,
                                        bool clean, struct tec_device *device, struct tec_heap *heap,
                                        struct tec_error *err);
-/* The same of a denoiser at n times: sincos is what enters the input layers, time_bias what it adds
- * to the second of them, condition what it is before its last silu. A norm of each layer, then the
- * final one; their gates are 0. `times` NULL: those of a flow of n steps. */
-enum tec_status tec_flow_tables_denoise(struct tec_flow_tables **out, const struct tec_model *model,
-                                        const struct tec_weight_source *source, const int *times,
-                                        int n, struct tec_device *device, struct tec_heap *heap,
-                                        struct tec_error *err);
-
-/* floor(s / S * buckets). */
-int tec_flow_bucket(int s, int steps, int buckets);
-
-/* n sines and n cosines of t times frequencies period^(-i / last): sines first, or cosines. */
-void tec_flow_waves(double t, double period, int n, int last, bool cosines_first, double *out);
-
 void tec_flow_tables_destroy(struct tec_flow_tables *tables); /* NULL is allowed */
 
 /* sin | cos of time t: angle i of width / 2 is 2 pi t / (min (max / min)^(i / (width / 2 - 1))). */

@@ -24,11 +24,6 @@ bool tec_model_heads(const struct tec_model *model)
     return model->head.rows > 0;
 }
 
-bool tec_model_denoises(const struct tec_model *model)
-{
-    return model->denoiser.stack.layers > 0;
-}
-
 int tec_model_mark(const struct tec_model *model)
 {
     return model->text.marks ? model->text.picture : -1;
@@ -59,7 +54,7 @@ int tec_relative_bucket(const struct tec_relative *r, int delta)
 
 int tec_model_state(const struct tec_model *model)
 {
-    if (tec_model_asks(model)) /* a state of nothing has an entry that nobody reads */
+    if (tec_model_asks(model) || tec_model_denoises(model)) /* of nothing: one that nobody reads */
         return model->program->n_entries ? model->program->n_entries : 1;
     if (model->head.state)
         return model->head.state;
@@ -137,9 +132,8 @@ static enum tec_status dense(const struct visitor *v, const struct tec_dense *d)
 static enum tec_status norm(const struct visitor *v, const struct tec_stack *s, const char *weight,
                             const char *bias)
 {
-    bool scaled = s->norm == TEC_BLOCK_SCALED_NORM;
-    bool adaptive = s->norm == TEC_BLOCK_ADAPTIVE_NORM || scaled;
-    int rows = scaled ? 2 * s->width : adaptive ? 3 * s->width : s->width;
+    bool adaptive = s->norm == TEC_BLOCK_ADAPTIVE_NORM;
+    int rows = adaptive ? 3 * s->width : s->width;
     TEC_TRY(one(v, weight, adaptive ? 2 : 1, rows, adaptive ? s->width : 0));
     return one(v, bias, 1, rows, 0);
 }
@@ -193,7 +187,7 @@ static enum tec_status layer(const struct visitor *v, const struct tec_stack *s,
 {
     int q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
     /* What keys and values are made of. */
-    int from = !tec_stack_crossed(s, l) ? s->width : s->reads ? s->reads : kv;
+    int from = tec_stack_crossed(s, l) ? kv : s->width;
     const struct {
         enum tec_role weight, bias;
         int rows, cols;
@@ -280,6 +274,25 @@ static enum tec_status tower(const struct visitor *v, const struct tec_tower *t,
     return stack(v, &t->stack);
 }
 
+/* A layer of categories: weight [categories, in, out], bias [categories, out]. */
+static enum tec_status categories(const struct visitor *v, const struct tec_model_call *c, int in)
+{
+    struct tec_expected e = {
+        .names = {c->weight}, .n_names = 1, .rank = 3, .shape = {c->categories, in, c->cols}};
+    TEC_TRY(v->visit(v->user, &e, v->err));
+    return one(v, c->bias, 2, c->categories, c->cols);
+}
+
+static enum tec_status attention(const struct visitor *v, const struct tec_attend *a, int width)
+{
+    for (int i = 0; i < 3; i++) {
+        int rows = (i ? a->kv_heads : a->heads) * a->head_dim;
+        TEC_TRY(one(v, a->weight[i], 2, rows, i ? a->from : width));
+        TEC_TRY(one(v, a->bias[i], 1, rows, 0));
+    }
+    return TEC_OK;
+}
+
 /* A call's tensors, where no earlier one has the same. */
 static enum tec_status call(const struct visitor *v, const struct tec_model_program *p,
                             const struct tec_model_call *c)
@@ -290,8 +303,12 @@ static enum tec_status call(const struct visitor *v, const struct tec_model_prog
     struct tec_expected e = {.names = {c->weight}, .n_names = 1, .shape = {c->cols, in}};
     if (c->stack)
         return stack(v, c->stack);
+    if (c->word == TEC_WORD_attention)
+        return attention(v, &c->attend, in);
     if (!c->weight || c->same >= 0)
         return TEC_OK;
+    if (c->categories)
+        return categories(v, c, in);
     if (c->word == TEC_WORD_tensor)
         return one(v, c->weight, c->rank, c->rank == 2 ? c->rows : c->cols, c->cols);
     e.rank = c->word == TEC_WORD_conv ? 4 : c->word == TEC_WORD_norm ? 1 : 2;
@@ -302,41 +319,11 @@ static enum tec_status call(const struct visitor *v, const struct tec_model_prog
     return TEC_OK;
 }
 
-/* A layer of categories: weight [categories, in, out], bias [categories, out]. */
-static enum tec_status category_dense(const struct visitor *v, const struct tec_dense *d,
-                                      int categories)
-{
-    struct tec_expected e = {
-        .names = {d->weight}, .n_names = 1, .rank = 3, .shape = {categories, d->cols, d->rows}};
-    TEC_TRY(v->visit(v->user, &e, v->err));
-    return one(v, d->bias, 2, categories, d->rows);
-}
-
 static enum tec_status plain_norm(const struct visitor *v, const struct tec_plain_norm *n,
                                   int width)
 {
     TEC_TRY(one(v, n->weight, 1, width, 0));
     return one(v, n->bias, 1, width, 0);
-}
-
-static enum tec_status denoiser(const struct visitor *v, const struct tec_model *m)
-{
-    const struct tec_denoiser *d = &m->denoiser;
-    const struct tec_features *f = &m->features;
-    const struct tec_dense *const categories[] = {&d->state[0], &d->state[1], &d->in[0], &d->in[1],
-                                                  &d->in[2],    &d->out[0],   &d->out[1]};
-    const struct tec_dense *const parts[] = {&d->time1, &d->time2, &d->scale, &d->project};
-    TEC_TRY(dense(v, &f->project));
-    TEC_TRY(plain_norm(v, &f->norm, f->width));
-    TEC_TRY(stack(v, &f->stack));
-    for (size_t i = 0; i < sizeof categories / sizeof categories[0]; i++)
-        TEC_TRY(category_dense(v, categories[i], d->categories));
-    TEC_TRY(table(v, d->position.name, d->position.rows, d->stack.width));
-    if (d->future.rows)
-        TEC_TRY(table(v, d->future.name, d->future.rows, d->stack.width));
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        TEC_TRY(dense(v, parts[i]));
-    return stack(v, &d->stack);
 }
 
 /* Embedding and head: the first present of each list; the head may be the embedding itself. */
@@ -370,8 +357,6 @@ enum tec_status tec_model_visit(const struct tec_model *model,
     TEC_TRY(plain_norm(&v, &model->vision.norm, model->vision.projector[0].cols));
     for (int i = 0; i < model->vision.n_projector; i++)
         TEC_TRY(dense(&v, &model->vision.projector[i]));
-    if (tec_model_denoises(model))
-        TEC_TRY(denoiser(&v, model));
     for (int i = 0; model->program && i < model->program->n; i++)
         TEC_TRY(call(&v, model->program, &model->program->calls[i]));
     if (tec_model_reads(model))

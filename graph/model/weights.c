@@ -23,7 +23,7 @@ static enum tec_status load_norm(struct tec_weight_loading *l, const struct tec_
                                  const float **b)
 {
     *w = *b = NULL;
-    if (s->norm == TEC_BLOCK_ADAPTIVE_NORM || s->norm == TEC_BLOCK_SCALED_NORM)
+    if (s->norm == TEC_BLOCK_ADAPTIVE_NORM)
         return TEC_OK;
     /* A tower's norms are rounded where its matrices are: doc/numerics.md. */
     const struct tec_vision *vision = &l->options->model->vision;
@@ -102,8 +102,7 @@ static enum tec_status load_cross(struct tec_weight_loading *l, const struct tec
                      &layer->cross_norm, &layer->cross_norm_bias);
 }
 
-/* The projections of another stack's keys and values are small and kept as they are stored; those
- * of features are as large as others. */
+/* The projections of another stack's keys and values are small and kept as they are stored. */
 static enum tec_status load_crossed(struct tec_weight_loading *l, const struct tec_stack *s,
                                     const char *const *of, struct tec_layer *layer)
 {
@@ -112,14 +111,6 @@ static enum tec_status load_crossed(struct tec_weight_loading *l, const struct t
     const struct tec_piece k = {of[TEC_ROLE_k], of[TEC_ROLE_k_bias], kv, 0};
     const struct tec_piece v = {of[TEC_ROLE_v], of[TEC_ROLE_v_bias], kv, 0};
     TEC_TRY(tec_weight_loading_pieces(l, &q, 1, s->width, 0, bf16_of(l, s), &layer->qkv, &at));
-    if (s->reads) {
-        const struct tec_piece both[] = {k, v};
-        int places[2];
-        TEC_TRY(tec_weight_loading_pieces(l, both, 2, s->reads, 0, bf16_of(l, s), &layer->cross_kv,
-                                          places));
-        layer->cross_v_at = places[1];
-        return TEC_OK;
-    }
     TEC_TRY(tec_weight_loading_pieces(l, &k, 1, kv, 0, false, &layer->crossed_k, &at));
     return tec_weight_loading_pieces(l, &v, 1, kv, 0, false, &layer->crossed_v, &at);
 }
@@ -253,8 +244,6 @@ static enum tec_status load_all(struct tec_weight_loading *l)
     TEC_TRY(load_embeddings(l, &m->text));
     TEC_TRY(tec_weight_loading_sums(l, &m->text));
     TEC_TRY(tec_weight_loading_stack(l, &m->text.stack, &l->out->text));
-    if (tec_model_denoises(m))
-        return tec_weight_loading_denoiser(l, m);
     for (int i = 0; i < 2; i++)
         TEC_TRY(tec_weight_loading_dense(l, &m->head.states[i], false, &l->out->states[i]));
     if (m->program)

@@ -29,8 +29,7 @@ struct tec_layer {
     const float *scale1, *scale2;                         /* of o's and down's output, or NULL */
     const float *q_norm, *k_norm; /* [head_dim] of each head before it is rotated, or NULL */
     const float *post1, *post2;   /* norms of o's and down's output, or NULL */
-    /* A second attention, whose keys are those of other rows; its k | v, or those of a crossing
-     * layer that reads features. */
+    /* A second attention, whose keys are those of other rows. */
     struct tec_matrix cross_q, cross_kv, cross_o;
     int cross_v_at;
     const float *cross_norm, *cross_norm_bias;
@@ -55,24 +54,12 @@ struct tec_tower_weights {
     struct tec_matrix project; /* the projector's first layer: the columns of this tower */
 };
 
-/* What a call of a program has: a matrix, a constant, a norm's vectors or a stack. */
+/* What a call of a program has: a matrix, a constant, a norm's vectors, a stack, or an attention as
+ * its only layer: qkv, or with keys of other rows q, and cross_kv. */
 struct tec_call_weights {
     struct tec_matrix matrix;
     const float *norm, *norm_bias;
     const float *constant; /* [rows, ld]; of constants that a frame reads, or a tap */
-    struct tec_stack_weights stack;
-};
-
-struct tec_features_weights {
-    struct tec_matrix project;
-    const float *norm, *norm_bias;
-    struct tec_stack_weights stack;
-};
-
-struct tec_denoiser_weights {
-    struct tec_matrix state[2], in[3], out[2]; /* in[1]: the columns that read rows */
-    struct tec_matrix project;
-    const float *position, *future; /* [horizon, ld], [future, ld] */
     struct tec_stack_weights stack;
 };
 
@@ -84,10 +71,8 @@ struct tec_weights {
     struct tec_stack_weights text, expert;
     struct tec_matrix states[2];    /* of a head */
     struct tec_call_weights *calls; /* of a program, by call */
-    struct tec_features_weights features;
-    struct tec_denoiser_weights denoiser;
-    struct tec_matrix embed, head; /* equal when tied */
-    const float *position, *types; /* [rows, ld] added to embedding rows; NULL = none */
+    struct tec_matrix embed, head;  /* equal when tied */
+    const float *position, *types;  /* [rows, ld] added to embedding rows; NULL = none */
     int ld;
     struct tec_matrix in, out, state, time1, time2; /* float32; time1: the columns that read rows */
     bool bf16;

@@ -1,29 +1,28 @@
 /* words.c - the words of the builder: which values and options fit each, and the value that it
  * makes. */
 #include "graph/model/parse.h"
-#include "graph/model/program.h"
+#include "graph/model/words_own.h"
 #include "ops/window.h"
 
 #include <math.h>
 
 enum { MAX_SIDE = 4096, MAX_WINDOW = 31, MAX_ENTRIES = 1024, MAX_CONSTANTS = 1 << 27 };
 
-static const struct tec_model_call *operand(const struct tec_model_program *p,
-                                            const struct tec_model_call *c, int i)
+const struct tec_model_call *tec_builder_operand(const struct tec_model_program *p,
+                                                 const struct tec_model_call *c, int i)
 {
     return &p->calls[c->in[i]];
 }
 
-/* A value of new rows. */
-static enum tec_status new_rows(struct tec_model_program *p, struct tec_model_call *c,
-                                struct tec_error *err)
+enum tec_status tec_builder_new_rows(struct tec_model_program *p, struct tec_model_call *c,
+                                     struct tec_error *err)
 {
     c->group = tec_model_program_group(p, c->rows);
     return c->group < 0 ? tec_fail(err, TEC_NO_MEMORY, "no memory for rows") : TEC_OK;
 }
 
 /* Constants lie in host memory while weights are loaded, whatever a checkpoint holds. */
-static enum tec_status keep_constant(struct tec_model_program *p, struct tec_model_call *c,
+enum tec_status tec_builder_constant(struct tec_model_program *p, struct tec_model_call *c,
                                      struct tec_error *err)
 {
     c->constant = true;
@@ -36,8 +35,7 @@ static enum tec_status keep_constant(struct tec_model_program *p, struct tec_mod
                      c->rows, c->cols, MAX_CONSTANTS);
 }
 
-/* A value whose rows are those of another one. */
-static void same_rows(struct tec_model_call *c, const struct tec_model_call *x)
+void tec_builder_same_rows(struct tec_model_call *c, const struct tec_model_call *x)
 {
     c->rows = x->rows;
     c->group = x->group;
@@ -45,33 +43,41 @@ static void same_rows(struct tec_model_call *c, const struct tec_model_call *x)
     c->w = x->w;
 }
 
-static enum tec_status need_input(const struct tec_model_call *x, struct tec_error *err)
+enum tec_status tec_builder_need_input(const struct tec_model_call *x, struct tec_error *err)
 {
+    if (x->word == TEC_WORD_beside)
+        return tec_fail(err, TEC_UNSUPPORTED, "reads columns beside each other: linear alone does");
+    if (x->timed)
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "reads a row of the time: linear, activation, add, columns and beside do");
     return x->constant ? tec_fail(err, TEC_MALFORMED,
                                   "reads a constant; nothing would depend on "
                                   "what is observed")
                        : TEC_OK;
 }
 
-static enum tec_status picture(struct tec_model_program *p, struct tec_model_call *c,
-                               struct tec_error *err)
+enum tec_status tec_builder_picture(struct tec_model_program *p, struct tec_model_call *c,
+                                    struct tec_error *err)
 {
     if (c->h > MAX_SIDE || c->w > MAX_SIDE || c->h * c->w > TEC_MAX_VALUE_ROWS)
         return tec_fail(err, TEC_MALFORMED, "%d x %d; sides are 1 to %d", c->w, c->h, MAX_SIDE);
     if (c->part != TEC_PART_OF_PREFILL)
         return tec_fail(err, TEC_MALFORMED, "belongs to prefill: an action sees no picture");
+    if (p->flow.steps)
+        return tec_fail(err, TEC_MALFORMED, "pictures of a model with a text are its vision's");
     c->rows = c->h * c->w;
     c->cols = 3;
-    return new_rows(p, c, err);
+    return tec_builder_new_rows(p, c, err);
 }
 
-static enum tec_status state(struct tec_model_program *p, struct tec_model_call *c,
-                             struct tec_error *err)
+enum tec_status tec_builder_state(struct tec_model_program *p, struct tec_model_call *c,
+                                  struct tec_error *err)
 {
     if (c->cols > MAX_ENTRIES)
         return tec_fail(err, TEC_MALFORMED, "entries must be 1 .. %d, is %d", MAX_ENTRIES, c->cols);
-    if (c->part != TEC_PART_OF_PREFILL)
-        return tec_fail(err, TEC_MALFORMED, "belongs to prefill");
+    if ((c->part == TEC_PART_OF_PREFILL) != !p->flow.steps)
+        return tec_fail(err, TEC_MALFORMED, "belongs to %s",
+                        p->flow.steps ? "a flow's action" : "prefill");
     if (p->n_states == TEC_MAX_STATES)
         return tec_fail(err, TEC_MALFORMED, "a model reads its state in %d rows at most",
                         TEC_MAX_STATES);
@@ -81,36 +87,36 @@ static enum tec_status state(struct tec_model_program *p, struct tec_model_call 
     p->n_entries += c->cols;
     p->n_places += (c->cols + 15) / 16 * 16;
     p->states[p->n_states++] = p->n;
-    return new_rows(p, c, err);
+    return tec_builder_new_rows(p, c, err);
 }
 
-static enum tec_status tensor(struct tec_model_program *p, struct tec_model_call *c,
-                              struct tec_error *err)
+enum tec_status tec_builder_tensor(struct tec_model_program *p, struct tec_model_call *c,
+                                   struct tec_error *err)
 {
     c->rank = c->rows ? 2 : 1;
     c->rows = c->rows ? c->rows : 1;
-    TEC_TRY(keep_constant(p, c, err));
-    return new_rows(p, c, err);
+    TEC_TRY(tec_builder_constant(p, c, err));
+    return tec_builder_new_rows(p, c, err);
 }
 
-static enum tec_status zeros(struct tec_model_program *p, struct tec_model_call *c,
-                             struct tec_error *err)
+enum tec_status tec_builder_zeros(struct tec_model_program *p, struct tec_model_call *c,
+                                  struct tec_error *err)
 {
-    TEC_TRY(keep_constant(p, c, err));
-    return new_rows(p, c, err);
+    TEC_TRY(tec_builder_constant(p, c, err));
+    return tec_builder_new_rows(p, c, err);
 }
 
-static enum tec_status sines(struct tec_model_program *p, struct tec_model_call *c,
-                             struct tec_error *err)
+enum tec_status tec_builder_sines(struct tec_model_program *p, struct tec_model_call *c,
+                                  struct tec_error *err)
 {
-    const struct tec_model_call *x = operand(p, c, 0);
+    const struct tec_model_call *x = tec_builder_operand(p, c, 0);
     if (!x->h)
         return tec_fail(err, TEC_MALFORMED, "reads rows that are no picture");
     if (!(c->period > 1.0) || c->cols % 2 != 0)
         return tec_fail(err, TEC_MALFORMED, "period %g must be above 1, and cols %d even",
                         c->period, c->cols);
-    same_rows(c, x);
-    return keep_constant(p, c, err);
+    tec_builder_same_rows(c, x);
+    return tec_builder_constant(p, c, err);
 }
 
 /* What conv and max_pool have in common: the picture that is left of x. */
@@ -119,7 +125,7 @@ static enum tec_status windows(struct tec_model_program *p, struct tec_model_cal
 {
     if (!x->h)
         return tec_fail(err, TEC_MALFORMED, "reads rows that are no picture");
-    TEC_TRY(need_input(x, err));
+    TEC_TRY(tec_builder_need_input(x, err));
     if (c->side > MAX_WINDOW || c->stride > MAX_WINDOW || c->dilation > MAX_WINDOW ||
         c->pad > MAX_WINDOW)
         return tec_fail(err, TEC_MALFORMED, "side, stride, pad and dilation are at most %d",
@@ -132,13 +138,13 @@ static enum tec_status windows(struct tec_model_program *p, struct tec_model_cal
     return c->rows > TEC_MAX_VALUE_ROWS
                ? tec_fail(err, TEC_MALFORMED, "%d x %d are more than %d pixels", c->w, c->h,
                           TEC_MAX_VALUE_ROWS)
-               : new_rows(p, c, err);
+               : tec_builder_new_rows(p, c, err);
 }
 
-static enum tec_status conv(struct tec_model_program *p, struct tec_model_call *c,
-                            struct tec_error *err)
+enum tec_status tec_builder_conv(struct tec_model_program *p, struct tec_model_call *c,
+                                 struct tec_error *err)
 {
-    const struct tec_model_call *x = operand(p, c, 0);
+    const struct tec_model_call *x = tec_builder_operand(p, c, 0);
     if (c->bias && c->norm.weight)
         return tec_fail(err, TEC_MALFORMED, "has bias or norm, not both");
     if ((int64_t)x->cols * c->side * c->side > TEC_PARSE_MAX)
@@ -147,31 +153,36 @@ static enum tec_status conv(struct tec_model_program *p, struct tec_model_call *
     return windows(p, c, x, err);
 }
 
-static enum tec_status max_pool(struct tec_model_program *p, struct tec_model_call *c,
-                                struct tec_error *err)
+enum tec_status tec_builder_max_pool(struct tec_model_program *p, struct tec_model_call *c,
+                                     struct tec_error *err)
 {
     if (2 * c->pad > c->side)
         return tec_fail(err, TEC_MALFORMED, "pad %d is more than half of side %d", c->pad, c->side);
-    c->cols = operand(p, c, 0)->cols;
-    return windows(p, c, operand(p, c, 0), err);
+    c->cols = tec_builder_operand(p, c, 0)->cols;
+    return windows(p, c, tec_builder_operand(p, c, 0), err);
 }
 
-static enum tec_status hidden(struct tec_model_program *p, struct tec_model_call *c,
-                              struct tec_error *err)
+enum tec_status tec_builder_hidden(struct tec_model_program *p, struct tec_model_call *c,
+                                   struct tec_error *err)
 {
-    if (!p->alone)
+    if (!p->alone && !p->flow.steps)
         return tec_fail(err, TEC_MALFORMED, "there is no text, which prefill would read");
     if (p->hidden >= 0)
         return tec_fail(err, TEC_MALFORMED, "these rows are read already");
+    if (!c->rows != !p->alone)
+        return tec_fail(err, TEC_MALFORMED, "%s",
+                        p->alone ? "lacks rows" : "rows are as many as the prompt has");
+    if (p->flow.steps && c->part == TEC_PART_OF_ACTION)
+        return tec_fail(err, TEC_MALFORMED, "belongs to prefill");
     p->hidden = p->n;
-    return new_rows(p, c, err);
+    return tec_builder_new_rows(p, c, err);
 }
 
-static enum tec_status side_by_side(struct tec_model_program *p, struct tec_model_call *c,
-                                    struct tec_error *err)
+enum tec_status tec_builder_side_by_side(struct tec_model_program *p, struct tec_model_call *c,
+                                         struct tec_error *err)
 {
-    const struct tec_model_call *x = operand(p, c, 0);
-    TEC_TRY(need_input(x, err));
+    const struct tec_model_call *x = tec_builder_operand(p, c, 0);
+    TEC_TRY(tec_builder_need_input(x, err));
     if (x->word != TEC_WORD_hidden)
         return tec_fail(err, TEC_UNSUPPORTED, "reads hidden rows alone");
     if (x->rows % c->by != 0 || (int64_t)x->cols * c->by > 1 << 24)
@@ -179,75 +190,121 @@ static enum tec_status side_by_side(struct tec_model_program *p, struct tec_mode
                         x->cols, c->by);
     c->rows = x->rows / c->by;
     c->cols = x->cols * c->by;
-    return new_rows(p, c, err);
+    return tec_builder_new_rows(p, c, err);
 }
 
-static enum tec_status norm(struct tec_model_program *p, struct tec_model_call *c,
-                            struct tec_error *err)
+/* A row of the time for each column of x. */
+static enum tec_status check_row(const struct tec_model_program *p, int value,
+                                 const struct tec_model_call *x, const char *what,
+                                 struct tec_error *err)
 {
-    const struct tec_model_call *x = operand(p, c, 0);
+    if (value < 0)
+        return TEC_OK;
+    const struct tec_model_call *row = &p->calls[value];
+    if (!row->timed)
+        return tec_fail(err, TEC_UNSUPPORTED, "%s must be a row of the time", what);
+    return row->cols == x->cols ? TEC_OK
+                                : tec_fail(err, TEC_MALFORMED, "%s has %d columns, x has %d", what,
+                                           row->cols, x->cols);
+}
+
+enum tec_status tec_builder_norm(struct tec_model_program *p, struct tec_model_call *c,
+                                 struct tec_error *err)
+{
+    const struct tec_model_call *x = tec_builder_operand(p, c, 0);
     if (!(c->eps > 0.0))
         return tec_fail(err, TEC_MALFORMED, "eps must be above 0, is %g", c->eps);
-    same_rows(c, x);
+    if ((c->weight && c->scale >= 0) || (c->bias && !c->weight) || (c->shift >= 0 && c->scale < 0))
+        return tec_fail(err, TEC_MALFORMED,
+                        "has weight, and perhaps bias, or scale, and perhaps shift, or neither");
+    TEC_TRY(check_row(p, c->scale, x, "scale", err));
+    TEC_TRY(check_row(p, c->shift, x, "shift", err));
+    tec_builder_same_rows(c, x);
     c->cols = x->cols;
-    return need_input(x, err);
+    return tec_builder_need_input(x, err);
 }
 
-static enum tec_status linear(struct tec_model_program *p, struct tec_model_call *c,
-                              struct tec_error *err)
+enum tec_status tec_builder_linear(struct tec_model_program *p, struct tec_model_call *c,
+                                   struct tec_error *err)
 {
-    same_rows(c, operand(p, c, 0));
-    return need_input(operand(p, c, 0), err);
+    const struct tec_model_call *x = tec_builder_operand(p, c, 0);
+    if (c->category && c->category >= c->categories)
+        return tec_fail(err, TEC_MALFORMED, "category %d of %d, which are counted from 0",
+                        c->category, c->categories);
+    if (c->categories && c->bf16)
+        return tec_fail(err, TEC_UNSUPPORTED, "matrices of categories stay float32");
+    if (c->categories && !c->bias)
+        return tec_fail(err, TEC_UNSUPPORTED, "lacks bias, which layers of categories have");
+    tec_builder_same_rows(c, x);
+    if (x->timed)
+        return tec_builder_timed(p, c, err);
+    return x->word == TEC_WORD_beside ? TEC_OK : tec_builder_need_input(x, err);
 }
 
-static enum tec_status add(struct tec_model_program *p, struct tec_model_call *c,
-                           struct tec_error *err)
+enum tec_status tec_builder_add(struct tec_model_program *p, struct tec_model_call *c,
+                                struct tec_error *err)
 {
-    const struct tec_model_call *x = operand(p, c, 0), *y = operand(p, c, 1);
-    TEC_TRY(need_input(x, err));
-    TEC_TRY(need_input(y, err));
-    if (x->rows != y->rows || x->cols != y->cols || x->h != y->h)
+    const struct tec_model_call *x = tec_builder_operand(p, c, 0),
+                                *y = tec_builder_operand(p, c, 1);
+    bool timed = x->timed && y->timed, table = p->flow.steps && x->constant != y->constant;
+    if (!timed && !(table && x->constant))
+        TEC_TRY(tec_builder_need_input(x, err));
+    if (!timed && !(table && y->constant))
+        TEC_TRY(tec_builder_need_input(y, err));
+    if (x->rows != y->rows || x->cols != y->cols || (x->h != y->h && !table))
         return tec_fail(err, TEC_MALFORMED, "%d rows of %d columns and %d rows of %d columns",
                         x->rows, x->cols, y->rows, y->cols);
     if (c->in[0] == c->in[1])
         return tec_fail(err, TEC_MALFORMED, "adds a value to itself");
-    same_rows(c, y);
+    tec_builder_same_rows(c, y->constant ? x : y);
     c->cols = y->cols;
-    return TEC_OK;
+    return timed ? tec_builder_timed(p, c, err) : TEC_OK;
 }
 
-static enum tec_status activation(struct tec_model_program *p, struct tec_model_call *c,
-                                  struct tec_error *err)
+enum tec_status tec_builder_activation(struct tec_model_program *p, struct tec_model_call *c,
+                                       struct tec_error *err)
 {
-    const struct tec_model_call *x = operand(p, c, 0);
-    same_rows(c, x);
+    const struct tec_model_call *x = tec_builder_operand(p, c, 0);
+    tec_builder_same_rows(c, x);
     c->cols = x->cols;
-    return need_input(x, err);
+    return x->timed ? tec_builder_timed(p, c, err) : tec_builder_need_input(x, err);
 }
 
-static enum tec_status concat(struct tec_model_program *p, struct tec_model_call *c,
-                              struct tec_error *err)
+/* Whether rows of x may stand among others. */
+static enum tec_status check_part(const struct tec_model_call *x, int i,
+                                  const struct tec_model_call *c, struct tec_error *err)
+{
+    if (!x->constant)
+        TEC_TRY(tec_builder_need_input(x, err));
+    if (!x->rows)
+        return tec_fail(err, TEC_UNSUPPORTED, "value %d has as many rows as the prompt", i + 1);
+    return x->cols == c->cols
+               ? TEC_OK
+               : tec_fail(err, TEC_MALFORMED, "value %d has %d columns, the first one has %d",
+                          i + 1, x->cols, c->cols);
+}
+
+enum tec_status tec_builder_concat(struct tec_model_program *p, struct tec_model_call *c,
+                                   struct tec_error *err)
 {
     int64_t rows = 0;
     c->constant = true;
-    c->cols = operand(p, c, 0)->cols;
+    c->cols = tec_builder_operand(p, c, 0)->cols;
     for (int i = 0; i < c->n_in; i++) {
-        const struct tec_model_call *x = operand(p, c, i);
-        if (x->cols != c->cols)
-            return tec_fail(err, TEC_MALFORMED, "value %d has %d columns, the first one has %d",
-                            i + 1, x->cols, c->cols);
+        const struct tec_model_call *x = tec_builder_operand(p, c, i);
+        TEC_TRY(check_part(x, i, c, err));
         rows += x->rows;
         c->constant &= x->constant;
     }
-    if (!c->constant && c->part == TEC_PART_OF_ACTION)
+    if (!c->constant && c->part == TEC_PART_OF_ACTION && !p->flow.steps)
         return tec_fail(err, TEC_UNSUPPORTED, "an action joins constants alone");
     if (rows > TEC_PARSE_MAX)
         return tec_fail(err, TEC_MALFORMED, "%lld rows are more than %d", (long long)rows,
                         TEC_PARSE_MAX);
     c->rows = (int)rows;
     if (c->constant)
-        TEC_TRY(keep_constant(p, c, err));
-    return new_rows(p, c, err);
+        TEC_TRY(tec_builder_constant(p, c, err));
+    return tec_builder_new_rows(p, c, err);
 }
 
 /* A constant that is added to rows of x before a product. Both have one count of rows. */
@@ -268,47 +325,40 @@ static enum tec_status check_position(struct tec_model_program *p, int value,
 }
 
 /* What rows of these stacks are computed by has been written for plain ones alone. */
-static enum tec_status check_plain(const struct tec_stack *s, struct tec_error *err)
+static enum tec_status check_plain(const struct tec_stack *s, bool positions, struct tec_error *err)
 {
     bool plain = s->norm == TEC_BLOCK_LAYER_NORM && !(s->theta > 0.0) && !s->scored &&
                  !s->crosses && !s->packing.kind && !s->names[TEC_ROLE_first] &&
-                 s->names[TEC_ROLE_qkv];
+                 (!positions || s->names[TEC_ROLE_qkv]);
     return plain ? TEC_OK
                  : tec_fail(err, TEC_UNSUPPORTED,
-                            "needs layer norms, q, k and v in one tensor, and neither rotations, "
-                            "scores, packing, crossed layers nor a first norm");
+                            "needs layer norms, with position q, k and v in one tensor, and "
+                            "neither rotations, scores, packing, crossed layers nor a first norm");
 }
 
 static enum tec_status place_stack(struct tec_model_program *p, struct tec_model_call *c,
                                    struct tec_error *err)
 {
-    if (c->part == TEC_PART_OF_ACTION && p->asks >= 0)
+    bool action = c->part == TEC_PART_OF_ACTION;
+    if (action && p->flow.steps)
+        return tec_fail(err, TEC_UNSUPPORTED, "a flow's action is made of attention and linear");
+    if (action && p->asks >= 0)
         return tec_fail(err, TEC_UNSUPPORTED, "is a second one; an action has one stack");
-    if (c->part == TEC_PART_OF_PREFILL && p->n_stacks == TEC_MAX_TOWERS)
+    if (!action && p->n_stacks == TEC_MAX_TOWERS)
         return tec_fail(err, TEC_UNSUPPORTED, "a prefill has %d stacks at most", TEC_MAX_TOWERS);
     c->space = p->n_stacks;
-    if (c->part == TEC_PART_OF_ACTION)
+    if (action)
         p->asks = p->n;
     else
         p->stacks[p->n_stacks++] = p->n;
     return TEC_OK;
 }
 
-static enum tec_status stack(struct tec_model_program *p, struct tec_model_call *c,
-                             struct tec_error *err)
+static enum tec_status check_over(struct tec_model_program *p, const struct tec_model_call *c,
+                                  const struct tec_model_call *x, struct tec_error *err)
 {
-    const struct tec_model_call *x = operand(p, c, 0);
     const struct tec_model_call *over = c->over < 0 ? NULL : &p->calls[c->over];
     bool action = c->part == TEC_PART_OF_ACTION;
-    if (x->cols != c->stack->width)
-        return tec_fail(err, TEC_MALFORMED, "rows of %d columns in a stack of width %d", x->cols,
-                        c->stack->width);
-    if (x->constant != action)
-        return tec_fail(err, TEC_UNSUPPORTED, "%s",
-                        action ? "an action begins with constants, such as zeros"
-                               : "reads a constant; nothing would depend on what is observed");
-    if (x->rows < 2)
-        return tec_fail(err, TEC_UNSUPPORTED, "one row alone has nothing to see");
     if (!over != !c->stack->names[TEC_ROLE_cross] || !over == action)
         return tec_fail(err, TEC_MALFORMED,
                         "over and the role cross come together, and are of an action's stack");
@@ -317,24 +367,42 @@ static enum tec_status stack(struct tec_model_program *p, struct tec_model_call 
                         x->cols);
     if (!over && c->over_position >= 0)
         return tec_fail(err, TEC_MALFORMED, "over_position needs over");
-    TEC_TRY(check_plain(c->stack, err));
-    TEC_TRY(check_position(p, c->position, x, "position", err));
-    if (over)
-        TEC_TRY(check_position(p, c->over_position, over, "over_position", err));
+    return over ? check_position(p, c->over_position, over, "over_position", err) : TEC_OK;
+}
+
+enum tec_status tec_builder_stack(struct tec_model_program *p, struct tec_model_call *c,
+                                  struct tec_error *err)
+{
+    const struct tec_model_call *x = tec_builder_operand(p, c, 0);
+    bool action = c->part == TEC_PART_OF_ACTION;
+    if (x->cols != c->stack->width)
+        return tec_fail(err, TEC_MALFORMED, "rows of %d columns in a stack of width %d", x->cols,
+                        c->stack->width);
     TEC_TRY(place_stack(p, c, err));
-    same_rows(c, x);
+    if (x->constant != action)
+        return tec_fail(err, TEC_UNSUPPORTED, "%s",
+                        action ? "an action begins with constants, such as zeros"
+                               : "reads a constant; nothing would depend on what is observed");
+    if (x->rows == 1)
+        return tec_fail(err, TEC_UNSUPPORTED, "one row alone has nothing to see");
+    TEC_TRY(check_over(p, c, x, err));
+    TEC_TRY(check_plain(c->stack, c->position >= 0, err));
+    TEC_TRY(check_position(p, c->position, x, "position", err));
+    tec_builder_same_rows(c, x);
     c->cols = x->cols;
     c->h = c->w = 0;
-    if (!action && p->groups[c->group].stack < 0)
+    if (!action && p->groups[c->group].stack < 0 && c->rows)
         p->groups[c->group].stack = c->space;
     return TEC_OK;
 }
 
 const struct tec_word_kind tec_word_kinds[TEC_WORD_COUNT] = {
-#define WORD(word, operands, text) {#word, operands, word},
+#define WORD(word, operands, text) {#word, operands, tec_builder_##word},
+#define GIVEN(word, text) {#word, TEC_WORD_GIVEN, tec_builder_##word},
 #define FIELD(word, key, kind, member, needed, text)
 #include "graph/model/words.def"
 #undef WORD
+#undef GIVEN
 #undef FIELD
 };
 

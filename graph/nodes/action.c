@@ -10,7 +10,6 @@
  * Where it has an earlier chunk (real-time chunking by guidance, arXiv 2506.07339, as LeRobot's
  * RTCProcessor has it), each velocity is pulled so that the end of the flow nears that chunk. */
 #include "graph/nodes/built.h"
-#include "graph/nodes/features.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -147,8 +146,6 @@ static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
 {
     if (l->model->program)
         tec_lower_built(l, TEC_PART_OF_ACTION);
-    else if (tec_model_denoises(l->model))
-        tec_lower_denoiser(l);
     else if (!tec_model_heads(l->model))
         flow_steps(l);
     else

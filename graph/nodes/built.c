@@ -6,11 +6,13 @@
 #include "graph/nodes/built.h"
 
 #include <stdio.h>
+#include <string.h>
 
 bool tec_built_last(const struct tec_built *b, int value, int at)
 {
     const struct tec_model_call *c = &b->p->calls[value];
-    return !c->constant && c->uses.last == at;
+    return !c->constant && c->word != TEC_WORD_noise && c->uses.last == at &&
+           c->moves == b->p->calls[at].moves;
 }
 
 const int *tec_built_live(const struct tec_built *b, int at)
@@ -20,6 +22,11 @@ const int *tec_built_live(const struct tec_built *b, int at)
     const struct tec_prefix_table *t = b->l->prefix;
     if (!c->group)
         return t->one;
+    if (b->p->flow.steps)
+        return !g->rows                        ? t->prefix.count
+               : g->rows == b->p->flow.horizon ? t->n_horizon
+               : g->rows == b->p->seeing       ? t->suffix.count
+                                               : t->counts + g->count;
     if (g->stack >= 0)
         return t->stacks[g->stack].count;
     if (b->p->alone)
@@ -27,20 +34,27 @@ const int *tec_built_live(const struct tec_built *b, int at)
     return g->count >= 0 ? t->counts + g->count : t->suffix.count;
 }
 
-static int new_tensor(struct tec_built *b, int at, const char *label)
+int tec_built_new(struct tec_built *b, int at, const char *label)
 {
     const struct tec_model_call *c = &b->p->calls[at];
-    return tec_program_tensor(b->l->program, label, c->rows, c->cols, tec_built_live(b, at));
+    int rows = c->rows ? c->rows : b->l->prefix->prefix.max;
+    return tec_program_tensor(b->l->program, label, rows, c->cols, tec_built_live(b, at));
 }
 
-static const char *label_of(const struct tec_built *b, int at, const char *otherwise)
+const char *tec_built_label(const struct tec_built *b, int at, const char *otherwise)
 {
-    const char *name = b->p->calls[at].name;
-    return name ? name : otherwise;
+    const struct tec_model_call *c = &b->p->calls[at];
+    const char *part = c->name && b->p->flow.steps ? strrchr(c->name, '.') : NULL;
+    return part ? part + 1 : c->name ? c->name : otherwise;
 }
 
-/* The tensor of a value; memory that is only read for a constant. */
-static int tensor_of(struct tec_built *b, int at)
+bool tec_built_rounds(const struct tec_built *b, int at)
+{
+    const struct tec_model_call *c = &b->p->calls[at];
+    return c->uses.n == 1 && c->uses.first < b->p->n && b->p->calls[c->uses.first].bf16;
+}
+
+int tec_built_value(struct tec_built *b, int at)
 {
     const struct tec_model_call *c = &b->p->calls[at];
     const float *from = b->l->weights->calls[at].constant;
@@ -52,8 +66,10 @@ static int tensor_of(struct tec_built *b, int at)
 static void copy_to(struct tec_built *b, int at, int y, int row)
 {
     const struct tec_model_call *c = &b->p->calls[at];
-    const char *what = c->constant ? label_of(b, at, "constant") : c->h ? "picture" : "rows";
-    tec_lower_copy(b->l, tensor_of(b, at), y, row, what);
+    bool named = c->constant || b->p->flow.steps;
+    const char *what = c->constant ? "constant" : c->h ? "picture" : "rows";
+    what = named ? tec_built_label(b, at, what) : what;
+    tec_lower_copy(b->l, tec_built_value(b, at), y, row, what);
 }
 
 /* The value that a value becomes rows of, where nobody else reads it, and the first of those rows;
@@ -64,7 +80,8 @@ static int joined_in(const struct tec_built *b, int at, int *row)
     if (c->uses.n != 1 || c->uses.first >= b->p->n)
         return -1;
     const struct tec_model_call *user = &b->p->calls[c->uses.first];
-    if (user->word != TEC_WORD_concat || user->constant || user->part != c->part)
+    if (user->word != TEC_WORD_concat || user->constant || user->part != c->part ||
+        user->moves != c->moves)
         return -1;
     *row = 0;
     for (int i = 0; i < user->n_in && user->in[i] != at; i++)
@@ -75,23 +92,33 @@ static int joined_in(const struct tec_built *b, int at, int *row)
 /* The tensor of joined rows, made for the first of them. */
 static int joined(struct tec_built *b, int at)
 {
+    const char *label = b->p->flow.steps ? tec_built_label(b, at, "rows") : "rows";
     if (b->tensor[at] < 0)
-        b->tensor[at] = new_tensor(b, at, "rows");
+        b->tensor[at] = tec_built_new(b, at, label);
     return b->tensor[at];
 }
 
-/* Puts a value to its place among others. */
+/* Puts a value to its place among others, behind those before it that are there already. */
 static void settle(struct tec_built *b, int at)
 {
-    int row = 0, user = joined_in(b, at, &row);
+    int row = 0, before = 0, user = joined_in(b, at, &row);
     if (user < 0 || b->settled[at])
         return;
+    const struct tec_model_call *all = &b->p->calls[user];
+    for (int i = 0; all->in[i] != at; before += b->p->calls[all->in[i++]].rows) {
+        int other = all->in[i];
+        const struct tec_model_call *c = &b->p->calls[other];
+        bool there = c->constant || (b->tensor[other] >= 0 && !c->moves);
+        if (b->settled[other] || c->uses.n != 1 || !there || !all->moves)
+            continue;
+        copy_to(b, other, joined(b, user), before);
+        b->settled[other] = true;
+    }
     copy_to(b, at, joined(b, user), row);
     b->settled[at] = true;
 }
 
-/* The chunk in the frame's table. */
-static int chunk(struct tec_built *b)
+int tec_built_chunk(struct tec_built *b)
 {
     const struct tec_prefix_table *t = b->l->prefix;
     const struct tec_model_call *c = &b->p->calls[b->p->result];
@@ -100,12 +127,7 @@ static int chunk(struct tec_built *b)
                              t->ld, t->n_horizon);
 }
 
-static int picture(struct tec_built *b, int at)
-{
-    return tec_built_picture(b, at);
-}
-
-static int state(struct tec_built *b, int at)
+int tec_built_state(struct tec_built *b, int at)
 {
     const struct tec_model_call *c = &b->p->calls[at];
     const struct tec_prefix_table *t = b->l->prefix;
@@ -115,19 +137,33 @@ static int state(struct tec_built *b, int at)
 }
 
 /* Constants have no commands: who reads one names its memory (tensor_of). */
-static int tensor(struct tec_built *b, int at)
+int tec_built_tensor(struct tec_built *b, int at)
 {
     return b->tensor[at];
 }
 
-static int zeros(struct tec_built *b, int at)
+int tec_built_zeros(struct tec_built *b, int at)
 {
     return b->tensor[at];
 }
 
-static int sines(struct tec_built *b, int at)
+int tec_built_sines(struct tec_built *b, int at)
 {
     return b->tensor[at];
+}
+
+static bool is_product(const struct tec_model_call *c)
+{
+    return c->word == TEC_WORD_conv || c->word == TEC_WORD_linear;
+}
+
+/* The value whose rows a call reads: a view has no memory of its own. */
+static int read_by(const struct tec_built *b, const struct tec_model_call *c)
+{
+    int x = c->in[0];
+    while (b->p->calls[x].word == TEC_WORD_beside || b->p->calls[x].word == TEC_WORD_take)
+        x = b->p->calls[x].in[0];
+    return x;
 }
 
 /* Whether a call is a product that only a sum reads: the sum computes it, unless what it reads is
@@ -135,39 +171,33 @@ static int sines(struct tec_built *b, int at)
 static bool deferred(const struct tec_built *b, int at)
 {
     const struct tec_model_call *c = &b->p->calls[at];
-    if (c->word != TEC_WORD_conv || c->uses.n != 1 || c->uses.first >= b->p->n)
+    if (!is_product(c) || c->uses.n != 1 || c->uses.first >= b->p->n)
         return false;
     const struct tec_model_call *user = &b->p->calls[c->uses.first];
-    if (user->word != TEC_WORD_add)
+    if (user->word != TEC_WORD_add || user->moves != c->moves)
         return false;
-    int other = user->in[user->in[0] == at], last = b->p->calls[c->in[0]].uses.last;
+    int other = user->in[user->in[0] == at], last = b->p->calls[read_by(b, c)].uses.last;
     return tec_built_last(b, other, c->uses.first) && (last <= at || last >= c->uses.first) &&
-           (other < at || b->p->calls[other].word != TEC_WORD_conv);
+           (other < at || !is_product(&b->p->calls[other]));
 }
 
-static int conv(struct tec_built *b, int at)
+int tec_built_conv(struct tec_built *b, int at)
 {
-    return deferred(b, at) ? -1 : tec_built_conv(b, at, -1);
+    return deferred(b, at) ? -1 : tec_built_convolve(b, at, -1);
 }
 
-static int max_pool(struct tec_built *b, int at)
+int tec_built_hidden(struct tec_built *b, int at)
 {
-    return tec_built_pool(b, at);
+    return b->p->alone ? b->l->hidden : tec_lower_text(b->l, tec_built_rounds(b, at));
 }
 
-static int hidden(struct tec_built *b, int at)
-{
-    (void)at;
-    return b->l->hidden;
-}
-
-static int side_by_side(struct tec_built *b, int at)
+int tec_built_side_by_side(struct tec_built *b, int at)
 {
     const struct tec_model_call *c = &b->p->calls[at];
     const struct tec_prefix_table *t = b->l->prefix;
     struct tec_call call = tec_call_of(TEC_OP_take_rows, "rows");
     call.in[0] = b->tensor[c->in[0]];
-    call.out[0] = new_tensor(b, at, "rows");
+    call.out[0] = tec_built_new(b, at, "rows");
     call.args.take.row = t->in_order;
     call.args.take.rows = t->n_zeros;
     call.args.take.max_rows = c->rows * c->by;
@@ -177,33 +207,54 @@ static int side_by_side(struct tec_built *b, int at)
     return call.out[0];
 }
 
-/* Rounded where a product with a rounded matrix alone reads it. */
-static int norm(struct tec_built *b, int at)
+int tec_built_norm(struct tec_built *b, int at)
 {
     const struct tec_model_call *c = &b->p->calls[at];
     const struct tec_call_weights *w = &b->l->weights->calls[at];
-    struct tec_call call = tec_call_of(TEC_OP_layer_norm, label_of(b, at, "norm"));
-    call.in[0] = tensor_of(b, c->in[0]);
-    call.out[0] = new_tensor(b, at, "norm");
-    call.args.norm.eps = (float)c->eps;
-    call.args.norm.weight = w->norm;
-    call.args.norm.bias = w->norm_bias;
-    if (c->uses.n == 1 && c->uses.first < b->p->n)
-        call.args.norm.round = b->l->round && b->p->calls[c->uses.first].bf16;
+    struct tec_call call = tec_call_of(TEC_OP_layer_norm, tec_built_label(b, at, "norm"));
+    struct tec_norm_args *a = &call.args.norm;
+    call.in[0] = tec_built_value(b, c->in[0]);
+    call.out[0] = tec_built_new(b, at, b->p->flow.steps ? call.label : "norm");
+    a->eps = (float)c->eps;
+    a->weight = c->scale < 0 ? w->norm : tec_timed_row(b->l->timed, c->scale, b->step);
+    a->bias = c->shift < 0 ? w->norm_bias : tec_timed_row(b->l->timed, c->shift, b->step);
+    a->offset = w->norm ? 0.0F : 1.0F;
+    a->round = b->l->round && tec_built_rounds(b, at);
     tec_program_call(b->l->program, &call);
     return call.out[0];
 }
 
-static int linear(struct tec_built *b, int at)
+void tec_built_multiply(struct tec_built *b, int at, int y, int row, bool add)
 {
-    const struct tec_matrix *m = &b->l->weights->calls[at].matrix;
-    int x = tensor_of(b, b->p->calls[at].in[0]), row = 0, user = joined_in(b, at, &row);
-    const char *label = label_of(b, at, "linear");
-    if (user < 0 && at != b->p->result)
-        return tec_lower_linear(b->l, m, x, label);
-    int y = user < 0 ? chunk(b) : joined(b, user);
-    tec_lower_linear_into(b->l, m, x, y, row, NULL, false, label);
-    b->settled[at] = true;
+    const struct tec_model_call *c = &b->p->calls[at], *x = &b->p->calls[c->in[0]];
+    struct tec_matrix m = b->l->weights->calls[at].matrix;
+    const char *label = tec_built_label(b, at, "linear");
+    int from = c->in[0];
+    if (x->word == TEC_WORD_beside) {
+        m.bias = tec_timed_row(b->l->timed, at, b->step);
+        from = x->in[0];
+        x = &b->p->calls[from];
+    }
+    if (x->word != TEC_WORD_take || x->copied) {
+        tec_lower_linear_into(b->l, &m, tec_built_value(b, from), y, row, NULL, add, label);
+        return;
+    }
+    const struct tec_part_rows part = {
+        .rows = tec_built_live(b, at), .max_rows = c->rows, .in_row = x->first, .out_row = row};
+    tec_lower_linear_rows(b->l, &m, b->tensor[x->in[0]], y, &part, add, label);
+}
+
+int tec_built_linear(struct tec_built *b, int at)
+{
+    int row = 0, user = joined_in(b, at, &row);
+    bool chunk_of = at == b->p->result && !b->p->flow.steps;
+    if (deferred(b, at))
+        return -1;
+    b->settled[at] = user >= 0 || chunk_of;
+    int y = user >= 0  ? joined(b, user)
+            : chunk_of ? tec_built_chunk(b)
+                       : tec_built_new(b, at, tec_built_label(b, at, "linear"));
+    tec_built_multiply(b, at, y, row, false);
     return y;
 }
 
@@ -212,35 +263,57 @@ static int sum_in(struct tec_built *b, int value, int at)
 {
     if (tec_built_last(b, value, at))
         return b->tensor[value];
-    int y = new_tensor(b, at, "sum");
+    int y = tec_built_new(b, at, "sum");
     copy_to(b, value, y, 0);
     return y;
 }
 
-static int add(struct tec_built *b, int at)
+/* x and the rows of a constant. */
+static int add_rows(struct tec_built *b, int at, int x, int constant)
+{
+    int y = sum_in(b, x, at);
+    tec_lower_position(b->l, y, b->l->weights->calls[constant].constant, b->p->calls[at].rows);
+    return y;
+}
+
+int tec_built_add(struct tec_built *b, int at)
 {
     const int *in = b->p->calls[at].in;
-    for (int i = 0; i < 2; i++)
-        if (deferred(b, in[i]))
-            return tec_built_conv(b, in[i], b->tensor[in[1 - i]]);
+    for (int i = 0; i < 2; i++) {
+        if (b->p->calls[in[i]].constant)
+            return add_rows(b, at, in[1 - i], in[i]);
+        if (!deferred(b, in[i]))
+            continue;
+        int sum = b->tensor[in[1 - i]];
+        if (b->p->calls[in[i]].word == TEC_WORD_conv)
+            return tec_built_convolve(b, in[i], sum);
+        tec_built_multiply(b, in[i], sum, 0, true);
+        return sum;
+    }
     int y = sum_in(b, in[1], at);
     struct tec_call call = tec_call_of(TEC_OP_add, "add");
-    call.in[0] = tensor_of(b, in[0]);
+    call.in[0] = tec_built_value(b, in[0]);
     call.out[0] = y;
     tec_program_call(b->l->program, &call);
     return y;
 }
 
-static int activation(struct tec_built *b, int at)
+/* What a product with a rounded matrix reads has a place of its own, as in a stack's feed-forward.
+ */
+int tec_built_activation(struct tec_built *b, int at)
 {
     const struct tec_model_call *c = &b->p->calls[at];
-    int x = tensor_of(b, c->in[0]);
-    int y = tec_built_last(b, c->in[0], at) ? x : new_tensor(b, at, "act");
-    tec_lower_map(b->l, c->activation, x, y);
+    int x = tec_built_value(b, c->in[0]);
+    bool rounds = tec_built_rounds(b, at), over = tec_built_last(b, c->in[0], at) && !rounds;
+    int y = over ? x : tec_built_new(b, at, "act");
+    if (rounds)
+        tec_lower_activation(b->l, c->activation, x, y);
+    else
+        tec_lower_map(b->l, c->activation, x, y);
     return y;
 }
 
-static int concat(struct tec_built *b, int at)
+int tec_built_concat(struct tec_built *b, int at)
 {
     const struct tec_model_call *c = &b->p->calls[at];
     if (c->constant)
@@ -259,7 +332,7 @@ static int run_stack(struct tec_built *b, int at, struct tec_forward f, int x)
 {
     const struct tec_model_call *c = &b->p->calls[at];
     char tap[64];
-    snprintf(tap, sizeof tap, "%.48s.", label_of(b, at, "stack"));
+    snprintf(tap, sizeof tap, "%.48s.", tec_built_label(b, at, "stack"));
     f.stack = c->stack;
     f.weights = &b->l->weights->calls[at].stack;
     f.tap = tap;
@@ -277,68 +350,75 @@ static int rows_of(struct tec_built *b, int at)
     int x = b->p->calls[at].in[0];
     if (tec_built_last(b, x, at))
         return b->tensor[x];
-    int y = new_tensor(b, at, label_of(b, at, "rows"));
+    int y = tec_built_new(b, at, tec_built_label(b, at, "rows"));
     copy_to(b, x, y, 0);
     return y;
 }
 
-static int stack(struct tec_built *b, int at)
+int tec_built_stack(struct tec_built *b, int at)
 {
     const struct tec_model_call *c = &b->p->calls[at];
     const struct tec_prefix_table *t = b->l->prefix;
     struct tec_forward f = {.space = b->l->space, .rows = &t->suffix, .asked = &t->asked};
-    if (c->over < 0)
+    if (b->p->flow.steps)
+        f = (struct tec_forward){.space = &b->l->reading[1 + c->space], .rows = &t->features};
+    else if (c->over < 0)
         f = (struct tec_forward){.space = &b->l->towers[c->space],
                                  .rows = &t->stacks[b->p->groups[c->group].stack]};
     return run_stack(b, at, f, rows_of(b, at));
 }
 
 static int (*const words[TEC_WORD_COUNT])(struct tec_built *b, int at) = {
-#define WORD(word, operands, text) word,
+#define WORD(word, operands, text) tec_built_##word,
+#define GIVEN(word, text) tec_built_##word,
 #define FIELD(word, key, kind, member, needed, text)
 #include "graph/model/words.def"
 #undef WORD
+#undef GIVEN
 #undef FIELD
 };
 
-/* The keys and values that a layer of the action makes of the rows that it asks, to the frame's
- * slots. */
-static void keep_keys(struct tec_built *b, int layer, int x)
+void tec_built_tap(struct tec_built *b, int tensor, const char *name)
 {
-    const struct tec_model_call *c = &b->p->calls[b->p->asks];
-    const struct tec_layer *w = &b->l->weights->calls[b->p->asks].stack.layers[layer];
-    struct tec_lower *l = b->l;
-    int kv = tec_lower_linear(l, &w->cross_kv, x, "cross_kv");
-    tec_lower_position(l, kv, w->cross_kv_shift, b->p->calls[c->over].rows);
-    struct tec_call call = tec_call_of(TEC_OP_rope_store, "keep");
-    struct tec_rope_args *a = &call.args.rope;
-    call.in[0] = kv;
-    call.out[1] = tec_lower_kv(l, l->space, layer, false);
-    call.out[2] = tec_lower_kv(l, l->space, layer, true);
-    call.bf16 = l->space->shape.bf16;
-    a->slot = l->prefix->prefix.slot;
-    a->pos = l->prefix->prefix.pos;
-    a->q_at = -1;
-    a->v_at = w->cross_v_at;
-    a->heads = c->stack->heads;
-    a->kv_heads = c->stack->kv_heads;
-    a->head_dim = c->stack->head_dim;
-    tec_program_call(l->program, &call);
+    int steps = b->p->flow.steps ? b->l->timed->steps : 0;
+    if (b->step < 0 || !b->l->taps)
+        tec_lower_tap(b->l, tensor, "%s", name);
+    else if (b->step == 0 || b->step == steps - 1)
+        tec_lower_tap(b->l, tensor, "step%d.%s", b->step, name);
 }
 
-/* A copy of a value with a name, unless it was made among others. */
+/* A copy of a value with a name, unless it was made among others. A product that a sum computes is
+ * computed once more alone. */
 static void tap(struct tec_built *b, int at)
 {
     const struct tec_model_call *c = &b->p->calls[at];
-    if (b->l->taps && c->name && c->word != TEC_WORD_stack && !b->settled[at])
-        tec_lower_tap(b->l, tensor_of(b, at), "%s", c->name);
+    if (!b->l->taps || !c->name || c->word == TEC_WORD_stack || b->settled[at])
+        return;
+    int y = tec_built_value(b, at);
+    if (y < 0 && c->word == TEC_WORD_linear) {
+        y = tec_built_new(b, at, "tap");
+        tec_built_multiply(b, at, y, 0, false);
+    }
+    tec_built_tap(b, y, c->name);
+}
+
+void tec_built_run(struct tec_built *b, enum tec_model_part part, bool moves)
+{
+    const struct tec_model_program *p = b->p;
+    for (int i = p->parts[part]; i < p->parts[part + 1] && b->l->program->status == TEC_OK; i++) {
+        if (p->calls[i].timed || p->calls[i].moves != moves)
+            continue;
+        b->tensor[i] = words[p->calls[i].word](b, i);
+        tap(b, i);
+        settle(b, i);
+    }
 }
 
 void tec_lower_built(struct tec_lower *l, enum tec_model_part part)
 {
     const struct tec_model_program *p = l->model->program;
     struct tec_built b = {l, p, TEC_NEW(l->program->arena, (size_t)p->n, int),
-                          TEC_NEW(l->program->arena, (size_t)p->n, bool)};
+                          TEC_NEW(l->program->arena, (size_t)p->n, bool), -1};
     if (!b.tensor || !b.settled) {
         if (l->program->status == TEC_OK)
             l->program->status =
@@ -347,13 +427,11 @@ void tec_lower_built(struct tec_lower *l, enum tec_model_part part)
     }
     for (int i = 0; i < p->n; i++)
         b.tensor[i] = -1;
-    for (int i = p->parts[part]; i < p->parts[part + 1] && l->program->status == TEC_OK; i++) {
-        b.tensor[i] = words[p->calls[i].word](&b, i);
-        tap(&b, i);
-        settle(&b, i);
-    }
-    if (part == TEC_PART_OF_ACTION && !b.settled[p->result])
-        copy_to(&b, p->result, chunk(&b), 0);
-    for (int i = 0; part == TEC_PART_OF_PREFILL && i < p->calls[p->asks].stack->layers; i++)
-        keep_keys(&b, i, b.tensor[p->calls[p->asks].over]);
+    tec_built_run(&b, part, false);
+    if (part == TEC_PART_OF_PREFILL)
+        tec_built_keep(&b);
+    else if (p->flow.steps)
+        tec_built_steps(&b);
+    else if (!b.settled[p->result])
+        copy_to(&b, p->result, tec_built_chunk(&b), 0);
 }

@@ -12,10 +12,21 @@ struct tec_built {
     const struct tec_model_program *p;
     int *tensor;   /* by call: the tensor that holds its value; -1 = none yet */
     bool *settled; /* by call: its value stands where it is joined with others */
+    int step;      /* of a flow; -1 = before the first one */
 };
 
-/* The part's calls, one after the other; after those of the prefill, what the action asks goes to
- * the frame's slots as the keys and values of each of its layers. */
+/* The lowering of each word: the tensor of the value, -1 = it needs none. */
+#define WORD(word, operands, text) int tec_built_##word(struct tec_built *b, int call);
+#define GIVEN(word, text) WORD(word, 0, text)
+#define FIELD(word, key, kind, member, needed, text)
+#include "graph/model/words.def"
+#undef WORD
+#undef GIVEN
+#undef FIELD
+
+/* The part's calls, one after the other; after those of the prefill, what the action sees of them
+ * goes to the frame's slots as the keys and values of each of its layers. Of a flow's action those
+ * that do not depend on its x, then its steps. */
 void tec_lower_built(struct tec_lower *l, enum tec_model_part part);
 
 /* Whether nobody reads a value behind call `at`, so that this may write over it. */
@@ -24,10 +35,38 @@ bool tec_built_last(const struct tec_built *b, int value, int at);
 /* The live rows of a call's value: a count of the frame's table. */
 const int *tec_built_live(const struct tec_built *b, int call);
 
-/* The words of pictures: the tensor of the value. A convolution whose value nobody but a sum reads
- * is computed there: `sum` is the tensor that it is added to; -1 = a tensor of its own. */
-int tec_built_picture(struct tec_built *b, int call);
-int tec_built_pool(struct tec_built *b, int call);
-int tec_built_conv(struct tec_built *b, int call, int sum);
+/* A new tensor for the rows and columns of a call. */
+int tec_built_new(struct tec_built *b, int call, const char *label);
+
+/* The tensor of a value; memory that is only read for a constant. */
+int tec_built_value(struct tec_built *b, int call);
+
+/* The chunk in the frame's table. */
+int tec_built_chunk(struct tec_built *b);
+
+/* The name of a call, or something else: of what is made in each step the part behind the last dot,
+ * which is the same in every layer. */
+const char *tec_built_label(const struct tec_built *b, int call, const char *otherwise);
+
+/* Whether a value is rounded where it is made: a product with a rounded matrix alone reads it. */
+bool tec_built_rounds(const struct tec_built *b, int call);
+
+/* A convolution; `sum` is the tensor that it is added to; -1 = one of its own. */
+int tec_built_convolve(struct tec_built *b, int call, int sum);
+
+/* A product into y from row `row` on; `add`: added to what is there. */
+void tec_built_multiply(struct tec_built *b, int call, int y, int row, bool add);
+
+/* Keeps what the action sees of a prefill: keys and values, to the frame's slots. */
+void tec_built_keep(struct tec_built *b);
+
+/* The calls of a part that are made once (`moves` false), or in a step. */
+void tec_built_run(struct tec_built *b, enum tec_model_part part, bool moves);
+
+/* The steps of a flow behind what is made once. */
+void tec_built_steps(struct tec_built *b);
+
+/* A copy of a value, or of a tensor that holds it, under a name; only where there are taps. */
+void tec_built_tap(struct tec_built *b, int tensor, const char *name);
 
 #endif

@@ -3,7 +3,7 @@
  * windows. */
 #include "graph/nodes/built.h"
 
-static int tensor(struct tec_built *b, int call, int cols, const char *label)
+static int new_tensor(struct tec_built *b, int call, int cols, const char *label)
 {
     return tec_program_tensor(b->l->program, label, b->p->calls[call].rows, cols,
                               tec_built_live(b, call));
@@ -15,7 +15,7 @@ int tec_built_picture(struct tec_built *b, int at)
     const struct tec_model_call *c = &b->p->calls[at];
     struct tec_lower *l = b->l;
     struct tec_call call = tec_call_of(TEC_OP_patchify, "pixels");
-    call.out[0] = tensor(b, at, 3, "pixels");
+    call.out[0] = new_tensor(b, at, 3, "pixels");
     call.args.patchify.pictures = (const uint8_t *const *)l->prefix->picture + c->slot;
     call.args.patchify.lut = l->lut + (size_t)c->slot * 3 * 256;
     call.args.patchify.count = l->prefix->one;
@@ -44,24 +44,24 @@ static void windows(struct tec_built *b, int at, enum tec_op_id op, int y)
     tec_program_call(b->l->program, &call);
 }
 
-int tec_built_pool(struct tec_built *b, int at)
+int tec_built_max_pool(struct tec_built *b, int at)
 {
-    int y = tensor(b, at, b->p->calls[at].cols, "pool");
+    int y = new_tensor(b, at, b->p->calls[at].cols, "pool");
     windows(b, at, TEC_OP_max_pool, y);
     return y;
 }
 
-int tec_built_conv(struct tec_built *b, int at, int sum)
+int tec_built_convolve(struct tec_built *b, int at, int sum)
 {
     const struct tec_model_call *c = &b->p->calls[at];
     int x = b->tensor[c->in[0]];
     bool single = c->side == 1 && c->stride == 1 && !c->pad && x != sum;
     if (!single) {
-        int u = tensor(b, at, c->side * c->side * b->p->calls[c->in[0]].cols, "windows");
+        int u = new_tensor(b, at, c->side * c->side * b->p->calls[c->in[0]].cols, "windows");
         windows(b, at, TEC_OP_unfold, u);
         x = u;
     }
-    int y = sum < 0 ? tensor(b, at, c->cols, "conv") : sum;
+    int y = sum < 0 ? new_tensor(b, at, c->cols, "conv") : sum;
     tec_lower_linear_into(b->l, &b->l->weights->calls[at].matrix, x, y, 0, NULL, sum >= 0, "conv");
     return y;
 }

@@ -2,8 +2,7 @@
  * once for all steps of a flow, and queries that count their positions from 0.
  *
  * A projected key lies in a space of its own, in the order of the sequence and not by the slots of
- * the prefix, so that one run of slots is all that such a layer sees. Where a stack reads features
- * the keys and values are in the frame's own slots already (features.c). */
+ * the prefix, so that one run of slots is all that such a layer sees. */
 #include "graph/nodes/node.h"
 
 /* Which of the layers that cross a layer is. */
@@ -43,25 +42,18 @@ void tec_lower_cross(struct tec_lower *l, const struct tec_forward *f)
             project(l, f, layer, values != 0);
 }
 
-/* The rows as a crossing layer sees others. */
-static const struct tec_rows *across_of(const struct tec_forward *f, int layer)
-{
-    return tec_stack_pictured(f->stack, layer) ? f->pictured : f->across;
-}
-
-/* Rotates queries alone. */
-static int rotate(struct tec_lower *l, const struct tec_forward *f, int layer, int x)
+int tec_lower_queries(struct tec_lower *l, const struct tec_forward *f, const struct tec_rows *rows,
+                      int layer, int x)
 {
     const struct tec_stack *s = f->stack;
-    const struct tec_rows *across = across_of(f, layer);
-    int q = tec_program_tensor(l->program, "q", across->max, s->heads * s->head_dim, across->count);
+    int q = tec_program_tensor(l->program, "q", rows->max, s->heads * s->head_dim, rows->count);
     struct tec_call call = tec_call_of(TEC_OP_rope_store, "rope");
     struct tec_rope_args *a = &call.args.rope;
     call.in[0] = x;
     call.out[0] = q;
     call.bf16 = f->space->shape.bf16;
-    a->slot = across->slot;
-    a->pos = across->pos;
+    a->slot = rows->slot;
+    a->pos = rows->pos;
     a->cos_sin = tec_lower_rotation(l, s, layer);
     a->heads = s->heads;
     a->head_dim = s->head_dim;
@@ -73,18 +65,14 @@ static int rotate(struct tec_lower *l, const struct tec_forward *f, int layer, i
 struct tec_keys tec_lower_crossed_keys(struct tec_lower *l, const struct tec_forward *f, int layer,
                                        int x)
 {
-    bool reads = f->stack->reads > 0;
-    const struct tec_kv_space *space = reads ? f->space : l->crossed;
-    int index = reads ? tec_lower_kv_layer(f, layer) : index_of(f->stack, layer);
-    struct tec_keys keys = {
-        .kv = {tec_lower_kv(l, space, index, false), tec_lower_kv(l, space, index, true)}};
+    int index = index_of(f->stack, layer);
+    struct tec_keys keys = {.kv = {tec_lower_kv(l, l->crossed, index, false),
+                                   tec_lower_kv(l, l->crossed, index, true)}};
     int n = tec_lower_norm(l, f, layer, 0, x, true, "norm1");
-    if (f->tap && f->tap_inside && reads)
-        tec_lower_tap(l, n, "%slayer%d.norm1", f->tap, layer);
     keys.qkv = tec_lower_linear(l, &f->weights->layers[layer].qkv, n, "q");
     if (f->tap && f->tap_inside)
         tec_lower_tap(l, keys.qkv, "%slayer%d.q", f->tap, layer);
-    keys.q = rotate(l, f, layer, keys.qkv);
+    keys.q = tec_lower_queries(l, f, f->across, layer, keys.qkv);
     return keys;
 }
 
@@ -92,8 +80,8 @@ struct tec_forward tec_lower_view(const struct tec_lower *l, const struct tec_fo
 {
     struct tec_forward view = *f;
     if (tec_stack_crossed(f->stack, layer)) {
-        view.rows = across_of(f, layer);
-        view.space = f->stack->reads ? f->space : l->crossed;
+        view.rows = f->across;
+        view.space = l->crossed;
     }
     return view;
 }

@@ -11,8 +11,7 @@
  * the first layer, is never adaptive.) */
 static const float *modulation(const struct tec_forward *f, int step, int layer, int which)
 {
-    bool scaled = f->stack->norm == TEC_BLOCK_SCALED_NORM; /* has but one a layer */
-    int norm = which == 2 ? f->flow->n_norms - 1 : scaled ? layer : 2 * layer + which;
+    int norm = which == 2 ? f->flow->n_norms - 1 : 2 * layer + which;
     return tec_modulation(f->flow, step, norm);
 }
 
@@ -83,8 +82,7 @@ int tec_lower_norm(struct tec_lower *l, const struct tec_forward *f, int layer, 
     int y = t ? tec_program_tensor(l->program, label, t->rows, t->cols, t->live) : -1;
     bool own = which < 2 || which == 4;
     const struct tec_layer *w = own ? &f->weights->layers[layer] : NULL;
-    bool scaled = f->stack->norm == TEC_BLOCK_SCALED_NORM;
-    bool layer_norm = f->stack->norm == TEC_BLOCK_LAYER_NORM || scaled;
+    bool layer_norm = f->stack->norm == TEC_BLOCK_LAYER_NORM;
     struct tec_call call = tec_call_of(layer_norm ? TEC_OP_layer_norm : TEC_OP_rms_norm, label);
     struct tec_norm_args *a = &call.args.norm;
     call.in[0] = x;
@@ -99,10 +97,6 @@ int tec_lower_norm(struct tec_lower *l, const struct tec_forward *f, int layer, 
         a->fixed = f->fixed;
         a->fixed_weight = f->fixed ? modulation(f, f->flow->steps, layer, which) : NULL;
         a->fixed_bias = f->fixed ? a->fixed_weight + f->flow->padded : NULL;
-    } else if (scaled) {
-        a->offset = 1.0F;
-        a->weight = which == 1 ? NULL : modulation(f, f->step, layer, which);
-        a->bias = a->weight ? a->weight + f->flow->padded : NULL;
     } else if (which == 4) {
         a->weight = w->cross_norm;
         a->bias = w->cross_norm_bias;
@@ -169,11 +163,11 @@ static void norm_qk(struct tec_lower *l, const struct tec_forward *f, int layer,
 
 int tec_lower_kv_layer(const struct tec_forward *f, int layer)
 {
-    return f->every > 1 ? layer * f->every : tec_stack_place(f->stack, layer);
+    return f->every > 1 ? layer * f->every : layer;
 }
 
-static int store(struct tec_lower *l, const struct tec_forward *f, int layer, int qkv,
-                 bool keys_only, struct tec_kv_tensors kv)
+int tec_lower_store(struct tec_lower *l, const struct tec_forward *f, int layer, int qkv,
+                    bool keys_only, struct tec_kv_tensors kv)
 {
     const struct tec_stack *s = f->stack;
     const struct tec_layer *w = &f->weights->layers[layer];
@@ -243,8 +237,8 @@ static struct tec_kv_tensors gather(struct tec_lower *l, const struct tec_forwar
     return (struct tec_kv_tensors){move(l, f, kv.k, false), move(l, f, kv.v, true)};
 }
 
-static int attend(struct tec_lower *l, const struct tec_forward *f, int layer, int q,
-                  struct tec_kv_tensors kv)
+int tec_lower_attend(struct tec_lower *l, const struct tec_forward *f, int layer, int q,
+                     struct tec_kv_tensors kv, bool round)
 {
     const struct tec_stack *s = f->stack;
     int out = tec_program_tensor(l->program, "attention", f->rows->max, s->heads * s->head_dim,
@@ -267,7 +261,7 @@ static int attend(struct tec_lower *l, const struct tec_forward *f, int layer, i
     a->window = tec_stack_windowed(s, layer) ? s->window : 0;
     a->scale = tec_lower_scale(s);
     a->cap = s->cap;
-    a->round = l->round;
+    a->round = l->round && round;
     a->bias = f->weights->bias;
     a->pos = f->rows->pos;
     a->reach = f->weights->reach;
@@ -282,7 +276,8 @@ static void tap_weights(struct tec_lower *l, const struct tec_forward *f, int la
 {
     for (int i = 0; i < f->n_units; i++) {
         const struct tec_kv_tensors one = {kv.k, f->units[i]};
-        tec_lower_tap(l, attend(l, f, layer, q, one), "%slayer%d.probs%d", f->tap, layer, i);
+        tec_lower_tap(l, tec_lower_attend(l, f, layer, q, one, true), "%slayer%d.probs%d", f->tap,
+                      layer, i);
     }
 }
 
@@ -312,7 +307,7 @@ static int attend_others(struct tec_lower *l, const struct tec_forward *f, int l
     int n = after ? x : tec_lower_norm(l, f, layer, 4, x, true, "cross_norm");
     int q = tec_lower_linear(l, &w->cross_q, n, "cross_q");
     tec_lower_position(l, q, w->cross_q_shift, f->rows->max);
-    int out = attend(l, &others, layer, q, kv);
+    int out = tec_lower_attend(l, &others, layer, q, kv, true);
     tec_lower_linear_into(l, &w->cross_o, out, x, 0, NULL, true, "cross_o");
     if (l->taps && f->tap)
         tec_lower_tap(l, tec_lower_linear(l, &w->cross_o, out, "tap"), "%slayer%d.cross_out",
@@ -390,7 +385,7 @@ struct tec_keys tec_lower_keys(struct tec_lower *l, const struct tec_forward *f,
     if (taps)
         tap_qkv(l, f, layer, keys.qkv);
     norm_qk(l, f, layer, keys.qkv, keys_only);
-    keys.q = store(l, f, layer, keys.qkv, keys_only, keys.kv);
+    keys.q = tec_lower_store(l, f, layer, keys.qkv, keys_only, keys.kv);
     if (taps) {
         tec_lower_tap(l, keys.q, "%slayer%d.q_rope", f->tap, layer);
         tec_lower_tap_kv(l, f, layer, false, "%slayer%d.k_rope", f->tap, layer);
@@ -402,7 +397,7 @@ int tec_lower_rest(struct tec_lower *l, const struct tec_forward *f, int layer,
                    struct tec_keys keys, int x)
 {
     const struct tec_forward view = tec_lower_view(l, f, layer);
-    int out = attend(l, &view, layer, keys.q, gather(l, f, keys.kv));
+    int out = tec_lower_attend(l, &view, layer, keys.q, gather(l, f, keys.kv), true);
     if (f->tap && f->tap_inside)
         tec_lower_tap(l, out, "%slayer%d.attn", f->tap, layer);
     if (l->taps)

@@ -4,6 +4,7 @@
 
 #include "graph/kv/space.h"
 #include "graph/model/tables.h"
+#include "graph/model/timed.h"
 #include "graph/model/weights.h"
 #include "graph/nodes/memory_tables.h"
 #include "graph/nodes/tables.h"
@@ -30,11 +31,12 @@ struct tec_lower {
     const struct tec_model *model;
     const struct tec_weights *weights;
     const struct tec_flow_tables *flow; /* action */
+    const struct tec_timed *timed;      /* action of a program's flow */
     float guidance; /* of an action with an earlier chunk in its table: the largest pull */
     const struct tec_kv_space *space;   /* the model's slots */
     const struct tec_kv_space *towers;  /* scratch of each tower, or of each stack of a program */
-    const struct tec_kv_space *reading; /* [2] scratch of a text that becomes features, and of the
-                                         * stack behind it */
+    const struct tec_kv_space *reading; /* scratch of a text that a program reads, and of the stacks
+                                         * behind it */
     const struct tec_kv_space *crossed; /* float32, a layer for each that crosses; or NULL */
     const int *shuffle;                 /* device: [pictures * patches] patches by row; or NULL */
     const float *cos_sin;               /* [positions, head_dim / 2, 2] */
@@ -99,11 +101,10 @@ struct tec_forward {
     const struct tec_moves *moves; /* attention reads l->gathered, after these; NULL = space */
     int every; /* layer i has the keys of the space's layer i * every; 0 = its own */
     const struct tec_rows *across; /* the rows over what crossing layers read; NULL = none cross */
-    const struct tec_rows *pictured; /* the same of layers that read rows of pictures alone */
-    const char *tap;                 /* prefix of tap names, "prefix."; NULL = no taps here */
-    bool tap_inside;                 /* q, k, v, attention of layers, not only hidden states */
-    const int *units;                /* tensors of values whose rows are the identity's, [n_units];
-                                      * with taps: what each key weighs */
+    const char *tap;               /* prefix of tap names, "prefix."; NULL = no taps here */
+    bool tap_inside;               /* q, k, v, attention of layers, not only hidden states */
+    const int *units;              /* tensors of values whose rows are the identity's, [n_units];
+                                    * with taps: what each key weighs */
     int n_units;
 };
 
@@ -128,6 +129,16 @@ struct tec_keys tec_lower_keys(struct tec_lower *l, const struct tec_forward *f,
 int tec_lower_rest(struct tec_lower *l, const struct tec_forward *f, int layer,
                    struct tec_keys keys, int x);
 
+/* What a layer's attention is made of: queries of the outputs of a projection, whose keys and
+ * values go to their slots; queries alone, of rows that see others; and what they gather, `round`ed
+ * where it enters a GEMM. */
+int tec_lower_store(struct tec_lower *l, const struct tec_forward *f, int layer, int qkv,
+                    bool keys_only, struct tec_kv_tensors kv);
+int tec_lower_queries(struct tec_lower *l, const struct tec_forward *f, const struct tec_rows *rows,
+                      int layer, int q);
+int tec_lower_attend(struct tec_lower *l, const struct tec_forward *f, int layer, int q,
+                     struct tec_kv_tensors kv, bool round);
+
 /* Queries of a layer that crosses, and the projected keys and values that it reads. */
 struct tec_keys tec_lower_crossed_keys(struct tec_lower *l, const struct tec_forward *f, int layer,
                                        int x);
@@ -149,6 +160,10 @@ void tec_lower_tokens(struct tec_lower *l, int x, const int *ids, const int *n, 
 /* Has the prefix table room for pictures? These as rows of x from row `at` on. */
 bool tec_lower_sees(const struct tec_lower *l);
 void tec_lower_pictures(struct tec_lower *l, int x, int at);
+
+/* Pictures and prompt through the text's stack and its last norm, in scratch slots: rows in the
+ * order of memory, those of pictures first. `round`: they enter a GEMM. */
+int tec_lower_text(struct tec_lower *l, bool round);
 
 /* Pictures and prompt as the first rows of x, and the token of each row behind them. */
 void tec_lower_prefix_rows(struct tec_lower *l, int x);

@@ -1,7 +1,6 @@
 /* prefill.c - pictures through the tower, prompt through the embedding, both through the stack:
  * what remains is the keys and values of the frame. */
 #include "graph/nodes/built.h"
-#include "graph/nodes/features.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -303,12 +302,38 @@ static void read_prompt(struct tec_lower *l)
     }
 }
 
+/* Text counts by the order of the sequence, so its scratch slots are positions; what the frame
+ * keeps of the rows lies in the order of memory, so that rows of pictures are one run of slots and
+ * all others another. */
+int tec_lower_text(struct tec_lower *l, bool round)
+{
+    const struct tec_prefix_table *t = l->prefix;
+    const struct tec_rows rows = {.count = t->prefix.count,
+                                  .max = t->prefix.max,
+                                  .pos = t->prefix.pos,
+                                  .slot = t->prefix.pos,
+                                  .seq = t->prefix.seq,
+                                  .visible = t->prefix.visible,
+                                  .seqs = t->features.seqs,
+                                  .spans = t->features.spans};
+    const struct tec_forward f = {.stack = &l->model->text.stack,
+                                  .weights = &l->weights->text,
+                                  .space = &l->reading[0],
+                                  .rows = &rows,
+                                  .tap = "prefix.",
+                                  .tap_inside = true};
+    int x = tec_program_tensor(l->program, "x", rows.max, f.stack->width, rows.count);
+    tec_lower_prefix_rows(l, x);
+    tec_lower_tap(l, x, "prefix.embeds");
+    x = tec_lower_norm(l, &f, 0, 2, tec_lower_forward(l, &f, x), round, "final");
+    tec_lower_tap(l, x, "prefix.final_norm");
+    return x;
+}
+
 static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
 {
-    if (tec_model_asks(l->model))
+    if (tec_model_asks(l->model) || tec_model_denoises(l->model))
         tec_lower_built(l, TEC_PART_OF_PREFILL);
-    else if (tec_model_denoises(l->model))
-        tec_lower_features(l);
     else
         read_prompt(l);
     if (l->program->status != TEC_OK && err)

@@ -48,7 +48,7 @@ int tec_suffix_rows(const struct tec_model *model)
     if (tec_model_asks(model))
         return model->flow.horizon;
     if (tec_model_denoises(model))
-        return 1 + model->denoiser.future.rows + model->flow.horizon;
+        return model->program->seeing;
     return tec_model_flows(model) ? model->flow.horizon + (tec_flow_leads(&model->flow) ? 1 : 0)
                                   : 0;
 }
@@ -66,6 +66,12 @@ int tec_state_rows(const struct tec_model *model)
 static int zero_rows(const struct tec_model *model)
 {
     return model->head.rows;
+}
+
+/* Rows that are numbered. */
+static int ordered_rows(const struct tec_model *model)
+{
+    return tec_model_denoises(model) ? model->program->order : zero_rows(model);
 }
 
 int tec_head_rows(const struct tec_model *model)
@@ -101,17 +107,17 @@ static void deal_built(struct tec_dealer *d, struct tec_prefix_table *t, const s
     t->counts = tec_deal_ints(d, p->n_counts);
 }
 
-/* Rows of features, and a denoiser's as they see them. */
-static void deal_features(struct tec_dealer *d, struct tec_prefix_table *t,
-                          const struct tec_model *m)
+/* Rows behind a text, and those of a flow's action as they see them. */
+static void deal_flow(struct tec_dealer *d, struct tec_prefix_table *t, const struct tec_model *m)
 {
+    struct tec_rows *const over[TEC_SEEN_KINDS] = {&t->asked, &t->pictured, &t->rest};
     if (!tec_model_denoises(m))
         return;
     tec_deal_rows(d, &t->features, t->prefix.max, 1, 1);
-    tec_deal_rows(d, &t->asked, t->suffix.max, 1, 1);
-    if (m->denoiser.stack.split)
-        tec_deal_rows(d, &t->pictured, t->suffix.max, 1, 1);
-    t->n_future = tec_deal_ints(d, 1);
+    for (int i = 0; i < TEC_SEEN_KINDS; i++)
+        if (m->program->sees[i])
+            tec_deal_rows(d, over[i], t->suffix.max, 1, 1);
+    t->counts = tec_deal_ints(d, m->program->n_counts);
 }
 
 /* Tokens around each picture that there may be. */
@@ -162,7 +168,7 @@ static void deal_prefix(struct tec_dealer *d, struct tec_prefix_table *t,
     t->n_zeros = tec_deal_ints(d, 1);
     t->first_zero = tec_deal_ints(d, 1);
     t->zeros = tec_deal_ints(d, zeros);
-    t->in_order = tec_deal_ints(d, zeros);
+    t->in_order = tec_deal_ints(d, ordered_rows(m));
     t->end = tec_deal_ints(d, 1);
     t->end_row = tec_deal_ints(d, 1);
     deal_moves(d, &t->moves, limits->gathers ? sequences : 0);
@@ -170,11 +176,12 @@ static void deal_prefix(struct tec_dealer *d, struct tec_prefix_table *t,
     deal_keys(d, t, limits->max_keys);
     deal_around(d, t, m);
     deal_built(d, t, m);
-    deal_features(d, t, m);
+    deal_flow(d, t, m);
     t->max_ids = limits->max_text + limits->more_rows;
     t->ids = tec_deal_ints(d, t->max_ids);
     t->picture = tec_deal(d, (size_t)cameras, sizeof *t->picture);
-    int state = tec_model_asks(m) ? m->program->n_places : tec_model_state(m);
+    bool places = tec_model_asks(m) || tec_model_denoises(m);
+    int state = places ? m->program->n_places : tec_model_state(m);
     int widest = m->flow.dim > state ? m->flow.dim : state;
     t->ld = (widest + 15) / 16 * 16;
     t->n_fixed = limits->fixed ? tec_deal_ints(d, 1) : NULL;
@@ -232,6 +239,13 @@ static void fill_sizes(struct tec_prefix_table *t, const struct tec_vision *v)
     }
 }
 
+static void fill_counts(struct tec_prefix_table *t, const struct tec_model_program *p)
+{
+    for (int i = 0; i < p->n_groups; i++)
+        if (p->groups[i].count >= 0)
+            t->counts[p->groups[i].count] = p->groups[i].rows;
+}
+
 static void fill_built(struct tec_prefix_table *t, const struct tec_model *m)
 {
     const struct tec_model_program *p = m->program;
@@ -249,16 +263,14 @@ static void fill_built(struct tec_prefix_table *t, const struct tec_model *m)
             rows->visible[r] = rows->max;
         }
     }
-    for (int i = 0; i < p->n_groups; i++)
-        if (p->groups[i].count >= 0)
-            t->counts[p->groups[i].count] = p->groups[i].rows;
+    fill_counts(t, p);
 }
 
-/* A denoiser's rows see each other in their own slots. */
-static void fill_denoiser(struct tec_prefix_table *t, const struct tec_model *m, int scratch_slot)
+/* Rows of a flow's action see each other in their own slots. */
+static void fill_flow(struct tec_prefix_table *t, const struct tec_model *m, int scratch_slot)
 {
-    struct tec_rows *const across[] = {&t->asked, &t->pictured};
-    *t->n_future = m->denoiser.future.rows;
+    struct tec_rows *const over[TEC_SEEN_KINDS] = {&t->asked, &t->pictured, &t->rest};
+    fill_counts(t, m->program);
     t->features.seqs[0] = t->suffix.seqs[0] = (struct tec_seq){0, 1};
     t->suffix.spans[0] = (struct tec_span){scratch_slot, t->suffix.max};
     for (int r = 0; r < t->features.max; r++)
@@ -268,11 +280,13 @@ static void fill_denoiser(struct tec_prefix_table *t, const struct tec_model *m,
         t->suffix.pos[r] = r;
         t->suffix.visible[r] = t->suffix.max;
     }
-    for (int i = 0; i < 1 + m->denoiser.stack.split; i++) {
-        *across[i]->count = t->suffix.max;
-        across[i]->seqs[0] = (struct tec_seq){0, 1};
+    for (int i = 0; i < TEC_SEEN_KINDS; i++) {
+        if (!m->program->sees[i])
+            continue;
+        *over[i]->count = t->suffix.max;
+        over[i]->seqs[0] = (struct tec_seq){0, 1};
         for (int r = 0; r < t->suffix.max; r++)
-            across[i]->pos[r] = r;
+            over[i]->pos[r] = r;
     }
 }
 
@@ -300,7 +314,7 @@ static void fill_constants(struct tec_prefix_table *t, const struct tec_prefix_l
     *t->n_horizon = m->flow.horizon;
     *t->suffix.count = t->suffix.max;
     *t->n_zeros = zero_rows(m);
-    for (int i = 0; i < *t->n_zeros; i++)
+    for (int i = 0; i < ordered_rows(m); i++)
         t->in_order[i] = i;
     *t->first_zero = tec_lead_rows(m) + tec_state_rows(m);
     *t->end_row = *t->first_zero + *t->n_zeros;
@@ -316,7 +330,7 @@ static void fill_constants(struct tec_prefix_table *t, const struct tec_prefix_l
     for (int i = 0; i < t->most + limits->more_rows; i++)
         t->prefix.seqs[i] = (struct tec_seq){2 * i, i ? 2 : 1};
     if (tec_model_denoises(m))
-        fill_denoiser(t, m, limits->scratch_slot);
+        fill_flow(t, m, limits->scratch_slot);
     else
         fill_suffixes(t, m, limits->scratch_slot);
     fill_built(t, m);

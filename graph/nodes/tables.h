@@ -40,7 +40,7 @@ struct tec_prefix_table {
     int *ids;                 /* [max_ids] */
     int max_ids;
     int *n_zeros, *first_zero, *zeros; /* rows of zeros that a head reads: constants, [n_zeros] */
-    int *in_order;                     /* [n_zeros] 0, 1, 2 ...: constant */
+    int *in_order;                     /* 0, 1, 2 ...: constant; [n_zeros], or of a flow [order] */
     int *end, *end_row;                /* the token behind them, and its row: constants */
     /* Rows of each tower: what stands before the patches, of every picture that there can be; then
      * the patches of the pictures that there are. A sequence a picture. */
@@ -48,15 +48,14 @@ struct tec_prefix_table {
     int *n_before[TEC_MAX_TOWERS]; /* constant: rows before all patches; NULL = none */
     struct tec_rows prefix;        /* leading token, pictures' rows, text, a row of each other
                                     * sequence */
-    struct tec_rows last;     /* of those the last one of each sequence; sequences are prefix's */
-    int *last_row;            /* [last.max] where they stand in prefix */
-    struct tec_moves moves;   /* what attention reads, into a place where it lies together */
-    struct tec_rows suffix;   /* state rows of all observations, then their action rows, each over
-                               * its prefix and its part of the scratch; queries over scratch */
-    struct tec_rows asked;    /* queries, or a denoiser's rows, as they see the prefix; */
-    struct tec_rows pictured; /* the latter as they see its pictures, where `asked` is the rest */
-    struct tec_rows features; /* the prefix's rows as features, which see all that there are */
-    int *n_future;            /* a constant: learned rows of a denoiser */
+    struct tec_rows last;   /* of those the last one of each sequence; sequences are prefix's */
+    int *last_row;          /* [last.max] where they stand in prefix */
+    struct tec_moves moves; /* what attention reads, into a place where it lies together */
+    struct tec_rows suffix; /* state rows of all observations, then their action rows, each over
+                             * its prefix and its part of the scratch; queries over scratch */
+    /* Rows of a program's action as they see the prefix; of a flow's, its pictures, or the rest. */
+    struct tec_rows asked, pictured, rest;
+    struct tec_rows features; /* of a flow: the prefix's rows behind the text, which see all */
     /* Of a program: rows of each stack of its prefill, each seeing all; counts of other rows
      * (tec_row_group). Constants. */
     struct tec_rows stacks[TEC_MAX_TOWERS];

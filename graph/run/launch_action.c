@@ -19,7 +19,7 @@ static void scatter_state(const struct tec_model_program *p, const float *state,
 void tec_fill_state(const struct tec_model *m, struct tec_prefix_table *t, int at,
                     const float *state)
 {
-    if (tec_model_asks(m)) {
+    if (tec_model_asks(m) || tec_model_denoises(m)) {
         memset(t->state, 0, (size_t)t->ld * sizeof *t->state);
         if (state)
             scatter_state(m->program, state, t->state);
@@ -81,20 +81,25 @@ static void fill_queries(const struct tec_plan *plan, struct tec_plan_part *part
     }
 }
 
-/* A denoiser's rows see what a prefix has become: all of it, or its pictures and the rest apart. */
-static void fill_denoiser(const struct tec_plan *plan, struct tec_prefix_table *t,
-                          struct tec_stand on)
+/* n rows of a prefix from slot `first` on, which all rows of an action see. */
+static void fill_seen(struct tec_rows *rows, int first, int n)
 {
-    bool split = plan->model->denoiser.stack.split;
-    int first = plan->prefixes.first[on.region], pictures = split ? plan->pictures[on.region] : 0;
-    t->asked.spans[0] = (struct tec_span){first + pictures, on.rows - pictures};
-    for (int r = 0; r < t->asked.max; r++)
-        t->asked.visible[r] = on.rows - pictures;
-    if (!split)
-        return;
-    t->pictured.spans[0] = (struct tec_span){first, pictures};
-    for (int r = 0; r < t->pictured.max; r++)
-        t->pictured.visible[r] = pictures;
+    rows->spans[0] = (struct tec_span){first, n};
+    for (int r = 0; r < rows->max; r++)
+        rows->visible[r] = n;
+}
+
+/* Rows of a flow's action see what a prefix has become: all of it, its pictures, or the rest. */
+static void fill_flow(const struct tec_plan *plan, struct tec_prefix_table *t, struct tec_stand on)
+{
+    const bool *sees = plan->model->program->sees;
+    int first = plan->prefixes.first[on.region], pictures = plan->pictures[on.region];
+    if (sees[TEC_SEEN_ALL])
+        fill_seen(&t->asked, first, on.rows);
+    if (sees[TEC_SEEN_PICTURES])
+        fill_seen(&t->pictured, first, pictures);
+    if (sees[TEC_SEEN_REST])
+        fill_seen(&t->rest, first + pictures, on.rows - pictures);
 }
 
 /* What each row of observation `at` sees: a state row the prefix and itself; action rows
@@ -130,7 +135,7 @@ void tec_fill_suffix(const struct tec_plan *plan, struct tec_plan_part *part, in
         return;
     }
     if (tec_model_denoises(plan->model))
-        fill_denoiser(plan, t, on);
+        fill_flow(plan, t, on);
     else
         fill_rows(plan, part, at, on, a);
     fill_across(plan, t, on.region, on.rows, a);

@@ -3,6 +3,7 @@
  * Runs on the thread of the launch; nothing here allocates or blocks. In memory the rows of
  * pictures stand before those of the text; in the sequence they stand where the prompt has a token
  * for each picture. What the frame keeps is in the order of memory. */
+#include "graph/model/program.h"
 #include "graph/run/launch_rows.h"
 
 void tec_prefix_mark(const struct tec_model *model, int *ids, int n, int pictures)
@@ -27,7 +28,10 @@ enum tec_status tec_prefix_check_marks(const struct tec_model *model,
         return tec_fail(err, TEC_INVALID,
                         "the prompt ends with a picture; an answer begins behind a token of text");
     bool alone = o->n_pictures == 0 || marks == o->n_text;
-    if (model->denoiser.stack.split && alone)
+    const struct tec_model_program *p = model->program;
+    bool apart =
+        tec_model_denoises(model) && (p->sees[TEC_SEEN_PICTURES] || p->sees[TEC_SEEN_REST]);
+    if (apart && alone)
         return tec_fail(err, TEC_INVALID, "model '%s' needs a picture and a text beside it",
                         model->name);
     return TEC_OK;

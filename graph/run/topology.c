@@ -74,7 +74,7 @@ void tec_topology_from_pipeline(struct tec_topology *t, const struct tec_pipelin
         *names++ = p->partitions[t->n_partitions++].name;
     t->slots = spec->request_slots;
     t->horizon = m->flow.horizon;
-    t->layers = tec_stack_places(tec_model_kept(m));
+    t->layers = tec_model_kept(m)->layers;
     t->period_us = llround(p->frame.period_ms * 1000.0);
     t->seed = (uint64_t)p->seed;
 }

@@ -66,30 +66,6 @@ static const float *read_sequence(struct judge *j, const char *name, size_t *n)
     return out;
 }
 
-/* Scale and shift of a norm at a step, in the order that the case has them in. */
-static const float *read_norm(struct judge *j, int step, int norm, bool shift_first, size_t *n)
-{
-    const struct tec_flow_tables *t = j->plan->flows[0];
-    size_t w = (size_t)t->width;
-    float *out = floats(j, 2 * w);
-    if (!out || step >= t->steps || norm >= t->n_norms)
-        return NULL;
-    for (size_t part = 0; part < 2; part++)
-        tec_device_download(j->g->pi.device, TEC_STREAM_MAIN, out + part * w,
-                            tec_modulation(t, step, norm) +
-                                (shift_first ? 1 - part : part) * (size_t)t->padded,
-                            w * sizeof(float));
-    *n = 2 * w;
-    return out;
-}
-
-static const float *read_condition(struct judge *j, int step, size_t *n)
-{
-    const struct tec_flow_tables *t = j->plan->flows[0];
-    *n = (size_t)t->width;
-    return step < t->steps ? t->condition + (size_t)step * (size_t)t->width : NULL;
-}
-
 static const float *read_layer(struct judge *j, const struct tec_tap_found *found, size_t *n)
 {
     char name[2 * TEC_TAP_BYTES];
@@ -149,15 +125,10 @@ static const float *find(struct judge *j, const struct tec_tap_found *found, siz
     case TEC_TAP_STATE_PADDED:
         *n = (size_t)tec_model_state(m);
         return j->g->state;
-    case TEC_TAP_CONDITION:
-        return read_condition(j, found->number[0], n);
-    case TEC_TAP_FINAL_NORM:
-        return read_norm(j, found->number[0], m->denoiser.stack.layers, true, n);
-    case TEC_TAP_INPUT_NORM:
-        return read_norm(j, found->number[0], found->number[1], false, n);
     case TEC_TAP_STEP_LAYER:
         return read_layer(j, found, n);
     case TEC_TAP_ROWS:
+    case TEC_TAP_LAST_ROWS:
         return read_tap(j, found->ours, 0, -1, n);
     case TEC_TAP_STEPS:
     case TEC_TAP_STEPS_FROM_NOISE:
@@ -194,13 +165,16 @@ static void judge_run(struct judge *j, int steps)
             continue;
         bool known = tec_tap_find(names, sizeof names / sizeof names[0], rest, &found);
         const float *got = known ? find(j, &found, &n) : NULL;
-        tec_pi_compare(pi, name, got, got ? n : 0, "unfused");
+        if (known && found.form == TEC_TAP_LAST_ROWS)
+            tec_pi_compare_last(pi, name, got, got ? n : 0, "unfused");
+        else
+            tec_pi_compare(pi, name, got, got ? n : 0, "unfused");
     }
 }
 
 static void judge_times(struct judge *j, const char *run, const json_t *times)
 {
-    const struct tec_flow_tables *t = j->plan->flows[0];
+    const struct tec_timed *t = j->plan->timed[0];
     char check[64];
     int *got = TEC_NEW(j->g->pi.v->arena, (size_t)t->steps, int);
     int *want = TEC_NEW(j->g->pi.v->arena, json_array_size(times) + 1, int);
@@ -281,12 +255,21 @@ static enum tec_status read_state(struct judge *j, struct tec_error *err)
     return j->g->state ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a state");
 }
 
+/* The category of the layers that have one. */
+static int category_of(const struct tec_model_program *p)
+{
+    int i = 0;
+    while (i < p->n && !p->calls[i].categories)
+        i++;
+    return i < p->n ? p->calls[i].category : -1;
+}
+
 static enum tec_status judge_case(struct judge *j, struct tec_error *err)
 {
     struct tec_verify *v = j->g->pi.v;
     json_t *runs = json_object_get(v->json, "timesteps"), *times;
     const char *run;
-    int category = j->g->pi.model->denoiser.category;
+    int category = category_of(j->g->pi.model->program);
     int id = (int)json_integer_value(json_object_get(v->json, "embodiment_id"));
     size_t n;
     if (tec_tensors_find(j->g->pi.inputs, "state")) /* given as the model reads it */

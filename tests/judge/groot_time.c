@@ -1,4 +1,4 @@
-/* groot_time.c - judges the case of kind "time": what depends on a denoiser's time alone. */
+/* groot_time.c - judges the case of kind "time": what depends on a flow's time alone. */
 #include "tests/judge/groot.h"
 
 #include <stdio.h>
@@ -12,50 +12,73 @@ static void compare(struct tec_pi *judge, const char *name, const char *what, co
     tec_pi_compare(judge, check, got, n, NULL);
 }
 
-/* Norms first .. first + n - 1 at every time: [times, n, 2 W]. */
-static float *read_norms(struct tec_pi *pi, struct tec_verify *v, const struct tec_flow_tables *t,
-                         int first, int n)
+/* A row of the time, or of every layer the one of that name. */
+struct rows {
+    const char *check, *name;
+    bool layers;
+};
+
+static int call_of(const struct tec_model_program *p, const struct rows *r, int layer)
 {
-    size_t w = (size_t)t->width;
-    bool shift_first = first == t->n_norms - 1;
-    float *out = TEC_NEW(v->arena, (size_t)(t->steps * n) * 2 * w, float), *at = out;
+    char name[64];
+    if (r->layers)
+        snprintf(name, sizeof name, "layer%d.%s", layer, r->name);
+    else
+        snprintf(name, sizeof name, "%s", r->name);
+    int i = 0;
+    while (i < p->n && (!p->calls[i].name || strcmp(p->calls[i].name, name) != 0))
+        i++;
+    return i < p->n && (r->layers || !layer) ? i : -1;
+}
+
+/* Rows at every time: [times, layers, columns], *n values. */
+static float *read_rows(struct tec_verify *v, const struct tec_timed *t, const struct rows *r,
+                        size_t *n)
+{
+    const struct tec_model_program *p = t->program;
+    int layers = 0, first = call_of(p, r, 0);
+    while (call_of(p, r, layers) >= 0)
+        layers++;
+    size_t cols = layers ? (size_t)p->calls[first].cols : 0;
+    *n = (size_t)t->steps * (size_t)layers * cols;
+    float *out = TEC_NEW(v->arena, *n + 1, float), *at = out;
     for (int s = 0; out && s < t->steps; s++)
-        for (int i = 0; i < n; i++)
-            for (size_t part = 0; part < 2; part++, at += w)
-                tec_device_download(pi->device, TEC_STREAM_MAIN, at,
-                                    tec_modulation(t, s, first + i) +
-                                        (shift_first ? 1 - part : part) * (size_t)t->padded,
-                                    w * sizeof(float));
+        for (int i = 0; i < layers; i++, at += cols)
+            tec_device_download(t->device, TEC_STREAM_MAIN, at,
+                                tec_timed_row(t, call_of(p, r, i), s), cols * sizeof(float));
     return out;
 }
 
 static enum tec_status judge_checkpoint(struct tec_pi *judge, const char *name, const char *path,
-                                        const int *times, int n, struct tec_error *err)
+                                        const double *times, int n, struct tec_error *err)
 {
+    static const struct rows rows[] = {{"action_sincos", "action_sincos", false},
+                                       {"temb", "temb", false},
+                                       {"mod", "mod", true},
+                                       {"out_mod", "out_mod", false}};
     struct tec_verify *v = judge->v;
     struct tec_pi pi;
-    struct tec_flow_tables *t = NULL;
+    struct tec_timed *t = NULL;
     json_t *overrides = json_pack("{s:i}", "embodiment", 0);
     enum tec_status status = tec_pi_open_beside(&pi, v, path, NULL, overrides, err);
     const struct tec_weight_source source = {.checkpoint = pi.checkpoint};
     json_decref(overrides);
     if (status == TEC_OK)
-        status = tec_flow_tables_denoise(&t, pi.model, &source, times, n, pi.device, v->heap, err);
-    if (status == TEC_OK) {
-        size_t w = (size_t)t->width, rows = (size_t)n;
-        int norms = t->n_norms - 1;
-        compare(judge, name, "action_sincos", t->sincos, rows * w);
-        compare(judge, name, "temb", t->condition, rows * w);
-        compare(judge, name, "mod", read_norms(&pi, v, t, 0, norms), rows * (size_t)norms * 2 * w);
-        compare(judge, name, "out_mod", read_norms(&pi, v, t, norms, 1), rows * 2 * w);
+        status =
+            tec_timed_create(&t, pi.model->program, &source, times, n, pi.device, v->heap, err);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0] && status == TEC_OK; i++) {
+        size_t values = 0;
+        const float *got = read_rows(v, t, &rows[i], &values);
+        compare(judge, name, rows[i].check, got, got ? values : 0);
     }
-    tec_flow_tables_destroy(t);
+    tec_timed_destroy(t);
     tec_pi_finish(&pi);
     return status;
 }
 
 static void judge_buckets(struct tec_verify *v)
 {
+    const struct tec_program_flow flow = {.buckets = 1000};
     const char *steps;
     json_t *times;
     char check[64];
@@ -64,7 +87,7 @@ static void judge_buckets(struct tec_verify *v)
         size_t n = json_array_size(times);
         int *got = TEC_NEW(v->arena, n + 1, int), *want = TEC_NEW(v->arena, n + 1, int);
         for (size_t s = 0; got && want && s < n; s++) {
-            got[s] = tec_flow_bucket((int)s, (int)n, 1000);
+            got[s] = (int)tec_model_time(&flow, (int)s, (int)n);
             want[s] = (int)json_integer_value(json_array_get(times, s));
         }
         snprintf(check, sizeof check, "timesteps.%s", steps);
@@ -77,16 +100,19 @@ static enum tec_status judge_tables(struct tec_pi *pi, struct tec_error *err)
     struct tec_verify *v = pi->v;
     const struct tec_stored *stored = tec_tensors_find(pi->inputs, "buckets");
     int n = stored && stored->dtype == TEC_I32 ? (int)tec_stored_count(stored) : 0;
-    int *times = TEC_NEW(v->arena, (size_t)n + 1, int);
+    const struct tec_model_call call = {
+        .cols = 256, .period = 10000.0, .closed = true, .cosines = true};
+    int *buckets = TEC_NEW(v->arena, (size_t)n + 1, int);
+    double *times = TEC_NEW(v->arena, (size_t)n + 1, double), one[256];
     const char *name;
     json_t *path;
-    if (!n || !times)
+    if (!n || !buckets || !times)
         return tec_fail(err, TEC_NOT_FOUND, "inputs: no buckets");
-    TEC_TRY(tec_tensors_read(pi->inputs, stored, 0, times, (size_t)n * sizeof *times, err));
+    TEC_TRY(tec_tensors_read(pi->inputs, stored, 0, buckets, (size_t)n * sizeof *buckets, err));
     float *waves = TEC_NEW(v->arena, (size_t)n * 256, float);
-    double one[256];
     for (int s = 0; waves && s < n; s++) {
-        tec_flow_waves(times[s], 10000.0, 128, 127, true, one);
+        times[s] = buckets[s];
+        tec_model_call_waves(&call, times[s], one);
         for (int i = 0; i < 256; i++)
             waves[s * 256 + i] = (float)one[i];
     }

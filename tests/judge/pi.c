@@ -192,7 +192,7 @@ enum tec_status tec_pi_read(struct tec_pi *pi, const char *prefix, struct tec_pi
     return read_pictures(pi, prefix, in, err);
 }
 
-void tec_pi_compare(struct tec_pi *pi, const char *check, const float *got, size_t n,
+static void compare(struct tec_pi *pi, const char *check, const float *got, size_t n, bool last,
                     const char *tap)
 {
     struct tec_error err;
@@ -201,18 +201,30 @@ void tec_pi_compare(struct tec_pi *pi, const char *check, const float *got, size
     size_t want = 1;
     for (int i = 0; t && i < t->rank; i++)
         want *= (size_t)t->shape[i];
-    if (!t || !bounds || want != n) {
+    if (!t || !bounds || !n || (last ? want < n : want != n)) {
         tec_fail(&err, TEC_SHAPE, "expected holds %zu values, the engine made %zu%s", t ? want : 0,
                  n, bounds ? "" : "; no bounds in the case");
         tec_verify_cannot(pi->v, check, &err);
         return;
     }
     float *values = TEC_NEW(pi->v->arena, n, float);
-    if (!values || tec_tensors_read_f32(pi->expected, t, 0, values, n, &err) != TEC_OK) {
+    if (!values || tec_tensors_read_f32(pi->expected, t, want - n, values, n, &err) != TEC_OK) {
         tec_verify_cannot(pi->v, check, &err);
         return;
     }
     tec_verify_floats(pi->v, check, got, values, n, bounds, tap);
+}
+
+void tec_pi_compare(struct tec_pi *pi, const char *check, const float *got, size_t n,
+                    const char *tap)
+{
+    compare(pi, check, got, n, false, tap);
+}
+
+void tec_pi_compare_last(struct tec_pi *pi, const char *check, const float *got, size_t n,
+                         const char *tap)
+{
+    compare(pi, check, got, n, true, tap);
 }
 
 int tec_pi_live(struct tec_pi *pi, const struct tec_tap *tap)

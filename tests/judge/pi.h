@@ -60,6 +60,10 @@ const char *tec_pi_path(const struct tec_pi *pi, const char *name);
 void tec_pi_compare(struct tec_pi *pi, const char *check, const float *got, size_t n,
                     const char *tap);
 
+/* The same of a tensor whose last n values are compared. */
+void tec_pi_compare_last(struct tec_pi *pi, const char *check, const float *got, size_t n,
+                         const char *tap);
+
 /* Rows of a tap that the last launch filled. */
 int tec_pi_live(struct tec_pi *pi, const struct tec_tap *tap);
 

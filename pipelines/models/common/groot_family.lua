@@ -9,8 +9,6 @@ local function table_of(x) return type(x) == "table" and x or {} end
 
 local function dense(name) return { weight = name .. ".weight", bias = name .. ".bias" } end
 
-local function category(name) return { weight = name .. ".W", bias = name .. ".b" } end
-
 -- Layers of `layer`, a pattern, with weights and biases by role; `norms` and names without bias apart.
 local function tensors(layer, names, biased)
   local t = {}
@@ -62,16 +60,29 @@ local function text_stack(c, T, layers)
            tensors = t }
 end
 
--- Layers of diffusers' BasicTransformerBlock.
-local function block_stack(c, layer, norm)
+-- Sizes of diffusers' BasicTransformerBlock.
+local function block_sizes(c)
   if c.positional_embeddings ~= nil then error("positional_embeddings are not supported", 0) end
   local heads <const>, dim <const> = count(c, "num_attention_heads"), count(c, "attention_head_dim")
-  local names = { q = "attn1.to_q", k = "attn1.to_k", v = "attn1.to_v", o = "attn1.to_out.0", up = "ff.net.0.proj",
-                  down = "ff.net.2", norm1 = norm == "scaled" and "norm1.linear" or "norm1" }
-  if norm ~= "scaled" then names.norm2 = "norm3" end
   return { layers = count(c, "num_layers"), width = heads * dim, heads = heads, kv_heads = heads, head_dim = dim,
-           mlp = 4 * heads * dim, norm = norm, norm_offset = 0.0, eps = 1e-5, theta = 0.0, activation = "gelu",
-           tensors = tensors(layer, names, true) }
+           mlp = 4 * heads * dim }
+end
+
+-- Such layers whose rows see each other, with norms of their own.
+local function block_stack(c, layer)
+  local stack <const> = block_sizes(c)
+  stack.norm, stack.norm_offset, stack.eps, stack.theta, stack.activation = "layer", 0.0, 1e-5, 0.0, "gelu"
+  stack.tensors = tensors(layer, {
+    q = "attn1.to_q", k = "attn1.to_k", v = "attn1.to_v", o = "attn1.to_out.0", up = "ff.net.0.proj",
+    down = "ff.net.2", norm1 = "norm1", norm2 = "norm3" }, true)
+  return stack
+end
+
+-- A product with options beside its tensors.
+local function linear(g, x, name, out, options)
+  local o = options or {}
+  o.weight, o.bias, o.out = name .. ".weight", name .. ".bias", out
+  return g:linear(x, o)
 end
 
 -- The number of the robot's kind. Tags that a folder does not number have those of the published code.
@@ -107,18 +118,12 @@ return function(m, c)
   local text <const> = text_stack(c.text, T, c.select)
   local features <const> = c.project or text.width
   local V <const> = B .. "vision_model.vision_model."
-  local blocks <const> = block_stack(head.diffusion_model_cfg, A .. "model.transformer_blocks.{}.", "scaled")
+  local blocks <const> = block_sizes(head.diffusion_model_cfg)
   local width <const> = count(head, "input_embedding_dim", 1536)
   if blocks.width ~= width then
     error("diffusion_model_cfg: " .. blocks.heads .. " heads of " .. blocks.head_dim
           .. " are not input_embedding_dim " .. width, 0)
   end
-  local crossed, pictured = {}, c.split and {} or nil
-  for l = 0, blocks.layers - 1 do
-    crossed[l + 1] = l % 2 == 0 or head.diffusion_model_cfg.interleave_self_attention == false
-    if pictured then pictured[l + 1] = l % (2 * c.split) ~= 0 end
-  end
-  blocks.crossed = crossed
   local vision = {
     towers = { tower(c.vision, V, c.image_size, c.tower) }, shuffle = c.shuffle,
     projector = { dense(B .. "mlp1.0") }, sizes = c.sizes, planes = c.planes,
@@ -132,13 +137,98 @@ return function(m, c)
   elseif c.connector ~= 1 then
     error("mlp_connector_layers must be 1 or 2, is " .. tostring(c.connector), 0)
   end
-  local norm, stack
-  if head.use_vlln ~= false then
-    norm = { weight = A .. "vlln.weight", bias = A .. "vlln.bias", eps = 1e-5 }
-    if c.self then stack = block_stack(c.self, A .. "vl_self_attention.transformer_blocks.{}.", "layer") end
-  end
   local horizon <const> = given.shapes and c.horizon or given.horizon or c.horizon
-  local D <const> = A .. "model."
+  local dim <const> = not given.shapes and given.width or count(head, "max_action_dim", 32)
+  local categories <const>, category <const> = count(head, "max_num_embodiments", 32), embodiment(m)
+
+  -- A layer with a matrix for each kind of robot.
+  local function own(g, x, layer, out, name)
+    return g:linear(x, { weight = A .. layer .. ".W", bias = A .. layer .. ".b", out = out, categories = categories,
+                         category = category, name = name })
+  end
+  local function two(g, x, coder, out, tap)
+    x = own(g, x, coder .. ".layer1", count(head, "hidden_size", 1024), coder .. ".layer1")
+    return own(g, g:activation(x, { kind = "relu" }), coder .. ".layer2", out, tap)
+  end
+
+  -- The text's rows behind its last norm, and what the action head makes of them once an observation.
+  local function prefill(g)
+    local x = g:hidden { cols = text.width, name = not c.project and "features.in" or nil }
+    if c.project then x = linear(g, x, "backbone.eagle_linear", features, { bf16 = true, name = "features.in" }) end
+    if head.use_vlln == false then return x end
+    x = g:norm(x, { weight = A .. "vlln.weight", bias = A .. "vlln.bias", eps = 1e-5, name = "features.norm" })
+    if not c.self then return x end
+    return g:stack(x, { stack = block_stack(c.self, A .. "vl_self_attention.transformer_blocks.{}."),
+                        name = "features" })
+  end
+
+  -- The time as a row that every norm reads: t is a whole number of 1000.
+  local function condition(g, t)
+    local layer <const> = A .. "model.timestep_encoder.timestep_embedder.linear_"
+    local x = g:waves(t, { cols = 256, period = 10000.0, closed = true, cosines = true })
+    x = g:activation(linear(g, x, layer .. "1", width), { kind = "silu" })
+    return g:activation(linear(g, x, layer .. "2", width, { name = "temb" }), { kind = "silu" })
+  end
+
+  -- A norm that is scaled and shifted by what the condition becomes; `at`: the first column of each.
+  local function adaptive(g, x, time, layer, at, eps, name, mod)
+    local row = linear(g, time, layer, 2 * width, { name = mod })
+    return g:norm(x, { eps = eps, name = name, scale = g:columns(row, { first = at.scale, cols = width }),
+                       shift = g:columns(row, { first = at.shift, cols = width }) })
+  end
+
+  -- The noisy actions with the time beside them.
+  local function encode(g, x, t)
+    local tau = g:waves(t, { cols = width, period = 10000.0, name = "action_sincos" })
+    x = own(g, x, "action_encoder.W1", width, "action_in")
+    x = own(g, g:beside(x, tau), "action_encoder.W2", width, "time_in")
+    x = own(g, g:activation(x, { kind = "silu" }), "action_encoder.W3", width, "time_out")
+    local places = g:tensor { tensor = A .. "position_embedding.weight", rows = count(head, "max_seq_len", 1024),
+                              cols = width }
+    return g:add(x, g:take(places, { rows = horizon }), { name = "actions" })
+  end
+
+  -- Which rows layer l sees; nil: its own.
+  local interleaved <const> = head.diffusion_model_cfg.interleave_self_attention ~= false
+  local function sees(l)
+    if interleaved and l % 2 == 1 then return nil end
+    return c.split and (l % (2 * c.split) ~= 0 and "pictures" or "rest") or "all"
+  end
+
+  -- A layer of the diffusion transformer.
+  local function block(g, y, l, seen, time)
+    local at <const>, tap <const> = A .. "model.transformer_blocks." .. l .. ".", "layer" .. l .. "."
+    local x = adaptive(g, y, time, at .. "norm1.linear", { scale = 0, shift = width }, 1e-5, tap .. "norm1",
+                       tap .. "mod")
+    local o = { heads = blocks.heads, head_dim = blocks.head_dim, bf16 = true, sees = sees(l), name = tap .. "attn" }
+    o.over = o.sees and seen
+    for _, r in ipairs { "q", "k", "v" } do
+      o[r], o[r .. "_bias"] = at .. "attn1.to_" .. r .. ".weight", at .. "attn1.to_" .. r .. ".bias"
+    end
+    x = linear(g, g:attention(x, o), at .. "attn1.to_out.0", width, { bf16 = true, name = tap .. "o" })
+    y = g:add(x, y)
+    x = linear(g, g:norm(y, { eps = 1e-5, name = tap .. "norm2" }), at .. "ff.net.0.proj", blocks.mlp,
+               { bf16 = true, name = tap .. "up" })
+    x = linear(g, g:activation(x, { kind = "gelu" }), at .. "ff.net.2", width, { bf16 = true, name = tap .. "down" })
+    return g:add(x, y, { name = tap .. "hidden" })
+  end
+
+  -- The rows [state | learned rows | actions] through the layers: the velocity of the actions.
+  local function action(g, seen, x, t)
+    local time <const> = condition(g, t)
+    local state <const> = g:state { entries = count(head, "max_state_dim", 64) }
+    local rows <const> = { two(g, state, "state_encoder", width, "state") }
+    if c.future then
+      rows[2] = g:tensor { tensor = A .. "future_tokens.weight", rows = c.future, cols = width, name = "future" }
+    end
+    rows[#rows + 1] = encode(g, x, t)
+    local y = g:concat(rows, { name = "tokens" })
+    for l = 0, blocks.layers - 1 do y = block(g, y, l, seen, time) end
+    y = adaptive(g, y, time, A .. "model.proj_out_1", { scale = width, shift = 0 }, 1e-6, "final", "out_mod")
+    y = linear(g, y, A .. "model.proj_out_2", count(head.diffusion_model_cfg, "output_dim", 1024), { name = "out" })
+    return two(g, g:take(y, { first = y.rows - horizon, rows = horizon }), "action_decoder", dim, "action_out")
+  end
+
   return {
     name = m.name,
     slots = given.slots or given.cameras or c.slots or { "image" },
@@ -148,28 +238,10 @@ return function(m, c)
       bos = -1, eos = -1, max_tokens = 256, picture = c.image_token, stack = text,
       embed = { T .. "embed_tokens.weight", B .. "language_model.lm_head.weight" }, head = {},
     },
-    features = {
-      width = features, norm = norm, stack = stack,
-      project = c.project and dense("backbone.eagle_linear") or nil,
-    },
-    denoiser = {
-      horizon = horizon, dim = given.shapes and count(head, "max_action_dim", 32) or given.width or
-        count(head, "max_action_dim", 32),
-      steps = count(head, "num_inference_timesteps", 4), state_dim = count(head, "max_state_dim", 64),
-      categories = count(head, "max_num_embodiments", 32), category = embodiment(m),
-      inner = count(head, "hidden_size", 1024), output = count(head.diffusion_model_cfg, "output_dim", 1024),
-      buckets = count(head, "num_timestep_buckets", 1000), frequencies = 128, period = 10000.0, eps = 1e-6,
-      state = { category(A .. "state_encoder.layer1"), category(A .. "state_encoder.layer2") },
-      ["in"] = { category(A .. "action_encoder.W1"), category(A .. "action_encoder.W2"),
-                 category(A .. "action_encoder.W3") },
-      out = { category(A .. "action_decoder.layer1"), category(A .. "action_decoder.layer2") },
-      time = { dense(D .. "timestep_encoder.timestep_embedder.linear_1"),
-               dense(D .. "timestep_encoder.timestep_embedder.linear_2") },
-      scale = dense(D .. "proj_out_1"), project = dense(D .. "proj_out_2"),
-      position = { name = A .. "position_embedding.weight", rows = count(head, "max_seq_len", 1024) },
-      future = c.future and { name = A .. "future_tokens.weight", rows = c.future } or nil,
-      stack = blocks, pictured = pictured,
-    },
+    flow = { horizon = horizon, dim = dim, steps = count(head, "num_inference_timesteps", 4),
+             buckets = count(head, "num_timestep_buckets", 1000) },
+    prefill = prefill,
+    action = action,
     ignored = { V .. "head.*", B .. "language_model.lm_head.weight" },
   }
 end

@@ -1,0 +1,137 @@
+/* loading_flow.c - the weights of a flow's words: of layers with a matrix for each category the one
+ * that is read, of a product beside which the time stands the columns that read rows, and the
+ * projections of an attention. */
+#include "graph/model/loading.h"
+#include "kernels/matrix.h"
+
+#include <string.h>
+
+/* Stored [in, out], read as [out, in]. */
+static void transpose(const float *x, int in, int out, float *y)
+{
+    for (int i = 0; i < in; i++)
+        for (int o = 0; o < out; o++)
+            y[(size_t)o * (size_t)in + (size_t)i] = x[(size_t)i * (size_t)out + (size_t)o];
+}
+
+/* Packs a whole matrix [rows, k] and brings it to the device. */
+static enum tec_status upload(struct tec_weight_loading *l, const float *x, int rows, int k,
+                              void *to)
+{
+    struct tec_device *device = l->options->device;
+    enum tec_matrix_layout layout = tec_device_layout(device);
+    size_t size = tec_matrix_size(layout, false, rows, k);
+    if (tec_device_reads_host(device)) {
+        tec_matrix_pack(to, layout, false, rows, k, 0, rows, x);
+        return TEC_OK;
+    }
+    void *packed = tec_heap_get(l->heap, size);
+    if (!packed)
+        return tec_fail(l->err, TEC_NO_MEMORY, "no memory for a matrix of %zu bytes", size);
+    memset(packed, 0, size);
+    tec_matrix_pack(packed, layout, false, rows, k, 0, rows, x);
+    tec_device_upload(device, TEC_STREAM_MAIN, to, packed, size);
+    enum tec_status status = tec_device_failure(device, l->err);
+    tec_heap_put(l->heap, packed);
+    return status;
+}
+
+/* Device memory for a matrix. */
+static enum tec_status take_matrix(struct tec_weight_loading *l, int rows, int k, bool bf16,
+                                   struct tec_matrix *m)
+{
+    void *block = NULL;
+    TEC_TRY(tec_weight_loading_block(l, tec_weight_loading_size(l, rows, k, bf16), &block));
+    *m = (struct tec_matrix){.w = block, .n = tec_padded(rows), .k = k, .cols = rows, .bf16 = bf16};
+    return TEC_OK;
+}
+
+/* The first `k` inputs of a category's layer. */
+static enum tec_status load_category(struct tec_weight_loading *l, const struct tec_dense *d,
+                                     struct tec_category category, int k, struct tec_matrix *m)
+{
+    struct tec_found found = {0};
+    TEC_TRY(tec_weight_category(&l->source, d, category, &found, l->err));
+    TEC_TRY(take_matrix(l, d->rows, k, false, m));
+    if (l->source.dry)
+        return TEC_OK;
+    int64_t values = (int64_t)k * d->rows;
+    TEC_TRY(tec_weight_loading_reserve(l, values));
+    TEC_TRY(tec_weight_rows(&l->source, &found, 0, k, l->buffer, l->err));
+    float *turned = tec_heap_get(l->heap, (size_t)values * sizeof *turned);
+    if (!turned)
+        return tec_fail(l->err, TEC_NO_MEMORY, "no memory for a matrix of %lld values",
+                        (long long)values);
+    transpose(l->buffer, k, d->rows, turned);
+    enum tec_status status = upload(l, turned, d->rows, k, m->w);
+    tec_heap_put(l->heap, turned);
+    return status;
+}
+
+static enum tec_status load_category_bias(struct tec_weight_loading *l, const struct tec_dense *d,
+                                          struct tec_category category, struct tec_matrix *m)
+{
+    void *block = NULL;
+    TEC_TRY(tec_weight_loading_block(l, (size_t)m->n * sizeof(float), &block));
+    TEC_TRY(tec_weight_loading_reserve(l, d->rows));
+    TEC_TRY(tec_weight_category_bias(&l->source, d, category, l->buffer, l->err));
+    if (!l->source.dry)
+        tec_device_upload(l->options->device, TEC_STREAM_MAIN, block, l->buffer,
+                          (size_t)d->rows * sizeof(float));
+    m->bias = block;
+    return TEC_OK;
+}
+
+/* The first `k` columns of a matrix. */
+static enum tec_status load_columns(struct tec_weight_loading *l, const struct tec_dense *d, int k,
+                                    bool bf16, struct tec_matrix *m)
+{
+    struct tec_expected e = {
+        .names = {d->weight}, .n_names = 1, .rank = 2, .shape = {d->rows, d->cols}};
+    struct tec_found found = {0};
+    TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
+    TEC_TRY(take_matrix(l, d->rows, k, bf16, m));
+    return tec_weight_loading_pack(l, &found, m->w, (struct tec_packed_columns){0, k, bf16, 0});
+}
+
+/* Where rows of the time stand beside others, the bias is in their tables. */
+enum tec_status tec_weight_loading_product(struct tec_weight_loading *l,
+                                           const struct tec_model_program *p,
+                                           const struct tec_model_call *c, struct tec_matrix *m)
+{
+    const struct tec_model_call *x = &p->calls[c->in[0]];
+    bool beside = x->word == TEC_WORD_beside, bf16 = c->bf16 && l->options->bf16;
+    int k = beside ? p->calls[x->in[0]].cols : x->cols;
+    const struct tec_dense dense = {c->weight, c->bias, c->cols, x->cols};
+    const struct tec_category category = {c->category, c->categories};
+    if (c->categories) {
+        TEC_TRY(load_category(l, &dense, category, k, m));
+        return beside ? TEC_OK : load_category_bias(l, &dense, category, m);
+    }
+    return beside ? load_columns(l, &dense, k, bf16, m)
+                  : tec_weight_loading_dense(l, &dense, bf16, m);
+}
+
+enum tec_status tec_weight_loading_attention(struct tec_weight_loading *l,
+                                             const struct tec_model_call *c, int width,
+                                             struct tec_stack_weights *w)
+{
+    const struct tec_attend *a = &c->attend;
+    bool bf16 = c->bf16 && l->options->bf16;
+    int q = a->heads * a->head_dim, kv = a->kv_heads * a->head_dim, at[3];
+    const struct tec_piece pieces[] = {{a->weight[0], a->bias[0], q, 0},
+                                       {a->weight[1], a->bias[1], kv, 0},
+                                       {a->weight[2], a->bias[2], kv, 0}};
+    struct tec_layer *layer = w->layers = TEC_NEW(&l->out->arena, 1, struct tec_layer);
+    if (!layer)
+        return tec_fail(l->err, TEC_NO_MEMORY, "no memory for an attention");
+    int n = c->over < 0 ? 3 : 1;
+    TEC_TRY(tec_weight_loading_pieces(l, pieces, n, width, 0, bf16, &layer->qkv, at));
+    layer->k_at = n > 1 ? at[1] : 0;
+    layer->v_at = n > 1 ? at[2] : 0;
+    if (c->over < 0)
+        return TEC_OK;
+    TEC_TRY(tec_weight_loading_pieces(l, pieces + 1, 2, a->from, 0, bf16, &layer->cross_kv, at));
+    layer->cross_v_at = at[1];
+    return TEC_OK;
+}

@@ -1,0 +1,321 @@
+/* timed.c - evaluates the rows of the time of a program, for every step at once.
+ *
+ * Runs at load, in float64. A row is freed when the last call that reads it is done, so that host
+ * memory holds few of them, whatever the depth of a model. */
+#include "graph/model/timed.h"
+#include "kernels/matrix.h"
+
+#include <math.h>
+#include <string.h>
+
+struct maker {
+    struct tec_timed *out;
+    const struct tec_model_program *p;
+    struct tec_weight_source source;
+    double **rows; /* by call: [steps, cols] in host memory; NULL = none now */
+    struct tec_heap *heap;
+    struct tec_error *err;
+};
+
+/* A product: y [steps, d.rows] = x [steps, n] times columns `first` .. of the layer, and its bias.
+ */
+struct product {
+    struct tec_dense d;
+    struct tec_category category; /* categories 0: a plain layer */
+    int first, n;
+    const double *x;
+    double *y;
+};
+
+static enum tec_status no_memory(const struct maker *m)
+{
+    return tec_fail(m->err, TEC_NO_MEMORY, "no memory for rows of the time");
+}
+
+/* Stored [out, in]. */
+static enum tec_status multiply_rows(struct maker *m, const struct product *p, float *line)
+{
+    struct tec_expected e = {
+        .names = {p->d.weight}, .n_names = 1, .rank = 2, .shape = {p->d.rows, p->d.cols}};
+    struct tec_found found = {0};
+    TEC_TRY(tec_weight_find(&m->source, &e, &found, m->err));
+    for (int r = 0; r < p->d.rows; r++) {
+        TEC_TRY(tec_weight_rows(&m->source, &found, r, 1, line, m->err));
+        for (int s = 0; s < m->out->steps; s++) {
+            double sum = 0.0;
+            for (int i = 0; i < p->n; i++)
+                sum += (double)line[p->first + i] * p->x[(size_t)s * (size_t)p->n + (size_t)i];
+            p->y[(size_t)s * (size_t)p->d.rows + (size_t)r] = sum;
+        }
+    }
+    return TEC_OK;
+}
+
+/* Stored [in, out]. */
+static enum tec_status multiply_columns(struct maker *m, const struct product *p, float *line)
+{
+    struct tec_found found = {0};
+    size_t rows = (size_t)p->d.rows;
+    TEC_TRY(tec_weight_category(&m->source, &p->d, p->category, &found, m->err));
+    for (int i = 0; i < p->n; i++) {
+        TEC_TRY(tec_weight_rows(&m->source, &found, p->first + i, 1, line, m->err));
+        for (int s = 0; s < m->out->steps; s++)
+            for (size_t r = 0; r < rows; r++)
+                p->y[(size_t)s * rows + r] +=
+                    (double)line[r] * p->x[(size_t)s * (size_t)p->n + (size_t)i];
+    }
+    return TEC_OK;
+}
+
+static enum tec_status multiply(struct maker *m, const struct product *p)
+{
+    const struct tec_dense *d = &p->d;
+    bool categories = p->category.categories > 0;
+    size_t rows = (size_t)d->rows, longest = (size_t)(d->cols > d->rows ? d->cols : d->rows);
+    float *line = tec_heap_get(m->heap, (longest + rows) * sizeof *line), *bias = line + longest;
+    if (!line)
+        return no_memory(m);
+    enum tec_status status =
+        categories ? tec_weight_category_bias(&m->source, d, p->category, bias, m->err)
+                   : tec_weight_vector(&m->source, d->bias, d->rows, 0.0F, bias, m->err);
+    if (status == TEC_OK)
+        status = categories ? multiply_columns(m, p, line) : multiply_rows(m, p, line);
+    for (size_t i = 0; i < (size_t)m->out->steps * rows && status == TEC_OK; i++)
+        p->y[i] += (double)bias[i % rows];
+    tec_heap_put(m->heap, line);
+    return status;
+}
+
+static double gelu(double x)
+{
+    const double share = 0.79788456080286535588; /* sqrt(2 / pi) */
+    return 0.5 * x * (1.0 + tanh(share * (x + 0.044715 * x * x * x)));
+}
+
+static double gelu_erf(double x)
+{
+    return 0.5 * x * (1.0 + erf(x * 0.70710678118654752440));
+}
+
+static double silu(double x)
+{
+    return x / (1.0 + exp(-x));
+}
+
+static double relu(double x)
+{
+    return x > 0.0 ? x : 0.0;
+}
+
+static double (*const activations[])(double x) = {[TEC_ACTIVATION_GELU] = gelu,
+                                                  [TEC_ACTIVATION_GELU_ERF] = gelu_erf,
+                                                  [TEC_ACTIVATION_SILU] = silu,
+                                                  [TEC_ACTIVATION_RELU] = relu};
+
+/* The words of one value after another. */
+static void map(const struct maker *m, const struct tec_model_call *c, double *y)
+{
+    const double *a = m->rows[c->in[0]], *b = c->n_in > 1 ? m->rows[c->in[1]] : NULL;
+    size_t cols = (size_t)c->cols, from = (size_t)m->p->calls[c->in[0]].cols;
+    for (size_t s = 0; s < (size_t)m->out->steps; s++)
+        for (size_t i = 0; i < cols; i++) {
+            double x = a[s * from + (size_t)c->first + i];
+            y[s * cols + i] = c->word == TEC_WORD_activation ? activations[c->activation](x)
+                              : b                            ? x + b[s * cols + i]
+                                                             : x;
+        }
+}
+
+static enum tec_status compute(struct maker *m, const struct tec_model_call *c, double *y)
+{
+    size_t cols = (size_t)c->cols;
+    if (c->word == TEC_WORD_linear) {
+        int in = m->p->calls[c->in[0]].cols;
+        const struct product p = {.d = {c->weight, c->bias, c->cols, in},
+                                  .category = {c->category, c->categories},
+                                  .n = in,
+                                  .x = m->rows[c->in[0]],
+                                  .y = y};
+        return multiply(m, &p);
+    }
+    for (size_t s = 0; s < (size_t)m->out->steps && c->word == TEC_WORD_time; s++)
+        y[s] = m->out->t[s];
+    for (size_t s = 0; s < (size_t)m->out->steps && c->word == TEC_WORD_waves; s++)
+        tec_model_call_waves(c, m->out->t[s], y + s * cols);
+    if (c->word != TEC_WORD_time && c->word != TEC_WORD_waves)
+        map(m, c, y);
+    return TEC_OK;
+}
+
+/* Rows of a value [steps, cols] to the device. */
+static enum tec_status upload(struct maker *m, const struct tec_model_call *c, const double *y,
+                              float *to)
+{
+    size_t padded = (size_t)tec_padded(c->cols);
+    float *row = tec_heap_get(m->heap, padded * sizeof *row);
+    if (!row)
+        return no_memory(m);
+    memset(row, 0, padded * sizeof *row);
+    for (int s = 0; s < m->out->steps; s++) {
+        for (int i = 0; i < c->cols; i++)
+            row[i] = (float)y[(size_t)s * (size_t)c->cols + (size_t)i];
+        tec_device_upload(m->out->device, TEC_STREAM_MAIN, to + (size_t)s * padded, row,
+                          padded * sizeof *row);
+    }
+    tec_heap_put(m->heap, row);
+    return tec_device_failure(m->out->device, m->err);
+}
+
+/* Whether some call of a frame reads a row of the time itself. */
+static bool read_in_frames(const struct tec_model_program *p, int at)
+{
+    const struct tec_model_call *c = &p->calls[at];
+    for (int i = c->uses.first; i <= c->uses.last && i < p->n; i++)
+        if (p->calls[i].scale == at || p->calls[i].shift == at)
+            return true;
+    return c->name != NULL;
+}
+
+static bool beside(const struct tec_model_program *p, const struct tec_model_call *c)
+{
+    return c->word == TEC_WORD_linear && p->calls[c->in[0]].word == TEC_WORD_beside;
+}
+
+/* What the time adds to a product: a frame would read it as float32. */
+static enum tec_status compute_share(struct maker *m, const struct tec_model_call *c, double *y)
+{
+    const struct tec_model_call *x = &m->p->calls[c->in[0]], *row = &m->p->calls[x->in[1]];
+    size_t n = (size_t)m->out->steps * (size_t)row->cols;
+    double *rounded = tec_heap_get(m->heap, n * sizeof *rounded);
+    if (!rounded)
+        return no_memory(m);
+    for (size_t i = 0; i < n; i++)
+        rounded[i] = (double)(float)m->rows[x->in[1]][i];
+    const struct product p = {.d = {c->weight, c->bias, c->cols, x->cols},
+                              .category = {c->category, c->categories},
+                              .first = x->cols - row->cols,
+                              .n = row->cols,
+                              .x = rounded,
+                              .y = y};
+    enum tec_status status = multiply(m, &p);
+    tec_heap_put(m->heap, rounded);
+    return status;
+}
+
+static enum tec_status make_row(struct maker *m, int at)
+{
+    const struct tec_model_call *c = &m->p->calls[at];
+    struct tec_timed *t = m->out;
+    size_t n = (size_t)t->steps * (size_t)c->cols;
+    bool share = beside(m->p, c);
+    if (!c->timed && !share)
+        return TEC_OK;
+    if (share || read_in_frames(m->p, at)) {
+        size_t bytes = (size_t)t->steps * (size_t)tec_padded(c->cols) * sizeof(float);
+        t->of[at] = tec_device_get(t->device, bytes);
+        t->bytes += (int64_t)bytes;
+        if (!t->of[at])
+            return tec_fail(m->err, TEC_NO_MEMORY, "rows of the time need %lld bytes",
+                            (long long)t->bytes);
+    }
+    if (m->source.dry)
+        return TEC_OK;
+    double *y = m->rows[at] = tec_heap_get(m->heap, n * sizeof *y);
+    if (!y)
+        return no_memory(m);
+    memset(y, 0, n * sizeof *y);
+    TEC_TRY(share ? compute_share(m, c, y) : compute(m, c, y));
+    return t->of[at] ? upload(m, c, y, t->of[at]) : TEC_OK;
+}
+
+static void put_row(const struct maker *m, int at)
+{
+    tec_heap_put(m->heap, m->rows[at]);
+    m->rows[at] = NULL;
+}
+
+/* Notes a call as the last one that makes a row of what it reads. */
+static void read_by(const struct tec_model_program *p, int at, int *last)
+{
+    const struct tec_model_call *c = &p->calls[at];
+    last[at] = at;
+    for (int k = 0; k < c->n_in && c->timed; k++)
+        last[c->in[k]] = at;
+    if (beside(p, c))
+        last[p->calls[c->in[0]].in[1]] = at;
+}
+
+static enum tec_status make_rows(struct maker *m, const int *last)
+{
+    for (int i = 0; i < m->p->n; i++) {
+        const struct tec_model_call *c = &m->p->calls[i];
+        TEC_TRY(make_row(m, i));
+        for (int k = 0; k < c->n_in && c->timed; k++)
+            if (last[c->in[k]] == i)
+                put_row(m, c->in[k]);
+        if (beside(m->p, c) && last[m->p->calls[c->in[0]].in[1]] == i)
+            put_row(m, m->p->calls[c->in[0]].in[1]);
+        if (last[i] == i)
+            put_row(m, i);
+    }
+    return TEC_OK;
+}
+
+static enum tec_status make(struct maker *m, const double *times)
+{
+    struct tec_timed *t = m->out;
+    size_t n = (size_t)m->p->n;
+    int *last = TEC_NEW(&t->arena, n, int);
+    t->t = TEC_NEW(&t->arena, (size_t)t->steps, double);
+    t->of = TEC_NEW(&t->arena, n, float *);
+    m->rows = TEC_NEW(&t->arena, n, double *);
+    if (!last || !t->t || !t->of || !m->rows)
+        return no_memory(m);
+    for (int s = 0; s < t->steps; s++)
+        t->t[s] = times ? times[s] : tec_model_time(&m->p->flow, s, t->steps);
+    for (int i = 0; i < m->p->n; i++)
+        read_by(m->p, i, last);
+    enum tec_status status = make_rows(m, last);
+    for (int i = 0; i < m->p->n; i++)
+        put_row(m, i);
+    return status;
+}
+
+enum tec_status tec_timed_create(struct tec_timed **out, const struct tec_model_program *program,
+                                 const struct tec_weight_source *source, const double *times, int n,
+                                 struct tec_device *device, struct tec_heap *heap,
+                                 struct tec_error *err)
+{
+    if (n < 1 || n > 1000)
+        return tec_fail(err, TEC_INVALID, "steps must be 1 .. 1000, is %d", n);
+    struct tec_timed *t = tec_heap_get(heap, sizeof *t);
+    if (!t)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for rows of the time");
+    *t = (struct tec_timed){.steps = n, .program = program, .device = device};
+    tec_arena_init(&t->arena, heap);
+    struct maker m = {t, program, *source, NULL, heap, err};
+    enum tec_status status = make(&m, times);
+    if (status != TEC_OK) {
+        tec_timed_destroy(t);
+        return status;
+    }
+    *out = t;
+    return TEC_OK;
+}
+
+void tec_timed_destroy(struct tec_timed *t)
+{
+    if (!t)
+        return;
+    struct tec_heap *heap = t->arena.heap;
+    for (int i = 0; i < t->program->n && t->of; i++)
+        tec_device_put(t->device, t->of[i]);
+    tec_arena_finish(&t->arena);
+    tec_heap_put(heap, t);
+}
+
+const float *tec_timed_row(const struct tec_timed *t, int call, int step)
+{
+    size_t padded = (size_t)tec_padded(t->program->calls[call].cols);
+    return t->of[call] ? t->of[call] + (size_t)step * padded : NULL;
+}

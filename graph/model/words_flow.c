@@ -1,0 +1,184 @@
+/* words_flow.c - the words of a flow's action: what depends on the time of a step, rows out of
+ * others, attention. */
+#include "graph/model/parse.h"
+#include "graph/model/words_own.h"
+
+#include <math.h>
+
+enum { MAX_TIMED = 1 << 22, MAX_HEADS = 1024, MAX_HEAD_DIM = 4096 };
+
+void tec_model_call_moves(const struct tec_model_program *p, struct tec_model_call *c)
+{
+    c->moves |= c->scale >= 0 || c->shift >= 0;
+    for (int i = 0; i < c->n_in; i++)
+        c->moves |= p->calls[c->in[i]].moves || p->calls[c->in[i]].timed;
+    c->moves &= !c->timed && !c->constant;
+}
+
+double tec_model_time(const struct tec_program_flow *flow, int step, int steps)
+{
+    double share = (double)step / (double)steps;
+    return flow->buckets ? (double)(int)(share * (double)flow->buckets) : share;
+}
+
+enum tec_status tec_builder_noise(struct tec_model_program *p, struct tec_model_call *c,
+                                  struct tec_error *err)
+{
+    c->rows = p->flow.horizon;
+    c->cols = p->flow.dim;
+    c->moves = true;
+    return tec_builder_new_rows(p, c, err);
+}
+
+enum tec_status tec_builder_time(struct tec_model_program *p, struct tec_model_call *c,
+                                 struct tec_error *err)
+{
+    c->cols = 1;
+    return tec_builder_timed(p, c, err);
+}
+
+/* Rows of the time are in host memory as float64, for every step, while tables are made. */
+enum tec_status tec_builder_timed(struct tec_model_program *p, struct tec_model_call *c,
+                                  struct tec_error *err)
+{
+    c->timed = true;
+    c->rows = 1;
+    p->timed += c->cols;
+    return p->timed <= MAX_TIMED
+               ? tec_builder_new_rows(p, c, err)
+               : tec_fail(err, TEC_MALFORMED,
+                          "%d columns: the rows of the time have more than %d in a model", c->cols,
+                          MAX_TIMED);
+}
+
+enum tec_status tec_builder_waves(struct tec_model_program *p, struct tec_model_call *c,
+                                  struct tec_error *err)
+{
+    if (tec_builder_operand(p, c, 0)->word != TEC_WORD_time)
+        return tec_fail(err, TEC_MALFORMED, "reads the time alone");
+    if (!(c->period > 1.0) || c->cols % 2 != 0 || c->cols < 4)
+        return tec_fail(err, TEC_MALFORMED,
+                        "period %g must be above 1, and cols %d even, at least "
+                        "4",
+                        c->period, c->cols);
+    return tec_builder_timed(p, c, err);
+}
+
+void tec_model_call_waves(const struct tec_model_call *c, double t, double *out)
+{
+    int n = c->cols / 2;
+    for (int i = 0; i < n; i++) {
+        double angle = t * exp(-log(c->period) * i / (c->closed ? n - 1 : n));
+        out[i] = c->cosines ? cos(angle) : sin(angle);
+        out[n + i] = c->cosines ? sin(angle) : cos(angle);
+    }
+}
+
+enum tec_status tec_builder_columns(struct tec_model_program *p, struct tec_model_call *c,
+                                    struct tec_error *err)
+{
+    const struct tec_model_call *x = tec_builder_operand(p, c, 0);
+    if (!x->timed)
+        return tec_fail(err, TEC_UNSUPPORTED, "reads rows of the time alone");
+    if (c->first > x->cols - c->cols)
+        return tec_fail(err, TEC_MALFORMED, "%d columns from %d on, of %d", c->cols, c->first,
+                        x->cols);
+    return tec_builder_timed(p, c, err);
+}
+
+enum tec_status tec_builder_beside(struct tec_model_program *p, struct tec_model_call *c,
+                                   struct tec_error *err)
+{
+    const struct tec_model_call *x = tec_builder_operand(p, c, 0),
+                                *y = tec_builder_operand(p, c, 1);
+    TEC_TRY(tec_builder_need_input(x, err));
+    if (!y->timed)
+        return tec_fail(err, TEC_UNSUPPORTED, "the second value must be a row of the time");
+    if (x->cols > TEC_PARSE_MAX - y->cols)
+        return tec_fail(err, TEC_MALFORMED, "%d columns beside %d are more than %d", y->cols,
+                        x->cols, TEC_PARSE_MAX);
+    tec_builder_same_rows(c, x);
+    c->cols = x->cols + y->cols;
+    return TEC_OK;
+}
+
+enum tec_status tec_builder_take(struct tec_model_program *p, struct tec_model_call *c,
+                                 struct tec_error *err)
+{
+    const struct tec_model_call *x = tec_builder_operand(p, c, 0);
+    c->constant = x->constant;
+    if (!x->constant)
+        TEC_TRY(tec_builder_need_input(x, err));
+    if (!x->constant && (!p->flow.steps || c->part != TEC_PART_OF_ACTION))
+        return tec_fail(err, TEC_UNSUPPORTED, "reads constants, or rows of a flow's action");
+    if (c->first > x->rows - c->rows)
+        return tec_fail(err, TEC_MALFORMED, "%d rows from %d on, of %d", c->rows, c->first,
+                        x->rows);
+    c->cols = x->cols;
+    if (c->constant)
+        TEC_TRY(tec_builder_constant(p, c, err));
+    return tec_builder_new_rows(p, c, err);
+}
+
+static enum tec_status check_heads(struct tec_model_program *p, struct tec_model_call *c,
+                                   struct tec_error *err)
+{
+    struct tec_attend *a = &c->attend;
+    struct tec_stack *kept = &p->kept;
+    a->kv_heads = a->kv_heads ? a->kv_heads : a->heads;
+    if (a->heads > MAX_HEADS || a->head_dim > MAX_HEAD_DIM ||
+        a->heads * a->head_dim > TEC_PARSE_MAX || a->heads % a->kv_heads != 0)
+        return tec_fail(err, TEC_MALFORMED, "%d heads of %d over %d kv_heads", a->heads,
+                        a->head_dim, a->kv_heads);
+    if (kept->kv_heads && (kept->kv_heads != a->kv_heads || kept->head_dim != a->head_dim))
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "keys of %d heads of %d; those of the first attention are %d of %d",
+                        a->kv_heads, a->head_dim, kept->kv_heads, kept->head_dim);
+    *kept = (struct tec_stack){.layers = kept->layers,
+                               .heads = a->heads > kept->heads ? a->heads : kept->heads,
+                               .kv_heads = a->kv_heads,
+                               .head_dim = a->head_dim};
+    c->cols = a->heads * a->head_dim;
+    return TEC_OK;
+}
+
+/* Attentions over own rows are numbered apart from those over the prefill's. */
+static enum tec_status place_keys(struct tec_model_program *p, struct tec_model_call *c,
+                                  struct tec_error *err)
+{
+    c->place = c->over < 0 ? p->n_own++ : p->n_over++;
+    if (c->place == TEC_MAX_STACK_LAYERS)
+        return tec_fail(err, TEC_UNSUPPORTED, "an action has more than %d of a kind", c->place);
+    if (c->place >= p->kept.layers)
+        p->kept.layers = c->place + 1;
+    p->sees[c->sees] |= c->over >= 0;
+    return TEC_OK;
+}
+
+enum tec_status tec_builder_attention(struct tec_model_program *p, struct tec_model_call *c,
+                                      struct tec_error *err)
+{
+    const struct tec_model_call *x = tec_builder_operand(p, c, 0);
+    const struct tec_model_call *over = c->over < 0 ? NULL : &p->calls[c->over];
+    if (!p->flow.steps || c->part != TEC_PART_OF_ACTION)
+        return tec_fail(err, TEC_UNSUPPORTED, "belongs to a flow's action");
+    TEC_TRY(tec_builder_need_input(x, err));
+    TEC_TRY(check_heads(p, c, err));
+    if (over && (over->part == c->part || over->constant))
+        return tec_fail(err, TEC_MALFORMED, "over must be what prefill has made");
+    if (!over && c->sees != TEC_SEEN_ALL)
+        return tec_fail(err, TEC_MALFORMED, "sees says which rows of over: it has none");
+    if (!over && x->rows == 1)
+        return tec_fail(err, TEC_UNSUPPORTED, "one row alone has nothing to see");
+    if (p->seeing && p->seeing != x->rows)
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "of %d rows; an action has attention of equally many rows, here %d",
+                        x->rows, p->seeing);
+    p->seeing = x->rows;
+    c->attend.from = over ? over->cols : x->cols;
+    TEC_TRY(place_keys(p, c, err));
+    int cols = c->cols;
+    tec_builder_same_rows(c, x);
+    c->cols = cols;
+    return TEC_OK;
+}

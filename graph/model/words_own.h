@@ -1,0 +1,39 @@
+/* words_own.h - between the files that check the words of the builder (words.def). */
+#ifndef TEC_GRAPH_MODEL_WORDS_OWN_H
+#define TEC_GRAPH_MODEL_WORDS_OWN_H
+
+#include "graph/model/program.h"
+
+/* The check of each word: see tec_word_kind. */
+#define WORD(word, operands, text)                                        \
+    enum tec_status tec_builder_##word(struct tec_model_program *program, \
+                                       struct tec_model_call *call, struct tec_error *err);
+#define GIVEN(word, text) WORD(word, 0, text)
+#define FIELD(word, key, kind, member, needed, text)
+#include "graph/model/words.def"
+#undef WORD
+#undef GIVEN
+#undef FIELD
+
+const struct tec_model_call *tec_builder_operand(const struct tec_model_program *program,
+                                                 const struct tec_model_call *call, int i);
+
+/* A group for the rows of a call, which are new ones. */
+enum tec_status tec_builder_new_rows(struct tec_model_program *program, struct tec_model_call *call,
+                                     struct tec_error *err);
+
+/* The rows of a call are those of x. */
+void tec_builder_same_rows(struct tec_model_call *call, const struct tec_model_call *x);
+
+/* A call is a constant: those of a model have a bound. */
+enum tec_status tec_builder_constant(struct tec_model_program *program, struct tec_model_call *call,
+                                     struct tec_error *err);
+
+/* A call is a row of the time: those of a model have a bound. */
+enum tec_status tec_builder_timed(struct tec_model_program *program, struct tec_model_call *call,
+                                  struct tec_error *err);
+
+/* x must be rows that depend on what is observed. */
+enum tec_status tec_builder_need_input(const struct tec_model_call *x, struct tec_error *err);
+
+#endif

@@ -1,0 +1,288 @@
+/* builder_flow.c - tests of flows that are programs: what does not fit is refused with its line. */
+#include "graph/model/program.h"
+#include "tests/box.h"
+#include "tests/tap.h"
+
+#include <string.h>
+
+static struct tec_heap heap;
+static struct tec_error err;
+
+/* A text of width 8 and what the bodies may use; 26 lines, the body of prefill is in line 27. */
+static const char prelude[] =
+    "local t, e = {}, {}\n"
+    "for _, r in ipairs { 'q', 'k', 'v', 'o', 'gate', 'up', 'down', 'norm1', 'norm2' } do\n"
+    "  t[r], e[r] = r .. '{}', r ~= 'gate' and 'e' .. r .. '{}' or nil\n"
+    "end\n"
+    "t.final = 'final'\n"
+    "local s = { layers = 1, width = 8, heads = 2, kv_heads = 2, head_dim = 4, mlp = 16,\n"
+    "            norm = 'rms', norm_offset = 0.0, eps = 1e-5, theta = 1e4,\n"
+    "            activation = 'silu', tensors = t }\n"
+    "local v = { layers = 1, width = 8, heads = 2, kv_heads = 2, head_dim = 4, mlp = 16,\n"
+    "            norm = 'layer', norm_offset = 0.0, eps = 1e-5, theta = 0.0, tensors = {\n"
+    "  q = 'vq', k = 'vk', v = 'vv', o = 'vo', up = 'vu', down = 'vd', norm1 = 'n1',\n"
+    "  norm2 = 'n2', final = 'vf' } }\n"
+    "local function lin(g, x, w, out) return g:linear(x, { weight = w, bias = w .. 'b', out = out "
+    "}) "
+    "end\n"
+    "local function ask(g, x, o)\n"
+    "  o.heads, o.head_dim, o.q, o.k, o.v = o.heads or 2, o.head_dim or 4, 'aq', 'ak', 'av'\n"
+    "  return g:attention(x, o)\n"
+    "end\n"
+    "local d = { name = 't', slots = { 'a' }, ignored = {},\n"
+    "  vision = { towers = { { image_size = 8, patch = 4, mean = { 0, 0, 0 },\n"
+    "    std = { 1, 1, 1 }, patch_embed = { weight = 'p' }, position = 'pos', stack = v } },\n"
+    "    projector = { { weight = 'pr' } } },\n"
+    "  text = { vocab = 32, scale = 1.0, round_logits = true, mask = 'causal_all', bos = 1,\n"
+    "           eos = 2, max_tokens = 8, embed = { 'e' }, head = { 'h' }, stack = s } }\n"
+    "d.flow = { horizon = 5, dim = 3, steps = 4 }\n"
+    "d.prefill = function(g)\n"
+    "\n";
+
+static const char features[] = "return g:hidden { cols = 8 }";
+static const char plain[] = "return lin(g, ask(g, lin(g, x, 'in', 8), { over = seen }), 'out', 3)";
+
+/* Opens the description with these bodies and `more` at its end. */
+static enum tec_status open_bodies(struct tec_model **out, const char *prefill, const char *action,
+                                   const char *more)
+{
+    struct box box;
+    box_make(&box);
+    box_path(&box, "t.lua");
+    FILE *file = fopen(box.path, "w");
+    REQUIRE(file);
+    fprintf(file, "%s  %s\nend\nd.action = function(g, seen, x, t)\n  %s\nend\n%s\nreturn d\n",
+            prelude, prefill, action, more);
+    fclose(file);
+    const struct tec_model_choice choice = {.root = box.dir, .arch = "t", .size = "tiny"};
+    enum tec_status status = tec_model_open(out, &choice, &heap, &err);
+    box_remove(&box);
+    return status;
+}
+
+/* Refused with the line (0: none) and these words. */
+static void refused(const char *prefill, const char *action, const char *more, int line,
+                    const char *says)
+{
+    struct tec_model *model = NULL;
+    char place[32] = "";
+    if (line)
+        snprintf(place, sizeof place, "t.lua:%d: ", line);
+    CHECK(open_bodies(&model, prefill, action, more) != TEC_OK);
+    if (!strstr(err.message, says) || !strstr(err.message, place))
+        fprintf(stderr, "# wanted '%s%s', is '%s'\n", place, says, err.message);
+    CHECK(strstr(err.message, says) && strstr(err.message, place));
+    CHECK_INT(heap.live, ==, 0);
+}
+
+enum { PREFILL = 27, ACTION = 30, FUNCTION = 29 };
+
+static void action_refused(const char *body, const char *says)
+{
+    refused(features, body, "", ACTION, says);
+}
+
+static void prefill_refused(const char *body, const char *says)
+{
+    refused(body, plain, "", PREFILL, says);
+}
+
+static void flow_refused(const char *more, const char *says)
+{
+    refused(features, plain, more, 0, says);
+}
+
+TEST(a_flow_of_words_opens)
+{
+    struct tec_model *model = NULL;
+    enum tec_status status = open_bodies(&model, features, plain, "");
+    if (status != TEC_OK)
+        fprintf(stderr, "# %s\n", err.message);
+    REQUIRE(status == TEC_OK);
+    CHECK(tec_model_denoises(model) && !tec_model_asks(model) && !tec_model_flows(model));
+    CHECK_INT(model->flow.horizon, ==, 5);
+    CHECK_INT(model->flow.steps, ==, 4);
+    CHECK_INT(tec_model_kept(model)->layers, ==, 1);
+    CHECK_INT(tec_model_state(model), ==, 1);
+    tec_model_close(model);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* What t alone decides is known at load; what reads it, or x, is made in each step; the rest once.
+ */
+TEST(what_a_value_depends_on_is_found)
+{
+    struct tec_model *model = NULL;
+    REQUIRE(open_bodies(&model, features,
+                        "local w = lin(g, g:waves(t, { cols = 4, period = 9.0 }), 'w', 8)\n"
+                        "local s = lin(g, g:state { entries = 2 }, 's', 8)\n"
+                        "local n = g:norm(s, { eps = 1e-5, scale = w })\n"
+                        "local y = g:concat { s, lin(g, x, 'in', 8), n }\n"
+                        "y = g:take(ask(g, y, { over = seen }), { first = 1, rows = 5 })\n"
+                        "return lin(g, y, 'out', 3)",
+                        "") == TEC_OK);
+    const struct tec_model_program *p = model->program;
+    int timed = 0, once = 0, moves = 0;
+    for (int i = p->parts[TEC_PART_OF_ACTION]; i < p->n; i++) {
+        timed += p->calls[i].timed;
+        moves += p->calls[i].moves;
+        once += !p->calls[i].timed && !p->calls[i].moves;
+    }
+    CHECK_INT(timed, ==, 3); /* t, waves, linear */
+    CHECK_INT(once, ==, 2);  /* state, linear */
+    CHECK_INT(moves, ==, 7); /* x, norm, linear, concat, attention, take, linear */
+    CHECK_INT(p->seeing, ==, 7);
+    tec_model_close(model);
+}
+
+TEST(rows_of_the_time_stay_among_themselves)
+{
+    action_refused("return g:waves(x, { cols = 4, period = 9.0 })", "waves: reads the time alone");
+    action_refused("return g:waves(t, { cols = 5, period = 9.0 })",
+                   "waves: period 9 must be above 1, and cols 5 even, at least 4");
+    action_refused("return g:waves(t, { cols = 4, period = 1.0 })",
+                   "waves: period 1 must be above");
+    action_refused("return g:columns(x, { cols = 2 })", "columns: reads rows of the time alone");
+    action_refused("return g:columns(t, { first = 1, cols = 1 })",
+                   "columns: 1 columns from 1 on, of 1");
+    action_refused("return g:beside(x, x)", "beside: the second value must be a row of the time");
+    action_refused("return g:beside(t, t)", "beside: reads a row of the time");
+    action_refused("return g:activation(g:beside(x, t), { kind = 'silu' })",
+                   "activation: reads columns beside each other: linear alone does");
+    action_refused("return g:add(x, t)", "add: reads a row of the time");
+    action_refused("return g:concat { x, t }", "concat: reads a row of the time");
+    refused(features, "return ask(g, t, { over = seen })", "", 16,
+            "attention: reads a row of the time");
+    action_refused(
+        "for i = 1, 5 do g:waves(t, { cols = 1 << 20, period = 9.0 }) end",
+        "waves: 1048576 columns: the rows of the time have more than 4194304 in a model");
+    action_refused("return g:noise {}", "the builder has no word 'noise'");
+}
+
+TEST(norms_are_scaled_by_rows_of_the_time)
+{
+    action_refused("return g:norm(x, { eps = 1e-5, scale = x })",
+                   "norm: scale must be a row of the time");
+    action_refused("return g:norm(x, { eps = 1e-5, scale = t })",
+                   "norm: scale has 1 columns, x has 3");
+    action_refused("return g:norm(x, { eps = 1e-5, shift = lin(g, t, 'r', 3) })",
+                   "norm: has weight, and perhaps bias, or scale, and perhaps shift");
+    action_refused("return g:norm(x, { eps = 1e-5, bias = 'b' })",
+                   "norm: has weight, and perhaps bias");
+    action_refused("return g:norm(x, { eps = 1e-5, scale = 3 })",
+                   "norm: scale must be a value that a word has made");
+}
+
+TEST(categories_are_counted)
+{
+    action_refused("return g:linear(x, { weight = 'w', bias = 'b', out = 3, category = 1 })",
+                   "linear: category 1 of 0");
+    action_refused(
+        "return g:linear(x, { weight = 'w', bias = 'b', out = 3, categories = 2, category = 2 })",
+        "linear: category 2 of 2");
+    action_refused("return g:linear(x, { weight = 'w', out = 3, categories = 2 })",
+                   "linear: lacks bias");
+    action_refused(
+        "return g:linear(x, { weight = 'w', bias = 'b', out = 3, categories = 2, bf16 = true })",
+        "linear: matrices of categories stay float32");
+}
+
+TEST(attention_has_rows_and_heads_that_fit)
+{
+    action_refused(
+        "return g:attention(x, { heads = 3, kv_heads = 2, head_dim = 1, q = 'q', k = 'k',"
+        " v = 'v' })",
+        "attention: 3 heads of 1 over 2 kv_heads");
+    action_refused(
+        "return g:attention(x, { heads = 1024, head_dim = 4096, q = 'q', k = 'k', v = 'v' "
+        "})",
+        "attention: 1024 heads of 4096");
+    action_refused("return g:attention(x, { heads = 1, head_dim = 1, q = 'q', k = 'k' })",
+                   "attention: lacks v");
+    refused(features, "return ask(g, x, { sees = 'rest' })", "", 16,
+            "attention: sees says which rows of over");
+    refused(features, "return ask(g, x, { over = x })", "", 16,
+            "attention: over must be what prefill has made");
+    refused(features, "return ask(g, x, { over = seen, sees = 'text' })", "", 16,
+            "attention: sees must be all, pictures or rest");
+    refused(features, "ask(g, x, {}); return ask(g, x, { heads = 1, over = seen })", "", 16,
+            "attention: keys of 1 heads of 4; those of the first attention are 2 of 4");
+    refused(features, "ask(g, x, {}); return ask(g, g:take(x, { rows = 2 }), { over = seen })", "",
+            16, "attention: of 2 rows; an action has attention of equally many rows, here 5");
+    refused(features, "return ask(g, g:take(x, { rows = 1 }), {})", "", 16,
+            "attention: one row alone has nothing to see");
+    refused(features, "return lin(g, ask(g, x, { over = seen, sees = 'rest' }), 'out', 3)", "", 16,
+            "attention: sees rows of pictures apart: it needs text.picture");
+    refused("return ask(g, g:hidden { cols = 8 }, {})", plain, "", 16,
+            "attention: belongs to a flow's action");
+    action_refused(
+        "return g:stack(x, { stack = { layers = 1, width = 3, heads = 1, kv_heads = 1,\n"
+        "head_dim = 3, mlp = 4, norm = 'layer', norm_offset = 0.0, eps = 1e-5, theta = 0.0,\n"
+        "tensors = e } })",
+        "");
+}
+
+TEST(rows_that_are_taken_are_there)
+{
+    action_refused("return g:take(x, { first = 3, rows = 3 })", "take: 3 rows from 3 on, of 5");
+    action_refused("return g:take(x, { first = 1 << 20, rows = 1 << 20 })",
+                   "take: 1048576 rows from");
+    action_refused("return g:take(x, { first = -1, rows = 3 })",
+                   "take: first must be a whole number");
+    action_refused("return g:take(g:zeros { rows = 3, cols = 3 }, { rows = 4 })",
+                   "take: 4 rows from 0 on, of 3");
+    prefill_refused("return g:take(g:hidden { cols = 8 }, { rows = 1 })",
+                    "take: reads constants, or rows of a flow's action");
+    prefill_refused("return g:concat { g:hidden { cols = 8 } }",
+                    "concat: value 1 has as many rows as the prompt");
+}
+
+TEST(a_prefill_reads_the_prompt)
+{
+    prefill_refused("return g:hidden { rows = 4, cols = 8 }",
+                    "hidden: rows are as many as the prompt has");
+    prefill_refused("return g:hidden { cols = 9 }", "hidden: 9 columns; rows of the text have 8");
+    prefill_refused("return g:state { entries = 2 }", "state: belongs to a flow's action");
+    prefill_refused("return g:picture { slot = 'a', height = 8, width = 8, mean = { 0, 0, 0 },\n"
+                    "std = { 1, 1, 1 } }",
+                    "picture: pictures of a model with a text are its vision's");
+    action_refused("return g:hidden { cols = 8 }", "hidden: these rows are read already");
+    refused("return g:zeros { rows = 1, cols = 8 }", plain, "", 0, "over must be what prefill");
+}
+
+TEST(a_flow_is_whole)
+{
+    refused(features, "return lin(g, x, 'out', 3)", "", 0,
+            "action: has no attention over what prefill has made of hidden rows");
+    refused("local x = g:hidden { cols = 8 }; lin(g, x, 'p', 8); return x",
+            "return lin(g, ask(g, lin(g, x, 'in', 8), { over = seen }), 'out', 3)", "", 13,
+            "linear: nobody reads its value");
+    refused(features, "return lin(g, ask(g, lin(g, x, 'in', 8), { over = seen }), 'out', 4)", "",
+            13, "linear: 5 rows of 4 columns; what x moves by is 5 of 3");
+    refused(features, "ask(g, x, { over = seen }); return g:zeros { rows = 5, cols = 3 }", "", 30,
+            "zeros: 5 rows of 3 columns; what x moves by is 5 of 3");
+    refused(features, "ask(g, x, { over = seen }); return x", "", FUNCTION,
+            "noise: 5 rows of 3 columns; what x moves by is 5 of 3, and not x");
+    refused(features,
+            "local s = lin(g, g:state { entries = 2 }, 's', 8)\n"
+            "local y = lin(g, g:beside(g:concat { s, s, s, s, s }, t), 'm', 8)\n"
+            "return lin(g, ask(g, y, { over = seen }), 'out', 3)",
+            "", FUNCTION, "noise: nobody reads its value");
+    flow_refused("d.flow = { horizon = 0, dim = 3, steps = 4 }", "flow: horizon must be 1 ..");
+    flow_refused("d.flow = { horizon = 1 << 40, dim = 3, steps = 4 }", "flow: ");
+    flow_refused("d.flow = { horizon = 5000, dim = 3, steps = 4 }",
+                 "flow: 5000 actions of 3 values");
+    flow_refused("d.flow = { horizon = 5, dim = 3, steps = 0 }", "flow: 0 steps and 0 buckets");
+    flow_refused("d.flow = { horizon = 5, dim = 3, steps = 4, buckets = -1 }", "-1 buckets");
+    flow_refused("d.flow = { horizon = 5, dim = 3 }", "flow: ");
+    flow_refused("d.flow = { horizon = 5, dim = 3, steps = 4, bucket = 3 }", "flow: ");
+    flow_refused("d.flow = 7", "flow: ");
+    flow_refused("d.prefill = nil", "flow needs the functions prefill and action");
+    flow_refused("d.prefill = nil; d.action = nil", "flow needs the functions prefill and action");
+    flow_refused("d.tokens = { most = 3, vocab = 32, bins = 4 }",
+                 "a flow with functions stands beside");
+    flow_refused("d.vision = nil", "a flow with functions stands beside text and vision");
+    flow_refused("d.text = nil", "");
+}
+
+TAP_MAIN

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""flow_models.py - a golden case of tests/flow_models/wired.lua, a flow that is wired as no shipped one, in numpy.
+
+usage: tests/flow_models.py FOLDER SEED
+
+Text and picture tower are those of text_models.py. The rest is written down a second time, in the order of the
+formulas: nothing here knows how the engine computes them. Expected values are float64; the error that is allowed
+is that of the same code in float32.
+"""
+import json
+import os
+import sys
+
+import numpy
+
+import picture_tower
+import text_models as text
+
+FEATURES, WIDTH, HEADS, KV, HORIZON, DIM, STATE, STEPS = 20, 24, 4, 2, 5, 3, 6, 3
+LAYERS = 4
+
+
+def weights(c, w):
+    """The flow's own tensors, beside those of the text."""
+    def matrix(name, rows, cols):
+        w[name + ".weight"] = text.bf16(text.random.standard_normal((rows, cols)) / numpy.sqrt(cols))
+        w[name + ".bias"] = text.bf16(text.random.standard_normal(rows) * 0.2)
+
+    kv = KV * (WIDTH // HEADS)
+    for name, rows, cols in (("project", FEATURES, c["width"]), ("second", FEATURES, FEATURES), ("time1", WIDTH, 10),
+                             ("time2", WIDTH, 10), ("state", WIDTH, STATE), ("enter", WIDTH, DIM),
+                             ("mid", WIDTH, WIDTH + 10), ("leave", DIM, 12)):
+        matrix(name, rows, cols)
+    for i in range(1, LAYERS + 1):
+        seen = WIDTH if i == 1 else FEATURES
+        for name, rows, cols in (("q", WIDTH, WIDTH), ("k", kv, seen), ("v", kv, seen), ("o", WIDTH, WIDTH),
+                                 ("scale", 2 * WIDTH, WIDTH), ("up", 2 * WIDTH, WIDTH), ("down", WIDTH, 2 * WIDTH)):
+            matrix(f"layers.{i}.{name}", rows, cols)
+        w[f"layers.{i}.norm.weight"] = text.bf16(1 + 0.3 * text.random.standard_normal(WIDTH))
+        w[f"layers.{i}.norm.bias"] = text.bf16(0.3 * text.random.standard_normal(WIDTH))
+    w["places"] = text.bf16(text.random.standard_normal((HORIZON, WIDTH)))
+    w["learned"] = text.bf16(text.random.standard_normal((2, WIDTH)))
+    w["own.W"] = text.bf16(text.random.standard_normal((3, WIDTH, 12)) / numpy.sqrt(WIDTH))
+    w["own.b"] = text.bf16(text.random.standard_normal((3, 12)))
+
+
+def normed(x, eps):
+    x = x - x.mean(-1, keepdims=True)
+    return x / numpy.sqrt((x * x).mean(-1, keepdims=True) + x.dtype.type(eps))
+
+
+def silu(x):
+    return x / (1 + numpy.exp(-x))
+
+
+def gelu(x):
+    k = x.dtype.type
+    return k(0.5) * x * (1 + numpy.tanh(k(numpy.sqrt(2 / numpy.pi)) * (x + k(0.044715) * x ** 3)))
+
+
+def gelu_erf(x):
+    from math import erf
+    return x * numpy.vectorize(lambda y: 0.5 * (1 + erf(y / 2 ** 0.5)))(x).astype(x.dtype)
+
+
+class Flow:
+    """The formulas in one kind of numbers."""
+
+    def __init__(self, w, kind):
+        self.w, self.kind = w, kind
+
+    def tensor(self, name):
+        return self.w[name].astype(self.kind)
+
+    def linear(self, x, name):
+        return x @ self.tensor(name + ".weight").T + self.tensor(name + ".bias")
+
+    def attention(self, x, seen, at):
+        n, d = len(x), WIDTH // HEADS
+        q = self.linear(x, at + "q").reshape(n, HEADS, d)
+        k, v = (self.linear(seen, at + r).reshape(-1, KV, d).repeat(HEADS // KV, 1) for r in ("k", "v"))
+        s = numpy.einsum("qhd,khd->hqk", q, k) * self.kind(d ** -0.5)
+        p = numpy.exp(s - s.max(-1, keepdims=True))
+        p /= p.sum(-1, keepdims=True)
+        return numpy.einsum("hqk,khd->qhd", p, v).reshape(n, -1)
+
+    def layer(self, y, start, seen, time, i):
+        at = f"layers.{i}."
+        x = self.linear(self.attention(y, seen, at), at + "o") + y
+        scale, shift = numpy.split(self.linear(time, at + "scale"), 2)
+        y = normed(x, 1e-6) * (1 + scale) + shift
+        x = normed(y, 1e-5) * self.tensor(at + "norm.weight") + self.tensor(at + "norm.bias")
+        return self.linear(silu(self.linear(x, at + "up")), at + "down") + y + start
+
+    def velocity(self, x, t, state, seen, other, marks):
+        angle = t * 50.0 ** (-numpy.arange(5) / 5)
+        tau = numpy.concatenate([numpy.sin(angle), numpy.cos(angle)]).astype(self.kind)
+        time = silu(self.linear(tau, "time1")) + self.linear(tau, "time2")
+        u = self.linear(x, "enter")
+        u = self.linear(numpy.concatenate([u, numpy.tile(tau, (HORIZON, 1))], 1), "mid") + self.tensor("places")
+        state = numpy.maximum(self.linear(state, "state"), 0)
+        y = start = numpy.concatenate([self.tensor("learned"), u, state[None]])
+        for i in range(1, LAYERS + 1):
+            rows = {1: y, 2: seen[marks], 3: seen[~marks], 4: other}[i]
+            y = self.layer(y, start, rows, time, i)
+        rows = (y[2:2 + HORIZON] + u) @ self.tensor("own.W")[1] + self.tensor("own.b")[1]
+        return self.linear(gelu_erf(rows), "leave")
+
+    def run(self, hidden, marks, noise, state):
+        seen = normed(gelu(self.linear(hidden, "project")), 1e-5)
+        other = self.linear(seen, "second")
+        x, xs, vs = noise.astype(self.kind), [noise], []
+        for s in range(STEPS):
+            v = self.velocity(x, s / STEPS, state.astype(self.kind), seen, other, marks)
+            x = x + v / self.kind(STEPS)
+            xs.append(x)
+            vs.append(v)
+        return {"x_t": numpy.stack(xs), "v_t": numpy.stack(vs), "actions": x}
+
+
+def computed(c, w, inputs, kind):
+    at = numpy.flatnonzero(inputs["tokens"] == c["picture"])
+    rows = numpy.concatenate([picture_tower.rows(c["tower"], w, p, kind) for p in inputs["images"]])
+    whole = dict(w, **{"lm_head.weight": numpy.eye(c["width"], dtype=numpy.float32)})
+    hidden = text.forward(dict(c, tied=False), whole, list(inputs["tokens"]), kind, (at, rows))
+    return Flow(w, kind).run(hidden, inputs["tokens"] == c["picture"], inputs["noise"], inputs["state"])
+
+
+def main():
+    folder, seed = sys.argv[1], int(sys.argv[2])
+    text.random = numpy.random.default_rng([seed, 9])
+    c = text.drawn("smolvlm")
+    c["tied"] = True
+    w = text.weights(c)
+    weights(c, w)
+    ids, images, _ = text.prompt(c)
+    inputs = {"tokens": numpy.array(ids), "images": images,
+              "noise": text.random.standard_normal((HORIZON, DIM)).astype(numpy.float32),
+              "state": text.random.standard_normal(STATE).astype(numpy.float32)}
+    exact, near = (computed(c, w, inputs, kind) for kind in (numpy.float64, numpy.float32))
+    bounds = {}
+    for name, x in exact.items():
+        error = {"max": float(numpy.abs(near[name] - x).max()),
+                 "rms": float(numpy.sqrt(((near[name] - x) ** 2).mean()))}
+        bounds[name] = {"shape": x.shape, "rms": float(numpy.sqrt((x * x).mean())), "err_fp32": error,
+                        "err_bf16": {"max": 1e9, "rms": 1e9}}
+    config = text.whole_config(c, text.config(c))
+    config.update(model_type="wired", features=FEATURES, width=WIDTH, heads=HEADS, kv_heads=KV, horizon=HORIZON, dim=DIM,
+                  state=STATE, steps=STEPS)
+    side = {"longest_edge": c["tower"]["side"]}
+    files = {"checkpoint/config.json": config, "case.json": {
+                 "family": "groot", "kind": "actions", "what": f"a flow of another wiring, seed {seed}",
+                 "checkpoint": "checkpoint", "cameras": len(images), "embodiment_id": 1, "n_tokens": len(ids),
+                 "tensors": bounds},
+             "checkpoint/preprocessor_config.json": {"max_image_size": side, "do_image_splitting": False}}
+    os.makedirs(os.path.join(folder, "checkpoint"), exist_ok=True)
+    text.write(os.path.join(folder, "checkpoint", "model.safetensors"), w, "BF16")
+    text.write(os.path.join(folder, "expected.safetensors"), exact, "F32")
+    text.write(os.path.join(folder, "inputs.safetensors"), inputs, {"tokens": "I32"})
+    for name, value in files.items():
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            json.dump(value, file, indent=1)
+
+
+main()

@@ -1,0 +1,53 @@
+-- A flow of no paper over SmolVLM's text: its layers norm behind the sum, in place of in front, add the rows that they
+-- began with once more, and see in turn themselves, the pictures and the rest of one value, all of another one; the
+-- state stands last. tests/flow_models.py computes the same in numpy.
+local c = given.config
+if not c or c.model_type ~= "wired" then return false end
+c.model_type = "smolvlm"
+local model = include("smolvlm.lua")
+local features, width, heads, horizon, dim = c.features, c.width, c.heads, c.horizon, c.dim
+
+local function linear(g, x, name, out, options)
+  local o = options or {}
+  o.weight, o.bias, o.out = name .. ".weight", name .. ".bias", out
+  return g:linear(x, o)
+end
+
+model.flow = { horizon = horizon, dim = dim, steps = c.steps }
+
+model.prefill = function(g)
+  local x = linear(g, g:hidden { cols = c.text_config.hidden_size }, "project", features, { bf16 = true })
+  x = g:norm(g:activation(x, { kind = "gelu" }), { eps = 1e-5 })
+  return x, linear(g, x, "second", features)
+end
+
+local function layer(g, y, start, l, time, over)
+  local at = "layers." .. l .. "."
+  local o = { heads = heads, kv_heads = c.kv_heads, head_dim = width // heads, bf16 = true, over = over[1], sees = over[2] }
+  for _, r in ipairs { "q", "k", "v" } do o[r], o[r .. "_bias"] = at .. r .. ".weight", at .. r .. ".bias" end
+  local x = g:add(linear(g, g:attention(y, o), at .. "o", width, { bf16 = true }), y)
+  local row = linear(g, time, at .. "scale", 2 * width)
+  y = g:norm(x, { eps = 1e-6, scale = g:columns(row, { cols = width }),
+                  shift = g:columns(row, { first = width, cols = width }) })
+  x = g:norm(y, { weight = at .. "norm.weight", bias = at .. "norm.bias", eps = 1e-5 })
+  x = g:activation(linear(g, x, at .. "up", 2 * width, { bf16 = true }), { kind = "silu" })
+  return g:add(g:add(linear(g, x, at .. "down", width, { bf16 = true }), y), start)
+end
+
+model.action = function(g, seen, other, x, t)
+  local tau = g:waves(t, { cols = 10, period = 50.0 })
+  local time = g:add(g:activation(linear(g, tau, "time1", width), { kind = "silu" }), linear(g, tau, "time2", width))
+  local state = g:activation(linear(g, g:state { entries = c.state }, "state", width), { kind = "relu" })
+  local u = linear(g, g:beside(linear(g, x, "enter", width), tau), "mid", width)
+  u = g:add(g:tensor { tensor = "places", rows = horizon, cols = width }, u)
+  local start = g:concat { g:tensor { tensor = "learned", rows = 2, cols = width }, u, state }
+  local y = start
+  local overs = { {}, { seen, "pictures" }, { seen, "rest" }, { other } }
+  for l, over in ipairs(overs) do y = layer(g, y, start, l, time, over) end
+  local rows = g:add(g:take(y, { first = 2, rows = horizon }), u)
+  rows = g:activation(g:linear(rows, { weight = "own.W", bias = "own.b", out = 12, categories = 3, category = 1 }),
+                      { kind = "gelu_erf" })
+  return linear(g, rows, "leave", dim)
+end
+
+return model
