@@ -164,7 +164,7 @@ TEST(norms_are_scaled_by_rows_of_the_time)
     action_refused("return g:norm(x, { eps = 1e-5, scale = x })",
                    "norm: scale must be a row of the time");
     action_refused("return g:norm(x, { eps = 1e-5, scale = t })",
-                   "norm: scale has 1 columns, x has 3");
+                   "norm: scale has 1 columns, the rows have 3");
     action_refused("return g:norm(x, { eps = 1e-5, shift = lin(g, t, 'r', 3) })",
                    "norm: has weight, and perhaps bias, or scale, and perhaps shift");
     action_refused("return g:norm(x, { eps = 1e-5, bias = 'b' })",
@@ -180,6 +180,16 @@ TEST(categories_are_counted)
     action_refused(
         "return g:linear(x, { weight = 'w', bias = 'b', out = 3, categories = 2, category = 2 })",
         "linear: category 2 of 2");
+    action_refused("return g:linear(x, { weight = 'w', out = 2, gate = lin(g, t, 'r', 3) })",
+                   "linear: gate has 3 columns, the rows have 2");
+    action_refused("return g:linear(t, { weight = 'w', out = 2, gate = lin(g, t, 'r', 2) })",
+                   "linear: a gate is for rows, and not for those of the time");
+    action_refused("return g:linear(x, { weight = 'w', out = 3, gate = x })",
+                   "linear: gate must be a row of the time");
+    action_refused("return g:gated(x, { gate = 'a', up = 'b', out = 3, kind = 'relu' })",
+                   "gated: kind must be gelu or silu");
+    action_refused("return g:gated(t, { gate = 'a', up = 'b', out = 3, kind = 'gelu' })",
+                   "gated: reads a row of the time");
     action_refused("return g:linear(x, { weight = 'w', out = 3, categories = 2 })",
                    "linear: lacks bias");
     action_refused(

@@ -29,15 +29,20 @@ def weights(c, w):
     kv = KV * (WIDTH // HEADS)
     for name, rows, cols in (("project", FEATURES, c["width"]), ("second", FEATURES, FEATURES), ("time1", WIDTH, 10),
                              ("time2", WIDTH, 10), ("state", WIDTH, STATE), ("enter", WIDTH, DIM),
-                             ("mid", WIDTH, WIDTH + 10), ("leave", DIM, 12)):
+                             ("mid", WIDTH, WIDTH + 10), ("leave", DIM, 12), ("late", DIM, WIDTH)):
         matrix(name, rows, cols)
     for i in range(1, LAYERS + 1):
         seen = WIDTH if i == 1 else FEATURES
         for name, rows, cols in (("q", WIDTH, WIDTH), ("k", kv, seen), ("v", kv, seen), ("o", WIDTH, WIDTH),
-                                 ("scale", 2 * WIDTH, WIDTH), ("up", 2 * WIDTH, WIDTH), ("down", WIDTH, 2 * WIDTH)):
-            matrix(f"layers.{i}.{name}", rows, cols)
-        w[f"layers.{i}.norm.weight"] = text.bf16(1 + 0.3 * text.random.standard_normal(WIDTH))
-        w[f"layers.{i}.norm.bias"] = text.bf16(0.3 * text.random.standard_normal(WIDTH))
+                                 ("scale", 2 * WIDTH, WIDTH), ("up", 2 * WIDTH, WIDTH), ("down", WIDTH, 2 * WIDTH),
+                                 ("gate", 2 * WIDTH, WIDTH), ("share", WIDTH, WIDTH)):
+            if i % 2 == 0 or name not in ("gate", "share"):
+                matrix(f"layers.{i}.{name}", rows, cols)
+        w[f"layers.{i}.norm.weight"] = text.bf16(i % 2 + 0.3 * text.random.standard_normal(WIDTH))
+        for name in ("gate.bias", "up.bias") if i % 2 == 0 else ():
+            del w[f"layers.{i}.{name}"]
+        if i % 2:
+            w[f"layers.{i}.norm.bias"] = text.bf16(0.3 * text.random.standard_normal(WIDTH))
     w["places"] = text.bf16(text.random.standard_normal((HORIZON, WIDTH)))
     w["learned"] = text.bf16(text.random.standard_normal((2, WIDTH)))
     w["own.W"] = text.bf16(text.random.standard_normal((3, WIDTH, 12)) / numpy.sqrt(WIDTH))
@@ -46,6 +51,10 @@ def weights(c, w):
 
 def normed(x, eps):
     x = x - x.mean(-1, keepdims=True)
+    return x / numpy.sqrt((x * x).mean(-1, keepdims=True) + x.dtype.type(eps))
+
+
+def rms(x, eps):
     return x / numpy.sqrt((x * x).mean(-1, keepdims=True) + x.dtype.type(eps))
 
 
@@ -89,8 +98,13 @@ class Flow:
         x = self.linear(self.attention(y, seen, at), at + "o") + y
         scale, shift = numpy.split(self.linear(time, at + "scale"), 2)
         y = normed(x, 1e-6) * (1 + scale) + shift
-        x = normed(y, 1e-5) * self.tensor(at + "norm.weight") + self.tensor(at + "norm.bias")
-        return self.linear(silu(self.linear(x, at + "up")), at + "down") + y + start
+        if i % 2:
+            x = normed(y, 1e-5) * self.tensor(at + "norm.weight") + self.tensor(at + "norm.bias")
+            return self.linear(silu(self.linear(x, at + "up")), at + "down") + y + start
+        x = rms(y, 1e-5) * (1 + self.tensor(at + "norm.weight"))
+        gate, up = (x @ self.tensor(at + name + ".weight").T for name in ("gate", "up"))
+        x = (silu if i == 2 else gelu)(gate) * up
+        return self.linear(x, at + "down") * self.linear(time, at + "share") + y + start
 
     def velocity(self, x, t, state, seen, other, marks):
         angle = t * 50.0 ** (-numpy.arange(5) / 5)
@@ -99,15 +113,17 @@ class Flow:
         u = self.linear(x, "enter")
         u = self.linear(numpy.concatenate([u, numpy.tile(tau, (HORIZON, 1))], 1), "mid") + self.tensor("places")
         state = numpy.maximum(self.linear(state, "state"), 0)
+        u = u + state
         y = start = numpy.concatenate([self.tensor("learned"), u, state[None]])
         for i in range(1, LAYERS + 1):
             rows = {1: y, 2: seen[marks], 3: seen[~marks], 4: other}[i]
             y = self.layer(y, start, rows, time, i)
-        rows = (y[2:2 + HORIZON] + u) @ self.tensor("own.W")[1] + self.tensor("own.b")[1]
-        return self.linear(gelu_erf(rows), "leave")
+        y = y[2:2 + HORIZON]
+        rows = (numpy.maximum(y, 0) + u) @ self.tensor("own.W")[1] + self.tensor("own.b")[1]
+        return self.linear(gelu_erf(rows), "leave") + self.linear(y, "late")
 
     def run(self, hidden, marks, noise, state):
-        seen = normed(gelu(self.linear(hidden, "project")), 1e-5)
+        seen = rms(gelu(self.linear(hidden, "project")), 1e-5)
         other = self.linear(seen, "second")
         x, xs, vs = noise.astype(self.kind), [noise], []
         for s in range(STEPS):

@@ -103,6 +103,7 @@ static struct tec_model_call call_of(enum tec_model_word word, enum tec_model_pa
                                    .over_position = -1,
                                    .scale = -1,
                                    .shift = -1,
+                                   .gate = -1,
                                    .side = 1,
                                    .stride = 1,
                                    .dilation = 1};

@@ -92,6 +92,11 @@ enum tec_status tec_weight_loading_product(struct tec_weight_loading *l,
                                            const struct tec_model_program *program,
                                            const struct tec_model_call *call, struct tec_matrix *m);
 
+/* The two matrices of a call of gated over rows of `width` columns, joined. */
+enum tec_status tec_weight_loading_gated(struct tec_weight_loading *l,
+                                         const struct tec_model_call *call, int width,
+                                         struct tec_matrix *m);
+
 /* The projections of a call of attention over rows of `width` columns, as a layer. */
 enum tec_status tec_weight_loading_attention(struct tec_weight_loading *l,
                                              const struct tec_model_call *call, int width,

@@ -112,6 +112,16 @@ enum tec_status tec_weight_loading_product(struct tec_weight_loading *l,
                   : tec_weight_loading_dense(l, &dense, bf16, m);
 }
 
+enum tec_status tec_weight_loading_gated(struct tec_weight_loading *l,
+                                         const struct tec_model_call *c, int width,
+                                         struct tec_matrix *m)
+{
+    const struct tec_piece pieces[] = {{c->joined[0], NULL, c->cols, 0},
+                                       {c->joined[1], NULL, c->cols, 0}};
+    int at[2];
+    return tec_weight_loading_pieces(l, pieces, 2, width, 0, c->bf16 && l->options->bf16, m, at);
+}
+
 enum tec_status tec_weight_loading_attention(struct tec_weight_loading *l,
                                              const struct tec_model_call *c, int width,
                                              struct tec_stack_weights *w)
@@ -119,9 +129,9 @@ enum tec_status tec_weight_loading_attention(struct tec_weight_loading *l,
     const struct tec_attend *a = &c->attend;
     bool bf16 = c->bf16 && l->options->bf16;
     int q = a->heads * a->head_dim, kv = a->kv_heads * a->head_dim, at[3];
-    const struct tec_piece pieces[] = {{a->weight[0], a->bias[0], q, 0},
-                                       {a->weight[1], a->bias[1], kv, 0},
-                                       {a->weight[2], a->bias[2], kv, 0}};
+    const struct tec_piece pieces[] = {{c->joined[0], c->joined_bias[0], q, 0},
+                                       {c->joined[1], c->joined_bias[1], kv, 0},
+                                       {c->joined[2], c->joined_bias[2], kv, 0}};
     struct tec_layer *layer = w->layers = TEC_NEW(&l->out->arena, 1, struct tec_layer);
     if (!layer)
         return tec_fail(l->err, TEC_NO_MEMORY, "no memory for an attention");

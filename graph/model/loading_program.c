@@ -235,7 +235,7 @@ static enum tec_status load_constant(struct tec_weight_loading *l, struct consta
 static enum tec_status load_norm(struct tec_weight_loading *l, const struct tec_model_call *c,
                                  struct tec_call_weights *w)
 {
-    TEC_TRY(tec_weight_loading_vector(l, c->weight, c->cols, 1.0F, &w->norm));
+    TEC_TRY(tec_weight_loading_vector(l, c->weight, c->cols, 1.0F - (float)c->offset, &w->norm));
     return tec_weight_loading_vector(l, c->bias, c->cols, 0.0F, &w->norm_bias);
 }
 
@@ -250,6 +250,8 @@ static enum tec_status load_call(struct tec_weight_loading *l, struct constants 
         return load_stack(l, constants, c, &w->stack);
     if (c->word == TEC_WORD_attention)
         return tec_weight_loading_attention(l, c, p->calls[c->in[0]].cols, &w->stack);
+    if (c->word == TEC_WORD_gated)
+        return tec_weight_loading_gated(l, c, p->calls[c->in[0]].cols, &w->matrix);
     if (!c->weight || c->timed)
         return TEC_OK;
     if (c->same >= 0) {

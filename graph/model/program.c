@@ -72,7 +72,7 @@ static enum tec_status find_uses(struct tec_model_program *p, struct tec_error *
 {
     for (int i = 0; i < p->n; i++) {
         const struct tec_model_call *c = &p->calls[i];
-        const int options[] = {c->position, c->over, c->over_position, c->scale, c->shift};
+        const int options[] = {c->position, c->over, c->over_position, c->scale, c->shift, c->gate};
         for (int k = 0; k < c->n_in; k++) {
             if (!c->constant || p->calls[c->in[k]].constant) /* sines need sizes alone */
                 use(p, c->in[k], i);
@@ -100,11 +100,11 @@ static bool same_shape(const struct tec_model_program *p, const struct tec_model
     int cols = a->n_in ? p->calls[a->in[0]].cols : 0, other = b->n_in ? p->calls[b->in[0]].cols : 0;
     return a->word == b->word && a->cols == b->cols && cols == other && a->rank == b->rank &&
            (a->rank < 2 || a->rows == b->rows) && a->side == b->side && a->bf16 == b->bf16 &&
-           a->categories == b->categories && a->category == b->category &&
+           a->categories == b->categories && a->category == b->category && a->rms == b->rms &&
            same_text(a->bias, b->bias) && same_text(a->norm.weight, b->norm.weight) &&
            same_text(a->norm.bias, b->norm.bias) && same_text(a->norm.mean, b->norm.mean) &&
            same_text(a->norm.var, b->norm.var) && !(a->norm.eps < b->norm.eps) &&
-           !(a->norm.eps > b->norm.eps);
+           !(a->norm.eps > b->norm.eps) && !(a->offset < b->offset) && !(a->offset > b->offset);
 }
 
 /* Whether a product's matrix is there for rows of a frame whole: not in tables of the time, where

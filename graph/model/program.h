@@ -46,11 +46,9 @@ struct tec_value_uses {
 /* Which rows of a prompt an attention sees. */
 enum tec_seen { TEC_SEEN_ALL, TEC_SEEN_PICTURES, TEC_SEEN_REST, TEC_SEEN_KINDS };
 
-/* An attention: its heads, and the tensors of queries, keys and values. */
+/* An attention: its heads, and how many columns keys and values are made of. */
 struct tec_attend {
-    int heads, kv_heads, head_dim;
-    const char *weight[3], *bias[3];
-    int from; /* columns that keys and values are made of */
+    int heads, kv_heads, head_dim, from;
 };
 
 /* A call and the value that it makes: float32 [rows, cols]. Of a picture, and of what convolutions
@@ -86,7 +84,10 @@ struct tec_model_call {
     int by;               /* side_by_side: rows of a group */
     bool bf16;            /* linear, attention: matrices are rounded in a bf16 plan */
     int categories, category;
-    int scale, shift; /* norm: values; -1 = none */
+    int scale, shift, gate; /* norm; linear: values; -1 = none */
+    bool rms;
+    double offset;                          /* norm: added to weight */
+    const char *joined[3], *joined_bias[3]; /* attention: q, k, v; gated: gate, up */
     struct tec_attend attend;
     enum tec_seen sees;
     bool copied; /* take: somebody else than linear reads it */

@@ -283,12 +283,14 @@ static enum tec_status categories(const struct visitor *v, const struct tec_mode
     return one(v, c->bias, 2, c->categories, c->cols);
 }
 
-static enum tec_status attention(const struct visitor *v, const struct tec_attend *a, int width)
+/* The matrices of an attention, or of a gated product. */
+static enum tec_status joined(const struct visitor *v, const struct tec_model_call *c, int width)
 {
+    const struct tec_attend *a = &c->attend;
     for (int i = 0; i < 3; i++) {
-        int rows = (i ? a->kv_heads : a->heads) * a->head_dim;
-        TEC_TRY(one(v, a->weight[i], 2, rows, i ? a->from : width));
-        TEC_TRY(one(v, a->bias[i], 1, rows, 0));
+        int rows = !a->heads ? c->cols : (i ? a->kv_heads : a->heads) * a->head_dim;
+        TEC_TRY(one(v, c->joined[i], 2, rows, a->heads && i ? a->from : width));
+        TEC_TRY(one(v, c->joined_bias[i], 1, rows, 0));
     }
     return TEC_OK;
 }
@@ -303,8 +305,8 @@ static enum tec_status call(const struct visitor *v, const struct tec_model_prog
     struct tec_expected e = {.names = {c->weight}, .n_names = 1, .shape = {c->cols, in}};
     if (c->stack)
         return stack(v, c->stack);
-    if (c->word == TEC_WORD_attention)
-        return attention(v, &c->attend, in);
+    if (c->joined[0])
+        return joined(v, c, in);
     if (!c->weight || c->same >= 0)
         return TEC_OK;
     if (c->categories)

@@ -171,7 +171,7 @@ static bool read_in_frames(const struct tec_model_program *p, int at)
 {
     const struct tec_model_call *c = &p->calls[at];
     for (int i = c->uses.first; i <= c->uses.last && i < p->n; i++)
-        if (p->calls[i].scale == at || p->calls[i].shift == at)
+        if (p->calls[i].scale == at || p->calls[i].shift == at || p->calls[i].gate == at)
             return true;
     return c->name != NULL;
 }

@@ -203,17 +203,19 @@ static enum tec_status check_row(const struct tec_model_program *p, int value,
     const struct tec_model_call *row = &p->calls[value];
     if (!row->timed)
         return tec_fail(err, TEC_UNSUPPORTED, "%s must be a row of the time", what);
-    return row->cols == x->cols ? TEC_OK
-                                : tec_fail(err, TEC_MALFORMED, "%s has %d columns, x has %d", what,
-                                           row->cols, x->cols);
+    return row->cols == x->cols
+               ? TEC_OK
+               : tec_fail(err, TEC_MALFORMED, "%s has %d columns, the rows have %d", what,
+                          row->cols, x->cols);
 }
 
 enum tec_status tec_builder_norm(struct tec_model_program *p, struct tec_model_call *c,
                                  struct tec_error *err)
 {
     const struct tec_model_call *x = tec_builder_operand(p, c, 0);
-    if (!(c->eps > 0.0))
-        return tec_fail(err, TEC_MALFORMED, "eps must be above 0, is %g", c->eps);
+    if (!(c->eps > 0.0) || !(fabs(c->offset) < 1e6))
+        return tec_fail(err, TEC_MALFORMED, "eps must be above 0, is %g, and offset is %g", c->eps,
+                        c->offset);
     if ((c->weight && c->scale >= 0) || (c->bias && !c->weight) || (c->shift >= 0 && c->scale < 0))
         return tec_fail(err, TEC_MALFORMED,
                         "has weight, and perhaps bias, or scale, and perhaps shift, or neither");
@@ -235,10 +237,23 @@ enum tec_status tec_builder_linear(struct tec_model_program *p, struct tec_model
         return tec_fail(err, TEC_UNSUPPORTED, "matrices of categories stay float32");
     if (c->categories && !c->bias)
         return tec_fail(err, TEC_UNSUPPORTED, "lacks bias, which layers of categories have");
+    if (c->gate >= 0 && x->timed)
+        return tec_fail(err, TEC_UNSUPPORTED, "a gate is for rows, and not for those of the time");
+    TEC_TRY(check_row(p, c->gate, c, "gate", err));
     tec_builder_same_rows(c, x);
     if (x->timed)
         return tec_builder_timed(p, c, err);
     return x->word == TEC_WORD_beside ? TEC_OK : tec_builder_need_input(x, err);
+}
+
+enum tec_status tec_builder_gated(struct tec_model_program *p, struct tec_model_call *c,
+                                  struct tec_error *err)
+{
+    const struct tec_model_call *x = tec_builder_operand(p, c, 0);
+    if (c->activation != TEC_ACTIVATION_GELU && c->activation != TEC_ACTIVATION_SILU)
+        return tec_fail(err, TEC_MALFORMED, "kind must be gelu or silu");
+    tec_builder_same_rows(c, x);
+    return tec_builder_need_input(x, err);
 }
 
 enum tec_status tec_builder_add(struct tec_model_program *p, struct tec_model_call *c,

@@ -9,7 +9,7 @@ enum { MAX_TIMED = 1 << 22, MAX_HEADS = 1024, MAX_HEAD_DIM = 4096 };
 
 void tec_model_call_moves(const struct tec_model_program *p, struct tec_model_call *c)
 {
-    c->moves |= c->scale >= 0 || c->shift >= 0;
+    c->moves |= c->scale >= 0 || c->shift >= 0 || c->gate >= 0;
     for (int i = 0; i < c->n_in; i++)
         c->moves |= p->calls[c->in[i]].moves || p->calls[c->in[i]].timed;
     c->moves &= !c->timed && !c->constant;

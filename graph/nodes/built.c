@@ -211,14 +211,15 @@ int tec_built_norm(struct tec_built *b, int at)
 {
     const struct tec_model_call *c = &b->p->calls[at];
     const struct tec_call_weights *w = &b->l->weights->calls[at];
-    struct tec_call call = tec_call_of(TEC_OP_layer_norm, tec_built_label(b, at, "norm"));
+    struct tec_call call =
+        tec_call_of(c->rms ? TEC_OP_rms_norm : TEC_OP_layer_norm, tec_built_label(b, at, "norm"));
     struct tec_norm_args *a = &call.args.norm;
     call.in[0] = tec_built_value(b, c->in[0]);
     call.out[0] = tec_built_new(b, at, b->p->flow.steps ? call.label : "norm");
     a->eps = (float)c->eps;
     a->weight = c->scale < 0 ? w->norm : tec_timed_row(b->l->timed, c->scale, b->step);
     a->bias = c->shift < 0 ? w->norm_bias : tec_timed_row(b->l->timed, c->shift, b->step);
-    a->offset = w->norm ? 0.0F : 1.0F;
+    a->offset = w->norm ? (float)c->offset : 1.0F;
     a->round = b->l->round && tec_built_rounds(b, at);
     tec_program_call(b->l->program, &call);
     return call.out[0];
@@ -229,14 +230,18 @@ void tec_built_multiply(struct tec_built *b, int at, int y, int row, bool add)
     const struct tec_model_call *c = &b->p->calls[at], *x = &b->p->calls[c->in[0]];
     struct tec_matrix m = b->l->weights->calls[at].matrix;
     const char *label = tec_built_label(b, at, "linear");
+    struct tec_gate gate = {0};
+    const struct tec_gate *gates = c->gate < 0 ? NULL : &gate;
     int from = c->in[0];
+    if (gates)
+        gate.at = tec_timed_row(b->l->timed, c->gate, b->step);
     if (x->word == TEC_WORD_beside) {
         m.bias = tec_timed_row(b->l->timed, at, b->step);
         from = x->in[0];
         x = &b->p->calls[from];
     }
     if (x->word != TEC_WORD_take || x->copied) {
-        tec_lower_linear_into(b->l, &m, tec_built_value(b, from), y, row, NULL, add, label);
+        tec_lower_linear_into(b->l, &m, tec_built_value(b, from), y, row, gates, add, label);
         return;
     }
     const struct tec_part_rows part = {
@@ -256,6 +261,20 @@ int tec_built_linear(struct tec_built *b, int at)
                        : tec_built_new(b, at, tec_built_label(b, at, "linear"));
     tec_built_multiply(b, at, y, row, false);
     return y;
+}
+
+int tec_built_gated(struct tec_built *b, int at)
+{
+    const struct tec_model_call *c = &b->p->calls[at];
+    const struct tec_matrix *m = &b->l->weights->calls[at].matrix;
+    bool silu = c->activation == TEC_ACTIVATION_SILU;
+    struct tec_call call = tec_call_of(silu ? TEC_OP_silu_mul : TEC_OP_gelu_mul, "act");
+    call.in[0] = tec_lower_linear(b->l, m, tec_built_value(b, c->in[0]), "gate_up");
+    call.out[0] = tec_built_new(b, at, "act");
+    call.args.gated.up_at = m->n / 2;
+    call.args.gated.round = b->l->round && tec_built_rounds(b, at);
+    tec_program_call(b->l->program, &call);
+    return call.out[0];
 }
 
 /* The summand that the sum may be written over: a copy where somebody reads it later. */

@@ -1,5 +1,5 @@
 -- A flow of no paper over SmolVLM's text: its layers norm behind the sum, in place of in front, add the rows that they
--- began with once more, and see in turn themselves, the pictures and the rest of one value, all of another one; the
+-- began with once more, half of them gated by the time, and see in turn themselves, the pictures and the rest of one value, all of another one; the
 -- state stands last. tests/flow_models.py computes the same in numpy.
 local c = given.config
 if not c or c.model_type ~= "wired" then return false end
@@ -17,7 +17,7 @@ model.flow = { horizon = horizon, dim = dim, steps = c.steps }
 
 model.prefill = function(g)
   local x = linear(g, g:hidden { cols = c.text_config.hidden_size }, "project", features, { bf16 = true })
-  x = g:norm(g:activation(x, { kind = "gelu" }), { eps = 1e-5 })
+  x = g:norm(g:activation(x, { kind = "gelu" }), { eps = 1e-5, rms = true })
   return x, linear(g, x, "second", features)
 end
 
@@ -29,9 +29,17 @@ local function layer(g, y, start, l, time, over)
   local row = linear(g, time, at .. "scale", 2 * width)
   y = g:norm(x, { eps = 1e-6, scale = g:columns(row, { cols = width }),
                   shift = g:columns(row, { first = width, cols = width }) })
-  x = g:norm(y, { weight = at .. "norm.weight", bias = at .. "norm.bias", eps = 1e-5 })
-  x = g:activation(linear(g, x, at .. "up", 2 * width, { bf16 = true }), { kind = "silu" })
-  return g:add(g:add(linear(g, x, at .. "down", width, { bf16 = true }), y), start)
+  local gate
+  if l % 2 == 0 then
+    x = g:norm(y, { weight = at .. "norm.weight", eps = 1e-5, rms = true, offset = 1.0 })
+    x = g:gated(x, { gate = at .. "gate.weight", up = at .. "up.weight", out = 2 * width,
+                     kind = l == 2 and "silu" or "gelu", bf16 = true })
+    gate = linear(g, time, at .. "share", width)
+  else
+    x = g:norm(y, { weight = at .. "norm.weight", bias = at .. "norm.bias", eps = 1e-5 })
+    x = g:activation(linear(g, x, at .. "up", 2 * width, { bf16 = true }), { kind = "silu" })
+  end
+  return g:add(g:add(linear(g, x, at .. "down", width, { bf16 = true, gate = gate }), y), start)
 end
 
 model.action = function(g, seen, other, x, t)
@@ -39,15 +47,18 @@ model.action = function(g, seen, other, x, t)
   local time = g:add(g:activation(linear(g, tau, "time1", width), { kind = "silu" }), linear(g, tau, "time2", width))
   local state = g:activation(linear(g, g:state { entries = c.state }, "state", width), { kind = "relu" })
   local u = linear(g, g:beside(linear(g, x, "enter", width), tau), "mid", width)
-  u = g:add(g:tensor { tensor = "places", rows = horizon, cols = width }, u)
+  local same = {} -- is not another one in each step, and must not be overwritten
+  for i = 1, horizon do same[i] = state end
+  u = g:add(g:add(g:tensor { tensor = "places", rows = horizon, cols = width }, u), g:concat(same))
   local start = g:concat { g:tensor { tensor = "learned", rows = 2, cols = width }, u, state }
   local y = start
   local overs = { {}, { seen, "pictures" }, { seen, "rest" }, { other } }
   for l, over in ipairs(overs) do y = layer(g, y, start, l, time, over) end
-  local rows = g:add(g:take(y, { first = 2, rows = horizon }), u)
+  local seen_last = g:take(y, { first = 2, rows = horizon }) -- read behind what could be written over it
+  local rows = g:add(g:take(g:activation(y, { kind = "relu" }), { first = 2, rows = horizon }), u)
   rows = g:activation(g:linear(rows, { weight = "own.W", bias = "own.b", out = 12, categories = 3, category = 1 }),
                       { kind = "gelu_erf" })
-  return linear(g, rows, "leave", dim)
+  return g:add(linear(g, rows, "leave", dim), linear(g, seen_last, "late", dim))
 end
 
 return model
