@@ -1,8 +1,10 @@
 /* builder_flow.c - tests of flows that are programs: what does not fit is refused with its line. */
-#include "graph/model/program.h"
+#include "graph/model/timed.h"
+#include "graph/model/weights.h"
 #include "tests/box.h"
 #include "tests/tap.h"
 
+#include <math.h>
 #include <string.h>
 
 static struct tec_heap heap;
@@ -43,8 +45,8 @@ static const char features[] = "return g:hidden { cols = 8 }";
 static const char plain[] = "return lin(g, ask(g, lin(g, x, 'in', 8), { over = seen }), 'out', 3)";
 
 /* Opens the description with these bodies and `more` at its end. */
-static enum tec_status open_bodies(struct tec_model **out, const char *prefill, const char *action,
-                                   const char *more)
+static enum tec_status open_in(struct tec_heap *of, struct tec_model **out, const char *prefill,
+                               const char *action, const char *more)
 {
     struct box box;
     box_make(&box);
@@ -55,9 +57,15 @@ static enum tec_status open_bodies(struct tec_model **out, const char *prefill, 
             prelude, prefill, action, more);
     fclose(file);
     const struct tec_model_choice choice = {.root = box.dir, .arch = "t", .size = "tiny"};
-    enum tec_status status = tec_model_open(out, &choice, &heap, &err);
+    enum tec_status status = tec_model_open(out, &choice, of, &err);
     box_remove(&box);
     return status;
+}
+
+static enum tec_status open_bodies(struct tec_model **out, const char *prefill, const char *action,
+                                   const char *more)
+{
+    return open_in(&heap, out, prefill, action, more);
 }
 
 /* Refused with the line (0: none) and these words. */
@@ -293,6 +301,95 @@ TEST(a_flow_is_whole)
                  "a flow with functions stands beside");
     flow_refused("d.vision = nil", "a flow with functions stands beside text and vision");
     flow_refused("d.text = nil", "");
+}
+
+/* A flow with every way to read the time, and one row of it at step 1 of 4. */
+static enum tec_status load(struct tec_heap *of, float row[8])
+{
+    static const char action[] =
+        "local w = g:waves(t, { cols = 4, period = 9.0, cosines = true, closed = true })\n"
+        "local c = lin(g, g:activation(lin(g, w, 'w', 16), { kind = 'silu' }), 'c', 16)\n"
+        "local m = g:linear(w, { weight = 'm', bias = 'mb', out = 8, categories = 2, category = 1 "
+        "})\n"
+        "m = g:add(m, g:columns(c, { first = 8, cols = 8 }), { name = 'sum' })\n"
+        "local y = g:norm(lin(g, x, 'in', 8), { eps = 1e-5, scale = m })\n"
+        "y = lin(g, g:beside(ask(g, y, { over = seen }), c), 'b', 8)\n"
+        "return g:linear(y, { weight = 'out', out = 3, gate = lin(g, w, 'g', 3) })";
+    const struct tec_device_options d = {.kind = "cpu", .threads = 1, .tier = tec_tier_best()};
+    struct tec_model *model = NULL;
+    struct tec_device *device = NULL;
+    struct tec_weights *weights = NULL;
+    struct tec_timed *timed = NULL;
+    enum tec_status status = open_in(of, &model, features, action, "");
+    if (status == TEC_OK)
+        status = tec_device_open(&device, &d, of, &err);
+    const struct tec_weights_options w = {.model = model, .source = {.seed = 7}, .device = device};
+    if (status == TEC_OK)
+        status = tec_weights_load(&weights, &w, of, &err);
+    if (status == TEC_OK)
+        status = tec_timed_create(&timed, model->program, &w.source, NULL, 4, device, of, &err);
+    for (int i = 0; status == TEC_OK && i < model->program->n; i++) {
+        const char *name = model->program->calls[i].name;
+        if (name && strcmp(name, "sum") == 0)
+            memcpy(row, tec_timed_row(timed, i, 1), 8 * sizeof *row);
+    }
+    tec_timed_destroy(timed);
+    tec_weights_close(weights);
+    tec_device_close(device);
+    tec_model_close(model);
+    return status;
+}
+
+TEST(every_allocation_may_fail)
+{
+    enum tec_status status = TEC_NO_MEMORY;
+    float row[8] = {0};
+    int at = 0;
+    while (status != TEC_OK && at < 20000) {
+        struct tec_heap of = {.fail_at = ++at};
+        status = load(&of, row);
+        CHECK(status == TEC_OK || status == TEC_NO_MEMORY);
+        CHECK_INT(of.live, ==, 0);
+    }
+    CHECK(status == TEC_OK && at > 100);
+}
+
+/* Tensors are the same for the same seed and name, so the row can be computed a second time. */
+TEST(rows_of_the_time_are_what_their_words_say)
+{
+    const struct tec_weight_source source = {.seed = 7};
+    const struct tec_dense w = {"w", "wb", 16, 4}, c = {"c", "cb", 16, 16}, m = {"m", "mb", 8, 4};
+    const double t = 0.25, waves[4] = {cos(t), cos(t / 9.0), sin(t), sin(t / 9.0)};
+    float row[8] = {0}, a[64], ab[16], b[256], bb[16], k[32], kb[8];
+    double hidden[16];
+    struct tec_found found;
+    REQUIRE(load(&heap, row) == TEC_OK);
+    struct tec_expected e = {.names = {"w"}, .n_names = 1, .rank = 2, .shape = {16, 4}};
+    REQUIRE(tec_weight_find(&source, &e, &found, &err) == TEC_OK);
+    tec_weight_rows(&source, &found, 0, 16, a, &err);
+    tec_weight_vector(&source, w.bias, 16, 0.0F, ab, &err);
+    e = (struct tec_expected){.names = {"c"}, .n_names = 1, .rank = 2, .shape = {16, 16}};
+    REQUIRE(tec_weight_find(&source, &e, &found, &err) == TEC_OK);
+    tec_weight_rows(&source, &found, 0, 16, b, &err);
+    tec_weight_vector(&source, c.bias, 16, 0.0F, bb, &err);
+    const struct tec_category second = {1, 2};
+    REQUIRE(tec_weight_category(&source, &m, second, &found, &err) == TEC_OK);
+    tec_weight_rows(&source, &found, 0, 4, k, &err);
+    REQUIRE(tec_weight_category_bias(&source, &m, second, kb, &err) == TEC_OK);
+    for (int r = 0; r < 16; r++) {
+        double x = (double)ab[r];
+        for (int i = 0; i < 4; i++)
+            x += (double)a[4 * r + i] * waves[i];
+        hidden[r] = x / (1.0 + exp(-x));
+    }
+    for (int r = 0; r < 8; r++) {
+        double x = (double)bb[8 + r] + (double)kb[r];
+        for (int i = 0; i < 16; i++)
+            x += (double)b[16 * (8 + r) + i] * hidden[i];
+        for (int i = 0; i < 4; i++)
+            x += (double)k[8 * i + r] * waves[i];
+        CHECK(fabs((double)row[r] - x) < 1e-6);
+    }
 }
 
 TAP_MAIN
