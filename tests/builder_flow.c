@@ -158,7 +158,8 @@ TEST(rows_of_the_time_stay_among_themselves)
     action_refused("return g:activation(g:beside(x, t), { kind = 'silu' })",
                    "activation: reads columns beside each other: linear alone does");
     action_refused("return g:add(x, t)", "add: reads a row of the time");
-    action_refused("return g:concat { x, t }", "concat: reads a row of the time");
+    action_refused("return g:concat { x, t }",
+                   "concat: value 2 has 1 columns, the first one has 3");
     refused(features, "return ask(g, t, { over = seen })", "", 16,
             "attention: reads a row of the time");
     action_refused(
@@ -215,6 +216,9 @@ TEST(attention_has_rows_and_heads_that_fit)
         "return g:attention(x, { heads = 1024, head_dim = 4096, q = 'q', k = 'k', v = 'v' "
         "})",
         "attention: 1024 heads of 4096");
+    action_refused("return g:attention(x, { heads = 1, head_dim = 1, q = 'q', k = 'k', v = 'v',\n"
+                   "q_norm = 'n' })",
+                   "attention: norms of heads and an eps above 0 come together");
     action_refused("return g:attention(x, { heads = 1, head_dim = 1, q = 'q', k = 'k' })",
                    "attention: lacks v");
     refused(features, "return ask(g, x, { sees = 'rest' })", "", 16,
@@ -280,12 +284,12 @@ TEST(a_flow_is_whole)
     refused(features, "ask(g, x, { over = seen }); return g:zeros { rows = 5, cols = 3 }", "", 30,
             "zeros: 5 rows of 3 columns; what x moves by is 5 of 3");
     refused(features, "ask(g, x, { over = seen }); return x", "", FUNCTION,
-            "noise: 5 rows of 3 columns; what x moves by is 5 of 3, and not x");
+            "x: 5 rows of 3 columns; what x moves by is 5 of 3, and not x");
     refused(features,
             "local s = lin(g, g:state { entries = 2 }, 's', 8)\n"
             "local y = lin(g, g:beside(g:concat { s, s, s, s, s }, t), 'm', 8)\n"
             "return lin(g, ask(g, y, { over = seen }), 'out', 3)",
-            "", FUNCTION, "noise: nobody reads its value");
+            "", FUNCTION, "x: nobody reads its value");
     flow_refused("d.flow = { horizon = 0, dim = 3, steps = 4 }", "flow: horizon must be 1 ..");
     flow_refused("d.flow = { horizon = 1 << 40, dim = 3, steps = 4 }", "flow: ");
     flow_refused("d.flow = { horizon = 5000, dim = 3, steps = 4 }",

@@ -42,6 +42,8 @@ def weights(c, w):
         for name in ("gate.bias", "up.bias") if i % 2 == 0 else ():
             del w[f"layers.{i}.{name}"]
         if i % 2:
+            w[f"layers.{i}.q_norm.weight"], w[f"layers.{i}.k_norm.weight"] = (
+                text.bf16(1 + 0.3 * text.random.standard_normal(WIDTH // HEADS)) for _ in range(2))
             w[f"layers.{i}.norm.bias"] = text.bf16(0.3 * text.random.standard_normal(WIDTH))
     w["places"] = text.bf16(text.random.standard_normal((HORIZON, WIDTH)))
     w["learned"] = text.bf16(text.random.standard_normal((2, WIDTH)))
@@ -88,6 +90,8 @@ class Flow:
         n, d = len(x), WIDTH // HEADS
         q = self.linear(x, at + "q").reshape(n, HEADS, d)
         k, v = (self.linear(seen, at + r).reshape(-1, KV, d).repeat(HEADS // KV, 1) for r in ("k", "v"))
+        if at + "q_norm.weight" in self.w:
+            q, k = (rms(y, 1e-5) * self.tensor(at + name) for y, name in ((q, "q_norm.weight"), (k, "k_norm.weight")))
         s = numpy.einsum("qhd,khd->hqk", q, k) * self.kind(d ** -0.5)
         p = numpy.exp(s - s.max(-1, keepdims=True))
         p /= p.sum(-1, keepdims=True)
@@ -114,11 +118,11 @@ class Flow:
         u = self.linear(numpy.concatenate([u, numpy.tile(tau, (HORIZON, 1))], 1), "mid") + self.tensor("places")
         state = numpy.maximum(self.linear(state, "state"), 0)
         u = u + state
-        y = start = numpy.concatenate([self.tensor("learned"), u, state[None]])
+        y = start = numpy.concatenate([self.tensor("learned"), time[None], u, state[None]])
         for i in range(1, LAYERS + 1):
             rows = {1: y, 2: seen[marks], 3: seen[~marks], 4: other}[i]
             y = self.layer(y, start, rows, time, i)
-        y = y[2:2 + HORIZON]
+        y = y[3:3 + HORIZON]
         rows = (numpy.maximum(y, 0) + u) @ self.tensor("own.W")[1] + self.tensor("own.b")[1]
         return self.linear(gelu_erf(rows), "leave") + self.linear(y, "late")
 

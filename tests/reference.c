@@ -254,7 +254,7 @@ static const struct {
     bool needed;
 } builder_lines[] = {
 #define WORD(word, operands, text) {#word, NULL, text, operands, false},
-#define GIVEN(word, text)
+#define GIVEN(word, name, text)
 #define FIELD(word, key, kind, member, needed, text) {#word, #key, text, 0, needed},
 #include "graph/model/words.def"
 #undef WORD

@@ -137,6 +137,8 @@ enum tec_status tec_weight_loading_attention(struct tec_weight_loading *l,
         return tec_fail(l->err, TEC_NO_MEMORY, "no memory for an attention");
     int n = c->over < 0 ? 3 : 1;
     TEC_TRY(tec_weight_loading_pieces(l, pieces, n, width, 0, bf16, &layer->qkv, at));
+    TEC_TRY(tec_weight_loading_vector(l, c->norms[0], a->head_dim, 1.0F, &layer->q_norm));
+    TEC_TRY(tec_weight_loading_vector(l, c->norms[1], a->head_dim, 1.0F, &layer->k_norm));
     layer->k_at = n > 1 ? at[1] : 0;
     layer->v_at = n > 1 ? at[2] : 0;
     if (c->over < 0)

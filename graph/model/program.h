@@ -11,7 +11,7 @@
 
 enum tec_model_word {
 #define WORD(word, operands, text) TEC_WORD_##word,
-#define GIVEN(word, text) TEC_WORD_##word,
+#define GIVEN(word, name, text) TEC_WORD_##word,
 #define FIELD(word, key, kind, member, needed, text)
 #include "graph/model/words.def"
 #undef WORD
@@ -88,6 +88,7 @@ struct tec_model_call {
     bool rms;
     double offset;                          /* norm: added to weight */
     const char *joined[3], *joined_bias[3]; /* attention: q, k, v; gated: gate, up */
+    const char *norms[2];                   /* attention: of queries, of keys */
     struct tec_attend attend;
     enum tec_seen sees;
     bool copied; /* take: somebody else than linear reads it */

@@ -292,6 +292,8 @@ static enum tec_status joined(const struct visitor *v, const struct tec_model_ca
         TEC_TRY(one(v, c->joined[i], 2, rows, a->heads && i ? a->from : width));
         TEC_TRY(one(v, c->joined_bias[i], 1, rows, 0));
     }
+    for (int i = 0; i < 2; i++)
+        TEC_TRY(one(v, c->norms[i], 1, a->head_dim, 0));
     return TEC_OK;
 }
 

@@ -170,9 +170,14 @@ static enum tec_status upload(struct maker *m, const struct tec_model_call *c, c
 static bool read_in_frames(const struct tec_model_program *p, int at)
 {
     const struct tec_model_call *c = &p->calls[at];
-    for (int i = c->uses.first; i <= c->uses.last && i < p->n; i++)
-        if (p->calls[i].scale == at || p->calls[i].shift == at || p->calls[i].gate == at)
+    for (int i = c->uses.first; i <= c->uses.last && i < p->n; i++) {
+        const struct tec_model_call *user = &p->calls[i];
+        if (user->scale == at || user->shift == at || user->gate == at)
             return true;
+        for (int k = 0; k < user->n_in && user->word == TEC_WORD_concat; k++)
+            if (user->in[k] == at)
+                return true;
+    }
     return c->name != NULL;
 }
 

@@ -49,7 +49,8 @@ enum tec_status tec_builder_need_input(const struct tec_model_call *x, struct te
         return tec_fail(err, TEC_UNSUPPORTED, "reads columns beside each other: linear alone does");
     if (x->timed)
         return tec_fail(err, TEC_UNSUPPORTED,
-                        "reads a row of the time: linear, activation, add, columns and beside do");
+                        "reads a row of the time: linear, activation, add, columns, beside and "
+                        "concat do");
     return x->constant ? tec_fail(err, TEC_MALFORMED,
                                   "reads a constant; nothing would depend on "
                                   "what is observed")
@@ -289,7 +290,7 @@ enum tec_status tec_builder_activation(struct tec_model_program *p, struct tec_m
 static enum tec_status check_part(const struct tec_model_call *x, int i,
                                   const struct tec_model_call *c, struct tec_error *err)
 {
-    if (!x->constant)
+    if (!x->constant && !x->timed)
         TEC_TRY(tec_builder_need_input(x, err));
     if (!x->rows)
         return tec_fail(err, TEC_UNSUPPORTED, "value %d has as many rows as the prompt", i + 1);
@@ -413,7 +414,7 @@ enum tec_status tec_builder_stack(struct tec_model_program *p, struct tec_model_
 
 const struct tec_word_kind tec_word_kinds[TEC_WORD_COUNT] = {
 #define WORD(word, operands, text) {#word, operands, tec_builder_##word},
-#define GIVEN(word, text) {#word, TEC_WORD_GIVEN, tec_builder_##word},
+#define GIVEN(word, name, text) {#name, TEC_WORD_GIVEN, tec_builder_##word},
 #define FIELD(word, key, kind, member, needed, text)
 #include "graph/model/words.def"
 #undef WORD

@@ -138,6 +138,8 @@ static enum tec_status check_heads(struct tec_model_program *p, struct tec_model
                                .heads = a->heads > kept->heads ? a->heads : kept->heads,
                                .kv_heads = a->kv_heads,
                                .head_dim = a->head_dim};
+    if (!(c->norms[0] || c->norms[1]) != !(c->eps > 0.0))
+        return tec_fail(err, TEC_MALFORMED, "norms of heads and an eps above 0 come together");
     c->cols = a->heads * a->head_dim;
     return TEC_OK;
 }

@@ -57,8 +57,9 @@ bool tec_built_rounds(const struct tec_built *b, int at)
 int tec_built_value(struct tec_built *b, int at)
 {
     const struct tec_model_call *c = &b->p->calls[at];
-    const float *from = b->l->weights->calls[at].constant;
-    if (!c->constant || !from)
+    const float *from =
+        c->timed ? tec_timed_row(b->l->timed, at, b->step) : b->l->weights->calls[at].constant;
+    if ((!c->constant && !c->timed) || !from)
         return b->tensor[at];
     return tec_lower_constant(b->l, from, c->rows, c->cols, tec_built_live(b, at));
 }
@@ -108,7 +109,7 @@ static void settle(struct tec_built *b, int at)
     for (int i = 0; all->in[i] != at; before += b->p->calls[all->in[i++]].rows) {
         int other = all->in[i];
         const struct tec_model_call *c = &b->p->calls[other];
-        bool there = c->constant || (b->tensor[other] >= 0 && !c->moves);
+        bool there = c->constant || c->timed || (b->tensor[other] >= 0 && !c->moves);
         if (b->settled[other] || c->uses.n != 1 || !there || !all->moves)
             continue;
         copy_to(b, other, joined(b, user), before);
@@ -389,7 +390,7 @@ int tec_built_stack(struct tec_built *b, int at)
 
 static int (*const words[TEC_WORD_COUNT])(struct tec_built *b, int at) = {
 #define WORD(word, operands, text) tec_built_##word,
-#define GIVEN(word, text) tec_built_##word,
+#define GIVEN(word, name, text) tec_built_##word,
 #define FIELD(word, key, kind, member, needed, text)
 #include "graph/model/words.def"
 #undef WORD

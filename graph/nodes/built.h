@@ -17,7 +17,7 @@ struct tec_built {
 
 /* The lowering of each word: the tensor of the value, -1 = it needs none. */
 #define WORD(word, operands, text) int tec_built_##word(struct tec_built *b, int call);
-#define GIVEN(word, text) WORD(word, 0, text)
+#define GIVEN(word, name, text) WORD(word, 0, text)
 #define FIELD(word, key, kind, member, needed, text)
 #include "graph/model/words.def"
 #undef WORD

@@ -55,21 +55,31 @@ static const struct tec_rows *rows_of(const struct tec_built *b, const struct te
     return c->over < 0 ? &t->suffix : over[c->sees];
 }
 
+/* The numbers of an attention as those of a stack. */
+static struct tec_stack heads_of(const struct tec_model_call *c)
+{
+    return (struct tec_stack){.layers = 1,
+                              .heads = c->attend.heads,
+                              .kv_heads = c->attend.kv_heads,
+                              .head_dim = c->attend.head_dim,
+                              .eps = (float)c->eps};
+}
+
 int tec_built_attention(struct tec_built *b, int at)
 {
     const struct tec_model_call *c = &b->p->calls[at];
     const struct tec_stack_weights *w = &b->l->weights->calls[at].stack;
     struct tec_lower *l = b->l;
-    const struct tec_stack s = {.layers = 1,
-                                .heads = c->attend.heads,
-                                .kv_heads = c->attend.kv_heads,
-                                .head_dim = c->attend.head_dim};
+    const struct tec_stack s = heads_of(c);
     const struct tec_forward f = {
         .stack = &s, .weights = w, .space = l->space, .rows = rows_of(b, c)};
     const struct tec_kv_tensors kv = {tec_lower_kv(l, l->space, c->place, false),
                                       tec_lower_kv(l, l->space, c->place, true)};
     bool own = c->over < 0;
     int x = tec_lower_linear(l, &w->layers->qkv, tec_built_value(b, c->in[0]), own ? "qkv" : "q");
+    tec_lower_norm_heads(l, &s, x, 0, s.heads, w->layers->q_norm);
+    if (own)
+        tec_lower_norm_heads(l, &s, x, w->layers->k_at, s.kv_heads, w->layers->k_norm);
     int q = own ? tec_lower_store(l, &f, 0, x, false, kv) : tec_lower_queries(l, &f, f.rows, 0, x);
     return tec_lower_attend(l, &f, 0, q, kv, tec_built_rounds(b, at));
 }
@@ -81,6 +91,7 @@ static void keep(struct tec_lower *l, const struct tec_layer *w, const struct te
     int kv = tec_lower_linear(l, &w->cross_kv, x, "cross_kv");
     if (x >= 0)
         tec_lower_position(l, kv, w->cross_kv_shift, l->program->tensors[x].rows);
+    tec_lower_norm_heads(l, s, kv, 0, s->kv_heads, w->k_norm);
     struct tec_call call = tec_call_of(TEC_OP_rope_store, "keep");
     struct tec_rope_args *a = &call.args.rope;
     call.in[0] = kv;
@@ -123,9 +134,7 @@ void tec_built_keep(struct tec_built *b)
         x = c->over == from ? x : rounded(b->l, b->tensor[c->over]);
         from = c->over;
         if (c->word == TEC_WORD_attention) {
-            const struct tec_stack s = {.heads = c->attend.heads,
-                                        .kv_heads = c->attend.kv_heads,
-                                        .head_dim = c->attend.head_dim};
+            const struct tec_stack s = heads_of(c);
             keep(b->l, w[i].stack.layers, &s, c->place, x);
         }
         for (int k = 0; c->stack && k < c->stack->layers; k++)

@@ -130,10 +130,12 @@ float tec_lower_scale(const struct tec_stack *s)
     return s->scale > 0.0F ? s->scale : (float)(1.0 / sqrt((double)s->head_dim));
 }
 
-static void norm_heads(struct tec_lower *l, const struct tec_stack *s, int qkv, int at, int heads,
-                       const float *weight)
+void tec_lower_norm_heads(struct tec_lower *l, const struct tec_stack *s, int qkv, int at,
+                          int heads, const float *weight)
 {
     struct tec_call call = tec_call_of(TEC_OP_head_norm, "head_norm");
+    if (!weight)
+        return;
     call.out[0] = qkv;
     call.args.head_norm = (struct tec_head_norm_args){.weight = weight,
                                                       .at = at,
@@ -150,10 +152,9 @@ static void norm_qk(struct tec_lower *l, const struct tec_forward *f, int layer,
 {
     const struct tec_stack *s = f->stack;
     const struct tec_layer *w = &f->weights->layers[layer];
-    if (w->q_norm && !keys_only)
-        norm_heads(l, s, qkv, w->q_at, s->heads, w->q_norm);
-    if (w->k_norm)
-        norm_heads(l, s, qkv, keys_only ? 0 : w->k_at, s->kv_heads, w->k_norm);
+    if (!keys_only)
+        tec_lower_norm_heads(l, s, qkv, w->q_at, s->heads, w->q_norm);
+    tec_lower_norm_heads(l, s, qkv, keys_only ? 0 : w->k_at, s->kv_heads, w->k_norm);
     if (!w->q_norm || !f->tap || !f->tap_inside || keys_only)
         return;
     tec_lower_tap(l, qkv, "%slayer%d.qkv_norm", f->tap, layer);

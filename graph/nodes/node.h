@@ -139,6 +139,10 @@ int tec_lower_queries(struct tec_lower *l, const struct tec_forward *f, const st
 int tec_lower_attend(struct tec_lower *l, const struct tec_forward *f, int layer, int q,
                      struct tec_kv_tensors kv, bool round);
 
+/* The columns of x from `at` on as heads, each normed; nothing for weight NULL. */
+void tec_lower_norm_heads(struct tec_lower *l, const struct tec_stack *stack, int x, int at,
+                          int heads, const float *weight);
+
 /* Queries of a layer that crosses, and the projected keys and values that it reads. */
 struct tec_keys tec_lower_crossed_keys(struct tec_lower *l, const struct tec_forward *f, int layer,
                                        int x);

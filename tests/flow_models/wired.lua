@@ -1,6 +1,7 @@
--- A flow of no paper over SmolVLM's text: its layers norm behind the sum, in place of in front, add the rows that they
--- began with once more, half of them gated by the time, and see in turn themselves, the pictures and the rest of one value, all of another one; the
--- state stands last. tests/flow_models.py computes the same in numpy.
+-- A flow of no paper over SmolVLM's text. Its layers norm behind the sum, in place of in front, add the rows that they
+-- began with once more, half of them gated by the time, and see in turn themselves, the pictures and the rest of one
+-- value, all of another one. The time stands among the rows, the state last. tests/flow_models.py computes the same in
+-- numpy.
 local c = given.config
 if not c or c.model_type ~= "wired" then return false end
 c.model_type = "smolvlm"
@@ -24,6 +25,7 @@ end
 local function layer(g, y, start, l, time, over)
   local at = "layers." .. l .. "."
   local o = { heads = heads, kv_heads = c.kv_heads, head_dim = width // heads, bf16 = true, over = over[1], sees = over[2] }
+  if l % 2 == 1 then o.q_norm, o.k_norm, o.eps = at .. "q_norm.weight", at .. "k_norm.weight", 1e-5 end
   for _, r in ipairs { "q", "k", "v" } do o[r], o[r .. "_bias"] = at .. r .. ".weight", at .. r .. ".bias" end
   local x = g:add(linear(g, g:attention(y, o), at .. "o", width, { bf16 = true }), y)
   local row = linear(g, time, at .. "scale", 2 * width)
@@ -50,12 +52,12 @@ model.action = function(g, seen, other, x, t)
   local same = {} -- is not another one in each step, and must not be overwritten
   for i = 1, horizon do same[i] = state end
   u = g:add(g:add(g:tensor { tensor = "places", rows = horizon, cols = width }, u), g:concat(same))
-  local start = g:concat { g:tensor { tensor = "learned", rows = 2, cols = width }, u, state }
+  local start = g:concat { g:tensor { tensor = "learned", rows = 2, cols = width }, time, u, state }
   local y = start
   local overs = { {}, { seen, "pictures" }, { seen, "rest" }, { other } }
   for l, over in ipairs(overs) do y = layer(g, y, start, l, time, over) end
-  local seen_last = g:take(y, { first = 2, rows = horizon }) -- read behind what could be written over it
-  local rows = g:add(g:take(g:activation(y, { kind = "relu" }), { first = 2, rows = horizon }), u)
+  local seen_last = g:take(y, { first = 3, rows = horizon }) -- read behind what could be written over it
+  local rows = g:add(g:take(g:activation(y, { kind = "relu" }), { first = 3, rows = horizon }), u)
   rows = g:activation(g:linear(rows, { weight = "own.W", bias = "own.b", out = 12, categories = 3, category = 1 }),
                       { kind = "gelu_erf" })
   return g:add(linear(g, rows, "leave", dim), linear(g, seen_last, "late", dim))
