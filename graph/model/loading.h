@@ -86,6 +86,10 @@ enum tec_status tec_weight_loading_conv(struct tec_weight_loading *l,
 enum tec_status tec_weight_loading_program(struct tec_weight_loading *l,
                                            const struct tec_model_program *program);
 
+/* The first k columns of a dense layer's matrix, without its bias. */
+enum tec_status tec_weight_loading_columns(struct tec_weight_loading *l, const struct tec_dense *d,
+                                           int k, bool bf16, struct tec_matrix *m);
+
 /* The matrix of a call of linear: where rows of the time are read beside others, the columns that
  * read those, without the bias. */
 enum tec_status tec_weight_loading_product(struct tec_weight_loading *l,

@@ -82,9 +82,8 @@ static enum tec_status load_category_bias(struct tec_weight_loading *l, const st
     return TEC_OK;
 }
 
-/* The first `k` columns of a matrix. */
-static enum tec_status load_columns(struct tec_weight_loading *l, const struct tec_dense *d, int k,
-                                    bool bf16, struct tec_matrix *m)
+enum tec_status tec_weight_loading_columns(struct tec_weight_loading *l, const struct tec_dense *d,
+                                           int k, bool bf16, struct tec_matrix *m)
 {
     struct tec_expected e = {
         .names = {d->weight}, .n_names = 1, .rank = 2, .shape = {d->rows, d->cols}};
@@ -108,7 +107,7 @@ enum tec_status tec_weight_loading_product(struct tec_weight_loading *l,
         TEC_TRY(load_category(l, &dense, category, k, m));
         return beside ? TEC_OK : load_category_bias(l, &dense, category, m);
     }
-    return beside ? load_columns(l, &dense, k, bf16, m)
+    return beside ? tec_weight_loading_columns(l, &dense, k, bf16, m)
                   : tec_weight_loading_dense(l, &dense, bf16, m);
 }
 

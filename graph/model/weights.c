@@ -215,20 +215,7 @@ static enum tec_status load_flow(struct tec_weight_loading *l, const struct tec_
     TEC_TRY(tec_weight_loading_dense(l, &f->state, false, &w->state));
     if (f->condition)
         return TEC_OK; /* the time layers only make tables */
-    struct tec_expected e = {.names = {f->time1.weight},
-                             .n_names = 1,
-                             .rank = 2,
-                             .shape = {f->time1.rows, f->time1.cols}};
-    struct tec_found found = {0};
-    int half = f->time1.cols / 2;
-    void *block = NULL;
-    TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
-    TEC_TRY(tec_weight_loading_block(l, tec_weight_loading_size(l, f->time1.rows, half, false),
-                                     &block));
-    w->time1 = (struct tec_matrix){
-        .w = block, .n = tec_padded(f->time1.rows), .k = half, .cols = f->time1.rows};
-    TEC_TRY(
-        tec_weight_loading_pack(l, &found, block, (struct tec_packed_columns){0, half, false, 0}));
+    TEC_TRY(tec_weight_loading_columns(l, &f->time1, f->time1.cols / 2, false, &w->time1));
     return tec_weight_loading_dense(l, &f->time2, false, &w->time2);
 }
 

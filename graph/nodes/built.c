@@ -15,6 +15,19 @@ bool tec_built_last(const struct tec_built *b, int value, int at)
            c->moves == b->p->calls[at].moves;
 }
 
+/* The count of a flow's rows; NULL = all of them, of constants that have none. */
+static const int *live_in_flow(const struct tec_built *b, const struct tec_row_group *g)
+{
+    const struct tec_prefix_table *t = b->l->prefix;
+    if (!g->rows)
+        return t->prefix.count;
+    if (g->rows == b->p->flow.horizon)
+        return t->n_horizon;
+    if (g->rows == b->p->seeing)
+        return t->suffix.count;
+    return g->count < 0 ? NULL : t->counts + g->count;
+}
+
 const int *tec_built_live(const struct tec_built *b, int at)
 {
     const struct tec_model_call *c = &b->p->calls[at];
@@ -23,10 +36,7 @@ const int *tec_built_live(const struct tec_built *b, int at)
     if (!c->group)
         return t->one;
     if (b->p->flow.steps)
-        return !g->rows                        ? t->prefix.count
-               : g->rows == b->p->flow.horizon ? t->n_horizon
-               : g->rows == b->p->seeing       ? t->suffix.count
-                                               : t->counts + g->count;
+        return live_in_flow(b, g);
     if (g->stack >= 0)
         return t->stacks[g->stack].count;
     if (b->p->alone)
@@ -137,7 +147,7 @@ int tec_built_state(struct tec_built *b, int at)
                              (size_t)ld * sizeof(float), 1, c->cols, ld, t->one);
 }
 
-/* Constants have no commands: who reads one names its memory (tensor_of). */
+/* Constants have no commands: who reads one names its memory (tec_built_value). */
 int tec_built_tensor(struct tec_built *b, int at)
 {
     return b->tensor[at];
