@@ -5,7 +5,8 @@ usage: tests/flow_models.py FOLDER SEED
 
 Text and picture tower are those of text_models.py. The rest is written down a second time, in the order of the
 formulas: nothing here knows how the engine computes them. Expected values are float64; the error that is allowed
-is that of the same code in float32.
+is that of the same code in float32. Where matrices and what they read are rounded it is that of one or two
+roundings, by 2^-9 each, of values as large as the results; measured is a fifth of it.
 """
 import json
 import os
@@ -162,8 +163,9 @@ def main():
     for name, x in exact.items():
         error = {"max": float(numpy.abs(near[name] - x).max()),
                  "rms": float(numpy.sqrt(((near[name] - x) ** 2).mean()))}
-        bounds[name] = {"shape": x.shape, "rms": float(numpy.sqrt((x * x).mean())), "err_fp32": error,
-                        "err_bf16": {"max": 1e9, "rms": 1e9}}
+        size = float(numpy.sqrt((x * x).mean()))
+        bounds[name] = {"shape": x.shape, "rms": size, "err_fp32": error,
+                        "err_bf16": {"max": 2 ** -8 * size, "rms": 2 ** -10 * size}}
     config = text.whole_config(c, text.config(c))
     config.update(model_type="wired", features=FEATURES, width=WIDTH, heads=HEADS, kv_heads=KV, horizon=HORIZON, dim=DIM,
                   state=STATE, steps=STEPS)
