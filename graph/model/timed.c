@@ -72,9 +72,10 @@ static enum tec_status multiply(struct maker *m, const struct product *p)
     const struct tec_dense *d = &p->d;
     bool categories = p->category.categories > 0;
     size_t rows = (size_t)d->rows, longest = (size_t)(d->cols > d->rows ? d->cols : d->rows);
-    float *line = tec_heap_get(m->heap, (longest + rows) * sizeof *line), *bias = line + longest;
+    float *line = tec_heap_get(m->heap, (longest + rows) * sizeof *line);
     if (!line)
         return no_memory(m);
+    float *bias = line + longest;
     enum tec_status status =
         categories ? tec_weight_category_bias(&m->source, d, p->category, bias, m->err)
                    : tec_weight_vector(&m->source, d->bias, d->rows, 0.0F, bias, m->err);
