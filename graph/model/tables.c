@@ -6,7 +6,7 @@
  * norms these are scale, shift and gate of each norm at each step; for others the share of time in
  * the first layer, as a bias. */
 #include "graph/model/tables.h"
-
+#include "graph/model/time_product.h"
 #include "kernels/matrix.h"
 
 #include <math.h>
@@ -43,41 +43,27 @@ struct maker {
     struct tec_error *err;
 };
 
-static double silu(double x)
+static enum tec_status no_memory(const struct maker *m)
 {
-    return x / (1.0 + exp(-x));
-}
-
-/* A whole dense layer as float32 in the arena: weight [rows, cols], bias [rows]. */
-static enum tec_status read_dense(struct maker *m, const char *weight, const char *bias, int rows,
-                                  int cols, float **w, float **b)
-{
-    struct tec_expected e = {.names = {weight}, .n_names = 1, .rank = 2, .shape = {rows, cols}};
-    struct tec_found found;
-    *w = TEC_NEW(&m->out->arena, (size_t)rows * (size_t)cols, float);
-    *b = TEC_NEW(&m->out->arena, (size_t)rows, float);
-    if (!*w || !*b)
-        return tec_fail(m->err, TEC_NO_MEMORY, "no memory for %s", weight);
-    TEC_TRY(tec_weight_find(&m->source, &e, &found, m->err));
-    TEC_TRY(tec_weight_rows(&m->source, &found, 0, rows, *w, m->err));
-    return tec_weight_vector(&m->source, bias, rows, 0.0F, *b, m->err);
-}
-
-/* out[r] = b[r] + sum over `cols` columns of w[r][from + c] x[c]; w has `ld` columns. */
-static void apply(const float *w, const float *b, int rows, int ld, int from, int cols,
-                  const double *x, double *out)
-{
-    for (int r = 0; r < rows; r++) {
-        double sum = 0.0;
-        for (int c = 0; c < cols; c++)
-            sum += (double)w[(size_t)r * (size_t)ld + (size_t)(from + c)] * x[c];
-        out[r] = sum + (double)b[r];
-    }
+    return tec_fail(m->err, TEC_NO_MEMORY, "no memory for time tables");
 }
 
 static double *new_doubles(struct maker *m, int n)
 {
     return TEC_NEW(&m->out->arena, (size_t)n, double);
+}
+
+/* Columns `first` .. of a layer at every time: y [times, rows], zero before. */
+static enum tec_status apply(struct maker *m, struct tec_dense layer, int first, const double *x,
+                             double *y)
+{
+    const struct tec_time_product p = {.layer = layer,
+                                       .steps = m->out->times,
+                                       .first = first,
+                                       .n = layer.cols - first,
+                                       .x = x,
+                                       .y = y};
+    return tec_time_multiply(&m->source, &p, m->out->arena.heap, m->err);
 }
 
 static enum tec_status device_floats(struct maker *m, size_t n, float **out)
@@ -89,29 +75,35 @@ static enum tec_status device_floats(struct maker *m, size_t n, float **out)
     return TEC_OK;
 }
 
+/* sin | cos of every time, as tec_sincos makes them: [times, width]. */
+static double *make_waves(struct maker *m)
+{
+    struct tec_flow_tables *t = m->out;
+    double *x = new_doubles(m, t->times * t->width);
+    for (int s = 0; x && s < t->times; s++)
+        tec_sincos(t->t[s], m->flow->min_period, m->flow->max_period, t->width,
+                   x + (size_t)s * (size_t)t->width);
+    return x;
+}
+
 /* c = silu(W2 silu(W1 sincos + b1) + b2) for every step. */
 static enum tec_status make_condition(struct maker *m)
 {
     struct tec_flow_tables *t = m->out;
     const struct tec_flow *f = m->flow;
-    float *w1, *b1, *w2, *b2;
+    int n = t->times * t->width;
     if (m->source.dry)
         return TEC_OK;
-    TEC_TRY(read_dense(m, f->time1.weight, f->time1.bias, t->width, t->width, &w1, &b1));
-    TEC_TRY(read_dense(m, f->time2.weight, f->time2.bias, t->width, t->width, &w2, &b2));
-    double *x = new_doubles(m, t->width), *y = new_doubles(m, t->width);
-    t->condition = TEC_NEW(&t->arena, (size_t)t->times * (size_t)t->width, float);
-    if (!x || !y || !t->condition)
-        return tec_fail(m->err, TEC_NO_MEMORY, "no memory for time tables");
-    for (int s = 0; s < t->times; s++) {
-        tec_sincos(t->t[s], f->min_period, f->max_period, t->width, x);
-        apply(w1, b1, t->width, t->width, 0, t->width, x, y);
-        for (int i = 0; i < t->width; i++)
-            y[i] = silu(y[i]);
-        apply(w2, b2, t->width, t->width, 0, t->width, y, x);
-        for (int i = 0; i < t->width; i++)
-            t->condition[s * t->width + i] = (float)silu(x[i]);
-    }
+    double *x = make_waves(m), *y = new_doubles(m, n), *z = new_doubles(m, n);
+    t->condition = TEC_NEW(&t->arena, (size_t)n, float);
+    if (!x || !y || !z || !t->condition)
+        return no_memory(m);
+    TEC_TRY(apply(m, f->time1, 0, x, y));
+    for (int i = 0; i < n; i++)
+        y[i] = tec_time_activation(TEC_ACTIVATION_SILU, y[i]);
+    TEC_TRY(apply(m, f->time2, 0, y, z));
+    for (int i = 0; i < n; i++)
+        t->condition[i] = (float)tec_time_activation(TEC_ACTIVATION_SILU, z[i]);
     return TEC_OK;
 }
 
@@ -120,23 +112,21 @@ static enum tec_status modulate(struct maker *m, int norm, const char *weight, c
 {
     struct tec_flow_tables *t = m->out;
     struct tec_arena_mark mark = tec_arena_mark(&t->arena);
-    float *w, *b;
-    TEC_TRY(read_dense(m, weight, bias, 3 * t->width, t->width, &w, &b));
-    double *c = new_doubles(m, t->width), *y = new_doubles(m, 3 * t->width);
-    float *row = TEC_NEW(&t->arena, (size_t)3 * (size_t)t->padded, float);
+    int n = t->times * t->width;
+    size_t w = (size_t)t->width, padded = (size_t)t->padded;
+    double *c = new_doubles(m, n), *y = new_doubles(m, 3 * n);
+    float *row = TEC_NEW(&t->arena, 3 * padded, float);
     if (!c || !y || !row)
-        return tec_fail(m->err, TEC_NO_MEMORY, "no memory for time tables");
-    for (int s = 0; s < t->times; s++) {
-        for (int i = 0; i < t->width; i++)
-            c[i] = (double)t->condition[s * t->width + i];
-        apply(w, b, 3 * t->width, t->width, 0, t->width, c, y);
-        for (int part = 0; part < 3; part++)
-            for (int i = 0; i < t->width; i++)
-                row[part * t->padded + i] = (float)y[part * t->width + i];
-        float *to =
-            t->modulation + ((size_t)s * (size_t)t->n_norms + (size_t)norm) * 3 * (size_t)t->padded;
-        tec_device_upload(t->device, TEC_STREAM_MAIN, to, row,
-                          (size_t)3 * (size_t)t->padded * sizeof *row);
+        return no_memory(m);
+    for (int i = 0; i < n; i++)
+        c[i] = (double)t->condition[i];
+    TEC_TRY(apply(m, (struct tec_dense){weight, bias, 3 * t->width, t->width}, 0, c, y));
+    for (size_t s = 0; s < (size_t)t->times; s++) {
+        for (size_t part = 0; part < 3; part++)
+            for (size_t i = 0; i < w; i++)
+                row[part * padded + i] = (float)y[(3 * s + part) * w + i];
+        float *to = t->modulation + (s * (size_t)t->n_norms + (size_t)norm) * 3 * padded;
+        tec_device_upload(t->device, TEC_STREAM_MAIN, to, row, 3 * padded * sizeof *row);
     }
     tec_arena_rewind(&t->arena, mark);
     return TEC_OK;
@@ -168,22 +158,20 @@ static enum tec_status make_modulation(struct maker *m)
 static enum tec_status make_time_bias(struct maker *m)
 {
     struct tec_flow_tables *t = m->out;
-    const struct tec_flow *f = m->flow;
-    TEC_TRY(device_floats(m, (size_t)t->times * (size_t)t->padded, &t->time_bias));
+    size_t w = (size_t)t->width, padded = (size_t)t->padded;
+    TEC_TRY(device_floats(m, (size_t)t->times * padded, &t->time_bias));
     if (m->source.dry)
         return TEC_OK;
-    float *w, *b, *row = TEC_NEW(&t->arena, (size_t)t->padded, float);
-    double *x = new_doubles(m, t->width), *y = new_doubles(m, t->width);
-    TEC_TRY(read_dense(m, f->time1.weight, f->time1.bias, t->width, 2 * t->width, &w, &b));
+    float *row = TEC_NEW(&t->arena, padded, float);
+    double *x = make_waves(m), *y = new_doubles(m, t->times * t->width);
     if (!row || !x || !y)
-        return tec_fail(m->err, TEC_NO_MEMORY, "no memory for time tables");
-    for (int s = 0; s < t->times; s++) {
-        tec_sincos(t->t[s], f->min_period, f->max_period, t->width, x);
-        apply(w, b, t->width, 2 * t->width, t->width, t->width, x, y);
-        for (int i = 0; i < t->width; i++)
-            row[i] = (float)y[i];
-        tec_device_upload(t->device, TEC_STREAM_MAIN, t->time_bias + (size_t)s * (size_t)t->padded,
-                          row, (size_t)t->padded * sizeof *row);
+        return no_memory(m);
+    TEC_TRY(apply(m, m->flow->time1, t->width, x, y));
+    for (size_t s = 0; s < (size_t)t->times; s++) {
+        for (size_t i = 0; i < w; i++)
+            row[i] = (float)y[s * w + i];
+        tec_device_upload(t->device, TEC_STREAM_MAIN, t->time_bias + s * padded, row,
+                          padded * sizeof *row);
     }
     return TEC_OK;
 }
@@ -199,7 +187,7 @@ static enum tec_status make(struct maker *m, int steps, bool clean)
     t->sincos = TEC_NEW(&t->arena, (size_t)t->times * (size_t)t->width, float);
     double *x = new_doubles(m, t->width);
     if (!t->t || !t->sincos || !x)
-        return tec_fail(m->err, TEC_NO_MEMORY, "no memory for time tables");
+        return no_memory(m);
     for (int s = 0; s < t->times; s++) {
         t->t[s] = m->flow->time_f32 ? (double)(float)(1.0 + s * (-1.0 / steps))
                                     : 1.0 - (double)s / steps; /* 0 at s = steps */

@@ -3,9 +3,9 @@
  * Runs at load, in float64. A row is freed when the last call that reads it is done, so that host
  * memory holds few of them, whatever the depth of a model. */
 #include "graph/model/timed.h"
+#include "graph/model/time_product.h"
 #include "kernels/matrix.h"
 
-#include <math.h>
 #include <string.h>
 
 struct maker {
@@ -17,101 +17,10 @@ struct maker {
     struct tec_error *err;
 };
 
-/* A product: y [steps, d.rows] = x [steps, n] times columns `first` .. of the layer, and its bias.
- */
-struct product {
-    struct tec_dense d;
-    struct tec_category category; /* categories 0: a plain layer */
-    int first, n;
-    const double *x;
-    double *y;
-};
-
 static enum tec_status no_memory(const struct maker *m)
 {
     return tec_fail(m->err, TEC_NO_MEMORY, "no memory for rows of the time");
 }
-
-/* Stored [out, in]. */
-static enum tec_status multiply_rows(struct maker *m, const struct product *p, float *line)
-{
-    struct tec_expected e = {
-        .names = {p->d.weight}, .n_names = 1, .rank = 2, .shape = {p->d.rows, p->d.cols}};
-    struct tec_found found = {0};
-    TEC_TRY(tec_weight_find(&m->source, &e, &found, m->err));
-    for (int r = 0; r < p->d.rows; r++) {
-        TEC_TRY(tec_weight_rows(&m->source, &found, r, 1, line, m->err));
-        for (int s = 0; s < m->out->steps; s++) {
-            double sum = 0.0;
-            for (int i = 0; i < p->n; i++)
-                sum += (double)line[p->first + i] * p->x[(size_t)s * (size_t)p->n + (size_t)i];
-            p->y[(size_t)s * (size_t)p->d.rows + (size_t)r] = sum;
-        }
-    }
-    return TEC_OK;
-}
-
-/* Stored [in, out]. */
-static enum tec_status multiply_columns(struct maker *m, const struct product *p, float *line)
-{
-    struct tec_found found = {0};
-    size_t rows = (size_t)p->d.rows;
-    TEC_TRY(tec_weight_category(&m->source, &p->d, p->category, &found, m->err));
-    for (int i = 0; i < p->n; i++) {
-        TEC_TRY(tec_weight_rows(&m->source, &found, p->first + i, 1, line, m->err));
-        for (int s = 0; s < m->out->steps; s++)
-            for (size_t r = 0; r < rows; r++)
-                p->y[(size_t)s * rows + r] +=
-                    (double)line[r] * p->x[(size_t)s * (size_t)p->n + (size_t)i];
-    }
-    return TEC_OK;
-}
-
-static enum tec_status multiply(struct maker *m, const struct product *p)
-{
-    const struct tec_dense *d = &p->d;
-    bool categories = p->category.categories > 0;
-    size_t rows = (size_t)d->rows, longest = (size_t)(d->cols > d->rows ? d->cols : d->rows);
-    float *line = tec_heap_get(m->heap, (longest + rows) * sizeof *line);
-    if (!line)
-        return no_memory(m);
-    float *bias = line + longest;
-    enum tec_status status =
-        categories ? tec_weight_category_bias(&m->source, d, p->category, bias, m->err)
-                   : tec_weight_vector(&m->source, d->bias, d->rows, 0.0F, bias, m->err);
-    if (status == TEC_OK)
-        status = categories ? multiply_columns(m, p, line) : multiply_rows(m, p, line);
-    for (size_t i = 0; i < (size_t)m->out->steps * rows && status == TEC_OK; i++)
-        p->y[i] += (double)bias[i % rows];
-    tec_heap_put(m->heap, line);
-    return status;
-}
-
-static double gelu(double x)
-{
-    const double share = 0.79788456080286535588; /* sqrt(2 / pi) */
-    return 0.5 * x * (1.0 + tanh(share * (x + 0.044715 * x * x * x)));
-}
-
-static double gelu_erf(double x)
-{
-    return 0.5 * x * (1.0 + erf(x * 0.70710678118654752440));
-}
-
-static double silu(double x)
-{
-    return x / (1.0 + exp(-x));
-}
-
-static double relu(double x)
-{
-    return x > 0.0 ? x : 0.0;
-}
-
-static double (*const activations[])(double x) = {[TEC_ACTIVATION_GELU] = gelu,
-                                                  [TEC_ACTIVATION_GELU_ERF] = gelu_erf,
-                                                  [TEC_ACTIVATION_SILU] = silu,
-                                                  [TEC_ACTIVATION_RELU] = relu};
 
 /* The words of one value after another. */
 static void map(const struct maker *m, const struct tec_model_call *c, double *y)
@@ -121,7 +30,7 @@ static void map(const struct maker *m, const struct tec_model_call *c, double *y
     for (size_t s = 0; s < (size_t)m->out->steps; s++)
         for (size_t i = 0; i < cols; i++) {
             double x = a[s * from + (size_t)c->first + i];
-            y[s * cols + i] = c->word == TEC_WORD_activation ? activations[c->activation](x)
+            y[s * cols + i] = c->word == TEC_WORD_activation ? tec_time_activation(c->activation, x)
                               : b                            ? x + b[s * cols + i]
                                                              : x;
         }
@@ -132,12 +41,13 @@ static enum tec_status compute(struct maker *m, const struct tec_model_call *c, 
     size_t cols = (size_t)c->cols;
     if (c->word == TEC_WORD_linear) {
         int in = m->p->calls[c->in[0]].cols;
-        const struct product p = {.d = {c->weight, c->bias, c->cols, in},
-                                  .category = {c->category, c->categories},
-                                  .n = in,
-                                  .x = m->rows[c->in[0]],
-                                  .y = y};
-        return multiply(m, &p);
+        const struct tec_time_product p = {.layer = {c->weight, c->bias, c->cols, in},
+                                           .category = {c->category, c->categories},
+                                           .steps = m->out->steps,
+                                           .n = in,
+                                           .x = m->rows[c->in[0]],
+                                           .y = y};
+        return tec_time_multiply(&m->source, &p, m->heap, m->err);
     }
     for (size_t s = 0; s < (size_t)m->out->steps && c->word == TEC_WORD_time; s++)
         y[s] = m->out->t[s];
@@ -197,13 +107,14 @@ static enum tec_status compute_share(struct maker *m, const struct tec_model_cal
         return no_memory(m);
     for (size_t i = 0; i < n; i++)
         rounded[i] = (double)(float)m->rows[x->in[1]][i];
-    const struct product p = {.d = {c->weight, c->bias, c->cols, x->cols},
-                              .category = {c->category, c->categories},
-                              .first = x->cols - row->cols,
-                              .n = row->cols,
-                              .x = rounded,
-                              .y = y};
-    enum tec_status status = multiply(m, &p);
+    const struct tec_time_product p = {.layer = {c->weight, c->bias, c->cols, x->cols},
+                                       .category = {c->category, c->categories},
+                                       .steps = m->out->steps,
+                                       .first = x->cols - row->cols,
+                                       .n = row->cols,
+                                       .x = rounded,
+                                       .y = y};
+    enum tec_status status = tec_time_multiply(&m->source, &p, m->heap, m->err);
     tec_heap_put(m->heap, rounded);
     return status;
 }
