@@ -148,7 +148,7 @@ TEST(rows_of_the_time_stay_among_themselves)
 {
     action_refused("return g:waves(x, { cols = 4, period = 9.0 })", "waves: reads the time alone");
     action_refused("return g:waves(t, { cols = 5, period = 9.0 })",
-                   "waves: period 9 must be above 1, and cols 5 even, at least 4");
+                   "waves: period 9 must be above 1, and cols 5 even and at least 4");
     action_refused("return g:waves(t, { cols = 4, period = 1.0 })",
                    "waves: period 1 must be above");
     action_refused("return g:columns(x, { cols = 2 })", "columns: reads rows of the time alone");

@@ -43,18 +43,23 @@ enum tec_status tec_model_call_fail(const struct tec_model_call *c, struct tec_e
                     tec_word_kinds[c->word].name, text);
 }
 
+/* The value that a view shows rows of; -1 = a value has memory of its own. */
+static int shown_by(const struct tec_model_program *p, int value)
+{
+    const struct tec_model_call *c = &p->calls[value];
+    bool view = c->word == TEC_WORD_take || c->word == TEC_WORD_beside;
+    return view && !c->constant ? c->in[0] : -1;
+}
+
 static void use(struct tec_model_program *p, int value, int by)
 {
-    if (value < 0)
-        return;
-    struct tec_value_uses *u = &p->calls[value].uses;
-    if (!u->n)
-        u->first = by;
-    u->last = by;
-    u->n++;
-    const struct tec_model_call *c = &p->calls[value];
-    if ((c->word == TEC_WORD_take || c->word == TEC_WORD_beside) && !c->constant)
-        use(p, c->in[0], by);
+    for (; value >= 0; value = shown_by(p, value)) {
+        struct tec_value_uses *u = &p->calls[value].uses;
+        if (!u->n)
+            u->first = by;
+        u->last = by;
+        u->n++;
+    }
 }
 
 /* Rows that somebody else than a product reads are copied: a product reads them where they are. */

@@ -58,9 +58,8 @@ enum tec_status tec_builder_waves(struct tec_model_program *p, struct tec_model_
         return tec_fail(err, TEC_MALFORMED, "reads the time alone");
     if (!(c->period > 1.0) || c->cols % 2 != 0 || c->cols < 4)
         return tec_fail(err, TEC_MALFORMED,
-                        "period %g must be above 1, and cols %d even, at least "
-                        "4",
-                        c->period, c->cols);
+                        "period %g must be above 1, and cols %d even and at least 4", c->period,
+                        c->cols);
     return tec_builder_timed(p, c, err);
 }
 
