@@ -12,6 +12,9 @@ static inline void tec_spin(int *turns)
 {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::
+                         : "memory"); /* waits about as long; `yield` is nothing on most cores */
 #endif
     *turns = (*turns + 1) & 0xffffff;
     if (*turns % TEC_SPIN_PATIENCE == 0)

@@ -43,6 +43,12 @@ MemAvailable:    4194304 kB
 SwapTotal:       1048576 kB
 SwapFree:        1048576 kB"
 fields "$other" "r['isa'] == ['avx2', 'fma', 'avx512_vnni'] and r['cpu'].startswith('An Old One')" "names of instructions"
+mv "$W/m/proc/cpuinfo" "$W/kept"
+put proc/cpuinfo "processor	: 0
+Features	: fp asimd evtstrm asimddp"
+put proc/device-tree/model "A Small Computer 5"
+fields "$other" "r['isa'] == ['asimd', 'asimddp'] and r['cpu'] == 'A Small Computer 5'" "an ARM processor, which has no name"
+mv "$W/kept" "$W/m/proc/cpuinfo"
 fields "$other" "(r['cores']['online'], r['cores']['physical'], r['cores']['threads_a_core']) == (4, 2, 2)" \
     "a core is counted once"
 fields "$other" "r['memory']['total_bytes'] == 8 << 30 and r['memory']['limit_bytes'] == 1 << 30" "kB are 1024 bytes"

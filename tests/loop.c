@@ -149,7 +149,13 @@ TEST(real_frames_allocate_nothing)
 
 /* --- system calls ---------------------------------------------------------------------------- */
 
-#if defined(__x86_64__) && ALLOCATIONS_SEEN
+#if defined(__x86_64__)
+#define THIS_MACHINE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define THIS_MACHINE AUDIT_ARCH_AARCH64
+#endif
+
+#if defined(THIS_MACHINE) && ALLOCATIONS_SEEN
 #define ALLOW(call)                                        \
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##call, 0, 1), \
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
@@ -161,7 +167,7 @@ static bool forbid_calls(void)
 {
     static struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, THIS_MACHINE, 1, 0),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         ALLOW(sched_yield),

@@ -246,8 +246,8 @@ static void logits_behind(const struct tec_token_text *text, int n, float *out)
 static double log_softmax(const float *x, int n, int id)
 {
     double top = -HUGE_VAL, sum = 0.0;
-    for (int c = 0; c < n; c++)
-        top = fmax(top, (double)x[c]);
+    for (int c = 0; c < n; c++) /* not fmax: gcc 12 for aarch64 fails on a loop of it */
+        top = (double)x[c] > top ? (double)x[c] : top;
     for (int c = 0; c < n; c++)
         sum += exp((double)x[c] - top);
     return (double)x[id] - top - log(sum);

@@ -1,7 +1,10 @@
 #!/bin/sh
-# setup.sh - install Debian 12 packages that tectum needs.  tools/setup.sh [--test | --demo] [--list]
+# setup.sh - install Debian 12 packages that tectum needs.
+# tools/setup.sh [--test] [--aarch64] [--demo] [--list]
 #   --test  also what the checks need: Lua's own test files, and packages of PyPI that read LeRobot's
 #           datasets, ask as OpenVLA's clients do and build the Python package, all of it in build/
+#   --aarch64  also a cross compiler, qemu to run what it makes, and the libraries of Debian 12 for
+#           aarch64 in build/aarch64-root (tools/aarch64_root.sh): what the preset `aarch64` needs
 #   --demo  only what the simulator of tools/demo needs (its setup.sh calls this)
 #   --list  only print what is missing
 # Does nothing, and needs no network and no rights, when everything is there.
@@ -13,14 +16,16 @@ build="build-essential cmake pkg-config liblua5.4-dev libjansson-dev libutf8proc
 tests="git python3 valgrind clang clang-format clang-tidy libclang-rt-14-dev llvm-14 universal-ctags lua-check perl
     python3-numpy python3-pip python3-msgpack python3-zmq strace redis-server"
 demo="python3 python3-venv libegl1 libopengl0 libgl1-mesa-dri"
+aarch64="gcc-aarch64-linux-gnu qemu-user-static"
 
-packages=$build list= with_tests=
+packages=$build list= with_tests= with_aarch64=
 for option in "$@"; do
     case $option in
     --test) packages="$packages $tests" with_tests=1 ;;
+    --aarch64) packages="$packages $aarch64" with_aarch64=1 ;;
     --demo) packages=$demo ;;
     --list) list=1 ;;
-    *) echo "usage: tools/setup.sh [--test | --demo] [--list]" >&2; exit 2 ;;
+    *) echo "usage: tools/setup.sh [--test] [--aarch64] [--demo] [--list]" >&2; exit 2 ;;
     esac
 done
 
@@ -75,8 +80,12 @@ wheels() {
     rm -rf "$fresh"
 }
 
-# What tests need that no package of Debian has.
+# What no package of this machine's architecture has: for tests, for another architecture.
 beside_packages() {
+    [ -z "$with_tests" ] || beside_tests
+    [ -z "$with_aarch64" ] || sh "$(dirname "$0")/aarch64_root.sh" ${list:+--list}
+}
+beside_tests() {
     lua_tests
     wheels dataset-python "pyarrow and PyAV" convert_dataset.t <<END
 pyarrow==20.0.0 --hash=sha256:a6ad3e7758ecf559900261a4df985662df54fb7fdb55e8e3b3aa99b23d526b62
@@ -96,12 +105,13 @@ END
 
 missing=
 for package in $packages; do
-    status=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)
-    [ "$status" = "install ok installed" ] || missing="$missing $package"
+    # A line for each architecture that the system has it for.
+    dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null | grep -qx "install ok installed" ||
+        missing="$missing $package"
 done
 if [ -z "$missing" ]; then
     echo "setup: everything is installed"
-    [ -z "$with_tests" ] || beside_packages
+    beside_packages
     exit 0
 fi
 echo "setup: missing:$missing"
@@ -119,4 +129,4 @@ export DEBIAN_FRONTEND=noninteractive
 $as_root apt-get update -qq
 $as_root apt-get install -y -qq --no-install-recommends $missing
 echo "setup: installed:$missing"
-[ -z "$with_tests" ] || beside_packages
+beside_packages

@@ -3,8 +3,9 @@
  *
  * Sums are float64 as in the reference, so the results differ from it by the order of the sums
  * only. */
-#if defined(__x86_64__)
 #include "kernels/avx2/avx2.h"
+
+#if defined(__x86_64__)
 #include "kernels/avx2/vec.h"
 
 #include "kernels/vector/norm.inc"

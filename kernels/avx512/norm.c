@@ -3,8 +3,9 @@
  *
  * Sums are float64 as in the reference, so the results differ from it by the order of the sums
  * only. */
-#if defined(__x86_64__)
 #include "kernels/avx512/avx512.h"
+
+#if defined(__x86_64__)
 #include "kernels/avx512/vec.h"
 
 #include "kernels/vector/norm.inc"

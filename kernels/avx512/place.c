@@ -2,8 +2,9 @@
  *
  * Kept keys are rotated with the products of rope, rounded in the same places, so both store the
  * same bytes. */
-#if defined(__x86_64__)
 #include "kernels/avx512/avx512.h"
+
+#if defined(__x86_64__)
 #include "kernels/avx512/vec.h"
 
 #include "kernels/vector/place.inc"

@@ -1,7 +1,8 @@
 /* window.c - the AVX-512 kernels that go over a picture in windows: the shared body over vectors of
  * 16 floats. */
-#if defined(__x86_64__)
 #include "kernels/avx512/avx512.h"
+
+#if defined(__x86_64__)
 #include "kernels/avx512/vec.h"
 
 #include "kernels/vector/window.inc"

@@ -14,8 +14,10 @@ static double logit(const float *row, int c, int round)
 static double log_sum(const float *row, int cols, int round)
 {
     double top = -HUGE_VAL, sum = 0.0;
-    for (int c = 0; c < cols; c++)
-        top = fmax(top, logit(row, c, round));
+    for (int c = 0; c < cols; c++) { /* not fmax: gcc 12 for aarch64 fails on a loop of it */
+        double x = logit(row, c, round);
+        top = x > top ? x : top;
+    }
     for (int c = 0; c < cols; c++)
         sum += exp(logit(row, c, round) - top);
     return top + log(sum);

@@ -176,8 +176,8 @@ static void one_group(struct conform *c, int k, int family)
         const float *row = x + (size_t)(i / N) * (size_t)k;
         double most = 0.0, sum = 0.0, size = 0.0;
         int finer = 126;
-        for (int j = 0; j < k; j++)
-            most = fmax(most, fabs((double)row[j]));
+        for (int j = 0; j < k; j++) /* not fmax: gcc 12 for aarch64 fails on a loop of it */
+            most = fabs((double)row[j]) > most ? fabs((double)row[j]) : most;
         while (rint(ldexp(most, finer)) > 127.0 * 65793.0)
             finer--;
         for (int j = 0; j < k; j++) {

@@ -42,8 +42,10 @@ static void hide(float *row, int cols, int how)
 static int answer(const float *row, int cols, int round)
 {
     float most = -INFINITY;
-    for (int c = 0; c < cols; c++)
-        most = fmaxf(most, round ? tec_bf16_round(row[c]) : row[c]);
+    for (int c = 0; c < cols; c++) { /* not fmaxf: gcc 12 for aarch64 fails on a loop of it */
+        float x = round ? tec_bf16_round(row[c]) : row[c];
+        most = x > most ? x : most;
+    }
     for (int c = 0; c < cols; c++)
         if ((round ? tec_bf16_round(row[c]) : row[c]) == most)
             return c;

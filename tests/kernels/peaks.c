@@ -1,10 +1,17 @@
 /* peaks.c - measures what this machine can do at most, in arithmetic and in reading memory, next to
  * what a kernel does. */
 #include "tests/kernels/peaks.h"
+#include "base/spin.h"
 #include "kernels/unroll.h"
 #include "tests/kernels/conform.h"
 
+#if defined(__x86_64__)
 #include <immintrin.h>
+#define READ_TARGET __attribute__((target("avx2")))
+#else
+#include <arm_neon.h>
+#define READ_TARGET
+#endif
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -25,9 +32,10 @@ struct member {
 
 static void meet(struct team *t, int count)
 {
+    int turns = 0;
     atomic_fetch_add(&t->arrived, 1);
     while (atomic_load(&t->arrived) < count)
-        _mm_pause();
+        tec_spin(&turns);
 }
 
 static void *work(void *user)
@@ -72,6 +80,13 @@ double peaks_measure(void (*job)(void *user, struct tec_part part, int rep), voi
 /* Sums that nobody reads, kept so that the compiler does not drop the work. */
 static volatile float sink[2][16];
 
+/* Chains of multiply-adds, as many as registers hold, and the arithmetic of one round of them. */
+struct chains {
+    void (*run)(void *user, struct tec_part part, int rep);
+    double flops;
+};
+
+#if defined(__x86_64__)
 __attribute__((target("avx512f"))) static void fma_512(void *user, struct tec_part part, int rep)
 {
     (void)user;
@@ -108,11 +123,42 @@ __attribute__((target("avx2,fma"))) static void fma_256(void *user, struct tec_p
     sink[part.lane][0] = _mm256_cvtss_f32(sum[0]);
 }
 
+static struct chains chains_of(enum tec_tier tier)
+{
+    return tier == TEC_TIER_avx512 ? (struct chains){fma_512, 24.0 * 16.0}
+                                   : (struct chains){fma_256, 12.0 * 8.0};
+}
+#else
+static void fma_128(void *user, struct tec_part part, int rep)
+{
+    (void)user;
+    (void)rep;
+    float32x4_t sum[24], x = vdupq_n_f32(0.999F);
+    TEC_UNROLL
+    for (int i = 0; i < 24; i++)
+        sum[i] = vdupq_n_f32((float)i);
+    for (int round = 0; round < FMA_ROUNDS; round++)
+        TEC_UNROLL
+    for (int i = 0; i < 24; i++)
+        sum[i] = vfmaq_f32(x, sum[i], x);
+    TEC_UNROLL
+    for (int i = 1; i < 24; i++)
+        sum[0] = vaddq_f32(sum[0], sum[i]);
+    sink[part.lane][0] = vgetq_lane_f32(sum[0], 0);
+}
+
+static struct chains chains_of(enum tec_tier tier)
+{
+    (void)tier;
+    return (struct chains){fma_128, 24.0 * 4.0};
+}
+#endif
+
 double peaks_fma(enum tec_tier tier, int lanes)
 {
-    bool wide = tier == TEC_TIER_avx512;
-    double flops = 2.0 * FMA_ROUNDS * (wide ? 24.0 * 16.0 : 12.0 * 8.0) * lanes;
-    return flops / peaks_measure(wide ? fma_512 : fma_256, NULL, lanes, 20, NULL) * 1e-9;
+    struct chains chains = chains_of(tier);
+    double flops = 2.0 * FMA_ROUNDS * chains.flops * lanes;
+    return flops / peaks_measure(chains.run, NULL, lanes, 20, NULL) * 1e-9;
 }
 
 /* A piece is larger than a cache, and short enough to be read between two interruptions. */
@@ -122,31 +168,31 @@ struct region {
     int pieces;
 };
 
-/* Read with eight streams of 32-byte loads, prefetched as far ahead as helps most here. */
-__attribute__((target("avx2"))) static void read_all(void *user, struct tec_part part, int rep)
+typedef uint64_t words __attribute__((vector_size(32), aligned(8), may_alias));
+
+/* Read with eight streams of 32-byte loads, prefetched as far ahead as helps most on x86. */
+READ_TARGET static void read_all(void *user, struct tec_part part, int rep)
 {
     const struct region *all = user;
     size_t share = all->piece / (size_t)part.lanes / 512 * 512;
     const char *from =
         all->memory + all->piece * (size_t)(rep % all->pieces) + share * (size_t)part.lane;
-    __m256i sum[8];
+    words sum[8];
     TEC_UNROLL
     for (int i = 0; i < 8; i++)
-        sum[i] = _mm256_setzero_si256();
+        sum[i] = (words){0};
     for (size_t at = 0; at < share; at += 256) {
         TEC_UNROLL
         for (int i = 0; i < 4; i++)
-            _mm_prefetch(from + at + 4096 + 64 * (size_t)i, _MM_HINT_T0);
+            __builtin_prefetch(from + at + 4096 + 64 * (size_t)i);
         TEC_UNROLL
         for (int i = 0; i < 8; i++)
-            sum[i] = _mm256_xor_si256(
-                sum[i],
-                _mm256_loadu_si256((const __m256i *)(const void *)(from + at + 32 * (size_t)i)));
+            sum[i] ^= *(const words *)(const void *)(from + at + 32 * (size_t)i);
     }
     TEC_UNROLL
     for (int i = 1; i < 8; i++)
-        sum[0] = _mm256_xor_si256(sum[0], sum[i]);
-    sink[part.lane][1] = (float)_mm256_extract_epi32(sum[0], 0);
+        sum[0] ^= sum[i];
+    sink[part.lane][1] = (float)sum[0][0];
 }
 
 double peaks_read(const void *memory, size_t size, int lanes)

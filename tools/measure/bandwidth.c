@@ -7,9 +7,15 @@
 
 #include <string.h>
 
+/* The sums are a register each: 8 of 64 bytes, or 16 of the 32 of 16 bytes. */
 enum { STREAMS = 8 };
+#if defined(__aarch64__)
+enum { BLOCK = 32 };
+#else
+enum { BLOCK = 64 };
+#endif
 
-typedef uint64_t block __attribute__((vector_size(64)));
+typedef uint64_t block __attribute__((vector_size(BLOCK)));
 
 struct reading {
     const block *data;

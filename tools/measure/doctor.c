@@ -314,7 +314,8 @@ enum tec_status tec_doctor_look(json_t **report, const char *system, bool measur
     struct doctor d = {system, measure, heap, json_array()};
     char model[TEC_SYSTEM_LINE];
     *report = json_object();
-    tec_system_line(model, system, "/proc/cpuinfo", "model name");
+    if (!tec_system_line(model, system, "/proc/cpuinfo", "model name"))
+        tec_system_line(model, system, "/proc/device-tree/model", NULL); /* ARM: the computer's */
     bool whole = *report && d.advice && json_object_set_new(*report, "cpu", text_of(model)) == 0;
     for (size_t i = 0; whole && i < sizeof parts / sizeof parts[0]; i++)
         whole = json_object_set_new(*report, parts[i].name, parts[i].look(&d)) == 0;

@@ -32,6 +32,14 @@ static void read_field(const char *path, const char *key, char out[128])
         fclose(f);
 }
 
+/* The processor's name; on ARM, where the system has none, the computer's. */
+static void cpu_of(char out[128])
+{
+    read_field("/proc/cpuinfo", "model name", out);
+    if (strcmp(out, "unknown") == 0)
+        read_field("/proc/device-tree/model", NULL, out);
+}
+
 static void governor_of(char out[128])
 {
     read_field("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", NULL, out);
@@ -42,7 +50,7 @@ json_t *tec_machine_json(const struct tec_device *device)
     char cpu[128], governor[128];
     struct utsname name = {.release = "unknown"};
     uname(&name);
-    read_field("/proc/cpuinfo", "model name", cpu);
+    cpu_of(cpu);
     governor_of(governor);
     return json_pack("{s:s,s:i,s:s,s:s,s:s,s:s,s:i}", "cpu", cpu, "cores",
                      (int)sysconf(_SC_NPROCESSORS_ONLN), "kernel", name.release, "governor",
@@ -55,7 +63,7 @@ void tec_machine_print(const struct tec_device *device, FILE *out)
     char cpu[128], governor[128];
     struct utsname name = {.release = "unknown"};
     uname(&name);
-    read_field("/proc/cpuinfo", "model name", cpu);
+    cpu_of(cpu);
     governor_of(governor);
     fprintf(out, "host: %s, %d cores, kernel %s, governor %s; %s, tier %s, %d lanes; commit %s\n",
             cpu, (int)sysconf(_SC_NPROCESSORS_ONLN), name.release, governor,
