@@ -52,6 +52,9 @@ bool tec_tier_runs_here(enum tec_tier tier)
         return tec_tier_runs_here(TEC_TIER_avx2) && __builtin_cpu_supports("avx512f") &&
                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
                __builtin_cpu_supports("avx512dq");
+#elif defined(__aarch64__)
+    if (tier == TEC_TIER_neon)
+        return true;
 #endif
     return tier == TEC_TIER_ref;
 }

@@ -84,7 +84,8 @@ const char *tec_tier_name(enum tec_tier tier);
 /* The tier of that name, or TEC_TIER_COUNT. */
 enum tec_tier tec_tier_find(const char *name);
 
-/* Whether this machine can execute the tier's own kernels (CPUID, and what the system enables). */
+/* Whether this machine can execute the tier's own kernels: its processor has the instructions, and
+ * the system enables them. */
 bool tec_tier_runs_here(enum tec_tier tier);
 
 /* The fastest tier that runs here. */

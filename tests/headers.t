@@ -14,17 +14,20 @@ trap 'rm -rf "$work"' EXIT
 cat >"$work/one" <<'END'
 #!/bin/sh
 # one HEADER: compile it twice over, for its guard.
-extra= language=c std=c17
+extra= language=c std=c17 machine=
 case $1 in kernels/cuda/* | tests/cuda/*) extra="-isystem tests/cuda_emulator/include" ;;
 tests/cuda_emulator/stand_in.h) extra="-isystem tests/cuda_emulator/include" ;;
 tests/cuda_emulator/*) extra="-isystem tests/cuda_emulator/include" language=c++ std=c++17 ;;
-*/avx2/*) extra="-mavx2 -mfma" ;; */avx512/*) extra="-mavx512f -mavx512bw -mavx512vl -mfma" ;; esac
+*/avx2/*) extra="-mavx2 -mfma" machine=x86_64 ;;
+*/avx512/*) extra="-mavx512f -mavx512bw -mavx512vl -mfma" machine=x86_64 ;;
+*/neon/*) machine=aarch64 ;; esac
+case $MACHINE in "$machine"*) ;; *) echo "ok - $1 # SKIP it is for $machine"; exit 0 ;; esac
 if found=$(printf '#include "%s"\n#include "%s"\nint end_of_test;\n' "$1" "$1" |
     $COMPILE -std=$std $extra -x $language - 2>&1); then echo "ok - $1"
 else echo "not ok - $1"; printf '%s\n' "$found" | head -10 | sed 's/^/# /' >&2; fi
 END
-COMPILE="$cc $flags"
-export COMPILE
+COMPILE="$cc $flags" MACHINE=$($cc -dumpmachine)
+export COMPILE MACHINE
 for folder in base kernels ops graph policies tools tests; do
     [ ! -d "$folder" ] || find "$folder" -name '*.h' ! -path 'kernels/panels/*' ! -path 'tests/golden/*'
 done | LC_ALL=C sort | xargs -n1 -P2 sh "$work/one" >"$work/lines"

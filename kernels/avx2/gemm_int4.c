@@ -60,6 +60,7 @@ INT4_INLINE int4_ints int4_dot(int4_ints sum, int4_ints even, int4_ints odd, con
     return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 
+#include "kernels/panels/digits_x86.inc"
 #include "kernels/panels/gemm_int4.inc"
 
 /* clang-format off */

@@ -56,6 +56,7 @@ INT4_INLINE int4_ints int4_dot(int4_ints sum, int4_ints even, int4_ints odd, con
     return sum;
 }
 
+#include "kernels/panels/digits_x86.inc"
 #include "kernels/panels/gemm_int4.inc"
 
 /* clang-format off */

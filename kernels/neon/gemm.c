@@ -1,0 +1,46 @@
+/* gemm.c - the NEON gemm_bf16 and gemm_f32 kernels: the tile shapes for the shared bodies.
+ *
+ * kernels/panels/gemm_bf16.inc has the algorithm and its cache blocking. A panel of 16 columns is
+ * four vectors, so a tile of 6 rows has 24 accumulators in the 32 registers, beside four vectors of
+ * weights. Up to four rows are not blocked (FEW), two of them take two panels at a time: eight sums
+ * and more keep both multipliers busy. Every shape sums over k in the same order, so the bytes do
+ * not depend on it. */
+#include "kernels/neon/neon.h"
+
+#if defined(__aarch64__)
+#include "kernels/neon/panels.h"
+#include "kernels/panels/gemm_bf16.inc"
+#include "kernels/panels/gemm_f32.inc"
+
+/* clang-format off */
+TILE(1, 1) TILE(2, 1) TILE(3, 1) TILE(4, 1) TILE(5, 1) TILE(6, 1)
+CHAIN_TILE(1, 1) CHAIN_TILE(2, 1) CHAIN_TILE(3, 1)
+CHAIN_TILE(4, 1) CHAIN_TILE(5, 1) CHAIN_TILE(6, 1)
+FEW(1, 1) FEW(1, 2) FEW(2, 1) FEW(2, 2) FEW(3, 1) FEW(4, 1)
+CHAIN_FEW(1, 1) CHAIN_FEW(1, 2) CHAIN_FEW(2, 1) CHAIN_FEW(2, 2) CHAIN_FEW(3, 1) CHAIN_FEW(4, 1)
+
+static const struct tiles tiles = {
+    .depth = DEPTH, .pace = LINE,
+    .few = {{2, few_1_2, few_1_1}, {2, few_2_2, few_2_1},
+            {1, few_3_1, few_3_1}, {1, few_4_1, few_4_1}},
+    .tile = {{tile_1_1, tile_2_1, tile_3_1, tile_4_1, tile_5_1, tile_6_1}},
+};
+static const struct tiles chains_of_floats = {
+    .depth = FLOATS_DEPTH, .pace = (size_t)2 * LINE,
+    .few = {{2, chains_1_2, chains_1_1}, {2, chains_2_2, chains_2_1},
+            {1, chains_3_1, chains_3_1}, {1, chains_4_1, chains_4_1}},
+    .tile = {{chain_1_1, chain_2_1, chain_3_1, chain_4_1, chain_5_1, chain_6_1}},
+};
+/* clang-format on */
+
+void tec_gemm_bf16_neon(const struct tec_gemm_args *a, struct tec_part part)
+{
+    run_blocks(a, part, &tiles);
+}
+
+void tec_gemm_f32_neon(const struct tec_gemm_args *a, struct tec_part part)
+{
+    run_blocks(a, part, &chains_of_floats);
+}
+
+#endif

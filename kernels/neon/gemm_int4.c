@@ -1,0 +1,88 @@
+/* gemm_int4.c - the NEON gemm_int4 kernel: its instructions and tile shapes for the shared body.
+ *
+ * kernels/panels/gemm_int4.inc has the algorithm. Sums over a group are whole numbers, hence exact,
+ * so this tier gives the same bits as every other CPU tier, whatever its tile shapes. */
+#include "kernels/neon/neon.h"
+
+#if defined(__aarch64__)
+#include "kernels/neon/panels.h"
+
+#define INT4_TARGET VEC_TARGET
+#define INT4_INLINE VEC_INLINE
+
+enum { INT4_MOST = 12, INT4_ROWS = 4 };
+
+#include "kernels/neon/digits.h"
+
+typedef int32x4_t int4_ints;
+
+INT4_INLINE int4_ints int4_zeros(const char *at)
+{
+    uint32_t four;
+    memcpy(&four, at, sizeof four);
+    uint16x8_t wide = vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(four)));
+    return vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(wide)));
+}
+INT4_INLINE vec int4_scales(const char *at)
+{
+    float16x4_t half;
+    memcpy(&half, at, sizeof half);
+    return vcvt_f32_f16(half);
+}
+INT4_INLINE int4_ints int4_times(int4_ints x, int y)
+{
+    return vmulq_n_s32(x, y);
+}
+INT4_INLINE vec int4_floats(int4_ints x)
+{
+    return vcvtq_f32_s32(x);
+}
+INT4_INLINE int4_ints int4_words(const char *at)
+{
+    int4_ints words;
+    memcpy(&words, at, sizeof words);
+    return words;
+}
+INT4_INLINE int4_ints int4_even(int4_ints words)
+{
+    return vreinterpretq_s32_u8(vandq_u8(vreinterpretq_u8_s32(words), vdupq_n_u8(15)));
+}
+INT4_INLINE int4_ints int4_odd(int4_ints words)
+{
+    return vreinterpretq_s32_u8(vshrq_n_u8(vreinterpretq_u8_s32(words), 4));
+}
+/* Four digits, again for each column. */
+INT4_INLINE int8x16_t int4_four(const unsigned char *x)
+{
+    int32_t four;
+    memcpy(&four, x, sizeof four);
+    return vreinterpretq_s8_s32(vdupq_n_s32(four));
+}
+/* The sums in 16 bits are of four products of at most 15 * 128 each, so they do not overflow. */
+INT4_INLINE int4_ints int4_dot(int4_ints sum, int4_ints even, int4_ints odd, const unsigned char *x)
+{
+    int8x16_t e = vreinterpretq_s8_s32(even), o = vreinterpretq_s8_s32(odd);
+    int8x16_t of_e = int4_four(x), of_o = int4_four(x + 4);
+    int16x8_t low = vmull_s8(vget_low_s8(e), vget_low_s8(of_e));
+    int16x8_t high = vmull_high_s8(e, of_e);
+    low = vmlal_s8(low, vget_low_s8(o), vget_low_s8(of_o));
+    high = vmlal_high_s8(high, o, of_o);
+    return vpadalq_s16(sum, vpaddq_s16(low, high));
+}
+
+#include "kernels/panels/gemm_int4.inc"
+
+/* clang-format off */
+INT4(1, 4) INT4(2, 2)
+INT4(1, 1) INT4(2, 1) INT4(3, 1) INT4(4, 1)
+
+static const struct int4_tiles tiles[INT4_ROWS] = {
+    {4, int4_1_4, int4_1_1}, {2, int4_2_2, int4_2_1}, {1, NULL, int4_3_1}, {1, NULL, int4_4_1}};
+/* clang-format on */
+
+void tec_gemm_int4_neon(const struct tec_gemm_args *a, struct tec_part part)
+{
+    run_int4(a, part, tiles);
+}
+
+#endif

@@ -1,0 +1,130 @@
+/* tier_bits.c - products have the same bits on every vector tier of a CPU, whatever its processor.
+ *
+ * A machine has the tiers of one processor alone, so what they compute is compared with hashes that
+ * the first of them gave: they change only where the order of a sum does. */
+#include "kernels/int4.h"
+#include "kernels/matrix.h"
+#include "tests/tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 23, N = 112, K = 384, GROUP = 64 };
+
+static uint64_t state;
+static float x[ROWS * K], y[ROWS * N], bias[N];
+
+static uint32_t next(void)
+{
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    return (uint32_t)(state >> 32);
+}
+
+/* Exact on every machine: 24 bits, from -1 to 1. */
+static float number(void)
+{
+    return ((float)(next() >> 8) - 8388608.0F) * 0x1p-23F;
+}
+
+static uint64_t hash(const void *data, size_t size)
+{
+    uint64_t sum = 14695981039346656037U; /* FNV-1a */
+    for (size_t i = 0; i < size; i++)
+        sum = (sum ^ ((const unsigned char *)data)[i]) * 1099511628211U;
+    return sum;
+}
+
+/* Panels of random words; of float16 scales near 2^-7, and of zeros up to 16. */
+static unsigned char *int4_weights(void)
+{
+    size_t size = tec_int4_size(N, K, GROUP), panel = tec_int4_panel(K, GROUP);
+    unsigned char *w = calloc(1, size);
+    REQUIRE(w);
+    for (size_t i = 0; i < size; i++)
+        w[i] = (unsigned char)next();
+    for (size_t p = 0; p < N / 16; p++)
+        for (int g = 0; g < K / GROUP; g++) {
+            unsigned char *head = w + p * panel + tec_int4_group(g, GROUP);
+            for (size_t c = 0; c < 16; c++) {
+                head[2 * c + 1] = 0x20;
+                head[TEC_INT4_ZEROS + c] %= 17;
+            }
+        }
+    return w;
+}
+
+static unsigned char *float_weights(bool bf16)
+{
+    unsigned char *w = calloc(1, tec_matrix_size(TEC_MATRIX_PANELS, bf16, N, K));
+    float *plain = malloc(sizeof(float) * N * K);
+    REQUIRE(w && plain);
+    for (int i = 0; i < N * K; i++)
+        plain[i] = number();
+    tec_matrix_pack(w, TEC_MATRIX_PANELS, bf16, N, K, 0, N, plain);
+    free(plain);
+    return w;
+}
+
+/* The hash of a product of `rows` rows, by every tier above `above` that runs here. */
+static void expect(enum tec_kernel_id id, const void *w, int rows, int above, uint64_t want)
+{
+    struct tec_gemm_args a = {.x = x,
+                              .ldx = K,
+                              .w = w,
+                              .bias = bias,
+                              .y = y,
+                              .ldy = N,
+                              .rows = &rows,
+                              .max_rows = ROWS,
+                              .n = N,
+                              .k = K,
+                              .group = GROUP};
+    for (int t = above + 1; t < TEC_TIER_COUNT; t++) {
+        if (!tec_tier_runs_here((enum tec_tier)t))
+            continue;
+        const struct tec_kernels table = tec_kernels_for((enum tec_tier)t);
+        memset(y, 0, sizeof y);
+        tec_kernel_infos[id].run(&table, &a, (struct tec_part){0, 1});
+        uint64_t got = hash(y, sizeof(float) * N * (size_t)rows);
+        if (got != want)
+            fprintf(stderr, "# %s, %d rows: %016" PRIx64 "\n", tec_tier_name((enum tec_tier)t),
+                    rows, got);
+        CHECK(got == want);
+    }
+}
+
+/* Few rows and many take different ways through a tier. */
+static void product(enum tec_kernel_id id, unsigned char *w, int above, const uint64_t want[3])
+{
+    static const int rows[] = {1, 4, ROWS};
+    for (int i = 0; i < ROWS * K; i++)
+        x[i] = number();
+    for (int i = 0; i < N; i++)
+        bias[i] = number();
+    for (int i = 0; i < 3; i++)
+        expect(id, w, rows[i], above, want[i]);
+    free(w);
+}
+
+TEST(float32_weights)
+{
+    state = 1;
+    product(TEC_KERNEL_gemm_f32, float_weights(false), TEC_TIER_ref,
+            (const uint64_t[]){0xf10d16aaad99a4ee, 0x16c838dceda6987f, 0x8e9da5c273dd22ad});
+}
+
+TEST(bf16_weights)
+{
+    state = 2;
+    product(TEC_KERNEL_gemm_bf16, float_weights(true), TEC_TIER_ref,
+            (const uint64_t[]){0xb12538606b30c80b, 0xefe5dc8c7cf6561e, 0x4428c6ab997385f9});
+}
+
+TEST(four_bit_weights)
+{
+    state = 3;
+    product(TEC_KERNEL_gemm_int4, int4_weights(), -1,
+            (const uint64_t[]){0x5606120cb9cfbd45, 0xbfb17a9b178295e3, 0xc0dbee6638b65f74});
+}
+
+TAP_MAIN
