@@ -6,6 +6,7 @@
 #   release  build optimised, warnings are errors; run every test and every check of the tree
 #   cuda     the CUDA device and its kernels on an emulator: kernels, failures, frames, whole models
 #   registers  what nvcc gave each CUDA kernel of the release build: registers, no spilling
+#   aarch64  build for 64-bit ARM; kernels, tests and golden cases under qemu (packages: tools/setup.sh --aarch64)
 #   asan     build with clang, warnings are errors; all C tests with address and undefined-behaviour sanitizers
 #   cuda_asan  kernels and device on the emulator with the same sanitizers; only --long or by name
 #   tsan     the tests that use threads, with the thread sanitizer
@@ -16,11 +17,11 @@
 #   docs     generated parts of the documents are fresh, links lead somewhere
 #
 # Without stages: setup, format, release, lua and docs. --all: all of them but cuda_asan, in this order.
-# --long: cuda_asan too, ten minutes for each fuzz target, three seeds for the kernels and their large
+# --long: cuda_asan too, every test on aarch64 that holds nothing to a clock, ten minutes for each fuzz target, three seeds for the kernels and their large
 # sizes under sanitizers, every golden case, order of blocks and mistake on the emulator, the analyzer on tests. --jobs N: so many tests side by side; as many as there are processors.
 # --campaign HOURS: only attacks, for so long (doc/testing.md): fuzz targets, a live server, kills of a
 # memory's writer, memory that runs out in a server. Counts are in build/results/campaign.md.
-# A tool that is not installed skips its stage, but fails it where CI is set.
+# A tool that is not installed skips its stage, but fails it where CI is set (not that of aarch64).
 # What tests print is kept in build/results/. Prints failures as they come, and as its last line
 # `N passed, N failed, N skipped`; the exit status is 0 when nothing failed.
 set -u
@@ -29,7 +30,7 @@ cd "$(dirname "$0")/.." || exit 1
 root=$(pwd)
 results=$root/build/results
 jobs=$(nproc 2>/dev/null || echo 2)
-stages="setup format release cuda registers asan cuda_asan tsan tidy lua fuzz docs campaign"
+stages="setup format release cuda registers aarch64 asan cuda_asan tsan tidy lua fuzz docs campaign"
 long= hours=1 since= chosen= every="setup format release lua docs"
 
 while [ $# -gt 0 ]; do
@@ -95,6 +96,12 @@ step() {
     return 1
 }
 
+# skips NAME WHY: one line of TAP.
+skips() {
+    echo "ok - $1 # SKIP $2"
+    echo "# $1: 0 passed, 0 failed, 1 skipped" >>"$totals"
+}
+
 # needs NAME TOOL...: false, and one line of TAP, when a tool is missing.
 needs() {
     name=$1
@@ -102,10 +109,7 @@ needs() {
     for tool in "$@"; do
         command -v "$tool" >/dev/null 2>&1 && continue
         if [ -n "${CI:-}" ]; then step "$name" sh -c "echo error: $tool is not installed; exit 1"
-        else
-            echo "ok - $name # SKIP $tool is not installed"
-            echo "# $name: 0 passed, 0 failed, 1 skipped" >>"$totals"
-        fi
+        else skips "$name" "$tool is not installed"; fi
         return 1
     done
 }
@@ -219,6 +223,52 @@ stage_cuda() {
     done
     together
     [ -z "$long" ] || tap cuda/mutate_cuda 7200 sh tests/mutate_cuda.sh
+}
+
+# Under qemu clocks say nothing: no test that holds anything to one is here.
+aarch64_short="action_output arena builder chain checkpoint clock control costs device encoder exp_neon image int4_lanes
+    loading matrix norm packed recorder reload requests ring safetensors session stages team tier_bits towers transform wire work"
+aarch64_timed="^(attacks|policy_guard|policy_cost|lua|loop|deadline|manager|memory_log|tectum|tectum_.*)$"
+on_aarch64="qemu-aarch64-static -L build/aarch64-root"
+golden_aarch64() {
+    $on_aarch64 build/aarch64/tectum verify --format text --dtype "$1" "tests/golden/$2"
+}
+
+# Headers that tests/headers.t leaves out on another processor.
+neon_headers() {
+    for header in kernels/neon/*.h; do
+        printf '#include "%s"\n#include "%s"\nint end_of_test;\n' "$header" "$header" |
+            aarch64-linux-gnu-gcc -std=c17 -D_GNU_SOURCE -I. -Wall -Wextra -Wpedantic -Werror -Wno-unused-function \
+                -fsyntax-only -x c - || return 1
+    done
+}
+
+stage_aarch64() {
+    for tool in aarch64-linux-gnu-gcc qemu-aarch64-static; do
+        command -v "$tool" >/dev/null 2>&1 || { skips aarch64 "$tool is not installed"; return 0; }
+    done
+    sh tools/aarch64_root.sh --list >/dev/null || { skips aarch64 "no build/aarch64-root"; return 0; }
+    step "aarch64 builds" build aarch64 || return 1
+    step "aarch64 headers" neon_headers
+    only="--small --tier neon" tests=$aarch64_short
+    [ -z "$long" ] || only="--seed 1" tests=$($on_aarch64 build/aarch64/tests | grep -vE "$aarch64_timed|^kernels$")
+    side tap aarch64/kernels.t 7200 $on_aarch64 build/aarch64/kernels.t $only
+    for test in $tests; do side tap "aarch64/$test.t" 1800 $on_aarch64 "build/aarch64/$test.t"; done
+    for case in act/odd smolvla/odd groot/n15_tiny pi/pi05_odd; do for dtype in f32 bf16; do
+        side step "aarch64/golden $case $dtype" golden_aarch64 $dtype "$case"
+    done; done
+    together
+    [ -z "$long" ] || long_aarch64
+}
+
+# Scripts that test the program, which is one that starts qemu.
+long_aarch64() {
+    printf '#!/bin/sh\nexec %s -L %s/build/aarch64-root %s/build/aarch64/tectum "$@"\n' "$(command -v qemu-aarch64-static)" "$root" "$root" \
+        >"$results/tectum-aarch64" && chmod +x "$results/tectum-aarch64" || return 1
+    for test in verify.t cli.t doctor.t adapters.t act_robot.t; do
+        side tap "aarch64/tree/$test" 7200 sh "tests/$test" "$results/tectum-aarch64"
+    done
+    together
 }
 
 stage_asan() {
