@@ -83,8 +83,9 @@ static void put(struct tec_recorder *r, const struct tec_flight_event *e)
     uint64_t at = atomic_load_explicit(&r->written, memory_order_relaxed), words[4];
     _Atomic uint64_t *to = r->ring[at % TEC_FLIGHT_EVENTS];
     memcpy(words, e, sizeof words);
+    /* Who reads a word of this event finds `written` at it, or beyond. */
     for (int i = 0; i < 4; i++)
-        atomic_store_explicit(&to[i], words[i], memory_order_relaxed);
+        atomic_store_explicit(&to[i], words[i], memory_order_release);
     atomic_store_explicit(&r->written, at + 1, memory_order_release);
 }
 

@@ -254,7 +254,7 @@ static void *work(void *self)
             int64_t now = atomic_load_explicit(&m->counts[TEC_COUNT_FAILED], memory_order_relaxed);
             busy = busy && now == failed; /* not again before the next change */
             failed = now;
-            atomic_store_explicit(&m->job.state, TEC_JOB_EMPTY, memory_order_relaxed);
+            atomic_store_explicit(&m->job.state, TEC_JOB_EMPTY, memory_order_release);
             continue;
         }
         if (state == TEC_JOB_EMPTY && fill(m, &seen, &busy))
