@@ -1,4 +1,5 @@
-/* gemm_int4.c - the NEON gemm_int4 kernel: its instructions and tile shapes for the shared body.
+/* gemm_int4.c - the NEON gemm_int4 kernel for processors without dot products of bytes: its
+ * instructions and tile shapes for the shared body.
  *
  * kernels/panels/gemm_int4.inc has the algorithm. Sums over a group are whole numbers, hence exact,
  * so this tier gives the same bits as every other CPU tier, whatever its tile shapes. */
@@ -13,44 +14,8 @@
 enum { INT4_MOST = 12, INT4_ROWS = 4 };
 
 #include "kernels/neon/digits.h"
+#include "kernels/neon/nibbles.h"
 
-typedef int32x4_t int4_ints;
-
-INT4_INLINE int4_ints int4_zeros(const char *at)
-{
-    uint32_t four;
-    memcpy(&four, at, sizeof four);
-    uint16x8_t wide = vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(four)));
-    return vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(wide)));
-}
-INT4_INLINE vec int4_scales(const char *at)
-{
-    float16x4_t half;
-    memcpy(&half, at, sizeof half);
-    return vcvt_f32_f16(half);
-}
-INT4_INLINE int4_ints int4_times(int4_ints x, int y)
-{
-    return vmulq_n_s32(x, y);
-}
-INT4_INLINE vec int4_floats(int4_ints x)
-{
-    return vcvtq_f32_s32(x);
-}
-INT4_INLINE int4_ints int4_words(const char *at)
-{
-    int4_ints words;
-    memcpy(&words, at, sizeof words);
-    return words;
-}
-INT4_INLINE int4_ints int4_even(int4_ints words)
-{
-    return vreinterpretq_s32_u8(vandq_u8(vreinterpretq_u8_s32(words), vdupq_n_u8(15)));
-}
-INT4_INLINE int4_ints int4_odd(int4_ints words)
-{
-    return vreinterpretq_s32_u8(vshrq_n_u8(vreinterpretq_u8_s32(words), 4));
-}
 /* Four digits, again for each column. */
 INT4_INLINE int8x16_t int4_four(const unsigned char *x)
 {

@@ -9,4 +9,7 @@
 #include "kernels/kernels.def"
 #undef KERNEL
 
+/* gemm_int4 where the processor multiplies bytes by dot products. */
+void tec_gemm_int4_dot_neon(const struct tec_gemm_args *a, struct tec_part part);
+
 #endif

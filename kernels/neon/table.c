@@ -1,13 +1,19 @@
 /* table.c - what NEON overrides; whatever reads matrices does, because it wants panels. */
 #include "kernels/neon/neon.h"
 
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
 void tec_kernels_add_neon(struct tec_kernels *kernels)
 {
 #if defined(__aarch64__)
     kernels->layout = TEC_MATRIX_PANELS;
     kernels->gemm_f32 = tec_gemm_f32_neon;
     kernels->gemm_bf16 = tec_gemm_bf16_neon;
-    kernels->gemm_int4 = tec_gemm_int4_neon;
+    bool dot = getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
+    kernels->gemm_int4 = dot ? tec_gemm_int4_dot_neon : tec_gemm_int4_neon;
     kernels->embed_f32 = tec_embed_f32_neon;
     kernels->embed_bf16 = tec_embed_bf16_neon;
     kernels->next_token = tec_next_token_neon;
