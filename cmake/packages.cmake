@@ -34,6 +34,12 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+if(CMAKE_CROSSCOMPILING) # dpkg knows the libraries of this machine alone: those of Debian 12, by name
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS OFF)
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)
+  set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= 2.36), libhiredis0.14, libjansson4, libjpeg62-turbo, \
+liblua5.4-0, libmicrohttpd12, libmsgpackc2, libpng16-16, libutf8proc2, libwebsockets17, zlib1g")
+endif()
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "graphviz")
 set(CPACK_INSTALL_CMAKE_PROJECTS "${CMAKE_BINARY_DIR};tectum;ALL;/"
   "${CMAKE_BINARY_DIR};tectum;debian;/")
