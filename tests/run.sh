@@ -228,7 +228,7 @@ stage_cuda() {
 # Under qemu clocks say nothing: no test that holds anything to one is here.
 aarch64_short="action_output arena builder chain checkpoint clock control costs device encoder exp_neon image int4_lanes
     loading matrix norm packed recorder reload requests ring safetensors session stages team tier_bits towers transform wire work"
-aarch64_timed="^(attacks|policy_guard|policy_cost|lua|loop|deadline|manager|memory_log|tectum|tectum_.*)$"
+aarch64_timed="^(attacks|policy_guard|policy_cost|lua|loop|deadline|memory_log|text_edges|tectum|tectum_sessions)$"
 aarch64_golden="pi act smolvla groot encoders qwen images tokenizers safetensors openvla/tiny openvla/odd openvla/oft keep/tiny
     keep/odd keep/gap text/qwen3_tiny text/llama3_tiny text/gemma2_tiny text/smollm2_tiny text/smolvlm_tiny"
 on_aarch64="qemu-aarch64-static -L build/aarch64-root"
@@ -258,7 +258,7 @@ stage_aarch64() {
     for test in "kernels.t --small --tier neon gemm_int4" tier_bits.t; do # without dot products of bytes
         side tap "aarch64/${test%% *} a72" 600 qemu-aarch64-static -cpu cortex-a72 -L build/aarch64-root build/aarch64/$test
     done
-    for test in $tests; do side tap "aarch64/$test.t" 1800 $on_aarch64 "build/aarch64/$test.t"; done
+    for test in $tests; do side tap "aarch64/$test.t" 3600 $on_aarch64 "build/aarch64/$test.t"; done
     cases="act/odd smolvla/odd groot/n15_tiny pi/pi05_odd"
     [ -z "$long" ] || cases=$aarch64_golden
     for case in $cases; do for dtype in f32 bf16; do
