@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 enum { MAX_TENSOR_NAME = 480, WIDTH = 512 };
 
@@ -398,6 +399,27 @@ static const struct change *find(const struct tec_adapter *a, const char *name)
 {
     const struct change key = {.name = name};
     return bsearch(&key, a->changes, a->n, sizeof *a->changes, compare);
+}
+
+uint64_t tec_adapter_identity(const struct tec_adapter *a)
+{
+    uint64_t hash = tec_tensors_identity(a->tensors);
+    for (size_t i = 0; i < a->n; i++) {
+        const struct change *c = &a->changes[i];
+        uint32_t scale;
+        memcpy(&scale, &c->scale, sizeof scale);
+        size_t left = (size_t)(c->rows * c->rank), right = (size_t)(c->rank * c->cols);
+        const uint64_t of[] = {hash,
+                               XXH3_64bits(c->name, strlen(c->name)),
+                               (uint64_t)c->rows,
+                               (uint64_t)c->rank,
+                               (uint64_t)c->cols,
+                               scale,
+                               c->left ? XXH3_64bits(c->left, left * sizeof(float)) : 0,
+                               c->right ? XXH3_64bits(c->right, right * sizeof(float)) : 0};
+        hash = XXH3_64bits(of, sizeof of);
+    }
+    return hash;
 }
 
 bool tec_adapter_changes(const struct tec_adapter *a, const char *name)

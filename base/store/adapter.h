@@ -35,6 +35,10 @@ enum tec_status tec_adapter_apply(const struct tec_adapter *a, const struct tec_
 /* Whether the adapter changes the tensor of that name, which is as the base has it. */
 bool tec_adapter_changes(const struct tec_adapter *a, const char *name);
 
+/* A hash of all that it changes: factors, scales, and which file the tensors are of that replace
+ * others (tec_tensors_identity). */
+uint64_t tec_adapter_identity(const struct tec_adapter *a);
+
 /* For reports: the folder, how many tensors it changes and replaces, and the largest rank. */
 struct tec_adapter_facts {
     const char *path;

@@ -286,6 +286,24 @@ void tec_tensors_hash(const struct tec_tensors *t, char text[TEC_HASH_TEXT])
     tec_tensors_hash_text(t->hash, text);
 }
 
+uint64_t tec_tensors_identity(const struct tec_tensors *t)
+{
+    uint64_t hash = t->hash.low64 ^ t->hash.high64;
+    for (int i = 0; i < t->n_files; i++) {
+        struct stat st;
+        uint64_t of[6] = {hash};
+        if (fstat(t->files[i].fd, &st) == 0) {
+            of[1] = (uint64_t)st.st_size;
+            of[2] = (uint64_t)st.st_mtim.tv_sec;
+            of[3] = (uint64_t)st.st_mtim.tv_nsec;
+            of[4] = (uint64_t)st.st_ino;
+            of[5] = 1;
+        }
+        hash = XXH3_64bits(of, sizeof of);
+    }
+    return hash;
+}
+
 void tec_tensors_hash_text(XXH128_hash_t hash, char text[TEC_HASH_TEXT])
 {
     static const char digits[] = "0123456789abcdef";

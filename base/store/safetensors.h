@@ -62,6 +62,11 @@ uint64_t tec_tensors_bytes(const struct tec_tensors *t);
  * headers, whatever the names of the files. It does not cover the data. */
 void tec_tensors_hash(const struct tec_tensors *t, char text[TEC_HASH_TEXT]);
 
+/* A hash of which files these are, taken from their headers, and size, time of last change and
+ * inode of each as it lies open: it differs where their bytes may differ, without reading them. A
+ * copy of a file is another file. */
+uint64_t tec_tensors_identity(const struct tec_tensors *t);
+
 /* One tensor to write: `data` holds the bytes of `shape` elements of `dtype`. */
 struct tec_tensor_entry {
     const char *name; /* UTF-8 */

@@ -13,24 +13,61 @@
 
 enum { BUFFER_FLOATS = 1 << 16, FIRST_BLOCKS = 256 };
 
+/* Room for one more block in the lists of blocks and sizes. */
+static enum tec_status grow(struct tec_weight_loading *l)
+{
+    struct tec_weights *w = l->out;
+    int room = w->block_room ? 2 * w->block_room : FIRST_BLOCKS;
+    if (w->n_blocks < w->block_room)
+        return TEC_OK;
+    void **blocks = TEC_NEW(&w->arena, (size_t)room, void *);
+    size_t *sizes = TEC_NEW(&w->arena, (size_t)room, size_t);
+    if (!blocks || !sizes)
+        return tec_fail(l->err, TEC_NO_MEMORY, "no memory for %d weight blocks", room);
+    if (w->n_blocks) {
+        memcpy(blocks, w->blocks, (size_t)w->n_blocks * sizeof *blocks);
+        memcpy(sizes, w->sizes, (size_t)w->n_blocks * sizeof *sizes);
+    }
+    w->blocks = blocks;
+    w->sizes = sizes;
+    w->block_room = room;
+    return TEC_OK;
+}
+
+/* The next block of a kept file: where it lies, or copied to the device. */
+static enum tec_status take_kept(struct tec_weight_loading *l, size_t size, void **block)
+{
+    struct tec_device *device = l->options->device;
+    int at = l->out->n_blocks;
+    size_t bytes = 0;
+    const void *from = at < tec_blocks_count(l->kept) ? tec_blocks_at(l->kept, at, &bytes) : NULL;
+    if (!from || bytes != size)
+        return tec_fail(l->err, TEC_MALFORMED, "has %zu bytes in block %d, not %zu", bytes, at,
+                        size);
+    *block = NULL;
+    if (tec_device_reads_host(device)) {
+        *block = (void *)(uintptr_t)from; /* nothing writes to weights */
+        return TEC_OK;
+    }
+    *block = tec_device_get(device, size);
+    if (*block)
+        tec_device_upload(device, TEC_STREAM_MAIN, *block, from, size);
+    return TEC_OK;
+}
+
 enum tec_status tec_weight_loading_block(struct tec_weight_loading *l, size_t size, void **block)
 {
     struct tec_weights *w = l->out;
-    if (w->n_blocks == w->block_room) {
-        int room = w->block_room ? 2 * w->block_room : FIRST_BLOCKS;
-        void **more = TEC_NEW(&w->arena, (size_t)room, void *);
-        if (!more)
-            return tec_fail(l->err, TEC_NO_MEMORY, "no memory for %d weight blocks", room);
-        if (w->n_blocks)
-            memcpy(more, w->blocks, (size_t)w->n_blocks * sizeof *more);
-        w->blocks = more;
-        w->block_room = room;
-    }
-    *block = tec_device_get(l->options->device, size);
+    TEC_TRY(grow(l));
+    if (l->kept)
+        TEC_TRY(take_kept(l, size, block));
+    else
+        *block = tec_device_get(l->options->device, size);
     if (!*block)
         return tec_fail(l->err, TEC_NO_MEMORY,
                         "no memory for weights: %zu more bytes after %lld; the device has no more",
                         size, (long long)w->bytes);
+    w->sizes[w->n_blocks] = size;
     w->blocks[w->n_blocks++] = *block;
     w->bytes += (int64_t)size;
     if (l->options->progress)
@@ -62,7 +99,8 @@ enum tec_status tec_weight_loading_vector(struct tec_weight_loading *l, const ch
     TEC_TRY(tec_weight_loading_reserve(l, n));
     TEC_TRY(tec_weight_loading_block(l, (size_t)tec_padded(n) * 4, &block));
     TEC_TRY(tec_weight_vector(&l->source, name, n, centre, l->buffer, l->err));
-    tec_device_upload(l->options->device, TEC_STREAM_MAIN, block, l->buffer, (size_t)n * 4);
+    if (!l->source.dry)
+        tec_device_upload(l->options->device, TEC_STREAM_MAIN, block, l->buffer, (size_t)n * 4);
     *out = block;
     return TEC_OK;
 }

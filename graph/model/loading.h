@@ -3,6 +3,7 @@
 #ifndef TEC_GRAPH_MODEL_LOADING_H
 #define TEC_GRAPH_MODEL_LOADING_H
 
+#include "base/store/blocks.h"
 #include "graph/model/packer.h"
 #include "graph/model/program.h"
 #include "graph/model/weights.h"
@@ -13,6 +14,8 @@ struct tec_weight_loading {
     struct tec_weight_source source;
     struct tec_packer packer;
     const struct tec_packing *packing; /* of the layers that are loaded; NULL = plain matrices */
+    const struct tec_blocks *kept;     /* blocks come from here, the source is dry; or NULL */
+    bool kept_tied;                    /* of them: tec_weights.tied */
     float *buffer;                     /* [buffer_floats] as read; NULL in a dry run */
     int64_t buffer_floats;
     struct tec_heap *heap;

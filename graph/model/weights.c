@@ -8,6 +8,7 @@
 #include "graph/model/weights.h"
 
 #include "graph/model/loading.h"
+#include "graph/model/weight_cache.h"
 #include "kernels/matrix.h"
 
 #include <string.h>
@@ -198,8 +199,11 @@ static enum tec_status load_embeddings(struct tec_weight_loading *l, const struc
     TEC_TRY(tec_weight_find(&l->source, &embed, &found_embed, l->err));
     if (!same)
         TEC_TRY(tec_weight_find(&l->source, &head, &found_head, l->err));
-    if (!same && l->source.checkpoint)
+    if (!same && l->kept)
+        same = l->kept_tied;
+    else if (!same && l->source.checkpoint)
         TEC_TRY(tec_weight_same(&l->source, &found_embed, &found_head, &same, l->err));
+    l->out->tied = same;
     TEC_TRY(tec_weight_loading_found(l, &found_embed, 0, l->options->bf16, &l->out->embed));
     l->out->head = l->out->embed;
     if (same)
@@ -241,29 +245,79 @@ static enum tec_status load_all(struct tec_weight_loading *l)
     return load_flow(l, &m->flow);
 }
 
-enum tec_status tec_weights_load(struct tec_weights **out,
-                                 const struct tec_weights_options *options, struct tec_heap *heap,
-                                 struct tec_error *err)
+/* From the source, or with `kept` from that file, which is the weights' from then on. */
+static enum tec_status load(struct tec_weights **out, const struct tec_weights_options *options,
+                            struct tec_blocks *kept, struct tec_heap *heap, struct tec_error *err)
 {
     struct tec_weights *w = tec_heap_get(heap, sizeof *w);
-    if (!w)
+    if (!w) {
+        tec_blocks_close(kept);
         return tec_fail(err, TEC_NO_MEMORY, "no memory for weights");
-    struct tec_weights_options own = *options;
-    own.bf16 = options->bf16 && !options->model->float32;
+    }
     w->device = options->device;
-    w->bf16 = own.bf16;
+    w->bf16 = options->bf16;
+    w->kept = kept;
     tec_arena_init(&w->arena, heap);
-    struct tec_weight_loading l = {
-        .out = w, .options = &own, .source = options->source, .err = err, .heap = heap};
-    tec_packer_open(&l.packer, &options->source, options->device, heap);
+    struct tec_weight_loading l = {.out = w,
+                                   .options = options,
+                                   .source = options->source,
+                                   .kept = kept,
+                                   .kept_tied = kept && tec_blocks_note(kept),
+                                   .err = err,
+                                   .heap = heap};
+    l.source.dry |= kept != NULL;
+    tec_packer_open(&l.packer, &l.source, options->device, heap);
     enum tec_status status = load_all(&l);
     tec_packer_close(&l.packer);
     tec_heap_put(heap, l.buffer);
+    if (status == TEC_OK && kept && w->n_blocks != tec_blocks_count(kept))
+        status = tec_fail(err, TEC_MALFORMED, "has %d blocks, not %d", tec_blocks_count(kept),
+                          w->n_blocks);
+    if (status == TEC_OK && kept)
+        status = tec_device_failure(options->device, err);
     if (status != TEC_OK) {
         tec_weights_close(w);
         return status;
     }
+    if (kept && !tec_device_reads_host(options->device)) {
+        tec_blocks_close(kept); /* the device has a copy */
+        w->kept = NULL;
+    }
     *out = w;
+    return TEC_OK;
+}
+
+/* From the file that an earlier start has kept. false: there is none, or it does not fit. */
+static bool load_kept(struct tec_weights **out, const struct tec_weights_options *options,
+                      struct tec_heap *heap)
+{
+    struct tec_packer threads;
+    struct tec_error why;
+    tec_packer_open(&threads, &options->source, options->device, heap);
+    struct tec_blocks *kept =
+        tec_weight_cache_open(options, tec_packer_team(&threads, INT64_MAX), heap);
+    tec_packer_close(&threads);
+    if (!kept)
+        return false;
+    if (load(out, options, kept, heap, &why) == TEC_OK)
+        return true;
+    if (options->cache->say)
+        options->cache->say(options->cache->self, why.message);
+    return false;
+}
+
+enum tec_status tec_weights_load(struct tec_weights **out,
+                                 const struct tec_weights_options *options, struct tec_heap *heap,
+                                 struct tec_error *err)
+{
+    struct tec_weights_options own = *options;
+    own.bf16 = options->bf16 && !options->model->float32;
+    bool cached = own.cache && own.source.checkpoint && !own.source.dry;
+    if (cached && load_kept(out, &own, heap))
+        return TEC_OK;
+    TEC_TRY(load(out, &own, NULL, heap, err));
+    if (cached && own.cache->written)
+        tec_weight_cache_write(&own, *out, heap);
     return TEC_OK;
 }
 
@@ -272,8 +326,10 @@ void tec_weights_close(struct tec_weights *w)
     if (!w)
         return;
     struct tec_heap *heap = w->arena.heap;
-    for (int i = 0; i < w->n_blocks; i++)
+    bool in_file = w->kept && tec_device_reads_host(w->device);
+    for (int i = 0; i < w->n_blocks && !in_file; i++)
         tec_device_put(w->device, w->blocks[i]);
+    tec_blocks_close(w->kept);
     tec_arena_finish(&w->arena);
     tec_heap_put(heap, w);
 }

@@ -79,23 +79,41 @@ struct tec_weights {
     int64_t bytes; /* device memory held */
     struct tec_device *device;
     struct tec_arena arena;
-    void **blocks; /* device memory to give back */
+    /* Its memory, block by block: the device's to give back, or where the device reads host memory
+     * parts of `kept`. */
+    void **blocks;
+    size_t *sizes; /* [n_blocks] */
     int n_blocks, block_room;
+    bool tied;               /* head and embedding are one matrix */
+    struct tec_blocks *kept; /* the mapped file that they came from; NULL: a checkpoint's */
+};
+
+/* Where packed weights are kept in a file between starts (weight_cache.h). */
+struct tec_weight_cache {
+    bool written;        /* a file is made where there is none that fits; false: none is */
+    const char *folder;  /* NULL: beside the checkpoint, or where that cannot be written to: */
+    const char *user;    /* the user's folder for caches, made when it is missing; NULL = none */
+    const char *program; /* its version: files of other versions are made again */
+    void (*say)(void *self, const char *line); /* what became of the file; or NULL */
+    int *fits; /* counted up for a file that was found or made and fits; or NULL */
+    void *self;
 };
 
 struct tec_weights_options {
     const struct tec_model *model;
     struct tec_weight_source source;
-    struct tec_device *device; /* borrowed until close */
-    bool bf16;                 /* dtype of the stacks' matrices and of the embedding */
-    bool language;             /* false: the head is not needed */
-    int prompts;               /* whose pictures go through the towers at once; 0 = 1 */
+    struct tec_device *device;            /* borrowed until close */
+    bool bf16;                            /* dtype of the stacks' matrices and of the embedding */
+    bool language;                        /* false: the head is not needed */
+    int prompts;                          /* whose pictures go through the towers at once; 0 = 1 */
+    const struct tec_weight_cache *cache; /* NULL: none is looked for. Of checkpoints alone */
     void (*progress)(void *user, int64_t bytes); /* NULL or called now and then */
     void *user;
 };
 
-/* Read every tensor through a small buffer and pack it to its place. TEC_NO_MEMORY says how much
- * was asked for. Close with tec_weights_close. */
+/* Read every tensor through a small buffer and pack it to its place; or map the file that an
+ * earlier start has kept, which has the same bytes. TEC_NO_MEMORY says how much was asked for.
+ * Close with tec_weights_close. */
 enum tec_status tec_weights_load(struct tec_weights **out,
                                  const struct tec_weights_options *options, struct tec_heap *heap,
                                  struct tec_error *err);

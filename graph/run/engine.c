@@ -340,6 +340,24 @@ enum tec_status tec_engine_open(struct tec_engine **out, const struct tec_engine
     return keep(out, e, status);
 }
 
+enum tec_status tec_engine_pack(int *models, const struct tec_engine_options *options,
+                                struct tec_heap *heap, struct tec_error *err)
+{
+    struct tec_engine *e;
+    struct tec_measured measured;
+    TEC_TRY(create(&e, options, heap, err));
+    enum tec_status status = describe(e, &measured, &e->arena, err);
+    if (status == TEC_OK)
+        status = tec_engine_open_devices(e, false, err);
+    if (status == TEC_OK)
+        status = tec_engine_check_budget(e, &measured, err);
+    if (status == TEC_OK)
+        status = load_weights(e, &measured, err);
+    *models = e->n_models;
+    tec_engine_close(e);
+    return status;
+}
+
 enum tec_status tec_engine_plan(struct tec_engine **out, const struct tec_engine_options *options,
                                 struct tec_heap *heap, struct tec_error *err)
 {

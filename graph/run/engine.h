@@ -30,6 +30,8 @@ struct tec_engine_options {
     bool
         absent; /* the same: random stands for a checkpoint that is not here and may have a robot */
     struct tec_device_options device;
+    const struct tec_weight_cache *weight_cache; /* packed weights kept between starts; NULL: none
+                                                  * are looked for */
     const struct tec_cost_table *costs; /* what launches are thought to take at first; NULL: what
                                          * they take in the warm-up */
     bool forgets;                       /* a memory begins empty and is kept nowhere */
@@ -150,6 +152,11 @@ enum tec_status tec_engine_plan(struct tec_engine **out, const struct tec_engine
  * captures, session, loop; then every part has run once. TEC_NO_MEMORY says how much is needed and
  * there is. */
 enum tec_status tec_engine_open(struct tec_engine **out, const struct tec_engine_options *options,
+                                struct tec_heap *heap, struct tec_error *err);
+
+/* Load the weights as open does, with options.weight_cache, and close: to make its files ahead.
+ * *models: how many models have been loaded. */
+enum tec_status tec_engine_pack(int *models, const struct tec_engine_options *options,
                                 struct tec_heap *heap, struct tec_error *err);
 
 /* The same loop over a virtual device: no checkpoint is read, no weight and no cache takes memory.

@@ -394,6 +394,7 @@ static enum tec_status load_weights(struct tec_engine *e, struct tec_engine_mode
                                           .bf16 = tec_engine_bf16(e, m),
                                           .language = speaks(e, m),
                                           .prompts = rings_of(e, m),
+                                          .cache = e->options.weight_cache,
                                           .progress = source.dry ? NULL : weights_progress,
                                           .user = &report};
     return tec_weights_load(&m->weights, &w, e->heap, err);

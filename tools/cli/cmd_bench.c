@@ -226,7 +226,7 @@ const struct tec_command tec_command_bench = {
         "  tectum bench pipelines/demo_metaworld.lua --policy oxygen --sweep k=2,4,6\n"
         "  tectum bench --compare before/bench.json after/bench.json --fail 5\n",
     .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_SET |
-             TEC_TAKES_POLICY | TEC_TAKES_COSTS | TEC_TAKES_SEED,
+             TEC_TAKES_POLICY | TEC_TAKES_COSTS | TEC_TAKES_CACHE | TEC_TAKES_SEED,
     .format = TEC_FORMAT_TEXT,
     .options = options,
     .n_options = sizeof options / sizeof options[0],

@@ -103,7 +103,7 @@ const struct tec_command tec_command_replay = {
     .example = "  tectum replay robot.mcap\n"
                "  tectum replay robot.mcap --policy policies/slack_k.lua --diff\n",
     .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_POLICY |
-             TEC_TAKES_COSTS | TEC_TAKES_SEED,
+             TEC_TAKES_COSTS | TEC_TAKES_CACHE | TEC_TAKES_SEED,
     .options = options,
     .n_options = sizeof options / sizeof options[0],
     .size = sizeof(struct replay_options),

@@ -429,7 +429,7 @@ const struct tec_command tec_command_run = {
         "    --input observation/image=@front.jpg --input observation/wrist_image=@wrist.jpg \\\n"
         "    --input 'observation/state=[0,0,0,0,0,0,0,0]' --input 'prompt=pick up the cup'\n",
     .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_SET |
-             TEC_TAKES_POLICY | TEC_TAKES_COSTS | TEC_TAKES_SEED,
+             TEC_TAKES_POLICY | TEC_TAKES_COSTS | TEC_TAKES_CACHE | TEC_TAKES_SEED,
     .options = options,
     .n_options = sizeof options / sizeof options[0],
     .size = sizeof(struct run_options),

@@ -412,7 +412,7 @@ const struct tec_command tec_command_serve = {
         "error, with --format json as an object on standard output.\n",
     .example = "  tectum serve pipelines/demo_metaworld.lua --host 127.0.0.1\n",
     .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_SET |
-             TEC_TAKES_POLICY | TEC_TAKES_COSTS | TEC_TAKES_SEED,
+             TEC_TAKES_POLICY | TEC_TAKES_COSTS | TEC_TAKES_CACHE | TEC_TAKES_SEED,
     .options = options,
     .n_options = sizeof options / sizeof options[0],
     .size = sizeof(struct serve_options),

@@ -155,6 +155,15 @@ static const char *hub_folder(struct tec_arena *arena)
     return NULL;
 }
 
+/* Where this user's programs keep what they can make again. */
+static const char *cache_folder(struct tec_arena *arena)
+{
+    const char *own = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (own && own[0] == '/') /* others are to be ignored */
+        return tec_arena_printf(arena, "%s/tectum", own);
+    return home && *home ? tec_arena_printf(arena, "%s/.cache/tectum", home) : NULL;
+}
+
 static int run_verb(const struct tec_verb *verb, int argc, char *const *argv)
 {
     struct tec_heap heap = {0};
@@ -168,6 +177,7 @@ static int run_verb(const struct tec_verb *verb, int argc, char *const *argv)
     const char *plain = getenv("NO_COLOR");
     struct tec_invocation call = {.verb = verb->name,
                                   .hub = hub_folder(&arena),
+                                  .cache = cache_folder(&arena),
                                   .heap = &heap,
                                   .arena = &arena,
                                   .out = stdout,

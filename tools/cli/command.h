@@ -36,7 +36,8 @@ enum tec_takes {
     TEC_TAKES_POLICY = 16, /* --policy, --param */
     TEC_TAKES_SEED = 32,   /* --seed */
     TEC_TAKES_GITHUB = 64, /* --format, with github */
-    TEC_TAKES_COSTS = 128  /* --costs */
+    TEC_TAKES_COSTS = 128, /* --costs */
+    TEC_TAKES_CACHE = 256  /* --weights-cache */
 };
 
 enum tec_format { TEC_FORMAT_TEXT, TEC_FORMAT_JSON, TEC_FORMAT_GITHUB };
@@ -53,6 +54,7 @@ struct tec_shared {
     struct tec_seed random_weights;
     int size; /* tec_size_names[size] */
     const char *tokenizer;
+    const char *weights_cache; /* "off", "auto" or a folder; NULL: files that are there are used */
     struct tec_words set, param;
     const char *embodiment; /* of a checkpoint folder that knows several robots */
     const char *policy;
@@ -73,6 +75,7 @@ struct tec_invocation {
     struct tec_words args;
     const char *root;      /* folder of pipelines/ and policies/, or NULL: see tec_cli_need_root */
     const char *hub;       /* the user's cache of Hugging Face's hub, or NULL */
+    const char *cache;     /* the user's folder for caches of this program, or NULL */
     struct tec_heap *heap; /* counts everything */
     struct tec_arena *arena; /* lives as long as the call */
     FILE *out;               /* results: stdout */

@@ -65,6 +65,23 @@ static enum tec_status pass_prepared(void *user, struct tec_session *session, st
     return status;
 }
 
+/* Without the option files that are there are used, and none is made: one has the size of the
+ * model. */
+static const struct tec_weight_cache *cache_of(struct tec_opened *o)
+{
+    const char *word = o->call->shared.weights_cache;
+    bool automatic = word && strcmp(word, "auto") == 0;
+    if (word && strcmp(word, "off") == 0)
+        return NULL;
+    o->cache = (struct tec_weight_cache){.written = word != NULL,
+                                         .folder = automatic ? NULL : word,
+                                         .user = o->call->cache,
+                                         .program = TECTUM_VERSION,
+                                         .say = say_trouble,
+                                         .self = o};
+    return &o->cache;
+}
+
 /* The seed of the noise; random weights have a seed of their own, which is then used for the noise
  * too. */
 static uint64_t seed_of(const struct tec_shared *s, const struct tec_pipeline *p)
@@ -93,6 +110,7 @@ enum tec_status tec_cli_open_options(struct tec_opened *out, struct tec_engine_o
                                            .dtype = out->more.dtype,
                                            .tokenizer = s->tokenizer,
                                            .hub = call->hub,
+                                           .weight_cache = cache_of(out),
                                            .forgets = out->more.forgets,
                                            .saturated = out->more.saturated,
                                            .settles = out->more.settles,

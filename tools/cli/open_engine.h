@@ -14,6 +14,7 @@ struct tec_opened {
     struct tec_policy *policy;      /* the one in use; NULL before tec_use_policy, with a canary */
     struct tec_policy *fallback;    /* that of the guard; NULL = the default plan */
     struct tec_canary *canary;      /* NULL: the policy in use stays */
+    struct tec_weight_cache cache;  /* as --weights-cache says */
     struct tec_engine_options more; /* as given to open */
     bool unprepared;                /* more.prepared has failed */
 };

@@ -47,6 +47,13 @@ static const struct tec_option model[] = {
      AT(tokenizer), 0, 0},
 };
 
+static const struct tec_option cache[] = {
+    {"weights-cache", 0, TEC_OPTION_TEXT, "auto|DIR|off",
+     "packed weights are kept in a file, which makes starts quick: beside the checkpoint, in DIR; "
+     "a file that is there is used without this option",
+     AT(weights_cache), 0, 0},
+};
+
 static const struct tec_option set[] = {
     {"set", 0, TEC_OPTION_LIST, "PATH=VALUE", "a field of the pipeline: nodes.act.steps=5", AT(set),
      0, 0},
@@ -88,6 +95,8 @@ int tec_shared_groups(struct tec_option_group groups[TEC_MAX_GROUPS],
         groups[n++] = (struct tec_option_group){"Device", device, COUNT(device), shared};
     if (command->takes & TEC_TAKES_MODEL)
         groups[n++] = (struct tec_option_group){"Model", model, COUNT(model), shared};
+    if (command->takes & TEC_TAKES_CACHE)
+        groups[n++] = (struct tec_option_group){"Start", cache, COUNT(cache), shared};
     if (command->takes & TEC_TAKES_SET)
         groups[n++] = (struct tec_option_group){"Pipeline", set, COUNT(set), shared};
     if (command->takes & TEC_TAKES_POLICY)
