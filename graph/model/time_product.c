@@ -3,16 +3,23 @@
 
 #include <math.h>
 
-enum { LINES = 64 }; /* that are read at a time */
+/* Lines that are read at a time; times whose sums are made side by side. */
+enum { LINES = 64, TOGETHER = 8 };
 
+/* Each sum runs over the line alone: how many times there are does not change it. */
 static void multiply_row(const struct tec_time_product *p, int row, const float *line)
 {
-    size_t n = (size_t)p->n;
-    for (size_t s = 0; s < (size_t)p->steps; s++) {
-        double sum = 0.0;
+    size_t n = (size_t)p->n, rows = (size_t)p->layer.rows;
+    for (int s = 0; s < p->steps; s += TOGETHER) {
+        const double *x[TOGETHER];
+        double sum[TOGETHER] = {0.0};
+        for (int k = 0; k < TOGETHER; k++) /* beyond the last one it is that again, and unused */
+            x[k] = p->x + (size_t)(s + k < p->steps ? s + k : p->steps - 1) * n;
         for (size_t i = 0; i < n; i++)
-            sum += (double)line[i] * p->x[s * n + i];
-        p->y[s * (size_t)p->layer.rows + (size_t)row] = sum;
+            for (int k = 0; k < TOGETHER; k++)
+                sum[k] += (double)line[i] * x[k][i];
+        for (int k = 0; k < TOGETHER && s + k < p->steps; k++)
+            p->y[(size_t)(s + k) * rows + (size_t)row] = sum[k];
     }
 }
 
