@@ -63,6 +63,14 @@ void tec_capture_pass(struct tec_capture *capture)
         capture->commands[capture->n - 1].passes = true;
 }
 
+void tec_capture_weigh(struct tec_capture *capture, uint64_t key, double work)
+{
+    if (capture->n == 0 || capture->status != TEC_OK)
+        return;
+    capture->commands[capture->n - 1].key = key;
+    capture->commands[capture->n - 1].work = work;
+}
+
 void tec_capture_repeat(struct tec_capture *capture, const int *count, const int *stop)
 {
     struct tec_capture_step *c = append(capture);

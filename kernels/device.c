@@ -212,7 +212,8 @@ void tec_device_replay(struct tec_device *device, const struct tec_capture *capt
 {
     memset(replay->mark_ns, 0, sizeof replay->mark_ns);
     replay->status = TEC_OK;
-    device->kind->replay(device, capture, replay);
+    if (!replay->samples || !tec_device_sample(device, capture, replay))
+        device->kind->replay(device, capture, replay);
 }
 
 void tec_device_fork(struct tec_device *device, void (*work)(void *user), void *user)

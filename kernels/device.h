@@ -103,6 +103,10 @@ void tec_capture_add(struct tec_capture *capture, enum tec_kernel_id kernel, con
  * kernel need not write it to memory. */
 void tec_capture_pass(struct tec_capture *capture);
 
+/* What the last command computes: `work`, its FLOP and bytes as one number, and a key that commands
+ * have in common which take the same time. Commands without are of no work, and like no other. */
+void tec_capture_weigh(struct tec_capture *capture, uint64_t key, double work);
+
 /* Commands up to the matching repeat_end run *count times (read when the loop is reached), or until
  * *stop is not 0 at the end of a turn. Loops do not nest. Begins and ends with a barrier. */
 void tec_capture_repeat(struct tec_capture *capture, const int *count, const int *stop);
@@ -128,12 +132,32 @@ void tec_capture_visit(const struct tec_capture *capture,
                                      bool barrier, const char *label),
                        void *user);
 
+/* What captures take, without running all of their commands: of those that take the same time the
+ * first one is run and stands for all, also in later captures. Zeroed but for `least`. */
+enum { TEC_REPLAY_SAMPLES = 512 };
+struct tec_replay_samples {
+    double
+        least;  /* captures of less work (FLOP and bytes, tec_capture_weigh) are run as they are */
+    bool known; /* what others take is known: nothing of them is run, and they take no time */
+    int n;
+    struct tec_replay_sample {
+        uint64_t key;
+        int64_t ns;
+    } items[TEC_REPLAY_SAMPLES];
+    int64_t replays, commands, run; /* of large captures; of those that were sampled: commands in
+                                     * all turns, and of these run */
+};
+
 /* One run of a capture. The caller owns it; `marked` (may be NULL) is called on the thread that
  * replays the moment a mark is reached, and must not block. */
 struct tec_replay {
     int64_t start_ns, end_ns;
     int64_t mark_ns[TEC_MAX_MARKS]; /* 0 = not reached */
     enum tec_status status;         /* TEC_OK, or the device has failed: nothing it made counts */
+    struct tec_replay_samples
+        *samples; /* not NULL: a large capture is sampled, where the device runs the
+                   * list as it is: times are what a run would take, `marked` is not
+                   * called, and what the capture makes is not made */
     void (*marked)(void *user, int mark, int64_t now_ns);
     void *user;
 };

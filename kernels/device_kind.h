@@ -17,7 +17,9 @@ struct tec_capture_step {
     const int *count, *stop; /* REPEAT */
     int other;               /* REPEAT: its end; REPEAT_END: its REPEAT; MARK: the mark */
     bool barrier;
-    bool passes; /* RUN: only the next command reads what it writes */
+    bool passes;  /* RUN: only the next command reads what it writes */
+    uint64_t key; /* RUN: of commands that take the same time; 0 = like no other */
+    double work;  /* RUN: FLOP and bytes */
 };
 
 struct tec_capture {
@@ -49,6 +51,10 @@ struct tec_device {
     _Atomic bool failed;               /* `failure` is set before, once */
     struct tec_error failure;
 };
+
+/* Sample a capture (sampled.c); false: it is to be run as it is. */
+bool tec_device_sample(struct tec_device *device, const struct tec_capture *capture,
+                       struct tec_replay *replay);
 
 /* Members are those of device.h by name. A kind embeds struct tec_device as its first member. */
 struct tec_device_kind {

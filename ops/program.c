@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 enum { FIRST_ROOM = 64 };
 
@@ -185,6 +186,25 @@ void tec_program_cut(struct tec_program *program)
     program->cuts = true;
 }
 
+/* Calls of one kernel and label that compute and move as much take the same time, whatever they
+ * read: the layers of a model. Counts are at their capacity here. */
+static void weigh(const struct tec_call *call, struct tec_capture *capture)
+{
+    enum { FLOPS_PER_BYTE = 10 }; /* of machines in the field, so that work is about time */
+    const struct tec_counts most = {NULL, 0};
+    struct {
+        struct tec_cost cost;
+        uint64_t op, label;
+    } of;
+    memset(&of, 0, sizeof of);
+    of.cost = tec_ops[call->op].op->cost(call, &most);
+    of.op = (uint64_t)call->op;
+    of.label = call->label ? XXH3_64bits(call->label, strlen(call->label)) : 0;
+    tec_capture_weigh(capture, XXH3_64bits(&of, sizeof of) | 1,
+                      (double)tec_cost_flops(&of.cost) +
+                          FLOPS_PER_BYTE * (double)tec_cost_bytes(&of.cost));
+}
+
 void tec_program_record_piece(const struct tec_program *program, int from, int to,
                               struct tec_capture *capture)
 {
@@ -192,6 +212,7 @@ void tec_program_record_piece(const struct tec_program *program, int from, int t
         const struct tec_step *step = &program->steps[i];
         if (step->kind == TEC_STEP_CALL) {
             tec_ops[step->call.op].op->record(program, &step->call, capture);
+            weigh(&step->call, capture);
             if (step->call.passes)
                 tec_capture_pass(capture);
         } else if (step->kind == TEC_STEP_MARK)

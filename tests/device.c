@@ -336,6 +336,70 @@ TEST(no_memory_while_recording_is_reported_at_the_end)
     CHECK_INT(failures, >, 2);
 }
 
+/* Of commands with one key the first is run, once or twice, and stands for all turns of all. */
+TEST(a_large_capture_is_sampled)
+{
+    struct bench b;
+    struct tec_replay_samples samples = {.least = 100.0};
+    set_up(&b, 2);
+    b.count = 5;
+    add_copy(&b, b.x, b.y, true);
+    tec_capture_weigh(b.capture, 3, 1.0);
+    tec_capture_repeat(b.capture, &b.count, &b.stop);
+    add_step(&b);
+    tec_capture_weigh(b.capture, 7, 30.0);
+    tec_capture_repeat_end(b.capture);
+    tec_capture_mark(b.capture, 2);
+    add_step(&b);
+    tec_capture_weigh(b.capture, 7, 30.0);
+    add_product(&b);
+    REQUIRE(tec_capture_end(b.capture, NULL) == TEC_OK);
+    struct tec_replay r = {.samples = &samples, .marked = note, .user = &b};
+    tec_device_replay(b.device, b.capture, &r);
+    CHECK_INT(samples.commands, ==, 8);
+    CHECK_INT(samples.run, ==, 3); /* the product has no key */
+    CHECK_INT(samples.n, ==, 2);
+    CHECK_INT(b.n_marks, ==, 0);
+    float times = b.y[0] / b.x[0];
+    CHECK(times == 2.0F || times == 3.0F); /* copied, then one or two steps */
+    CHECK_INT(r.mark_ns[2] - r.start_ns, ==, samples.items[0].ns + 5 * samples.items[1].ns);
+    CHECK_INT(r.end_ns - r.mark_ns[2], >, samples.items[1].ns);
+    r = (struct tec_replay){.samples = &samples};
+    tec_device_replay(b.device, b.capture, &r);
+    CHECK_INT(samples.run, ==, 4); /* the product again */
+    CHECK_INT(r.mark_ns[2] - r.start_ns, ==, samples.items[0].ns + 5 * samples.items[1].ns);
+    samples.known = true;
+    b.y[0] = 0.0F;
+    r = (struct tec_replay){.samples = &samples};
+    tec_device_replay(b.device, b.capture, &r);
+    CHECK_INT(samples.run, ==, 4);
+    CHECK_INT(r.end_ns, ==, r.start_ns);
+    CHECK_INT(r.mark_ns[2], ==, r.start_ns);
+    CHECK(b.y[0] == 0.0F);
+    tear_down(&b);
+}
+
+TEST(a_small_capture_is_run_whole)
+{
+    struct bench b;
+    struct tec_replay_samples samples = {.least = 200.0};
+    set_up(&b, 2);
+    b.count = 5;
+    tec_capture_repeat(b.capture, &b.count, &b.stop);
+    add_step(&b);
+    tec_capture_weigh(b.capture, 7, 30.0);
+    tec_capture_repeat_end(b.capture);
+    REQUIRE(tec_capture_end(b.capture, NULL) == TEC_OK);
+    struct tec_replay r = {.samples = &samples};
+    tec_device_replay(b.device, b.capture, &r);
+    CHECK(b.y[0] == 5.0F * b.x[0]);
+    CHECK_INT(samples.replays, ==, 0);
+    b.count = 7; /* turns count */
+    tec_device_replay(b.device, b.capture, &r);
+    CHECK_INT(samples.commands, ==, 7);
+    tear_down(&b);
+}
+
 TEST(a_measuring_device_counts_without_memory)
 {
     struct tec_heap heap = {0};

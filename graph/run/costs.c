@@ -317,6 +317,11 @@ void tec_costs_warm(struct tec_costs *costs, enum tec_cost_kind kind, int rows, 
             v->prior_ns[q] = x > v->prior_ns[0] ? x : v->prior_ns[0];
 }
 
+bool tec_costs_filed(const struct tec_costs *costs, enum tec_cost_kind kind, int rows)
+{
+    return find(costs, kind, rows)->filed;
+}
+
 int64_t tec_costs_add(struct tec_costs *costs, enum tec_cost_kind kind, int rows, int64_t ns)
 {
     struct tec_cost_variant *v = variant(costs, kind, rows);

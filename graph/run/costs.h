@@ -119,6 +119,9 @@ int tec_costs_action(const struct tec_costs *costs, int at, int n);
  * of a prefill, and says which variant of an action it is. */
 void tec_costs_warm(struct tec_costs *costs, enum tec_cost_kind kind, int rows, int64_t ns);
 
+/* Whether a table says what a variant costs; `rows` as above. */
+bool tec_costs_filed(const struct tec_costs *costs, enum tec_cost_kind kind, int rows);
+
 /* A launch of a frame (decode: per step). Returns by how much it was longer than the p99 known
  * before, at drift 1: what a miss can blame on the device; 0 while no p99 is known. */
 int64_t tec_costs_add(struct tec_costs *costs, enum tec_cost_kind kind, int rows, int64_t ns);

@@ -13,21 +13,13 @@
 #include "graph/run/engine_memories.h"
 #include "graph/run/engine_models.h"
 #include "graph/run/engine_sessions.h"
+#include "graph/run/engine_warm.h"
 #include "graph/run/interpret.h"
 #include "graph/run/session_given.h"
 #include "graph/run/session_robot.h"
 
 #include <stdio.h>
 #include <string.h>
-
-enum { WARM_FRAMES = 2 };
-
-static void progress(const struct tec_engine_options *o, const char *what, int64_t done,
-                     int64_t total)
-{
-    if (o->progress)
-        o->progress(o->user, what, done, total);
-}
 
 static int barriers_of(const struct tec_program *program)
 {
@@ -186,39 +178,6 @@ static enum tec_status open_tokenizers(struct tec_engine *e, struct tec_error *e
     return TEC_OK;
 }
 
-/* A black observation of the longest prompt for a chain that is in frames. */
-static enum tec_status warm_input(struct tec_engine *e, const struct tec_engine_chain *c,
-                                  struct tec_chain_input *in, struct tec_error *err)
-{
-    const struct tec_model *m = c->of->model;
-    size_t chunk = (size_t)m->flow.horizon * (size_t)m->flow.dim;
-    uint8_t *black = TEC_NEW(&e->arena, tec_model_picture_bytes(m), uint8_t);
-    int *ids = TEC_NEW(&e->arena, (size_t)c->plan->spec.text_tokens, int);
-    float *zeros = TEC_NEW(&e->arena, chunk, float);
-    if (!black || !ids || !zeros)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for the first frame");
-    tec_prefix_mark(m, ids, c->plan->spec.text_tokens, c->plan->spec.pictures);
-    in->prefix = (struct tec_prefix_input){
-        .n_pictures = c->plan->spec.pictures, .n_text = c->plan->spec.text_tokens, .ids = ids};
-    for (int i = 0; i < TEC_MAX_ACTIONS; i++)
-        in->noise[i] = zeros;
-    for (int i = 0; i < in->prefix.n_pictures; i++)
-        in->prefix.picture[i] = black;
-    return TEC_OK;
-}
-
-/* Run every part before the first frame, so that its cost is known and its memory is mapped. */
-static enum tec_status warm(struct tec_engine *e, struct tec_error *err)
-{
-    struct tec_frame_input input = {.captured_ns = 0};
-    for (int i = 0; i < e->n_chains; i++)
-        if (!e->chains[i].plan->spec.secondary)
-            TEC_TRY(warm_input(e, &e->chains[i], &input.chains[i], err));
-    progress(&e->options, "warm-up", 0, WARM_FRAMES);
-    tec_loop_warm(e->loop, &input, WARM_FRAMES);
-    return tec_engine_failure(e, err);
-}
-
 static bool takes_given(const struct tec_plan_spec *s)
 {
     bool any = false;
@@ -303,7 +262,7 @@ static enum tec_status open_all(struct tec_engine *e, struct tec_error *err)
         executors[0] = tec_partitions_executor(e->partitions);
     }
     TEC_TRY(tec_engine_make_loop(e, executors, err));
-    return warm(e, err);
+    return tec_engine_warm(e, err);
 }
 
 static enum tec_status create(struct tec_engine **out, const struct tec_engine_options *options,

@@ -34,11 +34,13 @@ struct tec_engine_options {
                                                   * are looked for */
     const struct tec_cost_table *costs; /* what launches are thought to take at first; NULL: what
                                          * they take in the warm-up */
-    bool forgets;                       /* a memory begins empty and is kept nowhere */
-    bool interpret;                     /* see interpret.h */
-    bool settles;                       /* a memory's work is done before the next observation:
-                                         * runs repeat. Frames that nobody waits for alone */
-    bool saturated;                     /* frames follow each other; no next tick to miss */
+    double sampled_from; /* work of a launch (tec_capture_weigh) from which on the warm-up samples
+                          * it; 0: what takes some tenths of a second */
+    bool forgets;        /* a memory begins empty and is kept nowhere */
+    bool interpret;      /* see interpret.h */
+    bool settles;        /* a memory's work is done before the next observation:
+                          * runs repeat. Frames that nobody waits for alone */
+    bool saturated;      /* frames follow each other; no next tick to miss */
     /* Called when the session is ready and no weight has been read yet: a place to try the first
      * input. A failure ends open. NULL = none. */
     enum tec_status (*prepared)(void *user, struct tec_session *session, struct tec_error *err);
@@ -48,7 +50,8 @@ struct tec_engine_options {
                      const struct tec_frame_record *record);     /* see loop.h */
     void (*lost)(void *user, int64_t seen, int64_t captured_ns); /* see loop.h */
     void *user;
-    void (*trouble)(void *user, const char *line); /* of the memory, see memory.h; or NULL */
+    void (*trouble)(void *user, const char *line); /* of the memory, see memory.h, and of a start
+                                                    * that is not as others; or NULL */
     struct tec_event_sink events;                  /* see loop.h */
     int64_t (*wanted)(void *self, int64_t now_ns); /* see loop.h */
     void *wanted_self;

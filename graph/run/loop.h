@@ -287,7 +287,10 @@ struct tec_costs *tec_loop_costs(struct tec_loop *loop);
 /* Start the costs of all models from a table: before the first frame. */
 void tec_loop_prior(struct tec_loop *loop, const struct tec_cost_table *table);
 
-/* Replay every part at its largest counts a few times, so that costs are known before frame 0. */
-void tec_loop_warm(struct tec_loop *loop, const struct tec_frame_input *input, int times);
+/* Replay every part at its largest counts a few times, so that costs are known before frame 0. With
+ * samples (NULL: none) large ones are sampled, and not run at all where a table says what they
+ * take. */
+void tec_loop_warm(struct tec_loop *loop, const struct tec_frame_input *input, int times,
+                   struct tec_replay_samples *samples);
 
 #endif

@@ -7,6 +7,7 @@ struct warming {
     const struct tec_ring_state *ring;
     const struct tec_prefix_input *prefixes[TEC_MAX_STAGES];
     int prefix; /* its rows */
+    struct tec_replay_samples *samples;
 };
 
 static int64_t run(const struct warming *w, int enter, int n)
@@ -16,6 +17,7 @@ static int64_t run(const struct warming *w, int enter, int n)
     tec_ring_full(w->ring->chain->plan, w->prefix, enter, n, rows, list);
     struct tec_launch launch = {
         .kind = TEC_LAUNCH_packed,
+        .replay = {.samples = w->samples},
         .packed = {.in = {.prefixes = w->prefixes, .rows = list, .entering = enter, .n = n},
                    .tokens = tokens}};
     tec_executor_launch(w->ring->chain->executor, &launch);
@@ -71,7 +73,9 @@ void tec_rings_warm(struct tec_loop *l, const struct tec_chain *c,
                     const struct tec_frame_input *input)
 {
     const struct tec_plan_spec *s = &c->plan->spec;
-    struct warming w = {.ring = c->ring};
+    struct warming w = {.ring = c->ring, .samples = l->samples};
+    if (l->samples)
+        l->samples->known = false;
     for (int i = 0; i < s->rings; i++)
         w.prefixes[i] = &tec_chain_input(l, c, input)->prefix;
     w.prefix = tec_prefix_rows(c->plan, w.prefixes[0]);

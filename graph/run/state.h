@@ -150,7 +150,9 @@ struct tec_loop {
     struct tec_loop_options o;
     struct tec_heap *heap;
     struct tec_arena arena;
-    bool warming;                       /* what is measured is no frame's */
+    bool warming; /* what is measured is no frame's */
+    struct tec_replay_samples
+        *samples; /* of the warm-up, with which large launches are not run; NULL */
     const struct tec_cost_table *table; /* NULL: costs are measured */
     int64_t frame, next_id;
     int64_t next_of[TEC_MAX_SESSIONS]; /* requests that each session has asked for */

@@ -1,8 +1,32 @@
 /* warm.c - every launch of a loop before its first frame, so that costs are known and memory is
- * mapped. Runs on the thread that opens the engine. */
+ * mapped. Runs on the thread that opens the engine.
+ *
+ * A large launch on a CPU takes seconds: of it a command of each kind is run (tec_replay_samples),
+ * or nothing where a table says what it takes. Memory is mapped all the same, since a device hands
+ * out zeroed memory and weights were written or checked. */
 #include "graph/run/state.h"
 
 #include <string.h>
+
+/* The replay of a launch whose cost is that of a variant. */
+static struct tec_replay replay_of(const struct tec_loop *l, const struct tec_chain *c,
+                                   enum tec_cost_kind kind, int rows)
+{
+    if (l->samples)
+        l->samples->known = tec_costs_filed(c->costs, kind, rows);
+    return (struct tec_replay){.samples = l->samples};
+}
+
+/* The same of a prefix of n observations, and of the action behind it. */
+static struct tec_replay replay_of_prefix(const struct tec_loop *l, const struct tec_chain *c,
+                                          bool action, int n)
+{
+    struct tec_replay replay = replay_of(l, c, TEC_COST_PREFILL, n > 1 ? n : 0);
+    int at = tec_costs_action(c->costs, c->plan->spec.frame_action, n);
+    if (l->samples && action)
+        l->samples->known &= tec_costs_filed(c->costs, TEC_COST_ACTION, at);
+    return replay;
+}
 
 static void start_rows(const struct tec_chain *c, int region, int token, struct tec_row_state *rows,
                        struct tec_row_state **list)
@@ -42,6 +66,7 @@ static void warm_decodes(struct tec_loop *l, const struct tec_chain *c, int regi
         int n = s->batches[b] < s->request_slots ? s->batches[b] : s->request_slots;
         start_rows(c, region, token, rows, list);
         struct tec_launch launch = decode_of(l, list, n);
+        launch.replay = replay_of(l, c, TEC_COST_DECODE, s->batches[b]);
         tec_executor_launch(c->executor, &launch);
         tec_loop_measure_decode(l, tec_chain_index(l, c), &launch.replay, s->batches[b], 1, 1);
     }
@@ -56,6 +81,7 @@ static void warm_scores(struct tec_loop *l, const struct tec_chain *c, int regio
         tec_row_start(&row, c->plan, region, c->prefix.rows, token, 0, c->plan->spec.new_tokens,
                       -1);
         struct tec_launch launch = score_of(l, d, &row);
+        launch.replay = replay_of(l, c, TEC_COST_SCORE, 0);
         tec_executor_launch(c->executor, &launch);
         tec_loop_measure_score(l, l->o.decoders[d].chain, &launch.replay);
     }
@@ -93,7 +119,9 @@ static void warm_actions(struct tec_loop *l, const struct tec_chain *c,
 {
     const struct tec_plan_spec *s = &c->plan->spec;
     for (int i = 0; i < s->n_actions; i++) {
+        int variant = tec_costs_action(c->costs, i, 1);
         struct tec_launch launch = {.kind = TEC_LAUNCH_action,
+                                    .replay = replay_of(l, c, TEC_COST_ACTION, variant),
                                     .action = {.at = i,
                                                .region = region,
                                                .rows = c->prefix.rows,
@@ -112,13 +140,14 @@ static void warm_together(struct tec_loop *l, const struct tec_chain *c,
 {
     const struct tec_plan_spec *s = &c->plan->spec;
     struct tec_observed each[TEC_MAX_SESSIONS] = {{region, input}};
+    bool action = s->n_actions && s->frame_action >= 0;
     for (int g = 0; g < s->n_together && c->executor->together; g++) {
         for (int i = 1; i < s->together[g]; i++)
             each[i] = (struct tec_observed){tec_kv_pool_take(&c->plan->prefixes), input};
         struct tec_launch launch = prefix_of(each, s->together[g], true);
+        launch.replay = replay_of_prefix(l, c, action, s->together[g]);
         tec_executor_launch(c->executor, &launch);
-        tec_loop_measure_prefix(l, tec_chain_index(l, c), &launch.replay,
-                                s->n_actions && s->frame_action >= 0, s->together[g]);
+        tec_loop_measure_prefix(l, tec_chain_index(l, c), &launch.replay, action, s->together[g]);
         for (int i = 1; i < s->together[g]; i++)
             tec_kv_pool_drop(&c->plan->prefixes, each[i].region);
     }
@@ -130,14 +159,16 @@ static void warm_prefixes(struct tec_loop *l, const struct tec_chain *c,
 {
     const struct tec_plan_spec *s = &c->plan->spec;
     const struct tec_observed of = {region, input};
+    bool action = s->n_actions && s->frame_action >= 0;
     struct tec_launch frame = prefix_of(&of, 1, true), own = prefix_of(&of, 1, false);
+    frame.replay = replay_of_prefix(l, c, action, 1);
     tec_executor_launch(c->executor, &frame);
-    tec_loop_measure_prefix(l, tec_chain_index(l, c), &frame.replay,
-                            s->n_actions && s->frame_action >= 0, 1);
+    tec_loop_measure_prefix(l, tec_chain_index(l, c), &frame.replay, action, 1);
     warm_together(l, c, input, region);
     warm_actions(l, c, input, region);
     if (!s->request_slots || !s->isolated)
         return;
+    own.replay = replay_of_prefix(l, c, false, 1);
     tec_executor_launch(c->executor, &own);
     tec_loop_measure_prefix(l, tec_chain_index(l, c), &own.replay, false, 1);
 }
@@ -152,7 +183,8 @@ static void warm_frames(struct tec_loop *l, struct tec_chain *c,
         warm_decodes(l, c, region, tec_prefix_first(&input->prefix));
         warm_scores(l, c, region, tec_prefix_first(&input->prefix));
     }
-    if (c->plan->spec.beside && c->executor->start)
+    bool whole = !l->samples || l->samples->replays == 0;
+    if (c->plan->spec.beside && c->executor->start && whole)
         warm_concurrent(l, c, input, region);
     tec_kv_pool_drop(&c->plan->prefixes, region);
 }
@@ -162,6 +194,7 @@ static void warm_slices(struct tec_loop *l, const struct tec_chain *c, int regio
 {
     for (int i = 0; i < c->slices; i++) {
         struct tec_launch launch = {.kind = TEC_LAUNCH_slice,
+                                    .replay = replay_of(l, c, TEC_COST_PREFILL, 0),
                                     .slice = {.of = {region, input}, .at = i}};
         tec_executor_launch(c->executor, &launch);
         tec_loop_measure(l, tec_chain_index(l, c), TEC_COST_PREFILL, 0, 1, 1,
@@ -201,6 +234,7 @@ static void warm_ring(struct tec_loop *l, struct tec_chain *c, const struct tec_
     for (int i = 0; i < times; i++) {
         const struct tec_observed of = {region, in};
         struct tec_launch launch = prefix_of(&of, 1, false);
+        launch.replay = replay_of_prefix(l, c, false, 1);
         if (tec_plan_part(c->plan, TEC_PART_PREFIX, 0)) {
             tec_executor_launch(c->executor, &launch);
             tec_loop_measure_prefix(l, tec_chain_index(l, c), &launch.replay, false, 1);
@@ -210,9 +244,11 @@ static void warm_ring(struct tec_loop *l, struct tec_chain *c, const struct tec_
     }
 }
 
-void tec_loop_warm(struct tec_loop *l, const struct tec_frame_input *input, int times)
+void tec_loop_warm(struct tec_loop *l, const struct tec_frame_input *input, int times,
+                   struct tec_replay_samples *samples)
 {
     l->warming = true;
+    l->samples = samples;
     for (int i = 0; i < l->o.n_chains; i++) {
         struct tec_chain *c = &l->chains[i];
         if (c->ring)
@@ -224,5 +260,6 @@ void tec_loop_warm(struct tec_loop *l, const struct tec_frame_input *input, int 
     }
     for (int i = 0; i < times; i++)
         tec_drafts_warm(l);
+    l->samples = NULL;
     l->warming = false;
 }
