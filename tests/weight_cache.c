@@ -2,6 +2,7 @@
  * kind of model and precision; and whatever the file is, the weights are there. */
 #include "graph/model/weight_cache.h"
 #include "base/store/dtype.h"
+#include "kernels/device_kind.h"
 #include "tests/box.h"
 
 #include <fcntl.h>
@@ -155,6 +156,31 @@ TEST(weights_of_4_bits_have_the_same_bytes)
     same_bytes("tests/golden/qwen/awq_g32_odd/checkpoint", NULL, true);
     same_bytes("tests/golden/qwen/gptq_g64_actorder_odd/checkpoint", NULL, true);
     same_bytes("tests/golden/qwen/gptq_g128/checkpoint", NULL, false);
+}
+
+/* A device that does not read host memory has a copy, and the file is closed. */
+TEST(a_device_of_its_own_memory_has_a_copy)
+{
+    static struct tec_device_kind copies;
+    struct box b;
+    struct loading l;
+    box_make(&b);
+    begin(&l, BUNDLED, NULL, true, b.dir);
+    l.options.cache = NULL;
+    uint64_t plain = loaded(&l, false);
+    l.options.cache = &l.cache;
+    copies = *l.device->kind;
+    copies.reads_host = false;
+    l.device->kind = &copies;
+    CHECK(loaded(&l, false) == plain);
+    CHECK(strstr(l.said, "kept as"));
+    CHECK(loaded(&l, false) == plain);
+    CHECK(strstr(l.said, "checked in"));
+    CHECK_INT(l.device->memory.live, ==, 0);
+    CHECK_INT(l.device->memory.bytes, ==, 0);
+    end(&l);
+    box_remove(&b);
+    CHECK_INT(heap.live, ==, 0);
 }
 
 /* Files of other settings lie side by side; a checkpoint, a version that have changed are noticed.
