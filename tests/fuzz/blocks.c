@@ -25,6 +25,9 @@ static void mend(uint8_t *file, size_t size)
     head.format = TEC_BLOCKS_FORMAT;
     head.chunk = TEC_BLOCKS_CHUNK;
     head.key = (struct tec_blocks_key){0, 0};
+    head.file_bytes = size;
+    if (head.data_at <= size)
+        head.chunks = (size - head.data_at + TEC_BLOCKS_CHUNK - 1) / TEC_BLOCKS_CHUNK;
     if (head.n < MOST && head.chunks < MOST) {
         uint64_t tables = tec_blocks_tables(head.n, head.chunks);
         if (tables <= size - sizeof head)
@@ -46,6 +49,7 @@ static void use(const struct tec_blocks *b)
         for (size_t k = 0; k < bytes; k++)
             sum ^= at[k];
     }
+    (void)sum;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
