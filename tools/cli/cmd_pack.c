@@ -16,14 +16,13 @@ static const struct tec_option options[] = {
 static enum tec_status pack(struct tec_opened *opened, struct tec_engine_options *engine,
                             struct tec_invocation *call, struct tec_error *err)
 {
-    int fits = 0, models = 0;
-    opened->cache.fits = &fits;
+    int models = 0;
     if (!engine->weight_cache || engine->random)
         return tec_fail(err, TEC_INVALID, "%s: there would be no file",
                         engine->random ? "--random-weights" : "--weights-cache off");
     TEC_TRY(tec_opened_status(tec_engine_pack(&models, engine, call->heap, err)));
-    if (fits < models)
-        return tec_fail(err, TEC_IO, "of %d models %d have their file now", models, fits);
+    if (opened->kept < models)
+        return tec_fail(err, TEC_IO, "of %d models %d have their file now", models, opened->kept);
     return TEC_OK;
 }
 

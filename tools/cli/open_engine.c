@@ -78,7 +78,8 @@ static const struct tec_weight_cache *cache_of(struct tec_opened *o)
                                          .user = o->call->cache,
                                          .program = TECTUM_VERSION,
                                          .say = say_trouble,
-                                         .self = o};
+                                         .self = o,
+                                         .fits = &o->kept};
     return &o->cache;
 }
 

@@ -15,6 +15,7 @@ struct tec_opened {
     struct tec_policy *fallback;    /* that of the guard; NULL = the default plan */
     struct tec_canary *canary;      /* NULL: the policy in use stays */
     struct tec_weight_cache cache;  /* as --weights-cache says */
+    int kept;                       /* models whose packed weights are in a file that fits */
     struct tec_engine_options more; /* as given to open */
     bool unprepared;                /* more.prepared has failed */
 };
