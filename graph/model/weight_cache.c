@@ -60,21 +60,71 @@ static void add_number(struct tec_blocks_key *key, double number)
     add(key, &number, sizeof number);
 }
 
+static void add_texts(struct tec_blocks_key *key, const char *const *texts, int n)
+{
+    for (int i = 0; i < n; i++)
+        add_text(key, texts[i]);
+}
+
+/* A stack whose table a function of the description has made. */
+static void add_stack(struct tec_blocks_key *key, const struct tec_stack *s)
+{
+    const double numbers[] = {s->layers,   s->width,    s->heads,
+                              s->kv_heads, s->head_dim, s->mlp,
+                              s->norm,     s->f32,      (double)s->norm_offset,
+                              s->gated,    s->crosses};
+    add(key, numbers, sizeof numbers);
+    add(key, s->crossed, sizeof s->crossed);
+    add_texts(key, s->names, TEC_ROLE_COUNT);
+}
+
 /* What of a call decides which weights it has and what they are. */
 static void add_call(struct tec_blocks_key *key, const struct tec_model_call *c)
 {
-    const double numbers[] = {
-        (double)c->word, c->n_in,         c->rows,   c->cols, c->h,        c->w,
-        c->side,         c->rank,         c->stride, c->pad,  c->dilation, c->period,
-        c->eps,          c->norm.eps,     c->by,     c->bf16, c->same,     c->position,
-        c->over,         c->over_position};
+    const double numbers[] = {(double)c->word,
+                              (double)c->part,
+                              c->n_in,
+                              c->rows,
+                              c->cols,
+                              c->h,
+                              c->w,
+                              c->constant,
+                              c->timed,
+                              c->same,
+                              c->first,
+                              c->rank,
+                              c->side,
+                              c->stride,
+                              c->pad,
+                              c->dilation,
+                              c->period,
+                              c->eps,
+                              c->norm.eps,
+                              c->closed,
+                              c->cosines,
+                              c->by,
+                              c->bf16,
+                              c->categories,
+                              c->category,
+                              c->scale,
+                              c->shift,
+                              c->gate,
+                              c->rms,
+                              c->offset,
+                              c->position,
+                              c->over,
+                              c->over_position};
     const char *const texts[] = {c->weight,    c->bias,      c->norm.weight,
                                  c->norm.bias, c->norm.mean, c->norm.var};
     add(key, numbers, sizeof numbers);
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        add_text(key, texts[i]);
+    add_texts(key, texts, (int)(sizeof texts / sizeof texts[0]));
+    add_texts(key, c->joined, 3);
+    add_texts(key, c->joined_bias, 3);
+    add_texts(key, c->norms, 2);
     for (int i = 0; i < c->n_in; i++)
         add_number(key, c->in[i]);
+    if (c->stack)
+        add_stack(key, c->stack);
 }
 
 /* The description as it was evaluated. false: no memory. */
