@@ -8,13 +8,18 @@
 
 enum { NS = 1000000000 };
 
+static int64_t read_clock(clockid_t id)
+{
+    struct timespec t;
+    clock_gettime(id, &t);
+    return (int64_t)t.tv_sec * NS + t.tv_nsec;
+}
+
 int64_t tec_clock_now(const struct tec_clock *clock)
 {
     if (clock->fake_ns)
         return *clock->fake_ns;
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * NS + t.tv_nsec;
+    return read_clock(CLOCK_MONOTONIC);
 }
 
 void tec_clock_wait(const struct tec_clock *clock, int64_t until_ns)
@@ -31,7 +36,10 @@ void tec_clock_wait(const struct tec_clock *clock, int64_t until_ns)
 
 int64_t tec_clock_thread(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
+int64_t tec_clock_process(void)
+{
+    return read_clock(CLOCK_PROCESS_CPUTIME_ID);
 }

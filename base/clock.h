@@ -16,6 +16,9 @@ int64_t tec_clock_now(const struct tec_clock *clock);
 /* CPU time of the calling thread in nanoseconds since an arbitrary start. A system call. */
 int64_t tec_clock_thread(void);
 
+/* CPU time of all threads of the process, as tec_clock_thread. A system call. */
+int64_t tec_clock_process(void);
+
 /* Real: sleep until then (absolute, monotonic). Fake: set the variable to it if it is later. */
 void tec_clock_wait(const struct tec_clock *clock, int64_t until_ns);
 

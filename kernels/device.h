@@ -153,7 +153,8 @@ struct tec_replay_samples {
 struct tec_replay {
     int64_t start_ns, end_ns;
     int64_t mark_ns[TEC_MAX_MARKS]; /* 0 = not reached */
-    enum tec_status status;         /* TEC_OK, or the device has failed: nothing it made counts */
+    int64_t waited_ns;      /* of it, for what was not loaded yet; a device itself leaves it */
+    enum tec_status status; /* TEC_OK, or the device has failed: nothing it made counts */
     struct tec_replay_samples
         *samples; /* not NULL: a large capture is sampled, where the device runs the
                    * list as it is: times are what a run would take, `marked` is not

@@ -10,7 +10,7 @@ static struct tiny_observation seen;
 static struct tec_error err;
 
 /* What takes long in the next frame. */
-enum slow { NOTHING, DEVICE, POLICY, HOST };
+enum slow { NOTHING, DEVICE, POLICY, HOST, MEMORY, STOPPED };
 
 static struct trial {
     int64_t now_ns;
@@ -21,6 +21,7 @@ static struct trial {
 } trial;
 
 static const struct tec_clock wall = {NULL};
+static int64_t ran_ns; /* CPU time that the executor says it had */
 
 static void pass(enum slow what, int64_t ns)
 {
@@ -66,7 +67,16 @@ static void slow_prefix(void *self, struct tec_launch *launch)
     (void)self;
     replay->start_ns = replay->mark_ns[TEC_MARK_PREFILL] = tec_clock_now(&wall);
     pass(DEVICE, LONG);
+    pass(MEMORY, LONG);
+    pass(STOPPED, LONG);
     replay->end_ns = replay->mark_ns[TEC_MARK_ACTION] = tec_clock_now(&wall);
+    replay->waited_ns = trial.slow == MEMORY ? replay->end_ns - replay->start_ns : 0;
+    ran_ns += trial.slow == STOPPED ? 0 : LONG * 10;
+}
+
+static int64_t ran(void)
+{
+    return ran_ns;
 }
 
 static void no_actions(void *self, const struct tec_launch *launch, int i, float *chunk)
@@ -84,7 +94,8 @@ static void start(bool real, struct tec_virtual *device)
     struct tec_loop_options o = tiny_loop(&tiny);
     o.chains[0].executor = tec_executor_virtual(device);
     if (real)
-        o.chains[0].executor = (struct tec_executor){.launch = slow_prefix, .chunk = no_actions};
+        o.chains[0].executor =
+            (struct tec_executor){.launch = slow_prefix, .chunk = no_actions, .ran = ran};
     o.planner = (struct tec_planner){.name = "trial", .plan = plan};
     o.period_ns = PERIOD;
     o.actions[0].deadline_ns = DEADLINE;
@@ -201,12 +212,64 @@ TEST(a_frame_that_nobody_began)
     finish();
 }
 
+TEST(a_tick_without_an_observation)
+{
+    struct tec_virtual device;
+    start(false, &device);
+    warm_up();
+    struct tec_tick tick = tec_loop_tick(trial.loop, next_tick(), 0);
+    const struct tec_frame_record *r = tec_loop_run(trial.loop, NULL, &tick);
+    CHECK(r->missed);
+    CHECK_INT(r->cause, ==, TEC_CAUSE_INPUT);
+    tick = tec_loop_tick(trial.loop, next_tick(), 0);
+    tick.rests = true; /* nobody waits for actions */
+    CHECK(!tec_loop_run(trial.loop, NULL, &tick)->missed);
+    finish();
+}
+
+TEST(a_tick_that_no_frame_was_run_for)
+{
+    struct tec_virtual device;
+    start(false, &device);
+    warm_up();
+    int64_t tick = next_tick();
+    const struct tec_frame_record *r = frame_at(tick, POLICY, 0, 0);
+    int64_t end = r->end_ns;
+    CHECK_INT(tec_loop_blame(trial.loop, tick, tick + DEADLINE, end), ==, TEC_CAUSE_POLICY);
+    /* What a frame lost before the tick is not what made it wait. */
+    CHECK_INT(tec_loop_blame(trial.loop, end - 5000000, end - 500000, end + 10000), ==,
+              TEC_CAUSE_POLICY);
+    CHECK_INT(tec_loop_blame(trial.loop, end - 1000000, end, end + LONG), ==, TEC_CAUSE_HOST);
+    r = frame_at(next_tick(), NOTHING, 0, 0);
+    CHECK_INT(tec_loop_blame(trial.loop, r->start_ns, r->start_ns + 1000000, r->end_ns), ==,
+              TEC_CAUSE_PLAN);
+    finish();
+}
+
+TEST(what_a_frame_lost_before_the_tick_is_not_counted)
+{
+    struct tec_virtual device;
+    start(false, &device);
+    warm_up();
+    /* It lost 60 ms to the policy, and ended 1 ms after the next one's tick. */
+    int64_t end = frame_at(next_tick(), POLICY, 0, 0)->end_ns;
+    const struct tec_frame_record *r = frame_at(end - 1000000, DEVICE, 0, 0);
+    CHECK(r->missed);
+    CHECK_INT(r->cause, ==, TEC_CAUSE_GPU);
+    r = frame_at(r->end_ns - 1000000, HOST, 0, 0);
+    CHECK(r->missed);
+    CHECK_INT(r->cause, ==, TEC_CAUSE_HOST);
+    finish();
+}
+
 TEST(causes_on_the_real_clock)
 {
     static const struct {
         enum slow slow;
         enum tec_cause cause;
-    } all[] = {{DEVICE, TEC_CAUSE_GPU}, {POLICY, TEC_CAUSE_POLICY}, {HOST, TEC_CAUSE_HOST}};
+    } all[] = {{DEVICE, TEC_CAUSE_GPU},    {POLICY, TEC_CAUSE_POLICY}, {HOST, TEC_CAUSE_HOST},
+               {MEMORY, TEC_CAUSE_MEMORY}, {STOPPED, TEC_CAUSE_HOST},  {MEMORY, TEC_CAUSE_MEMORY},
+               {DEVICE, TEC_CAUSE_GPU},    {DEVICE, TEC_CAUSE_GPU},    {STOPPED, TEC_CAUSE_HOST}};
     struct tec_virtual device;
     start(true, &device);
     for (int i = 0; i < WARM; i++)

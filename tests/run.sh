@@ -167,7 +167,7 @@ installs() (
 alone="^(attacks|policy_guard|policy_cost)$"
 
 # Tests that take long come first, so that none is left alone at the end.
-slow="interpret.t frozen.t gpu_check.t rings.t serve.t serve_deadlines.t verify.t control.t oft.t simulate.t serve_hostile.t"
+slow="chaos.t interpret.t frozen.t gpu_check.t rings.t serve.t serve_deadlines.t verify.t control.t oft.t simulate.t serve_hostile.t"
 stage_release() {
     step "release builds" build release || return 1
     step "release installs" installs
@@ -179,6 +179,7 @@ stage_release() {
         side tap "tree/${test#tests/}" 600 sh "$test"
     done
     [ -z "$long" ] || side tap "tree/python.t wheel" 1200 sh tests/python.t "$TECTUM" --wheel
+    [ -z "$long" ] || side tap "tree/chaos.t long" 1200 sh tests/chaos.t "$TECTUM" --long
     [ -z "$long" ] || for seed in 1 2 3; do
         side tap "release/kernels.t seed $seed" 1200 build/release/kernels.t --seed "$seed"; done
     together

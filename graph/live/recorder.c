@@ -111,11 +111,16 @@ static void put_figures(struct tec_recorder *r, struct tec_flight_event one,
                    {"tokens", record->tokens},
                    {"rows", record->rows},
                    {"slack_us", record->actions[0].slack_us},
-                   {"age_us", record->actions[0].age_us}};
+                   {"age_us", record->actions[0].age_us},
+                   {"waited_us", record->waited_ns / 1000},
+                   {"stood_us", record->stood_ns / 1000}};
+    enum { ALWAYS = 6 /* the others only where there is something to say */ };
     one.kind = TEC_FLIGHT_FIGURE;
     one.flag = one.count = 0;
     one.more = 0;
     for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
+        if (i >= ALWAYS && figures[i].value == 0)
+            continue;
         one.what = word_of(r, figures[i].name);
         one.value = figures[i].value;
         put(r, &one);

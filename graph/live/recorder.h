@@ -44,7 +44,8 @@ enum tec_flight_kind {
  *   VERSION READ       request             frames old                       stream     reader
  *   FRAME_END          opened, ns          overrun, us          in flight   cause
  *   FIGURE             the number                                           its name: planner_us
- *                      host_us tokens rows slack_us age_us
+ *                      host_us tokens rows slack_us age_us,
+ *                      and where they are not 0 waited_us stood_us
  *   NOTE               bits of a double    word of a text; flag: a number   the note   */
 struct tec_flight_event {
     int64_t t_ns;

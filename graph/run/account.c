@@ -3,6 +3,15 @@
 
 #include <string.h>
 
+void tec_loop_account_open(struct tec_loop *l)
+{
+    int64_t (*ran)(void) = l->chains->executor->ran;
+    l->replayed_ns = l->device_over_ns = 0;
+    l->replayed_until = l->record.start_ns;
+    l->record.waited_ns = l->record.stood_ns = 0;
+    l->ran_ns = ran ? ran() : -1;
+}
+
 /* A launch of `times` steps at most, of which `steps` were made. What is longer than the p99 known
  * before is the device's; `known_us`: what a table says of one. Replays before the first frame only
  * say what to expect. */
@@ -43,6 +52,7 @@ void tec_loop_measure_prefix(struct tec_loop *l, int chain, const struct tec_rep
     int64_t seen = r->mark_ns[TEC_MARK_PREFILL];
     int at = tec_costs_action(l->chains[chain].costs, l->chains[chain].plan->spec.frame_action, n);
     tec_loop_replayed(l, r->start_ns, r->end_ns);
+    l->record.waited_ns += r->waited_ns;
     tec_loop_measure(l, chain, TEC_COST_PREFILL, n > 1 ? n : 0, 1, 1, seen - r->start_ns);
     if (action)
         tec_loop_measure(l, chain, TEC_COST_ACTION, at, 1, 1, r->mark_ns[TEC_MARK_ACTION] - seen);
@@ -85,34 +95,58 @@ static int64_t beyond(const struct tec_histogram *usual, int64_t ns)
     return ns > known ? ns - known : 0;
 }
 
-/* Time that a frame lost, of its own and of frames that ran while it waited. The device: beyond
- * p99; policy and host: beyond their medians. On a virtual clock those two take no time. */
-static void sum_losses(const struct tec_loop *l, int64_t lost[TEC_CAUSE_INPUT + 1])
+/* Launches on this machine's processors keep at least one of them busy, or other programs do, which
+ * leave these a share. Where all threads of the program had less than one part in so many of one
+ * processor, it stood still: it was stopped, or the machine was suspended. */
+enum { STOOD_STILL = 10 };
+
+static int64_t take_away(int64_t from, int64_t ns)
+{
+    return from > ns ? from - ns : 0;
+}
+
+/* Of the time of launches: what they waited for a memory, and what the program stood still, which
+ * is the host's. Neither is the device's. */
+static void split_device_time(struct tec_loop *l)
+{
+    struct tec_frame_record *r = &l->record;
+    int64_t (*ran)(void) = l->chains->executor->ran;
+    int64_t all_ns = r->end_ns - r->start_ns, ran_ns = l->ran_ns >= 0 ? ran() - l->ran_ns : all_ns;
+    if (ran_ns < all_ns / STOOD_STILL)
+        r->stood_ns = take_away(all_ns - ran_ns, r->host_ns);
+    l->device_over_ns = take_away(l->device_over_ns, r->waited_ns + r->stood_ns);
+    l->lost_ns += r->stood_ns;
+}
+
+static int64_t at_most(int64_t ns, int64_t most)
+{
+    return ns < most ? ns : most;
+}
+
+/* Time lost since a tick by frames that ran while it waited: each at most what it ran since. */
+static void sum_recent(const struct tec_loop *l, int64_t tick_ns, int64_t lost[TEC_CAUSES])
 {
     int n = l->n_recent < TEC_RECENT_FRAMES ? (int)l->n_recent : TEC_RECENT_FRAMES;
-    lost[TEC_CAUSE_INPUT] = l->tick->late_ns;
-    lost[TEC_CAUSE_GPU] = l->device_over_ns;
-    lost[TEC_CAUSE_POLICY] = beyond(&l->usual_planner, l->record.planner_ns);
-    lost[TEC_CAUSE_HOST] = beyond(&l->usual_host, l->lost_ns);
     for (int i = 0; i < n; i++) {
         const struct tec_recent *r = &l->recent[i];
-        if (r->end_ns <= l->record.tick_ns)
+        int64_t since = r->end_ns - tick_ns;
+        if (since <= 0)
             continue;
-        lost[TEC_CAUSE_GPU] += r->over_ns;
-        lost[TEC_CAUSE_POLICY] += beyond(&l->usual_planner, r->planner_ns);
-        lost[TEC_CAUSE_HOST] += beyond(&l->usual_host, r->host_ns);
+        lost[TEC_CAUSE_MEMORY] += at_most(r->waited_ns, since);
+        lost[TEC_CAUSE_GPU] += at_most(r->over_ns, since);
+        lost[TEC_CAUSE_POLICY] += at_most(beyond(&l->usual_planner, r->planner_ns), since);
+        lost[TEC_CAUSE_HOST] += at_most(beyond(&l->usual_host, r->host_ns), since);
     }
 }
 
 /* The first that alone explains the overrun; where only all together do, the largest of them; else
  * the plan. */
-static enum tec_cause cause_of(const struct tec_loop *l, int64_t overrun_ns)
+static enum tec_cause explains(const int64_t lost[TEC_CAUSES], int64_t overrun_ns)
 {
-    static const enum tec_cause order[] = {TEC_CAUSE_INPUT, TEC_CAUSE_GPU, TEC_CAUSE_POLICY,
-                                           TEC_CAUSE_HOST};
-    int64_t lost[TEC_CAUSE_INPUT + 1], sum = 0;
+    static const enum tec_cause order[] = {TEC_CAUSE_INPUT, TEC_CAUSE_MEMORY, TEC_CAUSE_GPU,
+                                           TEC_CAUSE_POLICY, TEC_CAUSE_HOST};
+    int64_t sum = 0;
     enum tec_cause largest = TEC_CAUSE_INPUT;
-    sum_losses(l, lost);
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
         if (lost[order[i]] >= overrun_ns)
             return order[i];
@@ -120,6 +154,31 @@ static enum tec_cause cause_of(const struct tec_loop *l, int64_t overrun_ns)
         largest = lost[order[i]] > lost[largest] ? order[i] : largest;
     }
     return sum >= overrun_ns ? largest : TEC_CAUSE_PLAN;
+}
+
+/* Time that the frame lost, of its own and while it waited. The device: beyond p99; policy and
+ * host: beyond their medians. On a virtual clock those two take no time. */
+static enum tec_cause cause_of(const struct tec_loop *l, int64_t overrun_ns)
+{
+    int64_t lost[TEC_CAUSES] = {0};
+    lost[TEC_CAUSE_INPUT] = l->tick->late_ns;
+    lost[TEC_CAUSE_MEMORY] = l->record.waited_ns;
+    lost[TEC_CAUSE_GPU] = l->device_over_ns;
+    lost[TEC_CAUSE_POLICY] = beyond(&l->usual_planner, l->record.planner_ns);
+    lost[TEC_CAUSE_HOST] = beyond(&l->usual_host, l->lost_ns);
+    sum_recent(l, l->record.tick_ns, lost);
+    return explains(lost, overrun_ns);
+}
+
+enum tec_cause tec_loop_blame(const struct tec_loop *l, int64_t tick_ns, int64_t due_ns,
+                              int64_t now_ns)
+{
+    int64_t lost[TEC_CAUSES] = {0}, free_ns = tick_ns;
+    if (l->n_recent > 0 && l->recent[(l->n_recent - 1) % TEC_RECENT_FRAMES].end_ns > tick_ns)
+        free_ns = l->recent[(l->n_recent - 1) % TEC_RECENT_FRAMES].end_ns;
+    sum_recent(l, tick_ns, lost);
+    lost[TEC_CAUSE_HOST] += beyond(&l->usual_host, now_ns - free_ns);
+    return explains(lost, now_ns > due_ns ? now_ns - due_ns : 1);
 }
 
 /* Time that was neither the device's nor the planner's nor a wait for inputs, and time in which a
@@ -176,6 +235,16 @@ static void miss_ring(struct tec_frame_record *r, int action)
     r->actions[action].cause = r->cause;
 }
 
+/* A tick that owes the robot actions, and that no observation came for. */
+static bool saw_nothing(const struct tec_loop *l)
+{
+    bool acted = false;
+    for (int i = 0; i < l->record.n_actions; i++)
+        acted |= l->record.actions[i].release_ns >= 0;
+    return !l->input && !l->tick->rests && l->tick->next_ns != INT64_MAX && l->o.n_actions > 0 &&
+           l->n_rings == 0 && !acted;
+}
+
 /* A session's own miss. For policies the frame's is that of the session with the most overrun. */
 static void judge_session(struct tec_loop *l)
 {
@@ -185,6 +254,10 @@ static void judge_session(struct tec_loop *l)
         overrun = r->end_ns - l->tick->next_ns;
     r->missed |= overrun > 0 || (r->failed && r->actions[0].release_ns < 0);
     r->cause = r->failed ? TEC_CAUSE_GPU : r->missed ? cause_of(l, overrun) : TEC_CAUSE_NONE;
+    if (!r->failed && saw_nothing(l)) {
+        r->missed = true;
+        r->cause = TEC_CAUSE_INPUT;
+    }
     for (int i = 0; i < l->n_rings && !r->failed && !l->tick->rests; i++)
         if (tec_ring_missed(l, &l->rings[i], &r->cause))
             miss_ring(r, l->rings[i].chain->action);
@@ -204,6 +277,7 @@ void tec_loop_account(struct tec_loop *l)
             tec_costs_end_frame(l->chains[m].costs);
     r->host_ns = r->end_ns - r->start_ns - l->replayed_ns;
     l->lost_ns = host_time(l);
+    split_device_time(l);
     r->in_flight = l->n_rings ? tec_rings_in_flight(l) : l->n_live;
     memset(&l->result, 0, sizeof l->result);
     for (int i = l->n_own - 1; i >= 0; i--) {
@@ -211,7 +285,7 @@ void tec_loop_account(struct tec_loop *l)
         judge_session(l);
     }
     l->recent[l->n_recent++ % TEC_RECENT_FRAMES] =
-        (struct tec_recent){r->end_ns, l->device_over_ns, r->planner_ns, l->lost_ns};
+        (struct tec_recent){r->end_ns, l->device_over_ns, r->waited_ns, r->planner_ns, l->lost_ns};
     tec_histogram_add(&l->usual_planner, r->planner_ns);
     tec_histogram_add(&l->usual_host, l->lost_ns);
     l->result.total_us = (r->end_ns - r->start_ns) / 1000;

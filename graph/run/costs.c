@@ -322,11 +322,18 @@ bool tec_costs_filed(const struct tec_costs *costs, enum tec_cost_kind kind, int
     return find(costs, kind, rows)->filed;
 }
 
+/* A p99 that a few slow launches have raised is no excuse for the next one. */
+static double usual_of(const struct tec_cost_variant *v)
+{
+    double p99 = base_of(v, 1), twice = 2.0 * base_of(v, 0);
+    return p99 < twice ? p99 : twice;
+}
+
 int64_t tec_costs_add(struct tec_costs *costs, enum tec_cost_kind kind, int rows, int64_t ns)
 {
     struct tec_cost_variant *v = variant(costs, kind, rows);
     struct tec_cost_drift *d = &costs->drift[kind];
-    double x = ns > 1 ? (double)ns : 1.0, known = base_of(v, 1);
+    double x = ns > 1 ? (double)ns : 1.0, known = usual_of(v);
     bool sure = v->filed || v->n >= KNOWN;
     if (v->n == 0 && v->prior_ns[0] <= 0.0)
         tec_costs_warm(costs, kind, rows, ns);

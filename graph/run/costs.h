@@ -123,7 +123,8 @@ void tec_costs_warm(struct tec_costs *costs, enum tec_cost_kind kind, int rows, 
 bool tec_costs_filed(const struct tec_costs *costs, enum tec_cost_kind kind, int rows);
 
 /* A launch of a frame (decode: per step). Returns by how much it was longer than the p99 known
- * before, at drift 1: what a miss can blame on the device; 0 while no p99 is known. */
+ * before, or than twice the median where that is less, at drift 1: what a miss can blame on the
+ * device; 0 while no p99 is known. */
 int64_t tec_costs_add(struct tec_costs *costs, enum tec_cost_kind kind, int rows, int64_t ns);
 
 /* A frame has ended: the drift of what did not run follows that of what did. */

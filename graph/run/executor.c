@@ -136,7 +136,9 @@ static void real_chunk(void *self, const struct tec_launch *launch, int i, float
 
 struct tec_executor tec_executor_real(struct tec_plan *plan)
 {
+    bool host = tec_device_reads_host(plan->device);
     return (struct tec_executor){.self = plan,
+                                 .ran = host ? tec_clock_process : NULL,
                                  .together = true,
                                  .verifies = true,
                                  .launch = real_launch,

@@ -151,6 +151,9 @@ struct tec_executor {
     void (*wait)(void *self);
     /* A frame is over: until then there is time for other work. NULL: nothing. */
     void (*idle)(void *self, int64_t until_ns);
+    /* CPU time that the launches' threads, and maybe others, have had so far: what shows that the
+     * whole program stood still. NULL: launches need none of it, or time is not real. */
+    int64_t (*ran)(void);
     /* Wait until the inputs are here; NULL: they are when a frame is run. */
     void (*await)(void *self, int64_t until_ns);
 

@@ -65,8 +65,8 @@ static void open_frame(struct tec_loop *l)
     for (int i = 0; i < l->n_rings; i++)
         l->rings[i].ran = false;
     l->n_jobs = l->n_order = l->lane = 0;
-    l->replayed_ns = l->device_over_ns = l->pending_ns = 0;
-    l->replayed_until = r->start_ns;
+    l->pending_ns = 0;
+    tec_loop_account_open(l);
     for (int i = 0; i < l->n_own; i++) {
         tec_loop_turn(l, i);
         open_session(l);

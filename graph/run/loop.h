@@ -176,6 +176,8 @@ struct tec_frame_record {
     struct tec_action_record actions[TEC_MAX_ACTIONS]; /* [n_actions]; the first is there always */
     int64_t planner_ns;                                /* admission, views, policy, snapping */
     int64_t host_ns;                                   /* everything that was not a replay */
+    int64_t waited_ns;  /* of its launches: for keys and values of a memory */
+    int64_t stood_ns;   /* of its launches: the whole program stood still; a lower bound */
     int64_t overrun_us; /* past a deadline, or the session's next tick: the most */
     bool missed;        /* any of its actions was, or the session's next tick */
     bool failed; /* the device has (tec_device_failure): this frame's launches and all later ones
@@ -280,6 +282,12 @@ void tec_loop_reset(struct tec_loop *loop);
  * thread, the rest of a record by a reader that is done with it before the next frame begins. */
 int tec_loop_utterances(const struct tec_loop *loop);
 const struct tec_utterance *tec_loop_utterance(const struct tec_loop *loop, int i);
+
+/* Between frames: why no frame has been run for a tick by its deadline: the time that frames have
+ * lost since the tick, and time in which none ran. TEC_CAUSE_PLAN: they did what they usually do.
+ */
+enum tec_cause tec_loop_blame(const struct tec_loop *loop, int64_t tick_ns, int64_t deadline_ns,
+                              int64_t now_ns);
 
 /* Measured costs; the loop adds to them. */
 struct tec_costs *tec_loop_costs(struct tec_loop *loop);

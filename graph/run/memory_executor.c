@@ -97,6 +97,7 @@ static void recall(struct tec_chain_memory *c, const struct tec_observed *of,
     int region = of->region;
     replay->start_ns = tec_clock_now(&real);
     enum tec_status status = run(c, region, input);
+    replay->waited_ns = c->recall.times.waited;
     if (status == TEC_NOT_FOUND) { /* what was kept is gone: nothing of it is needed */
         tec_memory_count(c->of[0], TEC_COUNT_WHOLE, 1);
         status = run_whole(c, region, input);
@@ -127,6 +128,7 @@ static void slice(struct tec_chain_memory *c, struct tec_slice_launch *launch,
     int n = tec_part_slices(tec_plan_part(c->plan, TEC_PART_PREFIX, 0)), layers = c->recall.layers;
     int from = (int)((int64_t)at * layers / n), to = (int)((int64_t)(at + 1) * layers / n);
     replay->start_ns = tec_clock_now(&real);
+    int64_t waited_ns = at == 0 && !c->runs ? 0 : c->recall.times.waited;
     *state = TEC_SLICE_DONE;
     if (at == 0 && !c->runs)
         status = tec_memory_begin(c, region, input, &err);
@@ -137,6 +139,7 @@ static void slice(struct tec_chain_memory *c, struct tec_slice_launch *launch,
     }
     if (status == TEC_OK)
         status = tec_memory_layers(c, from, to, &err);
+    replay->waited_ns = c->recall.times.waited - waited_ns;
     if (status != TEC_OK || at == n - 1)
         status = tec_memory_end(c, status, &err);
     if (status == TEC_NOT_FOUND && !c->whole) {
@@ -238,6 +241,7 @@ struct tec_executor tec_chain_memory_executor(struct tec_chain_memory *c,
     c->inner = *inner;
     return (struct tec_executor){.self = c,
                                  .clock = inner->clock,
+                                 .ran = inner->ran,
                                  .verifies = inner->verifies,
                                  .launch = launch,
                                  .chunk = chunk,

@@ -277,6 +277,7 @@ static bool run_slice(struct tec_loop *l, struct tec_pending_prefill *a, struct 
     *replay = launch.replay;
     *state = launch.slice.state;
     tec_loop_replayed(l, replay->start_ns, replay->end_ns);
+    l->record.waited_ns += replay->waited_ns;
     if (replay->status != TEC_OK || tec_loop_failed(l)) {
         l->record.failed = true;
         return false;

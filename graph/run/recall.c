@@ -306,9 +306,10 @@ static void fill_sums(struct tec_recall *r, int layer)
 static enum tec_status run_keys(struct tec_recall *r, int layer, struct tec_error *err)
 {
     int64_t begin = tec_clock_now(&real);
-    if (r->source.wait && !r->source.wait(r->source.self, layer))
-        return tec_fail(err, TEC_NOT_FOUND, "kept keys of layer %d did not come", layer);
+    bool came = !r->source.wait || r->source.wait(r->source.self, layer);
     r->times.waited += tec_clock_now(&real) - begin;
+    if (!came)
+        return tec_fail(err, TEC_NOT_FOUND, "kept keys of layer %d did not come", layer);
     TEC_TRY(fill_places(r, layer, err));
     fill_sums(r, layer);
     r->rows[layer] = r->n_rows[layer % 2];

@@ -122,7 +122,7 @@ struct tec_ring_state {
 enum { TEC_RECENT_FRAMES = 256 };
 
 struct tec_recent {
-    int64_t end_ns, over_ns, planner_ns, host_ns;
+    int64_t end_ns, over_ns, waited_ns, planner_ns, host_ns;
 };
 
 /* A job and what the loop knows of it. `row`: of a prefill; decodes have rows order[first ..]. */
@@ -200,6 +200,7 @@ struct tec_loop {
     int64_t replayed_ns;    /* device time of this frame */
     int64_t replayed_until; /* when the last launch that it counts ended */
     int64_t device_over_ns; /* of it, beyond the p99 known before */
+    int64_t ran_ns;         /* the executor's CPU time when the frame opened; -1 = not known */
     struct tec_recent recent[TEC_RECENT_FRAMES];
     int64_t n_recent;   /* counts on */
     int64_t pending_ns; /* of this frame: for inputs */
@@ -418,6 +419,7 @@ int tec_rings_in_flight(const struct tec_loop *l);
 const struct tec_chain *tec_chain_host(const struct tec_loop *l, const struct tec_chain *c);
 
 /* account.c: costs, misses, the frame's result. */
+void tec_loop_account_open(struct tec_loop *l); /* the record's frame begins */
 void tec_loop_account(struct tec_loop *l);
 void tec_loop_replayed(struct tec_loop *l, int64_t start_ns, int64_t end_ns); /* no host time */
 void tec_loop_measure_prefix(struct tec_loop *l, int chain, const struct tec_replay *r, bool action,

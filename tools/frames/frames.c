@@ -445,24 +445,26 @@ enum tec_status tec_frames_next(struct tec_frames *f, const struct tec_value *va
     return tec_frames_next_of_all(f, given, noise, &failed, err);
 }
 
-enum tec_status tec_frames_tick(struct tec_frames *f, int64_t tick_ns,
+enum tec_status tec_frames_tick(struct tec_frames *f, int64_t tick_ns, int64_t came_ns,
                                 const struct tec_frame_given *given, const float *noise,
                                 int *failed, struct tec_error *err)
 {
     struct tec_tick ticks[TEC_MAX_SESSIONS];
     struct tec_loop *loop = f->opened.engine->loop;
+    int64_t begun_ns = tec_clock_now(&f->clock),
+            waited_ns = came_ns > tick_ns ? came_ns - tick_ns : 0;
     TEC_TRY(begin(f, err));
     for (int i = 0; i < f->n_sessions; i++) {
         *failed = i;
         TEC_TRY(observe(f, i, &given[i], noise, tick_ns, err));
     }
-    int64_t now = tec_clock_now(&f->clock);
+    int64_t prepared_ns = tec_clock_now(&f->clock) - begun_ns;
     for (int i = 0; i < f->n_sessions; i++) {
         ticks[i] = tec_loop_tick(loop, tick_ns, 0);
         ticks[i].session = i;
         ticks[i].frame = f->frame;
         ticks[i].spawn = tec_loop_spawns(loop, f->frame);
-        ticks[i].late_ns = given[i].values && now > tick_ns ? now - tick_ns : 0;
+        ticks[i].late_ns = given[i].values ? prepared_ns + waited_ns : 0;
     }
     return run(f, ticks, f->n_sessions, err);
 }

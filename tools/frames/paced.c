@@ -38,6 +38,7 @@ struct paced {
 
     /* Fields of the frame thread alone. */
     struct tec_inputs_frame given[TEC_MAX_SESSIONS];
+    int64_t came_ns; /* when those had been read */
     enum tec_status read_status;
     struct tec_error read_err;
     /* Results of the frame thread: how many frames' inputs have been read, and how many there are
@@ -61,6 +62,7 @@ static void read_one(struct paced *p)
         p->read_status = tec_inputs_next(p->o.inputs[i], &p->given[i], &p->read_err);
         ended |= p->read_status == TEC_OK && p->given[i].ended;
     }
+    p->came_ns = tec_clock_now(&p->clock);
     if (p->read_status == TEC_OK && ended)
         atomic_store(&p->inputs, atomic_load(&p->read));
     else
@@ -95,7 +97,8 @@ static enum tec_status run_ordered(struct paced *p, struct tec_error *err)
     }
     if (p->o.noise && observed)
         TEC_TRY(tec_frame_noise_file_at(p->o.noise, p->frame, &noise, err));
-    enum tec_status status = tec_frames_tick(f, p->tick_ns, values, noise, &failed, err);
+    enum tec_status status =
+        tec_frames_tick(f, p->tick_ns, p->came_ns, values, noise, &failed, err);
     p->ran = status == TEC_OK;
     return tec_context(err, status, "%.180s", tec_inputs_place(p->o.inputs[failed]));
 }

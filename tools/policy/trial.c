@@ -217,7 +217,7 @@ static void read_result(lua_State *L, const struct tec_mock *m, struct tec_frame
     while (cause < TEC_CAUSES && strcmp(tec_cause_name((enum tec_cause)cause), name) != 0)
         cause++;
     if (cause == TEC_CAUSES)
-        luaL_error(L, "cause '%s' is none of none, policy, plan, gpu, host, input", name);
+        luaL_error(L, "cause '%s' is none of none, policy, plan, gpu, host, input, memory", name);
     r->cause = (enum tec_cause)cause;
     if (tec_argument_table(L, at, "node_us") < 0)
         return;

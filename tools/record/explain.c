@@ -2,6 +2,7 @@
  * longer than it usually does, or the plan that put too much into the frame. */
 #include "tools/record/explain.h"
 
+#include "base/json_text.h"
 #include "graph/run/loop.h"
 
 #include <string.h>
@@ -68,22 +69,45 @@ static const char *of_device(struct tec_flight *f, const struct tec_flight_frame
 static const char *of_policy(struct tec_flight *f, const struct tec_flight_frame *frame,
                              struct tec_miss *miss)
 {
+    const struct tec_flight_frame *slow = frame;
+    char when[64] = "";
     (void)miss;
+    for (const struct tec_flight_frame *at = frame;
+         at > f->frames && at[-1].end_ns > frame->tick_ns;)
+        slow = (--at)->planner_us > slow->planner_us ? at : slow;
+    if (slow != frame)
+        snprintf(when, sizeof when, " in frame %lld, which this one waited for",
+                 (long long)slow->frame);
     return tec_arena_printf(
-        &f->arena, "the policy '%s' took %.2f ms to decide; its median is %.2f ms",
-        tec_flight_policy(f, frame), ms(frame->planner_us), ms(f->usual_planner_us));
+        &f->arena, "the policy '%s' took %.2f ms to decide%s; its median is %.2f ms",
+        tec_flight_policy(f, slow), ms(slow->planner_us), when, ms(f->usual_planner_us));
 }
 
 static const char *of_host(struct tec_flight *f, const struct tec_flight_frame *frame,
                            struct tec_miss *miss)
 {
     (void)miss;
+    if (frame->stood_us > frame->host_us)
+        return tec_arena_printf(&f->arena,
+                                "the host: the program stood still for %.2f ms of its launches",
+                                ms(frame->stood_us));
     return tec_arena_printf(
         &f->arena,
         "the host: %.2f ms went to neither launches nor the policy (median %.2f ms), and the frame "
         "began %.2f ms after its tick",
         ms(frame->host_us - frame->planner_us), ms(f->usual_host_us),
         ms((frame->start_ns - frame->tick_ns) / 1000));
+}
+
+static const char *of_memory(struct tec_flight *f, const struct tec_flight_frame *frame,
+                             struct tec_miss *miss)
+{
+    int64_t over = 0;
+    const struct tec_flight_launch *l = slowest(f, frame, &over);
+    miss->node = l ? tec_flight_node(f, l->node) : "";
+    return tec_arena_printf(&f->arena,
+                            "the memory: '%s' waited %.2f ms for keys and values to be loaded",
+                            miss->node, ms(frame->waited_us));
 }
 
 static const char *of_input(struct tec_flight *f, const struct tec_flight_frame *frame,
@@ -158,7 +182,8 @@ static const struct {
     const char *(*words)(struct tec_flight *f, const struct tec_flight_frame *frame,
                          struct tec_miss *miss);
 } explanations[] = {{"gpu", of_device},  {"policy", of_policy}, {"host", of_host},
-                    {"input", of_input}, {"plan", of_plan},     {NULL, of_other}};
+                    {"input", of_input}, {"memory", of_memory}, {"plan", of_plan},
+                    {NULL, of_other}};
 
 enum tec_status tec_explain_miss(struct tec_miss *out, struct tec_flight *f,
                                  const struct tec_flight_frame *frame, struct tec_error *err)
@@ -169,6 +194,20 @@ enum tec_status tec_explain_miss(struct tec_miss *out, struct tec_flight *f,
         i++;
     out->words = explanations[i].words(f, frame, out);
     return out->words ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for an explanation");
+}
+
+json_t *tec_flight_refused(const struct tec_flight *f, const struct tec_flight_frame *frame)
+{
+    json_t *all = json_array();
+    for (size_t i = frame->first; i <= frame->last && i < f->n_events; i++) {
+        const struct tec_flight_event *e = &f->events[i];
+        if (e->kind == TEC_EVENT_REFUSE && e->session == frame->session)
+            json_array_append_new(all,
+                                  json_pack("{s:I, s:o, s:o}", "request", (json_int_t)e->value,
+                                            "node", tec_json_shown(tec_flight_node(f, e->node)),
+                                            "reason", tec_json_shown(f->words[e->what])));
+    }
+    return all;
 }
 
 json_t *tec_flight_notes(const struct tec_flight *f, const struct tec_flight_frame *frame)

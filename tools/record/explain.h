@@ -25,6 +25,9 @@ const char *tec_flight_policy(const struct tec_flight *f, const struct tec_fligh
 /* The notes of a frame's policy, {name: number or text}; a new reference. */
 json_t *tec_flight_notes(const struct tec_flight *f, const struct tec_flight_frame *frame);
 
+/* Requests for language that a frame refused, [{request, node, reason}]; a new reference. */
+json_t *tec_flight_refused(const struct tec_flight *f, const struct tec_flight_frame *frame);
+
 /* A frame whole, and a summary of all, as JSON (new references) and as text. */
 enum tec_status tec_explain_frame_json(json_t **out, struct tec_flight *f,
                                        const struct tec_flight_frame *frame, struct tec_error *err);

@@ -72,6 +72,7 @@ enum tec_status tec_explain_frame_json(json_t **out, struct tec_flight *f,
     json_object_set_new(j, "tokens", json_integer(frame->tokens));
     json_object_set_new(j, "in_flight", json_integer(frame->in_flight));
     json_object_set_new(j, "snapped", json_integer(frame->snapped));
+    json_object_set_new(j, "refused", tec_flight_refused(f, frame));
     json_object_set_new(j, "launches", launches_json(f, frame));
     return TEC_OK;
 }
@@ -143,6 +144,21 @@ static void print_notes(FILE *out, const struct tec_flight *f, const struct tec_
     json_decref(notes);
 }
 
+static void print_refused(FILE *out, const struct tec_flight *f,
+                          const struct tec_flight_frame *frame)
+{
+    json_t *all = tec_flight_refused(f, frame), *one;
+    size_t i;
+    json_array_foreach(all, i, one)
+    {
+        fprintf(out, "  refused: request %lld of '%s', %s\n",
+                (long long)json_integer_value(json_object_get(one, "request")),
+                json_string_value(json_object_get(one, "node")),
+                json_string_value(json_object_get(one, "reason")));
+    }
+    json_decref(all);
+}
+
 enum tec_status tec_explain_frame_text(FILE *out, struct tec_flight *f,
                                        const struct tec_flight_frame *frame, struct tec_error *err)
 {
@@ -163,6 +179,7 @@ enum tec_status tec_explain_frame_text(FILE *out, struct tec_flight *f,
         fprintf(out, "  inputs came %.2f ms after the tick\n", ms(frame->late_ns / 1000));
     print_launches(out, f, frame);
     print_notes(out, f, frame);
+    print_refused(out, f, frame);
     if (!frame->missed)
         return TEC_OK;
     struct tec_miss miss;

@@ -126,10 +126,9 @@ static void take_figure(struct tec_flight *f, struct tec_flight_frame *of,
     const struct {
         const char *name;
         int64_t *to;
-    } figures[] = {{"planner_us", &of->planner_us},
-                   {"host_us", &of->host_us},
-                   {"slack_us", &of->slack_us},
-                   {"age_us", &of->age_us}};
+    } figures[] = {{"planner_us", &of->planner_us}, {"host_us", &of->host_us},
+                   {"slack_us", &of->slack_us},     {"age_us", &of->age_us},
+                   {"waited_us", &of->waited_us},   {"stood_us", &of->stood_us}};
     for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
         if (strcmp(name, figures[i].name) == 0)
             *figures[i].to = e->value;

@@ -22,6 +22,7 @@ struct tec_flight_frame {
     int64_t frame, tick_ns, start_ns, end_ns; /* end_ns -1: the recorder ends within it */
     int64_t late_ns;                          /* of its inputs */
     int64_t overrun_us, planner_us, host_us, slack_us, age_us, deadline_us; /* deadline -1: none */
+    int64_t waited_us, stood_us; /* of its launches: for a memory; the program stood still */
     int session, tokens, rows, in_flight, snapped;
     bool missed;
     const char *cause;  /* "none" */

@@ -34,7 +34,8 @@ static enum tec_status frame_json(json_t **out, struct tec_flight *f, size_t at,
     const struct tec_flight_frame *frame = &f->frames[at];
     bool due = frame->deadline_us >= 0;
     *out = json_pack(
-        "{s:I, s:i, s:f, s:f, s:o, s:b, s:s, s:o, s:o, s:f, s:f, s:f, s:i, s:i, s:s, s:o, s:o}",
+        "{s:I, s:i, s:f, s:f, s:o, s:b, s:s, s:o, s:o, s:f, s:f, s:f, s:i, s:i, s:s, s:o, s:o, "
+        "s:o}",
         "frame", (json_int_t)frame->frame, "session", frame->session, "start", ms(frame->start_ns),
         "ms", ms(frame->end_ns - frame->start_ns), "due",
         due ? json_real((double)frame->deadline_us / 1e3 + ms(frame->tick_ns - frame->start_ns))
@@ -44,8 +45,8 @@ static enum tec_status frame_json(json_t **out, struct tec_flight *f, size_t at,
         due && frame->age_us >= 0 ? json_real((double)frame->slack_us / 1e3) : json_null(),
         "policy_ms", (double)frame->planner_us / 1e3, "host_ms", (double)frame->host_us / 1e3,
         "late", ms(frame->late_ns), "tokens", frame->tokens, "in_flight", frame->in_flight,
-        "policy", tec_flight_policy(f, frame), "notes", tec_flight_notes(f, frame), "launches",
-        launches_json(f, frame));
+        "policy", tec_flight_policy(f, frame), "notes", tec_flight_notes(f, frame), "refused",
+        tec_flight_refused(f, frame), "launches", launches_json(f, frame));
     if (!frame->missed || !*out)
         return *out ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a page");
     struct tec_miss miss;

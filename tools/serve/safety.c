@@ -23,10 +23,22 @@ void tec_safety_miss(struct tec_safety *s, int64_t frame, enum tec_cause cause, 
     atomic_fetch_add(&s->misses[cause], 1);
 }
 
-void tec_safety_skip(struct tec_safety *s)
+void tec_safety_skip(struct tec_safety *s, int64_t received_ns, int64_t due_ns)
 {
-    int cause = atomic_load(&s->cause);
-    tec_safety_miss(s, -1, cause == TEC_CAUSE_NONE ? TEC_CAUSE_PLAN : (enum tec_cause)cause, 0);
+    atomic_store_explicit(&s->skipped_received_ns, received_ns, memory_order_relaxed);
+    atomic_store_explicit(&s->skipped_due_ns, due_ns, memory_order_relaxed);
+    atomic_fetch_add(&s->skipped, 1);
+}
+
+void tec_safety_settle(struct tec_safety *s, const struct tec_loop *loop, int64_t now)
+{
+    int64_t n = atomic_exchange(&s->skipped, 0);
+    if (n == 0)
+        return;
+    int64_t received = atomic_load(&s->skipped_received_ns), due = atomic_load(&s->skipped_due_ns);
+    enum tec_cause cause = tec_loop_blame(loop, received, due, now);
+    for (; n > 0; n--)
+        tec_safety_miss(s, -1, cause, 0);
 }
 
 void tec_safety_limit(struct tec_safety *s, const struct tec_beyond *b)

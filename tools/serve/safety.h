@@ -7,7 +7,7 @@
 #ifndef TEC_TOOLS_SERVE_SAFETY_H
 #define TEC_TOOLS_SERVE_SAFETY_H
 
-#include "graph/run/planner.h"
+#include "graph/run/loop.h"
 #include "graph/transform/limits.h"
 
 #include <stdatomic.h>
@@ -17,6 +17,8 @@ struct tec_safety {
     _Atomic int64_t misses[TEC_CAUSES]; /* by cause; of NONE there are none */
     _Atomic int64_t frame, late_us;     /* of the last miss; frame -1: no frame was run for it */
     _Atomic int cause;                  /* enum tec_cause of the last miss */
+    /* Requests that were skipped and are not counted yet; the newest one's times. */
+    _Atomic int64_t skipped, skipped_received_ns, skipped_due_ns;
     _Atomic int64_t limited, limited_values; /* requests with actions beyond the limits; values */
     _Atomic int64_t refused;                 /* those requests whose actions were held or stopped */
     /* The first value beyond the limits in the last such request, as in struct tec_beyond. */
@@ -29,8 +31,12 @@ struct tec_safety {
 /* Count a request whose own actions did not leave by its deadline. */
 void tec_safety_miss(struct tec_safety *s, int64_t frame, enum tec_cause cause, int64_t late_ns);
 
-/* Count a request for which no frame was run; it is blamed on the work that was in its way. */
-void tec_safety_skip(struct tec_safety *s);
+/* Note a request for which no frame was run, due and answered while frames of others ran. Why is
+ * known when the running frame has ended: it is counted then. */
+void tec_safety_skip(struct tec_safety *s, int64_t received_ns, int64_t due_ns);
+
+/* Engine thread, between frames: count what was noted, as the loop says at `now`. */
+void tec_safety_settle(struct tec_safety *s, const struct tec_loop *loop, int64_t now);
 
 /* Count a request whose actions were beyond the robot's limits. */
 void tec_safety_limit(struct tec_safety *s, const struct tec_beyond *beyond);

@@ -243,8 +243,8 @@ bool tec_watch_look(struct tec_watch *w, int64_t now)
     if (s->state != TEC_SLOT_IDLE || !s->early || !s->early_due_ns || s->early_due_ns > at)
         return false;
     begin(w);
+    tec_safety_skip(safety_of(w), s->filled_ns, s->early_due_ns);
     tec_slot_early_expired(s);
-    tec_safety_skip(safety_of(w));
     reply(w, hand_out(w, s->tick, false), false, NULL, now);
     return true;
 }

@@ -393,7 +393,7 @@ static bool receive(struct tec_worker *w, int job)
     j->picked_ns = w->jobs[job].started_ns = tec_clock_now(&w->clock);
     w->jobs[job].wants_streams = false;
     if (tec_worker_expired(w, job)) { /* answered already: its tick is over */
-        tec_safety_skip(&w->exchange->safety);
+        tec_safety_skip(&w->exchange->safety, j->received_ns, j->due_ns);
         tec_exchange_return(w->exchange, job);
         return false;
     }
@@ -460,6 +460,7 @@ static int64_t gathers_until(const struct tec_worker *w)
 static bool take(void *user)
 {
     struct tec_worker *w = user;
+    tec_safety_settle(&w->exchange->safety, w->opened.engine->loop, tec_clock_now(&w->clock));
     bool any = collect(w), asked = false;
     for (int i = 0; i < w->n_sessions; i++)
         asked |= w->sessions[i].job >= 0;
@@ -490,4 +491,5 @@ void tec_worker_run(struct tec_worker *w)
     const struct tec_runtime_source source = {
         .take = take, .go_on = go_on, .rests = true, .user = w};
     tec_runtime_work(&w->runtime, &source);
+    tec_safety_settle(&w->exchange->safety, w->opened.engine->loop, tec_clock_now(&w->clock));
 }

@@ -112,6 +112,7 @@ function choose(i) {
   entry(list, "inputs late", f.late.toFixed(2) + " ms");
   entry(list, "tokens", f.tokens);
   entry(list, "requests in flight", f.in_flight);
+  for (const r of f.refused) entry(list, "refused", `request ${r.request} of ${r.node}: ${r.reason}`);
   for (const [name, value] of Object.entries(f.notes)) entry(list, "note " + name, value);
   panel.append(list, chart(f));
   draw();
