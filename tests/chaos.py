@@ -61,9 +61,11 @@ PATIENCE = 2.5 * PERIOD / 1000  # seconds that something takes which must not
 
 
 def settings():
-    return ["--set", "frame.period_ms=%d" % PERIOD, "--set", "nodes.act.deadline.ms=%d" % DEADLINE, "--set",
-            "nodes.act.deadline.limit=100000", "--set", "guard.hard_us=%d" % (2500 * PERIOD), "--set",
-            "guard.strikes=100000", "--policy", policy_file(), "--threads", "2"]
+    fields = {"frame.period_ms": PERIOD, "nodes.act.deadline.ms": DEADLINE, "nodes.act.deadline.limit": 100000,
+              "nodes.talk.deadline.ms": 600000, "guard.hard_us": 2500 * PERIOD, "guard.strikes": 100000}
+    options = [x for name, value in fields.items() for x in ("--set", "%s=%d" % (name, value))]
+    return [*options, "--policy", policy_file(), "--threads", "2"]
+
 
 
 class Run:
@@ -157,6 +159,10 @@ def a_paced_run_says_why_each_frame_missed():
         check(frames and all(f["cause"] == cause for f in frames), cause, frames)
         seen["%s at %d" % (cause, turn)] = len(frames)
     print("# deadline %d ms; judged: %s" % (DEADLINE, seen))
+    p = subprocess.run([PROGRAM, "profile", "--waiting", run.record, "--format", "json"], capture_output=True, text=True)
+    waited = json.loads(p.stdout)["machine"]
+    check(waited["host_us"] > ROUNDS * 1.5e3 * PERIOD, waited)  # what is left of each pause between frames
+    check("LD_PRELOAD" not in env or waited["input_us"] > ROUNDS * 2e3 * PERIOD, waited)
 
 
 @test

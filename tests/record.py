@@ -443,6 +443,31 @@ def hostile_words_of_a_recording_are_text():
 
 
 @test
+def what_nodes_wait_for_adds_up():
+    path = WORK + "/waiting.mcap"
+    tectum("run", DEMO, "--inputs", INPUTS, "--clock", "paced", "--set", "frame.period_ms=60", "--set",
+           "nodes.act.deadline.ms=50", "--threads", "1", "--record", path)
+    j = json.loads(tectum("profile", "--waiting", path, "--format", "json").stdout)
+    frames = Recording(path).of("/tectum/frames")
+    span = max(f["end_us"] for f in frames) - min(f["tick_us"] for f in frames)
+    check(j["frames"] == len(frames) and abs(j["span_us"] - span) < 10, j["span_us"], span)
+    ran = {}
+    for f in frames:
+        for launch in f["launches"]:
+            ran[launch["node"]] = ran.get(launch["node"], 0) + launch["end_us"] - launch["start_us"]
+    check([n["node"] for n in j["nodes"]] == ["see", "act", "talk"], j["nodes"])
+    for n in j["nodes"]:
+        slack = 2 * sum(len(f["launches"]) for f in frames)  # of microseconds that were rounded
+        check(abs(n["runs_us"] - ran[n["node"]]) <= slack, n, ran)
+        check(abs(sum(v for k, v in n.items() if k != "node") - j["span_us"]) < 10, n, j["span_us"])
+        check(all(n[k] == j["machine"][k] for k in ("input_us", "host_us", "no_work_us")), n, j["machine"])
+    check(j["machine"]["no_work_us"] > 0 and j["machine"]["host_us"] > 0 and j["machine"]["other_node_us"] == 0, j)
+    check("OTHER NODE" in tectum("profile", "--waiting", path).stdout)
+    tectum("profile", "--waiting", path, "--ops", code=2)
+    tectum("profile", "--waiting", DEMO, code=3)
+
+
+@test
 def a_server_is_probed():
     s = Server(DEMO, "--late-ok")
     url = "ws://127.0.0.1:%d" % s.port

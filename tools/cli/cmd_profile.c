@@ -3,13 +3,15 @@
 #include "base/out_file.h"
 #include "tools/measure/machine.h"
 #include "tools/measure/profile_ops.h"
+#include "tools/record/flight_source.h"
+#include "tools/record/waiting.h"
 
 enum { MAX_FRAMES = 1000000 };
 
 struct profile_options {
     const char *out, *flame, *csv;
     int frames, rounds, prompt, dtype;
-    bool ops, layers;
+    bool ops, layers, waiting;
 };
 
 #define AT(member) offsetof(struct profile_options, member)
@@ -27,6 +29,8 @@ static const struct tec_option options[] = {
     {"flame", 0, TEC_OPTION_TEXT, "FILE.svg", "a flame graph of ops in layers in nodes", AT(flame),
      0, 0},
     {"csv", 0, TEC_OPTION_TEXT, "FILE.csv", "the times of ops or layers as a table", AT(csv), 0, 0},
+    {"waiting", 0, TEC_OPTION_FLAG, NULL,
+     "of a recording: what nodes waited for while they did not run", AT(waiting), 0, 0},
     {"out", 'o', TEC_OPTION_TEXT, "FILE.costs", "the measured costs, whole or not at all", AT(out),
      0, 0},
 };
@@ -135,9 +139,34 @@ static enum tec_status profile(struct tec_profile *p, const struct profile_optio
     return report(p, o->out, err);
 }
 
+/* --- a recording ------------------------------------------------------------------------------ */
+
+static enum tec_status report_waiting(struct tec_invocation *call, struct tec_error *err)
+{
+    struct tec_flight f;
+    struct tec_waiting w;
+    TEC_TRY(tec_flight_of_call(&f, call, NULL, 0.0, err));
+    enum tec_status status = tec_waiting_of(&w, &f, err);
+    if (status == TEC_OK && call->shared.format == TEC_FORMAT_TEXT) {
+        tec_waiting_print(call->out, &f, &w);
+    } else if (status == TEC_OK) {
+        json_t *json = tec_waiting_json(&f, &w);
+        status = tec_json_print(call->out, json, JSON_INDENT(1) | JSON_REAL_PRECISION(12),
+                                "the times of nodes", err);
+        json_decref(json);
+    }
+    tec_flight_close(&f);
+    return status;
+}
+
 static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 {
     const struct profile_options *o = call->options;
+    if (o->waiting && (o->ops || o->layers || o->flame || o->csv || o->out || o->frames ||
+                       o->rounds || o->prompt))
+        return tec_fail(err, TEC_INVALID, "--waiting reads a recording and measures nothing");
+    if (o->waiting)
+        return report_waiting(call, err);
     struct tec_profile *p = TEC_NEW(call->arena, 1, struct tec_profile);
     if (!p)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a measurement");
@@ -158,7 +187,7 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 }
 
 const struct tec_command tec_command_profile = {
-    .usage = "profile [options] FILE",
+    .usage = "profile [options] FILE | profile --waiting FILE.mcap",
     .about =
         "Every variant of the pipeline on this machine: prefill and action, a private "
         "prefill, one\n"
@@ -172,11 +201,19 @@ const struct tec_command tec_command_profile = {
         "times (9): a table, or JSON {ops [{node, part, stage, op, layer, calls, us, share, "
         "gflops,\n"
         "gbs, of_roof, roof_us}], parts [{part, launch_us, sum_us}], frame_us, sum_us, roof}.\n"
-        "of_roof is the least time at the rates measured in the same run over the time taken.\n",
+        "of_roof is the least time at the rates measured in the same run over the time taken.\n"
+        "With --waiting FILE.mcap is a recording, or a dump of the flight recorder: of each "
+        "node's\n"
+        "time how much it ran, another node did, and nothing did because inputs were late, for "
+        "the\n"
+        "host's sake (a frame is due or open), or because there was no work. JSON {span_us, "
+        "frames,\n"
+        "machine, nodes [{node, runs_us, other_node_us, input_us, host_us, no_work_us}]}.\n",
     .example = "  tectum profile pipelines/demo_metaworld.lua -o robot.costs\n"
                "  tectum check pipelines/demo_metaworld.lua --costs robot.costs\n"
                "  tectum profile pipelines/pi05_droid.lua --random-weights 1 --frames 20\n"
-               "  tectum profile pipelines/demo_metaworld.lua --ops --flame demo.svg\n",
+               "  tectum profile pipelines/demo_metaworld.lua --ops --flame demo.svg\n"
+                "  tectum profile --waiting robot.mcap\n",
     .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_SET |
              TEC_TAKES_CACHE | TEC_TAKES_SEED,
     .format = TEC_FORMAT_TEXT,
@@ -185,6 +222,6 @@ const struct tec_command tec_command_profile = {
     .size = sizeof(struct profile_options),
     .min_args = 1,
     .max_args = 1,
-    .args = "a pipeline file",
+    .args = "a pipeline file, or with --waiting a recording",
     .run = run,
 };

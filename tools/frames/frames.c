@@ -445,14 +445,13 @@ enum tec_status tec_frames_next(struct tec_frames *f, const struct tec_value *va
     return tec_frames_next_of_all(f, given, noise, &failed, err);
 }
 
-enum tec_status tec_frames_tick(struct tec_frames *f, int64_t tick_ns, int64_t came_ns,
+enum tec_status tec_frames_tick(struct tec_frames *f, int64_t tick_ns, int64_t waited_ns,
                                 const struct tec_frame_given *given, const float *noise,
                                 int *failed, struct tec_error *err)
 {
     struct tec_tick ticks[TEC_MAX_SESSIONS];
     struct tec_loop *loop = f->opened.engine->loop;
-    int64_t begun_ns = tec_clock_now(&f->clock),
-            waited_ns = came_ns > tick_ns ? came_ns - tick_ns : 0;
+    int64_t begun_ns = tec_clock_now(&f->clock);
     TEC_TRY(begin(f, err));
     for (int i = 0; i < f->n_sessions; i++) {
         *failed = i;

@@ -153,10 +153,10 @@ enum tec_status tec_frames_next_of_all(struct tec_frames *f, const struct tec_fr
                                        const float *noise, int *failed, struct tec_error *err);
 
 /* The same of tick f->frame, which was due at `tick_ns`, when its observations were captured, so
- * preparing the values counts as part of the frame's time. `came_ns`: when the values were there;
- * how long they were waited for after the tick and how long preparing them takes is the inputs' own
- * lateness, and the rest until the frame begins is the host's. Set f->frame before. */
-enum tec_status tec_frames_tick(struct tec_frames *f, int64_t tick_ns, int64_t came_ns,
+ * preparing the values counts as part of the frame's time. `waited_ns`: for how long they
+ * were waited for after it; that and the time of preparing them is the inputs' own lateness, and
+ * the rest until the frame begins is the host's. Set f->frame before. */
+enum tec_status tec_frames_tick(struct tec_frames *f, int64_t tick_ns, int64_t waited_ns,
                                 const struct tec_frame_given *given, const float *noise,
                                 int *failed, struct tec_error *err);
 

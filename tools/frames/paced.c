@@ -30,7 +30,7 @@ struct paced {
      */
     _Atomic int state;
     struct tec_bell done;
-    int64_t frame, tick_ns;
+    int64_t frame, tick_ns, ordered_ns;
     bool only_read; /* skip the inputs of that frame and run nothing */
     enum tec_status status;
     struct tec_error err;
@@ -74,6 +74,13 @@ static bool readable(const struct paced *p)
     return p->read_status == TEC_OK && atomic_load(&p->inputs) == INT64_MAX;
 }
 
+/* How long the frame's inputs were waited for. The caller was there to order it in time, or else
+ * nobody was, and inputs that had come were not read either. */
+static int64_t waited(const struct paced *p)
+{
+    return p->came_ns > p->ordered_ns ? p->came_ns - p->ordered_ns : 0;
+}
+
 static enum tec_status run_ordered(struct paced *p, struct tec_error *err)
 {
     struct tec_frames *f = p->o.frames;
@@ -97,8 +104,7 @@ static enum tec_status run_ordered(struct paced *p, struct tec_error *err)
     }
     if (p->o.noise && observed)
         TEC_TRY(tec_frame_noise_file_at(p->o.noise, p->frame, &noise, err));
-    enum tec_status status =
-        tec_frames_tick(f, p->tick_ns, p->came_ns, values, noise, &failed, err);
+    enum tec_status status = tec_frames_tick(f, p->tick_ns, waited(p), values, noise, &failed, err);
     p->ran = status == TEC_OK;
     return tec_context(err, status, "%.180s", tec_inputs_place(p->o.inputs[failed]));
 }
@@ -132,6 +138,7 @@ static void order(struct paced *p, int64_t frame, int64_t tick_ns, bool only_rea
 {
     p->frame = frame;
     p->tick_ns = tick_ns;
+    p->ordered_ns = tec_clock_now(&p->clock);
     p->only_read = only_read;
     atomic_store(&p->state, ORDERED);
     tec_runtime_ring(p->runtime);
