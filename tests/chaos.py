@@ -262,8 +262,10 @@ class Robot:
     def asked_slowly(self):
         for burn in (1, 2):  # 2: also of frames of language alone, so that requests are due before their frame begins
             self.set("burn=%d" % burn)
-            for _ in range(burn):
-                self.ask()
+            for _ in range(20):  # a text may find no slot, and a frame without one does not burn
+                if self.ask()["missed"]:
+                    break
+            self.ask()
             self.set("burn=0")
             self.calm()
 
@@ -339,7 +341,7 @@ def a_server_says_the_same_everywhere():
     check(lines and all(causes.get(int(n)) == cause for n, cause in lines), lines, causes)
     check(all(misses.get(cause) for cause in told.counts()), misses, told.counts())
     skipped = sum(misses.values()) - len(causes)
-    check(skipped <= 0 or misses["policy"] > told.counts()["policy"], misses, told.counts())
+    check(skipped <= 0 or misses["policy"] > told.counts().get("policy", 0), misses, told.counts())
     seen = judge(told, robot.done, ["host"] + ["gpu"] * bool(may_hold))
     slow = [f for f in told.frames if f["missed"] and f["planner_us"] >= f["overrun_us"]]
     check(slow and all(f["cause"] == "policy" for f in slow), slow)

@@ -129,6 +129,41 @@ def who_takes_turns_on_a_session_gets_no_texts_of_the_other():
         check(not mine & theirs, mine, theirs)
 
 
+def turns(server, n, meanwhile=lambda i: None):
+    """Actions of a client in so many turns, and the texts that came with them."""
+    s, actions, texts = server.connect(), [], []
+    for i in range(n):
+        meanwhile(i)
+        reply = s.infer(asked(seed=i, texts=True))
+        actions.append(reply["actions"].data)
+        texts += reply["tectum"]["texts"]
+        check(reply["tectum"]["texts_lost"] == 0, reply["tectum"])
+    return actions, texts
+
+
+@test
+def who_subscribes_and_does_not_read_delays_nobody():
+    sessions = ["--set", "frame.sessions=2", "--set", "resources.lang.slots=8"]
+    alone, _ = turns(Server(two_streams(), *sessions), 24)
+    server, deaf = Server(two_streams(), *sessions), []
+
+    def meanwhile(i):
+        if i == 2:
+            deaf.append(server.connect())
+        if i in (2, 6):
+            deaf[0].send(asked(1, seed=i, texts=True))  # and never reads the reply, until all is over
+
+    actions, texts = turns(server, 24, meanwhile)
+    check(actions == alone, "what others get changes actions")
+    check({t["stream"] for t in texts} == {"narration", "brief_words"}, texts)
+    check(len({t["request"] for t in texts}) == len(texts) > 8, texts)
+    late = [deaf[0].reply(), deaf[0].reply()]
+    told = [t for r in late for t in r["tectum"]["texts"]]
+    check(all(r["actions"].shape == (16, 4) and r["tectum"]["texts_lost"] == 0 for r in late), late)
+    check(not {t["request"] for t in told} & {t["request"] for t in texts}, told)
+    check({t["stream"] for t in collect(deaf[0], told, 3)} <= {"narration", "brief_words"})
+
+
 @test
 def a_wrong_request_of_another_takes_nothing():
     server = Server()
