@@ -71,7 +71,7 @@ static void slow_prefix(void *self, struct tec_launch *launch)
     pass(STOPPED, LONG);
     replay->end_ns = replay->mark_ns[TEC_MARK_ACTION] = tec_clock_now(&wall);
     replay->waited_ns = trial.slow == MEMORY ? replay->end_ns - replay->start_ns : 0;
-    ran_ns += trial.slow == STOPPED ? 0 : LONG * 10;
+    ran_ns += trial.slow == STOPPED ? 0 : replay->end_ns - replay->start_ns;
 }
 
 static int64_t ran(void)

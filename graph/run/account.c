@@ -95,10 +95,11 @@ static int64_t beyond(const struct tec_histogram *usual, int64_t ns)
     return ns > known ? ns - known : 0;
 }
 
-/* Launches on this machine's processors keep at least one of them busy, or other programs do, which
- * leave these a share. Where all threads of the program had less than one part in so many of one
- * processor, it stood still: it was stopped, or the machine was suspended. */
-enum { STOOD_STILL = 10 };
+/* A slow launch on this machine's processors keeps them busy, or other programs do, which leave it
+ * a share. Where all threads of the program had less than one part in so many of one processor
+ * during the time that launches took too long, it stood still: it was stopped, or the machine was
+ * suspended. */
+enum { STOOD_STILL = 5 };
 
 static int64_t take_away(int64_t from, int64_t ns)
 {
@@ -110,10 +111,14 @@ static int64_t take_away(int64_t from, int64_t ns)
 static void split_device_time(struct tec_loop *l)
 {
     struct tec_frame_record *r = &l->record;
-    int64_t (*ran)(void) = l->chains->executor->ran;
-    int64_t all_ns = r->end_ns - r->start_ns, ran_ns = l->ran_ns >= 0 ? ran() - l->ran_ns : all_ns;
-    if (ran_ns < all_ns / STOOD_STILL)
-        r->stood_ns = take_away(all_ns - ran_ns, r->host_ns);
+    if (l->ran_ns >= 0) {
+        int64_t ran_ns = l->chains->executor->ran() - l->ran_ns;
+        int64_t over_ns = beyond(&l->usual_launches, l->replayed_ns);
+        int64_t busy_ns = beyond(&l->usual_ran, ran_ns);
+        r->stood_ns = busy_ns < over_ns / STOOD_STILL ? over_ns - busy_ns : 0;
+        tec_histogram_add(&l->usual_launches, l->replayed_ns);
+        tec_histogram_add(&l->usual_ran, ran_ns);
+    }
     l->device_over_ns = take_away(l->device_over_ns, r->waited_ns + r->stood_ns);
     l->lost_ns += r->stood_ns;
 }

@@ -208,6 +208,7 @@ struct tec_loop {
     int n_rings;        /* as the topology's */
     struct tec_ring_state rings[TEC_MAX_RINGS];
     struct tec_histogram usual_planner, usual_host;
+    struct tec_histogram usual_launches, usual_ran; /* of a frame; where ran_ns is known */
 };
 
 static inline int tec_chain_at(const struct tec_loop *l, const struct tec_request *r)
