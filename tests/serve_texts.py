@@ -164,6 +164,79 @@ def who_subscribes_and_does_not_read_delays_nobody():
     check({t["stream"] for t in collect(deaf[0], told, 3)} <= {"narration", "brief_words"})
 
 
+def heard(s, request, pushed):
+    """The reply to a request; texts that came as messages of their own until then are added to `pushed`."""
+    s.send(request)
+    while True:
+        message = s.reply()
+        if "policy_timing" in message:
+            return message
+        check(set(message) == {"tectum"} and set(message["tectum"]) == {"texts", "texts_lost"}, message)
+        check(len(message["tectum"]["texts"]) == 1 and message["tectum"]["texts_lost"] == 0, message)
+        pushed += message["tectum"]["texts"]
+
+
+@test
+def texts_are_pushed_to_who_subscribes():
+    s, pushed = Server(two_streams()).connect(), []
+    alone = Server(two_streams()).connect()
+    for i in range(24):
+        reply = heard(s, asked(seed=i, **({"texts": True, "push": True} if i == 0 else {})), pushed)
+        check("texts" not in reply["tectum"], reply)
+        check(reply["actions"].data == alone.infer(asked(seed=i))["actions"].data, "texts change actions")
+    check({t["stream"] for t in pushed} == {"narration", "brief_words"}, pushed)
+    check(len({t["request"] for t in pushed}) == len(pushed) and all(t["tokens"] > 0 for t in pushed), pushed)
+    only = []
+    heard(s, asked(texts=["brief_words"], push=True), [])
+    for _ in range(12):
+        heard(s, asked(), only)
+    check(only and {t["stream"] for t in only} == {"brief_words"}, only)
+    heard(s, asked(texts=True), [])  # from now on they come with replies that ask for them
+    for _ in range(8):
+        check("texts" not in s.infer(asked())["tectum"])
+    check(s.infer(asked(texts=True))["tectum"]["texts"])
+
+
+@test
+def nobody_else_gets_messages_that_he_did_not_ask_for():
+    server = Server(two_streams())
+    a, pushed = server.connect(), []
+    heard(a, asked(texts=True, push=True, session_id="arm"), pushed)
+    b = server.connect()
+    for i in range(12):  # b has the session now: every message is a reply
+        check("policy_timing" in b.infer(OBSERVATION))
+    a.close()
+    again = server.connect()  # the same robot on another connection has not subscribed there
+    for i in range(12):
+        check("policy_timing" in again.infer(asked(session_id="arm")))
+    wrong = server.connect()
+    wrong.send(asked(push=3))
+    check("tectum.push" in wrong.failure()[0])
+
+
+@test
+def who_is_pushed_texts_and_does_not_read_delays_nobody():
+    sessions = ["--set", "frame.sessions=2", "--set", "resources.lang.slots=8"]
+    alone, _ = turns(Server(two_streams(), *sessions), 24)
+    server, deaf = Server(two_streams(), *sessions), []
+
+    def meanwhile(i):
+        if i == 2:
+            deaf.append(server.connect())
+        if i in (2, 6):
+            deaf[0].send(asked(1, seed=i, **({"texts": True, "push": True} if i == 2 else {})))
+
+    actions, texts = turns(server, 24, meanwhile)
+    check(actions == alone, "what others get changes actions")
+    check({t["stream"] for t in texts} == {"narration", "brief_words"}, texts)
+    pushed, replies = [], 0
+    while replies < 2 or not pushed:
+        message = deaf[0].reply()
+        replies += "policy_timing" in message
+        pushed += [] if "policy_timing" in message else message["tectum"]["texts"]
+    check(not {t["request"] for t in pushed} & {t["request"] for t in texts}, pushed, texts)
+
+
 @test
 def a_wrong_request_of_another_takes_nothing():
     server = Server()

@@ -126,6 +126,8 @@ static enum tec_status add_tectum(struct reading *r, json_t *map)
     json_t *json;
     if (!json_is_object(map))
         return tec_fail(r->err, TEC_MALFORMED, "tectum: expected an object");
+    if (json_object_get(map, "push"))
+        return tec_fail(r->err, TEC_INVALID, "tectum.push: there is nothing to push texts to here");
     json_object_foreach(map, name, json)
         TEC_TRY(strcmp(name, "session_id") == 0 ? add_session(r, json) : set_asked(r, name, json));
     return TEC_OK;

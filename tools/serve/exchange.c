@@ -13,7 +13,8 @@ enum tec_status tec_exchange_init(struct tec_exchange *x, int n, struct tec_runt
     x->n = n;
     x->engine = engine;
     x->jobs = TEC_NEW(arena, (size_t)n, struct tec_job);
-    if (!x->jobs)
+    x->pushes = TEC_NEW(arena, (size_t)n, struct tec_push);
+    if (!x->jobs || !x->pushes)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %d connections", n);
     for (int i = 0; i < n; i++) {
         uint8_t *block = tec_arena_push(arena, TEC_REPLY_HEAD + reply, 1, 64);
@@ -21,6 +22,7 @@ enum tec_status tec_exchange_init(struct tec_exchange *x, int n, struct tec_runt
             return tec_fail(err, TEC_NO_MEMORY, "no memory for %d connections", n);
         x->jobs[i].reply = block + TEC_REPLY_HEAD;
         x->jobs[i].room = reply;
+        TEC_TRY(tec_push_init(&x->pushes[i], arena, err));
     }
     TEC_TRY(tec_spsc_init(&x->inbox, arena, (uint32_t)n + 1, sizeof(int)));
     return tec_spsc_init(&x->outbox, arena, (uint32_t)n + 1, sizeof(int));

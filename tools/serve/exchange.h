@@ -14,6 +14,7 @@
 #include "base/ring.h"
 #include "graph/live/runtime.h"
 #include "graph/transform/limits.h"
+#include "tools/serve/push.h"
 #include "tools/serve/safety.h"
 
 enum { TEC_REPLY_HEAD = 64 /* bytes before a reply, for the frame's header */ };
@@ -63,8 +64,9 @@ bool tec_job_in_time(const struct tec_job *job);
 
 struct tec_exchange {
     int n;
-    struct tec_job *jobs; /* [n] */
-    int64_t clients;      /* the connection thread's: connections so far */
+    struct tec_job *jobs;    /* [n] */
+    struct tec_push *pushes; /* [n] of each job's connection */
+    int64_t clients;         /* the connection thread's: connections so far */
     struct tec_ring inbox, outbox;
     struct tec_safety safety;
     struct tec_runtime *engine; /* of the engine thread; borrowed */

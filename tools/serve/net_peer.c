@@ -199,6 +199,26 @@ static int received(struct tec_net *net, struct lws *wsi, struct tec_slot *slot,
     return 0;
 }
 
+/* A text that nobody asked for by this request, where the socket has nothing to do. Another comes
+ * when this one has gone; who does not read is closed as with a reply. */
+static int send_text(struct tec_net *net, struct lws *wsi, struct tec_slot *slot)
+{
+    struct tec_push *pushes = &slot->exchange->pushes[slot->job];
+    struct tec_push_message *m = tec_push_first(pushes, slot->client);
+    if (!m)
+        return 0;
+    int wrote = lws_write(wsi, m->bytes + TEC_PUSH_HEAD, m->n, LWS_WRITE_BINARY);
+    bool whole = wrote >= (int)m->n;
+    tec_push_drop(pushes); /* what the socket did not take, the library has copied */
+    if (!whole)
+        return -1;
+    slot->pushing = lws_partial_buffered(wsi);
+    if (slot->pushing)
+        slot->taken_by_ns = watch(net, wsi);
+    lws_callback_on_writable(wsi);
+    return 0;
+}
+
 static void sent(struct tec_net *net, struct lws *wsi, struct tec_slot *slot)
 {
     slot->taken_by_ns = 0;
@@ -209,7 +229,7 @@ static void sent(struct tec_net *net, struct lws *wsi, struct tec_slot *slot)
     }
     tec_watch_sent(&net->alarms[slot->job].watch, tec_clock_now(&net->clock));
     tec_net_attend(net, slot->job);
-    if (net->leaving)
+    if (net->leaving || tec_push_first(&slot->exchange->pushes[slot->job], slot->client))
         lws_callback_on_writable(wsi);
 }
 
@@ -239,6 +259,8 @@ static int writable(struct tec_net *net, struct lws *wsi, struct tec_slot *slot)
         return close_with(wsi, TEC_TRY_AGAIN_LATER, "idle: the place was given to another robot");
     if (slot->closing)
         return 0;
+    slot->taken_by_ns = slot->pushing ? 0 : slot->taken_by_ns;
+    slot->pushing = false;
     bool replies = slot->state == TEC_SLOT_ANSWERED || slot->state == TEC_SLOT_SENDING;
     if (net->leaving && !(slot->greeted && replies))
         return close_with(wsi, LWS_CLOSE_STATUS_GOINGAWAY, "the server ends");
@@ -259,7 +281,7 @@ static int writable(struct tec_net *net, struct lws *wsi, struct tec_slot *slot)
     case TEC_SLOT_ENDING:
         return close_with(wsi, LWS_CLOSE_STATUS_UNEXPECTED_CONDITION, error_reason);
     default:
-        return 0;
+        return send_text(net, wsi, slot);
     }
 }
 
@@ -293,6 +315,11 @@ void tec_net_collect(struct tec_net *net)
         if (tec_watch_collected(&net->alarms[job].watch, tec_clock_now(&net->clock)))
             lws_callback_on_writable(net->slots[job].connection);
         tec_net_attend(net, job);
+    }
+    for (int i = 0; i < net->options.exchange->n; i++) {
+        struct tec_slot *slot = &net->slots[i];
+        if (slot->connection && tec_push_first(&slot->exchange->pushes[i], slot->client))
+            lws_callback_on_writable(slot->connection);
     }
 }
 

@@ -58,7 +58,8 @@ bool tec_net_rescue(struct tec_net *net)
     for (int i = 0; i < net->options.exchange->n; i++) {
         struct tec_slot *slot = &net->slots[i];
         tec_watch_look(&net->alarms[i].watch, tec_clock_now(&net->clock));
-        if (slot->connection && slot->greeted && !slot->closing && slot->state == TEC_SLOT_ANSWERED)
+        if (slot->connection && slot->greeted && !slot->closing && !slot->pushing &&
+            slot->state == TEC_SLOT_ANSWERED)
             send_past(net, slot);
     }
     pthread_mutex_unlock(&net->turn);

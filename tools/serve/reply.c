@@ -150,6 +150,17 @@ size_t tec_reply_size(int rows, int columns, int actions, size_t text_bytes, int
     return 640 + chunk + others * (chunk + NAME) + text_bytes + (size_t)texts * TEXT + texts_bytes;
 }
 
+void tec_reply_pack_text(struct tec_reply_buffer *out, const struct tec_reply_text *text, int lost)
+{
+    const struct tec_reply r = {.n_texts = 1, .texts = text, .texts_lost = lost};
+    msgpack_packer p;
+    msgpack_packer_init(&p, out, put);
+    msgpack_pack_map(&p, 1);
+    put_key(&p, "tectum");
+    msgpack_pack_map(&p, 2);
+    put_texts(&p, &r);
+}
+
 void tec_reply_pack(struct tec_reply_buffer *out, const struct tec_reply *r)
 {
     msgpack_packer p;

@@ -81,6 +81,9 @@ size_t tec_reply_size(int rows, int columns, int actions, size_t text_bytes, int
 /* {actions[, NAME ...], policy_timing, server_timing[, tectum]}. Takes no memory. */
 void tec_reply_pack(struct tec_reply_buffer *out, const struct tec_reply *reply);
 
+/* {tectum: {texts: [one], texts_lost}}: a message that is no reply. Takes no memory. */
+void tec_reply_pack_text(struct tec_reply_buffer *out, const struct tec_reply_text *text, int lost);
+
 /* A JSON value, up to 8 deep: integers stay integers, reals become float64. NULL is
  * an empty map. */
 void tec_reply_pack_json(struct tec_reply_buffer *out, const json_t *json);

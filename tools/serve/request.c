@@ -13,10 +13,12 @@ enum {
     NOISE = 1 << 16
 }; /* NOISE: most of it */
 
-#define OPTIONS "seed, noise, tasks, session_id, deadline_ms, ask, obs_ts, reset, timing, texts"
+#define OPTIONS \
+    "seed, noise, tasks, session_id, deadline_ms, ask, obs_ts, reset, timing, texts, push"
 
-static const char *const option_names[] = {"seed", "noise",  "tasks", "session_id", "deadline_ms",
-                                           "ask",  "obs_ts", "reset", "timing",     "texts"};
+static const char *const option_names[] = {"seed",        "noise", "tasks",  "session_id",
+                                           "deadline_ms", "ask",   "obs_ts", "reset",
+                                           "timing",      "texts", "push"};
 enum { N_OPTIONS = sizeof option_names / sizeof option_names[0] };
 
 /* A map that is being read; the maps around it are kept too. */
@@ -259,11 +261,16 @@ static enum tec_status read_ask(struct reading *in)
     return TEC_OK;
 }
 
+static enum tec_status read_push(struct reading *in)
+{
+    return read_bool(&in->out->push, in, "push");
+}
+
 static enum tec_status read_options(struct reading *in)
 {
     enum tec_status (*const read[])(struct reading *) = {
-        read_seed, read_noise,    read_tasks, read_session, read_deadline,
-        read_ask,  read_captured, read_reset, read_timing,  read_streams};
+        read_seed,     read_noise, read_tasks,  read_session, read_deadline, read_ask,
+        read_captured, read_reset, read_timing, read_streams, read_push};
     struct tec_msgpack_token map;
     const char *name = "";
     TEC_TRY(tec_msgpack_next(&in->r, &map, in->err));
@@ -339,7 +346,7 @@ static void clear(struct tec_request_message *out)
 {
     out->n = 0;
     out->extended = out->has_seed = out->wants_text = out->has_captured = out->reset = false;
-    out->wants_timing = out->wants_streams = false;
+    out->wants_timing = out->wants_streams = out->push = false;
     out->n_streams = 0;
     out->session = NULL;
     out->wants_actions = true;

@@ -28,6 +28,7 @@ struct tec_request_message {
     bool wants_timing;   /* the reply says where the time went */
     const char *session; /* `session_id`: whose request it is, over connections; NULL: not said */
     bool wants_streams;  /* the reply has the texts that ended since */
+    bool push;           /* with it: each as a message of its own, from now on */
     int n_streams;       /* of these streams or nodes; 0: of all */
     const char *streams[TEC_REQUEST_STREAMS];
     struct {

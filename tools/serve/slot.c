@@ -35,7 +35,7 @@ void tec_slot_open(struct tec_slot *s, void *connection, int64_t now)
     struct tec_job *job = &s->exchange->jobs[s->job];
     atomic_store_explicit(&job->gone, false, memory_order_relaxed);
     atomic_store_explicit(&job->connected, s->client, memory_order_relaxed);
-    s->substituted = false;
+    s->substituted = s->pushing = false;
 }
 
 void tec_slot_leave(struct tec_slot *s)

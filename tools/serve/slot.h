@@ -39,6 +39,7 @@ struct tec_slot {
     bool early;       /* `filling` is whole and waits */
     bool substituted; /* the newest reply is not the engine's */
     bool held;        /* by the engine, although it is answered */
+    bool pushing;     /* a text is with the socket, not yet all of it gone */
     enum tec_slot_state state;
     struct tec_slot_message filling, serving;
     int64_t began_ns;     /* the cycle's: the reply before had left */

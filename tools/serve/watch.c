@@ -98,7 +98,7 @@ static void begin(struct tec_watch *w)
 {
     w->wants_actions = w->options.wants_actions;
     w->wants_text = w->options.wants_text;
-    w->wants_streams = w->options.wants_streams;
+    w->wants_streams = w->options.wants_streams && !w->options.push;
     w->told = w->replied = false;
 }
 

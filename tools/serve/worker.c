@@ -353,6 +353,7 @@ static void give_to(struct tec_worker *w, struct tec_worker_session *s, int64_t 
         tec_worker_texts_forget(s);
     if (!s->own || (name && name[0]))
         snprintf(s->name, sizeof s->name, "%s", name ? name : "");
+    s->texts.pushes &= s->client == client; /* it is for the connection that asked for it */
     s->client = client;
 }
 
@@ -366,7 +367,7 @@ static void begin(struct tec_worker *w, struct tec_worker_session *s, int job)
     if (w->stages && s->fresh)
         empty_ring(w, s);
     if (to->wants_streams)
-        tec_worker_texts_want(w, s, to->streams);
+        tec_worker_texts_want(w, s, to->streams, to->pushes);
     if (s->fresh)
         s->reset = w->stages ? TEC_RESET_ALL : TEC_RESET_SESSION;
     s->asked = false;

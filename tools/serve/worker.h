@@ -39,7 +39,7 @@ struct tec_worker_job {
     int64_t due_ns; /* copy of the exchange's due_ns, because that job may be returned earlier */
     int64_t decoded_ns, prepared_ns,
         left_ns; /* when these were done; left: its actions, the frame */
-    bool wants_streams;
+    bool wants_streams, pushes;
     bool extended, wants_actions, wants_text, wants_timing, missed;
     bool by_watch; /* the connection thread has answered it at its deadline */
     int age_frames;
@@ -52,6 +52,7 @@ struct tec_worker_texts {
     bool anew;                  /* its client has just come: frames before its first are not its */
     int64_t from;               /* its first frame */
     unsigned of;                /* bit set of decoders; 0: nobody wants any */
+    bool pushes;                /* they leave at once, as messages of their own */
     struct tec_text_cursor *at; /* [utterances of the loop]: those that are kept or past */
     struct tec_reply_text kept[TEC_WORKER_TEXTS];
     char reasons[TEC_WORKER_TEXTS][32];

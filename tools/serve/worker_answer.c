@@ -106,7 +106,7 @@ static void answer(struct tec_worker *w, int job, const char *text, bool done, c
                                     .age_frames = s->age_frames,
                                     .extended = s->extended,
                                     .timing = s->wants_timing ? &timing : NULL,
-                                    .has_texts = s->wants_streams,
+                                    .has_texts = s->wants_streams && !s->pushes,
                                     .n_texts = own ? of->texts.n : 0,
                                     .texts_lost = own ? of->texts.lost : 0,
                                     .texts = of->texts.kept,

@@ -121,6 +121,7 @@ static void note_wishes(struct tec_worker_job *job, const struct tec_request_mes
 {
     job->extended = m->extended;
     job->wants_streams = m->wants_streams;
+    job->pushes = m->wants_streams && m->push;
     job->wants_text = m->wants_text;
     job->wants_timing = m->wants_timing;
     job->wants_actions = m->wants_actions;

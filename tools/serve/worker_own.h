@@ -35,7 +35,8 @@ enum tec_status tec_worker_texts_find(const struct tec_worker *w, unsigned *of,
                                       const char *const *names, int n, struct tec_error *err);
 
 /* The client wants the texts of these decoders from now on. */
-void tec_worker_texts_want(const struct tec_worker *w, struct tec_worker_session *s, unsigned of);
+void tec_worker_texts_want(const struct tec_worker *w, struct tec_worker_session *s, unsigned of,
+                           bool pushes);
 
 /* Texts that have ended are none of the client's. */
 void tec_worker_texts_skip(const struct tec_worker *w, struct tec_worker_session *s);

@@ -53,11 +53,13 @@ enum tec_status tec_worker_texts_find(const struct tec_worker *w, unsigned *of,
     return TEC_OK;
 }
 
-void tec_worker_texts_want(const struct tec_worker *w, struct tec_worker_session *s, unsigned of)
+void tec_worker_texts_want(const struct tec_worker *w, struct tec_worker_session *s, unsigned of,
+                           bool pushes)
 {
     if (s->texts.of == 0)
         tec_worker_texts_skip(w, s);
     s->texts.of = of;
+    s->texts.pushes = pushes;
 }
 
 /* Take the oldest out. */
@@ -94,6 +96,7 @@ void tec_worker_texts_forget(struct tec_worker_session *s)
 {
     s->texts.anew = true;
     s->texts.of = 0;
+    s->texts.pushes = false;
     s->texts.n = s->texts.lost = s->texts.sent = s->texts.sent_lost = 0;
     s->texts.n_bytes = 0;
 }
@@ -117,6 +120,17 @@ static int64_t observation_of(const struct tec_worker *w, const struct tec_worke
     return seen ? seen->number : -1;
 }
 
+/* Hand a text to the client's connection, where it still is. */
+static void push(struct tec_worker *w, const struct tec_worker_session *s,
+                 const struct tec_reply_text *text)
+{
+    struct tec_exchange *x = w->exchange;
+    for (int i = 0; s->client > 0 && i < x->n; i++)
+        if (atomic_load_explicit(&x->jobs[i].connected, memory_order_relaxed) == s->client &&
+            tec_push_put(&x->pushes[i], s->client, text))
+            x->wake(x->user);
+}
+
 static void keep(struct tec_worker *w, struct tec_worker_session *s, const struct tec_utterance *u)
 {
     struct tec_worker_texts *t = &s->texts;
@@ -129,21 +143,28 @@ static void keep(struct tec_worker *w, struct tec_worker_session *s, const struc
         t->lost++;
         return;
     }
-    while (t->n == TEC_WORKER_TEXTS || t->n_bytes + bytes > TEC_WORKER_TEXT_BYTES)
-        drop_oldest(t);
-    memcpy(t->reasons[t->n], u->reason, sizeof u->reason);
-    if (bytes)
-        memcpy(t->bytes + t->n_bytes, text, bytes);
-    t->kept[t->n] = (struct tec_reply_text){
+    const struct tec_reply_text one = {
         .stream = w->streams[u->decoder],
         .node = tec_loop_settings(w->opened.engine->loop)->decoders[u->decoder].name,
         .request = u->id,
         .chunk_id = observation_of(w, s, u),
         .tokens = tokens,
         .done = atomic_load_explicit(&u->done, memory_order_acquire) == 1,
-        .reason = t->reasons[t->n],
-        .text = t->bytes + t->n_bytes,
+        .reason = u->reason,
+        .text = text,
         .bytes = bytes};
+    if (t->pushes) {
+        push(w, s, &one);
+        return;
+    }
+    while (t->n == TEC_WORKER_TEXTS || t->n_bytes + bytes > TEC_WORKER_TEXT_BYTES)
+        drop_oldest(t);
+    memcpy(t->reasons[t->n], u->reason, sizeof u->reason);
+    if (bytes)
+        memcpy(t->bytes + t->n_bytes, text, bytes);
+    t->kept[t->n] = one;
+    t->kept[t->n].reason = t->reasons[t->n];
+    t->kept[t->n].text = t->bytes + t->n_bytes;
     t->n_bytes += bytes;
     t->n++;
 }
