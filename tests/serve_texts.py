@@ -200,15 +200,16 @@ def texts_are_pushed_to_who_subscribes():
 @test
 def nobody_else_gets_messages_that_he_did_not_ask_for():
     server = Server(two_streams())
-    a, pushed = server.connect(), []
-    heard(a, asked(texts=True, push=True, session_id="arm"), pushed)
-    b = server.connect()
-    for i in range(12):  # b has the session now: every message is a reply
-        check("policy_timing" in b.infer(OBSERVATION))
+    a = server.connect()
+    heard(a, asked(texts=True, push=True, session_id="arm"), [])
     a.close()
     again = server.connect()  # the same robot on another connection has not subscribed there
-    for i in range(12):
+    for _ in range(12):
         check("policy_timing" in again.infer(asked(session_id="arm")))
+    heard(again, asked(texts=True, push=True, session_id="arm"), [])
+    b = server.connect()
+    for _ in range(12):  # b has the session now: every message is a reply
+        check("policy_timing" in b.infer(OBSERVATION))
     wrong = server.connect()
     wrong.send(asked(push=3))
     check("tectum.push" in wrong.failure()[0])
