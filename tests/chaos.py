@@ -48,11 +48,11 @@ def policy_file():
 
 
 def deadline_ms():
-    """Several times what a frame takes here at its longest."""
+    """Several times what a frame takes here, but for the longest two."""
     p = subprocess.run([PROGRAM, "run", DEMO, "--random-inputs", "3", "--frames", "40", "--threads", "2", "--format",
                         "json"], capture_output=True, text=True)
     took = [f["end_us"] - f["start_us"] for f in map(json.loads, p.stdout.splitlines())]
-    return max(60, 3 * max(took[5:]) // 1000)
+    return max(60, 3 * sorted(took[5:])[-3] // 1000)
 
 
 DEADLINE = deadline_ms()
@@ -311,8 +311,8 @@ def a_server_says_the_same_everywhere():
     robot = Robot()
     for _ in range(30):
         robot.ask()
-    may_hold = True
-    for _ in range(ROUNDS):
+    may_hold, rounds = True, min(ROUNDS, 3)  # 16 strikes, and the policy would be in quarantine
+    for _ in range(rounds):
         for _ in range(10):
             robot.ask()
         may_hold = may_hold and robot.during("gpu", held(robot))
@@ -349,7 +349,7 @@ def a_server_says_the_same_everywhere():
     refused = [e for e in told.trace if e.get("args", {}).get("reason") == "no kv slot"]
     check(len(refused) == samples['tectum_texts_total{state="refused"}'], len(refused))
     shown = sum(len(f["refused"]) for f in told.page.values())
-    check(len(refused) >= 3 * ROUNDS and shown == len(refused), len(refused), shown)
+    check(len(refused) >= 3 * rounds and shown == len(refused), len(refused), shown)
 
 
 sys.exit(main())
