@@ -213,7 +213,7 @@ const struct tec_command tec_command_profile = {
                "  tectum check pipelines/demo_metaworld.lua --costs robot.costs\n"
                "  tectum profile pipelines/pi05_droid.lua --random-weights 1 --frames 20\n"
                "  tectum profile pipelines/demo_metaworld.lua --ops --flame demo.svg\n"
-                "  tectum profile --waiting robot.mcap\n",
+               "  tectum profile --waiting robot.mcap\n",
     .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_SET |
              TEC_TAKES_CACHE | TEC_TAKES_SEED,
     .format = TEC_FORMAT_TEXT,
