@@ -425,7 +425,7 @@ TEST(refusals_leave_the_default_plan)
     struct tec_topology t = topology();
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         struct tec_frame_view view = frame(4);
-        struct tec_decision d, expected;
+        struct tec_decision d = {0}, expected = {0}; /* behind the counts nothing is written */
         char body[300];
         snprintf(body, sizeof body, "D:decode(2, 8) D:note('seen', 1)\n%s", refusals[i].body);
         struct tec_policy *policy = open_plan(body, &t, &brisk);
