@@ -104,7 +104,7 @@ static enum tec_status choose_depth(void *self, const struct tec_frame_view *vie
 
 static void open_ring(const char *arch, bool bf16, int threads)
 {
-    n_frames = strcmp(tap.device, "cpu") != 0 ? 12 : tiny_ring.stages > 8 ? MOST : 26;
+    n_frames = strcmp(tap.device, "cpu") != 0 ? 16 : tiny_ring.stages > 8 ? MOST : 26;
     if (!tiny_open(&tiny, arch, bf16, threads, 0, &err))
         fprintf(stderr, "# %s\n", err.message);
     REQUIRE(tiny.plan);
@@ -205,6 +205,8 @@ static void every_way(const char *arch, bool bf16, int stages)
         tiny_ring.shifts = variant & 1;
         tiny_ring.gathers = variant >> 1;
         open_ring(arch, bf16, 2);
+        if (strcmp(tap.device, "cpu") != 0)
+            n_frames = 12;
         observe_all();
         if (variant == 0)
             play_alone();

@@ -128,7 +128,8 @@ static int64_t at_most(int64_t ns, int64_t most)
     return ns < most ? ns : most;
 }
 
-/* Time lost since a tick by frames that ran while it waited: each at most what it ran since. */
+/* Time lost by frames that ran while a tick waited: of each at most what it ran since. By a table of
+ * costs the device's is counted whole, as golden schedules do. */
 static void sum_recent(const struct tec_loop *l, int64_t tick_ns, int64_t lost[TEC_CAUSES])
 {
     int n = l->n_recent < TEC_RECENT_FRAMES ? (int)l->n_recent : TEC_RECENT_FRAMES;
@@ -138,7 +139,7 @@ static void sum_recent(const struct tec_loop *l, int64_t tick_ns, int64_t lost[T
         if (since <= 0)
             continue;
         lost[TEC_CAUSE_MEMORY] += at_most(r->waited_ns, since);
-        lost[TEC_CAUSE_GPU] += at_most(r->over_ns, since);
+        lost[TEC_CAUSE_GPU] += l->table ? r->over_ns : at_most(r->over_ns, since);
         lost[TEC_CAUSE_POLICY] += at_most(beyond(&l->usual_planner, r->planner_ns), since);
         lost[TEC_CAUSE_HOST] += at_most(beyond(&l->usual_host, r->host_ns), since);
     }
