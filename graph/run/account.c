@@ -128,8 +128,8 @@ static int64_t at_most(int64_t ns, int64_t most)
     return ns < most ? ns : most;
 }
 
-/* Time lost by frames that ran while a tick waited: of each at most what it ran since. By a table of
- * costs the device's is counted whole, as golden schedules do. */
+/* Time lost by frames that ran while a tick waited: of each at most what it ran since. By a table
+ * of costs the device's is counted whole, as golden schedules do. */
 static void sum_recent(const struct tec_loop *l, int64_t tick_ns, int64_t lost[TEC_CAUSES])
 {
     int n = l->n_recent < TEC_RECENT_FRAMES ? (int)l->n_recent : TEC_RECENT_FRAMES;
