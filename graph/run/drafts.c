@@ -131,7 +131,7 @@ static bool propose(struct tec_loop *l, const struct race *race, struct racing *
 {
     struct tec_row_state *states[TEC_MAX_ROWS];
     struct tec_row_state before[TEC_MAX_ROWS];
-    int tokens[TEC_MAX_ROWS * (TEC_MAX_DRAFT + 1)], made[TEC_MAX_ROWS], k = 0;
+    int tokens[TEC_MAX_ROWS * (TEC_MAX_DRAFT + 1)], made[TEC_MAX_ROWS] = {0}, k = 0;
     for (int i = 0; i < n; i++) {
         int steps = prepare(race, rows[i]);
         k = steps > k ? steps : k;

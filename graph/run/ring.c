@@ -373,7 +373,7 @@ static void forward(struct tec_loop *l, struct tec_ring_state *const *rings, int
 {
     struct tec_ring_flight f;
     struct tec_replay replay = {0};
-    int tokens[TEC_MAX_STAGES];
+    int tokens[TEC_MAX_STAGES] = {0};
     for (int r = 0; r < n && input && tec_ring_spec(rings[r])->apart && !l->record.failed; r++)
         prefill(l, rings[r], input);
     gather_rows(&f, rings, n, at, input != NULL);

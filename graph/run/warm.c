@@ -94,7 +94,7 @@ static void warm_concurrent(struct tec_loop *l, struct tec_chain *c,
 {
     const struct tec_plan_spec *s = &c->plan->spec;
     const struct tec_executor *e = c->executor;
-    struct tec_row_state rows[TEC_MAX_ROWS], *list[TEC_MAX_ROWS];
+    struct tec_row_state rows[TEC_MAX_ROWS], *list[TEC_MAX_ROWS] = {NULL};
     const struct tec_observed frame = {region, input};
     const struct tec_observed own = {tec_kv_pool_take(&c->plan->prefixes), input};
     int n = 0;
