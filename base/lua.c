@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 /* Once there are strings of LONG bytes, single instructions (numerals, comparisons, keys) can take
  * so much longer that the hook runs more often. Memory work is charged as instructions: one for
@@ -328,6 +329,11 @@ static const char *next_piece(lua_State *L, void *data, size_t *n)
     return piece;
 }
 
+uint64_t tec_lua_texts(const struct tec_lua *lua)
+{
+    return lua->texts;
+}
+
 enum tec_status tec_lua_load(struct tec_lua *lua, const char *name, const char *text, size_t n,
                              struct tec_error *err)
 {
@@ -342,6 +348,7 @@ enum tec_status tec_lua_load(struct tec_lua *lua, const char *name, const char *
     int64_t budget = lua->limits.budget_ns ? lua->limits.budget_ns : PARSE_NS;
     struct text rest = {text, n, budget, tec_clock_thread(), tec_clock_now(&real_clock) + budget};
     int rc = lua_load(L, next_piece, &rest, chunk, "t");
+    lua->texts = XXH3_64bits_withSeed(text, n, lua->texts);
     if (rc == LUA_OK)
         return TEC_OK;
     take_message(L, message, sizeof message);

@@ -47,6 +47,9 @@ void tec_lua_push_env(struct tec_lua *lua);
 enum tec_status tec_lua_load(struct tec_lua *lua, const char *name, const char *text, size_t n,
                              struct tec_error *err);
 
+/* A hash of all texts that were loaded so far, in their order; 0 = none. */
+uint64_t tec_lua_texts(const struct tec_lua *lua);
+
 /* Compile the text of a file likewise. TEC_NOT_FOUND, TEC_IO when it cannot be read. */
 enum tec_status tec_lua_load_file(struct tec_lua *lua, const char *path, struct tec_error *err);
 

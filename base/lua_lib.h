@@ -30,6 +30,7 @@ struct tec_lua {
     void *kept;            /* list of blocks freed meanwhile */
     size_t kept_bytes;
     int includes, include_depth;
+    uint64_t texts;       /* a hash of all that was loaded, in order */
     int root, shipped;    /* directories of include(), the second after the first; -1 = none */
     char traceback[1024]; /* of the last failed call */
 };

@@ -33,6 +33,11 @@ ok $? "off: it is not looked at"
 ok $? "another precision has another file, which is not there"
 "$T" pack $P --dtype f32 2>"$W/err" && [ "$(files "$C")" = 2 ]; ok $? "both lie side by side"
 
+mkdir "$W/root" && cp -R pipelines policies "$W/root" && echo "-- edited" >>"$W/root/pipelines/models/common/pi_family.lua"
+[ -f pipelines/models/common/pi_family.lua ] && "$T" pack $P --root "$W/root" --weights-cache "$W/other" 2>"$W/err" &&
+    "$T" pack $P --weights-cache "$W/other" 2>>"$W/err" && [ "$(files "$W/other")" = 2 ]
+ok $? "a description that was edited, in a file that it includes, has a file of its own"
+
 touch "$C/model.safetensors"
 frames stale && said "is of another checkpoint, description or version; the checkpoint is read instead" &&
     cmp -s "$W/plain" "$W/stale"

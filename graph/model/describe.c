@@ -1,4 +1,5 @@
 /* describe.c - find and evaluate a model description. */
+#include "base/json_text.h"
 #include "base/lua.h"
 #include "base/store/file.h"
 #include "graph/model/build.h"
@@ -6,7 +7,9 @@
 
 #include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 enum { MAX_NAME = 256, MAX_PARTS = 16 };
 
@@ -27,6 +30,7 @@ static json_t *cameras_of(const json_t *config)
 /* An evaluated description: its data, owned, and what its functions compute. */
 struct described {
     json_t *json;
+    uint64_t identity; /* as of the model */
     struct tec_model_program *program;
     struct tec_arena *arena; /* borrowed: of the program */
 };
@@ -90,6 +94,18 @@ static enum tec_status make_given(json_t **out, const struct tec_model_choice *c
     return TEC_OK;
 }
 
+/* A description is a function of its texts and of what it is given. */
+static enum tec_status identify(uint64_t *out, const struct tec_lua *lua, const json_t *given,
+                                struct tec_error *err)
+{
+    char *text = tec_json_whole(given, JSON_SORT_KEYS | JSON_COMPACT);
+    if (!text)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for what a description is given");
+    *out = XXH3_64bits_withSeed(text, strlen(text), tec_lua_texts(lua));
+    free(text);
+    return TEC_OK;
+}
+
 /* Runs a file in a sandbox: its value, and then its functions. */
 static enum tec_status run_file(struct described *out, struct tec_lua *lua, const char *path,
                                 const char *root, json_t *given, struct tec_error *err)
@@ -101,6 +117,7 @@ static enum tec_status run_file(struct described *out, struct tec_lua *lua, cons
     if (lua_isnil(tec_lua_state(lua), -1))
         return tec_fail(err, TEC_MALFORMED, "the file returns nothing: end it with 'return {...}'");
     TEC_TRY(tec_model_build(&out->program, lua, out->arena, err));
+    TEC_TRY(identify(&out->identity, lua, given, err));
     return tec_lua_to_json(lua, -1, &out->json, err);
 }
 
@@ -316,6 +333,7 @@ enum tec_status tec_model_open(struct tec_model **out, const struct tec_model_ch
         status = tec_fail(err, TEC_NO_MEMORY, "no memory for a model description");
     if (model) {
         model->json = found.json;
+        model->identity = found.identity;
         model->program = found.program;
         status = tec_model_parse(model, err);
         model->arena = arena;

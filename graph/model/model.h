@@ -249,6 +249,8 @@ struct tec_model {
     /* Tensors that are in files but never used; one that ends with * means all that begin so. */
     const char *ignored[TEC_MAX_IGNORED];
     json_t *json; /* the evaluated description, owned; read only */
+    uint64_t
+        identity; /* a hash of all that decides it: its files' texts, and what they were given */
     struct tec_arena arena;
 };
 

@@ -6,11 +6,9 @@
 
 #include "base/clock.h"
 #include "base/store/adapter.h"
-#include "graph/model/program.h"
 #include "kernels/team.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,101 +53,17 @@ static void add_text(struct tec_blocks_key *key, const char *text)
     add(key, text ? text : "", text ? strlen(text) + 1 : 0); /* NULL is not "" */
 }
 
-static void add_number(struct tec_blocks_key *key, double number)
-{
-    add(key, &number, sizeof number);
-}
-
-static void add_texts(struct tec_blocks_key *key, const char *const *texts, int n)
-{
-    for (int i = 0; i < n; i++)
-        add_text(key, texts[i]);
-}
-
-/* A stack whose table a function of the description has made. */
-static void add_stack(struct tec_blocks_key *key, const struct tec_stack *s)
-{
-    const double numbers[] = {s->layers,   s->width,    s->heads,
-                              s->kv_heads, s->head_dim, s->mlp,
-                              s->norm,     s->f32,      (double)s->norm_offset,
-                              s->gated,    s->crosses};
-    add(key, numbers, sizeof numbers);
-    add(key, s->crossed, sizeof s->crossed);
-    add_texts(key, s->names, TEC_ROLE_COUNT);
-}
-
-/* What of a call decides which weights it has and what they are. */
-static void add_call(struct tec_blocks_key *key, const struct tec_model_call *c)
-{
-    const double numbers[] = {(double)c->word,
-                              (double)c->part,
-                              c->n_in,
-                              c->rows,
-                              c->cols,
-                              c->h,
-                              c->w,
-                              c->constant,
-                              c->timed,
-                              c->same,
-                              c->first,
-                              c->rank,
-                              c->side,
-                              c->stride,
-                              c->pad,
-                              c->dilation,
-                              c->period,
-                              c->eps,
-                              c->norm.eps,
-                              c->closed,
-                              c->cosines,
-                              c->by,
-                              c->bf16,
-                              c->categories,
-                              c->category,
-                              c->scale,
-                              c->shift,
-                              c->gate,
-                              c->rms,
-                              c->offset,
-                              c->position,
-                              c->over,
-                              c->over_position};
-    const char *const texts[] = {c->weight,    c->bias,      c->norm.weight,
-                                 c->norm.bias, c->norm.mean, c->norm.var};
-    add(key, numbers, sizeof numbers);
-    add_texts(key, texts, (int)(sizeof texts / sizeof texts[0]));
-    add_texts(key, c->joined, 3);
-    add_texts(key, c->joined_bias, 3);
-    add_texts(key, c->norms, 2);
-    for (int i = 0; i < c->n_in; i++)
-        add_number(key, c->in[i]);
-    if (c->stack)
-        add_stack(key, c->stack);
-}
-
-/* The description as it was evaluated. false: no memory. */
-static bool add_model(struct tec_blocks_key *key, const struct tec_model *m)
-{
-    char *text = json_dumps(m->json, JSON_SORT_KEYS | JSON_COMPACT | JSON_ENCODE_ANY);
-    if (!text)
-        return false;
-    add_text(key, text);
-    free(text);
-    for (int i = 0; m->program && i < m->program->n; i++)
-        add_call(key, &m->program->calls[i]);
-    return true;
-}
-
 /* What is alike for every checkpoint: the file's name has it, so that files for other settings lie
  * side by side. */
-static bool settings_of(const struct tec_weights_options *o, struct tec_blocks_key *key)
+static struct tec_blocks_key settings_of(const struct tec_weights_options *o)
 {
     const double numbers[] = {o->bf16, o->source.bf16, o->language, o->prompts > 1 ? o->prompts : 1,
                               tec_device_layout(o->device)};
-    *key = (struct tec_blocks_key){0, 0};
-    add_text(key, "packed weights");
-    add(key, numbers, sizeof numbers);
-    return add_model(key, o->model);
+    struct tec_blocks_key key = {0, 0};
+    add_text(&key, "packed weights");
+    add(&key, numbers, sizeof numbers);
+    add(&key, &o->model->identity, sizeof o->model->identity);
+    return key;
 }
 
 static struct tec_blocks_key key_of(const struct tec_weights_options *o,
@@ -240,11 +154,8 @@ struct tec_blocks *tec_weight_cache_open(const struct tec_weights_options *o, st
                                          struct tec_heap *heap)
 {
     const struct tec_clock clock = {NULL};
-    struct tec_blocks_key settings;
+    const struct tec_blocks_key settings = settings_of(o), key = key_of(o, settings);
     char path[PATH_ROOM];
-    if (!settings_of(o, &settings))
-        return NULL;
-    struct tec_blocks_key key = key_of(o, settings);
     for (int at = 0; place_of(o, at, settings, path); at++) {
         struct tec_blocks *blocks;
         struct tec_error why;
@@ -304,11 +215,9 @@ void tec_weight_cache_write(const struct tec_weights_options *o, const struct te
                             struct tec_heap *heap)
 {
     const struct tec_clock clock = {NULL};
-    struct tec_blocks_key settings;
+    const struct tec_blocks_key settings = settings_of(o);
     struct tec_error why;
     char path[PATH_ROOM];
-    if (!settings_of(o, &settings))
-        return;
     if (!choose(o, settings, path)) {
         say(o->cache, "weights: not kept: no folder for them can be written to");
         return;

@@ -2,9 +2,10 @@
  * finds its file maps it, and reads, converts and packs nothing.
  *
  * A file belongs to what its bytes depend on: the checkpoint's files (headers, sizes, times of last
- * change, inodes; of an adapter its factors), the description of the model as it was evaluated,
- * layout of matrices, precision, what of the model is loaded, TEC_WEIGHT_PACKING and the program's
- * version. Another one is not used: it says so in a line, and the weights are loaded as without. */
+ * change, inodes; of an adapter its factors), the model's description (its texts and what it is
+ * given), layout of matrices, precision, what of the model is loaded, TEC_WEIGHT_PACKING and the
+ * program's version. Another one is not used: it says so in a line, and the weights are loaded as
+ * without. */
 #ifndef TEC_GRAPH_MODEL_WEIGHT_CACHE_H
 #define TEC_GRAPH_MODEL_WEIGHT_CACHE_H
 
