@@ -1,8 +1,8 @@
 /* builder.c - tests of models that are programs: what does not fit is refused with its line, and
  * one computation has one result, however its description is written. */
 #include "graph/model/program.h"
-#include "graph/run/launch.h"
 #include "tests/box.h"
+#include "tests/built_chunk.h"
 #include "tests/tap.h"
 
 #include <math.h>
@@ -299,37 +299,16 @@ TEST(a_head_is_a_function_of_hidden_rows)
 /* The chunk that these bodies make of one picture and a state. */
 static void run(const char *prefill, const char *action, float chunk[CHUNK])
 {
-    struct tec_model *model = NULL;
-    struct tec_device *device = NULL;
-    struct tec_weights *weights = NULL;
-    struct tec_plan *plan = NULL;
     static uint8_t pixels[SIDE * SIDE * 3];
     const float state[STATE] = {0.5F, -0.25F, 1.0F, 0.125F};
+    struct built_chunk b = {.spec = {.n_actions = 1, .actions = {{.steps = 1}}},
+                            .seen = {.n_pictures = 1, .picture = {pixels}},
+                            .start = {.state = state}};
     for (size_t i = 0; i < sizeof pixels; i++)
         pixels[i] = (uint8_t)(i * 37 % 251);
-    const struct tec_device_options d = {.kind = "cpu", .threads = 1, .tier = tec_tier_best()};
-    if (open_bodies(&model, prefill, action) != TEC_OK)
-        fprintf(stderr, "# %s\n", err.message);
-    REQUIRE(model);
-    REQUIRE(tec_device_open(&device, &d, &heap, &err) == TEC_OK);
-    const struct tec_weights_options w = {.model = model, .source = {.seed = 7}, .device = device};
-    REQUIRE(tec_weights_load(&weights, &w, &heap, &err) == TEC_OK);
-    const struct tec_plan_spec spec = {
-        .frame_tokens = tec_model_encoded(model), .n_actions = 1, .actions = {{.steps = 1}}};
-    const struct tec_plan_inputs in = {
-        .spec = &spec, .model = model, .weights = weights, .source = {.seed = 7}, .device = device};
-    REQUIRE(tec_plan_create(&plan, &in, &heap, &err) == TEC_OK);
-    const struct tec_prefix_input o = {.n_pictures = 1, .picture = {pixels}};
-    const struct tec_action_inputs start = {.state = state};
-    struct tec_replay replay = {0};
-    tec_launch_prefix(plan, &plan->parts[0], tec_kv_pool_take(&plan->prefixes), &o, &start,
-                      &replay);
-    tec_launch_actions(plan, &plan->parts[0], chunk);
-    tec_plan_destroy(plan);
-    tec_weights_close(weights);
-    tec_device_close(device);
-    tec_model_close(model);
-    CHECK_INT(heap.live, ==, 0);
+    if (open_bodies(&b.model, prefill, action) == TEC_OK)
+        b.spec.frame_tokens = tec_model_encoded(b.model);
+    built_chunk(&b, &heap, &err, chunk);
 }
 
 /* Both bodies of prefill make this chunk, but for the order of sums in float32. */

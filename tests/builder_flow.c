@@ -1,8 +1,8 @@
 /* builder_flow.c - tests of flows that are programs: what does not fit is refused with its line. */
 #include "graph/model/timed.h"
 #include "graph/model/weights.h"
-#include "graph/run/launch.h"
 #include "tests/box.h"
+#include "tests/built_chunk.h"
 #include "tests/tap.h"
 
 #include <math.h>
@@ -313,45 +313,20 @@ enum { CHUNK = 15 };
 /* The chunk that a body makes of one picture, four tokens and noise, in bf16. */
 static void run(const char *action, float chunk[CHUNK])
 {
-    const struct tec_device_options d = {.kind = "cpu", .threads = 1, .tier = tec_tier_best()};
-    struct tec_model *model = NULL;
-    struct tec_device *device = NULL;
-    struct tec_weights *weights = NULL;
-    struct tec_plan *plan = NULL;
     static uint8_t pixels[8 * 8 * 3];
     static const int ids[] = {30, 3, 4, 5};
     float noise[CHUNK], state[2] = {0.5F, -1.0F};
+    struct built_chunk b = {
+        .bf16 = true,
+        .spec = {.frame_tokens = 16, .text_tokens = 8, .n_actions = 1, .actions = {{.steps = 3}}},
+        .seen = {.n_pictures = 1, .picture = {pixels}, .ids = ids, .n_text = 4},
+        .start = {.noise = noise, .state = state}};
     for (size_t i = 0; i < sizeof pixels; i++)
         pixels[i] = (uint8_t)(i * 37 % 251);
     for (int i = 0; i < CHUNK; i++)
         noise[i] = (float)(i % 7) / 7.0F - 0.5F;
-    if (open_bodies(&model, features, action, "d.text.picture = 30") != TEC_OK)
-        fprintf(stderr, "# %s\n", err.message);
-    REQUIRE(model);
-    REQUIRE(tec_device_open(&device, &d, &heap, &err) == TEC_OK);
-    const struct tec_weights_options w = {
-        .model = model, .source = {.seed = 7}, .device = device, .bf16 = true};
-    REQUIRE(tec_weights_load(&weights, &w, &heap, &err) == TEC_OK);
-    const struct tec_plan_spec spec = {
-        .frame_tokens = 16, .text_tokens = 8, .n_actions = 1, .actions = {{.steps = 3}}};
-    const struct tec_plan_inputs in = {
-        .spec = &spec, .model = model, .weights = weights, .source = {.seed = 7}, .device = device};
-    enum tec_status status = tec_plan_create(&plan, &in, &heap, &err);
-    if (status != TEC_OK)
-        fprintf(stderr, "# %s\n", err.message);
-    REQUIRE(status == TEC_OK);
-    const struct tec_prefix_input o = {
-        .n_pictures = 1, .picture = {pixels}, .ids = ids, .n_text = 4};
-    const struct tec_action_inputs start = {.noise = noise, .state = state};
-    struct tec_replay replay = {0};
-    tec_launch_prefix(plan, &plan->parts[0], tec_kv_pool_take(&plan->prefixes), &o, &start,
-                      &replay);
-    tec_launch_actions(plan, &plan->parts[0], chunk);
-    tec_plan_destroy(plan);
-    tec_weights_close(weights);
-    tec_device_close(device);
-    tec_model_close(model);
-    CHECK_INT(heap.live, ==, 0);
+    (void)open_bodies(&b.model, features, action, "d.text.picture = 30");
+    built_chunk(&b, &heap, &err, chunk);
 }
 
 /* Both bodies make this chunk, but for the order of sums in float32. */

@@ -201,8 +201,16 @@ on_device="schedule memory request_prompt requests session recall actionflow"
 golden_short="keep/odd act/odd smolvla/odd groot/n15_tiny pi/pi05_odd pi/pi0_odd pi/pi05_tiny pi/pi0_tiny"
 golden_encoders="f32:encoders/minilm_tiny bf16:encoders/mpnet_tiny" # alike but for their positions
 
+# The emulator's programs have nothing of nvcc's runtime: what the emulator lacks would come from there unseen.
+emulated_alone() {
+    for program in tests tectum; do
+        nm "build/release/emulator/$program" >"$results/symbols" && ! grep -q __cudaRegisterFatBinary "$results/symbols" || return 1
+    done
+}
+
 stage_cuda() {
     step "cuda builds" build release emulator || return 1
+    step "cuda emulated alone" emulated_alone
     for schedule in ${long:+0} 1 2; do # 0, blocks in their order, is that of all the others
         side tap "cuda/kernels.t schedule $schedule" 900 \
             build/release/emulator/kernels.t --tier cuda --schedule $schedule

@@ -141,8 +141,9 @@ def turns(server, n, meanwhile=lambda i: None):
     return actions, texts
 
 
-@test
-def who_subscribes_and_does_not_read_delays_nobody():
+def beside_deaf(*sent):
+    """Turns beside a client that sends these two requests and reads nothing, until all is over: the client, and what
+    texts others were told. Their actions are those of a server alone."""
     sessions = ["--set", "frame.sessions=2", "--set", "resources.lang.slots=8"]
     alone, _ = turns(Server(two_streams(), *sessions), 24)
     server, deaf = Server(two_streams(), *sessions), []
@@ -151,17 +152,23 @@ def who_subscribes_and_does_not_read_delays_nobody():
         if i == 2:
             deaf.append(server.connect())
         if i in (2, 6):
-            deaf[0].send(asked(1, seed=i, texts=True))  # and never reads the reply, until all is over
+            deaf[0].send(asked(1, seed=i, **sent[i > 2]))
 
     actions, texts = turns(server, 24, meanwhile)
     check(actions == alone, "what others get changes actions")
     check({t["stream"] for t in texts} == {"narration", "brief_words"}, texts)
+    return deaf[0], texts
+
+
+@test
+def who_subscribes_and_does_not_read_delays_nobody():
+    deaf, texts = beside_deaf({"texts": True}, {"texts": True})
     check(len({t["request"] for t in texts}) == len(texts) > 8, texts)
-    late = [deaf[0].reply(), deaf[0].reply()]
+    late = [deaf.reply(), deaf.reply()]
     told = [t for r in late for t in r["tectum"]["texts"]]
     check(all(r["actions"].shape == (16, 4) and r["tectum"]["texts_lost"] == 0 for r in late), late)
     check(not {t["request"] for t in told} & {t["request"] for t in texts}, told)
-    check({t["stream"] for t in collect(deaf[0], told, 3)} <= {"narration", "brief_words"})
+    check({t["stream"] for t in collect(deaf, told, 3)} <= {"narration", "brief_words"})
 
 
 def heard(s, request, pushed):
@@ -217,22 +224,10 @@ def nobody_else_gets_messages_that_he_did_not_ask_for():
 
 @test
 def who_is_pushed_texts_and_does_not_read_delays_nobody():
-    sessions = ["--set", "frame.sessions=2", "--set", "resources.lang.slots=8"]
-    alone, _ = turns(Server(two_streams(), *sessions), 24)
-    server, deaf = Server(two_streams(), *sessions), []
-
-    def meanwhile(i):
-        if i == 2:
-            deaf.append(server.connect())
-        if i in (2, 6):
-            deaf[0].send(asked(1, seed=i, **({"texts": True, "push": True} if i == 2 else {})))
-
-    actions, texts = turns(server, 24, meanwhile)
-    check(actions == alone, "what others get changes actions")
-    check({t["stream"] for t in texts} == {"narration", "brief_words"}, texts)
+    deaf, texts = beside_deaf({"texts": True, "push": True}, {})
     pushed, replies = [], 0
     while replies < 2 or not pushed:
-        message = deaf[0].reply()
+        message = deaf.reply()
         replies += "policy_timing" in message
         pushed += [] if "policy_timing" in message else message["tectum"]["texts"]
     check(not {t["request"] for t in pushed} & {t["request"] for t in texts}, pushed, texts)

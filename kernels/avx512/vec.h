@@ -14,9 +14,6 @@
 
 enum { VEC_WIDTH = 16, VEC_BLOCK = 4 };
 typedef __m512 vec;
-struct block {
-    vec a, b, c, d;
-};
 struct wide {
     __m512d lo, hi;
 };
@@ -182,32 +179,7 @@ VEC_INLINE void vec_transpose(vec x[VEC_WIDTH])
     }
 }
 
-VEC_INLINE struct block block_zero(void)
-{
-    vec zero = _mm512_setzero_ps();
-    return (struct block){zero, zero, zero, zero};
-}
-VEC_INLINE struct block block_load(const float *p)
-{
-    return (struct block){vec_load(p), vec_load(p + 16), vec_load(p + 32), vec_load(p + 48)};
-}
-VEC_INLINE void block_store(float *p, struct block x)
-{
-    vec_store(p, x.a);
-    vec_store(p + 16, x.b);
-    vec_store(p + 32, x.c);
-    vec_store(p + 48, x.d);
-}
-VEC_INLINE struct block block_mul(struct block x, vec y)
-{
-    return (struct block){vec_mul(x.a, y), vec_mul(x.b, y), vec_mul(x.c, y), vec_mul(x.d, y)};
-}
-/* x * y + z for one x. */
-VEC_INLINE struct block block_fma(vec x, struct block y, struct block z)
-{
-    return (struct block){vec_fma(x, y.a, z.a), vec_fma(x, y.b, z.b), vec_fma(x, y.c, z.c),
-                          vec_fma(x, y.d, z.d)};
-}
+#include "kernels/vector/block_of_four.inc"
 
 VEC_INLINE struct wide wide_set(double x)
 {

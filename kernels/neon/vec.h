@@ -15,9 +15,6 @@
 
 enum { VEC_WIDTH = 4, VEC_BLOCK = 4 };
 typedef float32x4_t vec;
-struct block {
-    vec a, b, c, d;
-};
 struct wide {
     float64x2_t lo, hi;
 };
@@ -192,32 +189,7 @@ VEC_INLINE void vec_transpose(vec x[VEC_WIDTH])
     x[3] = vreinterpretq_f32_f64(vtrn2q_f64(b, d));
 }
 
-VEC_INLINE struct block block_zero(void)
-{
-    vec zero = vdupq_n_f32(0);
-    return (struct block){zero, zero, zero, zero};
-}
-VEC_INLINE struct block block_load(const float *p)
-{
-    return (struct block){vec_load(p), vec_load(p + 4), vec_load(p + 8), vec_load(p + 12)};
-}
-VEC_INLINE void block_store(float *p, struct block x)
-{
-    vec_store(p, x.a);
-    vec_store(p + 4, x.b);
-    vec_store(p + 8, x.c);
-    vec_store(p + 12, x.d);
-}
-VEC_INLINE struct block block_mul(struct block x, vec y)
-{
-    return (struct block){vec_mul(x.a, y), vec_mul(x.b, y), vec_mul(x.c, y), vec_mul(x.d, y)};
-}
-/* x * y + z for one x. */
-VEC_INLINE struct block block_fma(vec x, struct block y, struct block z)
-{
-    return (struct block){vec_fma(x, y.a, z.a), vec_fma(x, y.b, z.b), vec_fma(x, y.c, z.c),
-                          vec_fma(x, y.d, z.d)};
-}
+#include "kernels/vector/block_of_four.inc"
 
 VEC_INLINE struct wide wide_set(double x)
 {
