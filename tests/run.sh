@@ -18,7 +18,8 @@
 #
 # Without stages: setup, format, release, lua and docs. --all: all of them but cuda_asan, in this order.
 # --long: cuda_asan and chaos.t too, every test on aarch64 that holds nothing to a clock, ten minutes for each fuzz target, three seeds for the kernels and their large
-# sizes under sanitizers, every golden case, order of blocks and mistake on the emulator, the analyzer on tests. --jobs N: so many tests side by side; as many as there are processors.
+# sizes under sanitizers, every golden case, order of blocks and mistake on the emulator, the analyzer on tests.
+# --jobs N: so many tests side by side; without it one more than there are processors, as some wait for a server or a clock.
 # --campaign HOURS: only attacks, for so long (doc/testing.md): fuzz targets, a live server, kills of a
 # memory's writer, memory that runs out in a server. Counts are in build/results/campaign.md.
 # A tool that is not installed skips its stage, but fails it where CI is set (not that of aarch64).
@@ -29,7 +30,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 root=$(pwd)
 results=$root/build/results
-jobs=$(nproc 2>/dev/null || echo 2)
+jobs=$(nproc 2>/dev/null || echo 2) beside=$((jobs + 1))
 stages="setup format release cuda registers aarch64 asan cuda_asan tsan tidy lua fuzz docs campaign"
 long= hours=1 since= chosen= every="setup format release lua docs"
 
@@ -38,7 +39,7 @@ while [ $# -gt 0 ]; do
     --all) every=$(echo " $stages " | sed 's/ cuda_asan / /; s/ campaign / /') ;;
     --long) long=1 every=${stages% campaign} ;;
     --campaign) hours=${2:?--campaign needs hours} every=campaign; shift ;;
-    --jobs) jobs=${2:?--jobs needs a number}; shift ;;
+    --jobs) jobs=${2:?--jobs needs a number} beside=$2; shift ;;
     --since) since=${2:?--since needs a revision}; shift ;;
     -h | --help) sed -n '2,/^set -u/{/^set/d;s/^# \{0,1\}//;p;}' "$0"; exit 0 ;;
     *) case " $stages " in
@@ -53,10 +54,10 @@ totals=$results/totals.$$
 : >"$totals"
 trap 'rm -f "$totals"' EXIT
 
-# side COMMAND...: run a command beside others, at most $jobs of them at a time; together: wait for all.
+# side COMMAND...: run a command beside others, at most $beside of them at a time; together: wait for all.
 slots=$results/slots.$$
 mkfifo "$slots" && exec 9<>"$slots" && rm -f "$slots" || exit 1
-for slot in $(seq "$jobs"); do echo "$slot" >&9; done
+for slot in $(seq "$beside"); do echo "$slot" >&9; done
 side() {
     read -r slot <&9
     { "$@"; echo "$slot" >&9; } &
