@@ -5,12 +5,85 @@
 
 kv = {}
 
----Of a robot's description: `actions = { size = 7, limits = { ... } }`; false: none.
----@class tectum.limits
+---The description itself.
+---@class tectum.robot
+---@field name string the robot's name in messages
+---@field variant? string the variant that holds where the pipeline names none
+---@field variants? table<string, tectum.robot> by name, fields that replace the common ones; inside `state`, `actions`, `norm` and `prompt` field by field
+---@field cameras? tectum.robot_camera[] the model's camera slots, in the model's order
+---@field resize? "openpi_pil"|"lerobot_torch"|"lerobot_corner"|"none"|"resize-naive"|"letterbox"|"resize-crop"|"checkpoint" how a picture of another size than the model's is resized; default openpi_pil
+---@field fill? integer[] three bytes, the colour of a letterbox, which needs it
+---@field ignore? string[] keys of a request that are not looked at
+---@field unknown_cameras? "error"|"ignore" what a picture under a key that is in no slot is; default error
+---@field state? tectum.robot_state the state vector; without it the robot has none
+---@field actions tectum.robot_actions what becomes of the model's actions
+---@field norm tectum.robot_norm which statistics normalise the state, and actions back
+---@field prompt? tectum.robot_prompt how the instruction becomes the model's prompt
+---@field rate_hz? number the control rate, in Hz; it must fit the pipeline's period
+---@field execute? integer rows that are executed before the next observation; all without it
+---@field metadata? table what a server tells clients that connect; at most 32 KiB as JSON
+
+---A camera slot of the model.
+---@class tectum.robot_camera
+---@field slot string the model's name for it, such as `base_0_rgb`
+---@field input? string the picture's key in a request; without it the slot is masked
+---@field missing? "error"|"mask" what a request without this picture is; default error
+---@field rotate180? boolean turn the picture before anything else; default false
+---@field layout? "auto"|"hwc"|"chw" order of the picture's dimensions; `auto`: channels first where the first one is 3; default auto
+
+---The state vector: its parts one after the other, through the steps.
+---@class tectum.robot_state
+---@field inputs? tectum.robot_part[] the vectors that it is made of
+---@field ops? table[] steps before it is normalised
+---@field normalised? table[] steps behind that, which keep the number of entries
+
+---A vector of the state.
+---@class tectum.robot_part
+---@field input string its key in a request
+---@field size integer how many entries it has; a single number will do for 1
+
+---From the model's actions to commands.
+---@class tectum.robot_actions
+---@field size integer columns of a command
+---@field inputs? integer columns of the model's actions that are used: the first ones; default size
+---@field decode? table[] steps before un-normalisation, which keep the number of columns
+---@field ops? table[] steps after un-normalisation
+---@field max_rows? integer most rows of a chunk that reach the robot; all without it
+---@field outputs? tectum.robot_output[] names of the columns, one part after the other, which together are a command
+---@field limits? tectum.robot_limits|false how far commands may go; without them the statistics bound them, with `false` nothing does
+---@field relative? boolean commands are changes or speeds: repeated, the robot moves on; default false
+---@field ensemble? number each action is the mean of what all chunks say of it, chunk i after the oldest weighted by exp(-ensemble i)
+
+---Columns of a command that have a name.
+---@class tectum.robot_output
+---@field name string the part's name
+---@field size integer how many columns it has
+
+---How far commands may go, in the robot's units.
+---@class tectum.robot_limits
 ---@field min? number|(number|false)[] lowest value, of all columns or of each
 ---@field max? number|(number|false)[] highest value
 ---@field max_step? number|(number|false)[] largest change between two commands
 ---@field on? "clip"|"hold"|"stop" what a chunk beyond them does; default clip
+
+---Statistics of the checkpoint.
+---@class tectum.robot_norm
+---@field mode "quantile"|"mean_std"|"min_max"|"none"|"checkpoint" the formula; `checkpoint`: a LeRobot checkpoint's own
+---@field asset? string folder of the statistics in `assets/`, or key of a dataset; without it the only one
+---@field eps? number added to the widths of statistics by dataset; 0 to below 1; default 0
+---@field missing? "error"|"pass" what a feature without statistics is; `pass`, as it is, with `checkpoint` only; default error
+---@field precision? "f32"|"f64" of the formulas; `f64` with `checkpoint` only; default f32
+
+---The instruction and what stands beside it.
+---@class tectum.robot_prompt
+---@field input? string the instruction's key in a request; default prompt
+---@field template? string a prompt template of the model; without it the model's own
+---@field default? string the instruction of a request without one; without it that is refused
+---@field state? boolean the state's bins are given to the template; default false
+---@field state_pad_to? integer the state is padded with zeros to so many bins
+---@field max_tokens? integer most tokens of a prompt; the model's own without it
+---@field truncate? boolean cut a longer prompt; otherwise it is refused; default false
+---@field keep? "first"|"last" which tokens stay of a prompt that is cut; default first
 
 ---The whole file: `return pipeline { ... }`.
 ---@class tectum.pipeline
@@ -19,8 +92,8 @@ kv = {}
 ---@field seed? integer keys all randomness that no input gives; default 0
 ---@field models? (tectum.model)[] the models, a list or by name: `models = { arm = model { }, planner = model { } }`; `model = model { }` is the form for one
 ---@field model? tectum.model the form for one model
----@field robot? string|table the robot's description: a path such as "robots/libero.lua", or a table
----@field robots? table<string, string|table> several robots by name, `{ left = "robots/libero.lua", right = ... }`: inputs are `left/NAME`; actions are those of the robot whose inputs the prefill reads
+---@field robot? string|tectum.robot the robot's description: a path such as "robots/libero.lua", or a table
+---@field robots? table<string, string|tectum.robot> several robots by name, `{ left = "robots/libero.lua", right = ... }`: inputs are `left/NAME`; actions are those of the robot whose inputs the prefill reads
 ---@field variant? string variant of the robots' descriptions; without it the description's own
 ---@field frame tectum.frame the control frame
 ---@field inputs? (tectum.image|tectum.tensor|tectum.text|tectum.segments)[] what comes in every frame

@@ -220,22 +220,61 @@ FIELDS = {
 # Names of one kind everywhere: what refers to them, and where it is tested that they are right.
 REFERENCES = {"model", "after", "partition", "share_prefix", "writes", "reads", "from", "into", "name"}
 
+# Changes of the demo's robot, by table and field; a third part is what both sides have.
 ROBOT = {
-    "name": ("LABEL", "messages name the robot so"),
-    "variant": ("check", ["variant = 'nothing'"]),
-    "variants": ("check", ["variant = 'slow'", "variants = { slow = { execute = 4 } }"]),
-    "cameras": ("check", ["cameras = { { slot = 'base_0_rgb', input = 'nothing' } }"]),
-    "resize": ("check", ["resize = 'nothing'"]),
-    "ignore": ("check", ["ignore = 7"]),
-    "state": ("check", ["state = { inputs = { { input = 'observation/state', size = 5 } } }"]),
-    "actions": ("run", ["actions = { size = 3 }"]),
-    "norm": ("check", ["norm = { mode = 'nothing' }"]),
-    "prompt": ("check", ["prompt = { template = 'nothing' }"]),
-    "rate_hz": ("check", ["rate_hz = 200"]),
-    "execute": ("check", ["execute = 2"]),
-    "unknown_cameras": ("check", ["unknown_cameras = 'nothing'"]),
-    "metadata": ("LABEL", "clients of a server are told it"),
-    "fill": ("check", ["fill = 'nothing'"]),
+    "robot.name": ("LABEL", "messages name the robot so"),
+    "robot.variant": ("check", ["variant = 'nothing'"]),
+    "robot.variants": ("check", ["variant = 'slow'", "variants = { slow = { execute = 4 } }"]),
+    "robot.cameras": ("check", ["cameras = { { slot = 'base_0_rgb', input = 'nothing' } }"]),
+    "robot.resize": ("check", ["resize = 'nothing'"]),
+    "robot.ignore": ("check", ["ignore = 7"]),
+    "robot.state": ("check", ["state = { inputs = { { input = 'observation/state', size = 5 } } }"]),
+    "robot.actions": ("run", ["actions = { size = 3 }"]),
+    "robot.norm": ("check", ["norm = { mode = 'nothing' }"]),
+    "robot.prompt": ("check", ["prompt = { template = 'nothing' }"]),
+    "robot.rate_hz": ("check", ["rate_hz = 200"]),
+    "robot.execute": ("check", ["execute = 2"]),
+    "robot.unknown_cameras": ("check", ["unknown_cameras = 'nothing'"]),
+    "robot.metadata": ("LABEL", "clients of a server are told it"),
+    "robot.fill": ("check", ["fill = 'nothing'"]),
+    "camera.slot": ("check", ["cameras[1].slot = 'nothing'"]),
+    "camera.input": ("check", ["cameras[1].input = 'nothing'"]),
+    "camera.missing": ("TEST", "tests/observer.c", "observe_masks_or_refuses_missing_cameras"),
+    "camera.rotate180": ("run", ["cameras[1].rotate180 = true"]),
+    "camera.layout": ("run", ["cameras[1].layout = 'chw'"]),
+    "state.inputs": ("check", ["state.inputs = {}"]),
+    "state.ops": ("prompt", ["state.ops = { { op = 'multiply', by = -1 } }"]),
+    "state.normalised": ("prompt", ["state.normalised = { { op = 'multiply', by = 0.5 } }"]),
+    "part.input": ("check", ["state.inputs[1].input = 'nothing'"]),
+    "part.size": ("check", ["state.inputs[1].size = 3"]),
+    "actions.size": ("run", ["actions.size = 3"]),
+    "actions.inputs": ("check", ["actions.inputs = 3"]),
+    "actions.decode": ("run", ["actions.decode = { { op = 'multiply', by = 0.5 } }"]),
+    "actions.ops": ("run", ["actions.ops = { { op = 'multiply', by = 0.5 } }"]),
+    "actions.max_rows": ("run", ["actions.max_rows = 10"]),
+    "actions.outputs": ("check", ["actions.outputs = { { name = 'hand', size = 5 } }"]),
+    "actions.limits": ("run", ["actions.limits = { max = 0 }"]),
+    "actions.relative": ("TEST", "tests/session.c", "a_robot_that_goes_on_moving"),
+    "actions.ensemble": ("run", ["actions.ensemble = 0.01"], ["execute = 1"]),
+    "output.name": ("TEST", "tests/serve_groot.py", "outputs"),
+    "output.size": ("check", ["actions.outputs[1].size = 5"], ["actions.outputs = { { name = 'hand', size = 4 } }"]),
+    "limits.min": ("run", ["actions.limits = { min = 0 }"]),
+    "limits.max": ("run", ["actions.limits = { max = 0 }"]),
+    "limits.max_step": ("run", ["actions.limits = { max_step = 0.001 }"]),
+    "limits.on": ("run", ["actions.limits.on = 'stop'"], ["actions.limits = { max = 0 }"]),
+    "norm.mode": ("run", ["norm.mode = 'none'"]),
+    "norm.asset": ("run", ["norm.asset = 'nothing'"]),
+    "norm.eps": ("run", ["norm.eps = 0.5"]),
+    "norm.missing": ("TEST", "tests/golden/smolvla/README.md", "statistics under foreign keys -> nothing normalised"),
+    "norm.precision": ("TEST", "tests/norm.c", "wide"),
+    "prompt.input": ("check", ["prompt.input = 'nothing'"]),
+    "prompt.template": ("prompt", ["prompt.template = 'plain'"]),
+    "prompt.default": ("TEST", "tests/observer.c", 'CHECK_STR(s.text, "wave")'),
+    "prompt.state": ("run", ["prompt.state = false"]),
+    "prompt.state_pad_to": ("run", ["prompt.state_pad_to = 6"]),
+    "prompt.max_tokens": ("run", ["prompt.max_tokens = 2"]),
+    "prompt.truncate": ("prompt", ["prompt.truncate = true"], ["prompt.max_tokens = 2"]),
+    "prompt.keep": ("prompt", ["prompt.keep = 'last'"], ["prompt.max_tokens = 6", "prompt.truncate = true"]),
 }
 
 
@@ -273,6 +312,8 @@ class Fields:
         if verb == "start":  # an observation without a text, and one with it
             code, out, err = self.frames("--inputs", "start.jsonl", *random, path)
             return code, out, err
+        if verb == "prompt":  # what is not there is drawn
+            return self.frames("--random-inputs", "1", "--inputs", verb + ".jsonl", path)
         if verb in ("facts", "five"):
             return self.frames("--inputs", verb + ".jsonl", path)
         asks = "D:recompute('recall', { 1 })" if verb == "recompute" else "D:skip('%s', 'a test')" % verb[5:]
@@ -299,7 +340,8 @@ class Fields:
         self.ok(said[0] != said[1], "%s: %s" % (text, verb))
 
     def write_inputs(self):
-        for name, frames in (("facts", FACTS), ("five", FIVE), ("start", [{"memory": FACTS[0]["memory"]}])):
+        for name, frames in (("facts", FACTS), ("five", FIVE), ("start", [{"memory": FACTS[0]["memory"]}]),
+                             ("prompt", [{"prompt": "press the button beside the drawer"}])):
             with open(name + ".jsonl", "w") as f:
                 f.writelines(json.dumps(frame) + "\n" for frame in frames)
 
@@ -319,12 +361,13 @@ class Fields:
             self.compare(name, *line)
 
     def robot(self, name, line):
-        if line is None or line[0] == "LABEL":
-            self.field("robot." + name, line)
+        if line is None or line[0] in ("LABEL", "TEST"):
+            self.field("robot: " + name, line)
             return
-        change = "(function() local r = include 'robots/metaworld.lua'; %s return r end)()"
-        changes = "".join("r.%s; " % part for part in line[1])
-        self.compare("robot." + name, line[0], DEMO, "robot = " + change % changes, "robot = " + change % "")
+        robot = "robot = (function() local r = include 'robots/metaworld.lua'; %s return r end)()"
+        both = line[2] if len(line) > 2 else []
+        with_it, without = ("".join("r.%s; " % part for part in parts) for parts in (both + line[1], both))
+        self.compare("robot: " + name, line[0], DEMO, robot % with_it, robot % without)
 
 
 def fields_of(root):
@@ -341,8 +384,14 @@ def fields_of(root):
 
 
 def robot_fields(root):
-    text = open(os.path.join(root, "graph/transform/robot.c")).read()
-    return re.findall(r'"(\w+)"', re.search(r"top_fields\[\] = \{(.*?)\}", text, re.S).group(1))
+    """Names of all fields of robot_fields.def, as table.field."""
+    table, names = None, []
+    for kind, name in re.findall(r'^(TABLE|FIELD)\("?(\w+)', open(os.path.join(root, "graph/transform/robot_fields.def")).read(), re.M):
+        if kind == "TABLE":
+            table = name
+        else:
+            names.append(table + "." + name)
+    return names
 
 
 def main():
@@ -359,7 +408,7 @@ def main():
             t.field(name, line)
         for name in robot_fields(t.root):
             t.robot(name, ROBOT.get(name))
-        for name in sorted(set(FIELDS) - set(names)):
+        for name in sorted(set(FIELDS) - set(names)) + sorted(set(ROBOT) - set(robot_fields(t.root))):
             t.ok(False, name + " is no field")
         os.chdir(t.root)
     print("1..%d" % t.checks)

@@ -120,8 +120,8 @@ static void print_lua_type(const struct tec_field *f, FILE *out)
                                         [TEC_FIELD_SPAWN] = "tectum.call",
                                         [TEC_FIELD_WHEN] = "tectum.call",
                                         [TEC_FIELD_OBJECT] = "table",
-                                        [TEC_FIELD_ROBOT] = "string|table",
-                                        [TEC_FIELD_ROBOTS] = "table<string, string|table>",
+                                        [TEC_FIELD_ROBOT] = "string|tectum.robot",
+                                        [TEC_FIELD_ROBOTS] = "table<string, string|tectum.robot>",
                                         [TEC_FIELD_THINGS] = ""};
     fputs(names[f->type], out);
     if (f->type == TEC_FIELD_WORD)
@@ -159,6 +159,74 @@ static void print_stub(enum tec_constructor con, FILE *out)
     fprintf(out, "\nfunction %s(t) end\n", info->word);
 }
 
+/* --- robots ---------------------------------------------------------------------------------- */
+
+/* Lines of robot_fields.def: a table, or a field of the last one. */
+static const struct robot_line {
+    const char *table, *place, *field, *type, *standard, *text;
+} robot_lines[] = {
+#define TABLE(id, place, text) {#id, place, NULL, NULL, NULL, text},
+#define FIELD(name, type, standard, text) {NULL, NULL, name, type, standard, text},
+#define END
+#include "graph/transform/robot_fields.def"
+#undef TABLE
+#undef FIELD
+#undef END
+};
+enum { ROBOT_LINES = sizeof robot_lines / sizeof robot_lines[0] };
+
+static void print_robot_stubs(FILE *out)
+{
+    for (size_t i = 0; i < ROBOT_LINES; i++) {
+        const struct robot_line *l = &robot_lines[i];
+        if (l->table) {
+            bool whole = l->place[0] == '\0';
+            fprintf(out, "\n---%s\n---@class tectum.robot%s%s\n", l->text, whole ? "" : "_",
+                    whole ? "" : l->table);
+            continue;
+        }
+        fprintf(out, "---@field %s%s %s %s", l->field, l->standard ? "?" : "", l->type, l->text);
+        if (l->standard && l->standard[0])
+            fprintf(out, "; default %s", l->standard);
+        fputc('\n', out);
+    }
+}
+
+/* A type of the editors' stub as a cell: each of its alternatives is code, a bar within one is
+ * escaped. */
+static void print_cell(const char *type, FILE *out)
+{
+    int depth = 0;
+    fputc('`', out);
+    for (; *type; type++) {
+        depth += (*type == '(') - (*type == ')');
+        if (*type == '|' && depth == 0)
+            fputs("`, `", out);
+        else
+            fprintf(out, "%s%c", *type == '|' ? "\\" : "", *type);
+    }
+    fputc('`', out);
+}
+
+static void print_robots(FILE *out)
+{
+    fputs("## Every field of a description\n", out);
+    for (size_t i = 0; i < ROBOT_LINES; i++) {
+        const struct robot_line *l = &robot_lines[i];
+        if (l->table) {
+            fprintf(out, "\n### `%s`\n\n%s\n\n", l->place[0] ? l->place : "robot", l->text);
+            fputs("| field | type | default | meaning |\n|---|---|---|---|\n", out);
+            continue;
+        }
+        fprintf(out, "| `%s` | ", l->field);
+        print_cell(l->type, out);
+        if (l->standard && l->standard[0])
+            fprintf(out, " | `%s` | %s |\n", l->standard, l->text);
+        else
+            fprintf(out, " | %s | %s |\n", l->standard ? "-" : "**required**", l->text);
+    }
+}
+
 static void print_all_stubs(FILE *out)
 {
     static const char *const arguments[] = {"name string",
@@ -173,14 +241,7 @@ static void print_all_stubs(FILE *out)
     fputs("---@meta\n-- Pipeline files for editors (LuaLS). Generated: do not edit.\n\n"
           "---@class tectum.call\n\nkv = {}\n",
           out);
-    fputs(
-        "\n---Of a robot's description: `actions = { size = 7, limits = { ... } }`; false: none.\n"
-        "---@class tectum.limits\n"
-        "---@field min? number|(number|false)[] lowest value, of all columns or of each\n"
-        "---@field max? number|(number|false)[] highest value\n"
-        "---@field max_step? number|(number|false)[] largest change between two commands\n"
-        "---@field on? \"clip\"|\"hold\"|\"stop\" what a chunk beyond them does; default clip\n",
-        out);
+    print_robot_stubs(out);
     for (int i = TEC_CON_NONE + 1; i < TEC_CONSTRUCTORS; i++) {
         const struct tec_constructor_info *info = &tec_constructors[i];
         if (info->size > 0) {
@@ -334,6 +395,8 @@ static const struct document {
     {"doc/new-model.md", "### Words\n", "\n## Steps\n", "\n**`g:concat({ x, y, ... })`**\n",
      print_builder},
     {"doc/new-robot.md", "### Steps\n", "\n### Pictures\n", "\n| `multiply` |", print_steps},
+    {"doc/new-robot.md", "## Every field of a description\n", NULL, "\n### `cameras[i]`\n",
+     print_robots},
 };
 enum { DOCUMENTS = sizeof documents / sizeof documents[0] };
 
@@ -406,6 +469,7 @@ TEST(the_page_of_models_is_current)
 TEST(the_page_of_robots_is_current)
 {
     check_document(&documents[4]);
+    check_document(&documents[5]);
 }
 
 static int write_documents(void)

@@ -3,6 +3,7 @@
 #include "tests/transform.h"
 
 #include "base/lua.h"
+#include "graph/transform/robot_fields.h"
 #include "graph/transform/transform.h"
 
 #include <dirent.h>
@@ -142,6 +143,73 @@ TEST(robot_parses)
     CHECK_STR(r->asset, "x/y");
     CHECK_STR(r->prompt_input, "prompt");
     CHECK(r->limits.min[0] == -50.0 && r->limits.max[1] == 1.0 && r->rate_hz == 10.0);
+    tec_arena_finish(&arena);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* The tables of a description that have fields of words. */
+static json_t *table_of(json_t *robot, enum tec_robot_table table)
+{
+    switch (table) {
+    case TEC_ROBOT_TABLE_robot:
+        return robot;
+    case TEC_ROBOT_TABLE_camera:
+        return json_array_get(json_object_get(robot, "cameras"), 0);
+    case TEC_ROBOT_TABLE_limits:
+        return json_object_get(json_object_get(robot, "actions"), "limits");
+    case TEC_ROBOT_TABLE_norm:
+        return json_object_get(robot, "norm");
+    case TEC_ROBOT_TABLE_prompt:
+        return json_object_get(robot, "prompt");
+    default:
+        return NULL;
+    }
+}
+
+/* Does the parser take this word for the field? It may miss other fields then. */
+static bool knows_word(enum tec_robot_table table, const char *name, const char *word, int length,
+                       struct tec_arena *arena)
+{
+    json_t *all = json("{'name':'x','cameras':[{'slot':'s'}],'actions':{'size':1,'limits':{}},"
+                       "'norm':{'mode':'none'},'prompt':{}}");
+    struct tec_robot *r;
+    json_object_set_new(table_of(all, table), name, json_stringn(word, (size_t)length));
+    enum tec_status status = tec_robot_parse(&r, all, NULL, "r.lua", arena, &err);
+    json_decref(all);
+    return status == TEC_OK || !strstr(err.message, "unknown word");
+}
+
+/* Each word that the list shows for a field is one that the parser knows, and no other one is.
+ * Returns how many it shows. */
+static int check_words(enum tec_robot_table table, const char *name, const char *type,
+                       struct tec_arena *arena)
+{
+    int n = 0;
+    if (*type == '"')
+        CHECK(!knows_word(table, name, "nothing", 7, arena));
+    for (; *type == '"'; n++) {
+        int length = (int)strcspn(type + 1, "\"");
+        CHECK(knows_word(table, name, type + 1, length, arena));
+        type += length + 2;
+        type += *type == '|';
+    }
+    return n;
+}
+
+TEST(words_of_the_list_are_those_of_the_parser)
+{
+    struct tec_arena arena;
+    int n = 0;
+    enum tec_robot_table table = TEC_ROBOT_TABLE_robot;
+    tec_arena_init(&arena, &heap);
+#define TABLE(id, place, text) table = TEC_ROBOT_TABLE_##id;
+#define FIELD(name, type, standard, text) n += check_words(table, name, type, &arena);
+#define END
+#include "graph/transform/robot_fields.def"
+#undef TABLE
+#undef FIELD
+#undef END
+    CHECK_INT(n, ==, 29);
     tec_arena_finish(&arena);
     CHECK_INT(heap.live, ==, 0);
 }

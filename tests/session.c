@@ -380,6 +380,32 @@ TEST(noise_repeats)
     close_all();
 }
 
+TEST(a_robot_that_goes_on_moving_is_stopped_after_three_misses)
+{
+    open_demo(); /* its commands are changes of place */
+    struct tec_decl_deadline held = {.kind = TEC_DEADLINE_HARD, .ms = 10, .on_miss = TEC_MISS_HOLD};
+    CHECK_INT(tec_session_miss_limit(d.session, &held), ==, 3);
+    held.limit = 5;
+    CHECK_INT(tec_session_miss_limit(d.session, &held), ==, 5);
+    struct tec_decl_deadline stops = {
+        .kind = TEC_DEADLINE_HARD, .ms = 10, .on_miss = TEC_MISS_ZEROS};
+    CHECK_INT(tec_session_miss_limit(d.session, &stops), ==, 0);
+    tec_session_destroy(d.session);
+    d.session = NULL;
+    json_t *robot = json_deep_copy(d.pipeline->robots[0].description);
+    json_object_set_new(json_object_get(robot, "actions"), "relative", json_false());
+    struct tec_pipeline mine = *d.pipeline;
+    struct tec_decl_robot declared = d.pipeline->robots[0];
+    mine.robots = &declared;
+    declared.description = robot;
+    d.options.pipeline = &mine;
+    REQUIRE(create() == TEC_OK);
+    held.limit = 0;
+    CHECK_INT(tec_session_miss_limit(d.session, &held), ==, 0);
+    json_decref(robot);
+    close_all();
+}
+
 TEST(prompts_are_cut_only_where_the_robot_says_so)
 {
     int whole[TEXT];

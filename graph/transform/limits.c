@@ -2,6 +2,7 @@
 #include "graph/transform/limits.h"
 
 #include "graph/transform/fields.h"
+#include "graph/transform/robot_fields.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -66,14 +67,14 @@ static void check(struct tec_fields *f, const struct tec_limits *l)
 enum tec_status tec_limits_parse(struct tec_limits *out, bool *off, const json_t *json, int n,
                                  const char *where, struct tec_arena *arena, struct tec_error *err)
 {
-    static const char *const fields[] = {"min", "max", "max_step", "on"};
     static const char *const words[] = {"clip", "hold", "stop"}; /* as in enum tec_limit_on */
+    size_t n_names;
+    const char *const *names = tec_robot_fields(TEC_ROBOT_TABLE_limits, &n_names);
     *out = (struct tec_limits){.n = n};
     *off = json_is_false(json);
     if (*off)
         return TEC_OK;
-    struct tec_fields f =
-        tec_fields_open(json, fields, sizeof fields / sizeof fields[0], where, arena, err);
+    struct tec_fields f = tec_fields_open(json, names, n_names, where, arena, err);
     out->min = read_bound(&f, "min", n, -HUGE_VAL);
     out->max = read_bound(&f, "max", n, HUGE_VAL);
     out->max_step = read_bound(&f, "max_step", n, HUGE_VAL);

@@ -7,6 +7,7 @@
 #include "base/json_text.h"
 #include "base/nearest.h"
 #include "graph/transform/fields.h"
+#include "graph/transform/robot_fields.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,14 +15,6 @@
 #include <string.h>
 
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
-
-/* All fields of a description; those of a variant are the same without name and variants. */
-static const char *const top_fields[] = {
-    "name", "variant", "variants", "cameras", "resize",          "ignore",   "state", "actions",
-    "norm", "prompt",  "rate_hz",  "execute", "unknown_cameras", "metadata", "fill"};
-static const char *const variant_fields[] = {
-    "cameras", "resize",  "ignore",  "state",           "actions",  "norm",
-    "prompt",  "rate_hz", "execute", "unknown_cameras", "metadata", "fill"};
 
 /* State of one parse. */
 struct reading {
@@ -37,16 +30,25 @@ static const char *place(const struct reading *r, const char *field, char *buffe
     return buffer;
 }
 
+/* Begin to read a table, whose fields are those of robot_fields.def. `where` lives as long as what
+ * is returned. */
+static struct tec_fields open_table(const struct reading *r, enum tec_robot_table table,
+                                    const json_t *json, const char *where)
+{
+    size_t n;
+    const char *const *names = tec_robot_fields(table, &n);
+    return tec_fields_open(json, names, n, where, r->arena, r->err);
+}
+
 static enum tec_status read_camera(struct reading *r, struct tec_robot_camera *camera,
                                    const json_t *json, size_t index)
 {
-    static const char *const fields[] = {"slot", "input", "missing", "rotate180", "layout"};
     static const char *const missing[] = {"error", "mask"};
     static const char *const layouts[] = {"auto", "hwc", "chw"};
     char name[40], where[200];
     snprintf(name, sizeof name, "cameras[%zu]", index + 1);
-    struct tec_fields f = tec_fields_open(json, fields, COUNT(fields),
-                                          place(r, name, where, sizeof where), r->arena, r->err);
+    struct tec_fields f =
+        open_table(r, TEC_ROBOT_TABLE_camera, json, place(r, name, where, sizeof where));
     tec_fields_need(&f, "slot");
     camera->slot = tec_fields_string(&f, "slot", NULL);
     camera->input = tec_fields_string(&f, "input", NULL);
@@ -119,11 +121,10 @@ static enum tec_status read_cameras(struct reading *r, struct tec_fields *top)
 static enum tec_status read_part(struct reading *r, struct tec_robot_part *part, const json_t *json,
                                  size_t index)
 {
-    static const char *const fields[] = {"input", "size"};
     char name[40], where[200];
     snprintf(name, sizeof name, "state.inputs[%zu]", index + 1);
-    struct tec_fields f = tec_fields_open(json, fields, COUNT(fields),
-                                          place(r, name, where, sizeof where), r->arena, r->err);
+    struct tec_fields f =
+        open_table(r, TEC_ROBOT_TABLE_part, json, place(r, name, where, sizeof where));
     tec_fields_need(&f, "input");
     tec_fields_need(&f, "size");
     part->input = tec_fields_string(&f, "input", NULL);
@@ -137,11 +138,10 @@ static enum tec_status read_part(struct reading *r, struct tec_robot_part *part,
 
 static enum tec_status read_state(struct reading *r, const json_t *json)
 {
-    static const char *const fields[] = {"inputs", "ops", "normalised"};
     struct tec_robot *robot = r->robot;
     char where[200], where_ops[200];
-    struct tec_fields f = tec_fields_open(json, fields, COUNT(fields),
-                                          place(r, "state", where, sizeof where), r->arena, r->err);
+    struct tec_fields f =
+        open_table(r, TEC_ROBOT_TABLE_state, json, place(r, "state", where, sizeof where));
     const json_t *list = tec_fields_list(&f, "inputs", TEC_ROBOT_MAX_VALUES);
     robot->parts = TEC_NEW(r->arena, json_array_size(list) + 1, struct tec_robot_part);
     if (!robot->parts)
@@ -168,7 +168,6 @@ static enum tec_status read_state(struct reading *r, const json_t *json)
 /* Names of the action's columns, in their order. */
 static enum tec_status read_outputs(struct reading *r, const json_t *list)
 {
-    static const char *const fields[] = {"name", "size"};
     struct tec_robot *robot = r->robot;
     int columns = 0;
     robot->outputs = TEC_NEW(r->arena, json_array_size(list) + 1, struct tec_robot_output);
@@ -177,9 +176,8 @@ static enum tec_status read_outputs(struct reading *r, const json_t *list)
     for (size_t i = 0; i < json_array_size(list); i++) {
         char name[48], where[200];
         snprintf(name, sizeof name, "actions.outputs[%zu]", i + 1);
-        struct tec_fields f =
-            tec_fields_open(json_array_get(list, i), fields, COUNT(fields),
-                            place(r, name, where, sizeof where), r->arena, r->err);
+        struct tec_fields f = open_table(r, TEC_ROBOT_TABLE_output, json_array_get(list, i),
+                                         place(r, name, where, sizeof where));
         tec_fields_need(&f, "name");
         tec_fields_need(&f, "size");
         struct tec_robot_output *out = &robot->outputs[robot->n_outputs++];
@@ -197,12 +195,10 @@ static enum tec_status read_outputs(struct reading *r, const json_t *list)
 
 static enum tec_status read_actions(struct reading *r, const json_t *json)
 {
-    static const char *const fields[] = {"size",   "inputs",   "decode",   "ops",    "max_rows",
-                                         "limits", "relative", "ensemble", "outputs"};
     struct tec_robot *robot = r->robot;
     char where[200], where_ops[200];
-    struct tec_fields f = tec_fields_open(
-        json, fields, COUNT(fields), place(r, "actions", where, sizeof where), r->arena, r->err);
+    struct tec_fields f =
+        open_table(r, TEC_ROBOT_TABLE_actions, json, place(r, "actions", where, sizeof where));
     tec_fields_need(&f, "size");
     robot->n_actions = tec_fields_int(&f, "size", 1, TEC_ROBOT_MAX_VALUES, 1);
     robot->n_model_actions =
@@ -238,14 +234,13 @@ static enum tec_status read_actions(struct reading *r, const json_t *json)
 
 static enum tec_status read_norm(struct reading *r, const json_t *json)
 {
-    static const char *const fields[] = {"mode", "asset", "eps", "missing", "precision"};
     static const char *const missing[] = {"error", "pass"}, *const precisions[] = {"f32", "f64"};
     static const char *const modes[] = {"none", "mean_std", "quantile", "min_max", "checkpoint"};
     static const enum tec_norm_mode values[] = {TEC_NORM_NONE, TEC_NORM_MEAN_STD, TEC_NORM_QUANTILE,
                                                 TEC_NORM_MIN_MAX, TEC_NORM_NONE};
     char where[200];
-    struct tec_fields f = tec_fields_open(json, fields, COUNT(fields),
-                                          place(r, "norm", where, sizeof where), r->arena, r->err);
+    struct tec_fields f =
+        open_table(r, TEC_ROBOT_TABLE_norm, json, place(r, "norm", where, sizeof where));
     tec_fields_need(&f, "mode");
     int mode = tec_fields_word(&f, "mode", modes, COUNT(modes), 0);
     r->robot->norm = values[mode];
@@ -266,13 +261,11 @@ static enum tec_status read_norm(struct reading *r, const json_t *json)
 
 static enum tec_status read_prompt(struct reading *r, const json_t *json)
 {
-    static const char *const fields[] = {"input",        "template",   "state",    "default",
-                                         "state_pad_to", "max_tokens", "truncate", "keep"};
     static const char *const keep[] = {"first", "last"};
     struct tec_robot *robot = r->robot;
     char where[200];
-    struct tec_fields f = tec_fields_open(
-        json, fields, COUNT(fields), place(r, "prompt", where, sizeof where), r->arena, r->err);
+    struct tec_fields f =
+        open_table(r, TEC_ROBOT_TABLE_prompt, json, place(r, "prompt", where, sizeof where));
     robot->prompt_input = tec_fields_string(&f, "input", "prompt");
     robot->prompt_template = tec_fields_string(&f, "template", NULL);
     robot->default_prompt = tec_fields_string(&f, "default", NULL);
@@ -314,8 +307,7 @@ static void read_metadata(struct reading *r, struct tec_fields *f)
 
 static enum tec_status read_robot(struct reading *r, const json_t *json)
 {
-    struct tec_fields f =
-        tec_fields_open(json, top_fields, COUNT(top_fields), r->where, r->arena, r->err);
+    struct tec_fields f = open_table(r, TEC_ROBOT_TABLE_robot, json, r->where);
     tec_fields_need(&f, "name");
     tec_fields_need(&f, "actions");
     tec_fields_need(&f, "norm");
@@ -397,9 +389,13 @@ static enum tec_status find_variant(struct reading *r, const json_t *json, const
                     near ? "; there is '" : "; there are none", near ? near : "", near ? "'" : "");
 }
 
-/* Every variant's own field names, so that a mistake shows whichever variant is chosen. */
+/* Every variant's own field names, so that a mistake shows whichever variant is chosen: those of a
+ * robot without name, variant and variants, which come first. */
 static enum tec_status check_variants(struct reading *r, const json_t *json)
 {
+    enum { OWN = 3 };
+    size_t n;
+    const char *const *names = tec_robot_fields(TEC_ROBOT_TABLE_robot, &n);
     json_t *variants = json_object_get(json, "variants");
     const char *key;
     json_t *value;
@@ -410,9 +406,8 @@ static enum tec_status check_variants(struct reading *r, const json_t *json)
     {
         char where[200], name[80];
         snprintf(name, sizeof name, "variants.%s", key);
-        struct tec_fields f =
-            tec_fields_open(value, variant_fields, COUNT(variant_fields),
-                            place(r, name, where, sizeof where), r->arena, r->err);
+        struct tec_fields f = tec_fields_open(
+            value, names + OWN, n - OWN, place(r, name, where, sizeof where), r->arena, r->err);
         TEC_TRY(f.status);
     }
     return TEC_OK;

@@ -115,40 +115,14 @@ struct tec_robot {
     const char *metadata; /* what a server tells whoever connects: a JSON object; NULL = {} */
 };
 
-/* clang-format off */
-/* Description (see pipelines/robots/) to robot. A description is an object with the fields
- *
- *     name       string
- *     cameras    list of {slot, input?, missing? = "error"|"mask", rotate180?, layout? =
- *                "auto"|"hwc"|"chw"}, in the model's order
- *     resize     "openpi_pil" (default) | "lerobot_torch" | "lerobot_corner" | "none" |
- *                "resize-naive" | "letterbox" | "resize-crop" | "checkpoint"
- *     fill       list of 3 bytes: colour of a letterbox, which needs it
- *     ignore     list of request keys
- *     unknown_cameras  "error" (default) | "ignore"
- *     state      {inputs = list of {input, size}, ops? = list of steps, transforms.def,
- *                normalised? = the same for what is normalised, which keep their number}
- *     actions    {size, decode?, ops?, inputs? = model columns used (default size), max_rows?,
- *                outputs? = list of {name, size}, limits?, relative? = boolean, ensemble? = number}:
- *                steps of decode run before un-normalisation, on the model's columns, and keep their
- *                number; those of ops after it. limits: tec_limits_parse; without its min and max,
- *                and unless it is false, those of the statistics hold. relative: the robot's commands
- *                are changes or speeds, not places. ensemble: each action is the mean of what all
- *                chunks say of it, older ones weighted by exp(-ensemble i), i = 0 the oldest
- *     norm       {mode = "quantile"|"mean_std"|"min_max"|"none"|"checkpoint", asset?, eps?,
- *                missing? = "error"|"pass", precision? = "f32"|"f64"}
- *     prompt     {input? = "prompt", template?, state? = boolean, default?, state_pad_to?,
- *                max_tokens?, truncate? = boolean, keep? = "first"|"last"}
- *     rate_hz, execute
- *     metadata   an object for clients of a server, {reset_pose = {...}}
- *     variants   {NAME = {any of the above but name}}: fields that replace the common ones; inside
- *                state, actions, norm and prompt field by field
- *     variant    the default one
+/* Description (see pipelines/robots/) to robot: an object with the fields of robot_fields.def.
+ * Steps of actions.decode run before un-normalisation, on the model's columns, and keep their
+ * number; those of actions.ops after it. Without limits.min and limits.max, and unless limits is
+ * false, those of the statistics hold (tec_limits_parse).
  *
  * `variant` NULL takes the default. Strict: an unknown field, op, variant or word is TEC_MALFORMED
  * (TEC_NOT_FOUND for the variant) with the nearest name; so are sizes that do not fit together. The
  * message begins with `where`, usually the path. Strings are copied: `json` may be freed. */
-/* clang-format on */
 enum tec_status tec_robot_parse(struct tec_robot **out, const json_t *json, const char *variant,
                                 const char *where, struct tec_arena *arena, struct tec_error *err);
 
