@@ -50,6 +50,8 @@ while [ $# -gt 0 ]; do
     shift
 done
 mkdir -p "$results" || exit 1
+# The interpreter itself: one that a wrapper chooses anew each time takes as long again to start.
+python=$(python3 -c "import sys; print(sys.executable)" 2>/dev/null); [ ! -x "$python" ] || PATH=${python%/*}:$PATH
 totals=$results/totals.$$
 : >"$totals"
 trap 'rm -f "$totals"' EXIT
