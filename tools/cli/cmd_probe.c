@@ -70,7 +70,8 @@ static enum tec_status first_observation(struct tec_recorded *r, struct tec_reco
         enum tec_status status = tec_recorded_next(r, &what, frame, &json, node, &more, err);
         json_decref(json);
         TEC_TRY(tec_context(err, status, "%s", r->file->path));
-        if (more && what == TEC_RECORDED_TICK && frame->observed && frame->session == 0)
+        if (more && what == TEC_RECORDED_TICK && frame->again.given.values &&
+            frame->again.session == 0)
             return TEC_OK;
     }
     return tec_fail(err, TEC_MALFORMED, "%s: there is no observation in it", r->file->path);
@@ -90,8 +91,8 @@ static enum tec_status probe(struct tec_invocation *call, struct tec_recorded *r
     const struct tec_probe_options options_of = {.url = call->args.item[0],
                                                  .key = o->key ? text : NULL,
                                                  .count = o->count ? o->count : COUNT,
-                                                 .values = frame.values,
-                                                 .n = frame.n};
+                                                 .values = frame.again.given.values,
+                                                 .n = frame.again.given.n};
     TEC_TRY(tec_probe_run(&times, &options_of, call->heap, err));
     return tell(call, &times, err);
 }

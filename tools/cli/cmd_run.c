@@ -163,13 +163,13 @@ static enum tec_status run_frame(struct job *job, const struct tec_inputs_frame 
                                  struct tec_error *err)
 {
     struct tec_frames *f = &job->frames;
-    struct tec_frame_given values[TEC_MAX_SESSIONS] = {{NULL, 0, NULL}};
+    struct tec_frame_given values[TEC_MAX_SESSIONS] = {{NULL, 0}};
     const float *noise = NULL;
     int failed = 0;
     bool observed = false;
     for (int i = 0; i < f->n_sessions && given; i++) {
         if (!given[i].none)
-            values[i] = (struct tec_frame_given){given[i].values, given[i].n, NULL};
+            values[i] = (struct tec_frame_given){given[i].values, given[i].n};
         observed |= !given[i].none;
         tec_frames_ask(f, i, &given[i].asks);
     }

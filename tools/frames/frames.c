@@ -279,20 +279,21 @@ static enum tec_status begin(struct tec_frames *f, struct tec_error *err)
     return TEC_OK;
 }
 
-static enum tec_status observe(struct tec_frames *f, int session,
+static enum tec_status observe(struct tec_frames *f, int session, int64_t number,
                                const struct tec_frame_given *given, const float *noise,
                                int64_t captured_ns, struct tec_error *err)
 {
     struct tec_frames_session *s = &f->sessions[session];
     s->out = (struct tec_frame_out){.observed = given->values != NULL};
+    s->number = number;
     s->n_left = 0;
     if (!given->values)
         return TEC_OK;
     tec_engine_settle(f->opened.engine);
-    tec_recording_inputs(f->recording, session, f->frame, given->values, given->n);
+    tec_recording_inputs(f->recording, session, number, given->values, given->n);
     s->noise = noise;
     return tec_session_observe(f->opened.engine->sessions[session], given->values, given->n, noise,
-                               f->frame, captured_ns, &s->out.input, s->out.warning, err);
+                               number, captured_ns, &s->out.input, s->out.warning, err);
 }
 
 /* Compare a chunk with the command before it, and replace one that exceeds the limits. Rows that
@@ -310,7 +311,7 @@ static void hold_to_limits(struct tec_frames *f, struct tec_frames_session *s,
     for (int i = left->rows * columns; i < rows * columns && means; i++)
         actions[i] = (double)NAN;
     const struct tec_action_output_chunk chunk = {
-        .frame = f->frame, .actions = actions, .seen = left->seen, .beyond = left->beyond};
+        .frame = s->number, .actions = actions, .seen = left->seen, .beyond = left->beyond};
     const struct tec_handed handed = tec_action_output_fresh(s->outputs[left->action], &chunk);
     left->source = handed.source;
     left->beyond = handed.beyond;
@@ -368,11 +369,11 @@ static struct tec_runtime_seen fill_tick(struct tec_frames *f, struct tec_tick *
     tick->n_cancels = s->n_cancels;
     tick->cancelled = s->cancelled;
     if (!s->out.observed)
-        return (struct tec_runtime_seen){.number = f->frame, .acts_for = f->frame};
+        return (struct tec_runtime_seen){.number = s->number, .acts_for = s->number};
     return (struct tec_runtime_seen){
         .input = &s->out.input,
-        .number = f->frame,
-        .acts_for = f->frame,
+        .number = s->number,
+        .acts_for = s->number,
         .state_raw = tec_session_observation(f->opened.engine->sessions[tick->session])->state_raw};
 }
 
@@ -417,29 +418,45 @@ enum tec_status tec_frames_next_of_all(struct tec_frames *f, const struct tec_fr
     TEC_TRY(begin(f, err));
     for (int i = 0; i < f->n_sessions; i++) {
         *failed = i;
-        TEC_TRY(observe(f, i, &given[i], noise, now, err));
+        TEC_TRY(observe(f, i, f->frame, &given[i], noise, now, err));
     }
     for (int i = 0; i < f->n_sessions; i++) {
         ticks[i] = tec_loop_tick(f->opened.engine->loop, now, 0);
         ticks[i].session = i;
         ticks[i].late_ns = given[i].values ? tec_clock_now(&f->clock) - now : 0;
-        if (given[i].fixed) {
-            ticks[i].frame = given[i].fixed->frame;
-            ticks[i].spawn = given[i].fixed->spawn;
-            ticks[i].mute = given[i].fixed->mute;
-            ticks[i].rests = given[i].fixed->rests;
-        }
     }
     if (f->frame == 0)
         f->began_ns = now;
     return run(f, ticks, f->n_sessions, err);
 }
 
+enum tec_status tec_frames_again(struct tec_frames *f, const struct tec_frame_again *parts, int n,
+                                 struct tec_error *err)
+{
+    struct tec_tick ticks[TEC_MAX_SESSIONS];
+    int64_t now = tec_clock_now(&f->clock);
+    TEC_TRY(begin(f, err));
+    for (int i = 0; i < f->n_sessions; i++)
+        f->sessions[i].out = (struct tec_frame_out){.observed = false};
+    for (int i = 0; i < n; i++) {
+        const struct tec_frame_again *p = &parts[i];
+        TEC_TRY(observe(f, p->session, p->number, &p->given, p->noise, now, err));
+        ticks[i] = tec_loop_tick(f->opened.engine->loop, now, 0);
+        ticks[i].session = p->session;
+        ticks[i].frame = p->frame;
+        ticks[i].spawn = p->spawn;
+        ticks[i].mute = p->mute;
+        ticks[i].rests = p->rests;
+        ticks[i].late_ns = p->given.values ? tec_clock_now(&f->clock) - now : 0;
+    }
+    return run(f, ticks, n, err);
+}
+
 enum tec_status tec_frames_next(struct tec_frames *f, const struct tec_value *values, size_t n,
                                 const float *noise, const struct tec_frame_out **out,
                                 struct tec_error *err)
 {
-    struct tec_frame_given given[TEC_MAX_SESSIONS] = {{values, n, NULL}};
+    struct tec_frame_given given[TEC_MAX_SESSIONS] = {{values, n}};
     int failed;
     *out = &f->sessions->out;
     return tec_frames_next_of_all(f, given, noise, &failed, err);
@@ -455,7 +472,7 @@ enum tec_status tec_frames_tick(struct tec_frames *f, int64_t tick_ns, int64_t w
     TEC_TRY(begin(f, err));
     for (int i = 0; i < f->n_sessions; i++) {
         *failed = i;
-        TEC_TRY(observe(f, i, &given[i], noise, tick_ns, err));
+        TEC_TRY(observe(f, i, f->frame, &given[i], noise, tick_ns, err));
     }
     int64_t prepared_ns = tec_clock_now(&f->clock) - begun_ns;
     for (int i = 0; i < f->n_sessions; i++) {

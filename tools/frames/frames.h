@@ -82,6 +82,7 @@ struct tec_frames_session {
     struct tec_ask asks[TEC_MAX_ASKS];
     int64_t cancels[TEC_MAX_ASKS];
     bool cancelled[TEC_MAX_ASKS];
+    int64_t number;     /* of the frame: that of its noise */
     const float *noise; /* of the frame, as given; NULL: drawn */
     struct tec_frame_out out;
 };
@@ -113,18 +114,20 @@ struct tec_frames {
     struct tec_arena arena, moment;
 };
 
-/* The tick of a frame that has run before, as its record says. */
-struct tec_frame_fixed {
-    int64_t frame;
-    unsigned spawn, mute;
-    bool rests;
-};
-
 /* What comes of one session: n values, or NULL for no observation. */
 struct tec_frame_given {
     const struct tec_value *values;
     size_t n;
-    const struct tec_frame_fixed *fixed; /* NULL: the loop's next tick */
+};
+
+/* A session's part in a frame that has run before, as its record says. */
+struct tec_frame_again {
+    int session;
+    int64_t number, frame; /* of its noise; of its tick */
+    unsigned spawn, mute;
+    bool rests;
+    const float *noise; /* [horizon, dim]; NULL: drawn */
+    struct tec_frame_given given;
 };
 
 /* Open the engine for frames that follow each other, with the policy asked for. `dtype`: "f32",
@@ -151,6 +154,11 @@ enum tec_status tec_frames_next(struct tec_frames *f, const struct tec_value *va
  * `failed` gets the session whose values were refused. */
 enum tec_status tec_frames_next_of_all(struct tec_frames *f, const struct tec_frame_given *given,
                                        const float *noise, int *failed, struct tec_error *err);
+
+/* The same of the sessions that were in a frame that has run before, in their order then, which is
+ * that of their deadlines. What came of the others is nothing. */
+enum tec_status tec_frames_again(struct tec_frames *f, const struct tec_frame_again *parts, int n,
+                                 struct tec_error *err);
 
 /* The same of tick f->frame, which was due at `tick_ns`, when its observations were captured, so
  * preparing the values counts as part of the frame's time. `waited_ns`: for how long they

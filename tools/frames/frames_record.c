@@ -5,7 +5,7 @@ void tec_frames_record_tick(struct tec_frames *f, const struct tec_tick *tick)
 {
     const struct tec_frames_session *s = &f->sessions[tick->session];
     const struct tec_flow *flow = tec_engine_flow(f->opened.engine, 0);
-    const struct tec_recorded_tick one = {.number = f->frame,
+    const struct tec_recorded_tick one = {.number = s->number,
                                           .session = tick->session,
                                           .observed = s->out.observed,
                                           .reset = f->reset ? TEC_RESET_ALL : TEC_RESET_NONE,

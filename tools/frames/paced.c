@@ -84,7 +84,7 @@ static int64_t waited(const struct paced *p)
 static enum tec_status run_ordered(struct paced *p, struct tec_error *err)
 {
     struct tec_frames *f = p->o.frames;
-    struct tec_frame_given values[TEC_MAX_SESSIONS] = {{NULL, 0, NULL}};
+    struct tec_frame_given values[TEC_MAX_SESSIONS] = {{NULL, 0}};
     const float *noise = NULL;
     int failed = 0;
     bool observed = false;
@@ -99,7 +99,7 @@ static enum tec_status run_ordered(struct paced *p, struct tec_error *err)
     for (int i = 0; i < p->n_sessions; i++) {
         tec_frames_ask(f, i, &p->given[i].asks);
         if (!p->given[i].none)
-            values[i] = (struct tec_frame_given){p->given[i].values, p->given[i].n, NULL};
+            values[i] = (struct tec_frame_given){p->given[i].values, p->given[i].n};
         observed |= !p->given[i].none;
     }
     if (p->o.noise && observed)

@@ -10,8 +10,8 @@
 void tec_recorded_init(struct tec_recorded *r, struct tec_mcap_reader *file, struct tec_heap *heap)
 {
     *r = (struct tec_recorded){.file = file};
-    tec_arena_init(&r->moment, heap);
     for (int i = 0; i < TEC_MAX_SESSIONS; i++) {
+        tec_arena_init(&r->moments[i], heap);
         tec_arena_init(&r->inputs[i].arena, heap);
         r->inputs[i].number = -1;
     }
@@ -19,9 +19,10 @@ void tec_recorded_init(struct tec_recorded *r, struct tec_mcap_reader *file, str
 
 void tec_recorded_finish(struct tec_recorded *r)
 {
-    tec_arena_finish(&r->moment);
-    for (int i = 0; i < TEC_MAX_SESSIONS; i++)
+    for (int i = 0; i < TEC_MAX_SESSIONS; i++) {
+        tec_arena_finish(&r->moments[i]);
         tec_arena_finish(&r->inputs[i].arena);
+    }
 }
 
 static enum tec_status malformed(const struct tec_mcap_message *m, const char *what,
@@ -202,7 +203,7 @@ static enum tec_status take_input(struct tec_recorded *r, const struct tec_mcap_
 
 /* --- ticks ------------------------------------------------------------------------------------ */
 
-static void read_asks(struct tec_recorded *r, struct tec_input_asks *asks, const json_t *json)
+static void read_asks(struct tec_arena *arena, struct tec_input_asks *asks, const json_t *json)
 {
     const json_t *list = json_object_get(json, "asks"), *ids = json_object_get(json, "cancels");
     *asks = (struct tec_input_asks){.n_asks = 0};
@@ -210,7 +211,7 @@ static void read_asks(struct tec_recorded *r, struct tec_input_asks *asks, const
         const json_t *one = json_array_get(list, i);
         const char *node = json_string_value(json_object_get(one, "node"));
         asks->asks[asks->n_asks++] =
-            (struct tec_input_ask){tec_arena_strdup(&r->moment, node ? node : ""),
+            (struct tec_input_ask){tec_arena_strdup(arena, node ? node : ""),
                                    (int)json_integer_value(json_object_get(one, "max_tokens")),
                                    (int)json_integer_value(json_object_get(one, "prio"))};
     }
@@ -229,30 +230,33 @@ static enum tec_status take_tick(struct tec_recorded *r, struct tec_recorded_fra
 {
     const char *reset = json_string_value(json_object_get(json, "reset"));
     const json_t *noise = json_object_get(json, "noise");
-    tec_arena_finish(&r->moment);
-    *f = (struct tec_recorded_frame){
-        .number = number(json, "number"),
-        .tick_us = number(json, "tick_us"),
-        .session = (int)number(json, "session"),
-        .observed = json_is_true(json_object_get(json, "observed")),
-        .fixed = {number(json, "frame"), (unsigned)number(json, "spawn"),
-                  (unsigned)number(json, "mute"), json_is_true(json_object_get(json, "rests"))}};
-    if (f->session < 0 || f->session >= TEC_MAX_SESSIONS || f->number < 0 || f->fixed.frame < 0 ||
-        !reset)
+    int64_t session = number(json, "session");
+    if (session < 0 || session >= TEC_MAX_SESSIONS || number(json, "number") < 0 ||
+        number(json, "frame") < 0 || !reset)
         return malformed(m, "this is no tick", err);
-    f->reset = strcmp(reset, "all") == 0       ? TEC_RESET_ALL
-               : strcmp(reset, "session") == 0 ? TEC_RESET_SESSION
-                                               : TEC_RESET_NONE;
-    read_asks(r, &f->asks, json);
-    f->n_noise = json_array_size(noise);
-    float *drawn = f->n_noise ? TEC_NEW(&r->moment, f->n_noise, float) : NULL;
+    const struct tec_recorded_inputs *in = &r->inputs[session];
+    bool observed = json_is_true(json_object_get(json, "observed"));
+    struct tec_arena *arena = &r->moments[session];
+    tec_arena_finish(arena);
+    *f = (struct tec_recorded_frame){
+        .tick_us = number(json, "tick_us"),
+        .reset = strcmp(reset, "all") == 0       ? TEC_RESET_ALL
+                 : strcmp(reset, "session") == 0 ? TEC_RESET_SESSION
+                                                 : TEC_RESET_NONE,
+        .n_noise = json_array_size(noise),
+        .again = {.session = (int)session,
+                  .number = number(json, "number"),
+                  .frame = number(json, "frame"),
+                  .spawn = (unsigned)number(json, "spawn"),
+                  .mute = (unsigned)number(json, "mute"),
+                  .rests = json_is_true(json_object_get(json, "rests")),
+                  .given = {observed ? in->values : NULL, observed ? in->n : 0}}};
+    read_asks(arena, &f->asks, json);
+    float *drawn = f->n_noise ? TEC_NEW(arena, f->n_noise, float) : NULL;
     for (size_t i = 0; drawn && i < f->n_noise; i++)
         drawn[i] = (float)json_number_value(json_array_get(noise, i));
-    f->noise = drawn;
-    const struct tec_recorded_inputs *in = &r->inputs[f->session];
-    f->values = in->values;
-    f->n = in->n;
-    if (f->observed && in->number != (f->number & UINT32_MAX))
+    f->again.noise = drawn;
+    if (observed && in->number != (f->again.number & UINT32_MAX))
         return malformed(m, "the inputs of this frame are missing", err);
     return TEC_OK;
 }

@@ -5,17 +5,13 @@
 #include "tools/frames/frames.h"
 #include "tools/record/mcap_read.h"
 
-/* A tick, with the values that were there for it. */
+/* A tick, with the values that were there for it, until the session's next one. */
 struct tec_recorded_frame {
-    int64_t number, tick_us;
-    int session;
-    bool observed;
+    int64_t tick_us;
     enum tec_recorded_reset reset;
-    struct tec_frame_fixed fixed;
     struct tec_input_asks asks;
-    const float *noise; /* [n_noise]; NULL: drawn */
-    size_t n_noise, n;
-    const struct tec_value *values; /* [n] */
+    size_t n_noise; /* of again.noise */
+    struct tec_frame_again again;
 };
 
 /* Values of a session, until those of another observation come. */
@@ -29,7 +25,7 @@ struct tec_recorded_inputs {
 /* Owned by the caller; zero-initialise and set file and heap. */
 struct tec_recorded {
     struct tec_mcap_reader *file;
-    struct tec_arena moment; /* what a frame points to beside its values */
+    struct tec_arena moments[TEC_MAX_SESSIONS]; /* what a tick points to beside its values */
     struct tec_recorded_inputs inputs[TEC_MAX_SESSIONS];
 };
 

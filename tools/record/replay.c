@@ -27,7 +27,7 @@ struct replay {
     struct tec_replay_source source;
     struct tec_frames frames;
     struct tec_recorded recorded;
-    struct tec_recorded_frame ticks[TEC_MAX_SESSIONS];
+    struct tec_recorded_frame ticks[TEC_MAX_SESSIONS]; /* of the frame's sessions */
     int n_ticks;
     bool ran; /* the ticks' frame has */
     bool matched[TEC_MAX_SESSIONS][MAX_LEFT];
@@ -123,37 +123,52 @@ static void keep_pace(struct replay *r, int64_t tick_us)
                                                                  1e3 / r->o->speed));
 }
 
-static void forget(struct replay *r, enum tec_recorded_reset reset)
+static void forget(struct replay *r, const struct tec_recorded_frame *tick)
 {
-    if (reset == TEC_RESET_ALL)
+    if (tick->reset == TEC_RESET_ALL)
         tec_frames_reset(&r->frames);
-    if (reset == TEC_RESET_SESSION)
-        tec_session_reset(r->frames.opened.engine->session);
+    if (tick->reset == TEC_RESET_SESSION)
+        tec_session_reset(r->frames.opened.engine->sessions[tick->again.session]);
+}
+
+/* Is the session in the frame? */
+static bool ticks(const struct replay *r, int64_t session)
+{
+    for (int i = 0; i < r->n_ticks; i++)
+        if (r->ticks[i].again.session == session)
+            return true;
+    return false;
+}
+
+static enum tec_status check_tick(struct replay *r, const struct tec_recorded_frame *tick,
+                                  struct tec_error *err)
+{
+    const struct tec_flow *flow = tec_engine_flow(r->frames.opened.engine, 0);
+    if (tick->again.session >= r->frames.n_sessions)
+        return tec_fail(err, TEC_MALFORMED, "frame %lld: there is no session %d",
+                        (long long)tick->again.number, tick->again.session);
+    return tick->again.noise && tick->n_noise != (size_t)flow->horizon * (size_t)flow->dim
+               ? tec_fail(err, TEC_MALFORMED, "frame %lld: its noise is not that of this model",
+                          (long long)tick->again.number)
+               : TEC_OK;
 }
 
 static enum tec_status run_frame(struct replay *r, struct tec_error *err)
 {
     struct tec_frames *f = &r->frames;
-    struct tec_frame_given given[TEC_MAX_SESSIONS] = {{NULL, 0, NULL}};
-    const struct tec_recorded_frame *first = &r->ticks[0];
-    const struct tec_flow *flow = tec_engine_flow(f->opened.engine, 0);
-    int failed = 0;
-    keep_pace(r, first->tick_us);
-    forget(r, first->reset);
+    struct tec_frame_again parts[TEC_MAX_SESSIONS];
+    keep_pace(r, r->ticks[0].tick_us);
     for (int i = 0; i < r->n_ticks; i++) {
-        const struct tec_recorded_frame *t = &r->ticks[i];
-        given[i] = (struct tec_frame_given){t->observed ? t->values : NULL, t->n, &t->fixed};
-        tec_frames_ask(f, i, &t->asks);
+        forget(r, &r->ticks[i]);
+        parts[i] = r->ticks[i].again;
     }
-    if (first->noise && first->n_noise != (size_t)flow->horizon * (size_t)flow->dim)
-        return tec_fail(err, TEC_MALFORMED, "frame %lld: its noise is not that of this model",
-                        (long long)first->number);
-    f->frame = first->number;
-    TEC_TRY(tec_context(err, tec_frames_next_of_all(f, given, first->noise, &failed, err),
-                        "frame %lld", (long long)first->number));
-    r->counts->frames++;
-    r->counts->observed += first->observed;
     for (int i = 0; i < r->n_ticks; i++)
+        tec_frames_ask(f, parts[i].session, &r->ticks[i].asks);
+    TEC_TRY(tec_context(err, tec_frames_again(f, parts, r->n_ticks, err), "frame %lld",
+                        (long long)parts[0].number));
+    r->counts->frames++;
+    r->counts->observed += parts[0].given.values != NULL;
+    for (int i = 0; i < f->n_sessions; i++)
         take_texts(r, &f->sessions[i].out);
     memset(r->matched, 0, sizeof r->matched);
     r->differs = false;
@@ -164,23 +179,30 @@ static enum tec_status run_frame(struct replay *r, struct tec_error *err)
 /* What left in the frame and is not in the recording. */
 static void close_frame(struct replay *r)
 {
-    for (int i = 0; i < r->n_ticks && r->ran; i++)
+    for (int i = 0; i < r->frames.n_sessions && r->ran; i++)
         for (int k = 0; k < r->frames.sessions[i].out.n_left; k++)
             r->counts->chunks_missing += !r->matched[i][k];
     r->n_ticks = 0;
     r->ran = false;
 }
 
+/* The ticks of a frame come together, before anything that left it; a frame of nothing is over when
+ * one of its sessions has another. */
 static enum tec_status take_tick(struct replay *r, const struct tec_recorded_frame *tick,
                                  struct tec_error *err)
 {
+    TEC_TRY(check_tick(r, tick, err));
+    if (!r->ran && ticks(r, tick->again.session))
+        TEC_TRY(run_frame(r, err));
     if (r->ran)
         close_frame(r);
-    if (tick->session != r->n_ticks)
-        return tec_fail(err, TEC_MALFORMED, "frame %lld: session %d comes where %d should",
-                        (long long)tick->number, tick->session, r->n_ticks);
     r->ticks[r->n_ticks++] = *tick;
-    return r->n_ticks == r->frames.n_sessions ? run_frame(r, err) : TEC_OK;
+    return TEC_OK;
+}
+
+static enum tec_status settle(struct replay *r, struct tec_error *err)
+{
+    return r->n_ticks > 0 && !r->ran ? run_frame(r, err) : TEC_OK;
 }
 
 /* --- comparing -------------------------------------------------------------------------------- */
@@ -205,7 +227,7 @@ static void compare_actions(struct replay *r, const json_t *json, const char *no
     int64_t seen = json_integer_value(json_object_get(json, "seen"));
     const json_t *chunk = json_object_get(json, "chunk");
     const struct tec_frame_left *left = NULL;
-    if (!r->ran || session < 0 || session >= r->n_ticks)
+    if (!r->ran || !ticks(r, session))
         return;
     const struct tec_frame_out *out = &r->frames.sessions[session].out;
     for (int i = 0; i < out->n_left && !left; i++)
@@ -253,7 +275,7 @@ static json_t *launches_then(const json_t *frame)
 static enum tec_status compare_plan(struct replay *r, const json_t *frame, struct tec_error *err)
 {
     int64_t session = json_integer_value(json_object_get(frame, "session"));
-    if (!r->ran || session < 0 || session >= r->n_ticks)
+    if (!r->ran || !ticks(r, session))
         return TEC_OK;
     const struct tec_frame_record *now = r->frames.sessions[session].out.record;
     json_t *was = launches_then(frame), *is = launches_now(now);
@@ -285,6 +307,8 @@ static enum tec_status take(struct replay *r, bool *more, struct tec_error *err)
     json_t *json = NULL;
     char node[120];
     enum tec_status status = tec_recorded_next(&r->recorded, &what, &tick, &json, node, more, err);
+    if (status == TEC_OK && what != TEC_RECORDED_TICK && what != TEC_RECORDED_OTHER)
+        status = settle(r, err);
     if (status == TEC_OK && what == TEC_RECORDED_TICK)
         status = take_tick(r, &tick, err);
     else if (status == TEC_OK && what == TEC_RECORDED_ACTIONS)
@@ -304,11 +328,6 @@ static enum tec_status open(struct replay *r, struct tec_error *err)
     r->texts = tec_heap_get(r->call->heap, TEXTS * sizeof *r->texts);
     if (!r->texts)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a replay");
-    if (r->source.served && r->source.sessions > 1)
-        return tec_fail(err, TEC_UNSUPPORTED,
-                        "%s: a server's frames of several robots are not run again in this "
-                        "release; explain, trace and top read them",
-                        r->o->path);
     const struct tec_engine_options more = {.dtype = r->source.dtype, .forgets = true};
     TEC_TRY(tec_frames_open(&r->frames, r->call, r->source.pipeline, &more, err));
     if (r->frames.max_left > MAX_LEFT)

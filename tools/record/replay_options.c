@@ -148,9 +148,6 @@ static void take_options(struct tec_replay_source *s, struct tec_invocation *cal
         to->policy = s->policy[0] ? s->policy : text_of(call, from, "policy");
     s->dtype = text_of(call, about, "dtype");
     s->hash = text_of(call, about, "hash");
-    s->sessions = (int)json_integer_value(json_object_get(about, "sessions"));
-    const char *mode = json_string_value(json_object_get(about, "mode"));
-    s->served = mode && strcmp(mode, "served") == 0;
 }
 
 enum tec_status tec_replay_source_open(struct tec_replay_source *s, struct tec_invocation *call,

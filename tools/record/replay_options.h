@@ -11,8 +11,6 @@ struct tec_replay_source {
     char folder[64];
     char pipeline[128], policy[256]; /* policy "": none was recorded */
     const char *dtype, *hash;        /* NULL: not said; the call's arena's */
-    int sessions;
-    bool served; /* by a server: its frames are of some of the sessions */
 };
 
 /* Options that the call does not give become the recording's. TEC_MALFORMED where the recording
