@@ -8,6 +8,11 @@
 
 #include <string.h>
 
+const char *tec_frame_cause_word(enum tec_cause cause)
+{
+    return cause == TEC_CAUSE_NONE ? NULL : tec_cause_name(cause);
+}
+
 static json_t *number_or_null(int64_t value)
 {
     return value < 0 ? json_null() : json_integer(value);

@@ -6,6 +6,9 @@
 
 #include <jansson.h>
 
+/* "policy", "plan", "gpu", "host", "input"; NULL for none. */
+const char *tec_frame_cause_word(enum tec_cause cause);
+
 /* {frame, start_us, end_us, age_us, missed, cause, source, actions, text, plan}, and trouble where
  * there is some: actions then has the rows before it, and where there is none source is none. Times
  * from the opening of the first frame. age_us and cause are null where there is none. plan holds

@@ -7,11 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *tec_frame_cause_word(enum tec_cause cause)
-{
-    return cause == TEC_CAUSE_NONE ? NULL : tec_cause_name(cause);
-}
-
 static void keep_left(void *user, const struct tec_runtime_left *from)
 {
     struct tec_frames *f = user;

@@ -178,7 +178,4 @@ const struct tec_frame_left *tec_frame_left_of(const struct tec_frame_out *frame
 int tec_frame_batch(const struct tec_frames *f, const struct tec_frame_record *record,
                     int *launches);
 
-/* "policy", "plan", "gpu", "host", "input"; NULL for none. */
-const char *tec_frame_cause_word(enum tec_cause cause);
-
 #endif
