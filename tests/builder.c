@@ -290,7 +290,7 @@ TEST(a_head_is_a_function_of_hidden_rows)
                  "t.lua:20: norm: eps must be above 0");
     head_refused(
         "local h = g:hidden { rows = 15, cols = 8 }; return g:hidden { rows = 1, cols = 1 }",
-        "t.lua:20: hidden: these rows are read already");
+        "t.lua:20: hidden: the prompt is read already");
     head_refused("return g:state { entries = 3 }", "t.lua:20: state: belongs to prefill");
     head_refused("return g:zeros { rows = 5, cols = 3 }", "its value cannot be the chunk");
     prefill_refused("return g:hidden { rows = 15, cols = 8 }", 33, "hidden: there is no text");

@@ -148,9 +148,16 @@ TEST(rows_of_the_time_stay_among_themselves)
 {
     action_refused("return g:waves(x, { cols = 4, period = 9.0 })", "waves: reads the time alone");
     action_refused("return g:waves(t, { cols = 5, period = 9.0 })",
-                   "waves: period 9 must be above 1, and cols 5 even and at least 4");
+                   "waves: cols 5 must be even and at least 4");
     action_refused("return g:waves(t, { cols = 4, period = 1.0 })",
-                   "waves: period 1 must be above");
+                   "waves: period 1 must be above 1");
+    action_refused("return g:waves(t, { cols = 4 })", "waves: period 0 must be above 1");
+    action_refused("return g:waves(t, { cols = 4, shortest = 1.0 })",
+                   "waves: shortest 1 must be above 0, and longest 0 above it");
+    action_refused("return g:waves(t, { cols = 4, shortest = 2.0, longest = 2.0 })",
+                   "waves: shortest 2 must be above 0");
+    action_refused("return g:waves(t, { cols = 4, period = 9.0, shortest = 1.0, longest = 2.0 })",
+                   "waves: has period, or shortest and longest, not both");
     action_refused("return g:columns(x, { cols = 2 })", "columns: reads rows of the time alone");
     action_refused("return g:columns(t, { first = 1, cols = 1 })",
                    "columns: 1 columns from 1 on, of 1");
@@ -265,18 +272,19 @@ TEST(a_prefill_reads_the_prompt)
     prefill_refused("return g:hidden { rows = 4, cols = 8 }",
                     "hidden: rows are as many as the prompt has");
     prefill_refused("return g:hidden { cols = 9 }", "hidden: 9 columns; rows of the text have 8");
-    prefill_refused("return g:state { entries = 2 }", "state: belongs to a flow's action");
+    prefill_refused("return g:state { entries = 2 }",
+                    "state: belongs to a flow's action, or behind a prompt");
     prefill_refused("return g:picture { slot = 'a', height = 8, width = 8, mean = { 0, 0, 0 },\n"
                     "std = { 1, 1, 1 } }",
                     "picture: pictures of a model with a text are its vision's");
-    action_refused("return g:hidden { cols = 8 }", "hidden: these rows are read already");
+    action_refused("return g:hidden { cols = 8 }", "hidden: the prompt is read already");
     refused("return g:zeros { rows = 1, cols = 8 }", plain, "", 0, "over must be what prefill");
 }
 
 TEST(a_flow_is_whole)
 {
     refused(features, "return lin(g, x, 'out', 3)", "", 0,
-            "action: has no attention over what prefill has made of hidden rows");
+            "action: has neither attention over what prefill has made of hidden rows, nor");
     refused("local x = g:hidden { cols = 8 }; lin(g, x, 'p', 8); return x",
             "return lin(g, ask(g, lin(g, x, 'in', 8), { over = seen }), 'out', 3)", "", 13,
             "linear: nobody reads its value");
@@ -303,8 +311,8 @@ TEST(a_flow_is_whole)
     flow_refused("d.prefill = nil", "flow needs the functions prefill and action");
     flow_refused("d.prefill = nil; d.action = nil", "flow needs the functions prefill and action");
     flow_refused("d.tokens = { most = 3, vocab = 32, bins = 4 }",
-                 "a flow with functions stands beside");
-    flow_refused("d.vision = nil", "a flow with functions stands beside text and vision");
+                 "a flow stands beside text and vision");
+    flow_refused("d.vision = nil", "a flow stands beside text and vision");
     flow_refused("d.text = nil", "");
 }
 
@@ -391,7 +399,8 @@ static enum tec_status load(struct tec_heap *of, float row[8])
     if (status == TEC_OK)
         status = tec_weights_load(&weights, &w, of, &err);
     if (status == TEC_OK)
-        status = tec_timed_create(&timed, model->program, &w.source, NULL, 4, device, of, &err);
+        status = tec_timed_create(&timed, model->program, &w.source,
+                                  &(struct tec_timed_options){.steps = 4}, device, of, &err);
     for (int i = 0; status == TEC_OK && i < model->program->n; i++) {
         const char *name = model->program->calls[i].name;
         if (name && strcmp(name, "sum") == 0)

@@ -71,7 +71,6 @@ static void refused(const char *path, const char *key, json_t *value, const char
 TEST(descriptions_that_lack_a_tensor_are_refused)
 {
     refused("text.stack.tensors", "final", NULL, "text.stack.tensors: lacks 'final'");
-    refused("action.stack.tensors", "final", NULL, "action.stack.tensors: lacks 'final'");
     refused("vision.towers.0", "patch_embed", json_false(), "lacks patch_embed");
     refused("vision", "projector", json_false(), "projector must be 1 .. 4 layers");
     refused("text", "embed", json_array(), "text.embed: must name a tensor");
@@ -83,7 +82,7 @@ TEST(a_model_of_text_alone_has_nothing_else)
     refused_of("qwen2", "", "vision", json_object(), "a model of text alone");
     refused_of("qwen2", "", "tokens", json_object(), "a model of text alone");
     refused("", "slots", NULL, "others have both slots and vision");
-    refused("", "vision", NULL, "a model of text alone");
+    refused("", "vision", NULL, "a flow stands beside text and vision");
     refused_of("qwen2", "text", "ends", json_pack("[i]", 512), "must be tokens 0 .. 511");
     refused_of("qwen2", "text", "ends", json_pack("[s]", "x"), "must be tokens 0 .. 511");
     refused_of("qwen2", "text", "penalty", json_real(0.0), "text.penalty: must be above 0");
@@ -112,19 +111,21 @@ TEST(scores_and_rotations_of_no_model_are_refused)
     refused_of("qwen2", "text", "cap", json_real(-2.0), "text.cap: must not be negative");
     refused_of("qwen2", "text.stack.tensors", "q_norm", json_string("q{}"), "come together");
     refused_of("qwen2", "text.stack.tensors", "post1", json_string("p{}"), "come together");
-    refused("action.stack", "scores", json_pack("{s:f}", "scale", 0.5), "action.stack: scores");
+    refused("text.stack", "scores", json_pack("{s:f}", "scale", 0.5),
+            "stack: the text has scores of its own");
 }
 
 TEST(functions_say_all_that_a_model_computes)
 {
     refused_of("act", "", "text", json_object(), "must have text, or the functions prefill and");
-    refused_of("act", "", "vision", json_object(), "it has no vision, action");
+    refused_of("act", "", "vision", json_object(), "it has no vision, tokens");
     refused("", "text", NULL, "must have text, or the functions prefill and action");
 }
 
 TEST(rotations_that_one_table_cannot_hold_are_refused)
 {
-    refused("action.stack", "theta", json_real(5000.0), "action.stack: theta 5000");
+    refused("text.stack", "theta", json_real(5000.0),
+            "theta 10000 cannot read keys that are rotated by 5000");
     refused("vision.towers.0.stack", "theta", json_real(10000.0), "vision.stack: theta 10000");
 }
 
@@ -230,17 +231,17 @@ TEST(pictures_that_do_not_fit_a_prefix_are_refused)
 TEST(actions_that_do_not_fit_their_text_are_refused)
 {
     static const char arch[] = "smolvla";
-    refused_of(arch, "action", "every", json_integer(2), "every 2; 4 layers");
-    refused_of(arch, "action", "every", json_integer(0), "every 0; 4 layers");
-    refused_of(arch, "action", "state_at", json_string("suffix"), "'suffix' is not prefix");
-    refused_of(arch, "action", "state", json_false(), "a row of the prefix needs state");
-    refused_of(arch, "action", "state_dim", json_integer(-2), "state_dim must be 1 ..");
-    refused_of(arch, "text", "mask", json_string("causal_all"), "needs state, and mask bidir");
-    refused_of(arch, "action.stack", "crossed", json_pack("[b]", 1), "must be a list of 4 true or");
-    refused_of(arch, "action.stack", "crossed", json_pack("[b, b, b, i]", 1, 1, 1, 1),
+    refused_of(arch, "text.stack", "layers", json_integer(5), "every 1; 4 layers");
+    refused_of(arch, "text.stack", "kv_heads", json_integer(3),
+               "6/2 heads of 12 cannot read the text's keys: 6/3 heads of 12");
+    refused_of(arch, "text", "mask", json_string("causal_all"),
+               "prompt: a row behind it needs a text with mask bidir");
+    refused_of(arch, "text.stack", "crossed", json_pack("[b]", 1), "must be a list of 4 true or");
+    refused_of(arch, "text.stack", "crossed", json_pack("[b, b, b, i]", 1, 1, 1, 1),
                "entry 3 must be true or false");
     refused_of(arch, "text.stack", "crossed", json_pack("[b, b, b, b]", 0, 0, 0, 1),
-               "crossed is for action.stack");
+               "crossed is for a stack over it");
+    refused_of(arch, "", "action", json_object(), "action");
 }
 
 TEST(blocks_that_no_op_computes_are_refused)
@@ -251,16 +252,13 @@ TEST(blocks_that_no_op_computes_are_refused)
     refused_of(arch, "vision.towers.0.stack.tensors", "q", json_string("x"), "both 'qkv' and 'q'");
     refused_of(arch, "vision.towers.0.stack.tensors", "qkv", NULL, "lacks 'q'");
     refused_of(arch, "text.stack.tensors", "final", NULL, "text.stack.tensors: lacks 'final'");
-    refused("action.stack.tensors", "scale1", json_string("x"), "norms are adaptive");
     refused_of(arch, "text", "mask", json_string("none"), "'none' is not bidir, causal");
 }
 
 TEST(actions_as_tokens_are_checked)
 {
     static const char arch[] = "openvla";
-    refused_of(arch, "", "tokens", NULL, "must have action (a flow), or tokens, chunk or both");
-    refused_of(arch, "", "action", json_object(),
-               "must have action (a flow), or tokens, chunk or both");
+    refused_of(arch, "", "tokens", NULL, "must have flow, or tokens, chunk or both");
     refused_of(arch, "tokens", "vocab", json_integer(769), "vocab must be 1 .. 768");
     refused_of(arch, "tokens", "vocab", json_integer(0), "vocab must be 1 .. 768");
     refused_of(arch, "tokens", "bins", json_integer(1), "bins must be 2 ..");

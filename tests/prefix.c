@@ -2,7 +2,9 @@
  * row, no byte moved where none are given, the same bytes under any schedule, and clear refusals.
  */
 #include "base/store/safetensors.h"
+#include "graph/model/timed.h"
 #include "graph/run/engine.h"
+#include "kernels/matrix.h"
 #include "policies/host/policy.h"
 #include "tests/tap.h"
 #include "tools/frames/inputs.h"
@@ -254,7 +256,7 @@ static void without_the_field(const char *dtype)
         CHECK(memcmp(with.chunk, without.chunk, sizeof with.chunk) == 0);
     }
     CHECK_INT(without.engine->plan->spec.actions[0].fixed, ==, 0);
-    CHECK(without.engine->plan->flows[0]->times == without.engine->plan->flows[0]->steps);
+    CHECK(without.engine->plan->timed[0]->times == without.engine->plan->timed[0]->steps);
     tec_engine_close(without.engine);
     tec_pipeline_free(without.pipeline);
     close_engine(&with);
@@ -496,8 +498,9 @@ TEST(memory_is_what_measuring_says)
     CHECK_INT(tec_device_peak(o.engine->device), ==, o.engine->plan->bytes.total);
     CHECK_INT(m.spec.actions[0].fixed, ==, 8);
     /* One more time in the tables, and one count. */
-    const struct tec_flow_tables *t = o.engine->plan->flows[0];
-    CHECK_INT(m.bytes.tables - none.bytes.tables, ==, t->n_norms * 3 * t->padded * 4);
+    const struct tec_stack *s = tec_model_expert(o.engine->model)->stack;
+    CHECK_INT(m.bytes.tables - none.bytes.tables, ==,
+              tec_stack_norms(s) * 3 * tec_padded(s->width) * 4);
     CHECK_INT(m.bytes.frames - none.bytes.frames, ==, 64);
     CHECK_INT(m.bytes.total - m.bytes.tables - m.bytes.frames, ==,
               none.bytes.total - none.bytes.tables - none.bytes.frames);

@@ -1,6 +1,7 @@
 /* work.c - what launches of a plan compute and move, against the model's sizes; rooflines of it. */
 #include "graph/compile/work.h"
 
+#include "graph/model/program.h"
 #include "tests/stage_work.h"
 #include "tests/tiny.h"
 #include "tools/measure/roofline.h"
@@ -36,6 +37,23 @@ static int64_t dense(const struct tec_dense *d, int64_t rows)
     return 2 * rows * ((d->rows + 15) / 16 * 16) * d->cols;
 }
 
+/* FLOP of the products that a step of an action makes beside its stack. */
+static int64_t around_stack(const struct tec_model_program *p)
+{
+    int64_t all = 0;
+    for (int i = p->parts[TEC_PART_OF_ACTION]; i < p->n; i++) {
+        const struct tec_model_call *c = &p->calls[i];
+        if (c->word != TEC_WORD_linear || c->timed)
+            continue;
+        const struct tec_model_call *x = &p->calls[c->in[0]];
+        bool beside = x->word == TEC_WORD_beside; /* the columns that read rows */
+        const struct tec_dense d = {.rows = c->cols,
+                                    .cols = beside ? p->calls[x->in[0]].cols : x->cols};
+        all += dense(&d, c->rows);
+    }
+    return all;
+}
+
 static int64_t products(const struct stage_work *w)
 {
     return w->cost.products + w->cost.products_f32;
@@ -55,7 +73,7 @@ static void check_frame(const char *arch, bool bf16)
     REQUIRE(tiny_open(&tiny, arch, bf16, 1, 0, &err));
     const struct tec_model *m = tiny.model;
     const struct tec_stack *v = &m->vision.towers[0].stack, *t = &m->text.stack,
-                           *f = &m->flow.stack;
+                           *f = tec_model_expert(m)->stack;
     int64_t tokens = m->vision.tokens, p = 2 * tokens, n = p + 5, s = tec_suffix_rows(m);
     sum(TEC_PART_FRAME, (struct tec_work_size){.pictures = 2, .text = 5}, w);
     CHECK_INT(products(&w[TEC_STAGE_PICTURES]), ==,
@@ -64,15 +82,9 @@ static void check_frame(const char *arch, bool bf16)
     int64_t seen = m->text.causal ? p * p + (n * (n + 1) - p * (p + 1)) / 2 : n * n;
     CHECK_INT(products(&w[TEC_STAGE_PREFIX]), ==,
               matrices(t, n, true) + attention(t, seen, t->layers - 1));
-    bool state = m->flow.state.weight != NULL;
-    int64_t h = m->flow.horizon, step = matrices(f, s, false);
+    bool state = m->program->n_states > 0;
+    int64_t step = matrices(f, s, false) + around_stack(m->program);
     step += attention(f, s * (n + s) - (state ? s - 1 : 0), f->layers);
-    step += dense(&m->flow.in, h) + dense(&m->flow.out, h);
-    if (state) {
-        struct tec_dense time1 = m->flow.time1;
-        time1.cols = m->flow.in.rows; /* the columns that read rows */
-        step += dense(&m->flow.state, 1) + dense(&time1, h) + dense(&m->flow.time2, h);
-    }
     CHECK_INT(products(&w[TEC_STAGE_ACTION]), ==, step * TINY_STEPS);
     CHECK_INT(w[TEC_STAGE_DECODE].calls, ==, 0);
     int64_t calls = w[TEC_STAGE_PICTURES].calls + w[TEC_STAGE_PREFIX].calls;

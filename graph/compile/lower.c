@@ -20,7 +20,6 @@ static struct tec_lower lower_into(struct tec_plan *p, struct tec_plan_part *par
     return (struct tec_lower){.program = &part->program,
                               .model = p->model,
                               .weights = p->weights,
-                              .flow = p->flows[part->action],
                               .timed = p->timed[part->action],
                               .guidance = p->spec.actions[part->action].guidance,
                               .space = &p->space,

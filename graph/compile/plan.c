@@ -34,7 +34,8 @@ size_t tec_plan_recall_bytes(const struct tec_plan *p)
 int tec_plan_keys(const struct tec_plan *p)
 {
     const struct tec_plan_spec *s = &p->spec;
-    bool reads = s->n_actions && p->model->flow.stack.crosses;
+    const struct tec_model_call *expert = tec_model_expert(p->model);
+    bool reads = s->n_actions && expert && expert->stack->crosses;
     return reads ? s->frame_tokens + s->prompt_tokens + s->new_tokens : 0;
 }
 
@@ -42,7 +43,7 @@ int tec_plan_keys(const struct tec_plan *p)
  * after the other, each makes its own. */
 static enum tec_status make_crossed(struct tec_plan *p, struct tec_error *err)
 {
-    const struct tec_stack *f = &p->model->flow.stack;
+    const struct tec_stack *f = tec_model_expert(p->model)->stack;
     int layers = 0;
     for (int i = 0; i < f->layers; i++)
         layers += tec_stack_crossed(f, i);
@@ -174,17 +175,13 @@ static enum tec_status make_flows(struct tec_plan *p, const struct tec_plan_inpu
     for (int i = 0; i < p->spec.n_actions; i++) {
         const struct tec_plan_action *a = &p->spec.actions[i];
         int same = same_flow(p, i);
-        p->flows[i] = p->flows[same];
         p->timed[i] = p->timed[same];
         if (same < i)
             continue;
-        if (tec_model_denoises(p->model))
-            TEC_TRY(tec_timed_create(&p->timed[i], p->model->program, &in->source, NULL, a->steps,
-                                     p->device, p->heap, err));
-        else
-            TEC_TRY(tec_flow_tables_create(&p->flows[i], &p->model->flow, &in->source, a->steps,
-                                           a->fixed > 0, p->device, p->heap, err));
-        p->bytes.tables += p->flows[i] ? p->flows[i]->bytes : p->timed[i]->bytes;
+        const struct tec_timed_options times = {.steps = a->steps, .actions = a->fixed > 0};
+        TEC_TRY(tec_timed_create(&p->timed[i], p->model->program, &in->source, &times, p->device,
+                                 p->heap, err));
+        p->bytes.tables += p->timed[i]->bytes;
     }
     return TEC_OK;
 }
@@ -303,10 +300,8 @@ void tec_plan_destroy(struct tec_plan *p)
         tec_device_put(p->device, p->scratch[i]);
     }
     for (int i = 0; i < p->spec.n_actions; i++)
-        if (same_flow(p, i) == i) {
-            tec_flow_tables_destroy(p->flows[i]);
+        if (same_flow(p, i) == i)
             tec_timed_destroy(p->timed[i]);
-        }
     for (int i = 0; i < p->n_streams; i++)
         tec_device_put(p->device, p->activations[i]);
     tec_device_put(p->device, p->cos_sin);

@@ -123,13 +123,12 @@ struct tec_byte_plan {
 
 struct tec_plan {
     struct tec_plan_spec spec;
-    const struct tec_model *model;                  /* borrowed */
-    const struct tec_weights *weights;              /* borrowed */
-    struct tec_flow_tables *flows[TEC_MAX_ACTIONS]; /* one for equal steps */
-    struct tec_timed *timed[TEC_MAX_ACTIONS];       /* of a program's flow, in their place */
-    struct tec_device *device;                      /* borrowed */
-    struct tec_kv_space space;                      /* one for both streams: slots are disjoint */
-    struct tec_kv_space gathered;                   /* one layer, where a ring copies to be read */
+    const struct tec_model *model;            /* borrowed */
+    const struct tec_weights *weights;        /* borrowed */
+    struct tec_timed *timed[TEC_MAX_ACTIONS]; /* of a flow; one for equal steps */
+    struct tec_device *device;                /* borrowed */
+    struct tec_kv_space space;                /* one for both streams: slots are disjoint */
+    struct tec_kv_space gathered;             /* one layer, where a ring copies to be read */
     struct tec_kv_space crossed; /* projected keys that an action's crossing layers read */
     struct tec_kv_space kept;    /* K before rotation and V of segments just computed */
     int segment_slot;            /* where those are computed */

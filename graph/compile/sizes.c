@@ -100,9 +100,10 @@ enum tec_status tec_plan_check(struct tec_plan_spec *s, const struct tec_model *
     if ((s->request_slots || s->stages) && tec_model_heads(m))
         return tec_fail(err, TEC_INVALID,
                         "model '%s' makes its actions in one forward: it does not decode", m->name);
-    if ((s->request_slots || s->stages) && m->flow.state_in_prefix)
+    if ((s->request_slots || s->stages) && tec_model_behind(m))
         return tec_fail(err, TEC_INVALID,
-                        "model '%s' ends its prefix with the robot's state: it does not decode",
+                        "model '%s' ends its prompt with a row of its own, such as the robot's "
+                        "state: it does not decode",
                         m->name);
     if ((s->request_slots || s->stages || s->segments || s->secondary) && tec_model_denoises(m))
         return tec_fail(err, TEC_INVALID,

@@ -170,9 +170,9 @@ static enum tec_status check_chunk(const struct tec_decl_node *action, const str
                     b->where_size.file, b->where_size.line, b->name, m->flow.horizon, m->flow.dim);
 }
 
-/* Rows of given actions are at time 0 while the others are not. Each row then needs the norms of
- * its own time, so the model must be conditioned by its norms and have no row before the
- * actions. */
+/* Rows of given actions are at the time of actions while the others are not. Each row then needs
+ * the norms of its own time, so the model must be conditioned by its norms alone and have no row
+ * before the actions. */
 static enum tec_status fill_fixed(const struct tec_node_set *set, int action, struct tec_error *err)
 {
     const struct tec_decl_node *n = set->actions[action];
@@ -180,7 +180,7 @@ static enum tec_status fill_fixed(const struct tec_node_set *set, int action, st
     if (n->prefix.index < 0)
         return TEC_OK;
     const struct tec_decl_input *in = &set->pipeline->inputs[n->prefix.index];
-    if (!f->condition || f->stack.norm != TEC_BLOCK_ADAPTIVE_NORM || tec_flow_leads(f))
+    if (!tec_model_fixes(set->model))
         return tec_fail(err, TEC_MALFORMED,
                         "%s:%d: '%s' has a prefix of actions, but model '%s' cannot take one: its "
                         "action expert has no adaptive norms; leave prefix out",
@@ -203,7 +203,7 @@ static enum tec_status fill_guide(const struct tec_node_set *set, int action, st
     if (n->guide.previous.index < 0)
         return TEC_OK;
     const struct tec_decl_input *in = &set->pipeline->inputs[n->guide.previous.index];
-    if (!tec_model_flows(set->model) || tec_model_asks(set->model))
+    if (!tec_model_flows(set->model) || !set->model->program->flow.falls)
         return tec_fail(err, TEC_MALFORMED,
                         "%s:%d: '%s' has a guide, but model '%s' does not denoise its actions; "
                         "leave guide out",
@@ -429,9 +429,7 @@ static enum tec_status fill_sessions(const struct tec_node_set *set, struct tec_
     s->sessions = p->frame.sessions;
     if (s->sessions < 2 || set->secondary)
         return TEC_OK;
-    const struct tec_flow *flow = &set->model->flow;
-    bool otherwise = tec_model_acts(set->model) && !tec_model_flows(set->model);
-    if (otherwise || flow->stack.crosses || flow->state_in_prefix)
+    if (tec_model_acts(set->model) && !tec_model_batches(set->model))
         return tec_spec_refuse(&p->frame.where, TEC_UNSUPPORTED, err,
                                "several sessions of a model whose actions are no plain flow are "
                                "not in this release:",

@@ -41,7 +41,7 @@ static int64_t visible_in_prefix(const struct tec_plan *plan, int64_t pictures, 
     enum tec_mask mask = plan->model->text.mask;
     int64_t lead = tec_lead_rows(plan->model), text = lead + pictures;
     if (mask == TEC_MASK_BIDIR)
-        return rows * rows - (plan->model->flow.state_in_prefix ? rows - 1 : 0);
+        return rows * rows - (tec_model_behind(plan->model) ? rows - 1 : 0);
     if (mask == TEC_MASK_CAUSAL_ALL)
         return rows * (rows + 1) / 2;
     return lead + pictures * text + (rows * (rows + 1) - text * (text + 1)) / 2;
@@ -88,10 +88,9 @@ static void count_prefix(struct list *list, const struct tec_plan *plan,
     int64_t pictures = tec_vision_tokens(v, size->pictures);
     int64_t patches = tec_vision_patches(v, size->pictures);
     int64_t rows = prefix_rows(plan, size), suffix = t->suffix.max;
-    /* A state row sees the prefix and itself, a causal row nothing behind it. */
-    int64_t unseen = tec_flow_leads(&plan->model->flow) ? suffix - 1 : 0;
-    if (plan->model->flow.causal)
-        unseen = suffix * (suffix - 1) / 2;
+    /* Rows that lead see nothing behind them: the first one suffix - 1 rows less, and so on. */
+    const struct tec_model_call *expert = tec_model_expert(plan->model);
+    int64_t lead = expert ? expert->lead : 0, unseen = lead * suffix - lead * (lead + 1) / 2;
     int64_t others = packed ? size->rows : 0, ring = packed ? visible_in_ring(plan, size) : 0;
     put(list, t->n_pictures, size->pictures, 0, 0);
     count_patches(list, v, t, size->pictures);

@@ -101,6 +101,9 @@ static struct tec_model_call call_of(enum tec_model_word word, enum tec_model_pa
                                    .position = -1,
                                    .over = -1,
                                    .over_position = -1,
+                                   .time = -1,
+                                   .behind = -1,
+                                   .every = 1,
                                    .scale = -1,
                                    .shift = -1,
                                    .gate = -1,
@@ -214,14 +217,20 @@ static void push_metatable(lua_State *L, struct tec_builder *b, lua_CFunction in
 
 static enum tec_status parse_flow(struct tec_program_flow *f, json_t *json, struct tec_error *err)
 {
-    TEC_UNPACK(json, "flow", "{s:i, s:i, s:i, s?i}", "horizon", &f->horizon, "dim", &f->dim,
-               "steps", &f->steps, "buckets", &f->buckets);
+    int falls = 0, f32 = 0;
+    TEC_UNPACK(json, "flow", "{s:i, s:i, s:i, s?i, s?b, s?b}", "horizon", &f->horizon, "dim",
+               &f->dim, "steps", &f->steps, "buckets", &f->buckets, "falls", &falls, "f32", &f32);
+    f->falls = falls != 0;
+    f->f32 = f32 != 0;
     TEC_TRY(tec_parse_positive(f->horizon, "flow", "horizon", err));
     TEC_TRY(tec_parse_positive(f->dim, "flow", "dim", err));
     if (f->steps < 1 || f->steps > MAX_STEPS || f->buckets < 0 || f->buckets > MAX_BUCKETS)
         return tec_fail(err, TEC_MALFORMED, "flow: %d steps and %d buckets; 1 .. %d and 0 .. %d",
                         f->steps, f->buckets, MAX_STEPS, MAX_BUCKETS);
-    return TEC_OK;
+    return f->buckets && (f->falls || f->f32)
+               ? tec_fail(err, TEC_UNSUPPORTED,
+                          "flow: whole numbers of buckets that fall, or are rounded")
+               : TEC_OK;
 }
 
 /* The table `flow` out of that of the description at 2. */
@@ -366,6 +375,7 @@ enum tec_status tec_model_build(struct tec_model_program **out, struct tec_lua *
                                     .flow = b.flow,
                                     .asks = -1,
                                     .hidden = -1,
+                                    .prompt = -1,
                                     .result = -1,
                                     .noise = -1};
     b.program = p;

@@ -206,23 +206,10 @@ struct tec_action_tokens {
     int bins;
 };
 
-/* Flow matching: noise to actions over the prefix's keys. Without one (stack.layers = 0) the chunk
- * of the model is [1, dim]: the token ids of an action; with a head it is [horizon, dim]; a model
- * of text alone makes no chunk: [0, 0]. */
+/* A chunk, however it is made (program.h has how): [horizon, dim]. Where actions are tokens it is
+ * [1, dim], the ids of one; a model of text alone makes none: [0, 0]. */
 struct tec_flow {
-    int horizon, dim, steps;         /* steps: the default number */
-    double min_period, max_period;   /* of the sine and cosine of t */
-    struct tec_dense in, out, state; /* state: one leading row from the robot's state */
-    int state_dim;                   /* entries of that state */
-    bool state_in_prefix;            /* its row is the prefix's last, which no other row sees */
-    bool causal;                     /* an action row sees no row behind it */
-    bool time_f32;                   /* times are rounded to float32, as the model was trained */
-    int every; /* layer i reads the keys and values of the text stack's layer i * every */
-    struct tec_dense time1, time2; /* see `condition` */
-    /* true: c = silu(time2 silu(time1 sincos(t))) conditions the stack's norms.
-     * false: a row is time2 silu(time1 [in(x) ; sincos(t)]). */
-    bool condition;
-    struct tec_stack stack;
+    int horizon, dim, steps; /* steps: the default number of a flow; 1 of a head */
 };
 
 /* A chunk in one forward: behind the prompt stand horizon * dim rows of zeros and the row of the
@@ -287,9 +274,17 @@ bool tec_model_ignores(const struct tec_model *model, const char *name);
 /* Whether a token ends a text. */
 bool tec_model_ends(const struct tec_model *model, int id);
 
-/* Whether the model makes its actions by a flow, or by a head behind its one forward. */
+/* Whether the model makes its actions by a flow over the prompt's keys (program.h), or by a head
+ * behind its one forward. */
 bool tec_model_flows(const struct tec_model *model);
 bool tec_model_heads(const struct tec_model *model);
+
+/* Of such a flow: whether a row stands behind the prompt that no other row of it sees; whether
+ * first actions may be given, whose rows then are at the time of actions; whether it makes the
+ * chunks of several observations together. */
+bool tec_model_behind(const struct tec_model *model);
+bool tec_model_fixes(const struct tec_model *model);
+bool tec_model_batches(const struct tec_model *model);
 
 /* Whether functions of its description say all that it computes (program.h): pictures and the
  * robot's state become rows, an action asks those for the chunk. Such a model has no text. */
@@ -359,9 +354,6 @@ int tec_vision_tokens(const struct tec_vision *vision, int n);
 
 /* Most rows of the prefix that a picture takes, tokens around it included. */
 int tec_vision_rows(const struct tec_vision *vision);
-
-/* Whether a flow has the robot's state as the first row of its own. */
-bool tec_flow_leads(const struct tec_flow *flow);
 
 /* Whether a layer of the stack reads projections of another stack's keys and values. */
 bool tec_stack_crossed(const struct tec_stack *stack, int layer);

@@ -169,97 +169,9 @@ static enum tec_status parse_text(struct tec_model *model, json_t *json, struct 
     TEC_TRY(parse_names(t->head, TEC_MAX_ALIASES, head, "text.head", err));
     TEC_TRY(tec_parse_stack(&t->stack, stack, "text.stack", err));
     if (t->stack.crosses)
-        return tec_fail(err, TEC_MALFORMED, "text.stack: crossed is for action.stack");
+        return tec_fail(err, TEC_MALFORMED, "text.stack: crossed is for a stack over it");
     TEC_TRY(parse_sums(t, position, types, pool, err));
     return pool ? TEC_OK : need_final(&t->stack, "text.stack", err);
-}
-
-/* The expert reads the text stack's keys layer by layer, so the two must agree. */
-static enum tec_status check_joint(const struct tec_model *model, struct tec_error *err)
-{
-    const struct tec_stack *t = &model->text.stack, *a = &model->flow.stack;
-    if (model->flow.every < 1 || t->layers != a->layers * (int64_t)model->flow.every)
-        return tec_fail(err, TEC_MALFORMED,
-                        "action: every %d; %d layers that read every so manieth of the text "
-                        "stack's %d",
-                        model->flow.every, a->layers, t->layers);
-    if (t->heads != a->heads || t->kv_heads != a->kv_heads || t->head_dim != a->head_dim)
-        return tec_fail(err, TEC_MALFORMED,
-                        "action.stack: %d/%d heads of %d cannot read the text stack's keys: %d/%d "
-                        "heads of %d",
-                        a->heads, a->kv_heads, a->head_dim, t->heads, t->kv_heads, t->head_dim);
-    if (t->scored || a->scored)
-        return tec_fail(err, TEC_MALFORMED,
-                        "action.stack: scores of their own (caps, windows, stretched rotations) in "
-                        "a stack that actions read, or in theirs");
-    if (t->theta != a->theta)
-        return tec_fail(err, TEC_MALFORMED,
-                        "action.stack: theta %g cannot read keys rotated with the text stack's %g",
-                        a->theta, t->theta);
-    return TEC_OK;
-}
-
-/* Where the robot's state goes, and what rows of actions see. */
-static enum tec_status parse_rows(struct tec_model *model, const char *at, struct tec_error *err)
-{
-    struct tec_flow *f = &model->flow;
-    f->state_in_prefix = at && strcmp(at, "prefix") == 0;
-    if (at && !f->state_in_prefix)
-        return tec_fail(err, TEC_MALFORMED, "action.state_at: '%s' is not prefix", at);
-    if (f->state_in_prefix && (!f->state.weight || model->text.mask != TEC_MASK_BIDIR))
-        return tec_fail(err, TEC_MALFORMED,
-                        "action.state_at: a row of the prefix needs state, and mask bidir");
-    if (f->state_in_prefix)
-        f->state.rows = model->text.stack.width;
-    return f->causal && tec_flow_leads(f)
-               ? tec_fail(err, TEC_UNSUPPORTED,
-                          "action.causal: beside a row of the state in front of the actions")
-               : TEC_OK;
-}
-
-static enum tec_status parse_flow(struct tec_model *model, json_t *json, struct tec_error *err)
-{
-    struct tec_flow *f = &model->flow;
-    json_t *in, *out, *state, *time1, *time2, *stack;
-    const char *state_at = NULL;
-    int condition, causal = 0, time_f32 = 0;
-    f->every = 1;
-    TEC_UNPACK(json, "action",
-               "{s:i, s:i, s:i, s:F, s:F, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s?i, s?s, s?b, s?b, "
-               "s?i}",
-               "horizon", &f->horizon, "dim", &f->dim, "steps", &f->steps, "min_period",
-               &f->min_period, "max_period", &f->max_period, "in", &in, "out", &out, "state",
-               &state, "time1", &time1, "time2", &time2, "condition", &condition, "stack", &stack,
-               "state_dim", &f->state_dim, "state_at", &state_at, "causal", &causal, "time_f32",
-               &time_f32, "every", &f->every);
-    TEC_TRY(tec_parse_positive(f->horizon, "action", "horizon", err));
-    TEC_TRY(tec_parse_positive(f->dim, "action", "dim", err));
-    TEC_TRY(tec_parse_positive(f->steps, "action", "steps", err));
-    if (f->horizon > 4096 || f->steps > 1000 || !(f->min_period > 0.0) ||
-        !(f->max_period > f->min_period))
-        return tec_fail(err, TEC_MALFORMED, "action: horizon, steps or periods out of range");
-    f->condition = condition != 0;
-    f->causal = causal != 0;
-    f->time_f32 = time_f32 != 0;
-    if (!f->state_dim)
-        f->state_dim = f->dim;
-    TEC_TRY(tec_parse_positive(f->state_dim, "action", "state_dim", err));
-    TEC_TRY(tec_parse_stack(&f->stack, stack, "action.stack", err));
-    TEC_TRY(need_final(&f->stack, "action.stack", err));
-    int w = f->stack.width;
-    if (w % 2 != 0)
-        return tec_fail(err, TEC_MALFORMED, "action.stack: width must be even, is %d", w);
-    if (f->condition != (f->stack.norm == TEC_BLOCK_ADAPTIVE_NORM))
-        return tec_fail(err, TEC_MALFORMED, "action: condition and adaptive norms come together");
-    TEC_TRY(tec_parse_dense(&f->in, in, w, f->dim, "action.in", err));
-    TEC_TRY(tec_parse_dense(&f->out, out, f->dim, w, "action.out", err));
-    TEC_TRY(tec_parse_dense(&f->state, state, w, f->state_dim, "action.state", err));
-    TEC_TRY(tec_parse_dense(&f->time1, time1, w, f->condition ? w : 2 * w, "action.time1", err));
-    TEC_TRY(tec_parse_dense(&f->time2, time2, w, w, "action.time2", err));
-    if (!f->in.weight || !f->out.weight || !f->time1.weight || !f->time2.weight)
-        return tec_fail(err, TEC_MALFORMED, "action: lacks in, out, time1 or time2");
-    TEC_TRY(parse_rows(model, state_at, err));
-    return check_joint(model, err);
 }
 
 /* Actions that are tokens: the last `bins` of `vocab` ids, `count` of them an action. */
@@ -300,7 +212,7 @@ static enum tec_status parse_slots(struct tec_model *model, json_t *slots, struc
 
 /* The parts of a description; NULL = it has none such. */
 struct parts {
-    json_t *slots, *vision, *text, *action, *tokens, *chunk;
+    json_t *slots, *vision, *text, *tokens, *chunk;
 };
 
 /* What a model with a text and one whose functions say what it computes must have. */
@@ -311,33 +223,33 @@ static enum tec_status check_parts(const struct tec_model *model, const struct p
     if (!p->text != functions)
         return tec_fail(err, TEC_MALFORMED,
                         "description: must have text, or the functions prefill and action");
-    if (functions && (p->vision || p->action || p->tokens || p->chunk))
+    if (functions && (p->vision || p->tokens || p->chunk))
         return tec_fail(err, TEC_MALFORMED,
                         "description: functions say all that it computes; it has no vision, "
-                        "action, tokens or chunk beside them");
-    bool flow = tec_model_denoises(model);
-    if (flow && (!p->vision || p->action || p->tokens || p->chunk))
+                        "tokens or chunk beside them");
+    bool flow = tec_model_denoises(model) || tec_model_flows(model);
+    if (flow && (!p->vision || p->tokens || p->chunk))
         return tec_fail(err, TEC_MALFORMED,
-                        "description: a flow with functions stands beside text and vision, in "
-                        "place of action, tokens or chunk");
-    if (functions || flow)
+                        "description: a flow stands beside text and vision, in place of tokens or "
+                        "chunk");
+    if (functions)
         return TEC_OK;
-    if (model->program && !p->chunk)
+    if (model->program && !flow && !p->chunk)
         return tec_fail(err, TEC_MALFORMED,
                         "description: the function action alone makes a chunk: it needs chunk");
-    if (!p->vision != !p->slots || (!p->vision && (p->action || p->tokens || p->chunk)))
+    if (!p->vision != !p->slots || (!p->vision && (p->tokens || p->chunk)))
         return tec_fail(err, TEC_MALFORMED,
-                        "description: a model of text alone has neither slots nor vision, action, "
-                        "tokens or chunk; others have both slots and vision");
+                        "description: a model of text alone has neither slots nor vision, tokens "
+                        "or chunk; others have both slots and vision");
     if (p->vision && json_object_get(p->text, "pool"))
         return tec_fail(err, TEC_MALFORMED,
                         "description: a text that becomes one vector (pool) "
                         "beside pictures");
-    bool others = p->tokens || p->chunk, speaks = json_object_get(p->text, "picture") != NULL;
-    if (p->vision && (p->action ? others : !others && !speaks))
+    bool speaks = json_object_get(p->text, "picture") != NULL;
+    if (p->vision && !flow && !p->tokens && !p->chunk && !speaks)
         return tec_fail(err, TEC_MALFORMED,
-                        "description: must have action (a flow), or tokens, chunk or both, or "
-                        "text.picture where its answers are texts");
+                        "description: must have flow, or tokens, chunk or both, or text.picture "
+                        "where its answers are texts");
     return TEC_OK;
 }
 
@@ -346,10 +258,10 @@ enum tec_status tec_model_parse(struct tec_model *model, struct tec_error *err)
     struct parts p = {0};
     json_t *ignored, *prompts = NULL;
     int float32 = 0;
-    TEC_UNPACK(model->json, "description", "{s:s, s?o, s?o, s?o, s?o, s?o, s?o, s:o, s?o, s?b}",
-               "name", &model->name, "slots", &p.slots, "vision", &p.vision, "text", &p.text,
-               "action", &p.action, "tokens", &p.tokens, "chunk", &p.chunk, "ignored", &ignored,
-               "prompts", &prompts, "float32", &float32);
+    TEC_UNPACK(model->json, "description", "{s:s, s?o, s?o, s?o, s?o, s?o, s:o, s?o, s?b}", "name",
+               &model->name, "slots", &p.slots, "vision", &p.vision, "text", &p.text, "tokens",
+               &p.tokens, "chunk", &p.chunk, "ignored", &ignored, "prompts", &prompts, "float32",
+               &float32);
     model->float32 = float32 != 0;
     TEC_TRY(check_parts(model, &p, err));
     if (p.slots)
@@ -361,14 +273,12 @@ enum tec_status tec_model_parse(struct tec_model *model, struct tec_error *err)
     if (p.vision)
         TEC_TRY(tec_parse_vision(model, p.vision, err));
     if (model->text.marks && !tec_model_denoises(model) &&
-        (!p.vision || p.action || p.tokens || p.chunk || model->vision.n_sizes))
+        (!p.vision || tec_model_flows(model) || p.tokens || p.chunk || model->vision.n_sizes))
         return tec_fail(err, TEC_UNSUPPORTED,
                         "text.picture: of a model with pictures of one size whose product is texts "
                         "or, by a flow over them, actions");
-    if (tec_model_denoises(model))
+    if (tec_model_denoises(model) || tec_model_flows(model))
         return tec_model_program_check(model, err);
-    if (p.action)
-        return parse_flow(model, p.action, err);
     if (p.tokens)
         TEC_TRY(parse_action_tokens(model, p.tokens, err));
     return p.chunk ? tec_parse_head(model, p.chunk, err) : TEC_OK;

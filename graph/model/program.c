@@ -77,7 +77,8 @@ static enum tec_status find_uses(struct tec_model_program *p, struct tec_error *
 {
     for (int i = 0; i < p->n; i++) {
         const struct tec_model_call *c = &p->calls[i];
-        const int options[] = {c->position, c->over, c->over_position, c->scale, c->shift, c->gate};
+        const int options[] = {c->position, c->over, c->over_position, c->scale,
+                               c->shift,    c->gate, c->time,          c->behind};
         for (int k = 0; k < c->n_in; k++) {
             if (!c->constant || p->calls[c->in[k]].constant) /* sines need sizes alone */
                 use(p, c->in[k], i);
@@ -92,6 +93,19 @@ static enum tec_status find_uses(struct tec_model_program *p, struct tec_error *
         if (!p->calls[i].uses.n && p->calls[i].word != TEC_WORD_time)
             return tec_model_call_fail(&p->calls[i], err, "nobody reads its value");
     return TEC_OK;
+}
+
+/* A product of the state that a step only joins with others is made there, in every step: put aside
+ * it would be copied there as often. */
+static void find_repeated(struct tec_model_program *p)
+{
+    for (int i = 0; i < p->n; i++) {
+        struct tec_model_call *c = &p->calls[i];
+        const struct tec_model_call *user = &p->calls[c->uses.first < p->n ? c->uses.first : i];
+        c->moves |= c->word == TEC_WORD_linear && c->uses.n == 1 && c->part == user->part &&
+                    user->word == TEC_WORD_concat && user->moves &&
+                    p->calls[c->in[0]].word == TEC_WORD_state;
+    }
 }
 
 static bool same_text(const char *a, const char *b)
@@ -202,15 +216,68 @@ static enum tec_status check_hidden(const struct tec_model *m, struct tec_error 
                                      c->rows, c->cols, m->flow.horizon, m->flow.dim);
 }
 
-/* What a flow reads of the text, and what it makes. */
-static enum tec_status check_flow(struct tec_model *m, struct tec_error *err)
+/* A stack reads the prompt's keys layer by layer, so the two must agree. */
+static enum tec_status check_joint(const struct tec_model *m, struct tec_error *err)
+{
+    const struct tec_model_call *c = &m->program->calls[m->program->asks];
+    const struct tec_stack *t = &m->text.stack, *s = c->stack;
+    if (t->layers != s->layers * (int64_t)c->every)
+        return tec_model_call_fail(c, err,
+                                   "every %d; %d layers read every so manieth of the "
+                                   "text's %d",
+                                   c->every, s->layers, t->layers);
+    if (t->heads != s->heads || t->kv_heads != s->kv_heads || t->head_dim != s->head_dim)
+        return tec_model_call_fail(c, err,
+                                   "%d/%d heads of %d cannot read the text's keys: %d/%d heads of "
+                                   "%d",
+                                   s->heads, s->kv_heads, s->head_dim, t->heads, t->kv_heads,
+                                   t->head_dim);
+    if (t->scored)
+        return tec_model_call_fail(c, err,
+                                   "the text has scores of its own (caps, windows, "
+                                   "stretched rotations)");
+    return t->theta < s->theta || t->theta > s->theta
+               ? tec_model_call_fail(c, err, "theta %g cannot read keys that are rotated by %g",
+                                     s->theta, t->theta)
+               : TEC_OK;
+}
+
+/* What a flow over the prompt's keys reads. */
+static enum tec_status check_prompt(const struct tec_model *m, struct tec_error *err)
 {
     const struct tec_model_program *p = m->program;
-    const struct tec_program_flow *f = &p->flow;
-    const struct tec_model_call *c = &p->calls[p->result];
+    const struct tec_model_call *prompt = &p->calls[p->prompt];
+    const struct tec_model_call *row = prompt->behind < 0 ? NULL : &p->calls[prompt->behind];
+    for (int i = 0; i < p->n; i++)
+        if (p->calls[i].word == TEC_WORD_attention)
+            return tec_model_call_fail(&p->calls[i], err,
+                                       "an action over a prompt has a stack instead");
+    if (p->asks < 0)
+        return tec_fail(err, TEC_MALFORMED, "action: has no stack over the prompt");
+    if (row && row->cols != m->text.stack.width)
+        return tec_model_call_fail(row, err, "%d columns; rows of the text have %d", row->cols,
+                                   m->text.stack.width);
+    if (row && m->text.mask != TEC_MASK_BIDIR)
+        return tec_model_call_fail(prompt, err, "a row behind it needs a text with mask bidir");
+    for (int i = 0; i < p->n_states; i++)
+        if (row && p->calls[p->states[i]].part == TEC_PART_OF_ACTION)
+            return tec_model_call_fail(&p->calls[p->states[i]], err,
+                                       "prefill has made a row of the state: the prompt has it");
+    return check_joint(m, err);
+}
+
+/* What a flow reads of the text's rows. */
+static enum tec_status check_reading(const struct tec_model *m, struct tec_error *err)
+{
+    const struct tec_model_program *p = m->program;
+    for (int i = 0; i < p->n_states; i++)
+        if (p->calls[p->states[i]].part == TEC_PART_OF_PREFILL)
+            return tec_model_call_fail(&p->calls[p->states[i]], err,
+                                       "belongs to a flow's action, or behind a prompt");
     if (p->hidden < 0 || !p->n_over)
         return tec_fail(err, TEC_MALFORMED,
-                        "action: has no attention over what prefill has made of hidden rows");
+                        "action: has neither attention over what prefill has made of hidden rows, "
+                        "nor a stack over a prompt");
     const struct tec_model_call *x = &p->calls[p->hidden];
     if (x->cols != m->text.stack.width)
         return tec_model_call_fail(x, err, "%d columns; rows of the text have %d", x->cols,
@@ -219,6 +286,16 @@ static enum tec_status check_flow(struct tec_model *m, struct tec_error *err)
         if (p->calls[i].sees != TEC_SEEN_ALL)
             return tec_model_call_fail(&p->calls[i], err,
                                        "sees rows of pictures apart: it needs text.picture");
+    return TEC_OK;
+}
+
+/* What a flow reads, and what it makes. */
+static enum tec_status check_flow(struct tec_model *m, struct tec_error *err)
+{
+    const struct tec_model_program *p = m->program;
+    const struct tec_program_flow *f = &p->flow;
+    const struct tec_model_call *c = &p->calls[p->result];
+    TEC_TRY(p->prompt >= 0 ? check_prompt(m, err) : check_reading(m, err));
     m->flow.horizon = f->horizon;
     m->flow.dim = f->dim;
     m->flow.steps = f->steps;
@@ -260,6 +337,7 @@ enum tec_status tec_model_program_check(struct tec_model *m, struct tec_error *e
     struct tec_model_program *p = m->program;
     TEC_TRY(check_chunk(m, err));
     TEC_TRY(find_uses(p, err));
+    find_repeated(p);
     TEC_TRY(find_same(p, err));
     if (tec_model_asks(m))
         TEC_TRY(find_slots(p, m, err));
@@ -275,7 +353,72 @@ bool tec_model_asks(const struct tec_model *model)
 
 bool tec_model_denoises(const struct tec_model *model)
 {
-    return model->program && model->program->flow.steps > 0;
+    return model->program && model->program->flow.steps > 0 && model->program->prompt < 0;
+}
+
+bool tec_model_flows(const struct tec_model *model)
+{
+    return model->program && model->program->prompt >= 0;
+}
+
+bool tec_model_behind(const struct tec_model *model)
+{
+    const struct tec_model_program *p = model->program;
+    return tec_model_flows(model) && p->calls[p->prompt].behind >= 0;
+}
+
+const struct tec_model_call *tec_model_expert(const struct tec_model *model)
+{
+    return tec_model_flows(model) ? &model->program->calls[model->program->asks] : NULL;
+}
+
+/* Whether each row of a call's value is made of the same row of what it reads, and the time is read
+ * by the stack alone. */
+static bool row_by_row(const struct tec_model_call *c)
+{
+    bool moved = c->word == TEC_WORD_take || c->word == TEC_WORD_concat;
+    return c->constant || c->timed ||
+           (!moved && c->word != TEC_WORD_beside && c->scale < 0 && c->shift < 0 && c->gate < 0);
+}
+
+bool tec_model_fixes(const struct tec_model *model)
+{
+    const struct tec_model_call *expert = tec_model_expert(model);
+    const struct tec_model_program *p = model->program;
+    if (!expert || expert->time < 0 || expert->rows != p->flow.horizon)
+        return false;
+    for (int i = p->parts[TEC_PART_OF_ACTION]; i < p->n; i++)
+        if (!row_by_row(&p->calls[i]))
+            return false;
+    return true;
+}
+
+/* Whether rows of a call's value lie as those of several observations do: rows in front of all of
+ * them, then the actions' of each. */
+static bool side_by_side(const struct tec_model_program *p, const struct tec_model_call *c)
+{
+    int front = p->seeing - p->flow.horizon;
+    if (c->constant || (c->rows != 1 && c->rows != p->flow.horizon && c->rows != p->seeing))
+        return false;
+    if (c->word == TEC_WORD_take)
+        return !c->copied && c->first == front && c->rows == p->flow.horizon;
+    return c->word != TEC_WORD_concat ||
+           (c->n_in == 2 && p->calls[c->in[0]].rows == 1 && !p->calls[c->in[0]].timed &&
+            p->calls[c->in[1]].rows == p->flow.horizon);
+}
+
+bool tec_model_batches(const struct tec_model *model)
+{
+    const struct tec_model_call *expert = tec_model_expert(model);
+    const struct tec_model_program *p = model->program;
+    int front = expert ? expert->rows - p->flow.horizon : -1;
+    if (front < 0 || front > 1 || p->n_states > 1 || tec_model_behind(model) ||
+        expert->stack->crosses)
+        return false;
+    for (int i = p->parts[TEC_PART_OF_ACTION]; i < p->n; i++)
+        if (!p->calls[i].timed && !side_by_side(p, &p->calls[i]))
+            return false;
+    return true;
 }
 
 bool tec_model_reads(const struct tec_model *model)

@@ -80,9 +80,10 @@ struct tec_model_call {
     int rank; /* tensor: 1, a vector, or 2 */
     int side, stride, pad, dilation;
     double period, eps;
-    bool closed, cosines; /* waves */
-    int by;               /* side_by_side: rows of a group */
-    bool bf16;            /* linear, attention: matrices are rounded in a bf16 plan */
+    double shortest, longest;  /* waves; 0: those of period */
+    bool closed, cosines, f32; /* waves */
+    int by;                    /* side_by_side: rows of a group */
+    bool bf16;                 /* linear, attention: matrices are rounded in a bf16 plan */
     int categories, category;
     int scale, shift, gate; /* norm; linear: values; -1 = none */
     bool rms;
@@ -96,6 +97,8 @@ struct tec_model_call {
     const struct tec_stack *stack;
     int position, over, over_position; /* values; -1 = none */
     int space;                         /* stack of a prefill: which of them */
+    int time, lead, every;             /* stack over a prompt; time a value, -1 = none */
+    int behind;                        /* prompt: a value; -1 = none */
 };
 
 /* Noise to actions in `steps` Euler steps: x += action(x, t) / steps. The time of step s of S is
@@ -103,6 +106,8 @@ struct tec_model_call {
 struct tec_program_flow {
     int horizon, dim, steps;
     int buckets; /* 0: times are shares */
+    bool falls;  /* the time goes from 1 to 0, 1 - s / S, and x -= action(x, t) / steps */
+    bool f32;    /* times are rounded to float32, as the model was trained */
 };
 
 /* Values that have rows for the same things: how many is one number. */
@@ -124,9 +129,10 @@ struct tec_model_program {
     int n_stacks;
     int asks;   /* call: the stack of the action; -1 = it has none */
     int hidden; /* call that reads a text's hidden rows; -1 = none does */
+    int prompt; /* call: the prompt whose keys a flow's stack reads; -1 = there is none such */
     struct tec_program_flow flow;
     int noise;                 /* call of a flow: x; -1 = none */
-    int seeing;                /* of a flow: rows of which attention is */
+    int seeing;                /* of a flow: rows of which attention, or the stack, is */
     bool sees[TEC_SEEN_KINDS]; /* which rows of the prompt some attention sees */
     int n_own, n_over;         /* attentions over their own rows, over those of the prefill */
     struct tec_stack kept;     /* of a flow: what a frame keeps. Attentions over own rows share
@@ -155,11 +161,14 @@ extern const struct tec_word_kind tec_word_kinds[TEC_WORD_COUNT];
 /* Fills `moves` of a call whose operands and options are set. */
 void tec_model_call_moves(const struct tec_model_program *program, struct tec_model_call *call);
 
-/* The time of step s of S. */
+/* The time of step s of S; of step S, that of actions. */
 double tec_model_time(const struct tec_program_flow *flow, int step, int steps);
 
 /* A group for values of so many rows; -1 without memory. One row is always group 0. */
 int tec_model_program_group(struct tec_model_program *program, int rows);
+
+/* The stack of a flow's action over the prompt's keys; NULL = the model is no such flow. */
+const struct tec_model_call *tec_model_expert(const struct tec_model *model);
 
 /* What a program as a whole must be, for a model that has these slots and the numbers of its chunk
  * from then on; fills uses, same, slot, counts, states. Errors say where: "file:line: word: ...".

@@ -14,11 +14,6 @@ bool tec_model_ends(const struct tec_model *model, int id)
     return ends;
 }
 
-bool tec_model_flows(const struct tec_model *model)
-{
-    return model->flow.stack.layers > 0;
-}
-
 bool tec_model_heads(const struct tec_model *model)
 {
     return model->head.rows > 0;
@@ -54,16 +49,11 @@ int tec_relative_bucket(const struct tec_relative *r, int delta)
 
 int tec_model_state(const struct tec_model *model)
 {
+    if (model->program && model->program->n_entries)
+        return model->program->n_entries;
     if (tec_model_asks(model) || tec_model_denoises(model)) /* of nothing: one that nobody reads */
-        return model->program->n_entries ? model->program->n_entries : 1;
-    if (model->head.state)
-        return model->head.state;
-    return model->flow.state_dim ? model->flow.state_dim : model->flow.dim;
-}
-
-bool tec_flow_leads(const struct tec_flow *flow)
-{
-    return flow->state.weight && !flow->state_in_prefix;
+        return 1;
+    return model->head.state ? model->head.state : model->flow.dim;
 }
 
 bool tec_model_ignores(const struct tec_model *model, const char *name)
@@ -355,7 +345,6 @@ enum tec_status tec_model_visit(const struct tec_model *model,
                                 void *user, struct tec_error *err)
 {
     const struct visitor v = {visit, user, err};
-    const struct tec_flow *f = &model->flow;
     for (int i = 0; i < model->vision.n_towers; i++)
         TEC_TRY(tower(&v, &model->vision.towers[i], &model->vision));
     TEC_TRY(plain_norm(&v, &model->vision.norm, model->vision.projector[0].cols));
@@ -368,11 +357,6 @@ enum tec_status tec_model_visit(const struct tec_model *model,
     TEC_TRY(stack(&v, &model->text.stack));
     for (int i = 0; i < 2; i++)
         TEC_TRY(dense(&v, &model->head.states[i]));
-    if (tec_model_flows(model))
-        TEC_TRY(stack(&v, &f->stack));
-    const struct tec_dense *const parts[] = {&f->in, &f->out, &f->state, &f->time1, &f->time2};
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        TEC_TRY(dense(&v, parts[i]));
     for (int i = 0; i < TEC_MAX_IGNORED && model->ignored[i]; i++) {
         struct tec_expected e = {.names = {model->ignored[i]}, .n_names = 1, .optional = true};
         TEC_TRY(visit(user, &e, err));

@@ -27,7 +27,7 @@ static void map(const struct maker *m, const struct tec_model_call *c, double *y
 {
     const double *a = m->rows[c->in[0]], *b = c->n_in > 1 ? m->rows[c->in[1]] : NULL;
     size_t cols = (size_t)c->cols, from = (size_t)m->p->calls[c->in[0]].cols;
-    for (size_t s = 0; s < (size_t)m->out->steps; s++)
+    for (size_t s = 0; s < (size_t)m->out->times; s++)
         for (size_t i = 0; i < cols; i++) {
             double x = a[s * from + (size_t)c->first + i];
             y[s * cols + i] = c->word == TEC_WORD_activation ? tec_time_activation(c->activation, x)
@@ -43,15 +43,15 @@ static enum tec_status compute(struct maker *m, const struct tec_model_call *c, 
         int in = m->p->calls[c->in[0]].cols;
         const struct tec_time_product p = {.layer = {c->weight, c->bias, c->cols, in},
                                            .category = {c->category, c->categories},
-                                           .steps = m->out->steps,
+                                           .steps = m->out->times,
                                            .n = in,
                                            .x = m->rows[c->in[0]],
                                            .y = y};
         return tec_time_multiply(&m->source, &p, m->heap, m->err);
     }
-    for (size_t s = 0; s < (size_t)m->out->steps && c->word == TEC_WORD_time; s++)
+    for (size_t s = 0; s < (size_t)m->out->times && c->word == TEC_WORD_time; s++)
         y[s] = m->out->t[s];
-    for (size_t s = 0; s < (size_t)m->out->steps && c->word == TEC_WORD_waves; s++)
+    for (size_t s = 0; s < (size_t)m->out->times && c->word == TEC_WORD_waves; s++)
         tec_model_call_waves(c, m->out->t[s], y + s * cols);
     if (c->word != TEC_WORD_time && c->word != TEC_WORD_waves)
         map(m, c, y);
@@ -67,7 +67,7 @@ static enum tec_status upload(struct maker *m, const struct tec_model_call *c, c
     if (!row)
         return no_memory(m);
     memset(row, 0, padded * sizeof *row);
-    for (int s = 0; s < m->out->steps; s++) {
+    for (int s = 0; s < m->out->times; s++) {
         for (int i = 0; i < c->cols; i++)
             row[i] = (float)y[(size_t)s * (size_t)c->cols + (size_t)i];
         tec_device_upload(m->out->device, TEC_STREAM_MAIN, to + (size_t)s * padded, row,
@@ -92,43 +92,119 @@ static bool read_in_frames(const struct tec_model_program *p, int at)
     return c->name != NULL;
 }
 
+/* The third of a norm's dense layer that scales, shifts or gates, as a layer of its own would be,
+ * padded: to [3, padded] of every time. */
+static enum tec_status upload_norm(struct maker *m, int width, const double *y, float *to,
+                                   size_t stride)
+{
+    size_t padded = (size_t)tec_padded(width), w = (size_t)width;
+    float *row = tec_heap_get(m->heap, 3 * padded * sizeof *row);
+    if (!row)
+        return no_memory(m);
+    memset(row, 0, 3 * padded * sizeof *row);
+    for (size_t s = 0; s < (size_t)m->out->times; s++) {
+        for (size_t part = 0; part < 3; part++)
+            for (size_t i = 0; i < w; i++)
+                row[part * padded + i] = (float)y[(3 * s + part) * w + i];
+        tec_device_upload(m->out->device, TEC_STREAM_MAIN, to + s * stride, row,
+                          3 * padded * sizeof *row);
+    }
+    tec_heap_put(m->heap, row);
+    return tec_device_failure(m->out->device, m->err);
+}
+
+/* What a norm of a stack reads: its dense layer of the row x, [times, columns]. */
+static enum tec_status make_norm(struct maker *m, const struct tec_model_call *c, const double *x,
+                                 int norm, double *y)
+{
+    static const enum tec_role roles[3][2] = {{TEC_ROLE_norm1, TEC_ROLE_norm1_bias},
+                                              {TEC_ROLE_norm2, TEC_ROLE_norm2_bias},
+                                              {TEC_ROLE_final, TEC_ROLE_final_bias}};
+    const struct tec_stack *s = c->stack;
+    const enum tec_role *of = roles[norm < 2 * s->layers ? norm % 2 : 2];
+    char weight[256], bias[256];
+    int width = s->width;
+    memset(y, 0, (size_t)m->out->times * 3 * (size_t)width * sizeof *y);
+    if (!s->names[of[0]])
+        return TEC_OK;
+    tec_layer_name(weight, s->names[of[0]], norm / 2);
+    if (s->names[of[1]])
+        tec_layer_name(bias, s->names[of[1]], norm / 2);
+    const struct tec_time_product p = {
+        .layer = {weight, s->names[of[1]] ? bias : NULL, 3 * width, width},
+        .steps = m->out->times,
+        .n = width,
+        .x = x,
+        .y = y};
+    return tec_time_multiply(&m->source, &p, m->heap, m->err);
+}
+
+/* All norms of a stack, of the row x as float32. */
+static enum tec_status fill_norms(struct maker *m, const struct tec_model_call *c, int at,
+                                  double *x, double *y)
+{
+    int norms = tec_stack_norms(c->stack), width = c->stack->width;
+    size_t one = 3 * (size_t)tec_padded(width), n = (size_t)m->out->times * (size_t)width;
+    for (size_t i = 0; i < n; i++)
+        x[i] = (double)(float)m->rows[c->time][i];
+    for (int i = 0; i < norms; i++) {
+        TEC_TRY(make_norm(m, c, x, i, y));
+        TEC_TRY(upload_norm(m, width, y, m->out->of[at] + (size_t)i * one, (size_t)norms * one));
+    }
+    return TEC_OK;
+}
+
+static enum tec_status make_norms(struct maker *m, int at)
+{
+    const struct tec_model_call *c = &m->p->calls[at];
+    struct tec_timed *t = m->out;
+    size_t one = (size_t)t->times * (size_t)c->stack->width;
+    size_t bytes = (size_t)t->times * (size_t)tec_stack_norms(c->stack) * 3 *
+                   (size_t)tec_padded(c->stack->width) * sizeof(float);
+    t->of[at] = tec_device_get(t->device, bytes);
+    if (!t->of[at])
+        return tec_fail(m->err, TEC_NO_MEMORY, "what norms read of the time needs %zu bytes",
+                        bytes);
+    t->bytes += (int64_t)bytes;
+    if (m->source.dry)
+        return TEC_OK;
+    double *x = tec_heap_get(m->heap, 4 * one * sizeof *x);
+    enum tec_status status = x ? fill_norms(m, c, at, x, x + one) : no_memory(m);
+    tec_heap_put(m->heap, x);
+    return status;
+}
+
 static bool beside(const struct tec_model_program *p, const struct tec_model_call *c)
 {
     return c->word == TEC_WORD_linear && p->calls[c->in[0]].word == TEC_WORD_beside;
 }
 
-/* What the time adds to a product: a frame would read it as float32. */
+/* What the time adds to a product. */
 static enum tec_status compute_share(struct maker *m, const struct tec_model_call *c, double *y)
 {
     const struct tec_model_call *x = &m->p->calls[c->in[0]], *row = &m->p->calls[x->in[1]];
-    size_t n = (size_t)m->out->steps * (size_t)row->cols;
-    double *rounded = tec_heap_get(m->heap, n * sizeof *rounded);
-    if (!rounded)
-        return no_memory(m);
-    for (size_t i = 0; i < n; i++)
-        rounded[i] = (double)(float)m->rows[x->in[1]][i];
     const struct tec_time_product p = {.layer = {c->weight, c->bias, c->cols, x->cols},
                                        .category = {c->category, c->categories},
-                                       .steps = m->out->steps,
+                                       .steps = m->out->times,
                                        .first = x->cols - row->cols,
                                        .n = row->cols,
-                                       .x = rounded,
+                                       .x = m->rows[x->in[1]],
                                        .y = y};
-    enum tec_status status = tec_time_multiply(&m->source, &p, m->heap, m->err);
-    tec_heap_put(m->heap, rounded);
-    return status;
+    return tec_time_multiply(&m->source, &p, m->heap, m->err);
 }
 
 static enum tec_status make_row(struct maker *m, int at)
 {
     const struct tec_model_call *c = &m->p->calls[at];
     struct tec_timed *t = m->out;
-    size_t n = (size_t)t->steps * (size_t)c->cols;
+    size_t n = (size_t)t->times * (size_t)c->cols;
     bool share = beside(m->p, c);
+    if (c->time >= 0)
+        return make_norms(m, at);
     if (!c->timed && !share)
         return TEC_OK;
     if (share || read_in_frames(m->p, at)) {
-        size_t bytes = (size_t)t->steps * (size_t)tec_padded(c->cols) * sizeof(float);
+        size_t bytes = (size_t)t->times * (size_t)tec_padded(c->cols) * sizeof(float);
         t->of[at] = tec_device_get(t->device, bytes);
         t->bytes += (int64_t)bytes;
         if (!t->of[at])
@@ -151,15 +227,23 @@ static void put_row(const struct maker *m, int at)
     m->rows[at] = NULL;
 }
 
-/* Notes a call as the last one that makes a row of what it reads. */
+/* Row k of the time of which a call makes what a frame reads, or another row; -1 = there are no
+ * more. */
+static int row_of(const struct tec_model_program *p, const struct tec_model_call *c, int k)
+{
+    if (c->timed)
+        return k < c->n_in ? c->in[k] : -1;
+    if (k > 0)
+        return -1;
+    return beside(p, c) ? p->calls[c->in[0]].in[1] : c->time;
+}
+
+/* Notes a call as the last one that makes something of what it reads. */
 static void read_by(const struct tec_model_program *p, int at, int *last)
 {
-    const struct tec_model_call *c = &p->calls[at];
     last[at] = at;
-    for (int k = 0; k < c->n_in && c->timed; k++)
-        last[c->in[k]] = at;
-    if (beside(p, c))
-        last[p->calls[c->in[0]].in[1]] = at;
+    for (int k = 0; row_of(p, &p->calls[at], k) >= 0; k++)
+        last[row_of(p, &p->calls[at], k)] = at;
 }
 
 static enum tec_status make_rows(struct maker *m, const int *last)
@@ -167,11 +251,9 @@ static enum tec_status make_rows(struct maker *m, const int *last)
     for (int i = 0; i < m->p->n; i++) {
         const struct tec_model_call *c = &m->p->calls[i];
         TEC_TRY(make_row(m, i));
-        for (int k = 0; k < c->n_in && c->timed; k++)
-            if (last[c->in[k]] == i)
-                put_row(m, c->in[k]);
-        if (beside(m->p, c) && last[m->p->calls[c->in[0]].in[1]] == i)
-            put_row(m, m->p->calls[c->in[0]].in[1]);
+        for (int k = 0; row_of(m->p, c, k) >= 0; k++)
+            if (last[row_of(m->p, c, k)] == i)
+                put_row(m, row_of(m->p, c, k));
         if (last[i] == i)
             put_row(m, i);
     }
@@ -183,13 +265,13 @@ static enum tec_status make(struct maker *m, const double *times)
     struct tec_timed *t = m->out;
     size_t n = (size_t)m->p->n;
     int *last = TEC_NEW(&t->arena, n, int);
-    t->t = TEC_NEW(&t->arena, (size_t)t->steps, double);
+    t->t = TEC_NEW(&t->arena, (size_t)t->times, double);
     t->of = TEC_NEW(&t->arena, n, float *);
     m->rows = TEC_NEW(&t->arena, n, double *);
     if (!last || !t->t || !t->of || !m->rows)
         return no_memory(m);
-    for (int s = 0; s < t->steps; s++)
-        t->t[s] = times ? times[s] : tec_model_time(&m->p->flow, s, t->steps);
+    for (int s = 0; s < t->times; s++)
+        t->t[s] = times && s < t->steps ? times[s] : tec_model_time(&m->p->flow, s, t->steps);
     for (int i = 0; i < m->p->n; i++)
         read_by(m->p, i, last);
     enum tec_status status = make_rows(m, last);
@@ -199,19 +281,21 @@ static enum tec_status make(struct maker *m, const double *times)
 }
 
 enum tec_status tec_timed_create(struct tec_timed **out, const struct tec_model_program *program,
-                                 const struct tec_weight_source *source, const double *times, int n,
-                                 struct tec_device *device, struct tec_heap *heap,
-                                 struct tec_error *err)
+                                 const struct tec_weight_source *source,
+                                 const struct tec_timed_options *options, struct tec_device *device,
+                                 struct tec_heap *heap, struct tec_error *err)
 {
+    int n = options->steps;
     if (n < 1 || n > 1000)
         return tec_fail(err, TEC_INVALID, "steps must be 1 .. 1000, is %d", n);
     struct tec_timed *t = tec_heap_get(heap, sizeof *t);
     if (!t)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for rows of the time");
-    *t = (struct tec_timed){.steps = n, .program = program, .device = device};
+    *t = (struct tec_timed){
+        .steps = n, .times = n + options->actions, .program = program, .device = device};
     tec_arena_init(&t->arena, heap);
     struct maker m = {t, program, *source, NULL, heap, err};
-    enum tec_status status = make(&m, times);
+    enum tec_status status = make(&m, options->times);
     if (status != TEC_OK) {
         tec_timed_destroy(t);
         return status;
@@ -235,4 +319,16 @@ const float *tec_timed_row(const struct tec_timed *t, int call, int step)
 {
     size_t padded = (size_t)tec_padded(t->program->calls[call].cols);
     return t->of[call] ? t->of[call] + (size_t)step * padded : NULL;
+}
+
+int tec_stack_norms(const struct tec_stack *s)
+{
+    return 2 * s->layers + 1;
+}
+
+const float *tec_timed_norms(const struct tec_timed *t, int call, int step)
+{
+    const struct tec_stack *s = t->program->calls[call].stack;
+    size_t one = (size_t)tec_stack_norms(s) * 3 * (size_t)tec_padded(s->width);
+    return t->of[call] ? t->of[call] + (size_t)step * one : NULL;
 }

@@ -211,18 +211,6 @@ static enum tec_status load_embeddings(struct tec_weight_loading *l, const struc
     return tec_weight_loading_found(l, &found_head, 0, l->options->bf16, &l->out->head);
 }
 
-static enum tec_status load_flow(struct tec_weight_loading *l, const struct tec_flow *f)
-{
-    struct tec_weights *w = l->out;
-    TEC_TRY(tec_weight_loading_dense(l, &f->in, false, &w->in));
-    TEC_TRY(tec_weight_loading_dense(l, &f->out, false, &w->out));
-    TEC_TRY(tec_weight_loading_dense(l, &f->state, false, &w->state));
-    if (f->condition)
-        return TEC_OK; /* the time layers only make tables */
-    TEC_TRY(tec_weight_loading_columns(l, &f->time1, f->time1.cols / 2, false, &w->time1));
-    return tec_weight_loading_dense(l, &f->time2, false, &w->time2);
-}
-
 static enum tec_status load_all(struct tec_weight_loading *l)
 {
     const struct tec_model *m = l->options->model;
@@ -237,12 +225,7 @@ static enum tec_status load_all(struct tec_weight_loading *l)
     TEC_TRY(tec_weight_loading_stack(l, &m->text.stack, &l->out->text));
     for (int i = 0; i < 2; i++)
         TEC_TRY(tec_weight_loading_dense(l, &m->head.states[i], false, &l->out->states[i]));
-    if (m->program)
-        return tec_weight_loading_program(l, m->program);
-    if (!tec_model_flows(m))
-        return TEC_OK;
-    TEC_TRY(tec_weight_loading_stack(l, &m->flow.stack, &l->out->expert));
-    return load_flow(l, &m->flow);
+    return m->program ? tec_weight_loading_program(l, m->program) : TEC_OK;
 }
 
 /* From the source, or with `kept` from that file, which is the weights' from then on. */

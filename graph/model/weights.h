@@ -68,13 +68,12 @@ struct tec_weights {
     struct tec_matrix projector[TEC_MAX_PROJECTOR]; /* from the second layer on */
     const float *project_norm, *project_norm_bias;  /* in front of its first layer; NULL = none */
     const float *project_scale; /* [n] vision.scale for each of its columns; NULL = 1 */
-    struct tec_stack_weights text, expert;
+    struct tec_stack_weights text;
     struct tec_matrix states[2];    /* of a head */
     struct tec_call_weights *calls; /* of a program, by call */
     struct tec_matrix embed, head;  /* equal when tied */
     const float *position, *types;  /* [rows, ld] added to embedding rows; NULL = none */
     int ld;
-    struct tec_matrix in, out, state, time1, time2; /* float32; time1: the columns that read rows */
     bool bf16;
     int64_t bytes; /* device memory held */
     struct tec_device *device;

@@ -45,6 +45,10 @@ void tec_builder_same_rows(struct tec_model_call *c, const struct tec_model_call
 
 enum tec_status tec_builder_need_input(const struct tec_model_call *x, struct tec_error *err)
 {
+    if (x->word == TEC_WORD_prompt)
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "reads a prompt, of which keys and values are there: a stack does, through "
+                        "over");
     if (x->word == TEC_WORD_beside)
         return tec_fail(err, TEC_UNSUPPORTED, "reads columns beside each other: linear alone does");
     if (x->timed)
@@ -76,9 +80,8 @@ enum tec_status tec_builder_state(struct tec_model_program *p, struct tec_model_
 {
     if (c->cols > MAX_ENTRIES)
         return tec_fail(err, TEC_MALFORMED, "entries must be 1 .. %d, is %d", MAX_ENTRIES, c->cols);
-    if ((c->part == TEC_PART_OF_PREFILL) != !p->flow.steps)
-        return tec_fail(err, TEC_MALFORMED, "belongs to %s",
-                        p->flow.steps ? "a flow's action" : "prefill");
+    if (c->part != TEC_PART_OF_PREFILL && !p->flow.steps)
+        return tec_fail(err, TEC_MALFORMED, "belongs to prefill");
     if (p->n_states == TEC_MAX_STATES)
         return tec_fail(err, TEC_MALFORMED, "a model reads its state in %d rows at most",
                         TEC_MAX_STATES);
@@ -168,8 +171,8 @@ enum tec_status tec_builder_hidden(struct tec_model_program *p, struct tec_model
 {
     if (!p->alone && !p->flow.steps)
         return tec_fail(err, TEC_MALFORMED, "there is no text, which prefill would read");
-    if (p->hidden >= 0)
-        return tec_fail(err, TEC_MALFORMED, "these rows are read already");
+    if (p->hidden >= 0 || p->prompt >= 0)
+        return tec_fail(err, TEC_MALFORMED, "the prompt is read already");
     if (!c->rows != !p->alone)
         return tec_fail(err, TEC_MALFORMED, "%s",
                         p->alone ? "lacks rows" : "rows are as many as the prompt has");
@@ -194,10 +197,9 @@ enum tec_status tec_builder_side_by_side(struct tec_model_program *p, struct tec
     return tec_builder_new_rows(p, c, err);
 }
 
-/* A row of the time for each column of x. */
-static enum tec_status check_row(const struct tec_model_program *p, int value,
-                                 const struct tec_model_call *x, const char *what,
-                                 struct tec_error *err)
+enum tec_status tec_builder_row(const struct tec_model_program *p, int value,
+                                const struct tec_model_call *x, const char *what,
+                                struct tec_error *err)
 {
     if (value < 0)
         return TEC_OK;
@@ -220,8 +222,8 @@ enum tec_status tec_builder_norm(struct tec_model_program *p, struct tec_model_c
     if ((c->weight && c->scale >= 0) || (c->bias && !c->weight) || (c->shift >= 0 && c->scale < 0))
         return tec_fail(err, TEC_MALFORMED,
                         "has weight, and perhaps bias, or scale, and perhaps shift, or neither");
-    TEC_TRY(check_row(p, c->scale, x, "scale", err));
-    TEC_TRY(check_row(p, c->shift, x, "shift", err));
+    TEC_TRY(tec_builder_row(p, c->scale, x, "scale", err));
+    TEC_TRY(tec_builder_row(p, c->shift, x, "shift", err));
     tec_builder_same_rows(c, x);
     c->cols = x->cols;
     return tec_builder_need_input(x, err);
@@ -240,7 +242,7 @@ enum tec_status tec_builder_linear(struct tec_model_program *p, struct tec_model
         return tec_fail(err, TEC_UNSUPPORTED, "lacks bias, which layers of categories have");
     if (c->gate >= 0 && x->timed)
         return tec_fail(err, TEC_UNSUPPORTED, "a gate is for rows, and not for those of the time");
-    TEC_TRY(check_row(p, c->gate, c, "gate", err));
+    TEC_TRY(tec_builder_row(p, c->gate, c, "gate", err));
     tec_builder_same_rows(c, x);
     if (x->timed)
         return tec_builder_timed(p, c, err);
@@ -357,7 +359,11 @@ static enum tec_status place_stack(struct tec_model_program *p, struct tec_model
 {
     bool action = c->part == TEC_PART_OF_ACTION;
     if (action && p->flow.steps)
-        return tec_fail(err, TEC_UNSUPPORTED, "a flow's action is made of attention and linear");
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "a flow's action is made of attention and linear, or of a stack over a "
+                        "prompt");
+    if (c->time >= 0 || c->lead || c->every > 1)
+        return tec_fail(err, TEC_UNSUPPORTED, "time, lead and every are of a stack over a prompt");
     if (action && p->asks >= 0)
         return tec_fail(err, TEC_UNSUPPORTED, "is a second one; an action has one stack");
     if (!action && p->n_stacks == TEC_MAX_TOWERS)
@@ -394,6 +400,8 @@ enum tec_status tec_builder_stack(struct tec_model_program *p, struct tec_model_
     if (x->cols != c->stack->width)
         return tec_fail(err, TEC_MALFORMED, "rows of %d columns in a stack of width %d", x->cols,
                         c->stack->width);
+    if (c->over >= 0 && p->calls[c->over].word == TEC_WORD_prompt)
+        return tec_builder_over_prompt(p, c, err);
     TEC_TRY(place_stack(p, c, err));
     if (x->constant != action)
         return tec_fail(err, TEC_UNSUPPORTED, "%s",

@@ -9,7 +9,7 @@ enum { MAX_TIMED = 1 << 22, MAX_HEADS = 1024, MAX_HEAD_DIM = 4096 };
 
 void tec_model_call_moves(const struct tec_model_program *p, struct tec_model_call *c)
 {
-    c->moves |= c->scale >= 0 || c->shift >= 0 || c->gate >= 0;
+    c->moves |= c->scale >= 0 || c->shift >= 0 || c->gate >= 0 || c->time >= 0;
     for (int i = 0; i < c->n_in; i++)
         c->moves |= p->calls[c->in[i]].moves || p->calls[c->in[i]].timed;
     c->moves &= !c->timed && !c->constant;
@@ -18,6 +18,10 @@ void tec_model_call_moves(const struct tec_model_program *p, struct tec_model_ca
 double tec_model_time(const struct tec_program_flow *flow, int step, int steps)
 {
     double share = (double)step / (double)steps;
+    if (flow->falls)
+        share = flow->f32 ? 1.0 + step * (-1.0 / steps) : 1.0 - share;
+    if (flow->f32)
+        share = (double)(float)share;
     return flow->buckets ? (double)(int)(share * (double)flow->buckets) : share;
 }
 
@@ -56,21 +60,50 @@ enum tec_status tec_builder_waves(struct tec_model_program *p, struct tec_model_
 {
     if (tec_builder_operand(p, c, 0)->word != TEC_WORD_time)
         return tec_fail(err, TEC_MALFORMED, "reads the time alone");
-    if (!(c->period > 1.0) || c->cols % 2 != 0 || c->cols < 4)
-        return tec_fail(err, TEC_MALFORMED,
-                        "period %g must be above 1, and cols %d even and at least 4", c->period,
-                        c->cols);
+    if (c->cols % 2 != 0 || c->cols < 4)
+        return tec_fail(err, TEC_MALFORMED, "cols %d must be even and at least 4", c->cols);
+    bool own = c->shortest != 0.0 || c->longest != 0.0;
+    if (own && (c->period != 0.0 || c->closed))
+        return tec_fail(err, TEC_MALFORMED, "has period, or shortest and longest, not both");
+    if (own && !(c->shortest > 0.0 && c->longest > c->shortest))
+        return tec_fail(err, TEC_MALFORMED, "shortest %g must be above 0, and longest %g above it",
+                        c->shortest, c->longest);
+    if (!own && !(c->period > 1.0))
+        return tec_fail(err, TEC_MALFORMED, "period %g must be above 1", c->period);
     return tec_builder_timed(p, c, err);
+}
+
+/* i / (n - 1) with the rounding of the published code's torch.linspace, which counts from the
+ * nearer end, and of whole eights four at a time from the first of them: the sine of a whole number
+ * of turns is what rounding leaves of it. */
+static double share_of(int i, int n)
+{
+    double step = 1.0 / (n - 1);
+    int first = i < n / 8 * 8 ? i / 4 * 4 : i;
+    double base = first < n / 2 ? first * step : 1.0 - (n - 1 - first) * step;
+    return base + (i - first) * step;
+}
+
+/* Angle i of n. */
+static double angle_of(const struct tec_model_call *c, double t, int i, int n)
+{
+    static const double pi = 3.14159265358979323846264338327950288;
+    if (!(c->shortest > 0.0))
+        return t * exp(-log(c->period) * i / (c->closed ? n - 1 : n));
+    double period = c->shortest * pow(c->longest / c->shortest, share_of(i, n));
+    return 1.0 / period * 2.0 * pi * t;
 }
 
 void tec_model_call_waves(const struct tec_model_call *c, double t, double *out)
 {
     int n = c->cols / 2;
     for (int i = 0; i < n; i++) {
-        double angle = t * exp(-log(c->period) * i / (c->closed ? n - 1 : n));
+        double angle = angle_of(c, t, i, n);
         out[i] = c->cosines ? cos(angle) : sin(angle);
         out[n + i] = c->cosines ? sin(angle) : cos(angle);
     }
+    for (int i = 0; i < c->cols && c->f32; i++)
+        out[i] = (double)(float)out[i];
 }
 
 enum tec_status tec_builder_columns(struct tec_model_program *p, struct tec_model_call *c,
@@ -119,6 +152,59 @@ enum tec_status tec_builder_take(struct tec_model_program *p, struct tec_model_c
     return tec_builder_new_rows(p, c, err);
 }
 
+enum tec_status tec_builder_prompt(struct tec_model_program *p, struct tec_model_call *c,
+                                   struct tec_error *err)
+{
+    const struct tec_model_call *row = c->behind < 0 ? NULL : &p->calls[c->behind];
+    if (!p->flow.steps || c->part != TEC_PART_OF_PREFILL)
+        return tec_fail(err, TEC_UNSUPPORTED, "belongs to the prefill of a flow");
+    if (p->hidden >= 0 || p->prompt >= 0)
+        return tec_fail(err, TEC_MALFORMED, "the prompt is read already");
+    if (row)
+        TEC_TRY(tec_builder_need_input(row, err));
+    if (row && row->rows != 1)
+        return tec_fail(err, TEC_MALFORMED, "%d rows behind it; must be one", row->rows);
+    p->prompt = p->n;
+    return tec_builder_new_rows(p, c, err);
+}
+
+/* What the rows of an action's stack are computed by, together with the prompt's keys. */
+static enum tec_status check_expert(const struct tec_stack *s, const struct tec_model_call *c,
+                                    struct tec_error *err)
+{
+    bool adaptive = s->norm == TEC_BLOCK_ADAPTIVE_NORM;
+    if (s->scored || s->packing.kind || s->after || s->names[TEC_ROLE_first] ||
+        s->names[TEC_ROLE_cross])
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "over a prompt needs neither scores, packing, norms behind the halves, a "
+                        "first norm nor the role cross");
+    if (c->position >= 0 || c->over_position >= 0)
+        return tec_fail(err, TEC_UNSUPPORTED, "over a prompt has no position: rows are rotated");
+    return adaptive == (c->time >= 0)
+               ? TEC_OK
+               : tec_fail(err, TEC_MALFORMED, "time and adaptive norms come together");
+}
+
+enum tec_status tec_builder_over_prompt(struct tec_model_program *p, struct tec_model_call *c,
+                                        struct tec_error *err)
+{
+    const struct tec_model_call *x = tec_builder_operand(p, c, 0);
+    if (c->part != TEC_PART_OF_ACTION)
+        return tec_fail(err, TEC_UNSUPPORTED, "over a prompt belongs to the action");
+    if (p->asks >= 0)
+        return tec_fail(err, TEC_UNSUPPORTED, "is a second one; an action has one stack");
+    TEC_TRY(tec_builder_need_input(x, err));
+    TEC_TRY(check_expert(c->stack, c, err));
+    TEC_TRY(tec_builder_row(p, c->time, x, "time", err));
+    if (c->lead > x->rows)
+        return tec_fail(err, TEC_MALFORMED, "lead %d of %d rows", c->lead, x->rows);
+    p->asks = p->n;
+    p->seeing = x->rows;
+    tec_builder_same_rows(c, x);
+    c->cols = x->cols;
+    return TEC_OK;
+}
+
 static enum tec_status check_heads(struct tec_model_program *p, struct tec_model_call *c,
                                    struct tec_error *err)
 {
@@ -165,6 +251,8 @@ enum tec_status tec_builder_attention(struct tec_model_program *p, struct tec_mo
         return tec_fail(err, TEC_UNSUPPORTED, "belongs to a flow's action");
     TEC_TRY(tec_builder_need_input(x, err));
     TEC_TRY(check_heads(p, c, err));
+    if (over && over->word == TEC_WORD_prompt)
+        return tec_fail(err, TEC_UNSUPPORTED, "keys of a prompt are for a stack");
     if (over && (over->part == c->part || over->constant))
         return tec_fail(err, TEC_MALFORMED, "over must be what prefill has made");
     if (!over && c->sees != TEC_SEEN_ALL)

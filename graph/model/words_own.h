@@ -33,6 +33,15 @@ enum tec_status tec_builder_constant(struct tec_model_program *program, struct t
 enum tec_status tec_builder_timed(struct tec_model_program *program, struct tec_model_call *call,
                                   struct tec_error *err);
 
+/* A value must be a row of the time with a number for each column of x; nothing for -1. */
+enum tec_status tec_builder_row(const struct tec_model_program *program, int value,
+                                const struct tec_model_call *x, const char *what,
+                                struct tec_error *err);
+
+/* The stack of a flow's action over the prompt's keys. */
+enum tec_status tec_builder_over_prompt(struct tec_model_program *program,
+                                        struct tec_model_call *call, struct tec_error *err);
+
 /* x must be rows that depend on what is observed. */
 enum tec_status tec_builder_need_input(const struct tec_model_call *x, struct tec_error *err);
 

@@ -5,7 +5,6 @@
  * only a sum reads is added where the other summand lies. */
 #include "graph/nodes/built.h"
 
-#include <stdio.h>
 #include <string.h>
 
 bool tec_built_last(const struct tec_built *b, int value, int at)
@@ -21,10 +20,10 @@ static const int *live_in_flow(const struct tec_built *b, const struct tec_row_g
     const struct tec_prefix_table *t = b->l->prefix;
     if (!g->rows)
         return t->prefix.count;
-    if (g->rows == b->p->flow.horizon)
-        return t->n_horizon;
     if (g->rows == b->p->seeing)
         return t->suffix.count;
+    if (g->rows == b->p->flow.horizon)
+        return t->n_horizon;
     return g->count < 0 ? NULL : t->counts + g->count;
 }
 
@@ -34,7 +33,7 @@ const int *tec_built_live(const struct tec_built *b, int at)
     const struct tec_row_group *g = &b->p->groups[c->group];
     const struct tec_prefix_table *t = b->l->prefix;
     if (!c->group)
-        return t->one;
+        return t->n_states;
     if (b->p->flow.steps)
         return live_in_flow(b, g);
     if (g->stack >= 0)
@@ -47,7 +46,8 @@ const int *tec_built_live(const struct tec_built *b, int at)
 int tec_built_new(struct tec_built *b, int at, const char *label)
 {
     const struct tec_model_call *c = &b->p->calls[at];
-    int rows = c->rows ? c->rows : b->l->prefix->prefix.max;
+    const struct tec_prefix_table *t = b->l->prefix;
+    int rows = c->rows ? t->most * c->rows : t->prefix.max;
     return tec_program_tensor(b->l->program, label, rows, c->cols, tec_built_live(b, at));
 }
 
@@ -74,13 +74,19 @@ int tec_built_value(struct tec_built *b, int at)
     return tec_lower_constant(b->l, from, c->rows, c->cols, tec_built_live(b, at));
 }
 
-static void copy_to(struct tec_built *b, int at, int y, int row)
+void tec_built_copy(struct tec_built *b, int at, int y, int row)
 {
     const struct tec_model_call *c = &b->p->calls[at];
     bool named = c->constant || b->p->flow.steps;
     const char *what = c->constant ? "constant" : c->h ? "picture" : "rows";
     what = named ? tec_built_label(b, at, what) : what;
     tec_lower_copy(b->l, tec_built_value(b, at), y, row, what);
+}
+
+/* Rows of a value in memory: those of all observations. */
+static int rows_in(const struct tec_built *b, int value)
+{
+    return b->l->prefix->most * b->p->calls[value].rows;
 }
 
 /* The value that a value becomes rows of, where nobody else reads it, and the first of those rows;
@@ -96,7 +102,7 @@ static int joined_in(const struct tec_built *b, int at, int *row)
         return -1;
     *row = 0;
     for (int i = 0; i < user->n_in && user->in[i] != at; i++)
-        *row += b->p->calls[user->in[i]].rows;
+        *row += rows_in(b, user->in[i]);
     return c->uses.first;
 }
 
@@ -116,16 +122,16 @@ static void settle(struct tec_built *b, int at)
     if (user < 0 || b->settled[at])
         return;
     const struct tec_model_call *all = &b->p->calls[user];
-    for (int i = 0; all->in[i] != at; before += b->p->calls[all->in[i++]].rows) {
+    for (int i = 0; all->in[i] != at; before += rows_in(b, all->in[i++])) {
         int other = all->in[i];
         const struct tec_model_call *c = &b->p->calls[other];
         bool there = c->constant || c->timed || (b->tensor[other] >= 0 && !c->moves);
         if (b->settled[other] || c->uses.n != 1 || !there || !all->moves)
             continue;
-        copy_to(b, other, joined(b, user), before);
+        tec_built_copy(b, other, joined(b, user), before);
         b->settled[other] = true;
     }
-    copy_to(b, at, joined(b, user), row);
+    tec_built_copy(b, at, joined(b, user), row);
     b->settled[at] = true;
 }
 
@@ -133,18 +139,20 @@ int tec_built_chunk(struct tec_built *b)
 {
     const struct tec_prefix_table *t = b->l->prefix;
     const struct tec_model_call *c = &b->p->calls[b->p->result];
+    int rows = rows_in(b, b->p->result);
     return tec_program_fixed(b->l->program, "actions", t->noise,
-                             (size_t)c->rows * (size_t)t->ld * sizeof(float), c->rows, c->cols,
-                             t->ld, t->n_horizon);
+                             (size_t)rows * (size_t)t->ld * sizeof(float), rows, c->cols, t->ld,
+                             t->n_horizon);
 }
 
 int tec_built_state(struct tec_built *b, int at)
 {
     const struct tec_model_call *c = &b->p->calls[at];
     const struct tec_prefix_table *t = b->l->prefix;
-    int ld = t->ld - c->place;
+    int ld = t->ld - c->place; /* of several observations there is one place */
     return tec_program_fixed(b->l->program, "state", t->state + c->place,
-                             (size_t)ld * sizeof(float), 1, c->cols, ld, t->one);
+                             (size_t)t->most * (size_t)ld * sizeof(float), t->most, c->cols, ld,
+                             t->n_states);
 }
 
 /* Constants have no commands: who reads one names its memory (tec_built_value). */
@@ -195,6 +203,12 @@ static bool deferred(const struct tec_built *b, int at)
 int tec_built_conv(struct tec_built *b, int at)
 {
     return deferred(b, at) ? -1 : tec_built_convolve(b, at, -1);
+}
+
+/* The prefill has read it before. */
+int tec_built_prompt(struct tec_built *b, int at)
+{
+    return b->tensor[at];
 }
 
 int tec_built_hidden(struct tec_built *b, int at)
@@ -255,21 +269,31 @@ void tec_built_multiply(struct tec_built *b, int at, int y, int row, bool add)
         tec_lower_linear_into(b->l, &m, tec_built_value(b, from), y, row, gates, add, label);
         return;
     }
-    const struct tec_part_rows part = {
-        .rows = tec_built_live(b, at), .max_rows = c->rows, .in_row = x->first, .out_row = row};
+    const struct tec_part_rows part = {.rows = tec_built_live(b, at),
+                                       .max_rows = rows_in(b, at),
+                                       .in_row = b->l->prefix->most * x->first,
+                                       .out_row = row};
     tec_lower_linear_rows(b->l, &m, b->tensor[x->in[0]], y, &part, add, label);
+}
+
+/* Whether a value is the row behind the prompt, and nothing else. */
+static bool is_behind(const struct tec_built *b, int at)
+{
+    return b->behind >= 0 && b->p->calls[b->p->prompt].behind == at && b->p->calls[at].uses.n == 1;
 }
 
 int tec_built_linear(struct tec_built *b, int at)
 {
     int row = 0, user = joined_in(b, at, &row);
-    bool chunk_of = at == b->p->result && !b->p->flow.steps;
+    bool chunk_of = at == b->p->result && !b->p->flow.steps, behind = is_behind(b, at);
     if (deferred(b, at))
         return -1;
-    b->settled[at] = user >= 0 || chunk_of;
-    int y = user >= 0  ? joined(b, user)
-            : chunk_of ? tec_built_chunk(b)
-                       : tec_built_new(b, at, tec_built_label(b, at, "linear"));
+    b->settled[at] = user >= 0 || chunk_of || behind;
+    row = behind ? b->row : row;
+    int y = behind      ? b->behind
+            : user >= 0 ? joined(b, user)
+            : chunk_of  ? tec_built_chunk(b)
+                        : tec_built_new(b, at, tec_built_label(b, at, "linear"));
     tec_built_multiply(b, at, y, row, false);
     return y;
 }
@@ -294,7 +318,7 @@ static int sum_in(struct tec_built *b, int value, int at)
     if (tec_built_last(b, value, at))
         return b->tensor[value];
     int y = tec_built_new(b, at, "sum");
-    copy_to(b, value, y, 0);
+    tec_built_copy(b, value, y, 0);
     return y;
 }
 
@@ -351,51 +375,10 @@ int tec_built_concat(struct tec_built *b, int at)
     int y = joined(b, at), row = 0;
     for (int i = 0; i < c->n_in; i++) {
         if (!b->settled[c->in[i]])
-            copy_to(b, c->in[i], y, row);
-        row += b->p->calls[c->in[i]].rows;
+            tec_built_copy(b, c->in[i], y, row);
+        row += rows_in(b, c->in[i]);
     }
     return y;
-}
-
-/* The layers, and the norm behind them. */
-static int run_stack(struct tec_built *b, int at, struct tec_forward f, int x)
-{
-    const struct tec_model_call *c = &b->p->calls[at];
-    char tap[64];
-    snprintf(tap, sizeof tap, "%.48s.", tec_built_label(b, at, "stack"));
-    f.stack = c->stack;
-    f.weights = &b->l->weights->calls[at].stack;
-    f.tap = tap;
-    f.tap_inside = true;
-    x = tec_lower_forward(b->l, &f, x);
-    if (c->stack->names[TEC_ROLE_final])
-        x = tec_lower_norm(b->l, &f, 0, 2, x, false, "final");
-    tec_lower_tap(b->l, x, "%sout", tap);
-    return x;
-}
-
-/* Rows are changed in place: copies of those that somebody reads later, or that never change. */
-static int rows_of(struct tec_built *b, int at)
-{
-    int x = b->p->calls[at].in[0];
-    if (tec_built_last(b, x, at))
-        return b->tensor[x];
-    int y = tec_built_new(b, at, tec_built_label(b, at, "rows"));
-    copy_to(b, x, y, 0);
-    return y;
-}
-
-int tec_built_stack(struct tec_built *b, int at)
-{
-    const struct tec_model_call *c = &b->p->calls[at];
-    const struct tec_prefix_table *t = b->l->prefix;
-    struct tec_forward f = {.space = b->l->space, .rows = &t->suffix, .asked = &t->asked};
-    if (b->p->flow.steps)
-        f = (struct tec_forward){.space = &b->l->reading[1 + c->space], .rows = &t->features};
-    else if (c->over < 0)
-        f = (struct tec_forward){.space = &b->l->towers[c->space],
-                                 .rows = &t->stacks[b->p->groups[c->group].stack]};
-    return run_stack(b, at, f, rows_of(b, at));
 }
 
 static int (*const words[TEC_WORD_COUNT])(struct tec_built *b, int at) = {
@@ -410,11 +393,16 @@ static int (*const words[TEC_WORD_COUNT])(struct tec_built *b, int at) = {
 
 void tec_built_tap(struct tec_built *b, int tensor, const char *name)
 {
-    int steps = b->p->flow.steps ? b->l->timed->steps : 0;
-    if (b->step < 0 || !b->l->taps)
+    const char *suffix = b->p->prompt < 0 ? "" : "suffix.";
+    if (b->step < 0)
         tec_lower_tap(b->l, tensor, "%s", name);
-    else if (b->step == 0 || b->step == steps - 1)
-        tec_lower_tap(b->l, tensor, "step%d.%s", b->step, name);
+    else if (tec_built_taps(b))
+        tec_lower_tap(b->l, tensor, "%sstep%d.%s", suffix, b->step, name);
+}
+
+bool tec_built_taps(const struct tec_built *b)
+{
+    return b->step <= 0 || b->step == b->l->timed->steps - 1;
 }
 
 /* A copy of a value with a name, unless it was made among others. A product that a sum computes is
@@ -444,24 +432,50 @@ void tec_built_run(struct tec_built *b, enum tec_model_part part, bool moves)
     }
 }
 
+/* Whether there is memory for a program on its way. */
+static bool begin(struct tec_built *b, struct tec_lower *l)
+{
+    const struct tec_model_program *p = l->model->program;
+    *b = (struct tec_built){.l = l,
+                            .p = p,
+                            .tensor = TEC_NEW(l->program->arena, (size_t)p->n, int),
+                            .settled = TEC_NEW(l->program->arena, (size_t)p->n, bool),
+                            .step = -1,
+                            .behind = -1};
+    for (int i = 0; i < p->n && b->tensor; i++)
+        b->tensor[i] = -1;
+    if (b->tensor && b->settled)
+        return true;
+    if (l->program->status == TEC_OK)
+        l->program->status =
+            tec_fail(&l->program->err, TEC_NO_MEMORY, "no memory for %d calls", p->n);
+    return false;
+}
+
+void tec_lower_behind(struct tec_lower *l, int x, int row)
+{
+    struct tec_built b;
+    if (!begin(&b, l))
+        return;
+    int value = b.p->calls[b.p->prompt].behind;
+    b.behind = x;
+    b.row = row;
+    tec_built_run(&b, TEC_PART_OF_PREFILL, false);
+    if (!is_behind(&b, value) || !b.settled[value])
+        tec_built_copy(&b, value, x, row);
+}
+
 void tec_lower_built(struct tec_lower *l, enum tec_model_part part)
 {
     const struct tec_model_program *p = l->model->program;
-    struct tec_built b = {l, p, TEC_NEW(l->program->arena, (size_t)p->n, int),
-                          TEC_NEW(l->program->arena, (size_t)p->n, bool), -1};
-    if (!b.tensor || !b.settled) {
-        if (l->program->status == TEC_OK)
-            l->program->status =
-                tec_fail(&l->program->err, TEC_NO_MEMORY, "no memory for %d calls", p->n);
+    struct tec_built b;
+    if (!begin(&b, l))
         return;
-    }
-    for (int i = 0; i < p->n; i++)
-        b.tensor[i] = -1;
     tec_built_run(&b, part, false);
     if (part == TEC_PART_OF_PREFILL)
         tec_built_keep(&b);
     else if (p->flow.steps)
         tec_built_steps(&b);
     else if (!b.settled[p->result])
-        copy_to(&b, p->result, tec_built_chunk(&b), 0);
+        tec_built_copy(&b, p->result, tec_built_chunk(&b), 0);
 }

@@ -10,9 +10,10 @@
 struct tec_built {
     struct tec_lower *l;
     const struct tec_model_program *p;
-    int *tensor;   /* by call: the tensor that holds its value; -1 = none yet */
-    bool *settled; /* by call: its value stands where it is joined with others */
-    int step;      /* of a flow; -1 = before the first one */
+    int *tensor;     /* by call: the tensor that holds its value; -1 = none yet */
+    bool *settled;   /* by call: its value stands where it is joined with others */
+    int step;        /* of a flow; -1 = before the first one */
+    int behind, row; /* the prompt's rows, and the one that a value of prefill becomes; -1 = none */
 };
 
 /* The lowering of each word: the tensor of the value, -1 = it needs none. */
@@ -29,6 +30,9 @@ struct tec_built {
  * that do not depend on its x, then its steps. */
 void tec_lower_built(struct tec_lower *l, enum tec_model_part part);
 
+/* Of a flow whose prompt has a row behind it: that one, as a row of x. */
+void tec_lower_behind(struct tec_lower *l, int x, int row);
+
 /* Whether nobody reads a value behind call `at`, so that this may write over it. */
 bool tec_built_last(const struct tec_built *b, int value, int at);
 
@@ -43,6 +47,9 @@ int tec_built_value(struct tec_built *b, int call);
 
 /* The chunk in the frame's table. */
 int tec_built_chunk(struct tec_built *b);
+
+/* y[row ..] = the rows of a value. */
+void tec_built_copy(struct tec_built *b, int call, int y, int row);
 
 /* The name of a call, or something else: of what is made in each step the part behind the last dot,
  * which is the same in every layer. */
@@ -63,8 +70,14 @@ void tec_built_keep(struct tec_built *b);
 /* The calls of a part that are made once (`moves` false), or in a step. */
 void tec_built_run(struct tec_built *b, enum tec_model_part part, bool moves);
 
+/* The forward of the action's stack over the prompt's keys, at this step. */
+struct tec_forward tec_built_over_prompt(const struct tec_built *b, int call);
+
 /* The steps of a flow behind what is made once. */
 void tec_built_steps(struct tec_built *b);
+
+/* Whether values have taps now: before the steps, in the first and in the last one. */
+bool tec_built_taps(const struct tec_built *b);
 
 /* A copy of a value, or of a tensor that holds it, under a name; only where there are taps. */
 void tec_built_tap(struct tec_built *b, int tensor, const char *name);

@@ -5,6 +5,8 @@
  * slots: once for all steps. */
 #include "graph/nodes/built.h"
 
+#include <math.h>
+
 int tec_built_noise(struct tec_built *b, int at)
 {
     return b->tensor[at];
@@ -142,6 +144,67 @@ void tec_built_keep(struct tec_built *b)
     }
 }
 
+struct tec_forward tec_built_over_prompt(const struct tec_built *b, int at)
+{
+    const struct tec_model_call *c = &b->p->calls[at];
+    const struct tec_prefix_table *t = b->l->prefix;
+    const struct tec_timed *timed = b->l->timed;
+    int step = b->step < 0 ? 0 : b->step;
+    return (struct tec_forward){.stack = c->stack,
+                                .weights = &b->l->weights->calls[at].stack,
+                                .space = b->l->space,
+                                .rows = &t->suffix,
+                                .norms = tec_timed_norms(timed, at, step),
+                                .actions =
+                                    t->n_fixed ? tec_timed_norms(timed, at, timed->steps) : NULL,
+                                .fixed = t->n_fixed,
+                                .every = c->every,
+                                .across = &t->across};
+}
+
+/* How much a step at this time is pulled: s / tau (s^2 + tau^2) / s^2 with s the time that is left
+ * and tau what is done, at most `most`, which also is the pull of the first step. */
+static float pull_at(double s, double most)
+{
+    double tau = 1.0 - s;
+    double pull = tau > 0.0 ? s / tau * ((s * s + tau * tau) / (s * s)) : most;
+    return (float)fmin(pull, most);
+}
+
+/* Pulls v towards the earlier chunk (real-time chunking by guidance, arXiv 2506.07339, as LeRobot's
+ * RTCProcessor has it). Times count exactly, as LeRobot's loop has them. */
+static void guide(struct tec_built *b, int v, int x)
+{
+    const struct tec_program_flow *f = &b->p->flow;
+    struct tec_lower *l = b->l;
+    const struct tec_prefix_table *t = l->prefix;
+    double time = 1.0 + b->step * (-1.0 / l->timed->steps);
+    struct tec_call call = tec_call_of(TEC_OP_guide, "guide");
+    call.in[0] = x;
+    call.in[1] = tec_program_fixed(l->program, "previous", t->previous,
+                                   (size_t)f->horizon * (size_t)t->ld * sizeof(float), f->horizon,
+                                   f->dim, t->ld, t->n_horizon);
+    call.out[0] = v;
+    call.args.guide.weight = t->pulls;
+    call.args.guide.time = (float)time;
+    call.args.guide.gain = pull_at(time, (double)l->guidance);
+    tec_program_call(l->program, &call);
+    tec_lower_tap(l, v, "v_guided.%d", b->step);
+}
+
+/* x moves by what the action has made; its first *n_fixed rows, given actions, stay. */
+static void euler(struct tec_built *b, int x)
+{
+    struct tec_lower *l = b->l;
+    struct tec_call call = tec_call_of(TEC_OP_euler, "euler");
+    call.in[0] = b->tensor[b->p->result];
+    call.out[0] = x;
+    call.args.euler.dt = (float)((b->p->flow.falls ? -1.0 : 1.0) / l->timed->steps);
+    call.args.euler.fixed = l->prefix->n_fixed;
+    tec_program_call(l->program, &call);
+    tec_lower_tap(l, x, "x_t.%d", b->step + 1);
+}
+
 /* Rows of the time that have names. */
 static void tap_times(struct tec_built *b)
 {
@@ -167,17 +230,24 @@ static void step(struct tec_built *b, int x)
     tap_times(b);
     tec_built_run(b, TEC_PART_OF_ACTION, true);
     tec_lower_tap(l, b->tensor[p->result], "v_t.%d", b->step);
-    struct tec_call call = tec_call_of(TEC_OP_euler, "euler");
-    call.in[0] = b->tensor[p->result];
-    call.out[0] = x;
-    call.args.euler.dt = (float)(1.0 / l->timed->steps);
-    tec_program_call(l->program, &call);
-    tec_lower_tap(l, x, "x_t.%d", b->step + 1);
+    if (l->prefix->previous)
+        guide(b, b->tensor[p->result], x);
+    euler(b, x);
+}
+
+/* Layers that read projections of the prompt's keys have them once for all steps. */
+static void cross(struct tec_built *b)
+{
+    if (b->p->prompt < 0)
+        return;
+    const struct tec_forward f = tec_built_over_prompt(b, b->p->asks);
+    tec_lower_cross(b->l, &f);
 }
 
 void tec_built_steps(struct tec_built *b)
 {
     int x = tec_built_chunk(b), steps = b->l->timed->steps;
+    cross(b);
     for (b->step = 0; b->step < steps && b->l->program->status == TEC_OK; b->step++)
         step(b, x);
 }

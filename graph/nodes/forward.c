@@ -3,16 +3,18 @@
  * Prefill, decode steps, action chunks and picture towers all come here; they differ only in the
  * table of row segments, the weights, and what the norms are conditioned on. */
 #include "graph/nodes/node.h"
+#include "kernels/matrix.h"
 
 #include <math.h>
 #include <stdio.h>
 
-/* The scale, shift and gate of an adaptive norm; which: 0, 1 of a layer, 2 final. (3, in front of
- * the first layer, is never adaptive.) */
-static const float *modulation(const struct tec_forward *f, int step, int layer, int which)
+/* The scale, shift and gate of an adaptive norm among those of all norms at a time; `part` 0, 1, 2.
+ * which: 0, 1 of a layer, 2 final. (3, in front of the first layer, is never adaptive.) */
+static const float *modulation(const struct tec_forward *f, const float *norms, int layer,
+                               int which, int part)
 {
-    int norm = which == 2 ? f->flow->n_norms - 1 : 2 * layer + which;
-    return tec_modulation(f->flow, step, norm);
+    int norm = which == 2 ? tec_stack_norms(f->stack) - 1 : 2 * layer + which;
+    return norms + ((size_t)norm * 3 + (size_t)part) * (size_t)tec_padded(f->stack->width);
 }
 
 /* Returns the factor of the half of a layer behind norm `which`, applied before the residual sum:
@@ -22,9 +24,9 @@ static bool gate_of(const struct tec_forward *f, int layer, int which, struct te
     const struct tec_layer *w = &f->weights->layers[layer];
     *gate = (struct tec_gate){.at = which ? w->scale2 : w->scale1, .fixed = f->fixed};
     if (f->stack->norm == TEC_BLOCK_ADAPTIVE_NORM)
-        gate->at = modulation(f, f->step, layer, which) + 2 * (size_t)f->flow->padded;
+        gate->at = modulation(f, f->norms, layer, which, 2);
     if (f->fixed)
-        gate->clean = modulation(f, f->flow->steps, layer, which) + 2 * (size_t)f->flow->padded;
+        gate->clean = modulation(f, f->actions, layer, which, 2);
     return gate->at != NULL;
 }
 
@@ -91,12 +93,12 @@ int tec_lower_norm(struct tec_lower *l, const struct tec_forward *f, int layer, 
     a->round = l->round && round;
     a->offset = f->stack->norm_offset;
     if (f->stack->norm == TEC_BLOCK_ADAPTIVE_NORM) {
-        a->weight = modulation(f, f->step, layer, which);
-        a->bias = a->weight + f->flow->padded;
+        a->weight = modulation(f, f->norms, layer, which, 0);
+        a->bias = modulation(f, f->norms, layer, which, 1);
         a->offset = 1.0F;
         a->fixed = f->fixed;
-        a->fixed_weight = f->fixed ? modulation(f, f->flow->steps, layer, which) : NULL;
-        a->fixed_bias = f->fixed ? a->fixed_weight + f->flow->padded : NULL;
+        a->fixed_weight = f->fixed ? modulation(f, f->actions, layer, which, 0) : NULL;
+        a->fixed_bias = f->fixed ? modulation(f, f->actions, layer, which, 1) : NULL;
     } else if (which == 4) {
         a->weight = w->cross_norm;
         a->bias = w->cross_norm_bias;

@@ -3,7 +3,6 @@
 #define TEC_GRAPH_NODES_NODE_H
 
 #include "graph/kv/space.h"
-#include "graph/model/tables.h"
 #include "graph/model/timed.h"
 #include "graph/model/weights.h"
 #include "graph/nodes/memory_tables.h"
@@ -30,8 +29,7 @@ struct tec_lower {
     struct tec_program *program;
     const struct tec_model *model;
     const struct tec_weights *weights;
-    const struct tec_flow_tables *flow; /* action */
-    const struct tec_timed *timed;      /* action of a program's flow */
+    const struct tec_timed *timed; /* action of a flow */
     float guidance; /* of an action with an earlier chunk in its table: the largest pull */
     const struct tec_kv_space *space;   /* the model's slots */
     const struct tec_kv_space *towers;  /* scratch of each tower, or of each stack of a program */
@@ -89,12 +87,12 @@ bool tec_node_timed(const char *kind);
 struct tec_forward {
     const struct tec_stack *stack;
     const struct tec_stack_weights *weights;
-    const struct tec_kv_space *space;   /* a space of one layer is reused by all layers */
-    const struct tec_rows *rows;        /* device side */
-    const struct tec_flow_tables *flow; /* adaptive stacks, else NULL */
-    int step;                           /* of the flow */
-    const int *fixed;            /* device: first rows are at time 0, so many; NULL = never any */
-    bool keys_only;              /* the last layer computes keys and values alone */
+    const struct tec_kv_space *space; /* a space of one layer is reused by all layers */
+    const struct tec_rows *rows;      /* device side */
+    const float *norms;   /* device: what adaptive norms read at this time; NULL = none are so */
+    const float *actions; /* device: the same at the time of actions, */
+    const int *fixed;     /* at which the first rows are, so many; NULL = never any */
+    bool keys_only;       /* the last layer computes keys and values alone */
     const struct tec_rows *last; /* the last layer goes on with these rows alone; NULL = with all */
     const int *last_row;         /* device: where they stand in `rows` */
     const struct tec_rows *asked;  /* the same rows, as their second attention sees others */

@@ -225,17 +225,6 @@ void tec_lower_tokens(struct tec_lower *l, int x, const int *ids, const int *n, 
     tec_program_call(l->program, &call);
 }
 
-/* The robot's state as the flow reads it, a row before the pictures in memory. */
-static void state_row(struct tec_lower *l, int x)
-{
-    const struct tec_prefix_table *t = l->prefix;
-    const struct tec_model *m = l->model;
-    int state = tec_program_fixed(l->program, "state", t->state, (size_t)t->ld * sizeof(float), 1,
-                                  m->flow.state_dim, t->ld, t->one);
-    tec_lower_linear_into(l, &l->weights->state, state, x, tec_lead_rows(m), NULL, false,
-                          "state_in");
-}
-
 /* The rows that a head adds: the robot's state, zeros (tokens times 0), the end. */
 static void head_rows(struct tec_lower *l, int x)
 {
@@ -264,8 +253,8 @@ void tec_lower_prefix_rows(struct tec_lower *l, int x)
         tec_lower_pictures(l, x, tec_lead_rows(l->model) + tec_head_rows(l->model));
     if (tec_model_heads(l->model))
         head_rows(l, x);
-    if (l->model->flow.state_in_prefix)
-        state_row(l, x);
+    if (tec_model_behind(l->model)) /* in memory in front of the pictures */
+        tec_lower_behind(l, x, tec_lead_rows(l->model));
     if (t->max_around)
         tec_lower_tokens(l, x, t->around, t->n_around, t->max_around, t->first_around, 1.0F);
     if (l->model->text.lead)

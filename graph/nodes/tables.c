@@ -43,24 +43,9 @@ static void deal_moves(struct tec_dealer *d, struct tec_moves *moves, int max)
     moves->list = max ? tec_deal(d, (size_t)max, sizeof *moves->list) : NULL;
 }
 
-int tec_suffix_rows(const struct tec_model *model)
+static bool flows(const struct tec_model *model)
 {
-    if (tec_model_asks(model))
-        return model->flow.horizon;
-    if (tec_model_denoises(model))
-        return model->program->seeing;
-    return tec_model_flows(model) ? model->flow.horizon + (tec_flow_leads(&model->flow) ? 1 : 0)
-                                  : 0;
-}
-
-int tec_lead_rows(const struct tec_model *model)
-{
-    return model->text.lead ? 1 : 0;
-}
-
-int tec_state_rows(const struct tec_model *model)
-{
-    return model->head.state || model->flow.state_in_prefix ? 1 : 0;
+    return tec_model_flows(model) || tec_model_denoises(model);
 }
 
 static int zero_rows(const struct tec_model *model)
@@ -71,12 +56,7 @@ static int zero_rows(const struct tec_model *model)
 /* Rows that are numbered. */
 static int ordered_rows(const struct tec_model *model)
 {
-    return tec_model_denoises(model) ? model->program->order : zero_rows(model);
-}
-
-int tec_head_rows(const struct tec_model *model)
-{
-    return tec_state_rows(model) + (tec_model_heads(model) ? zero_rows(model) + 1 : 0);
+    return flows(model) ? model->program->order : zero_rows(model);
 }
 
 /* A tower without rows before the patches shares the count of patches. */
@@ -111,9 +91,10 @@ static void deal_built(struct tec_dealer *d, struct tec_prefix_table *t, const s
 static void deal_flow(struct tec_dealer *d, struct tec_prefix_table *t, const struct tec_model *m)
 {
     struct tec_rows *const over[TEC_SEEN_KINDS] = {&t->asked, &t->pictured, &t->rest};
-    if (!tec_model_denoises(m))
+    if (!flows(m))
         return;
-    tec_deal_rows(d, &t->features, t->prefix.max, 1, 1);
+    if (tec_model_denoises(m))
+        tec_deal_rows(d, &t->features, t->prefix.max, 1, 1);
     for (int i = 0; i < TEC_SEEN_KINDS; i++)
         if (m->program->sees[i])
             tec_deal_rows(d, over[i], t->suffix.max, 1, 1);
@@ -180,7 +161,7 @@ static void deal_prefix(struct tec_dealer *d, struct tec_prefix_table *t,
     t->max_ids = limits->max_text + limits->more_rows;
     t->ids = tec_deal_ints(d, t->max_ids);
     t->picture = tec_deal(d, (size_t)cameras, sizeof *t->picture);
-    bool places = tec_model_asks(m) || tec_model_denoises(m);
+    bool places = tec_model_asks(m) || flows(m);
     int state = places ? m->program->n_places : tec_model_state(m);
     int widest = m->flow.dim > state ? m->flow.dim : state;
     t->ld = (widest + 15) / 16 * 16;
@@ -270,7 +251,6 @@ static void fill_built(struct tec_prefix_table *t, const struct tec_model *m)
 static void fill_flow(struct tec_prefix_table *t, const struct tec_model *m, int scratch_slot)
 {
     struct tec_rows *const over[TEC_SEEN_KINDS] = {&t->asked, &t->pictured, &t->rest};
-    fill_counts(t, m->program);
     t->features.seqs[0] = t->suffix.seqs[0] = (struct tec_seq){0, 1};
     t->suffix.spans[0] = (struct tec_span){scratch_slot, t->suffix.max};
     for (int r = 0; r < t->features.max; r++)
@@ -290,17 +270,17 @@ static void fill_flow(struct tec_prefix_table *t, const struct tec_model *m, int
     }
 }
 
-/* Each observation has a piece of the scratch, a state row before its action rows; in memory the
- * state rows of all come first, so those of none are computed as well, for nobody. */
+/* Each observation has a piece of the scratch, rows in front of its actions' as of the state; in
+ * memory those of all come first, so those of none are computed as well, for nobody. */
 static void fill_suffixes(struct tec_prefix_table *t, const struct tec_model *m, int scratch_slot)
 {
-    int rows = tec_suffix_rows(m), horizon = m->flow.horizon, state = rows > horizon ? 1 : 0;
+    int rows = tec_suffix_rows(m), front = tec_suffix_front(m);
     for (int i = 0; i < t->most && rows; i++) {
-        int slot = scratch_slot + i * rows, first = state * t->most + i * horizon;
+        int slot = scratch_slot + i * rows, first = front * t->most + i * (rows - front);
         t->suffix.seqs[i] = (struct tec_seq){SUFFIX_SPANS * i, 2};
         t->suffix.spans[SUFFIX_SPANS * i + 1] = (struct tec_span){slot, rows};
         for (int r = 0; r < rows; r++) {
-            int at = r < state ? i : first + r - state;
+            int at = r < front ? i * front + r : first + r - front;
             t->suffix.seq[at] = i;
             t->suffix.slot[at] = slot + r;
         }
@@ -329,6 +309,8 @@ static void fill_constants(struct tec_prefix_table *t, const struct tec_prefix_l
     }
     for (int i = 0; i < t->most + limits->more_rows; i++)
         t->prefix.seqs[i] = (struct tec_seq){2 * i, i ? 2 : 1};
+    if (flows(m))
+        fill_counts(t, m->program);
     if (tec_model_denoises(m))
         fill_flow(t, m, limits->scratch_slot);
     else

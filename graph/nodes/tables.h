@@ -189,6 +189,9 @@ void tec_table_finish(struct tec_table_block *block, struct tec_device *device);
 /* Rows of the suffix: the horizon, and one for a state row; queries; 0 for a model with neither. */
 int tec_suffix_rows(const struct tec_model *model);
 
+/* Of them the rows that stand in front of the actions'. */
+int tec_suffix_front(const struct tec_model *model);
+
 /* Rows before the pictures: 0 or 1. */
 int tec_lead_rows(const struct tec_model *model);
 

@@ -146,8 +146,7 @@ static void fill_run(const struct tec_model *m, struct tec_prefix_table *t, stru
     int lead = m->text.lead ? 1 : 0;
     for (int i = 0; i < run.n; i++) {
         int r = run.at + i, pos = run.pos + i;
-        bool unseen =
-            m->flow.state_in_prefix && pos < of.rows - 1; /* the last row, by the others */
+        bool unseen = tec_model_behind(m) && pos < of.rows - 1; /* the last row, by the others */
         t->prefix.pos[r] = pos;
         t->prefix.slot[r] = of.first + pos;
         t->prefix.seq[r] = of.seq;
@@ -275,7 +274,7 @@ void tec_fill_prefixes(const struct tec_plan *plan, struct tec_plan_part *part,
     *t->n_text = text - *t->first_text;
     if (tec_model_heads(m))
         fill_last(m, t, rows);
-    if (m->flow.state_in_prefix)
+    if (tec_model_behind(m))
         tec_fill_state(m, t, 0, places->input->state);
 }
 

@@ -19,14 +19,14 @@ static void scatter_state(const struct tec_model_program *p, const float *state,
 void tec_fill_state(const struct tec_model *m, struct tec_prefix_table *t, int at,
                     const float *state)
 {
-    if (tec_model_asks(m) || tec_model_denoises(m)) {
-        memset(t->state, 0, (size_t)t->ld * sizeof *t->state);
-        if (state)
-            scatter_state(m->program, state, t->state);
-        return;
-    }
     size_t bytes = (size_t)tec_model_state(m) * sizeof(float);
     float *row = t->state + (size_t)at * (size_t)t->ld;
+    if (m->program && !m->program->alone) {
+        memset(row, 0, (size_t)t->ld * sizeof *row);
+        if (state)
+            scatter_state(m->program, state, row);
+        return;
+    }
     if (state)
         memcpy(row, state, bytes);
     else
@@ -102,15 +102,15 @@ static void fill_flow(const struct tec_plan *plan, struct tec_prefix_table *t, s
         fill_seen(&t->rest, first + pictures, on.rows - pictures);
 }
 
-/* What each row of observation `at` sees: a state row the prefix and itself; action rows
- * everything, or what is not behind them. */
+/* What each row of observation `at` sees: the prefix, and all rows of its own, or of these those
+ * that are not behind it. */
 static void fill_rows(const struct tec_plan *plan, struct tec_plan_part *part, int at,
                       struct tec_stand on, const struct tec_action_inputs *a)
 {
     struct tec_prefix_table *t = &part->prefix;
-    const struct tec_flow *f = &plan->model->flow;
-    int rows = tec_suffix_rows(plan->model), state = rows - f->horizon, spans = 0;
-    int before = on.rows + a->text, first = state * t->most + at * f->horizon;
+    const struct tec_model_call *expert = tec_model_expert(plan->model);
+    int rows = tec_suffix_rows(plan->model), front = tec_suffix_front(plan->model), spans = 0;
+    int before = on.rows + a->text, first = front * t->most + at * (rows - front);
     struct tec_span *list = t->suffix.spans + t->suffix.seqs[at].first;
     list[spans++] = (struct tec_span){plan->prefixes.first[on.region], on.rows};
     if (a->text)
@@ -118,9 +118,9 @@ static void fill_rows(const struct tec_plan *plan, struct tec_plan_part *part, i
     list[spans++] = (struct tec_span){plan->scratch_slots[part->action] + at * rows, rows};
     t->suffix.seqs[at].spans = spans;
     for (int r = 0; r < rows; r++) {
-        int row = r < state ? at : first + r - state;
+        int row = r < front ? at * front + r : first + r - front;
         t->suffix.pos[row] = before + r;
-        t->suffix.visible[row] = r < state || f->causal ? before + r + 1 : before + rows;
+        t->suffix.visible[row] = r < expert->lead ? before + r + 1 : before + rows;
     }
 }
 
@@ -145,17 +145,17 @@ void tec_fill_suffix(const struct tec_plan *plan, struct tec_plan_part *part, in
     for (int i = 0; i < f->horizon; i++)
         memcpy(noise + (size_t)i * (size_t)t->ld, a->noise + (size_t)i * (size_t)f->dim,
                (size_t)f->dim * sizeof(float));
-    if (!f->state_in_prefix)
+    if (!tec_model_behind(plan->model))
         tec_fill_state(plan->model, t, at, a->state);
 }
 
 void tec_count_suffixes(const struct tec_model *m, struct tec_prefix_table *t, int n)
 {
-    int state = tec_suffix_rows(m) - m->flow.horizon;
+    int front = tec_suffix_front(m), own = tec_suffix_rows(m) - front;
     *t->n_horizon = n * m->flow.horizon;
     *t->n_states = n;
-    *t->suffix.count = state * t->most + n * m->flow.horizon;
-    for (int i = n; i < t->most && state; i++) {
+    *t->suffix.count = front * t->most + n * own;
+    for (int i = n; i < t->most && front; i++) {
         struct tec_seq *seq = &t->suffix.seqs[i];
         t->suffix.spans[seq->first] = (struct tec_span){t->suffix.slot[i], 1};
         seq->spans = 1;

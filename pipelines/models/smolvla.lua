@@ -94,6 +94,11 @@ local function around(c, vlm)
            blanks = any(c, "empty_cameras", 0) }
 end
 
+-- A product with a bias.
+local function linear(g, x, name, out, tap)
+  return g:linear(x, { weight = name .. ".weight", bias = name .. ".bias", out = out, name = tap })
+end
+
 local c, vlm = given.config, given.folders and given.folders.vlm
 if c and c.type ~= "smolvla" or given.shapes and not c then return false end
 if c and not vlm then
@@ -114,6 +119,28 @@ used = used > 0 and math.min(used, all) or all
 local n_expert <const>, apart <const>, crossed <const> = expert_layers(c, used)
 local hidden <const> = count(text, "hidden_size", 4096)
 local width <const> = math.floor(hidden * number(c, "expert_width_multiplier", 0.75))
+local expert <const> = llama(text, X, { layers = n_expert, width = width, crossed = crossed,
+                                        mlp = 256 * math.ceil(4 * (2 * width // 3) / 256) })
+local horizon <const> = given.config and count(c, "chunk_size", 50) or given.horizon or 50
+local dim <const> = count(c, "max_action_dim", 32)
+
+-- The prompt, behind it a row of the robot's state.
+local function prefill(g)
+  local state = g:state { entries = count(c, "max_state_dim", 32) }
+  return g:prompt { behind = linear(g, state, "state_proj", hidden, "state_in") }
+end
+
+-- The noisy actions with the time beside them, through the expert, where none sees a later one.
+local function action(g, prompt, x, t)
+  local time = g:waves(t, { cols = width, shortest = number(c, "min_period", 4e-3),
+                            longest = number(c, "max_period", 4.0) })
+  local y = linear(g, x, "action_in_proj", width, "action_in")
+  y = linear(g, g:beside(y, time), "action_time_mlp_in", width, "time_in")
+  y = linear(g, g:activation(y, { kind = "silu" }), "action_time_mlp_out", width, "time_out")
+  y = g:stack(y, { stack = expert, over = prompt, lead = horizon, every = apart })
+  return linear(g, y, "action_out_proj", dim, "action_out")
+end
+
 return {
   name = "smolvla",
   slots = given.cameras or { "observation.images.camera1", "observation.images.camera2", "observation.images.camera3" },
@@ -129,16 +156,8 @@ return {
     embed = { M .. "text_model.embed_tokens.weight" }, head = {},
     stack = llama(text, M .. "text_model.", { layers = used }),
   },
-  action = {
-    horizon = given.config and count(c, "chunk_size", 50) or given.horizon or 50,
-    dim = count(c, "max_action_dim", 32), steps = count(c, "num_steps", 10),
-    min_period = number(c, "min_period", 4e-3), max_period = number(c, "max_period", 4.0), time_f32 = true,
-    ["in"] = dense("action_in_proj", true), out = dense("action_out_proj", true),
-    state = dense("state_proj", true), state_dim = count(c, "max_state_dim", 32), state_at = "prefix",
-    time1 = dense("action_time_mlp_in", true), time2 = dense("action_time_mlp_out", true),
-    condition = false, causal = true, every = apart,
-    stack = llama(text, X, { layers = n_expert, width = width, crossed = crossed,
-                             mlp = 256 * math.ceil(4 * (2 * width // 3) / 256) }),
-  },
+  flow = { horizon = horizon, dim = dim, steps = count(c, "num_steps", 10), falls = true, f32 = true },
+  prefill = prefill,
+  action = action,
   ignored = { "vlm_with_expert.vlm.lm_head.weight" },
 }

@@ -50,7 +50,8 @@ static float *read_rows(struct tec_verify *v, const struct tec_timed *t, const s
 }
 
 static enum tec_status judge_checkpoint(struct tec_pi *judge, const char *name, const char *path,
-                                        const double *times, int n, struct tec_error *err)
+                                        const struct tec_timed_options *times,
+                                        struct tec_error *err)
 {
     static const struct rows rows[] = {{"action_sincos", "action_sincos", false},
                                        {"temb", "temb", false},
@@ -64,8 +65,7 @@ static enum tec_status judge_checkpoint(struct tec_pi *judge, const char *name, 
     const struct tec_weight_source source = {.checkpoint = pi.checkpoint};
     json_decref(overrides);
     if (status == TEC_OK)
-        status =
-            tec_timed_create(&t, pi.model->program, &source, times, n, pi.device, v->heap, err);
+        status = tec_timed_create(&t, pi.model->program, &source, times, pi.device, v->heap, err);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0] && status == TEC_OK; i++) {
         size_t values = 0;
         const float *got = read_rows(v, t, &rows[i], &values);
@@ -117,8 +117,9 @@ static enum tec_status judge_tables(struct tec_pi *pi, struct tec_error *err)
             waves[s * 256 + i] = (float)one[i];
     }
     tec_pi_compare(pi, "time_proj", waves, (size_t)n * 256, NULL);
+    const struct tec_timed_options options = {.times = times, .steps = n};
     json_object_foreach(json_object_get(v->json, "checkpoints"), name, path)
-        TEC_TRY(judge_checkpoint(pi, name, json_string_value(path), times, n, err));
+        TEC_TRY(judge_checkpoint(pi, name, json_string_value(path), &options, err));
     return TEC_OK;
 }
 

@@ -2,6 +2,7 @@
  * inputs of a case, and compares results within the case's bounds. */
 #include "tests/judge/pi.h"
 
+#include "graph/model/program.h"
 #include "tests/judge/taps.h"
 
 #include <math.h>
@@ -61,6 +62,15 @@ enum tec_status tec_pi_open_beside(struct tec_pi *pi, struct tec_verify *v, cons
                                                 .bf16 = strcmp(v->dtype, "bf16") == 0,
                                                 .language = true};
     return tec_weights_load(&pi->weights, &options, v->heap, err);
+}
+
+void tec_pi_keep_times(struct tec_model *model)
+{
+    for (int i = 0; model->program && i < model->program->n; i++) {
+        struct tec_model_call *c = &model->program->calls[i];
+        if (c->timed && !c->name)
+            c->name = "time";
+    }
 }
 
 void tec_pi_finish(struct tec_pi *pi)

@@ -32,6 +32,9 @@ struct tec_pi_inputs {
     int n_fixed; /* given actions in the first rows of noise */
 };
 
+/* Gives every row of the time a name: such rows are kept. Before a plan is made. */
+void tec_pi_keep_times(struct tec_model *model);
+
 /* Open checkpoint `path` (relative to the case; NULL: the case's own) with text mask "bidir" or
  * "causal" (NULL: the model's). Finish also after a failure. */
 enum tec_status tec_pi_open(struct tec_pi *pi, struct tec_verify *v, const char *path,

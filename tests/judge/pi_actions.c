@@ -1,4 +1,6 @@
 /* pi_actions.c - judges cases of kind "actions": every tap of one prefill and one action chunk. */
+#include "graph/model/program.h"
+#include "kernels/matrix.h"
 #include "tests/judge/pi.h"
 #include "tests/judge/pi_lerobot.h"
 #include "tests/judge/taps.h"
@@ -40,33 +42,42 @@ static const float *read_vision(struct judge *j, const char *slot, size_t *n)
     return NULL;
 }
 
-static const float *read_condition(const struct judge *j, int step, size_t *n)
+/* `parts` rows of what a call reads of the time at a step, without their padding; NULL for no call
+ * that has such. */
+static const float *read_timed(struct judge *j, int call, int step, int first, int parts, size_t *n)
 {
-    const struct tec_flow_tables *t = j->plan->flows[0];
-    if (step >= t->steps || !t->condition)
+    const struct tec_timed *t = j->plan->timed[0];
+    size_t w = (size_t)tec_model_expert(j->pi->model)->stack->width;
+    size_t padded = (size_t)tec_padded((int)w);
+    float *out = TEC_NEW(j->pi->v->arena, (size_t)parts * w, float);
+    const float *from = call < 0                        ? NULL
+                        : t->program->calls[call].stack ? tec_timed_norms(t, call, step)
+                                                        : tec_timed_row(t, call, step);
+    if (!out || !from || step >= t->steps)
         return NULL;
-    *n = (size_t)t->width;
-    return t->condition + (size_t)step * (size_t)t->width;
+    for (size_t i = 0; i < (size_t)parts; i++)
+        tec_device_download(j->pi->device, TEC_STREAM_MAIN, out + i * w,
+                            from + ((size_t)first + i) * padded, w * sizeof(float));
+    *n = (size_t)parts * w;
+    return out;
+}
+
+static const float *read_condition(struct judge *j, int step, size_t *n)
+{
+    return read_timed(j, tec_model_expert(j->pi->model)->time, step, 0, 1, n);
 }
 
 /* The modulation of a norm: scale, shift and gate without their padding. */
 static const float *read_norm(struct judge *j, const struct tec_tap_found *found, size_t *n)
 {
-    const struct tec_flow_tables *t = j->plan->flows[0];
-    int step = found->number[0], last = t->n_norms - 1;
+    const struct tec_model *m = j->pi->model;
+    int last = tec_stack_norms(tec_model_expert(m)->stack) - 1;
     int64_t first = 2 * (int64_t)found->number[1];
     int64_t norm = found->form == TEC_TAP_FINAL_NORM  ? last
                    : found->form == TEC_TAP_POST_NORM ? first + 1
                                                       : first;
-    float *out = TEC_NEW(j->pi->v->arena, (size_t)3 * (size_t)t->width, float);
-    if (!out || step >= t->steps || !t->condition || norm > last)
-        return NULL;
-    for (int part = 0; part < 3; part++)
-        tec_device_download(j->pi->device, TEC_STREAM_MAIN, out + (ptrdiff_t)part * t->width,
-                            tec_modulation(t, step, (int)norm) + (ptrdiff_t)part * t->padded,
-                            (size_t)t->width * sizeof(float));
-    *n = (size_t)3 * (size_t)t->width;
-    return out;
+    return norm > last ? NULL
+                       : read_timed(j, m->program->asks, found->number[0], 3 * (int)norm, 3, n);
 }
 
 /* The last [H, A] of the steps' taps. */
@@ -210,6 +221,8 @@ enum tec_status tec_verify_pi_actions(struct tec_verify *v, struct tec_error *er
 {
     struct tec_pi pi;
     enum tec_status status = tec_pi_open(&pi, v, NULL, NULL, err);
+    if (status == TEC_OK)
+        tec_pi_keep_times(pi.model);
     if (status == TEC_OK)
         status = judge_case(&pi, err);
     tec_pi_finish(&pi);

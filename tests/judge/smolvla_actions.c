@@ -1,5 +1,6 @@
 /* smolvla_actions.c - judges cases of kind "actions" and "rtc": every tap of one raw observation on
  * its way to actions in the robot's units. */
+#include "graph/model/program.h"
 #include "graph/transform/guide.h"
 #include "tests/judge/smolvla.h"
 #include "tests/judge/taps.h"
@@ -183,7 +184,7 @@ static const int *read_suffix_mask(struct judge *j, size_t *n)
 static const float *read_expert(struct judge *j, const struct tec_tap_found *found, size_t *n)
 {
     char name[2 * TEC_TAP_BYTES];
-    int every = j->s->pi.model->flow.every;
+    int every = tec_model_expert(j->s->pi.model)->every;
     bool crossed = found->form == TEC_TAP_CROSSED;
     int layer = found->number[crossed ? 0 : 1];
     if (layer % every != 0)
@@ -198,9 +199,17 @@ static const float *read_expert(struct judge *j, const struct tec_tap_found *fou
 
 static const float *read_time(struct judge *j, int step, size_t *n)
 {
-    const struct tec_flow_tables *t = j->plan->flows[0];
-    *n = (size_t)t->width;
-    return step < t->steps ? t->sincos + (size_t)step * (size_t)t->width : NULL;
+    const struct tec_timed *t = j->plan->timed[0];
+    int i = 0;
+    while (i < t->program->n && t->program->calls[i].word != TEC_WORD_waves)
+        i++;
+    *n = i < t->program->n ? (size_t)t->program->calls[i].cols : 0;
+    float *out = TEC_NEW(j->s->pi.v->arena, *n + 1, float);
+    if (!*n || step >= t->steps || !out)
+        return NULL;
+    tec_device_download(t->device, TEC_STREAM_MAIN, out, tec_timed_row(t, i, step),
+                        *n * sizeof *out);
+    return out;
 }
 
 /* The state as normalised: what comes behind that is undone by computing it again. */
@@ -448,6 +457,8 @@ enum tec_status tec_verify_smolvla_actions(struct tec_verify *v, struct tec_erro
     struct tec_smolvla s;
     struct judge j = {.s = &s};
     enum tec_status status = tec_smolvla_open(&s, v, err);
+    if (status == TEC_OK)
+        tec_pi_keep_times(s.pi.model);
     if (status == TEC_OK)
         status = judge_case(&j, err);
     tec_plan_destroy(j.plan);

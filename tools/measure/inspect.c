@@ -240,8 +240,8 @@ static json_t *sizes_json(const struct tec_model *m)
         json_object_set_new(text, "max_tokens", json_integer(m->text.max_tokens));
         json_object_set_new(sizes, "text", text);
     }
-    if (m->flow.stack.layers > 0) {
-        json_t *flow = stack_json(&m->flow.stack);
+    if (tec_model_flows(m)) {
+        json_t *flow = stack_json(tec_model_expert(m)->stack);
         json_object_set_new(flow, "horizon", json_integer(m->flow.horizon));
         json_object_set_new(flow, "dim", json_integer(m->flow.dim));
         json_object_set_new(flow, "steps", json_integer(m->flow.steps));

@@ -179,7 +179,7 @@ return function(m, c)
 
   -- The noisy actions with the time beside them.
   local function encode(g, x, t)
-    local tau = g:waves(t, { cols = width, period = 10000.0, name = "action_sincos" })
+    local tau = g:waves(t, { cols = width, period = 10000.0, f32 = true, name = "action_sincos" })
     x = own(g, x, "action_encoder.W1", width, "action_in")
     x = own(g, g:beside(x, tau), "action_encoder.W2", width, "time_in")
     x = own(g, g:activation(x, { kind = "silu" }), "action_encoder.W3", width, "time_out")

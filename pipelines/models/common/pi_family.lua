@@ -53,6 +53,11 @@ local function dense(name, bias)
   return { weight = name .. ".weight", bias = bias and name .. ".bias" or nil }
 end
 
+-- A product with options beside its tensors.
+local function linear(g, x, name, out, tap)
+  return g:linear(x, { weight = name .. ".weight", bias = name .. ".bias", out = out, name = tap })
+end
+
 local function gemma(s, prefix, norm, final)
   local layer = prefix .. "layers.{}."
   local t = {
@@ -105,7 +110,36 @@ return function(m)
   if given.shapes and not given.shapes[m.marker] then return false end
   if given.config and c.type and c.type ~= m.type then return false end
   local g = geometry()
-  local time = m.adaptive and "time_mlp" or "action_time_mlp"
+  local horizon = c.action_horizon or c.chunk_size or given.horizon or m.horizon or 50
+  local dim = rows("action_out_proj.weight", given.width or 32)
+  local expert = gemma(g.expert, X .. "model.", m.adaptive and "adaptive" or "rms", X .. "model.norm")
+  local width = expert.width
+
+  -- The time as sines of periods between two, and the noisy actions.
+  local function begin(b, x, t)
+    return b:waves(t, { cols = width, shortest = c.min_period or 0.004, longest = c.max_period or 4.0 }),
+           linear(b, x, "action_in_proj", width, "action_in")
+  end
+
+  -- pi0.5: the time conditions the expert's norms.
+  local function conditioned(b, prompt, x, t)
+    local time, y = begin(b, x, t)
+    time = b:activation(linear(b, time, "time_mlp_in", width), { kind = "silu" })
+    time = b:activation(linear(b, time, "time_mlp_out", width), { kind = "silu" })
+    y = b:stack(y, { stack = expert, over = prompt, time = time })
+    return linear(b, y, "action_out_proj", dim, "action_out")
+  end
+
+  -- pi0: the time is mixed into the actions; a row of the state, which does not see them, stands in front.
+  local function mixed(b, prompt, x, t)
+    local state = linear(b, b:state { entries = dim }, "state_proj", width, "state_in")
+    local time, y = begin(b, x, t)
+    y = linear(b, b:beside(y, time), "action_time_mlp_in", width, "time_in")
+    y = linear(b, b:activation(y, { kind = "silu" }), "action_time_mlp_out", width, "time_out")
+    y = b:stack(b:concat({ state, y }, { name = "suffix" }), { stack = expert, over = prompt, lead = 1 })
+    return linear(b, b:take(y, { first = 1, rows = horizon }), "action_out_proj", dim, "action_out")
+  end
+
   return {
     name  = m.name,
     slots = slots(),
@@ -126,16 +160,9 @@ return function(m)
       embed = { EMBED, HEAD }, head = { HEAD, EMBED },
       stack = gemma(g.text, P .. "model.language_model.", "rms", P .. "model.language_model.norm"),
     },
-    action = {
-      horizon = c.action_horizon or c.chunk_size or given.horizon or m.horizon or 50,
-      dim = rows("action_out_proj.weight", given.width or 32), steps = c.num_inference_steps or 10,
-      min_period = c.min_period or 0.004, max_period = c.max_period or 4.0,
-      ["in"] = dense("action_in_proj", true), out = dense("action_out_proj", true),
-      state = not m.adaptive and dense("state_proj", true) or false,
-      time1 = dense(time .. "_in", true), time2 = dense(time .. "_out", true),
-      condition = m.adaptive,
-      stack = gemma(g.expert, X .. "model.", m.adaptive and "adaptive" or "rms", X .. "model.norm"),
-    },
+    flow = { horizon = horizon, dim = dim, steps = c.num_inference_steps or 10, falls = true },
+    prefill = function(b) return b:prompt() end,
+    action = m.adaptive and conditioned or mixed,
     ignored = { X .. "lm_head.weight" },
   }
 end
