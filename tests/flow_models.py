@@ -184,4 +184,5 @@ def main():
             json.dump(value, file, indent=1)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -31,11 +31,11 @@ def write(path, tensors, kind):
     header, at, blobs = {}, 0, []
     for name, x in sorted(tensors.items()):
         stored = kind if isinstance(kind, str) else kind.get(name, "F32")
-        stored = "U8" if getattr(x, "dtype", None) == numpy.uint8 else stored
+        stored = "U8" if getattr(x, "dtype", None) == numpy.uint8 and stored != "BOOL" else stored
         if stored == "BF16":
             blob = (numpy.asarray(x, numpy.float32).view(numpy.uint32) >> 16).astype("<u2").tobytes()
         else:
-            blob = numpy.asarray(x, {"U8": "u1", "I32": "<i4", "F32": "<f4"}[stored]).tobytes()
+            blob = numpy.asarray(x, {"U8": "u1", "BOOL": "u1", "I32": "<i4", "F32": "<f4"}[stored]).tobytes()
         header[name] = {"dtype": stored, "shape": list(numpy.shape(x)), "data_offsets": [at, at + len(blob)]}
         at += len(blob)
         blobs.append(blob)

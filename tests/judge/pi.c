@@ -194,6 +194,7 @@ enum tec_status tec_pi_read(struct tec_pi *pi, const char *prefix, struct tec_pi
     in->state = in->noise ? read_input(pi, prefix, "state", TEC_F32, &n, err) : NULL;
     if (!in->state)
         return err->status;
+    in->o.state = in->state; /* of a prompt that has a row of it */
     int *kept = TEC_NEW(pi->v->arena, n_mask, int);
     for (size_t i = 0; kept && i < n_mask && i < n_ids / sizeof(int); i++)
         if (mask[i])

@@ -1,0 +1,307 @@
+#!/usr/bin/env python3
+"""flow_prompts.py - a golden case of tests/flow_models/over_prompt.lua, a flow over a prompt's keys, in numpy.
+
+usage: tests/flow_prompts.py FOLDER SEED
+
+How the flow is wired is drawn from the seed: its norms, feed-forward, masks, the rows in front of the actions, the row
+behind the prompt, which layers cross, and where the time is read. Text and pictures are those of text_models.py. All
+formulas are written down a second time, in their own order. Expected values are float64; the error that is allowed is
+that of the same code in float32. Where matrices, keys and what is multiplied are rounded, by 2^-9 each, it is a share
+of the results; over 40 seeds half of it was seen.
+"""
+import json
+import os
+import sys
+
+import numpy
+
+import flow_models as flow
+import picture_tower
+import text_models as text
+
+STEPS = 10
+
+
+def drawn(seed):
+    """How the flow is wired: the first seeds show each kind at least once, the others draw."""
+    def pick(*of):
+        return of[text.random.integers(len(of))]
+
+    reads = ("norms", "beside", "row", "norm")[seed % 4] if seed < 8 else pick("norms", "beside", "row", "norm")
+    crossed = bool(reads != "norms" and (seed % 8 in (1, 6) if seed < 8 else pick(True, False)))
+    behind = bool(seed % 3 == 0 if seed < 8 else pick(True, False))
+    norm = "adaptive" if reads == "norms" else "rms" if crossed else pick("rms", "layer")
+    kv = int(pick(1, 2))
+    f = {"reads": reads, "norm": norm, "behind": behind, "gated": bool(pick(True, False)),
+         "activation": str(pick("gelu", "silu")), "offset": float(pick(0, 1)), "layers": int(pick(2, 3)),
+         "every": int(pick(1, 2)), "heads": kv * int(pick(1, 2)), "kv": kv, "head_dim": int(pick(8, 12)),
+         "width": int(pick(24, 36)), "horizon": int(pick(4, 7)), "dim": int(pick(3, 5)), "state": int(pick(2, 6)),
+         "falls": bool(pick(True, False)), "periods": bool(pick(True, False)), "cosines": bool(pick(True, False)),
+         "learned": int(pick(0, 0, 2)), "in_front": bool(not behind and pick(True, False)),
+         "places": bool(pick(True, False)), "final": bool(pick(True, True, False)),
+         "biased": bool(not crossed and pick(True, False)),
+         "head_norms": bool(norm == "rms" and not crossed and pick(True, False)),
+         "scaled": bool(reads != "norms" and pick(True, False)),
+         "mask": "bidir" if behind else str(pick("bidir", "causal", "causal_all"))}
+    f["front"] = f["learned"] + f["in_front"] + (reads == "row")
+    f["lead"] = int(pick(0, f["front"], f["front"] + f["horizon"], f["front"] + 2))
+    f["crossed"] = [bool(i % 2) for i in range(f["layers"])] if crossed else [False] * f["layers"]
+    f["roles"] = ["q", "k", "v", "o", "up", "down", "norm1", "norm2"]
+    f["roles"] += ["gate"] if f["gated"] else ["up_bias"]
+    f["roles"] += ["q_bias", "k_bias", "v_bias", "o_bias"] if f["biased"] else []
+    f["roles"] += ["q_norm", "k_norm"] if f["head_norms"] else []
+    f["roles"] += ["scale1", "scale2"] if f["scaled"] else []
+    f["roles"] += ["final"] if f["final"] else []
+    if norm != "rms":
+        f["roles"] += ["norm1_bias", "norm2_bias"] + (["final_bias"] if f["final"] else [])
+    return f
+
+
+def weights(c, f, w):
+    """The flow's own tensors."""
+    r, width = text.random, f["width"]
+
+    def put(name, *shape, size=1.0, mean=0.0):
+        w[name] = text.bf16(r.standard_normal(shape) * size + mean)
+
+    def layer(name, rows, cols):
+        put(name + ".weight", rows, cols, size=cols ** -0.5)
+        put(name + ".bias", rows, size=0.2)
+
+    q, kv, mlp = f["heads"] * f["head_dim"], f["kv"] * f["head_dim"], 2 * width
+    for name, rows, cols in (("time", width, width), ("enter", width, f["dim"]), ("leave", f["dim"], width)):
+        layer(name, rows, cols)
+    if f["reads"] == "beside":
+        layer("mid", width, 2 * width)
+    if f["behind"]:
+        layer("state1", 12, f["state"])
+        layer("state2", c["width"], 12)
+    if f["in_front"]:
+        layer("state", width, f["state"])
+    if f["learned"]:
+        put("learned", f["learned"], width)
+    if f["places"]:
+        put("places", f["horizon"], width)
+    for i in range(f["layers"]):
+        from_ = kv if f["crossed"][i] else width
+        shapes = {"q": (q, width), "k": (kv, from_), "v": (kv, from_), "o": (width, q), "up": (mlp, width),
+                  "gate": (mlp, width), "down": (width, mlp), "q_bias": (q,), "k_bias": (kv,), "v_bias": (kv,),
+                  "o_bias": (width,), "up_bias": (mlp,)}
+        for role in f["roles"]:
+            name = f"expert.{role}.{i}"
+            if role in shapes:
+                shape = shapes[role]
+                put(name, *shape, size=shape[-1] ** -0.5 if len(shape) > 1 else 0.2)
+            elif role in ("q_norm", "k_norm"):
+                put(name, f["head_dim"], size=0.3, mean=1 - f["offset"])
+            elif role in ("scale1", "scale2"):
+                put(name, width, size=0.3, mean=1)
+            elif not role.startswith("final"):
+                put_norm(f, put, name, role.endswith("_bias"))
+    for role in ("final", "final_bias"):
+        if role in f["roles"]:
+            put_norm(f, put, "expert." + role, role.endswith("_bias"))
+
+
+def put_norm(f, put, name, bias):
+    width = f["width"]
+    if f["norm"] == "adaptive":
+        put(name, *((3 * width,) if bias else (3 * width, width)), size=0.3 if bias else 0.5 * width ** -0.5)
+    else:
+        put(name, width, size=0.3, mean=0 if bias else 1 - f["offset"])
+
+
+class Model:
+    """The formulas in one kind of numbers."""
+
+    def __init__(self, c, f, w, kind):
+        self.c, self.f, self.w, self.kind = c, f, w, kind
+
+    def tensor(self, name):
+        return self.w[name].astype(self.kind)
+
+    def linear(self, x, name):
+        return x @ self.tensor(name + ".weight").T + self.tensor(name + ".bias")
+
+    def attend(self, q, k, v, seen):
+        """q [n, heads, d] over k, v [m, kv, d]; seen [n, m]."""
+        group = q.shape[1] // k.shape[1]
+        k, v = (y.repeat(group, 1) for y in (k, v))
+        s = numpy.einsum("qhd,khd->hqk", q, k) * self.kind(q.shape[2] ** -0.5)
+        s = numpy.where(seen, s, -numpy.inf)
+        p = numpy.exp(s - s.max(-1, keepdims=True))
+        p /= p.sum(-1, keepdims=True)
+        return numpy.einsum("hqk,khd->qhd", p, v).reshape(len(q), -1)
+
+    def rotated(self, x, first):
+        half = x.shape[2] // 2
+        turn = self.c["theta"] ** (-2.0 * numpy.arange(half) / (2 * half))
+        angle = (first + numpy.arange(len(x)))[:, None] * turn
+        cos, sin = (part(angle).astype(self.kind)[:, None] for part in (numpy.cos, numpy.sin))
+        a, b = x[..., :half], x[..., half:]
+        return numpy.concatenate([a * cos - b * sin, b * cos + a * sin], -1)
+
+    def prompt_mask(self, n, pictures):
+        i, j = numpy.arange(n)[:, None], numpy.arange(n)[None]
+        if self.f["behind"]:  # the last row sees all, nobody else sees it
+            return (j < n - 1) | (i == n - 1)
+        if self.f["mask"] == "bidir":
+            return numpy.ones((n, n), bool)
+        return (j <= i) | ((i < pictures) & (j < pictures) & (self.f["mask"] == "causal"))
+
+    def prompt(self, ids, rows, state):
+        """Keys, rotated, and values of every layer of the text: [n, kv, d] each."""
+        c, at, kv = self.c, self.c["at"], []
+        x = numpy.concatenate([rows, self.tensor(at + "embed_tokens.weight")[ids]])
+        if self.f["behind"]:
+            row = self.linear(numpy.maximum(self.linear(state, "state1"), 0), "state2")
+            x = numpy.concatenate([x, row[None]])
+        seen = self.prompt_mask(len(x), len(rows))
+        for i in range(c["layers"]):
+            l = f"{at}layers.{i}."
+            n = flow.rms(x, c["eps"]) * self.tensor(l + "input_layernorm.weight")
+            q, k, v = (n @ self.tensor(f"{l}self_attn.{r}_proj.weight").T for r in "qkv")
+            q, k, v = (y.reshape(len(x), -1, c["dim"]) for y in (q, k, v))
+            q, k = self.rotated(q, 0), self.rotated(k, 0)
+            kv.append((k, v))
+            x = x + self.attend(q, k, v, seen) @ self.tensor(l + "self_attn.o_proj.weight").T
+            n = flow.rms(x, c["eps"]) * self.tensor(l + "post_attention_layernorm.weight")
+            g, u = (n @ self.tensor(f"{l}mlp.{r}_proj.weight").T for r in ("gate", "up"))
+            x = x + (flow.silu(g) * u) @ self.tensor(l + "mlp.down_proj.weight").T
+        return kv
+
+    def norm(self, x, name, cond):
+        """The normed rows, and the factor of what the half adds."""
+        w, f = self.tensor("expert." + name), self.f
+        stem, dot, index = name.partition(".")
+        if f["norm"] == "adaptive":
+            scale, shift, gate = numpy.split(w @ cond + self.tensor(f"expert.{stem}_bias{dot}{index}"), 3)
+            return flow.rms(x, 1e-5) * (1 + scale) + shift, gate
+        if f["norm"] == "rms":
+            return flow.rms(x, 1e-5) * (w + self.kind(f["offset"])), 1
+        return (flow.normed(x, 1e-5) * (w + self.kind(f["offset"]))
+                + self.tensor(f"expert.{stem}_bias{dot}{index}"), 1)
+
+    def project(self, x, role, i):
+        y = x @ self.tensor(f"expert.{role}.{i}").T
+        bias = f"expert.{role}_bias.{i}"
+        return y + self.tensor(bias) if bias in self.w else y
+
+    def head_norm(self, x, role, i):
+        if role not in self.f["roles"]:
+            return x
+        return flow.rms(x, 1e-5) * (self.tensor(f"expert.{role}.{i}") + self.kind(self.f["offset"]))
+
+    def layer(self, x, i, kv, cond):
+        f, n = self.f, len(x)
+        k, v = kv[i * f["every"]]
+        before = len(k)
+        y, gate = self.norm(x, f"norm1.{i}", cond)
+        q = self.project(y, "q", i).reshape(n, f["heads"], -1)
+        if f["crossed"][i]:
+            k, v = (self.project(m.reshape(before, -1), r, i).reshape(before, f["kv"], -1)
+                    for m, r in ((k, "k"), (v, "v")))
+            y = self.attend(self.rotated(q, 0), k, v, numpy.ones((n, before), bool))
+        else:
+            own, values = (self.project(y, r, i).reshape(n, f["kv"], -1) for r in "kv")
+            q, own = self.head_norm(q, "q_norm", i), self.head_norm(own, "k_norm", i)
+            q, own = self.rotated(q, before), self.rotated(own, before)
+            r, s = numpy.arange(n)[:, None], numpy.arange(n)[None]
+            seen = numpy.concatenate([numpy.ones((n, before), bool), (s <= r) | (r >= f["lead"])], 1)
+            y = self.attend(q, numpy.concatenate([k, own]), numpy.concatenate([v, values]), seen)
+        x = x + gate * self.scaled(self.project(y, "o", i), "scale1", i)
+        y, gate = self.norm(x, f"norm2.{i}", cond)
+        act = flow.gelu if f["activation"] == "gelu" else flow.silu
+        u = self.project(y, "up", i)
+        u = act(self.project(y, "gate", i)) * u if f["gated"] else act(u)
+        return x + gate * self.scaled(self.project(u, "down", i), "scale2", i)
+
+    def scaled(self, x, role, i):
+        return x * self.tensor(f"expert.{role}.{i}") if role in self.f["roles"] else x
+
+    def waves(self, t):
+        n = self.f["width"] // 2
+        i = numpy.arange(n)
+        angle = t * 40.0 ** (-i / n)
+        if self.f["periods"]:
+            angle = 2 * numpy.pi * t / (0.05 * 60.0 ** (i / (n - 1)))
+        parts = [numpy.sin(angle), numpy.cos(angle)]
+        return numpy.concatenate(parts[::-1] if self.f["cosines"] else parts).astype(self.kind)
+
+    def velocity(self, x, t, kv, state):
+        f = self.f
+        time = flow.gelu(self.linear(self.waves(t), "time"))
+        rows = [self.tensor("learned")] if f["learned"] else []
+        rows += [self.linear(state, "state")[None]] if f["in_front"] else []
+        y = self.linear(x, "enter")
+        if f["reads"] == "beside":
+            y = self.linear(numpy.concatenate([y, numpy.tile(time, (len(y), 1))], 1), "mid")
+        elif f["reads"] == "row":
+            rows.append(time[None])
+        elif f["reads"] == "norm":
+            y = flow.normed(y, 1e-5) * (1 + time)
+        y = numpy.concatenate(rows + [y + self.tensor("places") if f["places"] else y])
+        for i in range(f["layers"]):
+            y = self.layer(y, i, kv, time)
+        if f["final"]:
+            y, _ = self.norm(y, "final", time)
+        return self.linear(y[-f["horizon"]:], "leave")
+
+    def run(self, inputs, noise):
+        state = inputs["state"].astype(self.kind)
+        pictures = [picture_tower.rows(self.c["tower"], self.w, p, self.kind) for p in inputs["pictures"]]
+        kv = self.prompt(inputs["ids"], numpy.concatenate(pictures), state)
+        x, xs, vs = noise.astype(self.kind), [noise], []
+        for s in range(STEPS):
+            t = 1 - s / STEPS if self.f["falls"] else s / STEPS
+            v = self.velocity(x, t, kv, state)
+            x = x + v * self.kind((-1 if self.f["falls"] else 1) / STEPS)
+            xs.append(x)
+            vs.append(v)
+        return {"x_t": numpy.stack(xs), "v_t": numpy.stack(vs), "actions": x}
+
+
+def main():
+    folder, seed = sys.argv[1], int(sys.argv[2])
+    text.random = numpy.random.default_rng([seed, 17])
+    c, f = text.drawn("smolvlm"), drawn(seed)
+    c.update(tied=True, layers=f["layers"] * f["every"], heads=f["heads"], kv=f["kv"], dim=f["head_dim"])
+    w = text.weights(c)
+    weights(c, f, w)
+    side, n = c["tower"]["side"], c["pictures"]
+    inputs = {"ids": text.random.integers(0, c["vocab"], 7),
+              "pictures": text.random.integers(0, 256, (n, side, side, 3)).astype(numpy.uint8),
+              "state": text.random.standard_normal(f["state"]).astype(numpy.float32)}
+    noise = text.random.standard_normal((f["horizon"], f["dim"])).astype(numpy.float32)
+    exact, near = (Model(c, f, w, kind).run(inputs, noise) for kind in (numpy.float64, numpy.float32))
+    bounds = {}
+    for name, x in exact.items():
+        error = numpy.abs(near[name] - x)
+        size = float(numpy.sqrt((x * x).mean()))
+        bounds[name] = {"shape": x.shape, "rms": size,
+                        "err_fp32": {"max": float(error.max()), "rms": float(numpy.sqrt((error ** 2).mean()))},
+                        "err_bf16": {"max": 2 ** -5 * size, "rms": 2 ** -8 * size}}
+    f["slots"] = [f"slot{i}" for i in range(n)]
+    stored = {"tokens": inputs["ids"], "token_mask": numpy.ones(len(inputs["ids"]), numpy.uint8),
+              "noise": noise, "state": inputs["state"]}
+    kinds = {"tokens": "I32", "token_mask": "BOOL"}
+    for i, slot in enumerate(f["slots"]):
+        stored["image." + slot], stored["image_mask." + slot] = inputs["pictures"][i], numpy.ones(1, numpy.uint8)
+        kinds["image_mask." + slot] = "BOOL"
+    config = text.whole_config(c, text.config(c))
+    config.update(model_type="over_prompt", flow=f)
+    files = {"checkpoint/config.json": config, "case.json": {
+                 "family": "pi", "kind": "actions", "what": f"a flow over a prompt, seed {seed}",
+                 "checkpoint": "checkpoint", "config": {"max_token_len": 16}, "tensors": bounds},
+             "checkpoint/preprocessor_config.json": {"max_image_size": {"longest_edge": side},
+                                                     "do_image_splitting": False}}
+    os.makedirs(os.path.join(folder, "checkpoint"), exist_ok=True)
+    text.write(os.path.join(folder, "checkpoint", "model.safetensors"), w, "BF16")
+    text.write(os.path.join(folder, "expected.safetensors"), exact, "F32")
+    text.write(os.path.join(folder, "inputs.safetensors"), stored, kinds)
+    for name, value in files.items():
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            json.dump(value, file, indent=1)
+
+
+main()
