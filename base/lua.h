@@ -50,8 +50,10 @@ enum tec_status tec_lua_load(struct tec_lua *lua, const char *name, const char *
 /* A hash of all texts that were loaded so far, in their order; 0 = none. */
 uint64_t tec_lua_texts(const struct tec_lua *lua);
 
-/* Compile the text of a file likewise. TEC_NOT_FOUND, TEC_IO when it cannot be read. */
-enum tec_status tec_lua_load_file(struct tec_lua *lua, const char *path, struct tec_error *err);
+/* Compile the text of a file likewise, as chunk `name`; NULL = its path. TEC_NOT_FOUND, TEC_IO when
+ * it cannot be read. */
+enum tec_status tec_lua_load_file(struct tec_lua *lua, const char *path, const char *name,
+                                  struct tec_error *err);
 
 /* Add include("relative/path.lua") to the environment: runs a file below directory `root`, or where
  * it is not there below `shipped` (NULL = none), and gives its value. No absolute path, no "..", no

@@ -174,12 +174,13 @@ enum tec_status tec_lua_add_include(struct tec_lua *lua, const char *root, const
     return tec_lua_call(lua, 0, 0, err);
 }
 
-enum tec_status tec_lua_load_file(struct tec_lua *lua, const char *path, struct tec_error *err)
+enum tec_status tec_lua_load_file(struct tec_lua *lua, const char *path, const char *name,
+                                  struct tec_error *err)
 {
     char *text = NULL;
     size_t n = 0;
     TEC_TRY(tec_lua_slurp(&text, &n, AT_FDCWD, path, lua->heap, err));
-    enum tec_status status = tec_lua_load(lua, path, text, n, err);
+    enum tec_status status = tec_lua_load(lua, name ? name : path, text, n, err);
     tec_heap_put(lua->heap, text);
     return status;
 }
@@ -189,7 +190,7 @@ static enum tec_status read_value(struct tec_lua *lua, json_t **out, const char 
                                   const char *root, const char *shipped, struct tec_error *err)
 {
     TEC_TRY(tec_lua_add_include(lua, root, shipped, err));
-    TEC_TRY(tec_lua_load_file(lua, path, err));
+    TEC_TRY(tec_lua_load_file(lua, path, NULL, err));
     TEC_TRY(tec_lua_call(lua, 0, 1, err));
     if (lua_isnil(lua->state, -1))
         return tec_fail(err, TEC_MALFORMED, "the file returns nothing: end it with 'return {...}'");

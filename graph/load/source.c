@@ -351,6 +351,37 @@ struct tec_where tec_source_where_name(const struct tec_source *s, int line, con
     return found == 1 ? where : (struct tec_where){s->file, line, 0, 0};
 }
 
+/* The token of an option among the arguments of a call, which begin at a bracket; -1 = none. */
+static int option_in(const struct tec_source *s, int open, const char *key)
+{
+    struct tec_source_span span;
+    if (symbol_is(s, open, '{'))
+        return tec_source_find_key(s, open, key, 0, &span) ? span.key_first : -1;
+    for (int i = open + 1; i < s->tokens[open].match; i++) {
+        if (s->tokens[i].kind != TEC_TOKEN_OPEN)
+            continue;
+        bool argument = symbol_is(s, i, '{') && (i == open + 1 || symbol_is(s, i - 1, ','));
+        if (argument && tec_source_find_key(s, i, key, 0, &span))
+            return span.key_first;
+        i = s->tokens[i].match;
+    }
+    return -1;
+}
+
+struct tec_where tec_source_where_option(const struct tec_source *s, int line, const char *word,
+                                         const char *key)
+{
+    int found = -1, n = 0;
+    for (int i = 0; i + 1 < s->n_tokens && s->tokens[i].line <= line; i++) {
+        bool call = s->tokens[i].line == line && word_is(s, i, word) &&
+                    s->tokens[i + 1].kind == TEC_TOKEN_OPEN;
+        int option = call ? option_in(s, i + 1, key) : -1;
+        found = option >= 0 ? option : found;
+        n += option >= 0;
+    }
+    return n == 1 ? tec_source_where(s, found, found) : tec_source_where_name(s, line, word);
+}
+
 struct key {
     const char *text;
     int n, token;

@@ -73,6 +73,11 @@ struct tec_where tec_source_where_table(const struct tec_source *source, int ope
 /* The first name `name` on a line; only the line when it is not there exactly once. */
 struct tec_where tec_source_where_name(const struct tec_source *source, int line, const char *name);
 
+/* The option `key` of a call of `word` on a line: the name in a table that stands among its
+ * arguments. The word where no call has it, or several. */
+struct tec_where tec_source_where_option(const struct tec_source *source, int line,
+                                         const char *word, const char *key);
+
 /* Report keys that stand twice in one table, E013. */
 void tec_source_check_keys(const struct tec_source *source, struct tec_arena *arena,
                            struct tec_diagnostics *d);

@@ -122,7 +122,7 @@ static void place_call(lua_State *L, struct tec_builder *b, struct tec_model_cal
         return;
     lua_getinfo(L, "Sl", &ar);
     c->line = ar.currentline;
-    c->file = tec_arena_strdup(b->program->arena, ar.short_src);
+    c->file = tec_arena_printf(b->program->arena, "%s/%s", b->root, ar.short_src);
 }
 
 /* Room for one more call; the array moves while it grows. */
@@ -293,7 +293,7 @@ static void push_given(lua_State *L, struct tec_builder *b, enum tec_model_word 
     lua_rawgetp(L, LUA_REGISTRYINDEX, &part_keys[b->part]);
     lua_getinfo(L, ">S", &ar);
     c->line = ar.linedefined;
-    c->file = tec_arena_strdup(p->arena, ar.short_src);
+    c->file = tec_arena_printf(p->arena, "%s/%s", b->root, ar.short_src);
     if (tec_word_kinds[word].infer(p, c, &err) != TEC_OK)
         luaL_error(L, "%s: %s", tec_word_kinds[word].name, err.message);
     push_value(L, p->n++);
@@ -358,9 +358,9 @@ static enum tec_status call_protected(struct tec_builder *b, lua_CFunction funct
 }
 
 enum tec_status tec_model_build(struct tec_model_program **out, struct tec_lua *lua,
-                                struct tec_arena *arena, struct tec_error *err)
+                                const char *root, struct tec_arena *arena, struct tec_error *err)
 {
-    struct tec_builder b = {.lua = lua};
+    struct tec_builder b = {.lua = lua, .root = root};
     *out = NULL;
     TEC_TRY(call_protected(&b, take_functions, 1, err));
     if (!b.any && b.flow.steps)

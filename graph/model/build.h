@@ -5,12 +5,14 @@
 #include "base/lua.h"
 #include "graph/model/program.h"
 
-/* Takes the functions `prefill` and `action`, or an action alone, and the table `flow` out of the
+/* `root`: the folder of descriptions, below which Lua's names of files are.
+ *
+ * Takes the functions `prefill` and `action`, or an action alone, and the table `flow` out of the
  * table on top of the stack, which stays there as data, and runs them; *out, in `arena`, is what
  * they compute, NULL where the table has none. TEC_MALFORMED with "file:line: word: ..." for what
  * does not fit; TEC_TIME, TEC_NO_MEMORY.
  */
 enum tec_status tec_model_build(struct tec_model_program **out, struct tec_lua *lua,
-                                struct tec_arena *arena, struct tec_error *err);
+                                const char *root, struct tec_arena *arena, struct tec_error *err);
 
 #endif

@@ -8,6 +8,7 @@
 /* What the words see: C functions of one Lua state have it as their first upvalue. */
 struct tec_builder {
     struct tec_lua *lua;
+    const char *root; /* the folder of descriptions */
     struct tec_model_program *program;
     enum tec_model_part part;
     bool any, alone; /* the description has functions; an action, and no prefill */

@@ -106,19 +106,29 @@ static enum tec_status identify(uint64_t *out, const struct tec_lua *lua, const 
     return TEC_OK;
 }
 
-/* Runs a file in a sandbox: its value, and then its functions. */
+/* Runs a file in a sandbox: its value, and then its functions. Lua knows it by its name below the
+ * root, as those that it includes: of a long path it would keep the end alone. */
 static enum tec_status run_file(struct described *out, struct tec_lua *lua, const char *path,
                                 const char *root, json_t *given, struct tec_error *err)
 {
     TEC_TRY(tec_lua_give(lua, "given", given, err));
     TEC_TRY(tec_lua_add_include(lua, root, NULL, err));
-    TEC_TRY(tec_lua_load_file(lua, path, err));
+    TEC_TRY(tec_lua_load_file(lua, path, path + strlen(root) + 1, err));
     TEC_TRY(tec_lua_call(lua, 0, 1, err));
     if (lua_isnil(tec_lua_state(lua), -1))
         return tec_fail(err, TEC_MALFORMED, "the file returns nothing: end it with 'return {...}'");
-    TEC_TRY(tec_model_build(&out->program, lua, out->arena, err));
+    TEC_TRY(tec_model_build(&out->program, lua, root, out->arena, err));
     TEC_TRY(identify(&out->identity, lua, given, err));
     return tec_lua_to_json(lua, -1, &out->json, err);
+}
+
+/* Whether a message begins with a place in a file below the root, as Lua's do: "NAME.lua:LINE: ".
+ */
+static bool is_placed(const char *message)
+{
+    const char *line = strstr(message, ".lua:");
+    return line && line[5] >= '0' && line[5] <= '9' &&
+           strcspn(message, ": ") == (size_t)(line - message) + 4;
 }
 
 /* Evaluate one description. It may answer false: "this checkpoint is not mine". */
@@ -135,9 +145,12 @@ static enum tec_status evaluate(struct described *out, const struct tec_model_ch
     if (status == TEC_OK)
         status = run_file(out, lua, path, choice->root, given, err);
     tec_lua_destroy(lua);
-    if (status != TEC_OK && err && strncmp(err->message, path, strlen(path)) != 0)
-        tec_context(err, status, "%s", path);
-    return status;
+    if (status == TEC_OK || !err || strncmp(err->message, path, strlen(path)) == 0)
+        return status;
+    if (!is_placed(err->message))
+        return tec_context(err, status, "%s", path);
+    const struct tec_error lua_says = *err;
+    return tec_fail(err, status, "%s/%s", choice->root, lua_says.message);
 }
 
 /* What the checkpoint says of itself is what its owner knows it by. */

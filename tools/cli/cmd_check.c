@@ -77,7 +77,19 @@ static bool is_description(const struct tec_invocation *call, const char *file)
     return strncmp(file, call->root, n) == 0 && strncmp(file + n, folder, strlen(folder)) == 0;
 }
 
-/* Shows the line of a description that a message "word: ..." is about, and the word in it. */
+/* The option that a word's message is about, "has no option 'KEY'" or "KEY must be ..."; "" = none.
+ */
+static const char *option_of(const char *message, struct tec_arena *arena)
+{
+    static const char unknown[] = "has no option '";
+    bool quoted = strncmp(message, unknown, strlen(unknown)) == 0;
+    const char *key = message + (quoted ? strlen(unknown) : 0);
+    key = tec_arena_strndup(arena, key, strcspn(key, quoted ? "'" : " :"));
+    return key ? key : "";
+}
+
+/* Shows the line of a description that a message "word: ..." is about, and the word in it, or the
+ * option of the word. */
 static void mark_word(struct tec_diagnostics *d, struct tec_where *where, const char *message,
                       struct tec_arena *arena)
 {
@@ -88,7 +100,8 @@ static void mark_word(struct tec_diagnostics *d, struct tec_where *where, const 
     if (tec_path_open(where->file, &fd, &bytes, &unread) != TEC_OK)
         return;
     char *text = bytes <= MAX_DESCRIPTION ? TEC_NEW(arena, (size_t)bytes + 1, char) : NULL;
-    const char *word = tec_arena_strndup(arena, message, strcspn(message, ": "));
+    size_t n = strcspn(message, ": ");
+    const char *word = tec_arena_strndup(arena, message, n);
     bool read = text && tec_path_read(fd, where->file, 0, text, (size_t)bytes, &unread) == TEC_OK;
     close(fd);
     source.text = text;
@@ -96,8 +109,14 @@ static void mark_word(struct tec_diagnostics *d, struct tec_where *where, const 
     if (!read || !word)
         return;
     tec_diagnostics_source(d, where->file, text, (size_t)bytes);
-    if (tec_source_lex(&source, arena))
-        *where = tec_source_where_name(&source, where->line, word);
+    if (!tec_source_lex(&source, arena))
+        return;
+    *where = tec_source_where_option(&source, where->line, word,
+                                     option_of(message + n + strspn(message + n, ": "), arena));
+    const char *quoted = strchr(message, '\''); /* a word that there is not */
+    quoted = quoted ? tec_arena_strndup(arena, quoted + 1, strcspn(quoted + 1, "'")) : NULL;
+    if (!where->col && quoted)
+        *where = tec_source_where_name(&source, where->line, quoted);
 }
 
 /* A policy's failure as a diagnostic. */

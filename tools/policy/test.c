@@ -231,7 +231,7 @@ static enum tec_status run_file(struct suite *s, struct tec_lua *lua, struct tec
 {
     struct tec_error own;
     int before = s->checks->n;
-    TEC_TRY(tec_lua_load_file(lua, s->path, err));
+    TEC_TRY(tec_lua_load_file(lua, s->path, NULL, err));
     enum tec_status status = tec_lua_call(lua, 0, 0, &own);
     for (int i = 0; i < s->n; i++)
         TEC_TRY(tec_trial_settle(s->trials[i], err));
