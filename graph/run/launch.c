@@ -144,9 +144,10 @@ static void fill_run(const struct tec_model *m, struct tec_prefix_table *t, stru
                      struct sequence of)
 {
     int lead = m->text.lead ? 1 : 0;
+    bool behind = tec_model_behind(m);
     for (int i = 0; i < run.n; i++) {
         int r = run.at + i, pos = run.pos + i;
-        bool unseen = tec_model_behind(m) && pos < of.rows - 1; /* the last row, by the others */
+        bool unseen = behind && pos < of.rows - 1; /* the last row, by the others */
         t->prefix.pos[r] = pos;
         t->prefix.slot[r] = of.first + pos;
         t->prefix.seq[r] = of.seq;
