@@ -61,8 +61,8 @@ static const char led[] = "local s = lin(g, g:state { entries = 2 }, 's', 6)\n"
 static const char behind[] = "return g:prompt { behind = lin(g, g:state { entries = 2 }, 's', 8) }";
 
 /* Opens the description with these bodies and `more` at its end. */
-static enum tec_status open_bodies(struct tec_model **out, const char *prefill, const char *action,
-                                   const char *more)
+static enum tec_status open_in(struct tec_heap *of, struct tec_model **out, const char *prefill,
+                               const char *action, const char *more)
 {
     struct box box;
     box_make(&box);
@@ -73,9 +73,15 @@ static enum tec_status open_bodies(struct tec_model **out, const char *prefill, 
             prelude, prefill, action, more);
     fclose(file);
     const struct tec_model_choice choice = {.root = box.dir, .arch = "t", .size = "tiny"};
-    enum tec_status status = tec_model_open(out, &choice, &heap, &err);
+    enum tec_status status = tec_model_open(out, &choice, of, &err);
     box_remove(&box);
     return status;
+}
+
+static enum tec_status open_bodies(struct tec_model **out, const char *prefill, const char *action,
+                                   const char *more)
+{
+    return open_in(&heap, out, prefill, action, more);
 }
 
 static struct tec_model *opened(const char *prefill, const char *action, const char *more)
@@ -315,24 +321,67 @@ TEST(norms_of_a_stack_are_layers_of_a_row_of_the_time)
     CHECK_INT(heap.live, ==, 0);
 }
 
+/* What norms read of the time, made in memory that may end at any allocation. */
+static enum tec_status load(struct tec_heap *of)
+{
+    const struct tec_device_options d = {.kind = "cpu", .threads = 1, .tier = tec_tier_best()};
+    const struct tec_weight_source source = {.seed = 7};
+    const struct tec_timed_options four = {.steps = 4};
+    struct tec_model *model = NULL;
+    struct tec_device *device = NULL;
+    struct tec_timed *timed = NULL;
+    enum tec_status status = open_in(of, &model, behind, adaptive, "");
+    if (status == TEC_OK)
+        status = tec_device_open(&device, &d, of, &err);
+    if (status == TEC_OK)
+        status = tec_timed_create(&timed, model->program, &source, &four, device, of, &err);
+    tec_timed_destroy(timed);
+    tec_device_close(device);
+    tec_model_close(model);
+    return status;
+}
+
+TEST(every_allocation_may_fail)
+{
+    enum tec_status status = TEC_NO_MEMORY;
+    int at = 0;
+    while (status != TEC_OK && at < 20000) {
+        struct tec_heap of = {.fail_at = ++at};
+        status = load(&of);
+        CHECK(status == TEC_OK || status == TEC_NO_MEMORY);
+        CHECK_INT(of.live, ==, 0);
+    }
+    CHECK(status == TEC_OK && at > 100);
+}
+
 enum { CHUNK = 15 };
 
-/* The chunk that a body makes of one picture, four tokens and noise. */
-static void run(const char *prefill, const char *action, float chunk[CHUNK])
+/* The chunk that a body makes of one picture, four tokens and noise, whose first rows may be given
+ * actions: `room` of them, of which `fixed` are. */
+static void run_given(const char *prefill, const char *action, int room, int fixed,
+                      float chunk[CHUNK])
 {
     static uint8_t pixels[8 * 8 * 3];
     static const int ids[] = {7, 3, 4, 5};
     float noise[CHUNK], state[3] = {0.5F, -1.0F, 0.25F};
     struct built_chunk b = {
         .model = opened(prefill, action, ""),
-        .spec = {.frame_tokens = 16, .text_tokens = 8, .n_actions = 1, .actions = {{.steps = 3}}},
+        .spec = {.frame_tokens = 16,
+                 .text_tokens = 8,
+                 .n_actions = 1,
+                 .actions = {{.steps = 3, .fixed = room}}},
         .seen = {.n_pictures = 1, .picture = {pixels}, .ids = ids, .n_text = 4, .state = state},
-        .start = {.noise = noise, .state = state}};
+        .start = {.noise = noise, .state = state, .n_fixed = fixed}};
     for (size_t i = 0; i < sizeof pixels; i++)
         pixels[i] = (uint8_t)(i * 37 % 251);
     for (int i = 0; i < CHUNK; i++)
         noise[i] = (float)(i % 7) / 7.0F - 0.5F;
     built_chunk(&b, &heap, &err, chunk);
+}
+
+static void run(const char *prefill, const char *action, float chunk[CHUNK])
+{
+    run_given(prefill, action, 0, 0, chunk);
 }
 
 /* How far the chunks of two descriptions are apart. */
@@ -399,6 +448,20 @@ TEST(a_row_behind_is_seen)
     CHECK(memcmp(a, b, sizeof a) != 0);
     CHECK(memcmp(b, c, sizeof b) != 0);
     CHECK(memcmp(c, d, sizeof c) == 0);
+}
+
+/* Given rows come back as they are, at the time of actions: what others become depends on it. */
+TEST(first_actions_are_given)
+{
+    float none[CHUNK], room[CHUNK], given[CHUNK];
+    run(prompt, adaptive, none);
+    run_given(prompt, adaptive, 3, 0, room);
+    run_given(prompt, adaptive, 3, 2, given);
+    CHECK(memcmp(none, room, sizeof none) == 0);
+    for (int i = 0; i < CHUNK; i++) {
+        CHECK((i < 6) == (given[i] == (float)(i % 7) / 7.0F - 0.5F));
+        CHECK(given[i] != none[i]);
+    }
 }
 
 TAP_MAIN
