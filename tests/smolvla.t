@@ -71,7 +71,7 @@ refused attention_mode '"other"' 'attention_mode must be'
 refused num_expert_layers 3 'do not divide'
 refused num_vlm_layers 2.5 'must be a whole number'
 refused use_delta_joint_actions_aloha true 'not supported'
-refused expert_width_multiplier 0.7365 'width must be even'
+refused expert_width_multiplier 0.7365 'cols 53 must be even'
 
 # The published size: names and shapes of all tensors, none of their values.
 mkdir "$W/full" && cp $G/base/checkpoint/pretrained_model/policy* "$W/full" &&
