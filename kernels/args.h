@@ -23,11 +23,12 @@
  * doc/numerics.md): gemm_bf16 in float32; gemm_f32 in float64, rounded once, and on the vector
  * tiers in float32 chains of 32 k whose sums are added; gemm_int4 by groups of k, each sum of x *
  * (nibble - zero) and the sum of groups times their scales one chain of fused multiply-adds in
- * float32: the same bits on every tier of the CPU. On CUDA gemm_bf16 and gemm_int4 have orders of
- * their own. */
+ * float32; gemm_int8 likewise by groups of x, the chain's end times the column's scale
+ * (kernels/int8.h): both give the same bits on every tier of the CPU. On CUDA gemm_bf16 and
+ * gemm_int4 have orders of their own. */
 struct tec_gemm_args {
-    const float *x;    /* [max_rows, ldx], k columns used; not rounded here */
-    const void *w;     /* a matrix packed by tec_matrix_pack for this tier; n x k */
+    const float *x; /* [max_rows, ldx], k columns used; not rounded here */
+    const void *w;  /* a matrix packed by tec_matrix_pack for this tier, or as int4.h, int8.h say */
     const float *bias; /* [n] or NULL = 0 */
     const float *gate; /* [n] or NULL = 1 */
     float *y;          /* [max_rows, ldy], all n columns written */

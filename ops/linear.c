@@ -1,7 +1,8 @@
 /* linear.c - y (+)= gate * (x W^T + bias).
- *   x [rows, k], y [rows, n padded]; W packed n x k, f32 (bf16 = 0) or bf16, or int4 where group
- * is not 0; bias, gate [n] or NULL. Rows below *fixed take fixed_gate. */
+ *   x [rows, k], y [rows, n padded]; W packed n x k, f32 (bf16 = 0) or bf16, int8, or int4 where
+ * group is not 0; bias, gate [n] or NULL. Rows below *fixed take fixed_gate. */
 #include "kernels/int4.h"
+#include "kernels/int8.h"
 #include "kernels/matrix.h"
 #include "ops/program.h"
 
@@ -42,29 +43,39 @@ static void record(const struct tec_program *program, const struct tec_call *cal
     a.y = (float *)(void *)tec_out(program, call, 0)->at + (ptrdiff_t)call->out_row * a.ldy;
     a.rounded = call->bf16 && tec_tensor_rounded(tec_in(program, call, 0));
     enum tec_kernel_id kernel = a.group      ? TEC_KERNEL_gemm_int4
+                                : call->int8 ? TEC_KERNEL_gemm_int8
                                 : call->bf16 ? TEC_KERNEL_gemm_bf16
                                              : TEC_KERNEL_gemm_f32;
     tec_capture_add(capture, kernel, &a, call->barrier, call->label);
 }
 
+static int64_t bytes_of(const struct tec_call *call)
+{
+    const struct tec_gemm_args *a = &call->args.gemm;
+    int64_t stride = (int64_t)tec_matrix_stride(a->k, call->bf16);
+    return a->group     ? (int64_t)tec_int4_size(a->n, a->k, a->group)
+           : call->int8 ? (int64_t)tec_int8_size(a->n, a->k)
+                        : tec_cost_times(a->n, stride * (call->bf16 ? 2 : 4));
+}
+
 /* R rows, n stored columns, k inputs, e bytes a weight (bf16 lines are padded to even k).
  * Products: R n k multiply-adds. Besides, for each of R n results one FLOP for each of bias, gate
- * and add. Bytes: W is n k e (int4: its panels, and one order of k); bias and gate 4 n each, gate
- * twice where rows may be fixed. x is 4 R k, y 4 R n, read as well when it is added to. */
+ * and add. Bytes: W is n k e (int8: its panels; int4: too, and one order of k); bias and gate 4 n
+ * each, gate twice where rows may be fixed. x is 4 R k, y 4 R n, read as well when it is added to.
+ */
 static struct tec_cost cost(const struct tec_call *call, const struct tec_counts *counts)
 {
     const struct tec_gemm_args *a = &call->args.gemm;
     int64_t rows = tec_counts_rows(counts, a->rows, a->max_rows);
     int64_t results = rows * a->n, products = tec_cost_times(results * 2, a->k);
     int vectors = !!a->bias + !!a->gate + !!a->fixed;
-    int64_t stride = (int64_t)tec_matrix_stride(a->k, call->bf16);
-    int64_t weights = a->group ? (int64_t)tec_int4_size(a->n, a->k, a->group)
-                               : tec_cost_times(a->n, stride * (call->bf16 ? 2 : 4));
+    int64_t weights = bytes_of(call);
+    bool reduced = call->bf16 || call->int8;
     if (a->order)
         weights += (int64_t)a->k * 4;
     return (struct tec_cost){
-        .products = call->bf16 ? products : 0,
-        .products_f32 = call->bf16 ? 0 : products,
+        .products = reduced ? products : 0,
+        .products_f32 = reduced ? 0 : products,
         .other = results * (!!a->bias + (a->gate || a->fixed) + !!a->add),
         .weights = weights + (int64_t)a->n * 4 * vectors,
         .read = rows * a->k * 4 + (a->add ? results * 4 : 0),

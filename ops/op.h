@@ -57,6 +57,7 @@ struct tec_call {
     union tec_args args;
     int in_row, out_row; /* linear: first row read of x, written of y */
     bool bf16;           /* which of the two kernels, where there are two */
+    bool int8;           /* linear: W is of 8-bit weights */
     bool barrier;        /* set by the fuse pass */
     bool passes;         /* set by the chain pass: the next step alone reads its output */
     const char *label;

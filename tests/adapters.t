@@ -28,6 +28,10 @@ ok $? "so does a folder that LeRobot saved, its base beside it"
 "$T" init "$W/arm" >"$W/arm.lua" && sed "s|weights = \"[^\"]*\"|&, adapter = \"$W/lora\"|" "$W/arm.lua" >"$W/field.lua"
 run field "$W/field.lua" --dtype bf16 && cmp "$W/merged.txt" "$W/field.txt"
 ok $? "and a pipeline whose model has an adapter"
+sed 's|weights = "[^"]*"|&, quantize = "int8"|' "$W/arm.lua" >"$W/int8.lua"
+run int8 "$W/int8.lua" --adapter "$W/lora" && run eight "$W/int8.lua" --weights "$W/merged" && cmp "$W/int8.txt" "$W/eight.txt" &&
+    ! cmp -s "$W/merged.txt" "$W/eight.txt"
+ok $? "8-bit weights are rounded after it was merged"
 sed "s|$W/lora|$W/none|" "$W/field.lua" >"$W/none.lua"
 "$T" check "$W/none.lua" >"$W/out" 2>&1
 [ $? -eq 1 ] && grep -q "none.lua:[0-9]" "$W/out" && grep -q "adapter: .*there is no such file or folder" "$W/out"

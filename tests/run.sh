@@ -267,7 +267,7 @@ stage_aarch64() {
     only="--small --tier neon" tests=$aarch64_short
     [ -z "$long" ] || only="--seed 1" tests=$($on_aarch64 build/aarch64/tests | grep -vE "$aarch64_timed|^kernels$")
     side tap aarch64/kernels.t 7200 $on_aarch64 build/aarch64/kernels.t $only
-    for test in "kernels.t --small --tier neon gemm_int4" tier_bits.t; do # without dot products of bytes
+    for test in "kernels.t --small --tier neon gemm_int4" "kernels.t --small --tier neon gemm_int8" tier_bits.t; do # without dot products of bytes
         side tap "aarch64/${test%% *} a72" 600 qemu-aarch64-static -cpu cortex-a72 -L build/aarch64-root build/aarch64/$test
     done
     for test in $tests; do side tap "aarch64/$test.t" 3600 $on_aarch64 "build/aarch64/$test.t"; done

@@ -3,6 +3,7 @@
  * A machine has the tiers of one processor alone, so what they compute is compared with hashes that
  * the first of them gave: they change only where the order of a sum does. */
 #include "kernels/int4.h"
+#include "kernels/int8.h"
 #include "kernels/matrix.h"
 #include "tests/tap.h"
 
@@ -50,6 +51,18 @@ static unsigned char *int4_weights(void)
                 head[TEC_INT4_ZEROS + c] %= 17;
             }
         }
+    return w;
+}
+
+static unsigned char *int8_weights(void)
+{
+    unsigned char *w = calloc(1, tec_int8_size(N, K));
+    float *plain = malloc(sizeof(float) * N * K);
+    REQUIRE(w && plain);
+    for (int i = 0; i < N * K; i++)
+        plain[i] = number();
+    tec_int8_pack(w, N, K, 0, N, plain);
+    free(plain);
     return w;
 }
 
@@ -125,6 +138,13 @@ TEST(four_bit_weights)
     state = 3;
     product(TEC_KERNEL_gemm_int4, int4_weights(), -1,
             (const uint64_t[]){0x5606120cb9cfbd45, 0xbfb17a9b178295e3, 0xc0dbee6638b65f74});
+}
+
+TEST(eight_bit_weights)
+{
+    state = 4;
+    product(TEC_KERNEL_gemm_int8, int8_weights(), -1,
+            (const uint64_t[]){0xb2f304b02da6e3a0, 0xad647869c5328676, 0xda7ec3c010a6def6});
 }
 
 TAP_MAIN

@@ -64,6 +64,8 @@ struct tec_numbers {
     const double *item;
 };
 
+enum tec_decl_quantize { TEC_QUANTIZE_NONE, TEC_QUANTIZE_INT8 };
+
 /* model { ... } */
 struct tec_decl_model {
     struct tec_where where, where_arch, where_weights, where_adapter; /* of it; of these fields */
@@ -72,6 +74,7 @@ struct tec_decl_model {
     const char *weights, *adapter;
     const char *embodiment; /* NULL = the checkpoint's, or the only one */
     int dtype;              /* enum tec_decl_dtype: BF16 or F32 */
+    int quantize;           /* enum tec_decl_quantize */
     const char *device;     /* field `where`: devices, the first that is here; NULL = the run's */
 };
 

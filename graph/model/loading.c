@@ -110,10 +110,19 @@ static enum tec_matrix_layout layout_of(const struct tec_weight_loading *l)
     return tec_device_layout(l->options->device);
 }
 
-size_t tec_weight_loading_size(const struct tec_weight_loading *l, int rows, int k, bool bf16)
+enum tec_form tec_weight_loading_form(const struct tec_weight_loading *l, bool rounded)
 {
-    return l->packing ? tec_int4_size(tec_padded(rows), k, tec_weight_loading_group(l, k))
-                      : tec_matrix_size(layout_of(l), bf16, rows, k);
+    if (rounded && l->options->int8 && !l->packing)
+        return TEC_FORM_INT8;
+    return rounded && l->options->bf16 ? TEC_FORM_BF16 : TEC_FORM_F32;
+}
+
+size_t tec_weight_loading_size(const struct tec_weight_loading *l, int rows, int k,
+                               enum tec_form form)
+{
+    if (l->packing)
+        return tec_int4_size(tec_padded(rows), k, tec_weight_loading_group(l, k));
+    return tec_packed_size(layout_of(l), form, rows, k);
 }
 
 enum tec_status tec_weight_loading_pack(struct tec_weight_loading *l, const struct tec_found *found,
@@ -123,19 +132,19 @@ enum tec_status tec_weight_loading_pack(struct tec_weight_loading *l, const stru
 }
 
 enum tec_status tec_weight_loading_found(struct tec_weight_loading *l,
-                                         const struct tec_found *found, int turn, bool bf16,
-                                         struct tec_matrix *m)
+                                         const struct tec_found *found, int turn,
+                                         enum tec_form form, struct tec_matrix *m)
 {
     void *w = NULL;
     TEC_TRY(tec_weight_loading_block(
-        l, tec_weight_loading_size(l, (int)found->rows, (int)found->cols, bf16), &w));
+        l, tec_weight_loading_size(l, (int)found->rows, (int)found->cols, form), &w));
     *m = (struct tec_matrix){.w = w,
                              .n = tec_padded((int)found->rows),
                              .k = (int)found->cols,
                              .cols = (int)found->rows,
-                             .bf16 = bf16};
+                             .form = form};
     return tec_weight_loading_pack(l, found, w,
-                                   (struct tec_packed_columns){0, (int)found->cols, bf16, turn});
+                                   (struct tec_packed_columns){0, (int)found->cols, form, turn});
 }
 
 /* Piece i's weight and bias: the tensors of their names, or for a joined matrix rows of one tensor.
@@ -166,7 +175,7 @@ static enum tec_status load_piece(struct tec_weight_loading *l, const struct tec
  * rows of one tensor that has so many. */
 enum tec_status tec_weight_loading_pieces(struct tec_weight_loading *l,
                                           const struct tec_piece *pieces, int n, int k, int total,
-                                          bool bf16, struct tec_matrix *m, int *at)
+                                          enum tec_form form, struct tec_matrix *m, int *at)
 {
     int rows = 0;
     bool biased = false;
@@ -176,28 +185,28 @@ enum tec_status tec_weight_loading_pieces(struct tec_weight_loading *l,
         biased |= pieces[i].bias != NULL;
     }
     void *block = NULL, *bias = NULL;
-    TEC_TRY(tec_weight_loading_block(l, tec_weight_loading_size(l, rows, k, bf16), &block));
+    TEC_TRY(tec_weight_loading_block(l, tec_weight_loading_size(l, rows, k, form), &block));
     if (biased)
         TEC_TRY(tec_weight_loading_block(l, (size_t)rows * 4, &bias));
     *m = (struct tec_matrix){
-        .w = block, .bias = bias, .n = rows, .k = k, .cols = rows, .bf16 = bf16};
+        .w = block, .bias = bias, .n = rows, .k = k, .cols = rows, .form = form};
     if (n == 1)
         m->cols = pieces[0].rows;
     if (l->packing)
         return tec_weight_loading_packed(l, pieces, n, k, at, m, bias);
     for (int i = 0; i < n; i++)
-        TEC_TRY(load_piece(l, &pieces[i], k, total, (struct tec_packed_columns){0, k, bf16, 0},
-                           (char *)block + tec_weight_loading_size(l, at[i], k, bf16),
+        TEC_TRY(load_piece(l, &pieces[i], k, total, (struct tec_packed_columns){0, k, form, 0},
+                           (char *)block + tec_weight_loading_size(l, at[i], k, form),
                            biased ? (float *)bias + at[i] : NULL));
     return TEC_OK;
 }
 
 enum tec_status tec_weight_loading_dense(struct tec_weight_loading *l, const struct tec_dense *d,
-                                         bool bf16, struct tec_matrix *m)
+                                         enum tec_form form, struct tec_matrix *m)
 {
     int at;
     if (!d->weight)
         return TEC_OK;
     struct tec_piece piece = {d->weight, d->bias, d->rows, 0};
-    return tec_weight_loading_pieces(l, &piece, 1, d->cols, 0, bf16, m, &at);
+    return tec_weight_loading_pieces(l, &piece, 1, d->cols, 0, form, m, &at);
 }

@@ -39,21 +39,25 @@ enum tec_status tec_weight_loading_reserve(struct tec_weight_loading *l, int64_t
 enum tec_status tec_weight_loading_vector(struct tec_weight_loading *l, const char *name, int n,
                                           float centre, const float **out);
 
+/* The form of a matrix that a bf16 plan rounds (`rounded`), or of one that it does not. */
+enum tec_form tec_weight_loading_form(const struct tec_weight_loading *l, bool rounded);
+
 /* Bytes of a packed matrix; of 4-bit weights where `packing` is set. */
-size_t tec_weight_loading_size(const struct tec_weight_loading *l, int rows, int k, bool bf16);
+size_t tec_weight_loading_size(const struct tec_weight_loading *l, int rows, int k,
+                               enum tec_form form);
 
 /* All rows of `found` to `to`, or as a new matrix; `turn` as of tec_packed_columns. */
 enum tec_status tec_weight_loading_pack(struct tec_weight_loading *l, const struct tec_found *found,
                                         void *to, struct tec_packed_columns columns);
 enum tec_status tec_weight_loading_found(struct tec_weight_loading *l,
-                                         const struct tec_found *found, int turn, bool bf16,
-                                         struct tec_matrix *m);
+                                         const struct tec_found *found, int turn,
+                                         enum tec_form form, struct tec_matrix *m);
 
 /* Joined matrices of inner length k; at[i] is the first column of piece i. `total` > 0: they are
  * rows of one tensor that has so many. */
 enum tec_status tec_weight_loading_pieces(struct tec_weight_loading *l,
                                           const struct tec_piece *pieces, int n, int k, int total,
-                                          bool bf16, struct tec_matrix *m, int *at);
+                                          enum tec_form form, struct tec_matrix *m, int *at);
 
 /* k that share a scale in layers that are packed. */
 int tec_weight_loading_group(const struct tec_weight_loading *l, int k);
@@ -66,7 +70,7 @@ enum tec_status tec_weight_loading_packed(struct tec_weight_loading *l,
 
 /* A dense layer; nothing where it has no name. */
 enum tec_status tec_weight_loading_dense(struct tec_weight_loading *l, const struct tec_dense *d,
-                                         bool bf16, struct tec_matrix *m);
+                                         enum tec_form form, struct tec_matrix *m);
 
 enum tec_status tec_weight_loading_stack(struct tec_weight_loading *l, const struct tec_stack *s,
                                          struct tec_stack_weights *w);
@@ -91,7 +95,7 @@ enum tec_status tec_weight_loading_program(struct tec_weight_loading *l,
 
 /* The first k columns of a dense layer's matrix, without its bias. */
 enum tec_status tec_weight_loading_columns(struct tec_weight_loading *l, const struct tec_dense *d,
-                                           int k, bool bf16, struct tec_matrix *m);
+                                           int k, enum tec_form form, struct tec_matrix *m);
 
 /* The matrix of a call of linear: where rows of the time are read beside others, the columns that
  * read those, without the bias. */

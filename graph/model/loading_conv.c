@@ -67,12 +67,13 @@ static enum tec_status pack_conv(struct tec_weight_loading *l, const struct tec_
                                  const float *w, const float *bias, struct tec_matrix *m)
 {
     struct tec_device *device = l->options->device;
-    size_t size = tec_weight_loading_size(l, s->cols, m->k, m->bf16);
+    size_t size = tec_weight_loading_size(l, s->cols, m->k, m->form);
     void *packed = tec_device_reads_host(device) ? m->w : tec_heap_get(l->heap, size);
     if (!packed)
         return tec_fail(l->err, TEC_NO_MEMORY, "no memory for a weight of %zu bytes", size);
     memset(packed, 0, size);
-    tec_matrix_pack(packed, tec_device_layout(device), m->bf16, s->cols, m->k, 0, s->cols, w);
+    tec_matrix_pack(packed, tec_device_layout(device), m->form == TEC_FORM_BF16, s->cols, m->k, 0,
+                    s->cols, w);
     if (packed != m->w) {
         tec_device_upload(device, TEC_STREAM_MAIN, m->w, packed, size);
         tec_heap_put(l->heap, packed);
@@ -90,11 +91,11 @@ enum tec_status tec_weight_loading_conv(struct tec_weight_loading *l,
     int k = in * s->side * s->side, n = tec_padded(s->cols);
     size_t values = (size_t)s->cols * (size_t)k, channels = (size_t)n;
     void *block = NULL, *bias = NULL;
-    bool bf16 = l->options->bf16;
-    TEC_TRY(tec_weight_loading_block(l, tec_weight_loading_size(l, s->cols, k, bf16), &block));
+    const enum tec_form form = l->options->bf16 ? TEC_FORM_BF16 : TEC_FORM_F32;
+    TEC_TRY(tec_weight_loading_block(l, tec_weight_loading_size(l, s->cols, k, form), &block));
     TEC_TRY(tec_weight_loading_block(l, channels * sizeof(float), &bias));
     *m = (struct tec_matrix){
-        .w = block, .bias = bias, .n = n, .k = k, .cols = s->cols, .bf16 = bf16};
+        .w = block, .bias = bias, .n = n, .k = k, .cols = s->cols, .form = form};
     if (l->source.dry)
         return TEC_OK;
     float *all = tec_heap_get(l->heap, (2 * values + 4 * channels) * sizeof *all);

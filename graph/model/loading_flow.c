@@ -37,12 +37,12 @@ static enum tec_status upload(struct tec_weight_loading *l, const float *x, int 
 }
 
 /* Device memory for a matrix. */
-static enum tec_status take_matrix(struct tec_weight_loading *l, int rows, int k, bool bf16,
-                                   struct tec_matrix *m)
+static enum tec_status take_matrix(struct tec_weight_loading *l, int rows, int k,
+                                   enum tec_form form, struct tec_matrix *m)
 {
     void *block = NULL;
-    TEC_TRY(tec_weight_loading_block(l, tec_weight_loading_size(l, rows, k, bf16), &block));
-    *m = (struct tec_matrix){.w = block, .n = tec_padded(rows), .k = k, .cols = rows, .bf16 = bf16};
+    TEC_TRY(tec_weight_loading_block(l, tec_weight_loading_size(l, rows, k, form), &block));
+    *m = (struct tec_matrix){.w = block, .n = tec_padded(rows), .k = k, .cols = rows, .form = form};
     return TEC_OK;
 }
 
@@ -52,7 +52,7 @@ static enum tec_status load_category(struct tec_weight_loading *l, const struct 
 {
     struct tec_found found = {0};
     TEC_TRY(tec_weight_category(&l->source, d, category, &found, l->err));
-    TEC_TRY(take_matrix(l, d->rows, k, false, m));
+    TEC_TRY(take_matrix(l, d->rows, k, TEC_FORM_F32, m));
     if (l->source.dry)
         return TEC_OK;
     int64_t values = (int64_t)k * d->rows;
@@ -83,14 +83,14 @@ static enum tec_status load_category_bias(struct tec_weight_loading *l, const st
 }
 
 enum tec_status tec_weight_loading_columns(struct tec_weight_loading *l, const struct tec_dense *d,
-                                           int k, bool bf16, struct tec_matrix *m)
+                                           int k, enum tec_form form, struct tec_matrix *m)
 {
     struct tec_expected e = {
         .names = {d->weight}, .n_names = 1, .rank = 2, .shape = {d->rows, d->cols}};
     struct tec_found found = {0};
     TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
-    TEC_TRY(take_matrix(l, d->rows, k, bf16, m));
-    return tec_weight_loading_pack(l, &found, m->w, (struct tec_packed_columns){0, k, bf16, 0});
+    TEC_TRY(take_matrix(l, d->rows, k, form, m));
+    return tec_weight_loading_pack(l, &found, m->w, (struct tec_packed_columns){0, k, form, 0});
 }
 
 /* Where rows of the time stand beside others, the bias is in their tables. */
@@ -99,7 +99,8 @@ enum tec_status tec_weight_loading_product(struct tec_weight_loading *l,
                                            const struct tec_model_call *c, struct tec_matrix *m)
 {
     const struct tec_model_call *x = &p->calls[c->in[0]];
-    bool beside = x->word == TEC_WORD_beside, bf16 = c->bf16 && l->options->bf16;
+    bool beside = x->word == TEC_WORD_beside;
+    enum tec_form form = tec_weight_loading_form(l, c->bf16);
     int k = beside ? p->calls[x->in[0]].cols : x->cols;
     const struct tec_dense dense = {c->weight, c->bias, c->cols, x->cols};
     const struct tec_category category = {c->category, c->categories};
@@ -107,8 +108,8 @@ enum tec_status tec_weight_loading_product(struct tec_weight_loading *l,
         TEC_TRY(load_category(l, &dense, category, k, m));
         return beside ? TEC_OK : load_category_bias(l, &dense, category, m);
     }
-    return beside ? tec_weight_loading_columns(l, &dense, k, bf16, m)
-                  : tec_weight_loading_dense(l, &dense, bf16, m);
+    return beside ? tec_weight_loading_columns(l, &dense, k, form, m)
+                  : tec_weight_loading_dense(l, &dense, form, m);
 }
 
 enum tec_status tec_weight_loading_gated(struct tec_weight_loading *l,
@@ -118,7 +119,8 @@ enum tec_status tec_weight_loading_gated(struct tec_weight_loading *l,
     const struct tec_piece pieces[] = {{c->joined[0], NULL, c->cols, 0},
                                        {c->joined[1], NULL, c->cols, 0}};
     int at[2];
-    return tec_weight_loading_pieces(l, pieces, 2, width, 0, c->bf16 && l->options->bf16, m, at);
+    return tec_weight_loading_pieces(l, pieces, 2, width, 0, tec_weight_loading_form(l, c->bf16), m,
+                                     at);
 }
 
 enum tec_status tec_weight_loading_attention(struct tec_weight_loading *l,
@@ -126,7 +128,7 @@ enum tec_status tec_weight_loading_attention(struct tec_weight_loading *l,
                                              struct tec_stack_weights *w)
 {
     const struct tec_attend *a = &c->attend;
-    bool bf16 = c->bf16 && l->options->bf16;
+    enum tec_form form = tec_weight_loading_form(l, c->bf16);
     int q = a->heads * a->head_dim, kv = a->kv_heads * a->head_dim, at[3];
     const struct tec_piece pieces[] = {{c->joined[0], c->joined_bias[0], q, 0},
                                        {c->joined[1], c->joined_bias[1], kv, 0},
@@ -135,14 +137,14 @@ enum tec_status tec_weight_loading_attention(struct tec_weight_loading *l,
     if (!layer)
         return tec_fail(l->err, TEC_NO_MEMORY, "no memory for an attention");
     int n = c->over < 0 ? 3 : 1;
-    TEC_TRY(tec_weight_loading_pieces(l, pieces, n, width, 0, bf16, &layer->qkv, at));
+    TEC_TRY(tec_weight_loading_pieces(l, pieces, n, width, 0, form, &layer->qkv, at));
     TEC_TRY(tec_weight_loading_vector(l, c->norms[0], a->head_dim, 1.0F, &layer->q_norm));
     TEC_TRY(tec_weight_loading_vector(l, c->norms[1], a->head_dim, 1.0F, &layer->k_norm));
     layer->k_at = n > 1 ? at[1] : 0;
     layer->v_at = n > 1 ? at[2] : 0;
     if (c->over < 0)
         return TEC_OK;
-    TEC_TRY(tec_weight_loading_pieces(l, pieces + 1, 2, a->from, 0, bf16, &layer->cross_kv, at));
+    TEC_TRY(tec_weight_loading_pieces(l, pieces + 1, 2, a->from, 0, form, &layer->cross_kv, at));
     layer->cross_v_at = at[1];
     return TEC_OK;
 }

@@ -93,7 +93,7 @@ enum tec_status tec_weight_loading_tower(struct tec_weight_loading *l, const str
                                   .rank = 2,
                                   .shape = {t->stack.width, INT64_C(3) * area}};
     TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
-    TEC_TRY(tec_weight_loading_found(l, &found, t->linear ? area : 0, false, &w->patch));
+    TEC_TRY(tec_weight_loading_found(l, &found, t->linear ? area : 0, TEC_FORM_F32, &w->patch));
     TEC_TRY(
         tec_weight_loading_vector(l, t->patch_embed.bias, t->stack.width, 0.0F, &w->patch.bias));
     void *block = NULL;
@@ -149,7 +149,7 @@ enum tec_status tec_weight_loading_projector(struct tec_weight_loading *l,
                                              const struct tec_vision *v)
 {
     const struct tec_dense *d = &v->projector[0];
-    bool bf16 = l->options->bf16 && v->n_projector > 1;
+    const enum tec_form form = tec_weight_loading_form(l, v->n_projector > 1);
     int turn = v->planes ? v->towers[0].stack.width : 0;
     struct tec_expected e = {
         .names = {d->weight}, .n_names = 1, .rank = 2, .shape = {d->rows, d->cols}};
@@ -162,16 +162,16 @@ enum tec_status tec_weight_loading_projector(struct tec_weight_loading *l,
         int cols = v->towers[i].stack.width * v->shuffle * v->shuffle;
         void *block = NULL;
         TEC_TRY(
-            tec_weight_loading_block(l, tec_weight_loading_size(l, d->rows, cols, bf16), &block));
+            tec_weight_loading_block(l, tec_weight_loading_size(l, d->rows, cols, form), &block));
         *m = (struct tec_matrix){
-            .w = block, .n = tec_padded(d->rows), .k = cols, .cols = d->rows, .bf16 = bf16};
+            .w = block, .n = tec_padded(d->rows), .k = cols, .cols = d->rows, .form = form};
         TEC_TRY(tec_weight_loading_pack(l, &found, block,
-                                        (struct tec_packed_columns){from, cols, bf16, turn}));
+                                        (struct tec_packed_columns){from, cols, form, turn}));
         if (i == 0)
             TEC_TRY(tec_weight_loading_vector(l, d->bias, d->rows, 0.0F, &m->bias));
         from += cols;
     }
     for (int i = 1; i < v->n_projector; i++)
-        TEC_TRY(tec_weight_loading_dense(l, &v->projector[i], bf16, &l->out->projector[i]));
+        TEC_TRY(tec_weight_loading_dense(l, &v->projector[i], form, &l->out->projector[i]));
     return load_scale(l, v);
 }

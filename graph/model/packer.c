@@ -6,6 +6,7 @@
  * small whatever the size of the matrix. */
 #include "graph/model/packer.h"
 
+#include "kernels/int8.h"
 #include "kernels/matrix.h"
 
 #include <string.h>
@@ -43,9 +44,15 @@ void tec_packer_close(struct tec_packer *packer)
     }
 }
 
+size_t tec_packed_size(enum tec_matrix_layout layout, enum tec_form form, int rows, int k)
+{
+    return form == TEC_FORM_INT8 ? tec_int8_size(tec_padded(rows), k)
+                                 : tec_matrix_size(layout, form == TEC_FORM_BF16, rows, k);
+}
+
 static size_t packed_size(const struct job *j, int64_t rows)
 {
-    return tec_matrix_size(j->layout, j->columns.bf16, (int)rows, j->columns.cols);
+    return tec_packed_size(j->layout, j->columns.form, (int)rows, j->columns.cols);
 }
 
 static int64_t chunk_rows(const struct job *j, int lane, int64_t *first)
@@ -90,7 +97,11 @@ static void pack_chunk(void *user, int lane)
     void *to = j->in_place ? j->to + packed_size(j, first) : l->packed;
     if (!j->in_place)
         memset(to, 0, packed_size(j, n));
-    tec_matrix_pack(to, j->layout, j->columns.bf16, (int)n, j->columns.cols, 0, (int)n, l->rows);
+    if (j->columns.form == TEC_FORM_INT8)
+        tec_int8_pack(to, (int)n, j->columns.cols, 0, (int)n, l->rows);
+    else
+        tec_matrix_pack(to, j->layout, j->columns.form == TEC_FORM_BF16, (int)n, j->columns.cols, 0,
+                        (int)n, l->rows);
 }
 
 static bool grow(struct tec_heap *heap, void **at, size_t *room, size_t size)

@@ -4,18 +4,22 @@
 #define TEC_GRAPH_MODEL_PACKER_H
 
 #include "graph/model/source.h"
+#include "graph/model/weights.h"
 #include "kernels/device.h"
 #include "kernels/team.h"
 
 enum { TEC_PACKER_LANES = 16 };
 
-/* Columns from .. from + cols - 1 of every row; `bf16` chooses the packed form. Before, where
+/* Columns from .. from + cols - 1 of every row; `form` is the packed one. Before, where
  * `turn` is not 0, columns that are stored as [turn, all / turn] become [all / turn, turn]. */
 struct tec_packed_columns {
     int from, cols;
-    bool bf16;
+    enum tec_form form;
     int turn;
 };
+
+/* Bytes of a matrix that is packed so. */
+size_t tec_packed_size(enum tec_matrix_layout layout, enum tec_form form, int rows, int k);
 
 struct tec_packer_lane {
     float *rows;  /* [room] as read */
@@ -44,7 +48,7 @@ void tec_packer_turn(float *row, int64_t n, int turn, float *spare);
 /* Threads for a matrix of so many values, or NULL: one does it all. They are the packer's. */
 struct tec_team *tec_packer_team(struct tec_packer *packer, int64_t values);
 
-/* All rows of `found`, packed in the device's layout, to `to`: device memory of tec_matrix_size
+/* All rows of `found`, packed in the device's layout, to `to`: device memory of tec_packed_size
  * bytes, zeroed. The errors of tec_weight_rows, or TEC_NO_MEMORY. A dry source does nothing. */
 enum tec_status tec_packer_rows(struct tec_packer *packer, const struct tec_found *found,
                                 struct tec_packed_columns columns, void *to, struct tec_error *err);

@@ -13,10 +13,9 @@
 
 #include <string.h>
 
-/* Whether a stack's matrices are rounded. */
-static bool bf16_of(const struct tec_weight_loading *l, const struct tec_stack *s)
+static enum tec_form form_of(const struct tec_weight_loading *l, const struct tec_stack *s)
 {
-    return l->options->bf16 && !s->f32;
+    return tec_weight_loading_form(l, !s->f32);
 }
 
 static enum tec_status load_norm(struct tec_weight_loading *l, const struct tec_stack *s,
@@ -30,7 +29,7 @@ static enum tec_status load_norm(struct tec_weight_loading *l, const struct tec_
     const struct tec_vision *vision = &l->options->model->vision;
     l->source.bf16 = false;
     for (int i = 0; i < vision->n_towers; i++)
-        l->source.bf16 |= bf16_of(l, s) && s == &vision->towers[i].stack;
+        l->source.bf16 |= l->options->bf16 && !s->f32 && s == &vision->towers[i].stack;
     enum tec_status status =
         tec_weight_loading_vector(l, weight, s->width, 1.0F - s->norm_offset, w);
     if (status == TEC_OK)
@@ -59,16 +58,16 @@ static void name_layer(struct names *names, const struct tec_stack *s, int layer
 static enum tec_status load_feed_forward(struct tec_weight_loading *l, const struct tec_stack *s,
                                          const char *const *of, struct tec_layer *layer)
 {
-    bool bf16 = bf16_of(l, s);
+    enum tec_form form = form_of(l, s);
     int at[2];
     const struct tec_piece up[] = {{of[TEC_ROLE_gate], NULL, s->mlp, 0},
                                    {of[TEC_ROLE_up], of[TEC_ROLE_up_bias], s->mlp, 0}};
     TEC_TRY(tec_weight_loading_pieces(l, s->gated ? up : up + 1, s->gated ? 2 : 1, s->width, 0,
-                                      bf16, &layer->up, at));
+                                      form, &layer->up, at));
     layer->gate_at = at[0];
     layer->up_at = s->gated ? at[1] : 0;
     const struct tec_piece down = {of[TEC_ROLE_down], of[TEC_ROLE_down_bias], s->width, 0};
-    return tec_weight_loading_pieces(l, &down, 1, s->mlp, 0, bf16, &layer->down, at);
+    return tec_weight_loading_pieces(l, &down, 1, s->mlp, 0, form, &layer->down, at);
 }
 
 static enum tec_status load_vectors(struct tec_weight_loading *l, const struct tec_stack *s,
@@ -88,17 +87,17 @@ static enum tec_status load_vectors(struct tec_weight_loading *l, const struct t
 static enum tec_status load_cross(struct tec_weight_loading *l, const struct tec_stack *s,
                                   const char *const *of, struct tec_layer *layer)
 {
-    bool bf16 = bf16_of(l, s);
+    enum tec_form form = form_of(l, s);
     int q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim, all = q + 2 * kv, at[2];
     if (!of[TEC_ROLE_cross])
         return TEC_OK;
     const char *w = of[TEC_ROLE_cross], *b = of[TEC_ROLE_cross_bias];
     const struct tec_piece asks = {w, b, q, 0}, keys[] = {{w, b, kv, q}, {w, b, kv, q + kv}},
                            o = {of[TEC_ROLE_cross_o], of[TEC_ROLE_cross_o_bias], s->width, 0};
-    TEC_TRY(tec_weight_loading_pieces(l, &asks, 1, s->width, all, bf16, &layer->cross_q, at));
-    TEC_TRY(tec_weight_loading_pieces(l, keys, 2, s->width, all, bf16, &layer->cross_kv, at));
+    TEC_TRY(tec_weight_loading_pieces(l, &asks, 1, s->width, all, form, &layer->cross_q, at));
+    TEC_TRY(tec_weight_loading_pieces(l, keys, 2, s->width, all, form, &layer->cross_kv, at));
     layer->cross_v_at = at[1];
-    TEC_TRY(tec_weight_loading_pieces(l, &o, 1, q, 0, bf16, &layer->cross_o, at));
+    TEC_TRY(tec_weight_loading_pieces(l, &o, 1, q, 0, form, &layer->cross_o, at));
     return load_norm(l, s, of[TEC_ROLE_cross_norm], of[TEC_ROLE_cross_norm_bias],
                      &layer->cross_norm, &layer->cross_norm_bias);
 }
@@ -111,15 +110,15 @@ static enum tec_status load_crossed(struct tec_weight_loading *l, const struct t
     const struct tec_piece q = {of[TEC_ROLE_q], of[TEC_ROLE_q_bias], s->heads * s->head_dim, 0};
     const struct tec_piece k = {of[TEC_ROLE_k], of[TEC_ROLE_k_bias], kv, 0};
     const struct tec_piece v = {of[TEC_ROLE_v], of[TEC_ROLE_v_bias], kv, 0};
-    TEC_TRY(tec_weight_loading_pieces(l, &q, 1, s->width, 0, bf16_of(l, s), &layer->qkv, &at));
-    TEC_TRY(tec_weight_loading_pieces(l, &k, 1, kv, 0, false, &layer->crossed_k, &at));
-    return tec_weight_loading_pieces(l, &v, 1, kv, 0, false, &layer->crossed_v, &at);
+    TEC_TRY(tec_weight_loading_pieces(l, &q, 1, s->width, 0, form_of(l, s), &layer->qkv, &at));
+    TEC_TRY(tec_weight_loading_pieces(l, &k, 1, kv, 0, TEC_FORM_F32, &layer->crossed_k, &at));
+    return tec_weight_loading_pieces(l, &v, 1, kv, 0, TEC_FORM_F32, &layer->crossed_v, &at);
 }
 
 static enum tec_status load_qkv(struct tec_weight_loading *l, const struct tec_stack *s,
                                 const char *const *of, struct tec_layer *layer)
 {
-    bool bf16 = bf16_of(l, s);
+    enum tec_form form = form_of(l, s);
     int q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim, at[3];
     bool joined = of[TEC_ROLE_qkv] != NULL;
     const char *wb[2] = {of[TEC_ROLE_qkv], of[TEC_ROLE_qkv_bias]};
@@ -127,13 +126,13 @@ static enum tec_status load_qkv(struct tec_weight_loading *l, const struct tec_s
         {joined ? wb[0] : of[TEC_ROLE_q], joined ? wb[1] : of[TEC_ROLE_q_bias], q, 0},
         {joined ? wb[0] : of[TEC_ROLE_k], joined ? wb[1] : of[TEC_ROLE_k_bias], kv, q},
         {joined ? wb[0] : of[TEC_ROLE_v], joined ? wb[1] : of[TEC_ROLE_v_bias], kv, q + kv}};
-    TEC_TRY(tec_weight_loading_pieces(l, qkv, 3, s->width, joined ? q + 2 * kv : 0, bf16,
+    TEC_TRY(tec_weight_loading_pieces(l, qkv, 3, s->width, joined ? q + 2 * kv : 0, form,
                                       &layer->qkv, at));
     layer->q_at = at[0];
     layer->k_at = at[1];
     layer->v_at = at[2];
     layer->kv = layer->qkv;
-    layer->kv.w = (char *)layer->qkv.w + tec_weight_loading_size(l, at[1], s->width, bf16);
+    layer->kv.w = (char *)layer->qkv.w + tec_weight_loading_size(l, at[1], s->width, form);
     layer->kv.order_of = layer->qkv.order_of ? layer->qkv.order_of + at[1] / 16 : NULL;
     layer->kv.bias = layer->qkv.bias ? layer->qkv.bias + at[1] : NULL;
     layer->kv.n = layer->kv.cols = layer->qkv.n - at[1];
@@ -152,7 +151,7 @@ static enum tec_status load_layer(struct tec_weight_loading *l, const struct tec
     else
         TEC_TRY(load_qkv(l, s, of, layer));
     const struct tec_piece o = {of[TEC_ROLE_o], of[TEC_ROLE_o_bias], s->width, 0};
-    TEC_TRY(tec_weight_loading_pieces(l, &o, 1, s->heads * s->head_dim, 0, bf16_of(l, s), &layer->o,
+    TEC_TRY(tec_weight_loading_pieces(l, &o, 1, s->heads * s->head_dim, 0, form_of(l, s), &layer->o,
                                       &at));
     TEC_TRY(load_vectors(l, s, of, layer));
     TEC_TRY(load_cross(l, s, of, layer));
@@ -204,11 +203,12 @@ static enum tec_status load_embeddings(struct tec_weight_loading *l, const struc
     else if (!same && l->source.checkpoint)
         TEC_TRY(tec_weight_same(&l->source, &found_embed, &found_head, &same, l->err));
     l->out->tied = same;
-    TEC_TRY(tec_weight_loading_found(l, &found_embed, 0, l->options->bf16, &l->out->embed));
+    const enum tec_form form = l->options->bf16 ? TEC_FORM_BF16 : TEC_FORM_F32;
+    TEC_TRY(tec_weight_loading_found(l, &found_embed, 0, form, &l->out->embed));
     l->out->head = l->out->embed;
     if (same)
         return TEC_OK;
-    return tec_weight_loading_found(l, &found_head, 0, l->options->bf16, &l->out->head);
+    return tec_weight_loading_found(l, &found_head, 0, form, &l->out->head);
 }
 
 static enum tec_status load_all(struct tec_weight_loading *l)
@@ -224,7 +224,7 @@ static enum tec_status load_all(struct tec_weight_loading *l)
     TEC_TRY(tec_weight_loading_sums(l, &m->text));
     TEC_TRY(tec_weight_loading_stack(l, &m->text.stack, &l->out->text));
     for (int i = 0; i < 2; i++)
-        TEC_TRY(tec_weight_loading_dense(l, &m->head.states[i], false, &l->out->states[i]));
+        TEC_TRY(tec_weight_loading_dense(l, &m->head.states[i], TEC_FORM_F32, &l->out->states[i]));
     return m->program ? tec_weight_loading_program(l, m->program) : TEC_OK;
 }
 

@@ -7,14 +7,17 @@
 #include "graph/model/source.h"
 #include "kernels/device.h"
 
-/* A packed matrix: y = x W^T + bias. `bf16` false: kept in float32, either because the plan
- * computes so or because the layer is one of the small exact ones. */
+/* How a matrix is kept: in float32, either because the plan computes so or because the layer is one
+ * of the small exact ones; rounded to bf16; or in 8 bits with a scale for each column. */
+enum tec_form { TEC_FORM_F32, TEC_FORM_BF16, TEC_FORM_INT8 };
+
+/* A packed matrix: y = x W^T + bias. */
 struct tec_matrix {
     void *w;
     const float *bias; /* [n] or NULL */
     int n, k;          /* stored columns (padded to 16), inner length */
     int cols;          /* real columns */
-    bool bf16;
+    enum tec_form form;
     int group; /* 4-bit weights in groups of so many k (kernels/int4.h); 0: not so */
     const int *order, *order_of; /* of them: columns of x by packed k; which order a panel has */
 };
@@ -101,10 +104,12 @@ struct tec_weight_cache {
 struct tec_weights_options {
     const struct tec_model *model;
     struct tec_weight_source source;
-    struct tec_device *device;            /* borrowed until close */
-    bool bf16;                            /* dtype of the stacks' matrices and of the embedding */
-    bool language;                        /* false: the head is not needed */
-    int prompts;                          /* whose pictures go through the towers at once; 0 = 1 */
+    struct tec_device *device; /* borrowed until close */
+    bool bf16;                 /* dtype of the stacks' matrices and of the embedding */
+    bool int8;     /* those of the matrices that bf16 rounds, but the embedding, the head and
+                      convolutions, are kept in 8 bits */
+    bool language; /* false: the head is not needed */
+    int prompts;   /* whose pictures go through the towers at once; 0 = 1 */
     const struct tec_weight_cache *cache; /* NULL: none is looked for. Of checkpoints alone */
     void (*progress)(void *user, int64_t bytes); /* NULL or called now and then */
     void *user;

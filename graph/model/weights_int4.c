@@ -20,7 +20,7 @@ static enum tec_status load_packed_piece(struct tec_weight_loading *l,
                                         .rows = piece->rows,
                                         .k = k,
                                         .group = tec_weight_loading_group(l, k)};
-    size_t size = tec_weight_loading_size(l, piece->rows, k, false);
+    size_t size = tec_weight_loading_size(l, piece->rows, k, TEC_FORM_F32);
     bool in_place = tec_device_reads_host(l->options->device);
     unsigned char *to = in_place ? (unsigned char *)w : tec_heap_get(l->heap, size);
     if (!to)
@@ -76,9 +76,9 @@ static enum tec_status load_all(struct tec_weight_loading *l, const struct tec_p
             orders->panel[at[i] / 16 + p] = i;
         orders->piece = i;
         if (!l->source.dry)
-            TEC_TRY(load_packed_piece(l, &pieces[i], k,
-                                      (char *)m->w + tec_weight_loading_size(l, at[i], k, false),
-                                      orders));
+            TEC_TRY(load_packed_piece(
+                l, &pieces[i], k, (char *)m->w + tec_weight_loading_size(l, at[i], k, TEC_FORM_F32),
+                orders));
         TEC_TRY(load_packed_bias(l, &pieces[i], bias ? bias + at[i] : NULL));
     }
     return load_orders(l, orders, n, k, m);

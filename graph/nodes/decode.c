@@ -15,7 +15,7 @@ int tec_lower_embed(struct tec_lower *l, const struct tec_rows *rows, const int 
     int x = tec_program_tensor(l->program, "x", rows->max, m->k, rows->count);
     struct tec_call call = tec_call_of(TEC_OP_embed, "embed");
     call.out[0] = x;
-    call.bf16 = m->bf16;
+    call.bf16 = m->form == TEC_FORM_BF16;
     call.args.embed.w = m->w;
     call.args.embed.ids = token;
     call.args.embed.rows = rows->count;

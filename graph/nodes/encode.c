@@ -12,7 +12,7 @@ static void embed(struct tec_lower *l, const struct tec_encode_table *t, int x)
     const struct tec_matrix *m = &l->weights->embed;
     struct tec_call call = tec_call_of(TEC_OP_embed, "embed");
     call.out[0] = x;
-    call.bf16 = m->bf16;
+    call.bf16 = m->form == TEC_FORM_BF16;
     call.args.embed.w = m->w;
     call.args.embed.ids = t->ids;
     call.args.embed.rows = t->rows.count;

@@ -15,7 +15,8 @@ int tec_lower_linear(struct tec_lower *l, const struct tec_matrix *m, int x, con
 
 static void set_matrix(struct tec_call *call, const struct tec_matrix *m)
 {
-    call->bf16 = m->bf16;
+    call->bf16 = m->form == TEC_FORM_BF16;
+    call->int8 = m->form == TEC_FORM_INT8;
     call->args.gemm.w = m->w;
     call->args.gemm.bias = m->bias;
     call->args.gemm.n = m->n;

@@ -213,7 +213,7 @@ void tec_lower_tokens(struct tec_lower *l, int x, const int *ids, const int *n, 
 {
     struct tec_call call = tec_call_of(TEC_OP_embed, "embed");
     call.out[0] = x;
-    call.bf16 = l->weights->embed.bf16;
+    call.bf16 = l->weights->embed.form == TEC_FORM_BF16;
     call.args.embed.w = l->weights->embed.w;
     call.args.embed.ids = ids;
     call.args.embed.rows = n;

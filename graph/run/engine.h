@@ -22,6 +22,7 @@ struct tec_engine_options {
     uint64_t seed;         /* of random weights and of the noise */
     const char *size;      /* "full", "small", "tiny"; NULL = full */
     const char *dtype;     /* "f32", "bf16"; NULL: the pipeline's */
+    bool exact;            /* whatever the pipeline says, no model is quantised */
     const char *tokenizer; /* file, of the frames' model; NULL: the checkpoint's */
     const char *hub; /* folder of files that were downloaded (base/store/hub.h); NULL = none */
     /* Of tec_engine_measure, which then says all that it finds: what inputs and kv.frame have that

@@ -351,6 +351,11 @@ bool tec_engine_bf16(const struct tec_engine *e, const struct tec_engine_model *
     return declared(e, m)->dtype == TEC_DECL_BF16;
 }
 
+bool tec_engine_int8(const struct tec_engine *e, const struct tec_engine_model *m)
+{
+    return !e->options.exact && declared(e, m)->quantize == TEC_QUANTIZE_INT8;
+}
+
 struct load_report {
     const struct tec_engine_options *options;
     int64_t before, total;
@@ -392,6 +397,7 @@ static enum tec_status load_weights(struct tec_engine *e, struct tec_engine_mode
                                           .source = source,
                                           .device = m->device,
                                           .bf16 = tec_engine_bf16(e, m),
+                                          .int8 = tec_engine_int8(e, m),
                                           .language = speaks(e, m),
                                           .prompts = rings_of(e, m),
                                           .cache = e->options.weight_cache,

@@ -69,7 +69,10 @@ static enum tec_status key_of(struct tec_memory *m, struct tec_log_key *key, str
                                              (m->options.bf16 ? 2U : 4U),
                                 .dim = (uint32_t)m->dim};
     hash_text(key->model, m->options.weights);
-    hash_text(key->dtype, m->options.bf16 ? "bf16, k before rotation" : "f32, k before rotation");
+    static const char *const dtypes[2][2] = {
+        {"f32, k before rotation", "f32, k before rotation, int8 weights"},
+        {"bf16, k before rotation", "bf16, k before rotation, int8 weights"}};
+    hash_text(key->dtype, dtypes[m->options.bf16][m->options.int8]);
     return TEC_OK;
 }
 

@@ -1,6 +1,17 @@
 /* table.c - what AVX2 overrides; whatever reads matrices does, because it wants panels. */
 #include "kernels/avx2/avx2.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+/* Compilers do not all know its name. It needs no more of the system than AVX2 does. */
+static bool has_avx_vnni(void)
+{
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1U << 4);
+}
+#endif
+
 void tec_kernels_add_avx2(struct tec_kernels *kernels)
 {
 #if defined(__x86_64__)
@@ -8,6 +19,7 @@ void tec_kernels_add_avx2(struct tec_kernels *kernels)
     kernels->gemm_f32 = tec_gemm_f32_avx2;
     kernels->gemm_bf16 = tec_gemm_bf16_avx2;
     kernels->gemm_int4 = tec_gemm_int4_avx2;
+    kernels->gemm_int8 = has_avx_vnni() ? tec_vnni_gemm_int8_avx2 : tec_gemm_int8_avx2;
     kernels->embed_f32 = tec_embed_f32_avx2;
     kernels->embed_bf16 = tec_embed_bf16_avx2;
     kernels->next_token = tec_next_token_avx2;

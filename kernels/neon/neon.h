@@ -9,7 +9,8 @@
 #include "kernels/kernels.def"
 #undef KERNEL
 
-/* gemm_int4 where the processor multiplies bytes by dot products. */
+/* gemm_int4 and gemm_int8 where the processor multiplies bytes by dot products. */
 void tec_gemm_int4_dot_neon(const struct tec_gemm_args *a, struct tec_part part);
+void tec_gemm_int8_dot_neon(const struct tec_gemm_args *a, struct tec_part part);
 
 #endif

@@ -3,6 +3,7 @@
  * Weights rotate through more memory than the caches hold. The fraction shown is of the time that
  * the peaks measured alongside allow. */
 #include "kernels/int4.h"
+#include "kernels/int8.h"
 #include "kernels/matrix.h"
 #include "tests/kernels/conform.h"
 #include "tests/kernels/peaks.h"
@@ -83,10 +84,65 @@ static void bench_tier(enum tec_tier tier, bool int4, char *pool, float *x, floa
         bench_shape(&b, tier, shapes[s][0], shapes[s][1]);
 }
 
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* How many times as fast as with bf16 weights: the median of pairs that are timed in turn, since
+ * a machine that others use is slow for a while, and then for both. */
+static void bench_pair(struct bench *bf16, struct bench *int8, enum tec_tier tier, int lanes,
+                       int rows)
+{
+    enum { PAIRS = 9 };
+    double ratios[PAIRS], rates[PAIRS], unused;
+    int reps = rows > 64 ? 1 : rows > 8 ? 4 : 10;
+    bf16->args.rows = int8->args.rows = &rows;
+    for (int i = 0; i < PAIRS; i++) {
+        double slow = peaks_measure(job, bf16, lanes, reps, &unused);
+        double fast = peaks_measure(job, int8, lanes, reps, &unused);
+        ratios[i] = slow / fast;
+        rates[i] = (double)int8->one / fast * 1e-9;
+        bf16->at = (bf16->at + reps) % bf16->copies;
+        int8->at = (int8->at + reps) % int8->copies;
+    }
+    qsort(ratios, PAIRS, sizeof *ratios, by_size);
+    qsort(rates, PAIRS, sizeof *rates, by_size);
+    printf(
+        "# %-6s %d threads  %5d x %5d  rows %3d  int8 is %.2f x bf16 (%.2f .. %.2f), %.1f GB/s\n",
+        tec_tier_name(tier), lanes, int8->args.k, int8->args.n, rows, ratios[PAIRS / 2],
+        ratios[PAIRS / 4], ratios[PAIRS * 3 / 4], rates[PAIRS / 2]);
+}
+
+static void bench_int8(enum tec_tier tier, char *pool, float *x, float *y)
+{
+    static const int rows[] = {1, 8, 64, 532}, shapes[][2] = {{2048, 2048}, {2048, 16384}};
+    struct tec_kernels kernels = tec_kernels_for(tier);
+    for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
+        int k = shapes[s][0], n = shapes[s][1];
+        struct bench bf16 = {.gemm = kernels.gemm_bf16, .pool = pool}, int8 = bf16;
+        int8.gemm = kernels.gemm_int8;
+        bf16.args = int8.args = (struct tec_gemm_args){
+            .x = x, .y = y, .k = k, .ldx = k, .n = n, .ldy = n, .max_rows = MAX_ROWS};
+        bf16.one = tec_matrix_size(TEC_MATRIX_PANELS, true, n, k);
+        int8.one = tec_int8_size(n, k);
+        bf16.copies = (int)(pool_size / bf16.one);
+        int8.copies = (int)(pool_size / int8.one);
+        for (int lanes = 1; lanes <= 2; lanes++) {
+            printf("# %s %d threads: reads %.1f GB/s\n", tec_tier_name(tier), lanes,
+                   peaks_read(pool, int8.one * (size_t)int8.copies, lanes));
+            for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++)
+                bench_pair(&bf16, &int8, tier, lanes, rows[r]);
+        }
+    }
+}
+
 void conform_bench_gemm(const char *pattern)
 {
     bool bf16 = fnmatch(pattern, "gemm_bf16", 0) == 0, int4 = fnmatch(pattern, "gemm_int4", 0) == 0;
-    if (!bf16 && !int4)
+    bool int8 = fnmatch(pattern, "gemm_int8", 0) == 0;
+    if (!bf16 && !int4 && !int8)
         return;
     char *pool = aligned_alloc(64, pool_size);
     float *x = malloc((size_t)MAX_ROWS * 16384 * sizeof *x);
@@ -103,6 +159,8 @@ void conform_bench_gemm(const char *pattern)
             bench_tier((enum tec_tier)t, false, pool, x, y);
         if (int4 && tec_tier_runs_here((enum tec_tier)t))
             bench_tier((enum tec_tier)t, true, pool, x, y);
+        if (int8 && tec_tier_runs_here((enum tec_tier)t))
+            bench_int8((enum tec_tier)t, pool, x, y);
     }
     free(pool);
     free(x);

@@ -3,6 +3,7 @@
 #include "tools/measure/bandwidth.h"
 
 #include "base/clock.h"
+#include "kernels/int8.h"
 #include "kernels/team.h"
 
 #include <string.h>
@@ -96,7 +97,8 @@ enum tec_status tec_bandwidth_read(double *bytes_s, int lanes, size_t size, int 
 
 static int64_t bytes_of(const struct tec_matrix *m)
 {
-    return (int64_t)m->n * m->k * (m->bf16 ? 2 : 4);
+    return m->form == TEC_FORM_INT8 ? (int64_t)tec_int8_size(m->n, m->k)
+                                    : (int64_t)m->n * m->k * (m->form == TEC_FORM_BF16 ? 2 : 4);
 }
 
 int64_t tec_bandwidth_step(const struct tec_weights *w, int layers)

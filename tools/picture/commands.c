@@ -28,8 +28,11 @@ static void print_call(const struct tec_program *program, const struct tec_call 
     for (int i = 0; i < TEC_OP_OUTPUTS; i++)
         print_tensor(program, call->out[i], base, out);
     fprintf(out, " rows %d %d%s; %" PRId64 " %" PRId64 " %" PRId64 " FLOP, %" PRId64, call->in_row,
-            call->out_row, call->bf16 ? " bf16" : "", cost.products, cost.products_f32, cost.other,
-            cost.weights);
+            call->out_row,
+            call->int8   ? " int8"
+            : call->bf16 ? " bf16"
+                         : "",
+            cost.products, cost.products_f32, cost.other, cost.weights);
     fprintf(out, " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " bytes\n", cost.read,
             cost.written, cost.kv_read, cost.kv_written);
 }

@@ -1,0 +1,250 @@
+/* gemm_int8.cu - y (+)= gate * (x W^T + bias), W of 8-bit weights (kernels/int8.h), on tensor
+ * cores: the bytes of the CPU.
+ *
+ * A whole number of x is two signed digits of 8 bits; digits and weights are exact in bf16, and the
+ * sum of 128 products of two of them stays below 2^21, so a multiply in float32 is exact too. A
+ * warp has the sums of one panel for one group of k; the warps of a block take DEEP groups at once,
+ * then add theirs in turn to the chain that all share, in the order of k. Few rows: groups beside
+ * one another, so that a matrix of few columns still occupies the device. Many rows: panels, which
+ * share what was made of x. */
+#include "kernels/cuda/gemm_finish.cuh"
+#include "kernels/cuda/row.cuh"
+#include "kernels/int8.h"
+
+/* Groups of k, panels and groups of 8 rows of a block. */
+template <int DEEP_, int ACROSS_, int N_> struct int8_shape {
+    enum : int {
+        DEEP = DEEP_,
+        ACROSS = ACROSS_,
+        N = N_,
+        WARPS = DEEP * ACROSS,
+        THREADS = WARPS * WARP,
+        ROWS = N * 8,
+        LD = TEC_INT8_GROUP / 2 + 8, /* words of a row of digits: lanes meet no bank conflict */
+        DIGITS = ROWS * LD,          /* words of the high, or of the low digits of a group */
+        CHAIN = N * 4 * WARP,        /* floats of a panel */
+        SHARED = (DEEP * 2 * DIGITS + DEEP * ROWS + ACROSS * CHAIN) * 4
+    };
+    static_assert(SHARED <= 99 * 1024, "more than a block has on small devices");
+};
+
+enum { INT8_STEPS = TEC_INT8_GROUP / 16, INT8_WORDS = 2 * INT8_STEPS };
+
+/* A lane's words of a panel in one group: of each 16 k the line lane % 4, columns lane / 4 and 8
+ * more. Zeros where there are none. */
+static __device__ __forceinline__ void int8_fetch(unsigned (&w)[INT8_WORDS], const tec_gemm_args &a,
+                                                  int panel, int group)
+{
+    int lane = (int)threadIdx.x % WARP;
+    const unsigned char *at = (const unsigned char *)a.w + (size_t)panel * tec_int8_panel(a.k) +
+                              (size_t)(lane / 4) * TEC_INT8_DEEP;
+    TEC_UNROLL
+    for (int s = 0; s < INT8_STEPS; s++) {
+        int k = group * TEC_INT8_GROUP + s * 16 + lane % 4 * TEC_INT8_DEEP;
+        TEC_UNROLL
+        for (int half = 0; half < 2; half++)
+            w[2 * s + half] =
+                panel < a.n / 16 && k < a.k
+                    ? *reinterpret_cast<const unsigned *>(at + tec_int8_at(k) + half * 32)
+                    : 0U;
+    }
+}
+
+/* Two whole numbers of at most 8 bits, exact in bf16. */
+static __device__ __forceinline__ unsigned int8_pair(float first, float second)
+{
+    return __float_as_uint(first) >> 16 | (__float_as_uint(second) & 0xffff0000U);
+}
+
+/* Byte i of words raised by 128, without that. */
+static __device__ __forceinline__ float int8_byte(unsigned raised, int i)
+{
+    return __fsub_rn(__uint_as_float(0x4b000000U | (raised >> (8 * i) & 0xffU)), 8388736.0F);
+}
+
+/* One row of x in one group: its digits, and its unit. A warp does it. */
+static __device__ __forceinline__ void int8_digits(const float *x, int count, bool wide,
+                                                   unsigned *high, unsigned *low, float *unit)
+{
+    int lane = (int)threadIdx.x % WARP;
+    struct quad q = quad_load(x + lane * QUAD, count - lane * QUAD, wide);
+    unsigned largest = 0;
+    TEC_UNROLL
+    for (int i = 0; i < QUAD; i++)
+        largest = max(largest, __float_as_uint(q.v[i]) & 0x7fffffffU);
+    TEC_UNROLL
+    for (int other = WARP / 2; other; other /= 2)
+        largest = max(largest, __shfl_xor_sync(ALL_LANES, largest, other));
+    bool finite = largest < 0x7f800000U;
+    int finer = finite ? tec_int8_finer(largest) : 0;
+    float per = __uint_as_float((unsigned)(127 + finer) << 23), digit[2][QUAD];
+    TEC_UNROLL
+    for (int i = 0; i < QUAD; i++) {
+        int raised = (finite ? __float2int_rn(__fmul_rn(q.v[i], per)) : 0) + 128;
+        digit[0][i] = (float)(raised >> 8);
+        digit[1][i] = (float)((raised & 255) - 128);
+    }
+    TEC_UNROLL
+    for (int pair = 0; pair < 2; pair++) {
+        high[lane * 2 + pair] = int8_pair(digit[0][2 * pair], digit[0][2 * pair + 1]);
+        low[lane * 2 + pair] = int8_pair(digit[1][2 * pair], digit[1][2 * pair + 1]);
+    }
+    if (lane == 0)
+        *unit =
+            finite ? __uint_as_float((unsigned)(127 - finer) << 23) : __uint_as_float(0x7fc00000U);
+}
+
+/* Where a block keeps what its warps share. */
+template <class S> struct int8_shared {
+    unsigned *digits; /* [DEEP][high, low][ROWS][LD] */
+    float *units;     /* [DEEP][ROWS] */
+    float *chain;     /* [ACROSS][N][4][WARP] */
+
+    __device__ __forceinline__ unsigned *at(int deep, int which) const
+    {
+        return digits + (deep * 2 + which) * S::DIGITS;
+    }
+};
+
+/* Digits of the block's rows in the DEEP groups from `group` on; rows that do not live: zeros. */
+template <class S>
+static __device__ __forceinline__ void int8_rows(const struct int8_shared<S> &shared,
+                                                 const tec_gemm_args &a, int group, int first,
+                                                 int live, bool wide)
+{
+    for (int i = (int)threadIdx.x / WARP; i < S::DEEP * S::ROWS; i += S::WARPS) {
+        int deep = i / S::ROWS, r = i % S::ROWS, k = (group + deep) * TEC_INT8_GROUP;
+        int count = first + r < live ? min(a.k - k, TEC_INT8_GROUP) : 0;
+        const float *x = count > 0 ? a.x + (size_t)(first + r) * (size_t)a.ldx + k : a.x;
+        int8_digits(x, count, wide, shared.at(deep, 0) + r * S::LD, shared.at(deep, 1) + r * S::LD,
+                    shared.units + i);
+    }
+}
+
+/* The exact sums of a warp's panel and group, high digits and low ones, joined. */
+template <class S>
+static __device__ __forceinline__ void int8_multiply(sums<1, S::N> &whole,
+                                                     const unsigned (&w)[INT8_WORDS],
+                                                     const struct int8_shared<S> &shared, int deep)
+{
+    int lane = (int)threadIdx.x % WARP;
+    const unsigned *x = shared.at(deep, 0) + lane / 4 * S::LD + lane % 4 * 2;
+    sums<1, S::N> low;
+    clear(whole);
+    clear(low);
+    TEC_UNROLL
+    for (int s = 0; s < INT8_STEPS; s++) {
+        unsigned of[4];
+        TEC_UNROLL
+        for (int half = 0; half < 2; half++) {
+            unsigned raised = w[2 * s + half] ^ 0x80808080U;
+            of[half] = int8_pair(int8_byte(raised, 0), int8_byte(raised, 1));
+            of[half + 2] = int8_pair(int8_byte(raised, 2), int8_byte(raised, 3));
+        }
+        TEC_UNROLL
+        for (int j = 0; j < S::N; j++) {
+            const unsigned *digits = x + j * 8 * S::LD + s * 8;
+            mma_bf16(whole[0][j], of, digits);
+            mma_bf16(low[0][j], of, digits + S::DIGITS);
+        }
+    }
+    TEC_UNROLL
+    for (int j = 0; j < S::N; j++) {
+        TEC_UNROLL
+        for (int e = 0; e < 4; e++)
+            whole[0][j][e] = (float)((int)whole[0][j][e] * 256 + (int)low[0][j][e]);
+    }
+}
+
+/* Each warp's sums join the chain of its panel, one group after the other. Those of a group that
+ * there is not are zeros. */
+template <class S>
+static __device__ __forceinline__ void
+int8_join(const sums<1, S::N> &whole, const struct int8_shared<S> &shared, int deep, int across)
+{
+    int lane = (int)threadIdx.x % WARP;
+    float *chain = shared.chain + across * S::CHAIN + lane;
+    const float *units = shared.units + deep * S::ROWS + lane % 4 * 2;
+    for (int d = 0; d < S::DEEP; d++) {
+        TEC_UNROLL
+        for (int i = 0; i < S::N * 4; i++)
+            if (d == deep)
+                chain[i * WARP] =
+                    fmaf(whole[0][i / 4][i % 4], units[i / 4 * 8 + i % 2], chain[i * WARP]);
+        __syncthreads();
+    }
+}
+
+template <class S>
+static __global__ void __launch_bounds__(S::THREADS)
+    gemm_int8_kernel(struct tec_gemm_args a, int wide)
+{
+    TEC_SHARED(unsigned, memory);
+    float *behind = reinterpret_cast<float *>(memory + S::DEEP * 2 * S::DIGITS);
+    struct int8_shared<S> shared = {
+        memory, behind, behind + S::DEEP *S::ROWS
+    };
+    int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
+    int deep = warp % S::DEEP, across = warp / S::DEEP;
+    int panel = (int)blockIdx.y * S::ACROSS + across, first = (int)blockIdx.x * S::ROWS;
+    unsigned w[INT8_WORDS];
+    int8_fetch(w, a, panel, deep); /* constant, so it does not wait for the kernel in front */
+    wait_previous();
+    release_next();
+    struct rows rows = {live_count(a.rows, a.max_rows), a.fixed ? *a.fixed : 0};
+    if (first >= rows.live)
+        return;
+    for (int i = deep; i < S::N * 4; i += S::DEEP)
+        shared.chain[across * S::CHAIN + i * WARP + lane] = 0.0F;
+    int groups = ceil_div(a.k, TEC_INT8_GROUP);
+    for (int group = 0; group < groups; group += S::DEEP) {
+        sums<1, S::N> whole;
+        int8_rows<S>(shared, a, group, first, rows.live, wide);
+        __syncthreads();
+        int8_multiply<S>(whole, w, shared, deep);
+        int8_fetch(w, a, panel, group + S::DEEP + deep);
+        int8_join<S>(whole, shared, deep, across);
+    }
+    if (deep > 0 || panel >= a.n / 16)
+        return;
+    const float *scales = reinterpret_cast<const float *>((const unsigned char *)a.w +
+                                                          (size_t)panel * tec_int8_panel(a.k)) +
+                          lane / 4;
+    sums<1, S::N> total;
+    TEC_UNROLL
+    for (int i = 0; i < S::N * 4; i++)
+        total[0][i / 4][i % 4] =
+            __fmul_rn(shared.chain[across * S::CHAIN + i * WARP + lane], scales[i % 4 / 2 * 8]);
+    int taken[1] = {panel};
+    struct single_finish<store_rows> finish = {
+        a,
+        {
+            {}, a.y, a.ldy, a.add
+        }
+    };
+    finish.run(total, taken, first, rows);
+}
+
+template <class S> static void start(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
+{
+    dim3 grid((unsigned)ceil_div(a->max_rows, S::ROWS), (unsigned)ceil_div(a->n / 16, S::ACROSS));
+    tec_cuda_start(launch, gemm_int8_kernel<S>, grid, dim3(S::THREADS), S::SHARED, *a,
+                   (int)floats_aligned(a->x, a->ldx));
+}
+
+typedef int8_shape<8, 1, 1> rows_8;
+typedef int8_shape<4, 2, 2> rows_16;
+typedef int8_shape<2, 4, 4> rows_32;
+typedef int8_shape<1, 8, 8> rows_64;
+
+void tec_cuda_gemm_int8(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
+{
+    if (a->max_rows <= rows_8::ROWS)
+        start<rows_8>(a, launch);
+    else if (a->max_rows <= rows_16::ROWS)
+        start<rows_16>(a, launch);
+    else if (a->max_rows <= rows_32::ROWS)
+        start<rows_32>(a, launch);
+    else
+        start<rows_64>(a, launch);
+}

@@ -1,0 +1,66 @@
+/* gemm_int8.c - the reference gemm_int8 kernel: products with 8-bit weights, a scale for each
+ * column.
+ *
+ * For each group of k x is rounded to whole numbers of a power of two, so the sum over a group is
+ * exact and does not depend on its order. Only the sums of groups, times their units, are added in
+ * float32, in order. So every CPU tier gives the same bits. */
+#include "kernels/int8.h"
+#include "kernels/ref/ref.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The reciprocal of the unit of x[first .. last - 1]; 0 if some x is not finite. */
+static float finer(const float *x, int first, int last)
+{
+    uint32_t largest = 0;
+    for (int k = first; k < last; k++) {
+        float size = fabsf(x[k]);
+        uint32_t bits;
+        memcpy(&bits, &size, sizeof bits);
+        largest = bits > largest ? bits : largest;
+    }
+    return largest < 0x7f800000U ? ldexpf(1.0F, tec_int8_finer(largest)) : 0.0F;
+}
+
+/* The product of one row of x and column c of a panel. */
+static float column(const float *x, int k, const unsigned char *panel, int c)
+{
+    float sum = 0.0F, scale;
+    for (int first = 0; first < k; first += TEC_INT8_GROUP) {
+        int last = k - first < TEC_INT8_GROUP ? k : first + TEC_INT8_GROUP, whole = 0;
+        float per = finer(x, first, last);
+        if (per == 0.0F)
+            return NAN;
+        for (int i = first; i < last; i++) {
+            int at = c * TEC_INT8_DEEP + i % TEC_INT8_DEEP;
+            whole += (int)rintf(x[i] * per) * (int8_t)panel[tec_int8_at(i) + (size_t)at];
+        }
+        sum = fmaf((float)whole, 1.0F / per, sum);
+    }
+    memcpy(&scale, panel + (size_t)c * sizeof scale, sizeof scale);
+    return sum * scale;
+}
+
+static void finish(const struct tec_gemm_args *a, int r, int c, float sum)
+{
+    float *y = a->y + (size_t)r * (size_t)a->ldy + (size_t)c;
+    if (a->bias)
+        sum += a->bias[c];
+    const float *gate = tec_is_fixed(a->fixed, r) ? a->fixed_gate : a->gate;
+    if (gate)
+        sum *= gate[c];
+    *y = a->add ? *y + sum : sum;
+}
+
+void tec_gemm_int8_ref(const struct tec_gemm_args *a, struct tec_part part)
+{
+    struct tec_range columns = tec_share(part, a->n, 16);
+    int rows = tec_live(a->rows, a->max_rows);
+    for (int c = columns.first; c < columns.last; c++) {
+        const unsigned char *panel =
+            (const unsigned char *)a->w + (size_t)(c / 16) * tec_int8_panel(a->k);
+        for (int r = 0; r < rows; r++)
+            finish(a, r, c, column(a->x + (size_t)r * (size_t)a->ldx, a->k, panel, c % 16));
+    }
+}
