@@ -8,9 +8,11 @@
 #include "tools/cli/expect.h"
 #include "tools/cli/open_pipeline.h"
 #include "tools/frames/ring_text.h"
+#include "tools/measure/accuracy.h"
 #include "tools/measure/costs_file.h"
 #include "tools/measure/measure.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,14 +20,29 @@
 enum { MAX_DESCRIPTION = 1 << 20 };
 
 struct check_options {
-    bool strict;
-    const char *explain;
+    bool strict, accuracy;
+    const char *explain, *inputs;
+    int frames, random;
+    double within;
 };
 
 #define AT(member) offsetof(struct check_options, member)
 static const struct tec_option options[] = {
     {"strict", 0, TEC_OPTION_FLAG, NULL, "warnings are errors", AT(strict), 0, 0},
     {"explain", 0, TEC_OPTION_TEXT, "CODE", "what a code such as E026 means", AT(explain), 0, 0},
+    {"accuracy", 0, TEC_OPTION_FLAG, NULL,
+     "run a pipeline twice, as it says and in float32, and compare actions and texts", AT(accuracy),
+     0, 0},
+    {"inputs", 0, TEC_OPTION_TEXT, "FILE",
+     "of --accuracy: observations, FILE.jsonl as for run or a recording FILE.mcap; drawn without",
+     AT(inputs), 0, 0},
+    {"random-inputs", 0, TEC_OPTION_INT, "SEED", "of --accuracy: what is drawn; 1", AT(random), 1,
+     INT_MAX},
+    {"frames", 'n', TEC_OPTION_INT, "N", "of --accuracy: at most N; all of FILE, 8 that are drawn",
+     AT(frames), 1, INT_MAX},
+    {"within", 0, TEC_OPTION_NUMBER, "X",
+     "of --accuracy: exit code 1 where an action differs by more, in the robot's units", AT(within),
+     0, 1e9},
 };
 
 /* The place at the beginning of a message, "FILE:LINE: "; line 0 when there is none. *rest is what
@@ -366,6 +383,19 @@ static enum tec_status check_pipeline(struct tec_invocation *call, const char *p
     return status;
 }
 
+/* Of a pipeline without errors: how far it is from float32. */
+static enum tec_status compare(struct tec_invocation *call, const char *path, struct tec_error *err)
+{
+    const struct check_options *o = call->options;
+    const struct tec_accuracy_options of = {path, o->inputs, o->frames,
+                                            o->random ? (uint64_t)o->random : 1};
+    struct tec_accuracy found;
+    TEC_TRY(tec_accuracy_run(&found, call, &of, call->arena, err));
+    double largest = tec_accuracy_largest(&found);
+    call->wrong |= o->within > 0.0 && !(largest <= o->within);
+    return tec_accuracy_print(&found, call, err);
+}
+
 static enum tec_status check_file(struct tec_invocation *call, const char *path,
                                   struct tec_error *err)
 {
@@ -387,8 +417,11 @@ static enum tec_status check_file(struct tec_invocation *call, const char *path,
     tec_diagnostics_sort(&d);
     if (status != TEC_NO_MEMORY)
         tec_diagnostics_print(&d, formats[call->shared.format], call->out);
-    call->wrong |= d.n_errors > 0 || (o->strict && d.n_warnings > 0);
+    bool wrong = d.n_errors > 0 || (o->strict && d.n_warnings > 0);
+    call->wrong |= wrong;
     tec_diagnostics_finish(&d);
+    if (status == TEC_OK && o->accuracy && !wrong)
+        return compare(call, path, err);
     return status;
 }
 
@@ -408,6 +441,13 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     enum tec_status worst = TEC_OK;
     if (o->explain)
         return explain(call, o->explain, err);
+    if (!o->accuracy && (o->inputs || o->frames || o->random || o->within > 0.0))
+        return tec_fail(err, TEC_INVALID,
+                        "--inputs, --random-inputs, --frames, --within: need --accuracy");
+    if (o->inputs && o->random)
+        return tec_fail(err, TEC_INVALID, "--inputs or --random-inputs");
+    if (o->accuracy && (call->args.n != 1 || tec_path_kind(call->args.item[0]) == TEC_PATH_POLICY))
+        return tec_fail(err, TEC_INVALID, "--accuracy: of one pipeline");
     if (call->args.n == 0)
         return tec_fail(err, TEC_INVALID, "a pipeline or policy file is missing: tectum %s",
                         tec_command_check.usage);
@@ -426,12 +466,23 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 
 const struct tec_command tec_command_check = {
     .usage = "check [options] FILE...",
-    .about = "Every error of every file at once, each with its place and a code. Exit code 1 when\n"
-             "there is any. FILE is a pipeline, a policy, or a folder as LeRobot saves it.\n",
-    .example = "  tectum check pipelines/pi05_aloha.lua policies/oxygen.lua\n"
-               "  tectum check --costs robot.costs pipelines/pi05_aloha.lua\n"
-               "  tectum check --set frame.period_ms=33 pipelines/pi05_aloha.lua\n"
-               "  tectum check --explain E026\n",
+    .about =
+        "Every error of every file at once, each with its place and a code. Exit code 1 when\n"
+        "there is any. FILE is a pipeline, a policy, or a folder as LeRobot saves it.\n"
+        "With --accuracy a pipeline without errors is run over observations twice, as it says\n"
+        "and with weights, keys and values in float32: for each element of an action the\n"
+        "largest difference, the 99th percentile and rms in the robot's units, and the share of\n"
+        "equal tokens. JSON: a line {accuracy: {frames, observed, actions [{node, chunks, rows,\n"
+        "elements [{largest, p99, rms, low, high}]}], texts {compared, equal}, tokens\n"
+        "{compared, equal, share}, alone}} behind those of check. The exit code is 0 whatever\n"
+        "it finds, with --within X 1 where an action differs by more than X.\n",
+    .example =
+        "  tectum check pipelines/pi05_aloha.lua policies/oxygen.lua\n"
+        "  tectum check --costs robot.costs pipelines/pi05_aloha.lua\n"
+        "  tectum check --set frame.period_ms=33 pipelines/pi05_aloha.lua\n"
+        "  tectum check --explain E026\n"
+        "  tectum check --accuracy --set model.quantize=int8 pipelines/demo_metaworld.lua \\\n"
+        "    --inputs pipelines/checkpoints/metaworld/episodes/button.jsonl\n",
     .takes = TEC_TAKES_FORMAT | TEC_TAKES_GITHUB | TEC_TAKES_SET | TEC_TAKES_POLICY |
              TEC_TAKES_MODEL | TEC_TAKES_DEVICE | TEC_TAKES_COSTS,
     .options = options,

@@ -109,6 +109,7 @@ enum tec_status tec_cli_open_options(struct tec_opened *out, struct tec_engine_o
                                            .seed = seed_of(s, out->pipeline),
                                            .size = tec_size_names[s->size],
                                            .dtype = out->more.dtype,
+                                           .exact = out->more.exact,
                                            .tokenizer = s->tokenizer,
                                            .hub = call->hub,
                                            .weight_cache = cache_of(out),

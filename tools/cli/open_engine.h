@@ -22,7 +22,7 @@ struct tec_opened {
 
 /* Load the pipeline file and open its engine as the shared options say. What is wrong with the file
  * is printed on stderr as `check` does it, with its place; then the failure names the first error.
- * `more` (may be NULL) gives what no shared option says: dtype, saturated, settles, forgets,
+ * `more` (may be NULL) gives what no shared option says: dtype, exact, saturated, settles, forgets,
  * released, user, events; its other members are ignored. Loading tells its progress on a terminal.
  * No policy is in use yet. */
 enum tec_status tec_cli_open_engine(struct tec_opened *out, struct tec_invocation *call,

@@ -1,0 +1,71 @@
+/* accuracy_print.c - what a comparison with float32 found, as a table or as JSON. */
+#include "base/escape.h"
+#include "base/json_text.h"
+#include "tools/measure/accuracy.h"
+
+static double share(int64_t part, int64_t all)
+{
+    return all ? (double)part / (double)all : 1.0;
+}
+
+static void print_text(const struct tec_accuracy *a, FILE *out)
+{
+    fprintf(out, "against float32, %lld frames, %lld observations\n", (long long)a->frames,
+            (long long)a->observed);
+    for (int i = 0; i < a->n_actions; i++) {
+        const struct tec_accuracy_action *of = &a->actions[i];
+        tec_escape_print(out, of->node);
+        fprintf(out, ": %lld chunks, %lld rows\n", (long long)of->chunks, (long long)of->rows);
+        if (of->rows)
+            fprintf(out, "  element   largest       p99       rms   float32 from .. to\n");
+        for (int k = 0; of->rows && k < of->n_elements; k++) {
+            const struct tec_accuracy_element *e = &of->elements[k];
+            fprintf(out, "  %7d %9.3g %9.3g %9.3g   %.4g .. %.4g\n", k, e->largest, e->p99, e->rms,
+                    e->low, e->high);
+        }
+    }
+    if (a->texts)
+        fprintf(out, "texts: %lld of %lld equal; tokens: %lld of %lld equal (%.2f %%)\n",
+                (long long)a->texts_equal, (long long)a->texts, (long long)a->tokens_equal,
+                (long long)a->tokens, 100.0 * share(a->tokens_equal, a->tokens));
+    if (a->alone)
+        fprintf(out, "%lld chunks or texts are of one run alone\n", (long long)a->alone);
+}
+
+static json_t *json_of(const struct tec_accuracy *a)
+{
+    json_t *actions = json_array();
+    for (int i = 0; i < a->n_actions; i++) {
+        const struct tec_accuracy_action *of = &a->actions[i];
+        json_t *elements = json_array();
+        for (int k = 0; of->rows && k < of->n_elements; k++) {
+            const struct tec_accuracy_element *e = &of->elements[k];
+            json_array_append_new(elements, json_pack("{s:f, s:f, s:f, s:f, s:f}", "largest",
+                                                      e->largest, "p99", e->p99, "rms", e->rms,
+                                                      "low", e->low, "high", e->high));
+        }
+        json_array_append_new(actions, json_pack("{s:s, s:I, s:I, s:o}", "node", of->node, "chunks",
+                                                 (json_int_t)of->chunks, "rows",
+                                                 (json_int_t)of->rows, "elements", elements));
+    }
+    return json_pack("{s:{s:I, s:I, s:o, s:{s:I, s:I}, s:{s:I, s:I, s:f}, s:I}}", "accuracy",
+                     "frames", (json_int_t)a->frames, "observed", (json_int_t)a->observed,
+                     "actions", actions, "texts", "compared", (json_int_t)a->texts, "equal",
+                     (json_int_t)a->texts_equal, "tokens", "compared", (json_int_t)a->tokens,
+                     "equal", (json_int_t)a->tokens_equal, "share",
+                     share(a->tokens_equal, a->tokens), "alone", (json_int_t)a->alone);
+}
+
+enum tec_status tec_accuracy_print(const struct tec_accuracy *a, struct tec_invocation *call,
+                                   struct tec_error *err)
+{
+    if (call->shared.format == TEC_FORMAT_TEXT) {
+        print_text(a, call->out);
+        return TEC_OK;
+    }
+    json_t *json = json_of(a);
+    enum tec_status status =
+        tec_json_print(call->out, json, JSON_COMPACT | JSON_REAL_PRECISION(6), "the accuracy", err);
+    json_decref(json);
+    return status;
+}
