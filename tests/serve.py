@@ -105,6 +105,16 @@ def a_reply_is_openpi_s_map(server):
 
 
 @test
+def a_reply_says_when_it_was_asked_and_when_it_left(server):
+    s = server.connect()
+    begin = time.monotonic_ns()
+    t = s.infer(asked(timing=True))["tectum"]["timing"]
+    check(begin <= t["received_ts"] < t["left_ts"] <= time.monotonic_ns(), begin, t)
+    parts = sum(t[name] for name in ("wait_us", "decode_us", "prepare_us", "model_us", "finish_us"))
+    check(abs((t["left_ts"] - t["received_ts"]) / 1000 - parts) < 10, t)
+
+
+@test
 def equal_seeds_give_equal_bytes(server):
     a, b = server.connect(path="/v1/any"), server.connect(headers="Authorization: Api-Key x\r\n")
     one = a.infer(asked(seed=7))["actions"].data

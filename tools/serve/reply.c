@@ -58,17 +58,15 @@ static void put_timing(msgpack_packer *p, const struct tec_reply_timing *t)
 {
     const struct {
         const char *name;
-        int64_t us;
-    } all[] = {{"wait_us", t->wait},
-               {"decode_us", t->decode},
-               {"prepare_us", t->prepare},
-               {"model_us", t->model},
-               {"finish_us", t->finish}};
+        int64_t value;
+    } all[] = {{"wait_us", t->wait},   {"decode_us", t->decode}, {"prepare_us", t->prepare},
+               {"model_us", t->model}, {"finish_us", t->finish}, {"received_ts", t->received},
+               {"left_ts", t->left}};
     put_key(p, "timing");
     msgpack_pack_map(p, sizeof all / sizeof all[0]);
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         put_key(p, all[i].name);
-        msgpack_pack_int64(p, all[i].us);
+        msgpack_pack_int64(p, all[i].value);
     }
 }
 
@@ -147,7 +145,7 @@ size_t tec_reply_size(int rows, int columns, int actions, size_t text_bytes, int
     enum { NAME = 192, TEXT = 600 }; /* of an array, of a text: names, and what is around it */
     size_t others = actions > 1 ? (size_t)actions - 1 : 0;
     size_t chunk = (size_t)rows * (size_t)columns * sizeof(double);
-    return 640 + chunk + others * (chunk + NAME) + text_bytes + (size_t)texts * TEXT + texts_bytes;
+    return 700 + chunk + others * (chunk + NAME) + text_bytes + (size_t)texts * TEXT + texts_bytes;
 }
 
 void tec_reply_pack_text(struct tec_reply_buffer *out, const struct tec_reply_text *text, int lost)

@@ -26,6 +26,7 @@ struct tec_reply_actions {
 struct tec_reply_timing {
     int64_t wait, decode, prepare; /* for the engine; of the message; of the observation */
     int64_t model, finish;         /* until the actions left the frame; until they were packed */
+    int64_t received, left; /* monotonic nanoseconds: the request was whole; the reply was packed */
 };
 
 /* A text that ended, of a client that wants those of streams. */

@@ -75,7 +75,9 @@ static struct tec_reply_timing timing_of(const struct tec_worker_job *s, const s
                                      .decode = (s->decoded_ns - j->picked_ns) / 1000,
                                      .prepare = (s->prepared_ns - s->decoded_ns) / 1000,
                                      .model = (s->left_ns - s->prepared_ns) / 1000,
-                                     .finish = (now - s->left_ns) / 1000};
+                                     .finish = (now - s->left_ns) / 1000,
+                                     .received = j->received_ns,
+                                     .left = now};
 }
 
 /* Answer a job. `text` is NULL if none was asked for; `reason` says why the text ended, or why
