@@ -16,9 +16,10 @@ foreach(library ${cuda_libraries}) # by name: find_package sorts paths before th
   string(APPEND cuda_flags "-l${name} ")
 endforeach()
 configure_file(cmake/tectum.pc.in tectum.pc @ONLY)
+configure_file(cmake/tectum_client.pc.in tectum_client.pc @ONLY)
 configure_file(cmake/tectumConfig.cmake.in tectumConfig.cmake @ONLY)
 write_basic_package_version_file(tectumConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${CMAKE_BINARY_DIR}/tectum.pc DESTINATION ${pkgconfig})
+install(FILES ${CMAKE_BINARY_DIR}/tectum.pc ${CMAKE_BINARY_DIR}/tectum_client.pc DESTINATION ${pkgconfig})
 install(FILES ${CMAKE_BINARY_DIR}/tectumConfig.cmake ${CMAKE_BINARY_DIR}/tectumConfigVersion.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/tectum)
 

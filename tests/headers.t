@@ -33,15 +33,14 @@ for folder in base kernels ops graph policies tools tests; do
 done | LC_ALL=C sort | xargs -n1 -P2 sh "$work/one" >"$work/lines"
 
 n=$(wc -l <"$work/lines")
-if [ -f tectum.h ]; then
-    COMPILE="$cc -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I." sh "$work/one" tectum.h
+for public in tectum.h tectum_client.h; do
+    COMPILE="$cc -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I." sh "$work/one" $public
     if command -v "$cxx" >/dev/null 2>&1; then
-        if printf '#include "tectum.h"\nint main() { return 0; }\n' |
+        if printf '#include "%s"\nint main() { return 0; }\n' $public |
             $cxx -std=c++17 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I. -x c++ - >&2
-        then echo "ok - tectum.h as C++"; else echo "not ok - tectum.h as C++"; fi
-    else echo "ok - tectum.h as C++ # SKIP no C++ compiler"; fi
-else echo "ok - tectum.h # SKIP no such file"
-fi >>"$work/lines"
+        then echo "ok - $public as C++"; else echo "not ok - $public as C++"; fi
+    else echo "ok - $public as C++ # SKIP no C++ compiler"; fi
+done >>"$work/lines"
 
 awk '{ n++; sub(/ok - /, "ok " n " - "); print } END { print "1.." n }' "$work/lines"
 [ "$n" -gt 0 ] && ! grep -q '^not ok' "$work/lines"

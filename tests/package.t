@@ -30,6 +30,37 @@ unset PKG_CONFIG_PATH
 { cmake -S "$W/project" -B "$W/made" -DCMAKE_PREFIX_PATH="$W/moved" && cmake --build "$W/made"; } >"$W/out" 2>"$W/err" &&
     "$W/made/hello" "$root" >"$W/out" 2>"$W/err" && says "$W/out"
 ok $? "a CMake project finds it, and runs"
+# The client's library alone: shared by pkg-config, as an archive, by CMake; none of the engine's libraries.
+follows() { "$1" nowhere >"$W/out" 2>&1; [ $? -eq 2 ] && grep -q 'nowhere: a URL like ws://' "$W/out"; }
+PKG_CONFIG_PATH=$W/moved/lib/pkgconfig
+export PKG_CONFIG_PATH
+cc tools/examples/follow.c $(pkg-config --cflags --libs tectum_client) -Wl,-rpath,"$W/moved/lib" -o "$W/follow" 2>"$W/err" &&
+    follows "$W/follow" && ldd "$W/follow" >"$W/libraries" && grep -q libtectum_client.so "$W/libraries" &&
+    ! grep -qE 'lua|jansson|hiredis|websockets|msgpack|jpeg' "$W/libraries"
+ok $? "a robot's program is linked with libtectum_client.so, and needs nothing of the engine"
+cc tools/examples/follow.c $(pkg-config --cflags tectum_client) "$W/moved/lib/libtectum_client.a" \
+    $(pkg-config --libs --static tectum_client | sed 's/-ltectum_client//') -o "$W/follow" 2>"$W/err" && follows "$W/follow"
+ok $? "or with the archive"
+cat >"$W/used.c" <<'END'
+#include "tectum_client.h"
+void (*const used)(struct tectum_client **) = tectum_client_close;
+END
+cc tools/examples/hello.c "$W/used.c" $(pkg-config --cflags --libs tectum) "$W/moved/lib/libtectum_client.a" \
+    $(pkg-config --libs tectum) -o "$W/both" 2>"$W/err" && "$W/both" "$root" >"$W/out" && says "$W/out"
+ok $? "or with both libraries"
+unset PKG_CONFIG_PATH
+mkdir "$W/robot"
+cat >"$W/robot/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.20)
+project(mine LANGUAGES C)
+find_package(tectum $version REQUIRED COMPONENTS client)
+add_executable(follow $root/tools/examples/follow.c)
+target_link_libraries(follow PRIVATE tectum::client)
+END
+{ cmake -S "$W/robot" -B "$W/robot/made" -DCMAKE_PREFIX_PATH="$W/moved" && cmake --build "$W/robot/made"; } >"$W/out" 2>"$W/err" &&
+    follows "$W/robot/made/follow"
+ok $? "a CMake project finds the client alone"
+
 sed -i "s/find_package(tectum $version/find_package(tectum 9.0/" "$W/project/CMakeLists.txt"
 cmake -S "$W/project" -B "$W/other" -DCMAKE_PREFIX_PATH="$W/moved" >"$W/out" 2>"$W/err"
 [ $? -ne 0 ] && grep -q 'compatible' "$W/err"

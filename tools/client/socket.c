@@ -1,9 +1,11 @@
 /* socket.c - a small WebSocket client: handshake, masked frames out, frames in. */
 #include "tools/client/socket.h"
 
+#include "base/clock.h"
 #include "base/number.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -28,32 +30,52 @@ static enum tec_status failed(const struct tec_client_socket *s, const char *wha
     return tec_fail(err, TEC_IO, "%s: %s: %s", s->url, what, strerror(errno));
 }
 
-static enum tec_status send_bytes(struct tec_client_socket *s, const void *data, size_t n,
-                                  struct tec_error *err)
+static int64_t now_ns(void)
 {
-    const char *at = data;
-    while (n > 0) {
-        ssize_t sent = send(s->fd, at, n, MSG_NOSIGNAL);
-        if (sent < 0 && errno == EINTR)
-            continue;
-        if (sent <= 0)
-            return failed(s, "it does not listen", err);
-        at += sent;
-        n -= (size_t)sent;
+    static const struct tec_clock clock = {NULL};
+    return tec_clock_now(&clock);
+}
+
+/* From now on the time of this exchange counts. */
+static void begin(struct tec_client_socket *s)
+{
+    s->until_ns = s->wait_ms > 0 ? now_ns() + s->wait_ms * (int64_t)1000000 : 0;
+}
+
+/* Wait for bytes, or for room, as long as the asker is there and there is time. */
+static enum tec_status wait_for(struct tec_client_socket *s, short events, struct tec_error *err)
+{
+    struct pollfd both[2] = {{.fd = s->fd, .events = events},
+                             {.fd = s->asker, .events = POLLRDHUP}};
+    while (s->asker >= 0 && !both[0].revents) {
+        int64_t left = s->until_ns ? (s->until_ns - now_ns() + 999999) / 1000000 : -1;
+        if (s->until_ns && left <= 0)
+            return tec_fail(err, TEC_TIME, "%s: no answer within %d ms", s->url, s->wait_ms);
+        if (poll(both, 2, (int)left) < 0 && errno != EINTR)
+            return failed(s, "it cannot be waited for", err);
+        if (!both[0].revents && both[1].revents)
+            return tec_fail(err, TEC_TIME, "who asked has left");
     }
     return TEC_OK;
 }
 
-/* Wait for bytes as long as the asker is there. */
-static enum tec_status wait_for_bytes(struct tec_client_socket *s, struct tec_error *err)
+static enum tec_status send_bytes(struct tec_client_socket *s, const void *data, size_t n,
+                                  struct tec_error *err)
 {
-    struct pollfd both[2] = {{.fd = s->fd, .events = POLLIN},
-                             {.fd = s->asker, .events = POLLRDHUP}};
-    while (s->asker >= 0 && !both[0].revents) {
-        if (poll(both, 2, -1) < 0 && errno != EINTR)
-            return failed(s, "it cannot be waited for", err);
-        if (!both[0].revents && both[1].revents)
-            return tec_fail(err, TEC_TIME, "who asked has left");
+    const char *at = data;
+    bool wait = s->asker >= 0 && s->wait_ms > 0;
+    while (n > 0) {
+        ssize_t sent = send(s->fd, at, n, MSG_NOSIGNAL | (wait ? MSG_DONTWAIT : 0));
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0 && wait && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+            TEC_TRY(wait_for(s, POLLOUT, err));
+            continue;
+        }
+        if (sent <= 0)
+            return failed(s, "it does not listen", err);
+        at += sent;
+        n -= (size_t)sent;
     }
     return TEC_OK;
 }
@@ -64,7 +86,7 @@ static enum tec_status take(struct tec_client_socket *s, void *data, size_t n,
     uint8_t *to = data;
     while (n > 0) {
         if (s->at == s->n) {
-            TEC_TRY(wait_for_bytes(s, err));
+            TEC_TRY(wait_for(s, POLLIN, err));
             ssize_t got = recv(s->fd, s->held, sizeof s->held, 0);
             if (got < 0 && errno == EINTR)
                 continue;
@@ -111,6 +133,36 @@ static enum tec_status parse(const struct tec_client_socket *s, char host[200], 
     return TEC_OK;
 }
 
+enum tec_status tec_client_check_url(const char *url, struct tec_error *err)
+{
+    struct tec_client_socket s = {.fd = -1};
+    char host[200], port[8];
+    if (snprintf(s.url, sizeof s.url, "%s", url) >= (int)sizeof s.url)
+        return tec_fail(err, TEC_INVALID, "a URL has at most %zu bytes", sizeof s.url - 1);
+    return parse(&s, host, port, err);
+}
+
+/* Connect one socket; who waits for a bounded time can be left meanwhile. 0, or why not. */
+static int connect_one(struct tec_client_socket *s, const struct addrinfo *a)
+{
+    int why = 0;
+    socklen_t size = sizeof why;
+    bool wait = s->asker >= 0 && s->wait_ms > 0;
+    int flags = fcntl(s->fd, F_GETFL);
+    if (wait)
+        fcntl(s->fd, F_SETFL, flags | O_NONBLOCK);
+    if (connect(s->fd, a->ai_addr, a->ai_addrlen) == 0)
+        why = 0;
+    else if (!wait || errno != EINPROGRESS)
+        why = errno;
+    else if (wait_for(s, POLLOUT, NULL) != TEC_OK)
+        why = ETIMEDOUT;
+    else if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &why, &size) != 0)
+        why = errno;
+    fcntl(s->fd, F_SETFL, flags);
+    return why;
+}
+
 static enum tec_status dial(struct tec_client_socket *s, const char *host, const char *port,
                             struct tec_error *err)
 {
@@ -122,8 +174,7 @@ static enum tec_status dial(struct tec_client_socket *s, const char *host, const
         return tec_fail(err, TEC_IO, "%s: %s", s->url, gai_strerror(bad));
     for (const struct addrinfo *a = list; a && s->fd < 0; a = a->ai_next) {
         s->fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
-        if (s->fd >= 0 && connect(s->fd, a->ai_addr, a->ai_addrlen) != 0) {
-            why = errno;
+        if (s->fd >= 0 && (why = connect_one(s, a)) != 0) {
             close(s->fd);
             s->fd = -1;
         }
@@ -155,8 +206,17 @@ static enum tec_status read_head(struct tec_client_socket *s, struct tec_error *
 enum tec_status tec_client_connect(struct tec_client_socket *s, const char *url, const char *key,
                                    int asker, struct tec_error *err)
 {
+    *s = (struct tec_client_socket){.fd = -1, .asker = asker, .most = MOST};
+    return tec_client_connect_again(s, url, key, err);
+}
+
+enum tec_status tec_client_connect_again(struct tec_client_socket *s, const char *url,
+                                         const char *key, struct tec_error *err)
+{
     char host[200], port[8], request[1024];
-    *s = (struct tec_client_socket){.fd = -1, .asker = asker};
+    s->fd = -1;
+    s->n = s->at = 0;
+    begin(s);
     if (snprintf(s->url, sizeof s->url, "%s", url) >= (int)sizeof s->url)
         return tec_fail(err, TEC_INVALID, "a URL has at most %zu bytes", sizeof s->url - 1);
     TEC_TRY(parse(s, host, port, err));
@@ -213,6 +273,7 @@ static enum tec_status send_frame(struct tec_client_socket *s, int opcode, const
 enum tec_status tec_client_send(struct tec_client_socket *s, const void *data, size_t n,
                                 struct tec_error *err)
 {
+    begin(s);
     return send_frame(s, BINARY, data, n, err);
 }
 
@@ -231,7 +292,7 @@ static enum tec_status receive_frame(struct tec_client_socket *s, int *opcode, b
     n = length ? 0 : n;
     for (size_t i = 0; i < length; i++)
         n = n << 8 | longer[i];
-    if (head[1] & 0x80 || head[0] & 0x70 || n > MOST || out->n + n > MOST)
+    if (head[1] & 0x80 || head[0] & 0x70 || n > s->most || out->n + n > s->most)
         return tec_fail(err, TEC_MALFORMED, "%s: what it sends is no frame of a WebSocket server",
                         s->url);
     uint8_t *to = n ? tec_buffer_push(out, (size_t)n) : NULL;
@@ -245,6 +306,7 @@ enum tec_status tec_client_receive(struct tec_client_socket *s, struct tec_buffe
 {
     int kind = CONTINUATION, opcode;
     bool last = false;
+    begin(s);
     out->n = 0;
     while (!last) {
         size_t before = out->n;
@@ -262,4 +324,22 @@ enum tec_status tec_client_receive(struct tec_client_socket *s, struct tec_buffe
     }
     *refused = kind == TEXT;
     return TEC_OK;
+}
+
+bool tec_client_pending(const struct tec_client_socket *s)
+{
+    return s->at < s->n;
+}
+
+enum tec_status tec_client_idle(struct tec_client_socket *s, struct tec_buffer *out,
+                                struct tec_error *err)
+{
+    int opcode;
+    bool last;
+    begin(s);
+    out->n = 0;
+    TEC_TRY(receive_frame(s, &opcode, &last, out, err));
+    if (opcode == CLOSE)
+        return tec_fail(err, TEC_IO, "%s: the server closed the connection", s->url);
+    return opcode == PING ? send_frame(s, PONG, out->data, out->n, err) : TEC_OK;
 }

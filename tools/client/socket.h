@@ -7,18 +7,27 @@
 #include "tools/record/buffer.h"
 
 struct tec_client_socket {
-    int fd;        /* -1: none */
-    int asker;     /* a socket whose end is the end of waiting, however long that is; -1: 60 s */
-    char url[300]; /* for messages */
-    size_t n, at;  /* of what was received behind the handshake */
+    int fd;           /* -1: none */
+    int asker;        /* a socket whose end is the end of waiting, however long that is; -1: 60 s */
+    int wait_ms;      /* with an asker: longest time of a message or a handshake; 0: no bound */
+    int64_t until_ns; /* the end of that time; 0: none */
+    size_t most;      /* bytes of a message that is received */
+    char url[300];    /* for messages */
+    size_t n, at;     /* of what was received behind the handshake */
     uint8_t held[4096];
 };
+
+/* TEC_INVALID for a URL of another kind than below. */
+enum tec_status tec_client_check_url(const char *url, struct tec_error *err);
 
 /* "ws://HOST:PORT" (8000 unless given); `key` NULL or what --key asks for; `asker` as above.
  * TEC_INVALID for another kind of URL, TEC_IO where nobody answers or the server refuses, with its
  * first line. */
 enum tec_status tec_client_connect(struct tec_client_socket *s, const char *url, const char *key,
                                    int asker, struct tec_error *err);
+/* The same for a socket whose asker, wait_ms and most are set. */
+enum tec_status tec_client_connect_again(struct tec_client_socket *s, const char *url,
+                                         const char *key, struct tec_error *err);
 void tec_client_close(struct tec_client_socket *s);
 
 /* Whether the server has closed it; to be asked between a reply and the next request. */
@@ -33,5 +42,13 @@ enum tec_status tec_client_send(struct tec_client_socket *s, const void *data, s
  * asker has left. */
 enum tec_status tec_client_receive(struct tec_client_socket *s, struct tec_buffer *out,
                                    bool *refused, struct tec_error *err);
+
+/* Bytes that have been received and not been read: poll does not know of them. */
+bool tec_client_pending(const struct tec_client_socket *s);
+
+/* Read one frame between requests: a ping is answered, data are left in `out`. TEC_IO: the server
+ * closes the connection. */
+enum tec_status tec_client_idle(struct tec_client_socket *s, struct tec_buffer *out,
+                                struct tec_error *err);
 
 #endif
