@@ -1,15 +1,20 @@
 # client.cmake - libtectum_client, as an archive and as a shared library: tectum_client.h with what of
 # base/ and of the wire's code it needs, and nothing of the engine.
-set(client_sources base/alloc.c base/clock.c base/error.c base/escape.c base/number.c
-  tools/record/buffer.c tools/serve/msgpack_read.c tools/client/link.c tools/client/message.c
-  tools/client/plan.c tools/client/queue.c tools/client/socket.c tools/client/tectum_client.c
-  tools/client/times.c tools/client/values.c)
-add_library(tectum_client_objects OBJECT ${client_sources})
-set_target_properties(tectum_client_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
-target_link_libraries(tectum_client_objects PRIVATE tectum_flags PkgConfig::utf8proc
-  PkgConfig::msgpack)
-add_library(tectum_client STATIC $<TARGET_OBJECTS:tectum_client_objects>)
-add_library(tectum_client_shared SHARED $<TARGET_OBJECTS:tectum_client_objects>)
+set(client_objects "")
+# client_objects(NAME FILE...): position-independent objects, for the libraries here.
+function(client_objects name)
+  add_library(tectum_client_${name} OBJECT ${ARGN})
+  set_target_properties(tectum_client_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_link_libraries(tectum_client_${name} PRIVATE tectum_flags PkgConfig::utf8proc
+    PkgConfig::msgpack)
+  set(client_objects ${client_objects} $<TARGET_OBJECTS:tectum_client_${name}> PARENT_SCOPE)
+endfunction()
+client_objects(base base/alloc.c base/clock.c base/error.c base/escape.c base/number.c)
+client_objects(above tools/record/buffer.c tools/serve/msgpack_read.c tools/client/link.c
+  tools/client/message.c tools/client/plan.c tools/client/queue.c tools/client/socket.c
+  tools/client/tectum_client.c tools/client/times.c tools/client/values.c)
+add_library(tectum_client STATIC ${client_objects})
+add_library(tectum_client_shared SHARED ${client_objects})
 set_target_properties(tectum_client_shared PROPERTIES OUTPUT_NAME tectum_client
   VERSION ${PROJECT_VERSION} SOVERSION 0)
 # What tectum_client.h declares is all that it exports.

@@ -1,8 +1,8 @@
-"""binding.py - the declarations of tectum.h for cffi, as a Python module that needs no C compiler.
+"""binding.py - the declarations of headers for cffi, as a Python module that needs no C compiler.
 
-usage: binding.py TECTUM_H VERSION OUT.py
+usage: binding.py VERSION OUT.py HEADER...
 
-The header is the one source: what it declares is what Python sees, and a struct cannot have one
+A header is the one source: what it declares is what Python sees, and a struct cannot have one
 layout there and another one here.
 """
 
@@ -22,10 +22,11 @@ def declarations(header):
     return text.replace("TECTUM_API ", "")
 
 
-def main(header, version, out):
+def main(version, out, *headers):
     ffi = cffi.FFI()
-    with open(header, encoding="utf-8") as file:
-        ffi.cdef(declarations(file.read()))
+    for header in headers:
+        with open(header, encoding="utf-8") as file:
+            ffi.cdef(declarations(file.read()))
     ffi.set_source("tectum._binding", None)
     with tempfile.TemporaryDirectory() as folder:
         made = os.path.join(folder, "_binding.py")
@@ -33,7 +34,7 @@ def main(header, version, out):
         with open(made, encoding="utf-8") as file:
             text = file.read()
     with open(out, "w", encoding="utf-8") as file:
-        file.write("# _binding.py - the declarations of tectum.h, made by python/binding.py\n")
+        file.write("# _binding.py - the declarations of the headers, made by python/binding.py\n")
         file.write(f"{text}\nVERSION = {version!r}\n")
 
 

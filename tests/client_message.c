@@ -159,9 +159,9 @@ TEST(a_reply_that_no_robot_may_carry_out_is_refused)
     CHECK_INT(read_bytes(packed(values, ROWS + 1, COLUMNS, NULL)), ==, TEC_SHAPE);
     CHECK(strstr(err.message, "max_rows"));
     CHECK_INT(read_bytes(packed(values, 2, COLUMNS + 1, NULL)), ==, TEC_SHAPE);
-    values[4] = NAN;
+    values[4] = (double)NAN;
     CHECK_INT(read_bytes(packed(values, 2, COLUMNS, NULL)), ==, TEC_MALFORMED);
-    values[4] = INFINITY;
+    values[4] = (double)INFINITY;
     CHECK_INT(read_bytes(packed(values, 2, COLUMNS, NULL)), ==, TEC_MALFORMED);
     values[4] = 0.0;
     size_t n = packed(values, 2, COLUMNS, NULL);

@@ -268,7 +268,7 @@ TEST(options_are_checked)
         struct tectum_client_options o;
         const char *word;
     } wrong[] = {{{.rate_hz = 0}, "rate_hz"},
-                 {{.rate_hz = NAN}, "rate_hz"},
+                 {{.rate_hz = (double)NAN}, "rate_hz"},
                  {{.rate_hz = 20, .horizon = 257}, "horizon"},
                  {{.rate_hz = 20, .horizon = -1}, "horizon"},
                  {{.rate_hz = 20, .queue_threshold = 1.5}, "queue_threshold"},

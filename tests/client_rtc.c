@@ -19,7 +19,7 @@ struct robot {
 static void drive(struct robot *r)
 {
     int64_t captured = 0, sent = 0, arrives = INT64_MAX, number = -1, of = 0;
-    double before = -INFINITY;
+    double before = -(double)INFINITY;
     for (int64_t now = r->from; now < r->until; now += MS) {
         if ((now / MS) % 33 == 0) {
             captured = now;

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from ._binding import VERSION as __version__
+from .client import Action, AsyncClient, ClientStats
 from .errors import (
     ClosedError,
     DeviceError,
@@ -144,8 +145,8 @@ def open(
 
 
 __all__ = [
-    "ROOT", "Chunk", "ClosedError", "DeviceError", "Error", "Handed", "InvalidError",
-    "IoError", "MalformedError", "NoMemoryError", "NotFoundError", "Outcome", "Piece", "Pipeline",
-    "Place", "PolicyError", "Ranked", "Ranking", "Result", "Robot", "ShapeError", "Status", "Text",
-    "TimeError", "UnsupportedError", "__version__", "now", "open",
+    "ROOT", "Action", "AsyncClient", "Chunk", "ClientStats", "ClosedError", "DeviceError", "Error",
+    "Handed", "InvalidError", "IoError", "MalformedError", "NoMemoryError", "NotFoundError",
+    "Outcome", "Piece", "Pipeline", "Place", "PolicyError", "Ranked", "Ranking", "Result", "Robot",
+    "ShapeError", "Status", "Text", "TimeError", "UnsupportedError", "__version__", "now", "open",
 ]

@@ -1,4 +1,4 @@
-"""handle.py - an open engine: which calls run in it, and its end.
+"""handle.py - an open engine, or a robot's client: which calls run in it, and its end.
 
 The engine may be closed only when no call runs. So each thread holds a lock of its own while it is
 in a call, and who closes waits for all of them. Calls that wait come back every few milliseconds
@@ -32,11 +32,17 @@ def message_of(err: Any) -> str:
     return ffi.string(err.message).decode(errors="replace")
 
 
-class Handle:
-    """An engine that was opened, or one that is none any more."""
+def _end_engine(engine: Any) -> None:
+    lib.tectum_close(ffi.new("struct tectum **", engine))
 
-    def __init__(self, engine: Any) -> None:
-        self._engine = engine
+
+class Handle:
+    """An engine that was opened, or one that is none any more. `end` closes it, `what` names it."""
+
+    def __init__(
+        self, engine: Any, end: Callable[[Any], None] = _end_engine, what: str = "pipeline"
+    ) -> None:
+        self._engine, self._end_of, self._what = engine, end, what
         self._process = os.getpid()
         self._closing = False
         self._register = threading.Lock()
@@ -57,11 +63,11 @@ class Handle:
     def _check(self) -> None:
         if self._process != os.getpid():
             raise ClosedError(
-                "the pipeline was opened before this process was forked, and its threads are not "
+                f"the {self._what} was opened before this process was forked, and its threads are not "
                 "here: open it in this process, or start the process by spawn"
             )
         if self._closing:
-            raise ClosedError("the pipeline is closed")
+            raise ClosedError(f"the {self._what} is closed")
 
     @property
     def closed(self) -> bool:
@@ -116,7 +122,7 @@ class Handle:
                     pass
             engine, self._engine = self._engine, None
             if engine is not None:
-                lib.tectum_close(ffi.new("struct tectum **", engine))
+                self._end_of(engine)
 
 
 def opened(options: Any) -> Handle:
