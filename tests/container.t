@@ -1,6 +1,6 @@
 #!/bin/sh
-# container.t - the Containerfile: its stages and user, its check of health against a server, and, where podman is, an
-# image. usage: tests/container.t [PROGRAM]
+# container.t - the Containerfile: its stages and user, its check of health against a server, where podman is an image; and
+# the names of packages on Ubuntu. usage: tests/container.t [PROGRAM]
 . "$(dirname "$0")/opening.sh"
 sed -n '/^FROM .*debian:12 AS build$/,/^FROM .*debian:12-slim$/p' Containerfile | grep -q '^RUN sh tools/setup.sh'
 ok $? "the build stage has the packages of tools/setup.sh, on its Debian"
@@ -41,5 +41,14 @@ else
     n=$((n + 1))
     echo "ok $n - the image itself # SKIP no podman"
 fi
+
+printf 'ID=ubuntu\nID_LIKE=debian\nVERSION_ID="24.04"\n' >"$W/ubuntu"
+OS_RELEASE=$W/ubuntu sh tools/setup.sh --list >"$W/out" 2>"$W/err"
+grep -qE 'missing:.* libjpeg-turbo8-dev|everything is installed' "$W/out" && ! grep -q libjpeg62 "$W/out"
+ok $? "on Ubuntu setup.sh asks for the JPEG library by its name there"
+printf 'ID=debian\n' >"$W/debian"
+OS_RELEASE=$W/debian sh tools/setup.sh --list >"$W/out" 2>"$W/err"
+! grep -q libjpeg-turbo8 "$W/out"
+ok $? "and on Debian by Debian's"
 echo "1..$n"
 exit $failed

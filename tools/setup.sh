@@ -1,5 +1,5 @@
 #!/bin/sh
-# setup.sh - install Debian 12 packages that tectum needs.
+# setup.sh - install Debian 12 packages that tectum needs; on Ubuntu those of its names, which was not run yet.
 # tools/setup.sh [--test] [--aarch64] [--demo] [--list]
 #   --test  also what the checks need: Lua's own test files, and packages of PyPI that read LeRobot's
 #           datasets, ask as OpenVLA's clients do and build the Python package, all of it in build/
@@ -28,6 +28,11 @@ for option in "$@"; do
     *) echo "usage: tools/setup.sh [--test] [--aarch64] [--demo] [--list]" >&2; exit 2 ;;
     esac
 done
+
+# Of what the build needs Ubuntu 22.04 and 24.04 name one library otherwise. OS_RELEASE is for the test.
+if grep -qE '^ID(_LIKE)?="?.*ubuntu' "${OS_RELEASE:-/etc/os-release}" 2>/dev/null; then
+    packages=$(echo "$packages" | sed 's/libjpeg62-turbo-dev/libjpeg-turbo8-dev/')
+fi
 
 if ! command -v dpkg-query >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>&1; then
     echo "setup: this system has no apt-get; install the equivalents of:" $packages >&2
