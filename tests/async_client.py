@@ -198,6 +198,21 @@ def guided_chunks_are_those_of_run():
 
 
 @test
+def the_metadata_name_what_goes_along():
+    server = Server(PREFIX, "--late-ok")
+    relay = Relay(server.port)
+    with client(relay.own) as robot:
+        until(lambda: relay.answers)
+        check(robot.stats.connected)
+    told = relay.answers[0]["tectum"]
+    check(told["pipeline"], told)
+    check({"name": "prev_actions", "kind": "along", "dtype": "float32", "shape": [8, 4], "required": False} in told["inputs"], told)
+    check({"name": "prompt", "kind": "text", "required": True} in told["inputs"], told)
+    check(told["actions"] == {"name": "actions", "rows": 16, "columns": 4, "dtype": "float64"} | {
+        k: told["actions"][k] for k in ("rate_hz", "execute") if k in told["actions"]}, told)
+
+
+@test
 def clocks_and_sessions():
     relay = Relay(Server(DEMO, "--late-ok").port)
     with client(relay.own, queue_threshold=1.0, session_id="arm") as robot:

@@ -226,7 +226,7 @@ class Robot:
 
     def connect(self):
         client = Socket(self.port, timeout=60)
-        check(client.reply() == {})
+        check(list(client.reply()) == ["tectum"])
         return client
 
     def said(self):

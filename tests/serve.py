@@ -58,7 +58,7 @@ class Server:
 
     def connect(self, **how):
         s = Socket(self.port, timeout=20 * SLOW, **how)
-        assert s.reply() == {}, "metadata"
+        assert list(s.reply()) == ["tectum"], "metadata"
         return s
 
     def rss_kib(self):
@@ -612,7 +612,13 @@ def aloha_s_maps_and_metadata(_):
     view = Array("|u1", [3, 48, 64], bytes(3 * 48 * 64))
     state = Array.floats([0.1] * 14, "<f4")
     s = Socket(server.port)
-    check(s.reply() == {"reset_pose": [0, -1.5, 1.5, 0, 0, 0]})
+    told = s.reply()
+    check(told["reset_pose"] == [0, -1.5, 1.5, 0, 0, 0] and list(told) == ["reset_pose", "tectum"], told)
+    told = told["tectum"]
+    check(told["actions"]["rows"] == 50 and told["actions"]["columns"] == 14, told)
+    check({"name": "images/cam_high", "kind": "image", "dtype": "uint8", "shape": [None, None, 3], "required": True}
+          in told["inputs"], told)
+    check({"name": "state", "kind": "state", "dtype": "float32", "shape": [14], "required": True} in told["inputs"], told)
     r = s.infer({"images": {"cam_high": view, "cam_low": view}, "state": state, "prompt": "go"})
     check(r["actions"].shape == (50, 14), r["actions"].shape)
     s.send({"images": {"cam_high": view, "cam_hihg": view}, "state": state, "prompt": "go"})

@@ -191,7 +191,7 @@ def who_may_connect():
     raises(protocol.RequestRefused, "the key is missing", protocol.Client(url).connect)
     raises(protocol.RequestRefused, "the key is wrong", protocol.Client(url, "another-key-of-a-robot").connect)
     right = protocol.Client(url, "a-key-of-a-robot-for-a-test")
-    check(right.connect() == {})
+    check(list(right.connect()) == ["tectum"])
     right.close()
     raises(protocol.ServerUnreachable, "no server within 0.2 s",
            protocol.Client(f"ws://127.0.0.1:{free_port()}", connect_s=0.2).connect)

@@ -6,6 +6,7 @@
 #include "tools/control/control.h"
 #include "tools/gateway/gateways.h"
 #include "tools/record/asked.h"
+#include "tools/serve/describe.h"
 #include "tools/serve/listen.h"
 #include "tools/serve/net.h"
 #include "tools/serve/service_manager.h"
@@ -121,15 +122,18 @@ static enum tec_status read_port(int *port, const char *text, struct tec_error *
     return TEC_OK;
 }
 
-/* The first message of a connection is the robot's. */
+/* The first message of a connection is the robot's, with what the server says of itself. */
 static enum tec_status read_metadata(struct job *job, struct tec_error *err)
 {
-    const struct tec_robot *robot = tec_session_robot(job->worker.opened.engine->session);
-    if (!robot || !robot->metadata)
-        return TEC_OK;
-    job->metadata = json_loads(robot->metadata, JSON_REJECT_DUPLICATES, NULL);
-    return job->metadata ? TEC_OK
-                         : tec_fail(err, TEC_NO_MEMORY, "no memory for the robot's metadata");
+    const struct tec_worker *w = &job->worker;
+    const struct tec_robot *robot = tec_session_robot(w->opened.engine->session);
+    json_t *own = tec_serve_describe(w->opened.pipeline, robot, "actions", w->rows, w->columns);
+    job->metadata = robot && robot->metadata
+                        ? json_loads(robot->metadata, JSON_REJECT_DUPLICATES, NULL)
+                        : json_object();
+    bool good = own && job->metadata && json_object_set(job->metadata, "tectum", own) == 0;
+    json_decref(own);
+    return good ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for the robot's metadata");
 }
 
 /* A signal has come: the robots leave, if they are given time, the running frame is finished, then
