@@ -51,31 +51,9 @@ void tec_loop_measure_prefix(struct tec_loop *l, int chain, const struct tec_rep
 {
     int64_t seen = r->mark_ns[TEC_MARK_PREFILL];
     int at = tec_costs_action(l->chains[chain].costs, l->chains[chain].plan->spec.frame_action, n);
-    tec_loop_replayed(l, r->start_ns, r->end_ns);
-    l->record.waited_ns += r->waited_ns;
     tec_loop_measure(l, chain, TEC_COST_PREFILL, n > 1 ? n : 0, 1, 1, seen - r->start_ns);
     if (action)
         tec_loop_measure(l, chain, TEC_COST_ACTION, at, 1, 1, r->mark_ns[TEC_MARK_ACTION] - seen);
-}
-
-void tec_loop_measure_action(struct tec_loop *l, int chain, const struct tec_replay *r, int at)
-{
-    tec_loop_replayed(l, r->start_ns, r->end_ns);
-    tec_loop_measure(l, chain, TEC_COST_ACTION, at, 1, 1, r->end_ns - r->start_ns);
-}
-
-/* A launch that ends early, all rows done, made `steps` of k. */
-void tec_loop_measure_decode(struct tec_loop *l, int chain, const struct tec_replay *r, int rows,
-                             int k, int steps)
-{
-    tec_loop_replayed(l, r->start_ns, r->end_ns);
-    tec_loop_measure(l, chain, TEC_COST_DECODE, rows, k, steps, r->end_ns - r->start_ns);
-}
-
-void tec_loop_measure_score(struct tec_loop *l, int chain, const struct tec_replay *r)
-{
-    tec_loop_replayed(l, r->start_ns, r->end_ns);
-    tec_loop_measure(l, chain, TEC_COST_SCORE, 0, 1, 1, r->end_ns - r->start_ns);
 }
 
 void tec_loop_measure_ring(struct tec_loop *l, const struct tec_ring_state *ring,
@@ -83,7 +61,6 @@ void tec_loop_measure_ring(struct tec_loop *l, const struct tec_ring_state *ring
 {
     int64_t ns = r->end_ns - r->start_ns;
     int times = kind == TEC_COST_SHIFT ? n : 1, rows = kind == TEC_COST_SHIFT ? 0 : n;
-    tec_loop_replayed(l, r->start_ns, r->end_ns);
     measure(l, ring->chain, kind, rows, times, times, ns,
             tec_loop_ring_cost(l, ring, kind, rows, 0.99));
 }

@@ -46,15 +46,8 @@ bool tec_loop_drafts(const struct tec_loop *l, int decoder)
 static void tell_prefix(const struct tec_loop *l, const struct tec_request *r, const char *what,
                         int tokens, int64_t at_ns)
 {
-    const struct tec_chain *s = small_of(l, &l->o.decoders[r->decoder]);
-    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_KV,
-                                        .what = what,
-                                        .kv = l->kv[s->kv_frame].name,
-                                        .from = l->kv[s->kv_frame].name,
-                                        .node = -1,
-                                        .request = r->id,
-                                        .tokens = tokens,
-                                        .t_ns = at_ns});
+    int kv = small_of(l, &l->o.decoders[r->decoder])->kv_frame;
+    tec_loop_tell_cache(l, what, kv, kv, r->id, tokens, at_ns);
 }
 
 /* A row of a small model, without an end: where it stops is where its request does. */
@@ -143,9 +136,8 @@ static bool propose(struct tec_loop *l, const struct race *race, struct racing *
     struct tec_launch launch = {
         .kind = TEC_LAUNCH_decode,
         .decode = {.rows = states, .n = n, .k = k, .tokens = tokens, .made = made}};
-    tec_executor_launch(race->small->executor, &launch);
+    tec_loop_launch(l, race->small, &launch);
     *replay = launch.replay;
-    tec_loop_replayed(l, replay->start_ns, replay->end_ns);
     for (int i = 0; i < n; i++) {
         struct racing *x = rows[i];
         x->n = least(x->n, made[i]);
@@ -212,9 +204,8 @@ static int run_round(struct tec_loop *l, const struct race *race, struct tec_rep
         seen[i] = (struct tec_verify_row){
             .row = rows[i]->row, .n = rows[i]->n, .drafts = rows[i]->drafts};
     struct tec_launch launch = {.kind = TEC_LAUNCH_verify, .verify = {.rows = seen, .n = n}};
-    tec_executor_launch(race->main->executor, &launch);
+    tec_loop_launch(l, race->main, &launch);
     *replay = launch.replay;
-    tec_loop_replayed(l, replay->start_ns, replay->end_ns);
     replay->start_ns = small.end_ns > 0 ? small.start_ns : replay->start_ns;
     for (int i = 0; i < n && replay->status == TEC_OK; i++)
         keep(race, rows[i], &seen[i]);

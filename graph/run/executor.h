@@ -149,22 +149,23 @@ struct tec_executor {
      * launched next; they are the executor's until `wait`. NULL: there is one partition. */
     void (*start)(void *self, struct tec_launch *launches, int n);
     void (*wait)(void *self);
-    /* A frame is over: until then there is time for other work. NULL: nothing. */
-    void (*idle)(void *self, int64_t until_ns);
     /* CPU time that the launches' threads, and maybe others, have had so far: what shows that the
      * whole program stood still. NULL: launches need none of it, or time is not real. */
     int64_t (*ran)(void);
     /* Wait until the inputs are here; NULL: they are when a frame is run. */
     void (*await)(void *self, int64_t until_ns);
 
-    /* Of a chain with memories; NULL where there is none. Nobody wants the rest of a prefill that
-     * is begun. */
-    void (*give_up)(void *self);
+    /* Of a chain with memories, which are their first argument; NULL where there are none. A frame
+     * is over: until then there is time for other work. */
+    void *memory;
+    void (*idle)(void *memory, int64_t until_ns);
+    /* Nobody wants the rest of a prefill that is begun. */
+    void (*give_up)(void *memory);
     /* The frame's decision about a prompt of segments, before its first launch: they are the view's
      * from `first` on, -1 = it has not seen them. */
-    void (*recompute)(void *self, const struct tec_decision *decision,
+    void (*recompute)(void *memory, const struct tec_decision *decision,
                       const struct tec_memory_prompt *prompt, int first);
-    void (*report)(void *self, struct tec_frame_view *view); /* added to what policies see */
+    void (*report)(void *memory, struct tec_frame_view *view); /* added to what policies see */
 };
 
 static inline void tec_executor_launch(const struct tec_executor *e, struct tec_launch *launch)

@@ -1,27 +1,8 @@
-/* hard.c - prefill and actions; the actions leave here, before anything else is looked at. */
+/* hard.c - prefill and actions; the actions leave here, before anything else is looked at.
+ *
+ * The items of a chain in frames: actions on an earlier prefix, a region for the new one, prefills
+ * of all sessions, then the actions behind them, and the texts that these wait for. */
 #include "graph/run/state.h"
-
-const char *tec_loop_node_name(const struct tec_loop *l, int node)
-{
-    return node >= 0 ? l->o.topology->nodes[node].name : "";
-}
-
-struct tec_launch_record *tec_loop_note(struct tec_loop *l, const char *node, int64_t start_ns,
-                                        int64_t end_ns)
-{
-    struct tec_frame_record *r = &l->record;
-    if (r->n_launches == TEC_MAX_LAUNCHES)
-        return &r->launches[TEC_MAX_LAUNCHES - 1];
-    struct tec_launch_record *launch = &r->launches[r->n_launches++];
-    *launch = (struct tec_launch_record){.node = node,
-                                         .rows = 1,
-                                         .batch = 1,
-                                         .k = 1,
-                                         .request = -1,
-                                         .start_ns = start_ns,
-                                         .end_ns = end_ns};
-    return launch;
-}
 
 /* Does an action node run in this frame? */
 static bool acts(const struct tec_loop *l, int action)
@@ -57,7 +38,7 @@ static bool has_keys(const struct tec_loop *l, int action)
     return !a->texts || a->or_prefix || said || tec_text_keys_of(l, action);
 }
 
-static bool runs_late(const struct tec_loop *l, const struct tec_chain *c, int action)
+bool tec_loop_runs_late(const struct tec_loop *l, const struct tec_chain *c, int action)
 {
     return !l->o.actions[action].prev && !in_frame(l, c, action) && acts(l, action) &&
            has_keys(l, action);
@@ -67,21 +48,8 @@ int tec_loop_actions_due(const struct tec_loop *l, const struct tec_chain *c)
 {
     int n = frame_acts(l, c);
     for (int i = 0; i < c->n_actions; i++)
-        n += runs_early(l, c, c->acts[i]) || runs_late(l, c, c->acts[i]);
+        n += runs_early(l, c, c->acts[i]) || tec_loop_runs_late(l, c, c->acts[i]);
     return n;
-}
-
-/* A launch of a hard node; `n`: of the observations of several sessions. */
-static void launch_event(const struct tec_loop *l, int node, int64_t start, int64_t end, int n)
-{
-    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_START,
-                                        .node = node,
-                                        .request = -1,
-                                        .observations = n,
-                                        .t_ns = start});
-    tec_loop_tell(
-        l, (struct tec_event){
-               .kind = TEC_EVENT_END, .node = node, .request = -1, .t_ns = end, .since_ns = start});
 }
 
 void tec_loop_release(struct tec_loop *l, int action, int64_t seen, int64_t captured_ns)
@@ -125,12 +93,6 @@ static void release_event(const struct tec_loop *l, int action)
                                         .chunk = l->chains[l->o.actions[action].chain].chunk});
 }
 
-static void failed(struct tec_loop *l, const struct tec_replay *replay)
-{
-    l->record.failed = true;
-    tec_loop_replayed(l, replay->start_ns, replay->end_ns);
-}
-
 /* What an action node stands on: a text's keys, else the prefix. */
 static struct tec_action_launch stand(const struct tec_loop *l, const struct tec_chain *c,
                                       int action, const struct tec_chain_input *in)
@@ -151,24 +113,45 @@ static struct tec_action_launch stand(const struct tec_loop *l, const struct tec
                                       .state = c->keeps ? c->prefix.state : in->state};
 }
 
-/* An action node of its own launch. */
-static void run_action(struct tec_loop *l, struct tec_chain *c, int action,
-                       const struct tec_frame_input *input)
+/* One of this frame's prefix runs if it has keys by now. */
+static bool next_action(struct tec_loop *l, struct tec_scheduled *it)
 {
-    const struct tec_chain_input *in = tec_chain_input(l, c, input);
-    struct tec_launch launch = {.kind = TEC_LAUNCH_action, .action = stand(l, c, action, in)};
-    const struct tec_replay *replay = &launch.replay;
-    int node = l->o.actions[action].node;
-    tec_executor_launch(c->executor, &launch);
-    if (replay->status != TEC_OK || !release(l, c, action, &launch, 0)) {
-        failed(l, replay);
-        return;
-    }
-    launch_event(l, node, replay->start_ns, replay->end_ns, 1);
-    tec_loop_note(l, tec_loop_node_name(l, node), replay->start_ns, replay->end_ns);
-    release_event(l, action);
-    tec_loop_measure_action(l, tec_chain_index(l, c), replay, launch.action.at);
+    struct tec_chain *c = it->chain;
+    if (!l->o.actions[it->of].prev && !tec_loop_runs_late(l, c, it->of))
+        return false;
+    *it->launch = (struct tec_launch){
+        .kind = TEC_LAUNCH_action, .action = stand(l, c, it->of, tec_chain_input(l, c, l->input))};
+    return true;
 }
+
+static void settle_action(struct tec_loop *l, struct tec_scheduled *it)
+{
+    const struct tec_replay *r = &it->launch->replay;
+    int node = l->o.actions[it->of].node;
+    if (!release(l, it->chain, it->of, it->launch, 0))
+        return;
+    tec_loop_tell_launch(l, (struct tec_event){.node = node, .request = -1, .observations = 1}, 1,
+                         r->start_ns, r->end_ns);
+    release_event(l, it->of);
+    tec_loop_measure(l, tec_chain_index(l, it->chain), TEC_COST_ACTION, it->launch->action.at, 1, 1,
+                     r->end_ns - r->start_ns);
+}
+
+const struct tec_scheduled_kind tec_scheduled_action = {
+    .next = next_action, .settle = settle_action, .once = true};
+
+/* --- prefills -------------------------------------------------------------------------------- */
+
+static bool next_open(struct tec_loop *l, struct tec_scheduled *it)
+{
+    struct tec_chain *c = it->chain;
+    tec_loop_drop_prefix(l, c);
+    tec_loop_open_prefix(l, c, l->input, tec_kv_pool_take(&c->plan->prefixes));
+    tec_loop_tell_prefix(l, "alloc", c, c->prefix.rows, tec_loop_now(l));
+    return false;
+}
+
+const struct tec_scheduled_kind tec_scheduled_open = {.next = next_open};
 
 /* Is the action that goes with the prefill left out of this frame? */
 static bool leaves_out(const struct tec_loop *l, const struct tec_chain *c)
@@ -176,107 +159,122 @@ static bool leaves_out(const struct tec_loop *l, const struct tec_chain *c)
     return c->plan->spec.n_actions > 0 && c->plan->spec.frame_action >= 0 && !frame_acts(l, c);
 }
 
-/* What they made is told: the launch once, the chunk of each session for itself. */
-static void tell_prefix(struct tec_loop *l, struct tec_chain *c, const int *who, int n,
-                        const struct tec_replay *replay)
+/* Finds the sessions whose chain is prefilled in this frame. */
+static void see(struct tec_loop *l, const struct tec_chain *c)
 {
-    int64_t seen = replay->mark_ns[TEC_MARK_PREFILL], acted = replay->mark_ns[TEC_MARK_ACTION];
-    int padded = n > 1 ? tec_plan_part(c->plan, TEC_PART_FRAME, n)->batch : 1;
-    tec_loop_turn(l, who[0]);
-    launch_event(l, c->prefill_node, replay->start_ns, seen, n);
-    struct tec_launch_record *note =
-        tec_loop_note(l, tec_loop_node_name(l, c->prefill_node), replay->start_ns, seen);
-    note->rows = n;
-    note->batch = padded;
-    if (!frame_acts(l, c))
-        return;
-    int node = l->o.actions[c->acts[0]].node;
-    launch_event(l, node, seen, acted, n);
-    note = tec_loop_note(l, tec_loop_node_name(l, node), seen, acted);
-    note->rows = n;
-    note->batch = padded;
-    for (int i = 0; i < n; i++) {
-        tec_loop_turn(l, who[i]);
-        release_event(l, c->acts[0]);
-    }
-}
-
-/* The prefill of the sessions in `who`, at least one, and the action node that goes with it. */
-static void run_prefix(struct tec_loop *l, struct tec_chain *c, const int *who, int n)
-{
-    struct tec_observed each[TEC_MAX_SESSIONS] = {{.region = -1}};
-    struct tec_launch launch = {.kind = TEC_LAUNCH_prefix,
-                                .prefix = {.each = each, .n = n, .acts = !leaves_out(l, c)}};
-    bool action = frame_acts(l, c);
-    for (int i = 0; i < n; i++) {
-        tec_loop_turn(l, who[i]);
-        each[i] = (struct tec_observed){c->prefix.region, tec_chain_input(l, c, l->input)};
-    }
-    tec_executor_launch(c->executor, &launch);
-    bool works = launch.replay.status == TEC_OK;
-    for (int i = 0; i < n && works && action; i++) {
-        tec_loop_turn(l, who[i]);
-        works = release(l, c, c->acts[0], &launch, i);
-    }
-    if (!works) {
-        failed(l, &launch.replay);
-        return;
-    }
-    tell_prefix(l, c, who, n, &launch.replay);
-    tec_loop_measure_prefix(l, tec_chain_index(l, c), &launch.replay, action, n);
-}
-
-/* The sessions whose chain is prefilled in this frame; returns how many. */
-static int seen_now(struct tec_loop *l, const struct tec_chain *c, int *who)
-{
-    int n = 0;
+    l->n_seen = 0;
     for (int i = 0; i < l->n_own; i++) {
         tec_loop_turn(l, i);
         if (l->input && c->prefix.frame == l->record.frame)
-            who[n++] = i;
+            l->seen[l->n_seen++] = i;
     }
-    return n;
+    if (l->n_seen > 0)
+        tec_loop_recompute(l, c, tec_chain_input(l, c, l->input)->memory);
 }
 
 /* More observations than the largest captured launch takes are several launches; so are those of an
  * executor that merges nothing, and of a frame that leaves the action out. */
-static void run_prefixes(struct tec_loop *l, struct tec_chain *c)
+static bool next_prefix(struct tec_loop *l, struct tec_scheduled *it)
 {
-    int who[TEC_MAX_SESSIONS], n = seen_now(l, c, who);
-    int most = c->executor->together && !leaves_out(l, c) ? tec_plan_together(c->plan) : 1;
-    if (n > 0)
-        tec_loop_recompute(l, c, tec_chain_input(l, c, l->input)->memory);
-    for (int at = 0; at < n && !l->record.failed; at += most)
-        run_prefix(l, c, who + at, n - at < most ? n - at : most);
+    const struct tec_chain *c = it->chain;
+    bool out = leaves_out(l, c);
+    int most = c->executor->together && !out ? tec_plan_together(c->plan) : 1;
+    if (it->at == 0)
+        see(l, c);
+    it->first += it->n;
+    it->n = l->n_seen - it->first < most ? l->n_seen - it->first : most;
+    for (int i = 0; i < it->n; i++) {
+        tec_loop_turn(l, l->seen[it->first + i]);
+        l->observed[i] = (struct tec_observed){c->prefix.region, tec_chain_input(l, c, l->input)};
+    }
+    *it->launch = (struct tec_launch){.kind = TEC_LAUNCH_prefix,
+                                      .prefix = {.each = l->observed, .n = it->n, .acts = !out}};
+    return it->n > 0;
 }
 
-void tec_loop_run_early(struct tec_loop *l, struct tec_chain *c,
-                        const struct tec_frame_input *input)
+/* What they made is told: the launch once, the chunk of each session for itself. */
+static void settle_prefix(struct tec_loop *l, struct tec_scheduled *it)
 {
-    for (int i = 0; i < c->n_actions && !l->record.failed; i++)
+    struct tec_chain *c = it->chain;
+    const struct tec_replay *r = &it->launch->replay;
+    const int *who = l->seen + it->first;
+    int n = it->n, padded = n > 1 ? tec_plan_part(c->plan, TEC_PART_FRAME, n)->batch : 1;
+    int64_t seen = r->mark_ns[TEC_MARK_PREFILL], acted = r->mark_ns[TEC_MARK_ACTION];
+    bool action = frame_acts(l, c);
+    for (int i = 0; i < n && action; i++) {
+        tec_loop_turn(l, who[i]);
+        if (!release(l, c, c->acts[0], it->launch, i))
+            return;
+    }
+    struct tec_event of = {.node = c->prefill_node, .request = -1, .observations = n};
+    tec_loop_turn(l, who[0]);
+    tec_loop_tell_launch(l, of, padded, r->start_ns, seen);
+    if (action) {
+        of.node = l->o.actions[c->acts[0]].node;
+        tec_loop_tell_launch(l, of, padded, seen, acted);
+    }
+    for (int i = 0; i < n && action; i++) {
+        tec_loop_turn(l, who[i]);
+        release_event(l, c->acts[0]);
+    }
+    tec_loop_measure_prefix(l, tec_chain_index(l, c), r, action, n);
+}
+
+const struct tec_scheduled_kind tec_scheduled_prefix = {.next = next_prefix,
+                                                        .settle = settle_prefix};
+
+/* --- a chain --------------------------------------------------------------------------------- */
+
+static void add_texts(struct tec_loop *l, struct tec_chain *c, int who, int before)
+{
+    if (!c->says)
+        return;
+    tec_schedule_add(l, &tec_scheduled_text, c, who, before);
+    if (l->text_keys)
+        tec_schedule_add(l, &tec_scheduled_keys, c, 0, 0);
+}
+
+/* Those on the prefix of an earlier frame, and the region for the new one. True: there is one. */
+static bool add_early(struct tec_loop *l, struct tec_chain *c, int who)
+{
+    for (int i = 0; i < c->n_actions; i++)
         if (runs_early(l, c, c->acts[i]))
-            run_action(l, c, c->acts[i], input);
+            tec_schedule_add(l, &tec_scheduled_action, c, who, c->acts[i]);
+    if (!tec_loop_prefills(l, c))
+        return false;
+    tec_schedule_add(l, &tec_scheduled_open, c, who, 0);
+    return true;
 }
 
 /* The texts of all sessions are made before the first action that waits for one. */
-static void run_late(struct tec_loop *l, struct tec_chain *c, int session)
+static void add_late(struct tec_loop *l, struct tec_chain *c, int who)
 {
-    tec_loop_turn(l, session);
-    for (int i = 0; i < c->n_actions && l->input && !l->record.failed; i++) {
-        if (!runs_late(l, c, c->acts[i]))
+    for (int i = 0; i < c->n_actions; i++) {
+        const struct tec_action *a = &l->o.actions[c->acts[i]];
+        if (a->prev || in_frame(l, c, c->acts[i]))
             continue;
-        if (l->o.actions[c->acts[i]].waits_for)
-            tec_loop_say(l, c);
-        tec_loop_turn(l, session);
-        if (!l->record.failed && has_keys(l, c->acts[i]))
-            run_action(l, c, c->acts[i], l->input);
+        if (a->waits_for)
+            add_texts(l, c, who, c->acts[i]);
+        tec_schedule_add(l, &tec_scheduled_action, c, who, c->acts[i]);
     }
 }
 
-void tec_loop_run_hard(struct tec_loop *l, struct tec_chain *c)
+void tec_loop_add_hard(struct tec_loop *l, struct tec_chain *c)
 {
-    run_prefixes(l, c);
-    for (int s = 0; s < l->n_own; s++)
-        run_late(l, c, s);
-    tec_loop_say(l, c);
+    bool prefills = false;
+    for (int i = 0; i < l->n_own; i++) {
+        tec_loop_turn(l, i);
+        if (l->input)
+            prefills = add_early(l, c, i);
+    }
+    c->parted = prefills && c->executor->start;
+    if (c->parted)
+        tec_schedule_add(l, &tec_scheduled_fork, c, l->n_own - 1, 0);
+    tec_schedule_add(l, &tec_scheduled_prefix, c, 0, 0);
+    for (int i = 0; i < l->n_own; i++) {
+        tec_loop_turn(l, i);
+        if (l->input)
+            add_late(l, c, i);
+    }
+    add_texts(l, c, l->n_own - 1, -1);
 }

@@ -316,8 +316,7 @@ static void fill_choice(const struct tec_plan *plan, struct tec_plan_part *part)
         t->rows.pos[i] = t->rows.slot[i] = t->rows.visible[i] = 0;
         t->eos[i] = -1;
     }
-    tec_device_upload(plan->device, part->stream, part->choice.device, part->choice.host,
-                      part->choice.size);
+    tec_launch_upload(plan, part, &part->choice);
 }
 
 /* Run a part; where each of its nodes is a launch of its own, one after the other. */
@@ -357,8 +356,7 @@ void tec_launch_prefixes(struct tec_plan *plan, struct tec_plan_part *part,
         tec_count_suffixes(plan->model, &part->prefix, n);
     if (part->choice.host)
         fill_choice(plan, part);
-    tec_device_upload(plan->device, part->stream, part->block.device, part->block.host,
-                      part->block.size);
+    tec_launch_upload(plan, part, &part->block);
     replay_nodes(plan, part, replay);
 }
 
@@ -374,8 +372,7 @@ void tec_launch_action(struct tec_plan *plan, struct tec_plan_part *part, int re
                        const struct tec_action_inputs *actions, struct tec_replay *replay)
 {
     tec_fill_suffix(plan, part, 0, (struct tec_stand){region, rows}, actions);
-    tec_device_upload(plan->device, part->stream, part->block.device, part->block.host,
-                      part->block.size);
+    tec_launch_upload(plan, part, &part->block);
     tec_device_replay(plan->device, part->capture, replay);
 }
 
@@ -389,8 +386,7 @@ void tec_launch_slice(struct tec_plan *plan, struct tec_plan_part *part, int at,
 {
     if (at == 0) {
         tec_fill_prefix(plan, part, region, o);
-        tec_device_upload(plan->device, part->stream, part->block.device, part->block.host,
-                          part->block.size);
+        tec_launch_upload(plan, part, &part->block);
     }
     tec_device_replay(plan->device, part->slices ? part->slices[at] : part->capture, replay);
     replay->mark_ns[TEC_MARK_PREFILL] = replay->end_ns;
@@ -480,13 +476,7 @@ void tec_launch_decode(struct tec_plan *plan, struct tec_plan_part *part,
         tec_fill_row(plan, t, i, rows[i]);
     if (plan->spec.gathers)
         gather(plan, t, rows, n);
-    tec_device_upload(plan->device, part->stream, part->block.device, part->block.host,
-                      part->block.size);
-    tec_device_replay(plan->device, part->capture, replay);
-    tec_device_download(plan->device, part->stream, part->block.host, part->block.device,
-                        part->block.size);
-    if (replay->status == TEC_OK)
-        replay->status = tec_device_failure(plan->device, NULL);
+    tec_launch_rows(plan, part, &part->block, replay);
     replay->mark_ns[TEC_MARK_SHIFT] = replay->start_ns; /* of copies inside it */
     for (int i = 0; i < n; i++) {
         tec_read_row(t, i, rows[i]);

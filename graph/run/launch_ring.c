@@ -64,15 +64,7 @@ void tec_launch_packed(struct tec_plan *plan, struct tec_plan_part *part,
 {
     struct tec_decode_table *choice = &part->decode;
     fill(plan, part, in);
-    tec_device_upload(plan->device, part->stream, part->block.device, part->block.host,
-                      part->block.size);
-    tec_device_upload(plan->device, part->stream, part->choice.device, part->choice.host,
-                      part->choice.size);
-    tec_device_replay(plan->device, part->capture, replay);
-    tec_device_download(plan->device, part->stream, part->choice.host, part->choice.device,
-                        part->choice.size);
-    if (replay->status == TEC_OK)
-        replay->status = tec_device_failure(plan->device, NULL);
+    tec_launch_rows(plan, part, &part->choice, replay);
     replay->mark_ns[TEC_MARK_SHIFT] = replay->start_ns; /* of copies inside it */
     for (int i = 0; i < in->entering + in->n; i++) {
         tec_read_row(choice, i, in->rows[i]);
@@ -88,8 +80,7 @@ void tec_launch_shift(struct tec_plan *plan, struct tec_plan_part *part,
     for (int i = 0; i < n; i++)
         t->list[i] = (struct tec_move){plan->prefixes.first[moves[i].from],
                                        plan->prefixes.first[moves[i].to], moves[i].tokens};
-    tec_device_upload(plan->device, part->stream, part->block.device, part->block.host,
-                      part->block.size);
+    tec_launch_upload(plan, part, &part->block);
     tec_device_replay(plan->device, part->capture, replay);
 }
 

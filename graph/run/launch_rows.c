@@ -77,3 +77,21 @@ int tec_fill_move(const struct tec_plan *plan, struct tec_moves *moves, struct t
     rows->spans[rows->seqs[i].first] = (struct tec_span){at, row->visible};
     return at + row->visible;
 }
+
+void tec_launch_upload(const struct tec_plan *plan, const struct tec_plan_part *part,
+                       const struct tec_table_block *table)
+{
+    tec_device_upload(plan->device, part->stream, table->device, table->host, table->size);
+}
+
+void tec_launch_rows(const struct tec_plan *plan, const struct tec_plan_part *part,
+                     const struct tec_table_block *rows, struct tec_replay *replay)
+{
+    tec_launch_upload(plan, part, &part->block);
+    if (rows != &part->block)
+        tec_launch_upload(plan, part, rows);
+    tec_device_replay(plan->device, part->capture, replay);
+    tec_device_download(plan->device, part->stream, rows->host, rows->device, rows->size);
+    if (replay->status == TEC_OK)
+        replay->status = tec_device_failure(plan->device, NULL);
+}

@@ -18,6 +18,13 @@ void tec_fill_pictures(const struct tec_plan *plan, struct tec_plan_part *part,
 /* Keys that row r of `rows` sees; pictures are rows lead .. text - 1. */
 int tec_prefix_visible(const struct tec_text *model, int r, int lead, int text, int rows);
 
+/* A table of a part to its place on the device. Of a part with a table of rows: run it, and fetch
+ * what became of them from `rows`; a failure of the device is the replay's. */
+void tec_launch_upload(const struct tec_plan *plan, const struct tec_plan_part *part,
+                       const struct tec_table_block *table);
+void tec_launch_rows(const struct tec_plan *plan, const struct tec_plan_part *part,
+                     const struct tec_table_block *rows, struct tec_replay *replay);
+
 /* Row i of a decode table, before and after a launch. */
 void tec_fill_row(const struct tec_plan *plan, struct tec_decode_table *t, int i,
                   const struct tec_row_state *row);

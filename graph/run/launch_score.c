@@ -6,6 +6,8 @@
  * and the rows that lead to it. */
 #include "graph/run/launch_score.h"
 
+#include "graph/run/launch_rows.h"
+
 #include <string.h>
 
 /* The prompt is the first span of every chain. */
@@ -62,8 +64,7 @@ void tec_launch_score(struct tec_plan *plan, struct tec_plan_part *part,
     struct tec_score_table *t = &part->score;
     size_t bytes = (size_t)launch->tree->n_entries * sizeof *t->likely;
     fill_score(plan, part, launch);
-    tec_device_upload(plan->device, part->stream, part->block.device, part->block.host,
-                      part->block.size);
+    tec_launch_upload(plan, part, &part->block);
     tec_device_replay(plan->device, part->capture, replay);
     tec_device_download(plan->device, part->stream, t->likely, part->score_device.likely, bytes);
     if (replay->status == TEC_OK)

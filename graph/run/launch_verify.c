@@ -88,13 +88,7 @@ void tec_launch_verify(struct tec_plan *plan, struct tec_plan_part *part,
     for (int i = 0; i < n; i++)
         at += fill_request(plan, t, at, &rows[i]);
     *t->rows.count = at;
-    tec_device_upload(plan->device, part->stream, part->block.device, part->block.host,
-                      part->block.size);
-    tec_device_replay(plan->device, part->capture, replay);
-    tec_device_download(plan->device, part->stream, part->block.host, part->block.device,
-                        part->block.size);
-    if (replay->status == TEC_OK)
-        replay->status = tec_device_failure(plan->device, NULL);
+    tec_launch_rows(plan, part, &part->block, replay);
     at = 0;
     for (int i = 0; i < n; i++)
         for (int j = 0; j <= rows[i].n; j++)

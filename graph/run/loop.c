@@ -3,8 +3,8 @@
  * Frame thread; after create nothing allocates, locks or blocks. On the lanes that they share, hard
  * nodes run before language and their chunk leaves as soon as it is there, so language costs time
  * only after the actions. The frame holds a reference to its prefix region until its end, so a
- * request that pins it never finds it overwritten. The steps of a frame are in decide.c, hard.c,
- * soft.c, requests.c and account.c. */
+ * request that pins it never finds it overwritten. What runs is in schedule.c, the rest of a frame
+ * in decide.c, requests.c and account.c. */
 #include "graph/run/state.h"
 
 #include <stdio.h>
@@ -158,7 +158,7 @@ static void await_input(struct tec_loop *l, const struct tec_tick *tick)
                       .kind = TEC_EVENT_INPUT, .node = -1, .request = -1, .t_ns = tec_loop_now(l)});
 }
 
-static void drop_prefix(struct tec_loop *l, struct tec_chain *c)
+void tec_loop_drop_prefix(struct tec_loop *l, struct tec_chain *c)
 {
     if (c->prefix.region < 0)
         return;
@@ -185,38 +185,10 @@ void tec_loop_open_prefix(struct tec_loop *l, struct tec_chain *c,
         memcpy(p->state, in->state, (size_t)tec_model_state(c->plan->model) * sizeof *p->state);
 }
 
-/* A prefix region for the frame's observation. */
-static void take_prefix(struct tec_loop *l, struct tec_chain *c,
-                        const struct tec_frame_input *input)
-{
-    drop_prefix(l, c);
-    tec_loop_open_prefix(l, c, input, tec_kv_pool_take(&c->plan->prefixes));
-    tec_loop_tell_prefix(l, "alloc", c, c->prefix.rows, tec_loop_now(l));
-}
-
 bool tec_loop_prefills(const struct tec_loop *l, const struct tec_chain *c)
 {
     int64_t n = c->every;
     return c->prefix.region < 0 || l->tick->frame / n != c->prefix.frame / n;
-}
-
-/* Run a chain's hard nodes, in a region for its prefix where it has a new one. */
-static void run_chain(struct tec_loop *l, struct tec_chain *c)
-{
-    bool prefills = false;
-    for (int i = 0; i < l->n_own; i++) {
-        tec_loop_turn(l, i);
-        if (!l->input)
-            continue;
-        prefills = tec_loop_prefills(l, c);
-        tec_loop_run_early(l, c, l->input);
-        if (prefills)
-            take_prefix(l, c, l->input);
-    }
-    c->parted = prefills && c->executor->start;
-    if (c->parted)
-        tec_loop_start_concurrent(l, c);
-    tec_loop_run_hard(l, c);
 }
 
 /* Chunks that each session's hard nodes have to make. */
@@ -237,7 +209,7 @@ static void drop_prefixes(struct tec_loop *l)
         tec_loop_turn(l, s);
         for (int i = 0; i < l->o.n_chains; i++)
             if (!l->chains[i].keeps || l->record.failed)
-                drop_prefix(l, &l->chains[i]);
+                tec_loop_drop_prefix(l, &l->chains[i]);
     }
     tec_loop_turn(l, 0);
 }
@@ -247,16 +219,8 @@ static void run_nodes(struct tec_loop *l)
 {
     if (tec_loop_failed(l))
         return;
-    bool observed = tec_loop_observed(l);
     count_actions(l);
-    tec_loop_turn(l, 0);
-    for (int i = 0; i < l->n_hard && !l->record.failed; i++)
-        if (l->chains[l->hard[i]].ring && !l->tick->rests)
-            tec_rings_run(l, &l->chains[l->hard[i]], l->input);
-        else if (observed)
-            run_chain(l, &l->chains[l->hard[i]]);
-    tec_loop_turn(l, 0);
-    tec_loop_run_soft(l);
+    tec_schedule_run(l);
     drop_prefixes(l);
 }
 
@@ -268,7 +232,7 @@ static void idle(const struct tec_loop *l)
         next = l->own[i].tick->next_ns < next ? l->own[i].tick->next_ns : next;
     for (int i = 0; !l->record.failed && i < l->o.n_chains; i++)
         if (l->chains[i].executor->idle)
-            l->chains[i].executor->idle(l->chains[i].executor->self, next);
+            l->chains[i].executor->idle(l->chains[i].executor->memory, next);
 }
 
 /* What prefills read of streams, and each session's requests. */
@@ -381,7 +345,7 @@ void tec_loop_reset(struct tec_loop *l)
     tec_text_keys_reset(l);
     for (int i = 0; i < l->o.n_chains; i++)
         if (l->chains[i].in_frames)
-            drop_prefix(l, &l->chains[i]);
+            tec_loop_drop_prefix(l, &l->chains[i]);
     l->tick = NULL;
     tec_rings_reset(l);
     l->n_recent = 0;
@@ -416,7 +380,8 @@ static enum tec_status take_memory(struct tec_loop *l, struct tec_error *err)
         ok = l->texts[i].tokens != NULL;
     }
     ok = ok && tec_rank_memory(l);
-    return ok ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a frame loop");
+    return ok ? tec_schedule_create(l, err)
+              : tec_fail(err, TEC_NO_MEMORY, "no memory for a frame loop");
 }
 
 enum tec_status tec_loop_create(struct tec_loop **out, const struct tec_loop_options *options,

@@ -238,16 +238,14 @@ static void chunk(void *self, const struct tec_launch *launch, int i, float *chu
 struct tec_executor tec_chain_memory_executor(struct tec_chain_memory *c,
                                               const struct tec_executor *inner)
 {
-    c->inner = *inner;
-    return (struct tec_executor){.self = c,
-                                 .clock = inner->clock,
-                                 .ran = inner->ran,
-                                 .verifies = inner->verifies,
-                                 .launch = launch,
-                                 .chunk = chunk,
-                                 .idle = idle,
-                                 .await = inner->await,
-                                 .give_up = give_up,
-                                 .recompute = recompute,
-                                 .report = report};
+    struct tec_executor e = c->inner = *inner;
+    e.self = e.memory = c;
+    e.together = false;
+    e.launch = launch;
+    e.chunk = chunk;
+    e.idle = idle;
+    e.give_up = give_up;
+    e.recompute = recompute;
+    e.report = report;
+    return e;
 }

@@ -124,25 +124,6 @@ static void parted_chunk(void *self, const struct tec_launch *launch, int i, flo
     p->whole.chunk(p->whole.self, launch, i, chunk);
 }
 
-static void parted_recompute(void *self, const struct tec_decision *decision,
-                             const struct tec_memory_prompt *prompt, int first)
-{
-    struct tec_partitions *p = self;
-    p->whole.recompute(p->whole.self, decision, prompt, first);
-}
-
-static void parted_report(void *self, struct tec_frame_view *view)
-{
-    struct tec_partitions *p = self;
-    p->whole.report(p->whole.self, view);
-}
-
-static void parted_idle(void *self, int64_t until_ns)
-{
-    struct tec_partitions *p = self;
-    p->whole.idle(p->whole.self, until_ns);
-}
-
 static void parted_start(void *self, struct tec_launch *launches, int n)
 {
     struct tec_partitions *p = self;
@@ -187,14 +168,13 @@ void tec_partitions_destroy(struct tec_partitions *p)
 
 struct tec_executor tec_partitions_executor(struct tec_partitions *p)
 {
-    return (struct tec_executor){.self = p,
-                                 .clock = p->whole.clock,
-                                 .verifies = p->whole.verifies,
-                                 .launch = parted_launch,
-                                 .chunk = parted_chunk,
-                                 .start = parted_start,
-                                 .wait = parted_wait,
-                                 .idle = p->whole.idle ? parted_idle : NULL,
-                                 .recompute = p->whole.recompute ? parted_recompute : NULL,
-                                 .report = p->whole.report ? parted_report : NULL};
+    struct tec_executor e = p->whole;
+    e.self = p;
+    e.together = false;
+    e.launch = parted_launch;
+    e.chunk = parted_chunk;
+    e.start = parted_start;
+    e.wait = parted_wait;
+    e.ran = NULL;
+    return e;
 }

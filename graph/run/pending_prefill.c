@@ -115,7 +115,7 @@ static void drop(struct tec_loop *l, struct tec_pending_prefill *a, int64_t at_n
     if (a->region < 0)
         return;
     if (a->done < total_of(l, a) && e->give_up)
-        e->give_up(e->self);
+        e->give_up(e->memory);
     tec_kv_pool_drop(&l->chains[a->chain].plan->prefixes, a->region);
     a->region = -1;
     tec_loop_tell_prefix(l, "free", &l->chains[a->chain], a->rows, at_ns);
@@ -231,27 +231,6 @@ bool tec_pending_prefill_ready(const struct tec_loop *l, const struct tec_reques
 
 /* --- running --------------------------------------------------------------------------------- */
 
-static void tell_slices(struct tec_loop *l, const struct tec_pending_prefill *a, int slices,
-                        int64_t request, int64_t start, int64_t end)
-{
-    const struct tec_chain *s = &l->chains[a->chain];
-    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_START,
-                                        .node = s->prefill_node,
-                                        .request = request,
-                                        .slices = slices,
-                                        .of = s->slices,
-                                        .t_ns = start});
-    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_END,
-                                        .node = s->prefill_node,
-                                        .request = request,
-                                        .t_ns = end,
-                                        .since_ns = start});
-    struct tec_launch_record *launch =
-        tec_loop_note(l, tec_loop_node_name(l, s->prefill_node), start, end);
-    launch->k = slices;
-    launch->request = request;
-}
-
 static void open_region(struct tec_loop *l, struct tec_pending_prefill *a,
                         const struct tec_prefix_input *prompt)
 {
@@ -259,53 +238,6 @@ static void open_region(struct tec_loop *l, struct tec_pending_prefill *a,
     a->region = tec_kv_pool_take(&s->plan->prefixes);
     a->rows = tec_prefix_rows(s->plan, prompt);
     tec_loop_tell_prefix(l, "alloc", s, a->rows, tec_loop_now(l));
-}
-
-/* One slice; false: the device has failed. */
-static bool run_slice(struct tec_loop *l, struct tec_pending_prefill *a, struct tec_replay *replay,
-                      enum tec_slice *state)
-{
-    const struct tec_chain *s = &l->chains[a->chain];
-    const struct tec_chain_input input = input_of(l, a);
-    if (a->region < 0) {
-        open_region(l, a, &input.prefix);
-        tec_loop_recompute(l, s, a->memory);
-    }
-    struct tec_launch launch = {.kind = TEC_LAUNCH_slice,
-                                .slice = {.of = {a->region, &input}, .at = a->done}};
-    tec_executor_launch(s->executor, &launch);
-    *replay = launch.replay;
-    *state = launch.slice.state;
-    tec_loop_replayed(l, replay->start_ns, replay->end_ns);
-    l->record.waited_ns += replay->waited_ns;
-    if (replay->status != TEC_OK || tec_loop_failed(l)) {
-        l->record.failed = true;
-        return false;
-    }
-    a->done = *state == TEC_SLICE_AGAIN ? 0 : a->done + (*state == TEC_SLICE_DONE);
-    if (*state == TEC_SLICE_DONE)
-        tec_loop_measure(l, a->chain, TEC_COST_PREFILL, 0, 1, 1, replay->end_ns - replay->start_ns);
-    return true;
-}
-
-/* As many slices as this frame has for it, or until one has to wait; false: the device has failed.
- */
-static bool run_slices(struct tec_loop *l, struct tec_pending_prefill *a, int64_t request)
-{
-    struct tec_replay replay = {0};
-    enum tec_slice state = TEC_SLICE_DONE;
-    int64_t start = 0, end = 0;
-    int ran = 0;
-    for (int i = 0; i < a->now && state != TEC_SLICE_LATER; i++) {
-        if (!run_slice(l, a, &replay, &state))
-            return false;
-        start = ran ? start : replay.start_ns;
-        end = state == TEC_SLICE_LATER ? end : replay.end_ns;
-        ran += state != TEC_SLICE_LATER;
-    }
-    if (ran)
-        tell_slices(l, a, ran, request, start, end);
-    return true;
 }
 
 /* Its requests have their prefix. */
@@ -328,21 +260,78 @@ static void hand_over(struct tec_loop *l, struct tec_pending_prefill *a, int64_t
     }
 }
 
-void tec_pending_prefill_run(struct tec_loop *l)
+static struct tec_pending_prefill *prefill_of(struct tec_loop *l, const struct tec_scheduled *it)
 {
-    for (int i = 0; i < l->n_turns; i++) {
-        struct tec_pending_prefill *a = &l->pending[l->turns[i]];
-        int row = a->waiting > 0 ? first_row(l, a) : -1;
-        if (row < 0)
-            continue;
-        if (!run_slices(l, a, l->requests[row].id))
-            return;
-        a->now = 0;
-        if (a->done < total_of(l, a))
-            return; /* one at a time is begun and not done */
-        hand_over(l, a, tec_loop_now(l));
-    }
+    return &l->pending[l->turns[it->of]];
 }
+
+/* This frame's slices have run: they are told as one, and a whole prefill is handed over. One at a
+ * time is begun and not done, so behind one that is not whole no other has its turn. */
+static void end_slices(struct tec_loop *l, struct tec_scheduled *it)
+{
+    struct tec_pending_prefill *a = prefill_of(l, it);
+    if (it->n > 0)
+        tec_loop_tell_launch(l,
+                             (struct tec_event){.node = it->chain->prefill_node,
+                                                .request = l->requests[first_row(l, a)].id,
+                                                .slices = it->n,
+                                                .of = it->chain->slices},
+                             1, it->start_ns, it->end_ns);
+    a->now = 0;
+    if (a->done == total_of(l, a))
+        hand_over(l, a, tec_loop_now(l));
+    else
+        l->n_turns = 0;
+}
+
+/* As many slices as this frame has for it, or until one has to wait. */
+static bool next_slice(struct tec_loop *l, struct tec_scheduled *it)
+{
+    struct tec_pending_prefill *a = it->of < l->n_turns ? prefill_of(l, it) : NULL;
+    if (!a || (it->at == 0 && (tec_loop_failed(l) || a->waiting == 0 || first_row(l, a) < 0)))
+        return false;
+    if (it->at == a->now) {
+        end_slices(l, it);
+        return false;
+    }
+    l->pending_input = input_of(l, a);
+    if (a->region < 0) {
+        open_region(l, a, &l->pending_input.prefix);
+        tec_loop_recompute(l, it->chain, a->memory);
+    }
+    *it->launch = (struct tec_launch){
+        .kind = TEC_LAUNCH_slice, .slice = {.of = {a->region, &l->pending_input}, .at = a->done}};
+    return true;
+}
+
+static void fail_slice(struct tec_loop *l, struct tec_scheduled *it)
+{
+    (void)it;
+    l->n_turns = 0;
+}
+
+static void settle_slice(struct tec_loop *l, struct tec_scheduled *it)
+{
+    struct tec_pending_prefill *a = prefill_of(l, it);
+    const struct tec_replay *r = &it->launch->replay;
+    enum tec_slice state = it->launch->slice.state;
+    if (tec_loop_failed(l)) {
+        fail_slice(l, it);
+        return;
+    }
+    a->done = state == TEC_SLICE_AGAIN ? 0 : a->done + (state == TEC_SLICE_DONE);
+    if (state == TEC_SLICE_DONE)
+        tec_loop_measure(l, a->chain, TEC_COST_PREFILL, 0, 1, 1, r->end_ns - r->start_ns);
+    if (state == TEC_SLICE_LATER) {
+        a->now = it->at + 1;
+        return;
+    }
+    it->start_ns = it->n++ ? it->start_ns : r->start_ns;
+    it->end_ns = r->end_ns;
+}
+
+const struct tec_scheduled_kind tec_scheduled_slice = {
+    .next = next_slice, .settle = settle_slice, .fail = fail_slice, .always = true};
 
 const struct tec_memory_prompt *tec_pending_prefill_memory(const struct tec_loop *l, int chain)
 {

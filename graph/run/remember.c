@@ -1,4 +1,5 @@
 /* remember.c - segments computed by themselves, to be kept: one packed forward, a sequence each. */
+#include "graph/run/launch_rows.h"
 #include "graph/run/recall.h"
 
 #include <stddef.h>
@@ -44,8 +45,7 @@ enum tec_status tec_remember_run(struct tec_plan *plan, const struct tec_remembe
     }
     *table->rows.count = at;
     struct tec_replay run = {0};
-    tec_device_upload(plan->device, part->stream, part->block.device, part->block.host,
-                      part->block.size);
+    tec_launch_upload(plan, part, &part->block);
     tec_device_replay(plan->device, part->capture, &run);
     return tec_device_failure(plan->device, err);
 }

@@ -91,32 +91,31 @@ static void tell(const struct tec_loop *l, enum tec_event_kind kind, const struc
                                         .t_ns = at_ns});
 }
 
-void tec_loop_tell_kv(const struct tec_loop *l, const char *what, const struct tec_request *r,
-                      int tokens, int64_t at_ns)
+void tec_loop_tell_cache(const struct tec_loop *l, const char *what, int kv, int from,
+                         int64_t request, int tokens, int64_t at_ns)
 {
-    const struct tec_chain *s = tec_chain_of(l, r);
-    int kv = s->kv_requests >= 0 ? s->kv_requests : s->kv_frame;
-    bool forks = strcmp(what, "fork") == 0;
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_KV,
                                         .what = what,
                                         .kv = l->kv[kv].name,
-                                        .from = forks ? l->kv[s->kv_frame].name : NULL,
+                                        .from = from < 0 ? NULL : l->kv[from].name,
                                         .node = -1,
-                                        .request = r->id,
+                                        .request = request,
                                         .tokens = tokens,
                                         .t_ns = at_ns});
+}
+
+void tec_loop_tell_kv(const struct tec_loop *l, const char *what, const struct tec_request *r,
+                      int tokens, int64_t at_ns)
+{
+    const struct tec_chain *c = tec_chain_of(l, r);
+    int from = strcmp(what, "fork") == 0 ? c->kv_frame : -1;
+    tec_loop_tell_cache(l, what, tec_chain_texts(c), from, r->id, tokens, at_ns);
 }
 
 void tec_loop_tell_prefix(const struct tec_loop *l, const char *what, const struct tec_chain *c,
                           int tokens, int64_t at_ns)
 {
-    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_KV,
-                                        .what = what,
-                                        .kv = l->kv[c->kv_frame].name,
-                                        .node = -1,
-                                        .request = -1,
-                                        .tokens = tokens,
-                                        .t_ns = at_ns});
+    tec_loop_tell_cache(l, what, c->kv_frame, -1, -1, tokens, at_ns);
 }
 
 /* KV length of the request in tokens: shared prefix + its own prompt + generated tokens. */

@@ -100,7 +100,7 @@ static void place(const struct tec_ring_state *ring, struct tec_ring_item *it)
 }
 
 /* The newest sequence is what requests stand on. Where keys move it has no region that stays: they
- * get a copy, see copy_prefix. */
+ * get a copy, see next_copy. */
 static void open_prefix(struct tec_loop *l, const struct tec_ring_state *ring,
                         const struct tec_frame_input *input, int region)
 {
@@ -238,53 +238,61 @@ static void leave(struct tec_loop *l, struct tec_ring_state *ring)
 
 /* --- forwards -------------------------------------------------------------------------------- */
 
-/* Slot to the next one, oldest first, so nothing is overwritten that is still to move. */
-static void shift(struct tec_loop *l, struct tec_ring_state *ring)
+static struct tec_ring_state *ring_of(struct tec_loop *l, const struct tec_scheduled *it)
 {
-    struct tec_ring_move moves[TEC_MAX_STAGES], regions[TEC_MAX_STAGES];
-    struct tec_launch launch = {.kind = TEC_LAUNCH_shift,
-                                .shift = {.moves = regions, .n = ring->n}};
-    int tokens = 0;
-    if (ring->n == 0)
-        return;
+    return &l->rings[it->of];
+}
+
+/* Slot to the next one, oldest first, so nothing is overwritten that is still to move. */
+static bool next_shift(struct tec_loop *l, struct tec_scheduled *it)
+{
+    struct tec_ring_state *ring = ring_of(l, it);
+    struct tec_ring_flight *f = &l->flight;
     for (int i = 0; i < ring->n; i++) {
-        struct tec_ring_item *it = &ring->items[i];
-        moves[i] = (struct tec_ring_move){it->slot, it->slot + 1, tec_ring_stored(it)};
-        regions[i] = (struct tec_ring_move){ring->first + it->slot, ring->first + it->slot + 1,
-                                            moves[i].tokens};
-        tokens += moves[i].tokens;
-        it->slot++;
-        it->region++;
-        place(ring, it);
+        struct tec_ring_item *item = &ring->items[i];
+        f->moves[i] = (struct tec_ring_move){item->slot, item->slot + 1, tec_ring_stored(item)};
+        f->regions[i] = (struct tec_ring_move){ring->first + item->slot,
+                                               ring->first + item->slot + 1, f->moves[i].tokens};
+        item->slot++;
+        item->region++;
+        place(ring, item);
     }
-    tec_executor_launch(ring->chain->executor, &launch);
-    if (launch.replay.status != TEC_OK) {
-        l->record.failed = true;
-        return;
-    }
-    tec_loop_measure_ring(l, ring, TEC_COST_SHIFT, &launch.replay, tokens);
-    tec_ring_tell_copy(l, ring, moves, ring->n, &launch.replay);
+    *it->launch =
+        (struct tec_launch){.kind = TEC_LAUNCH_shift, .shift = {.moves = f->regions, .n = ring->n}};
+    return ring->n > 0;
 }
 
 /* A copy of the sequence that has just entered, if a request of this frame is to stand on it. */
-static void copy_prefix(struct tec_loop *l, const struct tec_ring_state *ring)
+static bool next_copy(struct tec_loop *l, struct tec_scheduled *it)
 {
-    struct tec_chain *c = ring->chain;
+    struct tec_chain *c = it->chain;
     bool asked = false;
     for (int i = 0; i < l->n_live; i++)
         asked |= tec_chain_of(l, &l->requests[i]) == c && !l->requests[i].stored;
     if (!asked)
-        return;
+        return false;
     c->prefix.region = tec_kv_pool_take(&c->plan->prefixes);
-    const struct tec_ring_move move = {ring->first, c->prefix.region, c->prefix.rows};
-    struct tec_launch launch = {.kind = TEC_LAUNCH_shift, .shift = {.moves = &move, .n = 1}};
-    tec_executor_launch(c->executor, &launch);
-    l->record.failed |= launch.replay.status != TEC_OK;
-    if (l->record.failed)
-        return;
-    tec_loop_measure_ring(l, ring, TEC_COST_SHIFT, &launch.replay, move.tokens);
-    tec_ring_tell_copy(l, ring, &move, 1, &launch.replay);
+    l->flight.moves[0] =
+        (struct tec_ring_move){ring_of(l, it)->first, c->prefix.region, c->prefix.rows};
+    *it->launch =
+        (struct tec_launch){.kind = TEC_LAUNCH_shift, .shift = {.moves = l->flight.moves, .n = 1}};
+    return true;
 }
+
+static void settle_moves(struct tec_loop *l, struct tec_scheduled *it)
+{
+    const struct tec_launch *launch = it->launch;
+    int tokens = 0;
+    for (int i = 0; i < launch->shift.n; i++)
+        tokens += launch->shift.moves[i].tokens;
+    tec_loop_measure_ring(l, ring_of(l, it), TEC_COST_SHIFT, &launch->replay, tokens);
+    tec_ring_tell_copy(l, ring_of(l, it), l->flight.moves, launch->shift.n, &launch->replay);
+}
+
+const struct tec_scheduled_kind tec_scheduled_shift = {
+    .next = next_shift, .settle = settle_moves, .once = true};
+const struct tec_scheduled_kind tec_scheduled_copy = {
+    .next = next_copy, .settle = settle_moves, .once = true};
 
 static void add(struct tec_ring_flight *f, struct tec_ring_state *ring, int at)
 {
@@ -293,37 +301,40 @@ static void add(struct tec_ring_flight *f, struct tec_ring_state *ring, int at)
 }
 
 /* The rows of forward `at` of the frame: of the rings that have as many. */
-static void gather_rows(struct tec_ring_flight *f, struct tec_ring_state *const *rings, int n,
-                        int at, bool enters)
+static void gather_rows(struct tec_loop *l, int at, bool enters)
 {
-    *f = (struct tec_ring_flight){.by = rings[0]};
-    for (int r = 0; r < n && enters; r++)
+    struct tec_ring_flight *f = &l->flight;
+    struct tec_ring_state *const *rings = f->rings;
+    f->n = 0;
+    f->by = rings[0];
+    for (int r = 0; r < f->n_rings && enters; r++)
         add(f, rings[r], rings[r]->n - 1);
     f->entering = tec_ring_spec(rings[0])->apart ? 0 : f->n;
-    for (int r = 0; r < n; r++)
+    for (int r = 0; r < f->n_rings; r++)
         for (int i = rings[r]->n - 1 - enters; i >= 0 && at < rings[r]->forwards; i--)
             add(f, rings[r], i);
 }
 
-/* False: the device failed, and nothing was made. */
-static bool launch(struct tec_loop *l, const struct tec_ring_flight *f,
-                   const struct tec_frame_input *input, struct tec_replay *replay, int *tokens)
+/* Forward `of` of the frame; the first takes the observation in, if there is one. */
+static bool next_forward(struct tec_loop *l, struct tec_scheduled *it)
 {
-    const struct tec_prefix_input *prefixes[TEC_MAX_STAGES];
-    struct tec_row_state *rows[TEC_MAX_STAGES];
+    struct tec_ring_flight *f = &l->flight;
+    f->made = false;
+    for (int r = 0; r < f->n_rings; r++)
+        f->rings[r]->forwards_left =
+            it->of < f->rings[r]->forwards ? f->rings[r]->forwards - 1 - it->of : 0;
+    gather_rows(l, it->of, it->of == 0 && l->input);
     for (int i = 0; i < f->n; i++)
-        rows[i] = &f->item[i]->row;
+        f->rows[i] = &f->item[i]->row;
     for (int i = 0; i < f->entering; i++)
-        prefixes[i] = &tec_chain_input(l, f->ring[i]->chain, input)->prefix;
-    struct tec_launch launch = {.kind = TEC_LAUNCH_packed,
-                                .packed = {.in = {.prefixes = prefixes,
-                                                  .rows = rows,
-                                                  .entering = f->entering,
-                                                  .n = f->n - f->entering},
-                                           .tokens = tokens}};
-    tec_executor_launch(f->by->chain->executor, &launch);
-    *replay = launch.replay;
-    return replay->status == TEC_OK;
+        f->prefixes[i] = &tec_chain_input(l, f->ring[i]->chain, l->input)->prefix;
+    *it->launch = (struct tec_launch){.kind = TEC_LAUNCH_packed,
+                                      .packed = {.in = {.prefixes = f->prefixes,
+                                                        .rows = f->rows,
+                                                        .entering = f->entering,
+                                                        .n = f->n - f->entering},
+                                                 .tokens = f->tokens}};
+    return f->n > 0;
 }
 
 static void account(struct tec_loop *l, const struct tec_ring_flight *f, const struct tec_replay *r)
@@ -341,83 +352,55 @@ static void account(struct tec_loop *l, const struct tec_ring_flight *f, const s
         tec_loop_measure_ring(l, f->by, TEC_COST_DECODE, r, others);
 }
 
+static void settle_forward(struct tec_loop *l, struct tec_scheduled *it)
+{
+    struct tec_ring_flight *f = &l->flight;
+    const struct tec_replay *r = &it->launch->replay;
+    f->made = true;
+    tec_ring_tell_forward(l, f, r);
+    account(l, f, r);
+    for (int i = 0; i < f->n; i++) {
+        struct tec_ring_item *item = f->item[i];
+        item->tokens[item->stage++] = f->tokens[i];
+        place(f->ring[i], item);
+    }
+    tec_ring_tell_tokens(l, f, r->end_ns);
+}
+
+const struct tec_scheduled_kind tec_scheduled_forward = {
+    .next = next_forward, .settle = settle_forward, .once = true};
+
 /* The prefill of a ring's new sequence, where it is a launch of its own. */
-static void prefill(struct tec_loop *l, const struct tec_ring_state *ring,
-                    const struct tec_frame_input *input)
+static bool next_enter(struct tec_loop *l, struct tec_scheduled *it)
 {
-    const struct tec_chain *c = ring->chain;
-    const struct tec_observed of = {ring->items[ring->n - 1].region, tec_chain_input(l, c, input)};
-    struct tec_launch launch = {.kind = TEC_LAUNCH_prefix, .prefix = {.each = &of, .n = 1}};
-    tec_executor_launch(c->executor, &launch);
-    const struct tec_replay replay = launch.replay;
-    l->record.failed |= replay.status != TEC_OK;
-    if (l->record.failed) {
-        tec_loop_replayed(l, replay.start_ns, replay.end_ns);
-        return;
-    }
-    struct tec_event event = {
-        .kind = TEC_EVENT_START, .node = c->prefill_node, .request = -1, .t_ns = replay.start_ns};
-    tec_loop_tell(l, event);
-    event.kind = TEC_EVENT_END;
-    event.since_ns = replay.start_ns;
-    event.t_ns = replay.end_ns;
-    tec_loop_tell(l, event);
-    tec_loop_note(l, tec_loop_node_name(l, c->prefill_node), replay.start_ns, replay.end_ns);
-    tec_loop_measure_prefix(l, tec_chain_index(l, c), &replay, false, 1);
+    const struct tec_ring_state *ring = ring_of(l, it);
+    it->observed = (struct tec_observed){ring->items[ring->n - 1].region,
+                                         tec_chain_input(l, it->chain, l->input)};
+    *it->launch =
+        (struct tec_launch){.kind = TEC_LAUNCH_prefix, .prefix = {.each = &it->observed, .n = 1}};
+    return true;
 }
 
-/* Run forward `at` of the frame for those of the rings that have as many; `input`: they all take it
- * in. */
-static void forward(struct tec_loop *l, struct tec_ring_state *const *rings, int n, int at,
-                    const struct tec_frame_input *input)
+static void settle_enter(struct tec_loop *l, struct tec_scheduled *it)
 {
-    struct tec_ring_flight f;
-    struct tec_replay replay = {0};
-    int tokens[TEC_MAX_STAGES] = {0};
-    for (int r = 0; r < n && input && tec_ring_spec(rings[r])->apart && !l->record.failed; r++)
-        prefill(l, rings[r], input);
-    gather_rows(&f, rings, n, at, input != NULL);
-    if (f.n == 0 || l->record.failed)
-        return;
-    if (!launch(l, &f, input, &replay, tokens)) {
-        l->record.failed = true;
-        tec_loop_replayed(l, replay.start_ns, replay.end_ns);
-        return;
-    }
-    tec_ring_tell_forward(l, &f, &replay);
-    account(l, &f, &replay);
-    for (int i = 0; i < f.n; i++) {
-        struct tec_ring_item *it = f.item[i];
-        it->tokens[it->stage++] = tokens[i];
-        place(f.ring[i], it);
-    }
-    tec_ring_tell_tokens(l, &f, replay.end_ns);
-    for (int r = 0; r < n; r++) {
-        if (at >= rings[r]->forwards)
-            continue;
-        if (input && keeps_regions(rings[r]))
-            copy_prefix(l, rings[r]);
-        leave(l, rings[r]);
-        if (tec_ring_spec(rings[r])->shifts && !l->record.failed)
-            shift(l, rings[r]);
-    }
+    const struct tec_replay *r = &it->launch->replay;
+    tec_loop_tell_launch(l, (struct tec_event){.node = it->chain->prefill_node, .request = -1}, 1,
+                         r->start_ns, r->end_ns);
+    tec_loop_measure_prefix(l, tec_chain_index(l, it->chain), r, false, 1);
 }
 
-int tec_ring_depth(const struct tec_loop *l, const struct tec_ring_state *ring)
+const struct tec_scheduled_kind tec_scheduled_enter = {
+    .next = next_enter, .settle = settle_enter, .once = true};
+
+/* What the forward has made leaves even if a later launch has failed. */
+static bool next_leave(struct tec_loop *l, struct tec_scheduled *it)
 {
-    const struct tec_topology *t = l->o.topology;
-    int wish = l->decision.depth[tec_ring_index(l, ring)], stages = tec_ring_spec(ring)->stages;
-    int deepest = t->n_depth ? t->depth[t->n_depth - 1] : stages;
-    int depth = wish ? tec_snap_down(t->depth, t->n_depth, wish) : 0;
-    if (depth < 1)
-        depth = wish && t->n_depth ? t->depth[0] : deepest;
-    return depth < stages ? depth : stages;
+    if (l->flight.made)
+        leave(l, ring_of(l, it));
+    return false;
 }
 
-int tec_ring_forwards(const struct tec_loop *l, const struct tec_ring_state *ring)
-{
-    return tec_stages_forwards(tec_ring_spec(ring)->stages, tec_ring_depth(l, ring));
-}
+const struct tec_scheduled_kind tec_scheduled_leave = {.next = next_leave, .always = true};
 
 static void open_frame(struct tec_loop *l, struct tec_ring_state *ring,
                        const struct tec_frame_input *input)
@@ -447,42 +430,52 @@ static void close_frame(struct tec_loop *l, struct tec_ring_state *ring)
     l->record.filling |= ring->filling;
 }
 
-void tec_rings_run(struct tec_loop *l, const struct tec_chain *c,
-                   const struct tec_frame_input *input)
+static bool next_close(struct tec_loop *l, struct tec_scheduled *it)
 {
-    struct tec_ring_state *rings[TEC_MAX_RINGS];
-    int n = 0, forwards = 0;
+    (void)it;
+    for (int i = 0; i < l->flight.n_rings; i++)
+        close_frame(l, l->flight.rings[i]);
+    l->record.depth = tec_ring_depth(l, &l->rings[0]);
+    return false;
+}
+
+const struct tec_scheduled_kind tec_scheduled_close = {.next = next_close, .always = true};
+
+/* Behind a forward, of the rings that took part. */
+static void add_moves(struct tec_loop *l, int at, bool enters)
+{
+    for (int r = 0; r < l->flight.n_rings; r++) {
+        struct tec_ring_state *ring = l->flight.rings[r];
+        int of = tec_ring_index(l, ring);
+        if (at >= ring->forwards)
+            continue;
+        if (enters && keeps_regions(ring))
+            tec_schedule_add(l, &tec_scheduled_copy, ring->chain, 0, of);
+        tec_schedule_add(l, &tec_scheduled_leave, ring->chain, 0, of);
+        if (tec_ring_spec(ring)->shifts)
+            tec_schedule_add(l, &tec_scheduled_shift, ring->chain, 0, of);
+    }
+}
+
+void tec_rings_add(struct tec_loop *l, struct tec_chain *c)
+{
+    struct tec_ring_flight *f = &l->flight;
+    int forwards = 0;
+    f->n_rings = 0;
+    f->made = false;
     for (int i = 0; i < l->n_rings; i++) {
         struct tec_ring_state *ring = &l->rings[i];
         if (ring->ran || ring->chain->plan != c->plan)
             continue;
-        open_frame(l, ring, input);
+        open_frame(l, ring, l->input);
         forwards = ring->forwards > forwards ? ring->forwards : forwards;
-        rings[n++] = ring;
+        f->rings[f->n_rings++] = ring;
+        if (l->input && tec_ring_spec(ring)->apart)
+            tec_schedule_add(l, &tec_scheduled_enter, ring->chain, 0, i);
     }
-    for (int at = 0; at < forwards && !l->record.failed; at++) {
-        for (int i = 0; i < n; i++)
-            rings[i]->forwards_left = at < rings[i]->forwards ? rings[i]->forwards - 1 - at : 0;
-        forward(l, rings, n, at, at == 0 ? input : NULL);
+    for (int at = 0; at < forwards; at++) {
+        tec_schedule_add(l, &tec_scheduled_forward, f->rings[0]->chain, 0, at);
+        add_moves(l, at, at == 0 && l->input);
     }
-    for (int i = 0; i < n; i++)
-        close_frame(l, rings[i]);
-    l->record.depth = tec_ring_depth(l, &l->rings[0]);
-}
-
-bool tec_ring_missed(struct tec_loop *l, struct tec_ring_state *ring, enum tec_cause *cause)
-{
-    int age = tec_stages_frames(tec_ring_spec(ring)->stages, tec_ring_depth(l, ring)) - 1;
-    uint64_t bit = UINT64_C(1) << age;
-    if (ring->broken & bit) { /* its action would have ended the filling */
-        ring->filling = l->record.filling = false;
-        for (int i = 0; i < l->n_rings; i++)
-            l->record.filling |= l->rings[i].filling;
-    }
-    if (l->record.actions[ring->chain->action].release_ns >= 0 || ring->filling)
-        return false;
-    *cause = ring->broken & bit ? TEC_CAUSE_MODEL
-             : ring->seen & bit ? TEC_CAUSE_PLAN
-                                : TEC_CAUSE_INPUT;
-    return true;
+    tec_schedule_add(l, &tec_scheduled_close, c, 0, 0);
 }

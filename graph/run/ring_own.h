@@ -4,15 +4,6 @@
 
 #include "graph/run/state.h"
 
-/* The sequences of a forward, in the order of its rows: those that enter, one of each ring, then
- * the others, ring by ring, youngest first. */
-struct tec_ring_flight {
-    struct tec_ring_state *by; /* the first ring: of its plan all are */
-    int n, entering;
-    struct tec_ring_state *ring[TEC_MAX_STAGES];
-    struct tec_ring_item *item[TEC_MAX_STAGES];
-};
-
 static inline const struct tec_plan_spec *tec_ring_spec(const struct tec_ring_state *ring)
 {
     return &ring->chain->plan->spec;

@@ -1,5 +1,5 @@
-/* ring_tell.c - what rings tell: how full they are, their forwards, and what becomes of their keys
- * and values. */
+/* ring_tell.c - what rings tell: how full and how deep they are, what they owe, their forwards, and
+ * what becomes of their keys and values. */
 #include "graph/run/ring_own.h"
 
 int64_t tec_ring_used(const struct tec_ring_state *ring)
@@ -16,6 +16,39 @@ int tec_rings_in_flight(const struct tec_loop *l)
     for (int i = 0; i < l->n_rings; i++)
         n += l->rings[i].n;
     return n;
+}
+
+int tec_ring_depth(const struct tec_loop *l, const struct tec_ring_state *ring)
+{
+    const struct tec_topology *t = l->o.topology;
+    int wish = l->decision.depth[tec_ring_index(l, ring)], stages = tec_ring_spec(ring)->stages;
+    int deepest = t->n_depth ? t->depth[t->n_depth - 1] : stages;
+    int depth = wish ? tec_snap_down(t->depth, t->n_depth, wish) : 0;
+    if (depth < 1)
+        depth = wish && t->n_depth ? t->depth[0] : deepest;
+    return depth < stages ? depth : stages;
+}
+
+int tec_ring_forwards(const struct tec_loop *l, const struct tec_ring_state *ring)
+{
+    return tec_stages_forwards(tec_ring_spec(ring)->stages, tec_ring_depth(l, ring));
+}
+
+bool tec_ring_missed(struct tec_loop *l, struct tec_ring_state *ring, enum tec_cause *cause)
+{
+    int age = tec_stages_frames(tec_ring_spec(ring)->stages, tec_ring_depth(l, ring)) - 1;
+    uint64_t bit = UINT64_C(1) << age;
+    if (ring->broken & bit) { /* its action would have ended the filling */
+        ring->filling = l->record.filling = false;
+        for (int i = 0; i < l->n_rings; i++)
+            l->record.filling |= l->rings[i].filling;
+    }
+    if (l->record.actions[ring->chain->action].release_ns >= 0 || ring->filling)
+        return false;
+    *cause = ring->broken & bit ? TEC_CAUSE_MODEL
+             : ring->seen & bit ? TEC_CAUSE_PLAN
+                                : TEC_CAUSE_INPUT;
+    return true;
 }
 
 static int64_t token_bytes(const struct tec_ring_state *ring)
@@ -46,34 +79,19 @@ void tec_ring_tell_item(const struct tec_loop *l, const struct tec_ring_state *r
                      more);
 }
 
-static void tell_start(const struct tec_loop *l, const char *what, int64_t at,
-                       const struct tec_ring_segment *segments, int n)
+static void tell_run(const struct tec_loop *l, const char *what, int64_t start, int64_t end,
+                     const struct tec_ring_segment *segments, int n)
 {
     struct tec_ring_event ring = tec_ring_event();
     int rows = 0;
     for (int i = 0; i < n; i++)
         rows += segments[i].rows;
     ring.segments = segments;
-    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_START,
-                                        .what = what,
-                                        .node = -1,
-                                        .request = -1,
-                                        .rows = rows,
-                                        .n = n,
-                                        .ring = &ring,
-                                        .t_ns = at});
-}
-
-static void tell_end(const struct tec_loop *l, const char *what, int64_t start, int64_t end)
-{
-    const struct tec_ring_event ring = tec_ring_event();
-    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_END,
-                                        .what = what,
-                                        .node = -1,
-                                        .request = -1,
-                                        .ring = &ring,
-                                        .t_ns = end,
-                                        .since_ns = start});
+    tec_loop_tell_run(
+        l,
+        (struct tec_event){
+            .what = what, .node = -1, .request = -1, .rows = rows, .n = n, .ring = &ring},
+        start, end);
 }
 
 void tec_ring_tell_copy(const struct tec_loop *l, const struct tec_ring_state *ring,
@@ -83,8 +101,7 @@ void tec_ring_tell_copy(const struct tec_loop *l, const struct tec_ring_state *r
     int64_t tokens = 0;
     for (int i = 0; i < n; i++)
         tokens += moves[i].tokens;
-    tell_start(l, "copy", r->start_ns, NULL, 0);
-    tell_end(l, "copy", r->start_ns, r->end_ns);
+    tell_run(l, "copy", r->start_ns, r->end_ns, NULL, 0);
     more.moves = moves;
     more.bytes = tokens * token_bytes(ring);
     tec_ring_tell_kv(
@@ -106,8 +123,7 @@ static void tell_gather(const struct tec_loop *l, const struct tec_ring_state *r
     for (int i = 0; i < n; i++)
         tokens += segments[i].visible;
     more.bytes = tokens * token_bytes(ring);
-    tell_start(l, "gather", r->mark_ns[TEC_MARK_SHIFT], NULL, 0);
-    tell_end(l, "gather", r->mark_ns[TEC_MARK_SHIFT], r->start_ns);
+    tell_run(l, "gather", r->mark_ns[TEC_MARK_SHIFT], r->start_ns, NULL, 0);
     tec_ring_tell_kv(
         l, ring,
         (struct tec_event){
@@ -138,8 +154,7 @@ void tec_ring_tell_forward(const struct tec_loop *l, const struct tec_ring_fligh
     for (int i = 0; i < f->n; i++)
         segments[i] = segment_of(l, f, i);
     tell_gather(l, f->by, r, segments, f->n);
-    tell_start(l, name, r->start_ns, segments, f->n);
-    tell_end(l, name, r->start_ns, r->end_ns);
+    tell_run(l, name, r->start_ns, r->end_ns, segments, f->n);
 }
 
 void tec_ring_tell_tokens(const struct tec_loop *l, const struct tec_ring_flight *f, int64_t at_ns)

@@ -1,7 +1,7 @@
 /* soft.c - language: new requests are stored, launches run, what they made is told and kept.
  *
- * Work becomes jobs first. Jobs of nodes on a partition of their own run beside the frame's hard
- * nodes and are settled after them; the others run and are settled one by one. */
+ * Items of nodes on a partition of their own run beside the frame's hard nodes, from fork to join;
+ * the others run and are settled one by one. */
 #include "graph/run/state.h"
 
 #include <string.h>
@@ -35,58 +35,53 @@ static bool unshared(const struct tec_loop *l, int row)
            !tec_loop_awaits(l, &l->requests[row]) && c->prefix.frame == l->tick->frame;
 }
 
-/* --- jobs ------------------------------------------------------------------------------------ */
+/* --- launches -------------------------------------------------------------------------------- */
 
-static struct tec_launch *add_job(struct tec_loop *l, enum tec_launch_kind kind, int row, int first,
-                                  int n)
+/* A private prefill of a new request that does not share. */
+static void fill_prefill(struct tec_loop *l, struct tec_scheduled *it, int row)
 {
-    struct tec_launch *job = &l->jobs[l->n_jobs];
-    l->notes[l->n_jobs++] = (struct tec_loop_job){
-        .beside = is_concurrent(l, n ? l->order[first] : row), .row = row, .first = first, .n = n};
-    memset(job, 0, sizeof *job);
-    job->kind = kind;
-    return job;
+    it->chain = tec_chain_of(l, &l->requests[row]);
+    it->first = row;
+    it->observed = (struct tec_observed){tec_kv_pool_take(&it->chain->plan->prefixes),
+                                         tec_chain_input(l, it->chain, l->input)};
+    *it->launch =
+        (struct tec_launch){.kind = TEC_LAUNCH_prefix, .prefix = {.each = &it->observed, .n = 1}};
 }
 
-/* A private prefill for each new request that does not share, in order of id. */
-static void add_prefill(struct tec_loop *l, int row)
+void tec_loop_fill_rows(struct tec_loop *l, struct tec_scheduled *it, int first, int n, int k)
 {
-    const struct tec_chain *c = tec_chain_of(l, &l->requests[row]);
-    struct tec_launch *job = add_job(l, TEC_LAUNCH_prefix, row, 0, 0);
-    struct tec_observed *of = &l->notes[l->n_jobs - 1].of;
-    *of = (struct tec_observed){tec_kv_pool_take(&c->plan->prefixes),
-                                tec_chain_input(l, c, l->input)};
-    job->prefix = (struct tec_prefix_launch){.each = of, .n = 1};
-}
-
-static void add_concurrent_prefills(struct tec_loop *l, const struct tec_chain *c)
-{
-    for (int i = 0; i < l->n_live; i++)
-        if (!l->requests[i].stored && unshared(l, i) && is_concurrent(l, i) &&
-            tec_chain_of(l, &l->requests[i]) == c)
-            add_prefill(l, i);
-}
-
-static void add_decode(struct tec_loop *l, int first, int n, int k)
-{
-    struct tec_request *of = &l->requests[l->order[first]];
+    const struct tec_request *of = &l->requests[l->order[first]];
     const struct tec_token_tree *tree = l->o.decoders[of->decoder].tree;
-    int max_k = tec_chain_of(l, of)->plan->spec.max_k;
-    struct tec_launch *job = add_job(l, tree ? TEC_LAUNCH_score : TEC_LAUNCH_decode, -1, first, n);
+    it->chain = tec_chain_of(l, of);
+    it->first = first;
+    it->n = n;
+    int max_k = it->chain->plan->spec.max_k;
+    struct tec_launch *launch = it->launch;
+    *launch = (struct tec_launch){.kind = tree ? TEC_LAUNCH_score : TEC_LAUNCH_decode};
     if (tree)
-        job->score = (struct tec_tree_launch){
+        launch->score = (struct tec_tree_launch){
             .tree = tree, .row = &of->row, .likely = l->likely + (ptrdiff_t)first * l->entries};
     else
-        job->decode = (struct tec_decode_launch){.rows = &l->states[first],
-                                                 .n = n,
-                                                 .k = k < max_k ? k : max_k,
-                                                 .tokens = l->tokens + (ptrdiff_t)first * l->max_k,
-                                                 .made = l->made + first};
+        launch->decode =
+            (struct tec_decode_launch){.rows = &l->states[first],
+                                       .n = n,
+                                       .k = k < max_k ? k : max_k,
+                                       .tokens = l->tokens + (ptrdiff_t)first * l->max_k,
+                                       .made = l->made + first};
     for (int i = first; i < first + n; i++) {
-        const struct tec_request *r = &l->requests[l->order[i]];
-        l->states[i] = &l->requests[l->order[i]].row;
-        job->after_prefill |= !r->stored && !unshared(l, l->order[i]);
+        struct tec_request *r = &l->requests[l->order[i]];
+        l->states[i] = &r->row;
+        launch->after_prefill |= !r->stored && !unshared(l, l->order[i]);
     }
+}
+
+void tec_loop_launch_rows(struct tec_loop *l, struct tec_scheduled *it)
+{
+    const int *rows = l->order + it->first;
+    if (it->launch->kind == TEC_LAUNCH_decode && tec_loop_drafts(l, l->requests[*rows].decoder))
+        tec_drafts_run(l, it->launch, rows);
+    else
+        tec_executor_launch(it->chain->executor, it->launch);
 }
 
 static bool ranks(const struct tec_loop *l, int at)
@@ -129,19 +124,15 @@ static void part_order(struct tec_loop *l)
         l->order[kept + i] = others[i];
 }
 
-/* More rows than the largest captured batch are split, full launches first. `beside`: those of a
- * chain beside its hard nodes; NULL: those that are beside none. */
-static void add_decodes(struct tec_loop *l, const struct tec_chain *beside)
+/* How many rows from there on are one launch: more than the largest captured batch are split, full
+ * launches first. */
+static int rows_from(const struct tec_loop *l, int at)
 {
-    for (int i = 0, n; i < l->n_order; i += n) {
-        const struct tec_chain *c = tec_chain_of(l, &l->requests[l->order[i]]);
-        const struct tec_plan_spec *s = &c->plan->spec;
-        int largest = s->n_batches ? s->batches[s->n_batches - 1] : 1;
-        for (n = 1; i + n < l->n_order && n < largest && same_launch(l, i, i + n); n++)
-            ;
-        if (is_concurrent(l, l->order[i]) ? c == beside : !beside)
-            add_decode(l, i, n, l->decision.rows[l->order[i]].k);
-    }
+    const struct tec_plan_spec *s = &tec_chain_of(l, &l->requests[l->order[at]])->plan->spec;
+    int n = 1, largest = s->n_batches ? s->batches[s->n_batches - 1] : 1;
+    while (at + n < l->n_order && n < largest && same_launch(l, at, at + n))
+        n++;
+    return n;
 }
 
 /* --- settling -------------------------------------------------------------------------------- */
@@ -161,34 +152,30 @@ static void store(struct tec_loop *l, int row, int region, int64_t at_ns)
     tec_requests_store(l, r, region, at_ns);
 }
 
-static void settle_prefill(struct tec_loop *l, int at)
+static void settle_prefill(struct tec_loop *l, struct tec_scheduled *it)
 {
-    const struct tec_replay *p = &l->jobs[at].replay;
-    struct tec_request *r = &l->requests[l->notes[at].row];
-    const struct tec_chain *c = tec_chain_of(l, r);
+    const struct tec_replay *p = &it->launch->replay;
+    const struct tec_request *r = &l->requests[it->first];
     int64_t end = p->mark_ns[TEC_MARK_PREFILL];
-    tec_loop_tell_kv(l, "alloc", r, c->prefix.rows, p->start_ns);
-    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_START,
-                                        .node = c->prefill_node,
-                                        .request = r->id,
-                                        .t_ns = p->start_ns});
-    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_END,
-                                        .node = c->prefill_node,
-                                        .request = r->id,
-                                        .t_ns = end,
-                                        .since_ns = p->start_ns});
-    tec_loop_note(l, tec_loop_node_name(l, c->prefill_node), p->start_ns, end)->request = r->id;
-    tec_loop_measure_prefix(l, tec_chain_index(l, c), p, false, 1);
-    store(l, l->notes[at].row, l->notes[at].of.region, end);
+    tec_loop_tell_kv(l, "alloc", r, it->chain->prefix.rows, p->start_ns);
+    tec_loop_tell_launch(l, (struct tec_event){.node = it->chain->prefill_node, .request = r->id},
+                         1, p->start_ns, end);
+    tec_loop_measure_prefix(l, tec_chain_index(l, it->chain), p, false, 1);
+    store(l, it->first, it->observed.region, end);
+}
+
+static void fail_prefill(struct tec_loop *l, struct tec_scheduled *it)
+{
+    (void)l;
+    tec_kv_pool_drop(&it->chain->plan->prefixes, it->observed.region);
 }
 
 static void tell_rows(const struct tec_loop *l, const char *what, const struct tec_chain *s,
                       const int64_t *ids, int n, int64_t at_ns)
 {
-    int kv = s->kv_requests < 0 ? s->kv_frame : s->kv_requests;
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_KV,
                                         .what = what,
-                                        .kv = l->kv[kv].name,
+                                        .kv = l->kv[tec_chain_texts(s)].name,
                                         .node = -1,
                                         .request = -1,
                                         .requests = ids,
@@ -196,121 +183,79 @@ static void tell_rows(const struct tec_loop *l, const char *what, const struct t
                                         .t_ns = at_ns});
 }
 
-static void tell_launch(struct tec_loop *l, const struct tec_decode_launch *d,
-                        const struct tec_replay *p, const struct tec_chain *s, const int64_t *ids,
-                        int node, int padded)
+static void tell_batch(struct tec_loop *l, struct tec_event of, const struct tec_replay *p,
+                       const struct tec_chain *c)
 {
-    tell_rows(l, "retrieve", s, ids, d->n, p->start_ns);
-    tell_rows(l, "batch", s, ids, d->n, p->start_ns);
-    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_START,
-                                        .node = node,
-                                        .request = -1,
-                                        .requests = ids,
-                                        .n = d->n,
-                                        .rows = d->n,
-                                        .padded = padded,
-                                        .k = d->k,
-                                        .t_ns = p->start_ns});
-    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_END,
-                                        .node = node,
-                                        .request = -1,
-                                        .drafted = d->drafted,
-                                        .kept = d->kept,
-                                        .t_ns = p->end_ns,
-                                        .since_ns = p->start_ns});
+    tell_rows(l, "retrieve", c, of.requests, of.n, p->start_ns);
+    tell_rows(l, "batch", c, of.requests, of.n, p->start_ns);
+    of.request = -1;
+    of.rows = of.n;
+    of.padded =
+        of.padded ? of.padded : tec_snap_up(c->plan->spec.batches, c->plan->spec.n_batches, of.n);
+    tec_loop_tell_launch(l, of, of.padded, p->start_ns, p->end_ns);
 }
 
-static void settle_score(struct tec_loop *l, int at)
+void tec_loop_tell_rows(struct tec_loop *l, const struct tec_replay *replay, const int64_t *ids,
+                        int n, int node)
 {
-    const struct tec_launch *job = &l->jobs[at];
+    const struct tec_chain *c = &l->chains[l->o.topology->nodes[node].model];
+    tell_batch(l, (struct tec_event){.node = node, .requests = ids, .n = n, .k = 1}, replay, c);
+    tell_rows(l, "unbatch", c, ids, n, replay->end_ns);
+}
+
+/* The tokens of each row; returns the steps that the launch made. */
+static int tell_tokens(struct tec_loop *l, const struct tec_decode_launch *d, const int *rows,
+                       int64_t at_ns)
+{
+    int steps = 0;
+    for (int i = 0; i < d->n; i++) {
+        tec_loop_turn_of(l, &l->requests[rows[i]]);
+        tec_loop_tell_kv(l, "append", &l->requests[rows[i]], d->made[i], at_ns);
+        steps = d->rows[i]->steps > steps ? d->rows[i]->steps : steps;
+    }
+    tec_loop_turn(l, 0);
+    return steps;
+}
+
+/* A ranking is one row of one step, of which no token is told. */
+void tec_loop_settle_rows(struct tec_loop *l, struct tec_scheduled *it)
+{
     const struct tec_decode_launch one = {.n = 1, .k = 1};
-    struct tec_request *r = &l->requests[l->order[l->notes[at].first]];
-    const struct tec_chain *s = tec_chain_of(l, r);
-    int node = l->o.decoders[r->decoder].node;
-    tell_launch(l, &one, &job->replay, s, &r->id, node, 1);
-    tell_rows(l, "unbatch", s, &r->id, 1, job->replay.end_ns);
-    tec_requests_rank(l, r, job->score.likely, job->replay.end_ns);
-    struct tec_launch_record *launch =
-        tec_loop_note(l, tec_loop_node_name(l, node), job->replay.start_ns, job->replay.end_ns);
-    launch->rows = launch->batch = launch->k = 1;
-    l->record.rows++;
-    tec_loop_measure_score(l, tec_chain_at(l, r), &job->replay);
-}
-
-static void settle_decode(struct tec_loop *l, int at)
-{
-    const struct tec_decode_launch *job = &l->jobs[at].decode;
-    const struct tec_replay *p = &l->jobs[at].replay;
-    const int *rows = l->order + l->notes[at].first;
-    int64_t ids[TEC_MAX_ROWS], end = p->end_ns;
-    int steps = 0, node = l->o.decoders[l->requests[rows[0]].decoder].node;
-    int chain = tec_chain_at(l, &l->requests[rows[0]]);
-    const struct tec_chain *s = &l->chains[chain];
-    int padded = tec_snap_up(s->plan->spec.batches, s->plan->spec.n_batches, job->n);
-    for (int i = 0; i < job->n; i++)
+    const struct tec_replay *p = &it->launch->replay;
+    bool ranks = it->launch->kind == TEC_LAUNCH_score;
+    const struct tec_decode_launch *d = ranks ? &one : &it->launch->decode;
+    const int *rows = l->order + it->first;
+    int64_t ids[TEC_MAX_ROWS];
+    for (int i = 0; i < d->n; i++)
         ids[i] = l->requests[rows[i]].id;
-    tell_launch(l, job, p, s, ids, node, padded);
-    for (int i = 0; i < job->n; i++) {
-        tec_loop_turn_of(l, &l->requests[rows[i]]);
-        tec_loop_tell_kv(l, "append", &l->requests[rows[i]], job->made[i], end);
-        steps = job->rows[i]->steps > steps ? job->rows[i]->steps : steps;
+    tell_batch(l,
+               (struct tec_event){.node = l->o.decoders[l->requests[rows[0]].decoder].node,
+                                  .requests = ids,
+                                  .n = d->n,
+                                  .padded = ranks,
+                                  .k = d->k,
+                                  .drafted = d->drafted,
+                                  .kept = d->kept},
+               p, it->chain);
+    int steps = ranks ? 1 : tell_tokens(l, d, rows, p->end_ns);
+    tell_rows(l, "unbatch", it->chain, ids, d->n, p->end_ns);
+    for (int i = 0; i < d->n; i++) {
+        struct tec_request *r = &l->requests[rows[i]];
+        tec_loop_turn_of(l, r);
+        if (ranks)
+            tec_requests_rank(l, r, it->launch->score.likely, p->end_ns);
+        else
+            tec_requests_update(l, r, d->tokens + (ptrdiff_t)i * d->k, d->made[i], p->end_ns);
     }
     tec_loop_turn(l, 0);
-    tell_rows(l, "unbatch", s, ids, job->n, end);
-    for (int i = 0; i < job->n; i++) {
-        tec_loop_turn_of(l, &l->requests[rows[i]]);
-        tec_requests_update(l, &l->requests[rows[i]], job->tokens + (ptrdiff_t)i * job->k,
-                            job->made[i], end);
-    }
-    tec_loop_turn(l, 0);
-    struct tec_launch_record *launch =
-        tec_loop_note(l, tec_loop_node_name(l, node), p->start_ns, end);
-    launch->rows = job->n;
-    launch->batch = padded;
-    launch->k = job->k;
-    l->record.rows += job->n;
-    l->record.drafted += job->drafted;
-    l->record.kept += job->kept;
-    tec_loop_measure_decode(l, chain, p, job->n, job->k, steps);
+    l->record.rows += d->n;
+    l->record.drafted += d->drafted;
+    l->record.kept += d->kept;
+    tec_loop_measure(l, tec_chain_index(l, it->chain), ranks ? TEC_COST_SCORE : TEC_COST_DECODE,
+                     ranks ? 0 : d->n, d->k, steps, p->end_ns - p->start_ns);
 }
 
-static bool is_prefill(const struct tec_loop *l, int at)
-{
-    return l->jobs[at].kind == TEC_LAUNCH_prefix;
-}
-
-/* A launch that failed made nothing: of its requests nothing is told or kept. */
-static void settle(struct tec_loop *l, int at)
-{
-    static void (*const settles[TEC_LAUNCH_COUNT])(struct tec_loop *,
-                                                   int) = {[TEC_LAUNCH_prefix] = settle_prefill,
-                                                           [TEC_LAUNCH_score] = settle_score,
-                                                           [TEC_LAUNCH_decode] = settle_decode};
-    const struct tec_replay *p = &l->jobs[at].replay;
-    if (p->status != TEC_OK) {
-        l->record.failed = true;
-        if (is_prefill(l, at))
-            tec_kv_pool_drop(&tec_chain_of(l, &l->requests[l->notes[at].row])->plan->prefixes,
-                             l->notes[at].of.region);
-        tec_loop_replayed(l, p->start_ns, p->end_ns);
-        return;
-    }
-    settles[l->jobs[at].kind](l, at);
-}
-
-/* --- running --------------------------------------------------------------------------------- */
-
-static void run_job(struct tec_loop *l, int at)
-{
-    struct tec_launch *job = &l->jobs[at];
-    int row = is_prefill(l, at) ? l->notes[at].row : l->order[l->notes[at].first];
-    const struct tec_request *r = &l->requests[row];
-    if (job->kind == TEC_LAUNCH_decode && tec_loop_drafts(l, r->decoder))
-        tec_drafts_run(l, job, l->order + l->notes[at].first);
-    else
-        tec_executor_launch(tec_chain_of(l, r)->executor, job);
-    settle(l, at);
-}
+/* --- new requests ---------------------------------------------------------------------------- */
 
 void tec_loop_store(struct tec_loop *l, int row)
 {
@@ -318,43 +263,47 @@ void tec_loop_store(struct tec_loop *l, int row)
     store(l, row, tec_chain_of(l, &l->requests[row])->prefix.region, tec_loop_now(l));
 }
 
-/* The job is settled, so its place is the next one's. */
-void tec_loop_advance(struct tec_loop *l, int first, int n, int k)
+static bool is_new(const struct tec_loop *l, int row, bool beside)
 {
-    add_decode(l, first, n, k);
-    run_job(l, l->n_jobs - 1);
-    l->n_jobs--;
+    const struct tec_request *r = &l->requests[row];
+    return !r->stored && is_concurrent(l, row) == beside && r->pending < 0;
 }
 
-void tec_loop_tell_rows(struct tec_loop *l, const struct tec_replay *replay, const int64_t *ids,
-                        int n, int node)
+/* In order of id: by reference, or after a prefill of their own. `of`: those of jobs beside. */
+static bool next_store(struct tec_loop *l, struct tec_scheduled *it)
 {
-    const struct tec_chain *c = &l->chains[l->o.topology->nodes[node].model];
-    const struct tec_plan_spec *s = &c->plan->spec;
-    const struct tec_decode_launch one = {.n = n, .k = 1};
-    int padded = tec_snap_up(s->batches, s->n_batches, n);
-    tell_launch(l, &one, replay, c, ids, node, padded);
-    tell_rows(l, "unbatch", c, ids, n, replay->end_ns);
-    struct tec_launch_record *launch =
-        tec_loop_note(l, tec_loop_node_name(l, node), replay->start_ns, replay->end_ns);
-    launch->rows = n;
-    launch->batch = padded;
-}
-
-/* New requests in order of id: by reference, or after a prefill of their own. */
-static void store_new(struct tec_loop *l, bool beside)
-{
-    for (int i = 0; i < l->n_live; i++) {
-        tec_loop_turn_of(l, &l->requests[i]);
-        if (l->requests[i].stored || is_concurrent(l, i) != beside || l->requests[i].pending >= 0)
+    if (it->at == 0 && tec_loop_failed(l)) /* there may be no prefix to store a request on */
+        return false;
+    for (; it->n < l->n_live; it->n++) {
+        tec_loop_turn_of(l, &l->requests[it->n]);
+        if (!is_new(l, it->n, it->of))
             continue;
-        if (!unshared(l, i)) {
-            store(l, i, tec_chain_of(l, &l->requests[i])->prefix.region, tec_loop_now(l));
-            continue;
+        if (unshared(l, it->n)) {
+            fill_prefill(l, it, it->n++);
+            return true;
         }
-        add_prefill(l, i);
-        run_job(l, l->n_jobs - 1);
+        tec_loop_store(l, it->n);
     }
+    return false;
+}
+
+const struct tec_scheduled_kind tec_scheduled_store = {
+    .next = next_store, .settle = settle_prefill, .fail = fail_prefill, .always = true};
+
+/* --- beside the hard nodes ------------------------------------------------------------------- */
+
+static struct tec_scheduled *add_beside(struct tec_loop *l, const struct tec_scheduled_kind *kind,
+                                        int row)
+{
+    struct tec_scheduled *it = tec_schedule_add(l, kind, NULL, l->turn, row);
+    it->state = TEC_ITEM_BESIDE;
+    it->launch = &l->jobs[l->n_jobs++];
+    return it;
+}
+
+static bool is_prefill(const struct tec_scheduled *it)
+{
+    return it->state == TEC_ITEM_BESIDE && it->kind == &tec_scheduled_store;
 }
 
 /* A row that starts on the frame's prefix before that is known to be there: its launch waits. */
@@ -365,9 +314,9 @@ static void start_rows(struct tec_loop *l)
         if (r->stored || !is_concurrent(l, i))
             continue;
         int region = tec_chain_of(l, r)->prefix.region;
-        for (int j = 0; j < l->n_jobs; j++)
-            if (is_prefill(l, j) && l->notes[j].row == i)
-                region = l->notes[j].of.region;
+        for (int j = 0; j < l->n_items; j++)
+            if (is_prefill(&l->items[j]) && l->items[j].of == i)
+                region = l->items[j].observed.region;
         tec_requests_start(l, r, region);
     }
 }
@@ -380,38 +329,66 @@ static void keep_recalls(struct tec_loop *l)
                                !l->requests[i].stored && unshared(l, i);
 }
 
-void tec_loop_start_concurrent(struct tec_loop *l, struct tec_chain *c)
+static bool next_fork(struct tec_loop *l, struct tec_scheduled *it)
 {
-    const struct tec_executor *e = c->executor;
+    const struct tec_executor *e = it->chain->executor;
     keep_recalls(l);
     part_order(l);
-    add_concurrent_prefills(l, c);
-    add_decodes(l, c);
-    if (l->n_jobs == 0)
-        return;
-    start_rows(l);
-    e->start(e->self, l->jobs, l->n_jobs);
+    for (int i = 0; i < l->n_live; i++)
+        if (!l->requests[i].stored && unshared(l, i) && is_concurrent(l, i) &&
+            tec_chain_of(l, &l->requests[i]) == it->chain)
+            fill_prefill(l, add_beside(l, &tec_scheduled_store, i), i);
+    for (int i = 0, n; i < l->n_order; i += n) {
+        n = rows_from(l, i);
+        if (is_concurrent(l, l->order[i]) &&
+            tec_chain_of(l, &l->requests[l->order[i]]) == it->chain)
+            tec_loop_fill_rows(l, add_beside(l, &tec_scheduled_rows, -1), i, n,
+                               l->decision.rows[l->order[i]].k);
+    }
+    if (l->n_jobs > 0) {
+        start_rows(l);
+        e->start(e->self, l->jobs, l->n_jobs);
+    }
+    return false;
 }
 
-/* Settles the jobs that ran beside the hard nodes, in the order of their times. */
-static void settle_concurrent(struct tec_loop *l, const struct tec_executor *e)
+const struct tec_scheduled_kind tec_scheduled_fork = {.next = next_fork};
+
+/* New requests whose rows ran beside, or only wait. */
+static void store_beside(struct tec_loop *l, int64_t at_ns)
 {
-    int n = l->n_jobs;
+    for (int i = 0; i < l->n_live; i++)
+        if (!l->requests[i].stored && is_concurrent(l, i) && !unshared(l, i)) {
+            tec_loop_turn_of(l, &l->requests[i]);
+            store(l, i, tec_chain_of(l, &l->requests[i])->prefix.region, at_ns);
+        }
+}
+
+/* Settled in the order of their times. */
+static bool next_join(struct tec_loop *l, struct tec_scheduled *it)
+{
+    const struct tec_executor *e = it->chain->executor;
     int64_t waited = tec_loop_now(l);
     e->wait(e->self);
     tec_loop_replayed(l, waited, tec_loop_now(l));
     l->lane = 1;
-    for (int at = 0; at < n; at++) {
-        if (!is_prefill(l, at))
-            for (int i = 0; i < l->n_live; i++)
-                if (!l->requests[i].stored && is_concurrent(l, i) && !unshared(l, i))
-                    store(l, i, tec_chain_of(l, &l->requests[i])->prefix.region,
-                          l->jobs[at].replay.start_ns);
-        settle(l, at);
+    for (int i = 0; i < l->n_items; i++) {
+        struct tec_scheduled *beside = &l->items[i];
+        if (beside->state != TEC_ITEM_BESIDE)
+            continue;
+        if (!is_prefill(beside))
+            store_beside(l, beside->launch->replay.start_ns);
+        tec_schedule_settle(l, beside);
+        beside->state = TEC_ITEM_OVER;
     }
-    store_new(l, true); /* those that only wait */
+    store_beside(l, tec_loop_now(l));
     l->lane = 2;
+    return false;
 }
+
+const struct tec_scheduled_kind tec_scheduled_join = {.next = next_join, .always = true};
+
+/* --- the frame's text ------------------------------------------------------------------------ */
 
 /* Rows whose prefill was to end in this frame, but had to wait for what is kept. */
 static void drop_waiting(struct tec_loop *l)
@@ -425,8 +402,24 @@ static void drop_waiting(struct tec_loop *l)
     l->n_order = kept;
 }
 
+/* Those that ran beside hard nodes have. */
+static bool next_rows(struct tec_loop *l, struct tec_scheduled *it)
+{
+    if (it->at == 0)
+        drop_waiting(l);
+    int at = it->first + it->n;
+    while (at < l->n_order && is_concurrent(l, l->order[at]))
+        at++;
+    if (at < l->n_order)
+        tec_loop_fill_rows(l, it, at, rows_from(l, at), l->decision.rows[l->order[at]].k);
+    return at < l->n_order;
+}
+
+const struct tec_scheduled_kind tec_scheduled_rows = {
+    .next = next_rows, .launch = tec_loop_launch_rows, .settle = tec_loop_settle_rows};
+
 /* The chain that jobs run beside in this frame; NULL = none. */
-static const struct tec_chain *parted(const struct tec_loop *l)
+static struct tec_chain *parted(const struct tec_loop *l)
 {
     for (int i = 0; i < l->o.n_chains; i++)
         if (l->chains[i].parted)
@@ -434,30 +427,16 @@ static const struct tec_chain *parted(const struct tec_loop *l)
     return NULL;
 }
 
-void tec_loop_run_soft(struct tec_loop *l)
+void tec_loop_add_soft(struct tec_loop *l, bool observed)
 {
-    int first = l->n_jobs;
-    bool input = tec_loop_observed(l);
-    const struct tec_chain *beside = parted(l);
-    if (beside && first)
-        settle_concurrent(l, beside->executor);
-    if (tec_loop_failed(l)) /* there may be no prefix to store a request on */
-        return;
-    if (input)
-        store_new(l, false);
-    if (input && beside && !first)
-        store_new(l, true);
-    tec_loop_turn(l, 0);
-    if (tec_loop_failed(l)) /* rows whose prefix was not made are no rows */
-        return;
-    tec_pending_prefill_run(l);
-    if (l->record.failed)
-        return;
-    drop_waiting(l);
-    first = l->n_jobs;
-    add_decodes(l, NULL);
-    for (int at = first; at < l->n_jobs; at++)
-        run_job(l, at);
-    if (!l->record.failed)
-        tec_text_keys_complete(l);
+    struct tec_chain *beside = parted(l);
+    if (beside && l->n_jobs > 0)
+        tec_schedule_add(l, &tec_scheduled_join, beside, 0, 0);
+    for (int side = 0; observed && side < 1 + (beside && l->n_jobs == 0); side++)
+        tec_schedule_add(l, &tec_scheduled_store, NULL, 0, side);
+    for (int i = 0; i < l->n_turns; i++)
+        tec_schedule_add(l, &tec_scheduled_slice, &l->chains[l->pending[l->turns[i]].chain], 0, i);
+    tec_schedule_add(l, &tec_scheduled_rows, NULL, 0, 0);
+    if (l->text_keys)
+        tec_schedule_add(l, &tec_scheduled_keys, NULL, 0, 0);
 }

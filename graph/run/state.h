@@ -4,6 +4,7 @@
 
 #include "graph/kv/stages.h"
 #include "graph/run/loop.h"
+#include "graph/run/schedule.h"
 
 /* The draft of a request, if its decoder has one: a row of the model that proposes. It stands
  * before the tokens that it has not read, of which there are 1 or 2 where it reads at all. */
@@ -40,6 +41,13 @@ struct tec_text_keys {
     int64_t seen, captured_ns; /* of its prefix's observation */
     const float *state;        /* the same */
     struct tec_row_state row;  /* at the step that reads the last token */
+};
+
+/* Keys of finished texts whose last token is about to be read. */
+struct tec_incomplete_keys {
+    struct tec_text_keys *keys[TEC_MAX_SESSIONS];
+    struct tec_row_state *rows[TEC_MAX_SESSIONS];
+    int tokens[TEC_MAX_SESSIONS], made[TEC_MAX_SESSIONS];
 };
 
 /* A prefill that is not in frames, which requests of one frame wait for. Unused: nobody waits. */
@@ -118,18 +126,27 @@ struct tec_ring_state {
     struct tec_ring_item items[TEC_MAX_STAGES]; /* oldest first */
 };
 
+/* The rings of a plan in a frame, and the sequences of a forward, in the order of its rows: those
+ * that enter, one of each ring, then the others, ring by ring, youngest first. */
+struct tec_ring_flight {
+    struct tec_ring_state *rings[TEC_MAX_RINGS];
+    int n_rings;
+    bool made;                 /* the newest forward did not fail */
+    struct tec_ring_state *by; /* the first ring: of its plan all are */
+    int n, entering;
+    struct tec_ring_state *ring[TEC_MAX_STAGES];
+    struct tec_ring_item *item[TEC_MAX_STAGES];
+    const struct tec_prefix_input *prefixes[TEC_MAX_STAGES];
+    struct tec_row_state *rows[TEC_MAX_STAGES];
+    int tokens[TEC_MAX_STAGES];
+    struct tec_ring_move moves[TEC_MAX_STAGES], regions[TEC_MAX_STAGES]; /* of slots; of regions */
+};
+
 /* Frames that ended, for those that had to wait for them. */
 enum { TEC_RECENT_FRAMES = 256 };
 
 struct tec_recent {
     int64_t end_ns, over_ns, waited_ns, planner_ns, host_ns;
-};
-
-/* A job and what the loop knows of it. `row`: of a prefill; decodes have rows order[first ..]. */
-struct tec_loop_job {
-    bool beside;
-    int row, first, n;
-    struct tec_observed of; /* of a prefill */
 };
 
 /* As many as a pipeline may have resources, and one more of requests that hold on to a prefix. */
@@ -192,9 +209,15 @@ struct tec_loop {
     int turns[TEC_MAX_PENDING], n_turns; /* those that have slices in this frame, in order */
     int order[TEC_MAX_ROWS], n_order;    /* rows that advance, in launch order */
     struct tec_row_state *states[TEC_MAX_ROWS];
-    int n_jobs;
+    struct tec_scheduled *items; /* of this frame, in the order in which they run */
+    int n_items, n_ran;          /* n_ran: those before have run, or run beside */
+    struct tec_launch launch;    /* of the item that runs */
+    int n_jobs;                  /* launches beside hard nodes */
     struct tec_launch jobs[TEC_MAX_LAUNCHES];
-    struct tec_loop_job notes[TEC_MAX_LAUNCHES];
+    int seen[TEC_MAX_SESSIONS], n_seen;             /* sessions that a chain is prefilled for */
+    struct tec_observed observed[TEC_MAX_SESSIONS]; /* of a launch of theirs */
+    struct tec_chain_input pending_input;           /* of a prefill in slices */
+    struct tec_incomplete_keys incomplete;
     int lane;               /* of events: 1 while work beside the hard nodes is reported, then 2 */
     int actions_due;        /* chunks that hard nodes have still to make in this frame */
     int64_t replayed_ns;    /* device time of this frame */
@@ -207,6 +230,7 @@ struct tec_loop {
     int64_t lost_ns;    /* to the host, see account.c */
     int n_rings;        /* as the topology's */
     struct tec_ring_state rings[TEC_MAX_RINGS];
+    struct tec_ring_flight flight;
     struct tec_histogram usual_planner, usual_host;
     struct tec_histogram usual_launches, usual_ran; /* of a frame; where ran_ns is known */
 };
@@ -237,6 +261,12 @@ static inline const struct tec_chain_input *tec_chain_input(const struct tec_loo
 static inline int tec_chain_actor(const struct tec_loop *l, const struct tec_chain *c)
 {
     return c->action >= 0 ? l->o.actions[c->action].node : -1;
+}
+
+/* The cache of its texts, as policies see it. */
+static inline int tec_chain_texts(const struct tec_chain *c)
+{
+    return c->kv_requests >= 0 ? c->kv_requests : c->kv_frame;
 }
 
 static inline int64_t tec_loop_now(const struct tec_loop *l)
@@ -291,21 +321,19 @@ void tec_loop_read_text(struct tec_loop *l, int chain);
 
 /* text_keys.c: keys of finished texts that actions read. Request slots of a session that are kept
  * free for them; what a request's prefix saw, when it is stored; whether its keys stay, which is
- * asked when it has finished; the last keys of those that do; the newest that an action reads in
- * the frame of the session whose turn it is, NULL = none. */
+ * asked when it has finished; the newest that an action reads in the frame of the session whose
+ * turn it is, NULL = none. */
 enum tec_status tec_text_keys_create(struct tec_loop *l, struct tec_error *err);
 int tec_text_keys_reserved(const struct tec_loop *l, int chain, int session);
 void tec_text_keys_see(struct tec_loop *l, struct tec_request *r);
 bool tec_text_keys_hold(struct tec_loop *l, const struct tec_request *r, int64_t at_ns);
-void tec_text_keys_complete(struct tec_loop *l);
 const struct tec_text_keys *tec_text_keys_of(const struct tec_loop *l, int action);
 void tec_text_keys_reset(struct tec_loop *l);
 
 /* text_first.c: texts that hard nodes wait for. Is a request one? Does the session whose turn it is
- * have one of a decoder that has not ended? Make those of a chain, once a frame. */
+ * have one of a decoder that has not ended? */
 bool tec_loop_awaits(const struct tec_loop *l, const struct tec_request *r);
 bool tec_loop_says(const struct tec_loop *l, int decoder);
-void tec_loop_say(struct tec_loop *l, struct tec_chain *c);
 
 /* rank.c: the texts of a decoder's tree, the likeliest first, equals in their order, what is not a
  * number last; out [n_texts], scratch [n_texts + n_nodes]. And memory for it, by utterance. */
@@ -340,7 +368,6 @@ int tec_pending_prefill_left(const struct tec_loop *l, const struct tec_request 
 void tec_pending_prefill_plan(struct tec_loop *l); /* which slices run in this frame */
 /* Has it a prefix by the time that language runs? */
 bool tec_pending_prefill_ready(const struct tec_loop *l, const struct tec_request *r);
-void tec_pending_prefill_run(struct tec_loop *l);
 /* The segments of the prefill of a chain that is begun next; NULL = none. */
 const struct tec_memory_prompt *tec_pending_prefill_memory(const struct tec_loop *l, int chain);
 /* The frame's decision about a prompt of segments that is begun now; NULL: about none. */
@@ -370,24 +397,30 @@ bool tec_loop_prefills(const struct tec_loop *l, const struct tec_chain *c);
 int tec_loop_actions_due(const struct tec_loop *l, const struct tec_chain *c);
 /* The chunk of an action node in its chain's leaves: of the observation of frame `seen`. */
 void tec_loop_release(struct tec_loop *l, int action, int64_t seen, int64_t captured_ns);
-/* Those that are made before its prefill: of an earlier frame's prefix. */
-void tec_loop_run_early(struct tec_loop *l, struct tec_chain *c,
-                        const struct tec_frame_input *input);
-void tec_loop_run_hard(struct tec_loop *l, struct tec_chain *c);
-void tec_loop_run_soft(struct tec_loop *l);
-/* A new request of a row stands on its session's prefix; n rows of the order, from `first` on,
- * advance by k steps; a launch of such rows is told and noted that made no text. */
+void tec_loop_drop_prefix(struct tec_loop *l, struct tec_chain *c);
+/* Does an action node run on this frame's prefix, or on a text, and are its keys there? */
+bool tec_loop_runs_late(const struct tec_loop *l, const struct tec_chain *c, int action);
+/* The items of a chain in frames that is no ring; those of language. */
+void tec_loop_add_hard(struct tec_loop *l, struct tec_chain *c);
+void tec_loop_add_soft(struct tec_loop *l, bool observed);
+/* A new request of a row stands on its session's prefix. Of an item n rows of the order, from
+ * `first` on, advance by k steps: filled, launched, settled. A launch of such rows is told that
+ * made no text. */
 void tec_loop_store(struct tec_loop *l, int row);
-void tec_loop_advance(struct tec_loop *l, int first, int n, int k);
+void tec_loop_fill_rows(struct tec_loop *l, struct tec_scheduled *it, int first, int n, int k);
+void tec_loop_launch_rows(struct tec_loop *l, struct tec_scheduled *it);
+void tec_loop_settle_rows(struct tec_loop *l, struct tec_scheduled *it);
 void tec_loop_tell_rows(struct tec_loop *l, const struct tec_replay *replay, const int64_t *ids,
                         int n, int node);
-void tec_loop_start_concurrent(struct tec_loop *l, struct tec_chain *c);
 struct tec_launch_record *tec_loop_note(struct tec_loop *l, const char *node, int64_t start_ns,
                                         int64_t end_ns);
 const char *tec_loop_node_name(const struct tec_loop *l, int node);
 
-/* Tell the sink; t_ns 0 is now. */
+/* Tell the sink; t_ns 0 is now. What is done to a cache (`from`: of another; -1 = none), to that of
+ * a request. */
 void tec_loop_tell(const struct tec_loop *l, struct tec_event event);
+void tec_loop_tell_cache(const struct tec_loop *l, const char *what, int kv, int from,
+                         int64_t request, int tokens, int64_t at_ns);
 void tec_loop_tell_kv(const struct tec_loop *l, const char *what, const struct tec_request *r,
                       int tokens, int64_t at_ns);
 /* Of a chain's prefix, which no request has for itself. */
@@ -403,9 +436,8 @@ void tec_ring_flush(struct tec_loop *l, struct tec_ring_state *ring);
 /* Of this frame's decision, and the forwards that it comes to. */
 int tec_ring_depth(const struct tec_loop *l, const struct tec_ring_state *ring);
 int tec_ring_forwards(const struct tec_loop *l, const struct tec_ring_state *ring);
-/* The frame of all rings that share the plan of a chain, if they have not run yet. */
-void tec_rings_run(struct tec_loop *l, const struct tec_chain *c,
-                   const struct tec_frame_input *input);
+/* The items of all rings that share the plan of a chain: of a frame that its first ring begins. */
+void tec_rings_add(struct tec_loop *l, struct tec_chain *c);
 /* A frame without actions of the ring: whether it owed some, and why there are none. */
 bool tec_ring_missed(struct tec_loop *l, struct tec_ring_state *ring, enum tec_cause *cause);
 /* Every launch of the rings that share a chain's plan once, and what the costs learn of it. */
@@ -425,11 +457,6 @@ void tec_loop_account(struct tec_loop *l);
 void tec_loop_replayed(struct tec_loop *l, int64_t start_ns, int64_t end_ns); /* no host time */
 void tec_loop_measure_prefix(struct tec_loop *l, int chain, const struct tec_replay *r, bool action,
                              int n); /* of n observations */
-/* Of an action node alone, `at` of the chain's. */
-void tec_loop_measure_action(struct tec_loop *l, int chain, const struct tec_replay *r, int at);
-void tec_loop_measure_decode(struct tec_loop *l, int chain, const struct tec_replay *r, int rows,
-                             int k, int steps);
-void tec_loop_measure_score(struct tec_loop *l, int chain, const struct tec_replay *r);
 /* A launch of a model: of at most `times` steps, of which `steps` were made. */
 void tec_loop_measure(struct tec_loop *l, int chain, enum tec_cost_kind kind, int rows, int times,
                       int steps, int64_t ns);

@@ -48,18 +48,30 @@ static int next_rows(struct tec_loop *l, const struct tec_chain *c, int *k)
     return n;
 }
 
-void tec_loop_say(struct tec_loop *l, struct tec_chain *c)
+/* New ones stand on their session's prefix. */
+static void store(struct tec_loop *l, const struct tec_chain *c)
 {
-    int k;
-    if (!c->says || c->said || l->record.failed)
-        return;
-    c->said = true;
     for (int i = 0; i < l->n_live; i++)
         if (is_due(l, &l->requests[i], c) && !l->requests[i].stored)
             tec_loop_store(l, i);
-    for (int n = next_rows(l, c, &k); n && !l->record.failed; n = next_rows(l, c, &k))
-        tec_loop_advance(l, l->n_order, n, k);
-    if (!l->record.failed)
-        tec_text_keys_complete(l);
-    tec_loop_turn(l, 0);
 }
+
+/* Once a frame, when the first action that waits is about to run, or none has. */
+static bool next_text(struct tec_loop *l, struct tec_scheduled *it)
+{
+    struct tec_chain *c = it->chain;
+    int k;
+    if (it->at == 0) {
+        if (c->said || (it->of >= 0 && !tec_loop_runs_late(l, c, it->of)))
+            return false;
+        c->said = true;
+        store(l, c);
+    }
+    int n = next_rows(l, c, &k);
+    if (n > 0)
+        tec_loop_fill_rows(l, it, l->n_order, n, k);
+    return n > 0;
+}
+
+const struct tec_scheduled_kind tec_scheduled_text = {
+    .next = next_text, .launch = tec_loop_launch_rows, .settle = tec_loop_settle_rows};

@@ -73,14 +73,8 @@ static void give_back(struct tec_loop *l, int decoder, struct tec_text_keys *k, 
     k->held = false;
     tec_kv_pool_drop(&c->plan->prefixes, k->row.region);
     l->request_slot_taken[c->first_request_slot + k->request_slot] = false;
-    tec_loop_tell(
-        l, (struct tec_event){.kind = TEC_EVENT_KV,
-                              .what = "remove",
-                              .kv = l->kv[c->kv_requests >= 0 ? c->kv_requests : c->kv_frame].name,
-                              .node = -1,
-                              .request = k->row.request,
-                              .tokens = k->row.prefix + k->text,
-                              .t_ns = at_ns});
+    tec_loop_tell_cache(l, "remove", tec_chain_texts(c), -1, k->row.request,
+                        k->row.prefix + k->text, at_ns);
 }
 
 bool tec_text_keys_hold(struct tec_loop *l, const struct tec_request *r, int64_t at_ns)
@@ -115,49 +109,47 @@ bool tec_text_keys_hold(struct tec_loop *l, const struct tec_request *r, int64_t
     return true;
 }
 
-/* One launch for as many as the largest captured batch holds. */
-static void complete(struct tec_loop *l, const struct tec_chain *c, struct tec_text_keys **list,
-                     int n, int node)
+/* One launch for as many of a decoder as the largest captured batch holds. */
+static bool next_keys(struct tec_loop *l, struct tec_scheduled *it)
 {
-    struct tec_row_state *rows[TEC_MAX_ROWS];
-    int64_t ids[TEC_MAX_ROWS];
-    int tokens[TEC_MAX_ROWS], made[TEC_MAX_ROWS];
-    struct tec_launch launch = {
-        .kind = TEC_LAUNCH_decode,
-        .decode = {.rows = rows, .n = n, .k = 1, .tokens = tokens, .made = made}};
-    const struct tec_replay *replay = &launch.replay;
-    for (int i = 0; i < n; i++) {
-        rows[i] = &list[i]->row;
-        ids[i] = rows[i]->request;
+    struct tec_incomplete_keys *due = &l->incomplete;
+    for (int n = 0; it->of < l->o.n_decoders; it->of++) {
+        it->chain = &l->chains[l->o.decoders[it->of].chain];
+        const struct tec_plan_spec *s = &it->chain->plan->spec;
+        int largest = s->n_batches ? s->batches[s->n_batches - 1] : 1;
+        for (int i = 0; i < l->sessions && n < largest; i++) {
+            struct tec_text_keys *k = &l->text_keys[it->of * l->sessions + i];
+            if (k->held && !k->complete) {
+                due->rows[n] = &k->row;
+                due->keys[n++] = k;
+            }
+        }
+        if (n == 0)
+            continue;
+        *it->launch = (struct tec_launch){
+            .kind = TEC_LAUNCH_decode,
+            .decode = {
+                .rows = due->rows, .n = n, .k = 1, .tokens = due->tokens, .made = due->made}};
+        return true;
     }
-    tec_executor_launch(c->executor, &launch);
-    if (replay->status != TEC_OK) {
-        l->record.failed = true;
-        tec_loop_replayed(l, replay->start_ns, replay->end_ns);
-        return;
-    }
-    for (int i = 0; i < n; i++)
-        list[i]->complete = true;
-    tec_loop_tell_rows(l, replay, ids, n, node);
-    tec_loop_measure_decode(l, tec_chain_index(l, c), replay, n, 1, 1);
+    return false;
 }
 
-void tec_text_keys_complete(struct tec_loop *l)
+static void settle_keys(struct tec_loop *l, struct tec_scheduled *it)
 {
-    for (int d = 0; d < l->o.n_decoders && l->text_keys; d++) {
-        const struct tec_chain *c = &l->chains[l->o.decoders[d].chain];
-        const struct tec_plan_spec *s = &c->plan->spec;
-        struct tec_text_keys *list[TEC_MAX_ROWS];
-        int n = 0, largest = s->n_batches ? s->batches[s->n_batches - 1] : 1;
-        for (int i = 0; i < l->sessions; i++) {
-            struct tec_text_keys *k = &l->text_keys[d * l->sessions + i];
-            if (k->held && !k->complete)
-                list[n++] = k;
-        }
-        for (int at = 0; at < n && !l->record.failed; at += largest)
-            complete(l, c, list + at, n - at < largest ? n - at : largest, l->o.decoders[d].node);
+    const struct tec_replay *replay = &it->launch->replay;
+    int64_t ids[TEC_MAX_SESSIONS];
+    int n = it->launch->decode.n;
+    for (int i = 0; i < n; i++) {
+        l->incomplete.keys[i]->complete = true;
+        ids[i] = l->incomplete.rows[i]->request;
     }
+    tec_loop_tell_rows(l, replay, ids, n, l->o.decoders[it->of].node);
+    tec_loop_measure(l, tec_chain_index(l, it->chain), TEC_COST_DECODE, n, 1, 1,
+                     replay->end_ns - replay->start_ns);
 }
+
+const struct tec_scheduled_kind tec_scheduled_keys = {.next = next_keys, .settle = settle_keys};
 
 const struct tec_text_keys *tec_text_keys_of(const struct tec_loop *l, int action)
 {

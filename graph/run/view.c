@@ -70,7 +70,7 @@ void tec_loop_recompute(const struct tec_loop *l, const struct tec_chain *c,
     const struct tec_executor *e = c->executor;
     bool seen = prompt && prompt == c->shown;
     if (e->recompute)
-        e->recompute(e->self, &l->decision, prompt, seen ? c->first_segment : -1);
+        e->recompute(e->memory, &l->decision, prompt, seen ? c->first_segment : -1);
 }
 
 void tec_loop_view(struct tec_loop *l)
@@ -82,7 +82,7 @@ void tec_loop_view(struct tec_loop *l)
     l->view.n_audits = l->view.n_agreed = 0;
     for (int i = 0; i < l->o.n_chains; i++)
         if (l->chains[i].executor->report)
-            l->chains[i].executor->report(l->chains[i].executor->self, &l->view);
+            l->chains[i].executor->report(l->chains[i].executor->memory, &l->view);
     view_segments(l);
     l->view.index = l->tick->frame;
     l->view.idle = !tec_loop_observed(l);

@@ -28,6 +28,34 @@ static struct tec_replay replay_of_prefix(const struct tec_loop *l, const struct
     return replay;
 }
 
+/* Run a launch and note its cost as that of a variant. */
+static void run(struct tec_loop *l, const struct tec_chain *c, struct tec_launch launch,
+                enum tec_cost_kind kind, int rows)
+{
+    launch.replay = replay_of(l, c, kind, rows);
+    tec_executor_launch(c->executor, &launch);
+    tec_loop_measure(l, tec_chain_index(l, c), kind, rows, 1, 1,
+                     launch.replay.end_ns - launch.replay.start_ns);
+}
+
+static struct tec_launch prefix_of(const struct tec_observed *each, int n, bool acts)
+{
+    return (struct tec_launch){.kind = TEC_LAUNCH_prefix,
+                               .prefix = {.each = each, .n = n, .acts = acts}};
+}
+
+/* The same of n prefixes, and of the action behind them where the plan has one. */
+static void run_prefix(struct tec_loop *l, const struct tec_chain *c,
+                       const struct tec_observed *each, int n, bool acts)
+{
+    const struct tec_plan_spec *s = &c->plan->spec;
+    bool action = acts && s->n_actions && s->frame_action >= 0;
+    struct tec_launch launch = prefix_of(each, n, acts);
+    launch.replay = replay_of_prefix(l, c, action, n);
+    tec_executor_launch(c->executor, &launch);
+    tec_loop_measure_prefix(l, tec_chain_index(l, c), &launch.replay, action, n);
+}
+
 static void start_rows(const struct tec_chain *c, int region, int token, struct tec_row_state *rows,
                        struct tec_row_state **list)
 {
@@ -52,12 +80,6 @@ static struct tec_launch score_of(struct tec_loop *l, int decoder, const struct 
         .score = {.tree = l->o.decoders[decoder].tree, .row = row, .likely = l->likely}};
 }
 
-static struct tec_launch prefix_of(const struct tec_observed *each, int n, bool acts)
-{
-    return (struct tec_launch){.kind = TEC_LAUNCH_prefix,
-                               .prefix = {.each = each, .n = n, .acts = acts}};
-}
-
 static void warm_decodes(struct tec_loop *l, const struct tec_chain *c, int region, int token)
 {
     const struct tec_plan_spec *s = &c->plan->spec;
@@ -65,10 +87,7 @@ static void warm_decodes(struct tec_loop *l, const struct tec_chain *c, int regi
     for (int b = 0; s->request_slots && b < s->n_batches; b++) {
         int n = s->batches[b] < s->request_slots ? s->batches[b] : s->request_slots;
         start_rows(c, region, token, rows, list);
-        struct tec_launch launch = decode_of(l, list, n);
-        launch.replay = replay_of(l, c, TEC_COST_DECODE, s->batches[b]);
-        tec_executor_launch(c->executor, &launch);
-        tec_loop_measure_decode(l, tec_chain_index(l, c), &launch.replay, s->batches[b], 1, 1);
+        run(l, c, decode_of(l, list, n), TEC_COST_DECODE, s->batches[b]);
     }
 }
 
@@ -80,10 +99,7 @@ static void warm_scores(struct tec_loop *l, const struct tec_chain *c, int regio
             continue;
         tec_row_start(&row, c->plan, region, c->prefix.rows, token, 0, c->plan->spec.new_tokens,
                       -1);
-        struct tec_launch launch = score_of(l, d, &row);
-        launch.replay = replay_of(l, c, TEC_COST_SCORE, 0);
-        tec_executor_launch(c->executor, &launch);
-        tec_loop_measure_score(l, l->o.decoders[d].chain, &launch.replay);
+        run(l, c, score_of(l, d, &row), TEC_COST_SCORE, 0);
     }
 }
 
@@ -119,18 +135,14 @@ static void warm_actions(struct tec_loop *l, const struct tec_chain *c,
 {
     const struct tec_plan_spec *s = &c->plan->spec;
     for (int i = 0; i < s->n_actions; i++) {
-        int variant = tec_costs_action(c->costs, i, 1);
-        struct tec_launch launch = {.kind = TEC_LAUNCH_action,
-                                    .replay = replay_of(l, c, TEC_COST_ACTION, variant),
-                                    .action = {.at = i,
-                                               .region = region,
-                                               .rows = c->prefix.rows,
-                                               .input = input,
-                                               .state = input->state}};
-        if (i == s->frame_action)
-            continue;
-        tec_executor_launch(c->executor, &launch);
-        tec_loop_measure_action(l, tec_chain_index(l, c), &launch.replay, i);
+        const struct tec_action_launch action = {.at = i,
+                                                 .region = region,
+                                                 .rows = c->prefix.rows,
+                                                 .input = input,
+                                                 .state = input->state};
+        if (i != s->frame_action)
+            run(l, c, (struct tec_launch){.kind = TEC_LAUNCH_action, .action = action},
+                TEC_COST_ACTION, tec_costs_action(c->costs, i, 1));
     }
 }
 
@@ -140,14 +152,10 @@ static void warm_together(struct tec_loop *l, const struct tec_chain *c,
 {
     const struct tec_plan_spec *s = &c->plan->spec;
     struct tec_observed each[TEC_MAX_SESSIONS] = {{region, input}};
-    bool action = s->n_actions && s->frame_action >= 0;
     for (int g = 0; g < s->n_together && c->executor->together; g++) {
         for (int i = 1; i < s->together[g]; i++)
             each[i] = (struct tec_observed){tec_kv_pool_take(&c->plan->prefixes), input};
-        struct tec_launch launch = prefix_of(each, s->together[g], true);
-        launch.replay = replay_of_prefix(l, c, action, s->together[g]);
-        tec_executor_launch(c->executor, &launch);
-        tec_loop_measure_prefix(l, tec_chain_index(l, c), &launch.replay, action, s->together[g]);
+        run_prefix(l, c, each, s->together[g], true);
         for (int i = 1; i < s->together[g]; i++)
             tec_kv_pool_drop(&c->plan->prefixes, each[i].region);
     }
@@ -159,18 +167,11 @@ static void warm_prefixes(struct tec_loop *l, const struct tec_chain *c,
 {
     const struct tec_plan_spec *s = &c->plan->spec;
     const struct tec_observed of = {region, input};
-    bool action = s->n_actions && s->frame_action >= 0;
-    struct tec_launch frame = prefix_of(&of, 1, true), own = prefix_of(&of, 1, false);
-    frame.replay = replay_of_prefix(l, c, action, 1);
-    tec_executor_launch(c->executor, &frame);
-    tec_loop_measure_prefix(l, tec_chain_index(l, c), &frame.replay, action, 1);
+    run_prefix(l, c, &of, 1, true);
     warm_together(l, c, input, region);
     warm_actions(l, c, input, region);
-    if (!s->request_slots || !s->isolated)
-        return;
-    own.replay = replay_of_prefix(l, c, false, 1);
-    tec_executor_launch(c->executor, &own);
-    tec_loop_measure_prefix(l, tec_chain_index(l, c), &own.replay, false, 1);
+    if (s->request_slots && s->isolated)
+        run_prefix(l, c, &of, 1, false);
 }
 
 static void warm_frames(struct tec_loop *l, struct tec_chain *c,
@@ -193,12 +194,9 @@ static void warm_slices(struct tec_loop *l, const struct tec_chain *c, int regio
                         const struct tec_chain_input *input)
 {
     for (int i = 0; i < c->slices; i++) {
-        struct tec_launch launch = {.kind = TEC_LAUNCH_slice,
-                                    .replay = replay_of(l, c, TEC_COST_PREFILL, 0),
-                                    .slice = {.of = {region, input}, .at = i}};
-        tec_executor_launch(c->executor, &launch);
-        tec_loop_measure(l, tec_chain_index(l, c), TEC_COST_PREFILL, 0, 1, 1,
-                         launch.replay.end_ns - launch.replay.start_ns);
+        const struct tec_slice_launch slice = {.of = {region, input}, .at = i};
+        run(l, c, (struct tec_launch){.kind = TEC_LAUNCH_slice, .slice = slice}, TEC_COST_PREFILL,
+            0);
     }
 }
 
@@ -233,12 +231,8 @@ static void warm_ring(struct tec_loop *l, struct tec_chain *c, const struct tec_
     c->prefix.rows = tec_prefix_rows(c->plan, &in->prefix);
     for (int i = 0; i < times; i++) {
         const struct tec_observed of = {region, in};
-        struct tec_launch launch = prefix_of(&of, 1, false);
-        launch.replay = replay_of_prefix(l, c, false, 1);
-        if (tec_plan_part(c->plan, TEC_PART_PREFIX, 0)) {
-            tec_executor_launch(c->executor, &launch);
-            tec_loop_measure_prefix(l, tec_chain_index(l, c), &launch.replay, false, 1);
-        }
+        if (tec_plan_part(c->plan, TEC_PART_PREFIX, 0))
+            run_prefix(l, c, &of, 1, false);
         warm_decodes(l, c, region, tec_prefix_first(&in->prefix));
         warm_scores(l, c, region, tec_prefix_first(&in->prefix));
     }

@@ -1,0 +1,161 @@
+/* schedule.c - the scheduler of a frame: items in, launches out, until none is ready.
+ *
+ * Frame thread. It knows no kind of work: what an item launches and what becomes of that stands
+ * with its kind (items.def). An item may take several launches, as slices or batches; between two
+ * of them nothing else runs, because what is more urgent came before it. */
+#include "graph/run/schedule.h"
+
+#include "graph/run/state.h"
+
+/* What a chain may put in: its actions with the texts before them, each session's region, and of a
+ * ring every forward; beside it what runs with it. */
+static int most_of(const struct tec_loop *l, const struct tec_chain *c)
+{
+    int stages = c->ring ? c->plan->spec.stages : 0;
+    return l->sessions * (3 * c->n_actions + 1) + 4 + 3 * stages + 3;
+}
+
+enum tec_status tec_schedule_create(struct tec_loop *l, struct tec_error *err)
+{
+    int most = TEC_MAX_LAUNCHES + (l->pending ? TEC_MAX_PENDING : 0) + 8;
+    for (int i = 0; i < l->n_hard; i++)
+        most += most_of(l, &l->chains[l->hard[i]]);
+    l->items = TEC_NEW(&l->arena, (size_t)most, struct tec_scheduled);
+    return l->items ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for %d work items", most);
+}
+
+struct tec_scheduled *tec_schedule_add(struct tec_loop *l, const struct tec_scheduled_kind *kind,
+                                       struct tec_chain *c, int who, int of)
+{
+    struct tec_scheduled *it = &l->items[l->n_items++];
+    *it = (struct tec_scheduled){
+        .kind = kind, .chain = c, .launch = &l->launch, .who = who, .of = of};
+    return it;
+}
+
+/* --- running --------------------------------------------------------------------------------- */
+
+static bool works(struct tec_loop *l, const struct tec_replay *replay)
+{
+    tec_loop_replayed(l, replay->start_ns, replay->end_ns);
+    l->record.waited_ns += replay->waited_ns;
+    l->record.failed |= replay->status != TEC_OK;
+    return replay->status == TEC_OK;
+}
+
+bool tec_loop_launch(struct tec_loop *l, const struct tec_chain *c, struct tec_launch *launch)
+{
+    tec_executor_launch(c->executor, launch);
+    return works(l, &launch->replay);
+}
+
+void tec_schedule_settle(struct tec_loop *l, struct tec_scheduled *it)
+{
+    if (works(l, &it->launch->replay))
+        it->kind->settle(l, it);
+    else if (it->kind->fail)
+        it->kind->fail(l, it);
+}
+
+static void run_item(struct tec_loop *l, struct tec_scheduled *it)
+{
+    const struct tec_scheduled_kind *kind = it->kind;
+    tec_loop_turn(l, it->who);
+    for (; it->at == 0 || !kind->once; it->at++) {
+        if ((l->record.failed && !kind->always) || !kind->next(l, it))
+            break;
+        if (kind->launch)
+            kind->launch(l, it);
+        else
+            tec_executor_launch(it->chain->executor, it->launch);
+        tec_schedule_settle(l, it);
+    }
+    it->state = TEC_ITEM_OVER;
+}
+
+/* Items that come in meanwhile stand behind. */
+static void run_ready(struct tec_loop *l)
+{
+    for (; l->n_ran < l->n_items; l->n_ran++)
+        if (l->items[l->n_ran].state == TEC_ITEM_READY)
+            run_item(l, &l->items[l->n_ran]);
+}
+
+void tec_schedule_run(struct tec_loop *l)
+{
+    bool observed = tec_loop_observed(l);
+    l->n_items = l->n_ran = 0;
+    tec_loop_turn(l, 0);
+    for (int i = 0; i < l->n_hard && !l->record.failed; i++) {
+        struct tec_chain *c = &l->chains[l->hard[i]];
+        if (c->ring && !l->tick->rests)
+            tec_rings_add(l, c);
+        else if (observed)
+            tec_loop_add_hard(l, c);
+        run_ready(l);
+    }
+    tec_loop_turn(l, 0);
+    tec_loop_add_soft(l, observed);
+    run_ready(l);
+}
+
+/* --- what is told ---------------------------------------------------------------------------- */
+
+const char *tec_loop_node_name(const struct tec_loop *l, int node)
+{
+    return node >= 0 ? l->o.topology->nodes[node].name : "";
+}
+
+struct tec_launch_record *tec_loop_note(struct tec_loop *l, const char *node, int64_t start_ns,
+                                        int64_t end_ns)
+{
+    struct tec_frame_record *r = &l->record;
+    if (r->n_launches == TEC_MAX_LAUNCHES)
+        return &r->launches[TEC_MAX_LAUNCHES - 1];
+    struct tec_launch_record *launch = &r->launches[r->n_launches++];
+    *launch = (struct tec_launch_record){.node = node,
+                                         .rows = 1,
+                                         .batch = 1,
+                                         .k = 1,
+                                         .request = -1,
+                                         .start_ns = start_ns,
+                                         .end_ns = end_ns};
+    return launch;
+}
+
+void tec_loop_tell_run(const struct tec_loop *l, struct tec_event of, int64_t start_ns,
+                       int64_t end_ns)
+{
+    const struct tec_ring_event ring = {.slot = -1, .base = -1};
+    const struct tec_event end = {.kind = TEC_EVENT_END,
+                                  .what = of.what,
+                                  .node = of.node,
+                                  .request = of.request,
+                                  .drafted = of.drafted,
+                                  .kept = of.kept,
+                                  .ring = of.ring ? &ring : NULL,
+                                  .t_ns = end_ns,
+                                  .since_ns = start_ns};
+    of.kind = TEC_EVENT_START;
+    of.t_ns = start_ns;
+    of.drafted = of.kept = 0;
+    tec_loop_tell(l, of);
+    tec_loop_tell(l, end);
+}
+
+static int one_or(int n)
+{
+    return n > 0 ? n : 1;
+}
+
+void tec_loop_tell_launch(struct tec_loop *l, struct tec_event of, int batch, int64_t start_ns,
+                          int64_t end_ns)
+{
+    tec_loop_tell_run(l, of, start_ns, end_ns);
+    struct tec_launch_record *note =
+        tec_loop_note(l, tec_loop_node_name(l, of.node), start_ns, end_ns);
+    note->rows = one_or(of.rows > 0 ? of.rows : of.observations);
+    note->batch = one_or(batch);
+    note->k = one_or(of.k > 0 ? of.k : of.slices);
+    note->request = of.request;
+}
