@@ -329,6 +329,7 @@ static void keep_recalls(struct tec_loop *l)
                                !l->requests[i].stored && unshared(l, i);
 }
 
+/* Launches that start together stand one after the other in `jobs`. */
 static bool next_fork(struct tec_loop *l, struct tec_scheduled *it)
 {
     const struct tec_executor *e = it->chain->executor;
@@ -402,7 +403,7 @@ static void drop_waiting(struct tec_loop *l)
     l->n_order = kept;
 }
 
-/* Those that ran beside hard nodes have. */
+/* Launch by launch; rows that ran beside hard nodes have had theirs. */
 static bool next_rows(struct tec_loop *l, struct tec_scheduled *it)
 {
     if (it->at == 0)
