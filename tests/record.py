@@ -480,7 +480,9 @@ def a_server_is_probed():
     # what it sends is the recording's observation
     c = s.connect()
     reply = c.infer({**OBSERVATION, "tectum": {"timing": True}})
-    check(set(reply["tectum"]["timing"]) == {"wait_us", "decode_us", "prepare_us", "model_us", "finish_us"}, reply)
+    timing = reply["tectum"]["timing"]
+    check(set(timing) == {"wait_us", "decode_us", "prepare_us", "model_us", "finish_us", "received_ts", "left_ts"}, reply)
+    check(timing["received_ts"] + 1000 * timing["model_us"] < timing["left_ts"], reply)
     check("timing" not in c.infer({**OBSERVATION, "tectum": {"seed": 1}})["tectum"])
     check(s.end()[0] == 0)
     tectum("probe", url, "--recording", FILE, code=3)

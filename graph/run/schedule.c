@@ -20,14 +20,18 @@ enum tec_status tec_schedule_create(struct tec_loop *l, struct tec_error *err)
     int most = TEC_MAX_LAUNCHES + (l->pending ? TEC_MAX_PENDING : 0) + 8;
     for (int i = 0; i < l->n_hard; i++)
         most += most_of(l, &l->chains[l->hard[i]]);
-    l->items = TEC_NEW(&l->arena, (size_t)most, struct tec_scheduled);
+    l->most_items = most;
+    l->items = TEC_NEW(&l->arena, (size_t)most + 1, struct tec_scheduled);
     return l->items ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for %d work items", most);
 }
 
 struct tec_scheduled *tec_schedule_add(struct tec_loop *l, const struct tec_scheduled_kind *kind,
                                        struct tec_chain *c, int who, int of)
 {
-    struct tec_scheduled *it = &l->items[l->n_items++];
+    bool full = l->n_items == l->most_items; /* then most_of is wrong: better no frame than memory
+                                              * that is another's */
+    struct tec_scheduled *it = &l->items[full ? l->most_items : l->n_items++];
+    l->record.failed |= full;
     *it = (struct tec_scheduled){
         .kind = kind, .chain = c, .launch = &l->launch, .who = who, .of = of};
     return it;

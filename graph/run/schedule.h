@@ -50,7 +50,8 @@ struct tec_scheduled {
 /* Room for all items of a frame. */
 enum tec_status tec_schedule_create(struct tec_loop *l, struct tec_error *err);
 
-/* The last item of the table, ready. */
+/* The last item of the table, ready. Of a full one, which is a mistake of its size: one that does
+ * not run, in a frame that has failed. */
 struct tec_scheduled *tec_schedule_add(struct tec_loop *l, const struct tec_scheduled_kind *kind,
                                        struct tec_chain *c, int who, int of);
 /* A frame's items: those of its hard chains, then of language; until none is ready. */

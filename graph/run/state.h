@@ -210,6 +210,7 @@ struct tec_loop {
     int order[TEC_MAX_ROWS], n_order;    /* rows that advance, in launch order */
     struct tec_row_state *states[TEC_MAX_ROWS];
     struct tec_scheduled *items; /* of this frame, in the order in which they run */
+    int most_items;              /* for which there is room, and for one that never runs */
     int n_items, n_ran;          /* n_ran: those before have run, or run beside */
     struct tec_launch launch;    /* of the item that runs */
     int n_jobs;                  /* launches beside hard nodes */

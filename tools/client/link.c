@@ -81,7 +81,8 @@ static void pack(struct tectum_client *c, bool end_stop)
                                      .reset = end_stop,
                                      .deadline_ms = c->deadline_ms,
                                      .seed = c->has_seed ? &c->seed : NULL};
-    if (tec_client_clock_offset(&c->clock, &offset, &error) && error < OFFSET_MOST * MILLISECOND) {
+    if (tec_client_clock_offset(&c->clock, &offset, &error) &&
+        error < (int64_t)OFFSET_MOST * MILLISECOND) {
         asked.has_obs_ts = true;
         asked.obs_ts = seen->captured_ns + offset;
     }

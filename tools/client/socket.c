@@ -151,14 +151,13 @@ static int connect_one(struct tec_client_socket *s, const struct addrinfo *a)
     int flags = fcntl(s->fd, F_GETFL);
     if (wait)
         fcntl(s->fd, F_SETFL, flags | O_NONBLOCK);
-    if (connect(s->fd, a->ai_addr, a->ai_addrlen) == 0)
-        why = 0;
-    else if (!wait || errno != EINPROGRESS)
-        why = errno;
-    else if (wait_for(s, POLLOUT, NULL) != TEC_OK)
-        why = ETIMEDOUT;
-    else if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &why, &size) != 0)
-        why = errno;
+    int failed = connect(s->fd, a->ai_addr, a->ai_addrlen);
+    if (failed && wait && errno == EINPROGRESS) {
+        if (wait_for(s, POLLOUT, NULL) != TEC_OK)
+            why = ETIMEDOUT;
+        failed = !why && getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &why, &size) != 0;
+    }
+    why = failed ? errno : why;
     fcntl(s->fd, F_SETFL, flags);
     return why;
 }

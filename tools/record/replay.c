@@ -156,7 +156,7 @@ static enum tec_status check_tick(struct replay *r, const struct tec_recorded_fr
 static enum tec_status run_frame(struct replay *r, struct tec_error *err)
 {
     struct tec_frames *f = &r->frames;
-    struct tec_frame_again parts[TEC_MAX_SESSIONS];
+    struct tec_frame_again parts[TEC_MAX_SESSIONS] = {{.session = 0}};
     keep_pace(r, r->ticks[0].tick_us);
     for (int i = 0; i < r->n_ticks; i++) {
         forget(r, &r->ticks[i]);
