@@ -202,8 +202,7 @@ def the_metadata_name_what_goes_along():
     server = Server(PREFIX, "--late-ok")
     relay = Relay(server.port)
     with client(relay.own) as robot:
-        until(lambda: relay.answers)
-        check(robot.stats.connected)
+        until(lambda: relay.answers and robot.stats.connected)
     told = relay.answers[0]["tectum"]
     check(told["pipeline"], told)
     check({"name": "prev_actions", "kind": "along", "dtype": "float32", "shape": [8, 4], "required": False} in told["inputs"], told)
