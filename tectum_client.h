@@ -53,7 +53,7 @@ enum tectum_client_rtc {
 
 /* Members that are 0 or NULL take the default said here. Texts are copied. */
 struct tectum_client_options {
-    double rate_hz;         /* rows of a chunk that are for one second; required, up to 10000 */
+    double rate_hz;         /* rows of a chunk that are for one second; required, 0.001 to 10000 */
     int horizon;            /* rows of a chunk that are carried out at most; all */
     double queue_threshold; /* the next chunk is asked for when no more than this share of the rows
                              * that may be carried out is left, above 0 up to 1; 0.5 */
@@ -75,8 +75,8 @@ struct tectum_client_options {
     const char *session_id;    /* who asks, over connections; a random one */
     double deadline_ms;        /* the server replies at the latest then; none */
     const uint64_t *seed;      /* the noise of every chunk; the server's own */
-    int reply_ms;              /* how long a reply is waited for before the connection is given up;
-                                * 10000 */
+    int reply_ms;              /* how long a reply is waited for before the connection is given up,
+                                * whatever else the server sends meanwhile; 10000 */
     int max_rows, max_columns; /* largest chunk that is taken; 256, 64; up to 4096, 1024 */
 };
 
@@ -98,7 +98,8 @@ TECTUM_API int64_t tectum_client_now(void);
  * `values` as for tectum_submit, names are the robot's inputs; what they must be is checked by the
  * server. captured_ns: when the cameras saw it (0, or a time to come: now). *observation (NULL is
  * allowed) becomes its number, from 0. One thread at a time. TECTUM_INVALID for more than 64
- * values, a rank, a type or a number of bytes that contradict each other; TECTUM_NO_MEMORY. */
+ * values, a rank, a type or a number of bytes that contradict each other, a name that the request
+ * itself uses ("tectum", "images", "images/"); TECTUM_NO_MEMORY. */
 TECTUM_API enum tectum_status tectum_client_observe(struct tectum_client *client,
                                                     const struct tectum_value *values, size_t n,
                                                     int64_t captured_ns, int64_t *observation,
@@ -116,7 +117,7 @@ enum tectum_client_source {
 /* Where an action comes from. */
 struct tectum_client_action {
     enum tectum_client_source source;
-    int columns;         /* of the action; 0: there is none */
+    int columns;         /* of the action; 0: there is none. With TECTUM_INVALID: those needed */
     int64_t chunk;       /* number of the chunk, from 0; of the newest where several were merged */
     int64_t observation; /* the chunk's, as tectum_client_observe counted it */
     int64_t captured_ns; /* of that observation */
@@ -127,13 +128,14 @@ struct tectum_client_action {
 
 /* The action of the instant `now` (0: tectum_client_now) into action [room] float64, in the robot's
  * units. For one thread, the control loop. `told` may be NULL. TECTUM_TIME: there is none, told
- * says why; stop the robot. TECTUM_INVALID: room is less than the columns. */
+ * says why; stop the robot. TECTUM_INVALID: room is less than told->columns. */
 TECTUM_API enum tectum_status tectum_client_next(struct tectum_client *client, int64_t now,
                                                  double *action, int room,
                                                  struct tectum_client_action *told);
 
-/* Wait until there is a chunk to carry out. TECTUM_TIME after timeout_ns, with the reason in the
- * message: no observation, no server, what the server refused. Not for the control loop. */
+/* Wait until a chunk of this episode has come. TECTUM_TIME after timeout_ns (INT64_MAX: no end),
+ * with the reason in the message: no observation, no server, what the server refused since its last
+ * reply. Not for the control loop. */
 TECTUM_API enum tectum_status tectum_client_ready(struct tectum_client *client, int64_t timeout_ns,
                                                   struct tectum_error *err);
 
@@ -155,10 +157,10 @@ struct tectum_client_stats {
     int64_t delay_p50, delay_p99;           /* from the observation to the reply */
     int inference_delay;                    /* in rows, as the newest request said it */
     int64_t clock_offset;                   /* the server's clock minus ours */
-    int64_t clock_error;                    /* at most; -1: nothing is known */
+    int64_t clock_error;                    /* at most; -1: nothing is known of this connection's */
     double seam;       /* largest change of an action's value at the newest seam,
                         * before rows were merged */
-    char message[400]; /* the newest failure; "" */
+    char message[400]; /* the newest failure since the last reply; "" */
 };
 
 /* Takes a lock that the network's thread takes too: not for the control loop. */

@@ -96,7 +96,10 @@ TEST(values_that_contradict_themselves_are_refused)
         {"state", TECTUM_TYPE_F32, 1, {-2}, state, sizeof state},
         {"state", (enum tectum_type)9, 1, {2}, state, sizeof state},
         {"state", TECTUM_TYPE_F32, 4, {INT64_MAX, 4, 4, 4}, state, sizeof state},
-        {"state", TECTUM_TYPE_F32, 1, {2}, NULL, sizeof state}};
+        {"state", TECTUM_TYPE_F32, 1, {2}, NULL, sizeof state},
+        {"tectum", TECTUM_TYPE_F32, 1, {2}, state, sizeof state},
+        {"images", TECTUM_TYPE_F32, 1, {2}, state, sizeof state},
+        {"images/", TECTUM_TYPE_F32, 1, {2}, state, sizeof state}};
     struct tec_client_observation seen = {.bytes = {.heap = &heap}};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         CHECK_INT(tec_client_pack_observation(&seen, &wrong[i], 1, &err), ==, TEC_INVALID);
@@ -164,6 +167,10 @@ TEST(a_reply_that_no_robot_may_carry_out_is_refused)
     CHECK_INT(read_bytes(packed(values, 2, COLUMNS, NULL)), ==, TEC_MALFORMED);
     values[4] = (double)INFINITY;
     CHECK_INT(read_bytes(packed(values, 2, COLUMNS, NULL)), ==, TEC_MALFORMED);
+    values[4] = -1.5e308; /* the difference from a row of 1.5e308 is not finite */
+    CHECK_INT(read_bytes(packed(values, 2, COLUMNS, NULL)), ==, TEC_MALFORMED);
+    values[4] = 1e100;
+    CHECK_INT(read_bytes(packed(values, 2, COLUMNS, NULL)), ==, TEC_OK);
     values[4] = 0.0;
     size_t n = packed(values, 2, COLUMNS, NULL);
     uint8_t *type = memmem(bytes, n, "<f8", 3);

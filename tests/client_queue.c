@@ -178,6 +178,14 @@ TEST(substitutes_come_behind_ones_own_rows)
     CHECK_INT(queue.delays.n, ==, 0); /* a reply at its deadline says nothing of the model */
 }
 
+TEST(an_observation_of_long_ago_has_no_row_in_common)
+{
+    const int64_t at = 4000000000 * (int64_t)1000000000; /* rows in between are beyond an int's */
+    open_queue((struct tectum_client_options){.rate_hz = 1e4, .on_dry = TECTUM_CLIENT_ON_MISS});
+    REQUIRE(reply_of(1.0, 0, at, at));
+    CHECK(!substitute(5.0, 1, 1, 2));
+}
+
 TEST(a_stop_of_the_server_ends_the_actions)
 {
     open_queue((struct tectum_client_options){.hold_ms = -1});
@@ -268,6 +276,9 @@ TEST(options_are_checked)
         struct tectum_client_options o;
         const char *word;
     } wrong[] = {{{.rate_hz = 0}, "rate_hz"},
+                 {{.rate_hz = 1e-300}, "rate_hz"},
+                 {{.rate_hz = 9e-4}, "rate_hz"},
+                 {{.rate_hz = 10001}, "rate_hz"},
                  {{.rate_hz = (double)NAN}, "rate_hz"},
                  {{.rate_hz = 20, .horizon = 257}, "horizon"},
                  {{.rate_hz = 20, .horizon = -1}, "horizon"},

@@ -19,6 +19,11 @@ static int64_t now_ns(void)
     return tec_clock_now(&clock);
 }
 
+static const struct tec_client_observation *observation(const struct tectum_client *c)
+{
+    return &c->seen[c->between.reading];
+}
+
 /* --- what others see -------------------------------------------------------------------------- */
 
 static void tell_connected(struct tectum_client *c)
@@ -26,6 +31,7 @@ static void tell_connected(struct tectum_client *c)
     pthread_mutex_lock(&c->lock);
     c->stats.connected = 1;
     c->stats.connections++;
+    c->stats.clock_error = -1;
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->lock);
 }
@@ -35,6 +41,7 @@ static void tell_failure(struct tectum_client *c, const struct tec_error *err)
     pthread_mutex_lock(&c->lock);
     c->stats.connected = 0;
     c->stats.failures++;
+    c->refused = err->status != TEC_IO;
     snprintf(c->stats.message, sizeof c->stats.message, "%s", err->message);
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->lock);
@@ -53,18 +60,17 @@ static void tell_reply(struct tectum_client *c, const struct tec_client_reply *r
     s->delay_p99 = tec_client_durations_at(&c->queue.delays, 0.99);
     if (!tec_client_clock_offset(&c->clock, &s->clock_offset, &s->clock_error))
         s->clock_error = -1;
-    if (taken)
+    s->message[0] = '\0';
+    c->refused = false;
+    if (taken) {
         s->seam = c->queue.plan.seam;
+        c->ready_episode = observation(c)->episode;
+    }
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->lock);
 }
 
 /* --- a request and its reply ------------------------------------------------------------------ */
-
-static const struct tec_client_observation *observation(const struct tectum_client *c)
-{
-    return &c->seen[c->between.reading];
-}
 
 static void pack(struct tectum_client *c, bool end_stop)
 {
@@ -99,6 +105,8 @@ static enum tec_status receive(struct tectum_client *c, struct tec_error *err)
     bool refused = false;
     TEC_TRY(tec_client_receive(&c->socket, &c->reply, &refused, err));
     int n = (int)(c->reply.n < 300 ? c->reply.n : 300);
+    while (refused && n > 0 && c->reply.data[n - 1] <= ' ')
+        n--; /* a traceback's last line has an end */
     return !refused ? TEC_OK
                     : tec_fail(err, TEC_INVALID, "%s: the server refuses: %.*s", c->url, n,
                                c->reply.data ? (const char *)c->reply.data : "");
@@ -127,6 +135,14 @@ static void take(struct tectum_client *c, const struct tec_client_reply *r, int6
     tell_reply(c, r, taken);
 }
 
+static bool told_to_end(const struct tectum_client *c)
+{
+    struct pollfd stop = {.fd = c->stop[0], .events = POLLRDHUP};
+    return poll(&stop, 1, 0) > 0;
+}
+
+/* Where the connection fails the observation stays held for the next one; what the server refuses
+ * or cannot answer is not asked again. */
 static enum tec_status exchange(struct tectum_client *c, struct tec_error *err)
 {
     struct tec_client_reply reply = {.is_reply = false};
@@ -138,11 +154,12 @@ static enum tec_status exchange(struct tectum_client *c, struct tec_error *err)
     int64_t sent = now_ns();
     enum tec_status status = tec_client_send(&c->socket, c->request.data, c->request.n, err);
     while (status == TEC_OK && !reply.is_reply) {
-        status = receive(c, err);
+        status = told_to_end(c) ? tec_fail(err, TEC_TIME, "the client ends") : receive(c, err);
         if (status == TEC_OK)
             status = tec_client_read_reply(&reply, c->actions, c->max_rows, c->max_columns,
                                            c->reply.data, c->reply.n, err);
     }
+    c->held = status == TEC_IO || status == TEC_TIME;
     if (status == TEC_OK)
         take(c, &reply, sent, now_ns());
     else if (end_stop)
@@ -201,6 +218,7 @@ static enum tec_status serve(struct tectum_client *c, struct tec_error *err)
     TEC_TRY(tec_client_connect_again(&c->socket, c->url, c->key[0] ? c->key : NULL, err));
     TEC_TRY(receive(c, err)); /* the metadata */
     tec_client_queue_connected(&c->queue);
+    c->clock = (struct tec_client_clock){.n = 0}; /* it may be another server, or have begun anew */
     tell_connected(c);
     for (;;) {
         TEC_TRY(wait(c, err));
@@ -244,6 +262,7 @@ static enum tec_status prepare(struct tectum_client *c, struct tec_error *err)
     c->socket.wait_ms = c->reply_ms;
     c->socket.most = ((size_t)1 << 20) + 8 * values * sizeof(double);
     c->pause_ms = FIRST_PAUSE;
+    c->ready_episode = -1;
     c->stats.clock_error = -1;
     c->stats.round_trip_p50 = c->stats.round_trip_p99 = -1;
     c->stats.delay_p50 = c->stats.delay_p99 = -1;

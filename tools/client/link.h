@@ -47,7 +47,9 @@ struct tectum_client {
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t changed;
     struct tectum_client_stats stats;
-    int64_t ready_after; /* replies of earlier episodes */
+    int64_t ready_episode; /* of the chunk that was taken last; -1: none yet */
+    bool refused;          /* stats.message is more than a connection that could not be made or was
+                            * lost: it says why there is no reply also while there is one */
 };
 
 /* Begin the thread. TEC_NO_MEMORY, TEC_IO where the system refuses a thread or a socket. */

@@ -18,6 +18,16 @@ static const struct {
              [TECTUM_TYPE_F64] = {"<f8", 8},
              [TECTUM_TYPE_I32] = {"<i4", 4}};
 
+/* Keys of a request that are the client's own: twice in a map, a server may take either. */
+enum tec_status tec_client_check_name(const char *name, struct tec_error *err)
+{
+    static const char *const taken[] = {"tectum", "images", "images/"};
+    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++)
+        if (strcmp(name, taken[i]) == 0)
+            return tec_fail(err, TEC_INVALID, "%s: no input of a robot can have this name", name);
+    return TEC_OK;
+}
+
 static enum tec_status to_wire(struct tec_client_value *to, const struct tectum_value *v,
                                struct tec_error *err)
 {
@@ -26,6 +36,7 @@ static enum tec_status to_wire(struct tec_client_value *to, const struct tectum_
         v->rank > 4 || (v->bytes && !v->data))
         return tec_fail(err, TEC_INVALID, "%s: a name of 1 to %d bytes, a type, a rank of 0 to 4",
                         name ? name : "a value", TEC_CLIENT_NAME);
+    TEC_TRY(tec_client_check_name(name, err));
     uint64_t bytes = types[v->type].bytes;
     for (int i = 0; i < v->rank; i++) {
         uint64_t most = UINT32_MAX, side = (uint64_t)v->shape[i];
@@ -189,6 +200,9 @@ static enum tec_status array_pair(struct reading *in, const struct tec_msgpack_t
     return tec_msgpack_skip(&in->at, &value, in->err);
 }
 
+/* Larger numbers are no robot's, and sums and differences of them would not be finite. */
+static const double LARGEST = 1e100;
+
 static enum tec_status copy_actions(struct reading *in, const struct array *a)
 {
     bool wide = tec_msgpack_is(&a->dtype, "<f8");
@@ -201,8 +215,9 @@ static enum tec_status copy_actions(struct reading *in, const struct array *a)
             memcpy(&narrow, a->data.data + i * size, size);
             in->actions[i] = (double)narrow;
         }
-        if (!isfinite(in->actions[i]))
-            return tec_fail(in->err, TEC_MALFORMED, "a reply's actions are not finite");
+        if (!(fabs(in->actions[i]) <= LARGEST))
+            return tec_fail(in->err, TEC_MALFORMED, "a reply's actions are not finite, or above %g",
+                            LARGEST);
     }
     in->reply->rows = (int)a->shape[0];
     in->reply->columns = (int)a->shape[1];

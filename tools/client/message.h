@@ -18,6 +18,9 @@ struct tec_client_observation {
     int64_t number, captured_ns, episode;
 };
 
+/* TEC_INVALID for a name that a request itself uses. */
+enum tec_status tec_client_check_name(const char *name, struct tec_error *err);
+
 /* Checks values and packs them: TEC_INVALID names the value, TEC_NO_MEMORY. */
 enum tec_status tec_client_pack_observation(struct tec_client_observation *out,
                                             const struct tectum_value *values, size_t n,
@@ -50,7 +53,8 @@ struct tec_client_reply {
 
 /* Read a reply; actions go into `actions` [most_rows, most_columns], rows one behind the other.
  * TEC_MALFORMED: no reply, actions of another type than float64 and float32, a value that is not
- * finite; TEC_SHAPE: more rows or columns than there is room for. */
+ * finite or whose magnitude is above 1e100; TEC_SHAPE: more rows or columns than there is room
+ * for. */
 enum tec_status tec_client_read_reply(struct tec_client_reply *reply, double *actions,
                                       int most_rows, int most_columns, const void *message,
                                       size_t n, struct tec_error *err);

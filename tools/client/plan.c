@@ -159,7 +159,7 @@ bool tec_client_plan_merge(struct tec_client_plan *out, const struct tec_client_
     struct seam s = {
         .old = old, .rules = rules, .chunk = chunk, .from = over > 0 ? (int)fmin(over, usable) : 0};
     double behind = old->usable ? round(tec_client_plan_place(old, rules, base)) : 0.0;
-    s.behind = behind > old->rows ? old->rows : (int)behind;
+    s.behind = (int)fmin(fmax(behind, -chunk->rows), old->rows); /* beyond, no row is of both */
     if (chunk->substitute && s.from < old->usable - s.behind)
         s.from = old->usable - s.behind;
     if (s.from >= usable ||

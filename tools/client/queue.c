@@ -5,6 +5,7 @@
 #include <string.h>
 
 enum { MOST_ROWS = 4096, MOST_COLUMNS = 1024, MOST_RATE = 10000, SECOND = 1000000000 };
+static const double LEAST_RATE = 1e-3; /* times of 4096 rows are far within int64_t's nanoseconds */
 
 /* --- options ---------------------------------------------------------------------------------- */
 
@@ -22,9 +23,9 @@ static enum tec_status whole(int *to, const char *name, int value, int without, 
 static enum tec_status read_rules(struct tec_client_queue *q, const struct tectum_client_options *o,
                                   int rows, struct tec_error *err)
 {
-    if (!(o->rate_hz > 0.0 && o->rate_hz <= MOST_RATE))
-        return tec_fail(err, TEC_INVALID, "rate_hz: must be above 0 and at most %d, is %g",
-                        MOST_RATE, o->rate_hz);
+    if (!(o->rate_hz >= LEAST_RATE && o->rate_hz <= MOST_RATE))
+        return tec_fail(err, TEC_INVALID, "rate_hz: must be %g to %d, is %g", LEAST_RATE, MOST_RATE,
+                        o->rate_hz);
     if (!(o->queue_threshold >= 0.0 && o->queue_threshold <= 1.0))
         return tec_fail(err, TEC_INVALID, "queue_threshold: must be 0 to 1, is %g",
                         o->queue_threshold);
@@ -253,8 +254,10 @@ enum tec_status tec_client_queue_next(struct tec_client_queue *q, int64_t now, d
     bool dry = !own || place >= (double)p->usable;
     int columns = dry ? q->n_last : p->columns;
     *told = (struct tectum_client_action){.source = TECTUM_CLIENT_NONE};
-    if (columns > room)
+    if (columns > room) {
+        told->columns = columns;
         return TEC_INVALID;
+    }
     if (dry) {
         enum tec_status status = next_dry(q, p, now, action, told);
         told->age_ns = told->columns ? now - told->captured_ns : 0;

@@ -79,7 +79,7 @@ void tec_client_queue_reset(struct tec_client_queue *q);
 /* --- the control loop --- */
 
 /* The action of `now` into `action` [room], and where it comes from. TEC_TIME: none;
- * TEC_INVALID: room is too small. Takes no lock and no memory. */
+ * TEC_INVALID: room is less than told->columns. Takes no lock and no memory. */
 enum tec_status tec_client_queue_next(struct tec_client_queue *q, int64_t now, double *action,
                                       int room, struct tectum_client_action *told);
 

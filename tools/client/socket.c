@@ -53,7 +53,7 @@ static enum tec_status wait_for(struct tec_client_socket *s, short events, struc
             return tec_fail(err, TEC_TIME, "%s: no answer within %d ms", s->url, s->wait_ms);
         if (poll(both, 2, (int)left) < 0 && errno != EINTR)
             return failed(s, "it cannot be waited for", err);
-        if (!both[0].revents && both[1].revents)
+        if (both[1].revents) /* also from a server that never stops sending */
             return tec_fail(err, TEC_TIME, "who asked has left");
     }
     return TEC_OK;
@@ -305,7 +305,6 @@ enum tec_status tec_client_receive(struct tec_client_socket *s, struct tec_buffe
 {
     int kind = CONTINUATION, opcode;
     bool last = false;
-    begin(s);
     out->n = 0;
     while (!last) {
         size_t before = out->n;

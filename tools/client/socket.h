@@ -9,7 +9,8 @@
 struct tec_client_socket {
     int fd;           /* -1: none */
     int asker;        /* a socket whose end is the end of waiting, however long that is; -1: 60 s */
-    int wait_ms;      /* with an asker: longest time of a message or a handshake; 0: no bound */
+    int wait_ms;      /* with an asker: longest time from a request, or from the beginning of the
+                       * handshake, until all that is received for it; 0: no bound */
     int64_t until_ns; /* the end of that time; 0: none */
     size_t most;      /* bytes of a message that is received */
     char url[300];    /* for messages */
@@ -38,8 +39,9 @@ enum tec_status tec_client_send(struct tec_client_socket *s, const void *data, s
                                 struct tec_error *err);
 
 /* Receive one message of at most 64 MiB into `out`, which is emptied first; pings are answered.
- * *refused: it is a text, in which servers state their errors. TEC_TIME after 60 s, or when the
- * asker has left. */
+ * *refused: it is a text, in which servers state their errors. TEC_TIME after 60 s, or, with an
+ * asker, when that has left or wait_ms have passed since the request, or since the handshake began:
+ * messages that are received meanwhile do not prolong it. */
 enum tec_status tec_client_receive(struct tec_client_socket *s, struct tec_buffer *out,
                                    bool *refused, struct tec_error *err);
 

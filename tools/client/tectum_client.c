@@ -65,6 +65,9 @@ static enum tec_status read_options(struct tectum_client *c, const char *url,
                  "inference_delay", err));
     TEC_TRY(text(c->given_input, sizeof c->given_input, "given_input", o->given_input,
                  "prev_actions", err));
+    const char *const inputs[] = {c->left_input, c->delay_input, c->given_input};
+    for (int i = 0; i < 3; i++)
+        TEC_TRY(tec_client_check_name(inputs[i], err));
     if (!(o->deadline_ms >= 0.0 && o->deadline_ms <= 1e6))
         return tec_fail(err, TEC_INVALID, "deadline_ms: must be 0 to 1e6, is %g", o->deadline_ms);
     if (o->reply_ms < 0 || o->reply_ms > 3600000)
@@ -150,27 +153,34 @@ enum tectum_status tectum_client_next(struct tectum_client *client, int64_t now,
 /* Whether a chunk of this episode came; the lock is held. */
 static bool is_ready(const struct tectum_client *c)
 {
-    return c->stats.replies > c->ready_after;
+    return c->ready_episode == atomic_load(&c->queue.episode);
+}
+
+/* Why no chunk came; the lock is held. */
+static const char *why_not(const struct tectum_client *c)
+{
+    const struct tectum_client_stats *s = &c->stats;
+    if (!s->connected)
+        return s->message[0] ? s->message : "there is no connection";
+    if (s->requests == 0)
+        return "nothing was observed";
+    return c->refused ? s->message : "the server has not replied with actions";
 }
 
 enum tectum_status tectum_client_ready(struct tectum_client *client, int64_t timeout_ns,
                                        struct tectum_error *error)
 {
     struct tec_error err = {.message = ""};
-    int64_t until = tectum_client_now() + (timeout_ns > 0 ? timeout_ns : 0);
+    int64_t now = tectum_client_now(), wait = timeout_ns > 0 ? timeout_ns : 0;
+    int64_t until = wait < INT64_MAX - now ? now + wait : INT64_MAX;
     const struct timespec at = {.tv_sec = until / 1000000000, .tv_nsec = until % 1000000000};
     int late = 0;
     pthread_mutex_lock(&client->lock);
     while (!is_ready(client) && !late)
         late = pthread_cond_timedwait(&client->changed, &client->lock, &at);
     bool ready = is_ready(client);
-    const struct tectum_client_stats *s = &client->stats;
     if (!ready)
-        tec_fail(&err, TEC_TIME, "%s: no chunk yet: %s", client->url,
-                 !s->connected && s->message[0] ? s->message
-                 : !s->connected                ? "there is no connection"
-                 : s->requests == 0             ? "nothing was observed"
-                                                : "the server has not replied with actions");
+        tec_fail(&err, TEC_TIME, "%s: no chunk yet: %s", client->url, why_not(client));
     pthread_mutex_unlock(&client->lock);
     return ready ? TECTUM_OK : told(error, &err, TEC_TIME);
 }
@@ -180,9 +190,6 @@ void tectum_client_reset(struct tectum_client *client, int end_stop)
     tec_client_queue_reset(&client->queue);
     if (end_stop)
         atomic_store(&client->end_stop, true);
-    pthread_mutex_lock(&client->lock);
-    client->ready_after = client->stats.replies;
-    pthread_mutex_unlock(&client->lock);
     tec_client_wake(client);
 }
 
