@@ -27,3 +27,8 @@ foreach(library tectum_client tectum_client_shared)
 endforeach()
 add_executable(follow tools/examples/follow.c)
 target_link_libraries(follow PRIVATE tectum_client)
+# Builds for tests have the same files in tectum_tools; sanitizers are not in shared libraries.
+if(CMAKE_BUILD_TYPE STREQUAL Debug)
+  set_target_properties(tectum_client tectum_client_shared tectum_client_base tectum_client_above follow
+    PROPERTIES EXCLUDE_FROM_ALL ON)
+endif()

@@ -44,6 +44,9 @@ ok $? "a ring, a model that is a program, a model of texts"
     grep -q "tokens: .* equal (100.00 %)" "$W/out"
 ok $? "text: a table; all within a bound"
 "$T" check --accuracy $Q $P --within 0.0001 >"$W/out" 2>"$W/err"; [ $? -eq 1 ]; ok $? "beyond it the exit code is 1"
+: >"$W/empty.jsonl"
+"$T" check --accuracy $P --inputs "$W/empty.jsonl" --within 1 >"$W/out" 2>"$W/err"; [ $? -ne 0 ]
+ok $? "nothing to compare is not within a bound"
 "$T" check --accuracy --set frame.period_ms=1 $P >"$W/out" 2>&1; [ $? -eq 1 ] && ! grep -q "against float32" "$W/out"
 ok $? "a pipeline with errors is not run"
 for wrong in "--inputs $E $P" "--accuracy --inputs $E --random-inputs 2 $P" "--accuracy policies/oxygen.lua" "--accuracy $P $P"; do

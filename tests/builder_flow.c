@@ -153,9 +153,9 @@ TEST(rows_of_the_time_stay_among_themselves)
                    "waves: period 1 must be above 1");
     action_refused("return g:waves(t, { cols = 4 })", "waves: period 0 must be above 1");
     action_refused("return g:waves(t, { cols = 4, shortest = 1.0 })",
-                   "waves: shortest 1 must be above 0, and longest 0 above it");
+                   "waves: shortest 1 must be at least 1e-6, and longest 0 above it, at most 1e9");
     action_refused("return g:waves(t, { cols = 4, shortest = 2.0, longest = 2.0 })",
-                   "waves: shortest 2 must be above 0");
+                   "waves: shortest 2 must be at least 1e-6");
     action_refused("return g:waves(t, { cols = 4, period = 9.0, shortest = 1.0, longest = 2.0 })",
                    "waves: has period, or shortest and longest, not both");
     action_refused("return g:columns(x, { cols = 2 })", "columns: reads rows of the time alone");

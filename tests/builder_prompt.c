@@ -179,6 +179,25 @@ TEST(what_a_flow_can_do_is_found)
         "y = g:stack(y, { stack = stack(6, 'rms', e), over = seen })\n"
         "return lin(g, g:take(y, { rows = 5 }), 'out', 3)",
         false, false, false);
+    struct tec_model *m =
+        opened("return g:prompt(), g:tensor { tensor = 'tok', rows = 1, cols = 6 }", plain,
+               "d.action = function(g, seen, row, x, t)\n"
+               "  local y = g:concat { row, lin(g, x, 'in', 6) }\n"
+               "  y = g:stack(y, { stack = stack(6, 'rms', e), over = seen })\n"
+               "  return lin(g, g:take(y, { first = 1, rows = 5 }), 'out', 3)\nend");
+    CHECK(!tec_model_batches(m)); /* also where prefill has made the constant */
+    tec_model_close(m);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+TEST(a_stack_over_the_prompt_is_of_the_steps)
+{
+    refused(prompt,
+            "local s = lin(g, g:state { entries = 2 }, 's', 6)\n"
+            "local y = g:stack(g:concat { s, s, s, s, s }, { stack = stack(6, 'rms', e), over = "
+            "seen })\n"
+            "return g:add(lin(g, x, 'in', 3), lin(g, y, 'out', 3))",
+            "", ACTION + 1, "stack: over a prompt reads neither the noisy actions nor the time");
 }
 
 TEST(a_stack_fits_the_prompt)

@@ -254,6 +254,9 @@ static enum tec_status check_prompt(const struct tec_model *m, struct tec_error 
                                        "an action over a prompt has a stack instead");
     if (p->asks < 0)
         return tec_fail(err, TEC_MALFORMED, "action: has no stack over the prompt");
+    if (!p->calls[p->asks].moves)
+        return tec_model_call_fail(&p->calls[p->asks], err,
+                                   "over a prompt reads neither the noisy actions nor the time");
     if (row && row->cols != m->text.stack.width)
         return tec_model_call_fail(row, err, "%d columns; rows of the text have %d", row->cols,
                                    m->text.stack.width);
@@ -398,6 +401,9 @@ bool tec_model_fixes(const struct tec_model *model)
 static bool side_by_side(const struct tec_model_program *p, const struct tec_model_call *c)
 {
     int front = p->seeing - p->flow.horizon;
+    for (int k = 0; k < c->n_in; k++)
+        if (p->calls[c->in[k]].constant) /* there is one for all of them */
+            return false;
     if (c->constant || (c->rows != 1 && c->rows != p->flow.horizon && c->rows != p->seeing))
         return false;
     if (c->word == TEC_WORD_take)

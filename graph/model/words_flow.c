@@ -65,8 +65,9 @@ enum tec_status tec_builder_waves(struct tec_model_program *p, struct tec_model_
     bool own = c->shortest != 0.0 || c->longest != 0.0;
     if (own && (c->period != 0.0 || c->closed))
         return tec_fail(err, TEC_MALFORMED, "has period, or shortest and longest, not both");
-    if (own && !(c->shortest > 0.0 && c->longest > c->shortest))
-        return tec_fail(err, TEC_MALFORMED, "shortest %g must be above 0, and longest %g above it",
+    if (own && !(c->shortest >= 1e-6 && c->longest > c->shortest && c->longest <= 1e9))
+        return tec_fail(err, TEC_MALFORMED,
+                        "shortest %g must be at least 1e-6, and longest %g above it, at most 1e9",
                         c->shortest, c->longest);
     if (!own && !(c->period > 1.0))
         return tec_fail(err, TEC_MALFORMED, "period %g must be above 1", c->period);

@@ -272,7 +272,8 @@ void tec_built_multiply(struct tec_built *b, int at, int y, int row, bool add)
     const struct tec_part_rows part = {.rows = tec_built_live(b, at),
                                        .max_rows = rows_in(b, at),
                                        .in_row = b->l->prefix->most * x->first,
-                                       .out_row = row};
+                                       .out_row = row,
+                                       .gate = gates};
     tec_lower_linear_rows(b->l, &m, b->tensor[x->in[0]], y, &part, add, label);
 }
 

@@ -289,7 +289,7 @@ static void compare_element(struct tec_accuracy_element *out, const struct pair 
                             double *sizes)
 {
     size_t n = 0;
-    *out = (struct tec_accuracy_element){.low = INFINITY, .high = -INFINITY};
+    *out = (struct tec_accuracy_element){.low = (double)INFINITY, .high = -(double)INFINITY};
     for (const struct pair *p = pairs; p; p = p->next)
         for (int r = 0; r < p->rows; r++) {
             double want = p->exact->values[r * p->exact->columns + column];
@@ -402,4 +402,12 @@ double tec_accuracy_largest(const struct tec_accuracy *a)
             if (!(a->actions[i].elements[k].largest <= most)) /* a NaN is the largest */
                 most = a->actions[i].elements[k].largest;
     return most;
+}
+
+bool tec_accuracy_whole(const struct tec_accuracy *a)
+{
+    bool whole = a->n_actions > 0 || a->texts > 0;
+    for (int i = 0; i < a->n_actions; i++)
+        whole &= a->actions[i].rows > 0;
+    return whole;
 }

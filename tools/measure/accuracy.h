@@ -46,7 +46,9 @@ enum tec_status tec_accuracy_run(struct tec_accuracy *out, struct tec_invocation
 enum tec_status tec_accuracy_print(const struct tec_accuracy *a, struct tec_invocation *call,
                                    struct tec_error *err);
 
-/* The largest difference of an action's element. */
+/* The largest difference of an action's element; and whether there was anything to compare: rows of
+ * every action, or texts where there are no actions. */
 double tec_accuracy_largest(const struct tec_accuracy *a);
+bool tec_accuracy_whole(const struct tec_accuracy *a);
 
 #endif

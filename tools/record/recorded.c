@@ -10,18 +10,19 @@
 void tec_recorded_init(struct tec_recorded *r, struct tec_mcap_reader *file, struct tec_heap *heap)
 {
     *r = (struct tec_recorded){.file = file};
-    for (int i = 0; i < TEC_MAX_SESSIONS; i++) {
-        tec_arena_init(&r->moments[i], heap);
-        tec_arena_init(&r->inputs[i].arena, heap);
-        r->inputs[i].number = -1;
+    for (int i = 0; i < 2 * TEC_MAX_SESSIONS; i++) {
+        struct tec_recorded_session *s = &r->sessions[i / 2];
+        tec_arena_init(&s->moments[i % 2], heap);
+        tec_arena_init(&s->inputs[i % 2].arena, heap);
+        s->inputs[i % 2].number = -1;
     }
 }
 
 void tec_recorded_finish(struct tec_recorded *r)
 {
-    for (int i = 0; i < TEC_MAX_SESSIONS; i++) {
-        tec_arena_finish(&r->moments[i]);
-        tec_arena_finish(&r->inputs[i].arena);
+    for (int i = 0; i < 2 * TEC_MAX_SESSIONS; i++) {
+        tec_arena_finish(&r->sessions[i / 2].moments[i % 2]);
+        tec_arena_finish(&r->sessions[i / 2].inputs[i % 2].arena);
     }
 }
 
@@ -185,7 +186,8 @@ static bool is_input(struct tec_mcap_name topic, int *session, const char **name
 static enum tec_status take_input(struct tec_recorded *r, const struct tec_mcap_message *m,
                                   int session, const char *name, size_t n, struct tec_error *err)
 {
-    struct tec_recorded_inputs *in = &r->inputs[session];
+    struct tec_recorded_session *s = &r->sessions[session];
+    struct tec_recorded_inputs *in = &s->inputs[!s->seen];
     if (in->number != m->sequence) {
         tec_arena_finish(&in->arena);
         in->n = 0;
@@ -234,9 +236,15 @@ static enum tec_status take_tick(struct tec_recorded *r, struct tec_recorded_fra
     if (session < 0 || session >= TEC_MAX_SESSIONS || number(json, "number") < 0 ||
         number(json, "frame") < 0 || !reset)
         return malformed(m, "this is no tick", err);
-    const struct tec_recorded_inputs *in = &r->inputs[session];
+    struct tec_recorded_session *s = &r->sessions[session];
+    int64_t sequence = number(json, "number") & UINT32_MAX;
     bool observed = json_is_true(json_object_get(json, "observed"));
-    struct tec_arena *arena = &r->moments[session];
+    if (observed && s->inputs[!s->seen].number == sequence)
+        s->seen = !s->seen;
+    const struct tec_recorded_inputs *in = &s->inputs[s->seen];
+    if (observed && in->number != sequence)
+        return malformed(m, "the inputs of this frame are missing", err);
+    struct tec_arena *arena = &s->moments[s->moment = !s->moment];
     tec_arena_finish(arena);
     *f = (struct tec_recorded_frame){
         .tick_us = number(json, "tick_us"),
@@ -256,8 +264,6 @@ static enum tec_status take_tick(struct tec_recorded *r, struct tec_recorded_fra
     for (size_t i = 0; drawn && i < f->n_noise; i++)
         drawn[i] = (float)json_number_value(json_array_get(noise, i));
     f->again.noise = drawn;
-    if (observed && in->number != (f->again.number & UINT32_MAX))
-        return malformed(m, "the inputs of this frame are missing", err);
     return TEC_OK;
 }
 

@@ -5,7 +5,8 @@
 #include "tools/frames/frames.h"
 #include "tools/record/mcap_read.h"
 
-/* A tick, with the values that were there for it, until the session's next one. */
+/* A tick, with the values that were there for it: until the session's next tick but one, so that
+ * who finds a frame over only by its next tick still has it. */
 struct tec_recorded_frame {
     int64_t tick_us;
     enum tec_recorded_reset reset;
@@ -14,7 +15,7 @@ struct tec_recorded_frame {
     struct tec_frame_again again;
 };
 
-/* Values of a session, until those of another observation come. */
+/* Values of an observation. */
 struct tec_recorded_inputs {
     struct tec_arena arena;
     int64_t number;
@@ -22,11 +23,18 @@ struct tec_recorded_inputs {
     struct tec_value values[TEC_MAX_INPUTS];
 };
 
-/* Owned by the caller; zero-initialise and set file and heap. */
+/* What is kept of a session. */
+struct tec_recorded_session {
+    struct tec_arena moments[2]; /* what a tick points to beside its values: the last two ticks' */
+    int moment;                  /* the last one's */
+    struct tec_recorded_inputs inputs[2];
+    int seen; /* those that the last tick with an observation has; the others are filled */
+};
+
+/* Owned by the caller of init until finish. */
 struct tec_recorded {
     struct tec_mcap_reader *file;
-    struct tec_arena moments[TEC_MAX_SESSIONS]; /* what a tick points to beside its values */
-    struct tec_recorded_inputs inputs[TEC_MAX_SESSIONS];
+    struct tec_recorded_session sessions[TEC_MAX_SESSIONS];
 };
 
 /* What a message is. */

@@ -347,6 +347,7 @@ static enum tec_status run(struct replay *r, struct tec_error *err)
     TEC_TRY(open(r, err));
     while (more)
         TEC_TRY(take(r, &more, err));
+    TEC_TRY(settle(r, err));
     close_frame(r);
     count_texts(r);
     r->counts->seconds = (double)(tec_clock_now(&r->frames.clock) - r->began_ns) / 1e9;
