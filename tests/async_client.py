@@ -17,7 +17,7 @@ import numpy as np
 
 import tectum
 from serve_client import Array, unpack
-from serve_harness import BOX, PROGRAM, SLOW, Server, check, key_file, main, servers, test
+from serve_harness import BOX, PROGRAM, SLOW, Server, check, key_file, main, servers, test, write_safetensors
 
 DEMO, PREFIX = "pipelines/demo_metaworld.lua", "tests/pipelines/prefix.lua"
 PERIOD = 50_000_000  # nanoseconds, of 20 rows a second
@@ -52,22 +52,11 @@ def rows(of, n=16):
     return np.array([of.next(at + i * PERIOD + 1000).values for i in range(n)])
 
 
-def tensors(path, arrays):
-    head, data = {}, b""
-    for name, x in arrays.items():
-        head[name] = {"dtype": {"u1": "U8", "f4": "F32"}[x.dtype.str[1:]], "shape": list(x.shape),
-                      "data_offsets": [len(data), len(data) + x.nbytes]}
-        data += x.tobytes()
-    text = json.dumps(head).encode()
-    with open(path, "wb") as f:
-        f.write(len(text).to_bytes(8, "little") + text + data)
-
-
 def run(pipeline, observation, *options):
     """The actions of `tectum run` for an observation."""
     path = os.path.join(BOX, "seen.safetensors")
     arrays = {k: v for k, v in observation.items() if isinstance(v, np.ndarray)}
-    tensors(path, arrays)
+    write_safetensors(path, arrays)
     said = [x for name in arrays for x in ("-i", f"{name}=@{path}#{name}")]
     said += [x for name, text in observation.items() if isinstance(text, str) for x in ("-i", f"{name}={text}")]
     out = subprocess.run([PROGRAM, "run", pipeline, "--threads", "1", "--format", "json", "--seed", "7", *said, *options],

@@ -1,18 +1,14 @@
 /* builder_flow.c - tests of flows that are programs: what does not fit is refused with its line. */
 #include "graph/model/timed.h"
 #include "graph/model/weights.h"
-#include "tests/box.h"
 #include "tests/built_chunk.h"
-#include "tests/tap.h"
+#include "tests/flow_bodies.h"
 
 #include <math.h>
 #include <string.h>
 
-static struct tec_heap heap;
-static struct tec_error err;
-
 /* A text of width 8 and what the bodies may use; 26 lines, the body of prefill is in line 27. */
-static const char prelude[] =
+static const char *prelude =
     "local t, e = {}, {}\n"
     "for _, r in ipairs { 'q', 'k', 'v', 'o', 'gate', 'up', 'down', 'norm1', 'norm2' } do\n"
     "  t[r], e[r] = r .. '{}', r ~= 'gate' and 'e' .. r .. '{}' or nil\n"
@@ -44,45 +40,6 @@ static const char prelude[] =
 
 static const char features[] = "return g:hidden { cols = 8 }";
 static const char plain[] = "return lin(g, ask(g, lin(g, x, 'in', 8), { over = seen }), 'out', 3)";
-
-/* Opens the description with these bodies and `more` at its end. */
-static enum tec_status open_in(struct tec_heap *of, struct tec_model **out, const char *prefill,
-                               const char *action, const char *more)
-{
-    struct box box;
-    box_make(&box);
-    box_path(&box, "t.lua");
-    FILE *file = fopen(box.path, "w");
-    REQUIRE(file);
-    fprintf(file, "%s  %s\nend\nd.action = function(g, seen, x, t)\n  %s\nend\n%s\nreturn d\n",
-            prelude, prefill, action, more);
-    fclose(file);
-    const struct tec_model_choice choice = {.root = box.dir, .arch = "t", .size = "tiny"};
-    enum tec_status status = tec_model_open(out, &choice, of, &err);
-    box_remove(&box);
-    return status;
-}
-
-static enum tec_status open_bodies(struct tec_model **out, const char *prefill, const char *action,
-                                   const char *more)
-{
-    return open_in(&heap, out, prefill, action, more);
-}
-
-/* Refused with the line (0: none) and these words. */
-static void refused(const char *prefill, const char *action, const char *more, int line,
-                    const char *says)
-{
-    struct tec_model *model = NULL;
-    char place[32] = "";
-    if (line)
-        snprintf(place, sizeof place, "t.lua:%d: ", line);
-    CHECK(open_bodies(&model, prefill, action, more) != TEC_OK);
-    if (!strstr(err.message, says) || !strstr(err.message, place))
-        fprintf(stderr, "# wanted '%s%s', is '%s'\n", place, says, err.message);
-    CHECK(strstr(err.message, says) && strstr(err.message, place));
-    CHECK_INT(heap.live, ==, 0);
-}
 
 enum { PREFILL = 27, ACTION = 30, FUNCTION = 29 };
 

@@ -3,18 +3,14 @@
 #include "graph/model/timed.h"
 #include "graph/model/weights.h"
 #include "kernels/matrix.h"
-#include "tests/box.h"
 #include "tests/built_chunk.h"
-#include "tests/tap.h"
+#include "tests/flow_bodies.h"
 
 #include <math.h>
 #include <string.h>
 
-static struct tec_heap heap;
-static struct tec_error err;
-
 /* A text of two layers of width 8, an expert e of width 6; the body of prefill is in line 28. */
-static const char prelude[] =
+static const char *prelude =
     "local t, e, a = {}, {}, {}\n"
     "for _, r in ipairs { 'q', 'k', 'v', 'o', 'gate', 'up', 'down', 'norm1', 'norm2' } do\n"
     "  t[r], e[r], a[r] = r .. '{}', 'e' .. r .. '{}', 'e' .. r .. '{}'\n"
@@ -60,30 +56,6 @@ static const char led[] = "local s = lin(g, g:state { entries = 2 }, 's', 6)\n"
                           "return lin(g, g:take(y, { first = 1, rows = 5 }), 'out', 3)";
 static const char behind[] = "return g:prompt { behind = lin(g, g:state { entries = 2 }, 's', 8) }";
 
-/* Opens the description with these bodies and `more` at its end. */
-static enum tec_status open_in(struct tec_heap *of, struct tec_model **out, const char *prefill,
-                               const char *action, const char *more)
-{
-    struct box box;
-    box_make(&box);
-    box_path(&box, "t.lua");
-    FILE *file = fopen(box.path, "w");
-    REQUIRE(file);
-    fprintf(file, "%s  %s\nend\nd.action = function(g, seen, x, t)\n  %s\nend\n%s\nreturn d\n",
-            prelude, prefill, action, more);
-    fclose(file);
-    const struct tec_model_choice choice = {.root = box.dir, .arch = "t", .size = "tiny"};
-    enum tec_status status = tec_model_open(out, &choice, of, &err);
-    box_remove(&box);
-    return status;
-}
-
-static enum tec_status open_bodies(struct tec_model **out, const char *prefill, const char *action,
-                                   const char *more)
-{
-    return open_in(&heap, out, prefill, action, more);
-}
-
 static struct tec_model *opened(const char *prefill, const char *action, const char *more)
 {
     struct tec_model *model = NULL;
@@ -94,21 +66,6 @@ static struct tec_model *opened(const char *prefill, const char *action, const c
 }
 
 enum { PREFILL = 28, ACTION = 31 };
-
-/* Refused with the line (0: any) and these words. */
-static void refused(const char *prefill, const char *action, const char *more, int line,
-                    const char *says)
-{
-    struct tec_model *model = NULL;
-    char place[32] = "";
-    if (line)
-        snprintf(place, sizeof place, "t.lua:%d: ", line);
-    CHECK(open_bodies(&model, prefill, action, more) != TEC_OK);
-    if (!strstr(err.message, says) || !strstr(err.message, place))
-        fprintf(stderr, "# wanted '%s%s', is '%s'\n", place, says, err.message);
-    CHECK(strstr(err.message, says) && strstr(err.message, place));
-    CHECK_INT(heap.live, ==, 0);
-}
 
 /* A stack over the prompt with these options. */
 static void stack_refused(const char *of, const char *options, const char *says)
@@ -431,6 +388,27 @@ TEST(rows_see_what_they_are_said_to)
     CHECK(between(prompt, led, all) > 1e-4F);
     CHECK(between(prompt, plain, causal) > 1e-4F);
     CHECK(between(prompt, causal, almost) == 0.0F); /* the last row sees all in any case */
+}
+
+/* Rows are multiplied before or after the others are left out, with the same gate. */
+TEST(rows_that_are_taken_have_their_gate)
+{
+    static const char front[] =
+        "local s = lin(g, g:state { entries = 2 }, 's', 6)\n"
+        "local y = g:concat { s, lin(g, x, 'in', 6) }\n"
+        "y = g:stack(y, { stack = stack(6, 'rms', e), over = seen, lead = 1 })\n"
+        "local r = g:linear(g:waves(t, { cols = 6, period = 9.0 }), { weight = 'r', out = 3 })\n";
+    char taken[700], left[700];
+    snprintf(taken, sizeof taken,
+             "%sreturn g:linear(g:take(y, { first = 1, rows = 5 }), "
+             "{ weight = 'out', bias = 'outb', out = 3, gate = r })",
+             front);
+    snprintf(left, sizeof left,
+             "%sreturn g:take(g:linear(y, { weight = 'out', bias = 'outb', out = 3, gate = r }), "
+             "{ first = 1, rows = 5 })",
+             front);
+    CHECK(between(prompt, taken, left) == 0.0F);
+    CHECK(between(prompt, led, taken) > 1e-4F);
 }
 
 /* The state is read in pieces or whole, and several rows may stand in front. */

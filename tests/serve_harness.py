@@ -2,6 +2,7 @@
 each test, the robot's observation, and a main that prints TAP."""
 
 import atexit
+import json
 import os
 import shutil
 import signal
@@ -31,6 +32,18 @@ def test(function):
 def check(x, *what):
     if not x:
         raise AssertionError(what)
+
+
+def write_safetensors(path, arrays):
+    """NumPy arrays of bytes and float32 by name."""
+    head, data = {}, b""
+    for name, x in arrays.items():
+        head[name] = {"dtype": {"u1": "U8", "f4": "F32"}[x.dtype.str[1:]], "shape": list(x.shape),
+                      "data_offsets": [len(data), len(data) + x.nbytes]}
+        data += x.tobytes()
+    text = json.dumps(head).encode()
+    with open(path, "wb") as f:
+        f.write(len(text).to_bytes(8, "little") + text + data)
 
 
 def variant(name, text):

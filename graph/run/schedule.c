@@ -28,8 +28,7 @@ enum tec_status tec_schedule_create(struct tec_loop *l, struct tec_error *err)
 struct tec_scheduled *tec_schedule_add(struct tec_loop *l, const struct tec_scheduled_kind *kind,
                                        struct tec_chain *c, int who, int of)
 {
-    bool full = l->n_items == l->most_items; /* then most_of is wrong: better no frame than memory
-                                              * that is another's */
+    bool full = l->n_items == l->most_items; /* then most_of is wrong */
     struct tec_scheduled *it = &l->items[full ? l->most_items : l->n_items++];
     l->record.failed |= full;
     *it = (struct tec_scheduled){

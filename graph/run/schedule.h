@@ -37,21 +37,22 @@ enum tec_scheduled_state { TEC_ITEM_READY, TEC_ITEM_BESIDE, TEC_ITEM_OVER };
 struct tec_scheduled {
     const struct tec_scheduled_kind *kind;
     enum tec_scheduled_state state;
-    struct tec_chain *chain;      /* whose executor launches */
-    struct tec_launch *launch;    /* the loop's, or its place beside */
-    int who;                      /* the session, by its place in the frame */
-    int of;                       /* an action, a ring, a prefill, a request: as the kind says */
-    int at;                       /* launches so far */
-    int first, n;                 /* rows of the order, or sessions, of its launch */
-    int64_t start_ns, end_ns;     /* of what is told as one: the slices of a prefill */
+    struct tec_chain *chain;   /* whose executor launches */
+    struct tec_launch *launch; /* the loop's, or its place beside */
+    int who;                   /* the session, by its place in the frame */
+    int of;                    /* what of: an action, a ring, a decoder, a row, as its kind says */
+    int at;                    /* launches so far */
+    int first, n;              /* how far it is: rows, sessions, requests or slices of its kind */
+    int64_t start_ns, end_ns;  /* of what is told as one: the slices of a prefill */
     struct tec_observed observed; /* of a prefill */
 };
 
 /* Room for all items of a frame. */
 enum tec_status tec_schedule_create(struct tec_loop *l, struct tec_error *err);
 
-/* The last item of the table, ready. Of a full one, which is a mistake of its size: one that does
- * not run, in a frame that has failed. */
+/* The last item of the table, ready. Of a full one, which is a mistake of its size: a place that is
+ * never run, and the frame has failed. No memory of others is written; what ran beside is not
+ * joined. */
 struct tec_scheduled *tec_schedule_add(struct tec_loop *l, const struct tec_scheduled_kind *kind,
                                        struct tec_chain *c, int who, int of);
 /* A frame's items: those of its hard chains, then of language; until none is ready. */

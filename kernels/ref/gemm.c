@@ -5,6 +5,7 @@
  * are held to. */
 #include "kernels/bf16.h"
 #include "kernels/matrix.h"
+#include "kernels/ref/gemm_finish.h"
 #include "kernels/ref/ref.h"
 
 static float dot_f32(const float *x, const float *w, int k)
@@ -23,17 +24,6 @@ static float dot_bf16(const float *x, const uint16_t *w, int k)
     for (int i = 0; i < k; i++)
         sum += x[i] * tec_bf16_float(w[i]);
     return sum;
-}
-
-static void finish(const struct tec_gemm_args *a, int r, int c, float sum)
-{
-    float *y = a->y + (size_t)r * (size_t)a->ldy + (size_t)c;
-    if (a->bias)
-        sum += a->bias[c];
-    const float *gate = tec_is_fixed(a->fixed, r) ? a->fixed_gate : a->gate;
-    if (gate)
-        sum *= gate[c];
-    *y = a->add ? *y + sum : sum;
 }
 
 void tec_gemm_f32_ref(const struct tec_gemm_args *a, struct tec_part part)

@@ -4,6 +4,7 @@
  * and does not depend on its order. Only the sums of groups, times their scales, are added in
  * float32, in order. So every CPU tier gives the same bits. */
 #include "kernels/int4.h"
+#include "kernels/ref/gemm_finish.h"
 #include "kernels/ref/ref.h"
 
 #include <math.h>
@@ -70,17 +71,6 @@ static float column(const struct tec_gemm_args *a, const float *x, const unsigne
         sum = fmaf(dot(&g, c), tec_half_float(scale), sum);
     }
     return sum;
-}
-
-static void finish(const struct tec_gemm_args *a, int r, int c, float sum)
-{
-    float *y = a->y + (size_t)r * (size_t)a->ldy + (size_t)c;
-    if (a->bias)
-        sum += a->bias[c];
-    const float *gate = tec_is_fixed(a->fixed, r) ? a->fixed_gate : a->gate;
-    if (gate)
-        sum *= gate[c];
-    *y = a->add ? *y + sum : sum;
 }
 
 void tec_gemm_int4_ref(const struct tec_gemm_args *a, struct tec_part part)

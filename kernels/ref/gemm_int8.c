@@ -5,6 +5,7 @@
  * exact and does not depend on its order. Only the sums of groups, times their units, are added in
  * float32, in order. So every CPU tier gives the same bits. */
 #include "kernels/int8.h"
+#include "kernels/ref/gemm_finish.h"
 #include "kernels/ref/ref.h"
 
 #include <math.h>
@@ -40,17 +41,6 @@ static float column(const float *x, int k, const unsigned char *panel, int c)
     }
     memcpy(&scale, panel + (size_t)c * sizeof scale, sizeof scale);
     return sum * scale;
-}
-
-static void finish(const struct tec_gemm_args *a, int r, int c, float sum)
-{
-    float *y = a->y + (size_t)r * (size_t)a->ldy + (size_t)c;
-    if (a->bias)
-        sum += a->bias[c];
-    const float *gate = tec_is_fixed(a->fixed, r) ? a->fixed_gate : a->gate;
-    if (gate)
-        sum *= gate[c];
-    *y = a->add ? *y + sum : sum;
 }
 
 void tec_gemm_int8_ref(const struct tec_gemm_args *a, struct tec_part part)

@@ -126,6 +126,13 @@ void conform_fill(float *buf, size_t count, enum conform_family family, float sc
     }
 }
 
+float *conform_normal(struct conform *c, size_t count)
+{
+    float *x = conform_buf(c, count, sizeof *x);
+    conform_fill(x, count, CONFORM_NORMAL, 1.0F);
+    return x;
+}
+
 void conform_round(float *buf, size_t count)
 {
     for (size_t i = 0; i < count; i++)

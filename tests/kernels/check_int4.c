@@ -132,13 +132,6 @@ static void check_one(struct conform *c, const struct tec_gemm_args *a, const fl
                       r, n);
 }
 
-static float *filled(struct conform *c, size_t count)
-{
-    float *x = conform_buf(c, count, sizeof *x);
-    conform_fill(x, count, CONFORM_NORMAL, 1.0F);
-    return x;
-}
-
 /* Fill a row of x: with one size; with sizes that differ between and within groups; or at the edge
  * of what the digits hold. */
 static void fill_x(float *x, int k)
@@ -195,7 +188,7 @@ static void one_group(struct conform *c, int k, int family)
 static void not_finite(struct conform *c)
 {
     enum { ROWS = 5, N = 48, K = 80 };
-    float *x = filled(c, (size_t)ROWS * K);
+    float *x = conform_normal(c, (size_t)ROWS * K);
     struct tec_gemm_args a = {.x = x, .ldx = K, .ldy = N, .n = N, .k = K, .group = 32};
     float *y[2] = {conform_buf(c, (size_t)ROWS * N, sizeof(float)),
                    conform_buf(c, (size_t)ROWS * N, sizeof(float))};
@@ -228,8 +221,8 @@ static void shape(struct conform *c, int rows, int n, int k, int group)
         fill_x(x + (size_t)r * (size_t)a.ldx, k);
     a.x = x;
     a.w = packed(c, n, k, group);
-    a.bias = conform_int(0, 1) ? filled(c, (size_t)n) : NULL;
-    a.gate = conform_int(0, 2) ? NULL : filled(c, (size_t)n);
+    a.bias = conform_int(0, 1) ? conform_normal(c, (size_t)n) : NULL;
+    a.gate = conform_int(0, 2) ? NULL : conform_normal(c, (size_t)n);
     if (conform_int(0, 1))
         give_order(c, &a);
     a.y = conform_buf(c, size, sizeof *a.y);
@@ -265,7 +258,7 @@ static void capacities(struct conform *c, int n, int k, int group, bool ordered)
     float *y[2] = {conform_buf(c, size, sizeof(float)), conform_buf(c, size, sizeof(float))};
     struct tec_gemm_args a = {.rows = live, .ldx = conform_ld(k), .ldy = n, .n = n, .k = k};
     a.group = group;
-    float *x = filled(c, (size_t)LIVE * (size_t)a.ldx);
+    float *x = conform_normal(c, (size_t)LIVE * (size_t)a.ldx);
     conform_round(x, (size_t)LIVE * (size_t)a.ldx);
     a.x = x;
     a.w = packed(c, n, k, group);

@@ -86,13 +86,6 @@ static void check_one(struct conform *c, const struct tec_gemm_args *a, const fl
                   "reference [%dx%dx%d] row %d column %d", a->max_rows, a->n, a->k, r, n);
 }
 
-static float *filled(struct conform *c, size_t count)
-{
-    float *x = conform_buf(c, count, sizeof *x);
-    conform_fill(x, count, CONFORM_NORMAL, 1.0F);
-    return x;
-}
-
 /* Fill a row of x: with one size; with sizes that differ between and within groups; or at the edge
  * of what 16 bits hold. */
 static void fill_x(float *x, int k)
@@ -144,7 +137,7 @@ static void one_group(struct conform *c, int k, int family)
 static void not_finite(struct conform *c)
 {
     enum { ROWS = 5, N = 48, K = 200 };
-    float *x = filled(c, (size_t)ROWS * K);
+    float *x = conform_normal(c, (size_t)ROWS * K);
     struct tec_gemm_args a = {.x = x, .ldx = K, .ldy = N, .n = N, .k = K};
     float *y[2] = {conform_buf(c, (size_t)ROWS * N, sizeof(float)),
                    conform_buf(c, (size_t)ROWS * N, sizeof(float))};
@@ -177,8 +170,8 @@ static void shape(struct conform *c, int rows, int n, int k)
         fill_x(x + (size_t)r * (size_t)a.ldx, k);
     a.x = x;
     a.w = packed(c, n, k);
-    a.bias = conform_int(0, 1) ? filled(c, (size_t)n) : NULL;
-    a.gate = conform_int(0, 2) ? NULL : filled(c, (size_t)n);
+    a.bias = conform_int(0, 1) ? conform_normal(c, (size_t)n) : NULL;
+    a.gate = conform_int(0, 2) ? NULL : conform_normal(c, (size_t)n);
     a.y = conform_buf(c, size, sizeof *a.y);
     if (a.add)
         conform_fill(a.y, size, CONFORM_NORMAL, 1.0F);
@@ -208,7 +201,7 @@ static void capacities(struct conform *c, int n, int k)
     size_t size = (size_t)LIVE * (size_t)n;
     float *y[2] = {conform_buf(c, size, sizeof(float)), conform_buf(c, size, sizeof(float))};
     struct tec_gemm_args a = {.rows = live, .ldx = conform_ld(k), .ldy = n, .n = n, .k = k};
-    a.x = filled(c, (size_t)LIVE * (size_t)a.ldx);
+    a.x = conform_normal(c, (size_t)LIVE * (size_t)a.ldx);
     a.w = packed(c, n, k);
     for (size_t i = 0; i < sizeof most / sizeof most[0]; i++) {
         a.max_rows = most[i];
@@ -228,7 +221,7 @@ static void capacities(struct conform *c, int n, int k)
 static void rounding(struct conform *c)
 {
     enum { N = 37, K = 141 };
-    float *src = filled(c, (size_t)N * K);
+    float *src = conform_normal(c, (size_t)N * K);
     size_t size = tec_int8_size(48, K);
     unsigned char *w = conform_buf(c, size, 1), *parts = conform_buf(c, size, 1);
     struct tec_gemm_args a = {.w = w, .k = K};

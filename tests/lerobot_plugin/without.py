@@ -16,7 +16,7 @@ import numpy as np
 # tests/ holds a lerobot.py, which must not be taken for LeRobot: the folder is in the path for these alone.
 sys.path.append("tests")
 import serve_client  # noqa: E402
-from serve_harness import BOX, PROGRAM, SLOW, Server, check, main, servers, test  # noqa: E402
+from serve_harness import BOX, PROGRAM, SLOW, Server, check, main, servers, test, write_safetensors  # noqa: E402
 
 sys.path.remove("tests")
 from lerobot_policy_tectum import chunks, protocol  # noqa: E402
@@ -37,17 +37,6 @@ def raises(kind, words, f, *a, **k):
     raise AssertionError(f"no {kind.__name__}")
 
 
-def safetensors(path, tensors):
-    head, data = {}, b""
-    for name, x in tensors.items():
-        head[name] = {"dtype": {"u1": "U8", "f4": "F32"}[x.dtype.str[1:]], "shape": list(x.shape),
-                      "data_offsets": [len(data), len(data) + x.nbytes]}
-        data += x.tobytes()
-    text = json.dumps(head).encode()
-    with open(path, "wb") as f:
-        f.write(len(text).to_bytes(8, "little") + text + data)
-
-
 def run(pipeline, *options):
     """The actions that `tectum run` gives for one observation."""
     out = subprocess.run([PROGRAM, "run", pipeline, "--threads", "1", "--format", "json", *options],
@@ -57,7 +46,7 @@ def run(pipeline, *options):
 
 def demo_run(prompt="press the button", seed=7):
     path = os.path.join(BOX, "seen.safetensors")
-    safetensors(path, SEEN)
+    write_safetensors(path, SEEN)
     return run(DEMO, "--seed", str(seed), "-i", "prompt=" + prompt,
                *(x for name in SEEN for x in ("-i", f"{name}=@{path}#{name}")))
 
