@@ -18,7 +18,7 @@
 #
 # Without stages: setup, format, release, lua and docs. --all: all of them but cuda_asan, in this order.
 # --long: cuda_asan and chaos.t too, every test on aarch64 that holds nothing to a clock, ten minutes for each fuzz target, three seeds for the kernels and their large
-# sizes under sanitizers, every golden case, order of blocks and mistake on the emulator, the analyzer on tests.
+# sizes under sanitizers and from the last block to the first, every golden case, order of blocks and mistake on the emulator, the analyzer on tests.
 # --jobs N: so many tests side by side; without it one more than there are processors, as some wait for a server or a clock.
 # --campaign HOURS: only attacks, for so long (doc/testing.md): fuzz targets, a live server, kills of a
 # memory's writer, memory that runs out in a server. Counts are in build/results/campaign.md.
@@ -73,9 +73,11 @@ tap() {
     file=$results/$(echo "$name" | tr / -)
     : >"$file.why"
     begin=$(date +%s)
+    times >"$file.times"
     timeout -k 10 "$limit" "$@" >"$file.tap" 2>"$file.err" </dev/null
     status=$?
-    awk -v name="$name" -v status=$status -v seconds=$(($(date +%s) - begin)) \
+    times >>"$file.times"
+    awk -v name="$name" -v status=$status -v seconds=$(($(date +%s) - begin)) -v times="$file.times" \
         -f tests/tap.awk "$file.tap" >"$file.sum"
     ! grep -q '^not ok' "$file.sum" || head -n 40 "$file.err" | sed 's/^\([^#]\)/# \1/' >"$file.why"
     tail -n 1 "$file.sum" >>"$totals"
@@ -214,9 +216,11 @@ emulated_alone() {
 stage_cuda() {
     step "cuda builds" build release emulator || return 1
     step "cuda emulated alone" emulated_alone
-    for schedule in ${long:+0} 1 2; do # 0, blocks in their order, is that of all the others
+    for schedule in ${long:+0} 2 1; do # 0, blocks in their order, is that of all the others
+        small=
+        [ $schedule != 1 ] || [ -n "$long" ] || small=--small # from the last to the first; 2: shuffled
         side tap "cuda/kernels.t schedule $schedule" 900 \
-            build/release/emulator/kernels.t --tier cuda --schedule $schedule
+            build/release/emulator/kernels.t --tier cuda --schedule $schedule $small
     done
     for test in $on_device ${long:+partitions prefix two_models}; do
         side tap "cuda/$test.t" 1200 "build/release/emulator/$test.t" --device cuda

@@ -238,7 +238,9 @@ struct tec_loop;
 
 enum tec_status tec_loop_create(struct tec_loop **out, const struct tec_loop_options *options,
                                 struct tec_heap *heap, struct tec_error *err);
-void tec_loop_destroy(struct tec_loop *loop); /* NULL is allowed */
+/* NULL is allowed. Regions of requests that have not ended stay taken: a plan that another loop is
+ * to run on wants tec_loop_reset first. */
+void tec_loop_destroy(struct tec_loop *loop);
 
 /* Take over another planner from the next frame on. */
 void tec_loop_set_planner(struct tec_loop *loop, const struct tec_planner *planner);

@@ -282,9 +282,9 @@ static bool next_store(struct tec_loop *l, struct tec_scheduled *it)
             fill_prefill(l, it, it->n++);
             return true;
         }
-        if (tec_chain_of(l, &l->requests[it->n])->prefix.region >=
-            0) /* its chain may have failed */
-            tec_loop_store(l, it->n);
+        if (tec_chain_of(l, &l->requests[it->n])->prefix.region < 0)
+            continue; /* its chain has failed */
+        tec_loop_store(l, it->n);
     }
     return false;
 }

@@ -6,7 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OLDEST = 80, DRIVER = 13000, PARTIALS = 32 << 20, TERMS = 64 << 20, PATIENCE_MS = 30000 };
+/* A driver serves every runtime of its own major version that asks it for nothing newer: of what is
+ * asked for here, loops in a graph came last, with 12.4. */
+enum { DRIVER = CUDART_VERSION >= 13000 ? CUDART_VERSION / 1000 * 1000 : 12040 };
+
+enum { OLDEST = 80, PARTIALS = 32 << 20, TERMS = 64 << 20, PATIENCE_MS = 30000 };
 
 /* A record of each allocation, so that it can be counted when it comes back. */
 struct tec_gpu_block {
@@ -58,8 +62,9 @@ static enum tec_status check(const struct tec_device_options *options, struct te
     int driver = 0, count = 0;
     cudaError_t error = cudaDriverGetVersion(&driver);
     if (error == cudaSuccess && driver > 0 && driver < DRIVER)
-        return tec_fail(err, TEC_DEVICE, "the NVIDIA driver is for CUDA %d.%d; this build needs %d",
-                        driver / 1000, driver % 1000 / 10, DRIVER / 1000);
+        return tec_fail(err, TEC_DEVICE,
+                        "the NVIDIA driver is for CUDA %d.%d; this build needs %d.%d",
+                        driver / 1000, driver % 1000 / 10, DRIVER / 1000, DRIVER % 1000 / 10);
     if (error == cudaSuccess && driver > 0)
         error = cudaGetDeviceCount(&count);
     if (error != cudaSuccess || driver == 0 || count == 0)

@@ -7,6 +7,12 @@
 
 #include <nvtx3/nvToolsExt.h>
 
+#if CUDART_VERSION < 13000 /* what takes edges has names of its own there */
+#define cudaStreamGetCaptureInfo cudaStreamGetCaptureInfo_v3
+#define cudaStreamUpdateCaptureDependencies cudaStreamUpdateCaptureDependencies_v2
+#define cudaGraphAddNode cudaGraphAddNode_v2
+#endif
+
 /* One line for each kernel: how it is started. */
 typedef void (*launcher)(const void *args, struct tec_cuda_launch *launch);
 
