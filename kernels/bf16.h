@@ -1,4 +1,5 @@
-/* bf16.h - bf16 is the upper half of a float32: conversions and rounding to nearest even. */
+/* bf16.h - bf16 is the upper half of a float32: conversions and rounding to nearest even, in one
+ * term and in two. */
 #ifndef TEC_KERNELS_BF16_H
 #define TEC_KERNELS_BF16_H
 
@@ -27,6 +28,14 @@ static inline float tec_bf16_float(uint16_t bits)
 static inline float tec_bf16_round(float x)
 {
     return tec_bf16_float(tec_bf16_bits(x));
+}
+
+/* x as the sum of two bf16 holds it: of the nearest, and of the one nearest to what that leaves
+ * out. The sum is exact, and within 2^-17 of a finite x, relative to it. */
+static inline float tec_bf16_two(float x)
+{
+    float near = tec_bf16_round(x);
+    return near + tec_bf16_round(x - near);
 }
 
 #endif

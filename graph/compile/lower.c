@@ -35,6 +35,7 @@ static struct tec_lower lower_into(struct tec_plan *p, struct tec_plan_part *par
                               .ends = p->ends,
                               .device = p->device,
                               .round = p->weights->bf16 && p->spec.round,
+                              .two_terms = p->spec.two_terms,
                               .whole = p->spec.whole,
                               .hidden = -1,
                               .prefix = &part->prefix_device,

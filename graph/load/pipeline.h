@@ -65,6 +65,7 @@ struct tec_numbers {
 };
 
 enum tec_decl_quantize { TEC_QUANTIZE_NONE, TEC_QUANTIZE_INT8 };
+enum tec_decl_round { TEC_ROUND_NONE, TEC_ROUND_BF16X2, TEC_ROUND_BF16 };
 
 /* model { ... } */
 struct tec_decl_model {
@@ -75,6 +76,7 @@ struct tec_decl_model {
     const char *embodiment; /* NULL = the checkpoint's, or the only one */
     int dtype;              /* enum tec_decl_dtype: BF16 or F32 */
     int quantize;           /* enum tec_decl_quantize */
+    int round;              /* enum tec_decl_round */
     const char *device;     /* field `where`: devices, the first that is here; NULL = the run's */
 };
 

@@ -13,7 +13,7 @@ int tec_lower_linear(struct tec_lower *l, const struct tec_matrix *m, int x, con
     return y;
 }
 
-static void set_matrix(struct tec_call *call, const struct tec_matrix *m)
+static void set_matrix(const struct tec_lower *l, struct tec_call *call, const struct tec_matrix *m)
 {
     call->bf16 = m->form == TEC_FORM_BF16;
     call->int8 = m->form == TEC_FORM_INT8;
@@ -24,6 +24,7 @@ static void set_matrix(struct tec_call *call, const struct tec_matrix *m)
     call->args.gemm.group = m->group;
     call->args.gemm.order = m->order;
     call->args.gemm.order_of = m->order_of;
+    call->args.gemm.terms = call->bf16 && l->two_terms ? 2 : 0;
 }
 
 void tec_lower_linear_into(struct tec_lower *l, const struct tec_matrix *m, int x, int y,
@@ -33,7 +34,7 @@ void tec_lower_linear_into(struct tec_lower *l, const struct tec_matrix *m, int 
     call.in[0] = x;
     call.out[0] = y;
     call.out_row = out_row;
-    set_matrix(&call, m);
+    set_matrix(l, &call, m);
     if (gate) {
         call.args.gemm.gate = gate->at;
         call.args.gemm.fixed = gate->fixed;
@@ -51,7 +52,7 @@ void tec_lower_linear_rows(struct tec_lower *l, const struct tec_matrix *m, int 
     call.out[0] = y;
     call.in_row = part->in_row;
     call.out_row = part->out_row;
-    set_matrix(&call, m);
+    set_matrix(l, &call, m);
     if (part->gate)
         call.args.gemm.gate = part->gate->at;
     call.args.gemm.add = add;

@@ -44,9 +44,10 @@ struct tec_lower {
     const int *zero;  /* device: a constant 0 */
     const int *ends;  /* device: [text.n_ends] constants; NULL = none */
     struct tec_device *device;
-    bool round; /* activations that enter a GEMM are rounded to bf16 too */
-    bool whole; /* run the last layer of a prefill for all rows, as taps need it */
-    bool cuts;  /* between layers the program may be cut */
+    bool round;     /* activations that enter a GEMM are rounded to bf16 too */
+    bool two_terms; /* products with bf16 weights may read activations as two bf16 terms */
+    bool whole;     /* run the last layer of a prefill for all rows, as taps need it */
+    bool cuts;      /* between layers the program may be cut */
     const struct tec_prefix_table *prefix;     /* device side; prefill and action */
     const struct tec_decode_table *decode;     /* device side; decode, packed */
     const struct tec_moves *moves;             /* device side; shift */

@@ -264,6 +264,8 @@ enum tec_status tec_engine_describe_chain(struct tec_engine *e, int chain, struc
     TEC_TRY(
         tec_spec_from_pipeline(&c->spec, e->options.pipeline, chain, c->of->model, e->heap, err));
     c->spec.interpret = e->options.interpret;
+    c->spec.round = tec_engine_round(e, c->of) == TEC_ROUND_BF16;
+    c->spec.two_terms = tec_engine_round(e, c->of) == TEC_ROUND_BF16X2;
     return read_lists(e, chain, err);
 }
 
@@ -354,6 +356,11 @@ bool tec_engine_bf16(const struct tec_engine *e, const struct tec_engine_model *
 bool tec_engine_int8(const struct tec_engine *e, const struct tec_engine_model *m)
 {
     return !e->options.exact && declared(e, m)->quantize == TEC_QUANTIZE_INT8;
+}
+
+enum tec_decl_round tec_engine_round(const struct tec_engine *e, const struct tec_engine_model *m)
+{
+    return e->options.exact ? TEC_ROUND_NONE : (enum tec_decl_round)declared(e, m)->round;
 }
 
 struct load_report {

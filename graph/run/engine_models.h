@@ -48,4 +48,7 @@ bool tec_engine_bf16(const struct tec_engine *e, const struct tec_engine_model *
 /* Whether its layers' matrices are kept in 8 bits. */
 bool tec_engine_int8(const struct tec_engine *e, const struct tec_engine_model *m);
 
+/* What its products may read of activations. */
+enum tec_decl_round tec_engine_round(const struct tec_engine *e, const struct tec_engine_model *m);
+
 #endif

@@ -69,10 +69,13 @@ static enum tec_status key_of(struct tec_memory *m, struct tec_log_key *key, str
                                              (m->options.bf16 ? 2U : 4U),
                                 .dim = (uint32_t)m->dim};
     hash_text(key->model, m->options.weights);
-    static const char *const dtypes[2][2] = {
-        {"f32, k before rotation", "f32, k before rotation, int8 weights"},
-        {"bf16, k before rotation", "bf16, k before rotation, int8 weights"}};
-    hash_text(key->dtype, dtypes[m->options.bf16][m->options.int8]);
+    static const char *const rounds[] = {[TEC_ROUND_BF16X2] = ", activations in two bf16 terms",
+                                         [TEC_ROUND_BF16] = ", activations in bf16"};
+    const char *round = m->options.bf16 ? rounds[m->options.round] : NULL;
+    char dtype[100];
+    snprintf(dtype, sizeof dtype, "%s, k before rotation%s%s", m->options.bf16 ? "bf16" : "f32",
+             m->options.int8 ? ", int8 weights" : "", round ? round : "");
+    hash_text(key->dtype, dtype);
     return TEC_OK;
 }
 

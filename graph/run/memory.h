@@ -38,6 +38,7 @@ struct tec_memory_options {
     const char *root;                      /* holds pipelines/ */
     bool bf16;
     bool int8;                               /* of the model that keys and values come from */
+    enum tec_decl_round round;               /* likewise */
     bool forgets;                            /* neither file nor server, whatever the file says */
     const struct tec_device_options *device; /* kind and tier of the encoder's */
     /* Something went wrong without hurting an answer: one line with node, memory and cause. The

@@ -18,11 +18,11 @@ static float dot_f32(const float *x, const float *w, int k)
 
 /* The product of two bf16 is exact in float32. So a fused multiply-add in the same order gives the
  * same sum, unless a product underflows. */
-static float dot_bf16(const float *x, const uint16_t *w, int k)
+static float dot_bf16(const float *x, const uint16_t *w, int k, bool two)
 {
     float sum = 0.0F;
     for (int i = 0; i < k; i++)
-        sum += x[i] * tec_bf16_float(w[i]);
+        sum += (two ? tec_bf16_two(x[i]) : x[i]) * tec_bf16_float(w[i]);
     return sum;
 }
 
@@ -44,6 +44,6 @@ void tec_gemm_bf16_ref(const struct tec_gemm_args *a, struct tec_part part)
     for (int c = columns.first; c < columns.last; c++) {
         const uint16_t *w = (const uint16_t *)a->w + (size_t)c * tec_matrix_stride(a->k, true);
         for (int r = 0; r < rows; r++)
-            finish(a, r, c, dot_bf16(a->x + (size_t)r * (size_t)a->ldx, w, a->k));
+            finish(a, r, c, dot_bf16(a->x + (size_t)r * (size_t)a->ldx, w, a->k, a->terms == 2));
     }
 }

@@ -90,29 +90,51 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* How many times as fast as with bf16 weights: the median of pairs that are timed in turn, since
- * a machine that others use is slow for a while, and then for both. */
-static void bench_pair(struct bench *bf16, struct bench *int8, enum tec_tier tier, int lanes,
-                       int rows)
+/* How many times as fast as with bf16 weights and all of x: the median of pairs that are timed in
+ * turn, since a machine that others use is slow for a while, and then for both. */
+static void bench_pair(struct bench *bf16, struct bench *other, const char *name,
+                       enum tec_tier tier, int lanes, int rows)
 {
     enum { PAIRS = 9 };
     double ratios[PAIRS], rates[PAIRS], unused;
     int reps = rows > 64 ? 1 : rows > 8 ? 4 : 10;
-    bf16->args.rows = int8->args.rows = &rows;
+    bf16->args.rows = other->args.rows = &rows;
     for (int i = 0; i < PAIRS; i++) {
         double slow = peaks_measure(job, bf16, lanes, reps, &unused);
-        double fast = peaks_measure(job, int8, lanes, reps, &unused);
+        double fast = peaks_measure(job, other, lanes, reps, &unused);
         ratios[i] = slow / fast;
-        rates[i] = (double)int8->one / fast * 1e-9;
+        rates[i] = (double)other->one / fast * 1e-9;
         bf16->at = (bf16->at + reps) % bf16->copies;
-        int8->at = (int8->at + reps) % int8->copies;
+        other->at = (other->at + reps) % other->copies;
     }
     qsort(ratios, PAIRS, sizeof *ratios, by_size);
     qsort(rates, PAIRS, sizeof *rates, by_size);
-    printf(
-        "# %-6s %d threads  %5d x %5d  rows %3d  int8 is %.2f x bf16 (%.2f .. %.2f), %.1f GB/s\n",
-        tec_tier_name(tier), lanes, int8->args.k, int8->args.n, rows, ratios[PAIRS / 2],
-        ratios[PAIRS / 4], ratios[PAIRS * 3 / 4], rates[PAIRS / 2]);
+    printf("# %-6s %d threads  %5d x %5d  rows %3d  %s is %.2f x bf16 (%.2f .. %.2f), %.1f GB/s\n",
+           tec_tier_name(tier), lanes, other->args.k, other->args.n, rows, name, ratios[PAIRS / 2],
+           ratios[PAIRS / 4], ratios[PAIRS * 3 / 4], rates[PAIRS / 2]);
+}
+
+/* x as bf16 terms, where there is a tile unit: elsewhere nothing is gained. */
+static void bench_terms(enum tec_tier tier, char *pool, float *x, float *y)
+{
+    static const int rows[] = {1, 8, 64, 532};
+    struct tec_kernels kernels = tec_kernels_for(tier);
+    if (!conform_has_tiles(&kernels))
+        return;
+    for (int terms = 1; terms <= 2; terms++) {
+        struct bench all = {.gemm = kernels.gemm_bf16, .pool = pool}, some = all;
+        all.args = (struct tec_gemm_args){
+            .x = x, .y = y, .k = 2048, .ldx = 2048, .n = 2048, .ldy = 2048, .max_rows = MAX_ROWS};
+        all.one = some.one = tec_matrix_size(TEC_MATRIX_PANELS, true, 2048, 2048);
+        all.copies = some.copies = (int)(pool_size / all.one);
+        some.args = all.args;
+        some.args.terms = 2;
+        some.args.rounded = terms == 1;
+        for (int lanes = 1; lanes <= 2; lanes++)
+            for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++)
+                bench_pair(&all, &some, terms == 1 ? "one term" : "two terms", tier, lanes,
+                           rows[r]);
+    }
 }
 
 static void bench_int8(enum tec_tier tier, char *pool, float *x, float *y)
@@ -133,7 +155,7 @@ static void bench_int8(enum tec_tier tier, char *pool, float *x, float *y)
             printf("# %s %d threads: reads %.1f GB/s\n", tec_tier_name(tier), lanes,
                    peaks_read(pool, int8.one * (size_t)int8.copies, lanes));
             for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++)
-                bench_pair(&bf16, &int8, tier, lanes, rows[r]);
+                bench_pair(&bf16, &int8, "int8", tier, lanes, rows[r]);
         }
     }
 }
@@ -144,6 +166,9 @@ void conform_bench_gemm(const char *pattern)
     bool int8 = fnmatch(pattern, "gemm_int8", 0) == 0;
     if (!bf16 && !int4 && !int8)
         return;
+    for (int lanes = 1; bf16 && lanes <= 2 && peaks_bf16(1) > 0; lanes++)
+        printf("# %d threads: vdpbf16ps %.0f GF/s, multiplies and adds %.0f GF/s\n", lanes,
+               peaks_bf16(lanes), peaks_fma(TEC_TIER_avx512, lanes));
     char *pool = aligned_alloc(64, pool_size);
     float *x = malloc((size_t)MAX_ROWS * 16384 * sizeof *x);
     float *y = malloc((size_t)MAX_ROWS * 16384 * sizeof *y);
@@ -157,6 +182,8 @@ void conform_bench_gemm(const char *pattern)
     for (int t = TEC_TIER_ref + 1; t < TEC_TIER_COUNT; t++) {
         if (bf16 && tec_tier_runs_here((enum tec_tier)t))
             bench_tier((enum tec_tier)t, false, pool, x, y);
+        if (bf16 && tec_tier_runs_here((enum tec_tier)t))
+            bench_terms((enum tec_tier)t, pool, x, y);
         if (int4 && tec_tier_runs_here((enum tec_tier)t))
             bench_tier((enum tec_tier)t, true, pool, x, y);
         if (int8 && tec_tier_runs_here((enum tec_tier)t))

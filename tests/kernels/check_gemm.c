@@ -291,6 +291,8 @@ static void gemm(struct conform *c, bool bf16)
         gemm_shape(c, choose(c, i), bf16, i % 3 ? CONFORM_NORMAL : CONFORM_OFFSET);
     for (int f = 0; f < CONFORM_FAMILIES; f++)
         gemm_shape(c, (struct shape){17, 17, 96, 301}, bf16, (enum conform_family)f);
+    if (bf16)
+        conform_terms(c);
     if (bf16 && !c->same_order)
         conform_chains(c);
 }

@@ -9,6 +9,11 @@
 #include "tests/kernels/bench_cuda.h"
 #include "tests/kernels/buffers.h"
 #include "tests/kernels/cuda_tier.h"
+#include "tests/kernels/tiles_tier.h"
+
+#if defined(__x86_64__)
+#include "kernels/avx512/avx512.h"
+#endif
 
 #include <fnmatch.h>
 #include <math.h>
@@ -338,6 +343,39 @@ static void check(const struct options *o, struct tally *tally, struct conform c
     tally->failed += c.failed;
 }
 
+bool conform_has_tiles(const struct tec_kernels *table)
+{
+#if defined(__x86_64__)
+    return table->gemm_bf16 == tec_tiles_gemm_bf16_avx512;
+#else
+    (void)table;
+    return false;
+#endif
+}
+
+/* The kernels for a tile unit, on an emulated one. */
+static void check_tiles(const struct options *o, struct tally *tally, const struct tec_kernels *ref)
+{
+    if (fnmatch(o->tier, "tiles", 0) != 0 || fnmatch(o->pattern, "gemm_bf16", 0) != 0)
+        return;
+    if (!tiles_tier_runs_here()) {
+        printf("ok %d - tiles # SKIP not on this machine\n", ++tally->run);
+        return;
+    }
+    const struct tec_kernels fast = tiles_tier_table();
+    check(o, tally,
+          (struct conform){.kernel = "gemm_bf16",
+                           .tier = "tiles, emulated",
+                           .id = TEC_KERNEL_gemm_bf16,
+                           .ref = ref,
+                           .fast = &fast,
+                           .slow = o->small,
+                           .threads = o->threads,
+                           .tiles = true,
+                           .same_order = true},
+          conform_terms);
+}
+
 static void check_cpu(const struct options *o, struct tally *tally, const struct tec_kernels *ref)
 {
     for (int t = TEC_TIER_ref; t < TEC_TIER_COUNT; t++) { /* ref too: against the exact values */
@@ -362,6 +400,7 @@ static void check_cpu(const struct options *o, struct tally *tally, const struct
                                .fast = &fast,                          \
                                .bench = o->bench && t > TEC_TIER_ref,  \
                                .slow = o->small,                       \
+                               .tiles = conform_has_tiles(&fast),      \
                                .threads = o->threads,                  \
                                .same_order = true},                    \
               conform_##name);
@@ -436,6 +475,7 @@ int main(int argc, char **argv)
     const struct tec_kernels ref = tec_kernels_for(TEC_TIER_ref);
     struct tally tally = {0, 0};
     check_cpu(&o, &tally, &ref);
+    check_tiles(&o, &tally, &ref);
     check_cuda(&o, &tally, &ref);
     buffers_seed(o.seed);
     if (strcmp(o.tier, "*") == 0 && !o.threads) /* its wrong lanes would be races */

@@ -37,6 +37,7 @@ struct conform {
     /* Sums in the order of the reference, so that products which are exact give the same bytes. A
      * tier of another order still has one order for every row: its bound is in the check. */
     bool same_order;
+    bool tiles;   /* bf16 terms of x are multiplied by a tile unit: the bound is in check_terms.c */
     bool threads; /* each lane of a run has a thread of its own: for the thread sanitizer */
     bool slow;    /* some thousand times slower than the others: conform_scale */
     bool quiet;   /* the self-test expects failures */
@@ -129,6 +130,12 @@ void conform_end(struct conform *c);
 void conform_time(struct conform *c, const char *shape, const struct conform_call *call,
                   double bytes, double flops);
 double conform_seconds(void);
+
+/* Products whose x may be read as bf16 terms: part of gemm_bf16's check, and all that an emulated
+ * tile unit has. */
+void conform_terms(struct conform *c);
+/* Whether a table of the CPU has products by the processor's own tile unit. */
+bool conform_has_tiles(const struct tec_kernels *table);
 
 /* Products with what stands around them in one kernel: bytes of one by one. For the cuda tier. */
 void conform_chains(struct conform *c);

@@ -123,6 +123,34 @@ __attribute__((target("avx2,fma"))) static void fma_256(void *user, struct tec_p
     sink[part.lane][0] = _mm256_cvtss_f32(sum[0]);
 }
 
+__attribute__((target("avx512f,avx512bf16"))) static void pairs_512(void *user,
+                                                                    struct tec_part part, int rep)
+{
+    (void)user;
+    (void)rep;
+    __m512 sum[24];
+    __m512i x = _mm512_set1_epi32(0x3f7f3f7f); /* 0.996 twice */
+    TEC_UNROLL
+    for (int i = 0; i < 24; i++)
+        sum[i] = _mm512_set1_ps((float)i);
+    for (int round = 0; round < FMA_ROUNDS; round++)
+        TEC_UNROLL
+    for (int i = 0; i < 24; i++) /* the intrinsic's type differs from compiler to compiler */
+        __asm__("vdpbf16ps %1, %1, %0" : "+v"(sum[i]) : "v"(x));
+    TEC_UNROLL
+    for (int i = 1; i < 24; i++)
+        sum[0] = _mm512_add_ps(sum[0], sum[i]);
+    sink[part.lane][0] = _mm512_cvtss_f32(sum[0]);
+}
+
+double peaks_bf16(int lanes)
+{
+    if (!__builtin_cpu_supports("avx512bf16"))
+        return 0.0;
+    double flops = 2.0 * FMA_ROUNDS * 24.0 * 32.0 * lanes;
+    return flops / peaks_measure(pairs_512, NULL, lanes, 20, NULL) * 1e-9;
+}
+
 static struct chains chains_of(enum tec_tier tier)
 {
     return tier == TEC_TIER_avx512 ? (struct chains){fma_512, 24.0 * 16.0}
@@ -151,6 +179,12 @@ static struct chains chains_of(enum tec_tier tier)
 {
     (void)tier;
     return (struct chains){fma_128, 24.0 * 4.0};
+}
+
+double peaks_bf16(int lanes)
+{
+    (void)lanes;
+    return 0.0;
 }
 #endif
 

@@ -14,6 +14,10 @@ double peaks_measure(void (*job)(void *user, struct tec_part part, int rep), voi
 /* float32 multiply-adds with operands in registers, in GF/s, as wide as the tier's vectors. */
 double peaks_fma(enum tec_tier tier, int lanes);
 
+/* Products of bf16 pairs by the vectors of AVX512-BF16, likewise; 0 where the processor lacks them.
+ */
+double peaks_bf16(int lanes);
+
 /* Reading through `size` bytes, more than the caches hold, in GB/s. */
 double peaks_read(const void *memory, size_t size, int lanes);
 

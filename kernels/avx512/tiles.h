@@ -1,0 +1,35 @@
+/* tiles.h - the tile unit of x86 (AMX) for kernels/panels/gemm_tiles.inc: eight tiles of 16 rows of
+ * 64 bytes, and products of bf16 pairs.
+ *
+ * Inline assembly, as gcc 12 may drop the stores that a tile or the configuration is loaded from:
+ * its intrinsics do not say that they read memory. */
+#ifndef TEC_KERNELS_AVX512_TILES_H
+#define TEC_KERNELS_AVX512_TILES_H
+
+#include <stddef.h>
+
+#define TILES_TARGET \
+    __attribute__((target("avx2,fma,avx512f,avx512bw,avx512vl,avx512dq,amx-tile,amx-bf16")))
+
+/* What ldtilecfg reads. */
+struct tiles_shapes {
+    unsigned char palette, start, reserved[14];
+    unsigned short bytes[16]; /* of a row of each tile */
+    unsigned char rows[16];
+};
+static const struct tiles_shapes tiles_shapes = {
+    1, 0, {0}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
+
+#define TILES_START() __asm__ volatile("ldtilecfg %0" : : "m"(tiles_shapes))
+#define TILES_STOP() __asm__ volatile("tilerelease" : :)
+
+/* t, s, x, w are digits. Rows follow one another in memory. */
+#define TILE_ZERO(t) __asm__ volatile("tilezero %%tmm" #t : :)
+#define TILE_LOAD(t, at) \
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t : : "r"(at), "r"((size_t)64) : "memory")
+#define TILE_STORE(t, at) \
+    __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" : : "r"(at), "r"((size_t)64) : "memory")
+/* s += the product of x and w. */
+#define TILE_PRODUCT(s, x, w) __asm__ volatile("tdpbf16ps %%tmm" #w ", %%tmm" #x ", %%tmm" #s : :)
+
+#endif

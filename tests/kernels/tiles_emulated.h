@@ -1,0 +1,74 @@
+/* tiles_emulated.h - the tile unit of kernels/avx512/tiles.h in plain C, exact to the bit as its
+ * manual describes it: so a kernel for it runs on every machine.
+ *
+ * Included in its place; each thread has its own tiles. A tile that was not started, or that was
+ * never written, ends the program. */
+#ifndef TEC_TESTS_KERNELS_TILES_EMULATED_H
+#define TEC_TESTS_KERNELS_TILES_EMULATED_H
+
+#include "kernels/bf16.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct tiles_emulated {
+    bool started, written[8];
+    unsigned char bytes[8][16][64];
+};
+static _Thread_local struct tiles_emulated tiles_emulated;
+
+static inline unsigned char *tiles_emulated_at(int t, bool writes)
+{
+    struct tiles_emulated *e = &tiles_emulated;
+    if (!e->started || !(e->written[t] |= writes))
+        abort();
+    return e->bytes[t][0];
+}
+
+/* What is below the normal range is a zero of its sign, read or written. */
+static inline float tiles_emulated_flush(float x)
+{
+    return fabsf(x) < FLT_MIN ? copysignf(0.0F, x) : x;
+}
+
+/* bf16 number i of row r of a tile; float number i of it. */
+static inline float tiles_emulated_half(const unsigned char *tile, int r, int i)
+{
+    uint16_t bits;
+    memcpy(&bits, tile + 64 * r + 2 * i, sizeof bits);
+    return tiles_emulated_flush(tec_bf16_float(bits));
+}
+
+/* For row m and column n: pairs of m's row of x with pairs of column n of w, the first of each in
+ * one chain, the second in another; every step rounded to nearest even. */
+static inline void tiles_emulated_product(int sums, int x, int w)
+{
+    const unsigned char *a = tiles_emulated_at(x, false), *b = tiles_emulated_at(w, false);
+    unsigned char *to = tiles_emulated_at(sums, false);
+    for (int m = 0; m < 16; m++)
+        for (int n = 0; n < 16; n++, to += sizeof(float)) {
+            float chain[2] = {0.0F, 0.0F}, sum;
+            for (int k = 0; k < 16; k++)
+                for (int i = 0; i < 2; i++)
+                    chain[i] =
+                        tiles_emulated_flush(fmaf(tiles_emulated_half(a, m, 2 * k + i),
+                                                  tiles_emulated_half(b, k, 2 * n + i), chain[i]));
+            memcpy(&sum, to, sizeof sum);
+            sum = tiles_emulated_flush(tiles_emulated_flush(sum) +
+                                       tiles_emulated_flush(chain[0] + chain[1]));
+            memcpy(to, &sum, sizeof sum);
+        }
+}
+
+#define TILES_TARGET VEC_TARGET
+#define TILES_START() ((void)(tiles_emulated = (struct tiles_emulated){.started = true}))
+#define TILES_STOP() ((void)(tiles_emulated.started = false))
+#define TILE_ZERO(t) ((void)memset(tiles_emulated_at(t, true), 0, 1024))
+#define TILE_LOAD(t, at) ((void)memcpy(tiles_emulated_at(t, true), at, 1024))
+#define TILE_STORE(t, at) ((void)memcpy(at, tiles_emulated_at(t, false), 1024))
+#define TILE_PRODUCT(s, x, w) tiles_emulated_product(s, x, w)
+
+#endif
