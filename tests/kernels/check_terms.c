@@ -19,22 +19,25 @@ static const struct {
              {128, 128, 48, 513}};
 enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 12 };
 
-/* What the sum of one element is made of: of its products, and of what flushing may take. */
+/* What the sum of one element is made of: of its products, of what flushing may take, and of what
+ * two terms leave out of the smallest x, half of the least bf16. */
 struct terms_size {
-    double sum, flushed;
+    double sum, flushed, least;
 };
 
 static struct terms_size size_of(const struct tec_gemm_args *a, const float *w, int r, int col)
 {
-    struct terms_size s = {0.0, 0.0};
+    struct terms_size s = {0.0, 0.0, 0.0};
     const float *x = a->x + (size_t)r * (size_t)a->ldx, *row = w + (size_t)col * (size_t)a->k;
     for (int i = 0; i < a->k; i++) {
         s.sum += fabs((double)x[i] * (double)row[i]);
+        s.least += ldexp(fabs((double)row[i]), -134);
         s.flushed += 2.0 + 2.0 * fabs((double)row[i]) + fabs((double)x[i]);
     }
     double gate = a->gate ? fabs((double)a->gate[col]) : 1.0;
     s.sum *= gate;
-    s.flushed = gate * ldexp(s.flushed + 4.0 * (a->k / 32 + 1), -126);
+    s.least *= gate;
+    s.flushed = gate * ldexp(s.flushed + 4.0 * ceil(a->k / 32.0), -126);
     return s;
 }
 
@@ -48,7 +51,7 @@ static struct terms_size size_of(const struct tec_gemm_args *a, const float *w, 
 static double bound_of(const struct conform *c, const struct tec_gemm_args *a, struct terms_size s,
                        int col, double want)
 {
-    double half = (double)FLT_EPSILON / 2.0, blocks = a->k / 32 + 1.0;
+    double half = (double)FLT_EPSILON / 2.0, blocks = ceil(a->k / 32.0);
     double bias =
         a->bias ? fabs((double)a->bias[col]) * (a->gate ? fabs((double)a->gate[col]) : 1.0) : 0.0;
     double rest = 8.0 * half * (s.sum + bias + fabs(want)) + (a->k + 4) * ldexp(1.0, -149);
@@ -56,8 +59,8 @@ static double bound_of(const struct conform *c, const struct tec_gemm_args *a, s
     if (c->tiles)
         return 1.01 * s.sum * half * (steps + 17.0 + 2.0 * blocks) + s.flushed + rest;
     if (c->same_order)
-        return 1.01 * s.sum * (half * (steps + a->k) + ldexp(1.0, -17)) + rest;
-    return s.sum * (half * (steps + 4.0 * 34.0 * blocks) + ldexp(1.0, -17)) + 5.0 * rest;
+        return 1.01 * s.sum * (half * (steps + a->k) + ldexp(1.0, -17)) + s.least + rest;
+    return s.sum * (half * (steps + 4.0 * 34.0 * blocks) + ldexp(1.0, -17)) + s.least + 5.0 * rest;
 }
 
 /* One element of the reference against its own terms in float64. */

@@ -1,0 +1,111 @@
+/* tiles.c - the emulated tile unit is what the manual of the real one describes: the order of its
+ * sums, what it flushes. That the real one has its bytes too is a check of kernels.t, where there
+ * is one. */
+#include "tests/tap.h"
+#if defined(__x86_64__)
+#include "kernels/avx2/vec.h"
+#else
+#include "kernels/neon/vec.h"
+#endif
+#include "tests/kernels/tiles_emulated.h"
+
+static uint16_t x[16][32], w[16][32]; /* rows of k; pairs of k, of each column two */
+static float sums[16][16];
+
+static void begin(void)
+{
+    memset(x, 0, sizeof x);
+    memset(w, 0, sizeof w);
+    memset(sums, 0, sizeof sums);
+}
+
+/* x[row][k] times w[k][column]. */
+static void put(int row, int column, int k, float a, float b)
+{
+    x[row][k] = tec_bf16_bits(a);
+    w[k / 2][2 * column + k % 2] = tec_bf16_bits(b);
+}
+
+static void product(void)
+{
+    TILES_START();
+    TILE_LOAD(0, sums);
+    TILE_LOAD(1, x);
+    TILE_LOAD(2, w);
+    TILE_PRODUCT(0, 1, 2);
+    TILE_STORE(0, sums);
+    TILES_STOP();
+}
+
+TEST(each_row_meets_each_column)
+{
+    begin();
+    for (int i = 0; i < 16; i++)
+        put(i, 15 - i, 2 * i + i % 2, (float)(i + 1), 3.0F);
+    product();
+    for (int r = 0; r < 16; r++)
+        for (int c = 0; c < 16; c++)
+            CHECK(sums[r][c] == (r + c == 15 ? 3.0F * (float)(r + 1) : 0.0F));
+}
+
+TEST(even_and_odd_k_are_chains_of_their_own)
+{
+    begin(); /* 1 is lost beside 2^24, in the chain that has both */
+    put(0, 0, 0, 0x1p24F, 1.0F);
+    put(0, 0, 2, 1.0F, 1.0F);
+    put(0, 0, 4, -0x1p24F, 1.0F);
+    product();
+    CHECK(sums[0][0] == 0.0F);
+    begin();
+    put(0, 0, 0, 0x1p24F, 1.0F);
+    put(0, 0, 3, 1.0F, 1.0F);
+    put(0, 0, 4, -0x1p24F, 1.0F);
+    product();
+    CHECK(sums[0][0] == 1.0F);
+}
+
+TEST(the_sum_comes_last)
+{
+    begin(); /* 1 + 1 is not lost beside 2^25, where each would be */
+    sums[2][3] = 0x1p25F;
+    put(2, 3, 6, 1.0F, 2.0F);
+    put(2, 3, 7, 1.0F, 2.0F);
+    product();
+    CHECK(sums[2][3] == 0x1p25F + 4.0F);
+    begin();
+    sums[2][3] = 0x1p25F;
+    put(2, 3, 6, 1.0F, 2.0F);
+    product();
+    CHECK(sums[2][3] == 0x1p25F);
+}
+
+TEST(what_is_below_the_normal_range_counts_as_zero)
+{
+    begin();
+    put(0, 0, 0, 0x1p-127F, 1.0F);     /* read */
+    put(1, 1, 2, 0x1p-100F, 0x1p-27F); /* made */
+    put(2, 2, 4, 0x1p-126F, 1.0F);     /* the least that is not */
+    sums[3][3] = 0x1p-130F;
+    product();
+    CHECK(sums[0][0] == 0.0F);
+    CHECK(sums[1][1] == 0.0F);
+    CHECK(sums[2][2] == 0x1p-126F);
+    CHECK(sums[3][3] == 0.0F);
+}
+
+/* Two terms lose at most 2^-17 (or half of the least bf16), and are exact where 16 bits hold x. */
+TEST(two_terms_of_a_float)
+{
+    for (uint32_t bits = 0x00800000U; bits < 0x7f000000U; bits += 7919) {
+        float a;
+        memcpy(&a, &bits, sizeof a);
+        float two = tec_bf16_two(a), low = two - tec_bf16_round(a);
+        CHECK(fabs((double)two - (double)a) <= ldexp((double)a, -17) + 0x1p-134);
+        CHECK(low == tec_bf16_round(low));
+        CHECK(tec_bf16_two(-a) == -two);
+    }
+    CHECK(tec_bf16_two(1.0F + 0x1p-15F) == 1.0F + 0x1p-15F);
+    CHECK(tec_bf16_two(0.0F) == 0.0F);
+}
+
+TAP_MAIN
