@@ -4,6 +4,7 @@
 #include "tests/box.h"
 #include "tests/built_chunk.h"
 #include "tests/tap.h"
+#include "tests/text_words.h"
 
 #include <math.h>
 #include <string.h>
@@ -236,14 +237,8 @@ static void head_refused(const char *body, const char *says)
     REQUIRE(file);
     fprintf(
         file,
-        "local t = {}\n"
-        "for _, r in ipairs { 'q', 'k', 'v', 'o', 'gate', 'up', 'down', 'norm1', 'norm2' } do\n"
-        "  t[r] = r .. '{}'\n"
-        "end\n"
-        "t.final = 'final'\n"
-        "local s = { layers = 1, width = 8, heads = 2, kv_heads = 2, head_dim = 4, mlp = 16,\n"
-        "            norm = 'rms', norm_offset = 0.0, eps = 1e-5, theta = 1e4,\n"
-        "            activation = 'silu', tensors = t }\n"
+        TEXT_WORDS
+        "\n"
         "local v = { layers = 1, width = 8, heads = 2, kv_heads = 2, head_dim = 4, mlp = 16,\n"
         "            norm = 'layer', norm_offset = 0.0, eps = 1e-5, theta = 0.0, tensors = {\n"
         "  q = 'vq', k = 'vk', v = 'vv', o = 'vo', up = 'vu', down = 'vd', norm1 = 'n1',\n"
@@ -252,8 +247,9 @@ static void head_refused(const char *body, const char *says)
         "  vision = { towers = { { image_size = 8, patch = 4, mean = { 0, 0, 0 },\n"
         "    std = { 1, 1, 1 }, patch_embed = { weight = 'p' }, position = 'pos', stack = v } },\n"
         "    projector = { { weight = 'pr' } } },\n"
-        "  text = { vocab = 32, scale = 1.0, round_logits = true, mask = 'bidir', bos = 1,\n"
-        "           eos = 2, max_tokens = 8, embed = { 'e' }, head = { 'h' }, stack = s },\n"
+        "  text = text(1, { vocab = 32, scale = 1.0, round_logits = true, mask = 'bidir', bos = "
+        "1,\n"
+        "           eos = 2, max_tokens = 8, embed = { 'e' }, head = { 'h' } }),\n"
         "  chunk = { horizon = 5, dim = 3 },\n"
         "  action = function(g) %s end }\n",
         body);
@@ -279,19 +275,19 @@ TEST(a_head_is_a_function_of_hidden_rows)
     snprintf(body, sizeof body,
              "return g:linear(g:side_by_side(g:hidden { rows = 16, cols = 8 }, { rows = 4 }), %s",
              out);
-    head_refused(body, "t.lua:20: hidden: 16 rows of 8 columns; a chunk has 15 of 8");
+    head_refused(body, "t.lua:13: hidden: 16 rows of 8 columns; a chunk has 15 of 8");
     snprintf(body, sizeof body,
              "return g:linear(g:side_by_side(g:hidden { rows = 15, cols = 8 }, { rows = 4 }), %s",
              out);
-    head_refused(body, "t.lua:20: side_by_side: 15 rows of 8 columns in groups of 4");
+    head_refused(body, "t.lua:13: side_by_side: 15 rows of 8 columns in groups of 4");
     head_refused("return g:linear(g:hidden { rows = 15, cols = 8 }, { weight = 'w', out = 3 })",
-                 "t.lua:20: linear: 15 rows of 3 columns; the chunk is 5 of 3");
+                 "t.lua:13: linear: 15 rows of 3 columns; the chunk is 5 of 3");
     head_refused("return g:norm(g:hidden { rows = 15, cols = 8 }, { weight = 'n', eps = 0 })",
-                 "t.lua:20: norm: eps must be above 0");
+                 "t.lua:13: norm: eps must be above 0");
     head_refused(
         "local h = g:hidden { rows = 15, cols = 8 }; return g:hidden { rows = 1, cols = 1 }",
-        "t.lua:20: hidden: the prompt is read already");
-    head_refused("return g:state { entries = 3 }", "t.lua:20: state: belongs to prefill");
+        "t.lua:13: hidden: the prompt is read already");
+    head_refused("return g:state { entries = 3 }", "t.lua:13: state: belongs to prefill");
     head_refused("return g:zeros { rows = 5, cols = 3 }", "its value cannot be the chunk");
     prefill_refused("return g:hidden { rows = 15, cols = 8 }", 33, "hidden: there is no text");
 }

@@ -3,20 +3,17 @@
 #include "graph/model/weights.h"
 #include "tests/built_chunk.h"
 #include "tests/flow_bodies.h"
+#include "tests/text_words.h"
 
 #include <math.h>
 #include <string.h>
 
 /* A text of width 8 and what the bodies may use; 26 lines, the body of prefill is in line 27. */
-static const char *prelude =
-    "local t, e = {}, {}\n"
+static const char *prelude = TEXT_WORDS
+    "local e = {}\n"
     "for _, r in ipairs { 'q', 'k', 'v', 'o', 'gate', 'up', 'down', 'norm1', 'norm2' } do\n"
-    "  t[r], e[r] = r .. '{}', r ~= 'gate' and 'e' .. r .. '{}' or nil\n"
-    "end\n"
-    "t.final = 'final'\n"
-    "local s = { layers = 1, width = 8, heads = 2, kv_heads = 2, head_dim = 4, mlp = 16,\n"
-    "            norm = 'rms', norm_offset = 0.0, eps = 1e-5, theta = 1e4,\n"
-    "            activation = 'silu', tensors = t }\n"
+    "  e[r] = r ~= 'gate' and 'e' .. r .. '{}' or nil\n"
+    "end\n\n\n\n\n"
     "local v = { layers = 1, width = 8, heads = 2, kv_heads = 2, head_dim = 4, mlp = 16,\n"
     "            norm = 'layer', norm_offset = 0.0, eps = 1e-5, theta = 0.0, tensors = {\n"
     "  q = 'vq', k = 'vk', v = 'vv', o = 'vo', up = 'vu', down = 'vd', norm1 = 'n1',\n"
@@ -32,8 +29,9 @@ static const char *prelude =
     "  vision = { towers = { { image_size = 8, patch = 4, mean = { 0, 0, 0 },\n"
     "    std = { 1, 1, 1 }, patch_embed = { weight = 'p' }, position = 'pos', stack = v } },\n"
     "    projector = { { weight = 'pr' } } },\n"
-    "  text = { vocab = 32, scale = 1.0, round_logits = true, mask = 'causal_all', bos = 1,\n"
-    "           eos = 2, max_tokens = 8, embed = { 'e' }, head = { 'h' }, stack = s } }\n"
+    "  text = text(1, { vocab = 32, scale = 1.0, round_logits = true, mask = 'causal_all', bos = "
+    "1,\n"
+    "           eos = 2, max_tokens = 8, embed = { 'e' }, head = { 'h' } }) }\n"
     "d.flow = { horizon = 5, dim = 3, steps = 4 }\n"
     "d.prefill = function(g)\n"
     "\n";

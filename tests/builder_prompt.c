@@ -5,17 +5,18 @@
 #include "kernels/matrix.h"
 #include "tests/built_chunk.h"
 #include "tests/flow_bodies.h"
+#include "tests/text_words.h"
 
 #include <math.h>
 #include <string.h>
 
 /* A text of two layers of width 8, an expert e of width 6; the body of prefill is in line 28. */
-static const char *prelude =
-    "local t, e, a = {}, {}, {}\n"
+static const char *prelude = TEXT_WORDS
+    "local e, a = {}, {}\n"
     "for _, r in ipairs { 'q', 'k', 'v', 'o', 'gate', 'up', 'down', 'norm1', 'norm2' } do\n"
-    "  t[r], e[r], a[r] = r .. '{}', 'e' .. r .. '{}', 'e' .. r .. '{}'\n"
+    "  e[r], a[r] = 'e' .. r .. '{}', 'e' .. r .. '{}'\n"
     "end\n"
-    "t.final, e.final, a.final = 'final', 'efinal', 'afinal'\n"
+    "e.final, a.final = 'efinal', 'afinal'\n"
     "for _, r in ipairs { 'norm1', 'norm2' } do a[r] = 'a' .. r .. '{}' end\n"
     "local function stack(width, norm, tensors, more)\n"
     "  local s = { layers = 2, width = width, heads = 2, kv_heads = 1, head_dim = 4, mlp = 16,\n"
@@ -35,8 +36,9 @@ static const char *prelude =
     "  vision = { towers = { { image_size = 8, patch = 4, mean = { 0, 0, 0 },\n"
     "    std = { 1, 1, 1 }, patch_embed = { weight = 'p' }, position = 'pos', stack = v } },\n"
     "    projector = { { weight = 'pr' } } },\n"
-    "  text = { vocab = 32, scale = 1.0, round_logits = true, mask = 'bidir', bos = 1, eos = 2,\n"
-    "           max_tokens = 8, embed = { 'em' }, head = { 'h' }, stack = stack(8, 'rms', t) } }\n"
+    "  text = text(2, { vocab = 32, scale = 1.0, round_logits = true, mask = 'bidir', bos = 1, eos "
+    "= 2,\n"
+    "           max_tokens = 8, embed = { 'em' }, head = { 'h' } }, { kv_heads = 1 }) }\n"
     "d.flow = { horizon = 5, dim = 3, steps = 4, falls = true }\n"
     "d.prefill = function(g)\n"
     "\n";
@@ -164,7 +166,7 @@ TEST(a_stack_fits_the_prompt)
     stack_refused("stack(6, 'rms', e, { heads = 4 })", "", "4/1 heads of 4 cannot read the text's");
     stack_refused("stack(6, 'rms', e, { head_dim = 6 })", "", "2/1 heads of 6 cannot read");
     stack_refused("stack(6, 'rms', e, { theta = 0.0 })", "", "theta 0 cannot read keys that are");
-    stack_refused("stack(6, 'rms', e, { scores = { cap = 3.0 } })", "", "needs neither scores");
+    stack_refused("stack(6, 'rms', e, { scores = { cap = 3.0 } })", "", "scores");
     stack_refused("stack(6, 'rms', e, { after = true })", "", "norms behind the halves");
     stack_refused("stack(6, 'rms', e)", "lead = 6", "lead 6 of 5 rows");
     stack_refused("stack(6, 'rms', e)", "every = 0", "every must be a whole number");
@@ -176,7 +178,7 @@ TEST(a_stack_fits_the_prompt)
     stack_refused("stack(6, 'adaptive', a)", "time = t", "time has 1 columns, the rows have 6");
     stack_refused("stack(6, 'adaptive', a)", "time = x", "time must be a row of the time");
     stack_refused("stack(5, 'rms', e)", "", "rows of 6 columns in a stack of width 5");
-    refused(prompt, plain, "d.text.stack.scores = { cap = 3.0 }", ACTION,
+    refused(prompt, plain, "d.text = text(2, d.text, { kv_heads = 1, cap = 3.0 })", ACTION,
             "stack: the text has scores of its own");
     refused("return g:hidden { cols = 8 }",
             "return lin(g, g:stack(x, { stack = stack(3, 'layer', e), over = seen }), 'o', 3)", "",

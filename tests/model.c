@@ -46,7 +46,8 @@ static json_t *at(json_t *json, const char *path)
 static void refused_of(const char *arch, const char *path, const char *key, json_t *value,
                        const char *says)
 {
-    struct tec_model *model = open_size(arch, "tiny"), other = {.program = model->program};
+    struct tec_model *model = open_size(arch, "tiny"),
+                     other = {.program = model->program, .text.program = model->text.program};
     other.json = json_deep_copy(model->json);
     json_t *place = at(other.json, path);
     REQUIRE(place);
@@ -70,7 +71,6 @@ static void refused(const char *path, const char *key, json_t *value, const char
 
 TEST(descriptions_that_lack_a_tensor_are_refused)
 {
-    refused("text.stack.tensors", "final", NULL, "text.stack.tensors: lacks 'final'");
     refused("vision.towers.0", "patch_embed", json_false(), "lacks patch_embed");
     refused("vision", "projector", json_false(), "projector must be 1 .. 4 layers");
     refused("text", "embed", json_array(), "text.embed: must name a tensor");
@@ -86,33 +86,7 @@ TEST(a_model_of_text_alone_has_nothing_else)
     refused_of("qwen2", "text", "ends", json_pack("[i]", 512), "must be tokens 0 .. 511");
     refused_of("qwen2", "text", "ends", json_pack("[s]", "x"), "must be tokens 0 .. 511");
     refused_of("qwen2", "text", "penalty", json_real(0.0), "text.penalty: must be above 0");
-}
-
-/* Refused as text.stack.scores, with these words. */
-static void refused_scores(json_t *scores, const char *says)
-{
-    refused_of("qwen2", "text.stack", "scores", scores, says);
-}
-
-TEST(scores_and_rotations_of_no_model_are_refused)
-{
-    refused_scores(json_pack("{s:i, s:[b]}", "window", -1, "windowed", 1), "a window of 1 ..");
-    refused_scores(json_pack("{s:i}", "window", 3), "window and windowed come together");
-    refused_scores(json_pack("{s:i, s:[b]}", "window", 3, "windowed", 1), "a list of 4 true");
-    refused_scores(json_pack("{s:i, s:[i, b, b, b]}", "window", 3, "windowed", 1, 1, 1, 1),
-                   "entry 0 must be true or false");
-    refused_scores(json_pack("{s:f}", "window_theta", 1e4), "there must be a window");
-    refused_scores(json_pack("{s:f}", "cap", -1.0), "must not be negative");
-    refused_scores(json_pack("{s:f}", "caps", 1.0), "caps");
-    refused_scores(json_pack("{s:{s:s, s:f}}", "stretch", "kind", "yarn", "factor", 2.0),
-                   "'yarn' is not linear or llama3");
-    refused_scores(json_pack("{s:{s:s, s:f}}", "stretch", "kind", "llama3", "factor", 2.0),
-                   "low 0 above 0");
     refused_of("qwen2", "text", "cap", json_real(-2.0), "text.cap: must not be negative");
-    refused_of("qwen2", "text.stack.tensors", "q_norm", json_string("q{}"), "come together");
-    refused_of("qwen2", "text.stack.tensors", "post1", json_string("p{}"), "come together");
-    refused("text.stack", "scores", json_pack("{s:f}", "scale", 0.5),
-            "stack: the text has scores of its own");
 }
 
 TEST(functions_say_all_that_a_model_computes)
@@ -124,8 +98,6 @@ TEST(functions_say_all_that_a_model_computes)
 
 TEST(rotations_that_one_table_cannot_hold_are_refused)
 {
-    refused("text.stack", "theta", json_real(5000.0),
-            "theta 10000 cannot read keys that are rotated by 5000");
     refused("vision.towers.0.stack", "theta", json_real(10000.0), "vision.stack: theta 10000");
 }
 
@@ -231,27 +203,23 @@ TEST(pictures_that_do_not_fit_a_prefix_are_refused)
 TEST(actions_that_do_not_fit_their_text_are_refused)
 {
     static const char arch[] = "smolvla";
-    refused_of(arch, "text.stack", "layers", json_integer(5), "every 1; 4 layers");
-    refused_of(arch, "text.stack", "kv_heads", json_integer(3),
-               "6/2 heads of 12 cannot read the text's keys: 6/3 heads of 12");
     refused_of(arch, "text", "mask", json_string("causal_all"),
                "prompt: a row behind it needs a text with mask bidir");
-    refused_of(arch, "text.stack", "crossed", json_pack("[b]", 1), "must be a list of 4 true or");
-    refused_of(arch, "text.stack", "crossed", json_pack("[b, b, b, i]", 1, 1, 1, 1),
-               "entry 3 must be true or false");
-    refused_of(arch, "text.stack", "crossed", json_pack("[b, b, b, b]", 0, 0, 0, 1),
-               "crossed is for a stack over it");
+    refused_of(arch, "vision.towers.0.stack", "crossed", json_pack("[b]", 1), "list of 3 true or");
+    refused_of(arch, "vision.towers.0.stack", "crossed", json_pack("[b, i, b]", 1, 1, 1),
+               "entry 1 must be true or false");
     refused_of(arch, "", "action", json_object(), "action");
 }
 
 TEST(blocks_that_no_op_computes_are_refused)
 {
     static const char arch[] = "openvla";
-    refused_of(arch, "text.stack", "activation", json_string("gelu_erf"), "not gelu_erf");
-    refused_of(arch, "text.stack", "activation", json_string("tanh"), "'tanh' is not gelu");
+    refused_of(arch, "vision.towers.0.stack", "activation", json_string("tanh"),
+               "'tanh' is not gelu");
+    refused_of(arch, "vision.towers.0.stack.tensors", "gate", json_string("g"), "not gelu_erf");
+    refused_of(arch, "vision.towers.0.stack.tensors", "q_norm", json_string("q"), "come together");
     refused_of(arch, "vision.towers.0.stack.tensors", "q", json_string("x"), "both 'qkv' and 'q'");
     refused_of(arch, "vision.towers.0.stack.tensors", "qkv", NULL, "lacks 'q'");
-    refused_of(arch, "text.stack.tensors", "final", NULL, "text.stack.tensors: lacks 'final'");
     refused_of(arch, "text", "mask", json_string("none"), "'none' is not bidir, causal");
 }
 
@@ -280,6 +248,7 @@ static void refused_chunk(const char *path, const char *key, json_t *value, cons
     REQUIRE(tec_model_open(&model, &choice, &heap, &err) == TEC_OK);
     CHECK(tec_model_heads(model) && model->program->alone && model->head.state == 8);
     other.program = model->program;
+    other.text.program = model->text.program;
     other.json = json_deep_copy(model->json);
     json_object_set_new(at(other.json, path), key, value);
     CHECK_INT(tec_model_parse(&other, &err), ==, TEC_MALFORMED);

@@ -304,8 +304,8 @@ void tec_plan_destroy(struct tec_plan *p)
             tec_timed_destroy(p->timed[i]);
     for (int i = 0; i < p->n_streams; i++)
         tec_device_put(p->device, p->activations[i]);
-    tec_device_put(p->device, p->cos_sin);
-    tec_device_put(p->device, p->cos_sin_window);
+    for (int i = 0; i < TEC_MAX_ROTATIONS; i++)
+        tec_device_put(p->device, p->cos_sin[i]);
     tec_device_put(p->device, p->lut);
     tec_device_put(p->device, p->zero);
     tec_device_put(p->device, p->ends);

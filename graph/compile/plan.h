@@ -152,8 +152,8 @@ struct tec_plan {
     int n_streams;
     unsigned char *activations[TEC_STREAM_COUNT]; /* one arena a stream, overlaid by its parts */
     size_t activation_bytes[TEC_STREAM_COUNT];
-    int positions; /* of the rotation table */
-    float *cos_sin, *cos_sin_window, *lut, *scratch[TEC_STREAM_COUNT];
+    int positions; /* of the rotation tables */
+    float *cos_sin[TEC_MAX_ROTATIONS], *lut, *scratch[TEC_STREAM_COUNT];
     int *zero, *ends;
     int *shuffle; /* [pictures * patches] the patches of each row, where rows are squares of them */
     struct tec_byte_plan bytes;

@@ -19,11 +19,10 @@ enum tec_status tec_plan_constant(struct tec_plan *p, size_t size, void *out, st
 
 /* One table of cos and sin for every position and pair of a head. Angles are float64, or float32
  * step by step where the model's published code computes them so. */
-static enum tec_status fill_rotation(struct tec_plan *p, bool windowed, float **out,
+static enum tec_status fill_rotation(struct tec_plan *p, const struct tec_rotation *r, float **out,
                                      struct tec_error *err)
 {
-    const struct tec_stack *t = &p->model->text.stack;
-    int half = t->head_dim / 2;
+    int dim = p->model->text.stack.head_dim, half = dim / 2;
     size_t row = (size_t)half * 2 * sizeof(float);
     TEC_TRY(tec_plan_constant(p, (size_t)p->positions * row, out, err));
     float *line = TEC_NEW(&p->arena, (size_t)half * 2, float);
@@ -31,8 +30,8 @@ static enum tec_status fill_rotation(struct tec_plan *p, bool windowed, float **
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a rotation table");
     for (int at = 0; at < p->positions; at++) {
         for (int i = 0; i < half; i++) {
-            double turn = tec_stack_angle(t, i, windowed);
-            double angle = t->angles_f32 ? (double)((float)at * (float)turn) : at * turn;
+            double turn = tec_model_angle(r, dim, i);
+            double angle = r->f32 ? (double)((float)at * (float)turn) : at * turn;
             line[(size_t)i * 2] = (float)cos(angle);
             line[(size_t)i * 2 + 1] = (float)sin(angle);
         }
@@ -42,7 +41,7 @@ static enum tec_status fill_rotation(struct tec_plan *p, bool windowed, float **
     return TEC_OK;
 }
 
-/* Make the tables of angles: of all layers, and where they differ of those with a window. */
+/* Make the tables of angles, one for each way in which layers of the text turn. */
 static enum tec_status make_rotation(struct tec_plan *p, struct tec_error *err)
 {
     const struct tec_plan_spec *s = &p->spec;
@@ -52,10 +51,10 @@ static enum tec_status make_rotation(struct tec_plan *p, struct tec_error *err)
                     2 * tec_suffix_rows(p->model) + 1 + s->trees.rows;
     positions = s->segment_tokens > positions ? s->segment_tokens : positions;
     p->positions = s->positions > positions ? s->positions : positions;
-    TEC_TRY(fill_rotation(p, false, &p->cos_sin, err));
-    const struct tec_stack *t = &p->model->text.stack;
-    return t->window && t->window_theta > 0.0 ? fill_rotation(p, true, &p->cos_sin_window, err)
-                                              : TEC_OK;
+    const struct tec_model_program *text = p->model->text.program;
+    for (int i = 0; i < text->n_rotations; i++)
+        TEC_TRY(fill_rotation(p, &text->rotations[i], &p->cos_sin[i], err));
+    return TEC_OK;
 }
 
 /* Make the tables that map a byte of a channel to the normalised value that each tower reads, or a

@@ -35,7 +35,7 @@ int tec_builder_value(lua_State *L, int index)
     return id;
 }
 
-static void push_value(lua_State *L, int id)
+void tec_builder_push(lua_State *L, int id)
 {
     int *value = lua_newuserdatauv(L, sizeof id, 0);
     *value = id;
@@ -86,6 +86,9 @@ static int read_operands(lua_State *L, struct tec_builder *b, struct tec_model_c
         if (b->program->calls[in[i]].part != c->part && !b->program->calls[in[i]].constant)
             luaL_error(L, "%s: operand %d is a value of prefill; an action asks those through over",
                        kind->name, (int)i + 1);
+        if (b->program->width && in[i] < b->from && in[i] != b->given)
+            luaL_error(L, "%s: operand %d is a value of another layer; a layer is given one",
+                       kind->name, (int)i + 1);
         lua_pop(L, 1);
     }
     c->in = in;
@@ -103,6 +106,7 @@ static struct tec_model_call call_of(enum tec_model_word word, enum tec_model_pa
                                    .over_position = -1,
                                    .time = -1,
                                    .behind = -1,
+                                   .attend.turn = -1,
                                    .every = 1,
                                    .scale = -1,
                                    .shift = -1,
@@ -167,6 +171,10 @@ static int call_word(lua_State *L)
     lua_pop(L, 1);
     if (L != tec_lua_state(b->lua))
         luaL_error(L, "%s: words are not for coroutines", name);
+    if (p->width && !tec_model_word_of_text(word))
+        luaL_error(
+            L, "%s: is no word of a text; norm, linear, gated, add, activation and attention are",
+            name);
     struct tec_model_call *c = next_call(L, p);
     place_call(L, b, c, word);
     int options = read_operands(L, b, c);
@@ -177,7 +185,7 @@ static int call_word(lua_State *L)
     if (tec_word_kinds[word].infer(p, c, &err) != TEC_OK)
         luaL_error(L, "%s: %s", name, err.message);
     tec_model_call_moves(p, c);
-    push_value(L, p->n++);
+    tec_builder_push(L, p->n++);
     return 1;
 }
 
@@ -258,8 +266,10 @@ static int take_functions(lua_State *L)
 {
     struct tec_builder *b = lua_touserdata(L, 1);
     bool found[TEC_MODEL_PARTS] = {false};
-    if (lua_istable(L, 2))
+    if (lua_istable(L, 2)) {
         take_flow(L, b);
+        tec_builder_take_text(L, b);
+    }
     for (int i = 0; i < TEC_MODEL_PARTS && lua_istable(L, 2); i++) {
         lua_pushstring(L, part_names[i]);
         lua_rawget(L, 2);
@@ -282,21 +292,21 @@ static int take_functions(lua_State *L)
     return 0;
 }
 
-/* Pushes a value that the function of a part gets as an argument; it is where the function is. */
-static void push_given(lua_State *L, struct tec_builder *b, enum tec_model_word word)
+void tec_builder_given(lua_State *L, struct tec_builder *b, enum tec_model_word word,
+                       const char *key)
 {
     struct tec_error err = {TEC_OK, ""};
     struct tec_model_program *p = b->program;
     struct tec_model_call *c = next_call(L, p);
     lua_Debug ar;
     *c = call_of(word, b->part);
-    lua_rawgetp(L, LUA_REGISTRYINDEX, &part_keys[b->part]);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, key);
     lua_getinfo(L, ">S", &ar);
     c->line = ar.linedefined;
     c->file = tec_arena_printf(p->arena, "%s/%s", b->root, ar.short_src);
     if (tec_word_kinds[word].infer(p, c, &err) != TEC_OK)
         luaL_error(L, "%s: %s", tec_word_kinds[word].name, err.message);
-    push_value(L, p->n++);
+    tec_builder_push(L, p->n++);
 }
 
 /* Calls a function of the description with g and the `args` values on top; its results. */
@@ -307,8 +317,8 @@ static int run_part(lua_State *L, struct tec_builder *b, enum tec_model_part par
     b->program->parts[part] = b->program->n;
     if (part == TEC_PART_OF_ACTION && b->flow.steps) {
         b->program->noise = b->program->n;
-        push_given(L, b, TEC_WORD_noise);
-        push_given(L, b, TEC_WORD_time);
+        tec_builder_given(L, b, TEC_WORD_noise, &part_keys[part]);
+        tec_builder_given(L, b, TEC_WORD_time, &part_keys[part]);
         args += 2;
     }
     lua_rawgetp(L, LUA_REGISTRYINDEX, &part_keys[part]);
@@ -325,17 +335,27 @@ static int run_part(lua_State *L, struct tec_builder *b, enum tec_model_part par
     return n;
 }
 
-/* Protected: the functions, one after the other; the chunk is what the last one gives. */
-static int run_functions(lua_State *L)
+void tec_builder_words(lua_State *L, struct tec_builder *b)
 {
-    struct tec_builder *b = lua_touserdata(L, 1);
-    struct tec_model_program *p = b->program;
     push_metatable(L, b, value_index, "value");
     lua_rawsetp(L, LUA_REGISTRYINDEX, &value_key);
     lua_newuserdatauv(L, 1, 0);
     push_metatable(L, b, find_word, "builder");
     lua_setmetatable(L, -2);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &words_key);
+}
+
+void tec_builder_push_words(lua_State *L)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &words_key);
+}
+
+/* Protected: the functions, one after the other; the chunk is what the last one gives. */
+static int run_functions(lua_State *L)
+{
+    struct tec_builder *b = lua_touserdata(L, 1);
+    struct tec_model_program *p = b->program;
+    tec_builder_words(L, b);
     int n = p->alone ? 0 : run_part(L, b, TEC_PART_OF_PREFILL, 0);
     n = run_part(L, b, TEC_PART_OF_ACTION, n);
     if (n != 1)
@@ -357,29 +377,36 @@ static enum tec_status call_protected(struct tec_builder *b, lua_CFunction funct
     return status == TEC_POLICY ? tec_fail(err, TEC_MALFORMED, "%s", err->message) : status;
 }
 
-enum tec_status tec_model_build(struct tec_model_program **out, struct tec_lua *lua,
-                                const char *root, struct tec_arena *arena, struct tec_error *err)
+/* An empty program. */
+static enum tec_status begin(struct tec_builder *b, struct tec_arena *arena,
+                             struct tec_model_program **out, struct tec_error *err)
 {
-    struct tec_builder b = {.lua = lua, .root = root};
-    *out = NULL;
-    TEC_TRY(call_protected(&b, take_functions, 1, err));
-    if (!b.any && b.flow.steps)
-        return tec_fail(err, TEC_MALFORMED, "flow needs the functions prefill and action");
-    if (!b.any)
-        return TEC_OK;
     struct tec_model_program *p = TEC_NEW(arena, 1, struct tec_model_program);
     if (!p)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a model's program");
-    *p = (struct tec_model_program){.arena = arena,
-                                    .alone = b.alone,
-                                    .flow = b.flow,
-                                    .asks = -1,
-                                    .hidden = -1,
-                                    .prompt = -1,
-                                    .result = -1,
-                                    .noise = -1};
-    b.program = p;
-    TEC_TRY(call_protected(&b, run_functions, 0, err));
-    *out = p;
+    *p = (struct tec_model_program){
+        .arena = arena, .asks = -1, .hidden = -1, .prompt = -1, .result = -1, .noise = -1};
+    *out = b->program = p;
     return TEC_OK;
+}
+
+enum tec_status tec_model_build(struct tec_model_programs *out, struct tec_lua *lua,
+                                const char *root, struct tec_arena *arena, struct tec_error *err)
+{
+    struct tec_builder b = {.lua = lua, .root = root};
+    *out = (struct tec_model_programs){NULL, NULL};
+    TEC_TRY(call_protected(&b, take_functions, 1, err));
+    if (!b.any && b.flow.steps)
+        return tec_fail(err, TEC_MALFORMED, "flow needs the functions prefill and action");
+    if (b.layers) {
+        TEC_TRY(begin(&b, arena, &out->text, err));
+        b.program->width = b.width;
+        TEC_TRY(call_protected(&b, tec_builder_run_text, 0, err));
+    }
+    if (!b.any)
+        return TEC_OK;
+    TEC_TRY(begin(&b, arena, &out->own, err));
+    b.program->alone = b.alone;
+    b.program->flow = b.flow;
+    return call_protected(&b, run_functions, 0, err);
 }

@@ -5,14 +5,20 @@
 #include "base/lua.h"
 #include "graph/model/program.h"
 
+/* What the functions of a description compute, in its arena; NULL where it has none such. */
+struct tec_model_programs {
+    struct tec_model_program *own;  /* prefill and action, or an action alone */
+    struct tec_model_program *text; /* what the rows of its text go through */
+};
+
 /* `root`: the folder of descriptions, below which Lua's names of files are.
  *
- * Takes the functions `prefill` and `action`, or an action alone, and the table `flow` out of the
- * table on top of the stack, which stays there as data, and runs them; *out, in `arena`, is what
- * they compute, NULL where the table has none. TEC_MALFORMED with "file:line: word: ..." for what
- * does not fit; TEC_TIME, TEC_NO_MEMORY.
+ * Takes the functions `prefill` and `action`, or an action alone, the table `flow`, and of the
+ * table `text` the functions `enter`, `layer` and `leave`, out of the table on top of the stack,
+ * which stays there as data, and runs them. TEC_MALFORMED with "file:line: word: ..." for what does
+ * not fit; TEC_TIME, TEC_NO_MEMORY.
  */
-enum tec_status tec_model_build(struct tec_model_program **out, struct tec_lua *lua,
+enum tec_status tec_model_build(struct tec_model_programs *out, struct tec_lua *lua,
                                 const char *root, struct tec_arena *arena, struct tec_error *err);
 
 #endif

@@ -152,6 +152,39 @@ static const char *set_NORM(const struct option *o)
     return status == TEC_OK ? NULL : o->err->message;
 }
 
+static const char *set_PACKING(const struct option *o)
+{
+    json_t *json = NULL;
+    enum tec_status status = tec_lua_to_json(o->b->lua, o->index, &json, o->err);
+    if (status == TEC_OK)
+        status = tec_parse_packing(o->to, json, o->err);
+    json_decref(json);
+    return status == TEC_OK ? NULL : o->err->message;
+}
+
+static const char *set_ROTATION(const struct option *o)
+{
+    json_t *json = NULL;
+    enum tec_status status = tec_lua_to_json(o->b->lua, o->index, &json, o->err);
+    if (status == TEC_OK)
+        status = tec_parse_rotation(o->to, json, o->err);
+    json_decref(json);
+    return status == TEC_OK ? NULL : o->err->message;
+}
+
+static const char *set_RELATIVE(const struct option *o)
+{
+    struct tec_relative *r = o->to;
+    json_t *json = NULL;
+    enum tec_status status = tec_lua_to_json(o->b->lua, o->index, &json, o->err);
+    if (status == TEC_OK)
+        status = tec_parse_relative(r, json, o->err);
+    if (status == TEC_OK && (strlen(r->name) > MAX_NAME || !keep(o->b->program->arena, &r->name)))
+        status = tec_fail(o->err, TEC_MALFORMED, "relative: name has at most %d bytes", MAX_NAME);
+    json_decref(json);
+    return status == TEC_OK ? NULL : o->err->message;
+}
+
 static const char *set_STACK(const struct option *o)
 {
     struct tec_arena *arena = o->b->program->arena;
@@ -166,8 +199,6 @@ static const char *set_STACK(const struct option *o)
     for (int r = 0; r < TEC_ROLE_COUNT && status == TEC_OK; r++)
         if (!keep(arena, &stack->names[r]))
             status = tec_fail(o->err, TEC_NO_MEMORY, "stack: no memory for names");
-    if (status == TEC_OK && stack->relative.name)
-        status = tec_fail(o->err, TEC_UNSUPPORTED, "stack: no relative distances here");
     json_decref(json);
     *to = stack;
     return status == TEC_OK ? NULL : o->err->message;

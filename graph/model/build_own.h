@@ -13,7 +13,31 @@ struct tec_builder {
     enum tec_model_part part;
     bool any, alone; /* the description has functions; an action, and no prefill */
     struct tec_program_flow flow;
+    /* Its text: columns of rows, layers, 0 = it has none; which functions it has. What a function
+     * of it may read: values from call `from` on, and one that it is given. */
+    int width, layers;
+    bool enters, leaves;
+    int from, given;
 };
+
+/* Makes the words and the values of the program that is built now; those of an earlier one are none
+ * from then on. */
+void tec_builder_words(lua_State *L, struct tec_builder *b);
+void tec_builder_push_words(lua_State *L);
+
+/* Pushes a value. */
+void tec_builder_push(lua_State *L, int id);
+
+/* Pushes a value that a function gets as an argument, made by `word`; it is where the function at
+ * this key of the registry is. */
+void tec_builder_given(lua_State *L, struct tec_builder *b, enum tec_model_word word,
+                       const char *key);
+
+/* Protected, the description at 2: the functions of its text out of its table, and its sizes. */
+void tec_builder_take_text(lua_State *L, struct tec_builder *b);
+
+/* Protected: enter, each layer and leave, one after the other. */
+int tec_builder_run_text(lua_State *L);
 
 /* The call whose value lies at an index; -1 where no value is there. */
 int tec_builder_value(lua_State *L, int index);

@@ -31,15 +31,15 @@ static json_t *cameras_of(const json_t *config)
 struct described {
     json_t *json;
     uint64_t identity; /* as of the model */
-    struct tec_model_program *program;
-    struct tec_arena *arena; /* borrowed: of the program */
+    struct tec_model_programs programs;
+    struct tec_arena *arena; /* borrowed: of the programs */
 };
 
 static void drop(struct described *d)
 {
     json_decref(d->json);
     d->json = NULL;
-    d->program = NULL; /* what it takes stays in the arena */
+    d->programs = (struct tec_model_programs){NULL, NULL}; /* what they take stays in the arena */
 }
 
 /* Builds `given`, the input of a description: {config, cameras, generation, preprocessor,
@@ -117,7 +117,7 @@ static enum tec_status run_file(struct described *out, struct tec_lua *lua, cons
     TEC_TRY(tec_lua_call(lua, 0, 1, err));
     if (lua_isnil(tec_lua_state(lua), -1))
         return tec_fail(err, TEC_MALFORMED, "the file returns nothing: end it with 'return {...}'");
-    TEC_TRY(tec_model_build(&out->program, lua, root, out->arena, err));
+    TEC_TRY(tec_model_build(&out->programs, lua, root, out->arena, err));
     TEC_TRY(identify(&out->identity, lua, given, err));
     return tec_lua_to_json(lua, -1, &out->json, err);
 }
@@ -169,7 +169,7 @@ static enum tec_status fail_unknown(const struct tec_checkpoint *c, struct tec_e
 /* A description as a whole, and not the names of parts alone. */
 static bool describes(const struct described *d)
 {
-    return json_object_get(d->json, "text") || d->program;
+    return json_object_get(d->json, "text") || d->programs.own;
 }
 
 /* Ask every description whether the checkpoint is its own. */
@@ -347,7 +347,8 @@ enum tec_status tec_model_open(struct tec_model **out, const struct tec_model_ch
     if (model) {
         model->json = found.json;
         model->identity = found.identity;
-        model->program = found.program;
+        model->program = found.programs.own;
+        model->text.program = found.programs.text;
         status = tec_model_parse(model, err);
         model->arena = arena;
     }

@@ -13,7 +13,7 @@ struct tec_weight_loading {
     const struct tec_weights_options *options;
     struct tec_weight_source source;
     struct tec_packer packer;
-    const struct tec_packing *packing; /* of the layers that are loaded; NULL = plain matrices */
+    const struct tec_packing *packing; /* of the call that is loaded; NULL = plain matrices */
     const struct tec_blocks *kept;     /* blocks come from here, the source is dry; or NULL */
     bool kept_tied;                    /* of them: tec_weights.tied */
     float *buffer;                     /* [buffer_floats] as read; NULL in a dry run */
@@ -75,10 +75,15 @@ enum tec_status tec_weight_loading_dense(struct tec_weight_loading *l, const str
 enum tec_status tec_weight_loading_stack(struct tec_weight_loading *l, const struct tec_stack *s,
                                          struct tec_stack_weights *w);
 
-/* Loads the biases of scores by distance, and the rows added to embeddings. Does nothing for a
- * model without them. */
-enum tec_status tec_weight_loading_relative(struct tec_weight_loading *l, const struct tec_stack *s,
-                                            struct tec_stack_weights *w);
+/* The part k | v of a layer's qkv, of rows of `width` columns: not a copy. */
+void tec_weight_loading_view(const struct tec_weight_loading *l, struct tec_layer *layer,
+                             int width);
+
+/* Loads the biases of scores by distance of a call of attention, and the rows added to embeddings.
+ * Does nothing where there are none. */
+enum tec_status tec_weight_loading_relative(struct tec_weight_loading *l,
+                                            const struct tec_model_call *call,
+                                            struct tec_call_weights *w);
 enum tec_status tec_weight_loading_sums(struct tec_weight_loading *l, const struct tec_text *t);
 
 enum tec_status tec_weight_loading_tower(struct tec_weight_loading *l, const struct tec_tower *t,
@@ -89,9 +94,11 @@ enum tec_status tec_weight_loading_conv(struct tec_weight_loading *l,
                                         const struct tec_model_call *call, int in,
                                         struct tec_matrix *m);
 
-/* The weights of every call of a program, and what positions add to queries and keys. */
+/* The weights of every call of a program, *out by call, and what positions add to queries and keys.
+ */
 enum tec_status tec_weight_loading_program(struct tec_weight_loading *l,
-                                           const struct tec_model_program *program);
+                                           const struct tec_model_program *program,
+                                           struct tec_call_weights **out);
 
 /* The first k columns of a dense layer's matrix, without its bias. */
 enum tec_status tec_weight_loading_columns(struct tec_weight_loading *l, const struct tec_dense *d,

@@ -138,12 +138,15 @@ enum tec_status tec_weight_loading_attention(struct tec_weight_loading *l,
         return tec_fail(l->err, TEC_NO_MEMORY, "no memory for an attention");
     int n = c->over < 0 ? 3 : 1;
     TEC_TRY(tec_weight_loading_pieces(l, pieces, n, width, 0, form, &layer->qkv, at));
-    TEC_TRY(tec_weight_loading_vector(l, c->norms[0], a->head_dim, 1.0F, &layer->q_norm));
-    TEC_TRY(tec_weight_loading_vector(l, c->norms[1], a->head_dim, 1.0F, &layer->k_norm));
+    float centre = 1.0F - (float)c->offset;
+    TEC_TRY(tec_weight_loading_vector(l, c->norms[0], a->head_dim, centre, &layer->q_norm));
+    TEC_TRY(tec_weight_loading_vector(l, c->norms[1], a->head_dim, centre, &layer->k_norm));
     layer->k_at = n > 1 ? at[1] : 0;
     layer->v_at = n > 1 ? at[2] : 0;
-    if (c->over < 0)
+    if (c->over < 0) {
+        tec_weight_loading_view(l, layer, width);
         return TEC_OK;
+    }
     TEC_TRY(tec_weight_loading_pieces(l, pieces + 1, 2, a->from, 0, form, &layer->cross_kv, at));
     layer->cross_v_at = at[1];
     return TEC_OK;

@@ -100,6 +100,7 @@ static enum tec_status load_shift(struct tec_weight_loading *l, const struct pos
 /* Constants in host memory, by call; [rows, cols], NULL of other calls. */
 struct constants {
     const struct tec_model_program *p;
+    struct tec_call_weights *weights; /* by call */
     float **of;
 };
 
@@ -239,23 +240,38 @@ static enum tec_status load_norm(struct tec_weight_loading *l, const struct tec_
     return tec_weight_loading_vector(l, c->bias, c->cols, 0.0F, &w->norm_bias);
 }
 
+/* The projections of an attention. Layers of a text share their biases by distance. */
+static enum tec_status load_attention(struct tec_weight_loading *l, const struct constants *all,
+                                      int at)
+{
+    const struct tec_model_call *c = &all->p->calls[at];
+    struct tec_call_weights *w = &all->weights[at];
+    TEC_TRY(tec_weight_loading_attention(l, c, all->p->calls[c->in[0]].cols, &w->stack));
+    if (!c->relative.name || !c->place)
+        return tec_weight_loading_relative(l, c, w);
+    const struct tec_call_weights *first = &all->weights[all->p->layers[0].attention];
+    w->bias = first->bias;
+    w->reach = first->reach;
+    return TEC_OK;
+}
+
 static enum tec_status load_call(struct tec_weight_loading *l, struct constants *constants, int at)
 {
     const struct tec_model_program *p = constants->p;
     const struct tec_model_call *c = &p->calls[at];
-    struct tec_call_weights *w = &l->out->calls[at];
+    struct tec_call_weights *w = &constants->weights[at];
     if (c->constant)
         return load_constant(l, constants, at, &w->constant);
     if (c->stack)
         return load_stack(l, constants, c, &w->stack);
     if (c->word == TEC_WORD_attention)
-        return tec_weight_loading_attention(l, c, p->calls[c->in[0]].cols, &w->stack);
+        return load_attention(l, constants, at);
     if (c->word == TEC_WORD_gated)
         return tec_weight_loading_gated(l, c, p->calls[c->in[0]].cols, &w->matrix);
     if (!c->weight || c->timed)
         return TEC_OK;
     if (c->same >= 0) {
-        *w = l->out->calls[c->same];
+        *w = constants->weights[c->same];
         return TEC_OK;
     }
     int in = p->calls[c->in[0]].cols;
@@ -266,20 +282,24 @@ static enum tec_status load_call(struct tec_weight_loading *l, struct constants 
 }
 
 enum tec_status tec_weight_loading_program(struct tec_weight_loading *l,
-                                           const struct tec_model_program *p)
+                                           const struct tec_model_program *p,
+                                           struct tec_call_weights **out)
 {
-    struct constants constants = {p, NULL};
     size_t n = (size_t)p->n;
-    l->out->calls = TEC_NEW(&l->out->arena, n, struct tec_call_weights);
+    struct constants constants = {p, TEC_NEW(&l->out->arena, n, struct tec_call_weights), NULL};
+    *out = constants.weights;
     constants.of = tec_heap_get(l->heap, n * sizeof *constants.of);
-    if (!l->out->calls || !constants.of) {
+    if (!constants.weights || !constants.of) {
         tec_heap_put(l->heap, constants.of);
         return tec_fail(l->err, TEC_NO_MEMORY, "no memory for the weights of %d calls", p->n);
     }
     memset(constants.of, 0, n * sizeof *constants.of);
     enum tec_status status = TEC_OK;
-    for (int i = 0; i < p->n && status == TEC_OK; i++)
+    for (int i = 0; i < p->n && status == TEC_OK; i++) {
+        l->packing = p->calls[i].packing.kind ? &p->calls[i].packing : NULL;
         status = load_call(l, &constants, i);
+    }
+    l->packing = NULL;
     for (int i = 0; i < p->n; i++)
         tec_heap_put(l->heap, constants.of[i]);
     tec_heap_put(l->heap, constants.of);

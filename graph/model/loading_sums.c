@@ -35,29 +35,31 @@ enum tec_status tec_weight_loading_sums(struct tec_weight_loading *l, const stru
 
 /* The stored table [rows, heads] by bucket becomes one [heads, 2 * reach + 1] by distance: beyond
  * `reach` the bucket stays what it is there. */
-enum tec_status tec_weight_loading_relative(struct tec_weight_loading *l, const struct tec_stack *s,
-                                            struct tec_stack_weights *w)
+enum tec_status tec_weight_loading_relative(struct tec_weight_loading *l,
+                                            const struct tec_model_call *c,
+                                            struct tec_call_weights *w)
 {
-    const struct tec_relative *r = &s->relative;
+    const struct tec_relative *r = &c->relative;
+    int heads = c->attend.heads;
     if (!r->name)
         return TEC_OK;
     struct tec_expected e = {
-        .names = {r->name}, .n_names = 1, .rank = 2, .shape = {r->rows, s->heads}};
+        .names = {r->name}, .n_names = 1, .rank = 2, .shape = {r->rows, heads}};
     struct tec_found found = {0};
     void *block = NULL;
-    int width = 2 * r->distance + 1, stored = r->rows * s->heads;
+    int width = 2 * r->distance + 1, stored = r->rows * heads;
     TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
     TEC_TRY(tec_weight_loading_reserve(l, (int64_t)stored + width));
-    TEC_TRY(tec_weight_loading_block(l, (size_t)s->heads * (size_t)width * sizeof(float), &block));
+    TEC_TRY(tec_weight_loading_block(l, (size_t)heads * (size_t)width * sizeof(float), &block));
     w->bias = block;
     w->reach = r->distance;
     if (l->source.dry)
         return TEC_OK;
     TEC_TRY(tec_weight_rows(&l->source, &found, 0, r->rows, l->buffer, l->err));
     float *line = l->buffer + stored;
-    for (int h = 0; h < s->heads; h++) {
+    for (int h = 0; h < heads; h++) {
         for (int d = -r->distance; d <= r->distance; d++)
-            line[d + r->distance] = l->buffer[tec_relative_bucket(r, d) * s->heads + h];
+            line[d + r->distance] = l->buffer[tec_relative_bucket(r, d) * heads + h];
         tec_device_upload(l->options->device, TEC_STREAM_MAIN,
                           (float *)block + (size_t)h * (size_t)width, line,
                           (size_t)width * sizeof(float));

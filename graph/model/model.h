@@ -1,4 +1,4 @@
-/* model.h - a model as data: stacks of one generic block, towers, heads, and where their tensors
+/* model.h - a model as data: towers, a text, heads, programs (program.h), and where their tensors
  * are.
  *
  * A description is a Lua file in pipelines/models/. It is evaluated with `given` = {config,
@@ -71,33 +71,31 @@ struct tec_stretch {
     double factor, low, high, original; /* low .. original: LLAMA3 alone */
 };
 
-enum { TEC_MAX_STACK_LAYERS = 512 };
+/* How positions turn queries and keys. */
+struct tec_rotation {
+    double theta; /* the base; 0: they do not */
+    bool f32;     /* angles are float32 products of position and frequency, as in code that computes
+                   * them so; else float64. Far positions tell */
+    struct tec_stretch stretch;
+};
+
+enum { TEC_MAX_STACK_LAYERS = 512, TEC_MAX_ROTATIONS = 4 };
 
 /* `layers` equal layers: norm, attention, norm, feed-forward, each half added to the residual. With
- * `after` each norm stands behind its half: x = norm1(x + attention(x)), x = norm2(x + mlp(x)). */
+ * `after` each norm stands behind its half: x = norm1(x + attention(x)), x = norm2(x + mlp(x)).
+ * Those of a text are wired as its program says (program.h): of them this has the sizes alone. */
 struct tec_stack {
     int layers, width, heads, kv_heads, head_dim, mlp;
     enum tec_norm_kind norm;
     float norm_offset; /* added to a norm's weight: 1 where the file holds w of (1 + w) */
     float eps;
-    double theta;    /* RoPE base; 0: no rotation */
-    bool angles_f32; /* angles are float32 products of position and frequency, as in code that
-                      * computes them so; else float64. Far positions tell */
-    bool f32;        /* matrices, and in a tower norms, stay float32 in a bf16 plan */
-    struct tec_packing packing; /* how a checkpoint stores the layers' matrices */
-    bool scored;                /* any of the following, up to cap, is there */
-    struct tec_stretch stretch; /* of the rotation with theta */
-    int window; /* layers of the set `windowed` see their last `window` keys alone; 0: none do */
-    unsigned char windowed[TEC_MAX_STACK_LAYERS / 8]; /* a bit a layer */
-    double window_theta; /* RoPE base of layers with a window; 0: as the others */
+    double theta; /* RoPE base; 0: no rotation */
+    bool f32;     /* matrices, and in a tower norms, stay float32 in a bf16 plan */
     /* Layers of this set, a bit a layer, make queries alone: their keys and values are projections
      * [kv_heads * head_dim, the same] of those that another stack has for these rows. */
     bool crosses; /* the set is not empty */
     unsigned char crossed[TEC_MAX_STACK_LAYERS / 8];
-    float scale; /* of attention scores; 0: 1 / sqrt(head_dim) */
-    float cap;   /* scaled scores s count as cap * tanh(s / cap); 0: as they are */
     bool after;
-    struct tec_relative relative;
     bool gated; /* down(act(gate) * up), else down(act(up)) */
     enum tec_activation activation;
     const char *names[TEC_ROLE_COUNT]; /* NULL = absent */
@@ -193,9 +191,11 @@ struct tec_text {
     float penalty;                  /* of tokens that were there before; 1: none */
     const char *embed[TEC_MAX_ALIASES], *head[TEC_MAX_ALIASES]; /* first present wins */
     struct tec_positions position;                              /* added to embedding rows, */
-    struct tec_table_rows types; /* as row 0 of this table is; then the stack's first norm */
+    struct tec_table_rows types;                                /* as row 0 of this table is */
     enum tec_pool pool;
-    struct tec_stack stack;
+    struct tec_model_program *program; /* what rows go through: enter, each layer, leave */
+    struct tec_stack stack;            /* of that program: layers, width, heads, kv_heads, head_dim;
+                                        * of its first feed-forward mlp, and whether it is gated */
 };
 
 /* Actions as tokens of the text: one a dimension, the highest ids of the vocabulary. */
@@ -358,12 +358,9 @@ int tec_vision_rows(const struct tec_vision *vision);
 /* Whether a layer of the stack reads projections of another stack's keys and values. */
 bool tec_stack_crossed(const struct tec_stack *stack, int layer);
 
-/* Whether a layer of the stack sees a window of keys. */
-bool tec_stack_windowed(const struct tec_stack *stack, int layer);
-
-/* The angle by which pair i of a head turns from one position to the next, in radians. `windowed`:
- * in layers with a window. */
-double tec_stack_angle(const struct tec_stack *stack, int i, bool windowed);
+/* The angle by which pair i of a head of `head_dim` turns from one position to the next, in
+ * radians. */
+double tec_model_angle(const struct tec_rotation *rotation, int head_dim, int i);
 
 /* A pattern with its {} replaced by the layer's index, in `text`. */
 void tec_layer_name(char text[256], const char *pattern, int layer);

@@ -30,15 +30,6 @@ enum tec_status tec_parse_activation(enum tec_activation *activation, const char
                             "%s.activation: '%s' is not gelu, gelu_erf, silu or relu", where, name);
 }
 
-/* A stack whose last rows are read ends with a norm. */
-static enum tec_status need_final(const struct tec_stack *stack, const char *where,
-                                  struct tec_error *err)
-{
-    return stack->names[TEC_ROLE_final]
-               ? TEC_OK
-               : tec_fail(err, TEC_MALFORMED, "%s.tensors: lacks 'final'", where);
-}
-
 enum tec_status tec_parse_dense(struct tec_dense *dense, json_t *json, int rows, int cols,
                                 const char *where, struct tec_error *err)
 {
@@ -113,31 +104,28 @@ static enum tec_status parse_sums(struct tec_text *t, json_t *position, json_t *
     if (pool && strcmp(pool, "mean") != 0)
         return tec_fail(err, TEC_MALFORMED, "text.pool: '%s' is not mean", pool);
     t->pool = pool ? TEC_POOL_MEAN : TEC_POOL_NONE;
-    bool sums = position || types || t->stack.names[TEC_ROLE_first] || t->stack.relative.name;
-    if (!pool && (sums || t->stack.after))
-        return tec_fail(
-            err, TEC_UNSUPPORTED,
-            "text: positions, types, a first norm, norms behind the halves and relative "
-            "distances are for texts that become one vector (pool)");
-    return TEC_OK;
+    return pool || !(position || types)
+               ? TEC_OK
+               : tec_fail(err, TEC_UNSUPPORTED,
+                          "text: positions and types are for texts that become one vector (pool)");
 }
 
 static enum tec_status parse_text(struct tec_model *model, json_t *json, struct tec_error *err)
 {
     struct tec_text *t = &model->text;
-    json_t *embed, *head, *stack, *ends = NULL, *position = NULL, *types = NULL;
+    json_t *embed, *head, *ends = NULL, *position = NULL, *types = NULL;
     const char *mask, *pool = NULL;
     double scale, penalty = 1.0, cap = 0.0;
     int round, lead = 0, keys_f32 = 0;
     t->picture = -1;
     TEC_UNPACK(json, "text",
-               "{s:i, s:F, s:b, s:s, s?b, s:i, s:i, s?o, s?F, s:i, s:o, s:o, s:o, "
+               "{s:i, s:i, s:i, s:F, s:b, s:s, s?b, s:i, s:i, s?o, s?F, s:i, s:o, s:o, "
                "s?o, s?o, s?s, s?F, s?b, s?i}",
-               "vocab", &t->vocab, "scale", &scale, "round_logits", &round, "mask", &mask, "lead",
-               &lead, "bos", &t->bos, "eos", &t->eos, "ends", &ends, "penalty", &penalty,
-               "max_tokens", &t->max_tokens, "embed", &embed, "head", &head, "stack", &stack,
-               "position", &position, "types", &types, "pool", &pool, "cap", &cap, "keys_f32",
-               &keys_f32, "picture", &t->picture);
+               "vocab", &t->vocab, "layers", &t->stack.layers, "width", &t->stack.width, "scale",
+               &scale, "round_logits", &round, "mask", &mask, "lead", &lead, "bos", &t->bos, "eos",
+               &t->eos, "ends", &ends, "penalty", &penalty, "max_tokens", &t->max_tokens, "embed",
+               &embed, "head", &head, "position", &position, "types", &types, "pool", &pool, "cap",
+               &cap, "keys_f32", &keys_f32, "picture", &t->picture);
     TEC_TRY(tec_parse_positive(t->vocab, "text", "vocab", err));
     TEC_TRY(tec_parse_positive(t->max_tokens, "text", "max_tokens", err));
     TEC_TRY(parse_mask(t, mask, err));
@@ -167,11 +155,8 @@ static enum tec_status parse_text(struct tec_model *model, json_t *json, struct 
     if (!t->embed[0])
         return tec_fail(err, TEC_MALFORMED, "text.embed: must name a tensor");
     TEC_TRY(parse_names(t->head, TEC_MAX_ALIASES, head, "text.head", err));
-    TEC_TRY(tec_parse_stack(&t->stack, stack, "text.stack", err));
-    if (t->stack.crosses)
-        return tec_fail(err, TEC_MALFORMED, "text.stack: crossed is for a stack over it");
     TEC_TRY(parse_sums(t, position, types, pool, err));
-    return pool ? TEC_OK : need_final(&t->stack, "text.stack", err);
+    return tec_model_text_check(model, err);
 }
 
 /* Actions that are tokens: the last `bins` of `vocab` ids, `count` of them an action. */

@@ -14,6 +14,14 @@ enum tec_status tec_parse_head(struct tec_model *model, json_t *json, struct tec
 enum tec_status tec_parse_stack(struct tec_stack *stack, json_t *json, const char *where,
                                 struct tec_error *err);
 
+/* Options of words: {kind, group, minus?, ordered?}; {theta, f32?, stretch?}; {name, rows, buckets,
+ * distance}, whose name is borrowed. */
+enum tec_status tec_parse_packing(struct tec_packing *packing, json_t *json, struct tec_error *err);
+enum tec_status tec_parse_rotation(struct tec_rotation *rotation, json_t *json,
+                                   struct tec_error *err);
+enum tec_status tec_parse_relative(struct tec_relative *relative, json_t *json,
+                                   struct tec_error *err);
+
 /* [{name, height, width, mean, std}] of a LeRobot checkpoint's pictures, for descriptions. */
 enum tec_status tec_model_pictures(json_t **out, const struct tec_checkpoint *checkpoint,
                                    struct tec_heap *heap, struct tec_error *err);

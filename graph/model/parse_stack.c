@@ -69,28 +69,17 @@ static enum tec_status check_kinds(const struct tec_stack *stack, const char *wh
                         "%s: a gated feed-forward has activation gelu or silu, not %s", where,
                         stack->activation == TEC_ACTIVATION_RELU ? "relu" : "gelu_erf");
     TEC_TRY(check_cross(stack, where, err));
-    bool posts = stack->names[TEC_ROLE_post1] || stack->names[TEC_ROLE_post2];
     bool heads = stack->names[TEC_ROLE_q_norm] || stack->names[TEC_ROLE_k_norm];
-    if (!stack->names[TEC_ROLE_q_norm] != !stack->names[TEC_ROLE_k_norm] ||
-        !stack->names[TEC_ROLE_post1] != !stack->names[TEC_ROLE_post2])
-        return tec_fail(err, TEC_MALFORMED,
-                        "%s.tensors: q_norm and k_norm come together, so do post1 and post2",
-                        where);
+    if (!stack->names[TEC_ROLE_q_norm] != !stack->names[TEC_ROLE_k_norm])
+        return tec_fail(err, TEC_MALFORMED, "%s.tensors: q_norm and k_norm come together", where);
     bool scaled = stack->names[TEC_ROLE_scale1] || stack->names[TEC_ROLE_scale2];
-    if ((posts || heads) && stack->norm != TEC_BLOCK_RMS_NORM)
-        return tec_fail(err, TEC_MALFORMED,
-                        "%s: q_norm, k_norm, post1 and post2 are rms norms: norm must be rms",
+    if (heads && stack->norm != TEC_BLOCK_RMS_NORM)
+        return tec_fail(err, TEC_MALFORMED, "%s: q_norm and k_norm are rms norms: norm must be rms",
                         where);
-    if (posts && (scaled || stack->after))
-        return tec_fail(err, TEC_MALFORMED,
-                        "%s: post1 and post2 beside scale1, scale2 or norms behind the halves",
-                        where);
-    if (stack->norm == TEC_BLOCK_ADAPTIVE_NORM &&
-        (scaled || stack->after || stack->names[TEC_ROLE_first]))
+    if (stack->norm == TEC_BLOCK_ADAPTIVE_NORM && (scaled || stack->after))
         return tec_fail(
             err, TEC_MALFORMED,
-            "%s: scale1, scale2, first or norms behind the halves in a stack whose norms "
-            "are adaptive",
+            "%s: scale1, scale2 or norms behind the halves in a stack whose norms are adaptive",
             where);
     return TEC_OK;
 }
@@ -105,69 +94,6 @@ static enum tec_status parse_norm(struct tec_stack *stack, const char *norm, con
             return TEC_OK;
         }
     return tec_fail(err, TEC_MALFORMED, "%s.norm: '%s' is not layer, rms or adaptive", where, norm);
-}
-
-/* Words of eight weights: k in whole words, groups too. */
-static enum tec_status check_packed(const struct tec_stack *stack, const char *where,
-                                    struct tec_error *err)
-{
-    const int widths[] = {stack->width, stack->heads * stack->head_dim,
-                          stack->kv_heads * stack->head_dim, stack->mlp};
-    for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++)
-        if (widths[i] % 8 != 0)
-            return tec_fail(err, TEC_UNSUPPORTED,
-                            "%s: 4-bit matrices with a side of %d; must be a multiple of 8", where,
-                            widths[i]);
-    static const enum tec_role roles[] = {TEC_ROLE_q,    TEC_ROLE_k,  TEC_ROLE_v,   TEC_ROLE_o,
-                                          TEC_ROLE_gate, TEC_ROLE_up, TEC_ROLE_down};
-    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
-        const char *name = stack->names[roles[i]];
-        size_t n = name ? strlen(name) : 0;
-        if (name && (n < 7 || strcmp(name + n - 7, ".weight") != 0))
-            return tec_fail(err, TEC_MALFORMED, "%s.tensors: '%s' must end with .weight", where,
-                            name);
-    }
-    return TEC_OK;
-}
-
-static enum tec_status parse_packing(struct tec_stack *stack, json_t *json, const char *where,
-                                     struct tec_error *err)
-{
-    const char *kind;
-    int minus = 0, ordered = 0;
-    struct tec_packing *p = &stack->packing;
-    TEC_UNPACK(json, where, "{s:s, s:i, s?b, s?b}", "kind", &kind, "group", &p->group, "minus",
-               &minus, "ordered", &ordered);
-    if (strcmp(kind, "awq") != 0 && strcmp(kind, "gptq") != 0)
-        return tec_fail(err, TEC_MALFORMED, "%s.packing: '%s' is not awq or gptq", where, kind);
-    p->kind = kind[0] == 'a' ? TEC_PACKING_AWQ : TEC_PACKING_GPTQ;
-    p->minus = minus != 0;
-    p->ordered = ordered != 0;
-    if (p->group < 0 || p->group % 8 != 0 || p->group > TEC_PARSE_MAX)
-        return tec_fail(err, TEC_UNSUPPORTED,
-                        "%s.packing: groups of %d; must be a multiple of 8, or 0 for all", where,
-                        p->group);
-    if (stack->names[TEC_ROLE_qkv])
-        return tec_fail(err, TEC_UNSUPPORTED, "%s.packing: with q, k and v in one tensor", where);
-    return check_packed(stack, where, err);
-}
-
-static enum tec_status parse_relative(struct tec_stack *stack, json_t *json, const char *where,
-                                      struct tec_error *err)
-{
-    struct tec_relative *r = &stack->relative;
-    if (!json)
-        return TEC_OK;
-    TEC_UNPACK(json, where, "{s:s, s:i, s:i, s:i}", "name", &r->name, "rows", &r->rows, "buckets",
-               &r->buckets, "distance", &r->distance);
-    if (r->buckets < 4 || r->buckets % 4 != 0 || r->rows < r->buckets || r->rows > TEC_PARSE_MAX ||
-        r->distance <= r->buckets / 4 || r->distance > 1 << 16)
-        return tec_fail(
-            err, TEC_MALFORMED,
-            "%s.relative: %d buckets of %d rows, the last from distance %d on; must be a "
-            "multiple of 4, at most as many as rows, and farther than a quarter of them",
-            where, r->buckets, r->rows, r->distance);
-    return TEC_OK;
 }
 
 static enum tec_status parse_set(unsigned char *set, const struct tec_stack *stack, json_t *list,
@@ -193,72 +119,13 @@ static enum tec_status parse_crossed(struct tec_stack *stack, json_t *list, cons
     TEC_TRY(parse_set(stack->crossed, stack, list, where, "crossed", err));
     for (int i = 0; i < stack->layers; i++)
         stack->crosses |= stack->crossed[i / 8] >> (i % 8) & 1;
-    bool other = stack->packing.kind || stack->names[TEC_ROLE_qkv] || stack->relative.name ||
-                 stack->names[TEC_ROLE_q_norm] || stack->after;
+    bool other = stack->names[TEC_ROLE_qkv] || stack->names[TEC_ROLE_q_norm] || stack->after;
     if (stack->crosses && (other || stack->norm != TEC_BLOCK_RMS_NORM))
         return tec_fail(err, TEC_MALFORMED,
-                        "%s.crossed: beside 4-bit weights, q, k and v in one tensor, relative "
-                        "distances, norms of heads or norms other than rms",
+                        "%s.crossed: beside q, k and v in one tensor, norms of heads or norms "
+                        "other than rms",
                         where);
     return TEC_OK;
-}
-
-static enum tec_status parse_windows(struct tec_stack *stack, json_t *list, const char *where,
-                                     struct tec_error *err)
-{
-    if (stack->window < 0 || stack->window > TEC_PARSE_MAX || !stack->window != !list)
-        return tec_fail(err, TEC_MALFORMED,
-                        "%s: window and windowed come together, a window of 1 .. %d keys", where,
-                        TEC_PARSE_MAX);
-    TEC_TRY(parse_set(stack->windowed, stack, list, where, "windowed", err));
-    if (stack->window_theta != 0.0 && !(stack->window_theta > 1.0 && stack->window))
-        return tec_fail(err, TEC_MALFORMED,
-                        "%s.window_theta: %g must be above 1, and there must be a window", where,
-                        stack->window_theta);
-    return TEC_OK;
-}
-
-static enum tec_status parse_stretch(struct tec_stretch *s, json_t *json, const char *where,
-                                     struct tec_error *err)
-{
-    const char *kind;
-    if (!json)
-        return TEC_OK;
-    TEC_UNPACK(json, where, "{s:s, s:F, s?F, s?F, s?F}", "kind", &kind, "factor", &s->factor, "low",
-               &s->low, "high", &s->high, "original", &s->original);
-    bool llama3 = strcmp(kind, "llama3") == 0;
-    if (!llama3 && strcmp(kind, "linear") != 0)
-        return tec_fail(err, TEC_MALFORMED, "%s.stretch: '%s' is not linear or llama3", where,
-                        kind);
-    s->kind = llama3 ? TEC_STRETCH_LLAMA3 : TEC_STRETCH_LINEAR;
-    bool blend = s->low > 0.0 && s->high > s->low && s->original > 0.0;
-    if (!(s->factor > 0.0) || (llama3 && !blend))
-        return tec_fail(err, TEC_MALFORMED,
-                        "%s.stretch: factor %g must be above 0, low %g above 0 and below high %g, "
-                        "original %g above 0",
-                        where, s->factor, s->low, s->high, s->original);
-    return TEC_OK;
-}
-
-/* What changes scores and rotations from those of most models. */
-static enum tec_status parse_scores(struct tec_stack *stack, json_t *json, const char *where,
-                                    struct tec_error *err)
-{
-    double scale = 0.0, cap = 0.0;
-    json_t *windowed = NULL, *stretch = NULL;
-    if (!json)
-        return TEC_OK;
-    TEC_UNPACK(json, where, "{s?F, s?F, s?i, s?o, s?F, s?o}", "scale", &scale, "cap", &cap,
-               "window", &stack->window, "windowed", &windowed, "window_theta",
-               &stack->window_theta, "stretch", &stretch);
-    if (!(scale >= 0.0) || !(cap >= 0.0) || scale > 1e6 || cap > 1e6)
-        return tec_fail(err, TEC_MALFORMED, "%s: scale %g and cap %g must not be negative", where,
-                        scale, cap);
-    stack->scored = true;
-    stack->scale = (float)scale;
-    stack->cap = (float)cap;
-    TEC_TRY(parse_stretch(&stack->stretch, stretch, where, err));
-    return parse_windows(stack, windowed, where, err);
 }
 
 static enum tec_status check_sizes(const struct tec_stack *stack, const char *where,
@@ -291,17 +158,14 @@ enum tec_status tec_parse_stack(struct tec_stack *stack, json_t *json, const cha
     json_t *tensors;
     const char *norm, *activation = NULL;
     double offset, eps;
-    int rounded = 0, after = 0, f32 = 0;
-    json_t *packing = NULL, *relative = NULL, *scores = NULL, *crossed = NULL;
+    int after = 0, f32 = 0;
+    json_t *crossed = NULL;
     TEC_UNPACK(json, where,
-               "{s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:F, s:F, s:F, s?b, s?o, s?o, s?s, s:o, "
-               "s?b, s?o, s?o, s?b}",
+               "{s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:F, s:F, s:F, s?s, s:o, s?b, s?o, s?b}",
                "layers", &stack->layers, "width", &stack->width, "heads", &stack->heads, "kv_heads",
                &stack->kv_heads, "head_dim", &stack->head_dim, "mlp", &stack->mlp, "norm", &norm,
-               "norm_offset", &offset, "eps", &eps, "theta", &stack->theta, "angles_f32", &rounded,
-               "scores", &scores, "packing", &packing, "activation", &activation, "tensors",
-               &tensors, "after", &after, "relative", &relative, "crossed", &crossed, "f32", &f32);
-    stack->angles_f32 = rounded != 0;
+               "norm_offset", &offset, "eps", &eps, "theta", &stack->theta, "activation",
+               &activation, "tensors", &tensors, "after", &after, "crossed", &crossed, "f32", &f32);
     stack->after = after != 0;
     stack->f32 = f32 != 0;
     stack->norm_offset = (float)offset;
@@ -309,11 +173,7 @@ enum tec_status tec_parse_stack(struct tec_stack *stack, json_t *json, const cha
     TEC_TRY(parse_norm(stack, norm, where, err));
     TEC_TRY(tec_parse_activation(&stack->activation, activation, where, err));
     TEC_TRY(check_sizes(stack, where, err));
-    TEC_TRY(parse_scores(stack, scores, where, err));
     TEC_TRY(parse_tensors(stack, tensors, where, err));
-    if (packing)
-        TEC_TRY(parse_packing(stack, packing, where, err));
-    TEC_TRY(parse_relative(stack, relative, where, err));
     TEC_TRY(parse_crossed(stack, crossed, where, err));
     return check_kinds(stack, where, err);
 }

@@ -75,6 +75,8 @@ static void copy_taken(struct tec_model_program *p, int value, enum tec_model_wo
 /* A value that nobody reads would be computed in every frame. */
 static enum tec_status find_uses(struct tec_model_program *p, struct tec_error *err)
 {
+    for (int i = 0; i < p->n; i++)
+        p->calls[i].uses = (struct tec_value_uses){0, 0, 0};
     for (int i = 0; i < p->n; i++) {
         const struct tec_model_call *c = &p->calls[i];
         const int options[] = {c->position, c->over, c->over_position, c->scale,
@@ -120,10 +122,11 @@ static bool same_shape(const struct tec_model_program *p, const struct tec_model
     return a->word == b->word && a->cols == b->cols && cols == other && a->rank == b->rank &&
            (a->rank < 2 || a->rows == b->rows) && a->side == b->side && a->bf16 == b->bf16 &&
            a->categories == b->categories && a->category == b->category && a->rms == b->rms &&
-           same_text(a->bias, b->bias) && same_text(a->norm.weight, b->norm.weight) &&
-           same_text(a->norm.bias, b->norm.bias) && same_text(a->norm.mean, b->norm.mean) &&
-           same_text(a->norm.var, b->norm.var) && !(a->norm.eps < b->norm.eps) &&
-           !(a->norm.eps > b->norm.eps) && !(a->offset < b->offset) && !(a->offset > b->offset);
+           a->packing.kind == b->packing.kind && same_text(a->bias, b->bias) &&
+           same_text(a->norm.weight, b->norm.weight) && same_text(a->norm.bias, b->norm.bias) &&
+           same_text(a->norm.mean, b->norm.mean) && same_text(a->norm.var, b->norm.var) &&
+           !(a->norm.eps < b->norm.eps) && !(a->norm.eps > b->norm.eps) &&
+           !(a->offset < b->offset) && !(a->offset > b->offset);
 }
 
 /* Whether a product's matrix is there for rows of a frame whole: not in tables of the time, where
@@ -216,32 +219,6 @@ static enum tec_status check_hidden(const struct tec_model *m, struct tec_error 
                                      c->rows, c->cols, m->flow.horizon, m->flow.dim);
 }
 
-/* A stack reads the prompt's keys layer by layer, so the two must agree. */
-static enum tec_status check_joint(const struct tec_model *m, struct tec_error *err)
-{
-    const struct tec_model_call *c = &m->program->calls[m->program->asks];
-    const struct tec_stack *t = &m->text.stack, *s = c->stack;
-    if (t->layers != s->layers * (int64_t)c->every)
-        return tec_model_call_fail(c, err,
-                                   "every %d; %d layers read every so manieth of the "
-                                   "text's %d",
-                                   c->every, s->layers, t->layers);
-    if (t->heads != s->heads || t->kv_heads != s->kv_heads || t->head_dim != s->head_dim)
-        return tec_model_call_fail(c, err,
-                                   "%d/%d heads of %d cannot read the text's keys: %d/%d heads of "
-                                   "%d",
-                                   s->heads, s->kv_heads, s->head_dim, t->heads, t->kv_heads,
-                                   t->head_dim);
-    if (t->scored)
-        return tec_model_call_fail(c, err,
-                                   "the text has scores of its own (caps, windows, "
-                                   "stretched rotations)");
-    return t->theta < s->theta || t->theta > s->theta
-               ? tec_model_call_fail(c, err, "theta %g cannot read keys that are rotated by %g",
-                                     s->theta, t->theta)
-               : TEC_OK;
-}
-
 /* What a flow over the prompt's keys reads. */
 static enum tec_status check_prompt(const struct tec_model *m, struct tec_error *err)
 {
@@ -266,7 +243,7 @@ static enum tec_status check_prompt(const struct tec_model *m, struct tec_error 
         if (row && p->calls[p->states[i]].part == TEC_PART_OF_ACTION)
             return tec_model_call_fail(&p->calls[p->states[i]], err,
                                        "prefill has made a row of the state: the prompt has it");
-    return check_joint(m, err);
+    return tec_model_text_joins(m, err);
 }
 
 /* What a flow reads of the text's rows. */
@@ -333,6 +310,12 @@ static enum tec_status check_chunk(struct tec_model *m, struct tec_error *err)
     m->flow.dim = c->cols;
     m->flow.steps = 1;
     return TEC_OK;
+}
+
+enum tec_status tec_model_program_links(struct tec_model_program *p, struct tec_error *err)
+{
+    TEC_TRY(find_uses(p, err));
+    return find_same(p, err);
 }
 
 enum tec_status tec_model_program_check(struct tec_model *m, struct tec_error *err)

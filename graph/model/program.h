@@ -2,8 +2,9 @@
  *
  * build.c runs the functions once, at load, and appends a call for each word. A value is named by
  * the call that makes it. From the list follow the tensors that a model reads (program.c), its
- * weights (loading_program.c) and its commands (graph/nodes/built.c). Immutable once built; in the
- * model's arena. */
+ * weights (loading_program.c) and its commands (graph/nodes/built.c). A description has two at
+ * most: what its text's rows go through, and what its prefill and action make. Immutable once
+ * built; in the model's arena. */
 #ifndef TEC_GRAPH_MODEL_PROGRAM_H
 #define TEC_GRAPH_MODEL_PROGRAM_H
 
@@ -20,8 +21,14 @@ enum tec_model_word {
     TEC_WORD_COUNT
 };
 
-/* The functions of a description, in the order in which they run. */
-enum tec_model_part { TEC_PART_OF_PREFILL, TEC_PART_OF_ACTION, TEC_MODEL_PARTS };
+/* The functions of a description, in the order in which they run; those of its text are a program
+ * of their own. */
+enum tec_model_part {
+    TEC_PART_OF_PREFILL,
+    TEC_PART_OF_ACTION,
+    TEC_MODEL_PARTS,
+    TEC_PART_OF_TEXT = TEC_MODEL_PARTS
+};
 
 enum {
     TEC_MAX_CALLS = 8192,
@@ -49,6 +56,10 @@ enum tec_seen { TEC_SEEN_ALL, TEC_SEEN_PICTURES, TEC_SEEN_REST, TEC_SEEN_KINDS }
 /* An attention: its heads, and how many columns keys and values are made of. */
 struct tec_attend {
     int heads, kv_heads, head_dim, from;
+    double scale; /* of scores; 0: 1 / sqrt(head_dim) */
+    double cap;   /* scaled scores s count as cap * tanh(s / cap); 0: as they are */
+    int window;   /* a row sees its last so many keys alone; 0: all */
+    int turn;     /* which of the text's rotations; -1 = none */
 };
 
 /* A call and the value that it makes: float32 [rows, cols]. Of a picture, and of what convolutions
@@ -87,10 +98,13 @@ struct tec_model_call {
     int categories, category;
     int scale, shift, gate; /* norm; linear: values; -1 = none */
     bool rms;
-    double offset;                          /* norm: added to weight */
+    double offset;                          /* norm, attention: added to weights of norms */
     const char *joined[3], *joined_bias[3]; /* attention: q, k, v; gated: gate, up */
     const char *norms[2];                   /* attention: of queries, of keys */
     struct tec_attend attend;
+    struct tec_rotation rotation; /* attention of a text */
+    struct tec_relative relative; /* the same */
+    struct tec_packing packing;   /* of a text: how a checkpoint stores the matrices */
     enum tec_seen sees;
     bool copied; /* take: somebody else than linear reads it */
     enum tec_activation activation;
@@ -117,7 +131,22 @@ struct tec_row_group {
     int count; /* which of a frame's counts; -1 = it needs none of its own */
 };
 
+/* A layer of a text: its calls are those before the next one's first. */
+struct tec_program_layer {
+    int first;     /* call */
+    int x;         /* call: the rows that enter it */
+    int attention; /* call: its attention, whose keys and values are this layer of a frame's */
+};
+
 struct tec_model_program {
+    /* Of a text: columns of its rows, 0 = this is another program; its layers, and behind the last
+     * one where `leave` begins; whether it has that. Call 0 are the rows. */
+    int width;
+    struct tec_program_layer *layers;
+    int n_layers;
+    bool leaves;
+    struct tec_rotation rotations[TEC_MAX_ROTATIONS];
+    int n_rotations;
     bool alone; /* it has an action alone, which reads a text's hidden rows */
     struct tec_model_call *calls;
     int n, room;
@@ -144,6 +173,7 @@ struct tec_model_program {
     int n_entries, n_places; /* entries that they read; floats of a frame's table for them */
     int64_t constants;       /* numbers of all constants */
     struct tec_arena *arena; /* while it is built */
+    bool inside;             /* while it is built: in a layer of a text */
 };
 
 enum { TEC_WORD_GIVEN = -2 };
@@ -158,6 +188,9 @@ struct tec_word_kind {
 };
 extern const struct tec_word_kind tec_word_kinds[TEC_WORD_COUNT];
 
+/* Whether rows of a text may go through a word. */
+bool tec_model_word_of_text(enum tec_model_word word);
+
 /* Fills `moves` of a call whose operands and options are set. */
 void tec_model_call_moves(const struct tec_model_program *program, struct tec_model_call *call);
 
@@ -169,6 +202,22 @@ int tec_model_program_group(struct tec_model_program *program, int rows);
 
 /* The stack of a flow's action over the prompt's keys; NULL = the model is no such flow. */
 const struct tec_model_call *tec_model_expert(const struct tec_model *model);
+
+/* What the program of a text must be, as far as one layer does not tell; fills uses, same and the
+ * sizes of text.stack. */
+enum tec_status tec_model_text_check(struct tec_model *model, struct tec_error *err);
+
+/* Whether the stack of a model's action can read the keys of its text. */
+enum tec_status tec_model_text_joins(const struct tec_model *model, struct tec_error *err);
+
+/* Who reads each value, and which calls share their tensors. */
+enum tec_status tec_model_program_links(struct tec_model_program *program, struct tec_error *err);
+
+/* The attention of a layer of a model's text. */
+const struct tec_model_call *tec_model_attention(const struct tec_model *model, int layer);
+
+/* The numbers of a stack's attentions. */
+struct tec_attend tec_stack_attend(const struct tec_stack *stack);
 
 /* What a program as a whole must be, for a model that has these slots and the numbers of its chunk
  * from then on; fills uses, same, slot, counts, states. Errors say where: "file:line: word: ...".

@@ -1,13 +1,7 @@
-/* stack.c - which layers of a stack see a window or cross to another one, and the angles of its
- * rotations. */
+/* stack.c - which layers of a stack cross to another one, and the angles of rotations. */
 #include "graph/model/model.h"
 
 #include <math.h>
-
-bool tec_stack_windowed(const struct tec_stack *s, int layer)
-{
-    return s->window && (s->windowed[layer / 8] >> (layer % 8) & 1);
-}
 
 bool tec_stack_crossed(const struct tec_stack *s, int layer)
 {
@@ -29,17 +23,14 @@ static double stretched(const struct tec_stretch *s, double turn)
     return (1 - blend) * turn / s->factor + blend * turn;
 }
 
-double tec_stack_angle(const struct tec_stack *s, int i, bool windowed)
+double tec_model_angle(const struct tec_rotation *r, int head_dim, int i)
 {
-    bool local = windowed && s->window_theta > 0.0;
-    double theta = local ? s->window_theta : s->theta > 0.0 ? s->theta : 1.0;
-    if (s->angles_f32) {
-        float part = (float)(2 * i) / (float)s->head_dim;
-        float turn = 1.0F / (float)pow(theta, (double)part);
-        return local || s->stretch.kind == TEC_STRETCH_NONE
+    if (r->f32) {
+        float part = (float)(2 * i) / (float)head_dim;
+        float turn = 1.0F / (float)pow(r->theta, (double)part);
+        return r->stretch.kind == TEC_STRETCH_NONE
                    ? (double)turn
-                   : (double)(float)stretched(&s->stretch, (double)turn);
+                   : (double)(float)stretched(&r->stretch, (double)turn);
     }
-    double turn = pow(theta, -2.0 * i / s->head_dim);
-    return local ? turn : stretched(&s->stretch, turn);
+    return stretched(&r->stretch, pow(r->theta, -2.0 * i / head_dim));
 }

@@ -134,35 +134,13 @@ void tec_packed_name(char text[256], const char *weight, const char *what)
     snprintf(text, 256, "%.*s%s", (int)(n > skip ? n - skip : 0), weight, what);
 }
 
-/* The tensors of one matrix of 4-bit weights [rows, cols]. */
-static enum tec_status packed(const struct visitor *v, const struct tec_packing *p,
-                              const char *weight, int rows, int cols)
-{
-    int groups = p->group ? (cols + p->group - 1) / p->group : 1;
-    bool awq = p->kind == TEC_PACKING_AWQ;
-    char name[256];
-    tec_packed_name(name, weight, "qweight");
-    TEC_TRY(one(v, name, 2, awq ? cols : cols / 8, awq ? rows / 8 : rows));
-    tec_packed_name(name, weight, "qzeros");
-    TEC_TRY(one(v, name, 2, groups, rows / 8));
-    tec_packed_name(name, weight, "scales");
-    TEC_TRY(one(v, name, 2, groups, rows));
-    tec_packed_name(name, weight, "g_idx");
-    struct tec_expected e = {
-        .names = {name}, .n_names = 1, .rank = 1, .shape = {cols}, .optional = !p->ordered};
-    return awq ? TEC_OK : v->visit(v->user, &e, v->err);
-}
-
-/* The norms of heads, and those of what the halves of a layer add. */
+/* The norms of heads. */
 static enum tec_status vectors(const struct visitor *v, const struct tec_stack *s, int l)
 {
     const struct {
         enum tec_role role;
         int n;
-    } all[] = {{TEC_ROLE_q_norm, s->head_dim},
-               {TEC_ROLE_k_norm, s->head_dim},
-               {TEC_ROLE_post1, s->width},
-               {TEC_ROLE_post2, s->width}};
+    } all[] = {{TEC_ROLE_q_norm, s->head_dim}, {TEC_ROLE_k_norm, s->head_dim}};
     char name[256];
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         if (!s->names[all[i].role])
@@ -199,10 +177,7 @@ static enum tec_status layer(const struct visitor *v, const struct tec_stack *s,
         if (!weight)
             continue;
         tec_layer_name(w, weight, l);
-        if (s->packing.kind)
-            TEC_TRY(packed(v, &s->packing, w, parts[i].rows, parts[i].cols));
-        else
-            TEC_TRY(one(v, w, 2, parts[i].rows, parts[i].cols));
+        TEC_TRY(one(v, w, 2, parts[i].rows, parts[i].cols));
         if (bias && parts[i].bias != parts[i].weight) {
             tec_layer_name(b, bias, l);
             TEC_TRY(one(v, b, 1, parts[i].rows, 0));
@@ -234,10 +209,6 @@ static enum tec_status stack(const struct visitor *v, const struct tec_stack *s)
 {
     for (int l = 0; l < s->layers; l++)
         TEC_TRY(layer(v, s, l));
-    if (s->relative.name)
-        TEC_TRY(one(v, s->relative.name, 2, s->relative.rows, s->heads));
-    if (s->names[TEC_ROLE_first])
-        TEC_TRY(norm(v, s, s->names[TEC_ROLE_first], s->names[TEC_ROLE_first_bias]));
     if (!s->names[TEC_ROLE_final])
         return TEC_OK;
     return norm(v, s, s->names[TEC_ROLE_final], s->names[TEC_ROLE_final_bias]);
@@ -264,6 +235,33 @@ static enum tec_status tower(const struct visitor *v, const struct tec_tower *t,
     return stack(v, &t->stack);
 }
 
+/* The tensors of one matrix of 4-bit weights [rows, cols]. */
+static enum tec_status packed(const struct visitor *v, const struct tec_packing *p,
+                              const char *weight, int rows, int cols)
+{
+    int groups = p->group ? (cols + p->group - 1) / p->group : 1;
+    bool awq = p->kind == TEC_PACKING_AWQ;
+    char name[256];
+    tec_packed_name(name, weight, "qweight");
+    TEC_TRY(one(v, name, 2, awq ? cols : cols / 8, awq ? rows / 8 : rows));
+    tec_packed_name(name, weight, "qzeros");
+    TEC_TRY(one(v, name, 2, groups, rows / 8));
+    tec_packed_name(name, weight, "scales");
+    TEC_TRY(one(v, name, 2, groups, rows));
+    tec_packed_name(name, weight, "g_idx");
+    struct tec_expected e = {
+        .names = {name}, .n_names = 1, .rank = 1, .shape = {cols}, .optional = !p->ordered};
+    return awq ? TEC_OK : v->visit(v->user, &e, v->err);
+}
+
+/* A matrix of a call, as it is stored. */
+static enum tec_status matrix(const struct visitor *v, const struct tec_model_call *c,
+                              const char *weight, int rows, int cols)
+{
+    return c->packing.kind && weight ? packed(v, &c->packing, weight, rows, cols)
+                                     : one(v, weight, 2, rows, cols);
+}
+
 /* A layer of categories: weight [categories, in, out], bias [categories, out]. */
 static enum tec_status categories(const struct visitor *v, const struct tec_model_call *c, int in)
 {
@@ -279,12 +277,13 @@ static enum tec_status joined(const struct visitor *v, const struct tec_model_ca
     const struct tec_attend *a = &c->attend;
     for (int i = 0; i < 3; i++) {
         int rows = !a->heads ? c->cols : (i ? a->kv_heads : a->heads) * a->head_dim;
-        TEC_TRY(one(v, c->joined[i], 2, rows, a->heads && i ? a->from : width));
+        TEC_TRY(matrix(v, c, c->joined[i], rows, a->heads && i ? a->from : width));
         TEC_TRY(one(v, c->joined_bias[i], 1, rows, 0));
     }
     for (int i = 0; i < 2; i++)
         TEC_TRY(one(v, c->norms[i], 1, a->head_dim, 0));
-    return TEC_OK;
+    return c->relative.name && !c->place ? one(v, c->relative.name, 2, c->relative.rows, a->heads)
+                                         : TEC_OK;
 }
 
 /* A call's tensors, where no earlier one has the same. */
@@ -307,7 +306,8 @@ static enum tec_status call(const struct visitor *v, const struct tec_model_prog
         return one(v, c->weight, c->rank, c->rank == 2 ? c->rows : c->cols, c->cols);
     e.rank = c->word == TEC_WORD_conv ? 4 : c->word == TEC_WORD_norm ? 1 : 2;
     e.shape[2] = e.shape[3] = e.rank == 4 ? c->side : 0;
-    TEC_TRY(v->visit(v->user, &e, v->err));
+    TEC_TRY(c->packing.kind ? packed(v, &c->packing, c->weight, c->cols, in)
+                            : v->visit(v->user, &e, v->err));
     for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++)
         TEC_TRY(one(v, vectors[i], 1, c->cols, 0));
     return TEC_OK;
@@ -354,7 +354,9 @@ enum tec_status tec_model_visit(const struct tec_model *model,
         TEC_TRY(call(&v, model->program, &model->program->calls[i]));
     if (tec_model_reads(model))
         TEC_TRY(embeddings(&v, &model->text));
-    TEC_TRY(stack(&v, &model->text.stack));
+    const struct tec_model_program *text = model->text.program;
+    for (int i = 0; text && i < text->n; i++)
+        TEC_TRY(call(&v, text, &text->calls[i]));
     for (int i = 0; i < 2; i++)
         TEC_TRY(dense(&v, &model->head.states[i]));
     for (int i = 0; i < TEC_MAX_IGNORED && model->ignored[i]; i++) {

@@ -77,9 +77,7 @@ static enum tec_status load_vectors(struct tec_weight_loading *l, const struct t
     TEC_TRY(tec_weight_loading_vector(l, of[TEC_ROLE_scale1], s->width, 1.0F, &layer->scale1));
     TEC_TRY(tec_weight_loading_vector(l, of[TEC_ROLE_scale2], s->width, 1.0F, &layer->scale2));
     TEC_TRY(tec_weight_loading_vector(l, of[TEC_ROLE_q_norm], s->head_dim, centre, &layer->q_norm));
-    TEC_TRY(tec_weight_loading_vector(l, of[TEC_ROLE_k_norm], s->head_dim, centre, &layer->k_norm));
-    TEC_TRY(tec_weight_loading_vector(l, of[TEC_ROLE_post1], s->width, centre, &layer->post1));
-    return tec_weight_loading_vector(l, of[TEC_ROLE_post2], s->width, centre, &layer->post2);
+    return tec_weight_loading_vector(l, of[TEC_ROLE_k_norm], s->head_dim, centre, &layer->k_norm);
 }
 
 /* The attention whose keys are those of other rows, where the stack has one: its queries and its
@@ -115,6 +113,16 @@ static enum tec_status load_crossed(struct tec_weight_loading *l, const struct t
     return tec_weight_loading_pieces(l, &v, 1, kv, 0, TEC_FORM_F32, &layer->crossed_v, &at);
 }
 
+void tec_weight_loading_view(const struct tec_weight_loading *l, struct tec_layer *layer, int width)
+{
+    int at = layer->k_at;
+    layer->kv = layer->qkv;
+    layer->kv.w = (char *)layer->qkv.w + tec_weight_loading_size(l, at, width, layer->qkv.form);
+    layer->kv.order_of = layer->qkv.order_of ? layer->qkv.order_of + at / 16 : NULL;
+    layer->kv.bias = layer->qkv.bias ? layer->qkv.bias + at : NULL;
+    layer->kv.n = layer->kv.cols = layer->qkv.n - at;
+}
+
 static enum tec_status load_qkv(struct tec_weight_loading *l, const struct tec_stack *s,
                                 const char *const *of, struct tec_layer *layer)
 {
@@ -131,11 +139,7 @@ static enum tec_status load_qkv(struct tec_weight_loading *l, const struct tec_s
     layer->q_at = at[0];
     layer->k_at = at[1];
     layer->v_at = at[2];
-    layer->kv = layer->qkv;
-    layer->kv.w = (char *)layer->qkv.w + tec_weight_loading_size(l, at[1], s->width, form);
-    layer->kv.order_of = layer->qkv.order_of ? layer->qkv.order_of + at[1] / 16 : NULL;
-    layer->kv.bias = layer->qkv.bias ? layer->qkv.bias + at[1] : NULL;
-    layer->kv.n = layer->kv.cols = layer->qkv.n - at[1];
+    tec_weight_loading_view(l, layer, s->width);
     return TEC_OK;
 }
 
@@ -168,13 +172,8 @@ enum tec_status tec_weight_loading_stack(struct tec_weight_loading *l, const str
     w->layers = TEC_NEW(&l->out->arena, (size_t)s->layers, struct tec_layer);
     if (!w->layers)
         return tec_fail(l->err, TEC_NO_MEMORY, "no memory for %d layers", s->layers);
-    l->packing = s->packing.kind ? &s->packing : NULL;
     for (int i = 0; i < s->layers; i++)
         TEC_TRY(load_layer(l, s, i, &w->layers[i]));
-    l->packing = NULL;
-    TEC_TRY(tec_weight_loading_relative(l, s, w));
-    TEC_TRY(load_norm(l, s, s->names[TEC_ROLE_first], s->names[TEC_ROLE_first_bias], &w->first,
-                      &w->first_bias));
     return load_norm(l, s, s->names[TEC_ROLE_final], s->names[TEC_ROLE_final_bias], &w->final,
                      &w->final_bias);
 }
@@ -215,17 +214,17 @@ static enum tec_status load_all(struct tec_weight_loading *l)
 {
     const struct tec_model *m = l->options->model;
     if (tec_model_asks(m))
-        return tec_weight_loading_program(l, m->program);
+        return tec_weight_loading_program(l, m->program, &l->out->calls);
     for (int i = 0; i < m->vision.n_towers; i++)
         TEC_TRY(tec_weight_loading_tower(l, &m->vision.towers[i], &l->out->towers[i]));
     if (m->vision.n_projector)
         TEC_TRY(tec_weight_loading_projector(l, &m->vision));
     TEC_TRY(load_embeddings(l, &m->text));
     TEC_TRY(tec_weight_loading_sums(l, &m->text));
-    TEC_TRY(tec_weight_loading_stack(l, &m->text.stack, &l->out->text));
+    TEC_TRY(tec_weight_loading_program(l, m->text.program, &l->out->text));
     for (int i = 0; i < 2; i++)
         TEC_TRY(tec_weight_loading_dense(l, &m->head.states[i], TEC_FORM_F32, &l->out->states[i]));
-    return m->program ? tec_weight_loading_program(l, m->program) : TEC_OK;
+    return m->program ? tec_weight_loading_program(l, m->program, &l->out->calls) : TEC_OK;
 }
 
 /* From the source, or with `kept` from that file, which is the weights' from then on. */

@@ -31,7 +31,6 @@ struct tec_layer {
     const float *norm1, *norm1_bias, *norm2, *norm2_bias; /* NULL in adaptive stacks */
     const float *scale1, *scale2;                         /* of o's and down's output, or NULL */
     const float *q_norm, *k_norm; /* [head_dim] of each head before it is rotated, or NULL */
-    const float *post1, *post2;   /* norms of o's and down's output, or NULL */
     /* A second attention, whose keys are those of other rows. */
     struct tec_matrix cross_q, cross_kv, cross_o;
     int cross_v_at;
@@ -42,10 +41,7 @@ struct tec_layer {
 
 struct tec_stack_weights {
     struct tec_layer *layers;
-    const float *first, *first_bias;
     const float *final, *final_bias;
-    const float *bias; /* [heads, 2 * reach + 1] by the distance of key and query, or NULL */
-    int reach;
 };
 
 struct tec_tower_weights {
@@ -64,16 +60,19 @@ struct tec_call_weights {
     const float *norm, *norm_bias;
     const float *constant; /* [rows, ld]; of constants that a frame reads, or a tap */
     struct tec_stack_weights stack;
+    const float *bias; /* attention: [heads, 2 * reach + 1] by the distance of key and query, or
+                        * NULL */
+    int reach;
 };
 
 struct tec_weights {
     struct tec_tower_weights towers[TEC_MAX_TOWERS];
     struct tec_matrix projector[TEC_MAX_PROJECTOR]; /* from the second layer on */
     const float *project_norm, *project_norm_bias;  /* in front of its first layer; NULL = none */
-    const float *project_scale; /* [n] vision.scale for each of its columns; NULL = 1 */
-    struct tec_stack_weights text;
+    const float *project_scale;     /* [n] vision.scale for each of its columns; NULL = 1 */
+    struct tec_call_weights *text;  /* of the program of the text, by call */
     struct tec_matrix states[2];    /* of a head */
-    struct tec_call_weights *calls; /* of a program, by call */
+    struct tec_call_weights *calls; /* of the program of prefill and action, by call */
     struct tec_matrix embed, head;  /* equal when tied */
     const float *position, *types;  /* [rows, ld] added to embedding rows; NULL = none */
     int ld;

@@ -243,6 +243,7 @@ enum tec_status tec_builder_linear(struct tec_model_program *p, struct tec_model
     if (c->gate >= 0 && x->timed)
         return tec_fail(err, TEC_UNSUPPORTED, "a gate is for rows, and not for those of the time");
     TEC_TRY(tec_builder_row(p, c->gate, c, "gate", err));
+    TEC_TRY(tec_builder_packed(p, c, c->weight, c->cols, x->cols, err));
     tec_builder_same_rows(c, x);
     if (x->timed)
         return tec_builder_timed(p, c, err);
@@ -255,6 +256,8 @@ enum tec_status tec_builder_gated(struct tec_model_program *p, struct tec_model_
     const struct tec_model_call *x = tec_builder_operand(p, c, 0);
     if (c->activation != TEC_ACTIVATION_GELU && c->activation != TEC_ACTIVATION_SILU)
         return tec_fail(err, TEC_MALFORMED, "kind must be gelu or silu");
+    for (int i = 0; i < 2; i++)
+        TEC_TRY(tec_builder_packed(p, c, c->joined[i], c->cols, x->cols, err));
     tec_builder_same_rows(c, x);
     return tec_builder_need_input(x, err);
 }
@@ -345,13 +348,12 @@ static enum tec_status check_position(struct tec_model_program *p, int value,
 /* What rows of these stacks are computed by has been written for plain ones alone. */
 static enum tec_status check_plain(const struct tec_stack *s, bool positions, struct tec_error *err)
 {
-    bool plain = s->norm == TEC_BLOCK_LAYER_NORM && !(s->theta > 0.0) && !s->scored &&
-                 !s->crosses && !s->packing.kind && !s->names[TEC_ROLE_first] &&
+    bool plain = s->norm == TEC_BLOCK_LAYER_NORM && !(s->theta > 0.0) && !s->crosses &&
                  (!positions || s->names[TEC_ROLE_qkv]);
     return plain ? TEC_OK
                  : tec_fail(err, TEC_UNSUPPORTED,
                             "needs layer norms, with position q, k and v in one tensor, and "
-                            "neither rotations, scores, packing, crossed layers nor a first norm");
+                            "neither rotations nor crossed layers");
 }
 
 static enum tec_status place_stack(struct tec_model_program *p, struct tec_model_call *c,

@@ -174,11 +174,9 @@ static enum tec_status check_expert(const struct tec_stack *s, const struct tec_
                                     struct tec_error *err)
 {
     bool adaptive = s->norm == TEC_BLOCK_ADAPTIVE_NORM;
-    if (s->scored || s->packing.kind || s->after || s->names[TEC_ROLE_first] ||
-        s->names[TEC_ROLE_cross])
+    if (s->after || s->names[TEC_ROLE_cross])
         return tec_fail(err, TEC_UNSUPPORTED,
-                        "over a prompt needs neither scores, packing, norms behind the halves, a "
-                        "first norm nor the role cross");
+                        "over a prompt needs neither norms behind the halves nor the role cross");
     if (c->position >= 0 || c->over_position >= 0)
         return tec_fail(err, TEC_UNSUPPORTED, "over a prompt has no position: rows are rotated");
     return adaptive == (c->time >= 0)
@@ -248,10 +246,17 @@ enum tec_status tec_builder_attention(struct tec_model_program *p, struct tec_mo
 {
     const struct tec_model_call *x = tec_builder_operand(p, c, 0);
     const struct tec_model_call *over = c->over < 0 ? NULL : &p->calls[c->over];
-    if (!p->flow.steps || c->part != TEC_PART_OF_ACTION)
-        return tec_fail(err, TEC_UNSUPPORTED, "belongs to a flow's action");
+    if (!p->width && (!p->flow.steps || c->part != TEC_PART_OF_ACTION))
+        return tec_fail(err, TEC_UNSUPPORTED, "belongs to a flow's action, or to a text's layer");
     TEC_TRY(tec_builder_need_input(x, err));
     TEC_TRY(check_heads(p, c, err));
+    if (p->width)
+        return tec_builder_text_attention(p, c, err);
+    if (c->attend.scale != 0.0 || c->attend.cap != 0.0 || c->attend.window || c->relative.name ||
+        c->rotation.theta > 0.0 || c->packing.kind)
+        return tec_fail(
+            err, TEC_UNSUPPORTED,
+            "scale, cap, window, rotation, relative and packing are of a text's layers");
     if (over && over->word == TEC_WORD_prompt)
         return tec_fail(err, TEC_UNSUPPORTED, "keys of a prompt are for a stack");
     if (over && (over->part == c->part || over->constant))

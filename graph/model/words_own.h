@@ -42,6 +42,15 @@ enum tec_status tec_builder_row(const struct tec_model_program *program, int val
 enum tec_status tec_builder_over_prompt(struct tec_model_program *program,
                                         struct tec_model_call *call, struct tec_error *err);
 
+/* What an attention of a text must be beside its heads. */
+enum tec_status tec_builder_text_attention(struct tec_model_program *program,
+                                           struct tec_model_call *call, struct tec_error *err);
+
+/* What a matrix [rows, cols] of a call must be where its weights are packed. */
+enum tec_status tec_builder_packed(const struct tec_model_program *program,
+                                   const struct tec_model_call *call, const char *weight, int rows,
+                                   int cols, struct tec_error *err);
+
 /* x must be rows that depend on what is observed. */
 enum tec_status tec_builder_need_input(const struct tec_model_call *x, struct tec_error *err);
 

@@ -32,6 +32,8 @@ const int *tec_built_live(const struct tec_built *b, int at)
     const struct tec_model_call *c = &b->p->calls[at];
     const struct tec_row_group *g = &b->p->groups[c->group];
     const struct tec_prefix_table *t = b->l->prefix;
+    if (b->text)
+        return b->rows->count;
     if (!c->group)
         return t->n_states;
     if (b->p->flow.steps)
@@ -47,7 +49,7 @@ int tec_built_new(struct tec_built *b, int at, const char *label)
 {
     const struct tec_model_call *c = &b->p->calls[at];
     const struct tec_prefix_table *t = b->l->prefix;
-    int rows = c->rows ? t->most * c->rows : t->prefix.max;
+    int rows = b->text ? b->rows->max : c->rows ? t->most * c->rows : t->prefix.max;
     return tec_program_tensor(b->l->program, label, rows, c->cols, tec_built_live(b, at));
 }
 
@@ -60,15 +62,19 @@ const char *tec_built_label(const struct tec_built *b, int at, const char *other
 
 bool tec_built_rounds(const struct tec_built *b, int at)
 {
-    const struct tec_model_call *c = &b->p->calls[at];
-    return c->uses.n == 1 && c->uses.first < b->p->n && b->p->calls[c->uses.first].bf16;
+    const struct tec_model_program *p = b->p;
+    const struct tec_value_uses *u = &p->calls[at].uses;
+    int rounded = u->last == p->n && b->rounds;
+    for (int i = u->first; i <= u->last && i < p->n; i++)
+        for (int k = 0; k < p->calls[i].n_in; k++)
+            rounded += p->calls[i].in[k] == at && p->calls[i].bf16;
+    return rounded == u->n;
 }
 
 int tec_built_value(struct tec_built *b, int at)
 {
     const struct tec_model_call *c = &b->p->calls[at];
-    const float *from =
-        c->timed ? tec_timed_row(b->l->timed, at, b->step) : b->l->weights->calls[at].constant;
+    const float *from = c->timed ? tec_timed_row(b->l->timed, at, b->step) : b->w[at].constant;
     if ((!c->constant && !c->timed) || !from)
         return b->tensor[at];
     return tec_lower_constant(b->l, from, c->rows, c->cols, tec_built_live(b, at));
@@ -185,6 +191,14 @@ static int read_by(const struct tec_built *b, const struct tec_model_call *c)
     return x;
 }
 
+/* Whether the attention of a text's layer stands between two calls: rows may be left behind there.
+ */
+static bool parted(const struct tec_built *b, int at, int user)
+{
+    int attention = b->layer < 0 ? -1 : b->p->layers[b->layer].attention;
+    return at < attention && attention < user;
+}
+
 /* Whether a call is a product that only a sum reads: the sum computes it, unless what it reads is
  * overwritten before. Of two products the later one. */
 static bool deferred(const struct tec_built *b, int at)
@@ -193,7 +207,7 @@ static bool deferred(const struct tec_built *b, int at)
     if (!is_product(c) || c->uses.n != 1 || c->uses.first >= b->p->n)
         return false;
     const struct tec_model_call *user = &b->p->calls[c->uses.first];
-    if (user->word != TEC_WORD_add || user->moves != c->moves)
+    if (user->word != TEC_WORD_add || user->moves != c->moves || parted(b, at, c->uses.first))
         return false;
     int other = user->in[user->in[0] == at], last = b->p->calls[read_by(b, c)].uses.last;
     return tec_built_last(b, other, c->uses.first) && (last <= at || last >= c->uses.first) &&
@@ -232,28 +246,10 @@ int tec_built_side_by_side(struct tec_built *b, int at)
     return call.out[0];
 }
 
-int tec_built_norm(struct tec_built *b, int at)
-{
-    const struct tec_model_call *c = &b->p->calls[at];
-    const struct tec_call_weights *w = &b->l->weights->calls[at];
-    struct tec_call call =
-        tec_call_of(c->rms ? TEC_OP_rms_norm : TEC_OP_layer_norm, tec_built_label(b, at, "norm"));
-    struct tec_norm_args *a = &call.args.norm;
-    call.in[0] = tec_built_value(b, c->in[0]);
-    call.out[0] = tec_built_new(b, at, b->p->flow.steps ? call.label : "norm");
-    a->eps = (float)c->eps;
-    a->weight = c->scale < 0 ? w->norm : tec_timed_row(b->l->timed, c->scale, b->step);
-    a->bias = c->shift < 0 ? w->norm_bias : tec_timed_row(b->l->timed, c->shift, b->step);
-    a->offset = w->norm ? (float)c->offset : 1.0F;
-    a->round = b->l->round && tec_built_rounds(b, at);
-    tec_program_call(b->l->program, &call);
-    return call.out[0];
-}
-
 void tec_built_multiply(struct tec_built *b, int at, int y, int row, bool add)
 {
     const struct tec_model_call *c = &b->p->calls[at], *x = &b->p->calls[c->in[0]];
-    struct tec_matrix m = b->l->weights->calls[at].matrix;
+    struct tec_matrix m = b->w[at].matrix;
     const char *label = tec_built_label(b, at, "linear");
     struct tec_gate gate = {0};
     const struct tec_gate *gates = c->gate < 0 ? NULL : &gate;
@@ -286,7 +282,7 @@ static bool is_behind(const struct tec_built *b, int at)
 int tec_built_linear(struct tec_built *b, int at)
 {
     int row = 0, user = joined_in(b, at, &row);
-    bool chunk_of = at == b->p->result && !b->p->flow.steps, behind = is_behind(b, at);
+    bool chunk_of = at == b->p->result && !b->p->flow.steps && !b->text, behind = is_behind(b, at);
     if (deferred(b, at))
         return -1;
     b->settled[at] = user >= 0 || chunk_of || behind;
@@ -297,20 +293,6 @@ int tec_built_linear(struct tec_built *b, int at)
                         : tec_built_new(b, at, tec_built_label(b, at, "linear"));
     tec_built_multiply(b, at, y, row, false);
     return y;
-}
-
-int tec_built_gated(struct tec_built *b, int at)
-{
-    const struct tec_model_call *c = &b->p->calls[at];
-    const struct tec_matrix *m = &b->l->weights->calls[at].matrix;
-    bool silu = c->activation == TEC_ACTIVATION_SILU;
-    struct tec_call call = tec_call_of(silu ? TEC_OP_silu_mul : TEC_OP_gelu_mul, "act");
-    call.in[0] = tec_lower_linear(b->l, m, tec_built_value(b, c->in[0]), "gate_up");
-    call.out[0] = tec_built_new(b, at, "act");
-    call.args.gated.up_at = m->n / 2;
-    call.args.gated.round = b->l->round && tec_built_rounds(b, at);
-    tec_program_call(b->l->program, &call);
-    return call.out[0];
 }
 
 /* The summand that the sum may be written over: a copy where somebody reads it later. */
@@ -327,7 +309,7 @@ static int sum_in(struct tec_built *b, int value, int at)
 static int add_rows(struct tec_built *b, int at, int x, int constant)
 {
     int y = sum_in(b, x, at);
-    tec_lower_position(b->l, y, b->l->weights->calls[constant].constant, b->p->calls[at].rows);
+    tec_lower_position(b->l, y, b->w[constant].constant, b->p->calls[at].rows);
     return y;
 }
 
@@ -350,21 +332,6 @@ int tec_built_add(struct tec_built *b, int at)
     call.in[0] = tec_built_value(b, in[0]);
     call.out[0] = y;
     tec_program_call(b->l->program, &call);
-    return y;
-}
-
-/* What a product with a rounded matrix reads has a place of its own, as in a stack's feed-forward.
- */
-int tec_built_activation(struct tec_built *b, int at)
-{
-    const struct tec_model_call *c = &b->p->calls[at];
-    int x = tec_built_value(b, c->in[0]);
-    bool rounds = tec_built_rounds(b, at), over = tec_built_last(b, c->in[0], at) && !rounds;
-    int y = over ? x : tec_built_new(b, at, "act");
-    if (rounds)
-        tec_lower_activation(b->l, c->activation, x, y);
-    else
-        tec_lower_map(b->l, c->activation, x, y);
     return y;
 }
 
@@ -392,10 +359,19 @@ static int (*const words[TEC_WORD_COUNT])(struct tec_built *b, int at) = {
 #undef FIELD
 };
 
+/* Of a text its layers have taps. */
+static void tap_layer(struct tec_built *b, int tensor, const char *name)
+{
+    if (b->text->tap && b->text->tap_inside && b->layer >= 0)
+        tec_lower_tap(b->l, tensor, "%slayer%d.%s", b->text->tap, b->layer, name);
+}
+
 void tec_built_tap(struct tec_built *b, int tensor, const char *name)
 {
     const char *suffix = b->p->prompt < 0 ? "" : "suffix.";
-    if (b->step < 0)
+    if (b->text)
+        tap_layer(b, tensor, name);
+    else if (b->step < 0)
         tec_lower_tap(b->l, tensor, "%s", name);
     else if (tec_built_taps(b))
         tec_lower_tap(b->l, tensor, "%sstep%d.%s", suffix, b->step, name);
@@ -421,10 +397,10 @@ static void tap(struct tec_built *b, int at)
     tec_built_tap(b, y, c->name);
 }
 
-void tec_built_run(struct tec_built *b, enum tec_model_part part, bool moves)
+void tec_built_calls(struct tec_built *b, int from, int to, bool moves)
 {
     const struct tec_model_program *p = b->p;
-    for (int i = p->parts[part]; i < p->parts[part + 1] && b->l->program->status == TEC_OK; i++) {
+    for (int i = from; i < to && b->l->program->status == TEC_OK; i++) {
         if (p->calls[i].timed || p->calls[i].moves != moves)
             continue;
         b->tensor[i] = words[p->calls[i].word](b, i);
@@ -433,16 +409,22 @@ void tec_built_run(struct tec_built *b, enum tec_model_part part, bool moves)
     }
 }
 
-/* Whether there is memory for a program on its way. */
-static bool begin(struct tec_built *b, struct tec_lower *l)
+void tec_built_run(struct tec_built *b, enum tec_model_part part, bool moves)
 {
-    const struct tec_model_program *p = l->model->program;
+    tec_built_calls(b, b->p->parts[part], b->p->parts[part + 1], moves);
+}
+
+bool tec_built_begin(struct tec_built *b, struct tec_lower *l, const struct tec_model_program *p,
+                     const struct tec_call_weights *weights)
+{
     *b = (struct tec_built){.l = l,
                             .p = p,
+                            .w = weights,
                             .tensor = TEC_NEW(l->program->arena, (size_t)p->n, int),
                             .settled = TEC_NEW(l->program->arena, (size_t)p->n, bool),
                             .step = -1,
-                            .behind = -1};
+                            .behind = -1,
+                            .layer = -1};
     for (int i = 0; i < p->n && b->tensor; i++)
         b->tensor[i] = -1;
     if (b->tensor && b->settled)
@@ -451,6 +433,12 @@ static bool begin(struct tec_built *b, struct tec_lower *l)
         l->program->status =
             tec_fail(&l->program->err, TEC_NO_MEMORY, "no memory for %d calls", p->n);
     return false;
+}
+
+/* The program of prefill and action on its way. */
+static bool begin(struct tec_built *b, struct tec_lower *l)
+{
+    return tec_built_begin(b, l, l->model->program, l->weights->calls);
 }
 
 void tec_lower_behind(struct tec_lower *l, int x, int row)

@@ -1,5 +1,5 @@
-/* built.h - between the files that lower a model's program (graph/model/program.h): prefill and
- * action of a description that has functions. */
+/* built.h - between the files that lower a model's programs (graph/model/program.h): prefill and
+ * action of a description that has functions, and the layers of its text. */
 #ifndef TEC_GRAPH_NODES_BUILT_H
 #define TEC_GRAPH_NODES_BUILT_H
 
@@ -10,10 +10,15 @@
 struct tec_built {
     struct tec_lower *l;
     const struct tec_model_program *p;
-    int *tensor;     /* by call: the tensor that holds its value; -1 = none yet */
-    bool *settled;   /* by call: its value stands where it is joined with others */
-    int step;        /* of a flow; -1 = before the first one */
+    const struct tec_call_weights *w; /* by call */
+    int *tensor;                      /* by call: the tensor that holds its value; -1 = none yet */
+    bool *settled;                    /* by call: its value stands where it is joined with others */
+    int step;                         /* of a flow; -1 = before the first one */
     int behind, row; /* the prompt's rows, and the one that a value of prefill becomes; -1 = none */
+    const struct tec_reading *text; /* of a text; NULL = prefill or action */
+    const struct tec_rows *rows;    /* of a text: those that go on */
+    int layer;                      /* of a text; -1 = none */
+    bool rounds;                    /* of a text: what leaves it enters a GEMM */
 };
 
 /* The lowering of each word: the tensor of the value, -1 = it needs none. */
@@ -24,6 +29,14 @@ struct tec_built {
 #undef WORD
 #undef GIVEN
 #undef FIELD
+
+/* A program on its way, without a value yet; false without memory. */
+bool tec_built_begin(struct tec_built *b, struct tec_lower *l, const struct tec_model_program *p,
+                     const struct tec_call_weights *weights);
+
+/* The calls from..to - 1, one after the other: those that are made once (`moves` false), or in a
+ * step. */
+void tec_built_calls(struct tec_built *b, int from, int to, bool moves);
 
 /* The part's calls, one after the other; after those of the prefill, what the action sees of them
  * goes to the frame's slots as the keys and values of each of its layers. Of a flow's action those

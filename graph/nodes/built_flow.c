@@ -57,43 +57,34 @@ static const struct tec_rows *rows_of(const struct tec_built *b, const struct te
     return c->over < 0 ? &t->suffix : over[c->sees];
 }
 
-/* The numbers of an attention as those of a stack. */
-static struct tec_stack heads_of(const struct tec_model_call *c)
-{
-    return (struct tec_stack){.layers = 1,
-                              .heads = c->attend.heads,
-                              .kv_heads = c->attend.kv_heads,
-                              .head_dim = c->attend.head_dim,
-                              .eps = (float)c->eps};
-}
-
 int tec_built_attention(struct tec_built *b, int at)
 {
     const struct tec_model_call *c = &b->p->calls[at];
-    const struct tec_stack_weights *w = &b->l->weights->calls[at].stack;
+    const struct tec_layer *w = b->w[at].stack.layers;
     struct tec_lower *l = b->l;
-    const struct tec_stack s = heads_of(c);
-    const struct tec_forward f = {
-        .stack = &s, .weights = w, .space = l->space, .rows = rows_of(b, c)};
+    const struct tec_attend *n = &c->attend;
+    const struct tec_attending t = {
+        .attend = n, .weights = w, .space = l->space, .rows = rows_of(b, c)};
+    const struct tec_head_norms norms = {n->head_dim, (float)c->offset, (float)c->eps};
     const struct tec_kv_tensors kv = {tec_lower_kv(l, l->space, c->place, false),
                                       tec_lower_kv(l, l->space, c->place, true)};
     bool own = c->over < 0;
-    int x = tec_lower_linear(l, &w->layers->qkv, tec_built_value(b, c->in[0]), own ? "qkv" : "q");
-    tec_lower_norm_heads(l, &s, x, 0, s.heads, w->layers->q_norm);
+    int x = tec_lower_linear(l, &w->qkv, tec_built_value(b, c->in[0]), own ? "qkv" : "q");
+    tec_lower_norm_heads(l, &norms, x, 0, n->heads, w->q_norm);
     if (own)
-        tec_lower_norm_heads(l, &s, x, w->layers->k_at, s.kv_heads, w->layers->k_norm);
-    int q = own ? tec_lower_store(l, &f, 0, x, false, kv) : tec_lower_queries(l, &f, f.rows, 0, x);
-    return tec_lower_attend(l, &f, 0, q, kv, tec_built_rounds(b, at));
+        tec_lower_norm_heads(l, &norms, x, w->k_at, n->kv_heads, w->k_norm);
+    int q = own ? tec_lower_store(l, &t, x, false, kv) : tec_lower_queries(l, &t, x);
+    return tec_lower_attend(l, &t, q, kv, tec_built_rounds(b, at));
 }
 
 /* Keys and values of rows x, to a layer of the frame's slots. */
-static void keep(struct tec_lower *l, const struct tec_layer *w, const struct tec_stack *s,
-                 int layer, int x)
+static void keep(struct tec_lower *l, const struct tec_layer *w, const struct tec_attend *n,
+                 const struct tec_head_norms *norms, int layer, int x)
 {
     int kv = tec_lower_linear(l, &w->cross_kv, x, "cross_kv");
     if (x >= 0)
         tec_lower_position(l, kv, w->cross_kv_shift, l->program->tensors[x].rows);
-    tec_lower_norm_heads(l, s, kv, 0, s->kv_heads, w->k_norm);
+    tec_lower_norm_heads(l, norms, kv, 0, n->kv_heads, w->k_norm);
     struct tec_call call = tec_call_of(TEC_OP_rope_store, "keep");
     struct tec_rope_args *a = &call.args.rope;
     call.in[0] = kv;
@@ -104,9 +95,9 @@ static void keep(struct tec_lower *l, const struct tec_layer *w, const struct te
     a->pos = l->prefix->prefix.pos;
     a->q_at = -1;
     a->v_at = w->cross_v_at;
-    a->heads = s->heads;
-    a->kv_heads = s->kv_heads;
-    a->head_dim = s->head_dim;
+    a->heads = n->heads;
+    a->kv_heads = n->kv_heads;
+    a->head_dim = n->head_dim;
     tec_program_call(l->program, &call);
 }
 
@@ -127,7 +118,6 @@ static int rounded(struct tec_lower *l, int x)
 void tec_built_keep(struct tec_built *b)
 {
     const struct tec_model_program *p = b->p;
-    const struct tec_call_weights *w = b->l->weights->calls;
     int from = -1, x = -1;
     for (int i = p->parts[TEC_PART_OF_ACTION]; i < p->n; i++) {
         const struct tec_model_call *c = &p->calls[i];
@@ -135,12 +125,13 @@ void tec_built_keep(struct tec_built *b)
             continue;
         x = c->over == from ? x : rounded(b->l, b->tensor[c->over]);
         from = c->over;
-        if (c->word == TEC_WORD_attention) {
-            const struct tec_stack s = heads_of(c);
-            keep(b->l, w[i].stack.layers, &s, c->place, x);
-        }
+        const struct tec_layer *w = b->w[i].stack.layers;
+        const struct tec_attend n = c->stack ? tec_stack_attend(c->stack) : c->attend;
+        const struct tec_head_norms norms = {n.head_dim, (float)c->offset, (float)c->eps};
+        if (c->word == TEC_WORD_attention)
+            keep(b->l, w, &n, &norms, c->place, x);
         for (int k = 0; c->stack && k < c->stack->layers; k++)
-            keep(b->l, &w[i].stack.layers[k], c->stack, k, x);
+            keep(b->l, &w[k], &n, &norms, k, x);
     }
 }
 
@@ -151,7 +142,7 @@ struct tec_forward tec_built_over_prompt(const struct tec_built *b, int at)
     const struct tec_timed *timed = b->l->timed;
     int step = b->step < 0 ? 0 : b->step;
     return (struct tec_forward){.stack = c->stack,
-                                .weights = &b->l->weights->calls[at].stack,
+                                .weights = &b->w[at].stack,
                                 .space = b->l->space,
                                 .rows = &t->suffix,
                                 .norms = tec_timed_norms(timed, at, step),

@@ -20,7 +20,7 @@ static int run_stack(struct tec_built *b, int at, struct tec_forward f, int x)
     const struct tec_model_call *c = &b->p->calls[at];
     char tap[64];
     f.stack = c->stack;
-    f.weights = &b->l->weights->calls[at].stack;
+    f.weights = &b->w[at].stack;
     f.tap = tap_of(b, at, tap);
     f.tap_inside = true;
     if (f.tap && b->step >= 0)

@@ -62,6 +62,6 @@ int tec_built_convolve(struct tec_built *b, int at, int sum)
         x = u;
     }
     int y = sum < 0 ? new_tensor(b, at, c->cols, "conv") : sum;
-    tec_lower_linear_into(b->l, &b->l->weights->calls[at].matrix, x, y, 0, NULL, sum >= 0, "conv");
+    tec_lower_linear_into(b->l, &b->w[at].matrix, x, y, 0, NULL, sum >= 0, "conv");
     return y;
 }

@@ -42,37 +42,20 @@ void tec_lower_cross(struct tec_lower *l, const struct tec_forward *f)
             project(l, f, layer, values != 0);
 }
 
-int tec_lower_queries(struct tec_lower *l, const struct tec_forward *f, const struct tec_rows *rows,
-                      int layer, int x)
-{
-    const struct tec_stack *s = f->stack;
-    int q = tec_program_tensor(l->program, "q", rows->max, s->heads * s->head_dim, rows->count);
-    struct tec_call call = tec_call_of(TEC_OP_rope_store, "rope");
-    struct tec_rope_args *a = &call.args.rope;
-    call.in[0] = x;
-    call.out[0] = q;
-    call.bf16 = f->space->shape.bf16;
-    a->slot = rows->slot;
-    a->pos = rows->pos;
-    a->cos_sin = tec_lower_rotation(l, s, layer);
-    a->heads = s->heads;
-    a->head_dim = s->head_dim;
-    a->round_q = 1;
-    tec_program_call(l->program, &call);
-    return q;
-}
-
 struct tec_keys tec_lower_crossed_keys(struct tec_lower *l, const struct tec_forward *f, int layer,
                                        int x)
 {
     int index = index_of(f->stack, layer);
+    struct tec_attend numbers;
+    struct tec_attending across = tec_lower_attending(f, layer, &numbers);
+    across.rows = f->across;
     struct tec_keys keys = {.kv = {tec_lower_kv(l, l->crossed, index, false),
                                    tec_lower_kv(l, l->crossed, index, true)}};
     int n = tec_lower_norm(l, f, layer, 0, x, true, "norm1");
     keys.qkv = tec_lower_linear(l, &f->weights->layers[layer].qkv, n, "q");
     if (f->tap && f->tap_inside)
         tec_lower_tap(l, keys.qkv, "%slayer%d.q", f->tap, layer);
-    keys.q = tec_lower_queries(l, f, f->across, layer, keys.qkv);
+    keys.q = tec_lower_queries(l, &across, keys.qkv);
     return keys;
 }
 

@@ -7,7 +7,7 @@
  * A request with a prompt of its own reads that first, one token a step, into its private tail:
  * the same steps, but the next input is given. Only a causal text makes it the same as a prefill of
  * both: the frame's prefix was computed without knowing what follows. */
-#include "graph/nodes/node.h"
+#include "graph/nodes/layers.h"
 
 int tec_lower_embed(struct tec_lower *l, const struct tec_rows *rows, const int *token)
 {
@@ -133,19 +133,20 @@ void tec_lower_next_tokens(struct tec_lower *l, int h)
 
 static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
 {
-    const struct tec_text *t = &l->model->text;
-    const struct tec_forward f = {.stack = &t->stack,
-                                  .weights = &l->weights->text,
-                                  .space = l->space,
+    const struct tec_reading r = {.space = l->space,
                                   .rows = &l->decode->rows,
                                   .moves = &l->decode->moves,
                                   .tap = l->taps ? "decode." : NULL,
                                   .tap_inside = true};
+    struct tec_built b;
+    int h = -1;
     tec_program_repeat(l->program, l->decode->k, l->decode->stop);
     int x = tec_lower_embed(l, &l->decode->rows, l->decode->token);
     tec_lower_tap(l, x, "decode.embeds");
-    tec_lower_forward(l, &f, x);
-    int h = tec_lower_norm(l, &f, 0, 2, x, true, "final");
+    if (tec_layers_begin(&b, l, &r, x)) {
+        (void)tec_layers_run(&b);
+        h = tec_layers_leave(&b, true);
+    }
     tec_lower_tap(l, h, "last_hidden");
     tec_lower_next_tokens(l, h);
     tec_program_repeat_end(l->program);

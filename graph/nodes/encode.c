@@ -1,6 +1,6 @@
-/* encode.c - texts to one vector each: embedding rows and what is added to them, the stack, the
+/* encode.c - texts to one vector each: embedding rows and what is added to them, the layers, the
  * mean over the rows of a text, its length. */
-#include "graph/nodes/node.h"
+#include "graph/nodes/layers.h"
 #include "kernels/matrix.h"
 
 #include <math.h>
@@ -64,14 +64,15 @@ static void shorten(struct tec_lower *l, int x, int y)
 }
 
 /* Values that are rows of the identity as tensors of the forward. */
-static void fix_units(struct tec_lower *l, const struct tec_encoding *e, struct tec_forward *f,
+static void fix_units(struct tec_lower *l, const struct tec_encoding *e, struct tec_reading *r,
                       int units[MAX_UNITS])
 {
-    int cols = f->stack->kv_heads * f->stack->head_dim;
+    const struct tec_kv_space *s = r->space;
+    int cols = s->shape.kv_heads * s->shape.head_dim;
     for (int i = 0; i < e->n_units && i < MAX_UNITS; i++)
-        units[f->n_units++] = tec_program_fixed(l->program, "unit", e->units[i], f->space->bytes,
-                                                f->space->slots, cols, cols, NULL);
-    f->units = units;
+        units[r->n_units++] = tec_program_fixed(l->program, "unit", e->units[i], s->bytes, s->slots,
+                                                cols, cols, NULL);
+    r->units = units;
 }
 
 enum tec_status tec_lower_encode(struct tec_lower *l, const struct tec_encoding *e,
@@ -80,23 +81,18 @@ enum tec_status tec_lower_encode(struct tec_lower *l, const struct tec_encoding 
     const struct tec_text *text = &l->model->text;
     const struct tec_encode_table *t = e->table;
     int width = text->stack.width, ld = tec_padded(width), units[MAX_UNITS];
-    struct tec_forward f = {.stack = &text->stack,
-                            .weights = &l->weights->text,
-                            .space = l->space,
-                            .rows = &t->rows,
-                            .tap = "",
-                            .tap_inside = true};
-    fix_units(l, e, &f, units);
+    struct tec_reading r = {.space = l->space, .rows = &t->rows, .tap = "", .tap_inside = true};
+    struct tec_built b;
+    fix_units(l, e, &r, units);
     int x = tec_program_tensor(l->program, "x", t->rows.max, width, t->rows.count);
     embed(l, t, x);
     add_rows(l, x, l->weights->types, text->types.rows, NULL, "type");
     add_rows(l, x, l->weights->position, text->position.rows, t->place, "position");
-    if (text->stack.names[TEC_ROLE_first])
-        x = tec_lower_norm(l, &f, 0, 3, x, false, "first");
-    tec_lower_tap(l, x, "embeddings");
-    x = tec_lower_forward(l, &f, x);
-    if (text->stack.names[TEC_ROLE_final])
-        x = tec_lower_norm(l, &f, 0, 2, x, false, "final");
+    if (tec_layers_begin(&b, l, &r, x)) {
+        tec_lower_tap(l, tec_layers_rows(&b, 0), "embeddings");
+        (void)tec_layers_run(&b);
+        x = tec_layers_leave(&b, false);
+    }
     int out = tec_program_fixed(l->program, "out", e->out,
                                 (size_t)e->max_texts * (size_t)ld * sizeof(float), e->max_texts,
                                 width, ld, t->n_texts);

@@ -6,12 +6,12 @@
  * attention is on. The second goes on with the rows that the next layer still has: what is dropped
  * needs no attention, output or MLP any more, nobody will read it. The last layer needs its keys
  * and values alone: the first token repeats the prompt's last row (decode.c). */
-#include "graph/nodes/node.h"
+#include "graph/nodes/layers.h"
 
 static void place(struct tec_lower *l, int layer)
 {
     const struct tec_recall_table *t = l->recall;
-    const struct tec_stack *s = &l->model->text.stack;
+    const struct tec_attend *n = &tec_model_attention(l->model, layer)->attend;
     struct tec_call call = tec_call_of(TEC_OP_place_kv, "place");
     call.out[0] = tec_lower_kv(l, l->space, layer, false);
     call.out[1] = tec_lower_kv(l, l->space, layer, true);
@@ -20,9 +20,9 @@ static void place(struct tec_lower *l, int layer)
                                               .count = t->n_places,
                                               .max_places = t->max_places,
                                               .max_tokens = t->rows[0].max,
-                                              .cos_sin = tec_lower_rotation(l, s, layer),
-                                              .kv_heads = s->kv_heads,
-                                              .head_dim = s->head_dim};
+                                              .cos_sin = tec_lower_rotation(l, n),
+                                              .kv_heads = n->kv_heads,
+                                              .head_dim = n->head_dim};
     tec_program_call(l->program, &call);
 }
 
@@ -31,7 +31,7 @@ static void sum_up(struct tec_lower *l, const struct tec_rows *rows, int layer,
                    struct tec_keys keys)
 {
     const struct tec_recall_table *t = l->recall;
-    const struct tec_stack *s = &l->model->text.stack;
+    const struct tec_attend *n = &tec_model_attention(l->model, layer)->attend;
     struct tec_call call = tec_call_of(TEC_OP_attention_mass, "importance");
     struct tec_mass_args *a = &call.args.mass;
     call.in[0] = keys.q;
@@ -47,30 +47,29 @@ static void sum_up(struct tec_lower *l, const struct tec_rows *rows, int layer,
     a->spans = rows->spans;
     a->ends = t->ends;
     a->n_ranges = t->n_ranges;
-    a->heads = s->heads;
-    a->kv_heads = s->kv_heads;
-    a->head_dim = s->head_dim;
-    a->window = tec_stack_windowed(s, layer) ? s->window : 0;
-    a->scale = tec_lower_scale(s);
-    a->cap = s->cap;
+    a->heads = n->heads;
+    a->kv_heads = n->kv_heads;
+    a->head_dim = n->head_dim;
+    a->window = n->window;
+    a->scale = tec_lower_scale(n);
+    a->cap = (float)n->cap;
     tec_program_call(l->program, &call);
 }
 
-/* One layer; the tensor of the rows that go on. */
-static int recall_layer(struct tec_lower *l, struct tec_forward *f, int layer, int x)
+/* One layer; false: the last one, of which keys and values are all. */
+static bool recall_layer(struct tec_lower *l, struct tec_built *b, int layer)
 {
     const struct tec_recall_table *t = l->recall;
-    f->rows = &t->rows[layer % 2];
+    b->rows = &t->rows[layer % 2];
     place(l, layer);
-    struct tec_keys keys = tec_lower_keys(l, f, layer, x);
+    struct tec_keys keys = tec_layers_keys(b, layer);
     if (keys.q < 0)
-        return x;
-    sum_up(l, f->rows, layer, keys);
+        return false;
+    sum_up(l, b->rows, layer, keys);
     tec_program_cut(l->program);
-    f->rows = &t->rows[(layer + 1) % 2];
-    keys.q = tec_lower_take(l, f->rows, t->take, keys.q, "go_on_q");
-    x = tec_lower_take(l, f->rows, t->take, x, "go_on");
-    return tec_lower_rest(l, f, layer, keys, x);
+    tec_layers_take(b, layer, &t->rows[(layer + 1) % 2], t->take, &keys, "go_on");
+    tec_layers_rest(b, layer, keys);
+    return true;
 }
 
 static enum tec_status status_of(const struct tec_lower *l, struct tec_error *err)
@@ -95,19 +94,18 @@ static void enter(struct tec_lower *l, int x)
 
 static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
 {
-    const struct tec_text *t = &l->model->text;
+    const struct tec_stack *s = &l->model->text.stack;
     const struct tec_rows *rows = &l->recall->rows[0];
-    struct tec_forward f = {.stack = &t->stack,
-                            .weights = &l->weights->text,
-                            .space = l->space,
-                            .keys_only = !l->whole,
-                            .tap = "recall."};
-    int x = tec_program_tensor(l->program, "x", rows->max, t->stack.width, rows->count);
+    const struct tec_reading r = {
+        .space = l->space, .rows = rows, .keys_only = !l->whole, .tap = "recall."};
+    struct tec_built b;
+    int x = tec_program_tensor(l->program, "x", rows->max, s->width, rows->count);
     enter(l, x);
-    for (int layer = 0; layer < t->stack.layers && l->program->status == TEC_OK; layer++) {
+    bool goes = tec_layers_begin(&b, l, &r, x);
+    for (int layer = 0; layer < s->layers && goes && l->program->status == TEC_OK; layer++) {
         if (layer > 0)
             tec_program_cut(l->program);
-        x = recall_layer(l, &f, layer, x);
+        goes = recall_layer(l, &b, layer);
     }
     return status_of(l, err);
 }

@@ -3,6 +3,7 @@
 #define TEC_GRAPH_NODES_NODE_H
 
 #include "graph/kv/space.h"
+#include "graph/model/program.h"
 #include "graph/model/timed.h"
 #include "graph/model/weights.h"
 #include "graph/nodes/memory_tables.h"
@@ -37,8 +38,7 @@ struct tec_lower {
                                          * behind it */
     const struct tec_kv_space *crossed; /* float32, a layer for each that crosses; or NULL */
     const int *shuffle;                 /* device: [pictures * patches] patches by row; or NULL */
-    const float *cos_sin;               /* [positions, head_dim / 2, 2] */
-    const float *cos_sin_window;        /* the same for layers with a window; NULL = no other */
+    float *const *cos_sin;              /* by rotation: [positions, head_dim / 2, 2] */
     float *scratch;                     /* attention's, for every lane */
     const float *lut; /* [towers, or slots of a net, 3, 256] byte to pixel value */
     const int *zero;  /* device: a constant 0 */
@@ -84,7 +84,8 @@ bool tec_node_timed(const char *kind);
 #include "graph/nodes/nodes.def"
 #undef NODE
 
-/* One packed forward of a stack over a table of row segments (forward.c). */
+/* One packed forward of a tower, an expert or a program's stack over a table of row segments
+ * (forward.c). */
 struct tec_forward {
     const struct tec_stack *stack;
     const struct tec_stack_weights *weights;
@@ -93,53 +94,67 @@ struct tec_forward {
     const float *norms;   /* device: what adaptive norms read at this time; NULL = none are so */
     const float *actions; /* device: the same at the time of actions, */
     const int *fixed;     /* at which the first rows are, so many; NULL = never any */
-    bool keys_only;       /* the last layer computes keys and values alone */
-    const struct tec_rows *last; /* the last layer goes on with these rows alone; NULL = with all */
-    const int *last_row;         /* device: where they stand in `rows` */
-    const struct tec_rows *asked;  /* the same rows, as their second attention sees others */
-    const struct tec_moves *moves; /* attention reads l->gathered, after these; NULL = space */
+    const struct tec_rows *asked; /* the same rows, as their second attention sees others */
     int every; /* layer i has the keys of the space's layer i * every; 0 = its own */
     const struct tec_rows *across; /* the rows over what crossing layers read; NULL = none cross */
     const char *tap;               /* prefix of tap names, "prefix."; NULL = no taps here */
     bool tap_inside;               /* q, k, v, attention of layers, not only hidden states */
+};
+
+/* Append the layers; x [rows, width] is the residual stream, updated in place. The tensor that it
+ * is afterwards: x, or another one where norms stand behind the halves. */
+int tec_lower_forward(struct tec_lower *l, const struct tec_forward *f, int x);
+
+/* Rows of a text through its layers (layers.h), over a table of row segments. */
+struct tec_reading {
+    const struct tec_kv_space *space; /* a space of one layer is reused by all layers */
+    const struct tec_rows *rows;      /* device side */
+    bool keys_only;                   /* the last layer computes keys and values alone */
+    const struct tec_rows *last; /* the last layer goes on with these rows alone; NULL = with all */
+    const int *last_row;         /* device: where they stand in `rows` */
+    const struct tec_moves *moves; /* attention reads l->gathered, after these; NULL = space */
+    const char *tap;               /* prefix of tap names, "prefix."; NULL = no taps here */
+    bool tap_inside;               /* what layers are made of, not only hidden states */
     const int *units;              /* tensors of values whose rows are the identity's, [n_units];
                                     * with taps: what each key weighs */
     int n_units;
 };
 
-/* Append the layers; x [rows, width] is the residual stream, updated in place. The tensor that it
- * is afterwards: x, or another one where norms stand behind the halves, or where `last` is given
- * one of those rows. */
-int tec_lower_forward(struct tec_lower *l, const struct tec_forward *f, int x);
-
 /* The fixed tensor of a layer's keys or values in a space. */
 int tec_lower_kv(struct tec_lower *l, const struct tec_kv_space *space, int layer, bool values);
 
-/* The two halves of a layer: rows to queries, keys and values, stored; and from there on, which may
- * be for other rows (q and x taken from those). `q` is -1 where keys and values are all. */
+/* An attention: its projections, the slots of its keys, and its rows. */
+struct tec_attending {
+    const struct tec_attend *attend;
+    const struct tec_layer *weights;
+    const struct tec_kv_space *space;
+    const struct tec_rows *rows;
+    const float *bias; /* of tec_call_weights */
+    int reach;
+};
 struct tec_kv_tensors {
     int k, v;
 };
+
+/* What is made of the outputs of a projection, whose keys and values go to their slots: queries, -1
+ * where keys and values are all; queries alone, of rows that see others; and what they gather,
+ * `round`ed where it enters a GEMM. */
 struct tec_keys {
     int q, qkv;
     struct tec_kv_tensors kv;
 };
-struct tec_keys tec_lower_keys(struct tec_lower *l, const struct tec_forward *f, int layer, int x);
-int tec_lower_rest(struct tec_lower *l, const struct tec_forward *f, int layer,
-                   struct tec_keys keys, int x);
-
-/* What a layer's attention is made of: queries of the outputs of a projection, whose keys and
- * values go to their slots; queries alone, of rows that see others; and what they gather, `round`ed
- * where it enters a GEMM. */
-int tec_lower_store(struct tec_lower *l, const struct tec_forward *f, int layer, int qkv,
-                    bool keys_only, struct tec_kv_tensors kv);
-int tec_lower_queries(struct tec_lower *l, const struct tec_forward *f, const struct tec_rows *rows,
-                      int layer, int q);
-int tec_lower_attend(struct tec_lower *l, const struct tec_forward *f, int layer, int q,
+int tec_lower_store(struct tec_lower *l, const struct tec_attending *a, int qkv, bool keys_only,
+                    struct tec_kv_tensors kv);
+int tec_lower_queries(struct tec_lower *l, const struct tec_attending *a, int q);
+int tec_lower_attend(struct tec_lower *l, const struct tec_attending *a, int q,
                      struct tec_kv_tensors kv, bool round);
 
-/* The columns of x from `at` on as heads, each normed; nothing for weight NULL. */
-void tec_lower_norm_heads(struct tec_lower *l, const struct tec_stack *stack, int x, int at,
+/* Norms of heads: of the columns of x from `at` on, in place. */
+struct tec_head_norms {
+    int head_dim;
+    float offset, eps;
+};
+void tec_lower_norm_heads(struct tec_lower *l, const struct tec_head_norms *n, int x, int at,
                           int heads, const float *weight);
 
 /* Queries of a layer that crosses, and the projected keys and values that it reads. */
@@ -149,6 +164,10 @@ struct tec_keys tec_lower_crossed_keys(struct tec_lower *l, const struct tec_for
 /* The forward as attention of a layer sees it. */
 struct tec_forward tec_lower_view(const struct tec_lower *l, const struct tec_forward *f,
                                   int layer);
+
+/* The attention of a layer of a forward; `numbers` keeps those of its stack. */
+struct tec_attending tec_lower_attending(const struct tec_forward *f, int layer,
+                                         struct tec_attend *numbers);
 
 /* Project the keys and values of the space for all layers that cross: once for all steps. */
 void tec_lower_cross(struct tec_lower *l, const struct tec_forward *f);
@@ -196,18 +215,17 @@ enum tec_status tec_lower_shift(struct tec_lower *l, struct tec_error *err);
 /* The tokens of the rows as a new tensor. */
 int tec_lower_embed(struct tec_lower *l, const struct tec_rows *rows, const int *token);
 
-/* The table of angles of a layer; NULL where the stack rotates nothing. */
-const float *tec_lower_rotation(const struct tec_lower *l, const struct tec_stack *stack,
-                                int layer);
+/* The table of angles of an attention; NULL where nothing is rotated. */
+const float *tec_lower_rotation(const struct tec_lower *l, const struct tec_attend *attend);
 
-/* The factor of a stack's attention scores. */
-float tec_lower_scale(const struct tec_stack *stack);
+/* The factor of an attention's scores. */
+float tec_lower_scale(const struct tec_attend *attend);
 
 /* Bend logits below the model's cap, where it has one, in place. */
 void tec_lower_cap(struct tec_lower *l, int logits);
 
-/* y = norm(x) by a stack's kind: `which` 0, 1 of a layer, 2 final, 3 in front of the first layer, 4
- * of a layer's second attention. `round`: y enters a GEMM. */
+/* y = norm(x) by a stack's kind: `which` 0, 1 of a layer, 2 final, 3 of a layer's second attention.
+ * `round`: y enters a GEMM. */
 int tec_lower_norm(struct tec_lower *l, const struct tec_forward *f, int layer, int which, int x,
                    bool round, const char *label);
 
@@ -261,9 +279,9 @@ void tec_lower_tap(struct tec_lower *l, int tensor, const char *format, ...)
 /* More names for columns of the last tap. */
 void tec_lower_tap_view(struct tec_lower *l, int at, int cols, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* Keep the keys (or values) in the rows' slots of one layer. */
-void tec_lower_tap_kv(struct tec_lower *l, const struct tec_forward *f, int layer, bool values,
-                      const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* Keep the keys in the rows' slots of one layer. */
+void tec_lower_tap_keys(struct tec_lower *l, const struct tec_attending *a, int keys,
+                        const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 void tec_taps_finish(struct tec_taps *taps, struct tec_device *device);
 

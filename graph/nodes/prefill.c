@@ -1,6 +1,6 @@
 /* prefill.c - pictures through the tower, prompt through the embedding, both through the stack:
  * what remains is the keys and values of the frame. */
-#include "graph/nodes/built.h"
+#include "graph/nodes/layers.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -262,33 +262,43 @@ void tec_lower_prefix_rows(struct tec_lower *l, int x)
     tec_lower_tokens(l, x, t->ids, t->n_text, t->max_ids, t->first_text, scale);
 }
 
-/* Pictures and prompt through the stack of the text. */
+/* The rows that a head reads, behind the text's last norm. With taps of all rows they are taken of
+ * those, which a tap of all has changed by then. */
+static void read_hidden(struct tec_lower *l, struct tec_built *b, int x)
+{
+    if (l->whole) {
+        b->rows = &l->prefix->last;
+        b->tensor[b->p->layers[b->p->n_layers].x] =
+            tec_lower_take(l, b->rows, l->prefix->last_row, x, "last");
+    }
+    l->hidden = tec_layers_leave(b, false);
+    tec_lower_tap(l, l->hidden, "last_hidden");
+}
+
+/* Pictures and prompt through the layers of the text. */
 static void read_prompt(struct tec_lower *l)
 {
-    const struct tec_text *t = &l->model->text;
+    const struct tec_prefix_table *t = l->prefix;
     bool heads = tec_model_heads(l->model);
-    int x = tec_program_tensor(l->program, "x", l->prefix->prefix.max, t->stack.width,
-                               l->prefix->prefix.count);
-    const struct tec_forward f = {.stack = &t->stack,
-                                  .weights = &l->weights->text,
-                                  .space = l->space,
-                                  .rows = &l->prefix->prefix,
-                                  .last = heads && !l->whole ? &l->prefix->last : NULL,
-                                  .last_row = l->prefix->last_row,
+    int x = tec_program_tensor(l->program, "x", t->prefix.max, l->model->text.stack.width,
+                               t->prefix.count);
+    const struct tec_reading r = {.space = l->space,
+                                  .rows = &t->prefix,
+                                  .last = heads && !l->whole ? &t->last : NULL,
+                                  .last_row = t->last_row,
                                   .keys_only = !l->whole && !heads,
                                   .tap = "prefix.",
                                   .tap_inside = true};
+    struct tec_built b;
     tec_lower_prefix_rows(l, x);
     tec_lower_tap(l, x, "prefix.embeds");
-    x = tec_lower_forward(l, &f, x);
+    if (!tec_layers_begin(&b, l, &r, x))
+        return;
+    x = tec_layers_run(&b);
     if (l->whole)
-        tec_lower_tap(l, tec_lower_norm(l, &f, 0, 2, x, false, "final"), "prefix.final_norm");
-    if (heads && l->whole)
-        x = tec_lower_take(l, &l->prefix->last, l->prefix->last_row, x, "last");
-    if (heads) {
-        l->hidden = tec_lower_norm(l, &f, 0, 2, x, false, "final");
-        tec_lower_tap(l, l->hidden, "last_hidden");
-    }
+        tec_lower_tap(l, tec_layers_leave(&b, false), "prefix.final_norm");
+    if (heads)
+        read_hidden(l, &b, x);
 }
 
 /* Text counts by the order of the sequence, so its scratch slots are positions; what the frame
@@ -305,16 +315,16 @@ int tec_lower_text(struct tec_lower *l, bool round)
                                   .visible = t->prefix.visible,
                                   .seqs = t->features.seqs,
                                   .spans = t->features.spans};
-    const struct tec_forward f = {.stack = &l->model->text.stack,
-                                  .weights = &l->weights->text,
-                                  .space = &l->reading[0],
-                                  .rows = &rows,
-                                  .tap = "prefix.",
-                                  .tap_inside = true};
-    int x = tec_program_tensor(l->program, "x", rows.max, f.stack->width, rows.count);
+    const struct tec_reading r = {
+        .space = &l->reading[0], .rows = &rows, .tap = "prefix.", .tap_inside = true};
+    struct tec_built b;
+    int x = tec_program_tensor(l->program, "x", rows.max, l->model->text.stack.width, rows.count);
     tec_lower_prefix_rows(l, x);
     tec_lower_tap(l, x, "prefix.embeds");
-    x = tec_lower_norm(l, &f, 0, 2, tec_lower_forward(l, &f, x), round, "final");
+    if (!tec_layers_begin(&b, l, &r, x))
+        return -1;
+    (void)tec_layers_run(&b);
+    x = tec_layers_leave(&b, round);
     tec_lower_tap(l, x, "prefix.final_norm");
     return x;
 }

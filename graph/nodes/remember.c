@@ -3,13 +3,14 @@
  * What was said becomes a segment of a memory (graph/run/memory_said.c), as a text that comes with
  * an observation does. A segment's keys are kept before rotation, because its place in a prompt is
  * not known yet. The forward runs when a frame leaves time for it, never in front of an answer. */
-#include "graph/nodes/node.h"
+#include "graph/nodes/layers.h"
 
 /* Keys before rotation and values of the rows, to where they are kept. */
-static void keep(struct tec_lower *l, const struct tec_forward *f, int layer, struct tec_keys keys)
+static void keep(struct tec_lower *l, const struct tec_built *b, int layer, struct tec_keys keys)
 {
-    const struct tec_layer *w = &f->weights->layers[layer];
-    const struct tec_stack *s = f->stack;
+    int at = b->p->layers[layer].attention;
+    const struct tec_layer *w = b->w[at].stack.layers;
+    const struct tec_attend *n = &b->p->calls[at].attend;
     bool only = keys.q < 0;
     struct tec_call call = tec_call_of(TEC_OP_rope_store, "keep");
     call.in[0] = keys.qkv;
@@ -17,13 +18,13 @@ static void keep(struct tec_lower *l, const struct tec_forward *f, int layer, st
     call.out[2] = tec_lower_kv(l, l->kept, layer, true);
     call.bf16 = l->kept->shape.bf16;
     call.args.rope = (struct tec_rope_args){.slot = l->remember->kept,
-                                            .pos = f->rows->pos,
+                                            .pos = b->rows->pos,
                                             .q_at = -1,
                                             .k_at = only ? 0 : w->k_at,
                                             .v_at = w->v_at - (only ? w->k_at : 0),
-                                            .heads = s->heads,
-                                            .kv_heads = s->kv_heads,
-                                            .head_dim = s->head_dim};
+                                            .heads = n->heads,
+                                            .kv_heads = n->kv_heads,
+                                            .head_dim = n->head_dim};
     tec_program_call(l->program, &call);
 }
 
@@ -31,18 +32,16 @@ static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
 {
     const struct tec_text *t = &l->model->text;
     const struct tec_rows *rows = &l->remember->rows;
-    const struct tec_forward f = {.stack = &t->stack,
-                                  .weights = &l->weights->text,
-                                  .space = l->space,
-                                  .rows = rows,
-                                  .keys_only = true};
+    const struct tec_reading r = {.space = l->space, .rows = rows, .keys_only = true};
+    struct tec_built b;
     int x = tec_program_tensor(l->program, "x", rows->max, t->stack.width, rows->count);
     tec_lower_tokens(l, x, l->remember->ids, rows->count, rows->max, l->zero, t->scale);
-    for (int layer = 0; layer < t->stack.layers && l->program->status == TEC_OK; layer++) {
-        struct tec_keys keys = tec_lower_keys(l, &f, layer, x);
-        keep(l, &f, layer, keys);
+    bool goes = tec_layers_begin(&b, l, &r, x);
+    for (int layer = 0; layer < t->stack.layers && goes && l->program->status == TEC_OK; layer++) {
+        struct tec_keys keys = tec_layers_keys(&b, layer);
+        keep(l, &b, layer, keys);
         if (keys.q >= 0)
-            x = tec_lower_rest(l, &f, layer, keys, x);
+            tec_layers_rest(&b, layer, keys);
     }
     if (l->program->status != TEC_OK && err)
         *err = l->program->err;

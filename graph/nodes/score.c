@@ -8,7 +8,7 @@
  *
  * Logits are there for some rows at a time; of each row what is kept is how likely the tokens are
  * that follow it in the tree. */
-#include "graph/nodes/node.h"
+#include "graph/nodes/layers.h"
 
 /* Rows first .. first + TEC_SCORE_ROWS - 1 of h. */
 static void head(struct tec_lower *l, int h, int chunk, int likely)
@@ -36,14 +36,14 @@ static void head(struct tec_lower *l, int h, int chunk, int likely)
 static enum tec_status lower(struct tec_lower *l, struct tec_error *err)
 {
     const struct tec_score_table *t = l->score;
-    const struct tec_forward f = {.stack = &l->model->text.stack,
-                                  .weights = &l->weights->text,
-                                  .space = l->space,
-                                  .rows = &t->rows,
-                                  .tap = l->taps ? "score." : NULL};
-    int x = tec_lower_embed(l, &t->rows, t->token);
-    x = tec_lower_forward(l, &f, x);
-    int h = tec_lower_norm(l, &f, 0, 2, x, true, "final");
+    const struct tec_reading r = {
+        .space = l->space, .rows = &t->rows, .tap = l->taps ? "score." : NULL};
+    struct tec_built b;
+    int h = -1;
+    if (tec_layers_begin(&b, l, &r, tec_lower_embed(l, &t->rows, t->token))) {
+        (void)tec_layers_run(&b);
+        h = tec_layers_leave(&b, true);
+    }
     int likely =
         tec_program_fixed(l->program, "likely", t->likely,
                           (size_t)t->max_entries * sizeof *t->likely, t->max_entries, 1, 1, NULL);

@@ -103,23 +103,21 @@ void tec_lower_tap_view(struct tec_lower *l, int at, int cols, const char *forma
     tap->cols = cols;
 }
 
-void tec_lower_tap_kv(struct tec_lower *l, const struct tec_forward *f, int layer, bool values,
-                      const char *format, ...)
+void tec_lower_tap_keys(struct tec_lower *l, const struct tec_attending *a, int keys,
+                        const char *format, ...)
 {
     if (!l->taps || l->program->status != TEC_OK)
         return;
-    int cols = f->stack->kv_heads * f->stack->head_dim;
-    int at = f->space->shape.layers > 1 ? tec_lower_kv_layer(f, layer) : 0;
+    int cols = a->attend->kv_heads * a->attend->head_dim;
     void *block;
-    int to = tap_tensor(l, f->rows->max, cols, f->rows->count, &block);
+    int to = tap_tensor(l, a->rows->max, cols, a->rows->count, &block);
     if (to < 0)
         return;
     struct tec_call call = tec_call_of(TEC_OP_read_kv, "tap");
-    call.in[0] = tec_program_fixed(l->program, "kv", (values ? f->space->v : f->space->k)[at],
-                                   f->space->bytes, f->space->slots, cols, cols, NULL);
+    call.in[0] = keys;
     call.out[0] = to;
-    call.args.read_kv.slot = f->rows->slot;
-    call.bf16 = f->space->shape.bf16;
+    call.args.read_kv.slot = a->rows->slot;
+    call.bf16 = a->space->shape.bf16;
     tec_program_call(l->program, &call);
     va_list args;
     va_start(args, format);
@@ -129,8 +127,8 @@ void tec_lower_tap_kv(struct tec_lower *l, const struct tec_forward *f, int laye
         tec_device_put(l->device, block);
     if (tap) {
         tap->data = block;
-        tap->live = f->rows->count;
-        tap->rows = f->rows->max;
+        tap->live = a->rows->count;
+        tap->rows = a->rows->max;
         tap->cols = cols;
         tap->ld = (cols + 15) / 16 * 16;
     }

@@ -6,6 +6,8 @@ local read <const> = include("common/configuration.lua")
 local shared <const> = include("common/smolvlm_tower.lua")
 local count <const>, number <const>, dense <const> = read.count, read.number, shared.dense
 
+local layers_of <const> = include("common/decoder_layers.lua")
+
 local M <const> = "vlm_with_expert.vlm.model."
 local X <const> = "vlm_with_expert.lm_expert."
 
@@ -25,22 +27,27 @@ local function any(t, key, default)
   return n
 end
 
--- Layers of the text's shape, with tensors below `prefix`.
-local function llama(t, prefix, s)
-  local layer <const> = prefix .. "layers.{}."
+-- Sizes of the text, and of whatever has its heads.
+local function sizes_of(t)
   local heads, width = count(t, "num_attention_heads", 32), count(t, "hidden_size", 4096)
+  return { width = width, heads = heads, kv_heads = count(t, "num_key_value_heads", heads),
+           head_dim = count(t, "head_dim", width // heads), mlp = count(t, "intermediate_size", 11008),
+           eps = number(t, "rms_norm_eps", 1e-6), activation = "silu" }
+end
+
+-- The expert's layers, of the text's shape.
+local function expert_stack(t, s)
+  local layer <const>, stack <const> = X .. "layers.{}.", sizes_of(t)
   local tensors = { norm1 = layer .. "input_layernorm.weight", norm2 = layer .. "post_attention_layernorm.weight",
-                    final = prefix .. "norm.weight" }
+                    final = X .. "norm.weight" }
   for key, name in pairs { q = "self_attn.q_proj", k = "self_attn.k_proj", v = "self_attn.v_proj",
                            o = "self_attn.o_proj", gate = "mlp.gate_proj", up = "mlp.up_proj",
                            down = "mlp.down_proj" } do
     tensors[key] = layer .. name .. ".weight"
   end
-  return { layers = s.layers, width = s.width or width, heads = heads,
-           kv_heads = count(t, "num_key_value_heads", heads), head_dim = count(t, "head_dim", width // heads),
-           mlp = s.mlp or count(t, "intermediate_size", 11008), norm = "rms", norm_offset = 0.0,
-           eps = number(t, "rms_norm_eps", 1e-6), theta = 10000.0, activation = "silu", crossed = s.crossed,
-           tensors = tensors }
+  stack.norm, stack.norm_offset, stack.theta, stack.tensors = "rms", 0.0, 10000.0, tensors
+  for key, value in pairs(s) do stack[key] = value end
+  return stack
 end
 
 -- A policy that was not trained from the model's published weights keeps its tower in float32 beside a text in
@@ -119,8 +126,8 @@ used = used > 0 and math.min(used, all) or all
 local n_expert <const>, apart <const>, crossed <const> = expert_layers(c, used)
 local hidden <const> = count(text, "hidden_size", 4096)
 local width <const> = math.floor(hidden * number(c, "expert_width_multiplier", 0.75))
-local expert <const> = llama(text, X, { layers = n_expert, width = width, crossed = crossed,
-                                        mlp = 256 * math.ceil(4 * (2 * width // 3) / 256) })
+local expert <const> = expert_stack(text, { layers = n_expert, width = width, crossed = crossed,
+                                            mlp = 256 * math.ceil(4 * (2 * width // 3) / 256) })
 local horizon <const> = given.config and count(c, "chunk_size", 50) or given.horizon or 50
 local dim <const> = count(c, "max_action_dim", 32)
 
@@ -141,6 +148,16 @@ local function action(g, prompt, x, t)
   return linear(g, y, "action_out_proj", dim, "action_out")
 end
 
+local shape <const> = sizes_of(text)
+shape.prefix, shape.layers = M .. "text_model.", used
+shape.scores = function() return { rotation = { theta = 10000.0 } } end
+local layers <const> = layers_of(shape)
+layers.vocab, layers.scale, layers.round_logits = count(text, "vocab_size", 32000), hidden ^ 0.5, false
+layers.mask = "bidir"
+layers.keys_f32 = true -- some hundred rows: what bfloat16 would save is not worth what it costs
+layers.bos, layers.eos, layers.max_tokens = -1, -1, count(c, "tokenizer_max_length", 48)
+layers.embed, layers.head = { M .. "text_model.embed_tokens.weight" }, {}
+
 return {
   name = "smolvla",
   slots = given.cameras or { "observation.images.camera1", "observation.images.camera2", "observation.images.camera3" },
@@ -149,13 +166,7 @@ return {
     shuffle = count(vlm.config, "scale_factor", 2),
     projector = { dense(M .. "connector.modality_projection.proj") }, scale = hidden ^ 0.5, around = around(c, vlm),
   },
-  text = {
-    vocab = count(text, "vocab_size", 32000), scale = hidden ^ 0.5, round_logits = false, mask = "bidir",
-    keys_f32 = true, -- some hundred rows: what bfloat16 would save is not worth what it costs
-    bos = -1, eos = -1, max_tokens = count(c, "tokenizer_max_length", 48),
-    embed = { M .. "text_model.embed_tokens.weight" }, head = {},
-    stack = llama(text, M .. "text_model.", { layers = used }),
-  },
+  text = layers,
   flow = { horizon = horizon, dim = dim, steps = count(c, "num_steps", 10), falls = true, f32 = true },
   prefill = prefill,
   action = action,

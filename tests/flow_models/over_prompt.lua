@@ -6,6 +6,7 @@ c.model_type = "smolvlm"
 local model = include("smolvlm.lua")
 local f <const> = c.flow
 local width <const>, horizon <const>, dim <const> = f.width, f.horizon, f.dim
+local theta <const> = c.text_config.rope_theta or c.text_config.rope_parameters.rope_theta
 
 model.slots = f.slots
 model.text.picture, model.text.mask = nil, f.mask
@@ -26,7 +27,7 @@ end
 
 local expert <const> = {
   layers = f.layers, width = width, heads = f.heads, kv_heads = f.kv, head_dim = f.head_dim, mlp = 2 * width,
-  norm = f.norm, norm_offset = f.offset, eps = 1e-5, theta = model.text.stack.theta, activation = f.activation,
+  norm = f.norm, norm_offset = f.offset, eps = 1e-5, theta = theta, activation = f.activation,
   crossed = f.crossed, tensors = tensors(),
 }
 

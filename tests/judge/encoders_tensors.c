@@ -1,4 +1,5 @@
 /* encoders_tensors.c - an encoder's tensors text by text, its batch, its similarities. */
+#include "graph/model/program.h"
 #include "tests/judge/encoders.h"
 #include "tests/judge/taps.h"
 
@@ -192,7 +193,7 @@ enum tec_status tec_encoders_similarity(struct tec_encoders *j, struct tec_error
 /* Beside the cases of encoders whose scores know distances stands a list of buckets. */
 enum tec_status tec_encoders_buckets(struct tec_encoders *j, struct tec_error *err)
 {
-    const struct tec_relative *r = &tec_encoder_model(j->encoder)->text.stack.relative;
+    const struct tec_relative *r = &tec_model_attention(tec_encoder_model(j->encoder), 0)->relative;
     const char *path = tec_encoders_path(j, "../mpnet_buckets.json");
     json_error_t where;
     if (!r->name || access(path, F_OK) != 0)

@@ -1,6 +1,7 @@
 /* qwen_configs.c - judges cases of kind "configs": what a description makes of configurations with
  * absent keys, windows and rotations that are not supported. */
 #include "graph/model/model.h"
+#include "graph/model/program.h"
 #include "tests/judge/verify.h"
 
 #include <math.h>
@@ -36,9 +37,10 @@ static int wrong_sizes(const json_t *want, const struct tec_model *m)
     wrong += !same(want, "head_dim", s->head_dim);
     wrong += !same(want, "vocab_size", m->text.vocab);
     wrong += !same(want, "max_position_embeddings", m->text.max_tokens);
-    wrong += !same(want, "rope_theta", s->theta);
-    float eps = (float)json_number_value(json_object_get(want, "rms_norm_eps"));
-    wrong += eps < s->eps || eps > s->eps;
+    wrong += !same(want, "rope_theta", m->text.program->rotations[0].theta);
+    for (int i = 0; i < m->text.program->n; i++)
+        if (m->text.program->calls[i].word == TEC_WORD_norm)
+            wrong += !same(want, "rms_norm_eps", m->text.program->calls[i].eps);
     bool tied = strcmp(m->text.head[0], m->text.embed[0]) == 0;
     return wrong + (tied != json_is_true(json_object_get(want, "tie_word_embeddings")));
 }
@@ -48,7 +50,6 @@ static int wrong_lists(const json_t *want, const struct tec_model *m)
 {
     const json_t *ends = json_object_get(want, "eos_token_id");
     const json_t *layers = json_object_get(want, "windowed_layers");
-    const struct tec_stack *s = &m->text.stack;
     int wrong = 0, n = json_is_array(ends) ? (int)json_array_size(ends) : json_is_integer(ends);
     wrong += n != m->text.n_ends;
     for (int i = 0; i < n && i < m->text.n_ends; i++) {
@@ -57,13 +58,13 @@ static int wrong_lists(const json_t *want, const struct tec_model *m)
     }
     wrong += n > 0 ? m->text.eos != m->text.ends[0] : m->text.eos != -1;
     int windowed = 0;
-    for (int i = 0; i < s->layers; i++)
-        if (tec_stack_windowed(s, i))
-            wrong += json_integer_value(json_array_get(layers, (size_t)windowed++)) != i;
-    wrong += (int)json_array_size(layers) != windowed;
-    if (windowed)
-        wrong += !same(want, "window", s->window);
-    return wrong;
+    for (int i = 0; i < m->text.stack.layers; i++) {
+        int window = tec_model_attention(m, i)->attend.window;
+        if (window)
+            wrong += json_integer_value(json_array_get(layers, (size_t)windowed++)) != i ||
+                     !same(want, "window", window);
+    }
+    return wrong + ((int)json_array_size(layers) != windowed);
 }
 
 /* What cannot be run must be refused: stretched rotations, heads that do not divide. */

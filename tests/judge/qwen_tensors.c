@@ -1,5 +1,6 @@
 /* qwen_tensors.c - every tensor of a text model's case by its name: taps of one causal pass, the
  * same pass at far positions, logits of each row, unpacked weights. */
+#include "graph/model/program.h"
 #include "graph/run/launch_rows.h"
 #include "kernels/int4.h"
 #include "tests/judge/qwen.h"
@@ -129,22 +130,31 @@ static float unpacked(const struct tec_matrix *m, const unsigned char *w, int k,
     return (float)(nibble - group[TEC_INT4_ZEROS + n % 16]) * tec_half_float(scale);
 }
 
-/* Where a published matrix lies among the joined ones: its first column. */
-static const struct tec_matrix *find_matrix(const struct tec_layer *l, const char *name, int *first)
+/* Whether a tensor is NAME.weight of some module. */
+static bool is_named(const char *tensor, const char *name)
 {
-    const struct {
-        const char *name;
-        const struct tec_matrix *m;
-        int first;
-    } all[] = {{"q_proj", &l->qkv, l->q_at},      {"k_proj", &l->qkv, l->k_at},
-               {"v_proj", &l->qkv, l->v_at},      {"o_proj", &l->o, 0},
-               {"gate_proj", &l->up, l->gate_at}, {"up_proj", &l->up, l->up_at},
-               {"down_proj", &l->down, 0}};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        if (strcmp(all[i].name, name) == 0) {
-            *first = all[i].first;
-            return all[i].m;
+    size_t n = tensor ? strlen(tensor) : 0, own = strlen(name), rest = strlen(".weight");
+    return n > own + rest && strncmp(tensor + n - own - rest, name, own) == 0;
+}
+
+/* Where a published matrix of a layer lies among the joined ones: its first column. */
+static const struct tec_matrix *find_matrix(const struct tec_pi *pi, int layer, const char *name,
+                                            int *first)
+{
+    const struct tec_model_program *p = pi->model->text.program;
+    for (int i = p->layers[layer].first; i < p->layers[layer + 1].first; i++) {
+        const struct tec_model_call *c = &p->calls[i];
+        const struct tec_call_weights *w = &pi->weights->text[i];
+        const struct tec_layer *l = w->stack.layers;
+        if (is_named(c->weight, name))
+            return &w->matrix;
+        for (int k = 0; k < 3; k++) {
+            *first = !l ? k * w->matrix.n / 2 : k == 2 ? l->v_at : k ? l->k_at : l->q_at;
+            if (is_named(c->joined[k], name))
+                return l ? &l->qkv : &w->matrix;
         }
+        *first = 0;
+    }
     return NULL;
 }
 
@@ -157,8 +167,7 @@ static void judge_weight(struct tec_qwen *q, const struct tec_stored *t)
     if (sscanf(t->name, "dequant.layer%d.%n", &layer, &used) != 1 || layer < 0 ||
         layer >= pi->model->text.stack.layers)
         return;
-    const struct tec_matrix *m =
-        find_matrix(&pi->weights->text.layers[layer], t->name + used, &first);
+    const struct tec_matrix *m = find_matrix(pi, layer, t->name + used, &first);
     size_t n = t->bytes / sizeof(float), wrong = 0, cols = t->rank == 2 ? (size_t)t->shape[1] : 0;
     float *want = TEC_NEW(pi->v->arena, n + 1, float);
     bool ok = m && m->group && want && t->rank == 2 && t->shape[0] == m->k &&

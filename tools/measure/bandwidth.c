@@ -3,6 +3,7 @@
 #include "tools/measure/bandwidth.h"
 
 #include "base/clock.h"
+#include "graph/model/program.h"
 #include "kernels/int8.h"
 #include "kernels/team.h"
 
@@ -101,12 +102,13 @@ static int64_t bytes_of(const struct tec_matrix *m)
                                     : (int64_t)m->n * m->k * (m->form == TEC_FORM_BF16 ? 2 : 4);
 }
 
-int64_t tec_bandwidth_step(const struct tec_weights *w, int layers)
+int64_t tec_bandwidth_step(const struct tec_weights *w, const struct tec_model *model)
 {
+    const struct tec_model_program *p = model->text.program;
     int64_t bytes = bytes_of(&w->head);
-    for (int i = 0; i < layers; i++) {
-        const struct tec_layer *l = &w->text.layers[i];
-        bytes += bytes_of(&l->qkv) + bytes_of(&l->o) + bytes_of(&l->up) + bytes_of(&l->down);
+    for (int i = 0; p && i < p->n; i++) {
+        const struct tec_call_weights *c = &w->text[i];
+        bytes += bytes_of(c->stack.layers ? &c->stack.layers->qkv : &c->matrix);
     }
     return bytes;
 }

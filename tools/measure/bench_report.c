@@ -202,7 +202,7 @@ static double step1_s(const struct tec_bench *b)
 static json_t *memory_json(const struct tec_bench *b)
 {
     const struct tec_engine *e = b->opened.engine;
-    int64_t bytes = tec_bandwidth_step(e->weights, e->model->text.stack.layers);
+    int64_t bytes = tec_bandwidth_step(e->weights, e->model);
     double step = step1_s(b), used = step > 0.0 ? (double)bytes / step : 0.0;
     bool known = b->read_s > 0.0; /* it is the host's, and not timed where weights lie elsewhere */
     return json_pack("{s:o,s:I,s:f,s:f,s:o}", "read_bytes_s",
@@ -315,7 +315,7 @@ void tec_bench_print(struct tec_bench *b, const char *node, FILE *out)
 {
     struct tec_bench_bound x;
     const struct tec_engine *e = b->opened.engine;
-    int64_t bytes = tec_bandwidth_step(e->weights, e->model->text.stack.layers);
+    int64_t bytes = tec_bandwidth_step(e->weights, e->model);
     double step = step1_s(b), gb = step > 0.0 ? (double)bytes / step / 1e9 : 0.0;
     tec_machine_print(e->device, out);
     fprintf(out,

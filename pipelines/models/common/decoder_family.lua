@@ -13,6 +13,7 @@ local sizes <const> = {
 
 local read <const> = include("common/configuration.lua")
 local count <const>, number <const> = read.count, read.number
+local layers_of <const> = include("common/decoder_layers.lua")
 
 local function table_of(x) return type(x) == "table" and x or {} end
 
@@ -101,35 +102,24 @@ local function activation(m, c)
   return m.gelu and "gelu" or "silu"
 end
 
-local function tensors_of(m, c, M)
-  local layer <const> = M .. "layers.{}."
-  local t = {
-    gate = layer .. "mlp.gate_proj.weight", up = layer .. "mlp.up_proj.weight",
-    down = layer .. "mlp.down_proj.weight", norm1 = layer .. "input_layernorm.weight",
-    norm2 = layer .. "post_attention_layernorm.weight", final = M .. "norm.weight",
-  }
-  for key, name in pairs { q = "q_proj", k = "k_proj", v = "v_proj", o = "o_proj" } do
-    t[key] = layer .. "self_attn." .. name .. ".weight"
-    local bias = m.qkv_bias and key ~= "o" or not m.qkv_bias and c.attention_bias
-    if bias then t[key .. "_bias"] = layer .. "self_attn." .. name .. ".bias" end
-  end
-  if m.head_norms then
-    t.q_norm, t.k_norm = layer .. "self_attn.q_norm.weight", layer .. "self_attn.k_norm.weight"
-  end
-  if m.post_norms then
-    t.post1, t.norm2 = t.norm2, layer .. "pre_feedforward_layernorm.weight"
-    t.post2 = layer .. "post_feedforward_layernorm.weight"
-  end
-  return t
+-- The projections that have a bias.
+local function biased(m, c)
+  if m.qkv_bias then return { q_proj = true, k_proj = true, v_proj = true } end
+  return c.attention_bias and { q_proj = true, k_proj = true, v_proj = true, o_proj = true } or nil
 end
 
--- What differs from most in attention: m.attention(c) may say scale, cap and window_theta.
-local function scores(m, c, layers, stretch)
-  local s = m.attention and m.attention(c) or {}
-  s.window, s.windowed = windows(c, layers, m.slides and m.slides(c) or function() return false end, m.window)
-  if not s.window then s.window_theta = nil end
-  s.stretch = stretch
-  return (s.window or s.stretch or s.scale or s.cap) and s or nil
+-- What differs between layers and from most in attention: m.attention(c) may say scale, cap and window_theta.
+local function scores(m, c, layers)
+  local theta <const>, stretch <const> = rotation(m, c)
+  local s <const> = m.attention and m.attention(c) or {}
+  local window <const>, slides <const> = windows(c, layers, m.slides and m.slides(c) or function() return false end,
+                                                 m.window)
+  return function(i)
+    local near <const> = window and slides[i + 1]
+    local turn = { theta = theta, stretch = stretch, f32 = m.angles_f32 }
+    if near and s.window_theta then turn = { theta = s.window_theta, f32 = m.angles_f32 } end
+    return { rotation = turn, window = near and window or nil, scale = s.scale, cap = s.cap }
+  end
 end
 
 -- m = {
@@ -160,31 +150,24 @@ return function(m)
   if not dim and width % heads ~= 0 then
     error("num_attention_heads " .. heads .. " do not divide hidden_size " .. width, 0)
   end
-  local theta, stretch = rotation(m, c)
   local stops <const> = ends(c)
   local penalty = table_of(given.generation).repetition_penalty
   local tied = c.tie_word_embeddings
   if tied == nil then tied = m.tied or false end
-  return {
-    name = m.name,
-    text = {
-      vocab = vocab, scale = m.embedding and m.embedding(width) or 1.0, round_logits = true,
-      mask = "causal_all", cap = m.cap and m.cap(c) or nil,
-      bos = m.bos and math.type(c.bos_token_id) == "integer" and c.bos_token_id or -1,
-      eos = stops[1] or -1, ends = stops,
-      penalty = type(penalty) == "number" and penalty + 0.0 or 1.0,
-      max_tokens = count(c, "max_position_embeddings", m.positions),
-      embed = { M .. "embed_tokens.weight" },
-      head = { tied and M .. "embed_tokens.weight" or "lm_head.weight" },
-      stack = {
-        layers = layers, width = width, heads = heads,
-        kv_heads = count(c, "num_key_value_heads", m.kv_heads or heads), head_dim = dim or width // heads,
-        mlp = count(c, "intermediate_size", m.mlp), norm = "rms", norm_offset = m.offset or 0.0,
-        eps = number(c, "rms_norm_eps", 1e-6), theta = theta, angles_f32 = m.angles_f32,
-        scores = scores(m, c, layers, stretch), packing = packing(c), activation = act,
-        tensors = tensors_of(m, c, M),
-      },
-    },
-    ignored = tied and { "lm_head.weight" } or {},
+  local text = layers_of {
+    prefix = M, layers = layers, width = width, heads = heads,
+    kv_heads = count(c, "num_key_value_heads", m.kv_heads or heads), head_dim = dim or width // heads,
+    mlp = count(c, "intermediate_size", m.mlp), eps = number(c, "rms_norm_eps", 1e-6), offset = m.offset,
+    activation = act, biased = biased(m, c), head_norms = m.head_norms, post_norms = m.post_norms,
+    packing = packing(c), scores = scores(m, c, layers),
   }
+  text.vocab, text.scale, text.round_logits = vocab, m.embedding and m.embedding(width) or 1.0, true
+  text.mask, text.cap = "causal_all", m.cap and m.cap(c) or nil
+  text.bos = m.bos and math.type(c.bos_token_id) == "integer" and c.bos_token_id or -1
+  text.eos, text.ends = stops[1] or -1, stops
+  text.penalty = type(penalty) == "number" and penalty + 0.0 or 1.0
+  text.max_tokens = count(c, "max_position_embeddings", m.positions)
+  text.embed = { M .. "embed_tokens.weight" }
+  text.head = { tied and M .. "embed_tokens.weight" or "lm_head.weight" }
+  return { name = m.name, text = text, ignored = tied and { "lm_head.weight" } or {} }
 end

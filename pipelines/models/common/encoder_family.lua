@@ -31,24 +31,34 @@ return function(m)
     error("num_attention_heads " .. heads .. " do not divide hidden_size " .. width, 0)
   end
   local before <const> = prefix(m)
-  local layer <const> = before .. "encoder.layer.{}."
-  local tensors = { first = before .. "embeddings.LayerNorm.weight",
-                    first_bias = before .. "embeddings.LayerNorm.bias" }
-  for role, name in pairs(m.layer) do
-    tensors[role] = layer .. name .. ".weight"
-    tensors[role .. "_bias"] = layer .. name .. ".bias"
+  local mlp <const>, layers <const> = count(c, "intermediate_size", 3072), count(c, "num_hidden_layers", 12)
+  local eps <const> = number(c, "layer_norm_eps", 1e-12)
+  local relative <const> = m.relative and m.relative(c, before) or nil
+  local function norm(g, x, name, tap)
+    return g:norm(x, { weight = name .. ".weight", bias = name .. ".bias", eps = eps, name = tap })
+  end
+  local function linear(g, x, name, out, tap)
+    return g:linear(x, { weight = name .. ".weight", bias = name .. ".bias", out = out, bf16 = true, name = tap })
   end
   local positions = count(c, "max_position_embeddings", d.positions)
   local text = m.sums(c, before .. "embeddings.", positions)
   text.vocab, text.scale, text.round_logits, text.mask = count(c, "vocab_size", d.vocab), 1.0, false, "bidir"
   text.bos, text.eos, text.max_tokens, text.pool = -1, -1, positions, "mean"
   text.embed, text.head = { before .. "embeddings.word_embeddings.weight" }, {}
-  text.stack = {
-    layers = count(c, "num_hidden_layers", 12), width = width, heads = heads, kv_heads = heads,
-    head_dim = width // heads, mlp = count(c, "intermediate_size", 3072), norm = "layer", norm_offset = 0.0,
-    after = true, eps = number(c, "layer_norm_eps", 1e-12), theta = 0.0, activation = act, tensors = tensors,
-    relative = m.relative and m.relative(c, before) or nil,
-  }
+  text.layers, text.width = layers, width
+  text.enter = function(g, x) return norm(g, x, before .. "embeddings.LayerNorm", "first") end
+  text.layer = function(g, x, i)
+    local at <const> = before .. "encoder.layer." .. i .. "."
+    local o = { heads = heads, head_dim = width // heads, relative = relative, bf16 = true }
+    for _, r in ipairs { "q", "k", "v" } do
+      o[r], o[r .. "_bias"] = at .. m.layer[r] .. ".weight", at .. m.layer[r] .. ".bias"
+    end
+    local y = linear(g, g:attention(x, o), at .. m.layer.o, width, "attn_out")
+    x = norm(g, g:add(y, x), at .. m.layer.norm1, "norm1")
+    y = g:activation(linear(g, x, at .. m.layer.up, mlp, "up"), { kind = act, name = "act" })
+    y = linear(g, y, at .. m.layer.down, width, "mlp_out")
+    return norm(g, g:add(y, x), at .. m.layer.norm2, "norm2")
+  end
   return { name = m.name, text = text,
            ignored = { before .. "embeddings.position_ids", before .. "pooler.*", "lm_head.*", "cls.*" } }
 end

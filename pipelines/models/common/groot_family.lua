@@ -5,6 +5,8 @@
 local read <const> = include("common/configuration.lua")
 local count <const>, number <const> = read.count, read.number
 
+local layers_of <const> = include("common/decoder_layers.lua")
+
 local function table_of(x) return type(x) == "table" and x or {} end
 
 local function dense(name) return { weight = name .. ".weight", bias = name .. ".bias" } end
@@ -43,21 +45,18 @@ local function tower(c, V, side, numbers)
   return one
 end
 
-local function text_stack(c, T, layers)
-  local t = tensors(T .. "layers.{}.", {
-    q = "self_attn.q_proj", k = "self_attn.k_proj", v = "self_attn.v_proj", o = "self_attn.o_proj",
-    q_norm = "self_attn.q_norm", k_norm = "self_attn.k_norm", gate = "mlp.gate_proj", up = "mlp.up_proj",
-    down = "mlp.down_proj", norm1 = "input_layernorm", norm2 = "post_attention_layernorm" })
-  t.final = T .. "norm.weight"
+local function text_of(c, T, layers)
   local heads <const>, scaling <const> = count(c, "num_attention_heads", 16), c.rope_scaling
   if type(scaling) == "table" and (scaling.rope_type or scaling.type or "default") ~= "default" then
     error("rope_scaling " .. tostring(scaling.rope_type or scaling.type) .. " is not supported", 0)
   end
-  return { layers = layers, width = count(c, "hidden_size", 2048), heads = heads,
-           kv_heads = count(c, "num_key_value_heads", 8), head_dim = count(c, "head_dim", 128),
-           mlp = count(c, "intermediate_size", 6144), norm = "rms", norm_offset = 0.0,
-           eps = number(c, "rms_norm_eps", 1e-6), theta = number(c, "rope_theta", 1000000.0), activation = "silu",
-           tensors = t }
+  local theta <const> = number(c, "rope_theta", 1000000.0)
+  return layers_of {
+    prefix = T, layers = layers, width = count(c, "hidden_size", 2048), heads = heads,
+    kv_heads = count(c, "num_key_value_heads", 8), head_dim = count(c, "head_dim", 128),
+    mlp = count(c, "intermediate_size", 6144), eps = number(c, "rms_norm_eps", 1e-6), activation = "silu",
+    head_norms = true, scores = function() return { rotation = { theta = theta } } end,
+  }
 end
 
 -- Sizes of diffusers' BasicTransformerBlock.
@@ -115,7 +114,7 @@ return function(m, c)
   local B <const> = m.backbone
   local T <const>, A <const> = B .. "language_model.model.", "action_head."
   local head <const> = c.head
-  local text <const> = text_stack(c.text, T, c.select)
+  local text <const> = text_of(c.text, T, c.select)
   local features <const> = c.project or text.width
   local V <const> = B .. "vision_model.vision_model."
   local blocks <const> = block_sizes(head.diffusion_model_cfg)
@@ -229,15 +228,14 @@ return function(m, c)
     return two(g, g:take(y, { first = y.rows - horizon, rows = horizon }), "action_decoder", dim, "action_out")
   end
 
+  text.vocab, text.scale, text.round_logits = count(c.text, "vocab_size", 151680), 1.0, false
+  text.mask, text.picture, text.bos, text.eos, text.max_tokens = "causal_all", c.image_token, -1, -1, 256
+  text.embed, text.head = { T .. "embed_tokens.weight", B .. "language_model.lm_head.weight" }, {}
   return {
     name = m.name,
     slots = given.slots or given.cameras or c.slots or { "image" },
     vision = vision,
-    text = {
-      vocab = count(c.text, "vocab_size", 151680), scale = 1.0, round_logits = false, mask = "causal_all",
-      bos = -1, eos = -1, max_tokens = 256, picture = c.image_token, stack = text,
-      embed = { T .. "embed_tokens.weight", B .. "language_model.lm_head.weight" }, head = {},
-    },
+    text = text,
     flow = { horizon = horizon, dim = dim, steps = count(head, "num_inference_timesteps", 4),
              buckets = count(head, "num_timestep_buckets", 1000) },
     prefill = prefill,

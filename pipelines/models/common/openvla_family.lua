@@ -46,6 +46,8 @@ local T <const> = { B .. "featurizer.", B .. "fused_featurizer." }
 local read <const> = include("common/configuration.lua")
 local count <const>, number <const> = read.count, read.number
 
+local layers_of <const> = include("common/decoder_layers.lua")
+
 local function part(t, key)
   local x = t[key]
   if x ~= nil and type(x) ~= "table" then error(key .. " must be an object or a list", 0) end
@@ -120,27 +122,18 @@ local function projector(towers, width)
 end
 
 local function llama(t)
-  local layer = L .. "model.layers.{}."
   if t.rope_scaling then error("text_config.rope_scaling is not supported", 0) end
   if (t.hidden_act or "silu") ~= "silu" then error("text_config.hidden_act must be silu", 0) end
   if t.mlp_bias then error("text_config.mlp_bias is not supported", 0) end
   local width, heads = count(t, "hidden_size", 4096), count(t, "num_attention_heads", 32)
-  local tensors = {
-    gate = layer .. "mlp.gate_proj.weight", up = layer .. "mlp.up_proj.weight",
-    down = layer .. "mlp.down_proj.weight", norm1 = layer .. "input_layernorm.weight",
-    norm2 = layer .. "post_attention_layernorm.weight", final = L .. "model.norm.weight",
-  }
-  for key, name in pairs { q = "q_proj", k = "k_proj", v = "v_proj", o = "o_proj" } do
-    tensors[key] = layer .. "self_attn." .. name .. ".weight"
-    if t.attention_bias then tensors[key .. "_bias"] = layer .. "self_attn." .. name .. ".bias" end
-  end
   local theta = number(part(t, "rope_parameters"), "rope_theta", number(t, "rope_theta", 10000.0))
-  return {
-    layers = count(t, "num_hidden_layers", 32), width = width, heads = heads,
+  return layers_of {
+    prefix = L .. "model.", layers = count(t, "num_hidden_layers", 32), width = width, heads = heads,
     kv_heads = count(t, "num_key_value_heads", heads),
     head_dim = t.head_dim and count(t, "head_dim") or heads_of(width, heads, "text_config"),
-    mlp = count(t, "intermediate_size", 11008), norm = "rms", norm_offset = 0.0,
-    eps = number(t, "rms_norm_eps", 1e-6), theta = theta, activation = "silu", tensors = tensors,
+    mlp = count(t, "intermediate_size", 11008), eps = number(t, "rms_norm_eps", 1e-6), activation = "silu",
+    biased = t.attention_bias and { q_proj = true, k_proj = true, v_proj = true, o_proj = true } or nil,
+    scores = function() return { rotation = { theta = theta } } end,
   }
 end
 
@@ -216,7 +209,7 @@ return function(m)
   local ignored, towers = {}, {}
   for i = 1, c.use_fused_vision_backbone == false and 1 or 2 do towers[i] = tower(c, i, ignored) end
   local vocab = count(t, "vocab_size", 32000)
-  local stack = llama(t)
+  local text = llama(t)
   local same, most = dimensions()
   -- As many as the statistics say; where they do not, or there is no checkpoint, as the pipeline does.
   local tokens = given.config and same or given.count or same
@@ -224,22 +217,20 @@ return function(m)
   if m.parallel then
     chunks = { horizon = given.horizon or 8, dim = given.dim or same or most }
   else
-    chunks, action = chunk(c, m.head and stack.width)
+    chunks, action = chunk(c, m.head and text.width)
   end
   if m.head and not chunks then return { parts = parts } end
   local bidir = chunks ~= nil
+  text.vocab, text.scale, text.round_logits, text.lead = vocab, 1.0, true, true
+  text.mask = given.mask or bidir and "bidir" or "causal_all"
+  text.bos, text.eos, text.max_tokens = id(t.bos_token_id, 1), id(t.eos_token_id, 2), 256
+  text.embed = { L .. "model.embed_tokens.weight" }
+  text.head = { t.tie_word_embeddings and L .. "model.embed_tokens.weight" or L .. "lm_head.weight" }
   return {
     name = m.name,
     slots = given.slots or bidir and { "full_image", "wrist_image" } or { "full_image" },
-    vision = { towers = towers, projector = projector(towers, stack.width), activation = "gelu_erf" },
-    text = {
-      vocab = vocab, scale = 1.0, round_logits = true, mask = given.mask or bidir and "bidir" or "causal_all",
-      lead = true,
-      bos = id(t.bos_token_id, 1), eos = id(t.eos_token_id, 2), max_tokens = 256,
-      embed = { L .. "model.embed_tokens.weight" },
-      head = { t.tie_word_embeddings and L .. "model.embed_tokens.weight" or L .. "lm_head.weight" },
-      stack = stack,
-    },
+    vision = { towers = towers, projector = projector(towers, text.width), activation = "gelu_erf" },
+    text = text,
     chunk = chunks,
     action = action,
     tokens = (m.parallel or not chunks) and {

@@ -25,6 +25,8 @@ local sizes = {
             text   = variants.dummy, expert = variants.dummy, vocab = 256 },
 }
 
+local layers_of <const> = include("common/decoder_layers.lua")
+
 local P <const> = "paligemma_with_expert.paligemma."
 local V <const> = P .. "model.vision_tower.vision_model."
 local X <const> = "paligemma_with_expert.gemma_expert."
@@ -58,7 +60,8 @@ local function linear(g, x, name, out, tap)
   return g:linear(x, { weight = name .. ".weight", bias = name .. ".bias", out = out, name = tap })
 end
 
-local function gemma(s, prefix, norm, final)
+-- The expert's layers, whose norms may be of the time.
+local function gemma(s, prefix, norm)
   local layer = prefix .. "layers.{}."
   local t = {
     q = layer .. "self_attn.q_proj.weight", k = layer .. "self_attn.k_proj.weight",
@@ -73,7 +76,7 @@ local function gemma(s, prefix, norm, final)
   end
   norms("norm1", layer .. "input_layernorm")
   norms("norm2", layer .. "post_attention_layernorm")
-  norms("final", final)
+  norms("final", prefix .. "norm")
   return { layers = s.depth, width = s.width, heads = s.num_heads, kv_heads = s.num_kv_heads,
            head_dim = s.head_dim, mlp = s.mlp_dim, norm = norm, norm_offset = 1.0, eps = 1e-6,
            theta = 10000.0, tensors = t }
@@ -112,7 +115,7 @@ return function(m)
   local g = geometry()
   local horizon = c.action_horizon or c.chunk_size or given.horizon or m.horizon or 50
   local dim = rows("action_out_proj.weight", given.width or 32)
-  local expert = gemma(g.expert, X .. "model.", m.adaptive and "adaptive" or "rms", X .. "model.norm")
+  local expert = gemma(g.expert, X .. "model.", m.adaptive and "adaptive" or "rms")
   local width = expert.width
 
   -- The time as sines of periods between two, and the noisy actions.
@@ -140,6 +143,16 @@ return function(m)
     return linear(b, b:take(y, { first = 1, rows = horizon }), "action_out_proj", dim, "action_out")
   end
 
+  local text = layers_of {
+    prefix = P .. "model.language_model.", layers = g.text.depth, width = g.text.width, heads = g.text.num_heads,
+    kv_heads = g.text.num_kv_heads, head_dim = g.text.head_dim, mlp = g.text.mlp_dim, eps = 1e-6, offset = 1.0,
+    activation = "gelu", scores = function() return { rotation = { theta = 10000.0 } } end,
+  }
+  text.vocab, text.scale, text.round_logits = rows(HEAD, rows(EMBED, g.vocab)), g.text.width ^ 0.5, false
+  text.mask, text.bos, text.eos = given.mask or m.mask or "bidir", 2, 1
+  text.max_tokens = c.tokenizer_max_length or m.max_tokens
+  text.embed, text.head = { EMBED, HEAD }, { HEAD, EMBED }
+
   return {
     name  = m.name,
     slots = slots(),
@@ -153,13 +166,7 @@ return function(m)
       } },
       projector = { dense(P .. "model.multi_modal_projector.linear", true) },
     },
-    text = {
-      vocab = rows(HEAD, rows(EMBED, g.vocab)), scale = g.text.width ^ 0.5, round_logits = false,
-      mask = given.mask or m.mask or "bidir", bos = 2, eos = 1,
-      max_tokens = c.tokenizer_max_length or m.max_tokens,
-      embed = { EMBED, HEAD }, head = { HEAD, EMBED },
-      stack = gemma(g.text, P .. "model.language_model.", "rms", P .. "model.language_model.norm"),
-    },
+    text = text,
     flow = { horizon = horizon, dim = dim, steps = c.num_inference_steps or 10, falls = true },
     prefill = function(b) return b:prompt() end,
     action = m.adaptive and conditioned or mixed,

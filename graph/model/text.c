@@ -1,0 +1,102 @@
+/* text.c - what the program of a text must be as a whole, and the sizes that follow from it. */
+#include "graph/model/program.h"
+
+#include <string.h>
+
+struct tec_attend tec_stack_attend(const struct tec_stack *s)
+{
+    return (struct tec_attend){.heads = s->heads,
+                               .kv_heads = s->kv_heads,
+                               .head_dim = s->head_dim,
+                               .from = s->width,
+                               .turn = s->theta > 0.0 ? 0 : -1};
+}
+
+const struct tec_model_call *tec_model_attention(const struct tec_model *model, int layer)
+{
+    const struct tec_model_program *p = model->text.program;
+    return &p->calls[p->layers[layer].attention];
+}
+
+/* The sizes that rows of a frame, and who tells of a model, know. */
+static void take_sizes(struct tec_text *t)
+{
+    const struct tec_model_program *p = t->program;
+    struct tec_stack *s = &t->stack;
+    s->layers = p->n_layers;
+    s->width = p->width;
+    s->heads = p->kept.heads;
+    s->kv_heads = p->kept.kv_heads;
+    s->head_dim = p->kept.head_dim;
+    for (int i = 0; i < p->n && !s->mlp; i++) {
+        const struct tec_model_call *c = &p->calls[i];
+        s->gated = c->word == TEC_WORD_gated;
+        s->mlp = s->gated || c->word == TEC_WORD_activation ? c->cols : 0;
+    }
+}
+
+static enum tec_status check_attention(const struct tec_model *m, const struct tec_model_call *c,
+                                       struct tec_error *err)
+{
+    const struct tec_model_call *first = tec_model_attention(m, 0);
+    const char *table = first->relative.name, *own = c->relative.name;
+    bool pools = m->text.pool != TEC_POOL_NONE;
+    if (!pools && own)
+        return tec_model_call_fail(c, err, "relative is for texts that become one vector (pool)");
+    if (pools && c->attend.turn >= 0)
+        return tec_model_call_fail(c, err, "a text that becomes one vector (pool) is not rotated");
+    if (!own != !table || (own && strcmp(own, table) != 0))
+        return tec_model_call_fail(c, err, "relative is the same table in all layers");
+    return c->attend.heads == first->attend.heads
+               ? TEC_OK
+               : tec_model_call_fail(c, err, "%d heads; the first layer has %d", c->attend.heads,
+                                     first->attend.heads);
+}
+
+enum tec_status tec_model_text_check(struct tec_model *m, struct tec_error *err)
+{
+    struct tec_text *t = &m->text;
+    struct tec_model_program *p = t->program;
+    if (!p)
+        return tec_fail(err, TEC_MALFORMED, "text: lacks the function layer");
+    TEC_TRY(tec_model_program_links(p, err));
+    take_sizes(t);
+    if (t->pool == TEC_POOL_NONE && !p->leaves)
+        return tec_fail(err, TEC_MALFORMED,
+                        "text: lacks the function leave, the norm behind the last layer");
+    for (int i = 0; i < p->n_layers; i++)
+        TEC_TRY(check_attention(m, tec_model_attention(m, i), err));
+    return TEC_OK;
+}
+
+/* A stack reads the prompt's keys layer by layer, so the two must agree. */
+enum tec_status tec_model_text_joins(const struct tec_model *m, struct tec_error *err)
+{
+    const struct tec_model_call *c = &m->program->calls[m->program->asks];
+    const struct tec_model_program *p = m->text.program;
+    const struct tec_stack *t = &m->text.stack, *s = c->stack;
+    if (t->layers != s->layers * (int64_t)c->every)
+        return tec_model_call_fail(c, err,
+                                   "every %d; %d layers read every so manieth of the "
+                                   "text's %d",
+                                   c->every, s->layers, t->layers);
+    if (t->heads != s->heads || t->kv_heads != s->kv_heads || t->head_dim != s->head_dim)
+        return tec_model_call_fail(c, err,
+                                   "%d/%d heads of %d cannot read the text's keys: %d/%d heads of "
+                                   "%d",
+                                   s->heads, s->kv_heads, s->head_dim, t->heads, t->kv_heads,
+                                   t->head_dim);
+    const struct tec_rotation *r = &p->rotations[0];
+    for (int i = 0; i < t->layers; i++) {
+        const struct tec_attend *a = &tec_model_attention(m, i)->attend;
+        double theta = a->turn < 0 ? 0.0 : p->rotations[a->turn].theta;
+        if (a->scale > 0.0 || a->cap > 0.0 || a->window || a->turn > 0 || r->stretch.kind)
+            return tec_model_call_fail(c, err,
+                                       "the text has scores of its own (caps, windows, "
+                                       "stretched rotations)");
+        if (theta < s->theta || theta > s->theta)
+            return tec_model_call_fail(c, err, "theta %g cannot read keys that are rotated by %g",
+                                       s->theta, theta);
+    }
+    return TEC_OK;
+}

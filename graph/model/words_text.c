@@ -1,0 +1,108 @@
+/* words_text.c - the words of a text's layers: its rows, attention over what a frame keeps,
+ * matrices of 4-bit weights. */
+#include "graph/model/parse.h"
+#include "graph/model/words_own.h"
+
+#include <math.h>
+#include <string.h>
+
+bool tec_model_word_of_text(enum tec_model_word word)
+{
+    static const bool words[TEC_WORD_COUNT] = {
+        [TEC_WORD_norm] = true, [TEC_WORD_linear] = true,     [TEC_WORD_gated] = true,
+        [TEC_WORD_add] = true,  [TEC_WORD_activation] = true, [TEC_WORD_attention] = true};
+    return words[word];
+}
+
+enum tec_status tec_builder_rows(struct tec_model_program *p, struct tec_model_call *c,
+                                 struct tec_error *err)
+{
+    c->cols = p->width;
+    return tec_builder_new_rows(p, c, err);
+}
+
+/* Words of eight weights: k in whole words, rows too. */
+enum tec_status tec_builder_packed(const struct tec_model_program *p,
+                                   const struct tec_model_call *c, const char *weight, int rows,
+                                   int cols, struct tec_error *err)
+{
+    size_t n = weight ? strlen(weight) : 0;
+    if (!c->packing.kind || !weight)
+        return TEC_OK;
+    if (!p->width)
+        return tec_fail(err, TEC_UNSUPPORTED, "packing is for layers of a text");
+    if (rows % 8 != 0 || cols % 8 != 0)
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "a 4-bit matrix with a side of %d; must be a multiple of 8",
+                        rows % 8 != 0 ? rows : cols);
+    if (n < 7 || strcmp(weight + n - 7, ".weight") != 0)
+        return tec_fail(err, TEC_MALFORMED, "packed '%s' must end with .weight", weight);
+    return TEC_OK;
+}
+
+static bool same_rotation(const struct tec_rotation *a, const struct tec_rotation *b)
+{
+    const double x[] = {a->theta, a->stretch.factor, a->stretch.low, a->stretch.high,
+                        a->stretch.original},
+                 y[] = {b->theta, b->stretch.factor, b->stretch.low, b->stretch.high,
+                        b->stretch.original};
+    return a->f32 == b->f32 && a->stretch.kind == b->stretch.kind && memcmp(x, y, sizeof x) == 0;
+}
+
+/* Which table of angles an attention has: those that turn alike share it. */
+static enum tec_status find_turn(struct tec_model_program *p, struct tec_model_call *c,
+                                 struct tec_error *err)
+{
+    struct tec_attend *a = &c->attend;
+    if (!(c->rotation.theta > 0.0))
+        return TEC_OK;
+    if (a->head_dim % 2 != 0)
+        return tec_fail(err, TEC_MALFORMED, "a rotation needs an even head_dim, is %d",
+                        a->head_dim);
+    for (a->turn = 0; a->turn < p->n_rotations; a->turn++)
+        if (same_rotation(&p->rotations[a->turn], &c->rotation))
+            return TEC_OK;
+    if (p->n_rotations == TEC_MAX_ROTATIONS)
+        return tec_fail(err, TEC_UNSUPPORTED, "a text has more than %d rotations",
+                        TEC_MAX_ROTATIONS);
+    p->rotations[p->n_rotations++] = c->rotation;
+    return TEC_OK;
+}
+
+static enum tec_status check_numbers(const struct tec_model_call *c, struct tec_error *err)
+{
+    const struct tec_attend *a = &c->attend;
+    if (!(fabs(c->offset) < 1e6))
+        return tec_fail(err, TEC_MALFORMED, "offset is %g", c->offset);
+    return a->scale >= 0.0 && a->cap >= 0.0 && a->scale <= 1e6 && a->cap <= 1e6
+               ? TEC_OK
+               : tec_fail(err, TEC_MALFORMED, "scale %g and cap %g must not be negative", a->scale,
+                          a->cap);
+}
+
+/* Of one layer after the other: its keys are that layer of what a frame keeps. */
+enum tec_status tec_builder_text_attention(struct tec_model_program *p, struct tec_model_call *c,
+                                           struct tec_error *err)
+{
+    const struct tec_attend *a = &c->attend;
+    int width = tec_builder_operand(p, c, 0)->cols;
+    if (!p->inside)
+        return tec_fail(err, TEC_UNSUPPORTED, "belongs to a layer");
+    if (p->layers[p->n_layers].attention >= 0)
+        return tec_fail(err, TEC_UNSUPPORTED, "is a second one; a layer of a text has one");
+    if (c->over >= 0 || c->sees != TEC_SEEN_ALL)
+        return tec_fail(err, TEC_UNSUPPORTED, "over and sees are of a flow's action");
+    TEC_TRY(check_numbers(c, err));
+    TEC_TRY(find_turn(p, c, err));
+    for (int i = 0; i < 3; i++)
+        TEC_TRY(tec_builder_packed(p, c, c->joined[i], (i ? a->kv_heads : a->heads) * a->head_dim,
+                                   width, err));
+    p->layers[p->n_layers].attention = p->n;
+    c->attend.from = width;
+    c->place = p->n_layers;
+    p->kept.layers = c->place + 1;
+    int cols = c->cols;
+    tec_builder_same_rows(c, tec_builder_operand(p, c, 0));
+    c->cols = cols;
+    return TEC_OK;
+}

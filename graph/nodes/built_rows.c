@@ -1,0 +1,61 @@
+/* built_rows.c - words of a program that make each row of one row: norms, gated products and
+ * activations. */
+#include "graph/nodes/built.h"
+
+/* Whether a norm stands where the product is that it alone reads. */
+static bool over_product(const struct tec_built *b, int at)
+{
+    const struct tec_model_call *x = &b->p->calls[b->p->calls[at].in[0]];
+    return b->text && x->word == TEC_WORD_linear && x->uses.n == 1 && !tec_built_rounds(b, at);
+}
+
+int tec_built_norm(struct tec_built *b, int at)
+{
+    const struct tec_model_call *c = &b->p->calls[at];
+    const struct tec_call_weights *w = &b->w[at];
+    struct tec_call call =
+        tec_call_of(c->rms ? TEC_OP_rms_norm : TEC_OP_layer_norm, tec_built_label(b, at, "norm"));
+    struct tec_norm_args *a = &call.args.norm;
+    call.in[0] = tec_built_value(b, c->in[0]);
+    call.out[0] = over_product(b, at)
+                      ? call.in[0]
+                      : tec_built_new(b, at, b->text || b->p->flow.steps ? call.label : "norm");
+    a->eps = (float)c->eps;
+    a->weight = c->scale < 0 ? w->norm : tec_timed_row(b->l->timed, c->scale, b->step);
+    a->bias = c->shift < 0 ? w->norm_bias : tec_timed_row(b->l->timed, c->shift, b->step);
+    a->offset = w->norm ? (float)c->offset : 1.0F;
+    a->round = b->l->round && tec_built_rounds(b, at);
+    tec_program_call(b->l->program, &call);
+    return call.out[0];
+}
+
+int tec_built_gated(struct tec_built *b, int at)
+{
+    const struct tec_model_call *c = &b->p->calls[at];
+    const struct tec_matrix *m = &b->w[at].matrix;
+    bool silu = c->activation == TEC_ACTIVATION_SILU;
+    struct tec_call call = tec_call_of(silu ? TEC_OP_silu_mul : TEC_OP_gelu_mul, "act");
+    call.in[0] = tec_lower_linear(b->l, m, tec_built_value(b, c->in[0]), "gate_up");
+    if (b->text && b->text->tap && b->text->tap_inside)
+        tec_lower_tap(b->l, call.in[0], "%slayer%d.up", b->text->tap, b->layer);
+    call.out[0] = tec_built_new(b, at, "act");
+    call.args.gated.up_at = m->n / 2;
+    call.args.gated.round = b->l->round && tec_built_rounds(b, at);
+    tec_program_call(b->l->program, &call);
+    return call.out[0];
+}
+
+/* What a product with a rounded matrix reads has a place of its own, as in a stack's feed-forward.
+ */
+int tec_built_activation(struct tec_built *b, int at)
+{
+    const struct tec_model_call *c = &b->p->calls[at];
+    int x = tec_built_value(b, c->in[0]);
+    bool rounds = tec_built_rounds(b, at), over = tec_built_last(b, c->in[0], at) && !rounds;
+    int y = over ? x : tec_built_new(b, at, "act");
+    if (rounds)
+        tec_lower_activation(b->l, c->activation, x, y);
+    else
+        tec_lower_map(b->l, c->activation, x, y);
+    return y;
+}

@@ -1,0 +1,23 @@
+/* text_words.h - the layers of a text in descriptions that tests write: one line of Lua, so that
+ * lines of what follows can be told. */
+#ifndef TEC_TESTS_TEXT_WORDS_H
+#define TEC_TESTS_TEXT_WORDS_H
+
+/* text(n, o, more): o as the text of a description, with n layers of width 8; `more`: options of
+ * the attentions, in place of two heads of 4 that are turned by 1e4. */
+#define TEXT_WORDS                                                                                 \
+    "local function text(n, o, more) o.layers, o.width = n, 8 "                                    \
+    "o.layer = function(g, x, i) "                                                                 \
+    "local a = { heads = 2, kv_heads = 2, head_dim = 4, q = 'q' .. i, k = 'k' .. i, "              \
+    "v = 'v' .. i, rotation = { theta = 1e4 }, bf16 = true } "                                     \
+    "for key, value in pairs(more or {}) do a[key] = value end "                                   \
+    "local y = g:norm(x, { weight = 'norm1' .. i, eps = 1e-5, rms = true }) "                      \
+    "x = g:add(g:linear(g:attention(y, a), { weight = 'o' .. i, out = 8, bf16 = true }), x) "      \
+    "y = g:norm(x, { weight = 'norm2' .. i, eps = 1e-5, rms = true }) "                            \
+    "y = g:gated(y, { gate = 'gate' .. i, up = 'up' .. i, out = 16, kind = 'silu', bf16 = true "   \
+    "}) "                                                                                          \
+    "return g:add(g:linear(y, { weight = 'down' .. i, out = 8, bf16 = true }), x) end "            \
+    "o.leave = function(g, x) return g:norm(x, { weight = 'final', eps = 1e-5, rms = true }) end " \
+    "return o end "
+
+#endif
