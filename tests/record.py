@@ -116,6 +116,76 @@ def replay_gives_the_same_bytes():
     check(lines[-1]["actions"]["differ"] == 0 and lines[-1]["texts"]["differ"] == 0, lines[-1])
 
 
+def costs_file(**us):
+    """A table in which each step of language, and each launch of the others, takes so long."""
+    path = WORK + "/made.costs"
+    rows = [{"node": node, "point": {"batch": b} if node == "talk" else {}, "n": 9, "min": x, "p50": x, "p99": x,
+             "p999": x, "max": x} for node, x in us.items() for b in ((1, 3, 5, 8) if node == "talk" else (0, ))]
+    with open(path, "w") as f:
+        json.dump({"schema": 1, "unit": "us", "variants": rows}, f)
+    return path
+
+
+def simulate(*arguments, path=FILE):
+    lines = tectum("replay", path, "--sim", "--format", "json", *arguments).stdout.splitlines()
+    return json.loads(lines[-1]), [json.loads(x) for x in lines[:-1]]
+
+
+@test
+def a_recording_is_simulated():
+    frames = Recording(FILE).of("/tectum/frames")
+    j, lines = simulate("--diff")
+    check(j["plans"] == {"equal": len(frames), "differ": 0, "first": None} and not lines, j, lines)
+    check(j["simulated"]["tokens"] == sum(f["tokens"] for f in frames), "texts are as long as they were", j)
+    check(j["recorded"]["frames"] == len(frames) and j["costs"] == "recorded", j)
+    check((j, lines) == simulate("--diff"), "a simulation gives the same again")
+    # what another policy decides is what it decides when it runs: this one does not look at costs
+    j, lines = simulate("--policy", "isolated", "--diff")
+    ran = tectum("replay", FILE, "--policy", "isolated", "--diff", "--format", "json").stdout.splitlines()
+    check([x["is"] for x in lines] == [json.loads(x)["is"] for x in ran[:-1]] != [], lines)
+    check(j["was_policy"] == "oxygen" and j["policy"] == "isolated", j)
+    check(j["plans"]["first"]["frame"] == lines[0]["frame"] and set(lines[0]) >= {"was_us", "is_us", "is_missed"}, j)
+    # times are those of the table, to the microsecond
+    j, _ = simulate("--costs", costs_file(see=10000, act=20000, talk=1000))
+    took = []
+    for f in frames:
+        late = json.loads(tectum("explain", FILE, "--frame", str(f["frame"]), "--format", "json").stdout)["late_us"]
+        took.append(late + 30000 + sum(1000 * x["k"] for x in f["launches"] if x["node"] == "talk"))
+    us = j["simulated"]["frame_us"]
+    check(j["plans"]["differ"] == 0 and abs(us["max"] - max(took)) <= 1 and abs(us["min"] - min(took)) <= 1, us, took)
+    check("plans" in tectum("replay", FILE, "--sim").stdout)
+    for wrong in (["--html", "x.html"], ["--speed", "1"]):
+        tectum("replay", FILE, "--sim", *wrong, code=2)
+
+
+@test
+def ticks_and_requests_are_simulated():
+    path = WORK + "/paced.mcap"
+    tectum("run", DEMO, "--inputs", INPUTS, "--clock", "paced", "--set", "frame.period_ms=60", "--set",
+           "nodes.act.deadline.ms=50", "--record", path)
+    frames = Recording(path).of("/tectum/frames")
+    j, _ = simulate("--costs", costs_file(see=1000, act=1000, talk=10), path=path)
+    ticks = frames[-1]["frame"] - frames[0]["frame"] + 1  # those that were skipped have room now
+    check(j["frames"] == ticks and j["more"] == ticks - len(frames) and j["skipped"] == j["simulated"]["missed"] == 0, j)
+    j, _ = simulate("--costs", costs_file(see=30000, act=100000, talk=10), path=path)  # two periods and more
+    check(j["skipped"] > 0 and j["frames"] + j["skipped"] == ticks and j["simulated"]["causes"]["plan"] > 0, j)
+    path = WORK + "/served.mcap"
+    s = Server(DEMO, "--late-ok", "--record", path)
+    c = s.connect()
+    for tasks in (["action"], ["action", "text"], ["action"]):
+        c.infer({**OBSERVATION, "tectum": {"tasks": tasks}})
+    check(s.end()[0] == 0)
+    j, _ = simulate("--costs", costs_file(see=1000, act=1000, talk=10), path=path)
+    check(j["plans"]["equal"] + j["plans"]["differ"] == j["recorded"]["frames"] == 3 <= j["frames"], j)
+    check(j["simulated"]["finished"] > 0, "language goes on between requests", j)
+    small = ["--random-weights", "1", "--size", "tiny", "--random-inputs", "3"]
+    tectum("run", DEMO, *small, "--frames", "5", "--set", "frame.sessions=2", "--record", path)
+    j, _ = simulate(path=path)
+    check(j["plans"]["equal"] == 10 and j["plans"]["differ"] == 0, j)
+    tectum("run", "pipelines/openvla_ring.lua", *small, "--frames", "9", "--record", path)
+    check("--costs" in tectum("replay", path, "--sim", code=3).stderr)
+
+
 @test
 def other_weights_differ():
     small = ["--random-weights", "1", "--size", "tiny"]
@@ -168,8 +238,9 @@ def hostile_recordings_are_refused():
             mutant = bytearray(whole)
             mutant[at] = byte
             open(path, "wb").write(mutant)
-            p = subprocess.run([PROGRAM, "trace", path], capture_output=True)
-            check(p.returncode in (0, 3), at, byte, p.returncode, p.stderr[-300:])
+            for verb in (["trace"], ["replay", "--sim"]):
+                p = subprocess.run([PROGRAM, *verb, path], capture_output=True)
+                check(p.returncode in (0, 3), verb, at, byte, p.returncode, p.stderr[-300:])
     open(path, "w").write("no recording")
     p = tectum("explain", path, code=3)
     check("no MCAP file" in p.stderr and "--record" in p.stderr, p.stderr)
@@ -224,6 +295,7 @@ def a_miss_and_a_signal_dump_the_recorder():
     check(j["missed"] > 0, j)
     p = tectum("replay", dumps[0], code=3)
     check("cannot be replayed" in p.stderr, p.stderr)
+    check("cannot be replayed" in tectum("replay", dumps[0], "--sim", code=3).stderr)
     s = Server(DEMO, "--late-ok", "--dump-dir", WORK)
     c = s.connect()
     c.infer(OBSERVATION)

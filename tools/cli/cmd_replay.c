@@ -3,6 +3,7 @@
 #include "base/out_file.h"
 #include "tools/record/flight_source.h"
 #include "tools/record/replay.h"
+#include "tools/record/replay_sim.h"
 #include "tools/record/view_page.h"
 
 #include <stddef.h>
@@ -10,7 +11,7 @@
 struct replay_options {
     double speed;
     const char *html;
-    bool diff;
+    bool diff, sim;
 };
 
 #define AT(member) offsetof(struct replay_options, member)
@@ -19,6 +20,9 @@ static const struct tec_option options[] = {
      "a JSON line for every frame whose plan or actions differ: what was, what is", AT(diff), 0, 0},
     {"html", 0, TEC_OPTION_TEXT, "FILE",
      "the recording's frames as one page to look at; nothing is run", AT(html), 0, 0},
+    {"sim", 0, TEC_OPTION_FLAG, NULL,
+     "the recorded arrivals on a virtual clock, without the model: what would be decided, and when",
+     AT(sim), 0, 0},
     {"speed", 0, TEC_OPTION_NUMBER, "X",
      "times as fast as it was recorded; 0, as fast as it can, is what happens anyway", AT(speed), 0,
      1000},
@@ -80,10 +84,14 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     if (o->html && (o->diff || o->speed > 0.0))
         return tec_fail(err, TEC_INVALID,
                         "--html shows what was recorded: without --diff, --speed");
+    if (o->sim && (o->html || o->speed > 0.0))
+        return tec_fail(err, TEC_INVALID, "--sim has a clock of its own: without --html, --speed");
     if (o->html)
         return write_page(call, o->html, err);
     const struct tec_replay_options replay = {call->args.item[0], o->speed, o->diff};
     struct tec_replay_counts counts;
+    if (o->sim)
+        return tec_replay_simulate(call, &replay, err);
     TEC_TRY(tec_replay_run(&counts, call, &replay, err));
     call->wrong = counts.chunks_differ || counts.chunks_missing || counts.texts_differ;
     return tell(call, &counts, err);
@@ -99,9 +107,18 @@ const struct tec_command tec_command_replay = {
         "byte. Exit code 1 where any differ. Plans may differ by what launches cost today. JSON:\n"
         "{frames, seconds, speed, actions {equal, differ, missing}, texts {equal, differ,\n"
         "partial}, plans {equal, differ}}; lines of --diff: {frame, session, was [[node, rows,\n"
-        "k]], is, actions_equal, was_us, is_us}.\n",
+        "k]], is, actions_equal, was_us, is_us}.\n"
+        "\n"
+        "--sim: ticks, requests and the lengths of texts are the recording's, launches take what\n"
+        "--costs says, or else what they took then; doc/recording.md. JSON: {policy, was_policy,\n"
+        "costs, frames, skipped, more, plans {equal, differ, first}, recorded, simulated}; lines "
+        "of\n"
+        "--diff: {frame, session, was, is, was_us, is_us, was_missed, is_missed, was_cause, "
+        "is_cause,\n"
+        "was_notes, is_notes}.\n",
     .example = "  tectum replay robot.mcap\n"
-               "  tectum replay robot.mcap --policy policies/slack_k.lua --diff\n",
+               "  tectum replay robot.mcap --policy policies/slack_k.lua --diff\n"
+               "  tectum replay robot.mcap --sim --policy policies/edf.lua --diff\n",
     .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_POLICY |
              TEC_TAKES_COSTS | TEC_TAKES_CACHE | TEC_TAKES_SEED,
     .options = options,

@@ -311,3 +311,12 @@ enum tec_status tec_recorded_next(struct tec_recorded *r, enum tec_recorded_mess
         return malformed(&m, "this is no JSON object", err);
     return *what == TEC_RECORDED_TICK ? take_tick(r, frame, &m, *json, err) : TEC_OK;
 }
+
+bool tec_recorded_whole(const char *reason)
+{
+    static const char *const ends[] = {"eos", "length", "stop", "choice", "ranked"};
+    for (size_t i = 0; reason && i < sizeof ends / sizeof ends[0]; i++)
+        if (strcmp(ends[i], reason) == 0)
+            return true;
+    return false;
+}

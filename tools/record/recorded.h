@@ -56,4 +56,8 @@ enum tec_status tec_recorded_next(struct tec_recorded *r, enum tec_recorded_mess
                                   struct tec_recorded_frame *frame, json_t **json, char node[120],
                                   bool *more, struct tec_error *err);
 
+/* Did a text with this reason come to its end? One that was given up, by its deadline or the
+ * policy, is as long as time allowed. NULL: it has none yet. */
+bool tec_recorded_whole(const char *reason);
+
 #endif

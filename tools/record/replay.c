@@ -3,6 +3,7 @@
 
 #include "base/json_text.h"
 #include "tools/record/replay_options.h"
+#include "tools/record/replay_plan.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -64,17 +65,6 @@ static void add_token(struct replay *r, int64_t request, enum side side, int tok
         t->tokens[at] = token;
 }
 
-/* Did a text come to its end? One that was given up, by its deadline or the policy, is as long as
- * time allowed. */
-static bool is_whole(const char *reason)
-{
-    static const char *const ends[] = {"eos", "length", "stop", "choice", "ranked"};
-    for (size_t i = 0; reason && i < sizeof ends / sizeof ends[0]; i++)
-        if (strcmp(ends[i], reason) == 0)
-            return true;
-    return false;
-}
-
 static void count_texts(struct replay *r)
 {
     for (int64_t i = r->n_texts > TEXTS ? r->n_texts - TEXTS : 0; i < r->n_texts; i++) {
@@ -93,7 +83,7 @@ static void take_texts(struct replay *r, const struct tec_frame_out *out)
         const struct tec_frame_text *t = &out->texts[i];
         for (int k = 0; k < t->n; k++)
             add_token(r, t->request, IS, t->tokens[k]);
-        if (t->done && is_whole(t->reason))
+        if (t->done && tec_recorded_whole(t->reason))
             text_of(r, t->request)->done[IS] = true;
     }
 }
@@ -104,7 +94,7 @@ static void take_recorded_text(struct replay *r, const json_t *json)
     const json_t *token = json_object_get(json, "token");
     if (json_is_integer(token))
         add_token(r, request, WAS, (int)json_integer_value(token));
-    if (is_whole(json_string_value(json_object_get(json, "reason"))))
+    if (tec_recorded_whole(json_string_value(json_object_get(json, "reason"))))
         text_of(r, request)->done[WAS] = true;
 }
 
@@ -248,29 +238,6 @@ static void compare_actions(struct replay *r, const json_t *json, const char *no
     r->differs |= !same;
 }
 
-static json_t *launches_now(const struct tec_frame_record *record)
-{
-    json_t *all = json_array();
-    for (int i = 0; i < record->n_launches; i++)
-        json_array_append_new(all, json_pack("[s, i, i]", record->launches[i].node,
-                                             record->launches[i].rows, record->launches[i].k));
-    return all;
-}
-
-static json_t *launches_then(const json_t *frame)
-{
-    const json_t *from = json_object_get(frame, "launches");
-    json_t *all = json_array();
-    for (size_t i = 0; i < json_array_size(from); i++) {
-        const json_t *one = json_array_get(from, i);
-        const char *node = json_string_value(json_object_get(one, "node"));
-        json_array_append_new(all, json_pack("[s, I, I]", node ? node : "",
-                                             json_integer_value(json_object_get(one, "rows")),
-                                             json_integer_value(json_object_get(one, "k"))));
-    }
-    return all;
-}
-
 /* Behind a frame: its plan against the recorded one. */
 static enum tec_status compare_plan(struct replay *r, const json_t *frame, struct tec_error *err)
 {
@@ -278,7 +245,7 @@ static enum tec_status compare_plan(struct replay *r, const json_t *frame, struc
     if (!r->ran || !ticks(r, session))
         return TEC_OK;
     const struct tec_frame_record *now = r->frames.sessions[session].out.record;
-    json_t *was = launches_then(frame), *is = launches_now(now);
+    json_t *was = tec_replay_plan_was(frame), *is = tec_replay_plan_is(now);
     bool same = json_equal(was, is);
     r->counts->plans_equal += same;
     r->counts->plans_differ += !same;

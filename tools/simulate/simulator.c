@@ -2,8 +2,9 @@
  * take the time of a cost table, while the frame loop and the policy are the real ones. */
 #include "tools/simulate/simulator.h"
 
+#include "tools/simulate/simulated.h"
+
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* --- answers to the frame loop --------------------------------------------------------------- */
@@ -28,61 +29,16 @@ static bool now_anywhere(const struct tec_simulator *w, const struct tec_happeni
     return any;
 }
 
-/* The node of a launch; `at`: which of the chain's action nodes. */
-static int node_of(const struct tec_simulator *w, int model, int mark, int at)
-{
-    static const char *const kinds[] = {[TEC_MARK_PREFILL] = "prefill",
-                                        [TEC_MARK_ACTION] = "action",
-                                        [TEC_MARK_DECODE] = "decode",
-                                        [TEC_MARK_SCORE] = "score"};
-    if (mark == TEC_MARK_PACKED || mark == TEC_MARK_SHIFT)
-        return 0;
-    for (int i = 0; i < topology(w)->n_nodes; i++)
-        if (topology(w)->nodes[i].model == model &&
-            strcmp(topology(w)->nodes[i].kind, kinds[mark]) == 0 &&
-            (mark != TEC_MARK_DECODE || !topology(w)->nodes[i].ring) &&
-            (mark != TEC_MARK_ACTION || at-- == 0))
-            return i;
-    return 0;
-}
-
-/* The time to copy tokens once, which reads and writes their bytes, in whole microseconds. */
-static int64_t copied(const struct tec_simulator *w, int tokens)
-{
-    const struct tec_kv_shape *s = &w->o.engine->plan->space.shape;
-    double bytes = (double)tokens * (double)tec_kv_token_bytes(s);
-    return llround(ceil(2.0 * bytes / w->costs->copy_bytes_per_us - 1e-9)) * 1000;
-}
-
 static int64_t took(void *user, int model, int mark, int rows, int k)
 {
     const struct tec_simulator *w = user;
-    const struct tec_plan_spec *spec = &w->o.engine->chains[model].plan->spec;
-    int at = node_of(w, model, mark, rows), slices = topology(w)->nodes[at].slices;
-    const struct tec_loop_chain *c = &tec_loop_settings(w->o.engine->loop)->chains[model];
-    bool forward = mark == TEC_MARK_PACKED, alone = forward && rows < 0;
-    const char *node = alone ? c->alone : forward ? c->packed : topology(w)->nodes[at].name;
-    int batch = alone                     ? tec_ring_rows_of(spec, rows)
-                : mark != TEC_MARK_DECODE ? rows
-                                          : tec_snap_up(spec->batches, spec->n_batches, rows);
-    if (mark == TEC_MARK_SHIFT)
-        return copied(w, rows);
-    int observations = mark == TEC_MARK_PREFILL ? rows : mark == TEC_MARK_ACTION ? k : 0;
-    if (mark < TEC_MARK_DECODE || mark == TEC_MARK_SCORE)
-        batch = observations > 1 ? observations : 0;
-    const struct tec_cost_row *row =
-        mark == TEC_MARK_PREFILL && !batch
-            ? tec_costs_prompt_row(w->costs, topology(w), model, node, 0)
-            : tec_costs_table_row(w->costs, node, batch);
-    node = row && !forward ? row->node : node; /* of a recall the memory's */
-    double us = tec_costs_row_us(row, 0.5) * (mark == TEC_MARK_DECODE ? k : 1);
-    if (mark == TEC_MARK_PREFILL && slices)
-        us *= tec_costs_row_share(row, slices);
+    const char *name;
+    int64_t ns = tec_simulated_took(w->o.engine, w->costs, model, mark, rows, k, &name);
     const struct tec_happenings *spikes = &w->o.scenario->spikes;
-    for (int i = 0; i < spikes->n; i++)
-        if (now_anywhere(w, &spikes->item[i]) && strcmp(spikes->item[i].name, node) == 0)
-            us += (double)spikes->item[i].value;
-    return llround(us * 1000.0);
+    for (int i = 0; name[0] && i < spikes->n; i++)
+        if (now_anywhere(w, &spikes->item[i]) && strcmp(spikes->item[i].name, name) == 0)
+            ns += spikes->item[i].value * 1000;
+    return ns;
 }
 
 static int end_of(void *user, int64_t request)
@@ -246,29 +202,6 @@ static void instruct(struct tec_simulator *w, struct tec_frame_input *input)
         input->chains[i].key = key;
 }
 
-/* Put what the session's prompts are of a stream's into the input, as a session does: a version's
- * number is its key. */
-static void read_streams(struct tec_simulator *w, struct tec_frame_input *input)
-{
-    const struct tec_pipeline *p = w->o.engine->options.pipeline;
-    for (int m = 0; w->o.engine->edges && m < w->o.engine->n_chains; m++) {
-        int stream = tec_pipeline_stream(p, m);
-        if (stream < 0)
-            continue;
-        const struct tec_text_version *v =
-            tec_text_edges_newest(w->o.engine->edges, stream, w->running, 0);
-        bool none = !v && !p->inputs[p->n_inputs + stream].initial;
-        struct tec_chain_input *in = &input->chains[m];
-        in->read = (struct tec_text_read){.stream = 1 + stream,
-                                          .request = v ? v->request : -1,
-                                          .frame = v ? v->frame : 0,
-                                          .born_ns = v ? v->born_ns : 0};
-        in->key = v ? (uint64_t)v->number : 0;
-        if (w->o.engine->chains[m].plan->spec.secondary)
-            in->prefix.n_text = none ? 0 : w->o.engine->chains[m].plan->spec.text_tokens;
-    }
-}
-
 /* Whether the frame has no observation. */
 static bool missing(const struct tec_simulator *w)
 {
@@ -300,7 +233,7 @@ static struct tec_tick open_frame(struct tec_simulator *w, int session,
     s->waiting = -1;
     s->input.captured_ns = tick_ns;
     instruct(w, &s->input);
-    read_streams(w, &s->input);
+    tec_simulated_streams(w->o.engine, session, &s->input);
     *input = missing(w) ? NULL : &s->input;
     return (struct tec_tick){.frame = w->frame,
                              .session = session,

@@ -1,5 +1,6 @@
 /* simulator_init.c - sets up a simulator from its pipeline and its scenario, and checks
  * that every cost it needs is there. */
+#include "tools/simulate/simulated.h"
 #include "tools/simulate/simulator.h"
 
 #include <string.h>
@@ -54,32 +55,6 @@ static enum tec_status make_sessions(struct tec_simulator *w, struct tec_error *
     return TEC_OK;
 }
 
-/* Make an observation of the largest size: every picture, and the longest prompt. */
-static enum tec_status make_input(struct tec_simulator *w, struct tec_frame_input *input,
-                                  struct tec_error *err)
-{
-    const struct tec_plan_spec *s = &w->o.engine->plan->spec;
-    int *own = TEC_NEW(w->arena, (size_t)s->prompt_tokens + 1, int);
-    if (!own)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for an observation");
-    const struct tec_pipeline *p = w->o.engine->options.pipeline;
-    for (int i = 0; i < p->n_inputs; i++) {
-        int at = tec_pipeline_prompt(p, i);
-        if (at >= 0 && at < TEC_MAX_PROMPTS)
-            input->prompts[at] = (struct tec_request_prompt){own, p->inputs[i].max_tokens};
-    }
-    for (int i = 0; i < w->o.engine->n_chains; i++) {
-        const struct tec_plan_spec *of = &w->o.engine->chains[i].plan->spec;
-        input->chains[i].prefix =
-            (struct tec_prefix_input){.n_pictures = of->pictures,
-                                      .n_text = of->text_tokens,
-                                      .ids = TEC_NEW(w->arena, (size_t)of->text_tokens, int)};
-        if (!input->chains[i].prefix.ids)
-            return tec_fail(err, TEC_NO_MEMORY, "no memory for an observation");
-    }
-    return TEC_OK;
-}
-
 static enum tec_status make_lists(struct tec_simulator *w, struct tec_simulator_session *of,
                                   struct tec_error *err)
 {
@@ -102,46 +77,9 @@ static enum tec_status make_givens(struct tec_simulator *w, struct tec_error *er
     if (!w->chunk)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for actions");
     for (int i = 0; i < w->n_sessions; i++) {
-        TEC_TRY(make_input(w, &w->sessions[i].input, err));
+        TEC_TRY(tec_simulated_input(&w->sessions[i].input, w->o.engine, w->arena, err));
         TEC_TRY(make_lists(w, &w->sessions[i], err));
     }
-    return TEC_OK;
-}
-
-/* Check that the costs have rows for a ring's launches and copies, and for the prefill of a request
- * that shares nothing. */
-static enum tec_status check_ring_costs(const struct tec_loop_chain *c, const char *prefill,
-                                        const struct tec_cost_table *costs, struct tec_error *err)
-{
-    const struct tec_plan_spec *s = &c->plan->spec;
-    const char *const names[] = {c->packed, c->alone};
-    for (int i = s->apart; i < (s->apart || s->stages > 1 ? 2 : 1); i++)
-        if (!tec_costs_table_row(costs, names[i], 1))
-            return tec_fail(err, TEC_MALFORMED, "the costs have no row '%s', a launch of the ring",
-                            names[i]);
-    if (s->request_slots && !tec_costs_table_row(costs, prefill, 1))
-        return tec_fail(err, TEC_MALFORMED, "the costs have no row for node '%s'", prefill);
-    if ((s->shifts || s->gathers) && !(costs->copy_bytes_per_us > 0.0))
-        return tec_fail(err, TEC_MALFORMED,
-                        "the ring copies, and the costs do not say copy_bytes_per_us");
-    return TEC_OK;
-}
-
-/* Check that every node that runs has a row in every table. */
-static enum tec_status check_costs(const struct tec_simulator *w,
-                                   const struct tec_cost_table *costs, struct tec_error *err)
-{
-    const struct tec_topology *t = &w->o.engine->topology;
-    const struct tec_loop_options *loop = tec_loop_settings(w->o.engine->loop);
-    for (int i = 0; i < loop->n_chains; i++)
-        if (loop->chains[i].ring)
-            TEC_TRY(check_ring_costs(&loop->chains[i], t->nodes[loop->chains[i].prefill_node].name,
-                                     costs, err));
-    for (int i = 0; i < t->n_nodes; i++)
-        if (tec_node_timed(t->nodes[i].kind) && !t->nodes[i].ring &&
-            !tec_costs_table_row(costs, t->nodes[i].name, 1))
-            return tec_fail(err, TEC_MALFORMED, "the costs have no row for node '%s'",
-                            t->nodes[i].name);
     return TEC_OK;
 }
 
@@ -187,9 +125,9 @@ static enum tec_status check_scenario(const struct tec_simulator *w, struct tec_
 {
     const struct tec_scenario *s = w->o.scenario;
     const struct tec_topology *t = &w->o.engine->topology;
-    TEC_TRY(check_costs(w, w->o.costs, err));
+    TEC_TRY(tec_simulated_check(w->o.engine, w->o.costs, err));
     for (int i = 0; i < s->costs_from.n; i++)
-        TEC_TRY(check_costs(w, &s->costs_from.item[i].costs, err));
+        TEC_TRY(tec_simulated_check(w->o.engine, &s->costs_from.item[i].costs, err));
     for (int i = 0; i < s->spikes.n; i++)
         if (!has_launch(w, s->spikes.item[i].name))
             return tec_fail(err, TEC_MALFORMED,

@@ -1,0 +1,172 @@
+/* replay_sim_tell.c - simulated frames against recorded ones, as lines, as text and as JSON. */
+#include "base/json_text.h"
+#include "tools/record/explain.h"
+#include "tools/record/replay_plan.h"
+#include "tools/record/replay_sim_own.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t number(const json_t *json, const char *name)
+{
+    return json_integer_value(json_object_get(json, name));
+}
+
+static bool was_missed(const json_t *was)
+{
+    return json_is_true(json_object_get(was, "missed"));
+}
+
+static void count_was(struct tec_replay_sim *s, const json_t *was)
+{
+    const char *cause = json_string_value(json_object_get(was, "cause"));
+    s->was_us[s->counts.was++] = number(was, "end_us") - number(was, "start_us");
+    s->counts.was_missed += was_missed(was);
+    for (int i = 0; cause && was_missed(was) && i < TEC_CAUSES; i++)
+        s->counts.was_causes[i] += strcmp(cause, tec_cause_name((enum tec_cause)i)) == 0;
+}
+
+/* One frame of both, `is` NULL: it opens none here. Takes the references of the lists. */
+static enum tec_status tell_difference(struct tec_replay_sim *s,
+                                       const struct tec_recorded_part *part, json_t *was,
+                                       json_t *is, const struct tec_frame_record *now,
+                                       struct tec_error *err)
+{
+    bool late = json_is_true(json_object_get(part->was, "missed"));
+    json_t *line = json_pack(
+        "{s:I, s:i, s:o, s:o, s:I, s:o, s:b, s:o}", "frame", (json_int_t)part->number, "session",
+        part->session, "was", was, "is", is ? is : json_null(), "was_us",
+        (json_int_t)(number(part->was, "end_us") - number(part->was, "start_us")), "is_us",
+        now ? json_integer((now->end_ns - now->start_ns) / 1000) : json_null(), "was_missed",
+        (int)late, "is_missed", now ? json_boolean(now->missed) : json_null());
+    if (line && now && now->missed)
+        json_object_set_new(line, "is_cause", json_string(tec_cause_name(now->cause)));
+    if (line && late)
+        json_object_set(line, "was_cause", json_object_get(part->was, "cause"));
+    if (line && s->o->diff) {
+        json_object_set_new(line, "was_notes",
+                            part->flight ? tec_flight_notes(&s->run.flight, part->flight)
+                                         : json_object());
+        json_object_set_new(line, "is_notes", now ? json_deep_copy(s->notes) : json_object());
+    }
+    if (!s->counts.first)
+        s->counts.first = json_incref(line);
+    enum tec_status status =
+        !line        ? tec_fail(err, TEC_NO_MEMORY, "no memory for a difference")
+        : s->o->diff ? tec_json_print(s->call->out, line, JSON_COMPACT, "a difference", err)
+                     : TEC_OK;
+    json_decref(line);
+    return status;
+}
+
+enum tec_status tec_replay_sim_compare(struct tec_replay_sim *s,
+                                       const struct tec_recorded_part *part,
+                                       const struct tec_frame_record *now, struct tec_error *err)
+{
+    if (!part->was)
+        return TEC_OK; /* the recording ends before its frame does */
+    count_was(s, part->was);
+    json_t *was = tec_replay_plan_was(part->was), *is = tec_replay_plan_is(now);
+    if (json_equal(was, is)) {
+        s->counts.plans_equal++;
+        json_decref(was);
+        json_decref(is);
+        return TEC_OK;
+    }
+    s->counts.plans_differ++;
+    return tell_difference(s, part, was, is, now, err);
+}
+
+enum tec_status tec_replay_sim_skip(struct tec_replay_sim *s,
+                                    const struct tec_recorded_moment *moment, struct tec_error *err)
+{
+    for (int i = 0; i < moment->n; i++) {
+        const struct tec_recorded_part *part = &s->run.parts[moment->first + (size_t)i];
+        if (!part->was)
+            continue;
+        count_was(s, part->was);
+        s->counts.plans_differ++;
+        TEC_TRY(tell_difference(s, part, tec_replay_plan_was(part->was), NULL, NULL, err));
+    }
+    return TEC_OK;
+}
+
+/* --- the whole -------------------------------------------------------------------------------- */
+
+static int by_value(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int64_t was_at(const struct tec_replay_sim *s, double q)
+{
+    int64_t n = s->counts.was, rank = (int64_t)(q * (double)n + 0.9999999) - 1;
+    return n ? s->was_us[rank < 0 ? 0 : rank >= n ? n - 1 : rank] : 0;
+}
+
+static json_t *recorded_json(const struct tec_replay_sim *s)
+{
+    json_t *causes = json_object();
+    for (int i = 1; i < TEC_CAUSES; i++)
+        json_object_set_new(causes, tec_cause_name((enum tec_cause)i),
+                            json_integer((json_int_t)s->counts.was_causes[i]));
+    return json_pack("{s:I, s:I, s:o, s:{s:I, s:I, s:I}}", "frames", (json_int_t)s->counts.was,
+                     "missed", (json_int_t)s->counts.was_missed, "causes", causes, "frame_us",
+                     "p50", (json_int_t)was_at(s, 0.5), "p99", (json_int_t)was_at(s, 0.99), "max",
+                     (json_int_t)was_at(s, 1.0));
+}
+
+static json_t *whole_json(struct tec_replay_sim *s)
+{
+    const char *costs = s->call->shared.costs;
+    const json_t *was = json_object_get(s->run.flight.about, "policy");
+    return json_pack("{s:s, s:O?, s:s, s:I, s:I, s:I, s:{s:I, s:I, s:O?}, s:o, s:o}", "policy",
+                     tec_used_policy(&s->opened), "was_policy", was, "costs",
+                     costs ? costs : "recorded", "frames", (json_int_t)s->counts.frames, "skipped",
+                     (json_int_t)s->counts.skipped, "more", (json_int_t)s->counts.more, "plans",
+                     "equal", (json_int_t)s->counts.plans_equal, "differ",
+                     (json_int_t)s->counts.plans_differ, "first", s->counts.first, "recorded",
+                     recorded_json(s), "simulated", tec_summary_json(&s->summary));
+}
+
+static void print_first(const struct tec_replay_sim *s)
+{
+    const json_t *first = s->counts.first;
+    char *was = first ? json_dumps(json_object_get(first, "was"), JSON_COMPACT) : NULL;
+    char *is =
+        first ? json_dumps(json_object_get(first, "is"), JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+    if (was && is)
+        fprintf(s->call->out, "first    frame %lld: was %.300s, is %.300s\n",
+                (long long)number(first, "frame"), was, is);
+    free(was);
+    free(is);
+}
+
+enum tec_status tec_replay_sim_tell(struct tec_replay_sim *s, struct tec_error *err)
+{
+    const char *costs = s->call->shared.costs;
+    if (s->counts.was)
+        qsort(s->was_us, (size_t)s->counts.was, sizeof *s->was_us, by_value);
+    if (s->call->shared.format != TEC_FORMAT_TEXT) {
+        json_t *json = whole_json(s);
+        enum tec_status status =
+            tec_json_print(s->call->out, json, JSON_COMPACT | JSON_REAL_PRECISION(6),
+                           "what a replay came to", err);
+        json_decref(json);
+        return status;
+    }
+    fprintf(s->call->out,
+            "%lld frames simulated, %lld ticks skipped, %lld frames of ticks that were; costs: %s\n"
+            "plans    %lld equal, %lld differ\n",
+            (long long)s->counts.frames, (long long)s->counts.skipped, (long long)s->counts.more,
+            costs ? costs : "what launches took in the recording", (long long)s->counts.plans_equal,
+            (long long)s->counts.plans_differ);
+    print_first(s);
+    fprintf(s->call->out,
+            "recorded: %lld frames, %lld missed; frame_us p50 %lld  p99 %lld  max %lld\n",
+            (long long)s->counts.was, (long long)s->counts.was_missed, (long long)was_at(s, 0.5),
+            (long long)was_at(s, 0.99), (long long)was_at(s, 1.0));
+    tec_summary_print(&s->summary, tec_used_policy(&s->opened), s->call->out);
+    return TEC_OK;
+}
