@@ -120,18 +120,26 @@ def lane_of(pid):
     return min(task for _, task in sorted(spent)[-2:])
 
 
+def ran_s(pid):
+    """Seconds of processors that a program has had."""
+    fields = open("/proc/%d/stat" % pid).read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def hold(task, seconds, meanwhile=lambda: None):
-    """One thread stands still; None where this machine does not let us."""
+    """One thread stands still, the others wait for it: (cause, from, to). Where the machine left the program next to
+    nothing meanwhile, it stood still as a whole; between the two the cause is None: nothing is known. None where this
+    machine does not let us."""
     if libc.ptrace(SEIZE, task, None, None) != 0:
         return None
     libc.ptrace(INTERRUPT, task, None, None)
     os.waitpid(task, ANY)
-    began = now_us()
+    began, had = now_us(), ran_s(task)
     meanwhile()
     time.sleep(seconds)
-    ended = now_us()
+    ended, share = now_us(), (ran_s(task) - had) / seconds
     libc.ptrace(DETACH, task, None, None)
-    return began, ended
+    return "gpu" if share > 0.5 else "host" if share < 0.05 else None, began, ended
 
 
 def page_of(port):

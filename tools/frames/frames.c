@@ -463,13 +463,16 @@ enum tec_status tec_frames_tick(struct tec_frames *f, int64_t tick_ns, int64_t w
 {
     struct tec_tick ticks[TEC_MAX_SESSIONS];
     struct tec_loop *loop = f->opened.engine->loop;
-    int64_t begun_ns = tec_clock_now(&f->clock);
+    int64_t begun_ns = tec_clock_now(&f->clock), begun_cpu_ns = tec_clock_thread();
     TEC_TRY(begin(f, err));
     for (int i = 0; i < f->n_sessions; i++) {
         *failed = i;
         TEC_TRY(observe(f, i, f->frame, &given[i], noise, tick_ns, err));
     }
+    /* What the thread did not run of that time is the host's. */
     int64_t prepared_ns = tec_clock_now(&f->clock) - begun_ns;
+    int64_t ran_ns = tec_clock_thread() - begun_cpu_ns;
+    prepared_ns = ran_ns < prepared_ns ? ran_ns : prepared_ns;
     for (int i = 0; i < f->n_sessions; i++) {
         ticks[i] = tec_loop_tick(loop, tick_ns, 0);
         ticks[i].session = i;

@@ -89,7 +89,8 @@ static const char *of_host(struct tec_flight *f, const struct tec_flight_frame *
     (void)miss;
     if (frame->stood_us > frame->host_us)
         return tec_arena_printf(&f->arena,
-                                "the host: the program stood still for %.2f ms of its launches",
+                                "the host: the program stood still for %.2f ms of its launches: "
+                                "it was stopped, or other programs had the processors",
                                 ms(frame->stood_us));
     return tec_arena_printf(
         &f->arena,

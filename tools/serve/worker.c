@@ -94,14 +94,16 @@ void tec_worker_lost(void *user, const struct tec_observation_record *seen)
 
 /* --- a frame ---------------------------------------------------------------------------------- */
 
-/* The tick of a request is the moment at which it was complete, so that waiting and decoding count
- * towards its deadlines. */
+/* The tick of a request is when it was complete: waiting and decoding count towards its deadlines.
+ * Preparing it makes inputs late; what of that the thread did not run is the host's. */
 static void count_from_request(const struct tec_worker *w, int job, struct tec_tick *tick)
 {
     const struct tec_job *j = &w->exchange->jobs[job];
     const struct tec_loop_options *loop = tec_loop_settings(w->opened.engine->loop);
     int64_t deadline_ns = loop->n_actions ? loop->actions[0].deadline_ns : 0;
-    tick->late_ns = w->jobs[job].prepared_ns - j->picked_ns;
+    int64_t took_ns = w->jobs[job].prepared_ns - j->picked_ns,
+            ran_ns = w->jobs[job].prepared_cpu_ns;
+    tick->late_ns = ran_ns < took_ns ? ran_ns : took_ns;
     tick->tick_ns = j->received_ns;
     tick->deadline_ns = j->due_ns ? j->due_ns : deadline_ns > 0 ? j->received_ns + deadline_ns : -1;
 }
@@ -378,6 +380,7 @@ static void begin(struct tec_worker *w, struct tec_worker_session *s, int job)
     s->acted = s->holds = s->lost = false;
     to->session = s->index;
     to->prepared_ns = to->left_ns = s->began_ns;
+    to->prepared_cpu_ns = tec_clock_thread() - to->picked_cpu_ns;
     to->refused = to->by_watch = false;
     memset(to->made, 0, sizeof to->made);
     to->due_ns = j->due_ns;
@@ -392,6 +395,7 @@ static bool receive(struct tec_worker *w, int job)
     j->beyond = (struct tec_beyond){.n = 0};
     j->captured_ns = j->received_ns;
     j->picked_ns = w->jobs[job].started_ns = tec_clock_now(&w->clock);
+    w->jobs[job].picked_cpu_ns = tec_clock_thread();
     w->jobs[job].wants_streams = false;
     if (tec_worker_expired(w, job)) { /* answered already: its tick is over */
         tec_safety_skip(&w->exchange->safety, j->received_ns, j->due_ns);

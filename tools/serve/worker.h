@@ -37,6 +37,8 @@ struct tec_worker_job {
     double policy_ms;
     int64_t started_ns, chunk_id; /* chunk_id: of the observation that its actions come from */
     int64_t due_ns; /* copy of the exchange's due_ns, because that job may be returned earlier */
+    int64_t picked_cpu_ns, prepared_cpu_ns; /* CPU time of the thread: when it was taken; since
+                                             * then, until the observation was prepared */
     int64_t decoded_ns, prepared_ns,
         left_ns; /* when these were done; left: its actions, the frame */
     bool wants_streams, pushes;
