@@ -156,7 +156,8 @@ def a_paced_run_says_why_each_frame_missed():
     for turn, cause in ((POLICY, "policy"), (CAMERA, "input"), (BLIND, "input")):
         if turn == CAMERA and "LD_PRELOAD" not in env:
             continue
-        frames = [f for f in told.at(turn, ROUND) if f["end_us"] - f["start_us"] < 1000 * DEADLINE or cause == "policy"]
+        frames = [f for f in told.at(turn, ROUND) if (f["planner_us"] >= f["overrun_us"] if cause == "policy" else
+                                                      f["end_us"] - f["start_us"] < 1000 * DEADLINE)]
         check(frames and all(f["cause"] == cause for f in frames), cause, frames)
         seen["%s at %d" % (cause, turn)] = len(frames)
     print("# deadline %d ms; judged: %s" % (DEADLINE, seen))
@@ -290,9 +291,10 @@ class Robot:
         for _ in range(10):  # each begins a text of its own, which does not go on
             self.ask()
         refused = []
-        for _ in range(3):
-            refused.append(self.ask(ask={"node": "talk"}))
-        check(all(r["refused"] and r["reason"] == "no kv slot" for r in refused), refused)
+        for _ in range(20):  # one that has missed its deadline does not say what became of its text
+            reply = self.ask(ask={"node": "talk"})
+            refused += [reply] if reply["request"] >= 0 and len(refused) < 3 else []
+        check(len(refused) == 3 and all(r["refused"] and r["reason"] == "no kv slot" for r in refused), refused)
         self.set("halt=0")
 
 

@@ -4,6 +4,7 @@ mcap package where it is installed; replay, explain and trace of it; cuts, full 
 import glob
 import json
 import os
+import shutil
 import signal
 import socket
 import struct
@@ -601,6 +602,72 @@ def a_recording_is_a_page():
     check(len(data["frames"]) == frames and page.rstrip().endswith("</html>"), frames)
     check("src=" not in page and page.count("<script") == 2)
     tectum("replay", FILE, "--html", path, "--diff", code=2)
+
+
+def page_data(path):
+    tectum("replay", path, "--html", WORK + "/page.html")
+    return json.loads(open(WORK + "/page.html").read().split('id="data">')[1].split("</script>")[0])
+
+
+@test
+def a_page_says_which_line_decided():
+    data, source = page_data(FILE), open("policies/oxygen.lua").read().splitlines()
+    told = [d for f in data["frames"] for d in f["decisions"]]
+    check(told and all(d["what"] in ("decode", "pause") and d["node"] == "talk" for d in told), told)
+    for d in told:
+        name, line = d["at"].split(":")
+        check(name == "oxygen.lua" and "D:" + d["what"] in source[int(line) - 1], d)
+    for f, recorded in zip(data["frames"], Recording(FILE).of("/tectum/frames")):
+        rows = {(x["rows"], x["k"]) for x in recorded["launches"] if x["node"] == "talk"}
+        check(rows == {(d["requests"], d["k"]) for d in f["decisions"] if d["what"] == "decode"}, f["decisions"], rows)
+    path = WORK + "/notes.lua"
+    with open(path, "w") as f:
+        f.write('return policy { name = "notes", api = 1, version = 1, plan = function(S, F, D)\n'
+                '  for i = 1, F.nreq do\n    if i > 1 then D:pause(i) else D:decode(i, 4) end\n  end\n'
+                '  D:note("why", "</script><b>")\n  D:note("n", F.nreq)\nend }\n')
+    tectum("run", DEMO, "--inputs", INPUTS, "--policy", path, "--record", WORK + "/notes.mcap")
+    data = page_data(WORK + "/notes.mcap")
+    last = data["frames"][-1]["decisions"]
+    check([d["at"] for d in last if d["what"] == "note"] == ["notes.lua:5", "notes.lua:6"], last)
+    check([(d["what"], d["at"]) for d in last if d["what"] != "note"][0] == ("decode", "notes.lua:3"), last)
+    check(data["frames"][-1]["notes"]["why"] == "</script><b>", data["frames"][-1])
+    one = json.loads(tectum("explain", WORK + "/notes.mcap", "--frame", str(data["frames"][-1]["frame"]), "--format",
+                            "json").stdout)
+    check(one["decisions"] == last, one["decisions"])
+
+
+@test
+def a_page_shows_chunks_and_how_they_join():
+    data = page_data(FILE)
+    shape = data["chunks"][0]
+    check(shape == {"node": "act", "rows": 16, "row_us": 12500}, shape)
+    chunks = [x["chunk"] for x in Recording(FILE).of("/tectum/actions/act")]
+    left = [(x, f) for f in data["frames"] for x in f["left"]]
+    check(len(left) == len(chunks) and left[0][0][4] is None, left)
+    columns, row_ms = len(chunks[0]) // shape["rows"], shape["row_us"] / 1e3
+    for i, (x, f) in enumerate(left):
+        check(data["nodes"][x[0]] == "act" and x[1] > x[2] and abs(x[1] - x[2] - f["age"]) < 0.01, x, f["age"])
+        if i == 0:
+            continue
+        now = f["start"] + x[1]
+        rows = [min(shape["rows"] - 1, int((now - seen) / row_ms))
+                for seen in (left[i - 1][1]["start"] + left[i - 1][0][2], f["start"] + x[2])]
+        was, is_ = (c[r * columns:(r + 1) * columns] for c, r in zip(chunks[i - 1:i + 1], rows))
+        check(abs(max(abs(a - b) for a, b in zip(was, is_)) - x[4]) < 1e-4, i, rows, x)
+    if not shutil.which("node"):
+        print("# no node: the page's script is not run")
+        return
+    p = subprocess.run(["node", "tests/page_dom.js", WORK + "/page.html", "3"], capture_output=True, text=True)
+    check(p.returncode == 0, p.stderr)
+    drawn = json.loads(p.stdout)
+    check(sum(e["look"] == "hit" for e in drawn["chunks"]) == len(left), drawn["chunks"])
+    check({"c-passed", "c-executed", "jump"} <= {e["look"] for e in drawn["chunks"]}, drawn["chunks"])
+    check(any("oxygen.lua:" in e["title"] for e in drawn["decisions"]), drawn["decisions"])
+    check(any("oxygen.lua:" in t for t in drawn["panel"]) and any("rows, " in t for t in drawn["panel"]), drawn["panel"])
+    for e in drawn["chunks"]:
+        n = [int(w) for w in e["title"].replace(",", "").replace(";", "").split() if w.isdigit()]
+        if e["look"] == "hit":  # frame, rows, passed, executed, dropped, overlap
+            check(n[1] == 16 and n[2] + n[3] + n[4] in (15, 16, 17), e)
 
 
 sys.exit(main())

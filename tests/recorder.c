@@ -2,6 +2,7 @@
  * copies taken while the frame thread writes, the table of words; and of the figures beside it. */
 #include "graph/live/recorder.h"
 #include "graph/live/figures.h"
+#include "graph/live/seam.h"
 #include "graph/run/loop.h"
 #include "tests/tap.h"
 
@@ -147,6 +148,51 @@ TEST(copies_are_whole_while_the_frame_thread_writes)
     CHECK_INT(next, ==, all);
     CHECK(seen > 0);
     tec_arena_finish(&arena);
+}
+
+/* Requests of which a line said the same are one event; the default plan has no lines. */
+TEST(decisions_are_told_with_their_lines)
+{
+    static struct tec_decision d;
+    const struct tec_request_view view[4] = {
+        {.id = 5, .node = 2}, {.id = 6, .node = 2}, {.id = 7, .node = 2}, {.id = 8, .node = 2}};
+    struct tec_flight_event e[16];
+    uint64_t from = 0;
+    d = (struct tec_decision){.n_rows = 4, .source = "p.lua", .n_notes = 1};
+    for (int i = 0; i < 3; i++)
+        d.rows[i] = (struct tec_row_decision){.k = i == 1 ? 0 : 4, .line = i == 1 ? 9 : 7};
+    d.notes[0] = (struct tec_note){.key = "n", .is_number = true, .line = 12};
+    d.nodes[3].line = 20;
+    d.nodes[3].skip = true;
+    REQUIRE(open());
+    emit((struct tec_event){
+        .kind = TEC_EVENT_PLAN, .node = -1, .request = -1, .decision = &d, .view = view, .n = 4});
+    REQUIRE(tec_recorder_copy(&recorder, &from, e, 16) == 5);
+    CHECK(e[1].kind == TEC_FLIGHT_NOTE && e[1].node == 12);
+    CHECK(e[2].kind == TEC_FLIGHT_DECIDED && e[2].value == 5 && e[2].lane == 2 && e[2].more == 7);
+    CHECK(e[2].count == 4 && e[2].flag == TEC_DECIDED_DECODE && e[2].node == 2);
+    CHECK(strcmp(tec_recorder_word(&recorder, e[2].what), "p.lua") == 0);
+    CHECK(e[3].value == 6 && e[3].lane == 1 && e[3].more == 9 && e[3].flag == TEC_DECIDED_PAUSE);
+    CHECK(e[4].value == -1 && e[4].node == 3 && e[4].more == 20 && e[4].flag == TEC_DECIDED_SKIP);
+    d.source = NULL;
+    emit((struct tec_event){
+        .kind = TEC_EVENT_PLAN, .node = -1, .request = -1, .decision = &d, .view = view, .n = 4});
+    from = 5;
+    CHECK_INT(tec_recorder_copy(&recorder, &from, e, 16), ==, 2);
+    tec_arena_finish(&arena);
+}
+
+TEST(chunks_join_at_the_row_of_their_moment)
+{
+    float before[6];
+    const float a[6] = {0, 0, 1, 10, 2, 20}, b[6] = {0, 0, 4, 10, 2, 25};
+    struct tec_seam s = {
+        .rows = 3, .columns = 2, .row_ns = 100, .captured_ns = -1, .before = before};
+    CHECK(tec_seam_join(&s, a, 0, 50) < 0.0F);        /* nothing is before it */
+    CHECK(tec_seam_join(&s, b, 100, 210) == 10.0F);   /* row 1 against row 2 */
+    CHECK(tec_seam_join(&s, a, 1000, 1050) == 25.0F); /* its row 0 against the last one */
+    s.row_ns = 0;
+    CHECK(tec_seam_join(&s, b, 0, 0) < 0.0F);
 }
 
 TEST(figures_count_what_the_loop_tells)

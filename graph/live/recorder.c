@@ -29,7 +29,9 @@ const char *tec_recorder_kind(int kind)
                                                         [TEC_EVENT_READ] = "read",
                                                         [TEC_EVENT_FRAME_END] = "frame_end",
                                                         [TEC_FLIGHT_FIGURE] = "figure",
-                                                        [TEC_FLIGHT_NOTE] = "note"};
+                                                        [TEC_FLIGHT_NOTE] = "note",
+                                                        [TEC_FLIGHT_DECIDED] = "decided",
+                                                        [TEC_FLIGHT_SEAM] = "seam"};
     return kind >= 0 && kind < TEC_FLIGHT_KINDS ? names[kind] : "unknown";
 }
 
@@ -135,8 +137,57 @@ static void put_notes(struct tec_recorder *r, struct tec_flight_event one,
         const struct tec_note *note = &d->notes[i];
         one.what = word_of(r, note->key);
         one.flag = note->is_number;
+        one.node = (int16_t)(note->line < INT16_MAX ? note->line : INT16_MAX);
         one.more = note->is_number ? 0 : word_of(r, note->text);
         memcpy(&one.value, &note->number, sizeof one.value);
+        put(r, &one);
+    }
+}
+
+static enum tec_flight_decided decided(const struct tec_row_decision *row)
+{
+    return row->shed ? TEC_DECIDED_SHED : row->k > 0 ? TEC_DECIDED_DECODE : TEC_DECIDED_PAUSE;
+}
+
+static bool alike(const struct tec_row_decision *a, const struct tec_row_decision *b)
+{
+    return a->line == b->line && a->k == b->k && decided(a) == decided(b);
+}
+
+/* Requests about which a line said the same are one event. */
+static void put_decided(struct tec_recorder *r, struct tec_flight_event one,
+                        const struct tec_event *e)
+{
+    const struct tec_decision *d = e->decision;
+    uint64_t told = 0; /* bit set of rows */
+    _Static_assert(TEC_MAX_ROWS <= 64, "a bit each");
+    one.kind = TEC_FLIGHT_DECIDED;
+    one.what = word_of(r, d->source);
+    for (int i = 0; i < d->n_rows; i++) {
+        const struct tec_row_decision *row = &d->rows[i];
+        if (row->line == 0 || told >> i & 1)
+            continue;
+        one.lane = 0;
+        for (int k = i; k < d->n_rows; k++)
+            if (alike(row, &d->rows[k])) {
+                told |= (uint64_t)1 << k;
+                one.lane++;
+            }
+        one.value = e->view ? e->view[i].id : -1;
+        one.node = (int16_t)(e->view ? e->view[i].node : -1);
+        one.more = row->line;
+        one.count = few(row->k);
+        one.flag = (uint8_t)decided(row);
+        put(r, &one);
+    }
+    one.value = -1;
+    one.lane = one.count = 0;
+    for (int i = 0; i < TEC_MAX_NODES; i++) {
+        if (d->nodes[i].line == 0)
+            continue;
+        one.node = (int16_t)i;
+        one.more = d->nodes[i].line;
+        one.flag = d->nodes[i].skip ? TEC_DECIDED_SKIP : TEC_DECIDED_NODE;
         put(r, &one);
     }
 }
@@ -243,8 +294,25 @@ void tec_recorder_emit(struct tec_recorder *r, const struct tec_event *e)
     put(r, &out);
     if (e->kind == TEC_EVENT_FRAME_END)
         put_figures(r, out, e->record);
-    if (e->kind == TEC_EVENT_PLAN && e->decision)
-        put_notes(r, out, e->decision);
+    if (e->kind != TEC_EVENT_PLAN || !e->decision)
+        return;
+    put_notes(r, out, e->decision);
+    if (e->decision->source)
+        put_decided(r, out, e);
+}
+
+void tec_recorder_seam(struct tec_recorder *r, const struct tec_event *e, float jump)
+{
+    if (!r->ring)
+        return;
+    struct tec_flight_event out = {.t_ns = e->t_ns,
+                                   .value = e->since_ns,
+                                   .frame = (int32_t)(e->tick->frame & INT32_MAX),
+                                   .kind = TEC_FLIGHT_SEAM,
+                                   .session = (uint8_t)e->tick->session,
+                                   .node = (int16_t)e->node};
+    memcpy(&out.more, &jump, sizeof jump);
+    put(r, &out);
 }
 
 /* --- any thread ------------------------------------------------------------------------------- */

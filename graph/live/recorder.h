@@ -24,7 +24,17 @@ enum {
 enum tec_flight_kind {
     TEC_FLIGHT_FIGURE = TEC_EVENTS, /* behind the end of a frame: a number of its record */
     TEC_FLIGHT_NOTE,                /* a policy's note on its decision: `what`, `value` */
+    TEC_FLIGHT_DECIDED,             /* behind a plan: what a line of the policy has decided */
+    TEC_FLIGHT_SEAM,                /* behind a release: how it joins the chunk before */
     TEC_FLIGHT_KINDS
+};
+
+enum tec_flight_decided {
+    TEC_DECIDED_DECODE,
+    TEC_DECIDED_PAUSE,
+    TEC_DECIDED_SHED,
+    TEC_DECIDED_NODE, /* something about a node: that it runs, its priority, its memory */
+    TEC_DECIDED_SKIP  /* an optional node is left out */
 };
 
 /* One event, by the kind of it:
@@ -46,7 +56,10 @@ enum tec_flight_kind {
  *   FIGURE             the number                                           its name: planner_us
  *                      host_us tokens rows slack_us age_us,
  *                      and where they are not 0 waited_us stood_us
- *   NOTE               bits of a double    word of a text; flag: a number   the note   */
+ *   NOTE               bits of a double    word of a text; flag: a number   the note   line
+ *   DECIDED            first request; -1   line                 k           file       its
+ *                      lane: requests, flag: enum tec_flight_decided
+ *   SEAM               observation, ns     bits of a float: jump                       its   */
 struct tec_flight_event {
     int64_t t_ns;
     int64_t value;
@@ -75,6 +88,10 @@ enum tec_status tec_recorder_create(struct tec_recorder *r, struct tec_arena *ar
 /* Frame thread: keep an event of the loop; a recorder without a ring keeps nothing. */
 void tec_recorder_emit(struct tec_recorder *r, const struct tec_event *event);
 
+/* Frame thread, behind the event of a chunk that leaves: by how much it jumps from the one before,
+ * in the model's numbers. */
+void tec_recorder_seam(struct tec_recorder *r, const struct tec_event *release, float jump);
+
 /* Any thread: copy events from number `from` on, at most `room`; *from becomes the number of the
  * first that was copied, later than asked for where the ring has overwritten those before. Returns
  * how many. */
@@ -84,7 +101,7 @@ size_t tec_recorder_copy(const struct tec_recorder *r, uint64_t *from,
 /* Any thread: a word of an event's `what`; "" for none. */
 const char *tec_recorder_word(const struct tec_recorder *r, int what);
 
-/* "frame", "start", ...: the names of doc/schedules.md, and "figure", "note". */
+/* "frame", "start", ...: the names of doc/schedules.md, and "figure", "note", "decided", "seam". */
 const char *tec_recorder_kind(int kind);
 
 #endif

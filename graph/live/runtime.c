@@ -13,15 +13,37 @@ void tec_runtime_init(struct tec_runtime *rt, const struct tec_runtime_listener 
 enum tec_status tec_runtime_record(struct tec_runtime *rt, struct tec_arena *arena,
                                    struct tec_error *err)
 {
+    int n = rt->engine ? tec_loop_settings(rt->engine->loop)->n_actions : 0;
+    for (int s = 0; n && s < rt->engine->n_sessions; s++)
+        for (int i = 0; i < n; i++)
+            TEC_TRY(tec_seam_create(&rt->sessions[s].seams[i], rt->engine, i, arena, err));
     return tec_recorder_create(&rt->recorder, arena, err);
+}
+
+/* A chunk leaves: how it joins the one before. */
+static void join(struct tec_runtime *rt, const struct tec_event *e)
+{
+    const struct tec_loop_options *loop = tec_loop_settings(rt->engine->loop);
+    for (int i = 0; i < loop->n_actions; i++) {
+        struct tec_seam *seam = &rt->sessions[e->tick->session].seams[i];
+        if (loop->actions[i].node != e->node || !e->chunk || !seam->before)
+            continue;
+        float jump = tec_seam_join(seam, e->chunk, e->since_ns, e->t_ns);
+        if (jump >= 0.0F)
+            tec_recorder_seam(&rt->recorder, e, jump);
+        return;
+    }
 }
 
 static void hear(void *runtime, const struct tec_event *event)
 {
     struct tec_runtime *rt = runtime;
     tec_recorder_emit(&rt->recorder, event);
-    if (rt->engine) /* not of the warm-up */
-        tec_figures_count(&rt->figures, event);
+    if (!rt->engine) /* the warm-up */
+        return;
+    tec_figures_count(&rt->figures, event);
+    if (event->kind == TEC_EVENT_RELEASE)
+        join(rt, event);
 }
 
 struct tec_event_sink tec_runtime_events(struct tec_runtime *rt)

@@ -13,6 +13,7 @@
 #include "graph/live/figures.h"
 #include "graph/live/observation_records.h"
 #include "graph/live/recorder.h"
+#include "graph/live/seam.h"
 #include "graph/live/watchdog.h"
 
 #include <pthread.h>
@@ -63,6 +64,7 @@ struct tec_runtime_session {
     struct tec_asks *asks; /* requests that consumers start and cancel; NULL = none. Borrowed */
     struct tec_watchdog watchdogs[TEC_MAX_ACTIONS];
     int64_t acts_for; /* of the running frame */
+    struct tec_seam seams[TEC_MAX_ACTIONS];
 };
 
 /* Owned by the caller of init; must not move until it has stopped. */

@@ -13,6 +13,7 @@ void tec_decision_copy(struct tec_decision *to, const struct tec_decision *from,
     memcpy(to->nodes, from->nodes, (size_t)n_nodes * sizeof to->nodes[0]);
     memcpy(to->depth, from->depth, sizeof to->depth);
     to->snapped = from->snapped;
+    to->source = from->source;
     to->n_notes = from->n_notes;
     memcpy(to->notes, from->notes, (size_t)from->n_notes * sizeof to->notes[0]);
     to->n_recompute = from->n_recompute;

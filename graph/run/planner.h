@@ -144,6 +144,7 @@ struct tec_row_decision {
     int priority; /* 0 first */
     bool unshare; /* private prefill instead of the shared prefix */
     bool shed;
+    int line; /* of the decision's source, which set it last; 0 = the default plan */
     char reason[32];
 };
 
@@ -163,6 +164,7 @@ struct tec_recompute_decision {
 
 struct tec_note {
     char key[24];
+    int line; /* as a row's */
     bool is_number;
     double number;
     char text[32];
@@ -175,10 +177,12 @@ struct tec_decision {
         bool skip;
         int priority, partition; /* partition: index, -1 = as declared */
         int slices;              /* of a secondary model's prefills, in this frame */
+        int line;                /* as a row's */
         char reason[32];
     } nodes[TEC_MAX_NODES];
     int depth[TEC_MAX_RINGS]; /* of each ring: requests in flight; 0 = as declared */
     int snapped;              /* calls whose argument was moved to a captured point */
+    const char *source; /* the file whose lines are meant, until the frame's end; NULL = none */
     int n_notes;
     struct tec_note notes[TEC_MAX_NOTES];
 
@@ -221,7 +225,8 @@ void tec_planner_default(const struct tec_topology *topology, const struct tec_f
  * a fraction of its size. */
 void tec_decision_copy(struct tec_decision *to, const struct tec_decision *from, int n_nodes);
 
-/* Do two decisions ask for the same work? Notes and texts of reasons do not matter. */
+/* Do two decisions ask for the same work? Notes, lines and texts of reasons do not
+ * matter. */
 bool tec_decision_same(const struct tec_decision *a, const struct tec_decision *b, int n_nodes);
 
 /* Admits everything, keeps the default plan. Named "default". */

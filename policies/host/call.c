@@ -293,6 +293,7 @@ static enum tec_status plan(void *self, const struct tec_frame_view *view,
     enum tec_status status = ask(policy, TEC_HOOK_plan, hard_ns(policy), view, err);
     if (status == TEC_OK) {
         policy->scratch.snapped = moved(policy);
+        policy->scratch.source = policy->source;
         tec_decision_copy(decision, &policy->scratch, n_nodes);
     }
     tec_record_decision(policy->record, decision, n_nodes, status, policy->report.last_ns);

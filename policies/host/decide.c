@@ -29,6 +29,15 @@ static struct tec_policy *deciding(lua_State *L)
     return policy;
 }
 
+/* The line of the script that calls the method; 0 = not known. */
+static int line_of(lua_State *L)
+{
+    lua_Debug at;
+    return lua_getstack(L, 1, &at) && lua_getinfo(L, "l", &at) && at.currentline > 0
+               ? at.currentline
+               : 0;
+}
+
 static double number(lua_State *L, int arg, const char *what)
 {
     if (lua_type(L, arg) != LUA_TNUMBER)
@@ -56,7 +65,9 @@ static struct tec_row_decision *row(lua_State *L, struct tec_policy *policy, int
         luaL_error(L, "no request %f: F.nreq is %d", i, n);
     if (index)
         *index = (int)i - 1;
-    return &policy->scratch.rows[(int)i - 1];
+    struct tec_row_decision *r = &policy->scratch.rows[(int)i - 1];
+    r->line = line_of(L);
+    return r;
 }
 
 static const char *name_of(lua_State *L, int arg, const char *what)
@@ -66,13 +77,15 @@ static const char *name_of(lua_State *L, int arg, const char *what)
     return lua_tostring(L, arg);
 }
 
-static int node(lua_State *L, const struct tec_policy *policy)
+static int node(lua_State *L, struct tec_policy *policy)
 {
     const struct tec_topology *t = policy->topology;
     const char *name = name_of(L, 2, "node"), *names[TEC_MAX_NODES];
     for (int i = 0; i < t->n_nodes; i++) {
-        if (strcmp(t->nodes[i].name, name) == 0)
+        if (strcmp(t->nodes[i].name, name) == 0) {
+            policy->scratch.nodes[i].line = line_of(L);
             return i;
+        }
         names[i] = t->nodes[i].name;
     }
     return tec_host_unknown(L, "node", name, tec_nearest(name, names, t->n_nodes));
@@ -163,7 +176,7 @@ static int decide_priority(lua_State *L)
 }
 
 /* The index of a node that policies may switch on and off. */
-static int optional_node(lua_State *L, const struct tec_policy *policy, const char *verb)
+static int optional_node(lua_State *L, struct tec_policy *policy, const char *verb)
 {
     int i = node(L, policy);
     if (policy->topology->nodes[i].hard)
@@ -254,7 +267,7 @@ static int decide_note(lua_State *L)
 {
     struct tec_policy *policy = deciding(L);
     const char *text = name_of(L, 2, "key");
-    struct tec_note fresh = {.is_number = lua_type(L, 3) == LUA_TNUMBER};
+    struct tec_note fresh = {.is_number = lua_type(L, 3) == LUA_TNUMBER, .line = line_of(L)};
     if (strlen(text) >= sizeof fresh.key)
         return luaL_error(L, "a note's key has at most %d bytes", (int)sizeof fresh.key - 1);
     tec_host_copy_text(fresh.key, sizeof fresh.key, text);

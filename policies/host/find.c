@@ -65,6 +65,8 @@ enum tec_status tec_host_load_file(struct tec_policy *policy, const char *name, 
 {
     char path[TEC_POLICY_PATH], folder[400];
     TEC_TRY(tec_policy_path(path, name, root, err));
+    const char *last = strrchr(path, '/');
+    tec_host_copy_text(policy->source, sizeof policy->source, last ? last + 1 : path);
     enum tec_status status = tec_lua_load_file(policy->lua, path, NULL, err);
     bool unknown = status == TEC_NOT_FOUND && !is_path(name) && find_folder(folder, root);
     return unknown ? no_such_policy(name, folder, err) : status;

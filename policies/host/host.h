@@ -45,6 +45,7 @@ struct tec_policy {
     const struct tec_topology *topology;
     struct tec_policy_limits limits;
     char name[64];
+    char source[48]; /* the file's name, without its folder */
     int version;
     bool has[TEC_HOOKS];
     int n_params, max_segments; /* segments: 0 without a memory_load node */

@@ -211,6 +211,47 @@ json_t *tec_flight_refused(const struct tec_flight *f, const struct tec_flight_f
     return all;
 }
 
+static const char *const decided[] = {[TEC_DECIDED_DECODE] = "decode",
+                                      [TEC_DECIDED_PAUSE] = "pause",
+                                      [TEC_DECIDED_SHED] = "shed",
+                                      [TEC_DECIDED_NODE] = "node",
+                                      [TEC_DECIDED_SKIP] = "skip"};
+
+/* "oxygen.lua:31"; "" where the file is not known. A new reference. */
+static json_t *place_json(const char *file, int line)
+{
+    char place[80] = "";
+    if (file[0] && line > 0)
+        snprintf(place, sizeof place, "%.60s:%d", file, line);
+    return tec_json_shown(place);
+}
+
+json_t *tec_flight_decisions(const struct tec_flight *f, const struct tec_flight_frame *frame)
+{
+    json_t *all = json_array();
+    const char *file = "";
+    for (size_t i = frame->first; i <= frame->last && i < f->n_events; i++) {
+        const struct tec_flight_event *e = &f->events[i];
+        if (e->kind != TEC_FLIGHT_DECIDED || e->session != frame->session ||
+            e->flag > TEC_DECIDED_SKIP)
+            continue;
+        file = f->words[e->what];
+        json_array_append_new(all,
+                              json_pack("{s:s, s:o, s:I, s:i, s:i, s:o}", "what", decided[e->flag],
+                                        "node", tec_json_shown(tec_flight_node(f, e->node)),
+                                        "request", (json_int_t)e->value, "requests", e->lane, "k",
+                                        e->count, "at", place_json(file, e->more)));
+    }
+    for (size_t i = frame->first; i <= frame->last && i < f->n_events; i++) {
+        const struct tec_flight_event *e = &f->events[i];
+        if (e->kind == TEC_FLIGHT_NOTE && e->session == frame->session && e->node > 0)
+            json_array_append_new(all, json_pack("{s:s, s:o, s:o}", "what", "note", "note",
+                                                 tec_json_shown(f->words[e->what]), "at",
+                                                 place_json(file, e->node)));
+    }
+    return all;
+}
+
 json_t *tec_flight_notes(const struct tec_flight *f, const struct tec_flight_frame *frame)
 {
     json_t *notes = json_object();

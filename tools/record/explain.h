@@ -23,6 +23,7 @@ const struct tec_flight_frame *tec_flight_find(const struct tec_flight *f, int64
 const char *tec_flight_policy(const struct tec_flight *f, const struct tec_flight_frame *frame);
 
 /* The notes of a frame's policy, {name: number or text}; a new reference. */
+json_t *tec_flight_decisions(const struct tec_flight *f, const struct tec_flight_frame *frame);
 json_t *tec_flight_notes(const struct tec_flight *f, const struct tec_flight_frame *frame);
 
 /* Requests for language that a frame refused, [{request, node, reason}]; a new reference. */

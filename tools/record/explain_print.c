@@ -72,6 +72,7 @@ enum tec_status tec_explain_frame_json(json_t **out, struct tec_flight *f,
     json_object_set_new(j, "tokens", json_integer(frame->tokens));
     json_object_set_new(j, "in_flight", json_integer(frame->in_flight));
     json_object_set_new(j, "snapped", json_integer(frame->snapped));
+    json_object_set_new(j, "decisions", tec_flight_decisions(f, frame));
     json_object_set_new(j, "refused", tec_flight_refused(f, frame));
     json_object_set_new(j, "launches", launches_json(f, frame));
     return TEC_OK;

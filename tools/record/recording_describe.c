@@ -79,6 +79,21 @@ static json_t *nodes_json(const struct tec_topology *t)
     return all;
 }
 
+/* Chunks of each action node: their rows, and the time from one to the next (0: not known). */
+static json_t *chunks_json(const struct tec_engine *e)
+{
+    const struct tec_loop_options *o = tec_loop_settings(e->loop);
+    json_t *all = json_array();
+    for (int i = 0; i < o->n_actions; i++) {
+        const struct tec_flow *flow = tec_engine_flow(e, i);
+        json_array_append_new(
+            all, json_pack("{s:s, s:i, s:I}", "node", o->actions[i].name, "rows",
+                           flow && flow->dim > 0 ? (int)tec_engine_chunk(e, i) / flow->dim : 0,
+                           "row_us", (json_int_t)(tec_seam_row_ns(e, i) / 1000)));
+    }
+    return all;
+}
+
 static json_t *names_json(const struct tec_loop_options *o, bool actions)
 {
     json_t *all = json_array();
@@ -104,6 +119,7 @@ json_t *tec_recording_about(const struct tec_opened *opened, enum tec_recording_
         (json_int_t)wall_ns, "nodes", nodes_json(&e->topology), "actions", names_json(o, true),
         "decoders", names_json(o, false));
     json_object_set_new(json, "options", options_json(&call->shared));
+    json_object_set_new(json, "chunks", chunks_json(e));
     json_object_set_new(json, "dtype", shown(e->options.dtype));
     return json;
 }

@@ -6,6 +6,7 @@
 #include "tools/record/cadence.h"
 #include "tools/record/explain.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,26 @@ static json_t *launches_json(const struct tec_flight *f, const struct tec_flight
         json_array_append_new(all, json_pack("[i, i, f, f, i, i]", l->node, l->lane,
                                              ms(l->start_ns - frame->start_ns),
                                              ms(l->end_ns - frame->start_ns), l->rows, l->k));
+    }
+    return all;
+}
+
+/* Chunks that left: [node, left, observation, late, jump], milliseconds from the frame's start;
+ * jump: from the chunk before, in the model's numbers, null where there is none. */
+static json_t *left_json(const struct tec_flight *f, const struct tec_flight_frame *frame)
+{
+    json_t *all = json_array();
+    for (size_t i = frame->first; i <= frame->last && i < f->n_events; i++) {
+        const struct tec_flight_event *e = &f->events[i], *next = e + 1;
+        float jump;
+        if (e->kind != TEC_EVENT_RELEASE || e->session != frame->session)
+            continue;
+        bool joins = i + 1 < f->n_events && next->kind == TEC_FLIGHT_SEAM && next->node == e->node;
+        memcpy(&jump, &next->more, joins ? sizeof jump : 0);
+        json_array_append_new(
+            all, json_pack("[i, f, f, b, o]", e->node, ms(e->t_ns - frame->start_ns),
+                           ms(e->value - frame->start_ns), (int)e->flag,
+                           joins && isfinite(jump) ? json_real((double)jump) : json_null()));
     }
     return all;
 }
@@ -47,6 +68,10 @@ static enum tec_status frame_json(json_t **out, struct tec_flight *f, size_t at,
         "late", ms(frame->late_ns), "tokens", frame->tokens, "in_flight", frame->in_flight,
         "policy", tec_flight_policy(f, frame), "notes", tec_flight_notes(f, frame), "refused",
         tec_flight_refused(f, frame), "launches", launches_json(f, frame));
+    if (*out) {
+        json_object_set_new(*out, "decisions", tec_flight_decisions(f, frame));
+        json_object_set_new(*out, "left", left_json(f, frame));
+    }
     if (!frame->missed || !*out)
         return *out ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a page");
     struct tec_miss miss;
@@ -67,8 +92,8 @@ static enum tec_status head_json(json_t **out, const struct tec_flight *f, struc
     tec_cadence_line(&c, line, sizeof line);
     for (int i = 0; i < f->n_nodes; i++)
         json_array_append_new(nodes, tec_json_shown(f->nodes[i]));
-    *out = json_pack("{s:O?, s:s, s:f, s:o, s:s, s:s}", "pipeline", name, "policy", c.policy,
-                     "period_ms",
+    *out = json_pack("{s:O?, s:O?, s:s, s:f, s:o, s:s, s:s}", "pipeline", name, "chunks",
+                     json_object_get(f->about, "chunks"), "policy", c.policy, "period_ms",
                      (double)json_integer_value(json_object_get(f->about, "period_us")) / 1e3,
                      "nodes", nodes, "cadence", line, "damage", f->file.damage);
     return *out ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a page");
@@ -151,6 +176,8 @@ void tec_view_page(struct tec_buffer *out, const char *title, const struct tec_b
          "<button id=\"on\" aria-label=\"The next frame\">&gt;</button>"
          "<button id=\"miss\">Next miss</button></div></header>\n"
          "<main><svg id=\"frames\" role=\"img\" aria-label=\"Frames against the budget\"></svg>"
+         "<svg id=\"decisions\" role=\"img\" aria-label=\"Decisions of the policy\"></svg>"
+         "<svg id=\"chunks\" role=\"img\" aria-label=\"Chunks of actions over time\"></svg>"
          "<svg id=\"ages\" role=\"img\" aria-label=\"Age of the actions\"></svg>"
          "<div id=\"frame\" aria-live=\"polite\"></div>"
          "<h2>Misses</h2><ol id=\"misses\"></ol></main>\n"

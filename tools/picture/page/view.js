@@ -48,7 +48,85 @@ function draw() {
   });
   svg.append(make("text", { x: 42, y: h - 4 }, "frame " + some[0].frame));
   svg.append(make("text", { x: w - 70, y: h - 4 }, "frame " + some[some.length - 1].frame));
+  draw_decisions(some, from, step);
+  draw_chunks(some, from);
   draw_ages(some, step);
+}
+// What the policy decided: a mark for each line of it that decided something, by what that is.
+const KINDS = ["decode", "pause", "shed", "skip", "node", "note"];
+function say(d) {
+  const of = d.request >= 0 && d.requests > 1 ? `request ${d.request} and ${d.requests - 1} more of ${d.node}` :
+    d.request >= 0 ? `request ${d.request} of ${d.node}` : d.what === "note" ? d.note : d.node;
+  return `${d.what} ${of}` + (d.what === "decode" ? `, k ${d.k}` : "") + (d.at ? ` (${d.at})` : "");
+}
+function draw_decisions(some, from, step) {
+  const svg = $("decisions"), w = svg.clientWidth, h = svg.clientHeight, low = h - 16;
+  svg.replaceChildren();
+  svg.setAttribute("viewBox", `0 0 ${w} ${h}`);
+  some.forEach((f, i) => {
+    const each = low / Math.max(KINDS.length, f.decisions.length);
+    f.decisions.forEach((d, at) => {
+      const mark = make("rect", { x: 42 + i * step, y: low - (at + 1) * each, width: Math.max(1, step - 1),
+        height: Math.max(1, each - 1), class: "d-" + d.what });
+      mark.append(make("title", {}, `frame ${f.frame}: ` + say(d)));
+      mark.addEventListener("click", () => choose(from + i));
+      svg.append(mark);
+    });
+  });
+  svg.append(make("text", { x: 42, y: h - 3 }, "decisions of the policy, a mark for each of its lines"));
+}
+// Chunks over time, each from its observation to its last row: passed when it left, executed until the next one left,
+// dropped behind that; a line where it takes over, as high as the command jumps.
+function chunks_of(some) {
+  const shape = Object.fromEntries((data.chunks ?? []).map((c) => [data.nodes.indexOf(c.node), c]));
+  const all = [];
+  for (const f of some) for (const [node, left, seen, late, jump] of f.left) {
+    const c = shape[node], row = (c?.row_us ?? 0) / 1e3;
+    if (!row || !c.rows) continue;
+    all.push({ f, node, key: node + 64 * f.session, left: f.start + left, seen: f.start + seen, late, jump, row, rows: c.rows });
+  }
+  const next = {};
+  for (let i = all.length - 1; i >= 0; i--) {
+    const c = all[i], end = c.seen + c.rows * c.row;
+    const until = Math.min(end, next[c.key]?.left ?? end);
+    c.end = end;
+    c.until = Math.max(c.left, until);
+    const rows = (a, b) => Math.max(0, Math.min(c.rows, Math.round((b - a) / c.row)));
+    c.passed = rows(c.seen, Math.min(c.left, end));
+    c.executed = rows(c.left, c.until);
+    c.dropped = Math.max(0, c.rows - c.passed - c.executed);
+    c.overlap = next[c.key] ? rows(Math.max(next[c.key].seen, c.seen), end) : 0;
+    next[c.key] = c;
+  }
+  return all;
+}
+function draw_chunks(some, from) {
+  const svg = $("chunks"), w = svg.clientWidth, h = svg.clientHeight, low = h - 16, all = chunks_of(some);
+  svg.replaceChildren();
+  svg.setAttribute("viewBox", `0 0 ${w} ${h}`);
+  if (!all.length) return;
+  const first = all[0].seen, last = Math.max(...all.map((c) => Math.min(c.end, c.until + 8 * c.row)));
+  const x = (t) => 42 + ((t - first) / Math.max(last - first, 0.001)) * (w - 46), lanes = 3, row = low / lanes;
+  const most = Math.max(...all.map((c) => c.jump ?? 0)) || 1;
+  all.forEach((c, i) => {
+    const y = (i % lanes) * row, part = (a, b, look) => {
+      if (b > a) svg.append(make("rect", { x: x(a), y: y + 3, width: Math.max(1, x(b) - x(a)), height: row - 6, class: look }));
+    };
+    part(c.seen, Math.min(c.left, c.end), "c-passed");
+    part(c.left, c.until, c.late ? "c-late" : "c-executed");
+    part(c.until, Math.min(c.end, last), "c-dropped");
+    if (c.jump !== null) line(svg, x(c.left), y + row - 3, x(c.left), y + row - 3 - (c.jump / most) * (row - 6), "jump");
+    const box = make("rect", { x: x(c.seen), y, width: Math.max(2, x(Math.min(c.end, last)) - x(c.seen)), height: row, class: "hit" });
+    box.append(make("title", {}, `frame ${c.f.frame}, ${data.nodes[c.node]}: ${say_chunk(c)}`));
+    box.addEventListener("click", () => choose(from + some.indexOf(c.f)));
+    svg.append(box);
+  });
+  svg.append(make("text", { x: 42, y: h - 3 }, "chunks: passed when they left, executed, dropped; lines: jumps where they take over"));
+}
+function say_chunk(c) {
+  return `${c.rows} rows, ${c.passed} passed when it left, ${c.executed} executed, ${c.dropped} dropped, ${c.overlap} overlap the next; ` +
+    `its observation was ${(c.left - c.seen).toFixed(2)} ms old` + (c.jump === null ? "" : `; it jumps by ${c.jump.toPrecision(3)}`) +
+    (c.late ? "; late" : "");
 }
 // How old the observation was when its actions left.
 function draw_ages(some, step) {
@@ -114,6 +192,8 @@ function choose(i) {
   entry(list, "requests in flight", f.in_flight);
   for (const r of f.refused) entry(list, "refused", `request ${r.request} of ${r.node}: ${r.reason}`);
   for (const [name, value] of Object.entries(f.notes)) entry(list, "note " + name, value);
+  for (const d of f.decisions) entry(list, "decided", say(d));
+  for (const c of chunks_of(frames.slice(Math.max(0, i - 1), i + 40))) if (c.f === f) entry(list, "chunk of " + data.nodes[c.node], say_chunk(c));
   panel.append(list, chart(f));
   draw();
 }
