@@ -290,6 +290,7 @@ static enum tec_status plan(void *self, const struct tec_frame_view *view,
     memset(policy->row_moved, 0, rows * sizeof policy->row_moved[0]);
     memset(policy->wished, 0, rows * sizeof policy->wished[0]);
     policy->depth_moved = policy->ratios_moved = false;
+    policy->decoded = -1;
     enum tec_status status = ask(policy, TEC_HOOK_plan, hard_ns(policy), view, err);
     if (status == TEC_OK) {
         policy->scratch.snapped = moved(policy);

@@ -65,7 +65,13 @@ static struct tec_row_decision *row(lua_State *L, struct tec_policy *policy, int
         luaL_error(L, "no request %f: F.nreq is %d", i, n);
     if (index)
         *index = (int)i - 1;
-    struct tec_row_decision *r = &policy->scratch.rows[(int)i - 1];
+    return &policy->scratch.rows[(int)i - 1];
+}
+
+/* The same, for a method that decides about the request. */
+static struct tec_row_decision *decided_row(lua_State *L, struct tec_policy *policy, int *index)
+{
+    struct tec_row_decision *r = row(L, policy, index);
     r->line = line_of(L);
     return r;
 }
@@ -117,12 +123,16 @@ static int decide_decode(lua_State *L)
     policy->row_moved[i] = r->k != wish;
     if (r->k > 0)
         policy->wished[i] = r->k;
+    /* Finding a line takes as long as the rest: a loop over requests has one for all. */
+    bool goes_on = i > 0 && policy->decoded == i - 1 && r[-1].k == r->k && !r[-1].shed;
+    r->line = goes_on ? r[-1].line : line_of(L);
+    policy->decoded = i;
     return 0;
 }
 
 static int decide_batch(lua_State *L)
 {
-    struct tec_row_decision *r = row(L, deciding(L), NULL);
+    struct tec_row_decision *r = decided_row(L, deciding(L), NULL);
     r->group = integer(L, 3, "group", 0, TEC_MAX_ROWS);
     return 0;
 }
@@ -131,7 +141,7 @@ static int decide_pause(lua_State *L)
 {
     int i;
     struct tec_policy *policy = deciding(L);
-    row(L, policy, &i)->k = 0;
+    decided_row(L, policy, &i)->k = 0;
     policy->row_moved[i] = false;
     return 0;
 }
@@ -140,7 +150,7 @@ static int decide_resume(lua_State *L)
 {
     int i;
     struct tec_policy *policy = deciding(L);
-    struct tec_row_decision *r = row(L, policy, &i);
+    struct tec_row_decision *r = decided_row(L, policy, &i);
     r->shed = false;
     if (r->k == 0)
         r->k = policy->wished[i]       ? policy->wished[i]
@@ -151,7 +161,7 @@ static int decide_resume(lua_State *L)
 
 static int decide_shed(lua_State *L)
 {
-    struct tec_row_decision *r = row(L, deciding(L), NULL);
+    struct tec_row_decision *r = decided_row(L, deciding(L), NULL);
     const char *reason = lua_isnoneornil(L, 3) ? "policy" : name_of(L, 3, "reason");
     r->shed = true;
     tec_host_copy_text(r->reason, sizeof r->reason, reason);
@@ -160,7 +170,7 @@ static int decide_shed(lua_State *L)
 
 static int decide_unshare(lua_State *L)
 {
-    row(L, deciding(L), NULL)->unshare = true;
+    decided_row(L, deciding(L), NULL)->unshare = true;
     return 0;
 }
 
@@ -171,7 +181,7 @@ static int decide_priority(lua_State *L)
     if (lua_type(L, 2) == LUA_TSTRING)
         policy->scratch.nodes[node(L, policy)].priority = p;
     else
-        row(L, policy, NULL)->priority = p;
+        decided_row(L, policy, NULL)->priority = p;
     return 0;
 }
 

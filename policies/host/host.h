@@ -77,6 +77,7 @@ struct tec_policy {
     struct tec_decision scratch;  /* plan edits this one */
     bool deciding;                /* D may be used */
     bool row_moved[TEC_MAX_ROWS]; /* its k was snapped */
+    int decoded;                  /* the request of the last D:decode; -1 = none yet */
     bool depth_moved, ratios_moved;
     int wished[TEC_MAX_ROWS]; /* last k > 0 given in this call */
     bool params_moved;        /* F.params is to be written */
