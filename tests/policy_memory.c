@@ -215,6 +215,14 @@ static enum tec_status native_plan(void *self, const struct tec_frame_view *view
     return TEC_OK;
 }
 
+/* Where a script decided something is its own. */
+static void forget_lines(struct tec_decision *of)
+{
+    of->source = NULL;
+    for (int i = 0; i < of->n_rows; i++)
+        of->rows[i].line = 0;
+}
+
 TEST(a_native_planner_decides_the_same_bytes)
 {
     static struct tec_decision from_lua, from_c;
@@ -231,6 +239,7 @@ TEST(a_native_planner_decides_the_same_bytes)
             view_fill(&f, n, n, 3);
             REQUIRE(view_plan(&lua, &t, &f.view, &from_lua, &err) == TEC_OK);
             REQUIRE(view_plan(&native, &t, &f.view, &from_c, &err) == TEC_OK);
+            forget_lines(&from_lua);
             CHECK(memcmp(&from_lua, &from_c, sizeof from_c) == 0);
         }
         tec_policy_close(policy);

@@ -50,8 +50,12 @@ page = open(sys.argv[1] + "/certificate.html").read()
 assert j["ok"] and j["not_ok"] == 0 and j["total"] == len(j["checks"]) > 50, j["total"]
 assert any(f["path"].endswith(".safetensors") and "checkpoint" in f["path"] for f in j["files"]), j["files"]
 assert all(len(f["xxh128"]) == 32 for f in j["files"]) and j["machine"]["tier"]
+stages = {(r["stage"], r["case"]) for r in j["latency"]}
+assert {s for s, _ in stages} >= {"prefill", "action", "prefill, for taps"}, stages
+assert all(r["n"] > 0 and 0 < r["p50_us"] <= r["p99_us"] <= r["max_us"] for r in j["latency"]), j["latency"]
+assert "Latency by stage" in page and all("%.4g" % r["max_us"] in page for r in j["latency"])
 assert page.count("<tr>") > len(j["checks"]) and "src=" not in page
 END
-ok $? "a certificate holds every comparison, the files and the machine"
+ok $? "a certificate holds every comparison, the files, the machine and latencies by stage"
 echo "1..$n"
 exit $failed

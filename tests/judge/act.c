@@ -2,6 +2,7 @@
  * observes raw inputs as a session does, and runs a frame. */
 #include "tests/judge/act.h"
 #include "tests/judge/observation.h"
+#include "tests/judge/stage_times.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -132,6 +133,7 @@ enum tec_status tec_act_frame(struct tec_act *a, const char *prefix, struct tec_
     if (region < 0)
         return tec_fail(err, TEC_INVALID, "no region for a frame");
     tec_launch_prefix(a->plan, &a->plan->parts[0], region, &o, &start, &replay);
+    tec_verify_replayed(a->pi.v, a->plan, &replay);
     tec_launch_actions(a->plan, &a->plan->parts[0], a->chunk);
     tec_kv_pool_drop(&a->plan->prefixes, region);
     return tec_device_failure(a->pi.device, err);

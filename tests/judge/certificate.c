@@ -63,10 +63,13 @@ static void add_files(struct tec_certificate *c, const char *folder, int depth)
 }
 
 enum tec_status tec_certificate_add(struct tec_certificate *c, const char *folder,
-                                    const char *lines, size_t n, struct tec_error *err)
+                                    const char *lines, size_t n, struct tec_stage_times *times,
+                                    struct tec_error *err)
 {
     c->checks = c->checks ? c->checks : json_array();
     c->files = c->files ? c->files : json_array();
+    c->latency = c->latency ? c->latency : json_array();
+    tec_verify_put_times(c->latency, folder, times);
     add_files(c, folder, 0);
     while (n > 0) {
         const char *end = memchr(lines, '\n', n);
@@ -87,11 +90,11 @@ static json_t *whole(const struct tec_certificate *c, const struct tec_certifica
     time_t now = time(NULL);
     struct tm utc;
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-    return json_pack("{s:i, s:s, s:s, s:o, s:s, s:i, s:i, s:i, s:b, s:O?, s:O?}", "schema", 1,
+    return json_pack("{s:i, s:s, s:s, s:o, s:s, s:i, s:i, s:i, s:b, s:O?, s:O?, s:O?}", "schema", 1,
                      "date", when, "commit", tec_machine_commit(), "machine",
                      tec_machine_json(device), "dtype", f->dtype, "total", f->checks, "not_ok",
-                     f->failed, "not_judged", f->unjudged, "ok", f->failed == 0, "files", c->files,
-                     "checks", c->checks);
+                     f->failed, "not_judged", f->unjudged, "ok", f->failed == 0, "latency",
+                     c->latency, "files", c->files, "checks", c->checks);
 }
 
 /* --- the page --------------------------------------------------------------------------------- */
@@ -148,6 +151,7 @@ static void page(FILE *out, const json_t *all)
 {
     static const char *const checks[] = {"case", "check", "max_abs", "rms", "bound", "ok"};
     static const char *const files[] = {"path", "bytes", "xxh128"};
+    static const char *const times[] = {"case", "stage", "n", "p50_us", "p99_us", "max_us"};
     fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta "
           "charset=\"utf-8\"><title>Certificate</title>"
           "<style>body{font:14px system-ui,sans-serif;margin:24px}table{border-collapse:collapse;"
@@ -160,6 +164,11 @@ static void page(FILE *out, const json_t *all)
             (long long)json_integer_value(json_object_get(all, "not_judged")));
     fputs("</p>\n", out);
     facts(out, all);
+    fputs("<h2>Latency by stage</h2>\n<p>Microseconds of the launches that these comparisons made, "
+          "on this machine as it was. A prefill and its actions are one launch; plans for taps "
+          "keep tensors for the comparison, and are slower.</p>\n",
+          out);
+    table(out, json_object_get(all, "latency"), times, 6);
     fputs("<h2>Comparisons with the reference</h2>\n", out);
     table(out, json_object_get(all, "checks"), checks, 6);
     fputs("<h2>Files</h2>\n", out);
@@ -202,4 +211,5 @@ void tec_certificate_free(struct tec_certificate *c)
 {
     json_decref(c->checks);
     json_decref(c->files);
+    json_decref(c->latency);
 }

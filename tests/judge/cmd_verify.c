@@ -24,7 +24,7 @@ static const struct tec_option options[] = {
      "a LoRA adapter (PEFT) to merge into the checkpoint of each case",
      offsetof(struct verify_options, adapter), 0, 0},
     {"certify", 0, TEC_OPTION_TEXT, "DIR",
-     "certificate.json and certificate.html: files, machine, every comparison",
+     "certificate.json and certificate.html: files, machine, latency by stage, every comparison",
      offsetof(struct verify_options, certify), 0, 0},
 };
 
@@ -74,7 +74,8 @@ static enum tec_status list_folders(const char *dir, struct tec_words *names,
 }
 
 /* Run a case, and print its lines to `out`. */
-static void judge_case(struct walk *w, const char *dir, FILE *out, bool text)
+static void judge_case(struct walk *w, const char *dir, FILE *out, bool text,
+                       struct tec_stage_times *times)
 {
     const struct verify_options *o = w->call->options;
     struct tec_arena arena;
@@ -87,7 +88,8 @@ static void judge_case(struct walk *w, const char *dir, FILE *out, bool text)
                            .heap = w->call->heap,
                            .arena = &arena,
                            .out = out,
-                           .text = text};
+                           .text = text,
+                           .times = times};
     /* A case that cannot be judged has reported so itself, as a check that is not ok. */
     enum tec_status status = tec_verify_case(&v, dir, &err);
     w->checks += v.checks;
@@ -105,11 +107,12 @@ static enum tec_status certify_case(struct walk *w, const char *dir, struct tec_
     FILE *out = open_memstream(&lines, &n);
     if (!out)
         return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for its checks", dir);
-    judge_case(w, dir, out, false);
+    struct tec_stage_times times = {0};
+    judge_case(w, dir, out, false, &times);
     bool kept = fclose(out) == 0;
     if (kept && w->call->shared.format == TEC_FORMAT_JSON)
         fwrite(lines, 1, n, w->call->out); /* the caller checks the stream for errors */
-    enum tec_status status = kept ? tec_certificate_add(&w->certificate, dir, lines, n, err)
+    enum tec_status status = kept ? tec_certificate_add(&w->certificate, dir, lines, n, &times, err)
                                   : tec_fail(err, TEC_NO_MEMORY, "%s: no memory", dir);
     free(lines);
     return status;
@@ -120,7 +123,7 @@ static enum tec_status run_case(struct walk *w, const char *dir, struct tec_erro
     const struct verify_options *o = w->call->options;
     if (o->certify)
         return certify_case(w, dir, err);
-    judge_case(w, dir, w->call->out, w->call->shared.format == TEC_FORMAT_TEXT);
+    judge_case(w, dir, w->call->out, w->call->shared.format == TEC_FORMAT_TEXT, NULL);
     return TEC_OK;
 }
 

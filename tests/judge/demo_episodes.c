@@ -2,6 +2,7 @@
  * plan, gives the recorded prompts, actions and sentences. */
 #include "tests/judge/episodes.h"
 #include "tests/judge/pi_text.h"
+#include "tests/judge/stage_times.h"
 
 #include <string.h>
 
@@ -73,6 +74,7 @@ static void decode(struct tec_episodes *j, const struct tec_pi_request *r, int i
         struct tec_replay replay = {0};
         int k = taps && have == 0 ? 1 : j->new_tokens - have;
         tec_launch_decode(r->plan, part, rows, 1, k, to + have, &made, &replay);
+        tec_verify_replayed(j->pi.v, r->plan, &replay);
         if (taps && have == 0) {
             keep_tap(j, part, "logits", 1, i, run->logits, (size_t)text->vocab);
             keep_tap(j, part, "last_hidden", 1, i, run->hidden, (size_t)text->stack.width);

@@ -1,5 +1,6 @@
 /* groot.c - opens a checkpoint of GR00T for one kind of robot and reads the inputs of a case. */
 #include "tests/judge/groot.h"
+#include "tests/judge/stage_times.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -167,6 +168,7 @@ enum tec_status tec_groot_run(struct tec_groot *g, struct tec_plan *plan, float 
     if (region < 0)
         return tec_fail(err, TEC_INVALID, "no region for a frame");
     tec_launch_prefix(plan, &plan->parts[0], region, &g->prefix, &a, &replay);
+    tec_verify_replayed(g->pi.v, plan, &replay);
     tec_launch_actions(plan, &plan->parts[0], chunk);
     tec_kv_pool_drop(&plan->prefixes, region);
     return tec_device_failure(g->pi.device, err);

@@ -1,6 +1,7 @@
 /* keep_tokens.c - logits and tokens of a run of kind "selective". */
 #include "tests/judge/keep.h"
 #include "tests/judge/pi_text.h"
+#include "tests/judge/stage_times.h"
 
 #include <string.h>
 
@@ -28,6 +29,7 @@ static const float *step(struct tec_keep *j, struct tec_row_state *row, int *tok
     size_t n;
     int made;
     tec_launch_decode(j->plan, part, rows, 1, 1, token, &made, &replay);
+    tec_verify_replayed(j->pi->v, j->plan, &replay);
     return tec_pi_tap(j->pi, part, "logits", 0, 1, &n);
 }
 

@@ -1,5 +1,6 @@
 /* openvla_oft.c - judges cases of kind "oft": chunks of actions from one bidirectional forward. */
 #include "tests/judge/openvla.h"
+#include "tests/judge/stage_times.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -240,6 +241,7 @@ static enum tec_status run(struct judge *j, bool taps, struct tec_error *err)
     if (region < 0 || !j->chunk)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a chunk");
     tec_launch_prefix(j->plan, &j->plan->parts[0], region, &j->o, &a, &replay);
+    tec_verify_replayed(j->pi->v, j->plan, &replay);
     tec_launch_actions(j->plan, &j->plan->parts[0], j->chunk);
     return TEC_OK;
 }

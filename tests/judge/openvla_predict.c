@@ -2,6 +2,7 @@
  * action, one after the other, and all that lies between. */
 #include "tests/judge/openvla.h"
 #include "tests/judge/openvla_prepost.h"
+#include "tests/judge/stage_times.h"
 
 #include <math.h>
 #include <string.h>
@@ -110,6 +111,7 @@ static enum tec_status force(struct judge *j, int index, struct tec_openvla_run 
         if (i > 0)
             row.token = ids[i - 1];
         tec_launch_decode(j->plan, part, rows, 1, 1, &token, &made, &replay);
+        tec_verify_replayed(j->pi->v, j->plan, &replay);
         run->row[i] = keep_taps(j->pi, part);
         if (!run->row[i])
             return tec_fail(err, TEC_NO_MEMORY, "no memory for the taps of step %d", i);

@@ -3,6 +3,7 @@
 #include "graph/kv/stages.h"
 #include "graph/run/launch_ring.h"
 #include "tests/judge/openvla.h"
+#include "tests/judge/stage_times.h"
 
 #include <string.h>
 
@@ -187,6 +188,7 @@ static enum tec_status forward(struct ring_judge *j, const json_t *step, int tur
         tec_launch_packed(j->plan, part, &in, tokens, &replay);
     else
         tec_launch_decode(j->plan, part, rows, n, 1, tokens, made, &replay);
+    tec_verify_replayed(j->pi->v, j->plan, &replay);
     TEC_TRY(tec_device_failure(j->pi->device, err));
     for (int i = 0; i < n; i++) {
         int at = packed ? of[0]->rows - 1 + i : i;

@@ -3,6 +3,7 @@
 #include "kernels/matrix.h"
 #include "tests/judge/pi.h"
 #include "tests/judge/pi_lerobot.h"
+#include "tests/judge/stage_times.h"
 #include "tests/judge/taps.h"
 
 #include <stdio.h>
@@ -171,6 +172,7 @@ static enum tec_status judge_fused(struct judge *j, int steps, struct tec_error 
     float *chunk = TEC_NEW(pi->v->arena, n, float);
     int region = tec_kv_pool_take(&plan->prefixes);
     tec_launch_prefix(plan, &plan->parts[0], region, &j->in.o, &a, &replay);
+    tec_verify_replayed(j->pi->v, plan, &replay);
     if (chunk && unfused) {
         tec_launch_actions(plan, &plan->parts[0], chunk);
         tec_pi_same(pi,
@@ -192,6 +194,7 @@ static enum tec_status judge_steps(struct judge *j, int steps, const char *prefi
     struct tec_replay replay = {0};
     int region = tec_kv_pool_take(&j->plan->prefixes);
     tec_launch_prefix(j->plan, &j->plan->parts[0], region, &j->in.o, &a, &replay);
+    tec_verify_replayed(j->pi->v, j->plan, &replay);
     judge_all(j, prefix);
     return judge_fused(j, steps, err);
 }

@@ -1,6 +1,7 @@
 /* pi_frames.c - judges cases of kind "frames": frames that each prefill, act and start a request,
  * decoded by continuous batching; every schedule gives the same actions and tokens. */
 #include "tests/judge/pi_text.h"
+#include "tests/judge/stage_times.h"
 
 #include <string.h>
 
@@ -107,6 +108,7 @@ static void run_timeline(struct judge *j, int k, int tokens[MAX_FRAMES][MAX_TOKE
         struct tec_replay replay = {0};
         tec_launch_decode(j->plan, tec_plan_part(j->plan, TEC_PART_DECODE, n), live, n, k, got,
                           made, &replay);
+        tec_verify_replayed(j->pi->v, j->plan, &replay);
         for (int i = 0; i < n; i++) {
             memcpy(tokens[who[i]] + have[who[i]], got + (ptrdiff_t)i * k,
                    (size_t)made[i] * sizeof(int));

@@ -1,6 +1,7 @@
 /* pi_text.c - what the judges of language share: it decodes a request with forced tokens to compare
  * every row of logits, and runs it freely to compare the tokens. */
 #include "tests/judge/pi_text.h"
+#include "tests/judge/stage_times.h"
 
 #include <string.h>
 
@@ -22,6 +23,7 @@ enum tec_status tec_pi_prefill(struct tec_pi *pi, struct tec_pi_request *r, int 
                                         .tail = tail};
     struct tec_replay replay = {0};
     tec_launch_prefix(r->plan, part, r->region, &r->in->o, &a, &replay);
+    tec_verify_replayed(pi->v, r->plan, &replay);
     tec_launch_actions(r->plan, part, r->actions);
     return TEC_OK;
 }
@@ -111,6 +113,7 @@ enum tec_status tec_pi_forced(struct tec_pi *pi, const struct tec_pi_request *r,
         if (i > 0)
             row.token = forced[i - 1];
         tec_launch_decode(r->plan, part, rows, 1, 1, &token, &made, &replay);
+        tec_verify_replayed(pi->v, r->plan, &replay);
         read_row(pi, part, "logits", logits + (size_t)i * vocab);
         if (i == 0)
             read_row(pi, part, "last_hidden", hidden);
@@ -137,6 +140,7 @@ void tec_pi_free(struct tec_pi *pi, const struct tec_pi_request *r,
         struct tec_replay replay = {0};
         int step = k < r->n - have ? k : r->n - have;
         tec_launch_decode(r->plan, part, rows, n, step, got, made, &replay);
+        tec_verify_replayed(pi->v, r->plan, &replay);
         memcpy(tokens + have, got, (size_t)made[0] * sizeof *tokens);
         have += made[0];
     }

@@ -4,6 +4,7 @@
 #include "graph/run/launch_rows.h"
 #include "kernels/int4.h"
 #include "tests/judge/qwen.h"
+#include "tests/judge/stage_times.h"
 #include "tests/judge/taps.h"
 
 #include <stdio.h>
@@ -53,6 +54,7 @@ float *tec_qwen_row_logits(struct tec_qwen *q, const struct tec_qwen_prompt *p, 
                       p->request.request_slot, 2, -1);
         row.pos += far;
         tec_launch_decode(q->plan, part, rows, 1, 1, &token, &made, &replay);
+        tec_verify_replayed(q->pi->v, q->plan, &replay);
         tec_qwen_tap(q, q->plan, tap, all + (size_t)i * vocab);
     }
     return all;

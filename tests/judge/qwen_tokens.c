@@ -1,6 +1,7 @@
 /* qwen_tokens.c - what a text model says: greedy, under its repetition penalty, as its files say
  * that it ends; and the logits that chose each token. */
 #include "tests/judge/qwen.h"
+#include "tests/judge/stage_times.h"
 
 #include <string.h>
 
@@ -23,8 +24,8 @@ void tec_qwen_tap(const struct tec_qwen *q, struct tec_plan *plan, const char *n
         memcpy(out, row, n * sizeof *out);
 }
 
-static enum tec_status prefill(struct tec_plan *plan, struct tec_qwen_prompt *p, int *region,
-                               struct tec_error *err)
+static enum tec_status prefill(struct tec_qwen *q, struct tec_plan *plan, struct tec_qwen_prompt *p,
+                               int *region, struct tec_error *err)
 {
     struct tec_plan_part *part = tec_plan_part(plan, TEC_PART_FRAME, 0);
     const struct tec_action_inputs none = {.noise = NULL};
@@ -35,6 +36,7 @@ static enum tec_status prefill(struct tec_plan *plan, struct tec_qwen_prompt *p,
     if (*region < 0)
         return tec_fail(err, TEC_NO_MEMORY, "no region for a prompt");
     tec_launch_prefix(plan, part, *region, &p->in.o, &none, &replay);
+    tec_verify_replayed(q->pi->v, plan, &replay);
     return tec_device_failure(plan->device, err);
 }
 
@@ -51,6 +53,7 @@ static float *forced(struct tec_qwen *q, struct tec_plan *plan, const struct tec
         int token, made;
         row.token = i ? ids[i - 1] : row.token;
         tec_launch_decode(plan, part, rows, 1, 1, &token, &made, &replay);
+        tec_verify_replayed(q->pi->v, plan, &replay);
         if (i >= first)
             tec_qwen_tap(q, plan, name, all + (size_t)(i - first) * vocab);
     }
@@ -77,6 +80,7 @@ static int run(struct tec_qwen *q, struct tec_plan *plan, int index, int k, bool
         struct tec_replay replay = {0};
         int step = k < want - have ? k : want - have;
         tec_launch_decode(plan, part, rows, n, step, got, made, &replay);
+        tec_verify_replayed(q->pi->v, plan, &replay);
         memcpy(tokens + have, got, (size_t)made[0] * sizeof *tokens);
         have += made[0];
     }
@@ -164,9 +168,9 @@ enum tec_status tec_qwen_tokens(struct tec_qwen *q, struct tec_error *err)
     int regions[TEC_QWEN_PROMPTS];
     for (int i = 0; i < q->n; i++) {
         regions[i] = -1;
-        TEC_TRY(prefill(q->plan, &q->prompts[i], &q->prompts[i].request.region, err));
+        TEC_TRY(prefill(q, q->plan, &q->prompts[i], &q->prompts[i].request.region, err));
         if (q->penal)
-            TEC_TRY(prefill(q->penal, &q->prompts[i], &regions[i], err));
+            TEC_TRY(prefill(q, q->penal, &q->prompts[i], &regions[i], err));
         /* Both pools are fresh and alike: a prompt has the same region in both. */
         if (q->penal && regions[i] != q->prompts[i].request.region)
             return tec_fail(err, TEC_INVALID, "prompt %d has two regions", i);

@@ -2,6 +2,7 @@
  * through both, as a session does. */
 #include "tests/judge/smolvla.h"
 #include "tests/judge/observation.h"
+#include "tests/judge/stage_times.h"
 
 #include "base/lua.h"
 
@@ -207,6 +208,7 @@ void tec_smolvla_run(struct tec_smolvla *s, struct tec_plan *plan,
     a.noise = s->noise;
     a.state = s->seen.state;
     tec_launch_prefix(plan, &plan->parts[0], region, prefix, &a, &replay);
+    tec_verify_replayed(s->pi.v, plan, &replay);
     if (chunk)
         tec_launch_actions(plan, &plan->parts[0], chunk);
     tec_kv_pool_drop(&plan->prefixes, region);

@@ -20,11 +20,12 @@ struct tec_verify {
     const char *adapter; /* merged into the case's checkpoint; NULL: none */
     struct tec_device_options device;
     struct tec_heap *heap;
-    struct tec_arena *arena; /* lives as long as the case */
-    FILE *out;               /* JSON lines; NULL prints nothing */
-    bool text;               /* human lines in place of JSON lines */
-    int checks, failed;      /* counted by the report functions */
-    int unjudged;            /* lines of tec_verify_unjudged */
+    struct tec_arena *arena;       /* lives as long as the case */
+    FILE *out;                     /* JSON lines; NULL prints nothing */
+    bool text;                     /* human lines in place of JSON lines */
+    int checks, failed;            /* counted by the report functions */
+    int unjudged;                  /* lines of tec_verify_unjudged */
+    struct tec_stage_times *times; /* of launches, see stage_times.h; NULL: they are not kept */
 };
 
 /* Path of a shipped file or folder below pipelines/, such as "models/prompts.lua"; "" without
