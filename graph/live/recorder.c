@@ -35,16 +35,6 @@ const char *tec_recorder_kind(int kind)
     return kind >= 0 && kind < TEC_FLIGHT_KINDS ? names[kind] : "unknown";
 }
 
-enum tec_status tec_recorder_create(struct tec_recorder *r, struct tec_arena *arena,
-                                    struct tec_error *err)
-{
-    *r = (struct tec_recorder){
-        .ring = tec_arena_push(arena, TEC_FLIGHT_EVENTS, sizeof *r->ring, 64),
-        .words = tec_arena_push(arena, TEC_FLIGHT_WORDS, sizeof *r->words, 1)};
-    return r->ring && r->words ? TEC_OK
-                               : tec_fail(err, TEC_NO_MEMORY, "no memory for the flight recorder");
-}
-
 /* --- the frame thread ------------------------------------------------------------------------- */
 
 static bool is_word(const struct tec_recorder *r, int number, const char *word)
@@ -68,6 +58,26 @@ static uint8_t look_up(struct tec_recorder *r, const char *word)
     return (uint8_t)(n + 1);
 }
 
+/* Numbers of a frame's record, by the order of put_figures; the last two only where they are not 0.
+ */
+static const char *const figures[TEC_FLIGHT_FIGURES] = {
+    "planner_us", "host_us", "tokens", "rows", "slack_us", "age_us", "waited_us", "stood_us"};
+
+enum tec_status tec_recorder_create(struct tec_recorder *r, struct tec_arena *arena,
+                                    struct tec_error *err)
+{
+    *r = (struct tec_recorder){
+        .ring = tec_arena_push(arena, TEC_FLIGHT_EVENTS, sizeof *r->ring, 64),
+        .words = tec_arena_push(arena, TEC_FLIGHT_WORDS, sizeof *r->words, 1)};
+    if (!r->ring || !r->words)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for the flight recorder");
+    for (int i = 0; i < TEC_CAUSES; i++)
+        r->causes[i] = look_up(r, tec_cause_name((enum tec_cause)i));
+    for (int i = 0; i < TEC_FLIGHT_FIGURES; i++)
+        r->figures[i] = look_up(r, figures[i]);
+    return TEC_OK;
+}
+
 /* The number of a word, from 1. Most are literals: a text at the same address most often is the
  * word that it was. */
 static uint8_t word_of(struct tec_recorder *r, const char *word)
@@ -78,6 +88,27 @@ static uint8_t word_of(struct tec_recorder *r, const char *word)
     if (*near == 0 || !is_word(r, *near, word))
         *near = look_up(r, word);
     return *near;
+}
+
+/* The same of a text that stays as it is for as long as the engine does. */
+static uint8_t fixed_word(struct tec_recorder *r, const char *word)
+{
+    if (!word)
+        return 0;
+    enum { TRIES = 4 };
+    size_t at = (size_t)((uint64_t)(uintptr_t)word * 0x9e3779b97f4a7c15U >> 56);
+    for (size_t i = at; i < at + TRIES; i++) {
+        const char **text = &r->fixed[i % TEC_FLIGHT_FIXED].text;
+        uint8_t *number = &r->fixed[i % TEC_FLIGHT_FIXED].word;
+        if (*text == word)
+            return *number;
+        if (*text)
+            continue;
+        *text = word;
+        *number = word[0] ? look_up(r, word) : 0;
+        return *number;
+    }
+    return word_of(r, word);
 }
 
 static void put(struct tec_recorder *r, const struct tec_flight_event *e)
@@ -105,26 +136,23 @@ static uint8_t few(int n)
 static void put_figures(struct tec_recorder *r, struct tec_flight_event one,
                         const struct tec_frame_record *record)
 {
-    const struct {
-        const char *name;
-        int64_t value;
-    } figures[] = {{"planner_us", record->planner_ns / 1000},
-                   {"host_us", record->host_ns / 1000},
-                   {"tokens", record->tokens},
-                   {"rows", record->rows},
-                   {"slack_us", record->actions[0].slack_us},
-                   {"age_us", record->actions[0].age_us},
-                   {"waited_us", record->waited_ns / 1000},
-                   {"stood_us", record->stood_ns / 1000}};
+    const int64_t values[TEC_FLIGHT_FIGURES] = {record->planner_ns / 1000,
+                                                record->host_ns / 1000,
+                                                record->tokens,
+                                                record->rows,
+                                                record->actions[0].slack_us,
+                                                record->actions[0].age_us,
+                                                record->waited_ns / 1000,
+                                                record->stood_ns / 1000};
     enum { ALWAYS = 6 /* the others only where there is something to say */ };
     one.kind = TEC_FLIGHT_FIGURE;
     one.flag = one.count = 0;
     one.more = 0;
-    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
-        if (i >= ALWAYS && figures[i].value == 0)
+    for (int i = 0; i < TEC_FLIGHT_FIGURES; i++) {
+        if (i >= ALWAYS && values[i] == 0)
             continue;
-        one.what = word_of(r, figures[i].name);
-        one.value = figures[i].value;
+        one.what = r->figures[i];
+        one.value = values[i];
         put(r, &one);
     }
 }
@@ -220,7 +248,7 @@ static void keep_plan(struct tec_recorder *r, struct tec_flight_event *out,
 
 static void keep_kv(struct tec_recorder *r, struct tec_flight_event *out, const struct tec_event *e)
 {
-    out->count = word_of(r, e->kv);
+    out->count = fixed_word(r, e->kv);
 }
 
 static void keep_launch(struct tec_recorder *r, struct tec_flight_event *out,
@@ -262,7 +290,7 @@ static void keep_frame_end(struct tec_recorder *r, struct tec_flight_event *out,
     out->more = fits(e->record->overrun_us);
     out->count = few(e->record->in_flight);
     out->flag = e->record->missed;
-    out->what = word_of(r, tec_cause_name(e->record->cause));
+    out->what = r->causes[e->record->cause];
 }
 
 /* NULL: the request and the tokens alone. */
@@ -275,6 +303,13 @@ static void (*const keeps[TEC_EVENTS])(struct tec_recorder *r, struct tec_flight
     [TEC_EVENT_FINISH] = keep_tokens,   [TEC_EVENT_VERSION] = keep_age,
     [TEC_EVENT_READ] = keep_age,        [TEC_EVENT_FRAME_END] = keep_frame_end};
 
+/* `what` is a literal, or a name of the pipeline; others write reasons and names of policies. */
+static const bool is_fixed[TEC_EVENTS] = {[TEC_EVENT_KV] = true,
+                                          [TEC_EVENT_START] = true,
+                                          [TEC_EVENT_END] = true,
+                                          [TEC_EVENT_VERSION] = true,
+                                          [TEC_EVENT_READ] = true};
+
 void tec_recorder_emit(struct tec_recorder *r, const struct tec_event *e)
 {
     if (!r->ring)
@@ -286,7 +321,8 @@ void tec_recorder_emit(struct tec_recorder *r, const struct tec_event *e)
                                    .kind = (uint8_t)e->kind,
                                    .session = (uint8_t)e->tick->session,
                                    .lane = (uint8_t)e->lane,
-                                   .what = word_of(r, e->what),
+                                   .what = is_fixed[e->kind] ? fixed_word(r, e->what)
+                                                             : word_of(r, e->what),
                                    .node = (int16_t)e->node,
                                    .flag = e->flag};
     if (keeps[e->kind])

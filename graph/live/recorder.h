@@ -17,7 +17,9 @@ enum {
     TEC_FLIGHT_EVENTS = 1 << 16,
     TEC_FLIGHT_WORDS = 255,
     TEC_FLIGHT_WORD = 48,
-    TEC_FLIGHT_NEAR = 64
+    TEC_FLIGHT_NEAR = 64,
+    TEC_FLIGHT_FIXED = 256,
+    TEC_FLIGHT_FIGURES = 8
 };
 
 /* Kinds beyond those of enum tec_event_kind. */
@@ -78,7 +80,14 @@ struct tec_recorder {
     _Atomic uint64_t written;    /* events so far */
     _Atomic int n_words;
     char (*words)[TEC_FLIGHT_WORD]; /* [TEC_FLIGHT_WORDS] */
-    uint8_t near[TEC_FLIGHT_NEAR]; /* the frame thread's: by a text's address, its word last time */
+    /* The frame thread's: by a text's address, its word last time; the same of texts that do not
+     * change, with the address; the words of causes and of figures. */
+    uint8_t near[TEC_FLIGHT_NEAR];
+    struct {
+        const char *text;
+        uint8_t word;
+    } fixed[TEC_FLIGHT_FIXED];
+    uint8_t causes[TEC_CAUSES], figures[TEC_FLIGHT_FIGURES];
 };
 
 /* TEC_NO_MEMORY. The ring takes 2 MiB. */
