@@ -39,7 +39,7 @@ if(CMAKE_CROSSCOMPILING) # dpkg knows the libraries of this machine alone: those
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS OFF)
   set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)
   set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= 2.36), libhiredis0.14, libjansson4, libjpeg62-turbo, \
-liblua5.4-0, libmicrohttpd12, libmsgpackc2, libpng16-16, libutf8proc2, libwebsockets17, zlib1g")
+liblua5.4-0, libmicrohttpd12, libmsgpackc2, libpng16-16, libssl3, libutf8proc2, libwebsockets17, zlib1g")
 endif()
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "graphviz")
 set(CPACK_INSTALL_CMAKE_PROJECTS "${CMAKE_BINARY_DIR};tectum;ALL;/"

@@ -299,6 +299,7 @@ stage_asan() {
     step "asan builds" build asan || return 1
     export ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
     side tap asan/serve.t 600 env TEST_SLOWNESS=10 sh tests/serve.t build/asan/tectum
+    side tap asan/serve_tls.t 600 env TEST_SLOWNESS=10 sh tests/serve_tls.t build/asan/tectum
     for test in $(subjects asan | grep -vE "$alone"); do
         small=
         [ "$test" != kernels ] || [ -n "$long" ] || small=--small # large sizes are in the release stage
@@ -337,6 +338,7 @@ stage_tsan() {
     fixed=; ! setarch "$(uname -m)" -R true 2>/dev/null || fixed="setarch $(uname -m) -R"
     export TSAN_OPTIONS=halt_on_error=1
     side tap tsan/serve.t 600 env TEST_SLOWNESS=10 $fixed sh tests/serve.t build/tsan/tectum
+    side tap tsan/serve_tls.t 600 env TEST_SLOWNESS=10 $fixed sh tests/serve_tls.t build/tsan/tectum
     tests=$(threaded)
     for test in kernels.t $(first "$tests" $slow_tsan); do
         small=

@@ -102,6 +102,8 @@ def key_file(key):
 class Server:
     """A server of `pipeline`. limit: descriptors that it may open; env: variables over ours."""
 
+    tls = None  # an ssl.SSLContext of its clients
+
     def __init__(self, pipeline, *options, env=None, limit=None):
         threads = [] if "--threads" in options else ["--threads", "1"]
         command = [PROGRAM, "serve", pipeline, "--port", "0", *threads, *options]
@@ -111,11 +113,12 @@ class Server:
                                   env={**os.environ, **(env or {})})
         servers.append(self.p)
         self.line = self.p.stdout.readline()
-        check(" on ws://" in self.line, self.line, self.p.poll() is not None and self.p.stderr.read())
-        self.port = int(self.line.split("ws://")[1].split()[0].split(":")[-1])
+        scheme = " on wss://" if self.tls else " on ws://"
+        check(scheme in self.line, self.line, self.p.poll() is not None and self.p.stderr.read())
+        self.port = int(self.line.split(scheme)[1].split()[0].split(":")[-1])
 
     def connect(self, headers=""):
-        s = Socket(self.port, headers=headers, timeout=20 * SLOW)
+        s = Socket(self.port, headers=headers, timeout=20 * SLOW, tls=self.tls)
         check(list(s.reply()) == ["tectum"])
         return s
 

@@ -11,6 +11,7 @@
 #include "tools/serve/net.h"
 #include "tools/serve/service_manager.h"
 #include "tools/serve/worker.h"
+#include "tools/tls/front.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -31,6 +32,7 @@ enum {
 struct serve_options {
     const char *port, *host, *key, *default_prompt;
     struct tec_gateways_asked gateways;
+    struct tec_tls_asked tls;
     struct tec_control_options control;
     struct tec_recording_asked seen;
     struct tec_realtime realtime;
@@ -49,6 +51,10 @@ static const struct tec_option options[] = {
      "to listen on; 127.0.0.1, this machine alone; 0.0.0.0: every interface", AT(host), 0, 0},
     {"key", 0, TEC_OPTION_TEXT, "FILE",
      "its first line is what clients must send as Authorization: Api-Key KEY", AT(key), 0, 0},
+    {"tls-cert", 0, TEC_OPTION_TEXT, "FILE",
+     "wss:// and https:// alone: the certificate and those above it, PEM", AT(tls.cert), 0, 0},
+    {"tls-key", 0, TEC_OPTION_TEXT, "FILE", "its private key, PEM, readable by its owner alone",
+     AT(tls.key), 0, 0},
     {"default-prompt", 0, TEC_OPTION_TEXT, "TEXT", "for requests without one", AT(default_prompt),
      0, 0},
     {"limit-rows", 0, TEC_OPTION_INT, "N", "at most N rows of actions in a reply; all",
@@ -88,6 +94,7 @@ struct job {
     struct tec_view *view;
     struct tec_listener listener;
     struct tec_gateways gateways;
+    struct tec_tls_front front;
     struct tec_key key;
     struct tec_scheduling scheduling;
     bool is_scheduled;
@@ -226,9 +233,13 @@ static enum tec_status start(struct job *job, struct tec_error *err)
     TEC_TRY(read_metadata(job, err));
     TEC_TRY(tec_listen_start(&job->listener, &job->port, err));
     const size_t mib = (size_t)or_else(o->max_message_mib, MAX_MESSAGE_MIB);
+    const struct tec_listener own = job->listener;
+    job->listener = (struct tec_listener){.fd = -1, .spare = -1}; /* given */
+    struct tec_listener listener;
+    TEC_TRY(tec_tls_front_door(&job->front, &own, tec_net_sockets(connections(o)), &listener, err));
     const struct tec_net_options net = {.exchange = &job->exchange,
                                         .heap = job->call->heap,
-                                        .listener = job->listener,
+                                        .listener = listener,
                                         .key = job->key,
                                         .guard = &job->guard,
                                         .max_message = mib * MIB,
@@ -239,7 +250,6 @@ static enum tec_status start(struct job *job, struct tec_error *err)
                                                     .figures = &job->worker.runtime.figures,
                                                     .pipeline = job->worker.opened.pipeline->name},
                                         .metadata = job->metadata};
-    job->listener = (struct tec_listener){-1, -1}; /* given */
     TEC_TRY(tec_net_start(&job->net, &net, err));
     const struct tec_guard_options guard = {.end = end,
                                             .rescue = rescue,
@@ -259,10 +269,11 @@ static enum tec_status say_ready(const struct job *job, struct tec_error *err)
     const char *name = w->opened.pipeline->name, *policy = tec_used_policy(&w->opened);
     FILE *out = job->call->out;
     enum tec_status status = TEC_OK;
+    const char *s = job->front.context ? "s" : "";
     char url[400], act[400] = "", groot[400] = "";
-    snprintf(url, sizeof url, "ws://%s:%d", job->host, job->port);
+    snprintf(url, sizeof url, "ws%s://%s:%d", s, job->host, job->port);
     if (job->o->gateways.act)
-        snprintf(act, sizeof act, "http://%s:%d/act", job->host, job->gateways.act_port);
+        snprintf(act, sizeof act, "http%s://%s:%d/act", s, job->host, job->gateways.act_port);
     if (job->o->gateways.groot)
         snprintf(groot, sizeof groot, "tcp://%s:%d", job->host, job->gateways.groot_port);
     if (job->call->shared.format == TEC_FORMAT_JSON) {
@@ -309,6 +320,11 @@ static enum tec_status listen_on(struct job *job, struct tec_error *err)
                 "%s is not this machine alone, and no --key is given: whoever reaches "
                 "the port can move the robot",
                 job->host);
+    if (job->front.context && o->gateways.groot && !tec_listen_is_local(&job->listener))
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "--groot-port: GR00T's protocol has no TLS: beside --tls-cert it is spoken "
+                        "on this machine alone, and --host is %s",
+                        job->host);
     return TEC_OK;
 }
 
@@ -323,11 +339,13 @@ static enum tec_status start_gateways(struct job *job, struct tec_error *err)
         .host = job->address,
         .port = job->port,
         .key = job->key,
+        .front = job->front.context ? &job->front : NULL,
         .heap = job->call->heap,
         .max_message = (size_t)or_else(o->max_message_mib, MAX_MESSAGE_MIB) * MIB,
         .max_connections = or_else(o->max_connections, MAX_CONNECTIONS),
         .stall_s = or_else(o->stall_s, STALL_S)};
-    return tec_gateways_start(&job->gateways, &of, err);
+    TEC_TRY(tec_gateways_start(&job->gateways, &of, err));
+    return tec_tls_front_start(&job->front, err);
 }
 
 /* The last before the first frame: threads that are started later inherit nothing of it, but for
@@ -339,6 +357,7 @@ static enum tec_status schedule(struct job *job, struct tec_error *err)
         return TEC_OK;
     const struct tec_scheduling above = tec_scheduling_above(&job->scheduling);
     TEC_TRY(tec_net_schedule(&job->net, &above, err));
+    TEC_TRY(tec_tls_front_schedule(&job->front, &above, err));
     return tec_engine_schedule(job->worker.opened.engine, pthread_self(), &job->scheduling, err);
 }
 
@@ -347,11 +366,14 @@ static enum tec_status serve(struct job *job, struct tec_error *err)
     const struct serve_options *o = job->o;
     TEC_TRY(tec_realtime_read(&o->realtime, &job->scheduling, &job->is_scheduled, err));
     TEC_TRY(o->key ? tec_key_read(&job->key, o->key, err) : TEC_OK);
+    TEC_TRY(tec_tls_front_open(&job->front, &o->tls, job->call->heap, err));
     TEC_TRY(tec_recording_asked_check(&o->seen, err));
     const int each = or_else(o->max_connections, MAX_CONNECTIONS);
-    TEC_TRY(tec_listen_descriptors(DESCRIPTORS + tec_net_sockets(connections(o)) +
-                                       tec_gateways_descriptors(&o->gateways, each),
-                                   err));
+    TEC_TRY(tec_listen_descriptors(
+        DESCRIPTORS + tec_net_sockets(connections(o)) +
+            tec_gateways_descriptors(&o->gateways, each) +
+            tec_tls_descriptors(&job->front, tec_net_sockets(connections(o)) + TEC_GATEWAY_PLACES),
+        err));
     TEC_TRY(listen_on(job, err));
     TEC_TRY(tec_gateways_bind(&job->gateways, &o->gateways, job->address, err));
     struct tec_control_options control = o->control;
@@ -374,6 +396,7 @@ static enum tec_status serve(struct job *job, struct tec_error *err)
     tec_service_notify("READY=1");
     tec_worker_run(&job->worker);
     tec_gateways_leave(&job->gateways);
+    tec_tls_front_leave(&job->front);
     tec_net_stop(&job->net);
     tec_control_close(&job->control);
     sum_up(job);
@@ -387,15 +410,17 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a server");
     job->o = call->options;
     job->call = call;
-    job->listener = (struct tec_listener){-1, -1};
+    job->listener = (struct tec_listener){.fd = -1, .spare = -1};
     pthread_mutex_init(&job->telling, NULL);
     enum tec_status status = serve(job, err);
+    tec_tls_front_leave(&job->front);
     tec_net_stop(&job->net);
     status = tec_recording_asked_close(job->worker.recording, job->view, status, err);
     tec_control_close(&job->control);
     tec_listen_close(&job->listener);
     tec_guard_stop(&job->guard);
     tec_gateways_stop(&job->gateways);
+    tec_tls_front_stop(&job->front);
     json_decref(job->metadata);
     pthread_mutex_destroy(&job->telling);
     tec_worker_close(&job->worker);
@@ -411,9 +436,9 @@ const struct tec_command tec_command_serve = {
         "A client is answered in its turn; what it sends beside the robot's inputs is\n"
         "ignored, but for the map `tectum` {seed, noise, tasks, deadline_ms, ...}. GET /healthz\n"
         "answers OK. It listens on this machine alone unless --host says otherwise; --key asks\n"
-        "clients for a key; there is no encryption. Ends at SIGINT, SIGTERM or SIGHUP with a line "
-        "of figures on standard\n"
-        "error, with --format json as an object on standard output.\n",
+        "clients for a key, --tls-cert and --tls-key encrypt. Ends at SIGINT, SIGTERM or SIGHUP\n"
+        "with a line of figures on standard error, with --format json as an object on standard\n"
+        "output.\n",
     .example = "  tectum serve pipelines/demo_metaworld.lua --host 127.0.0.1\n",
     .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_SET |
              TEC_TAKES_POLICY | TEC_TAKES_COSTS | TEC_TAKES_CACHE | TEC_TAKES_SEED,

@@ -115,7 +115,7 @@ static enum tec_status parse(const struct tec_client_socket *s, char host[200], 
     int64_t n = 8000;
     if (strncmp(at, "ws://", 5) != 0)
         return tec_fail(err, TEC_INVALID, "%s: a URL like ws://robot:8000%s", s->url,
-                        strncmp(at, "wss://", 6) == 0 ? "; there is no encryption" : "");
+                        strncmp(at, "wss://", 6) == 0 ? "; this client speaks no TLS" : "");
     at += 5;
     bool wrapped = *at == '[';
     at += wrapped;
@@ -166,7 +166,6 @@ static enum tec_status dial(struct tec_client_socket *s, const char *host, const
                             struct tec_error *err)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    const struct timeval patience = {.tv_sec = PATIENCE_S};
     struct addrinfo *list = NULL;
     int on = 1, bad = getaddrinfo(host, port, &hints, &list), why = ECONNREFUSED;
     if (bad)
@@ -182,8 +181,6 @@ static enum tec_status dial(struct tec_client_socket *s, const char *host, const
     if (s->fd < 0)
         return tec_fail(err, TEC_IO, "%s: %s", s->url, strerror(why));
     setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    setsockopt(s->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    setsockopt(s->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     return TEC_OK;
 }
 
@@ -202,6 +199,42 @@ static enum tec_status read_head(struct tec_client_socket *s, struct tec_error *
                : tec_fail(err, TEC_IO, "%s: the server says '%.80s'", s->url, head);
 }
 
+/* Connect to the URL, or use `fd` where that is a socket. */
+static enum tec_status connect_by(struct tec_client_socket *s, int fd, const char *url,
+                                  const char *key, struct tec_error *err)
+{
+    const struct timeval patience = {.tv_sec = PATIENCE_S};
+    char host[200], port[8], request[1024];
+    s->fd = fd;
+    s->n = s->at = 0;
+    begin(s);
+    snprintf(s->url, sizeof s->url, "%s", url);
+    enum tec_status status = tec_client_check_url(url, err);
+    if (status == TEC_OK)
+        status = parse(s, host, port, err);
+    if (status == TEC_OK && fd < 0)
+        status = dial(s, host, port, err);
+    if (status != TEC_OK) {
+        tec_client_close(s);
+        return status;
+    }
+    setsockopt(s->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    setsockopt(s->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    int n = snprintf(request, sizeof request,
+                     "GET / HTTP/1.1\r\nHost: %s:%s\r\nUpgrade: websocket\r\n"
+                     "Connection: Upgrade\r\nSec-WebSocket-Key: dGVjdHVtIGNsaWVudCBrZQ==\r\n"
+                     "Sec-WebSocket-Version: 13\r\n%s%s%s\r\n",
+                     host, port, key ? "Authorization: Api-Key " : "", key ? key : "",
+                     key ? "\r\n" : "");
+    status = n < (int)sizeof request ? send_bytes(s, request, (size_t)n, err)
+                                     : tec_fail(err, TEC_INVALID, "the key is too long");
+    if (status == TEC_OK)
+        status = read_head(s, err);
+    if (status != TEC_OK)
+        tec_client_close(s);
+    return status;
+}
+
 enum tec_status tec_client_connect(struct tec_client_socket *s, const char *url, const char *key,
                                    int asker, struct tec_error *err)
 {
@@ -209,31 +242,17 @@ enum tec_status tec_client_connect(struct tec_client_socket *s, const char *url,
     return tec_client_connect_again(s, url, key, err);
 }
 
+enum tec_status tec_client_connect_over(struct tec_client_socket *s, int fd, const char *url,
+                                        const char *key, int asker, struct tec_error *err)
+{
+    *s = (struct tec_client_socket){.fd = -1, .asker = asker, .most = MOST};
+    return connect_by(s, fd, url, key, err);
+}
+
 enum tec_status tec_client_connect_again(struct tec_client_socket *s, const char *url,
                                          const char *key, struct tec_error *err)
 {
-    char host[200], port[8], request[1024];
-    s->fd = -1;
-    s->n = s->at = 0;
-    begin(s);
-    if (snprintf(s->url, sizeof s->url, "%s", url) >= (int)sizeof s->url)
-        return tec_fail(err, TEC_INVALID, "a URL has at most %zu bytes", sizeof s->url - 1);
-    TEC_TRY(parse(s, host, port, err));
-    TEC_TRY(dial(s, host, port, err));
-    int n = snprintf(request, sizeof request,
-                     "GET / HTTP/1.1\r\nHost: %s:%s\r\nUpgrade: websocket\r\n"
-                     "Connection: Upgrade\r\nSec-WebSocket-Key: dGVjdHVtIGNsaWVudCBrZQ==\r\n"
-                     "Sec-WebSocket-Version: 13\r\n%s%s%s\r\n",
-                     host, port, key ? "Authorization: Api-Key " : "", key ? key : "",
-                     key ? "\r\n" : "");
-    enum tec_status status = n < (int)sizeof request
-                                 ? send_bytes(s, request, (size_t)n, err)
-                                 : tec_fail(err, TEC_INVALID, "the key is too long");
-    if (status == TEC_OK)
-        status = read_head(s, err);
-    if (status != TEC_OK)
-        tec_client_close(s);
-    return status;
+    return connect_by(s, -1, url, key, err);
 }
 
 void tec_client_close(struct tec_client_socket *s)

@@ -26,7 +26,10 @@ enum tec_status tec_client_check_url(const char *url, struct tec_error *err);
  * first line. */
 enum tec_status tec_client_connect(struct tec_client_socket *s, const char *url, const char *key,
                                    int asker, struct tec_error *err);
-/* The same for a socket whose asker, wait_ms and most are set. */
+/* The same over `fd`, a connected socket, which is taken: the URL is for messages. */
+enum tec_status tec_client_connect_over(struct tec_client_socket *s, int fd, const char *url,
+                                        const char *key, int asker, struct tec_error *err);
+/* The same as the first for a socket whose asker, wait_ms and most are set. */
 enum tec_status tec_client_connect_again(struct tec_client_socket *s, const char *url,
                                          const char *key, struct tec_error *err);
 void tec_client_close(struct tec_client_socket *s);

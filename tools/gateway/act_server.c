@@ -290,6 +290,32 @@ static void finish(struct tec_act_server *s)
     tec_listen_close(&s->options.listener);
 }
 
+/* A connection whose handshake the front has made: the library closes what it does not take. */
+static void take(void *user, int fd, const struct sockaddr_storage *peer, socklen_t n)
+{
+    struct tec_act_server *s = user;
+    MHD_add_connection(s->daemon, fd, (const struct sockaddr *)peer, n);
+}
+
+/* Give the listener to the front, where there is TLS, else to the library. */
+static void start_daemon(struct tec_act_server *s)
+{
+    struct tec_gateway_options *o = &s->options;
+    unsigned how = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL |
+                   MHD_USE_ITC | (o->front ? MHD_USE_NO_LISTEN_SOCKET : 0);
+    s->daemon = MHD_start_daemon(
+        how, 0, NULL, NULL, on_request, s, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)TEC_GATEWAY_PLACES, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)o->stall_s,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_BYTES, MHD_OPTION_NOTIFY_COMPLETED, on_end,
+        s, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
+        o->front ? MHD_OPTION_END : MHD_OPTION_LISTEN_SOCKET, o->listener.fd, MHD_OPTION_END);
+    if (!s->daemon || !o->front)
+        return;
+    const struct tec_tls_port port = {.listener = o->listener, .hand = take, .user = s};
+    tec_tls_front_add(o->front, &port, TEC_GATEWAY_PLACES);
+    o->listener = (struct tec_listener){.fd = -1, .spare = -1};
+}
+
 enum tec_status tec_act_server_start(struct tec_act_server *s,
                                      const struct tec_gateway_options *options,
                                      struct tec_error *err)
@@ -299,16 +325,10 @@ enum tec_status tec_act_server_start(struct tec_act_server *s,
     snprintf(key, sizeof key, "%.*s", (int)options->key.n, options->key.text);
     tec_upstream_init(&s->upstream, options->url, key[0] ? key : NULL, options->max_connections,
                       options->heap);
+    s->upstream.front = options->front;
     tec_act_robots_init(&s->robots, &s->upstream);
     tec_gateway_places_init(&s->places, options->max_connections);
-    s->daemon = MHD_start_daemon(MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD |
-                                     MHD_USE_POLL | MHD_USE_ITC,
-                                 0, NULL, NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET,
-                                 options->listener.fd, MHD_OPTION_CONNECTION_LIMIT,
-                                 (unsigned)TEC_GATEWAY_PLACES, MHD_OPTION_CONNECTION_TIMEOUT,
-                                 (unsigned)options->stall_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                                 (size_t)HEAD_BYTES, MHD_OPTION_NOTIFY_COMPLETED, on_end, s,
-                                 MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_END);
+    start_daemon(s);
     atomic_store(&s->started, s->daemon != NULL);
     if (s->daemon)
         return TEC_OK;

@@ -37,7 +37,7 @@ int tec_gateways_descriptors(const struct tec_gateways_asked *asked, int max_con
 static enum tec_status bind_one(struct tec_listener *l, int *port, const char *option,
                                 const char *text, const char *address, struct tec_error *err)
 {
-    *l = (struct tec_listener){-1, -1};
+    *l = (struct tec_listener){.fd = -1, .spare = -1};
     if (!text)
         return TEC_OK;
     TEC_TRY(read_port(port, option, text, err));
@@ -50,7 +50,7 @@ enum tec_status tec_gateways_bind(struct tec_gateways *g, const struct tec_gatew
     char bare[80];
     bool six = address[0] == '[';
     snprintf(bare, sizeof bare, "%.*s", (int)strcspn(address + six, "]"), address + six);
-    g->groot_listener = (struct tec_listener){-1, -1};
+    g->groot_listener = (struct tec_listener){.fd = -1, .spare = -1};
     g->asked = *asked;
     TEC_TRY(bind_one(&g->act_listener, &g->act_port, "--act-port", asked->act, bare, err));
     return bind_one(&g->groot_listener, &g->groot_port, "--groot-port", asked->groot, bare, err);
@@ -67,11 +67,12 @@ static enum tec_status listen_on(struct tec_gateway_options *out, struct tec_lis
                                         .rows = o->rows,
                                         .url = url,
                                         .key = o->key,
+                                        .front = o->front,
                                         .heap = o->heap,
                                         .max_message = o->max_message,
                                         .max_connections = most(o->max_connections),
                                         .stall_s = o->stall_s};
-    *l = (struct tec_listener){-1, -1};
+    *l = (struct tec_listener){.fd = -1, .spare = -1};
     return TEC_OK;
 }
 

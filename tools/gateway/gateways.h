@@ -17,6 +17,7 @@ struct tec_gateways_options {
     const char *host; /* address of the server in numbers, of IPv6 in brackets; they listen there */
     int port;         /* of the server */
     struct tec_key key;
+    struct tec_tls_front *front; /* before the server and POST /act; NULL: they are plain */
     struct tec_heap *heap;
     size_t max_message;
     int max_connections, stall_s;
@@ -40,7 +41,8 @@ int tec_gateways_descriptors(const struct tec_gateways_asked *asked, int max_con
  * server's, as host below. TEC_INVALID for what is no port, TEC_IO for one that cannot be had. */
 enum tec_status tec_gateways_bind(struct tec_gateways *g, const struct tec_gateways_asked *asked,
                                   const char *address, struct tec_error *err);
-/* TEC_UNSUPPORTED for a pipeline without a robot. */
+/* TEC_UNSUPPORTED for a pipeline without a robot. POST /act at a port of the front's takes
+ * connections when that is started. */
 enum tec_status tec_gateways_start(struct tec_gateways *g,
                                    const struct tec_gateways_options *options,
                                    struct tec_error *err);

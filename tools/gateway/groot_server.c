@@ -198,6 +198,7 @@ enum tec_status tec_groot_server_start(struct tec_groot_server *s,
     snprintf(key, sizeof key, "%.*s", (int)options->key.n, options->key.text);
     tec_upstream_init(&s->upstream, options->url, key[0] ? key : NULL, options->max_connections,
                       options->heap);
+    s->upstream.front = options->front;
     tec_gateway_places_init(&s->places, options->max_connections);
     if (pthread_create(&s->thread, NULL, run_listener, s) == 0) {
         atomic_store(&s->started, true);

@@ -6,12 +6,15 @@
 #include "tools/gateway/names.h"
 #include "tools/serve/key.h"
 #include "tools/serve/listen.h"
+#include "tools/tls/front.h"
 
 struct tec_gateway_options {
     struct tec_listener listener; /* it listens; given */
     struct tec_gateway_names names;
-    int rows;           /* of a chunk */
-    const char *url;    /* of the server that answers: "ws://127.0.0.1:8000" */
+    int rows;        /* of a chunk */
+    const char *url; /* of the server that answers: "ws://127.0.0.1:8000" */
+    struct tec_tls_front
+        *front;         /* NULL: plain; else the way to that server, and before POST /act */
     struct tec_key key; /* that clients must show, and the server asks for */
     struct tec_heap *heap;
     size_t max_message;  /* bytes of a request */

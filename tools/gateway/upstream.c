@@ -78,6 +78,17 @@ static bool note(struct tec_upstream *u, struct tec_upstream_link *link, bool as
     return may;
 }
 
+static enum tec_status connect_link(struct tec_upstream *u, struct tec_upstream_link *link,
+                                    int asker, struct tec_error *err)
+{
+    const char *key = u->key[0] ? u->key : NULL;
+    if (!u->front)
+        return tec_client_connect(&link->socket, u->url, key, asker, err);
+    int fd = tec_tls_front_dial(u->front);
+    return fd < 0 ? tec_fail(err, TEC_IO, "the server takes no connection")
+                  : tec_client_connect_over(&link->socket, fd, u->url, key, asker, err);
+}
+
 static enum tec_status open_link(struct tec_upstream *u, struct tec_upstream_link *link, int asker,
                                  struct tec_buffer *reply, struct tec_error *err)
 {
@@ -85,7 +96,7 @@ static enum tec_status open_link(struct tec_upstream *u, struct tec_upstream_lin
     if (link->open && tec_client_ended(&link->socket))
         tec_upstream_close(u, link);
     if (!link->open) {
-        TEC_TRY(tec_client_connect(&link->socket, u->url, u->key[0] ? u->key : NULL, asker, err));
+        TEC_TRY(connect_link(u, link, asker, err));
         link->open = list(u, link);
         if (!link->open) {
             tec_client_close(&link->socket);

@@ -4,6 +4,7 @@
 #define TEC_TOOLS_GATEWAY_UPSTREAM_H
 
 #include "tools/client/socket.h"
+#include "tools/tls/front.h"
 
 #include <pthread.h>
 
@@ -22,8 +23,10 @@ struct tec_upstream_link {
 /* The server that answers, and all links to it. */
 struct tec_upstream {
     char url[300], key[300]; /* key "": the server asks for none */
-    struct tec_heap *heap;   /* borrowed */
-    pthread_mutex_t lock;    /* guards the rest */
+    struct tec_tls_front
+        *front;            /* the way to a server that speaks TLS; NULL: by the URL; borrowed */
+    struct tec_heap *heap; /* borrowed */
+    pthread_mutex_t lock;  /* guards the rest */
     bool leaving, ended;
     int most, n;
     struct tec_upstream_link *links[TEC_UPSTREAM_LINKS]; /* that are open */

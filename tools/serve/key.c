@@ -8,22 +8,44 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Open a regular file that only its owner can use. O_NONBLOCK: a FIFO must not block the program.
- */
-static enum tec_status open_private(int *fd, const char *path, struct tec_error *err)
+/* Open a regular file, of a secret one that only its owner can use. O_NONBLOCK: a FIFO must not
+ * block the program. */
+static enum tec_status open_regular(int *fd, const char *option, const char *path, bool secret,
+                                    struct tec_error *err)
 {
     struct stat st;
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (*fd < 0 || fstat(*fd, &st) != 0)
-        return tec_fail(err, TEC_IO, "--key %s: %s", path, strerror(errno));
+        return tec_fail(err, TEC_IO, "%s %s: %s", option, path, strerror(errno));
     if (!S_ISREG(st.st_mode))
-        return tec_fail(err, TEC_IO, "--key %s: not a regular file", path);
-    if (st.st_mode & (S_IRWXG | S_IRWXO))
+        return tec_fail(err, TEC_IO, "%s %s: not a regular file", option, path);
+    if (secret && st.st_mode & (S_IRWXG | S_IRWXO))
         return tec_fail(err, TEC_UNSUPPORTED,
-                        "--key %s: others than its owner may use this file (mode %03o); "
+                        "%s %s: others than its owner may use this file (mode %03o); "
                         "`chmod 600` it",
-                        path, (unsigned)(st.st_mode & 0777));
+                        option, path, (unsigned)(st.st_mode & 0777));
     return TEC_OK;
+}
+
+enum tec_status tec_key_file(void *data, size_t room, size_t *n, const char *option,
+                             const char *path, bool secret, struct tec_error *err)
+{
+    int fd = -1;
+    *n = 0;
+    enum tec_status status = open_regular(&fd, option, path, secret, err);
+    while (status == TEC_OK && *n < room) {
+        ssize_t got = read(fd, (char *)data + *n, room - *n);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            status = tec_fail(err, TEC_IO, "%s %s: %s", option, path, strerror(errno));
+        if (got <= 0)
+            break;
+        *n += (size_t)got;
+    }
+    if (fd >= 0)
+        close(fd);
+    return status;
 }
 
 static bool printable(const char *text, size_t n)
@@ -37,23 +59,9 @@ static bool printable(const char *text, size_t n)
 enum tec_status tec_key_read(struct tec_key *key, const char *path, struct tec_error *err)
 {
     char text[TEC_KEY_MAX + 3];
-    size_t n = 0;
-    int fd = -1;
+    size_t n;
     *key = (struct tec_key){.n = 0};
-    enum tec_status status = open_private(&fd, path, err);
-    while (status == TEC_OK && n < sizeof text) {
-        ssize_t got = read(fd, text + n, sizeof text - n);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            status = tec_fail(err, TEC_IO, "--key %s: %s", path, strerror(errno));
-        if (got <= 0)
-            break;
-        n += (size_t)got;
-    }
-    if (fd >= 0)
-        close(fd);
-    TEC_TRY(status);
+    TEC_TRY(tec_key_file(text, sizeof text, &n, "--key", path, true, err));
     const char *end = memchr(text, '\n', n);
     n = end ? (size_t)(end - text) : n;
     n -= n > 0 && text[n - 1] == '\r';

@@ -16,6 +16,12 @@ struct tec_key {
     size_t n;
 };
 
+/* Read a regular file, at most `room` bytes of it into *n; a `secret` one must be one that nobody
+ * but its owner can read or write. TEC_IO or TEC_UNSUPPORTED (its mode), with the option and the
+ * path in the message. */
+enum tec_status tec_key_file(void *data, size_t room, size_t *n, const char *option,
+                             const char *path, bool secret, struct tec_error *err);
+
 /* Read the first line of a file, without its line end. The file must be a regular one that nobody
  * but its owner can read or write. TEC_IO, TEC_UNSUPPORTED (its mode) or TEC_MALFORMED (no
  * printable ASCII of TEC_KEY_MIN to TEC_KEY_MAX bytes), with the path in the message. */

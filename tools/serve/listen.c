@@ -57,6 +57,21 @@ static int spare(void)
     return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
+enum tec_status tec_listen_door(struct tec_listener *l, int *hand, struct tec_error *err)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+        return tec_fail(err, TEC_IO, "listening: %s", strerror(errno));
+    *l = (struct tec_listener){.fd = ends[0], .spare = -1, .is_door = true};
+    *hand = ends[1];
+    return TEC_OK;
+}
+
+bool tec_listen_hand(int hand, int connection)
+{
+    return write(hand, &connection, sizeof connection) == (ssize_t)sizeof connection;
+}
+
 /* The address that a socket has; port in host order. */
 static bool bound_address(int fd, struct sockaddr_storage *address, int *port)
 {
@@ -149,8 +164,12 @@ static void turn_away(struct tec_listener *l)
 
 int tec_listen_accept(struct tec_listener *l)
 {
-    int on = 1;
-    int connection = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int on = 1, connection;
+    if (l->is_door)
+        return read(l->fd, &connection, sizeof connection) == (ssize_t)sizeof connection
+                   ? connection
+                   : -1;
+    connection = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (connection < 0) {
         if (errno == EMFILE || errno == ENFILE)
             turn_away(l);
@@ -176,5 +195,5 @@ void tec_listen_close(struct tec_listener *l)
         close(l->fd);
     if (l->spare >= 0)
         close(l->spare);
-    *l = (struct tec_listener){-1, -1};
+    *l = (struct tec_listener){.fd = -1, .spare = -1};
 }

@@ -13,6 +13,7 @@
  * -1: not open. Closed by tec_listen_close. */
 struct tec_listener {
     int fd, spare;
+    bool is_door; /* fd is a pipe on which connections come that the program itself hands over */
 };
 
 /* Bind a TCP socket. `host`: an address or a name; `port` 0 = any that is free. TEC_INVALID for a
@@ -22,6 +23,13 @@ enum tec_status tec_listen_bind(struct tec_listener *l, const char *host, int po
 
 /* A socket that the service manager listens on already (service_manager.h). */
 void tec_listen_inherit(struct tec_listener *l, int fd);
+
+/* A listener of another kind: its connections are handed over through *hand, a descriptor that the
+ * caller closes last. TEC_IO. */
+enum tec_status tec_listen_door(struct tec_listener *l, int *hand, struct tec_error *err);
+
+/* Hand over a connection, which must not block; false: it was not taken. Any thread. */
+bool tec_listen_hand(int hand, int connection);
 
 /* The address that it has, as numbers, with brackets around one of IPv6; "" where there is none. */
 void tec_listen_address(const struct tec_listener *l, char *text, size_t room);
