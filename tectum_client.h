@@ -80,8 +80,8 @@ struct tectum_client_options {
     int max_rows, max_columns; /* largest chunk that is taken; 256, 64; up to 4096, 1024 */
 };
 
-/* Begin to speak with the server at `url`, "ws://HOST:PORT". Returns at once; the server may come
- * later, and is connected to again whenever it was lost. TECTUM_INVALID names the option,
+/* Begin to speak with the server at `url`, "ws://HOST:PORT/PATH". Returns at once; the server may
+ * come later, and is connected to again whenever it was lost. TECTUM_INVALID names the option,
  * TECTUM_NO_MEMORY. Close with tectum_client_close. */
 TECTUM_API enum tectum_status tectum_client_open(struct tectum_client **out, const char *url,
                                                  const struct tectum_client_options *options,

@@ -14,7 +14,8 @@ build="build-essential cmake pkg-config liblua5.4-dev libjansson-dev libutf8proc
     libjpeg62-turbo-dev libpng-dev zlib1g-dev libwebsockets-dev libmsgpack-dev libhiredis-dev
     libmicrohttpd-dev libssl-dev graphviz"
 tests="git python3 valgrind clang clang-format clang-tidy libclang-rt-14-dev llvm-14 universal-ctags lua-check perl
-    python3-numpy python3-pip python3-msgpack python3-zmq python3-websockets strace redis-server openssl curl"
+    python3-numpy python3-pip python3-msgpack python3-zmq python3-websockets strace redis-server
+    openssl curl haproxy"
 demo="python3 python3-venv libegl1 libopengl0 libgl1-mesa-dri"
 aarch64="gcc-aarch64-linux-gnu qemu-user-static"
 

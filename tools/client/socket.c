@@ -127,6 +127,10 @@ static enum tec_status parse(const struct tec_client_socket *s, char host[200], 
     if (length == 0 || length >= 200 || (*behind && *behind != ':' && *behind != '/') ||
         (*behind == ':' && (!tec_number_parse(digits, &n) || n < 1 || n > 65535)))
         return tec_fail(err, TEC_INVALID, "%s: a URL like ws://robot:8000", s->url);
+    for (const char *c = behind; *c; c++)
+        if (*c <= ' ' || *c > '~')
+            return tec_fail(err, TEC_INVALID, "%s: a path of printable ASCII without spaces",
+                            s->url);
     memcpy(host, at, length);
     host[length] = '\0';
     snprintf(port, 8, "%d", (int)n);
@@ -199,6 +203,13 @@ static enum tec_status read_head(struct tec_client_socket *s, struct tec_error *
                : tec_fail(err, TEC_IO, "%s: the server says '%.80s'", s->url, head);
 }
 
+/* The path of the URL, by which a proxy may know a robot; "/" where it has none. */
+static const char *path_of(const char *url)
+{
+    const char *at = strchr(url + strlen("ws://"), '/');
+    return at ? at : "/";
+}
+
 /* Connect to the URL, or use `fd` where that is a socket. */
 static enum tec_status connect_by(struct tec_client_socket *s, int fd, const char *url,
                                   const char *key, struct tec_error *err)
@@ -221,10 +232,10 @@ static enum tec_status connect_by(struct tec_client_socket *s, int fd, const cha
     setsockopt(s->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     setsockopt(s->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     int n = snprintf(request, sizeof request,
-                     "GET / HTTP/1.1\r\nHost: %s:%s\r\nUpgrade: websocket\r\n"
+                     "GET %s HTTP/1.1\r\nHost: %s:%s\r\nUpgrade: websocket\r\n"
                      "Connection: Upgrade\r\nSec-WebSocket-Key: dGVjdHVtIGNsaWVudCBrZQ==\r\n"
                      "Sec-WebSocket-Version: 13\r\n%s%s%s\r\n",
-                     host, port, key ? "Authorization: Api-Key " : "", key ? key : "",
+                     path_of(url), host, port, key ? "Authorization: Api-Key " : "", key ? key : "",
                      key ? "\r\n" : "");
     status = n < (int)sizeof request ? send_bytes(s, request, (size_t)n, err)
                                      : tec_fail(err, TEC_INVALID, "the key is too long");

@@ -21,9 +21,9 @@ struct tec_client_socket {
 /* TEC_INVALID for a URL of another kind than below. */
 enum tec_status tec_client_check_url(const char *url, struct tec_error *err);
 
-/* "ws://HOST:PORT" (8000 unless given); `key` NULL or what --key asks for; `asker` as above.
- * TEC_INVALID for another kind of URL, TEC_IO where nobody answers or the server refuses, with its
- * first line. */
+/* "ws://HOST:PORT/PATH" (8000 and "/" unless given); `key` NULL or what --key asks for; `asker` as
+ * above. TEC_INVALID for another kind of URL, TEC_IO where nobody answers or the server refuses,
+ * with its first line. */
 enum tec_status tec_client_connect(struct tec_client_socket *s, const char *url, const char *key,
                                    int asker, struct tec_error *err);
 /* The same over `fd`, a connected socket, which is taken: the URL is for messages. */
