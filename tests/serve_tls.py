@@ -21,9 +21,11 @@ import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import serve_harness  # noqa: E402
+from serve_hostile import STALL  # noqa: E402
 from serve_client import Array, Socket, pack, unpack  # noqa: E402
 from serve_harness import BOX, OBSERVATION, PROGRAM, SIDE, SLOW, check, key_file, main, test, times  # noqa: E402
 
+serve_harness.tests.clear()  # those of serve_hostile are its own
 DEMO = "pipelines/demo_metaworld.lua"
 KEY = "a-key-of-24-characters.."
 
@@ -490,6 +492,27 @@ def several_robots_at_once_have_their_own_bytes():
         t.join()
     code, _, err = server.end()
     check(not wrong and code == 0 and "30 requests, 0 errors" in err, wrong, err)
+
+
+@test
+def a_connection_thread_that_hangs_holds_no_reply_back():
+    """What is sent past the library is encrypted as everything else is."""
+    if "asan" in PROGRAM or "tsan" in PROGRAM:
+        return "a sanitizer must be loaded first"
+    write("stall.c", STALL)
+    if subprocess.run(["cc", "-shared", "-fPIC", "-o", box("stall.so"), box("stall.c"), "-ldl"]).returncode:
+        return "no C compiler"
+    server = Server("--set", "nodes.act.steps=400", env={"LD_PRELOAD": box("stall.so")})
+    robot = server.connect()
+    bad = TRUSTS.wrap_socket(raw(server), server_hostname="127.0.0.1")
+    robot.send(OBSERVATION)
+    bad.sendall(b"STALL 20 ")
+    check(robot.reply()["actions"].shape == (16, 4))
+    server.p.send_signal(signal.SIGTERM)
+    time.sleep(0.5)
+    server.p.send_signal(signal.SIGTERM)
+    _, err = server.p.communicate(timeout=20 * SLOW)
+    check(server.p.returncode == 5 and "come round" in err and "second signal" in err, err)
 
 
 def print_times():
