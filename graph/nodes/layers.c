@@ -7,8 +7,6 @@
  * layer to layer. */
 #include "graph/nodes/layers.h"
 
-#include <stdio.h>
-
 /* The rows that it begins with are there. */
 int tec_built_rows(struct tec_built *b, int at)
 {
@@ -127,17 +125,15 @@ struct tec_keys tec_layers_keys(struct tec_built *b, int layer)
     return keys;
 }
 
-void tec_layers_take(struct tec_built *b, int layer, const struct tec_rows *rows, const int *row,
-                     struct tec_keys *keys, const char *label)
+void tec_layers_take(struct tec_built *b, int layer, const struct tec_rows_left *on,
+                     struct tec_keys *keys)
 {
     const struct tec_program_layer *of = &b->p->layers[layer];
-    char text[64];
-    snprintf(text, sizeof text, "%s_q", label);
-    b->rows = rows;
-    keys->q = tec_lower_take(b->l, rows, row, keys->q, text);
+    b->rows = on->rows;
+    keys->q = tec_lower_take(b->l, on->rows, on->row, keys->q, on->queries);
     for (int i = of->x; i < of->attention; i = i < of->first ? of->first : i + 1)
         if (b->tensor[i] >= 0 && b->p->calls[i].uses.last > of->attention)
-            b->tensor[i] = tec_lower_take(b->l, rows, row, b->tensor[i], label);
+            b->tensor[i] = tec_lower_take(b->l, on->rows, on->row, b->tensor[i], on->label);
 }
 
 static int move(struct tec_built *b, int from, bool values)
@@ -200,6 +196,7 @@ int tec_layers_rest(struct tec_built *b, int layer, struct tec_keys keys)
 int tec_layers_run(struct tec_built *b)
 {
     const struct tec_reading *r = b->text;
+    const struct tec_rows_left last = {r->last, r->last_row, "last_q", "last"};
     int n = b->p->n_layers, x = tec_layers_rows(b, 0);
     for (int layer = 0; layer < n && b->l->program->status == TEC_OK; layer++) {
         if (b->l->cuts && layer > 0)
@@ -208,7 +205,7 @@ int tec_layers_run(struct tec_built *b)
         if (keys.q < 0)
             return tec_layers_rows(b, layer);
         if (layer == n - 1 && r->last)
-            tec_layers_take(b, layer, r->last, r->last_row, &keys, "last");
+            tec_layers_take(b, layer, &last, &keys);
         x = tec_layers_rest(b, layer, keys);
     }
     return x;

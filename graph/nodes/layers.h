@@ -21,9 +21,17 @@ int tec_layers_run(struct tec_built *b);
 struct tec_keys tec_layers_keys(struct tec_built *b, int layer);
 int tec_layers_rest(struct tec_built *b, int layer, struct tec_keys keys);
 
-/* Between the halves: goes on with the listed rows alone, `row` [rows->max] in device memory. */
-void tec_layers_take(struct tec_built *b, int layer, const struct tec_rows *rows, const int *row,
-                     struct tec_keys *keys, const char *label);
+/* Rows that a layer goes on with: `row` [rows->max] in device memory. The labels, of queries and of
+ * everything else that is taken, outlive the program that is made. */
+struct tec_rows_left {
+    const struct tec_rows *rows;
+    const int *row;
+    const char *queries, *label;
+};
+
+/* Between the halves: goes on with the listed rows alone. */
+void tec_layers_take(struct tec_built *b, int layer, const struct tec_rows_left *on,
+                     struct tec_keys *keys);
 
 /* What `leave` makes of rows behind the last layer; `round`: it enters a GEMM. */
 int tec_layers_leave(struct tec_built *b, bool round);

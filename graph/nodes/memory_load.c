@@ -67,7 +67,8 @@ static bool recall_layer(struct tec_lower *l, struct tec_built *b, int layer)
         return false;
     sum_up(l, b->rows, layer, keys);
     tec_program_cut(l->program);
-    tec_layers_take(b, layer, &t->rows[(layer + 1) % 2], t->take, &keys, "go_on");
+    const struct tec_rows_left on = {&t->rows[(layer + 1) % 2], t->take, "go_on_q", "go_on"};
+    tec_layers_take(b, layer, &on, &keys);
     tec_layers_rest(b, layer, keys);
     return true;
 }
