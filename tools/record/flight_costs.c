@@ -70,12 +70,12 @@ enum tec_status tec_flight_costs(struct tec_cost_table *out, const struct tec_fl
     *out = (struct tec_cost_table){.rows = TEC_NEW(arena, rows + 1, struct tec_cost_row)};
     if (!times || !out->rows)
         status = tec_fail(err, TEC_NO_MEMORY, "no memory for what launches took");
-    for (size_t i = 0; status == TEC_OK && i < f->n_launches; i++)
+    for (size_t i = 0; times && status == TEC_OK && i < f->n_launches; i++)
         if (tec_flight_node(f, f->launches[i].node)[0])
             times[n++] = time_of(f, &f->launches[i]);
     if (n)
         qsort(times, n, sizeof *times, by_row);
-    for (size_t first = 0, end = 0; status == TEC_OK && first < n; first = end) {
+    for (size_t first = 0, end = 0; times && status == TEC_OK && first < n; first = end) {
         while (end < n && times[end].point == times[first].point &&
                strcmp(times[end].node, times[first].node) == 0)
             end++;

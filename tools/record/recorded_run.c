@@ -28,7 +28,7 @@ static void *copy(struct tec_arena *arena, const void *from, size_t n, size_t si
 static uint64_t hash_texts(const struct tec_frame_given *given)
 {
     uint64_t hash = 0xcbf29ce484222325;
-    for (size_t i = 0; i < given->n; i++) {
+    for (size_t i = 0; given->values && i < given->n; i++) {
         const struct tec_value *v = &given->values[i];
         if (v->kind != TEC_VALUE_TEXT)
             continue;
@@ -159,7 +159,7 @@ static enum tec_status order_requests(struct reading *r, struct tec_error *err)
     for (size_t i = 0; i < run->n_requests; i++)
         r->order[i] = &run->requests[i];
     if (run->n_requests)
-        qsort(r->order, run->n_requests, sizeof *r->order, by_id);
+        qsort(r->order, run->n_requests, sizeof(struct tec_recorded_request *), by_id);
     return TEC_OK;
 }
 
@@ -168,9 +168,10 @@ static void take_text(struct reading *r, const json_t *json)
     struct tec_recorded_request key = {.id = json_integer_value(json_object_get(json, "request")),
                                        .frame = json_integer_value(json_object_get(json, "frame"))};
     const struct tec_recorded_request *wanted = &key;
-    struct tec_recorded_request **at =
-        r->run->n_requests ? bsearch(&wanted, r->order, r->run->n_requests, sizeof *r->order, by_id)
-                           : NULL;
+    struct tec_recorded_request **at = r->run->n_requests
+                                           ? bsearch(&wanted, r->order, r->run->n_requests,
+                                                     sizeof(struct tec_recorded_request *), by_id)
+                                           : NULL;
     if (!at)
         return;
     (*at)->made += json_is_integer(json_object_get(json, "token")) && (*at)->made < INT32_MAX;
