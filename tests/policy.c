@@ -822,6 +822,7 @@ static void decide_all(const char *path, struct tec_decision *decisions, int n)
         struct tec_frame_view view = frame(i % 9);
         view.index = i;
         CHECK_INT(plan(policy, &t, &view, &decisions[i]), ==, TEC_OK);
+        decisions[i].source = NULL; /* a name that is the policy's */
         planner.observe(planner.self, &view, &result);
     }
     tec_policy_close(policy);
