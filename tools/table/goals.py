@@ -1,0 +1,182 @@
+"""Goals on the table: what is told, what follows from it, and what a planner reads and says. No simulator is needed here.
+
+A planner is asked once a second. It reads what is remembered, in this order, then the goal, then a question:
+
+    found the drawer closed        told once, by whoever set the table
+    found the faucet open
+     open the drawer, press the button       `did`: the skills that were finished for this goal (its own earlier answer)
+    the drawer is open             `seen`: what the arm said last
+     press the button              `said`: the skill that the planner said last; "ready" when a goal is new
+
+and answers `next:` with a skill or "done", and `did:` with the list, one skill longer where `seen` says that `said` is done.
+Every skill stands behind a blank, so that its words are the same tokens in a goal, a memory and an answer.
+"""
+import random
+import zlib
+from dataclasses import dataclass
+
+SKILLS = ("press the button", "open the drawer", "close the drawer", "open the faucet", "close the faucet")
+OPPOSITE = {"open": "close", "close": "open"}
+STATE = {"open": "open", "close": "closed"}         # what a thing is after that verb
+APPROACH = {"press the button": "move above the button", "open the drawer": "move to the drawer handle",
+            "close the drawer": "move to the drawer", "open the faucet": "move to the faucet",
+            "close the faucet": "move to the faucet"}
+ACT = {"press the button": "press it down", "open the drawer": "pull the handle", "close the drawer": "push it shut",
+       "open the faucet": "turn it open", "close the faucet": "turn it closed"}
+ENDED = {"press the button": "the button is down", "open the drawer": "the drawer is open",
+         "close the drawer": "the drawer is closed", "open the faucet": "the faucet is open",
+         "close the faucet": "the faucet is closed"}
+IDLE = "done"                   # what the arm is told when there is nothing to do
+WAITING = "wait"                # and what it says then
+READY = "ready"
+NOTHING = "nothing"
+PREFIX = "robot memory:\n"
+NEXT, DID = "\nnext:", "\ndid:"
+KINDS = ("order", "restore", "again", "what")
+AGAIN, WHAT = "do it again", "what did you do?"
+HELD_OUT = 5                    # every fifth list of skills is never trained on
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What was told; the skills that follow from it; whether the list of what was done is that of the goal before."""
+    kind: str
+    text: str
+    skills: tuple
+    keeps: bool = False         # `did` is about the goal before
+
+
+@dataclass
+class Memory:
+    """What is remembered when a planner is asked."""
+    found: dict                 # thing -> "open" or "closed"
+    did: tuple = ()
+    seen: str = WAITING
+    said: str = READY           # a skill, IDLE or READY
+
+    def segments(self):
+        """Texts by their ids, in the order in which they are put."""
+        facts = {f"found {thing}": f"found the {thing} {state}\n" for thing, state in self.found.items()}
+        return {**facts, "did": written(self.did), "seen": self.seen, "said": spoken(self.said)}
+
+
+def spoken(text):
+    return text if text == READY else " " + text
+
+
+def written(skills):
+    return "".join("," * (i > 0) + " " + s for i, s in enumerate(skills)) or " " + NOTHING
+
+
+def held_out(skills):
+    """Whether a list of skills is kept out of training."""
+    return zlib.crc32("|".join(skills).encode()) % HELD_OUT == 0
+
+
+def order(skills):
+    return Goal("order", "first " + " then ".join(skills), tuple(skills))
+
+
+def changing(found):
+    """The skills that change what was found, and the button."""
+    verbs = {"open": "close", "closed": "open"}
+    return ["press the button"] + [f"{verbs[state]} the {thing}" for thing, state in found.items()]
+
+
+def restoring(found):
+    verbs = {"open": "open", "closed": "close"}
+    return [f"{verbs[state]} the {thing}" for thing, state in found.items()]
+
+
+def restore(skills, found):
+    return Goal("restore", "first " + " then ".join(skills) + " then leave it as you found it",
+                tuple(skills) + tuple(restoring(found)))
+
+
+def again(did):
+    return Goal("again", AGAIN, tuple(did), True)
+
+
+def what():
+    return Goal("what", WHAT, (), True)
+
+
+def ended(memory):
+    return memory.said in ENDED and memory.seen == ENDED[memory.said]
+
+
+def answer(goal, memory):
+    """-> what to say next, what was done: what a planner is to say, by rule."""
+    if memory.said == IDLE:
+        return IDLE, memory.did
+    if memory.said not in goal.skills:              # a new goal, also where an answer to the one before came after it
+        return (goal.skills[0] if goal.skills else IDLE), (memory.did if goal.keeps else ())
+    if not ended(memory):
+        return memory.said, memory.did
+    rest = goal.skills[goal.skills.index(memory.said) + 1:]
+    did = memory.did if goal.keeps or memory.said in memory.did else memory.did + (memory.said,)
+    return (rest[0] if rest else IDLE), did
+
+
+def found(rng):
+    return {"drawer": rng.choice(("open", "closed")), "faucet": rng.choice(("open", "closed"))}
+
+
+def listed(rng, least, most, held):
+    """A list of skills, no skill twice, that is or is not kept out of training."""
+    while True:
+        skills = tuple(rng.sample(SKILLS, rng.randint(least, most)))
+        if held_out(skills) == held:
+            return skills
+
+
+def goal(rng, kind, facts, did, held=False, least=3, most=5):
+    """A goal of that kind with `least` to `most` skills (for `again` and `what` those are in `did` already)."""
+    if kind == "order":
+        return order(listed(rng, least, most, held))
+    if kind == "restore":
+        change = changing(facts)
+        return restore(rng.sample(change, rng.randint(max(1, least - 2), min(3, most - 2))), facts)
+    return again(did) if kind == "again" else what()
+
+
+def asked(rng):
+    """A memory and goals that may be asked with it, as they come up in between: what is trained on."""
+    facts = found(rng)
+    did = listed(rng, 1, 5, False) if rng.random() < 0.85 else ()
+    said = rng.choice((READY, IDLE, *SKILLS, *SKILLS))
+    seen = WAITING
+    if said in SKILLS:
+        seen = ENDED[said] if rng.random() < 0.6 else rng.choice((APPROACH[said], ACT[said]))
+    if said not in SKILLS or rng.random() < 0.2:
+        other = rng.choice(SKILLS)
+        seen = rng.choice((WAITING, APPROACH[other], ACT[other], ENDED[other]))
+    return Memory(facts, did, seen, said)
+
+
+def fitting(rng, memory):
+    """A goal in which `memory` can come up; seldom one in which it does not belong."""
+    kind = rng.choice(("order", "order", "order", "restore", "restore", "again", "what"))
+    if kind in ("again", "what") and not memory.did:
+        kind = "order"
+    g = goal(rng, kind, memory.found, memory.did, least=1 if kind == "order" else 3)
+    while memory.said in SKILLS and memory.said not in g.skills and rng.random() < 0.95:
+        kind = rng.choice(("order", "restore")) if kind == "again" else kind
+        g = goal(rng, kind, memory.found, memory.did, least=1 if kind == "order" else 3)
+    return g
+
+
+def corpus():
+    """Every word in every place it can stand in: what a tokenizer is trained on."""
+    for skill in SKILLS:
+        yield f"first {skill} then {skill} then leave it as you found it"
+        yield written((skill, skill))
+        yield from (APPROACH[skill], ACT[skill], ENDED[skill], spoken(skill))
+    for thing in ("drawer", "faucet"):
+        for state in ("open", "closed"):
+            yield f"found the {thing} {state}\n"
+    yield from (AGAIN, WHAT, READY, WAITING, " " + IDLE, " " + NOTHING, PREFIX, NEXT, DID)
+
+
+def seeded(seed):
+    return random.Random(f"goals {seed}")
