@@ -76,5 +76,9 @@ check "a server that is not there costs nothing but its memory" test $? -eq 0 -a
 check "and is named, with the node, the memory and the cause" \
     grep -qE "^tectum run: .*qwen_planner.lua:[0-9]+: 'recall', memory 'mem': memory: server unix:/nowhere/socket: No such file" err
 check "at a bounded rate" test "$(grep -c nowhere err)" -le 5
+# A planner's memory beside a robot: its changes come with the robot's observations.
+"$T" run "$root/pipelines/graphs/g02_memory_planner_and_arm.lua" --random-weights 1 --size tiny --random-inputs 1 \
+    --input 'memory={"put": {"cup": "the cup is on the table"}}' >out 2>err
+check "a memory beside a robot takes changes" grep -q "memory: 1 remembered" out
 echo "1..$n"
 exit $failed

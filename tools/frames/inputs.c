@@ -57,8 +57,8 @@ static void want(struct tec_inputs *in, const char *name, enum tec_input_want ki
         in->wanted[in->n_wanted++] = (struct wanted){name, kind, needed};
 }
 
-/* Declare the inputs of prefixes: given actions are optional; prompts of decode nodes and of
- * secondary models are required if they have no default. */
+/* Declare the inputs of prefixes: given actions and changes of a memory are optional; prompts of
+ * decode nodes and of secondary models are required if they have no default. */
 static void want_of_prefixes(struct tec_inputs *in, const struct tec_pipeline *p)
 {
     for (int i = 0; i < p->n_inputs; i++)
@@ -67,6 +67,9 @@ static void want_of_prefixes(struct tec_inputs *in, const struct tec_pipeline *p
     for (int i = 0; i < p->n_inputs; i++)
         if (tec_pipeline_prompt(p, i) >= 0)
             want(in, p->inputs[i].name, TEC_WANT_TEXT, !p->inputs[i].initial);
+    for (int i = 0; i < p->n_inputs; i++)
+        if (p->inputs[i].kind == TEC_INPUT_SEGMENTS)
+            want(in, p->inputs[i].name, TEC_WANT_TEXT, false);
     for (int i = 0; i < p->n_nodes; i++)
         for (int k = 0; k < p->nodes[i].reads.n && !p->nodes[i].culled; k++) {
             const struct tec_decl_input *input = &p->inputs[p->nodes[i].reads.item[k].index];
