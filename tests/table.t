@@ -14,12 +14,21 @@ if command -v python3 >/dev/null 2>&1; then
     report "Python compiles" "$(python3 -c '
 import sys
 for name in sys.argv[1:]:
-    compile(open(name).read(), name, "exec")' tools/table/*.py 2>&1)"
+    compile(open(name).read(), name, "exec")' tools/table/*.py pipelines/checkpoints/table_*/train/*.py 2>&1)"
     report "what follows from goals and memory" "$(python3 tests/table_goals.py 2>&1)"
 else n=$((n + 1)); echo "ok $n - Python compiles # SKIP no python3"; fi
 if "$venv" -c 'import mujoco, metaworld' 2>/dev/null; then
     report "the scene is repeatable, and experts do their skills" "$("$venv" -W ignore tests/table_scene.py 2>&1)"
 else n=$((n + 1)); echo "ok $n - the scene # SKIP no simulator: tools/demo/setup.sh"; fi
+tectum=${1:-${TECTUM:-build/release/tectum}}
+if [ -x "$tectum" ] && command -v python3 >/dev/null 2>&1; then
+    work=$(mktemp -d)
+    report "the graph: skills in their order, a restart, a kill -9" "$(python3 tests/table_graph.py "$tectum" "$work" 2>&1)"
+    for variant in no_memory no_planner; do
+        report "tools/table/$variant.lua is right" "$("$tectum" check tools/table/$variant.lua 2>&1 | grep -v ': ok \|^  ')"
+    done
+    rm -rf "$work"
+else n=$((n + 1)); echo "ok $n - the graph # SKIP no program"; fi
 report "the README names every file" "$(for file in tools/table/*.*; do
     grep -qF "\`$(basename "$file")\`" tools/table/README.md || echo "tools/table/README.md does not name $file"; done)"
 echo "1..$n"

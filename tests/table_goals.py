@@ -30,12 +30,12 @@ def play(goal, memory):
 
 
 home = goals.Memory({"drawer": "closed", "faucet": "open"})
-check(list(home.segments().values()) == ["found the drawer closed\n", "found the faucet open\n", " nothing", "wait", "ready"],
+check(list(home.segments().values()) == ["wait", "ready", "found the drawer closed\n", "found the faucet open\n", " nothing"],
       "texts of a memory, in their order")
-goal = goals.restore(["open the drawer", "press the button"], home.found)
-check(goal.text == "first open the drawer then press the button then leave it as you found it", goal.text)
-check(play(goal, home) == ("open the drawer", "press the button", "close the drawer", "open the faucet"), "what was found is restored")
-check(goals.written(home.did) == " open the drawer, press the button, close the drawer, open the faucet", "and listed")
+goal = goals.restore(["pull the drawer", "press the button"], home.found)
+check(goal.text == "first pull the drawer then press the button then leave it as you found it", goal.text)
+check(play(goal, home) == ("pull the drawer", "press the button", "push the drawer", "open the faucet"), "what was found is restored")
+check(goals.written(home.did) == " pull the drawer, press the button, push the drawer, open the faucet", "and listed")
 home.said = goals.READY
 check(goals.answer(goals.what(), home) == (goals.IDLE, goal.skills), "what was done is told")
 check(play(goals.again(home.did), home) == goal.skills and home.did == goal.skills, "and done again")

@@ -56,6 +56,17 @@ local prompts <const> = {
     { text = "robot memory:\n" },
     { text = "{memory}" },
     { text = "{text}", literal = true } } },
+  -- The same memory and a goal, asked what comes next and what was done (tools/table/goals.py).
+  table_next = { calls = {
+    { text = "robot memory:\n" },
+    { text = "{memory}" },
+    { text = "{text}", literal = true },
+    { text = "\nnext:" } } },
+  table_did  = { calls = {
+    { text = "robot memory:\n" },
+    { text = "{memory}" },
+    { text = "{text}", literal = true },
+    { text = "\ndid:" } } },
   -- LoTA-Bench's planner prompt with the rules and the list of objects that KEEP adds; segments of the
   -- memory stand in the middle, each with its own end of line.
   planner_memory = { calls = {

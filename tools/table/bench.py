@@ -1,4 +1,4 @@
-"""How often each scripted expert does its skill: python bench.py [--episodes 100] [--seed 1] [--skills "press the button,..."]
+"""How often each skill is done, by its scripted expert or an arm: python bench.py [--episodes 100] [--checkpoint DIR]
 
 Each episode places things by its seed, puts the others in any state and the skill's own in the opposite one, and disturbs: in
 every second episode the hand is pushed, in every fourth the thing is moved under way. Done means: the skill's thing is as it
@@ -6,6 +6,7 @@ should be 20 steps after it was for the first time (the button: it was down), an
 """
 import argparse
 import math
+import pathlib
 import sys
 
 import numpy as np
@@ -21,10 +22,9 @@ FIRST_SEED = 1
 
 def start(table, skill, seed):
     """Sets the scene so that the skill has something to do. -> the states of all things"""
-    verb, _, thing = skill.split()
     table.reset(seed)
-    if thing != "button":
-        table.put(thing, goals.STATE[goals.OPPOSITE[verb]])
+    if skill in goals.OPPOSITE:
+        table.put(goals.thing_of(skill), goals.MAKES[goals.OPPOSITE[skill]])
     return {other: table.state_of(other) for other in ("drawer", "faucet")}
 
 
@@ -32,7 +32,7 @@ def disturb(table, skill, seed, step, rng):
     if seed % 2 == 0 and step == rng["push"]:
         table.push()
     if seed % 4 == 1 and step == rng["move"]:
-        table.move(skill.split()[2])
+        table.move(goals.thing_of(skill))
 
 
 def episode(table, skill, seed, act, quiet=False):
@@ -48,9 +48,24 @@ def episode(table, skill, seed, act, quiet=False):
             first = step
         if first is not None and step >= first + AFTER:
             break
-    thing = skill.split()[2]
+    thing = goals.thing_of(skill)
     kept = all(table.state_of(other) == state for other, state in before.items() if other != thing)
     return first is not None and kept and (thing == "button" or experts.is_done(table, skill)), first or LONGEST
+
+
+class Arm:
+    """A trained arm in PyTorch, asked every 8 steps."""
+
+    def __init__(self, folder, steps=5):
+        sys.path[1:1] = [str(pathlib.Path(__file__).resolve().parents[1] / "demo")]
+        from policy import Local, noise
+        self.policy, self.noise = Local(folder, steps=steps), noise
+
+    def __call__(self, table, skill, step):
+        if step % 8 == 0:
+            obs = dict(table.observe(skill), tectum={"noise": self.noise(0, step), "tasks": ["action"]})
+            self.chunk = self.policy.infer(obs)["actions"]
+        return self.chunk[step % 8]
 
 
 def line(skill, done, steps):
@@ -61,15 +76,17 @@ def line(skill, done, steps):
 
 
 def main():
-    p = argparse.ArgumentParser(prog="bench", description="Success of the table's scripted experts.")
+    p = argparse.ArgumentParser(prog="bench", description="Success of the table's skills, one at a time.")
     p.add_argument("--episodes", type=int, default=100, help="of each skill")
     p.add_argument("--seed", type=int, default=FIRST_SEED, help="of the first episode; the next ones follow")
     p.add_argument("--skills", default=",".join(goals.SKILLS))
+    p.add_argument("--checkpoint", help="a trained arm in place of the experts")
     p.add_argument("--quiet", action="store_true", help="no disturbance")
     a = p.parse_args()
     table, worst = Table(), 1.0
+    act = Arm(a.checkpoint) if a.checkpoint else lambda t, s, _: experts.expert(t, s)[0]
     for skill in a.skills.split(","):
-        trials = [episode(table, skill, a.seed + i, lambda t, s, _: experts.expert(t, s)[0], a.quiet) for i in range(a.episodes)]
+        trials = [episode(table, skill, a.seed + i, act, a.quiet) for i in range(a.episodes)]
         print(line(skill, *map(list, zip(*trials))), flush=True)
         worst = min(worst, np.mean([done for done, _ in trials]))
     return 0 if worst >= 0.9 else 1

@@ -72,13 +72,12 @@ def faucet(table, sign):
     return (towards(hand, at(angle)) if move is None else move), 1, False
 
 
-DOES = {"press the button": (button, 0), "open the drawer": (drawer_open, 0), "close the drawer": (drawer_close, 0),
+DOES = {"press the button": (button, 0), "pull the drawer": (drawer_open, 0), "push the drawer": (drawer_close, 0),
         "open the faucet": (faucet, 1), "close the faucet": (faucet, -1)}
 
 
 def is_done(table, skill):
-    verb, _, thing = skill.split()
-    return table.is_state(thing, goals.STATE.get(verb))
+    return table.is_state(goals.thing_of(skill), goals.MAKES.get(skill))
 
 
 def expert(table, skill):

@@ -2,29 +2,31 @@
 
 A planner is asked once a second. It reads what is remembered, in this order, then the goal, then a question:
 
-    found the drawer closed        told once, by whoever set the table
-    found the faucet open
-     open the drawer, press the button       `did`: the skills that were finished for this goal (its own earlier answer)
     the drawer is open             `seen`: what the arm said last
      press the button              `said`: the skill that the planner said last; "ready" when a goal is new
+    found the drawer closed        told once, by whoever set the table
+    found the faucet open
+     pull the drawer, press the button       `did`: the skills that were finished for this goal (its own earlier answer)
 
 and answers `next:` with a skill or "done", and `did:` with the list, one skill longer where `seen` says that `said` is done.
-Every skill stands behind a blank, so that its words are the same tokens in a goal, a memory and an answer.
+Every skill stands behind a blank, so that its words are the same tokens in a goal, a memory and an answer. Each has a verb of
+its own: a small planner then finds it by one word.
 """
 import random
 import zlib
 from dataclasses import dataclass
 
-SKILLS = ("press the button", "open the drawer", "close the drawer", "open the faucet", "close the faucet")
-OPPOSITE = {"open": "close", "close": "open"}
-STATE = {"open": "open", "close": "closed"}         # what a thing is after that verb
-APPROACH = {"press the button": "move above the button", "open the drawer": "move to the drawer handle",
-            "close the drawer": "move to the drawer", "open the faucet": "move to the faucet",
+SKILLS = ("press the button", "pull the drawer", "push the drawer", "open the faucet", "close the faucet")
+OPPOSITE = {"pull the drawer": "push the drawer", "push the drawer": "pull the drawer",
+            "open the faucet": "close the faucet", "close the faucet": "open the faucet"}
+MAKES = {"pull the drawer": "open", "push the drawer": "closed", "open the faucet": "open", "close the faucet": "closed"}
+APPROACH = {"press the button": "move above the button", "pull the drawer": "move to the drawer handle",
+            "push the drawer": "move to the drawer", "open the faucet": "move to the faucet",
             "close the faucet": "move to the faucet"}
-ACT = {"press the button": "press it down", "open the drawer": "pull the handle", "close the drawer": "push it shut",
+ACT = {"press the button": "press it down", "pull the drawer": "pull the handle", "push the drawer": "push it shut",
        "open the faucet": "turn it open", "close the faucet": "turn it closed"}
-ENDED = {"press the button": "the button is down", "open the drawer": "the drawer is open",
-         "close the drawer": "the drawer is closed", "open the faucet": "the faucet is open",
+ENDED = {"press the button": "the button is down", "pull the drawer": "the drawer is open",
+         "push the drawer": "the drawer is closed", "open the faucet": "the faucet is open",
          "close the faucet": "the faucet is closed"}
 IDLE = "done"                   # what the arm is told when there is nothing to do
 WAITING = "wait"                # and what it says then
@@ -57,7 +59,7 @@ class Memory:
     def segments(self):
         """Texts by their ids, in the order in which they are put."""
         facts = {f"found {thing}": f"found the {thing} {state}\n" for thing, state in self.found.items()}
-        return {**facts, "did": written(self.did), "seen": self.seen, "said": spoken(self.said)}
+        return {"seen": self.seen, "said": spoken(self.said), **facts, "did": written(self.did)}
 
 
 def spoken(text):
@@ -77,15 +79,22 @@ def order(skills):
     return Goal("order", "first " + " then ".join(skills), tuple(skills))
 
 
-def changing(found):
-    """The skills that change what was found, and the button."""
-    verbs = {"open": "close", "closed": "open"}
-    return ["press the button"] + [f"{verbs[state]} the {thing}" for thing, state in found.items()]
+def making(thing, state):
+    """The skill that makes a thing so."""
+    return next(skill for skill, made in MAKES.items() if made == state and thing_of(skill) == thing)
+
+
+def thing_of(skill):
+    return skill.split()[2]
 
 
 def restoring(found):
-    verbs = {"open": "open", "closed": "close"}
-    return [f"{verbs[state]} the {thing}" for thing, state in found.items()]
+    return [making(thing, state) for thing, state in found.items()]
+
+
+def changing(found):
+    """The skills that change what was found, and the button."""
+    return ["press the button"] + [OPPOSITE[skill] for skill in restoring(found)]
 
 
 def restore(skills, found):
@@ -140,15 +149,15 @@ def goal(rng, kind, facts, did, held=False, least=3, most=5):
     return again(did) if kind == "again" else what()
 
 
-def asked(rng):
-    """A memory and goals that may be asked with it, as they come up in between: what is trained on."""
+def asked(rng, ended=0.85):
+    """A memory as it comes up in between: what is trained on. `ended`: how often the skill that was said has ended."""
     facts = found(rng)
     did = listed(rng, 1, 5, False) if rng.random() < 0.85 else ()
-    said = rng.choice((READY, IDLE, *SKILLS, *SKILLS))
+    said = rng.choices((READY, IDLE, *SKILLS), (4, 1, 3, 3, 3, 3, 3))[0]
     seen = WAITING
     if said in SKILLS:
-        seen = ENDED[said] if rng.random() < 0.6 else rng.choice((APPROACH[said], ACT[said]))
-    if said not in SKILLS or rng.random() < 0.2:
+        seen = ENDED[said] if rng.random() < ended else rng.choice((APPROACH[said], ACT[said]))
+    if said not in SKILLS or rng.random() < 0.35:   # what the arm said of the skill before
         other = rng.choice(SKILLS)
         seen = rng.choice((WAITING, APPROACH[other], ACT[other], ENDED[other]))
     return Memory(facts, did, seen, said)
@@ -156,7 +165,7 @@ def asked(rng):
 
 def fitting(rng, memory):
     """A goal in which `memory` can come up; seldom one in which it does not belong."""
-    kind = rng.choice(("order", "order", "order", "restore", "restore", "again", "what"))
+    kind = rng.choices(KINDS, (2, 4, 3, 0.5))[0]
     if kind in ("again", "what") and not memory.did:
         kind = "order"
     g = goal(rng, kind, memory.found, memory.did, least=1 if kind == "order" else 3)

@@ -32,7 +32,7 @@ def statistics(rows):
 class Data:
     """All demonstrations in memory."""
 
-    def __init__(self, folders, out, init):
+    def __init__(self, folders, out, init, anew=False):
         files = [np.load(f) for folder in folders for f in sorted(pathlib.Path(folder).glob("*.npz"))]
         join = lambda key: np.concatenate([f[key] for f in files])
         instructions = [str(f["prompt"]) for f in files]
@@ -44,7 +44,7 @@ class Data:
             tokenizer.train(path, instructions, sentences)
         self.sp = checkpoint.sentencepiece.SentencePieceProcessor(model_file=str(path))
         state, expert = join("state"), join("expert")
-        self.stats = checkpoint.statistics(init) if init else {
+        self.stats = checkpoint.statistics(init) if init and not anew else {
             "state": statistics(state), "actions": statistics(expert.reshape(-1, expert.shape[-1]))}
         actions = checkpoint.Quantiles.read(self.stats["actions"])
         model_space = lambda x: torch.from_numpy(actions.normalise(x).astype(np.float32))
@@ -174,12 +174,13 @@ def main():
     p.add_argument("--repeats", type=int, default=3, help="noise samples that share one prefix")
     p.add_argument("--ages", type=int, default=0, help="most actions given in advance, in control steps")
     p.add_argument("--init", type=pathlib.Path, help="go on from this checkpoint, with its tokenizer and statistics")
+    p.add_argument("--anew", action="store_true", help="with --init: statistics of these demonstrations, not the checkpoint's")
     p.add_argument("--threads", type=int, default=1)
     a = p.parse_args()
     torch.set_num_threads(a.threads)
     torch.manual_seed(0)
     a.out.mkdir(parents=True, exist_ok=True)
-    data = Data(a.demos.split(","), a.out, a.init)
+    data = Data(a.demos.split(","), a.out, a.init, a.anew)
     model = Pi05(Config(vocab=data.sp.vocab_size()))
     smooth_numbers(model, data.sp)
     if a.init:

@@ -1,0 +1,135 @@
+"""Trains the planner of the table: python learn.py OUT [--steps 500] [--seed 0]
+
+Text, answers and which lists are kept out of training: tools/table/goals.py. Several goals share one memory in a training
+row, each asked both questions; each sees the memory and itself. The model is the household planner's, with its start.
+--notes W   a training-only aid: at the verb of every skill in a goal or a list, whether it is the one to say next, with weight W;
+            at the end of every fact, the verb that restores it. The shipped model has no trace of it but its weights.
+"""
+import argparse
+import json
+import pathlib
+import sys
+import time
+
+import torch
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[1:1] = [str(HERE.parents[3] / "tools/table"), str(HERE.parents[1] / "planner/train")]
+
+import goals
+import model as planner
+import tokenizer as bpe
+from train import losses
+
+FORGOTTEN = 0.05        # of the rows have no memory at all: what is then best is learned, too
+
+
+def skill_notes(tok, ids, chosen, yes, no):
+    """Of a text with skills: at the verb of each `yes` where it is the chosen one's, else `no`; elsewhere 0."""
+    verbs = {tok.encode(" " + s)[0]: s for s in goals.SKILLS}
+    return [0 if i not in verbs else yes if verbs[i] == chosen else no for i in ids]
+
+
+def row(tok, rng, count, ended):
+    """-> ids, segments, the goals' segments, positions, targets, notes of one memory with `count` goals behind it, side by side."""
+    memory = goals.asked(rng, ended)
+    yes, no = tok.encode(" first")[0], tok.encode(" nothing")[0]
+    ids = list(tok.encode(goals.PREFIX))
+    note = [0] * len(ids)
+    if rng.random() >= FORGOTTEN:
+        for key, text in memory.segments().items():
+            piece = tok.encode(text)
+            ids += piece
+            if key == "did" and memory.did:
+                note += skill_notes(tok, piece, goals.answer(goals.again(memory.did), memory)[0], yes, no)
+            else:
+                note += [0] * len(piece)
+            if key.startswith("found"):
+                note[-1] = tok.encode(" " + goals.making(key.split()[1], memory.found[key.split()[1]]))[0]
+    segment, behind, target = [0] * len(ids), [0] * len(ids), [0] * len(ids)
+    positions, n = list(range(len(ids))), len(ids)
+
+    def add(text, own, before, at, targets, notes):
+        nonlocal note
+        ids.extend(text)
+        segment.extend([own] * len(text))
+        behind.extend([before] * len(text))
+        positions.extend(range(at, at + len(text)))
+        target.extend(targets)
+        note += notes
+
+    for i in range(count):
+        goal = goals.fitting(rng, memory)
+        said, did = goals.answer(goal, memory)
+        told, own = tok.encode(goal.text), 1 + 3 * i
+        add(told, own, own, n, [0] * len(told), skill_notes(tok, told, said, yes, no))
+        for j, (question, words) in enumerate(((goals.NEXT, goals.spoken(said)), (goals.DID, goals.written(did)))):
+            asked, answer = tok.encode(question), tok.encode(words) + [tok.end]
+            text = asked + answer[:-1]
+            add(text, own + 1 + j, own, n + len(told), [0] * (len(asked) - 1) + answer, [0] * len(text))
+    return ids, segment, behind, positions, target, note
+
+
+def batch(rows):
+    """Rows side by side. A token sees what is before it of the memory, of its goal and of its own question."""
+    width = max(len(r[0]) for r in rows)
+    ids, segment, behind, positions, target, note = (torch.tensor([r[i] + [fill] * (width - len(r[i])) for r in rows])
+                                                     for i, fill in enumerate((0, -1, -1, 0, 0, 0)))
+    i, j = segment[:, :, None], segment[:, None, :]
+    seen = (i == j) | (j == 0) | (behind[:, :, None] == j)
+    return ids, positions, torch.ones(width, width, dtype=torch.bool).tril() & seen, target, note
+
+
+def train(a):
+    torch.manual_seed(a.seed)
+    torch.set_num_threads(1)
+    torch.set_flush_denormal(True)
+    rng = goals.seeded(f"training {a.seed}{' on' if a.init else ''}")
+    out = pathlib.Path(a.out)
+    out.mkdir(parents=True, exist_ok=True)
+    tok = bpe.train(goals.corpus())
+    bpe.save(tok, out)
+    if a.init:
+        model = planner.load(a.init).train()
+    else:
+        model = planner.Planner(planner.config(tok.size))
+        planner.start(model)
+    print(f"{sum(p.numel() for p in model.parameters())} parameters, {tok.size} tokens", flush=True)
+    decay = [p for p in model.parameters() if p.ndim == 2]
+    plain = [p for p in model.parameters() if p.ndim != 2]
+    optimizer = torch.optim.AdamW([dict(params=decay, weight_decay=0.01), dict(params=plain, weight_decay=0.0)], a.lr, (0.9, 0.98))
+    begin, history = time.process_time(), []
+    for step in range(a.steps):
+        for g in optimizer.param_groups:
+            g["lr"] = a.lr * min(1, (step + 1) / 50) * min(1, 2 * (1 - step / a.steps) + 0.02)
+        answers, aside, right = losses(model, batch([row(tok, rng, a.goals, a.ended) for _ in range(a.batch)]), a.notes, tok.end)
+        optimizer.zero_grad(set_to_none=True)
+        (answers + a.notes * aside).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        if (step + 1) % 25 == 0:
+            minutes = (time.process_time() - begin) / 60
+            history.append([step + 1, round(minutes, 2), round(answers.item(), 4), round(aside.item(), 4), round(right.item(), 4)])
+            print("step %d  %.2f cpu min  answers %.4f  notes %.4f  words right %.4f" % tuple(history[-1]), flush=True)
+    planner.save(model, out, torch.float32, tok.end)
+    told = {k: v for k, v in vars(a).items() if k not in ("out", "init")}
+    told |= dict(torch=torch.__version__, cpu_minutes=round((time.process_time() - begin) / 60, 1), history=history)
+    (out / "training.json").write_text(json.dumps(told) + "\n")
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("out")
+    p.add_argument("--steps", type=int, default=500)
+    p.add_argument("--seed", type=int, default=0)
+    p.add_argument("--batch", type=int, default=12)
+    p.add_argument("--goals", type=int, default=4, help="of a row, each asked both questions")
+    p.add_argument("--notes", type=float, default=1.0)
+    p.add_argument("--ended", type=float, default=0.85, help="how often the skill that was said has ended: choosing the next is hard")
+    p.add_argument("--init", help="goes on from this checkpoint")
+    p.add_argument("--lr", type=float, default=2e-3)
+    train(p.parse_args())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""A server of the table's pipeline that a script starts, ends and kills."""
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[1:1] = [str(ROOT / "tools/demo")]
+
+from policy import Server
+
+READY_S = 60
+
+
+class Engine:
+    """`tectum serve` with memories in `folder`; they are kept over a restart."""
+
+    def __init__(self, folder, pipeline="pipelines/table.lua", options=(), program=None):
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        stores = [f"--set=resources.{name}.store={self.folder / name}" for name in ("mem", "log")]
+        self.command = [str(program or ROOT / "build/release/tectum"), "serve", pipeline, "--late-ok", "--port", "0", "--threads", "1",
+                        *stores, *options]
+        self.process = None
+
+    def forget(self):
+        """Begins with empty memories."""
+        for file in self.folder.glob("*"):
+            file.unlink()
+        return self
+
+    def start(self):
+        with open(self.folder.with_suffix(".err"), "ab") as errors:
+            self.process = subprocess.Popen(self.command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True)
+        begin = time.monotonic()
+        for line in self.process.stdout:
+            if found := re.search(r"^serving .* on ws://[^ ]*:(\d+)", line):
+                self.client = Server("127.0.0.1", int(found[1]))
+                return self
+            if time.monotonic() - begin > READY_S:
+                break
+        raise SystemExit(f"the server did not start; {self.folder.with_suffix('.err')} says why")
+
+    def infer(self, obs):
+        return self.client.infer(obs)
+
+    def kill(self):
+        """As a power cut would."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait()

@@ -1,0 +1,186 @@
+"""Long tasks in closed loop: python loop.py --help
+
+The robot sends what it sees ten times a second (every 8 control steps) and executes the first 8 actions that come back. All
+that decides what is done, the planner, its memory and the arm, is in the server. A goal is told once, with the word "ready";
+what was found on the table is told once at the beginning, as facts.
+"""
+import argparse
+import json
+import math
+import pathlib
+import sys
+import time
+
+import numpy as np
+
+sys.path[1:1] = [str(pathlib.Path(__file__).resolve().parents[1] / "demo")]
+
+import experts
+import goals
+from engine import ROOT, Engine
+from policy import noise
+from scene import STEP_MS, Table
+
+EXECUTE = 8
+PATIENCE = 420          # control steps for each skill of a goal
+SETTLED = 240           # after the last skill, until the planner must have said "done"
+FIRST_SEED = 500_000
+
+
+class Robot:
+    """One table and the server that drives it. `texts` has all that was said, with the control step."""
+
+    def __init__(self, server, table, a):
+        self.server, self.table, self.disturb, self.kills = server, table, not a.quiet, a.kill
+        self.scripted, self.forgetful = a.scripted, a.forgetful
+
+    def reset(self, seed):
+        self.server.stop()
+        self.server.forget().start()
+        self.seed, self.step, self.texts, self.changes, self.ages = seed, 0, [], {}, []
+        self.table.reset(seed)
+        self.draw = np.random.default_rng([seed, 11])
+        self.newest = {"plan": goals.IDLE, "report": "", "seen": ""}
+
+    def tell(self, put):
+        if not self.forgetful:
+            self.changes.update(put)
+
+    def frame(self, goal):
+        """One observation and the 8 control steps of its answer."""
+        obs = self.table.observe(goal)                  # the prompt is read where there is no planner
+        obs |= {"goal": goal, "tectum": {"noise": noise(self.seed % 2**32, self.step), "texts": ["plan", "report", "seen"]}}
+        if self.changes:
+            obs["memory"], self.changes = json.dumps({"put": self.changes}), {}
+        reply = self.server.infer(obs)
+        for t in reply["tectum"].get("texts", ()):
+            if t["text_done"]:
+                self.newest[t["stream"]] = t["text"].strip()
+                self.texts.append((self.step, t["stream"], t["text"].strip()))
+        for action in np.array(reply["actions"])[:EXECUTE]:
+            if self.disturb:
+                self.somebody()
+            self.table.step(self.expert() if self.scripted else action)
+            self.step += 1
+            yield
+
+    def expert(self):
+        """The scripted expert in the arm's place: it does what the planner says, and what it says is remembered."""
+        plan = self.newest["plan"]
+        action, sentence = experts.expert(self.table, plan if plan in goals.SKILLS else goals.IDLE)
+        self.tell({"seen": sentence})
+        return action
+
+    def somebody(self):
+        """Once in some seconds the hand is pushed, or a thing is moved."""
+        draw = self.draw.random()
+        if draw < 1 / 300:
+            self.table.push()
+        elif draw < 2 / 300:
+            self.table.move(self.draw.choice(["drawer", "button", "faucet"]))
+
+
+def pursue(robot, goal):
+    """Pursues one goal to its end. -> how many of its skills were done in their order, whether the planner said "done" then"""
+    reached, limit, end = 0, robot.step + PATIENCE * len(goal.skills) + SETTLED, None
+    begun, killed = robot.step, False
+    while robot.step < limit:
+        for _ in robot.frame(goal.text):
+            while reached < len(goal.skills) and experts.is_done(robot.table, goal.skills[reached]):
+                reached += 1
+        if robot.kills and killed is False and reached:
+            robot.server.kill()
+            robot.server.start()
+            killed = True
+        fresh = robot.step - begun > 160        # the planner has answered this goal by then
+        if fresh and robot.newest["plan"] == goals.IDLE:
+            end = robot.step
+            break
+    return reached, end is not None
+
+
+def kept(table, before, skills):
+    """Whether all things are as the skills leave them; those that none is about as they were."""
+    wanted = dict(before)
+    for skill in skills:
+        if skill in goals.MAKES:
+            wanted[goals.thing_of(skill)] = goals.MAKES[skill]
+    return all(table.state_of(thing) == state for thing, state in wanted.items())
+
+
+def told(robot, found=None):
+    """A new goal; with `found` also what is on the table, in the order in which a planner was taught to read."""
+    robot.tell(goals.Memory(found).segments() if found else {"said": goals.READY})
+
+
+def episode(robot, kind, seed):
+    """-> what came out, as a map for the log"""
+    robot.reset(seed)
+    table, rng = robot.table, goals.seeded(f"loop {kind} {seed}")
+    found = {thing: table.state_of(thing) for thing in ("drawer", "faucet")}
+    first = goals.goal(rng, kind if kind in ("order", "restore") else "order", found, (), held=kind == "order", most=5 if kind == "order" else 4)
+    told(robot, found)
+    reached, said_done = pursue(robot, first)
+    right = reached == len(first.skills) and said_done and kept(table, found, first.skills)
+    result = {"kind": kind, "seed": seed, "goal": first.text, "skills": first.skills, "reached": reached, "done": said_done}
+    if right and kind == "again":
+        for thing in found:                     # somebody puts all back as it was
+            table.put(thing, found[thing])
+        second = goals.again(first.skills)
+        told(robot)
+        reached, said_done = pursue(robot, second)
+        right = reached == len(second.skills) and said_done and kept(table, found, second.skills)
+        result |= {"again": reached, "done": said_done}
+    if right and kind == "what":
+        robot.newest["report"] = ""
+        told(robot)
+        pursue(robot, goals.what())
+        result["answer"] = robot.newest["report"]
+        right = robot.newest["report"] == goals.written(first.skills).strip()
+    return {**result, "right": bool(right), "steps": robot.step, "texts": changes(robot.texts)}
+
+
+def changes(texts):
+    """Of each stream the texts that differ from the one before."""
+    out, last = [], {}
+    for step, stream, text in texts:
+        if last.get(stream) != text:
+            out.append((step, stream, text))
+        last[stream] = text
+    return out
+
+
+def main():
+    p = argparse.ArgumentParser(prog="loop", description="Goals of several skills in closed loop.")
+    p.add_argument("--pipeline", default="pipelines/table.lua")
+    p.add_argument("--set", action="append", default=[], help="PATH=VALUE of the pipeline")
+    p.add_argument("--memory", default=str(ROOT / "build/table/memory"), help="folder of the memories; what is in it goes")
+    p.add_argument("--kinds", default=",".join(goals.KINDS))
+    p.add_argument("--episodes", type=int, default=10, help="of each kind")
+    p.add_argument("--seed", type=int, default=FIRST_SEED)
+    p.add_argument("--quiet", action="store_true", help="no disturbance")
+    p.add_argument("--kill", action="store_true", help="kill the server once in the middle of each goal, and start it again")
+    p.add_argument("--scripted", action="store_true", help="the scripted expert acts and speaks in the arm's place")
+    p.add_argument("--forgetful", action="store_true", help="tell no facts, nor that a goal is new")
+    p.add_argument("--log", help="append a JSON line an episode to this file")
+    a = p.parse_args()
+    engine = Engine(a.memory, a.pipeline, [f"--set={s}" for s in a.set])
+    robot, whole = Robot(engine, Table(), a), []
+    for kind in a.kinds.split(","):
+        since, right = time.time(), []
+        for i in range(a.episodes):
+            result = episode(robot, kind, a.seed + i)
+            right.append(result["right"])
+            if a.log:
+                with open(a.log, "a") as log:
+                    log.write(json.dumps(result) + "\n")
+        share, whole = np.mean(right), whole + right
+        print(f"{kind:8s} {sum(right)}/{len(right)} right  {100 * share:.1f} +- {100 * math.sqrt(share * (1 - share) / len(right)):.1f} %"
+              f"  {(time.time() - since) / len(right):.1f} s an episode", flush=True)
+    engine.stop()
+    share = np.mean(whole)
+    print(f"all      {sum(whole)}/{len(whole)} right  {100 * share:.1f} +- {100 * math.sqrt(share * (1 - share) / len(whole)):.1f} %")
+
+
+if __name__ == "__main__":
+    main()
