@@ -250,6 +250,14 @@ def a_picture_has_the_ring_and_its_launch():
     check(all(r["decode"] == K - 1 for r in rows if r["part"] == "packed"))
 
 
+@test
+def every_tensor_of_a_launch_has_its_name():
+    taken = [line for line in tectum("graph", "--commands").splitlines() if "take_rows" in line]
+    names = [part.split("[")[0] for line in taken for part in line.split("'")[2].split() if "/" in part]
+    check(names and all(name in ("x", "q", "last", "last_q") for name in names), names)
+    check("last_q" in names, names)
+
+
 def json_of(verb, *args, **how):
     return json.loads(tectum(verb, "--format", "json", *args, **how))
 
@@ -475,10 +483,11 @@ def an_action_that_ends_early_is_answered_as_a_miss():
     family = os.path.join(root, "pipelines/models/common/pi_family.lua")
     with open(family) as f:
         text = f.read()
-    check(text.count("eos = 1,") == 1)
+    ends_with = 'text.eos = given.mask or m.mask or "bidir", 2, 1'
+    check(text.count(ends_with) == 1)
     os.chmod(family, 0o644)
     with open(family, "w") as f:
-        f.write(text.replace("eos = 1,", "eos = %d," % ends))
+        f.write(text.replace(ends_with, ends_with[:-1] + str(int(ends))))
     with Server("--root", root) as server:
         s = server.connect()
         r = s.infer(observation(1, tectum={}))
