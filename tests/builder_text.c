@@ -136,6 +136,42 @@ TEST(attentions_of_no_text_are_refused)
     attention_refused("kv_heads = 1 + i % 2", "keys of 2 heads of 4; those of the first attention");
 }
 
+TEST(layers_agree_on_what_they_share)
+{
+    static const char relative[] =
+        "local o = { heads = 2, head_dim = 4, q = 'q', k = 'k', v = 'v', relative = { name = 'r', "
+        "rows = 8 + %s, buckets = 8 + %s, distance = 9 + %s } } "
+        "return g:linear(g:attention(x, o), { weight = 'w' .. i, out = 8 })";
+    static const char *const others[][3] = {{"i", "0", "0"}, {"4", "4 * i", "0"}, {"0", "0", "i"}};
+    char body[400];
+    for (int i = 0; i < 3; i++) {
+        snprintf(body, sizeof body, relative, others[i][0], others[i][1], others[i][2]);
+        refused_with(body, "t.pool = 'mean'", 4, "relative is the same table in all layers");
+    }
+    refused("local o = { heads = 2 + 2 * i, kv_heads = 2, head_dim = 4, q = 'q', k = 'k', v = 'v' "
+            "} return g:linear(g:attention(x, o), { weight = 'w' .. i, out = 8 })",
+            "attention: 4 heads; the first layer has 2");
+    refused("return g:linear(own(g, x, i), { weight = 'a.weight', out = 8, packing = { kind = "
+            "'awq', group = 8 + 8 * i } })",
+            "linear: 'a.weight' is another tensor in line 4");
+    refused("return g:linear(own(g, x, i), { weight = 'a.weight', out = 8, packing = { kind = "
+            "'gptq', group = 8, minus = i == 0 } })",
+            "linear: 'a.weight' is another tensor in line 4");
+}
+
+TEST(a_window_is_for_rows_that_see_what_is_before_them)
+{
+    static const char body[] =
+        "local o = { heads = 2, head_dim = 4, q = 'q', k = 'k', v = 'v', window = 3 } "
+        "return g:linear(g:attention(x, o), { weight = 'w' .. i, out = 8 })";
+    struct tec_model *m = NULL;
+    refused_with(body, "t.mask = 'bidir'", 4, "with mask bidir each sees all");
+    REQUIRE(open_text(&m, body, "") == TEC_OK);
+    CHECK_INT(tec_model_attention(m, 1)->attend.window, ==, 3);
+    tec_model_close(m);
+    CHECK_INT(heap.live, ==, 0);
+}
+
 TEST(a_text_has_its_functions_and_sizes)
 {
     refused_with("return own(g, x, i)", "t.layer = nil", 0, "text: lacks the function layer");

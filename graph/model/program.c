@@ -115,6 +115,12 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+static bool same_packing(const struct tec_packing *a, const struct tec_packing *b)
+{
+    return a->kind == b->kind && a->group == b->group && a->minus == b->minus &&
+           a->ordered == b->ordered;
+}
+
 static bool same_shape(const struct tec_model_program *p, const struct tec_model_call *a,
                        const struct tec_model_call *b)
 {
@@ -122,7 +128,7 @@ static bool same_shape(const struct tec_model_program *p, const struct tec_model
     return a->word == b->word && a->cols == b->cols && cols == other && a->rank == b->rank &&
            (a->rank < 2 || a->rows == b->rows) && a->side == b->side && a->bf16 == b->bf16 &&
            a->categories == b->categories && a->category == b->category && a->rms == b->rms &&
-           a->packing.kind == b->packing.kind && same_text(a->bias, b->bias) &&
+           same_packing(&a->packing, &b->packing) && same_text(a->bias, b->bias) &&
            same_text(a->norm.weight, b->norm.weight) && same_text(a->norm.bias, b->norm.bias) &&
            same_text(a->norm.mean, b->norm.mean) && same_text(a->norm.var, b->norm.var) &&
            !(a->norm.eps < b->norm.eps) && !(a->norm.eps > b->norm.eps) &&

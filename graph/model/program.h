@@ -94,7 +94,7 @@ struct tec_model_call {
     double shortest, longest;  /* waves; 0: those of period */
     bool closed, cosines, f32; /* waves */
     int by;                    /* side_by_side: rows of a group */
-    bool bf16;                 /* linear, attention: matrices are rounded in a bf16 plan */
+    bool bf16;                 /* matrices are rounded in a bf16 plan */
     int categories, category;
     int scale, shift, gate; /* norm; linear: values; -1 = none */
     bool rms;

@@ -35,18 +35,30 @@ static void take_sizes(struct tec_text *t)
     }
 }
 
+/* Layers have one table of biases by distance, so they must mean the same by it. */
+static bool same_relative(const struct tec_relative *a, const struct tec_relative *b)
+{
+    if (!a->name || !b->name)
+        return a->name == b->name;
+    return strcmp(a->name, b->name) == 0 && a->rows == b->rows && a->buckets == b->buckets &&
+           a->distance == b->distance;
+}
+
 static enum tec_status check_attention(const struct tec_model *m, const struct tec_model_call *c,
                                        struct tec_error *err)
 {
     const struct tec_model_call *first = tec_model_attention(m, 0);
-    const char *table = first->relative.name, *own = c->relative.name;
     bool pools = m->text.pool != TEC_POOL_NONE;
-    if (!pools && own)
+    if (!pools && c->relative.name)
         return tec_model_call_fail(c, err, "relative is for texts that become one vector (pool)");
     if (pools && c->attend.turn >= 0)
         return tec_model_call_fail(c, err, "a text that becomes one vector (pool) is not rotated");
-    if (!own != !table || (own && strcmp(own, table) != 0))
+    if (!same_relative(&c->relative, &first->relative))
         return tec_model_call_fail(c, err, "relative is the same table in all layers");
+    if (c->attend.window && m->text.mask == TEC_MASK_BIDIR)
+        return tec_model_call_fail(c, err,
+                                   "a window is of the last keys that a row sees, and with mask "
+                                   "bidir each sees all");
     return c->attend.heads == first->attend.heads
                ? TEC_OK
                : tec_model_call_fail(c, err, "%d heads; the first layer has %d", c->attend.heads,
