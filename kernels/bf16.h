@@ -31,7 +31,8 @@ static inline float tec_bf16_round(float x)
 }
 
 /* x as the sum of two bf16 holds it: of the nearest, and of the one nearest to what that leaves
- * out. The sum is exact, and within 2^-17 of a finite x, relative to it, or 2^-134. */
+ * out. The sum is exact, and within 2^-17 of x, relative to it, or 2^-134, where the nearest bf16
+ * is finite: below 2^128 - 2^119. */
 static inline float tec_bf16_two(float x)
 {
     float near = tec_bf16_round(x);

@@ -43,7 +43,8 @@ struct tec_program {
 
 void tec_program_init(struct tec_program *program, struct tec_arena *arena, const char *name);
 
-/* A planned tensor; its id, or -1 with the failure remembered. `live` is a device pointer. */
+/* A planned tensor; its id, or -1 with the failure remembered. `name` is not copied: it must live
+ * as long as the program. `live` is a device pointer. */
 int tec_program_tensor(struct tec_program *program, const char *name, int rows, int cols,
                        const int *live);
 

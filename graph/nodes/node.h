@@ -183,8 +183,8 @@ void tec_lower_tokens(struct tec_lower *l, int x, const int *ids, const int *n, 
 bool tec_lower_sees(const struct tec_lower *l);
 void tec_lower_pictures(struct tec_lower *l, int x, int at);
 
-/* Pictures and prompt through the text's stack and its last norm, in scratch slots: rows in the
- * order of memory, those of pictures first. `round`: they enter a GEMM. */
+/* Pictures and prompt through the layers of the text and what leaves them, in scratch slots: rows
+ * in the order of memory, those of pictures first. `round`: they enter a GEMM. */
 int tec_lower_text(struct tec_lower *l, bool round);
 
 /* Pictures and prompt as the first rows of x, and the token of each row behind them. */
@@ -203,7 +203,7 @@ struct tec_encoding {
     int max_texts;
     bool unit;     /* vectors of length 1 */
     float *out;    /* device memory [max_texts, padded width] */
-    float **units; /* of tec_forward: [n_units] device memory, as many slots as there are rows */
+    float **units; /* of tec_reading: [n_units] device memory, as many slots as there are rows */
     int n_units;
 };
 enum tec_status tec_lower_encode(struct tec_lower *l, const struct tec_encoding *e,

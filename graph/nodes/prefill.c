@@ -262,14 +262,13 @@ void tec_lower_prefix_rows(struct tec_lower *l, int x)
     tec_lower_tokens(l, x, t->ids, t->n_text, t->max_ids, t->first_text, scale);
 }
 
-/* The rows that a head reads, behind the text's last norm. With taps of all rows they are taken of
- * those, which a tap of all has changed by then. */
-static void read_hidden(struct tec_lower *l, struct tec_built *b, int x)
+/* The rows that a head reads, behind the text's last norm: `last` where all rows went through the
+ * last layer, for a tap, else what has. */
+static void read_hidden(struct tec_lower *l, struct tec_built *b, int last)
 {
     if (l->whole) {
         b->rows = &l->prefix->last;
-        b->tensor[b->p->layers[b->p->n_layers].x] =
-            tec_lower_take(l, b->rows, l->prefix->last_row, x, "last");
+        b->tensor[b->p->layers[b->p->n_layers].x] = last;
     }
     l->hidden = tec_layers_leave(b, false);
     tec_lower_tap(l, l->hidden, "last_hidden");
@@ -295,10 +294,12 @@ static void read_prompt(struct tec_lower *l)
     if (!tec_layers_begin(&b, l, &r, x))
         return;
     x = tec_layers_run(&b);
+    /* What leaves may be written over x: rows of it are taken before. */
+    int last = heads && l->whole ? tec_lower_take(l, &t->last, t->last_row, x, "last") : -1;
     if (l->whole)
         tec_lower_tap(l, tec_layers_leave(&b, false), "prefix.final_norm");
     if (heads)
-        read_hidden(l, &b, x);
+        read_hidden(l, &b, last);
 }
 
 /* Text counts by the order of the sequence, so its scratch slots are positions; what the frame
