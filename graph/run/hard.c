@@ -168,8 +168,10 @@ static void see(struct tec_loop *l, const struct tec_chain *c)
         if (l->input && c->prefix.frame == l->record.frame)
             l->seen[l->n_seen++] = i;
     }
-    if (l->n_seen > 0)
-        tec_loop_recompute(l, c, tec_chain_input(l, c, l->input)->memory);
+    if (l->n_seen == 0)
+        return;
+    tec_loop_turn(l, l->seen[l->n_seen - 1]); /* the last session may have no input */
+    tec_loop_recompute(l, c, tec_chain_input(l, c, l->input)->memory);
 }
 
 /* More observations than the largest captured launch takes are several launches; so are those of an
