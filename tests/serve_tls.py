@@ -398,6 +398,24 @@ def who_reads_nothing_delays_nobody():
 
 
 @test
+def who_takes_nothing_is_closed():
+    """Pings, whose answers a client does not read: what the system holds of them seems to be taken."""
+    for server in (Plain("--stall-s", "2"), Server("--stall-s", "2")):
+        robot, s = server.connect(), server.connect()
+        s.s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        s.s.settimeout(20 * SLOW)
+        try:
+            while True:
+                s.frame(9, bytes(100))
+        except socket.timeout:
+            check(False, "it is not closed", type(server))
+        except OSError:
+            pass  # closed
+        check(robot.infer(OBSERVATION)["actions"].shape == (16, 4))
+        check(server.end()[0] == 0)
+
+
+@test
 def an_end_is_told_through_tls():
     """A close frame arrives whole; so does what a half-closed client asked for; and the program ends in time."""
     server = Server()

@@ -233,7 +233,8 @@ static enum tec_status start(struct job *job, struct tec_error *err)
     TEC_TRY(read_metadata(job, err));
     TEC_TRY(tec_listen_start(&job->listener, &job->port, err));
     const size_t mib = (size_t)or_else(o->max_message_mib, MAX_MESSAGE_MIB);
-    const struct tec_listener own = job->listener;
+    struct tec_listener own = job->listener;
+    own.patience_s = or_else(o->stall_s, STALL_S);
     job->listener = (struct tec_listener){.fd = -1, .spare = -1}; /* given */
     struct tec_listener listener;
     TEC_TRY(tec_tls_front_door(&job->front, &own, tec_net_sockets(connections(o)), &listener, err));

@@ -311,6 +311,7 @@ static void start_daemon(struct tec_act_server *s)
         o->front ? MHD_OPTION_END : MHD_OPTION_LISTEN_SOCKET, o->listener.fd, MHD_OPTION_END);
     if (!s->daemon || !o->front)
         return;
+    o->listener.patience_s = o->stall_s;
     const struct tec_tls_port port = {.listener = o->listener, .hand = take, .user = s};
     tec_tls_front_add(o->front, &port, TEC_GATEWAY_PLACES);
     o->listener = (struct tec_listener){.fd = -1, .spare = -1};

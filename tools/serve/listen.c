@@ -140,15 +140,19 @@ enum tec_status tec_listen_descriptors(int n, struct tec_error *err)
                     n, (unsigned long long)(limit.rlim_max > had ? limit.rlim_max : had), n);
 }
 
-/* A peer that is gone without a word is noticed after a minute. */
-static void keep_alive(int connection)
+/* A peer that is gone without a word is noticed after a minute, also where a longer patience is
+ * asked for; one that is there, but takes nothing of what was sent, after that patience: the system
+ * holds megabytes, so that to the server it all seems to be taken. */
+static void keep_alive(int connection, int patience_s)
 {
-    enum { IDLE_S = 20, BETWEEN_S = 10, PROBES = 4 };
+    enum { IDLE_S = 20, BETWEEN_S = 10, PROBES = 4, GONE_S = IDLE_S + PROBES * BETWEEN_S };
     const int on = 1, idle = IDLE_S, between = BETWEEN_S, probes = PROBES;
     setsockopt(connection, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     setsockopt(connection, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
     setsockopt(connection, IPPROTO_TCP, TCP_KEEPINTVL, &between, sizeof between);
     setsockopt(connection, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+    const unsigned ms = 1000U * (unsigned)(patience_s < GONE_S ? patience_s : GONE_S);
+    setsockopt(connection, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
 }
 
 /* No descriptor is left. The socket would stay in the queue, and the listener readable for ever:
@@ -176,7 +180,7 @@ int tec_listen_accept(struct tec_listener *l)
         return -1;
     }
     setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    keep_alive(connection);
+    keep_alive(connection, l->patience_s);
     return connection;
 }
 

@@ -13,7 +13,8 @@
  * -1: not open. Closed by tec_listen_close. */
 struct tec_listener {
     int fd, spare;
-    bool is_door; /* fd is a pipe on which connections come that the program itself hands over */
+    bool is_door;   /* fd is a pipe on which connections come that the program itself hands over */
+    int patience_s; /* seconds that a peer may take nothing of what was sent; 0: the system's */
 };
 
 /* Bind a TCP socket. `host`: an address or a name; `port` 0 = any that is free. TEC_INVALID for a
