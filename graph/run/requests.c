@@ -387,7 +387,7 @@ static void finish(struct tec_loop *l, struct tec_request *r, const char *reason
                                         .tokens = r->made,
                                         .drafted = r->draft.drafted,
                                         .kept = r->draft.kept,
-                                        .frames = (int)(l->tick->frame - r->born_frame) + 1,
+                                        .frames = (int)(l->tick->frame - r->born_frame + 1),
                                         .t_ns = at_ns,
                                         .since_ns = r->born_ns});
     hand_on(l, r, at_ns);

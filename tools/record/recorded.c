@@ -226,6 +226,9 @@ static int64_t number(const json_t *json, const char *name)
     return json_integer_value(json_object_get(json, name));
 }
 
+/* Numbers of frames are subtracted and added to later on: this is far beyond a robot's life. */
+static const int64_t MOST_FRAMES = (int64_t)1 << 53;
+
 static enum tec_status take_tick(struct tec_recorded *r, struct tec_recorded_frame *f,
                                  const struct tec_mcap_message *m, const json_t *json,
                                  struct tec_error *err)
@@ -233,11 +236,12 @@ static enum tec_status take_tick(struct tec_recorded *r, struct tec_recorded_fra
     const char *reset = json_string_value(json_object_get(json, "reset"));
     const json_t *noise = json_object_get(json, "noise");
     int64_t session = number(json, "session");
-    if (session < 0 || session >= TEC_MAX_SESSIONS || number(json, "number") < 0 ||
-        number(json, "frame") < 0 || !reset)
+    int64_t at = number(json, "number"), frame = number(json, "frame");
+    if (session < 0 || session >= TEC_MAX_SESSIONS || at < 0 || at > MOST_FRAMES || frame < 0 ||
+        frame > MOST_FRAMES || !reset)
         return malformed(m, "this is no tick", err);
     struct tec_recorded_session *s = &r->sessions[session];
-    int64_t sequence = number(json, "number") & UINT32_MAX;
+    int64_t sequence = at & UINT32_MAX;
     bool observed = json_is_true(json_object_get(json, "observed"));
     if (observed && s->inputs[!s->seen].number == sequence)
         s->seen = !s->seen;
@@ -253,8 +257,8 @@ static enum tec_status take_tick(struct tec_recorded *r, struct tec_recorded_fra
                                                  : TEC_RESET_NONE,
         .n_noise = json_array_size(noise),
         .again = {.session = (int)session,
-                  .number = number(json, "number"),
-                  .frame = number(json, "frame"),
+                  .number = at,
+                  .frame = frame,
                   .spawn = (unsigned)number(json, "spawn"),
                   .mute = (unsigned)number(json, "mute"),
                   .rests = json_is_true(json_object_get(json, "rests")),

@@ -126,6 +126,7 @@ static void look_at_inner(struct tec_tls_link *l, bool moved, int64_t now_ns)
 bool tec_tls_link_turn(struct tec_tls_link *l, int64_t now_ns)
 {
     bool sent = false;
+    ERR_clear_error(); /* what another link has left would be read as this one's */
     l->again = false;
     l->outer_waits = l->inner_waits = 0;
     for (int i = 0; i < TEC_TLS_ROUNDS && !l->told_outer && (i == 0 || l->again); i++) {
