@@ -163,13 +163,13 @@ def a_recording_is_simulated():
 @test
 def ticks_and_requests_are_simulated():
     path = WORK + "/paced.mcap"
-    tectum("run", DEMO, "--inputs", INPUTS, "--clock", "paced", "--set", "frame.period_ms=60", "--set",
-           "nodes.act.deadline.ms=50", "--record", path)
+    tectum("run", DEMO, "--inputs", INPUTS, "--clock", "paced", "--set", "frame.period_ms=200", "--set",
+           "nodes.act.deadline.ms=190", "--record", path)
     frames = Recording(path).of("/tectum/frames")
     j, _ = simulate("--costs", costs_file(see=1000, act=1000, talk=10), path=path)
     ticks = frames[-1]["frame"] - frames[0]["frame"] + 1  # those that were skipped have room now
     check(j["frames"] == ticks and j["more"] == ticks - len(frames) and j["skipped"] == j["simulated"]["missed"] == 0, j)
-    j, _ = simulate("--costs", costs_file(see=30000, act=100000, talk=10), path=path)  # two periods and more
+    j, _ = simulate("--costs", costs_file(see=100000, act=340000, talk=10), path=path)  # two periods and more
     check(j["skipped"] > 0 and j["frames"] + j["skipped"] == ticks and j["simulated"]["causes"]["plan"] > 0, j)
     path = WORK + "/served.mcap"
     s = Server(DEMO, "--late-ok", "--record", path)
