@@ -3,16 +3,8 @@
 # file of packed weights, threads, other models, and how far actions move.
 # usage: tests/int8.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
 . "$(dirname "$0")/opening.sh"
-policy="--policy isolated"
 P=pipelines/demo_metaworld.lua Q="--set model.quantize=int8"
-# frames FILE OPTION...: the actions of three frames, which do not depend on time.
-frames() {
-    to=$1
-    shift
-    "$T" run --device cpu "$@" --random-inputs 4 -n 3 $policy --format json >"$W/out" 2>"$W/err" &&
-        python3 -c "import json, sys
-for line in sys.stdin: print(json.dumps(json.loads(line)['actions']))" <"$W/out" >"$W/$to"
-}
+A="--device cpu --policy isolated $P"
 # weights OPTION...: their KiB, as `check` counts them.
 weights() {
     "$T" check "$@" 2>"$W/err" | sed -n 's/.*: weights \([0-9.]*\) \([KMG]\)iB.*/\1 \2/p' |
@@ -21,13 +13,13 @@ weights() {
 
 plain=$(weights $P) && int8=$(weights $P $Q) && [ "$int8" -lt $((plain * 7 / 10)) ] && [ "$int8" -gt $((plain / 2)) ]
 ok $? "check counts fewer bytes"
-"$T" check $P --set model.quantize=int3 >"$W/out" 2>&1; [ $? -eq 1 ] && grep -q "must be one of none, int8" "$W/out"
+"$T" check pipelines/demo_metaworld.lua --set model.quantize=int3 >"$W/out" 2>&1; [ $? -eq 1 ] && grep -q "must be one of none, int8" "$W/out"
 ok $? "another word is an error with its place"
-frames plain $P && frames int8 $P $Q && ! cmp -s "$W/plain" "$W/int8"
+actions_of plain $A && actions_of int8 $A $Q && ! cmp -s "$W/plain" "$W/int8"
 ok $? "actions differ from those of bf16 weights"
-frames none $P --set model.quantize=none && cmp "$W/plain" "$W/none" >"$W/err" 2>&1
+actions_of none $A --set model.quantize=none && cmp "$W/plain" "$W/none" >"$W/err" 2>&1
 ok $? "none: nothing changes"
-frames f32 $P --dtype f32 && python3 - "$W/f32" "$W/int8" "$W/plain" <<'END'
+actions_of f32 $A --dtype f32 && python3 - "$W/f32" "$W/int8" "$W/plain" <<'END'
 import json, sys
 def flat(v):
     v = list(v.values()) if isinstance(v, dict) else v
@@ -38,22 +30,21 @@ spread = (sum(a * a for a in f32) / len(f32)) ** 0.5
 sys.exit(not (len(f32) == len(int8) > 0 and 0 < rms[0] < 0.1 * spread))
 END
 ok $? "and are near those of float32"
-frames one $P $Q --threads 1 && cmp "$W/int8" "$W/one" >"$W/err" 2>&1 && frames two $P $Q --threads 2 && cmp "$W/int8" "$W/two"
+actions_of one $A $Q --threads 1 && cmp "$W/int8" "$W/one" >"$W/err" 2>&1 && actions_of two $A $Q --threads 2 && cmp "$W/int8" "$W/two"
 ok $? "the number of threads changes no byte"
 
 cp -r pipelines/checkpoints/metaworld "$W/checkpoint" && chmod -R u+w "$W/checkpoint"
 "$T" pack --weights "$W/checkpoint" --device cpu $P 2>"$W/err" && "$T" pack --weights "$W/checkpoint" --device cpu $P $Q 2>"$W/err" &&
     [ "$(find "$W/checkpoint" -name 'tectum-*' | wc -l)" = 2 ]
 ok $? "pack: files with and without lie side by side"
-frames packed --weights "$W/checkpoint" $P $Q && grep -q "checked in" "$W/err" && cmp "$W/int8" "$W/packed"
+actions_of packed --weights "$W/checkpoint" $A $Q && grep -q "checked in" "$W/err" && cmp "$W/int8" "$W/packed"
 ok $? "frames from the file are the same"
-frames before --weights "$W/checkpoint" $P && grep -q "checked in" "$W/err" && cmp "$W/plain" "$W/before"
+actions_of before --weights "$W/checkpoint" $A && grep -q "checked in" "$W/err" && cmp "$W/plain" "$W/before"
 ok $? "and those without still have theirs"
 
-policy=
 for pipeline in pi05_aloha smolvla_so100 groot_gr1 act_aloha openvla_bridge pi0_aloha; do
-    R="pipelines/$pipeline.lua --random-weights 1 --size tiny"
-    frames a $R $Q && frames b $R $Q --threads 1 && cmp "$W/a" "$W/b" && frames c $R $Q --dtype f32 &&
+    R="--device cpu pipelines/$pipeline.lua --random-weights 1 --size tiny"
+    actions_of a $R $Q && actions_of b $R $Q --threads 1 && cmp "$W/a" "$W/b" && actions_of c $R $Q --dtype f32 &&
         [ "$(weights $R $Q)" -lt "$(weights $R)" ]
     ok $? "$pipeline, with random weights"
 done

@@ -41,3 +41,13 @@ check() {
     "$@" >/dev/null 2>&1
     ok $? "$text"
 }
+
+# actions_of FILE OPTION...: $W/FILE gets the actions of three frames. Options are to name the CPU; what is
+# compared with another run wants a policy that does not look at times, such as isolated.
+actions_of() {
+    to=$1
+    shift
+    "$T" run "$@" --random-inputs 4 -n 3 --format json >"$W/out" 2>"$W/err" &&
+        python3 -c "import json, sys
+for line in sys.stdin: print(json.dumps(json.loads(line)['actions']))" <"$W/out" >"$W/$to"
+}

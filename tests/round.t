@@ -2,26 +2,17 @@
 # round.t - what products may read of activations (`round` of a pipeline), from the outside: one bf16 term, two, or all.
 # usage: tests/round.t [PROGRAM]; or TECTUM=PROGRAM; else the first of build/*/tectum.
 . "$(dirname "$0")/opening.sh"
-policy="--policy isolated"
-P=pipelines/demo_metaworld.lua
-# frames FILE OPTION...: the actions of three frames, which do not depend on time.
-frames() {
-    to=$1
-    shift
-    "$T" run --device cpu "$@" --random-inputs 4 -n 3 $policy --format json >"$W/out" 2>"$W/err" &&
-        python3 -c "import json, sys
-for line in sys.stdin: print(json.dumps(json.loads(line)['actions']))" <"$W/out" >"$W/$to"
-}
+P="--device cpu --policy isolated pipelines/demo_metaworld.lua"
 
-frames plain $P && frames none $P --set model.round=none && cmp "$W/plain" "$W/none" >"$W/err" 2>&1
+actions_of plain $P && actions_of none $P --set model.round=none && cmp "$W/plain" "$W/none" >"$W/err" 2>&1
 ok $? "none: nothing changes"
-"$T" check $P --set model.round=bf8 >"$W/out" 2>&1; [ $? -eq 1 ] && grep -q "must be one of none, bf16x2, bf16" "$W/out"
+"$T" check pipelines/demo_metaworld.lua --set model.round=bf8 >"$W/out" 2>&1; [ $? -eq 1 ] && grep -q "must be one of none, bf16x2, bf16" "$W/out"
 ok $? "another word is an error with its place"
-frames ref $P --tier ref && frames two $P --tier ref --set model.round=bf16x2 && ! cmp -s "$W/ref" "$W/two"
+actions_of ref $P --tier ref && actions_of two $P --tier ref --set model.round=bf16x2 && ! cmp -s "$W/ref" "$W/two"
 ok $? "two terms: the reference reads them"
-frames one $P --set model.round=bf16 && ! cmp -s "$W/plain" "$W/one"
+actions_of one $P --set model.round=bf16 && ! cmp -s "$W/plain" "$W/one"
 ok $? "one term: actions differ"
-frames f32 $P --tier ref --dtype f32 && python3 - "$W/f32" "$W/ref" "$W/two" "$W/one" <<'END'
+actions_of f32 $P --tier ref --dtype f32 && python3 - "$W/f32" "$W/ref" "$W/two" "$W/one" <<'END'
 import json, sys
 def flat(v):
     v = list(v.values()) if isinstance(v, dict) else v
@@ -33,15 +24,14 @@ sys.exit(not (0 < rms[1] < 2 * rms[0] and rms[1] < rms[2] < 0.1))
 END
 ok $? "and are near those of float32, two terms nearer than one"
 for r in bf16x2 bf16; do
-    frames a $P --set model.round=$r --threads 1 && frames b $P --set model.round=$r --threads 2 && cmp "$W/a" "$W/b" >"$W/err" 2>&1
+    actions_of a $P --set model.round=$r --threads 1 && actions_of b $P --set model.round=$r --threads 2 && cmp "$W/a" "$W/b" >"$W/err" 2>&1
     ok $? "$r: the number of threads changes no byte"
 done
-frames a $P --dtype f32 && frames b $P --dtype f32 --set model.round=bf16 && cmp "$W/a" "$W/b" >"$W/err" 2>&1
+actions_of a $P --dtype f32 && actions_of b $P --dtype f32 --set model.round=bf16 && cmp "$W/a" "$W/b" >"$W/err" 2>&1
 ok $? "float32 weights: nothing is rounded"
-policy=
 for pipeline in pi05_aloha smolvla_so100 groot_gr1 openvla_bridge; do
-    R="pipelines/$pipeline.lua --random-weights 1 --size tiny"
-    frames a $R && frames b $R --set model.round=bf16 && ! cmp -s "$W/a" "$W/b" && frames c $R --set model.round=bf16 --threads 1 &&
+    R="--device cpu pipelines/$pipeline.lua --random-weights 1 --size tiny"
+    actions_of a $R && actions_of b $R --set model.round=bf16 && ! cmp -s "$W/a" "$W/b" && actions_of c $R --set model.round=bf16 --threads 1 &&
         cmp "$W/b" "$W/c" >"$W/err" 2>&1
     ok $? "$pipeline, with random weights"
 done

@@ -9,14 +9,8 @@ export XDG_CACHE_HOME="$W/cache"
 # On the CPU: on others the file has another layout, and its place in a folder is the same.
 P="--weights $C --device cpu pipelines/demo_metaworld.lua"
 files() { find "$1" -name 'tectum-*' | wc -l; }
-# frames FILE OPTION...: the actions of three frames, which do not depend on time; what is said in err.
-frames() {
-    to=$1
-    shift
-    "$T" run "$@" $P --random-inputs 4 -n 3 --policy isolated --format json >"$W/out" 2>"$W/err" &&
-        python3 -c "import json, sys
-for line in sys.stdin: print(json.loads(line)['actions'])" <"$W/out" >"$W/$to"
-}
+# frames FILE OPTION...: what the pipeline does with these options; what is said in err.
+frames() { actions_of "$@" $P --policy isolated; }
 said() { grep -q "$1" "$W/err"; }
 silent() { ! said "weights:"; }
 
@@ -79,7 +73,6 @@ else
 fi
 
 # Two starts at once, and one that is killed while it writes.
-frames() { :; }
 for i in 1 2 3; do "$T" pack --weights-cache "$W/both" $P 2>"$W/err$i" & pids="$pids $!"; done
 wait $pids
 "$T" pack --weights-cache "$W/both" $P 2>"$W/err" && said "checked in" && [ "$(ls -A "$W/both" | wc -l)" = 1 ]

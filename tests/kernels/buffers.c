@@ -126,11 +126,18 @@ void conform_fill(float *buf, size_t count, enum conform_family family, float sc
     }
 }
 
-float *conform_normal(struct conform *c, size_t count)
+float *conform_filled(struct conform *c, size_t count, enum conform_family family, bool bf16)
 {
     float *x = conform_buf(c, count, sizeof *x);
-    conform_fill(x, count, CONFORM_NORMAL, 1.0F);
+    conform_fill(x, count, family, 1.0F);
+    if (bf16)
+        conform_round(x, count);
     return x;
+}
+
+float *conform_normal(struct conform *c, size_t count)
+{
+    return conform_filled(c, count, CONFORM_NORMAL, false);
 }
 
 void conform_round(float *buf, size_t count)

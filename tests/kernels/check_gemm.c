@@ -128,21 +128,13 @@ static void compare(struct conform *c, const struct tec_gemm_args *a, const floa
         }
 }
 
-static float *filled(struct conform *c, size_t count, enum conform_family family, bool bf16)
-{
-    float *buf = conform_buf(c, count, sizeof *buf);
-    conform_fill(buf, count, family, 1.0F);
-    if (bf16)
-        conform_round(buf, count);
-    return buf;
-}
-
 /* Give no, one, some or all rows fixed gates, and counts that no plan makes. */
 static void give_fixed(struct conform *c, struct tec_gemm_args *a)
 {
     const int counts[] = {0, 1, conform_int(0, a->max_rows), a->max_rows, a->max_rows + 9, -3};
     a->fixed = conform_ints(c, 1, counts[conform_int(0, 5)]);
-    a->fixed_gate = conform_int(0, 3) ? filled(c, (size_t)a->n, CONFORM_NORMAL, false) : NULL;
+    a->fixed_gate =
+        conform_int(0, 3) ? conform_filled(c, (size_t)a->n, CONFORM_NORMAL, false) : NULL;
 }
 
 static void gemm_shape(struct conform *c, struct shape s, bool bf16, enum conform_family family)
@@ -158,10 +150,10 @@ static void gemm_shape(struct conform *c, struct shape s, bool bf16, enum confor
         if (bf16 && (c->same_order || conform_int(0, 1)))
             conform_round(x + r * (size_t)a.ldx, k);
     }
-    float *w = filled(c, n * k, family == CONFORM_OFFSET ? CONFORM_NORMAL : family, bf16);
+    float *w = conform_filled(c, n * k, family == CONFORM_OFFSET ? CONFORM_NORMAL : family, bf16);
     a.x = x;
-    a.bias = conform_int(0, 1) ? filled(c, n, CONFORM_NORMAL, false) : NULL;
-    a.gate = conform_int(0, 1) ? filled(c, n, CONFORM_NORMAL, false) : NULL;
+    a.bias = conform_int(0, 1) ? conform_filled(c, n, CONFORM_NORMAL, false) : NULL;
+    a.gate = conform_int(0, 1) ? conform_filled(c, n, CONFORM_NORMAL, false) : NULL;
     a.y = conform_buf(c, rows * (size_t)a.ldy, sizeof *a.y);
     if (a.add)
         conform_fill(a.y, rows * (size_t)a.ldy, CONFORM_NORMAL, 1.0F);
@@ -193,10 +185,10 @@ static void gemm_fixed(struct conform *c, const struct tec_kernels *table, bool 
     enum { N = 32, K = 37, LDX = 48 };
     size_t size = (size_t)rows * N;
     int *live = conform_ints(c, 1, rows), *fixed = conform_ints(c, 1, 0);
-    float *x = filled(c, (size_t)rows * LDX, CONFORM_NORMAL, bf16), *y[3];
-    const void *w = conform_matrix(c, table, bf16, N, K, filled(c, (size_t)N * K, 0, bf16));
-    const float *gate[2] = {filled(c, N, CONFORM_NORMAL, false),
-                            filled(c, N, CONFORM_NORMAL, false)};
+    float *x = conform_filled(c, (size_t)rows * LDX, CONFORM_NORMAL, bf16), *y[3];
+    const void *w = conform_matrix(c, table, bf16, N, K, conform_filled(c, (size_t)N * K, 0, bf16));
+    const float *gate[2] = {conform_filled(c, N, CONFORM_NORMAL, false),
+                            conform_filled(c, N, CONFORM_NORMAL, false)};
     struct tec_gemm_args a[3];
     for (int i = 0; i < 3; i++) {
         y[i] = conform_buf(c, size, sizeof(float));
@@ -237,9 +229,9 @@ static void gemm_capacities(struct conform *c, const struct tec_kernels *table, 
     float *y[2] = {conform_buf(c, (size_t)LIVE * ldy, sizeof(float)),
                    conform_buf(c, (size_t)LIVE * ldy, sizeof(float))};
     struct tec_gemm_args a = {.rows = live, .ldx = (int)ldx, .ldy = n, .n = n, .k = k};
-    a.x = filled(c, LIVE * ldx, CONFORM_NORMAL, bf16 && c->same_order);
-    a.w = conform_matrix(c, table, bf16, n, k, filled(c, ldy * (size_t)k, 0, bf16));
-    a.bias = filled(c, ldy, CONFORM_NORMAL, false);
+    a.x = conform_filled(c, LIVE * ldx, CONFORM_NORMAL, bf16 && c->same_order);
+    a.w = conform_matrix(c, table, bf16, n, k, conform_filled(c, ldy * (size_t)k, 0, bf16));
+    a.bias = conform_filled(c, ldy, CONFORM_NORMAL, false);
     for (size_t i = 0; i < sizeof capacities / sizeof capacities[0]; i++) {
         a.max_rows = capacities[i];
         a.y = y[i > 0];
@@ -260,8 +252,8 @@ static void gemm_rounded(struct conform *c, const struct tec_kernels *table, int
     float *y[2] = {conform_buf(c, size, sizeof(float)), conform_buf(c, size, sizeof(float))};
     struct tec_gemm_args a = {.max_rows = rows, .ldx = (int)ldx, .ldy = N, .n = N, .k = k};
     a.rows = conform_ints(c, 1, rows);
-    a.x = filled(c, (size_t)rows * ldx, CONFORM_NORMAL, true);
-    a.w = conform_matrix(c, table, true, N, k, filled(c, (size_t)N * (size_t)k, 0, true));
+    a.x = conform_filled(c, (size_t)rows * ldx, CONFORM_NORMAL, true);
+    a.w = conform_matrix(c, table, true, N, k, conform_filled(c, (size_t)N * (size_t)k, 0, true));
     for (int i = 0; i < 3; i++) {
         cuda_tier_plan_for(0, i < 2 ? 0 : 1);
         a.rounded = i > 0;

@@ -102,15 +102,6 @@ static void compare(struct conform *c, const struct tec_gemm_args *a, const floa
         }
 }
 
-static float *filled(struct conform *c, size_t count, enum conform_family family, bool bf16)
-{
-    float *buf = conform_buf(c, count, sizeof *buf);
-    conform_fill(buf, count, family, 1.0F);
-    if (bf16)
-        conform_round(buf, count);
-    return buf;
-}
-
 /* x as two terms, or of one, which it then holds. */
 static void terms_shape(struct conform *c, int max_rows, int live, int n, int k, int terms,
                         enum conform_family family)
@@ -128,11 +119,11 @@ static void terms_shape(struct conform *c, int max_rows, int live, int n, int k,
         if (terms == 1)
             conform_round(x + r * (size_t)a.ldx, (size_t)k);
     }
-    float *w =
-        filled(c, (size_t)n * (size_t)k, family == CONFORM_OFFSET ? CONFORM_NORMAL : family, true);
+    float *w = conform_filled(c, (size_t)n * (size_t)k,
+                              family == CONFORM_OFFSET ? CONFORM_NORMAL : family, true);
     a.x = x;
-    a.bias = conform_int(0, 1) ? filled(c, (size_t)n, CONFORM_NORMAL, false) : NULL;
-    a.gate = conform_int(0, 1) ? filled(c, (size_t)n, CONFORM_NORMAL, false) : NULL;
+    a.bias = conform_int(0, 1) ? conform_filled(c, (size_t)n, CONFORM_NORMAL, false) : NULL;
+    a.gate = conform_int(0, 1) ? conform_filled(c, (size_t)n, CONFORM_NORMAL, false) : NULL;
     a.y = conform_buf(c, rows * (size_t)a.ldy, sizeof *a.y);
     if (a.add)
         conform_fill(a.y, rows * (size_t)a.ldy, CONFORM_NORMAL, 1.0F);
@@ -160,8 +151,8 @@ static void one_as_two(struct conform *c, int rows, int k)
     float *y[2] = {conform_buf(c, size, sizeof(float)), conform_buf(c, size, sizeof(float))};
     struct tec_gemm_args a = {.max_rows = rows, .ldx = (int)ldx, .ldy = N, .n = N, .k = k};
     a.rows = conform_ints(c, 1, rows);
-    a.x = filled(c, (size_t)rows * ldx, CONFORM_NORMAL, true);
-    a.w = conform_matrix(c, c->fast, true, N, k, filled(c, (size_t)N * (size_t)k, 0, true));
+    a.x = conform_filled(c, (size_t)rows * ldx, CONFORM_NORMAL, true);
+    a.w = conform_matrix(c, c->fast, true, N, k, conform_filled(c, (size_t)N * (size_t)k, 0, true));
     for (int i = 0; i < 2; i++) {
         a.rounded = !i;
         a.terms = i ? 2 : 0;
@@ -185,9 +176,9 @@ static void as_emulated(struct conform *c, int rows, int n, int k, int terms,
     a.rows = conform_ints(c, 1, rows);
     a.terms = 2;
     a.rounded = terms == 1;
-    a.x = filled(c, (size_t)rows * ldx, family, terms == 1);
+    a.x = conform_filled(c, (size_t)rows * ldx, family, terms == 1);
     a.w = conform_matrix(c, c->fast, true, n, k,
-                         filled(c, (size_t)n * (size_t)k, CONFORM_NORMAL, true));
+                         conform_filled(c, (size_t)n * (size_t)k, CONFORM_NORMAL, true));
     for (int i = 0; i < 2; i++) {
         a.y = y[i];
         (i ? &emulated : c->fast)->gemm_bf16(&a, (struct tec_part){0, 1});

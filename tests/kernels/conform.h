@@ -82,8 +82,10 @@ int *conform_ints(struct conform *c, size_t count, int value);
 int *conform_live(struct conform *c, int value);
 
 void conform_fill(float *buf, size_t count, enum conform_family family, float scale);
-float *conform_normal(struct conform *c, size_t count); /* a buffer of the normal family */
-void conform_round(float *buf, size_t count);           /* each to the nearest bf16 */
+/* A buffer of a family; bf16: of bf16 values. conform_normal: of the normal family. */
+float *conform_filled(struct conform *c, size_t count, enum conform_family family, bool bf16);
+float *conform_normal(struct conform *c, size_t count);
+void conform_round(float *buf, size_t count); /* each to the nearest bf16 */
 void conform_bits(uint16_t *bits, const float *from, size_t count);
 
 /* [rows, k] packed for a table's layout in a buffer of its own. */

@@ -12,12 +12,7 @@ sh tools/demo/setup.sh --train
 python="build/demo/venv/bin/python -W ignore"
 mkdir -p "$out"
 
-step() { # step TEXT COMMAND...: run it and say how long it took
-    text=$1 begin=$(date +%s)
-    shift
-    "$@" || { echo "make: $text failed" >&2; exit 1; }
-    echo "make: $text took $(($(date +%s) - begin)) s"
-}
+. tools/demo/step.sh
 train() { $python $here/train.py "$@"; }
 record() { $python $here/record.py "$@"; }
 

@@ -18,12 +18,7 @@ if [ ! -e $lerobot/complete ]; then
 fi
 mkdir -p "$out"
 
-step() { # step TEXT COMMAND...: run it and say how long it took
-    text=$1 begin=$(date +%s)
-    shift
-    "$@" || { echo "make: $text failed" >&2; exit 1; }
-    echo "make: $text took $(($(date +%s) - begin)) s"
-}
+. tools/demo/step.sh
 
 step "recording the experts" build/demo/venv/bin/python -W ignore $record "$out/demos" \
     --tasks button,drawer_open,faucet_open --demos 300 --size 80 --horizon 24

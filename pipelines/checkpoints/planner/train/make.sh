@@ -21,12 +21,7 @@ if ! cmp -s $needs $venv/requirements.txt; then
     cp $needs $venv/requirements.txt
 fi
 
-step() { # step TEXT COMMAND...: run it and say how long it took
-    text=$1 begin=$(date +%s)
-    shift
-    "$@" || { echo "make: $text failed" >&2; exit 1; }
-    echo "make: $text took $(($(date +%s) - begin)) s"
-}
+. tools/demo/step.sh
 
 # ready NAME OPTIONS...: trained and rounded to bf16
 ready() {

@@ -85,14 +85,14 @@ def accuracy(model, tok, seed, objects, hops, rows=64):
     return (good | (target == 0)).all(1).float().mean().item()
 
 
-def train(a):
+def begin(a, corpus):
+    """-> the tokenizer of a corpus, written to a.out, and the model at its start or as a.init left it, with its optimizer."""
     torch.manual_seed(a.seed)
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
-    rng = random.Random(f"training {a.seed}")
     out = pathlib.Path(a.out)
     out.mkdir(parents=True, exist_ok=True)
-    tok = bpe.train(household.corpus())
+    tok = bpe.train(corpus)
     bpe.save(tok, out)
     if a.init:
         model = planner.load(a.init).train()
@@ -103,21 +103,37 @@ def train(a):
     decay = [p for p in model.parameters() if p.ndim == 2]
     plain = [p for p in model.parameters() if p.ndim != 2]
     optimizer = torch.optim.AdamW([dict(params=decay, weight_decay=0.01), dict(params=plain, weight_decay=0.0)], a.lr, (0.9, 0.98))
-    begin, level, seen, history = time.process_time(), a.level, [], []
+    return tok, model, optimizer
+
+
+def rate(optimizer, a, step, warm):
+    """The rate of a step: up over `warm` of them, down over the second half."""
+    for g in optimizer.param_groups:
+        g["lr"] = a.lr * min(1, (step + 1) / warm) * min(1, 2 * (1 - step / a.steps) + 0.02)
+
+
+def learn(model, optimizer, loss):
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+
+
+def train(a):
+    rng = random.Random(f"training {a.seed}")
+    out = pathlib.Path(a.out)
+    tok, model, optimizer = begin(a, household.corpus())
+    started, level, seen, history = time.process_time(), a.level, [], []
     for step in range(a.steps):
-        for g in optimizer.param_groups:
-            g["lr"] = a.lr * min(1, (step + 1) / 100) * min(1, 2 * (1 - step / a.steps) + 0.02)
+        rate(optimizer, a, step, 100)
         objects, hops = LEVELS[max(0, level - (rng.random() < EARLIER))]
         answers, aside, right = losses(model, batch([row(tok, rng, objects, hops, a.queries) for _ in range(a.batch)]), a.notes,
                                         tok.end)
-        optimizer.zero_grad(set_to_none=True)
-        (answers + a.notes * aside).backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+        learn(model, optimizer, answers + a.notes * aside)
         seen.append((answers.item(), aside.item(), right.item()))
         if (step + 1) % CHECK == 0:
             mean = [sum(c) / CHECK for c in zip(*seen[-CHECK:])]
-            minutes = (time.process_time() - begin) / 60
+            minutes = (time.process_time() - started) / 60
             history.append([step + 1, round(minutes, 2), level, *(round(x, 4) for x in mean)])
             if mean[2] > PASSED and level < a.last:
                 level += 1
@@ -127,7 +143,7 @@ def train(a):
         if (step + 1) % 200 == 0 or step + 1 == a.steps:
             planner.save(model, out, torch.float32, tok.end)
     told = {k: v for k, v in vars(a).items() if k not in ("out", "init")}
-    told |= dict(torch=torch.__version__, level_reached=LEVELS[level], cpu_minutes=round((time.process_time() - begin) / 60, 1),
+    told |= dict(torch=torch.__version__, level_reached=LEVELS[level], cpu_minutes=round((time.process_time() - started) / 60, 1),
                  held_out={f"{o} objects, {h} hops": accuracy(model, tok, a.seed, o, h, 512) for o, h in LEVELS}, history=history)
     (out / "training.json").write_text(json.dumps(told) + "\n")
     print({k: v for k, v in told.items() if k != "history"})

@@ -18,8 +18,7 @@ sys.path[1:1] = [str(HERE.parents[3] / "tools/table"), str(HERE.parents[1] / "pl
 
 import goals
 import model as planner
-import tokenizer as bpe
-from train import losses
+from train import begin, learn, losses, rate
 
 FORGOTTEN = 0.05        # of the rows have no memory at all: what is then best is learned, too
 
@@ -81,39 +80,21 @@ def batch(rows):
 
 
 def train(a):
-    torch.manual_seed(a.seed)
-    torch.set_num_threads(1)
-    torch.set_flush_denormal(True)
     rng = goals.seeded(f"training {a.seed}{' on' if a.init else ''}")
     out = pathlib.Path(a.out)
-    out.mkdir(parents=True, exist_ok=True)
-    tok = bpe.train(goals.corpus())
-    bpe.save(tok, out)
-    if a.init:
-        model = planner.load(a.init).train()
-    else:
-        model = planner.Planner(planner.config(tok.size))
-        planner.start(model)
-    print(f"{sum(p.numel() for p in model.parameters())} parameters, {tok.size} tokens", flush=True)
-    decay = [p for p in model.parameters() if p.ndim == 2]
-    plain = [p for p in model.parameters() if p.ndim != 2]
-    optimizer = torch.optim.AdamW([dict(params=decay, weight_decay=0.01), dict(params=plain, weight_decay=0.0)], a.lr, (0.9, 0.98))
-    begin, history = time.process_time(), []
+    tok, model, optimizer = begin(a, goals.corpus())
+    started, history = time.process_time(), []
     for step in range(a.steps):
-        for g in optimizer.param_groups:
-            g["lr"] = a.lr * min(1, (step + 1) / 50) * min(1, 2 * (1 - step / a.steps) + 0.02)
+        rate(optimizer, a, step, 50)
         answers, aside, right = losses(model, batch([row(tok, rng, a.goals, a.ended) for _ in range(a.batch)]), a.notes, tok.end)
-        optimizer.zero_grad(set_to_none=True)
-        (answers + a.notes * aside).backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+        learn(model, optimizer, answers + a.notes * aside)
         if (step + 1) % 25 == 0:
-            minutes = (time.process_time() - begin) / 60
+            minutes = (time.process_time() - started) / 60
             history.append([step + 1, round(minutes, 2), round(answers.item(), 4), round(aside.item(), 4), round(right.item(), 4)])
             print("step %d  %.2f cpu min  answers %.4f  notes %.4f  words right %.4f" % tuple(history[-1]), flush=True)
     planner.save(model, out, torch.float32, tok.end)
     told = {k: v for k, v in vars(a).items() if k not in ("out", "init")}
-    told |= dict(torch=torch.__version__, cpu_minutes=round((time.process_time() - begin) / 60, 1), history=history)
+    told |= dict(torch=torch.__version__, cpu_minutes=round((time.process_time() - started) / 60, 1), history=history)
     (out / "training.json").write_text(json.dumps(told) + "\n")
 
 

@@ -11,12 +11,7 @@ sh tools/demo/setup.sh --train
 python="build/demo/venv/bin/python -W ignore"
 mkdir -p "$out"
 
-step() { # step TEXT COMMAND...: run it and say how long it took
-    text=$1 begin=$(date +%s)
-    shift
-    "$@" || { echo "make: $text failed" >&2; exit 1; }
-    echo "make: $text took $(($(date +%s) - begin)) s"
-}
+. tools/demo/step.sh
 for seed in 0 1 2; do
     step "training of seed $seed" $python $here/learn.py "$out/seed$seed" --seed $seed \
         --steps 2950 --ended 0.75
