@@ -44,7 +44,7 @@ ok $? "and those without still have theirs"
 
 for pipeline in pi05_aloha smolvla_so100 groot_gr1 act_aloha openvla_bridge pi0_aloha; do
     R="--device cpu pipelines/$pipeline.lua --random-weights 1 --size tiny"
-    [ $pipeline != openvla_bridge ] || R="$R --policy actionflow --param depth=7" # its own policy looks at times
+    [ $pipeline != openvla_bridge ] || R="$R --policy actionflow --param depth=1" # its own policy looks at times
     actions_of a $R $Q && actions_of b $R $Q --threads 1 && cmp "$W/a" "$W/b" && actions_of c $R $Q --dtype f32 &&
         [ "$(weights $R $Q)" -lt "$(weights $R)" ]
     ok $? "$pipeline, with random weights"

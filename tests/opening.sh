@@ -42,12 +42,15 @@ check() {
     ok $? "$text"
 }
 
-# actions_of FILE OPTION...: $W/FILE gets the actions of three frames. Options are to name the CPU; what is
-# compared with another run wants a policy that does not look at times, such as isolated.
+# actions_of FILE OPTION...: $W/FILE gets the actions of three frames; none at all is a failure.
+# Options are to name the CPU; what is compared with another run wants a policy that does not look at
+# times, such as isolated.
 actions_of() {
     to=$1
     shift
     "$T" run "$@" --random-inputs 4 -n 3 --format json >"$W/out" 2>"$W/err" &&
         python3 -c "import json, sys
-for line in sys.stdin: print(json.dumps(json.loads(line)['actions']))" <"$W/out" >"$W/$to"
+actions = [json.loads(line)['actions'] for line in sys.stdin]
+for a in actions: print(json.dumps(a))
+sys.exit(not any(actions))" <"$W/out" >"$W/$to"
 }
