@@ -7,11 +7,24 @@
 
 #include <stdlib.h>
 
-enum { ALIGN = 64 };
+enum { ALIGN = 64, SPAN = 32 };
 
 struct place {
-    int tensor, first, last;
+    int tensor, first, last, asked; /* asked: the last tensor that this one was looked at for */
     size_t size, at;
+};
+
+/* The placed tensors that are live in a span of steps, so that a tensor is compared with those near
+ * it alone: a part may have many thousands. */
+struct resident {
+    struct place *place;
+    struct resident *next;
+};
+
+struct spans {
+    struct resident **of; /* of each span, the tensors placed so far */
+    const struct place **near;
+    struct tec_arena *arena;
 };
 
 static int larger_first(const void *a, const void *b)
@@ -28,24 +41,56 @@ static int lower_first(const void *a, const void *b)
     return (*x)->at < (*y)->at ? -1 : (*x)->at > (*y)->at;
 }
 
-/* The lowest gap among the n placed tensors that are live together with `p`. */
-static size_t lowest_gap(const struct place *p, const struct place *placed, int n,
-                         const struct place **near)
+/* The lowest gap among the placed tensors that are live together with `p`, tensor `i` of those to
+ * place. */
+static size_t lowest_gap(const struct place *p, int i, const struct spans *spans)
 {
     int n_near = 0;
-    for (int i = 0; i < n; i++)
-        if (placed[i].first <= p->last && p->first <= placed[i].last)
-            near[n_near++] = &placed[i];
-    qsort(near, (size_t)n_near, sizeof(struct place *), lower_first);
+    for (int s = p->first / SPAN; s <= p->last / SPAN; s++)
+        for (const struct resident *r = spans->of[s]; r; r = r->next)
+            if (r->place->first <= p->last && p->first <= r->place->last && r->place->asked != i) {
+                r->place->asked = i;
+                spans->near[n_near++] = r->place;
+            }
+    qsort(spans->near, (size_t)n_near, sizeof(struct place *), lower_first);
     size_t at = 0;
-    for (int i = 0; i < n_near; i++) {
-        if (at + p->size <= near[i]->at)
+    for (int j = 0; j < n_near; j++) {
+        if (at + p->size <= spans->near[j]->at)
             break;
-        size_t end = near[i]->at + near[i]->size;
+        size_t end = spans->near[j]->at + spans->near[j]->size;
         if (end > at)
             at = end;
     }
     return at;
+}
+
+/* From now on `p` has its place. */
+static bool settle(struct place *p, struct spans *spans)
+{
+    for (int s = p->first / SPAN; s <= p->last / SPAN; s++) {
+        struct resident *r = TEC_NEW(spans->arena, 1, struct resident);
+        if (!r)
+            return false;
+        *r = (struct resident){p, spans->of[s]};
+        spans->of[s] = r;
+    }
+    return true;
+}
+
+/* Tensors in the order in which they are given; false if there is no memory. */
+static bool overlay(struct place *places, int n, int n_steps, struct tec_arena *arena)
+{
+    struct spans spans = {TEC_NEW(arena, (size_t)n_steps / SPAN + 1, struct resident *),
+                          TEC_NEW(arena, (size_t)n + 1, const struct place *), arena};
+    if (!spans.of || !spans.near)
+        return false;
+    for (int i = 0; i < n; i++) {
+        places[i].asked = -1;
+        places[i].at = lowest_gap(&places[i], i, &spans);
+        if (!settle(&places[i], &spans))
+            return false;
+    }
+    return true;
 }
 
 /* Each tensor behind the one before: nothing is overlaid. */
@@ -64,8 +109,7 @@ static enum tec_status place_part(struct tec_plan *plan, struct tec_program *pro
     struct tec_arena_mark mark = tec_arena_mark(&plan->arena);
     size_t n = (size_t)program->n_tensors;
     struct place *places = TEC_NEW(&plan->arena, n, struct place);
-    const struct place **near = TEC_NEW(&plan->arena, n, const struct place *);
-    if (!places || !near)
+    if (!places)
         return tec_fail(err, TEC_NO_MEMORY, "no memory to place %zu tensors", n);
     int count = 0;
     for (int i = 0; i < program->n_tensors; i++) {
@@ -80,9 +124,9 @@ static enum tec_status place_part(struct tec_plan *plan, struct tec_program *pro
     program->planned = 0;
     if (plan->spec.interpret)
         place_apart(places, count);
+    else if (!overlay(places, count, program->n_steps, &plan->arena))
+        return tec_fail(err, TEC_NO_MEMORY, "no memory to place %zu tensors", n);
     for (int i = 0; i < count; i++) {
-        if (!plan->spec.interpret)
-            places[i].at = lowest_gap(&places[i], places, i, near);
         size_t end = places[i].at + places[i].size;
         if (end > program->planned)
             program->planned = end;

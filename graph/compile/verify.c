@@ -4,6 +4,8 @@
  * ours, named. */
 #include "graph/compile/plan.h"
 
+#include <stdlib.h>
+
 static enum tec_status check_places(const struct tec_plan *plan, const struct tec_plan_part *part,
                                     struct tec_error *err)
 {
@@ -28,16 +30,37 @@ static bool overlap(const struct tec_tensor *a, const struct tec_tensor *b)
            b->at < a->at + a->size;
 }
 
-/* Quadratic in the tensors of a part: a few thousand at most. */
-static enum tec_status check_overlaps(const struct tec_program *program, struct tec_error *err)
+static int begins_first(const void *a, const void *b)
 {
+    const struct tec_tensor *x = *(const struct tec_tensor *const *)a;
+    const struct tec_tensor *y = *(const struct tec_tensor *const *)b;
+    return x->first != y->first ? (x->first < y->first ? -1 : 1) : (x > y) - (x < y);
+}
+
+/* In the order in which tensors begin to live each is compared with those that live then: few, where
+ * a part may have many thousands. `order` has room for all tensors of the program. */
+static enum tec_status check_overlaps(const struct tec_program *program,
+                                      const struct tec_tensor **order, struct tec_error *err)
+{
+    size_t n = 0, n_live = 0;
     for (int i = 0; i < program->n_tensors; i++)
-        for (int j = i + 1; j < program->n_tensors; j++) {
-            const struct tec_tensor *a = &program->tensors[i], *b = &program->tensors[j];
-            if (!a->fixed && !b->fixed && a->first >= 0 && b->first >= 0 && overlap(a, b))
-                return tec_fail(err, TEC_INVALID, "%s: tensors %d '%s' and %d '%s' overlap",
-                                program->name, i, a->name, j, b->name);
+        if (!program->tensors[i].fixed && program->tensors[i].first >= 0)
+            order[n++] = &program->tensors[i];
+    qsort(order, n, sizeof(struct tec_tensor *), begins_first);
+    for (size_t i = 0; i < n; i++) {
+        const struct tec_tensor *t = order[i];
+        size_t kept = 0;
+        for (size_t j = 0; j < n_live; j++) {
+            if (order[j]->last < t->first)
+                continue;
+            if (overlap(order[j], t))
+                return tec_fail(err, TEC_INVALID, "%s: tensors '%s' and '%s' overlap",
+                                program->name, order[j]->name, t->name);
+            order[kept++] = order[j];
         }
+        order[kept] = t;
+        n_live = kept + 1;
+    }
     return TEC_OK;
 }
 
@@ -80,10 +103,12 @@ enum tec_status tec_pass_verify(struct tec_plan *plan, struct tec_error *err)
         const struct tec_program *program = &plan->parts[i].program;
         struct tec_arena_mark mark = tec_arena_mark(&plan->arena);
         bool *written = TEC_NEW(&plan->arena, (size_t)program->n_tensors + 1, bool);
-        if (!written)
+        const struct tec_tensor **order =
+            TEC_NEW(&plan->arena, (size_t)program->n_tensors + 1, const struct tec_tensor *);
+        if (!written || !order)
             return tec_fail(err, TEC_NO_MEMORY, "no memory to verify %s", program->name);
         TEC_TRY(check_places(plan, &plan->parts[i], err));
-        TEC_TRY(check_overlaps(program, err));
+        TEC_TRY(check_overlaps(program, order, err));
         TEC_TRY(check_loops(program, err));
         TEC_TRY(check_written(program, written, err));
         tec_arena_rewind(&plan->arena, mark);
