@@ -1,5 +1,5 @@
-/* places.c - where tensors of a part lie: those that are live together lie apart, others share room,
- * and the pass that checks it finds a tensor in another's place. */
+/* places.c - where tensors of a part lie: those that are live together lie apart, others share
+ * room, and the pass that checks it finds a tensor in another's place. */
 #include "graph/compile/plan.h"
 
 #include "tests/tap.h"
@@ -13,8 +13,8 @@ static struct tec_error err;
 static struct tec_plan plan;
 static int live = 1;
 
-/* Tensors of random sizes that live for random spans of `STEPS` empty steps: most for a few, some for
- * most of them. */
+/* Tensors of random sizes that live for random spans of `STEPS` empty steps: most for a few, some
+ * for most of them. */
 static void begin(unsigned seed)
 {
     const struct tec_device_options d = {.kind = "cpu", .threads = 1, .tier = tec_tier_best()};

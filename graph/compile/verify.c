@@ -37,8 +37,8 @@ static int begins_first(const void *a, const void *b)
     return x->first != y->first ? (x->first < y->first ? -1 : 1) : (x > y) - (x < y);
 }
 
-/* In the order in which tensors begin to live each is compared with those that live then: few, where
- * a part may have many thousands. `order` has room for all tensors of the program. */
+/* In the order in which tensors begin to live each is compared with those that live then: few,
+ * where a part may have many thousands. `order` has room for all tensors of the program. */
 static enum tec_status check_overlaps(const struct tec_program *program,
                                       const struct tec_tensor **order, struct tec_error *err)
 {
