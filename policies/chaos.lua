@@ -8,7 +8,6 @@ end
 
 return policy {
   name = "chaos", api = 1, version = 1,
-  needs = { "decode.k" },
   params = { seed = int { default = 1, min = 0, max = 1000000 } },
   plan = function(S, F, D)
     for i = 1, F.nreq do

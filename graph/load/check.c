@@ -308,6 +308,14 @@ static void check_ring(struct checker *c, int i)
                          n->kv.name);
 }
 
+static void check_after(struct checker *c, int i)
+{
+    const struct tec_decl_node *n = &c->p->nodes[i];
+    if (n->after.index == i)
+        tec_diagnostics_add(c->ld->d, TEC_E026, tec_where_field(c->ld, &c->ld->nodes[i], "after"),
+                            "'%s' waits for itself", n->name);
+}
+
 /* Nodes in declared order as far as edges allow; what is left over waits in a circle. */
 static void order(struct checker *c)
 {
@@ -416,6 +424,13 @@ static void reach(struct checker *c)
             }
         }
     }
+    bool left = n == 0;
+    for (int i = 0; i < n; i++)
+        left |= !c->nodes[i].culled;
+    if (!left && !c->ld->broken)
+        tec_diagnostics_add(c->ld->d, TEC_E029, c->p->where,
+                            "no node is left: nothing that any of them does reaches an output or a "
+                            "deadline");
     for (int i = 0; i < n && !c->ld->broken; i++)
         if (c->nodes[i].culled)
             tec_diagnostics_help(
@@ -470,6 +485,7 @@ void tec_check_graph(struct tec_loader *ld)
     for (int i = 0; i < c.p->n_nodes; i++) {
         check_node(&c, i);
         check_ring(&c, i);
+        check_after(&c, i);
         tec_check_remember(ld, i);
     }
     check_models(&c);

@@ -105,10 +105,29 @@ static bool grow(struct tec_diagnostics *d)
     return true;
 }
 
+/* A loop of the file may make the same mistake at the same place again and again. */
+static bool repeats(const struct tec_diagnostics *d, enum tec_code code, struct tec_where at,
+                    const char *message)
+{
+    const struct tec_diagnostic *last = d->n ? &d->list[d->n - 1] : NULL;
+    return last && last->code == code && last->where.line == at.line && last->where.col == at.col &&
+           last->where.file && at.file && strcmp(last->where.file, at.file) == 0 &&
+           strcmp(last->message, message) == 0;
+}
+
 struct tec_diagnostic *tec_diagnostics_add(struct tec_diagnostics *d, enum tec_code code,
                                            struct tec_where where, const char *format, ...)
 {
     enum tec_severity severity = codes[code].severity;
+    struct tec_arena_mark mark = tec_arena_mark(&d->arena);
+    va_list args;
+    va_start(args, format);
+    const char *message = format_text(d, format, args);
+    va_end(args);
+    if (repeats(d, code, where, message)) {
+        tec_arena_rewind(&d->arena, mark);
+        return &d->list[d->n - 1];
+    }
     if (severity == TEC_ERROR)
         d->n_errors++;
     else
@@ -117,10 +136,6 @@ struct tec_diagnostic *tec_diagnostics_add(struct tec_diagnostics *d, enum tec_c
         return NULL;
     if (where.file)
         where.file = tec_arena_strdup(&d->arena, where.file);
-    va_list args;
-    va_start(args, format);
-    const char *message = format_text(d, format, args);
-    va_end(args);
     d->list[d->n] = (struct tec_diagnostic){
         .where = where, .severity = severity, .code = code, .message = message};
     return &d->list[d->n++];

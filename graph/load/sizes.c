@@ -60,6 +60,23 @@ static void check_unit(struct tec_loader *ld, double ms, struct tec_where where)
     tec_diagnostics_help(ld->d, d, "times are in milliseconds: %g s are %g", ms, ms * 1e3);
 }
 
+/* Partitions run beside each other: together they are at most the device. */
+static void check_shares(struct tec_loader *ld)
+{
+    const struct tec_pipeline *p = ld->pipeline;
+    double sum = 0.0;
+    for (int i = 0; i < p->n_partitions; i++) {
+        sum += p->partitions[i].share;
+        if (sum <= 1.0 + 1e-9)
+            continue;
+        tec_diagnostics_add(ld->d, TEC_E011, tec_where_field(ld, &ld->partitions[i], "share"),
+                            "with '%s' the shares of partitions add up to %g: together they have "
+                            "one device",
+                            shown(p->partitions[i].name), sum);
+        return;
+    }
+}
+
 /* Values that this release has no use for. */
 static void check_followed(struct tec_loader *ld)
 {
@@ -453,6 +470,7 @@ void tec_check_sizes(struct tec_loader *ld)
         check_slots(ld, i);
     tec_check_devices(ld);
     check_followed(ld);
+    check_shares(ld);
     check_period(ld);
     check_axes(ld);
     check_depth(ld);

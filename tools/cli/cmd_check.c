@@ -4,7 +4,7 @@
 #include "base/store/file.h"
 #include "graph/load/source.h"
 #include "tools/api/topology.h"
-#include "tools/cli/bytes.h"
+#include "base/byte_text.h"
 #include "tools/cli/expect.h"
 #include "tools/cli/open_pipeline.h"
 #include "tools/frames/ring_text.h"
@@ -240,9 +240,9 @@ static void check_host(struct tec_diagnostics *d, const struct tec_pipeline *p,
         d, TEC_E040, p->memory.where.file ? p->memory.where : p->where,
         "host memory needs %s (keys and values on their way to prompts %s, kept "
         "in tiers.host %s, captures %s), budget is %s",
-        tec_cli_bytes_text(need, m->host), tec_cli_bytes_text(staging, m->memory.staging),
-        tec_cli_bytes_text(kept, m->memory.kept), tec_cli_bytes_text(captures, m->bytes.captures),
-        tec_cli_bytes_text(budget, p->memory.host));
+        tec_byte_text(need, m->host), tec_byte_text(staging, m->memory.staging),
+        tec_byte_text(kept, m->memory.kept), tec_byte_text(captures, m->bytes.captures),
+        tec_byte_text(budget, p->memory.host));
 }
 
 static void check_budget(struct tec_diagnostics *d, const struct tec_pipeline *p,
@@ -254,9 +254,9 @@ static void check_budget(struct tec_diagnostics *d, const struct tec_pipeline *p
     struct tec_diagnostic *entry = tec_diagnostics_add(
         d, TEC_E040, p->memory.where.file ? p->memory.where : p->where,
         "static plan needs %s (weights %s + resources %s), budget is %s",
-        tec_cli_bytes_text(need, bytes->total), tec_cli_bytes_text(weights, bytes->weights),
-        tec_cli_bytes_text(rest, bytes->total - bytes->weights),
-        tec_cli_bytes_text(budget, p->memory.device));
+        tec_byte_text(need, bytes->total), tec_byte_text(weights, bytes->weights),
+        tec_byte_text(rest, bytes->total - bytes->weights),
+        tec_byte_text(budget, p->memory.device));
     tec_diagnostics_help(d, entry, "tectum graph --compiled -T text shows what takes it");
 }
 
@@ -273,9 +273,9 @@ static void say_plan(struct plan_text *plan, struct tec_invocation *call,
     plan->known = true;
     plan->text = tec_arena_printf(
         call->arena, "captures take %s; device plan %s%s%s%s%s%s%s",
-        tec_cli_bytes_text(captures, m->bytes.captures), tec_measure_text(&m->bytes, call->arena),
+        tec_byte_text(captures, m->bytes.captures), tec_measure_text(&m->bytes, call->arena),
         pipeline->memory.device ? "; budget " : "",
-        pipeline->memory.device ? tec_cli_bytes_text(budget, pipeline->memory.device) : "",
+        pipeline->memory.device ? tec_byte_text(budget, pipeline->memory.device) : "",
         tec_measure_host_text(m, pipeline, call->arena),
         absent   ? " (full size: the checkpoint is not here; "
         : unseen ? " ("

@@ -20,7 +20,8 @@ struct run_options {
     struct tec_realtime realtime;
     struct tec_recording_asked seen;
     const char *inputs, *out, *dump, *noise, *timeline;
-    int frames, random, dtype, clock, actions;
+    struct tec_seed random;
+    int frames, dtype, clock, actions;
     bool drain, interpret;
 };
 
@@ -32,8 +33,8 @@ static const struct tec_option options[] = {
      0, 0},
     {"inputs", 0, TEC_OPTION_TEXT, "FILE.jsonl", "one object of such values a frame", AT(inputs), 0,
      0},
-    {"random-inputs", 0, TEC_OPTION_INT, "SEED", "draw every input that is not given", AT(random),
-     1, INT_MAX},
+    {"random-inputs", 0, TEC_OPTION_SEED, "SEED", "draw every input that is not given", AT(random),
+     0, 0},
     {"frames", 'n', TEC_OPTION_INT, "N", "at most N; without --inputs 1", AT(frames), 1,
      MAX_FRAMES},
     {"clock", 0, TEC_OPTION_WORD, "saturated|paced",
@@ -288,8 +289,8 @@ static enum tec_status try_inputs(void *user, struct tec_session *session, struc
     char warning[200];
     TEC_TRY(tec_inputs_open(&inputs, session, job->frames.opened.pipeline, &job->o->input,
                             job->o->inputs, job->call->heap, err));
-    if (job->o->random)
-        tec_inputs_draw(inputs, (uint64_t)job->o->random);
+    if (job->o->random.given)
+        tec_inputs_draw(inputs, job->o->random.value);
     tec_inputs_pick(inputs, 0, job->frames.opened.pipeline->frame.sessions);
     enum tec_status status = tec_inputs_next(inputs, &given, err);
     if (status == TEC_OK && !given.ended && !given.none) {
@@ -310,8 +311,8 @@ static enum tec_status open_inputs(struct job *job, const struct tec_engine *e,
     for (int i = 0; i < e->n_sessions; i++) {
         TEC_TRY(tec_inputs_open(&job->inputs[i], e->sessions[i], job->frames.opened.pipeline,
                                 &o->input, o->inputs, job->call->heap, err));
-        if (o->random)
-            tec_inputs_draw(job->inputs[i], (uint64_t)o->random + (uint64_t)i);
+        if (o->random.given)
+            tec_inputs_draw(job->inputs[i], o->random.value + (uint64_t)i);
         tec_inputs_pick(job->inputs[i], i, e->n_sessions);
     }
     return TEC_OK;

@@ -34,11 +34,13 @@ static const struct tec_option options[] = {
      "the policy's last 64 frames when it was quarantined", AT(dump), 0, 0},
 };
 
-static json_t *report(struct tec_simulation *s)
+static json_t *report(struct tec_invocation *call, struct tec_simulation *s)
 {
     const struct tec_policy_report *p = tec_policy_report(s->opened.policy);
     json_t *row = tec_summary_json(&s->simulator.summary);
     json_object_set_new(row, "policy", json_string(tec_used_policy(&s->opened)));
+    const char *params = tec_used_params(call->arena, s->opened.policy, "");
+    json_object_set_new(row, "params", params ? json_string(params) : NULL);
     json_object_set_new(row, "failures", json_integer(p->failures));
     json_object_set_new(row, "quarantined", json_boolean(p->quarantined));
     return json_pack("{s:o,s:s,s:s,s:[o]}", "machine", json_null(), "clock", "virtual", "commit",
@@ -55,7 +57,7 @@ static enum tec_status tell(struct tec_invocation *call, struct tec_simulation *
         tec_summary_print(&s->simulator.summary, tec_used_policy(&s->opened), call->out);
         return TEC_OK;
     }
-    json_t *json = report(s);
+    json_t *json = report(call, s);
     enum tec_status status = tec_json_print(call->out, json, JSON_INDENT(1), "a report", err);
     json_decref(json);
     return status;

@@ -226,3 +226,12 @@ const char *tec_used_policy(const struct tec_opened *o)
     const struct tec_policy *policy = tec_cli_policy_in_use(o);
     return policy ? tec_policy_name(policy) : "default";
 }
+
+char *tec_used_params(struct tec_arena *arena, const struct tec_policy *policy, const char *before)
+{
+    char *text = tec_arena_strdup(arena, before);
+    const struct tec_param *p;
+    for (int i = 0; text && policy && (p = tec_policy_param(policy, i)); i++)
+        text = tec_arena_printf(arena, "%s%s%s=%g", text, *text ? "," : "", p->name, p->value);
+    return text;
+}

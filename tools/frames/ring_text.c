@@ -3,7 +3,7 @@
 #include "tools/frames/ring_text.h"
 
 #include "graph/kv/stages.h"
-#include "tools/cli/bytes.h"
+#include "base/byte_text.h"
 
 static void print_depths(const struct tec_decl_resource *r, const struct tec_ints *depth, FILE *out)
 {
@@ -30,7 +30,7 @@ static void print_ring(const struct tec_pipeline *p, const struct tec_decl_node 
             r->stages == 1 ? "" : "s", r->tokens);
     if (m)
         fprintf(out, " (%s of keys and values each)",
-                tec_cli_bytes_text(bytes, m->kv_token * r->tokens));
+                tec_byte_text(bytes, m->kv_token * r->tokens));
     fprintf(out, "; sequences %s; %s; a new instruction %s\n",
             r->shift == TEC_SHIFT_DEVICE_COPY ? "are copied on after each forward"
                                               : "keep their slots",

@@ -79,13 +79,9 @@ static enum tec_status add_row(struct tec_bench *b, const char *name, const char
     }
     if (value)
         TEC_TRY(set_param(r->owner, sweep, strcspn(sweep, "="), value, err));
-    char *params = tec_arena_strdup(b->call->arena, !b->apart ? "" : apart ? "apart" : "together");
-    const struct tec_param *p;
-    for (int i = 0; params && (p = tec_policy_param(r->owner, i)); i++)
-        params = tec_arena_printf(b->call->arena, "%s%s%s=%g", params, *params ? "," : "", p->name,
-                                  p->value);
-    r->params = params;
-    return params && give_samples(b, r) ? TEC_OK
+    r->params = tec_used_params(b->call->arena, r->owner,
+                                !b->apart ? "" : apart ? "apart" : "together");
+    return r->params && give_samples(b, r) ? TEC_OK
                                         : tec_fail(err, TEC_NO_MEMORY, "no memory for samples");
 }
 

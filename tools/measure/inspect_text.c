@@ -1,6 +1,6 @@
 /* inspect_text.c - the report of an inspection as lines. */
 #include "base/escape.h"
-#include "tools/cli/bytes.h"
+#include "base/byte_text.h"
 #include "tools/measure/inspect.h"
 
 static const char *text_of(const json_t *report, const char *key)
@@ -47,7 +47,7 @@ static void print_dtypes(const json_t *dtypes, FILE *out)
     json_object_foreach((json_t *)(uintptr_t)dtypes, name, entry)
         fprintf(out, "  %-9s %lld tensors, %s\n", name,
                 (long long)json_integer_value(json_object_get(entry, "tensors")),
-                tec_cli_bytes_text(bytes, json_integer_value(json_object_get(entry, "bytes"))));
+                tec_byte_text(bytes, json_integer_value(json_object_get(entry, "bytes"))));
 }
 
 static void print_tokenizer(const json_t *t, FILE *out)
@@ -165,7 +165,7 @@ void tec_inspect_print(const json_t *report, FILE *out)
     fprintf(out, "tensors    %lld, %lld values, %s\n",
             (long long)json_integer_value(json_object_get(report, "tensors")),
             (long long)json_integer_value(json_object_get(report, "parameters")),
-            tec_cli_bytes_text(bytes, json_integer_value(json_object_get(report, "bytes"))));
+            tec_byte_text(bytes, json_integer_value(json_object_get(report, "bytes"))));
     print_dtypes(json_object_get(report, "dtypes"), out);
     fprintf(out, "hash       %s (of names, shapes and types)\n", text_of(report, "hash"));
     print_adapter(json_object_get(report, "adapter"), out);

@@ -3,7 +3,7 @@
 
 #include "base/store/find.h"
 #include "base/store/kind.h"
-#include "tools/cli/bytes.h"
+#include "base/byte_text.h"
 
 static bool is_here(const struct tec_invocation *call, const char *weights)
 {
@@ -77,11 +77,11 @@ const char *tec_measure_text(const struct tec_byte_plan *bytes, struct tec_arena
         {"constants", bytes->constants},     {"frames", bytes->frames},
     };
     char text[24];
-    const char *all = tec_arena_printf(arena, "%s", tec_cli_bytes_text(text, bytes->total));
+    const char *all = tec_arena_printf(arena, "%s", tec_byte_text(text, bytes->total));
     for (size_t i = 0; all && i < sizeof parts / sizeof parts[0]; i++)
         if (parts[i].bytes > 0)
             all = tec_arena_printf(arena, "%s%s %s %s", all, i ? "," : ":", parts[i].name,
-                                   tec_cli_bytes_text(text, parts[i].bytes));
+                                   tec_byte_text(text, parts[i].bytes));
     return all;
 }
 
@@ -93,8 +93,8 @@ const char *tec_measure_host_text(const struct tec_measured *m, const struct tec
         return "";
     return tec_arena_printf(
         arena, "; host plan %s: KV on its way %s, KV kept at most %s, captures %s%s%s",
-        tec_cli_bytes_text(host, m->host), tec_cli_bytes_text(staging, m->memory.staging),
-        tec_cli_bytes_text(kept, m->memory.kept), tec_cli_bytes_text(captures, m->bytes.captures),
+        tec_byte_text(host, m->host), tec_byte_text(staging, m->memory.staging),
+        tec_byte_text(kept, m->memory.kept), tec_byte_text(captures, m->bytes.captures),
         pipeline->memory.host ? "; budget " : "",
-        pipeline->memory.host ? tec_cli_bytes_text(budget, pipeline->memory.host) : "");
+        pipeline->memory.host ? tec_byte_text(budget, pipeline->memory.host) : "");
 }

@@ -3,7 +3,7 @@
 
 #include "base/escape.h"
 #include "base/json_text.h"
-#include "tools/cli/bytes.h"
+#include "base/byte_text.h"
 
 #include <string.h>
 
@@ -232,7 +232,7 @@ enum tec_status tec_captures_text(const struct tec_engine *engine, struct tec_ar
         bytes += engine->chains[i].joins ? 0 : engine->chains[i].plan->bytes.captures;
     tec_escape_print(out, engine->options.pipeline->name);
     fprintf(out, ": %d part%s, captured for the points that change a shape; captures take %s\n", n,
-            n == 1 ? "" : "s", tec_cli_bytes_text(text, bytes));
+            n == 1 ? "" : "s", tec_byte_text(text, bytes));
     for (int i = 0; i < n; i++)
         print(&all[i], out);
     print_data(engine->options.pipeline, out);

@@ -3,7 +3,7 @@
 #include "tools/picture/drawing.h"
 
 #include "base/escape.h"
-#include "tools/cli/bytes.h"
+#include "base/byte_text.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -283,7 +283,7 @@ static const char *subtitle(const struct tec_pipeline *p, struct tec_arena *aren
     return tec_arena_printf(arena, "%g ms a frame; %s; policy %s%s%s", p->frame.period_ms,
                             models ? models : "", p->policy.name ? p->policy.name : "default",
                             p->memory.device ? "; device memory at most " : "",
-                            p->memory.device ? tec_cli_bytes_text(budget, p->memory.device) : "");
+                            p->memory.device ? tec_byte_text(budget, p->memory.device) : "");
 }
 
 enum tec_status tec_drawing_make(struct tec_drawing *d, const struct tec_pipeline *pipeline,

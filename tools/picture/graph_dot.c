@@ -1,5 +1,5 @@
 /* graph_dot.c - a drawing for Graphviz. */
-#include "tools/cli/bytes.h"
+#include "base/byte_text.h"
 #include "tools/picture/drawing.h"
 
 static void print_item(const struct tec_item *item, FILE *out)
@@ -65,11 +65,11 @@ static void print_compiled(const struct tec_measured *m, FILE *out)
     for (int i = 0; i < m->parts; i++) {
         snprintf(b, sizeof b, "%d", m->commands[i]);
         snprintf(c, sizeof c, "%d", m->barriers[i]);
-        print_row(m->part_names[i], b, c, tec_cli_bytes_text(d, (int64_t)m->activations[i]), out);
+        print_row(m->part_names[i], b, c, tec_byte_text(d, (int64_t)m->activations[i]), out);
     }
-    print_row("<b>weights</b>", "", "", tec_cli_bytes_text(d, m->bytes.weights), out);
-    print_row("<b>KV</b>", "", "", tec_cli_bytes_text(d, m->bytes.kv), out);
-    print_row("<b>device</b>", "", "", tec_cli_bytes_text(d, m->bytes.total), out);
+    print_row("<b>weights</b>", "", "", tec_byte_text(d, m->bytes.weights), out);
+    print_row("<b>KV</b>", "", "", tec_byte_text(d, m->bytes.kv), out);
+    print_row("<b>device</b>", "", "", tec_byte_text(d, m->bytes.total), out);
     fputs("</table>>];\n", out);
 }
 

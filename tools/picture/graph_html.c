@@ -2,7 +2,7 @@
  * found here, the fields of its items as data, and a script that pans, zooms, searches and shows.
  */
 #include "base/json_text.h"
-#include "tools/cli/bytes.h"
+#include "base/byte_text.h"
 #include "tools/picture/drawing.h"
 #include "tools/picture/layout.h"
 #include "tools/picture/page.h"
@@ -116,15 +116,15 @@ static void print_compiled(const struct tec_measured *m, FILE *out)
         fputs("<tr><td>", out);
         tec_graph_escape(m->part_names[i], out);
         fprintf(out, "<td>%d<td>%d<td>%s</tr>\n", m->commands[i], m->barriers[i],
-                tec_cli_bytes_text(text, (int64_t)m->activations[i]));
+                tec_byte_text(text, (int64_t)m->activations[i]));
     }
     fputs("</table>\n<table><tr><th>memory<th>bytes</tr>\n", out);
-    fprintf(out, "<tr><td>weights<td>%s</tr>\n", tec_cli_bytes_text(text, m->bytes.weights));
-    fprintf(out, "<tr><td>KV<td>%s</tr>\n", tec_cli_bytes_text(text, m->bytes.kv));
+    fprintf(out, "<tr><td>weights<td>%s</tr>\n", tec_byte_text(text, m->bytes.weights));
+    fprintf(out, "<tr><td>KV<td>%s</tr>\n", tec_byte_text(text, m->bytes.kv));
     fprintf(out, "<tr><td>activations<td>%s</tr>\n",
-            tec_cli_bytes_text(text, m->bytes.activations));
+            tec_byte_text(text, m->bytes.activations));
     fprintf(out, "<tr><td>all on the device<td>%s</tr>\n</table>\n",
-            tec_cli_bytes_text(text, m->bytes.total));
+            tec_byte_text(text, m->bytes.total));
 }
 
 /* --- data ------------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* graph_json.c - a drawing as JSON, and the compiled parts as JSON and lines. */
 #include "base/json_text.h"
-#include "tools/cli/bytes.h"
+#include "base/byte_text.h"
 #include "tools/frames/ring_text.h"
 #include "tools/picture/drawing.h"
 
@@ -77,7 +77,7 @@ void tec_graph_text(const struct tec_drawing *d, FILE *out)
     fprintf(out, "\n%-24s %9s %9s %12s\n", "part", "commands", "barriers", "activations");
     for (int i = 0; i < m->parts; i++) {
         fprintf(out, "%-24s %9d %9d %12s", m->part_names[i], m->commands[i], m->barriers[i],
-                tec_cli_bytes_text(text, (int64_t)m->activations[i]));
+                tec_byte_text(text, (int64_t)m->activations[i]));
         if (m->slices[i])
             fprintf(out, "  in %d slices", m->slices[i]);
         fputc('\n', out);
@@ -100,5 +100,5 @@ void tec_graph_text(const struct tec_drawing *d, FILE *out)
     };
     fprintf(out, "\n%-24s %12s\n", "memory", "bytes");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        fprintf(out, "%-24s %12s\n", rows[i].name, tec_cli_bytes_text(text, rows[i].bytes));
+        fprintf(out, "%-24s %12s\n", rows[i].name, tec_byte_text(text, rows[i].bytes));
 }

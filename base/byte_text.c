@@ -1,9 +1,9 @@
-/* bytes.c - writes a number of bytes as people read it, such as "18.0 KiB". */
-#include "tools/cli/bytes.h"
+/* byte_text.c - writes a number of bytes as people read it, such as "18.0 KiB". */
+#include "base/byte_text.h"
 
 #include <stdio.h>
 
-const char *tec_cli_bytes_text(char text[24], int64_t bytes)
+const char *tec_byte_text(char text[24], int64_t bytes)
 {
     static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
     double value = (double)bytes / 1024.0;
