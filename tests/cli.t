@@ -71,6 +71,29 @@ out "host memory needs 8.06 GiB (keys and values on their way to prompts 60.1 Mi
 run 1 "check a bad file" check --format json tests/pipelines/bad/many.lua
 json lines file line col severity code message help
 [ "$(wc -l <"$W/out")" -ge 5 ]; ok $? "every error of a file at once"
+# A mistake in a robot's own file is shown there.
+mkdir -p "$W/robots" && sed 's/robot *= .*libero.*/robot = "robots\/libero.lua",/' pipelines/pi05_libero.lua >"$W/p.lua"
+robot_says() { # robot_says PLACE SED: the mistake that SED makes is told at PLACE
+    sed "$2" pipelines/robots/libero.lua >"$W/robots/libero.lua"
+    ! cmp -s pipelines/robots/libero.lua "$W/robots/libero.lua" && "$T" check "$W/p.lua" >"$W/out" 2>&1
+    [ $? -eq 1 ] && grep -q -- "--> $W/robots/libero.lua:$1\$" "$W/out" && grep -q "also: $W/p.lua" "$W/out"
+    ok $? "a robot's mistake at $1"
+}
+robot_says 18:22 's/"quantile"/"quantil"/'
+robot_says 16:3 's/state   =/stat   =/'
+robot_says 16:64 's/size = 8/size = "x"/'
+robot_says 11:5 's/slot = "left_wrist_0_rgb", //'
+sed -i 's/robot = /variant = "pi0_libero", robot = /' "$W/p.lua"
+robot_says 30:26 's/"mean_std"/"mean"/'
+long=$(printf '%0900d' 0)
+sed -i 's/variant = "pi0_libero", //' "$W/p.lua"
+robot_says 18:22 "s/\"quantile\"/\"quantil\"/; s/variant  = \"pi05_libero\"/variant = \"v$long\"/; s/pi05_libero = {}/v$long = {}/"
+run 1 "memory for one number" check --set memory.device=1KiB pipelines/demo_metaworld.lua
+out "static plan needs .* MiB .*, budget is 1.00 KiB" "a budget and a need in units that fit"
+"$T" run --set memory.device=1KiB --random-inputs 1 pipelines/demo_metaworld.lua >"$W/out" 2>&1
+out "static plan needs .* MiB .*, budget is 1.00 KiB" "so does a run"
+run 0 "parameters of a simulation" simulate --launch-ms 2 -n 2 --policy oxygen --param k=3 --format json pipelines/demo_metaworld.lua
+out '"params": "k=3"' "the row has the policy's parameters"
 run 1 "check for continuous integration" check --format github tests/pipelines/bad/typo_field.lua
 out "^::error file="
 printf 'return policy {\n  name = "x", api = 1, version = 1,\n  plann = 1 }\n' >"$W/bad.lua"

@@ -87,6 +87,11 @@ int tec_loader_add(struct tec_loader *ld, const char *path, struct tec_error *er
 enum tec_status tec_loader_robot(struct tec_loader *ld, struct tec_decl_robot *out,
                                  const char *path, struct tec_error *err);
 
+/* Where in the robot's own file that stands which `message`, behind the file's name, tells of; the
+ * variant's own words before those outside. False: no place is known (robot_place.c). */
+bool tec_loader_robot_place(struct tec_loader *ld, const struct tec_decl_robot *robot,
+                            const char *message, const char *variant, struct tec_where *where);
+
 /* --- values (value.c) --- */
 
 struct tec_decl_value *tec_decl_value_new(struct tec_loader *ld, enum tec_decl_value_kind kind);

@@ -10,6 +10,23 @@
 
 /* --- descriptions ---------------------------------------------------------------------------- */
 
+/* A mistake stands in the robot's own file where that is known, else at the pipeline's `robot`. */
+static void tell(struct tec_loader *ld, const struct tec_decl_robot *robot,
+                 const struct tec_decl_entry *e, const char *message, const char *variant)
+{
+    size_t n = robot->path ? strlen(robot->path) : 0;
+    bool own = n > 0 && strncmp(message, robot->path, n) == 0 && strncmp(message + n, ": ", 2) == 0;
+    const char *chosen = json_string_value(json_object_get(robot->description, "variant"));
+    struct tec_where where;
+    if (!own ||
+        !tec_loader_robot_place(ld, robot, message + n + 2, variant ? variant : chosen, &where)) {
+        tec_diagnostics_add(ld->d, TEC_E011, tec_where_value(ld, e), "%s", message);
+        return;
+    }
+    struct tec_diagnostic *d = tec_diagnostics_add(ld->d, TEC_E011, where, "%s", message + n + 2);
+    tec_diagnostics_also(ld->d, d, tec_where_value(ld, e), "the robot of this pipeline");
+}
+
 /* The description's own checks say what is wrong with it. */
 static void check_description(struct tec_loader *ld, const struct tec_decl_robot *robot,
                               const struct tec_decl_entry *e)
@@ -26,7 +43,7 @@ static void check_description(struct tec_loader *ld, const struct tec_decl_robot
     if (status == TEC_NOT_FOUND && name)
         tec_diagnostics_add(ld->d, TEC_E021, tec_where_value(ld, variant), "%s", why.message);
     else if (status != TEC_OK)
-        tec_diagnostics_add(ld->d, TEC_E011, tec_where_value(ld, e), "%s", why.message);
+        tell(ld, robot, e, why.message, name);
 }
 
 /* A path or a table; false: it is neither. */
