@@ -49,9 +49,8 @@ static enum tec_status check_others(const struct tec_engine *e, const struct tec
         bool host = tec_device_reads_host(e->devices[i]);
         int64_t there = host ? machine : tec_device_room(e->devices[i]);
         if (there >= 0 && m->needs[i] > there)
-            return tec_fail(err, TEC_NO_MEMORY,
-                            "models on %s:%d need %s, the %s has %s free", e->where[i].kind,
-                            e->where[i].index, tec_byte_text(need, m->needs[i]),
+            return tec_fail(err, TEC_NO_MEMORY, "models on %s:%d need %s, the %s has %s free",
+                            e->where[i].kind, e->where[i].index, tec_byte_text(need, m->needs[i]),
                             host ? "machine" : "device", tec_byte_text(room, there));
     }
     return TEC_OK;
@@ -69,15 +68,13 @@ enum tec_status tec_engine_check_budget(const struct tec_engine *e, const struct
     tec_byte_text(weights, m->bytes.weights);
     TEC_TRY(check_host(p, m, err));
     if (budget && m->bytes.total > budget)
-        return tec_fail(err, TEC_NO_MEMORY,
-                        "%s:%d: static plan needs %s (weights %s + rest %s), budget is %s",
-                        p->memory.where.file, p->memory.where.line,
-                        tec_byte_text(needed, m->bytes.total), weights,
-                        tec_byte_text(rest, m->bytes.total - m->bytes.weights),
-                        tec_byte_text(room, budget));
+        return tec_fail(
+            err, TEC_NO_MEMORY, "%s:%d: static plan needs %s (weights %s + rest %s), budget is %s",
+            p->memory.where.file, p->memory.where.line, tec_byte_text(needed, m->bytes.total),
+            weights, tec_byte_text(rest, m->bytes.total - m->bytes.weights),
+            tec_byte_text(room, budget));
     if (there >= 0 && need > there)
-        return tec_fail(err, TEC_NO_MEMORY,
-                        "static plan needs %s (weights %s), the %s has %s free",
+        return tec_fail(err, TEC_NO_MEMORY, "static plan needs %s (weights %s), the %s has %s free",
                         tec_byte_text(needed, need), weights, host ? "machine" : "device",
                         tec_byte_text(room, there));
     TEC_TRY(check_others(e, m, machine, err));

@@ -1,10 +1,10 @@
 /* cmd_check.c - every error of pipeline and policy files, located. */
+#include "base/byte_text.h"
 #include "base/escape.h"
 #include "base/json_text.h"
 #include "base/store/file.h"
 #include "graph/load/source.h"
 #include "tools/api/topology.h"
-#include "base/byte_text.h"
 #include "tools/cli/expect.h"
 #include "tools/cli/open_pipeline.h"
 #include "tools/frames/ring_text.h"
@@ -236,13 +236,13 @@ static void check_host(struct tec_diagnostics *d, const struct tec_pipeline *p,
     char need[24], staging[24], kept[24], captures[24], budget[24];
     if (!p->memory.host || m->host <= p->memory.host)
         return;
-    tec_diagnostics_add(
-        d, TEC_E040, p->memory.where.file ? p->memory.where : p->where,
-        "host memory needs %s (keys and values on their way to prompts %s, kept "
-        "in tiers.host %s, captures %s), budget is %s",
-        tec_byte_text(need, m->host), tec_byte_text(staging, m->memory.staging),
-        tec_byte_text(kept, m->memory.kept), tec_byte_text(captures, m->bytes.captures),
-        tec_byte_text(budget, p->memory.host));
+    tec_diagnostics_add(d, TEC_E040, p->memory.where.file ? p->memory.where : p->where,
+                        "host memory needs %s (keys and values on their way to prompts %s, kept "
+                        "in tiers.host %s, captures %s), budget is %s",
+                        tec_byte_text(need, m->host), tec_byte_text(staging, m->memory.staging),
+                        tec_byte_text(kept, m->memory.kept),
+                        tec_byte_text(captures, m->bytes.captures),
+                        tec_byte_text(budget, p->memory.host));
 }
 
 static void check_budget(struct tec_diagnostics *d, const struct tec_pipeline *p,

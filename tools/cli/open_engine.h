@@ -55,8 +55,8 @@ enum tec_status tec_use_canary(struct tec_opened *opened,
  * a frame's record names the policy of that frame. */
 const char *tec_used_policy(const struct tec_opened *opened);
 
-/* "k=5,margin=0.05" behind `before`, a comma between them: what the policy's parameters are. It lives
- * in the arena; NULL without memory. `policy` may be NULL, which has none. */
+/* "k=5,margin=0.05" behind `before`, a comma between them: what the policy's parameters are. It
+ * lives in the arena; NULL without memory. `policy` may be NULL, which has none. */
 char *tec_used_params(struct tec_arena *arena, const struct tec_policy *policy, const char *before);
 
 /* The policy in use, that in force where there is one; under the same rule. */

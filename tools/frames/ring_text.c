@@ -2,8 +2,8 @@
  * means for a frame and for the age of an action. */
 #include "tools/frames/ring_text.h"
 
-#include "graph/kv/stages.h"
 #include "base/byte_text.h"
+#include "graph/kv/stages.h"
 
 static void print_depths(const struct tec_decl_resource *r, const struct tec_ints *depth, FILE *out)
 {

@@ -80,9 +80,11 @@ static enum tec_status add_row(struct tec_bench *b, const char *name, const char
     if (value)
         TEC_TRY(set_param(r->owner, sweep, strcspn(sweep, "="), value, err));
     r->params = tec_used_params(b->call->arena, r->owner,
-                                !b->apart ? "" : apart ? "apart" : "together");
+                                !b->apart ? ""
+                                : apart   ? "apart"
+                                          : "together");
     return r->params && give_samples(b, r) ? TEC_OK
-                                        : tec_fail(err, TEC_NO_MEMORY, "no memory for samples");
+                                           : tec_fail(err, TEC_NO_MEMORY, "no memory for samples");
 }
 
 /* The next word of a list with commas; NULL past the last one. */

@@ -1,6 +1,6 @@
 /* inspect_text.c - the report of an inspection as lines. */
-#include "base/escape.h"
 #include "base/byte_text.h"
+#include "base/escape.h"
 #include "tools/measure/inspect.h"
 
 static const char *text_of(const json_t *report, const char *key)

@@ -1,9 +1,9 @@
 /* measure.c - computes exactly how many bytes a pipeline would take, without allocating them. */
 #include "tools/measure/measure.h"
 
+#include "base/byte_text.h"
 #include "base/store/find.h"
 #include "base/store/kind.h"
-#include "base/byte_text.h"
 
 static bool is_here(const struct tec_invocation *call, const char *weights)
 {

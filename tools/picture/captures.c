@@ -1,9 +1,9 @@
 /* captures.c - why each capture of a pipeline is there. */
 #include "tools/picture/captures.h"
 
+#include "base/byte_text.h"
 #include "base/escape.h"
 #include "base/json_text.h"
-#include "base/byte_text.h"
 
 #include <string.h>
 

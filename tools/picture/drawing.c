@@ -2,8 +2,8 @@
  * language. */
 #include "tools/picture/drawing.h"
 
-#include "base/escape.h"
 #include "base/byte_text.h"
+#include "base/escape.h"
 
 #include <stdarg.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* graph_html.c - a drawing as one HTML page that needs nothing else: the picture with its layout
  * found here, the fields of its items as data, and a script that pans, zooms, searches and shows.
  */
-#include "base/json_text.h"
 #include "base/byte_text.h"
+#include "base/json_text.h"
 #include "tools/picture/drawing.h"
 #include "tools/picture/layout.h"
 #include "tools/picture/page.h"
@@ -121,8 +121,7 @@ static void print_compiled(const struct tec_measured *m, FILE *out)
     fputs("</table>\n<table><tr><th>memory<th>bytes</tr>\n", out);
     fprintf(out, "<tr><td>weights<td>%s</tr>\n", tec_byte_text(text, m->bytes.weights));
     fprintf(out, "<tr><td>KV<td>%s</tr>\n", tec_byte_text(text, m->bytes.kv));
-    fprintf(out, "<tr><td>activations<td>%s</tr>\n",
-            tec_byte_text(text, m->bytes.activations));
+    fprintf(out, "<tr><td>activations<td>%s</tr>\n", tec_byte_text(text, m->bytes.activations));
     fprintf(out, "<tr><td>all on the device<td>%s</tr>\n</table>\n",
             tec_byte_text(text, m->bytes.total));
 }

@@ -1,6 +1,6 @@
 /* graph_json.c - a drawing as JSON, and the compiled parts as JSON and lines. */
-#include "base/json_text.h"
 #include "base/byte_text.h"
+#include "base/json_text.h"
 #include "tools/frames/ring_text.h"
 #include "tools/picture/drawing.h"
 

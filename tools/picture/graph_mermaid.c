@@ -1,6 +1,6 @@
 /* graph_mermaid.c - a drawing as a Mermaid flow chart, for documents. */
-#include "base/escape.h"
 #include "base/byte_text.h"
+#include "base/escape.h"
 #include "tools/picture/drawing.h"
 
 /* Inside "...": Mermaid has entities of its own, with # for &. */
