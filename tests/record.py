@@ -567,6 +567,19 @@ def what_nodes_wait_for_adds_up():
 
 
 @test
+def a_robot_that_has_done_nothing_is_looked_at():
+    socket_path = os.path.join(os.path.dirname(FILE), "idle.sock")
+    s = Server(DEMO, "--control", socket_path)
+    j = json.loads(tectum("top", "--control", socket_path, "--count", "1", "--format", "json").stdout)
+    check(j["frames"] == 0 and j["frame"] == -1 and j["pipeline"] == "demo_metaworld", j)
+    check("0 of 0 over" in tectum("top", "--control", socket_path, "--count", "1").stdout)
+    check(json.loads(tectum("explain", "--control", socket_path, "--format", "json").stdout)["frames"] == 0)
+    trace = json.loads(tectum("trace", "--control", socket_path, "--chrome").stdout)
+    check(isinstance(trace["traceEvents"], list), trace)
+    check(s.end()[0] == 0)
+
+
+@test
 def a_server_is_probed():
     s = Server(DEMO, "--late-ok")
     url = "ws://127.0.0.1:%d" % s.port
@@ -576,6 +589,10 @@ def a_server_is_probed():
     check(all(j[p] is not None and 0 <= j[p] <= j["client_us"] for p in parts), j)
     check(j["model_us"] > j["decode_us"] and sum(j[p] for p in parts) < 2 * j["client_us"], j)
     check("model" in tectum("probe", url, "--recording", FILE, "--count", "1").stdout)
+    drawn = os.path.join(os.path.dirname(FILE), "drawn.mcap")  # as probe's own words have it: ids in place of a text
+    tectum("run", DEMO, "--random-inputs", "1", "--record", drawn)
+    j = json.loads(tectum("probe", url, "--recording", drawn, "--count", "2", "--format", "json").stdout)
+    check(j["n"] == 2 and j["actions"] == [16, 4], j)
     # what it sends is the recording's observation
     c = s.connect()
     reply = c.infer({**OBSERVATION, "tectum": {"timing": True}})

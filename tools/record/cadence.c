@@ -142,7 +142,7 @@ enum tec_status tec_cadence_of(struct tec_cadence *c, const struct tec_flight *f
     size_t most = f->n_frames > f->n_launches ? f->n_frames : f->n_launches;
     struct window w = {.f = f, .numbers = malloc((most + 1) * sizeof(int64_t))};
     int64_t period = json_integer_value(json_object_get(f->about, "period_us"));
-    *c = (struct tec_cadence){.headroom_us = INT64_MIN, .policy = ""};
+    *c = (struct tec_cadence){.newest = -1, .headroom_us = INT64_MIN, .policy = ""};
     if (!w.numbers)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for figures");
     find_window(&w, last_s);

@@ -18,7 +18,7 @@ struct tec_cadence {
     double seconds, hz, wanted_hz, action_hz, worst_hz, tokens_s; /* wanted 0: no period is set */
     size_t frames, missed;
     size_t causes[TEC_CAUSES];
-    int64_t newest; /* number of the newest frame */
+    int64_t newest; /* number of the newest frame; -1: there is none */
     int64_t frame_p50_us, frame_p99_us, frame_max_us;
     int64_t headroom_us; /* median of what was left until the deadline; INT64_MIN: there is none */
     int64_t policy_p50_us, policy_max_us, host_p50_us;

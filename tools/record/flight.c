@@ -86,6 +86,11 @@ static enum tec_status take_messages(struct tec_flight *f, struct tec_error *err
         else if (is_flight(&m))
             take_events(f, &m);
     }
+    return TEC_OK;
+}
+
+static enum tec_status need_events(const struct tec_flight *f, struct tec_error *err)
+{
     return f->n_events ? TEC_OK
                        : tec_fail(err, TEC_MALFORMED,
                                   "%s: there is no event of the flight recorder in it%s%s",
@@ -232,18 +237,32 @@ enum tec_status tec_flight_now(struct tec_flight *f, const struct tec_recorder *
     return status;
 }
 
-enum tec_status tec_flight_open(struct tec_flight *f, const char *path, struct tec_heap *heap,
-                                struct tec_error *err)
+static enum tec_status open_file(struct tec_flight *f, const char *path, bool idle,
+                                 struct tec_heap *heap, struct tec_error *err)
 {
     init(f, heap);
     enum tec_status status = tec_mcap_read(&f->file, path, err);
     if (status == TEC_OK)
         status = take_messages(f, err);
+    if (status == TEC_OK && !idle)
+        status = need_events(f, err);
     if (status == TEC_OK)
         status = find_frames(f, err);
     if (status != TEC_OK)
         tec_flight_close(f);
     return status;
+}
+
+enum tec_status tec_flight_open(struct tec_flight *f, const char *path, struct tec_heap *heap,
+                                struct tec_error *err)
+{
+    return open_file(f, path, false, heap, err);
+}
+
+enum tec_status tec_flight_open_idle(struct tec_flight *f, const char *path, struct tec_heap *heap,
+                                     struct tec_error *err)
+{
+    return open_file(f, path, true, heap, err);
 }
 
 void tec_flight_close(struct tec_flight *f)

@@ -60,6 +60,10 @@ struct tec_flight {
  * What a cut file lacks is said in file.damage. */
 enum tec_status tec_flight_open(struct tec_flight *f, const char *path, struct tec_heap *heap,
                                 struct tec_error *err);
+/* The same of what a running robot has written: it may not have done anything, which gives no
+ * frames. */
+enum tec_status tec_flight_open_idle(struct tec_flight *f, const char *path, struct tec_heap *heap,
+                                     struct tec_error *err);
 /* The same of a recorder of this process, as it is now; `about` is what a recording says of itself,
  * borrowed. A recorder without events gives no frames. */
 enum tec_status tec_flight_now(struct tec_flight *f, const struct tec_recorder *recorder,

@@ -26,7 +26,7 @@ static enum tec_status of_robot(struct tec_flight *f, struct tec_invocation *cal
         err);
     json_decref(answer);
     if (status == TEC_OK)
-        status = tec_flight_open(f, path, call->heap, err);
+        status = tec_flight_open_idle(f, path, call->heap, err);
     unlink(path);
     return status;
 }

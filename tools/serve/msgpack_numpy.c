@@ -179,6 +179,28 @@ static enum tec_status convert(struct tec_value *out, const struct packed *p, ch
     return TEC_OK;
 }
 
+/* Token ids stay whole numbers: "prompt#ids" is in place of the text of "prompt". */
+static bool is_ids(const char *name, char letter, size_t size)
+{
+    size_t n = strlen(name);
+    return letter == 'i' && size == sizeof(int32_t) && n > 4 && strcmp(name + n - 4, "#ids") == 0;
+}
+
+static enum tec_status copy_ids(struct tec_value *out, const struct packed *p, size_t n,
+                                const struct reading *in)
+{
+    if (n > in->most)
+        return tec_fail(in->err, TEC_UNSUPPORTED, "%.80s: %zu token ids, at most %zu are taken",
+                        in->name, n, in->most);
+    int32_t *ids = TEC_NEW(in->arena, n + 1, int32_t);
+    if (!ids)
+        return no_memory(in);
+    memcpy(ids, p->data.data, n * sizeof *ids);
+    out->kind = TEC_VALUE_I32;
+    out->data = ids;
+    return TEC_OK;
+}
+
 /* Read the code points of a 0-d <U array or the bytes of an |S one; zeros at the end are
  * padding. */
 static enum tec_status read_text(struct tec_value *out, const struct packed *p, char letter,
@@ -232,6 +254,8 @@ static enum tec_status read_array(struct tec_value *out, const struct packed *p,
     memcpy(out->shape, p->shape, sizeof out->shape);
     out->bytes = bytes;
     out->kind = letter == 'u' ? TEC_VALUE_U8 : size == 4 ? TEC_VALUE_F32 : TEC_VALUE_F64;
+    if (is_ids(in->name, letter, size))
+        return copy_ids(out, p, n, in);
     bool as_is = (letter == 'u' && size == 1) || (letter == 'f' && size >= 4);
     return as_is ? TEC_OK : convert(out, p, letter, size, n, in);
 }
