@@ -186,6 +186,19 @@ run 3 "expand a policy" expand policies/oxygen.lua; err "this is a policy"
 printf '{"schema":' >"$W/cut.json"
 run 3 "expand a cut form" expand "$W/cut.json"
 
+# What is given where something else was expected is named as what it is.
+"$T" run pipelines/demo_metaworld.lua --random-inputs 0 -n 1 --record "$W/drive" --dump "$W/taps" >/dev/null 2>&1
+for verb in run check serve expand init; do
+    run 3 "$verb a recording" $verb "$W/drive"; err "this is a recording"
+done
+for verb in replay explain top trace; do
+    run 3 "$verb of a pipeline" $verb pipelines/demo_metaworld.lua; err "this is a pipeline file"
+    run 3 "$verb of a policy" $verb policies/oxygen.lua; err "this is a policy"
+    run 3 "$verb of a checkpoint" $verb "$CHECKPOINT"; err "this is a checkpoint directory"
+done
+run 0 "inspect tensors under any name" inspect --list "$W/taps"; out "layout file"
+run 0 "any seed draws inputs" run pipelines/demo_metaworld.lua --random-inputs 18446744073709551615 -n 1
+
 # inspect
 run 0 "inspect a checkpoint" inspect "$CHECKPOINT"; out "model pi05"; out "^missing    0"
 run 0 "inspect as JSON" inspect --format json "$CHECKPOINT"

@@ -84,6 +84,25 @@ static enum tec_path_kind by_text(const char *path)
     return kind;
 }
 
+/* By the first bytes: recordings have a magic; tensors the length of a header, which is JSON. */
+static enum tec_path_kind by_magic(const char *path)
+{
+    uint8_t first[9];
+    int fd;
+    uint64_t bytes, header = 0;
+    if (tec_path_open(path, &fd, &bytes, NULL) != TEC_OK)
+        return TEC_PATH_UNKNOWN;
+    bool read =
+        bytes >= sizeof first && tec_path_read(fd, path, 0, first, sizeof first, NULL) == TEC_OK;
+    close(fd);
+    for (int i = 7; read && i >= 0; i--)
+        header = header << 8 | first[i];
+    return !read                                                  ? TEC_PATH_UNKNOWN
+           : memcmp(first, "\x89MCAP0\r\n", 8) == 0               ? TEC_PATH_RECORDING
+           : first[8] == '{' && header <= bytes - 8 && header > 1 ? TEC_PATH_SAFETENSORS
+                                                                  : TEC_PATH_UNKNOWN;
+}
+
 enum tec_path_kind tec_path_kind(const char *path)
 {
     static const struct {
@@ -91,7 +110,8 @@ enum tec_path_kind tec_path_kind(const char *path)
         enum tec_path_kind kind;
     } ends[] = {{".safetensors", TEC_PATH_SAFETENSORS}, {"tokenizer.model", TEC_PATH_TOKENIZER},
                 {"tokenizer.json", TEC_PATH_TOKENIZER}, {".wrec", TEC_PATH_RECORDING},
-                {".rec", TEC_PATH_RECORDING},           {".jsonl", TEC_PATH_RECORDING}};
+                {".rec", TEC_PATH_RECORDING},           {".mcap", TEC_PATH_RECORDING},
+                {".jsonl", TEC_PATH_RECORDING}};
     struct stat st;
     if (stat(path, &st) != 0)
         return TEC_PATH_MISSING;
@@ -100,7 +120,9 @@ enum tec_path_kind tec_path_kind(const char *path)
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
         if (ends_with(path, ends[i].end))
             return ends[i].kind;
-    enum tec_path_kind kind = by_text(path);
+    enum tec_path_kind kind = by_magic(path);
+    if (kind == TEC_PATH_UNKNOWN)
+        kind = by_text(path);
     return kind == TEC_PATH_UNKNOWN && ends_with(path, ".lua") ? TEC_PATH_PIPELINE : kind;
 }
 

@@ -22,7 +22,8 @@ enum { MAX_DESCRIPTION = 1 << 20 };
 struct check_options {
     bool strict, accuracy;
     const char *explain, *inputs;
-    int frames, random;
+    int frames;
+    struct tec_seed random;
     double within;
 };
 
@@ -36,8 +37,8 @@ static const struct tec_option options[] = {
     {"inputs", 0, TEC_OPTION_TEXT, "FILE",
      "of --accuracy: observations, FILE.jsonl as for run or a recording FILE.mcap; drawn without",
      AT(inputs), 0, 0},
-    {"random-inputs", 0, TEC_OPTION_INT, "SEED", "of --accuracy: what is drawn; 1", AT(random), 1,
-     INT_MAX},
+    {"random-inputs", 0, TEC_OPTION_SEED, "SEED", "of --accuracy: what is drawn; 1", AT(random), 0,
+     0},
     {"frames", 'n', TEC_OPTION_INT, "N", "of --accuracy: at most N; all of FILE, 8 that are drawn",
      AT(frames), 1, INT_MAX},
     {"within", 0, TEC_OPTION_NUMBER, "X",
@@ -388,7 +389,7 @@ static enum tec_status compare(struct tec_invocation *call, const char *path, st
 {
     const struct check_options *o = call->options;
     const struct tec_accuracy_options of = {path, o->inputs, o->frames,
-                                            o->random ? (uint64_t)o->random : 1};
+                                            o->random.given ? o->random.value : 1};
     struct tec_accuracy found;
     TEC_TRY(tec_accuracy_run(&found, call, &of, call->arena, err));
     double largest = tec_accuracy_largest(&found);
@@ -442,10 +443,10 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     enum tec_status worst = TEC_OK;
     if (o->explain)
         return explain(call, o->explain, err);
-    if (!o->accuracy && (o->inputs || o->frames || o->random || o->within > 0.0))
+    if (!o->accuracy && (o->inputs || o->frames || o->random.given || o->within > 0.0))
         return tec_fail(err, TEC_INVALID,
                         "--inputs, --random-inputs, --frames, --within: need --accuracy");
-    if (o->inputs && o->random)
+    if (o->inputs && o->random.given)
         return tec_fail(err, TEC_INVALID, "--inputs or --random-inputs");
     if (o->accuracy && (call->args.n != 1 || tec_path_kind(call->args.item[0]) == TEC_PATH_POLICY))
         return tec_fail(err, TEC_INVALID, "--accuracy: of one pipeline");

@@ -2,6 +2,7 @@
 #include "tools/record/mcap_read.h"
 
 #include "base/store/file.h"
+#include "base/store/kind.h"
 #include "tools/record/mcap.h"
 
 #include <stdio.h>
@@ -65,16 +66,26 @@ static enum tec_status map(struct tec_mcap_reader *r, struct tec_error *err)
     return TEC_OK;
 }
 
+static enum tec_status fail_kind(const char *path, struct tec_error *err)
+{
+    enum tec_path_kind kind = tec_path_kind(path);
+    bool known = kind != TEC_PATH_UNKNOWN && kind != TEC_PATH_RECORDING;
+    return tec_fail(err, TEC_MALFORMED,
+                    "%s: this is %s%s: it does not begin with \\x89MCAP0; a recording is made with "
+                    "`tectum run --record FILE.mcap`",
+                    path, known ? tec_path_kind_text(kind) : "no MCAP file",
+                    known ? ", no MCAP file" : "");
+}
+
 enum tec_status tec_mcap_read(struct tec_mcap_reader *r, const char *path, struct tec_error *err)
 {
     *r = (struct tec_mcap_reader){.path = path};
+    if (tec_path_kind(path) == TEC_PATH_CHECKPOINT)
+        return fail_kind(path, err);
     TEC_TRY(map(r, err));
     if (r->n < TEC_MCAP_MAGIC_BYTES || memcmp(r->data, TEC_MCAP_MAGIC, TEC_MCAP_MAGIC_BYTES) != 0) {
         tec_mcap_read_close(r);
-        return tec_fail(err, TEC_MALFORMED,
-                        "%s: this is no MCAP file: it does not begin with \\x89MCAP0; a recording "
-                        "is made with `tectum run --record FILE.mcap`",
-                        path);
+        return fail_kind(path, err);
     }
     tec_mcap_rewind(r);
     return TEC_OK;
