@@ -365,6 +365,18 @@ def the_figures_are_what_prometheus_reads():
                 samples['tectum_stage_seconds_count{node="act"}'] == 3:
             break
         time.sleep(0.1)
+    base = "http://127.0.0.1:%d" % s.port
+    for path, key, code in (("/v1/graph", None, 401), ("/trace", None, 401), ("/trace?frames=0", 1, 400),
+                            ("/trace?frames=x", 1, 400), ("/trace?frames=101", 1, 400)):
+        check(http_code(base + path, key) == code, path)
+    page = lambda path: json.load(urllib.request.urlopen(urllib.request.Request(base + path, headers=KEY)))
+    graph = page("/v1/graph")
+    plain = json.loads(tectum("graph", DEMO, "-T", "json").stdout)
+    check(graph.pop("dot") == tectum("graph", DEMO, "-T", "dot").stdout and graph == plain, graph)
+    trace = page("/trace?frames=2")["traceEvents"]
+    sees = [e for e in trace if e.get("name") == "see" and e["ph"] == "X"]
+    check(sees and all(e["dur"] > 0 for e in sees), trace)
+    check(http_code(base + "/trace", 1) == 503, "one trace a second")
     check(samples['tectum_requests_total{status="answered"}'] == 3, text)
     check(samples["tectum_frames_total"] >= 3 and samples["tectum_tokens_generated_total"] > 0, text)
     check(samples["tectum_obs_to_action_seconds_count"] == 3, text)
@@ -381,6 +393,16 @@ def the_figures_are_what_prometheus_reads():
     looks = [json.loads(x) for x in looks.stdout.splitlines()]
     check(len(looks) == 2 and looks[1]["frames"] >= 3 and "Hz" in looks[1]["cadence"], looks)
     check(s.end()[0] == 0)
+
+
+KEY = {"Authorization": "Api-Key abcdefgh12345678"}
+
+
+def http_code(url, key):
+    try:
+        return urllib.request.urlopen(urllib.request.Request(url, headers=KEY if key else {})).status
+    except urllib.error.HTTPError as e:
+        return e.code
 
 
 def key_file(key):

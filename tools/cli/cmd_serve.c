@@ -249,7 +249,8 @@ static enum tec_status start(struct job *job, struct tec_error *err)
                                         .stall_s = or_else(o->stall_s, STALL_S),
                                         .metrics = {.engine = job->worker.opened.engine,
                                                     .figures = &job->worker.runtime.figures,
-                                                    .pipeline = job->worker.opened.pipeline->name},
+                                                    .pipeline = job->worker.opened.pipeline->name,
+                                                    .recorder = &job->worker.runtime.recorder},
                                         .metadata = job->metadata};
     TEC_TRY(tec_net_start(&job->net, &net, err));
     const struct tec_guard_options guard = {.end = end,

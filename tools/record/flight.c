@@ -220,14 +220,21 @@ static void init(struct tec_flight *f, struct tec_heap *heap)
 enum tec_status tec_flight_now(struct tec_flight *f, const struct tec_recorder *recorder,
                                json_t *about, struct tec_heap *heap, struct tec_error *err)
 {
-    uint64_t from = 0;
+    return tec_flight_newest(f, recorder, about, TEC_FLIGHT_EVENTS, heap, err);
+}
+
+enum tec_status tec_flight_newest(struct tec_flight *f, const struct tec_recorder *recorder,
+                                  json_t *about, size_t most, struct tec_heap *heap,
+                                  struct tec_error *err)
+{
+    uint64_t written = atomic_load(&recorder->written), from = written > most ? written - most : 0;
     init(f, heap);
     take_about(f, json_incref(about));
-    f->events = TEC_NEW(&f->arena, TEC_FLIGHT_EVENTS, struct tec_flight_event);
+    f->events = TEC_NEW(&f->arena, most + 1, struct tec_flight_event);
     enum tec_status status =
         f->events ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a recorder's events");
     if (status == TEC_OK)
-        f->n_events = tec_recorder_copy(recorder, &from, f->events, TEC_FLIGHT_EVENTS);
+        f->n_events = tec_recorder_copy(recorder, &from, f->events, most);
     for (int i = 1; i <= TEC_FLIGHT_WORDS; i++)
         f->words[i] = tec_recorder_word(recorder, i); /* a word stays once it is there */
     if (status == TEC_OK)

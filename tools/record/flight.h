@@ -68,6 +68,10 @@ enum tec_status tec_flight_open_idle(struct tec_flight *f, const char *path, str
  * borrowed. A recorder without events gives no frames. */
 enum tec_status tec_flight_now(struct tec_flight *f, const struct tec_recorder *recorder,
                                json_t *about, struct tec_heap *heap, struct tec_error *err);
+/* The same of its newest `most` events alone. */
+enum tec_status tec_flight_newest(struct tec_flight *f, const struct tec_recorder *recorder,
+                                  json_t *about, size_t most, struct tec_heap *heap,
+                                  struct tec_error *err);
 void tec_flight_close(struct tec_flight *f); /* zeroed is allowed */
 
 /* usual.c: what is usual, found when a flight is opened; of a launch. */

@@ -1,19 +1,26 @@
 /* http.c - what a socket is told before it is a WebSocket: one reply, after which it is closed. */
 #include "tools/serve/http.h"
 
+#include "base/clock.h"
+#include "base/number.h"
+#include "tools/serve/pages.h"
+
 #include <string.h>
 #include <strings.h>
 
+enum { SECOND_NS = 1000000000 };
+
+static const struct tec_clock wall = {NULL};
+static const char text_type[] = "text/plain; version=0.0.4; charset=utf-8";
+
 /* The headers into the buffer; false: they do not fit. */
-static bool add_head(struct lws *wsi, unsigned status, size_t n, unsigned char **p,
-                     unsigned char *end)
+static bool add_head(struct lws *wsi, unsigned status, const char *type, size_t n,
+                     unsigned char **p, unsigned char *end)
 {
     static const char close[] = "close", challenge[] = "Bearer";
-    static const char type[] = "text/plain; version=0.0.4; charset=utf-8";
     return !lws_add_http_header_status(wsi, status, p, end) &&
            !lws_add_http_header_by_token(wsi, WSI_TOKEN_HTTP_CONTENT_TYPE,
-                                         (const unsigned char *)type, (int)sizeof type - 1, p,
-                                         end) &&
+                                         (const unsigned char *)type, (int)strlen(type), p, end) &&
            !lws_add_http_header_content_length(wsi, n, p, end) &&
            !lws_add_http_header_by_token(wsi, WSI_TOKEN_CONNECTION, (const unsigned char *)close, 5,
                                          p, end) &&
@@ -24,11 +31,11 @@ static bool add_head(struct lws *wsi, unsigned status, size_t n, unsigned char *
 }
 
 /* One reply of head and body in one write; the socket is closed behind it. */
-static int respond_in(struct lws *wsi, unsigned status, const void *body, size_t n,
-                      unsigned char *buffer, size_t room)
+static int respond_in(struct lws *wsi, unsigned status, const char *type, const void *body,
+                      size_t n, unsigned char *buffer, size_t room)
 {
     unsigned char *start = buffer + LWS_PRE, *p = start, *end = buffer + room;
-    if (!add_head(wsi, status, n, &p, end) || (size_t)(end - p) < n)
+    if (!add_head(wsi, status, type, n, &p, end) || (size_t)(end - p) < n)
         return -1;
     /* The library says HTTP/1.0, which WebSocket clients refuse to read. */
     start[sizeof "HTTP/1." - 1] = '1';
@@ -41,7 +48,7 @@ static int respond_in(struct lws *wsi, unsigned status, const void *body, size_t
 static int respond(struct lws *wsi, unsigned status, const char *body)
 {
     unsigned char buffer[LWS_PRE + 1024];
-    return respond_in(wsi, status, body, strlen(body), buffer, sizeof buffer);
+    return respond_in(wsi, status, text_type, body, strlen(body), buffer, sizeof buffer);
 }
 
 /* Copy of a header; its length, -1 where it is absent or longer than `room` - 1. */
@@ -58,18 +65,59 @@ static bool has_key(struct lws *wsi, const struct tec_key *key)
     return key->n == 0 || (n > 0 && tec_key_fits(key, text, (size_t)n));
 }
 
+/* The whole of a body that may be long; nothing of it where there was no memory. */
+static int respond_buffer(struct lws *wsi, const char *type, const struct tec_buffer *body,
+                          struct tec_heap *heap)
+{
+    enum { HEAD_BYTES = LWS_PRE + 1024 };
+    unsigned char *buffer = body->failed ? NULL : tec_heap_get(heap, HEAD_BYTES + body->n);
+    int result = buffer
+                     ? respond_in(wsi, 200, type, body->data, body->n, buffer, HEAD_BYTES + body->n)
+                     : respond(wsi, 503, "There is no memory for it.\n");
+    tec_heap_put(heap, buffer);
+    return result;
+}
+
 static int respond_metrics(struct lws *wsi, const struct tec_metrics_source *source,
                            struct tec_heap *heap)
 {
-    enum { HEAD_BYTES = LWS_PRE + 1024 };
     struct tec_buffer body = {.heap = heap};
     tec_metrics_text(&body, source);
-    unsigned char *buffer = body.failed ? NULL : tec_heap_get(heap, HEAD_BYTES + body.n);
-    int result = buffer ? respond_in(wsi, 200, body.data, body.n, buffer, HEAD_BYTES + body.n)
-                        : respond(wsi, 503, "There is no memory for the figures.\n");
-    tec_heap_put(heap, buffer);
+    int result = respond_buffer(wsi, text_type, &body, heap);
     tec_buffer_finish(&body);
     return result;
+}
+
+static int respond_json(struct lws *wsi, enum tec_status status, struct tec_buffer *body,
+                        struct tec_heap *heap)
+{
+    body->failed |= status != TEC_OK;
+    int result = respond_buffer(wsi, "application/json", body, heap);
+    tec_buffer_finish(body);
+    return result;
+}
+
+static int respond_graph(struct lws *wsi, const struct tec_metrics_source *source,
+                         struct tec_heap *heap)
+{
+    struct tec_buffer body = {.heap = heap};
+    struct tec_error err;
+    return respond_json(wsi, tec_page_graph(&body, source, heap, &err), &body, heap);
+}
+
+static int respond_trace(struct lws *wsi, struct tec_metrics_source *source, struct tec_heap *heap)
+{
+    char text[32];
+    const char *asked = lws_get_urlarg_by_name(wsi, "frames=", text, sizeof text);
+    int64_t frames = TEC_TRACE_FRAMES;
+    struct tec_buffer body = {.heap = heap};
+    struct tec_error err;
+    if (asked && (!tec_number_parse(asked, &frames) || frames < 1 || frames > TEC_TRACE_MOST))
+        return respond(wsi, 400, "frames is a whole number, 1 to 100.\n");
+    if (source->traced_ns && tec_clock_now(&wall) - source->traced_ns < SECOND_NS)
+        return respond(wsi, 503, "A trace is made once a second: ask again.\n");
+    source->traced_ns = tec_clock_now(&wall);
+    return respond_json(wsi, tec_page_trace(&body, source, (int)frames, heap, &err), &body, heap);
 }
 
 static int respond_ready(struct lws *wsi, const struct tec_safety *safety, bool leaving)
@@ -82,7 +130,7 @@ static int respond_ready(struct lws *wsi, const struct tec_safety *safety, bool 
 }
 
 int tec_http_answer(struct lws *wsi, const char *path, const struct tec_key *key,
-                    const struct tec_metrics_source *metrics, bool leaving, struct tec_heap *heap)
+                    struct tec_metrics_source *metrics, bool leaving, struct tec_heap *heap)
 {
     if (strcmp(path, "/healthz") == 0)
         return respond(wsi, 200, "OK\n");
@@ -91,6 +139,10 @@ int tec_http_answer(struct lws *wsi, const char *path, const struct tec_key *key
     if (strcmp(path, "/metrics") == 0 && metrics->engine)
         return has_key(wsi, key) ? respond_metrics(wsi, metrics, heap)
                                  : tec_http_refuse(wsi, TEC_DOOR_KEY);
+    if (metrics->engine && (strcmp(path, "/v1/graph") == 0 || strcmp(path, "/trace") == 0))
+        return !has_key(wsi, key) ? tec_http_refuse(wsi, TEC_DOOR_KEY)
+               : path[1] == 'v'   ? respond_graph(wsi, metrics, heap)
+                                  : respond_trace(wsi, metrics, heap);
     return respond(wsi, 426, "This is a WebSocket server; /healthz tells its health.\n");
 }
 

@@ -28,9 +28,9 @@ enum tec_door tec_http_judge(struct lws *wsi, const struct tec_key *key);
 int tec_http_refuse(struct lws *wsi, enum tec_door why);
 
 /* Answer a request that is no handshake. /healthz: the server runs. /readyz: it takes robots, which
- * it does not while it ends (`leaving`) or while a stop holds. /metrics: the figures, for who has
- * the key. Returns -1. */
+ * it does not while it ends (`leaving`) or while a stop holds. For who has the key: /metrics, the
+ * figures; /v1/graph, the pipeline; /trace?frames=N, the newest frames. Returns -1. */
 int tec_http_answer(struct lws *wsi, const char *path, const struct tec_key *key,
-                    const struct tec_metrics_source *metrics, bool leaving, struct tec_heap *heap);
+                    struct tec_metrics_source *metrics, bool leaving, struct tec_heap *heap);
 
 #endif

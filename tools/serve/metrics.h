@@ -4,6 +4,7 @@
 #define TEC_TOOLS_SERVE_METRICS_H
 
 #include "graph/live/figures.h"
+#include "graph/live/recorder.h"
 #include "tools/record/buffer.h"
 #include "tools/serve/safety.h"
 #include "tools/serve/stats.h"
@@ -15,6 +16,8 @@ struct tec_metrics_source {
     const struct tec_safety *safety;
     const struct tec_serve_stats *stats; /* the calling thread's */
     const char *pipeline;
+    const struct tec_recorder *recorder; /* of the frames */
+    int64_t traced_ns; /* when a trace was made last; 0: never. The connection thread's */
 };
 
 /* Append the whole text. A buffer that has failed holds none of use. */
