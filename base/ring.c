@@ -44,3 +44,13 @@ bool tec_spsc_pop(struct tec_ring *ring, void *item)
     atomic_store_explicit(&ring->head, head + 1, memory_order_release);
     return true;
 }
+
+bool tec_spsc_peek(const struct tec_ring *ring, uint32_t i, void *item)
+{
+    uint32_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+    if (i >= atomic_load_explicit(&ring->tail, memory_order_acquire) - head)
+        return false;
+    memcpy(item, ring->items + (size_t)((head + i) & ring->mask) * ring->item_size,
+           ring->item_size);
+    return true;
+}

@@ -26,5 +26,8 @@ enum tec_status tec_spsc_init(struct tec_ring *ring, struct tec_arena *arena, ui
 /* Copy an item in, or out. False when the ring is full, or empty; nothing changes then. */
 bool tec_spsc_push(struct tec_ring *ring, const void *item);
 bool tec_spsc_pop(struct tec_ring *ring, void *item);
+/* Consumer: copy the i-th that is there, 0 the next to come out, and leave it. False: there are
+ * fewer. */
+bool tec_spsc_peek(const struct tec_ring *ring, uint32_t i, void *item);
 
 #endif

@@ -1,13 +1,13 @@
-/* runtime.c - the frame thread: one frame as every client runs it, and the loop around frames. */
+/* runtime.c - the frame thread: one frame as every client runs it, and its start and end. */
 #include "graph/live/runtime.h"
 
 #include "base/thread.h"
-
-enum { FIRST_PAUSE_NS = 500000, LONGEST_PAUSE_NS = 4000000 };
+#include "graph/live/turns.h"
 
 void tec_runtime_init(struct tec_runtime *rt, const struct tec_runtime_listener *listener)
 {
     *rt = (struct tec_runtime){.listener = *listener};
+    rt->bell = &rt->work;
 }
 
 enum tec_status tec_runtime_record(struct tec_runtime *rt, struct tec_arena *arena,
@@ -141,59 +141,11 @@ const struct tec_frame_record *tec_runtime_frame(struct tec_runtime *rt,
 
 /* --- the thread ------------------------------------------------------------------------------- */
 
-static bool cancels_wait(const struct tec_runtime *rt)
-{
-    bool any = false;
-    for (int i = 0; i < rt->engine->n_sessions; i++)
-        any |= rt->sessions[i].asks && tec_asks_cancels_wait(rt->sessions[i].asks);
-    return any;
-}
-
-/* When language is to go on without an observation; INT64_MAX: not before something comes. A device
- * that has failed makes no text any more. */
-static int64_t next_without(const struct tec_runtime *rt)
-{
-    const struct tec_runtime_source *s = &rt->source;
-    if (!s->go_on)
-        return INT64_MAX;
-    const struct tec_loop *loop = rt->engine->loop;
-    int live = s->rests ? tec_loop_requests(loop) : tec_loop_live(loop);
-    if (live == 0 || tec_engine_failure(rt->engine, NULL) != TEC_OK)
-        return cancels_wait(rt) ? 0 : INT64_MAX;
-    return (s->from_end || s->between_ns == 0 ? rt->ended_ns : rt->began_ns) + s->between_ns +
-           rt->pause_ns;
-}
-
-/* The next pause behind a frame without an observation. */
-static int64_t pause_behind(const struct tec_runtime *rt)
-{
-    if (rt->launched || rt->source.between_ns > 0)
-        return 0;
-    int64_t next = rt->pause_ns ? 2 * rt->pause_ns : FIRST_PAUSE_NS;
-    return next < LONGEST_PAUSE_NS ? next : LONGEST_PAUSE_NS;
-}
-
 void tec_runtime_work(struct tec_runtime *rt, const struct tec_runtime_source *source)
 {
+    struct tec_turns alone = {.n = 1, .of = {rt}, .since = {-1}};
     rt->source = *source;
-    for (;;) {
-        uint32_t seen = atomic_load(&rt->work.rings); /* what comes from here on ends the wait */
-        if (atomic_load(&rt->ending))
-            return;
-        rt->look_ns = INT64_MAX;
-        if (source->take(source->user)) {
-            rt->pause_ns = 0;
-            continue;
-        }
-        bool gathers = rt->look_ns < INT64_MAX;
-        int64_t next = gathers ? rt->look_ns : next_without(rt);
-        if (gathers || next > tec_clock_now(&rt->clock)) {
-            tec_bell_wait(&rt->work, seen, next);
-            continue;
-        }
-        source->go_on(source->user);
-        rt->pause_ns = pause_behind(rt);
-    }
+    tec_turns_work(&alone);
 }
 
 void tec_runtime_look(struct tec_runtime *rt, int64_t at_ns)
@@ -220,13 +172,13 @@ enum tec_status tec_runtime_start(struct tec_runtime *rt, const struct tec_runti
 
 void tec_runtime_ring(struct tec_runtime *rt)
 {
-    tec_bell_ring(&rt->work);
+    tec_bell_ring(rt->bell);
 }
 
 void tec_runtime_end(struct tec_runtime *rt)
 {
     atomic_store(&rt->ending, true);
-    tec_bell_ring(&rt->work);
+    tec_bell_ring(rt->bell);
 }
 
 void tec_runtime_stop(struct tec_runtime *rt)

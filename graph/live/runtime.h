@@ -47,6 +47,10 @@ struct tec_runtime_source {
     int64_t between_ns;
     bool from_end;
     bool rests; /* rings stand still in such frames, and need none */
+    /* Where runtimes have turns (turns.h); NULL: `take` does not say what has come. When that is
+     * due: INT64_MAX, nothing has. When an observation is thought to come, where none has. */
+    int64_t (*due)(void *user);
+    int64_t (*expected)(void *user, int64_t now_ns);
     void *user;
 };
 
@@ -84,7 +88,8 @@ struct tec_runtime {
     pthread_t thread;
     bool started;
     _Atomic bool ending;
-    struct tec_bell work; /* rings for the frame thread */
+    struct tec_bell work, *bell; /* rings for the frame thread; bell: its own, or all turns' */
+    struct tec_turns *turns;     /* that it has joined; NULL: none. Borrowed */
 };
 
 /* Before the engine is opened, with tec_runtime_released and tec_runtime_lost as its callbacks, the

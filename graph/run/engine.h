@@ -54,6 +54,9 @@ struct tec_engine_options {
     void (*trouble)(void *user, const char *line); /* of the memory, see memory.h, and of a start
                                                     * that is not as others; or NULL */
     struct tec_event_sink events;                  /* see loop.h */
+    const struct tec_engine *shares; /* its run's device is this one's, too, and so the thread that
+                                      * runs its frames; closed later. NULL: it has its own */
+    struct tec_loop_others others;   /* see loop.h */
     int64_t (*wanted)(void *self, int64_t now_ns); /* see loop.h */
     void *wanted_self;
 };
@@ -85,6 +88,7 @@ struct tec_engine {
     struct tec_engine_options options;
     struct tec_heap *heap;
     struct tec_device *device; /* the run's: the first of all */
+    bool borrows;              /* it is another engine's */
     int n_devices;
     struct tec_device *devices[1 + TEC_MAX_MODELS];
     struct tec_decl_device where[1 + TEC_MAX_MODELS]; /* what they are, from the second on */

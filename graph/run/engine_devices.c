@@ -97,11 +97,29 @@ static enum tec_status place(struct tec_engine *e, struct tec_engine_model *m, b
     return TEC_OK;
 }
 
+/* The run's device is another engine's. It splits off as many lanes as that one's pipeline says. */
+static enum tec_status borrow(struct tec_engine *e, struct tec_error *err)
+{
+    int beside = e->options.device.beside, there = e->options.shares->options.device.beside;
+    if (beside && beside != there)
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "not in this release: partitions of %d lanes in pipeline %s, beside "
+                        "pipeline %s, whose have %d: lanes are split alike, or not at all",
+                        beside, e->options.pipeline->name,
+                        e->options.shares->options.pipeline->name, there);
+    e->device = e->options.shares->device;
+    return TEC_OK;
+}
+
 enum tec_status tec_engine_open_devices(struct tec_engine *e, bool measure, struct tec_error *err)
 {
     struct tec_device_options run = e->options.device;
     run.measure = measure;
-    TEC_TRY(tec_device_open(&e->device, &run, e->heap, err));
+    e->borrows = !measure && e->options.shares;
+    if (e->borrows)
+        TEC_TRY(borrow(e, err));
+    else
+        TEC_TRY(tec_device_open(&e->device, &run, e->heap, err));
     e->devices[0] = e->device;
     e->n_devices = 1;
     for (int i = 0; i < e->n_models; i++)
@@ -111,8 +129,9 @@ enum tec_status tec_engine_open_devices(struct tec_engine *e, bool measure, stru
 
 void tec_engine_close_devices(struct tec_engine *e)
 {
-    for (int i = 0; i < e->n_devices; i++)
+    for (int i = e->borrows; i < e->n_devices; i++)
         tec_device_close(e->devices[i]);
+    e->borrows = false;
     e->device = NULL;
     memset(e->devices, 0, sizeof e->devices);
     e->n_devices = 0;

@@ -341,7 +341,8 @@ enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_exec
         .events = o->events,
         .edges = e->edges,
         .wanted = o->wanted,
-        .wanted_self = o->wanted_self};
+        .wanted_self = o->wanted_self,
+        .others = o->others};
     for (int i = 0; i < e->n_chains; i++)
         add_chain(&l, e, i, &executors[i]);
     list_decoders(&l, e);

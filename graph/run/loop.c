@@ -224,10 +224,13 @@ static void run_nodes(struct tec_loop *l)
     drop_prefixes(l);
 }
 
-/* The frame is over: until the next one there is time for other work. */
+/* The frame is over: until the next one, of any loop, there is time for other work. */
 static void idle(const struct tec_loop *l)
 {
-    int64_t next = l->tick->next_ns;
+    int64_t next = l->tick->next_ns, others = tec_loop_others_next(l, tec_loop_now(l));
+    if (tec_loop_yields(l))
+        return;
+    next = others < next ? others : next;
     for (int i = 0; i < l->n_own && l->n_own > 1; i++)
         next = l->own[i].tick->next_ns < next ? l->own[i].tick->next_ns : next;
     for (int i = 0; !l->record.failed && i < l->o.n_chains; i++)

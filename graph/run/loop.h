@@ -196,6 +196,17 @@ struct tec_frame_record {
     struct tec_launch_record launches[TEC_MAX_LAUNCHES];
 };
 
+/* Other loops, whose frames the same thread runs on the same device. Called on the frame thread;
+ * must not block. */
+struct tec_loop_others {
+    /* Whether one of their frames waits that has an observation: of this frame's language then no
+     * more is launched than has begun. NULL: there are none, and no `next` either. */
+    bool (*wait)(void *self);
+    /* When one of them is thought to come; INT64_MAX: that is not known. */
+    int64_t (*next)(void *self, int64_t now_ns);
+    void *self;
+};
+
 struct tec_loop_options {
     const struct tec_topology *topology; /* borrowed */
     int n_chains;
@@ -223,6 +234,7 @@ struct tec_loop_options {
      * `now_ns`, `now_ns` itself while a released frame waits. NULL: there is one session. */
     int64_t (*wanted)(void *self, int64_t now_ns);
     void *wanted_self;
+    struct tec_loop_others others;
     /* Whether n tokens of a decoder say `stop`; called on the frame thread for decoders that have
      * one. NULL: nobody can read tokens. */
     bool (*says)(void *self, int decoder, const int *tokens, int n, const char *stop);

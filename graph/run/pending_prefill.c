@@ -290,6 +290,8 @@ static bool next_slice(struct tec_loop *l, struct tec_scheduled *it)
     struct tec_pending_prefill *a = it->of < l->n_turns ? prefill_of(l, it) : NULL;
     if (!a || (it->at == 0 && (tec_loop_failed(l) || a->waiting == 0 || first_row(l, a) < 0)))
         return false;
+    if (it->at > 0 && it->at < a->now && tec_loop_yields(l))
+        a->now = it->at;
     if (it->at == a->now) {
         end_slices(l, it);
         return false;

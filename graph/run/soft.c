@@ -410,6 +410,8 @@ static bool next_rows(struct tec_loop *l, struct tec_scheduled *it)
 {
     if (it->at == 0)
         drop_waiting(l);
+    else if (tec_loop_yields(l))
+        return false;
     int at = it->first + it->n;
     while (at < l->n_order && is_concurrent(l, l->order[at]))
         at++;

@@ -285,6 +285,18 @@ static inline bool tec_loop_failed(struct tec_loop *l)
     return failed;
 }
 
+/* Another loop's frame waits for the device: language that has had a launch goes on later. */
+static inline bool tec_loop_yields(const struct tec_loop *l)
+{
+    return l->o.others.wait && l->o.others.wait(l->o.others.self);
+}
+
+/* When a frame of another loop is thought to come; INT64_MAX: none is. */
+static inline int64_t tec_loop_others_next(const struct tec_loop *l, int64_t now_ns)
+{
+    return l->o.others.wait ? l->o.others.next(l->o.others.self, now_ns) : INT64_MAX;
+}
+
 /* own_frames.c: let it be the turn of a session of the running frame: by its place among them, or
  * that of a request. */
 void tec_loop_turn(struct tec_loop *l, int who);

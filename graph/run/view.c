@@ -387,6 +387,9 @@ static double slack_of(const void *self, double q)
     if (next == INT64_MAX)
         next = l->record.start_ns + l->o.topology->period_us * 1000;
     double slack = (double)(next - now) / 1000.0 - hard;
+    int64_t others = tec_loop_others_next(l, now);
+    if (others != INT64_MAX && (double)(others - now) / 1000.0 < slack)
+        slack = (double)(others - now) / 1000.0;
     return slack > 0.0 ? slack : 0.0;
 }
 

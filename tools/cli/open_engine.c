@@ -123,6 +123,8 @@ enum tec_status tec_cli_open_options(struct tec_opened *out, struct tec_engine_o
                                            .released = out->more.released ? pass_release : NULL,
                                            .lost = out->more.lost ? pass_loss : NULL,
                                            .events = out->more.events,
+                                           .shares = out->more.shares,
+                                           .others = out->more.others,
                                            .trouble = say_trouble,
                                            .user = out};
     enum tec_status status = tec_cli_device_choice(call, &options->device, err);

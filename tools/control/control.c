@@ -85,14 +85,26 @@ static void wait(struct tec_control *c, struct pollfd *fds)
     poll(fds, N_FDS, busy ? BUSY_MS : IDLE_MS);
 }
 
-static void obey_signal(struct tec_control *c)
+static void hear_signals(struct tec_control *c)
 {
     struct signalfd_siginfo info;
     while (read(c->signals, &info, sizeof info) == (ssize_t)sizeof info)
-        if (info.ssi_signo == SIGUSR1)
-            tec_control_dump_flight(c);
-        else
-            tec_canary_fallback_now(c->canary);
+        atomic_fetch_add(info.ssi_signo == SIGUSR1 ? &c->all->dumps : &c->all->fallbacks, 1);
+}
+
+/* True where one has come that was not obeyed yet. */
+static bool is_new(_Atomic uint32_t *come, _Atomic uint32_t *obeyed)
+{
+    uint32_t n = atomic_load(come);
+    return atomic_exchange(obeyed, n) != n;
+}
+
+static void obey_signals(struct tec_control *c)
+{
+    if (is_new(&c->all->dumps, &c->obeyed.dumps))
+        tec_control_dump_flight(c);
+    if (is_new(&c->all->fallbacks, &c->obeyed.fallbacks))
+        tec_canary_fallback_now(c->canary);
 }
 
 static void *run(void *control)
@@ -102,7 +114,8 @@ static void *run(void *control)
     for (;;) {
         wait(c, fds);
         if (fds[AT_SIGNALS].revents)
-            obey_signal(c);
+            hear_signals(c);
+        obey_signals(c);
         tec_control_watch(c);
         tec_control_look_for_misses(c);
         if (fds[AT_STOP].revents)
@@ -150,8 +163,10 @@ enum tec_status tec_control_open(struct tec_control *c, struct tec_invocation *c
     sigemptyset(&ours);
     sigaddset(&ours, SIGUSR1);
     sigaddset(&ours, SIGUSR2);
+    c->all = options->signals ? options->signals : &c->come;
+    bool hears = !options->signals || options->hears;
     if (pthread_sigmask(SIG_BLOCK, &ours, NULL) != 0 ||
-        (c->signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK)) < 0 ||
+        (hears && (c->signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK)) < 0) ||
         (c->stopping = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
         return tec_fail(err, TEC_IO, "signals cannot be read");
     return options->path ? tec_control_bind(&c->socket, options->path, err) : TEC_OK;

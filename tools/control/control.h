@@ -22,10 +22,19 @@
 
 enum { TEC_CONTROL_PEERS = 4, TEC_CONTROL_EVENTS = 16 };
 
+/* How often each signal has come. Zeroed: never. */
+struct tec_control_signals {
+    _Atomic uint32_t dumps, fallbacks;
+};
+
 /* Options of a long-running verb (run, serve). */
 struct tec_control_options {
     const char *path;                    /* of the socket; NULL = none */
     const char *dump_dir;                /* NULL: beside the socket, without one nowhere */
+    const char *prefix;                  /* of what is written there; NULL = none */
+    struct tec_control_signals *signals; /* of several, which all obey them and one `hears`;
+                                          * borrowed. NULL: it is alone */
+    bool hears;
     struct tec_safety *safety;           /* a server's, borrowed; NULL: there is none */
     const struct tec_recorder *recorder; /* of the frames, borrowed; NULL: there is none */
     enum tec_recording_mode mode;        /* how its frames come */
@@ -70,7 +79,8 @@ struct tec_control {
     const struct tec_engine *engine; /* of its memories, borrowed until close; NULL: none */
     struct tec_opened *program;      /* the same; NULL: there is none */
     struct tec_control_socket socket;
-    int signals, stopping; /* signalfd, eventfd */
+    int signals, stopping;                         /* signalfd, -1: another one's; eventfd */
+    struct tec_control_signals come, *all, obeyed; /* all: own or shared */
     struct tec_peer peers[TEC_CONTROL_PEERS];
     struct tec_clock clock;
     pthread_t thread;

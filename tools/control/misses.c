@@ -11,8 +11,9 @@ static const int64_t after_ns = 500000000, between_ns = 10000000000;
 static bool path_of(const struct tec_control *c, const char *why, int64_t frame, char path[4096])
 {
     const char *folder = c->options.dump_dir, *socket = c->options.path;
-    return (folder || socket) && snprintf(path, 4096, "%s%s%s%lld.mcap", folder ? folder : socket,
-                                          folder ? "/" : ".", why, (long long)frame) < 4096;
+    const char *prefix = folder && c->options.prefix ? c->options.prefix : "";
+    return (folder || socket) && snprintf(path, 4096, "%s%s%s%s%lld.mcap", folder ? folder : socket,
+                                          folder ? "/" : ".", prefix, why, (long long)frame) < 4096;
 }
 
 static void write_dump(struct tec_control *c, const char *why, int64_t frame)

@@ -36,10 +36,11 @@ static bool path_of_dump(const struct tec_control *c, const char *name, int64_t 
         plain[n] = (char)(isalnum((unsigned char)name[n]) || name[n] == '_' ? name[n] : '-');
     plain[n] = '\0';
     const char *folder = c->options.dump_dir, *socket = c->options.path;
+    const char *prefix = folder && c->options.prefix ? c->options.prefix : "";
     if (!folder && !socket)
         return false;
-    return snprintf(path, 4096, "%s%s%s-frame%lld.jsonl", folder ? folder : socket,
-                    folder ? "/" : ".", plain, (long long)frame) < 4096;
+    return snprintf(path, 4096, "%s%s%s%s-frame%lld.jsonl", folder ? folder : socket,
+                    folder ? "/" : ".", prefix, plain, (long long)frame) < 4096;
 }
 
 /* Write the record of a policy that failed; `where` receives a text that says where it is or why

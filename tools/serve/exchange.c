@@ -46,6 +46,12 @@ int tec_exchange_take(struct tec_exchange *x)
     return tec_spsc_pop(&x->inbox, &job) ? job : -1;
 }
 
+int tec_exchange_peek(const struct tec_exchange *x, int i)
+{
+    int job;
+    return tec_spsc_peek(&x->inbox, (uint32_t)i, &job) ? job : -1;
+}
+
 void tec_exchange_return(struct tec_exchange *x, int job)
 {
     tec_spsc_push(&x->outbox, &job);

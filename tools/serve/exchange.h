@@ -85,6 +85,7 @@ int tec_exchange_collect(struct tec_exchange *x);
 /* Engine thread: the next job, -1 = none; give one back. Giving back neither locks nor allocates.
  */
 int tec_exchange_take(struct tec_exchange *x);
+int tec_exchange_peek(const struct tec_exchange *x, int i); /* the i-th that would be taken */
 void tec_exchange_return(struct tec_exchange *x, int job);
 
 #endif

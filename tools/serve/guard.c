@@ -1,4 +1,4 @@
-/* guard.c - the thread that waits for signals and watches the connection thread. */
+/* guard.c - the thread that watches a connection thread; one of them waits for signals. */
 #include "tools/serve/guard.h"
 
 #include <poll.h>
@@ -47,13 +47,17 @@ struct look {
 static void wait_for_signal(struct tec_guard *g, struct look *look)
 {
     const struct timespec wait = {.tv_nsec = LOOK_MS * 1000000L};
+    if (!g->o.end) {
+        nanosleep(&wait, NULL);
+        return;
+    }
     int signal = sigtimedwait(&g->signals, NULL, &wait);
     if (signal < 0 || atomic_load(&g->stopping))
         return;
     if (look->ended_ns)
         end_now(g, "tectum serve: a second signal; ended at once\n");
     look->ended_ns = tec_clock_now(&g->clock);
-    g->o.end(g->o.user);
+    g->o.end(g->o.ending);
 }
 
 static void watch_turn(struct tec_guard *g, struct look *look, int64_t now)
@@ -119,7 +123,8 @@ void tec_guard_stop(struct tec_guard *g)
     if (!g->started)
         return;
     atomic_store(&g->stopping, true);
-    pthread_kill(g->thread, SIGINT); /* it waits for signals: this one only wakes it */
+    if (g->o.end)
+        pthread_kill(g->thread, SIGINT); /* it waits for signals: this one only wakes it */
     pthread_join(g->thread, NULL);
     g->started = false;
 }

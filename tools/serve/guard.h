@@ -20,8 +20,9 @@
 enum { TEC_GUARD_LATE_MS = 1000, TEC_GUARD_LOST_S = 10, TEC_GUARD_GRACE_S = 10 };
 
 struct tec_guard_options {
-    void (*end)(void *user);    /* called when a signal has come, to begin the shutdown; any thread,
-                                   never blocks */
+    void (*end)(void *ending); /* called when a signal has come, to begin the shutdown; any thread,
+                                  never blocks. NULL: another guard of the program waits for them */
+    void *ending;
     bool (*rescue)(void *user); /* called when the connection thread hangs, to send the replies that
                                    are due; false: impossible now */
     void (*lost)(void *user); /* called before the program ends with exit code 5, to print its last

@@ -67,7 +67,8 @@ void tec_safety_reset(struct tec_safety *s)
     atomic_fetch_add(&s->resets, 1);
 }
 
-static int tell_misses(const struct tec_safety *s, int64_t n, char *text, size_t room)
+static int tell_misses(const struct tec_safety *s, int64_t n, const char *who, char *text,
+                       size_t room)
 {
     int cause = atomic_load(&s->cause);
     long long frame = (long long)atomic_load(&s->frame);
@@ -77,46 +78,47 @@ static int tell_misses(const struct tec_safety *s, int64_t n, char *text, size_t
     if (frame < 0)
         return snprintf(
             text, room,
-            "tectum serve: %lld %s missed the deadline; the last was not begun: %s (%s)\n",
+            "tectum %.60s: %lld %s missed the deadline; the last was not begun: %s (%s)\n", who,
             (long long)n, count, name, meaning);
     return snprintf(
         text, room,
-        "tectum serve: %lld %s missed the deadline; the last in frame %lld, %.2f ms late: "
+        "tectum %.60s: %lld %s missed the deadline; the last in frame %lld, %.2f ms late: "
         "%s (%s)\n",
-        (long long)n, count, frame, late_ms, name, meaning);
+        who, (long long)n, count, frame, late_ms, name, meaning);
 }
 
-static int tell_limits(const struct tec_safety *s, int64_t n, char *text, size_t room)
+static int tell_limits(const struct tec_safety *s, int64_t n, const char *who, char *text,
+                       size_t room)
 {
     static const char *const words[] = {"is", "is", "changes by"};
     return snprintf(
         text, room,
-        "tectum serve: %lld request%s had actions beyond the robot's limits; the last: row "
+        "tectum %.60s: %lld request%s had actions beyond the robot's limits; the last: row "
         "%d, column %d %s %.6g, the limit is %.6g\n",
-        (long long)n, n == 1 ? "" : "s", atomic_load(&s->limit_row) + 1,
+        who, (long long)n, n == 1 ? "" : "s", atomic_load(&s->limit_row) + 1,
         atomic_load(&s->limit_column) + 1, words[atomic_load(&s->limit_kind) % 3],
         atomic_load(&s->limit_value), atomic_load(&s->limit));
 }
 
-int tec_safety_tell(const struct tec_safety *s, struct tec_safety_log *log, int64_t now, char *text,
-                    size_t room)
+int tec_safety_tell(const struct tec_safety *s, struct tec_safety_log *log, int64_t now,
+                    const char *who, char *text, size_t room)
 {
     int64_t misses = tec_safety_misses(s), limited = atomic_load(&s->limited);
     bool stopped = atomic_load(&s->stopped);
     int n = 0;
     if (stopped != log->stopped) {
         log->stopped = stopped;
-        n = snprintf(text, room, "tectum serve: %s\n",
+        n = snprintf(text, room, "tectum %.60s: %s\n", who,
                      stopped
                          ? "the robot is stopped, for every client, until a request with reset or "
                            "`tectum policy reset`"
                          : "the stop was reset");
     } else if (misses > log->told && now >= log->due_ns) {
-        n = tell_misses(s, misses - log->told, text, room);
+        n = tell_misses(s, misses - log->told, who, text, room);
         log->told = misses;
         log->due_ns = now + SECOND_NS;
     } else if (limited > log->limited && now >= log->limits_due_ns) {
-        n = tell_limits(s, limited - log->limited, text, room);
+        n = tell_limits(s, limited - log->limited, who, text, room);
         log->limited = limited;
         log->limits_due_ns = now + SECOND_NS;
     }

@@ -54,8 +54,9 @@ struct tec_safety_log {
 };
 
 /* One line of text about misses or limits since the last line, at most one a second, and about a
- * stop; 0: there is nothing to tell now. The length otherwise, with its line end. */
-int tec_safety_tell(const struct tec_safety *s, struct tec_safety_log *log, int64_t now, char *text,
-                    size_t room);
+ * stop; 0: there is nothing to tell now. The length otherwise, with its line end. It begins with
+ * "tectum" and `who`. */
+int tec_safety_tell(const struct tec_safety *s, struct tec_safety_log *log, int64_t now,
+                    const char *who, char *text, size_t room);
 
 #endif

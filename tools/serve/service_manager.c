@@ -1,4 +1,4 @@
-/* service_manager.c - an inherited socket, and notes of a server's state. */
+/* service_manager.c - inherited sockets, and notes of a server's state. */
 #include "tools/serve/service_manager.h"
 
 #include "base/number.h"
@@ -34,24 +34,32 @@ static bool is_listener(int fd)
            option_of(fd, SO_ACCEPTCONN) == 1;
 }
 
-enum tec_status tec_service_socket(int *fd, struct tec_error *err)
+static bool take(int fd)
 {
-    int64_t n = number_of("LISTEN_PID") == getpid() ? number_of("LISTEN_FDS") : 0;
-    *fd = -1;
+    return is_listener(fd) && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 &&
+           fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) == 0;
+}
+
+enum tec_status tec_service_sockets(int *fds, int n, struct tec_error *err)
+{
+    int64_t there = number_of("LISTEN_PID") == getpid() ? number_of("LISTEN_FDS") : 0;
+    for (int i = 0; i < n; i++)
+        fds[i] = -1;
     unsetenv("LISTEN_PID");
     unsetenv("LISTEN_FDS");
     unsetenv("LISTEN_FDNAMES");
-    if (n == 0)
+    if (there == 0)
         return TEC_OK;
-    if (n != 1)
+    if (there != n)
         return tec_fail(err, TEC_INVALID,
-                        "the service manager hands over %lld sockets: a server takes one",
-                        (long long)n);
-    if (!is_listener(FIRST) || fcntl(FIRST, F_SETFD, FD_CLOEXEC) != 0 ||
-        fcntl(FIRST, F_SETFL, fcntl(FIRST, F_GETFL) | O_NONBLOCK) != 0)
-        return tec_fail(err, TEC_INVALID,
-                        "what the service manager hands over is no TCP socket that listens");
-    *fd = FIRST;
+                        "the service manager hands over %lld sockets: a server takes %s",
+                        (long long)there, n == 1 ? "one" : "one for each pipeline");
+    for (int i = 0; i < n; i++) {
+        if (!take(FIRST + i))
+            return tec_fail(err, TEC_INVALID,
+                            "what the service manager hands over is no TCP socket that listens");
+        fds[i] = FIRST + i;
+    }
     return TEC_OK;
 }
 

@@ -91,15 +91,15 @@ static void print_json(const struct tec_serve_stats *s, const struct tec_safety 
                        struct tec_invocation *call)
 {
     struct tec_error err;
-    json_t *json =
-        json_pack("{s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "requests",
-                  (json_int_t)s->requests, "substitutes", (json_int_t)s->substitutes, "misses",
-                  tec_serve_misses_json(safety), "limits", tec_serve_limits_json(safety), "rescued",
-                  (json_int_t)s->rescued, "errors", (json_int_t)s->errors, "connections",
-                  (json_int_t)s->connections, "infer_ms", quantiles(&s->infer, 1e6), "overhead_us",
-                  quantiles(&s->overhead, 1e3), "waited_us", quantiles(&s->waited, 1e3), "own_us",
-                  quantiles(&s->own, 1e3), "policy", policy_json(policy), "memory",
-                  tec_frame_memory_state_json(engine));
+    json_t *json = json_pack(
+        "{s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "pipeline",
+        tec_json_shown(engine->options.pipeline->name), "requests", (json_int_t)s->requests,
+        "substitutes", (json_int_t)s->substitutes, "misses", tec_serve_misses_json(safety),
+        "limits", tec_serve_limits_json(safety), "rescued", (json_int_t)s->rescued, "errors",
+        (json_int_t)s->errors, "connections", (json_int_t)s->connections, "infer_ms",
+        quantiles(&s->infer, 1e6), "overhead_us", quantiles(&s->overhead, 1e3), "waited_us",
+        quantiles(&s->waited, 1e3), "own_us", quantiles(&s->own, 1e3), "policy",
+        policy_json(policy), "memory", tec_frame_memory_state_json(engine));
     if (tec_json_print(call->out, json, JSON_REAL_PRECISION(6) | JSON_COMPACT, "the summary",
                        &err) != TEC_OK)
         tec_say(call, "%s", err.message);

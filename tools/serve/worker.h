@@ -1,5 +1,5 @@
-/* worker.h - the engine side of the server: one thread that answers jobs and, while there are none,
- * goes on with language that is not finished.
+/* worker.h - the engine side of a pipeline that is served: it answers jobs and, while there are
+ * none, goes on with language that is not finished. One thread does so for all of a server's.
  *
  * A client has one of the pipeline's sessions (frame.sessions) from its first request on: a free
  * one, else one whose connection has closed, else the one that was not asked for longest, which
@@ -19,6 +19,7 @@
 
 #include "graph/live/runtime.h"
 #include "graph/live/text_cursor.h"
+#include "graph/live/turns.h"
 #include "tools/cli/open_engine.h"
 #include "tools/record/recording.h"
 #include "tools/serve/exchange.h"
@@ -124,11 +125,20 @@ struct tec_worker {
     struct tec_clock clock;
 };
 
-/* Open the engine with the policy asked for. `limit_rows` 0: all. The exchange is initialised here
- * for n jobs, and not yet used. */
+/* What a worker is opened with. */
+struct tec_worker_options {
+    struct tec_exchange *exchange; /* initialised by open for n jobs, and not yet used; borrowed */
+    int n;
+    int limit_rows;                  /* 0: all */
+    const char *default_prompt;      /* NULL: the robot's */
+    struct tec_turns *turns;         /* that its frames have, with those of the workers before it */
+    const struct tec_worker *before; /* its engine's device is that of this one's; NULL: it is the
+                                      * first. Closed later */
+};
+
+/* Open the engine of a pipeline file with the policy asked for. */
 enum tec_status tec_worker_open(struct tec_worker *w, struct tec_invocation *call, const char *path,
-                                struct tec_exchange *exchange, int n, int limit_rows,
-                                const char *default_prompt, struct tec_error *err);
+                                const struct tec_worker_options *options, struct tec_error *err);
 void tec_worker_close(struct tec_worker *w); /* zeroed is allowed */
 
 /* For the worker: decode a job's request, into `request`. Then: whether that is of a session's
@@ -142,7 +152,9 @@ enum tec_status tec_worker_observe(struct tec_worker *w, struct tec_worker_sessi
 void tec_worker_left(void *user, const struct tec_runtime_left *left);
 void tec_worker_lost(void *user, const struct tec_observation_record *seen);
 
-/* Answer jobs until tec_runtime_end. */
-void tec_worker_run(struct tec_worker *w);
+/* Take jobs and run their frames: for tec_turns_work. When that has returned, the misses that are
+ * not counted yet are. */
+struct tec_runtime_source tec_worker_source(struct tec_worker *w);
+void tec_worker_settle(struct tec_worker *w);
 
 #endif

@@ -112,26 +112,30 @@ static enum tec_status take_memory(struct tec_worker *w, int n, int limit_rows,
 }
 
 enum tec_status tec_worker_open(struct tec_worker *w, struct tec_invocation *call, const char *path,
-                                struct tec_exchange *exchange, int n, int limit_rows,
-                                const char *default_prompt, struct tec_error *err)
+                                const struct tec_worker_options *o, struct tec_error *err)
 {
+    const struct tec_runtime_listener listener = {tec_worker_left, tec_worker_lost, w};
+    *w = (struct tec_worker){
+        .exchange = o->exchange, .next = -1, .default_prompt = o->default_prompt};
+    tec_runtime_init(&w->runtime, &listener);
+    tec_turns_join(o->turns, &w->runtime);
     const struct tec_engine_options more = {.saturated = true,
                                             .released = tec_runtime_released,
                                             .lost = tec_runtime_lost,
                                             .user = &w->runtime,
-                                            .events = tec_runtime_events(&w->runtime)};
-    const struct tec_runtime_listener listener = {tec_worker_left, tec_worker_lost, w};
-    *w = (struct tec_worker){.exchange = exchange, .next = -1, .default_prompt = default_prompt};
-    tec_runtime_init(&w->runtime, &listener);
+                                            .events = tec_runtime_events(&w->runtime),
+                                            .shares = o->before ? o->before->opened.engine : NULL,
+                                            .others = tec_turns_others(&w->runtime)};
     tec_arena_init(&w->arena, call->heap);
     tec_arena_init(&w->moment, call->heap);
     TEC_TRY(tec_cli_open_engine(&w->opened, call, path, &more, err));
-    enum tec_status status = take_memory(w, n, limit_rows, err);
+    enum tec_status status = take_memory(w, o->n, o->limit_rows, err);
     w->gather_ns = tec_loop_settings(w->opened.engine->loop)->gather_ns;
     if (status == TEC_OK)
         status = tec_use_policy(&w->opened, NULL, err);
     if (status != TEC_OK)
         tec_worker_close(w);
+    w->runtime.source = tec_worker_source(w);
     return status;
 }
 

@@ -4,6 +4,9 @@
 
 #include "tools/serve/worker.h"
 
+/* Run one frame, for the jobs that sessions have or without an observation. */
+void tec_worker_frame(struct tec_worker *w);
+
 /* The connection thread has answered the job at its deadline. */
 bool tec_worker_expired(const struct tec_worker *w, int job);
 
