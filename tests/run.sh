@@ -17,7 +17,7 @@
 #   docs     generated parts of the documents are fresh, links lead somewhere
 #
 # Without stages: setup, format, release, lua and docs. --all: all of them but cuda_asan, in this order.
-# --long: cuda_asan and chaos.t too, of 1000 frames, every test on aarch64 that holds nothing to a clock, ten minutes for each fuzz target, three seeds for the kernels and their large
+# --long: cuda_asan and chaos.t too, of 1000 frames, a server's million requests, every test on aarch64 that holds nothing to a clock, ten minutes for each fuzz target, three seeds for the kernels and their large
 # sizes under sanitizers and from the last block to the first, every golden case, order of blocks and mistake on the emulator, the analyzer on tests.
 # --jobs N: so many tests side by side; without it one more than there are processors, as some wait for a server or a clock.
 # --campaign HOURS: only attacks, for so long (doc/testing.md): fuzz targets, a live server, kills of a
@@ -185,6 +185,7 @@ stage_release() {
     done
     [ -z "$long" ] || side tap "tree/python.t wheel" 1200 sh tests/python.t "$TECTUM" --wheel
     [ -z "$long" ] || side tap "tree/chaos.t long" 1200 sh tests/chaos.t "$TECTUM" --long
+    [ -z "$long" ] || side tap "tree/serve_load.t long" 21600 sh tests/serve_load.t "$TECTUM" --long
     [ -z "$long" ] || for seed in 1 2 3; do
         side tap "release/kernels.t seed $seed" 1200 build/release/kernels.t --seed "$seed"; done
     together
@@ -301,6 +302,7 @@ stage_asan() {
     step "asan builds" build asan || return 1
     export ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
     side tap asan/serve.t 600 env TEST_SLOWNESS=10 sh tests/serve.t build/asan/tectum
+    side tap asan/serve_pipelines.t 600 env TEST_SLOWNESS=10 sh tests/serve_pipelines.t build/asan/tectum
     side tap asan/serve_tls.t 600 env TEST_SLOWNESS=10 sh tests/serve_tls.t build/asan/tectum
     for test in $(subjects asan | grep -vE "$alone"); do
         small=
@@ -340,6 +342,7 @@ stage_tsan() {
     fixed=; ! setarch "$(uname -m)" -R true 2>/dev/null || fixed="setarch $(uname -m) -R"
     export TSAN_OPTIONS=halt_on_error=1
     side tap tsan/serve.t 600 env TEST_SLOWNESS=10 $fixed sh tests/serve.t build/tsan/tectum
+    side tap tsan/serve_pipelines.t 600 env TEST_SLOWNESS=10 $fixed sh tests/serve_pipelines.t build/tsan/tectum
     side tap tsan/serve_tls.t 600 env TEST_SLOWNESS=10 $fixed sh tests/serve_tls.t build/tsan/tectum
     tests=$(threaded)
     for test in kernels.t $(first "$tests" $slow_tsan); do
