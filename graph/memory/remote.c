@@ -30,7 +30,8 @@ static int64_t or_default(int64_t value, int64_t fallback)
 
 enum tec_status tec_remote_check(const struct tec_remote_options *o, struct tec_error *err)
 {
-    struct tec_remote_place place;
+    struct tec_remote_place places[TEC_REMOTE_PLACES];
+    int n;
     const int64_t times[] = {o->timeout_ns, o->retry_ns, o->retry_most_ns, o->rest_ns};
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
         if (times[i] < 0 || times[i] > 3600 * SECOND)
@@ -42,7 +43,7 @@ enum tec_status tec_remote_check(const struct tec_remote_options *o, struct tec_
         return tec_fail(err, TEC_INVALID,
                         "memory: a queue of %lld bytes to a server that keeps for %lld s",
                         (long long)o->queue_bytes, (long long)o->keep_seconds);
-    return o->address ? tec_remote_place_parse(&place, o->address, err) : TEC_OK;
+    return o->address ? tec_remote_places_parse(places, &n, o->address, err) : TEC_OK;
 }
 
 int64_t tec_remote_deadline(const struct tec_remote *r, size_t bytes)
@@ -122,7 +123,7 @@ static enum tec_status connect_one(struct tec_remote *r, struct tec_remote_line 
     struct tec_answer answer = {.kind = TEC_ANSWER_NONE};
     pthread_mutex_lock(&line->lock);
     enum tec_status status =
-        tec_remote_link_open(&line->link, &r->place, r->options.timeout_ns, err);
+        tec_remote_link_open(&line->link, &r->places[r->place], r->options.timeout_ns, err);
     int64_t deadline = tec_remote_deadline(r, 0);
     if (status == TEC_OK)
         status = tec_remote_link_ask(&line->link, 1, words, sizes, deadline, err);
@@ -137,13 +138,28 @@ static enum tec_status connect_one(struct tec_remote *r, struct tec_remote_line 
     return status;
 }
 
+/* Connect all lines to the place in turn, if it takes strings. */
+static enum tec_status connect_place(struct tec_remote *r, struct tec_error *err)
+{
+    struct tec_remote_line *line = &r->lines[TEC_REMOTE_SENDS];
+    for (int i = 0; i < TEC_REMOTE_LINES; i++)
+        TEC_TRY(connect_one(r, &r->lines[i], err));
+    pthread_mutex_lock(&line->lock);
+    enum tec_status status = tec_remote_role(r, line, err);
+    pthread_mutex_unlock(&line->lock);
+    return status;
+}
+
+/* The place that was asked last, then the others. */
 static void connect_all(struct tec_remote *r)
 {
     struct tec_error why = {TEC_OK, ""};
     char message[256];
-    enum tec_status status = TEC_OK;
-    for (int i = 0; i < TEC_REMOTE_LINES && status == TEC_OK; i++)
-        status = connect_one(r, &r->lines[i], &why);
+    enum tec_status status = connect_place(r, &why);
+    for (int i = 1; i < r->n_places && status != TEC_OK; i++) {
+        r->place = (r->place + 1) % r->n_places;
+        status = connect_place(r, &why);
+    }
     pthread_mutex_lock(&r->lock);
     r->counts.tries++;
     bool back = status == TEC_OK && r->told;
@@ -157,7 +173,12 @@ static void connect_all(struct tec_remote *r)
     if (status != TEC_OK)
         tec_remote_lost(r, &why);
     if (back) {
-        snprintf(message, sizeof message, "memory: server %.120s is back", r->address);
+        const struct tec_remote_place *p = &r->places[r->place];
+        if (r->n_places > 1)
+            snprintf(message, sizeof message, "memory: server %.100s is back, %.60s:%d answers",
+                     r->address, p->host, p->port);
+        else
+            snprintf(message, sizeof message, "memory: server %.120s is back", r->address);
         tell(r, true, message);
     }
 }
@@ -180,6 +201,8 @@ static void send_one(struct tec_remote *r, struct tec_remote_job *job)
     if (status == TEC_OK)
         status = tec_remote_link_answer(&line->link, &answer, deadline, &why);
     pthread_mutex_unlock(&line->lock);
+    if (status == TEC_OK)
+        status = tec_remote_gives_up_role(&answer, &why);
     bool taken =
         status == TEC_OK && answer.kind == TEC_ANSWER_STATUS && strcmp(answer.text, "OK") == 0;
     pthread_mutex_lock(&r->lock);
@@ -318,7 +341,7 @@ enum tec_status tec_remote_open(struct tec_remote **out, const struct tec_log_ke
     r->user = user;
     r->sent = sent;
     snprintf(r->address, sizeof r->address, "%s", options->address);
-    (void)tec_remote_place_parse(&r->place, options->address, NULL);
+    (void)tec_remote_places_parse(r->places, &r->n_places, options->address, NULL);
     prefix_make(r);
     locks_init(r);
     r->started = tec_thread_start(&r->thread, run, r);

@@ -24,6 +24,10 @@
  * answers each question in time, but keeps a forward waiting for longer than it may in all
  * (prefetch.h), is late: away too, and left alone for rest_ns.
  *
+ * Of several places the one is asked that says it is the master, and when that is lost, or becomes
+ * a replica, the one that has become it; the server is away until there is one. Nodes of a cluster,
+ * which have each string elsewhere, count as away, and the message says so.
+ *
  * A server that is full (OOM) is not away: what it refuses is counted and not tried again. */
 #ifndef TEC_GRAPH_MEMORY_REMOTE_H
 #define TEC_GRAPH_MEMORY_REMOTE_H
@@ -41,7 +45,8 @@ struct tec_remote_event {
 };
 
 struct tec_remote_options {
-    const char *address;   /* redis://host[:port], host a name, number or [v6]; unix:/path */
+    const char *address;   /* redis://host[:port][,host[:port]...], host a name, number or [v6], at
+                            * most 8: a master and its replicas; unix:/path */
     int64_t timeout_ns;    /* for one question, 0: 200 ms */
     int64_t retry_ns;      /* 0: 100 ms */
     int64_t retry_most_ns; /* 0: 5 s */

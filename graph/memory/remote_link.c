@@ -29,8 +29,8 @@ static enum tec_status port_parse(struct tec_remote_place *out, const char *text
     return TEC_OK;
 }
 
-enum tec_status tec_remote_place_parse(struct tec_remote_place *out, const char *address,
-                                       struct tec_error *err)
+static enum tec_status place_parse(struct tec_remote_place *out, const char *address,
+                                   struct tec_error *err)
 {
     bool tcp = strncmp(address, "redis://", 8) == 0, path = strncmp(address, "unix:/", 6) == 0;
     const char *host = address + (tcp ? 8 : path ? 5 : 0), *rest = host + strlen(host);
@@ -54,6 +54,31 @@ enum tec_status tec_remote_place_parse(struct tec_remote_place *out, const char 
         return tec_fail(err, TEC_INVALID, "memory: '%.100s' names no server (1 .. %zu characters)",
                         address, most);
     memcpy(out->host, host, n);
+    return TEC_OK;
+}
+
+enum tec_status tec_remote_places_parse(struct tec_remote_place out[TEC_REMOTE_PLACES], int *n,
+                                        const char *address, struct tec_error *err)
+{
+    static const char scheme[] = "redis://";
+    size_t head = sizeof scheme - 1;
+    char one[TEC_REMOTE_ADDRESS + sizeof scheme];
+    *n = 0;
+    if (strlen(address) >= TEC_REMOTE_ADDRESS)
+        return tec_fail(err, TEC_INVALID, "memory: an address of servers has at most %d characters",
+                        TEC_REMOTE_ADDRESS - 1);
+    if (strncmp(address, scheme, head) != 0) {
+        *n = 1;
+        return place_parse(out, address, err);
+    }
+    for (const char *at = address + head, *end; at; at = *end ? end + 1 : NULL) {
+        end = at + strcspn(at, ",");
+        snprintf(one, sizeof one, "%s%.*s", scheme, (int)(end - at), at);
+        if (*n == TEC_REMOTE_PLACES)
+            return tec_fail(err, TEC_INVALID, "memory: '%.100s' names more than %d servers",
+                            address, TEC_REMOTE_PLACES);
+        TEC_TRY(place_parse(&out[(*n)++], one, err));
+    }
     return TEC_OK;
 }
 

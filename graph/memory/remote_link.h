@@ -20,9 +20,12 @@ struct tec_remote_place {
     int port;                   /* 0: a socket */
 };
 
-/* TEC_INVALID: neither redis://host[:port] nor unix:/path. */
-enum tec_status tec_remote_place_parse(struct tec_remote_place *out, const char *address,
-                                       struct tec_error *err);
+enum { TEC_REMOTE_PLACES = 8, TEC_REMOTE_ADDRESS = 1024 };
+
+/* The places of an address; returns how many in *n. TEC_INVALID: neither redis://host[:port], of
+ * which there may be several with commas between them, nor unix:/path. */
+enum tec_status tec_remote_places_parse(struct tec_remote_place out[TEC_REMOTE_PLACES], int *n,
+                                        const char *address, struct tec_error *err);
 
 enum tec_answer_kind {
     TEC_ANSWER_NONE,

@@ -40,8 +40,9 @@ struct tec_remote {
     struct tec_heap *heap;
     struct tec_log_key key;
     struct tec_remote_options options; /* with the defaults in it */
-    struct tec_remote_place place;
-    char address[TEC_REMOTE_HOST + 32], prefix[64];
+    struct tec_remote_place places[TEC_REMOTE_PLACES];
+    int n_places, place; /* place: the one that was asked last; the thread's */
+    char address[TEC_REMOTE_ADDRESS], prefix[64];
     void *user;
     void (*sent)(void *user, const struct tec_remote_ticket *ticket);
     struct tec_remote_line lines[TEC_REMOTE_LINES];
@@ -58,6 +59,13 @@ struct tec_remote {
     bool told; /* that it is away, at least once */
     struct tec_remote_counts counts;
 };
+
+/* remote_role.c, by the thread: whether the place whose connection this is takes strings: TEC_IO,
+ * it is a replica, or one of a cluster, or does not say it in time. Then: whether its answer to SET
+ * says that it does not, or not any more. */
+enum tec_status tec_remote_role(const struct tec_remote *remote, struct tec_remote_line *line,
+                                struct tec_error *err);
+enum tec_status tec_remote_gives_up_role(const struct tec_answer *answer, struct tec_error *err);
 
 int64_t tec_remote_deadline(const struct tec_remote *remote, size_t bytes);
 void tec_remote_key(const struct tec_remote *remote, struct tec_remote_name name,
