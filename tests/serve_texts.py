@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import serve_harness  # noqa: E402
@@ -63,6 +64,17 @@ def texts_that_ended_come_with_the_next_replies():
         check(t["stream"] == "narration" and t["node"] == "talk" and t["tokens"] > 0, t)
         check(t["text"] == says if t["text_done"] else t["reason"] == "superseded", t, says)
         check(t["chunk_id"] >= 0 and t["reason"] in ("eos", "length", "superseded"), t)
+
+
+@test
+def texts_come_every_so_many_observations():
+    """Frames in which language alone goes on, between requests, do not count."""
+    s = Server(DEMO, "--set", "nodes.talk.spawn=every(4)").connect()
+    about = []
+    for _ in range(24):
+        time.sleep(0.01)  # for those frames
+        about += [t["chunk_id"] for t in s.infer(asked(texts=True))["tectum"]["texts"]]
+    check(len(about) >= 5 and [b - about[0] for b in about] == [4 * i for i in range(len(about))], about)
 
 
 @test

@@ -87,8 +87,8 @@ static void note_tick(struct tectum *t, const struct tec_live_input *from)
 }
 
 /* The tick of a session's frame. An observation's is the moment it was submitted: preparing it is
- * in its deadline. Where there are several sessions, each counts the frames that it was in, so that
- * texts come every so many frames of their own robot. */
+ * in its deadline. Texts come every so many observations of their own robot: frames in which
+ * language alone goes on do not count. */
 static struct tec_tick make_tick(struct tectum *t, const struct tec_live_input *from)
 {
     struct tec_loop *loop = t->engine->loop;
@@ -97,8 +97,8 @@ static struct tec_tick make_tick(struct tectum *t, const struct tec_live_input *
     if (t->live->n_sessions > 1) {
         tick.session = t->index;
         tick.frame = t->frame++;
-        tick.spawn = tec_loop_spawns(loop, tick.frame);
     }
+    tick.spawn = from ? tec_loop_spawns(loop, t->observed++) : 0;
     if (from)
         tick.late_ns = from->ready_ns - from->submitted_ns;
     return tick;

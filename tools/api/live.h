@@ -94,6 +94,7 @@ struct tectum {
     _Atomic bool emptying;     /* the frame thread has not emptied the ring yet */
     int64_t tick;              /* the frame thread's: the robot's tick that its frame acts for */
     int64_t frame;             /* the frame thread's: frames that the session was in, of several */
+    int64_t observed;          /* the same thread's: observations that texts are counted by */
     _Atomic int64_t blind;     /* newest tick without an observation; -1 = none */
 
     struct tec_transcript transcript; /* what requests say */

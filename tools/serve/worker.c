@@ -107,9 +107,9 @@ static void count_from_request(const struct tec_worker *w, int job, struct tec_t
     tick->deadline_ns = j->due_ns ? j->due_ns : deadline_ns > 0 ? j->received_ns + deadline_ns : -1;
 }
 
-/* Make the tick that the loop gets: a job's request replaces the one that its node would start. Of
- * several sessions each counts the frames that it was in, so that texts come every so many frames
- * of their own robot. */
+/* Make the tick that the loop gets: a job's request replaces the one that its node would start.
+ * Texts come every so many observations of their own robot: frames in which language alone goes on
+ * do not count. */
 static struct tec_tick make_tick(struct tec_worker *w, struct tec_worker_session *s)
 {
     const struct tec_loop *loop = w->opened.engine->loop;
@@ -117,8 +117,8 @@ static struct tec_tick make_tick(struct tec_worker *w, struct tec_worker_session
     if (w->n_sessions > 1) {
         tick.session = s->index;
         tick.frame = s->frame++;
-        tick.spawn = tec_loop_spawns(loop, tick.frame);
     }
+    tick.spawn = s->job >= 0 ? tec_loop_spawns(loop, s->observed++) : 0;
     if (s->texts.anew)
         s->texts.from = tick.frame;
     s->texts.anew = false;

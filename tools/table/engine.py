@@ -1,6 +1,6 @@
 """A server of the table's pipeline that a script starts, ends and kills."""
+import json
 import pathlib
-import re
 import signal
 import subprocess
 import sys
@@ -15,15 +15,16 @@ READY_S = 60
 
 
 class Engine:
-    """`tectum serve` with memories in `folder`; they are kept over a restart."""
+    """`tectum serve` with memories in `folder`; they are kept over a restart. `missed` counts requests whose actions came after
+    the pipeline's deadline, by cause, of servers that ended in order."""
 
     def __init__(self, folder, pipeline="pipelines/table.lua", options=(), program=None):
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         stores = [f"--set=resources.{name}.store={self.folder / name}" for name in ("mem", "log")]
         self.command = [str(program or ROOT / "build/release/tectum"), "serve", pipeline, "--late-ok", "--port", "0", "--threads", "1",
-                        *stores, *options]
-        self.process = None
+                        "--format", "json", *stores, *options]
+        self.process, self.missed = None, {}
 
     def forget(self):
         """Begins with empty memories."""
@@ -36,8 +37,8 @@ class Engine:
             self.process = subprocess.Popen(self.command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True)
         begin = time.monotonic()
         for line in self.process.stdout:
-            if found := re.search(r"^serving .* on ws://[^ ]*:(\d+)", line):
-                self.client = Server("127.0.0.1", int(found[1]))
+            if line.startswith('{"serving"'):
+                self.client = Server("127.0.0.1", int(json.loads(line)["url"].rsplit(":", 1)[1]))
                 return self
             if time.monotonic() - begin > READY_S:
                 break
@@ -54,4 +55,6 @@ class Engine:
     def stop(self):
         if self.process and self.process.poll() is None:
             self.process.terminate()
-            self.process.wait()
+            rest, _ = self.process.communicate()
+            for cause, count in json.loads(rest.splitlines()[-1])["misses"].items():
+                self.missed[cause] = self.missed.get(cause, 0) + count

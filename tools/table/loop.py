@@ -32,12 +32,12 @@ class Robot:
 
     def __init__(self, server, table, a):
         self.server, self.table, self.disturb, self.kills = server, table, not a.quiet, a.kill
-        self.scripted, self.forgetful = a.scripted, a.forgetful
+        self.scripted, self.forgetful, self.age = a.scripted, a.forgetful, a.age
 
     def reset(self, seed):
         self.server.stop()
         self.server.forget().start()
-        self.seed, self.step, self.texts, self.changes, self.ages = seed, 0, [], {}, []
+        self.seed, self.step, self.texts, self.changes, self.sights = seed, 0, [], {}, []
         self.table.reset(seed)
         self.draw = np.random.default_rng([seed, 11])
         self.newest = {"plan": goals.IDLE, "report": "", "seen": ""}
@@ -48,7 +48,8 @@ class Robot:
 
     def frame(self, goal):
         """One observation and the 8 control steps of its answer."""
-        obs = self.table.observe(goal)                  # the prompt is read where there is no planner
+        self.sights = [*self.sights, self.table.observe(goal)][-1 - self.age:]
+        obs = dict(self.sights[0])                      # its prompt is read where there is no planner
         obs |= {"goal": goal, "tectum": {"noise": noise(self.seed % 2**32, self.step), "texts": ["plan", "report", "seen"]}}
         if self.changes:
             obs["memory"], self.changes = json.dumps({"put": self.changes}), {}
@@ -57,7 +58,8 @@ class Robot:
             if t["text_done"]:
                 self.newest[t["stream"]] = t["text"].strip()
                 self.texts.append((self.step, t["stream"], t["text"].strip()))
-        for action in np.array(reply["actions"])[:EXECUTE]:
+        late = EXECUTE * min(self.age, 1)               # these actions are of a time that is over
+        for action in np.array(reply["actions"])[late:late + EXECUTE]:
             if self.disturb:
                 self.somebody()
             self.table.step(self.expert() if self.scripted else action)
@@ -160,6 +162,7 @@ def main():
     p.add_argument("--seed", type=int, default=FIRST_SEED)
     p.add_argument("--quiet", action="store_true", help="no disturbance")
     p.add_argument("--kill", action="store_true", help="kill the server once in the middle of each goal, and start it again")
+    p.add_argument("--age", type=int, default=0, help="the robot sends what it saw so many tenths of a second ago")
     p.add_argument("--scripted", action="store_true", help="the scripted expert acts and speaks in the arm's place")
     p.add_argument("--forgetful", action="store_true", help="tell no facts, nor that a goal is new")
     p.add_argument("--log", help="append a JSON line an episode to this file")
@@ -179,7 +182,8 @@ def main():
               f"  {(time.time() - since) / len(right):.1f} s an episode", flush=True)
     engine.stop()
     share = np.mean(whole)
-    print(f"all      {sum(whole)}/{len(whole)} right  {100 * share:.1f} +- {100 * math.sqrt(share * (1 - share) / len(whole)):.1f} %")
+    print(f"all      {sum(whole)}/{len(whole)} right  {100 * share:.1f} +- {100 * math.sqrt(share * (1 - share) / len(whole)):.1f} %"
+          f"  actions after the deadline: {engine.missed or 'no server ended in order'}")
 
 
 if __name__ == "__main__":
