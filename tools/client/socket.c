@@ -108,11 +108,14 @@ static enum tec_status take(struct tec_client_socket *s, void *data, size_t n,
 
 /* --- the handshake ---------------------------------------------------------------------------- */
 
-static enum tec_status parse(const struct tec_client_socket *s, char host[200], char port[8],
-                             struct tec_error *err)
+/* Keep the URL, and take its host and port. */
+static enum tec_status take_url(struct tec_client_socket *s, const char *url, char host[200],
+                                char port[8], struct tec_error *err)
 {
     const char *at = s->url;
     int64_t n = 8000;
+    if (snprintf(s->url, sizeof s->url, "%s", url) >= (int)sizeof s->url)
+        return tec_fail(err, TEC_INVALID, "a URL has at most %zu bytes", sizeof s->url - 1);
     if (strncmp(at, "ws://", 5) != 0)
         return tec_fail(err, TEC_INVALID, "%s: a URL like ws://robot:8000%s", s->url,
                         strncmp(at, "wss://", 6) == 0 ? "; this client speaks no TLS" : "");
@@ -141,9 +144,7 @@ enum tec_status tec_client_check_url(const char *url, struct tec_error *err)
 {
     struct tec_client_socket s = {.fd = -1};
     char host[200], port[8];
-    if (snprintf(s.url, sizeof s.url, "%s", url) >= (int)sizeof s.url)
-        return tec_fail(err, TEC_INVALID, "a URL has at most %zu bytes", sizeof s.url - 1);
-    return parse(&s, host, port, err);
+    return take_url(&s, url, host, port, err);
 }
 
 /* Connect one socket; who waits for a bounded time can be left meanwhile. 0, or why not. */
@@ -219,10 +220,7 @@ static enum tec_status connect_by(struct tec_client_socket *s, int fd, const cha
     s->fd = fd;
     s->n = s->at = 0;
     begin(s);
-    snprintf(s->url, sizeof s->url, "%s", url);
-    enum tec_status status = tec_client_check_url(url, err);
-    if (status == TEC_OK)
-        status = parse(s, host, port, err);
+    enum tec_status status = take_url(s, url, host, port, err);
     if (status == TEC_OK && fd < 0)
         status = dial(s, host, port, err);
     if (status != TEC_OK) {

@@ -5,7 +5,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { IDLE_S = 10 /* so long without a request, and a connection may give its place away */ };
+/* So long without a request, and a connection may give its place away; so long it may then take to
+ * be told so. */
+enum { IDLE_S = 10, GOODBYE_S = 1 };
 
 static const char error_reason[] = "Internal server error. Traceback included in previous frame.";
 
@@ -131,6 +133,7 @@ static bool find_room(struct tec_net *net)
         return false;
     idle->closing = idle->replaced = true;
     lws_callback_on_writable(idle->connection);
+    lws_set_timer_usecs(idle->connection, GOODBYE_S * LWS_US_PER_SEC); /* it may never be */
     return free_slot(net) != NULL;
 }
 
@@ -291,6 +294,8 @@ static int rang(struct tec_net *net, struct lws *wsi, struct tec_slot *slot)
     if (slot->taken_by_ns && slot->taken_by_ns < by)
         by = slot->taken_by_ns;
     int64_t left = by - tec_clock_now(&net->clock);
+    if (slot->replaced) /* it reads nothing: the library sees the end, and closes at once */
+        shutdown(lws_get_socket_fd(wsi), SHUT_RDWR);
     if (by == 0 || slot->closing)
         return 0;
     if (left <= 0)

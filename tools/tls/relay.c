@@ -13,12 +13,17 @@ static void end_link(struct tec_tls_front *f, int i)
     f->links[i] = f->links[--f->n];
 }
 
-/* A link comes. Where every place is taken, one whose server has ended it gives way. */
+/* A link comes. Where every place is taken, one whose server has ended it gives way: the one that
+ * has had most of its time, so that what is said last to others still leaves. */
 static void add_link(struct tec_tls_front *f, struct tec_tls_link *link)
 {
+    int oldest = -1;
     for (int i = 0; i < f->n && f->n == f->n_links; i++)
-        if (f->links[i]->until_ns)
-            end_link(f, i);
+        if (f->links[i]->until_ns &&
+            (oldest < 0 || f->links[i]->until_ns < f->links[oldest]->until_ns))
+            oldest = i;
+    if (oldest >= 0)
+        end_link(f, oldest);
     if (f->n < f->n_links)
         f->links[f->n++] = link;
     else
