@@ -89,6 +89,29 @@ def each_pipeline_answers_as_if_it_were_alone():
     check(got[1] != got[2])
 
 
+def planner(name):
+    """The bundled planner, which has a memory and no actions, with a store of its own."""
+    return serve_harness.variant(name, 'return extend("demo_memory.lua", { name = "planner", resources = '
+                                 '{ kv.segments { name = "mem", store = "%s/%s.memory" } } })\n' % (BOX, name))
+
+
+def answers(connect):
+    s = connect()
+    return [s.infer({"goal": goal, "tectum": {"tasks": ["text"]}})["tectum"]["text"] for goal in ("find:fork", "find:cup")]
+
+
+@test
+def a_planner_beside_an_arm_says_what_it_says_alone():
+    alone = serve_harness.Server(planner("alone"), "--root", ".")
+    said = answers(alone.connect)
+    alone.end()
+    both = Servers(ARM, planner("beside"), options=["--late-ok", "--root", "."])
+    got = at_once(lambda: replies(lambda: both.connect(0), 0), lambda: answers(lambda: both.connect(1)))
+    both.end()
+    arm = serve_harness.Server(ARM, "--late-ok")
+    check(got == [replies(arm.connect, 0), said] and all(said), got[1], said)
+
+
 def get(port, path):
     try:
         with urllib.request.urlopen("http://127.0.0.1:%d%s" % (port, path), timeout=20 * SLOW) as r:
@@ -117,7 +140,7 @@ def free_ports(n):
 def ports_and_paths_are_told_apart():
     base, act = free_ports(2), free_ports(2)
     files = BOX + "/live.mcap", BOX + "/control"
-    both = Servers(ARM, MANY, port=str(base), options=["--act-port", str(act), "--record", files[0], "--control", files[1]])
+    both = Servers(ARM, MANY, port=str(base), options=["--late-ok", "--act-port", str(act), "--record", files[0], "--control", files[1]])
     check(both.ports == [base, base + 1], both.lines)
     check("http://127.0.0.1:%d/act" % act in both.lines[0] and ":%d/act" % (act + 1) in both.lines[1], both.lines)
     names = [x.split()[1] for x in both.lines]
@@ -279,7 +302,7 @@ def two_sockets_are_handed_over():
 
         def started(n, *pipelines):
             words = 'LISTEN_PID=$$ LISTEN_FDS=%d exec "$@"' % n
-            p = subprocess.Popen(["sh", "-c", words, "sh", PROGRAM, "serve", *pipelines, "--threads", "1"],
+            p = subprocess.Popen(["sh", "-c", words, "sh", PROGRAM, "serve", *pipelines, "--threads", "1", "--late-ok"],
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, close_fds=False, preexec_fn=put)
             serve_harness.servers.append(p)
             return p
