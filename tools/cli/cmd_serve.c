@@ -174,7 +174,7 @@ static enum tec_status serve(struct job *job, struct tec_error *err)
             return job->n > 1 ? tec_context(err, status, "%s", s->path) : status;
     }
     tec_guard_hold_signals(&job->served[0]->guard);
-    for (int i = 0; i < job->n; i++)
+    for (int i = job->n - 1; i >= 0; i--) /* who hears signals comes last: they are for all */
         TEC_TRY(tec_served_start(job->served[i], i ? NULL : end, job, err));
     TEC_TRY(schedule(job, err));
     for (int i = 0; i < job->n; i++)
