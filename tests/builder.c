@@ -238,14 +238,13 @@ static void head_refused(const char *body, const char *says)
     fprintf(
         file,
         TEXT_WORDS
-        "\n"
-        "local v = { layers = 1, width = 8, heads = 2, kv_heads = 2, head_dim = 4, mlp = 16,\n"
-        "            norm = 'layer', norm_offset = 0.0, eps = 1e-5, theta = 0.0, tensors = {\n"
-        "  q = 'vq', k = 'vk', v = 'vv', o = 'vo', up = 'vu', down = 'vd', norm1 = 'n1',\n"
-        "  norm2 = 'n2', final = 'vf' } }\n"
+        "\n" TOWER_WORDS "local v = tower { image_size = 8, patch = 4, mean = { 0, 0, 0 },\n"
+        "  std = { 1, 1, 1 },\n"
+        "  patch_embed = { weight = 'p' },\n"
+        "  position = 'pos' }\n"
         "return { name = 't', slots = { 'a' }, ignored = {},\n"
-        "  vision = { towers = { { image_size = 8, patch = 4, mean = { 0, 0, 0 },\n"
-        "    std = { 1, 1, 1 }, patch_embed = { weight = 'p' }, position = 'pos', stack = v } },\n"
+        "  vision = { towers = {\n"
+        "    v },\n"
         "    projector = { { weight = 'pr' } } },\n"
         "  text = text(1, { vocab = 32, scale = 1.0, round_logits = true, mask = 'bidir', bos = "
         "1,\n"

@@ -13,11 +13,10 @@ static const char *prelude = TEXT_WORDS
     "local e = {}\n"
     "for _, r in ipairs { 'q', 'k', 'v', 'o', 'gate', 'up', 'down', 'norm1', 'norm2' } do\n"
     "  e[r] = r ~= 'gate' and 'e' .. r .. '{}' or nil\n"
-    "end\n\n\n\n\n"
-    "local v = { layers = 1, width = 8, heads = 2, kv_heads = 2, head_dim = 4, mlp = 16,\n"
-    "            norm = 'layer', norm_offset = 0.0, eps = 1e-5, theta = 0.0, tensors = {\n"
-    "  q = 'vq', k = 'vk', v = 'vv', o = 'vo', up = 'vu', down = 'vd', norm1 = 'n1',\n"
-    "  norm2 = 'n2', final = 'vf' } }\n"
+    "end\n\n\n\n\n" TOWER_WORDS "local v = tower { image_size = 8, patch = 4, mean = { 0, 0, 0 },\n"
+    "  std = { 1, 1, 1 },\n"
+    "  patch_embed = { weight = 'p' },\n"
+    "  position = 'pos' }\n"
     "local function lin(g, x, w, out) return g:linear(x, { weight = w, bias = w .. 'b', out = out "
     "}) "
     "end\n"
@@ -26,8 +25,8 @@ static const char *prelude = TEXT_WORDS
     "  return g:attention(x, o)\n"
     "end\n"
     "local d = { name = 't', slots = { 'a' }, ignored = {},\n"
-    "  vision = { towers = { { image_size = 8, patch = 4, mean = { 0, 0, 0 },\n"
-    "    std = { 1, 1, 1 }, patch_embed = { weight = 'p' }, position = 'pos', stack = v } },\n"
+    "  vision = { towers = {\n"
+    "    v },\n"
     "    projector = { { weight = 'pr' } } },\n"
     "  text = text(1, { vocab = 32, scale = 1.0, round_logits = true, mask = 'causal_all', bos = "
     "1,\n"
@@ -155,7 +154,12 @@ TEST(categories_are_counted)
     action_refused("return g:linear(x, { weight = 'w', out = 2, gate = lin(g, t, 'r', 3) })",
                    "linear: gate has 3 columns, the rows have 2");
     action_refused("return g:linear(t, { weight = 'w', out = 2, gate = lin(g, t, 'r', 2) })",
-                   "linear: a gate is for rows, and not for those of the time");
+                   "linear: gate and factor are for rows, and not for those of the time");
+    action_refused("return g:linear(t, { weight = 'w', out = 2, factor = 'f' })",
+                   "linear: gate and factor are for rows, and not for those of the time");
+    action_refused(
+        "return g:linear(x, { weight = 'w', out = 2, factor = 'f', gate = lin(g, t, 'r', 2) })",
+        "linear: has gate or factor, not both");
     action_refused("return g:linear(x, { weight = 'w', out = 3, gate = x })",
                    "linear: gate must be a row of the time");
     action_refused("return g:gated(x, { gate = 'a', up = 'b', out = 3, kind = 'relu' })",
@@ -183,7 +187,9 @@ TEST(attention_has_rows_and_heads_that_fit)
                    "q_norm = 'n' })",
                    "attention: norms of heads and an eps above 0 come together");
     action_refused("return g:attention(x, { heads = 1, head_dim = 1, q = 'q', k = 'k' })",
-                   "attention: lacks v");
+                   "attention: has q, k and v, each");
+    refused(features, "return g:attention(x, { heads = 2, head_dim = 4, qkv = 'a', over = seen })",
+            "", 30, "attention: qkv beside over");
     refused(features, "return ask(g, x, { sees = 'rest' })", "", 16,
             "attention: sees says which rows of over");
     refused(features, "return ask(g, x, { over = x })", "", 16,

@@ -24,17 +24,16 @@ static const char *prelude = TEXT_WORDS
     "    tensors = tensors }\n"
     "  for key, value in pairs(more or {}) do s[key] = value end\n"
     "  return s\n"
-    "end\n"
-    "local v = { layers = 1, width = 8, heads = 2, kv_heads = 2, head_dim = 4, mlp = 16,\n"
-    "            norm = 'layer', norm_offset = 0.0, eps = 1e-5, theta = 0.0, tensors = {\n"
-    "  q = 'vq', k = 'vk', v = 'vv', o = 'vo', up = 'vu', down = 'vd', norm1 = 'n1',\n"
-    "  norm2 = 'n2', final = 'vf' } }\n"
+    "end\n" TOWER_WORDS "local v = tower { image_size = 8, patch = 4, mean = { 0, 0, 0 },\n"
+    "  std = { 1, 1, 1 },\n"
+    "  patch_embed = { weight = 'p' },\n"
+    "  position = 'pos' }\n"
     "local function lin(g, x, w, out) return g:linear(x, { weight = w, bias = w .. 'b', out = out "
     "}) "
     "end\n"
     "local d = { name = 't', slots = { 'a' }, ignored = {},\n"
-    "  vision = { towers = { { image_size = 8, patch = 4, mean = { 0, 0, 0 },\n"
-    "    std = { 1, 1, 1 }, patch_embed = { weight = 'p' }, position = 'pos', stack = v } },\n"
+    "  vision = { towers = {\n"
+    "    v },\n"
     "    projector = { { weight = 'pr' } } },\n"
     "  text = text(2, { vocab = 32, scale = 1.0, round_logits = true, mask = 'bidir', bos = 1, eos "
     "= 2,\n"
@@ -178,6 +177,18 @@ TEST(a_stack_fits_the_prompt)
     stack_refused("stack(6, 'adaptive', a)", "time = t", "time has 1 columns, the rows have 6");
     stack_refused("stack(6, 'adaptive', a)", "time = x", "time must be a row of the time");
     stack_refused("stack(5, 'rms', e)", "", "rows of 6 columns in a stack of width 5");
+    stack_refused("stack(6, 'rms', e, { activation = 'tanh' })", "", "'tanh' is not gelu");
+    stack_refused("stack(6, 'rms', e, { activation = 'gelu_erf' })", "", "silu, not gelu_erf");
+    stack_refused("stack(6, 'rms', e, { crossed = { true } })", "", "must be a list of 2 true or");
+    stack_refused("stack(6, 'rms', e, { crossed = { true, 1 } })", "", "entry 1 must be true");
+    stack_refused("stack(6, 'layer', e, { crossed = { true, true } })", "", "other than rms");
+    stack_refused("stack(6, 'rms', { qkv = 'a', q = 'b', o = 'c', up = 'd', down = 'e', norm1 = "
+                  "'f', norm2 = 'g' }, { activation = 'relu' })",
+                  "", "has both 'qkv' and 'q'");
+    stack_refused("stack(6, 'rms', { k = 'a', v = 'b' })", "", "stack.tensors: lacks 'q'");
+    stack_refused("stack(6, 'rms', { q = 'a', k = 'b', v = 'c', o = 'd', up = 'e', down = 'f', "
+                  "norm1 = 'g', norm2 = 'h', q_norm = 'i' }, { activation = 'relu' })",
+                  "", "q_norm and k_norm come together");
     refused(prompt, plain, "d.text = text(2, d.text, { kv_heads = 1, cap = 3.0 })", ACTION,
             "stack: the text has scores of its own");
     refused("return g:hidden { cols = 8 }",

@@ -85,11 +85,11 @@ TEST(a_layer_has_one_attention_and_gives_rows)
     refused_with("return x", "", 3, "layer: layer 0 has no attention");
     refused("local o = { heads = 2, head_dim = 4, q = 'q', k = 'k', v = 'v' } "
             "return g:attention(g:attention(x, o), o)",
-            "attention: is a second one; a layer of a text has one");
+            "attention: is a second one; a layer has one");
     refused_with("own(g, x, i)", "", 3, "layer: must return rows that a word of it has made");
     refused_with("own(g, x, i); return g", "", 3, "layer: must return rows");
     refused_with("return g:linear(own(g, x, i), { weight = 'w', out = 5 })", "", 3,
-                 "layer: returns rows of 5 columns; the text's have 8");
+                 "layer: returns rows of 5 columns; those of the text have 8");
     refused("local y = g:norm(x, { eps = 1e-5 }); return own(g, x, i)",
             "norm: nobody reads its value");
 }
@@ -101,7 +101,8 @@ TEST(a_layer_reads_its_own_rows)
         "kept[1] = kept[1] or x; x = one(g, x, i); return g:add(x, kept[1])"
         "\nend";
     refused("return g:add(own(g, x, i), g:zeros { rows = 1, cols = 8 })",
-            "zeros: is no word of a text");
+            "zeros: is no word of a layer; its words are norm linear gated add activation "
+            "attention");
     refused_with("return own(g, x, i)", kept, 6,
                  "add: operand 2 is a value of another layer; a layer is given one");
     refused_with("return own(g, x, i)",

@@ -61,7 +61,7 @@ def positions(t):
 
 
 def rows(t, w, picture, kind):
-    """The connector's rows of a picture u8 [side, side, 3]."""
+    """The connector's rows of a picture u8 [side, side, 3]; t["through"], where it is there, are other layers."""
     def linear(x, name):
         m = w[name + ".weight"].astype(kind)
         return x @ m.reshape(len(m), -1).T + w[name + ".bias"].astype(kind)
@@ -84,12 +84,12 @@ def rows(t, w, picture, kind):
     patches = pixels.reshape(g, p, g, p, 3).transpose(0, 2, 4, 1, 3).reshape(g * g, -1)
     x = linear(patches, AT + "embeddings.patch_embedding")
     x = x + w[AT + "embeddings.position_embedding.weight"].astype(kind)[positions(t)]
-    for i in range(t["layers"]):
+    for i in range(0 if "through" in t else t["layers"]):
         at = AT + f"encoder.layers.{i}."
         x = x + attention(norm(x, at + "layer_norm1"), at + "self_attn.")
         y = linear(norm(x, at + "layer_norm2"), at + "mlp.fc1")
         y = kind(0.5) * y * (1 + numpy.tanh(kind(numpy.sqrt(2 / numpy.pi)) * (y + kind(0.044715) * y ** 3)))
         x = x + linear(y, at + "mlp.fc2")
-    x = norm(x, AT + "post_layernorm")
+    x = t["through"](x, w, kind) if "through" in t else norm(x, AT + "post_layernorm")
     squares = x.reshape(g // s, s, g // s, s, d).transpose(0, 2, 1, 3, 4).reshape(t["rows"], -1)
     return squares @ w[CONNECTOR].astype(kind).T

@@ -249,9 +249,12 @@ def computed(c, w, ids, pictures, at, kind):
     return out, said[len(ids):]
 
 
-def case(folder, family, seed):
+def case(folder, family, seed, change=None):
+    """A case of a family; change(c, w) makes another model of it, of which c["said"] is in config.json, too."""
     c = drawn(family)
     w = weights(c)
+    if change:
+        change(c, w)
     ids, pictures, at = prompt(c)
     (exact, said), (near, _) = (computed(c, w, ids, pictures, at, kind) for kind in (numpy.float64, numpy.float32))
     bounds = {}
@@ -259,11 +262,13 @@ def case(folder, family, seed):
         error = numpy.abs(near[name] - x)
         bounds[name] = {"max": float(error.max()), "rms": float(numpy.sqrt((error ** 2).mean()))}
     inputs = {"prompt0": numpy.array(ids)}
-    files = {"checkpoint/config.json": whole_config(c, config(c)) if pictures is not None else config(c), "case.json": {
+    said_first = whole_config(c, config(c)) if pictures is not None else config(c)
+    files = {"checkpoint/config.json": {**said_first, **c.get("said", {})}, "case.json": {
         "family": "text", "kind": "lm" if pictures is None else "vlm", "what": f"{family}, seed {seed}",
         "checkpoint": "checkpoint", "prompts": [{"tokens": ids, "greedy": said}], "tokens_equal": {},
         "std": {name: float(x.std()) for name, x in exact.items()}, "err_fp32": bounds,
-        "err_bf16": {name: {"max": 1e9, "rms": 1e9} for name in exact}}}
+        "err_bf16": {name: {"max": c.get("share", 1e9) * float(x.std()), "rms": c.get("share", 1e9) / 4 * float(x.std())}
+                     for name, x in exact.items()}}}
     if pictures is not None:
         inputs["prompt0.images"] = pictures
         side = {"longest_edge": c["tower"]["side"]}

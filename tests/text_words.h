@@ -1,5 +1,5 @@
-/* text_words.h - the layers of a text in descriptions that tests write: one line of Lua, so that
- * lines of what follows can be told. */
+/* text_words.h - the layers of texts and towers in descriptions that tests write: one line of Lua
+ * each, so that lines of what follows can be told. */
 #ifndef TEC_TESTS_TEXT_WORDS_H
 #define TEC_TESTS_TEXT_WORDS_H
 
@@ -19,5 +19,19 @@
     "return g:add(g:linear(y, { weight = 'down' .. i, out = 8, bf16 = true }), x) end "            \
     "o.leave = function(g, x) return g:norm(x, { weight = 'final', eps = 1e-5, rms = true }) end " \
     "return o end "
+
+/* tower(o): the layers of a tower to its description o, one of width 8; o.made, where it is there,
+ * makes the layer in place of the usual one. */
+#define TOWER_WORDS                                                                               \
+    "local function tower(o) o.layers, o.width = 1, 8 "                                           \
+    "o.layer = o.made or function(g, x, i) "                                                      \
+    "local y = g:norm(x, { weight = 'n1', eps = 1e-5, bf16 = true }) "                            \
+    "y = g:attention(y, { heads = 2, head_dim = 4, q = 'vq', k = 'vk', v = 'vv', bf16 = true }) " \
+    "x = g:add(g:linear(y, { weight = 'vo', out = 8, bf16 = true }), x) "                         \
+    "y = g:norm(x, { weight = 'n2', eps = 1e-5, bf16 = true }) "                                  \
+    "y = g:activation(g:linear(y, { weight = 'vu', out = 16, bf16 = true }), { kind = 'gelu' }) " \
+    "return g:add(g:linear(y, { weight = 'vd', out = 8, bf16 = true }), x) end "                  \
+    "o.leave = function(g, x) return g:norm(x, { weight = 'vf', eps = 1e-5, bf16 = true }) end "  \
+    "o.made = nil return o end "
 
 #endif

@@ -341,8 +341,8 @@ TEST(what_is_packed_is_what_this_version_packs)
     l.options.cache = NULL;
     uint64_t sum = loaded(&l, false);
     if (tec_device_layout(l.device) == TEC_MATRIX_PANELS) {
-        CHECK_INT(TEC_WEIGHT_PACKING, ==, 3);
-        CHECK_INT((int64_t)sum, ==, (int64_t)0x926ae9f2e9bd502d);
+        CHECK_INT(TEC_WEIGHT_PACKING, ==, 4);
+        CHECK_INT((int64_t)sum, ==, (int64_t)0x337287116f2d8a57);
     }
     end(&l);
 }

@@ -171,10 +171,8 @@ static int call_word(lua_State *L)
     lua_pop(L, 1);
     if (L != tec_lua_state(b->lua))
         luaL_error(L, "%s: words are not for coroutines", name);
-    if (p->width && !tec_model_word_of_text(word))
-        luaL_error(
-            L, "%s: is no word of a text; norm, linear, gated, add, activation and attention are",
-            name);
+    if (p->width && !tec_model_word_of_layers(word))
+        luaL_error(L, "%s: is no word of a layer; its words are%s", name, tec_model_layer_words);
     struct tec_model_call *c = next_call(L, p);
     place_call(L, b, c, word);
     int options = read_operands(L, b, c);
@@ -268,7 +266,7 @@ static int take_functions(lua_State *L)
     bool found[TEC_MODEL_PARTS] = {false};
     if (lua_istable(L, 2)) {
         take_flow(L, b);
-        tec_builder_take_text(L, b);
+        tec_builder_take_layers(L, b);
     }
     for (int i = 0; i < TEC_MODEL_PARTS && lua_istable(L, 2); i++) {
         lua_pushstring(L, part_names[i]);
@@ -394,19 +392,23 @@ enum tec_status tec_model_build(struct tec_model_programs *out, struct tec_lua *
                                 const char *root, struct tec_arena *arena, struct tec_error *err)
 {
     struct tec_builder b = {.lua = lua, .root = root};
-    *out = (struct tec_model_programs){NULL, NULL};
+    *out = (struct tec_model_programs){.own = NULL};
     TEC_TRY(call_protected(&b, take_functions, 1, err));
     if (!b.any && b.flow.steps)
         return tec_fail(err, TEC_MALFORMED, "flow needs the functions prefill and action");
-    if (b.layers) {
-        TEC_TRY(begin(&b, arena, &out->text, err));
-        b.program->width = b.width;
-        TEC_TRY(call_protected(&b, tec_builder_run_text, 0, err));
+    for (b.of = 0; b.of <= TEC_MAX_TOWERS; b.of++) {
+        if (!b.functions[b.of].layers)
+            continue;
+        TEC_TRY(begin(&b, arena, b.of ? &out->towers[b.of - 1] : &out->text, err));
+        b.program->width = b.functions[b.of].width;
+        b.program->tower = b.of > 0;
+        TEC_TRY(call_protected(&b, tec_builder_run_layers, 0, err));
     }
-    if (!b.any)
-        return TEC_OK;
-    TEC_TRY(begin(&b, arena, &out->own, err));
-    b.program->alone = b.alone;
-    b.program->flow = b.flow;
-    return call_protected(&b, run_functions, 0, err);
+    if (b.any) {
+        TEC_TRY(begin(&b, arena, &out->own, err));
+        b.program->alone = b.alone;
+        b.program->flow = b.flow;
+        TEC_TRY(call_protected(&b, run_functions, 0, err));
+    }
+    return call_protected(&b, tec_builder_clear_layers, 1, err);
 }

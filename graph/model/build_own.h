@@ -5,6 +5,13 @@
 #include "base/lua.h"
 #include "graph/model/program.h"
 
+/* Of a text, or of a tower: layers, columns of rows, and which functions it has; 0 layers = it is
+ * not there. */
+struct tec_layer_functions {
+    int layers, width;
+    bool enters, leaves;
+};
+
 /* What the words see: C functions of one Lua state have it as their first upvalue. */
 struct tec_builder {
     struct tec_lua *lua;
@@ -13,11 +20,10 @@ struct tec_builder {
     enum tec_model_part part;
     bool any, alone; /* the description has functions; an action, and no prefill */
     struct tec_program_flow flow;
-    /* Its text: columns of rows, layers, 0 = it has none; which functions it has. What a function
-     * of it may read: values from call `from` on, and one that it is given. */
-    int width, layers;
-    bool enters, leaves;
-    int from, given;
+    struct tec_layer_functions functions[1 + TEC_MAX_TOWERS]; /* of its text, and of each tower */
+    /* While layers run: whose they are; what a function of theirs may read, values from call `from`
+     * on, and one that it is given. */
+    int of, from, given;
 };
 
 /* Makes the words and the values of the program that is built now; those of an earlier one are none
@@ -33,11 +39,13 @@ void tec_builder_push(lua_State *L, int id);
 void tec_builder_given(lua_State *L, struct tec_builder *b, enum tec_model_word word,
                        const char *key);
 
-/* Protected, the description at 2: the functions of its text out of its table, and its sizes. */
-void tec_builder_take_text(lua_State *L, struct tec_builder *b);
+/* Protected, the description at 2: reads the functions and sizes of its text and of its towers; and
+ * takes them out of their tables, when functions have run that may read these. */
+void tec_builder_take_layers(lua_State *L, struct tec_builder *b);
+int tec_builder_clear_layers(lua_State *L);
 
-/* Protected: enter, each layer and leave, one after the other. */
-int tec_builder_run_text(lua_State *L);
+/* Protected: enter, each layer and leave of whose turn it is, one after the other. */
+int tec_builder_run_layers(lua_State *L);
 
 /* The call whose value lies at an index; -1 where no value is there. */
 int tec_builder_value(lua_State *L, int index);

@@ -39,7 +39,7 @@ static void drop(struct described *d)
 {
     json_decref(d->json);
     d->json = NULL;
-    d->programs = (struct tec_model_programs){NULL, NULL}; /* what they take stays in the arena */
+    d->programs = (struct tec_model_programs){.own = NULL}; /* what they take stays in the arena */
 }
 
 /* Builds `given`, the input of a description: {config, cameras, generation, preprocessor,
@@ -349,6 +349,8 @@ enum tec_status tec_model_open(struct tec_model **out, const struct tec_model_ch
         model->identity = found.identity;
         model->program = found.programs.own;
         model->text.program = found.programs.text;
+        for (int i = 0; i < TEC_MAX_TOWERS; i++)
+            model->vision.towers[i].program = found.programs.towers[i];
         status = tec_model_parse(model, err);
         model->arena = arena;
     }

@@ -130,14 +130,19 @@ enum tec_status tec_weight_loading_attention(struct tec_weight_loading *l,
     const struct tec_attend *a = &c->attend;
     enum tec_form form = tec_weight_loading_form(l, c->bf16);
     int q = a->heads * a->head_dim, kv = a->kv_heads * a->head_dim, at[3];
-    const struct tec_piece pieces[] = {{c->joined[0], c->joined_bias[0], q, 0},
-                                       {c->joined[1], c->joined_bias[1], kv, 0},
-                                       {c->joined[2], c->joined_bias[2], kv, 0}};
+    const char *const fused[] = {c->fused, c->fused_bias};
+    struct tec_piece pieces[] = {{c->joined[0], c->joined_bias[0], q, 0},
+                                 {c->joined[1], c->joined_bias[1], kv, q},
+                                 {c->joined[2], c->joined_bias[2], kv, q + kv}};
     struct tec_layer *layer = w->layers = TEC_NEW(&l->out->arena, 1, struct tec_layer);
     if (!layer)
         return tec_fail(l->err, TEC_NO_MEMORY, "no memory for an attention");
-    int n = c->over < 0 ? 3 : 1;
-    TEC_TRY(tec_weight_loading_pieces(l, pieces, n, width, 0, form, &layer->qkv, at));
+    int n = c->over < 0 ? 3 : 1, total = c->fused ? q + 2 * kv : 0;
+    for (int i = 0; i < 3 && c->fused; i++) {
+        pieces[i].weight = fused[0];
+        pieces[i].bias = fused[1];
+    }
+    TEC_TRY(tec_weight_loading_pieces(l, pieces, n, width, total, form, &layer->qkv, at));
     float centre = 1.0F - (float)c->offset;
     TEC_TRY(tec_weight_loading_vector(l, c->norms[0], a->head_dim, centre, &layer->q_norm));
     TEC_TRY(tec_weight_loading_vector(l, c->norms[1], a->head_dim, centre, &layer->k_norm));

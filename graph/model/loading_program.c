@@ -236,8 +236,13 @@ static enum tec_status load_constant(struct tec_weight_loading *l, struct consta
 static enum tec_status load_norm(struct tec_weight_loading *l, const struct tec_model_call *c,
                                  struct tec_call_weights *w)
 {
-    TEC_TRY(tec_weight_loading_vector(l, c->weight, c->cols, 1.0F - (float)c->offset, &w->norm));
-    return tec_weight_loading_vector(l, c->bias, c->cols, 0.0F, &w->norm_bias);
+    l->source.bf16 = c->rounded && l->options->bf16;
+    enum tec_status status =
+        tec_weight_loading_vector(l, c->weight, c->cols, 1.0F - (float)c->offset, &w->norm);
+    if (status == TEC_OK)
+        status = tec_weight_loading_vector(l, c->bias, c->cols, 0.0F, &w->norm_bias);
+    l->source.bf16 = false;
+    return status;
 }
 
 /* The projections of an attention. Layers of a text share their biases by distance. */
@@ -277,8 +282,10 @@ static enum tec_status load_call(struct tec_weight_loading *l, struct constants 
     int in = p->calls[c->in[0]].cols;
     if (c->word == TEC_WORD_norm)
         return load_norm(l, c, w);
-    return c->word == TEC_WORD_conv ? tec_weight_loading_conv(l, c, in, &w->matrix)
-                                    : tec_weight_loading_product(l, p, c, &w->matrix);
+    if (c->word == TEC_WORD_conv)
+        return tec_weight_loading_conv(l, c, in, &w->matrix);
+    TEC_TRY(tec_weight_loading_product(l, p, c, &w->matrix));
+    return tec_weight_loading_vector(l, c->factor, c->cols, 1.0F, &w->factor);
 }
 
 enum tec_status tec_weight_loading_program(struct tec_weight_loading *l,

@@ -105,7 +105,7 @@ enum tec_status tec_weight_loading_tower(struct tec_weight_loading *l, const str
                       : load_rows(l, t->position, rows, t->stack.width, block, w->ld));
     w->position = block;
     TEC_TRY(load_prefix(l, t, w));
-    return tec_weight_loading_stack(l, &t->stack, &w->stack);
+    return tec_weight_loading_program(l, t->program, &w->calls);
 }
 
 /* The factor of the rows that enter the prefix, once for each column: a gate of the last layer. */

@@ -83,14 +83,14 @@ enum { TEC_MAX_STACK_LAYERS = 512, TEC_MAX_ROTATIONS = 4 };
 
 /* `layers` equal layers: norm, attention, norm, feed-forward, each half added to the residual. With
  * `after` each norm stands behind its half: x = norm1(x + attention(x)), x = norm2(x + mlp(x)).
- * Those of a text are wired as its program says (program.h): of them this has the sizes alone. */
+ * Those of texts and towers are wired as their programs say (program.h): of them this has the sizes
+ * alone. */
 struct tec_stack {
     int layers, width, heads, kv_heads, head_dim, mlp;
     enum tec_norm_kind norm;
     float norm_offset; /* added to a norm's weight: 1 where the file holds w of (1 + w) */
     float eps;
     double theta; /* RoPE base; 0: no rotation */
-    bool f32;     /* matrices, and in a tower norms, stay float32 in a bf16 plan */
     /* Layers of this set, a bit a layer, make queries alone: their keys and values are projections
      * [kv_heads * head_dim, the same] of those that another stack has for these rows. */
     bool crosses; /* the set is not empty */
@@ -128,8 +128,8 @@ struct tec_tower {
     bool smooth; /* positions of a grid of another size are interpolated, not the nearest */
     struct tec_table_rows prefix[TEC_MAX_PREFIX]; /* without positions; see patches, are seen */
     int n_prefix, prefix_rows;
-    bool final; /* the stack ends with a norm */
-    struct tec_stack stack;
+    struct tec_model_program *program; /* what rows go through: enter, each layer, leave */
+    struct tec_stack stack;            /* of that program, as of a text's */
 };
 
 /* The size of a slot's picture. */

@@ -119,13 +119,13 @@ static enum tec_status parse_text(struct tec_model *model, json_t *json, struct 
     int round, lead = 0, keys_f32 = 0;
     t->picture = -1;
     TEC_UNPACK(json, "text",
-               "{s:i, s:i, s:i, s:F, s:b, s:s, s?b, s:i, s:i, s?o, s?F, s:i, s:o, s:o, "
+               "{s:i, s:F, s:b, s:s, s?b, s:i, s:i, s?o, s?F, s:i, s:o, s:o, "
                "s?o, s?o, s?s, s?F, s?b, s?i}",
-               "vocab", &t->vocab, "layers", &t->stack.layers, "width", &t->stack.width, "scale",
-               &scale, "round_logits", &round, "mask", &mask, "lead", &lead, "bos", &t->bos, "eos",
-               &t->eos, "ends", &ends, "penalty", &penalty, "max_tokens", &t->max_tokens, "embed",
-               &embed, "head", &head, "position", &position, "types", &types, "pool", &pool, "cap",
-               &cap, "keys_f32", &keys_f32, "picture", &t->picture);
+               "vocab", &t->vocab, "scale", &scale, "round_logits", &round, "mask", &mask, "lead",
+               &lead, "bos", &t->bos, "eos", &t->eos, "ends", &ends, "penalty", &penalty,
+               "max_tokens", &t->max_tokens, "embed", &embed, "head", &head, "position", &position,
+               "types", &types, "pool", &pool, "cap", &cap, "keys_f32", &keys_f32, "picture",
+               &t->picture);
     TEC_TRY(tec_parse_positive(t->vocab, "text", "vocab", err));
     TEC_TRY(tec_parse_positive(t->max_tokens, "text", "max_tokens", err));
     TEC_TRY(parse_mask(t, mask, err));

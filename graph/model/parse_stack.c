@@ -72,10 +72,10 @@ static enum tec_status check_kinds(const struct tec_stack *stack, const char *wh
     bool heads = stack->names[TEC_ROLE_q_norm] || stack->names[TEC_ROLE_k_norm];
     if (!stack->names[TEC_ROLE_q_norm] != !stack->names[TEC_ROLE_k_norm])
         return tec_fail(err, TEC_MALFORMED, "%s.tensors: q_norm and k_norm come together", where);
-    bool scaled = stack->names[TEC_ROLE_scale1] || stack->names[TEC_ROLE_scale2];
     if (heads && stack->norm != TEC_BLOCK_RMS_NORM)
         return tec_fail(err, TEC_MALFORMED, "%s: q_norm and k_norm are rms norms: norm must be rms",
                         where);
+    bool scaled = stack->names[TEC_ROLE_scale1] || stack->names[TEC_ROLE_scale2];
     if (stack->norm == TEC_BLOCK_ADAPTIVE_NORM && (scaled || stack->after))
         return tec_fail(
             err, TEC_MALFORMED,
@@ -158,16 +158,15 @@ enum tec_status tec_parse_stack(struct tec_stack *stack, json_t *json, const cha
     json_t *tensors;
     const char *norm, *activation = NULL;
     double offset, eps;
-    int after = 0, f32 = 0;
+    int after = 0;
     json_t *crossed = NULL;
     TEC_UNPACK(json, where,
-               "{s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:F, s:F, s:F, s?s, s:o, s?b, s?o, s?b}",
-               "layers", &stack->layers, "width", &stack->width, "heads", &stack->heads, "kv_heads",
+               "{s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:F, s:F, s:F, s?s, s:o, s?b, s?o}", "layers",
+               &stack->layers, "width", &stack->width, "heads", &stack->heads, "kv_heads",
                &stack->kv_heads, "head_dim", &stack->head_dim, "mlp", &stack->mlp, "norm", &norm,
                "norm_offset", &offset, "eps", &eps, "theta", &stack->theta, "activation",
-               &activation, "tensors", &tensors, "after", &after, "crossed", &crossed, "f32", &f32);
+               &activation, "tensors", &tensors, "after", &after, "crossed", &crossed);
     stack->after = after != 0;
-    stack->f32 = f32 != 0;
     stack->norm_offset = (float)offset;
     stack->eps = (float)eps;
     TEC_TRY(parse_norm(stack, norm, where, err));

@@ -1,5 +1,6 @@
 /* parse_vision.c - the towers of a description and the projector behind them. */
 #include "graph/model/parse.h"
+#include "graph/model/program.h"
 
 #include <math.h>
 #include <string.h>
@@ -75,13 +76,12 @@ static enum tec_status parse_positions(struct tec_tower *t, int side, const stru
 static enum tec_status parse_tower(struct tec_vision *v, json_t *json, struct tec_error *err)
 {
     struct tec_tower *t = &v->towers[v->n_towers++];
-    json_t *patch_embed, *stack, *mean, *std, *prefix = NULL;
+    json_t *patch_embed, *mean, *std, *prefix = NULL;
     int image_size, patch, side = 0, rest = 0, linear = 0, smooth = 0;
-    TEC_UNPACK(json, "vision.towers",
-               "{s:i, s:i, s?b, s:o, s:o, s:o, s:s, s?i, s?o, s:o, s?b, s?b}", "image_size",
-               &image_size, "patch", &patch, "rest", &rest, "mean", &mean, "std", &std,
-               "patch_embed", &patch_embed, "position", &t->position, "position_side", &side,
-               "prefix", &prefix, "stack", &stack, "linear", &linear, "smooth", &smooth);
+    TEC_UNPACK(json, "vision.towers", "{s:i, s:i, s?b, s:o, s:o, s:o, s:s, s?i, s?o, s?b, s?b}",
+               "image_size", &image_size, "patch", &patch, "rest", &rest, "mean", &mean, "std",
+               &std, "patch_embed", &patch_embed, "position", &t->position, "position_side", &side,
+               "prefix", &prefix, "linear", &linear, "smooth", &smooth);
     t->linear = linear != 0;
     t->smooth = smooth != 0;
     TEC_TRY(parse_size(v, image_size, patch, rest != 0, err));
@@ -89,14 +89,9 @@ static enum tec_status parse_tower(struct tec_vision *v, json_t *json, struct te
     TEC_TRY(parse_channels(t->mean, mean, false, "vision.towers", "mean", err));
     TEC_TRY(parse_channels(t->std, std, true, "vision.towers", "std", err));
     TEC_TRY(parse_prefix(t, prefix, err));
-    TEC_TRY(tec_parse_stack(&t->stack, stack, "vision.stack", err));
-    t->final = t->stack.names[TEC_ROLE_final] != NULL;
-    if (t->stack.crosses)
-        return tec_fail(err, TEC_MALFORMED, "vision.stack: crossed is for action.stack");
-    if (t->stack.theta != 0.0)
-        return tec_fail(err, TEC_MALFORMED,
-                        "vision.stack: theta %g; a picture's rows have no positions to rotate by",
-                        t->stack.theta);
+    if (!t->program)
+        return tec_fail(err, TEC_MALFORMED, "vision.towers: lacks the function layer");
+    TEC_TRY(tec_model_layers_check(t->program, &t->stack, err));
     TEC_TRY(tec_parse_dense(&t->patch_embed, patch_embed, t->stack.width, 3 * patch * patch,
                             "vision.patch_embed", err));
     if (!t->patch_embed.weight)

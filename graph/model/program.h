@@ -2,9 +2,9 @@
  *
  * build.c runs the functions once, at load, and appends a call for each word. A value is named by
  * the call that makes it. From the list follow the tensors that a model reads (program.c), its
- * weights (loading_program.c) and its commands (graph/nodes/built.c). A description has two at
- * most: what its text's rows go through, and what its prefill and action make. Immutable once
- * built; in the model's arena. */
+ * weights (loading_program.c) and its commands (graph/nodes/built.c). A description has one for
+ * what the rows of its text go through, one for those of each picture tower, and one for what its
+ * prefill and action make. Immutable once built; in the model's arena. */
 #ifndef TEC_GRAPH_MODEL_PROGRAM_H
 #define TEC_GRAPH_MODEL_PROGRAM_H
 
@@ -21,13 +21,13 @@ enum tec_model_word {
     TEC_WORD_COUNT
 };
 
-/* The functions of a description, in the order in which they run; those of its text are a program
- * of their own. */
+/* The functions of a description, in the order in which they run; those of layers, of its text and
+ * of its towers, are programs of their own. */
 enum tec_model_part {
     TEC_PART_OF_PREFILL,
     TEC_PART_OF_ACTION,
     TEC_MODEL_PARTS,
-    TEC_PART_OF_TEXT = TEC_MODEL_PARTS
+    TEC_PART_OF_LAYERS = TEC_MODEL_PARTS
 };
 
 enum {
@@ -59,7 +59,7 @@ struct tec_attend {
     double scale; /* of scores; 0: 1 / sqrt(head_dim) */
     double cap;   /* scaled scores s count as cap * tanh(s / cap); 0: as they are */
     int window;   /* a row sees its last so many keys alone; 0: all */
-    int turn;     /* which of the text's rotations; -1 = none */
+    int turn;     /* which of the program's rotations; -1 = none */
 };
 
 /* A call and the value that it makes: float32 [rows, cols]. Of a picture, and of what convolutions
@@ -95,12 +95,15 @@ struct tec_model_call {
     bool closed, cosines, f32; /* waves */
     int by;                    /* side_by_side: rows of a group */
     bool bf16;                 /* matrices are rounded in a bf16 plan */
+    bool rounded;              /* norm: so are its weight and its bias */
     int categories, category;
     int scale, shift, gate; /* norm; linear: values; -1 = none */
     bool rms;
     double offset;                          /* norm, attention: added to weights of norms */
     const char *joined[3], *joined_bias[3]; /* attention: q, k, v; gated: gate, up */
+    const char *fused, *fused_bias;         /* attention: q, k and v in one tensor, instead */
     const char *norms[2];                   /* attention: of queries, of keys */
+    const char *factor;                     /* linear: of each column of the result; NULL = 1 */
     struct tec_attend attend;
     struct tec_rotation rotation; /* attention of a text */
     struct tec_relative relative; /* the same */
@@ -131,7 +134,7 @@ struct tec_row_group {
     int count; /* which of a frame's counts; -1 = it needs none of its own */
 };
 
-/* A layer of a text: its calls are those before the next one's first. */
+/* A layer of a text or a tower: its calls are those before the next one's first. */
 struct tec_program_layer {
     int first;     /* call */
     int x;         /* call: the rows that enter it */
@@ -139,9 +142,11 @@ struct tec_program_layer {
 };
 
 struct tec_model_program {
-    /* Of a text: columns of its rows, 0 = this is another program; its layers, and behind the last
-     * one where `leave` begins; whether it has that. Call 0 are the rows. */
+    /* Of layers: columns of their rows, 0 = this is another program; whether they are a tower's;
+     * the layers, and behind the last one where `leave` begins; whether it has that. Call 0 are the
+     * rows. */
     int width;
+    bool tower;
     struct tec_program_layer *layers;
     int n_layers;
     bool leaves;
@@ -173,7 +178,7 @@ struct tec_model_program {
     int n_entries, n_places; /* entries that they read; floats of a frame's table for them */
     int64_t constants;       /* numbers of all constants */
     struct tec_arena *arena; /* while it is built */
-    bool inside;             /* while it is built: in a layer of a text */
+    bool inside;             /* while it is built: in a layer */
 };
 
 enum { TEC_WORD_GIVEN = -2 };
@@ -188,8 +193,9 @@ struct tec_word_kind {
 };
 extern const struct tec_word_kind tec_word_kinds[TEC_WORD_COUNT];
 
-/* Whether rows of a text may go through a word. */
-bool tec_model_word_of_text(enum tec_model_word word);
+/* Whether rows of layers may go through a word; those that they may, "norm, linear, ...". */
+bool tec_model_word_of_layers(enum tec_model_word word);
+extern const char tec_model_layer_words[];
 
 /* Fills `moves` of a call whose operands and options are set. */
 void tec_model_call_moves(const struct tec_model_program *program, struct tec_model_call *call);
@@ -203,9 +209,15 @@ int tec_model_program_group(struct tec_model_program *program, int rows);
 /* The stack of a flow's action over the prompt's keys; NULL = the model is no such flow. */
 const struct tec_model_call *tec_model_expert(const struct tec_model *model);
 
-/* What the program of a text must be, as far as one layer does not tell; fills uses, same and the
- * sizes of text.stack. */
+/* What a program of layers must be as a whole; fills uses, same, and the sizes that follow. */
+enum tec_status tec_model_layers_check(struct tec_model_program *program, struct tec_stack *sizes,
+                                       struct tec_error *err);
+
+/* The same of a model's text, and what it must be beside that. */
 enum tec_status tec_model_text_check(struct tec_model *model, struct tec_error *err);
+
+/* Whether a bf16 plan rounds some matrix of a program. */
+bool tec_model_program_rounds(const struct tec_model_program *program);
 
 /* Whether the stack of a model's action can read the keys of its text. */
 enum tec_status tec_model_text_joins(const struct tec_model *model, struct tec_error *err);

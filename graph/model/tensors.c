@@ -134,21 +134,15 @@ void tec_packed_name(char text[256], const char *weight, const char *what)
     snprintf(text, 256, "%.*s%s", (int)(n > skip ? n - skip : 0), weight, what);
 }
 
-/* The norms of heads. */
-static enum tec_status vectors(const struct visitor *v, const struct tec_stack *s, int l)
+/* A vector of a layer. */
+static enum tec_status vector(const struct visitor *v, const struct tec_stack *s,
+                              enum tec_role role, int l, int n)
 {
-    const struct {
-        enum tec_role role;
-        int n;
-    } all[] = {{TEC_ROLE_q_norm, s->head_dim}, {TEC_ROLE_k_norm, s->head_dim}};
     char name[256];
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        if (!s->names[all[i].role])
-            continue;
-        tec_layer_name(name, s->names[all[i].role], l);
-        TEC_TRY(one(v, name, 1, all[i].n, 0));
-    }
-    return TEC_OK;
+    if (!s->names[role])
+        return TEC_OK;
+    tec_layer_name(name, s->names[role], l);
+    return one(v, name, 1, n, 0);
 }
 
 static enum tec_status layer(const struct visitor *v, const struct tec_stack *s, int l)
@@ -183,7 +177,10 @@ static enum tec_status layer(const struct visitor *v, const struct tec_stack *s,
             TEC_TRY(one(v, b, 1, parts[i].rows, 0));
         }
     }
-    TEC_TRY(vectors(v, s, l));
+    TEC_TRY(vector(v, s, TEC_ROLE_q_norm, l, s->head_dim));
+    TEC_TRY(vector(v, s, TEC_ROLE_k_norm, l, s->head_dim));
+    TEC_TRY(vector(v, s, TEC_ROLE_scale1, l, s->width));
+    TEC_TRY(vector(v, s, TEC_ROLE_scale2, l, s->width));
     static const enum tec_role norms[][2] = {{TEC_ROLE_norm1, TEC_ROLE_norm1_bias},
                                              {TEC_ROLE_norm2, TEC_ROLE_norm2_bias},
                                              {TEC_ROLE_cross_norm, TEC_ROLE_cross_norm_bias}};
@@ -196,12 +193,6 @@ static enum tec_status layer(const struct visitor *v, const struct tec_stack *s,
             tec_layer_name(b, bias, l);
         TEC_TRY(norm(v, s, w, bias ? b : NULL));
     }
-    for (int i = 0; i < 2; i++) {
-        const char *scale = s->names[i ? TEC_ROLE_scale2 : TEC_ROLE_scale1];
-        if (scale)
-            tec_layer_name(w, scale, l);
-        TEC_TRY(one(v, scale ? w : NULL, 1, s->width, 0));
-    }
     return TEC_OK;
 }
 
@@ -212,27 +203,6 @@ static enum tec_status stack(const struct visitor *v, const struct tec_stack *s)
     if (!s->names[TEC_ROLE_final])
         return TEC_OK;
     return norm(v, s, s->names[TEC_ROLE_final], s->names[TEC_ROLE_final_bias]);
-}
-
-static enum tec_status tower(const struct visitor *v, const struct tec_tower *t,
-                             const struct tec_vision *vision)
-{
-    int patch = vision->patch;
-    struct tec_expected e = {.names = {t->patch_embed.weight},
-                             .n_names = 1,
-                             .rank = 4,
-                             .shape = {t->stack.width, 3, patch, patch}};
-    if (t->linear)
-        e = (struct tec_expected){.names = {t->patch_embed.weight},
-                                  .n_names = 1,
-                                  .rank = 2,
-                                  .shape = {t->stack.width, INT64_C(3) * patch * patch}};
-    TEC_TRY(v->visit(v->user, &e, v->err));
-    TEC_TRY(one(v, t->patch_embed.bias, 1, t->stack.width, 0));
-    TEC_TRY(table(v, t->position, t->position_side * t->position_side, t->stack.width));
-    for (int i = 0; i < t->n_prefix; i++)
-        TEC_TRY(table(v, t->prefix[i].name, t->prefix[i].rows, t->stack.width));
-    return stack(v, &t->stack);
 }
 
 /* The tensors of one matrix of 4-bit weights [rows, cols]. */
@@ -275,6 +245,9 @@ static enum tec_status categories(const struct visitor *v, const struct tec_mode
 static enum tec_status joined(const struct visitor *v, const struct tec_model_call *c, int width)
 {
     const struct tec_attend *a = &c->attend;
+    int qkv = (a->heads + 2 * a->kv_heads) * a->head_dim;
+    TEC_TRY(one(v, c->fused, 2, qkv, width));
+    TEC_TRY(one(v, c->fused_bias, 1, qkv, 0));
     for (int i = 0; i < 3; i++) {
         int rows = !a->heads ? c->cols : (i ? a->kv_heads : a->heads) * a->head_dim;
         TEC_TRY(matrix(v, c, c->joined[i], rows, a->heads && i ? a->from : width));
@@ -290,13 +263,13 @@ static enum tec_status joined(const struct visitor *v, const struct tec_model_ca
 static enum tec_status call(const struct visitor *v, const struct tec_model_program *p,
                             const struct tec_model_call *c)
 {
-    const char *const vectors[] = {c->bias, c->norm.weight, c->norm.bias, c->norm.mean,
-                                   c->norm.var};
+    const char *const vectors[] = {c->bias,      c->norm.weight, c->norm.bias,
+                                   c->norm.mean, c->norm.var,    c->factor};
     int in = c->n_in ? p->calls[c->in[0]].cols : 0;
     struct tec_expected e = {.names = {c->weight}, .n_names = 1, .shape = {c->cols, in}};
     if (c->stack)
         return stack(v, c->stack);
-    if (c->joined[0])
+    if (c->joined[0] || c->fused)
         return joined(v, c, in);
     if (!c->weight || c->same >= 0)
         return TEC_OK;
@@ -311,6 +284,35 @@ static enum tec_status call(const struct visitor *v, const struct tec_model_prog
     for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++)
         TEC_TRY(one(v, vectors[i], 1, c->cols, 0));
     return TEC_OK;
+}
+
+/* NULL = there is no such program. */
+static enum tec_status calls(const struct visitor *v, const struct tec_model_program *p)
+{
+    for (int i = 0; p && i < p->n; i++)
+        TEC_TRY(call(v, p, &p->calls[i]));
+    return TEC_OK;
+}
+
+static enum tec_status tower(const struct visitor *v, const struct tec_tower *t,
+                             const struct tec_vision *vision)
+{
+    int patch = vision->patch;
+    struct tec_expected e = {.names = {t->patch_embed.weight},
+                             .n_names = 1,
+                             .rank = 4,
+                             .shape = {t->stack.width, 3, patch, patch}};
+    if (t->linear)
+        e = (struct tec_expected){.names = {t->patch_embed.weight},
+                                  .n_names = 1,
+                                  .rank = 2,
+                                  .shape = {t->stack.width, INT64_C(3) * patch * patch}};
+    TEC_TRY(v->visit(v->user, &e, v->err));
+    TEC_TRY(one(v, t->patch_embed.bias, 1, t->stack.width, 0));
+    TEC_TRY(table(v, t->position, t->position_side * t->position_side, t->stack.width));
+    for (int i = 0; i < t->n_prefix; i++)
+        TEC_TRY(table(v, t->prefix[i].name, t->prefix[i].rows, t->stack.width));
+    return calls(v, t->program);
 }
 
 static enum tec_status plain_norm(const struct visitor *v, const struct tec_plain_norm *n,
@@ -350,13 +352,10 @@ enum tec_status tec_model_visit(const struct tec_model *model,
     TEC_TRY(plain_norm(&v, &model->vision.norm, model->vision.projector[0].cols));
     for (int i = 0; i < model->vision.n_projector; i++)
         TEC_TRY(dense(&v, &model->vision.projector[i]));
-    for (int i = 0; model->program && i < model->program->n; i++)
-        TEC_TRY(call(&v, model->program, &model->program->calls[i]));
+    TEC_TRY(calls(&v, model->program));
     if (tec_model_reads(model))
         TEC_TRY(embeddings(&v, &model->text));
-    const struct tec_model_program *text = model->text.program;
-    for (int i = 0; text && i < text->n; i++)
-        TEC_TRY(call(&v, text, &text->calls[i]));
+    TEC_TRY(calls(&v, model->text.program));
     for (int i = 0; i < 2; i++)
         TEC_TRY(dense(&v, &model->head.states[i]));
     for (int i = 0; i < TEC_MAX_IGNORED && model->ignored[i]; i++) {

@@ -1,5 +1,5 @@
-/* weights.c - loads the weights of a model onto the device: towers, text stack, action expert and
- * head.
+/* weights.c - loads the weights of a model onto the device: stacks layer by layer, embedding and
+ * head, and in their order the parts that other files load.
  *
  * Runs at load. Tensors are read one after the other through a small buffer and packed at their
  * final place, which never changes, since captures hold its address. A tied embedding is stored
@@ -13,11 +13,6 @@
 
 #include <string.h>
 
-static enum tec_form form_of(const struct tec_weight_loading *l, const struct tec_stack *s)
-{
-    return tec_weight_loading_form(l, !s->f32);
-}
-
 static enum tec_status load_norm(struct tec_weight_loading *l, const struct tec_stack *s,
                                  const char *weight, const char *bias, const float **w,
                                  const float **b)
@@ -25,17 +20,8 @@ static enum tec_status load_norm(struct tec_weight_loading *l, const struct tec_
     *w = *b = NULL;
     if (s->norm == TEC_BLOCK_ADAPTIVE_NORM)
         return TEC_OK;
-    /* A tower's norms are rounded where its matrices are: doc/numerics.md. */
-    const struct tec_vision *vision = &l->options->model->vision;
-    l->source.bf16 = false;
-    for (int i = 0; i < vision->n_towers; i++)
-        l->source.bf16 |= l->options->bf16 && !s->f32 && s == &vision->towers[i].stack;
-    enum tec_status status =
-        tec_weight_loading_vector(l, weight, s->width, 1.0F - s->norm_offset, w);
-    if (status == TEC_OK)
-        status = tec_weight_loading_vector(l, bias, s->width, 0.0F, b);
-    l->source.bf16 = false;
-    return status;
+    TEC_TRY(tec_weight_loading_vector(l, weight, s->width, 1.0F - s->norm_offset, w));
+    return tec_weight_loading_vector(l, bias, s->width, 0.0F, b);
 }
 
 /* Layer names, filled in for one layer. */
@@ -58,7 +44,7 @@ static void name_layer(struct names *names, const struct tec_stack *s, int layer
 static enum tec_status load_feed_forward(struct tec_weight_loading *l, const struct tec_stack *s,
                                          const char *const *of, struct tec_layer *layer)
 {
-    enum tec_form form = form_of(l, s);
+    enum tec_form form = tec_weight_loading_form(l, true);
     int at[2];
     const struct tec_piece up[] = {{of[TEC_ROLE_gate], NULL, s->mlp, 0},
                                    {of[TEC_ROLE_up], of[TEC_ROLE_up_bias], s->mlp, 0}};
@@ -85,7 +71,7 @@ static enum tec_status load_vectors(struct tec_weight_loading *l, const struct t
 static enum tec_status load_cross(struct tec_weight_loading *l, const struct tec_stack *s,
                                   const char *const *of, struct tec_layer *layer)
 {
-    enum tec_form form = form_of(l, s);
+    enum tec_form form = tec_weight_loading_form(l, true);
     int q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim, all = q + 2 * kv, at[2];
     if (!of[TEC_ROLE_cross])
         return TEC_OK;
@@ -108,7 +94,8 @@ static enum tec_status load_crossed(struct tec_weight_loading *l, const struct t
     const struct tec_piece q = {of[TEC_ROLE_q], of[TEC_ROLE_q_bias], s->heads * s->head_dim, 0};
     const struct tec_piece k = {of[TEC_ROLE_k], of[TEC_ROLE_k_bias], kv, 0};
     const struct tec_piece v = {of[TEC_ROLE_v], of[TEC_ROLE_v_bias], kv, 0};
-    TEC_TRY(tec_weight_loading_pieces(l, &q, 1, s->width, 0, form_of(l, s), &layer->qkv, &at));
+    TEC_TRY(tec_weight_loading_pieces(l, &q, 1, s->width, 0, tec_weight_loading_form(l, true),
+                                      &layer->qkv, &at));
     TEC_TRY(tec_weight_loading_pieces(l, &k, 1, kv, 0, TEC_FORM_F32, &layer->crossed_k, &at));
     return tec_weight_loading_pieces(l, &v, 1, kv, 0, TEC_FORM_F32, &layer->crossed_v, &at);
 }
@@ -126,7 +113,7 @@ void tec_weight_loading_view(const struct tec_weight_loading *l, struct tec_laye
 static enum tec_status load_qkv(struct tec_weight_loading *l, const struct tec_stack *s,
                                 const char *const *of, struct tec_layer *layer)
 {
-    enum tec_form form = form_of(l, s);
+    enum tec_form form = tec_weight_loading_form(l, true);
     int q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim, at[3];
     bool joined = of[TEC_ROLE_qkv] != NULL;
     const char *wb[2] = {of[TEC_ROLE_qkv], of[TEC_ROLE_qkv_bias]};
@@ -155,8 +142,8 @@ static enum tec_status load_layer(struct tec_weight_loading *l, const struct tec
     else
         TEC_TRY(load_qkv(l, s, of, layer));
     const struct tec_piece o = {of[TEC_ROLE_o], of[TEC_ROLE_o_bias], s->width, 0};
-    TEC_TRY(tec_weight_loading_pieces(l, &o, 1, s->heads * s->head_dim, 0, form_of(l, s), &layer->o,
-                                      &at));
+    TEC_TRY(tec_weight_loading_pieces(l, &o, 1, s->heads * s->head_dim, 0,
+                                      tec_weight_loading_form(l, true), &layer->o, &at));
     TEC_TRY(load_vectors(l, s, of, layer));
     TEC_TRY(load_cross(l, s, of, layer));
     TEC_TRY(load_feed_forward(l, s, of, layer));

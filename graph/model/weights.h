@@ -49,8 +49,8 @@ struct tec_tower_weights {
     const float *position; /* [tokens, ld] */
     const float *prefix;   /* [prompts * slots * prefix_rows, ld]: for each picture; or NULL */
     int ld;
-    struct tec_stack_weights stack;
-    struct tec_matrix project; /* the projector's first layer: the columns of this tower */
+    struct tec_call_weights *calls; /* of its program, by call */
+    struct tec_matrix project;      /* the projector's first layer: the columns of this tower */
 };
 
 /* What a call of a program has: a matrix, a constant, a norm's vectors, a stack, or an attention as
@@ -58,6 +58,7 @@ struct tec_tower_weights {
 struct tec_call_weights {
     struct tec_matrix matrix;
     const float *norm, *norm_bias;
+    const float *factor;   /* [n] of the columns of the matrix's product, or NULL */
     const float *constant; /* [rows, ld]; of constants that a frame reads, or a tap */
     struct tec_stack_weights stack;
     const float *bias; /* attention: [heads, 2 * reach + 1] by the distance of key and query, or

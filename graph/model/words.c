@@ -240,8 +240,11 @@ enum tec_status tec_builder_linear(struct tec_model_program *p, struct tec_model
         return tec_fail(err, TEC_UNSUPPORTED, "matrices of categories stay float32");
     if (c->categories && !c->bias)
         return tec_fail(err, TEC_UNSUPPORTED, "lacks bias, which layers of categories have");
-    if (c->gate >= 0 && x->timed)
-        return tec_fail(err, TEC_UNSUPPORTED, "a gate is for rows, and not for those of the time");
+    if ((c->gate >= 0 || c->factor) && x->timed)
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "gate and factor are for rows, and not for those of the time");
+    if (c->gate >= 0 && c->factor)
+        return tec_fail(err, TEC_MALFORMED, "has gate or factor, not both");
     TEC_TRY(tec_builder_row(p, c->gate, c, "gate", err));
     TEC_TRY(tec_builder_packed(p, c, c->weight, c->cols, x->cols, err));
     tec_builder_same_rows(c, x);

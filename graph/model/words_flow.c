@@ -228,6 +228,22 @@ static enum tec_status check_heads(struct tec_model_program *p, struct tec_model
     return TEC_OK;
 }
 
+/* Its projections: three tensors, or one. */
+static enum tec_status check_projections(const struct tec_model_call *c, struct tec_error *err)
+{
+    int n = 0, biases = 0;
+    for (int i = 0; i < 3; i++) {
+        n += c->joined[i] != NULL;
+        biases += c->joined_bias[i] != NULL;
+    }
+    if (c->fused ? n + biases > 0 : n < 3 || c->fused_bias)
+        return tec_fail(err, TEC_MALFORMED,
+                        "has q, k and v, each perhaps with a bias, or qkv, perhaps with qkv_bias");
+    return !c->fused || (c->over < 0 && !c->packing.kind)
+               ? TEC_OK
+               : tec_fail(err, TEC_UNSUPPORTED, "qkv beside over, or beside packing");
+}
+
 /* Attentions over own rows are numbered apart from those over the prefill's. */
 static enum tec_status place_keys(struct tec_model_program *p, struct tec_model_call *c,
                                   struct tec_error *err)
@@ -247,11 +263,12 @@ enum tec_status tec_builder_attention(struct tec_model_program *p, struct tec_mo
     const struct tec_model_call *x = tec_builder_operand(p, c, 0);
     const struct tec_model_call *over = c->over < 0 ? NULL : &p->calls[c->over];
     if (!p->width && (!p->flow.steps || c->part != TEC_PART_OF_ACTION))
-        return tec_fail(err, TEC_UNSUPPORTED, "belongs to a flow's action, or to a text's layer");
+        return tec_fail(err, TEC_UNSUPPORTED, "belongs to a flow's action, or to a layer");
     TEC_TRY(tec_builder_need_input(x, err));
+    TEC_TRY(check_projections(c, err));
     TEC_TRY(check_heads(p, c, err));
     if (p->width)
-        return tec_builder_text_attention(p, c, err);
+        return tec_builder_layer_attention(p, c, err);
     if (c->attend.scale != 0.0 || c->attend.cap != 0.0 || c->attend.window || c->relative.name ||
         c->rotation.theta > 0.0 || c->packing.kind)
         return tec_fail(

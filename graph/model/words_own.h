@@ -42,9 +42,9 @@ enum tec_status tec_builder_row(const struct tec_model_program *program, int val
 enum tec_status tec_builder_over_prompt(struct tec_model_program *program,
                                         struct tec_model_call *call, struct tec_error *err);
 
-/* What an attention of a text must be beside its heads. */
-enum tec_status tec_builder_text_attention(struct tec_model_program *program,
-                                           struct tec_model_call *call, struct tec_error *err);
+/* What an attention of a layer must be beside its heads. */
+enum tec_status tec_builder_layer_attention(struct tec_model_program *program,
+                                            struct tec_model_call *call, struct tec_error *err);
 
 /* What a matrix [rows, cols] of a call must be where its weights are packed. */
 enum tec_status tec_builder_packed(const struct tec_model_program *program,

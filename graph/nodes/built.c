@@ -251,11 +251,11 @@ void tec_built_multiply(struct tec_built *b, int at, int y, int row, bool add)
     const struct tec_model_call *c = &b->p->calls[at], *x = &b->p->calls[c->in[0]];
     struct tec_matrix m = b->w[at].matrix;
     const char *label = tec_built_label(b, at, "linear");
-    struct tec_gate gate = {0};
-    const struct tec_gate *gates = c->gate < 0 ? NULL : &gate;
+    struct tec_gate gate = {.at = b->w[at].factor};
     int from = c->in[0];
-    if (gates)
+    if (c->gate >= 0)
         gate.at = tec_timed_row(b->l->timed, c->gate, b->step);
+    const struct tec_gate *gates = gate.at ? &gate : NULL;
     if (x->word == TEC_WORD_beside) {
         m.bias = tec_timed_row(b->l->timed, at, b->step);
         from = x->in[0];
@@ -383,14 +383,16 @@ bool tec_built_taps(const struct tec_built *b)
 }
 
 /* A copy of a value with a name, unless it was made among others. A product that a sum computes is
- * computed once more alone. */
+ * computed once more alone, without its factor. */
 static void tap(struct tec_built *b, int at)
 {
     const struct tec_model_call *c = &b->p->calls[at];
     if (!b->l->taps || !c->name || c->word == TEC_WORD_stack || b->settled[at])
         return;
     int y = tec_built_value(b, at);
-    if (y < 0 && c->word == TEC_WORD_linear) {
+    if (y < 0 && c->word == TEC_WORD_linear && c->factor) {
+        y = tec_lower_linear(b->l, &b->w[at].matrix, tec_built_value(b, read_by(b, c)), "tap");
+    } else if (y < 0 && c->word == TEC_WORD_linear) {
         y = tec_built_new(b, at, "tap");
         tec_built_multiply(b, at, y, 0, false);
     }

@@ -1,8 +1,8 @@
 /* forward.c - the packed forward: one stack of layers over rows that belong to any sequences.
  *
- * Action chunks, picture towers and stacks of a program come here; they differ only in the table of
- * row segments, the weights, and what the norms are conditioned on. Layers of a text are words
- * (layers.c). */
+ * Action chunks and other stacks of a program come here; they differ only in the table of row
+ * segments, the weights, and what the norms are conditioned on. Layers of texts and towers are
+ * words (layers.c). */
 #include "graph/nodes/node.h"
 #include "kernels/matrix.h"
 

@@ -1,4 +1,4 @@
-/* layers.c - rows of a text through its layers.
+/* layers.c - rows of a text, or of pictures, through their layers.
  *
  * Every layer has one attention, and its calls in front of that make what keys and values are made
  * of: a layer has two halves. The first one ends with keys and values in their slots. Before the
@@ -16,8 +16,9 @@ int tec_built_rows(struct tec_built *b, int at)
 bool tec_layers_begin(struct tec_built *b, struct tec_lower *l, const struct tec_reading *reading,
                       int x)
 {
-    const struct tec_model_program *p = l->model->text.program;
-    if (!tec_built_begin(b, l, p, l->weights->text))
+    const struct tec_tower *tower = reading->tower;
+    const struct tec_model_program *p = tower ? tower->program : l->model->text.program;
+    if (!tec_built_begin(b, l, p, tower ? reading->weights : l->weights->text))
         return false;
     b->text = reading;
     b->rows = reading->rows;

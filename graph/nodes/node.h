@@ -84,7 +84,7 @@ bool tec_node_timed(const char *kind);
 #include "graph/nodes/nodes.def"
 #undef NODE
 
-/* One packed forward of a tower, an expert or a program's stack over a table of row segments
+/* One packed forward of an expert or another stack of a program over a table of row segments
  * (forward.c). */
 struct tec_forward {
     const struct tec_stack *stack;
@@ -105,8 +105,10 @@ struct tec_forward {
  * is afterwards: x, or another one where norms stand behind the halves. */
 int tec_lower_forward(struct tec_lower *l, const struct tec_forward *f, int x);
 
-/* Rows of a text through its layers (layers.h), over a table of row segments. */
+/* Rows of a text through its layers (layers.h), or of a tower, over a table of row segments. */
 struct tec_reading {
+    const struct tec_tower *tower; /* whose layers, with `weights`; NULL = the text's */
+    const struct tec_call_weights *weights;
     const struct tec_kv_space *space; /* a space of one layer is reused by all layers */
     const struct tec_rows *rows;      /* device side */
     bool keys_only;                   /* the last layer computes keys and values alone */

@@ -148,22 +148,21 @@ static void tower(struct tec_lower *l, int index, int y, int out_row)
     const struct tec_tower_weights *w = &l->weights->towers[index];
     char tap[16];
     snprintf(tap, sizeof tap, v->n_towers > 1 ? "vision%d." : "vision.", index);
-    const struct tec_forward f = {.stack = &v->towers[index].stack,
-                                  .weights = &w->stack,
+    const struct tec_reading r = {.tower = &v->towers[index],
+                                  .weights = w->calls,
                                   .space = &l->towers[index],
                                   .rows = &l->prefix->towers[index],
                                   .tap = tap,
                                   .tap_inside = v->n_towers > 1};
+    struct tec_built b;
     int first, x = embed_pictures(l, index, tap, &first);
-    bool round = l->round;
-    l->round &= !f.stack->f32;
-    tec_lower_forward(l, &f, x);
-    if (v->towers[index].final) {
-        x = tec_lower_norm(l, &f, 0, 2, x, true, "post_norm");
+    if (!tec_layers_begin(&b, l, &r, x))
+        return;
+    (void)tec_layers_run(&b);
+    x = tec_layers_leave(&b, tec_model_program_rounds(b.p));
+    if (b.p->leaves)
         tec_lower_tap(l, x, "%spost_ln", tap);
-    }
-    l->round = round;
-    int patches = f.rows->max - first;
+    int patches = r.rows->max - first;
     x = shuffle(l, x, patches);
     if (v->norm.weight)
         x = norm_patches(l, x);

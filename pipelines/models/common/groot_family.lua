@@ -6,6 +6,7 @@ local read <const> = include("common/configuration.lua")
 local count <const>, number <const> = read.count, read.number
 
 local layers_of <const> = include("common/decoder_layers.lua")
+local pictures_of <const> = include("common/picture_layers.lua")
 
 local function table_of(x) return type(x) == "table" and x or {} end
 
@@ -26,23 +27,17 @@ local function tower(c, V, side, numbers)
   if act ~= "gelu_pytorch_tanh" then error("hidden_act must be gelu_pytorch_tanh, is " .. tostring(act), 0) end
   local width <const>, heads <const> = count(c, "hidden_size", 1152), count(c, "num_attention_heads", 16)
   if width % heads ~= 0 then error("num_attention_heads " .. heads .. " do not divide " .. width, 0) end
-  local t = tensors(V .. "encoder.layers.{}.", {
-    q = "self_attn.q_proj", k = "self_attn.k_proj", v = "self_attn.v_proj", o = "self_attn.out_proj", up = "mlp.fc1",
-    down = "mlp.fc2", norm1 = "layer_norm1", norm2 = "layer_norm2" }, true)
-  t.final, t.final_bias = V .. "post_layernorm.weight", V .. "post_layernorm.bias"
-  local one = {
-    image_size = side, patch = count(c, "patch_size", 14), rest = true,
-    mean = { 0.5, 0.5, 0.5 }, std = { 0.5, 0.5, 0.5 },
-    patch_embed = dense(V .. "embeddings.patch_embedding"),
-    position = V .. "embeddings.position_embedding.weight",
+  local t = pictures_of {
+    prefix = V .. "encoder.layers.", layers = count(c, "num_hidden_layers", 27), width = width, heads = heads,
+    mlp = count(c, "intermediate_size", 4304), eps = number(c, "layer_norm_eps", 1e-6), final = V .. "post_layernorm",
     -- A tower that is stored in float32 stays so: its rounding is most of what a bf16 plan loses.
-    stack = { f32 = table_of(given.dtypes)[V .. "post_layernorm.weight"] == "F32",
-              layers = count(c, "num_hidden_layers", 27), width = width, heads = heads, kv_heads = heads,
-              head_dim = width // heads, mlp = count(c, "intermediate_size", 4304), norm = "layer", norm_offset = 0.0,
-              eps = number(c, "layer_norm_eps", 1e-6), theta = 0.0, tensors = t },
+    f32 = table_of(given.dtypes)[V .. "post_layernorm.weight"] == "F32",
   }
-  for key, value in pairs(numbers or {}) do one[key] = value end
-  return one
+  t.image_size, t.patch, t.rest = side, count(c, "patch_size", 14), true
+  t.mean, t.std = { 0.5, 0.5, 0.5 }, { 0.5, 0.5, 0.5 }
+  t.patch_embed, t.position = dense(V .. "embeddings.patch_embedding"), V .. "embeddings.position_embedding.weight"
+  for key, value in pairs(numbers or {}) do t[key] = value end
+  return t
 end
 
 local function text_of(c, T, layers)

@@ -18,6 +18,10 @@ local timm <const> = {
   },
 }
 timm["vit_so400m_patch14_siglip_384"] = timm["vit_so400m_patch14_siglip_224"]
+-- Its tensors' names in a block.
+local names <const> = { qkv = "attn.qkv", o = "attn.proj", up = "mlp.fc1", down = "mlp.fc2", norm1 = "norm1",
+                        norm2 = "norm2" }
+local factors <const> = { o = "ls1.scale_factor", down = "ls2.scale_factor" }
 local fused <const> = { "vit_large_patch14_reg4_dinov2.lvd142m", "vit_so400m_patch14_siglip_224" }
 
 -- Sizes without a checkpoint: full as released; small for tests on a CPU; tiny as in the golden cases.
@@ -47,6 +51,7 @@ local read <const> = include("common/configuration.lua")
 local count <const>, number <const> = read.count, read.number
 
 local layers_of <const> = include("common/decoder_layers.lua")
+local pictures_of <const> = include("common/picture_layers.lua")
 
 local function part(t, key)
   local x = t[key]
@@ -84,34 +89,26 @@ local function tower(c, index, ignored)
   if depth < 2 then error("depth must be 2 or more, is " .. depth, 0) end
   if not (ratio > 0 and ratio < 64) then error("mlp_ratio must be above 0 and below 64", 0) end
   local P = T[index]
-  local layer, t, before = P .. "blocks.{}.", {}, {}
-  local names = { qkv = "attn.qkv", o = "attn.proj", up = "mlp.fc1", down = "mlp.fc2",
-                  norm1 = "norm1", norm2 = "norm2" }
-  for key, name in pairs(names) do
-    t[key], t[key .. "_bias"] = layer .. name .. ".weight", layer .. name .. ".bias"
-  end
-  if kind.scaled then
-    t.scale1, t.scale2 = layer .. "ls1.scale_factor", layer .. "ls2.scale_factor"
-  end
+  local before = {}
   for i, b in ipairs(kind.before) do before[i] = { name = P .. b.name, rows = b.rows } end
   for _, name in ipairs { "blocks." .. (depth - 1) .. ".*", "norm.*", kind.pooled and "attn_pool.*" } do
     ignored[#ignored + 1] = P .. name
   end
   local mean, std = pixels(index, kind)
-  return {
-    image_size = count(size, index, 224), patch = kind.patch, mean = mean, std = std,
-    patch_embed = dense(P .. "patch_embed.proj", true), position = P .. "pos_embed",
-    prefix = #before > 0 and before or nil,
-    stack = { layers = depth - 1, width = width, heads = heads, kv_heads = heads,
-              head_dim = heads_of(width, heads, "timm_model_args"),
-              mlp = math.floor(width * ratio), norm = "layer", norm_offset = 0.0, eps = 1e-6,
-              theta = 0.0, activation = "gelu_erf", tensors = t },
+  heads_of(width, heads, "timm_model_args")
+  local t = pictures_of {
+    prefix = P .. "blocks.", layers = depth - 1, width = width, heads = heads, mlp = math.floor(width * ratio),
+    eps = 1e-6, activation = "gelu_erf", factors = kind.scaled and factors or nil, names = names,
   }
+  t.image_size, t.patch, t.mean, t.std = count(size, index, 224), kind.patch, mean, std
+  t.patch_embed, t.position = dense(P .. "patch_embed.proj", true), P .. "pos_embed"
+  t.prefix = #before > 0 and before or nil
+  return t
 end
 
 local function projector(towers, width)
   local sum = 0
-  for _, t in ipairs(towers) do sum = sum + t.stack.width end
+  for _, t in ipairs(towers) do sum = sum + t.width end
   local layers = {}
   local rows = #towers > 1 and { 4 * sum, width, width } or { width, width }
   for i, n in ipairs(rows) do

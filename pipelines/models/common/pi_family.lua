@@ -26,6 +26,7 @@ local sizes = {
 }
 
 local layers_of <const> = include("common/decoder_layers.lua")
+local pictures_of <const> = include("common/picture_layers.lua")
 
 local P <const> = "paligemma_with_expert.paligemma."
 local V <const> = P .. "model.vision_tower.vision_model."
@@ -83,18 +84,14 @@ local function gemma(s, prefix, norm)
 end
 
 local function siglip(s)
-  local layer = V .. "encoder.layers.{}."
-  local t = {}
-  local names = { q = "self_attn.q_proj", k = "self_attn.k_proj", v = "self_attn.v_proj",
-                  o = "self_attn.out_proj", up = "mlp.fc1", down = "mlp.fc2",
-                  norm1 = "layer_norm1", norm2 = "layer_norm2" }
-  for key, name in pairs(names) do
-    t[key], t[key .. "_bias"] = layer .. name .. ".weight", layer .. name .. ".bias"
-  end
-  t.final, t.final_bias = V .. "post_layernorm.weight", V .. "post_layernorm.bias"
-  return { layers = s.num_layers, width = s.hidden_size, heads = s.num_heads, kv_heads = s.num_heads,
-           head_dim = s.hidden_size // s.num_heads, mlp = s.intermediate_size, norm = "layer",
-           norm_offset = 0.0, eps = 1e-6, theta = 0.0, tensors = t }
+  local t = pictures_of {
+    prefix = V .. "encoder.layers.", layers = s.num_layers, width = s.hidden_size, heads = s.num_heads,
+    mlp = s.intermediate_size, eps = 1e-6, final = V .. "post_layernorm",
+  }
+  t.image_size, t.patch, t.mean, t.std = s.image_size, s.patch_size, { 0.5, 0.5, 0.5 }, { 0.5, 0.5, 0.5 }
+  t.patch_embed = dense(V .. "embeddings.patch_embedding", true)
+  t.position = V .. "embeddings.position_embedding.weight"
+  return t
 end
 
 -- Camera slots: LeRobot lists its image features in the order the model saw them.
@@ -157,13 +154,7 @@ return function(m)
     name  = m.name,
     slots = slots(),
     vision = {
-      towers = { {
-        image_size = g.vision.image_size, patch = g.vision.patch_size,
-        mean = { 0.5, 0.5, 0.5 }, std = { 0.5, 0.5, 0.5 },
-        patch_embed = dense(V .. "embeddings.patch_embedding", true),
-        position = V .. "embeddings.position_embedding.weight",
-        stack = siglip(g.vision),
-      } },
+      towers = { siglip(g.vision) },
       projector = { dense(P .. "model.multi_modal_projector.linear", true) },
     },
     text = text,

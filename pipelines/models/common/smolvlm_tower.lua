@@ -2,6 +2,7 @@
 -- without a checkpoint. A key that the configuration lacks has the default of the Hugging Face class.
 local read <const> = include("common/configuration.lua")
 local count <const>, number <const> = read.count, read.number
+local pictures_of <const> = include("common/picture_layers.lua")
 
 local shared <const> = {}
 
@@ -32,27 +33,20 @@ end
 -- that is not.
 function shared.tower(prefix, c, side, f32)
   local V <const> = prefix .. "vision_model."
-  local layer <const> = V .. "encoder.layers.{}."
   local width, heads = count(c, "hidden_size", 1152), count(c, "num_attention_heads", 16)
   if width % heads ~= 0 then error("num_attention_heads " .. heads .. " do not divide " .. width, 0) end
   local act <const> = c.hidden_act or "gelu_pytorch_tanh"
   if act ~= "gelu_pytorch_tanh" then error("hidden_act must be gelu_pytorch_tanh, is " .. tostring(act), 0) end
-  local t = { final = V .. "post_layernorm.weight", final_bias = V .. "post_layernorm.bias" }
-  for key, name in pairs { q = "self_attn.q_proj", k = "self_attn.k_proj", v = "self_attn.v_proj",
-                           o = "self_attn.out_proj", up = "mlp.fc1", down = "mlp.fc2", norm1 = "layer_norm1",
-                           norm2 = "layer_norm2" } do
-    t[key], t[key .. "_bias"] = layer .. name .. ".weight", layer .. name .. ".bias"
-  end
   local patch = count(c, "patch_size", 32)
-  return {
-    image_size = side, patch = patch, rest = true, mean = { 0.5, 0.5, 0.5 }, std = { 0.5, 0.5, 0.5 },
-    patch_embed = shared.dense(V .. "embeddings.patch_embedding", true),
-    position = V .. "embeddings.position_embedding.weight",
-    position_side = count(c, "image_size", 224) // patch,
-    stack = { f32 = f32, layers = count(c, "num_hidden_layers", 12), width = width, heads = heads, kv_heads = heads,
-              head_dim = width // heads, mlp = count(c, "intermediate_size", 3072), norm = "layer",
-              norm_offset = 0.0, eps = number(c, "layer_norm_eps", 1e-6), theta = 0.0, tensors = t },
+  local t = pictures_of {
+    prefix = V .. "encoder.layers.", layers = count(c, "num_hidden_layers", 12), width = width, heads = heads,
+    mlp = count(c, "intermediate_size", 3072), eps = number(c, "layer_norm_eps", 1e-6), final = V .. "post_layernorm",
+    f32 = f32,
   }
+  t.image_size, t.patch, t.rest, t.mean, t.std = side, patch, true, { 0.5, 0.5, 0.5 }, { 0.5, 0.5, 0.5 }
+  t.patch_embed = shared.dense(V .. "embeddings.patch_embedding", true)
+  t.position, t.position_side = V .. "embeddings.position_embedding.weight", count(c, "image_size", 224) // patch
+  return t
 end
 
 return shared

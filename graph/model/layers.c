@@ -1,4 +1,5 @@
-/* text.c - what the program of a text must be as a whole, and the sizes that follow from it. */
+/* layers.c - what the programs of texts and towers must be as a whole, and the sizes that follow.
+ */
 #include "graph/model/program.h"
 
 #include <string.h>
@@ -19,10 +20,8 @@ const struct tec_model_call *tec_model_attention(const struct tec_model *model, 
 }
 
 /* The sizes that rows of a frame, and who tells of a model, know. */
-static void take_sizes(struct tec_text *t)
+static void take_sizes(const struct tec_model_program *p, struct tec_stack *s)
 {
-    const struct tec_model_program *p = t->program;
-    struct tec_stack *s = &t->stack;
     s->layers = p->n_layers;
     s->width = p->width;
     s->heads = p->kept.heads;
@@ -33,6 +32,29 @@ static void take_sizes(struct tec_text *t)
         s->gated = c->word == TEC_WORD_gated;
         s->mlp = s->gated || c->word == TEC_WORD_activation ? c->cols : 0;
     }
+}
+
+bool tec_model_program_rounds(const struct tec_model_program *p)
+{
+    bool rounds = false;
+    for (int i = 0; i < p->n; i++)
+        rounds |= p->calls[i].bf16;
+    return rounds;
+}
+
+enum tec_status tec_model_layers_check(struct tec_model_program *p, struct tec_stack *sizes,
+                                       struct tec_error *err)
+{
+    const struct tec_model_call *first = &p->calls[p->layers[0].attention];
+    TEC_TRY(tec_model_program_links(p, err));
+    take_sizes(p, sizes);
+    for (int i = 0; i < p->n_layers; i++) {
+        const struct tec_model_call *c = &p->calls[p->layers[i].attention];
+        if (c->attend.heads != first->attend.heads)
+            return tec_model_call_fail(c, err, "%d heads; the first layer has %d", c->attend.heads,
+                                       first->attend.heads);
+    }
+    return TEC_OK;
 }
 
 /* Layers have one table of biases by distance, so they must mean the same by it. */
@@ -59,10 +81,7 @@ static enum tec_status check_attention(const struct tec_model *m, const struct t
         return tec_model_call_fail(c, err,
                                    "a window is of the last keys that a row sees, and with mask "
                                    "bidir each sees all");
-    return c->attend.heads == first->attend.heads
-               ? TEC_OK
-               : tec_model_call_fail(c, err, "%d heads; the first layer has %d", c->attend.heads,
-                                     first->attend.heads);
+    return TEC_OK;
 }
 
 enum tec_status tec_model_text_check(struct tec_model *m, struct tec_error *err)
@@ -71,8 +90,7 @@ enum tec_status tec_model_text_check(struct tec_model *m, struct tec_error *err)
     struct tec_model_program *p = t->program;
     if (!p)
         return tec_fail(err, TEC_MALFORMED, "text: lacks the function layer");
-    TEC_TRY(tec_model_program_links(p, err));
-    take_sizes(t);
+    TEC_TRY(tec_model_layers_check(p, &t->stack, err));
     if (t->pool == TEC_POOL_NONE && !p->leaves)
         return tec_fail(err, TEC_MALFORMED,
                         "text: lacks the function leave, the norm behind the last layer");

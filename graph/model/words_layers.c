@@ -1,18 +1,26 @@
-/* words_text.c - the words of a text's layers: its rows, attention over what a frame keeps,
- * matrices of 4-bit weights. */
+/* words_layers.c - the words of layers, of a text or of a picture tower: their rows, attention over
+ * their slots, matrices of 4-bit weights. */
 #include "graph/model/parse.h"
 #include "graph/model/words_own.h"
 
 #include <math.h>
 #include <string.h>
 
-bool tec_model_word_of_text(enum tec_model_word word)
+bool tec_model_word_of_layers(enum tec_model_word word)
 {
     static const bool words[TEC_WORD_COUNT] = {
-        [TEC_WORD_norm] = true, [TEC_WORD_linear] = true,     [TEC_WORD_gated] = true,
-        [TEC_WORD_add] = true,  [TEC_WORD_activation] = true, [TEC_WORD_attention] = true};
+#define LAYER_WORD(word) [TEC_WORD_##word] = true,
+#include "graph/model/layer_words.def"
+#undef LAYER_WORD
+    };
     return words[word];
 }
+
+const char tec_model_layer_words[] =
+#define LAYER_WORD(word) " " #word
+#include "graph/model/layer_words.def"
+#undef LAYER_WORD
+    ;
 
 enum tec_status tec_builder_rows(struct tec_model_program *p, struct tec_model_call *c,
                                  struct tec_error *err)
@@ -29,7 +37,7 @@ enum tec_status tec_builder_packed(const struct tec_model_program *p,
     size_t n = weight ? strlen(weight) : 0;
     if (!c->packing.kind || !weight)
         return TEC_OK;
-    if (!p->width)
+    if (!p->width || p->tower)
         return tec_fail(err, TEC_UNSUPPORTED, "packing is for layers of a text");
     if (rows % 8 != 0 || cols % 8 != 0)
         return tec_fail(err, TEC_UNSUPPORTED,
@@ -80,19 +88,32 @@ static enum tec_status check_numbers(const struct tec_model_call *c, struct tec_
                           a->cap);
 }
 
-/* Of one layer after the other: its keys are that layer of what a frame keeps. */
-enum tec_status tec_builder_text_attention(struct tec_model_program *p, struct tec_model_call *c,
-                                           struct tec_error *err)
+/* Rows of a picture have no order. */
+static enum tec_status check_tower(const struct tec_model_program *p,
+                                   const struct tec_model_call *c, struct tec_error *err)
+{
+    bool ordered = c->rotation.theta > 0.0 || c->attend.window || c->relative.name;
+    return !p->tower || !ordered
+               ? TEC_OK
+               : tec_fail(err, TEC_UNSUPPORTED,
+                          "rotation, window and relative are of a text: rows of a picture have no "
+                          "order");
+}
+
+/* Of one layer after the other: its keys are that layer of what a frame keeps of a text. */
+enum tec_status tec_builder_layer_attention(struct tec_model_program *p, struct tec_model_call *c,
+                                            struct tec_error *err)
 {
     const struct tec_attend *a = &c->attend;
     int width = tec_builder_operand(p, c, 0)->cols;
     if (!p->inside)
         return tec_fail(err, TEC_UNSUPPORTED, "belongs to a layer");
     if (p->layers[p->n_layers].attention >= 0)
-        return tec_fail(err, TEC_UNSUPPORTED, "is a second one; a layer of a text has one");
+        return tec_fail(err, TEC_UNSUPPORTED, "is a second one; a layer has one");
     if (c->over >= 0 || c->sees != TEC_SEEN_ALL)
         return tec_fail(err, TEC_UNSUPPORTED, "over and sees are of a flow's action");
     TEC_TRY(check_numbers(c, err));
+    TEC_TRY(check_tower(p, c, err));
     TEC_TRY(find_turn(p, c, err));
     for (int i = 0; i < 3; i++)
         TEC_TRY(tec_builder_packed(p, c, c->joined[i], (i ? a->kv_heads : a->heads) * a->head_dim,

@@ -1,0 +1,160 @@
+/* build_layers.c - runs the functions of a description's text, and those of its picture towers:
+ * what enters the layers, each layer, and what leaves the last one. */
+#include "graph/model/build_own.h"
+#include "graph/model/parse.h"
+
+#include <lauxlib.h>
+
+enum layer_function { ENTER, LAYER, LEAVE, LAYER_FUNCTIONS };
+
+static const char *const names[LAYER_FUNCTIONS] = {"enter", "layer", "leave"};
+/* Their addresses are keys of Lua's registry. */
+static const char keys[1 + TEC_MAX_TOWERS][LAYER_FUNCTIONS] = {{0}};
+
+static const char *const owners[] = {"text", "vision.towers"};
+
+/* The number `name` of the table on top of the stack. */
+static int read_number(lua_State *L, const char *owner, const char *name, int most)
+{
+    int exact = 0;
+    lua_pushstring(L, name);
+    lua_rawget(L, -2);
+    lua_Integer n = lua_type(L, -1) == LUA_TNUMBER ? lua_tointegerx(L, -1, &exact) : 0;
+    if (!exact || n < 1 || n > most)
+        luaL_error(L, "%s: %s must be a whole number, 1 .. %d", owner, name, most);
+    lua_pop(L, 1);
+    return (int)n;
+}
+
+/* Of the table on top of the stack: its functions to the registry, and its sizes. */
+static void read_layers(lua_State *L, struct tec_builder *b, int index)
+{
+    const char *owner = owners[index > 0];
+    bool found[LAYER_FUNCTIONS];
+    for (int i = 0; i < LAYER_FUNCTIONS; i++) {
+        lua_pushstring(L, names[i]);
+        lua_rawget(L, -2);
+        found[i] = lua_isfunction(L, -1);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &keys[index][i]);
+    }
+    if (!found[LAYER])
+        luaL_error(L, "%s: lacks the function layer, which makes a layer of words", owner);
+    b->functions[index] = (struct tec_layer_functions){
+        .layers = read_number(L, owner, "layers", TEC_MAX_STACK_LAYERS),
+        .width = read_number(L, owner, "width", TEC_PARSE_MAX),
+        .enters = found[ENTER],
+        .leaves = found[LEAVE]};
+}
+
+/* Visits the tables of the text and of the towers of the description at 2, each on top of the
+ * stack. */
+static void each_table(lua_State *L, struct tec_builder *b,
+                       void (*visit)(lua_State *L, struct tec_builder *b, int index))
+{
+    int top = lua_gettop(L);
+    lua_pushliteral(L, "text");
+    lua_rawget(L, 2);
+    if (lua_istable(L, -1))
+        visit(L, b, 0);
+    lua_pushliteral(L, "vision");
+    lua_rawget(L, 2);
+    if (lua_istable(L, -1)) {
+        lua_pushliteral(L, "towers");
+        lua_rawget(L, -2);
+    }
+    for (int i = 1; i <= TEC_MAX_TOWERS && lua_istable(L, -1); i++) {
+        lua_rawgeti(L, -1, i);
+        if (lua_istable(L, -1))
+            visit(L, b, i);
+        lua_pop(L, 1);
+    }
+    lua_settop(L, top);
+}
+
+void tec_builder_take_layers(lua_State *L, struct tec_builder *b)
+{
+    each_table(L, b, read_layers);
+}
+
+static void clear(lua_State *L, struct tec_builder *b, int index)
+{
+    static const char *const taken[] = {"enter", "layer", "leave", "layers", "width"};
+    (void)b;
+    (void)index;
+    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++) {
+        lua_pushstring(L, taken[i]);
+        lua_pushnil(L);
+        lua_rawset(L, -3);
+    }
+}
+
+int tec_builder_clear_layers(lua_State *L)
+{
+    if (lua_istable(L, 2))
+        each_table(L, lua_touserdata(L, 1), clear);
+    return 0;
+}
+
+/* Raises an error that is where a function begins. */
+static int fail_at(lua_State *L, const struct tec_builder *b, enum layer_function which,
+                   const char *says)
+{
+    lua_Debug ar;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &keys[b->of][which]);
+    lua_getinfo(L, ">S", &ar);
+    lua_pushfstring(L, "%s:%d: %s: %s", ar.short_src, ar.linedefined, names[which], says);
+    return lua_error(L);
+}
+
+/* The value that a function makes of x; of a layer with its index. */
+static int run_one(lua_State *L, struct tec_builder *b, enum layer_function which, int x, int layer)
+{
+    struct tec_model_program *p = b->program;
+    int top = lua_gettop(L);
+    b->from = p->n;
+    b->given = x;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &keys[b->of][which]);
+    tec_builder_push_words(L);
+    tec_builder_push(L, x);
+    if (layer >= 0)
+        lua_pushinteger(L, layer);
+    lua_call(L, layer >= 0 ? 3 : 2, 1);
+    int id = tec_builder_value(L, -1);
+    if (id < 0 || (id < b->from && id != x))
+        fail_at(L, b, which, "must return rows that a word of it has made");
+    if (p->calls[id].cols != p->width)
+        fail_at(L, b, which,
+                lua_pushfstring(L, "returns rows of %d columns; those of the %s have %d",
+                                p->calls[id].cols, p->tower ? "tower" : "text", p->width));
+    lua_settop(L, top);
+    return id;
+}
+
+int tec_builder_run_layers(lua_State *L)
+{
+    struct tec_builder *b = lua_touserdata(L, 1);
+    struct tec_model_program *p = b->program;
+    const struct tec_layer_functions *f = &b->functions[b->of];
+    int x = 0;
+    p->layers = TEC_NEW(p->arena, (size_t)f->layers + 1, struct tec_program_layer);
+    if (!p->layers)
+        return luaL_error(L, "no memory for %d layers", f->layers);
+    tec_builder_words(L, b);
+    b->part = TEC_PART_OF_LAYERS;
+    tec_builder_given(L, b, TEC_WORD_rows, &keys[b->of][LAYER]);
+    if (f->enters)
+        x = run_one(L, b, ENTER, x, -1);
+    for (p->inside = true; p->n_layers < f->layers; p->n_layers++) {
+        struct tec_program_layer *layer = &p->layers[p->n_layers];
+        *layer = (struct tec_program_layer){p->n, x, -1};
+        x = run_one(L, b, LAYER, x, p->n_layers);
+        if (layer->attention < 0)
+            return fail_at(L, b, LAYER,
+                           lua_pushfstring(L, "layer %d has no attention", p->n_layers));
+    }
+    p->inside = false;
+    p->layers[f->layers] = (struct tec_program_layer){p->n, x, -1};
+    p->leaves = f->leaves;
+    p->result = f->leaves ? run_one(L, b, LEAVE, x, -1) : x;
+    return 0;
+}

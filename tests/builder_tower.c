@@ -1,0 +1,187 @@
+/* builder_tower.c - tests of picture towers that are programs: what does not fit is refused with
+ * its line, and what a layer is made of is free. */
+#include "graph/model/program.h"
+#include "graph/model/weights.h"
+#include "tests/box.h"
+#include "tests/tap.h"
+#include "tests/text_words.h"
+
+#include <string.h>
+
+static struct tec_heap heap;
+static struct tec_error err;
+
+/* Opens a model whose tower has one layer; `body` is that of its layer, in line 2, `more` changes
+ * the tower t, and the list of towers, before. */
+static enum tec_status open_tower(struct tec_model **out, const char *body, const char *more)
+{
+    struct box box;
+    box_make(&box);
+    box_path(&box, "t.lua");
+    FILE *file = fopen(box.path, "w");
+    REQUIRE(file);
+    fprintf(file,
+            TEXT_WORDS TOWER_WORDS
+            "local usual = tower({}).layer; local function made(g, x, i)\n"
+            "%s\n"
+            "end local t = tower { image_size = 8, patch = 4, mean = { 0, 0, 0 },\n"
+            "  std = { 1, 1, 1 }, patch_embed = { weight = 'p' }, position = 'pos', made = made }\n"
+            "local towers = { t } %s\n"
+            "return { name = 't', slots = { 'a' }, ignored = {},\n"
+            "  vision = { towers = towers, projector = { { weight = 'pr' } } },\n"
+            "  text = text(1, { vocab = 32, scale = 1.0, round_logits = true, bos = 1, eos = 2,\n"
+            "    mask = 'causal_all', picture = 3, max_tokens = 8, embed = { 'e' }, head = { 'h' } "
+            "}) }\n",
+            body, more);
+    fclose(file);
+    const struct tec_model_choice choice = {.root = box.dir, .arch = "t", .size = "tiny"};
+    enum tec_status status = tec_model_open(out, &choice, &heap, &err);
+    box_remove(&box);
+    return status;
+}
+
+static void refused_with(const char *body, const char *more, int line, const char *says)
+{
+    struct tec_model *model = NULL;
+    char place[32] = "";
+    if (line)
+        snprintf(place, sizeof place, "t.lua:%d: ", line);
+    CHECK(open_tower(&model, body, more) != TEC_OK);
+    if (!strstr(err.message, says) || !strstr(err.message, place))
+        fprintf(stderr, "# wanted '%s%s', is '%s'\n", place, says, err.message);
+    CHECK(strstr(err.message, says) && strstr(err.message, place));
+    tec_model_close(model);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* An attention with these options and a product behind it. */
+static void attention_refused(const char *options, const char *says)
+{
+    char body[400];
+    snprintf(body, sizeof body,
+             "local o = { heads = 2, head_dim = 4, %s } "
+             "return g:linear(g:attention(x, o), { weight = 'w', out = 8 })",
+             options);
+    refused_with(body, "", 2, says);
+}
+
+static struct tec_model *opened(const char *body, const char *more)
+{
+    struct tec_model *model = NULL;
+    if (open_tower(&model, body, more) != TEC_OK)
+        fprintf(stderr, "# %s\n", err.message);
+    REQUIRE(model);
+    return model;
+}
+
+TEST(a_tower_opens)
+{
+    struct tec_model *m = opened("return usual(g, x, i)", "");
+    const struct tec_tower *t = &m->vision.towers[0];
+    const struct tec_stack *s = &t->stack;
+    CHECK(t->program->tower && t->program->leaves && tec_model_program_rounds(t->program));
+    CHECK(!m->text.program->tower);
+    CHECK_INT(s->layers * 1000 + s->width * 100 + s->heads * 10 + s->kv_heads, ==, 1822);
+    CHECK_INT(s->head_dim * 100 + s->mlp, ==, 416);
+    CHECK(!s->gated);
+    tec_model_close(m);
+    m = opened(
+        "local o = { heads = 4, kv_heads = 2, head_dim = 3, qkv = 'a', q_norm = 'b', eps = 1e-6 } "
+        "local y = g:gated(x, { gate = 'c', up = 'd', out = 12, kind = 'silu' }) "
+        "x = g:linear(g:attention(x, o), { weight = 'w', out = 8, factor = 'f' }) "
+        "return g:add(g:linear(y, { weight = 'z', out = 8 }), x)",
+        "t.leave = nil; t.enter = function(g, x) return g:norm(x, { eps = 1e-5 }) end");
+    s = &m->vision.towers[0].stack;
+    CHECK(!m->vision.towers[0].program->leaves && s->gated);
+    CHECK(!tec_model_program_rounds(m->vision.towers[0].program));
+    CHECK_INT(s->heads * 1000 + s->kv_heads * 100 + s->head_dim * 10 + s->mlp, ==, 4242);
+    tec_model_close(m);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+TEST(rows_of_a_picture_have_no_order)
+{
+    static const char qkv[] = "q = 'q', k = 'k', v = 'v'";
+    static const char relative[] = "relative = { name = 'r', rows = 8, buckets = 8, distance = 9 }";
+    const char *const options[] = {"rotation = { theta = 1e4 }", "window = 3", relative};
+    char body[300];
+    for (int i = 0; i < 3; i++) {
+        snprintf(body, sizeof body, "%s, %s", qkv, options[i]);
+        attention_refused(body, "attention: rotation, window and relative are of a text: rows of");
+    }
+    snprintf(body, sizeof body, "%s, over = x", qkv);
+    attention_refused(body, "attention: over and sees are of a flow's action");
+    refused_with("return g:linear(usual(g, x, i), { weight = 'a.weight', out = 8, packing = { kind "
+                 "= 'awq', group = 8 } })",
+                 "", 2, "linear: packing is for layers of a text");
+}
+
+TEST(projections_are_three_tensors_or_one)
+{
+    static const char says[] = "attention: has q, k and v, each perhaps with a bias, or qkv";
+    attention_refused("q = 'q', k = 'k'", says);
+    attention_refused("q_bias = 'q'", says);
+    attention_refused("q = 'q', k = 'k', v = 'v', qkv = 'a'", says);
+    attention_refused("qkv = 'a', v_bias = 'b'", says);
+    attention_refused("q = 'q', k = 'k', v = 'v', qkv_bias = 'b'", says);
+    attention_refused("qkv = 'a.weight', packing = { kind = 'awq', group = 8 }",
+                      "attention: qkv beside over, or beside packing");
+}
+
+TEST(a_tower_has_its_functions_and_sizes)
+{
+    static const char body[] = "return usual(g, x, i)";
+    refused_with(body, "t.layer = nil", 0, "vision.towers: lacks the function layer");
+    refused_with(body, "t.layers = nil", 0, "vision.towers: layers must be a whole number, 1 ..");
+    refused_with(body, "t.width = 0", 0, "vision.towers: width must be a whole number, 1 ..");
+    refused_with(body, "towers[2] = {}", 0, "vision.towers: lacks the function layer");
+    refused_with(body, "towers = { 3 }", 0, "vision.towers");
+    refused_with(body, "towers = { t, t, t }", 0, "towers must be 1 .. 2");
+    refused_with(body, "t.stack = {}", 0, "stack");
+    refused_with("return x", "", 1, "layer: layer 0 has no attention");
+    refused_with("return g:linear(usual(g, x, i), { weight = 'w', out = 5 })", "", 1,
+                 "layer: returns rows of 5 columns; those of the tower have 8");
+    refused_with("return g:add(usual(g, x, i), g:zeros { rows = 1, cols = 8 })", "", 2,
+                 "zeros: is no word of a layer; its words are norm linear");
+    refused_with("local o = { heads = 2 + 2 * i, kv_heads = 2, head_dim = 4, qkv = 'a' .. i } "
+                 "return g:linear(g:attention(x, o), { weight = 'w' .. i, out = 8 })",
+                 "t.layers = 2", 2, "attention: 4 heads; the first layer has 2");
+    refused_with("return g:linear(usual(g, x, i), { weight = 'w', out = 8, factor = 'f' .. i })",
+                 "t.layers = 2", 2, "linear: 'w' is another tensor in line 2");
+}
+
+/* One table may be two towers, and each reads it. */
+TEST(towers_may_be_alike)
+{
+    struct tec_model *m = opened("return usual(g, x, i)", "towers[2] = t");
+    CHECK_INT(m->vision.n_towers, ==, 2);
+    CHECK(m->vision.towers[0].program != m->vision.towers[1].program);
+    CHECK_INT(m->vision.projector[0].cols, ==, 16);
+    tec_model_close(m);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+static enum tec_status count(void *user, const struct tec_expected *expected, struct tec_error *e)
+{
+    int *counts = user;
+    (void)e;
+    counts[0] += strcmp(expected->names[0], "a") == 0 && expected->shape[0] == 24;
+    counts[1] += strcmp(expected->names[0], "b") == 0 && expected->shape[0] == 24;
+    counts[2] += strcmp(expected->names[0], "f") == 0 && expected->shape[0] == 8;
+    return TEC_OK;
+}
+
+TEST(tensors_of_a_tower_are_expected)
+{
+    struct tec_model *m =
+        opened("local o = { heads = 2, head_dim = 4, qkv = 'a', qkv_bias = 'b' } "
+               "return g:linear(g:attention(x, o), { weight = 'w', out = 8, factor = 'f' })",
+               "");
+    int counts[3] = {0, 0, 0};
+    CHECK(tec_model_visit(m, count, counts, &err) == TEC_OK);
+    CHECK(counts[0] == 1 && counts[1] == 1 && counts[2] == 1);
+    tec_model_close(m);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+TAP_MAIN
