@@ -8,6 +8,7 @@
 #include "graph/model/weights.h"
 
 #include "graph/model/loading.h"
+#include "graph/model/surplus.h"
 #include "graph/model/weight_cache.h"
 #include "kernels/matrix.h"
 
@@ -282,6 +283,8 @@ enum tec_status tec_weights_load(struct tec_weights **out,
     struct tec_weights_options own = *options;
     own.bf16 = options->bf16 && !options->model->float32;
     bool cached = own.cache && own.source.checkpoint && !own.source.dry;
+    if (own.source.checkpoint)
+        TEC_TRY(tec_model_accounts_for(own.model, own.source.checkpoint, heap, err));
     if (cached && load_kept(out, &own, heap))
         return TEC_OK;
     TEC_TRY(load(out, &own, NULL, heap, err));
