@@ -199,6 +199,19 @@ done
 run 0 "inspect tensors under any name" inspect --list "$W/taps"; out "layout file"
 run 0 "any seed draws inputs" run pipelines/demo_metaworld.lua --random-inputs 18446744073709551615 -n 1
 
+# What a pipeline takes and what it took.
+run 0 "explain --memory" explain --memory pipelines/demo_metaworld.lua; out "^device, all  *4.83 MiB"
+run 0 "explain --memory as JSON" explain --memory pipelines/demo_metaworld.lua --format json; json whole pipeline parts bytes
+run 0 "explain --memory of a recording" explain --memory "$W/drive" --format json; json whole pipeline parts bytes
+run 0 "explain --graphs" explain --graphs pipelines/demo_metaworld.lua --format json; json whole pipeline captures
+run 2 "explain one thing at a time" explain --graphs --memory pipelines/demo_metaworld.lua
+run 0 "costs of a pipeline" profile pipelines/demo_metaworld.lua -n 2 --rounds 1 -o "$W/demo.costs"
+for type in dot svg mermaid json text; do
+    [ $type != svg ] || command -v dot >/dev/null || continue
+    run 0 "graph -T $type with costs" graph pipelines/demo_metaworld.lua -T $type --costs "$W/demo.costs"
+    out "p50 .* ms, p99"
+done
+
 # inspect
 run 0 "inspect a checkpoint" inspect "$CHECKPOINT"; out "model pi05"; out "^missing    0"
 run 0 "inspect as JSON" inspect --format json "$CHECKPOINT"

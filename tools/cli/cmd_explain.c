@@ -1,18 +1,22 @@
 /* cmd_explain.c - why a frame was late: from a recording, or from a running robot; and why a
  * pipeline's captures are there. */
 #include "base/json_text.h"
+#include "base/store/kind.h"
 #include "tools/cli/open_pipeline.h"
 #include "tools/measure/measure.h"
 #include "tools/picture/captures.h"
+#include "tools/picture/drawing.h"
 #include "tools/record/explain.h"
 #include "tools/record/flight_source.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
 struct explain_options {
     const char *control, *frame, *miss;
+    bool memory, graphs;
 };
 
 #define AT(member) offsetof(struct explain_options, member)
@@ -20,6 +24,10 @@ static const struct tec_option options[] = {
     {"frame", 0, TEC_OPTION_TEXT, "N", "that frame: what ran, next to what is usual", AT(frame), 0,
      0},
     {"miss", 0, TEC_OPTION_TEXT, "N", "why that frame missed", AT(miss), 0, 0},
+    {"memory", 0, TEC_OPTION_FLAG, NULL, "what takes how many bytes, of a pipeline", AT(memory), 0,
+     0},
+    {"graphs", 0, TEC_OPTION_FLAG, NULL, "why each capture is there, as `explain captures` has it",
+     AT(graphs), 0, 0},
     {"control", 0, TEC_OPTION_TEXT, "PATH", "the socket of a robot: serve --control, run --control",
      AT(control), 0, 0},
 };
@@ -87,22 +95,69 @@ static enum tec_status print_captures(struct tec_invocation *call, const struct 
     return status;
 }
 
-/* explain captures FILE: of a pipeline, with nothing behind the captures' addresses. */
-static enum tec_status run_captures(struct tec_invocation *call, struct tec_error *err)
+static enum tec_status print_memory(struct tec_invocation *call,
+                                    const struct tec_pipeline *pipeline, struct tec_error *err)
 {
-    const struct explain_options *o = call->options;
-    struct tec_pipeline *pipeline = NULL;
+    struct tec_drawing drawing;
+    struct tec_measured measured;
+    enum tec_measured_by by;
+    TEC_TRY(tec_drawing_make(&drawing, pipeline, call->arena, err));
+    TEC_TRY(tec_measure(&measured, &by, call, pipeline, NULL, err));
+    drawing.measured = &measured;
+    if (call->shared.format == TEC_FORMAT_TEXT) {
+        tec_graph_text(&drawing, call->out);
+        return TEC_OK;
+    }
+    json_t *json = tec_graph_compiled_json(&measured);
+    json_object_set_new(json, "pipeline", json_string(pipeline->name));
+    enum tec_status status = tec_json_print(call->out, json, JSON_COMPACT, "the memory", err);
+    json_decref(json);
+    return status;
+}
+
+static enum tec_status print_graphs(struct tec_invocation *call,
+                                    const struct tec_pipeline *pipeline, struct tec_error *err)
+{
     struct tec_engine *engine = NULL;
     enum tec_measured_by by;
-    if (o->frame || o->miss || o->control)
-        return tec_fail(err, TEC_INVALID, "captures takes none of --frame, --miss and --control");
-    TEC_TRY(tec_cli_open_pipeline(&pipeline, call, call->args.item[1], false, err));
     enum tec_status status = tec_measure_plan(&engine, &by, call, pipeline, err);
     if (status == TEC_OK)
         status = print_captures(call, engine, err);
     tec_engine_close(engine);
+    return status;
+}
+
+/* Of a pipeline file, with nothing behind the addresses of its captures. */
+static enum tec_status explain_file(struct tec_invocation *call, const char *path,
+                                    struct tec_error *err)
+{
+    const struct explain_options *o = call->options;
+    struct tec_pipeline *pipeline = NULL;
+    if (o->frame || o->miss || (o->memory && o->graphs))
+        return tec_fail(err, TEC_INVALID,
+                        "one of --frame, --miss, --memory, --graphs and captures");
+    TEC_TRY(tec_cli_open_pipeline(&pipeline, call, path, false, err));
+    enum tec_status status =
+        o->memory ? print_memory(call, pipeline, err) : print_graphs(call, pipeline, err);
     tec_pipeline_free(pipeline);
     return status;
+}
+
+/* Of the pipeline that a recording or a running robot names. */
+static enum tec_status explain_recorded(struct tec_invocation *call, struct tec_error *err)
+{
+    const struct explain_options *o = call->options;
+    const char *given = call->args.n ? call->args.item[0] : NULL;
+    struct tec_flight f;
+    if (given && tec_path_kind(given) != TEC_PATH_RECORDING)
+        return explain_file(call, given, err);
+    TEC_TRY(tec_flight_of_call(&f, call, o->control, 0.0, err));
+    const char *of = json_string_value(json_object_get(f.about, "path"));
+    const char *path = of ? tec_arena_strdup(call->arena, of) : NULL;
+    tec_flight_close(&f);
+    return path ? explain_file(call, path, err)
+                : tec_fail(err, TEC_NOT_FOUND,
+                           "it does not say of which pipeline it is: give the pipeline's file");
 }
 
 static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
@@ -113,13 +168,17 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     if (captures && call->args.n == 1)
         return tec_fail(err, TEC_INVALID, "captures: a pipeline file is missing: tectum %s",
                         tec_command_explain.usage);
+    if (captures && (o->control || o->memory || o->graphs))
+        return tec_fail(err, TEC_INVALID, "captures takes a pipeline file and no option of frames");
     if (captures)
-        return run_captures(call, err);
+        return explain_file(call, call->args.item[1], err);
     if (call->args.n == 2)
         return tec_fail(err, TEC_INVALID, "'%.60s' is not the word captures: tectum %s",
                         call->args.item[0], tec_command_explain.usage);
     if (o->frame && o->miss)
         return tec_fail(err, TEC_INVALID, "--frame and --miss: one of them");
+    if (o->memory || o->graphs)
+        return explain_recorded(call, err);
     TEC_TRY(tec_flight_of_call(&f, call, o->control, 0.0, err));
     enum tec_status status = tell(call, &f, err);
     tec_flight_close(&f);
@@ -127,7 +186,8 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 }
 
 const struct tec_command tec_command_explain = {
-    .usage = "explain [options] [FILE.mcap] | explain captures FILE",
+    .usage =
+        "explain [options] [FILE.mcap] | explain captures FILE | explain --memory|--graphs FILE",
     .about =
         "FILE.mcap is a recording (run --record, serve --record), or a dump of the flight "
         "recorder\n"
@@ -140,9 +200,15 @@ const struct tec_command tec_command_explain = {
         "all: {frames, missed, causes, "
         "misses\n"
         "[{frame, cause, node, us_over, words, notes}]}.\n"
-        "captures FILE: of a pipeline, why each capture is there; the options of model and device\n"
-        "are for it. JSON: {pipeline, captures [{part, nodes, why, file, line, commands,\n"
-        "activations, slices}]}.\n",
+        "captures FILE, or --graphs: of a pipeline, why each capture is there; the options of "
+        "model\n"
+        "and device are for it. JSON: {pipeline, captures [{part, nodes, why, file, line, "
+        "commands,\n"
+        "activations, slices}]}. --memory: what takes how many bytes. JSON: {pipeline, parts "
+        "[{part,\n"
+        "commands, barriers, activations}], bytes {total, weights, kv, ...}}. Both take a "
+        "pipeline's\n"
+        "file, and of a recording or a running robot the one that it names.\n",
     .example = "  tectum explain robot.mcap --miss 18240\n"
                "  tectum explain --control /tmp/robot.sock\n"
                "  tectum explain captures pipelines/demo_metaworld.lua\n",

@@ -41,8 +41,8 @@ static const struct tec_option options[] = {
      "work and predicted times of the captured parts; machines are in --list machines",
      AT(roofline), 0, 0},
     {"costs", 0, TEC_OPTION_TEXT, "FILE.costs",
-     "html: what nodes took, of `tectum profile`, as heat", AT(costs), 0, 0},
-    {"recording", 0, TEC_OPTION_TEXT, "FILE.mcap", "html: what nodes took in a recording, as heat",
+     "what nodes took, of `tectum profile`; html: as heat", AT(costs), 0, 0},
+    {"recording", 0, TEC_OPTION_TEXT, "FILE.mcap", "what nodes took in a recording; html: as heat",
      AT(recording), 0, 0},
     {"pictures", 0, TEC_OPTION_INT, "N", "of the roofline: cameras; as many as there are",
      AT(pictures), 1, MAX_SIZE},
@@ -239,14 +239,35 @@ static enum tec_status take_commands(struct tec_drawing *d, struct tec_invocatio
     return d->commands ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a drawing");
 }
 
-static enum tec_status add_to_page(struct tec_drawing *d, struct tec_invocation *call,
-                                   const struct tec_pipeline *pipeline, struct tec_error *err)
+/* Where there is no page that colours nodes, a line in each of them. */
+static enum tec_status write_heat(const struct tec_drawing *d, struct tec_arena *arena,
+                                  struct tec_error *err)
+{
+    for (int i = 0; i < d->n_heat; i++) {
+        const char *line = tec_arena_printf(arena, "p50 %.3g ms, p99 %.3g ms", d->heat[i].p50_ms,
+                                            d->heat[i].p99_ms);
+        if (!line)
+            return tec_fail(err, TEC_NO_MEMORY, "no memory for a drawing");
+        for (int k = 0; k < d->n_items; k++) {
+            struct tec_item *item = &d->items[k];
+            if (item->kind == TEC_ITEM_NODE && item->n_lines < TEC_ITEM_LINES &&
+                strcmp(item->name, d->heat[i].node) == 0)
+                item->lines[item->n_lines++] = line;
+        }
+    }
+    return TEC_OK;
+}
+
+static enum tec_status add_measured(struct tec_drawing *d, struct tec_invocation *call,
+                                    const struct tec_pipeline *pipeline, struct tec_error *err)
 {
     const struct graph_options *o = call->options;
     if (o->recording)
         TEC_TRY(tec_context(err, heat_of_recording(d, call, o->recording, err), "--recording"));
     if (o->costs)
         TEC_TRY(tec_context(err, heat_of_costs(d, call, o->costs, err), "--costs"));
+    if (o->type != HTML)
+        return write_heat(d, call->arena, err);
     return o->compiled ? take_commands(d, call, pipeline, err) : TEC_OK;
 }
 
@@ -263,8 +284,7 @@ static enum tec_status draw(struct tec_invocation *call, const struct tec_pipeli
         drawing.measured = &measured;
         say_measured(call, pipeline, by);
     }
-    if (o->type == HTML)
-        TEC_TRY(add_to_page(&drawing, call, pipeline, err));
+    TEC_TRY(add_measured(&drawing, call, pipeline, err));
     return print(call, &drawing, err);
 }
 
@@ -286,8 +306,8 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
         return tec_fail(err, TEC_INVALID, "--pictures, --prompt-tokens and --made need --roofline");
     if (o->roofline && o->type != DOT && o->type != TEXT && o->type != JSON)
         return tec_fail(err, TEC_INVALID, "--roofline prints text or json");
-    if ((o->costs || o->recording) && (o->type != HTML || (o->costs && o->recording)))
-        return tec_fail(err, TEC_INVALID, "--costs or --recording, one of them: with -T html");
+    if ((o->costs || o->recording) && (o->roofline || o->commands || (o->costs && o->recording)))
+        return tec_fail(err, TEC_INVALID, "--costs or --recording, one of them: of a picture");
     bool any = !o->roofline && !o->commands && !o->compiled;
     TEC_TRY(tec_cli_open_pipeline(&pipeline, call, call->args.item[0], any, err));
     enum tec_status status = o->roofline   ? predict(call, pipeline, err)

@@ -5,6 +5,7 @@
 #include "graph/load/pipeline.h"
 #include "graph/run/engine.h"
 
+#include <jansson.h>
 #include <stdio.h>
 
 enum tec_item_kind {
@@ -76,6 +77,9 @@ void tec_graph_mermaid(const struct tec_drawing *drawing, FILE *out);
 enum tec_status tec_graph_json(const struct tec_drawing *drawing, FILE *out, struct tec_error *err);
 enum tec_status tec_graph_html(const struct tec_drawing *drawing, struct tec_arena *arena,
                                FILE *out, struct tec_error *err);
+/* {parts: [{part, commands, barriers, activations}], bytes: {...}} of what was measured; a new
+ * reference. */
+json_t *tec_graph_compiled_json(const struct tec_measured *m);
 void tec_graph_text(const struct tec_drawing *drawing, FILE *out);
 
 /* Text for XML and HTML: & < > " are escaped, control characters become spaces. */

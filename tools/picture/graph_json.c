@@ -27,7 +27,7 @@ static json_t *bytes_json(const struct tec_measured *m)
                      (json_int_t)m->host);
 }
 
-static json_t *compiled_json(const struct tec_measured *m)
+json_t *tec_graph_compiled_json(const struct tec_measured *m)
 {
     json_t *parts = json_array();
     for (int i = 0; i < m->parts; i++) {
@@ -56,7 +56,7 @@ enum tec_status tec_graph_json(const struct tec_drawing *d, FILE *out, struct te
                   "policy", d->pipeline->policy.name ? d->pipeline->policy.name : "default",
                   "captures", tec_pipeline_captures(d->pipeline), "nodes", nodes, "edges", edges);
     if (all && d->measured)
-        json_object_set_new(all, "compiled", compiled_json(d->measured));
+        json_object_set_new(all, "compiled", tec_graph_compiled_json(d->measured));
     enum tec_status status = tec_json_print(out, all, JSON_INDENT(2), "the graph as JSON", err);
     json_decref(all);
     return status;
@@ -68,6 +68,9 @@ void tec_graph_text(const struct tec_drawing *d, FILE *out)
     char text[24];
     fprintf(out, "%s: %s\n", d->title, d->subtitle);
     tec_frame_ring_text(d->pipeline, m, out);
+    for (int i = 0; i < d->n_heat; i++)
+        fprintf(out, "  %-24s p50 %.3g ms, p99 %.3g ms\n", d->heat[i].node, d->heat[i].p50_ms,
+                d->heat[i].p99_ms);
     if (!m) {
         for (int i = 0; i < d->n_links; i++)
             fprintf(out, "  %-24s %-14s -> %s\n", d->items[d->links[i].from].name,
