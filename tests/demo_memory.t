@@ -26,6 +26,8 @@ check "put, changed, removed: each answer is right" test "$(said)" = ":fridge:op
 check "as the document prints them" test "$(said)" = "$(head -n 4 "$W/printed" | tr '\n' ' ')"
 check "a frame's line has what is there and what its prompt had" test "$(counts)" = \
     "3 remembered, 3 in the prompt;3 remembered, 3 in the prompt;2 remembered, 2 in the prompt;2 remembered, 2 in the prompt;"
+tell drawn --random-inputs 3 -n 2
+check "facts that are drawn fit the memory" test $? -eq 0 -a "$(counts)" = "6 remembered, 6 in the prompt;6 remembered, 6 in the prompt;"
 tell m --input goal=find:fork
 check "a restart remembers" test "$(said)" = ":table " -a "$(counts)" = "2 remembered, 2 in the prompt;"
 tell m --input goal=find:fork --frames 3 --set 'nodes.answer.spawn=on_change()'

@@ -79,6 +79,7 @@ for policy in slack_k "edf --param k=3"; do
     ok $? "$policy: $(field missed) missed, by the plan $(field plan), by the device $(field gpu)"
 done
 simulate paced_slack_k --policy oxygen --param k=5 --format json
+grep -q '"params": "k=5"' "$W/out"; ok $? "the summary names the policy's parameters"
 [ "$(field plan)" -gt 1000 ]; ok $? "oxygen, which does not look at the clock, misses $(field plan) by its plan"
 
 # --- the same again ------------------------------------------------------------------------------
