@@ -1,6 +1,7 @@
 /* builder_text.c - tests of texts that are programs: what does not fit is refused with its line,
  * layers are wired as their words say, and a prefill leaves out what nobody reads. */
 #include "graph/model/program.h"
+#include "graph/model/weights.h"
 #include "tests/box.h"
 #include "tests/tap.h"
 #include "tests/text_words.h"
@@ -92,6 +93,20 @@ TEST(a_layer_has_one_attention_and_gives_rows)
                  "layer: returns rows of 5 columns; those of the text have 8");
     refused("local y = g:norm(x, { eps = 1e-5 }); return own(g, x, i)",
             "norm: nobody reads its value");
+    refused("return own(g, g:norm(x, { eps = 1e-5, offset = 1.0 }), i)",
+            "norm: offset and bf16 are of weight, which it lacks");
+    refused("return own(g, g:norm(x, { eps = 1e-5, bf16 = true }), i)",
+            "norm: offset and bf16 are of weight, which it lacks");
+    refused("return own(g, g:linear(x, { weight = 'a.weight', bias = 'b', out = 8, categories = 2, "
+            "packing = { kind = 'awq', group = 8 } }), i)",
+            "linear: matrices of categories stay float32");
+    refused("return own(g, g:linear(x, { weight = 'a.weight', out = 9, packing = { kind = 'awq', "
+            "group = 8 } }), i)",
+            "linear: a 4-bit matrix with a side of 9; must be a multiple of 8");
+    refused_with(
+        "local o = { heads = 2, head_dim = 4, q = 'q', k = 'k', v = 'v', rotation = { "
+        "theta = 1e4 + i } } return g:linear(g:attention(x, o), { weight = 'w', out = 8 })",
+        "t.layers = 5", 4, "attention: a text has more than 4 rotations");
 }
 
 TEST(a_layer_reads_its_own_rows)
@@ -126,6 +141,14 @@ TEST(attentions_of_no_text_are_refused)
     attention_refused("rotation = { theta = 1e4 + i }, kv_heads = 3",
                       "2 heads of 4 over 3 kv_heads");
     attention_refused("q_norm = 'a'", "norms of heads and an eps above 0 come together");
+    attention_refused("offset = 1.0", "offset 1 is added to weights of norms of heads");
+    attention_refused("q_norm = 'a', eps = 1e-5, offset = 1e7", "must be below 1e6");
+    attention_refused("head_dim = 4097", "2 heads of 4097 over 2 kv_heads");
+    attention_refused("sees = 'rest'", "over and sees are of a flow's action");
+    attention_refused("rotation = 3", "rotation");
+    attention_refused("rotation = { theta = 1e4, turn = 1 }", "turn");
+    attention_refused("relative = { name = 'r' }", "relative");
+    attention_refused("packing = { kind = 'awq' }", "packing");
     attention_refused("over = x", "over and sees are of a flow's action");
     attention_refused("relative = { name = 'r', rows = 8, buckets = 3, distance = 9 }",
                       "relative: 3 buckets of 8 rows");
@@ -158,6 +181,46 @@ TEST(layers_agree_on_what_they_share)
     refused("return g:linear(own(g, x, i), { weight = 'a.weight', out = 8, packing = { kind = "
             "'gptq', group = 8, minus = i == 0 } })",
             "linear: 'a.weight' is another tensor in line 4");
+}
+
+static enum tec_status count_q(void *user, const struct tec_expected *expected, struct tec_error *e)
+{
+    int *n = user;
+    (void)e;
+    *n += strcmp(expected->names[0], "q0") == 0 || strcmp(expected->names[0], "gate0") == 0;
+    return TEC_OK;
+}
+
+/* What is named once more is there once: expected, and in the device's memory. */
+TEST(layers_that_name_the_same_tensors_share_them)
+{
+    struct tec_model *m = NULL;
+    struct tec_device *device = NULL;
+    struct tec_weights *w = NULL;
+    int n = 0;
+    const struct tec_device_options d = {.kind = "cpu", .threads = 1, .tier = tec_tier_best()};
+    REQUIRE(open_text(&m, "return own(g, x, 0)", "") == TEC_OK);
+    const struct tec_program_layer *layers = m->text.program->layers;
+    CHECK_INT(tec_model_attention(m, 1)->same, ==, layers[0].attention);
+    CHECK(tec_model_visit(m, count_q, &n, &err) == TEC_OK);
+    CHECK_INT(n, ==, 2);
+    REQUIRE(tec_device_open(&device, &d, &heap, &err) == TEC_OK);
+    const struct tec_weights_options o = {
+        .model = m, .source = {.seed = 3}, .device = device, .language = true};
+    REQUIRE(tec_weights_load(&w, &o, &heap, &err) == TEC_OK);
+    int64_t bytes = w->bytes;
+    CHECK(w->text[layers[1].attention].stack.layers == w->text[layers[0].attention].stack.layers);
+    tec_weights_close(w);
+    tec_model_close(m);
+    REQUIRE(open_text(&m, "return own(g, x, i)", "") == TEC_OK);
+    const struct tec_weights_options other = {
+        .model = m, .source = {.seed = 3}, .device = device, .language = true};
+    REQUIRE(tec_weights_load(&w, &other, &heap, &err) == TEC_OK);
+    CHECK(w->bytes > bytes && tec_model_attention(m, 1)->same < 0);
+    tec_weights_close(w);
+    tec_device_close(device);
+    tec_model_close(m);
+    CHECK_INT(heap.live, ==, 0);
 }
 
 TEST(a_window_is_for_rows_that_see_what_is_before_them)

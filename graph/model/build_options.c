@@ -128,81 +128,76 @@ static bool keep(struct tec_arena *arena, const char **text)
     return *text != NULL;
 }
 
-static enum tec_status parse_norm(struct tec_fixed_norm *n, json_t *json, struct tec_error *err)
+/* What a table means, read from its JSON, which is there while `parse` runs. */
+static const char *from_json(const struct option *o,
+                             enum tec_status (*parse)(const struct option *o, json_t *json))
 {
+    json_t *json = NULL;
+    enum tec_status status = tec_lua_to_json(o->b->lua, o->index, &json, o->err);
+    if (status == TEC_OK)
+        status = parse(o, json);
+    json_decref(json);
+    return status == TEC_OK ? NULL : o->err->message;
+}
+
+static enum tec_status parse_NORM(const struct option *o, json_t *json)
+{
+    struct tec_fixed_norm *n = o->to;
+    struct tec_error *err = o->err;
     n->eps = 1e-5;
     TEC_UNPACK(json, "norm", "{s:s, s:s, s:s, s:s, s?F}", "weight", &n->weight, "bias", &n->bias,
                "mean", &n->mean, "var", &n->var, "eps", &n->eps);
-    return n->eps > 0.0 ? TEC_OK : tec_fail(err, TEC_MALFORMED, "norm.eps must be above 0");
-}
-
-static const char *set_NORM(const struct option *o)
-{
-    struct tec_fixed_norm *n = o->to;
-    struct tec_arena *arena = o->b->program->arena;
-    json_t *json = NULL;
-    enum tec_status status = tec_lua_to_json(o->b->lua, o->index, &json, o->err);
-    if (status == TEC_OK)
-        status = parse_norm(n, json, o->err);
+    if (!(n->eps > 0.0))
+        return tec_fail(err, TEC_MALFORMED, "norm.eps must be above 0");
     const char **const names[] = {&n->weight, &n->bias, &n->mean, &n->var};
-    for (int i = 0; i < 4 && status == TEC_OK; i++)
-        if (!keep(arena, names[i]) || !*names[i] || strlen(*names[i]) > MAX_NAME)
-            status = tec_fail(o->err, TEC_MALFORMED, "norm: names have at most %d bytes", MAX_NAME);
-    json_decref(json);
-    return status == TEC_OK ? NULL : o->err->message;
+    for (int i = 0; i < 4; i++)
+        if (strlen(*names[i]) > MAX_NAME || !keep(o->b->program->arena, names[i]))
+            return tec_fail(err, TEC_MALFORMED, "norm: names have at most %d bytes", MAX_NAME);
+    return TEC_OK;
 }
 
-static const char *set_PACKING(const struct option *o)
+static enum tec_status parse_PACKING(const struct option *o, json_t *json)
 {
-    json_t *json = NULL;
-    enum tec_status status = tec_lua_to_json(o->b->lua, o->index, &json, o->err);
-    if (status == TEC_OK)
-        status = tec_parse_packing(o->to, json, o->err);
-    json_decref(json);
-    return status == TEC_OK ? NULL : o->err->message;
+    return tec_parse_packing(o->to, json, o->err);
 }
 
-static const char *set_ROTATION(const struct option *o)
+static enum tec_status parse_ROTATION(const struct option *o, json_t *json)
 {
-    json_t *json = NULL;
-    enum tec_status status = tec_lua_to_json(o->b->lua, o->index, &json, o->err);
-    if (status == TEC_OK)
-        status = tec_parse_rotation(o->to, json, o->err);
-    json_decref(json);
-    return status == TEC_OK ? NULL : o->err->message;
+    return tec_parse_rotation(o->to, json, o->err);
 }
 
-static const char *set_RELATIVE(const struct option *o)
+static enum tec_status parse_RELATIVE(const struct option *o, json_t *json)
 {
     struct tec_relative *r = o->to;
-    json_t *json = NULL;
-    enum tec_status status = tec_lua_to_json(o->b->lua, o->index, &json, o->err);
-    if (status == TEC_OK)
-        status = tec_parse_relative(r, json, o->err);
-    if (status == TEC_OK && (strlen(r->name) > MAX_NAME || !keep(o->b->program->arena, &r->name)))
-        status = tec_fail(o->err, TEC_MALFORMED, "relative: name has at most %d bytes", MAX_NAME);
-    json_decref(json);
-    return status == TEC_OK ? NULL : o->err->message;
+    TEC_TRY(tec_parse_relative(r, json, o->err));
+    return strlen(r->name) <= MAX_NAME && keep(o->b->program->arena, &r->name)
+               ? TEC_OK
+               : tec_fail(o->err, TEC_MALFORMED, "relative: name has at most %d bytes", MAX_NAME);
 }
 
-static const char *set_STACK(const struct option *o)
+static enum tec_status parse_STACK(const struct option *o, json_t *json)
 {
     struct tec_arena *arena = o->b->program->arena;
-    const struct tec_stack **to = (const struct tec_stack **)o->to;
     struct tec_stack *stack = TEC_NEW(arena, 1, struct tec_stack);
-    json_t *json = NULL;
-    if (!stack)
-        return "smaller: there is no memory for it";
-    enum tec_status status = tec_lua_to_json(o->b->lua, o->index, &json, o->err);
-    if (status == TEC_OK)
-        status = tec_parse_stack(stack, json, "stack", o->err);
-    for (int r = 0; r < TEC_ROLE_COUNT && status == TEC_OK; r++)
-        if (!keep(arena, &stack->names[r]))
-            status = tec_fail(o->err, TEC_NO_MEMORY, "stack: no memory for names");
-    json_decref(json);
-    *to = stack;
-    return status == TEC_OK ? NULL : o->err->message;
+    bool kept = stack != NULL;
+    if (stack)
+        TEC_TRY(tec_parse_stack(stack, json, "stack", o->err));
+    for (int r = 0; r < TEC_ROLE_COUNT && kept; r++)
+        kept = keep(arena, &stack->names[r]);
+    *(const struct tec_stack **)o->to = stack;
+    return kept ? TEC_OK : tec_fail(o->err, TEC_NO_MEMORY, "stack: no memory");
 }
+
+#define FROM_JSON(kind)                                   \
+    static const char *set_##kind(const struct option *o) \
+    {                                                     \
+        return from_json(o, parse_##kind);                \
+    }
+FROM_JSON(NORM)
+FROM_JSON(PACKING)
+FROM_JSON(ROTATION)
+FROM_JSON(RELATIVE)
+FROM_JSON(STACK)
 
 struct field {
     enum tec_model_word word;

@@ -269,16 +269,16 @@ static enum tec_status load_call(struct tec_weight_loading *l, struct constants 
         return load_constant(l, constants, at, &w->constant);
     if (c->stack)
         return load_stack(l, constants, c, &w->stack);
+    if (c->same >= 0) {
+        *w = constants->weights[c->same];
+        return TEC_OK;
+    }
     if (c->word == TEC_WORD_attention)
         return load_attention(l, constants, at);
     if (c->word == TEC_WORD_gated)
         return tec_weight_loading_gated(l, c, p->calls[c->in[0]].cols, &w->matrix);
     if (!c->weight || c->timed)
         return TEC_OK;
-    if (c->same >= 0) {
-        *w = constants->weights[c->same];
-        return TEC_OK;
-    }
     int in = p->calls[c->in[0]].cols;
     if (c->word == TEC_WORD_norm)
         return load_norm(l, c, w);

@@ -1,5 +1,5 @@
-/* program.c - what a program as a whole must be, and what follows from it: who reads a value, which
- * calls share their tensors, and how many rows a model has. */
+/* program.c - what a program as a whole must be, and what follows from it: who reads a value, and
+ * how many rows a model has. */
 #include "graph/model/program.h"
 #include "graph/model/parse.h"
 
@@ -108,59 +108,6 @@ static void find_repeated(struct tec_model_program *p)
                     user->word == TEC_WORD_concat && user->moves &&
                     p->calls[c->in[0]].word == TEC_WORD_state;
     }
-}
-
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
-static bool same_packing(const struct tec_packing *a, const struct tec_packing *b)
-{
-    return a->kind == b->kind && a->group == b->group && a->minus == b->minus &&
-           a->ordered == b->ordered;
-}
-
-static bool same_shape(const struct tec_model_program *p, const struct tec_model_call *a,
-                       const struct tec_model_call *b)
-{
-    int cols = a->n_in ? p->calls[a->in[0]].cols : 0, other = b->n_in ? p->calls[b->in[0]].cols : 0;
-    return a->word == b->word && a->cols == b->cols && cols == other && a->rank == b->rank &&
-           (a->rank < 2 || a->rows == b->rows) && a->side == b->side && a->bf16 == b->bf16 &&
-           a->categories == b->categories && a->category == b->category && a->rms == b->rms &&
-           same_packing(&a->packing, &b->packing) && same_text(a->bias, b->bias) &&
-           same_text(a->factor, b->factor) && a->rounded == b->rounded &&
-           same_text(a->norm.weight, b->norm.weight) && same_text(a->norm.bias, b->norm.bias) &&
-           same_text(a->norm.mean, b->norm.mean) && same_text(a->norm.var, b->norm.var) &&
-           !(a->norm.eps < b->norm.eps) && !(a->norm.eps > b->norm.eps) &&
-           !(a->offset < b->offset) && !(a->offset > b->offset);
-}
-
-/* Whether a product's matrix is there for rows of a frame whole: not in tables of the time, where
- * rows of the time or columns beside others are read. */
-static bool whole(const struct tec_model_program *p, const struct tec_model_call *c)
-{
-    return !c->timed && (!c->n_in || p->calls[c->in[0]].word != TEC_WORD_beside);
-}
-
-/* Calls that name one tensor share its weights. The search is quadratic, at load, in calls that
- * have tensors: at most some thousand. */
-static enum tec_status find_same(struct tec_model_program *p, struct tec_error *err)
-{
-    for (int i = 0; i < p->n; i++) {
-        struct tec_model_call *c = &p->calls[i];
-        for (int k = 0; k < i && c->weight && c->same < 0; k++) {
-            const struct tec_model_call *other = &p->calls[k];
-            if (!other->weight || other->same >= 0 || strcmp(other->weight, c->weight) != 0 ||
-                !whole(p, c) || !whole(p, other))
-                continue;
-            if (!same_shape(p, c, other))
-                return tec_model_call_fail(c, err, "'%.80s' is another tensor in line %d",
-                                           c->weight, other->line);
-            c->same = k;
-        }
-    }
-    return TEC_OK;
 }
 
 /* Which slot each picture is of: all slots, each once. */
@@ -322,7 +269,7 @@ static enum tec_status check_chunk(struct tec_model *m, struct tec_error *err)
 enum tec_status tec_model_program_links(struct tec_model_program *p, struct tec_error *err)
 {
     TEC_TRY(find_uses(p, err));
-    return find_same(p, err);
+    return tec_model_program_share(p, err);
 }
 
 enum tec_status tec_model_program_check(struct tec_model *m, struct tec_error *err)
@@ -331,7 +278,7 @@ enum tec_status tec_model_program_check(struct tec_model *m, struct tec_error *e
     TEC_TRY(check_chunk(m, err));
     TEC_TRY(find_uses(p, err));
     find_repeated(p);
-    TEC_TRY(find_same(p, err));
+    TEC_TRY(tec_model_program_share(p, err));
     if (tec_model_asks(m))
         TEC_TRY(find_slots(p, m, err));
     find_counts(p);

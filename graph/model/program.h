@@ -222,6 +222,10 @@ bool tec_model_program_rounds(const struct tec_model_program *program);
 /* Whether the stack of a model's action can read the keys of its text. */
 enum tec_status tec_model_text_joins(const struct tec_model *model, struct tec_error *err);
 
+/* Fills `same`: calls that name one tensor share its weights, attentions and gated products where
+ * they name all of theirs alike. A tensor that is named as two different ones is an error. */
+enum tec_status tec_model_program_share(struct tec_model_program *program, struct tec_error *err);
+
 /* Who reads each value, and which calls share their tensors. */
 enum tec_status tec_model_program_links(struct tec_model_program *program, struct tec_error *err);
 

@@ -269,9 +269,11 @@ static enum tec_status call(const struct visitor *v, const struct tec_model_prog
     struct tec_expected e = {.names = {c->weight}, .n_names = 1, .shape = {c->cols, in}};
     if (c->stack)
         return stack(v, c->stack);
+    if (c->same >= 0)
+        return TEC_OK;
     if (c->joined[0] || c->fused)
         return joined(v, c, in);
-    if (!c->weight || c->same >= 0)
+    if (!c->weight)
         return TEC_OK;
     if (c->categories)
         return categories(v, c, in);

@@ -222,6 +222,8 @@ enum tec_status tec_builder_norm(struct tec_model_program *p, struct tec_model_c
     if ((c->weight && c->scale >= 0) || (c->bias && !c->weight) || (c->shift >= 0 && c->scale < 0))
         return tec_fail(err, TEC_MALFORMED,
                         "has weight, and perhaps bias, or scale, and perhaps shift, or neither");
+    if (!c->weight && (c->offset != 0.0 || c->rounded))
+        return tec_fail(err, TEC_MALFORMED, "offset and bf16 are of weight, which it lacks");
     TEC_TRY(tec_builder_row(p, c->scale, x, "scale", err));
     TEC_TRY(tec_builder_row(p, c->shift, x, "shift", err));
     tec_builder_same_rows(c, x);
@@ -236,7 +238,7 @@ enum tec_status tec_builder_linear(struct tec_model_program *p, struct tec_model
     if (c->category && c->category >= c->categories)
         return tec_fail(err, TEC_MALFORMED, "category %d of %d, which are counted from 0",
                         c->category, c->categories);
-    if (c->categories && c->bf16)
+    if (c->categories && (c->bf16 || c->packing.kind))
         return tec_fail(err, TEC_UNSUPPORTED, "matrices of categories stay float32");
     if (c->categories && !c->bias)
         return tec_fail(err, TEC_UNSUPPORTED, "lacks bias, which layers of categories have");

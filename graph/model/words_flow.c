@@ -224,6 +224,11 @@ static enum tec_status check_heads(struct tec_model_program *p, struct tec_model
                                .head_dim = a->head_dim};
     if (!(c->norms[0] || c->norms[1]) != !(c->eps > 0.0))
         return tec_fail(err, TEC_MALFORMED, "norms of heads and an eps above 0 come together");
+    if (!(fabs(c->offset) < 1e6) || (c->offset != 0.0 && !c->norms[0] && !c->norms[1]))
+        return tec_fail(err, TEC_MALFORMED,
+                        "offset %g is added to weights of norms of heads; must be below 1e6, and "
+                        "there must be such norms",
+                        c->offset);
     c->cols = a->heads * a->head_dim;
     return TEC_OK;
 }

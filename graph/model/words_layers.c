@@ -80,8 +80,6 @@ static enum tec_status find_turn(struct tec_model_program *p, struct tec_model_c
 static enum tec_status check_numbers(const struct tec_model_call *c, struct tec_error *err)
 {
     const struct tec_attend *a = &c->attend;
-    if (!(fabs(c->offset) < 1e6))
-        return tec_fail(err, TEC_MALFORMED, "offset is %g", c->offset);
     return a->scale >= 0.0 && a->cap >= 0.0 && a->scale <= 1e6 && a->cap <= 1e6
                ? TEC_OK
                : tec_fail(err, TEC_MALFORMED, "scale %g and cap %g must not be negative", a->scale,

@@ -77,14 +77,15 @@ int tec_built_attention(struct tec_built *b, int at)
     return tec_lower_attend(l, &t, q, kv, tec_built_rounds(b, at));
 }
 
-/* Keys and values of rows x, to a layer of the frame's slots. */
+/* Keys and values of rows x, to a layer of the frame's slots; `norms` NULL: heads have none. */
 static void keep(struct tec_lower *l, const struct tec_layer *w, const struct tec_attend *n,
                  const struct tec_head_norms *norms, int layer, int x)
 {
     int kv = tec_lower_linear(l, &w->cross_kv, x, "cross_kv");
     if (x >= 0)
         tec_lower_position(l, kv, w->cross_kv_shift, l->program->tensors[x].rows);
-    tec_lower_norm_heads(l, norms, kv, 0, n->kv_heads, w->k_norm);
+    if (norms)
+        tec_lower_norm_heads(l, norms, kv, 0, n->kv_heads, w->k_norm);
     struct tec_call call = tec_call_of(TEC_OP_rope_store, "keep");
     struct tec_rope_args *a = &call.args.rope;
     call.in[0] = kv;
@@ -131,7 +132,7 @@ void tec_built_keep(struct tec_built *b)
         if (c->word == TEC_WORD_attention)
             keep(b->l, w, &n, &norms, c->place, x);
         for (int k = 0; c->stack && k < c->stack->layers; k++)
-            keep(b->l, &w[k], &n, &norms, k, x);
+            keep(b->l, &w[k], &n, NULL, k, x);
     }
 }
 
