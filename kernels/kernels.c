@@ -4,6 +4,8 @@
  * that it improves, so none has to be complete but the reference. */
 #include "kernels/kernels.h"
 
+#include "kernels/avx512/avx512.h"
+
 #include <string.h>
 
 static const struct {
@@ -57,6 +59,15 @@ bool tec_tier_runs_here(enum tec_tier tier)
         return true;
 #endif
     return tier == TEC_TIER_ref;
+}
+
+bool tec_tier_has_tiles(void)
+{
+#if defined(__x86_64__)
+    return tec_tier_runs_here(TEC_TIER_avx512) && tec_tiles_permitted();
+#else
+    return false;
+#endif
 }
 
 enum tec_tier tec_tier_best(void)

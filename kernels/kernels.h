@@ -88,6 +88,9 @@ enum tec_tier tec_tier_find(const char *name);
  * the system enables them. */
 bool tec_tier_runs_here(enum tec_tier tier);
 
+/* Whether tier avx512 multiplies with a tile unit (AMX) on this machine. */
+bool tec_tier_has_tiles(void);
+
 /* The fastest tier that runs here. */
 enum tec_tier tec_tier_best(void);
 

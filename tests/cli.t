@@ -47,6 +47,11 @@ run 2 "a missing value" verify --dtype
 run 2 "an option twice" verify --dtype f32 --dtype f32 x
 run 2 "a flag with a value" check --strict=1 x
 run 2 "threads out of range" verify --threads 0 x
+if grep -q amx_bf16 /proc/cpuinfo; then
+    run 0 "the tier of a tile unit" run pipelines/demo_metaworld.lua --random-inputs 1 -n 1 --tier amx
+else
+    run 4 "a tier of another processor" run pipelines/demo_metaworld.lua --random-inputs 1 --tier amx; err "no tile unit; the best here"
+fi
 run 2 "an unknown tier" verify --tier avx3 x; err "avx"
 run 4 "no such device" verify --device cuda:0 tests/golden/pi/time; err "CUDA"
 run 2 "an unknown device" verify --device tpu x

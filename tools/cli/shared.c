@@ -144,6 +144,13 @@ enum tec_status tec_shared_check(const struct tec_shared *shared, struct tec_err
 static enum tec_status find_tier(const char *name, enum tec_tier *tier, struct tec_error *err)
 {
     const char *names[TEC_TIER_COUNT];
+    /* The kernels of a tile unit are those of avx512, which takes it wherever it is there. */
+    bool tiles = name && strcmp(name, "amx") == 0;
+    if (tiles && !tec_tier_has_tiles())
+        return tec_fail(err, TEC_DEVICE,
+                        "--tier amx: this CPU has no tile unit; the best here is %s",
+                        tec_tier_name(tec_tier_best()));
+    name = tiles ? "avx512" : name;
     *tier = name ? tec_tier_find(name) : tec_tier_best();
     if (*tier != TEC_TIER_COUNT)
         return TEC_OK;
