@@ -15,8 +15,8 @@ enum tec_status tec_page_graph(struct tec_buffer *out, const struct tec_metrics_
                                struct tec_heap *heap, struct tec_error *err);
 
 /* GET /trace: append the last `frames` frames that the newest events of the flight recorder hold as
- * Chrome's trace, which ui.perfetto.dev opens. A robot that has done nothing gives a trace without frames.
- * TEC_NO_MEMORY. */
+ * Chrome's trace, which ui.perfetto.dev opens. A robot that has done nothing gives a trace without
+ * frames. TEC_NO_MEMORY. */
 enum tec_status tec_page_trace(struct tec_buffer *out, const struct tec_metrics_source *source,
                                int frames, struct tec_heap *heap, struct tec_error *err);
 
