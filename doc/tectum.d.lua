@@ -220,7 +220,7 @@ function kv.ring(t) end
 ---@field stable_steps? integer a segment unchanged for so many steps counts as static; default 10
 ---@field threshold? number least cosine between a segment and a group that it joins; above 1: every segment alone; default 0.6
 ---@field store? string the file that remembers; without it memory ends with the program
----@field remote? string a server that shares keys and values: redis://host:port, several with commas between them, or unix:/path
+---@field remote? string a server that shares keys and values: redis://host:port, its nodes with commas between them, or unix:/path
 ---@field remote_ms? number a prompt waits so long in all for the server, then it is computed and the server rests; default 500
 ---@field encoder? string directory of a sentence encoder, found as weights are; without it texts are alike by their words
 ---@field tiers? tectum.tiers bytes of each place; default {}
