@@ -6,21 +6,10 @@ local function below(F, n)       -- of a stream of its own for each seed
   return (x ~ x >> 29) % n
 end
 
-local optional = {}              -- nodes that a decision may leave out
-
 return policy {
   name = "chaos", api = 1, version = 1,
   params = { seed = int { default = 1, min = 0, max = 1000000 } },
-  setup = function(S, T)
-    optional = {}
-    for i = 1, #T.nodes do
-      if T.node(T.nodes[i]).optional then optional[#optional + 1] = T.nodes[i] end
-    end
-  end,
   plan = function(S, F, D)
-    for i = 1, #optional do
-      if below(F, 4) == 0 then D:skip(optional[i], "chaos") end
-    end
     for i = 1, F.nreq do
       local r = F.req[i]
       if r.fresh and below(F, 2) == 0 then D:unshare(i) end

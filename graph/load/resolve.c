@@ -292,10 +292,6 @@ static bool on_prefix(const struct tec_pipeline *p, const struct tec_decl_node *
 bool tec_pipeline_with_prefill(const struct tec_pipeline *p, const struct tec_decl_node *action)
 {
     bool with = on_prefix(p, action) && tec_pipeline_every(p, action->chain) == 1;
-    for (int i = 0; with && action->when_policy && i < p->n_nodes;
-         i++) /* others go on without it */
-        with = &p->nodes[i] == action || p->nodes[i].culled ||
-               p->nodes[i].kind != TEC_DECL_ACTION || p->nodes[i].chain != action->chain;
     for (int i = 0; with && i < p->n_nodes; i++) /* a recall stands in the prefill's place */
         with = p->nodes[i].kind != TEC_DECL_MEMORY_LOAD || p->nodes[i].culled ||
                p->nodes[i].chain != action->chain;

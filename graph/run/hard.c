@@ -11,18 +11,11 @@ static bool acts(const struct tec_loop *l, int action)
     return !(l->o.topology->nodes[node].optional && l->decision.nodes[node].skip);
 }
 
-/* Of the one that goes with the prefill. */
+/* Of the one that goes with the prefill; that can be left out where there is a prefill alone. */
 static bool frame_acts(const struct tec_loop *l, const struct tec_chain *c)
 {
     const struct tec_plan_spec *s = &c->plan->spec;
-    return s->n_actions && s->frame_action >= 0 && acts(l, c->acts[0]);
-}
-
-/* Nobody would read the prefix: its one action is left out, and there are no requests. */
-static bool rests(const struct tec_loop *l, const struct tec_chain *c)
-{
-    const struct tec_plan_spec *s = &c->plan->spec;
-    return s->n_actions && s->frame_action >= 0 && !acts(l, c->acts[0]) && !s->isolated;
+    return s->n_actions && s->frame_action >= 0 && (acts(l, c->acts[0]) || !s->isolated);
 }
 
 static bool in_frame(const struct tec_loop *l, const struct tec_chain *c, int action)
@@ -51,11 +44,9 @@ bool tec_loop_runs_late(const struct tec_loop *l, const struct tec_chain *c, int
            has_keys(l, action);
 }
 
-int tec_loop_actions_due(struct tec_loop *l, const struct tec_chain *c)
+int tec_loop_actions_due(const struct tec_loop *l, const struct tec_chain *c)
 {
     int n = frame_acts(l, c);
-    for (int i = 0; i < c->n_actions; i++)
-        l->record.actions[c->acts[i]].left_out = !acts(l, c->acts[i]);
     for (int i = 0; i < c->n_actions; i++)
         n += runs_early(l, c, c->acts[i]) || tec_loop_runs_late(l, c, c->acts[i]);
     return n;
@@ -251,7 +242,7 @@ static bool add_early(struct tec_loop *l, struct tec_chain *c, int who)
     for (int i = 0; i < c->n_actions; i++)
         if (runs_early(l, c, c->acts[i]))
             tec_schedule_add(l, &tec_scheduled_action, c, who, c->acts[i]);
-    if (!tec_loop_prefills(l, c) || rests(l, c))
+    if (!tec_loop_prefills(l, c))
         return false;
     tec_schedule_add(l, &tec_scheduled_open, c, who, 0);
     return true;

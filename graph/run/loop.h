@@ -162,7 +162,6 @@ struct tec_action_record {
     int64_t age_us;      /* of the observation when its chunk left; -1 = none left */
     int64_t slack_us;    /* until the deadline when the chunk left */
     bool missed;         /* it left after the deadline, or was due and did not leave */
-    bool left_out;       /* a decision left its node out of the frame: nothing was due */
     enum tec_cause cause;
     int to_come; /* of a ring: chunks that leave in this frame after the one that left last, but for
                   * sequences that end early */

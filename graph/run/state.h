@@ -407,7 +407,7 @@ void tec_loop_open_prefix(struct tec_loop *l, struct tec_chain *c,
 /* Is the chain prefilled in this frame? */
 bool tec_loop_prefills(const struct tec_loop *l, const struct tec_chain *c);
 /* Chunks that the hard nodes of a chain make in this frame. */
-int tec_loop_actions_due(struct tec_loop *l, const struct tec_chain *c);
+int tec_loop_actions_due(const struct tec_loop *l, const struct tec_chain *c);
 /* The chunk of an action node in its chain's leaves: of the observation of frame `seen`. */
 void tec_loop_release(struct tec_loop *l, int action, int64_t seen, int64_t captured_ns);
 void tec_loop_drop_prefix(struct tec_loop *l, struct tec_chain *c);

@@ -206,7 +206,7 @@ static void add_reads(json_t *out, const struct tec_frame_record *r)
 
 static const char *source_word(const struct tec_frames *f, const struct tec_frame_out *frame)
 {
-    bool fresh = f->stages || frame->record->actions[0].left_out ? frame->acted : frame->observed;
+    bool fresh = f->stages ? frame->acted : frame->observed;
     if (refused(frame))
         return tec_action_source_word(frame->source);
     return fresh && (leaves(frame) || !frame->acted) ? "fresh" : "none";

@@ -156,7 +156,7 @@ static enum tec_status tell_one(struct paced *p, struct tec_paced_tick *tick, bo
     struct tec_beyond beyond = {.n = 0};
     bool fresh = true;
     for (int i = 0; i < tick->n; i++) {
-        fresh &= tick->given[i].source == TEC_SOURCE_FRESH || (r && r->actions[i].left_out);
+        fresh &= tick->given[i].source == TEC_SOURCE_FRESH;
         if (!tec_beyond_refused(&beyond))
             beyond = tick->given[i].beyond.n ? tick->given[i].beyond : beyond;
     }
