@@ -54,17 +54,18 @@ def episode(table, skill, seed, act, quiet=False):
 
 
 class Arm:
-    """A trained arm in PyTorch, asked every 8 steps."""
+    """A trained arm in PyTorch, asked every 8 steps. `said` has of each of its sentences whether it is the expert's."""
 
     def __init__(self, folder, steps=5):
         sys.path[1:1] = [str(pathlib.Path(__file__).resolve().parents[1] / "demo")]
         from policy import Local, noise
-        self.policy, self.noise = Local(folder, steps=steps), noise
+        self.policy, self.noise, self.said = Local(folder, steps=steps), noise, []
 
     def __call__(self, table, skill, step):
         if step % 8 == 0:
-            obs = dict(table.observe(skill), tectum={"noise": self.noise(0, step), "tasks": ["action"]})
-            self.chunk = self.policy.infer(obs)["actions"]
+            answer = self.policy.infer(dict(table.observe(skill), tectum={"noise": self.noise(0, step)}))
+            self.chunk = answer["actions"]
+            self.said.append(answer["tectum"]["text"] == experts.expert(table, skill)[1])
         return self.chunk[step % 8]
 
 
@@ -88,6 +89,9 @@ def main():
     for skill in a.skills.split(","):
         trials = [episode(table, skill, a.seed + i, act, a.quiet) for i in range(a.episodes)]
         print(line(skill, *map(list, zip(*trials))), flush=True)
+        if a.checkpoint:
+            print(f"{skill:17s} sentences right {100 * np.mean(act.said):.1f} % of {len(act.said)}", flush=True)
+            act.said = []
         worst = min(worst, np.mean([done for done, _ in trials]))
     return 0 if worst >= 0.9 else 1
 

@@ -13,6 +13,7 @@ CLEAR_BUTTON = 0.38
 LIFTED = 0.27           # where a hand waits that has done its work
 ARM = 0.15              # metres from the faucet's axis at which its handle is pushed
 HANDLE = 0.125          # its height
+SURE = 1.0              # radians to which it is turned: an arm that says a little early that it is closed says what is so
 
 
 def towards(hand, goal, gain=25.0):
@@ -80,6 +81,11 @@ def is_done(table, skill):
     return table.is_state(goals.thing_of(skill), goals.MAKES.get(skill))
 
 
+def is_sure(table, skill):
+    """Done, and a faucet with room to spare: this is when an expert says so and lifts the hand."""
+    return is_done(table, skill) and (goals.thing_of(skill) != "faucet" or abs(table.joint("faucet")) >= SURE)
+
+
 def expert(table, skill):
     """-> action f32 [4], what the arm says in this state; `skill` is one of goals.SKILLS or goals.IDLE"""
     hand = table.hand()
@@ -87,7 +93,7 @@ def expert(table, skill):
         return np.append(over_home(hand), 1).astype(np.float32), goals.WAITING
     rule, argument = DOES[skill]
     move, grip, touching = rule(table, argument)
-    if is_done(table, skill):
+    if is_sure(table, skill):
         if skill != "press the button":
             move = lifted(hand)
         return np.append(move, grip).astype(np.float32), goals.ENDED[skill]

@@ -25,6 +25,7 @@ EXECUTE = 8
 PATIENCE = 420          # control steps for each skill of a goal
 SETTLED = 240           # after the last skill, until the planner must have said "done"
 FIRST_SEED = 500_000
+UNHURRIED = ("frame.period_ms=10000", "nodes.act.deadline.ms=9000")
 
 
 class Robot:
@@ -160,6 +161,7 @@ def main():
     p.add_argument("--kinds", default=",".join(goals.KINDS))
     p.add_argument("--episodes", type=int, default=10, help="of each kind")
     p.add_argument("--seed", type=int, default=FIRST_SEED)
+    p.add_argument("--unhurried", action="store_true", help="deadlines of seconds: what a busy machine does has no part in what comes out")
     p.add_argument("--quiet", action="store_true", help="no disturbance")
     p.add_argument("--kill", action="store_true", help="kill the server once in the middle of each goal, and start it again")
     p.add_argument("--age", type=int, default=0, help="the robot sends what it saw so many tenths of a second ago")
@@ -167,7 +169,7 @@ def main():
     p.add_argument("--forgetful", action="store_true", help="tell no facts, nor that a goal is new")
     p.add_argument("--log", help="append a JSON line an episode to this file")
     a = p.parse_args()
-    engine = Engine(a.memory, a.pipeline, [f"--set={s}" for s in a.set])
+    engine = Engine(a.memory, a.pipeline, [f"--set={s}" for s in (*a.set, *UNHURRIED * a.unhurried)])
     robot, whole = Robot(engine, Table(), a), []
     for kind in a.kinds.split(","):
         since, right = time.time(), []

@@ -18,7 +18,6 @@ import checkpoint
 import tokenizer
 from model import Config, Pi05
 
-TEXT_WEIGHT = 0.05
 HELD_OUT = 0.03         # of the demonstrations
 STATE_NOISE = 0.02
 AGED_SHARE = 0.8        # of the samples when --ages is given
@@ -148,7 +147,7 @@ def train(a, data, model, average, out):
             group["lr"] = a.lr * min(1, (step + 1) / 150) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * share)))
         flow, words = loss(model, data.batch(rng.choice(chosen, a.batch, replace=False), rng, True), a.ages, a.repeats)
         optimiser.zero_grad(set_to_none=True)
-        (flow + TEXT_WEIGHT * words).backward()
+        (flow + a.words * words).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
         with torch.no_grad():
@@ -172,6 +171,7 @@ def main():
     p.add_argument("--lr", type=float, default=1.5e-3)
     p.add_argument("--average", type=float, default=0.998, help="decay of the averaged weights, which are what is saved")
     p.add_argument("--repeats", type=int, default=3, help="noise samples that share one prefix")
+    p.add_argument("--words", type=float, default=0.05, help="weight of the sentence's loss")
     p.add_argument("--ages", type=int, default=0, help="most actions given in advance, in control steps")
     p.add_argument("--init", type=pathlib.Path, help="go on from this checkpoint, with its tokenizer and statistics")
     p.add_argument("--anew", action="store_true", help="with --init: statistics of these demonstrations, not the checkpoint's")
