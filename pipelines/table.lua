@@ -1,8 +1,6 @@
 -- One graph for a long task on a table: a planner that remembers says the next skill once a second, its
 -- sentence is the arm's prompt ten times a second, the arm says what it sees from the same prefill, and both
--- are remembered. The task and its scene: tools/table; what came out: doc/table.md. The arm is the bundled
--- robot, which knows these things one at a time and not this scene; one that was trained on the table takes
--- its place by --set models.arm.weights=DIR.
+-- are remembered. The task and its scene: tools/table; what came out: doc/table.md.
 local PICTURES <const> = 2 * 16                    -- rows of two pictures of 64 x 64; the third camera is masked
 local TXT_TOKENS <const> = 32
 local SAYS <const> = 12
@@ -16,7 +14,7 @@ return pipeline {
   name   = "table",
   schema = 1,
   models = {
-    arm     = model { arch = "pi05", weights = "pipelines/checkpoints/metaworld" },
+    arm     = model { arch = "pi05", weights = "pipelines/checkpoints/table_arm" },
     planner = model { arch = "qwen2", weights = "pipelines/checkpoints/table_planner" },
   },
   robot  = "robots/metaworld.lua",
