@@ -93,6 +93,11 @@ robot_says 30:26 's/"mean_std"/"mean"/'
 long=$(printf '%0900d' 0)
 sed -i 's/variant = "pi0_libero", //' "$W/p.lua"
 robot_says 18:22 "s/\"quantile\"/\"quantil\"/; s/variant  = \"pi05_libero\"/variant = \"v$long\"/; s/pi05_libero = {}/v$long = {}/"
+# A variant that is not written out: the place is the pipeline's, not that of a word outside.
+sed 's/robot = /variant = "pi0_libero", robot = /' "$W/p.lua" >"$W/v.lua"
+sed 's/pi0_libero  = {/pi0_libero  = true and {/; s/"mean_std"/"mean"/' pipelines/robots/libero.lua >"$W/robots/libero.lua"
+run 1 "a variant by a helper" check "$W/v.lua"
+out "--> $W/v.lua:10:" "its mistake is told at the pipeline's robot"
 run 1 "memory for one number" check --set memory.device=1KiB pipelines/demo_metaworld.lua
 out "static plan needs .* MiB .*, budget is 1.00 KiB" "a budget and a need in units that fit"
 "$T" run --set memory.device=1KiB --random-inputs 1 pipelines/demo_metaworld.lua >"$W/out" 2>&1

@@ -289,6 +289,21 @@ def a_ring_gives_each_client_its_own_text():
 
 
 @test
+def a_ring_counts_the_observations_of_each_client():
+    """Filling it with one observation counts once, and a client that begins it anew begins to count."""
+    server = Ring("--set", "nodes.talk.spawn=every(6)")
+    picture = Array("|u1", [224, 224, 3], bytes(x // 7 % 256 for x in range(224 * 224 * 3)))
+    for _ in range(2):
+        s, about = server.connect(), []
+        for _ in range(14):
+            r = s.infer({"observation/image": picture, "prompt": "lift the cup", "question": "why?",
+                         "tectum": {"tasks": ["action"], "texts": ["talk"]}})["tectum"]
+            about += [t["chunk_id"] for t in r["texts"]]
+        check(len(about) >= 2 and [b - about[0] for b in about] == [6 * i for i in range(len(about))], about)
+        s.close()
+
+
+@test
 def a_ring_stands_still_for_its_texts():
     path = os.path.join(serve_harness.BOX, "ring.mcap")
     server = Ring("--record", path)

@@ -10,38 +10,40 @@
 
 enum { LONGEST = 200 };
 
-/* The brace of the table that the file returns, or -1. */
+/* The brace of the table that the file returns: its last tokens are `return { ... }`. Or -1. */
 static int returned(const struct tec_source *s)
 {
-    for (int i = s->n_tokens - 2; i >= 0; i--) {
-        const struct tec_token *t = &s->tokens[i], *brace = &s->tokens[i + 1];
-        if (t->kind == TEC_TOKEN_NAME && t->end - t->begin == 6 &&
-            memcmp(s->text + t->begin, "return", 6) == 0)
-            return s->text[brace->begin] == '{' ? i + 1 : -1;
-    }
-    return -1;
+    int open = s->n_tokens ? s->tokens[s->n_tokens - 1].match : -1;
+    const struct tec_token *t = open > 0 ? &s->tokens[open - 1] : NULL;
+    bool whole = t && t->kind == TEC_TOKEN_NAME && t->end - t->begin == 6 &&
+                 memcmp(s->text + t->begin, "return", 6) == 0;
+    return whole && s->text[s->tokens[open].begin] == '{' ? open : -1;
 }
 
-/* The table at `path`, such as "state.inputs[2]", within the one that begins at `open`; -1: the
- * file does not write it out. */
+/* The table of that key, or without one the n-th from 0, in the table that begins at `open`; -1:
+ * the file does not write it out. */
+static int table_in(const struct tec_source *s, int open, const char *key, int n)
+{
+    struct tec_source_span span;
+    bool found = open >= 0 && tec_source_find_key(s, open, key, n, &span);
+    return found && s->tokens[span.first].match == span.last ? span.first : -1;
+}
+
+/* The table at `path`, such as "state.inputs[2]", within the one that begins at `open`; or -1. */
 static int table_at(const struct tec_source *s, int open, const char *path)
 {
     char name[LONGEST];
     while (open >= 0 && *path) {
-        struct tec_source_span span;
         size_t n = strcspn(path, ".[");
         if (n >= sizeof name)
             return -1;
         memcpy(name, path, n);
         name[n] = '\0';
-        bool found = n == 0 || tec_source_find_key(s, open, name, 0, &span);
         if (n > 0)
-            open = found && s->tokens[span.first].match == span.last ? span.first : -1;
+            open = table_in(s, open, name, 0);
         path += n;
-        if (open >= 0 && *path == '[') {
-            int at = atoi(path + 1);
-            found = tec_source_find_key(s, open, NULL, at - 1, &span);
-            open = found && s->tokens[span.first].match == span.last ? span.first : -1;
+        if (*path == '[') {
+            open = table_in(s, open, NULL, atoi(path + 1) - 1);
             path += strcspn(path, "]");
             path += *path == ']';
         }
@@ -70,18 +72,18 @@ static struct said read_message(const char *text)
     return m;
 }
 
-static bool find(const struct tec_source *s, const struct said *m, const char *table,
-                 bool with_field, struct tec_where *where)
+/* The field of the message in the table that begins at `open`; the table itself without one. */
+static bool find(const struct tec_source *s, const struct said *m, int open, bool with_field,
+                 struct tec_where *where)
 {
     struct tec_source_span span;
-    int open = table_at(s, returned(s), table);
     if (open < 0)
         return false;
     if (!with_field) {
         *where = tec_source_where(s, open, open);
         return true;
     }
-    if (!tec_source_find_key(s, open, m->field, 0, &span))
+    if (!*m->field || !tec_source_find_key(s, open, m->field, 0, &span))
         return false;
     *where = m->unknown ? tec_source_where(s, span.key_first, span.key_last)
                         : tec_source_where(s, span.first, span.last);
@@ -91,16 +93,17 @@ static bool find(const struct tec_source *s, const struct said *m, const char *t
 bool tec_loader_robot_place(struct tec_loader *ld, const struct tec_decl_robot *robot,
                             const char *message, const char *variant, struct tec_where *where)
 {
-    char in_variant[2 * LONGEST + 16];
     struct tec_error ignored;
     int source = robot->file ? tec_loader_add(ld, robot->file, &ignored) : -1;
     if (source < 0)
         return false;
     const struct tec_source *s = &ld->sources[source];
-    struct said m = read_message(message);
-    snprintf(in_variant, sizeof in_variant, "variants.%s%s%s", variant ? variant : "",
-             *m.table ? "." : "", m.table);
-    /* what the variant says takes the place of what stands outside */
-    return (variant && *m.field && find(s, &m, in_variant, true, where)) ||
-           (*m.field && find(s, &m, m.table, true, where)) || find(s, &m, m.table, false, where);
+    const struct said m = read_message(message);
+    int outer = returned(s), variants = table_in(s, outer, "variants", 0);
+    int own = variant ? table_in(s, variants, variant, 0) : -1;
+    if (variant && own < 0)
+        return false; /* what the variant says, in the place of what stands outside, is not known */
+    int in_own = own < 0 ? -1 : table_at(s, own, m.table), at = table_at(s, outer, m.table);
+    return find(s, &m, in_own, true, where) || find(s, &m, at, true, where) ||
+           find(s, &m, at, false, where);
 }

@@ -69,6 +69,7 @@ static void empty(struct tectum *t)
 {
     int64_t below = atomic_load(&t->forgets);
     tec_loop_reset(t->engine->loop);
+    t->observed = 0;
     tec_transcript_tell(
         &t->transcript); /* texts that it ended, before their frames' numbers are used anew */
     lose(t, below - 1, 0, "reset");

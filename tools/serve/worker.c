@@ -109,7 +109,7 @@ static void count_from_request(const struct tec_worker *w, int job, struct tec_t
 
 /* Make the tick that the loop gets: a job's request replaces the one that its node would start.
  * Texts come every so many observations of their own robot: frames in which language alone goes on
- * do not count. */
+ * do not count, and of several that fill a ring with one the first does. */
 static struct tec_tick make_tick(struct tec_worker *w, struct tec_worker_session *s)
 {
     const struct tec_loop *loop = w->opened.engine->loop;
@@ -118,7 +118,9 @@ static struct tec_tick make_tick(struct tec_worker *w, struct tec_worker_session
         tick.session = s->index;
         tick.frame = s->frame++;
     }
-    tick.spawn = s->job >= 0 ? tec_loop_spawns(loop, s->observed++) : 0;
+    bool first = s->job >= 0 && !s->asked;
+    tick.spawn = first ? tec_loop_spawns(loop, s->observed++) : 0;
+    s->asked |= s->job >= 0;
     if (s->texts.anew)
         s->texts.from = tick.frame;
     s->texts.anew = false;
@@ -132,8 +134,7 @@ static struct tec_tick make_tick(struct tec_worker *w, struct tec_worker_session
     tick.mute = 1U << s->ask.decoder;
     tick.spawn &= ~tick.mute;
     tick.asks = &s->ask;
-    tick.n_asks = !s->asked; /* a ring may be filled with it in several frames */
-    s->asked = true;
+    tick.n_asks = first; /* a ring may be filled with it in several frames */
     return tick;
 }
 

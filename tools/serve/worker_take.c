@@ -57,6 +57,7 @@ static struct tec_worker_session *session_of(struct tec_worker *w, int job)
 static void empty_ring(struct tec_worker *w, struct tec_worker_session *s)
 {
     tec_loop_reset(w->opened.engine->loop);
+    s->observed = 0;
     tec_worker_texts_skip(w, s);
     s->texts.anew = true; /* frames are numbered from 0 */
     tec_worker_tell_texts(w);
@@ -128,7 +129,8 @@ static bool receive(struct tec_worker *w, int job)
     return false;
 }
 
-/* Take what has come, until a session's second job; true if there was anything. */
+/* Take what has come, until a session's second job; true if there was anything. One that is refused
+ * ends it, too: what reading it took may be long, and another pipeline may have its turn. */
 static bool collect(struct tec_worker *w)
 {
     bool any = false;
@@ -137,16 +139,17 @@ static bool collect(struct tec_worker *w)
         struct tec_error err = {.message = ""};
         any = true;
         if (!receive(w, job))
-            continue;
+            break;
         struct tec_worker_session *s = session_of(w, job);
         if (s->job >= 0) {
             w->next = job;
             break;
         }
-        if (tec_worker_observe(w, s, job, &err) == TEC_OK)
-            begin(w, s, job);
-        else
+        if (tec_worker_observe(w, s, job, &err) != TEC_OK) {
             tec_worker_fail(w, job, &err);
+            break;
+        }
+        begin(w, s, job);
         if (w->n_sessions == 1 && s->job >= 0)
             break;
     }
