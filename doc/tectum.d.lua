@@ -290,7 +290,7 @@ function action(t) end
 ---@field model? string|tectum.call which model; needed when there are several
 ---@field kv string|tectum.call kv.requests; kv.frame, for one text at a time; or `prev` and a kv.ring
 ---@field max_tokens integer longest answer
----@field spawn? tectum.call who starts requests: `every(n)` frames, `on_change()` of the instruction, `on_change("value")` of its prefix or that one's text, or `on_request()`; on a kv.frame without it whenever that is new
+---@field spawn? tectum.call who starts requests: `every(n)` observations, `on_change()` of the instruction, `on_change("value")` of its prefix or that one's text, or `on_request()`; on a kv.frame without it whenever that is new
 ---@field supersede? boolean a new request ends the older ones of this node and session: no text is stale; always so on a kv.frame; default false
 ---@field temperature? number 0: the likeliest token; above: tokens are drawn, the flatter the larger; default 0
 ---@field top_k? integer drawn from so many of the likeliest tokens alone; 0: from all; default 0
@@ -318,7 +318,7 @@ function decode(t) end
 ---@field candidates string[] the texts, as they continue the prompt: most begin with a space
 ---@field ends? boolean the model's end token behind each text counts, too; default false
 ---@field mean? boolean sums are divided by the number of tokens; default false
----@field spawn? tectum.call when texts are ranked: `every(n)` frames, `on_change()` of the instruction, or `on_request()`
+---@field spawn? tectum.call when texts are ranked: `every(n)` observations, `on_change()` of the instruction, or `on_request()`
 ---@field supersede? boolean a new request ends the older ones of this node and session; default false
 ---@field out? string|tectum.call `stream "name"`: the likeliest text, and the ranking
 ---@field deadline? tectum.hard|tectum.soft by when a ranking is needed
@@ -484,7 +484,7 @@ function prev(name) end
 ---@return tectum.call
 function stream(name) end
 
----A request every n frames.
+---A request every n observations; a prefill in every n-th frame.
 ---@param frames integer
 ---@return tectum.call
 function every(frames) end
