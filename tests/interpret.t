@@ -22,11 +22,11 @@ def read(path):
                 texts.setdefault((node, t["request"]), []).extend(t.get("tokens") or [])
                 if t.get("reason") == "deadline":
                     late.add((node, t["request"]))
-    return [f.get("actions") for f in frames if f.get("actions")], texts, late
+    return [(f["frame"], f["actions"]) for f in frames if f.get("actions")], texts, late
 whole = sys.argv[3] == "chaos"
 (a, s, x), (b, t, y) = read(sys.argv[1]), read(sys.argv[2])
 n = min(len(a), len(b))
-assert a[:n] == b[:n] and (n > 0 or len(a) == len(b)), "actions differ"
+assert a[:n] == b[:n] and (n > 0 or len(a) == len(b)) and (not whole or len(a) == len(b)), "actions differ"
 for key in s.keys() & t.keys():
     m = min(len(s[key]), len(t[key]))
     assert s[key][:m] == t[key][:m] and (not whole or key in x | y or len(s[key]) == len(t[key])), f"text of {key} differs"
