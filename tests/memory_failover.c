@@ -224,6 +224,71 @@ TEST(a_master_that_becomes_a_replica_is_left_for_the_new_one)
     end();
 }
 
+/* Who only reads is never told READONLY. */
+TEST(a_replica_that_answers_nothing_is_left_by_those_that_only_read)
+{
+    if (!program())
+        SKIP("neither valkey-server nor redis-server is installed");
+    struct two t;
+    char order[64];
+    folder_make();
+    struct node master = start("master", "--protected-mode no",
+                               "repl-diskless-sync-delay 0\nreplica-serve-stale-data no");
+    struct node replica = start_replica(&master);
+    share(&t, &master, &replica);
+    struct tec_store *looks = open_at(both(&master, &replica), NULL, 0);
+    here(looks);
+    (void)put(looks, 0, 0);
+    CHECK(strstr(tell(&replica, "REPLICAOF NO ONE"), "OK"));
+    snprintf(order, sizeof order, "REPLICAOF 127.0.0.1 %d", free_port()); /* nobody is there */
+    CHECK(strstr(tell(&master, order), "OK"));
+    await(&master, "STRLEN x", "MASTERDOWN");
+    CHECK(!right(t.reader, t.segment[0], 0, 0, false));
+    CHECK_INT(tec_store_counts(t.reader).remote.away, ==, 1);
+    CHECK_INT(tec_store_counts(t.reader).remote.bad, ==, 0);
+    CHECK_INT(look(looks), ==, 0);
+    CHECK_INT(tec_store_counts(looks).remote.away, ==, 1);
+    here(looks);
+    CHECK_INT(look(looks), ==, 1);
+    tec_store_close(looks);
+    give(t.writer, put(t.writer, 100, 0), 100, 0); /* is told READONLY or MASTERDOWN */
+    AWAIT(t.writer, away, 1);
+    goes_on(&t, &replica);
+    stop(&master);
+    stop(&replica);
+    end();
+}
+
+TEST(a_master_without_replicas_that_takes_nothing_is_left_for_another)
+{
+    if (!program())
+        SKIP("neither valkey-server nor redis-server is installed");
+    folder_make();
+    struct node old = start("master", "--protected-mode no", "min-replicas-to-write 1");
+    struct node new = start("replica", "--protected-mode no", "");
+    char alone[40];
+    snprintf(alone, sizeof alone, "redis://127.0.0.1:%d", old.port);
+    struct tec_store *s = open_at(both(&new, &old), NULL, 1 << 24);
+    here(s); /* it is the first */
+    give(s, put(s, 0, 0), 0, 0);
+    AWAIT(s, away, 1);
+    CHECK(strstr(said, "NOREPLICAS") || strstr(said, "is back"));
+    here(s);
+    give(s, put(s, 1, 0), 1, 0);
+    AWAIT(s, sent, 1);
+    await(&new, "DBSIZE", ":1\r");
+    tec_store_close(s);
+    s = open_at(alone, NULL, 1 << 24); /* there is no other: as a full one */
+    here(s);
+    give(s, put(s, 0, 0), 0, 0);
+    AWAIT(s, refused, 1);
+    CHECK_INT(tec_store_counts(s).remote.away, ==, 0);
+    tec_store_close(s);
+    stop(&old);
+    stop(&new);
+    end();
+}
+
 TEST(a_node_of_a_cluster_is_said_to_be_one)
 {
     if (!program())

@@ -202,7 +202,7 @@ static void send_one(struct tec_remote *r, struct tec_remote_job *job)
         status = tec_remote_link_answer(&line->link, &answer, deadline, &why);
     pthread_mutex_unlock(&line->lock);
     if (status == TEC_OK)
-        status = tec_remote_gives_up_role(&answer, &why);
+        status = tec_remote_refuses(r, &answer, &why);
     bool taken =
         status == TEC_OK && answer.kind == TEC_ANSWER_STATUS && strcmp(answer.text, "OK") == 0;
     pthread_mutex_lock(&r->lock);

@@ -28,7 +28,8 @@
  * a replica, the one that has become it; the server is away until there is one. Nodes of a cluster,
  * which have each string elsewhere, count as away, and the message says so.
  *
- * A server that is full (OOM) is not away: what it refuses is counted and not tried again. */
+ * A server that is full (OOM) is not away: what it refuses is counted and not tried again. Nor is
+ * a master that has lost its replicas and therefore takes nothing, where it is the only place. */
 #ifndef TEC_GRAPH_MEMORY_REMOTE_H
 #define TEC_GRAPH_MEMORY_REMOTE_H
 

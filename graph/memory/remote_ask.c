@@ -20,7 +20,8 @@ static enum tec_status away(const struct tec_remote *r, struct tec_error *err)
     return tec_fail(err, TEC_IO, "memory: server %.120s is away", r->address);
 }
 
-/* Ask for the lengths of n strings in one pipelined exchange. */
+/* Ask for the lengths of n strings in one pipelined exchange. All answers are taken, also behind
+ * one that says it is no master: the connection may be used before it is opened anew. */
 static enum tec_status look_some(struct tec_remote *r, struct tec_remote_link *link,
                                  const struct tec_remote_name *names, long long *sizes, uint32_t n,
                                  int64_t deadline, struct tec_error *err)
@@ -32,12 +33,15 @@ static enum tec_status look_some(struct tec_remote *r, struct tec_remote_link *l
         const size_t lengths[] = {6, strlen(key)};
         TEC_TRY(tec_remote_link_ask(link, 2, words, lengths, deadline, err));
     }
+    enum tec_status status = TEC_OK;
     for (uint32_t i = 0; i < n; i++) {
         struct tec_answer answer = {.kind = TEC_ANSWER_NONE};
         TEC_TRY(tec_remote_link_answer(link, &answer, deadline, err));
         sizes[i] = answer.kind == TEC_ANSWER_INTEGER ? answer.integer : -1;
+        if (status == TEC_OK)
+            status = tec_remote_gives_up_role(&answer, err);
     }
-    return TEC_OK;
+    return status;
 }
 
 uint32_t tec_remote_look(struct tec_remote *r, const struct tec_remote_name *names,
@@ -126,6 +130,8 @@ enum tec_status tec_remote_read(struct tec_remote *r, struct tec_remote_name nam
         return TEC_OK;
     tec_remote_key(r, name, key);
     enum tec_status status = read_range(r, key, from, &answer, until_ns, &late, &why);
+    if (status == TEC_OK)
+        status = tec_remote_gives_up_role(&answer, &why);
     if (status != TEC_OK) {
         if (status == TEC_MALFORMED)
             tec_remote_bad(r);

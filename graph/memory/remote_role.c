@@ -6,6 +6,8 @@
  * more is left, as if it were away. */
 #include "graph/memory/remote_state.h"
 
+#include "base/clock.h"
+
 #include <string.h>
 
 enum { INFO_BYTES = 8192 };
@@ -43,9 +45,25 @@ enum tec_status tec_remote_role(const struct tec_remote *r, struct tec_remote_li
 
 enum tec_status tec_remote_gives_up_role(const struct tec_answer *answer, struct tec_error *err)
 {
-    static const char *const words[] = {"READONLY", "MOVED ", "CLUSTERDOWN"};
+    static const char *const words[] = {"READONLY", "MASTERDOWN", "LOADING", "MOVED ",
+                                        "CLUSTERDOWN"};
     for (size_t i = 0; answer->kind == TEC_ANSWER_ERROR && i < sizeof words / sizeof *words; i++)
         if (strncmp(answer->text, words[i], strlen(words[i])) == 0)
             return tec_fail(err, TEC_IO, "it is no master any more: '%s'", answer->text);
     return TEC_OK;
+}
+
+enum tec_status tec_remote_refuses(struct tec_remote *r, const struct tec_answer *answer,
+                                   struct tec_error *err)
+{
+    static const char word[] = "NOREPLICAS";
+    const struct tec_clock clock = {0};
+    int64_t now = tec_clock_now(&clock);
+    TEC_TRY(tec_remote_gives_up_role(answer, err));
+    if (answer->kind != TEC_ANSWER_ERROR || strncmp(answer->text, word, sizeof word - 1) != 0 ||
+        r->n_places < 2 || now < r->refuses_until)
+        return TEC_OK;
+    r->refuses_until = now + r->options.rest_ns;
+    r->place = (r->place + 1) % r->n_places; /* this one would still say that it is a master */
+    return tec_fail(err, TEC_IO, "it takes no strings: '%s'", answer->text);
 }

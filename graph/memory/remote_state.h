@@ -41,7 +41,8 @@ struct tec_remote {
     struct tec_log_key key;
     struct tec_remote_options options; /* with the defaults in it */
     struct tec_remote_place places[TEC_REMOTE_PLACES];
-    int n_places, place; /* place: the one that was asked last; the thread's */
+    int n_places, place;   /* place: the one that was asked last; the thread's */
+    int64_t refuses_until; /* a master without replicas is not left before; the thread's */
     char address[TEC_REMOTE_ADDRESS], prefix[64];
     void *user;
     void (*sent)(void *user, const struct tec_remote_ticket *ticket);
@@ -61,11 +62,17 @@ struct tec_remote {
 };
 
 /* remote_role.c, by the thread: whether the place whose connection this is takes strings: TEC_IO,
- * it is a replica, or one of a cluster, or does not say it in time. Then: whether its answer to SET
- * says that it does not, or not any more. */
+ * it is a replica, or one of a cluster, or does not say it in time. */
 enum tec_status tec_remote_role(const struct tec_remote *remote, struct tec_remote_line *line,
                                 struct tec_error *err);
+/* Whether an answer says that the place which gave it is no master any more, or not yet: TEC_IO.
+ * Any thread, any question. */
 enum tec_status tec_remote_gives_up_role(const struct tec_answer *answer, struct tec_error *err);
+/* By the thread, of an answer to SET: the same, and TEC_IO of a master that has lost its replicas,
+ * where there are other places: one of them may be the new master, and the next is tried first.
+ * That is so once in rest_ns: if there is none, this one is kept for what it has. */
+enum tec_status tec_remote_refuses(struct tec_remote *remote, const struct tec_answer *answer,
+                                   struct tec_error *err);
 
 int64_t tec_remote_deadline(const struct tec_remote *remote, size_t bytes);
 void tec_remote_key(const struct tec_remote *remote, struct tec_remote_name name,
