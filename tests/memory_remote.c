@@ -599,6 +599,31 @@ TEST(a_server_that_lies_is_a_miss)
     folder_remove();
 }
 
+/* A server that is connected to and says nothing, named eight times. */
+TEST(a_memory_that_is_closed_while_it_connects_tries_no_more_places)
+{
+    char where[256] = "redis://";
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof a;
+    int silent = socket(AF_INET, SOCK_STREAM, 0), tried = 0;
+    memset(&heap, 0, sizeof heap);
+    REQUIRE(bind(silent, (struct sockaddr *)&a, sizeof a) == 0 && listen(silent, 64) == 0 &&
+            getsockname(silent, (struct sockaddr *)&a, &size) == 0);
+    for (int i = 0; i < 8; i++)
+        snprintf(where + strlen(where), sizeof where - strlen(where), "%s127.0.0.1:%u",
+                 i ? "," : "", ntohs(a.sin_port));
+    struct tec_store *s = open_at(where, NULL, 0);
+    struct pollfd first = {silent, POLLIN, 0};
+    REQUIRE(poll(&first, 1, 20000) == 1); /* it waits for an answer there */
+    tec_store_close(s);
+    for (struct pollfd p = {silent, POLLIN, 0}; poll(&p, 1, 0) == 1; tried++)
+        close(accept(silent, NULL, NULL));
+    CHECK_INT(tried, >=, 1);
+    CHECK_INT(tried, <, 8);
+    close(silent);
+    CHECK_INT(heap.live, ==, 0);
+}
+
 TEST(addresses_are_understood_or_refused)
 {
     static const char *const right_ones[] = {

@@ -138,12 +138,25 @@ static enum tec_status connect_one(struct tec_remote *r, struct tec_remote_line 
     return status;
 }
 
-/* Connect all lines to the place in turn, if it takes strings. */
+/* Whoever closes waits for the thread: it connects no further where nothing is left to send, or no
+ * time for it. */
+static bool stops(struct tec_remote *r)
+{
+    pthread_mutex_lock(&r->lock);
+    bool stop = r->stop && (!r->first || now() >= r->stop_at);
+    pthread_mutex_unlock(&r->lock);
+    return stop;
+}
+
+/* Connect all lines to the place in turn, if it takes strings. TEC_TIME: it is closed meanwhile. */
 static enum tec_status connect_place(struct tec_remote *r, struct tec_error *err)
 {
     struct tec_remote_line *line = &r->lines[TEC_REMOTE_SENDS];
-    for (int i = 0; i < TEC_REMOTE_LINES; i++)
+    for (int i = 0; i < TEC_REMOTE_LINES; i++) {
         TEC_TRY(connect_one(r, &r->lines[i], err));
+        if (stops(r))
+            return tec_fail(err, TEC_TIME, "the memory is being closed");
+    }
     pthread_mutex_lock(&line->lock);
     enum tec_status status = tec_remote_role(r, line, err);
     pthread_mutex_unlock(&line->lock);
@@ -156,7 +169,7 @@ static void connect_all(struct tec_remote *r)
     struct tec_error why = {TEC_OK, ""};
     char message[256];
     enum tec_status status = connect_place(r, &why);
-    for (int i = 1; i < r->n_places && status != TEC_OK; i++) {
+    for (int i = 1; i < r->n_places && status != TEC_OK && !stops(r); i++) {
         r->place = (r->place + 1) % r->n_places;
         status = connect_place(r, &why);
     }
@@ -170,7 +183,7 @@ static void connect_all(struct tec_remote *r)
         back_off(r);
     }
     pthread_mutex_unlock(&r->lock);
-    if (status != TEC_OK)
+    if (status != TEC_OK && status != TEC_TIME)
         tec_remote_lost(r, &why);
     if (back) {
         const struct tec_remote_place *p = &r->places[r->place];

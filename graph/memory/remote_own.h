@@ -28,7 +28,8 @@ enum tec_status tec_remote_open(struct tec_remote **out, const struct tec_log_ke
                                 void *user,
                                 void (*sent)(void *user, const struct tec_remote_ticket *ticket),
                                 struct tec_error *err);
-/* Sends what is in the queue for up to timeout_ns. NULL is allowed. */
+/* Sends what is in the queue for up to timeout_ns. What is being connected then, or where nothing
+ * is queued, is given up after the connection under way. NULL is allowed. */
 void tec_remote_close(struct tec_remote *remote);
 
 /* Queue the string of a segment: pieces [layers], `body` bytes of each, padded to stride and sealed
