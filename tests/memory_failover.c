@@ -293,21 +293,27 @@ TEST(a_node_of_a_cluster_is_said_to_be_one)
 {
     if (!program())
         SKIP("neither valkey-server nor redis-server is installed");
-    char where[40], lines[64];
+    char where[80], lines[64], reason[80];
     folder_make();
     snprintf(lines, sizeof lines, "cluster-enabled yes\ncluster-port %d", free_port());
     struct node one = start("cluster", "--protected-mode no", lines);
-    snprintf(where, sizeof where, "redis://127.0.0.1:%d", one.port);
+    snprintf(where, sizeof where, "redis://127.0.0.1:%d,127.0.0.1:%d", one.port, free_port());
+    snprintf(reason, sizeof reason, "127.0.0.1:%d: it is one of a cluster", one.port);
     struct tec_store *s = open_at(where, NULL, 1 << 24);
     AWAIT(s, tries, 2); /* it is tried again, and told once */
     CHECK_INT(events_away, ==, 1);
     CHECK_INT(events_here, ==, 0);
-    CHECK(strstr(said, "one of a cluster"));
+    CHECK(strstr(said, reason)); /* not that nobody is at the other */
     uint32_t segment = put(s, 0, 0);
     give(s, segment, 0, 0);
     CHECK(right(s, segment, 0, 0, false)); /* kept here */
     tec_store_close(s);
     stop(&one);
+    s = open_at(where, NULL, 0);
+    AWAIT(s, tries, 2);
+    snprintf(reason, sizeof reason, ": %s: Connection refused", strchr(where, ',') + 1);
+    CHECK(strstr(said, reason));
+    tec_store_close(s);
     end();
 }
 

@@ -163,16 +163,31 @@ static enum tec_status connect_place(struct tec_remote *r, struct tec_error *err
     return status;
 }
 
-/* The place that was asked last, then the others. */
+/* The place that was asked last, then the others. Of several the reason names the place; that of a
+ * cluster is kept, because it is none that passes. */
+static enum tec_status connect_any(struct tec_remote *r, struct tec_error *why)
+{
+    enum tec_status status = TEC_IO;
+    for (int i = 0; i < r->n_places && (i == 0 || !stops(r)); i++) {
+        struct tec_error reason = {TEC_OK, ""};
+        r->place = (r->place + (i > 0)) % r->n_places;
+        status = connect_place(r, &reason);
+        if (status == TEC_OK || status == TEC_TIME)
+            break;
+        const struct tec_remote_place *p = &r->places[r->place];
+        if (r->n_places > 1)
+            (void)tec_context(&reason, status, "%.60s:%d", p->host, p->port);
+        if (why->status != TEC_UNSUPPORTED)
+            *why = reason;
+    }
+    return status;
+}
+
 static void connect_all(struct tec_remote *r)
 {
     struct tec_error why = {TEC_OK, ""};
     char message[256];
-    enum tec_status status = connect_place(r, &why);
-    for (int i = 1; i < r->n_places && status != TEC_OK && !stops(r); i++) {
-        r->place = (r->place + 1) % r->n_places;
-        status = connect_place(r, &why);
-    }
+    enum tec_status status = connect_any(r, &why);
     pthread_mutex_lock(&r->lock);
     r->counts.tries++;
     bool back = status == TEC_OK && r->told;

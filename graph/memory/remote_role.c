@@ -34,7 +34,7 @@ enum tec_status tec_remote_role(const struct tec_remote *r, struct tec_remote_li
     char text[INFO_BYTES + 1];
     TEC_TRY(ask_info(r, line, "cluster", text, err));
     if (strstr(text, "cluster_enabled:1"))
-        return tec_fail(err, TEC_IO,
+        return tec_fail(err, TEC_UNSUPPORTED,
                         "it is one of a cluster, which has each string on another node: give a "
                         "master and its replicas");
     TEC_TRY(ask_info(r, line, "replication", text, err));

@@ -62,7 +62,7 @@ struct tec_remote {
 };
 
 /* remote_role.c, by the thread: whether the place whose connection this is takes strings: TEC_IO,
- * it is a replica, or one of a cluster, or does not say it in time. */
+ * it is a replica, or does not say it in time; TEC_UNSUPPORTED, it is one of a cluster. */
 enum tec_status tec_remote_role(const struct tec_remote *remote, struct tec_remote_line *line,
                                 struct tec_error *err);
 /* Whether an answer says that the place which gave it is no master any more, or not yet: TEC_IO.
