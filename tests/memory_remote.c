@@ -627,9 +627,9 @@ TEST(a_memory_that_is_closed_while_it_connects_tries_no_more_places)
 TEST(addresses_are_understood_or_refused)
 {
     static const char *const right_ones[] = {
-        "redis://host",         "redis://10.0.0.1:7000",    "redis://[::1]:6380",
-        "redis://[fe80::1]",    "redis://a,b:7000,[::1]:7", "redis://a,b,c,d,e,f,g,h",
-        "unix:/run/valkey.sock"};
+        "redis://host",          "redis://10.0.0.1:7000",    "redis://[::1]:6380",
+        "redis://[fe80::1]",     "redis://a,b:7000,[::1]:7", "redis://a,b,c,d,e,f,g,h",
+        "unix:/run/valkey.sock", "unix:/run/valkey@arm.sock"};
     static const char *const wrong[] = {"",
                                         "host:1",
                                         "redis://",
@@ -657,6 +657,15 @@ TEST(addresses_are_understood_or_refused)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         CHECK_INT(tec_remote_check(&(struct tec_remote_options){.address = wrong[i]}, &err), ==,
                   TEC_INVALID);
+    static const char *const with_secret[] = {
+        "redis://secret@host",       "redis://robot:secret@host:6379", "redis://a,robot:secret@b",
+        "redis://a:secret@[::1]:70", "rediss://robot:secret@host",     "robot:secret@host",
+        "unix:secret@host"};
+    for (size_t i = 0; i < sizeof with_secret / sizeof *with_secret; i++) {
+        const struct tec_remote_options options = {.address = with_secret[i]};
+        CHECK_INT(tec_remote_check(&options, &err), ==, TEC_INVALID);
+        CHECK(strstr(err.message, "user or password") && !strstr(err.message, "secret"));
+    }
     CHECK_INT(tec_remote_check(&(struct tec_remote_options){.timeout_ns = -1}, &err), ==,
               TEC_INVALID);
     CHECK_INT(tec_remote_check(&(struct tec_remote_options){.queue_bytes = -1}, &err), ==,

@@ -408,6 +408,32 @@ TEST(settings_apply_and_are_checked)
     finish(&l);
 }
 
+TEST(a_password_in_the_address_of_a_server_is_refused_and_not_printed)
+{
+    const char *const secret[] = {"resources.mem.remote=redis://robot:hunter2@host:6379"};
+    const char *const none[] = {"resources.mem.remote=redis://host:99999"};
+    struct loaded l = load_with("pipelines/qwen_planner.lua", NULL, 0, secret, 1);
+    CHECK_INT(l.status, ==, TEC_MALFORMED);
+    REQUIRE(l.d.n == 1);
+    CHECK_INT(l.d.list[0].code, ==, TEC_E011);
+    CHECK_STR(l.d.list[0].where.file, "--set");
+    for (int format = TEC_PRINT_TEXT; format <= TEC_PRINT_GITHUB; format++) {
+        char *text = print(&l.d, (enum tec_diagnostics_format)format);
+        CHECK(strstr(text, "an address with a user or password") && !strstr(text, "hunter2"));
+        free(text);
+    }
+    CHECK(!strstr(l.err.message, "hunter2"));
+    finish(&l);
+
+    l = load_with("pipelines/qwen_planner.lua", NULL, 0, none, 1);
+    CHECK_INT(l.status, ==, TEC_MALFORMED);
+    REQUIRE(l.d.n == 1);
+    char *text = print(&l.d, TEC_PRINT_TEXT);
+    CHECK(strstr(text, "'99999' is no port") && strstr(text, "^"));
+    free(text);
+    finish(&l);
+}
+
 TEST(text_output)
 {
     struct loaded l = load("tests/pipelines/bad/deadline.lua");

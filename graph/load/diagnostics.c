@@ -293,7 +293,8 @@ static void print_text(const struct tec_diagnostics *d, const struct tec_diagnos
             codes[e->code].name, e->message, gutter, "");
     print_place(e->where, out);
     fputc('\n', out);
-    print_excerpt(find_source(d, e->where.file), e->where, gutter, out);
+    if (!e->secret)
+        print_excerpt(find_source(d, e->where.file), e->where, gutter, out);
     for (int i = 0; i < e->n_also; i++) {
         fprintf(out, "%*s = also: ", gutter, "");
         struct tec_where place = e->also[i].where;

@@ -36,6 +36,7 @@ struct tec_diagnostic {
     enum tec_code code;
     const char *message; /* one line */
     const char *help;    /* one line, or NULL */
+    bool secret;         /* what stands there may hold a password: its line is not printed */
     int n_also;
     struct {
         struct tec_where where;

@@ -64,6 +64,9 @@ enum tec_status tec_remote_places_parse(struct tec_remote_place out[TEC_REMOTE_P
     size_t head = sizeof scheme - 1;
     char one[TEC_REMOTE_ADDRESS + sizeof scheme];
     *n = 0;
+    if (strncmp(address, "unix:/", 6) != 0 && strchr(address, '@')) /* what is there is not told */
+        return tec_fail(err, TEC_INVALID,
+                        "memory: an address with a user or password: tectum has none for a server");
     if (strlen(address) >= TEC_REMOTE_ADDRESS)
         return tec_fail(err, TEC_INVALID, "memory: an address of servers has at most %d characters",
                         TEC_REMOTE_ADDRESS - 1);

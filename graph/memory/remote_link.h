@@ -23,7 +23,8 @@ struct tec_remote_place {
 enum { TEC_REMOTE_PLACES = 8, TEC_REMOTE_ADDRESS = 1024 };
 
 /* The places of an address; returns how many in *n. TEC_INVALID: neither redis://host[:port], of
- * which there may be several with commas between them, nor unix:/path. */
+ * which there may be several with commas between them, nor unix:/path. The message has the address,
+ * but where there is an @ outside a path: before that may be a password. */
 enum tec_status tec_remote_places_parse(struct tec_remote_place out[TEC_REMOTE_PLACES], int *n,
                                         const char *address, struct tec_error *err);
 
