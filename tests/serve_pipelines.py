@@ -32,7 +32,8 @@ class Servers(serve_harness.Server):
     """One server of these pipelines; ports[i] is the i-th one's."""
 
     def __init__(self, *pipelines, options=(), port="0"):
-        command = [PROGRAM, "serve", *pipelines, "--port", port, "--threads", "1", *options]
+        threads = [] if "--threads" in options else ["--threads", "1"]
+        command = [PROGRAM, "serve", *pipelines, "--port", port, *threads, *options]
         self.p = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         serve_harness.servers.append(self.p)
         self.lines = [self.p.stdout.readline() for _ in pipelines]
@@ -266,7 +267,8 @@ def a_signal_is_obeyed_by_all():
 
 
 def refused(*words):
-    done = subprocess.run([PROGRAM, "serve", *words, "--threads", "1"], capture_output=True, text=True, timeout=120 * SLOW)
+    threads = [] if "--threads" in words else ["--threads", "1"]
+    done = subprocess.run([PROGRAM, "serve", *words, *threads], capture_output=True, text=True, timeout=120 * SLOW)
     return done.returncode, done.stderr
 
 
@@ -286,6 +288,22 @@ def what_cannot_be_served_together_is_refused():
 
 def slashed():
     return serve_harness.variant("slashed", 'return extend("demo_metaworld.lua", { name = "x/y" })\n')
+
+
+def split(name, share):
+    """The demo with its actions on a part of the lanes."""
+    return serve_harness.variant(name, '''return extend("demo_metaworld.lua", { name = "%s",
+        nodes = { action { name = "act", partition = "rt" } },
+        partitions = { sm { name = "rt", share = %g }, sm { name = "bg", share = %g } } })\n''' % (name, share, 1 - share))
+
+
+@test
+def lanes_are_split_as_the_first_pipeline_splits_them():
+    three = Servers(split("first", 0.5), ARM, split("third", 0.5), options=["--late-ok", "--root", ".", "--threads", "4"])
+    check(three.connect(2).infer(observation(0, 0))["actions"].shape == (16, 4))
+    three.end()
+    code, err = refused(split("first", 0.5), ARM, split("third", 0.25), "--port", "0", "--root", ".", "--threads", "4")
+    check(code != 0 and "pipeline third, beside pipeline first" in err, code, err)
 
 
 @test

@@ -97,17 +97,20 @@ static enum tec_status place(struct tec_engine *e, struct tec_engine_model *m, b
     return TEC_OK;
 }
 
-/* The run's device is another engine's. It splits off as many lanes as that one's pipeline says. */
+/* The run's device is another engine's, which may have it from a third. It splits off as many lanes
+ * as that one's pipeline says. */
 static enum tec_status borrow(struct tec_engine *e, struct tec_error *err)
 {
-    int beside = e->options.device.beside, there = e->options.shares->options.device.beside;
+    const struct tec_engine *owner = e->options.shares;
+    while (owner->borrows)
+        owner = owner->options.shares;
+    int beside = e->options.device.beside, there = owner->options.device.beside;
     if (beside && beside != there)
         return tec_fail(err, TEC_UNSUPPORTED,
                         "not in this release: partitions of %d lanes in pipeline %s, beside "
                         "pipeline %s, whose have %d: lanes are split alike, or not at all",
-                        beside, e->options.pipeline->name,
-                        e->options.shares->options.pipeline->name, there);
-    e->device = e->options.shares->device;
+                        beside, e->options.pipeline->name, owner->options.pipeline->name, there);
+    e->device = owner->device;
     return TEC_OK;
 }
 
