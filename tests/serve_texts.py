@@ -6,6 +6,7 @@ since; one that does not ask gets the replies that it always got.
 
 import json
 import os
+import struct
 import subprocess
 import sys
 import time
@@ -317,6 +318,33 @@ def a_ring_stands_still_for_its_texts():
     counts = json.loads(again.stdout)  # a plan looks at times: a text may end in another frame, or not at all
     check(counts["texts"]["differ"] == 0 and counts["texts"]["equal"] + counts["texts"]["partial"] == 8, counts)
     check(counts["actions"] == {"equal": 9, "differ": 0, "missing": 0}, counts)
+
+
+@test
+def token_ids_are_whole_numbers_of_any_width():
+    server = serve_harness.Server("pipelines/demo_planner.lua")
+    s = server.connect()
+    ids = [7, 11, 5, 9, 300]
+
+    def told(value):
+        return s.infer({"prompt#ids": value, "tectum": {"tasks": ["text"]}})["tectum"]["text"]
+
+    def array(dtype, code, values):
+        return Array(dtype, [len(values)], struct.pack("<%d%s" % (len(values), code), *values))
+    said = told(array("<i4", "i", ids))
+    check(said != told(array("<i4", "i", ids[1:])))
+    for value in (ids, *(array(*of, ids) for of in (("<i8", "q"), ("<u4", "I"), ("<u8", "Q"), ("<i2", "h"), ("<u2", "H")))):
+        check(told(value) == said, value)
+    small = ids[:4]
+    check(told(array("|u1", "B", small)) == told(small) == told(array("<i4", "i", small)))
+    for wrong, words in (([1, 1 << 31], "token id 2"), ([-(1 << 31) - 1], "token id 1"), ([5.5], "token id 1"),
+                         (array("<i8", "q", [3, 4, 1 << 40]), "token id 3"), (array("<u4", "I", [1 << 31]), "token id 1"),
+                         (array("<u8", "Q", [(1 << 64) - 1]), "token id 1"), (array("<f4", "f", small), "i32 [n]"),
+                         ([[5, 6]], "i32 [n]")):
+        s = server.connect()
+        s.send({"prompt#ids": wrong, "tectum": {"tasks": ["text"]}})
+        refusal = s.failure()[0]
+        check(words in refusal, wrong, refusal)
 
 
 @test

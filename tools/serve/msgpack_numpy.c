@@ -179,25 +179,30 @@ static enum tec_status convert(struct tec_value *out, const struct packed *p, ch
     return TEC_OK;
 }
 
-/* Token ids stay whole numbers: "prompt#ids" is in place of the text of "prompt". */
-static bool is_ids(const char *name, char letter, size_t size)
+/* "prompt#ids" is in place of the text of "prompt": token ids. */
+static bool is_ids(const char *name)
 {
     size_t n = strlen(name);
-    return letter == 'i' && size == sizeof(int32_t) && n > 4 && strcmp(name + n - 4, "#ids") == 0;
+    return n > 4 && strcmp(name + n - 4, "#ids") == 0;
 }
 
-static enum tec_status copy_ids(struct tec_value *out, const struct packed *p, size_t n,
+/* Token ids stay whole numbers, of any width or in a list; a double has every one of 32 bits, and
+ * what it rounds is out of their range. */
+static enum tec_status keep_ids(struct tec_value *out, const double *x, size_t n,
                                 const struct reading *in)
 {
-    if (n > in->most)
-        return tec_fail(in->err, TEC_UNSUPPORTED, "%.80s: %zu token ids, at most %zu are taken",
-                        in->name, n, in->most);
     int32_t *ids = TEC_NEW(in->arena, n + 1, int32_t);
     if (!ids)
         return no_memory(in);
-    memcpy(ids, p->data.data, n * sizeof *ids);
+    for (size_t i = 0; i < n; i++) {
+        if (!(x[i] >= INT32_MIN && x[i] <= INT32_MAX) || x[i] != floor(x[i]))
+            return tec_fail(in->err, TEC_SHAPE, "%.80s: token id %zu is no whole number of 32 bits",
+                            in->name, i + 1);
+        ids[i] = (int32_t)x[i];
+    }
     out->kind = TEC_VALUE_I32;
     out->data = ids;
+    out->bytes = n * sizeof *ids;
     return TEC_OK;
 }
 
@@ -254,10 +259,12 @@ static enum tec_status read_array(struct tec_value *out, const struct packed *p,
     memcpy(out->shape, p->shape, sizeof out->shape);
     out->bytes = bytes;
     out->kind = letter == 'u' ? TEC_VALUE_U8 : size == 4 ? TEC_VALUE_F32 : TEC_VALUE_F64;
-    if (is_ids(in->name, letter, size))
-        return copy_ids(out, p, n, in);
+    bool ids = (letter == 'u' || letter == 'i') && is_ids(in->name);
     bool as_is = (letter == 'u' && size == 1) || (letter == 'f' && size >= 4);
-    return as_is ? TEC_OK : convert(out, p, letter, size, n, in);
+    if (as_is && !ids)
+        return TEC_OK;
+    TEC_TRY(convert(out, p, letter, size, n, in));
+    return ids ? keep_ids(out, out->data, n, in) : TEC_OK;
 }
 
 static enum tec_status put_number(struct tec_value *out, double x, const struct reading *in)
@@ -346,7 +353,7 @@ static enum tec_status read_list(struct tec_value *out, enum tec_numpy_found *fo
     }
     out->data = x;
     out->bytes = n * sizeof *x;
-    return TEC_OK;
+    return is_ids(in->name) ? keep_ids(out, x, n, in) : TEC_OK;
 }
 
 enum tec_status tec_numpy_read(struct tec_value *out, enum tec_numpy_found *found,
