@@ -367,10 +367,16 @@ def the_figures_are_what_prometheus_reads():
         time.sleep(0.1)
     base = "http://127.0.0.1:%d" % s.port
     for path, key, code in (("/v1/graph", None, 401), ("/trace", None, 401), ("/trace?frames=0", 1, 400),
-                            ("/trace?frames=x", 1, 400), ("/trace?frames=101", 1, 400)):
+                            ("/trace?frames=x", 1, 400), ("/trace?frames=101", 1, 400), ("/trace?frames=-1", 1, 400),
+                            ("/trace?frames=" + 40 * "0" + "200", 1, 400), ("/trace?frames=" + 3000 * "x", 1, 400)):
         check(http_code(base + path, key) == code, path)
+    for path in ("/v1/graph", "/trace"):
+        for name, value in (("Origin", "http://evil"), ("Sec-Fetch-Site", "cross-site"), ("sec-fetch-site", "Cross-Site")):
+            check(http_code(base + path, 1, {name: value}) == 403, path, name)
+    check(http_code(base + "/v1/graph", 1, {"Sec-Fetch-Site": "none"}) == 200, "an address that somebody typed")
     page = lambda path: json.load(urllib.request.urlopen(urllib.request.Request(base + path, headers=KEY)))
     graph = page("/v1/graph")
+    check(page("/v1/graph") == graph, "it stays as it is")
     plain = json.loads(tectum("graph", DEMO, "-T", "json").stdout)
     check(graph.pop("dot") == tectum("graph", DEMO, "-T", "dot").stdout and graph == plain, graph)
     trace = page("/trace?frames=2")["traceEvents"]
@@ -398,9 +404,9 @@ def the_figures_are_what_prometheus_reads():
 KEY = {"Authorization": "Api-Key abcdefgh12345678"}
 
 
-def http_code(url, key):
+def http_code(url, key, headers={}):
     try:
-        return urllib.request.urlopen(urllib.request.Request(url, headers=KEY if key else {})).status
+        return urllib.request.urlopen(urllib.request.Request(url, headers={**headers, **(KEY if key else {})})).status
     except urllib.error.HTTPError as e:
         return e.code
 

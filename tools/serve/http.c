@@ -5,6 +5,7 @@
 #include "base/number.h"
 #include "tools/serve/pages.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -70,7 +71,8 @@ static int respond_buffer(struct lws *wsi, const char *type, const struct tec_bu
                           struct tec_heap *heap)
 {
     enum { HEAD_BYTES = LWS_PRE + 1024 };
-    unsigned char *buffer = body->failed ? NULL : tec_heap_get(heap, HEAD_BYTES + body->n);
+    bool whole = body->data && !body->failed;
+    unsigned char *buffer = whole ? tec_heap_get(heap, HEAD_BYTES + body->n) : NULL;
     int result = buffer
                      ? respond_in(wsi, 200, type, body->data, body->n, buffer, HEAD_BYTES + body->n)
                      : respond(wsi, 503, "There is no memory for it.\n");
@@ -88,26 +90,32 @@ static int respond_metrics(struct lws *wsi, const struct tec_metrics_source *sou
     return result;
 }
 
-static int respond_json(struct lws *wsi, enum tec_status status, struct tec_buffer *body,
-                        struct tec_heap *heap)
+static int respond_json(struct lws *wsi, enum tec_status status, const struct tec_buffer *body,
+                        struct tec_heap *heap, const struct tec_error *err)
 {
-    body->failed |= status != TEC_OK;
-    int result = respond_buffer(wsi, "application/json", body, heap);
-    tec_buffer_finish(body);
-    return result;
+    char text[sizeof err->message + 1];
+    if (status == TEC_OK || status == TEC_NO_MEMORY)
+        return respond_buffer(wsi, "application/json", body, heap);
+    snprintf(text, sizeof text, "%s\n", err->message);
+    return respond(wsi, 500, text);
 }
 
-static int respond_graph(struct lws *wsi, const struct tec_metrics_source *source,
-                         struct tec_heap *heap)
+static int respond_graph(struct lws *wsi, struct tec_metrics_source *source, struct tec_heap *heap)
 {
-    struct tec_buffer body = {.heap = heap};
     struct tec_error err;
-    return respond_json(wsi, tec_page_graph(&body, source, heap, &err), &body, heap);
+    enum tec_status status = TEC_OK;
+    if (source->graph.n == 0 || source->graph.failed) {
+        tec_buffer_finish(&source->graph);
+        source->graph = (struct tec_buffer){.heap = heap};
+        status = tec_page_graph(&source->graph, source, heap, &err);
+        source->graph.failed |= status != TEC_OK;
+    }
+    return respond_json(wsi, status, &source->graph, heap, &err);
 }
 
 static int respond_trace(struct lws *wsi, struct tec_metrics_source *source, struct tec_heap *heap)
 {
-    char text[32];
+    char text[4096]; /* a longer request line is not taken; what does not fit here is not found */
     const char *asked = lws_get_urlarg_by_name(wsi, "frames=", text, sizeof text);
     int64_t frames = TEC_TRACE_FRAMES;
     struct tec_buffer body = {.heap = heap};
@@ -117,7 +125,23 @@ static int respond_trace(struct lws *wsi, struct tec_metrics_source *source, str
     if (source->traced_ns && tec_clock_now(&wall) - source->traced_ns < SECOND_NS)
         return respond(wsi, 503, "A trace is made once a second: ask again.\n");
     source->traced_ns = tec_clock_now(&wall);
-    return respond_json(wsi, tec_page_trace(&body, source, (int)frames, heap, &err), &body, heap);
+    enum tec_status status = tec_page_trace(&body, source, (int)frames, heap, &err);
+    body.failed |= status != TEC_OK;
+    int result = respond_json(wsi, status, &body, heap, &err);
+    tec_buffer_finish(&body);
+    return result;
+}
+
+/* A web page asks: a WebSocket of one and requests that it reads have an Origin; one that it only
+ * makes, as for a picture, says that it is of another site. */
+static bool is_of_page(struct lws *wsi)
+{
+    static const char name[] = "sec-fetch-site:";
+    char site[16] = "";
+    int n = lws_hdr_custom_copy(wsi, site, sizeof site, name, (int)sizeof name - 1);
+    return lws_hdr_total_length(wsi, WSI_TOKEN_ORIGIN) > 0 ||
+           lws_hdr_total_length(wsi, WSI_TOKEN_SWORIGIN) > 0 ||
+           (n > 0 && strcasecmp(site, "cross-site") == 0);
 }
 
 static int respond_ready(struct lws *wsi, const struct tec_safety *safety, bool leaving)
@@ -140,9 +164,10 @@ int tec_http_answer(struct lws *wsi, const char *path, const struct tec_key *key
         return has_key(wsi, key) ? respond_metrics(wsi, metrics, heap)
                                  : tec_http_refuse(wsi, TEC_DOOR_KEY);
     if (metrics->engine && (strcmp(path, "/v1/graph") == 0 || strcmp(path, "/trace") == 0))
-        return !has_key(wsi, key) ? tec_http_refuse(wsi, TEC_DOOR_KEY)
-               : path[1] == 'v'   ? respond_graph(wsi, metrics, heap)
-                                  : respond_trace(wsi, metrics, heap);
+        return is_of_page(wsi)      ? tec_http_refuse(wsi, TEC_DOOR_ORIGIN)
+               : !has_key(wsi, key) ? tec_http_refuse(wsi, TEC_DOOR_KEY)
+               : path[1] == 'v'     ? respond_graph(wsi, metrics, heap)
+                                    : respond_trace(wsi, metrics, heap);
     return respond(wsi, 426, "This is a WebSocket server; /healthz tells its health.\n");
 }
 
@@ -151,8 +176,7 @@ enum tec_door tec_http_judge(struct lws *wsi, const struct tec_key *key)
     char text[TEC_KEY_MAX + 32];
     if (header(wsi, WSI_TOKEN_UPGRADE, text, sizeof text) < 0 || strcasecmp(text, "websocket") != 0)
         return TEC_DOOR_PROTOCOL;
-    if (lws_hdr_total_length(wsi, WSI_TOKEN_ORIGIN) > 0 ||
-        lws_hdr_total_length(wsi, WSI_TOKEN_SWORIGIN) > 0)
+    if (is_of_page(wsi))
         return TEC_DOOR_ORIGIN;
     return has_key(wsi, key) ? TEC_DOOR_OPEN : TEC_DOOR_KEY;
 }

@@ -29,7 +29,8 @@ int tec_http_refuse(struct lws *wsi, enum tec_door why);
 
 /* Answer a request that is no handshake. /healthz: the server runs. /readyz: it takes robots, which
  * it does not while it ends (`leaving`) or while a stop holds. For who has the key: /metrics, the
- * figures; /v1/graph, the pipeline; /trace?frames=N, the newest frames. Returns -1. */
+ * figures; /v1/graph, the pipeline; /trace?frames=N, the newest frames; both of these for no web
+ * page. The text of the graph is kept in `metrics`, whose owner finishes it. Returns -1. */
 int tec_http_answer(struct lws *wsi, const char *path, const struct tec_key *key,
                     struct tec_metrics_source *metrics, bool leaving, struct tec_heap *heap);
 

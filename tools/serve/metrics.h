@@ -17,6 +17,8 @@ struct tec_metrics_source {
     const struct tec_serve_stats *stats; /* the calling thread's */
     const char *pipeline;
     const struct tec_recorder *recorder; /* of the frames */
+    struct tec_buffer
+        graph;         /* /v1/graph's text once it was asked for: it stays as it is. As below */
     int64_t traced_ns; /* when a trace was made last; 0: never. The connection thread's */
 };
 

@@ -231,6 +231,7 @@ void tec_net_stop(struct tec_net *net)
         tec_slot_finish(&net->slots[i]);
     net->started = false;
     net->slots = NULL;
+    tec_buffer_finish(&net->options.metrics.graph);
     tec_arena_finish(&net->moment);
     tec_arena_finish(&net->arena);
 }
