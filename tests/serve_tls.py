@@ -26,7 +26,7 @@ from serve_client import Array, Socket, pack, unpack  # noqa: E402
 from serve_harness import BOX, OBSERVATION, PROGRAM, SIDE, SLOW, check, key_file, main, test, times  # noqa: E402
 
 serve_harness.tests.clear()  # those of serve_hostile are its own
-DEMO = "pipelines/demo_metaworld.lua"
+DEMO, MANY = "pipelines/demo_metaworld.lua", "pipelines/graphs/g24_many_robots.lua"
 KEY = "a-key-of-24-characters.."
 
 
@@ -520,9 +520,10 @@ def a_connection_thread_that_hangs_holds_no_reply_back():
     write("stall.c", STALL)
     if subprocess.run(["cc", "-shared", "-fPIC", "-o", box("stall.so"), box("stall.c"), "-ldl"]).returncode:
         return "no C compiler"
-    server = Server("--set", "nodes.act.steps=400", env={"LD_PRELOAD": box("stall.so")})
+    server = Server(MANY, "--set", "nodes.act.steps=400", env={"LD_PRELOAD": box("stall.so")})
     robot = server.connect()
     bad = TRUSTS.wrap_socket(raw(server), server_hostname="127.0.0.1")
+    check(b" 400 " in rest_of(raw(server, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")))
     robot.send(OBSERVATION)
     bad.sendall(b"STALL 20 ")
     check(robot.reply()["actions"].shape == (16, 4))
@@ -530,7 +531,9 @@ def a_connection_thread_that_hangs_holds_no_reply_back():
     time.sleep(0.5)
     server.p.send_signal(signal.SIGTERM)
     _, err = server.p.communicate(timeout=20 * SLOW)
-    check(server.p.returncode == 5 and "come round" in err and "second signal" in err, err)
+    check(server.p.returncode == 5 and "tectum serve: a second signal" in err, err)
+    for words in ("a TLS handshake failed", "the connection thread does not come round"):  # of which pipeline they are
+        check("tectum serve demo_metaworld: " + words in err, err)
 
 
 def print_times():

@@ -288,7 +288,7 @@ static enum tec_status start_gateways(struct tec_served *job, struct tec_error *
 enum tec_status tec_served_judge(struct tec_served *job, struct tec_error *err)
 {
     TEC_TRY(job->o.key ? tec_key_read(&job->key, job->o.key, err) : TEC_OK);
-    TEC_TRY(tec_tls_front_open(&job->front, &job->o.tls, job->call->heap, err));
+    TEC_TRY(tec_tls_front_open(&job->front, &job->o.tls, job->call->verb, job->call->heap, err));
     return tec_recording_asked_check(&job->o.seen, err);
 }
 
@@ -334,6 +334,7 @@ enum tec_status tec_served_start(struct tec_served *job, void (*end)(void *user)
                                             .lost = lost,
                                             .look = look,
                                             .user = job,
+                                            .verb = job->call->verb,
                                             .drain_s = job->o.drain_s};
     if (!tec_guard_start(&job->guard, &guard))
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the thread for signals");

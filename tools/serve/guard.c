@@ -28,9 +28,17 @@ void tec_guard_say(const char *text)
     (void)n;
 }
 
-static void end_now(struct tec_guard *g, const char *why)
+/* A line of the program, or of one of its pipelines. */
+static void say(const char *verb, const char *what)
 {
-    tec_guard_say(why);
+    char text[256];
+    snprintf(text, sizeof text, "tectum %.60s: %s\n", verb, what);
+    tec_guard_say(text);
+}
+
+static void end_now(struct tec_guard *g, const char *verb, const char *why)
+{
+    say(verb, why);
     if (g->o.lost)
         g->o.lost(g->o.user);
     _exit(EXIT_LOST);
@@ -55,7 +63,7 @@ static void wait_for_signal(struct tec_guard *g, struct look *look)
     if (signal < 0 || atomic_load(&g->stopping))
         return;
     if (look->ended_ns)
-        end_now(g, "tectum serve: a second signal; ended at once\n");
+        end_now(g, "serve", "a second signal; ended at once");
     look->ended_ns = tec_clock_now(&g->clock);
     g->o.end(g->o.ending);
 }
@@ -65,21 +73,23 @@ static void watch_turn(struct tec_guard *g, struct look *look, int64_t now)
     int64_t late_ns = now - atomic_load(&g->turn_ns);
     if (late_ns < TEC_GUARD_LATE_MS * 1000000LL) {
         if (look->late)
-            tec_guard_say("tectum serve: the connection thread goes on\n");
+            say(g->o.verb, "the connection thread goes on");
         look->late = false;
         return;
     }
     if (!look->late) {
         atomic_fetch_add(&g->late, 1);
-        tec_guard_say("tectum serve: the connection thread does not come round since a second; "
-                      "replies that are due are sent without it\n");
+        say(g->o.verb,
+            "the connection thread does not come round since a second; replies that are due "
+            "are sent without it");
     }
     look->late = true;
     if (g->o.rescue)
         g->o.rescue(g->o.user);
     if (late_ns > TEC_GUARD_LOST_S * 1000000000LL)
-        end_now(g, "tectum serve: the connection thread is lost; this is a bug of tectum; the "
-                   "program ends so that robots notice\n");
+        end_now(g, g->o.verb,
+                "the connection thread is lost; this is a bug of tectum; the program ends so that "
+                "robots notice");
 }
 
 static void *run(void *user)
@@ -99,8 +109,7 @@ static void *run(void *user)
             g->o.look(g->o.user);
         int64_t grace_s = TEC_GUARD_GRACE_S + g->o.drain_s;
         if (look.ended_ns && now - look.ended_ns > grace_s * 1000000000LL)
-            end_now(g, "tectum serve: not ended in good order within 10 s of the signal; ended at "
-                       "once\n");
+            end_now(g, "serve", "not ended in good order within 10 s of the signal; ended at once");
     }
     return NULL;
 }

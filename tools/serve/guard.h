@@ -29,6 +29,8 @@ struct tec_guard_options {
                                  message */
     void (*look)(void *user); /* called every 100 ms to print reports; or NULL */
     void *user;
+    const char
+        *verb;   /* in lines of the connection thread on stderr: "tectum VERB: ..."; borrowed */
     int drain_s; /* an end in good order takes so many seconds more */
 };
 

@@ -26,10 +26,14 @@ void tec_tls_drop(struct tec_tls_front *f, struct tec_tls_link *link)
 }
 
 enum tec_status tec_tls_front_open(struct tec_tls_front *f, const struct tec_tls_asked *asked,
-                                   struct tec_heap *heap, struct tec_error *err)
+                                   const char *verb, struct tec_heap *heap, struct tec_error *err)
 {
-    *f = (struct tec_tls_front){
-        .heap = heap, .door = -1, .wake = {-1, -1}, .passed = {-1, -1}, .n_links = SPARE};
+    *f = (struct tec_tls_front){.heap = heap,
+                                .verb = verb,
+                                .door = -1,
+                                .wake = {-1, -1},
+                                .passed = {-1, -1},
+                                .n_links = SPARE};
     return tec_tls_context_open(&f->context, asked, err);
 }
 

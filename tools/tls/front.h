@@ -42,6 +42,7 @@ struct tec_tls_handshake {
 struct tec_tls_front {
     struct ssl_ctx_st *context; /* NULL: there is no TLS */
     struct tec_heap *heap;
+    const char *verb;     /* in lines on stderr: "tectum VERB: ..."; borrowed */
     int door;             /* where connections of the first port are handed to; -1: closed */
     int n_ports, n_links; /* n_links: connections behind their handshakes, at most */
     struct tec_tls_port ports[TEC_TLS_PORTS];
@@ -63,7 +64,7 @@ struct tec_tls_front {
 /* Read and judge the files; nothing is taken yet. Without files the front stays without TLS, and
  * the functions below do nothing. Errors are those of tec_tls_context_open. */
 enum tec_status tec_tls_front_open(struct tec_tls_front *f, const struct tec_tls_asked *asked,
-                                   struct tec_heap *heap, struct tec_error *err);
+                                   const char *verb, struct tec_heap *heap, struct tec_error *err);
 
 /* File descriptors beside those of the servers themselves, for `n` connections of theirs. */
 int tec_tls_descriptors(const struct tec_tls_front *f, int n);

@@ -49,7 +49,7 @@ static void tell(struct tec_tls_front *f, int fd, unsigned long code)
     if (f->told_ns && tec_tls_now() - f->told_ns < TELL_S * 1000000000LL)
         return;
     f->told_ns = tec_tls_now();
-    snprintf(text, sizeof text, "tectum serve: a TLS handshake failed: %s\n",
+    snprintf(text, sizeof text, "tectum %.60s: a TLS handshake failed: %s\n", f->verb,
              why ? why : "no reason given");
     tec_guard_say(text);
 }
