@@ -281,6 +281,11 @@ def what_cannot_be_served_together_is_refused():
                 (2, "of one pipeline", ARM, MANY, "--costs", BOX + "/none"), (3, "no_such_file", ARM, "no_such_file.lua"),
                 (2, "one argument too many", *["x%d.lua" % i for i in range(17)]), (2, "65536", ARM, MANY, "--port", "65535"),
                 (3, str(port), ARM, MANY, "--port", str(port - 1)),
+                *[(2, "--%s" % late, ARM, MANY, "--" + early, "41000", "--" + late, port)
+                  for early, late in (("port", "act-port"), ("act-port", "groot-port"), ("groot-port", "view"))
+                  for port in ("41001", "40999", "41000")],
+                (2, "--port 8000 and --act-port 8001", ARM, MANY, "--act-port", "8001"),
+                (2, "--port 41000 and --view 41000", ARM, "--port", "41000", "--view", "41000"),
                 (2, "x/y", ARM, slashed())):
             got = refused(*command)
             check(got[0] == code and words in got[1], words, got)

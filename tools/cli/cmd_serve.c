@@ -1,7 +1,9 @@
 /* cmd_serve.c - openpi's server: robots connect, send what they see, and are told what to do. */
+#include "base/number.h"
 #include "tools/cli/served.h"
 #include "tools/serve/service_manager.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define AT(member) offsetof(struct tec_served_options, member)
@@ -114,6 +116,31 @@ static enum tec_status tell_apart(struct job *job, struct tec_error *err)
     return TEC_OK;
 }
 
+/* Of each option the i-th FILE has the i-th port from there. Two that bind one port would find out
+ * when they listen, behind the models. */
+static enum tec_status keep_apart(const struct job *job, bool inherits, struct tec_error *err)
+{
+    const struct tec_served_options *o = job->o;
+    const struct {
+        const char *option, *given;
+    } asked[] = {{"port", o->port},
+                 {"act-port", o->gateways.act},
+                 {"groot-port", o->gateways.groot},
+                 {"view", o->seen.view}};
+    int64_t first[sizeof asked / sizeof asked[0]] = {o->port || inherits ? 0 : TEC_SERVED_PORT};
+    for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+        if (asked[i].given && !tec_number_parse(asked[i].given, &first[i]))
+            first[i] = 0; /* what is no number is refused where it is read */
+        for (size_t j = 0; j < i; j++)
+            if (first[i] > 0 && first[j] > 0 && llabs(first[i] - first[j]) < job->n)
+                return tec_fail(err, TEC_INVALID, "--%s %lld and --%s %lld would be one port%s",
+                                asked[j].option, (long long)first[j], asked[i].option,
+                                (long long)first[i],
+                                job->n > 1 ? " of two FILEs: each has the next one" : "");
+    }
+    return TEC_OK;
+}
+
 /* --- the server --------------------------------------------------------------------------------
  */
 
@@ -144,6 +171,7 @@ static enum tec_status prepare(struct job *job, struct tec_error *err)
     if (inherited[0] >= 0 && (job->o->port || job->o->host))
         return tec_fail(err, TEC_INVALID,
                         "the service manager hands over a socket: leave out --port and --host");
+    TEC_TRY(keep_apart(job, inherited[0] >= 0, err));
     for (int i = 0; i < job->n; i++)
         TEC_TRY(tec_served_bind(job->served[i], inherited[i], err));
     return TEC_OK;

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 enum {
-    PORT = 8000,
     MAX_MESSAGE_MIB = 64,
     MAX_CONNECTIONS = 16,
     STALL_S = 30,
@@ -47,7 +46,7 @@ enum tec_status tec_served_tell_apart(struct tec_served *s, int i, const char *n
     struct tec_served_options *o = &s->o;
     static const char mcap[] = ".mcap";
     char first[16];
-    snprintf(first, sizeof first, "%d", PORT);
+    snprintf(first, sizeof first, "%d", TEC_SERVED_PORT);
     size_t n = o->seen.file ? strlen(o->seen.file) : 0, end = sizeof mcap - 1;
     size_t stem = n > end && strcmp(o->seen.file + n - end, mcap) == 0 ? n - end : n;
     s->own.verb = tec_arena_printf(arena, "%s %s", s->own.verb, name);
@@ -79,7 +78,7 @@ static int connections(const struct tec_served_options *o)
 
 static enum tec_status read_port(int *port, const char *text, struct tec_error *err)
 {
-    int64_t n = PORT;
+    int64_t n = TEC_SERVED_PORT;
     if (text && (!tec_number_parse(text, &n) || n < 0 || n > 65535))
         return tec_fail(err, TEC_INVALID, "--port: '%.40s' is not a whole number, 0 to 65535",
                         text);

@@ -14,6 +14,8 @@
 
 #include <pthread.h>
 
+enum { TEC_SERVED_PORT = 8000 /* where none is asked for */ };
+
 /* Values of the options of `serve`. */
 struct tec_served_options {
     const char *port, *host, *key, *default_prompt;
