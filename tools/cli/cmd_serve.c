@@ -58,6 +58,8 @@ struct job {
     struct tec_control_signals signals;
     struct tec_scheduling scheduling;
     bool is_scheduled;
+    pthread_mutex_t leaving; /* who hears a signal makes the robots leave while nothing is closed */
+    bool closes;
 };
 
 /* --- several pipelines -------------------------------------------------------------------------
@@ -150,9 +152,26 @@ static void end(void *user)
 {
     struct job *job = user;
     tec_service_notify("STOPPING=1");
+    pthread_mutex_lock(&job->leaving);
     atomic_store(&job->turns.drains, true);
-    for (int i = 0; i < job->n; i++)
+    for (int i = 0; i < job->n && !job->closes; i++)
         tec_served_leave(job->served[i]);
+    pthread_mutex_unlock(&job->leaving);
+}
+
+/* The mirror of the start: who hears signals closes last, so that one that finds a close hanging
+ * still ends the program. */
+static enum tec_status close_all(struct job *job, enum tec_status status, struct tec_error *err)
+{
+    pthread_mutex_lock(&job->leaving);
+    job->closes = true;
+    pthread_mutex_unlock(&job->leaving);
+    for (int i = job->n - 1; i >= 0; i--)
+        status = tec_served_close(job->served[i], status, err);
+    for (int i = job->n - 1; i >= 0; i--)
+        tec_served_finish(job->served[i]);
+    pthread_mutex_destroy(&job->leaving);
+    return status;
 }
 
 /* Everything that can be refused before a model is read, which takes minutes. */
@@ -229,12 +248,8 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
         served[i].o.control.signals = &job->signals;
         served[i].o.control.hears = i == 0;
     }
-    enum tec_status status = serve(job, err);
-    for (int i = 0; i < job->n; i++)
-        status = tec_served_close(&served[i], status, err);
-    for (int i = job->n - 1; i >= 0; i--)
-        tec_served_finish(&served[i]);
-    return status;
+    pthread_mutex_init(&job->leaving, NULL);
+    return close_all(job, serve(job, err), err);
 }
 
 const struct tec_command tec_command_serve = {
