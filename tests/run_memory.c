@@ -592,7 +592,7 @@ TEST(kv_on_its_way_is_in_the_budget_of_the_host)
     printf("# %s\n", err.message);
     CHECK(strstr(err.message, "qwen_planner.lua:39: memory.host: "));
     CHECK(strstr(err.message, "keys and values of 'mem' on their way"));
-    CHECK(strstr(err.message, "budget is 2.0 MiB"));
+    CHECK(strstr(err.message, "budget is 2.00 MiB"));
     struct stat about;
     CHECK_INT(stat(path, &about), !=, 0); /* before the store is opened */
     folder_remove();

@@ -130,13 +130,14 @@ static void place_call(lua_State *L, struct tec_builder *b, struct tec_model_cal
 }
 
 /* Room for one more call; the array moves while it grows. */
-static struct tec_model_call *next_call(lua_State *L, struct tec_model_program *p)
+static struct tec_model_call *next_call(lua_State *L, struct tec_builder *b)
 {
+    struct tec_model_program *p = b->program;
     if (p->n == TEC_MAX_CALLS)
         luaL_error(L, "a model makes more than %d calls", TEC_MAX_CALLS);
     if (p->n == p->room) {
         int room = p->room ? 2 * p->room : 256;
-        struct tec_model_call *calls = TEC_NEW(p->arena, (size_t)room, struct tec_model_call);
+        struct tec_model_call *calls = TEC_NEW(&b->growing, (size_t)room, struct tec_model_call);
         if (!calls)
             luaL_error(L, "no memory for %d calls", room);
         if (p->n)
@@ -173,7 +174,7 @@ static int call_word(lua_State *L)
         luaL_error(L, "%s: words are not for coroutines", name);
     if (p->width && !tec_model_word_of_layers(word))
         luaL_error(L, "%s: is no word of a layer; its words are%s", name, tec_model_layer_words);
-    struct tec_model_call *c = next_call(L, p);
+    struct tec_model_call *c = next_call(L, b);
     place_call(L, b, c, word);
     int options = read_operands(L, b, c);
     if (lua_gettop(L) > options || (lua_gettop(L) == options && !lua_istable(L, options)))
@@ -295,7 +296,7 @@ void tec_builder_given(lua_State *L, struct tec_builder *b, enum tec_model_word 
 {
     struct tec_error err = {TEC_OK, ""};
     struct tec_model_program *p = b->program;
-    struct tec_model_call *c = next_call(L, p);
+    struct tec_model_call *c = next_call(L, b);
     lua_Debug ar;
     *c = call_of(word, b->part);
     lua_rawgetp(L, LUA_REGISTRYINDEX, key);
@@ -388,6 +389,26 @@ static enum tec_status begin(struct tec_builder *b, struct tec_arena *arena,
     return TEC_OK;
 }
 
+/* Run one program's functions; its calls, which are many and large, are then kept at their number.
+ */
+static enum tec_status run_program(struct tec_builder *b, lua_CFunction function,
+                                   struct tec_error *err)
+{
+    struct tec_model_program *p = b->program;
+    tec_arena_init(&b->growing, p->arena->heap);
+    enum tec_status status = call_protected(b, function, 0, err);
+    struct tec_model_call *calls =
+        status == TEC_OK ? TEC_NEW(p->arena, (size_t)p->n + 1, struct tec_model_call) : NULL;
+    if (calls && p->n)
+        memcpy(calls, p->calls, (size_t)p->n * sizeof *calls);
+    if (status == TEC_OK && !calls)
+        status = tec_fail(err, TEC_NO_MEMORY, "no memory for %d calls", p->n);
+    p->calls = calls;
+    p->room = p->n;
+    tec_arena_finish(&b->growing);
+    return status;
+}
+
 enum tec_status tec_model_build(struct tec_model_programs *out, struct tec_lua *lua,
                                 const char *root, struct tec_arena *arena, struct tec_error *err)
 {
@@ -402,13 +423,13 @@ enum tec_status tec_model_build(struct tec_model_programs *out, struct tec_lua *
         TEC_TRY(begin(&b, arena, b.of ? &out->towers[b.of - 1] : &out->text, err));
         b.program->width = b.functions[b.of].width;
         b.program->tower = b.of > 0;
-        TEC_TRY(call_protected(&b, tec_builder_run_layers, 0, err));
+        TEC_TRY(run_program(&b, tec_builder_run_layers, err));
     }
     if (b.any) {
         TEC_TRY(begin(&b, arena, &out->own, err));
         b.program->alone = b.alone;
         b.program->flow = b.flow;
-        TEC_TRY(call_protected(&b, run_functions, 0, err));
+        TEC_TRY(run_program(&b, run_functions, err));
     }
     return call_protected(&b, tec_builder_clear_layers, 1, err);
 }

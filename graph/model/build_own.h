@@ -17,6 +17,7 @@ struct tec_builder {
     struct tec_lua *lua;
     const char *root; /* the folder of descriptions */
     struct tec_model_program *program;
+    struct tec_arena growing; /* the calls of that program while they grow */
     enum tec_model_part part;
     bool any, alone; /* the description has functions; an action, and no prefill */
     struct tec_program_flow flow;
