@@ -39,6 +39,7 @@ static void begin(unsigned seed)
 
 static void end(void)
 {
+    tec_device_put(plan.device, plan.activations[0]);
     tec_arena_finish(&plan.arena);
     tec_device_close(plan.device);
     CHECK_INT(heap.live, ==, 0);
