@@ -167,7 +167,7 @@ static void goes_on(struct two *t, const struct node *now)
     CHECK_INT(look(t->reader), ==, SEGMENTS);
     for (uint32_t i = 0; i < 2 * SEGMENTS; i++)
         CHECK(right(t->reader, t->segment[i], i, 0, false));
-    CHECK(strstr(said, "is back, 127.0.0.1:"));
+    CHECK(strstr(heard(), "is back, 127.0.0.1:"));
     tec_store_close(t->reader);
     tec_store_close(t->writer);
 }
@@ -272,7 +272,7 @@ TEST(a_master_without_replicas_that_takes_nothing_is_left_for_another)
     here(s); /* it is the first */
     give(s, put(s, 0, 0), 0, 0);
     AWAIT(s, away, 1);
-    CHECK(strstr(said, "NOREPLICAS") || strstr(said, "is back"));
+    CHECK(strstr(heard(), "NOREPLICAS") || strstr(heard(), "is back"));
     here(s);
     give(s, put(s, 1, 0), 1, 0);
     AWAIT(s, sent, 1);
@@ -303,7 +303,7 @@ TEST(a_node_of_a_cluster_is_said_to_be_one)
     AWAIT(s, tries, 2); /* it is tried again, and told once */
     CHECK_INT(events_away, ==, 1);
     CHECK_INT(events_here, ==, 0);
-    CHECK(strstr(said, reason)); /* not that nobody is at the other */
+    CHECK(strstr(heard(), reason)); /* not that nobody is at the other */
     uint32_t segment = put(s, 0, 0);
     give(s, segment, 0, 0);
     CHECK(right(s, segment, 0, 0, false)); /* kept here */
@@ -312,7 +312,7 @@ TEST(a_node_of_a_cluster_is_said_to_be_one)
     s = open_at(where, NULL, 0);
     AWAIT(s, tries, 2);
     snprintf(reason, sizeof reason, ": %s: Connection refused", strchr(where, ',') + 1);
-    CHECK(strstr(said, reason));
+    CHECK(strstr(heard(), reason));
     tec_store_close(s);
     end();
 }

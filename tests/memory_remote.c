@@ -91,7 +91,7 @@ TEST(a_server_that_comes_late_gets_what_was_computed)
     uint32_t segment = put(s, 1, 0);
     AWAIT(s, away, 1);
     nap_ms(300); /* several tries, one word */
-    printf("# %s\n", said);
+    printf("# %s\n", heard());
     CHECK_INT(events_away, ==, 1);
     CHECK_INT(tec_store_counts(s).remote.tries, >, 2);
     int64_t begin = now_ms();
@@ -102,7 +102,7 @@ TEST(a_server_that_comes_late_gets_what_was_computed)
     server_start("0", "100mb");
     AWAIT(s, sent, 1);
     CHECK_INT(events_here, ==, 1);
-    printf("# %s\n", said);
+    printf("# %s\n", heard());
     server_kill();
     server_start("0", "100mb"); /* another one, empty; the old connection is dead */
     uint32_t second = put(s, 3, 0);
@@ -198,7 +198,7 @@ TEST(a_server_killed_in_the_middle_of_a_load_costs_that_load)
     CHECK_INT(tec_prefetch_counts(prefetch).bytes[TEC_KEPT_REMOTE], ==, PIECES * PIECE);
     CHECK_INT(forward(s, prefetch, segment, 2, &status), <, LAYERS);
     CHECK_INT(status, ==, TEC_NOT_FOUND);
-    printf("# %s\n", said);
+    printf("# %s\n", heard());
     CHECK_INT(tec_store_counts(s).remote.away, ==, 1);
     server_start("0", "100mb"); /* it has forgotten all */
     here(s);
@@ -293,8 +293,8 @@ static void check_left_alone(struct tec_store *s)
     CHECK_INT(c.remote.late, ==, 1);
     CHECK_INT(c.remote.away, ==, 1);
     CHECK(!c.remote.here);
-    CHECK(strstr(said, "keys and values did not come in time"));
-    CHECK(strstr(said, "tried again in 400 ms"));
+    CHECK(strstr(heard(), "keys and values did not come in time"));
+    CHECK(strstr(heard(), "tried again in 400 ms"));
     CHECK_INT(tec_store_missing(s, missing, SEGMENTS), ==, SEGMENTS);
     CHECK(tec_store_view(s, missing[0], &view) && !view.has_kv);
     CHECK_INT(tec_store_pin(s, missing[0], &kv, NULL), ==, TEC_NOT_FOUND);
@@ -325,7 +325,7 @@ TEST(a_server_that_is_slow_costs_a_forward_its_deadline)
     int64_t begin = now_ms();
     CHECK_INT(forward(s, prefetch, segment, -1, &status), <, LAYERS);
     CHECK_INT(status, ==, TEC_NOT_FOUND);
-    printf("# void after %d ms: %s\n", (int)(now_ms() - begin), said);
+    printf("# void after %d ms: %s\n", (int)(now_ms() - begin), heard());
     CHECK_INT(now_ms() - begin, <, 400);
     atomic_store(&delay_ms, 0);
     check_left_alone(s);

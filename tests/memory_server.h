@@ -7,6 +7,7 @@
 #include "tests/box.h"
 #include "tests/store_inside.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -22,7 +23,8 @@ static char folder[32], path[64], address[80];
 static pid_t server;
 static struct tec_heap heap;
 static _Atomic int events_away, events_here;
-static char said[600];
+static char said[600]; /* under `saying`: another thread writes it; read by heard() */
+static pthread_mutex_t saying = PTHREAD_MUTEX_INITIALIZER;
 
 static inline const char *program(void)
 {
@@ -100,8 +102,20 @@ static inline void server_kill(void)
 static inline void on_event(void *user, const struct tec_remote_event *event)
 {
     (void)user;
+    pthread_mutex_lock(&saying);
     snprintf(said, sizeof said, "%s", event->message);
+    pthread_mutex_unlock(&saying);
     atomic_fetch_add(event->here ? &events_here : &events_away, 1);
+}
+
+/* The newest message. */
+static inline const char *heard(void)
+{
+    static char text[sizeof said];
+    pthread_mutex_lock(&saying);
+    memcpy(text, said, sizeof text);
+    pthread_mutex_unlock(&saying);
+    return text;
 }
 
 static inline struct tec_store *open_at(const char *where, const char *file, int64_t ram)
