@@ -102,8 +102,6 @@ run 1 "memory for one number" check --set memory.device=1KiB pipelines/demo_meta
 out "static plan needs .* MiB .*, budget is 1.00 KiB" "a budget and a need in units that fit"
 "$T" run --set memory.device=1KiB --random-inputs 1 pipelines/demo_metaworld.lua >"$W/out" 2>&1
 out "static plan needs .* MiB .*, budget is 1.00 KiB" "so does a run"
-run 0 "parameters of a simulation" simulate --launch-ms 2 -n 2 --policy oxygen --param k=3 --format json pipelines/demo_metaworld.lua
-out '"params": "k=3"' "the row has the policy's parameters"
 run 1 "check for continuous integration" check --format github tests/pipelines/bad/typo_field.lua
 out "^::error file="
 printf 'return policy {\n  name = "x", api = 1, version = 1,\n  plann = 1 }\n' >"$W/bad.lua"

@@ -198,8 +198,8 @@ struct tec_frame_record {
 /* Other loops, whose frames the same thread runs on the same device. Called on the frame thread;
  * must not block. */
 struct tec_loop_others {
-    /* Whether one of their frames waits that has an observation: of this frame's language then no
-     * more is launched than has begun. NULL: there are none, and no `next` either. */
+    /* Whether one of their frames waits that has an observation: of this frame's language then
+     * what has had a launch goes on later. NULL: there are none, and no `next` either. */
     bool (*wait)(void *self);
     /* When one of them is thought to come; INT64_MAX: that is not known. */
     int64_t (*next)(void *self, int64_t now_ns);
