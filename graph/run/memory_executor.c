@@ -210,9 +210,7 @@ static void report(void *self, struct tec_frame_view *view)
 
 static void idle(void *self, int64_t until_ns)
 {
-    struct tec_chain_memory *c = self;
-    for (int i = 0; i < c->n; i++)
-        tec_memory_idle(c->of[i], until_ns);
+    tec_chain_memory_idle(self, until_ns);
 }
 
 /* --- the executor ---------------------------------------------------------------------------- */

@@ -178,8 +178,9 @@ int tec_memory_take_said(struct tec_memory *m, struct tec_error *why);
 bool tec_memory_fill_job(struct tec_memory *m);
 void tec_memory_run_job(struct tec_memory *m);
 void tec_memory_keep_job(struct tec_memory *m);
-/* The frame thread's: run a job that is ready, if it is believed to end by then. */
-void tec_memory_idle(struct tec_memory *m, int64_t until_ns);
+/* The frame thread's: run jobs that are ready, if they are believed to end by then. Each waits
+ * until the worker has read what the one before left in the plan. */
+void tec_chain_memory_idle(struct tec_chain_memory *c, int64_t until_ns);
 
 /* memory_say.c. Something went wrong without hurting an answer: any thread but the frame's, under
  * no lock. It is well again. */

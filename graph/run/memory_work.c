@@ -113,7 +113,8 @@ void tec_memory_prior(struct tec_memory *m, int tokens, double us)
     m->token_ns = each > m->token_ns ? each : m->token_ns;
 }
 
-void tec_memory_idle(struct tec_memory *m, int64_t until_ns)
+/* A memory's job, if it is ready and believed to end by then. */
+static void idle(struct tec_memory *m, int64_t until_ns)
 {
     if (atomic_load_explicit(&m->job.state, memory_order_acquire) != TEC_JOB_READY)
         return;
@@ -122,6 +123,23 @@ void tec_memory_idle(struct tec_memory *m, int64_t until_ns)
         return;
     tec_memory_run_job(m);
     atomic_store_explicit(&m->job.state, TEC_JOB_DONE, memory_order_release);
+}
+
+/* Whether a worker is to read what the last job left in the plan, which has one place for all
+ * memories: the next job would write over it. */
+static bool is_read(const struct tec_memory *m)
+{
+    return !m->job.k && atomic_load_explicit(&m->job.state, memory_order_acquire) == TEC_JOB_DONE;
+}
+
+void tec_chain_memory_idle(struct tec_chain_memory *c, int64_t until_ns)
+{
+    for (int i = 0; i < c->n; i++) {
+        for (int k = 0; k < c->n; k++)
+            if (is_read(c->of[k]))
+                return;
+        idle(c->of[i], until_ns);
+    }
 }
 
 /* A segment's K and V of a layer, one after the other. */
@@ -280,7 +298,7 @@ void tec_chain_memory_settle(struct tec_chain_memory *c)
     const struct timespec rest = {0, REST_NS / 10};
     for (int i = 0; i < c->n; i++)
         for (int turn = 0; turn < SETTLES && c->of[i]->works && !settled(c->of[i]); turn++) {
-            tec_memory_idle(c->of[i], INT64_MAX);
+            tec_chain_memory_idle(c, INT64_MAX);
             nanosleep(&rest, NULL);
         }
 }
