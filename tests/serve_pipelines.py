@@ -137,6 +137,21 @@ def free_ports(n):
                 s.close()
 
 
+def port_before_a_taken_one():
+    """Sockets of two ports that follow each other: nobody takes the first, though servers may share it; the second is listened to."""
+    while True:
+        before, taken = socket.socket(), socket.socket()
+        try:
+            before.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            before.bind(("127.0.0.1", 0))
+            taken.bind(("127.0.0.1", before.getsockname()[1] + 1))
+            taken.listen()
+            return before, taken
+        except (OSError, OverflowError):
+            before.close()
+            taken.close()
+
+
 @test
 def ports_and_paths_are_told_apart():
     base, act = free_ports(2), free_ports(2)
@@ -274,7 +289,8 @@ def refused(*words):
 
 @test
 def what_cannot_be_served_together_is_refused():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+    before, taken = port_before_a_taken_one()
+    with before, taken:
         port = taken.getsockname()[1]
         for code, words, *command in (
                 (2, "are both named", ARM, ARM), (2, "of one pipeline", ARM, MANY, "--weights", BOX),
