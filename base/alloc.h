@@ -21,7 +21,11 @@ struct tec_heap {
 /* `size` zeroed bytes aligned to 64, or NULL. size 0 gives a valid pointer. */
 void *tec_heap_get(struct tec_heap *heap, size_t size);
 
-/* Give back what tec_heap_get returned; NULL is allowed. */
+/* As tec_heap_get, for a large table of which a small part is used: a page of it takes memory when
+ * it is first written to. Not for what the frame loop writes, which must not wait for a page. */
+void *tec_heap_get_sparse(struct tec_heap *heap, size_t size);
+
+/* Give back what one of them returned; NULL is allowed. */
 void tec_heap_put(struct tec_heap *heap, void *p);
 
 #endif

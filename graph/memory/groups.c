@@ -43,8 +43,8 @@ enum tec_status tec_groups_create(struct tec_groups **out, const struct tec_grou
     g->heap = heap;
     g->segments = tec_heap_get(heap, n * sizeof *g->segments);
     g->groups = tec_heap_get(heap, n * sizeof *g->groups);
-    g->embeddings = tec_heap_get(heap, n * dim * sizeof *g->embeddings);
-    g->sums = tec_heap_get(heap, n * dim * sizeof *g->sums);
+    g->embeddings = tec_heap_get_sparse(heap, n * dim * sizeof *g->embeddings);
+    g->sums = tec_heap_get_sparse(heap, n * dim * sizeof *g->sums);
     g->promoted = tec_heap_get(heap, n * sizeof *g->promoted);
     g->ranked = tec_heap_get(heap, n * sizeof *g->ranked);
     g->buckets = tec_heap_get(heap, n * sizeof *g->buckets);
