@@ -71,18 +71,17 @@ static bool start_product(const struct tec_gemm_args *a, const struct tec_norm_a
     return true;
 }
 
-template <class Then, class Args>
+template <class Then>
 static bool start_pairs(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
-                        const Args *then, struct tec_cuda_launch *launch)
+                        const Then &then, struct tec_cuda_launch *launch)
 {
-    return start_product<true>(a, norm, pair_finish<Then>{*a, {{}, *then}}, launch);
+    return start_product<true>(a, norm, pair_finish<Then>{*a, then}, launch);
 }
 
 /* Start the chain of a vision tower, which has many rows. */
-template <class Then, class Args>
+template <class Then>
 static bool start_singles(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
-                          const Args *then, struct tec_cuda_launch *launch)
+                          const Then &then, struct tec_cuda_launch *launch)
 {
-    return a->max_rows > 32 &&
-           start_product<false>(a, norm, single_finish<Then>{*a, {{}, *then}}, launch);
+    return a->max_rows > 32 && start_product<false>(a, norm, single_finish<Then>{*a, then}, launch);
 }

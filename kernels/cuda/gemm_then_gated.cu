@@ -2,9 +2,11 @@
 #include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/gemm_then.cuh"
 
-/* Pairs of panels: 16 columns of the gate and those of up. */
-template <enum activation F> struct store_gated : reads_nothing {
+/* Pairs of panels: 16 columns of the gate and those of up. Which of the two functions is asked at
+ * run time: they differ in an exponent, and a kernel for each took twice as long to compile. */
+struct store_gated : reads_nothing {
     struct tec_gated_args a;
+    bool silu;
 
     __host__ __device__ int pairs() const
     {
@@ -20,31 +22,30 @@ template <enum activation F> struct store_gated : reads_nothing {
         column -= a.gate_at;
         if (column >= a.cols)
             return;
-        float v = activation_of<F>(gate) * up;
+        float v = (silu ? activation_silu(gate) : activation_gelu(gate)) * up;
         a.y[(size_t)r * (size_t)a.ldy + (size_t)column] = a.round ? round_bf16(v) : v;
     }
 };
 
-template <enum activation F>
 static bool start(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
-                  const struct tec_gated_args *then, struct tec_cuda_launch *launch)
+                  const struct tec_gated_args *then, bool silu, struct tec_cuda_launch *launch)
 {
     bool same = then->rows == a->rows && then->max_rows == a->max_rows && then->ldx == a->ldy;
     bool whole = then->gate_at % 16 == 0 && then->up_at % 16 == 0 &&
                  then->gate_at + then->cols <= a->n && then->up_at + then->cols <= a->n;
     if (!same || !whole || !apart(a, then->y, then->ldy))
         return false;
-    return start_pairs<store_gated<F>>(a, norm, then, launch);
+    return start_pairs(a, norm, store_gated{{}, *then, silu}, launch);
 }
 
 bool tec_cuda_gemm_then_gelu_mul(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
                                  const struct tec_gated_args *then, struct tec_cuda_launch *launch)
 {
-    return start<GELU>(a, norm, then, launch);
+    return start(a, norm, then, false, launch);
 }
 
 bool tec_cuda_gemm_then_silu_mul(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
                                  const struct tec_gated_args *then, struct tec_cuda_launch *launch)
 {
-    return start<SILU>(a, norm, then, launch);
+    return start(a, norm, then, true, launch);
 }

@@ -123,7 +123,7 @@ bool tec_cuda_gemm_then_rope_f32(const struct tec_gemm_args *a, const struct tec
                                  const struct tec_rope_args *then, struct tec_cuda_launch *launch)
 {
     return may_go_along(a, then) && !then->cos_sin &&
-           start_singles<store_heads>(a, norm, then, launch);
+           start_singles(a, norm, store_heads{{}, *then}, launch);
 }
 
 bool tec_cuda_gemm_then_rope_bf16(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
@@ -135,5 +135,5 @@ bool tec_cuda_gemm_then_rope_bf16(const struct tec_gemm_args *a, const struct te
                  then->k_at + kv <= a->n && then->v_at + kv <= a->n;
     return may_go_along(a, then) && then->cos_sin && queries && whole &&
            tec_cuda_rope_fits(a->max_rows, launch) &&
-           start_pairs<store_rotated>(a, norm, then, launch);
+           start_pairs(a, norm, store_rotated{{}, *then}, launch);
 }
