@@ -13,7 +13,7 @@ static int judge(const char *name, const char *checkpoint)
 {
     struct tec_arena arena;
     struct tec_checkpoint *c = NULL;
-    struct tec_tensors *inputs = NULL;
+    struct tec_tensors *inputs = NULL, *expected = NULL;
     json_error_t where;
     char dir[200], path[300];
     tec_arena_init(&arena, &heap);
@@ -26,12 +26,15 @@ static int judge(const char *name, const char *checkpoint)
     REQUIRE(v.json);
     snprintf(path, sizeof path, "%s/inputs.safetensors", dir);
     REQUIRE(tec_tensors_open(&inputs, path, &heap, &err) == TEC_OK);
+    snprintf(path, sizeof path, "%s/expected.safetensors", dir);
+    REQUIRE(tec_tensors_open(&expected, path, &heap, &err) == TEC_OK);
     snprintf(path, sizeof path, "%s/%s", dir, checkpoint);
     REQUIRE(tec_checkpoint_open(&c, path, &heap, &err) == TEC_OK);
-    tec_verify_openvla_prepost(&v, c, inputs);
+    tec_verify_openvla_prepost(&v, c, inputs, expected);
     CHECK_INT(v.failed, ==, 0);
     tec_checkpoint_close(c);
     tec_tensors_close(inputs);
+    tec_tensors_close(expected);
     json_decref(v.json);
     tec_arena_finish(&arena);
     CHECK_INT(heap.live, ==, 0);

@@ -90,11 +90,11 @@ static json_t *whole(const struct tec_certificate *c, const struct tec_certifica
     time_t now = time(NULL);
     struct tm utc;
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-    return json_pack("{s:i, s:s, s:s, s:o, s:s, s:i, s:i, s:i, s:b, s:O?, s:O?, s:O?}", "schema", 1,
-                     "date", when, "commit", tec_machine_commit(), "machine",
+    return json_pack("{s:i, s:s, s:s, s:o, s:s, s:i, s:i, s:i, s:i, s:b, s:O?, s:O?, s:O?}",
+                     "schema", 1, "date", when, "commit", tec_machine_commit(), "machine",
                      tec_machine_json(device), "dtype", f->dtype, "total", f->checks, "not_ok",
-                     f->failed, "not_judged", f->unjudged, "ok", f->failed == 0, "latency",
-                     c->latency, "files", c->files, "checks", c->checks);
+                     f->failed, "not_judged", f->unjudged, "not_compared", f->not_compared, "ok",
+                     f->failed == 0, "latency", c->latency, "files", c->files, "checks", c->checks);
 }
 
 /* --- the page --------------------------------------------------------------------------------- */
@@ -158,10 +158,11 @@ static void page(FILE *out, const json_t *all)
           "margin:8px 0}td,th{border:1px solid #999;padding:3px 9px;text-align:left}"
           "b{color:#b8325f}</style></head><body>\n<h1>Certificate</h1>\n<p>",
           out);
-    fprintf(out, "%lld comparisons, %lld not ok, %lld not judged.",
+    fprintf(out, "%lld comparisons, %lld not ok, %lld not judged; %lld tensors not compared.",
             (long long)json_integer_value(json_object_get(all, "total")),
             (long long)json_integer_value(json_object_get(all, "not_ok")),
-            (long long)json_integer_value(json_object_get(all, "not_judged")));
+            (long long)json_integer_value(json_object_get(all, "not_judged")),
+            (long long)json_integer_value(json_object_get(all, "not_compared")));
     fputs("</p>\n", out);
     facts(out, all);
     fputs("<h2>Latency by stage</h2>\n<p>Microseconds of the launches that these comparisons made, "

@@ -33,7 +33,7 @@ struct walk {
     struct tec_invocation *call;
     struct tec_device_options device;
     struct tec_words cases;
-    int checks, failed, unjudged;
+    int checks, failed, unjudged, not_compared;
     struct tec_certificate certificate;
 };
 
@@ -94,6 +94,7 @@ static void judge_case(struct walk *w, const char *dir, FILE *out, bool text,
     enum tec_status status = tec_verify_case(&v, dir, &err);
     w->checks += v.checks;
     w->unjudged += v.unjudged;
+    w->not_compared += v.not_compared;
     w->failed += v.failed + (status != TEC_OK && v.failed == 0);
     tec_arena_finish(&arena);
     fflush(out);
@@ -182,6 +183,7 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
                                                 .checks = w.checks,
                                                 .failed = w.failed,
                                                 .unjudged = w.unjudged,
+                                                .not_compared = w.not_compared,
                                                 .heap = call->heap};
     if (status == TEC_OK && o->certify)
         status = tec_certificate_write(&w.certificate, &facts, err);
@@ -190,6 +192,9 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     call->wrong = w.failed > 0;
     if (call->shared.format == TEC_FORMAT_TEXT && w.unjudged > 0)
         fprintf(call->out, "%d more not judged, their lines say why\n", w.unjudged);
+    if (call->shared.format == TEC_FORMAT_TEXT && w.not_compared > 0)
+        fprintf(call->out, "%d tensor%s not compared, their lines say why\n", w.not_compared,
+                w.not_compared == 1 ? "" : "s");
     if (call->shared.format == TEC_FORMAT_TEXT)
         fprintf(call->out, "%d checks, %d not ok\n", w.checks, w.failed);
     return TEC_OK;
@@ -200,6 +205,8 @@ const struct tec_command tec_command_verify = {
     .about =
         "A case is a folder with case.json (tests/golden/README.md); folders are searched for\n"
         "cases. Prints a line for each comparison: {case, check, max_abs, rms, bound, ok}.\n"
+        "A tensor that the case expects and that no check compares is not ok, but for those that\n"
+        "the engine does not make: their lines say \"not compared\" and why.\n"
         "Exit code 1 when any is not ok.\n",
     .example = "  tectum verify tests/golden/pi/pi05_tiny\n"
                "  tectum verify --format text --dtype bf16 tests/golden/pi\n",

@@ -55,7 +55,8 @@ void tec_encoders_compare(struct tec_encoders *j, const char *name, const float 
                  got ? n : 0, bounds ? "" : "; no bounds in the case");
         tec_verify_cannot(j->v, name, &err);
     } else {
-        tec_verify_floats(j->v, name, got, values, n, bounds, tap);
+        tec_verify_compared(j->v, name);
+        tec_verify_floats(j->v, name, got, values, n, bounds, tap, NULL);
     }
 }
 

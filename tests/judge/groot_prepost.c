@@ -56,6 +56,7 @@ static void compare(struct judge *j, const char *check, const float *got, size_t
     const double *want = read_doubles(j, j->expected, check, &n_want);
     double worst = 0.0, sum = 0.0;
     bool there = got && want && n == n_want;
+    tec_verify_compared(j->v, check);
     for (size_t i = 0; there && i < n; i++) {
         double far = fabs((double)got[i] - want[i]) / (1.0 + share * fabs(want[i]));
         worst = fmax(worst, far);
@@ -152,6 +153,7 @@ static enum tec_status judge_picture(struct judge *j, int index, int k, struct t
         most = far > most ? far : most;
         wrong += far != 0;
     }
+    tec_verify_compared(j->v, check);
     bool ok = most <= 1 && wrong * 100 <= n && n == t->bytes;
     tec_verify_report(j->v, check, most, n ? (double)wrong / (double)n : 1.0, 1.0, ok, NULL,
                       "rms is the share of pixels that differ");
@@ -179,6 +181,7 @@ static enum tec_status judge_ids(struct judge *j, struct tec_error *err)
     for (size_t i = 0; i < n && i < IDS; i++)
         for (int k = 0; k < (ids[i] == token ? TOKENS : 1) && n_all < 2 * IDS; k++)
             all[n_all++] = ids[i];
+    tec_verify_compared(v, check);
     tec_verify_ids(v, check, all, (size_t)n_all, want, t->bytes / sizeof(int));
     tec_verify_unjudged(v, name_of(j, "real_ids"), "the released tokenizer is not in the case");
     return TEC_OK;

@@ -16,6 +16,7 @@ static void judge_pixels(struct tec_verify *v, const struct tec_tensors *expecte
         tec_verify_cannot(v, name, &err);
         return;
     }
+    tec_verify_compared(v, name);
     tec_images_bytes(v, name, got->pixels, want.pixels,
                      (size_t)want.height * (size_t)want.width * 3);
 }

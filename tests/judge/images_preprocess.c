@@ -31,6 +31,7 @@ static enum tec_status compare(const struct judge *j, const char *name, const fl
     if (!t || (t->dtype != TEC_F32 && t->dtype != TEC_BF16))
         return tec_fail(err, TEC_SHAPE, "tensor '%s' is neither F32 nor BF16", name);
     TEC_TRY(tec_images_read(&data, j->v, j->expected, name, t->dtype, n, err));
+    tec_verify_compared(j->v, name);
     if (t->dtype == TEC_BF16) {
         const uint16_t *want = data;
         for (size_t i = 0; i < n; i++)
@@ -174,6 +175,7 @@ static enum tec_status to_bytes(const struct judge *j, const char *name, struct 
     if (!got)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %zu bytes", n);
     tec_u8_from_unit(got, in, n);
+    tec_verify_compared(j->v, name);
     tec_images_bytes(j->v, name, got, want, n);
     return TEC_OK;
 }
@@ -186,6 +188,7 @@ static enum tec_status rotate(const struct judge *j, const char *name, struct te
     const char *input = tec_arena_printf(j->v->arena, "rgb.%dx%d", want.height, want.width);
     TEC_TRY(tec_images_picture(&got, j->v, j->inputs, input, err));
     tec_image_rotate180(&got);
+    tec_verify_compared(j->v, name);
     tec_images_bytes(j->v, name, got.pixels, want.pixels,
                      (size_t)want.height * (size_t)want.width * COLOURS);
     return TEC_OK;

@@ -62,6 +62,7 @@ static enum tec_status judge_bytes(const struct judge *j, const struct op *op,
         return tec_fail(err, TEC_SHAPE, "made %d x %d, expected %d x %d", got->width, got->height,
                         op->width, op->height);
     TEC_TRY(tec_images_read(&want, j->v, j->expected, op->output, TEC_U8, elements(op), err));
+    tec_verify_compared(j->v, op->output);
     tec_images_bytes(j->v, op->output, got->pixels, want, elements(op));
     return TEC_OK;
 }
@@ -95,6 +96,7 @@ static enum tec_status judge_floats(const struct judge *j, const struct op *op,
         tec_lut_unit(lut);
     TEC_TRY(run_floats(&got, j, op, spec, lut, err));
     TEC_TRY(tec_images_read(&want, j->v, j->expected, op->output, TEC_F32, elements(op), err));
+    tec_verify_compared(j->v, op->output);
     tec_images_floats(j->v, op->output, got, want, elements(op), 4.0 * e + 1e-6);
     return TEC_OK;
 }
@@ -112,6 +114,7 @@ static enum tec_status judge_near(const struct judge *j, const struct op *op,
     if (!got)
         return tec_fail(err, TEC_NO_MEMORY, "no memory to round");
     tec_u8_from_plain(got, values, elements(op));
+    tec_verify_compared(j->v, op->output);
     tec_images_near_bytes(j->v, op->output, got, want, elements(op), 1.0);
     return TEC_OK;
 }

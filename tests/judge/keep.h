@@ -29,6 +29,7 @@ struct tec_keep {
     double ratios[TEC_KEEP_LAYERS];
     unsigned char *forced;
     bool judged;                   /* tensors are compared while it runs */
+    bool attention;                /* those of attention between segments are */
     int *layer_rows, n_layer_rows; /* tokens of each layer's rows, ascending, one after the other */
     int first_row[TEC_KEEP_LAYERS + 1];
     json_t *sets, *hops; /* what was chosen */

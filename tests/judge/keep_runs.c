@@ -49,6 +49,9 @@ static bool bf16(const struct tec_keep *j)
     return strcmp(j->pi->v->dtype, "bf16") == 0;
 }
 
+/* Weights are below 1 and float32 where they are summed. */
+static const double WEIGHTS = 1e-5;
+
 static void compare_scores(struct tec_keep *j, const struct tec_recall *r, int layer)
 {
     const struct tec_importance *im = &r->importance;
@@ -59,10 +62,17 @@ static void compare_scores(struct tec_keep *j, const struct tec_recall *r, int l
             tec_verify_unjudged(j->pi->v, tec_keep_name(j, layer, "unit_attention"), no_bound);
         return;
     }
-    /* Weights are below 1 and float32 where they are summed. */
-    tec_keep_near(j, tec_keep_name(j, layer, "scores"), im->scores, (size_t)im->n_hops * n, 1e-5);
-    if (j->recall.rules->scoring == TEC_SCORING_paper)
-        tec_keep_near(j, tec_keep_name(j, layer, "unit_attention"), im->from, (n + 1) * n, 1e-5);
+    tec_keep_near(j, tec_keep_name(j, layer, "scores"), im->scores, (size_t)im->n_hops * n,
+                  WEIGHTS);
+}
+
+/* What segments and query give to segments, as the paper's rule sums it. */
+static void compare_attention(struct tec_keep *j, const struct tec_recall *r, int layer)
+{
+    size_t n = (size_t)j->n_segments;
+    const char *name = tec_keep_name(j, layer, "unit_attention");
+    if (tec_tensors_find(j->pi->expected, name))
+        tec_keep_near(j, name, r->importance.from, (n + 1) * n, WEIGHTS);
 }
 
 static void watch(void *user, const struct tec_recall *r, int layer, bool chosen)
@@ -75,10 +85,12 @@ static void watch(void *user, const struct tec_recall *r, int layer, bool chosen
         j->first_row[layer + 1] = first + n;
         return;
     }
-    if (j->judged) {
+    if (j->attention)
+        compare_attention(j, r, layer);
+    if (j->judged)
         compare_scores(j, r, layer);
+    if (j->attention || j->judged)
         return;
-    }
     json_t *hops = json_array();
     for (int h = 0; h < r->importance.n_hops; h++)
         json_array_append_new(
@@ -117,6 +129,7 @@ static void compare_layer(struct tec_keep *j, int layer)
     if (tec_tensors_find(pi->expected, name)) {
         size_t n_want = 0;
         const int *want = tec_pi_ids(pi, name, &n_want);
+        tec_verify_compared(pi->v, name);
         tec_verify_ids(pi->v, name, tokens, (size_t)n, want, want ? n_want : 0);
     }
     for (int i = 0; values && i < 2; i++) {
@@ -279,6 +292,20 @@ static enum tec_status recall(struct tec_keep *j, struct tec_recall_rule *rule, 
     return tec_recall_run(&j->recall, &in, rule, &source, err);
 }
 
+/* With the sets of the run whichever rule chose them: the rules beside the paper's look at less of
+ * the attention, or sum it otherwise. */
+static enum tec_status judge_attention(struct tec_keep *j, struct tec_recall_rule rule,
+                                       struct tec_error *err)
+{
+    if (bf16(j))
+        return TEC_OK; /* compare_scores says why it is not judged */
+    rule.scoring = TEC_SCORING_paper;
+    j->attention = true;
+    enum tec_status status = recall(j, &rule, false, err);
+    j->attention = false;
+    return status;
+}
+
 static enum tec_status judge_run(struct tec_keep *j, struct tec_error *err)
 {
     struct tec_recall_rule rule;
@@ -288,8 +315,10 @@ static enum tec_status judge_run(struct tec_keep *j, struct tec_error *err)
         return tec_fail(err, TEC_UNSUPPORTED, "an unknown run, or one of %d tokens", n);
     for (int i = 0; i < n; i++)
         ids[i] = (int)json_integer_value(json_array_get(tokens, (size_t)i));
-    if (rule.selection == TEC_SELECTION_keep)
+    if (rule.selection == TEC_SELECTION_keep) {
         force(j, &rule);
+        TEC_TRY(judge_attention(j, rule, err));
+    }
     TEC_TRY(recall(j, &rule, true, err));
     for (int l = 0; l < j->layers; l++)
         compare_layer(j, l);

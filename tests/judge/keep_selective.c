@@ -71,6 +71,7 @@ void tec_keep_near(struct tec_keep *j, const char *check, const double *got, siz
             worst = d;
         sum += d * d;
     }
+    tec_verify_compared(j->pi->v, check);
     tec_verify_report(j->pi->v, check, worst, n ? sqrt(sum / (double)n) : 0.0, bound,
                       worst <= bound, NULL, NULL);
 }

@@ -134,37 +134,58 @@ static void judge_tensors(struct judge *j, int index, struct tec_openvla_run *ru
     }
 }
 
-/* The first picture as the towers read it: [towers * 3, size, size], without an error. */
-static void judge_pixels(struct judge *j)
+/* The pixels of the first picture as a tower was given them; NULL: there is no such tap. */
+static const float *read_pixels(struct judge *j, int tower)
 {
     const struct tec_vision *v = &j->pi->model->vision;
-    const struct tec_plan_part *part = tec_plan_part(j->plan, TEC_PART_FRAME, 0);
-    const struct tec_stored *t = tec_tensors_find(j->pi->expected, "pixel_values");
-    size_t side = (size_t)v->image_size, patch = (size_t)v->patch, n, across = side / patch;
-    size_t want_n = side * side * 3 * (size_t)v->n_towers, wrong = 0;
+    char name[32];
+    size_t n;
+    snprintf(name, sizeof name, v->n_towers > 1 ? "vision%d.pixels" : "vision.pixels", tower);
+    return tec_pi_tap(j->pi, tec_plan_part(j->plan, TEC_PART_FRAME, 0), name, 0, v->tokens, &n);
+}
+
+/* How many of the values of `want`, [3, height, width] of the upper right of one tower's picture,
+ * are others than the tower was given, which has them patch by patch. */
+static size_t pixels_differ(struct judge *j, int tower, const float *want, size_t height,
+                            size_t width)
+{
+    const struct tec_vision *v = &j->pi->model->vision;
+    size_t patch = (size_t)v->patch, across = (size_t)v->image_size / patch, wrong = 0;
+    size_t left = (size_t)v->image_size - width;
+    const float *got = read_pixels(j, tower);
+    for (size_t i = 0; got && i < 3 * height * width; i++) {
+        size_t c = i / (height * width), y = i / width % height, x = left + i % width;
+        size_t row = y / patch * across + x / patch;
+        wrong += got[(row * 3 + c) * patch * patch + y % patch * patch + x % patch] != want[i];
+    }
+    return got ? wrong : 1;
+}
+
+/* The first picture as the towers read it, whole or its upper right corner, without an error:
+ * [towers * 3, height, width]. */
+static void judge_pixels(struct judge *j, const char *check)
+{
+    const struct tec_vision *v = &j->pi->model->vision;
+    const struct tec_stored *t = tec_tensors_find(j->pi->expected, check);
+    struct tec_error err;
+    size_t wrong = 0;
     if (!t)
         return;
-    struct tec_error err;
-    float *want = TEC_NEW(j->pi->v->arena, want_n, float);
-    if (!want || t->bytes != want_n * sizeof(float) ||
-        tec_tensors_read_f32(j->pi->expected, t, 0, want, want_n, &err) != TEC_OK) {
-        tec_verify_report(j->pi->v, "pixel_values", 1.0, 0.0, 0.0, false, NULL, "cannot be read");
+    size_t n = (size_t)tec_stored_count(t);
+    float *want = TEC_NEW(j->pi->v->arena, n + 1, float);
+    if (t->rank != 3 || t->shape[0] != 3 * v->n_towers || t->shape[1] > v->image_size ||
+        t->shape[2] > v->image_size || !want ||
+        tec_tensors_read_f32(j->pi->expected, t, 0, want, n, &err) != TEC_OK) {
+        tec_fail(&err, TEC_SHAPE, "must be [%d, height, width] of a picture of %d", 3 * v->n_towers,
+                 v->image_size);
+        tec_verify_cannot(j->pi->v, check, &err);
         return;
     }
-    for (int tower = 0; tower < v->n_towers; tower++) {
-        char name[32];
-        snprintf(name, sizeof name, v->n_towers > 1 ? "vision%d.pixels" : "vision.pixels", tower);
-        const float *got = tec_pi_tap(j->pi, part, name, 0, v->tokens, &n);
-        const float *w = want + (size_t)tower * side * side * 3;
-        for (size_t i = 0; got && i < side * side * 3; i++) {
-            size_t c = i / (side * side), y = i / side % side, x = i % side;
-            size_t row = y / patch * across + x / patch;
-            float value = got[(row * 3 + c) * patch * patch + y % patch * patch + x % patch];
-            wrong += value != w[i];
-        }
-        wrong += !got;
-    }
-    tec_verify_report(j->pi->v, "pixel_values", (double)wrong, 0.0, 0.0, wrong == 0, NULL,
+    for (int tower = 0; tower < v->n_towers; tower++)
+        wrong += pixels_differ(j, tower, want + n / (size_t)v->n_towers * (size_t)tower,
+                               (size_t)t->shape[1], (size_t)t->shape[2]);
+    tec_verify_compared(j->pi->v, check);
+    tec_verify_report(j->pi->v, check, (double)wrong, 0.0, 0.0, wrong == 0, NULL,
                       wrong ? "values differ" : NULL);
 }
 
@@ -217,8 +238,10 @@ static enum tec_status judge_case(struct judge *j, struct tec_error *err)
         j->requests[i].plan = j->plan;
         TEC_TRY(tec_pi_prefill(j->pi, &j->requests[i], 0, 0, err));
         TEC_TRY(force(j, i, &run, err));
-        if (i == 0)
-            judge_pixels(j);
+        if (i == 0) {
+            judge_pixels(j, "pixel_values");
+            judge_pixels(j, "pixel_values_corner");
+        }
         judge_tensors(j, i, &run);
     }
     for (int i = 0; i < j->n_frames; i++)
@@ -234,7 +257,7 @@ enum tec_status tec_verify_openvla_predict(struct tec_verify *v, struct tec_erro
     if (status == TEC_OK)
         status = judge_case(&j, err);
     if (status == TEC_OK)
-        tec_verify_openvla_prepost(v, pi.checkpoint, pi.inputs);
+        tec_verify_openvla_prepost(v, pi.checkpoint, pi.inputs, pi.expected);
     tec_plan_destroy(j.plan);
     tec_pi_finish(&pi);
     return status;

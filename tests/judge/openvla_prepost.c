@@ -16,7 +16,7 @@ enum { MOST = 64, MOST_IDS = 4096, TEXT = 4000 };
 struct around {
     struct tec_verify *v;
     const struct tec_checkpoint *checkpoint;
-    const struct tec_tensors *inputs;
+    const struct tec_tensors *inputs, *expected;
     json_t *description; /* of the robot, which every key and number of actions changes */
     json_t *templates;
     int vocabulary, bins, size;
@@ -65,10 +65,12 @@ static enum tec_status open_room(struct room *room, const struct around *a, cons
     return tec_observer_create(&room->observer, room->robot, &needs, a->v->heap, err);
 }
 
-/* Actions of one row of ids; the number that differ from `want`, an array of doubles. */
-static double compare(struct room *room, const float *ids, const json_t *want)
+/* Actions of one row of ids, out [MOST]; the number that differ from `want`, an array of doubles.
+ */
+static double compare(struct room *room, const float *ids, const json_t *want, double *out)
 {
-    double out[MOST] = {0}, wrong = 0.0;
+    double wrong = 0.0;
+    memset(out, 0, MOST * sizeof *out);
     int rows = tec_robot_act(room->observer, ids, 1, NULL, out, NULL);
     if (rows != 1 || json_array_size(want) != (size_t)room->columns)
         return room->columns;
@@ -82,6 +84,7 @@ static enum tec_status judge_key(const struct around *a, const char *key, const 
 {
     struct room room;
     float ids[MOST];
+    double out[MOST];
     char check[120];
     const json_t *line;
     size_t i;
@@ -91,7 +94,7 @@ static enum tec_status judge_key(const struct around *a, const char *key, const 
     {
         for (int c = 0; c < room.columns; c++)
             ids[c] = (float)json_integer_value(json_object_get(line, "id"));
-        wrong += compare(&room, ids, json_object_get(line, "action"));
+        wrong += compare(&room, ids, json_object_get(line, "action"), out);
     }
     tec_observer_destroy(room.observer);
     TEC_TRY(status);
@@ -225,6 +228,24 @@ static enum tec_status judge_picture(const struct around *a, struct room *room, 
     return TEC_OK;
 }
 
+/* Of actions, how many are others than the tensor of the case has, which is rounded to float32; a
+ * case without the tensor has them in case.json only. */
+static double differ_from_tensor(const struct around *a, const char *name, const double *got, int n)
+{
+    const struct tec_stored *t = tec_tensors_find(a->expected, name);
+    float want[MOST];
+    double wrong = 0.0;
+    if (!t)
+        return 0.0;
+    tec_verify_compared(a->v, name);
+    if (tec_stored_count(t) != n ||
+        tec_tensors_read_f32(a->expected, t, 0, want, (size_t)n, NULL) != TEC_OK)
+        return n;
+    for (int i = 0; i < n; i++)
+        wrong += (float)got[i] != want[i];
+    return wrong;
+}
+
 /* Ids to actions, and the first id that has no bin. */
 static void judge_actions(const struct around *a, struct room *room, const json_t *frame,
                           const char *name)
@@ -232,6 +253,7 @@ static void judge_actions(const struct around *a, struct room *room, const json_
     const json_t *list = json_object_get(frame, "action_token_ids");
     const json_t *outside = json_object_get(frame, "ids_outside_action_range");
     float ids[MOST];
+    double out[MOST], wrong;
     char check[60];
     int at = -1;
     if (json_array_size(list) != (size_t)room->columns) {
@@ -241,7 +263,8 @@ static void judge_actions(const struct around *a, struct room *room, const json_
     for (int i = 0; i < room->columns; i++)
         ids[i] = (float)json_integer_value(json_array_get(list, (size_t)i));
     snprintf(check, sizeof check, "%s.action", name);
-    report(a, check, compare(room, ids, json_object_get(frame, "action")), NULL);
+    wrong = compare(room, ids, json_object_get(frame, "action"), out);
+    report(a, check, wrong + differ_from_tensor(a, check, out, room->columns), NULL);
     enum tec_action_ids verdict = tec_robot_judge_ids(room->observer, ids, &at);
     bool equal = verdict == TEC_IDS_GOOD
                      ? json_array_size(outside) == 0
@@ -309,9 +332,10 @@ static enum tec_status open_around(struct around *a, struct tec_error *err)
 }
 
 void tec_verify_openvla_prepost(struct tec_verify *v, const struct tec_checkpoint *checkpoint,
-                                const struct tec_tensors *inputs)
+                                const struct tec_tensors *inputs,
+                                const struct tec_tensors *expected)
 {
-    struct around a = {.v = v, .checkpoint = checkpoint, .inputs = inputs};
+    struct around a = {.v = v, .checkpoint = checkpoint, .inputs = inputs, .expected = expected};
     const json_t *end = json_object_get(v->json, "eos_inside_action"), *frame;
     struct tec_error err;
     size_t i;

@@ -3,6 +3,7 @@
 #include "graph/kv/stages.h"
 #include "graph/run/launch_ring.h"
 #include "tests/judge/openvla.h"
+#include "tests/judge/openvla_prepost.h"
 #include "tests/judge/stage_times.h"
 
 #include <string.h>
@@ -323,6 +324,8 @@ enum tec_status tec_verify_openvla_ring(struct tec_verify *v, struct tec_error *
     enum tec_status status = tec_pi_open(&pi, v, checkpoint ? checkpoint : "checkpoint", NULL, err);
     if (status == TEC_OK)
         status = judge_case(j, err);
+    if (status == TEC_OK)
+        tec_verify_openvla_prepost(v, pi.checkpoint, pi.inputs, pi.expected);
     tec_plan_destroy(j->plan);
     tec_pi_finish(&pi);
     return status;

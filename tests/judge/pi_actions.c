@@ -128,6 +128,7 @@ static bool judged_otherwise(struct judge *j, const char *name)
         return false;
     if (found.form == TEC_TAP_POSITIONS) {
         int *want = TEC_NEW(pi->v->arena, t->bytes / 4 + 1, int);
+        tec_verify_compared(pi->v, name);
         if (want && tec_tensors_read(pi->expected, t, 0, want, t->bytes, NULL) == TEC_OK)
             tec_verify_ids(pi->v, name, j->plan->parts[0].prefix.prefix.pos, (size_t)j->rows, want,
                            t->bytes / 4);
@@ -140,6 +141,7 @@ static bool judged_otherwise(struct judge *j, const char *name)
     if (valid && tec_tensors_read(pi->expected, t, 0, valid, t->bytes, NULL) == TEC_OK)
         for (size_t i = 0; i < t->bytes; i++)
             n += valid[i];
+    tec_verify_compared(pi->v, name);
     tec_verify_ids(pi->v, name, &j->rows, 1, &n, 1);
     return true;
 }

@@ -125,11 +125,9 @@ static void judge_timeline(struct judge *j)
     const json_t *frames = json_object_get(pi->v->json, "frames");
     run_timeline(j, k > 0 && k <= MAX_TOKENS ? k : 3, batched);
     for (int i = 0; i < j->n_frames; i++) {
-        size_t n = 0;
         const char *name = tec_arena_printf(pi->v->arena, "frame%d.tokens", i);
-        const int *want = tec_pi_ids(pi, name, &n);
-        if (tec_pi_tokens_count(pi, json_array_get(frames, (size_t)i)))
-            tec_verify_ids(pi->v, name, batched[i], (size_t)j->n_tokens, want, n);
+        tec_pi_judge_ids(pi, json_array_get(frames, (size_t)i), name, batched[i],
+                         (size_t)j->n_tokens);
         tec_pi_free(pi, &j->requests[i], NULL, j->n_tokens, alone);
         tec_pi_same(pi, tec_arena_printf(pi->v->arena, "frame%d.batched_equals_alone", i),
                     batched[i], alone, (size_t)j->n_tokens * sizeof(int));

@@ -52,15 +52,12 @@ static void judge_tokens(struct judge *j, int index)
     const char *key = tec_arena_printf(pi->v->arena, "%s.%s", j->keys[index], j->mask);
     const json_t *entry = json_object_get(json_object_get(pi->v->json, "decode"), key);
     const char *name = tec_arena_printf(pi->v->arena, "%stokens", r->name);
-    size_t n = 0;
-    const int *want = tec_pi_ids(pi, name, &n);
     int at_once[MAX_TOKENS], by_three[MAX_TOKENS], single[MAX_TOKENS], beside[MAX_TOKENS];
     tec_pi_free(pi, r, NULL, r->n, at_once);
     tec_pi_free(pi, r, NULL, 3, by_three);
     tec_pi_free(pi, r, NULL, 1, single);
     tec_pi_free(pi, r, &j->requests[(index + 1) % j->n_requests], 5, beside);
-    if (tec_pi_tokens_count(pi, entry))
-        tec_verify_ids(pi->v, name, at_once, (size_t)r->n, want, n);
+    tec_pi_judge_ids(pi, entry, name, at_once, (size_t)r->n);
     size_t bytes = (size_t)r->n * sizeof(int);
     tec_pi_same(pi, tec_arena_printf(pi->v->arena, "%stokens.k3_equals_once", r->name), by_three,
                 at_once, bytes);

@@ -43,6 +43,7 @@ static void judge(struct processing *p, const char *name, const double *got, siz
     const float *want = load(p, p->expected, name, &n);
     char check[80];
     snprintf(check, sizeof check, "processing.%s", name);
+    tec_verify_compared(p->v, name);
     if (!want || n != n_got) {
         tec_verify_report(p->v, check, 1.0, 0.0, 0.0, false, NULL, "missing or of another size");
         return;

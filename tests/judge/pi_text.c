@@ -38,12 +38,19 @@ const int *tec_pi_ids(struct tec_pi *pi, const char *name, size_t *n)
     return ids;
 }
 
-bool tec_pi_tokens_count(const struct tec_pi *pi, const json_t *entry)
+void tec_pi_judge_ids(struct tec_pi *pi, const json_t *entry, const char *name, const int *got,
+                      size_t n)
 {
-    if (strcmp(pi->v->dtype, "bf16") != 0)
-        return true;
-    return json_equal(json_object_get(entry, "tokens"),
-                      json_object_get(entry, "greedy_tokens_bf16"));
+    size_t n_want = 0;
+    const int *want = tec_pi_ids(pi, name, &n_want);
+    if (strcmp(pi->v->dtype, "bf16") == 0 &&
+        !json_equal(json_object_get(entry, "tokens"),
+                    json_object_get(entry, "greedy_tokens_bf16"))) {
+        tec_verify_unjudged(pi->v, name, "not judged: the case's own bf16 run chooses others");
+        return;
+    }
+    tec_verify_compared(pi->v, name);
+    tec_verify_ids(pi->v, name, got, n, want, n_want);
 }
 
 static struct tec_row_state start(const struct tec_pi_request *r)

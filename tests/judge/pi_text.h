@@ -31,8 +31,10 @@ void tec_pi_free(struct tec_pi *pi, const struct tec_pi_request *r,
 /* The expected ids of a tensor, or NULL; *n of them. */
 const int *tec_pi_ids(struct tec_pi *pi, const char *name, size_t *n);
 
-/* Whether this dtype's tokens must equal the expected ones: always in f32; in bf16 where the case's
- * own bf16 run agrees (`entry` is the case's record of the request). */
-bool tec_pi_tokens_count(const struct tec_pi *pi, const json_t *entry);
+/* The ids of a free run, got [n], against those of the expected tensor `name`: always in f32; in
+ * bf16 where the case's own bf16 run agrees (`entry` is the case's record of the request), else a
+ * line says that they are not judged. */
+void tec_pi_judge_ids(struct tec_pi *pi, const json_t *entry, const char *name, const int *got,
+                      size_t n);
 
 #endif

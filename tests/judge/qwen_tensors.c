@@ -178,6 +178,7 @@ static void judge_weight(struct tec_qwen *q, const struct tec_stored *t)
         float got = unpacked(m, m->w, (int)(i / cols), first + (int)(i % cols));
         wrong += got < want[i] || got > want[i];
     }
+    tec_verify_compared(pi->v, t->name);
     tec_verify_report(pi->v, t->name, ok ? (double)wrong : 1.0, 0.0, 0.0, ok && wrong == 0, NULL,
                       ok ? NULL : "no such matrix");
 }
@@ -186,8 +187,15 @@ enum tec_status tec_qwen_weights(struct tec_qwen *q, struct tec_error *err)
 {
     (void)err;
     bool host = tec_device_reads_host(q->pi->device);
-    for (size_t i = 0; host && i < tec_tensors_count(q->pi->expected); i++)
-        if (strncmp(tec_tensors_at(q->pi->expected, i)->name, "dequant.", 8) == 0)
-            judge_weight(q, tec_tensors_at(q->pi->expected, i));
+    for (size_t i = 0; i < tec_tensors_count(q->pi->expected); i++) {
+        const struct tec_stored *t = tec_tensors_at(q->pi->expected, i);
+        if (strncmp(t->name, "dequant.", 8) != 0)
+            continue;
+        if (host)
+            judge_weight(q, t);
+        else
+            tec_verify_unjudged(q->pi->v, t->name,
+                                "not judged: this device's weights cannot be read from here");
+    }
     return TEC_OK;
 }

@@ -25,6 +25,7 @@ static void *load(struct conversions *c, const char *name, enum tec_dtype dtype,
 
 static void report(struct conversions *c, const char *name, size_t wrong)
 {
+    tec_verify_compared(c->v, name);
     tec_verify_report(c->v, name, (double)wrong, 0.0, 0.0, wrong == 0, NULL, NULL);
 }
 
@@ -111,7 +112,6 @@ static void judge_all(struct conversions *c)
 
 enum tec_status tec_verify_safetensors_conversions(struct tec_verify *v, struct tec_error *err)
 {
-    enum { JUDGED = 10, INPUTS = 2 };
     struct tec_tensors *t = NULL;
     const char *path = tec_arena_printf(v->arena, "%s/expected.safetensors", v->dir);
     if (!path)
@@ -119,10 +119,6 @@ enum tec_status tec_verify_safetensors_conversions(struct tec_verify *v, struct 
     TEC_TRY(tec_tensors_open(&t, path, v->heap, err));
     struct conversions c = {v, t};
     judge_all(&c);
-    size_t n = tec_tensors_count(t);
     tec_tensors_close(t);
-    if (n == JUDGED + INPUTS)
-        return TEC_OK;
-    return tec_fail(err, TEC_UNSUPPORTED, "%s: %zu tensors; the judge knows %d", path, n,
-                    JUDGED + INPUTS);
+    return TEC_OK;
 }

@@ -30,6 +30,7 @@ static const char *judge_content(struct tec_verify *v, const struct tec_tensors 
         const struct tec_stored *x = tec_tensors_at(want, i);
         if (!same_tensor(v, want, x, got, tec_tensors_find(got, x->name)))
             return tec_arena_printf(v->arena, "tensor '%s' differs", x->name);
+        tec_verify_compared(v, x->name);
     }
     return NULL;
 }

@@ -61,12 +61,20 @@ void tec_verify_report(struct tec_verify *v, const char *check, double max_abs, 
 void tec_verify_unjudged(struct tec_verify *v, const char *check, const char *why)
 {
     v->unjudged++;
+    tec_verify_compared(v, check);
     print(v, check, 0.0, 0.0, 0.0, true, NULL, why);
 }
 
 void tec_verify_cannot(struct tec_verify *v, const char *check, const struct tec_error *err)
 {
+    tec_verify_compared(v, check);
     tec_verify_report(v, check, 1.0, 0.0, 0.0, false, NULL, err->message);
+}
+
+void tec_verify_not_compared(struct tec_verify *v, const char *tensor, const char *why)
+{
+    v->not_compared++;
+    print(v, tensor, 0.0, 0.0, 0.0, true, NULL, why);
 }
 
 /* The bounds of a tensor, as "Bounds" in tests/golden/README.md says. */
@@ -86,7 +94,7 @@ static void bounds(const struct tec_verify *v, const json_t *tensor, double *max
 }
 
 void tec_verify_floats(struct tec_verify *v, const char *check, const float *got, const float *want,
-                       size_t n, const json_t *tensor, const char *tap)
+                       size_t n, const json_t *tensor, const char *tap, const char *note)
 {
     double max = 0.0, sum = 0.0, max_bound = 0.0, rms_bound = 0.0;
     bounds(v, tensor, &max_bound, &rms_bound);
@@ -98,7 +106,7 @@ void tec_verify_floats(struct tec_verify *v, const char *check, const float *got
     }
     double rms = n ? sqrt(sum / (double)n) : 0.0;
     tec_verify_report(v, check, max, rms, max_bound, max <= max_bound && rms <= rms_bound, tap,
-                      max <= max_bound && !(rms <= rms_bound) ? "rms beyond its bound" : NULL);
+                      max <= max_bound && !(rms <= rms_bound) ? "rms beyond its bound" : note);
 }
 
 void tec_verify_ids(struct tec_verify *v, const char *check, const int *got, size_t n_got,
@@ -129,6 +137,7 @@ enum tec_status tec_verify_case(struct tec_verify *v, const char *dir, struct te
     json_error_t where = {.line = 0};
     const char *path = tec_arena_printf(v->arena, "%s/case.json", dir);
     v->dir = dir;
+    v->compared = json_object();
     v->json = path ? json_load_file(path, JSON_REJECT_DUPLICATES, &where) : NULL;
     enum tec_status status =
         !v->json ? tec_fail(&mine, TEC_IO, "%s/case.json: line %d: %s", dir, where.line, where.text)
@@ -137,8 +146,11 @@ enum tec_status tec_verify_case(struct tec_verify *v, const char *dir, struct te
         tec_verify_cannot(v, "case", &mine);
         if (err)
             *err = mine;
+    } else {
+        tec_verify_expected(v);
     }
     json_decref(v->json);
-    v->json = NULL;
+    json_decref(v->compared);
+    v->json = v->compared = NULL;
     return status;
 }

@@ -25,6 +25,8 @@ struct tec_verify {
     bool text;                     /* human lines in place of JSON lines */
     int checks, failed;            /* counted by the report functions */
     int unjudged;                  /* lines of tec_verify_unjudged */
+    int not_compared;              /* tensors that the table of expected.c passes over */
+    json_t *compared;              /* names of expected tensors whose values were compared */
     struct tec_stage_times *times; /* of launches, see stage_times.h; NULL: they are not kept */
 };
 
@@ -39,20 +41,34 @@ void tec_verify_report(struct tec_verify *v, const char *check, double max_abs, 
                        double bound, bool ok, const char *tap, const char *note);
 
 /* What a dtype is not held to, by the rules of the case: a line with ok = true and why; no check.
- */
+ * A tensor of that name counts as compared. */
 void tec_verify_unjudged(struct tec_verify *v, const char *check, const char *why);
 
-/* Something could not be judged at all: a line with ok = false and the reason. */
+/* Something could not be judged at all: a line with ok = false and the reason. A tensor of that
+ * name counts as compared. */
 void tec_verify_cannot(struct tec_verify *v, const char *check, const struct tec_error *err);
 
 /* Compare n float values with float32 `want` by the rule of tests/golden/README.md: `tensor` is the
- * entry of case.json with err_fp32 and err_bf16 (and rms). Reports one line. */
+ * entry of case.json with err_fp32 and err_bf16 (and rms). Reports one line; `note` (may be NULL)
+ * says what of the tensor is left out. */
 void tec_verify_floats(struct tec_verify *v, const char *check, const float *got, const float *want,
-                       size_t n, const json_t *tensor, const char *tap);
+                       size_t n, const json_t *tensor, const char *tap, const char *note);
 
 /* Count differing ids and report. A length difference counts each missing id. */
 void tec_verify_ids(struct tec_verify *v, const char *check, const int *got, size_t n_got,
                     const int *want, size_t n_want);
+
+/* The values of this tensor of the case's expected.safetensors were compared. Whoever reads them to
+ * compare them says so: what nobody says so of fails the case. */
+void tec_verify_compared(struct tec_verify *v, const char *tensor);
+
+/* A tensor that the engine does not make: a line with ok = true and why; no check. */
+void tec_verify_not_compared(struct tec_verify *v, const char *tensor, const char *why);
+
+/* Goes over the tensors of the case's expected.safetensors, where it has one: each was compared, or
+ * the table not_compared.def says why not and it is counted as such, or a check fails with "nobody
+ * compares NAME". */
+void tec_verify_expected(struct tec_verify *v);
 
 /* Judges everything the case names, reporting through `v`. A failure returned means that the case
  * could not be run; it is reported as not ok by the caller. */

@@ -1,0 +1,108 @@
+"""every_tensor.py - copies of golden cases that must fail: with one expected tensor more, and with
+every expected tensor changed.
+
+usage: every_tensor.py PROGRAM FOLDER CASE...; FOLDER is empty, and the copies are made in it.
+Prints two lines of TAP for each CASE."""
+
+import json
+import os
+import struct
+import subprocess
+import sys
+
+EXTRA = "a tensor that no judge knows"
+
+
+def read(path):
+    """Names in order, each with (dtype, shape, bytes), of a safetensors file."""
+    with open(path, "rb") as file:
+        data = file.read()
+    n = struct.unpack("<Q", data[:8])[0]
+    header, data = json.loads(data[8 : 8 + n]), data[8 + n :]
+    header.pop("__metadata__", None)
+    return {k: (v["dtype"], v["shape"], data[slice(*v["data_offsets"])]) for k, v in header.items()}
+
+
+def write(path, tensors):
+    header, at = {}, 0
+    for name, (dtype, shape, data) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + len(data)]}
+        at += len(data)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        file.write(b"".join(data for _, _, data in tensors.values()))
+
+
+def changed(dtype, data):
+    """Other values of the same dtype, farther off than any rounding: numbers twice as far from zero
+    and one more, of the rest a high bit, of token ids the lowest."""
+    if dtype in ("F32", "F64"):
+        code, most = {"F32": ("f", 3.0e38), "F64": ("d", 1.0e300)}[dtype]
+        values = struct.unpack(f"<{len(data) // struct.calcsize(code)}{code}", data)
+        others = [2 * x + (1 if x >= 0 else -1) if abs(x) < most / 4 else 0.0 for x in values]
+        return struct.pack(f"<{len(others)}{code}", *others)
+    size, at, mask = {"BOOL": (1, 0, 1), "U8": (1, 0, 64), "I32": (4, 0, 1), "BF16": (2, 1, 128),
+                      "I16": (2, 1, 64), "U16": (2, 1, 64)}[dtype]
+    out = bytearray(data)
+    for i in range(at, len(out), size):
+        out[i] ^= mask
+    return bytes(out)
+
+
+def link_all(source, target, without):
+    os.makedirs(target)
+    for name in os.listdir(source):
+        if name != without:
+            os.symlink(os.path.join(os.path.abspath(source), name), os.path.join(target, name))
+
+
+def copy(case, folder, tensors):
+    """The case with other expected tensors, beside its siblings: cases share files."""
+    family, name = os.path.split(case)
+    link_all(family, folder, name)
+    link_all(case, os.path.join(folder, name), "expected.safetensors")
+    write(os.path.join(folder, name, "expected.safetensors"), tensors)
+    return os.path.join(folder, name)
+
+
+def verify(program, case):
+    """Exit code, checks that are not ok with their notes, tensors that nobody need compare."""
+    done = subprocess.run([program, "verify", "--format", "json", case], capture_output=True)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    passed = {x["check"] for x in lines if x.get("note", "").startswith("not compared")}
+    return done.returncode, {x["check"]: x.get("note") for x in lines if not x["ok"]}, passed
+
+
+def one_more(program, folder, case):
+    tensors = read(os.path.join(case, "expected.safetensors"))
+    tensors[EXTRA] = ("F32", [2], bytes(8))
+    code, wrong, _ = verify(program, copy(case, folder, tensors))
+    return code == 1 and EXTRA in wrong, f"exit {code}, not ok: {wrong}"
+
+
+def every_one_changed(program, folder, case):
+    tensors = read(os.path.join(case, "expected.safetensors"))
+    others = {k: (d, s, changed(d, b)) for k, (d, s, b) in tensors.items()}
+    code, wrong, passed = verify(program, copy(case, folder, others))
+    unseen = [k for k in tensors if k not in passed and not any(w.endswith(k) for w in wrong)]
+    return code == 1 and not unseen, f"exit {code}, taken as right: {unseen}"
+
+
+def main():
+    program, folder, cases = os.path.abspath(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    n = failed = 0
+    for case in cases:
+        for what, check in (("one tensor more", one_more), ("all changed", every_one_changed)):
+            n += 1
+            good, why = check(program, os.path.join(folder, str(n)), case)
+            failed += not good
+            print("ok" if good else "not ok", n, "-", f"{case}: {what}")
+            if not good:
+                print("#", why, file=sys.stderr)
+    print(f"1..{n}")
+    sys.exit(failed > 0 or n == 0)
+
+
+main()
