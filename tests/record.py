@@ -92,6 +92,23 @@ def a_run_is_recorded_whole():
 
 
 @test
+def the_verb_runs_and_records():
+    folder = WORK + "/verb"
+    os.mkdir(folder)
+    pipeline, inputs = os.path.abspath(DEMO), os.path.abspath(INPUTS)
+    p = tectum("record", pipeline, "--inputs", inputs, "--format", "json", cwd=folder)
+    check(os.listdir(folder) == ["demo_metaworld.mcap"] and "demo_metaworld.mcap" in p.stderr, os.listdir(folder), p.stderr)
+    q = tectum("run", pipeline, "--inputs", inputs, "--format", "json")
+    check([json.loads(x)["actions"] for x in p.stdout.splitlines()]
+          == [json.loads(x)["actions"] for x in q.stdout.splitlines()], p.stdout[-300:])
+    tectum("replay", folder + "/demo_metaworld.mcap")
+    tectum("record", pipeline, "--random-inputs", "1", "--record", folder + "/own.mcap", cwd=folder)
+    tectum("replay", folder + "/own.mcap")
+    tectum("record", folder + "/none.lua", code=3, cwd=folder)
+    check(sorted(os.listdir(folder)) == ["demo_metaworld.mcap", "own.mcap"], os.listdir(folder))
+
+
+@test
 def the_mcap_package_reads_it():
     try:
         from mcap.reader import make_reader

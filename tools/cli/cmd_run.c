@@ -1,76 +1,23 @@
 /* cmd_run.c - frames: inputs in, actions and text out. */
+#include "tools/cli/run.h"
+
 #include "base/out_file.h"
-#include "tools/cli/realtime.h"
-#include "tools/control/control.h"
 #include "tools/frames/dump.h"
 #include "tools/frames/frame_print.h"
 #include "tools/frames/noise_file.h"
 #include "tools/frames/tick_print.h"
 #include "tools/picture/frame_timeline.h"
-#include "tools/record/asked.h"
 
 #include <limits.h>
 #include <string.h>
 
-enum { MAX_FRAMES = 1000000000, MAX_DRAIN = 100000 };
+enum { MAX_DRAIN = 100000 };
 
-struct run_options {
-    struct tec_words input;
-    struct tec_control_options control;
-    struct tec_realtime realtime;
-    struct tec_recording_asked seen;
-    const char *inputs, *out, *dump, *noise, *timeline;
-    struct tec_seed random;
-    int frames, dtype, clock, actions;
-    bool drain, interpret;
-};
-
-enum { CLOCK_SATURATED, CLOCK_PACED };
-
-#define AT(member) offsetof(struct run_options, member)
-static const struct tec_option options[] = {
-    {"input", 'i', TEC_OPTION_LIST, "NAME=VALUE", "an input of every frame, see above", AT(input),
-     0, 0},
-    {"inputs", 0, TEC_OPTION_TEXT, "FILE.jsonl", "one object of such values a frame", AT(inputs), 0,
-     0},
-    {"random-inputs", 0, TEC_OPTION_SEED, "SEED", "draw every input that is not given", AT(random),
-     0, 0},
-    {"frames", 'n', TEC_OPTION_INT, "N", "at most N; without --inputs 1", AT(frames), 1,
-     MAX_FRAMES},
-    {"clock", 0, TEC_OPTION_WORD, "saturated|paced",
-     "a frame after the other; one each period, actions handed out by their deadline", AT(clock), 0,
-     0},
-    {"actions", 0, TEC_OPTION_INT, "N",
-     "paced: rows that the robot carries out a tick; its execute, else all", AT(actions), 1,
-     1 << 20},
-    {"out", 'o', TEC_OPTION_TEXT, "FILE.jsonl", "the JSON lines into a file, whole or not at all",
-     AT(out), 0, 0},
-    {"dump", 0, TEC_OPTION_TEXT, "FILE.safetensors",
-     "what the model got and gave: prompts, states, noise, chunks, tokens", AT(dump), 0, 0},
-    {"noise", 0, TEC_OPTION_TEXT, "@FILE#TENSOR",
-     "what actions start from, [frames, horizon, dim]; drawn from --seed", AT(noise), 0, 0},
-    {"timeline", 0, TEC_OPTION_TEXT, "FILE.svg", "a picture of what ran when in the last frame",
-     AT(timeline), 0, 0},
-    TEC_REALTIME_ROWS(AT(realtime)),
-    TEC_RECORDING_ROWS(AT(seen)),
-    {"drain", 0, TEC_OPTION_FLAG, NULL,
-     "go on without observations until every text has ended, every action of a ring has left",
-     AT(drain), 0, 0},
-    {"interpret", 0, TEC_OPTION_FLAG, NULL,
-     "one node, one request, one step a launch: nothing is merged, batched or overlaid",
-     AT(interpret), 0, 0},
-    {"dtype", 0, TEC_OPTION_WORD, "pipeline|bf16|f32",
-     "what weights and caches are rounded to; as the pipeline says", AT(dtype), 0, 0},
-    {"control", 0, TEC_OPTION_TEXT, "PATH", "a socket for `tectum policy load` and the like",
-     AT(control.path), 0, 0},
-    {"dump-dir", 0, TEC_OPTION_TEXT, "DIR",
-     "for the flight recorder after a miss, and a quarantined policy's frames",
-     AT(control.dump_dir), 0, 0},
-};
+static const struct tec_option options[] = {TEC_RUN_ROWS};
 
 /* The state of one call of the verb. */
 struct job {
-    const struct run_options *o;
+    const struct tec_run_options *o;
     struct tec_invocation *call;
     struct tec_frames frames;
     struct tec_control control;
@@ -234,7 +181,7 @@ static enum tec_status run_frames(struct job *job, struct tec_error *err)
     int64_t most = job->o->frames                       ? job->o->frames
                    : tec_inputs_endless(job->inputs[0]) ? 1
                                                         : INT64_MAX;
-    bool ended = false, paced = job->o->clock == CLOCK_PACED;
+    bool ended = false, paced = job->o->clock == TEC_RUN_PACED;
     if (paced)
         TEC_TRY(run_paced(job, most, err));
     while (!paced && job->frames.frame < most && !ferror(job->call->out)) {
@@ -307,7 +254,7 @@ static enum tec_status try_inputs(void *user, struct tec_session *session, struc
 static enum tec_status open_inputs(struct job *job, const struct tec_engine *e,
                                    struct tec_error *err)
 {
-    const struct run_options *o = job->o;
+    const struct tec_run_options *o = job->o;
     for (int i = 0; i < e->n_sessions; i++) {
         TEC_TRY(tec_inputs_open(&job->inputs[i], e->sessions[i], job->frames.opened.pipeline,
                                 &o->input, o->inputs, job->call->heap, err));
@@ -321,16 +268,16 @@ static enum tec_status open_inputs(struct job *job, const struct tec_engine *e,
 static enum tec_status prepare(struct job *job, struct tec_error *err)
 {
     static const char *const dtypes[] = {NULL, "bf16", "f32"};
-    const struct run_options *o = job->o;
+    const struct tec_run_options *o = job->o;
     struct tec_invocation *call = job->call;
     const struct tec_engine_options more = {.dtype = dtypes[o->dtype],
                                             .interpret = o->interpret,
                                             .prepared = try_inputs,
                                             .prepared_user = job};
-    if (o->actions && o->clock != CLOCK_PACED)
+    if (o->actions && o->clock != TEC_RUN_PACED)
         return tec_fail(err, TEC_INVALID, "--actions: needs --clock paced");
     if ((o->realtime.priority || o->realtime.cores || o->realtime.lock_memory) &&
-        o->clock != CLOCK_PACED)
+        o->clock != TEC_RUN_PACED)
         return tec_fail(err, TEC_INVALID, "--realtime, --cores, --lock-memory: need --clock paced");
     TEC_TRY(tec_realtime_read(&o->realtime, &job->scheduling, &job->is_scheduled, err));
     TEC_TRY(tec_recording_asked_check(&o->seen, err));
@@ -342,9 +289,9 @@ static enum tec_status prepare(struct job *job, struct tec_error *err)
         TEC_TRY(tec_context(err, tec_outfile_file_open(&job->out, o->out, err), "--out"));
     struct tec_control_options control = o->control;
     control.recorder = &job->frames.runtime.recorder;
-    control.mode = o->clock == CLOCK_PACED ? TEC_RECORDING_PACED : TEC_RECORDING_FRAMES;
+    control.mode = o->clock == TEC_RUN_PACED ? TEC_RECORDING_PACED : TEC_RECORDING_FRAMES;
     TEC_TRY(tec_control_open(&job->control, call, &control, err));
-    TEC_TRY((o->clock == CLOCK_PACED ? tec_frames_open_paced : tec_frames_open)(
+    TEC_TRY((o->clock == TEC_RUN_PACED ? tec_frames_open_paced : tec_frames_open)(
         &job->frames, call, call->args.item[0], &more, err));
     const struct tec_engine *e = job->frames.opened.engine;
     TEC_TRY(open_inputs(job, e, err));
@@ -357,14 +304,14 @@ static enum tec_status prepare(struct job *job, struct tec_error *err)
         TEC_TRY(tec_dump_create(&job->dump, &job->frames, call->heap, err));
     TEC_TRY(tec_control_start(&job->control, &job->frames.opened, err));
     const struct tec_recording_options recording = {
-        .mode = o->clock == CLOCK_PACED ? TEC_RECORDING_PACED : TEC_RECORDING_FRAMES,
-        .waits = o->clock != CLOCK_PACED,
+        .mode = o->clock == TEC_RUN_PACED ? TEC_RECORDING_PACED : TEC_RECORDING_FRAMES,
+        .waits = o->clock != TEC_RUN_PACED,
         .opened = &job->frames.opened,
         .recorder = &job->frames.runtime.recorder};
     return tec_recording_asked_open(&job->frames.recording, &job->view, &o->seen, &recording, err);
 }
 
-static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
+enum tec_status tec_cli_run(struct tec_invocation *call, struct tec_error *err)
 {
     struct job *job = tec_arena_push(call->arena, 1, sizeof *job, 64);
     if (!job)
@@ -429,13 +376,12 @@ const struct tec_command tec_command_run = {
         "  tectum run pipelines/pi05_libero.lua --weights MY_CHECKPOINT \\\n"
         "    --input observation/image=@front.jpg --input observation/wrist_image=@wrist.jpg \\\n"
         "    --input 'observation/state=[0,0,0,0,0,0,0,0]' --input 'prompt=pick up the cup'\n",
-    .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_SET |
-             TEC_TAKES_POLICY | TEC_TAKES_COSTS | TEC_TAKES_CACHE | TEC_TAKES_SEED,
+    .takes = TEC_RUN_TAKES,
     .options = options,
     .n_options = sizeof options / sizeof options[0],
-    .size = sizeof(struct run_options),
+    .size = sizeof(struct tec_run_options),
     .min_args = 1,
     .max_args = 1,
     .args = "a pipeline file",
-    .run = run,
+    .run = tec_cli_run,
 };
