@@ -17,6 +17,7 @@ import urllib.error
 import urllib.request
 
 from mcap_file import Recording
+from serve_client import Array, Socket, pack, unpack
 from serve_harness import OBSERVATION, PROGRAM, Server, check, main, test
 
 WORK = sys.argv[2]
@@ -634,6 +635,8 @@ def a_server_is_probed():
     check(all(j[p] is not None and 0 <= j[p] <= j["client_us"] for p in parts), j)
     check(j["model_us"] > j["decode_us"] and sum(j[p] for p in parts) < 2 * j["client_us"], j)
     check("model" in tectum("probe", url, "--recording", FILE, "--count", "1").stdout)
+    j = json.loads(tectum("probe", url, "--count", "2", "--format", "json").stdout)  # nothing is given: one is drawn
+    check(j["n"] == 2 and j["actions"] == [16, 4] and j["model_us"] > 0, j)
     drawn = os.path.join(os.path.dirname(FILE), "drawn.mcap")  # as probe's own words have it: ids in place of a text
     tectum("run", DEMO, "--random-inputs", "1", "--record", drawn)
     j = json.loads(tectum("probe", url, "--recording", drawn, "--count", "2", "--format", "json").stdout)
@@ -648,7 +651,84 @@ def a_server_is_probed():
     check(s.end()[0] == 0)
     tectum("probe", url, "--recording", FILE, code=3)
     tectum("probe", "http://x", "--recording", FILE, code=2)
-    tectum("probe", url, code=2)
+    tectum("probe", url, code=3)
+    tectum("probe", url, "--recording", FILE, "--seed", "1", code=2)
+
+
+class Openpi:
+    """A server with such inputs in its first message, or with that as its first message; `got` are its requests."""
+
+    def __init__(self, inputs, hello=None):
+        self.listener, self.got = socket.create_server(("127.0.0.1", 0)), []
+        self.url = "ws://127.0.0.1:%d" % self.listener.getsockname()[1]
+        self.hello = pack({"tectum": {"inputs": inputs}}) if hello is None else hello
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            s = self.listener.accept()[0]
+            s.settimeout(20)
+            try:
+                s.recv(4096)
+                s.sendall(b"HTTP/1.1 101 Y\r\n\r\n" + Socket.bytes_of(2, self.hello, masked=False))
+                while True:
+                    self.got.append(self.message(s))
+                    s.sendall(Socket.bytes_of(2, pack({"actions": Array.floats([0.0])}), masked=False))
+            except (OSError, EOFError):  # the probe has left
+                s.close()
+
+    @staticmethod
+    def message(s):
+        def take(n):
+            data = b""
+            while len(data) < n:
+                more = s.recv(n - len(data))
+                if not more:
+                    raise EOFError
+                data += more
+            return data
+        n = take(2)[1] & 127
+        n = n if n < 126 else int.from_bytes(take(2 if n == 126 else 8), "big")
+        mask, data = take(4), take(n)
+        return unpack(bytes(b ^ mask[i % 4] for i, b in enumerate(data)))
+
+
+def said(name, kind, required=True, **more):
+    return {"name": name, "kind": kind, "required": required, **more}
+
+
+@test
+def what_a_probe_draws_fits_what_the_server_says():
+    s = Openpi([said("images/top", "image", shape=[None, None, 3]), said("images/side", "image", shape=[6, 5, 3]),
+                said("state", "state", shape=[7]), said("prompt", "text"), said("prefix", "along", False, shape=[4, 2])])
+    for seed in ("3", "3", "4"):
+        tectum("probe", s.url, "--seed", seed, "--count", "1")
+    one, again, other = (s.got[i] for i in (0, 2, 4))
+    check(set(one) == {"images", "state", "prompt", "tectum"} and set(one["images"]) == {"top", "side"}, list(one))
+    for name, dtype, shape, x in (("top", "|u1", (224, 224, 3), one["images"]["top"]),
+                                  ("side", "|u1", (6, 5, 3), one["images"]["side"]), ("state", "<f4", (7,), one["state"])):
+        check((x["dtype"], tuple(x["shape"])) == (dtype, shape), name, x["dtype"], x["shape"])
+    check(len(set(one["images"]["side"]["data"])) > 20 and one["prompt"].count(" ") == 2, one["prompt"])
+    check(all(-1.0 <= x <= 1.0 for x in struct.unpack("<7f", one["state"]["data"])))
+    check(one == again and one["state"] != other["state"] and one["images"]["side"] != other["images"]["side"])
+
+
+@test
+def a_probe_distrusts_what_a_server_says_of_its_inputs():
+    for inputs, hello, words in (
+            ([said("a", "smell")], None, "of a kind that is not known"),
+            ([said("a", "image")], None, "no shape"), ([said("a", "image", shape=[1, 2, 3, 4, 5])], None, "no shape"),
+            ([said("a", "state", shape=[0])], None, "side 1"), ([said("a", "state", shape=[-1])], None, "side 1"),
+            ([said("a", "state", shape=[1 << 63])], None, "side 1"),
+            ([said("a", "state", shape=[1 << 20, 1 << 20])], None, "side 2"),
+            ([said("a", "state", shape=["x"])], None, "side 1"), ([said(7, "text")], None, "no name"),
+            ([said("n" * 300, "text")], None, "no name"), ([7], None, "no name"),
+            ([said("i%d" % i, "text") for i in range(2000)], None, "more than"),
+            ("all", None, "--recording"), (None, pack({}), "--recording"), (None, pack([1]), "--recording"),
+            (None, b"\xc1", "no msgpack")):
+        s = Openpi(inputs, hello)
+        p = tectum("probe", s.url, "--count", "1", code=3)
+        check(words in p.stderr and s.url in p.stderr and len(p.stderr.splitlines()) == 1 and not s.got, words, p.stderr)
 
 
 @test

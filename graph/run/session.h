@@ -153,6 +153,10 @@ const struct tec_robot *tec_session_robot(const struct tec_session *session); /*
 const char *tec_session_dataset(const struct tec_session *session);
 /* Pixels of a side of the pictures that the model takes; 0 = it takes none. */
 int tec_session_picture_side(const struct tec_session *session);
+/* The size that a picture of this name must have; 0 x 0: of any size, or there is no such camera.
+ */
+struct tec_picture_size tec_session_picture_size(const struct tec_session *session,
+                                                 const char *input);
 
 /* Makes any n ids >= 0 a prompt of the session's model: inside its vocabulary, and with a token for
  * each camera's picture where the model wants one. */

@@ -2,6 +2,8 @@
 #include "graph/run/session.h"
 #include "graph/run/session_state.h"
 
+#include <string.h>
+
 int tec_session_rows(const struct tec_session *session)
 {
     int horizon = session->options.model->flow.horizon, most = session->robot->max_rows;
@@ -26,6 +28,20 @@ const struct tec_template *tec_session_template(const struct tec_session *sessio
 int tec_session_picture_side(const struct tec_session *session)
 {
     return session->options.model->vision.image_size;
+}
+
+struct tec_picture_size tec_session_picture_size(const struct tec_session *session,
+                                                 const char *input)
+{
+    const struct tec_model *m = session->options.model;
+    const struct tec_robot *robot = session->robot;
+    struct tec_picture_size size = {0, 0};
+    for (int i = 0; robot->resize == TEC_RESIZE_NONE && i < robot->n_cameras; i++)
+        for (int s = 0; s < m->n_slots && robot->cameras[i].input; s++)
+            if (strcmp(robot->cameras[i].input, input) == 0 &&
+                strcmp(robot->cameras[i].slot, m->slots[s]) == 0)
+                size = tec_model_picture(m, s);
+    return size;
 }
 
 const struct tec_robot *tec_session_robot(const struct tec_session *session)

@@ -1,4 +1,5 @@
-/* cmd_probe.c - one recorded observation to an openpi server, and where the time went. */
+/* cmd_probe.c - one observation, recorded or drawn, to an openpi server, and where the time went.
+ */
 #include "base/json_text.h"
 #include "tools/probe/probe.h"
 #include "tools/serve/key.h"
@@ -14,8 +15,9 @@ struct probe_options {
 
 #define AT(member) offsetof(struct probe_options, member)
 static const struct tec_option options[] = {
-    {"recording", 0, TEC_OPTION_TEXT, "FILE.mcap", "its first observation is sent", AT(recording),
-     0, 0},
+    {"recording", 0, TEC_OPTION_TEXT, "FILE.mcap",
+     "its first observation is sent; without it one that is drawn from --seed", AT(recording), 0,
+     0},
     {"count", 'n', TEC_OPTION_INT, "N", "requests that count; 20", AT(count), 1, TEC_PROBE_MOST},
     {"key", 0, TEC_OPTION_TEXT, "FILE", "its first line is the server's key", AT(key), 0, 0},
 };
@@ -77,41 +79,48 @@ static enum tec_status first_observation(struct tec_recorded *r, struct tec_reco
     return tec_fail(err, TEC_MALFORMED, "%s: there is no observation in it", r->file->path);
 }
 
-static enum tec_status probe(struct tec_invocation *call, struct tec_recorded *r,
+/* Send the values, or without them some that are drawn, and tell what was measured. */
+static enum tec_status probe(struct tec_invocation *call, const struct tec_value *values, size_t n,
                              struct tec_error *err)
 {
     const struct probe_options *o = call->options;
-    struct tec_recorded_frame frame;
     struct tec_probe_times times;
     struct tec_key key = {.n = 0};
-    TEC_TRY(first_observation(r, &frame, err));
     TEC_TRY(o->key ? tec_key_read(&key, o->key, err) : TEC_OK);
     char text[TEC_KEY_MAX + 1];
     snprintf(text, sizeof text, "%.*s", (int)key.n, key.text);
     const struct tec_probe_options options_of = {.url = call->args.item[0],
                                                  .key = o->key ? text : NULL,
                                                  .count = o->count ? o->count : COUNT,
-                                                 .values = frame.again.given.values,
-                                                 .n = frame.again.given.n};
+                                                 .values = values,
+                                                 .n = n,
+                                                 .seed = call->shared.seed.value};
     TEC_TRY(tec_probe_run(&times, &options_of, call->heap, err));
     return tell(call, &times, err);
+}
+
+static enum tec_status probe_recorded(struct tec_invocation *call, struct tec_recorded *r,
+                                      struct tec_error *err)
+{
+    struct tec_recorded_frame frame;
+    TEC_TRY(first_observation(r, &frame, err));
+    return probe(call, frame.again.given.values, frame.again.given.n, err);
 }
 
 static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 {
     const struct probe_options *o = call->options;
     struct tec_mcap_reader file;
-    struct tec_recorded *r = TEC_NEW(call->arena, 1, struct tec_recorded);
+    if (o->recording && call->shared.seed.given)
+        return tec_fail(err, TEC_INVALID, "--seed: what a recording has is not drawn");
     if (!o->recording)
-        return tec_fail(
-            err, TEC_INVALID,
-            "probe needs --recording FILE.mcap, whose observation it sends: `tectum run "
-            "FILE --random-inputs 1 --record FILE.mcap` makes one");
+        return probe(call, NULL, 0, err);
+    struct tec_recorded *r = TEC_NEW(call->arena, 1, struct tec_recorded);
     if (!r)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for an observation");
     TEC_TRY(tec_mcap_read(&file, o->recording, err));
     tec_recorded_init(r, &file, call->heap);
-    enum tec_status status = probe(call, r, err);
+    enum tec_status status = probe_recorded(call, r, err);
     tec_recorded_finish(r);
     tec_mcap_read_close(&file);
     return status;
@@ -120,14 +129,16 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 const struct tec_command tec_command_probe = {
     .usage = "probe [options] URL",
     .about =
-        "URL is ws://HOST:PORT of any server that speaks openpi's protocol. One observation of a\n"
-        "recording is sent --count times, one after the other; of a tectum server the breakdown "
-        "is\n"
-        "whole, of others what they say: server_timing and policy_timing. JSON: {n, client_us,\n"
+        "URL is ws://HOST:PORT of any server that speaks openpi's protocol. One observation is\n"
+        "sent --count times, one after the other: the first of a recording, or one that is drawn\n"
+        "from --seed to fit what a tectum server says its inputs are. Of such a server the\n"
+        "breakdown is whole, of others what they say: server_timing and policy_timing. JSON: {n, "
+        "client_us,\n"
         "client_p99_us, wire_us, decode_us, prepare_us, model_us, finish_us, actions [rows,\n"
         "columns]}, null for what the server does not say.\n",
-    .example = "  tectum probe ws://robot:8000 --recording robot.mcap\n",
-    .takes = TEC_TAKES_FORMAT,
+    .example = "  tectum probe ws://robot:8000\n"
+               "  tectum probe ws://robot:8000 --recording robot.mcap\n",
+    .takes = TEC_TAKES_FORMAT | TEC_TAKES_SEED,
     .options = options,
     .n_options = sizeof options / sizeof options[0],
     .size = sizeof(struct probe_options),

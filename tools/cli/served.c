@@ -91,7 +91,8 @@ static enum tec_status read_metadata(struct tec_served *job, struct tec_error *e
 {
     const struct tec_worker *w = &job->worker;
     const struct tec_robot *robot = tec_session_robot(w->opened.engine->session);
-    json_t *own = tec_serve_describe(w->opened.pipeline, robot, "actions", w->rows, w->columns);
+    json_t *own = tec_serve_describe(w->opened.pipeline, w->opened.engine->session, "actions",
+                                     w->rows, w->columns);
     job->metadata = robot && robot->metadata
                         ? json_loads(robot->metadata, JSON_REJECT_DUPLICATES, NULL)
                         : json_object();

@@ -5,37 +5,24 @@
 #include "tools/client/observation.h"
 #include "tools/client/socket.h"
 #include "tools/measure/bench.h"
-
-#include <msgpack.h>
-#include <string.h>
+#include "tools/probe/draw.h"
+#include "tools/probe/object.h"
 
 /* --- the request ------------------------------------------------------------------------------ */
 
-static enum tec_status pack(struct tec_buffer *out, const struct tec_probe_options *o,
+static enum tec_status pack(struct tec_buffer *out, const struct tec_value *observation, size_t n,
                             struct tec_error *err)
 {
     struct tec_client_value values[TEC_MAX_INPUTS];
     json_t *asked = json_pack("{s:b}", "timing", 1);
-    for (size_t i = 0; i < o->n; i++)
-        values[i] = tec_client_value(&o->values[i]);
-    bool good = asked && tec_client_pack(out, values, o->n, asked) && !out->failed;
+    for (size_t i = 0; i < n; i++)
+        values[i] = tec_client_value(&observation[i]);
+    bool good = asked && tec_client_pack(out, values, n, asked) && !out->failed;
     json_decref(asked);
     return good ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a request");
 }
 
 /* --- the reply -------------------------------------------------------------------------------- */
-
-static const msgpack_object *member(const msgpack_object *map, const char *name)
-{
-    size_t n = strlen(name);
-    for (uint32_t i = 0; map && map->type == MSGPACK_OBJECT_MAP && i < map->via.map.size; i++) {
-        const msgpack_object *key = &map->via.map.ptr[i].key;
-        bool text = key->type == MSGPACK_OBJECT_STR || key->type == MSGPACK_OBJECT_BIN;
-        if (text && key->via.str.size == n && memcmp(key->via.str.ptr, name, n) == 0)
-            return &map->via.map.ptr[i].val;
-    }
-    return NULL;
-}
 
 /* A number, times `scale`; -1: there is none. */
 static int64_t number(const msgpack_object *o, double scale)
@@ -51,21 +38,22 @@ enum { CLIENT, WIRE, DECODE, PREPARE, MODEL, FINISH, SAMPLES };
 
 static void read_times(int64_t sample[SAMPLES], const msgpack_object *reply)
 {
-    const msgpack_object *server = member(reply, "server_timing");
-    const msgpack_object *timing = member(member(reply, "tectum"), "timing");
-    int64_t inside = number(member(server, "infer_ms"), 1e3);
-    sample[DECODE] = number(member(timing, "decode_us"), 1.0);
-    sample[PREPARE] = number(member(timing, "prepare_us"), 1.0);
-    sample[MODEL] = number(member(timing, "model_us"), 1.0);
-    sample[FINISH] = number(member(timing, "finish_us"), 1.0);
+    const msgpack_object *server = tec_probe_member(reply, "server_timing");
+    const msgpack_object *timing = tec_probe_member(tec_probe_member(reply, "tectum"), "timing");
+    int64_t inside = number(tec_probe_member(server, "infer_ms"), 1e3);
+    sample[DECODE] = number(tec_probe_member(timing, "decode_us"), 1.0);
+    sample[PREPARE] = number(tec_probe_member(timing, "prepare_us"), 1.0);
+    sample[MODEL] = number(tec_probe_member(timing, "model_us"), 1.0);
+    sample[FINISH] = number(tec_probe_member(timing, "finish_us"), 1.0);
     if (sample[MODEL] < 0)
-        sample[MODEL] = number(member(member(reply, "policy_timing"), "infer_ms"), 1e3);
+        sample[MODEL] =
+            number(tec_probe_member(tec_probe_member(reply, "policy_timing"), "infer_ms"), 1e3);
     sample[WIRE] = inside >= 0 ? sample[CLIENT] - inside - (timing ? sample[DECODE] : 0) : -1;
 }
 
 static void read_shape(struct tec_probe_times *out, const msgpack_object *reply)
 {
-    const msgpack_object *shape = member(member(reply, "actions"), "shape");
+    const msgpack_object *shape = tec_probe_member(tec_probe_member(reply, "actions"), "shape");
     if (!shape || shape->type != MSGPACK_OBJECT_ARRAY || shape->via.array.size < 1)
         return;
     out->rows = (int)number(&shape->via.array.ptr[0], 1.0);
@@ -87,6 +75,29 @@ static enum tec_status read_reply(struct tec_probe_times *out, int64_t sample[SA
     }
     msgpack_unpacked_destroy(&one);
     return good ? TEC_OK : tec_fail(err, TEC_MALFORMED, "the reply is no msgpack map");
+}
+
+/* An observation that fits what the server's first message says. */
+static enum tec_status pack_drawn(struct tec_buffer *out, const struct tec_probe_options *o,
+                                  const struct tec_buffer *metadata, struct tec_heap *heap,
+                                  struct tec_error *err)
+{
+    struct tec_value values[TEC_MAX_INPUTS];
+    struct tec_arena arena;
+    msgpack_unpacked one;
+    size_t at = 0, n = 0;
+    msgpack_unpacked_init(&one);
+    tec_arena_init(&arena, heap);
+    bool good = metadata->n && msgpack_unpack_next(&one, (const char *)metadata->data, metadata->n,
+                                                   &at) == MSGPACK_UNPACK_SUCCESS;
+    enum tec_status status =
+        good ? tec_probe_draw(values, TEC_MAX_INPUTS, &n, &one.data, o->seed, &arena, err)
+             : tec_fail(err, TEC_MALFORMED, "its first message is no msgpack");
+    if (status == TEC_OK)
+        status = pack(out, values, n, err);
+    tec_arena_finish(&arena);
+    msgpack_unpacked_destroy(&one);
+    return tec_context(err, status, "%s", o->url);
 }
 
 /* --- the whole -------------------------------------------------------------------------------- */
@@ -138,11 +149,12 @@ static void sum_up(struct tec_probe_times *out, int64_t (*samples)[SAMPLES], int
 
 static enum tec_status run(struct tec_probe_times *out, const struct tec_probe_options *o,
                            struct tec_client_socket *s, struct tec_buffer *request,
-                           struct tec_buffer *reply, struct tec_error *err)
+                           struct tec_buffer *reply, struct tec_heap *heap, struct tec_error *err)
 {
     int64_t samples[TEC_PROBE_MOST][SAMPLES];
-    TEC_TRY(pack(request, o, err));
     TEC_TRY(receive(s, reply, err)); /* the metadata */
+    TEC_TRY(o->values ? pack(request, o->values, o->n, err)
+                      : pack_drawn(request, o, reply, heap, err));
     TEC_TRY(ask(out, s, request, reply, samples[0], err));
     for (int i = 0; i < o->count; i++)
         TEC_TRY(ask(out, s, request, reply, samples[i], err));
@@ -157,7 +169,7 @@ enum tec_status tec_probe_run(struct tec_probe_times *out, const struct tec_prob
     struct tec_buffer request = {.heap = heap}, reply = {.heap = heap};
     *out = (struct tec_probe_times){.n = 0};
     TEC_TRY(tec_client_connect(&s, options->url, options->key, -1, err));
-    enum tec_status status = run(out, options, &s, &request, &reply, err);
+    enum tec_status status = run(out, options, &s, &request, &reply, heap, err);
     tec_client_close(&s);
     tec_buffer_finish(&request);
     tec_buffer_finish(&reply);

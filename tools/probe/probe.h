@@ -1,4 +1,5 @@
-/* probe.h - one observation to an openpi server, again and again, and where the time went. */
+/* probe.h - one observation, recorded or drawn, to an openpi server again and again, and where the
+ * time went. */
 #ifndef TEC_TOOLS_PROBE_PROBE_H
 #define TEC_TOOLS_PROBE_PROBE_H
 
@@ -18,8 +19,9 @@ enum { TEC_PROBE_MOST = 1000 };
 struct tec_probe_options {
     const char *url, *key; /* key NULL: none */
     int count;             /* 1 .. TEC_PROBE_MOST requests that count, behind one that does not */
-    const struct tec_value *values; /* [n] */
+    const struct tec_value *values; /* [n]; NULL: drawn from `seed`, see draw.h */
     size_t n;                       /* at most TEC_MAX_INPUTS */
+    uint64_t seed;
 };
 
 enum tec_status tec_probe_run(struct tec_probe_times *out, const struct tec_probe_options *options,

@@ -1,11 +1,15 @@
 /* describe.c - a pipeline's inputs and actions as JSON, for the first message of a connection. */
 #include "tools/serve/describe.h"
 
-static int add_picture(json_t *list, const char *name, bool required)
+/* [height, width, 3], with null for sides of any length. */
+static int add_picture(json_t *list, const struct tec_session *session, const char *name,
+                       bool required)
 {
-    return json_array_append_new(list, json_pack("{s:s,s:s,s:s,s:[n,n,i],s:b}", "name", name,
-                                                 "kind", "image", "dtype", "uint8", "shape", 3,
-                                                 "required", required));
+    struct tec_picture_size size = tec_session_picture_size(session, name);
+    return json_array_append_new(
+        list, json_pack("{s:s,s:s,s:s,s:[o,o,i],s:b}", "name", name, "kind", "image", "dtype",
+                        "uint8", "shape", size.h ? json_integer(size.h) : json_null(),
+                        size.w ? json_integer(size.w) : json_null(), 3, "required", required));
 }
 
 static int add_text(json_t *list, const char *name, bool required)
@@ -27,12 +31,13 @@ static int add_numbers(json_t *list, const char *name, const char *kind, const i
                                                        sides, "required", required));
 }
 
-static int add_robot(json_t *list, const struct tec_robot *robot)
+static int add_robot(json_t *list, const struct tec_session *session)
 {
+    const struct tec_robot *robot = tec_session_robot(session);
     int bad = 0;
     for (int i = 0; i < robot->n_cameras; i++)
         if (robot->cameras[i].input)
-            bad |= add_picture(list, robot->cameras[i].input, !robot->cameras[i].optional);
+            bad |= add_picture(list, session, robot->cameras[i].input, !robot->cameras[i].optional);
     for (int i = 0; i < robot->n_parts; i++)
         bad |= add_numbers(list, robot->parts[i].input, "state",
                            (const int64_t[]){robot->parts[i].size}, 1, true);
@@ -54,9 +59,11 @@ static bool goes_along(const struct tec_pipeline *p, int input)
     return false;
 }
 
-static int add_declared(json_t *list, const struct tec_pipeline *p, bool by_robot)
+static int add_declared(json_t *list, const struct tec_pipeline *p,
+                        const struct tec_session *session)
 {
     int64_t shape[TEC_MAX_RANK];
+    bool by_robot = tec_session_robot(session) != NULL;
     int bad = 0;
     for (int i = 0; i < p->n_inputs; i++) {
         const struct tec_decl_input *in = &p->inputs[i];
@@ -64,7 +71,7 @@ static int add_declared(json_t *list, const struct tec_pipeline *p, bool by_robo
         if (in->writer || (by_robot && !along))
             continue;
         if (in->kind == TEC_INPUT_IMAGE)
-            bad |= add_picture(list, in->name, !in->optional);
+            bad |= add_picture(list, session, in->name, !in->optional);
         if (in->kind == TEC_INPUT_TEXT)
             bad |= add_text(list, in->name, !in->initial);
         for (int k = 0; in->kind == TEC_INPUT_TENSOR && k < in->shape.n; k++)
@@ -76,15 +83,16 @@ static int add_declared(json_t *list, const struct tec_pipeline *p, bool by_robo
     return bad;
 }
 
-json_t *tec_serve_describe(const struct tec_pipeline *pipeline, const struct tec_robot *robot,
+json_t *tec_serve_describe(const struct tec_pipeline *pipeline, const struct tec_session *session,
                            const char *actions, int rows, int columns)
 {
+    const struct tec_robot *robot = tec_session_robot(session);
     json_t *list = json_array(), *made = NULL;
     json_t *all = json_pack("{s:s}", "pipeline", pipeline->name);
     int bad = !list || !all;
     if (!bad && pipeline->n_robots <= 1) {
-        bad |= robot ? add_robot(list, robot) : 0;
-        bad |= add_declared(list, pipeline, robot != NULL);
+        bad |= robot ? add_robot(list, session) : 0;
+        bad |= add_declared(list, pipeline, session);
         bad |= json_object_set(all, "inputs", list);
     }
     if (!bad && rows > 0 && columns > 0) {
