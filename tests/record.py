@@ -4,7 +4,9 @@ mcap package where it is installed; replay, explain and trace of it; cuts, full 
 import glob
 import json
 import os
+import pty
 import re
+import select
 import shutil
 import signal
 import socket
@@ -622,6 +624,51 @@ def a_robot_that_has_done_nothing_is_looked_at():
     check(json.loads(tectum("explain", "--control", socket_path, "--format", "json").stdout)["frames"] == 0)
     trace = json.loads(tectum("trace", "--control", socket_path, "--chrome").stdout)
     check(isinstance(trace["traceEvents"], list), trace)
+    check(s.end()[0] == 0)
+
+
+class Terminal:
+    """`top` of a robot where a person looks: on a terminal, with keys."""
+
+    def __init__(self, folder, *arguments):
+        self.own, other = pty.openpty()
+        self.p = subprocess.Popen([PROGRAM, "top", *arguments], stdin=other, stdout=other, stderr=other, cwd=folder)
+        os.close(other)
+
+    def press(self, key, words):
+        """Press a key (none: "") and read until these words are on the screen."""
+        os.write(self.own, key.encode())
+        seen, until = b"", time.monotonic() + 60
+        while words.encode() not in seen:
+            check(time.monotonic() < until and select.select([self.own], [], [], 60)[0], key, words, seen[-2000:])
+            seen += os.read(self.own, 1 << 16)
+        return seen.decode()
+
+
+@test
+def keys_choose_what_top_shows():
+    socket_path, folder = WORK + "/top.sock", WORK + "/top"
+    os.mkdir(folder)
+    s = Server(DEMO, "--control", socket_path, "--late-ok")
+    c = s.connect()
+    for _ in range(3):
+        c.infer({**OBSERVATION, "tectum": {"tasks": ["action", "text"]}})
+    t = Terminal(folder, "--control", socket_path, "--every-ms", "3600000")
+    t.press("", "f freeze  R record")
+    for key, words in (("r", "finished: "), ("m", "OPERATION"), ("g", "p99 ms"), ("p", "strikes 0"), ("n", "DEVICE"),
+                       ("f", ""), ("r", "finished: ")):  # a view ends the freeze
+        t.press(key, words)
+    t.press("R", "/recorder-frame")
+    t.press("q", "")
+    check(t.p.wait(timeout=60) == 0, t.p.returncode)
+    os.close(t.own)
+    dump, = glob.glob(folder + "/recorder-frame*.mcap")
+    check("talk" in tectum("explain", dump, "--frame", "1").stdout)
+    for view, words in (("requests", "finished: "), ("memory", "alloc"), ("graphs", "act"), ("policy", "oxygen"),
+                        ("nodes", "DEVICE")):
+        check(words in tectum("top", dump, "--show", view).stdout, view)
+    check("strikes 0" in tectum("top", "--control", socket_path, "--count", "1", "--show", "policy").stdout)
+    tectum("top", FILE, "--show", "policy", "--format", "json", code=2)
     check(s.end()[0] == 0)
 
 

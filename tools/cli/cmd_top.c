@@ -1,11 +1,13 @@
 /* cmd_top.c - a running robot at a glance, again and again; or a recording, once. */
 #include "base/clock.h"
 #include "base/json_text.h"
-#include "tools/record/cadence.h"
+#include "tools/control/client.h"
 #include "tools/record/flight_source.h"
+#include "tools/record/top_views.h"
 
 #include <poll.h>
 #include <stddef.h>
+#include <string.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -13,7 +15,7 @@ enum { EVERY_MS = 1000, WINDOW_S = 10 };
 
 struct top_options {
     const char *control;
-    int every_ms, count, window_s;
+    int every_ms, count, window_s, show;
 };
 
 #define AT(member) offsetof(struct top_options, member)
@@ -24,6 +26,8 @@ static const struct tec_option options[] = {
     {"window-s", 0, TEC_OPTION_INT, "S", "figures are of the last S seconds; 10", AT(window_s), 1,
      3600},
     {"count", 'n', TEC_OPTION_INT, "N", "end after N looks", AT(count), 1, 1 << 30},
+    {"show", 0, TEC_OPTION_WORD, "nodes|requests|memory|graphs|policy",
+     "what the text shows first; keys change it", AT(show), 0, 0},
 };
 
 /* The keyboard, where a person looks: a key is read without its line being ended. */
@@ -59,23 +63,72 @@ static char wait_for_key(const struct keys *k, int ms)
     return key;
 }
 
-static enum tec_status look(struct tec_invocation *call, const struct keys *keys, bool frozen,
+/* What the screen shows, and what was said last. */
+struct screen {
+    struct keys keys;
+    enum tec_top_view view;
+    bool frozen;
+    long long frame; /* the newest that was shown */
+    char said[300];
+};
+
+/* The view as text; of a robot, also what it says of itself. */
+static enum tec_status show(struct tec_invocation *call, struct screen *s,
+                            const struct tec_flight *f, const struct tec_cadence *c,
                             struct tec_error *err)
+{
+    const struct top_options *o = call->options;
+    json_t *status = NULL;
+    bool asks = o->control && (s->view == TEC_TOP_policy || s->view == TEC_TOP_memory);
+    if (asks)
+        TEC_TRY(tec_control_ask(call->heap, o->control, json_pack("{s:s}", "cmd", "status"),
+                                &status, err));
+    if (s->keys.on)
+        fputs("\033[H\033[J", call->out); /* from the top of the screen */
+    tec_top_print(call->out, s->view, f, c, status);
+    json_decref(status);
+    if (!s->keys.on)
+        return TEC_OK;
+    fputs("keys: q quit  ", call->out);
+    tec_top_print_keys(call->out);
+    fprintf(call->out, "  f freeze  R record\n%s", s->said);
+    s->said[0] = '\0';
+    return TEC_OK;
+}
+
+/* Have the robot write its flight recorder into a file in the folder where this program runs. */
+static void record(struct tec_invocation *call, struct screen *s)
+{
+    const struct top_options *o = call->options;
+    struct tec_error err = {TEC_IO, "the current folder has no name"};
+    char path[4096];
+    json_t *answer = NULL;
+    enum tec_status status = TEC_IO;
+    size_t n = getcwd(path, sizeof path) ? strlen(path) : 0;
+    if (n && n + 64 < sizeof path) {
+        snprintf(path + n, sizeof path - n, "/recorder-frame%lld.mcap", s->frame);
+        status = tec_control_ask(
+            call->heap, o->control,
+            json_pack("{s:s, s:s, s:f}", "cmd", "recorder", "path", path, "last_s", 0.0), &answer,
+            &err);
+    }
+    json_decref(answer);
+    snprintf(s->said, sizeof s->said, "%.280s\n", status == TEC_OK ? path : err.message);
+}
+
+static enum tec_status look(struct tec_invocation *call, struct screen *s, struct tec_error *err)
 {
     const struct top_options *o = call->options;
     struct tec_flight f;
     struct tec_cadence c;
     double window = o->window_s ? o->window_s : WINDOW_S;
-    if (frozen)
+    if (s->frozen)
         return TEC_OK;
     TEC_TRY(tec_flight_of_call(&f, call, o->control, o->control ? window + 1.0 : 0.0, err));
     enum tec_status status = tec_cadence_of(&c, &f, o->control ? window : 0.0, err);
+    s->frame = status == TEC_OK ? (long long)c.newest : s->frame;
     if (status == TEC_OK && call->shared.format == TEC_FORMAT_TEXT) {
-        if (keys->on)
-            fputs("\033[H\033[J", call->out); /* from the top of the screen */
-        tec_cadence_print(call->out, &f, &c);
-        if (keys->on)
-            fputs("keys: q quit  f freeze\n", call->out);
+        status = show(call, s, &f, &c, err);
     } else if (status == TEC_OK) {
         json_t *line = tec_cadence_json(&f, &c);
         status = tec_json_print(call->out, line, JSON_COMPACT | JSON_REAL_PRECISION(6),
@@ -87,23 +140,37 @@ static enum tec_status look(struct tec_invocation *call, const struct keys *keys
     return status;
 }
 
+/* Another view is looked at as things are now, also where the screen was frozen. */
+static void press(struct tec_invocation *call, struct screen *s, char key)
+{
+    enum tec_top_view view = tec_top_view_of(key);
+    if (view < TEC_TOP_VIEWS) {
+        s->view = view;
+        s->frozen = false;
+    }
+    s->frozen ^= key == 'f';
+    if (key == 'R')
+        record(call, s);
+}
+
 static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 {
     const struct top_options *o = call->options;
-    struct keys keys;
+    struct screen s = {.view = (enum tec_top_view)o->show};
     enum tec_status status = TEC_OK;
-    bool frozen = false;
-    open_keys(&keys, call);
+    if (o->show && call->shared.format != TEC_FORMAT_TEXT)
+        return tec_fail(err, TEC_INVALID, "--show: JSON has the same figures in every line");
+    open_keys(&s.keys, call);
     for (int i = 0; status == TEC_OK && !ferror(call->out); i++) {
-        status = look(call, &keys, frozen, err);
+        status = look(call, &s, err);
         if (status != TEC_OK || !o->control || (o->count && i + 1 >= o->count))
             break;
-        char key = wait_for_key(&keys, o->every_ms ? o->every_ms : EVERY_MS);
-        frozen ^= key == 'f';
+        char key = wait_for_key(&s.keys, o->every_ms ? o->every_ms : EVERY_MS);
         if (key == 'q')
             break;
+        press(call, &s, key);
     }
-    close_keys(&keys);
+    close_keys(&s.keys);
     return status;
 }
 
@@ -113,11 +180,15 @@ const struct tec_command tec_command_top = {
         "Of a running robot, every second: rate against the pipeline's period, frames over their\n"
         "deadline, the worst second, headroom (the median of what was left until the deadline);\n"
         "each node's launches; language; the policy; misses by cause. Of a recording the same,\n"
-        "once. JSON: a line a look {pipeline, policy, frame, cadence, hz, wanted_hz, worst_hz,\n"
+        "once. --show, and on a terminal keys, choose what is looked at: r the newest requests, m\n"
+        "operations on keys and values and the memories, g the captured variants that ran, p the\n"
+        "policy, n nodes again; f freezes the screen, R has the robot write its flight recorder\n"
+        "here. JSON: a line a look {pipeline, policy, frame, cadence, hz, wanted_hz, worst_hz,\n"
         "action_hz, frames, missed, causes, headroom_us, frame_us, tokens_s, in_flight, "
         "policy_us,\n"
         "seconds, nodes [{node, launches, hz, p50_us, p99_us, max_us, share}]}.\n",
-    .example = "  tectum top --control /tmp/robot.sock\n",
+    .example = "  tectum top --control /tmp/robot.sock\n"
+               "  tectum top robot.mcap --show requests\n",
     .takes = TEC_TAKES_FORMAT,
     .options = options,
     .n_options = sizeof options / sizeof options[0],
