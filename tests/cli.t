@@ -111,6 +111,21 @@ run 3 "check a robot" check pipelines/robots/aloha_sim.lua; err "this is a robot
 run 3 "check a checkpoint" check "$CHECKPOINT"; err "this is a checkpoint"
 run 2 "check without a file" check
 run 0 "check --explain" check --explain E026; out "E026"
+codes=$(sed -nE 's/^CODE\(([EW][0-9]+),.*/\1/p' graph/load/codes.def)
+wrong=$(for code in $codes; do "$T" check --explain "$code" 2>&1 | grep -q "^$code: " || echo "$code"; done)
+[ -n "$codes" ] && [ -z "$wrong" ]; ok $? "every code is explained${wrong:+, not $wrong}"
+run 2 "check --explain what is no code" check --explain E999; err "they are E001 to $(echo "$codes" | tail -n 1)\$"
+run 1 "a model that nobody has described" check --set model.arch=pi06 pipelines/demo_metaworld.lua
+out "no model is named 'pi06': .*/models/pi06.lua is not there; did you mean 'pi0" "the nearest is told"
+texts() { # texts TEXT LIST WORDS: candidates that are refused, and the words
+    printf 'return extend("qwen_skills.lua", { name = "texts", nodes = {\n  score { name = "choose", candidates = %s } } })\n' \
+        "$2" >"$W/texts.lua"
+    run 1 "$1" check "$W/texts.lua"; out "$3" "$1, located"; out "texts.lua:2:"
+}
+texts "a candidate that is no text" '{ " a", 5 }' "entry 2 of 'candidates' of score must be a text in quotes, not empty; is 5"
+texts "an empty candidate" '{ "", " a" }' "entry 1 of 'candidates' of score must be a text"
+texts "no candidates" '{}' "field 'candidates' of score has 0 texts"
+texts "candidates that are no list" '" a"' "field 'candidates' of score must be a list of texts"
 : >"$W/empty.lua"
 run 1 "check an empty file" check "$W/empty.lua"
 head -c 4096 /dev/urandom >"$W/noise.lua"

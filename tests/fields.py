@@ -401,7 +401,6 @@ def main():
     names = fields_of(t.root)
     with tempfile.TemporaryDirectory() as work:
         os.chdir(work)
-        os.mkdir("build")
         t.write_inputs()
         for name in names:
             line = FIELDS.get(name)

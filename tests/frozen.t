@@ -10,7 +10,6 @@
 write=
 [ "${1:-}" = --write ] && write=1 && shift
 . "$(dirname "$0")/opening.sh"
-mkdir "$W/build" # for a memory of the demo
 model="--random-weights 1 --size tiny"
 
 # same FILE PIPELINE VALUE TEXT: the file's line of the pipeline has this value

@@ -8,7 +8,6 @@
 # the other; chaos looks at none, and texts are run to their ends, but for those that their deadline
 # cuts on a busy machine.
 . "$(dirname "$0")/opening.sh"
-mkdir "$W/build" # for a memory of the demo
 
 cat >"$W/compare.py" <<'PYTHON'
 import json, sys

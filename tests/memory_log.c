@@ -627,3 +627,31 @@ TEST(a_hundred_thousand_segments_open_fast)
 }
 
 TAP_MAIN
+
+TEST(folders_of_a_new_file_are_made)
+{
+    struct tec_heap heap = {0};
+    struct tec_error err;
+    struct tec_log *log = NULL;
+    struct state s;
+    char above[48], below[64];
+    make_path();
+    snprintf(above, sizeof above, "%s/a", folder);
+    snprintf(below, sizeof below, "%s/b", above);
+    snprintf(path, sizeof path, "%s/a//b/store", folder);
+    for (int i = 0; i < 2; i++) { /* the second time they are there */
+        REQUIRE(open_state(&log, &s, NULL, &heap, &err) == TEC_OK);
+        tec_log_close(log);
+    }
+    CHECK_INT(unlink(path), ==, 0);
+    CHECK_INT(rmdir(below), ==, 0);
+    CHECK_INT(rmdir(above), ==, 0);
+    snprintf(path, sizeof path, "%s/a", folder);
+    spit((const unsigned char *)"a file in the way", 17);
+    snprintf(path, sizeof path, "%s/a/b/store", folder);
+    CHECK_INT(open_state(&log, &s, NULL, &heap, &err), ==, TEC_IO);
+    CHECK(strstr(err.message, path) && strstr(err.message, "/a cannot be made"));
+    CHECK_INT(heap.live, ==, 0);
+    unlink(above);
+    remove_path();
+}

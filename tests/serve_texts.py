@@ -338,6 +338,7 @@ def token_ids_are_whole_numbers_of_any_width():
     small = ids[:4]
     check(told(array("|u1", "B", small)) == told(small) == told(array("<i4", "i", small)))
     for wrong, words in (([1, 1 << 31], "token id 2"), ([-(1 << 31) - 1], "token id 1"), ([5.5], "token id 1"),
+                         ([3, 5.0], "token id 2"), ([3, 4, True], "token id 3"), ([False], "token id 1"),
                          (array("<i8", "q", [3, 4, 1 << 40]), "token id 3"), (array("<u4", "I", [1 << 31]), "token id 1"),
                          (array("<u8", "Q", [(1 << 64) - 1]), "token id 1"), (array("<f4", "f", small), "i32 [n]"),
                          ([[5, 6]], "i32 [n]")):

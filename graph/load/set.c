@@ -293,8 +293,13 @@ static void set_texts(struct tec_loader *ld, const struct tec_field *f,
                       const struct tec_decl_entry *e, void *out)
 {
     const struct tec_decl_value *v = e->value;
+    const char *owner = tec_constructors[f->owner].word;
     if (v->kind != TEC_VALUE_LIST || v->n < (int)f->min || v->n > (int)f->max) {
-        struct tec_diagnostic *d = tec_set_wrong(ld, f, e);
+        struct tec_diagnostic *d =
+            v->kind != TEC_VALUE_LIST
+                ? tec_set_wrong(ld, f, e)
+                : tec_diagnostics_add(ld->d, TEC_E011, tec_where_value(ld, e),
+                                      "field '%s' of %s has %d texts", f->name, owner, v->n);
         tec_diagnostics_help(ld->d, d, "write it as { \" one\", \" two\" }, %.0f to %.0f of them",
                              f->min, f->max);
         return;
@@ -307,7 +312,11 @@ static void set_texts(struct tec_loader *ld, const struct tec_field *f,
     for (int i = 0; i < v->n; i++) {
         const struct tec_decl_value *text = v->entries[i].value;
         if (text->kind != TEC_VALUE_STRING || !text->string[0]) {
-            tec_set_wrong(ld, f, &v->entries[i]);
+            if (text->kind != TEC_VALUE_BAD)
+                tec_diagnostics_add(ld->d, TEC_E011, tec_where_value(ld, &v->entries[i]),
+                                    "entry %d of '%s' of %s must be a text in quotes, not empty; "
+                                    "is %s",
+                                    i + 1, f->name, owner, tec_decl_value_describe(ld, text));
             return;
         }
         item[i] = text->string;

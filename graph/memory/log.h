@@ -110,9 +110,10 @@ struct tec_log_options {
 
 struct tec_log;
 
-/* Open or create the file at `path` and visit what it holds. TEC_INVALID: a key out of range, or
- * the file belongs to another model, tokenizer, dtype or size, or is open elsewhere; TEC_MALFORMED:
- * no store file at all; TEC_IO. Nothing is written to a file that is refused. */
+/* Open the file at `path`, or create it and the folders that it lies in, and visit what it holds.
+ * TEC_INVALID: a key out of range, or the file belongs to another model, tokenizer, dtype or size,
+ * or is open elsewhere; TEC_MALFORMED: no store file at all; TEC_IO. Nothing is written to a file
+ * that is refused. */
 enum tec_status tec_log_open(struct tec_log **out, const char *path, const struct tec_log_key *key,
                              const struct tec_log_options *options,
                              const struct tec_log_visitor *visitor, struct tec_heap *heap,

@@ -99,6 +99,28 @@ enum tec_status tec_log_sync_folder(const char *path, struct tec_error *err)
                 : tec_fail(err, TEC_IO, "%s: the folder cannot be synced: %s", path, strerror(why));
 }
 
+static bool is_folder(const char *path)
+{
+    struct stat there;
+    return stat(path, &there) == 0 && S_ISDIR(there.st_mode);
+}
+
+/* The folders that the file is to lie in, where they are not there yet; each is durable. */
+static enum tec_status make_folders(const char *path, struct tec_error *err)
+{
+    char folder[PATH_MAX];
+    for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+        if (is_folder(folder))
+            continue;
+        if (mkdir(folder, 0777) != 0 && !(errno == EEXIST && is_folder(folder)))
+            return tec_fail(err, TEC_IO, "%s: the folder %s cannot be made: %s", path, folder,
+                            strerror(errno));
+        TEC_TRY(tec_log_sync_folder(folder, err));
+    }
+    return TEC_OK;
+}
+
 /* A log without a file; NULL and a reason in err. */
 static struct tec_log *wrap(const char *path, const struct tec_log_key *key,
                             const struct tec_log_options *options, struct tec_heap *heap,
@@ -209,7 +231,9 @@ enum tec_status tec_log_open(struct tec_log **out, const char *path, const struc
     struct tec_log *log = wrap(path, key, options, heap, &why);
     if (!log)
         return tec_fail(err, why.status, "%s", why.message);
-    enum tec_status status = open_locked(log, O_CREAT, &size, err);
+    enum tec_status status = make_folders(log->path, err);
+    if (status == TEC_OK)
+        status = open_locked(log, O_CREAT, &size, err);
     if (status == TEC_OK)
         status = take(log, size, visitor, err);
     if (status != TEC_OK) {

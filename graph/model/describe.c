@@ -1,6 +1,7 @@
 /* describe.c - find and evaluate a model description. */
 #include "base/json_text.h"
 #include "base/lua.h"
+#include "base/nearest.h"
 #include "base/store/file.h"
 #include "graph/model/build.h"
 #include "graph/model/parse.h"
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 enum { MAX_NAME = 256, MAX_PARTS = 16 };
@@ -131,6 +133,37 @@ static bool is_placed(const char *message)
            strcspn(message, ": ") == (size_t)(line - message) + 4;
 }
 
+/* The name of a description by that of its file; false: it is none. */
+static bool name_of(char arch[MAX_NAME], const char *file)
+{
+    size_t n = strlen(file);
+    if (n < 5 || n >= MAX_NAME || strcmp(file + n - 4, ".lua") != 0)
+        return false;
+    snprintf(arch, MAX_NAME, "%.*s", (int)(n - 4), file);
+    return true;
+}
+
+/* No description has this name; the nearest one that is there. */
+static enum tec_status fail_named(const char *root, const char *arch, struct tec_error *err)
+{
+    enum { MOST = 64 };
+    char all[MOST][MAX_NAME];
+    const char *names[MOST];
+    int n = 0;
+    DIR *dir = opendir(root);
+    for (struct dirent *e = dir ? readdir(dir) : NULL; e && n < MOST; e = readdir(dir))
+        if (name_of(all[n], e->d_name)) {
+            names[n] = all[n];
+            n++;
+        }
+    if (dir)
+        closedir(dir);
+    const char *near = tec_nearest(arch, names, n);
+    return tec_fail(err, TEC_NOT_FOUND,
+                    "no model is named '%.80s': %s/%.80s.lua is not there%s%s%s", arch, root, arch,
+                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
 /* Evaluate one description. It may answer false: "this checkpoint is not mine". */
 static enum tec_status evaluate(struct described *out, const struct tec_model_choice *choice,
                                 const char *arch, json_t *given, struct tec_heap *heap,
@@ -140,7 +173,9 @@ static enum tec_status evaluate(struct described *out, const struct tec_model_ch
     struct tec_lua *lua = NULL;
     int n = snprintf(path, sizeof path, "%s/%s.lua", choice->root, arch);
     if (n < 0 || (size_t)n >= sizeof path || strpbrk(arch, "/\\") || arch[0] == '.')
-        return tec_fail(err, TEC_NOT_FOUND, "no model is named '%s'", arch);
+        return fail_named(choice->root, arch, err);
+    if (access(path, F_OK) != 0)
+        return fail_named(choice->root, arch, err);
     enum tec_status status = tec_lua_create(&lua, &tec_lua_file_limits, heap, err);
     if (status == TEC_OK)
         status = run_file(out, lua, path, choice->root, given, err);
@@ -183,10 +218,8 @@ static enum tec_status recognise(struct described *out, const struct tec_model_c
                         choice->root);
     enum tec_status status = TEC_NOT_FOUND, broken = TEC_OK;
     for (struct dirent *e = readdir(dir); e && status == TEC_NOT_FOUND; e = readdir(dir)) {
-        size_t n = strlen(e->d_name);
-        if (n < 5 || n >= MAX_NAME || strcmp(e->d_name + n - 4, ".lua") != 0)
+        if (!name_of(arch, e->d_name))
             continue;
-        snprintf(arch, MAX_NAME, "%.*s", (int)(n - 4), e->d_name);
         enum tec_status one = evaluate(out, choice, arch, given, heap, err);
         if (one != TEC_OK)
             broken = one;

@@ -431,8 +431,8 @@ static enum tec_status explain(struct tec_invocation *call, const char *name, st
 {
     enum tec_code code = tec_code_find(name);
     if (code == TEC_CODES)
-        return tec_fail(err, TEC_INVALID, "--explain: no code is named '%s'; they are E001 to W111",
-                        name);
+        return tec_fail(err, TEC_INVALID, "--explain: no code is named '%.40s'; they are %s to %s",
+                        name, tec_code_name(0), tec_code_name(TEC_CODES - 1));
     fprintf(call->out, "%s: %s\n", tec_code_name(code), tec_code_meaning(code));
     return TEC_OK;
 }

@@ -186,6 +186,12 @@ static bool is_ids(const char *name)
     return n > 4 && strcmp(name + n - 4, "#ids") == 0;
 }
 
+static enum tec_status fail_id(const struct reading *in, size_t number)
+{
+    return tec_fail(in->err, TEC_SHAPE, "%.80s: token id %zu is no whole number of 32 bits",
+                    in->name, number);
+}
+
 /* Token ids stay whole numbers, of any width or in a list; a double has every one of 32 bits, and
  * what it rounds is out of their range. */
 static enum tec_status keep_ids(struct tec_value *out, const double *x, size_t n,
@@ -196,8 +202,7 @@ static enum tec_status keep_ids(struct tec_value *out, const double *x, size_t n
         return no_memory(in);
     for (size_t i = 0; i < n; i++) {
         if (!(x[i] >= INT32_MIN && x[i] <= INT32_MAX) || x[i] != floor(x[i]))
-            return tec_fail(in->err, TEC_SHAPE, "%.80s: token id %zu is no whole number of 32 bits",
-                            in->name, i + 1);
+            return fail_id(in, i + 1);
         ids[i] = (int32_t)x[i];
     }
     out->kind = TEC_VALUE_I32;
@@ -317,7 +322,7 @@ static enum tec_status read_list(struct tec_value *out, enum tec_numpy_found *fo
                                  const struct tec_msgpack_token *token, const struct reading *in)
 {
     struct tec_msgpack_token t;
-    bool numbers = false;
+    bool numbers = false, ids = is_ids(in->name);
     size_t n = 1, at[TEC_NUMPY_RANK + 1] = {0}, used = 0;
     *out = (struct tec_value){.name = in->name, .kind = TEC_VALUE_F64};
     TEC_TRY(list_shape(out, &numbers, *in->r, *token, in));
@@ -350,10 +355,12 @@ static enum tec_status read_list(struct tec_value *out, enum tec_numpy_found *fo
             return tec_fail(in->err, TEC_MALFORMED,
                             "%.80s: a list of numbers, or of such lists of one length, is taken",
                             in->name);
+        else if (ids && t.kind != TEC_MSGPACK_UINT && t.kind != TEC_MSGPACK_INT)
+            return fail_id(in, used); /* 5.0 and true are numbers, but no ids */
     }
     out->data = x;
     out->bytes = n * sizeof *x;
-    return is_ids(in->name) ? keep_ids(out, x, n, in) : TEC_OK;
+    return ids ? keep_ids(out, x, n, in) : TEC_OK;
 }
 
 enum tec_status tec_numpy_read(struct tec_value *out, enum tec_numpy_found *found,

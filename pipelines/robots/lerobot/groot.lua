@@ -75,6 +75,13 @@ return {
   packs   = PACKS,
   unpacks = UNPACKS,
   steps   = { "groot_eagle_encode_v3", "groot_eagle_collate_v3" },
+  options = {
+    -- The model says how long state and actions are.
+    [PACKS]   = { state_horizon = true, action_horizon = true, max_state_dim = true, max_action_dim = true,
+                  language_key = true, formalize_language = true, embodiment_tag = true,
+                  embodiment_mapping = true, normalize_min_max = true },
+    [UNPACKS] = { env_action_dim = true, normalize_min_max = true },
+  },
   adapt   = function(robot, before, after)
     local config <const>, pack <const> = given.config, before.config
     local rank <const> = config.lora_rank

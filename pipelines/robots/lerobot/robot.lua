@@ -102,6 +102,30 @@ for _, name in ipairs(kind.steps or {}) do before_known[name] = true end
 local packs <const>, unpacks <const> = kind.packs or "normalizer_processor", kind.unpacks or "unnormalizer_processor"
 before_known[packs], after_known[unpacks] = true, true
 
+-- Options of the steps. Padding is the engine's own business, too: rows that only pad are not computed.
+local options <const> = {
+  rename_observations_processor = { rename_map = true },
+  device_processor = { device = true, float_dtype = true },
+  normalizer_processor = { features = true, norm_map = true, eps = true, normalize_observation_keys = true },
+  unnormalizer_processor = { features = true, norm_map = true, eps = true },
+  relative_actions_processor = { enabled = true, exclude_joints = true, action_names = true },
+  absolute_actions_processor = { enabled = true },
+  tokenizer_processor = { tokenizer_name = true, max_length = true, task_key = true, padding_side = true,
+                          padding = true, truncation = true },
+}
+for name, known in pairs(kind.options or {}) do options[name] = known end
+
+local function check_options(step, name, config)
+  local known <const> = options[name] or {}
+  for option in pairs(config) do
+    if not known[option] then
+      local all <const> = names(known)
+      refuse(step .. "." .. tostring(option), "is no option of " .. name .. " that is run; "
+             .. (all == "" and "it has none" or "known are " .. all))
+    end
+  end
+end
+
 local function steps_of(file, processor, known)
   if not processor then
     refuse(file .. "steps", "the file is not there: a folder of an older LeRobot has its statistics in "
@@ -119,7 +143,10 @@ local function steps_of(file, processor, known)
              .. names(known))
     end
     if found[name] then refuse(at .. "." .. key, "step '" .. name .. "' stands twice") end
-    found[name] = { at = at .. ".config", config = type(s.config) == "table" and s.config or {} }
+    local own <const> = s.config == nil and {} or s.config
+    if type(own) ~= "table" then refuse(at .. ".config", "must be options by their names") end
+    check_options(at .. ".config", name, own)
+    found[name] = { at = at .. ".config", config = own }
   end
   return found
 end
@@ -196,6 +223,9 @@ if kind.prompt then
   local tokenizer <const> = need(before, BEFORE, "tokenizer_processor")
   local side <const>, key <const> = tokenizer.config.padding_side, tokenizer.config.task_key
   if side ~= nil and side ~= "right" then refuse(tokenizer.at .. ".padding_side", "must be right") end
+  if tokenizer.config.truncation == false then
+    refuse(tokenizer.at .. ".truncation", "must be true: no more tokens than max_length are taken")
+  end
   local n <const> = tokenizer.config.max_length
   if math.type(n) ~= "integer" or n < 1 then refuse(tokenizer.at .. ".max_length", "must be a number of tokens") end
   prompt = { input = type(key) == "string" and key or "task", template = kind.prompt.template,

@@ -6,6 +6,7 @@
 -- resize  of pictures, a word of a robot's description
 -- off     options of config.json that must not be set: what they change is not run
 -- steps   names of steps of the processors that are known beside the common ones, and need nothing
+-- options of steps that only this type has, by the step's name: what its config may say
 -- inputs  features of config.json that are read beside pictures and observation.state
 -- normal  true: pictures are normalised as the processor says
 -- packs   the step that normalises in place of normalizer_processor, and unpacks, that in place of
