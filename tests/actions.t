@@ -9,7 +9,7 @@ G=pipelines/graphs
 run() {
     name=$1 pipeline=$2
     shift 2
-    "$T" run "$pipeline" --random-weights 1 --size tiny --random-inputs 1 -n 6 --threads 2 --policy default \
+    "$T" run "$pipeline" --random-weights 1 --size tiny --random-inputs 1 -n "${frames:-6}" --threads 2 --policy "${policy:-default}" \
         --format json "$@" >"$W/$name" 2>"$W/err" </dev/null || sed 's/^/# /' "$W/err"
 }
 
@@ -20,7 +20,7 @@ is() {
 import json, sys
 def f(name):
     frames = [json.loads(line) for line in open(f"{sys.argv[1]}/{name}")]
-    assert len(frames) == 6, f"{name}: {len(frames)} frames"
+    assert len(frames) in (6, 150), f"{name}: {len(frames)} frames"
     return frames
 def of(name, node):
     return [x["actions"][node] for x in f(name)]
@@ -82,6 +82,29 @@ is "prev: the first frame has no actions, and misses none" \
     'f("before")[0]["actions"] == {} and not f("before")[0]["missed"] and f("before")[5]["seen"] == 4'
 is "prev: the actions do not wait for the prefill" \
     'all([l["node"] for l in x["plan"]["launches"]][:2] == ["act", "see"] for x in f("before")[1:])'
+
+
+# An observation is acted on for as long as its prefix or its text is the newest one. The robot adds
+# its state to what the model says, so chunks show whose state that is.
+states() { # N: so many observations, each of another state
+    awk -v n="$1" 'BEGIN { for (i = 0; i < n; i++) { printf "{\"state\": ["
+        for (k = 0; k < 14; k++) printf "%s%.3f", k ? ", " : "", (i * 7 + k) % 50 / 100
+        print "]}" } }' </dev/null
+}
+states 150 >"$W/states.jsonl"
+frames=150
+seldom="pipelines/pi05_aloha.lua --inputs $W/states.jsonl --set nodes.see.spawn=every(1000000) --set nodes.act.steps=1"
+run seldom $seldom
+run seldom_interpreted $seldom --interpret
+is "every(1000000): 150 frames act on the first observation" \
+    '[x.get("seen", 0) for x in f("seldom")] == [0] * 150 and all(x["actions"]["act"] for x in f("seldom"))'
+is "every(1000000): as interpreted" 'of("seldom", "act") == of("seldom_interpreted", "act")'
+policy=oxygen
+run once $G/g08b_newest_subtask.lua --set 'nodes.talk.spawn=on_change()' --input prompt=go --set nodes.act.steps=1
+policy=
+is "a text of the first frame is acted on in the 149 behind it" \
+    '[x.get("seen", x["frame"]) for x in f("once")][-100:] == [0] * 100 and all(x["actions"]["act"] for x in f("once"))'
+frames=
 
 n=$((n + 1))
 "$T" simulate $G/g04_two_heads.lua --random-weights 1 --size tiny --launch-ms 1 -n 2 --trace "$W/trace" --format json \

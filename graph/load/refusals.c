@@ -99,10 +99,8 @@ static bool stands_in_ring(const struct refusing *r)
 
 /* --- prefills -------------------------------------------------------------------------------- */
 
-/* Actions may be of an observation that the newest 64 of a client hold. */
 static void rate_of_frames(struct refusing *r)
 {
-    enum { MOST = 32 };
     const struct tec_decl_spawn *s = &r->n->spawn;
     if (r->n->kind != TEC_DECL_PREFILL || waits(r, r->n) || s->kind == TEC_SPAWN_NONE ||
         (s->kind == TEC_SPAWN_EVERY && s->frames == 1))
@@ -114,9 +112,6 @@ static void rate_of_frames(struct refusing *r)
     else if (ring)
         REFUSE(field(r, "spawn"), "'%s' is the frames' prefill: with a ring it runs in every frame",
                name_of(r->n));
-    else if (s->frames > MOST)
-        REFUSE(field(r, "spawn"), "'%s' is the frames' prefill: it runs every %d frames at least",
-               name_of(r->n), MOST);
 }
 
 static void several_texts(struct refusing *r)

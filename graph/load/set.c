@@ -382,11 +382,11 @@ static void set_spawn(struct tec_loader *ld, const struct tec_field *f,
         if (value && (!spawn->value || !is_name(spawn->value)))
             tec_set_wrong(ld, f, e);
     } else if (is_call(e->value, TEC_CON_every) && frames && as_integer(frames->value, &n) &&
-               n >= 1 && n <= 1e6) {
+               n >= 1 && n <= INT32_MAX) {
         *spawn = (struct tec_decl_spawn){TEC_SPAWN_EVERY, (int)n, NULL};
     } else {
         struct tec_diagnostic *d = tec_set_wrong(ld, f, e);
-        tec_diagnostics_help(ld->d, d, "n counts frames, from 1 to 1000000");
+        tec_diagnostics_help(ld->d, d, "n counts frames, from 1 to %d", INT32_MAX);
     }
 }
 

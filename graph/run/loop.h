@@ -291,6 +291,10 @@ int tec_loop_live(const struct tec_loop *loop);
 /* Drop every request, as after a change of policy between runs; costs stay. */
 void tec_loop_reset(struct tec_loop *loop);
 
+/* Between frames: may a later frame's actions be of the observation that this frame took in? At
+ * most one frame's a chain and session, and one a request slot, are such. */
+bool tec_loop_acts_on(const struct tec_loop *loop, int64_t frame);
+
 /* Texts: two records a request slot and two more; the one that ended first is used again first, so
  * a text that ended is there for at least one more frame. Its count and done may be read from any
  * thread, the rest of a record by a reader that is done with it before the next frame begins. */

@@ -213,6 +213,33 @@ void tec_loop_prior(struct tec_loop *l, const struct tec_cost_table *table)
             tec_costs_prior(l->chains[m].costs, table, l->o.topology, m);
 }
 
+/* --- what later frames read ------------------------------------------------------------------ */
+
+static bool stands_on(const struct tec_chain_prefix *p, int64_t frame)
+{
+    return p->region >= 0 && p->frame == frame;
+}
+
+static bool prefix_of(const struct tec_loop *l, int chain, int64_t frame)
+{
+    bool any = stands_on(&l->chains[chain].prefix, frame);
+    for (int i = 0; i < l->sessions && l->own; i++)
+        any |= stands_on(&l->own[i].prefixes[chain], frame);
+    return any;
+}
+
+bool tec_loop_acts_on(const struct tec_loop *l, int64_t frame)
+{
+    bool any = false;
+    for (int m = 0; m < l->o.n_chains; m++)
+        any |= l->chains[m].keeps && prefix_of(l, m, frame);
+    for (int i = 0; i < l->o.n_decoders * l->sessions && l->text_keys; i++)
+        any |= l->text_keys[i].held && l->text_keys[i].seen == frame;
+    for (int i = 0; i < l->n_live && l->text_keys; i++)
+        any |= l->requests[i].stored && l->requests[i].seen == frame;
+    return any;
+}
+
 /* --- views ----------------------------------------------------------------------------------- */
 
 static void view_chain(struct tec_loop *l, int chain)
