@@ -20,7 +20,7 @@ is() {
 import json, sys
 def f(name):
     frames = [json.loads(line) for line in open(f"{sys.argv[1]}/{name}")]
-    assert len(frames) in (6, 150), f"{name}: {len(frames)} frames"
+    assert len(frames) in (4, 6, 150), f"{name}: {len(frames)} frames"
     return frames
 def of(name, node):
     return [x["actions"][node] for x in f(name)]
@@ -104,6 +104,22 @@ run once $G/g08b_newest_subtask.lua --set 'nodes.talk.spawn=on_change()' --input
 policy=
 is "a text of the first frame is acted on in the 149 behind it" \
     '[x.get("seen", x["frame"]) for x in f("once")][-100:] == [0] * 100 and all(x["actions"]["act"] for x in f("once"))'
+frames=
+
+# Only the number of nodes bounds that of action nodes.
+awk 'BEGIN { print "return extend(\"pi05_libero.lua\", { name = \"many\", resources = {"
+    for (i = 1; i <= 12; i++) printf "buffer { name = \"chunk%d\", shape = { 10, 32 } },", i
+    print "}, nodes = {"
+    for (i = 1; i <= 12; i++) printf "action { name = \"act%d\", kv = \"obs\", steps = %d, out = \"chunk%d\" },\n", i, i % 3 + 1, i
+    print "} })" }' </dev/null >"$W/many.lua"
+run many "$W/many.lua"
+run many_interpreted "$W/many.lua" --interpret
+is "thirteen action nodes: the first one's chunk is as alone, each other's is its own" \
+    'of("many", "act") == of("alone", "act") and len({str(x) for x in f("many")[0]["actions"].values()}) == 13'
+is "thirteen action nodes: as interpreted" '[x["actions"] for x in f("many")] == [x["actions"] for x in f("many_interpreted")]'
+frames=4
+run many_paced "$W/many.lua" --clock paced
+is "thirteen action nodes: a tick hands out each" 'all(len(x["actions"]) == 13 for x in f("many_paced"))'
 frames=
 
 n=$((n + 1))

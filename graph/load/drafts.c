@@ -16,16 +16,15 @@ static bool over_ring(const struct tec_pipeline *p, const struct tec_decl_node *
 
 void tec_check_drafts(struct tec_loader *ld)
 {
-    enum { MOST = 32 }; /* nodes of a pipeline, as fields.def says */
     const struct tec_pipeline *p = ld->pipeline;
     int nodes = p->n_nodes;
     for (int i = 0; i < p->n_nodes; i++) {
         const struct tec_decl_node *n = &p->nodes[i];
         nodes += n->draft.tokens > 0;
-        if (n->draft.tokens > 0 && nodes > MOST)
+        if (n->draft.tokens > 0 && nodes > TEC_MAX_NODES)
             tec_diagnostics_add(ld->d, TEC_E011, tec_where_field(ld, &ld->nodes[i], "draft"),
                                 "%d nodes and the drafts up to here are %d, the most is %d",
-                                p->n_nodes, nodes, MOST);
+                                p->n_nodes, nodes, TEC_MAX_NODES);
         if (n->draft.tokens == 0 || !over_ring(p, n))
             continue;
         struct tec_diagnostic *d = tec_diagnostics_add(

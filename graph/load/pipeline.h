@@ -21,10 +21,10 @@
 enum { TEC_MAX_RANK = 4, TEC_PIPELINE_SCHEMA = 1 };
 
 /* Of one pipeline; more are E070: prompts of decode nodes, models that run, prefills of different
- * prompts, nodes that make texts, nodes that make actions. */
+ * prompts, nodes that make texts. All nodes may make actions. */
 enum { TEC_MAX_ROBOTS = 8 };
 enum { TEC_MAX_PROMPTS = 8, TEC_MAX_MODELS = 4, TEC_MAX_CHAINS = 8, TEC_MAX_DECODERS = 8 };
-enum { TEC_MAX_ACTIONS = 8 };
+enum { TEC_MAX_NODES = 32, TEC_MAX_ACTIONS = TEC_MAX_NODES };
 enum { TEC_MAX_MEMORIES = 8 }; /* memory_load nodes, of all chains together */
 
 /* Element types of inputs, buffers and weights. */

@@ -259,18 +259,6 @@ static void beside_ring(struct refusing *r)
 
 /* --- actions, deadlines, memory --------------------------------------------------------------- */
 
-static void many_actions(struct refusing *r)
-{
-    if ((r->n->kind != TEC_DECL_ACTION && !decodes_ring(r, r->n)) || r->n->culled)
-        return;
-    int before = 0;
-    while (before < TEC_MAX_ACTIONS && tec_pipeline_action(r->p, before) != r->n)
-        before++;
-    if (before == TEC_MAX_ACTIONS)
-        REFUSE(field(r, "kv"), "'%s' is one more node that makes actions than the %d",
-               name_of(r->n), TEC_MAX_ACTIONS);
-}
-
 /* Only actions wait for a text, of a node on the keys of the same prefill. */
 static void after_text(struct refusing *r)
 {
@@ -456,12 +444,12 @@ static void many_prompts(struct refusing *r)
 }
 
 static void (*const cases[])(struct refusing *r) = {
-    rate_of_frames, several_texts,    no_text,          segments_beside, shared_frame,
-    prefill_target, no_prefill,       no_prefix,        second_requests, prompt_beside,
-    second_trigger, beside_ring,      many_actions,     after_text,      awaited_text,
-    frame_before,   other_deadline,   tokens_out,       typed_buffer,    shared_memory,
-    memory_in_ring, several_segments, many_chains,      many_models,     many_texts,
-    many_prompts,   draft_of_memory,  several_sessions,
+    rate_of_frames,   several_texts,    no_text,      segments_beside, shared_frame,
+    prefill_target,   no_prefill,       no_prefix,    second_requests, prompt_beside,
+    second_trigger,   beside_ring,      after_text,   awaited_text,    frame_before,
+    other_deadline,   tokens_out,       typed_buffer, shared_memory,   memory_in_ring,
+    several_segments, many_chains,      many_models,  many_texts,      many_prompts,
+    draft_of_memory,  several_sessions,
 };
 
 void tec_refuse(struct tec_loader *ld)

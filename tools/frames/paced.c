@@ -14,7 +14,7 @@ struct pending {
     int64_t frame;
     bool opened;                  /* whether the tick opened a frame */
     struct tec_paced_tick *ticks; /* [n_sessions] */
-    double **actions; /* [n_sessions, TEC_MAX_ACTIONS]: [actions, columns] of each node */
+    double **actions;             /* [n_sessions, n_watchdogs]: [actions, columns] of each node */
 };
 
 struct paced {
@@ -242,7 +242,8 @@ static struct tec_paced_given hand_one(struct paced *p, const struct tec_paced_t
         .handed = {.source = TEC_SOURCE_NONE}, .handed_ns = tick->tick_ns, .age_ns = -1};
     if (p->acts)
         tec_watchdog_hand(watchdog, tick->frame, due, &given);
-    double *actions = p->pending[p->n_pending].actions[tick->session * TEC_MAX_ACTIONS + at];
+    double *actions =
+        p->pending[p->n_pending].actions[tick->session * p->runtime->n_watchdogs + at];
     if (given.handed.n > 0)
         memcpy(actions, given.handed.actions,
                (size_t)given.handed.n * (size_t)watchdog->columns * sizeof *actions);
@@ -268,7 +269,8 @@ static enum tec_status hand(struct paced *p, int64_t frame, int64_t tick_ns, boo
         last->ticks[s] = (struct tec_paced_tick){.frame = frame,
                                                  .tick_ns = tick_ns,
                                                  .session = s,
-                                                 .n = p->acts ? p->runtime->n_watchdogs : 0};
+                                                 .n = p->acts ? p->runtime->n_watchdogs : 0,
+                                                 .given = last->ticks[s].given};
     for (int n = 0; n < p->runtime->n_watchdogs; n++) {
         int at = -1;
         for (int i = 0; i < p->runtime->n_watchdogs; i++)
@@ -311,18 +313,21 @@ static enum tec_status run_ticks(struct paced *p, struct tec_error *err)
 static bool take_pending(struct paced *p, struct pending *pending)
 {
     const struct tec_runtime *rt = p->runtime;
-    size_t sessions = (size_t)p->n_sessions;
+    size_t sessions = (size_t)p->n_sessions, nodes = (size_t)rt->n_watchdogs;
+    struct tec_paced_given *given = TEC_NEW(&p->arena, sessions * nodes, struct tec_paced_given);
     pending->ticks = TEC_NEW(&p->arena, sessions, struct tec_paced_tick);
-    pending->actions = TEC_NEW(&p->arena, sessions * TEC_MAX_ACTIONS, double *);
-    bool ok = pending->ticks && pending->actions;
-    for (int s = 0; s < p->n_sessions && ok; s++)
+    pending->actions = TEC_NEW(&p->arena, sessions * nodes, double *);
+    bool ok = given && pending->ticks && pending->actions;
+    for (int s = 0; s < p->n_sessions && ok; s++) {
+        pending->ticks[s].given = given + (size_t)s * nodes;
         for (int i = 0; i < rt->n_watchdogs && ok; i++) {
             const struct tec_watchdog *o = &rt->sessions[s].watchdogs[i];
             size_t n = (size_t)o->actions * (size_t)o->columns;
             double *actions = TEC_NEW(&p->arena, n, double);
-            pending->actions[s * TEC_MAX_ACTIONS + i] = actions;
+            pending->actions[s * rt->n_watchdogs + i] = actions;
             ok = actions != NULL;
         }
+    }
     return ok;
 }
 

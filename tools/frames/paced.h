@@ -26,8 +26,8 @@ struct tec_paced_given {
 struct tec_paced_tick {
     int64_t frame, tick_ns;
     int session;
-    int n;                                         /* action nodes */
-    struct tec_paced_given given[TEC_MAX_ACTIONS]; /* [n]; the first is there always */
+    int n;                         /* action nodes */
+    struct tec_paced_given *given; /* [n]; the first is there always */
     bool missed; /* some are not the tick's own, or the frame ended after the next tick */
     enum tec_cause cause;
     const struct tec_frame_out *out; /* NULL: the tick was skipped */
