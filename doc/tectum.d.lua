@@ -296,7 +296,7 @@ function action(t) end
 ---@field top_k? integer drawn from so many of the likeliest tokens alone; 0: from all; default 0
 ---@field top_p? number drawn from the likeliest tokens that have this share of the probability; default 1
 ---@field choices? string[] the texts that an answer is one of; it ends with the last token that tells which
----@field stop? string a text that ends an answer, as its last part
+---@field stop? string|string[] a text that ends an answer, as its last part; of several the one that occurs first
 ---@field draft? tectum.draft a small model proposes tokens, this node's looks at them in one forward: the same texts, sooner
 ---@field prompt? string|tectum.call a text of its own, read behind the frame's prefix; needs a model whose text is causal
 ---@field out? string|tectum.call a buffer of tokens, or `stream "name"` of text, which a prefill may read

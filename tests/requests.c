@@ -244,11 +244,11 @@ TEST(a_new_request_supersedes_older_ones_of_its_node_and_session)
     tiny_close(&tiny);
 }
 
-/* Three tokens say it, and all that is longer. */
-static bool says_three(void *self, int decoder, const int *tokens, int n, const char *stop)
+/* Three tokens say what ends the first decoder's answers, and all that is longer. */
+static bool stops_at_three(void *self, int decoder, const int *tokens, int n)
 {
-    (void)self, (void)decoder, (void)tokens;
-    return n >= 3 && strcmp(stop, "stop") == 0;
+    (void)self, (void)tokens;
+    return n >= 3 && decoder == 0;
 }
 
 static enum tec_status go_on(void *self, const struct tec_frame_view *view,
@@ -263,15 +263,15 @@ static enum tec_status go_on(void *self, const struct tec_frame_view *view,
 TEST(an_answer_ends_with_the_text_that_ends_it)
 {
     static struct tiny_observation seen;
+    const char *stop = "stop";
     int64_t now = 0;
     struct told told = {0};
     struct tec_virtual costs = {.clock_ns = &now};
     REQUIRE(tiny_open(&tiny, "pi05", false, 1, 0, &err));
     tiny_observe(&seen, tiny.model, 1);
     struct tec_loop_options o = tiny_loop(&tiny);
-    o.decoders[0].stop = "stop";
-    o.decoders[1].stop = "other";
-    o.says = says_three;
+    o.decoders[0].stops = o.decoders[1].stops = (struct tec_texts){1, &stop};
+    o.stops = stops_at_three;
     o.planner = (struct tec_planner){.name = "go on", .plan = go_on};
     struct tec_loop *loop = open_told(&costs, &told, o);
     loop_frame(loop, &seen.input, 0, 3U);

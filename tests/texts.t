@@ -95,5 +95,19 @@ status=$?
 cat "$W/said" "$W/err" >>"$W/out"
 ok $status "run says which text was read, and how old it is"
 
+# The demo's model says "move to the faucet" or "move to the drawer" to random pictures.
+ends() { # ends STOP: the text of the first frame, and why it ended
+    echo "return extend('demo_metaworld.lua', { name = 'stops', nodes = { decode { name = 'talk', stop = $1 } } })" >"$W/stops.lua"
+    "$T" run "$W/stops.lua" --root . --random-inputs 1 -n 2 --drain --threads 1 --format json 2>"$W/err" </dev/null | python3 -c '
+import json, sys
+texts = [t for line in sys.stdin for t in (json.loads(line)["text"] or {})["talk"] if t["request"] == 0]
+print("".join(t["text"] for t in texts), texts[-1]["reason"])'
+}
+whole=$(ends '""') one=$(ends '" to"') first=$(ends '{ "the", "to", "none" }') other=$(ends '{ "none", "the" }')
+echo "$whole, $one, $first, $other" >"$W/out"
+case $whole in "move to the "*" eos") ;; *) false ;; esac && [ "$one" = "move to stop" ] && [ "$first" = "$one" ] &&
+    [ "$other" = "move to the stop" ]
+ok $? "of several stop texts the one that occurs first ends the text"
+
 echo "1..$n"
 exit $failed

@@ -72,6 +72,12 @@ static json_t *from_texts(const struct tec_texts *texts)
     return out;
 }
 
+/* One is written without a list. */
+static json_t *from_stops(const struct tec_texts *texts)
+{
+    return texts->n == 1 ? json_string(texts->item[0]) : from_texts(texts);
+}
+
 static json_t *from_things(const struct tec_field *f, const void *in)
 {
     int n = get_int(in, f->count_offset);
@@ -201,6 +207,8 @@ static json_t *from_field(const struct tec_field *f, const void *in)
         return from_refs(at);
     case TEC_FIELD_TEXTS:
         return from_texts(at);
+    case TEC_FIELD_STOPS:
+        return from_stops(at);
     case TEC_FIELD_SHAPE:
     case TEC_FIELD_AXIS:
     case TEC_FIELD_RATIOS:

@@ -34,6 +34,7 @@ enum tec_field_type {
     TEC_FIELD_REF,    /* struct tec_ref */
     TEC_FIELD_REFS,   /* struct tec_refs */
     TEC_FIELD_TEXTS,  /* struct tec_texts, min to max of them */
+    TEC_FIELD_STOPS,  /* the same, or one text */
     TEC_FIELD_SHAPE,  /* struct tec_ints, 1 to TEC_MAX_RANK */
     TEC_FIELD_AXIS,   /* struct tec_ints, ascending, at most TEC_MAX_POINTS */
     TEC_FIELD_RATIOS, /* struct tec_numbers, ascending, at most TEC_MAX_POINTS */

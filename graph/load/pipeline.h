@@ -257,7 +257,7 @@ struct tec_decl_node {
     int top_k;                   /* decode: of so many tokens; 0 = of all */
     struct tec_texts choices;    /* decode: an answer is one of them; score: its candidates */
     bool ends, mean;             /* score: the end token counts; by the number of tokens */
-    const char *stop;            /* decode: a text that ends an answer; NULL = none */
+    struct tec_texts stops;      /* decode: the first of them that occurs ends an answer */
     struct tec_ref prompt;       /* decode: an input, read behind the frame's prefix */
     struct tec_decl_draft draft; /* decode: who proposes its tokens */
     int proposes; /* prefill: 1 + the decode node whose draft reads by it; 0 = the file's own */

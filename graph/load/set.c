@@ -26,63 +26,45 @@ static const char *expected_words(struct tec_loader *ld, const struct tec_field 
     return text ? text : "something else";
 }
 
+/* Those that no range and no word belongs to. */
+static const char *const expected[TEC_FIELD_THINGS + 1] = {
+    [TEC_FIELD_NAME] = "a name (letters, digits and _ - . /)",
+    [TEC_FIELD_STRING] = "a text in quotes",
+    [TEC_FIELD_BOOL] = "true or false",
+    [TEC_FIELD_BYTES] = "a number of bytes, such as \"9GiB\" or \"512KiB\"",
+    [TEC_FIELD_REF] = "the name of a declared thing",
+    [TEC_FIELD_REFS] = "a list of names",
+    [TEC_FIELD_TEXTS] = "a list of texts in quotes",
+    [TEC_FIELD_STOPS] = "a text in quotes, or a list of them",
+    [TEC_FIELD_OUT] =
+        "the name of a buffer, stream \"name\" or stream { name = ..., default = ... }",
+    [TEC_FIELD_SPAWN] = "every(n), on_change(), on_change(\"value\") or on_request()",
+    [TEC_FIELD_WHEN] = "policy()",
+    [TEC_FIELD_OBJECT] = "a table",
+    [TEC_FIELD_ROBOT] = "the path of a robot description, or a table",
+    [TEC_FIELD_ROBOTS] =
+        "a table of robot descriptions by name, { left = \"robots/libero.lua\", ... }",
+};
+
 /* "an integer from 1 to 64", for messages. */
 const char *tec_set_expected(struct tec_loader *ld, const struct tec_field *f)
 {
-    const char *text = NULL;
-    switch (f->type) {
-    case TEC_FIELD_NAME:
-        return "a name (letters, digits and _ - . /)";
-    case TEC_FIELD_STRING:
-        return "a text in quotes";
-    case TEC_FIELD_INT:
-    case TEC_FIELD_INT64:
-        text = tec_arena_printf(ld->scratch, "an integer from %.0f to %.0f", f->min, f->max);
-        if (f->min >= f->max)
-            text = tec_arena_printf(ld->scratch, "%.0f", f->min);
-        break;
-    case TEC_FIELD_NUMBER:
+    const char *text = expected[f->type];
+    if (f->type == TEC_FIELD_INT || f->type == TEC_FIELD_INT64)
+        text = f->min >= f->max
+                   ? tec_arena_printf(ld->scratch, "%.0f", f->min)
+                   : tec_arena_printf(ld->scratch, "an integer from %.0f to %.0f", f->min, f->max);
+    else if (f->type == TEC_FIELD_NUMBER)
         text = tec_arena_printf(ld->scratch, "a number from %g to %.12g", f->min, f->max);
-        break;
-    case TEC_FIELD_BOOL:
-        return "true or false";
-    case TEC_FIELD_BYTES:
-        return "a number of bytes, such as \"9GiB\" or \"512KiB\"";
-    case TEC_FIELD_WORD:
-    case TEC_FIELD_ONE:
-    case TEC_FIELD_THINGS:
-        break;
-    case TEC_FIELD_REF:
-        return "the name of a declared thing";
-    case TEC_FIELD_REFS:
-        return "a list of names";
-    case TEC_FIELD_TEXTS:
-        return "a list of texts in quotes";
-    case TEC_FIELD_SHAPE:
+    else if (f->type == TEC_FIELD_SHAPE)
         text = tec_arena_printf(ld->scratch, "a list of 1 to %d sizes from %.0f to %.0f",
                                 TEC_MAX_RANK, f->min, f->max);
-        break;
-    case TEC_FIELD_AXIS:
+    else if (f->type == TEC_FIELD_AXIS)
         text = tec_arena_printf(ld->scratch, "an ascending list of integers from %.0f to %.0f",
                                 f->min, f->max);
-        break;
-    case TEC_FIELD_RATIOS:
+    else if (f->type == TEC_FIELD_RATIOS)
         text = tec_arena_printf(ld->scratch, "an ascending list of numbers from %g to %g", f->min,
                                 f->max);
-        break;
-    case TEC_FIELD_OUT:
-        return "the name of a buffer, stream \"name\" or stream { name = ..., default = ... }";
-    case TEC_FIELD_SPAWN:
-        return "every(n), on_change(), on_change(\"value\") or on_request()";
-    case TEC_FIELD_WHEN:
-        return "policy()";
-    case TEC_FIELD_OBJECT:
-        return "a table";
-    case TEC_FIELD_ROBOT:
-        return "the path of a robot description, or a table";
-    case TEC_FIELD_ROBOTS:
-        return "a table of robot descriptions by name, { left = \"robots/libero.lua\", ... }";
-    }
     if (!text && f->words)
         return expected_words(ld, f);
     return text ? text : "something else";
@@ -324,6 +306,23 @@ static void set_texts(struct tec_loader *ld, const struct tec_field *f,
     *(struct tec_texts *)member(out, f) = (struct tec_texts){v->n, item};
 }
 
+/* One text may be empty: it stands for none. */
+static void set_stops(struct tec_loader *ld, const struct tec_field *f,
+                      const struct tec_decl_entry *e, void *out)
+{
+    if (e->value->kind != TEC_VALUE_STRING) {
+        set_texts(ld, f, e, out);
+        return;
+    }
+    const char **item = TEC_NEW(ld->arena, 1, const char *);
+    if (!item) {
+        ld->out_of_memory = true;
+        return;
+    }
+    item[0] = e->value->string;
+    *(struct tec_texts *)member(out, f) = (struct tec_texts){1, item};
+}
+
 /* The constructor that a value went through, if it is among the words; a plain table counts where
  * there is one only. */
 enum tec_constructor tec_set_choose(const struct tec_field *f, const struct tec_decl_value *v)
@@ -431,17 +430,29 @@ static void set_when(struct tec_loader *ld, const struct tec_field *f,
 /* One setter a type; TEC_FIELD_THINGS is the last. */
 static void (*const setters[TEC_FIELD_THINGS + 1])(struct tec_loader *ld, const struct tec_field *f,
                                                    const struct tec_decl_entry *e, void *out) = {
-    [TEC_FIELD_NAME] = set_text,         [TEC_FIELD_STRING] = set_text,
-    [TEC_FIELD_INT] = set_number,        [TEC_FIELD_INT64] = set_number,
-    [TEC_FIELD_NUMBER] = set_number,     [TEC_FIELD_BOOL] = set_bool,
-    [TEC_FIELD_BYTES] = set_bytes,       [TEC_FIELD_WORD] = set_word,
-    [TEC_FIELD_REF] = set_reference,     [TEC_FIELD_REFS] = set_refs,
-    [TEC_FIELD_TEXTS] = set_texts,       [TEC_FIELD_SHAPE] = set_list,
-    [TEC_FIELD_AXIS] = set_list,         [TEC_FIELD_RATIOS] = set_list,
-    [TEC_FIELD_ONE] = set_one,           [TEC_FIELD_OUT] = set_out,
-    [TEC_FIELD_SPAWN] = set_spawn,       [TEC_FIELD_WHEN] = set_when,
-    [TEC_FIELD_OBJECT] = set_object,     [TEC_FIELD_ROBOT] = tec_set_robot,
-    [TEC_FIELD_ROBOTS] = tec_set_robots, [TEC_FIELD_THINGS] = tec_build_things,
+    [TEC_FIELD_NAME] = set_text,
+    [TEC_FIELD_STRING] = set_text,
+    [TEC_FIELD_INT] = set_number,
+    [TEC_FIELD_INT64] = set_number,
+    [TEC_FIELD_NUMBER] = set_number,
+    [TEC_FIELD_BOOL] = set_bool,
+    [TEC_FIELD_BYTES] = set_bytes,
+    [TEC_FIELD_WORD] = set_word,
+    [TEC_FIELD_REF] = set_reference,
+    [TEC_FIELD_REFS] = set_refs,
+    [TEC_FIELD_TEXTS] = set_texts,
+    [TEC_FIELD_STOPS] = set_stops,
+    [TEC_FIELD_SHAPE] = set_list,
+    [TEC_FIELD_AXIS] = set_list,
+    [TEC_FIELD_RATIOS] = set_list,
+    [TEC_FIELD_ONE] = set_one,
+    [TEC_FIELD_OUT] = set_out,
+    [TEC_FIELD_SPAWN] = set_spawn,
+    [TEC_FIELD_WHEN] = set_when,
+    [TEC_FIELD_OBJECT] = set_object,
+    [TEC_FIELD_ROBOT] = tec_set_robot,
+    [TEC_FIELD_ROBOTS] = tec_set_robots,
+    [TEC_FIELD_THINGS] = tec_build_things,
 };
 
 void tec_set_field(struct tec_loader *ld, const struct tec_field *f, const struct tec_decl_entry *e,

@@ -1,8 +1,8 @@
 /* engine_loop.c - translates a pipeline's nodes into the options of the frame loop: decoders,
  * topology, models.
  *
- * Runs at load, except `says`: the frame thread calls it to search an unfinished answer for its
- * stop text. It decodes into an arena that was sized here for the longest answer, so it allocates
+ * Runs at load, except `stops`: the frame thread calls it to search an unfinished answer for its
+ * stop texts. It decodes into an arena that was sized here for the longest answer, so it allocates
  * nothing. */
 #include "graph/run/engine_loop.h"
 
@@ -94,7 +94,8 @@ static void list_decoders(struct tec_loop_options *l, const struct tec_engine *e
         d->draft = 1 + draft;
         d->draft_tokens = n->draft.tokens;
         d->max_tokens = n->max_tokens;
-        d->stop = n->stop && *n->stop ? n->stop : NULL;
+        if (n->stops.n && n->stops.item[0][0])
+            d->stops = n->stops;
         d->sampling = (struct tec_sampling){
             .temperature = (float)n->temperature, .top_p = (float)n->top_p, .top_k = n->top_k};
         const struct tec_choice *choice = tec_choices_of(&e->chains[d->chain].choices, n);
@@ -128,26 +129,35 @@ enum tec_status tec_engine_make_edges(struct tec_engine *e, int sessions, struct
     return tec_text_edges_create(&e->edges, p, tokens, sessions, &e->arena, err);
 }
 
-/* True if the decoded tokens contain the stop text. The arena is sized for the longest answer, so
- * nothing is allocated. */
-static bool says(void *self, int decoder, const int *tokens, int n, const char *stop)
+static bool contains(const char *text, size_t bytes, const char *part)
+{
+    size_t length = strlen(part);
+    for (size_t i = 0; i + length <= bytes; i++)
+        if (memcmp(text + i, part, length) == 0)
+            return true;
+    return false;
+}
+
+/* True if the decoded tokens contain one of the stop texts. The arena is sized for the longest
+ * answer, so nothing is allocated. */
+static bool stops(void *self, int decoder, const int *tokens, int n)
 {
     struct tec_engine *e = self;
-    int chain = tec_loop_settings(e->loop)->decoders[decoder].chain;
-    const struct tec_tokenizer *tokenizer = e->chains[chain].of->tokenizer;
+    const struct tec_decoder *d = &tec_loop_settings(e->loop)->decoders[decoder];
+    const struct tec_tokenizer *tokenizer = e->chains[d->chain].of->tokenizer;
     struct tec_arena_mark mark = tec_arena_mark(&e->reading);
     char *text = NULL;
-    size_t bytes = 0, length = strlen(stop);
+    size_t bytes = 0;
     bool found = false;
     if (tokenizer && tec_tokenizer_decode(tokenizer, tokens, (size_t)n, true, &e->reading, &text,
                                           &bytes, NULL) == TEC_OK)
-        for (size_t i = 0; !found && i + length <= bytes; i++)
-            found = memcmp(text + i, stop, length) == 0;
+        for (int i = 0; !found && i < d->stops.n; i++)
+            found = contains(text, bytes, d->stops.item[i]);
     tec_arena_rewind(&e->reading, mark);
     return found;
 }
 
-/* Install `says` and its arena if any decoder has a stop text. */
+/* Install `stops` and its arena if any decoder has stop texts. */
 static enum tec_status read_stops(struct tec_engine *e, struct tec_loop_options *l,
                                   struct tec_error *err)
 {
@@ -156,7 +166,7 @@ static enum tec_status read_stops(struct tec_engine *e, struct tec_loop_options 
     int longest = 0;
     for (int i = 0; i < l->n_decoders; i++) {
         const struct tec_decoder *d = &l->decoders[i];
-        any |= d->stop && e->chains[d->chain].of->tokenizer;
+        any |= d->stops.n && e->chains[d->chain].of->tokenizer;
         longest = d->max_tokens > longest ? d->max_tokens : longest;
     }
     if (!any)
@@ -166,8 +176,8 @@ static enum tec_status read_stops(struct tec_engine *e, struct tec_loop_options 
     if (!tec_arena_push(&e->reading, bytes, 1, 16))
         return tec_fail(err, TEC_NO_MEMORY, "no memory to read answers");
     tec_arena_rewind(&e->reading, mark);
-    l->says = says;
-    l->says_self = e;
+    l->stops = stops;
+    l->stops_self = e;
     return TEC_OK;
 }
 

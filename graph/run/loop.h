@@ -28,12 +28,12 @@ struct tec_decoder {
                             before, and in its first frame */
     bool supersede;      /* a new request gives up the older ones of its session */
     bool keeps_slot;     /* one request slot is there for its requests alone */
-    bool awaited;     /* a hard node waits for its texts: they are made to their ends before it, in
-                       * the frame that they are born in */
-    bool keeps_keys;  /* of its last finished text, in a request slot of each session, for
-                       * actions */
-    const char *stop; /* a text that ends an answer; NULL = none */
-    struct tec_sampling sampling;      /* of its seed each request's is made */
+    bool awaited;    /* a hard node waits for its texts: they are made to their ends before it, in
+                      * the frame that they are born in */
+    bool keeps_keys; /* of its last finished text, in a request slot of each session, for
+                      * actions */
+    struct tec_texts stops;       /* the first of them that occurs ends an answer; n 0 = none */
+    struct tec_sampling sampling; /* of its seed each request's is made */
     const struct tec_token_tree *tree; /* ranks these texts; NULL: decodes */
     bool end, mean;                    /* tree: end tokens are in it; sums by tokens */
     bool chooses;                      /* answers with one of a list, which begins at `root` */
@@ -234,10 +234,10 @@ struct tec_loop_options {
     int64_t (*wanted)(void *self, int64_t now_ns);
     void *wanted_self;
     struct tec_loop_others others;
-    /* Whether n tokens of a decoder say `stop`; called on the frame thread for decoders that have
-     * one. NULL: nobody can read tokens. */
-    bool (*says)(void *self, int decoder, const int *tokens, int n, const char *stop);
-    void *says_self;
+    /* Whether n tokens of a decoder say one of its `stops`; called on the frame thread for decoders
+     * that have any. NULL: nobody can read tokens. */
+    bool (*stops)(void *self, int decoder, const int *tokens, int n);
+    void *stops_self;
     int n_readers;
     const struct tec_text_reader *readers; /* borrowed */
     /* Called on the frame thread when a text that this node reads is finished: n tokens, valid

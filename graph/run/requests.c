@@ -410,16 +410,17 @@ static const char *reason_of(const struct tec_loop *l, const struct tec_request 
     return ended ? "eos" : "length";
 }
 
-/* Number of the n new tokens up to and including the one that completes the stop text; -1 if it is
- * not reached. */
+/* Number of the n new tokens up to and including the one that completes a stop text first; -1 if
+ * none is reached. */
 static int up_to_stop(const struct tec_loop *l, const struct tec_request *r, int n)
 {
-    const char *stop = l->o.decoders[r->decoder].stop;
+    const struct tec_loop_options *o = &l->o;
     const int *tokens = l->texts[r->text].tokens;
-    if (!stop || !l->o.says || !l->o.says(l->o.says_self, r->decoder, tokens, r->made + n, stop))
+    if (!o->decoders[r->decoder].stops.n || !o->stops ||
+        !o->stops(o->stops_self, r->decoder, tokens, r->made + n))
         return -1;
     int keep = 1;
-    while (keep < n && !l->o.says(l->o.says_self, r->decoder, tokens, r->made + keep, stop))
+    while (keep < n && !o->stops(o->stops_self, r->decoder, tokens, r->made + keep))
         keep++;
     return keep;
 }
