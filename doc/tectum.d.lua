@@ -274,6 +274,7 @@ function prefill(t) end
 ---@field steps? integer denoising steps; without it the model's
 ---@field prefix? string|tectum.call a tensor { rows, columns }: the first actions, where the robot has begun them already
 ---@field guide? tectum.guide pulls the chunk to the one before it, which is executed meanwhile (real-time chunking)
+---@field spawn? tectum.call `every(n)` observations, or `on_change("value")` of its prefix: at those between the rest of its newest chunk leaves; without it at each
 ---@field out? string|tectum.call the buffer of the chunk
 ---@field deadline? tectum.hard|tectum.soft by when the chunk is needed
 ---@field after? string|tectum.call a node that runs before it; of a node that makes texts: its text of the frame is made first

@@ -106,6 +106,41 @@ is "a text of the first frame is acted on in the 149 behind it" \
     '[x.get("seen", x["frame"]) for x in f("once")][-100:] == [0] * 100 and all(x["actions"]["act"] for x in f("once"))'
 frames=
 
+# An action node with a rate: in the frames between what is left of its chunk leaves.
+R=tests/pipelines/graphs/action_rate.lua
+run rated $R
+run rated_interpreted $R --interpret
+is "every(2): the frames in which the node runs act as without a rate" \
+    'of("rated", "act")[::2] == of("alone", "act")[::2] and all(l["node"] != "act" for x in f("rated")[1::2] for l in x["plan"]["launches"])'
+is "every(2): in those between the second half of the chunk leaves, of its own observation" \
+    'all(x["actions"]["act"][:5] == w["actions"]["act"][5:] and x["seen"] == w["frame"]
+         for w, x in zip(f("rated")[::2], f("rated")[1::2]))'
+is "every(2): as interpreted" 'of("rated", "act") == of("rated_interpreted", "act")'
+echo "return extend('pi05_libero.lua', { name = 'fresh', nodes = { prefill { name = 'see', spawn = every(2) },
+    action { name = 'act', spawn = on_change('obs') } } })" >"$W/fresh.lua"
+run fresh "$W/fresh.lua" --root .
+run both $R --set 'nodes.see.spawn=every(2)'
+is "on_change of its prefix: at the prefill's rate" \
+    'of("fresh", "act") == of("both", "act") == of("rated", "act") and [len(x["plan"]["launches"]) for x in f("fresh")][1::2] == [0] * 3'
+policy=chaos
+run chaos $R
+run chaos_interpreted $R --interpret
+policy=
+is "every(2) under chaos: as interpreted" 'of("chaos", "act") == of("chaos_interpreted", "act") == of("rated", "act")'
+for refused in "every(3)|carries out 5|pipelines/pi05_libero.lua" "every(2)|with execute|pipelines/act_aloha.lua" \
+    "every(2)|in the prefill|pipelines/openvla_oft_libero.lua"; do
+    n=$((n + 1))
+    "$T" run "${refused##*|}" --random-weights 1 --size tiny --random-inputs 1 -n 1 --set "nodes.act.spawn=${refused%%|*}" >"$W/out" 2>"$W/err" </dev/null
+    status=$? said=${refused#*|}
+    if [ $status -ne 0 ] && grep -q "${said%|*}" "$W/err"; then echo "ok $n - ${refused##*|}, ${refused%%|*} is refused"
+    else failed=1; echo "not ok $n - ${refused##*|}, ${refused%%|*} is refused"; head -n 2 "$W/err" | sed 's/^/# /'; fi
+done
+n=$((n + 1))
+"$T" simulate $R --random-weights 1 --size tiny --launch-ms 1 -n 6 --trace "$W/trace" >"$W/out" 2>&1 </dev/null
+if [ "$(grep '"release"' "$W/trace" | grep -c '"again":1')" = 3 ] && [ "$(grep '"release"' "$W/trace" | grep -c '"late":false')" = 6 ] &&
+    [ "$(grep '"start"' "$W/trace" | grep -c '"act"')" = 3 ]; then echo "ok $n - a simulation says what leaves again, and nothing is late"
+else failed=1; echo "not ok $n - a simulation says what leaves again"; fi
+
 # Only the number of nodes bounds that of action nodes.
 awk 'BEGIN { print "return extend(\"pi05_libero.lua\", { name = \"many\", resources = {"
     for (i = 1; i <= 12; i++) printf "buffer { name = \"chunk%d\", shape = { 10, 32 } },", i

@@ -130,6 +130,7 @@ FIELDS = {
     "action.prefix": ("check", DEMO, "nodes = { action { name = 'act', prefix = 'prompt' } }"),
     "action.out": ("check", DEMO, "nodes = { action { name = 'act', out = 'obs' } }"),
     "action.deadline": ("simulate", DEMO, "nodes = { action { name = 'act', deadline = hard { ms = 3 } } }"),
+    "action.spawn": ("run", DEMO, "nodes = { action { name = 'act', spawn = every(2) } }"),
     "action.when": ("skip act", DEMO, "nodes = { action { name = 'act', when = policy(), deadline = without 'deadline' } }",
                     "nodes = { action { name = 'act', deadline = without 'deadline' } }"),
     "decode.kv": ("check", DEMO, "nodes = { decode { name = 'talk', kv = 'obs' } }"),

@@ -109,4 +109,23 @@ TEST(actions_of_an_earlier_prefix_answer_their_frame)
     tectum_close(&t);
 }
 
+TEST(a_chunk_goes_on_where_its_node_does_not_run)
+{
+    static double whole[ROOM], rest[ROOM];
+    struct tectum *t = open_graph("tests/pipelines/graphs/action_rate.lua");
+    struct tectum_chunk chunk;
+    for (int i = 0; i < 6; i += 2) {
+        int64_t number = observe(t, i);
+        REQUIRE(tectum_wait(t, number, patience, whole, ROOM, &chunk, &err) == TECTUM_OK);
+        CHECK_INT(chunk.observation, ==, number);
+        size_t n = (size_t)(chunk.rows * chunk.columns), over = 2 * (size_t)chunk.columns;
+        number = observe(t, i + 1);
+        REQUIRE(tectum_wait(t, number, patience, rest, ROOM, &chunk, &err) == TECTUM_OK);
+        CHECK_INT(chunk.observation, ==, number - 1);
+        CHECK(memcmp(rest, whole + over, (n - over) * sizeof *rest) == 0);
+        CHECK(memcmp(rest, whole, (n - over) * sizeof *rest) != 0);
+    }
+    tectum_close(&t);
+}
+
 TAP_MAIN

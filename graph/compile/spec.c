@@ -407,6 +407,12 @@ static enum tec_status fill_action(const struct tec_node_set *set, int at, struc
                         "%s:%d: '%s' acts on an earlier frame's keys, but model '%s' makes its "
                         "actions in the prefill: in its frame",
                         file, n->where.line, n->name, m->name);
+    if (tec_model_heads(m) && tec_pipeline_acts_every(set->pipeline, n) > 1)
+        return tec_fail(err, TEC_MALFORMED,
+                        "%s:%d: '%s' runs every %d frames, but model '%s' makes its actions in the "
+                        "prefill: in every frame",
+                        file, n->where.line, n->name, tec_pipeline_acts_every(set->pipeline, n),
+                        m->name);
     if (tec_model_heads(m) && at > 0)
         return tec_fail(err, TEC_MALFORMED,
                         "%s:%d: '%s' is a second action node, but model '%s' makes its actions in "

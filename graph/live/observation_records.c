@@ -8,7 +8,8 @@ enum tec_status tec_observation_records_create(struct tec_observation_records *l
                                                const struct tec_engine *engine,
                                                struct tec_arena *arena, struct tec_error *err)
 {
-    int kept = TEC_MAX_CHAINS * engine->n_sessions + TEC_MAX_ROWS; /* that the loop may act on */
+    int each = TEC_MAX_CHAINS + TEC_MAX_ACTIONS; /* that the loop may act on, of a session */
+    int kept = each * engine->n_sessions + TEC_MAX_ROWS;
     int room = TEC_OBSERVATION_RECORDS + kept;
     *list = (struct tec_observation_records){
         .loop = engine->loop,

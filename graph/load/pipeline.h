@@ -251,7 +251,7 @@ struct tec_decl_node {
     struct tec_decl_out out;
     int steps;                   /* action: denoising steps; 0 = the model's default */
     int max_tokens;              /* decode */
-    struct tec_decl_spawn spawn; /* decode, score, prefill */
+    struct tec_decl_spawn spawn; /* of all but remember */
     bool supersede;              /* decode, score: a new request ends the older ones */
     double temperature, top_p;   /* decode: 0: the likeliest token; share of what may be drawn */
     int top_k;                   /* decode: of so many tokens; 0 = of all */
@@ -417,6 +417,10 @@ int tec_pipeline_stream(const struct tec_pipeline *p, int chain);
 int tec_pipeline_robot_of(const struct tec_pipeline *p, int input);
 /* Frames from a prefill of a chain in frames to the next one: `spawn = every(n)`, else 1. */
 int tec_pipeline_every(const struct tec_pipeline *p, int chain);
+/* Observations from one run of an action node to the next: its own `spawn`, which may be its
+ * prefill's.
+ */
+int tec_pipeline_acts_every(const struct tec_pipeline *p, const struct tec_decl_node *action);
 /* Is a node of the chain that runs in every frame? */
 bool tec_pipeline_in_frames(const struct tec_pipeline *p, const struct tec_decl_node *node);
 /* When requests of a node are born: its own trigger, or that of the prefill whose value it starts

@@ -282,11 +282,11 @@ bool tec_pipeline_acts_before(const struct tec_decl_node *a, const struct tec_de
     return x && a->deadline.ms != b->deadline.ms ? a->deadline.ms < b->deadline.ms : a < b;
 }
 
-/* Does an action stand on this frame's prefix, and wait for nothing else? */
+/* Does an action stand on each frame's prefix, and wait for nothing else? */
 static bool on_prefix(const struct tec_pipeline *p, const struct tec_decl_node *action)
 {
-    return !action->kv.prev && !tec_pipeline_on_text(p, action) &&
-           !tec_pipeline_waits_for(p, action);
+    return !action->kv.prev && tec_pipeline_acts_every(p, action) == 1 &&
+           !tec_pipeline_on_text(p, action) && !tec_pipeline_waits_for(p, action);
 }
 
 bool tec_pipeline_with_prefill(const struct tec_pipeline *p, const struct tec_decl_node *action)

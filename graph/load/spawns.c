@@ -92,6 +92,32 @@ static void check_prefill(struct tec_loader *ld, int i)
                             n->name ? n->name : "prefill", s->value);
 }
 
+int tec_pipeline_acts_every(const struct tec_pipeline *p, const struct tec_decl_node *action)
+{
+    if (action->kind != TEC_DECL_ACTION || action->spawn.kind == TEC_SPAWN_NONE)
+        return 1;
+    return action->spawn.kind == TEC_SPAWN_EVERY ? action->spawn.frames
+                                                 : tec_pipeline_every(p, action->chain);
+}
+
+/* An action node's own trigger: its rate, or that the prefix of its frame is new. */
+static void check_action(struct tec_loader *ld, int i)
+{
+    const struct tec_pipeline *p = ld->pipeline;
+    const struct tec_decl_node *n = &p->nodes[i];
+    const struct tec_decl_resource *kv = n->kv.index < 0 ? NULL : &p->resources[n->kv.index];
+    bool fresh = kv && kv->kind == TEC_RESOURCE_FRAME && !n->kv.prev;
+    if (n->spawn.kind == TEC_SPAWN_NONE || n->spawn.kind == TEC_SPAWN_EVERY ||
+        (n->spawn.kind == TEC_SPAWN_ON_CHANGE && fresh && same(n->spawn.value, kv->name)))
+        return;
+    struct tec_diagnostic *d =
+        tec_diagnostics_add(ld->d, TEC_E024, tec_where_field(ld, &ld->nodes[i], "spawn"),
+                            "'%s' runs every(n) frames, or where the prefix of its frame is new",
+                            n->name ? n->name : "action");
+    if (fresh)
+        tec_diagnostics_help(ld->d, d, "spawn = on_change(\"%s\")", kv->name);
+}
+
 /* Segments are recalled in the launch of the prefill that reads them, so at its rate. */
 static void check_recall(struct tec_loader *ld, int i)
 {
@@ -167,6 +193,8 @@ void tec_check_spawns(struct tec_loader *ld)
         complete(ld, i);
         if (n->kind == TEC_DECL_PREFILL)
             check_prefill(ld, i);
+        if (n->kind == TEC_DECL_ACTION)
+            check_action(ld, i);
         if (n->kind == TEC_DECL_MEMORY_LOAD)
             check_recall(ld, i);
         if (n->kind != TEC_DECL_DECODE && n->kind != TEC_DECL_SCORE)

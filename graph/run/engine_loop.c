@@ -56,14 +56,16 @@ static void list_actions(struct tec_loop_options *l, const struct tec_engine *e)
     while (l->n_actions < TEC_MAX_ACTIONS &&
            (n = tec_pipeline_action(e->options.pipeline, l->n_actions))) {
         int node = node_named(&e->topology, n->name);
-        l->actions[l->n_actions++] =
-            (struct tec_action){.name = n->name,
-                                .node = node,
-                                .chain = n->chain,
-                                .at = at[n->chain]++,
-                                .deadline_ns = e->topology.nodes[node].deadline_us * 1000,
-                                .prev = n->kind == TEC_DECL_ACTION && n->kv.prev,
-                                .or_prefix = n->or_kv.index >= 0};
+        l->actions[l->n_actions++] = (struct tec_action){
+            .name = n->name,
+            .node = node,
+            .chain = n->chain,
+            .at = at[n->chain]++,
+            .deadline_ns = e->topology.nodes[node].deadline_us * 1000,
+            .every = tec_pipeline_acts_every(e->options.pipeline, n),
+            .with_prefix = n->kind == TEC_DECL_ACTION && n->spawn.kind == TEC_SPAWN_ON_CHANGE,
+            .prev = n->kind == TEC_DECL_ACTION && n->kv.prev,
+            .or_prefix = n->or_kv.index >= 0};
         add_texts(l, e, n);
     }
 }
@@ -362,6 +364,8 @@ enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_exec
     TEC_TRY(list_readers(e, &l, err));
     TEC_TRY(read_stops(e, &l, err));
     TEC_TRY(tec_loop_create(&e->loop, &l, e->heap, err));
+    for (int i = 0; i < l.n_actions && e->session; i++)
+        tec_loop_carry(e->loop, i, tec_session_executed(tec_engine_session(e, i)));
     if (o->costs)
         take_costs(e, o->costs);
     return TEC_OK;

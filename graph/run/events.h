@@ -26,7 +26,8 @@ enum tec_event_kind {
                           `node`); of a ring alloc flush evict rotate copy gather */
     TEC_EVENT_START,   /* a launch of `node` */
     TEC_EVENT_END,     /* it has ended; `since_ns`: its start */
-    TEC_EVENT_RELEASE, /* actions leave; `flag`: after the deadline; `since_ns`: the tick */
+    TEC_EVENT_RELEASE, /* actions leave; `flag`: after the deadline; `since_ns`: the tick; `done`:
+                          how many times their chunk had left before */
     TEC_EVENT_TOKENS,  /* `request` has made `tokens` more, `done` in all */
     TEC_EVENT_FINISH,  /* it has all; `what`: "eos" or "length"; `since_ns`: when it was born */
     TEC_EVENT_VERSION, /* the text of `request`, of `tokens`, is the newest of stream `what` */

@@ -4,11 +4,23 @@
  * of all sessions, then the actions behind them, and the texts that these wait for. */
 #include "graph/run/state.h"
 
-/* Does an action node run in this frame? */
-static bool acts(const struct tec_loop *l, int action)
+/* Is an action node left in the frame by its decision? */
+static bool decided(const struct tec_loop *l, int action)
 {
     int node = l->o.actions[action].node;
     return !(l->o.topology->nodes[node].optional && l->decision.nodes[node].skip);
+}
+
+/* Does it run in this frame? */
+static bool acts(const struct tec_loop *l, int action)
+{
+    return decided(l, action) && !tec_kept_chunk_of(l, action);
+}
+
+/* Does its newest chunk leave again, because it does not run? */
+static bool goes_on(const struct tec_loop *l, int action)
+{
+    return decided(l, action) && tec_kept_chunk_of(l, action);
 }
 
 /* Of the one that goes with the prefill; that can be left out where there is a prefill alone. */
@@ -48,7 +60,8 @@ int tec_loop_actions_due(const struct tec_loop *l, const struct tec_chain *c)
 {
     int n = frame_acts(l, c);
     for (int i = 0; i < c->n_actions; i++)
-        n += runs_early(l, c, c->acts[i]) || tec_loop_runs_late(l, c, c->acts[i]);
+        n += runs_early(l, c, c->acts[i]) || tec_loop_runs_late(l, c, c->acts[i]) ||
+             goes_on(l, c->acts[i]);
     return n;
 }
 
@@ -75,18 +88,22 @@ static bool release(struct tec_loop *l, struct tec_chain *c, int action,
     if (tec_loop_failed(l))
         return false;
     l->record.to_come = --l->actions_due + tec_rings_to_come(l, NULL);
-    tec_loop_release(l, action, k ? k->seen : c->prefix.frame,
-                     k ? k->captured_ns : c->prefix.captured_ns);
+    int64_t seen = k ? k->seen : c->prefix.frame;
+    int64_t captured_ns = k ? k->captured_ns : c->prefix.captured_ns;
+    tec_loop_release(l, action, seen, captured_ns);
+    tec_kept_chunks_keep(l, action, seen, captured_ns);
     return true;
 }
 
-static void release_event(const struct tec_loop *l, int action)
+/* `again`: how many times the chunk had left before. */
+static void release_event(const struct tec_loop *l, int action, int again)
 {
     const struct tec_action_record *a = &l->record.actions[action];
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_RELEASE,
                                         .node = l->o.actions[action].node,
                                         .request = -1,
                                         .frames = (int)(l->record.frame - a->seen),
+                                        .done = again,
                                         .t_ns = a->release_ns,
                                         .since_ns = a->captured_ns,
                                         .flag = a->missed,
@@ -132,13 +149,24 @@ static void settle_action(struct tec_loop *l, struct tec_scheduled *it)
         return;
     tec_loop_tell_launch(l, (struct tec_event){.node = node, .request = -1, .observations = 1}, 1,
                          r->start_ns, r->end_ns);
-    release_event(l, it->of);
+    release_event(l, it->of, 0);
     tec_loop_measure(l, tec_chain_index(l, it->chain), TEC_COST_ACTION, it->launch->action.at, 1, 1,
                      r->end_ns - r->start_ns);
 }
 
 const struct tec_scheduled_kind tec_scheduled_action = {
     .next = next_action, .settle = settle_action, .once = true};
+
+static bool next_again(struct tec_loop *l, struct tec_scheduled *it)
+{
+    const struct tec_kept_chunk *k = tec_kept_chunk_leave(l, it->of);
+    l->record.to_come = --l->actions_due + tec_rings_to_come(l, NULL);
+    tec_loop_release(l, it->of, k->seen, k->captured_ns);
+    release_event(l, it->of, k->left - 1);
+    return false;
+}
+
+const struct tec_scheduled_kind tec_scheduled_again = {.next = next_again};
 
 /* --- prefills -------------------------------------------------------------------------------- */
 
@@ -217,7 +245,7 @@ static void settle_prefix(struct tec_loop *l, struct tec_scheduled *it)
     }
     for (int i = 0; i < n && action; i++) {
         tec_loop_turn(l, who[i]);
-        release_event(l, c->acts[0]);
+        release_event(l, c->acts[0], 0);
     }
     tec_loop_measure_prefix(l, tec_chain_index(l, c), r, action, n);
 }
@@ -236,9 +264,13 @@ static void add_texts(struct tec_loop *l, struct tec_chain *c, int who, int befo
         tec_schedule_add(l, &tec_scheduled_keys, c, 0, 0);
 }
 
-/* Those on the prefix of an earlier frame, and the region for the new one. True: there is one. */
+/* What needs no prefix of this frame: chunks that leave again, actions on an earlier frame's. Then
+ * the region for the new one; true: there is one. */
 static bool add_early(struct tec_loop *l, struct tec_chain *c, int who)
 {
+    for (int i = 0; i < c->n_actions; i++)
+        if (goes_on(l, c->acts[i]))
+            tec_schedule_add(l, &tec_scheduled_again, c, who, c->acts[i]);
     for (int i = 0; i < c->n_actions; i++)
         if (runs_early(l, c, c->acts[i]))
             tec_schedule_add(l, &tec_scheduled_action, c, who, c->acts[i]);
@@ -253,7 +285,7 @@ static void add_late(struct tec_loop *l, struct tec_chain *c, int who)
 {
     for (int i = 0; i < c->n_actions; i++) {
         const struct tec_action *a = &l->o.actions[c->acts[i]];
-        if (a->prev || in_frame(l, c, c->acts[i]))
+        if (a->prev || in_frame(l, c, c->acts[i]) || goes_on(l, c->acts[i]))
             continue;
         if (a->waits_for)
             add_texts(l, c, who, c->acts[i]);

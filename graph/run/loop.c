@@ -346,6 +346,7 @@ void tec_loop_reset(struct tec_loop *l)
         tec_requests_end(l, &l->requests[i], "reset", 2, tec_loop_now(l));
     tec_requests_sweep(l);
     tec_text_keys_reset(l);
+    tec_kept_chunks_reset(l);
     for (int i = 0; i < l->o.n_chains; i++)
         if (l->chains[i].in_frames)
             tec_loop_drop_prefix(l, &l->chains[i]);
@@ -421,6 +422,11 @@ void tec_loop_destroy(struct tec_loop *l)
 void tec_loop_set_planner(struct tec_loop *l, const struct tec_planner *planner)
 {
     l->o.planner = *planner;
+}
+
+void tec_loop_carry(struct tec_loop *l, int action, int rows)
+{
+    l->o.actions[action].rows = rows;
 }
 
 void tec_loop_set_table(struct tec_loop *l, const struct tec_cost_table *table)

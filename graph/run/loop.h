@@ -59,6 +59,10 @@ struct tec_action {
     int node;            /* index into the topology */
     int chain, at;       /* whose keys it reads; which of that chain's action nodes */
     int64_t deadline_ns; /* after the tick; 0 = none */
+    int every;           /* runs at each n-th observation of its robot; 0 and 1: at each */
+    bool with_prefix;    /* every > 1: instead where its chain is prefilled, which is so often */
+    int rows;            /* of its chunk, that the robot carries out a frame: in frames in which it
+                          * does not run, those behind them leave */
     bool prev;           /* on the prefix of an earlier frame, not on this one's */
     unsigned texts; /* bit set of decoders, whose newest finished text's keys it reads; 0: it reads
                      * the prefix's */
@@ -257,6 +261,9 @@ void tec_loop_destroy(struct tec_loop *loop);
 /* Take over another planner from the next frame on. */
 void tec_loop_set_planner(struct tec_loop *loop, const struct tec_planner *planner);
 
+/* The robot carries out so many rows of an action's chunk a frame; before the first frame. */
+void tec_loop_carry(struct tec_loop *loop, int action, int rows);
+
 /* Take costs from a table from the next frame on; NULL: from what is measured. Borrowed. */
 void tec_loop_set_table(struct tec_loop *loop, const struct tec_cost_table *table);
 
@@ -292,7 +299,8 @@ int tec_loop_live(const struct tec_loop *loop);
 void tec_loop_reset(struct tec_loop *loop);
 
 /* Between frames: may a later frame's actions be of the observation that this frame took in? At
- * most one frame's a chain and session, and one a request slot, are such. */
+ * most one frame's a chain and session, one an action and session, and one a request slot, are
+ * such. */
 bool tec_loop_acts_on(const struct tec_loop *loop, int64_t frame);
 
 /* Texts: two records a request slot and two more; the one that ended first is used again first, so

@@ -203,6 +203,7 @@ enum tec_status tec_chains_init(struct tec_loop *l, struct tec_error *err)
     order_hard(l);
     TEC_TRY(tec_own_frames_create(l, err));
     TEC_TRY(tec_text_keys_create(l, err));
+    TEC_TRY(tec_kept_chunks_create(l, err));
     return waits ? make_pending(l, err) : TEC_OK;
 }
 
@@ -237,6 +238,8 @@ bool tec_loop_acts_on(const struct tec_loop *l, int64_t frame)
         any |= l->text_keys[i].held && l->text_keys[i].seen == frame;
     for (int i = 0; i < l->n_live && l->text_keys; i++)
         any |= l->requests[i].stored && l->requests[i].seen == frame;
+    for (int i = 0; i < l->o.n_actions * TEC_MAX_TICKING && l->kept; i++)
+        any |= l->kept[i].left && l->kept[i].seen == frame;
     return any;
 }
 

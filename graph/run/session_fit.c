@@ -232,6 +232,32 @@ static void check_rate(const struct fit *f)
                             rows * 1000.0 / rate, period);
 }
 
+/* Between two chunks of a node that does not run in every frame the robot carries out the first. */
+static void check_rests(const struct fit *f)
+{
+    const struct tec_pipeline *p = f->pipeline;
+    int rows = f->robot->execute, horizon = f->options->model->flow.horizon;
+    for (int i = 0; i < p->n_nodes; i++) {
+        const struct tec_decl_node *n = &p->nodes[i];
+        int64_t every = tec_pipeline_acts_every(p, n);
+        if (n->culled || n->chain != f->options->chain || every < 2)
+            continue;
+        if (f->robot->ensembles)
+            tec_diagnostics_add(f->found, TEC_E060, n->where,
+                                "'%s' runs every %lld frames, but %s takes means of the chunks of "
+                                "all frames",
+                                n->name, (long long)every, f->robot->called);
+        else if (!rows || every * rows > horizon)
+            tec_diagnostics_add(
+                f->found, TEC_E060, n->where,
+                rows ? "'%s' runs every %lld frames, in which %s carries out %d actions each: a "
+                       "chunk has %d"
+                     : "'%s' runs every %lld frames, but the description of %s does not say with "
+                       "execute how many actions it carries out a frame",
+                n->name, (long long)every, f->robot->called, rows, horizon);
+    }
+}
+
 bool tec_session_repeats(const struct tec_decl_deadline *d)
 {
     return !d || d->on_miss == TEC_MISS_HOLD || d->on_miss == TEC_MISS_LAST_CHUNK;
@@ -271,6 +297,7 @@ static void check(struct tec_diagnostics *found, const struct tec_session_option
     check_room(&f);
     check_hold(&f);
     check_rate(&f);
+    check_rests(&f);
 }
 
 enum tec_status tec_session_fit(const struct tec_session_options *options,

@@ -43,6 +43,14 @@ struct tec_text_keys {
     struct tec_row_state row;  /* at the step that reads the last token */
 };
 
+/* The newest chunk of an action that does not run in every frame. */
+struct tec_kept_chunk {
+    int left;                  /* frames in which it, or what was left of it, has left; 0 = none */
+    int64_t frame, episode;    /* in which it left last; of its observation */
+    int64_t seen, captured_ns; /* of that */
+    float *chunk;              /* [horizon, dim] */
+};
+
 /* Keys of finished texts whose last token is about to be read. */
 struct tec_incomplete_keys {
     struct tec_text_keys *keys[TEC_MAX_SESSIONS];
@@ -192,7 +200,8 @@ struct tec_loop {
     double *sums;       /* scratch of a ranking */
     int *prompts;       /* [request_slots, prompt_tokens] prompts of their own, by request slot */
     struct tec_text_keys *text_keys; /* [n_decoders, sessions]; NULL = no action reads any */
-    float *seen_state; /* [request_slots, state_size] the robot's, of their prefixes */
+    struct tec_kept_chunk *kept; /* [n_actions, TEC_MAX_TICKING]; NULL = all run in every frame */
+    float *seen_state;           /* [request_slots, state_size] the robot's, of their prefixes */
     size_t state_size;
     int64_t n_held;                      /* counts on */
     const struct tec_frame_input *input; /* of the running frame; NULL = none */
@@ -342,6 +351,16 @@ void tec_text_keys_see(struct tec_loop *l, struct tec_request *r);
 bool tec_text_keys_hold(struct tec_loop *l, const struct tec_request *r, int64_t at_ns);
 const struct tec_text_keys *tec_text_keys_of(const struct tec_loop *l, int action);
 void tec_text_keys_reset(struct tec_loop *l);
+
+/* kept_chunks.c: actions that do not run in every frame. The chunk of one has left, of the
+ * observation of frame `seen`: it is kept for the frames up to the next. That which leaves again in
+ * the frame of the session whose turn it is, because the action does not run; NULL = it runs. And
+ * its rows from this frame on, the last one repeated, to the chain's chunk: they leave. */
+enum tec_status tec_kept_chunks_create(struct tec_loop *l, struct tec_error *err);
+void tec_kept_chunks_keep(struct tec_loop *l, int action, int64_t seen, int64_t captured_ns);
+const struct tec_kept_chunk *tec_kept_chunk_of(const struct tec_loop *l, int action);
+const struct tec_kept_chunk *tec_kept_chunk_leave(struct tec_loop *l, int action);
+void tec_kept_chunks_reset(struct tec_loop *l);
 
 /* text_first.c: texts that hard nodes wait for. Is a request one? Does the session whose turn it is
  * have one of a decoder that has not ended? */

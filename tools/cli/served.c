@@ -4,6 +4,7 @@
 #include "base/json_text.h"
 #include "base/number.h"
 #include "graph/live/watchdog.h"
+#include "graph/run/engine_sessions.h"
 #include "tools/serve/describe.h"
 #include "tools/serve/service_manager.h"
 
@@ -321,7 +322,8 @@ enum tec_status tec_served_open(struct tec_served *job, struct tec_turns *turns,
                                               .default_prompt = job->o.default_prompt,
                                               .turns = turns,
                                               .before = before ? &before->worker : NULL};
-    return tec_worker_open(&job->worker, job->call, job->path, &worker, err);
+    TEC_TRY(tec_worker_open(&job->worker, job->call, job->path, &worker, err));
+    return tec_engine_carry(job->worker.opened.engine, job->o.actions, err);
 }
 
 enum tec_status tec_served_start(struct tec_served *job, void (*end)(void *user), void *user,

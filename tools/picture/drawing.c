@@ -155,8 +155,11 @@ static void add_node(struct maker *m, const struct tec_decl_node *node)
         add_line(m, item, "%s", item->word);
     if (m->d->pipeline->n_models > 1 && node->model.name)
         add_line(m, item, "model %s", node->model.name);
-    if (node->kind == TEC_DECL_PREFILL && node->spawn.kind == TEC_SPAWN_EVERY)
+    bool acts = node->kind == TEC_DECL_ACTION;
+    if ((acts || node->kind == TEC_DECL_PREFILL) && node->spawn.kind == TEC_SPAWN_EVERY)
         add_line(m, item, "every %d frames", node->spawn.frames);
+    else if (acts && node->spawn.kind == TEC_SPAWN_ON_CHANGE)
+        add_line(m, item, "when %s is new", node->spawn.value);
     else if (node->kind == TEC_DECL_PREFILL && node->spawn.kind == TEC_SPAWN_ON_CHANGE)
         add_line(m, item, "when its text changes");
     else if (node->spawn.kind == TEC_SPAWN_ON_CHANGE && node->spawn.value)

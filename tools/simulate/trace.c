@@ -261,6 +261,8 @@ static void release(json_t *line, const struct tec_topology *t, const struct tec
         set_integer(line, "age_frames", e->frames);
     } else if (e->frames > 0) { /* of an earlier frame's prefix */
         set_integer(line, "age_frames", e->frames);
+        if (e->done > 0) /* the node did not run */
+            set_integer(line, "again", e->done);
     }
     set_integer(line, "age_us", took(e));
 }
