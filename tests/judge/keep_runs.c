@@ -106,7 +106,7 @@ static void read_slots(struct tec_keep *j, int layer, bool values, const int *to
     size_t row = (size_t)s->shape.kv_heads * (size_t)s->shape.head_dim;
     size_t bytes = row * (s->shape.bf16 ? 2 : 4);
     const unsigned char *from = (values ? s->v : s->k)[layer];
-    unsigned char *line = TEC_NEW(j->pi->v->arena, bytes, unsigned char);
+    unsigned char *line = tec_arena_push(j->pi->v->arena, bytes, 1, 16);
     for (int i = 0; line && i < n; i++, out += row) {
         size_t slot = (size_t)j->plan->prefixes.first[j->region] + (size_t)tokens[i];
         tec_device_download(j->plan->device, TEC_STREAM_MAIN, line, from + slot * bytes, bytes);

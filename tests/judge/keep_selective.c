@@ -83,9 +83,9 @@ static enum tec_status read_kept(struct tec_keep *j, struct tec_keep_store *stor
     size_t row = (size_t)s->kv_heads * (size_t)s->head_dim * (s->bf16 ? 2 : 4);
     for (int l = 0; l < j->layers; l++) {
         if (!store->k[l])
-            store->k[l] = TEC_NEW(j->pi->v->arena, (size_t)j->query * row + 1, unsigned char);
+            store->k[l] = tec_arena_push(j->pi->v->arena, (size_t)j->query * row + 1, 1, 16);
         if (!store->v[l])
-            store->v[l] = TEC_NEW(j->pi->v->arena, (size_t)j->query * row + 1, unsigned char);
+            store->v[l] = tec_arena_push(j->pi->v->arena, (size_t)j->query * row + 1, 1, 16);
         if (!store->k[l] || !store->v[l])
             return tec_fail(err, TEC_NO_MEMORY, "no memory for kept keys");
         tec_remember_read(j->plan, first, tokens, l, store->k[l] + (size_t)to * row,
