@@ -252,9 +252,7 @@ def sessions(r, case):
     if case["slots"] > 4 or r.random() < 0.5:
         return 1
     for node in case["nodes"]:
-        kept = node.get("writes") in ("obs", "obs2") and "spawn" in node
-        if node["kind"] in ("memory_load", "remember") or kept or "partition" in node or \
-                (node["kind"] == "action" and not isinstance(node["kv"], str)):
+        if node["kind"] in ("memory_load", "remember"):
             return 1
     return r.choice([2, 3, 4])
 

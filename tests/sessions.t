@@ -39,15 +39,29 @@ for s in range(n):
             assert p[:m] == q[:m], f"a text of session {s} differs"
 PYTHON
 
-# alone TEXT N PIPELINE ARGUMENTS...: N sessions, each as if it were the only one
+# given NAME INPUTS PIPELINE ARGUMENTS...: the frames of $W/INPUTS.jsonl
+given() {
+    name=$1 inputs=$W/$2.jsonl pipeline=$3
+    shift 3
+    "$T" run "$pipeline" --root "$PWD" --random-weights 1 --size tiny --inputs "$inputs" --threads 2 \
+        --format json "$@" >"$W/$name" 2>"$W/err" </dev/null
+}
+
+# alone TEXT N PIPELINE ARGUMENTS...: N sessions, each as if it were the only one. What they see is drawn, or that of
+# the files $seen/all.jsonl and $seen/0.jsonl, ... where that is set
+seen=
 alone() {
     text=$1 sessions=$2 pipeline=$3
     shift 3
-    run all 1 "$pipeline" --set "frame.sessions=$sessions" "$@"
+    frames="run all 1"
+    [ -z "$seen" ] || frames="given all ${seen}all"
+    $frames "$pipeline" --set "frame.sessions=$sessions" "$@"
     status=$?
     s=0
     while [ $s -lt "$sessions" ]; do
-        [ $status -eq 0 ] && run "alone$s" $((1 + s)) "$pipeline" "$@" --set frame.sessions=1 --set 'capture.sessions=[1]'
+        frames="run alone$s $((1 + s))"
+        [ -z "$seen" ] || frames="given alone$s $seen$s"
+        [ $status -eq 0 ] && $frames "$pipeline" "$@" --set frame.sessions=1 --set 'capture.sessions=[1]'
         status=$?
         s=$((s + 1))
     done
@@ -67,6 +81,13 @@ return extend("graphs/g24_many_robots.lua", { name = "drawn",
   nodes = { decode { name = "talk", temperature = 1.0 } } })
 LUA
 
+cat >"$W/rate.lua" <<LUA
+return extend("graphs/g08_subtask_then_action.lua", { name = "rate", nodes = { prefill { name = "see", spawn = every(3) } } })
+LUA
+# texts on lanes of their own
+cat >"$W/beside.lua" <<LUA
+return extend("pi05_libero_parallel.lua", { name = "beside", nodes = { decode { name = "talk", partition = "bg" } } })
+LUA
 alone "four robots, default plan" 4 $many
 alone "four robots, chaos" 4 $many --policy chaos --drain
 alone "three of the four that a launch takes" 3 $many --set 'capture.sessions=[1,3]'
@@ -79,6 +100,48 @@ alone "one text at a time" 3 pipelines/graphs/g15_decode_on_frame.lua
 alone "texts that actions wait for" 2 pipelines/graphs/g08_subtask_then_action.lua --policy chaos --drain
 alone "actions on the newest text" 3 pipelines/graphs/g08b_newest_subtask.lua --set policy.params.k=30
 alone "two arms a robot" 2 pipelines/graphs/g03_two_arms.lua
+alone "a prefill rate" 3 pipelines/graphs/g09_two_rates.lua --policy chaos --drain
+alone "a prefill rate, and texts that actions wait for" 3 "$W/rate.lua" --policy chaos --drain
+alone "actions on the frame before" 3 pipelines/graphs/g09b_previous_frame.lua --policy chaos --drain
+alone "texts beside the hard nodes" 3 "$W/beside.lua" --policy chaos --drain --set 'capture.sessions=[2]'
+alone "a model that takes one observation a launch" 3 pipelines/act_aloha.lua
+alone "another one, whose layers cross" 2 pipelines/smolvla_so100.lua
+alone "one that makes its actions in the prefill" 2 pipelines/openvla_oft_libero.lua
+alone "one of features" 2 pipelines/groot_gr1.lua
+
+# --- first actions, and what is left of the chunk before ------------------------------------------
+cat >"$W/rows.py" <<'PYTHON'
+# Of each session and frame a picture, and as many actions as nobody else has; in some frames none.
+import json, random, sys
+folder, sessions = sys.argv[1], 4
+random.seed(7)
+picture = lambda n: [[[random.randrange(256) for _ in range(3)] for _ in range(n)] for _ in range(n)]
+pictures = [picture(28) for _ in range(sessions)]
+def seen(s, f):
+    rows = (3 * s + 5 * f) % 9 if (s + f) % 4 else 0
+    actions = [[round(random.uniform(-1, 1), 3) for _ in range(4)] for _ in range(rows)]
+    o = {"image": pictures[s], "wrist_image": pictures[(s + 1) % sessions], "state": [0.1, 0.2, 0.1 * s, 0.01 * f],
+         "prompt#ids": [7, 9, 11 + s]}
+    return dict(o, **({"prev_actions": actions} if (s + f) % 5 else {}))
+frames = [[seen(s, f) for s in range(sessions)] for f in range(12)]
+for name, list_ in [("all", frames)] + [(s, [f[s] for f in frames]) for s in range(sessions)]:
+    with open(f"{folder}/rows{name}.jsonl", "w") as out:
+        out.writelines(json.dumps(line) + "\n" for line in list_)
+PYTHON
+python3 "$W/rows.py" "$W"
+sed 's/weights = "[^"]*"//' tests/pipelines/prefix_none.lua >"$W/prefix_none.lua"
+cp tests/pipelines/prefix.lua "$W/prefix.lua"
+cat >"$W/guide.lua" <<LUA
+return extend("prefix_none.lua", { name = "guided",
+  inputs = { tensor { name = "prev_actions", shape = { 8, 4 } } },
+  nodes  = { action { name = "act", guide = { previous = "prev_actions", delay = 2, execution_horizon = 6 } } } })
+LUA
+seen=rows
+alone "each robot is given first actions of its own" 4 "$W/prefix.lua"
+alone "some of them in one launch" 4 "$W/prefix.lua" --set 'capture.sessions=[1,3]' --set resources.lang.slots=12 \
+    --policy chaos --drain
+alone "each is pulled to its own earlier chunk" 4 "$W/guide.lua"
+seen=
 
 # --- one launch ----------------------------------------------------------------------------------
 run all 1 $many && python3 - "$W/all" <<'PYTHON' 2>"$W/err"
@@ -90,6 +153,36 @@ for f in frames:
     assert rows["see"] == rows["act"] == 4 and f["plan"]["refused"] == 0, f["plan"]
 PYTHON
 ok $? "four observations are one launch of each hard node"
+
+# A frame's prefills, actions and texts on a virtual clock: regions that each session took and gave back.
+kept() { # kept TEXT PIPELINE ARGUMENTS...
+    text=$1
+    shift
+    "$T" simulate "$@" --random-weights 1 --size tiny --root "$PWD" --launch-ms 1 -n 40 --trace "$W/trace" \
+        >"$W/out" 2>"$W/err" && python3 - "$W/trace" <<'PYTHON' 2>"$W/err"
+import json, sys
+held, left, frames = {}, {}, {}
+for line in open(sys.argv[1]):
+    e = json.loads(line)
+    if e["event"] == "kv" and e["op"] in ("alloc", "free") and e.get("request") is None:
+        of = (e["kv"], e["session"])
+        held[of] = held.get(of, 0) + (1 if e["op"] == "alloc" else -1)
+        assert held[of] in (0, 1), e
+    elif e["event"] == "release":
+        left[e["session"]] = left.get(e["session"], 0) + 1
+    elif e["event"] == "frame_end":
+        frames[e["session"]] = frames.get(e["session"], 0) + 1
+        assert frames[e["session"]] - left.get(e["session"], 0) <= 1, e  # the first has no frame before it
+assert len(frames) == 3 and set(frames.values()) == {40}, frames
+assert len(held) == 3 and len(set(held.values())) == 1, held
+PYTHON
+    ok $? "$text"
+}
+kept "a rate: each session has one prefix, from prefill to prefill" pipelines/graphs/g09_two_rates.lua \
+    --set frame.sessions=3 --policy chaos
+kept "the frame before: the same" pipelines/graphs/g09b_previous_frame.lua --set frame.sessions=3
+kept "texts beside the hard nodes of several launches" "$W/beside.lua" --set frame.sessions=3 --set 'capture.sessions=[2]' \
+    --policy chaos
 
 # --- a session without an observation -------------------------------------------------------------
 python3 - "$W" <<'PYTHON'
@@ -182,12 +275,10 @@ refuses() { # refuses CODE WHAT PIPELINE ARGUMENTS...
 }
 refuses E070 "fills a ring" pipelines/openvla_ring.lua --set frame.sessions=2
 refuses E070 "is of a memory" pipelines/demo_memory.lua --set frame.sessions=2
-refuses E070 "is on a partition" pipelines/pi05_libero_parallel.lua --set frame.sessions=2
-refuses E070 "keeps a prefix" pipelines/graphs/g09_two_rates.lua --set frame.sessions=2
-refuses E070 "keeps a prefix" pipelines/graphs/g09b_previous_frame.lua --set frame.sessions=2
-refuses E070 "given first actions" tests/pipelines/prefix.lua --set frame.sessions=2
 refuses E011 "4 observations in a launch" $many --set frame.sessions=2
 refuses E011 "waits 100 ms" $many --set frame.gather_ms=100
+refuses E011 "capture.sessions asks for several observations" pipelines/smolvla_so100.lua --random-weights 1 --size tiny \
+    --set frame.sessions=2 --set 'capture.sessions=[1,2]'
 refuses E011 "8 request slots for each of 16 sessions" $many --set frame.sessions=16
 paced() {
     "$T" run $many --random-inputs 3 --frames 4 --format json --policy isolated "$@" 2>"$W/err" </dev/null

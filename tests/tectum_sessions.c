@@ -187,6 +187,34 @@ TEST(requests_of_another_robot_are_not_its_to_cancel)
     tectum_close(&t);
 }
 
+TEST(a_reset_ends_the_prefix_of_its_own_robot)
+{
+    struct tectum_error err;
+    const char *const sets[] = {"frame.sessions=2", "nodes.see.spawn=every(30)"};
+    const struct tectum_options o = {.pipeline = "pipelines/demo_metaworld.lua",
+                                     .root = ".",
+                                     .threads = 1,
+                                     .set = sets,
+                                     .n_set = 2};
+    struct tectum *t = NULL;
+    struct tectum_chunk chunk;
+    REQUIRE(tectum_open(&t, &o, &err) == TECTUM_OK);
+    for (int round = 0; round < 4; round++)
+        for (int i = 0; i < 2; i++) {
+            struct robot *r = &together[i];
+            int64_t number = -1;
+            if (round == 0)
+                *r = (struct robot){.handle = tectum_session(t, i), .kind = i};
+            if (round == 2 && i == 1)
+                tectum_reset(r->handle);
+            REQUIRE(submit(r, round, &number) == TECTUM_OK);
+            REQUIRE(tectum_wait(r->handle, number, patience, r->actions[round], ROOM, &chunk,
+                                &r->err) == TECTUM_OK);
+            CHECK_INT(chunk.observation, ==, i == 1 && round >= 2 ? 2 : 0);
+        }
+    tectum_close(&t);
+}
+
 TEST(handles_that_are_not_there)
 {
     struct tectum_error err;

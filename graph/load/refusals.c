@@ -405,25 +405,12 @@ static void many_models(struct refusing *r)
 static void several_sessions(struct refusing *r)
 {
     const struct tec_decl_node *n = r->n;
-    bool rate = n->kind == TEC_DECL_PREFILL && !waits(r, n) && n->spawn.kind == TEC_SPAWN_EVERY &&
-                n->spawn.frames > 1;
     if (r->p->frame.sessions < 2)
         return;
     if (n->kind == TEC_DECL_PREFILL && stands_in_ring(r))
         REFUSE(field(r, "writes"), "'%s' fills a ring, which is of one session", name_of(n));
     else if (n->kind == TEC_DECL_MEMORY_LOAD || n->kind == TEC_DECL_REMEMBER)
         REFUSE(n->where, "'%s' is of a memory, which is of one session", name_of(n));
-    else if (rate || (n->kind == TEC_DECL_ACTION && n->kv.prev))
-        REFUSE(field(r, rate ? "spawn" : "kv"),
-               "'%s' keeps a prefix from frame to frame, which is of one session", name_of(n));
-    else if (n->partition.index >= 0)
-        REFUSE(field(r, "partition"), "'%s' is on a partition, which is of one session",
-               name_of(n));
-    else if (n->kind == TEC_DECL_ACTION && n->prefix.index >= 0)
-        REFUSE(field(r, "prefix"), "'%s' is given first actions, which are of one session",
-               name_of(n));
-    else if (n->kind == TEC_DECL_ACTION && n->guide.previous.index >= 0)
-        REFUSE(field(r, "guide"), "'%s' has an earlier chunk, which is of one session", name_of(n));
 }
 
 static void many_texts(struct refusing *r)

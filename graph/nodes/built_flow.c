@@ -173,9 +173,10 @@ static void guide(struct tec_built *b, int v, int x)
     double time = 1.0 + b->step * (-1.0 / l->timed->steps);
     struct tec_call call = tec_call_of(TEC_OP_guide, "guide");
     call.in[0] = x;
+    int rows = t->most * f->horizon;
     call.in[1] = tec_program_fixed(l->program, "previous", t->previous,
-                                   (size_t)f->horizon * (size_t)t->ld * sizeof(float), f->horizon,
-                                   f->dim, t->ld, t->n_horizon);
+                                   (size_t)rows * (size_t)t->ld * sizeof(float), rows, f->dim,
+                                   t->ld, t->n_horizon);
     call.out[0] = v;
     call.args.guide.weight = t->pulls;
     call.args.guide.time = (float)time;

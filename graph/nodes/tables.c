@@ -166,10 +166,11 @@ static void deal_prefix(struct tec_dealer *d, struct tec_prefix_table *t,
     int widest = m->flow.dim > state ? m->flow.dim : state;
     t->ld = (widest + 15) / 16 * 16;
     t->n_fixed = limits->fixed ? tec_deal_ints(d, 1) : NULL;
+    t->given = limits->fixed && t->most > 1 ? tec_deal_ints(d, t->most) : NULL;
     size_t most = (size_t)t->most;
     t->noise = tec_deal(d, most * (size_t)m->flow.horizon * (size_t)t->ld, sizeof(float));
     t->state = tec_deal(d, most * (size_t)t->ld, sizeof(float));
-    size_t rows = limits->guided ? (size_t)m->flow.horizon : 0;
+    size_t rows = limits->guided ? most * (size_t)m->flow.horizon : 0;
     t->previous = rows ? tec_deal(d, rows * (size_t)t->ld, sizeof(float)) : NULL;
     t->pulls = rows ? tec_deal(d, rows, sizeof(float)) : NULL;
 }
@@ -183,6 +184,18 @@ enum tec_status tec_block_take(struct tec_table_block *block, struct tec_device 
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a frame table of %zu bytes",
                         block->size);
     return TEC_OK;
+}
+
+struct tec_suffix_runs tec_suffix_runs(const struct tec_prefix_table *t, int horizon, int at)
+{
+    struct tec_suffix_runs runs = {0, 0, at * horizon};
+    if (!t->given)
+        return runs;
+    for (int i = 0; i < at; i++)
+        runs.first_given += t->given[i];
+    runs.given = t->given[at];
+    runs.first_other = *t->n_fixed + at * horizon - runs.first_given;
+    return runs;
 }
 
 /* Each picture is a sequence of its own in the tower's scratch slots, which are in the order of

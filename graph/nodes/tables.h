@@ -69,10 +69,12 @@ struct tec_prefix_table {
     uint8_t *pixels;         /* device memory for those, or NULL: it reads the host's */
     size_t picture_size;     /* bytes of the largest */
     int *n_fixed;            /* first rows of `noise` that are given actions; NULL = never any */
-    float *noise; /* [most x horizon, ld]: the flow's x, overwritten by the action node */
+    int *given;   /* [most] how many of them are each observation's; NULL = there is one */
+    float *noise; /* [most x horizon, ld]: the flow's x, overwritten by the action node; where rows
+                   * of an observation stand: tec_suffix_runs */
     float *state; /* [most, ld] */
-    float *previous, *pulls; /* [horizon, ld] a chunk that the new one is pulled to, and how much
-                              * each of its rows; NULL = no guidance */
+    float *previous, *pulls; /* [most x horizon, ld] chunks that the new ones are pulled to, and how
+                              * much each of their rows; NULL = no guidance */
     int ld;                  /* of noise and state */
 };
 
@@ -191,6 +193,20 @@ int tec_suffix_rows(const struct tec_model *model);
 
 /* Of them the rows that stand in front of the actions'. */
 int tec_suffix_front(const struct tec_model *model);
+
+/* Where the action rows of one observation stand among those of all: its first `given` ones from
+ * row first_given on, its others from first_other on. Given actions of all observations come first,
+ * so that one count says which rows they are (kernels/args.h). */
+struct tec_suffix_runs {
+    int given, first_given, first_other;
+};
+struct tec_suffix_runs tec_suffix_runs(const struct tec_prefix_table *table, int horizon, int at);
+
+/* Row r of them. */
+static inline int tec_suffix_row(const struct tec_suffix_runs *runs, int r)
+{
+    return r < runs->given ? runs->first_given + r : runs->first_other + r - runs->given;
+}
 
 /* Rows before the pictures: 0 or 1. */
 int tec_lead_rows(const struct tec_model *model);

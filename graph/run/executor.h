@@ -64,6 +64,7 @@ struct tec_prefix_launch {
     const struct tec_observed *each; /* [n] */
     int n;
     bool acts; /* and the action node that goes with the prefill, where there is one */
+    bool more; /* others of its frame and chain follow: not all prefixes are there behind it */
 };
 
 /* What became of a slice: done; not possible yet, and nothing was done; the prefill begins again.

@@ -2,6 +2,7 @@
  *
  * The items of a chain in frames: actions on an earlier prefix, a region for the new one, prefills
  * of all sessions, then the actions behind them, and the texts that these wait for. */
+#include "graph/run/kept_chunks.h"
 #include "graph/run/state.h"
 
 /* Is an action node left in the frame by its decision? */
@@ -217,8 +218,10 @@ static bool next_prefix(struct tec_loop *l, struct tec_scheduled *it)
         tec_loop_turn(l, l->seen[it->first + i]);
         l->observed[i] = (struct tec_observed){c->prefix.region, tec_chain_input(l, c, l->input)};
     }
-    *it->launch = (struct tec_launch){.kind = TEC_LAUNCH_prefix,
-                                      .prefix = {.each = l->observed, .n = it->n, .acts = !out}};
+    *it->launch = (struct tec_launch){
+        .kind = TEC_LAUNCH_prefix,
+        .prefix = {
+            .each = l->observed, .n = it->n, .acts = !out, .more = it->first + it->n < l->n_seen}};
     return it->n > 0;
 }
 
@@ -299,7 +302,7 @@ void tec_loop_add_hard(struct tec_loop *l, struct tec_chain *c)
     for (int i = 0; i < l->n_own; i++) {
         tec_loop_turn(l, i);
         if (l->input)
-            prefills = add_early(l, c, i);
+            prefills |= add_early(l, c, i);
     }
     c->parted = prefills && c->executor->start;
     if (c->parted)

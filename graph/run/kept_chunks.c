@@ -3,6 +3,8 @@
  * Frame thread. In a frame in which such a node does not run, the robot goes on with what it has:
  * the newest chunk leaves again, from the row of this frame on. It is of its own observation, so
  * its age grows. */
+#include "graph/run/kept_chunks.h"
+
 #include "graph/run/state.h"
 
 #include <string.h>

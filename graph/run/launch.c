@@ -348,6 +348,8 @@ void tec_launch_prefixes(struct tec_plan *plan, struct tec_plan_part *part,
     bool suffix = acts && !tec_model_heads(plan->model);
     if ((acts && !suffix) || tec_model_asks(plan->model))
         tec_fill_state(plan->model, &part->prefix, 0, actions->state);
+    if (suffix)
+        tec_fill_given(&part->prefix, actions, n);
     for (int i = 0; i < n && suffix; i++) {
         const struct tec_stand on = {places[i].region, tec_prefix_rows(plan, places[i].input)};
         tec_fill_suffix(plan, part, i, on, &actions[i]);
@@ -371,6 +373,7 @@ void tec_launch_prefix(struct tec_plan *plan, struct tec_plan_part *part, int re
 void tec_launch_action(struct tec_plan *plan, struct tec_plan_part *part, int region, int rows,
                        const struct tec_action_inputs *actions, struct tec_replay *replay)
 {
+    tec_fill_given(&part->prefix, actions, 1);
     tec_fill_suffix(plan, part, 0, (struct tec_stand){region, rows}, actions);
     tec_launch_upload(plan, part, &part->block);
     tec_device_replay(plan->device, part->capture, replay);
@@ -390,32 +393,6 @@ void tec_launch_slice(struct tec_plan *plan, struct tec_plan_part *part, int at,
     }
     tec_device_replay(plan->device, part->slices ? part->slices[at] : part->capture, replay);
     replay->mark_ns[TEC_MARK_PREFILL] = replay->end_ns;
-}
-
-void tec_launch_actions(struct tec_plan *plan, const struct tec_plan_part *part, float *chunk)
-{
-    tec_launch_actions_of(plan, part, 0, chunk);
-}
-
-void tec_launch_actions_of(struct tec_plan *plan, const struct tec_plan_part *part, int at,
-                           float *chunk)
-{
-    const struct tec_flow *f = &plan->model->flow;
-    const struct tec_prefix_table *t = &part->prefix;
-    size_t row = (size_t)t->ld * sizeof(float);
-    if (part->choice.host) {
-        tec_device_download(plan->device, part->stream, part->choice.host, part->choice.device,
-                            part->choice.size);
-        for (int i = 0; i < plan->model->head.rows; i++)
-            chunk[i] = (float)part->decode.tokens[i];
-        return;
-    }
-    size_t first = (size_t)at * (size_t)f->horizon * (size_t)t->ld;
-    tec_device_download(plan->device, part->stream, t->noise + first,
-                        part->prefix_device.noise + first, (size_t)f->horizon * row);
-    for (int i = 0; i < f->horizon; i++)
-        memcpy(chunk + (size_t)i * (size_t)f->dim, t->noise + first + (size_t)i * (size_t)t->ld,
-               (size_t)f->dim * sizeof(float));
 }
 
 void tec_row_start(struct tec_row_state *row, const struct tec_plan *plan, int region, int prefix,

@@ -1,5 +1,5 @@
 /* launch_action.c - fills what an action node reads of its frame table: the robot's state, the rows
- * of a chunk, what each of them sees, and the chunk that it is pulled to.
+ * of a chunk, what each of them sees, and the chunk that it is pulled to; fetches what it made.
  *
  * Runs on the thread of the launch; nothing here allocates or blocks. */
 #include "graph/model/program.h"
@@ -51,19 +51,19 @@ static void fill_across(const struct tec_plan *plan, struct tec_prefix_table *t,
     }
 }
 
-/* The chunk that the new one is pulled to; without one no row is pulled. */
-static void fill_previous(const struct tec_flow *f, struct tec_prefix_table *t,
-                          const struct tec_action_inputs *a)
+/* Row r of what a chunk starts from, and what it is pulled to: without an earlier chunk no row is
+ * pulled. */
+static void fill_action(const struct tec_flow *f, struct tec_prefix_table *t, int r, size_t row,
+                        const struct tec_action_inputs *a)
 {
-    size_t rows = (size_t)f->horizon, dim = (size_t)f->dim, ld = (size_t)t->ld;
+    size_t dim = (size_t)f->dim, from = (size_t)r * dim, to = row * (size_t)t->ld;
+    memcpy(t->noise + to, a->noise + from, dim * sizeof *t->noise);
     if (!t->previous)
         return;
-    memset(t->pulls, 0, rows * sizeof *t->pulls);
-    memset(t->previous, 0, rows * ld * sizeof *t->previous);
-    for (size_t i = 0; i < rows && i < (size_t)a->n_previous; i++)
-        memcpy(t->previous + i * ld, a->previous + i * dim, dim * sizeof *t->previous);
-    if (a->n_previous)
-        memcpy(t->pulls, a->pulls, rows * sizeof *t->pulls);
+    t->pulls[row] = a->n_previous ? a->pulls[r] : 0.0F;
+    memset(t->previous + to, 0, (size_t)t->ld * sizeof *t->previous);
+    if (r < a->n_previous)
+        memcpy(t->previous + to, a->previous + from, dim * sizeof *t->previous);
 }
 
 /* Queries see each other in their own slots, and in their second attention the prefix. */
@@ -110,17 +110,32 @@ static void fill_rows(const struct tec_plan *plan, struct tec_plan_part *part, i
     struct tec_prefix_table *t = &part->prefix;
     const struct tec_model_call *expert = tec_model_expert(plan->model);
     int rows = tec_suffix_rows(plan->model), front = tec_suffix_front(plan->model), spans = 0;
-    int before = on.rows + a->text, first = front * t->most + at * (rows - front);
+    int before = on.rows + a->text, slot = plan->scratch_slots[part->action] + at * rows;
+    const struct tec_suffix_runs runs = tec_suffix_runs(t, plan->model->flow.horizon, at);
     struct tec_span *list = t->suffix.spans + t->suffix.seqs[at].first;
     list[spans++] = (struct tec_span){plan->prefixes.first[on.region], on.rows};
     if (a->text)
         list[spans++] = (struct tec_span){a->tail, a->text};
-    list[spans++] = (struct tec_span){plan->scratch_slots[part->action] + at * rows, rows};
+    list[spans++] = (struct tec_span){slot, rows};
     t->suffix.seqs[at].spans = spans;
     for (int r = 0; r < rows; r++) {
-        int row = r < front ? at * front + r : first + r - front;
+        int row = r < front ? at * front + r : front * t->most + tec_suffix_row(&runs, r - front);
+        t->suffix.seq[row] = at;
+        t->suffix.slot[row] = slot + r;
         t->suffix.pos[row] = before + r;
         t->suffix.visible[row] = r < expert->lead ? before + r + 1 : before + rows;
+    }
+}
+
+void tec_fill_given(struct tec_prefix_table *t, const struct tec_action_inputs *actions, int n)
+{
+    if (!t->n_fixed)
+        return;
+    *t->n_fixed = 0;
+    for (int i = 0; i < n; i++) {
+        *t->n_fixed += actions[i].n_fixed;
+        if (t->given)
+            t->given[i] = actions[i].n_fixed;
     }
 }
 
@@ -129,7 +144,7 @@ void tec_fill_suffix(const struct tec_plan *plan, struct tec_plan_part *part, in
 {
     struct tec_prefix_table *t = &part->prefix;
     const struct tec_flow *f = &plan->model->flow;
-    float *noise = t->noise + (size_t)at * (size_t)f->horizon * (size_t)t->ld;
+    const struct tec_suffix_runs runs = tec_suffix_runs(t, f->horizon, at);
     if (tec_model_asks(plan->model)) {
         fill_queries(plan, part, on.region, on.rows);
         return;
@@ -139,12 +154,8 @@ void tec_fill_suffix(const struct tec_plan *plan, struct tec_plan_part *part, in
     else
         fill_rows(plan, part, at, on, a);
     fill_across(plan, t, on.region, on.rows, a);
-    fill_previous(f, t, a);
-    if (t->n_fixed)
-        *t->n_fixed = a->n_fixed;
-    for (int i = 0; i < f->horizon; i++)
-        memcpy(noise + (size_t)i * (size_t)t->ld, a->noise + (size_t)i * (size_t)f->dim,
-               (size_t)f->dim * sizeof(float));
+    for (int r = 0; r < f->horizon; r++)
+        fill_action(f, t, r, (size_t)tec_suffix_row(&runs, r), a);
     if (!tec_model_behind(plan->model))
         tec_fill_state(plan->model, t, at, a->state);
 }
@@ -162,4 +173,42 @@ void tec_count_suffixes(const struct tec_model *m, struct tec_prefix_table *t, i
         t->suffix.pos[i] = 0;
         t->suffix.visible[i] = 1;
     }
+}
+
+void tec_launch_actions(struct tec_plan *plan, const struct tec_plan_part *part, float *chunk)
+{
+    tec_launch_actions_of(plan, part, 0, chunk);
+}
+
+/* n action rows of the device's table to the host's. */
+static void fetch_actions(const struct tec_plan *plan, const struct tec_plan_part *part, int first,
+                          int n)
+{
+    const struct tec_prefix_table *t = &part->prefix;
+    size_t from = (size_t)first * (size_t)t->ld;
+    if (n > 0)
+        tec_device_download(plan->device, part->stream, t->noise + from,
+                            part->prefix_device.noise + from,
+                            (size_t)n * (size_t)t->ld * sizeof(float));
+}
+
+void tec_launch_actions_of(struct tec_plan *plan, const struct tec_plan_part *part, int at,
+                           float *chunk)
+{
+    const struct tec_flow *f = &plan->model->flow;
+    const struct tec_prefix_table *t = &part->prefix;
+    if (part->choice.host) {
+        tec_device_download(plan->device, part->stream, part->choice.host, part->choice.device,
+                            part->choice.size);
+        for (int i = 0; i < plan->model->head.rows; i++)
+            chunk[i] = (float)part->decode.tokens[i];
+        return;
+    }
+    const struct tec_suffix_runs runs = tec_suffix_runs(t, f->horizon, at);
+    fetch_actions(plan, part, runs.first_given, runs.given);
+    fetch_actions(plan, part, runs.first_other, f->horizon - runs.given);
+    for (int i = 0; i < f->horizon; i++)
+        memcpy(chunk + (size_t)i * (size_t)f->dim,
+               t->noise + (size_t)tec_suffix_row(&runs, i) * (size_t)t->ld,
+               (size_t)f->dim * sizeof(float));
 }

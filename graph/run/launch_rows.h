@@ -44,6 +44,8 @@ struct tec_stand {
     int region, rows;
 };
 
+/* How many first actions each of n observations is given: before the rows of any of them. */
+void tec_fill_given(struct tec_prefix_table *table, const struct tec_action_inputs *actions, int n);
 /* The rows of a chunk of observation `at`. */
 void tec_fill_suffix(const struct tec_plan *plan, struct tec_plan_part *part, int at,
                      struct tec_stand on, const struct tec_action_inputs *actions);

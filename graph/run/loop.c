@@ -5,6 +5,7 @@
  * only after the actions. The frame holds a reference to its prefix region until its end, so a
  * request that pins it never finds it overwritten. What runs is in schedule.c, the rest of a frame
  * in decide.c, requests.c and account.c. */
+#include "graph/run/kept_chunks.h"
 #include "graph/run/state.h"
 
 #include <stdio.h>
@@ -49,6 +50,9 @@ static void open_session(struct tec_loop *l)
             l->chains[i].prefix.region = -1;
     tec_loop_tell(l, (struct tec_event){
                          .kind = TEC_EVENT_FRAME, .node = -1, .request = -1, .t_ns = r->start_ns});
+    for (int i = 0; i < l->o.n_chains && l->input; i++) /* nothing acts on an earlier episode */
+        if (l->chains[i].keeps && l->chains[i].prefix.episode != l->input->episode)
+            tec_loop_drop_prefix(l, &l->chains[i]);
 }
 
 static void open_frame(struct tec_loop *l)
@@ -181,6 +185,7 @@ void tec_loop_open_prefix(struct tec_loop *l, struct tec_chain *c,
     memcpy(p->prompt, o->ids, (size_t)p->n_prompt * sizeof *p->prompt);
     p->frame = l->tick->frame;
     p->captured_ns = input->captured_ns;
+    p->episode = input->episode;
     if (c->keeps && in->state)
         memcpy(p->state, in->state, (size_t)tec_model_state(c->plan->model) * sizeof *p->state);
 }
@@ -287,6 +292,7 @@ void tec_loop_run_sessions(struct tec_loop *l, const struct tec_frame_input *con
     }
     l->input = inputs[0];
     l->tick = ticks;
+    tec_loop_take_prefixes(l, ticks->session);
     open_frame(l);
     begin_sessions(l);
     int64_t before = tec_loop_now(l);
@@ -347,9 +353,12 @@ void tec_loop_reset(struct tec_loop *l)
     tec_requests_sweep(l);
     tec_text_keys_reset(l);
     tec_kept_chunks_reset(l);
-    for (int i = 0; i < l->o.n_chains; i++)
-        if (l->chains[i].in_frames)
-            tec_loop_drop_prefix(l, &l->chains[i]);
+    for (int s = 0; s < l->sessions; s++) {
+        tec_loop_take_prefixes(l, s);
+        for (int i = 0; i < l->o.n_chains; i++)
+            if (l->chains[i].in_frames)
+                tec_loop_drop_prefix(l, &l->chains[i]);
+    }
     l->tick = NULL;
     tec_rings_reset(l);
     l->n_recent = 0;

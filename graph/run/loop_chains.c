@@ -1,4 +1,5 @@
 /* loop_chains.c - the chains of a loop: plans, costs, request slots and views of each. */
+#include "graph/run/kept_chunks.h"
 #include "graph/run/state.h"
 
 #include <string.h>
@@ -224,8 +225,8 @@ static bool stands_on(const struct tec_chain_prefix *p, int64_t frame)
 static bool prefix_of(const struct tec_loop *l, int chain, int64_t frame)
 {
     bool any = stands_on(&l->chains[chain].prefix, frame);
-    for (int i = 0; i < l->sessions && l->own; i++)
-        any |= stands_on(&l->own[i].prefixes[chain], frame);
+    for (int i = 0; i < l->sessions && l->own_prefixes; i++)
+        any |= i != l->whose && stands_on(&l->own_prefixes[i].of[chain], frame);
     return any;
 }
 

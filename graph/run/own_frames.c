@@ -23,6 +23,17 @@ static void copy_own(struct tec_frame_record *to, const struct tec_frame_record 
     memcpy(to->reads, from->reads, sizeof to->reads);
 }
 
+void tec_loop_take_prefixes(struct tec_loop *l, int session)
+{
+    if (l->sessions < 2 || session == l->whose)
+        return;
+    for (int m = 0; m < l->o.n_chains; m++) {
+        l->own_prefixes[l->whose].of[m] = l->chains[m].prefix;
+        l->chains[m].prefix = l->own_prefixes[session].of[m];
+    }
+    l->whose = session;
+}
+
 void tec_loop_turn(struct tec_loop *l, int who)
 {
     if (l->n_own < 2 || who == l->turn)
@@ -30,15 +41,12 @@ void tec_loop_turn(struct tec_loop *l, int who)
     struct tec_own_frame *from = &l->own[l->turn], *to = &l->own[who];
     copy_own(&from->record, &l->record);
     copy_own(&l->record, &to->record);
-    for (int m = 0; m < l->o.n_chains; m++) {
-        from->prefixes[m] = l->chains[m].prefix;
-        l->chains[m].prefix = to->prefixes[m];
-    }
     from->actions_due = l->actions_due;
     l->actions_due = to->actions_due;
     l->input = to->input;
     l->tick = to->tick;
     l->turn = who;
+    tec_loop_take_prefixes(l, l->tick->session);
 }
 
 void tec_loop_turn_of(struct tec_loop *l, const struct tec_request *r)
@@ -56,6 +64,16 @@ bool tec_loop_observed(const struct tec_loop *l)
     return any;
 }
 
+/* The buffers of a prefix go with it. */
+static bool take_prefix(struct tec_loop *l, const struct tec_chain *c, struct tec_chain_prefix *p)
+{
+    p->region = -1;
+    p->prompt = TEC_NEW(&l->arena, (size_t)c->plan->spec.text_tokens + 1, int);
+    if (c->keeps)
+        p->state = TEC_NEW(&l->arena, (size_t)tec_model_state(c->plan->model) + 1, float);
+    return p->prompt && (p->state || !c->keeps);
+}
+
 /* Every session but the first has prefixes of its own; that one's are the chains'. */
 enum tec_status tec_own_frames_create(struct tec_loop *l, struct tec_error *err)
 {
@@ -64,15 +82,11 @@ enum tec_status tec_own_frames_create(struct tec_loop *l, struct tec_error *err)
     if (l->sessions < 2)
         return TEC_OK;
     l->own = TEC_NEW(&l->arena, (size_t)l->sessions, struct tec_own_frame);
-    bool ok = l->own != NULL;
+    l->own_prefixes = TEC_NEW(&l->arena, (size_t)l->sessions, struct tec_own_prefixes);
+    bool ok = l->own && l->own_prefixes;
     for (int i = 1; ok && i < l->sessions; i++)
-        for (int m = 0; ok && m < l->o.n_chains; m++) {
-            struct tec_chain_prefix *p = &l->own[i].prefixes[m];
-            size_t most = (size_t)l->chains[m].plan->spec.text_tokens + 1;
-            p->region = -1;
-            p->prompt = TEC_NEW(&l->arena, most, int);
-            ok = p->prompt != NULL;
-        }
+        for (int m = 0; ok && m < l->o.n_chains; m++)
+            ok = take_prefix(l, &l->chains[m], &l->own_prefixes[i].of[m]);
     return ok ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for %d sessions", l->sessions);
 }
 

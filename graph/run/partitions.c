@@ -19,7 +19,7 @@ struct tec_partitions {
                                   * for */
     int n;
     bool forked;
-    _Atomic bool seen; /* the frame's own prefill has ended */
+    _Atomic bool seen; /* the frame's own prefills have ended */
 };
 
 /* --- shares ---------------------------------------------------------------------------------- */
@@ -93,12 +93,12 @@ static void marked(void *user, int mark, int64_t now_ns)
         atomic_store(&p->seen, true);
 }
 
-/* If the caller has set a mark callback it is not replaced; the launches beside that need the
- * prefix then start after the whole launch instead of after its prefill. */
+/* Launches beside that need a prefix start after the last prefill of the frame. If the caller has
+ * set a mark callback it is not replaced; they then start after the whole launch instead. */
 static void launch_prefix(struct tec_partitions *p, struct tec_launch *launch)
 {
     struct tec_replay *replay = &launch->replay;
-    bool listen = p->forked && !replay->marked;
+    bool last = !launch->prefix.more, listen = p->forked && last && !replay->marked;
     if (listen) {
         replay->marked = marked;
         replay->user = p;
@@ -106,7 +106,8 @@ static void launch_prefix(struct tec_partitions *p, struct tec_launch *launch)
     tec_executor_launch(&p->whole, launch);
     if (listen)
         replay->marked = NULL;
-    atomic_store(&p->seen, true);
+    if (last)
+        atomic_store(&p->seen, true);
 }
 
 static void parted_launch(void *self, struct tec_launch *launch)
@@ -170,7 +171,6 @@ struct tec_executor tec_partitions_executor(struct tec_partitions *p)
 {
     struct tec_executor e = p->whole;
     e.self = p;
-    e.together = false;
     e.launch = parted_launch;
     e.chunk = parted_chunk;
     e.start = parted_start;

@@ -55,7 +55,7 @@ void tec_loop_fill_rows(struct tec_loop *l, struct tec_scheduled *it, int first,
     it->chain = tec_chain_of(l, of);
     it->first = first;
     it->n = n;
-    int max_k = it->chain->plan->spec.max_k;
+    int max_k = it->chain->plan->spec.max_k, turn = l->turn;
     struct tec_launch *launch = it->launch;
     *launch = (struct tec_launch){.kind = tree ? TEC_LAUNCH_score : TEC_LAUNCH_decode};
     if (tree)
@@ -70,9 +70,11 @@ void tec_loop_fill_rows(struct tec_loop *l, struct tec_scheduled *it, int first,
                                        .made = l->made + first};
     for (int i = first; i < first + n; i++) {
         struct tec_request *r = &l->requests[l->order[i]];
+        tec_loop_turn_of(l, r);
         l->states[i] = &r->row;
         launch->after_prefill |= !r->stored && !unshared(l, l->order[i]);
     }
+    tec_loop_turn(l, turn);
 }
 
 void tec_loop_launch_rows(struct tec_loop *l, struct tec_scheduled *it)
@@ -315,6 +317,7 @@ static void start_rows(struct tec_loop *l)
         struct tec_request *r = &l->requests[i];
         if (r->stored || !is_concurrent(l, i))
             continue;
+        tec_loop_turn_of(l, r);
         int region = tec_chain_of(l, r)->prefix.region;
         for (int j = 0; j < l->n_items; j++)
             if (is_prefill(&l->items[j]) && l->items[j].of == i)
@@ -326,7 +329,7 @@ static void start_rows(struct tec_loop *l)
 /* A prompt of remembered segments has one owner, who recalls the frame's prompt meanwhile. */
 static void keep_recalls(struct tec_loop *l)
 {
-    for (int i = 0; i < l->n_live; i++)
+    for (int i = 0; i < l->n_live; i++) /* of one session: a memory is */
         l->requests[i].whole = tec_chain_of(l, &l->requests[i])->plan->spec.segments > 0 &&
                                !l->requests[i].stored && unshared(l, i);
 }
@@ -337,10 +340,12 @@ static bool next_fork(struct tec_loop *l, struct tec_scheduled *it)
     const struct tec_executor *e = it->chain->executor;
     keep_recalls(l);
     part_order(l);
-    for (int i = 0; i < l->n_live; i++)
+    for (int i = 0; i < l->n_live; i++) {
+        tec_loop_turn_of(l, &l->requests[i]);
         if (!l->requests[i].stored && unshared(l, i) && is_concurrent(l, i) &&
             tec_chain_of(l, &l->requests[i]) == it->chain)
             fill_prefill(l, add_beside(l, &tec_scheduled_store, i), i);
+    }
     for (int i = 0, n; i < l->n_order; i += n) {
         n = rows_from(l, i);
         if (is_concurrent(l, l->order[i]) &&
@@ -360,11 +365,11 @@ const struct tec_scheduled_kind tec_scheduled_fork = {.next = next_fork};
 /* New requests whose rows ran beside, or only wait. */
 static void store_beside(struct tec_loop *l, int64_t at_ns)
 {
-    for (int i = 0; i < l->n_live; i++)
-        if (!l->requests[i].stored && is_concurrent(l, i) && !unshared(l, i)) {
-            tec_loop_turn_of(l, &l->requests[i]);
+    for (int i = 0; i < l->n_live; i++) {
+        tec_loop_turn_of(l, &l->requests[i]);
+        if (!l->requests[i].stored && is_concurrent(l, i) && !unshared(l, i))
             store(l, i, tec_chain_of(l, &l->requests[i])->prefix.region, at_ns);
-        }
+    }
 }
 
 /* Settled in the order of their times. */
@@ -381,6 +386,7 @@ static bool next_join(struct tec_loop *l, struct tec_scheduled *it)
             continue;
         if (!is_prefill(beside))
             store_beside(l, beside->launch->replay.start_ns);
+        tec_loop_turn(l, is_prefill(beside) ? beside->who : 0);
         tec_schedule_settle(l, beside);
         beside->state = TEC_ITEM_OVER;
     }

@@ -43,14 +43,6 @@ struct tec_text_keys {
     struct tec_row_state row;  /* at the step that reads the last token */
 };
 
-/* The newest chunk of an action that does not run in every frame. */
-struct tec_kept_chunk {
-    int left;                  /* frames in which it, or what was left of it, has left; 0 = none */
-    int64_t frame, episode;    /* in which it left last; of its observation */
-    int64_t seen, captured_ns; /* of that */
-    float *chunk;              /* [horizon, dim] */
-};
-
 /* Keys of finished texts whose last token is about to be read. */
 struct tec_incomplete_keys {
     struct tec_text_keys *keys[TEC_MAX_SESSIONS];
@@ -76,6 +68,7 @@ struct tec_chain_prefix {
     int region, rows, last_token; /* region -1: none */
     int *prompt, n_prompt;        /* [text_tokens]; none where tokens have no penalty */
     int64_t frame, captured_ns;   /* of its observation */
+    int64_t episode;              /* the same */
     float *state;                 /* of that: [tec_model_state]; where it is kept */
 };
 
@@ -161,14 +154,18 @@ struct tec_recent {
 enum { TEC_MAX_KV_VIEWS = 64 + 1 };
 
 /* The frame of one session among those of several that run together: its input and tick, of the
- * record what is its own, its prefixes. Of the session whose turn it is they are the loop's and the
- * chains' instead. */
+ * record what is its own. Of the session whose turn it is they are the loop's instead. */
 struct tec_own_frame {
     const struct tec_frame_input *input;
     struct tec_tick *tick;
     struct tec_frame_record record; /* when the frame has ended: all of it */
-    struct tec_chain_prefix prefixes[TEC_MAX_CHAINS];
     int actions_due;
+};
+
+/* The prefixes of one session, of all chains. Of the session whose turn it is they are the chains'
+ * instead; of one that is not in the running frame they are those that later frames read. */
+struct tec_own_prefixes {
+    struct tec_chain_prefix of[TEC_MAX_CHAINS];
 };
 
 struct tec_loop {
@@ -180,12 +177,14 @@ struct tec_loop {
         *samples; /* of the warm-up, with which large launches are not run; NULL */
     const struct tec_cost_table *table; /* NULL: costs are measured */
     int64_t frame, next_id;
-    int64_t next_of[TEC_MAX_SESSIONS]; /* requests that each session has asked for */
-    int sessions;                      /* that may be in one frame */
-    struct tec_own_frame *own;         /* [sessions]; NULL = there is one session */
-    int n_own, turn;                   /* of the running frame; whose turn it is */
-    struct tec_chain *chains;          /* [o.n_chains] */
-    int n_hard, hard[TEC_MAX_CHAINS];  /* those in frames, the earliest deadline first */
+    int64_t next_of[TEC_MAX_SESSIONS];     /* requests that each session has asked for */
+    int sessions;                          /* that may be in one frame */
+    struct tec_own_frame *own;             /* [sessions]; NULL = there is one session */
+    struct tec_own_prefixes *own_prefixes; /* the same, by session */
+    int n_own, turn;                       /* of the running frame; whose turn it is */
+    int whose;                             /* the session whose prefixes the chains have */
+    struct tec_chain *chains;              /* [o.n_chains] */
+    int n_hard, hard[TEC_MAX_CHAINS];      /* those in frames, the earliest deadline first */
     int request_slots, max_k, new_tokens,
         prompt_tokens;            /* of all chains together: the sum; the most */
     int n_live;                   /* requests[0 .. n_live - 1], ascending id */
@@ -310,6 +309,8 @@ static inline int64_t tec_loop_others_next(const struct tec_loop *l, int64_t now
  * that of a request. */
 void tec_loop_turn(struct tec_loop *l, int who);
 void tec_loop_turn_of(struct tec_loop *l, const struct tec_request *r);
+/* Let the chains have the prefixes of a session. */
+void tec_loop_take_prefixes(struct tec_loop *l, int session);
 /* Whether any of them has an observation. */
 bool tec_loop_observed(const struct tec_loop *l);
 enum tec_status tec_own_frames_create(struct tec_loop *l, struct tec_error *err);
@@ -351,16 +352,6 @@ void tec_text_keys_see(struct tec_loop *l, struct tec_request *r);
 bool tec_text_keys_hold(struct tec_loop *l, const struct tec_request *r, int64_t at_ns);
 const struct tec_text_keys *tec_text_keys_of(const struct tec_loop *l, int action);
 void tec_text_keys_reset(struct tec_loop *l);
-
-/* kept_chunks.c: actions that do not run in every frame. The chunk of one has left, of the
- * observation of frame `seen`: it is kept for the frames up to the next. That which leaves again in
- * the frame of the session whose turn it is, because the action does not run; NULL = it runs. And
- * its rows from this frame on, the last one repeated, to the chain's chunk: they leave. */
-enum tec_status tec_kept_chunks_create(struct tec_loop *l, struct tec_error *err);
-void tec_kept_chunks_keep(struct tec_loop *l, int action, int64_t seen, int64_t captured_ns);
-const struct tec_kept_chunk *tec_kept_chunk_of(const struct tec_loop *l, int action);
-const struct tec_kept_chunk *tec_kept_chunk_leave(struct tec_loop *l, int action);
-void tec_kept_chunks_reset(struct tec_loop *l);
 
 /* text_first.c: texts that hard nodes wait for. Is a request one? Does the session whose turn it is
  * have one of a decoder that has not ended? */

@@ -39,7 +39,7 @@ struct chain {
 
 struct both {
     struct tec_virtual *v;
-    struct tec_replay *hard;
+    struct tec_launch *hard;
     struct chain a, b; /* the frame's hard nodes; what was started beside them */
     double now;
     bool seen; /* the frame's prefill has ended */
@@ -52,9 +52,10 @@ static bool ready(const struct both *w)
 
 static void begin_hard(struct both *w)
 {
+    int n = w->hard->prefix.n;
     if (w->a.at < w->a.n)
-        w->a.left = (double)(w->a.at ? took(w->v, TEC_MARK_ACTION, w->v->plan->spec.frame_action, 1)
-                                     : took(w->v, TEC_MARK_PREFILL, 1, 1));
+        w->a.left = (double)(w->a.at ? took(w->v, TEC_MARK_ACTION, w->v->plan->spec.frame_action, n)
+                                     : took(w->v, TEC_MARK_PREFILL, n, 1));
 }
 
 static int mark_of(const struct tec_launch *l)
@@ -75,7 +76,7 @@ static void begin_started(struct both *w)
 
 static void end_hard(struct both *w)
 {
-    mark(w->v, w->hard, w->a.at ? TEC_MARK_ACTION : TEC_MARK_PREFILL, llround(w->now));
+    mark(w->v, &w->hard->replay, w->a.at ? TEC_MARK_ACTION : TEC_MARK_PREFILL, llround(w->now));
     w->seen = true;
     w->a.at++;
     begin_hard(w);
@@ -178,8 +179,8 @@ static void run_prefix(struct tec_virtual *v, struct tec_launch *l)
 {
     const struct tec_plan_spec *s = &v->plan->spec;
     bool action = l->prefix.acts && s->n_actions && s->frame_action >= 0;
-    if (v->started && l->prefix.n == 1) {
-        struct both w = {.v = v, .hard = &l->replay, .now = (double)*v->clock_ns};
+    if (v->started && !l->prefix.more) {
+        struct both w = {.v = v, .hard = l, .now = (double)*v->clock_ns};
         w.a.n = action ? 2 : 1;
         w.b.n = v->n_started;
         run_both(&w);

@@ -116,11 +116,9 @@ void tectum_reset(struct tectum *t)
     if (!t)
         return;
     bool ring = t->engine->topology.n_rings > 0;
-    if (ring || t->engine->edges)
-        pthread_mutex_lock(&t->lock);
-    if (t->engine->edges) /* texts of streams are of one episode */
-        tec_session_reset(t->session);
-    if (!ring && t->engine->edges)
+    pthread_mutex_lock(&t->lock);
+    tec_session_reset(t->session); /* texts, keys and prefixes that are kept are of one episode */
+    if (!ring)
         pthread_mutex_unlock(&t->lock);
     pthread_mutex_lock(&t->hand_lock);
     for (int i = 0; i < t->n_actions; i++) {

@@ -145,12 +145,11 @@ static enum tec_status check_scenario(const struct tec_simulator *w, struct tec_
     if (most > 1 && s->n_sessions > most)
         return tec_fail(err, TEC_MALFORMED, "sessions: the pipeline's frame has %d, there are %d",
                         most, s->n_sessions);
-    if (keeps_prefix(w) && s->n_sessions > 1)
-        return tec_fail(
-            err, TEC_MALFORMED,
-            "sessions: actions of an earlier frame's prefix are of one session, there are "
-            "%d",
-            s->n_sessions);
+    if (keeps_prefix(w) && most == 1 && s->n_sessions > 1)
+        return tec_fail(err, TEC_MALFORMED,
+                        "sessions: a prefix that later frames read is of one session, there are %d "
+                        "and the pipeline's frame has one",
+                        s->n_sessions);
     if (s->output_actions > t->horizon)
         return tec_fail(err, TEC_MALFORMED, "%d actions a frame are handed out, a chunk has %d",
                         s->output_actions, t->horizon);
