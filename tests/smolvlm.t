@@ -27,6 +27,7 @@ for prompt in (0, 2):
     first, last = header[f"prompt{prompt}.images"]["data_offsets"]
     write(f"picture{prompt}", [32, 32, 3], data[8 + size + first:8 + size + last])
 write("grey", [32, 32, 1], bytes(32 * 32))
+write("wide", [80, 96, 3], bytes(range(256)) * 90)
 PYTHON
 python3 "$W/files.py" $G "$W"
 cp pipelines/smolvlm2_planner.lua "$W" && cat >"$W/planner.lua" <<EOF
@@ -39,8 +40,11 @@ says() {
     prompt=$1 goal=$2
     shift 2
     "$T" run "$W/planner.lua" --root . --weights $G/checkpoint --dtype f32 --device cpu -n 1 --drain --format json \
-        -i "goal=$goal" -i "image=@$W/picture$prompt.safetensors#image" "$@" >"$W/out" 2>"$W/err" &&
-        python3 - $G/case.json "$W/out" "$prompt" 2>>"$W/err" <<'PYTHON'
+        -i "goal=$goal" -i "image=@$W/picture$prompt.safetensors#image" "$@" >"$W/out" 2>"$W/err" && said "$prompt"
+}
+# said N: what is in $W/out
+said() {
+    python3 - $G/case.json "$W/out" "$1" 2>>"$W/err" <<'PYTHON'
 import json, sys
 said = [t for line in open(sys.argv[2]) for r in json.loads(line).get("text", {}).get("plan", []) for t in r["tokens"]]
 want = json.load(open(sys.argv[1]))["prompts"][int(sys.argv[3])]["generate"]
@@ -54,6 +58,55 @@ says 2 "Place it in the box"
 ok $? "another picture and goal, too"
 says 0 "Pick the red cube" --interpret
 ok $? "and interpreted"
+
+# Beside an arm whose model sees another size, 64 x 64: the robot's picture is brought to either.
+cat >"$W/arm_sees.lua" <<EOF
+local robot = {
+  name    = "sawyer",
+  cameras = { { slot = "base_0_rgb", input = "image" }, { slot = "left_wrist_0_rgb", input = "wrist" },
+              { slot = "right_wrist_0_rgb" } },
+  state   = { inputs = { { input = "state", size = 4 } } },
+  actions = { size = 4 },
+  norm    = { mode = "quantile", asset = "metaworld" },
+  prompt  = { template = "with_state", state = true, max_tokens = 32 },
+}
+return pipeline {
+  name = "arm_sees", schema = 1, robot = robot,
+  models = { arm = model { arch = "pi05", weights = "pipelines/checkpoints/metaworld" },
+             planner = model { arch = "smolvlm", weights = "$G/checkpoint", dtype = "f32" } },
+  frame  = frame { period_ms = 100 },
+  inputs = { image { name = "image", h = 64, w = 64 }, image { name = "wrist", h = 64, w = 64 },
+             tensor { name = "state", shape = { 4 } }, text { name = "prompt", max_tokens = 32 },
+             text { name = "goal", max_tokens = 256 } },
+  resources = {
+    kv.frame { name = "obs", tokens = 64 }, buffer { name = "chunk", shape = { 16, 4 } },
+    kv.frame { name = "context", tokens = 320 },
+    kv.requests { name = "plans", tokens = 384, slots = 1, share_prefix = "context" } },
+  nodes = {
+    prefill { name = "see", model = "arm", reads = { "image", "wrist", "state", "prompt" }, writes = "obs" },
+    action  { name = "act", model = "arm", kv = "obs", out = "chunk", deadline = hard { ms = 90, on_miss = "hold" } },
+    prefill { name = "look", model = "planner", reads = { "image", "goal" }, writes = "context", template = "smolvlm1" },
+    decode  { name = "plan", model = "planner", kv = "plans", spawn = every(1), max_tokens = 64, out = stream "plan",
+              deadline = soft { ms = 60000, on_miss = "continue" } },
+  },
+  capture = capture { batch = { 1 }, k = { 8 }, slices = 2 },
+  policy  = use { name = "chaos" },
+}
+EOF
+# seen PICTURE GOAL OPTION...: one frame of the arm beside the planner
+seen() {
+    picture=$1 goal=$2
+    shift 2
+    "$T" run "$W/arm_sees.lua" --root . --device cpu -n 1 --drain --format json -i "goal=$goal" -i "prompt=push" \
+        -i "state=[0, 0.6, 0.2, 1]" -i "image=@$W/$picture.safetensors#image" \
+        -i "wrist=@$W/$picture.safetensors#image" "$@" >"$W/out" 2>"$W/err"
+}
+seen picture0 "Pick the red cube" && said 0
+ok $? "beside an arm that sees 64 x 64 a planner sees the robot's 32 x 32, and says the published tokens"
+seen picture2 "Place it in the box" --interpret && said 2
+ok $? "another picture and goal, interpreted"
+seen wide "Pick the red cube" && grep -q '"plan":\[{' "$W/out" && ! said 0
+ok $? "one of 96 x 80 is brought to either size, and is another prompt"
 
 # Two pictures in one prompt. transformers' tokens of such a prompt are not in the case: these are those of the float64
 # forward of tests/text_models.py, with the case's weights and pictures.

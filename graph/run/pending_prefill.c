@@ -45,10 +45,14 @@ static size_t picture_size(const struct tec_loop *l, const struct tec_pending_pr
 static void keep_pictures(struct tec_loop *l, struct tec_pending_prefill *a,
                           const struct tec_prefix_input *p)
 {
-    size_t size = picture_size(l, a);
-    for (int i = 0; i < p->n_pictures; i++)
+    const struct tec_model *m = l->chains[a->chain].plan->model;
+    for (int i = 0; i < p->n_pictures; i++) {
+        struct tec_picture_size size = tec_model_picture(m, i);
+        size_t values = (size_t)size.h * (size_t)size.w * 3;
         if (p->picture[i])
-            memcpy(a->pixels + (size_t)i * size, p->picture[i], size);
+            memcpy(a->pixels + (size_t)i * picture_size(l, a), p->picture[i],
+                   values * (m->vision.floats ? sizeof(float) : 1));
+    }
 }
 
 static struct tec_chain_input input_of(const struct tec_loop *l,

@@ -25,19 +25,24 @@ static void widen_picture(uint8_t *at, size_t n)
     }
 }
 
+void tec_session_give_picture(const float *from, uint8_t *at, size_t n, bool wide)
+{
+    if (from && wide)
+        memcpy(at, from, n * sizeof *from);
+    else if (from)
+        round_picture(from, at, n);
+    else if (wide)
+        widen_picture(at, n);
+}
+
 void tec_session_give_pictures(const struct tec_session *s, struct tec_session_set *set)
 {
     bool floats = s->options.model->vision.floats;
     for (int slot = 0; slot < s->options.model->n_slots; slot++) {
         struct tec_picture_size size = tec_model_picture(s->options.model, slot);
         size_t n = (size_t)size.h * (size_t)size.w * 3;
-        if (!set->seen.valid[slot])
-            continue;
-        if (s->pictures_f32 && floats)
-            memcpy(set->seen.pictures[slot], s->pictures_f32[slot], n * sizeof(float));
-        else if (s->pictures_f32)
-            round_picture(s->pictures_f32[slot], set->seen.pictures[slot], n);
-        else if (floats)
-            widen_picture(set->seen.pictures[slot], n);
+        if (set->seen.valid[slot])
+            tec_session_give_picture(s->pictures_f32 ? s->pictures_f32[slot] : NULL,
+                                     set->seen.pictures[slot], n, floats);
     }
 }

@@ -58,29 +58,29 @@ static enum tec_status find_template(struct tec_secondary_reader *r,
 }
 
 /* The pictures it reads, in the order of the frames' slots. */
-static enum tec_status find_slots(struct tec_secondary_reader *r,
+static enum tec_status find_views(struct tec_secondary_reader *r,
                                   const struct tec_session_options *o,
-                                  const struct tec_observer *observer, struct tec_error *err)
+                                  const struct tec_observer *observer, struct tec_arena *arena,
+                                  struct tec_error *err)
 {
-    r->n_slots = 0;
+    int slots[TEC_MAX_CAMERAS] = {0};
+    r->n_views = 0;
     for (int i = 0; i < r->node->reads.n; i++) {
         const struct tec_decl_input *in = &o->pipeline->inputs[r->node->reads.item[i].index];
         if (in->kind != TEC_INPUT_IMAGE)
             continue;
-        int slot = tec_observer_slot(observer, in->name, in->slot), at = r->n_slots;
+        int slot = tec_observer_slot(observer, in->name, in->slot), at = r->n_views;
         if (slot < 0)
             return refuse(r, TEC_MALFORMED, "a picture that the robot has no camera for:", in->name,
                           err);
-        if (tec_model_picture_bytes(o->model) != tec_model_picture_bytes(r->of->model))
-            return refuse(r, TEC_UNSUPPORTED,
-                          "a picture of another size than the frames' model, which is not in this "
-                          "release:",
-                          in->name, err);
-        for (; at > 0 && r->slots[at - 1] > slot; at--)
-            r->slots[at] = r->slots[at - 1];
-        r->slots[at] = slot;
-        r->n_slots++;
+        for (; at > 0 && slots[at - 1] > slot; at--)
+            slots[at] = slots[at - 1];
+        slots[at] = slot;
+        r->n_views++;
     }
+    for (int i = 0; i < r->n_views; i++)
+        TEC_TRY(tec_session_view_init(&r->views[i], slots[i], r->of->model, i, o->model, observer,
+                                      arena, err));
     return TEC_OK;
 }
 
@@ -100,6 +100,8 @@ void tec_secondary_drop(struct tec_secondary_inputs *secondary)
         struct tec_secondary_reader *r = &secondary->readers[i];
         for (int k = 0; r->rooms && k < TEC_SESSION_SETS; k++)
             tec_memory_drop(r->of->memory, &r->rooms[k]);
+        for (int k = 0; k < r->n_views; k++)
+            tec_session_view_drop(&r->views[k]);
     }
 }
 
@@ -133,7 +135,7 @@ init_reader(struct tec_secondary_reader *r, const struct tec_session_options *o,
     if (!r->text || !r->ids)
         return tec_fail(err, TEC_NO_MEMORY, "%s: no memory", r->input->name);
     TEC_TRY(find_template(r, o, robot, arena, err));
-    TEC_TRY(find_slots(r, o, observer, err));
+    TEC_TRY(find_views(r, o, observer, arena, err));
     return of->memory ? take_rooms(r, arena, err) : TEC_OK;
 }
 
@@ -274,12 +276,15 @@ static enum tec_status read_stream(struct tec_secondary_reader *r,
 }
 
 /* The pictures of an observation that it reads. */
-static void see(const struct tec_secondary_reader *r, const struct tec_observation *seen,
-                struct tec_prefix_input *out)
+static enum tec_status see(struct tec_secondary_reader *r, const struct tec_value *values,
+                           size_t n_values, const struct tec_observation *seen, int turn,
+                           struct tec_prefix_input *out, struct tec_error *err)
 {
-    for (int k = 0; k < r->n_slots; k++)
-        if (seen->valid[r->slots[k]])
-            out->picture[out->n_pictures++] = seen->pictures[r->slots[k]];
+    for (int k = 0; k < r->n_views; k++)
+        if (seen->valid[r->views[k].slot])
+            TEC_TRY(tec_session_view_make(&r->views[k], values, n_values, seen, turn,
+                                          &out->picture[out->n_pictures++], err));
+    return TEC_OK;
 }
 
 /* The prompt of a reader as it is without a memory: ids, *n 0 where there is no text yet. */
@@ -378,7 +383,7 @@ enum tec_status tec_secondary_read(struct tec_secondary_inputs *secondary,
         if (r->stream >= 0 && in->prefix.n_text == 0)
             continue; /* there is no text yet */
         TEC_TRY(check_ids(r, &in->prefix, err));
-        see(r, seen, &in->prefix);
+        TEC_TRY(see(r, values, n_values, seen, turn, &in->prefix, err));
     }
     return TEC_OK;
 }

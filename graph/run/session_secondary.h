@@ -5,6 +5,7 @@
 #define TEC_GRAPH_RUN_SESSION_SECONDARY_H
 
 #include "graph/run/session_stream.h"
+#include "graph/run/session_views.h"
 
 /* One of them. A text that is that of the observation before is not encoded again. */
 struct tec_secondary_reader {
@@ -14,10 +15,10 @@ struct tec_secondary_reader {
     size_t room; /* tokens of a stream's text */
     const struct tec_session_model *of;
     struct tec_template *template;
-    int n_slots,
-        slots[TEC_MAX_CAMERAS]; /* of the observation's pictures those it reads, ascending */
-    size_t text_max;            /* bytes of the text */
-    char *text;                 /* the last one, and its ids; [text_max], [max_tokens] */
+    int n_views;
+    struct tec_session_view views[TEC_MAX_CAMERAS]; /* its pictures, in the order of the slots */
+    size_t text_max;                                /* bytes of the text */
+    char *text; /* the last one, and its ids; [text_max], [max_tokens] */
     size_t bytes;
     int *ids, n;    /* n -1: none yet */
     int64_t number; /* of a stream's version that the ids are of; 0 = of its default */
@@ -31,8 +32,7 @@ struct tec_secondary_inputs {
 };
 
 /* Templates and room in the arena. TEC_MALFORMED for a template that has the robot's state where
- * the prefill does not read it, or lacks it where it does; for a picture that the robot has not.
- * TEC_UNSUPPORTED for pictures of another size than those of the frames' model. */
+ * the prefill does not read it, or lacks it where it does; for a picture that the robot has not. */
 enum tec_status tec_secondary_init(struct tec_secondary_inputs *secondary,
                                    const struct tec_session_options *options,
                                    const struct tec_robot *robot,
@@ -47,7 +47,7 @@ enum tec_status tec_secondary_take(const struct tec_secondary_inputs *secondary,
                                    int *ids[TEC_MAX_CHAINS], struct tec_arena *arena,
                                    struct tec_error *err);
 
-/* What prompts of segments hold is given back. */
+/* What prompts of segments and pictures hold is given back. */
 void tec_secondary_drop(struct tec_secondary_inputs *secondary);
 
 /* Read them: the value of an input's name, a text, or "NAME#ids", or the input's default; of a

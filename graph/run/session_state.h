@@ -52,7 +52,9 @@ enum tec_status tec_session_make_prompt(struct tec_session *s, const struct tec_
                                         size_t n_values, struct tec_session_set *set, int *n,
                                         uint64_t *key, struct tec_error *err);
 
-/* Pictures of an observation as the model reads them: rounded to bytes, or as floats of bytes. */
+/* A picture of n values as a model reads it: the robot's floats, or where that is NULL the bytes at
+ * `at`, become bytes there, or `wide` floats. And those of an observation. */
+void tec_session_give_picture(const float *from, uint8_t *at, size_t n, bool wide);
 void tec_session_give_pictures(const struct tec_session *session, struct tec_session_set *set);
 
 #endif

@@ -98,6 +98,33 @@ static enum tec_status check_needs(const struct tec_robot *robot,
     return tec_robot_check_norm(robot, &needs->action_norm, "actions", err);
 }
 
+static void init_picture(const struct tec_observer *o, int camera, struct tec_observer_size size,
+                         struct tec_picture *p)
+{
+    const struct tec_robot *robot = o->robot;
+    *p = (struct tec_picture){.camera = &robot->cameras[camera],
+                              .out_h = size.h,
+                              .out_w = size.w,
+                              .as_float = tec_robot_floats(robot),
+                              .fit = robot->resize == TEC_RESIZE_LEROBOT_CORNER ? TEC_FIT_CORNER
+                                                                                : TEC_FIT_CENTRED,
+                              .resizes = robot->resize != TEC_RESIZE_NONE,
+                              .reshapes = robot->resize >= TEC_RESIZE_RESHAPE,
+                              .reshape = robot->reshape};
+    memcpy(p->fill, robot->fill, sizeof p->fill);
+    tec_arena_init(&p->arena, o->heap);
+}
+
+void tec_observer_picture(const struct tec_observer *o, int slot, struct tec_observer_size size,
+                          struct tec_picture *picture)
+{
+    int camera = 0;
+    while (camera < o->robot->n_cameras - 1 &&
+           (o->slot[camera] != slot || !o->robot->cameras[camera].input))
+        camera++;
+    init_picture(o, camera, size, picture);
+}
+
 static enum tec_status fill(struct tec_observer *o, struct tec_error *err)
 {
     const struct tec_robot *robot = o->robot;
@@ -118,20 +145,8 @@ static enum tec_status fill(struct tec_observer *o, struct tec_error *err)
         return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for a session", robot->called);
     for (int i = 0; i < robot->n_cameras; i++)
         TEC_TRY(find_slot(o, i, err));
-    for (size_t i = 0; i < n; i++) {
-        pictures[i].camera = &robot->cameras[i];
-        struct tec_observer_size size = size_of(o, o->slot[i]);
-        pictures[i].out_h = size.h;
-        pictures[i].out_w = size.w;
-        pictures[i].as_float = tec_robot_floats(robot);
-        pictures[i].fit =
-            robot->resize == TEC_RESIZE_LEROBOT_CORNER ? TEC_FIT_CORNER : TEC_FIT_CENTRED;
-        pictures[i].resizes = robot->resize != TEC_RESIZE_NONE;
-        pictures[i].reshapes = robot->resize >= TEC_RESIZE_RESHAPE;
-        pictures[i].reshape = robot->reshape;
-        memcpy(pictures[i].fill, robot->fill, sizeof pictures[i].fill);
-        tec_arena_init(&pictures[i].arena, o->heap);
-    }
+    for (size_t i = 0; i < n; i++)
+        init_picture(o, (int)i, size_of(o, o->slot[i]), &pictures[i]);
     o->pictures = pictures;
     bool declared = robot->limits.min || robot->limits.max;
     if (!declared && !robot->unlimited)

@@ -95,6 +95,12 @@ void tec_observer_destroy(struct tec_observer *o); /* NULL is allowed */
  * -1: the robot has no such camera. */
 int tec_observer_slot(const struct tec_observer *o, const char *input, const char *slot);
 
+/* How the camera of a slot is brought to a size, with the robot's way of doing it: for a second
+ * model. `picture` takes from the observer's heap when it runs; its arena is the caller's. */
+struct tec_picture;
+void tec_observer_picture(const struct tec_observer *o, int slot, struct tec_observer_size size,
+                          struct tec_picture *picture);
+
 /* Values of one request to model inputs. Memory is taken only when a camera is seen for the first
  * time or changes its size; otherwise nothing is allocated. On failure *out may be half
  * written.
