@@ -117,7 +117,7 @@ function pipeline(t) end
 ---@field adapter? string folder of a LoRA adapter (PEFT), found as weights are, merged into them; `--adapter` overrides it
 ---@field embodiment? string which kind of robot acts, for a model that has several: a tag that its description knows
 ---@field dtype? "bf16"|"f32" what weights and caches are rounded to; default bf16
----@field quantize? "none"|"int8" int8: the layers' matrices in 8 bits with a scale for each output, rounded when they are loaded; default none
+---@field quantize? "none"|"int8"|"int4" the layers' matrices, rounded when they are loaded: int8, a scale for each output; int4, one for each 64 inputs of it; default none
 ---@field round? "none"|"bf16x2"|"bf16" what products with bf16 weights may read of activations: all, two bf16 terms, or one; default none
 ---@field where? string devices as for `--device`, the first that is here: "cuda:1,cpu"; without it the run's
 

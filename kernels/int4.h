@@ -18,7 +18,13 @@
 #define TEC_INT4_INLINE static inline
 #endif
 
-enum { TEC_INT4_LINE = 64, TEC_INT4_DEEP = 8 /* k of a line */, TEC_INT4_ZEROS = 32 };
+enum {
+    TEC_INT4_LINE = 64,
+    TEC_INT4_DEEP = 8, /* k of a line */
+    TEC_INT4_ZEROS = 32,
+    TEC_INT4_GROUP = 64,   /* of matrices that are rounded when they are loaded */
+    TEC_INT4_MOST = 491280 /* the largest |w| of those: 65504, float16's largest, times 15 / 2 */
+};
 
 /* Bytes of a panel. */
 TEC_INT4_INLINE size_t tec_int4_panel(int k, int group)
@@ -66,6 +72,17 @@ TEC_INT4_INLINE int tec_int4_finer(uint32_t largest)
     int finer = 22 - exponent - ((largest & 0x7fffffU) > 0x7efefeU ? 1 : 0);
     return finer > 126 ? 126 : finer; /* below 2^-104, units of 2^-126 */
 }
+
+/* Pack rows first .. first + n - 1 (given as float32 [n, k], n a multiple of 16 or the last rows)
+ * of a matrix of `rows` rows into `packed` (tec_int4_size(padded rows, k, group) bytes, zeroed by
+ * the caller). first is a multiple of 16; k and group are multiples of 8. Magnitudes are at most
+ * TEC_INT4_MOST. Each group is rounded to nearest even, with the zero and the scale that leave the
+ * least squared error of 13 that are tried: low and high being the least and the largest of 0 and
+ * the group's weights, and p = 1, 31 / 32 .. 20 / 32, the scale is that float16 of (high - low) p /
+ * 15, the zero the whole number next to -low p / scale. */
+#ifndef __CUDACC__
+void tec_int4_pack(void *packed, int rows, int k, int group, int first, int n, const float *src);
+#endif
 
 enum { TEC_INT4_DIGITS = 3, TEC_INT4_LONGEST = 1 << 19 /* k of the longest: sums fit 32 bits */ };
 

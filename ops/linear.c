@@ -41,7 +41,7 @@ static void record(const struct tec_program *program, const struct tec_call *cal
     a.x =
         (const float *)(const void *)tec_in(program, call, 0)->at + (ptrdiff_t)call->in_row * a.ldx;
     a.y = (float *)(void *)tec_out(program, call, 0)->at + (ptrdiff_t)call->out_row * a.ldy;
-    a.rounded = call->bf16 && tec_tensor_rounded(tec_in(program, call, 0));
+    a.rounded = (call->bf16 || a.group) && tec_tensor_rounded(tec_in(program, call, 0));
     enum tec_kernel_id kernel = a.group      ? TEC_KERNEL_gemm_int4
                                 : call->int8 ? TEC_KERNEL_gemm_int8
                                 : call->bf16 ? TEC_KERNEL_gemm_bf16
@@ -70,7 +70,7 @@ static struct tec_cost cost(const struct tec_call *call, const struct tec_counts
     int64_t results = rows * a->n, products = tec_cost_times(results * 2, a->k);
     int vectors = !!a->bias + !!a->gate + !!a->fixed;
     int64_t weights = bytes_of(call);
-    bool reduced = call->bf16 || call->int8;
+    bool reduced = call->bf16 || call->int8 || a->group;
     if (a->order)
         weights += (int64_t)a->k * 4;
     return (struct tec_cost){

@@ -26,6 +26,8 @@ ok $? "bf16 over an episode"
 cp "$W/out" "$W/bf16"
 found "all(0 < x['rms'] < 0.01 for x in e) and a['tokens']['equal'] == a['tokens']['compared'] > 30" $Q $P --inputs $E
 ok $? "8-bit weights, with the same sentences"
+found "all(0.002 < x['rms'] < 0.1 for x in e)" --set model.quantize=int4 $P --inputs $E
+ok $? "4-bit weights, which are further"
 found "all(0 < x['rms'] for x in e)" $Q --set model.dtype=f32 $P --inputs $E -n 2
 ok $? "of a float32 plan, too: what it is held against has none"
 found "len(e) > 0" $Q $P --inputs $E && ! cmp -s "$W/out" "$W/bf16"; ok $? "which is another difference"

@@ -23,7 +23,7 @@ static unsigned char *make(int lanes)
     struct tec_team *team = NULL;
     REQUIRE(to);
     REQUIRE(lanes == 0 || tec_team_create(&team, lanes, 0, &heap, &err) == TEC_OK);
-    CHECK_INT(tec_int4_read(&source, &piece, to, &orders, team, &heap, &err), ==, TEC_OK);
+    CHECK_INT(tec_packed_read(&source, &piece, to, &orders, team, &heap, &err), ==, TEC_OK);
     tec_team_destroy(team);
     return to;
 }

@@ -336,13 +336,22 @@ TEST(processes_may_start_at_once)
  * TEC_WEIGHT_PACKING, so that files of before are not taken, and puts the new numbers here. */
 TEST(what_is_packed_is_what_this_version_packs)
 {
+    static const struct {
+        enum tec_quantize quantize;
+        uint64_t sum;
+    } of[] = {{TEC_QUANTIZE_NONE, 0x337287116f2d8a57},
+              {TEC_QUANTIZE_INT8, 0x2fc22447f13e2c66},
+              {TEC_QUANTIZE_INT4, 0x8d74766d98cba395}};
     struct loading l;
     begin(&l, BUNDLED, NULL, true, NULL);
     l.options.cache = NULL;
-    uint64_t sum = loaded(&l, false);
-    if (tec_device_layout(l.device) == TEC_MATRIX_PANELS) {
-        CHECK_INT(TEC_WEIGHT_PACKING, ==, 4);
-        CHECK_INT((int64_t)sum, ==, (int64_t)0x337287116f2d8a57);
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+        l.options.quantize = of[i].quantize;
+        uint64_t sum = loaded(&l, false);
+        if (tec_device_layout(l.device) == TEC_MATRIX_PANELS) {
+            CHECK_INT(TEC_WEIGHT_PACKING, ==, 4);
+            CHECK_INT((int64_t)sum, ==, (int64_t)of[i].sum);
+        }
     }
     end(&l);
 }

@@ -14,8 +14,10 @@ static const struct tec_word dtype_words[] = {{"u8", TEC_DECL_U8, false},
                                               {NULL, 0, false}};
 static const struct tec_word model_dtype_words[] = {
     {"bf16", TEC_DECL_BF16, false}, {"f32", TEC_DECL_F32, false}, {NULL, 0, false}};
-static const struct tec_word quantize_words[] = {
-    {"none", TEC_QUANTIZE_NONE, false}, {"int8", TEC_QUANTIZE_INT8, false}, {NULL, 0, false}};
+static const struct tec_word quantize_words[] = {{"none", TEC_QUANTIZE_NONE, false},
+                                                 {"int8", TEC_QUANTIZE_INT8, false},
+                                                 {"int4", TEC_QUANTIZE_INT4, false},
+                                                 {NULL, 0, false}};
 static const struct tec_word round_words[] = {{"none", TEC_ROUND_NONE, false},
                                               {"bf16x2", TEC_ROUND_BF16X2, false},
                                               {"bf16", TEC_ROUND_BF16, false},

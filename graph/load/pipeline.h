@@ -13,6 +13,7 @@
 #include "graph/load/diagnostics.h"
 #include "graph/memory/importance.h"
 #include "graph/memory/loading.h"
+#include "graph/model/weights.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -64,7 +65,6 @@ struct tec_numbers {
     const double *item;
 };
 
-enum tec_decl_quantize { TEC_QUANTIZE_NONE, TEC_QUANTIZE_INT8 };
 enum tec_decl_round { TEC_ROUND_NONE, TEC_ROUND_BF16X2, TEC_ROUND_BF16 };
 
 /* model { ... } */
@@ -75,7 +75,7 @@ struct tec_decl_model {
     const char *weights, *adapter;
     const char *embodiment; /* NULL = the checkpoint's, or the only one */
     int dtype;              /* enum tec_decl_dtype: BF16 or F32 */
-    int quantize;           /* enum tec_decl_quantize */
+    int quantize;           /* enum tec_quantize */
     int round;              /* enum tec_decl_round */
     const char *device;     /* field `where`: devices, the first that is here; NULL = the run's */
 };

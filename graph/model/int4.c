@@ -249,10 +249,10 @@ static void put_all(const struct tec_weight_source *source, const struct publish
         put_share(&j, 0);
 }
 
-enum tec_status tec_int4_read(const struct tec_weight_source *source,
-                              const struct tec_int4_piece *piece, unsigned char *to,
-                              const struct tec_orders *orders, struct tec_team *team,
-                              struct tec_heap *heap, struct tec_error *err)
+enum tec_status tec_packed_read(const struct tec_weight_source *source,
+                                const struct tec_int4_piece *piece, unsigned char *to,
+                                const struct tec_orders *orders, struct tec_team *team,
+                                struct tec_heap *heap, struct tec_error *err)
 {
     struct published p = {.piece = piece, .groups = (piece->k + piece->group - 1) / piece->group};
     int *order = orders->order + (size_t)orders->piece * (size_t)piece->k;

@@ -24,9 +24,9 @@ struct tec_orders {
  * orders->order[piece]. Lanes of `team` (NULL: the caller) make panels of their own. Random values
  * where the source has no checkpoint. TEC_NOT_FOUND, TEC_SHAPE, TEC_MALFORMED: the message names
  * tensor and place. */
-enum tec_status tec_int4_read(const struct tec_weight_source *source,
-                              const struct tec_int4_piece *piece, unsigned char *to,
-                              const struct tec_orders *orders, struct tec_team *team,
-                              struct tec_heap *heap, struct tec_error *err);
+enum tec_status tec_packed_read(const struct tec_weight_source *source,
+                                const struct tec_int4_piece *piece, unsigned char *to,
+                                const struct tec_orders *orders, struct tec_team *team,
+                                struct tec_heap *heap, struct tec_error *err);
 
 #endif

@@ -110,19 +110,34 @@ static enum tec_matrix_layout layout_of(const struct tec_weight_loading *l)
     return tec_device_layout(l->options->device);
 }
 
-enum tec_form tec_weight_loading_form(const struct tec_weight_loading *l, bool rounded)
+enum tec_form tec_weight_loading_form(const struct tec_weight_loading *l, bool rounded, int k)
 {
-    if (rounded && l->options->int8 && !l->packing)
+    if (l->packing)
+        return TEC_FORM_INT4;
+    if (rounded && l->options->quantize == TEC_QUANTIZE_INT8)
         return TEC_FORM_INT8;
+    if (rounded && l->options->quantize == TEC_QUANTIZE_INT4 && k % TEC_INT4_DEEP == 0)
+        return TEC_FORM_INT4;
     return rounded && l->options->bf16 ? TEC_FORM_BF16 : TEC_FORM_F32;
 }
 
 size_t tec_weight_loading_size(const struct tec_weight_loading *l, int rows, int k,
                                enum tec_form form)
 {
-    if (l->packing)
+    if (form == TEC_FORM_INT4)
         return tec_int4_size(tec_padded(rows), k, tec_weight_loading_group(l, k));
     return tec_packed_size(layout_of(l), form, rows, k);
+}
+
+enum tec_status tec_weight_loading_matrix(struct tec_weight_loading *l, int rows, int k,
+                                          enum tec_form form, struct tec_matrix *m)
+{
+    void *w = NULL;
+    TEC_TRY(tec_weight_loading_block(l, tec_weight_loading_size(l, rows, k, form), &w));
+    *m = (struct tec_matrix){.w = w, .n = tec_padded(rows), .k = k, .cols = rows, .form = form};
+    if (form == TEC_FORM_INT4)
+        m->group = tec_weight_loading_group(l, k);
+    return TEC_OK;
 }
 
 enum tec_status tec_weight_loading_pack(struct tec_weight_loading *l, const struct tec_found *found,
@@ -135,15 +150,8 @@ enum tec_status tec_weight_loading_found(struct tec_weight_loading *l,
                                          const struct tec_found *found, int turn,
                                          enum tec_form form, struct tec_matrix *m)
 {
-    void *w = NULL;
-    TEC_TRY(tec_weight_loading_block(
-        l, tec_weight_loading_size(l, (int)found->rows, (int)found->cols, form), &w));
-    *m = (struct tec_matrix){.w = w,
-                             .n = tec_padded((int)found->rows),
-                             .k = (int)found->cols,
-                             .cols = (int)found->rows,
-                             .form = form};
-    return tec_weight_loading_pack(l, found, w,
+    TEC_TRY(tec_weight_loading_matrix(l, (int)found->rows, (int)found->cols, form, m));
+    return tec_weight_loading_pack(l, found, m->w,
                                    (struct tec_packed_columns){0, (int)found->cols, form, turn});
 }
 
@@ -184,19 +192,18 @@ enum tec_status tec_weight_loading_pieces(struct tec_weight_loading *l,
         rows += tec_padded(pieces[i].rows);
         biased |= pieces[i].bias != NULL;
     }
-    void *block = NULL, *bias = NULL;
-    TEC_TRY(tec_weight_loading_block(l, tec_weight_loading_size(l, rows, k, form), &block));
+    void *bias = NULL;
+    TEC_TRY(tec_weight_loading_matrix(l, rows, k, form, m));
     if (biased)
         TEC_TRY(tec_weight_loading_block(l, (size_t)rows * 4, &bias));
-    *m = (struct tec_matrix){
-        .w = block, .bias = bias, .n = rows, .k = k, .cols = rows, .form = form};
+    m->bias = bias;
     if (n == 1)
         m->cols = pieces[0].rows;
     if (l->packing)
         return tec_weight_loading_packed(l, pieces, n, k, at, m, bias);
     for (int i = 0; i < n; i++)
         TEC_TRY(load_piece(l, &pieces[i], k, total, (struct tec_packed_columns){0, k, form, 0},
-                           (char *)block + tec_weight_loading_size(l, at[i], k, form),
+                           (char *)m->w + tec_weight_loading_size(l, at[i], k, form),
                            biased ? (float *)bias + at[i] : NULL));
     return TEC_OK;
 }

@@ -39,12 +39,17 @@ enum tec_status tec_weight_loading_reserve(struct tec_weight_loading *l, int64_t
 enum tec_status tec_weight_loading_vector(struct tec_weight_loading *l, const char *name, int n,
                                           float centre, const float **out);
 
-/* The form of a matrix that a bf16 plan rounds (`rounded`), or of one that it does not. */
-enum tec_form tec_weight_loading_form(const struct tec_weight_loading *l, bool rounded);
+/* The form of a matrix of inner length k that a bf16 plan rounds (`rounded`), or of one that it
+ * does not. */
+enum tec_form tec_weight_loading_form(const struct tec_weight_loading *l, bool rounded, int k);
 
-/* Bytes of a packed matrix; of 4-bit weights where `packing` is set. */
+/* Bytes of a packed matrix. */
 size_t tec_weight_loading_size(const struct tec_weight_loading *l, int rows, int k,
                                enum tec_form form);
+
+/* A matrix without bias, and device memory for it. */
+enum tec_status tec_weight_loading_matrix(struct tec_weight_loading *l, int rows, int k,
+                                          enum tec_form form, struct tec_matrix *m);
 
 /* All rows of `found` to `to`, or as a new matrix; `turn` as of tec_packed_columns. */
 enum tec_status tec_weight_loading_pack(struct tec_weight_loading *l, const struct tec_found *found,
@@ -59,7 +64,7 @@ enum tec_status tec_weight_loading_pieces(struct tec_weight_loading *l,
                                           const struct tec_piece *pieces, int n, int k, int total,
                                           enum tec_form form, struct tec_matrix *m, int *at);
 
-/* k that share a scale in layers that are packed. */
+/* k of a matrix of 4-bit weights that share a scale. */
 int tec_weight_loading_group(const struct tec_weight_loading *l, int k);
 
 /* Pieces of 4-bit weights of inner length k to m, whose memory is there; `bias` is the memory

@@ -36,23 +36,13 @@ static enum tec_status upload(struct tec_weight_loading *l, const float *x, int 
     return status;
 }
 
-/* Device memory for a matrix. */
-static enum tec_status take_matrix(struct tec_weight_loading *l, int rows, int k,
-                                   enum tec_form form, struct tec_matrix *m)
-{
-    void *block = NULL;
-    TEC_TRY(tec_weight_loading_block(l, tec_weight_loading_size(l, rows, k, form), &block));
-    *m = (struct tec_matrix){.w = block, .n = tec_padded(rows), .k = k, .cols = rows, .form = form};
-    return TEC_OK;
-}
-
 /* The first `k` inputs of a category's layer. */
 static enum tec_status load_category(struct tec_weight_loading *l, const struct tec_dense *d,
                                      struct tec_category category, int k, struct tec_matrix *m)
 {
     struct tec_found found = {0};
     TEC_TRY(tec_weight_category(&l->source, d, category, &found, l->err));
-    TEC_TRY(take_matrix(l, d->rows, k, TEC_FORM_F32, m));
+    TEC_TRY(tec_weight_loading_matrix(l, d->rows, k, TEC_FORM_F32, m));
     if (l->source.dry)
         return TEC_OK;
     int64_t values = (int64_t)k * d->rows;
@@ -89,7 +79,7 @@ enum tec_status tec_weight_loading_columns(struct tec_weight_loading *l, const s
         .names = {d->weight}, .n_names = 1, .rank = 2, .shape = {d->rows, d->cols}};
     struct tec_found found = {0};
     TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
-    TEC_TRY(take_matrix(l, d->rows, k, form, m));
+    TEC_TRY(tec_weight_loading_matrix(l, d->rows, k, form, m));
     return tec_weight_loading_pack(l, &found, m->w, (struct tec_packed_columns){0, k, form, 0});
 }
 
@@ -100,8 +90,8 @@ enum tec_status tec_weight_loading_product(struct tec_weight_loading *l,
 {
     const struct tec_model_call *x = &p->calls[c->in[0]];
     bool beside = x->word == TEC_WORD_beside;
-    enum tec_form form = tec_weight_loading_form(l, c->bf16);
     int k = beside ? p->calls[x->in[0]].cols : x->cols;
+    enum tec_form form = tec_weight_loading_form(l, c->bf16, k);
     const struct tec_dense dense = {c->weight, c->bias, c->cols, x->cols};
     const struct tec_category category = {c->category, c->categories};
     if (c->categories) {
@@ -119,8 +109,8 @@ enum tec_status tec_weight_loading_gated(struct tec_weight_loading *l,
     const struct tec_piece pieces[] = {{c->joined[0], NULL, c->cols, 0},
                                        {c->joined[1], NULL, c->cols, 0}};
     int at[2];
-    return tec_weight_loading_pieces(l, pieces, 2, width, 0, tec_weight_loading_form(l, c->bf16), m,
-                                     at);
+    return tec_weight_loading_pieces(l, pieces, 2, width, 0,
+                                     tec_weight_loading_form(l, c->bf16, width), m, at);
 }
 
 enum tec_status tec_weight_loading_attention(struct tec_weight_loading *l,
@@ -128,7 +118,7 @@ enum tec_status tec_weight_loading_attention(struct tec_weight_loading *l,
                                              struct tec_stack_weights *w)
 {
     const struct tec_attend *a = &c->attend;
-    enum tec_form form = tec_weight_loading_form(l, c->bf16);
+    enum tec_form form = tec_weight_loading_form(l, c->bf16, width);
     int q = a->heads * a->head_dim, kv = a->kv_heads * a->head_dim, at[3];
     const char *const fused[] = {c->fused, c->fused_bias};
     struct tec_piece pieces[] = {{c->joined[0], c->joined_bias[0], q, 0},
@@ -152,6 +142,7 @@ enum tec_status tec_weight_loading_attention(struct tec_weight_loading *l,
         tec_weight_loading_view(l, layer, width);
         return TEC_OK;
     }
+    form = tec_weight_loading_form(l, c->bf16, a->from);
     TEC_TRY(tec_weight_loading_pieces(l, pieces + 1, 2, a->from, 0, form, &layer->cross_kv, at));
     layer->cross_v_at = at[1];
     return TEC_OK;

@@ -149,7 +149,7 @@ enum tec_status tec_weight_loading_projector(struct tec_weight_loading *l,
                                              const struct tec_vision *v)
 {
     const struct tec_dense *d = &v->projector[0];
-    const enum tec_form form = tec_weight_loading_form(l, v->n_projector > 1);
+    const bool rounded = v->n_projector > 1;
     int turn = v->planes ? v->towers[0].stack.width : 0;
     struct tec_expected e = {
         .names = {d->weight}, .n_names = 1, .rank = 2, .shape = {d->rows, d->cols}};
@@ -160,18 +160,17 @@ enum tec_status tec_weight_loading_projector(struct tec_weight_loading *l,
     for (int i = 0, from = 0; i < v->n_towers; i++) {
         struct tec_matrix *m = &l->out->towers[i].project;
         int cols = v->towers[i].stack.width * v->shuffle * v->shuffle;
-        void *block = NULL;
-        TEC_TRY(
-            tec_weight_loading_block(l, tec_weight_loading_size(l, d->rows, cols, form), &block));
-        *m = (struct tec_matrix){
-            .w = block, .n = tec_padded(d->rows), .k = cols, .cols = d->rows, .form = form};
-        TEC_TRY(tec_weight_loading_pack(l, &found, block,
+        enum tec_form form = tec_weight_loading_form(l, rounded, cols);
+        TEC_TRY(tec_weight_loading_matrix(l, d->rows, cols, form, m));
+        TEC_TRY(tec_weight_loading_pack(l, &found, m->w,
                                         (struct tec_packed_columns){from, cols, form, turn}));
         if (i == 0)
             TEC_TRY(tec_weight_loading_vector(l, d->bias, d->rows, 0.0F, &m->bias));
         from += cols;
     }
     for (int i = 1; i < v->n_projector; i++)
-        TEC_TRY(tec_weight_loading_dense(l, &v->projector[i], form, &l->out->projector[i]));
+        TEC_TRY(tec_weight_loading_dense(l, &v->projector[i],
+                                         tec_weight_loading_form(l, rounded, v->projector[i].cols),
+                                         &l->out->projector[i]));
     return load_scale(l, v);
 }

@@ -6,9 +6,11 @@
  * small whatever the size of the matrix. */
 #include "graph/model/packer.h"
 
+#include "kernels/int4.h"
 #include "kernels/int8.h"
 #include "kernels/matrix.h"
 
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -46,6 +48,8 @@ void tec_packer_close(struct tec_packer *packer)
 
 size_t tec_packed_size(enum tec_matrix_layout layout, enum tec_form form, int rows, int k)
 {
+    if (form == TEC_FORM_INT4)
+        return tec_int4_size(tec_padded(rows), k, TEC_INT4_GROUP);
     return form == TEC_FORM_INT8 ? tec_int8_size(tec_padded(rows), k)
                                  : tec_matrix_size(layout, form == TEC_FORM_BF16, rows, k);
 }
@@ -79,6 +83,34 @@ void tec_packer_turn(float *row, int64_t n, int turn, float *spare)
         row[i % inner * turn + i / inner] = spare[i];
 }
 
+/* float16 has no scale for a group of 4-bit weights that reaches further. */
+static enum tec_status check_range(const struct job *j, int64_t first, int64_t n, const float *rows,
+                                   struct tec_error *err)
+{
+    const struct tec_checkpoint *from = j->packer->source.checkpoint;
+    const struct tec_found *f = j->found;
+    for (int64_t i = 0; i < n * f->cols; i++) {
+        int64_t at = (f->first + first) * f->cols + i;
+        if (fabsf(rows[i]) > (float)TEC_INT4_MOST)
+            return tec_fail(
+                err, TEC_UNSUPPORTED,
+                "%s: tensor '%s' element %lld is %g; what is kept in 4 bits must be within +-%d",
+                from ? from->path : "-", f->name, (long long)at, (double)rows[i], TEC_INT4_MOST);
+    }
+    return TEC_OK;
+}
+
+static void pack_rows(const struct job *j, int n, const float *rows, void *to)
+{
+    int k = j->columns.cols;
+    if (j->columns.form == TEC_FORM_INT4)
+        tec_int4_pack(to, n, k, TEC_INT4_GROUP, 0, n, rows);
+    else if (j->columns.form == TEC_FORM_INT8)
+        tec_int8_pack(to, n, k, 0, n, rows);
+    else
+        tec_matrix_pack(to, j->layout, j->columns.form == TEC_FORM_BF16, n, k, 0, n, rows);
+}
+
 static void pack_chunk(void *user, int lane)
 {
     struct job *j = user;
@@ -88,6 +120,8 @@ static void pack_chunk(void *user, int lane)
     if (n == 0)
         return;
     l->status = tec_weight_rows(&j->packer->source, j->found, first, n, l->rows, &l->err);
+    if (l->status == TEC_OK && j->columns.form == TEC_FORM_INT4)
+        l->status = check_range(j, first, n, l->rows, &l->err);
     if (l->status != TEC_OK)
         return;
     int64_t cols = j->found->cols;
@@ -97,11 +131,7 @@ static void pack_chunk(void *user, int lane)
     void *to = j->in_place ? j->to + packed_size(j, first) : l->packed;
     if (!j->in_place)
         memset(to, 0, packed_size(j, n));
-    if (j->columns.form == TEC_FORM_INT8)
-        tec_int8_pack(to, (int)n, j->columns.cols, 0, (int)n, l->rows);
-    else
-        tec_matrix_pack(to, j->layout, j->columns.form == TEC_FORM_BF16, (int)n, j->columns.cols, 0,
-                        (int)n, l->rows);
+    pack_rows(j, (int)n, l->rows, to);
 }
 
 static bool grow(struct tec_heap *heap, void **at, size_t *room, size_t size)

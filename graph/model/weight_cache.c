@@ -63,8 +63,8 @@ static struct tec_blocks_key settings_of(const struct tec_weights_options *o)
     add_text(&key, "packed weights");
     add(&key, numbers, sizeof numbers);
     add(&key, &o->model->identity, sizeof o->model->identity);
-    if (o->int8) /* files that were made before there was this stay whole */
-        add_text(&key, "int8");
+    if (o->quantize) /* files that were made before there was this stay whole */
+        add_text(&key, o->quantize == TEC_QUANTIZE_INT8 ? "int8" : "int4");
     return key;
 }
 

@@ -45,16 +45,16 @@ static void name_layer(struct names *names, const struct tec_stack *s, int layer
 static enum tec_status load_feed_forward(struct tec_weight_loading *l, const struct tec_stack *s,
                                          const char *const *of, struct tec_layer *layer)
 {
-    enum tec_form form = tec_weight_loading_form(l, true);
     int at[2];
     const struct tec_piece up[] = {{of[TEC_ROLE_gate], NULL, s->mlp, 0},
                                    {of[TEC_ROLE_up], of[TEC_ROLE_up_bias], s->mlp, 0}};
     TEC_TRY(tec_weight_loading_pieces(l, s->gated ? up : up + 1, s->gated ? 2 : 1, s->width, 0,
-                                      form, &layer->up, at));
+                                      tec_weight_loading_form(l, true, s->width), &layer->up, at));
     layer->gate_at = at[0];
     layer->up_at = s->gated ? at[1] : 0;
     const struct tec_piece down = {of[TEC_ROLE_down], of[TEC_ROLE_down_bias], s->width, 0};
-    return tec_weight_loading_pieces(l, &down, 1, s->mlp, 0, form, &layer->down, at);
+    return tec_weight_loading_pieces(l, &down, 1, s->mlp, 0,
+                                     tec_weight_loading_form(l, true, s->mlp), &layer->down, at);
 }
 
 static enum tec_status load_vectors(struct tec_weight_loading *l, const struct tec_stack *s,
@@ -72,7 +72,7 @@ static enum tec_status load_vectors(struct tec_weight_loading *l, const struct t
 static enum tec_status load_cross(struct tec_weight_loading *l, const struct tec_stack *s,
                                   const char *const *of, struct tec_layer *layer)
 {
-    enum tec_form form = tec_weight_loading_form(l, true);
+    enum tec_form form = tec_weight_loading_form(l, true, s->width);
     int q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim, all = q + 2 * kv, at[2];
     if (!of[TEC_ROLE_cross])
         return TEC_OK;
@@ -82,7 +82,8 @@ static enum tec_status load_cross(struct tec_weight_loading *l, const struct tec
     TEC_TRY(tec_weight_loading_pieces(l, &asks, 1, s->width, all, form, &layer->cross_q, at));
     TEC_TRY(tec_weight_loading_pieces(l, keys, 2, s->width, all, form, &layer->cross_kv, at));
     layer->cross_v_at = at[1];
-    TEC_TRY(tec_weight_loading_pieces(l, &o, 1, q, 0, form, &layer->cross_o, at));
+    TEC_TRY(tec_weight_loading_pieces(l, &o, 1, q, 0, tec_weight_loading_form(l, true, q),
+                                      &layer->cross_o, at));
     return load_norm(l, s, of[TEC_ROLE_cross_norm], of[TEC_ROLE_cross_norm_bias],
                      &layer->cross_norm, &layer->cross_norm_bias);
 }
@@ -95,8 +96,8 @@ static enum tec_status load_crossed(struct tec_weight_loading *l, const struct t
     const struct tec_piece q = {of[TEC_ROLE_q], of[TEC_ROLE_q_bias], s->heads * s->head_dim, 0};
     const struct tec_piece k = {of[TEC_ROLE_k], of[TEC_ROLE_k_bias], kv, 0};
     const struct tec_piece v = {of[TEC_ROLE_v], of[TEC_ROLE_v_bias], kv, 0};
-    TEC_TRY(tec_weight_loading_pieces(l, &q, 1, s->width, 0, tec_weight_loading_form(l, true),
-                                      &layer->qkv, &at));
+    TEC_TRY(tec_weight_loading_pieces(
+        l, &q, 1, s->width, 0, tec_weight_loading_form(l, true, s->width), &layer->qkv, &at));
     TEC_TRY(tec_weight_loading_pieces(l, &k, 1, kv, 0, TEC_FORM_F32, &layer->crossed_k, &at));
     return tec_weight_loading_pieces(l, &v, 1, kv, 0, TEC_FORM_F32, &layer->crossed_v, &at);
 }
@@ -114,7 +115,7 @@ void tec_weight_loading_view(const struct tec_weight_loading *l, struct tec_laye
 static enum tec_status load_qkv(struct tec_weight_loading *l, const struct tec_stack *s,
                                 const char *const *of, struct tec_layer *layer)
 {
-    enum tec_form form = tec_weight_loading_form(l, true);
+    enum tec_form form = tec_weight_loading_form(l, true, s->width);
     int q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim, at[3];
     bool joined = of[TEC_ROLE_qkv] != NULL;
     const char *wb[2] = {of[TEC_ROLE_qkv], of[TEC_ROLE_qkv_bias]};
@@ -136,15 +137,15 @@ static enum tec_status load_layer(struct tec_weight_loading *l, const struct tec
 {
     struct names names;
     const char *const *of = names.of;
-    int at;
+    int heads = s->heads * s->head_dim, at;
     name_layer(&names, s, index);
     if (tec_stack_crossed(s, index))
         TEC_TRY(load_crossed(l, s, of, layer));
     else
         TEC_TRY(load_qkv(l, s, of, layer));
     const struct tec_piece o = {of[TEC_ROLE_o], of[TEC_ROLE_o_bias], s->width, 0};
-    TEC_TRY(tec_weight_loading_pieces(l, &o, 1, s->heads * s->head_dim, 0,
-                                      tec_weight_loading_form(l, true), &layer->o, &at));
+    TEC_TRY(tec_weight_loading_pieces(l, &o, 1, heads, 0, tec_weight_loading_form(l, true, heads),
+                                      &layer->o, &at));
     TEC_TRY(load_vectors(l, s, of, layer));
     TEC_TRY(load_cross(l, s, of, layer));
     TEC_TRY(load_feed_forward(l, s, of, layer));

@@ -8,8 +8,13 @@
 #include "kernels/device.h"
 
 /* How a matrix is kept: in float32, either because the plan computes so or because the layer is one
- * of the small exact ones; rounded to bf16; or in 8 bits with a scale for each column. */
-enum tec_form { TEC_FORM_F32, TEC_FORM_BF16, TEC_FORM_INT8 };
+ * of the small exact ones; rounded to bf16; in 8 bits with a scale for each column; or in 4 bits
+ * with a scale and a zero for each group of k of a column. */
+enum tec_form { TEC_FORM_F32, TEC_FORM_BF16, TEC_FORM_INT8, TEC_FORM_INT4 };
+
+/* What the layers' matrices of a model are rounded to while they are loaded: those that a bf16 plan
+ * rounds, but the embedding, the head and convolutions. */
+enum tec_quantize { TEC_QUANTIZE_NONE, TEC_QUANTIZE_INT8, TEC_QUANTIZE_INT4 };
 
 /* A packed matrix: y = x W^T + bias. */
 struct tec_matrix {
@@ -18,8 +23,9 @@ struct tec_matrix {
     int n, k;          /* stored columns (padded to 16), inner length */
     int cols;          /* real columns */
     enum tec_form form;
-    int group; /* 4-bit weights in groups of so many k (kernels/int4.h); 0: not so */
-    const int *order, *order_of; /* of them: columns of x by packed k; which order a panel has */
+    int group;           /* of 4-bit weights: so many k share a scale (kernels/int4.h); else 0 */
+    const int *order;    /* of them: columns of x by packed k; NULL = as they are */
+    const int *order_of; /* which order a panel has; or NULL */
 };
 
 /* One layer. q | k | v and gate | up are joined at panel borders: x_at is the first column. */
@@ -106,10 +112,9 @@ struct tec_weights_options {
     struct tec_weight_source source;
     struct tec_device *device; /* borrowed until close */
     bool bf16;                 /* dtype of the stacks' matrices and of the embedding */
-    bool int8;     /* those of the matrices that bf16 rounds, but the embedding, the head and
-                      convolutions, are kept in 8 bits */
-    bool language; /* false: the head is not needed */
-    int prompts;   /* whose pictures go through the towers at once; 0 = 1 */
+    enum tec_quantize quantize;
+    bool language;                        /* false: the head is not needed */
+    int prompts;                          /* whose pictures go through the towers at once; 0 = 1 */
     const struct tec_weight_cache *cache; /* NULL: none is looked for. Of checkpoints alone */
     void (*progress)(void *user, int64_t bytes); /* NULL or called now and then */
     void *user;

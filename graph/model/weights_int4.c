@@ -6,7 +6,8 @@
 
 int tec_weight_loading_group(const struct tec_weight_loading *l, int k)
 {
-    return l->packing->group && l->packing->group < k ? l->packing->group : k;
+    int group = l->packing ? l->packing->group : TEC_INT4_GROUP;
+    return group && group < k ? group : k;
 }
 
 /* Piece i's 4-bit weights to `w`; its order of k, where it has one, to order[orders++] and the
@@ -20,13 +21,13 @@ static enum tec_status load_packed_piece(struct tec_weight_loading *l,
                                         .rows = piece->rows,
                                         .k = k,
                                         .group = tec_weight_loading_group(l, k)};
-    size_t size = tec_weight_loading_size(l, piece->rows, k, TEC_FORM_F32);
+    size_t size = tec_weight_loading_size(l, piece->rows, k, TEC_FORM_INT4);
     bool in_place = tec_device_reads_host(l->options->device);
     unsigned char *to = in_place ? (unsigned char *)w : tec_heap_get(l->heap, size);
     if (!to)
         return tec_fail(l->err, TEC_NO_MEMORY, "no memory for %zu bytes of weights", size);
     struct tec_team *team = tec_packer_team(&l->packer, (int64_t)piece->rows * k);
-    enum tec_status status = tec_int4_read(&l->source, &from, to, orders, team, l->heap, l->err);
+    enum tec_status status = tec_packed_read(&l->source, &from, to, orders, team, l->heap, l->err);
     if (!in_place) {
         if (status == TEC_OK)
             tec_device_upload(l->options->device, TEC_STREAM_MAIN, w, to, size);
@@ -77,8 +78,8 @@ static enum tec_status load_all(struct tec_weight_loading *l, const struct tec_p
         orders->piece = i;
         if (!l->source.dry)
             TEC_TRY(load_packed_piece(
-                l, &pieces[i], k, (char *)m->w + tec_weight_loading_size(l, at[i], k, TEC_FORM_F32),
-                orders));
+                l, &pieces[i], k,
+                (char *)m->w + tec_weight_loading_size(l, at[i], k, TEC_FORM_INT4), orders));
         TEC_TRY(load_packed_bias(l, &pieces[i], bias ? bias + at[i] : NULL));
     }
     return load_orders(l, orders, n, k, m);
@@ -91,7 +92,6 @@ enum tec_status tec_weight_loading_packed(struct tec_weight_loading *l,
     struct tec_orders orders = {.order = tec_heap_get(l->heap, (size_t)n * (size_t)k * sizeof(int)),
                                 .panel = tec_heap_get(l->heap, (size_t)m->n / 16 * sizeof(int))};
     enum tec_status status = TEC_OK;
-    m->group = tec_weight_loading_group(l, k);
     if (!orders.order || !orders.panel)
         status = tec_fail(l->err, TEC_NO_MEMORY, "no memory for an order");
     else

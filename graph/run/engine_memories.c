@@ -35,7 +35,7 @@ static enum tec_status open_memory(struct tec_engine *e, const struct tec_engine
                                          .root = o->root,
                                          .forgets = o->forgets,
                                          .bf16 = tec_engine_bf16(e, c->of),
-                                         .int8 = tec_engine_int8(e, c->of),
+                                         .quantize = tec_engine_quantize(e, c->of),
                                          .round = tec_engine_round(e, c->of),
                                          .device = &o->device,
                                          .trouble = o->trouble,

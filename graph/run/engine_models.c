@@ -353,9 +353,9 @@ bool tec_engine_bf16(const struct tec_engine *e, const struct tec_engine_model *
     return declared(e, m)->dtype == TEC_DECL_BF16;
 }
 
-bool tec_engine_int8(const struct tec_engine *e, const struct tec_engine_model *m)
+enum tec_quantize tec_engine_quantize(const struct tec_engine *e, const struct tec_engine_model *m)
 {
-    return !e->options.exact && declared(e, m)->quantize == TEC_QUANTIZE_INT8;
+    return e->options.exact ? TEC_QUANTIZE_NONE : (enum tec_quantize)declared(e, m)->quantize;
 }
 
 enum tec_decl_round tec_engine_round(const struct tec_engine *e, const struct tec_engine_model *m)
@@ -404,7 +404,7 @@ static enum tec_status load_weights(struct tec_engine *e, struct tec_engine_mode
                                           .source = source,
                                           .device = m->device,
                                           .bf16 = tec_engine_bf16(e, m),
-                                          .int8 = tec_engine_int8(e, m),
+                                          .quantize = tec_engine_quantize(e, m),
                                           .language = speaks(e, m),
                                           .prompts = rings_of(e, m),
                                           .cache = e->options.weight_cache,

@@ -45,8 +45,8 @@ void tec_engine_show_first(struct tec_engine *e);
 /* Whether the model's weights and caches are bf16. */
 bool tec_engine_bf16(const struct tec_engine *e, const struct tec_engine_model *m);
 
-/* Whether its layers' matrices are kept in 8 bits. */
-bool tec_engine_int8(const struct tec_engine *e, const struct tec_engine_model *m);
+/* What its layers' matrices are rounded to. */
+enum tec_quantize tec_engine_quantize(const struct tec_engine *e, const struct tec_engine_model *m);
 
 /* What its products may read of activations. */
 enum tec_decl_round tec_engine_round(const struct tec_engine *e, const struct tec_engine_model *m);

@@ -71,10 +71,13 @@ static enum tec_status key_of(struct tec_memory *m, struct tec_log_key *key, str
     hash_text(key->model, m->options.weights);
     static const char *const rounds[] = {[TEC_ROUND_BF16X2] = ", activations in two bf16 terms",
                                          [TEC_ROUND_BF16] = ", activations in bf16"};
+    static const char *const bits[] = {
+        [TEC_QUANTIZE_INT8] = ", int8 weights", [TEC_QUANTIZE_INT4] = ", int4 weights"};
     const char *round = m->options.bf16 ? rounds[m->options.round] : NULL;
     char dtype[100];
+    const char *weights = bits[m->options.quantize];
     snprintf(dtype, sizeof dtype, "%s, k before rotation%s%s", m->options.bf16 ? "bf16" : "f32",
-             m->options.int8 ? ", int8 weights" : "", round ? round : "");
+             weights ? weights : "", round ? round : "");
     hash_text(key->dtype, dtype);
     return TEC_OK;
 }

@@ -37,7 +37,7 @@ struct tec_memory_options {
     const struct tec_tokenizer *tokenizer; /* NULL: words become made-up ids */
     const char *root;                      /* holds pipelines/ */
     bool bf16;
-    bool int8;                               /* of the model that keys and values come from */
+    enum tec_quantize quantize;              /* of the model that keys and values come from */
     enum tec_decl_round round;               /* likewise */
     bool forgets;                            /* neither file nor server, whatever the file says */
     const struct tec_device_options *device; /* kind and tier of the encoder's */

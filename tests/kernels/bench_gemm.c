@@ -137,25 +137,27 @@ static void bench_terms(enum tec_tier tier, char *pool, float *x, float *y)
     }
 }
 
-static void bench_int8(enum tec_tier tier, char *pool, float *x, float *y)
+/* Weights that are rounded when they are loaded, beside bf16. */
+static void bench_rounded(enum tec_tier tier, bool int4, char *pool, float *x, float *y)
 {
     static const int rows[] = {1, 8, 64, 532}, shapes[][2] = {{2048, 2048}, {2048, 16384}};
     struct tec_kernels kernels = tec_kernels_for(tier);
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
         int k = shapes[s][0], n = shapes[s][1];
-        struct bench bf16 = {.gemm = kernels.gemm_bf16, .pool = pool}, int8 = bf16;
-        int8.gemm = kernels.gemm_int8;
-        bf16.args = int8.args = (struct tec_gemm_args){
+        struct bench bf16 = {.gemm = kernels.gemm_bf16, .pool = pool}, few = bf16;
+        few.gemm = int4 ? kernels.gemm_int4 : kernels.gemm_int8;
+        bf16.args = few.args = (struct tec_gemm_args){
             .x = x, .y = y, .k = k, .ldx = k, .n = n, .ldy = n, .max_rows = MAX_ROWS};
+        few.args.group = int4 ? TEC_INT4_GROUP : 0;
         bf16.one = tec_matrix_size(TEC_MATRIX_PANELS, true, n, k);
-        int8.one = tec_int8_size(n, k);
+        few.one = int4 ? tec_int4_size(n, k, TEC_INT4_GROUP) : tec_int8_size(n, k);
         bf16.copies = (int)(pool_size / bf16.one);
-        int8.copies = (int)(pool_size / int8.one);
+        few.copies = (int)(pool_size / few.one);
         for (int lanes = 1; lanes <= 2; lanes++) {
             printf("# %s %d threads: reads %.1f GB/s\n", tec_tier_name(tier), lanes,
-                   peaks_read(pool, int8.one * (size_t)int8.copies, lanes));
+                   peaks_read(pool, few.one * (size_t)few.copies, lanes));
             for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++)
-                bench_pair(&bf16, &int8, "int8", tier, lanes, rows[r]);
+                bench_pair(&bf16, &few, int4 ? "int4" : "int8", tier, lanes, rows[r]);
         }
     }
 }
@@ -184,10 +186,10 @@ void conform_bench_gemm(const char *pattern)
             bench_tier((enum tec_tier)t, false, pool, x, y);
         if (bf16 && tec_tier_runs_here((enum tec_tier)t))
             bench_terms((enum tec_tier)t, pool, x, y);
+        if ((int4 || int8) && tec_tier_runs_here((enum tec_tier)t))
+            bench_rounded((enum tec_tier)t, int4, pool, x, y);
         if (int4 && tec_tier_runs_here((enum tec_tier)t))
             bench_tier((enum tec_tier)t, true, pool, x, y);
-        if (int8 && tec_tier_runs_here((enum tec_tier)t))
-            bench_int8((enum tec_tier)t, pool, x, y);
     }
     free(pool);
     free(x);

@@ -1,5 +1,5 @@
 /* check_int4.c - checks matrix products with int4 weights of every tier against float64, within
- * bounds derived for digits and for tensor cores. */
+ * bounds derived for digits and for tensor cores; and how weights are rounded. */
 #include "kernels/int4.h"
 #include "tests/kernels/conform.h"
 #include "tests/kernels/cuda_tier.h"
@@ -279,8 +279,86 @@ static void capacities(struct conform *c, int n, int k, int group, bool ordered)
     conform_end(c);
 }
 
+/* A magnitude to float16, to nearest even. */
+static double half(double x)
+{
+    int exponent;
+    frexp(x, &exponent);
+    exponent = exponent < -13 ? -13 : exponent;
+    return ldexp(rint(ldexp(x, 11 - exponent)), exponent - 11);
+}
+
+/* The squared error of a group of weights over `part` of their range. */
+static double error_over(const float *w, int count, double low, double high, double part)
+{
+    double scale = half((high - low) * part / 15.0), sum = 0.0;
+    double zero = scale > 0.0 ? fmin(rint(-low * part / scale), 15.0) : 0.0;
+    for (int i = 0; i < count; i++) {
+        double nibble = scale > 0.0 ? rint((double)w[i] / scale + zero) : 0.0;
+        sum += pow((double)w[i] - (fmin(fmax(nibble, 0.0), 15.0) - zero) * scale, 2.0);
+    }
+    return sum;
+}
+
+/* No range of those that are tried leaves less of a group than what was taken. */
+static void check_group(struct conform *c, const struct tec_gemm_args *a, const float *w, int n,
+                        int first)
+{
+    int count = a->k - first < a->group ? a->k - first : a->group;
+    double low = 0.0, high = 0.0, got = 0.0, least = INFINITY;
+    for (int i = 0; i < count; i++) {
+        low = (double)w[first + i] < low ? (double)w[first + i] : low;
+        high = (double)w[first + i] > high ? (double)w[first + i] : high;
+        got += pow((double)w[first + i] - weight(a, first + i, n), 2.0);
+    }
+    for (int part = 20; part <= 32; part++) {
+        double error = error_over(w + first, count, low, high, part / 32.0);
+        least = error < least ? error : least;
+    }
+    conform_close(c, got, least, 1e-4 * least + 1e-12 * (high - low) * (high - low),
+                  "groups of %d: squared error of column %d from %d on", a->group, n, first);
+}
+
+/* Weights of every size, rounded: whole numbers of 16 steps and zeros are kept, and a group leaves
+ * no larger an error than it must. */
+static void rounding(struct conform *c, int group)
+{
+    enum { N = 37, K = 136 };
+    float *src = conform_normal(c, (size_t)N * K);
+    size_t size = tec_int4_size(48, K, group);
+    unsigned char *w = conform_buf(c, size, 1), *parts = conform_buf(c, size, 1);
+    struct tec_gemm_args a = {.w = w, .k = K, .group = group};
+    for (int i = 0; i < K; i++) {
+        src[i] = (float)(i % 8 < 2 ? i % 8 * 15 - 5 : i * 11 / 8 % 16 - 5) * 0.25F;
+        src[K + i] = 0.0F;
+        src[2 * K + i] *= 0x1p-22F; /* scales below float16's normal range */
+        src[3 * K + i] = (float)(i % 2 ? TEC_INT4_MOST : -TEC_INT4_MOST);
+        src[4 * K + i] = fabsf(src[4 * K + i]) + 1.0F;
+        src[5 * K + i] = -src[4 * K + i];
+    }
+    memset(w, 0, size);
+    memset(parts, 0, size);
+    tec_int4_pack(w, N, K, group, 0, N, src);
+    tec_int4_pack(parts, N, K, group, 0, 16, src);
+    tec_int4_pack(parts, N, K, group, 16, N - 16, src + (size_t)16 * K);
+    if (memcmp(w, parts, size) != 0)
+        conform_fail(c, "packed in parts it is not the same");
+    for (int k = 0; k < K; k++) {
+        conform_close(c, weight(&a, k, 0), (double)src[k], 0.0, "whole number %d", k);
+        conform_close(c, weight(&a, k, 1), 0.0, 0.0, "zero %d", k);
+        conform_close(c, weight(&a, k, N), 0.0, 0.0, "weight %d of a column that pads", k);
+    }
+    for (int n = 0; n < N; n++)
+        for (int first = 0; first < K; first += group)
+            check_group(c, &a, src + (size_t)n * K, n, first);
+    conform_end(c);
+}
+
 void conform_gemm_int4(struct conform *c)
 {
+    rounding(c, TEC_INT4_GROUP);
+    rounding(c, 16);
+    rounding(c, 136);
     capacities(c, 48, 520, 128, false);
     capacities(c, 144, 264, 40, true);
     capacities(c, 16, 96, 96, false);

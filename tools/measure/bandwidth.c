@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "graph/model/program.h"
+#include "kernels/int4.h"
 #include "kernels/int8.h"
 #include "kernels/team.h"
 
@@ -98,6 +99,8 @@ enum tec_status tec_bandwidth_read(double *bytes_s, int lanes, size_t size, int 
 
 static int64_t bytes_of(const struct tec_matrix *m)
 {
+    if (m->form == TEC_FORM_INT4)
+        return (int64_t)tec_int4_size(m->n, m->k, m->group);
     return m->form == TEC_FORM_INT8 ? (int64_t)tec_int8_size(m->n, m->k)
                                     : (int64_t)m->n * m->k * (m->form == TEC_FORM_BF16 ? 2 : 4);
 }

@@ -15,6 +15,14 @@ static void print_tensor(const struct tec_program *program, int id, const unsign
         fprintf(out, "@%td", t->at - base);
 }
 
+/* How the weights of a product, or the rows that an attention or an embedding reads, are kept. */
+static const char *kept(const struct tec_call *call)
+{
+    if (call->op == TEC_OP_linear && call->args.gemm.group)
+        return " int4";
+    return call->int8 ? " int8" : call->bf16 ? " bf16" : "";
+}
+
 static void print_call(const struct tec_program *program, const struct tec_call *call,
                        const unsigned char *base, FILE *out)
 {
@@ -28,11 +36,7 @@ static void print_call(const struct tec_program *program, const struct tec_call 
     for (int i = 0; i < TEC_OP_OUTPUTS; i++)
         print_tensor(program, call->out[i], base, out);
     fprintf(out, " rows %d %d%s; %" PRId64 " %" PRId64 " %" PRId64 " FLOP, %" PRId64, call->in_row,
-            call->out_row,
-            call->int8   ? " int8"
-            : call->bf16 ? " bf16"
-                         : "",
-            cost.products, cost.products_f32, cost.other, cost.weights);
+            call->out_row, kept(call), cost.products, cost.products_f32, cost.other, cost.weights);
     fprintf(out, " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " bytes\n", cost.read,
             cost.written, cost.kv_read, cost.kv_written);
 }
