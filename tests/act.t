@@ -37,11 +37,11 @@ sed 's/g:max_pool/g:maxpool/' pipelines/models/act.lua >"$W/pipelines/models/act
 tectum $check; [ $? -eq 1 ]; ok $? "an unknown word is refused"
 says "the builder has no word 'maxpool'; did you mean 'max_pool'?"; says '| *\^\^\^\^\^\^\^$'
 cp pipelines/models/act.lua "$W/pipelines/models/act.lua"
-sed 's/lead = 1 }/lead = 100 }/' pipelines/models/common/pi_family.lua >"$W/pipelines/models/common/pi_family.lua"
+sed 's/and 0 or 1 }/and 0 or 100 }/' pipelines/models/common/pi_family.lua >"$W/pipelines/models/common/pi_family.lua"
 # shellcheck disable=SC2086
 tectum check --root "$W" --random-weights 1 --size tiny "$W/pipelines/pi0_aloha.lua"; [ $? -eq 1 ]
 ok $? "a number of a file that another one includes is refused"
-says "stack: lead 100 of 51 rows"; says "models/common/pi_family.lua:[0-9]*:[0-9]*$"; says '| *\^\^\^\^$'
+says "attention: lead 100 of 51 rows"; says "models/common/expert_layers.lua:[0-9]*:[0-9]*$"; says '| *\^\^*$'
 cp pipelines/models/common/pi_family.lua "$W/pipelines/models/common/pi_family.lua"
 
 # pipeline NAME INPUTS READS ROWS CHUNK CHANGES: that of a golden checkpoint

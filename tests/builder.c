@@ -16,18 +16,17 @@ static struct tec_error err;
 
 /* What the bodies of the functions may use; 32 lines, the body of prefill is in line 33. */
 static const char prelude[] =
-    "local function stack(name, cross)\n"
-    "  local t = { qkv = name .. '{}.qkv' }\n"
-    "  for _, r in ipairs { 'o', 'up', 'down', 'norm1', 'norm2' } do t[r] = name .. '{}.' .. r "
+    "local function norm(g, x, w) return g:norm(x, { weight = w, eps = 1e-5 }) end\n"
+    "local function attend(g, x, name, o)\n"
+    "  o.heads, o.head_dim, o.qkv, o.bf16 = 2, 4, name .. 'qkv', true\n"
+    "  return g:linear(g:attention(x, o), { weight = name .. 'o', out = 8, bf16 = true })\n"
     "end\n"
-    "  if cross then\n"
-    "    for _, r in ipairs { 'cross', 'cross_o', 'cross_norm' } do t[r] = name .. '{}.' .. r end\n"
-    "    t.final = name .. 'final'\n"
-    "  end\n"
-    "  return { layers = 1, width = 8, heads = 2, kv_heads = 2, head_dim = 4, mlp = 16,\n"
-    "           norm = 'layer', norm_offset = 0.0, eps = 1e-5, theta = 0.0,\n"
-    "           activation = 'relu', after = true, tensors = t }\n"
+    "local function forward(g, x, name)\n"
+    "  local y = g:linear(x, { weight = name .. 'up', out = 16, bf16 = true })\n"
+    "  return g:linear(g:activation(y, { kind = 'relu' }), { weight = name .. 'down', out = 8 })\n"
     "end\n"
+    "local function layer(g, x, name, o) x = norm(g, g:add(attend(g, x, name, o or {}), x), 'n')\n"
+    "  return norm(g, g:add(forward(g, x, name), x), name .. 'n') end\n"
     "local function picture(g)\n"
     "  return g:picture { slot = 'a', height = 12, width = 12, mean = { 0.5, 0.5, 0.5 },\n"
     "                     std = { 1, 1, 1 } }\n"
@@ -35,11 +34,11 @@ static const char prelude[] =
     "local function conv(g, x, w) return g:conv(x, { weight = w, out = 8, side = 3, pad = 1 }) "
     "end\n"
     "local function relu(g, x) return g:activation(x, { kind = 'relu' }) end\n"
-    "local function encode(g, rows) return g:stack(rows, { stack = stack('e') }) end\n"
+    "local function encode(g, rows) return layer(g, rows, 'e') end\n"
     "local function ask(g, seen, more)\n"
-    "  local o = more or {}\n"
-    "  o.stack, o.over = o.stack or stack('d', true), o.over or seen\n"
-    "  return g:stack(g:zeros { rows = 5, cols = 8 }, o)\n"
+    "  local x = g:start(g:zeros { rows = 5, cols = 8 })\n"
+    "  x = norm(g, g:add(attend(g, x, 'd', {}), x), 'dn')\n"
+    "  return norm(g, g:add(attend(g, x, 'c', more or { over = seen }), x), 'cn')\n"
     "end\n"
     "local function chunk(g, x)\n"
     "  return g:linear(x, { weight = 'head', bias = 'head_bias', out = 3 })\n"
@@ -141,8 +140,8 @@ TEST(shapes_fit_together)
                     "add: 144 rows of 3 columns and 144 rows of 8 columns");
     prefill_refused("local x = conv(g, picture(g), 'w'); return g:add(x, x)", 33,
                     "add: adds a value to itself");
-    prefill_refused("return encode(g, picture(g))", 18,
-                    "stack: rows of 3 columns in a stack of width 8");
+    prefill_refused("return encode(g, picture(g))", 10,
+                    "add: 144 rows of 8 columns and 144 rows of 3 columns");
     prefill_refused("return g:concat { picture(g), conv(g, picture(g), 'w') }", 33,
                     "concat: value 2 has 8 columns, the first one has 3");
     prefill_refused("return conv(g, g:state { entries = 4 }, 'w')", 16,
@@ -153,13 +152,18 @@ TEST(shapes_fit_together)
                     "max_pool: pad 2 is more than half of side 3");
     prefill_refused("return g:sines(picture(g), { cols = 7, period = 100.0 })", 33,
                     "sines: period 100 must be above 1, and cols 7 even");
-    prefill_refused(
-        "local x = conv(g, picture(g), 'w')\n"
-        "return g:stack(x, { stack = stack('e'), position = g:zeros { rows = 3, cols = 8 } })",
-        34, "stack: position is 3 rows of 8 columns, the rows are 144 of 8");
     prefill_refused("local x = conv(g, picture(g), 'w')\n"
-                    "return g:stack(x, { stack = stack('e'), position = x })",
-                    34, "stack: position must be a constant");
+                    "return layer(g, x, 'e', { position = g:zeros { rows = 3, cols = 8 } })",
+                    4, "attention: position is 3 rows of 8 columns, the rows are 144 of 8");
+    prefill_refused("local x = conv(g, picture(g), 'w')\n"
+                    "return layer(g, x, 'e', { position = x })",
+                    4, "attention: position must be a constant");
+    prefill_refused("local x = conv(g, picture(g), 'w')\n"
+                    "return layer(g, x, 'e', { over_position = g:zeros { rows = 3, cols = 8 } })",
+                    4, "attention: sees and over_position are of over: it has none");
+    action_refused("return chunk(g, ask(g, seen, { over = seen, over_position = g:zeros {\n"
+                   "rows = 2, cols = 8 } }))",
+                   4, "attention: over_position is 2 rows of 8 columns, the rows are 144 of 8");
 }
 
 TEST(hostile_sizes_are_refused)
@@ -186,9 +190,10 @@ TEST(hostile_sizes_are_refused)
                     "state: a model reads its state in 16 rows at most");
     prefill_refused("return g:conv(picture(g), { weight = 'w', out = 8, side = 40 })", 33,
                     "conv: side, stride, pad and dilation are at most 31");
-    prefill_refused("local s = stack('e'); s.heads = 0\n"
-                    "return g:stack(conv(g, picture(g), 'w'), { stack = s })",
-                    34, "stack: stack: heads must be 1 ..");
+    prefill_refused("return g:attention(picture(g), { heads = 0, head_dim = 4, qkv = 'q' })", 33,
+                    "attention: heads must be a whole number, 1 ..");
+    prefill_refused("return g:attention(picture(g), { heads = 4000, head_dim = 4, qkv = 'q' })", 33,
+                    "attention: 4000 heads of 4 over 4000 kv_heads");
 }
 
 TEST(a_program_is_whole)
@@ -212,15 +217,30 @@ TEST(a_program_is_whole)
                     "end\n"
                     "return encode(g, g:concat { f(1e-5), f(1e-3) })",
                     35, "conv: 'w' is another tensor in line 35");
-    action_refused("return g:zeros { rows = 5, cols = 3 }", 0, "action: has no stack");
-    action_refused("return chunk(g, ask(g, seen, { stack = stack('d') }))", 22,
-                   "stack: over and the role cross come together");
-    action_refused("return plain(g, g:zeros { rows = 5, cols = 8 })", 22,
-                   "stack: over must be what prefill has made, of 8 columns");
-    action_refused("return chunk(g, encode(g, g:zeros { rows = 5, cols = 8 }))", 18,
-                   "stack: over and the role cross come together");
-    action_refused("ask(g, seen); return chunk(g, ask(g, seen))", 22,
-                   "stack: is a second one; an action has one stack");
+    static const char none[] = "action: has no attention over what prefill has made";
+    action_refused("return g:zeros { rows = 5, cols = 3 }", 0, none);
+    action_refused("return chunk(g, ask(g, seen, {}))", 0, none);
+    action_refused("return plain(g, g:zeros { rows = 5, cols = 8 })", 4,
+                   "attention: over must be what prefill has made");
+    action_refused("return chunk(g, encode(g, g:zeros { rows = 5, cols = 8 }))", 4,
+                   "attention: reads a constant");
+    action_refused("return chunk(g, ask(g, seen, { over = seen, sees = 'rest' }))", 4,
+                   "attention: sees is of a flow");
+    action_refused("return g:concat { ask(g, seen) }", 36, "concat: an action joins constants");
+    action_refused("local x = g:start(g:zeros { rows = 4, cols = 8 })\n"
+                   "return chunk(g, g:add(ask(g, seen), attend(g, x, 'x', { over = seen })))",
+                   4, "attention: of 4 rows; an action has attention of equally many rows, here 5");
+    prefill_refused("return layer(g, conv(g, picture(g), 'w'), 'e', { over = picture(g) })", 4,
+                    "attention: over belongs to the action");
+    prefill_refused("local t = {}\n"
+                    "for i = 1, 3 do\n"
+                    "  local x = g:max_pool(conv(g, picture(g), 'w'), { side = i + 1 })\n"
+                    "  t[i] = layer(g, x, 'e' .. i)\n"
+                    "end\n"
+                    "return g:concat(t)",
+                    4, "attention: a prefill has attention of rows of 2 kinds");
+    prefill_refused("return g:start(g:zeros { rows = 2, cols = 8 })", 33,
+                    "start: reads a constant, in an action");
     action_refused("return g:linear(ask(g, seen), { weight = 'head', out = 2000 })", 36,
                    "linear: a chunk of 5 actions of 2000 values");
     action_refused("return picture(g)", 13, "picture: belongs to prefill");
@@ -361,14 +381,14 @@ TEST(rows_are_joined_in_their_order)
         "local s = g:linear(g:state { entries = 4 }, { weight = 'st', bias = 'b', out = 8 })\n"
         "local c = g:tensor { tensor = 'c', rows = 3, cols = 8 }\n"
         "local all = g:concat { s, c, x, g:tensor { tensor = 'v', cols = 8 } }\n"
-        "return g:stack(encode(g, all), { stack = stack('f') })";
+        "return layer(g, encode(g, all), 'f')";
     static const char twice[] =
         "local x = g:max_pool(conv(g, picture(g), 's'), { side = 3, stride = 4 })\n"
         "local s = g:linear(g:state { entries = 4 }, { weight = 'st', bias = 'b', out = 8 })\n"
         "local c = g:tensor { tensor = 'c', rows = 3, cols = 8 }\n"
         "local v = g:tensor { tensor = 'v', cols = 8 }\n"
         "local all = g:concat { s, g:concat { c, x }, g:concat { v } }\n"
-        "return g:stack(encode(g, all), { stack = stack('f') })";
+        "return layer(g, encode(g, all), 'f')";
     same_chunk(once, twice);
 }
 

@@ -189,9 +189,9 @@ TEST(attention_has_rows_and_heads_that_fit)
     action_refused("return g:attention(x, { heads = 1, head_dim = 1, q = 'q', k = 'k' })",
                    "attention: has q, k and v, each");
     refused(features, "return g:attention(x, { heads = 2, head_dim = 4, qkv = 'a', over = seen })",
-            "", 30, "attention: qkv beside over");
+            "", 30, "attention: qkv reads rows of 3 columns; over has 8");
     refused(features, "return ask(g, x, { sees = 'rest' })", "", 16,
-            "attention: sees says which rows of over");
+            "attention: sees and over_position are of over: it has none");
     refused(features, "return ask(g, x, { over = x })", "", 16,
             "attention: over must be what prefill has made");
     refused(features, "return ask(g, x, { over = seen, sees = 'text' })", "", 16,
@@ -204,13 +204,6 @@ TEST(attention_has_rows_and_heads_that_fit)
             "attention: one row alone has nothing to see");
     refused(features, "return lin(g, ask(g, x, { over = seen, sees = 'rest' }), 'out', 3)", "", 16,
             "attention: sees rows of pictures apart: it needs text.picture");
-    refused("return ask(g, g:hidden { cols = 8 }, {})", plain, "", 16,
-            "attention: belongs to a flow's action");
-    action_refused(
-        "return g:stack(x, { stack = { layers = 1, width = 3, heads = 1, kv_heads = 1,\n"
-        "head_dim = 3, mlp = 4, norm = 'layer', norm_offset = 0.0, eps = 1e-5, theta = 0.0,\n"
-        "tensors = e } })",
-        "");
 }
 
 TEST(rows_that_are_taken_are_there)
@@ -245,7 +238,7 @@ TEST(a_prefill_reads_the_prompt)
 TEST(a_flow_is_whole)
 {
     refused(features, "return lin(g, x, 'out', 3)", "", 0,
-            "action: has neither attention over what prefill has made of hidden rows, nor");
+            "action: has attention neither over what prefill has made of hidden rows, nor");
     refused("local x = g:hidden { cols = 8 }; lin(g, x, 'p', 8); return x",
             "return lin(g, ask(g, lin(g, x, 'in', 8), { over = seen }), 'out', 3)", "", 13,
             "linear: nobody reads its value");

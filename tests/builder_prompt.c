@@ -1,4 +1,4 @@
-/* builder_prompt.c - tests of flows whose stack reads the prompt's keys: what does not fit is
+/* builder_prompt.c - tests of flows whose action reads the prompt's keys: what does not fit is
  * refused with its line, what follows from the words, and one computation said in several ways. */
 #include "graph/model/timed.h"
 #include "graph/model/weights.h"
@@ -10,20 +10,35 @@
 #include <math.h>
 #include <string.h>
 
-/* A text of two layers of width 8, an expert e of width 6; the body of prefill is in line 28. */
+/* A text of two layers of width 8, an expert of two of width 6, whose attention is in line
+ * ATTENTION; the body of prefill is in line PREFILL. */
 static const char *prelude = TEXT_WORDS
-    "local e, a = {}, {}\n"
-    "for _, r in ipairs { 'q', 'k', 'v', 'o', 'gate', 'up', 'down', 'norm1', 'norm2' } do\n"
-    "  e[r], a[r] = 'e' .. r .. '{}', 'e' .. r .. '{}'\n"
+    "local function norm(g, x, name, time)\n"
+    "  if not time then return g:norm(x, { weight = 'e' .. name, rms = true, eps = 1e-5 }) end\n"
+    "  local r = g:linear(time, { weight = 'a' .. name, out = 18 })\n"
+    "  local function part(i) return g:columns(r, { first = 6 * i, cols = 6 }) end\n"
+    "  local y = g:norm(x, { rms = true, eps = 1e-5, scale = part(0), shift = part(1) })\n"
+    "  return y, name ~= 'final' and part(2) or nil\n"
     "end\n"
-    "e.final, a.final = 'efinal', 'afinal'\n"
-    "for _, r in ipairs { 'norm1', 'norm2' } do a[r] = 'a' .. r .. '{}' end\n"
-    "local function stack(width, norm, tensors, more)\n"
-    "  local s = { layers = 2, width = width, heads = 2, kv_heads = 1, head_dim = 4, mlp = 16,\n"
-    "    norm = norm, norm_offset = 0.0, eps = 1e-5, theta = 1e4, activation = 'silu',\n"
-    "    tensors = tensors }\n"
-    "  for key, value in pairs(more or {}) do s[key] = value end\n"
-    "  return s\n"
+    "local function half(g, x, name, gate)\n"
+    "  return g:linear(x, { weight = name, out = 6, bf16 = true, gate = gate })\n"
+    "end\n"
+    "local function attend(g, x, seen, i, more)\n"
+    "  local o = { heads = 2, kv_heads = 1, head_dim = 4, over = seen, layer = i, bf16 = true }\n"
+    "  for _, r in ipairs { 'q', 'k', 'v' } do o[r] = 'e' .. r .. i end\n"
+    "  for key, value in pairs(more or {}) do o[key] = value end\n"
+    "  return g:attention(x, o)\n"
+    "end\n"
+    "local function expert(g, x, seen, more, time)\n"
+    "  for i = 0, 1 do\n"
+    "    local y, gate = norm(g, x, 'norm1' .. i, time)\n"
+    "    x = g:add(half(g, attend(g, y, seen, i, more), 'eo' .. i, gate), x)\n"
+    "    y, gate = norm(g, x, 'norm2' .. i, time)\n"
+    "    y = g:gated(y, { gate = 'eg' .. i, up = 'eu' .. i, out = 16, kind = 'silu', bf16 = true "
+    "})\n"
+    "    x = g:add(half(g, y, 'ed' .. i, gate), x)\n"
+    "  end\n"
+    "  return (norm(g, x, 'final', time))\n"
     "end\n" TOWER_WORDS "local v = tower { image_size = 8, patch = 4, mean = { 0, 0, 0 },\n"
     "  std = { 1, 1, 1 },\n"
     "  patch_embed = { weight = 'p' },\n"
@@ -43,17 +58,15 @@ static const char *prelude = TEXT_WORDS
     "\n";
 
 static const char prompt[] = "return g:prompt()";
-static const char plain[] = "local y = g:stack(lin(g, x, 'in', 6), { stack = stack(6, 'rms', e), "
-                            "over = seen }); return lin(g, y, 'out', 3)";
+static const char plain[] =
+    "local y = expert(g, lin(g, x, 'in', 6), seen); return lin(g, y, 'out', 3)";
 static const char adaptive[] =
     "local c = g:waves(t, { cols = 6, shortest = 0.1, longest = 2.0, name = 'c' })\n"
-    "local y = g:stack(lin(g, x, 'in', 6), { stack = stack(6, 'adaptive', a), over = seen,\n"
-    "                                        time = c })\n"
-    "return lin(g, y, 'out', 3)";
+    "return lin(g, expert(g, lin(g, x, 'in', 6), seen, {}, c), 'out', 3)";
 /* A row of the state in front, which sees no action. */
 static const char led[] = "local s = lin(g, g:state { entries = 2 }, 's', 6)\n"
                           "local y = g:concat { s, lin(g, x, 'in', 6) }\n"
-                          "y = g:stack(y, { stack = stack(6, 'rms', e), over = seen, lead = 1 })\n"
+                          "y = expert(g, y, seen, { lead = 1 })\n"
                           "return lin(g, g:take(y, { first = 1, rows = 5 }), 'out', 3)";
 static const char behind[] = "return g:prompt { behind = lin(g, g:state { entries = 2 }, 's', 8) }";
 
@@ -66,30 +79,26 @@ static struct tec_model *opened(const char *prefill, const char *action, const c
     return model;
 }
 
-enum { PREFILL = 28, ACTION = 31 };
+enum { ATTENTION = 15, LINEAR = 31, PREFILL = 41, ACTION = 44 };
 
-/* A stack over the prompt with these options. */
-static void stack_refused(const char *of, const char *options, const char *says)
+/* An attention over the prompt with these options. */
+static void attention_refused(const char *options, const char *says)
 {
     char body[512];
-    snprintf(
-        body, sizeof body,
-        "local y = g:stack(lin(g, x, 'in', 6), { stack = %s, over = seen, %s }); return lin(g, "
-        "y, 'out', 3)",
-        of, options);
-    refused(prompt, body, "", ACTION, says);
+    snprintf(body, sizeof body,
+             "return lin(g, expert(g, lin(g, x, 'in', 6), seen, { %s }), 'out', 3)", options);
+    refused(prompt, body, "", ATTENTION, says);
 }
 
 TEST(a_flow_over_the_prompt_opens)
 {
     struct tec_model *m = opened(prompt, led, "");
-    const struct tec_model_call *expert = tec_model_expert(m);
     CHECK(tec_model_flows(m) && !tec_model_denoises(m) && !tec_model_asks(m));
     CHECK_INT(m->flow.horizon, ==, 5);
     CHECK_INT(tec_suffix_rows(m), ==, 6);
     CHECK_INT(tec_suffix_front(m), ==, 1);
     CHECK_INT(tec_model_state(m), ==, 2);
-    CHECK_INT(expert->lead, ==, 1);
+    CHECK_INT(m->program->lead, ==, 1);
     CHECK(tec_model_kept(m) == &m->text.stack);
     tec_model_close(m);
     CHECK_INT(heap.live, ==, 0);
@@ -115,114 +124,96 @@ TEST(what_a_flow_can_do_is_found)
     /* A row that reads the time beside the norms, or that moves, cannot have a time of its own. */
     can(prompt,
         "local y = lin(g, g:beside(lin(g, x, 'in', 6), t), 'mid', 6)\n"
-        "y = g:stack(y, { stack = stack(6, 'adaptive', a), over = seen,\n"
-        "                 time = g:waves(t, { cols = 6, period = 9.0 }) })\n"
+        "y = expert(g, y, seen, {}, g:waves(t, { cols = 6, period = 9.0 }))\n"
         "return lin(g, y, 'out', 3)",
         false, true, false);
     can(prompt,
         "local y = lin(g, x, 'in', 6)\n"
         "y = g:concat { g:take(y, { first = 1, rows = 4 }), g:take(y, { rows = 1 }) }\n"
-        "y = g:stack(y, { stack = stack(6, 'adaptive', a), over = seen,\n"
-        "                 time = g:waves(t, { cols = 6, period = 9.0 }) })\n"
+        "y = expert(g, y, seen, {}, g:waves(t, { cols = 6, period = 9.0 }))\n"
         "return lin(g, y, 'out', 3)",
         false, false, false);
     /* Constants are those of one observation, and so is the order of rows. */
     can(prompt,
         "local y = g:add(lin(g, x, 'in', 6), g:tensor { tensor = 'places', rows = 5, cols = 6 })\n"
-        "y = g:stack(y, { stack = stack(6, 'rms', e), over = seen })\n"
+        "y = expert(g, y, seen)\n"
         "return lin(g, y, 'out', 3)",
         false, false, false);
     can(prompt,
         "local y = g:concat { lin(g, x, 'in', 6), lin(g, g:state { entries = 2 }, 's', 6) }\n"
-        "y = g:stack(y, { stack = stack(6, 'rms', e), over = seen })\n"
+        "y = expert(g, y, seen)\n"
         "return lin(g, g:take(y, { rows = 5 }), 'out', 3)",
         false, false, false);
     struct tec_model *m =
         opened("return g:prompt(), g:tensor { tensor = 'tok', rows = 1, cols = 6 }", plain,
                "d.action = function(g, seen, row, x, t)\n"
                "  local y = g:concat { row, lin(g, x, 'in', 6) }\n"
-               "  y = g:stack(y, { stack = stack(6, 'rms', e), over = seen })\n"
+               "  y = expert(g, y, seen)\n"
                "  return lin(g, g:take(y, { first = 1, rows = 5 }), 'out', 3)\nend");
     CHECK(!tec_model_batches(m)); /* also where prefill has made the constant */
     tec_model_close(m);
     CHECK_INT(heap.live, ==, 0);
 }
 
-TEST(a_stack_over_the_prompt_is_of_the_steps)
+TEST(attention_over_the_prompt_is_of_the_steps)
 {
     refused(prompt,
             "local s = lin(g, g:state { entries = 2 }, 's', 6)\n"
-            "local y = g:stack(g:concat { s, s, s, s, s }, { stack = stack(6, 'rms', e), over = "
-            "seen })\n"
+            "local y = expert(g, g:concat { s, s, s, s, s }, seen)\n"
             "return g:add(lin(g, x, 'in', 3), lin(g, y, 'out', 3))",
-            "", ACTION + 1, "stack: over a prompt reads neither the noisy actions nor the time");
+            "", ATTENTION, "attention: over a prompt reads neither the noisy actions nor the time");
 }
 
-TEST(a_stack_fits_the_prompt)
+TEST(attention_fits_the_prompt)
 {
-    stack_refused("stack(6, 'rms', e, { layers = 1 })", "every = 1", "every 1; 1 layers");
-    stack_refused("stack(6, 'rms', e, { layers = 1 })", "every = 3", "every 3; 1 layers");
-    stack_refused("stack(6, 'rms', e, { heads = 4 })", "", "4/1 heads of 4 cannot read the text's");
-    stack_refused("stack(6, 'rms', e, { head_dim = 6 })", "", "2/1 heads of 6 cannot read");
-    stack_refused("stack(6, 'rms', e, { theta = 0.0 })", "", "theta 0 cannot read keys that are");
-    stack_refused("stack(6, 'rms', e, { scores = { cap = 3.0 } })", "", "scores");
-    stack_refused("stack(6, 'rms', e, { after = true })", "", "norms behind the halves");
-    stack_refused("stack(6, 'rms', e)", "lead = 6", "lead 6 of 5 rows");
-    stack_refused("stack(6, 'rms', e)", "every = 0", "every must be a whole number");
-    stack_refused("stack(6, 'rms', e)", "position = g:zeros { rows = 5, cols = 6 }",
-                  "over a prompt has no position");
-    stack_refused("stack(6, 'rms', e)", "time = g:waves(t, { cols = 6, period = 9.0 })",
-                  "time and adaptive norms come together");
-    stack_refused("stack(6, 'adaptive', a)", "", "time and adaptive norms come together");
-    stack_refused("stack(6, 'adaptive', a)", "time = t", "time has 1 columns, the rows have 6");
-    stack_refused("stack(6, 'adaptive', a)", "time = x", "time must be a row of the time");
-    stack_refused("stack(5, 'rms', e)", "", "rows of 6 columns in a stack of width 5");
-    stack_refused("stack(6, 'rms', e, { activation = 'tanh' })", "", "'tanh' is not gelu");
-    stack_refused("stack(6, 'rms', e, { activation = 'gelu_erf' })", "", "silu, not gelu_erf");
-    stack_refused("stack(6, 'rms', e, { crossed = { true } })", "", "must be a list of 2 true or");
-    stack_refused("stack(6, 'rms', e, { crossed = { true, 1 } })", "", "entry 1 must be true");
-    stack_refused("stack(6, 'layer', e, { crossed = { true, true } })", "", "other than rms");
-    stack_refused("stack(6, 'rms', { qkv = 'a', q = 'b', o = 'c', up = 'd', down = 'e', norm1 = "
-                  "'f', norm2 = 'g' }, { activation = 'relu' })",
-                  "", "has both 'qkv' and 'q'");
-    stack_refused("stack(6, 'rms', { k = 'a', v = 'b' })", "", "stack.tensors: lacks 'q'");
-    stack_refused("stack(6, 'rms', { q = 'a', k = 'b', v = 'c', o = 'd', up = 'e', down = 'f', "
-                  "norm1 = 'g', norm2 = 'h', q_norm = 'i' }, { activation = 'relu' })",
-                  "", "q_norm and k_norm come together");
-    refused(prompt, plain, "d.text = text(2, d.text, { kv_heads = 1, cap = 3.0 })", ACTION,
-            "stack: the text has scores of its own");
-    refused("return g:hidden { cols = 8 }",
-            "return lin(g, g:stack(x, { stack = stack(3, 'layer', e), over = seen }), 'o', 3)", "",
-            ACTION, "stack: a flow's action is made of attention and linear, or of a stack over");
-    refused("return g:stack(g:hidden { cols = 8 }, { stack = stack(8, 'layer', e), lead = 1 })",
-            plain, "", PREFILL, "stack: time, lead and every are of a stack over a prompt");
+    attention_refused("layer = 2", "layer 2; the text has 2, counted from 0");
+    attention_refused("layer = -1", "layer must be a whole number");
+    attention_refused("heads = 4", "4/1 heads of 4 cannot read the text's");
+    attention_refused("head_dim = 6", "2/1 heads of 6 cannot read");
+    attention_refused("lead = 6", "lead 6 of 5 rows");
+    refused(prompt,
+            "local y = expert(g, lin(g, x, 'in', 6), seen, { lead = 1 })\n"
+            "return lin(g, expert(g, y, seen), 'out', 3)",
+            "", ATTENTION, "lead 0; the first attention over the prompt has 1");
+    attention_refused("position = g:zeros { rows = 5, cols = 6 }", "over a prompt has neither");
+    attention_refused("sees = 'rest'", "over a prompt has neither position");
+    attention_refused("rotation = { theta = 1e4 }", "relative and packing are of a text's layers");
+    attention_refused("projected = true, q_norm = 'n', eps = 1e-5", "projected has q, k and v");
+    attention_refused("projected = 1", "projected must be true or false");
+    refused(prompt, plain, "d.text = text(2, d.text, { kv_heads = 1, cap = 3.0 })", ATTENTION,
+            "attention: layer 0 of the text has scores of its own");
+    refused("return g:hidden { cols = 8 }", "return attend(g, x, seen, 1)", "", ATTENTION,
+            "attention: layer, lead and projected are of attention over a prompt");
+    refused("return attend(g, g:hidden { cols = 8 }, nil, 0, { lead = 1 })", plain, "", ATTENTION,
+            "attention: layer, lead and projected are of attention over a prompt");
+    refused(prompt, plain,
+            "local own = d.text.layer\n"
+            "d.text.layer = function(g, x, i)\n"
+            "  return own(g, g:attention(x, { heads = 2, head_dim = 4, lead = 1 }), i)\n"
+            "end",
+            0, "layer, lead and projected are of attention over a prompt");
 }
 
-TEST(a_prompt_is_read_by_a_stack_alone)
+TEST(a_prompt_is_read_by_attention_alone)
 {
     refused("return g:prompt(), g:prompt()", plain, "", PREFILL,
             "prompt: the prompt is read already");
     refused("return g:hidden { cols = 8 }, g:prompt()", plain, "", PREFILL,
             "prompt: the prompt is read already");
-    refused("return lin(g, g:prompt(), 'w', 8)", plain, "", 18, "linear: reads a prompt");
+    refused("return lin(g, g:prompt(), 'w', 8)", plain, "", LINEAR, "linear: reads a prompt");
     refused("return g:concat { g:prompt() }", plain, "", PREFILL, "concat: reads a prompt");
     refused(prompt, "g:prompt(); return x", "", ACTION, "prompt: belongs to the prefill of a flow");
     refused(prompt, "return lin(g, lin(g, x, 'in', 6), 'out', 3)", "", 0,
-            "action: has no stack over the prompt");
+            "action: has no attention over the prompt");
     refused(prompt,
-            "local o = { heads = 1, head_dim = 4, q = 'aq', k = 'ak', v = 'av', over = seen }\n"
-            "return lin(g, g:attention(x, o), 'out', 3)",
-            "", ACTION + 1, "attention: keys of a prompt are for a stack");
-    refused(prompt,
-            "local o = { heads = 1, head_dim = 4, q = 'aq', k = 'ak', v = 'av' }\n"
-            "local y = g:stack(g:attention(x, o), { stack = stack(4, 'rms', e), over = seen })\n"
-            "return lin(g, y, 'out', 3)",
-            "", ACTION + 1, "attention: an action over a prompt has a stack instead");
-    refused(prompt,
-            "local y = lin(g, x, 'in', 6)\n"
-            "for i = 1, 2 do y = g:stack(y, { stack = stack(6, 'rms', e), over = seen }) end\n"
-            "return lin(g, y, 'out', 3)",
-            "", ACTION + 1, "stack: is a second one; an action has one stack");
+            "local o = { heads = 2, kv_heads = 1, head_dim = 4, q = 'aq', k = 'ak', v = 'av' }\n"
+            "return lin(g, expert(g, lin(g, g:attention(x, o), 'in', 6), seen), 'out', 3)",
+            "", ACTION + 1, "attention: of a flow over a prompt belongs to its action");
+    refused("local s = lin(g, g:state { entries = 2 }, 's', 8)\n"
+            "local o = { heads = 2, kv_heads = 1, head_dim = 4, q = 'aq', k = 'ak', v = 'av' }\n"
+            "local y = g:attention(g:concat { s, s }, o)\n"
+            "return g:prompt { behind = lin(g, y, 'u', 8) }",
+            plain, "", PREFILL + 3, "prompt: 2 rows behind it; must be one");
     refused(prompt, plain, "d.flow = nil", PREFILL, "prompt: belongs to the prefill of a flow");
     refused(prompt, plain, "d.text.picture = 30; d.text.mask = 'causal_all'", 0,
             "text.picture: of");
@@ -230,8 +221,8 @@ TEST(a_prompt_is_read_by_a_stack_alone)
 
 TEST(a_row_behind_the_prompt_is_one_of_the_state)
 {
-    refused("return g:prompt { behind = lin(g, g:state { entries = 2 }, 's', 7) }", plain, "", 18,
-            "linear: 7 columns; rows of the text have 8");
+    refused("return g:prompt { behind = lin(g, g:state { entries = 2 }, 's', 7) }", plain, "",
+            LINEAR, "linear: 7 columns; rows of the text have 8");
     refused("return g:prompt { behind = g:zeros { rows = 1, cols = 8 } }", plain, "", PREFILL,
             "prompt: reads a constant");
     refused("local s = lin(g, g:state { entries = 2 }, 's', 8)\n"
@@ -240,7 +231,7 @@ TEST(a_row_behind_the_prompt_is_one_of_the_state)
     refused(behind, plain, "d.text.mask = 'causal_all'", PREFILL,
             "prompt: a row behind it needs a text with mask bidir");
     refused(behind, led, "", ACTION, "state: prefill has made a row of the state");
-    refused("lin(g, g:state { entries = 2 }, 's', 8); return g:prompt()", plain, "", 18,
+    refused("lin(g, g:state { entries = 2 }, 's', 8); return g:prompt()", plain, "", LINEAR,
             "linear: nobody reads its value");
 }
 
@@ -272,8 +263,33 @@ TEST(waves_have_periods_between_two)
     }
 }
 
+/* The columns of a dense layer of waves, at every time: its rows from `first` on. */
+static void check_columns(const struct tec_timed *timed, const struct tec_weight_source *source,
+                          const char *layer, int first, int call)
+{
+    struct tec_expected e = {.names = {layer}, .n_names = 1, .rank = 2, .shape = {18, 6}};
+    const struct tec_model_program *p = timed->program;
+    const struct tec_model_call *waves = p->calls;
+    struct tec_found found;
+    float w[18 * 6];
+    while (waves->word != TEC_WORD_waves)
+        waves++;
+    REQUIRE(tec_weight_find(source, &e, &found, &err) == TEC_OK);
+    tec_weight_rows(source, &found, 0, 18, w, &err);
+    for (int s = 0; s < timed->times; s++) {
+        double c[6];
+        tec_model_call_waves(waves, 1.0 - s / 4.0, c);
+        for (int r = 0; r < 6; r++) {
+            double x = 0.0;
+            for (int i = 0; i < 6; i++)
+                x += (double)w[6 * (first + r) + i] * c[i];
+            CHECK(fabs((double)tec_timed_row(timed, call, s)[r] - x) < 1e-6);
+        }
+    }
+}
+
 /* Tensors are the same for the same seed and name, so what norms read can be computed twice. */
-TEST(norms_of_a_stack_are_layers_of_a_row_of_the_time)
+TEST(norms_read_layers_of_a_row_of_the_time)
 {
     struct tec_model *m = opened(prompt, adaptive, "");
     const struct tec_device_options d = {.kind = "cpu", .threads = 1, .tier = tec_tier_best()};
@@ -284,30 +300,31 @@ TEST(norms_of_a_stack_are_layers_of_a_row_of_the_time)
     REQUIRE(tec_device_open(&device, &d, &heap, &err) == TEC_OK);
     REQUIRE(tec_timed_create(&timed, m->program, &source, &four, device, &heap, &err) == TEC_OK);
     CHECK_INT(timed->times, ==, 5);
-    const struct tec_model_call *expert = tec_model_expert(m);
-    const char *const names[] = {"anorm10", "anorm20", "anorm11", "anorm21", "afinal"};
-    struct tec_found found;
-    float w[18 * 6];
-    for (int norm = 0; norm < 5; norm++) {
-        struct tec_expected e = {.names = {names[norm]}, .n_names = 1, .rank = 2, .shape = {18, 6}};
-        REQUIRE(tec_weight_find(&source, &e, &found, &err) == TEC_OK);
-        tec_weight_rows(&source, &found, 0, 18, w, &err);
-        for (int s = 0; s < 5; s++) {
-            const float *got = tec_timed_norms(timed, m->program->asks, s) + norm * 3 * 16;
-            double c[6];
-            tec_model_call_waves(&m->program->calls[expert->time], 1.0 - s / 4.0, c);
-            for (int r = 0; r < 18; r++) {
-                double x = 0.0;
-                for (int i = 0; i < 6; i++)
-                    x += (double)w[6 * r + i] * (double)(float)c[i];
-                CHECK(fabs((double)got[r / 6 * 16 + r % 6] - x) < 1e-6);
-            }
-        }
+    static const char *const names[] = {"anorm10", "anorm20", "anorm11", "anorm21", "afinal"};
+    int norms = 0, gates = 0;
+    for (int i = 0; i < m->program->n; i++) {
+        const struct tec_model_call *c = &m->program->calls[i];
+        if (c->gate >= 0)
+            check_columns(timed, &source, names[gates++], 12, c->gate);
+        if (c->scale < 0)
+            continue;
+        check_columns(timed, &source, names[norms], 0, c->scale);
+        check_columns(timed, &source, names[norms++], 6, c->shift);
     }
+    CHECK_INT(norms, ==, 5);
+    CHECK_INT(gates, ==, 4);
     tec_timed_destroy(timed);
     tec_device_close(device);
     tec_model_close(m);
     CHECK_INT(heap.live, ==, 0);
+}
+
+TEST(rows_of_the_time_alone_are_rounded_to_float32)
+{
+    refused(prompt,
+            "local y = g:activation(lin(g, x, 'in', 6), { kind = 'silu', f32 = true })\n"
+            "return lin(g, expert(g, y, seen), 'out', 3)",
+            "", ACTION, "activation: f32 is for rows of the time");
 }
 
 /* What norms read of the time, made in memory that may end at any allocation. */
@@ -389,15 +406,15 @@ static float between(const char *prefill, const char *one, const char *other)
 /* Rows in front that lead are not changed by the actions; those that do not are. */
 TEST(rows_see_what_they_are_said_to)
 {
-    static const char all[] =
-        "local s = lin(g, g:state { entries = 2 }, 's', 6)\n"
-        "local y = g:stack(g:concat { s, lin(g, x, 'in', 6) }, { stack = stack(6, 'rms', e),\n"
-        "                                                        over = seen })\n"
-        "return lin(g, g:take(y, { first = 1, rows = 5 }), 'out', 3)";
-    static const char causal[] = "local y = g:stack(lin(g, x, 'in', 6), { stack = stack(6, 'rms', "
-                                 "e), over = seen, lead = 5 }); return lin(g, y, 'out', 3)";
-    static const char almost[] = "local y = g:stack(lin(g, x, 'in', 6), { stack = stack(6, 'rms', "
-                                 "e), over = seen, lead = 4 }); return lin(g, y, 'out', 3)";
+    static const char all[] = "local s = lin(g, g:state { entries = 2 }, 's', 6)\n"
+                              "local y = expert(g, g:concat { s, lin(g, x, 'in', 6) }, seen)\n"
+                              "return lin(g, g:take(y, { first = 1, rows = 5 }), 'out', 3)";
+    static const char causal[] =
+        "return lin(g, expert(g, lin(g, x, 'in', 6), seen, { lead = 5 }), 'out', "
+        "3)";
+    static const char almost[] =
+        "return lin(g, expert(g, lin(g, x, 'in', 6), seen, { lead = 4 }), 'out', "
+        "3)";
     CHECK(between(prompt, led, all) > 1e-4F);
     CHECK(between(prompt, plain, causal) > 1e-4F);
     CHECK(between(prompt, causal, almost) == 0.0F); /* the last row sees all in any case */
@@ -409,7 +426,7 @@ TEST(rows_that_are_taken_have_their_gate)
     static const char front[] =
         "local s = lin(g, g:state { entries = 2 }, 's', 6)\n"
         "local y = g:concat { s, lin(g, x, 'in', 6) }\n"
-        "y = g:stack(y, { stack = stack(6, 'rms', e), over = seen, lead = 1 })\n"
+        "y = expert(g, y, seen, { lead = 1 })\n"
         "local r = g:linear(g:waves(t, { cols = 6, period = 9.0 }), { weight = 'r', out = 3 })\n";
     char taken[700], left[700];
     snprintf(taken, sizeof taken,
@@ -427,16 +444,15 @@ TEST(rows_that_are_taken_have_their_gate)
 /* The state is read in pieces or whole, and several rows may stand in front. */
 TEST(states_have_their_places)
 {
-    static const char apart[] =
-        "local s = lin(g, g:state { entries = 2 }, 's', 6)\n"
-        "local u = lin(g, g:state { entries = 1 }, 'u', 6)\n"
-        "local y = g:concat { s, u, lin(g, x, 'in', 6) }\n"
-        "y = g:stack(y, { stack = stack(6, 'rms', e), over = seen, lead = 2 })\n"
-        "return lin(g, g:take(y, { first = 2, rows = 5 }), 'out', 3)";
+    static const char apart[] = "local s = lin(g, g:state { entries = 2 }, 's', 6)\n"
+                                "local u = lin(g, g:state { entries = 1 }, 'u', 6)\n"
+                                "local y = g:concat { s, u, lin(g, x, 'in', 6) }\n"
+                                "y = expert(g, y, seen, { lead = 2 })\n"
+                                "return lin(g, g:take(y, { first = 2, rows = 5 }), 'out', 3)";
     static const char activated[] =
         "local s = g:activation(lin(g, g:state { entries = 2 }, 's', 6), { kind = 'relu' })\n"
         "local y = g:concat { s, lin(g, x, 'in', 6) }\n"
-        "y = g:stack(y, { stack = stack(6, 'rms', e), over = seen, lead = 1 })\n"
+        "y = expert(g, y, seen, { lead = 1 })\n"
         "return lin(g, g:take(y, { first = 1, rows = 5 }), 'out', 3)";
     CHECK(between(prompt, led, apart) > 1e-4F);
     CHECK(between(prompt, led, activated) > 1e-6F);

@@ -144,7 +144,7 @@ TEST(attentions_of_no_text_are_refused)
     attention_refused("offset = 1.0", "offset 1 is added to weights of norms of heads");
     attention_refused("q_norm = 'a', eps = 1e-5, offset = 1e7", "must be below 1e6");
     attention_refused("head_dim = 4097", "2 heads of 4097 over 2 kv_heads");
-    attention_refused("sees = 'rest'", "over and sees are of a flow's action");
+    attention_refused("sees = 'rest'", "sees and over_position are of over: it has none");
     attention_refused("rotation = 3", "rotation");
     attention_refused("rotation = { theta = 1e4, turn = 1 }", "turn");
     attention_refused("relative = { name = 'r' }", "relative");
@@ -209,7 +209,7 @@ TEST(layers_that_name_the_same_tensors_share_them)
         .model = m, .source = {.seed = 3}, .device = device, .language = true};
     REQUIRE(tec_weights_load(&w, &o, &heap, &err) == TEC_OK);
     int64_t bytes = w->bytes;
-    CHECK(w->text[layers[1].attention].stack.layers == w->text[layers[0].attention].stack.layers);
+    CHECK(w->text[layers[1].attention].attention == w->text[layers[0].attention].attention);
     tec_weights_close(w);
     tec_model_close(m);
     REQUIRE(open_text(&m, "return own(g, x, i)", "") == TEC_OK);

@@ -125,7 +125,7 @@ TEST(projections_are_three_tensors_or_one)
     attention_refused("qkv = 'a', v_bias = 'b'", says);
     attention_refused("q = 'q', k = 'k', v = 'v', qkv_bias = 'b'", says);
     attention_refused("qkv = 'a.weight', packing = { kind = 'awq', group = 8 }",
-                      "attention: qkv beside over, or beside packing");
+                      "attention: qkv beside packing");
 }
 
 TEST(a_tower_has_its_functions_and_sizes)

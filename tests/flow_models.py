@@ -32,6 +32,9 @@ def weights(c, w):
                              ("time2", WIDTH, 10), ("state", WIDTH, STATE), ("enter", WIDTH, DIM),
                              ("mid", WIDTH, WIDTH + 10), ("leave", DIM, 12), ("late", DIM, WIDTH)):
         matrix(name, rows, cols)
+    for name, keys in (("mixed1", 20), ("mixed2", 10)):
+        for role, rows in (("q", 20), ("k", keys), ("v", keys), ("o", FEATURES)):
+            matrix(f"{name}.{role}", rows, 20 if role == "o" else FEATURES)
     for i in range(1, LAYERS + 1):
         seen = WIDTH if i == 1 else FEATURES
         for name, rows, cols in (("q", WIDTH, WIDTH), ("k", kv, seen), ("v", kv, seen), ("o", WIDTH, WIDTH),
@@ -87,10 +90,10 @@ class Flow:
     def linear(self, x, name):
         return x @ self.tensor(name + ".weight").T + self.tensor(name + ".bias")
 
-    def attention(self, x, seen, at):
-        n, d = len(x), WIDTH // HEADS
-        q = self.linear(x, at + "q").reshape(n, HEADS, d)
-        k, v = (self.linear(seen, at + r).reshape(-1, KV, d).repeat(HEADS // KV, 1) for r in ("k", "v"))
+    def attention(self, x, seen, at, heads=HEADS, kv=KV, d=WIDTH // HEADS):
+        n = len(x)
+        q = self.linear(x, at + "q").reshape(n, heads, d)
+        k, v = (self.linear(seen, at + r).reshape(-1, kv, d).repeat(heads // kv, 1) for r in ("k", "v"))
         if at + "q_norm.weight" in self.w:
             q, k = (rms(y, 1e-5) * self.tensor(at + name) for y, name in ((q, "q_norm.weight"), (k, "k_norm.weight")))
         s = numpy.einsum("qhd,khd->hqk", q, k) * self.kind(d ** -0.5)
@@ -129,6 +132,8 @@ class Flow:
 
     def run(self, hidden, marks, noise, state):
         seen = rms(gelu(self.linear(hidden, "project")), 1e-5)
+        for at, heads, kv, d in (("mixed1.", 2, 2, 10), ("mixed2.", 4, 2, 5)):
+            seen = seen + self.linear(self.attention(seen, seen, at, heads, kv, d), at + "o")
         other = self.linear(seen, "second")
         x, xs, vs = noise.astype(self.kind), [noise], []
         for s in range(STEPS):

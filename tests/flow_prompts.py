@@ -3,11 +3,12 @@
 
 usage: tests/flow_prompts.py FOLDER SEED
 
-How the flow is wired is drawn from the seed: its norms, feed-forward, masks, the rows in front of the actions, the row
-behind the prompt, which layers cross, and where the time is read. Text and pictures are those of text_models.py. All
+How the flow is wired is drawn from the seed: its norms and where they stand, how many attentions a layer has, which
+layer of the text each reads and which read projections, feed-forward, masks, the rows in front of the actions, the row
+behind the prompt, and where the time is read. Text and pictures are those of text_models.py. All
 formulas are written down a second time, in their own order. Expected values are float64; the error that is allowed is
 that of the same code in float32. Where matrices, keys and what is multiplied are rounded, by 2^-9 each, it is a share
-of the results; over 40 seeds half of it was seen.
+of the results for each attention and feed-forward: of seeds 0 .. 90 two, 35 and 75, are a quarter beyond it in rms.
 """
 import json
 import os
@@ -28,32 +29,27 @@ def drawn(seed):
         return of[text.random.integers(len(of))]
 
     reads = ("norms", "beside", "row", "norm")[seed % 4] if seed < 8 else pick("norms", "beside", "row", "norm")
-    crossed = bool(reads != "norms" and (seed % 8 in (1, 6) if seed < 8 else pick(True, False)))
+    crossed = bool(seed % 4 in (1, 2) if seed < 8 else pick(True, False))
     behind = bool(seed % 3 == 0 if seed < 8 else pick(True, False))
-    norm = "adaptive" if reads == "norms" else "rms" if crossed else pick("rms", "layer")
+    norm = "adaptive" if reads == "norms" else pick("rms", "layer")
     kv = int(pick(1, 2))
     f = {"reads": reads, "norm": norm, "behind": behind, "gated": bool(pick(True, False)),
-         "activation": str(pick("gelu", "silu")), "offset": float(pick(0, 1)), "layers": int(pick(2, 3)),
-         "every": int(pick(1, 2)), "heads": kv * int(pick(1, 2)), "kv": kv, "head_dim": int(pick(8, 12)),
+         "activation": str(pick("gelu", "silu")), "offset": float(pick(0, 1)), "text_layers": int(pick(2, 3, 4)),
+         "heads": kv * int(pick(1, 2)), "kv": kv, "head_dim": int(pick(8, 12)),
          "width": int(pick(24, 36)), "horizon": int(pick(4, 7)), "dim": int(pick(3, 5)), "state": int(pick(2, 6)),
          "falls": bool(pick(True, False)), "periods": bool(pick(True, False)), "cosines": bool(pick(True, False)),
          "learned": int(pick(0, 0, 2)), "in_front": bool(not behind and pick(True, False)),
-         "places": bool(pick(True, False)), "final": bool(pick(True, True, False)),
-         "biased": bool(not crossed and pick(True, False)),
-         "head_norms": bool(norm == "rms" and not crossed and pick(True, False)),
-         "scaled": bool(reads != "norms" and pick(True, False)),
+         "places": bool(pick(True, False)), "final": bool(pick(True, True, False)), "biased": bool(pick(True, False)),
+         "head_norms": bool(not crossed and pick(True, False)), "scaled": bool(reads != "norms" and pick(True, False)),
          "mask": "bidir" if behind else str(pick("bidir", "causal", "causal_all"))}
     f["front"] = f["learned"] + f["in_front"] + (reads == "row")
     f["lead"] = int(pick(0, f["front"], f["front"] + f["horizon"], f["front"] + 2))
-    f["crossed"] = [bool(i % 2) for i in range(f["layers"])] if crossed else [False] * f["layers"]
-    f["roles"] = ["q", "k", "v", "o", "up", "down", "norm1", "norm2"]
-    f["roles"] += ["gate"] if f["gated"] else ["up_bias"]
-    f["roles"] += ["q_bias", "k_bias", "v_bias", "o_bias"] if f["biased"] else []
-    f["roles"] += ["q_norm", "k_norm"] if f["head_norms"] else []
-    f["roles"] += ["scale1", "scale2"] if f["scaled"] else []
-    f["roles"] += ["final"] if f["final"] else []
-    if norm != "rms":
-        f["roles"] += ["norm1_bias", "norm2_bias"] + (["final_bias"] if f["final"] else [])
+    f["wired"] = []
+    for i in range(int(pick(2, 3))):
+        attentions = [{"at": f"{i}{j}", "of": int(text.random.integers(f["text_layers"])),
+                       "crossed": crossed and bool((i + j) % 2)} for j in range(int(pick(1, 1, 2)))]
+        kind = ("before", "beside", "behind")[(seed + i) % 3] if seed < 8 else str(pick("before", "beside", "behind"))
+        f["wired"].append({"kind": kind, "attentions": attentions})
     return f
 
 
@@ -82,33 +78,41 @@ def weights(c, f, w):
         put("learned", f["learned"], width)
     if f["places"]:
         put("places", f["horizon"], width)
-    for i in range(f["layers"]):
-        from_ = kv if f["crossed"][i] else width
-        shapes = {"q": (q, width), "k": (kv, from_), "v": (kv, from_), "o": (width, q), "up": (mlp, width),
-                  "gate": (mlp, width), "down": (width, mlp), "q_bias": (q,), "k_bias": (kv,), "v_bias": (kv,),
-                  "o_bias": (width,), "up_bias": (mlp,)}
-        for role in f["roles"]:
-            name = f"expert.{role}.{i}"
-            if role in shapes:
-                shape = shapes[role]
-                put(name, *shape, size=shape[-1] ** -0.5 if len(shape) > 1 else 0.2)
-            elif role in ("q_norm", "k_norm"):
-                put(name, f["head_dim"], size=0.3, mean=1 - f["offset"])
-            elif role in ("scale1", "scale2"):
-                put(name, width, size=0.3, mean=1)
-            elif not role.startswith("final"):
-                put_norm(f, put, name, role.endswith("_bias"))
-    for role in ("final", "final_bias"):
-        if role in f["roles"]:
-            put_norm(f, put, "expert." + role, role.endswith("_bias"))
+    for i, layer_ in enumerate(f["wired"]):
+        for a in layer_["attentions"]:
+            from_ = kv if a["crossed"] else width
+            for role, rows, cols in (("q", q, width), ("k", kv, from_), ("v", kv, from_), ("o", width, q)):
+                half(f, put, f"expert.{role}.{a['at']}", rows, cols, f["biased"], role == "o")
+            for role in ("q_norm", "k_norm") if f["head_norms"] else ():
+                put(f"expert.{role}.{a['at']}", f["head_dim"], size=0.3, mean=1 - f["offset"])
+            put_norm(f, put, f"expert.norm1.{a['at']}")
+        half(f, put, f"expert.up.{i}", mlp, width, not f["gated"])
+        if f["gated"]:
+            half(f, put, f"expert.gate.{i}", mlp, width, False)
+        half(f, put, f"expert.down.{i}", width, mlp, False, True)
+        put_norm(f, put, f"expert.norm2.{i}")
+    if f["final"]:
+        put_norm(f, put, "expert.final")
 
 
-def put_norm(f, put, name, bias):
+def half(f, put, name, rows, cols, biased, scaled=False):
+    """A matrix, its bias, and the factor of what a half of a layer gives."""
+    put(name, rows, cols, size=cols ** -0.5)
+    if biased:
+        put(name + ".bias", rows, size=0.2)
+    if scaled and f["scaled"]:
+        put(name + ".factor", rows, size=0.3, mean=1)
+
+
+def put_norm(f, put, name):
     width = f["width"]
     if f["norm"] == "adaptive":
-        put(name, *((3 * width,) if bias else (3 * width, width)), size=0.3 if bias else 0.5 * width ** -0.5)
-    else:
-        put(name, width, size=0.3, mean=0 if bias else 1 - f["offset"])
+        put(name, 3 * width, width, size=0.5 * width ** -0.5)
+        put(name + ".bias", 3 * width, size=0.3)
+        return
+    put(name, width, size=0.3, mean=1 - f["offset"])
+    if f["norm"] == "layer":
+        put(name + ".bias", width, size=0.3)
 
 
 class Model:
@@ -171,53 +175,63 @@ class Model:
         return kv
 
     def norm(self, x, name, cond):
-        """The normed rows, and the factor of what the half adds."""
+        """The normed rows, and the factor of what is made of them."""
         w, f = self.tensor("expert." + name), self.f
-        stem, dot, index = name.partition(".")
         if f["norm"] == "adaptive":
-            scale, shift, gate = numpy.split(w @ cond + self.tensor(f"expert.{stem}_bias{dot}{index}"), 3)
+            scale, shift, gate = numpy.split(w @ cond + self.tensor(f"expert.{name}.bias"), 3)
             return flow.rms(x, 1e-5) * (1 + scale) + shift, gate
         if f["norm"] == "rms":
             return flow.rms(x, 1e-5) * (w + self.kind(f["offset"])), 1
-        return (flow.normed(x, 1e-5) * (w + self.kind(f["offset"]))
-                + self.tensor(f"expert.{stem}_bias{dot}{index}"), 1)
+        return flow.normed(x, 1e-5) * (w + self.kind(f["offset"])) + self.tensor(f"expert.{name}.bias"), 1
 
-    def project(self, x, role, i):
-        y = x @ self.tensor(f"expert.{role}.{i}").T
-        bias = f"expert.{role}_bias.{i}"
-        return y + self.tensor(bias) if bias in self.w else y
+    def project(self, x, role, at):
+        name = f"expert.{role}.{at}"
+        y = x @ self.tensor(name).T
+        y = y + self.tensor(name + ".bias") if name + ".bias" in self.w else y
+        return y * self.tensor(name + ".factor") if name + ".factor" in self.w else y
 
-    def head_norm(self, x, role, i):
-        if role not in self.f["roles"]:
+    def head_norm(self, x, role, at):
+        if not self.f["head_norms"]:
             return x
-        return flow.rms(x, 1e-5) * (self.tensor(f"expert.{role}.{i}") + self.kind(self.f["offset"]))
+        return flow.rms(x, 1e-5) * (self.tensor(f"expert.{role}.{at}") + self.kind(self.f["offset"]))
 
-    def layer(self, x, i, kv, cond):
-        f, n = self.f, len(x)
-        k, v = kv[i * f["every"]]
+    def attention(self, x, kv, wired):
+        """What rows gather of a text's layer, and of their own keys or of none."""
+        f, n, at = self.f, len(x), wired["at"]
+        k, v = kv[wired["of"]]
         before = len(k)
-        y, gate = self.norm(x, f"norm1.{i}", cond)
-        q = self.project(y, "q", i).reshape(n, f["heads"], -1)
-        if f["crossed"][i]:
-            k, v = (self.project(m.reshape(before, -1), r, i).reshape(before, f["kv"], -1)
+        q = self.project(x, "q", at).reshape(n, f["heads"], -1)
+        if wired["crossed"]:
+            k, v = (self.project(m.reshape(before, -1), r, at).reshape(before, f["kv"], -1)
                     for m, r in ((k, "k"), (v, "v")))
             y = self.attend(self.rotated(q, 0), k, v, numpy.ones((n, before), bool))
         else:
-            own, values = (self.project(y, r, i).reshape(n, f["kv"], -1) for r in "kv")
-            q, own = self.head_norm(q, "q_norm", i), self.head_norm(own, "k_norm", i)
+            own, values = (self.project(x, r, at).reshape(n, f["kv"], -1) for r in "kv")
+            q, own = self.head_norm(q, "q_norm", at), self.head_norm(own, "k_norm", at)
             q, own = self.rotated(q, before), self.rotated(own, before)
             r, s = numpy.arange(n)[:, None], numpy.arange(n)[None]
             seen = numpy.concatenate([numpy.ones((n, before), bool), (s <= r) | (r >= f["lead"])], 1)
             y = self.attend(q, numpy.concatenate([k, own]), numpy.concatenate([v, values]), seen)
-        x = x + gate * self.scaled(self.project(y, "o", i), "scale1", i)
-        y, gate = self.norm(x, f"norm2.{i}", cond)
-        act = flow.gelu if f["activation"] == "gelu" else flow.silu
-        u = self.project(y, "up", i)
-        u = act(self.project(y, "gate", i)) * u if f["gated"] else act(u)
-        return x + gate * self.scaled(self.project(u, "down", i), "scale2", i)
+        return self.project(y, "o", at)
 
-    def scaled(self, x, role, i):
-        return x * self.tensor(f"expert.{role}.{i}") if role in self.f["roles"] else x
+    def feed_forward(self, x, i):
+        act = flow.gelu if self.f["activation"] == "gelu" else flow.silu
+        u = self.project(x, "up", i)
+        u = act(self.project(x, "gate", i)) * u if self.f["gated"] else act(u)
+        return self.project(u, "down", i)
+
+    def layer(self, x, i, kv, cond):
+        wired, start = self.f["wired"][i], x
+        for a in wired["attentions"]:
+            if wired["kind"] == "behind":
+                x, _ = self.norm(x + self.attention(x, kv, a), f"norm1.{a['at']}", cond)
+            else:
+                y, gate = self.norm(start if wired["kind"] == "beside" else x, f"norm1.{a['at']}", cond)
+                x = x + gate * self.attention(y, kv, a)
+        if wired["kind"] == "behind":
+            return self.norm(x + self.feed_forward(x, i), f"norm2.{i}", cond)[0]
+        y, gate = self.norm(start if wired["kind"] == "beside" else x, f"norm2.{i}", cond)
+        return x + gate * self.feed_forward(y, i)
 
     def waves(self, t):
         n = self.f["width"] // 2
@@ -241,7 +255,7 @@ class Model:
         elif f["reads"] == "norm":
             y = flow.normed(y, 1e-5) * (1 + time)
         y = numpy.concatenate(rows + [y + self.tensor("places") if f["places"] else y])
-        for i in range(f["layers"]):
+        for i in range(len(f["wired"])):
             y = self.layer(y, i, kv, time)
         if f["final"]:
             y, _ = self.norm(y, "final", time)
@@ -265,7 +279,7 @@ def main():
     folder, seed = sys.argv[1], int(sys.argv[2])
     text.random = numpy.random.default_rng([seed, 17])
     c, f = text.drawn("smolvlm"), drawn(seed)
-    c.update(tied=True, layers=f["layers"] * f["every"], heads=f["heads"], kv=f["kv"], dim=f["head_dim"])
+    c.update(tied=True, layers=f["text_layers"], heads=f["heads"], kv=f["kv"], dim=f["head_dim"])
     w = text.weights(c)
     weights(c, f, w)
     side, n = c["tower"]["side"], c["pictures"]
@@ -274,13 +288,13 @@ def main():
               "state": text.random.standard_normal(f["state"]).astype(numpy.float32)}
     noise = text.random.standard_normal((f["horizon"], f["dim"])).astype(numpy.float32)
     exact, near = (Model(c, f, w, kind).run(inputs, noise) for kind in (numpy.float64, numpy.float32))
-    bounds = {}
+    bounds, halves = {}, sum(1 + len(layer["attentions"]) for layer in f["wired"])
     for name, x in exact.items():
         error = numpy.abs(near[name] - x)
         size = float(numpy.sqrt((x * x).mean()))
         bounds[name] = {"shape": x.shape, "rms": size,
                         "err_fp32": {"max": float(error.max()), "rms": float(numpy.sqrt((error ** 2).mean()))},
-                        "err_bf16": {"max": 2 ** -5 * size, "rms": 2 ** -8 * size}}
+                        "err_bf16": {"max": 2 ** -7 * halves * size, "rms": 2 ** -10 * halves * size}}
     f["slots"] = [f"slot{i}" for i in range(n)]
     stored = {"tokens": inputs["ids"], "token_mask": numpy.ones(len(inputs["ids"]), numpy.uint8),
               "noise": noise, "state": inputs["state"]}

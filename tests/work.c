@@ -37,13 +37,33 @@ static int64_t dense(const struct tec_dense *d, int64_t rows)
     return 2 * rows * ((d->rows + 15) / 16 * 16) * d->cols;
 }
 
-/* FLOP of the products that a step of an action makes beside its stack. */
-static int64_t around_stack(const struct tec_model_program *p)
+/* The sizes of an action's layers, each of which has one attention and is gated. */
+static struct tec_stack expert_of(const struct tec_model_program *p)
+{
+    struct tec_stack s = {.gated = true};
+    for (int i = p->parts[TEC_PART_OF_ACTION]; i < p->n; i++) {
+        const struct tec_model_call *c = &p->calls[i];
+        if (c->word == TEC_WORD_gated)
+            s.mlp = c->cols;
+        if (c->word != TEC_WORD_attention)
+            continue;
+        s.layers++;
+        s.width = p->calls[c->in[0]].cols;
+        s.heads = c->attend.heads;
+        s.kv_heads = c->attend.kv_heads;
+        s.head_dim = c->attend.head_dim;
+    }
+    return s;
+}
+
+/* FLOP of the products that a step of an action makes beside its layers, whose matrices alone are
+ * rounded. */
+static int64_t around_layers(const struct tec_model_program *p)
 {
     int64_t all = 0;
     for (int i = p->parts[TEC_PART_OF_ACTION]; i < p->n; i++) {
         const struct tec_model_call *c = &p->calls[i];
-        if (c->word != TEC_WORD_linear || c->timed)
+        if (c->word != TEC_WORD_linear || c->timed || c->bf16)
             continue;
         const struct tec_model_call *x = &p->calls[c->in[0]];
         bool beside = x->word == TEC_WORD_beside; /* the columns that read rows */
@@ -72,8 +92,8 @@ static void check_frame(const char *arch, bool bf16)
     struct stage_work w[TEC_STAGE_COUNT];
     REQUIRE(tiny_open(&tiny, arch, bf16, 1, 0, &err));
     const struct tec_model *m = tiny.model;
-    const struct tec_stack *v = &m->vision.towers[0].stack, *t = &m->text.stack,
-                           *f = tec_model_expert(m)->stack;
+    const struct tec_stack expert = expert_of(m->program);
+    const struct tec_stack *v = &m->vision.towers[0].stack, *t = &m->text.stack, *f = &expert;
     int64_t tokens = m->vision.tokens, p = 2 * tokens, n = p + 5, s = tec_suffix_rows(m);
     sum(TEC_PART_FRAME, (struct tec_work_size){.pictures = 2, .text = 5}, w);
     CHECK_INT(products(&w[TEC_STAGE_PICTURES]), ==,
@@ -83,7 +103,7 @@ static void check_frame(const char *arch, bool bf16)
     CHECK_INT(products(&w[TEC_STAGE_PREFIX]), ==,
               matrices(t, n, true) + attention(t, seen, t->layers - 1));
     bool state = m->program->n_states > 0;
-    int64_t step = matrices(f, s, false) + around_stack(m->program);
+    int64_t step = matrices(f, s, false) + around_layers(m->program);
     step += attention(f, s * (n + s) - (state ? s - 1 : 0), f->layers);
     CHECK_INT(products(&w[TEC_STAGE_ACTION]), ==, step * TINY_STEPS);
     CHECK_INT(w[TEC_STAGE_DECODE].calls, ==, 0);

@@ -34,8 +34,7 @@ size_t tec_plan_recall_bytes(const struct tec_plan *p)
 int tec_plan_keys(const struct tec_plan *p)
 {
     const struct tec_plan_spec *s = &p->spec;
-    const struct tec_model_call *expert = tec_model_expert(p->model);
-    bool reads = s->n_actions && expert && expert->stack->crosses;
+    bool reads = s->n_actions && p->model->program && p->model->program->n_projected;
     return reads ? s->frame_tokens + s->prompt_tokens + s->new_tokens : 0;
 }
 
@@ -43,11 +42,9 @@ int tec_plan_keys(const struct tec_plan *p)
  * after the other, each makes its own. */
 static enum tec_status make_crossed(struct tec_plan *p, struct tec_error *err)
 {
-    const struct tec_stack *f = tec_model_expert(p->model)->stack;
-    int layers = 0;
-    for (int i = 0; i < f->layers; i++)
-        layers += tec_stack_crossed(f, i);
-    tec_kv_space_init(&p->crossed, &(struct tec_kv_shape){layers, f->kv_heads, f->head_dim, false});
+    const struct tec_model_program *f = p->model->program;
+    tec_kv_space_init(&p->crossed, &(struct tec_kv_shape){f->n_projected, f->kept.kv_heads,
+                                                          f->kept.head_dim, false});
     tec_kv_space_reserve(&p->crossed, tec_plan_keys(p));
     TEC_TRY(tec_kv_space_create(&p->crossed, p->device, &p->arena, err));
     p->bytes.kv += tec_kv_space_bytes(&p->crossed);
@@ -117,10 +114,10 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
 }
 
 /* KV scratch of rows that nobody reads later: one layer, in float32, as it is small. */
-static enum tec_status make_tower(struct tec_plan *p, struct tec_kv_space *space,
-                                  const struct tec_stack *v, int rows, struct tec_error *err)
+static enum tec_status make_tower(struct tec_plan *p, struct tec_kv_space *space, int kv_heads,
+                                  int head_dim, int rows, struct tec_error *err)
 {
-    tec_kv_space_init(space, &(struct tec_kv_shape){1, v->kv_heads, v->head_dim, false});
+    tec_kv_space_init(space, &(struct tec_kv_shape){1, kv_heads, head_dim, false});
     tec_kv_space_reserve(space, rows);
     TEC_TRY(tec_kv_space_create(space, p->device, &p->arena, err));
     p->bytes.kv += tec_kv_space_bytes(space);
@@ -141,19 +138,21 @@ static enum tec_status make_stream(struct tec_plan *p, enum tec_stream stream,
         int rings = p->spec.rings ? p->spec.rings : tec_plan_together(p);
         int rows = p->spec.pictures * rings * (tower->prefix_rows + v->patches);
         widest = tower->stack.head_dim > widest ? tower->stack.head_dim : widest;
-        TEC_TRY(make_tower(p, &p->towers[stream][i], &tower->stack, rows, err));
+        TEC_TRY(make_tower(p, &p->towers[stream][i], tower->stack.kv_heads, tower->stack.head_dim,
+                           rows, err));
     }
     const struct tec_stack *text = &p->model->text.stack;
     bool reads = tec_model_denoises(p->model);
     struct tec_kv_space *spaces = reads ? p->reading[stream] + 1 : p->towers[stream];
-    for (int i = 0; program && i < program->n_stacks; i++) {
-        const struct tec_model_call *c = &program->calls[program->stacks[i]];
-        int rows = reads ? p->spec.frame_tokens : c->rows;
-        widest = c->stack->head_dim > widest ? c->stack->head_dim : widest;
-        TEC_TRY(make_tower(p, &spaces[i], c->stack, rows, err));
+    for (int i = 0; program && i < program->n_among; i++) {
+        const struct tec_rows_among *m = &program->among[i];
+        int rows = reads ? p->spec.frame_tokens : program->calls[m->call].rows;
+        widest = m->head_dim > widest ? m->head_dim : widest;
+        TEC_TRY(make_tower(p, &spaces[i], m->kv_heads, m->head_dim, rows, err));
     }
     if (reads)
-        TEC_TRY(make_tower(p, &p->reading[stream][0], text, p->spec.frame_tokens, err));
+        TEC_TRY(make_tower(p, &p->reading[stream][0], text->kv_heads, text->head_dim,
+                           p->spec.frame_tokens, err));
     widest = reads && text->head_dim > widest ? text->head_dim : widest;
     return tec_plan_constant(p, tec_device_scratch(p->device, stream, widest), &p->scratch[stream],
                              err);

@@ -130,12 +130,12 @@ struct tec_plan {
     struct tec_device *device;                /* borrowed */
     struct tec_kv_space space;                /* one for both streams: slots are disjoint */
     struct tec_kv_space gathered;             /* one layer, where a ring copies to be read */
-    struct tec_kv_space crossed; /* projected keys that an action's crossing layers read */
-    struct tec_kv_space kept;    /* K before rotation and V of segments just computed */
-    int segment_slot;            /* where those are computed */
-    /* Scratch of towers, or of the stacks of a program, for each stream. */
+    struct tec_kv_space crossed;              /* projected keys that attentions of an action read */
+    struct tec_kv_space kept; /* K before rotation and V of segments just computed */
+    int segment_slot;         /* where those are computed */
+    /* Scratch of towers, or of a program's rows among each other, for each stream. */
     struct tec_kv_space towers[TEC_STREAM_COUNT][TEC_MAX_TOWERS];
-    /* Of a text that a program reads, and of the stacks behind it. */
+    /* Of a text that a program reads, and of such rows behind it. */
     struct tec_kv_space reading[TEC_STREAM_COUNT][1 + TEC_MAX_TOWERS];
     struct tec_kv_pool prefixes; /* prefix regions */
     int *pictures;               /* by region: rows of pictures of a prefix that became features */
@@ -178,7 +178,7 @@ void tec_plan_destroy(struct tec_plan *plan); /* NULL is allowed */
  * device reads the host's. In bytes.kv. */
 size_t tec_plan_recall_bytes(const struct tec_plan *plan);
 
-/* Most keys that a crossing layer of an action reads; 0 = no layer crosses. */
+/* Most keys that an action reads projections of; 0 = of none. */
 int tec_plan_keys(const struct tec_plan *plan);
 
 /* Returns the address of a part's activations. */

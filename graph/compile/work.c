@@ -89,8 +89,8 @@ static void count_prefix(struct list *list, const struct tec_plan *plan,
     int64_t patches = tec_vision_patches(v, size->pictures);
     int64_t rows = prefix_rows(plan, size), suffix = t->suffix.max;
     /* Rows that lead see nothing behind them: the first one suffix - 1 rows less, and so on. */
-    const struct tec_model_call *expert = tec_model_expert(plan->model);
-    int64_t lead = expert ? expert->lead : 0, unseen = lead * suffix - lead * (lead + 1) / 2;
+    const struct tec_model_program *program = plan->model->program;
+    int64_t lead = program ? program->lead : 0, unseen = lead * suffix - lead * (lead + 1) / 2;
     int64_t others = packed ? size->rows : 0, ring = packed ? visible_in_ring(plan, size) : 0;
     put(list, t->n_pictures, size->pictures, 0, 0);
     count_patches(list, v, t, size->pictures);
@@ -101,8 +101,8 @@ static void count_prefix(struct list *list, const struct tec_plan *plan,
     if (t->max_keys)
         put(list, t->across.count, suffix, suffix * rows, rows);
     for (int i = 0; i < TEC_MAX_TOWERS; i++) {
-        int64_t all = t->stacks[i].max;
-        put(list, t->stacks[i].count, all, all * all, all);
+        int64_t all = t->among[i].max;
+        put(list, t->among[i].count, all, all * all, all);
     }
     int64_t rest = rows - pictures;
     put(list, t->features.count, rows, rows * rows, rows);

@@ -104,10 +104,8 @@ static struct tec_model_call call_of(enum tec_model_word word, enum tec_model_pa
                                    .position = -1,
                                    .over = -1,
                                    .over_position = -1,
-                                   .time = -1,
                                    .behind = -1,
                                    .attend.turn = -1,
-                                   .every = 1,
                                    .scale = -1,
                                    .shift = -1,
                                    .gate = -1,
@@ -384,7 +382,7 @@ static enum tec_status begin(struct tec_builder *b, struct tec_arena *arena,
     if (!p)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a model's program");
     *p = (struct tec_model_program){
-        .arena = arena, .asks = -1, .hidden = -1, .prompt = -1, .result = -1, .noise = -1};
+        .arena = arena, .hidden = -1, .prompt = -1, .result = -1, .noise = -1};
     *out = b->program = p;
     return TEC_OK;
 }

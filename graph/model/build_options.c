@@ -175,19 +175,6 @@ static enum tec_status parse_RELATIVE(const struct option *o, json_t *json)
                : tec_fail(o->err, TEC_MALFORMED, "relative: name has at most %d bytes", MAX_NAME);
 }
 
-static enum tec_status parse_STACK(const struct option *o, json_t *json)
-{
-    struct tec_arena *arena = o->b->program->arena;
-    struct tec_stack *stack = TEC_NEW(arena, 1, struct tec_stack);
-    bool kept = stack != NULL;
-    if (stack)
-        TEC_TRY(tec_parse_stack(stack, json, "stack", o->err));
-    for (int r = 0; r < TEC_ROLE_COUNT && kept; r++)
-        kept = keep(arena, &stack->names[r]);
-    *(const struct tec_stack **)o->to = stack;
-    return kept ? TEC_OK : tec_fail(o->err, TEC_NO_MEMORY, "stack: no memory");
-}
-
 #define FROM_JSON(kind)                                   \
     static const char *set_##kind(const struct option *o) \
     {                                                     \
@@ -197,7 +184,6 @@ FROM_JSON(NORM)
 FROM_JSON(PACKING)
 FROM_JSON(ROTATION)
 FROM_JSON(RELATIVE)
-FROM_JSON(STACK)
 
 struct field {
     enum tec_model_word word;

@@ -4,15 +4,6 @@
 
 #include <string.h>
 
-struct tec_attend tec_stack_attend(const struct tec_stack *s)
-{
-    return (struct tec_attend){.heads = s->heads,
-                               .kv_heads = s->kv_heads,
-                               .head_dim = s->head_dim,
-                               .from = s->width,
-                               .turn = s->theta > 0.0 ? 0 : -1};
-}
-
 const struct tec_model_call *tec_model_attention(const struct tec_model *model, int layer)
 {
     const struct tec_model_program *p = model->text.program;
@@ -99,34 +90,26 @@ enum tec_status tec_model_text_check(struct tec_model *m, struct tec_error *err)
     return TEC_OK;
 }
 
-/* A stack reads the prompt's keys layer by layer, so the two must agree. */
-enum tec_status tec_model_text_joins(const struct tec_model *m, struct tec_error *err)
+enum tec_status tec_model_text_joins(const struct tec_model *m, struct tec_model_call *c,
+                                     struct tec_error *err)
 {
-    const struct tec_model_call *c = &m->program->calls[m->program->asks];
-    const struct tec_model_program *p = m->text.program;
-    const struct tec_stack *t = &m->text.stack, *s = c->stack;
-    if (t->layers != s->layers * (int64_t)c->every)
-        return tec_model_call_fail(c, err,
-                                   "every %d; %d layers read every so manieth of the "
-                                   "text's %d",
-                                   c->every, s->layers, t->layers);
-    if (t->heads != s->heads || t->kv_heads != s->kv_heads || t->head_dim != s->head_dim)
+    const struct tec_stack *t = &m->text.stack;
+    struct tec_attend *a = &c->attend;
+    if (c->place >= t->layers)
+        return tec_model_call_fail(c, err, "layer %d; the text has %d, counted from 0", c->place,
+                                   t->layers);
+    if (t->heads != a->heads || t->kv_heads != a->kv_heads || t->head_dim != a->head_dim)
         return tec_model_call_fail(c, err,
                                    "%d/%d heads of %d cannot read the text's keys: %d/%d heads of "
                                    "%d",
-                                   s->heads, s->kv_heads, s->head_dim, t->heads, t->kv_heads,
+                                   a->heads, a->kv_heads, a->head_dim, t->heads, t->kv_heads,
                                    t->head_dim);
-    const struct tec_rotation *r = &p->rotations[0];
-    for (int i = 0; i < t->layers; i++) {
-        const struct tec_attend *a = &tec_model_attention(m, i)->attend;
-        double theta = a->turn < 0 ? 0.0 : p->rotations[a->turn].theta;
-        if (a->scale > 0.0 || a->cap > 0.0 || a->window || a->turn > 0 || r->stretch.kind)
-            return tec_model_call_fail(c, err,
-                                       "the text has scores of its own (caps, windows, "
-                                       "stretched rotations)");
-        if (theta < s->theta || theta > s->theta)
-            return tec_model_call_fail(c, err, "theta %g cannot read keys that are rotated by %g",
-                                       s->theta, theta);
-    }
+    const struct tec_attend *text = &tec_model_attention(m, c->place)->attend;
+    if (text->scale > 0.0 || text->cap > 0.0 || text->window)
+        return tec_model_call_fail(c, err,
+                                   "layer %d of the text has scores of its own (scale, cap or "
+                                   "window)",
+                                   c->place);
+    a->turn = text->turn;
     return TEC_OK;
 }

@@ -77,13 +77,6 @@ enum tec_status tec_weight_loading_packed(struct tec_weight_loading *l,
 enum tec_status tec_weight_loading_dense(struct tec_weight_loading *l, const struct tec_dense *d,
                                          enum tec_form form, struct tec_matrix *m);
 
-enum tec_status tec_weight_loading_stack(struct tec_weight_loading *l, const struct tec_stack *s,
-                                         struct tec_stack_weights *w);
-
-/* The part k | v of a layer's qkv, of rows of `width` columns: not a copy. */
-void tec_weight_loading_view(const struct tec_weight_loading *l, struct tec_layer *layer,
-                             int width);
-
 /* Loads the biases of scores by distance of a call of attention, and the rows added to embeddings.
  * Does nothing where there are none. */
 enum tec_status tec_weight_loading_relative(struct tec_weight_loading *l,
@@ -120,10 +113,11 @@ enum tec_status tec_weight_loading_gated(struct tec_weight_loading *l,
                                          const struct tec_model_call *call, int width,
                                          struct tec_matrix *m);
 
-/* The projections of a call of attention over rows of `width` columns, as a layer. */
+/* The projections of a call of attention, without what positions add. */
 enum tec_status tec_weight_loading_attention(struct tec_weight_loading *l,
-                                             const struct tec_model_call *call, int width,
-                                             struct tec_stack_weights *w);
+                                             const struct tec_model_program *program,
+                                             const struct tec_model_call *call,
+                                             struct tec_attention_weights *w);
 
 enum tec_status tec_weight_loading_projector(struct tec_weight_loading *l,
                                              const struct tec_vision *v);

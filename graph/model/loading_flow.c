@@ -113,37 +113,61 @@ enum tec_status tec_weight_loading_gated(struct tec_weight_loading *l,
                                      tec_weight_loading_form(l, c->bf16, width), m, at);
 }
 
+/* The part k | v of qkv, of rows of `width` columns: not a copy. */
+static void view_kv(const struct tec_weight_loading *l, struct tec_attention_weights *w, int width)
+{
+    int at = w->k_at;
+    w->kv = w->qkv;
+    w->kv.w = (char *)w->qkv.w + tec_weight_loading_size(l, at, width, w->qkv.form);
+    w->kv.order_of = w->qkv.order_of ? w->qkv.order_of + at / 16 : NULL;
+    w->kv.bias = w->qkv.bias ? w->qkv.bias + at : NULL;
+    w->kv.n = w->kv.cols = w->qkv.n - at;
+}
+
+/* The matrices of keys and values that are not made of the attention's own rows. Projections of a
+ * text's are small and kept as they are stored. */
+static enum tec_status load_others(struct tec_weight_loading *l, const struct tec_model_call *c,
+                                   const struct tec_piece keys[2], int total,
+                                   struct tec_attention_weights *w)
+{
+    int from = c->attend.from, at[2];
+    for (int i = 0; i < 2 && c->projected; i++)
+        TEC_TRY(
+            tec_weight_loading_pieces(l, &keys[i], 1, from, 0, TEC_FORM_F32, &w->projected[i], at));
+    if (c->projected)
+        return TEC_OK;
+    TEC_TRY(tec_weight_loading_pieces(l, keys, 2, from, total,
+                                      tec_weight_loading_form(l, c->bf16, from), &w->cross_kv, at));
+    w->cross_v_at = at[1];
+    return TEC_OK;
+}
+
 enum tec_status tec_weight_loading_attention(struct tec_weight_loading *l,
-                                             const struct tec_model_call *c, int width,
-                                             struct tec_stack_weights *w)
+                                             const struct tec_model_program *p,
+                                             const struct tec_model_call *c,
+                                             struct tec_attention_weights *w)
 {
     const struct tec_attend *a = &c->attend;
-    enum tec_form form = tec_weight_loading_form(l, c->bf16, width);
     int q = a->heads * a->head_dim, kv = a->kv_heads * a->head_dim, at[3];
-    const char *const fused[] = {c->fused, c->fused_bias};
+    int width = p->calls[c->in[0]].cols;
+    enum tec_form form = tec_weight_loading_form(l, c->bf16, width);
     struct tec_piece pieces[] = {{c->joined[0], c->joined_bias[0], q, 0},
                                  {c->joined[1], c->joined_bias[1], kv, q},
                                  {c->joined[2], c->joined_bias[2], kv, q + kv}};
-    struct tec_layer *layer = w->layers = TEC_NEW(&l->out->arena, 1, struct tec_layer);
-    if (!layer)
-        return tec_fail(l->err, TEC_NO_MEMORY, "no memory for an attention");
-    int n = c->over < 0 ? 3 : 1, total = c->fused ? q + 2 * kv : 0;
+    bool own = tec_model_own_keys(p, c);
+    int n = own ? 3 : 1, total = c->fused ? q + 2 * kv : 0;
     for (int i = 0; i < 3 && c->fused; i++) {
-        pieces[i].weight = fused[0];
-        pieces[i].bias = fused[1];
+        pieces[i].weight = c->fused;
+        pieces[i].bias = c->fused_bias;
     }
-    TEC_TRY(tec_weight_loading_pieces(l, pieces, n, width, total, form, &layer->qkv, at));
+    TEC_TRY(tec_weight_loading_pieces(l, pieces, n, width, total, form, &w->qkv, at));
     float centre = 1.0F - (float)c->offset;
-    TEC_TRY(tec_weight_loading_vector(l, c->norms[0], a->head_dim, centre, &layer->q_norm));
-    TEC_TRY(tec_weight_loading_vector(l, c->norms[1], a->head_dim, centre, &layer->k_norm));
-    layer->k_at = n > 1 ? at[1] : 0;
-    layer->v_at = n > 1 ? at[2] : 0;
-    if (c->over < 0) {
-        tec_weight_loading_view(l, layer, width);
-        return TEC_OK;
-    }
-    form = tec_weight_loading_form(l, c->bf16, a->from);
-    TEC_TRY(tec_weight_loading_pieces(l, pieces + 1, 2, a->from, 0, form, &layer->cross_kv, at));
-    layer->cross_v_at = at[1];
+    TEC_TRY(tec_weight_loading_vector(l, c->norms[0], a->head_dim, centre, &w->q_norm));
+    TEC_TRY(tec_weight_loading_vector(l, c->norms[1], a->head_dim, centre, &w->k_norm));
+    w->k_at = own ? at[1] : 0;
+    w->v_at = own ? at[2] : 0;
+    if (!own)
+        return load_others(l, c, pieces + 1, total, w);
+    view_kv(l, w, width);
     return TEC_OK;
 }

@@ -1,7 +1,7 @@
-/* loading_program.c - the weights of a program: of each call its matrix, its stack or its constant,
- * and what positions add to queries and keys.
+/* loading_program.c - the weights of a program: of each call its matrices or its constant, and what
+ * positions add to queries and keys.
  *
- * Runs at load. Constants are evaluated in host memory. Positions never change, and a layer's
+ * Runs at load. Constants are evaluated in host memory. Positions never change, and an attention's
  * queries are (x + position) W: position W is a table, computed here in float64, so that a frame
  * computes x W and adds rows of it. */
 #include "graph/model/loading.h"
@@ -110,53 +110,31 @@ static struct positions positions_of(const struct constants *c, int value)
     return (struct positions){c->of[value], call->rows, call->cols};
 }
 
-/* What a stack's own positions add to the queries and keys of its layers. */
-static enum tec_status load_shifts(struct tec_weight_loading *l, const struct tec_stack *s,
-                                   const struct positions *own, struct tec_stack_weights *w)
+/* The part of an attention's projection that makes queries, keys or values (`part` 0, 1, 2). */
+static struct slice slice_of(const struct tec_model_call *c, int part, int at)
 {
-    int q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim, all = q + 2 * kv;
-    char qkv[256], cross[256];
-    for (int i = 0; i < s->layers; i++) {
-        struct tec_layer *layer = &w->layers[i];
-        tec_layer_name(qkv, s->names[TEC_ROLE_qkv], i);
-        const struct slice self[] = {{qkv, all, 0, q, layer->q_at}, {qkv, all, q, kv, layer->k_at}};
-        TEC_TRY(load_shift(l, own, self, 2, layer->qkv.n, &layer->shift));
-        if (!s->names[TEC_ROLE_cross])
-            continue;
-        tec_layer_name(cross, s->names[TEC_ROLE_cross], i);
-        const struct slice asks = {cross, all, 0, q, 0};
-        TEC_TRY(load_shift(l, own, &asks, 1, layer->cross_q.n, &layer->cross_q_shift));
-    }
-    return TEC_OK;
+    const struct tec_attend *a = &c->attend;
+    int q = a->heads * a->head_dim, kv = a->kv_heads * a->head_dim, rows = part ? kv : q;
+    int first = part == 0 ? 0 : part == 1 ? q : q + kv;
+    return c->fused ? (struct slice){c->fused, q + 2 * kv, first, rows, at}
+                    : (struct slice){c->joined[part], rows, 0, rows, at};
 }
 
-/* What the positions of the rows that are asked add to their keys. */
-static enum tec_status load_key_shifts(struct tec_weight_loading *l, const struct tec_stack *s,
-                                       const struct positions *seen, struct tec_stack_weights *w)
+/* What positions add to queries, and to keys of the same rows or of others. */
+static enum tec_status load_shifts(struct tec_weight_loading *l, const struct constants *all,
+                                   const struct tec_model_call *c, struct tec_attention_weights *w)
 {
-    int q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim, all = q + 2 * kv;
-    char cross[256];
-    for (int i = 0; i < s->layers; i++) {
-        struct tec_layer *layer = &w->layers[i];
-        tec_layer_name(cross, s->names[TEC_ROLE_cross], i);
-        const struct slice keys = {cross, all, q, kv, 0};
-        TEC_TRY(load_shift(l, seen, &keys, 1, layer->cross_kv.n, &layer->cross_kv_shift));
-    }
-    return TEC_OK;
-}
-
-static enum tec_status load_stack(struct tec_weight_loading *l, const struct constants *constants,
-                                  const struct tec_model_call *c, struct tec_stack_weights *w)
-{
-    TEC_TRY(tec_weight_loading_stack(l, c->stack, w));
+    bool own = tec_model_own_keys(all->p, c);
     if (c->position >= 0) {
-        struct positions own = positions_of(constants, c->position);
-        TEC_TRY(load_shifts(l, c->stack, &own, w));
+        struct positions rows = positions_of(all, c->position);
+        const struct slice self[] = {slice_of(c, 0, w->q_at), slice_of(c, 1, w->k_at)};
+        TEC_TRY(load_shift(l, &rows, self, own ? 2 : 1, w->qkv.n, &w->shift));
     }
     if (c->over_position < 0)
         return TEC_OK;
-    struct positions seen = positions_of(constants, c->over_position);
-    return load_key_shifts(l, c->stack, &seen, w);
+    struct positions seen = positions_of(all, c->over_position);
+    const struct slice keys = slice_of(c, 1, 0);
+    return load_shift(l, &seen, &keys, 1, w->cross_kv.n, &w->cross_kv_shift);
 }
 
 static enum tec_status read_tensor(struct tec_weight_loading *l, const struct tec_model_call *c,
@@ -251,7 +229,12 @@ static enum tec_status load_attention(struct tec_weight_loading *l, const struct
 {
     const struct tec_model_call *c = &all->p->calls[at];
     struct tec_call_weights *w = &all->weights[at];
-    TEC_TRY(tec_weight_loading_attention(l, c, all->p->calls[c->in[0]].cols, &w->stack));
+    struct tec_attention_weights *own = TEC_NEW(&l->out->arena, 1, struct tec_attention_weights);
+    w->attention = own;
+    if (!own)
+        return tec_fail(l->err, TEC_NO_MEMORY, "no memory for an attention");
+    TEC_TRY(tec_weight_loading_attention(l, all->p, c, own));
+    TEC_TRY(load_shifts(l, all, c, own));
     if (!c->relative.name || !c->place)
         return tec_weight_loading_relative(l, c, w);
     const struct tec_call_weights *first = &all->weights[all->p->layers[0].attention];
@@ -267,8 +250,6 @@ static enum tec_status load_call(struct tec_weight_loading *l, struct constants 
     struct tec_call_weights *w = &constants->weights[at];
     if (c->constant)
         return load_constant(l, constants, at, &w->constant);
-    if (c->stack)
-        return load_stack(l, constants, c, &w->stack);
     if (c->same >= 0) {
         *w = constants->weights[c->same];
         return TEC_OK;

@@ -144,7 +144,7 @@ static enum tec_status load_norm(struct tec_weight_loading *l, const char *name,
 }
 
 /* The first layer by the columns of each tower: what they give is added, the bias once. One layer
- * is small and kept as it is stored; several are rounded as the stacks' matrices are. */
+ * is small and kept as it is stored; several are rounded as the matrices of layers are. */
 enum tec_status tec_weight_loading_projector(struct tec_weight_loading *l,
                                              const struct tec_vision *v)
 {

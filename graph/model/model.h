@@ -15,15 +15,6 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-enum tec_role {
-#define ROLE(name) TEC_ROLE_##name,
-#include "graph/model/roles.def"
-#undef ROLE
-    TEC_ROLE_COUNT
-};
-
-enum tec_norm_kind { TEC_BLOCK_LAYER_NORM, TEC_BLOCK_RMS_NORM, TEC_BLOCK_ADAPTIVE_NORM };
-
 enum tec_activation {
     TEC_ACTIVATION_GELU,
     TEC_ACTIVATION_GELU_ERF,
@@ -81,24 +72,11 @@ struct tec_rotation {
 
 enum { TEC_MAX_STACK_LAYERS = 512, TEC_MAX_ROTATIONS = 4 };
 
-/* `layers` equal layers: norm, attention, norm, feed-forward, each half added to the residual. With
- * `after` each norm stands behind its half: x = norm1(x + attention(x)), x = norm2(x + mlp(x)).
- * Those of texts and towers are wired as their programs say (program.h): of them this has the sizes
- * alone. */
+/* The sizes of layers, which are wired as their programs say (program.h): of the first
+ * feed-forward mlp, and whether it is gated. */
 struct tec_stack {
     int layers, width, heads, kv_heads, head_dim, mlp;
-    enum tec_norm_kind norm;
-    float norm_offset; /* added to a norm's weight: 1 where the file holds w of (1 + w) */
-    float eps;
-    double theta; /* RoPE base; 0: no rotation */
-    /* Layers of this set, a bit a layer, make queries alone: their keys and values are projections
-     * [kv_heads * head_dim, the same] of those that another stack has for these rows. */
-    bool crosses; /* the set is not empty */
-    unsigned char crossed[TEC_MAX_STACK_LAYERS / 8];
-    bool after;
-    bool gated; /* down(act(gate) * up), else down(act(up)) */
-    enum tec_activation activation;
-    const char *names[TEC_ROLE_COUNT]; /* NULL = absent */
+    bool gated;
 };
 
 /* A dense layer by its tensors' names; rows x cols as stored. */
@@ -129,7 +107,7 @@ struct tec_tower {
     struct tec_table_rows prefix[TEC_MAX_PREFIX]; /* without positions; see patches, are seen */
     int n_prefix, prefix_rows;
     struct tec_model_program *program; /* what rows go through: enter, each layer, leave */
-    struct tec_stack stack;            /* of that program, as of a text's */
+    struct tec_stack stack;            /* of that program */
 };
 
 /* The size of a slot's picture. */
@@ -194,8 +172,7 @@ struct tec_text {
     struct tec_table_rows types;                                /* as row 0 of this table is */
     enum tec_pool pool;
     struct tec_model_program *program; /* what rows go through: enter, each layer, leave */
-    struct tec_stack stack;            /* of that program: layers, width, heads, kv_heads, head_dim;
-                                        * of its first feed-forward mlp, and whether it is gated */
+    struct tec_stack stack;            /* of that program */
 };
 
 /* Actions as tokens of the text: one a dimension, the highest ids of the vocabulary. */
@@ -301,7 +278,7 @@ int tec_model_mark(const struct tec_model *model);
 /* Whether it reads a text. */
 bool tec_model_reads(const struct tec_model *model);
 
-/* The stack whose layers' keys and values of an observation a frame keeps. */
+/* The sizes of the layers whose keys and values of an observation a frame keeps. */
 const struct tec_stack *tec_model_kept(const struct tec_model *model);
 
 /* The size of a slot's picture; bytes of the largest. */
@@ -355,14 +332,8 @@ int tec_vision_tokens(const struct tec_vision *vision, int n);
 /* Most rows of the prefix that a picture takes, tokens around it included. */
 int tec_vision_rows(const struct tec_vision *vision);
 
-/* Whether a layer of the stack reads projections of another stack's keys and values. */
-bool tec_stack_crossed(const struct tec_stack *stack, int layer);
-
 /* The angle by which pair i of a head of `head_dim` turns from one position to the next, in
  * radians. */
 double tec_model_angle(const struct tec_rotation *rotation, int head_dim, int i);
-
-/* A pattern with its {} replaced by the layer's index, in `text`. */
-void tec_layer_name(char text[256], const char *pattern, int layer);
 
 #endif

@@ -11,8 +11,6 @@ enum tec_status tec_model_parse(struct tec_model *model, struct tec_error *err);
  */
 enum tec_status tec_parse_vision(struct tec_model *model, json_t *json, struct tec_error *err);
 enum tec_status tec_parse_head(struct tec_model *model, json_t *json, struct tec_error *err);
-enum tec_status tec_parse_stack(struct tec_stack *stack, json_t *json, const char *where,
-                                struct tec_error *err);
 
 /* Options of words: {kind, group, minus?, ordered?}; {theta, f32?, stretch?}; {name, rows, buckets,
  * distance}, whose name is borrowed. */

@@ -80,7 +80,7 @@ static enum tec_status find_uses(struct tec_model_program *p, struct tec_error *
     for (int i = 0; i < p->n; i++) {
         const struct tec_model_call *c = &p->calls[i];
         const int options[] = {c->position, c->over, c->over_position, c->scale,
-                               c->shift,    c->gate, c->time,          c->behind};
+                               c->shift,    c->gate, c->behind};
         for (int k = 0; k < c->n_in; k++) {
             if (!c->constant || p->calls[c->in[k]].constant) /* sines need sizes alone */
                 use(p, c->in[k], i);
@@ -139,11 +139,11 @@ static void need_count(struct tec_model_program *p, int call)
 {
     struct tec_row_group *g = &p->groups[p->calls[call].group];
     bool known = !g->rows || g->rows == p->seeing || (p->seeing && g->rows == p->flow.horizon);
-    if (g != p->groups && g->stack < 0 && g->count < 0 && !known)
+    if (g != p->groups && g->among < 0 && g->count < 0 && !known)
         g->count = p->n_counts++;
 }
 
-/* Counts in a frame's table: of rows that no stack and no other table has a count of. */
+/* Counts in a frame's table: of rows that no other table has a count of. */
 static void find_counts(struct tec_model_program *p)
 {
     int n = p->flow.steps ? p->n : p->parts[TEC_PART_OF_ACTION];
@@ -173,6 +173,23 @@ static enum tec_status check_hidden(const struct tec_model *m, struct tec_error 
                                      c->rows, c->cols, m->flow.horizon, m->flow.dim);
 }
 
+/* An attention over the prompt, in each step. */
+static enum tec_status check_over_prompt(const struct tec_model *m, struct tec_model_call *c,
+                                         struct tec_error *err)
+{
+    if (c->word != TEC_WORD_attention)
+        return TEC_OK;
+    if (c->over != m->program->prompt)
+        return tec_model_call_fail(c, err,
+                                   "of a flow over a prompt belongs to its action, and is "
+                                   "over the prompt");
+    if (!c->moves)
+        return tec_model_call_fail(c, err,
+                                   "over a prompt reads neither the noisy actions nor the "
+                                   "time");
+    return tec_model_text_joins(m, c, err);
+}
+
 /* What a flow over the prompt's keys reads. */
 static enum tec_status check_prompt(const struct tec_model *m, struct tec_error *err)
 {
@@ -180,14 +197,9 @@ static enum tec_status check_prompt(const struct tec_model *m, struct tec_error 
     const struct tec_model_call *prompt = &p->calls[p->prompt];
     const struct tec_model_call *row = prompt->behind < 0 ? NULL : &p->calls[prompt->behind];
     for (int i = 0; i < p->n; i++)
-        if (p->calls[i].word == TEC_WORD_attention)
-            return tec_model_call_fail(&p->calls[i], err,
-                                       "an action over a prompt has a stack instead");
-    if (p->asks < 0)
-        return tec_fail(err, TEC_MALFORMED, "action: has no stack over the prompt");
-    if (!p->calls[p->asks].moves)
-        return tec_model_call_fail(&p->calls[p->asks], err,
-                                   "over a prompt reads neither the noisy actions nor the time");
+        TEC_TRY(check_over_prompt(m, &p->calls[i], err));
+    if (!p->n_over)
+        return tec_fail(err, TEC_MALFORMED, "action: has no attention over the prompt");
     if (row && row->cols != m->text.stack.width)
         return tec_model_call_fail(row, err, "%d columns; rows of the text have %d", row->cols,
                                    m->text.stack.width);
@@ -197,7 +209,7 @@ static enum tec_status check_prompt(const struct tec_model *m, struct tec_error 
         if (row && p->calls[p->states[i]].part == TEC_PART_OF_ACTION)
             return tec_model_call_fail(&p->calls[p->states[i]], err,
                                        "prefill has made a row of the state: the prompt has it");
-    return tec_model_text_joins(m, err);
+    return TEC_OK;
 }
 
 /* What a flow reads of the text's rows. */
@@ -210,8 +222,8 @@ static enum tec_status check_reading(const struct tec_model *m, struct tec_error
                                        "belongs to a flow's action, or behind a prompt");
     if (p->hidden < 0 || !p->n_over)
         return tec_fail(err, TEC_MALFORMED,
-                        "action: has neither attention over what prefill has made of hidden rows, "
-                        "nor a stack over a prompt");
+                        "action: has attention neither over what prefill has made of hidden rows, "
+                        "nor over a prompt");
     const struct tec_model_call *x = &p->calls[p->hidden];
     if (x->cols != m->text.stack.width)
         return tec_model_call_fail(x, err, "%d columns; rows of the text have %d", x->cols,
@@ -240,6 +252,18 @@ static enum tec_status check_flow(struct tec_model *m, struct tec_error *err)
                      c->rows, c->cols, f->horizon, f->dim);
 }
 
+/* Rows of an action without a flow are those of the chunk. */
+static enum tec_status check_asking(const struct tec_model_program *p, struct tec_error *err)
+{
+    const struct tec_model_call *c = &p->calls[p->result];
+    for (int i = 0; i < p->n; i++)
+        if (p->calls[i].sees != TEC_SEEN_ALL)
+            return tec_model_call_fail(&p->calls[i], err, "sees is of a flow over a prompt's rows");
+    return c->rows == p->seeing
+               ? TEC_OK
+               : tec_model_call_fail(c, err, "%d rows; attention is of %d", c->rows, p->seeing);
+}
+
 static enum tec_status check_chunk(struct tec_model *m, struct tec_error *err)
 {
     const struct tec_model_program *p = m->program;
@@ -249,10 +273,10 @@ static enum tec_status check_chunk(struct tec_model *m, struct tec_error *err)
                         p->flow.horizon, p->flow.dim, MAX_HORIZON, MAX_DIM);
     if (p->flow.steps)
         return check_flow(m, err);
-    if (p->asks < 0 && !p->alone)
+    if (!p->n_over && !p->alone)
         return tec_fail(err, TEC_MALFORMED,
-                        "action: has no stack; rows of the chunk are asked of "
-                        "what prefill has made");
+                        "action: has no attention over what prefill has made; the chunk is asked "
+                        "of that");
     if (c->part != TEC_PART_OF_ACTION || c->constant)
         return tec_model_call_fail(c, err, "its value cannot be the chunk: an action computes it");
     if (c->rows > MAX_HORIZON || c->cols > MAX_DIM)
@@ -263,7 +287,7 @@ static enum tec_status check_chunk(struct tec_model *m, struct tec_error *err)
     m->flow.horizon = c->rows;
     m->flow.dim = c->cols;
     m->flow.steps = 1;
-    return TEC_OK;
+    return check_asking(p, err);
 }
 
 enum tec_status tec_model_program_links(struct tec_model_program *p, struct tec_error *err)
@@ -307,30 +331,27 @@ bool tec_model_behind(const struct tec_model *model)
     return tec_model_flows(model) && p->calls[p->prompt].behind >= 0;
 }
 
-const struct tec_model_call *tec_model_expert(const struct tec_model *model)
-{
-    return tec_model_flows(model) ? &model->program->calls[model->program->asks] : NULL;
-}
-
-/* Whether each row of a call's value is made of the same row of what it reads, and the time is read
- * by the stack alone. */
+/* Whether each row of a call's value is made of the same row of what it reads and of what it sees,
+ * and the time scales, shifts or gates it alone. */
 static bool row_by_row(const struct tec_model_call *c)
 {
     bool moved = c->word == TEC_WORD_take || c->word == TEC_WORD_concat;
-    return c->constant || c->timed ||
-           (!moved && c->word != TEC_WORD_beside && c->scale < 0 && c->shift < 0 && c->gate < 0);
+    return c->constant || c->timed || (!moved && c->word != TEC_WORD_beside);
 }
 
 bool tec_model_fixes(const struct tec_model *model)
 {
-    const struct tec_model_call *expert = tec_model_expert(model);
     const struct tec_model_program *p = model->program;
-    if (!expert || expert->time < 0 || expert->rows != p->flow.horizon)
+    bool conditioned = false;
+    if (!tec_model_flows(model) || p->seeing != p->flow.horizon)
         return false;
-    for (int i = p->parts[TEC_PART_OF_ACTION]; i < p->n; i++)
-        if (!row_by_row(&p->calls[i]))
+    for (int i = p->parts[TEC_PART_OF_ACTION]; i < p->n; i++) {
+        const struct tec_model_call *c = &p->calls[i];
+        conditioned |= c->scale >= 0 || c->gate >= 0;
+        if (!row_by_row(c))
             return false;
-    return true;
+    }
+    return conditioned;
 }
 
 /* Whether rows of a call's value lie as those of several observations do: rows in front of all of
@@ -352,11 +373,9 @@ static bool side_by_side(const struct tec_model_program *p, const struct tec_mod
 
 bool tec_model_batches(const struct tec_model *model)
 {
-    const struct tec_model_call *expert = tec_model_expert(model);
     const struct tec_model_program *p = model->program;
-    int front = expert ? expert->rows - p->flow.horizon : -1;
-    if (front < 0 || front > 1 || p->n_states > 1 || tec_model_behind(model) ||
-        expert->stack->crosses)
+    int front = tec_model_flows(model) ? p->seeing - p->flow.horizon : -1;
+    if (front < 0 || front > 1 || p->n_states > 1 || tec_model_behind(model) || p->n_projected)
         return false;
     for (int i = p->parts[TEC_PART_OF_ACTION]; i < p->n; i++)
         if (!p->calls[i].timed && !side_by_side(p, &p->calls[i]))
@@ -371,10 +390,8 @@ bool tec_model_reads(const struct tec_model *model)
 
 const struct tec_stack *tec_model_kept(const struct tec_model *model)
 {
-    const struct tec_model_program *p = model->program;
-    if (tec_model_denoises(model))
-        return &p->kept;
-    return tec_model_asks(model) ? p->calls[p->asks].stack : &model->text.stack;
+    bool own = tec_model_denoises(model) || tec_model_asks(model);
+    return own ? &model->program->kept : &model->text.stack;
 }
 
 /* The call that reads a slot's picture. */
@@ -420,6 +437,5 @@ size_t tec_model_picture_bytes(const struct tec_model *model)
 
 int tec_model_encoded(const struct tec_model *model)
 {
-    const struct tec_model_program *p = model->program;
-    return tec_model_asks(model) ? p->calls[p->calls[p->asks].over].rows : 0;
+    return tec_model_asks(model) ? model->program->encoded : 0;
 }

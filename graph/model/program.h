@@ -85,17 +85,18 @@ struct tec_model_call {
     float mean[3], std[3];
     int first; /* state: its first entry; columns, take: their first one */
     int place; /* state: where its entries stand in a frame's table; attention: which of the kept
-                * layers of keys it has */
+                * layers of keys it has, over a prompt those of the text's layer */
     const char *weight, *bias;
     struct tec_fixed_norm norm;
     int rank; /* tensor: 1, a vector, or 2 */
     int side, stride, pad, dilation;
     double period, eps;
-    double shortest, longest;  /* waves; 0: those of period */
-    bool closed, cosines, f32; /* waves */
-    int by;                    /* side_by_side: rows of a group */
-    bool bf16;                 /* matrices are rounded in a bf16 plan */
-    bool rounded;              /* norm: so are its weight and its bias */
+    double shortest, longest; /* waves; 0: those of period */
+    bool closed, cosines;     /* waves */
+    bool f32;                 /* the same, activation: of a row of the time */
+    int by;                   /* side_by_side: rows of a group */
+    bool bf16;                /* matrices are rounded in a bf16 plan */
+    bool rounded;             /* norm: so are its weight and its bias */
     int categories, category;
     int scale, shift, gate; /* norm; linear: values; -1 = none */
     bool rms;
@@ -109,12 +110,13 @@ struct tec_model_call {
     struct tec_relative relative; /* the same */
     struct tec_packing packing;   /* of a text: how a checkpoint stores the matrices */
     enum tec_seen sees;
-    bool copied; /* take: somebody else than linear reads it */
+    int lead;       /* attention over a prompt */
+    bool projected; /* the same; then */
+    int projection; /* which of these it is */
+    int among;      /* attention of a prefill: which of its rows that see each other */
+    bool copied;    /* take: somebody else than linear reads it */
     enum tec_activation activation;
-    const struct tec_stack *stack;
     int position, over, over_position; /* values; -1 = none */
-    int space;                         /* stack of a prefill: which of them */
-    int time, lead, every;             /* stack over a prompt; time a value, -1 = none */
     int behind;                        /* prompt: a value; -1 = none */
 };
 
@@ -130,7 +132,7 @@ struct tec_program_flow {
 /* Values that have rows for the same things: how many is one number. */
 struct tec_row_group {
     int rows;  /* 0: as many as the prompt has */
-    int stack; /* the stack of the prefill whose rows they are; -1 = of none */
+    int among; /* which rows of the prefill that see each other they are; -1 = none such */
     int count; /* which of a frame's counts; -1 = it needs none of its own */
 };
 
@@ -139,6 +141,12 @@ struct tec_program_layer {
     int first;     /* call */
     int x;         /* call: the rows that enter it */
     int attention; /* call: its attention, whose keys and values are this layer of a frame's */
+};
+
+/* Rows of a prefill that see each other, those of a call's value, and the heads of their keys:
+ * these have slots that each such attention writes anew. */
+struct tec_rows_among {
+    int call, kv_heads, head_dim;
 };
 
 struct tec_model_program {
@@ -158,22 +166,26 @@ struct tec_model_program {
     int parts[TEC_MODEL_PARTS + 1]; /* the first call of each part; n */
     struct tec_row_group *groups;   /* group 0 is of one row */
     int n_groups, group_room;
-    int n_counts;               /* counts of groups in a frame's table */
-    int stacks[TEC_MAX_TOWERS]; /* calls: the stacks of the prefill */
-    int n_stacks;
-    int asks;   /* call: the stack of the action; -1 = it has none */
-    int hidden; /* call that reads a text's hidden rows; -1 = none does */
-    int prompt; /* call: the prompt whose keys a flow's stack reads; -1 = there is none such */
+    int n_counts; /* counts of groups in a frame's table */
+    struct tec_rows_among among[TEC_MAX_TOWERS];
+    int n_among;
+    int encoded; /* rows of what attentions of an action see of the prefill; 0: as many as the
+                  * prompt has */
+    int hidden;  /* call that reads a text's hidden rows; -1 = none does */
+    int prompt;  /* call: the prompt whose keys a flow's action reads; -1 = there is none such */
     struct tec_program_flow flow;
     int noise;                 /* call of a flow: x; -1 = none */
-    int seeing;                /* of a flow: rows of which attention, or the stack, is */
-    bool sees[TEC_SEEN_KINDS]; /* which rows of the prompt some attention sees */
-    int n_own, n_over;         /* attentions over their own rows, over those of the prefill */
-    struct tec_stack kept;     /* of a flow: what a frame keeps. Attentions over own rows share
-                                * places with the others: their keys have other slots */
-    int64_t timed;             /* columns of all values of the time */
-    int order;                 /* rows that are numbered, for taking some of them */
-    int result;                /* call: the chunk */
+    int seeing;                /* of an action: rows of which attention is */
+    int lead;                  /* over a prompt: the first so many see no own row behind them */
+    bool sees[TEC_SEEN_KINDS]; /* which rows of the prefill some attention sees */
+    /* Attentions of an action over their own rows, over those of the prefill or over a prompt, and
+     * of the last ones over projections. */
+    int n_own, n_over, n_projected;
+    struct tec_stack kept; /* of an action: what a frame keeps. Attentions over own rows share
+                            * places with the others: their keys have other slots */
+    int64_t timed;         /* columns of all values of the time */
+    int order;             /* rows that are numbered, for taking some of them */
+    int result;            /* call: the chunk */
     int states[TEC_MAX_STATES], n_states; /* calls that read the robot's state */
     int n_entries, n_places; /* entries that they read; floats of a frame's table for them */
     int64_t constants;       /* numbers of all constants */
@@ -206,9 +218,6 @@ double tec_model_time(const struct tec_program_flow *flow, int step, int steps);
 /* A group for values of so many rows; -1 without memory. One row is always group 0. */
 int tec_model_program_group(struct tec_model_program *program, int rows);
 
-/* The stack of a flow's action over the prompt's keys; NULL = the model is no such flow. */
-const struct tec_model_call *tec_model_expert(const struct tec_model *model);
-
 /* What a program of layers must be as a whole; fills uses, same, and the sizes that follow. */
 enum tec_status tec_model_layers_check(struct tec_model_program *program, struct tec_stack *sizes,
                                        struct tec_error *err);
@@ -219,8 +228,13 @@ enum tec_status tec_model_text_check(struct tec_model *model, struct tec_error *
 /* Whether a bf16 plan rounds some matrix of a program. */
 bool tec_model_program_rounds(const struct tec_model_program *program);
 
-/* Whether the stack of a model's action can read the keys of its text. */
-enum tec_status tec_model_text_joins(const struct tec_model *model, struct tec_error *err);
+/* Whether an attention over a prompt can read the keys of the model's text; queries then turn as
+ * those of its layer do. */
+enum tec_status tec_model_text_joins(const struct tec_model *model, struct tec_model_call *call,
+                                     struct tec_error *err);
+
+/* Whether an attention makes keys and values of x: they are not those of other rows alone. */
+bool tec_model_own_keys(const struct tec_model_program *program, const struct tec_model_call *call);
 
 /* Fills `same`: calls that name one tensor share its weights, attentions and gated products where
  * they name all of theirs alike. A tensor that is named as two different ones is an error. */
@@ -231,9 +245,6 @@ enum tec_status tec_model_program_links(struct tec_model_program *program, struc
 
 /* The attention of a layer of a model's text. */
 const struct tec_model_call *tec_model_attention(const struct tec_model *model, int layer);
-
-/* The numbers of a stack's attentions. */
-struct tec_attend tec_stack_attend(const struct tec_stack *stack);
 
 /* What a program as a whole must be, for a model that has these slots and the numbers of its chunk
  * from then on; fills uses, same, slot, counts, states. Errors say where: "file:line: word: ...".

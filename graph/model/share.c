@@ -43,7 +43,10 @@ static bool same_joined(const struct tec_model_program *p, const struct tec_mode
     const struct tec_attend *x = &a->attend, *y = &b->attend;
     bool same = same_shape(p, a, b) && same_text(a->fused, b->fused) &&
                 same_text(a->fused_bias, b->fused_bias) && x->heads == y->heads &&
-                x->kv_heads == y->kv_heads && x->from == y->from && (a->over < 0) == (b->over < 0);
+                x->kv_heads == y->kv_heads && x->from == y->from &&
+                tec_model_own_keys(p, a) == tec_model_own_keys(p, b) &&
+                a->projected == b->projected && a->position == b->position &&
+                a->over_position == b->over_position;
     for (int i = 0; i < 3; i++)
         same &= same_text(a->joined[i], b->joined[i]) &&
                 same_text(a->joined_bias[i], b->joined_bias[i]);

@@ -88,15 +88,6 @@ struct visitor {
     struct tec_error *err;
 };
 
-void tec_layer_name(char text[256], const char *pattern, int layer)
-{
-    const char *gap = strstr(pattern, "{}");
-    if (gap)
-        snprintf(text, 256, "%.*s%d%s", (int)(gap - pattern), pattern, layer, gap + 2);
-    else
-        snprintf(text, 256, "%s", pattern);
-}
-
 static enum tec_status one(const struct visitor *v, const char *name, int rank, int rows, int cols)
 {
     if (!name)
@@ -119,90 +110,10 @@ static enum tec_status dense(const struct visitor *v, const struct tec_dense *d)
     return one(v, d->bias, 1, d->rows, 0);
 }
 
-static enum tec_status norm(const struct visitor *v, const struct tec_stack *s, const char *weight,
-                            const char *bias)
-{
-    bool adaptive = s->norm == TEC_BLOCK_ADAPTIVE_NORM;
-    int rows = adaptive ? 3 * s->width : s->width;
-    TEC_TRY(one(v, weight, adaptive ? 2 : 1, rows, adaptive ? s->width : 0));
-    return one(v, bias, 1, rows, 0);
-}
-
 void tec_packed_name(char text[256], const char *weight, const char *what)
 {
     size_t n = strlen(weight), skip = strlen("weight");
     snprintf(text, 256, "%.*s%s", (int)(n > skip ? n - skip : 0), weight, what);
-}
-
-/* A vector of a layer. */
-static enum tec_status vector(const struct visitor *v, const struct tec_stack *s,
-                              enum tec_role role, int l, int n)
-{
-    char name[256];
-    if (!s->names[role])
-        return TEC_OK;
-    tec_layer_name(name, s->names[role], l);
-    return one(v, name, 1, n, 0);
-}
-
-static enum tec_status layer(const struct visitor *v, const struct tec_stack *s, int l)
-{
-    int q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
-    /* What keys and values are made of. */
-    int from = tec_stack_crossed(s, l) ? kv : s->width;
-    const struct {
-        enum tec_role weight, bias;
-        int rows, cols;
-    } parts[] = {
-        {TEC_ROLE_q, TEC_ROLE_q_bias, q, s->width},
-        {TEC_ROLE_k, TEC_ROLE_k_bias, kv, from},
-        {TEC_ROLE_v, TEC_ROLE_v_bias, kv, from},
-        {TEC_ROLE_qkv, TEC_ROLE_qkv_bias, q + 2 * kv, s->width},
-        {TEC_ROLE_o, TEC_ROLE_o_bias, s->width, q},
-        {TEC_ROLE_cross, TEC_ROLE_cross_bias, q + 2 * kv, s->width},
-        {TEC_ROLE_cross_o, TEC_ROLE_cross_o_bias, s->width, q},
-        {TEC_ROLE_gate, TEC_ROLE_gate, s->mlp, s->width},
-        {TEC_ROLE_up, TEC_ROLE_up_bias, s->mlp, s->width},
-        {TEC_ROLE_down, TEC_ROLE_down_bias, s->width, s->mlp},
-    };
-    char w[256], b[256];
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        const char *weight = s->names[parts[i].weight], *bias = s->names[parts[i].bias];
-        if (!weight)
-            continue;
-        tec_layer_name(w, weight, l);
-        TEC_TRY(one(v, w, 2, parts[i].rows, parts[i].cols));
-        if (bias && parts[i].bias != parts[i].weight) {
-            tec_layer_name(b, bias, l);
-            TEC_TRY(one(v, b, 1, parts[i].rows, 0));
-        }
-    }
-    TEC_TRY(vector(v, s, TEC_ROLE_q_norm, l, s->head_dim));
-    TEC_TRY(vector(v, s, TEC_ROLE_k_norm, l, s->head_dim));
-    TEC_TRY(vector(v, s, TEC_ROLE_scale1, l, s->width));
-    TEC_TRY(vector(v, s, TEC_ROLE_scale2, l, s->width));
-    static const enum tec_role norms[][2] = {{TEC_ROLE_norm1, TEC_ROLE_norm1_bias},
-                                             {TEC_ROLE_norm2, TEC_ROLE_norm2_bias},
-                                             {TEC_ROLE_cross_norm, TEC_ROLE_cross_norm_bias}};
-    for (int i = 0; i < 3; i++) {
-        const char *weight = s->names[norms[i][0]], *bias = s->names[norms[i][1]];
-        if (!weight)
-            continue;
-        tec_layer_name(w, weight, l);
-        if (bias)
-            tec_layer_name(b, bias, l);
-        TEC_TRY(norm(v, s, w, bias ? b : NULL));
-    }
-    return TEC_OK;
-}
-
-static enum tec_status stack(const struct visitor *v, const struct tec_stack *s)
-{
-    for (int l = 0; l < s->layers; l++)
-        TEC_TRY(layer(v, s, l));
-    if (!s->names[TEC_ROLE_final])
-        return TEC_OK;
-    return norm(v, s, s->names[TEC_ROLE_final], s->names[TEC_ROLE_final_bias]);
 }
 
 /* The tensors of one matrix of 4-bit weights [rows, cols]. */
@@ -267,8 +178,6 @@ static enum tec_status call(const struct visitor *v, const struct tec_model_prog
                                    c->norm.mean, c->norm.var,    c->factor};
     int in = c->n_in ? p->calls[c->in[0]].cols : 0;
     struct tec_expected e = {.names = {c->weight}, .n_names = 1, .shape = {c->cols, in}};
-    if (c->stack)
-        return stack(v, c->stack);
     if (c->same >= 0)
         return TEC_OK;
     if (c->joined[0] || c->fused)

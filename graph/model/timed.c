@@ -30,9 +30,10 @@ static void map(const struct maker *m, const struct tec_model_call *c, double *y
     for (size_t s = 0; s < (size_t)m->out->times; s++)
         for (size_t i = 0; i < cols; i++) {
             double x = a[s * from + (size_t)c->first + i];
-            y[s * cols + i] = c->word == TEC_WORD_activation ? tec_time_activation(c->activation, x)
-                              : b                            ? x + b[s * cols + i]
-                                                             : x;
+            x = c->word == TEC_WORD_activation ? tec_time_activation(c->activation, x)
+                : b                            ? x + b[s * cols + i]
+                                               : x;
+            y[s * cols + i] = c->f32 ? (double)(float)x : x;
         }
 }
 
@@ -92,88 +93,6 @@ static bool read_in_frames(const struct tec_model_program *p, int at)
     return c->name != NULL;
 }
 
-/* The third of a norm's dense layer that scales, shifts or gates, as a layer of its own would be,
- * padded: to [3, padded] of every time. */
-static enum tec_status upload_norm(struct maker *m, int width, const double *y, float *to,
-                                   size_t stride)
-{
-    size_t padded = (size_t)tec_padded(width), w = (size_t)width;
-    float *row = tec_heap_get(m->heap, 3 * padded * sizeof *row);
-    if (!row)
-        return no_memory(m);
-    memset(row, 0, 3 * padded * sizeof *row);
-    for (size_t s = 0; s < (size_t)m->out->times; s++) {
-        for (size_t part = 0; part < 3; part++)
-            for (size_t i = 0; i < w; i++)
-                row[part * padded + i] = (float)y[(3 * s + part) * w + i];
-        tec_device_upload(m->out->device, TEC_STREAM_MAIN, to + s * stride, row,
-                          3 * padded * sizeof *row);
-    }
-    tec_heap_put(m->heap, row);
-    return tec_device_failure(m->out->device, m->err);
-}
-
-/* What a norm of a stack reads: its dense layer of the row x, [times, columns]. */
-static enum tec_status make_norm(struct maker *m, const struct tec_model_call *c, const double *x,
-                                 int norm, double *y)
-{
-    static const enum tec_role roles[3][2] = {{TEC_ROLE_norm1, TEC_ROLE_norm1_bias},
-                                              {TEC_ROLE_norm2, TEC_ROLE_norm2_bias},
-                                              {TEC_ROLE_final, TEC_ROLE_final_bias}};
-    const struct tec_stack *s = c->stack;
-    const enum tec_role *of = roles[norm < 2 * s->layers ? norm % 2 : 2];
-    char weight[256], bias[256];
-    int width = s->width;
-    memset(y, 0, (size_t)m->out->times * 3 * (size_t)width * sizeof *y);
-    if (!s->names[of[0]])
-        return TEC_OK;
-    tec_layer_name(weight, s->names[of[0]], norm / 2);
-    if (s->names[of[1]])
-        tec_layer_name(bias, s->names[of[1]], norm / 2);
-    const struct tec_time_product p = {
-        .layer = {weight, s->names[of[1]] ? bias : NULL, 3 * width, width},
-        .steps = m->out->times,
-        .n = width,
-        .x = x,
-        .y = y};
-    return tec_time_multiply(&m->source, &p, m->heap, m->err);
-}
-
-/* All norms of a stack, of the row x as float32. */
-static enum tec_status fill_norms(struct maker *m, const struct tec_model_call *c, int at,
-                                  double *x, double *y)
-{
-    int norms = tec_stack_norms(c->stack), width = c->stack->width;
-    size_t one = 3 * (size_t)tec_padded(width), n = (size_t)m->out->times * (size_t)width;
-    for (size_t i = 0; i < n; i++)
-        x[i] = (double)(float)m->rows[c->time][i];
-    for (int i = 0; i < norms; i++) {
-        TEC_TRY(make_norm(m, c, x, i, y));
-        TEC_TRY(upload_norm(m, width, y, m->out->of[at] + (size_t)i * one, (size_t)norms * one));
-    }
-    return TEC_OK;
-}
-
-static enum tec_status make_norms(struct maker *m, int at)
-{
-    const struct tec_model_call *c = &m->p->calls[at];
-    struct tec_timed *t = m->out;
-    size_t one = (size_t)t->times * (size_t)c->stack->width;
-    size_t bytes = (size_t)t->times * (size_t)tec_stack_norms(c->stack) * 3 *
-                   (size_t)tec_padded(c->stack->width) * sizeof(float);
-    t->of[at] = tec_device_get(t->device, bytes);
-    if (!t->of[at])
-        return tec_fail(m->err, TEC_NO_MEMORY, "what norms read of the time needs %zu bytes",
-                        bytes);
-    t->bytes += (int64_t)bytes;
-    if (m->source.dry)
-        return TEC_OK;
-    double *x = tec_heap_get(m->heap, 4 * one * sizeof *x);
-    enum tec_status status = x ? fill_norms(m, c, at, x, x + one) : no_memory(m);
-    tec_heap_put(m->heap, x);
-    return status;
-}
-
 static bool beside(const struct tec_model_program *p, const struct tec_model_call *c)
 {
     return c->word == TEC_WORD_linear && p->calls[c->in[0]].word == TEC_WORD_beside;
@@ -199,8 +118,6 @@ static enum tec_status make_row(struct maker *m, int at)
     struct tec_timed *t = m->out;
     size_t n = (size_t)t->times * (size_t)c->cols;
     bool share = beside(m->p, c);
-    if (c->time >= 0)
-        return make_norms(m, at);
     if (!c->timed && !share)
         return TEC_OK;
     if (share || read_in_frames(m->p, at)) {
@@ -233,9 +150,7 @@ static int row_of(const struct tec_model_program *p, const struct tec_model_call
 {
     if (c->timed)
         return k < c->n_in ? c->in[k] : -1;
-    if (k > 0)
-        return -1;
-    return beside(p, c) ? p->calls[c->in[0]].in[1] : c->time;
+    return !k && beside(p, c) ? p->calls[c->in[0]].in[1] : -1;
 }
 
 /* Notes a call as the last one that makes something of what it reads. */
@@ -319,16 +234,4 @@ const float *tec_timed_row(const struct tec_timed *t, int call, int step)
 {
     size_t padded = (size_t)tec_padded(t->program->calls[call].cols);
     return t->of[call] ? t->of[call] + (size_t)step * padded : NULL;
-}
-
-int tec_stack_norms(const struct tec_stack *s)
-{
-    return 2 * s->layers + 1;
-}
-
-const float *tec_timed_norms(const struct tec_timed *t, int call, int step)
-{
-    const struct tec_stack *s = t->program->calls[call].stack;
-    size_t one = (size_t)tec_stack_norms(s) * 3 * (size_t)tec_padded(s->width);
-    return t->of[call] ? t->of[call] + (size_t)step * one : NULL;
 }

@@ -13,9 +13,7 @@ struct tec_timed {
     int steps, times; /* times: one more where the time of actions is among them, the last one */
     double *t;        /* [times] */
     float **of;    /* [calls] device: [times, columns padded to 16]; NULL = no frame reads it. Of a
-                    * product that reads rows beside the time: what this and the bias add. Of a
-                    * stack: [times, norms, 3, width padded to 16], what each norm scales, shifts
-                    * and gates by; norms are two a layer, and the final one */
+                    * product that reads rows beside the time: what this and the bias add */
     int64_t bytes; /* device memory */
     const struct tec_model_program *program;
     struct tec_device *device;
@@ -39,12 +37,5 @@ void tec_timed_destroy(struct tec_timed *timed); /* NULL is allowed */
 
 /* The row of a call at a step; NULL where no frame reads one. */
 const float *tec_timed_row(const struct tec_timed *timed, int call, int step);
-
-/* Of a stack with adaptive norms all that they read at a step, [norms, 3, width padded to 16]; NULL
- * where its norms are no such. */
-const float *tec_timed_norms(const struct tec_timed *timed, int call, int step);
-
-/* How many norms a stack has: two a layer, and one behind them, there or not. */
-int tec_stack_norms(const struct tec_stack *stack);
 
 #endif

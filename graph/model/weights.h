@@ -28,26 +28,17 @@ struct tec_matrix {
     const int *order_of; /* which order a panel has; or NULL */
 };
 
-/* One layer. q | k | v and gate | up are joined at panel borders: x_at is the first column. */
-struct tec_layer {
-    struct tec_matrix qkv, kv, o, up, down; /* kv is the k | v part of qkv, not a copy */
-    struct tec_matrix crossed_k, crossed_v; /* of a layer that crosses: float32; its qkv is q */
-    int q_at, k_at, v_at;                   /* columns in qkv's output */
-    int gate_at, up_at;
-    const float *norm1, *norm1_bias, *norm2, *norm2_bias; /* NULL in adaptive stacks */
-    const float *scale1, *scale2;                         /* of o's and down's output, or NULL */
-    const float *q_norm, *k_norm; /* [head_dim] of each head before it is rotated, or NULL */
-    /* A second attention, whose keys are those of other rows. */
-    struct tec_matrix cross_q, cross_kv, cross_o;
+/* The projections of an attention. q | k | v are joined at panel borders: x_at is the first column.
+ * Where keys are of other rows, qkv is q, and cross_kv is k | v; where they are projections of a
+ * text's, projected are those of keys and of values. */
+struct tec_attention_weights {
+    struct tec_matrix qkv, kv, cross_kv; /* kv is the k | v part of qkv, not a copy */
+    struct tec_matrix projected[2];      /* float32 */
+    int q_at, k_at, v_at;                /* columns in qkv's output */
     int cross_v_at;
-    const float *cross_norm, *cross_norm_bias;
-    /* What positions add to the outputs of qkv, cross_q and cross_kv: [positions, n], or NULL. */
-    const float *shift, *cross_q_shift, *cross_kv_shift;
-};
-
-struct tec_stack_weights {
-    struct tec_layer *layers;
-    const float *final, *final_bias;
+    const float *q_norm, *k_norm; /* [head_dim] of each head before it is rotated, or NULL */
+    /* What positions add to the outputs of qkv and cross_kv: [positions, n], or NULL. */
+    const float *shift, *cross_kv_shift;
 };
 
 struct tec_tower_weights {
@@ -59,14 +50,13 @@ struct tec_tower_weights {
     struct tec_matrix project;      /* the projector's first layer: the columns of this tower */
 };
 
-/* What a call of a program has: a matrix, a constant, a norm's vectors, a stack, or an attention as
- * its only layer: qkv, or with keys of other rows q, and cross_kv. */
+/* What a call of a program has: a matrix, a constant, a norm's vectors, or an attention. */
 struct tec_call_weights {
     struct tec_matrix matrix;
     const float *norm, *norm_bias;
     const float *factor;   /* [n] of the columns of the matrix's product, or NULL */
     const float *constant; /* [rows, ld]; of constants that a frame reads, or a tap */
-    struct tec_stack_weights stack;
+    const struct tec_attention_weights *attention;
     const float *bias; /* attention: [heads, 2 * reach + 1] by the distance of key and query, or
                         * NULL */
     int reach;
@@ -111,7 +101,7 @@ struct tec_weights_options {
     const struct tec_model *model;
     struct tec_weight_source source;
     struct tec_device *device; /* borrowed until close */
-    bool bf16;                 /* dtype of the stacks' matrices and of the embedding */
+    bool bf16;                 /* dtype of the matrices of layers and of the embedding */
     enum tec_quantize quantize;
     bool language;                        /* false: the head is not needed */
     int prompts;                          /* whose pictures go through the towers at once; 0 = 1 */

@@ -47,8 +47,8 @@ enum tec_status tec_builder_need_input(const struct tec_model_call *x, struct te
 {
     if (x->word == TEC_WORD_prompt)
         return tec_fail(err, TEC_UNSUPPORTED,
-                        "reads a prompt, of which keys and values are there: a stack does, through "
-                        "over");
+                        "reads a prompt, of which keys and values are there: attention does, "
+                        "through over");
     if (x->word == TEC_WORD_beside)
         return tec_fail(err, TEC_UNSUPPORTED, "reads columns beside each other: linear alone does");
     if (x->timed)
@@ -107,6 +107,18 @@ enum tec_status tec_builder_zeros(struct tec_model_program *p, struct tec_model_
                                   struct tec_error *err)
 {
     TEC_TRY(tec_builder_constant(p, c, err));
+    return tec_builder_new_rows(p, c, err);
+}
+
+enum tec_status tec_builder_start(struct tec_model_program *p, struct tec_model_call *c,
+                                  struct tec_error *err)
+{
+    const struct tec_model_call *x = tec_builder_operand(p, c, 0);
+    if (!x->constant || c->part != TEC_PART_OF_ACTION || p->alone || p->flow.steps)
+        return tec_fail(err, TEC_UNSUPPORTED,
+                        "reads a constant, in an action that asks what prefill has made");
+    c->rows = x->rows;
+    c->cols = x->cols;
     return tec_builder_new_rows(p, c, err);
 }
 
@@ -291,6 +303,8 @@ enum tec_status tec_builder_activation(struct tec_model_program *p, struct tec_m
                                        struct tec_error *err)
 {
     const struct tec_model_call *x = tec_builder_operand(p, c, 0);
+    if (c->f32 && !x->timed)
+        return tec_fail(err, TEC_UNSUPPORTED, "f32 is for rows of the time");
     tec_builder_same_rows(c, x);
     c->cols = x->cols;
     return x->timed ? tec_builder_timed(p, c, err) : tec_builder_need_input(x, err);
@@ -331,100 +345,6 @@ enum tec_status tec_builder_concat(struct tec_model_program *p, struct tec_model
     if (c->constant)
         TEC_TRY(tec_builder_constant(p, c, err));
     return tec_builder_new_rows(p, c, err);
-}
-
-/* A constant that is added to rows of x before a product. Both have one count of rows. */
-static enum tec_status check_position(struct tec_model_program *p, int value,
-                                      const struct tec_model_call *x, const char *what,
-                                      struct tec_error *err)
-{
-    if (value < 0)
-        return TEC_OK;
-    struct tec_model_call *position = &p->calls[value];
-    if (!position->constant)
-        return tec_fail(err, TEC_MALFORMED, "%s must be a constant", what);
-    if (position->rows != x->rows || position->cols != x->cols)
-        return tec_fail(err, TEC_MALFORMED, "%s is %d rows of %d columns, the rows are %d of %d",
-                        what, position->rows, position->cols, x->rows, x->cols);
-    position->group = x->group;
-    return TEC_OK;
-}
-
-/* What rows of these stacks are computed by has been written for plain ones alone. */
-static enum tec_status check_plain(const struct tec_stack *s, bool positions, struct tec_error *err)
-{
-    bool plain = s->norm == TEC_BLOCK_LAYER_NORM && !(s->theta > 0.0) && !s->crosses &&
-                 (!positions || s->names[TEC_ROLE_qkv]);
-    return plain ? TEC_OK
-                 : tec_fail(err, TEC_UNSUPPORTED,
-                            "needs layer norms, with position q, k and v in one tensor, and "
-                            "neither rotations nor crossed layers");
-}
-
-static enum tec_status place_stack(struct tec_model_program *p, struct tec_model_call *c,
-                                   struct tec_error *err)
-{
-    bool action = c->part == TEC_PART_OF_ACTION;
-    if (action && p->flow.steps)
-        return tec_fail(err, TEC_UNSUPPORTED,
-                        "a flow's action is made of attention and linear, or of a stack over a "
-                        "prompt");
-    if (c->time >= 0 || c->lead || c->every > 1)
-        return tec_fail(err, TEC_UNSUPPORTED, "time, lead and every are of a stack over a prompt");
-    if (action && p->asks >= 0)
-        return tec_fail(err, TEC_UNSUPPORTED, "is a second one; an action has one stack");
-    if (!action && p->n_stacks == TEC_MAX_TOWERS)
-        return tec_fail(err, TEC_UNSUPPORTED, "a prefill has %d stacks at most", TEC_MAX_TOWERS);
-    c->space = p->n_stacks;
-    if (action)
-        p->asks = p->n;
-    else
-        p->stacks[p->n_stacks++] = p->n;
-    return TEC_OK;
-}
-
-static enum tec_status check_over(struct tec_model_program *p, const struct tec_model_call *c,
-                                  const struct tec_model_call *x, struct tec_error *err)
-{
-    const struct tec_model_call *over = c->over < 0 ? NULL : &p->calls[c->over];
-    bool action = c->part == TEC_PART_OF_ACTION;
-    if (!over != !c->stack->names[TEC_ROLE_cross] || !over == action)
-        return tec_fail(err, TEC_MALFORMED,
-                        "over and the role cross come together, and are of an action's stack");
-    if (over && (over->part == c->part || over->constant || over->cols != x->cols))
-        return tec_fail(err, TEC_MALFORMED, "over must be what prefill has made, of %d columns",
-                        x->cols);
-    if (!over && c->over_position >= 0)
-        return tec_fail(err, TEC_MALFORMED, "over_position needs over");
-    return over ? check_position(p, c->over_position, over, "over_position", err) : TEC_OK;
-}
-
-enum tec_status tec_builder_stack(struct tec_model_program *p, struct tec_model_call *c,
-                                  struct tec_error *err)
-{
-    const struct tec_model_call *x = tec_builder_operand(p, c, 0);
-    bool action = c->part == TEC_PART_OF_ACTION;
-    if (x->cols != c->stack->width)
-        return tec_fail(err, TEC_MALFORMED, "rows of %d columns in a stack of width %d", x->cols,
-                        c->stack->width);
-    if (c->over >= 0 && p->calls[c->over].word == TEC_WORD_prompt)
-        return tec_builder_over_prompt(p, c, err);
-    TEC_TRY(place_stack(p, c, err));
-    if (x->constant != action)
-        return tec_fail(err, TEC_UNSUPPORTED, "%s",
-                        action ? "an action begins with constants, such as zeros"
-                               : "reads a constant; nothing would depend on what is observed");
-    if (x->rows == 1)
-        return tec_fail(err, TEC_UNSUPPORTED, "one row alone has nothing to see");
-    TEC_TRY(check_over(p, c, x, err));
-    TEC_TRY(check_plain(c->stack, c->position >= 0, err));
-    TEC_TRY(check_position(p, c->position, x, "position", err));
-    tec_builder_same_rows(c, x);
-    c->cols = x->cols;
-    c->h = c->w = 0;
-    if (!action && p->groups[c->group].stack < 0 && c->rows)
-        p->groups[c->group].stack = c->space;
-    return TEC_OK;
 }
 
 const struct tec_word_kind tec_word_kinds[TEC_WORD_COUNT] = {

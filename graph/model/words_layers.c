@@ -120,8 +120,5 @@ enum tec_status tec_builder_layer_attention(struct tec_model_program *p, struct 
     c->attend.from = width;
     c->place = p->n_layers;
     p->kept.layers = c->place + 1;
-    int cols = c->cols;
-    tec_builder_same_rows(c, tec_builder_operand(p, c, 0));
-    c->cols = cols;
     return TEC_OK;
 }

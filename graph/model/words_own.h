@@ -38,10 +38,6 @@ enum tec_status tec_builder_row(const struct tec_model_program *program, int val
                                 const struct tec_model_call *x, const char *what,
                                 struct tec_error *err);
 
-/* The stack of a flow's action over the prompt's keys. */
-enum tec_status tec_builder_over_prompt(struct tec_model_program *program,
-                                        struct tec_model_call *call, struct tec_error *err);
-
 /* What an attention of a layer must be beside its heads. */
 enum tec_status tec_builder_layer_attention(struct tec_model_program *program,
                                             struct tec_model_call *call, struct tec_error *err);

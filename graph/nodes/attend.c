@@ -1,5 +1,5 @@
 /* attend.c - attention over slots: what is rotated and stored, and what rows gather. Layers of
- * texts, stacks and attentions of a flow differ in their table of rows and in numbers. */
+ * texts and attentions of a program differ in their table of rows and in numbers. */
 #include "graph/nodes/node.h"
 
 #include <math.h>
@@ -62,7 +62,7 @@ static int queries(struct tec_lower *l, const struct tec_attending *t)
 int tec_lower_store(struct tec_lower *l, const struct tec_attending *t, int qkv, bool keys_only,
                     struct tec_kv_tensors kv)
 {
-    const struct tec_layer *w = t->weights;
+    const struct tec_attention_weights *w = t->weights;
     int q = keys_only ? -1 : queries(l, t);
     struct tec_call call = rope(l, t, qkv, q);
     struct tec_rope_args *a = &call.args.rope;

@@ -38,8 +38,8 @@ const int *tec_built_live(const struct tec_built *b, int at)
         return t->n_states;
     if (b->p->flow.steps)
         return live_in_flow(b, g);
-    if (g->stack >= 0)
-        return t->stacks[g->stack].count;
+    if (g->among >= 0)
+        return t->among[g->among].count;
     if (b->p->alone)
         return t->n_horizon;
     return g->count >= 0 ? t->counts + g->count : t->suffix.count;
@@ -177,6 +177,14 @@ int tec_built_sines(struct tec_built *b, int at)
     return b->tensor[at];
 }
 
+/* Rows that are changed in place: a constant never is. */
+int tec_built_start(struct tec_built *b, int at)
+{
+    int y = tec_built_new(b, at, tec_built_label(b, at, "rows"));
+    tec_built_copy(b, b->p->calls[at].in[0], y, 0);
+    return y;
+}
+
 static bool is_product(const struct tec_model_call *c)
 {
     return c->word == TEC_WORD_conv || c->word == TEC_WORD_linear;
@@ -246,16 +254,27 @@ int tec_built_side_by_side(struct tec_built *b, int at)
     return call.out[0];
 }
 
-void tec_built_multiply(struct tec_built *b, int at, int y, int row, bool add)
+/* What the rows of a product are multiplied by: first ones that are given actions by what is read
+ * at the time of actions. */
+static struct tec_gate gate_of(const struct tec_built *b, int at)
+{
+    int row = b->p->calls[at].gate;
+    const int *fixed = row < 0 ? NULL : b->l->prefix->n_fixed;
+    if (row < 0)
+        return (struct tec_gate){.at = b->w[at].factor};
+    return (struct tec_gate){.at = tec_timed_row(b->l->timed, row, b->step),
+                             .clean =
+                                 fixed ? tec_timed_row(b->l->timed, row, b->l->timed->steps) : NULL,
+                             .fixed = fixed};
+}
+
+static void multiply(struct tec_built *b, int at, int y, const struct tec_gate *gates, int row,
+                     bool add)
 {
     const struct tec_model_call *c = &b->p->calls[at], *x = &b->p->calls[c->in[0]];
     struct tec_matrix m = b->w[at].matrix;
     const char *label = tec_built_label(b, at, "linear");
-    struct tec_gate gate = {.at = b->w[at].factor};
     int from = c->in[0];
-    if (c->gate >= 0)
-        gate.at = tec_timed_row(b->l->timed, c->gate, b->step);
-    const struct tec_gate *gates = gate.at ? &gate : NULL;
     if (x->word == TEC_WORD_beside) {
         m.bias = tec_timed_row(b->l->timed, at, b->step);
         from = x->in[0];
@@ -271,6 +290,12 @@ void tec_built_multiply(struct tec_built *b, int at, int y, int row, bool add)
                                        .out_row = row,
                                        .gate = gates};
     tec_lower_linear_rows(b->l, &m, b->tensor[x->in[0]], y, &part, add, label);
+}
+
+void tec_built_multiply(struct tec_built *b, int at, int y, int row, bool add)
+{
+    const struct tec_gate gate = gate_of(b, at);
+    multiply(b, at, y, gate.at ? &gate : NULL, row, add);
 }
 
 /* Whether a value is the row behind the prompt, and nothing else. */
@@ -359,42 +384,17 @@ static int (*const words[TEC_WORD_COUNT])(struct tec_built *b, int at) = {
 #undef FIELD
 };
 
-/* Of a text its layers have taps. */
-static void tap_layer(struct tec_built *b, int tensor, const char *name)
-{
-    if (b->text->tap && b->text->tap_inside && b->layer >= 0)
-        tec_lower_tap(b->l, tensor, "%slayer%d.%s", b->text->tap, b->layer, name);
-}
-
-void tec_built_tap(struct tec_built *b, int tensor, const char *name)
-{
-    const char *suffix = b->p->prompt < 0 ? "" : "suffix.";
-    if (b->text)
-        tap_layer(b, tensor, name);
-    else if (b->step < 0)
-        tec_lower_tap(b->l, tensor, "%s", name);
-    else if (tec_built_taps(b))
-        tec_lower_tap(b->l, tensor, "%sstep%d.%s", suffix, b->step, name);
-}
-
-bool tec_built_taps(const struct tec_built *b)
-{
-    return b->step <= 0 || b->step == b->l->timed->steps - 1;
-}
-
 /* A copy of a value with a name, unless it was made among others. A product that a sum computes is
- * computed once more alone, without its factor. */
+ * computed once more alone, without what its rows are multiplied by. */
 static void tap(struct tec_built *b, int at)
 {
     const struct tec_model_call *c = &b->p->calls[at];
-    if (!b->l->taps || !c->name || c->word == TEC_WORD_stack || b->settled[at])
+    if (!b->l->taps || !c->name || b->settled[at])
         return;
     int y = tec_built_value(b, at);
-    if (y < 0 && c->word == TEC_WORD_linear && c->factor) {
-        y = tec_lower_linear(b->l, &b->w[at].matrix, tec_built_value(b, read_by(b, c)), "tap");
-    } else if (y < 0 && c->word == TEC_WORD_linear) {
+    if (y < 0 && c->word == TEC_WORD_linear) {
         y = tec_built_new(b, at, "tap");
-        tec_built_multiply(b, at, y, 0, false);
+        multiply(b, at, y, NULL, 0, false);
     }
     tec_built_tap(b, y, c->name);
 }

@@ -6,6 +6,8 @@
 #include "graph/model/program.h"
 #include "graph/nodes/node.h"
 
+enum { TEC_STEM_BYTES = 256 };
+
 /* A program on its way to commands. */
 struct tec_built {
     struct tec_lower *l;
@@ -83,8 +85,8 @@ void tec_built_keep(struct tec_built *b);
 /* The calls of a part that are made once (`moves` false), or in a step. */
 void tec_built_run(struct tec_built *b, enum tec_model_part part, bool moves);
 
-/* The forward of the action's stack over the prompt's keys, at this step. */
-struct tec_forward tec_built_over_prompt(const struct tec_built *b, int call);
+/* What attentions over projections of a prompt's keys read: once for all steps. */
+void tec_built_project(struct tec_built *b);
 
 /* The steps of a flow behind what is made once. */
 void tec_built_steps(struct tec_built *b);
@@ -94,5 +96,9 @@ bool tec_built_taps(const struct tec_built *b);
 
 /* A copy of a value, or of a tensor that holds it, under a name; only where there are taps. */
 void tec_built_tap(struct tec_built *b, int tensor, const char *name);
+
+/* What the taps of the parts of a call's value begin with: its name up to the last dot, in a flow
+ * behind the step. False: it has none now. */
+bool tec_built_stem(const struct tec_built *b, int call, char stem[TEC_STEM_BYTES]);
 
 #endif

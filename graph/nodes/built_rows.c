@@ -9,6 +9,21 @@ static bool over_product(const struct tec_built *b, int at)
     return b->text && x->word == TEC_WORD_linear && x->uses.n == 1 && !tec_built_rounds(b, at);
 }
 
+/* What rows of the time scale and shift; given actions by what is read at their time. */
+static void scale_by_time(const struct tec_built *b, const struct tec_model_call *c,
+                          struct tec_norm_args *a)
+{
+    const struct tec_timed *timed = b->l->timed;
+    a->weight = tec_timed_row(timed, c->scale, b->step);
+    a->bias = c->shift < 0 ? NULL : tec_timed_row(timed, c->shift, b->step);
+    a->offset = 1.0F;
+    a->fixed = b->l->prefix->n_fixed;
+    if (!a->fixed)
+        return;
+    a->fixed_weight = tec_timed_row(timed, c->scale, timed->steps);
+    a->fixed_bias = c->shift < 0 ? NULL : tec_timed_row(timed, c->shift, timed->steps);
+}
+
 int tec_built_norm(struct tec_built *b, int at)
 {
     const struct tec_model_call *c = &b->p->calls[at];
@@ -21,9 +36,11 @@ int tec_built_norm(struct tec_built *b, int at)
                       ? call.in[0]
                       : tec_built_new(b, at, b->text || b->p->flow.steps ? call.label : "norm");
     a->eps = (float)c->eps;
-    a->weight = c->scale < 0 ? w->norm : tec_timed_row(b->l->timed, c->scale, b->step);
-    a->bias = c->shift < 0 ? w->norm_bias : tec_timed_row(b->l->timed, c->shift, b->step);
+    a->weight = w->norm;
+    a->bias = w->norm_bias;
     a->offset = w->norm ? (float)c->offset : 1.0F;
+    if (c->scale >= 0)
+        scale_by_time(b, c, a);
     a->round = b->l->round && tec_built_rounds(b, at);
     tec_program_call(b->l->program, &call);
     return call.out[0];
@@ -34,10 +51,13 @@ int tec_built_gated(struct tec_built *b, int at)
     const struct tec_model_call *c = &b->p->calls[at];
     const struct tec_matrix *m = &b->w[at].matrix;
     bool silu = c->activation == TEC_ACTIVATION_SILU;
+    char stem[TEC_STEM_BYTES];
     struct tec_call call = tec_call_of(silu ? TEC_OP_silu_mul : TEC_OP_gelu_mul, "act");
     call.in[0] = tec_lower_linear(b->l, m, tec_built_value(b, c->in[0]), "gate_up");
     if (b->text && b->text->tap && b->text->tap_inside)
         tec_lower_tap(b->l, call.in[0], "%slayer%d.up", b->text->tap, b->layer);
+    if (!b->text && tec_built_stem(b, at, stem))
+        tec_lower_tap(b->l, call.in[0], "%sup", stem);
     call.out[0] = tec_built_new(b, at, "act");
     call.args.gated.up_at = m->n / 2;
     call.args.gated.round = b->l->round && tec_built_rounds(b, at);
@@ -45,8 +65,7 @@ int tec_built_gated(struct tec_built *b, int at)
     return call.out[0];
 }
 
-/* What a product with a rounded matrix reads has a place of its own, as in a stack's feed-forward.
- */
+/* What a product with a rounded matrix reads has a place of its own, where it is rounded. */
 int tec_built_activation(struct tec_built *b, int at)
 {
     const struct tec_model_call *c = &b->p->calls[at];

@@ -37,7 +37,7 @@ static struct tec_attending attending(const struct tec_built *b, int layer)
 {
     int at = b->p->layers[layer].attention;
     return (struct tec_attending){.attend = &b->p->calls[at].attend,
-                                  .weights = b->w[at].stack.layers,
+                                  .weights = b->w[at].attention,
                                   .space = b->text->space,
                                   .rows = b->rows,
                                   .bias = b->w[at].bias,
@@ -53,7 +53,7 @@ static bool taps(const struct tec_built *b)
 static void tap_qkv(struct tec_built *b, const struct tec_attending *t, int qkv, const char *suffix,
                     bool values)
 {
-    const struct tec_layer *w = t->weights;
+    const struct tec_attention_weights *w = t->weights;
     const struct tec_attend *n = t->attend;
     const char *of = b->text->tap;
     int kv = n->kv_heads * n->head_dim;
@@ -71,7 +71,7 @@ static void tap_qkv(struct tec_built *b, const struct tec_attending *t, int qkv,
 static void norm_heads(struct tec_built *b, const struct tec_attending *t, int qkv, bool keys_only)
 {
     const struct tec_model_call *c = &b->p->calls[b->p->layers[b->layer].attention];
-    const struct tec_layer *w = t->weights;
+    const struct tec_attention_weights *w = t->weights;
     const struct tec_head_norms n = {t->attend->head_dim, (float)c->offset, (float)c->eps};
     if (!keys_only)
         tec_lower_norm_heads(b->l, &n, qkv, w->q_at, t->attend->heads, w->q_norm);

@@ -1,5 +1,5 @@
 /* linear.c - products with a model's matrices, and what is done to their results: sums,
- * activations, positions; copies and constants. */
+ * activations, positions; copies, some rows, constants. */
 #include "graph/nodes/node.h"
 #include "kernels/matrix.h"
 
@@ -68,6 +68,20 @@ void tec_lower_copy(struct tec_lower *l, int x, int y, int row, const char *labe
     call.out[0] = y;
     call.out_row = row;
     tec_program_call(l->program, &call);
+}
+
+int tec_lower_take(struct tec_lower *l, const struct tec_rows *rows, const int *row, int x,
+                   const char *label)
+{
+    int cols = x < 0 ? 0 : l->program->tensors[x].cols;
+    int y = x < 0 ? -1 : tec_program_tensor(l->program, label, rows->max, cols, rows->count);
+    struct tec_call call = tec_call_of(TEC_OP_take_rows, label);
+    call.in[0] = x;
+    call.out[0] = y;
+    call.args.take.row = row;
+    call.args.take.group = 1;
+    tec_program_call(l->program, &call);
+    return y;
 }
 
 int tec_lower_constant(struct tec_lower *l, const float *at, int rows, int cols, const int *live)

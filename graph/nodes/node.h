@@ -33,10 +33,12 @@ struct tec_lower {
     const struct tec_timed *timed; /* action of a flow */
     float guidance; /* of an action with an earlier chunk in its table: the largest pull */
     const struct tec_kv_space *space;   /* the model's slots */
-    const struct tec_kv_space *towers;  /* scratch of each tower, or of each stack of a program */
-    const struct tec_kv_space *reading; /* scratch of a text that a program reads, and of the stacks
+    const struct tec_kv_space *towers;  /* scratch of each tower, or of a program's prefill: of its
+                                         * rows among each other */
+    const struct tec_kv_space *reading; /* scratch of a text that a program reads, and of such rows
                                          * behind it */
-    const struct tec_kv_space *crossed; /* float32, a layer for each that crosses; or NULL */
+    const struct tec_kv_space *crossed; /* float32, a layer for each attention over projections; or
+                                         * NULL */
     const int *shuffle;                 /* device: [pictures * patches] patches by row; or NULL */
     float *const *cos_sin;              /* by rotation: [positions, head_dim / 2, 2] */
     float *scratch;                     /* attention's, for every lane */
@@ -84,27 +86,6 @@ bool tec_node_timed(const char *kind);
 #include "graph/nodes/nodes.def"
 #undef NODE
 
-/* One packed forward of an expert or another stack of a program over a table of row segments
- * (forward.c). */
-struct tec_forward {
-    const struct tec_stack *stack;
-    const struct tec_stack_weights *weights;
-    const struct tec_kv_space *space; /* a space of one layer is reused by all layers */
-    const struct tec_rows *rows;      /* device side */
-    const float *norms;   /* device: what adaptive norms read at this time; NULL = none are so */
-    const float *actions; /* device: the same at the time of actions, */
-    const int *fixed;     /* at which the first rows are, so many; NULL = never any */
-    const struct tec_rows *asked; /* the same rows, as their second attention sees others */
-    int every; /* layer i has the keys of the space's layer i * every; 0 = its own */
-    const struct tec_rows *across; /* the rows over what crossing layers read; NULL = none cross */
-    const char *tap;               /* prefix of tap names, "prefix."; NULL = no taps here */
-    bool tap_inside;               /* q, k, v, attention of layers, not only hidden states */
-};
-
-/* Append the layers; x [rows, width] is the residual stream, updated in place. The tensor that it
- * is afterwards: x, or another one where norms stand behind the halves. */
-int tec_lower_forward(struct tec_lower *l, const struct tec_forward *f, int x);
-
 /* Rows of a text through its layers (layers.h), or of a tower, over a table of row segments. */
 struct tec_reading {
     const struct tec_tower *tower; /* whose layers, with `weights`; NULL = the text's */
@@ -128,7 +109,7 @@ int tec_lower_kv(struct tec_lower *l, const struct tec_kv_space *space, int laye
 /* An attention: its projections, the slots of its keys, and its rows. */
 struct tec_attending {
     const struct tec_attend *attend;
-    const struct tec_layer *weights;
+    const struct tec_attention_weights *weights;
     const struct tec_kv_space *space;
     const struct tec_rows *rows;
     const float *bias; /* of tec_call_weights */
@@ -158,24 +139,6 @@ struct tec_head_norms {
 };
 void tec_lower_norm_heads(struct tec_lower *l, const struct tec_head_norms *n, int x, int at,
                           int heads, const float *weight);
-
-/* Queries of a layer that crosses, and the projected keys and values that it reads. */
-struct tec_keys tec_lower_crossed_keys(struct tec_lower *l, const struct tec_forward *f, int layer,
-                                       int x);
-
-/* The forward as attention of a layer sees it. */
-struct tec_forward tec_lower_view(const struct tec_lower *l, const struct tec_forward *f,
-                                  int layer);
-
-/* The attention of a layer of a forward; `numbers` keeps those of its stack. */
-struct tec_attending tec_lower_attending(const struct tec_forward *f, int layer,
-                                         struct tec_attend *numbers);
-
-/* Project the keys and values of the space for all layers that cross: once for all steps. */
-void tec_lower_cross(struct tec_lower *l, const struct tec_forward *f);
-
-/* The layer of a space that has the keys and values of a forward's layer. */
-int tec_lower_kv_layer(const struct tec_forward *f, int layer);
 
 /* Rows of tokens: *n of them, at most max_rows, from row *first of x on. */
 void tec_lower_tokens(struct tec_lower *l, int x, const int *ids, const int *n, int max_rows,
@@ -225,11 +188,6 @@ float tec_lower_scale(const struct tec_attend *attend);
 
 /* Bend logits below the model's cap, where it has one, in place. */
 void tec_lower_cap(struct tec_lower *l, int logits);
-
-/* y = norm(x) by a stack's kind: `which` 0, 1 of a layer, 2 final, 3 of a layer's second attention.
- * `round`: y enters a GEMM. */
-int tec_lower_norm(struct tec_lower *l, const struct tec_forward *f, int layer, int which, int x,
-                   bool round, const char *label);
 
 /* y = x W^T + bias as a new tensor of the matrix's padded width. */
 int tec_lower_linear(struct tec_lower *l, const struct tec_matrix *m, int x, const char *label);

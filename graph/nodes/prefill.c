@@ -1,5 +1,5 @@
-/* prefill.c - pictures through the tower, prompt through the embedding, both through the stack:
- * what remains is the keys and values of the frame. */
+/* prefill.c - pictures through the tower, prompt through the embedding, both through the layers of
+ * the text: what remains is the keys and values of the frame. */
 #include "graph/nodes/layers.h"
 
 #include <stdio.h>
@@ -65,7 +65,7 @@ static void copy_before(struct tec_lower *l, int tower, int e, int rows)
     tec_program_call(l->program, &call);
 }
 
-/* Rows that enter a tower's stack; `first` is where its patches begin. */
+/* Rows that enter a tower's layers; `first` is where its patches begin. */
 static int embed_pictures(struct tec_lower *l, int tower, const char *tap, int *first)
 {
     const struct tec_vision *v = &l->model->vision;

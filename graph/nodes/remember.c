@@ -9,7 +9,7 @@
 static void keep(struct tec_lower *l, const struct tec_built *b, int layer, struct tec_keys keys)
 {
     int at = b->p->layers[layer].attention;
-    const struct tec_layer *w = b->w[at].stack.layers;
+    const struct tec_attention_weights *w = b->w[at].attention;
     const struct tec_attend *n = &b->p->calls[at].attend;
     bool only = keys.q < 0;
     struct tec_call call = tec_call_of(TEC_OP_rope_store, "keep");

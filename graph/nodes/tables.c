@@ -75,14 +75,15 @@ static void deal_towers(struct tec_dealer *d, struct tec_prefix_table *t,
     }
 }
 
-/* Rows of a program's stacks, and those of its action as they see what the frame keeps. */
+/* Rows of a program's prefill that see each other, and those of its action as they see what the
+ * frame keeps. */
 static void deal_built(struct tec_dealer *d, struct tec_prefix_table *t, const struct tec_model *m)
 {
     const struct tec_model_program *p = m->program;
     if (!tec_model_asks(m))
         return;
-    for (int i = 0; i < p->n_stacks; i++)
-        tec_deal_rows(d, &t->stacks[i], p->calls[p->stacks[i]].rows, 1, 1);
+    for (int i = 0; i < p->n_among; i++)
+        tec_deal_rows(d, &t->among[i], p->calls[p->among[i].call].rows, 1, 1);
     tec_deal_rows(d, &t->asked, m->flow.horizon, 1, 1);
     t->counts = tec_deal_ints(d, p->n_counts);
 }
@@ -113,7 +114,7 @@ static void deal_around(struct tec_dealer *d, struct tec_prefix_table *t, const 
     t->first_around = tec_deal_ints(d, 1);
 }
 
-/* What the layers that cross read, where there are any. */
+/* What attentions over projections read, where there are any. */
 static void deal_keys(struct tec_dealer *d, struct tec_prefix_table *t, int max_keys)
 {
     t->max_keys = max_keys;
@@ -247,8 +248,8 @@ static void fill_built(struct tec_prefix_table *t, const struct tec_model *m)
         return;
     *t->asked.count = t->asked.max;
     t->asked.seqs[0] = (struct tec_seq){0, 1};
-    for (int i = 0; i < p->n_stacks; i++) {
-        struct tec_rows *rows = &t->stacks[i];
+    for (int i = 0; i < p->n_among; i++) {
+        struct tec_rows *rows = &t->among[i];
         *rows->count = rows->max;
         rows->seqs[0] = (struct tec_seq){0, 1};
         rows->spans[0] = (struct tec_span){0, rows->max};

@@ -56,11 +56,11 @@ struct tec_prefix_table {
     /* Rows of a program's action as they see the prefix; of a flow's, its pictures, or the rest. */
     struct tec_rows asked, pictured, rest;
     struct tec_rows features; /* of a flow: the prefix's rows behind the text, which see all */
-    /* Of a program: rows of each stack of its prefill, each seeing all; counts of other rows
-     * (tec_row_group). Constants. */
-    struct tec_rows stacks[TEC_MAX_TOWERS];
+    /* Of a program: rows of its prefill that see each other; counts of other rows (tec_row_group).
+     * Constants. */
+    struct tec_rows among[TEC_MAX_TOWERS];
     int *counts;
-    struct tec_rows across; /* rows of actions over what a crossing layer reads: places of `keys` */
+    struct tec_rows across;       /* rows of actions over projections: places of `keys` */
     int *keys, *n_keys, max_keys; /* slots of the keys that those are projections of */
     int most;                     /* observations that there is room for */
     int *n_horizon;               /* action rows */
@@ -137,7 +137,7 @@ struct tec_prefix_limits {
     int scratch_slot; /* first slot of the suffix's keys, -1 = no action */
     bool fixed;       /* first actions may be given */
     bool guided;      /* an earlier chunk may be */
-    int max_keys;     /* keys that a crossing layer may read; 0 = no layer crosses */
+    int max_keys;     /* keys that there may be projections of; 0 = nobody reads such */
     int more_rows;    /* rows of other sequences, one each, behind the prefix */
     int most;         /* observations; 0 = 1. The four sizes above are of all of them */
     bool gathers;     /* attention reads copies */

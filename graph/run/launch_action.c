@@ -66,7 +66,7 @@ static void fill_action(const struct tec_flow *f, struct tec_prefix_table *t, in
         memcpy(t->previous + to, a->previous + from, dim * sizeof *t->previous);
 }
 
-/* Queries see each other in their own slots, and in their second attention the prefix. */
+/* Queries see each other in their own slots, and in other attentions the prefix. */
 static void fill_queries(const struct tec_plan *plan, struct tec_plan_part *part, int region,
                          int prefix)
 {
@@ -108,7 +108,7 @@ static void fill_rows(const struct tec_plan *plan, struct tec_plan_part *part, i
                       struct tec_stand on, const struct tec_action_inputs *a)
 {
     struct tec_prefix_table *t = &part->prefix;
-    const struct tec_model_call *expert = tec_model_expert(plan->model);
+    int lead = plan->model->program->lead;
     int rows = tec_suffix_rows(plan->model), front = tec_suffix_front(plan->model), spans = 0;
     int before = on.rows + a->text, slot = plan->scratch_slots[part->action] + at * rows;
     const struct tec_suffix_runs runs = tec_suffix_runs(t, plan->model->flow.horizon, at);
@@ -123,7 +123,7 @@ static void fill_rows(const struct tec_plan *plan, struct tec_plan_part *part, i
         t->suffix.seq[row] = at;
         t->suffix.slot[row] = slot + r;
         t->suffix.pos[row] = before + r;
-        t->suffix.visible[row] = r < expert->lead ? before + r + 1 : before + rows;
+        t->suffix.visible[row] = r < lead ? before + r + 1 : before + rows;
     }
 }
 

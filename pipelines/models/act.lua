@@ -99,29 +99,57 @@ local function resnet(g, x, before, tap)
   return x
 end
 
-local function stack(before, layers, cross)
-  local layer = before .. "layers.{}."
-  local t = { qkv = layer .. "self_attn.in_proj_weight", qkv_bias = layer .. "self_attn.in_proj_bias" }
-  local parts = { o = "self_attn.out_proj", up = "linear1", down = "linear2", norm1 = "norm1", norm2 = "norm2" }
-  if cross then
-    t.cross, t.cross_bias = layer .. "multihead_attn.in_proj_weight", layer .. "multihead_attn.in_proj_bias"
-    parts.cross_o, parts.cross_norm, parts.norm2 = "multihead_attn.out_proj", "norm2", "norm3"
+local dim <const>, heads <const> = option("dim_model"), option("n_heads")
+local pre_norm <const> = option("pre_norm", false)
+local activation <const> = ({ relu = "relu", gelu = "gelu_erf" })[option("feedforward_activation", "relu")]
+if not activation then
+  error("feedforward_activation " .. tostring(config.feedforward_activation) .. " is not supported", 0)
+end
+
+local function norm(g, x, name, tap)
+  return g:norm(x, { weight = name .. ".weight", bias = name .. ".bias", eps = 1e-5, name = tap })
+end
+
+local function linear(g, x, name, out, tap)
+  return g:linear(x, { weight = name .. ".weight", bias = name .. ".bias", out = out, bf16 = true, name = tap })
+end
+
+-- torch's MultiheadAttention; `seen` has over and over_position.
+local function attention(g, x, name, position, seen, tap)
+  local o <const> = { qkv = name .. ".in_proj_weight", qkv_bias = name .. ".in_proj_bias", heads = heads,
+                      head_dim = dim // heads, position = position, bf16 = true, name = tap .. "attn" }
+  for key, value in pairs(seen or {}) do o[key] = value end
+  return linear(g, g:attention(x, o), name .. ".out_proj", dim, tap .. (seen and "cross_out" or "attn_out"))
+end
+
+local function feed_forward(g, x, at, tap)
+  local y = linear(g, x, at .. "linear1", option("dim_feedforward"), tap .. "up")
+  return linear(g, g:activation(y, { kind = activation }), at .. "linear2", dim, tap .. "mlp_out")
+end
+
+-- A half of a layer, with its norm in front of it or behind its sum.
+local function half(g, x, name, tap, make)
+  if pre_norm then return g:add(make(norm(g, x, name)), x, { name = tap }) end
+  return norm(g, g:add(make(x), x), name, tap)
+end
+
+-- Layers of torch's Transformer; with `seen` those of its decoder.
+local function layers(g, x, before, n, position, seen, taps)
+  for i = 0, n - 1 do
+    local at <const>, tap <const> = before .. "layers." .. i .. ".", taps .. "layer" .. i .. "."
+    x = half(g, x, at .. "norm1", tap .. "self", function(y)
+      return attention(g, y, at .. "self_attn", position, nil, tap)
+    end)
+    if seen then
+      x = half(g, x, at .. "norm2", tap .. "cross", function(y)
+        return attention(g, y, at .. "multihead_attn", position, seen, tap)
+      end)
+    end
+    x = half(g, x, at .. (seen and "norm3" or "norm2"), tap .. "hidden", function(y)
+      return feed_forward(g, y, at, tap)
+    end)
   end
-  for role, name in pairs(parts) do
-    t[role], t[role .. "_bias"] = layer .. name .. ".weight", layer .. name .. ".bias"
-  end
-  if cross or option("pre_norm", false) then
-    t.final, t.final_bias = before .. "norm.weight", before .. "norm.bias"
-  end
-  local activations = { relu = "relu", gelu = "gelu_erf" }
-  local activation = activations[option("feedforward_activation", "relu")]
-  if not activation then
-    error("feedforward_activation " .. tostring(config.feedforward_activation) .. " is not supported", 0)
-  end
-  local dim, heads = option("dim_model"), option("n_heads")
-  return { layers = layers, width = dim, heads = heads, kv_heads = heads, head_dim = dim // heads,
-           mlp = option("dim_feedforward"), norm = "layer", norm_offset = 0.0, eps = 1e-5, theta = 0.0,
-           activation = activation, after = not option("pre_norm", false), tensors = t }
+  return x
 end
 
 local pictures = given.pictures
@@ -133,7 +161,6 @@ if not pictures then
   end
 end
 
-local dim <const> = option("dim_model")
 local state = vector("input_features", "observation.state")
 if not shapes then state = given.state or size.state end
 local environment <const> = vector("input_features", "observation.environment_state")
@@ -173,15 +200,15 @@ return {
   float32 = true, -- as LeRobot computes it: 50 M parameters, and nothing is gained by less
   prefill = function(g)
     local x, position = encoder_rows(g)
-    return g:stack(x, { stack = stack("encoder.", option("n_encoder_layers")), position = position, name = "encoder" }),
-           position
+    x = layers(g, x, "encoder.", option("n_encoder_layers"), position, nil, "encoder.")
+    return pre_norm and norm(g, x, "encoder.norm", "encoder.out") or x, position
   end,
   action = function(g, seen, position)
     local horizon = shapes and option("chunk_size") or given.horizon or size.chunk_size
-    local x = g:stack(g:zeros { rows = horizon, cols = dim, name = "start" },
-                      { stack = stack("decoder.", option("n_decoder_layers"), true), name = "queries",
-                        position = g:tensor { tensor = "decoder_pos_embed.weight", rows = horizon, cols = dim },
-                        over = seen, over_position = position })
+    local x = g:start(g:zeros { rows = horizon, cols = dim, name = "start" })
+    local own = g:tensor { tensor = "decoder_pos_embed.weight", rows = horizon, cols = dim }
+    x = layers(g, x, "decoder.", option("n_decoder_layers"), own, { over = seen, over_position = position }, "queries.")
+    x = norm(g, x, "decoder.norm", "queries.out")
     return g:linear(x, { weight = "action_head.weight", bias = "action_head.bias", name = "actions",
                          out = vector("output_features", "action") or given.width or size.action })
   end,

@@ -7,6 +7,7 @@ local shared <const> = include("common/smolvlm_tower.lua")
 local count <const>, number <const>, dense <const> = read.count, read.number, shared.dense
 
 local layers_of <const> = include("common/decoder_layers.lua")
+local expert_of <const> = include("common/expert_layers.lua")
 
 local M <const> = "vlm_with_expert.vlm.model."
 local X <const> = "vlm_with_expert.lm_expert."
@@ -33,21 +34,6 @@ local function sizes_of(t)
   return { width = width, heads = heads, kv_heads = count(t, "num_key_value_heads", heads),
            head_dim = count(t, "head_dim", width // heads), mlp = count(t, "intermediate_size", 11008),
            eps = number(t, "rms_norm_eps", 1e-6), activation = "silu" }
-end
-
--- The expert's layers, of the text's shape.
-local function expert_stack(t, s)
-  local layer <const>, stack <const> = X .. "layers.{}.", sizes_of(t)
-  local tensors = { norm1 = layer .. "input_layernorm.weight", norm2 = layer .. "post_attention_layernorm.weight",
-                    final = X .. "norm.weight" }
-  for key, name in pairs { q = "self_attn.q_proj", k = "self_attn.k_proj", v = "self_attn.v_proj",
-                           o = "self_attn.o_proj", gate = "mlp.gate_proj", up = "mlp.up_proj",
-                           down = "mlp.down_proj" } do
-    tensors[key] = layer .. name .. ".weight"
-  end
-  stack.norm, stack.norm_offset, stack.theta, stack.tensors = "rms", 0.0, 10000.0, tensors
-  for key, value in pairs(s) do stack[key] = value end
-  return stack
 end
 
 -- A policy that was not trained from the model's published weights keeps its tower in float32 beside a text in
@@ -126,10 +112,15 @@ used = used > 0 and math.min(used, all) or all
 local n_expert <const>, apart <const>, crossed <const> = expert_layers(c, used)
 local hidden <const> = count(text, "hidden_size", 4096)
 local width <const> = math.floor(hidden * number(c, "expert_width_multiplier", 0.75))
-local expert <const> = expert_stack(text, { layers = n_expert, width = width, crossed = crossed,
-                                            mlp = 256 * math.ceil(4 * (2 * width // 3) / 256) })
 local horizon <const> = given.config and count(c, "chunk_size", 50) or given.horizon or 50
 local dim <const> = count(c, "max_action_dim", 32)
+
+-- The expert's layers, of the text's shape. None of its rows sees a later one.
+local shape <const> = sizes_of(text)
+shape.prefix, shape.layers, shape.width = X, n_expert, width
+shape.mlp = 256 * math.ceil(4 * (2 * width // 3) / 256)
+shape.reads = function(i) return { layer = i * apart, projected = crossed[i + 1], lead = horizon } end
+local expert <const> = expert_of(shape)
 
 -- The prompt, behind it a row of the robot's state.
 local function prefill(g)
@@ -137,21 +128,20 @@ local function prefill(g)
   return g:prompt { behind = linear(g, state, "state_proj", hidden, "state_in") }
 end
 
--- The noisy actions with the time beside them, through the expert, where none sees a later one.
+-- The noisy actions with the time beside them, through the expert.
 local function action(g, prompt, x, t)
   local time = g:waves(t, { cols = width, shortest = number(c, "min_period", 4e-3),
                             longest = number(c, "max_period", 4.0) })
   local y = linear(g, x, "action_in_proj", width, "action_in")
   y = linear(g, g:beside(y, time), "action_time_mlp_in", width, "time_in")
-  y = linear(g, g:activation(y, { kind = "silu" }), "action_time_mlp_out", width, "time_out")
-  y = g:stack(y, { stack = expert, over = prompt, lead = horizon, every = apart })
-  return linear(g, y, "action_out_proj", dim, "action_out")
+  y = linear(g, g:activation(y, { kind = "silu" }), "action_time_mlp_out", width, "embeds")
+  return linear(g, expert(g, y, prompt), "action_out_proj", dim, "action_out")
 end
 
-local shape <const> = sizes_of(text)
-shape.prefix, shape.layers = M .. "text_model.", used
-shape.scores = function() return { rotation = { theta = 10000.0 } } end
-local layers <const> = layers_of(shape)
+local of_text <const> = sizes_of(text)
+of_text.prefix, of_text.layers = M .. "text_model.", used
+of_text.scores = function() return { rotation = { theta = 10000.0 } } end
+local layers <const> = layers_of(of_text)
 layers.vocab, layers.scale, layers.round_logits = count(text, "vocab_size", 32000), hidden ^ 0.5, false
 layers.mask = "bidir"
 layers.keys_f32 = true -- some hundred rows: what bfloat16 would save is not worth what it costs

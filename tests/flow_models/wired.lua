@@ -1,7 +1,7 @@
 -- A flow of no paper over SmolVLM's text. Its layers norm behind the sum, in place of in front, add the rows that they
 -- began with once more, half of them gated by the time, and see in turn themselves, the pictures and the rest of one
--- value, all of another one. The time stands among the rows, the state last. tests/flow_models.py computes the same in
--- numpy.
+-- value, all of another one. The time stands among the rows, the state last. The prompt's rows see each other twice, by
+-- heads of two sizes. tests/flow_models.py computes the same in numpy.
 local c = given.config
 if not c or c.model_type ~= "wired" then return false end
 c.model_type = "smolvlm"
@@ -16,9 +16,17 @@ end
 
 model.flow = { horizon = horizon, dim = dim, steps = c.steps }
 
+-- The prompt's rows, to which is added what each gathers of all.
+local function mixed(g, x, at, heads_, kv, dim_)
+  local o = { heads = heads_, kv_heads = kv, head_dim = dim_, bf16 = true }
+  for _, r in ipairs { "q", "k", "v" } do o[r], o[r .. "_bias"] = at .. r .. ".weight", at .. r .. ".bias" end
+  return g:add(linear(g, g:attention(x, o), at .. "o", features, { bf16 = true }), x)
+end
+
 model.prefill = function(g)
   local x = linear(g, g:hidden { cols = c.text_config.hidden_size }, "project", features, { bf16 = true })
   x = g:norm(g:activation(x, { kind = "gelu" }), { eps = 1e-5, rms = true })
+  x = mixed(g, mixed(g, x, "mixed1.", 2, 2, 10), "mixed2.", 4, 2, 5)
   return x, linear(g, x, "second", features)
 end
 

@@ -34,12 +34,14 @@ static const float *by_channel(struct tec_act *a, const char *name, size_t *n)
     return out;
 }
 
-/* The rows of a picture among those of the encoder. */
+/* The rows of a picture among those of the encoder, which are joined before its layers. */
 static const float *of_picture(struct tec_act *a, const char *name, int slot, size_t *n)
 {
     const struct tec_model_program *p = a->pi.model->program;
-    const struct tec_model_call *rows = &p->calls[p->calls[p->stacks[0]].in[0]];
+    const struct tec_model_call *rows = p->calls;
     int before = 0, seen = 0;
+    while (rows->word != TEC_WORD_concat || rows->constant)
+        rows++;
     for (int i = 0; i < rows->n_in; i++) {
         const struct tec_model_call *part = &p->calls[rows->in[i]];
         if (part->h && seen++ == slot)
@@ -60,13 +62,26 @@ static const float *state(struct tec_act *a, bool first, size_t *n)
     return a->seen.state + c->first;
 }
 
+/* What leaves the encoder is its last layer's where no norm stands behind that. */
+static const float *read_rows(struct tec_act *a, const char *name, size_t *n)
+{
+    const struct tec_model_program *p = a->pi.model->program;
+    const float *rows = tap(a, name, 0, -1, n);
+    if (rows || strcmp(name, "encoder.out") != 0)
+        return rows;
+    for (int i = p->parts[TEC_PART_OF_ACTION] - 1; i >= 0; i--)
+        if (p->calls[i].name && !p->calls[i].constant)
+            return tap(a, p->calls[i].name, 0, -1, n);
+    return NULL;
+}
+
 static const float *find(struct tec_act *a, const char *name, size_t *n)
 {
     struct tec_tap_found found;
     if (!tec_tap_find(names, sizeof names / sizeof names[0], name, &found))
         return NULL;
     if (found.form == TEC_TAP_ROWS)
-        return tap(a, found.ours, 0, -1, n);
+        return read_rows(a, found.ours, n);
     if (found.form == TEC_TAP_CHANNELS)
         return by_channel(a, found.ours, n);
     if (found.form == TEC_TAP_PICTURE)

@@ -73,6 +73,23 @@ void tec_pi_keep_times(struct tec_model *model)
     }
 }
 
+/* Norms are scaled by columns of what a layer of its own makes of the time. */
+int tec_pi_modulation(const struct tec_model_program *p, int norm)
+{
+    for (int i = p->parts[TEC_PART_OF_ACTION]; i < p->n; i++)
+        if (p->calls[i].scale >= 0 && norm-- == 0)
+            return p->calls[p->calls[i].scale].in[0];
+    return -1;
+}
+
+int tec_pi_modulations(const struct tec_model_program *p)
+{
+    int n = 0;
+    while (tec_pi_modulation(p, n) >= 0)
+        n++;
+    return n;
+}
+
 void tec_pi_finish(struct tec_pi *pi)
 {
     tec_tensors_close(pi->inputs);

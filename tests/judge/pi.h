@@ -35,6 +35,11 @@ struct tec_pi_inputs {
 /* Gives every row of the time a name: such rows are kept. Before a plan is made. */
 void tec_pi_keep_times(struct tec_model *model);
 
+/* The row of the time whose columns scale, shift and gate by a norm of the action's; -1 = there are
+ * not so many such norms. How many there are. */
+int tec_pi_modulation(const struct tec_model_program *program, int norm);
+int tec_pi_modulations(const struct tec_model_program *program);
+
 /* Open checkpoint `path` (relative to the case; NULL: the case's own) with text mask "bidir" or
  * "causal" (NULL: the model's). Finish also after a failure. */
 enum tec_status tec_pi_open(struct tec_pi *pi, struct tec_verify *v, const char *path,

@@ -43,42 +43,35 @@ static const float *read_vision(struct judge *j, const char *slot, size_t *n)
     return NULL;
 }
 
-/* `parts` rows of what a call reads of the time at a step, without their padding; NULL for no call
- * that has such. */
-static const float *read_timed(struct judge *j, int call, int step, int first, int parts, size_t *n)
+/* A row of the time at a step, without its padding; NULL for no call. */
+static const float *read_timed(struct judge *j, int call, int step, size_t *n)
 {
     const struct tec_timed *t = j->plan->timed[0];
-    size_t w = (size_t)tec_model_expert(j->pi->model)->stack->width;
-    size_t padded = (size_t)tec_padded((int)w);
-    float *out = TEC_NEW(j->pi->v->arena, (size_t)parts * w, float);
-    const float *from = call < 0                        ? NULL
-                        : t->program->calls[call].stack ? tec_timed_norms(t, call, step)
-                                                        : tec_timed_row(t, call, step);
-    if (!out || !from || step >= t->steps)
+    size_t cols = call < 0 ? 0 : (size_t)t->program->calls[call].cols;
+    float *out = TEC_NEW(j->pi->v->arena, cols + 1, float);
+    if (call < 0 || !out || step >= t->steps)
         return NULL;
-    for (size_t i = 0; i < (size_t)parts; i++)
-        tec_device_download(j->pi->device, TEC_STREAM_MAIN, out + i * w,
-                            from + ((size_t)first + i) * padded, w * sizeof(float));
-    *n = (size_t)parts * w;
+    tec_device_download(j->pi->device, TEC_STREAM_MAIN, out, tec_timed_row(t, call, step),
+                        cols * sizeof(float));
+    *n = cols;
     return out;
 }
 
 static const float *read_condition(struct judge *j, int step, size_t *n)
 {
-    return read_timed(j, tec_model_expert(j->pi->model)->time, step, 0, 1, n);
+    const struct tec_model_program *p = j->pi->model->program;
+    int row = tec_pi_modulation(p, 0);
+    return read_timed(j, row < 0 ? -1 : p->calls[row].in[0], step, n);
 }
 
-/* The modulation of a norm: scale, shift and gate without their padding. */
+/* The modulation of a norm: scale, shift and gate. */
 static const float *read_norm(struct judge *j, const struct tec_tap_found *found, size_t *n)
 {
-    const struct tec_model *m = j->pi->model;
-    int last = tec_stack_norms(tec_model_expert(m)->stack) - 1;
-    int64_t first = 2 * (int64_t)found->number[1];
-    int64_t norm = found->form == TEC_TAP_FINAL_NORM  ? last
-                   : found->form == TEC_TAP_POST_NORM ? first + 1
-                                                      : first;
-    return norm > last ? NULL
-                       : read_timed(j, m->program->asks, found->number[0], 3 * (int)norm, 3, n);
+    const struct tec_model_program *p = j->pi->model->program;
+    int norm = found->form == TEC_TAP_FINAL_NORM
+                   ? tec_pi_modulations(p) - 1
+                   : 2 * found->number[1] + (found->form == TEC_TAP_POST_NORM);
+    return read_timed(j, tec_pi_modulation(p, norm), found->number[0], n);
 }
 
 /* The last [H, A] of the steps' taps. */

@@ -29,17 +29,35 @@ static void judge_sincos(struct tec_pi *pi, const json_t *t, int width, const ch
     tec_pi_compare(pi, check, got, steps * (size_t)width, NULL);
 }
 
-/* Rows of a call at every step, without their padding: `parts` of them, of W columns each. */
-static const float *read_rows(struct tec_verify *v, const struct tec_timed *t, int call, int parts,
-                              int width)
+/* Rows of `n` calls of equally many columns, one after the other at every step, without padding. */
+static const float *read_rows(struct tec_verify *v, const struct tec_timed *t, const int *calls,
+                              int n)
 {
-    size_t w = (size_t)width, padded = (size_t)tec_padded(width), at = 0;
-    float *out = TEC_NEW(v->arena, (size_t)t->steps * (size_t)parts * w + 1, float);
+    size_t w = (size_t)t->program->calls[calls[0]].cols, at = 0;
+    float *out = TEC_NEW(v->arena, (size_t)t->steps * (size_t)n * w + 1, float);
     for (int s = 0; out && s < t->steps; s++)
-        for (int i = 0; i < parts; i++, at += w)
-            tec_device_download(t->device, TEC_STREAM_MAIN, out + at,
-                                t->of[call] + (size_t)(s * parts + i) * padded, w * sizeof *out);
+        for (int i = 0; i < n; i++, at += w)
+            tec_device_download(t->device, TEC_STREAM_MAIN, out + at, tec_timed_row(t, calls[i], s),
+                                w * sizeof *out);
     return out;
+}
+
+/* The tables of a checkpoint's norms, and the row of the time that they are made of. */
+static void judge_rows(struct tec_pi *judge, const char *name, const struct tec_timed *t)
+{
+    const struct tec_model_program *p = t->program;
+    char check[128];
+    int norms = tec_pi_modulations(p), *rows = TEC_NEW(judge->v->arena, (size_t)norms + 1, int);
+    for (int i = 0; rows && i < norms; i++)
+        rows[i] = tec_pi_modulation(p, i);
+    if (!rows || !norms)
+        return;
+    const int *time = &p->calls[rows[0]].in[0];
+    size_t n = (size_t)t->steps * (size_t)p->calls[*time].cols;
+    snprintf(check, sizeof check, "%s.cond", name);
+    tec_pi_compare(judge, check, read_rows(judge->v, t, time, 1), n, NULL);
+    snprintf(check, sizeof check, "%s.mod", name);
+    tec_pi_compare(judge, check, read_rows(judge->v, t, rows, norms), 3 * n * (size_t)norms, NULL);
 }
 
 /* <name>.cond [S, W] and <name>.mod [S, norms, 3 W] of one checkpoint. */
@@ -47,7 +65,6 @@ static enum tec_status judge_checkpoint(struct tec_pi *judge, const char *name, 
                                         struct tec_error *err)
 {
     struct tec_pi pi;
-    char check[128];
     struct tec_timed *t = NULL;
     const struct tec_timed_options ten = {.steps = 10};
     enum tec_status status = tec_pi_open(&pi, judge->v, path, NULL, err);
@@ -57,16 +74,8 @@ static enum tec_status judge_checkpoint(struct tec_pi *judge, const char *name, 
     if (status == TEC_OK)
         status =
             tec_timed_create(&t, pi.model->program, &source, &ten, pi.device, judge->v->heap, err);
-    if (status == TEC_OK) {
-        const struct tec_model_call *expert = tec_model_expert(pi.model);
-        int width = expert->stack->width, parts = 3 * tec_stack_norms(expert->stack);
-        size_t n = (size_t)t->steps * (size_t)width;
-        snprintf(check, sizeof check, "%s.cond", name);
-        tec_pi_compare(judge, check, read_rows(judge->v, t, expert->time, 1, width), n, NULL);
-        snprintf(check, sizeof check, "%s.mod", name);
-        tec_pi_compare(judge, check, read_rows(judge->v, t, pi.model->program->asks, parts, width),
-                       n * (size_t)parts, NULL);
-    }
+    if (status == TEC_OK)
+        judge_rows(judge, name, t);
     tec_timed_destroy(t);
     tec_pi_finish(&pi);
     return status;

@@ -147,7 +147,7 @@ static const struct tec_matrix *find_matrix(const struct tec_pi *pi, int layer, 
     for (int i = p->layers[layer].first; i < p->layers[layer + 1].first; i++) {
         const struct tec_model_call *c = &p->calls[i];
         const struct tec_call_weights *w = &pi->weights->text[i];
-        const struct tec_layer *l = w->stack.layers;
+        const struct tec_attention_weights *l = w->attention;
         if (is_named(c->weight, name))
             return &w->matrix;
         for (int k = 0; k < 3; k++) {

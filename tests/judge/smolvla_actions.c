@@ -180,19 +180,32 @@ static const int *read_suffix_mask(struct judge *j, size_t *n)
     return out;
 }
 
+/* The layer of the expert that reads a layer of the text; -1 = there is none. */
+static int expert_layer(const struct tec_model_program *p, int layer)
+{
+    int at = 0;
+    for (int i = p->parts[TEC_PART_OF_ACTION]; i < p->n; i++) {
+        if (p->calls[i].word != TEC_WORD_attention)
+            continue;
+        if (p->calls[i].place == layer)
+            return at;
+        at++;
+    }
+    return -1;
+}
+
 /* Taps count the layers of the expert, the case those of the text. */
 static const float *read_expert(struct judge *j, const struct tec_tap_found *found, size_t *n)
 {
     char name[2 * TEC_TAP_BYTES];
-    int every = tec_model_expert(j->s->pi.model)->every;
     bool crossed = found->form == TEC_TAP_CROSSED;
-    int layer = found->number[crossed ? 0 : 1];
-    if (layer % every != 0)
+    int layer = expert_layer(j->s->pi.model->program, found->number[crossed ? 0 : 1]);
+    if (layer < 0)
         return NULL;
     if (crossed)
-        snprintf(name, sizeof name, "suffix.layer%d.%s", layer / every, found->ours);
+        snprintf(name, sizeof name, "suffix.layer%d.%s", layer, found->ours);
     else
-        snprintf(name, sizeof name, "suffix.step%d.layer%d.%s", found->number[0], layer / every,
+        snprintf(name, sizeof name, "suffix.step%d.layer%d.%s", found->number[0], layer,
                  found->ours);
     return read_tap(j, name, 0, -1, n);
 }

@@ -111,7 +111,7 @@ int64_t tec_bandwidth_step(const struct tec_weights *w, const struct tec_model *
     int64_t bytes = bytes_of(&w->head);
     for (int i = 0; p && i < p->n; i++) {
         const struct tec_call_weights *c = &w->text[i];
-        bytes += bytes_of(c->stack.layers ? &c->stack.layers->qkv : &c->matrix);
+        bytes += bytes_of(c->attention ? &c->attention->qkv : &c->matrix);
     }
     return bytes;
 }

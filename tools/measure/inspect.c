@@ -204,18 +204,32 @@ static json_t *stack_json(const struct tec_stack *s)
                      s->mlp);
 }
 
-/* The stacks of a program by name, and what goes in and comes out. */
+/* The attentions of a part of a program, the columns of the first one's rows and of the first
+ * feed-forward behind it. */
+static json_t *part_json(const struct tec_model_program *p, enum tec_model_part part)
+{
+    const struct tec_model_call *first = NULL;
+    int n = 0, mlp = 0;
+    for (int i = p->parts[part]; i < p->parts[part + 1]; i++) {
+        const struct tec_model_call *c = &p->calls[i];
+        bool within = c->word == TEC_WORD_gated || (c->word == TEC_WORD_activation && !c->timed);
+        n += c->word == TEC_WORD_attention;
+        first = !first && n ? c : first;
+        mlp = !mlp && n && within ? c->cols : mlp;
+    }
+    if (!first)
+        return json_object();
+    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "attentions", n, "rows", first->rows,
+                     "width", p->calls[first->in[0]].cols, "heads", first->attend.heads, "kv_heads",
+                     first->attend.kv_heads, "head_dim", first->attend.head_dim, "mlp", mlp);
+}
+
+/* What a program of pictures and state computes by, and what goes in and comes out. */
 static void add_program(json_t *sizes, const struct tec_model *m)
 {
     const struct tec_model_program *p = m->program;
-    for (int i = 0; i < p->n; i++) {
-        const struct tec_model_call *c = &p->calls[i];
-        if (!c->stack)
-            continue;
-        json_t *stack = stack_json(c->stack);
-        json_object_set_new(stack, "rows", json_integer(c->rows));
-        json_object_set_new(sizes, c->name ? c->name : "stack", stack);
-    }
+    json_object_set_new(sizes, "prefill", part_json(p, TEC_PART_OF_PREFILL));
+    json_object_set_new(sizes, "action", part_json(p, TEC_PART_OF_ACTION));
     json_object_set_new(sizes, "calls", json_integer(p->n));
     json_object_set_new(sizes, "state", json_integer(p->n_entries));
     json_object_set_new(sizes, "horizon", json_integer(m->flow.horizon));
@@ -241,7 +255,7 @@ static json_t *sizes_json(const struct tec_model *m)
         json_object_set_new(sizes, "text", text);
     }
     if (tec_model_flows(m)) {
-        json_t *flow = stack_json(tec_model_expert(m)->stack);
+        json_t *flow = part_json(m->program, TEC_PART_OF_ACTION);
         json_object_set_new(flow, "horizon", json_integer(m->flow.horizon));
         json_object_set_new(flow, "dim", json_integer(m->flow.dim));
         json_object_set_new(flow, "steps", json_integer(m->flow.steps));

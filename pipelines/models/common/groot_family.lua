@@ -12,16 +12,6 @@ local function table_of(x) return type(x) == "table" and x or {} end
 
 local function dense(name) return { weight = name .. ".weight", bias = name .. ".bias" } end
 
--- Layers of `layer`, a pattern, with weights and biases by role; `norms` and names without bias apart.
-local function tensors(layer, names, biased)
-  local t = {}
-  for role, name in pairs(names) do
-    t[role] = layer .. name .. ".weight"
-    if biased then t[role .. "_bias"] = layer .. name .. ".bias" end
-  end
-  return t
-end
-
 local function tower(c, V, side, numbers)
   local act <const> = c.hidden_act or "gelu_pytorch_tanh"
   if act ~= "gelu_pytorch_tanh" then error("hidden_act must be gelu_pytorch_tanh, is " .. tostring(act), 0) end
@@ -62,21 +52,33 @@ local function block_sizes(c)
            mlp = 4 * heads * dim }
 end
 
--- Such layers whose rows see each other, with norms of their own.
-local function block_stack(c, layer)
-  local stack <const> = block_sizes(c)
-  stack.norm, stack.norm_offset, stack.eps, stack.theta, stack.activation = "layer", 0.0, 1e-5, 0.0, "gelu"
-  stack.tensors = tensors(layer, {
-    q = "attn1.to_q", k = "attn1.to_k", v = "attn1.to_v", o = "attn1.to_out.0", up = "ff.net.0.proj",
-    down = "ff.net.2", norm1 = "norm1", norm2 = "norm3" }, true)
-  return stack
-end
-
 -- A product with options beside its tensors.
 local function linear(g, x, name, out, options)
   local o = options or {}
   o.weight, o.bias, o.out = name .. ".weight", name .. ".bias", out
   return g:linear(x, o)
+end
+
+-- Layers of BasicTransformerBlock whose rows see each other, with norms of their own.
+local function block_layers(g, x, c, layers)
+  local s <const> = block_sizes(c)
+  local function norm(at, name, tap)
+    return g:norm(x, { weight = at .. name .. ".weight", bias = at .. name .. ".bias", eps = 1e-5, name = tap .. name })
+  end
+  for i = 0, s.layers - 1 do
+    local at <const>, tap <const> = layers .. i .. ".", "features.layer" .. i .. "."
+    local o = { heads = s.heads, head_dim = s.head_dim, bf16 = true, name = tap .. "attn" }
+    for _, r in ipairs { "q", "k", "v" } do
+      o[r], o[r .. "_bias"] = at .. "attn1.to_" .. r .. ".weight", at .. "attn1.to_" .. r .. ".bias"
+    end
+    local y = g:attention(norm(at, "norm1", tap), o)
+    x = g:add(linear(g, y, at .. "attn1.to_out.0", s.width, { bf16 = true, name = tap .. "attn_out" }), x)
+    y = linear(g, norm(at, "norm3", tap), at .. "ff.net.0.proj", s.mlp, { bf16 = true, name = tap .. "up" })
+    y = linear(g, g:activation(y, { kind = "gelu" }), at .. "ff.net.2", s.width,
+               { bf16 = true, name = tap .. "mlp_out" })
+    x = g:add(y, x, { name = tap .. "hidden" })
+  end
+  return x
 end
 
 -- The number of the robot's kind. Tags that a folder does not number have those of the published code.
@@ -152,8 +154,7 @@ return function(m, c)
     if head.use_vlln == false then return x end
     x = g:norm(x, { weight = A .. "vlln.weight", bias = A .. "vlln.bias", eps = 1e-5, name = "features.norm" })
     if not c.self then return x end
-    return g:stack(x, { stack = block_stack(c.self, A .. "vl_self_attention.transformer_blocks.{}."),
-                        name = "features" })
+    return block_layers(g, x, c.self, A .. "vl_self_attention.transformer_blocks.")
   end
 
   -- The time as a row that every norm reads: t is a whole number of 1000.

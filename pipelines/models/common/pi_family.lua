@@ -1,5 +1,5 @@
--- What the flow-matching VLA models of openpi and LeRobot share: a picture tower, a language
--- stack, and an action expert that reads the language stack's keys layer by layer.
+-- What the flow-matching VLA models of openpi and LeRobot share: a picture tower, a text, and an
+-- action expert that reads the text's keys layer by layer.
 -- `given` = { config, shapes, size, arch }: a checkpoint's config.json and tensor shapes, or a named
 -- size; and the name that was asked for, nil when a checkpoint is to be recognised.
 
@@ -26,6 +26,7 @@ local sizes = {
 }
 
 local layers_of <const> = include("common/decoder_layers.lua")
+local expert_of <const> = include("common/expert_layers.lua")
 local pictures_of <const> = include("common/picture_layers.lua")
 
 local P <const> = "paligemma_with_expert.paligemma."
@@ -61,28 +62,6 @@ local function linear(g, x, name, out, tap)
   return g:linear(x, { weight = name .. ".weight", bias = name .. ".bias", out = out, name = tap })
 end
 
--- The expert's layers, whose norms may be of the time.
-local function gemma(s, prefix, norm)
-  local layer = prefix .. "layers.{}."
-  local t = {
-    q = layer .. "self_attn.q_proj.weight", k = layer .. "self_attn.k_proj.weight",
-    v = layer .. "self_attn.v_proj.weight", o = layer .. "self_attn.o_proj.weight",
-    gate = layer .. "mlp.gate_proj.weight", up = layer .. "mlp.up_proj.weight",
-    down = layer .. "mlp.down_proj.weight",
-  }
-  local suffix = norm == "adaptive" and ".dense" or ""
-  local function norms(key, name)
-    t[key] = name .. suffix .. ".weight"
-    if norm == "adaptive" then t[key .. "_bias"] = name .. suffix .. ".bias" end
-  end
-  norms("norm1", layer .. "input_layernorm")
-  norms("norm2", layer .. "post_attention_layernorm")
-  norms("final", prefix .. "norm")
-  return { layers = s.depth, width = s.width, heads = s.num_heads, kv_heads = s.num_kv_heads,
-           head_dim = s.head_dim, mlp = s.mlp_dim, norm = norm, norm_offset = 1.0, eps = 1e-6,
-           theta = 10000.0, tensors = t }
-end
-
 local function siglip(s)
   local t = pictures_of {
     prefix = V .. "encoder.layers.", layers = s.num_layers, width = s.hidden_size, heads = s.num_heads,
@@ -112,22 +91,26 @@ return function(m)
   local g = geometry()
   local horizon = c.action_horizon or c.chunk_size or given.horizon or m.horizon or 50
   local dim = rows("action_out_proj.weight", given.width or 32)
-  local expert = gemma(g.expert, X .. "model.", m.adaptive and "adaptive" or "rms")
-  local width = expert.width
+  local e = g.expert
+  local width = e.width
+  local expert = expert_of {
+    prefix = X .. "model.", layers = e.depth, width = width, heads = e.num_heads, kv_heads = e.num_kv_heads,
+    head_dim = e.head_dim, mlp = e.mlp_dim, eps = 1e-6, offset = 1.0, activation = "gelu",
+    reads = function(i) return { layer = i, lead = m.adaptive and 0 or 1 } end,
+  }
 
   -- The time as sines of periods between two, and the noisy actions.
   local function begin(b, x, t)
     return b:waves(t, { cols = width, shortest = c.min_period or 0.004, longest = c.max_period or 4.0 }),
-           linear(b, x, "action_in_proj", width, "action_in")
+           linear(b, x, "action_in_proj", width, m.adaptive and "embeds" or "action_in")
   end
 
   -- pi0.5: the time conditions the expert's norms.
   local function conditioned(b, prompt, x, t)
     local time, y = begin(b, x, t)
     time = b:activation(linear(b, time, "time_mlp_in", width), { kind = "silu" })
-    time = b:activation(linear(b, time, "time_mlp_out", width), { kind = "silu" })
-    y = b:stack(y, { stack = expert, over = prompt, time = time })
-    return linear(b, y, "action_out_proj", dim, "action_out")
+    time = b:activation(linear(b, time, "time_mlp_out", width), { kind = "silu", f32 = true })
+    return linear(b, expert(b, y, prompt, time), "action_out_proj", dim, "action_out")
   end
 
   -- pi0: the time is mixed into the actions; a row of the state, which does not see them, stands in front.
@@ -136,7 +119,7 @@ return function(m)
     local time, y = begin(b, x, t)
     y = linear(b, b:beside(y, time), "action_time_mlp_in", width, "time_in")
     y = linear(b, b:activation(y, { kind = "silu" }), "action_time_mlp_out", width, "time_out")
-    y = b:stack(b:concat({ state, y }, { name = "suffix" }), { stack = expert, over = prompt, lead = 1 })
+    y = expert(b, b:concat({ state, y }, { name = "embeds" }), prompt)
     return linear(b, b:take(y, { first = 1, rows = horizon }), "action_out_proj", dim, "action_out")
   end
 

@@ -1,12 +1,7 @@
-/* stack.c - which layers of a stack cross to another one, and the angles of rotations. */
+/* rotation.c - the angles by which positions turn queries and keys. */
 #include "graph/model/model.h"
 
 #include <math.h>
-
-bool tec_stack_crossed(const struct tec_stack *s, int layer)
-{
-    return s->crosses && (s->crossed[layer / 8] >> (layer % 8) & 1);
-}
 
 /* As transformers' modeling_rope_utils.py computes it: long waves are divided by the factor, short
  * ones stay, those between are a blend by how often they turn over the original length. */
