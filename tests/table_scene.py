@@ -1,14 +1,17 @@
-"""The scene of tools/table and its experts; needs MuJoCo and Meta-World. Prints what is wrong."""
+"""The scene of tools/table, its experts and how demonstrations begin; needs MuJoCo and Meta-World. Prints what is wrong."""
 import pathlib
 import sys
+from types import SimpleNamespace
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "tools/table"))
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "tools/table"), str(ROOT / "pipelines/checkpoints/table_arm/train")]
 
 import numpy as np
 
 import bench
 import experts
 import goals
+import record
 from scene import HOME, PLACES, SIZE, Table
 
 wrong = []
@@ -58,5 +61,21 @@ for skill in goals.SKILLS:
     check(sum(done) >= 3, f"the expert of '{skill}' does it: {done}")
     idle = bench.episode(table, skill, 1, lambda t, s, _: [0, 0, 0, 1])[0]
     check(not idle, f"'{skill}' is not done by doing nothing")
+for skill in ("open the faucet", "close the faucet"):
+    bench.start(table, skill, 2)
+    for step in range(bench.LONGEST):
+        action, sentence = experts.expert(table, skill)
+        if sentence == goals.ENDED[skill]:
+            break
+        check(not (experts.is_done(table, skill) and abs(table.joint("faucet")) > experts.TURNED), f"'{skill}' ends when it is turned")
+        table.step(action)
+    check(sentence == goals.ENDED[skill] and abs(table.joint("faucet")) >= experts.TURNED, f"'{skill}' turns it with room to spare")
+table.reset(6)
+record.hand_over(table, "pull the drawer", np.random.default_rng(1))
+check(table.state_of("drawer") == "open", "a demonstration can begin where another skill is done")
+beginning = SimpleNamespace(stride=5, longest=30, handed=1.0)
+for skill in (*goals.SKILLS, goals.IDLE):
+    rows = record.record(table, skill, 8, beginning, np.random.default_rng(2))
+    check(0 < len(rows) <= 6 and all(row[2].shape == (record.HORIZON, 4) for row in rows), f"the beginning of '{skill}' is recorded")
 print("\n".join(wrong))
 sys.exit(bool(wrong))

@@ -13,7 +13,8 @@ CLEAR_BUTTON = 0.38
 LIFTED = 0.27           # where a hand waits that has done its work
 ARM = 0.15              # metres from the faucet's axis at which its handle is pushed
 HANDLE = 0.125          # its height
-SURE = 1.0              # radians to which it is turned: an arm that says a little early that it is closed says what is so
+SURE = 1.0              # radians from which a faucet counts as turned where no hand is at it
+TURNED = 1.15           # radians to which a hand turns it: an arm that says a little early that it is closed says what is so
 
 
 def towards(hand, goal, gain=25.0):
@@ -81,9 +82,10 @@ def is_done(table, skill):
     return table.is_state(goals.thing_of(skill), goals.MAKES.get(skill))
 
 
-def is_sure(table, skill):
+def is_sure(table, skill, touching):
     """Done, and a faucet with room to spare: this is when an expert says so and lifts the hand."""
-    return is_done(table, skill) and (goals.thing_of(skill) != "faucet" or abs(table.joint("faucet")) >= SURE)
+    enough = TURNED if touching else SURE
+    return is_done(table, skill) and (goals.thing_of(skill) != "faucet" or abs(table.joint("faucet")) >= enough)
 
 
 def expert(table, skill):
@@ -93,7 +95,7 @@ def expert(table, skill):
         return np.append(over_home(hand), 1).astype(np.float32), goals.WAITING
     rule, argument = DOES[skill]
     move, grip, touching = rule(table, argument)
-    if is_sure(table, skill):
+    if is_sure(table, skill, touching):
         if skill != "press the button":
             move = lifted(hand)
         return np.append(move, grip).astype(np.float32), goals.ENDED[skill]

@@ -4,7 +4,8 @@ One .npz for a skill and one for waiting, in the form that metaworld/train/train
 f32 [N,4], expert and executed f32 [N,16,4], sentence (index into sentences) [N], demo [N], prompt. A demonstration begins
 where another skill has left the hand, is disturbed (a push, a drift, noise on what is executed, a thing that moves), and goes
 on after the skill is done, so that the arm learns to say so. `expert` is what the undisturbed expert would do in each state.
-With --driver a trained policy acts, and the labels are the expert's.
+With --driver a trained policy acts, and the labels are the expert's. With --longest 30 only beginnings are recorded: many scenes
+for little, with --handed 0.6 mostly where another skill has just been done.
 """
 import argparse
 import pathlib
@@ -21,7 +22,7 @@ import goals
 from scene import SIZE, Table
 
 HORIZON = 16            # of the arm's model
-AFTER = 40              # control steps that are recorded after a skill is done
+AFTER = 40              # control steps that are recorded after an expert has said that its skill is done
 LONGEST = 300
 WAITS = 90              # steps of waiting
 FIRST_SEED = 10_000     # episodes that are judged start at 500 000
@@ -41,30 +42,45 @@ class Driver:
         return self.chunk[step % 8].astype(np.float32)
 
 
-def begin(table, skill, seed, rng):
-    """A scene in which another skill has been at work for a while."""
+def hand_over(table, skill, rng):
+    """Another skill is done, and up to a second later, as a planner is asked once a second, the next one is told."""
+    if skill in goals.OPPOSITE:
+        table.put(goals.thing_of(skill), goals.MAKES[goals.OPPOSITE[skill]])
+    for _ in range(LONGEST):
+        action, sentence = experts.expert(table, skill)
+        table.step(action)
+        if sentence == goals.ENDED[skill]:
+            break
+    for _ in range(rng.integers(80)):
+        table.step(experts.expert(table, skill)[0])
+
+
+def begin(table, skill, seed, rng, handed):
+    """A scene in which another skill has been at work for a while; with the chance `handed` until it was done."""
     table.reset(seed)
     if skill in goals.OPPOSITE:
         state = goals.MAKES[goals.OPPOSITE[skill]]
         table.put(goals.thing_of(skill), rng.choice([state, state, state, state, "between", goals.MAKES[skill]]))
     before = rng.choice([s for s in goals.SKILLS if s != skill]) if rng.random() < 0.75 else goals.IDLE
+    if handed and before in goals.SKILLS and rng.random() < handed:
+        return hand_over(table, before, rng)
     for _ in range(rng.integers(10, 170)):
         table.step(experts.expert(table, before)[0])
 
 
-def record(table, skill, seed, stride, rng, driver=None):
+def record(table, skill, seed, a, rng, driver=None):
     """One demonstration as rows (views, state, expert chunk, executed chunk, sentence); none if the expert failed."""
-    begin(table, skill, seed, rng)
+    begin(table, skill, seed, rng, a.handed)
     noise, drift = rng.choice([0.0, 0.25, 0.6]), np.append(rng.uniform(-1, 1, 3), 0)
     drifts, pushed, moved = rng.integers(0, 20) * (rng.random() < 0.5), rng.integers(5, 300), rng.integers(5, 200)
-    phase = 0 if driver else rng.integers(stride)
+    phase = 0 if driver else rng.integers(a.stride)
     frames, wanted, executed, ended = [], [], [], None
-    for t in range(LONGEST + HORIZON):
+    for t in range(a.longest + HORIZON):
         label, sentence = experts.expert(table, skill)
-        if ended is None and (skill == goals.IDLE and t > WAITS or skill != goals.IDLE and experts.is_done(table, skill)):
+        if ended is None and (t > WAITS if skill == goals.IDLE else sentence == goals.ENDED[skill]):
             ended = t
         act = driver.action(table, skill, t) if driver else label.copy()
-        if t % stride == phase and (driver or t >= drifts) and t < LONGEST and (ended is None or t < ended + AFTER):
+        if t % a.stride == phase and (driver or t >= drifts) and t < a.longest and (ended is None or t < ended + AFTER):
             o = driver.seen if driver else table.observe(skill)
             frames.append((t, o["observation/image"], o["observation/wrist_image"], o["observation/state"], sentence))
         if t == pushed:
@@ -77,7 +93,7 @@ def record(table, skill, seed, stride, rng, driver=None):
         table.step(act)
         if ended is not None and t >= ended + AFTER + HORIZON:
             break
-    if ended is None and not driver:
+    if ended is None and not driver and a.longest == LONGEST:
         return []
     wanted, executed = np.array(wanted, np.float32), np.array(executed, np.float32)
     return [(np.stack([a, b]), s, wanted[t:t + HORIZON], executed[t:t + HORIZON], x)
@@ -88,7 +104,7 @@ def record_skill(table, skill, a, driver):
     rng = np.random.default_rng([a.seed, *map(ord, skill)])
     rows, good, since = [], 0, time.time()
     for i in range(a.demos):
-        r = record(table, skill, a.seed + i, a.stride, rng, driver)
+        r = record(table, skill, a.seed + i, a, rng, driver)
         rows += [(*x, i) for x in r]
         good += bool(r)
     sentences = sorted({r[4] for r in rows})
@@ -109,6 +125,8 @@ def main():
     p.add_argument("--driver-steps", type=int, default=3, help="denoising steps of the driver")
     p.add_argument("--seed", type=int, default=FIRST_SEED)
     p.add_argument("--stride", type=int, default=5, help="control steps between recorded frames; 8 with a driver")
+    p.add_argument("--longest", type=int, default=LONGEST, help="control steps of a demonstration; with fewer: of its beginning")
+    p.add_argument("--handed", type=float, default=0, help="share that begins as another skill is done, and not amid it")
     a = p.parse_args()
     a.out.mkdir(parents=True, exist_ok=True)
     a.stride = 8 if a.driver else a.stride
