@@ -115,9 +115,9 @@ local options <const> = {
 }
 for name, known in pairs(kind.options or {}) do options[name] = known end
 
-local function check_options(step, name, config)
+local function check_options(step, name, given_options)
   local known <const> = options[name] or {}
-  for option in pairs(config) do
+  for option in pairs(given_options) do
     if not known[option] then
       local all <const> = names(known)
       refuse(step .. "." .. tostring(option), "is no option of " .. name .. " that is run; "
