@@ -9,6 +9,7 @@
 #include "base/store/file.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,7 +164,9 @@ const struct tec_cost_row *tec_costs_table_row(const struct tec_cost_table *tabl
     const struct tec_cost_row *best = NULL;
     for (int i = 0; i < table->n_rows; i++) {
         const struct tec_cost_row *r = &table->rows[i];
-        if (strcmp(r->node, node) == 0 && (!best || best->point < rows))
+        bool of_node =
+            r->node[0] == node[0] && strcmp(r->node, node) == 0; /* most begin otherwise */
+        if (of_node && (!best || best->point < rows))
             best = r;
     }
     return best;

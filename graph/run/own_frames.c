@@ -7,20 +7,22 @@
 
 #include <string.h>
 
-/* What of a record is a session's own. */
-static void copy_own(struct tec_frame_record *to, const struct tec_frame_record *from)
+/* What of a record is a session's own; the row of the first action is always there. */
+static void copy_own(const struct tec_loop *l, struct tec_frame_record *to,
+                     const struct tec_frame_record *from)
 {
+    size_t actions = l->o.n_actions > 1 ? (size_t)l->o.n_actions : 1;
     to->frame = from->frame;
     to->tick_ns = from->tick_ns;
     to->session = from->session;
     to->place = from->place;
-    memcpy(to->actions, from->actions, sizeof to->actions);
+    memcpy(to->actions, from->actions, actions * sizeof *to->actions);
     to->overrun_us = from->overrun_us;
     to->missed = from->missed;
     to->cause = from->cause;
     to->to_come = from->to_come;
     to->n_reads = from->n_reads;
-    memcpy(to->reads, from->reads, sizeof to->reads);
+    memcpy(to->reads, from->reads, (size_t)from->n_reads * sizeof *to->reads);
 }
 
 void tec_loop_take_prefixes(struct tec_loop *l, int session)
@@ -39,8 +41,8 @@ void tec_loop_turn(struct tec_loop *l, int who)
     if (l->n_own < 2 || who == l->turn)
         return;
     struct tec_own_frame *from = &l->own[l->turn], *to = &l->own[who];
-    copy_own(&from->record, &l->record);
-    copy_own(&l->record, &to->record);
+    copy_own(l, &from->record, &l->record);
+    copy_own(l, &l->record, &to->record);
     from->actions_due = l->actions_due;
     l->actions_due = to->actions_due;
     l->input = to->input;

@@ -70,9 +70,11 @@ void tec_loop_fill_rows(struct tec_loop *l, struct tec_scheduled *it, int first,
                                        .made = l->made + first};
     for (int i = first; i < first + n; i++) {
         struct tec_request *r = &l->requests[l->order[i]];
-        tec_loop_turn_of(l, r);
         l->states[i] = &r->row;
-        launch->after_prefill |= !r->stored && !unshared(l, l->order[i]);
+        if (r->stored)
+            continue;
+        tec_loop_turn_of(l, r);
+        launch->after_prefill |= !unshared(l, l->order[i]);
     }
     tec_loop_turn(l, turn);
 }
@@ -341,9 +343,10 @@ static bool next_fork(struct tec_loop *l, struct tec_scheduled *it)
     keep_recalls(l);
     part_order(l);
     for (int i = 0; i < l->n_live; i++) {
+        if (l->requests[i].stored)
+            continue;
         tec_loop_turn_of(l, &l->requests[i]);
-        if (!l->requests[i].stored && unshared(l, i) && is_concurrent(l, i) &&
-            tec_chain_of(l, &l->requests[i]) == it->chain)
+        if (unshared(l, i) && is_concurrent(l, i) && tec_chain_of(l, &l->requests[i]) == it->chain)
             fill_prefill(l, add_beside(l, &tec_scheduled_store, i), i);
     }
     for (int i = 0, n; i < l->n_order; i += n) {
@@ -366,8 +369,10 @@ const struct tec_scheduled_kind tec_scheduled_fork = {.next = next_fork};
 static void store_beside(struct tec_loop *l, int64_t at_ns)
 {
     for (int i = 0; i < l->n_live; i++) {
+        if (l->requests[i].stored)
+            continue;
         tec_loop_turn_of(l, &l->requests[i]);
-        if (!l->requests[i].stored && is_concurrent(l, i) && !unshared(l, i))
+        if (is_concurrent(l, i) && !unshared(l, i))
             store(l, i, tec_chain_of(l, &l->requests[i])->prefix.region, at_ns);
     }
 }

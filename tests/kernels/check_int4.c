@@ -305,7 +305,7 @@ static void check_group(struct conform *c, const struct tec_gemm_args *a, const 
                         int first)
 {
     int count = a->k - first < a->group ? a->k - first : a->group;
-    double low = 0.0, high = 0.0, got = 0.0, least = INFINITY;
+    double low = 0.0, high = 0.0, got = 0.0, least = HUGE_VAL;
     for (int i = 0; i < count; i++) {
         low = (double)w[first + i] < low ? (double)w[first + i] : low;
         high = (double)w[first + i] > high ? (double)w[first + i] : high;
