@@ -81,7 +81,7 @@ refused() { # refused TEXT-IN-ERROR WHAT
 alone 'candidates = { " find a mug", "" }'
 tectum check "$W/one.lua" --random-weights 1 --size tiny
 status=$?
-refused "must be a list of texts" "an empty candidate is refused with its place"
+refused "entry 2 of 'candidates' of score must be a text in quotes, not empty" "an empty candidate is refused with its place"
 printf '%s\n' 'return extend("pi05_libero.lua", { nodes = { score { name = "choose", kv = "obs",' \
     'candidates = { "a", "b" }, spawn = every(1), out = stream "x" } } })' >"$W/bidir.lua"
 tectum check "$W/bidir.lua" --random-weights 1 --size tiny

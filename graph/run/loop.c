@@ -8,6 +8,7 @@
 #include "graph/run/kept_chunks.h"
 #include "graph/run/state.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -265,6 +266,13 @@ static void begin_sessions(struct tec_loop *l)
     tec_loop_turn(l, 0);
 }
 
+/* Bytes of a record up to its last launch: most of it is room for launches. */
+static size_t used_of(const struct tec_frame_record *r)
+{
+    return offsetof(struct tec_frame_record, launches) +
+           (size_t)r->n_launches * sizeof *r->launches;
+}
+
 static void end_sessions(struct tec_loop *l)
 {
     for (int s = 0; s < l->n_own; s++) {
@@ -276,7 +284,7 @@ static void end_sessions(struct tec_loop *l)
                                             .since_ns = l->record.start_ns,
                                             .record = &l->record});
         if (l->n_own > 1)
-            l->own[s].record = l->record;
+            memcpy(&l->own[s].record, &l->record, used_of(&l->record));
     }
     tec_loop_turn(l, 0);
 }
