@@ -50,7 +50,8 @@ static int settle(struct tec_engine *engine)
         (void)loop_frame(engine->loop, NULL, 0, 0);
         int done = 0;
         for (int m = 0; m < engine->n_memories; m++) {
-            done += atomic_load(&engine->memories[m]->job.state) == TEC_JOB_DONE;
+            const struct tec_remember_job *job = &engine->memories[m]->job;
+            done += !job->k && atomic_load(&job->state) == TEC_JOB_DONE; /* it has no copies */
             missing += tec_store_missing(engine->memories[m]->store, &segment, 1);
         }
         both += done > 1;

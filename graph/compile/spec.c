@@ -426,7 +426,7 @@ static enum tec_status fill_action(const struct tec_node_set *set, int at, struc
 }
 
 /* Observations of several sessions in one launch. The rows that a head or queries read are those
- * of one prompt: such a model takes one observation after the other. */
+ * of one prompt: such a model takes one observation after the other, beside others that do not. */
 static enum tec_status fill_sessions(const struct tec_node_set *set, struct tec_error *err)
 {
     const struct tec_pipeline *p = set->pipeline;
@@ -436,14 +436,14 @@ static enum tec_status fill_sessions(const struct tec_node_set *set, struct tec_
     if (s->sessions < 2 || set->secondary)
         return TEC_OK;
     bool batches = !tec_model_acts(set->model) || tec_model_batches(set->model);
-    for (int i = 0; i < together->n; i++)
-        if (together->item[i] > 1)
-            s->together[s->n_together++] = together->item[i];
-    if (s->n_together && !batches)
+    if (!batches && p->n_models == 1 && together->n && together->item[together->n - 1] > 1)
         return tec_spec_refuse(&p->frame.where, TEC_MALFORMED, err,
                                "capture.sessions asks for several observations in a launch, of "
                                "which there is one in each of model",
                                set->model->name);
+    for (int i = 0; i < together->n && batches; i++)
+        if (together->item[i] > 1)
+            s->together[s->n_together++] = together->item[i];
     if (!together->n && batches)
         s->together[s->n_together++] = s->sessions;
     return TEC_OK;

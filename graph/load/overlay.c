@@ -253,7 +253,7 @@ static struct tec_decl_value *parse_call(struct tec_loader *ld, const char *text
             strcmp(text + n - 2, "()") == 0)
             return make_call(ld, bare[i], NULL, where);
     }
-    if (n < every + 2 || n > every + 10 || strncmp(text, "every(", every) != 0 ||
+    if (n < every + 2 || n > every + 11 || strncmp(text, "every(", every) != 0 ||
         strspn(text + every, "0123456789") != n - every - 1 || text[n - 1] != ')')
         return NULL;
     long long frames = strtoll(text + every, NULL, 10);

@@ -406,7 +406,7 @@ static int in_flight(const struct tec_pipeline *p, const struct tec_decl_node *n
         return 0;
     int own = n->prompt.index < 0 ? 0 : p->inputs[n->prompt.index].max_tokens;
     int k = p->capture.k.item[0], frames = (own + n->max_tokens + k - 1) / k;
-    return n->supersede ? 1 : (frames + spawn.frames - 1) / spawn.frames;
+    return n->supersede ? 1 : (frames - 1) / spawn.frames + 1;
 }
 
 /* The slots of a resource against the requests of all its nodes together. */

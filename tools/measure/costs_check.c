@@ -45,6 +45,15 @@ static double text_ms(const struct tec_cost_table *t, const struct tec_pipeline 
     return (n->max_tokens + tec_pipeline_keeps_keys(p, n)) * ms;
 }
 
+/* Observations of a launch: as many as were measured together. A model whose launches have one has
+ * no row of several. */
+static int together_of(const struct tec_cost_table *t, const struct tec_decl_node *n, int most)
+{
+    const struct tec_cost_row *row = tec_costs_table_row(t, n->name, most);
+    int measured = row && row->point > 1 ? row->point : 1;
+    return measured < most ? measured : most;
+}
+
 /* A hard node's launches in a frame: of a prefill and the action with it as many as the
  * observations of all sessions take, of another action one a session. */
 static double hard_ms(const struct tec_cost_table *t, const struct tec_pipeline *p,
@@ -58,8 +67,8 @@ static double hard_ms(const struct tec_cost_table *t, const struct tec_pipeline 
     bool alone = n->kind == TEC_DECL_ACTION && !tec_pipeline_with_prefill(p, n);
     if (sessions < 2 || alone)
         return sessions * p99_ms(t, prompt_name(t, p, n), 0);
-    int launches = (sessions + most - 1) / most;
-    return launches * p99_ms(t, n->name, most);
+    int each = together_of(t, n, most), launches = (sessions + each - 1) / each;
+    return launches * p99_ms(t, n->name, each);
 }
 
 /* The earliest deadline of a chain's actions, which hard chains run in the order of. */
