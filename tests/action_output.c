@@ -130,6 +130,35 @@ TEST(last_chunk_is_aligned_in_time)
     CHECK(gives(&got, TEC_SOURCE_HELD, 1, chunk_at(1, 7, 0), chunk_at(1, 7, 0)));
 }
 
+/* A chunk of a node with a rate leaves again behind the rows that are over. */
+static void rest(struct tec_action_output *h, int64_t frame, int over)
+{
+    double numbers[ROWS * WIDTH];
+    struct tec_action_output_chunk chunk = chunk_of(frame, numbers, ROWS);
+    for (int i = (over < ROWS ? ROWS - over : 1) * WIDTH; i < ROWS * WIDTH; i++)
+        numbers[i] = numbers[i - WIDTH];
+    chunk.over = over;
+    tec_action_output_fresh(h, &chunk);
+}
+
+TEST(last_chunk_holds_what_no_row_was_planned_for)
+{
+    struct tec_action_output *h = make(TEC_MISS_LAST_CHUNK, 0, 0);
+    rest(h, 0, 4);
+    struct tec_handed got = tec_action_output_missed(h, 1);
+    CHECK(gives(&got, TEC_SOURCE_STALE, 0, chunk_at(0, 2, 0), chunk_at(0, 3, 0)));
+    got = tec_action_output_missed(h, 2);
+    CHECK(gives(&got, TEC_SOURCE_HELD, 0, chunk_at(0, 3, 0), chunk_at(0, 3, 0)));
+    rest(h, 3, 5);
+    got = tec_action_output_missed(h, 4);
+    CHECK(gives(&got, TEC_SOURCE_STALE, 3, chunk_at(3, 2, 0), chunk_at(3, 2, 0)));
+    got = tec_action_output_missed(h, 5);
+    CHECK(gives(&got, TEC_SOURCE_HELD, 3, chunk_at(3, 2, 0), chunk_at(3, 2, 0)));
+    rest(h, 6, ROWS); /* nothing is left but its last row */
+    got = tec_action_output_missed(h, 7);
+    CHECK(gives(&got, TEC_SOURCE_HELD, 6, chunk_at(6, 0, 0), chunk_at(6, 0, 0)));
+}
+
 TEST(a_late_chunk_may_be_the_first_of_all)
 {
     struct tec_action_output *h = make(TEC_MISS_LAST_CHUNK, 0, 0);

@@ -141,6 +141,41 @@ if [ "$(grep '"release"' "$W/trace" | grep -c '"again":1')" = 3 ] && [ "$(grep '
     [ "$(grep '"start"' "$W/trace" | grep -c '"act"')" = 3 ]; then echo "ok $n - a simulation says what leaves again, and nothing is late"
 else failed=1; echo "not ok $n - a simulation says what leaves again"; fi
 
+# What leaves is the row of the tick, also behind a tick that opened no frame and a frame that left the node out; beyond
+# the rows that the model planned the last one is held.
+handed() { # handed TEXT SPIKED-FRAME EXPECTED: frame, source and the first action of each tick
+    n=$((n + 1))
+    echo '{"schema":1,"clock":"paced","handout":{"actions":5,"dims":1},"spikes":[{"frame":'"$2"',"node":"talk","add_us":130000}]}' >"$W/s.json"
+    "$T" simulate $R --random-weights 1 --size tiny --launch-ms 1 -n 5 --set nodes.act.deadline.on_miss=last_chunk \
+        --scenario "$W/s.json" --trace "$W/trace" >"$W/out" 2>&1 </dev/null
+    said=$(sed -n 's/.*"handout","frame":\([0-9]*\),"source":"\([a-z]*\)","actions":\[\[\([0-9.]*\)\].*/\1 \2 \3/p' "$W/trace" | tr '\n' ',')
+    if [ "$said" = "$3" ]; then echo "ok $n - $1"
+    else failed=1; echo "not ok $n - $1"; echo "# $said"; fi
+}
+handed "behind a skipped tick the node runs, whose chunk is over" 0 "0 fresh 1.0,1 stale 1.3125,2 fresh 3.0,3 fresh 3.3125,4 fresh 5.0,"
+handed "beyond a chunk's rows the last one is held" 1 "0 fresh 1.0,1 fresh 1.3125,2 held 1.5625,3 fresh 4.0,4 fresh 4.3125,"
+echo "return extend('pi05_libero.lua', { name = 'left_out', nodes = {
+    action { name = 'act', spawn = every(2), deadline = without 'deadline', when = policy() } } })" >"$W/left_out.lua"
+echo "return policy { name = 'once', api = 1, version = 1, needs = {},
+    plan = function(S, F, D) S.n = (S.n or 0) + 1; if S.n == 2 then D:skip('act', 'once') end end }" >"$W/once.lua"
+policy=$W/once.lua
+run left_out "$W/left_out.lua" --root .
+policy=
+is "a frame that leaves the node out counts: it runs at each second observation" \
+    '["act" in [l["node"] for l in x["plan"]["launches"]] for x in f("left_out")] == [True, False] * 3 and not f("left_out")[1]["actions"]'
+n=$((n + 1))
+if "$T" run pipelines/act_aloha.lua --random-weights 1 --size tiny --random-inputs 1 -n 2 --set "nodes.act.spawn=every(2)" \
+    --clock paced --actions 6 >"$W/out" 2>&1 </dev/null &&
+    ! "$T" run $R --random-weights 1 --size tiny --random-inputs 1 -n 2 --clock paced --actions 6 >"$W/out" 2>&1 </dev/null &&
+    grep -q "carries out 6" "$W/out"; then echo "ok $n - --actions is what a rate is judged by"
+else failed=1; echo "not ok $n - --actions is what a rate is judged by"; fi
+n=$((n + 1))
+sed 's/"actions":5/"actions":6/' "$W/s.json" >"$W/six.json"
+if "$T" simulate $R --random-weights 1 --size tiny --launch-ms 1 --scenario "$W/six.json" >"$W/out" 2>&1 </dev/null; then
+    failed=1; echo "not ok $n - a simulation refuses a rate whose chunks are too short"
+elif grep -q "every 2 frames: a chunk has 10" "$W/out"; then echo "ok $n - a simulation refuses a rate whose chunks are too short"
+else failed=1; echo "not ok $n - a simulation refuses a rate whose chunks are too short"; fi
+
 # Only the number of nodes bounds that of action nodes.
 awk 'BEGIN { print "return extend(\"pi05_libero.lua\", { name = \"many\", resources = {"
     for (i = 1; i <= 12; i++) printf "buffer { name = \"chunk%d\", shape = { 10, 32 } },", i

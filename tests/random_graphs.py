@@ -170,6 +170,8 @@ def hard_nodes(r, case, see, obs, model):
         case["nodes"].append({"kind": "action", "name": name, "model": model, "steps": r.randint(1, 3), "out": "of_" + name,
                               "kv": raw('prev "%s"', obs) if r.random() < 0.15 else obs,
                               "deadline": raw("hard { ms = %d, on_miss = 'hold' }", r.choice([60, 90]))})
+        if r.random() < 0.15:
+            case["nodes"][-1]["spawn"] = raw("every(%d)", r.randint(2, 3))
 
 
 def draw(seed):

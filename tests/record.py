@@ -233,6 +233,29 @@ def paced_frames_and_sessions_are_replayed():
 
 
 @test
+def a_rate_of_actions_is_replayed():
+    path = WORK + "/rate.mcap"
+    tectum("run", "tests/pipelines/graphs/action_rate.lua", "--random-weights", "1", "--size", "tiny", "--random-inputs", "3",
+           "--frames", "4", "--clock", "paced", "--actions", "3", "--record", path)
+    j = json.loads(tectum("replay", path, "--format", "json").stdout)
+    check(j["actions"]["equal"] == j["frames"] > 0 and j["actions"]["differ"] == j["actions"]["missing"] == 0, j)
+    s = Server(DEMO, "--set", "nodes.act.spawn=every(2)", "--late-ok", "--record", path)
+    for _ in range(2):  # the second client's first observation begins anew
+        c = s.connect()
+        for _ in range(3):
+            c.infer({**OBSERVATION, "tectum": {"tasks": ["action", "text"]}})
+        c.close()
+    check(s.end()[0] == 0)
+    seen = [x["seen"] for x in Recording(path).of("/tectum/actions/act")]
+    check(seen == [0, 0, 2, 3, 3, 5], "frames of language alone are no observations", seen)
+    j = json.loads(tectum("replay", path, "--format", "json").stdout)
+    check(j["actions"] == {"equal": 6, "differ": 0, "missing": 0}, j)
+    j, lines = simulate("--diff", "--costs", costs_file(see=1000, act=1000, talk=10), path=path)
+    acts = [["act" in [x["node"] for x in line[side]["launches"]] for side in ("was", "is")] for line in lines]
+    check(all(was == now for was, now in acts), "a client's own chunk goes on, no other's", lines)
+
+
+@test
 def a_cut_recording_shows_what_is_whole():
     whole = open(FILE, "rb").read()
     frames = json.loads(tectum("explain", FILE, "--format", "json").stdout)["frames"]

@@ -25,6 +25,7 @@ struct tec_action_output {
     double *before;        /* [width] the command that the robot carries out before the next one */
     double *out;           /* [actions, width] */
     int newest_rows;       /* 0 = none */
+    int planned;           /* of these, by the model: the others repeat the last one */
     struct origin of_newest, of_last, of_stable;
     int64_t substitutes; /* actions given since the last fresh command */
     int misses;          /* in a row */
@@ -142,7 +143,9 @@ static void keep(struct tec_action_output *h, const struct tec_action_output_chu
         actions = h->ensemble.mean;
     }
     memcpy(h->newest, actions, (size_t)rows * (size_t)h->o.width * sizeof *h->newest);
+    int planned = h->o.rows - chunk->over;
     h->newest_rows = rows;
+    h->planned = planned < 1 ? 1 : planned < rows ? planned : rows;
     h->of_newest = (struct origin){chunk->frame, chunk->captured_ns, chunk->seen};
 }
 
@@ -256,13 +259,13 @@ static struct tec_handed decay(struct tec_action_output *h)
  * repeated. */
 static struct tec_handed align(struct tec_action_output *h, int64_t frame)
 {
-    const double *end = h->newest + (ptrdiff_t)(h->newest_rows - 1) * h->o.width;
+    const double *end = h->newest + (ptrdiff_t)(h->planned - 1) * h->o.width;
     int64_t passed = frame > h->of_newest.frame ? frame - h->of_newest.frame : 0;
-    if (passed >= h->newest_rows || passed * h->o.actions >= h->newest_rows)
+    if (passed >= h->planned || passed * h->o.actions >= h->planned)
         return hold(h, end, h->of_newest);
     for (int i = 0; i < h->o.actions; i++) {
         int64_t at = passed * h->o.actions + i;
-        put(h, i, at < h->newest_rows ? h->newest + at * h->o.width : end, 1.0);
+        put(h, i, at < h->planned ? h->newest + at * h->o.width : end, 1.0);
     }
     return give(h, TEC_SOURCE_STALE, h->of_newest);
 }

@@ -60,6 +60,8 @@ struct tec_action_output_chunk {
     int64_t captured_ns;   /* of its observation; any clock */
     const double *actions; /* [rows, width] */
     int64_t seen; /* the observation, by the caller's count: a ring's is of an older frame */
+    int over;     /* rows at its end that repeat its last one, because as many at its beginning were
+                   * over; 0 = all are the model's */
     struct tec_beyond beyond; /* what was beyond its limits */
 };
 

@@ -3,7 +3,6 @@
 
 #include "base/thread.h"
 #include "graph/live/turns.h"
-#include "graph/run/engine_sessions.h"
 
 void tec_runtime_init(struct tec_runtime *rt, const struct tec_runtime_listener *listener)
 {
@@ -67,7 +66,6 @@ enum tec_status tec_runtime_watch(struct tec_runtime *rt, int actions, struct te
 {
     int n = tec_loop_settings(rt->engine->loop)->n_actions;
     n = n ? n : 1;
-    TEC_TRY(tec_engine_carry(rt->engine, actions, err));
     for (int s = 0; s < rt->engine->n_sessions; s++)
         for (int i = 0; i < n; i++)
             TEC_TRY(tec_watchdog_create(&rt->sessions[s].watchdogs[i], rt->engine, s, i, actions,

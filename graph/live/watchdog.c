@@ -101,6 +101,7 @@ void tec_watchdog_post(struct tec_watchdog *o, int64_t frame, const struct tec_f
     place->seen = seen->number;
     place->captured_ns = seen->captured_ns;
     place->released_ns = record->actions[o->action].release_ns;
+    place->over = record->actions[o->action].over;
     memcpy(place->chunk, chunk, o->chunk_bytes);
     memcpy(place->state_raw, seen->state_raw, o->state_bytes);
     o->holds = true;
@@ -124,6 +125,7 @@ static void take(struct tec_watchdog *o)
                                                 .captured_ns = p->captured_ns,
                                                 .actions = o->numbers,
                                                 .seen = p->seen,
+                                                .over = p->over,
                                                 .beyond = beyond};
     o->released_ns = p->released_ns;
 }

@@ -42,6 +42,8 @@ struct tec_engine_options {
     bool settles;        /* a memory's work is done before the next observation:
                           * runs repeat. Frames that nobody waits for alone */
     bool saturated;      /* frames follow each other; no next tick to miss */
+    int actions;         /* that robots carry out of a chunk at each observation; 0 = as many as
+                          * their descriptions say */
     /* Called when the session is ready and no weight has been read yet: a place to try the first
      * input. A failure ends open. NULL = none. */
     enum tec_status (*prepared)(void *user, struct tec_session *session, struct tec_error *err);

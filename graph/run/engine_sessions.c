@@ -33,6 +33,7 @@ static struct tec_session_options session_options(const struct tec_engine *e, in
                                     .max_pictures = c->pictures,
                                     .seed = o->seed,
                                     .index = index,
+                                    .actions = o->actions,
                                     .full = !o->size || strcmp(o->size, "full") == 0,
                                     .found = index ? NULL : o->found,
                                     .again = index > 0 || reader_of(o->pipeline, chain) != chain};
@@ -93,23 +94,6 @@ struct tec_session *tec_engine_session_at(const struct tec_engine *e, int i, int
 struct tec_session *tec_engine_session(const struct tec_engine *e, int action)
 {
     return tec_engine_session_at(e, 0, action);
-}
-
-enum tec_status tec_engine_carry(struct tec_engine *e, int actions, struct tec_error *err)
-{
-    const struct tec_loop_options *l = tec_loop_settings(e->loop);
-    for (int i = 0; i < l->n_actions && actions > 0; i++) {
-        int horizon = tec_engine_flow(e, i)->horizon;
-        if (l->actions[i].every < 2)
-            continue;
-        if ((int64_t)actions * l->actions[i].every > horizon)
-            return tec_fail(err, TEC_INVALID,
-                            "%d actions a tick: '%s' runs at every %d observations, and a chunk "
-                            "has %d",
-                            actions, l->actions[i].name, l->actions[i].every, horizon);
-        tec_loop_carry(e->loop, i, actions);
-    }
-    return TEC_OK;
 }
 
 const struct tec_flow *tec_engine_flow(const struct tec_engine *e, int action)

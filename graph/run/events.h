@@ -27,7 +27,8 @@ enum tec_event_kind {
     TEC_EVENT_START,   /* a launch of `node` */
     TEC_EVENT_END,     /* it has ended; `since_ns`: its start */
     TEC_EVENT_RELEASE, /* actions leave; `flag`: after the deadline; `since_ns`: the tick; `done`:
-                          how many times their chunk had left before */
+                          how many times their chunk had left before; `k`: observations since it
+                          left first */
     TEC_EVENT_TOKENS,  /* `request` has made `tokens` more, `done` in all */
     TEC_EVENT_FINISH,  /* it has all; `what`: "eos" or "length"; `since_ns`: when it was born */
     TEC_EVENT_VERSION, /* the text of `request`, of `tokens`, is the newest of stream `what` */

@@ -96,8 +96,8 @@ static bool release(struct tec_loop *l, struct tec_chain *c, int action,
     return true;
 }
 
-/* `again`: how many times the chunk had left before. */
-static void release_event(const struct tec_loop *l, int action, int again)
+/* `again`: how many times the chunk had left before; `over`: observations since it left first. */
+static void release_event(const struct tec_loop *l, int action, int again, int64_t over)
 {
     const struct tec_action_record *a = &l->record.actions[action];
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_RELEASE,
@@ -105,6 +105,7 @@ static void release_event(const struct tec_loop *l, int action, int again)
                                         .request = -1,
                                         .frames = (int)(l->record.frame - a->seen),
                                         .done = again,
+                                        .k = (int)over,
                                         .t_ns = a->release_ns,
                                         .since_ns = a->captured_ns,
                                         .flag = a->missed,
@@ -150,7 +151,7 @@ static void settle_action(struct tec_loop *l, struct tec_scheduled *it)
         return;
     tec_loop_tell_launch(l, (struct tec_event){.node = node, .request = -1, .observations = 1}, 1,
                          r->start_ns, r->end_ns);
-    release_event(l, it->of, 0);
+    release_event(l, it->of, 0, 0);
     tec_loop_measure(l, tec_chain_index(l, it->chain), TEC_COST_ACTION, it->launch->action.at, 1, 1,
                      r->end_ns - r->start_ns);
 }
@@ -163,7 +164,7 @@ static bool next_again(struct tec_loop *l, struct tec_scheduled *it)
     const struct tec_kept_chunk *k = tec_kept_chunk_leave(l, it->of);
     l->record.to_come = --l->actions_due + tec_rings_to_come(l, NULL);
     tec_loop_release(l, it->of, k->seen, k->captured_ns);
-    release_event(l, it->of, k->left - 1);
+    release_event(l, it->of, k->left - 1, tec_kept_chunk_over(l, k));
     return false;
 }
 
@@ -248,7 +249,7 @@ static void settle_prefix(struct tec_loop *l, struct tec_scheduled *it)
     }
     for (int i = 0; i < n && action; i++) {
         tec_loop_turn(l, who[i]);
-        release_event(l, c->acts[0], 0);
+        release_event(l, c->acts[0], 0, 0);
     }
     tec_loop_measure_prefix(l, tec_chain_index(l, c), r, action, n);
 }

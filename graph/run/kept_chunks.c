@@ -2,7 +2,11 @@
  *
  * Frame thread. In a frame in which such a node does not run, the robot goes on with what it has:
  * the newest chunk leaves again, from the row of this frame on. It is of its own observation, so
- * its age grows. */
+ * its age grows.
+ *
+ * Which row that is follows from the observations that the robot has given since, not from how
+ * often the chunk has left: the robot moves on at a tick that opened no frame, and in a frame that
+ * left the node out. A chunk that is used up then does not leave, but the node runs. */
 #include "graph/run/kept_chunks.h"
 
 #include "graph/run/state.h"
@@ -54,7 +58,7 @@ void tec_kept_chunks_keep(struct tec_loop *l, int action, int64_t seen, int64_t 
     struct tec_kept_chunk *k = place_of(l, action);
     const float *chunk = l->chains[l->o.actions[action].chain].chunk;
     k->left = 1;
-    k->frame = l->tick->frame;
+    k->first = tec_tick_observation(l->tick);
     k->episode = l->input->episode;
     k->seen = seen;
     k->captured_ns = captured_ns;
@@ -68,10 +72,15 @@ const struct tec_kept_chunk *tec_kept_chunk_of(const struct tec_loop *l, int act
     if (a->every < 2 || !l->input)
         return NULL;
     const struct tec_kept_chunk *k = place_of(l, action);
-    bool due = a->with_prefix ? tec_loop_prefills(l, c) || c->prefix.frame != k->seen
-                              : k->left >= a->every;
-    bool again = k->left > 0 && k->episode == l->input->episode && k->frame != l->tick->frame;
-    return again && !due ? k : NULL;
+    int64_t over = tec_kept_chunk_over(l, k);
+    bool newer = a->with_prefix && (tec_loop_prefills(l, c) || c->prefix.frame != k->seen);
+    bool lasts = k->left > 0 && k->episode == l->input->episode && over > 0 && over < a->every;
+    return lasts && !newer ? k : NULL;
+}
+
+int64_t tec_kept_chunk_over(const struct tec_loop *l, const struct tec_kept_chunk *k)
+{
+    return tec_tick_observation(l->tick) - k->first;
 }
 
 const struct tec_kept_chunk *tec_kept_chunk_leave(struct tec_loop *l, int action)
@@ -79,13 +88,13 @@ const struct tec_kept_chunk *tec_kept_chunk_leave(struct tec_loop *l, int action
     const struct tec_flow *f = flow_of(l, action);
     struct tec_kept_chunk *k = place_of(l, action);
     float *out = l->chains[l->o.actions[action].chain].chunk;
-    int64_t over = (int64_t)k->left * l->o.actions[action].rows;
+    int64_t over = tec_kept_chunk_over(l, k) * l->o.actions[action].rows;
     for (int i = 0; i < f->horizon; i++) {
         int64_t from = i + over < f->horizon ? i + over : f->horizon - 1;
         memcpy(out + (ptrdiff_t)i * f->dim, k->chunk + from * f->dim, (size_t)f->dim * sizeof *out);
     }
+    l->record.actions[action].over = (int)(over < f->horizon ? over : f->horizon);
     k->left++;
-    k->frame = l->tick->frame;
     return k;
 }
 

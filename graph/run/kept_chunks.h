@@ -11,8 +11,8 @@ struct tec_loop;
 /* The newest chunk of an action that does not run in every frame. */
 struct tec_kept_chunk {
     int left;                  /* frames in which it, or what was left of it, has left; 0 = none */
-    int64_t frame, episode;    /* in which it left last; of its observation */
-    int64_t seen, captured_ns; /* of that */
+    int64_t first, episode;    /* the observation that its robot gave when it left first; of that */
+    int64_t seen, captured_ns; /* the frame and the moment of the observation that it is of */
     float *chunk;              /* [horizon, dim] */
 };
 
@@ -28,8 +28,12 @@ void tec_kept_chunks_keep(struct tec_loop *l, int action, int64_t seen, int64_t 
  * not run in it; NULL = the action runs. */
 const struct tec_kept_chunk *tec_kept_chunk_of(const struct tec_loop *l, int action);
 
-/* It leaves: its rows from this frame on, the last one repeated, are the chain's chunk. */
+/* It leaves: its rows from this observation on, the last one repeated, are the chain's chunk. */
 const struct tec_kept_chunk *tec_kept_chunk_leave(struct tec_loop *l, int action);
+
+/* Observations that the robot has given since the chunk left first, those included that no frame
+ * took: it has carried out a frame's actions at each. */
+int64_t tec_kept_chunk_over(const struct tec_loop *l, const struct tec_kept_chunk *k);
 
 /* Drop all of them. */
 void tec_kept_chunks_reset(struct tec_loop *l);

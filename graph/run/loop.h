@@ -113,6 +113,9 @@ struct tec_tick {
     int64_t deadline_ns; /* of the first action; -1 = none. Others': as the loop's options say */
     int64_t next_ns;     /* its session's next tick; INT64_MAX: frames follow each other */
     int64_t late_ns;     /* inputs come so long after the tick; 0 = they are here */
+    int64_t ahead;       /* how much larger `frame` is than the number of the observation among its
+                          * robot's: frames of language alone count as frames, observations that no
+                          * frame took do not; 0 where every tick is an observation */
     unsigned spawn;      /* bit set of decoders that start a request */
     unsigned mute;       /* of those that a change of the instruction starts nothing of */
     bool rests;          /* rings stand still: language goes on alone, without an observation */
@@ -121,6 +124,12 @@ struct tec_tick {
     const int64_t *cancels; /* [n_cancels] ids of requests */
     bool *cancelled;        /* [n_cancels] out: it was alive; NULL is allowed */
 };
+
+/* The number of a tick's observation among its robot's. */
+static inline int64_t tec_tick_observation(const struct tec_tick *tick)
+{
+    return tick->frame - tick->ahead;
+}
 
 /* A text of a list: its index there, and the sum or mean of its tokens' log-probabilities. */
 struct tec_ranked {
@@ -166,6 +175,8 @@ struct tec_action_record {
     int64_t age_us;      /* of the observation when its chunk left; -1 = none left */
     int64_t slack_us;    /* until the deadline when the chunk left */
     bool missed;         /* it left after the deadline, or was due and did not leave */
+    int over; /* rows of the chunk that were over before it left: the chunk begins behind them, and
+               * as many at its end repeat its last one */
     enum tec_cause cause;
     int to_come; /* of a ring: chunks that leave in this frame after the one that left last, but for
                   * sequences that end early */

@@ -42,6 +42,8 @@ struct tec_session_options {
     struct tec_diagnostics *found; /* gets what inputs and kv.frame have that does not fit, and
                                     * create goes on; NULL: the first such error ends it */
     bool again; /* a session of the same robot has looked at how inputs and robot fit */
+    int actions; /* that the robot carries out of a chunk at each observation; 0 = as many as its
+                  * description says */
     int n_secondary;
     struct tec_session_model secondary[TEC_MAX_CHAINS - 1];
 };

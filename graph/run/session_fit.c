@@ -236,7 +236,8 @@ static void check_rate(const struct fit *f)
 static void check_rests(const struct fit *f)
 {
     const struct tec_pipeline *p = f->pipeline;
-    int rows = f->robot->execute, horizon = f->options->model->flow.horizon;
+    int rows = f->options->actions > 0 ? f->options->actions : f->robot->execute;
+    int horizon = f->options->model->flow.horizon;
     for (int i = 0; i < p->n_nodes; i++) {
         const struct tec_decl_node *n = &p->nodes[i];
         int64_t every = tec_pipeline_acts_every(p, n);

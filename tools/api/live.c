@@ -102,6 +102,7 @@ static struct tec_tick make_tick(struct tectum *t, const struct tec_live_input *
     tick.spawn = from ? tec_loop_spawns(loop, t->observed++) : 0;
     if (from)
         tick.late_ns = from->ready_ns - from->submitted_ns;
+    tick.ahead = from ? tick.frame - from->number : 0;
     return tick;
 }
 

@@ -135,6 +135,7 @@ static enum tec_status open_engine(struct tec_live_shared *live, const struct te
                                                .dtype = names[3],
                                                .tokenizer = names[1],
                                                .device = device,
+                                               .actions = o->actions,
                                                .released = tec_runtime_released,
                                                .lost = tec_runtime_lost,
                                                .user = &live->runtime};

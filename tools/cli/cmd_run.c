@@ -272,6 +272,7 @@ static enum tec_status prepare(struct job *job, struct tec_error *err)
     struct tec_invocation *call = job->call;
     const struct tec_engine_options more = {.dtype = dtypes[o->dtype],
                                             .interpret = o->interpret,
+                                            .actions = o->actions,
                                             .prepared = try_inputs,
                                             .prepared_user = job};
     if (o->actions && o->clock != TEC_RUN_PACED)

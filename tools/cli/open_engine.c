@@ -115,6 +115,7 @@ enum tec_status tec_cli_open_options(struct tec_opened *out, struct tec_engine_o
                                            .weight_cache = cache_of(out),
                                            .forgets = out->more.forgets,
                                            .saturated = out->more.saturated,
+                                           .actions = out->more.actions,
                                            .settles = out->more.settles,
                                            .interpret = out->more.interpret,
                                            .prepared = out->more.prepared ? pass_prepared : NULL,

@@ -4,7 +4,6 @@
 #include "base/json_text.h"
 #include "base/number.h"
 #include "graph/live/watchdog.h"
-#include "graph/run/engine_sessions.h"
 #include "tools/serve/describe.h"
 #include "tools/serve/service_manager.h"
 
@@ -319,11 +318,11 @@ enum tec_status tec_served_open(struct tec_served *job, struct tec_turns *turns,
     const struct tec_worker_options worker = {.exchange = &job->exchange,
                                               .n = 2 * connections(&job->o),
                                               .limit_rows = job->o.limit_rows,
+                                              .actions = job->o.actions,
                                               .default_prompt = job->o.default_prompt,
                                               .turns = turns,
                                               .before = before ? &before->worker : NULL};
-    TEC_TRY(tec_worker_open(&job->worker, job->call, job->path, &worker, err));
-    return tec_engine_carry(job->worker.opened.engine, job->o.actions, err);
+    return tec_worker_open(&job->worker, job->call, job->path, &worker, err);
 }
 
 enum tec_status tec_served_start(struct tec_served *job, void (*end)(void *user), void *user,

@@ -439,6 +439,7 @@ enum tec_status tec_frames_again(struct tec_frames *f, const struct tec_frame_ag
         ticks[i] = tec_loop_tick(f->opened.engine->loop, now, 0);
         ticks[i].session = p->session;
         ticks[i].frame = p->frame;
+        ticks[i].ahead = p->ahead;
         ticks[i].spawn = p->spawn;
         ticks[i].mute = p->mute;
         ticks[i].rests = p->rests;

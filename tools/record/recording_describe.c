@@ -121,6 +121,7 @@ json_t *tec_recording_about(const struct tec_opened *opened, enum tec_recording_
     json_object_set_new(json, "options", options_json(&call->shared));
     json_object_set_new(json, "chunks", chunks_json(e));
     json_object_set_new(json, "dtype", shown(e->options.dtype));
+    json_object_set_new(json, "tick_actions", json_integer(e->options.actions));
     return json;
 }
 

@@ -135,6 +135,8 @@ static void put_tick(struct tec_recording *r, uint64_t now)
                   "tick_us", (json_int_t)(t.tick_ns / 1000), "observed", (int)t.observed, "rests",
                   (int)t.rests, "reset", resets[t.reset], "spawn", (json_int_t)t.spawn, "mute",
                   (json_int_t)t.mute, "asks", asks, "cancels", cancels);
+    if (t.ahead)
+        json_object_set_new(one, "ahead", json_integer(t.ahead));
     if (t.noise_n)
         json_object_set_new(one, "noise", floats(r->item + sizeof t, t.noise_n));
     tec_recording_json(&r->file, r->ticks, t.number, now, one);

@@ -295,7 +295,8 @@ static enum tec_status open(struct replay *r, struct tec_error *err)
     r->texts = tec_heap_get(r->call->heap, TEXTS * sizeof *r->texts);
     if (!r->texts)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a replay");
-    const struct tec_engine_options more = {.dtype = r->source.dtype, .forgets = true};
+    const struct tec_engine_options more = {
+        .dtype = r->source.dtype, .forgets = true, .actions = r->source.actions};
     TEC_TRY(tec_frames_open(&r->frames, r->call, r->source.pipeline, &more, err));
     if (r->frames.max_left > MAX_LEFT)
         return tec_fail(err, TEC_UNSUPPORTED, "%s: more than %d chunks leave in a frame",

@@ -148,6 +148,8 @@ static void take_options(struct tec_replay_source *s, struct tec_invocation *cal
         to->policy = s->policy[0] ? s->policy : text_of(call, from, "policy");
     s->dtype = text_of(call, about, "dtype");
     s->hash = text_of(call, about, "hash");
+    json_int_t actions = json_integer_value(json_object_get(about, "tick_actions"));
+    s->actions = actions > 0 && actions < INT32_MAX ? (int)actions : 0;
 }
 
 enum tec_status tec_replay_source_open(struct tec_replay_source *s, struct tec_invocation *call,

@@ -11,6 +11,7 @@ struct tec_replay_source {
     char folder[64];
     char pipeline[128], policy[256]; /* policy "": none was recorded */
     const char *dtype, *hash;        /* NULL: not said; the call's arena's */
+    int actions;                     /* of struct tec_engine_options */
 };
 
 /* Options that the call does not give become the recording's. TEC_MALFORMED where the recording

@@ -116,6 +116,7 @@ static struct tec_tick make_tick(struct tec_replay_sim *s, const struct tec_reco
     tick.session = part->session;
     if (s->mode != TEC_RECORDING_SERVED || s->opened.pipeline->frame.sessions > 1)
         tick.frame = a->again ? a->number : part->frame;
+    tick.ahead = a->again ? part->ahead : tick.frame - part->frame + part->ahead;
     tick.spawn = a->again ? tec_loop_spawns(loop, tick.frame) : part->spawn;
     tick.mute = part->mute;
     tick.rests = part->rests;
@@ -148,6 +149,7 @@ static enum tec_status run_arrival(struct tec_replay_sim *s, const struct tec_re
         const struct tec_recorded_part *part = &s->run.parts[a->moment->first + (size_t)i];
         if (part->reset == TEC_RESET_ALL && !a->again)
             tec_loop_reset(loop);
+        s->inputs[part->session].episode += part->reset == TEC_RESET_SESSION && !a->again;
         ticks[i] = make_tick(s, part, a);
         if (part->observed || a->again)
             observe(s, part, a->at_ns);

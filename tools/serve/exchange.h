@@ -38,6 +38,7 @@ struct tec_job {
     const double *actions; /* [rows, columns] of a reply, of the first action node; read them when
                             * `acted` */
     int64_t captured_ns, released_ns, chunk_id; /* of the observation that the actions are of */
+    int over;                                   /* of struct tec_action_record: of that chunk */
     bool slow;                                  /* the pipeline's own deadline was missed */
     struct tec_beyond beyond; /* values beyond the limits; if refused there is no reply yet */
     size_t actions_at;        /* offset of their bytes in the reply; 0: it has none */

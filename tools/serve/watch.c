@@ -51,6 +51,7 @@ static struct tec_action_output_chunk chunk_of(const struct tec_watch *w, int64_
                                             .captured_ns = j->captured_ns,
                                             .actions = j->actions,
                                             .seen = j->chunk_id,
+                                            .over = j->over,
                                             .beyond = j->beyond};
 }
 

@@ -42,6 +42,7 @@ static void take_first(struct tec_worker *w, struct tec_worker_session *s,
     s->acted = s->holds = true;
     j->captured_ns = a->captured_ns;
     j->released_ns = a->release_ns;
+    j->over = a->over;
     j->slow = job->missed;
     j->chunk_id = job->chunk_id;
 }
@@ -119,6 +120,7 @@ static struct tec_tick make_tick(struct tec_worker *w, struct tec_worker_session
         tick.frame = s->frame++;
     }
     bool first = s->job >= 0 && !s->asked;
+    tick.ahead = tick.frame - s->observed - s->passed;
     tick.spawn = first ? tec_loop_spawns(loop, s->observed++) : 0;
     s->asked |= s->job >= 0;
     if (s->texts.anew)

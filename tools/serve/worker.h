@@ -92,6 +92,7 @@ struct tec_worker_session {
     int64_t began_ns;             /* of its first frame */
     int64_t frame;                /* frames that it was in, where there are several sessions */
     int64_t observed;             /* its observations that frames had: what texts are counted by */
+    int64_t passed;               /* others, which were answered before a frame could have them */
     const struct tec_frame_record *record; /* of the newest frame */
     float *noise;                          /* [horizon, dim] */
     const float *given_noise;              /* of the observation; NULL: drawn */
@@ -131,6 +132,7 @@ struct tec_worker_options {
     struct tec_exchange *exchange; /* initialised by open for n jobs, and not yet used; borrowed */
     int n;
     int limit_rows;                  /* 0: all */
+    int actions;                     /* of struct tec_engine_options */
     const char *default_prompt;      /* NULL: the robot's */
     struct tec_turns *turns;         /* that its frames have, with those of the workers before it */
     const struct tec_worker *before; /* its engine's device is that of this one's; NULL: it is the

@@ -120,6 +120,7 @@ enum tec_status tec_worker_open(struct tec_worker *w, struct tec_invocation *cal
     tec_runtime_init(&w->runtime, &listener);
     tec_turns_join(o->turns, &w->runtime);
     const struct tec_engine_options more = {.saturated = true,
+                                            .actions = o->actions,
                                             .released = tec_runtime_released,
                                             .lost = tec_runtime_lost,
                                             .user = &w->runtime,

@@ -105,6 +105,13 @@ static void begin(struct tec_worker *w, struct tec_worker_session *s, int job)
     to->due_ns = j->due_ns;
 }
 
+/* Its robot has gone on with a substitute. */
+static void pass(struct tec_worker *w, const struct tec_job *j)
+{
+    for (int i = 0; i < w->n_sessions; i++)
+        w->sessions[i].passed += w->sessions[i].client == j->client;
+}
+
 /* Read a job's request; false: it is answered. */
 static bool receive(struct tec_worker *w, int job)
 {
@@ -118,6 +125,7 @@ static bool receive(struct tec_worker *w, int job)
     w->jobs[job].wants_streams = false;
     if (tec_worker_expired(w, job)) { /* answered already: its tick is over */
         tec_safety_skip(&w->exchange->safety, j->received_ns, j->due_ns);
+        pass(w, j);
         tec_exchange_return(w->exchange, job);
         return false;
     }

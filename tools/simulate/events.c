@@ -11,7 +11,7 @@ struct release {
     int64_t t_ns;
     int64_t seen; /* frame whose observation the actions are of; captured_ns: of that observation */
     int64_t captured_ns;
-    int again; /* how many times their chunk had left before */
+    int over; /* ticks since their chunk left first */
     bool late;
 };
 
@@ -31,7 +31,7 @@ static struct release release_of(const struct tec_simulator *w, const struct tec
                             .t_ns = e->t_ns,
                             .seen = e->ring ? e->request : w->frame - e->frames,
                             .captured_ns = e->since_ns,
-                            .again = e->ring ? 0 : e->done,
+                            .over = e->ring ? 0 : e->k,
                             .late = e->flag};
 }
 
@@ -43,11 +43,12 @@ static void take_release(struct tec_simulator *w, const struct release *r)
         .session = w->running, .action = r->action, .frame = w->frame};
     if (!output)
         return;
+    int over = r->over * w->o.scenario->output_actions;
     const struct tec_action_output_chunk chunk = {.frame = w->frame,
                                                   .captured_ns = r->captured_ns,
-                                                  .actions =
-                                                      tec_simulator_chunk(w, r->seen, r->again),
-                                                  .seen = r->seen};
+                                                  .actions = tec_simulator_chunk(w, r->seen, over),
+                                                  .seen = r->seen,
+                                                  .over = over};
     if (r->late) {
         tec_action_output_late(output, &chunk);
         return;
@@ -85,14 +86,14 @@ static int by_time(const void *a, const void *b)
 }
 
 /* Hold back [time, lane, 1: a release in time, 2: a late one, line, seen, captured_ns, action and
- * `again` of a release]. */
+ * `over` of a release]. */
 static void hold_back(struct tec_simulator *w, const struct tec_event *e, bool release)
 {
     json_t *line = tec_trace_event(&w->o.engine->topology, e);
     struct release r = release_of(w, e);
     json_t *entry =
         json_pack("[I,i,i,o,I,I,i,i]", (json_int_t)e->t_ns, e->lane, release ? 1 + e->flag : 0,
-                  line, (json_int_t)r.seen, (json_int_t)r.captured_ns, r.action, r.again);
+                  line, (json_int_t)r.seen, (json_int_t)r.captured_ns, r.action, r.over);
     if (json_array_append_new(w->held, entry) != 0)
         w->failed = TEC_NO_MEMORY;
 }
@@ -119,7 +120,7 @@ static void write_held(struct tec_simulator *w)
                                   .t_ns = order[i].t_ns,
                                   .seen = json_integer_value(json_array_get(entry, 4)),
                                   .captured_ns = json_integer_value(json_array_get(entry, 5)),
-                                  .again = (int)json_integer_value(json_array_get(entry, 7)),
+                                  .over = (int)json_integer_value(json_array_get(entry, 7)),
                                   .late = json_integer_value(json_array_get(entry, 2)) > 1};
         if (json_integer_value(json_array_get(entry, 2)))
             take_release(w, &r);

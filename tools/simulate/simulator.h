@@ -110,6 +110,6 @@ void tec_simulator_handed(struct tec_simulator *simulator, const struct tec_simu
 void tec_simulator_expect(struct tec_simulator *simulator, int session, int64_t frame,
                           int64_t tick_ns, int64_t deadline_ns);
 void tec_simulator_write(struct tec_simulator *simulator, json_t *line);
-const double *tec_simulator_chunk(struct tec_simulator *simulator, int64_t frame, int again);
+const double *tec_simulator_chunk(struct tec_simulator *simulator, int64_t frame, int over);
 
 #endif

@@ -121,6 +121,22 @@ static bool keeps_prefix(const struct tec_simulator *w)
     return keeps;
 }
 
+/* Between two chunks of a node with a rate the robot carries out the first. */
+static enum tec_status check_rests(const struct tec_simulator *w, struct tec_error *err)
+{
+    const struct tec_loop_options *loop = tec_loop_settings(w->o.engine->loop);
+    int64_t actions = w->o.scenario->output_actions;
+    int horizon = w->o.engine->topology.horizon;
+    for (int i = 0; i < loop->n_actions; i++)
+        if (loop->actions[i].every > 1 && actions * loop->actions[i].every > horizon)
+            return tec_fail(err, TEC_MALFORMED,
+                            "%lld actions a frame are handed out, '%s' runs every %d frames: a "
+                            "chunk has %d",
+                            (long long)actions, loop->actions[i].name, loop->actions[i].every,
+                            horizon);
+    return TEC_OK;
+}
+
 static enum tec_status check_scenario(const struct tec_simulator *w, struct tec_error *err)
 {
     const struct tec_scenario *s = w->o.scenario;
@@ -153,7 +169,7 @@ static enum tec_status check_scenario(const struct tec_simulator *w, struct tec_
     if (s->output_actions > t->horizon)
         return tec_fail(err, TEC_MALFORMED, "%d actions a frame are handed out, a chunk has %d",
                         s->output_actions, t->horizon);
-    return TEC_OK;
+    return check_rests(w, err);
 }
 
 enum tec_status tec_simulator_init(struct tec_simulator *simulator,

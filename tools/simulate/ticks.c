@@ -15,11 +15,10 @@ void tec_simulator_write(struct tec_simulator *w, json_t *line)
 }
 
 /* The made-up chunk of a frame: action i is [v, 2v, ...] with v = 1 + frame + i / 16. Of one that
- * leaves again the actions of that many frames are over; its last one is repeated. */
-const double *tec_simulator_chunk(struct tec_simulator *w, int64_t frame, int again)
+ * leaves again so many rows are over; its last one is repeated. */
+const double *tec_simulator_chunk(struct tec_simulator *w, int64_t frame, int over)
 {
     int rows = w->o.engine->topology.horizon, width = w->o.scenario->output_dims;
-    int64_t over = (int64_t)again * w->o.scenario->output_actions;
     for (int i = 0; i < rows; i++)
         for (int c = 0; c < width; c++)
             w->chunk[(ptrdiff_t)i * width + c] =
