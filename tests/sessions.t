@@ -102,7 +102,7 @@ alone "actions on the newest text" 3 pipelines/graphs/g08b_newest_subtask.lua --
 alone "two arms a robot" 2 pipelines/graphs/g03_two_arms.lua
 alone "a prefill rate" 3 pipelines/graphs/g09_two_rates.lua --policy chaos --drain
 alone "a prefill rate, and texts that actions wait for" 3 "$W/rate.lua" --policy chaos --drain
-alone "an action rate" 3 $many --set 'nodes.act.spawn=every(2)' --policy chaos --drain
+alone "an action rate" 4 $many --set 'nodes.act.spawn=every(2)' --policy chaos --drain
 alone "actions on the frame before" 3 pipelines/graphs/g09b_previous_frame.lua --policy chaos --drain
 alone "texts beside the hard nodes" 3 "$W/beside.lua" --policy chaos --drain --set 'capture.sessions=[2]'
 alone "a model that takes one observation a launch" 3 pipelines/act_aloha.lua

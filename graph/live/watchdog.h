@@ -22,7 +22,7 @@ struct tec_watchdog_given {
 
 struct tec_watchdog_place {
     int64_t frame, seen, captured_ns, released_ns;
-    int over; /* of struct tec_action_record */
+    int over;     /* of struct tec_action_record */
     float *chunk; /* [horizon, dim] of the model */
     double *state_raw;
 };

@@ -366,7 +366,8 @@ enum tec_status tec_engine_make_loop(struct tec_engine *e, const struct tec_exec
     TEC_TRY(tec_loop_create(&e->loop, &l, e->heap, err));
     for (int i = 0; i < l.n_actions && e->session; i++)
         tec_loop_carry(e->loop, i,
-                       o->actions > 0 ? o->actions : tec_session_executed(tec_engine_session(e, i)));
+                       o->actions > 0 ? o->actions
+                                      : tec_session_executed(tec_engine_session(e, i)));
     if (o->costs)
         take_costs(e, o->costs);
     return TEC_OK;

@@ -41,7 +41,7 @@ struct tec_session_options {
     bool full; /* the model has the sizes of a checkpoint, not those of a test */
     struct tec_diagnostics *found; /* gets what inputs and kv.frame have that does not fit, and
                                     * create goes on; NULL: the first such error ends it */
-    bool again; /* a session of the same robot has looked at how inputs and robot fit */
+    bool again;  /* a session of the same robot has looked at how inputs and robot fit */
     int actions; /* that the robot carries out of a chunk at each observation; 0 = as many as its
                   * description says */
     int n_secondary;

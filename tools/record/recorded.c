@@ -236,7 +236,8 @@ static enum tec_status take_tick(struct tec_recorded *r, struct tec_recorded_fra
     const char *reset = json_string_value(json_object_get(json, "reset"));
     const json_t *noise = json_object_get(json, "noise");
     int64_t session = number(json, "session");
-    int64_t at = number(json, "number"), frame = number(json, "frame"), ahead = number(json, "ahead");
+    int64_t at = number(json, "number"), frame = number(json, "frame"),
+            ahead = number(json, "ahead");
     if (session < 0 || session >= TEC_MAX_SESSIONS || at < 0 || at > MOST_FRAMES || frame < 0 ||
         frame > MOST_FRAMES || ahead < -MOST_FRAMES || ahead > MOST_FRAMES || !reset)
         return malformed(m, "this is no tick", err);
