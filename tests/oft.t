@@ -86,6 +86,41 @@ finally:
 EOF
 ok $? "a chunk that the end of the text cuts short is refused in a sentence"
 
+# Ranges that tests/golden has not: a column that never moves and one far from zero. A float32 of such an action
+# is farther from the number than the bound, which is a share of the range.
+PYTHONDONTWRITEBYTECODE=1 python3 - "$T" "$W/ranges" $G <<'EOF'
+import json, os, struct, sys
+sys.path.insert(0, "tests")
+import every_tensor as e
+program, folder, golden = os.path.abspath(sys.argv[1]), sys.argv[2], sys.argv[3]
+case, tiny = folder + "/oft", folder + "/tiny/checkpoint"
+e.link_all(golden + "/oft", case, "case.json")
+e.link_all(golden + "/tiny/checkpoint", tiny, "config.json")
+config = json.load(open(golden + "/tiny/checkpoint/config.json"))
+stats = config["norm_stats"]["bridge_orig"]["action"]
+was = list(zip(stats["q01"], stats["q99"]))
+for c, low, high in (0, 0.3, 0.3), (1, 500000.0, 500001.0):
+    stats["q01"][c], stats["q99"][c] = low, high
+json.dump(config, open(tiny + "/config.json", "w"))
+moved, stored = json.load(open(golden + "/oft/case.json")), e.read(golden + "/oft/expected.safetensors")
+for name, variant in moved["variants"].items():
+    for row in variant["action"]:
+        for c in 0, 1:
+            (a, b), low, high = was[c], stats["q01"][c], stats["q99"][c]
+            row[c] = (row[c] - a) / (b - a + 1e-8) * (high - low + 1e-8) + low
+    values = [x for row in variant["action"] for x in row]
+    key = name + ".action"
+    if key in stored:
+        stored[key] = "F32", stored[key][1], struct.pack("<%df" % len(values), *values)
+json.dump(moved, open(case + "/case.json", "w"))
+assert any(k.endswith(".action") for k in stored)
+os.unlink(case + "/expected.safetensors")
+e.write(case + "/expected.safetensors", stored)
+code, wrong, _ = e.verify(program, case)
+assert code == 0 and not wrong, wrong
+EOF
+ok $? "an action is judged by its number, its tensor by that number's float32"
+
 python3 - "$W/action_head--100_checkpoint.pt" "$W/was_run" <<'EOF'
 import os, pickle, sys, zipfile
 class Program:
