@@ -5,6 +5,7 @@
 #include "tests/box.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -112,7 +113,7 @@ static enum tec_status open_state(struct tec_log **log, struct state *s,
                                   struct tec_error *err)
 {
     static const struct tec_log_options none = {0};
-    const struct tec_log_visitor visitor = {s, on_record, on_damage};
+    const struct tec_log_visitor visitor = {s, on_record, on_damage, NULL};
     memset(s, 0, sizeof *s);
     return tec_log_open(log, path, &key, options ? options : &none, &visitor, heap, err);
 }
@@ -420,7 +421,7 @@ TEST(the_file_of_another_is_refused_and_left_alone)
     struct tec_error err;
     struct state s;
     const struct tec_log_options options = {0};
-    const struct tec_log_visitor visitor = {&s, on_record, on_damage};
+    const struct tec_log_visitor visitor = {&s, on_record, on_damage, NULL};
     make_path();
     int64_t bytes = write_file(5, &heap);
     struct tec_log_key other[5] = {key, key, key, key, key};
@@ -626,32 +627,60 @@ TEST(a_hundred_thousand_segments_open_fast)
     remove_path();
 }
 
-TAP_MAIN
+static char told[200];
 
-TEST(folders_of_a_new_file_are_made)
+static void hear(void *user, const char *made)
 {
+    (void)user;
+    size_t n = strlen(told);
+    snprintf(told + n, sizeof told - n, "%s ", made);
+}
+
+static enum tec_status pass(void *user, const struct tec_log_record *record, struct tec_error *err)
+{
+    (void)user, (void)record, (void)err;
+    return TEC_OK;
+}
+
+static enum tec_status open_named(const char *name, struct tec_error *err)
+{
+    static const struct tec_log_options none = {0};
+    const struct tec_log_visitor visitor = {.record = pass, .made = hear};
     struct tec_heap heap = {0};
-    struct tec_error err;
     struct tec_log *log = NULL;
-    struct state s;
-    char above[48], below[64];
-    make_path();
-    snprintf(above, sizeof above, "%s/a", folder);
-    snprintf(below, sizeof below, "%s/b", above);
-    snprintf(path, sizeof path, "%s/a//b/store", folder);
-    for (int i = 0; i < 2; i++) { /* the second time they are there */
-        REQUIRE(open_state(&log, &s, NULL, &heap, &err) == TEC_OK);
-        tec_log_close(log);
-    }
-    CHECK_INT(unlink(path), ==, 0);
-    CHECK_INT(rmdir(below), ==, 0);
-    CHECK_INT(rmdir(above), ==, 0);
-    snprintf(path, sizeof path, "%s/a", folder);
-    spit((const unsigned char *)"a file in the way", 17);
-    snprintf(path, sizeof path, "%s/a/b/store", folder);
-    CHECK_INT(open_state(&log, &s, NULL, &heap, &err), ==, TEC_IO);
-    CHECK(strstr(err.message, path) && strstr(err.message, "/a cannot be made"));
+    told[0] = '\0';
+    enum tec_status status = tec_log_open(&log, name, &key, &none, &visitor, &heap, err);
+    tec_log_close(log);
     CHECK_INT(heap.live, ==, 0);
-    unlink(above);
+    return status;
+}
+
+TEST(folders_below_the_current_one_are_made)
+{
+    char was[PATH_MAX], away[sizeof folder + 16];
+    struct tec_error err;
+    make_path();
+    REQUIRE(getcwd(was, sizeof was) && chdir(folder) == 0);
+    CHECK_INT(open_named("a//b/store", &err), ==, TEC_OK);
+    CHECK_STR(told, "a a//b ");
+    CHECK_INT(open_named("a//b/store", &err), ==, TEC_OK); /* they are there */
+    CHECK_STR(told, "");
+    CHECK_INT(open_named("a/../c/store", &err), ==, TEC_IO);
+    CHECK(strstr(err.message, "there is no folder a/../c;"));
+    snprintf(away, sizeof away, "%s/c/d/store", folder);
+    CHECK_INT(open_named(away, &err), ==, TEC_IO);
+    CHECK(strstr(err.message, "/c; only folders below"));
+    CHECK_INT(access("c", F_OK), ==, -1);
+    snprintf(away, sizeof away, "%s/a/b/store", folder);
+    CHECK_INT(open_named(away, &err), ==, TEC_OK);
+    CHECK_INT(symlink("nowhere", "link"), ==, 0);
+    CHECK_INT(open_named("link/store", &err), ==, TEC_IO);
+    CHECK(strstr(err.message, "the folder link cannot be made: File exists"));
+    CHECK_INT(open_named("a/b/store/c/store", &err), ==, TEC_IO);
+    CHECK(strstr(err.message, "a/b/store cannot be made: File exists"));
+    CHECK(unlink("link") == 0 && unlink("a/b/store") == 0 && rmdir("a/b") == 0 && rmdir("a") == 0);
+    REQUIRE(chdir(was) == 0);
     remove_path();
 }
+
+TAP_MAIN

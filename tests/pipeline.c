@@ -434,6 +434,34 @@ TEST(a_password_in_the_address_of_a_server_is_refused_and_not_printed)
     finish(&l);
 }
 
+TEST(a_store_is_a_path_as_it_stands)
+{
+    static const struct {
+        const char *store, *says;
+    } cases[] = {
+        {"redis://127.0.0.1:1/m", "'remote' names a server"},
+        {"tcp://robot:hunter2@host/m", "'remote' names a server"},
+        {"unix:/run/redis.sock", "'remote' names a server"},
+        {"file:///tmp/m", "is a path and no URL"},
+        {"~/robot/m", "not expanded"},
+        {"$HOME/m/x", "not expanded"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char set[80];
+        snprintf(set, sizeof set, "resources.mem.store=%s", cases[i].store);
+        const char *const sets[] = {set};
+        struct loaded l = load_with("pipelines/qwen_planner.lua", NULL, 0, sets, 1);
+        CHECK_INT(l.status, ==, TEC_MALFORMED);
+        REQUIRE(l.d.n == 1);
+        CHECK_INT(l.d.list[0].code, ==, TEC_E011);
+        char *text = print(&l.d, TEC_PRINT_TEXT);
+        CHECK(strstr(text, cases[i].says) && !strstr(text, "hunter2"));
+        CHECK(strstr(text, "^") || strchr(cases[i].store, '@'));
+        free(text);
+        finish(&l);
+    }
+}
+
 TEST(text_output)
 {
     struct loaded l = load("tests/pipelines/bad/deadline.lua");

@@ -63,7 +63,7 @@ static enum tec_status load(struct tec_loader *ld, struct tec_error *err)
             tec_check_robots(ld);
             tec_check_streams(ld);
             tec_check_spawns(ld);
-            tec_check_remote(ld);
+            tec_check_memory(ld);
             tec_check_text_keys(ld);
             tec_check_sizes(ld);
             if (tec_only_refused(ld->d) && ld->pipeline->n_chains > 0)

@@ -155,7 +155,7 @@ void tec_set_stream(struct tec_loader *ld, const struct tec_decl_entry *e,
 void tec_make_streams(struct tec_loader *ld);
 bool tec_load_stream(struct tec_loader *ld, struct tec_ref *ref, const struct tec_decl_entry *e);
 void tec_check_streams(struct tec_loader *ld);
-void tec_check_remote(struct tec_loader *ld); /* check_remote.c: servers of memories */
+void tec_check_memory(struct tec_loader *ld); /* check_memory.c: where memories are */
 void tec_check_spawns(struct tec_loader *ld); /* spawns.c: triggers */
 /* text_keys.c: actions on keys of texts, of a graph whose triggers are known. */
 void tec_check_text_keys(struct tec_loader *ld);

@@ -98,6 +98,7 @@ struct tec_log_visitor {
     enum tec_status (*record)(void *user, const struct tec_log_record *record,
                               struct tec_error *err);
     void (*damage)(void *user, const struct tec_log_damage *damage); /* may be NULL */
+    void (*made)(void *user, const char *folder); /* that was not there yet; may be NULL */
 };
 
 struct tec_log_options {
@@ -110,7 +111,8 @@ struct tec_log_options {
 
 struct tec_log;
 
-/* Open the file at `path`, or create it and the folders that it lies in, and visit what it holds.
+/* Open the file at `path`, or create it, and visit what it holds. Its folders are made where the
+ * path is relative and without ".."; else one that is not there is TEC_IO.
  * TEC_INVALID: a key out of range, or the file belongs to another model, tokenizer, dtype or size,
  * or is open elsewhere; TEC_MALFORMED: no store file at all; TEC_IO. Nothing is written to a file
  * that is refused. */

@@ -105,18 +105,46 @@ static bool is_folder(const char *path)
     return stat(path, &there) == 0 && S_ISDIR(there.st_mode);
 }
 
+/* True if the folders of a file are below the current one. Of another path a folder that is not
+ * there is more likely a slip, or a disk that is not mounted, than one to be made. */
+static bool is_below(const char *path)
+{
+    if (path[0] == '/')
+        return false;
+    while (strncmp(path, "..", 2) != 0 || (path[2] != '/' && path[2])) {
+        const char *slash = strchr(path, '/');
+        if (!slash)
+            return true;
+        path = slash + 1;
+    }
+    return false;
+}
+
 /* The folders that the file is to lie in, where they are not there yet; each is durable. */
-static enum tec_status make_folders(const char *path, struct tec_error *err)
+static enum tec_status make_folders(const char *path, const struct tec_log_visitor *visitor,
+                                    struct tec_error *err)
 {
     char folder[PATH_MAX];
+    if (!*path)
+        return TEC_OK;
     for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
         if (is_folder(folder))
             continue;
-        if (mkdir(folder, 0777) != 0 && !(errno == EEXIST && is_folder(folder)))
+        if (!is_below(path) && access(folder, F_OK) != 0 && errno == ENOENT)
+            return tec_fail(err, TEC_IO,
+                            "%s: there is no folder %s; only folders below the current one are "
+                            "made",
+                            path, folder);
+        int why = mkdir(folder, 0777) == 0 ? 0 : errno;
+        if (why == EEXIST && is_folder(folder)) /* another program's */
+            continue;
+        if (why)
             return tec_fail(err, TEC_IO, "%s: the folder %s cannot be made: %s", path, folder,
-                            strerror(errno));
+                            strerror(why));
         TEC_TRY(tec_log_sync_folder(folder, err));
+        if (visitor->made)
+            visitor->made(visitor->user, folder);
     }
     return TEC_OK;
 }
@@ -231,7 +259,7 @@ enum tec_status tec_log_open(struct tec_log **out, const char *path, const struc
     struct tec_log *log = wrap(path, key, options, heap, &why);
     if (!log)
         return tec_fail(err, why.status, "%s", why.message);
-    enum tec_status status = make_folders(log->path, err);
+    enum tec_status status = make_folders(log->path, visitor, err);
     if (status == TEC_OK)
         status = open_locked(log, O_CREAT, &size, err);
     if (status == TEC_OK)

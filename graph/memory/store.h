@@ -66,6 +66,7 @@ struct tec_store_options {
     /* A part of the file that could not be used: while it is opened, read or written anew. From any
      * thread that reads, also under the store's lock: must not call the store. */
     void (*damage)(void *user, const struct tec_log_damage *damage);
+    void (*made)(void *user, const char *folder); /* of the file, while it is opened */
 };
 
 struct tec_store_counts {

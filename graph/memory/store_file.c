@@ -129,9 +129,16 @@ static enum tec_status on_record(void *user, const struct tec_log_record *r, str
     }
 }
 
+static void on_made(void *user, const char *folder)
+{
+    const struct tec_store *s = user;
+    if (s->options.made)
+        s->options.made(s->options.user, folder);
+}
+
 enum tec_status tec_store_replay(struct tec_store *s, struct tec_error *err)
 {
-    const struct tec_log_visitor visitor = {s, on_record, on_damage};
+    const struct tec_log_visitor visitor = {s, on_record, on_damage, on_made};
     s->compact_at = LOOK_FROM;
     return tec_log_open(&s->log, s->options.path, &s->options.key, &s->options.log, &visitor,
                         s->heap, err);

@@ -92,6 +92,17 @@ static void remote_event(void *user, const struct tec_remote_event *event)
     atomic_fetch_add_explicit(&m->changes, 1, memory_order_release); /* of what is missing */
 }
 
+/* No trouble, but told as such a line is: a store that is not where it was begins empty. */
+static void folder_made(void *user, const char *folder)
+{
+    const struct tec_memory *m = user;
+    char line[TEC_MEMORY_TEXT];
+    snprintf(line, sizeof line, "memory '%.32s': made the folder %.200s", m->resource->name,
+             folder);
+    if (m->options.trouble)
+        m->options.trouble(m->options.user, line);
+}
+
 static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
 {
     const struct tec_decl_resource *r = m->resource;
@@ -102,6 +113,7 @@ static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
                                   .log = {.max_bytes = r->tiers.disk},
                                   .user = m,
                                   .damage = tec_memory_damaged,
+                                  .made = folder_made,
                                   .remote = {.address = m->options.forgets ? NULL : r->remote,
                                              .user = m,
                                              .event = remote_event}};
