@@ -1,6 +1,7 @@
 """record.py - recordings from the outside: what the file holds, by a reader of its own and by the
 mcap package where it is installed; replay, explain and trace of it; cuts, full disks, misses."""
 
+import fcntl
 import glob
 import json
 import os
@@ -13,6 +14,7 @@ import socket
 import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
 import urllib.error
@@ -655,7 +657,8 @@ class Terminal:
 
     def __init__(self, folder, *arguments):
         self.own, other = pty.openpty()
-        self.p = subprocess.Popen([PROGRAM, "top", *arguments], stdin=other, stdout=other, stderr=other, cwd=folder)
+        self.p = subprocess.Popen([PROGRAM, "top", *arguments], stdin=other, stdout=other, stderr=other, cwd=folder,
+                                  start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         os.close(other)
 
     def press(self, key, words):
@@ -692,6 +695,52 @@ def keys_choose_what_top_shows():
         check(words in tectum("top", dump, "--show", view).stdout, view)
     check("strikes 0" in tectum("top", "--control", socket_path, "--count", "1", "--show", "policy").stdout)
     tectum("top", FILE, "--show", "policy", "--format", "json", code=2)
+    check(s.end()[0] == 0)
+
+
+def echoes(t):
+    return termios.tcgetattr(t.own)[3] & (termios.ECHO | termios.ICANON) == termios.ECHO | termios.ICANON
+
+
+@test
+def top_leaves_the_terminal_as_it_was():
+    socket_path = WORK + "/left.sock"
+    s = Server(DEMO, "--control", socket_path, "--late-ok")
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        t = Terminal(WORK, "--control", socket_path, "--every-ms", "3600000")
+        t.press("", "R record")
+        check(not echoes(t), number)
+        t.p.send_signal(number)
+        check(t.p.wait(timeout=60) == -number and echoes(t), number, t.p.returncode)
+        os.close(t.own)
+    t = Terminal(WORK, "--control", socket_path, "--every-ms", "3600000")
+    t.press("", "R record")
+    t.p.send_signal(signal.SIGTSTP)
+    # it leads its session, where nobody could let it go on: the system does not stop it
+    t.press("p", "strikes 0")
+    check(not echoes(t), "goes on with keys")
+    t.press("f", "")
+    t.press("R", "/recorder-frame")  # also below a frozen screen
+    t.press("q", "")
+    check(t.p.wait(timeout=60) == 0 and echoes(t))
+    os.close(t.own)
+    check(s.end()[0] == 0)
+
+
+@test
+def other_keys_ask_the_robot_nothing():
+    socket_path = WORK + "/asked.sock"
+    s = Server(DEMO, "--control", socket_path, "--late-ok")
+    t = Terminal(WORK, "--control", socket_path, "--every-ms", "3600000")
+    t.press("", "R record")
+    seen = t.press("x" * 300 + "p", "strikes 0")
+    check(seen.count("f freeze") <= 1, seen.count("f freeze"))
+    t.press("q", "")
+    check(t.p.wait(timeout=60) == 0)
+    os.close(t.own)
+    t = Terminal(WORK, FILE)  # of a recording there is nothing to choose
+    check("keys:" not in t.press("", "missed ") and t.p.wait(timeout=60) == 0)
+    os.close(t.own)
     check(s.end()[0] == 0)
 
 

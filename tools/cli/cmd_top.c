@@ -6,12 +6,15 @@
 #include "tools/record/top_views.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <termios.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { EVERY_MS = 1000, WINDOW_S = 10 };
+#define MS_NS INT64_C(1000000)
 
 struct top_options {
     const char *control;
@@ -19,6 +22,8 @@ struct top_options {
 };
 
 #define AT(member) offsetof(struct top_options, member)
+static const struct tec_clock real = {NULL};
+
 static const struct tec_option options[] = {
     {"control", 0, TEC_OPTION_TEXT, "PATH", "the socket of a robot: serve --control, run --control",
      AT(control), 0, 0},
@@ -30,37 +35,96 @@ static const struct tec_option options[] = {
      "what the text shows first; keys change it", AT(show), 0, 0},
 };
 
-/* The keyboard, where a person looks: a key is read without its line being ended. */
+enum { N_ENDINGS = 5 };
+static const int endings[N_ENDINGS] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
+
+/* The keyboard, where a person looks: a key is read without its line being ended. The signals that
+ * end or stop the program are let in only while it waits: the terminal is then as it was found. */
 struct keys {
     bool on;
     struct termios before;
+    sigset_t mask; /* of the time before */
+    struct sigaction was[N_ENDINGS];
 };
 
-static void open_keys(struct keys *k, const struct tec_invocation *call)
+static volatile sig_atomic_t caught; /* a handler has nowhere else to say it */
+
+static void note(int number)
 {
-    k->on = call->shared.format == TEC_FORMAT_TEXT && isatty(0) && isatty(1) &&
-            tcgetattr(0, &k->before) == 0;
-    if (!k->on)
-        return;
+    caught = number;
+}
+
+/* True if the terminal took it. */
+static bool set_raw(const struct keys *k)
+{
     struct termios raw = k->before;
     raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-    k->on = tcsetattr(0, TCSANOW, &raw) == 0;
+    return tcsetattr(0, TCSANOW, &raw) == 0;
 }
 
+/* Keys are read of a robot alone, and only in the foreground: another process group that changes
+ * the terminal is stopped. */
+static void open_keys(struct keys *k, const struct tec_invocation *call)
+{
+    const struct top_options *o = call->options;
+    struct sigaction action = {.sa_handler = note};
+    sigset_t set;
+    k->on = o->control && call->shared.format == TEC_FORMAT_TEXT && isatty(0) && isatty(1) &&
+            tcgetpgrp(0) == getpgrp() && tcgetattr(0, &k->before) == 0;
+    if (!k->on)
+        return;
+    caught = 0;
+    sigemptyset(&set);
+    sigemptyset(&action.sa_mask);
+    for (int i = 0; i < N_ENDINGS; i++)
+        sigaddset(&set, endings[i]);
+    pthread_sigmask(SIG_BLOCK, &set, &k->mask);
+    for (int i = 0; i < N_ENDINGS; i++) {
+        sigaction(endings[i], NULL, &k->was[i]);
+        if (k->was[i].sa_handler != SIG_IGN) /* nohup */
+            sigaction(endings[i], &action, NULL);
+    }
+    set_raw(k);
+}
+
+/* As things were; a signal that waits comes then. */
 static void close_keys(const struct keys *k)
 {
-    if (k->on)
-        tcsetattr(0, TCSANOW, &k->before);
+    if (!k->on)
+        return;
+    tcsetattr(0, TCSANOW, &k->before);
+    for (int i = 0; i < N_ENDINGS; i++)
+        sigaction(endings[i], &k->was[i], NULL);
+    pthread_sigmask(SIG_SETMASK, &k->mask, NULL);
 }
 
-/* Wait for the next look; the key that was pressed meanwhile, 0 = none. */
-static char wait_for_key(const struct keys *k, int ms)
+/* Let the signal that was caught do to the program what it does: end it, or stop it until it goes
+ * on. */
+static void take_signal(struct keys *k, const struct tec_invocation *call)
 {
-    struct pollfd in = {.fd = k->on ? 0 : -1, .events = POLLIN};
-    char key = 0;
-    if (poll(&in, 1, ms) > 0 && read(0, &key, 1) != 1)
-        key = 'q';
-    return key;
+    int number = caught;
+    close_keys(k);
+    raise(number);
+    open_keys(k, call);
+}
+
+/* Wait until `until_ns`; the key that was pressed before, 0 = none. */
+static char wait_for_key(struct keys *k, const struct tec_invocation *call, int64_t until_ns)
+{
+    enum { SECOND_NS = 1000000000 };
+    for (;;) {
+        struct pollfd in = {.fd = k->on ? 0 : -1, .events = POLLIN};
+        int64_t now = tec_clock_now(&real), left = until_ns > now ? until_ns - now : 0;
+        struct timespec most = {.tv_sec = left / SECOND_NS, .tv_nsec = left % SECOND_NS};
+        char key = 0;
+        int n = ppoll(&in, 1, &most, k->on ? &k->mask : NULL);
+        if (n < 0 && caught && k->on)
+            take_signal(k, call);
+        else if (n > 0)
+            return read(0, &key, 1) == 1 ? key : 'q';
+        else if (n == 0)
+            return 0;
+    }
 }
 
 /* What the screen shows, and what was said last. */
@@ -140,8 +204,17 @@ static enum tec_status look(struct tec_invocation *call, struct screen *s, struc
     return status;
 }
 
-/* Another view is looked at as things are now, also where the screen was frozen. */
-static void press(struct tec_invocation *call, struct screen *s, char key)
+/* What was said stands below a frozen screen at once, else below the next look. */
+static void say(struct tec_invocation *call, struct screen *s)
+{
+    fputs(s->said, call->out);
+    s->said[0] = '\0';
+    fflush(call->out);
+}
+
+/* Another view is looked at as things are now, also where the screen was frozen. True if a key has
+ * changed what is to be seen: else the next look waits for its time, whatever keys there are. */
+static bool press(struct tec_invocation *call, struct screen *s, char key)
 {
     enum tec_top_view view = tec_top_view_of(key);
     if (view < TEC_TOP_VIEWS) {
@@ -151,6 +224,23 @@ static void press(struct tec_invocation *call, struct screen *s, char key)
     s->frozen ^= key == 'f';
     if (key == 'R')
         record(call, s);
+    if (s->frozen)
+        say(call, s);
+    return view < TEC_TOP_VIEWS || key == 'f' || key == 'R';
+}
+
+/* Until the next look is due, or a key asks for one. False: a key ends it all. */
+static bool rest(struct tec_invocation *call, struct screen *s)
+{
+    const struct top_options *o = call->options;
+    int64_t until = tec_clock_now(&real) + (o->every_ms ? o->every_ms : EVERY_MS) * MS_NS;
+    for (;;) {
+        char key = wait_for_key(&s->keys, call, until);
+        if (key == 'q')
+            return false;
+        if (!key || press(call, s, key))
+            return true;
+    }
 }
 
 static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
@@ -165,10 +255,8 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
         status = look(call, &s, err);
         if (status != TEC_OK || !o->control || (o->count && i + 1 >= o->count))
             break;
-        char key = wait_for_key(&s.keys, o->every_ms ? o->every_ms : EVERY_MS);
-        if (key == 'q')
+        if (!rest(call, &s))
             break;
-        press(call, &s, key);
     }
     close_keys(&s.keys);
     return status;
@@ -180,7 +268,8 @@ const struct tec_command tec_command_top = {
         "Of a running robot, every second: rate against the pipeline's period, frames over their\n"
         "deadline, the worst second, headroom (the median of what was left until the deadline);\n"
         "each node's launches; language; the policy; misses by cause. Of a recording the same,\n"
-        "once. --show, and on a terminal keys, choose what is looked at: r the newest requests, m\n"
+        "once. --show, and of a robot keys on a terminal, choose what is looked at: r the newest "
+        "requests, m\n"
         "operations on keys and values and the memories, g the captured variants that ran, p the\n"
         "policy, n nodes again; f freezes the screen, R has the robot write its flight recorder\n"
         "here. JSON: a line a look {pipeline, policy, frame, cadence, hz, wanted_hz, worst_hz,\n"
