@@ -152,8 +152,8 @@ static const float *tensor(struct judge *j, const char *what, size_t *n)
     }
 }
 
-/* True if the case has no tensor of the actions in the robot's units, or it holds the numbers of the
- * case's JSON, rounded to float32 as tensors are. */
+/* True if the case has no tensor of the actions in the robot's units, or it holds the numbers of
+ * the case's JSON, rounded to float32 as tensors are. */
 static bool holds_action(struct judge *j, const json_t *rows)
 {
     const char *name = check(j, "action");
