@@ -840,6 +840,7 @@ def a_probe_distrusts_what_a_server_says_of_its_inputs():
             ([said("a", "state", shape=[0])], None, "side 1"), ([said("a", "state", shape=[-1])], None, "side 1"),
             ([said("a", "state", shape=[1 << 63])], None, "side 1"),
             ([said("a", "state", shape=[1 << 20, 1 << 20])], None, "side 2"),
+            ([said("i%d" % i, "state", shape=[1 << 22]) for i in range(8)], None, "more than 64 MiB"),
             ([said("a", "state", shape=["x"])], None, "side 1"), ([said(7, "text")], None, "no name"),
             ([said("n" * 300, "text")], None, "no name"), ([7], None, "no name"),
             ([said("i%d" % i, "text") for i in range(2000)], None, "more than"),

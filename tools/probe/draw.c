@@ -7,6 +7,9 @@
 
 enum { SIDE = 224, NAME = 200, MOST_VALUES = 1 << 24 };
 
+/* Of an observation, all its inputs together: a server may ask for more than there is. */
+enum { MOST_BYTES = 64 << 20 };
+
 static uint32_t next(uint64_t *state)
 {
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -115,6 +118,7 @@ enum tec_status tec_probe_draw(struct tec_value *values, size_t room, size_t *n,
                                struct tec_arena *arena, struct tec_error *err)
 {
     const msgpack_object *inputs = tec_probe_member(tec_probe_member(metadata, "tectum"), "inputs");
+    size_t bytes = 0;
     *n = 0;
     if (!inputs || inputs->type != MSGPACK_OBJECT_ARRAY)
         return tec_fail(err, TEC_UNSUPPORTED,
@@ -127,6 +131,12 @@ enum tec_status tec_probe_draw(struct tec_value *values, size_t room, size_t *n,
         if (*n == room)
             return tec_fail(err, TEC_UNSUPPORTED, "the server has more than %zu inputs", room);
         TEC_TRY(draw(&values[(*n)++], input, &seed, arena, err));
+        bytes += values[*n - 1].bytes;
+        if (bytes > MOST_BYTES)
+            return tec_fail(err, TEC_UNSUPPORTED,
+                            "the server's inputs take more than %d MiB an observation; with input "
+                            "'%s' it is %zu",
+                            MOST_BYTES >> 20, values[*n - 1].name, bytes >> 20);
     }
     return TEC_OK;
 }
