@@ -235,7 +235,8 @@ def normalisation_is_the_reference_to_the_bit():
 def observations_that_the_step_leaves_out_stay_as_they_are():
     def edit(f):
         f.normalise("MEAN_STD", "MEAN_STD")
-        step(f.before, "normalizer_processor")["config"]["normalize_observation_keys"] = ["observation.other"]
+        for steps, name in (f.before, "normalizer_processor"), (f.after, "unnormalizer_processor"):  # both, as written
+            step(steps, name)["config"]["normalize_observation_keys"] = ["observation.other"]
     state = run_dump(Folder(PI0, edit))[2]
     check(list(state[:8]) == [f32(x) for x in STATE_VALUE], state)
 

@@ -107,7 +107,8 @@ local options <const> = {
   rename_observations_processor = { rename_map = true },
   device_processor = { device = true, float_dtype = true },
   normalizer_processor = { features = true, norm_map = true, eps = true, normalize_observation_keys = true },
-  unnormalizer_processor = { features = true, norm_map = true, eps = true },
+  -- of no effect on actions: LeRobot writes it for both
+  unnormalizer_processor = { features = true, norm_map = true, eps = true, normalize_observation_keys = true },
   relative_actions_processor = { enabled = true, exclude_joints = true, action_names = true },
   absolute_actions_processor = { enabled = true },
   tokenizer_processor = { tokenizer_name = true, max_length = true, task_key = true, padding_side = true,
