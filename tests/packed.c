@@ -1,6 +1,9 @@
-/* packed.c - matrices of 4-bit weights from files that lie: every index and scale is looked at. */
+/* packed.c - matrices of 4-bit weights from files that lie: every index and scale is looked at. And
+ * what becomes 4-bit weights as it is loaded. */
+#include "graph/model/packer.h"
 #include "graph/model/weights.h"
 #include "kernels/device.h"
+#include "kernels/int4.h"
 #include "tests/box.h"
 
 #include <stdlib.h>
@@ -9,6 +12,7 @@
 
 #define GPTQ "tests/golden/qwen/gptq_g64_actorder_odd/checkpoint"
 #define AWQ "tests/golden/qwen/awq_g32_odd/checkpoint"
+#define BF16 "tests/golden/text/smollm2_tiny/checkpoint"
 
 static struct tec_heap heap;
 static struct tec_error err;
@@ -166,6 +170,56 @@ TEST(layouts_that_look_alike_are_refused)
         CHECK(strstr(err.message, cases[i].says) != NULL);
         drop(&s);
     }
+}
+
+/* Packs columns of a matrix [120, 72] to 4 bits. */
+static enum tec_status pack(const struct scratch *s, int from, int cols, int turn)
+{
+    static unsigned char to[1 << 16];
+    const struct tec_expected e = {.names = {"model.layers.0.mlp.up_proj.weight"},
+                                   .n_names = 1,
+                                   .rank = 2,
+                                   .shape = {120, 72}};
+    const struct tec_device_options options = {.kind = "cpu", .threads = 1};
+    struct tec_weight_source source = {0};
+    struct tec_checkpoint *c = NULL;
+    struct tec_device *device = NULL;
+    struct tec_packer packer;
+    struct tec_found found;
+    REQUIRE(tec_checkpoint_open(&c, s->dir, &heap, &err) == TEC_OK);
+    REQUIRE(tec_device_open(&device, &options, &heap, &err) == TEC_OK);
+    source.checkpoint = c;
+    REQUIRE(tec_weight_find(&source, &e, &found, &err) == TEC_OK);
+    const struct tec_packed_columns kept = {from, cols, TEC_FORM_INT4, turn};
+    REQUIRE(tec_packed_size(tec_device_layout(device), kept.form, 120, cols) <= sizeof to);
+    memset(to, 0, sizeof to);
+    tec_packer_open(&packer, &source, device, &heap);
+    enum tec_status status = tec_packer_rows(&packer, &found, kept, to, &err);
+    tec_packer_close(&packer);
+    tec_device_close(device);
+    tec_checkpoint_close(c);
+    CHECK_INT(heap.live, ==, 0);
+    return status;
+}
+
+/* Columns that read a time's row stay float32 beside those that are kept in 4 bits. */
+TEST(what_is_not_kept_in_4_bits_may_be_large)
+{
+    static const char matrix[] = "model.layers.0.mlp.up_proj.weight";
+    static const char says[] = "element 760 is 999424; what is kept in 4 bits";
+    struct scratch s;
+    make(&s, BF16, NULL, NULL);
+    patch(&s, matrix, 2 * (10 * 72 + 40), 0x4974); /* row 10, column 40 */
+    CHECK_INT(pack(&s, 0, 40, 0), ==, TEC_OK);
+    CHECK_INT(pack(&s, 48, 24, 0), ==, TEC_OK);
+    static const struct {
+        int from, cols, turn;
+    } with[] = {{0, 72, 0}, {40, 8, 0}, {32, 16, 0}, {0, 72, 8}, {0, 24, 8}};
+    for (size_t i = 0; i < sizeof with / sizeof with[0]; i++) {
+        CHECK_INT(pack(&s, with[i].from, with[i].cols, with[i].turn), ==, TEC_UNSUPPORTED);
+        CHECK(strstr(err.message, says) != NULL);
+    }
+    drop(&s);
 }
 
 TAP_MAIN

@@ -83,15 +83,18 @@ void tec_packer_turn(float *row, int64_t n, int turn, float *spare)
         row[i % inner * turn + i / inner] = spare[i];
 }
 
-/* float16 has no scale for a group of 4-bit weights that reaches further. */
+/* float16 has no scale for a group of 4-bit weights that reaches further. Columns that are not kept
+ * may, but in turned rows, whose columns are all kept: by one matrix or another. */
 static enum tec_status check_range(const struct job *j, int64_t first, int64_t n, const float *rows,
                                    struct tec_error *err)
 {
     const struct tec_checkpoint *from = j->packer->source.checkpoint;
     const struct tec_found *f = j->found;
+    const struct tec_packed_columns *kept = &j->columns;
     for (int64_t i = 0; i < n * f->cols; i++) {
-        int64_t at = (f->first + first) * f->cols + i;
-        if (fabsf(rows[i]) > (float)TEC_INT4_MOST)
+        int64_t at = (f->first + first) * f->cols + i, column = i % f->cols;
+        bool in = kept->turn || (column >= kept->from && column < kept->from + kept->cols);
+        if (in && fabsf(rows[i]) > (float)TEC_INT4_MOST)
             return tec_fail(
                 err, TEC_UNSUPPORTED,
                 "%s: tensor '%s' element %lld is %g; what is kept in 4 bits must be within +-%d",
