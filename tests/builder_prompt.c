@@ -167,6 +167,9 @@ TEST(attention_over_the_prompt_is_of_the_steps)
 TEST(attention_fits_the_prompt)
 {
     attention_refused("layer = 2", "layer 2; the text has 2, counted from 0");
+    attention_refused("layer = 511", "layer 511; the text has 2, counted from 0");
+    attention_refused("layer = 512", "layer 512; the text has 2, counted from 0");
+    attention_refused("layer = 1 << 20", "layer 1048576; the text has 2, counted from 0");
     attention_refused("layer = -1", "layer must be a whole number");
     attention_refused("heads = 4", "4/1 heads of 4 cannot read the text's");
     attention_refused("head_dim = 6", "2/1 heads of 6 cannot read");

@@ -117,7 +117,7 @@ static enum tec_status place_keys(struct tec_model_program *p, struct tec_model_
         p->n_over++;
     else
         c->place = c->over < 0 ? p->n_own++ : p->n_over++;
-    if (c->place >= TEC_MAX_STACK_LAYERS)
+    if (!over_prompt(p, c) && c->place >= TEC_MAX_STACK_LAYERS)
         return tec_fail(err, TEC_UNSUPPORTED, "an action has more than %d of a kind",
                         TEC_MAX_STACK_LAYERS);
     if (c->projected)
