@@ -17,11 +17,12 @@ static const struct tec_plan_part *part(enum tec_part_kind kind)
     return tec_plan_part(tiny.plan, kind, 3);
 }
 
-/* FLOP of the matrices of a stack for some rows; the last layer of a prefill has k and v alone. */
-static int64_t matrices(const struct tec_stack *s, int64_t rows, bool keys_only)
+/* FLOP of the matrices of layers for some rows, whose feed-forward has two, or three where it is
+ * gated; the last layer of a prefill has k and v alone. */
+static int64_t matrices(const struct tec_stack *s, int feeding, int64_t rows, bool keys_only)
 {
     int64_t q = (int64_t)s->heads * s->head_dim, kv = (int64_t)s->kv_heads * s->head_dim;
-    int64_t mlp = (int64_t)s->width * s->mlp * (s->gated ? 3 : 2);
+    int64_t mlp = (int64_t)s->width * s->mlp * feeding;
     int64_t layer = s->width * (q + 2 * kv) + q * s->width + mlp;
     int64_t all = layer * s->layers - (keys_only ? layer - s->width * 2 * kv : 0);
     return 2 * rows * all;
@@ -37,10 +38,10 @@ static int64_t dense(const struct tec_dense *d, int64_t rows)
     return 2 * rows * ((d->rows + 15) / 16 * 16) * d->cols;
 }
 
-/* The sizes of an action's layers, each of which has one attention and is gated. */
+/* The sizes of an action's layers, each of which has one attention and a gated feed-forward. */
 static struct tec_stack expert_of(const struct tec_model_program *p)
 {
-    struct tec_stack s = {.gated = true};
+    struct tec_stack s = {0};
     for (int i = p->parts[TEC_PART_OF_ACTION]; i < p->n; i++) {
         const struct tec_model_call *c = &p->calls[i];
         if (c->word == TEC_WORD_gated)
@@ -97,13 +98,13 @@ static void check_frame(const char *arch, bool bf16)
     int64_t tokens = m->vision.tokens, p = 2 * tokens, n = p + 5, s = tec_suffix_rows(m);
     sum(TEC_PART_FRAME, (struct tec_work_size){.pictures = 2, .text = 5}, w);
     CHECK_INT(products(&w[TEC_STAGE_PICTURES]), ==,
-              matrices(v, p, false) + attention(v, p * tokens, v->layers) +
+              matrices(v, 2, p, false) + attention(v, p * tokens, v->layers) +
                   dense(&m->vision.towers[0].patch_embed, p) + dense(&m->vision.projector[0], p));
     int64_t seen = m->text.causal ? p * p + (n * (n + 1) - p * (p + 1)) / 2 : n * n;
     CHECK_INT(products(&w[TEC_STAGE_PREFIX]), ==,
-              matrices(t, n, true) + attention(t, seen, t->layers - 1));
+              matrices(t, 3, n, true) + attention(t, seen, t->layers - 1));
     bool state = m->program->n_states > 0;
-    int64_t step = matrices(f, s, false) + around_layers(m->program);
+    int64_t step = matrices(f, 3, s, false) + around_layers(m->program);
     step += attention(f, s * (n + s) - (state ? s - 1 : 0), f->layers);
     CHECK_INT(products(&w[TEC_STAGE_ACTION]), ==, step * TINY_STEPS);
     CHECK_INT(w[TEC_STAGE_DECODE].calls, ==, 0);
@@ -146,7 +147,7 @@ TEST(decode_steps_see_what_was_made)
     int64_t visible = 3 * (3 * prefix + 2 + 3 + 4);
     int64_t head = 2 * 3 * (int64_t)((tiny.model->text.vocab + 15) / 16 * 16) * t->width;
     CHECK_INT(products(&all[TEC_STAGE_DECODE]), ==,
-              3 * (matrices(t, 3, false) + head) + attention(t, visible, t->layers));
+              3 * (matrices(t, 3, 3, false) + head) + attention(t, visible, t->layers));
     struct tec_cost cost = {.products = 0};
     int64_t calls = 0;
     for (size.k = 1; size.made < 5; size.made++) {
@@ -198,7 +199,7 @@ TEST(a_packed_forward_is_a_prefill_and_a_row_of_each)
     const struct tec_stack *t = &m->text.stack;
     int64_t p = 2 * m->vision.tokens, n = p + 5, all = n + OTHERS;
     int64_t seen = p * p + (n * (n + 1) - p * (p + 1)) / 2, others = 3 * n + 1 + 2 + 3;
-    int64_t layer = matrices(t, 1, false) / t->layers, qkv = 2 * qkv_of(t);
+    int64_t layer = matrices(t, 3, 1, false) / t->layers, qkv = 2 * qkv_of(t);
     sum(TEC_PART_PACKED, size, w);
     CHECK_INT(products(&w[TEC_STAGE_PREFIX]), ==,
               all * (layer * (t->layers - 1) + qkv) + attention(t, seen + others, t->layers - 1));
@@ -213,7 +214,7 @@ TEST(a_packed_forward_is_a_prefill_and_a_row_of_each)
     sum(TEC_PART_DECODE, (struct tec_work_size){.pictures = 2, .text = 5, .rows = OTHERS, .k = 1},
         w);
     CHECK_INT(products(&w[TEC_STAGE_DECODE]), ==,
-              matrices(t, OTHERS, false) + head_of(m, OTHERS) + attention(t, others, t->layers));
+              matrices(t, 3, OTHERS, false) + head_of(m, OTHERS) + attention(t, others, t->layers));
     close_ring();
 }
 

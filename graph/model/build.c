@@ -3,7 +3,7 @@
  *
  * A value is a userdata that holds the number of its call. What is wrong with a word is a Lua error
  * at the word, so its message begins with file and line. Nothing here is owned by Lua but the
- * userdata: calls and their strings are in the arena, a stack's JSON is done with when it is read.
+ * userdata: calls and their strings are in the arena.
  */
 #include "graph/model/build.h"
 #include "base/nearest.h"

@@ -20,8 +20,8 @@ static void take_sizes(const struct tec_model_program *p, struct tec_stack *s)
     s->head_dim = p->kept.head_dim;
     for (int i = 0; i < p->n && !s->mlp; i++) {
         const struct tec_model_call *c = &p->calls[i];
-        s->gated = c->word == TEC_WORD_gated;
-        s->mlp = s->gated || c->word == TEC_WORD_activation ? c->cols : 0;
+        if (c->word == TEC_WORD_gated || c->word == TEC_WORD_activation)
+            s->mlp = c->cols;
     }
 }
 

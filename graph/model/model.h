@@ -72,11 +72,10 @@ struct tec_rotation {
 
 enum { TEC_MAX_STACK_LAYERS = 512, TEC_MAX_ROTATIONS = 4 };
 
-/* The sizes of layers, which are wired as their programs say (program.h): of the first
- * feed-forward mlp, and whether it is gated. */
+/* The sizes of layers, which are wired as their programs say (program.h); mlp is that of the first
+ * feed-forward. */
 struct tec_stack {
     int layers, width, heads, kv_heads, head_dim, mlp;
-    bool gated;
 };
 
 /* A dense layer by its tensors' names; rows x cols as stored. */

@@ -13,8 +13,8 @@
 enum tec_status tec_bandwidth_read(double *bytes_s, int lanes, size_t size, int times,
                                    struct tec_heap *heap, struct tec_error *err);
 
-/* Bytes of weights that one decode step touches, whatever its batch: every layer of the language
- * stack and the head. */
+/* Bytes of weights that one decode step touches, whatever its batch: every layer of the text and
+ * the head. */
 int64_t tec_bandwidth_step(const struct tec_weights *weights, const struct tec_model *model);
 
 #endif
