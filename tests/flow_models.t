@@ -24,6 +24,7 @@ for seed in ${3:-0 1 2 3 4 5 6 7}; do
     PYTHONDONTWRITEBYTECODE=1 "$python" tests/flow_prompts.py "$W/p$seed" "$seed" || exit 1
     judge "$W/p$seed" f32 "over a prompt's keys, seed $seed"
     judge "$W/p$seed" bf16 "and with rounded matrices"
+    judge "$W/p$seed.rounded" bf16 "and those are rounded that say bf16, no others"
 done
 echo "1..$n"
 exit $failed

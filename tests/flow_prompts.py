@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
-"""flow_prompts.py - a golden case of tests/flow_models/over_prompt.lua, a flow over a prompt's keys, in numpy.
+"""flow_prompts.py - golden cases of tests/flow_models/over_prompt.lua, a flow over a prompt's keys, in numpy.
 
 usage: tests/flow_prompts.py FOLDER SEED
 
 How the flow is wired is drawn from the seed: its norms and where they stand, how many attentions a layer has, which
 layer of the text each reads and which read projections, feed-forward, masks, the rows in front of the actions, the row
 behind the prompt, and where the time is read. Text and pictures are those of text_models.py. All
-formulas are written down a second time, in their own order. Expected values are float64; the error that is allowed is
-that of the same code in float32. Where matrices, keys and what is multiplied are rounded, by 2^-9 each, it is a share
-of the results for each attention and feed-forward: of seeds 0 .. 90 two, 35 and 75, are a quarter beyond it in rms.
+formulas are written down a second time, in their own order.
+
+FOLDER expects float64. The error that is allowed a float32 plan is that of the same code in float32, and a bf16 plan
+twice that of the same code in float64 that rounds where such a plan does (doc/numerics.md): matrices, keys, values and
+queries. FOLDER.rounded, a case for bf16 plans alone, expects those rounded results. Its matrices are stored unrounded,
+so a plan that forgets to round them is seen: what is allowed is a third of what rounding changes. Added is what the
+rounding code differs by in float32: sums in float32 may put a value on the other side of a tie, and others follow it.
 """
 import json
 import os
@@ -57,8 +61,8 @@ def weights(c, f, w):
     """The flow's own tensors."""
     r, width = text.random, f["width"]
 
-    def put(name, *shape, size=1.0, mean=0.0):
-        w[name] = text.bf16(r.standard_normal(shape) * size + mean)
+    def put(name, *shape, size=1.0, mean=0.0, stored=text.bf16):
+        w[name] = stored(r.standard_normal(shape) * size + mean)
 
     def layer(name, rows, cols):
         put(name + ".weight", rows, cols, size=cols ** -0.5)
@@ -96,8 +100,8 @@ def weights(c, f, w):
 
 
 def half(f, put, name, rows, cols, biased, scaled=False):
-    """A matrix, its bias, and the factor of what a half of a layer gives."""
-    put(name, rows, cols, size=cols ** -0.5)
+    """A matrix, which is not rounded, its bias, and the factor of what a half of a layer gives."""
+    put(name, rows, cols, size=cols ** -0.5, stored=numpy.float32)
     if biased:
         put(name + ".bias", rows, size=0.2)
     if scaled and f["scaled"]:
@@ -116,13 +120,23 @@ def put_norm(f, put, name):
 
 
 class Model:
-    """The formulas in one kind of numbers."""
+    """The formulas in one kind of numbers; `rounds`: with what a bf16 plan rounds, doc/numerics.md."""
 
-    def __init__(self, c, f, w, kind):
-        self.c, self.f, self.w, self.kind = c, f, w, kind
+    def __init__(self, c, f, w, kind, rounds=False):
+        self.c, self.f, self.w, self.kind, self.rounds = c, f, w, kind, rounds
 
     def tensor(self, name):
         return self.w[name].astype(self.kind)
+
+    def rounded(self, x):
+        return text.bf16(x).astype(self.kind) if self.rounds else x
+
+    def queries(self, x, first):
+        """Queries that read rounded keys are rounded before they are rotated, and after it."""
+        return self.rounded(self.rotated(self.rounded(x), first))
+
+    def keys(self, x, first):
+        return self.rounded(self.rotated(x, first))
 
     def linear(self, x, name):
         return x @ self.tensor(name + ".weight").T + self.tensor(name + ".bias")
@@ -166,7 +180,7 @@ class Model:
             n = flow.rms(x, c["eps"]) * self.tensor(l + "input_layernorm.weight")
             q, k, v = (n @ self.tensor(f"{l}self_attn.{r}_proj.weight").T for r in "qkv")
             q, k, v = (y.reshape(len(x), -1, c["dim"]) for y in (q, k, v))
-            q, k = self.rotated(q, 0), self.rotated(k, 0)
+            q, k, v = self.queries(q, 0), self.keys(k, 0), self.rounded(v)
             kv.append((k, v))
             x = x + self.attend(q, k, v, seen) @ self.tensor(l + "self_attn.o_proj.weight").T
             n = flow.rms(x, c["eps"]) * self.tensor(l + "post_attention_layernorm.weight")
@@ -184,9 +198,9 @@ class Model:
             return flow.rms(x, 1e-5) * (w + self.kind(f["offset"])), 1
         return flow.normed(x, 1e-5) * (w + self.kind(f["offset"])) + self.tensor(f"expert.{name}.bias"), 1
 
-    def project(self, x, role, at):
+    def project(self, x, role, at, rounded=True):
         name = f"expert.{role}.{at}"
-        y = x @ self.tensor(name).T
+        y = x @ (self.rounded(self.tensor(name)) if rounded else self.tensor(name)).T
         y = y + self.tensor(name + ".bias") if name + ".bias" in self.w else y
         return y * self.tensor(name + ".factor") if name + ".factor" in self.w else y
 
@@ -202,13 +216,13 @@ class Model:
         before = len(k)
         q = self.project(x, "q", at).reshape(n, f["heads"], -1)
         if wired["crossed"]:
-            k, v = (self.project(m.reshape(before, -1), r, at).reshape(before, f["kv"], -1)
+            k, v = (self.project(m.reshape(before, -1), r, at, False).reshape(before, f["kv"], -1)
                     for m, r in ((k, "k"), (v, "v")))
             y = self.attend(self.rotated(q, 0), k, v, numpy.ones((n, before), bool))
         else:
             own, values = (self.project(x, r, at).reshape(n, f["kv"], -1) for r in "kv")
             q, own = self.head_norm(q, "q_norm", at), self.head_norm(own, "k_norm", at)
-            q, own = self.rotated(q, before), self.rotated(own, before)
+            q, own, values = self.queries(q, before), self.keys(own, before), self.rounded(values)
             r, s = numpy.arange(n)[:, None], numpy.arange(n)[None]
             seen = numpy.concatenate([numpy.ones((n, before), bool), (s <= r) | (r >= f["lead"])], 1)
             y = self.attend(q, numpy.concatenate([k, own]), numpy.concatenate([v, values]), seen)
@@ -275,8 +289,13 @@ class Model:
         return {"x_t": numpy.stack(xs), "v_t": numpy.stack(vs), "actions": x}
 
 
+def error(x, exact):
+    e = numpy.abs(x - exact)
+    return {"max": float(e.max()), "rms": float(numpy.sqrt((e * e).mean()))}
+
+
 def main():
-    folder, seed = sys.argv[1], int(sys.argv[2])
+    folder, seed = sys.argv[1].rstrip("/"), int(sys.argv[2])
     text.random = numpy.random.default_rng([seed, 17])
     c, f = text.drawn("smolvlm"), drawn(seed)
     c.update(tied=True, layers=f["text_layers"], heads=f["heads"], kv=f["kv"], dim=f["head_dim"])
@@ -287,14 +306,14 @@ def main():
               "pictures": text.random.integers(0, 256, (n, side, side, 3)).astype(numpy.uint8),
               "state": text.random.standard_normal(f["state"]).astype(numpy.float32)}
     noise = text.random.standard_normal((f["horizon"], f["dim"])).astype(numpy.float32)
-    exact, near = (Model(c, f, w, kind).run(inputs, noise) for kind in (numpy.float64, numpy.float32))
-    bounds, halves = {}, sum(1 + len(layer["attentions"]) for layer in f["wired"])
+    exact, near, rounded, ties = (Model(c, f, w, kind, rounds).run(inputs, noise) for rounds in (False, True)
+                                  for kind in (numpy.float64, numpy.float32))
+    bounds, of_rounded = {}, {}
     for name, x in exact.items():
-        error = numpy.abs(near[name] - x)
-        size = float(numpy.sqrt((x * x).mean()))
-        bounds[name] = {"shape": x.shape, "rms": size,
-                        "err_fp32": {"max": float(error.max()), "rms": float(numpy.sqrt((error ** 2).mean()))},
-                        "err_bf16": {"max": 2 ** -7 * halves * size, "rms": 2 ** -10 * halves * size}}
+        changes, by_ties = error(rounded[name], x), error(ties[name], rounded[name])
+        bounds[name] = {"shape": x.shape, "rms": float(numpy.sqrt((x * x).mean())), "err_fp32": error(near[name], x),
+                        "err_bf16": {of: 2 * e for of, e in changes.items()}}
+        of_rounded[name] = {**bounds[name], "err_bf16": {of: e / 3 + by_ties[of] for of, e in changes.items()}}
     f["slots"] = [f"slot{i}" for i in range(n)]
     stored = {"tokens": inputs["ids"], "token_mask": numpy.ones(len(inputs["ids"]), numpy.uint8),
               "noise": noise, "state": inputs["state"]}
@@ -304,18 +323,24 @@ def main():
         kinds["image_mask." + slot] = "BOOL"
     config = text.whole_config(c, text.config(c))
     config.update(model_type="over_prompt", flow=f)
-    files = {"checkpoint/config.json": config, "case.json": {
-                 "family": "pi", "kind": "actions", "what": f"a flow over a prompt, seed {seed}",
-                 "checkpoint": "checkpoint", "config": {"max_token_len": 16}, "tensors": bounds},
-             "checkpoint/preprocessor_config.json": {"max_image_size": {"longest_edge": side},
-                                                     "do_image_splitting": False}}
-    os.makedirs(os.path.join(folder, "checkpoint"), exist_ok=True)
-    text.write(os.path.join(folder, "checkpoint", "model.safetensors"), w, "BF16")
-    text.write(os.path.join(folder, "expected.safetensors"), exact, "F32")
-    text.write(os.path.join(folder, "inputs.safetensors"), stored, kinds)
-    for name, value in files.items():
-        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-            json.dump(value, file, indent=1)
+    case = {"family": "pi", "kind": "actions", "what": f"a flow over a prompt, seed {seed}",
+            "checkpoint": "checkpoint", "config": {"max_token_len": 16}, "tensors": bounds}
+    case = {"family": "pi", "kind": "actions", "what": f"a flow over a prompt, seed {seed}",
+            "checkpoint": "checkpoint", "config": {"max_token_len": 16}, "tensors": bounds}
+    of_bf16 = {**case, "checkpoint": f"../{os.path.basename(folder)}/checkpoint", "tensors": of_rounded}
+    sizes = {"max_image_size": {"longest_edge": side}, "do_image_splitting": False}
+    checkpoint = os.path.join(folder, "checkpoint")
+    for path, files in ((checkpoint, {"config": config, "preprocessor_config": sizes}), (folder, {"case": case}),
+                        (folder + ".rounded", {"case": of_bf16})):
+        os.makedirs(path, exist_ok=True)
+        for name, value in files.items():
+            with open(os.path.join(path, name + ".json"), "w", encoding="utf-8") as file:
+                json.dump(value, file, indent=1)
+    stored_as = {name: "BF16" for name, x in w.items() if (text.bf16(x) == x).all()}
+    text.write(os.path.join(checkpoint, "model.safetensors"), w, stored_as)
+    for path, expected in ((folder, exact), (folder + ".rounded", rounded)):
+        text.write(os.path.join(path, "expected.safetensors"), expected, "F32")
+        text.write(os.path.join(path, "inputs.safetensors"), stored, kinds)
 
 
 main()
