@@ -253,7 +253,7 @@ def a_rate_of_actions_is_replayed():
     j = json.loads(tectum("replay", path, "--format", "json").stdout)
     check(j["actions"] == {"equal": 6, "differ": 0, "missing": 0}, j)
     j, lines = simulate("--diff", "--costs", costs_file(see=1000, act=1000, talk=10), path=path)
-    acts = [["act" in [x["node"] for x in line[side]["launches"]] for side in ("was", "is")] for line in lines]
+    acts = [["act" in [x[0] for x in line[side]] for side in ("was", "is")] for line in lines]
     check(all(was == now for was, now in acts), "a client's own chunk goes on, no other's", lines)
 
 
