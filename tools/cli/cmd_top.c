@@ -120,10 +120,10 @@ static char wait_for_key(struct keys *k, const struct tec_invocation *call, int6
         int n = ppoll(&in, 1, &most, k->on ? &k->mask : NULL);
         if (n < 0 && caught && k->on)
             take_signal(k, call);
-        else if (n > 0)
-            return read(0, &key, 1) == 1 ? key : 'q';
-        else if (n == 0)
-            return 0;
+        if (n > 0 && read(0, &key, 1) != 1)
+            key = 'q';
+        if (n >= 0)
+            return key;
     }
 }
 
