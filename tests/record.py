@@ -107,6 +107,9 @@ def the_verb_runs_and_records():
     check([json.loads(x)["actions"] for x in p.stdout.splitlines()]
           == [json.loads(x)["actions"] for x in q.stdout.splitlines()], p.stdout[-300:])
     tectum("replay", folder + "/demo_metaworld.mcap")
+    before = open(folder + "/demo_metaworld.mcap", "rb").read()
+    p = tectum("record", pipeline, "--inputs", inputs, code=2, cwd=folder)
+    check("is there already" in p.stderr and open(folder + "/demo_metaworld.mcap", "rb").read() == before, p.stderr)
     tectum("record", pipeline, "--random-inputs", "1", "--record", folder + "/own.mcap", cwd=folder)
     tectum("replay", folder + "/own.mcap")
     tectum("record", folder + "/none.lua", code=3, cwd=folder)
@@ -612,6 +615,10 @@ def hostile_words_of_a_recording_are_text():
     check("<u>x" in body["nodes"] and body["policy"] == "</svg>", body["nodes"], body["policy"])
     for verb in ("explain", "top", "trace"):
         tectum(verb, path, *(["--chrome"] if verb == "trace" else []))
+    open(path, "wb").write(hostile.replace(b'"name":"<u>x"', b'"name":"t\x7flk"'))
+    for view in ("nodes", "requests", "graphs"):
+        shown = tectum("top", path, "--show", view).stdout
+        check("t\\x7flk" in shown and "\x7f" not in shown, view, shown)
 
 
 @test

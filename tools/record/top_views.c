@@ -2,6 +2,9 @@
  * a robot, from its flight recorder and its answer about itself. */
 #include "tools/record/top_views.h"
 
+#include "base/escape.h"
+
+#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_REQUESTS = 16, MOST_OPERATIONS = 48, MOST_HAPPENED = 5 };
@@ -226,8 +229,8 @@ static void print_policy(FILE *out, const struct tec_cadence *c, const json_t *s
     print_happened(out, json_object_get(status, "events"));
 }
 
-void tec_top_print(FILE *out, enum tec_top_view view, const struct tec_flight *f,
-                   const struct tec_cadence *c, const json_t *status)
+static void print_view(FILE *out, enum tec_top_view view, const struct tec_flight *f,
+                       const struct tec_cadence *c, const json_t *status)
 {
     if (view == TEC_TOP_nodes) {
         tec_cadence_print(out, f, c);
@@ -245,4 +248,23 @@ void tec_top_print(FILE *out, enum tec_top_view view, const struct tec_flight *f
         return;
     print_operations(out, f);
     print_memories(out, "", json_object_get(status, "memory"));
+}
+
+/* Names and texts of a recording may hold what a terminal obeys: each line is printed escaped. */
+void tec_top_print(FILE *out, enum tec_top_view view, const struct tec_flight *f,
+                   const struct tec_cadence *c, const json_t *status)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *lines = open_memstream(&text, &n);
+    if (!lines)
+        return;
+    print_view(lines, view, f, c, status);
+    if (fclose(lines) == 0)
+        for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
+            *end = '\0';
+            tec_escape_print(out, line);
+            fputc('\n', out);
+        }
+    free(text);
 }
