@@ -118,7 +118,7 @@ TEST(a_chunk_goes_on_where_its_node_does_not_run)
         int64_t number = observe(t, i);
         REQUIRE(tectum_wait(t, number, patience, whole, ROOM, &chunk, &err) == TECTUM_OK);
         CHECK_INT(chunk.observation, ==, number);
-        size_t n = (size_t)(chunk.rows * chunk.columns), over = 2 * (size_t)chunk.columns;
+        size_t n = (size_t)chunk.rows * (size_t)chunk.columns, over = 2 * (size_t)chunk.columns;
         number = observe(t, i + 1);
         REQUIRE(tectum_wait(t, number, patience, rest, ROOM, &chunk, &err) == TECTUM_OK);
         CHECK_INT(chunk.observation, ==, number - 1);
