@@ -456,13 +456,13 @@ def a_chunk_goes_on_where_its_node_does_not_run(_):
     server = Server("--set", "nodes.act.spawn=every(2)")
     s = server.connect()
     for _ in range(2):
-        first, second = timed(s)[0], timed(s)[0]
+        first, second = timed(s, deadline_ms=LATE)[0], timed(s, deadline_ms=LATE)[0]
         check(rows(second)[:8] == rows(first)[8:] and rows(second)[8:] == rows(first)[15:] * 8)
         check(second["tectum"]["chunk_id"] == first["tectum"]["chunk_id"] and not second["tectum"]["missed"])
     server.end()
     server = Server("--set", "nodes.act.spawn=every(2)", "--actions", "4")
     s = server.connect()
-    first, second = timed(s)[0], timed(s)[0]
+    first, second = timed(s, deadline_ms=LATE)[0], timed(s, deadline_ms=LATE)[0]
     check(rows(second)[:12] == rows(first)[4:], "--actions says how many the client carries out")
     server.end()
 

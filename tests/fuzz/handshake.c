@@ -45,7 +45,7 @@ static void need(bool good)
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     struct tec_error err;
-    struct tec_listener listener;
+    struct tec_listener listener = {.is_door = false};
     (void)argc;
     (void)argv;
     tec_arena_init(&server.arena, &server.heap);
