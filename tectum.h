@@ -237,8 +237,9 @@ TECTUM_API enum tectum_status tectum_handout_of(struct tectum *engine, const cha
 /* Go on after a stop (on_miss = "stop", or more than `limit` misses in a row), and begin with an
  * empty ring: every observation that was submitted before is dropped, with what is in flight of it,
  * and no actions of it are given any more; who waits for them is told (tectum_wait). Does not wait
- * for the frame that runs. The last command and what runs without a ring stay, but nothing that
- * comes from then on reads texts or keys that were kept before. NULL is allowed. */
+ * for the frame that runs, but for a tectum_submit that runs on another thread. The last command
+ * and what runs without a ring stay, but nothing that comes from then on reads texts or keys that
+ * were kept before. NULL is allowed. */
 TECTUM_API void tectum_reset(struct tectum *engine);
 
 /* Ask for a request of a decode node (NULL: the first one) on the next observation that is run, at

@@ -18,8 +18,8 @@ something that is not there is an error (E021).
 
 import json
 import os
-import shutil
 import re
+import shutil
 import subprocess
 import sys
 import tempfile

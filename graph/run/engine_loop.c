@@ -131,15 +131,6 @@ enum tec_status tec_engine_make_edges(struct tec_engine *e, int sessions, struct
     return tec_text_edges_create(&e->edges, p, tokens, sessions, &e->arena, err);
 }
 
-static bool contains(const char *text, size_t bytes, const char *part)
-{
-    size_t length = strlen(part);
-    for (size_t i = 0; i + length <= bytes; i++)
-        if (memcmp(text + i, part, length) == 0)
-            return true;
-    return false;
-}
-
 /* True if the decoded tokens contain one of the stop texts. The arena is sized for the longest
  * answer, so nothing is allocated. */
 static bool stops(void *self, int decoder, const int *tokens, int n)
@@ -154,7 +145,7 @@ static bool stops(void *self, int decoder, const int *tokens, int n)
     if (tokenizer && tec_tokenizer_decode(tokenizer, tokens, (size_t)n, true, &e->reading, &text,
                                           &bytes, NULL) == TEC_OK)
         for (int i = 0; !found && i < d->stops.n; i++)
-            found = contains(text, bytes, d->stops.item[i]);
+            found = memmem(text, bytes, d->stops.item[i], strlen(d->stops.item[i])) != NULL;
     tec_arena_rewind(&e->reading, mark);
     return found;
 }
