@@ -1,6 +1,7 @@
 #!/bin/sh
 # headers.t - each header compiles alone as C17, those of the emulator as C++, the public one as
-# both.
+# both. A header that a C file of the floors includes first is compiled alone by every build, with
+# warnings as errors in its presets: here only its guard is looked at, and the others are compiled.
 # Not alone, by their own first lines: what a tier includes after its vector.h (kernels/panels/).
 cd "$(dirname "$0")/.." || exit 1
 cc=${CC:-cc} cxx=${CXX:-c++}
@@ -21,13 +22,26 @@ tests/cuda_emulator/*) extra="-isystem tests/cuda_emulator/include" language=c++
 */avx2/*) extra="-mavx2 -mfma" machine=x86_64 ;;
 */avx512/*) extra="-mavx512f -mavx512bw -mavx512vl -mfma" machine=x86_64 ;;
 */neon/*) machine=aarch64 ;; esac
+if grep -qxF "$1" "$BUILT"; then echo "ok - $1, first in a C file"; exit 0; fi
 case $MACHINE in "$machine"*) ;; *) echo "ok - $1 # SKIP it is for $machine"; exit 0 ;; esac
 if found=$(printf '#include "%s"\n#include "%s"\nint end_of_test;\n' "$1" "$1" |
     $COMPILE -std=$std $extra -x $language - 2>&1); then echo "ok - $1"
 else echo "not ok - $1"; printf '%s\n' "$found" | head -10 | sed 's/^/# /' >&2; fi
 END
 COMPILE="$cc $flags" MACHINE=$($cc -dumpmachine)
-export COMPILE MACHINE
+BUILT=$work/built
+export COMPILE MACHINE BUILT
+# Headers that are the first include of a C file which every build compiles, and have a guard.
+find base kernels ops graph policies tools tests/judge tests/experiments -name '*.c' |
+    grep -vE '^kernels/(cuda|neon|avx2|avx512)/' | xargs awk '
+        FNR == 1 { done = 0 }
+        !done && /^#[ ]*include/ { done = 1; if (split($0, part, "\"") == 3) print part[2] }' |
+    sort -u | while read -r header; do [ ! -f "$header" ] || echo "$header"; done >"$work/first"
+xargs -r -a "$work/first" awk '
+    FNR == 1 { guard = ""; done = 0 }
+    done || !/^#/ { next }
+    !guard && /^#ifndef / { guard = $2; next }
+    { done = 1; if (guard && $1 == "#define" && $2 == guard) print FILENAME }' >"$work/built"
 for folder in base kernels ops graph policies tools tests; do
     [ ! -d "$folder" ] || find "$folder" -name '*.h' ! -path 'kernels/panels/*' ! -path 'tests/golden/*'
 done | LC_ALL=C sort | xargs -n1 -P2 sh "$work/one" >"$work/lines"

@@ -31,18 +31,59 @@ static float load_bf16(const void *memory, size_t at)
     return tec_bf16_float(((const uint16_t *)memory)[at]);
 }
 
+/* Where a key or value of the query's head begins. */
+static size_t place(const struct tec_attention_args *a, const struct query *y, int slot)
+{
+    return (size_t)(slot * (long)a->kv_heads + y->kv_head) * (size_t)a->head_dim;
+}
+
+/* Keys that are taken side by side: a processor adds to one product while that before it is not
+ * there yet, and reads a sum of values once for all of them. The order of every sum stays. */
+enum { SIDE = 8 };
+
+/* The products of the query with n <= SIDE keys. */
+static inline void dots(const struct tec_attention_args *a, const struct query *y, const int *slots,
+                        int n, load_fn load, float *out)
+{
+    float sums[SIDE] = {0};
+    size_t at[SIDE];
+    for (int j = 0; j < n; j++)
+        at[j] = place(a, y, slots[j]);
+    for (int d = 0; d < a->head_dim; d++)
+        for (int j = 0; j < n; j++)
+            sums[j] += y->q[d] * load(a->k, at[j] + (size_t)d);
+    for (int j = 0; j < n; j++)
+        out[j] = sums[j];
+}
+
+/* Add n <= SIDE values with their weights p to the query's sums, in the order of the keys. */
+static inline void add_values(const struct tec_attention_args *a, const struct query *y,
+                              const int *slots, int n, load_fn load, const float *p)
+{
+    size_t at[SIDE];
+    for (int j = 0; j < n; j++)
+        at[j] = place(a, y, slots[j]);
+    for (int d = 0; d < a->head_dim; d++) {
+        float sum = y->acc[d];
+        for (int j = 0; j < n; j++)
+            sum += p[j] * load(a->v, at[j] + (size_t)d);
+        y->acc[d] = sum;
+    }
+}
+
 /* Fold one block of n keys into the query's sums; `first` is the logical index of the key in
  * slots[0]. */
 static void add_block(const struct tec_attention_args *a, struct query *y, int first,
                       const int *slots, int n, load_fn load)
 {
     float p[TEC_ATTENTION_KEYS], max = y->max, sum = 0;
+    for (int j = 0; j < n; j += SIDE)
+        if (n - j >= SIDE) /* a constant, for the compiler */
+            dots(a, y, slots + j, SIDE, load, p + j);
+        else
+            dots(a, y, slots + j, n - j, load, p + j);
     for (int j = 0; j < n; j++) {
-        size_t at = (size_t)(slots[j] * (long)a->kv_heads + y->kv_head) * (size_t)a->head_dim;
-        float dot = 0;
-        for (int d = 0; d < a->head_dim; d++)
-            dot += y->q[d] * load(a->k, at + (size_t)d);
-        p[j] = a->scale * dot;
+        p[j] *= a->scale;
         if (a->cap > 0)
             p[j] = a->cap * tanhf(p[j] / a->cap);
         if (a->bias)
@@ -56,11 +97,11 @@ static void add_block(const struct tec_attention_args *a, struct query *y, int f
     }
     for (int d = 0; d < a->head_dim; d++)
         y->acc[d] *= keep;
-    for (int j = 0; j < n; j++) {
-        size_t at = (size_t)(slots[j] * (long)a->kv_heads + y->kv_head) * (size_t)a->head_dim;
-        for (int d = 0; d < a->head_dim; d++)
-            y->acc[d] += p[j] * load(a->v, at + (size_t)d);
-    }
+    for (int j = 0; j < n; j += SIDE)
+        if (n - j >= SIDE)
+            add_values(a, y, slots + j, SIDE, load, p + j);
+        else
+            add_values(a, y, slots + j, n - j, load, p + j);
     y->sum = y->sum * keep + sum;
     y->max = max;
 }

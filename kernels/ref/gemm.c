@@ -8,32 +8,55 @@
 #include "kernels/ref/gemm_finish.h"
 #include "kernels/ref/ref.h"
 
-static float dot_f32(const float *x, const float *w, int k)
+/* Columns whose sums are made side by side: each x is read and rounded once for all of them, and a
+ * processor adds to one sum while the sum before it is not there yet. Every sum has its own order.
+ */
+enum { COLUMNS = 8 };
+
+/* The products of one row of x with n <= COLUMNS rows of w that lie `stride` apart. */
+static inline void dots_f32(const float *x, const float *w, size_t stride, int k, int n, float *y)
 {
-    double sum = 0.0;
+    double sums[COLUMNS] = {0};
     for (int i = 0; i < k; i++)
-        sum += (double)x[i] * (double)w[i];
-    return (float)sum;
+        for (int c = 0; c < n; c++)
+            sums[c] += (double)x[i] * (double)w[(size_t)c * stride + (size_t)i];
+    for (int c = 0; c < n; c++)
+        y[c] = (float)sums[c];
 }
 
 /* The product of two bf16 is exact in float32. So a fused multiply-add in the same order gives the
  * same sum, unless a product underflows. */
-static float dot_bf16(const float *x, const uint16_t *w, int k, bool two)
+static inline void dots_bf16(const float *x, const uint16_t *w, size_t stride, int k, int n,
+                             bool two, float *y)
 {
-    float sum = 0.0F;
-    for (int i = 0; i < k; i++)
-        sum += (two ? tec_bf16_two(x[i]) : x[i]) * tec_bf16_float(w[i]);
-    return sum;
+    float sums[COLUMNS] = {0};
+    for (int i = 0; i < k; i++) {
+        float value = two ? tec_bf16_two(x[i]) : x[i];
+        for (int c = 0; c < n; c++)
+            sums[c] += value * tec_bf16_float(w[(size_t)c * stride + (size_t)i]);
+    }
+    for (int c = 0; c < n; c++)
+        y[c] = sums[c];
 }
 
 void tec_gemm_f32_ref(const struct tec_gemm_args *a, struct tec_part part)
 {
     struct tec_range columns = tec_share(part, a->n, 16);
     int rows = tec_live(a->rows, a->max_rows);
-    for (int c = columns.first; c < columns.last; c++) {
-        const float *w = (const float *)a->w + (size_t)c * (size_t)a->k;
-        for (int r = 0; r < rows; r++)
-            finish(a, r, c, dot_f32(a->x + (size_t)r * (size_t)a->ldx, w, a->k));
+    size_t stride = (size_t)a->k;
+    for (int first = columns.first; first < columns.last; first += COLUMNS) {
+        const float *w = (const float *)a->w + (size_t)first * stride;
+        int n = columns.last - first < COLUMNS ? columns.last - first : COLUMNS;
+        for (int r = 0; r < rows; r++) {
+            const float *x = a->x + (size_t)r * (size_t)a->ldx;
+            float sums[COLUMNS];
+            if (n == COLUMNS) /* a constant, for the compiler */
+                dots_f32(x, w, stride, a->k, COLUMNS, sums);
+            else
+                dots_f32(x, w, stride, a->k, n, sums);
+            for (int c = 0; c < n; c++)
+                finish(a, r, first + c, sums[c]);
+        }
     }
 }
 
@@ -41,9 +64,19 @@ void tec_gemm_bf16_ref(const struct tec_gemm_args *a, struct tec_part part)
 {
     struct tec_range columns = tec_share(part, a->n, 16);
     int rows = tec_live(a->rows, a->max_rows);
-    for (int c = columns.first; c < columns.last; c++) {
-        const uint16_t *w = (const uint16_t *)a->w + (size_t)c * tec_matrix_stride(a->k, true);
-        for (int r = 0; r < rows; r++)
-            finish(a, r, c, dot_bf16(a->x + (size_t)r * (size_t)a->ldx, w, a->k, a->terms == 2));
+    size_t stride = tec_matrix_stride(a->k, true);
+    for (int first = columns.first; first < columns.last; first += COLUMNS) {
+        const uint16_t *w = (const uint16_t *)a->w + (size_t)first * stride;
+        int n = columns.last - first < COLUMNS ? columns.last - first : COLUMNS;
+        for (int r = 0; r < rows; r++) {
+            const float *x = a->x + (size_t)r * (size_t)a->ldx;
+            float sums[COLUMNS];
+            if (n == COLUMNS)
+                dots_bf16(x, w, stride, a->k, COLUMNS, a->terms == 2, sums);
+            else
+                dots_bf16(x, w, stride, a->k, n, a->terms == 2, sums);
+            for (int c = 0; c < n; c++)
+                finish(a, r, first + c, sums[c]);
+        }
     }
 }
