@@ -8,7 +8,7 @@ many=pipelines/graphs/g24_many_robots.lua
 run() {
     name=$1 seed=$2 pipeline=$3
     shift 3
-    "$T" run "$pipeline" --root "$PWD" --random-weights 1 --size tiny --random-inputs "$seed" -n 12 --threads 2 \
+    "$T" run "$pipeline" --root "$PWD" --random-weights 1 --size tiny --random-inputs "$seed" -n 12 --threads 1 \
         --format json "$@" >"$W/$name" 2>"$W/err" </dev/null
 }
 
@@ -43,7 +43,7 @@ PYTHON
 given() {
     name=$1 inputs=$W/$2.jsonl pipeline=$3
     shift 3
-    "$T" run "$pipeline" --root "$PWD" --random-weights 1 --size tiny --inputs "$inputs" --threads 2 \
+    "$T" run "$pipeline" --root "$PWD" --random-weights 1 --size tiny --inputs "$inputs" --threads 1 \
         --format json "$@" >"$W/$name" 2>"$W/err" </dev/null
 }
 

@@ -70,7 +70,7 @@ LUA
 run() { # run FILE OUT POLICY OPTIONS
     pipeline=$1 out=$2 policy=$3
     shift 3
-    "$T" run "$pipeline" --root . --random-weights 1 --size full --random-inputs 1 -n 20 --threads 2 \
+    "$T" run "$pipeline" --root . --random-weights 1 --size full --random-inputs 1 -n 20 --threads 1 \
         --policy "$policy" --format json --drain "$@" >"$out" 2>err </dev/null
 }
 
