@@ -10,11 +10,13 @@ enum tec_status tec_capture_begin(struct tec_capture **out, struct tec_device *d
                                   struct tec_error *err)
 {
     struct tec_capture *capture = TEC_NEW(arena, 1, struct tec_capture);
-    if (!capture)
+    int *lanes = TEC_NEW(arena, 1, int);
+    if (!capture || !lanes)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a capture");
     capture->device = device;
     capture->stream = stream;
     capture->arena = arena;
+    capture->lanes = lanes;
     capture->open = -1;
     *out = capture;
     return TEC_OK;

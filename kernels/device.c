@@ -86,6 +86,7 @@ enum tec_status tec_device_open(struct tec_device **out, const struct tec_device
     device->heap = heap;
     device->lanes = lanes;
     device->beside = options->beside;
+    device->chooses = device->team && !options->threads && !options->beside && lanes > 1;
     device->workspace = kind->workspace(options);
     if (device->measures) {
         device->layout = kind->layout(options);
@@ -212,8 +213,11 @@ void tec_device_replay(struct tec_device *device, const struct tec_capture *capt
 {
     memset(replay->mark_ns, 0, sizeof replay->mark_ns);
     replay->status = TEC_OK;
-    if (!replay->samples || !tec_device_sample(device, capture, replay))
-        device->kind->replay(device, capture, replay);
+    if (replay->samples && tec_device_sample(device, capture, replay))
+        return;
+    if (replay->samples)
+        tec_device_choose_lanes(device, capture, replay);
+    device->kind->replay(device, capture, replay);
 }
 
 void tec_device_fork(struct tec_device *device, void (*work)(void *user), void *user)

@@ -145,7 +145,7 @@ static void meet(const struct run *run)
     if (run->beside)
         tec_team_barrier_concurrent(run->cpu->team);
     else
-        tec_team_barrier(run->cpu->team);
+        tec_team_barrier(run->cpu->team, run->lanes);
 }
 
 static void run_lane(void *user, int lane)
@@ -154,6 +154,8 @@ static void run_lane(void *user, int lane)
     const struct tec_capture_step *commands = run->capture->commands;
     const struct tec_part part = {lane, run->lanes};
     int turn = 0;
+    if (lane >= run->lanes)
+        return;
     for (int at = 0; at < run->capture->n; at = next_command(commands, at, &turn)) {
         const struct tec_capture_step *c = &commands[at];
         if (c->barrier)
@@ -165,11 +167,15 @@ static void run_lane(void *user, int lane)
     }
 }
 
-/* Every lane of the stream runs the list. */
+/* The lanes of the stream run the list; of one that was found to be small, fewer (lanes.c). One
+ * alone does not wake the others. */
 static void replay_main(struct cpu *cpu, struct run *run)
 {
-    run->lanes = tec_team_lanes(cpu->team);
-    tec_team_run(cpu->team, run_lane, run);
+    run->lanes = *run->capture->lanes ? *run->capture->lanes : tec_team_lanes(cpu->team);
+    if (run->lanes == 1)
+        run_lane(run, 0);
+    else
+        tec_team_run(cpu->team, run_lane, run);
 }
 
 /* Inside work: on its lanes, of which this is the first. */

@@ -28,7 +28,8 @@ struct tec_capture {
     struct tec_arena *arena;
     struct tec_capture_step *commands;
     int n, capacity;
-    int open; /* index of the REPEAT in progress, -1 = none */
+    int open;   /* index of the REPEAT in progress, -1 = none */
+    int *lanes; /* of a replay on the main stream (lanes.c); 0: all that there are */
     int kernels, nodes;
     size_t bytes;
     enum tec_status status; /* the first failure */
@@ -41,6 +42,7 @@ struct tec_device {
     struct tec_heap *heap;
     struct tec_heap memory; /* device memory, counted apart */
     int lanes, beside;
+    bool chooses; /* the lanes of small captures: nobody has said how many */
     int64_t workspace;
     enum tec_matrix_layout layout;     /* set by the kind's open */
     const char *computes;              /* the same */
@@ -55,6 +57,13 @@ struct tec_device {
 /* Sample a capture (sampled.c); false: it is to be run as it is. */
 bool tec_device_sample(struct tec_device *device, const struct tec_capture *capture,
                        struct tec_replay *replay);
+
+/* FLOP and bytes of a replay, all turns of its loops included (sampled.c). */
+double tec_capture_work(const struct tec_capture *capture);
+
+/* In the warm-up: try how many lanes a small capture is best replayed with (lanes.c). */
+void tec_device_choose_lanes(struct tec_device *device, const struct tec_capture *capture,
+                             struct tec_replay *replay);
 
 /* Members are those of device.h by name. A kind embeds struct tec_device as its first member. */
 struct tec_device_kind {

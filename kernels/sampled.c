@@ -9,7 +9,7 @@
 /* What takes less is run a second time: the first one also brings code and data into the caches. */
 static const int64_t SHORT_NS = 5000000;
 
-static double work_of(const struct tec_capture *capture)
+double tec_capture_work(const struct tec_capture *capture)
 {
     double sum = 0.0, turns = 1.0;
     for (int i = 0; i < capture->n; i++) {
@@ -26,8 +26,12 @@ static double work_of(const struct tec_capture *capture)
 static int64_t run_one(struct tec_device *device, const struct tec_capture *capture, int at)
 {
     struct tec_capture_step step = capture->commands[at];
-    const struct tec_capture one = {
-        .device = device, .stream = capture->stream, .commands = &step, .n = 1, .open = -1};
+    const struct tec_capture one = {.device = device,
+                                    .stream = capture->stream,
+                                    .commands = &step,
+                                    .n = 1,
+                                    .open = -1,
+                                    .lanes = capture->lanes};
     int64_t ns = 0;
     for (int i = 0; i < 2 && (i == 0 || ns < SHORT_NS); i++) {
         struct tec_replay replay = {.start_ns = 0};
@@ -57,7 +61,8 @@ bool tec_device_sample(struct tec_device *device, const struct tec_capture *capt
     const struct tec_clock clock = {NULL};
     struct tec_replay_samples *s = r->samples;
     int64_t now = tec_clock_now(&clock), turns = 1;
-    if (device->kind->compile || capture->stream != TEC_STREAM_MAIN || work_of(capture) < s->least)
+    if (device->kind->compile || capture->stream != TEC_STREAM_MAIN ||
+        tec_capture_work(capture) < s->least)
         return false;
     r->start_ns = now;
     s->replays++;

@@ -228,9 +228,9 @@ static void meet(struct gate *gate, int lanes)
         tec_spin(&turns);
 }
 
-void tec_team_barrier(struct tec_team *team)
+void tec_team_barrier(struct tec_team *team, int lanes)
 {
-    meet(&team->gate, tec_team_lanes(team));
+    meet(&team->gate, lanes);
 }
 
 void tec_team_barrier_concurrent(struct tec_team *team)

@@ -33,8 +33,8 @@ int tec_team_lanes(const struct tec_team *team);
  * allocates. */
 void tec_team_run(struct tec_team *team, void (*run)(void *user, int lane), void *user);
 
-/* Inside a run: returns when every lane of the run has come here. Lanes spin. */
-void tec_team_barrier(struct tec_team *team);
+/* Inside a run: returns when its first `lanes` lanes have come here. Lanes spin. */
+void tec_team_barrier(struct tec_team *team, int lanes);
 
 /* Split off: run(user, 0 .. beside - 1) starts on the last lanes, and this returns; the runs that
  * follow have the other lanes. join waits for the end, spinning, and the team is whole again.

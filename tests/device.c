@@ -425,4 +425,48 @@ TEST(a_measuring_device_counts_without_memory)
     CHECK_INT(heap.live, ==, 0);
 }
 
+/* A capture of a copy, a product and a mark, of so much work, on a device that was told `threads`;
+ * replays that a first one in a warm-up makes of it, and all later ones. */
+static void lanes_tried(int threads, double work, int *first, int *later)
+{
+    struct bench b;
+    static struct tec_replay_samples samples;
+    samples = (struct tec_replay_samples){.least = 1e12};
+    set_up(&b, threads);
+    add_copy(&b, b.x, b.y, false);
+    add_product(&b);
+    tec_capture_weigh(b.capture, 0, work);
+    tec_capture_mark(b.capture, 7);
+    REQUIRE(tec_capture_end(b.capture, NULL) == TEC_OK);
+    struct tec_replay r = {.marked = note, .user = &b, .samples = &samples};
+    tec_device_replay(b.device, b.capture, &r);
+    *first = b.n_marks;
+    float once[ROWS * WIDE];
+    memcpy(once, b.z, sizeof once);
+    b.n_marks = 0;
+    tec_device_replay(b.device, b.capture, &r);
+    r.samples = NULL;
+    tec_device_replay(b.device, b.capture, &r);
+    *later = b.n_marks;
+    CHECK(memcmp(once, b.z, sizeof once) == 0);
+    CHECK(once[0] != 0.0F);
+    tear_down(&b);
+}
+
+TEST(a_small_capture_is_tried_with_fewer_lanes_in_the_warm_up)
+{
+    const struct tec_device_options any = {.kind = "cpu", .tier = TEC_TIER_ref};
+    int first, later, lanes = tec_device_threads(&any);
+    lanes_tried(0, 1000.0, &first, &later);
+    if (lanes == 1)
+        CHECK_INT(first, ==, 1);
+    else /* twice with one lane, twice with two, ..., and once with what was chosen */
+        CHECK(first >= 5 && first % 2 == 1);
+    CHECK_INT(later, ==, 2);
+    lanes_tried(0, 1e11, &first, &later); /* work for all */
+    CHECK(first == 1 && later == 2);
+    lanes_tried(2, 1000.0, &first, &later); /* somebody has said how many */
+    CHECK(first == 1 && later == 2);
+}
+
 TAP_MAIN

@@ -84,11 +84,11 @@ static void meet(void *user, int lane)
     int lanes = tec_team_lanes(l->team);
     for (int turn = 1; turn <= l->turns; turn++) {
         l->sums[lane] = turn;
-        tec_team_barrier(l->team);
+        tec_team_barrier(l->team, lanes);
         for (int other = 0; other < lanes; other++)
             if (l->sums[other] != turn)
                 atomic_fetch_add(&l->disagreements, 1);
-        tec_team_barrier(l->team);
+        tec_team_barrier(l->team, lanes);
     }
 }
 

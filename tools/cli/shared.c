@@ -24,8 +24,9 @@ static const struct tec_option format_github[] = {
 static const struct tec_option device[] = {
     {"device", 0, TEC_OPTION_TEXT, "cpu|cuda[:N]",
      "where it runs; a GPU, else or with --threads or --tier the CPU", AT(device), 0, 0},
-    {"threads", 0, TEC_OPTION_INT, "N", "lanes of the CPU; as many as there are processors",
-     AT(threads), 1, 1024},
+    {"threads", 0, TEC_OPTION_INT, "N",
+     "lanes of the CPU; without it one a processor, fewer for small launches", AT(threads), 1,
+     1024},
     {"tier", 0, TEC_OPTION_TEXT, "NAME", "kernels of the CPU; the best of this machine", AT(tier),
      0, 0},
     {"spin-us", 0, TEC_OPTION_INT, "N", "how long idle lanes spin before they sleep", AT(spin_us),
