@@ -165,8 +165,8 @@ struct tec_replay {
 
 /* Run the capture on its stream and wait for its end. With samples, that is in a warm-up, and where
  * options.threads was 0 and options.beside too, a small capture is first run some times more with
- * fewer lanes, and later runs take as many as took the shortest time. Allocates nothing, blocks on nothing but
- * spinning. Replays of the second stream are made inside work (fork). */
+ * fewer lanes, and later runs take as many as took the shortest time. Allocates nothing, blocks on
+ * nothing but spinning. Replays of the second stream are made inside work (fork). */
 void tec_device_replay(struct tec_device *device, const struct tec_capture *capture,
                        struct tec_replay *replay);
 
