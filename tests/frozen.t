@@ -41,7 +41,7 @@ for p in pipelines/*.lua pipelines/graphs/*.lua tests/pipelines/*.lua tests/pipe
     same traces.txt "$p" "$(wc -l <"$W/out") $(sum "$W/out")" "tectum $trace --trace FILE"
     run="run $model --random-inputs 1 -n 4 --threads 1 --tier ref --format json $root/$p"
     tectum $run >"$W/frames"
-    python3 - "$W/frames" "$p" "${write:+$W/actions.txt}" >>"$W/err" 2>&1 <<'PYTHON'
+    python3 -S - "$W/frames" "$p" "${write:+$W/actions.txt}" >>"$W/err" 2>&1 <<'PYTHON'
 import json, sys
 frames = [json.loads(line) for line in open(sys.argv[1])]
 now = [[x for node in sorted(f.get("actions") or {}) for x in (f["actions"][node] or [[]])[0]] for f in frames]

@@ -46,7 +46,7 @@ while read -r p _; do
         [ $policy = chaos ] && drain=--drain
         run compiled "$p" $policy $drain
         run interpreted "$p" $policy $drain --interpret &&
-            python3 "$W/compare.py" "$W/compiled" "$W/interpreted" $policy >>"$W/err" 2>&1
+            python3 -S "$W/compare.py" "$W/compiled" "$W/interpreted" $policy >>"$W/err" 2>&1
         status=$?
         n=$((n + 1))
         if [ $status -eq 0 ]; then echo "ok $n - $p, $policy: compiled as interpreted"

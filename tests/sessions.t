@@ -65,7 +65,7 @@ alone() {
         status=$?
         s=$((s + 1))
     done
-    [ $status -eq 0 ] && python3 "$W/same.py" "$W" "$sessions" "$@" 2>"$W/err"
+    [ $status -eq 0 ] && python3 -S "$W/same.py" "$W" "$sessions" "$@" 2>"$W/err"
     ok $? "$text"
 }
 
@@ -145,7 +145,7 @@ alone "each is pulled to its own earlier chunk" 4 "$W/guide.lua"
 seen=
 
 # --- one launch ----------------------------------------------------------------------------------
-run all 1 $many && python3 - "$W/all" <<'PYTHON' 2>"$W/err"
+run all 1 $many && python3 -S - "$W/all" <<'PYTHON' 2>"$W/err"
 import json, sys
 frames = [json.loads(line) for line in open(sys.argv[1])]
 assert len(frames) == 48
@@ -160,7 +160,7 @@ kept() { # kept TEXT PIPELINE ARGUMENTS...
     text=$1
     shift
     "$T" simulate "$@" --random-weights 1 --size tiny --root "$PWD" --launch-ms 1 -n 40 --trace "$W/trace" \
-        >"$W/out" 2>"$W/err" && python3 - "$W/trace" <<'PYTHON' 2>"$W/err"
+        >"$W/out" 2>"$W/err" && python3 -S - "$W/trace" <<'PYTHON' 2>"$W/err"
 import json, sys
 held, left, frames = {}, {}, {}
 for line in open(sys.argv[1]):
@@ -198,7 +198,7 @@ with open(sys.argv[1] + "/frames.jsonl", "w") as out:
         out.write(json.dumps([None if f == 2 and s == 1 else seen(s) for s in range(4)]) + "\n")
 PYTHON
 "$T" run $many --random-weights 1 --size tiny --inputs "$W/frames.jsonl" --threads 2 --format json >"$W/out" 2>"$W/err" &&
-    python3 - "$W/out" <<'PYTHON' 2>"$W/err"
+    python3 -S - "$W/out" <<'PYTHON' 2>"$W/err"
 import json, sys
 frames = [json.loads(line) for line in open(sys.argv[1])]
 assert len(frames) == 16
@@ -222,7 +222,7 @@ simulate() {
     "$T" simulate $many --random-weights 1 --size tiny --launch-ms 1 --scenario "$W/paced.json" \
         --trace "$W/trace" "$@" >"$W/out" 2>"$W/err"
 }
-simulate && python3 - "$W/trace" <<'PYTHON' 2>"$W/err"
+simulate && python3 -S - "$W/trace" <<'PYTHON' 2>"$W/err"
 import json, sys
 events = [json.loads(line) for line in open(sys.argv[1])]
 opened = [(e["session"], e["t_us"]) for e in events if e["event"] == "frame" and e["frame"] == 0]
@@ -234,13 +234,13 @@ assert left == {"a": (3000, 3000, False), "b": (3000, 2000, False), "c": (9000, 
 assert {e["session"] for e in events if e["event"] == "handout" and e["source"] == "fresh"} == {"a", "b", "c"}
 PYTHON
 ok $? "what comes within gather_ms is one launch; each session has its own deadline and hand-out"
-simulate --set frame.gather_ms=0 && python3 - "$W/trace" <<'PYTHON' 2>"$W/err"
+simulate --set frame.gather_ms=0 && python3 -S - "$W/trace" <<'PYTHON' 2>"$W/err"
 import json, sys
 events = [json.loads(line) for line in open(sys.argv[1])]
 assert events[0]["t_us"] == 0 and not any(e.get("observations") for e in events[:12]), events[:3]
 PYTHON
 ok $? "without gather_ms a frame opens at its tick"
-simulate --set frame.gather_ms=8 && python3 - "$W/trace" <<'PYTHON' 2>"$W/err"
+simulate --set frame.gather_ms=8 && python3 -S - "$W/trace" <<'PYTHON' 2>"$W/err"
 import json, sys
 events = [json.loads(line) for line in open(sys.argv[1])]
 late = {e["session"]: e["late"] for e in events if e["event"] == "release" and e["frame"] == 0}
@@ -297,7 +297,7 @@ assert len(fresh) > 8, [q["source"] for q in paced]
 END
 ok $? "run --clock paced: every session has its actions by the clock"
 "$T" bench $many --apart --frames 6 --warmup 1 --rounds 2 --format json >"$W/out" 2>"$W/err" </dev/null &&
-    python3 - "$W/out" 2>"$W/err" <<'END'
+    python3 -S - "$W/out" 2>"$W/err" <<'END'
 import json, sys
 report = json.load(open(sys.argv[1]))
 together, apart = report["rows"]

@@ -77,7 +77,7 @@ run() { # run FILE OUT POLICY OPTIONS
 compare() { # compare TEXT LOW:HIGH [cut]
     for policy in default chaos; do
         run draft.lua with $policy && run draft.lua interpreted $policy --interpret &&
-            run .lua without $policy && python3 compare.py "$2" "${3:-whole}" >>err 2>&1
+            run .lua without $policy && python3 -S compare.py "$2" "${3:-whole}" >>err 2>&1
         status=$?
         n=$((n + 1))
         if [ $status -eq 0 ]; then echo "ok $n - $1, $policy"
