@@ -6,8 +6,8 @@
  * inputs. */
 #include "kernels/device_kind.h"
 
-/* What has work enough for all lanes: more FLOP and bytes, which are not tried, or a longer replay
- * with one lane. */
+/* A capture gets all lanes, untried, above so many FLOP and bytes, and after a try where one lane
+ * takes longer than so many ns. */
 static const double SMALL_WORK = 2e9;
 static const int64_t SMALL_NS = 50000000;
 

@@ -82,14 +82,18 @@ struct tec_prefix_table {
 struct tec_decode_table {
     struct tec_rows rows;
     int *k, *stop; /* steps asked for; set when every row is done */
-    int *token, *tail, *prefix, *left, *done, *produced, *eos, *best; /* [rows.max] */
+    /* Of each row, [rows.max]: as in struct tec_next_token_args (kernels/args.h): the token it goes
+     * on with, its first private slot, the tokens before that, those that it may still make,
+     * whether it has ended, how many this launch made, the id that ends it, room for the largest
+     * logit's id. */
+    int *token, *tail, *prefix, *left, *done, *produced, *eos, *best;
     int *tokens; /* [rows.max, max_tokens] what this launch produced */
     int max_tokens;
     int *waiting; /* [rows.max] tokens of a prompt of their own that are still to be read */
     int *forced;  /* [rows.max, max_forced] these, at the end of each row; NULL without */
     int max_forced;
     struct tec_moves moves; /* as a prefix table's */
-    unsigned *used;         /* [rows.max, words] tokens that were there before; NULL without */
+    unsigned *used; /* [rows.max, words] bit set of the tokens in the text so far; NULL without */
     int words;
     float *temperature, *top_p; /* [rows.max]; NULL where nothing is ever drawn */
     int *top_k;

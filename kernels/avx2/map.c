@@ -1,5 +1,5 @@
-/* map.c - the AVX2 activations, gated activations, caps and sums: the shared body over vectors of 8
- * floats. */
+/* map.c - the AVX2 activations, gated activations, caps and sums: the loops of vector/map.inc over
+ * the formulas of vector/exp.inc, 8 floats at a time. */
 #include "kernels/avx2/avx2.h"
 
 #if defined(__x86_64__)

@@ -1,6 +1,6 @@
 /* vec.h - sixteen floats at a time: the vector that kernels/vector/ is written over.
  *
- * Both vec.h define the same names: VEC_WIDTH floats in a `vec`, a `block` of VEC_BLOCK vectors
+ * Every vec.h defines the same names: VEC_WIDTH floats in a `vec`, a `block` of VEC_BLOCK vectors
  * (as many as the registers hold six of beside their operands), a `wide` of as many doubles. */
 #ifndef TEC_KERNELS_AVX512_VEC_H
 #define TEC_KERNELS_AVX512_VEC_H

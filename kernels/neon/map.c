@@ -1,5 +1,5 @@
-/* map.c - the NEON activations, gated activations, caps and sums: the shared body over vectors of 4
- * floats. */
+/* map.c - the NEON activations, gated activations, caps and sums: the loops of vector/map.inc over
+ * the formulas of vector/exp.inc, 4 floats at a time. */
 #include "kernels/neon/neon.h"
 
 #if defined(__aarch64__)
