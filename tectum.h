@@ -95,11 +95,11 @@ TECTUM_API enum tectum_status tectum_open(struct tectum **out, const struct tect
 TECTUM_API void tectum_close(struct tectum **engine);
 
 /* The robots that the pipeline serves, frame { sessions = N }, and the handle of the i-th: its
- * observations, actions, texts and requests, as if it had the engine to itself. The engine that
- * tectum_open gave is the first. Those whose observations come within the pipeline's gather_ms
- * share a frame; one that has been silent for a second is not waited for. Requests are numbered by
- * the engine. Belongs to the engine and ends with it: tectum_close of it only sets the pointer to
- * NULL. NULL: there is no such session. */
+ * observations, actions, texts, requests and memories, as if it had the engine to itself. The
+ * engine that tectum_open gave is the first. Those whose observations come within the pipeline's
+ * gather_ms share a frame; one that has been silent for a second is not waited for. Requests are
+ * numbered by the engine. Belongs to the engine and ends with it: tectum_close of it only sets the
+ * pointer to NULL. NULL: there is no such session. */
 TECTUM_API int tectum_sessions(const struct tectum *engine);
 TECTUM_API struct tectum *tectum_session(struct tectum *engine, int i);
 

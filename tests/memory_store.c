@@ -303,6 +303,127 @@ static void check_eviction(bool with_file)
     remove_path();
 }
 
+static uint32_t put_text(struct tec_store *s, const char *id, const char *text, uint32_t axis)
+{
+    struct tec_groups_change change;
+    uint32_t segment = TEC_NO_SEGMENT;
+    float v[DIM];
+    vector(axis, v);
+    REQUIRE(tec_store_put(s, id, text, strlen(text), TOKENS, v, &segment, &change, NULL) == TEC_OK);
+    return segment;
+}
+
+/* Does the KV of a segment have the bytes that give_kv has written for another one, v, elsewhere?
+ */
+static bool same_kv(struct tec_store *s, uint32_t segment, const struct tec_store_segment_view *v)
+{
+    struct tec_kv *kv = NULL;
+    bool right = tec_store_pin(s, segment, &kv, NULL) == TEC_OK &&
+                 kv_right(s, kv, v->segment, v->version, v->epoch);
+    tec_store_drop(s, kv);
+    return right;
+}
+
+TEST(what_another_store_has_kept_of_a_text_is_taken_over)
+{
+    struct tec_heap heap = {0};
+    struct tec_store *a, *b;
+    struct tec_store_options in_file, in_ram = plain(NULL);
+    struct tec_error err;
+    struct tec_store_segment_view v;
+    make_path();
+    in_file = plain(path);
+    in_file.ram_bytes = 0; /* its KV is read from the file */
+    REQUIRE(tec_store_open(&a, &in_file, &heap, NULL) == TEC_OK);
+    REQUIRE(tec_store_open(&b, &in_ram, &heap, NULL) == TEC_OK);
+    (void)put_text(b, "first", "of no use here", 1);
+    uint32_t cup = put_text(a, "cup", "the cup is on the table", 0);
+    uint32_t mug = put_text(b, "mug", "the cup is on the table", 2);
+    uint32_t other = put_text(b, "other", "the cup is on the shelf", 3);
+    CHECK_INT(tec_store_share(b, mug, a, &err), ==, TEC_NOT_FOUND); /* it has no KV of it yet */
+    REQUIRE(give_kv(a, cup, NULL) == TEC_OK);
+    REQUIRE(tec_store_view(a, cup, &v));
+    CHECK_INT(tec_store_share(b, other, a, &err), ==, TEC_NOT_FOUND);
+    CHECK_INT(tec_store_share(b, SEGMENTS, a, &err), ==, TEC_NOT_FOUND);
+    CHECK_INT(tec_store_share(b, mug, a, &err), ==, TEC_OK);
+    CHECK(same_kv(b, mug, &v));
+    CHECK_INT(tec_store_share(b, mug, a, &err), ==, TEC_NOT_FOUND); /* it has its own */
+    /* Another text under the same name is another text, and one that has gone is none. */
+    mug = put_text(b, "mug", "the cup is on the shelf", 2);
+    CHECK_INT(tec_store_share(b, mug, a, &err), ==, TEC_NOT_FOUND);
+    struct tec_groups_change change;
+    mug = put_text(b, "mug", "the cup is on the table", 2);
+    REQUIRE(tec_store_remove(a, "cup", &change, NULL) == TEC_OK);
+    CHECK_INT(tec_store_share(b, mug, a, &err), ==, TEC_NOT_FOUND);
+    tec_store_close(a);
+    tec_store_close(b);
+    remove_path();
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* Three alike, which become a static group, in two stores; in the second one text is another. */
+TEST(joint_kv_is_taken_over_where_all_texts_of_the_group_are_the_same)
+{
+    struct tec_heap heap = {0};
+    struct tec_store *stores[3];
+    struct tec_store_options o = plain(NULL);
+    struct tec_groups_change change;
+    struct tec_error err;
+    struct tec_store_segment_view v;
+    uint32_t last[3];
+    for (int i = 0; i < 3; i++) {
+        REQUIRE(tec_store_open(&stores[i], &o, &heap, NULL) == TEC_OK);
+        (void)put_text(stores[i], "x", "one", 0);
+        (void)put_text(stores[i], "y", i == 2 ? "another two" : "two", 0);
+        last[i] = put_text(stores[i], "z", "three", 0);
+        for (int step = 1; step < 9; step++)
+            REQUIRE(tec_store_step(stores[i], step, &change, NULL) == TEC_OK);
+    }
+    REQUIRE(give_kv(stores[0], last[0], NULL) == TEC_OK);
+    REQUIRE(tec_store_view(stores[0], last[0], &v) && v.epoch != 0);
+    CHECK_INT(tec_store_share(stores[1], last[1], stores[0], &err), ==, TEC_OK);
+    CHECK(same_kv(stores[1], last[1], &v));
+    CHECK_INT(tec_store_share(stores[2], last[2], stores[0], &err), ==, TEC_NOT_FOUND);
+    for (int i = 0; i < 3; i++)
+        tec_store_close(stores[i]);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+/* Many segments with one text, which come and go in any order. */
+TEST(segments_are_found_by_their_texts)
+{
+    struct tec_heap heap = {0};
+    struct tec_store *s;
+    struct tec_store_options o = plain(NULL);
+    struct tec_groups_change change;
+    bool there[SEGMENTS] = {false};
+    uint64_t state = 5;
+    REQUIRE(tec_store_open(&s, &o, &heap, NULL) == TEC_OK);
+    for (int round = 0; round < 2000; round++) {
+        state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+        uint32_t i = (uint32_t)(state >> 33) % SEGMENTS, text = (uint32_t)(state >> 50) % 3;
+        char id[16], words[16];
+        snprintf(id, sizeof id, "id%u", i);
+        snprintf(words, sizeof words, "text %u", text);
+        if (there[i] && text == 2)
+            REQUIRE(tec_store_remove(s, id, &change, NULL) == TEC_OK);
+        else
+            (void)put_text(s, id, words, i);
+        there[i] = !(there[i] && text == 2);
+    }
+    int n = 0, in_chains = 0;
+    for (int i = 0; i < SEGMENTS; i++)
+        n += there[i];
+    for (int text = 0; text < 3; text++) {
+        char words[16];
+        int bytes = snprintf(words, sizeof words, "text %d", text);
+        in_chains += store_texts(s, words, (size_t)bytes);
+    }
+    CHECK_INT(in_chains, ==, n);
+    tec_store_close(s);
+    CHECK_INT(heap.live, ==, 0);
+}
+
 TEST(the_least_recently_used_leaves_ram_first)
 {
     check_eviction(false);

@@ -128,6 +128,13 @@ printf '{"schema":1,"variants":[%s,%s,%s]}' "$(row see '' 1000)" "$(row recall '
     >"$W/hard.costs"
 run 1 "a recall in front of actions counts in their deadline" check $hard --costs "$W/hard.costs"
 out "recall 60 + act 40"
+printf '{"schema":1,"variants":[%s,%s,%s,%s]}' "$(row see '' 1000)" "$(row recall '' 20000)" "$(row act '' 14000)" \
+    "$(row talk '"batch":1' 10)" >"$W/robots.costs"
+run 0 "in time where there is one robot" check $hard --costs "$W/robots.costs"
+run 1 "of three robots, each has a recall" check $hard --costs "$W/robots.costs" --set frame.sessions=3
+out "recall 60 + act 42"
+run 0 "and so they have in a simulation" simulate $hard --costs "$W/robots.costs" --set frame.sessions=3 -n 5
+out "frame_us *p50 102100"
 cp -R pipelines "$W/pipelines" # what a file extends lies below its folder
 cat >"$W/pipelines/rings.lua" <<END
 return extend("graphs/g19_two_rings.lua", { name = "rings",

@@ -228,6 +228,7 @@ def draw(seed):
     if any(n["kind"] == "score" or n.get("max_tokens", 2) < 2 for n in case["nodes"]):
         case["k"] = [1] + case["k"][case["k"][0] == 1:]  # a k below the smallest captured one is a pause
     on_texts(random.Random(seed + 13), case)
+    remembers(random.Random(seed + 17), case)
     case["scenario"] = scenario(r, case)
     case["sessions"] = sessions(random.Random(seed + 7), case)
     return case
@@ -249,14 +250,28 @@ def on_texts(r, case):
                 first.pop(key, None)
 
 
-def sessions(r, case):
-    """Robots that share the launches of the real runs: few slots, and nothing that is of one session."""
-    if case["slots"] > 4 or r.random() < 0.5:
-        return 1
+def remembers(r, case):
+    """A memory in the prompt of an arm, or of a planner beside it."""
+    into = [n for n in case["nodes"] if n["name"] in ("see", "think")]
+    if case["nodes"][0]["kind"] == "memory_load" or r.random() < 0.5:
+        return
+    prompt = r.choice(into)
     for node in case["nodes"]:
-        if node["kind"] in ("memory_load", "remember"):
-            return 1
-    return r.choice([2, 3, 4])
+        if node.get("model") == prompt["model"]:
+            node.pop("draft", None)
+    prompt["after"] = "recall"
+    if prompt["name"] == "think":
+        prompt["template"] = "facts"
+    case["nodes"].append({"kind": "memory_load", "name": "recall", "model": prompt["model"], "reads": ["past"],
+                          "from": "mem", "into": prompt["writes"]})
+    said = sorted(streams(case))
+    if said and r.random() < 0.5:
+        case["nodes"].append({"kind": "remember", "name": "keep", "reads": [r.choice(said)], "into": "mem"})
+
+
+def sessions(r, case):
+    """Robots that share the launches of the real runs: few slots."""
+    return 1 if case["slots"] > 4 or r.random() < 0.5 else r.choice([2, 3, 4])
 
 
 def scenario(r, case):
@@ -460,8 +475,6 @@ class Runner:
 
 def results(out, case):
     frames = [json.loads(line) for line in out.splitlines()]
-    if any(n["kind"] == "memory_load" for n in case["nodes"]):
-        frames = frames[:1]  # which keys are kept by then is a matter of time
     text = {}
     for f in frames:
         for node, said in (f.get("text") or {}).items():

@@ -583,7 +583,8 @@ TEST(kv_on_its_way_is_in_the_budget_of_the_host)
     CHECK_INT(m.memory.kept, ==, 1 << 20);
     if (tec_device_reads_host(o.engine->device))
         CHECK_INT(m.memory.staging, ==, pieces * (int64_t)piece);
-    CHECK_INT(memory->staging[pieces - 1] - memory->staging[0], ==, (pieces - 1) * (int64_t)piece);
+    CHECK_INT(memory->shared->staging[pieces - 1] - memory->shared->staging[0], ==,
+              (pieces - 1) * (int64_t)piece);
     CHECK_INT(m.host, ==, m.bytes.captures + m.memory.staging + m.memory.kept);
     tec_arena_finish(&arena);
     close_planner(&o);

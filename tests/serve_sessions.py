@@ -18,15 +18,18 @@ from serve_client import Array  # noqa: E402
 from serve_harness import BOX, PROGRAM, SIDE, SLOW, check, main, test  # noqa: E402
 
 MANY = "pipelines/graphs/g24_many_robots.lua"  # four robots
+MEMORIES = "tests/pipelines/graphs/memory_many.lua"  # three that remember
 ROUNDS = 4
 PROMPTS = ["press the button", "open the drawer"]
 
 
 class Server(serve_harness.Server):
-    def __init__(self, sessions, *options, gather_ms=20):
+    def __init__(self, sessions, *options, gather_ms=20, pipeline=MANY):
         slow = ["--set", "nodes.talk.deadline.ms=60000"] if SLOW > 1 else []
         captures = "capture.sessions=[%s]" % ",".join(str(n + 1) for n in range(sessions))
-        super().__init__(MANY, "--late-ok", "--set", "frame.sessions=%d" % sessions, "--set",
+        if pipeline != MANY:
+            captures = "capture.sessions=[1]"  # a prompt of segments is a launch of its own
+        super().__init__(pipeline, "--late-ok", "--set", "frame.sessions=%d" % sessions, "--set",
                          "frame.gather_ms=%d" % (gather_ms if sessions > 1 else 0), "--set", captures, *slow, *options)
 
 
@@ -68,6 +71,31 @@ def together(server, robots, **how):
         t.join()
     check(len(got) == len(list(robots)), "a client failed")
     return got
+
+
+def remembering(server, robot):
+    """The replies to a robot that is told something each time, and once to forget it."""
+    s, got = server.connect(), []
+    for i in range(ROUNDS):
+        told = {"remove": ["door"]} if i == 2 else {"put": {"door": "door %d of %d is open" % (i, robot)}}
+        got.append(s.infer({**observation(robot, i), "memory": json.dumps(told)})["actions"].data)
+    return got
+
+
+@test
+def each_robot_remembers_what_it_was_told():
+    server, got = Server(3, pipeline=MEMORIES), {}
+    threads = [threading.Thread(target=lambda r=r: got.update({r: remembering(server, r)})) for r in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for robot in range(3):
+        own = Server(1, pipeline=MEMORIES)
+        check(got[robot] == remembering(own, robot), robot)
+        own.end()
+    untold = [actions for actions, _ in replies(Server(1, pipeline=MEMORIES), 1)]
+    check(got[1] != untold, "what was told changes nothing")
 
 
 @test

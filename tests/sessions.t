@@ -110,6 +110,122 @@ alone "another one, whose layers cross" 2 pipelines/smolvla_so100.lua
 alone "one that makes its actions in the prefill" 2 pipelines/openvla_oft_libero.lua
 alone "one of features" 2 pipelines/groot_gr1.lua
 
+# --- memories: each robot has segments of its own, and its prompts are of them ---------------------
+# memory BASE RECOMPUTE: without a file, and with so much computed anew
+memory() {
+    printf 'return extend("graphs/%s.lua", { name = "%s", resources = { kv.segments { name = "mem"%s } },
+  nodes = { memory_load { name = "recall", recompute = { first = 1.0, decay = %s, floor = 0.1 } } } })\n' \
+        "$1" "$1" "$3" "$2" >"$W/$1.lua"
+}
+memory g18_answer_is_remembered 0.6 ', store = without "store"'
+memory g11_two_memories 0.8 ', store = without "store"'
+memory g02_memory_planner_and_arm 0.5 ''
+memory g06_memory_in_controller 0.5 ''
+memory g25_everything 0.6 ''
+alone "what each robot said is remembered for it" 3 "$W/g18_answer_is_remembered.lua" --drain
+alone "two memories of each robot" 2 "$W/g11_two_memories.lua" --drain
+alone "a memory in each controller" 2 "$W/g06_memory_in_controller.lua" --drain
+alone "a planner with a memory beside each arm, which reads what it says" 2 "$W/g25_everything.lua" --policy fill --drain
+
+cat >"$W/equal.py" <<'PYTHON'
+import json, sys
+def read(path):
+    actions, texts = [], {}
+    for f in map(json.loads, open(path)):
+        actions.append((f["session"], f["actions"]))
+        for node, list_ in (f["text"] or {}).items():
+            for t in list_:
+                texts.setdefault((f["session"], node, t["request"]), []).extend(t["tokens"])
+    return actions[: 12 * 3], texts
+(a, x), (b, y) = read(sys.argv[1]), read(sys.argv[2])
+assert a == b, "actions differ"
+assert x == y and any(x.values()), "texts differ"
+PYTHON
+# as_interpreted PIPELINE ARGUMENTS...
+as_interpreted() {
+    run all 1 "$@" --set frame.sessions=3 --drain && run plain 1 "$@" --set frame.sessions=3 --drain --interpret &&
+        python3 "$W/equal.py" "$W/all" "$W/plain" 2>"$W/err"
+    ok $? "$(basename "$1") of three robots is as interpreted"
+}
+as_interpreted "$W/g18_answer_is_remembered.lua"
+as_interpreted "$W/g11_two_memories.lua"
+as_interpreted "$W/g02_memory_planner_and_arm.lua" --policy chaos
+
+"$T" check "$W/g06_memory_in_controller.lua" --root "$PWD" --random-weights 1 --size tiny --set frame.sessions=2 \
+    --set 'capture.sessions=[1,2]' >"$W/out" 2>&1
+grep -q "capture.sessions asks for several observations in a launch: there is one in each with a memory" "$W/out"
+ok $? "prompts of segments are not put in one launch"
+
+# Robots that are told much the same, one after the other.
+python3 - "$W" <<'PYTHON'
+import json, sys
+def seen(s, f):
+    put = {"thing%d" % i: "thing %d is in room %d" % (i, i + f // 4) for i in range(5) if (f + i + s) % 4 == 0}
+    remove = ["thing%d" % s] if f == 9 else []
+    goal = ["where is thing 2", "which room has thing %d" % s, "thing 4"][f % 3]
+    return dict({"goal": goal}, **({"memory": {"put": put, "remove": remove}} if put or remove else {}))
+frames = [[seen(s, f) for s in range(3)] for f in range(12)]
+for name, list_ in [("all", frames)] + [(s, [f[s] for f in frames]) for s in range(3)]:
+    with open(f"{sys.argv[1]}/told{name}.jsonl", "w") as out:
+        out.writelines(json.dumps(line) + "\n" for line in list_)
+PYTHON
+seen=told
+alone "robots that are told the same" 3 "$W/g18_answer_is_remembered.lua" --drain
+python3 - "$W" <<'PYTHON' 2>"$W/err"
+import json, sys
+def last(path):
+    return {f.get("session", 0): f["memory"] for f in map(json.loads, open(path))}
+all_, sums = last(sys.argv[1] + "/all"), {"remembered_tokens": 0, "shared": 0}
+for s in range(3):
+    alone = last(f"{sys.argv[1]}/alone{s}")[0]
+    for key in ("prompts", "segments", "missing", "rows", "stored"):
+        assert alone[key] == all_[s][key], f"{key} of session {s}: {all_[s][key]}, alone {alone[key]}"
+    assert alone["segments"] > alone["missing"] > 0, "nothing is kept, or nothing is missing"
+    assert all_[s]["remembered_tokens"] < alone["remembered_tokens"], f"session {s} computes as much as alone"
+    assert all_[s]["shared"] > 0, f"session {s} takes nothing over"
+PYTHON
+ok $? "what one of them has computed is kept for the others, and changes no prompt of theirs"
+alone "a policy that says how much is computed anew" 3 "$W/g18_answer_is_remembered.lua" --drain --policy keep
+seen=
+
+# Each robot's file is there when the program starts again; the first one's is that of a pipeline of one.
+stored() { # the segments that each session has in its first frame
+    python3 -c 'import json, sys; print(*[json.loads(line)["memory"]["stored"] for line in list(sys.stdin)[: int(sys.argv[1])]])' "$1"
+}
+kept="--set resources.mem.store=$W/kept.memory"
+echo '[{"goal": "a", "memory": {"put": {"x": "one", "y": "two"}}}, {"goal": "b", "memory": {"put": {"z": "three"}}}]' >"$W/put.jsonl"
+echo '[{"goal": "a"}, {"goal": "b"}]' >"$W/ask.jsonl"
+echo '{"goal": "a"}' >"$W/one.jsonl"
+given all put pipelines/demo_memory.lua --set frame.sessions=2 $kept && [ "$(stored 2 <"$W/all")" = "2 1" ] &&
+    given all ask pipelines/demo_memory.lua --set frame.sessions=2 $kept && [ "$(stored 2 <"$W/all")" = "2 1" ] &&
+    given all one pipelines/demo_memory.lua $kept && [ "$(stored 1 <"$W/all")" = 2 ] && [ -f "$W/kept.memory.1" ]
+ok $? "each robot has a file of its own"
+
+# F.seg has the segments of all prompts: of two that are alike, the second half are the second's.
+cat >"$W/skip.lua" <<'LUA'
+return policy { name = "skip", api = 1, version = 1,
+  plan = function(S, F, D)
+    for i = F.nseg // 2 + 1, F.nseg do D:skip_segment(i) end
+  end }
+LUA
+python3 -c '
+import json
+put = {"thing%d" % i: "thing %d is in room %d" % (i, i) for i in range(4)}
+for f in range(6):
+    print(json.dumps([dict({"goal": "where is thing 2"}, **({} if f else {"memory": {"put": put}}))] * 2))
+' >"$W/halves.jsonl"
+given plain halves "$W/g11_two_memories.lua" --set frame.sessions=2 &&
+    given skipped halves "$W/g11_two_memories.lua" --set frame.sessions=2 --policy "$W/skip.lua" &&
+    python3 - "$W" <<'PYTHON' 2>"$W/err"
+import json, sys
+def rows(name):
+    last = {f["session"]: f["memory"]["mem"] for f in map(json.loads, open(f"{sys.argv[1]}/{name}"))}
+    return [last[s]["rows"] for s in (0, 1)]
+(a, b), (c, d) = rows("plain"), rows("skipped")
+assert a == b == c and d > b, f"{a} and {b} rows, {c} and {d} where the second one's segments are skipped"
+PYTHON
+ok $? "a policy skips segments of the prompt that it means"
+
 # --- first actions, and what is left of the chunk before ------------------------------------------
 cat >"$W/rows.py" <<'PYTHON'
 # Of each session and frame a picture, and as many actions as nobody else has; in some frames none.
@@ -275,7 +391,6 @@ refuses() { # refuses CODE WHAT PIPELINE ARGUMENTS...
     ok $? "refused: $what"
 }
 refuses E070 "fills a ring" pipelines/openvla_ring.lua --set frame.sessions=2
-refuses E070 "is of a memory" pipelines/demo_memory.lua --set frame.sessions=2
 refuses E011 "4 observations in a launch" $many --set frame.sessions=2
 refuses E011 "waits 100 ms" $many --set frame.gather_ms=100
 refuses E011 "capture.sessions asks for several observations" pipelines/smolvla_so100.lua --random-weights 1 --size tiny \

@@ -5,6 +5,7 @@
 #include "tests/tap.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { ROBOTS = 3, ROUNDS = 4, SIDE = 64, PIXELS = SIDE * SIDE * 3, ROOM = 64, TOKENS = 12 };
@@ -13,7 +14,8 @@ static const int64_t patience = 120000000000;
 /* What a robot sees and gets. */
 struct robot {
     struct tectum *handle;
-    int kind; /* what its pictures are made from */
+    int kind;       /* what its pictures are made from */
+    bool remembers; /* it is told something with every observation */
     uint8_t scene[PIXELS], wrist[PIXELS];
     double actions[ROUNDS][ROOM];
     int tokens[ROUNDS][TOKENS], n_tokens[ROUNDS];
@@ -22,15 +24,12 @@ struct robot {
 };
 static struct robot together[ROBOTS], alone[ROBOTS];
 
-static struct tectum *open_demo(const char *sessions, struct tectum_error *err)
+static struct tectum *open_arms(const char *pipeline, const char *sessions,
+                                struct tectum_error *err)
 {
     const char *const sets[] = {sessions, "frame.gather_ms=5"};
-    const struct tectum_options o = {.pipeline = "pipelines/demo_metaworld.lua",
-                                     .root = ".",
-                                     .threads = 1,
-                                     .seed = 5,
-                                     .set = sets,
-                                     .n_set = 2};
+    const struct tectum_options o = {
+        .pipeline = pipeline, .root = ".", .threads = 1, .seed = 5, .set = sets, .n_set = 2};
     struct tectum *t = NULL;
     if (tectum_open(&t, &o, err) != TECTUM_OK)
         fprintf(stderr, "# %s\n", err->message);
@@ -38,11 +37,22 @@ static struct tectum *open_demo(const char *sessions, struct tectum_error *err)
     return t;
 }
 
+static const char *const demo = "pipelines/demo_metaworld.lua";
+static const char *const memories = "tests/pipelines/graphs/memory_many.lua";
+
+static struct tectum *open_demo(const char *sessions, struct tectum_error *err)
+{
+    return open_arms(demo, sessions, err);
+}
+
 static enum tectum_status submit(struct robot *r, int round, int64_t *number)
 {
     static const char *const prompts[] = {"press the button", "open the drawer"};
     float state[4] = {0.1F * (float)(r->kind + round), 0.6F, 0.2F, 1.0F};
     const char *prompt = prompts[(r->kind + round) % 2];
+    char told[100];
+    snprintf(told, sizeof told, "{\"put\": {\"fact%d\": \"the door of %d is open\"}}", round % 3,
+             r->kind * (round + 2));
     for (int p = 0; p < PIXELS; p++) {
         r->scene[p] = (uint8_t)(p * (r->kind + round + 3) / 64);
         r->wrist[p] = (uint8_t)(p * (2 * r->kind + round + 7) / 16);
@@ -51,8 +61,9 @@ static enum tectum_status submit(struct robot *r, int round, int64_t *number)
         {"observation/image", TECTUM_TYPE_U8, 3, {SIDE, SIDE, 3}, r->scene, PIXELS},
         {"observation/wrist_image", TECTUM_TYPE_U8, 3, {SIDE, SIDE, 3}, r->wrist, PIXELS},
         {"observation/state", TECTUM_TYPE_F32, 1, {4}, state, sizeof state},
-        {"prompt", TECTUM_TYPE_TEXT, 0, {0}, prompt, strlen(prompt)}};
-    return tectum_submit(r->handle, v, 4, 0, number, &r->err);
+        {"prompt", TECTUM_TYPE_TEXT, 0, {0}, prompt, strlen(prompt)},
+        {"memory", TECTUM_TYPE_TEXT, 0, {0}, told, strlen(told)}};
+    return tectum_submit(r->handle, v, r->remembers ? 5 : 4, 0, number, &r->err);
 }
 
 /* Read what has been said of the robot's observations; until the text of the last one has ended. */
@@ -77,6 +88,8 @@ static void *live(void *user)
     struct tectum_chunk chunk;
     for (int i = 0; i < ROUNDS && !r->failed; i++) {
         int64_t number = -1;
+        if (r->remembers && r->kind == 1 && i == 2)
+            tectum_reset(r->handle); /* of its own episode alone */
         r->failed = submit(r, i, &number) != TECTUM_OK || number != i ||
                     tectum_wait(r->handle, i, patience, r->actions[i], ROOM, &chunk, &r->err) !=
                         TECTUM_OK ||
@@ -86,27 +99,29 @@ static void *live(void *user)
     return NULL;
 }
 
-static void live_alone(struct robot *r, int kind)
+static void live_alone(struct robot *r, int kind, bool remembers)
 {
     memset(r, 0, sizeof *r);
     r->kind = kind;
-    r->handle = open_demo("frame.sessions=1", &r->err);
+    r->remembers = remembers;
+    r->handle = open_arms(remembers ? memories : demo, "frame.sessions=1", &r->err);
     CHECK_INT(tectum_sessions(r->handle), ==, 1);
     live(r);
     CHECK(!r->failed);
     tectum_close(&r->handle);
 }
 
-TEST(robots_on_threads_of_their_own_have_what_they_have_alone)
+static void check_together(bool remembers)
 {
     struct tectum_error err;
-    struct tectum *t = open_demo("frame.sessions=3", &err);
+    struct tectum *t = open_arms(remembers ? memories : demo, "frame.sessions=3", &err);
     pthread_t threads[ROBOTS];
     CHECK_INT(tectum_sessions(t), ==, ROBOTS);
     CHECK(tectum_session(t, 0) == t);
     for (int i = 0; i < ROBOTS; i++) {
         memset(&together[i], 0, sizeof together[i]);
         together[i].kind = i;
+        together[i].remembers = remembers;
         together[i].handle = tectum_session(t, i);
         REQUIRE(together[i].handle);
         REQUIRE(pthread_create(&threads[i], NULL, live, &together[i]) == 0);
@@ -116,7 +131,7 @@ TEST(robots_on_threads_of_their_own_have_what_they_have_alone)
     tectum_close(&t);
     for (int i = 0; i < ROBOTS; i++) {
         struct robot *a = &together[i], *b = &alone[i];
-        live_alone(b, i);
+        live_alone(b, i, remembers);
         CHECK(!a->failed);
         CHECK(memcmp(a->actions, b->actions, sizeof a->actions) == 0);
         for (int n = 0; n < ROUNDS; n++) { /* a slow machine may give a text up */
@@ -125,6 +140,20 @@ TEST(robots_on_threads_of_their_own_have_what_they_have_alone)
         }
         CHECK(i == 0 || memcmp(a->actions, together[0].actions, sizeof a->actions) != 0);
     }
+}
+
+/* And what was told to one is not in the prompts of another; nor does one's reset reach them. */
+TEST(robots_with_memories_have_what_they_have_alone)
+{
+    check_together(true);
+    struct robot *r = &together[0]; /* as before, but never told anything */
+    live_alone(r, 1, false);
+    CHECK(memcmp(r->actions, alone[1].actions, sizeof r->actions) != 0);
+}
+
+TEST(robots_on_threads_of_their_own_have_what_they_have_alone)
+{
+    check_together(false);
 }
 
 TEST(a_robot_that_is_silent_keeps_nobody_waiting)

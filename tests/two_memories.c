@@ -1,9 +1,11 @@
-/* two_memories.c - two memories in one prompt: what one of them has computed is read by its worker
- * before the other computes in the same place of the plan, so that the keys kept are its own. */
+/* two_memories.c - two memories in one prompt, of one session and of several: what one of them has
+ * computed is read by its worker before the other computes in the same place of the plan, so that
+ * the keys kept are its own. */
 #include "graph/run/engine.h"
 #include "graph/run/memory_own.h"
 #include "tests/box.h"
 #include "tests/loop_frame.h"
+#include "tests/store_inside.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,24 +22,62 @@ static struct tec_value text_value(const char *name, const char *text)
         .name = name, .kind = TEC_VALUE_TEXT, .data = text, .bytes = strlen(text)};
 }
 
-/* New facts for both memories, and a goal. */
-static void observe(struct tec_engine *engine, int round)
+/* New facts for both memories of a session, and a goal. */
+static void observe(struct tec_engine *engine, int session, int round)
 {
     char facts[100], episodes[100];
     struct tec_frame_input input;
     static int32_t goal[4] = {3, 4, 5, 6};
-    snprintf(facts, sizeof facts, "{\"put\": {\"cup\": \"the cup is at %d\\n\"}}", round);
-    snprintf(episodes, sizeof episodes, "{\"put\": {\"box\": \"day %d was long\\n\"}}", round);
+    snprintf(facts, sizeof facts, "{\"put\": {\"cup\": \"the cup of %d is at %d\\n\"}}", session,
+             round);
+    snprintf(episodes, sizeof episodes, "{\"put\": {\"box\": \"day %d of %d was long\\n\"}}", round,
+             session);
     const struct tec_value given[] = {text_value("memory", facts),
                                       text_value("episodes", episodes),
                                       {"goal#ids", TEC_VALUE_I32, 1, {4}, goal, sizeof goal},
                                       text_value("goal", "cup")};
-    enum tec_status status =
-        tec_session_observe(engine->session, given, 4, NULL, round, 0, &input, NULL, &err);
+    enum tec_status status = tec_session_observe(engine->sessions[session], given, 4, NULL, round,
+                                                 0, &input, NULL, &err);
     if (status != TEC_OK)
         fprintf(stderr, "# %s\n", err.message);
     REQUIRE(status == TEC_OK);
-    CHECK(!loop_frame(engine->loop, &input, 0, 1)->failed);
+    struct tec_tick tick = tec_loop_tick(engine->loop, 0, 1);
+    tick.session = session;
+    CHECK(!tec_loop_run(engine->loop, &input, &tick)->failed);
+}
+
+static struct tec_memory *memory_of(const struct tec_engine *engine, int m, int session)
+{
+    return tec_memory_of(engine->memories[m], session);
+}
+
+/* What is kept of the only segment is what computing it gives. */
+static bool kept_right(const struct tec_engine *engine, struct tec_memory *m)
+{
+    enum { MOST = 64 };
+    struct tec_store_segment_view view;
+    struct tec_kv *kv = NULL;
+    int ids[MOST];
+    size_t n = 0, piece;
+    bool right = true;
+    if (!tec_store_view(m->store, 0, &view) ||
+        tec_memory_encode(m, view.text, view.text_bytes, ids, MOST, &n, NULL) != TEC_OK ||
+        tec_store_pin(m->store, 0, &kv, NULL) != TEC_OK)
+        return false;
+    const struct tec_remember_text text = {ids, (int)n};
+    right = tec_remember_run(engine->plan, &text, 1, &err) == TEC_OK;
+    piece = n * m->row;
+    unsigned char *k = tec_heap_get(&heap, 2 * piece), *stored = tec_heap_get(&heap, 4 * piece);
+    for (int l = 0; right && l < m->layers; l++) {
+        tec_remember_read(engine->plan, 0, (int)n, l, k, k + piece);
+        right = tec_store_kv_piece_bytes(kv) <= 4 * piece &&
+                tec_store_read(m->store, kv, (uint32_t)l, stored, NULL) == TEC_OK &&
+                memcmp(stored, k, 2 * piece) == 0;
+    }
+    tec_heap_put(&heap, k);
+    tec_heap_put(&heap, stored);
+    tec_store_drop(m->store, kv);
+    return right;
 }
 
 /* Frames without an observation until all segments are kept; how often both had left a job. */
@@ -50,9 +90,10 @@ static int settle(struct tec_engine *engine)
         (void)loop_frame(engine->loop, NULL, 0, 0);
         int done = 0;
         for (int m = 0; m < engine->n_memories; m++) {
-            const struct tec_remember_job *job = &engine->memories[m]->job;
+            const struct tec_remember_job *job = &engine->memories[m]->shared->job;
             done += !job->k && atomic_load(&job->state) == TEC_JOB_DONE; /* it has no copies */
-            missing += tec_store_missing(engine->memories[m]->store, &segment, 1);
+            for (int s = 0; s < engine->n_sessions; s++)
+                missing += tec_store_missing(memory_of(engine, m, s)->store, &segment, 1);
         }
         both += done > 1;
         if (missing == 0)
@@ -63,17 +104,17 @@ static int settle(struct tec_engine *engine)
     return both;
 }
 
-TEST(a_job_waits_until_the_one_before_has_been_read)
+static void check_jobs(const char *sessions)
 {
     struct tec_pipeline *pipeline;
     struct tec_engine *engine;
     struct tec_diagnostics d;
-    const char *set[] = {"resources.mem.store=unused"};
+    const char *set[] = {"resources.mem.store=unused", sessions};
     const struct tec_load_options load = {.path = TECTUM_SOURCE
                                           "/pipelines/graphs/g11_two_memories.lua",
                                           .root = TECTUM_SOURCE "/pipelines",
                                           .set = set,
-                                          .n_set = 1};
+                                          .n_set = 2};
     tec_diagnostics_init(&d, &heap);
     REQUIRE(tec_pipeline_load(&pipeline, &load, &heap, &d, &err) == TEC_OK);
     tec_diagnostics_finish(&d);
@@ -91,16 +132,35 @@ TEST(a_job_waits_until_the_one_before_has_been_read)
         fprintf(stderr, "# %s\n", err.message);
     REQUIRE(status == TEC_OK && engine->n_memories == 2);
     int both = 0;
+    for (int s = 0; s < engine->n_sessions; s++) { /* tiers are of all sessions, in equal parts */
+        const struct tec_memory *m = memory_of(engine, 0, s);
+        CHECK_INT(m->store->options.ram_bytes, ==, m->resource->tiers.host / engine->n_sessions);
+    }
     for (int round = 0; round < ROUNDS; round++) {
-        observe(engine, round);
+        for (int s = 0; s < engine->n_sessions; s++)
+            observe(engine, s, round);
         both += settle(engine);
+        for (int m = 0; m < 2; m++)
+            for (int s = 0; s < engine->n_sessions; s++)
+                CHECK(kept_right(engine, memory_of(engine, m, s)));
     }
     for (int m = 0; m < 2; m++)
-        CHECK(tec_memory_counts(engine->memories[m]).remembered_tokens > 0);
+        for (int s = 0; s < engine->n_sessions; s++)
+            CHECK(tec_memory_counts(memory_of(engine, m, s)).remembered_tokens > 0);
     CHECK_INT(both, ==, 0);
     tec_engine_close(engine);
     tec_pipeline_free(pipeline);
     CHECK_INT(heap.live, ==, 0);
+}
+
+TEST(a_job_waits_until_the_one_before_has_been_read)
+{
+    check_jobs("frame.sessions=1");
+}
+
+TEST(so_do_those_of_several_sessions)
+{
+    check_jobs("frame.sessions=3");
 }
 
 TAP_MAIN

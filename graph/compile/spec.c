@@ -426,7 +426,7 @@ static enum tec_status fill_action(const struct tec_node_set *set, int at, struc
 }
 
 /* Observations of several sessions in one launch. The rows that a head or queries read are those
- * of one prompt: such a model takes one observation after the other, beside others that do not. */
+ * of one prompt, as a recall's are: such a chain takes one after the other, beside others. */
 static enum tec_status fill_sessions(const struct tec_node_set *set, struct tec_error *err)
 {
     const struct tec_pipeline *p = set->pipeline;
@@ -435,11 +435,13 @@ static enum tec_status fill_sessions(const struct tec_node_set *set, struct tec_
     s->sessions = p->frame.sessions;
     if (s->sessions < 2 || set->secondary)
         return TEC_OK;
-    bool batches = !tec_model_acts(set->model) || tec_model_batches(set->model);
-    if (!batches && p->n_models == 1 && together->n && together->item[together->n - 1] > 1)
+    bool alone = set->n_memories ? p->n_chains == 1 : p->n_models == 1;
+    bool acts = tec_model_acts(set->model);
+    bool batches = (!acts || tec_model_batches(set->model)) && !set->n_memories;
+    if (!batches && alone && together->n && together->item[together->n - 1] > 1)
         return tec_spec_refuse(&p->frame.where, TEC_MALFORMED, err,
-                               "capture.sessions asks for several observations in a launch, of "
-                               "which there is one in each of model",
+                               "capture.sessions asks for several observations in a launch: there "
+                               "is one in each with a memory, and of model",
                                set->model->name);
     for (int i = 0; i < together->n && batches; i++)
         if (together->item[i] > 1)

@@ -404,13 +404,8 @@ static void many_models(struct refusing *r)
 /* What a frame of several sessions would have to keep for each of them. */
 static void several_sessions(struct refusing *r)
 {
-    const struct tec_decl_node *n = r->n;
-    if (r->p->frame.sessions < 2)
-        return;
-    if (n->kind == TEC_DECL_PREFILL && stands_in_ring(r))
-        REFUSE(field(r, "writes"), "'%s' fills a ring, which is of one session", name_of(n));
-    else if (n->kind == TEC_DECL_MEMORY_LOAD || n->kind == TEC_DECL_REMEMBER)
-        REFUSE(n->where, "'%s' is of a memory, which is of one session", name_of(n));
+    if (r->p->frame.sessions > 1 && r->n->kind == TEC_DECL_PREFILL && stands_in_ring(r))
+        REFUSE(field(r, "writes"), "'%s' fills a ring, which is of one session", name_of(r->n));
 }
 
 static void many_texts(struct refusing *r)

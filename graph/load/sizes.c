@@ -243,13 +243,17 @@ static int draft_captures(const struct tec_pipeline *p, int chain)
            (drafts > 0) * p->capture.batch.n;
 }
 
-/* Of a prefill in frames: several sessions' observations in one launch. */
-static int together_captures(const struct tec_pipeline *p)
+/* Of a prefill in frames: several sessions' observations in one launch; not where a memory is in
+ * its prompt. */
+static int together_captures(const struct tec_pipeline *p, const struct tec_decl_node *prefill)
 {
     const struct tec_ints *together = &p->capture.sessions;
     int n = together->n ? 0 : 1;
     for (int i = 0; i < together->n; i++)
         n += together->item[i] > 1;
+    for (int i = 0; i < p->n_nodes; i++)
+        if (p->nodes[i].kind == TEC_DECL_MEMORY_LOAD && p->nodes[i].chain == prefill->chain)
+            n = 0;
     return p->frame.sessions > 1 ? n : 0;
 }
 
@@ -285,7 +289,7 @@ int tec_pipeline_captures(const struct tec_pipeline *p)
                    (node->kind == TEC_DECL_ACTION && tec_pipeline_with_prefill(p, node))) {
             continue; /* a part with its memory's, or with its prefill */
         } else {
-            n += 1 + (node->kind == TEC_DECL_PREFILL ? together_captures(p) : 0);
+            n += 1 + (node->kind == TEC_DECL_PREFILL ? together_captures(p, node) : 0);
         }
     }
     n += scores + (scores && !forks); /* one tree at a time; its requests' private prefill */

@@ -27,10 +27,11 @@ static enum tec_status tables_take(struct tec_store *s, struct tec_error *err)
     s->segments = tec_heap_get(s->heap, n * sizeof *s->segments);
     s->by_id = tec_heap_get(s->heap, s->buckets * sizeof *s->by_id);
     s->by_segment = tec_heap_get(s->heap, s->buckets * sizeof *s->by_segment);
-    if (!s->segments || !s->by_id || !s->by_segment)
+    s->by_text = tec_heap_get(s->heap, s->buckets * sizeof *s->by_text);
+    if (!s->segments || !s->by_id || !s->by_segment || !s->by_text)
         return tec_fail(err, TEC_NO_MEMORY, "memory: no room for %u segments", n);
     for (uint32_t i = 0; i < s->buckets; i++)
-        s->by_id[i] = s->by_segment[i] = TEC_NO_SEGMENT;
+        s->by_id[i] = s->by_segment[i] = s->by_text[i] = TEC_NO_SEGMENT;
     for (uint32_t i = 0; i < n; i++)
         s->segments[i].next_id = i + 1 < n ? i + 1 : TEC_NO_SEGMENT;
     return TEC_OK;
@@ -80,6 +81,7 @@ void tec_store_close(struct tec_store *s)
     tec_heap_put(s->heap, s->segments);
     tec_heap_put(s->heap, s->by_id);
     tec_heap_put(s->heap, s->by_segment);
+    tec_heap_put(s->heap, s->by_text);
     pthread_rwlock_destroy(&s->files);
     pthread_mutex_destroy(&s->lock);
     tec_heap_put(s->heap, s);

@@ -159,6 +159,13 @@ enum tec_status tec_store_look(struct tec_store *store, const uint32_t *segments
 enum tec_status tec_store_put_kv(struct tec_store *store, uint32_t segment, uint64_t version,
                                  uint64_t epoch, const void *const *pieces, struct tec_error *err);
 
+/* Copy to a segment what another store has kept of the same text, or of the same texts of a static
+ * group: both stores have one key (log.h), and `from` is open meanwhile. TEC_NOT_FOUND: it has
+ * none, or the segment has its own or has changed. Else the errors of reading and of
+ * tec_store_put_kv. For the thread that computes what is missing, under no lock. */
+enum tec_status tec_store_share(struct tec_store *store, uint32_t segment, struct tec_store *from,
+                                struct tec_error *err);
+
 /* Hold the KV of a segment in the form it should have. TEC_NOT_FOUND: there is none, or a server
  * that is away has it: compute it. */
 enum tec_status tec_store_pin(struct tec_store *store, uint32_t segment, struct tec_kv **out,

@@ -43,6 +43,7 @@ struct tec_store_segment {
     struct tec_text_hash hash;
     uint32_t tokens;
     uint32_t next_id, next_segment; /* in their buckets; next_id of a free one: the next free one */
+    uint32_t next_text, prev_text;  /* in its bucket by text; of one that has a text */
     struct tec_kv *kv;
 };
 
@@ -55,7 +56,7 @@ struct tec_store {
     struct tec_log *log;       /* NULL: no file */
     struct tec_remote *remote; /* NULL: no server */
     struct tec_store_segment *segments;
-    uint32_t *by_id, *by_segment; /* [buckets] */
+    uint32_t *by_id, *by_segment, *by_text; /* [buckets] */
     uint32_t buckets, free;
     uint64_t next_segment;
     struct tec_store_list tiers[TEC_KEPT_PLACES];
@@ -93,6 +94,8 @@ int64_t tec_store_live(const struct tec_store *store);
 uint32_t tec_store_serial(const struct tec_store *store, uint64_t segment);
 /* The handle of a name, or TEC_NO_SEGMENT. */
 uint32_t tec_store_name(const struct tec_store *store, const char *id, size_t id_bytes);
+/* The first segment of a chain in which all with this text are; the others by next_text. */
+uint32_t tec_store_texts(const struct tec_store *store, const struct tec_text_hash *hash);
 /* A segment takes a free handle, gives it back. */
 enum tec_status tec_store_segment_take(struct tec_store *store, uint64_t segment, const char *id,
                                        size_t id_bytes, uint32_t *handle, struct tec_error *err);

@@ -3,7 +3,8 @@
  * Every function runs under the store's lock or takes it. Handles are indices of a fixed array, so
  * they stay valid while a segment lives; serial numbers are never used twice and name a segment in
  * the file. Two chained hash tables lead from name and from serial number to the handle. They are
- * seeded by an address, so that no client can choose names that meet in one chain. */
+ * seeded by an address, so that no client can choose names that meet in one chain. A third one
+ * leads from a text to the segments that have it. */
 #include "graph/memory/store_own.h"
 
 #include <string.h>
@@ -19,6 +20,41 @@ static uint32_t *segment_bucket(const struct tec_store *s, uint64_t segment)
 {
     return &s->by_segment[XXH3_64bits_withSeed(&segment, sizeof segment, (uint64_t)(uintptr_t)s) %
                           s->buckets];
+}
+
+static uint32_t *text_bucket(const struct tec_store *s, const struct tec_text_hash *hash)
+{
+    return &s->by_text[XXH3_64bits_withSeed(hash, sizeof *hash, (uint64_t)(uintptr_t)s) %
+                       s->buckets];
+}
+
+uint32_t tec_store_texts(const struct tec_store *s, const struct tec_text_hash *hash)
+{
+    return *text_bucket(s, hash);
+}
+
+/* Many segments may have one text, so the chain is left in one step. */
+static void text_leave(struct tec_store *s, const struct tec_store_segment *u)
+{
+    if (!u->text)
+        return;
+    if (u->prev_text != TEC_NO_SEGMENT)
+        s->segments[u->prev_text].next_text = u->next_text;
+    else
+        *text_bucket(s, &u->hash) = u->next_text;
+    if (u->next_text != TEC_NO_SEGMENT)
+        s->segments[u->next_text].prev_text = u->prev_text;
+}
+
+static void text_join(struct tec_store *s, uint32_t handle)
+{
+    struct tec_store_segment *u = &s->segments[handle];
+    uint32_t *first = text_bucket(s, &u->hash);
+    u->prev_text = TEC_NO_SEGMENT;
+    u->next_text = *first;
+    if (*first != TEC_NO_SEGMENT)
+        s->segments[*first].prev_text = handle;
+    *first = handle;
 }
 
 uint32_t tec_store_serial(const struct tec_store *s, uint64_t segment)
@@ -75,12 +111,14 @@ void tec_store_text_set(struct tec_store *s, uint32_t handle, char *copy, size_t
 {
     struct tec_store_segment *u = &s->segments[handle];
     XXH128_hash_t hash = XXH3_128bits(copy, bytes);
+    text_leave(s, u);
     tec_heap_put(s->heap, u->text);
     u->text = copy;
     u->text_bytes = bytes;
     u->tokens = tokens;
     u->version = version;
     u->hash = (struct tec_text_hash){hash.low64, hash.high64};
+    text_join(s, handle);
 }
 
 /* Take `handle` out of a chain that begins at *at and goes on by one of the two fields. */
@@ -99,6 +137,7 @@ void tec_store_segment_free(struct tec_store *s, uint32_t handle)
             offsetof(struct tec_store_segment, next_id));
     unchain(s, segment_bucket(s, u->segment), handle,
             offsetof(struct tec_store_segment, next_segment));
+    text_leave(s, u);
     tec_heap_put(s->heap, u->id);
     tec_heap_put(s->heap, u->text);
     *u = (struct tec_store_segment){.next_id = s->free};

@@ -175,12 +175,14 @@ static enum tec_status read_stops(struct tec_engine *e, struct tec_loop_options 
 }
 
 /* What was said goes to the memory that a remember node writes into. */
-static void said(void *self, const struct tec_text_reader *reader, const int *tokens, int n)
+static void said(void *self, const struct tec_text_reader *reader, int session, const int *tokens,
+                 int n)
 {
     struct tec_engine *e = self;
     int chain = tec_loop_settings(e->loop)->decoders[reader->decoder].chain;
-    tec_memory_said(e->memories[reader->memory], reader->at, e->chains[chain].of->tokenizer, tokens,
-                    n);
+    struct tec_memory *memory = e->memories[reader->memory];
+    tec_memory_said(tec_memory_of(memory, e->n_sessions > 1 ? session : 0), reader->at,
+                    e->chains[chain].of->tokenizer, tokens, n);
 }
 
 /* The decoders whose stream a remember node reads. */

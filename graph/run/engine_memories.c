@@ -29,6 +29,7 @@ static enum tec_status open_memory(struct tec_engine *e, const struct tec_engine
                                         o->size ? o->size : "full");
     const struct tec_memory_options m = {.pipeline = o->pipeline,
                                          .node = node,
+                                         .sessions = o->pipeline->frame.sessions,
                                          .model = c->of->model,
                                          .weights = checkpoint ? checkpoint->hash : made,
                                          .tokenizer = c->of->tokenizer,

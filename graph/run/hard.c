@@ -198,10 +198,6 @@ static void see(struct tec_loop *l, const struct tec_chain *c)
         if (l->input && c->prefix.frame == l->record.frame)
             l->seen[l->n_seen++] = i;
     }
-    if (l->n_seen == 0)
-        return;
-    tec_loop_turn(l, l->seen[l->n_seen - 1]); /* the last session may have no input */
-    tec_loop_recompute(l, c, tec_chain_input(l, c, l->input)->memory);
 }
 
 /* More observations than the largest captured launch takes are several launches; so are those of an
@@ -218,6 +214,7 @@ static bool next_prefix(struct tec_loop *l, struct tec_scheduled *it)
     for (int i = 0; i < it->n; i++) {
         tec_loop_turn(l, l->seen[it->first + i]);
         l->observed[i] = (struct tec_observed){c->prefix.region, tec_chain_input(l, c, l->input)};
+        tec_loop_recompute(l, c, l->observed[i].input->memory);
     }
     *it->launch = (struct tec_launch){
         .kind = TEC_LAUNCH_prefix,

@@ -255,9 +255,10 @@ struct tec_loop_options {
     void *stops_self;
     int n_readers;
     const struct tec_text_reader *readers; /* borrowed */
-    /* Called on the frame thread when a text that this node reads is finished: n tokens, valid
-     * during the call. Must not block. NULL: nobody hears it. */
-    void (*said)(void *self, const struct tec_text_reader *reader, const int *tokens, int n);
+    /* Called on the frame thread when a session's text that this node reads is finished: n tokens,
+     * valid during the call. Must not block. NULL: nobody hears it. */
+    void (*said)(void *self, const struct tec_text_reader *reader, int session, const int *tokens,
+                 int n);
     void *said_self;
 };
 

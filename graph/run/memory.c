@@ -17,21 +17,18 @@
 enum { MAX_SEGMENTS = 1 << 17, SCRATCH = 1 << 20 };
 
 /* Open the sentence encoder; its directory is looked up as weights are. */
-static enum tec_status open_encoder(struct tec_memory *m, struct tec_error *err)
+static enum tec_status open_encoder(struct tec_memory_shared *s, struct tec_error *err)
 {
-    const struct tec_memory_options *o = &m->options;
-    const char *path = m->resource->encoder;
-    m->dim = TEC_WORDS_DIM;
+    const struct tec_memory_options *o = &s->of->options;
+    const char *path = s->of->resource->encoder;
     if (!path)
         return TEC_OK;
-    TEC_TRY(tec_context(err, tec_find_path(&path, path, o->root, &m->arena, err), "encoder"));
+    TEC_TRY(tec_context(err, tec_find_path(&path, path, o->root, &s->arena, err), "encoder"));
     const struct tec_encoder_options e = {
         .path = path,
-        .models = tec_arena_printf(&m->arena, "%s/pipelines/models", o->root),
+        .models = tec_arena_printf(&s->arena, "%s/pipelines/models", o->root),
         .device = {.kind = "cpu", .threads = 1, .tier = o->device->tier}};
-    TEC_TRY(tec_encoder_open(&m->encoder, &e, m->heap, err));
-    m->dim = tec_encoder_width(m->encoder);
-    return TEC_OK;
+    return tec_encoder_open(&s->encoder, &e, s->heap, err);
 }
 
 static void hash_text(uint64_t out[2], const char *text)
@@ -103,14 +100,25 @@ static void folder_made(void *user, const char *folder)
         m->options.trouble(m->options.user, line);
 }
 
+/* The first session's file is that of a pipeline of one session. */
+static enum tec_status name_file(struct tec_memory *m, struct tec_error *err)
+{
+    m->path = m->options.forgets ? NULL : m->resource->store;
+    if (!m->path || m->session == 0)
+        return TEC_OK;
+    m->path = tec_arena_printf(&m->arena, "%s.%d", m->path, m->session);
+    return m->path ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a name");
+}
+
 static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
 {
     const struct tec_decl_resource *r = m->resource;
-    struct tec_store_options o = {.path = m->options.forgets ? NULL : r->store,
+    int sessions = m->shared->n;
+    struct tec_store_options o = {.path = m->path,
                                   .max_segments = MAX_SEGMENTS,
                                   .threshold = r->threshold,
                                   .stable_steps = r->stable_steps,
-                                  .log = {.max_bytes = r->tiers.disk},
+                                  .log = {.max_bytes = r->tiers.disk / sessions},
                                   .user = m,
                                   .damage = tec_memory_damaged,
                                   .made = folder_made,
@@ -118,9 +126,9 @@ static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
                                              .user = m,
                                              .event = remote_event}};
     TEC_TRY(key_of(m, &o.key, err));
-    o.ram_bytes = tec_memory_kept(r, o.key.row_bytes, (int)o.key.layers);
+    o.ram_bytes = tec_memory_kept(r, o.key.row_bytes, (int)o.key.layers, sessions) / sessions;
     /* An index of so many segments is large where vectors are; most memories are small. */
-    int64_t most = (int64_t)(256LL << 20) / (12LL * m->dim + 200);
+    int64_t most = (int64_t)(256LL << 20) / (12LL * m->dim + 200) / sessions;
     o.max_segments = most < MAX_SEGMENTS ? (uint32_t)most : MAX_SEGMENTS;
     m->row = o.key.row_bytes;
     m->layers = (int)o.key.layers;
@@ -138,7 +146,8 @@ static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
 
 static enum tec_status fill(struct tec_memory *m, struct tec_error *err)
 {
-    TEC_TRY(open_encoder(m, err));
+    m->dim = m->shared->encoder ? tec_encoder_width(m->shared->encoder) : TEC_WORDS_DIM;
+    TEC_TRY(name_file(m, err));
     m->embedding = TEC_NEW(&m->arena, (size_t)m->dim, float);
     m->ids = TEC_NEW(&m->arena, (size_t)m->input->tokens_each + 1, int);
     if (!m->embedding || !m->ids || !tec_arena_push(&m->scratch, SCRATCH, 1, 64))
@@ -162,32 +171,72 @@ static void end_store(struct tec_memory *m)
     tec_memory_tell_damage(m);
 }
 
-enum tec_status tec_memory_open(struct tec_memory **out, const struct tec_memory_options *options,
-                                struct tec_heap *heap, struct tec_error *err)
+static void init(struct tec_memory *m, struct tec_memory_shared *shared, int session,
+                 const struct tec_memory_options *options)
 {
     const struct tec_pipeline *p = options->pipeline;
-    struct tec_memory *m = tec_heap_get(heap, sizeof *m);
-    if (!m)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for a memory");
+    m->shared = shared;
+    m->session = session;
     m->options = *options;
     m->node = &p->nodes[options->node];
     m->resource = &p->resources[m->node->from.index];
     m->input = &p->inputs[m->node->reads.item[0].index];
     for (int i = 0; i < options->node; i++)
         m->at += !p->nodes[i].culled;
-    m->heap = heap;
-    tec_arena_init(&m->arena, heap);
-    tec_arena_init(&m->scratch, heap);
+    m->heap = shared->heap;
+    m->seen = -1;
+    tec_arena_init(&m->arena, m->heap);
+    tec_arena_init(&m->scratch, m->heap);
     pthread_mutex_init(&m->lock, NULL);
     pthread_mutex_init(&m->words, NULL);
-    enum tec_status status = fill(m, err);
+}
+
+static void finish(struct tec_memory *m)
+{
+    tec_prefetch_destroy(m->prefetch);
+    end_store(m);
+    tec_store_close(m->store); /* ends the server's thread, which may still report trouble */
+    tec_memory_tell_rest(m);
+    pthread_mutex_destroy(&m->lock);
+    pthread_mutex_destroy(&m->words);
+    tec_arena_finish(&m->scratch);
+    tec_arena_finish(&m->arena);
+}
+
+static enum tec_status open_all(struct tec_memory_shared *s, struct tec_error *err)
+{
+    TEC_TRY(open_encoder(s, err));
+    for (int i = 0; i < s->n; i++)
+        TEC_TRY(fill(&s->of[i], err));
+    return TEC_OK;
+}
+
+enum tec_status tec_memory_open(struct tec_memory **out, const struct tec_memory_options *options,
+                                struct tec_heap *heap, struct tec_error *err)
+{
+    int n = options->sessions;
+    struct tec_memory_shared *s = tec_heap_get(heap, sizeof *s);
+    struct tec_memory *of = tec_heap_get(heap, (size_t)n * sizeof *of);
+    if (!s || !of) {
+        tec_heap_put(heap, s);
+        tec_heap_put(heap, of);
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a memory");
+    }
+    s->n = n;
+    s->of = of;
+    s->heap = heap;
+    tec_arena_init(&s->arena, heap);
+    pthread_mutex_init(&s->encodes, NULL);
+    for (int i = 0; i < n; i++)
+        init(&of[i], s, i, options);
+    enum tec_status status = open_all(s, err);
     if (status != TEC_OK) {
-        const struct tec_decl_resource *r = m->resource;
-        tec_memory_close(m);
+        const struct tec_decl_resource *r = of->resource;
+        tec_memory_close(of);
         return tec_context(err, status, "%s:%d: memory '%s'", r->where.file ? r->where.file : "?",
                            r->where.line, r->name);
     }
-    *out = m;
+    *out = of;
     return TEC_OK;
 }
 
@@ -195,17 +244,20 @@ void tec_memory_close(struct tec_memory *m)
 {
     if (!m)
         return;
-    tec_memory_stop_worker(m);
-    tec_prefetch_destroy(m->prefetch);
-    end_store(m);
-    tec_store_close(m->store); /* ends the server's thread, which may still report trouble */
-    tec_memory_tell_rest(m);
-    tec_encoder_close(m->encoder);
-    pthread_mutex_destroy(&m->lock);
-    pthread_mutex_destroy(&m->words);
-    tec_arena_finish(&m->scratch);
-    tec_arena_finish(&m->arena);
-    tec_heap_put(m->heap, m);
+    struct tec_memory_shared *s = m->shared;
+    tec_memory_stop_worker(s);
+    for (int i = 0; i < s->n; i++)
+        finish(&s->of[i]);
+    tec_encoder_close(s->encoder);
+    pthread_mutex_destroy(&s->encodes);
+    tec_arena_finish(&s->arena);
+    tec_heap_put(s->heap, s->of);
+    tec_heap_put(s->heap, s);
+}
+
+struct tec_memory *tec_memory_of(struct tec_memory *m, int session)
+{
+    return &m->shared->of[session];
 }
 
 /* A word of a text: letters and digits, or any other run of bytes above space. */
@@ -246,10 +298,15 @@ enum tec_status tec_memory_embed(struct tec_memory *m, const char *text, size_t 
                                  struct tec_error *err)
 {
     const struct tec_encoder_text one = {text, bytes};
-    if (m->encoder)
-        return tec_encoder_embed(m->encoder, &one, 1, m->embedding, err);
-    embed_words(m, text, bytes);
-    return TEC_OK;
+    struct tec_memory_shared *s = m->shared;
+    if (!s->encoder) {
+        embed_words(m, text, bytes);
+        return TEC_OK;
+    }
+    pthread_mutex_lock(&s->encodes);
+    enum tec_status status = tec_encoder_embed(s->encoder, &one, 1, m->embedding, err);
+    pthread_mutex_unlock(&s->encodes);
+    return status;
 }
 
 enum tec_status tec_memory_encode(struct tec_memory *m, const char *text, size_t bytes, int *ids,
@@ -277,8 +334,8 @@ enum tec_status tec_memory_encode(struct tec_memory *m, const char *text, size_t
 
 struct tec_memory_counts tec_memory_counts(struct tec_memory *m)
 {
-    int64_t n[TEC_COUNT_FAILED + 1];
-    for (int i = 0; i <= TEC_COUNT_FAILED; i++)
+    int64_t n[TEC_COUNTS];
+    for (int i = 0; i < TEC_COUNTS; i++)
         n[i] = atomic_load_explicit(&m->counts[i], memory_order_relaxed);
     return (struct tec_memory_counts){.prompts = n[TEC_COUNT_PROMPTS],
                                       .segments = n[TEC_COUNT_SEGMENTS],
@@ -291,6 +348,7 @@ struct tec_memory_counts tec_memory_counts(struct tec_memory *m)
                                       .remembered_tokens = n[TEC_COUNT_REMEMBERED],
                                       .remember_ns = n[TEC_COUNT_REMEMBER_NS],
                                       .failed = n[TEC_COUNT_FAILED],
+                                      .shared = n[TEC_COUNT_SHARED],
                                       .prefetch = m->prefetch ? tec_prefetch_counts(m->prefetch)
                                                               : (struct tec_prefetch_counts){0},
                                       .store = tec_store_counts(m->store)};
@@ -303,7 +361,7 @@ const char *tec_memory_name(const struct tec_memory *m)
 
 const char *tec_memory_file(const struct tec_memory *m)
 {
-    return m->options.forgets ? NULL : m->resource->store;
+    return m->path;
 }
 
 bool tec_memory_fails(struct tec_memory *m)

@@ -2,14 +2,16 @@
  * values are brought to it, and what is missing is computed when nobody waits.
  *
  * A memory is a memory_load node and its kv.segments. A chain may have several: their segments
- * stand in its prompts one memory behind the other, in the order of their `after`.
+ * stand in its prompts one memory behind the other, in the order of their `after`. Each session of
+ * a frame has a memory of its own of every node: segments, groups and their time, a store with a
+ * file. What one of them has kept of a text another takes over in place of computing it.
  *
  * Three sides meet here:
  *   consumer   tec_memory_apply (changes), tec_memory_prompt (a prompt of segments); before a frame
  *   frame      the chain's executor: a recall in place of a prefill, whole or in slices; after a
  *              frame, KV of segments that have none, one bounded launch. No lock, no allocation,
  *              nothing that blocks
- *   worker     a thread of each memory: what to compute next, what was computed to the store (a
+ *   worker     a thread of each node: what to compute next, what was computed to the store (a
  *              file, a server)
  * Consumer and worker share one lock; the frame side shares a state variable with the worker.
  *
@@ -31,7 +33,8 @@
 /* Everything is borrowed until close. */
 struct tec_memory_options {
     const struct tec_pipeline *pipeline;
-    int node; /* the memory_load node */
+    int node;     /* the memory_load node */
+    int sessions; /* that have a memory of it each, 1 .. TEC_MAX_SESSIONS */
     const struct tec_model *model;
     const char *weights;                   /* names them: a hash, or how they were made */
     const struct tec_tokenizer *tokenizer; /* NULL: words become made-up ids */
@@ -64,13 +67,17 @@ struct tec_memory_bytes tec_memory_measure(const struct tec_pipeline *pipeline, 
  * indices. */
 int tec_memory_nodes(const struct tec_pipeline *pipeline, int chain, int nodes[TEC_MAX_MEMORIES]);
 
-/* Store, server, encoder. Errors are those of store.h and encoder.h, with the pipeline's name. */
+/* Store, server, encoder, of all sessions: *out is the first one's. Errors are those of store.h and
+ * encoder.h, with the pipeline's name. The file of session n is that of the pipeline, and behind it
+ * ".n" but for the first; each has as large a part of the tiers. */
 enum tec_status tec_memory_open(struct tec_memory **out, const struct tec_memory_options *options,
                                 struct tec_heap *heap, struct tec_error *err);
-void tec_memory_close(struct tec_memory *memory); /* NULL is allowed */
+void tec_memory_close(struct tec_memory *memory); /* of all sessions; NULL is allowed */
+/* That of another session, from the first one's. */
+struct tec_memory *tec_memory_of(struct tec_memory *memory, int session);
 
-/* The memories of a chain, which outlive it, in the order of prompts. Destroyed before they are
- * closed. */
+/* The memories of a chain, the first session's, which outlive it, in the order of prompts.
+ * Destroyed before they are closed. */
 struct tec_chain_memory;
 enum tec_status tec_chain_memory_create(struct tec_chain_memory **out,
                                         struct tec_memory *const *memories, int n,
@@ -83,8 +90,9 @@ void tec_chain_memory_settle(struct tec_chain_memory *memory);
 void tec_chain_memory_wait(struct tec_chain_memory *memory);
 void tec_chain_memory_destroy(struct tec_chain_memory *memory); /* NULL is allowed */
 
-/* The template of its prompts: what stands before {memory} is the fixed beginning, nothing where it
- * has none. TEC_INVALID: it does not fit the frame. */
+/* The template of its prompts, once; those of further sessions are alike: what stands before
+ * {memory} is the fixed beginning, nothing where it has none. TEC_INVALID: it does not fit the
+ * frame. */
 enum tec_status tec_chain_memory_use(struct tec_chain_memory *memory, const struct tec_template *t,
                                      struct tec_error *err);
 
@@ -121,6 +129,7 @@ void tec_memory_said(struct tec_memory *memory, int at, const struct tec_tokeniz
 /* A prompt of segments, in one of a few rooms that are used in turn: those of all memories of the
  * chain, one memory behind the other. */
 struct tec_memory_prompt {
+    int session; /* whose memories they are of */
     int n, query, n_segments;
     int n_memories, ends[TEC_MAX_MEMORIES]; /* where each memory's segments end */
     struct tec_segment_range *segments;     /* [max_segments] */
@@ -139,10 +148,11 @@ enum tec_status tec_memory_rooms(const struct tec_chain_memory *memory,
  * NULL, those in place of all that stands behind the segments. Segments are found by the text;
  * where that is empty, by what the tokenizer makes of the ids. */
 struct tec_memory_query {
+    int session; /* whose segments are looked for */
     struct tec_template_values values;
     const int *ids; /* [n] of the model's vocabulary */
     int n;
-    bool cut; /* what does not fit of the text is left out; else TEC_INVALID */
+    bool cut; /* what does not fit of it is left out; else TEC_INVALID */
 };
 
 /* Find segments for a query, assemble beginning, segments and query: ids [room]. What the prompt
@@ -152,8 +162,8 @@ enum tec_status tec_memory_prompt(struct tec_chain_memory *memory, struct tec_me
                                   struct tec_arena *scratch, struct tec_error *err);
 void tec_memory_drop(struct tec_chain_memory *memory, struct tec_memory_prompt *prompt);
 
-/* Changes of all memories of a chain: of each the value of its input's name. */
-enum tec_status tec_chain_memory_apply(struct tec_chain_memory *memory,
+/* Changes of all memories that a session has of a chain: of each the value of its input's name. */
+enum tec_status tec_chain_memory_apply(struct tec_chain_memory *memory, int session,
                                        const struct tec_value *values, size_t n,
                                        struct tec_error *err);
 
@@ -180,6 +190,7 @@ struct tec_memory_counts {
     int64_t waited_ns, choose_ns; /* for KV; to choose segments */
     int64_t remembered_tokens, remember_ns; /* computed to be kept */
     int64_t failed;                         /* of that, not kept: see `trouble` */
+    int64_t shared;                         /* segments whose KV was another session's */
     struct tec_prefetch_counts prefetch;
     struct tec_store_counts store;
 };

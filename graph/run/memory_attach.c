@@ -19,10 +19,11 @@ int tec_memory_nodes(const struct tec_pipeline *p, int chain, int nodes[TEC_MAX_
     return n;
 }
 
-int64_t tec_memory_kept(const struct tec_decl_resource *r, size_t row, int layers)
+int64_t tec_memory_kept(const struct tec_decl_resource *r, size_t row, int layers, int sessions)
 {
     /* Nothing is said: as much as the segments of a prompt twice over. */
-    return r->tiers.host ? r->tiers.host : 4LL * r->tokens * (int64_t)row * layers;
+    int64_t each = 4LL * r->tokens * (int64_t)row * layers;
+    return r->tiers.host ? r->tiers.host : each * sessions;
 }
 
 static size_t piece_most(const struct tec_decl_input *in, size_t row)
@@ -49,28 +50,31 @@ struct tec_memory_bytes tec_memory_measure(const struct tec_pipeline *p, int cha
         const struct tec_decl_input *in = &p->inputs[node->reads.item[0].index];
         size_t pieces = (size_t)s->layers * (size_t)in->max_segments * piece_most(in, row);
         sum.staging += (int64_t)(pieces + 2 * copy_bytes(plan, row, s->layers));
-        sum.kept += tec_memory_kept(&p->resources[node->from.index], row, s->layers);
+        sum.kept +=
+            tec_memory_kept(&p->resources[node->from.index], row, s->layers, p->frame.sessions);
     }
     return sum;
 }
 
-static enum tec_status take_job(struct tec_memory *m, struct tec_error *err)
+static enum tec_status take_job(struct tec_memory_shared *s, const struct tec_plan *plan,
+                                struct tec_error *err)
 {
-    struct tec_remember_job *j = &m->job;
-    size_t segments = (size_t)m->plan->spec.segments, tokens = (size_t)m->plan->spec.segment_tokens;
-    j->texts = TEC_NEW(&m->arena, segments, struct tec_remember_text);
-    j->handles = TEC_NEW(&m->arena, segments, uint32_t);
-    j->versions = TEC_NEW(&m->arena, segments, uint64_t);
-    j->epochs = TEC_NEW(&m->arena, segments, uint64_t);
-    j->first = TEC_NEW(&m->arena, segments, int);
-    j->tokens = TEC_NEW(&m->arena, segments, int);
-    j->ids = TEC_NEW(&m->arena, tokens, int);
-    bool whole =
-        j->texts && j->handles && j->versions && j->epochs && j->first && j->tokens && j->ids;
-    size_t copies = copy_bytes(m->plan, m->row, m->layers);
+    struct tec_remember_job *j = &s->job;
+    size_t segments = (size_t)plan->spec.segments, tokens = (size_t)plan->spec.segment_tokens;
+    s->looked = TEC_NEW(&s->arena, segments, uint32_t);
+    j->texts = TEC_NEW(&s->arena, segments, struct tec_remember_text);
+    j->handles = TEC_NEW(&s->arena, segments, uint32_t);
+    j->versions = TEC_NEW(&s->arena, segments, uint64_t);
+    j->epochs = TEC_NEW(&s->arena, segments, uint64_t);
+    j->first = TEC_NEW(&s->arena, segments, int);
+    j->tokens = TEC_NEW(&s->arena, segments, int);
+    j->ids = TEC_NEW(&s->arena, tokens, int);
+    bool whole = s->looked && j->texts && j->handles && j->versions && j->epochs && j->first &&
+                 j->tokens && j->ids;
+    size_t copies = copy_bytes(plan, s->of->row, s->of->layers);
     if (copies) {
-        j->k = TEC_NEW(&m->arena, copies, unsigned char);
-        j->v = TEC_NEW(&m->arena, copies, unsigned char);
+        j->k = TEC_NEW(&s->arena, copies, unsigned char);
+        j->v = TEC_NEW(&s->arena, copies, unsigned char);
         whole = whole && j->k && j->v;
     }
     return whole ? TEC_OK
@@ -78,41 +82,62 @@ static enum tec_status take_job(struct tec_memory *m, struct tec_error *err)
 }
 
 /* A place for each piece, for KV that is not in RAM. */
-static enum tec_status take_staging(struct tec_memory *m, struct tec_error *err)
+static enum tec_status take_staging(struct tec_memory_shared *s, struct tec_error *err)
 {
+    const struct tec_memory *m = s->of;
     size_t segments = (size_t)m->input->max_segments, layers = (size_t)m->layers;
     size_t most = piece_most(m->input, m->row);
-    m->staging = TEC_NEW(&m->arena, layers * segments, unsigned char *);
-    m->stage = tec_arena_push(&m->arena, layers * segments * most, 1, 64);
+    s->staging = TEC_NEW(&s->arena, layers * segments, unsigned char *);
+    s->stage = tec_arena_push(&s->arena, layers * segments * most, 1, 64);
+    if (!s->staging || !s->stage)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for KV of %zu segments on its way",
+                        segments);
+    for (size_t i = 0; i < layers * segments; i++)
+        s->staging[i] = s->stage + i * most;
+    return TEC_OK;
+}
+
+/* What a frame decides of the segments of a prompt, and what the prefetch is told of them. */
+static enum tec_status take_prompt(struct tec_memory *m, struct tec_error *err)
+{
+    size_t segments = (size_t)m->input->max_segments, layers = (size_t)m->layers;
     m->first = TEC_NEW(&m->arena, segments, unsigned char);
     m->skipped = TEC_NEW(&m->arena, segments, bool);
     m->set = TEC_NEW(&m->arena, segments, unsigned char);
     m->order = TEC_NEW(&m->arena, segments, int);
-    m->looked = TEC_NEW(&m->arena, (size_t)m->plan->spec.segments, uint32_t);
     m->score = TEC_NEW(&m->arena, segments, double);
     m->ratios = TEC_NEW(&m->arena, layers, double);
-    if (!m->staging || !m->stage || !m->first || !m->skipped || !m->set || !m->order ||
-        !m->looked || !m->score || !m->ratios)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for KV of %zu segments on its way",
-                        segments);
-    for (size_t i = 0; i < layers * segments; i++)
-        m->staging[i] = m->stage + i * most;
-    return TEC_OK;
+    return m->first && m->skipped && m->set && m->order && m->score && m->ratios
+               ? TEC_OK
+               : tec_fail(err, TEC_NO_MEMORY, "no memory for %zu segments of a prompt", segments);
 }
 
-/* The rest is computed between frames. */
-void tec_memory_fill_store(struct tec_memory *m)
+static bool fill_job(struct tec_memory *m)
+{
+    tec_memory_share(m);
+    return tec_memory_fill_job(m);
+}
+
+static void fill_store(struct tec_memory *m, int64_t until)
 {
     const struct tec_clock real = {NULL};
-    int64_t failed = 0, until = tec_clock_now(&real) + START_NS;
-    int64_t left = tec_store_counts(m->store).segments;
-    while (!failed && left > 0 && tec_clock_now(&real) < until && tec_memory_fill_job(m)) {
-        left -= m->job.n_segments;
-        tec_memory_run_job(m);
-        tec_memory_keep_job(m);
+    int64_t failed = 0, left = tec_store_counts(m->store).segments;
+    while (!failed && left > 0 && tec_clock_now(&real) < until && fill_job(m)) {
+        left -= m->shared->job.n_segments;
+        tec_memory_run_job(m->shared);
+        tec_memory_keep_job(m->shared);
         failed = atomic_load_explicit(&m->counts[TEC_COUNT_FAILED], memory_order_relaxed);
     }
     m->cursor = (struct tec_store_cursor){.inside = false};
+}
+
+/* The rest is computed between frames. */
+void tec_memory_fill_stores(struct tec_memory_shared *s)
+{
+    const struct tec_clock real = {NULL};
+    int64_t until = tec_clock_now(&real) + START_NS;
+    for (int i = 0; i < s->n; i++)
+        fill_store(&s->of[i], until);
 }
 
 static enum tec_status check_layers(const struct tec_memory *m, struct tec_error *err)
@@ -125,12 +150,10 @@ static enum tec_status check_layers(const struct tec_memory *m, struct tec_error
                     m->layers);
 }
 
-enum tec_status tec_memory_take(struct tec_memory *m, struct tec_plan *plan, struct tec_error *err)
+static enum tec_status take(struct tec_memory *m, struct tec_plan *plan, struct tec_error *err)
 {
     m->plan = plan;
-    TEC_TRY(check_layers(m, err));
-    TEC_TRY(take_job(m, err));
-    TEC_TRY(take_staging(m, err));
+    TEC_TRY(take_prompt(m, err));
     const struct tec_prefetch_options o = {.layers = m->layers,
                                            .segments = m->input->max_segments,
                                            .grain_bytes = 64 << 10,
@@ -138,5 +161,16 @@ enum tec_status tec_memory_take(struct tec_memory *m, struct tec_plan *plan, str
                                            .direct = true};
     TEC_TRY(tec_prefetch_create(&m->prefetch, m->store, &o, m->heap, err));
     m->pieces = tec_prefetch_pieces(m->prefetch);
+    return TEC_OK;
+}
+
+enum tec_status tec_memory_take(struct tec_memory_shared *s, struct tec_plan *plan,
+                                struct tec_error *err)
+{
+    TEC_TRY(check_layers(s->of, err));
+    TEC_TRY(take_job(s, plan, err));
+    TEC_TRY(take_staging(s, err));
+    for (int i = 0; i < s->n; i++)
+        TEC_TRY(take(&s->of[i], plan, err));
     return TEC_OK;
 }

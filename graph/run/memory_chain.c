@@ -80,7 +80,7 @@ static bool begins_alone(const struct tec_chain_memory *c)
 static void believe(struct tec_chain_memory *c, int64_t token_ns)
 {
     for (int m = 0; m < c->n; m++)
-        c->of[m]->token_ns = token_ns;
+        c->of[m]->shared->token_ns = token_ns;
 }
 
 /* Where it is not kept it is computed with each prompt. */
@@ -159,15 +159,15 @@ enum tec_status tec_chain_memory_attach(struct tec_chain_memory *c, struct tec_p
     c->plan = plan;
     c->row = c->of[0]->row;
     for (int m = 0; m < c->n; m++)
-        TEC_TRY(tec_memory_take(c->of[m], plan, err));
+        TEC_TRY(tec_memory_take(c->of[m]->shared, plan, err));
     TEC_TRY(take_held(c, err));
     TEC_TRY(tec_recall_create(&c->recall, plan, &c->arena, err));
     TEC_TRY(keep_beginning(c, err));
     TEC_TRY(warm(c, err));
     TEC_TRY(measure(c, err));
     for (int m = 0; m < c->n; m++) {
-        tec_memory_fill_store(c->of[m]);
-        TEC_TRY(tec_memory_start_worker(c->of[m], err));
+        tec_memory_fill_stores(c->of[m]->shared);
+        TEC_TRY(tec_memory_start_worker(c->of[m]->shared, err));
     }
     return TEC_OK;
 }

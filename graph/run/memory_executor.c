@@ -99,7 +99,7 @@ static void recall(struct tec_chain_memory *c, const struct tec_observed *of,
     enum tec_status status = run(c, region, input);
     replay->waited_ns = c->recall.times.waited;
     if (status == TEC_NOT_FOUND) { /* what was kept is gone: nothing of it is needed */
-        tec_memory_count(c->of[0], TEC_COUNT_WHOLE, 1);
+        tec_memory_count(tec_memory_in(c, c->prompt, 0), TEC_COUNT_WHOLE, 1);
         status = run_whole(c, region, input);
     }
     if (status == TEC_OK)
@@ -112,7 +112,7 @@ static void recall(struct tec_chain_memory *c, const struct tec_observed *of,
 /* Kept KV is gone: the prompt begins again, and is computed whole. */
 static void begin_again(struct tec_chain_memory *c, enum tec_slice *state)
 {
-    tec_memory_count(c->of[0], TEC_COUNT_WHOLE, 1);
+    tec_memory_count(tec_memory_in(c, c->prompt, 0), TEC_COUNT_WHOLE, 1);
     c->whole = true;
     *state = TEC_SLICE_AGAIN;
 }
@@ -194,10 +194,10 @@ static void recompute(void *self, const struct tec_decision *d,
 {
     struct tec_chain_memory *c = self;
     c->audit = false;
-    for (int m = 0; m < c->n; m++) {
-        decide_ratios(c, c->of[m], d);
-        decide_segments(c->of[m], d,
-                        prompt && first >= 0 ? first + tec_memory_first(prompt, m) : -1);
+    for (int m = 0; prompt && m < c->n; m++) {
+        decide_ratios(c, tec_memory_in(c, prompt, m), d);
+        decide_segments(tec_memory_in(c, prompt, m), d,
+                        first >= 0 ? first + tec_memory_first(prompt, m) : -1);
     }
 }
 

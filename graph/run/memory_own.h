@@ -16,6 +16,7 @@ enum { TEC_WORDS_DIM = 256, COLD = 64 }; /* of an embedding made from words */
 enum tec_job_state { TEC_JOB_EMPTY, TEC_JOB_READY, TEC_JOB_DONE };
 struct tec_remember_job {
     _Atomic int state;
+    struct tec_memory *whose;        /* the session's whose segments they are */
     struct tec_remember_text *texts; /* [max] sequences */
     int n_texts, n_segments, n_tokens;
     uint32_t *handles; /* [max] segments, in order of tokens */
@@ -48,7 +49,28 @@ struct tec_memory_heard {
     int64_t segment; /* serial number */
 };
 
+/* What a memory_load node has once for all sessions. */
+struct tec_memory_shared {
+    int n;
+    struct tec_memory *of; /* [n] by session */
+    struct tec_heap *heap;
+    struct tec_arena arena;
+    struct tec_encoder *encoder; /* NULL: words */
+    pthread_mutex_t encodes;     /* one text at a time */
+    struct tec_remember_job job;
+    pthread_t worker;
+    uint32_t *looked; /* [segments] */
+    int64_t token_ns; /* of a launch of segments, believed; the frame thread's */
+    bool works;
+    _Atomic bool stops;
+    unsigned char **staging, *stage; /* [layers, segments] of the prompt that is recalled */
+};
+
+/* Of one session. */
 struct tec_memory {
+    struct tec_memory_shared *shared;
+    int session;
+    const char *path; /* of the store's file; NULL = it has none */
     struct tec_memory_options options;
     const struct tec_decl_node *node;
     const struct tec_decl_resource *resource;
@@ -58,7 +80,6 @@ struct tec_memory {
     struct tec_arena arena, scratch; /* scratch: of whoever holds the lock */
     pthread_mutex_t lock, words;     /* words: for reports of trouble only, held briefly */
     struct tec_store *store;
-    struct tec_encoder *encoder; /* NULL: words */
     int dim;
     float *embedding; /* [dim] */
     int64_t step;
@@ -75,16 +96,13 @@ struct tec_memory {
     struct tec_plan *plan;
     int layers;
     size_t row; /* bytes of K of a token at a layer */
-    struct tec_remember_job job;
-    pthread_t worker;
-    struct tec_store_cursor cursor; /* the worker's */
-    uint32_t *looked;               /* [segments] */
-    int64_t token_ns;               /* of a launch of segments, believed; the frame thread's */
-    bool works;
-    _Atomic bool stops;
+
+    /* The worker's. */
+    struct tec_store_cursor cursor;
+    int64_t seen, synced, unkept; /* changes; changes that are durable; segments not kept */
+    bool busy;                    /* something is missing, as far as is known */
 
     /* Frame side. */
-    unsigned char **staging, *stage; /* [layers, segments] */
     struct tec_prefetch *prefetch;
     const unsigned char *const *pieces;
     double *ratios; /* [layers] as declared, or as the frame's decision has it */
@@ -95,7 +113,7 @@ struct tec_memory {
     double *score;              /* [segments] */
     _Atomic float *importance;  /* [max_segments] as last chosen by */
 
-    _Atomic int64_t counts[16]; /* memory.c: which is which */
+    _Atomic int64_t counts[16]; /* by TEC_COUNT_* */
     struct tec_memory_heard heard;
     struct tec_memory_damages damages; /* guarded by `words`, as the four below */
     int64_t told;                      /* damages that were said */
@@ -107,7 +125,7 @@ struct tec_memory {
 /* The memories of a chain: its prompts, and the recall that runs. */
 struct tec_chain_memory {
     int n;
-    struct tec_memory *of[TEC_MAX_MEMORIES];
+    struct tec_memory *of[TEC_MAX_MEMORIES]; /* of the first session */
     struct tec_heap *heap;
     struct tec_arena arena;
     const struct tec_template *template;
@@ -134,6 +152,13 @@ struct tec_chain_memory {
     int audits, agreed;
 };
 
+/* Memory m of the chain, that of the session whose prompt it is. */
+static inline struct tec_memory *tec_memory_in(const struct tec_chain_memory *c,
+                                               const struct tec_memory_prompt *p, int m)
+{
+    return &c->of[m]->shared->of[p->session];
+}
+
 /* Segments of a prompt that are memory m's: from this one on. */
 static inline int tec_memory_first(const struct tec_memory_prompt *p, int m)
 {
@@ -151,15 +176,17 @@ enum {
     TEC_COUNT_CHOOSE,
     TEC_COUNT_REMEMBERED,
     TEC_COUNT_REMEMBER_NS,
-    TEC_COUNT_FAILED
+    TEC_COUNT_FAILED,
+    TEC_COUNT_SHARED,
+    TEC_COUNTS
 };
 static inline void tec_memory_count(struct tec_memory *m, int what, int64_t n)
 {
     atomic_fetch_add_explicit(&m->counts[what], n, memory_order_relaxed);
 }
 
-/* Bytes of KV that a memory keeps in RAM, at most. */
-int64_t tec_memory_kept(const struct tec_decl_resource *r, size_t row, int layers);
+/* Bytes of KV that the memories of a node keep in RAM, at most: those of all sessions. */
+int64_t tec_memory_kept(const struct tec_decl_resource *r, size_t row, int layers, int sessions);
 
 /* The ids of a segment's text; *n, which may be more than room. Under the lock. */
 enum tec_status tec_memory_encode(struct tec_memory *m, const char *text, size_t bytes, int *ids,
@@ -173,11 +200,13 @@ enum tec_status tec_memory_embed(struct tec_memory *m, const char *text, size_t 
 enum tec_status tec_memory_make_said(struct tec_memory *m, struct tec_error *err);
 int tec_memory_take_said(struct tec_memory *m, struct tec_error *why);
 
-/* memory_work.c: fill the job with segments that have no KV (false: there are none), under the
- * lock; run it on the frame thread; keep what it made. */
+/* memory_work.c: take over KV that another session has of segments that have none; fill the job
+ * with those that still have none (false: there are none), under the lock; run it on the frame
+ * thread; keep what it made. */
+void tec_memory_share(struct tec_memory *m);
 bool tec_memory_fill_job(struct tec_memory *m);
-void tec_memory_run_job(struct tec_memory *m);
-void tec_memory_keep_job(struct tec_memory *m);
+void tec_memory_run_job(struct tec_memory_shared *shared);
+void tec_memory_keep_job(struct tec_memory_shared *shared);
 /* The frame thread's: run jobs that are ready, if they are believed to end by then. Each waits
  * until the worker has read what the one before left in the plan. */
 void tec_chain_memory_idle(struct tec_chain_memory *c, int64_t until_ns);
@@ -202,10 +231,11 @@ void tec_memory_hear(struct tec_memory *m, const struct tec_memory_prompt *promp
 void tec_memory_tell(struct tec_memory *m);
 void tec_memory_tell_rest(struct tec_memory *m);
 
-/* memory_attach.c: what frames use of one memory, with its plan; the segments that a file holds
- * without KV get it, each once, within the time that a start may take. */
-enum tec_status tec_memory_take(struct tec_memory *m, struct tec_plan *plan, struct tec_error *err);
-void tec_memory_fill_store(struct tec_memory *m);
+/* memory_attach.c: what frames use of a node's memories, with its plan; the segments that a file
+ * holds without KV get it, each once, within the time that a start may take. */
+enum tec_status tec_memory_take(struct tec_memory_shared *shared, struct tec_plan *plan,
+                                struct tec_error *err);
+void tec_memory_fill_stores(struct tec_memory_shared *shared);
 
 /* memory_recall.c: a prompt of segments in steps, on the frame thread. begin, with what is kept or
  * whole; layers from .. to; end, whatever failed before: TEC_NOT_FOUND where kept KV was gone, and
@@ -221,7 +251,7 @@ enum tec_status tec_memory_end(struct tec_chain_memory *c, enum tec_status statu
 void tec_memory_hold(struct tec_chain_memory *c, int region, const struct tec_prefix_input *o);
 void tec_memory_count_prompt(struct tec_chain_memory *c, int rows);
 
-enum tec_status tec_memory_start_worker(struct tec_memory *m, struct tec_error *err);
-void tec_memory_stop_worker(struct tec_memory *m);
+enum tec_status tec_memory_start_worker(struct tec_memory_shared *shared, struct tec_error *err);
+void tec_memory_stop_worker(struct tec_memory_shared *shared);
 
 #endif

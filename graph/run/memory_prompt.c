@@ -38,6 +38,8 @@ enum tec_status tec_chain_memory_use(struct tec_chain_memory *c, const struct te
     struct tec_memory *m = c->of[0];
     const struct tec_decl_resource *frame = &m->options.pipeline->resources[m->node->into.index];
     size_t room = (size_t)frame->tokens, n = 0;
+    if (c->template)
+        return TEC_OK;
     c->template = t;
     c->beginning = TEC_NEW(&c->arena, room, int);
     if (!c->beginning)
@@ -68,7 +70,7 @@ static struct tec_memory *owner(const struct tec_chain_memory *c, const struct t
     int m = 0;
     while (m < c->n - 1 && u >= p->ends[m])
         m++;
-    return c->of[m];
+    return tec_memory_in(c, p, m);
 }
 
 void tec_memory_drop(struct tec_chain_memory *c, struct tec_memory_prompt *prompt)
@@ -181,6 +183,7 @@ static enum tec_status read_query(struct tec_chain_memory *c, const struct tec_m
         shorter.values.n = tec_streams_cut(q->values.text, shorter.values.n, *n, most);
         TEC_TRY(query_ids(c, &shorter, ids, (size_t)room, n, scratch, err));
     }
+    *n = *n > most && q->cut && q->ids ? most : *n;
     if (*n >= 1 && *n <= most)
         return TEC_OK;
     return tight ? tec_fail(err, TEC_INVALID,
@@ -279,7 +282,7 @@ static enum tec_status assemble(struct tec_chain_memory *c, struct tec_memory_pr
     for (int m = 0; m < c->n; m++) {
         int others = claimed(c, m + 1), own = others < most - at ? most - others : at;
         p->ends[m] = INT_MAX; /* all that are added now are its */
-        TEC_TRY(find_segments(c->of[m], p, q, ids, own, &at, scratch, err));
+        TEC_TRY(find_segments(tec_memory_in(c, p, m), p, q, ids, own, &at, scratch, err));
         p->ends[m] = p->n_segments;
     }
     memcpy(ids + at, query, n * sizeof *ids);
@@ -293,26 +296,28 @@ enum tec_status tec_memory_prompt(struct tec_chain_memory *c, struct tec_memory_
                                   struct tec_arena *scratch, struct tec_error *err)
 {
     tec_memory_drop(c, prompt);
+    prompt->session = query->session;
     for (int m = 0; m < c->n; m++)
-        pthread_mutex_lock(&c->of[m]->lock);
+        pthread_mutex_lock(&tec_memory_in(c, prompt, m)->lock);
     struct tec_arena_mark mark = tec_arena_mark(scratch);
     enum tec_status status = assemble(c, prompt, query, ids, room, scratch, err);
     tec_arena_rewind(scratch, mark);
     for (int m = c->n - 1; m >= 0; m--)
-        pthread_mutex_unlock(&c->of[m]->lock);
+        pthread_mutex_unlock(&tec_memory_in(c, prompt, m)->lock);
     if (status != TEC_OK)
         tec_memory_drop(c, prompt);
     return status;
 }
 
-enum tec_status tec_chain_memory_apply(struct tec_chain_memory *c, const struct tec_value *values,
-                                       size_t n, struct tec_error *err)
+enum tec_status tec_chain_memory_apply(struct tec_chain_memory *c, int session,
+                                       const struct tec_value *values, size_t n,
+                                       struct tec_error *err)
 {
     for (int m = 0; m < c->n; m++) {
         const struct tec_value *changes = tec_text_find(values, n, c->of[m]->input->name, "");
         if (changes && changes->kind != TEC_VALUE_TEXT)
             return tec_fail(err, TEC_SHAPE, "%s: must be a text, of JSON", changes->name);
-        TEC_TRY(tec_memory_apply(c->of[m], changes ? changes->data : NULL,
+        TEC_TRY(tec_memory_apply(tec_memory_of(c->of[m], session), changes ? changes->data : NULL,
                                  changes ? changes->bytes : 0, err));
     }
     return TEC_OK;

@@ -9,6 +9,12 @@
 #include <math.h>
 #include <string.h>
 
+/* Memory m of the session whose prompt runs. */
+static struct tec_memory *in(const struct tec_chain_memory *c, int m)
+{
+    return tec_memory_in(c, c->prompt, m);
+}
+
 /* Whose segment u of the running prompt is, and which of its: *u. */
 static int owner(const struct tec_chain_memory *c, int *u)
 {
@@ -36,7 +42,7 @@ static bool find(void *self, int layer, int segment, const void **k, const void 
     const struct tec_kv *kv = c->fresh[segment] ? NULL : c->prompt->kv[segment];
     int u = segment, m = owner(c, &u);
     size_t at = (size_t)layer * (size_t)segments_of(c, m) + (size_t)u;
-    const unsigned char *piece = kv ? c->of[m]->pieces[at] : NULL;
+    const unsigned char *piece = kv ? in(c, m)->pieces[at] : NULL;
     *k = piece;
     *v = piece ? piece + (size_t)tec_store_kv_tokens(kv) * c->row : NULL;
     return piece != NULL;
@@ -47,7 +53,7 @@ static bool wait(void *self, int layer)
     const struct tec_chain_memory *c = self;
     bool all = true;
     for (int m = 0; m < c->n; m++)
-        all &= !c->fed[m] || tec_prefetch_wait(c->of[m]->prefetch, layer);
+        all &= !c->fed[m] || tec_prefetch_wait(in(c, m)->prefetch, layer);
     return all;
 }
 
@@ -56,7 +62,7 @@ bool tec_memory_ready(const struct tec_chain_memory *c, int from, int to)
     bool all = true;
     for (int m = 0; m < c->n; m++)
         for (int layer = from; c->runs && c->fed[m] && layer < to; layer++)
-            all &= tec_prefetch_ready(c->of[m]->prefetch, layer);
+            all &= tec_prefetch_ready(in(c, m)->prefetch, layer);
     return all;
 }
 
@@ -65,7 +71,7 @@ static void known(void *self, int layer, const unsigned char *set)
 {
     struct tec_chain_memory *c = self;
     for (int i = 0; i < c->n; i++) {
-        struct tec_memory *m = c->of[i];
+        struct tec_memory *m = in(c, i);
         int first = tec_memory_first(c->prompt, i);
         for (int u = 0; u < segments_of(c, i); u++)
             m->set[u] = set[first + u] && m->first[u];
@@ -79,7 +85,7 @@ static void started(void *self, int layer)
     const struct tec_chain_memory *c = self;
     for (int m = 0; m < c->n; m++)
         if (c->fed[m])
-            tec_prefetch_started(c->of[m]->prefetch, layer);
+            tec_prefetch_started(in(c, m)->prefetch, layer);
 }
 
 static void ended(void *self, int layer)
@@ -87,7 +93,7 @@ static void ended(void *self, int layer)
     const struct tec_chain_memory *c = self;
     for (int m = 0; m < c->n; m++)
         if (c->fed[m])
-            tec_prefetch_ended(c->of[m]->prefetch, layer);
+            tec_prefetch_ended(in(c, m)->prefetch, layer);
 }
 
 void tec_memory_ratios(const struct tec_decl_node *node, int layers, double *ratios)
@@ -145,7 +151,7 @@ static void order_segments(struct tec_memory *m, int n)
 /* On failure the prefetch is not running, so no kept KV may be read. */
 static enum tec_status begin_memory(struct tec_chain_memory *c, int at, struct tec_error *err)
 {
-    struct tec_memory *m = c->of[at];
+    struct tec_memory *m = in(c, at);
     const struct tec_recall_rule *rule = &c->rules[at];
     int first = tec_memory_first(c->prompt, at), n = segments_of(c, at);
     c->fed[at] = false;
@@ -161,7 +167,7 @@ static enum tec_status begin_memory(struct tec_chain_memory *c, int at, struct t
                                            .segments = n,
                                            .overlap = (enum tec_overlap)m->node->overlap,
                                            .kv = c->prompt->kv + first,
-                                           .staging = m->staging,
+                                           .staging = m->shared->staging,
                                            .first = m->first,
                                            .order = m->by_score ? m->order : NULL};
     c->fed[at] = tec_prefetch_begin(m->prefetch, &f, err) == TEC_OK;
@@ -230,7 +236,7 @@ enum tec_status tec_memory_begin(struct tec_chain_memory *c, int region,
     c->pictures = o->n_pictures * c->plan->model->vision.tokens;
     c->runs = true;
     for (int m = 0; m < c->n; m++)
-        c->rules[m] = rule_of(c->of[m], c->whole);
+        c->rules[m] = rule_of(in(c, m), c->whole);
     int reused = only_prefixes(c) ? held(c, region, o) : 0;
     c->n_held[region] = 0;
     c->fresh[c->prompt->n_segments] = !c->begin_k || c->pictures > 0;
@@ -255,7 +261,7 @@ enum tec_status tec_memory_layers(struct tec_chain_memory *c, int from, int to,
 static enum tec_status end_memory(struct tec_chain_memory *c, int at, enum tec_status status,
                                   struct tec_error *err)
 {
-    struct tec_memory *m = c->of[at];
+    struct tec_memory *m = in(c, at);
     struct tec_prefetch_result result;
     struct tec_error why = {TEC_OK, ""};
     int segment = -1;
@@ -281,7 +287,7 @@ enum tec_status tec_memory_end(struct tec_chain_memory *c, enum tec_status statu
         fed |= c->fed[m] && status == TEC_NOT_FOUND;
     }
     if (before != TEC_OK && !fed) /* no memory has said it */
-        tec_memory_hear(c->of[0], c->prompt, &why, -1);
+        tec_memory_hear(in(c, 0), c->prompt, &why, -1);
     c->runs = false;
     return status;
 }
@@ -294,7 +300,7 @@ void tec_memory_hold(struct tec_chain_memory *c, int region, const struct tec_pr
 
 static void count_segments(struct tec_chain_memory *c, int at)
 {
-    struct tec_memory *m = c->of[at];
+    struct tec_memory *m = in(c, at);
     const struct tec_memory_prompt *p = c->prompt;
     tec_memory_count(m, TEC_COUNT_SEGMENTS, segments_of(c, at));
     for (int u = tec_memory_first(p, at); u < p->ends[at]; u++) {
@@ -307,7 +313,7 @@ static void count_segments(struct tec_chain_memory *c, int at)
 
 void tec_memory_count_prompt(struct tec_chain_memory *c, int rows)
 {
-    struct tec_memory *m = c->of[0];
+    struct tec_memory *m = in(c, 0);
     const struct tec_recall *r = &c->recall;
     tec_memory_count(m, TEC_COUNT_PROMPTS, 1);
     for (int l = 0; l < r->layers; l++)

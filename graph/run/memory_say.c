@@ -66,7 +66,7 @@ void tec_memory_written(struct tec_memory *m)
     if (!atomic_load(&m->failing) || tec_store_fails(m->store))
         return;
     atomic_store(&m->failing, false);
-    tec_memory_say(m, "%s is written again", m->resource->store);
+    tec_memory_say(m, "%s is written again", m->path);
     tec_memory_well(m);
 }
 
@@ -77,7 +77,7 @@ static void say_damage(struct tec_memory *m, const struct tec_memory_damage *d)
         snprintf(whose, sizeof whose, "segment '%s', ", d->segment);
     else if (d->serial)
         snprintf(whose, sizeof whose, "segment number %llu, ", (unsigned long long)d->serial);
-    tec_memory_say(m, "%.200s is damaged at byte %lld: %s%s (%lld bytes)", m->resource->store,
+    tec_memory_say(m, "%.200s is damaged at byte %lld: %s%s (%lld bytes)", m->path,
                    (long long)d->offset, whose, d->what, (long long)d->bytes);
 }
 

@@ -339,13 +339,14 @@ static void settle_slice(struct tec_loop *l, struct tec_scheduled *it)
 const struct tec_scheduled_kind tec_scheduled_slice = {
     .next = next_slice, .settle = settle_slice, .fail = fail_slice, .always = true};
 
-const struct tec_memory_prompt *tec_pending_prefill_memory(const struct tec_loop *l, int chain)
+const struct tec_memory_prompt *tec_pending_prefill_memory(const struct tec_loop *l, int chain,
+                                                           int session)
 {
     const struct tec_pending_prefill *next = NULL;
     for (int i = 0; i < n_pending(l); i++) {
         const struct tec_pending_prefill *a = &l->pending[i];
         if (a->waiting > 0 && a->chain == chain && a->region < 0 && a->memory &&
-            (!next || a->frame < next->frame))
+            (session < 0 || a->session == session) && (!next || a->frame < next->frame))
             next = a;
     }
     return next ? next->memory : NULL;

@@ -367,7 +367,7 @@ static void hand_on(struct tec_loop *l, const struct tec_request *r, int64_t at_
         if (reader->decoder != r->decoder)
             continue;
         if (l->o.said)
-            l->o.said(l->o.said_self, reader, t->tokens, n);
+            l->o.said(l->o.said_self, reader, r->session, t->tokens, n);
         tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_KV,
                                             .what = "remember",
                                             .kv = reader->into,

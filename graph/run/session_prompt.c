@@ -135,12 +135,13 @@ static enum tec_status recall(struct tec_session *s, const struct tec_value *val
     const struct tec_observation *seen = &set->seen;
     bool said = !ids || tec_text_find(values, n_values, s->robot->prompt_input, "");
     const struct tec_memory_query query = {
+        .session = s->options.index,
         .values = {seen->text, said ? seen->text_bytes : 0, seen->bins, seen->n_bins},
         .ids = ids ? ids->data : NULL,
         .n = ids ? (int)ids->shape[0] : 0,
         .cut = s->stream >= 0 || s->robot->truncate};
     struct tec_memory_prompt *prompt = &s->remembered[s->turn];
-    TEC_TRY(tec_chain_memory_apply(s->options.memory, values, n_values, err));
+    TEC_TRY(tec_chain_memory_apply(s->options.memory, s->options.index, values, n_values, err));
     enum tec_status status = tec_memory_prompt(s->options.memory, prompt, &query, set->ids,
                                                s->options.max_text, &s->scratch, err);
     tec_arena_rewind(&s->scratch, s->scratch_start);

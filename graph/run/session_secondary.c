@@ -115,6 +115,7 @@ init_reader(struct tec_secondary_reader *r, const struct tec_session_options *o,
     if (!r->node)
         return tec_fail(err, TEC_INVALID, "session: '%s' has no prefill", chain->name);
     r->of = of;
+    r->session = o->index;
     r->stream = o->edges ? tec_pipeline_stream(o->pipeline, of->chain) : -1;
     r->input = NULL;
     for (int i = r->node->reads.n - 1; i >= 0; i--) {
@@ -323,7 +324,8 @@ static enum tec_status ask(struct tec_secondary_reader *r,
         return TEC_OK;
     if (r->stream < 0 && (said || (!given && r->of->tokenizer)))
         TEC_TRY(tec_text_of(r->input, said, r->text_max, "a prefill reads it", &text, &bytes, err));
-    *q = (struct tec_memory_query){.values = {text, bytes, seen->bins, seen->n_bins},
+    *q = (struct tec_memory_query){.session = r->session,
+                                   .values = {text, bytes, seen->bins, seen->n_bins},
                                    .cut = r->stream >= 0};
     in->prefix.n_text = 1;
     in->key = XXH3_64bits_withSeed(text, bytes, 0);
@@ -345,7 +347,7 @@ static enum tec_status recall(struct tec_secondary_reader *r,
 {
     struct tec_memory_query query = {.n = 0};
     struct tec_memory_prompt *room = &r->rooms[turn];
-    TEC_TRY(tec_chain_memory_apply(r->of->memory, values, n_values, err));
+    TEC_TRY(tec_chain_memory_apply(r->of->memory, r->session, values, n_values, err));
     TEC_TRY(ask(r, streams, values, n_values, seen, ids, in, &query, scratch, err));
     if (in->prefix.n_text == 0)
         return TEC_OK;

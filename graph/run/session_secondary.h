@@ -14,6 +14,7 @@ struct tec_secondary_reader {
     int stream;  /* that the input is; -1 = it comes from outside */
     size_t room; /* tokens of a stream's text */
     const struct tec_session_model *of;
+    int session; /* whose memory it looks into */
     struct tec_template *template;
     int n_views;
     struct tec_session_view views[TEC_MAX_CAMERAS]; /* its pictures, in the order of the slots */

@@ -331,7 +331,7 @@ static void start_rows(struct tec_loop *l)
 /* A prompt of remembered segments has one owner, who recalls the frame's prompt meanwhile. */
 static void keep_recalls(struct tec_loop *l)
 {
-    for (int i = 0; i < l->n_live; i++) /* of one session: a memory is */
+    for (int i = 0; i < l->n_live; i++)
         l->requests[i].whole = tec_chain_of(l, &l->requests[i])->plan->spec.segments > 0 &&
                                !l->requests[i].stored && unshared(l, i);
 }

@@ -92,9 +92,10 @@ struct tec_chain {
     int every;                            /* frames from one prefill to the next */
     bool keeps;                           /* the prefix outlives its frame */
     bool says, said; /* hard nodes wait for texts; these have been made in this frame */
-    const struct tec_memory_prompt *shown; /* whose segments the view has; NULL = none */
-    int first_segment;                     /* from this one on */
-    bool parted;                           /* jobs may run beside the hard nodes of this frame */
+    int n_shown;     /* prompts whose segments the view has, and from which one on */
+    const struct tec_memory_prompt *shown[TEC_MAX_SESSIONS];
+    int first_segment[TEC_MAX_SESSIONS];
+    bool parted; /* jobs may run beside the hard nodes of this frame */
     struct tec_chain_prefix prefix;
     struct tec_ring_state *ring; /* NULL = none */
     float *chunk;                /* [horizon, dim], or of a ring [stages] */
@@ -391,8 +392,11 @@ int tec_pending_prefill_left(const struct tec_loop *l, const struct tec_request 
 void tec_pending_prefill_plan(struct tec_loop *l); /* which slices run in this frame */
 /* Has it a prefix by the time that language runs? */
 bool tec_pending_prefill_ready(const struct tec_loop *l, const struct tec_request *r);
-/* The segments of the prefill of a chain that is begun next; NULL = none. */
-const struct tec_memory_prompt *tec_pending_prefill_memory(const struct tec_loop *l, int chain);
+/* The segments of the prefill of a chain that is begun next for a session (-1: for any); NULL =
+ * none.
+ */
+const struct tec_memory_prompt *tec_pending_prefill_memory(const struct tec_loop *l, int chain,
+                                                           int session);
 /* The frame's decision about a prompt of segments that is begun now; NULL: about none. */
 void tec_loop_recompute(const struct tec_loop *l, const struct tec_chain *c,
                         const struct tec_memory_prompt *prompt);

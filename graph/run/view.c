@@ -46,21 +46,36 @@ static void view_caches(struct tec_loop *l)
     }
 }
 
+static void show(struct tec_loop *l, struct tec_chain *c, const struct tec_memory_prompt *p)
+{
+    if (!p)
+        return;
+    c->shown[c->n_shown] = p;
+    c->first_segment[c->n_shown++] = l->view.n_seg;
+    for (int u = 0; u < p->n_segments && l->view.n_seg < TEC_MAX_SEGMENTS; u++)
+        l->segments[l->view.n_seg++] = p->views[u];
+}
+
+/* Of a chain in frames that of a session of this frame, else of any one's. */
+static const struct tec_memory_prompt *prompt_of(const struct tec_loop *l, int chain, int session)
+{
+    if (!l->chains[chain].in_frames)
+        return tec_pending_prefill_memory(l, chain, l->sessions > 1 ? session : -1);
+    const struct tec_frame_input *input = l->n_own > 1 ? l->own[session].input : l->input;
+    return input ? input->chains[chain].memory : NULL;
+}
+
 /* Segments of the prompts that are computed in this frame, and of those that are begun next where
- * requests wait, one chain behind the other. */
+ * requests wait, one chain behind the other, and of a chain one session's behind the other's. */
 static void view_segments(struct tec_loop *l)
 {
     l->view.n_seg = 0;
     l->view.seg = l->segments;
     for (int i = 0; i < l->o.n_chains; i++) {
         struct tec_chain *c = &l->chains[i];
-        c->shown = !c->in_frames ? tec_pending_prefill_memory(l, i)
-                   : l->input    ? l->input->chains[i].memory
-                                 : NULL;
-        c->first_segment = l->view.n_seg;
-        for (int u = 0; c->shown && u < c->shown->n_segments && l->view.n_seg < TEC_MAX_SEGMENTS;
-             u++)
-            l->segments[l->view.n_seg++] = c->shown->views[u];
+        c->n_shown = 0;
+        for (int s = 0; s < (c->in_frames ? l->n_own : l->sessions); s++)
+            show(l, c, prompt_of(l, i, s));
     }
 }
 
@@ -68,9 +83,11 @@ void tec_loop_recompute(const struct tec_loop *l, const struct tec_chain *c,
                         const struct tec_memory_prompt *prompt)
 {
     const struct tec_executor *e = c->executor;
-    bool seen = prompt && prompt == c->shown;
+    int first = -1;
+    for (int i = 0; i < c->n_shown; i++)
+        first = c->shown[i] == prompt ? c->first_segment[i] : first;
     if (e->recompute)
-        e->recompute(e->memory, &l->decision, prompt, seen ? c->first_segment : -1);
+        e->recompute(e->memory, &l->decision, prompt, first);
 }
 
 void tec_loop_view(struct tec_loop *l)

@@ -250,7 +250,7 @@ enum tec_status tec_frame_json(json_t **out, const struct tec_frames *f,
     add_reads(*out, r);
     add_asked(*out, f, frame);
     if (f->opened.engine->n_memories)
-        json_object_set_new(*out, "memory", tec_frame_memory_json(f->opened.engine));
+        json_object_set_new(*out, "memory", tec_frame_memory_json(f->opened.engine, r->session));
     return TEC_OK;
 }
 
@@ -343,7 +343,8 @@ void tec_frame_text_line(FILE *out, const struct tec_frames *f, const struct tec
     else if (r->missed)
         fprintf(out, "  missed (%s)",
                 tec_frame_cause_word(r->cause) ? tec_frame_cause_word(r->cause) : "?");
-    tec_frame_memory_line(out, f->remembered, f->opened.engine);
+    tec_frame_memory_line(out, f->opened.engine, frame->record->session,
+                          f->sessions[frame->record->session].remembered);
     for (int i = 0; i < frame->n_asks; i++)
         if (frame->asks[i].refused)
             fprintf(out, "  %s refused (%s)", f->decoders[frame->asks[i].decoder],

@@ -2,6 +2,7 @@
  * loop, and collects actions and texts. */
 #include "tools/frames/frames.h"
 #include "tools/frames/frames_record.h"
+#include "tools/frames/memory_text.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -268,8 +269,6 @@ void tec_frames_ask(struct tec_frames *f, int session, const struct tec_input_as
 static enum tec_status begin(struct tec_frames *f, struct tec_error *err)
 {
     TEC_TRY(tec_engine_failure(f->opened.engine, err));
-    for (int i = 0; i < f->opened.engine->n_memories; i++)
-        f->remembered[i] = tec_memory_counts(f->opened.engine->memories[i]);
     tec_arena_finish(&f->moment);
     return TEC_OK;
 }
@@ -282,6 +281,7 @@ static enum tec_status observe(struct tec_frames *f, int session, int64_t number
     s->out = (struct tec_frame_out){.observed = given->values != NULL};
     s->number = number;
     s->n_left = 0;
+    tec_frame_memory_count(f->opened.engine, session, s->remembered);
     if (!given->values)
         return TEC_OK;
     tec_engine_settle(f->opened.engine);

@@ -85,6 +85,7 @@ struct tec_frames_session {
     int64_t number;     /* of the frame: that of its noise */
     const float *noise; /* of the frame, as given; NULL: drawn */
     struct tec_frame_out out;
+    struct tec_memory_counts remembered[TEC_MAX_MEMORIES]; /* of its memories, before the frame */
 };
 
 /* Owned by the caller of open until close; must not move in between. */
@@ -108,9 +109,8 @@ struct tec_frames {
     struct tec_frames_session *sessions; /* [n_sessions] */
     struct tec_frame_reader *readers;
     struct tec_frame_text *texts;
-    struct tec_memory_counts remembered[TEC_MAX_MEMORIES]; /* before the frame */
-    struct tec_recording *recording;                       /* borrowed; NULL: nothing is recorded */
-    bool reset;                                            /* since the newest frame */
+    struct tec_recording *recording; /* borrowed; NULL: nothing is recorded */
+    bool reset;                      /* since the newest frame */
     struct tec_arena arena, moment;
 };
 

@@ -21,22 +21,32 @@ static void print_line(FILE *out, const struct tec_memory_counts *before, struct
         fputs(", computed whole", out);
 }
 
-void tec_frame_memory_line(FILE *out, const struct tec_memory_counts *before,
-                           const struct tec_engine *engine)
+void tec_frame_memory_count(const struct tec_engine *engine, int session,
+                            struct tec_memory_counts *out)
 {
     for (int i = 0; i < engine->n_memories; i++)
-        print_line(out, &before[i], engine->memories[i], engine->n_memories > 1);
+        out[i] = tec_memory_counts(tec_memory_of(engine->memories[i], session));
 }
 
-/* What `of` makes of the only memory, or of each by its name; null without any. */
-static json_t *of_each(const struct tec_engine *engine, json_t *(*of)(struct tec_memory *memory))
+void tec_frame_memory_line(FILE *out, const struct tec_engine *engine, int session,
+                           const struct tec_memory_counts *before)
+{
+    for (int i = 0; i < engine->n_memories; i++)
+        print_line(out, &before[i], tec_memory_of(engine->memories[i], session),
+                   engine->n_memories > 1);
+}
+
+/* What `of` makes of a session's only memory, or of each by its name; null without any. */
+static json_t *of_each(const struct tec_engine *engine, int session,
+                       json_t *(*of)(struct tec_memory *memory))
 {
     int n = engine ? engine->n_memories : 0;
     if (n < 2)
-        return n ? of(engine->memories[0]) : json_null();
+        return n ? of(tec_memory_of(engine->memories[0], session)) : json_null();
     json_t *all = json_object();
     for (int i = 0; i < n; i++)
-        json_object_set_new(all, tec_memory_name(engine->memories[i]), of(engine->memories[i]));
+        json_object_set_new(all, tec_memory_name(engine->memories[i]),
+                            of(tec_memory_of(engine->memories[i], session)));
     return all;
 }
 
@@ -74,7 +84,12 @@ static json_t *state_json(struct tec_memory *memory)
 
 json_t *tec_frame_memory_state_json(const struct tec_engine *engine)
 {
-    return of_each(engine, state_json);
+    if (!engine || engine->n_memories == 0 || engine->n_sessions < 2)
+        return of_each(engine, 0, state_json);
+    json_t *all = json_array();
+    for (int i = 0; i < engine->n_sessions; i++)
+        json_array_append_new(all, of_each(engine, i, state_json));
+    return all;
 }
 
 static void say_state(struct tec_memory *memory, struct tec_invocation *call)
@@ -94,7 +109,8 @@ static void say_state(struct tec_memory *memory, struct tec_invocation *call)
 void tec_frame_memory_say_state(const struct tec_engine *engine, struct tec_invocation *call)
 {
     for (int i = 0; i < engine->n_memories; i++)
-        say_state(engine->memories[i], call);
+        for (int s = 0; s < engine->n_sessions; s++)
+            say_state(tec_memory_of(engine->memories[i], s), call);
 }
 
 static json_t *counts_json(struct tec_memory *memory)
@@ -116,7 +132,15 @@ static json_t *counts_json(struct tec_memory *memory)
         (int)!tec_memory_fails(memory), "trouble", tec_json_shown(trouble));
 }
 
-json_t *tec_frame_memory_json(const struct tec_engine *engine)
+/* With what was taken over from other sessions' memories. */
+static json_t *shared_json(struct tec_memory *memory)
 {
-    return of_each(engine, counts_json);
+    json_t *json = counts_json(memory);
+    json_object_set_new(json, "shared", json_integer((json_int_t)tec_memory_counts(memory).shared));
+    return json;
+}
+
+json_t *tec_frame_memory_json(const struct tec_engine *engine, int session)
+{
+    return of_each(engine, session, engine->n_sessions > 1 ? shared_json : counts_json);
 }

@@ -64,9 +64,10 @@ static double hard_ms(const struct tec_cost_table *t, const struct tec_pipeline 
         most = together->n ? together->item[together->n - 1] : sessions;
     if (n->kind == TEC_DECL_DECODE || n->kind == TEC_DECL_SCORE)
         return text_ms(t, p, n);
+    const char *name = prompt_name(t, p, n);
     bool alone = n->kind == TEC_DECL_ACTION && !tec_pipeline_with_prefill(p, n);
-    if (sessions < 2 || alone)
-        return sessions * p99_ms(t, prompt_name(t, p, n), 0);
+    if (sessions < 2 || alone || name != n->name) /* so is a recall a launch of one session */
+        return sessions * p99_ms(t, name, 0);
     int each = together_of(t, n, most), launches = (sessions + each - 1) / each;
     return launches * p99_ms(t, n->name, each);
 }

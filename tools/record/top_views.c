@@ -146,6 +146,17 @@ static void print_memories(FILE *out, const char *name, const json_t *state)
             trouble ? ": " : "", trouble ? trouble : "");
 }
 
+/* The same, or of several sessions a list of it. */
+static void print_sessions(FILE *out, const json_t *state)
+{
+    if (!json_is_array(state))
+        print_memories(out, "", state);
+    for (size_t i = 0; i < json_array_size(state); i++) {
+        fprintf(out, "session %zu: ", i);
+        print_memories(out, "", json_array_get(state, i));
+    }
+}
+
 /* --- captured variants ------------------------------------------------------------------------ */
 
 static void print_graphs(FILE *out, const struct tec_flight *f)
@@ -247,7 +258,7 @@ static void print_view(FILE *out, enum tec_top_view view, const struct tec_fligh
     if (view != TEC_TOP_memory)
         return;
     print_operations(out, f);
-    print_memories(out, "", json_object_get(status, "memory"));
+    print_sessions(out, json_object_get(status, "memory"));
 }
 
 /* Names and texts of a recording may hold what a terminal obeys: each line is printed escaped. */
