@@ -2,16 +2,12 @@
 # python.t - the Python package: built, installed into a folder, and used from elsewhere, see python.py.
 # usage: tests/python.t [PROGRAM] [--wheel]; without --wheel it is made of what PROGRAM's build has compiled.
 . "$(dirname "$0")/opening.sh"
-PYTHONPATH=$root/build/python-packages${PYTHONPATH:+:$PYTHONPATH}
-export PYTHONPATH PYTHONDONTWRITEBYTECODE=1
+. "$root/tests/python_package.sh"
 for python in "${TECTUM_PYTHON:-}" /usr/bin/python3 python3; do
     [ -n "$python" ] && "$python" -c "import cffi, scikit_build_core, numpy, pip" 2>/dev/null && break
     python=
 done
 [ -n "$python" ] || { echo "1..0 # SKIP no python3 with pip, numpy, cffi and scikit-build-core: tools/setup.sh --test brings them"; exit 0; }
-CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-2}
-export CMAKE_BUILD_PARALLEL_LEVEL
-build=$(dirname "$T")
 
 # from_wheel: as pip does it, which compiles everything anew in build/python.
 from_wheel() {
@@ -20,13 +16,8 @@ from_wheel() {
         "$python" -m pip --disable-pip-version-check install -q --no-index --no-deps --no-compile \
             --target "$W/installed" "$W"/wheel/*.whl
 }
-# from_build: the same files, of what the program's build has compiled.
-from_build() {
-    cmake --build "$build" --target tectum_python && cmake --install "$build" --component python --prefix "$W/installed" &&
-        cp "$root"/python/tectum/*.py "$root/python/tectum/py.typed" "$W/installed/tectum/"
-}
-if [ "${2:-}" != --wheel ] && grep -q "^TECTUM_PYTHON:.*=ON" "$build/CMakeCache.txt" 2>/dev/null; then
-    from_build >"$W/out" 2>"$W/err"; ok $? "the package is made of the build"
+if [ "${2:-}" != --wheel ] && makes_python_package; then
+    python_package "$W/installed" >"$W/out" 2>"$W/err"; ok $? "the package is made of the build"
 else
     from_wheel >"$W/out" 2>"$W/err"; ok $? "the wheel is built and installed"
 fi

@@ -100,6 +100,10 @@ END
     wheels act-python json-numpy serve_act.t <<END
 json-numpy==2.1.1 --hash=sha256:91e45b756c1345f478651c3d7e767a7488335f34a3d500ef7829b917a8043c28
 END
+    wheels dora-python dora dora.t <<END
+dora-rs==1.1.0 --hash=sha256:788ca09301d03041f823bdd7a5aca1241718730c21e5928bbc9abcc45a7fd397
+dora-rs-cli==1.1.0 --hash=sha256:f681b189a0ab7aaee5f1346f86550aea651712c658c9f1c352469f9313cfc8eb
+END
     wheels python-packages "scikit-build-core and cffi" python.t <<END
 scikit-build-core==1.1.2 --hash=sha256:7f4f959a467692db50bdd1ea7ce1507f2c7972e6023b753ee302d169bc4cec85
 cffi==2.1.1 --hash=sha256:34e261f78cb6ceaaa36f42f2613f4380d94d9c759a9c73c769ee6e0247364632
