@@ -2,7 +2,7 @@
 # setup.sh - install Debian 12 packages that tectum needs; on Ubuntu those of its names, which was not run yet.
 # tools/setup.sh [--test] [--aarch64] [--demo] [--list]
 #   --test  also what the checks need: Lua's own test files, and packages of PyPI that read LeRobot's
-#           datasets, ask as OpenVLA's clients do and build the Python package, all of it in build/
+#           datasets, ask as OpenVLA's clients do, run dora and ROS 2 and build the Python package, all of it in build/
 #   --aarch64  also a cross compiler, qemu to run what it makes, and the libraries of Debian 12 for
 #           aarch64 in build/aarch64-root (tools/aarch64_root.sh): what the preset `aarch64` needs
 #   --demo  only what the simulator of tools/demo needs (its setup.sh calls this)
@@ -65,7 +65,7 @@ lua_tests() {
 
 # Wheels of PyPI for Debian's Python and numpy, which Debian does not have, in build/FOLDER: lines of
 # a requirements file on standard input. Elsewhere, or without a network, the test is skipped.
-# wheels FOLDER WHAT TEST
+# wheels FOLDER WHAT TEST [--prefix]; --prefix: those that have more than Python's files
 wheels() {
     root=$(cd "$(dirname "$0")/.." && pwd)
     folder=$root/build/$1
@@ -74,7 +74,7 @@ wheels() {
     fresh=$(mktemp -d)
     cat >"$fresh/wanted"
     if timeout 240 /usr/bin/python3 -m pip --disable-pip-version-check --retries 1 install -q --no-deps \
-        --only-binary :all: --no-compile --require-hashes -r "$fresh/wanted" --target "$fresh/packages" \
+        --only-binary :all: --no-compile --require-hashes --ignore-installed -r "$fresh/wanted" "${4:---target}" "$fresh/packages" \
         >"$fresh/log" 2>&1; then
         mkdir -p "$root/build"
         mv "$fresh/packages" "$folder"
@@ -104,6 +104,15 @@ END
 dora-rs==1.1.0 --hash=sha256:788ca09301d03041f823bdd7a5aca1241718730c21e5928bbc9abcc45a7fd397
 dora-rs-cli==1.1.0 --hash=sha256:f681b189a0ab7aaee5f1346f86550aea651712c658c9f1c352469f9313cfc8eb
 END
+    wheels rosbags-python rosbags ros2_bag.t <<END
+rosbags==0.11.9 --hash=sha256:010c5a48b326e4dad6a79183db243c7b59188121d37b629d8c166ecaed3fc890
+lz4==4.4.5 --hash=sha256:75419bb1a559af00250b8f1360d508444e80ed4b26d9d40ec5b09fe7875cb989
+backports-zstd==1.8.0 --hash=sha256:9c7fe40a58dbe1fd358e0ceb5b6b3f50a9b328f8fff42dcb3bdaeb9a022c2506
+ruamel-yaml==0.19.1 --hash=sha256:27592957fedf6e0b62f281e96effd28043345e0e66001f97683aa9a40c667c93
+typing-extensions==4.16.0 --hash=sha256:481caa481374e813c1b176ada14e97f1f67a4539ce9cfeb3f350d78d6370c2e8
+apsw==3.54.1.0 --hash=sha256:55f7fd02953f7f8cc188b1015afd0b5f1148412c368362bab24d3e8c69d07322
+END
+    wheels ros2-python rclpy ros2_node.t --prefix <"$(dirname "$0")/../tests/ros2_requirements.txt"
     wheels python-packages "scikit-build-core and cffi" python.t <<END
 scikit-build-core==1.1.2 --hash=sha256:7f4f959a467692db50bdd1ea7ce1507f2c7972e6023b753ee302d169bc4cec85
 cffi==2.1.1 --hash=sha256:34e261f78cb6ceaaa36f42f2613f4380d94d9c759a9c73c769ee6e0247364632

@@ -4,13 +4,14 @@
 #include "tools/record/flight_source.h"
 #include "tools/record/replay.h"
 #include "tools/record/replay_sim.h"
+#include "tools/record/ros2.h"
 #include "tools/record/view_page.h"
 
 #include <stddef.h>
 
 struct replay_options {
     double speed;
-    const char *html;
+    const char *html, *ros2, *joints;
     bool diff, sim;
 };
 
@@ -20,6 +21,11 @@ static const struct tec_option options[] = {
      "a JSON line for every frame whose plan or actions differ: what was, what is", AT(diff), 0, 0},
     {"html", 0, TEC_OPTION_TEXT, "FILE",
      "the recording's frames as one page to look at; nothing is run", AT(html), 0, 0},
+    {"joints", 0, TEC_OPTION_TEXT, "A,B,...",
+     "with --ros2: the names of an action's columns, and of a state of as many numbers", AT(joints),
+     0, 0},
+    {"ros2", 0, TEC_OPTION_TEXT, "FOLDER",
+     "the recording as a bag of ROS 2, a new folder; nothing is run", AT(ros2), 0, 0},
     {"sim", 0, TEC_OPTION_FLAG, NULL,
      "the recorded arrivals on a virtual clock, without the model: what would be decided, and when",
      AT(sim), 0, 0},
@@ -78,9 +84,36 @@ static enum tec_status write_page(struct tec_invocation *call, const char *path,
     return status;
 }
 
+static enum tec_status write_ros2(struct tec_invocation *call, struct tec_error *err)
+{
+    const struct replay_options *o = call->options;
+    const struct tec_ros2_options bag = {call->args.item[0], o->ros2, o->joints};
+    struct tec_ros2_counts c;
+    TEC_TRY(tec_ros2_write(&c, &bag, call->heap, err));
+    if (c.damage[0])
+        tec_say(call, "%s: %s", bag.recording, c.damage);
+    if (call->shared.format == TEC_FORMAT_TEXT) {
+        fprintf(call->out, "%lld messages on %d topics, %lld left out\n", (long long)c.messages,
+                c.topics, (long long)c.left_out);
+        return TEC_OK;
+    }
+    json_t *json = json_pack("{s:I, s:i, s:I}", "messages", (json_int_t)c.messages, "topics",
+                             c.topics, "left_out", (json_int_t)c.left_out);
+    enum tec_status status = tec_json_print(call->out, json, JSON_COMPACT, "what a bag holds", err);
+    json_decref(json);
+    return status;
+}
+
 static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 {
     const struct replay_options *o = call->options;
+    if (o->joints && !o->ros2)
+        return tec_fail(err, TEC_INVALID, "--joints names what --ros2 writes");
+    if (o->ros2 && (o->html || o->sim || o->diff || o->speed > 0.0))
+        return tec_fail(err, TEC_INVALID,
+                        "--ros2 writes what was recorded: without --html, --sim, --diff, --speed");
+    if (o->ros2)
+        return write_ros2(call, err);
     if (o->html && (o->diff || o->speed > 0.0))
         return tec_fail(err, TEC_INVALID,
                         "--html shows what was recorded: without --diff, --speed");
@@ -109,6 +142,8 @@ const struct tec_command tec_command_replay = {
         "partial}, plans {equal, differ}}; lines of --diff: {frame, session, was [[node, rows,\n"
         "k]], is, actions_equal, was_us, is_us}.\n"
         "\n"
+        "--ros2: doc/ros.md says what is in the bag. JSON: {messages, topics, left_out}.\n"
+        "\n"
         "--sim: ticks, requests and the lengths of texts are the recording's, launches take what\n"
         "--costs says, or else what they took then; doc/recording.md. JSON: {policy, was_policy,\n"
         "costs, frames, skipped, more, plans {equal, differ, first}, recorded, simulated}; lines "
@@ -118,6 +153,7 @@ const struct tec_command tec_command_replay = {
         "was_notes, is_notes}.\n",
     .example = "  tectum replay robot.mcap\n"
                "  tectum replay robot.mcap --policy policies/slack_k.lua --diff\n"
+               "  tectum replay robot.mcap --ros2 robot_bag\n"
                "  tectum replay robot.mcap --sim --policy policies/edf.lua --diff\n",
     .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_POLICY |
              TEC_TAKES_COSTS | TEC_TAKES_CACHE | TEC_TAKES_SEED,

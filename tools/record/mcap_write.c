@@ -102,15 +102,15 @@ static enum tec_status create(struct tec_mcap_writer *w, struct tec_error *err)
     return tec_fail(err, TEC_IO, "%s: this is no regular file", w->path);
 }
 
-enum tec_status tec_mcap_open(struct tec_mcap_writer *w, const char *path, struct tec_heap *heap,
-                              struct tec_error *err)
+enum tec_status tec_mcap_open(struct tec_mcap_writer *w, const char *path, const char *profile,
+                              struct tec_heap *heap, struct tec_error *err)
 {
     *w = (struct tec_mcap_writer){.heap = heap, .path = path};
     w->chunk.heap = w->scratch.heap = w->chunks.heap = w->attached.heap = heap;
     TEC_TRY(create(w, err));
     write_bytes(w, TEC_MCAP_MAGIC, TEC_MCAP_MAGIC_BYTES);
     struct tec_buffer *b = scratch(w);
-    text(b, "");
+    text(b, profile);
     text(b, "tectum");
     write_record(w, TEC_MCAP_HEADER, b);
     return tec_mcap_status(w, err);

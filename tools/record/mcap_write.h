@@ -39,9 +39,10 @@ struct tec_mcap_writer {
     uint32_t n_chunks, n_attached;
 };
 
-/* Create the file, which must not be there or is replaced; TEC_IO with the path and the reason. */
-enum tec_status tec_mcap_open(struct tec_mcap_writer *w, const char *path, struct tec_heap *heap,
-                              struct tec_error *err);
+/* Create the file, which must not be there or is replaced; TEC_IO with the path and the reason.
+ * profile: which of the format's conventions the messages follow, "" for none, "ros2". */
+enum tec_status tec_mcap_open(struct tec_mcap_writer *w, const char *path, const char *profile,
+                              struct tec_heap *heap, struct tec_error *err);
 
 /* Returns the new channel's number, -1 when there are too many or the file has failed. */
 int tec_mcap_channel(struct tec_mcap_writer *w, const struct tec_mcap_channel *channel);

@@ -26,8 +26,8 @@ void tec_recorded_finish(struct tec_recorded *r)
     }
 }
 
-static enum tec_status malformed(const struct tec_mcap_message *m, const char *what,
-                                 struct tec_error *err)
+enum tec_status tec_recorded_malformed(const struct tec_mcap_message *m, const char *what,
+                                       struct tec_error *err)
 {
     return tec_fail(err, TEC_MALFORMED, "message %.*s of frame %u: %s",
                     (int)(m->topic.n < 100 ? m->topic.n : 100), m->topic.text, m->sequence, what);
@@ -63,20 +63,21 @@ static enum tec_status read_image(struct tec_value *v, const struct tec_mcap_mes
     size_t n = m->n > 4 ? m->n - 4 : 0, at = 8;
     const char *name, *encoding;
     if (n < 8 || m->data[1] != 1 || !cdr_text(data, n, &at, &name))
-        return malformed(m, "this is no image in little-endian CDR", err);
+        return tec_recorded_malformed(m, "this is no image in little-endian CDR", err);
     at = (at + 3) & ~(size_t)3;
     if (at + 8 > n)
-        return malformed(m, "the image has no size", err);
+        return tec_recorded_malformed(m, "the image has no size", err);
     uint32_t h = word_at(data, at), w = word_at(data, at + 4);
     at += 8;
     if (!cdr_text(data, n, &at, &encoding) || ((at + 1 + 3) & ~(size_t)3) + 8 > n)
-        return malformed(m, "the image has no encoding", err);
+        return tec_recorded_malformed(m, "the image has no encoding", err);
     int channels = strcmp(encoding, "rgb8") == 0 ? 3 : strcmp(encoding, "mono8") == 0 ? 1 : 0;
     at = ((at + 1 + 3) & ~(size_t)3) + 4;
     uint32_t bytes = word_at(data, at);
     at += 4;
     if (!channels || bytes > n - at || bytes != (uint64_t)h * w * (unsigned)channels)
-        return malformed(m, "the image's bytes are not those of its size and encoding", err);
+        return tec_recorded_malformed(m, "the image's bytes are not those of its size and encoding",
+                                      err);
     *v = (struct tec_value){.kind = TEC_VALUE_U8,
                             .rank = 3,
                             .shape = {h, w, channels},
@@ -144,8 +145,8 @@ static bool read_numbers(struct tec_value *v, const json_t *json, struct tec_are
     return true;
 }
 
-static enum tec_status read_json_value(struct tec_value *v, const struct tec_mcap_message *m,
-                                       struct tec_arena *arena, struct tec_error *err)
+enum tec_status tec_recorded_value(struct tec_value *v, const struct tec_mcap_message *m,
+                                   struct tec_arena *arena, struct tec_error *err)
 {
     json_t *json = json_loadb((const char *)m->data, m->n, 0, NULL);
     *v = (struct tec_value){.data = ""};
@@ -159,7 +160,7 @@ static enum tec_status read_json_value(struct tec_value *v, const struct tec_mca
         good = read_numbers(v, json, arena);
     }
     json_decref(json);
-    return good ? TEC_OK : malformed(m, "this is no input {type, shape, values}", err);
+    return good ? TEC_OK : tec_recorded_malformed(m, "this is no input {type, shape, values}", err);
 }
 
 /* --- topics ----------------------------------------------------------------------------------- */
@@ -194,10 +195,10 @@ static enum tec_status take_input(struct tec_recorded *r, const struct tec_mcap_
         in->number = m->sequence;
     }
     if (in->n == TEC_MAX_INPUTS)
-        return malformed(m, "more inputs than a frame may have", err);
+        return tec_recorded_malformed(m, "more inputs than a frame may have", err);
     struct tec_value *v = &in->values[in->n];
     TEC_TRY(tec_mcap_is(m->encoding, "cdr") ? read_image(v, m, err)
-                                            : read_json_value(v, m, &in->arena, err));
+                                            : tec_recorded_value(v, m, &in->arena, err));
     v->name = tec_arena_strndup(&in->arena, name, n);
     in->n += v->name != NULL;
     return v->name ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a recorded input");
@@ -240,7 +241,7 @@ static enum tec_status take_tick(struct tec_recorded *r, struct tec_recorded_fra
             ahead = number(json, "ahead");
     if (session < 0 || session >= TEC_MAX_SESSIONS || at < 0 || at > MOST_FRAMES || frame < 0 ||
         frame > MOST_FRAMES || ahead < -MOST_FRAMES || ahead > MOST_FRAMES || !reset)
-        return malformed(m, "this is no tick", err);
+        return tec_recorded_malformed(m, "this is no tick", err);
     struct tec_recorded_session *s = &r->sessions[session];
     int64_t sequence = at & UINT32_MAX;
     bool observed = json_is_true(json_object_get(json, "observed"));
@@ -248,7 +249,7 @@ static enum tec_status take_tick(struct tec_recorded *r, struct tec_recorded_fra
         s->seen = !s->seen;
     const struct tec_recorded_inputs *in = &s->inputs[s->seen];
     if (observed && in->number != sequence)
-        return malformed(m, "the inputs of this frame are missing", err);
+        return tec_recorded_malformed(m, "the inputs of this frame are missing", err);
     struct tec_arena *arena = &s->moments[s->moment = !s->moment];
     tec_arena_finish(arena);
     *f = (struct tec_recorded_frame){
@@ -314,7 +315,7 @@ enum tec_status tec_recorded_next(struct tec_recorded *r, enum tec_recorded_mess
         return TEC_OK;
     *json = json_loadb((const char *)m.data, m.n, 0, NULL);
     if (!json_is_object(*json))
-        return malformed(&m, "this is no JSON object", err);
+        return tec_recorded_malformed(&m, "this is no JSON object", err);
     return *what == TEC_RECORDED_TICK ? take_tick(r, frame, &m, *json, err) : TEC_OK;
 }
 

@@ -56,6 +56,15 @@ enum tec_status tec_recorded_next(struct tec_recorded *r, enum tec_recorded_mess
                                   struct tec_recorded_frame *frame, json_t **json, char node[120],
                                   bool *more, struct tec_error *err);
 
+/* The value of an input's message in JSON; the name is not filled in. It lies in the arena.
+ * TEC_MALFORMED. */
+enum tec_status tec_recorded_value(struct tec_value *v, const struct tec_mcap_message *m,
+                                   struct tec_arena *arena, struct tec_error *err);
+
+/* TEC_MALFORMED, with the message's topic and frame in front of `what`. */
+enum tec_status tec_recorded_malformed(const struct tec_mcap_message *m, const char *what,
+                                       struct tec_error *err);
+
 /* Did a text with this reason come to its end? One that was given up, by its deadline or the
  * policy, is as long as time allowed. NULL: it has none yet. */
 bool tec_recorded_whole(const char *reason);

@@ -279,7 +279,7 @@ static enum tec_status take_memory(struct tec_recording *r, struct tec_error *er
 static enum tec_status open(struct tec_recording *r, struct tec_error *err)
 {
     TEC_TRY(take_memory(r, err));
-    TEC_TRY(tec_mcap_open(&r->file, r->o.path, r->heap, err));
+    TEC_TRY(tec_mcap_open(&r->file, r->o.path, "", r->heap, err));
     r->wall_ns = wall_offset(&r->clock);
     TEC_TRY(tec_recording_describe(&r->file, r->o.opened, r->o.mode, r->wall_ns, err));
     open_channels(r);
@@ -345,7 +345,7 @@ enum tec_status tec_recording_dump(const char *path, struct tec_opened *opened,
     int64_t wall = wall_offset(&clock), now = tec_clock_now(&clock);
     uint64_t next = 0;
     int n_words = 0;
-    TEC_TRY(tec_mcap_open(&file, path, opened->call->heap, err));
+    TEC_TRY(tec_mcap_open(&file, path, "", opened->call->heap, err));
     enum tec_status status = tec_recording_describe(&file, opened, mode, wall, err);
     int words = tec_recording_channel(&file, "/tectum/words");
     int flight = tec_mcap_channel(&file, &events);

@@ -119,5 +119,7 @@ void tec_recording_put_texts(struct tec_recording *r);
 bool tec_recording_is_image(const struct tec_value *value);
 void tec_recording_image(struct tec_buffer *out, const struct tec_value *value, uint64_t time_ns);
 json_t *tec_recording_value(const struct tec_value *value);
+/* Element i of a value that is no text. */
+double tec_recording_number(const struct tec_value *value, size_t i);
 
 #endif

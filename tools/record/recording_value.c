@@ -5,6 +5,7 @@
 #include "base/json_text.h"
 #include "base/text/base64.h"
 #include "graph/transform/picture.h"
+#include "tools/record/cdr.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,38 +18,16 @@ bool tec_recording_is_image(const struct tec_value *v)
            v->shape[0] > 3;
 }
 
-static void align(struct tec_buffer *b, size_t start, size_t to)
-{
-    while ((b->n - start) % to != 0 && !b->failed)
-        tec_buffer_u8(b, 0);
-}
-
-static void cdr_text(struct tec_buffer *b, size_t start, const char *text)
-{
-    align(b, start, 4);
-    tec_buffer_u32(b, (uint32_t)strlen(text) + 1);
-    tec_buffer_bytes(b, text, strlen(text) + 1);
-}
-
-/* sensor_msgs/msg/Image in CDR, little-endian: alignment counts from behind its first four bytes
- * (OMG DDS-XTypes 7.4.3). */
 void tec_recording_image(struct tec_buffer *b, const struct tec_value *v, uint64_t time_ns)
 {
-    static const uint8_t little[4] = {0, 1, 0, 0};
-    b->n = 0;
-    tec_buffer_bytes(b, little, sizeof little);
-    size_t start = b->n;
-    tec_buffer_u32(b, (uint32_t)(time_ns / 1000000000));
-    tec_buffer_u32(b, (uint32_t)(time_ns % 1000000000));
-    cdr_text(b, start, v->name);
-    align(b, start, 4);
-    tec_buffer_u32(b, (uint32_t)v->shape[0]);
-    tec_buffer_u32(b, (uint32_t)v->shape[1]);
-    cdr_text(b, start, v->shape[2] == 3 ? "rgb8" : "mono8");
-    tec_buffer_u8(b, 0); /* little-endian */
-    align(b, start, 4);
-    tec_buffer_u32(b, (uint32_t)(v->shape[1] * v->shape[2]));
-    tec_buffer_u32(b, (uint32_t)v->bytes);
+    tec_cdr_begin(b);
+    tec_cdr_header(b, time_ns, v->name);
+    tec_cdr_u32(b, (uint32_t)v->shape[0]);
+    tec_cdr_u32(b, (uint32_t)v->shape[1]);
+    tec_cdr_text(b, v->shape[2] == 3 ? "rgb8" : "mono8");
+    tec_cdr_u8(b, 0); /* little-endian */
+    tec_cdr_u32(b, (uint32_t)(v->shape[1] * v->shape[2]));
+    tec_cdr_u32(b, (uint32_t)v->bytes);
     tec_buffer_bytes(b, v->data, v->bytes);
 }
 
@@ -63,25 +42,32 @@ static json_t *base64(const void *data, size_t n)
     return json;
 }
 
+double tec_recording_number(const struct tec_value *v, size_t i)
+{
+    const uint8_t *at = (const uint8_t *)v->data + i * tec_value_size(v->kind);
+    double d = *at;
+    float f;
+    int32_t whole;
+    if (v->kind == TEC_VALUE_F64)
+        memcpy(&d, at, sizeof d);
+    if (v->kind == TEC_VALUE_F32) {
+        memcpy(&f, at, sizeof f);
+        d = (double)f;
+    }
+    if (v->kind == TEC_VALUE_I32) {
+        memcpy(&whole, at, sizeof whole);
+        d = whole;
+    }
+    return d;
+}
+
 static json_t *numbers(const struct tec_value *v, size_t n)
 {
     json_t *list = json_array();
-    const uint8_t *at = v->data;
-    size_t size = tec_value_size(v->kind);
-    for (size_t i = 0; i < n; i++, at += size) {
-        double d = *at;
-        float f;
-        int32_t whole = *at;
-        if (v->kind == TEC_VALUE_F64)
-            memcpy(&d, at, sizeof d);
-        if (v->kind == TEC_VALUE_F32) {
-            memcpy(&f, at, sizeof f);
-            d = (double)f;
-        }
-        if (v->kind == TEC_VALUE_I32)
-            memcpy(&whole, at, sizeof whole);
-        bool real = v->kind == TEC_VALUE_F64 || v->kind == TEC_VALUE_F32;
-        json_array_append_new(list, real ? json_real(d) : json_integer(whole));
+    bool real = v->kind == TEC_VALUE_F64 || v->kind == TEC_VALUE_F32;
+    for (size_t i = 0; i < n; i++) {
+        double d = tec_recording_number(v, i);
+        json_array_append_new(list, real ? json_real(d) : json_integer((json_int_t)d));
     }
     return list;
 }

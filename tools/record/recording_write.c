@@ -3,6 +3,7 @@
 #include "tools/record/recording_own.h"
 
 #include "base/json_text.h"
+#include "tools/record/ros2_types.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -26,14 +27,6 @@ static uint64_t wall(const struct tec_recording *r, int64_t t_ns)
 
 /* --- inputs ----------------------------------------------------------------------------------- */
 
-static const char image_schema[] =
-    "std_msgs/Header header\nuint32 height\nuint32 width\nstring encoding\nuint8 is_bigendian\n"
-    "uint32 step\nuint8[] data\n"
-    "================================================================================\n"
-    "MSG: std_msgs/Header\nbuiltin_interfaces/Time stamp\nstring frame_id\n"
-    "================================================================================\n"
-    "MSG: builtin_interfaces/Time\nint32 sec\nuint32 nanosec\n";
-
 /* The channel of an input, made when its first value comes; -1: there is none left. */
 static int input_channel(struct tec_recording *r, int session, const struct tec_value *v)
 {
@@ -53,9 +46,9 @@ static int input_channel(struct tec_recording *r, int session, const struct tec_
     memcpy(kept, topic, sizeof topic);
     const struct tec_mcap_channel picture = {.topic = kept,
                                              .encoding = "cdr",
-                                             .schema = "sensor_msgs/msg/Image",
+                                             .schema = tec_ros2_image.name,
                                              .schema_encoding = "ros2msg",
-                                             .schema_text = image_schema};
+                                             .schema_text = tec_ros2_image.definition};
     int channel =
         image ? tec_mcap_channel(&r->file, &picture) : tec_recording_channel(&r->file, kept);
     r->inputs[r->n_inputs++].channel = channel;
