@@ -1,8 +1,9 @@
 /* recording.c - fuzz target: a recording's bytes, through everything that reads one: explain,
- * trace, top, the page, and the frames that replay would run. */
+ * trace, top, the page, the frames that replay would run, and the bag of ROS 2. */
 #include "tools/record/cadence.h"
 #include "tools/record/explain.h"
 #include "tools/record/recorded.h"
+#include "tools/record/ros2.h"
 #include "tools/record/trace.h"
 #include "tools/record/view_page.h"
 
@@ -75,6 +76,27 @@ static void read_frames(const char *path, struct tec_heap *heap)
     tec_mcap_read_close(&file);
 }
 
+/* In memory, because the description of a bag is synced to the disk. */
+static void write_bag(const char *path, struct tec_heap *heap)
+{
+    static const char *const files[] = {"recording.mcap", "metadata.yaml"};
+    char parent[] = "/dev/shm/tectum-fuzz-XXXXXX", folder[64], file[96];
+    struct tec_ros2_counts counts;
+    struct tec_error err;
+    if (!mkdtemp(parent))
+        return;
+    snprintf(folder, sizeof folder, "%s/bag", parent);
+    const struct tec_ros2_options options = {path, folder, NULL};
+    enum tec_status status = tec_ros2_write(&counts, &options, heap, &err);
+    (void)status;
+    for (int i = 0; i < 2; i++) {
+        snprintf(file, sizeof file, "%s/%s", folder, files[i]);
+        unlink(file);
+    }
+    rmdir(folder);
+    rmdir(parent);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct tec_heap heap = {.limit = (size_t)1 << 30};
@@ -85,6 +107,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     read_flight(path, &heap);
     read_frames(path, &heap);
+    write_bag(path, &heap);
     close(fd);
     if (heap.live != 0)
         abort();

@@ -33,7 +33,10 @@ static void legal(char out[TEC_ROS2_TOPIC], const char *name)
             continue;
         if (first && isdigit((unsigned char)*name))
             out[n++] = '_';
-        out[n++] = *name == '/' || isalnum((unsigned char)*name) ? *name : '_';
+        out[n] = '_';
+        if (*name == '/' || isalnum((unsigned char)*name))
+            out[n] = *name;
+        n++;
     }
     while (n > 1 && out[n - 1] == '/')
         n--;
