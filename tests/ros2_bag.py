@@ -187,6 +187,8 @@ def damaged_recordings_are_told():
         p = tectum("replay", file_of((topic, "json", body)), "--ros2", FOLDER / f"bad{i}", code=3)
         check(topic in p.stderr and "frame 7" in p.stderr and len(p.stderr.splitlines()) == 1, p.stderr)
         check(not (FOLDER / f"bad{i}" / "metadata.yaml").exists())
+    tectum("replay", file_of(), "--ros2", FOLDER / "empty")
+    check(bag(FOLDER / "empty") == {})
     check("no image" in tectum("replay", file_of(("/images/x", "json", b"{}")), "--ros2", FOLDER / "bad9", code=3).stderr)
 
 

@@ -178,8 +178,8 @@ static void describe(const struct tec_ros2_bag *bag, FILE *out)
             "rosbag2_bagfile_information:\n  version: 5\n  storage_identifier: mcap\n"
             "  duration:\n    nanoseconds: %" PRIu64 "\n  starting_time:\n"
             "    nanoseconds_since_epoch: %" PRIu64 "\n  message_count: %" PRId64 "\n"
-            "  topics_with_message_count:\n",
-            duration, w->start_ns, bag->counts->messages);
+            "  topics_with_message_count:%s\n",
+            duration, w->start_ns, bag->counts->messages, bag->n_topics ? "" : " []");
     for (int i = 0; i < bag->n_topics; i++)
         fprintf(out,
                 "    - topic_metadata:\n        name: %s\n        type: %s\n"
