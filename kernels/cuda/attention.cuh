@@ -10,9 +10,29 @@
  * does not see is never folded. So chunks may be taken by different thread blocks. */
 #pragma once
 
-#include "kernels/cuda/attention_plan.cuh"
+#include "kernels/cuda/attention_plan.h"
+#include "kernels/cuda/lang.cuh"
 
-enum { KEYS = 64, CHUNK = 2, THREADS = 256, WARPS = THREADS / WARP };
+enum { WARPS = THREADS / WARP };
+
+static inline dim3 attention_grid(const struct tec_attention_args *a,
+                                  const struct attention_plan *plan)
+{
+    unsigned blocks[3];
+    attention_blocks(a, plan, blocks);
+    return dim3(blocks[0], blocks[1], blocks[2]);
+}
+
+/* The plan with its memory. */
+static inline struct attention_plan attention_memory(struct attention_plan plan,
+                                                     const struct tec_cuda_launch *launch)
+{
+    if (plan.splits > 1) {
+        plan.partials = launch->partials;
+        plan.tickets = launch->tickets;
+    }
+    return plan;
+}
 
 /* Products and sums that are rounded by themselves, whatever stands around them: the compiler
  * would join some to fused ones, and not the same ones in every instance of a template. */

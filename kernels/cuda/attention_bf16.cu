@@ -163,7 +163,7 @@ template <int MG, int NT, int STAGES> struct tile : tile_scores {
     __device__ __forceinline__ void store_chunk(const struct attention_plan &plan, int number)
     {
         float *to = partial_of(plan, number, dim);
-        float *state = to + partial_rows(plan) * dim;
+        float *state = to + partial_rows(&plan) * dim;
         TEC_UNROLL
         for (int h = 0; h < 2; h++) {
             int p = row_of(h);
@@ -284,14 +284,13 @@ static __global__ void __launch_bounds__(THREADS, MG == 1 ? 2 : 1)
 }
 
 template <int MG, int NT, int STAGES>
-static void start(const struct tec_attention_args *a, const struct attention_plan *plan,
+static void start(const struct tec_attention_args *a, const struct attention_choice *c,
                   struct tec_cuda_launch *launch)
 {
-    tec_cuda_start(launch, attention_bf16_kernel<MG, NT, STAGES>, attention_grid(a, plan),
-                   dim3(THREADS), shared_size(16 * MG, STAGES, a->head_dim), *a, *plan);
+    tec_cuda_start(launch, attention_bf16_kernel<MG, NT, STAGES>, attention_grid(a, &c->plan),
+                   dim3(THREADS), c->shared, *a, attention_memory(c->plan, launch));
 }
 
-/* Large tiles where they fill the device twice; else small ones whose keys are shared too. */
 void tec_cuda_attention_bf16(const struct tec_attention_args *a, struct tec_cuda_launch *launch)
 {
     if (a->max_rows <= 0)
@@ -301,23 +300,21 @@ void tec_cuda_attention_bf16(const struct tec_attention_args *a, struct tec_cuda
         start_wide<bf16>(a, launch);
         return;
     }
-    size_t limit = shared_limit(launch->capability);
-    struct attention_plan large = attention_tiles(a, 64), small = attention_tiles(a, 16);
-    bool fits = shared_size(64, dim <= 64 ? 2 : 1, dim) <= limit;
-    if (fits && attention_tile_count(a, &large) >= 2 * launch->processors) {
+    struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
+    struct attention_choice c = attention_choose_bf16(a, &facts);
+    if (c.m == 64) {
         if (dim <= 64)
-            start<4, 4, 2>(a, &large, launch);
+            start<4, 4, 2>(a, &c, launch);
         else if (dim <= 128)
-            start<4, 8, 1>(a, &large, launch);
+            start<4, 8, 1>(a, &c, launch);
         else
-            start<4, 16, 1>(a, &large, launch);
+            start<4, 16, 1>(a, &c, launch);
         return;
     }
-    attention_split(a, launch, &small);
     if (dim <= 64)
-        start<1, 1, 2>(a, &small, launch);
+        start<1, 1, 2>(a, &c, launch);
     else if (dim <= 128)
-        start<1, 2, 2>(a, &small, launch);
+        start<1, 2, 2>(a, &c, launch);
     else
-        start<1, 4, 1>(a, &small, launch); /* two blocks find room in a multiprocessor */
+        start<1, 4, 1>(a, &c, launch);
 }

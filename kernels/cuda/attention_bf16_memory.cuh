@@ -6,20 +6,7 @@
 
 #include "kernels/cuda/attention_share.cuh"
 
-enum { P_LD = KEYS + 8 };
-
-/* In bf16: whole instructions, and eight more so that rows begin in different banks. */
-static __host__ __device__ __forceinline__ int row_stride(int head_dim)
-{
-    return (head_dim + 15) / 16 * 16 + 8;
-}
-
-static size_t shared_size(int m, int stages, int head_dim)
-{
-    size_t row = (size_t)row_stride(head_dim) * sizeof(bf16);
-    return (size_t)(2 * m + 2 * stages * KEYS) * row + (size_t)(2 * m * P_LD) * sizeof(bf16) +
-           (size_t)m * (8 + 8 + 1) * sizeof(float) + (4 + JOB) * sizeof(int);
-}
+enum { P_LD = BF16_P_LD };
 
 static __device__ __forceinline__ unsigned pack(bf16 low, bf16 high)
 {
@@ -45,7 +32,7 @@ struct tile_memory {
     __device__ __forceinline__ void lay_out(int head_dim, unsigned char *shared, int m, int stages)
     {
         dim = head_dim;
-        ld = row_stride(dim);
+        ld = bf16_row_stride(dim);
         p_high = reinterpret_cast<bf16 *>(shared); /* what has fixed places, then the rest */
         p_low = p_high + m * P_LD;
         tops = reinterpret_cast<float *>(p_low + m * P_LD);

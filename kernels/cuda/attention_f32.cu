@@ -8,20 +8,7 @@
 #include "kernels/cuda/attention_share.cuh"
 #include "kernels/cuda/attention_wide.cuh"
 
-enum { SIDE = 16, P_LD = KEYS + 4 };
-
-/* In floats: a multiple of four that is odd in fours, so that rows begin in different banks. */
-static __host__ __device__ __forceinline__ int row_stride(int head_dim)
-{
-    return ((head_dim + 3) / 4 | 1) * 4;
-}
-
-static size_t shared_size(int m, int piece, int head_dim)
-{
-    return ((size_t)(m + 2 * piece) * (size_t)row_stride(head_dim) + (size_t)m * (P_LD + 1)) *
-               sizeof(float) +
-           (4 + JOB) * sizeof(int);
-}
+enum { SIDE = 16, P_LD = F32_P_LD };
 
 template <int RT, int CT, int KP> struct tile {
     enum { M = SIDE * RT, PIECES = KEYS / KP, PER = THREADS / KP };
@@ -36,7 +23,7 @@ template <int RT, int CT, int KP> struct tile {
     __device__ __forceinline__ tile(const struct tec_attention_args &a, float *shared)
     {
         dim = a.head_dim;
-        ld = row_stride(dim);
+        ld = f32_row_stride(dim);
         q = shared;
         memory = q + M * ld;
         p = memory + 2 * KP * ld;
@@ -269,7 +256,7 @@ template <int RT, int CT, int KP> struct tile {
     /* A chunk is complete: where the last block to arrive will find it. */
     __device__ __forceinline__ void store_chunk(const struct attention_plan &plan, int number)
     {
-        float *to = partial_of(plan, number, dim), *state = to + partial_rows(plan) * dim;
+        float *to = partial_of(plan, number, dim), *state = to + partial_rows(&plan) * dim;
         TEC_UNROLL
         for (int r = 0; r < RT; r++) {
             int row = y + SIDE * r;
@@ -363,32 +350,32 @@ static __global__ void __launch_bounds__(THREADS, 2)
 }
 
 template <int RT, int CT, int KP>
-static void start(const struct tec_attention_args *a, const struct attention_plan *plan,
+static void start(const struct tec_attention_args *a, const struct attention_choice *c,
                   struct tec_cuda_launch *launch)
 {
-    tec_cuda_start(launch, attention_f32_kernel<RT, CT, KP>, attention_grid(a, plan), dim3(THREADS),
-                   shared_size(SIDE * RT, KP, a->head_dim), *a, *plan);
+    tec_cuda_start(launch, attention_f32_kernel<RT, CT, KP>, attention_grid(a, &c->plan),
+                   dim3(THREADS), c->shared, *a, attention_memory(c->plan, launch));
 }
 
 void tec_cuda_attention_f32(const struct tec_attention_args *a, struct tec_cuda_launch *launch)
 {
     if (a->max_rows <= 0)
         return;
-    int dim = a->head_dim, m = dim <= 80 ? 64 : dim <= 128 ? 32 : 16;
+    int dim = a->head_dim;
     if (attention_is_wide(a)) {
         start_wide<float>(a, launch);
         return;
     }
-    struct attention_plan plan = attention_tiles(a, m);
-    attention_split(a, launch, &plan);
+    struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
+    struct attention_choice c = attention_choose_f32(a, &facts);
     if (dim <= 16)
-        start<4, 1, 64>(a, &plan, launch);
+        start<4, 1, 64>(a, &c, launch);
     else if (dim <= 64)
-        start<4, 4, 64>(a, &plan, launch);
+        start<4, 4, 64>(a, &c, launch);
     else if (dim <= 80)
-        start<4, 5, 64>(a, &plan, launch);
+        start<4, 5, 64>(a, &c, launch);
     else if (dim <= 128)
-        start<2, 8, 64>(a, &plan, launch);
+        start<2, 8, 64>(a, &c, launch);
     else
-        start<1, 16, 16>(a, &plan, launch);
+        start<1, 16, 16>(a, &c, launch);
 }

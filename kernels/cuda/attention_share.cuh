@@ -45,7 +45,7 @@ static __device__ __forceinline__ float *partial_of(const struct attention_plan 
                                                     int head_dim)
 {
     size_t item = (size_t)blockIdx.y * gridDim.x + blockIdx.x;
-    size_t size = (size_t)partial_rows(plan) * (size_t)(head_dim + 2);
+    size_t size = (size_t)partial_rows(&plan) * (size_t)(head_dim + 2);
     return plan.partials + (item * (size_t)plan.capacity + (size_t)chunk) * size;
 }
 
@@ -84,7 +84,7 @@ find_factors(const struct tec_attention_args &a, const struct attention_plan &pl
         int sees = keys_visible(a, pack.row + p / pack.heads, run.length);
         int chunks = (sees + KEYS * CHUNK - 1) / (KEYS * CHUNK);
         const volatile float *state =
-            partial_of(plan, c, a.head_dim) + partial_rows(plan) * a.head_dim + 2 * p;
+            partial_of(plan, c, a.head_dim) + partial_rows(&plan) * a.head_dim + 2 * p;
         float *to = room + p * COMBINED;
         if (i % BATCH == 0)
             to[SEEN] = (float)chunks;
@@ -183,7 +183,6 @@ struct attention_job {
     struct packing pack;
     struct share_of_chunks share;
 };
-enum { JOB = 20 }; /* ints, a multiple of four */
 static_assert(sizeof(struct attention_job) <= JOB * sizeof(int), "JOB");
 
 /* Every run that falls to this thread block, one after the other. */

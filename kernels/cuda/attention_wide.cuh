@@ -7,13 +7,7 @@
 
 #include "kernels/cuda/attention.cuh"
 
-enum { WIDE = 256, EACH = KEYS / WARPS };
-
-/* Whether the tiled kernels have no code for this. */
-static inline bool attention_is_wide(const struct tec_attention_args *a)
-{
-    return a->head_dim > WIDE || a->bias || a->cap > 0.0F || a->window > 0;
-}
+enum { EACH = KEYS / WARPS };
 
 static __device__ __forceinline__ float as_float(float v)
 {

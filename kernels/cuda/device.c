@@ -10,7 +10,7 @@
  * asked for here, loops in a graph came last, with 12.4. */
 enum { DRIVER = CUDART_VERSION >= 13000 ? CUDART_VERSION / 1000 * 1000 : 12040 };
 
-enum { OLDEST = 80, PARTIALS = 32 << 20, TERMS = 64 << 20, PATIENCE_MS = 30000 };
+enum { OLDEST = 80, PATIENCE_MS = 30000 };
 
 /* A record of each allocation, so that it can be counted when it comes back. */
 struct tec_gpu_block {
@@ -97,13 +97,13 @@ static int64_t terms_size(int index)
     int major = 0, minor = 0;
     (void)cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index);
     (void)cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index);
-    return tec_cuda_groups(10 * major + minor) ? TERMS : 0;
+    return tec_cuda_groups(10 * major + minor) ? TEC_CUDA_TERMS : 0;
 }
 
 static int64_t workspace(const struct tec_device_options *options)
 {
     int64_t tickets = TEC_CUDA_TICKETS * (int64_t)sizeof(int);
-    int64_t each = PARTIALS + terms_size(options->index) + tickets + (int64_t)sizeof(int);
+    int64_t each = TEC_CUDA_PARTIALS + terms_size(options->index) + tickets + (int64_t)sizeof(int);
     return (options->beside > 0 ? 2 : 1) * each;
 }
 
@@ -125,7 +125,7 @@ static cudaError_t make_memory(struct tec_gpu_stream *s, size_t terms)
 {
     size_t tickets = TEC_CUDA_TICKETS * sizeof(int);
     void *board = NULL;
-    cudaError_t error = cudaMalloc((void **)&s->launch.partials, PARTIALS);
+    cudaError_t error = cudaMalloc((void **)&s->launch.partials, TEC_CUDA_PARTIALS);
     if (error == cudaSuccess && terms)
         error = cudaMalloc((void **)&s->launch.terms, terms);
     s->launch.terms_size = terms;
@@ -172,7 +172,7 @@ static cudaError_t make_stream(struct tec_gpu *gpu, enum tec_stream which, int c
     s->launch.capability = capability;
     s->launch.overlap = launches_overlap(capability);
     s->launch.groups = tec_cuda_groups(capability);
-    s->launch.partials_size = PARTIALS;
+    s->launch.partials_size = TEC_CUDA_PARTIALS;
     return error != cudaSuccess
                ? error
                : cudaDeviceGetAttribute(&s->launch.processors, cudaDevAttrMultiProcessorCount,

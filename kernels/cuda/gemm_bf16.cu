@@ -23,5 +23,5 @@ void tec_cuda_gemm_bf16(const struct tec_gemm_args *a, struct tec_cuda_launch *l
 bool tec_cuda_gemm_normed(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
                           struct tec_cuda_launch *launch)
 {
-    return apart(a, a->y, a->ldy) && start_product<true>(a, norm, finish(a), launch);
+    return chain_apart(a, a->y, a->ldy) && start_product<true>(a, norm, finish(a), launch);
 }

@@ -30,30 +30,12 @@ static start_fn *const starts[TEC_CUDA_THEN_COUNT] = {
 #undef THEN
 };
 
-/* The blocks of a product measure all rows again, which by warp groups takes longer than a norm of
- * its own where there are many: with 51 rows on an H100. */
-int tec_cuda_norm_rows(const struct tec_cuda_launch *launch)
-{
-    return launch->groups ? 16 : 64;
-}
-
-/* Whether a product may begin with this norm, of at most `most` rows; vectors and rows move as
- * quads. */
-static bool may_begin(const struct tec_norm_args *norm, const struct tec_gemm_args *a, int most)
-{
-    bool same = a->x == norm->y && a->ldx == norm->ldy && a->rows == norm->rows &&
-                a->max_rows == norm->max_rows && a->k == norm->cols;
-    bool quads = norm->cols % QUAD == 0 && floats_aligned(norm->x, norm->ldx) &&
-                 floats_aligned(norm->weight, 0) && floats_aligned(norm->bias, 0) &&
-                 floats_aligned(norm->fixed_weight, 0) && floats_aligned(norm->fixed_bias, 0);
-    return same && quads && a->max_rows <= most;
-}
-
 bool tec_cuda_gemm_chain(const struct tec_cuda_chain *chain, struct tec_cuda_launch *launch)
 {
     const struct tec_norm_args *norm = chain->norm;
     struct tec_gemm_args a = *chain->gemm;
-    if (a.add || (norm && !may_begin(norm, &a, tec_cuda_norm_rows(launch))))
+    struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
+    if (a.add || (norm && !chain_begins(norm, &a, &facts)))
         return false;
     if (norm) {
         a.x = norm->x;

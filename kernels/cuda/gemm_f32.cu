@@ -2,6 +2,7 @@
  *
  * The checking path and the small exact projections. A product of two float32 is exact in float64,
  * so the sums are those of the reference, bit by bit, whatever the tile. */
+#include "kernels/cuda/gemm_choice.h"
 #include "kernels/cuda/lang.cuh"
 
 /* A block's COLUMNS x ROWS outputs, M x N of them a thread, K of the inner length at a time. */
@@ -115,15 +116,14 @@ template <class T> static void start(const struct tec_gemm_args *a, struct tec_c
     tec_cuda_start(launch, gemm_kernel<T>, grid, dim3(T::THREADS), 0, *a);
 }
 
-typedef tile<16, 16, 1, 1, 64> small;
-typedef tile<64, 64, 4, 4, 16> large;
+#define F32_TILE(name, columns, rows, m, n, k, ...) typedef tile<columns, rows, m, n, k> name;
+#include "kernels/cuda/gemm_tiles.def"
 
-/* Large tiles where they are enough to keep the device busy. */
 void tec_cuda_gemm_f32(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
 {
-    int tiles = ceil_div(a->max_rows, large::ROWS) * ceil_div(a->n, large::COLUMNS);
-    if (tiles * 2 > launch->processors)
-        start<large>(a, launch);
+    struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
+    if (f32_choose(a->n, a->max_rows, &facts) == GEMM_f32_large)
+        start<f32_large>(a, launch);
     else
-        start<small>(a, launch);
+        start<f32_small>(a, launch);
 }

@@ -183,12 +183,12 @@ static __global__ void __launch_bounds__(S::THREADS, 2)
 #endif
 }
 
-/* terms, groups of 8 rows of a warp group, warp groups, k of a step, stages: for few rows, where
- * weights decide the time; many are gemm_terms.cuh's */
-typedef group_shape<2, 1, 1, 64, 6> groups_8;
-typedef group_shape<2, 2, 1, 64, 5> groups_16;
-typedef group_shape<2, 4, 1, 64, 4> groups_32;
-typedef group_shape<2, 8, 1, 32, 6> groups_64;
+#define GROUP_TILE(name, terms, n, groups, k, stages, ...)                   \
+    typedef group_shape<terms, n, groups, k, stages> name;                   \
+    static_assert((int)name::SHARED == gemm_tiles[GEMM_##name].shared &&     \
+                      (int)name::THREADS == gemm_tiles[GEMM_##name].threads, \
+                  "gemm_choice.h counts with the same");
+#include "kernels/cuda/gemm_tiles.def"
 
 /* One product that is to be started. */
 template <class Finish> struct group_product : product<Finish> {
@@ -203,19 +203,6 @@ template <class Finish> struct group_product : product<Finish> {
                        this->finish, front, this->split, exchange);
         return true;
     }
-    template <class S> bool takes() const
-    {
-        return this->a->max_rows <= S::ROWS && this->template fits<S>();
-    }
-    template <class S> int tiles_of(int rows) const
-    {
-        return ceil_div(rows, S::ROWS) * ceil_div(this->finish.places(), S::PANELS);
-    }
-    template <class S> long long cost(int rows) const
-    {
-        return terms_cost<S>(tiles_of<S>(rows), this->launch->processors,
-                             ceil_div(this->split.blocks, (int)S::STEP));
-    }
     /* Rows base .. base + count - 1, whose terms are there. */
     template <class S, bool WALK> void multiply_rows(int base, int count) const
     {
@@ -224,56 +211,44 @@ template <class Finish> struct group_product : product<Finish> {
         tec_cuda_start(this->launch, gemm_terms_kernel<S, Finish, WALK>, blocks, dim3(S::THREADS),
                        S::SHARED, *this->a, this->finish, this->split, this->launch->terms, base);
     }
-    /* With the widest tiles, which have no registers for a second sum; false: not done. */
-    template <class S> bool start_wide(int base, int count, long long least) const
-    {
-        if constexpr (Finish::WIDE)
-            if (this->split.count == 1 && cost<S>(count) < least) {
-                multiply_rows<S, false>(base, count);
-                return true;
-            }
-        return false;
-    }
     /* Many rows, as many at a time as there is room for their terms. */
-    template <int TERMS> bool start_many() const
+    template <int TERMS> bool start_many(const struct gemm_ask &ask) const
     {
-        typedef terms_64<TERMS> few;
-        typedef terms_128<TERMS> many;
-        typedef terms_wide<TERMS> wide;
         struct tec_cuda_launch *launch = this->launch;
-        int rows = this->a->max_rows;
-        int room = tec_cuda_terms_room(launch->terms_size, TERMS, this->a->k) / many::ROWS;
-        if (room == 0)
+        struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
+        int rows = this->a->max_rows, part = terms_part(&ask, &facts);
+        if (part == 0)
             launch->error = launch->error != cudaSuccess ? launch->error : cudaErrorInvalidValue;
-        for (int base = 0; room && base < rows; base += room * many::ROWS) {
-            int count = rows - base < room * many::ROWS ? rows - base : room * many::ROWS;
-            long long least =
-                cost<many>(count) < cost<few>(count) ? cost<many>(count) : cost<few>(count);
+        for (int base = 0; part && base < rows; base += part) {
+            int count = rows - base < part ? rows - base : part;
+            enum gemm_tile_id tile = terms_choose(count, &ask, &this->split, &facts);
             tec_cuda_row_terms(this->a, TERMS, base, count, launch);
-            if (!start_wide<wide>(base, count, least))
-                least == cost<many>(count) ? multiply_rows<many, true>(base, count)
-                                           : multiply_rows<few, true>(base, count);
+            if constexpr (Finish::WIDE)
+                if (tile == GEMM_terms_wide)
+                    multiply_rows<terms_wide<TERMS>, false>(base, count);
+            if (tile == GEMM_terms_128)
+                multiply_rows<terms_128<TERMS>, true>(base, count);
+            else if (tile == GEMM_terms_64)
+                multiply_rows<terms_64<TERMS>, true>(base, count);
         }
         return true;
     }
-    /* Start the product; false if no kernel fits. Few rows split as blocks: they leave processors
-     * idle else. A norm goes with at most 64 rows. */
-    template <bool FEW> bool start_any() const
+    /* Start the tile that was chosen; false: none was. */
+    template <bool FEW>
+    bool start_chosen(const struct gemm_choice &c, const struct gemm_ask &ask) const
     {
         if constexpr (FEW) {
-            if (takes<groups_8>())
+            if (c.tile == GEMM_groups_8)
                 return start<groups_8>();
-            if (takes<groups_16>())
+            if (c.tile == GEMM_groups_16)
                 return start<groups_16>();
-            if (takes<groups_32>())
+            if (c.tile == GEMM_groups_32)
                 return start<groups_32>();
         }
-        bool idle = this->template tiles<groups_64>() * 2 <= this->launch->processors;
-        bool few = this->a->max_rows <= (idle ? 2 : 1) * groups_64::ROWS;
-        if (few && this->template fits<groups_64>())
+        if (c.tile == GEMM_groups_64)
             return start<groups_64>();
-        if (front.some)
+        if (c.tile == GEMM_NONE)
             return false;
-        return this->a->rounded ? start_many<1>() : start_many<2>();
+        return ask.rounded ? start_many<1>(ask) : start_many<2>(ask);
     }
 };

@@ -170,33 +170,34 @@ static void start(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
                    int4_cut(a->k, a->group, S::K));
 }
 
-/* splits, warps across and down, panels and groups of rows of a warp, k of a step, stages */
-typedef int4_shape<INT4_SPLITS, 1, 1, 2, 1, 128, 3> rows_8;
-typedef int4_shape<INT4_SPLITS, 1, 1, 2, 2, 64, 4> rows_16;
-typedef int4_shape<1, 4, 1, 1, 4, 64, 4> rows_32;
-typedef int4_shape<1, 4, 2, 2, 4, 64, 4> rows_64;
+#define INT4_TILE(name, deep, across, down, m, n, k, stages, ...)            \
+    typedef int4_shape<deep, across, down, m, n, k, stages> name;            \
+    static_assert((int)name::SHARED == gemm_tiles[GEMM_##name].shared &&     \
+                      (int)name::THREADS == gemm_tiles[GEMM_##name].threads, \
+                  "gemm_choice.h counts with the same");
+#include "kernels/cuda/gemm_tiles.def"
 
-/* Few rows, many; `tiles` of 64 rows. */
 template <int TERMS>
-static void start_for(const struct tec_gemm_args *a, int tiles, struct tec_cuda_launch *launch)
+static void start_for(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
 {
-    if (a->max_rows <= rows_8::ROWS)
-        start<rows_8, TERMS>(a, launch);
-    else if (a->max_rows <= rows_16::ROWS)
-        start<rows_16, TERMS>(a, launch);
-    else if (a->max_rows <= rows_32::ROWS || tiles < launch->processors)
-        start<rows_32, TERMS>(a, launch);
+    struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
+    enum gemm_tile_id tile = int4_choose(a->n, a->max_rows, &facts);
+    if (tile == GEMM_int4_rows_8)
+        start<int4_rows_8, TERMS>(a, launch);
+    else if (tile == GEMM_int4_rows_16)
+        start<int4_rows_16, TERMS>(a, launch);
+    else if (tile == GEMM_int4_rows_32)
+        start<int4_rows_32, TERMS>(a, launch);
     else
-        start<rows_64, TERMS>(a, launch);
+        start<int4_rows_64, TERMS>(a, launch);
 }
 
 void tec_cuda_gemm_int4(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
 {
-    int tiles = ceil_div(a->max_rows, rows_64::ROWS) * ceil_div(a->n, rows_64::COLUMNS);
     if (!floats_aligned(a->x, a->ldx) || (uintptr_t)a->w % 16) /* it is copied in 16 bytes */
         launch->error = launch->error != cudaSuccess ? launch->error : cudaErrorInvalidValue;
     else if (a->rounded)
-        start_for<1>(a, tiles, launch);
+        start_for<1>(a, launch);
     else
-        start_for<3>(a, tiles, launch);
+        start_for<3>(a, launch);
 }

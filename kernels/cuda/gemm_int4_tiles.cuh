@@ -52,21 +52,6 @@ struct int4_shape {
     static_assert(DEEP == 1 || (DEEP - 1) * EACH * M * N * 4 * 4 <= SHARED, "sums meet in stages");
 };
 
-/* k as it is cut: SPLITS parts of `each` groups at most, a group in `pieces` steps of K. */
-struct int4_cut {
-    int k, group, groups, each, splits, pieces;
-};
-enum { INT4_SPLITS = 4 };
-
-/* A function of k and the group alone, whatever the rows and the device. */
-static inline struct int4_cut int4_cut(int k, int group, int step)
-{
-    struct int4_cut c = {k, group, ceil_div(k, group), 0, 0, ceil_div(group, step)};
-    c.each = ceil_div(c.groups, INT4_SPLITS);
-    c.splits = ceil_div(c.groups, c.each);
-    return c;
-}
-
 /* A step of one split: its group (none from `groups` on), first k, and how many, perhaps none. */
 struct int4_step {
     int group, k, depth;

@@ -232,19 +232,22 @@ template <class S> static void start(const struct tec_gemm_args *a, struct tec_c
                    (int)floats_aligned(a->x, a->ldx));
 }
 
-typedef int8_shape<8, 1, 1> rows_8;
-typedef int8_shape<4, 2, 2> rows_16;
-typedef int8_shape<2, 4, 4> rows_32;
-typedef int8_shape<1, 8, 8> rows_64;
+#define INT8_TILE(name, deep, across, n, ...)                                \
+    typedef int8_shape<deep, across, n> name;                                \
+    static_assert((int)name::SHARED == gemm_tiles[GEMM_##name].shared &&     \
+                      (int)name::THREADS == gemm_tiles[GEMM_##name].threads, \
+                  "gemm_choice.h counts with the same");
+#include "kernels/cuda/gemm_tiles.def"
 
 void tec_cuda_gemm_int8(const struct tec_gemm_args *a, struct tec_cuda_launch *launch)
 {
-    if (a->max_rows <= rows_8::ROWS)
-        start<rows_8>(a, launch);
-    else if (a->max_rows <= rows_16::ROWS)
-        start<rows_16>(a, launch);
-    else if (a->max_rows <= rows_32::ROWS)
-        start<rows_32>(a, launch);
+    enum gemm_tile_id tile = int8_choose(a->max_rows);
+    if (tile == GEMM_int8_rows_8)
+        start<int8_rows_8>(a, launch);
+    else if (tile == GEMM_int8_rows_16)
+        start<int8_rows_16>(a, launch);
+    else if (tile == GEMM_int8_rows_32)
+        start<int8_rows_32>(a, launch);
     else
-        start<rows_64>(a, launch);
+        start<int8_rows_64>(a, launch);
 }

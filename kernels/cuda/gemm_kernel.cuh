@@ -138,18 +138,13 @@ static __global__ void __launch_bounds__(S::THREADS, S::resident(false))
 #endif
 }
 
-/* terms, warps across and down, blocks and groups of a warp, k of a step, stages */
 enum { TERMS = 2 };
-typedef shape<TERMS, 4, 1, 1, 1, 64, 6> rows_8;
-typedef shape<TERMS, 2, 1, 2, 1, 64, 6> rows_8_pairs;
-typedef shape<TERMS, 2, 2, 2, 1, 64, 6> rows_16;
-typedef shape<TERMS, 2, 2, 2, 2, 64, 5> rows_32;
-typedef shape<TERMS, 2, 4, 2, 2, 32, 6> rows_64_narrow;
-typedef shape<TERMS, 4, 2, 2, 4, 32, 5> rows_64;
-typedef shape<TERMS, 2, 4, 4, 4, 32, 3> rows_128;
-/* Many rows of bf16 values; with few, weights decide the time. */
-typedef shape<1, 4, 2, 2, 4, 32, 5> rounded_rows_64;
-typedef shape<1, 2, 4, 4, 4, 32, 3> rounded_rows_128;
+#define MMA_TILE(name, terms, across, down, m, n, k, stages, ...)            \
+    typedef shape<terms, across, down, m, n, k, stages> name;                \
+    static_assert((int)name::SHARED == gemm_tiles[GEMM_##name].shared &&     \
+                      (int)name::THREADS == gemm_tiles[GEMM_##name].threads, \
+                  "gemm_choice.h counts with the same");
+#include "kernels/cuda/gemm_tiles.def"
 
 /* One product that is to be started; NORM: its x is norm's output, and a is that of norm. */
 template <class Finish, bool NORM = false> struct product {
@@ -164,17 +159,6 @@ template <class Finish, bool NORM = false> struct product {
         return dim3((unsigned)ceil_div(a->max_rows, S::ROWS),
                     (unsigned)ceil_div(finish.places(), S::PANELS), (unsigned)split.count);
     }
-    template <class S> int tiles() const
-    {
-        return (int)(grid<S>().x * grid<S>().y);
-    }
-    /* Blocks for the splits, where there is room for their sums. */
-    template <class S> bool fits() const
-    {
-        size_t all = (size_t)tiles<S>() * (size_t)split.count;
-        bool room = all * S::COLUMNS * S::ROWS * sizeof(float) <= launch->partials_size;
-        return split.count == 1 || (room && tiles<S>() <= TEC_CUDA_TICKETS);
-    }
     template <class S, bool WALK> void start() const
     {
         struct exchange exchange = {reinterpret_cast<float4 *>(launch->partials), launch->tickets};
@@ -188,43 +172,29 @@ template <class Finish, bool NORM = false> struct product {
             tec_cuda_start(launch, gemm_kernel<S, Finish, WALK>, blocks, threads, S::SHARED, *a,
                            finish, split, exchange);
     }
-    /* Up to 32 rows; false: not done. */
-    bool start_few() const
+    /* Start the tile that was chosen; false: none was. */
+    template <bool FEW, class S64, class S128> bool start_chosen(const struct gemm_choice &c) const
     {
         typedef std::conditional_t<Finish::PAIRS, rows_8_pairs, rows_8> rows_8;
-        if (a->max_rows <= 8 && fits<rows_8>())
-            start<rows_8, false>();
-        else if (a->max_rows <= 16 && fits<rows_16>())
-            start<rows_16, false>();
-        else if (a->max_rows <= 32 && fits<rows_32>())
-            start<rows_32, false>();
-        else
-            return false;
-        return true;
-    }
-    /* Tiles of 64 rows, splits as blocks; false: not done. */
-    template <class S64> bool start_64() const
-    {
-        bool idle = a->max_rows <= 64 || tiles<S64>() * 2 <= launch->processors;
-        if (tiles<S64>() * split.count < launch->processors && fits<rows_64_narrow>())
-            start<rows_64_narrow, false>();
-        else if (split.count == 1 || (idle && fits<S64>()))
-            start<S64, false>();
-        else
-            return false;
-        return true;
-    }
-    /* Any number. Tiles are as large as leaves no processor idle; splits become blocks with few
-     * rows, and with many where tiles alone would leave half of the device idle. */
-    template <class S64, class S128> void start_many() const
-    {
-        if (a->max_rows > 64 && tiles<S128>() >= launch->processors) {
-            if (split.count == 1)
-                start<S128, false>();
-            else
-                start<S128, true>();
-        } else if (!start_64<S64>()) {
-            start<S64, true>();
+        if constexpr (FEW) {
+            if (c.tile == GEMM_rows_8 || c.tile == GEMM_rows_8_pairs)
+                return start<rows_8, false>(), true;
+            if (c.tile == GEMM_rows_16)
+                return start<rows_16, false>(), true;
+            if (c.tile == GEMM_rows_32)
+                return start<rows_32, false>(), true;
         }
+        if (c.tile == GEMM_rows_64_narrow)
+            return start<rows_64_narrow, false>(), true;
+        bool small = c.tile == GEMM_rows_64 || c.tile == GEMM_rounded_rows_64;
+        if (small && !c.walk)
+            return start<S64, false>(), true;
+        if constexpr (!NORM) {
+            if (small)
+                return start<S64, true>(), true;
+            if (c.tile != GEMM_NONE)
+                return c.walk ? start<S128, true>() : start<S128, false>(), true;
+        }
+        return false;
     }
 };

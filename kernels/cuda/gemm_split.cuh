@@ -1,33 +1,14 @@
-/* gemm_split.cuh - how the inner length of a product is cut, and how the pieces add up.
+/* gemm_split.cuh - how the pieces of a product's inner length add up.
  *
- * k is cut in splits that depend on the matrix (n, k) alone. The sum of a split begins at zero and
- * runs in the order of k; sums of splits are added in their order. Who does it is free: a block for
- * each split, the last of which to arrive adds them up, or one block that walks over all of them
- * with a running total in registers. The bytes are the same, so the choice may follow the number of
- * rows and the device. */
+ * k is cut in splits that depend on the matrix (n, k) alone (gemm_choice.h). The sum of a split
+ * begins at zero and runs in the order of k; sums of splits are added in their order. Who does it
+ * is free: a block for each split, the last of which to arrive adds them up, or one block that
+ * walks over all of them with a running total in registers. The bytes are the same, so the choice
+ * may follow the number of rows and the device. */
 #pragma once
 
+#include "kernels/cuda/gemm_choice.h"
 #include "kernels/cuda/lang.cuh"
-
-/* Splits 0 .. count - 1 of `each` blocks of 16 k; the last may be shorter. */
-struct split {
-    int blocks, each, count;
-};
-
-/* Splits are whole steps of the pipeline (STEP_BLOCKS), so that walking over them never stops
- * within a step. Matrices of few columns are cut until WANTED blocks of `columns` can work. */
-enum { STEP_BLOCKS = 4, LEAST_BLOCKS = 8, WANTED = 128, MOST_SPLITS = 32 };
-
-static inline struct split split_of(int n, int k, int columns)
-{
-    int blocks = ceil_div(k, 16), wanted = ceil_div(WANTED, ceil_div(n, columns));
-    int most = blocks / LEAST_BLOCKS < MOST_SPLITS ? blocks / LEAST_BLOCKS : MOST_SPLITS;
-    int count = wanted < most ? wanted : most;
-    if (count < 1)
-        count = 1;
-    int each = ceil_div(ceil_div(blocks, count), STEP_BLOCKS) * STEP_BLOCKS;
-    return split{blocks, each, ceil_div(blocks, each)};
-}
 
 /* Memory in which the blocks of a launch exchange the sums of splits: [tile][split][thread's
  * pieces], each piece in the order of threads; and a counter for each tile, 0 between launches. */

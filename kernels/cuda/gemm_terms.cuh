@@ -273,24 +273,10 @@ static __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
 #endif
 }
 
-/* terms, groups of 8 rows, times 128 columns, stages, blocks of a multiprocessor; and the clocks of
- * a step of two terms of all its blocks, measured on an H100 but for those of terms_wide, for the
- * choice among them. */
-template <int TERMS> struct terms_64 : terms_shape<TERMS, 8, 1, 3, 2> {
-    enum : int { CLOCKS = 1960 };
-};
-template <int TERMS> struct terms_128 : terms_shape<TERMS, 16, 1, 4, 1> {
-    enum : int { CLOCKS = 1460 };
-};
-template <int TERMS> struct terms_wide : terms_shape<TERMS, 16, 2, 3, 1> {
-    enum : int { CLOCKS = 2700 };
-};
-
-/* Clocks of a launch of so many tiles: as many waves as they need, each with what surrounds its
- * steps. */
-template <class S> static inline long long terms_cost(int tiles, int processors, int steps)
-{
-    enum { AROUND = 4000 };
-    long long wave = (long long)S::CLOCKS * S::TERMS / 2 * steps + AROUND;
-    return ceil_div(tiles, processors * S::RESIDENT) * wave;
-}
+#define TERMS_TILE(name, n, across, stages, resident, ...)                               \
+    template <int TERMS> struct name : terms_shape<TERMS, n, across, stages, resident> { \
+    };                                                                                   \
+    static_assert((int)name<2>::SHARED == gemm_tiles[GEMM_##name].shared &&              \
+                      (int)name<2>::THREADS == gemm_tiles[GEMM_##name].threads,          \
+                  "gemm_choice.h counts with the same");
+#include "kernels/cuda/gemm_tiles.def"

@@ -10,7 +10,7 @@ struct store_gated : reads_nothing {
 
     __host__ __device__ int pairs() const
     {
-        return ceil_div(a.cols, 16);
+        return gated_pairs(&a);
     }
     __device__ int panel(int pair, int which) const
     {
@@ -30,12 +30,7 @@ struct store_gated : reads_nothing {
 static bool start(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
                   const struct tec_gated_args *then, bool silu, struct tec_cuda_launch *launch)
 {
-    bool same = then->rows == a->rows && then->max_rows == a->max_rows && then->ldx == a->ldy;
-    bool whole = then->gate_at % 16 == 0 && then->up_at % 16 == 0 &&
-                 then->gate_at + then->cols <= a->n && then->up_at + then->cols <= a->n;
-    if (!same || !whole || !apart(a, then->y, then->ldy))
-        return false;
-    return start_pairs(a, norm, store_gated{{}, *then, silu}, launch);
+    return gated_goes_along(a, then) && start_pairs(a, norm, store_gated{{}, *then, silu}, launch);
 }
 
 bool tec_cuda_gemm_then_gelu_mul(const struct tec_gemm_args *a, const struct tec_norm_args *norm,

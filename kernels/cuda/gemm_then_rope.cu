@@ -60,7 +60,7 @@ struct store_rotated : reads_nothing {
 
     __host__ __device__ int pairs() const
     {
-        return ((a.q_at >= 0 ? a.heads : 0) + 2 * a.kv_heads) * (a.head_dim / 32);
+        return rope_pairs(&a);
     }
     __device__ int panel(int pair, int which) const
     {
@@ -105,35 +105,17 @@ struct store_rotated : reads_nothing {
     }
 };
 
-/* By warp groups a tile of 64 rows has the registers for the angles of few rows at a time: with 51
- * rows both in one took 41 us, one after the other 23 (H100). */
-bool tec_cuda_rope_fits(int rows, const struct tec_cuda_launch *launch)
-{
-    return !launch->groups || rows <= 16 || rows > 128;
-}
-
-static bool may_go_along(const struct tec_gemm_args *a, const struct tec_rope_args *then)
-{
-    bool same = then->rows == a->rows && then->max_rows == a->max_rows && then->ld == a->ldy;
-    return same && (then->q_at < 0 || apart(a, then->q, then->ldq));
-}
-
 /* Rotated rows to bf16 memory, others to float32: the two that models have. */
 bool tec_cuda_gemm_then_rope_f32(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
                                  const struct tec_rope_args *then, struct tec_cuda_launch *launch)
 {
-    return may_go_along(a, then) && !then->cos_sin &&
-           start_singles(a, norm, store_heads{{}, *then}, launch);
+    return heads_go_along(a, then) && start_singles(a, norm, store_heads{{}, *then}, launch);
 }
 
 bool tec_cuda_gemm_then_rope_bf16(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
                                   const struct tec_rope_args *then, struct tec_cuda_launch *launch)
 {
-    int kv = then->kv_heads * then->head_dim, q = then->heads * then->head_dim;
-    bool queries = then->q_at < 0 || (then->q_at % 16 == 0 && then->q_at + q <= a->n);
-    bool whole = then->head_dim % 32 == 0 && then->k_at % 16 == 0 && then->v_at % 16 == 0 &&
-                 then->k_at + kv <= a->n && then->v_at + kv <= a->n;
-    return may_go_along(a, then) && then->cos_sin && queries && whole &&
-           tec_cuda_rope_fits(a->max_rows, launch) &&
+    struct tec_cuda_facts facts = tec_cuda_facts_of(launch);
+    return rope_goes_along(a, then, &facts) &&
            start_pairs(a, norm, store_rotated{{}, *then}, launch);
 }

@@ -55,8 +55,3 @@ static __device__ __forceinline__ float round_bf16(float v)
 {
     return __bfloat162float(__float2bfloat16(v));
 }
-
-static __host__ __device__ inline int ceil_div(int a, int b)
-{
-    return (a + b - 1) / b;
-}

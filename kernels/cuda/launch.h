@@ -7,10 +7,9 @@
 #define TEC_KERNELS_CUDA_LAUNCH_H
 
 #include "kernels/args.h"
+#include "kernels/cuda/sizes.h"
 
 #include <cuda_runtime_api.h>
-#include <stdbool.h>
-#include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,7 +33,14 @@ struct tec_cuda_launch {
     cudaError_t error;    /* the first failure; once set, nothing more is launched */
 };
 
-enum { TEC_CUDA_TICKETS = 4096 };
+/* What a choice depends on. */
+static inline struct tec_cuda_facts tec_cuda_facts_of(const struct tec_cuda_launch *launch)
+{
+    struct tec_cuda_facts f = {launch->capability, launch->processors, launch->groups,
+                               launch->partials && launch->tickets ? launch->partials_size : 0,
+                               launch->terms_size};
+    return f;
+}
 
 /* Whether a device of this compute capability multiplies by warp groups. */
 bool tec_cuda_groups(int capability);

@@ -9,15 +9,7 @@
 
 #include "kernels/cuda/row.cuh"
 
-enum { NORM_THREADS = 256, NORM_WARPS = NORM_THREADS / WARP };
-
-static __host__ __device__ inline int norm_threads(int cols)
-{
-    int threads = WARP;
-    while (threads * QUAD < cols && threads < NORM_THREADS)
-        threads *= 2;
-    return threads;
-}
+enum { NORM_WARPS = NORM_THREADS / WARP };
 
 static __device__ __forceinline__ float add_square(float sum, float v)
 {

@@ -6,8 +6,7 @@
 #pragma once
 
 #include "kernels/cuda/lang.cuh"
-
-enum { ROW_THREADS = 128, QUAD = 4, ROW_COLUMNS = ROW_THREADS * QUAD };
+#include "kernels/cuda/row_grid.h"
 
 /* Up to four columns from one place on. */
 struct quad {
@@ -73,15 +72,4 @@ static __device__ __forceinline__ int quad_column()
 static inline dim3 quad_grid(int rows, int cols)
 {
     return dim3((unsigned)rows, (unsigned)ceil_div(cols, ROW_COLUMNS));
-}
-
-/* Whether every row begins at a multiple of `bytes`; `stride` in bytes. */
-static inline bool rows_aligned(const void *at, size_t stride, size_t bytes)
-{
-    return (reinterpret_cast<uintptr_t>(at) | stride) % bytes == 0;
-}
-
-static inline bool floats_aligned(const float *at, int ld)
-{
-    return rows_aligned(at, (size_t)ld * sizeof(float), sizeof(float4));
 }

@@ -1,5 +1,6 @@
 /* chains.c - which commands the CUDA device starts together: a norm, a product, and what alone
  * reads it; and which not, because somebody else reads a result or the next one reads another. */
+#include "kernels/grids.h"
 #include "kernels/matrix.h"
 #include "tests/cuda/bench.h"
 
@@ -154,6 +155,23 @@ static void add_product(struct tec_capture *c, int about)
         tec_capture_pass(c);
 }
 
+static void count_start(void *user, const struct tec_grid *grid)
+{
+    int *starts = user;
+    (void)grid;
+    ++*starts;
+}
+
+/* The kernels that kernels/grids.h says a capture starts. */
+static int told_of(const struct tec_capture *c)
+{
+    const struct tec_cuda_facts facts = {89, 132, false, TEC_CUDA_PARTIALS, 0};
+    int starts = 0;
+    for (int i = 0; i < tec_capture_commands(c);)
+        i += tec_grids_at(c, i, &facts, count_start, &starts);
+    return starts;
+}
+
 /* [norm], product, [mark], next. */
 static void run(enum tec_kernel_id next, int about, struct outcome *o)
 {
@@ -177,6 +195,7 @@ static void run(enum tec_kernel_id next, int about, struct outcome *o)
     tec_device_replay(b.device, c, &replay);
     REQUIRE(replay.status == TEC_OK);
     o->kernels = tec_capture_kernels(c) - 1 - ((about & BETWEEN) != 0);
+    CHECK_INT(told_of(c), ==, o->kernels);
     tec_capture_free(c);
     download(o->mid, at.mid, sizeof o->mid);
     download(o->y, at.y, sizeof o->y);

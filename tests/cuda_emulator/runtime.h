@@ -190,6 +190,8 @@ struct state {
     std::vector<std::string> always;
     struct cuda_emulator_counters count = {};
     std::map<std::string, unsigned long> calls, kernels;
+    std::vector<struct cuda_emulator_grid> grids; /* the first GRIDS */
+    static constexpr size_t GRIDS = 64;
     std::string report;
     unsigned background = 0; /* microseconds */
     std::vector<std::shared_ptr<void>> dead;

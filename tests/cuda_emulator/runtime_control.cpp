@@ -138,6 +138,7 @@ static void clear_counters()
     s.count = now;
     s.calls.clear();
     s.kernels.clear();
+    s.grids.clear();
     s.report.clear();
 }
 
@@ -163,6 +164,15 @@ unsigned long cuda_emulator_kernels(const char *name)
 {
     guard lock(the().mutex);
     return find(the().kernels, name);
+}
+
+size_t cuda_emulator_grids(struct cuda_emulator_grid *to, size_t room)
+{
+    guard lock(the().mutex);
+    const auto &grids = the().grids;
+    size_t n = grids.size() < room ? grids.size() : room;
+    std::copy_n(grids.begin(), n, to);
+    return n;
 }
 
 const char *cuda_emulator_report(void)

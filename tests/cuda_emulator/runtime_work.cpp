@@ -276,6 +276,8 @@ cudaError_t launch(cudaStream_t stream, const char *name, const void *function, 
         if (error != cudaSuccess)
             return error;
         the().count.overlaps += overlap;
+        if (the().grids.size() < state::GRIDS)
+            the().grids.push_back({{grid.x, grid.y, grid.z}, block.x * block.y * block.z, shared});
         the().count.kernel_nodes += stream->capturing();
         return submit(stream, t);
     });

@@ -73,12 +73,14 @@ void cuda_tier_free(void *at)
 #else
 
 #include "kernels/cuda/chain.h"
+#include "kernels/grids.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #ifdef TECTUM_CUDA_EMULATED
 #include <cuda_emulator.h>
+#include <cuda_emulator_control.h>
 #endif
 
 /* TERMS: little, so that products of many rows take them in several parts. */
@@ -122,6 +124,70 @@ static void watch(void)
     cuda_emulator_on_finding(found, NULL);
 }
 
+/* --- what kernels/grids.h says of a call, against what the launcher started ---------------------
+ */
+
+enum { GRIDS = 64 };
+static struct cuda_emulator_grid told[GRIDS];
+static size_t n_told;
+
+static void tell(void *user, const struct tec_grid *g)
+{
+    (void)user;
+    if (n_told < GRIDS)
+        told[n_told] = (struct cuda_emulator_grid){
+            {g->blocks[0], g->blocks[1], g->blocks[2]}, (unsigned)g->threads, g->shared};
+    n_told++;
+}
+
+static bool same_grid(const struct cuda_emulator_grid *a, const struct cuda_emulator_grid *b)
+{
+    return memcmp(a->blocks, b->blocks, sizeof a->blocks) == 0 && a->threads == b->threads &&
+           a->shared == b->shared;
+}
+
+static void compare_grids(const char *name)
+{
+    struct cuda_emulator_grid started[GRIDS];
+    size_t n = cuda_emulator_grids(started, GRIDS), i = 0;
+    char what[200];
+    while (i < n && i < n_told && same_grid(&started[i], &told[i]))
+        i++;
+    if (i == n && (n == n_told || (n == GRIDS && n_told > GRIDS)))
+        return;
+    struct cuda_emulator_grid none = {{0}, 0, 0}, *is = i < n ? &started[i] : &none;
+    struct cuda_emulator_grid *said = i < n_told && i < GRIDS ? &told[i] : &none;
+    snprintf(what, sizeof what,
+             "start %zu of %zu is %u x %u x %u of %u, %zu bytes; kernels/grids.h says %u x %u x %u "
+             "of %u, %zu bytes, of %zu",
+             i, n, is->blocks[0], is->blocks[1], is->blocks[2], is->threads, is->shared,
+             said->blocks[0], said->blocks[1], said->blocks[2], said->threads, said->shared,
+             n_told);
+    trouble(name, what, cudaSuccess);
+}
+
+static void tell_command(enum tec_kernel_id kernel, const void *args)
+{
+    struct tec_cuda_facts facts = tec_cuda_facts_of(&tier.launch);
+    cuda_emulator_counters_clear();
+    n_told = 0;
+    tec_grids_of(kernel, args, &facts, tell, NULL);
+}
+
+static bool chain_told(void)
+{
+    return n_told > 0;
+}
+
+static void tell_chain(const struct tec_cuda_chain *chain)
+{
+    struct tec_cuda_facts facts = tec_cuda_facts_of(&tier.launch);
+    cuda_emulator_counters_clear();
+    n_told = 0;
+    if (!tec_grids_of_chain(chain, &facts, tell, NULL))
+        n_told = 0;
+}
+
 void cuda_tier_schedule(int order, uint64_t seed)
 {
     cuda_emulator_schedule((enum cuda_emulator_order)order, seed);
@@ -142,6 +208,27 @@ static const enum cuda_tier_kind kind = CUDA_TIER_REAL;
 
 static void watch(void)
 {
+}
+
+/* Nothing says here with which grid a kernel was started. */
+static void compare_grids(const char *name)
+{
+    (void)name;
+}
+
+static void tell_command(enum tec_kernel_id kernel, const void *args)
+{
+    (void)kernel, (void)args;
+}
+
+static void tell_chain(const struct tec_cuda_chain *chain)
+{
+    (void)chain;
+}
+
+static bool chain_told(void)
+{
+    return false;
 }
 
 void cuda_tier_schedule(int order, uint64_t seed)
@@ -270,6 +357,8 @@ static void after(const char *name)
         trouble(name, "does not end", waited);
     else if (tier.launch.kernels == 0)
         trouble(name, "started nothing", cudaSuccess);
+    else
+        compare_grids(name);
     if (error != cudaSuccess || waited != cudaSuccess)
         return;
     error = cudaMemcpy(tickets, tier.launch.tickets, sizeof tickets, cudaMemcpyDeviceToHost);
@@ -285,6 +374,7 @@ static void after(const char *name)
         if (part.lane != 0)                                                         \
             return;                                                                 \
         before();                                                                   \
+        tell_command(TEC_KERNEL_##name, a);                                         \
         tec_cuda_##name(a, &tier.launch);                                           \
         after(#name);                                                               \
     }
@@ -301,20 +391,26 @@ bool cuda_tier_chain(const struct tec_norm_args *norm, const struct tec_gemm_arg
     };
     struct tec_cuda_chain chain = {norm, gemm, thens[next], args};
     before();
-    if (!tec_cuda_gemm_chain(&chain, &tier.launch))
+    tell_chain(&chain);
+    if (!tec_cuda_gemm_chain(&chain, &tier.launch)) {
+        if (chain_told())
+            trouble("chain", "was not started, as kernels/grids.h says it is", cudaSuccess);
         return false;
+    }
     after("chain");
     return true;
 }
 
 int cuda_tier_norm_rows(void)
 {
-    return tec_cuda_norm_rows(&tier.launch);
+    struct tec_cuda_facts facts = tec_cuda_facts_of(&tier.launch);
+    return chain_norm_rows(&facts);
 }
 
 bool cuda_tier_rope_fits(int rows)
 {
-    return tec_cuda_rope_fits(rows, &tier.launch);
+    struct tec_cuda_facts facts = tec_cuda_facts_of(&tier.launch);
+    return chain_rope_fits(rows, &facts);
 }
 
 struct tec_kernels cuda_tier_table(void)

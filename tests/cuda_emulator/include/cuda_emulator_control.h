@@ -81,6 +81,13 @@ void cuda_emulator_counters_clear(void); /* all but what is alive */
 /* Calls of one API function; kernels run of one name. */
 unsigned long cuda_emulator_calls(const char *call);
 unsigned long cuda_emulator_kernels(const char *name);
+/* The kernels that were started or captured since the counters were cleared, in order; of many the
+ * first ones. Returns how many were written to `to`, at most `room`. */
+struct cuda_emulator_grid {
+    unsigned blocks[3], threads;
+    size_t shared; /* bytes that the launch asked for */
+};
+size_t cuda_emulator_grids(struct cuda_emulator_grid *to, size_t room);
 /* The latest misuse in words, "" if there was none; until the next report. */
 const char *cuda_emulator_report(void);
 

@@ -1,0 +1,176 @@
+/* attention_plan.h - how a launcher cuts the rows of attention, and the grid; plain C, for the
+ * launchers and for the model of launches (kernels/launches.h).
+ *
+ * The launcher knows capacities alone; bytes depend on nothing that is chosen here. */
+#ifndef TEC_KERNELS_CUDA_ATTENTION_PLAN_H
+#define TEC_KERNELS_CUDA_ATTENTION_PLAN_H
+
+#include "kernels/args.h"
+#include "kernels/cuda/sizes.h"
+
+/* Keys of a block, blocks of a chunk, threads; heads of more columns than WIDE have a kernel of
+ * their own. JOB: ints of a thread block's state in shared memory, a multiple of four. */
+enum { KEYS = 64, CHUNK = 2, THREADS = 256, WIDE = 256, JOB = 20 };
+
+/* The tiling of the rows, chosen by the launcher. Grid: x = row tiles * starts, y = kv_heads *
+ * head_tiles, z = splits. */
+struct attention_plan {
+    int rows;       /* of a tile */
+    int heads;      /* query heads that a tile takes of one row */
+    int head_tiles; /* of one key-value head */
+    int starts;     /* thread blocks that share the runs of a tile */
+    int splits;     /* thread blocks that share the chunks of a run; 1 unless starts = rows */
+    int capacity;   /* chunks that there is room for in `partials`, for each block in x and y */
+    float *partials;
+    int *tickets;
+};
+/* The largest number of packed rows in a tile. */
+static TEC_ANYWHERE inline int partial_rows(const struct attention_plan *plan)
+{
+    return plan->rows * plan->heads;
+}
+/* Choose the tiling: tiles of m packed rows, at most `splits` blocks along the keys. */
+static inline struct attention_plan attention_tiles(const struct tec_attention_args *a, int m)
+{
+    int group = a->heads / a->kv_heads;
+    struct attention_plan y = {0, 0, 0, 0, 0, 0, 0, 0};
+    y.heads = group < m ? group : m;
+    y.head_tiles = ceil_div(group, y.heads);
+    y.rows = m / y.heads;
+    if (y.rows > a->max_rows)
+        y.rows = a->max_rows;
+    y.starts = 1;
+    y.splits = 1;
+    return y;
+}
+
+static inline int attention_row_tiles(const struct tec_attention_args *a,
+                                      const struct attention_plan *plan)
+{
+    return ceil_div(a->max_rows, plan->rows);
+}
+
+/* Tiles of one launch, whole or not. */
+static inline int attention_tile_count(const struct tec_attention_args *a,
+                                       const struct attention_plan *plan)
+{
+    return attention_row_tiles(a, plan) * a->kv_heads * plan->head_tiles;
+}
+
+/* Let several blocks share the keys of a tile, where there are too few tiles for the device. The
+ * caller gives the plan its memory where splits > 1. */
+static inline void attention_split(const struct tec_attention_args *a,
+                                   const struct tec_cuda_facts *f, struct attention_plan *plan)
+{
+    enum { MOST = 16 };
+    int tiles = attention_tile_count(a, plan), blocks = tiles * plan->rows;
+    int splits = ceil_div(f->processors, tiles); /* those without a chunk occupy them, too */
+    size_t item =
+        (size_t)blocks * (size_t)partial_rows(plan) * (size_t)(a->head_dim + 2) * sizeof(float);
+    size_t capacity = f->partials_size / item;
+    if (splits < 2 || capacity < 2 || blocks > TEC_CUDA_TICKETS)
+        return;
+    plan->starts = plan->rows;
+    plan->splits = splits < MOST ? splits : (int)MOST;
+    plan->capacity = capacity < 1U << 20 ? (int)capacity : 1 << 20;
+}
+
+/* Blocks along x, y and z. */
+static inline void attention_blocks(const struct tec_attention_args *a,
+                                    const struct attention_plan *plan, unsigned blocks[3])
+{
+    blocks[0] = (unsigned)(attention_row_tiles(a, plan) * plan->starts);
+    blocks[1] = (unsigned)(a->kv_heads * plan->head_tiles);
+    blocks[2] = (unsigned)plan->splits;
+}
+
+/* Shared memory that a block may ask for, bytes. */
+static inline size_t shared_limit(int capability)
+{
+    const size_t kib = 1024;
+    if (capability == 80 || capability == 87)
+        return 163 * kib;
+    if (capability == 90 || capability == 100 || capability == 103)
+        return 227 * kib;
+    return 99 * kib;
+}
+
+/* Whether the tiled kernels have no code for this. */
+static inline bool attention_is_wide(const struct tec_attention_args *a)
+{
+    return a->head_dim > WIDE || a->bias || a->cap > 0.0F || a->window > 0;
+}
+
+/* --- bf16 memory ----------------------------------------------------------------------------- */
+
+/* In bf16: whole instructions, and eight more so that rows begin in different banks. */
+static TEC_ANYWHERE inline int bf16_row_stride(int head_dim)
+{
+    return (head_dim + 15) / 16 * 16 + 8;
+}
+
+enum { BF16_P_LD = KEYS + 8 };
+
+static inline size_t bf16_shared_size(int m, int stages, int head_dim)
+{
+    size_t row = (size_t)bf16_row_stride(head_dim) * 2;
+    return (size_t)(2 * m + 2 * stages * KEYS) * row + (size_t)(2 * m * BF16_P_LD) * 2 +
+           (size_t)m * (8 + 8 + 1) * sizeof(float) + (4 + JOB) * sizeof(int);
+}
+
+/* Packed rows of a tile, stages of keys and values, and the plan. */
+struct attention_choice {
+    int m, stages;
+    size_t shared;
+    struct attention_plan plan;
+};
+
+/* Large tiles where they fill the device twice; else small ones whose keys are shared too. Of heads
+ * of more than 128 columns two small blocks find room in a multiprocessor. */
+static inline struct attention_choice attention_choose_bf16(const struct tec_attention_args *a,
+                                                            const struct tec_cuda_facts *f)
+{
+    int dim = a->head_dim;
+    struct attention_choice c = {64, dim <= 64 ? 2 : 1, 0, attention_tiles(a, 64)};
+    c.shared = bf16_shared_size(c.m, c.stages, dim);
+    if (c.shared <= shared_limit(f->capability) &&
+        attention_tile_count(a, &c.plan) >= 2 * f->processors)
+        return c;
+    c.m = 16;
+    c.stages = dim <= 128 ? 2 : 1;
+    c.shared = bf16_shared_size(c.m, c.stages, dim);
+    c.plan = attention_tiles(a, c.m);
+    attention_split(a, f, &c.plan);
+    return c;
+}
+
+/* --- float32 memory -------------------------------------------------------------------------- */
+
+/* In floats: a multiple of four that is odd in fours, so that rows begin in different banks. */
+static TEC_ANYWHERE inline int f32_row_stride(int head_dim)
+{
+    return ((head_dim + 3) / 4 | 1) * 4;
+}
+
+enum { F32_P_LD = KEYS + 4 };
+
+static inline size_t f32_shared_size(int m, int piece, int head_dim)
+{
+    return ((size_t)(m + 2 * piece) * (size_t)f32_row_stride(head_dim) +
+            (size_t)m * (F32_P_LD + 1)) *
+               sizeof(float) +
+           (4 + JOB) * sizeof(int);
+}
+
+/* `stages`: keys of a piece. */
+static inline struct attention_choice attention_choose_f32(const struct tec_attention_args *a,
+                                                           const struct tec_cuda_facts *f)
+{
+    int dim = a->head_dim, m = dim <= 80 ? 64 : dim <= 128 ? 32 : 16;
+    struct attention_choice c = {m, dim <= 128 ? 64 : 16, 0, attention_tiles(a, m)};
+    c.shared = f32_shared_size(m, c.stages, dim);
+    attention_split(a, f, &c.plan);
+    return c;
+}
+
+#endif

@@ -1,0 +1,113 @@
+/* chain_rules.h - which commands in a row are done by one kernel: a product with what stands
+ * directly in front of it and behind it. Plain C, for the device and for the model of launches
+ * (kernels/launches.h). Bytes are those of the commands one by one. */
+#ifndef TEC_KERNELS_CUDA_CHAIN_RULES_H
+#define TEC_KERNELS_CUDA_CHAIN_RULES_H
+
+#include "kernels/args.h"
+#include "kernels/cuda/gemm_choice.h"
+
+enum tec_cuda_then {
+    TEC_CUDA_THEN_NOTHING,
+#define THEN(kernel, args, input) TEC_CUDA_THEN_##kernel,
+#include "kernels/cuda/chains.def"
+#undef THEN
+    TEC_CUDA_THEN_COUNT
+};
+
+/* gemm_bf16 of norm's output, then one of chains.def. What lies between them is not written. */
+struct tec_cuda_chain {
+    const struct tec_norm_args *norm; /* rmsnorm, of few rows; NULL = none */
+    const struct tec_gemm_args *gemm;
+    enum tec_cuda_then then;
+    const void *args; /* of what is behind */
+};
+
+/* The most rows of a product that begins with its norm. The product's blocks measure all rows
+ * again, which by warp groups takes longer than a norm of its own where there are many: with 51
+ * rows on an H100. */
+static inline int chain_norm_rows(const struct tec_cuda_facts *f)
+{
+    return f->groups ? 16 : 64;
+}
+
+/* Whether a product of so many rows goes together with rope_bf16 behind it. By warp groups a tile
+ * of 64 rows has the registers for the angles of few rows at a time: with 51 rows both in one took
+ * 41 us, one after the other 23 (H100). */
+static inline bool chain_rope_fits(int rows, const struct tec_cuda_facts *f)
+{
+    return !f->groups || rows <= 16 || rows > 128;
+}
+
+/* True if the output does not overlap x, which other blocks may still read. */
+static inline bool chain_apart(const struct tec_gemm_args *a, const float *to, int ld)
+{
+    uintptr_t x = (uintptr_t)a->x, y = (uintptr_t)to;
+    size_t rows = (size_t)a->max_rows * sizeof(float);
+    return y + rows * (size_t)ld <= x || x + rows * (size_t)a->ldx <= y;
+}
+
+/* Whether a product may begin with this norm; vectors and rows move as quads. */
+static inline bool chain_begins(const struct tec_norm_args *norm, const struct tec_gemm_args *a,
+                                const struct tec_cuda_facts *f)
+{
+    bool same = a->x == norm->y && a->ldx == norm->ldy && a->rows == norm->rows &&
+                a->max_rows == norm->max_rows && a->k == norm->cols;
+    bool quads = norm->cols % 4 == 0 && floats_aligned(norm->x, norm->ldx) &&
+                 floats_aligned(norm->weight, 0) && floats_aligned(norm->bias, 0) &&
+                 floats_aligned(norm->fixed_weight, 0) && floats_aligned(norm->fixed_bias, 0);
+    return same && quads && a->max_rows <= chain_norm_rows(f);
+}
+
+/* --- what goes along behind a product: the condition, and the pairs of panels that it takes ----
+ */
+
+static TEC_ANYWHERE inline int gated_pairs(const struct tec_gated_args *then)
+{
+    return ceil_div(then->cols, 16);
+}
+
+static inline bool gated_goes_along(const struct tec_gemm_args *a,
+                                    const struct tec_gated_args *then)
+{
+    bool same = then->rows == a->rows && then->max_rows == a->max_rows && then->ldx == a->ldy;
+    bool whole = then->gate_at % 16 == 0 && then->up_at % 16 == 0 &&
+                 then->gate_at + then->cols <= a->n && then->up_at + then->cols <= a->n;
+    return same && whole && chain_apart(a, then->y, then->ldy);
+}
+
+/* Of a vision tower, which has many rows, alone; as the rotation of float32. */
+static inline bool gelu_goes_along(const struct tec_gemm_args *a, const struct tec_map_args *then)
+{
+    bool same = then->rows == a->rows && then->max_rows == a->max_rows && then->ldx == a->ldy;
+    return a->max_rows > 32 && same && then->cols <= a->n && chain_apart(a, then->y, then->ldy);
+}
+
+static inline bool rope_reads(const struct tec_gemm_args *a, const struct tec_rope_args *then)
+{
+    bool same = then->rows == a->rows && then->max_rows == a->max_rows && then->ld == a->ldy;
+    return same && (then->q_at < 0 || chain_apart(a, then->q, then->ldq));
+}
+
+static inline bool heads_go_along(const struct tec_gemm_args *a, const struct tec_rope_args *then)
+{
+    return a->max_rows > 32 && rope_reads(a, then) && !then->cos_sin;
+}
+
+static TEC_ANYWHERE inline int rope_pairs(const struct tec_rope_args *then)
+{
+    return ((then->q_at >= 0 ? then->heads : 0) + 2 * then->kv_heads) * (then->head_dim / 32);
+}
+
+static inline bool rope_goes_along(const struct tec_gemm_args *a, const struct tec_rope_args *then,
+                                   const struct tec_cuda_facts *f)
+{
+    int kv = then->kv_heads * then->head_dim, q = then->heads * then->head_dim;
+    bool queries = then->q_at < 0 || (then->q_at % 16 == 0 && then->q_at + q <= a->n);
+    bool whole = then->head_dim % 32 == 0 && then->k_at % 16 == 0 && then->v_at % 16 == 0 &&
+                 then->k_at + kv <= a->n && then->v_at + kv <= a->n;
+    return rope_reads(a, then) && then->cos_sin && queries && whole &&
+           chain_rope_fits(a->max_rows, f);
+}
+
+#endif

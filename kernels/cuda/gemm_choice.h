@@ -1,0 +1,327 @@
+/* gemm_choice.h - how k is cut, and which tile a product takes: plain C, for the launchers and for
+ * the model of launches (kernels/launches.h).
+ *
+ * k is cut in splits that depend on the matrix (n, k) alone. Who sums which split is free, so the
+ * choice may follow the rows and the device. */
+#ifndef TEC_KERNELS_CUDA_GEMM_CHOICE_H
+#define TEC_KERNELS_CUDA_GEMM_CHOICE_H
+
+#include "kernels/cuda/row_terms_room.h"
+#include "kernels/cuda/sizes.h"
+
+enum { INT4_SPLITS = 4 };
+
+enum gemm_tile_id {
+    GEMM_NONE, /* no kernel fits */
+#define MMA_TILE(name, ...) GEMM_##name,
+#define GROUP_TILE(name, ...) GEMM_##name,
+#define TERMS_TILE(name, ...) GEMM_##name,
+#define INT4_TILE(name, ...) GEMM_##name,
+#define INT8_TILE(name, ...) GEMM_##name,
+#define F32_TILE(name, ...) GEMM_##name,
+#include "kernels/cuda/gemm_tiles.def"
+    GEMM_TILES
+};
+
+/* The tile of a thread block. Shared memory is that of the plain kernel, bytes. */
+struct gemm_tile {
+    const char *name;
+    int terms; /* of x, in the multiplies; 0: as many as the product asks for */
+    int columns, rows, k, stages, threads, shared;
+    int registers, walking, normed; /* of a thread; walking over splits; with a norm in front */
+    int resident;                   /* blocks of a multiprocessor at most; 0: as many as fit */
+    int clocks; /* of a step of two terms of all resident blocks; 0: not known */
+};
+
+#ifdef __cplusplus
+#define GEMM_TABLE static constexpr
+#else
+#define GEMM_TABLE static const
+#endif
+
+GEMM_TABLE struct gemm_tile gemm_tiles[GEMM_TILES] = {
+    {"none", 0, 16, 1, 16, 0, 0, 0, 0, 0, 0, 0, 0},
+#define MMA_TILE(name, terms, across, down, m, n, k, stages, registers, walking, normed) \
+    {#name,                                                                              \
+     terms,                                                                              \
+     (across) * (m)*16,                                                                  \
+     (down) * (n)*8,                                                                     \
+     k,                                                                                  \
+     stages,                                                                             \
+     (across) * (down)*32,                                                               \
+     (stages) * ((across) * (m) * (k)*32 + (down) * (n)*8 * ((k) + 8) * 4),              \
+     registers,                                                                          \
+     walking,                                                                            \
+     normed,                                                                             \
+     0,                                                                                  \
+     0},
+#define GROUP_TILE(name, terms, n, groups, k, stages, registers)                   \
+    {#name,                                                                        \
+     terms,                                                                        \
+     128,                                                                          \
+     (groups) * (n)*8,                                                             \
+     k,                                                                            \
+     stages,                                                                       \
+     (groups)*128 + 128,                                                           \
+     (stages) * (8 * (k)*32 + (terms) * (groups) * (n) * (k)*16) + 24 * (stages) + \
+         (groups) * (n)*32,                                                        \
+     registers,                                                                    \
+     0,                                                                            \
+     registers,                                                                    \
+     2,                                                                            \
+     0},
+#define TERMS_TILE(name, n, across, stages, resident, clocks, registers) \
+    {#name,                                                              \
+     0,                                                                  \
+     (across)*128,                                                       \
+     (n)*8,                                                              \
+     64,                                                                 \
+     stages,                                                             \
+     (across)*256 + 32,                                                  \
+     (stages) * ((across)*8 * 64 * 32 + (n)*2 * 1024) + 16 * (stages),   \
+     registers,                                                          \
+     registers,                                                          \
+     0,                                                                  \
+     resident,                                                           \
+     clocks},
+#define INT4_TILE(name, deep, across, down, m, n, k, stages, registers)                          \
+    {#name,                                                                                      \
+     0,                                                                                          \
+     (across) * (m)*16,                                                                          \
+     (down) * (n)*8,                                                                             \
+     k,                                                                                          \
+     stages,                                                                                     \
+     (deep) * (across) * (down)*32,                                                              \
+     (stages) * (deep) * ((across) * (m) * ((k) / 8 + 1) * 64 + (down) * (n)*8 * ((k) + 4) * 4), \
+     registers,                                                                                  \
+     0,                                                                                          \
+     0,                                                                                          \
+     0,                                                                                          \
+     0},
+#define INT8_TILE(name, deep, across, n, registers)                     \
+    {#name,                                                             \
+     2,                                                                 \
+     (across)*16,                                                       \
+     (n)*8,                                                             \
+     128 * (deep),                                                      \
+     1,                                                                 \
+     (deep) * (across)*32,                                              \
+     ((deep)*2 * (n)*8 * 72 + (deep) * (n)*8 + (across) * (n)*128) * 4, \
+     registers,                                                         \
+     0,                                                                 \
+     0,                                                                 \
+     0,                                                                 \
+     0},
+#define F32_TILE(name, columns, rows, m, n, k, registers) \
+    {#name, 1, columns, rows, k, 1, (columns) / (m) * ((rows) / (n)), 0, registers, 0, 0, 0, 0},
+#include "kernels/cuda/gemm_tiles.def"
+};
+
+/* --- k --------------------------------------------------------------------------------------- */
+
+/* Splits 0 .. count - 1 of `each` blocks of 16 k; the last may be shorter. */
+struct split {
+    int blocks, each, count;
+};
+
+/* Splits are whole steps of the pipeline (STEP_BLOCKS), so that walking over them never stops
+ * within a step. Matrices of few columns are cut until WANTED blocks of `columns` can work. */
+enum { STEP_BLOCKS = 4, LEAST_BLOCKS = 8, WANTED = 128, MOST_SPLITS = 32 };
+
+static inline struct split split_of(int n, int k, int columns)
+{
+    int blocks = ceil_div(k, 16), wanted = ceil_div(WANTED, ceil_div(n, columns));
+    int most = blocks / LEAST_BLOCKS < MOST_SPLITS ? blocks / LEAST_BLOCKS : MOST_SPLITS;
+    int count = wanted < most ? wanted : most;
+    if (count < 1)
+        count = 1;
+    int each = ceil_div(ceil_div(blocks, count), STEP_BLOCKS) * STEP_BLOCKS;
+    struct split split = {blocks, each, ceil_div(blocks, each)};
+    return split;
+}
+
+/* k of 4-bit weights as it is cut: SPLITS parts of `each` groups at most, a group in `pieces` steps
+ * of K. */
+struct int4_cut {
+    int k, group, groups, each, splits, pieces;
+};
+
+/* A function of k and the group alone, whatever the rows and the device. */
+static inline struct int4_cut int4_cut(int k, int group, int step)
+{
+    struct int4_cut c = {k, group, ceil_div(k, group), 0, 0, ceil_div(group, step)};
+    c.each = ceil_div(c.groups, INT4_SPLITS);
+    c.splits = ceil_div(c.groups, c.each);
+    return c;
+}
+
+/* --- products of bf16 weights ---------------------------------------------------------------- */
+
+/* A product, of capacity `rows`, with what stands around it. */
+struct gemm_ask {
+    int n, k, rows;
+    int places;   /* panels of 16 columns that its tiles take, n / 16 or as the finish wants them */
+    bool pairs;   /* the finish takes panels in pairs */
+    bool few;     /* there are tiles for up to 32 rows */
+    bool wide;    /* the finish leaves registers for the widest tiles */
+    bool norm;    /* x is a norm's output, made by the product */
+    bool rounded; /* x holds bf16 values */
+};
+
+struct gemm_choice {
+    enum gemm_tile_id tile; /* of terms_*: of the first part of the rows */
+    bool walk;              /* a block takes all splits, one after the other */
+    struct split split;
+};
+
+static inline int gemm_tile_count(enum gemm_tile_id id, int rows, int places)
+{
+    return ceil_div(rows, gemm_tiles[id].rows) * ceil_div(places, gemm_tiles[id].columns / 16);
+}
+
+/* Blocks for the splits, where there is room for their sums. */
+static inline bool gemm_fits(enum gemm_tile_id id, const struct gemm_ask *ask,
+                             const struct split *split, const struct tec_cuda_facts *f)
+{
+    int tiles = gemm_tile_count(id, ask->rows, ask->places);
+    size_t all = (size_t)tiles * (size_t)split->count;
+    size_t sums = (size_t)gemm_tiles[id].columns * (size_t)gemm_tiles[id].rows * sizeof(float);
+    return split->count == 1 || (all * sums <= f->partials_size && tiles <= TEC_CUDA_TICKETS);
+}
+
+/* The first of these tiles that has room for the rows; GEMM_NONE: they are too many. */
+static inline enum gemm_tile_id gemm_few(const enum gemm_tile_id ids[3], const struct gemm_ask *ask,
+                                         const struct split *split, const struct tec_cuda_facts *f)
+{
+    for (int i = 0; ask->few && i < 3; i++)
+        if (ask->rows <= gemm_tiles[ids[i]].rows && gemm_fits(ids[i], ask, split, f))
+            return ids[i];
+    return GEMM_NONE;
+}
+
+/* Tiles are as large as leaves no processor idle; splits become blocks with few rows, and with many
+ * where tiles alone would leave half of the device idle. */
+static inline struct gemm_choice gemm_choose_mma(const struct gemm_ask *ask,
+                                                 const struct tec_cuda_facts *f)
+{
+    const enum gemm_tile_id few[3] = {ask->pairs ? GEMM_rows_8_pairs : GEMM_rows_8, GEMM_rows_16,
+                                      GEMM_rows_32};
+    bool rounded = ask->rounded && !ask->norm;
+    enum gemm_tile_id small = rounded ? GEMM_rounded_rows_64 : GEMM_rows_64;
+    enum gemm_tile_id large = rounded ? GEMM_rounded_rows_128 : GEMM_rows_128;
+    struct gemm_choice c = {GEMM_NONE, false, {0, 0, 0}};
+    c.split = split_of(ask->n, ask->k, gemm_tiles[GEMM_rows_64_narrow].columns);
+    c.tile = gemm_few(few, ask, &c.split, f);
+    if (c.tile != GEMM_NONE)
+        return c;
+    if (!ask->norm && ask->rows > 64 &&
+        gemm_tile_count(large, ask->rows, ask->places) >= f->processors) {
+        c.tile = large;
+        c.walk = c.split.count > 1;
+        return c;
+    }
+    int tiles = gemm_tile_count(small, ask->rows, ask->places);
+    bool idle = ask->rows <= 64 || tiles * 2 <= f->processors;
+    if (tiles * c.split.count < f->processors && gemm_fits(GEMM_rows_64_narrow, ask, &c.split, f)) {
+        c.tile = GEMM_rows_64_narrow;
+    } else if (c.split.count == 1 || (idle && gemm_fits(small, ask, &c.split, f))) {
+        c.tile = small;
+    } else if (!ask->norm) {
+        c.tile = small;
+        c.walk = true;
+    }
+    return c;
+}
+
+/* Clocks of a launch of so many tiles: as many waves as they need, each with what surrounds its
+ * steps. */
+enum { TERMS_AROUND = 4000 };
+static inline long long terms_cost(enum gemm_tile_id id, int rows, int terms,
+                                   const struct gemm_ask *ask, const struct split *split,
+                                   const struct tec_cuda_facts *f)
+{
+    const struct gemm_tile *t = &gemm_tiles[id];
+    int steps = ceil_div(split->blocks, t->k / 16);
+    long long wave = (long long)t->clocks * terms / 2 * steps + TERMS_AROUND;
+    return ceil_div(gemm_tile_count(id, rows, ask->places), f->processors * t->resident) * wave;
+}
+
+/* The tile of `rows` rows whose terms are there. The widest has no registers for a second sum. */
+static inline enum gemm_tile_id terms_choose(int rows, const struct gemm_ask *ask,
+                                             const struct split *split,
+                                             const struct tec_cuda_facts *f)
+{
+    int terms = ask->rounded ? 1 : 2;
+    long long few = terms_cost(GEMM_terms_64, rows, terms, ask, split, f);
+    long long many = terms_cost(GEMM_terms_128, rows, terms, ask, split, f);
+    long long least = many < few ? many : few;
+    if (ask->wide && split->count == 1 &&
+        terms_cost(GEMM_terms_wide, rows, terms, ask, split, f) < least)
+        return GEMM_terms_wide;
+    return least == many ? GEMM_terms_128 : GEMM_terms_64;
+}
+
+/* Rows whose terms there is room for at once, a multiple of the largest tile's; 0: for none. */
+static inline int terms_part(const struct gemm_ask *ask, const struct tec_cuda_facts *f)
+{
+    int rows = gemm_tiles[GEMM_terms_128].rows;
+    return tec_cuda_terms_room(f->terms_size, ask->rounded ? 1 : 2, ask->k) / rows * rows;
+}
+
+/* Few rows split as blocks: they leave processors idle else. A norm goes with at most 64 rows. */
+static inline struct gemm_choice gemm_choose_groups(const struct gemm_ask *ask,
+                                                    const struct tec_cuda_facts *f)
+{
+    static const enum gemm_tile_id few[3] = {GEMM_groups_8, GEMM_groups_16, GEMM_groups_32};
+    struct gemm_choice c = {GEMM_NONE, false, {0, 0, 0}};
+    int most = gemm_tiles[GEMM_groups_64].rows;
+    c.split = split_of(ask->n, ask->k, gemm_tiles[GEMM_groups_64].columns);
+    c.tile = gemm_few(few, ask, &c.split, f);
+    if (c.tile != GEMM_NONE)
+        return c;
+    bool idle = gemm_tile_count(GEMM_groups_64, ask->rows, ask->places) * 2 <= f->processors;
+    if (ask->rows <= (idle ? 2 : 1) * most && gemm_fits(GEMM_groups_64, ask, &c.split, f)) {
+        c.tile = GEMM_groups_64;
+    } else if (!ask->norm) {
+        int part = terms_part(ask, f);
+        c.tile = terms_choose(ask->rows < part || part == 0 ? ask->rows : part, ask, &c.split, f);
+        c.walk = c.tile != GEMM_terms_wide;
+    }
+    return c;
+}
+
+/* GEMM_NONE: the product and its norm are not started together. */
+static inline struct gemm_choice gemm_choose(const struct gemm_ask *ask,
+                                             const struct tec_cuda_facts *f)
+{
+    return f->groups ? gemm_choose_groups(ask, f) : gemm_choose_mma(ask, f);
+}
+
+/* --- other weights --------------------------------------------------------------------------- */
+
+static inline enum gemm_tile_id int4_choose(int n, int rows, const struct tec_cuda_facts *f)
+{
+    bool idle = gemm_tile_count(GEMM_int4_rows_64, rows, n / 16) < f->processors;
+    return rows <= gemm_tiles[GEMM_int4_rows_8].rows            ? GEMM_int4_rows_8
+           : rows <= gemm_tiles[GEMM_int4_rows_16].rows         ? GEMM_int4_rows_16
+           : rows <= gemm_tiles[GEMM_int4_rows_32].rows || idle ? GEMM_int4_rows_32
+                                                                : GEMM_int4_rows_64;
+}
+
+static inline enum gemm_tile_id int8_choose(int rows)
+{
+    return rows <= gemm_tiles[GEMM_int8_rows_8].rows    ? GEMM_int8_rows_8
+           : rows <= gemm_tiles[GEMM_int8_rows_16].rows ? GEMM_int8_rows_16
+           : rows <= gemm_tiles[GEMM_int8_rows_32].rows ? GEMM_int8_rows_32
+                                                        : GEMM_int8_rows_64;
+}
+
+/* Large tiles where they are enough to keep the device busy. */
+static inline enum gemm_tile_id f32_choose(int n, int rows, const struct tec_cuda_facts *f)
+{
+    return gemm_tile_count(GEMM_f32_large, rows, ceil_div(n, 16)) * 2 > f->processors
+               ? GEMM_f32_large
+               : GEMM_f32_small;
+}
+
+#endif

@@ -1,0 +1,45 @@
+/* sizes.h - what launchers and the model of launches (kernels/launches.h) count with; plain C. */
+#ifndef TEC_KERNELS_CUDA_SIZES_H
+#define TEC_KERNELS_CUDA_SIZES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#define TEC_ANYWHERE __host__ __device__
+#else
+#define TEC_ANYWHERE
+#endif
+
+/* What kernels of a stream share: counters, bytes of partial sums, and by warp groups bytes of the
+ * terms of rows. */
+enum { TEC_CUDA_TICKETS = 4096, TEC_CUDA_PARTIALS = 32 << 20, TEC_CUDA_TERMS = 64 << 20 };
+
+/* What of a device, and of the memory that its kernels share, a choice depends on. */
+struct tec_cuda_facts {
+    int capability;       /* 10 * major + minor */
+    int processors;       /* multiprocessors */
+    bool groups;          /* products by warp groups */
+    size_t partials_size; /* bytes for partial sums; 0: there is no such memory */
+    size_t terms_size;    /* bytes for the terms of rows */
+};
+
+static TEC_ANYWHERE inline int ceil_div(int a, int b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Whether every row begins at a multiple of `bytes`; `stride` in bytes. */
+static inline bool rows_aligned(const void *at, size_t stride, size_t bytes)
+{
+    return ((uintptr_t)at | stride) % bytes == 0;
+}
+
+/* The same for rows of floats that are moved as four. */
+static inline bool floats_aligned(const float *at, int ld)
+{
+    return rows_aligned(at, (size_t)ld * sizeof(float), 4 * sizeof(float));
+}
+
+#endif

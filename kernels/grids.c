@@ -1,0 +1,428 @@
+/* grids.c - starts of kernels for recorded commands, as kernels/cuda/ makes them. */
+#include "kernels/grids.h"
+
+#include "kernels/cuda/chain_list.h"
+#include "kernels/cuda/row_grid.h"
+
+/* What most kernels of rows take (tests/cuda_registers.expected: 16 to 48). */
+enum { SOME_REGISTERS = 40 };
+
+struct reporter {
+    const struct tec_cuda_facts *facts;
+    tec_grid_fn *visit;
+    void *user;
+};
+
+/* An empty grid is nothing to do. */
+static void report(const struct reporter *to, const struct tec_grid *grid)
+{
+    if (grid->blocks[0] && grid->blocks[1] && grid->blocks[2])
+        to->visit(to->user, grid);
+}
+
+static void set_blocks(struct tec_grid *g, int x, int y, int z, int threads)
+{
+    g->blocks[0] = x > 0 ? (unsigned)x : 0;
+    g->blocks[1] = y > 0 ? (unsigned)y : 0;
+    g->blocks[2] = z > 0 ? (unsigned)z : 0;
+    g->threads = threads;
+    g->registers = SOME_REGISTERS;
+}
+
+/* --- products -------------------------------------------------------------------------------- */
+
+static void set_tile(struct tec_grid *g, enum gemm_tile_id id, int rows, int places)
+{
+    const struct gemm_tile *t = &gemm_tiles[id];
+    set_blocks(g, ceil_div(rows, t->rows), ceil_div(places, t->columns / 16), 1, t->threads);
+    g->what = t->name;
+    g->shared = (size_t)t->shared;
+    g->registers = t->registers;
+    g->resident = t->resident;
+    g->choice.tile = id;
+    g->rows = rows;
+}
+
+/* Vectors of a norm travel with the stages: four of the step's columns, and a scale for each row.
+ */
+static size_t normed_shared(const struct gemm_tile *t)
+{
+    int vectors = 4 * t->k * 4, all = t->shared + t->stages * vectors + t->rows * 4;
+    return (size_t)all;
+}
+
+/* Rows go in parts where there is no room for the terms of all. */
+static void report_terms(const struct reporter *to, const struct tec_grid *plain,
+                         const struct gemm_ask *ask)
+{
+    enum { CHUNKS = 32 * 8, THREADS_OF_TERMS = 256 };
+    int part = terms_part(ask, to->facts);
+    for (int base = 0; part > 0 && base < ask->rows; base += part) {
+        struct tec_grid written = *plain, product = *plain;
+        int count = ask->rows - base < part ? ask->rows - base : part;
+        int columns = ceil_div(ask->k, TERMS_K) * TERMS_K;
+        enum gemm_tile_id id = terms_choose(count, ask, &plain->choice.split, to->facts);
+        set_blocks(&written, ceil_div(columns, CHUNKS), ceil_div(count, 8), 1, THREADS_OF_TERMS);
+        written.what = "row_terms";
+        written.writes_terms = true;
+        written.rows = count;
+        written.first = product.first = base;
+        report(to, &written);
+        set_tile(&product, id, count, ask->places);
+        int slabs = gemm_tiles[id].stages * (gemm_tiles[id].rows / 8);
+        product.choice.walk = id != GEMM_terms_wide;
+        product.shared -= (size_t)(slabs * (2 - plain->terms)) * TERM_BYTES;
+        report(to, &product);
+    }
+}
+
+static bool report_bf16(const struct reporter *to, const struct tec_gemm_args *a,
+                        const struct gemm_ask *ask, enum tec_cuda_then then)
+{
+    struct tec_grid g = {
+        .kernel = TEC_KERNEL_gemm_bf16, .args = a, .norm = ask->norm, .then = then};
+    g.choice = gemm_choose(ask, to->facts);
+    enum gemm_tile_id id = g.choice.tile;
+    if (id == GEMM_NONE)
+        return false;
+    const struct gemm_tile *t = &gemm_tiles[id];
+    g.terms = t->terms;
+    if (t->terms == 0) {
+        g.terms = ask->rounded ? 1 : 2;
+        report_terms(to, &g, ask);
+        return true;
+    }
+    set_tile(&g, id, ask->rows, ask->places);
+    if (!g.choice.walk)
+        g.blocks[2] = (unsigned)g.choice.split.count;
+    if (g.choice.walk)
+        g.registers = t->walking;
+    else if (ask->norm)
+        g.registers = t->normed;
+    if (ask->norm && !to->facts->groups)
+        g.shared = normed_shared(t);
+    report(to, &g);
+    return true;
+}
+
+static struct gemm_ask plain_ask(const struct tec_gemm_args *a, bool norm)
+{
+    return (struct gemm_ask){.n = a->n,
+                             .k = a->k,
+                             .rows = a->max_rows,
+                             .places = a->n / 16,
+                             .few = true,
+                             .wide = true,
+                             .norm = norm,
+                             .rounded = a->rounded != 0};
+}
+
+static void of_gemm_bf16(const struct reporter *to, struct tec_grid *g)
+{
+    struct gemm_ask ask = plain_ask(g->args, false);
+    report_bf16(to, g->args, &ask, TEC_CUDA_THEN_NOTHING);
+}
+
+static void of_gemm_int4(const struct reporter *to, struct tec_grid *g)
+{
+    const struct tec_gemm_args *a = g->args;
+    enum gemm_tile_id id = int4_choose(a->n, a->max_rows, to->facts);
+    const struct gemm_tile *t = &gemm_tiles[id];
+    struct int4_cut cut = int4_cut(a->k, a->group, t->k);
+    set_tile(g, id, a->max_rows, a->n / 16);
+    g->terms = a->rounded ? 1 : 3;
+    g->choice.walk = t->rows > 16;
+    g->choice.split = (struct split){ceil_div(a->k, 16), cut.each * cut.pieces, cut.splits};
+    report(to, g);
+}
+
+static void of_gemm_int8(const struct reporter *to, struct tec_grid *g)
+{
+    const struct tec_gemm_args *a = g->args;
+    set_tile(g, int8_choose(a->max_rows), a->max_rows, a->n / 16);
+    g->terms = 2;
+    report(to, g);
+}
+
+static void of_gemm_f32(const struct reporter *to, struct tec_grid *g)
+{
+    const struct tec_gemm_args *a = g->args;
+    enum gemm_tile_id id = f32_choose(a->n, a->max_rows, to->facts);
+    const struct gemm_tile *t = &gemm_tiles[id];
+    set_tile(g, id, a->max_rows, ceil_div(a->n, 16));
+    g->fixed_shared = (size_t)((t->columns + t->rows) * (t->k + 1)) * sizeof(double);
+    g->terms = 1;
+    report(to, g);
+}
+
+/* --- attention ------------------------------------------------------------------------------- */
+
+static void of_attention(const struct reporter *to, struct tec_grid *g)
+{
+    const struct tec_attention_args *a = g->args;
+    bool bf16 = g->kernel == TEC_KERNEL_attention_bf16;
+    if (a->max_rows <= 0)
+        return;
+    if (attention_is_wide(a)) {
+        set_blocks(g, a->max_rows, a->heads, 1, THREADS);
+        g->shared = KEYS * (sizeof(size_t) + sizeof(float));
+        g->what = "wide";
+        report(to, g);
+        return;
+    }
+    g->attention = bf16 ? attention_choose_bf16(a, to->facts) : attention_choose_f32(a, to->facts);
+    attention_blocks(a, &g->attention.plan, g->blocks);
+    g->threads = THREADS;
+    g->shared = g->attention.shared;
+    g->registers = g->attention.m == 64 && bf16 && a->head_dim > 64 ? 232 : 128;
+    g->what = g->attention.m == 64 ? "64 rows" : g->attention.m == 32 ? "32 rows" : "16 rows";
+    report(to, g);
+}
+
+static void of_attention_mass(const struct reporter *to, struct tec_grid *g)
+{
+    enum { QUERIES = 16, FIXED = 26432 };
+    const struct tec_mass_args *a = g->args;
+    int group = a->kv_heads > 0 ? a->heads / a->kv_heads : 1;
+    int rows = QUERIES / (group < QUERIES ? group : QUERIES);
+    set_blocks(g, ceil_div(a->max_rows, rows), 1, 1, THREADS);
+    g->fixed_shared = FIXED;
+    g->registers = 88;
+    report(to, g);
+}
+
+/* --- rows and columns ------------------------------------------------------------------------ */
+
+static void quads(const struct reporter *to, struct tec_grid *g, int rows, int cols)
+{
+    set_blocks(g, rows, ceil_div(cols, ROW_COLUMNS), 1, ROW_THREADS);
+    report(to, g);
+}
+
+#define OF_QUADS(name, args_of, cols)                                    \
+    static void of_##name(const struct reporter *to, struct tec_grid *g) \
+    {                                                                    \
+        const struct tec_##args_of##_args *a = g->args;                  \
+        quads(to, g, a->max_rows, cols);                                 \
+    }
+OF_QUADS(map, map, a->cols)
+OF_QUADS(soft_cap, soft_cap, a->cols)
+OF_QUADS(add, add, a->cols)
+OF_QUADS(gated, gated, a->cols)
+OF_QUADS(embed, embed, a->k)
+OF_QUADS(add_table, add_table, a->cols)
+OF_QUADS(take, take, a->cols)
+OF_QUADS(read_kv, read_kv, a->cols)
+OF_QUADS(guide, guide, a->cols)
+OF_QUADS(euler, euler, a->cols)
+OF_QUADS(max_pool, window, a->cols)
+
+/* Threads of one column, or of one unit, each. */
+static void columns(const struct reporter *to, struct tec_grid *g, int rows, int cols)
+{
+    set_blocks(g, rows, ceil_div(cols, ROW_THREADS), 1, ROW_THREADS);
+    report(to, g);
+}
+
+static void of_unfold(const struct reporter *to, struct tec_grid *g)
+{
+    const struct tec_window_args *a = g->args;
+    columns(to, g, a->max_rows, a->side * a->side * a->cols);
+}
+
+static void of_mean(const struct reporter *to, struct tec_grid *g)
+{
+    const struct tec_mean_args *a = g->args;
+    columns(to, g, a->max_rows, a->cols);
+}
+
+static void of_logits_mask(const struct reporter *to, struct tec_grid *g)
+{
+    const struct tec_logits_mask_args *a = g->args;
+    columns(to, g, a->max_rows, a->cols);
+}
+
+static void of_repetition_penalty(const struct reporter *to, struct tec_grid *g)
+{
+    const struct tec_repetition_penalty_args *a = g->args;
+    columns(to, g, a->max_rows, ceil_div(a->cols, 32));
+}
+
+static void of_rope(const struct reporter *to, struct tec_grid *g)
+{
+    const struct tec_rope_args *a = g->args;
+    int width = a->cos_sin ? a->head_dim / 2 : a->head_dim;
+    columns(to, g, a->max_rows, ((a->q_at >= 0 ? a->heads : 0) + 2 * a->kv_heads) * width);
+}
+
+static void of_norm(const struct reporter *to, struct tec_grid *g)
+{
+    const struct tec_norm_args *a = g->args;
+    set_blocks(g, a->max_rows, 1, 1, norm_threads(a->cols));
+    report(to, g);
+}
+
+static void of_head_norm(const struct reporter *to, struct tec_grid *g)
+{
+    const struct tec_head_norm_args *a = g->args;
+    set_blocks(g, a->max_rows, 1, 1, NORM_THREADS);
+    report(to, g);
+}
+
+static void of_patchify(const struct reporter *to, struct tec_grid *g)
+{
+    const struct tec_patchify_args *a = g->args;
+    int patches = a->width / a->patch * (a->height / a->patch);
+    set_blocks(g, a->max_pictures * patches, 1, 1, ROW_THREADS);
+    report(to, g);
+}
+
+static void of_place(const struct reporter *to, struct tec_grid *g)
+{
+    enum { PLACES = 64 };
+    const struct tec_place_args *a = g->args;
+    int cols = a->kv_heads * a->head_dim, units = a->cos_sin ? cols / 2 + cols : 2 * cols;
+    int places = a->max_places < PLACES ? a->max_places : PLACES;
+    set_blocks(g, a->max_tokens, ceil_div(units, ROW_THREADS), places, ROW_THREADS);
+    report(to, g);
+}
+
+static void of_move(const struct reporter *to, struct tec_grid *g)
+{
+    enum { MOVE_PIECES = 4, WORDS = 3 };
+    static const size_t words[WORDS] = {16, 4, 2};
+    const struct tec_move_args *a = g->args;
+    size_t row = (size_t)a->row, word = words[WORDS - 1];
+    for (int i = WORDS; i-- > 0;)
+        if (rows_aligned(a->from, row, words[i]) && rows_aligned(a->to, row, words[i]))
+            word = words[i];
+    int pieces = (int)((size_t)a->max_tokens * (row / word));
+    set_blocks(g, ceil_div(pieces, ROW_THREADS * MOVE_PIECES), 1, 1, ROW_THREADS);
+    report(to, g);
+}
+
+/* A block for each row, of 256 threads. */
+static void of_sample(const struct reporter *to, struct tec_grid *g)
+{
+    const struct tec_sample_args *a = g->args;
+    set_blocks(g, a->max_rows, 1, 1, 256);
+    report(to, g);
+}
+
+static void of_log_prob(const struct reporter *to, struct tec_grid *g)
+{
+    const struct tec_log_prob_args *a = g->args;
+    set_blocks(g, a->max_rows, 1, 1, 256);
+    report(to, g);
+}
+
+static void of_next_token(const struct reporter *to, struct tec_grid *g)
+{
+    enum { SHARE = 4096, BEST = 8 }; /* columns of a block; bytes of what it leaves */
+    const struct tec_next_token_args *a = g->args;
+    if (a->max_rows < 1)
+        return;
+    size_t room = to->facts->partials_size / BEST / (size_t)a->max_rows;
+    int shares = ceil_div(a->cols, SHARE);
+    set_blocks(g, (size_t)shares > room ? (int)room : shares, a->max_rows, 1, 256);
+    report(to, g);
+}
+
+/* --- commands -------------------------------------------------------------------------------- */
+
+#define of_attention_f32 of_attention
+#define of_attention_bf16 of_attention
+#define of_attention_mass_f32 of_attention_mass
+#define of_attention_mass_bf16 of_attention_mass
+#define of_embed_f32 of_embed
+#define of_embed_bf16 of_embed
+#define of_layernorm of_norm
+#define of_rmsnorm of_norm
+#define of_rope_f32 of_rope
+#define of_rope_bf16 of_rope
+#define of_gelu of_map
+#define of_gelu_erf of_map
+#define of_silu of_map
+#define of_relu of_map
+#define of_copy_rows of_map
+#define of_gelu_mul of_gated
+#define of_silu_mul of_gated
+#define of_take_rows of_take
+#define of_mean_rows of_mean
+#define of_read_kv_f32 of_read_kv
+#define of_read_kv_bf16 of_read_kv
+#define of_move_kv of_move
+#define of_place_kv_f32 of_place
+#define of_place_kv_bf16 of_place
+
+static void (*const of_kernel[TEC_KERNEL_COUNT])(const struct reporter *to, struct tec_grid *g) = {
+#define KERNEL(name, args) [TEC_KERNEL_##name] = of_##name,
+#include "kernels/kernels.def"
+#undef KERNEL
+};
+
+void tec_grids_of(enum tec_kernel_id kernel, const void *args, const struct tec_cuda_facts *facts,
+                  tec_grid_fn *visit, void *user)
+{
+    const struct reporter to = {facts, visit, user};
+    struct tec_grid grid = {.kernel = kernel, .args = args};
+    of_kernel[kernel](&to, &grid);
+}
+
+/* Whether what is behind the product goes along, and what its tiles then are asked for. */
+static bool ask_for(const struct tec_cuda_chain *chain, const struct tec_gemm_args *a,
+                    const struct tec_cuda_facts *facts, struct gemm_ask *ask)
+{
+    *ask = plain_ask(a, chain->norm != NULL);
+    ask->few = ask->pairs = true;
+    if (chain->then == TEC_CUDA_THEN_NOTHING) {
+        ask->pairs = false;
+        return chain->norm && chain_apart(a, a->y, a->ldy);
+    }
+    if (chain->then == TEC_CUDA_THEN_gelu_mul || chain->then == TEC_CUDA_THEN_silu_mul) {
+        ask->places = 2 * gated_pairs(chain->args);
+        return gated_goes_along(a, chain->args);
+    }
+    if (chain->then == TEC_CUDA_THEN_rope_bf16) {
+        ask->places = 2 * rope_pairs(chain->args);
+        ask->wide = false;
+        return rope_goes_along(a, chain->args, facts);
+    }
+    ask->few = ask->pairs = false;
+    return chain->then == TEC_CUDA_THEN_rope_f32 ? heads_go_along(a, chain->args)
+                                                 : gelu_goes_along(a, chain->args);
+}
+
+bool tec_grids_of_chain(const struct tec_cuda_chain *chain, const struct tec_cuda_facts *facts,
+                        tec_grid_fn *visit, void *user)
+{
+    const struct reporter to = {facts, visit, user};
+    struct tec_gemm_args a = *chain->gemm;
+    struct gemm_ask ask;
+    if (a.add || (chain->norm && !chain_begins(chain->norm, &a, facts)))
+        return false;
+    if (chain->norm) {
+        a.x = chain->norm->x;
+        a.ldx = chain->norm->ldx;
+    }
+    return ask_for(chain, &a, facts, &ask) && report_bf16(&to, chain->gemm, &ask, chain->then);
+}
+
+static bool take_chain(const struct tec_cuda_chain *chain, void *user)
+{
+    const struct reporter *to = user;
+    return tec_grids_of_chain(chain, to->facts, to->visit, to->user);
+}
+
+int tec_grids_at(const struct tec_capture *capture, int at, const struct tec_cuda_facts *facts,
+                 tec_grid_fn *visit, void *user)
+{
+    const struct tec_capture_step *c = &capture->commands[at];
+    struct reporter to = {facts, visit, user};
+    if (c->kind != TEC_RUN)
+        return 1;
+    int n = chain_at(capture, at, take_chain, &to);
+    if (n == 0)
+        tec_grids_of(c->kernel, c->args, facts, visit, user);
+    return n ? n : 1;
+}
