@@ -322,6 +322,18 @@ out "^2 pictures, a prompt of 20 tokens, 10 steps of 50 actions, bf16"
 awk '$NF == "predicted" && $1 == "frame" { split("0.54 2.63 1.51 4.7", want)
     n++; d = $3 / want[n] - 1; if (d > 0.1 || d < -0.1) bad = 1 } END { exit bad || n != 4 }' "$W/out"
 ok $? "its products take what others computed, within a tenth"
+run 0 "modelled kernels" graph --roofline h100 --random-weights 1 --prompt-tokens 20 --kernels \
+    pipelines/suite/pi0_views2.lua
+out " gate_up .* terms_wide .* 5x128x1 .* modelled$"
+# An H100's graph had 2016 kernels, three of them marks; the frame took 44.93 ms.
+awk '$NF == "modelled" && $2 == "all" { n++; bad = $3 != 2013 || $4 < 40 || $4 > 49 }
+    END { exit bad || n != 1 }' "$W/out"
+ok $? "as many as the device started, in about the time that it took"
+[ -z "$(sed -n '/modelled from grids/,$p' "$W/out" | grep -E '[0-9]\.[0-9]' | grep -v 'modelled$')" ]
+ok $? "every time of a kernel is marked as modelled"
+run 0 "modelled kernels as JSON" graph --roofline orin --format json pipelines/demo_metaworld.lua
+json whole modelled
+run 2 "kernels without a roofline" graph --kernels pipelines/demo_metaworld.lua
 run 2 "no such machine" graph --roofline b300 pipelines/demo_metaworld.lua
 err "'b300'; there are: h200, h100, 4090, orin, thor"
 run 2 "a machine twice" graph --roofline h200,h200 pipelines/demo_metaworld.lua

@@ -301,8 +301,10 @@ void tec_work_visit(const struct tec_plan *plan, const struct tec_plan_part *par
             const struct tec_counts counts = {list.items, list.n};
             const struct tec_call_work work = {
                 .call = &step->call,
+                .step = i,
                 .stage = stage_of(plan, part, &step->call, after_prefill),
                 .turn = turn,
+                .counts = &counts,
                 .cost = tec_ops[step->call.op].op->cost(&step->call, &counts)};
             visit(user, &work);
         }

@@ -35,8 +35,10 @@ extern const char *const tec_stage_names[TEC_STAGE_COUNT];
 /* One call of one turn of its loop. */
 struct tec_call_work {
     const struct tec_call *call;
+    int step; /* of the program: the command of the part's capture, too */
     enum tec_stage stage;
     int turn;
+    const struct tec_counts *counts; /* what live counts are; for the time of the visit */
     struct tec_cost cost;
 };
 

@@ -3,7 +3,7 @@
 #include "tools/cli/open_pipeline.h"
 #include "tools/cli/registry.h"
 #include "tools/measure/measure.h"
-#include "tools/measure/roofline.h"
+#include "tools/measure/modelled.h"
 #include "tools/picture/commands.h"
 #include "tools/picture/drawing.h"
 #include "tools/record/cadence.h"
@@ -19,7 +19,7 @@ enum kind { DOT, SVG, HTML, MERMAID, JSON, TEXT };
 
 struct graph_options {
     int type;
-    bool compiled, commands;
+    bool compiled, commands, kernels;
     const char *list, *roofline, *costs, *recording;
     int pictures, prompt, made;
 };
@@ -40,6 +40,9 @@ static const struct tec_option options[] = {
     {"roofline", 0, TEC_OPTION_TEXT, "MACHINE,...",
      "work and predicted times of the captured parts; machines are in --list machines",
      AT(roofline), 0, 0},
+    {"kernels", 0, TEC_OPTION_FLAG, NULL,
+     "of the roofline: a line for each kernel that is modelled, with its grid and waves",
+     AT(kernels), 0, 0},
     {"costs", 0, TEC_OPTION_TEXT, "FILE.costs",
      "what nodes took, of `tectum profile`; html: as heat", AT(costs), 0, 0},
     {"recording", 0, TEC_OPTION_TEXT, "FILE.mcap", "what nodes took in a recording; html: as heat",
@@ -149,9 +152,11 @@ static enum tec_status predict(struct tec_invocation *call, const struct tec_pip
     roofline.plan = engine->plan;
     enum tec_status status = tec_roofline_make(&roofline, call->arena, err);
     if (status == TEC_OK && o->type == JSON)
-        status = tec_roofline_json(&roofline, call->out, err);
+        status = tec_roofline_json(&roofline, call->arena, call->out, err);
     else if (status == TEC_OK)
         tec_roofline_print(&roofline, call->out);
+    if (status == TEC_OK && o->type != JSON)
+        status = tec_modelled_print(&roofline, o->kernels, call->arena, call->out, err);
     tec_engine_close(engine);
     return status;
 }
@@ -302,8 +307,9 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
                         tec_command_graph.usage);
     if (json && o->type == DOT)
         o->type = JSON;
-    if (!o->roofline && (o->pictures || o->prompt || o->made))
-        return tec_fail(err, TEC_INVALID, "--pictures, --prompt-tokens and --made need --roofline");
+    if (!o->roofline && (o->pictures || o->prompt || o->made || o->kernels))
+        return tec_fail(err, TEC_INVALID,
+                        "--pictures, --prompt-tokens, --made and --kernels need --roofline");
     if (o->roofline && o->type != DOT && o->type != TEXT && o->type != JSON)
         return tec_fail(err, TEC_INVALID, "--roofline prints text or json");
     if ((o->costs || o->recording) && (o->roofline || o->commands || (o->costs && o->recording)))

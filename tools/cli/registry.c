@@ -68,7 +68,6 @@ static const struct row machines[] = {
 #define PEAK(name, title, bf16, f32, memory, ...) \
     {{#name, title, #bf16 " TFLOP/s", #memory " GB/s"}},
 #include "tools/measure/peaks.def"
-#undef PEAK
 };
 
 #define LIST(list, ...)                                                    \

@@ -11,7 +11,6 @@ const struct tec_peak tec_peaks[] = {
 #define PEAK(name, title, bf16, f32, memory, boundary, ...) \
     {#name, title, bf16, f32, memory, boundary, {__VA_ARGS__}},
 #include "tools/measure/peaks.def"
-#undef PEAK
 };
 const int tec_n_peaks = sizeof tec_peaks / sizeof tec_peaks[0];
 _Static_assert(sizeof tec_peaks / sizeof tec_peaks[0] <= TEC_MAX_PEAKS, "room for all machines");
@@ -116,13 +115,20 @@ static void take(void *user, const struct tec_call_work *work)
     add(v->roofline, &v->stages[TEC_STAGE_COUNT].sum, &work->cost);
 }
 
+struct tec_work_size tec_roofline_size(const struct tec_roofline *r,
+                                       const struct tec_plan_part *part)
+{
+    struct tec_work_size size = r->size;
+    size.rows = part->kind == TEC_PART_DECODE ? part->batch : r->plan->spec.stages - 1;
+    size.k = 1;
+    return size;
+}
+
 static enum tec_status make_part(struct tec_roofline *r, const struct tec_plan_part *part,
                                  struct tec_error *err)
 {
     struct tec_roofline_row *rows = r->rows + r->n_rows;
-    struct tec_work_size size = r->size;
-    size.rows = part->kind == TEC_PART_DECODE ? part->batch : r->plan->spec.stages - 1;
-    size.k = 1;
+    struct tec_work_size size = tec_roofline_size(r, part);
     TEC_TRY(tec_work_check(r->plan, part, &size, err));
     for (int i = 0; i <= TEC_STAGE_COUNT; i++)
         rows[i] = (struct tec_roofline_row){

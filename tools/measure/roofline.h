@@ -80,9 +80,13 @@ enum tec_status tec_roofline_choose(struct tec_roofline *roofline, const char *n
 enum tec_status tec_roofline_make(struct tec_roofline *roofline, struct tec_arena *arena,
                                   struct tec_error *err);
 
+/* The sizes that a part's rows are made with: a full batch, or a full ring. */
+struct tec_work_size tec_roofline_size(const struct tec_roofline *roofline,
+                                       const struct tec_plan_part *part);
+
 /* Print the rows as tables, and as JSON. */
 void tec_roofline_print(const struct tec_roofline *roofline, FILE *out);
-enum tec_status tec_roofline_json(const struct tec_roofline *roofline, FILE *out,
-                                  struct tec_error *err);
+enum tec_status tec_roofline_json(const struct tec_roofline *roofline, struct tec_arena *arena,
+                                  FILE *out, struct tec_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* roofline_report.c - predictions as tables and as JSON. */
 #include "base/json_text.h"
 #include "tools/measure/machine.h"
-#include "tools/measure/roofline.h"
+#include "tools/measure/modelled.h"
 
 #include <jansson.h>
 
@@ -158,8 +158,15 @@ static json_t *peak_json(const struct tec_peak *p)
                      p->from[2], p->from[3]);
 }
 
-enum tec_status tec_roofline_json(const struct tec_roofline *r, FILE *out, struct tec_error *err)
+enum tec_status tec_roofline_json(const struct tec_roofline *r, struct tec_arena *arena, FILE *out,
+                                  struct tec_error *err)
 {
+    json_t *modelled = NULL;
+    enum tec_status status = tec_modelled_json(&modelled, r, arena, err);
+    if (status != TEC_OK) {
+        json_decref(modelled);
+        return status;
+    }
     json_t *machines = json_array(), *rows = json_array(), *k = json_array();
     for (int i = 0; i < r->n_peaks; i++)
         json_array_append_new(machines, peak_json(r->peaks[i]));
@@ -167,14 +174,14 @@ enum tec_status tec_roofline_json(const struct tec_roofline *r, FILE *out, struc
         json_array_append_new(rows, row_json(r, &r->rows[i]));
     for (int i = 0; i < r->pipeline->capture.k.n; i++)
         json_array_append_new(k, json_integer(r->pipeline->capture.k.item[i]));
-    json_t *json =
-        json_pack("{s:b, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:o, s:o, s:o}", "predicted", 1,
-                  "pipeline", r->pipeline->name, "commit", tec_machine_commit(), "pictures",
-                  r->size.pictures, "prompt_tokens", r->size.text, "made", r->size.made, "steps",
-                  r->plan->spec.actions[0].steps, "horizon", r->plan->model->flow.horizon, "bf16",
-                  r->plan->weights->bf16, "k", k, "machines", machines, "rows", rows);
-    enum tec_status status = tec_json_print(out, json, JSON_INDENT(1) | JSON_REAL_PRECISION(9),
-                                            "a roofline as JSON", err);
+    json_t *json = json_pack(
+        "{s:b, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:o, s:o, s:o, s:o}", "predicted", 1,
+        "pipeline", r->pipeline->name, "commit", tec_machine_commit(), "pictures", r->size.pictures,
+        "prompt_tokens", r->size.text, "made", r->size.made, "steps",
+        r->plan->spec.actions[0].steps, "horizon", r->plan->model->flow.horizon, "bf16",
+        r->plan->weights->bf16, "k", k, "machines", machines, "rows", rows, "modelled", modelled);
+    status = tec_json_print(out, json, JSON_INDENT(1) | JSON_REAL_PRECISION(9),
+                            "a roofline as JSON", err);
     json_decref(json);
     return status;
 }

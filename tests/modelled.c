@@ -1,0 +1,438 @@
+/* modelled.c - the model of kernels' times: grids worked out by hand, times worked out by hand, and
+ * what an H100 took of the layers that the model was not fitted to. */
+#include "tools/measure/modelled.h"
+#include "tests/tap.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct tec_cuda_facts h100 = {90, 132, true, TEC_CUDA_PARTIALS, TEC_CUDA_TERMS};
+static const struct tec_cuda_facts ada = {89, 128, false, TEC_CUDA_PARTIALS, 0};
+static const struct tec_cuda_facts orin = {87, 16, false, TEC_CUDA_PARTIALS, 0};
+
+static const struct tec_peak *peak_of(const char *name)
+{
+    for (int i = 0; i < tec_n_peaks; i++)
+        if (strcmp(tec_peaks[i].name, name) == 0)
+            return &tec_peaks[i];
+    return NULL;
+}
+
+/* --- grids ----------------------------------------------------------------------------------- */
+
+struct grids {
+    int n;
+    struct tec_grid items[8];
+};
+
+static void keep(void *user, const struct tec_grid *grid)
+{
+    struct grids *to = user;
+    if (to->n < 8)
+        to->items[to->n] = *grid;
+    to->n++;
+}
+
+static struct grids product(const struct tec_cuda_facts *facts, struct tec_gemm_args *a)
+{
+    struct grids grids = {0};
+    a->ldx = a->k;
+    a->ldy = a->n;
+    tec_grids_of(TEC_KERNEL_gemm_bf16, a, facts, keep, &grids);
+    return grids;
+}
+
+static bool is(const struct tec_grid *g, const char *what, unsigned x, unsigned y, unsigned z)
+{
+    bool same =
+        strcmp(g->what, what) == 0 && g->blocks[0] == x && g->blocks[1] == y && g->blocks[2] == z;
+    if (!same)
+        fprintf(stderr, "# %s %u x %u x %u\n", g->what, g->blocks[0], g->blocks[1], g->blocks[2]);
+    return same;
+}
+
+/* 51 rows, 2560 columns: 20 tiles of 128; 128 blocks are wanted, so 7 splits of 64 blocks of 16 k,
+ * in whole steps of four: 12 each, which makes 6 splits. */
+TEST(few_rows_are_split_into_blocks)
+{
+    struct tec_gemm_args a = {.max_rows = 51, .n = 2560, .k = 1024};
+    struct grids g = product(&h100, &a);
+    REQUIRE(g.n == 1);
+    CHECK(is(&g.items[0], "groups_64", 1, 20, 6));
+    CHECK_INT(g.items[0].threads, ==, 256);
+    CHECK_INT(g.items[0].choice.split.each, ==, 12);
+    a = (struct tec_gemm_args){.max_rows = 51, .n = 1024, .k = 2048};
+    g = product(&h100, &a);
+    CHECK(is(&g.items[0], "groups_64", 1, 8, 16));
+    a = (struct tec_gemm_args){.max_rows = 6, .n = 32768, .k = 2048};
+    g = product(&h100, &a);
+    CHECK(is(&g.items[0], "groups_8", 1, 256, 1));
+}
+
+/* 532 rows: 5 tiles of 128. Of 32768 columns without splits the widest tile is the cheapest: 5
+ * waves of 32 x 2700 + 4000 clocks are less than 10 of 32 x 1460 + 4000 or 9 of 32 x 1960 + 4000.
+ */
+TEST(many_rows_take_the_tile_of_fewest_clocks)
+{
+    struct tec_gemm_args a = {.max_rows = 532, .n = 32768, .k = 2048};
+    struct grids g = product(&h100, &a);
+    REQUIRE(g.n == 2);
+    CHECK(is(&g.items[0], "row_terms", 8, 67, 1));
+    CHECK(is(&g.items[1], "terms_wide", 5, 128, 1));
+    a = (struct tec_gemm_args){.max_rows = 532, .n = 2048, .k = 16384};
+    g = product(&h100, &a);
+    REQUIRE(g.n == 2);
+    CHECK(is(&g.items[0], "row_terms", 64, 67, 1));
+    CHECK(is(&g.items[1], "terms_128", 5, 16, 1));
+}
+
+/* 64 MiB hold the terms of 1024 rows of 16384 columns: 2000 rows go in two parts. */
+TEST(rows_without_room_for_their_terms_go_in_parts)
+{
+    struct tec_gemm_args a = {.max_rows = 2000, .n = 2048, .k = 16384};
+    struct grids g = product(&h100, &a);
+    REQUIRE(g.n == 4);
+    CHECK_INT(g.items[1].rows, ==, 1024);
+    CHECK_INT(g.items[2].first, ==, 1024);
+    CHECK_INT(g.items[2].shared, ==, 0);
+    CHECK_INT(g.items[3].rows, ==, 976);
+}
+
+/* Without warp groups: 532 rows and 2560 columns are 5 x 20 tiles of 128 x 128, fewer than the 128
+ * processors, so 64 rows by 128 columns, walking over splits; Orin's 16 have tiles enough. */
+TEST(other_devices_take_tiles_that_leave_no_processor_idle)
+{
+    struct tec_gemm_args a = {.max_rows = 532, .n = 2560, .k = 2048};
+    struct grids g = product(&ada, &a);
+    REQUIRE(g.n == 1);
+    CHECK(is(&g.items[0], "rows_64", 9, 20, 1));
+    CHECK(g.items[0].choice.walk);
+    g = product(&orin, &a);
+    CHECK(is(&g.items[0], "rows_128", 5, 20, 1));
+}
+
+/* 51 rows of 8 heads are 26 tiles of 16 packed rows: 6 blocks for 132 processors share the keys of
+ * each, and a run may begin at both rows of a tile. */
+TEST(keys_of_few_rows_are_shared)
+{
+    struct tec_attention_args a = {.max_rows = 51, .heads = 8, .kv_heads = 1, .head_dim = 256};
+    struct grids g = {0};
+    tec_grids_of(TEC_KERNEL_attention_bf16, &a, &h100, keep, &g);
+    REQUIRE(g.n == 1);
+    CHECK(is(&g.items[0], "16 rows", 52, 1, 6));
+    CHECK_INT(g.items[0].shared, ==, 90272); /* bytes: two fit 228 KiB */
+    a = (struct tec_attention_args){.max_rows = 0, .heads = 8, .kv_heads = 1, .head_dim = 256};
+    g.n = 0;
+    tec_grids_of(TEC_KERNEL_attention_bf16, &a, &h100, keep, &g);
+    CHECK_INT(g.n, ==, 0);
+}
+
+/* --- registers ------------------------------------------------------------------------------- */
+
+/* The most that a line of tests/cuda_registers.expected has whose kernel begins and ends so. */
+static int registers_of(const char *begin, const char *end)
+{
+    char line[300];
+    int most = 0;
+    FILE *file = fopen(TECTUM_SOURCE "/tests/cuda_registers.expected", "r");
+    while (file && fgets(line, sizeof line, file)) {
+        int of[4], at = 0;
+        line[strcspn(line, "\n")] = '\0';
+        if (sscanf(line, "%*s %d %d %d %d %*d %*d %n", of, of + 1, of + 2, of + 3, &at) != 4)
+            continue;
+        size_t length = strlen(line), tail = strlen(end);
+        if (strncmp(line + at, begin, strlen(begin)) != 0 || length < tail ||
+            strcmp(line + length - tail, end) != 0)
+            continue;
+        for (int i = 0; i < 4; i++)
+            most = of[i] > most ? of[i] : most;
+    }
+    if (file)
+        fclose(file);
+    return most;
+}
+
+TEST(tiles_have_the_registers_that_the_compiler_gave)
+{
+    char shape[80], begin[120];
+#define MMA_TILE(name, terms, across, down, m, n, k, stages, registers, walking, normed)         \
+    snprintf(shape, sizeof shape, "<shape<%d, %d, %d, %d, %d, %d, %d>,", terms, across, down, m, \
+             n, k, stages);                                                                      \
+    snprintf(begin, sizeof begin, "gemm_kernel%s", shape);                                       \
+    CHECK_INT(registers_of(begin, " false>"), ==, registers);                                    \
+    CHECK_INT(registers_of(begin, " true>"), ==, walking);                                       \
+    snprintf(begin, sizeof begin, "gemm_normed_kernel%s", shape);                                \
+    CHECK_INT(registers_of(begin, ">"), ==, normed);
+#define GROUP_TILE(name, terms, n, groups, k, stages, registers)                                  \
+    snprintf(begin, sizeof begin, "gemm_groups_kernel<group_shape<%d, %d, %d, %d, %d>", terms, n, \
+             groups, k, stages);                                                                  \
+    CHECK_INT(registers_of(begin, ">"), ==, registers);
+#define TERMS_TILE(name, n, across, stages, resident, clocks, registers) \
+    CHECK_INT(registers_of("gemm_terms_kernel<" #name "<", ">"), ==, registers);
+#define INT4_TILE(name, deep, across, down, m, n, k, stages, registers)                            \
+    snprintf(begin, sizeof begin, "gemm_int4_kernel<int4_shape<%d, %d, %d, %d, %d, %d, %d>", deep, \
+             across, down, m, n, k, stages);                                                       \
+    CHECK_INT(registers_of(begin, ">"), ==, registers);
+#define INT8_TILE(name, deep, across, n, registers)                                            \
+    snprintf(begin, sizeof begin, "gemm_int8_kernel<int8_shape<%d, %d, %d>", deep, across, n); \
+    CHECK_INT(registers_of(begin, ">"), ==, registers);
+#define F32_TILE(name, columns, rows, m, n, k, registers)                                          \
+    snprintf(begin, sizeof begin, "gemm_kernel<tile<%d, %d, %d, %d, %d>", columns, rows, m, n, k); \
+    CHECK_INT(registers_of(begin, ">"), ==, registers);
+#include "kernels/cuda/gemm_tiles.def"
+}
+
+/* --- times ----------------------------------------------------------------------------------- */
+
+static struct tec_grid_time time_on(const char *machine, const struct tec_grid *grid,
+                                    struct tec_grid_work work)
+{
+    const struct tec_changes none = {false, false, false, false};
+    const struct tec_peak *peak = peak_of(machine);
+    work.alone = true;
+    return tec_grid_time_of(peak, tec_chip_of(peak), grid, &work, &none);
+}
+
+static bool near(double a, double b)
+{
+    return fabs(a - b) < 1e-3 * b;
+}
+
+/* Gate and up of 51 rows: 64 x 2 blocks, 7 groups of live rows, 16 steps of 32 k: 1.1 to start, 1.6
+ * + 7 x 0.54 + 16 x 0.95 for the one wave, two sums of 0.19 + 7 x 0.063; its 16.8 MB take 6 us. */
+TEST(a_product_of_few_rows_takes_its_steps_and_its_sums)
+{
+    struct tec_gemm_args a = {.max_rows = 51, .n = 8192, .k = 1024};
+    struct grids g = product(&h100, &a);
+    struct tec_grid_work work = {.rows = 51, .cost = {.weights = 8192 * 1024 * 2}};
+    struct tec_grid_time t = time_on("h100", &g.items[0], work);
+    CHECK(near(t.us, 1.1 + 1.6 + 3.78 + 15.2 + 2 * 0.631));
+    CHECK_INT(t.busy, ==, 128);
+    CHECK_INT(t.resident, ==, 2);
+    CHECK_INT(t.waves, ==, 1);
+    CHECK_STR(t.bound, "wait");
+}
+
+/* Of 6 rows, 134 MB at 93 % of 3000 GB/s, 48.1 us, are more than 32 steps. */
+TEST(a_product_of_very_few_rows_takes_its_bytes)
+{
+    struct tec_gemm_args a = {.max_rows = 6, .n = 32768, .k = 2048};
+    struct grids g = product(&h100, &a);
+    struct tec_grid_work work = {.rows = 6, .cost = {.weights = 134217728}};
+    struct tec_grid_time t = time_on("h100", &g.items[0], work);
+    CHECK(near(t.us, 1.1 + 134217728 / 2790e3));
+    CHECK_STR(t.bound, "memory");
+}
+
+/* 136 tiles of 128 x 128 on 132 processors, one each: a second wave for four of them. 18 steps of
+ * 1460 clocks x 0.8 at 1.98 GHz and 7.6 us around, twice. */
+TEST(a_tile_too_many_is_a_wave_more)
+{
+    struct tec_gemm_args a = {.max_rows = 512, .n = 4304, .k = 1152};
+    struct grids g = product(&h100, &a);
+    REQUIRE(g.n == 2);
+    struct tec_grid_work work = {.rows = 512, .cost = {.weights = 4304 * 1152 * 2}};
+    struct tec_grid_time t = time_on("h100", &g.items[1], work);
+    CHECK(near(t.us, 1.1 + 2 * (7.6 + 18 * 0.8 * 1460 / 1980)));
+    CHECK_INT(t.waves, ==, 2);
+    work.rows = 384; /* three of four tiles of rows live */
+    t = time_on("h100", &g.items[1], work);
+    CHECK_INT(t.busy, ==, 102);
+    CHECK_INT(t.waves, ==, 1);
+}
+
+TEST(what_is_planned_takes_no_longer)
+{
+    const struct tec_changes all = {true, true, true, true}, none = {false, false, false, false};
+    const struct tec_peak *peak = peak_of("h100");
+    struct tec_gemm_args a = {.max_rows = 51, .n = 1024, .k = 4096};
+    struct grids g = product(&h100, &a);
+    struct tec_grid_work work = {.rows = 51, .in_loop = true};
+    struct tec_grid_time now = tec_grid_time_of(peak, tec_chip_of(peak), &g.items[0], &work, &none);
+    struct tec_grid_time then = tec_grid_time_of(peak, tec_chip_of(peak), &g.items[0], &work, &all);
+    /* 16 sums of 0.631 us become three, and kernels overlap in the loop. */
+    CHECK(near(now.us - then.us, 13 * 0.631 + 1.0));
+}
+
+/* --- an H100 --------------------------------------------------------------------------------- */
+
+struct layer {
+    enum tec_kernel_id kernel;
+    const char *name, *what;
+    int rows, k, n, heads, kv;
+};
+
+static const struct layer layers[] = {
+#define LAYER(kernel, what, calls, rows, k, n, heads, kv) \
+    {TEC_KERNEL_##kernel, #kernel, what, rows, k, n, heads, kv},
+#include "tests/kernels/bench_layers.def"
+#undef LAYER
+};
+enum { LAYERS = sizeof layers / sizeof layers[0] };
+
+/* The layers that constants were fitted to; all others are held out. */
+static bool fitted(const struct layer *l)
+{
+    static const char *const names[] = {"gemm_bf16 action q|k|v",
+                                        "gemm_bf16 action gate|up",
+                                        "gemm_bf16 action down",
+                                        "gemm_bf16 decode 6 q|k|v",
+                                        "gemm_bf16 decode 6 down",
+                                        "gemm_bf16 decode 6 gate|up",
+                                        "gemm_bf16 text q|k|v",
+                                        "gemm_bf16 text gate|up",
+                                        "gemm_bf16 text down",
+                                        "gemm_f32 projector",
+                                        "gemm_f32 actions out",
+                                        "attention_bf16 text",
+                                        "attention_bf16 action",
+                                        "attention_bf16 decode 1",
+                                        "attention_f32 vision",
+                                        "euler actions",
+                                        "layernorm vision",
+                                        "gelu vision",
+                                        "gelu_mul text"};
+    char name[80];
+    snprintf(name, sizeof name, "%s %s", l->name, l->what);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static double measured(const json_t *list, const struct layer *l)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach(list, i, item)
+    {
+        const char *kernel = json_string_value(json_object_get(item, "kernel"));
+        const char *what = json_string_value(json_object_get(item, "layer"));
+        if (kernel && what && strcmp(kernel, l->name) == 0 && strcmp(what, l->what) == 0)
+            return json_number_value(json_object_get(item, "us"));
+    }
+    return 0.0;
+}
+
+/* The arguments and the work of a layer as tests/kernels/bench_cuda.c makes them. */
+union layer_args {
+    struct tec_gemm_args gemm;
+    struct tec_attention_args attention;
+    struct tec_rope_args rope;
+    struct tec_norm_args norm;
+    struct tec_map_args map;
+    struct tec_gated_args gated;
+    struct tec_euler_args euler;
+    struct tec_embed_args embed;
+};
+
+static void make_layer(union layer_args *a, struct tec_grid_work *w, const struct layer *l)
+{
+    static const float table[1];
+    int64_t rows = l->rows, n = l->n, k = l->k;
+    *w = (struct tec_grid_work){.rows = rows, .together = 1};
+    w->cost.read = w->cost.written = 4 * rows * n;
+    switch (l->kernel) {
+    case TEC_KERNEL_gemm_f32:
+    case TEC_KERNEL_gemm_bf16:
+        a->gemm = (struct tec_gemm_args){
+            .max_rows = l->rows, .n = l->n, .k = l->k, .ldx = l->k, .ldy = l->n};
+        w->cost.weights = n * k * (l->kernel == TEC_KERNEL_gemm_bf16 ? 2 : 4);
+        w->cost.read = 4 * rows * k;
+        break;
+    case TEC_KERNEL_attention_f32:
+    case TEC_KERNEL_attention_bf16:
+        a->attention = (struct tec_attention_args){
+            .max_rows = l->rows, .heads = l->heads, .kv_heads = l->kv, .head_dim = l->k};
+        w->keys = (double)n;
+        w->together = rows > n ? (double)n : rows > 8 ? (double)rows : 1.0;
+        break;
+    case TEC_KERNEL_rope_bf16:
+        a->rope = (struct tec_rope_args){.max_rows = l->rows,
+                                         .heads = l->heads,
+                                         .kv_heads = l->kv,
+                                         .head_dim = l->k,
+                                         .cos_sin = table};
+        w->cost.read = 4 * rows * k * (l->heads + 2 * l->kv);
+        w->cost.written = 4 * rows * k * (l->heads + l->kv);
+        break;
+    case TEC_KERNEL_gelu_mul:
+        a->gated = (struct tec_gated_args){.max_rows = l->rows, .cols = l->n};
+        w->cost.read *= 2;
+        break;
+    case TEC_KERNEL_euler:
+        a->euler = (struct tec_euler_args){.max_rows = l->rows, .cols = l->n};
+        w->cost.read *= 2;
+        break;
+    case TEC_KERNEL_gelu:
+        a->map = (struct tec_map_args){.max_rows = l->rows, .cols = l->n};
+        break;
+    case TEC_KERNEL_embed_bf16:
+        a->embed = (struct tec_embed_args){.max_rows = l->rows, .k = l->k};
+        w->cost.read = 2 * rows * k;
+        w->cost.written = 4 * rows * k;
+        break;
+    default:
+        a->norm = (struct tec_norm_args){.max_rows = l->rows, .cols = l->n};
+    }
+}
+
+static double modelled(const struct layer *l)
+{
+    union layer_args args;
+    struct tec_grid_work work;
+    struct grids g = {0};
+    double us = 0.0;
+    memset(&args, 0, sizeof args);
+    make_layer(&args, &work, l);
+    tec_grids_of(l->kernel, &args, &h100, keep, &g);
+    for (int i = 0; i < g.n && i < 8; i++)
+        us += time_on("h100", &g.items[i], work).us;
+    return us;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The middle of the distances, as factors above 1, and the largest. */
+static void distances(bool of_fitted, double *middle, double *largest)
+{
+    const char *path = TECTUM_SOURCE "/doc/measurements/h100_2026-11-26_benches.json";
+    double all[LAYERS];
+    int n = 0;
+    json_error_t error;
+    json_t *json = json_load_file(path, 0, &error);
+    for (int i = 0; json && i < LAYERS; i++) {
+        if (fitted(&layers[i]) != of_fitted)
+            continue;
+        double is = measured(json_object_get(json, "layers"), &layers[i]);
+        double said = modelled(&layers[i]);
+        printf("# %-14s %-16s measured %8.2f us, modelled %8.2f, %+5.1f %%%s\n", layers[i].name,
+               layers[i].what, is, said, 100 * (said / is - 1), of_fitted ? ", fitted" : "");
+        all[n++] = said > is ? said / is : is / said;
+    }
+    json_decref(json);
+    qsort(all, (size_t)n, sizeof all[0], by_size);
+    *middle = n ? all[n / 2] : 0.0;
+    *largest = n ? all[n - 1] : 0.0;
+}
+
+/* What doc/roofline.md says of the model's errors. */
+TEST(the_model_is_as_far_from_an_h100_as_its_page_says)
+{
+    double middle, largest;
+    distances(true, &middle, &largest);
+    CHECK(middle > 1.0 && middle < 1.03);
+    CHECK(largest < 1.12);
+    distances(false, &middle, &largest);
+    CHECK(middle > 1.0 && middle < 1.10);
+    CHECK(largest < 2.0);
+}
+
+TAP_MAIN

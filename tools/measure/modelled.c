@@ -1,0 +1,381 @@
+/* modelled.c - the model of one kernel's time. */
+#include "tools/measure/modelled.h"
+
+#include <string.h>
+
+/* --- constants -------------------------------------------------------------------------------
+ *
+ * Times are microseconds on an H100 at CLOCK, fitted to the kernels that doc/roofline.md names; on
+ * another machine what waits for instructions goes with its clock. The shares of `mma` have no
+ * measurement behind them. */
+static const double CLOCK = 1980; /* MHz */
+
+static const double START = 1.1;         /* a kernel behind one alike, overlapped */
+static const double BEHIND_OTHER = 2.4;  /* what it takes more behind another one */
+static const double LOOP_START = 1.0;    /* what it takes more where none overlap */
+static const double MEMORY_SHARE = 0.93; /* of a copy's bandwidth, reached by streams of weights */
+static const double L2_SHARE = 0.6;      /* of the L2's, reached by kernels of rows */
+
+/* Products by warp groups, of few rows: what a block waits for in a step; around its steps, for
+ * each group of 8 rows; and for the sums of a split, with what each group of 8 rows adds. */
+static const double FEW_STEP = 0.95, FEW_AROUND = 1.6, FEW_FINISH = 0.54;
+static const double SPLIT = 0.19, SPLIT_ROWS = 0.063;
+
+/* Of many rows: the share of the clocks that gemm_tiles.def has for a step, and what surrounds the
+ * steps of a wave. */
+static const double TERMS_STEP = 0.80, WIDE_STEP = 0.96, TERMS_WAVE = 7.6, TERMS_ROPE = 14.7;
+
+/* In float64: what a step of 64 x 64 x 16 waits for, for each block of a multiprocessor; what any
+ * step takes at least; and the share of the unit's rate, where that is what decides. */
+static const double F64_BLOCK = 1.065, F64_STEP = 1.1, F64_SHARE = 0.9;
+
+/* Other products: the share of a multiprocessor's rate in a step, what a step takes at least, and
+ * what surrounds them. */
+static const double MMA_SHARE = 0.75, MMA_STEP = 0.3, MMA_AROUND = 1.5;
+
+/* Attention: a block of 64 keys with one and with two thread blocks on a multiprocessor, of 256
+ * columns; what is around them; chunks into the answer, for 1024 numbers; a pass over what four
+ * chunks left. Of float32 memory the share of the multiply-adds' rate. */
+static const double KEYS_ALONE = 2.3, KEYS_TWO = 3.45, KEYS_AROUND = 1.5;
+static const double FOLD = 1.4, COMBINE = 3.2, F32_SHARE = 0.125;
+
+/* Kernels of rows: a wait for what a row has, times `waits`. */
+static const double ROW_WAIT = 0.7;
+
+/* --- machines -------------------------------------------------------------------------------- */
+
+static const struct tec_chip chips[] = {
+#define CHIP(name, ...) {#name, __VA_ARGS__},
+#include "tools/measure/peaks.def"
+};
+
+const struct tec_chip *tec_chip_of(const struct tec_peak *peak)
+{
+    for (size_t i = 0; i < sizeof chips / sizeof chips[0]; i++)
+        if (strcmp(chips[i].name, peak->name) == 0)
+            return &chips[i];
+    return NULL;
+}
+
+struct tec_cuda_facts tec_chip_facts(const struct tec_chip *chip)
+{
+    bool groups = chip->capability == 90; /* a build with code for sm_90a */
+    return (struct tec_cuda_facts){chip->capability, chip->processors, groups, TEC_CUDA_PARTIALS,
+                                   groups ? TEC_CUDA_TERMS : 0};
+}
+
+/* --- a start --------------------------------------------------------------------------------- */
+
+struct start {
+    const struct tec_peak *peak;
+    const struct tec_chip *chip;
+    const struct tec_grid *grid;
+    const struct tec_grid_work *work;
+    const struct tec_changes *changes;
+    double slower; /* than the H100's clock */
+    struct tec_grid_time time;
+};
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* Blocks that find room on a multiprocessor at once: threads, registers, shared memory (with what
+ * the system takes of it), and the kernel's own bound. */
+static int resident_of(const struct tec_chip *chip, const struct tec_grid *g)
+{
+    enum { REGISTERS = 65536, BLOCKS = 32, RESERVED = 1024 };
+    size_t shared = g->shared + g->fixed_shared + RESERVED, all = (size_t)chip->shared * 1024;
+    int n = g->threads ? chip->threads / g->threads : 1;
+    int by_registers = g->threads && g->registers ? REGISTERS / (g->threads * g->registers) : n;
+    int by_shared = (int)(all / shared);
+    n = n < BLOCKS ? n : BLOCKS;
+    n = n < by_registers ? n : by_registers;
+    n = n < by_shared ? n : by_shared;
+    if (g->resident && n > g->resident)
+        n = g->resident;
+    return n < 1 ? 1 : n;
+}
+
+/* The part `what` of a time, which names the bound if it is the largest yet. */
+static double part(struct start *s, double us, const char *what, double *most)
+{
+    if (us > *most) {
+        *most = us;
+        s->time.bound = what;
+    }
+    return us;
+}
+
+/* Waves of busy blocks, each as long as one(blocks beside each other on a multiprocessor); the last
+ * one has as many of those as are left. */
+static double waves_of(struct start *s, double (*one)(const struct start *s, int beside))
+{
+    int64_t held = (int64_t)s->chip->processors * s->time.resident, whole = s->time.busy / held;
+    int64_t rest = s->time.busy % held;
+    int beside = (int)((rest + s->chip->processors - 1) / s->chip->processors);
+    s->time.waves = (int)(whole + (rest > 0));
+    return (double)whole * (whole ? one(s, s->time.resident) : 0.0) + (rest ? one(s, beside) : 0.0);
+}
+
+/* Bytes of weights come from memory; activations and keys from the L2 where they fit in half of
+ * it. */
+static double memory_us(const struct start *s, const struct tec_cost *c)
+{
+    double weights = (double)c->weights;
+    double moved = (double)tec_cost_bytes(c) - weights;
+    bool far = moved > (double)s->chip->l2 * 1048576.0 / 2;
+    double rate = far ? s->peak->memory * 1e3 * MEMORY_SHARE : s->chip->l2_rate * 1e3 * L2_SHARE;
+    return weights / (s->peak->memory * 1e3 * MEMORY_SHARE) + moved / rate;
+}
+
+static double multiply_us(const struct start *s, double flop, double tflops, double share)
+{
+    return flop / (tflops * 1e6 / s->chip->processors * share);
+}
+
+/* --- products -------------------------------------------------------------------------------- */
+
+static const struct gemm_tile *tile_of(const struct start *s)
+{
+    return &gemm_tiles[s->grid->choice.tile];
+}
+
+/* A tile of warp groups for few rows, whose blocks bring their rows themselves. */
+static bool is_few(enum gemm_tile_id id)
+{
+#define GROUP_TILE(name, ...) id == GEMM_##name ||
+    return
+#include "kernels/cuda/gemm_tiles.def"
+        false;
+}
+
+/* Groups of 8 live rows in a full tile. */
+static double row_groups(const struct start *s)
+{
+    int64_t rows = s->work->rows < tile_of(s)->rows ? s->work->rows : tile_of(s)->rows;
+    int64_t groups = (rows + 7) / 8;
+    return (double)groups;
+}
+
+/* Blocks of 16 k that a thread block takes, as steps of its tile. */
+static int steps_of(const struct start *s)
+{
+    const struct tec_gemm_args *a = s->grid->args;
+    const struct gemm_tile *t = tile_of(s);
+    if (a->group) {
+        struct int4_cut cut = int4_cut(a->k, a->group, t->k);
+        return cut.each * cut.pieces * (s->grid->choice.walk ? cut.splits : 1);
+    }
+    int blocks = ceil_div(a->k, 16);
+    if (s->grid->blocks[2] > 1)
+        blocks = s->grid->choice.split.each;
+    return ceil_div(blocks, t->k / 16);
+}
+
+static double one_few(const struct start *s, int beside)
+{
+    (void)beside;
+    return (FEW_AROUND + FEW_FINISH * row_groups(s) + FEW_STEP * steps_of(s)) * s->slower;
+}
+
+static double one_terms(const struct start *s, int beside)
+{
+    const struct gemm_tile *t = tile_of(s);
+    double share = s->grid->choice.tile == GEMM_terms_wide ? WIDE_STEP : TERMS_STEP;
+    double step = share * t->clocks / s->chip->mhz * s->grid->terms / 2;
+    double rope = s->grid->then == TEC_CUDA_THEN_rope_bf16 ? TERMS_ROPE : 0.0;
+    (void)beside;
+    return (TERMS_WAVE + rope) * s->slower + step * steps_of(s);
+}
+
+/* 4-bit weights have as many multiplies as bf16 ones, 8-bit weights too. */
+static double one_mma(const struct start *s, int beside)
+{
+    const struct gemm_tile *t = tile_of(s);
+    double flop = 2.0 * t->columns * t->rows * t->k * s->grid->terms * beside;
+    double bytes = (t->columns * t->k * 2.0 + t->rows * t->k * 4.0) * beside;
+    double step = larger(multiply_us(s, flop, s->peak->bf16, MMA_SHARE), MMA_STEP * s->slower);
+    step = larger(step, bytes * s->chip->processors / (s->chip->l2_rate * 1e3));
+    return MMA_AROUND * s->slower + step * steps_of(s);
+}
+
+static double one_f64(const struct start *s, int beside)
+{
+    const struct gemm_tile *t = tile_of(s);
+    double products = (double)t->columns * t->rows * t->k * beside;
+    double step = larger(F64_BLOCK * products / (64 * 64 * 16), F64_STEP) * s->slower;
+    return larger(multiply_us(s, 2 * products, s->chip->f64, F64_SHARE), step) * steps_of(s);
+}
+
+/* The sums of splits, added by the last block of a tile, or shared by up to eight of them. */
+static double sums_us(const struct start *s)
+{
+    int splits = (int)s->grid->blocks[2];
+    if (splits < 2)
+        return 0.0;
+    double one = (SPLIT + SPLIT_ROWS * row_groups(s)) * s->slower;
+    int sharers = splits < 8 ? splits : 8;
+    return s->changes->shared_sums ? one * (1 + (double)splits / sharers) : one * splits;
+}
+
+static double product_us(struct start *s)
+{
+    const struct tec_grid *g = s->grid;
+    const struct gemm_tile *t = tile_of(s);
+    double most = 0.0;
+    bool f32 = g->kernel == TEC_KERNEL_gemm_f32;
+    s->time.busy = (s->work->rows + t->rows - 1) / t->rows * g->blocks[1] * g->blocks[2];
+    if (f32 && s->changes->no_f64)
+        return part(s, 3.0 * (double)s->work->cost.products_f32 / (s->peak->bf16 * 1e6 * 0.5) + 2.0,
+                    "multiply", &most);
+    double (*one)(const struct start *, int) = f32 ? one_f64 : one_mma;
+    if (is_few(g->choice.tile))
+        one = one_few;
+    else if (t->clocks)
+        one = one_terms;
+    double blocks = waves_of(s, one), memory = memory_us(s, &s->work->cost), sums = sums_us(s);
+    part(s, blocks, one == one_few || (f32 && t->rows < 64) ? "wait" : "multiply", &most);
+    part(s, memory, "memory", &most);
+    part(s, sums, "sums", &most);
+    return larger(blocks, memory) + sums;
+}
+
+/* x is read as float32, and written as terms of two bytes. */
+static double terms_us(struct start *s)
+{
+    const struct tec_gemm_args *a = s->grid->args;
+    double most = 0.0, values = (double)s->work->rows * a->k;
+    struct tec_cost moved = {.read = (int64_t)(values * 4),
+                             .written = (int64_t)(values * 2 * s->grid->terms)};
+    s->time.busy = (int64_t)s->grid->blocks[0] * ((s->work->rows + 7) / 8);
+    s->time.waves = 1;
+    return part(s, memory_us(s, &moved), "memory", &most);
+}
+
+/* --- attention ------------------------------------------------------------------------------- */
+
+static bool by_terms(const struct start *s)
+{
+    return s->grid->kernel == TEC_KERNEL_attention_bf16 || s->changes->f32_by_terms;
+}
+
+/* Blocks of keys of a row, and chunks of them. */
+static int key_blocks(const struct start *s)
+{
+    return (int)((s->work->keys + KEYS - 1) / KEYS);
+}
+
+static int chunks_of(const struct start *s)
+{
+    return ceil_div(key_blocks(s), CHUNK);
+}
+
+/* Rows of a run: neighbours of one sequence within a tile. */
+static double run_rows(const struct start *s)
+{
+    int most = s->grid->attention.plan.rows;
+    double together = larger(s->work->together, 1.0);
+    return together < most ? together : most;
+}
+
+/* Numbers that a run leaves behind: its rows, with all the heads that a tile packs. */
+static double packed_numbers(const struct start *s)
+{
+    const struct tec_attention_args *a = s->grid->args;
+    return run_rows(s) * s->grid->attention.plan.heads * a->head_dim;
+}
+
+static double one_attention(const struct start *s, int beside)
+{
+    const struct tec_attention_args *a = s->grid->args;
+    const struct attention_plan *plan = &s->grid->attention.plan;
+    double columns = larger(a->head_dim / 256.0, 0.25);
+    int chunks = chunks_of(s), mine = plan->splits > 1 ? ceil_div(chunks, plan->splits) : chunks;
+    int blocks = mine * CHUNK < key_blocks(s) ? mine * CHUNK : key_blocks(s);
+    double keys = (beside > 1 ? KEYS_TWO * beside / 2 : KEYS_ALONE) * columns;
+    double flop = 4.0 * s->grid->attention.m * KEYS * a->head_dim * beside;
+    if (!by_terms(s))
+        return KEYS_AROUND * s->slower +
+               blocks * multiply_us(s, flop, s->peak->f32, F32_SHARE * (beside > 1 ? 1.5 : 1));
+    keys *= s->grid->attention.m > 16 ? 2 : 1;
+    keys = larger(keys * s->slower, multiply_us(s, 2 * flop, s->peak->bf16, MMA_SHARE));
+    double folds = plan->splits > 1 ? 0.0 : FOLD * mine * packed_numbers(s) / 1024;
+    return (KEYS_AROUND + folds) * s->slower + keys * blocks;
+}
+
+static double attention_us(struct start *s)
+{
+    const struct tec_attention_args *a = s->grid->args;
+    const struct attention_plan *plan = &s->grid->attention.plan;
+    double most = 0.0;
+    int shares = plan->splits < chunks_of(s) ? plan->splits : chunks_of(s);
+    double per = plan->splits > 1 ? run_rows(s) : plan->rows;
+    int64_t tiles = (int64_t)((double)s->work->rows / per + 0.999);
+    s->time.busy = tiles * a->kv_heads * plan->head_tiles * (shares > 1 ? shares : 1);
+    double blocks = waves_of(s, one_attention), sums = 0.0;
+    int passes = ceil_div(shares, 4);
+    if (shares > 1)
+        sums = COMBINE * larger(packed_numbers(s) / 1024, 1) * passes * s->slower;
+    part(s, blocks, by_terms(s) ? "wait" : "multiply", &most);
+    part(s, sums, "sums", &most);
+    return blocks + sums;
+}
+
+/* Of the kernel for wide heads nothing was measured: a block is taken for as slow as another's. */
+static double one_wide(const struct start *s, int beside)
+{
+    return (KEYS_AROUND + KEYS_ALONE * beside * key_blocks(s)) * s->slower;
+}
+
+static double wide_us(struct start *s)
+{
+    double most = 0.0;
+    s->time.busy = s->work->rows * s->grid->blocks[1];
+    return part(s, waves_of(s, one_wide), "wait", &most);
+}
+
+/* --- all kernels ----------------------------------------------------------------------------- */
+
+/* How often a row's bytes are waited for: sums over it, or an angle that is found by its position.
+ */
+static const double waits[TEC_KERNEL_COUNT] = {
+    [TEC_KERNEL_rmsnorm] = 1,  [TEC_KERNEL_head_norm] = 1, [TEC_KERNEL_layernorm] = 4,
+    [TEC_KERNEL_rope_f32] = 1, [TEC_KERNEL_rope_bf16] = 1,
+};
+
+static double rows_us(struct start *s)
+{
+    double most = 0.0, memory = memory_us(s, &s->work->cost);
+    double wait = waits[s->grid->kernel] * ROW_WAIT * s->slower;
+    const unsigned *blocks = s->grid->blocks;
+    int64_t held = (int64_t)s->time.resident * s->chip->processors;
+    s->time.busy = (int64_t)blocks[0] * blocks[1] * blocks[2];
+    s->time.waves = (int)((s->time.busy + held - 1) / held);
+    part(s, memory, "memory", &most);
+    part(s, wait, "wait", &most);
+    return memory + wait;
+}
+
+struct tec_grid_time tec_grid_time_of(const struct tec_peak *peak, const struct tec_chip *chip,
+                                      const struct tec_grid *grid, const struct tec_grid_work *work,
+                                      const struct tec_changes *changes)
+{
+    struct start s = {peak, chip, grid, work, changes, CLOCK / chip->mhz, {.bound = "launch"}};
+    bool overlaps = chip->capability >= 90 && (!work->in_loop || changes->loop_overlap);
+    double us, start = START + (work->alone ? 0.0 : BEHIND_OTHER) + (overlaps ? 0.0 : LOOP_START);
+    s.time.resident = resident_of(chip, grid);
+    if (grid->writes_terms)
+        us = terms_us(&s);
+    else if (grid->choice.tile != GEMM_NONE)
+        us = product_us(&s);
+    else if (tec_grid_attends(grid))
+        us = grid->attention.m ? attention_us(&s) : wide_us(&s);
+    else
+        us = rows_us(&s);
+    if (us < start)
+        s.time.bound = "launch";
+    s.time.us = us + start;
+    return s.time;
+}

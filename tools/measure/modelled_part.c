@@ -1,0 +1,181 @@
+/* modelled_part.c - the kernels of a captured part, each with the work of its commands. */
+#include "tools/measure/modelled.h"
+
+#include <string.h>
+
+/* What the calls of a part work on: by step of its program, the command of its capture. */
+struct calls {
+    struct tec_live *live; /* counts, the same for all calls */
+    int n_live;
+    struct call_facts {
+        bool is, in_loop;
+        enum tec_stage stage;
+        const char *label;
+        struct tec_cost cost;
+    } * by_step;
+};
+
+struct modelling {
+    struct calls calls;
+    struct tec_modelled_part *out;
+    const struct tec_chip *chip;
+    struct tec_arena *arena;
+    bool failed;
+    /* Of the commands in hand: */
+    struct tec_cost cost;
+    const struct call_facts *first;
+    int starts; /* so far */
+};
+
+static void take_call(void *user, const struct tec_call_work *work)
+{
+    struct modelling *m = user;
+    struct call_facts *c = &m->calls.by_step[work->step];
+    if (!m->calls.live) {
+        m->calls.n_live = work->counts->n;
+        m->calls.live = TEC_NEW(m->arena, (size_t)work->counts->n + 1, struct tec_live);
+        m->failed |= !m->calls.live;
+        if (m->calls.live && work->counts->n)
+            memcpy(m->calls.live, work->counts->items,
+                   (size_t)work->counts->n * sizeof *m->calls.live);
+    }
+    c->is = true;
+    c->stage = work->stage;
+    c->label = work->call->label;
+    c->cost = work->cost;
+}
+
+/* The live rows and keys of a start: of products and attention alone. */
+static struct tec_grid_work work_of(const struct modelling *m, const struct tec_grid *grid)
+{
+    const struct tec_counts counts = {m->calls.live, m->calls.n_live};
+    struct tec_grid_work work = {.cost = m->cost, .in_loop = m->first->in_loop};
+    if (grid->choice.tile != GEMM_NONE || grid->writes_terms) {
+        const struct tec_gemm_args *a = grid->args;
+        int64_t rows = tec_counts_rows(&counts, a->rows, a->max_rows) - grid->first;
+        work.rows = rows < 0 ? 0 : rows < grid->rows ? rows : grid->rows;
+    } else if (tec_grid_attends(grid)) {
+        const struct tec_attention_args *a = grid->args;
+        struct tec_live live = tec_counts_live(&counts, a->rows, a->max_rows);
+        work.rows = live.rows;
+        work.keys = live.rows > 0 ? (double)live.visible / (double)live.rows : 0.0;
+        work.together = live.keys > 0 ? (double)live.visible / (double)live.keys : 1.0;
+    }
+    return work;
+}
+
+static bool alike(const struct tec_modelled_kernel *k, const struct call_facts *c,
+                  const struct tec_grid *g)
+{
+    return k->stage == c->stage && k->grid.kernel == g->kernel && k->grid.what == g->what &&
+           memcmp(k->grid.blocks, g->blocks, sizeof g->blocks) == 0 &&
+           strcmp(k->label, c->label) == 0;
+}
+
+/* Of 64 kinds there is room at first, then for twice as many. */
+static struct tec_modelled_kernel *kernel_of(struct modelling *m, const struct tec_grid *g)
+{
+    enum { ROOM = 64 };
+    struct tec_modelled_part *out = m->out;
+    for (int i = 0; i < out->n; i++)
+        if (alike(&out->kernels[i], m->first, g))
+            return &out->kernels[i];
+    if (out->n % ROOM == 0 && (out->n & (out->n - 1)) == 0) {
+        size_t room = out->n ? (size_t)out->n * 2 : ROOM;
+        struct tec_modelled_kernel *more = TEC_NEW(m->arena, room, struct tec_modelled_kernel);
+        if (!more)
+            return NULL;
+        if (out->n)
+            memcpy(more, out->kernels, (size_t)out->n * sizeof *more);
+        out->kernels = more;
+    }
+    out->kernels[out->n] = (struct tec_modelled_kernel){
+        .stage = m->first->stage, .label = m->first->label, .grid = *g};
+    return &out->kernels[out->n++];
+}
+
+static void add_sum(struct tec_modelled_sum *sum, double us, double changed)
+{
+    sum->starts++;
+    sum->us += us;
+    sum->changed_us += changed;
+}
+
+static void take_grid(void *user, const struct tec_grid *grid)
+{
+    static const struct tec_changes none = {false, false, false, false},
+                                    all = {true, true, true, true};
+    struct modelling *m = user;
+    struct tec_grid_work work = work_of(m, grid);
+    struct tec_grid_time now = tec_grid_time_of(m->out->peak, m->chip, grid, &work, &none);
+    struct tec_grid_time then = tec_grid_time_of(m->out->peak, m->chip, grid, &work, &all);
+    struct tec_modelled_kernel *k = kernel_of(m, grid);
+    if (!k) {
+        m->failed = true;
+        return;
+    }
+    if (k->calls++ == 0)
+        k->time = now;
+    k->us += now.us;
+    k->changed_us += then.us;
+    add_sum(&m->out->sums[k->stage], now.us, then.us);
+    add_sum(&m->out->sums[TEC_STAGE_COUNT], now.us, then.us);
+}
+
+/* How many commands a kernel does is known when it has been visited, so the first visit counts. */
+static void take_nothing(void *user, const struct tec_grid *grid)
+{
+    (void)user, (void)grid;
+}
+
+static void find_loops(const struct tec_program *program, struct call_facts *calls)
+{
+    bool open = false;
+    for (int i = 0; i < program->n_steps; i++) {
+        open = program->steps[i].kind == TEC_STEP_REPEAT ||
+               (open && program->steps[i].kind != TEC_STEP_REPEAT_END);
+        calls[i].in_loop = open;
+    }
+}
+
+/* What lies between the commands of a chain is neither written nor read again. */
+static struct tec_cost cost_of(const struct call_facts *calls, int n)
+{
+    struct tec_cost cost = {0};
+    for (int i = 0; i < n; i++)
+        tec_cost_add(&cost, &calls[i].cost);
+    for (int i = 0; i + 1 < n; i++) {
+        int64_t between = calls[i].cost.written;
+        cost.written -= between;
+        cost.read -= between < cost.read ? between : cost.read;
+    }
+    return cost;
+}
+
+enum tec_status tec_modelled_make(struct tec_modelled_part *out, const struct tec_roofline *r,
+                                  const struct tec_plan_part *part, const struct tec_peak *peak,
+                                  struct tec_arena *arena, struct tec_error *err)
+{
+    const struct tec_program *program = &part->program;
+    struct tec_work_size size = tec_roofline_size(r, part);
+    struct modelling m = {.out = out, .chip = tec_chip_of(peak), .arena = arena};
+    *out = (struct tec_modelled_part){.part = part, .peak = peak};
+    TEC_TRY(tec_work_check(r->plan, part, &size, err));
+    if (!m.chip)
+        return TEC_OK;
+    m.calls.by_step = TEC_NEW(arena, (size_t)program->n_steps + 1, struct call_facts);
+    if (!m.calls.by_step)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory to model a part");
+    tec_work_visit(r->plan, part, &size, take_call, &m);
+    find_loops(program, m.calls.by_step);
+    struct tec_cuda_facts facts = tec_chip_facts(m.chip);
+    for (int i = 0, n; i < program->n_steps && !m.failed; i += n) {
+        n = tec_grids_at(part->capture, i, &facts, take_nothing, NULL);
+        m.first = &m.calls.by_step[i];
+        if (!m.first->is)
+            continue;
+        m.cost = cost_of(m.first, n);
+        tec_grids_at(part->capture, i, &facts, take_grid, &m);
+    }
+    return m.failed ? tec_fail(err, TEC_NO_MEMORY, "no memory to model a part") : TEC_OK;
+}
