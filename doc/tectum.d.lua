@@ -253,10 +253,10 @@ function buffer(t) end
 ---@class tectum.prefill
 ---@field name string name in traces and for policies
 ---@field model? string|tectum.call which model; needed when there are several
----@field reads string[] inputs, in the order of the model's cameras; or, as its text, a stream of another node
+---@field reads string[] inputs, pictures in the order of the model's cameras; texts may be streams of nodes, `prev` or not
 ---@field writes string|tectum.call the kv resource that is filled
 ---@field template? string prompt template of the model description
----@field spawn? tectum.call `every(n)` frames; of a model besides the frames' also `on_change()` of its text, and without it for each request that waits for it
+---@field spawn? tectum.call `every(n)` frames; of a model besides the frames' also `on_change()` of its texts, and without it for each request that waits for it
 ---@field after? string|tectum.call a node that runs before it
 ---@field partition? string|tectum.call share of the device
 ---@field when? tectum.call `policy()`: a decision may skip it
@@ -291,7 +291,7 @@ function action(t) end
 ---@field model? string|tectum.call which model; needed when there are several
 ---@field kv string|tectum.call kv.requests; kv.frame, for one text at a time; or `prev` and a kv.ring
 ---@field max_tokens integer longest answer
----@field spawn? tectum.call who starts requests: `every(n)` observations, `on_change()` of the instruction, `on_change("value")` of its prefix or that one's text, or `on_request()`; on a kv.frame without it whenever that is new
+---@field spawn? tectum.call who starts requests: `every(n)` observations, `on_change()` of the instruction, `on_change("value")` of its prefix or what that is made of, or `on_request()`; on a kv.frame without it whenever that is new
 ---@field supersede? boolean a new request ends the older ones of this node and session: no text is stale; always so on a kv.frame; default false
 ---@field temperature? number 0: the likeliest token; above: tokens are drawn, the flatter the larger; default 0
 ---@field top_k? integer drawn from so many of the likeliest tokens alone; 0: from all; default 0
@@ -299,7 +299,7 @@ function action(t) end
 ---@field choices? string[] the texts that an answer is one of; it ends with the last token that tells which
 ---@field stop? string|string[] a text that ends an answer, as its last part; of several the one that occurs first
 ---@field draft? tectum.draft a small model proposes tokens, this node's looks at them in one forward: the same texts, sooner
----@field prompt? string|tectum.call a text of its own, read behind the frame's prefix; needs a model whose text is causal
+---@field prompt? string|tectum.call a text of its own, read behind its prefix; needs a model whose text is causal
 ---@field out? string|tectum.call a buffer of tokens, or `stream "name"` of text, which a prefill may read
 ---@field deadline? tectum.hard|tectum.soft by when an answer is needed
 ---@field pack_with? string|tectum.call the prefill of the same ring that shares its launch
@@ -475,7 +475,7 @@ function use(t) end
 ---@return tectum.guard
 function guard(t) end
 
----The state that the previous frame left in a resource.
+---The state that the previous frame left in a resource. In `reads` of a prefill, where it may be left out: the newest text of a stream of an earlier frame.
 ---@param name string
 ---@return tectum.call
 function prev(name) end

@@ -142,7 +142,7 @@ static void play(struct run *r, int frames)
     REQUIRE(tec_loop_create(&r->loop, &o, &tiny_heap, &err) == TEC_OK);
     for (r->frame = 0; r->frame < frames; r->frame++) {
         struct tec_frame_input input = seen[r->frame].input;
-        input.chains[0].key = r->change && r->frame >= r->change;
+        input.chains[0].keys[0] = r->change && r->frame >= r->change;
         const struct tec_frame_record *record =
             loop_frame(r->loop, r->missing[r->frame] ? NULL : &input, 0, 0);
         r->missed[r->frame] = record->missed;

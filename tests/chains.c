@@ -280,6 +280,83 @@ TEST(a_model_with_cameras_reads_a_text_alone)
     CHECK_INT(heap.live, ==, 0);
 }
 
+/* The text of a node of the first frame, of a pipeline whose planner is given these ids. */
+static struct said text_of(const char *path, const char *node, const int32_t *goal, int n)
+{
+    static struct open o;
+    static uint8_t cam[SIDE * SIDE * 3];
+    static const float state[8] = {0.5F};
+    static const int32_t prompt[3] = {3, 4, 5}, question[3] = {31, 41, 59};
+    struct said said = {0};
+    struct tec_frame_input input;
+    const struct tec_value all[] = {
+        {"goal#ids", TEC_VALUE_I32, 1, {n}, goal, (size_t)n * sizeof *goal},
+        {"cam", TEC_VALUE_U8, 3, {SIDE, SIDE, 3}, cam, sizeof cam},
+        {"state", TEC_VALUE_F32, 1, {8}, state, sizeof state},
+        {"prompt#ids", TEC_VALUE_I32, 1, {3}, prompt, sizeof prompt},
+        {"question#ids", TEC_VALUE_I32, 1, {3}, question, sizeof question}};
+    open_or_say(&o, path, NULL);
+    REQUIRE(tec_session_observe(o.engine->session, all, declared(&o, "cam") ? 5 : 1, NULL, 0, 0,
+                                &input, NULL, &err) == TEC_OK);
+    struct tec_loop *loop = o.engine->loop;
+    for (int i = 0; i == 0 || (i < 400 && tec_loop_live(loop) > 0); i++) {
+        loop_frame(loop, i ? NULL : &input, 0, 0);
+        for (int u = 0; u < tec_loop_utterances(loop); u++) {
+            const struct tec_utterance *t = tec_loop_utterance(loop, u);
+            if (t->id < 0 || strcmp(tec_loop_settings(loop)->decoders[t->decoder].name, node) != 0)
+                continue;
+            said.count = t->count < MOST ? t->count : MOST;
+            memcpy(said.tokens, t->tokens, (size_t)said.count * sizeof(int));
+        }
+    }
+    close_engine(&o);
+    CHECK_INT(heap.live, ==, 0);
+    return said;
+}
+
+/* Two kv.requests on a prefix that requests wait for; a question behind it is the end of a prompt.
+ */
+TEST(texts_behind_a_secondary_prefix_are_those_of_a_prompt_alone)
+{
+    static const char both[] = "tests/pipelines/two_requests.lua";
+    static const char planner[] = "tests/pipelines/two_models_planner.lua";
+    static const int32_t goal[8] = {3, 10, 20, 30, 40, 31, 41, 59};
+    const struct said plan = text_of(planner, "plan", goal, 5),
+                      asked = text_of(planner, "plan", goal, 8);
+    struct said own = text_of(both, "plan", goal, 5);
+    CHECK_INT(own.count, ==, MOST);
+    CHECK(same(&own, &plan));
+    own = text_of(both, "remark", goal, 5);
+    CHECK_INT(own.count, ==, 5);
+    CHECK(memcmp(own.tokens, plan.tokens, 5 * sizeof(int)) == 0);
+    own = text_of(both, "aside", goal, 5);
+    CHECK_INT(own.count, ==, 4);
+    CHECK(memcmp(own.tokens, asked.tokens, 4 * sizeof(int)) == 0);
+    CHECK(memcmp(asked.tokens, plan.tokens, 4 * sizeof(int)) != 0); /* the question matters */
+    CHECK_INT(text_of(both, "answer", goal, 5).count, ==, 5);
+}
+
+/* Which request slots of its chain a node's texts take. */
+TEST(each_kv_requests_has_slots_of_its_own)
+{
+    static struct open o;
+    static const struct {
+        const char *node;
+        int first, n;
+    } want[] = {{"plan", 0, 1}, {"remark", 1, 2}, {"rank", 1, 2},  {"aside", 3, 1},
+                {"talk", 0, 4}, {"bare", 0, 4},   {"answer", 4, 1}};
+    REQUIRE(load(&o, "tests/pipelines/two_requests.lua", NULL) == TEC_OK);
+    for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
+        const struct tec_decl_node *n =
+            &o.pipeline->nodes[tec_pipeline_find_node(o.pipeline, want[i].node)];
+        const struct tec_decl_slots slots = tec_pipeline_slots(o.pipeline, n->chain, n);
+        CHECK_INT(slots.first, ==, want[i].first);
+        CHECK_INT(slots.n, ==, want[i].n);
+    }
+    CHECK_INT(tec_pipeline_slots(o.pipeline, 0, NULL).n, ==, 5);
+    tec_pipeline_free(o.pipeline);
+}
+
 TEST(chains_are_derived)
 {
     static struct open o;
@@ -326,8 +403,11 @@ TEST(what_cannot_be_read_is_refused)
     static const struct {
         const char *set, *what;
     } wrong[] = {
-        {"nodes.look.reads=[\"question\",\"prompt\"]", "'look'"},
-        {"nodes.look.reads=[\"cam\"]", "'look'"},
+        {"nodes.look.template=\"chatml_next\"",
+         "'look': prompt template 'chatml_next' has {text2}, but 1 text is read"},
+        {"nodes.look.reads=[\"cam\"]",
+         "'look': prompt template 'plain' has {text}, but no text is read"},
+        {"nodes.see.template=\"caption\"", "'caption' has neither {text} nor {text1}"},
         {"nodes.look.reads=[\"question\",\"state\"]", "'look' reads the state, but the robot's"},
         {"nodes.look.template=\"with_state\"", "'look' reads no state"},
     };

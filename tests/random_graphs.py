@@ -1,7 +1,7 @@
 """random_graphs.py - pipelines drawn from the grammar of what runs, and what must hold for each.
 
 Every seed gives a pipeline of one to five tiny models (prefills and their rates, actions on this frame
-or the one before, decodes, drafts, scores, memory, text edges, triggers), a scenario (arrivals, cancels, ends, instructions, late inputs, spikes) and a
+or the one before, decodes, drafts, scores, memory, text edges, prompts of several texts or of none, triggers), a scenario (arrivals, cancels, ends, instructions, late inputs, spikes) and a
 policy. On the virtual clock:
 
     the run ends, and as many frames are there as were asked for
@@ -72,7 +72,7 @@ def inputs_of(case):
     used = []
     for node in case["nodes"]:
         for name in node.get("reads", []) + [node.get("prompt")]:
-            if name and name not in used and not (name in streams(case)):
+            if name and not isinstance(name, Raw) and name not in used and not (name in streams(case)):
                 used.append(name)
     for name in used:
         if name in PICTURES:
@@ -83,6 +83,11 @@ def inputs_of(case):
             yield "segments { name = 'past', max_segments = 3, tokens_each = 8 }"
         else:
             yield "text { name = %s, max_tokens = 8, default = 'what is there' }" % lua(name)
+
+
+def prefix_of(kv):
+    """The kv.frame that a kv.requests shares: of_NAME, or of_NAME_more where it is the second."""
+    return kv[3:].removesuffix("_more")
 
 
 def resources_of(case):
@@ -96,7 +101,7 @@ def resources_of(case):
     for kv in sorted({n["kv"] for n in case["nodes"] if str(n.get("kv")).startswith("of_")}):
         most = max(n.get("max_tokens", 8) + 16 for n in case["nodes"] if n.get("kv") == kv)
         yield "kv.requests { name = %s, tokens = %d, slots = %d, share_prefix = %s }" % (
-            lua(kv), case["rows"] + most, case["slots"], lua(kv[3:]))
+            lua(kv), case["rows"] + most, case.get("more", {}).get(kv, case["slots"]), lua(prefix_of(kv)))
 
 
 def text_of(case):
@@ -229,6 +234,8 @@ def draw(seed):
         case["k"] = [1] + case["k"][case["k"][0] == 1:]  # a k below the smallest captured one is a pause
     on_texts(random.Random(seed + 13), case)
     remembers(random.Random(seed + 17), case)
+    prompts(random.Random(seed + 23), case)
+    slots(random.Random(seed + 19), case)
     case["scenario"] = scenario(r, case)
     case["sessions"] = sessions(random.Random(seed + 7), case)
     return case
@@ -248,6 +255,40 @@ def on_texts(r, case):
             act["after"] = first["name"]
             for key in ("deadline", "when", "draft", "partition"):
                 first.pop(key, None)
+
+
+def prompts(r, case):
+    """Prompts of several texts, inputs and streams in any order, and such as have fixed words alone."""
+    for node in case["nodes"]:
+        if node["kind"] != "prefill":
+            continue
+        triggered = str(getattr(node.get("spawn"), "text", "")).startswith("on_change")
+        if node["name"] == "look" and r.random() < 0.3:
+            node["reads"], node["template"] = PICTURES[: r.randint(1, 2)], "caption"
+            if "spawn" in node:
+                node["spawn"] = r.choice([raw("every(%d)", r.randint(2, 9)), raw('on_change("front")')])
+        for _ in range(r.choice([0, 0, 0, 1, 2]) if node.get("template") != "caption" else 0):
+            more = r.choice(sorted(streams(case)) + ["other"]) if streams(case) else "other"
+            if more not in node["reads"]:
+                said = raw('prev "%s"', more) if more in streams(case) and r.random() < 0.3 else more
+                node["reads"].insert(r.randint(0, len(node["reads"])), said)
+                if triggered and r.random() < 0.5:
+                    node["spawn"] = raw('on_change("%s")', more)
+
+
+def slots(r, case):
+    """A second kv.requests behind a prefix, and questions behind any prefix of a causal model."""
+    acted = {n["kv"] for n in case["nodes"] if n["kind"] == "action"}
+    case["more"] = {}
+    for node in case["nodes"]:
+        if node["kind"] not in ("decode", "score"):
+            continue
+        causal = node["model"] in ("planner", "third") or case["models"].get("arm") == "pi05_causal"
+        if node["kind"] == "decode" and causal and "prompt" not in node and r.random() < 0.15:
+            node["prompt"] = r.choice(["question", "other"])
+        if node["kv"].startswith("of_") and node["kv"] not in acted and case["slots"] < 8 and r.random() < 0.3:
+            node["kv"] += "_more"
+            case["more"][node["kv"]] = r.randint(1, 2)
 
 
 def remembers(r, case):

@@ -168,7 +168,7 @@ static void frame_of(struct tec_loop *loop, const struct tiny_observation *seen,
 {
     struct tec_frame_input input = seen->input;
     struct tec_tick tick = tec_loop_tick(loop, 0, 0);
-    input.chains[0].key = key;
+    input.chains[0].keys[0] = key;
     tick.session = session;
     tick.mute = mute;
     tec_loop_run(loop, &input, &tick);

@@ -16,11 +16,12 @@ static const char *render(const char *fields, const char *text, size_t n, const 
     const char *out = NULL;
     struct tec_template *t = NULL;
     size_t bytes = 0;
+    const struct tec_template_values values = {{{text, n, false}}, 1, bins, n_bins};
     tec_arena_init(&arena, &heap);
     json_t *templates = json(fields);
     REQUIRE(tec_template_parse(&t, templates, "t", "p.lua", &arena, &err) == TEC_OK);
     json_decref(templates);
-    REQUIRE(tec_template_render(&out, &bytes, t, 0, text, n, bins, n_bins, &arena, &err) == TEC_OK);
+    REQUIRE(tec_template_render(&out, &bytes, t, 0, &values, &arena, &err) == TEC_OK);
     snprintf(copy, sizeof copy, "%.*s", (int)bytes, out);
     tec_arena_finish(&arena);
     return copy;
@@ -57,6 +58,40 @@ TEST(text_gets_its_ending_once)
     CHECK_STR(render(RAW, "", 0, NULL, 0), "!");
 }
 
+TEST(several_texts_have_their_places)
+{
+    const struct tec_template_values values = {
+        {{"a b", 3, false}, {"", 0, true}, {"c", 1, true}}, 3, NULL, 0};
+    struct tec_template_values shorter = values;
+    struct tec_template *t = NULL;
+    const char *out = NULL;
+    size_t n = 0;
+    tec_arena_init(&arena, &heap);
+    json_t *templates = json("{'all':{'ending':'!','calls':[{'text':'<{text}>'}]},"
+                             "'each':{'calls':[{'text':'{text3},{text1}'}]},"
+                             "'none':{'calls':[{'text':'go'}]}}");
+    REQUIRE(tec_template_parse(&t, templates, "all", "p.lua", &arena, &err) == TEC_OK);
+    REQUIRE(tec_template_render(&out, &n, t, 0, &values, &arena, &err) == TEC_OK);
+    CHECK(n == 8 && memcmp(out, "<a b\nc!>", 8) == 0); /* an empty text is no line */
+    CHECK(tec_template_misplaces(t, 1, &arena) == NULL && !tec_template_misplaces(t, 8, &arena));
+    CHECK_STR(tec_template_misplaces(t, 0, &arena), "has {text}, but no text is read");
+    REQUIRE(tec_template_parse(&t, templates, "each", "p.lua", &arena, &err) == TEC_OK);
+    REQUIRE(tec_template_render(&out, &n, t, 0, &values, &arena, &err) == TEC_OK);
+    CHECK(n == 5 && memcmp(out, "c,a b", 5) == 0);
+    CHECK_STR(tec_template_misplaces(t, 2, &arena), "has {text3}, but 2 texts are read");
+    CHECK_STR(tec_template_misplaces(t, 3, &arena),
+              "has neither {text} nor {text2}, which is read");
+    REQUIRE(tec_template_parse(&t, templates, "none", "p.lua", &arena, &err) == TEC_OK);
+    CHECK(tec_template_misplaces(t, 0, &arena) == NULL);
+    CHECK_STR(tec_template_misplaces(t, 1, &arena),
+              "has neither {text} nor {text1}, which is read");
+    REQUIRE(tec_template_cut(&shorter, 9, 8)); /* the last that may be, never the first */
+    CHECK(shorter.texts[0].n == 3 && shorter.texts[2].n == 0);
+    CHECK(!tec_template_cut(&shorter, 9, 8));
+    json_decref(templates);
+    tec_arena_finish(&arena);
+}
+
 TEST(bins_are_joined)
 {
     static const int bins[] = {-1, 0, 255};
@@ -71,7 +106,7 @@ TEST(calls_are_encoded_apart)
 {
     struct tec_template *t = NULL;
     struct tec_tokenizer *tokenizer = NULL;
-    const struct tec_template_values values = {.text = "a", .n = 1};
+    const struct tec_template_values values = {{{"a", 1, false}}, 1, NULL, 0};
     int ids[16], joined[16];
     size_t n = 0, n_joined = 0;
     tec_arena_init(&arena, &heap);
@@ -117,7 +152,8 @@ TEST(a_turn_is_encoded_as_published)
     REQUIRE(tec_template_parse(&t, templates, "chatml", "p.lua", &arena, &err) == TEC_OK);
     int end = tec_tokenizer_id(tokenizer, "<|im_end|>", 10), ends = 0;
     for (int i = 0; i < 4; i++) {
-        const struct tec_template_values values = {.text = texts[i], .n = strlen(texts[i])};
+        const struct tec_template_values values = {
+            {{texts[i], strlen(texts[i]), false}}, 1, NULL, 0};
         snprintf(text, sizeof text, "%s%s%s", before, texts[i], after);
         REQUIRE(tec_template_encode(t, tokenizer, &values, ids, 128, &n, &arena, &err) == TEC_OK);
         REQUIRE(tec_tokenizer_encode(tokenizer, text, strlen(text), how, whole, 128, &n_whole,
@@ -149,7 +185,8 @@ TEST(ids_get_their_last_piece_once)
 {
     struct tec_template *t = NULL;
     struct tec_tokenizer *tokenizer = NULL;
-    const struct tec_template_values a = {.text = "a", .n = 1}, space = {.text = "a ", .n = 2};
+    const struct tec_template_values a = {{{"a", 1, false}}, 1, NULL, 0},
+                                     space = {{{"a ", 2, false}}, 1, NULL, 0};
     int ids[16] = {0}, piece;
     size_t n = 0, m = 0;
     tec_arena_init(&arena, &heap);
@@ -184,7 +221,8 @@ TEST(templates_are_strict)
         {"{'tt':{}}", "p.lua: no prompt template 't'; did you mean 'tt'?"},
         {"{'t':{}}", "p.lua: t: field 'calls' is missing"},
         {"{'t':{'calls':[]}}", "at least one text"},
-        {"{'t':{'calls':[{'text':'{txt}'}]}}", "'{txt}': a call knows {text} and {state}"},
+        {"{'t':{'calls':[{'text':'{txt}'}]}}",
+         "'{txt}': a call knows {text}, {text1} to {text8} and {state}"},
         {"{'t':{'calls':[{'text':'a}'}]}}", "a call knows"},
         {"{'t':{'calls':[{'txt':'a'}]}}", "t.calls[1]: unknown field 'txt'"},
         {"{'t':{'calls':[{'text':'a','bos':1}]}}", "'bos' must be true or false"},

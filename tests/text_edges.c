@@ -8,6 +8,8 @@
 
 #define EDGES "tests/pipelines/text_edges.lua"
 #define LOOP "tests/pipelines/text_loop.lua"
+#define TASK "tests/pipelines/text_task.lua"
+#define SEVERAL "tests/pipelines/several_texts.lua"
 #define ARM "tests/pipelines/two_models_arm.lua"
 
 enum { FRAMES = 24, CHUNK = 6 * 32, MOST = 16 };
@@ -23,6 +25,7 @@ struct open {
     bool demo;          /* the bundled checkpoint in place of random weights */
     int versions;       /* events */
     int64_t version_of; /* request of the newest one */
+    int arrived[TEC_MAX_NODES];
     float chunk[CHUNK];
     char warning[200];
 };
@@ -52,6 +55,8 @@ static void released(void *user, int action, const float *chunk,
 static void tell(void *self, const struct tec_event *e)
 {
     struct open *o = self;
+    if (e->kind == TEC_EVENT_ARRIVE)
+        o->arrived[e->node]++;
     if (e->kind != TEC_EVENT_VERSION)
         return;
     o->versions++;
@@ -224,23 +229,23 @@ TEST(a_reset_begins_with_the_default)
     open_engine(&o, EDGES, NULL);
     for (; f < 8; f++)
         step(&o, f, NULL, 0, &input);
-    CHECK(input.chains[0].read.request >= 0);
+    CHECK(input.chains[0].reads[0].request >= 0);
     o.k = 0;
     step(&o, f++, NULL, 0, &input); /* a new goal: its request lives on through the reset */
-    int64_t old = input.chains[0].read.request;
+    int64_t old = input.chains[0].reads[0].request;
     tec_session_reset(o.engine->session);
     step(&o, f++, NULL, 0, &input);
-    CHECK(old >= 0 && input.chains[0].read.request == -1);
+    CHECK(old >= 0 && input.chains[0].reads[0].request == -1);
     int before = o.versions;
     o.k = 3;
     for (int i = 0; i < 5; i++, f++) {
         step(&o, f, NULL, 0, &input);
-        CHECK_INT(input.chains[0].read.request, ==, -1);
+        CHECK_INT(input.chains[0].reads[0].request, ==, -1);
     }
     CHECK_INT(o.versions, ==, before + 1); /* finished, and not of this episode */
     for (int i = 0; i < 12; i++, f++)      /* but the next goal's is */
         step(&o, f, NULL, 0, &input);
-    CHECK(input.chains[0].read.request > old);
+    CHECK(input.chains[0].reads[0].request > old);
     close_engine(&o);
 }
 
@@ -320,6 +325,157 @@ TEST(a_text_that_does_not_fit_is_cut)
     const struct tec_observation *seen = tec_session_observation(o.engine->session);
     CHECK(seen->text_bytes > 10 && seen->text_bytes < 600);
     CHECK(strncmp(seen->text, "press the button", 16) == 0);
+    close_engine(&o);
+}
+
+/* --- several texts, and none ------------------------------------------------------------------ */
+
+static enum tec_status observe(struct open *o, int frame, const struct tec_value *prompt,
+                               struct tec_frame_input *input)
+{
+    static unsigned char picture[64 * 64 * 3];
+    float state[4] = {0.0F, 0.6F, 0.2F, (float)(frame % 2)};
+    const struct tec_value v[] = {
+        {"observation/image", TEC_VALUE_U8, 3, {64, 64, 3}, picture, sizeof picture},
+        {"observation/wrist_image", TEC_VALUE_U8, 3, {64, 64, 3}, picture, sizeof picture},
+        {"observation/state", TEC_VALUE_F32, 1, {4}, state, sizeof state},
+        *prompt};
+    return tec_session_observe(o->engine->session, v, prompt->name ? 4 : 3, NULL, frame, 0, input,
+                               o->warning, &err);
+}
+
+static int node_called(const struct open *o, const char *name)
+{
+    for (int i = 0; i < o->engine->topology.n_nodes; i++)
+        if (strcmp(o->engine->topology.nodes[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+static const struct tec_chain_input *of_node(const struct open *o, const char *name,
+                                             const struct tec_frame_input *input)
+{
+    return &input->chains[o->engine->topology.nodes[node_called(o, name)].model];
+}
+
+/* The ids of calls of a text each, that begin with the begin token where `bos` says so. */
+static int ids_of(const struct open *o, const char *const *calls, const bool *bos, int n, int *ids,
+                  struct tec_arena *arena)
+{
+    const struct tec_tokenizer *t = o->engine->models[0].tokenizer;
+    const struct tec_encode how = {0};
+    size_t all = 0, count;
+    for (int i = 0; i < n; i++) {
+        if (bos[i])
+            ids[all++] = tec_tokenizer_bos(t);
+        REQUIRE(tec_tokenizer_encode(t, calls[i], strlen(calls[i]), how, ids + all, 64, &count,
+                                     arena, &err) == TEC_OK);
+        all += count;
+    }
+    return (int)all;
+}
+
+static bool is_prompt(const struct tec_chain_input *in, const int *ids, int n)
+{
+    return in->prefix.n_text == n && memcmp(in->prefix.ids, ids, (size_t)n * sizeof *ids) == 0;
+}
+
+static void check_prompts(const struct open *o, const struct tec_frame_input *input,
+                          const char *task, const char *said, struct tec_arena *arena)
+{
+    static const bool first[] = {true, false};
+    char text[400];
+    int ids[160], n;
+    snprintf(text, sizeof text, "%s%s%s", said, said[0] ? "\n" : "", task);
+    const char *const heard[] = {text, "\n"}, *const caption[] = {"caption en", "\n"};
+    for (char *c = text; *c; c++) /* the template makes one line of it */
+        *c = *c == '\n' ? ' ' : *c;
+    n = ids_of(o, heard, first, 2, ids, arena);
+    CHECK(is_prompt(of_node(o, "hear", input), ids, n));
+    n = ids_of(o, caption, first, 2, ids, arena);
+    CHECK(is_prompt(of_node(o, "look", input), ids, n));
+    CHECK_INT(of_node(o, "look", input)->prefix.n_pictures, ==, 1);
+}
+
+TEST(a_prompt_is_made_of_several_texts_or_of_none)
+{
+    static const char *const tasks[] = {"open the drawer", "close the drawer"};
+    struct open o = {.k = 3, .slices = 1, .demo = true};
+    struct tec_frame_input input;
+    struct tec_arena arena;
+    int compared = 0;
+    open_engine(&o, TASK, NULL);
+    tec_arena_init(&arena, &heap);
+    for (int f = 0; f < 14; f++) {
+        const char *task = tasks[f / 7];
+        char *said = NULL, want[200];
+        for (int i = 0; i < tec_loop_utterances(o.engine->loop); i++) {
+            const struct tec_utterance *u = tec_loop_utterance(o.engine->loop, i);
+            if (o.versions > 0 && u->id == o.version_of)
+                REQUIRE(tec_engine_text(o.engine, u, u->count, &arena, &said, &err) == TEC_OK);
+        }
+        const struct tec_value prompt = {
+            .name = "prompt", .kind = TEC_VALUE_TEXT, .data = task, .bytes = strlen(task)};
+        REQUIRE(observe(&o, f, &prompt, &input) == TEC_OK);
+        snprintf(want, sizeof want, "%s%s%s", task, said ? "\n" : "", said ? said : "");
+        const struct tec_observation *seen = tec_session_observation(o.engine->session);
+        CHECK_STR(seen->text, want); /* the default is empty, and no line */
+        check_prompts(&o, &input, task, said ? said : "", &arena);
+        const struct tec_frame_record *r = loop_frame(o.engine->loop, &input, 0, 0);
+        CHECK(r->n_reads >= 1 && strcmp(r->reads[0].stream, "narration") == 0);
+        compared += said != NULL;
+    }
+    CHECK(compared > 5);
+    CHECK_INT(o.arrived[node_called(&o, "remark")], ==, 2); /* of the task alone */
+    CHECK_INT(o.arrived[node_called(&o, "caption")], ==, 4);
+    tec_arena_finish(&arena);
+    close_engine(&o);
+}
+
+TEST(of_several_texts_those_of_streams_are_cut)
+{
+    struct open o = {.k = 0, .demo = true};
+    struct tec_frame_input input;
+    static char set[800] = "nodes.talk.out.default=";
+    static const char task[] = "open the drawer";
+    for (size_t used = strlen(set); used < 700; used = strlen(set))
+        snprintf(set + used, sizeof set - used, "press the button \xc3\xa9 ");
+    open_engine(&o, TASK, set);
+    struct tec_value prompt = {
+        .name = "prompt", .kind = TEC_VALUE_TEXT, .data = task, .bytes = sizeof task - 1};
+    REQUIRE(observe(&o, 0, &prompt, &input) == TEC_OK);
+    CHECK_INT(input.chains[0].prefix.n_text, <=, o.engine->plan->spec.text_tokens);
+    CHECK(strstr(o.warning, "stream 'narration' is cut") != NULL);
+    const struct tec_observation *seen = tec_session_observation(o.engine->session);
+    CHECK(strncmp(seen->text, "open the drawer\npress the", 25) == 0);
+    CHECK(seen->text_bytes < 600);
+    prompt = (struct tec_value){.name = NULL};
+    CHECK_INT(observe(&o, 0, &prompt, &input), ==, TEC_NOT_FOUND);
+    CHECK(strncmp(err.message, "prompt: missing", 15) == 0);
+    static const int32_t ids[] = {3, 4};
+    prompt = (struct tec_value){"prompt#ids", TEC_VALUE_I32, 1, {2}, ids, sizeof ids};
+    CHECK_INT(observe(&o, 0, &prompt, &input), ==, TEC_INVALID);
+    CHECK(strstr(err.message, "several texts") != NULL);
+    static char most[1200];
+    memset(most, 'a', sizeof most);
+    prompt = (struct tec_value){
+        .name = "prompt", .kind = TEC_VALUE_TEXT, .data = most, .bytes = sizeof most};
+    CHECK_INT(observe(&o, 0, &prompt, &input), ==, TEC_INVALID); /* what is given is not cut */
+    close_engine(&o);
+}
+
+TEST(a_value_that_is_named_starts_a_request)
+{
+    struct open o = {.k = 3, .slices = 100};
+    struct tec_frame_input input;
+    static const int32_t prompt[] = {3, 4, 5};
+    open_engine(&o, SEVERAL, NULL);
+    for (int f = 0; f < FRAMES; f++)
+        step(&o, f, prompt, 3, &input);
+    CHECK_INT(of_node(&o, "think", &input)->reads[0].stream, ==, 1);
+    CHECK_INT(of_node(&o, "think", &input)->reads[1].stream, ==, 2);
+    CHECK_INT(o.arrived[node_called(&o, "remark")], ==, 3); /* one a goal */
+    CHECK_INT(o.arrived[node_called(&o, "plan")], >, 3);    /* what was said is read, too */
     close_engine(&o);
 }
 

@@ -592,9 +592,9 @@ TEST(prompt_of_one_line_and_no_room)
     static struct tec_template_call call = {.text = "{text}", .bos = true};
     static const struct tec_template line = {
         .name = "line", .ending = "\n", .calls = &call, .n_calls = 1};
-    static const struct tec_template_values bare = {.text = "wash it", .n = 7},
-                                            ended = {.text = "wash it\n", .n = 8},
-                                            broken = {.text = "\xFF", .n = 1};
+    static const struct tec_template_values bare = {{{"wash it", 7, false}}, 1, NULL, 0},
+                                            ended = {{{"wash it\n", 8, false}}, 1, NULL, 0},
+                                            broken = {{{"\xFF", 1, false}}, 1, NULL, 0};
     struct tec_heap heap = {0};
     struct tec_arena arena;
     size_t a, b;

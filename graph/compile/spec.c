@@ -70,10 +70,8 @@ static enum tec_status fill_own(const struct tec_node_set *set, const struct tec
     return TEC_OK;
 }
 
-/* Count a request slot for a node that ranks texts behind a kv.frame: no kv.requests declares one.
- */
-static enum tec_status fill_score(const struct tec_node_set *set, const struct tec_decl_node *n,
-                                  int *request_slots, struct tec_error *err)
+static enum tec_status check_score(const struct tec_node_set *set, const struct tec_decl_node *n,
+                                   struct tec_error *err)
 {
     if (!set->model->text.causal)
         return tec_fail(err, TEC_MALFORMED,
@@ -82,37 +80,24 @@ static enum tec_status fill_score(const struct tec_node_set *set, const struct t
                         "is done; leave it out, or use a model with causal text",
                         n->where.file ? n->where.file : "?", n->where.line, n->name,
                         set->model->name);
-    *request_slots += set->pipeline->resources[n->kv.index].kind == TEC_RESOURCE_FRAME;
     return TEC_OK;
 }
 
-/* What the decode nodes of a chain ask for together. */
-struct language {
-    const struct tec_decl_resource *requests; /* their kv.requests; NULL = none */
-    int kept;                                 /* nodes whose last finished text's keys stay */
-    int on_frame;                             /* nodes over a kv.frame: one request slot each */
-    int longest;                              /* tokens behind the prefix */
-    bool decodes;
-};
-
-/* Count a decode node, or a score node over a kv.requests. Over a kv.frame it has one text at a
- * time, whose slot nothing declares. */
+/* What a decode node asks for, or a score node over a kv.requests. */
 static enum tec_status fill_decode(const struct tec_node_set *set, const struct tec_decl_node *n,
-                                   struct language *lang, struct tec_error *err)
+                                   struct tec_error *err)
 {
     const struct tec_decl_resource *r = &set->pipeline->resources[n->kv.index];
     struct tec_plan_spec *s = set->spec;
-    if (r->kind == TEC_RESOURCE_FRAME) {
-        lang->on_frame++;
-    } else {
-        lang->requests = r;
-        s->request_slots = r->slots;
-    }
     int own;
     TEC_TRY(fill_own(set, n, &own, err));
-    lang->longest = own + n->max_tokens > lang->longest ? own + n->max_tokens : lang->longest;
-    lang->decodes |= n->kind == TEC_DECL_DECODE;
-    lang->kept += tec_pipeline_keeps_keys(set->pipeline, n);
+    int longest = own + n->max_tokens;
+    int64_t all = (int64_t)s->frame_tokens + longest;
+    if (r->kind == TEC_RESOURCE_REQUESTS && r->tokens < all)
+        return tec_fail(err, TEC_INVALID,
+                        "%s:%d: '%s' holds %d tokens; a frame of %d and %d new ones need %lld",
+                        r->where_size.file, r->where_size.line, r->name, r->tokens, s->frame_tokens,
+                        longest, (long long)all);
     s->draws |= n->temperature > 0.0;
     if (n->draft.tokens > s->draft_tokens)
         s->draft_tokens = n->draft.tokens;
@@ -125,26 +110,20 @@ static enum tec_status fill_language(const struct tec_node_set *set, struct tec_
 {
     const struct tec_pipeline *p = set->pipeline;
     struct tec_plan_spec *s = set->spec;
-    struct language lang = {0};
-    int scores = 0;
+    bool decodes = false;
     for (int i = 0; i < set->n; i++) {
         const struct tec_decl_node *n = set->nodes[i];
         bool ranks = n->kind == TEC_DECL_SCORE;
         if ((n->kind != TEC_DECL_DECODE && !ranks) || n->kv.index < 0 || n == set->ring)
             continue;
+        decodes |= !ranks;
         if (ranks)
-            TEC_TRY(fill_score(set, n, &scores, err));
-        if (ranks && p->resources[n->kv.index].kind == TEC_RESOURCE_FRAME)
-            continue;
-        TEC_TRY(fill_decode(set, n, &lang, err));
+            TEC_TRY(check_score(set, n, err));
+        if (!ranks || p->resources[n->kv.index].kind != TEC_RESOURCE_FRAME)
+            TEC_TRY(fill_decode(set, n, err));
     }
-    const struct tec_decl_resource *r = lang.requests;
-    if (r && r->tokens < (int64_t)s->frame_tokens + lang.longest)
-        return tec_fail(err, TEC_INVALID,
-                        "%s:%d: '%s' holds %d tokens; a frame of %d and %d new ones need %lld",
-                        r->where_size.file, r->where_size.line, r->name, r->tokens, s->frame_tokens,
-                        lang.longest, (long long)s->frame_tokens + lang.longest);
-    s->request_slots = (s->request_slots + lang.on_frame + scores + lang.kept) * p->frame.sessions;
+    if (set->n)
+        s->request_slots = tec_pipeline_slots(p, set->nodes[0]->chain, NULL).n * p->frame.sessions;
     s->isolated = s->request_slots > 0;
     s->penalty = set->ring && !s->request_slots ? 0.0F : set->model->text.penalty;
     if (set->ring && s->penalty > 0.0F && s->penalty != 1.0F)
@@ -152,7 +131,7 @@ static enum tec_status fill_language(const struct tec_node_set *set, struct tec_
                                "its model makes repeated tokens less likely, which an action's "
                                "tokens are not: no text beside ring node",
                                set->ring->name);
-    if (lang.decodes)
+    if (decodes)
         fill_lattice(s, p);
     return TEC_OK;
 }
@@ -307,12 +286,26 @@ static enum tec_status fill_memories(const struct tec_node_set *set, struct tec_
                                  "no room for segments beside the pictures in", frame->name);
 }
 
-/* Tokens of a stream that the prefill reads: what its kv.frame leaves beside its pictures. */
-static int room_of(const struct tec_node_set *set, const struct tec_decl_input *stream)
+/* Tokens of the texts that the prefill reads. Streams, and a prompt without a text, have what its
+ * kv.frame leaves beside its pictures and other texts; below 0: that is nothing. */
+static int count_text(const struct tec_node_set *set)
 {
-    int room = set->spec->frame_tokens - tec_head_rows(set->model);
+    const struct tec_decl_node *n = set->prefill;
+    int64_t given = 0, said = 0;
+    int texts = 0, room = set->spec->frame_tokens - tec_head_rows(set->model);
     room -= pictures_of(set) * tec_vision_rows(&set->model->vision);
-    return room < stream->max_tokens ? room : stream->max_tokens;
+    for (int i = 0; i < n->reads.n; i++) {
+        const struct tec_decl_input *in = &set->pipeline->inputs[n->reads.item[i].index];
+        if (in->kind != TEC_INPUT_TEXT)
+            continue;
+        texts++;
+        *(in->writer ? &said : &given) += in->max_tokens;
+    }
+    if (texts == 0 && tec_model_reads(set->model))
+        return room > 0 ? room : -1;
+    if (said && given > 0 && given >= room)
+        return -1;
+    return said && given + said > room ? room : (int)(given + said);
 }
 
 /* A model without a text reads pictures and the robot's state alone, in every frame. */
@@ -356,10 +349,9 @@ static enum tec_status fill_prefill(const struct tec_node_set *set, struct tec_e
         set->spec->frame_tokens = frame->tokens;
     for (int i = 0; i < n->reads.n; i++) {
         const struct tec_decl_input *in = &p->inputs[n->reads.item[i].index];
-        if (in->kind == TEC_INPUT_TEXT)
-            set->spec->text_tokens += in->writer ? room_of(set, in) : in->max_tokens;
         pictures += in->kind == TEC_INPUT_IMAGE;
     }
+    set->spec->text_tokens = count_text(set);
     if (set->secondary) /* the frames' prefill reads what cameras the robot has */
         set->spec->pictures = pictures ? pictures : TEC_NO_PICTURES;
     if (!tec_model_reads(set->model))
@@ -367,9 +359,6 @@ static enum tec_status fill_prefill(const struct tec_node_set *set, struct tec_e
     if (set->spec->text_tokens < 0)
         return tec_spec_refuse(&frame->where_size, TEC_INVALID, err,
                                "no room for a text beside the pictures in", frame->name);
-    if (!set->spec->text_tokens)
-        return tec_spec_refuse(&n->where, TEC_INVALID, err, "no text input is read by prefill",
-                               n->name);
     if (set->secondary && (int64_t)pictures * tec_vision_rows(&set->model->vision) +
                                   set->spec->text_tokens + tec_head_rows(set->model) >
                               set->spec->frame_tokens)

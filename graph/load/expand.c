@@ -38,7 +38,7 @@ static json_t *from_refs(const struct tec_refs *refs)
 {
     json_t *out = json_array();
     for (int i = 0; i < refs->n; i++)
-        json_array_append_new(out, json_string(refs->item[i].name));
+        json_array_append_new(out, from_ref(&refs->item[i]));
     return out;
 }
 

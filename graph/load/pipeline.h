@@ -27,6 +27,7 @@ enum { TEC_MAX_ROBOTS = 8 };
 enum { TEC_MAX_PROMPTS = 8, TEC_MAX_MODELS = 4, TEC_MAX_CHAINS = 8, TEC_MAX_DECODERS = 8 };
 enum { TEC_MAX_NODES = 32, TEC_MAX_ACTIONS = TEC_MAX_NODES };
 enum { TEC_MAX_MEMORIES = 8 }; /* memory_load nodes, of all chains together */
+enum { TEC_MAX_TEXTS = 8 };    /* that a prefill reads */
 
 /* Element types of inputs, buffers and weights. */
 enum tec_decl_dtype {
@@ -405,14 +406,18 @@ void tec_pipeline_free(struct tec_pipeline *pipeline); /* NULL is allowed */
 enum tec_status tec_pipeline_expand(json_t **out, const struct tec_pipeline *pipeline,
                                     struct tec_error *err);
 
-/* Which of the decode nodes' own prompts input i is, in the order of the inputs; -1 = none. */
-int tec_pipeline_prompt(const struct tec_pipeline *p, int input);
+/* Is input i a prompt that a decode node has of its own? Which of these prompts a node's is, an
+ * input and the chain whose model reads it, in the order of the inputs; -1 = it has none. */
+bool tec_pipeline_is_prompt(const struct tec_pipeline *p, int input);
+int tec_pipeline_prompt_of(const struct tec_pipeline *p, const struct tec_decl_node *node);
 /* The id of the segment that a remember node writes. */
 const char *tec_pipeline_key(const struct tec_decl_node *n);
 /* Is an input one that an action node may be given, or not: actions, a delay? */
 bool tec_pipeline_gives(const struct tec_pipeline *p, int input);
-/* Which of the streams that nodes read the prefill of a chain reads; -1 = none. */
-int tec_pipeline_stream(const struct tec_pipeline *p, int chain);
+/* The texts that the prefill of a chain reads, inputs and streams, in the order of its `reads`: how
+ * many. Is its prompt made of them, not of its robot's text: are there none, several, a stream? */
+int tec_pipeline_texts(const struct tec_pipeline *p, int chain, int at[TEC_MAX_TEXTS]);
+bool tec_pipeline_composes(const struct tec_pipeline *p, int chain);
 /* Whose input it is: an index of robots; -1 = no named robot's. 0 where robots have no names. */
 int tec_pipeline_robot_of(const struct tec_pipeline *p, int input);
 /* Frames from a prefill of a chain in frames to the next one: `spawn = every(n)`, else 1. */
@@ -460,6 +465,13 @@ bool tec_pipeline_acts_on(const struct tec_pipeline *p, const struct tec_decl_no
                           const struct tec_decl_node *text);
 bool tec_pipeline_awaited(const struct tec_pipeline *p, const struct tec_decl_node *text);
 bool tec_pipeline_keeps_keys(const struct tec_pipeline *p, const struct tec_decl_node *text);
+/* slots.c: request slots of each session, of all of a chain's. Those that a node's texts take;
+ * NULL: all of them. */
+struct tec_decl_slots {
+    int first, n;
+};
+struct tec_decl_slots tec_pipeline_slots(const struct tec_pipeline *p, int chain,
+                                         const struct tec_decl_node *node);
 /* Index of the node with this name, or -1. */
 int tec_pipeline_find_node(const struct tec_pipeline *p, const char *name);
 /* Index of the model that frames are made of: that of the actions, else of the first hard node,

@@ -114,24 +114,13 @@ static void rate_of_frames(struct refusing *r)
                name_of(r->n));
 }
 
-static void several_texts(struct refusing *r)
+static void many_reads(struct refusing *r)
 {
     struct tec_where last = {0};
-    bool stream = false;
     int texts = reads_of(r, TEC_INPUT_TEXT, &last);
-    for (int i = 0; i < r->n->reads.n; i++)
-        stream |= r->p->inputs[r->n->reads.item[i].index].writer > 0;
-    if (r->n->kind == TEC_DECL_PREFILL && texts > 1 && (stream || waits(r, r->n)))
-        REFUSE(last, "'%s' reads %d texts: %s is read alone", name_of(r->n), texts,
-               stream ? "a stream" : "the text of a prefill that requests wait for");
-}
-
-static void no_text(struct refusing *r)
-{
-    struct tec_where last = {0};
-    if (r->n->kind == TEC_DECL_PREFILL && waits(r, r->n) && reads_of(r, TEC_INPUT_TEXT, &last) == 0)
-        REFUSE(field(r, "reads"), "'%s' reads no text: a prefill that requests wait for reads one",
-               name_of(r->n));
+    if (r->n->kind == TEC_DECL_PREFILL && texts > TEC_MAX_TEXTS)
+        REFUSE(last, "'%s' reads %d texts: a prompt is made of %d", name_of(r->n), texts,
+               TEC_MAX_TEXTS);
 }
 
 static void segments_beside(struct refusing *r)
@@ -141,7 +130,7 @@ static void segments_beside(struct refusing *r)
         reads_of(r, TEC_INPUT_SEGMENTS, &last) > 0)
         REFUSE(last,
                "'%s' reads segments: a prefill that requests wait for reads pictures, the "
-               "state and one text",
+               "state and texts",
                name_of(r->n));
 }
 
@@ -188,31 +177,6 @@ static void no_prefix(struct refusing *r)
         keys_of(r, r->n)->share_prefix.index < 0)
         REFUSE(field(r, "kv"), "'%s' stands on '%s', a kv.requests without share_prefix",
                name_of(r->n), r->n->kv.name);
-}
-
-static void second_requests(struct refusing *r)
-{
-    if (!writes_text(r->n) || !stands_on(r, r->n, TEC_RESOURCE_REQUESTS))
-        return;
-    for (int i = 0; i < r->at; i++) {
-        const struct tec_decl_node *o = &r->p->nodes[i];
-        if (!writes_text(o) || o->chain != r->n->chain || !stands_on(r, o, TEC_RESOURCE_REQUESTS) ||
-            o->kv.index == r->n->kv.index)
-            continue;
-        REFUSE(field(r, "kv"),
-               "'%s' and '%s' stand on one prefix with a kv.requests each, '%s' "
-               "and '%s'",
-               name_of(o), name_of(r->n), o->kv.name, r->n->kv.name);
-        return;
-    }
-}
-
-static void prompt_beside(struct refusing *r)
-{
-    if (waits(r, r->n) && r->n->prompt.index >= 0)
-        REFUSE(field(r, "prompt"),
-               "'%s' has a prompt of its own, but does not stand on the frames' prefill",
-               name_of(r->n));
 }
 
 /* A prefill with a trigger of its own starts its readers: another trigger would run it, too. */
@@ -420,18 +384,17 @@ static void many_texts(struct refusing *r)
 
 static void many_prompts(struct refusing *r)
 {
-    if (r->n->prompt.index >= 0 && tec_pipeline_prompt(r->p, r->n->prompt.index) >= TEC_MAX_PROMPTS)
+    if (r->n->prompt.index >= 0 && tec_pipeline_prompt_of(r->p, r->n) >= TEC_MAX_PROMPTS)
         REFUSE(field(r, "prompt"), "'%s' is one more prompt of decode nodes than the %d",
                r->n->prompt.name, TEC_MAX_PROMPTS);
 }
 
 static void (*const cases[])(struct refusing *r) = {
-    rate_of_frames,   several_texts,    no_text,      segments_beside, shared_frame,
-    prefill_target,   no_prefill,       no_prefix,    second_requests, prompt_beside,
-    second_trigger,   beside_ring,      after_text,   awaited_text,    frame_before,
-    other_deadline,   tokens_out,       typed_buffer, shared_memory,   memory_in_ring,
-    several_segments, many_chains,      many_models,  many_texts,      many_prompts,
-    draft_of_memory,  several_sessions,
+    rate_of_frames, segments_beside,  shared_frame,    prefill_target,   no_prefill,
+    no_prefix,      second_trigger,   beside_ring,     after_text,       awaited_text,
+    frame_before,   other_deadline,   tokens_out,      typed_buffer,     shared_memory,
+    memory_in_ring, several_segments, many_chains,     many_models,      many_texts,
+    many_reads,     many_prompts,     draft_of_memory, several_sessions,
 };
 
 void tec_refuse(struct tec_loader *ld)

@@ -232,15 +232,6 @@ void tec_resolve(struct tec_loader *ld)
     ld->broken = ld->d->n_errors > 0;
 }
 
-static bool is_prompt(const struct tec_pipeline *p, int input)
-{
-    for (int i = 0; i < p->n_nodes; i++)
-        if (p->nodes[i].kind == TEC_DECL_DECODE && p->nodes[i].prompt.index == input &&
-            !p->nodes[i].culled)
-            return true;
-    return false;
-}
-
 bool tec_pipeline_rings(const struct tec_pipeline *p, const struct tec_decl_node *n)
 {
     return !n->culled && n->kind == TEC_DECL_DECODE && n->kv.index >= 0 &&
@@ -331,12 +322,37 @@ bool tec_pipeline_runs(const struct tec_pipeline *p, int i)
     return false;
 }
 
-int tec_pipeline_prompt(const struct tec_pipeline *p, int input)
+/* The input that is a decode node's own prompt; -1 = none. */
+static int prompt_input(const struct tec_decl_node *n)
 {
-    int n = 0;
-    for (int i = 0; i < input; i++)
-        n += is_prompt(p, i);
-    return input >= 0 && is_prompt(p, input) ? n : -1;
+    return n->kind == TEC_DECL_DECODE && !n->culled ? n->prompt.index : -1;
+}
+
+bool tec_pipeline_is_prompt(const struct tec_pipeline *p, int input)
+{
+    bool is = false;
+    for (int i = 0; i < p->n_nodes; i++)
+        is |= input >= 0 && prompt_input(&p->nodes[i]) == input;
+    return is;
+}
+
+static bool same_prompt(const struct tec_decl_node *a, const struct tec_decl_node *b)
+{
+    return prompt_input(a) == prompt_input(b) && a->chain == b->chain;
+}
+
+int tec_pipeline_prompt_of(const struct tec_pipeline *p, const struct tec_decl_node *node)
+{
+    int n = 0, own = prompt_input(node);
+    for (int i = 0; i < p->n_nodes; i++) {
+        const struct tec_decl_node *o = &p->nodes[i];
+        int other = prompt_input(o);
+        bool first = other >= 0 && (other < own || (other == own && o->chain < node->chain));
+        for (int k = 0; k < i; k++)
+            first &= !same_prompt(&p->nodes[k], o);
+        n += first;
+    }
+    return own < 0 ? -1 : n;
 }
 
 int tec_pipeline_find_node(const struct tec_pipeline *p, const char *name)

@@ -229,8 +229,9 @@ static void set_refs(struct tec_loader *ld, const struct tec_field *f,
         ld->out_of_memory = true;
         return;
     }
+    bool read = strcmp(f->name, "reads") == 0;
     for (int i = 0; i < v->n; i++)
-        if (!set_ref(&v->entries[i], &item[i], false))
+        if (!set_ref(&v->entries[i], &item[i], read))
             tec_set_wrong(ld, f, &v->entries[i]);
     *refs = (struct tec_refs){v->n, item};
 }

@@ -41,15 +41,17 @@ const struct tec_decl_node *tec_pipeline_writer(const struct tec_pipeline *p, in
     return NULL;
 }
 
-static bool reads_text(const struct tec_pipeline *p, const struct tec_decl_node *n,
-                       const char *name)
+/* The value of a name that a prefill's prompt is made of; NULL = none, or segments, which are those
+ * of a memory. */
+static const struct tec_decl_input *value_read(const struct tec_pipeline *p,
+                                               const struct tec_decl_node *n, const char *name)
 {
-    for (int i = 0; n && i < n->reads.n; i++) {
+    for (int i = 0; n && name && i < n->reads.n; i++) {
         int at = n->reads.item[i].index;
-        if (at >= 0 && p->inputs[at].kind == TEC_INPUT_TEXT && same(p->inputs[at].name, name))
-            return true;
+        if (at >= 0 && p->inputs[at].kind != TEC_INPUT_SEGMENTS && same(p->inputs[at].name, name))
+            return &p->inputs[at];
     }
-    return false;
+    return NULL;
 }
 
 int tec_pipeline_every(const struct tec_pipeline *p, int chain)
@@ -59,22 +61,35 @@ int tec_pipeline_every(const struct tec_pipeline *p, int chain)
     return s && s->kind == TEC_SPAWN_EVERY ? s->frames : 1;
 }
 
+/* A picture and the state are new with each observation. */
+static struct tec_decl_spawn of_value(const struct tec_pipeline *p,
+                                      const struct tec_decl_node *writer,
+                                      struct tec_decl_spawn spawn)
+{
+    const struct tec_decl_input *in = value_read(p, writer, spawn.value);
+    if (spawn.kind != TEC_SPAWN_ON_CHANGE || !in || in->kind == TEC_INPUT_TEXT)
+        return spawn;
+    return (struct tec_decl_spawn){.kind = TEC_SPAWN_EVERY, .frames = 1};
+}
+
 struct tec_decl_spawn tec_pipeline_spawn(const struct tec_pipeline *p,
                                          const struct tec_decl_node *n)
 {
     const struct tec_decl_spawn own = n->spawn, change = {.kind = TEC_SPAWN_ON_CHANGE};
     int prefix = tec_pipeline_prefix(p, n);
-    if (own.kind != TEC_SPAWN_ON_CHANGE || !own.value || prefix < 0 ||
-        !same(own.value, p->resources[prefix].name))
+    if (own.kind != TEC_SPAWN_ON_CHANGE || !own.value || prefix < 0)
         return own;
     const struct tec_decl_node *writer = tec_pipeline_writer(p, prefix);
+    if (!same(own.value, p->resources[prefix].name))
+        return of_value(p, writer, own);
     if (writer && tec_pipeline_in_frames(p, writer))
         return (struct tec_decl_spawn){.kind = TEC_SPAWN_EVERY,
                                        .frames = tec_pipeline_every(p, n->chain)};
-    return writer && writer->spawn.kind != TEC_SPAWN_NONE ? writer->spawn : change;
+    return writer && writer->spawn.kind != TEC_SPAWN_NONE ? of_value(p, writer, writer->spawn)
+                                                          : change;
 }
 
-/* A prefill's own trigger: its rate, or that its text changes. */
+/* A prefill's own trigger: its rate, or that what it reads changes. */
 static void check_prefill(struct tec_loader *ld, int i)
 {
     const struct tec_pipeline *p = ld->pipeline;
@@ -87,8 +102,8 @@ static void check_prefill(struct tec_loader *ld, int i)
         tec_diagnostics_add(ld->d, TEC_E011, where,
                             "a prefill runs every(n) frames or on_change(): requests from outside "
                             "are a decode node's");
-    else if (s->value && !reads_text(p, n, s->value))
-        tec_diagnostics_add(ld->d, TEC_E024, where, "'%s' does not read a text '%s'",
+    else if (s->value && !value_read(p, n, s->value))
+        tec_diagnostics_add(ld->d, TEC_E024, where, "'%s' does not read '%s'",
                             n->name ? n->name : "prefill", s->value);
 }
 
@@ -137,7 +152,7 @@ static void check_recall(struct tec_loader *ld, int i)
     tec_diagnostics_help(ld->d, d, "give both one spawn, or leave that of '%s' out", n->name);
 }
 
-/* The value of on_change("value") is what the node's prefix is, or the text that it is made of. */
+/* The value of on_change("value") is what the node's prefix is, or what that is made of. */
 static void check_value(struct tec_loader *ld, int i)
 {
     const struct tec_pipeline *p = ld->pipeline;
@@ -145,7 +160,7 @@ static void check_value(struct tec_loader *ld, int i)
     int prefix = tec_pipeline_prefix(p, n);
     const char *value = n->spawn.value, *kv = prefix < 0 ? NULL : p->resources[prefix].name;
     if (!value || prefix < 0 || same(value, kv) ||
-        reads_text(p, tec_pipeline_writer(p, prefix), value))
+        value_read(p, tec_pipeline_writer(p, prefix), value))
         return;
     bool known = false;
     for (int k = 0; k < p->n_resources; k++)
@@ -156,8 +171,8 @@ static void check_value(struct tec_loader *ld, int i)
         ld->d, known ? TEC_E024 : TEC_E021, tec_where_field(ld, &ld->nodes[i], "spawn"),
         known ? "'%s' does not begin behind '%s'" : "'%s' starts on '%s', which is not declared",
         n->name ? n->name : "decode", value);
-    tec_diagnostics_help(
-        ld->d, d, "on_change takes its prefix, '%s', or the text that its prefill reads", kv);
+    tec_diagnostics_help(ld->d, d, "on_change takes its prefix, '%s', or what its prefill reads",
+                         kv);
 }
 
 /* Fill in what a decode node over a kv.frame does without saying so. */

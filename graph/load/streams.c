@@ -153,22 +153,49 @@ static void check_read(struct tec_loader *ld, int reader, int entry)
     }
 }
 
+/* A prefill reads an earlier version of a stream, so `prev` says what is so anyway; of other values
+ * that nodes list nothing is kept. */
+static void check_prev(struct tec_loader *ld, int node, const struct tec_refs *refs)
+{
+    const struct tec_pipeline *p = ld->pipeline;
+    const struct tec_decl_entry *list = tec_decl_value_find(ld->nodes[node].value, "reads");
+    for (int k = 0; k < refs->n; k++) {
+        const struct tec_ref *ref = &refs->item[k];
+        bool stream = p->nodes[node].kind == TEC_DECL_PREFILL && ref->index >= p->n_inputs;
+        if (ref->prev && ref->index >= 0 && !stream)
+            tec_diagnostics_add(ld->d, TEC_E024, tec_where_value(ld, &list->value->entries[k]),
+                                "prev is for streams that a prefill reads, '%s' is read as it is",
+                                ref->name);
+    }
+}
+
 void tec_check_streams(struct tec_loader *ld)
 {
     const struct tec_pipeline *p = ld->pipeline;
-    for (int i = 0; i < p->n_nodes - p->n_drafts; i++) /* a draft reads what was looked at */
+    for (int i = 0; i < p->n_nodes - p->n_drafts; i++) { /* a draft reads what was looked at */
+        check_prev(ld, i, &p->nodes[i].reads);
+        check_prev(ld, i, &p->nodes[i].streams);
         for (int k = 0; k < p->nodes[i].reads.n; k++)
             if (p->nodes[i].reads.item[k].index >= p->n_inputs)
                 check_read(ld, i, k);
+    }
 }
 
-int tec_pipeline_stream(const struct tec_pipeline *p, int chain)
+int tec_pipeline_texts(const struct tec_pipeline *p, int chain, int at[TEC_MAX_TEXTS])
 {
-    int prefill = chain < p->n_chains ? p->chains[chain].prefill : -1;
-    for (int k = 0; prefill >= 0 && k < p->nodes[prefill].reads.n; k++)
-        if (p->nodes[prefill].reads.item[k].index >= p->n_inputs)
-            return p->nodes[prefill].reads.item[k].index - p->n_inputs;
-    return -1;
+    int prefill = chain >= 0 && chain < p->n_chains ? p->chains[chain].prefill : -1, n = 0;
+    for (int k = 0; prefill >= 0 && k < p->nodes[prefill].reads.n && n < TEC_MAX_TEXTS; k++) {
+        int input = p->nodes[prefill].reads.item[k].index;
+        if (p->inputs[input].kind == TEC_INPUT_TEXT)
+            at[n++] = input;
+    }
+    return n;
+}
+
+bool tec_pipeline_composes(const struct tec_pipeline *p, int chain)
+{
+    int at[TEC_MAX_TEXTS], n = tec_pipeline_texts(p, chain, at);
+    return n != 1 || p->inputs[at[0]].writer > 0;
 }
 
 /* Chains are known where nothing is wrong with the graph. */

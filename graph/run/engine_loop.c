@@ -35,6 +35,16 @@ static int stream_of(const struct tec_pipeline *p, const struct tec_decl_node *n
     return -1;
 }
 
+/* 1 + which of the texts that a chain's prefill reads has the name; 0 = none, or no name. */
+static int text_named(const struct tec_pipeline *p, int chain, const char *name)
+{
+    int at[TEC_MAX_TEXTS], n = tec_pipeline_texts(p, chain, at);
+    for (int i = 0; name && i < n; i++)
+        if (strcmp(p->inputs[at[i]].name, name) == 0)
+            return 1 + i;
+    return 0;
+}
+
 /* The texts that the last action of the list acts on, and that which it waits for. */
 static void add_texts(struct tec_loop_options *l, const struct tec_engine *e,
                       const struct tec_decl_node *n)
@@ -85,13 +95,19 @@ static void list_decoders(struct tec_loop_options *l, const struct tec_engine *e
         const struct tec_decl_spawn spawn = tec_pipeline_spawn(p, n);
         d->every = spawn.kind == TEC_SPAWN_EVERY ? spawn.frames : 0;
         d->on_change = spawn.kind == TEC_SPAWN_ON_CHANGE;
+        d->on_text = text_named(p, n->chain, spawn.value);
         d->supersede = n->supersede;
         d->awaited = tec_pipeline_awaited(p, n);
         d->keeps_keys = tec_pipeline_keeps_keys(p, n);
         d->keeps_slot = d->awaited || (n->kind == TEC_DECL_DECODE &&
                                        p->resources[n->kv.index].kind == TEC_RESOURCE_FRAME);
+        const struct tec_decl_slots slots = tec_pipeline_slots(p, n->chain, n);
+        d->first_slot = slots.first;
+        d->slots = slots.n;
+        if (p->resources[n->kv.index].kind == TEC_RESOURCE_REQUESTS)
+            d->kv = p->resources[n->kv.index].name;
         d->stream = 1 + stream_of(p, n);
-        d->prompt = 1 + tec_pipeline_prompt(p, n->prompt.index);
+        d->prompt = 1 + tec_pipeline_prompt_of(p, n);
         int draft = tec_pipeline_draft(p, n);
         d->draft = 1 + draft;
         d->draft_tokens = n->draft.tokens;

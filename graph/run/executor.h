@@ -21,9 +21,11 @@ struct tec_frame_view;
 
 /* What a chain reads of an observation. Noise and state are for chains with actions. */
 struct tec_chain_input {
-    struct tec_prefix_input prefix;   /* n_text 0: nothing was given */
-    uint64_t key;                     /* of the text as it was given: equal texts, equal keys */
-    struct tec_text_read read;        /* where the prompt is a stream's: its version */
+    struct tec_prefix_input prefix; /* n_text 0: nothing was given */
+    /* Of all texts as they were given, and of each in the order of the prefill's `reads`: equal
+     * texts, equal keys. */
+    uint64_t keys[1 + TEC_MAX_TEXTS];
+    struct tec_text_read reads[TEC_MAX_TEXTS]; /* versions of its streams; behind them stream 0 */
     struct tec_memory_prompt *memory; /* the prompt is of remembered segments; or NULL. One that is
                                        * waited for is taken out, another room put in its place */
     /* Of each of its action nodes: [horizon, dim], whose first n_fixed rows are given actions, 0 ..
@@ -40,7 +42,7 @@ struct tec_chain_input {
 struct tec_frame_input {
     struct tec_chain_input chains[TEC_MAX_CHAINS];      /* in the order of the loop's */
     int64_t captured_ns;                                /* when the cameras saw it, frame clock */
-    struct tec_request_prompt prompts[TEC_MAX_PROMPTS]; /* in the order of the pipeline's inputs */
+    struct tec_request_prompt prompts[TEC_MAX_PROMPTS]; /* tec_pipeline_prompt_of */
     int64_t episode; /* a reset begins the next one: texts of streams are of one episode */
 };
 

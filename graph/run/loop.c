@@ -87,24 +87,29 @@ static void refuse_asks(struct tec_tick *tick)
     }
 }
 
-/* True if a chain's text is new to the frame's session. Called once a frame, as it updates the
- * record of texts seen. */
-static bool instructed(struct tec_chain *c, const struct tec_chain_input *input,
-                       const struct tec_tick *tick)
+/* Which texts of a chain are new to the frame's session: bit 0, any; bit 1 + i, that one. Called
+ * once a frame, as it updates the record of texts seen. */
+static unsigned instructed(struct tec_chain *c, const struct tec_chain_input *input,
+                           const struct tec_tick *tick)
 {
     int session = tick->session >= 0 && tick->session < TEC_MAX_TICKING ? tick->session : 0;
     struct tec_text_given *given = &c->given[session];
-    bool same = given->seen && given->key == input->key;
-    *given = (struct tec_text_given){.seen = true, .key = input->key};
-    return !same;
+    unsigned news = 0;
+    for (int i = 0; i <= TEC_MAX_TEXTS; i++)
+        news |= !given->seen || given->keys[i] != input->keys[i] ? 1U << i : 0U;
+    given->seen = true;
+    memcpy(given->keys, input->keys, sizeof given->keys);
+    return news;
 }
 
-static unsigned on_change(const struct tec_loop *l, int chain)
+static unsigned on_change(const struct tec_loop *l, int chain, unsigned news)
 {
     unsigned spawn = 0;
-    for (int d = 0; d < l->o.n_decoders; d++)
-        if (l->o.decoders[d].on_change && l->o.decoders[d].chain == chain)
+    for (int d = 0; d < l->o.n_decoders; d++) {
+        const struct tec_decoder *o = &l->o.decoders[d];
+        if (o->on_change && o->chain == chain && (news >> o->on_text & 1U))
             spawn |= 1U << d;
+    }
     return spawn;
 }
 
@@ -112,7 +117,7 @@ static unsigned on_change(const struct tec_loop *l, int chain)
 static bool waits_for_text(const struct tec_loop *l, int chain)
 {
     const struct tec_chain_input *in = &l->input->chains[chain];
-    return in->read.stream && in->prefix.n_text == 0;
+    return in->reads[0].stream && in->prefix.n_text == 0;
 }
 
 /* Apply cancellations and deadlines, then admit this tick's new requests. */
@@ -129,10 +134,10 @@ static void change_requests(struct tec_loop *l, const struct tec_frame_input *in
     tec_loop_view(l);
     unsigned spawn = tick->spawn;
     for (int m = 0; input && m < l->o.n_chains; m++) {
-        bool changed = instructed(&l->chains[m], &input->chains[m], tick);
-        if (changed && l->chains[m].ring)
+        unsigned news = instructed(&l->chains[m], &input->chains[m], tick);
+        if ((news & 1U) && l->chains[m].ring)
             tec_ring_flush(l, l->chains[m].ring);
-        spawn |= changed ? on_change(l, m) & ~tick->mute : 0U;
+        spawn |= on_change(l, m, news) & ~tick->mute;
     }
     if (!input || !l->request_slots) {
         refuse_asks(tick);

@@ -26,6 +26,7 @@ struct tec_decoder {
     bool sheds;          /* given up after it */
     bool on_change;      /* spawn one where the instruction is not that of the session's frame
                             before, and in its first frame */
+    int on_text;         /* 1 + which of the texts that its prefill reads; 0 = any */
     bool supersede;      /* a new request gives up the older ones of its session */
     bool keeps_slot;     /* one request slot is there for its requests alone */
     bool awaited;    /* a hard node waits for its texts: they are made to their ends before it, in
@@ -38,11 +39,13 @@ struct tec_decoder {
     bool end, mean;                    /* tree: end tokens are in it; sums by tokens */
     bool chooses;                      /* answers with one of a list, which begins at `root` */
     int root;
-    int prompt;       /* 1 + index of its own prompt in the input; 0 = none */
-    int stream;       /* 1 + index of its stream where a prefill reads that; 0 = none does */
-    int chain;        /* whose keys it reads */
-    int draft;        /* 1 + the chain that proposes its tokens; 0 = none does */
-    int draft_tokens; /* so many at a time */
+    int prompt;            /* 1 + index of its own prompt in the input; 0 = none */
+    int stream;            /* 1 + index of its stream where a prefill reads that; 0 = none does */
+    int chain;             /* whose keys it reads */
+    const char *kv;        /* the view of its texts' keys; NULL: its chain's */
+    int first_slot, slots; /* its request slots, of each session's of its chain; slots 0: all */
+    int draft;             /* 1 + the chain that proposes its tokens; 0 = none does */
+    int draft_tokens;      /* so many at a time */
 };
 
 /* A node that reads what a decoder has said, when that is finished; what was given up is not. */
@@ -159,6 +162,8 @@ struct tec_launch_record {
     int64_t start_ns, end_ns;
 };
 
+enum { TEC_MAX_READS = TEC_MAX_CHAINS * TEC_MAX_TEXTS }; /* streams that prefills of a frame read */
+
 /* A text that a prefill of this frame read: of a stream, an earlier version. */
 struct tec_read_record {
     const char *node, *stream;
@@ -205,7 +210,7 @@ struct tec_frame_record {
     bool filling; /* some ring has released nothing since its start or its last flush */
     char policy[64]; /* whose plan it ran */
     int n_reads;
-    struct tec_read_record reads[TEC_MAX_CHAINS];
+    struct tec_read_record reads[TEC_MAX_READS];
     int n_launches;
     struct tec_launch_record launches[TEC_MAX_LAUNCHES];
 };

@@ -79,6 +79,14 @@ const struct tec_chain *tec_chain_host(const struct tec_loop *l, const struct te
     return host;
 }
 
+/* The views of its decoders' texts: without a name of their own, the chain's. */
+static void find_texts(struct tec_loop *l, int chain)
+{
+    for (int d = 0; d < l->o.n_decoders; d++)
+        if (l->o.decoders[d].chain == chain)
+            l->texts_kv[d] = view_of(l, l->o.decoders[d].kv, l->chains[chain].kv_requests);
+}
+
 /* A loop of one chain need not name its views. */
 static void fill_chain(struct tec_loop *l, int chain)
 {
@@ -97,6 +105,7 @@ static void fill_chain(struct tec_loop *l, int chain)
                             .language = language_of(l, chain),
                             .prefix = {.region = -1}};
     order_actions(l, chain, c);
+    find_texts(l, chain);
     for (int d = 0; d < l->o.n_decoders; d++)
         c->says |= l->o.decoders[d].awaited && l->o.decoders[d].chain == chain;
     c->keeps = c->every > 1;
@@ -246,28 +255,45 @@ bool tec_loop_acts_on(const struct tec_loop *l, int64_t frame)
 
 /* --- views ----------------------------------------------------------------------------------- */
 
+static void clear_texts(struct tec_kv_view *v)
+{
+    v->used = v->pinned = v->bytes = v->oldest = 0;
+}
+
+/* A request's tokens, of so many bytes each, and its age in frames. */
+static void add_text(struct tec_kv_view *v, int tokens, int64_t bytes, int64_t age)
+{
+    v->used += tokens;
+    v->pinned = v->used;
+    v->bytes += tokens * bytes;
+    v->oldest = age > v->oldest ? age : v->oldest;
+}
+
 static void view_chain(struct tec_loop *l, int chain)
 {
     const struct tec_chain *s = &l->chains[chain];
     const struct tec_kv_pool *prefixes = &s->plan->prefixes;
-    struct tec_kv_view *frame = &l->kv[s->kv_frame], none,
-                       *requests = s->kv_requests < 0 ? &none : &l->kv[s->kv_requests];
-    int64_t oldest = 0, made = 0, stored = 0, token = tec_kv_token_bytes(&s->plan->space.shape);
+    struct tec_kv_view *frame = &l->kv[s->kv_frame];
+    int64_t oldest = 0, stored = 0, token = tec_kv_token_bytes(&s->plan->space.shape);
+    if (s->kv_requests >= 0)
+        clear_texts(&l->kv[s->kv_requests]);
+    for (int d = 0; d < l->o.n_decoders; d++)
+        if (l->o.decoders[d].chain == chain && l->texts_kv[d] >= 0)
+            clear_texts(&l->kv[l->texts_kv[d]]);
     for (int i = 0; i < l->n_live; i++) {
         const struct tec_request *r = &l->requests[i];
         int64_t age = l->tick->frame - r->born_frame;
         if (tec_chain_at(l, r) != chain)
             continue;
         oldest = age > oldest ? age : oldest;
-        made += r->prompt_tokens + r->made;
         stored += r->stored;
+        if (l->texts_kv[r->decoder] >= 0)
+            add_text(&l->kv[l->texts_kv[r->decoder]], r->prompt_tokens + r->made, token, age);
     }
     frame->used = (int64_t)prefixes->in_use * prefixes->tokens;
     frame->pinned = (stored < prefixes->in_use ? stored : prefixes->in_use) * prefixes->tokens;
-    requests->used = requests->pinned = made;
-    frame->oldest = requests->oldest = oldest;
+    frame->oldest = oldest;
     frame->bytes = frame->used * token;
-    requests->bytes = requests->used * token;
 }
 
 void tec_chains_view(struct tec_loop *l)

@@ -144,15 +144,16 @@ enum tec_status tec_memory_rooms(const struct tec_chain_memory *memory,
                                  struct tec_memory_prompt *rooms, int n, struct tec_arena *arena,
                                  struct tec_error *err);
 
-/* What a prompt asks for: a text, put behind the segments by the template; or, where `ids` is not
- * NULL, those in place of all that stands behind the segments. Segments are found by the text;
- * where that is empty, by what the tokenizer makes of the ids. */
+/* What a prompt asks for: texts, put behind the segments by the template; or, where `ids` is not
+ * NULL, those in place of all that stands behind the segments. Segments are found by the texts;
+ * where those are empty, by what the tokenizer makes of the ids; where there are none, by what the
+ * template itself says behind the segments. */
 struct tec_memory_query {
     int session; /* whose segments are looked for */
     struct tec_template_values values;
     const int *ids; /* [n] of the model's vocabulary */
     int n;
-    bool cut; /* what does not fit of it is left out; else TEC_INVALID */
+    bool cut; /* ids that do not fit are left out at the end; else TEC_INVALID */
 };
 
 /* Find segments for a query, assemble beginning, segments and query: ids [room]. What the prompt

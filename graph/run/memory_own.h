@@ -130,6 +130,8 @@ struct tec_chain_memory {
     struct tec_arena arena;
     const struct tec_template *template;
     int *beginning, n_beginning;
+    struct tec_template_text words; /* of the template behind {memory}: a prompt without a text
+                                     * asks with them */
 
     /* With a plan. */
     struct tec_plan *plan;

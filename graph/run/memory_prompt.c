@@ -1,7 +1,7 @@
 /* memory_prompt.c - the consumer's side: from a query to beginning, segments, query, and what is
  * pinned for them. */
+#include "base/text/bytes.h"
 #include "graph/run/memory_own.h"
-#include "graph/run/session_stream.h"
 #include "graph/run/session_text.h"
 
 #include <limits.h>
@@ -22,8 +22,7 @@ static enum tec_status encode_calls(struct tec_chain_memory *c, int from, int to
     for (int i = from; i < to; i++) {
         const char *text;
         size_t bytes, more = 0;
-        TEC_TRY(tec_template_render(&text, &bytes, t, i, values->text, values->n, values->bins,
-                                    values->n_bins, scratch, err));
+        TEC_TRY(tec_template_render(&text, &bytes, t, i, values, scratch, err));
         TEC_TRY(tec_memory_encode(m, text, bytes, *n < room ? ids + *n : NULL,
                                   *n < room ? room - *n : 0, &more, err));
         *n += more;
@@ -34,7 +33,7 @@ static enum tec_status encode_calls(struct tec_chain_memory *c, int from, int to
 enum tec_status tec_chain_memory_use(struct tec_chain_memory *c, const struct tec_template *t,
                                      struct tec_error *err)
 {
-    const struct tec_template_values none = {.text = ""};
+    const struct tec_template_values none = {.n_texts = 0};
     struct tec_memory *m = c->of[0];
     const struct tec_decl_resource *frame = &m->options.pipeline->resources[m->node->into.index];
     size_t room = (size_t)frame->tokens, n = 0;
@@ -55,6 +54,13 @@ enum tec_status tec_chain_memory_use(struct tec_chain_memory *c, const struct te
                         frame->where.file ? frame->where.file : "?", frame->where.line, t->name, n,
                         frame->name, room);
     c->n_beginning = (int)n;
+    struct tec_bytes words;
+    tec_bytes_init(&words, &c->arena, 0);
+    for (int i = t->memory; i < t->n_calls; i++)
+        tec_bytes_add(&words, t->calls[i].text, strlen(t->calls[i].text));
+    c->words = (struct tec_template_text){.text = words.at ? words.at : "", .n = words.n};
+    if (words.failed)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a prompt");
     if (n < 1 && tec_lead_rows(m->options.model))
         return tec_fail(err, TEC_INVALID,
                         "prompt '%s' begins with segments, but the first token of model '%s' "
@@ -139,7 +145,7 @@ static bool add_segment(struct tec_memory *m, struct tec_memory_prompt *p, uint3
     return true;
 }
 
-/* Tokens of the texts that the prefill reads, after the template. */
+/* Tokens of the texts that the prefill reads, after the template; without a text all there is. */
 static size_t query_room(const struct tec_chain_memory *c)
 {
     const struct tec_pipeline *p = c->of[0]->options.pipeline;
@@ -152,7 +158,7 @@ static size_t query_room(const struct tec_chain_memory *c)
         for (int k = 0; k < n->reads.n; k++)
             room += (size_t)p->inputs[n->reads.item[k].index].max_tokens;
     }
-    return room;
+    return room ? room : (size_t)p->resources[c->of[0]->node->into.index].tokens;
 }
 
 /* Encodes the tokens behind the segments; *n may be more than room. */
@@ -179,10 +185,8 @@ static enum tec_status read_query(struct tec_chain_memory *c, const struct tec_m
     bool tight = left < most;
     most = tight ? left : most;
     TEC_TRY(query_ids(c, &shorter, ids, (size_t)room, n, scratch, err));
-    while (*n > most && q->cut && !q->ids && shorter.values.n > 0) {
-        shorter.values.n = tec_streams_cut(q->values.text, shorter.values.n, *n, most);
+    while (*n > most && !q->ids && tec_template_cut(&shorter.values, *n, most))
         TEC_TRY(query_ids(c, &shorter, ids, (size_t)room, n, scratch, err));
-    }
     *n = *n > most && q->cut && q->ids ? most : *n;
     if (*n >= 1 && *n <= most)
         return TEC_OK;
@@ -199,9 +203,11 @@ static enum tec_status read_query(struct tec_chain_memory *c, const struct tec_m
 static enum tec_status query_vector(struct tec_memory *m, const struct tec_memory_query *q,
                                     struct tec_arena *scratch, struct tec_error *err)
 {
-    const char *text = q->values.text;
+    size_t n = 0;
+    const char *text = tec_template_join(&q->values, &n, scratch);
     char *said = NULL;
-    size_t n = q->values.n;
+    if (!text)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a query");
     if (q->ids && n == 0 && m->options.tokenizer) {
         TEC_TRY(tec_tokenizer_decode(m->options.tokenizer, q->ids, (size_t)q->n, true, scratch,
                                      &said, &n, err));
@@ -295,12 +301,15 @@ enum tec_status tec_memory_prompt(struct tec_chain_memory *c, struct tec_memory_
                                   const struct tec_memory_query *query, int *ids, int room,
                                   struct tec_arena *scratch, struct tec_error *err)
 {
+    struct tec_memory_query asked = *query;
+    if (asked.values.n_texts == 0)
+        asked.values.texts[asked.values.n_texts++] = c->words;
     tec_memory_drop(c, prompt);
     prompt->session = query->session;
     for (int m = 0; m < c->n; m++)
         pthread_mutex_lock(&tec_memory_in(c, prompt, m)->lock);
     struct tec_arena_mark mark = tec_arena_mark(scratch);
-    enum tec_status status = assemble(c, prompt, query, ids, room, scratch, err);
+    enum tec_status status = assemble(c, prompt, &asked, ids, room, scratch, err);
     tec_arena_rewind(scratch, mark);
     for (int m = c->n - 1; m >= 0; m--)
         pthread_mutex_unlock(&tec_memory_in(c, prompt, m)->lock);

@@ -10,7 +10,14 @@ static bool other_session(const struct tec_loop *l, const struct tec_request *r)
     return l->sessions > 1 && r->session != l->tick->session;
 }
 
-/* Request slots that other decoders of its model keep and do not use now. */
+/* Do texts of two decoders take the same request slots? */
+static bool share_slots(const struct tec_loop *l, int a, int b)
+{
+    const struct tec_decoder *x = &l->o.decoders[a], *y = &l->o.decoders[b];
+    return x->chain == y->chain && x->first_slot == y->first_slot;
+}
+
+/* Request slots that other decoders with the same ones keep and do not use now. */
 static int kept_by_others(const struct tec_loop *l, int decoder)
 {
     int n = 0;
@@ -20,7 +27,7 @@ static int kept_by_others(const struct tec_loop *l, int decoder)
         for (int i = 0; kept && i < l->n_live; i++)
             kept = l->requests[i].decoder != d || l->requests[i].ended ||
                    other_session(l, &l->requests[i]);
-        n += kept && other->chain == l->o.decoders[decoder].chain;
+        n += kept && share_slots(l, d, decoder);
     }
     return n;
 }
@@ -28,17 +35,18 @@ static int kept_by_others(const struct tec_loop *l, int decoder)
 /* Each session has slots of its own, so none is refused because of another's. */
 static int free_request_slot(const struct tec_loop *l, int decoder)
 {
-    const struct tec_chain *s = &l->chains[l->o.decoders[decoder].chain];
+    const struct tec_decoder *d = &l->o.decoders[decoder];
+    const struct tec_chain *s = &l->chains[d->chain];
     int first = -1, n = 0, each = s->plan->spec.request_slots / l->sessions;
-    int own = l->sessions > 1 ? l->tick->session * each : 0;
-    for (int i = own + each - 1; i >= own; i--)
+    int own = (l->sessions > 1 ? l->tick->session * each : 0) + d->first_slot;
+    for (int i = own + (d->slots ? d->slots : each) - 1; i >= own; i--)
         if (!l->request_slot_taken[s->first_request_slot + i]) {
             first = i;
             n++;
         }
-    int kept = l->text_keys
-                   ? tec_text_keys_reserved(l, l->o.decoders[decoder].chain, l->tick->session)
-                   : 0;
+    int kept = 0;
+    for (int i = 0; l->text_keys && i < l->o.n_decoders; i++)
+        kept += share_slots(l, i, decoder) && tec_text_keys_reserves(l, i, l->tick->session);
     return n > kept + kept_by_others(l, decoder) ? first : -1;
 }
 
@@ -109,7 +117,7 @@ void tec_loop_tell_kv(const struct tec_loop *l, const char *what, const struct t
 {
     const struct tec_chain *c = tec_chain_of(l, r);
     int from = strcmp(what, "fork") == 0 ? c->kv_frame : -1;
-    tec_loop_tell_cache(l, what, tec_chain_texts(c), from, r->id, tokens, at_ns);
+    tec_loop_tell_cache(l, what, tec_loop_texts(l, r->decoder), from, r->id, tokens, at_ns);
 }
 
 void tec_loop_tell_prefix(const struct tec_loop *l, const char *what, const struct tec_chain *c,
@@ -196,14 +204,14 @@ void tec_requests_sweep(struct tec_loop *l)
 
 /* --- births ---------------------------------------------------------------------------------- */
 
-/* All request slots of a model taken: the planner may name a row of the view to give up, one of
- * its. */
-static void make_room(struct tec_loop *l, int chain)
+/* All request slots of a decoder taken: the planner may name a row of the view to give up, one of
+ * those that have them. */
+static void make_room(struct tec_loop *l, int decoder)
 {
     int victim = l->o.planner.evict ? l->o.planner.evict(l->o.planner.self, &l->view, 1) : -1;
     if (victim < 0 || victim >= l->n_live || victim >= l->view.n_req ||
-        tec_chain_at(l, &l->requests[victim]) != chain || other_session(l, &l->requests[victim]) ||
-        tec_loop_awaits(l, &l->requests[victim]))
+        !share_slots(l, l->requests[victim].decoder, decoder) ||
+        other_session(l, &l->requests[victim]) || tec_loop_awaits(l, &l->requests[victim]))
         return;
     tec_requests_shed(l, &l->requests[victim], "evicted");
     tec_requests_sweep(l);
@@ -289,7 +297,7 @@ void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask)
     bool asked = l->input->chains[chain].prefix.n_text > 0 &&
                  (draft == 0 || l->input->chains[draft - 1].prefix.n_text > 0);
     if (asked && free_request_slot(l, decoder) < 0 && stale == 0)
-        make_room(l, chain);
+        make_room(l, decoder);
     struct tec_request r = born(l, decoder, ask);
     struct tec_request_view v = tec_loop_view_of(l, &r);
     char reason[32] = "";

@@ -151,14 +151,17 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
     if (tec_model_reads(o->model))
         TEC_TRY(tec_session_find_template(&s->template, o, s->robot, &s->arena, err));
     TEC_TRY(find_actions(s, err));
-    tec_request_prompt_init(&s->prompts, o->pipeline, o->chain);
+    tec_request_prompt_init(&s->prompts, o);
     if (o->memory) {
         TEC_TRY(tec_chain_memory_use(o->memory, s->template, err));
         TEC_TRY(tec_memory_rooms(o->memory, s->remembered, TEC_SESSION_SETS, &s->arena, err));
     }
     TEC_TRY(tec_streams_init(&s->streams, o, &s->arena, err));
-    s->stream = o->edges ? tec_pipeline_stream(o->pipeline, o->chain) : -1;
+    tec_texts_init(&s->texts, o, o->chain, o->tokenizer, s->robot);
+    s->composes = tec_model_reads(o->model) && (s->texts.n != 1 || s->texts.each[0].stream >= 0);
     s->text_max = 1024 + 8 * o->max_text;
+    if (s->texts.n > 1)
+        s->text_max = (int)tec_texts_longest(&s->texts);
     s->ids_room = s->robot->keep_last ? s->text_max + 64 : o->max_text; /* ids of all its bytes */
     TEC_TRY(
         tec_session_make_observer(&s->observer, o, s->robot, s->text_max, &s->arena, s->heap, err));
@@ -338,20 +341,22 @@ void tec_session_use(struct tec_session *session, int set)
         session->turn = set;
 }
 
-/* Take the newest texts of streams; that of the frames' prompt goes to the observer. */
-static enum tec_status take_streams(struct tec_session *s, struct tec_text_read *read,
-                                    struct tec_error *err)
+/* Take the newest texts of streams. A prompt that is made of texts goes to the observer. */
+static enum tec_status take_texts(struct tec_session *s, const struct tec_value *values, size_t n,
+                                  struct tec_template_values *said, struct tec_chain_input *in,
+                                  struct tec_error *err)
 {
-    const char *text;
-    size_t bytes;
+    bool whole; /* those of frames have defaults */
+    size_t bytes = 0;
     enum tec_status status = tec_streams_take(&s->streams, s->options.edges, s->options.index,
                                               s->episode, &s->scratch, err);
     tec_arena_rewind(&s->scratch, s->scratch_start);
-    if (status != TEC_OK || s->stream < 0)
+    if (status != TEC_OK || !s->composes)
         return status;
-    tec_streams_text(&s->streams, s->stream, &text, &bytes, read);
-    if (bytes > (size_t)s->text_max)
-        bytes = tec_streams_cut(text, (size_t)s->text_max, 1, 1);
+    TEC_TRY(tec_texts_read(&s->texts, &s->streams, values, n, said, in, &whole, err));
+    const char *text = tec_template_join(said, &bytes, &s->scratch);
+    if (!text)
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory", s->texts.reader);
     tec_observer_say(s->observer, text, bytes);
     return TEC_OK;
 }
@@ -363,18 +368,18 @@ static enum tec_status observe(struct tec_session *s, const struct tec_value *va
 {
     struct tec_session_set *set = &s->sets[s->turn];
     struct tec_chain_input *own = &out->chains[s->options.chain];
+    struct tec_template_values said = {.n_texts = 0};
     int n_text = 0, n_fixed[TEC_MAX_ACTIONS] = {0};
     for (int i = 0; i < s->n_actions; i++)
         TEC_TRY(tec_given_read(&s->given[i], values, n, &n_fixed[i], err));
     for (int i = 0; i < s->n_actions; i++)
         TEC_TRY(tec_guiding_read(&s->guides[i], values, n, err));
-    TEC_TRY(take_streams(s, &own->read, err));
+    TEC_TRY(take_texts(s, values, n, &said, own, err));
     TEC_TRY(tec_robot_observe(s->observer, values, n, &set->seen, err));
     TEC_TRY(check_pictures(s, set, err));
-    TEC_TRY(tec_session_make_prompt(s, values, n, set, &n_text, &own->key, err));
-    enum tec_status status =
-        tec_request_prompt_read(&s->prompts, &s->options, values, n, (size_t)s->text_max,
-                                set->prompts, out->prompts, &s->scratch, err);
+    TEC_TRY(tec_session_make_prompt(s, values, n, &said, set, &n_text, own, err));
+    enum tec_status status = tec_request_prompt_read(&s->prompts, values, n, (size_t)s->text_max,
+                                                     set->prompts, out->prompts, &s->scratch, err);
     if (status == TEC_OK)
         status = tec_secondary_read(&s->secondary, &s->streams, values, n, &set->seen, s->turn,
                                     set->secondary, out->chains, &s->scratch, err);

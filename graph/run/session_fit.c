@@ -37,6 +37,16 @@ static bool is_camera(const struct tec_decl_input *in, const struct tec_robot_ca
            (in->slot && strcmp(in->slot, camera->slot) == 0);
 }
 
+/* A camera that secondary prefills alone read. */
+static bool is_others(const struct fit *f, const struct tec_robot_camera *camera)
+{
+    bool others = false, own = false;
+    for (int i = 0; i < f->pipeline->n_inputs; i++)
+        if (is_camera(&f->pipeline->inputs[i], camera))
+            *(tec_session_frames_read(f->options, i) ? &own : &others) = true;
+    return others && !own;
+}
+
 static bool has_camera(const struct fit *f, const struct tec_robot_camera *camera)
 {
     for (int i = 0; i < f->pipeline->n_inputs; i++)
@@ -135,7 +145,7 @@ static void check_inputs(const struct fit *f)
             check_declared(f, TEC_INPUT_IMAGE, robot->cameras[i].input, "camera");
     for (int i = 0; i < robot->n_parts; i++)
         check_declared(f, TEC_INPUT_TENSOR, robot->parts[i].input, "part of the state");
-    if (tec_pipeline_stream(p, f->options->chain) < 0 && tec_model_reads(f->options->model))
+    if (!tec_pipeline_composes(p, f->options->chain) && tec_model_reads(f->options->model))
         check_declared(f, TEC_INPUT_TEXT, robot->prompt_input, "text");
 }
 
@@ -156,6 +166,8 @@ static void check_room(const struct fit *f)
     for (int i = 0; i < f->robot->n_cameras; i++) {
         const struct tec_robot_camera *camera = &f->robot->cameras[i];
         bool needed = camera->input && !camera->optional;
+        if (is_others(f, camera))
+            continue;
         always += needed;
         all += needed || has_camera(f, camera);
     }

@@ -56,19 +56,23 @@ static int take_ids(const struct tec_value *ids, struct tec_session_set *set)
 }
 
 /* Without a tokenizer, make the longest prompt that is allowed (for measurements). */
-static int make_ids(const struct tec_session *s, struct tec_session_set *set)
+static enum tec_status make_ids(const struct tec_session *s, const struct tec_value *values,
+                                size_t n_values, struct tec_session_set *set, int *n,
+                                struct tec_error *err)
 {
     const struct tec_text *t = &s->options.model->text;
-    int n = allowed(s);
-    for (int i = 0; i < n; i++)
-        set->ids[i] = i == 0 && t->bos >= 0 ? t->bos : t->vocab > 8 ? 3 + i % (t->vocab - 3) : 0;
-    if (s->stream >= 0)
-        tec_streams_ids(&s->streams, s->stream, t->vocab, t->bos >= 0, set->ids, n);
     int pictures = 0;
+    *n = allowed(s);
+    tec_text_make_ids(*n, t->vocab, set->ids);
+    if (t->bos >= 0)
+        set->ids[0] = t->bos;
+    if (s->composes)
+        TEC_TRY(tec_texts_stand_in(&s->texts, &s->streams, values, n_values, t->vocab, t->bos >= 0,
+                                   set->ids, *n, err));
     for (int i = 0; i < s->options.model->n_slots; i++)
         pictures += set->seen.valid[i];
-    tec_prefix_mark(s->options.model, set->ids, n, pictures);
-    return n;
+    tec_prefix_mark(s->options.model, set->ids, *n, pictures);
+    return TEC_OK;
 }
 
 void tec_session_fit_ids(const struct tec_session *s, int *ids, int n)
@@ -82,35 +86,53 @@ void tec_session_fit_ids(const struct tec_session *s, int *ids, int n)
     tec_prefix_mark(m, ids, n, pictures);
 }
 
-static enum tec_status encode_text(struct tec_session *s, struct tec_session_set *set,
-                                   size_t *count, struct tec_error *err)
+static enum tec_status encode_text(struct tec_session *s, const struct tec_template_values *values,
+                                   struct tec_session_set *set, size_t *count,
+                                   struct tec_error *err)
 {
-    const struct tec_observation *seen = &set->seen;
-    const struct tec_template_values values = {seen->text, seen->text_bytes, seen->bins,
-                                               seen->n_bins};
     size_t room = (size_t)(s->robot->keep_last ? s->ids_room : allowed(s));
-    enum tec_status status = tec_template_encode(s->template, s->options.tokenizer, &values,
+    enum tec_status status = tec_template_encode(s->template, s->options.tokenizer, values,
                                                  set->ids, room, count, &s->scratch, err);
     tec_arena_rewind(&s->scratch, s->scratch_start);
     return tec_context(err, status, "%s", s->robot->prompt_input);
 }
 
-/* A stream's text is cut until it fits: what another node says must not stop the frames. */
-static enum tec_status encode(struct tec_session *s, struct tec_session_set *set, int *n,
-                              struct tec_error *err)
+/* Texts were cut: say so, and keep what is left for those who look at the prompt. */
+static enum tec_status note_cut(struct tec_session *s, const struct tec_template_values *whole,
+                                const struct tec_template_values *cut, struct tec_observation *seen,
+                                struct tec_error *err)
 {
-    struct tec_observation *seen = &set->seen;
-    size_t count = 0, most = (size_t)allowed(s), whole = seen->text_bytes;
-    TEC_TRY(encode_text(s, set, &count, err));
-    while (count > most && s->stream >= 0 && seen->text_bytes > 0) {
-        seen->text_bytes = tec_streams_cut(seen->text, seen->text_bytes, count, most);
-        seen->text[seen->text_bytes] = '\0';
-        TEC_TRY(encode_text(s, set, &count, err));
+    size_t bytes;
+    const char *left = tec_template_join(cut, &bytes, &s->scratch);
+    if (!left)
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory", s->robot->prompt_input);
+    memmove(seen->text, left, bytes);
+    seen->text[bytes] = '\0';
+    seen->text_bytes = bytes;
+    tec_arena_rewind(&s->scratch, s->scratch_start);
+    for (int i = cut->n_texts - 1; i >= 0; i--)
+        if (cut->texts[i].n < whole->texts[i].n)
+            snprintf(seen->warning, sizeof seen->warning,
+                     "the text of stream '%.60s' is cut: the prompt has room for %zu of its %zu "
+                     "bytes",
+                     s->texts.each[i].input->name, cut->texts[i].n, whole->texts[i].n);
+    return TEC_OK;
+}
+
+/* A stream's text is cut until it fits: what another node says must not stop the frames. */
+static enum tec_status encode(struct tec_session *s, const struct tec_template_values *values,
+                              struct tec_session_set *set, int *n, struct tec_error *err)
+{
+    struct tec_template_values shorter = *values;
+    size_t count = 0, most = (size_t)allowed(s);
+    bool cut = false;
+    TEC_TRY(encode_text(s, &shorter, set, &count, err));
+    while (count > most && tec_template_cut(&shorter, count, most)) {
+        cut = true;
+        TEC_TRY(encode_text(s, &shorter, set, &count, err));
     }
-    if (seen->text_bytes < whole)
-        snprintf(seen->warning, sizeof seen->warning,
-                 "the text of stream '%.60s' is cut: the prompt has room for %zu of its %zu bytes",
-                 s->streams.readers[s->stream].input->name, seen->text_bytes, whole);
+    if (cut)
+        TEC_TRY(note_cut(s, values, &shorter, &set->seen, err));
     if (count > most && !s->robot->truncate)
         return fail_long(s, count, err);
     if (count > most && s->robot->keep_last)
@@ -129,18 +151,22 @@ static uint64_t key_of(const struct tec_value *ids, const struct tec_observation
 /* Apply changes of the memory, then retrieve segments for the query. `ids` (NULL = none) are the
  * query; a text given beside them is used to find the segments. */
 static enum tec_status recall(struct tec_session *s, const struct tec_value *values,
-                              size_t n_values, const struct tec_value *ids,
-                              struct tec_session_set *set, int *n, struct tec_error *err)
+                              size_t n_values, const struct tec_template_values *said,
+                              const struct tec_value *ids, struct tec_session_set *set, int *n,
+                              struct tec_error *err)
 {
-    const struct tec_observation *seen = &set->seen;
-    bool said = !ids || tec_text_find(values, n_values, s->robot->prompt_input, "");
-    const struct tec_memory_query query = {
-        .session = s->options.index,
-        .values = {seen->text, said ? seen->text_bytes : 0, seen->bins, seen->n_bins},
-        .ids = ids ? ids->data : NULL,
-        .n = ids ? (int)ids->shape[0] : 0,
-        .cut = s->stream >= 0 || s->robot->truncate};
+    struct tec_memory_query query = {.session = s->options.index,
+                                     .values = *said,
+                                     .ids = ids ? ids->data : NULL,
+                                     .n = ids ? (int)ids->shape[0] : 0,
+                                     .cut = s->robot->truncate};
     struct tec_memory_prompt *prompt = &s->remembered[s->turn];
+    if (ids && !tec_text_find(values, n_values, s->robot->prompt_input, ""))
+        query.values.texts[0].n = 0;
+    for (int i = 0; i < query.values.n_texts; i++)
+        query.values.texts[i].cut |= s->robot->truncate;
+    for (int i = 0; i < s->texts.n; i++)
+        query.cut |= s->texts.each[i].stream >= 0;
     TEC_TRY(tec_chain_memory_apply(s->options.memory, s->options.index, values, n_values, err));
     enum tec_status status = tec_memory_prompt(s->options.memory, prompt, &query, set->ids,
                                                s->options.max_text, &s->scratch, err);
@@ -149,28 +175,40 @@ static enum tec_status recall(struct tec_session *s, const struct tec_value *val
     return tec_context(err, status, "%s", s->robot->prompt_input);
 }
 
+/* The robot's text is the only one. */
+static void say_one(const struct tec_observation *seen, const struct tec_value *ids,
+                    struct tec_template_values *said, struct tec_chain_input *in)
+{
+    said->texts[0] = (struct tec_template_text){.text = seen->text, .n = seen->text_bytes};
+    said->n_texts = 1;
+    in->keys[1] = key_of(ids, seen);
+    tec_texts_key(in, 1);
+}
+
 enum tec_status tec_session_make_prompt(struct tec_session *s, const struct tec_value *values,
-                                        size_t n_values, struct tec_session_set *set, int *n,
-                                        uint64_t *key, struct tec_error *err)
+                                        size_t n_values, struct tec_template_values *said,
+                                        struct tec_session_set *set, int *n,
+                                        struct tec_chain_input *in, struct tec_error *err)
 {
     if (!tec_model_reads(s->options.model))
-        return TEC_OK; /* no tokens, and always the same key */
+        return TEC_OK; /* no tokens, and always the same keys */
     const struct tec_value *ids =
-        s->stream < 0 ? tec_robot_prompt_ids(s->robot, values, n_values) : NULL;
+        s->composes ? NULL : tec_robot_prompt_ids(s->robot, values, n_values);
     if (ids)
         TEC_TRY(check_ids(s, ids, err));
+    if (!s->composes)
+        say_one(&set->seen, ids, said, in);
+    said->bins = set->seen.bins;
+    said->n_bins = set->seen.n_bins;
     if (s->options.memory)
-        TEC_TRY(recall(s, values, n_values, ids, set, n, err));
+        TEC_TRY(recall(s, values, n_values, said, ids, set, n, err));
     else if (ids)
         *n = take_ids(ids, set);
     else if (s->options.tokenizer)
-        TEC_TRY(encode(s, set, n, err));
+        TEC_TRY(encode(s, said, set, n, err));
     else
-        *n = make_ids(s, set);
+        TEC_TRY(make_ids(s, values, n_values, set, n, err));
     if (*n < 1)
         return tec_fail(err, TEC_INVALID, "%s: the prompt has no tokens", s->robot->prompt_input);
-    *key = key_of(ids, &set->seen);
-    if (s->stream >= 0 && !s->options.tokenizer)
-        *key = (uint64_t)tec_streams_number(&s->streams, s->stream);
     return check_vocabulary(s, set->ids, *n, "; the tokenizer is another model's", err);
 }

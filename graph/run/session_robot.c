@@ -131,10 +131,10 @@ static const struct tec_decl_input *find_text(const struct tec_session_options *
     const struct tec_pipeline *p = o->pipeline;
     const struct tec_decl_input *own = NULL; /* a prompt of a decode node, where nothing else is */
     for (int i = p->n_inputs - 1; i >= 0; i--)
-        if (p->inputs[i].kind == TEC_INPUT_TEXT && tec_pipeline_prompt(p, i) >= 0)
+        if (p->inputs[i].kind == TEC_INPUT_TEXT && tec_pipeline_is_prompt(p, i))
             own = &p->inputs[i];
     for (int i = 0; i < p->n_inputs; i++)
-        if (p->inputs[i].kind == TEC_INPUT_TEXT && tec_pipeline_prompt(p, i) < 0 &&
+        if (p->inputs[i].kind == TEC_INPUT_TEXT && !tec_pipeline_is_prompt(p, i) &&
             tec_session_frames_read(o, i))
             return &p->inputs[i];
     return own;
@@ -253,9 +253,15 @@ static const struct tec_decl_node *find_naming(const struct tec_pipeline *p, int
 
 static enum tec_status check_template(const struct tec_template *t,
                                       const struct tec_session_options *o,
-                                      const struct tec_robot *robot, struct tec_error *err)
+                                      const struct tec_robot *robot, struct tec_arena *arena,
+                                      struct tec_error *err)
 {
     int nodes[TEC_MAX_MEMORIES], memory = tec_memory_nodes(o->pipeline, o->chain, nodes);
+    int texts[TEC_MAX_TEXTS], n = tec_pipeline_texts(o->pipeline, o->chain, texts);
+    const char *wrong = tec_template_misplaces(t, n, arena);
+    if (wrong)
+        return tec_fail(err, TEC_MALFORMED, "%s: prompt template '%s' %s", robot->called, t->name,
+                        wrong);
     if (t->state && !robot->state_in_prompt)
         return tec_fail(err, TEC_MALFORMED,
                         "%s: prompt template '%s' has {state}, but the robot's prompt does not "
@@ -282,7 +288,7 @@ enum tec_status tec_session_find_template(struct tec_template **out,
                                                 : "plain";
     enum tec_status status = tec_session_read_template(out, options->root, name, arena, err);
     if (status == TEC_OK)
-        status = check_template(*out, options, robot, err);
+        status = check_template(*out, options, robot, arena, err);
     if (!node || status == TEC_NO_MEMORY)
         return at_robot(options, status, err);
     const struct tec_where *at = &node->where_template;

@@ -7,7 +7,6 @@
 #include "graph/run/session_given.h"
 #include "graph/run/session_request_prompt.h"
 #include "graph/run/session_secondary.h"
-#include "graph/run/session_stream.h"
 
 /* The buffers that one frame input points into. */
 struct tec_session_set {
@@ -36,7 +35,8 @@ struct tec_session {
     struct tec_request_prompt_inputs prompts;
     struct tec_secondary_inputs secondary;
     struct tec_session_streams streams;
-    int stream; /* that the frames' prompt is; -1 = the robot's text is */
+    struct tec_session_texts texts; /* that the frames' prefill reads */
+    bool composes; /* the frames' prompt is made of these; else of the robot's one text */
     int64_t episode;
     int text_max;         /* bytes of an instruction */
     int ids_room;         /* ids of a prompt before it is cut */
@@ -47,10 +47,12 @@ struct tec_session {
     const struct tec_session_set *last; /* good one; NULL = none yet */
 };
 
-/* session_prompt.c: the ids of an observation's prompt into the set, and a key of its text. */
+/* session_prompt.c: the ids of an observation's prompt into the set, and keys of its texts. `said`
+ * are its texts where the session composes it; the robot's one text is put there. */
 enum tec_status tec_session_make_prompt(struct tec_session *s, const struct tec_value *values,
-                                        size_t n_values, struct tec_session_set *set, int *n,
-                                        uint64_t *key, struct tec_error *err);
+                                        size_t n_values, struct tec_template_values *said,
+                                        struct tec_session_set *set, int *n,
+                                        struct tec_chain_input *in, struct tec_error *err);
 
 /* A picture of n values as a model reads it: the robot's floats, or where that is NULL the bytes at
  * `at`, become bytes there, or `wide` floats. And those of an observation. */

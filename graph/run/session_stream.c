@@ -17,13 +17,22 @@ static const struct tec_tokenizer *tokenizer_of(const struct tec_session_options
     return o->tokenizer;
 }
 
+static bool read_by(const struct tec_pipeline *p, int stream, int chain)
+{
+    int at[TEC_MAX_TEXTS], n = tec_pipeline_texts(p, chain, at);
+    for (int i = 0; i < n; i++)
+        if (at[i] == p->n_inputs + stream)
+            return true;
+    return false;
+}
+
 static enum tec_status check_tokenizers(const struct tec_session_options *o,
                                         const struct tec_stream_reader *r, int stream,
                                         struct tec_error *err)
 {
     const struct tec_pipeline *p = o->pipeline;
     for (int m = 0; m < p->n_chains && !r->tokenizer; m++)
-        if (tec_pipeline_stream(p, m) == stream && tokenizer_of(o, m))
+        if (read_by(p, stream, m) && tokenizer_of(o, m))
             return tec_fail(err, TEC_NOT_FOUND,
                             "%s:%d: stream '%s' cannot be read: model '%s' has no tokenizer",
                             r->input->where.file ? r->input->where.file : "?", r->input->where.line,
@@ -112,26 +121,18 @@ bool tec_streams_text(const struct tec_session_streams *streams, int stream, con
     return true;
 }
 
-void tec_streams_ids(const struct tec_session_streams *streams, int stream, int vocab, int first,
-                     int *ids, int n)
+int tec_streams_ids(const struct tec_session_streams *streams, int stream, int vocab, int *ids,
+                    int n)
 {
     const struct tec_text_version *v = streams->readers[stream].version;
-    for (int i = 0; v && i < v->n && first + i < n; i++)
-        ids[first + i] = v->tokens[i] % vocab;
+    int i = 0;
+    for (; v && i < v->n && i < n; i++)
+        ids[i] = v->tokens[i] % vocab;
+    return i;
 }
 
 int64_t tec_streams_number(const struct tec_session_streams *streams, int stream)
 {
     const struct tec_text_version *v = streams->readers[stream].version;
     return v ? v->number : 0;
-}
-
-size_t tec_streams_cut(const char *text, size_t bytes, size_t count, size_t most)
-{
-    size_t kept = bytes - bytes / 8 - (bytes > 0);
-    if (count > 2 * most)
-        kept = bytes / 2;
-    while (kept > 0 && ((unsigned char)text[kept] & 0xC0U) == 0x80U)
-        kept--;
-    return kept;
 }

@@ -36,16 +36,12 @@ enum tec_status tec_streams_take(struct tec_session_streams *streams, struct tec
 bool tec_streams_text(const struct tec_session_streams *streams, int stream, const char **text,
                       size_t *bytes, struct tec_text_read *read);
 
-/* Without tokenizers the writer's tokens stand for the text: they replace the first of the n made
- * ids, from `first` on. */
-void tec_streams_ids(const struct tec_session_streams *streams, int stream, int vocab, int first,
-                     int *ids, int n);
+/* Without tokenizers the writer's tokens stand for the text: they replace the first of n made ids.
+ * How many there are. */
+int tec_streams_ids(const struct tec_session_streams *streams, int stream, int vocab, int *ids,
+                    int n);
 
 /* Of the version that is read, from 1; 0 = the default is read. */
 int64_t tec_streams_number(const struct tec_session_streams *streams, int stream);
-
-/* A text whose prompt has `count` tokens where `most` fit: how many of its bytes are kept. Fewer
- * than there are; never half a character. */
-size_t tec_streams_cut(const char *text, size_t bytes, size_t count, size_t most);
 
 #endif

@@ -19,32 +19,39 @@ const struct tec_value *tec_text_find(const struct tec_value *values, size_t n, 
     return NULL;
 }
 
-enum tec_status tec_text_long(const struct tec_decl_input *in, size_t count, struct tec_error *err)
+enum tec_status tec_text_long(const char *name, size_t count, int most, struct tec_error *err)
 {
     return tec_fail(err, TEC_INVALID,
-                    "%s: %zu tokens, the pipeline allows %d: raise max_tokens or shorten it",
-                    in->name, count, in->max_tokens);
+                    "%s: %zu tokens, the pipeline allows %d: raise max_tokens or shorten it", name,
+                    count, most);
 }
 
-enum tec_status tec_text_take_ids(const struct tec_decl_input *in, const struct tec_value *v,
-                                  int *ids, int *n, struct tec_error *err)
+enum tec_status tec_text_count_ids(const struct tec_decl_input *in, const struct tec_value *v,
+                                   int *n, struct tec_error *err)
 {
     if (v->kind != TEC_VALUE_I32 || v->rank != 1 || v->shape[0] < 0 ||
         (uint64_t)v->shape[0] > SIZE_MAX / sizeof(int) ||
         v->bytes != (size_t)v->shape[0] * sizeof(int))
         return tec_fail(err, TEC_SHAPE, "%s: token ids are i32 [n]", v->name);
     if (v->shape[0] > in->max_tokens)
-        return tec_text_long(in, (size_t)v->shape[0], err);
-    memcpy(ids, v->data, v->bytes);
+        return tec_text_long(in->name, (size_t)v->shape[0], in->max_tokens, err);
     *n = (int)v->shape[0];
     return TEC_OK;
 }
 
-enum tec_status tec_text_of(const struct tec_decl_input *in, const struct tec_value *v, size_t most,
-                            const char *what, const char **text, size_t *bytes,
-                            struct tec_error *err)
+enum tec_status tec_text_take_ids(const struct tec_decl_input *in, const struct tec_value *v,
+                                  int *ids, int *n, struct tec_error *err)
 {
-    const char *given = v ? v->data : in->initial;
+    TEC_TRY(tec_text_count_ids(in, v, n, err));
+    memcpy(ids, v->data, v->bytes);
+    return TEC_OK;
+}
+
+enum tec_status tec_text_of(const struct tec_decl_input *in, const struct tec_value *v,
+                            const char *initial, size_t most, const char *what, const char **text,
+                            size_t *bytes, struct tec_error *err)
+{
+    const char *given = v ? v->data : initial;
     if (v && v->kind != TEC_VALUE_TEXT)
         return tec_fail(err, TEC_SHAPE, "%s: must be a text", in->name);
     if (!given && !v)
@@ -56,19 +63,18 @@ enum tec_status tec_text_of(const struct tec_decl_input *in, const struct tec_va
     return TEC_OK;
 }
 
-enum tec_status tec_text_check(const struct tec_decl_input *in, const int *ids, int n, int vocab,
+enum tec_status tec_text_check(const char *name, const int *ids, int n, int vocab,
                                struct tec_error *err)
 {
     for (int i = 0; i < n; i++)
         if (ids[i] < 0 || ids[i] >= vocab)
             return tec_fail(err, TEC_INVALID, "%s: token %d is %d, the model's vocabulary has %d",
-                            in->name, i + 1, ids[i], vocab);
+                            name, i + 1, ids[i], vocab);
     return TEC_OK;
 }
 
-int tec_text_make_ids(const struct tec_decl_input *in, int vocab, int *ids)
+void tec_text_make_ids(int n, int vocab, int *ids)
 {
-    for (int i = 0; i < in->max_tokens; i++)
+    for (int i = 0; i < n; i++)
         ids[i] = vocab > 8 ? 3 + i % (vocab - 3) : 0;
-    return in->max_tokens;
 }

@@ -174,24 +174,48 @@ static void fail_prefill(struct tec_loop *l, struct tec_scheduled *it)
     tec_kv_pool_drop(&it->chain->plan->prefixes, it->observed.region);
 }
 
-static void tell_rows(const struct tec_loop *l, const char *what, const struct tec_chain *s,
-                      const int64_t *ids, int n, int64_t at_ns)
+/* The cache that a request's text is in; of one that is over that of its node. */
+static int cache_of(const struct tec_loop *l, int64_t request, int node)
 {
-    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_KV,
-                                        .what = what,
-                                        .kv = l->kv[tec_chain_texts(s)].name,
-                                        .node = -1,
-                                        .request = -1,
-                                        .requests = ids,
-                                        .n = n,
-                                        .t_ns = at_ns});
+    for (int i = 0; i < l->n_live; i++)
+        if (l->requests[i].id == request)
+            return tec_loop_texts(l, l->requests[i].decoder);
+    for (int d = 0; d < l->o.n_decoders; d++)
+        if (l->o.decoders[d].node == node)
+            return tec_loop_texts(l, d);
+    return 0;
+}
+
+/* What is done with the keys of a launch's requests: told of each cache that they are in. */
+static void tell_rows(const struct tec_loop *l, const char *what, int node, const int64_t *ids,
+                      int n, int64_t at_ns)
+{
+    int64_t some[TEC_MAX_ROWS];
+    bool told[TEC_MAX_ROWS] = {false};
+    for (int i = 0; i < n && l->o.events.emit; i++) {
+        int cache = cache_of(l, ids[i], node), count = 0;
+        for (int k = i; k < n && !told[i]; k++)
+            if (cache_of(l, ids[k], node) == cache) {
+                some[count++] = ids[k];
+                told[k] |= k > i;
+            }
+        if (count > 0)
+            tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_KV,
+                                                .what = what,
+                                                .kv = l->kv[cache].name,
+                                                .node = -1,
+                                                .request = -1,
+                                                .requests = some,
+                                                .n = count,
+                                                .t_ns = at_ns});
+    }
 }
 
 static void tell_batch(struct tec_loop *l, struct tec_event of, const struct tec_replay *p,
                        const struct tec_chain *c)
 {
-    tell_rows(l, "retrieve", c, of.requests, of.n, p->start_ns);
-    tell_rows(l, "batch", c, of.requests, of.n, p->start_ns);
+    tell_rows(l, "retrieve", of.node, of.requests, of.n, p->start_ns);
+    tell_rows(l, "batch", of.node, of.requests, of.n, p->start_ns);
     of.request = -1;
     of.rows = of.n;
     of.padded =
@@ -204,7 +228,7 @@ void tec_loop_tell_rows(struct tec_loop *l, const struct tec_replay *replay, con
 {
     const struct tec_chain *c = &l->chains[l->o.topology->nodes[node].model];
     tell_batch(l, (struct tec_event){.node = node, .requests = ids, .n = n, .k = 1}, replay, c);
-    tell_rows(l, "unbatch", c, ids, n, replay->end_ns);
+    tell_rows(l, "unbatch", node, ids, n, replay->end_ns);
 }
 
 /* The tokens of each row; returns the steps that the launch made. */
@@ -242,7 +266,7 @@ void tec_loop_settle_rows(struct tec_loop *l, struct tec_scheduled *it)
                                   .kept = d->kept},
                p, it->chain);
     int steps = ranks ? 1 : tell_tokens(l, d, rows, p->end_ns);
-    tell_rows(l, "unbatch", it->chain, ids, d->n, p->end_ns);
+    tell_rows(l, "unbatch", l->o.decoders[l->requests[rows[0]].decoder].node, ids, d->n, p->end_ns);
     for (int i = 0; i < d->n; i++) {
         struct tec_request *r = &l->requests[rows[i]];
         tec_loop_turn_of(l, r);

@@ -72,10 +72,10 @@ struct tec_chain_prefix {
     float *state;                 /* of that: [tec_model_state]; where it is kept */
 };
 
-/* The text of a session's newest observation. */
+/* The texts of a session's newest observation. */
 struct tec_text_given {
     bool seen;
-    uint64_t key;
+    uint64_t keys[1 + TEC_MAX_TEXTS];
 };
 
 /* A chain of the loop: a prefill and the nodes on its keys. */
@@ -210,7 +210,8 @@ struct tec_loop {
     struct tec_frame_view view;
     struct tec_request_view *view_rows; /* [request_slots] */
     struct tec_kv_view kv[TEC_MAX_KV_VIEWS];
-    int64_t *late_us; /* [inputs] */
+    int texts_kv[TEC_MAX_DECODERS]; /* which of them a decoder's texts are in; -1 = none */
+    int64_t *late_us;               /* [inputs] */
     struct tec_segment_view segments[TEC_MAX_SEGMENTS];
     struct tec_decision decision, scratch;
     struct tec_frame_result result;
@@ -273,10 +274,11 @@ static inline int tec_chain_actor(const struct tec_loop *l, const struct tec_cha
     return c->action >= 0 ? l->o.actions[c->action].node : -1;
 }
 
-/* The cache of its texts, as policies see it. */
-static inline int tec_chain_texts(const struct tec_chain *c)
+/* The cache of a decoder's texts, as policies see it. */
+static inline int tec_loop_texts(const struct tec_loop *l, int decoder)
 {
-    return c->kv_requests >= 0 ? c->kv_requests : c->kv_frame;
+    int own = l->texts_kv[decoder];
+    return own >= 0 ? own : l->chains[l->o.decoders[decoder].chain].kv_frame;
 }
 
 static inline int64_t tec_loop_now(const struct tec_loop *l)
@@ -348,7 +350,7 @@ void tec_loop_read_text(struct tec_loop *l, int chain);
  * asked when it has finished; the newest that an action reads in the frame of the session whose
  * turn it is, NULL = none. */
 enum tec_status tec_text_keys_create(struct tec_loop *l, struct tec_error *err);
-int tec_text_keys_reserved(const struct tec_loop *l, int chain, int session);
+bool tec_text_keys_reserves(const struct tec_loop *l, int decoder, int session);
 void tec_text_keys_see(struct tec_loop *l, struct tec_request *r);
 bool tec_text_keys_hold(struct tec_loop *l, const struct tec_request *r, int64_t at_ns);
 const struct tec_text_keys *tec_text_keys_of(const struct tec_loop *l, int action);

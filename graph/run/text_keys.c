@@ -35,13 +35,9 @@ enum tec_status tec_text_keys_create(struct tec_loop *l, struct tec_error *err)
                : tec_fail(err, TEC_NO_MEMORY, "no memory for the keys of texts");
 }
 
-int tec_text_keys_reserved(const struct tec_loop *l, int chain, int session)
+bool tec_text_keys_reserves(const struct tec_loop *l, int decoder, int session)
 {
-    int n = 0;
-    for (int d = 0; d < l->o.n_decoders; d++)
-        n += l->o.decoders[d].keeps_keys && l->o.decoders[d].chain == chain &&
-             !place_of(l, d, session)->held;
-    return n;
+    return l->o.decoders[decoder].keeps_keys && !place_of(l, decoder, session)->held;
 }
 
 static float *state_at(const struct tec_loop *l, const struct tec_request *r)
@@ -73,7 +69,7 @@ static void give_back(struct tec_loop *l, int decoder, struct tec_text_keys *k, 
     k->held = false;
     tec_kv_pool_drop(&c->plan->prefixes, k->row.region);
     l->request_slot_taken[c->first_request_slot + k->request_slot] = false;
-    tec_loop_tell_cache(l, "remove", tec_chain_texts(c), -1, k->row.request,
+    tec_loop_tell_cache(l, "remove", tec_loop_texts(l, decoder), -1, k->row.request,
                         k->row.prefix + k->text, at_ns);
 }
 

@@ -28,12 +28,10 @@ void tec_loop_post_text(struct tec_loop *l, const struct tec_request *r, int64_t
                                         .t_ns = at_ns});
 }
 
-void tec_loop_read_text(struct tec_loop *l, int chain)
+static void tell_read(struct tec_loop *l, int node, const struct tec_text_read *read)
 {
-    const struct tec_text_read *read = l->input ? &l->input->chains[chain].read : NULL;
     struct tec_frame_record *record = &l->record;
-    int node = l->chains[chain].prefill_node;
-    if (!read || read->stream == 0 || !l->o.edges || record->n_reads == TEC_MAX_CHAINS)
+    if (record->n_reads == TEC_MAX_READS)
         return;
     bool text = read->request >= 0;
     struct tec_read_record *r = &record->reads[record->n_reads++];
@@ -49,4 +47,11 @@ void tec_loop_read_text(struct tec_loop *l, int chain)
                                         .frames = text ? (int)(record->frame - r->frame) : 0,
                                         .t_ns = tec_loop_now(l),
                                         .since_ns = text ? read->born_ns : 0});
+}
+
+void tec_loop_read_text(struct tec_loop *l, int chain)
+{
+    const struct tec_text_read *reads = l->input ? l->input->chains[chain].reads : NULL;
+    for (int i = 0; reads && l->o.edges && i < TEC_MAX_TEXTS && reads[i].stream; i++)
+        tell_read(l, l->chains[chain].prefill_node, &reads[i]);
 }

@@ -103,7 +103,7 @@ void tec_loop_view(struct tec_loop *l)
     view_segments(l);
     l->view.index = l->tick->frame;
     l->view.idle = !tec_loop_observed(l);
-    const struct tec_text_read *read = l->input ? &l->input->chains[0].read : NULL;
+    const struct tec_text_read *read = l->input ? l->input->chains[0].reads : NULL;
     l->view.text_request = read && read->stream ? read->request : -1;
     l->view.text_age_us =
         l->view.text_request < 0 ? 0 : (l->record.start_ns - read->born_ns) / 1000;
@@ -434,6 +434,8 @@ void tec_loop_prepare_view(struct tec_loop *l)
     l->view.n_inputs = l->o.topology->n_inputs;
     l->view.late_us = l->late_us;
     int most = 2 * l->o.n_chains;
+    for (int d = 0; d < l->o.n_decoders; d++)
+        most = l->texts_kv[d] >= most ? l->texts_kv[d] + 1 : most;
     l->view.n_kv = l->o.topology->n_kv < most ? l->o.topology->n_kv : most;
     l->view.kv = l->kv;
     if (l->view.n_kv == 1) /* of requests that hold on to a prefix alone */
@@ -442,4 +444,11 @@ void tec_loop_prepare_view(struct tec_loop *l)
         l->kv[i].name = l->o.topology->kv[i];
     for (int m = 0; m < l->o.n_chains; m++)
         set_caps(l, &l->chains[m]);
+    for (int d = 0; d < l->o.n_decoders; d++) {
+        const struct tec_decoder *o = &l->o.decoders[d];
+        const struct tec_plan_spec *s = &l->chains[o->chain].plan->spec;
+        if (o->kv && l->texts_kv[d] >= 0)
+            l->kv[l->texts_kv[d]].cap =
+                (int64_t)o->slots * l->sessions * (s->prompt_tokens + s->new_tokens);
+    }
 }

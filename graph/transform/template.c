@@ -20,17 +20,36 @@ static bool starts(const char *text, const char *mark)
     return strncmp(text, mark, strlen(mark)) == 0;
 }
 
+/* MARK_TEXT is all texts, MARK_TEXT + n the n-th alone. */
+enum { MARK_NONE, MARK_STATE, MARK_TEXT };
+
+static int mark_at(const char *c)
+{
+    static const char one[] = "{text";
+    size_t n = sizeof one - 1;
+    if (starts(c, state_mark))
+        return MARK_STATE;
+    if (starts(c, text_mark))
+        return MARK_TEXT;
+    bool numbered = starts(c, one) && c[n] >= '1' && c[n] <= '0' + TEC_TEMPLATE_MAX_TEXTS;
+    return numbered && c[n + 1] == '}' ? MARK_TEXT + (c[n] - '0') : MARK_NONE;
+}
+
 /* Every brace must be part of a mark: a misspelt one would reach the model as text. */
 static void check_marks(struct tec_fields *f, struct tec_template *t, const char *text)
 {
     for (const char *c = text; c && *c; c++) {
-        if (starts(c, state_mark))
-            t->state = true;
-        if (starts(c, text_mark) || starts(c, state_mark))
+        int mark = mark_at(c);
+        t->state |= mark == MARK_STATE;
+        if (mark >= MARK_TEXT)
+            t->texts |= 1U << (mark - MARK_TEXT);
+        if (mark != MARK_NONE)
             c = strchr(c, '}');
         else if (*c == '{' || *c == '}')
             tec_fields_fail(f, TEC_MALFORMED,
-                            "'%.40s': a call knows {text} and {state}, or is {memory}", c);
+                            "'%.40s': a call knows {text}, {text1} to {text%d} and {state}, or is "
+                            "{memory}",
+                            c, TEC_TEMPLATE_MAX_TEXTS);
     }
 }
 
@@ -39,11 +58,10 @@ static void check_memory(struct tec_fields *f, struct tec_template *t, int i)
     if (t->memory)
         tec_fields_fail(f, TEC_MALFORMED, "a prompt has one {memory}, this is a second");
     t->memory = i + 1;
-    for (int k = 0; k < i; k++)
-        if (strstr(t->calls[k].text, text_mark) || strstr(t->calls[k].text, state_mark))
-            tec_fields_fail(f, TEC_MALFORMED,
-                            "what stands before {memory} is the same in every prompt: {text} and "
-                            "{state} come behind it");
+    if (t->texts || t->state)
+        tec_fields_fail(f, TEC_MALFORMED,
+                        "what stands before {memory} is the same in every prompt: {text} and "
+                        "{state} come behind it");
 }
 
 static enum tec_status read_call(struct tec_template *t, const json_t *json, int i,
@@ -155,21 +173,91 @@ static void add_state(struct tec_bytes *out, const int *bins, int n_bins)
     }
 }
 
+const char *tec_template_misplaces(const struct tec_template *t, int n, struct tec_arena *arena)
+{
+    bool all = t->texts & 1U;
+    for (int i = n + 1; i <= TEC_TEMPLATE_MAX_TEXTS; i++)
+        if (t->texts >> i & 1U)
+            return tec_arena_printf(arena, "has {text%d}, but %d text%s read", i, n,
+                                    n == 1 ? " is" : "s are");
+    if (n == 0 && all)
+        return "has {text}, but no text is read";
+    for (int i = 1; i <= n; i++)
+        if (!all && !(t->texts >> i & 1U))
+            return tec_arena_printf(arena, "has neither {text} nor {text%d}, which is read", i);
+    return NULL;
+}
+
+const char *tec_template_join(const struct tec_template_values *values, size_t *bytes,
+                              struct tec_arena *arena)
+{
+    struct tec_bytes all;
+    *bytes = values->n_texts ? values->texts[0].n : 0;
+    if (values->n_texts < 2)
+        return values->n_texts ? values->texts[0].text : "";
+    tec_bytes_init(&all, arena, 0);
+    for (int i = 0; i < values->n_texts; i++) {
+        if (all.n > 0 && values->texts[i].n > 0)
+            tec_bytes_add(&all, "\n", 1);
+        tec_bytes_add(&all, values->texts[i].text, values->texts[i].n);
+    }
+    *bytes = all.n;
+    return all.failed ? NULL : all.at ? all.at : "";
+}
+
+size_t tec_template_keeps(const char *text, size_t bytes, size_t count, size_t most)
+{
+    size_t kept = bytes - bytes / 8 - (bytes > 0);
+    if (count > 2 * most)
+        kept = bytes / 2;
+    while (kept > 0 && ((unsigned char)text[kept] & 0xC0U) == 0x80U)
+        kept--;
+    return kept;
+}
+
+bool tec_template_cut(struct tec_template_values *values, size_t count, size_t most)
+{
+    for (int i = values->n_texts - 1; i >= 0; i--) {
+        struct tec_template_text *t = &values->texts[i];
+        if (!t->cut || t->n == 0)
+            continue;
+        t->n = tec_template_keeps(t->text, t->n, count, most);
+        return true;
+    }
+    return false;
+}
+
+/* The texts that a mark stands for. */
+static void add_marked(struct tec_bytes *out, const struct tec_template *t, int mark,
+                       const struct tec_template_values *v, struct tec_arena *arena)
+{
+    size_t n = 0;
+    int at = mark - MARK_TEXT - 1;
+    const char *text = at < 0 ? tec_template_join(v, &n, arena) : "";
+    if (at >= 0 && at < v->n_texts) {
+        text = v->texts[at].text;
+        n = v->texts[at].n;
+    }
+    out->failed |= !text;
+    if (text)
+        add_text(out, t, text, n, arena);
+}
+
 enum tec_status tec_template_render(const char **out, size_t *bytes, const struct tec_template *t,
-                                    int i, const char *text, size_t n, const int *bins, int n_bins,
+                                    int i, const struct tec_template_values *values,
                                     struct tec_arena *arena, struct tec_error *err)
 {
     struct tec_bytes result;
     tec_bytes_init(&result, arena, 0);
     for (const char *c = t->calls[i].text; *c; c++) {
-        bool is_text = starts(c, text_mark), is_state = starts(c, state_mark);
-        if (is_text)
-            add_text(&result, t, text, n, arena);
-        else if (is_state)
-            add_state(&result, bins, n_bins);
+        int mark = mark_at(c);
+        if (mark >= MARK_TEXT)
+            add_marked(&result, t, mark, values, arena);
+        else if (mark == MARK_STATE)
+            add_state(&result, values->bins, values->n_bins);
         else
             tec_bytes_add(&result, c, 1);
-        if (is_text || is_state)
+        if (mark != MARK_NONE)
             c = strchr(c, '}');
     }
     if (result.failed)
@@ -192,7 +280,7 @@ static enum tec_status encode_call(const struct tec_template *t, int i,
         return tec_fail(err, TEC_INVALID, "prompt '%s': the tokenizer has no begin token", t->name);
     if (begin && capacity > 0)
         ids[0] = bos;
-    TEC_TRY(tec_template_render(&text, &n, t, i, v->text, v->n, v->bins, v->n_bins, scratch, err));
+    TEC_TRY(tec_template_render(&text, &n, t, i, v, scratch, err));
     size_t room = capacity > begin ? capacity - begin : 0;
     enum tec_status status = tec_tokenizer_encode(
         tokenizer, text, n, how, room ? ids + begin : NULL, room, count, scratch, err);

@@ -1,7 +1,8 @@
 -- Prompt templates, by the names that robots and prefills use (graph/transform/template.h).
 --
 -- A call is encoded on its own. {text} is the instruction, {state} the bins of the normalised state
--- joined by one space. clean: strip white space at both ends, then '_' and newline become spaces.
+-- joined by one space. Of several texts {text} is all that are not empty, a line each, {text1} to {text8}
+-- is one of them, in the order in which the prefill reads them. clean: strip white space at both ends, then '_' and newline become spaces.
 -- literal: special tokens that the instruction spells out stay text.
 -- listed: the instruction as Python prints a list of it.
 -- lower: lower case. ending_piece: the id of this piece comes last, and is added if it is not there.
@@ -25,11 +26,19 @@ local prompts <const> = {
              .. "accomplish your task.\n\nHuman: " },
     { text = "{text}", literal = true },
     { text = "\nRobot: 1." } } },
+  -- PaliGemma's request for a caption, which no instruction is part of.
+  caption    = { calls = { { text = "caption en", bos = true }, { text = "\n" } } },
   -- One turn of ChatML with the default system text of Qwen2.5.
   chatml     = { calls = {
     { text = "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant."
              .. "<|im_end|>\n<|im_start|>" },
     { text = "user\n{text}", literal = true },
+    { text = "<|im_end|>\n<|im_start|>assistant\n" } } },
+  -- A task and what was said last, of two texts that a prefill reads: what is to be said next.
+  chatml_next = { calls = {
+    { text = "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant."
+             .. "<|im_end|>\n<|im_start|>" },
+    { text = "user\nTask: {text1}\nLast step: {text2}\nWhat is the next step?", literal = true },
     { text = "<|im_end|>\n<|im_start|>assistant\n" } } },
   -- The same turn with the system text of SmolLM2-Instruct; of Qwen3, which has none and is told not to think
   -- aloud; of Llama 3 and Gemma, whose own first token comes first.

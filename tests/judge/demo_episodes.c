@@ -162,10 +162,11 @@ static enum tec_status count_prompt(struct tec_episodes *j, const json_t *infere
     const struct tec_template *t = tec_session_template(j->session);
     const char *want = json_string_value(json_object_get(inference, "prompt")), *text;
     size_t left = want ? json_string_length(json_object_get(inference, "prompt")) : 0, n;
+    const struct tec_template_values values = {
+        {{.text = seen->text, .n = seen->text_bytes}}, 1, seen->bins, seen->n_bins};
     bool same = want != NULL;
     for (int i = 0; i < t->n_calls; i++) {
-        TEC_TRY(tec_template_render(&text, &n, t, i, seen->text, seen->text_bytes, seen->bins,
-                                    seen->n_bins, j->pi.v->arena, err));
+        TEC_TRY(tec_template_render(&text, &n, t, i, &values, j->pi.v->arena, err));
         same = same && n <= left && memcmp(text, want, n) == 0;
         want += same ? n : 0;
         left -= same ? n : 0;

@@ -176,7 +176,7 @@ static enum tec_status judge_ids(struct judge *j, struct tec_error *err)
     TEC_TRY(tec_tensors_read(j->expected, t, 0, want, t->bytes, err));
     TEC_TRY(tec_template_parse(&template, j->templates, j->robot->prompt_template, "prompts.lua",
                                v->arena, err));
-    const struct tec_template_values values = {text, strlen(text), NULL, 0};
+    const struct tec_template_values values = {{{.text = text, .n = strlen(text)}}, 1, NULL, 0};
     TEC_TRY(tec_template_encode(template, j->tokenizer, &values, ids, IDS, &n, v->arena, err));
     for (size_t i = 0; i < n && i < IDS; i++)
         for (int k = 0; k < (ids[i] == token ? TOKENS : 1) && n_all < 2 * IDS; k++)

@@ -138,7 +138,7 @@ static enum tec_status judge_prompt(const struct around *a, const json_t *frame,
         return tec_fail(err, TEC_MALFORMED, "the frame has no instruction or ids");
     for (size_t i = 0; i < n_want; i++)
         want[i] = (int)json_integer_value(json_array_get(ids, i));
-    const struct tec_template_values values = {.text = text, .n = strlen(text)};
+    const struct tec_template_values values = {{{.text = text, .n = strlen(text)}}, 1, NULL, 0};
     TEC_TRY(tec_template_parse(&t, a->templates, "openvla",
                                tec_verify_shipped(a->v, "models/prompts.lua"), a->v->arena, err));
     TEC_TRY(tec_tokenizer_open(&tokenizer, file, a->v->heap, err));

@@ -130,8 +130,8 @@ static enum tec_status judge_ids(struct processing *p, const struct tec_template
     const json_t *want = json_object_get(p->json, "token_ids");
     size_t n_want = json_array_size(want);
     struct tec_tokenizer *tokenizer = NULL;
-    const struct tec_template_values values = {p->seen.text, p->seen.text_bytes, p->seen.bins,
-                                               p->seen.n_bins};
+    const struct tec_template_values values = {
+        {{.text = p->seen.text, .n = p->seen.text_bytes}}, 1, p->seen.bins, p->seen.n_bins};
     size_t most = (size_t)p->robot->max_tokens, n = 0;
     int *ids = TEC_NEW(p->v->arena, most + 1, int);
     int *wanted = TEC_NEW(p->v->arena, n_want + 1, int);
@@ -161,8 +161,9 @@ static enum tec_status judge_text(struct processing *p, const json_t *templates,
     size_t n = 0;
     TEC_TRY(tec_template_parse(&t, templates, name ? name : "",
                                tec_verify_shipped(p->v, "models/prompts.lua"), p->v->arena, err));
-    TEC_TRY(tec_template_render(&text, &n, t, 0, p->seen.text, p->seen.text_bytes, p->seen.bins,
-                                p->seen.n_bins, p->v->arena, err));
+    const struct tec_template_values values = {
+        {{.text = p->seen.text, .n = p->seen.text_bytes}}, 1, p->seen.bins, p->seen.n_bins};
+    TEC_TRY(tec_template_render(&text, &n, t, 0, &values, p->v->arena, err));
     bool ok = t->n_calls == 1 && json_array_size(texts) == 1 && json_is_string(want) &&
               n == json_string_length(want) && memcmp(text, json_string_value(want), n) == 0;
     tec_verify_report(p->v, "processing.prompt", !ok, 0.0, 0.0, ok, NULL, NULL);

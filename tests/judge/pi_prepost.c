@@ -263,13 +263,14 @@ static enum tec_status judge_prompt(struct prepost *p, struct tec_error *err)
     size_t n = 0, wrong = 0;
     TEC_TRY(tec_template_parse(&t, p->templates, name ? name : "",
                                tec_verify_shipped(p->v, "models/prompts.lua"), p->v->arena, err));
+    const struct tec_template_values values = {
+        {{.text = p->seen.text, .n = p->seen.text_bytes}}, 1, p->seen.bins, p->seen.n_bins};
     wrong += json_array_size(calls) != (size_t)t->n_calls;
     wrong += t->state != p->robot->state_in_prompt;
     for (int i = 0; i < t->n_calls && !wrong; i++) {
         const json_t *call = json_array_get(calls, (size_t)i);
         const json_t *want = json_object_get(call, "encode");
-        TEC_TRY(tec_template_render(&text, &n, t, i, p->seen.text, p->seen.text_bytes, p->seen.bins,
-                                    p->seen.n_bins, p->v->arena, err));
+        TEC_TRY(tec_template_render(&text, &n, t, i, &values, p->v->arena, err));
         wrong += !json_is_string(want) || n != json_string_length(want) ||
                  memcmp(text, json_string_value(want), n) != 0;
         wrong += json_is_true(json_object_get(call, "add_bos")) != t->calls[i].bos;

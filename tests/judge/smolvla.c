@@ -178,8 +178,8 @@ enum tec_status tec_smolvla_read(struct tec_smolvla *s, const char *prefix, cons
 {
     size_t n = 0, n_noise, most = (size_t)s->pi.max_text;
     TEC_TRY(observe(s, prefix, task, err));
-    const struct tec_template_values values = {s->seen.text, s->seen.text_bytes, s->seen.bins,
-                                               s->seen.n_bins};
+    const struct tec_template_values values = {
+        {{.text = s->seen.text, .n = s->seen.text_bytes}}, 1, s->seen.bins, s->seen.n_bins};
     TEC_TRY(tec_template_encode(s->template, s->tokenizer, &values, s->ids, IDS, &n, s->pi.v->arena,
                                 err));
     if (s->robot->max_tokens > 0 && (size_t)s->robot->max_tokens < most)

@@ -39,8 +39,11 @@ static int judge(const struct prompts *p, const json_t *one, struct tec_error *e
         return -1;
     }
     const struct tec_template *t = json_is_array(state) ? p->with_state : p->plain;
-    const struct tec_template_values values = {json_string_value(prompt),
-                                               json_string_length(prompt), bins, (int)n_state};
+    const struct tec_template_values values = {
+        {{.text = json_string_value(prompt), .n = json_string_length(prompt)}},
+        1,
+        bins,
+        (int)n_state};
     if (tec_template_encode(t, p->tokenizer, &values, ids, most, &count, p->v->arena, err) !=
         TEC_OK)
         return -1;

@@ -65,7 +65,7 @@ static void want_of_prefixes(struct tec_inputs *in, const struct tec_pipeline *p
         if (tec_pipeline_gives(p, i))
             want(in, p->inputs[i].name, TEC_WANT_NUMBERS, false);
     for (int i = 0; i < p->n_inputs; i++)
-        if (tec_pipeline_prompt(p, i) >= 0)
+        if (tec_pipeline_is_prompt(p, i))
             want(in, p->inputs[i].name, TEC_WANT_TEXT, !p->inputs[i].initial);
     for (int i = 0; i < p->n_inputs; i++)
         if (p->inputs[i].kind == TEC_INPUT_SEGMENTS)
@@ -82,12 +82,21 @@ static void want_of_prefixes(struct tec_inputs *in, const struct tec_pipeline *p
 static void want_of_robot(struct tec_inputs *in, const struct tec_session *session)
 {
     const struct tec_robot *r = tec_session_robot(session);
-    bool stream = tec_pipeline_stream(in->pipeline, tec_session_chain(session)) >= 0;
+    const struct tec_pipeline *p = in->pipeline;
+    int chain = tec_session_chain(session), texts[TEC_MAX_TEXTS];
+    bool composes = tec_pipeline_composes(p, chain);
+    int n = composes ? tec_pipeline_texts(p, chain, texts) : 0;
     for (int i = 0; i < r->n_cameras; i++)
         want(in, r->cameras[i].input, TEC_WANT_PICTURE, !r->cameras[i].optional);
     for (int i = 0; i < r->n_parts; i++)
         want(in, r->parts[i].input, TEC_WANT_NUMBERS, true);
-    want(in, r->prompt_input, TEC_WANT_TEXT, !r->default_prompt && !stream);
+    for (int i = 0; i < n; i++) {
+        const struct tec_decl_input *text = &p->inputs[texts[i]];
+        bool prompt = strcmp(text->name, r->prompt_input) == 0;
+        if (text->writer == 0)
+            want(in, text->name, TEC_WANT_TEXT, !text->initial && !(prompt && r->default_prompt));
+    }
+    want(in, r->prompt_input, TEC_WANT_TEXT, !r->default_prompt && !composes);
     for (int i = 0; i < r->n_ignored; i++)
         want(in, r->ignored[i], TEC_WANT_PICTURE, false);
 }

@@ -136,7 +136,8 @@ static enum tec_status take_input(struct tec_bench *b, int session, int64_t fram
         *input = b->random[frame % TEC_BENCH_INPUTS];
         input->captured_ns = now;
         if (b->opened.engine->topology.n_rings) /* another one would empty it */
-            input->chains[0].key = b->random[0].chains[0].key;
+            memcpy(input->chains[0].keys, b->random[0].chains[0].keys,
+                   sizeof input->chains[0].keys);
     }
     b->pictures = input->chains[0].prefix.n_pictures;
     b->text = input->chains[0].prefix.n_text;

@@ -133,9 +133,7 @@ static void observe(struct tec_replay_sim *s, const struct tec_recorded_part *pa
 {
     struct tec_frame_input *input = &s->inputs[part->session];
     input->captured_ns = at_ns;
-    for (int i = 0; i < TEC_MAX_CHAINS; i++)
-        input->chains[i].key = part->text;
-    tec_simulated_streams(s->opened.engine, part->session, input);
+    tec_simulated_texts(s->opened.engine, part->session, part->text, input);
 }
 
 static enum tec_status run_arrival(struct tec_replay_sim *s, const struct tec_replay_arrival *a,

@@ -1,6 +1,8 @@
 /* simulated.c - what launches take by a table of costs, and what a simulated robot observes. */
 #include "tools/simulate/simulated.h"
 
+#include "graph/run/session_texts.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -93,38 +95,53 @@ enum tec_status tec_simulated_check(const struct tec_engine *e, const struct tec
     return TEC_OK;
 }
 
-void tec_simulated_streams(const struct tec_engine *e, int session, struct tec_frame_input *input)
+/* The newest version of a stream as a chain reads it. False: there is none yet. */
+static bool read_stream(const struct tec_engine *e, int stream, int session,
+                        struct tec_text_read *read, uint64_t *key)
 {
     const struct tec_pipeline *p = e->options.pipeline;
-    for (int m = 0; e->edges && m < e->n_chains; m++) {
-        int stream = tec_pipeline_stream(p, m);
-        if (stream < 0)
-            continue;
-        const struct tec_text_version *v = tec_text_edges_newest(e->edges, stream, session, 0);
-        bool none = !v && !p->inputs[p->n_inputs + stream].initial;
+    const struct tec_text_version *v = tec_text_edges_newest(e->edges, stream, session, 0);
+    *read = (struct tec_text_read){.stream = 1 + stream,
+                                   .request = v ? v->request : -1,
+                                   .frame = v ? v->frame : 0,
+                                   .born_ns = v ? v->born_ns : 0};
+    *key = v ? (uint64_t)v->number : 0;
+    return v || p->inputs[p->n_inputs + stream].initial;
+}
+
+void tec_simulated_texts(const struct tec_engine *e, int session, uint64_t instruction,
+                         struct tec_frame_input *input)
+{
+    const struct tec_pipeline *p = e->options.pipeline;
+    for (int m = 0; m < e->n_chains; m++) {
         struct tec_chain_input *in = &input->chains[m];
-        in->read = (struct tec_text_read){.stream = 1 + stream,
-                                          .request = v ? v->request : -1,
-                                          .frame = v ? v->frame : 0,
-                                          .born_ns = v ? v->born_ns : 0};
-        in->key = v ? (uint64_t)v->number : 0;
-        if (e->chains[m].plan->spec.secondary)
-            in->prefix.n_text = none ? 0 : e->chains[m].plan->spec.text_tokens;
+        int at[TEC_MAX_TEXTS], n = tec_pipeline_texts(p, m, at), n_reads = 0;
+        bool whole = true;
+        in->keys[1] = 0; /* of a prompt that has no text */
+        for (int i = 0; i < n; i++) {
+            in->keys[1 + i] = instruction;
+            if (e->edges && at[i] >= p->n_inputs)
+                whole &= read_stream(e, at[i] - p->n_inputs, session, &in->reads[n_reads++],
+                                     &in->keys[1 + i]);
+        }
+        tec_texts_key(in, n > 1 ? n : 1);
+        if (n_reads && e->chains[m].plan->spec.secondary)
+            in->prefix.n_text = whole ? e->chains[m].plan->spec.text_tokens : 0;
     }
 }
 
 enum tec_status tec_simulated_input(struct tec_frame_input *input, const struct tec_engine *e,
                                     struct tec_arena *arena, struct tec_error *err)
 {
-    const struct tec_plan_spec *s = &e->plan->spec;
-    int *own = TEC_NEW(arena, (size_t)s->prompt_tokens + 1, int);
-    if (!own)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for an observation");
     const struct tec_pipeline *p = e->options.pipeline;
-    for (int i = 0; i < p->n_inputs; i++) {
-        int at = tec_pipeline_prompt(p, i);
-        if (at >= 0 && at < TEC_MAX_PROMPTS)
-            input->prompts[at] = (struct tec_request_prompt){own, p->inputs[i].max_tokens};
+    for (int i = 0; i < p->n_nodes; i++) {
+        int at = tec_pipeline_prompt_of(p, &p->nodes[i]);
+        int n = at < 0 ? 0 : p->inputs[p->nodes[i].prompt.index].max_tokens;
+        if (at < 0 || input->prompts[at].ids)
+            continue;
+        input->prompts[at] = (struct tec_request_prompt){TEC_NEW(arena, (size_t)n, int), n};
+        if (!input->prompts[at].ids)
+            return tec_fail(err, TEC_NO_MEMORY, "no memory for an observation");
     }
     for (int i = 0; i < e->n_chains; i++) {
         const struct tec_plan_spec *of = &e->chains[i].plan->spec;

@@ -18,9 +18,9 @@ enum tec_status tec_simulated_check(const struct tec_engine *engine,
 enum tec_status tec_simulated_input(struct tec_frame_input *input, const struct tec_engine *engine,
                                     struct tec_arena *arena, struct tec_error *err);
 
-/* Put what a session's prompts are of streams into its input, as a real session does: a version's
- * number is its key. */
-void tec_simulated_streams(const struct tec_engine *engine, int session,
-                           struct tec_frame_input *input);
+/* Put what a session's prompts are made of into its input, as a real session does: `instruction` is
+ * the key of texts from outside, a version's number that of a stream. */
+void tec_simulated_texts(const struct tec_engine *engine, int session, uint64_t instruction,
+                         struct tec_frame_input *input);
 
 #endif

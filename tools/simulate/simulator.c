@@ -183,7 +183,7 @@ static unsigned spawn(const struct tec_simulator *w, const struct tec_simulator_
     return s->spawn_every > 0 && w->frame % s->spawn_every == 0 ? 1U : 0U;
 }
 
-/* Set the instruction that the session has by now, and the length of its prompt. */
+/* Set the texts that the session has by now, and the length of its prompt. */
 static void instruct(struct tec_simulator *w, struct tec_frame_input *input)
 {
     const struct tec_scenario *s = w->o.scenario;
@@ -198,8 +198,7 @@ static void instruct(struct tec_simulator *w, struct tec_frame_input *input)
     }
     if (tokens)
         input->chains[0].prefix.n_text = (int)tokens;
-    for (int i = 0; i < TEC_MAX_CHAINS; i++) /* all texts that are read change */
-        input->chains[i].key = key;
+    tec_simulated_texts(w->o.engine, w->running, key, input); /* all that are given change */
 }
 
 /* Whether the frame has no observation. */
@@ -233,7 +232,6 @@ static struct tec_tick open_frame(struct tec_simulator *w, int session,
     s->waiting = -1;
     s->input.captured_ns = tick_ns;
     instruct(w, &s->input);
-    tec_simulated_streams(w->o.engine, session, &s->input);
     *input = missing(w) ? NULL : &s->input;
     return (struct tec_tick){.frame = w->frame,
                              .session = session,
