@@ -64,6 +64,23 @@ for pipeline in tests/pipelines/text_edges.lua tests/pipelines/text_ranks.lua \
     ok $? "$pipeline: compiled as interpreted, and texts were read"
 done
 
+# Prompts of several texts and of none, through their templates and the tokenizer of the bundled checkpoint.
+words() { # words ARGUMENTS...: actions, and whole texts by request
+    "$T" run tests/pipelines/text_task.lua --random-inputs 1 -n 12 --policy chaos --drain --format json "$@" \
+        </dev/null 2>>"$W/err" | python3 -c '
+import json, sys
+frames, texts = [json.loads(line) for line in sys.stdin], {}
+for f in frames:
+    for node, said in (f.get("text") or {}).items():
+        for t in said:
+            texts.setdefault("%s %d" % (node, t["request"]), []).extend(t.get("tokens") or [])
+assert {key.split()[0] for key in texts} == {"talk", "caption", "remark"}, texts
+print(json.dumps([[f["actions"] for f in frames if f.get("actions")], texts], sort_keys=True))'
+}
+: >"$W/err"
+words >"$W/compiled" && words --interpret >"$W/interpreted" && cmp "$W/compiled" "$W/interpreted" >"$W/out" 2>&1
+ok $? "prompts of several texts and of none: compiled as interpreted"
+
 # A decode starts with its prefix, at the prefill's rate, or when the text before it is new.
 python3 - tests/traces/text_levels_chaos.jsonl >"$W/out" 2>&1 <<'END'
 import json, sys

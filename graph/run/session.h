@@ -150,6 +150,9 @@ int tec_session_columns(const struct tec_session *session);
 const struct tec_observation *tec_session_observation(const struct tec_session *session);
 const struct tec_template *tec_session_template(const struct tec_session *session);
 const struct tec_robot *tec_session_robot(const struct tec_session *session); /* NULL = none */
+/* Is an input one of several texts of a prompt, so that a tokenizer reads it, which takes no ids?
+ * Of all that are joined. */
+bool tec_session_spells(const struct tec_session *session, const char *input);
 /* The key of the checkpoint's statistics that the robot's actions are un-normalised with; NULL:
  * they have none. */
 const char *tec_session_dataset(const struct tec_session *session);

@@ -49,6 +49,25 @@ const struct tec_robot *tec_session_robot(const struct tec_session *session)
     return session->plain ? NULL : session->robot;
 }
 
+static bool spells(const struct tec_session_texts *texts, const char *input)
+{
+    bool any = false;
+    for (int i = 0; i < texts->n && texts->tokenizer && texts->n > 1; i++)
+        any |= strcmp(texts->each[i].input->name, input) == 0;
+    return any;
+}
+
+bool tec_session_spells(const struct tec_session *session, const char *input)
+{
+    bool any = false;
+    for (; session; session = session->next) {
+        any |= spells(&session->texts, input);
+        for (int i = 0; i < session->secondary.n; i++)
+            any |= spells(&session->secondary.readers[i].texts, input);
+    }
+    return any;
+}
+
 const char *tec_session_dataset(const struct tec_session *session)
 {
     const struct tec_checkpoint *c = session->options.checkpoint;

@@ -120,7 +120,7 @@ static int room_of(const struct tec_secondary_reader *r, const struct tec_pipeli
     for (int i = 0; i < r->texts.n; i++) {
         room += r->texts.each[i].input->max_tokens;
         if (r->texts.each[i].stream >= 0)
-            room -= pictures * tec_vision_rows(&r->of->model->vision);
+            room -= (int64_t)pictures * tec_vision_rows(&r->of->model->vision);
     }
     bool all = r->texts.n == 0 || room > r->of->max_text;
     return all ? r->of->max_text : room > 0 ? (int)room : 0;

@@ -8,7 +8,7 @@ return extend("text_loop.lua", { name = "text_task",
     kv.requests { name = "remarks", tokens = 60 + 4, slots = 1, share_prefix = "heard" },
   },
   nodes = {
-    decode  { name = "talk", out = stream { name = "narration", default = "" } },
+    decode  { name = "talk", out = stream { name = "narration", default = "" }, deadline = without "deadline" },
     prefill { name = "see", reads = { "observation/image", "observation/wrist_image",
                                      "observation/state", "prompt", prev "narration" } },
     prefill { name = "look", reads = { "observation/image" }, writes = "seen", template = "caption" },

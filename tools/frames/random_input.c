@@ -92,19 +92,34 @@ static bool random_prompt(struct tec_value *v, const struct tec_decl_input *in,
     return ids && v->name;
 }
 
+static const char *draw_word(uint64_t *state)
+{
+    static const char *const words[] = {"cup", "fork", "sink", "shelf", "apple", "open", "clean"};
+    return words[draw(state) % 7];
+}
+
+/* Two words, where ids cannot be given. */
+static bool random_words(struct tec_value *v, uint64_t *state, struct tec_arena *arena)
+{
+    const char *first = draw_word(state), *second = draw_word(state);
+    const char *text = tec_arena_printf(arena, "%s %s", first, second);
+    *v = (struct tec_value){.name = v->name, .kind = TEC_VALUE_TEXT, .data = text};
+    v->bytes = text ? strlen(text) : 0;
+    return text;
+}
+
 /* A few segments of a memory. A text has no more bytes than a segment has tokens, so that it fits
  * whatever the tokenizer makes of it. */
 static bool random_segments(struct tec_value *v, int tokens_each, uint64_t *state,
                             struct tec_arena *arena)
 {
     enum { SEGMENTS = 6, ROOM = 1024, SENTENCE = 28 };
-    static const char *const words[] = {"cup", "fork", "sink", "shelf", "apple", "open", "clean"};
     char *text = tec_arena_push(arena, ROOM, 1, 1);
     size_t n = 0;
     for (int u = 0; text && u < SEGMENTS; u++) {
         const char *said[3] = {NULL};
         for (int w = 2; w >= 0; w--)
-            said[w] = words[draw(state) % 7];
+            said[w] = draw_word(state);
         n += (size_t)snprintf(text + n, ROOM - n, "%s\"segment%d\": \"", u ? ", " : "{\"put\": {",
                               u);
         if (tokens_each < SENTENCE)
@@ -178,12 +193,13 @@ enum tec_status tec_random_inputs(struct tec_value *values, size_t room, size_t 
         int side = robot && robot->resize == TEC_RESIZE_NONE && sizes.side ? model_side : 0;
         state = named ? &draws[of < 0 ? pipeline->n_robots : of] : shared;
         *v = (struct tec_value){.name = in->name};
+        bool spelt = in->kind == TEC_INPUT_TEXT && tec_session_spells(session, in->name);
         bool made = in->kind == TEC_INPUT_SEGMENTS
                         ? random_segments(v, in->tokens_each, state, arena)
-                    : in->kind == TEC_INPUT_IMAGE ? random_picture(v, in, side, state, arena)
-                    : in->kind == TEC_INPUT_TENSOR
-                        ? random_numbers(v, in, state, arena)
-                        : random_prompt(v, in, whose ? whose : session, sizes, state, arena);
+                    : in->kind == TEC_INPUT_IMAGE  ? random_picture(v, in, side, state, arena)
+                    : in->kind == TEC_INPUT_TENSOR ? random_numbers(v, in, state, arena)
+                    : spelt                        ? random_words(v, state, arena)
+                            : random_prompt(v, in, whose ? whose : session, sizes, state, arena);
         if (!made)
             return tec_fail(err, TEC_NO_MEMORY, "no memory for random inputs");
         if (in->kind == TEC_INPUT_IMAGE)

@@ -1,6 +1,8 @@
 /* describe.c - a pipeline's inputs and actions as JSON, for the first message of a connection. */
 #include "tools/serve/describe.h"
 
+#include <string.h>
+
 /* [height, width, 3], with null for sides of any length. */
 static int add_picture(json_t *list, const struct tec_session *session, const char *name,
                        bool required)
@@ -31,8 +33,14 @@ static int add_numbers(json_t *list, const char *name, const char *kind, const i
                                                        sides, "required", required));
 }
 
-static int add_robot(json_t *list, const struct tec_session *session)
+static bool is_prompt(const struct tec_robot *robot, const char *name)
 {
+    return robot->prompt_input && strcmp(robot->prompt_input, name) == 0;
+}
+
+static int add_robot(json_t *list, const struct tec_pipeline *p, const struct tec_session *session)
+{
+    int texts[TEC_MAX_TEXTS];
     const struct tec_robot *robot = tec_session_robot(session);
     int bad = 0;
     for (int i = 0; i < robot->n_cameras; i++)
@@ -43,6 +51,9 @@ static int add_robot(json_t *list, const struct tec_session *session)
                            (const int64_t[]){robot->parts[i].size}, 1, true);
     if (robot->prompt_input)
         bad |= add_text(list, robot->prompt_input, !robot->default_prompt);
+    for (int i = 0; i < tec_pipeline_texts(p, tec_session_chain(session), texts); i++)
+        if (!p->inputs[texts[i]].writer && !is_prompt(robot, p->inputs[texts[i]].name))
+            bad |= add_text(list, p->inputs[texts[i]].name, !p->inputs[texts[i]].initial);
     return bad;
 }
 
@@ -91,7 +102,7 @@ json_t *tec_serve_describe(const struct tec_pipeline *pipeline, const struct tec
     json_t *all = json_pack("{s:s}", "pipeline", pipeline->name);
     int bad = !list || !all;
     if (!bad && pipeline->n_robots <= 1) {
-        bad |= robot ? add_robot(list, session) : 0;
+        bad |= robot ? add_robot(list, pipeline, session) : 0;
         bad |= add_declared(list, pipeline, session);
         bad |= json_object_set(all, "inputs", list);
     }
