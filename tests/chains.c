@@ -2,6 +2,7 @@
  * pictures of an observation outlive its frame, and the weights of a model are there once. */
 #include "graph/run/engine.h"
 #include "tests/loop_frame.h"
+#include "tests/stage_work.h"
 #include "tests/tap.h"
 
 #include <string.h>
@@ -31,6 +32,7 @@ struct open {
     int n_chunks;
     size_t chunk;
     bool same_prompt;
+    bool spoils;              /* the rows of pictures that the frames' prefill has left */
     struct said said[FRAMES]; /* by the frame of the observation */
 };
 
@@ -53,12 +55,24 @@ static enum tec_status plan(void *self, const struct tec_frame_view *view, struc
     return TEC_OK;
 }
 
+/* Zeros in place of what the towers made. */
+static void spoil(const struct tec_plan *plan)
+{
+    static const float zeros[64 * 256];
+    const struct tec_model *m = plan->model;
+    size_t bytes = (size_t)m->n_slots * (size_t)m->vision.tokens * (size_t)m->text.stack.width * 4;
+    REQUIRE(bytes <= sizeof zeros);
+    tec_device_upload(plan->device, TEC_STREAM_MAIN, plan->picture_rows, zeros, bytes);
+}
+
 static void released(void *user, int action, const float *chunk,
                      const struct tec_frame_record *record)
 {
     (void)action;
     struct open *o = user;
     (void)record;
+    if (o->spoils)
+        spoil(o->engine->plan);
     if (o->n_chunks < FRAMES)
         memcpy(o->chunks[o->n_chunks++], chunk, o->chunk * sizeof *chunk);
 }
@@ -255,6 +269,47 @@ TEST(only_its_own_instruction_empties_a_ring)
     CHECK_INT(o.n_chunks, ==, FRAMES - 6);
     drain(&o);
     close_engine(&o);
+    CHECK_INT(heap.live, ==, 0);
+}
+
+static int64_t picture_products(struct tec_plan *plan, enum tec_part_kind kind, bool known)
+{
+    const struct tec_work_size size = {.pictures = 2, .text = 6, .known = known};
+    const struct tec_plan_part *part = tec_plan_part(plan, kind, 0);
+    struct stage_work stages[TEC_STAGE_COUNT];
+    REQUIRE(tec_work_check(plan, part, &size, &err) == TEC_OK);
+    stage_work_sum(plan, part, &size, stages);
+    const struct tec_cost *c = &stages[TEC_STAGE_PICTURES].cost;
+    return c->products + c->products_f32;
+}
+
+/* Answers to the observation of an arm that reads the same pictures: their rows are copied where
+ * the question is read in the frame of its observation, so zeros in their place are read too; where
+ * it is read later they are computed again, whatever is there. */
+TEST(pictures_that_two_prompts_read_are_computed_once)
+{
+    static struct open answer, with;
+    const char *both = "nodes.see.reads=[\"cam\",\"side\",\"state\",\"prompt\"]";
+    open_or_say(&answer, FOLDER "chains_answer.lua", NULL);
+    CHECK(!answer.engine->plan->spec.shares);
+    run(&answer);
+    for (int way = 0; way < 4; way++) {
+        bool now = way & 1;
+        int others = 0;
+        open_or_say(&with, FOLDER "chains.lua", both);
+        struct tec_plan *look = with.engine->chains[1].plan;
+        CHECK(look->spec.shares && look->picture_rows == with.engine->plan->picture_rows);
+        CHECK_INT(picture_products(look, TEC_PART_PREFIX, false), >, 0);
+        CHECK_INT(picture_products(look, TEC_PART_PREFIX, true), ==, 0);
+        with.pace.slices = now ? 1000 : 0;
+        with.spoils = way & 2;
+        run(&with);
+        for (int f = 0; f < FRAMES; f += 2)
+            others += !same(&with.said[f], &answer.said[f]);
+        CHECK(with.spoils && now ? others > 0 : others == 0);
+        close_engine(&with);
+    }
+    close_engine(&answer);
     CHECK_INT(heap.live, ==, 0);
 }
 

@@ -365,7 +365,7 @@ TEST(jobs_run_while_the_frame_thread_does_not)
     tiny_observe(&seen, t.model, 3);
     struct tec_executor e = tiny_executor(&t);
     for (int after = 0; after < 2; after++) {
-        const struct tec_observed of = {1, &seen.input.chains[0]};
+        const struct tec_observed of = {.region = 1, .input = &seen.input.chains[0]};
         struct tec_launch frame = {.kind = TEC_LAUNCH_prefix,
                                    .prefix = {.each = &of, .n = 1, .acts = true}};
         int64_t until = tec_clock_now(&clock) + (int64_t)(after ? 20 : 10000) * 1000000;

@@ -232,6 +232,7 @@ def draw(seed):
                 node["partition"] = "b" if node["kind"] == "decode" else "a"
     if any(n["kind"] == "score" or n.get("max_tokens", 2) < 2 for n in case["nodes"]):
         case["k"] = [1] + case["k"][case["k"][0] == 1:]  # a k below the smallest captured one is a pause
+    same_pictures(random.Random(seed + 29), case)
     on_texts(random.Random(seed + 13), case)
     remembers(random.Random(seed + 17), case)
     prompts(random.Random(seed + 23), case)
@@ -239,6 +240,20 @@ def draw(seed):
     case["scenario"] = scenario(r, case)
     case["sessions"] = sessions(random.Random(seed + 7), case)
     return case
+
+
+def same_pictures(r, case):
+    """Two prompts of one model and observation, whose pictures' rows are then computed once."""
+    see = case["nodes"][0] if case["nodes"] else {}
+    if see.get("name") != "see":
+        return
+    for look in case["nodes"]:
+        if look["name"] == "look" and r.random() < 0.6:
+            look["reads"] = [n for n in see["reads"] if n in PICTURES] + look["reads"][-1:]
+    if r.random() < 0.15:
+        case["nodes"] += [dict(see, name="twice", writes="again", template="bare"),
+                          {"kind": "action", "name": "acts_again", "model": "arm", "steps": 2, "out": "of_acts_again", "kv": "again",
+                           "deadline": raw("hard { ms = %d, on_miss = 'hold' }", r.choice([50, 95]))}]
 
 
 def on_texts(r, case):

@@ -34,9 +34,12 @@ static enum tec_status record_slices(struct tec_plan *plan, struct tec_plan_part
     part->slices = TEC_NEW(&plan->arena, (size_t)part->n_slices, struct tec_capture *);
     if (!part->slices)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %d slices", part->n_slices);
-    for (int i = 0; i < part->n_slices; i++)
-        TEC_TRY(record(plan, part, cut_at(program, i * pieces / part->n_slices),
-                       cut_at(program, (i + 1) * pieces / part->n_slices), &part->slices[i], err));
+    for (int i = 0; i < part->n_slices; i++) {
+        int end = cut_at(program, (i + 1) * pieces / part->n_slices);
+        part->picture_slices += end <= part->picture_steps;
+        TEC_TRY(record(plan, part, cut_at(program, i * pieces / part->n_slices), end,
+                       &part->slices[i], err));
+    }
     return TEC_OK;
 }
 

@@ -73,6 +73,7 @@ static enum tec_status lower_prefix(struct tec_plan *p, enum tec_part_kind kind,
                        : frame  ? "frame"
                        : beside ? "private.beside"
                                 : "private";
+    bool shares = p->spec.shares && n == 1 && !beside && !p->spec.interpret;
     struct tec_plan_part *part = add_part(p, kind, name ? name : "frame", beside);
     part->action = action ? p->spec.frame_action : 0;
     part->batch = n;
@@ -85,7 +86,8 @@ static enum tec_status lower_prefix(struct tec_plan *p, enum tec_part_kind kind,
                                              .guided = action && guides(p, part->action),
                                              .fixed =
                                                  action && p->spec.actions[part->action].fixed > 0,
-                                             .most = n};
+                                             .most = n,
+                                             .knows = shares};
     TEC_TRY(tec_table_prefix_init(&part->block, &part->prefix, &part->prefix_device, &limits,
                                   p->device, &p->arena, err));
     p->bytes.frames += (int64_t)(part->block.size + part->block.pixels_size);
@@ -99,7 +101,9 @@ static enum tec_status lower_prefix(struct tec_plan *p, enum tec_part_kind kind,
     bool cut = frame && action && p->spec.interpret; /* each node is a launch of its own */
     part->n_slices = cut ? 2 : frame ? 0 : p->spec.slices;
     l.cuts = !frame && part->n_slices > 1;
+    l.picture_rows = shares ? p->picture_rows : NULL;
     TEC_TRY(lower_node(&l, TEC_NODE_prefill, err));
+    part->picture_steps = l.picture_steps;
     tec_program_mark(&part->program, TEC_MARK_PREFILL);
     if (cut)
         tec_program_cut(&part->program);

@@ -9,6 +9,7 @@
 
 #include "graph/compile/plan_constants.h"
 #include "graph/model/program.h"
+#include "kernels/matrix.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -185,6 +186,25 @@ static enum tec_status make_flows(struct tec_plan *p, const struct tec_plan_inpu
     return TEC_OK;
 }
 
+/* Room for the rows of a model's pictures, which all its plans that share use. */
+static enum tec_status take_picture_rows(struct tec_plan *p, float *others, struct tec_error *err)
+{
+    const struct tec_model *m = p->model;
+    size_t rows = (size_t)m->n_slots * (size_t)m->vision.tokens;
+    size_t bytes = rows * (size_t)tec_padded(m->text.stack.width) * sizeof(float);
+    if (!p->spec.shares || p->spec.interpret)
+        return TEC_OK;
+    p->picture_rows = others;
+    if (others)
+        return TEC_OK;
+    p->picture_rows = tec_device_get(p->device, bytes);
+    p->owns_rows = true;
+    p->bytes.activations += (int64_t)bytes;
+    return p->picture_rows ? TEC_OK
+                           : tec_fail(err, TEC_NO_MEMORY,
+                                      "no memory for the rows of pictures, %zu bytes", bytes);
+}
+
 static enum tec_status run_passes(struct tec_plan *p, bool lower, struct tec_error *err)
 {
     for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
@@ -207,6 +227,7 @@ static enum tec_status create(struct tec_plan *p, const struct tec_plan_inputs *
         TEC_TRY(make_stream(p, TEC_STREAM_BESIDE, err));
     if (tec_model_flows(p->model) || tec_model_denoises(p->model))
         TEC_TRY(make_flows(p, in, err));
+    TEC_TRY(take_picture_rows(p, in->picture_rows, err));
     TEC_TRY(run_passes(p, true, err));
     struct tec_byte_plan *b = &p->bytes;
     b->weights = p->weights->bytes;
@@ -306,6 +327,8 @@ void tec_plan_destroy(struct tec_plan *p)
     for (int i = 0; i < TEC_MAX_ROTATIONS; i++)
         tec_device_put(p->device, p->cos_sin[i]);
     tec_device_put(p->device, p->lut);
+    if (p->owns_rows)
+        tec_device_put(p->device, p->picture_rows);
     tec_device_put(p->device, p->zero);
     tec_device_put(p->device, p->ends);
     tec_device_put(p->device, p->shuffle);

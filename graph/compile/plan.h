@@ -51,6 +51,8 @@ struct tec_plan_part {
      * stay in a place of their own. NULL = not in pieces. */
     struct tec_capture **slices;
     int n_slices;
+    int picture_steps;  /* FRAME, PREFIX: the first ones, that make rows of pictures */
+    int picture_slices; /* the first ones, which are of these alone */
     unsigned char *own;
     size_t own_bytes;
     struct tec_table_block block;
@@ -96,6 +98,7 @@ struct tec_plan_spec {
     bool isolated;     /* requests may take a private prefill */
     bool secondary;    /* a secondary chain: no frames, its prefills are for requests, in turn */
     int slices;        /* pieces that such a prefill is captured in; 0 and 1 = in one */
+    bool shares;       /* rows of its pictures may be those of another prefill of its model */
     bool beside;       /* requests may run beside the frame: their parts are there twice */
     int stages;        /* of a ring: tokens that a sequence makes, one a forward; 0 = no ring */
     int rings;         /* of these, whose forwards are one; 0 = 1 */
@@ -152,7 +155,9 @@ struct tec_plan {
     int n_streams;
     unsigned char *activations[TEC_STREAM_COUNT]; /* one arena a stream, overlaid by its parts */
     size_t activation_bytes[TEC_STREAM_COUNT];
-    int positions; /* of the rotation tables */
+    int positions;       /* of the rotation tables */
+    float *picture_rows; /* see struct tec_lower; of the first plan of the model that shares */
+    bool owns_rows;
     float *cos_sin[TEC_MAX_ROTATIONS], *lut, *scratch[TEC_STREAM_COUNT];
     int *zero, *ends;
     int *shuffle; /* [pictures * patches] the patches of each row, where rows are squares of them */
@@ -166,6 +171,8 @@ struct tec_plan_inputs {
     const struct tec_model *model;
     const struct tec_weights *weights;
     struct tec_weight_source source; /* for time tables */
+    float
+        *picture_rows; /* of another plan of the model, borrowed; NULL: of its own, if it shares */
     struct tec_device *device;
 };
 

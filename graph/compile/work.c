@@ -6,7 +6,7 @@
 #include "graph/compile/work.h"
 #include "graph/model/program.h"
 
-enum { MAX_COUNTS = 20 + TEC_MAX_CAMERAS + 2 * TEC_MAX_TOWERS + TEC_SCORE_CHUNKS };
+enum { MAX_COUNTS = 21 + TEC_MAX_CAMERAS + 2 * TEC_MAX_TOWERS + TEC_SCORE_CHUNKS };
 
 const char *const tec_stage_names[TEC_STAGE_COUNT] = {"pictures", "prefix", "action", "decode",
                                                       "shift"};
@@ -92,10 +92,15 @@ static void count_prefix(struct list *list, const struct tec_plan *plan,
     const struct tec_model_program *program = plan->model->program;
     int64_t lead = program ? program->lead : 0, unseen = lead * suffix - lead * (lead + 1) / 2;
     int64_t others = packed ? size->rows : 0, ring = packed ? visible_in_ring(plan, size) : 0;
-    put(list, t->n_pictures, size->pictures, 0, 0);
-    count_patches(list, v, t, size->pictures);
+    int seen = size->known ? 0 : size->pictures;
+    put(list, t->n_known, size->known ? pictures : 0, 0, 0);
+    put(list, t->n_pictures, seen, 0, 0);
+    count_patches(list, v, t, seen);
     for (int i = 0; i < v->n_towers; i++)
-        count_tower(list, plan, t->towers[i].count, &v->towers[i], patches);
+        if (!size->known)
+            count_tower(list, plan, t->towers[i].count, &v->towers[i], patches);
+        else if (v->towers[i].prefix_rows)
+            put(list, t->towers[i].count, 0, 0, 0);
     put(list, t->n_around, size->pictures * (int64_t)(v->n_before + v->n_behind), 0, 0);
     put(list, t->n_keys, rows, 0, rows);
     if (t->max_keys)

@@ -13,6 +13,7 @@
 /* The sizes of a launch that are data. */
 struct tec_work_size {
     int pictures, text; /* valid cameras; tokens of the prompt: the prefix of every part */
+    bool known;         /* the pictures' rows are there; of a part that shares them */
     int rows;           /* DECODE: requests, at most the part's batch. PACKED: sequences besides the
                          * one that enters; SHIFT: sequences that move; both below the stages */
     int k;              /* DECODE: steps */

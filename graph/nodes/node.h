@@ -42,9 +42,11 @@ struct tec_lower {
     const int *shuffle;                 /* device: [pictures * patches] patches by row; or NULL */
     float *const *cos_sin;              /* by rotation: [positions, head_dim / 2, 2] */
     float *scratch;                     /* attention's, for every lane */
-    const float *lut; /* [towers, or slots of a net, 3, 256] byte to pixel value */
-    const int *zero;  /* device: a constant 0 */
-    const int *ends;  /* device: [text.n_ends] constants; NULL = none */
+    const float *lut;    /* [towers, or slots of a net, 3, 256] byte to pixel value */
+    float *picture_rows; /* device: what the towers made last, [pictures' rows, padded width], read
+                          * and written; NULL = nobody shares them */
+    const int *zero;     /* device: a constant 0 */
+    const int *ends;     /* device: [text.n_ends] constants; NULL = none */
     struct tec_device *device;
     bool round;     /* activations that enter a GEMM are rounded to bf16 too */
     bool two_terms; /* products with bf16 weights may read activations as two bf16 terms */
@@ -63,6 +65,7 @@ struct tec_lower {
     int max_moved;                       /* tokens of one move */
     float penalty;                       /* of tokens that a row has seen; 1 = none */
     struct tec_taps *taps;               /* NULL = none */
+    int picture_steps;                   /* prefill: of the program, up to the rows of pictures */
     int hidden; /* prefill: the rows that a head reads, a tensor of table->last; -1 = none */
 };
 

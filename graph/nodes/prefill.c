@@ -1,6 +1,7 @@
 /* prefill.c - pictures through the tower, prompt through the embedding, both through the layers of
  * the text: what remains is the keys and values of the frame. */
 #include "graph/nodes/layers.h"
+#include "kernels/matrix.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -224,6 +225,24 @@ void tec_lower_tokens(struct tec_lower *l, int x, const int *ids, const int *n, 
     tec_program_call(l->program, &call);
 }
 
+/* Pictures whose rows another prefill may have made, or may read: those that are known are copied,
+ * and the towers have none; else what the towers make is kept. All counts are data. */
+static void share_pictures(struct tec_lower *l, int x, int at)
+{
+    const struct tec_prefix_table *t = l->prefix;
+    const struct tec_vision *v = &l->model->vision;
+    int rows = t->towers[0].max / (v->towers[0].prefix_rows + v->patches) * v->tokens;
+    int width = l->model->text.stack.width, ld = tec_padded(width);
+    int kept =
+        tec_program_fixed(l->program, "kept", l->picture_rows,
+                          (size_t)rows * (size_t)ld * sizeof(float), rows, width, ld, t->n_known);
+    int made = tec_program_tensor(l->program, "pictures", rows, width, t->n_image);
+    tec_lower_copy(l, kept, x, at, "known");
+    tec_lower_pictures(l, made, 0);
+    tec_lower_copy(l, made, x, at, "pictures");
+    tec_lower_copy(l, made, kept, 0, "keep");
+}
+
 /* The rows that a head adds: the robot's state, zeros (tokens times 0), the end. */
 static void head_rows(struct tec_lower *l, int x)
 {
@@ -248,8 +267,12 @@ void tec_lower_prefix_rows(struct tec_lower *l, int x)
 {
     const struct tec_prefix_table *t = l->prefix;
     float scale = l->model->text.scale;
-    if (tec_lower_sees(l))
-        tec_lower_pictures(l, x, tec_lead_rows(l->model) + tec_head_rows(l->model));
+    int picture = tec_lead_rows(l->model) + tec_head_rows(l->model);
+    if (tec_lower_sees(l) && l->picture_rows)
+        share_pictures(l, x, picture);
+    else if (tec_lower_sees(l))
+        tec_lower_pictures(l, x, picture);
+    l->picture_steps = l->program->n_steps;
     if (tec_model_heads(l->model))
         head_rows(l, x);
     if (tec_model_behind(l->model)) /* in memory in front of the pictures */

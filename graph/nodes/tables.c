@@ -142,6 +142,7 @@ static void deal_prefix(struct tec_dealer *d, struct tec_prefix_table *t,
     t->one = tec_deal_ints(d, 1);
     t->n_states = t->most > 1 ? t->n_states : t->one;
     deal_towers(d, t, &m->vision, cameras);
+    t->n_known = limits->knows ? tec_deal_ints(d, 1) : NULL;
     tec_deal_rows(d, &t->prefix, limits->max_rows + limits->more_rows, sequences, 2 * sequences);
     tec_deal_rows(d, &t->last, last, 1, 1);
     t->last.seqs = t->prefix.seqs;

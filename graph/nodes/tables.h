@@ -33,6 +33,7 @@ struct tec_prefix_table {
     int *n_pictures, *n_patches; /* patches of all pictures */
     int *each;                   /* patches of each picture, where they differ in size */
     int *n_image;                /* rows of the prefix that they become */
+    int *n_known;                /* rows of pictures that an earlier prefill made; NULL = never */
     int *around, *n_around, *first_around,
         max_around;           /* tokens around pictures, rows behind the text */
     int *lead;                /* [1] the token before the pictures, where the model has one */
@@ -145,6 +146,7 @@ struct tec_prefix_limits {
     int more_rows;    /* rows of other sequences, one each, behind the prefix */
     int most;         /* observations; 0 = 1. The four sizes above are of all of them */
     bool gathers;     /* attention reads copies */
+    bool knows;       /* rows of pictures may be an earlier prefill's */
 };
 
 struct tec_decode_limits {

@@ -229,6 +229,7 @@ static enum tec_status describe(struct tec_engine *e, struct tec_measured *out,
         TEC_TRY(tec_engine_describe_chain(e, i, err));
     TEC_TRY(tec_engine_describe_drafts(e, err));
     tec_engine_join_rings(e);
+    tec_engine_share_pictures(e);
     tec_engine_show_first(e);
     for (int i = 0; i < e->n_chains; i++)
         if (takes_given(&e->chains[i].spec))

@@ -71,6 +71,7 @@ struct tec_engine_model {
     struct tec_tokenizer *tokenizer;   /* NULL when there is none */
     struct tec_model *model;
     struct tec_weights *weights; /* once, for all its chains */
+    float *picture_rows;         /* of its first plan that shares them; NULL: none does */
 };
 
 /* One chain of a pipeline, made ready: its index is that in the pipeline. */

@@ -431,8 +431,12 @@ enum tec_status tec_engine_plan_chain(struct tec_engine *e, struct tec_engine_ch
                                        .model = c->of->model,
                                        .weights = c->of->weights,
                                        .source = source,
-                                       .device = c->of->device};
-    return tec_plan_create(&c->plan, &in, e->heap, err);
+                                       .device = c->of->device,
+                                       .picture_rows = c->of->picture_rows};
+    TEC_TRY(tec_plan_create(&c->plan, &in, e->heap, err));
+    if (c->plan->owns_rows)
+        c->of->picture_rows = c->plan->picture_rows;
+    return TEC_OK;
 }
 
 void tec_engine_drop_plans(struct tec_engine *e)
@@ -445,6 +449,7 @@ void tec_engine_drop_plans(struct tec_engine *e)
     for (int i = 0; i < e->n_models; i++) {
         tec_weights_close(e->models[i].weights);
         e->models[i].weights = NULL;
+        e->models[i].picture_rows = NULL;
     }
 }
 

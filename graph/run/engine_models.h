@@ -25,6 +25,10 @@ enum tec_status tec_engine_describe_drafts(struct tec_engine *e, struct tec_erro
  * one. All chains described. */
 void tec_engine_join_rings(struct tec_engine *e);
 
+/* Chains of one model that read the same pictures share the rows that its towers make of them. All
+ * chains described. */
+void tec_engine_share_pictures(struct tec_engine *e);
+
 /* Its tokenizer, if it is not open yet; with random weights there may be none. */
 enum tec_status tec_engine_open_tokenizer(const struct tec_engine *e, struct tec_engine_model *m,
                                           struct tec_error *err);

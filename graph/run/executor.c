@@ -25,13 +25,18 @@ static struct tec_action_inputs start_of(int at, const struct tec_chain_input *i
                                       .state = input->state};
 }
 
+static struct tec_prefix_place place_of(const struct tec_observed *of)
+{
+    return (struct tec_prefix_place){of->region, &of->input->prefix, of->known};
+}
+
 static void run_together(struct tec_plan *plan, const struct tec_prefix_launch *p,
                          struct tec_replay *replay)
 {
     struct tec_prefix_place places[TEC_MAX_SESSIONS];
     struct tec_action_inputs actions[TEC_MAX_SESSIONS];
     for (int i = 0; i < p->n; i++) {
-        places[i] = (struct tec_prefix_place){p->each[i].region, &p->each[i].input->prefix};
+        places[i] = place_of(&p->each[i]);
         actions[i] = start_of(plan->spec.frame_action, p->each[i].input);
     }
     tec_launch_prefixes(plan, tec_plan_part(plan, TEC_PART_FRAME, p->n), places, actions, p->n,
@@ -46,16 +51,16 @@ static void run_prefix(struct tec_plan *plan, bool beside, struct tec_launch *l)
         return;
     }
     const struct tec_action_inputs a = start_of(plan->spec.frame_action, one->input);
+    const struct tec_prefix_place place = place_of(one);
     enum tec_part_kind kind = l->prefix.acts ? TEC_PART_FRAME : TEC_PART_PREFIX;
-    tec_launch_prefix(plan, part_of(plan, beside, kind, 0), one->region, &one->input->prefix, &a,
-                      &l->replay);
+    tec_launch_prefixes(plan, part_of(plan, beside, kind, 0), &place, &a, 1, &l->replay);
 }
 
 static void run_slice(struct tec_plan *plan, bool beside, struct tec_launch *l)
 {
-    const struct tec_observed *of = &l->slice.of;
-    tec_launch_slice(plan, part_of(plan, beside, TEC_PART_PREFIX, 0), l->slice.at, of->region,
-                     &of->input->prefix, &l->replay);
+    const struct tec_prefix_place place = place_of(&l->slice.of);
+    tec_launch_slice(plan, part_of(plan, beside, TEC_PART_PREFIX, 0), l->slice.at, &place,
+                     &l->replay);
     l->slice.state = TEC_SLICE_DONE;
 }
 

@@ -59,6 +59,7 @@ enum tec_launch_kind {
 struct tec_observed {
     int region;
     const struct tec_chain_input *input;
+    bool known; /* the rows of its pictures are those that its model kept last */
 };
 
 /* n observations, at most tec_plan_together of the plan. */

@@ -213,7 +213,7 @@ static bool next_prefix(struct tec_loop *l, struct tec_scheduled *it)
     it->n = l->n_seen - it->first < most ? l->n_seen - it->first : most;
     for (int i = 0; i < it->n; i++) {
         tec_loop_turn(l, l->seen[it->first + i]);
-        l->observed[i] = (struct tec_observed){c->prefix.region, tec_chain_input(l, c, l->input)};
+        l->observed[i] = tec_pictures_observed(l, c, c->prefix.region);
         tec_loop_recompute(l, c, l->observed[i].input->memory);
     }
     *it->launch = (struct tec_launch){
@@ -232,6 +232,8 @@ static void settle_prefix(struct tec_loop *l, struct tec_scheduled *it)
     int n = it->n, padded = n > 1 ? tec_plan_part(c->plan, TEC_PART_FRAME, n)->batch : 1;
     int64_t seen = r->mark_ns[TEC_MARK_PREFILL], acted = r->mark_ns[TEC_MARK_ACTION];
     bool action = frame_acts(l, c);
+    tec_loop_turn(l, who[0]);
+    tec_pictures_keep(l, c, tec_pictures_of(l, &l->observed->input->prefix));
     for (int i = 0; i < n && action; i++) {
         tec_loop_turn(l, who[i]);
         if (!release(l, c, c->acts[0], it->launch, i))

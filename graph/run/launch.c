@@ -108,6 +108,8 @@ int tec_give_pictures(const struct tec_plan *plan, const struct tec_plan_part *p
     *t->n_pictures = pictures;
     *t->n_patches = patches;
     *t->n_image = tec_vision_tokens(v, pictures);
+    if (t->n_known)
+        *t->n_known = 0;
     for (int i = 0; i < v->n_towers; i++) {
         int before = v->towers[i].prefix_rows, most = t->towers[i].max / (before + v->patches);
         *t->towers[i].count = most * before + patches;
@@ -115,10 +117,19 @@ int tec_give_pictures(const struct tec_plan *plan, const struct tec_plan_part *p
     return *t->n_image;
 }
 
+/* The rows of its pictures are there: the towers have none to make. */
+static void know_pictures(const struct tec_plan *plan, struct tec_prefix_table *t)
+{
+    *t->n_known = *t->n_image;
+    *t->n_pictures = *t->n_patches = *t->n_image = 0;
+    for (int i = 0; i < plan->model->vision.n_towers; i++)
+        *t->towers[i].count = 0;
+}
+
 void tec_fill_pictures(const struct tec_plan *plan, struct tec_plan_part *part,
                        const struct tec_prefix_input *o)
 {
-    tec_give_pictures(plan, part, &(struct tec_prefix_place){-1, o}, 1);
+    tec_give_pictures(plan, part, &(struct tec_prefix_place){.region = -1, .input = o}, 1);
 }
 
 int tec_prefix_visible(const struct tec_text *model, int r, int lead, int text, int rows)
@@ -300,7 +311,16 @@ void tec_fill_prefix(const struct tec_plan *plan, struct tec_plan_part *part, in
     else if (tec_model_denoises(plan->model))
         tec_fill_features(plan, part, region, o);
     else
-        tec_fill_prefixes(plan, part, &(struct tec_prefix_place){region, o}, 1);
+        tec_fill_prefixes(plan, part, &(struct tec_prefix_place){.region = region, .input = o}, 1);
+}
+
+/* The prompt of a launch of one. */
+static void fill_place(const struct tec_plan *plan, struct tec_plan_part *part,
+                       const struct tec_prefix_place *place)
+{
+    tec_fill_prefix(plan, part, place->region, place->input);
+    if (place->known && part->prefix.n_known)
+        know_pictures(plan, &part->prefix);
 }
 
 /* Fill the decode table of a head that picks one token for every hidden row. */
@@ -342,7 +362,7 @@ void tec_launch_prefixes(struct tec_plan *plan, struct tec_plan_part *part,
     if (n > 1)
         tec_fill_prefixes(plan, part, places, n);
     else
-        tec_fill_prefix(plan, part, places->region, places->input);
+        fill_place(plan, part, places);
     bool acts =
         part->kind == TEC_PART_FRAME && plan->spec.n_actions && plan->spec.frame_action >= 0;
     bool suffix = acts && !tec_model_heads(plan->model);
@@ -366,7 +386,7 @@ void tec_launch_prefix(struct tec_plan *plan, struct tec_plan_part *part, int re
                        const struct tec_prefix_input *o, const struct tec_action_inputs *actions,
                        struct tec_replay *replay)
 {
-    const struct tec_prefix_place place = {region, o};
+    const struct tec_prefix_place place = {.region = region, .input = o};
     tec_launch_prefixes(plan, part, &place, actions, 1, replay);
 }
 
@@ -384,11 +404,11 @@ int tec_part_slices(const struct tec_plan_part *part)
     return part->slices ? part->n_slices : 1;
 }
 
-void tec_launch_slice(struct tec_plan *plan, struct tec_plan_part *part, int at, int region,
-                      const struct tec_prefix_input *o, struct tec_replay *replay)
+void tec_launch_slice(struct tec_plan *plan, struct tec_plan_part *part, int at,
+                      const struct tec_prefix_place *place, struct tec_replay *replay)
 {
     if (at == 0) {
-        tec_fill_prefix(plan, part, region, o);
+        fill_place(plan, part, place);
         tec_launch_upload(plan, part, &part->block);
     }
     tec_device_replay(plan->device, part->slices ? part->slices[at] : part->capture, replay);

@@ -23,6 +23,8 @@ struct tec_prefix_input {
 struct tec_prefix_place {
     int region;
     const struct tec_prefix_input *input;
+    bool known; /* the rows of its pictures are those that a plan of its model kept last; where one
+                 * prompt of a plan that shares them is launched */
 };
 
 /* The prompt's first id; 0 where there is none, as in a model that reads no text. */
@@ -77,8 +79,8 @@ void tec_launch_action(struct tec_plan *plan, struct tec_plan_part *part, int re
 /* Run slice `at` of a PREFIX that is in slices, or all of one that is not: the first takes the
  * observation, the others go on with what the one before left. Slices of a part run in order, from
  * the first to the last or to another first. mark_ns[TEC_MARK_PREFILL] is the end of the slice. */
-void tec_launch_slice(struct tec_plan *plan, struct tec_plan_part *part, int at, int region,
-                      const struct tec_prefix_input *o, struct tec_replay *replay);
+void tec_launch_slice(struct tec_plan *plan, struct tec_plan_part *part, int at,
+                      const struct tec_prefix_place *place, struct tec_replay *replay);
 int tec_part_slices(const struct tec_plan_part *part); /* at least 1 */
 
 /* Copy the chunk that the last launch of FRAME or ACTION made: [horizon, dim]. And that of one of

@@ -42,7 +42,8 @@ void tec_fill_features(const struct tec_plan *plan, struct tec_plan_part *part, 
 {
     struct tec_prefix_table *t = &part->prefix;
     const struct tec_model *m = plan->model;
-    int pictures = tec_give_pictures(plan, part, &(struct tec_prefix_place){region, o}, 1);
+    int pictures =
+        tec_give_pictures(plan, part, &(struct tec_prefix_place){.region = region, .input = o}, 1);
     int rows = tec_prefix_rows(plan, o), first = plan->prefixes.first[region];
     int picture = 0, text = 0, pos = 0, seen = 0;
     for (int i = 0; i < o->n_text; i++) {

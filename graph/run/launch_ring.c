@@ -47,7 +47,8 @@ static void fill(struct tec_plan *plan, struct tec_plan_part *part, const struct
     struct tec_prefix_place places[TEC_MAX_STAGES];
     int n = in->entering + in->n, at = 0;
     for (int i = 0; i < in->entering; i++)
-        places[i] = (struct tec_prefix_place){in->rows[i]->region, in->prefixes[i]};
+        places[i] =
+            (struct tec_prefix_place){.region = in->rows[i]->region, .input = in->prefixes[i]};
     tec_fill_prefixes(plan, part, places, in->entering);
     for (int i = in->entering; i < n; i++)
         fill_packed_row(plan, part, i, in->rows[i]);

@@ -59,6 +59,7 @@ static void open_session(struct tec_loop *l)
 static void open_frame(struct tec_loop *l)
 {
     struct tec_frame_record *r = &l->record;
+    l->n_opened++;
     r->start_ns = tec_loop_now(l);
     r->end_ns = -1;
     r->n_sessions = l->n_own;

@@ -96,6 +96,7 @@ static int join(struct tec_loop *l, int chain)
                                           .n = p->n_text,
                                           .ids = ids,
                                           .n_pictures = p->n_pictures,
+                                          .seen = tec_pictures_of(l, p),
                                           .pixels = pixels};
         memcpy(ids, p->ids, (size_t)p->n_text * sizeof *ids);
         tec_loop_read_text(l, chain);
@@ -306,7 +307,9 @@ static bool next_slice(struct tec_loop *l, struct tec_scheduled *it)
         tec_loop_recompute(l, it->chain, a->memory);
     }
     *it->launch = (struct tec_launch){
-        .kind = TEC_LAUNCH_slice, .slice = {.of = {a->region, &l->pending_input}, .at = a->done}};
+        .kind = TEC_LAUNCH_slice,
+        .slice = {.of = {a->region, &l->pending_input, tec_pictures_known(l, it->chain, &a->seen)},
+                  .at = a->done}};
     return true;
 }
 
@@ -314,6 +317,23 @@ static void fail_slice(struct tec_loop *l, struct tec_scheduled *it)
 {
     (void)it;
     l->n_turns = 0;
+}
+
+/* Where the rows of its pictures were there, the slices that would make them are left out; else
+ * behind these slices its own are there. */
+static void share_pictures(struct tec_loop *l, struct tec_pending_prefill *a,
+                           const struct tec_scheduled *it)
+{
+    const struct tec_slice_launch *slice = &it->launch->slice;
+    int towers = tec_plan_part(it->chain->plan, TEC_PART_PREFIX, 0)->picture_slices;
+    if (slice->at == 0)
+        a->known = slice->of.known;
+    if (slice->at == 0 && a->known && towers > 1)
+        a->done = towers;
+    if (slice->at == towers && !a->known)
+        tec_pictures_keep(l, it->chain, a->seen);
+    int left = total_of(l, a) - a->done;
+    a->now = a->now < it->at + 1 + left ? a->now : it->at + 1 + left;
 }
 
 static void settle_slice(struct tec_loop *l, struct tec_scheduled *it)
@@ -326,8 +346,10 @@ static void settle_slice(struct tec_loop *l, struct tec_scheduled *it)
         return;
     }
     a->done = state == TEC_SLICE_AGAIN ? 0 : a->done + (state == TEC_SLICE_DONE);
-    if (state == TEC_SLICE_DONE)
+    if (state == TEC_SLICE_DONE) {
         tec_loop_measure(l, a->chain, TEC_COST_PREFILL, 0, 1, 1, r->end_ns - r->start_ns);
+        share_pictures(l, a, it);
+    }
     if (state == TEC_SLICE_LATER) {
         a->now = it->at + 1;
         return;

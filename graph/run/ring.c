@@ -374,8 +374,8 @@ const struct tec_scheduled_kind tec_scheduled_forward = {
 static bool next_enter(struct tec_loop *l, struct tec_scheduled *it)
 {
     const struct tec_ring_state *ring = ring_of(l, it);
-    it->observed = (struct tec_observed){ring->items[ring->n - 1].region,
-                                         tec_chain_input(l, it->chain, l->input)};
+    it->observed = (struct tec_observed){.region = ring->items[ring->n - 1].region,
+                                         .input = tec_chain_input(l, it->chain, l->input)};
     *it->launch =
         (struct tec_launch){.kind = TEC_LAUNCH_prefix, .prefix = {.each = &it->observed, .n = 1}};
     return true;

@@ -42,8 +42,9 @@ static void fill_prefill(struct tec_loop *l, struct tec_scheduled *it, int row)
 {
     it->chain = tec_chain_of(l, &l->requests[row]);
     it->first = row;
-    it->observed = (struct tec_observed){tec_kv_pool_take(&it->chain->plan->prefixes),
-                                         tec_chain_input(l, it->chain, l->input)};
+    it->observed =
+        tec_pictures_observed(l, it->chain, tec_kv_pool_take(&it->chain->plan->prefixes));
+    it->observed.known &= it->state != TEC_ITEM_BESIDE;
     *it->launch =
         (struct tec_launch){.kind = TEC_LAUNCH_prefix, .prefix = {.each = &it->observed, .n = 1}};
 }
@@ -165,6 +166,9 @@ static void settle_prefill(struct tec_loop *l, struct tec_scheduled *it)
     tec_loop_tell_launch(l, (struct tec_event){.node = it->chain->prefill_node, .request = r->id},
                          1, p->start_ns, end);
     tec_loop_measure_prefix(l, tec_chain_index(l, it->chain), p, false, 1);
+    tec_loop_turn_of(l, r);
+    if (it->state != TEC_ITEM_BESIDE)
+        tec_pictures_keep(l, it->chain, tec_pictures_of(l, &it->observed.input->prefix));
     store(l, it->first, it->observed.region, end);
 }
 

@@ -4,6 +4,7 @@
 
 #include "graph/kv/stages.h"
 #include "graph/run/loop.h"
+#include "graph/run/pictures.h"
 #include "graph/run/schedule.h"
 
 /* The draft of a request, if its decoder has one: a row of the model that proposes. It stands
@@ -58,6 +59,8 @@ struct tec_pending_prefill {
     int region, rows;       /* from its first slice on; -1 = none */
     int n, *ids;            /* its prompt: [text_tokens of its plan] */
     int n_pictures;
+    struct tec_pictures_seen seen;
+    bool known;      /* their rows were there when it began */
     uint8_t *pixels; /* of all of them, one after the other; NULL = no chain reads any */
     struct tec_memory_prompt *memory; /* its segments; NULL = none. One of the chain's rooms */
 };
@@ -100,6 +103,7 @@ struct tec_chain {
     struct tec_ring_state *ring; /* NULL = none */
     float *chunk;                /* [horizon, dim], or of a ring [stages] */
     struct tec_text_given given[TEC_MAX_TICKING];
+    struct tec_pictures_seen kept; /* of its model's first chain: whose rows are there */
 };
 
 /* One sequence in flight in a ring: an observation and what it has said so far. */
@@ -178,6 +182,7 @@ struct tec_loop {
         *samples; /* of the warm-up, with which large launches are not run; NULL */
     const struct tec_cost_table *table; /* NULL: costs are measured */
     int64_t frame, next_id;
+    int64_t n_opened;                      /* frames, counts on */
     int64_t next_of[TEC_MAX_SESSIONS];     /* requests that each session has asked for */
     int sessions;                          /* that may be in one frame */
     struct tec_own_frame *own;             /* [sessions]; NULL = there is one session */

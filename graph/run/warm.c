@@ -111,8 +111,9 @@ static void warm_concurrent(struct tec_loop *l, struct tec_chain *c,
     const struct tec_plan_spec *s = &c->plan->spec;
     const struct tec_executor *e = c->executor;
     struct tec_row_state rows[TEC_MAX_ROWS], *list[TEC_MAX_ROWS] = {NULL};
-    const struct tec_observed frame = {region, input};
-    const struct tec_observed own = {tec_kv_pool_take(&c->plan->prefixes), input};
+    const struct tec_observed frame = {.region = region, .input = input};
+    const struct tec_observed own = {.region = tec_kv_pool_take(&c->plan->prefixes),
+                                     .input = input};
     int n = 0;
     start_rows(c, own.region, tec_prefix_first(&input->prefix), rows, list);
     if (s->isolated)
@@ -151,10 +152,11 @@ static void warm_together(struct tec_loop *l, const struct tec_chain *c,
                           const struct tec_chain_input *input, int region)
 {
     const struct tec_plan_spec *s = &c->plan->spec;
-    struct tec_observed each[TEC_MAX_SESSIONS] = {{region, input}};
+    struct tec_observed each[TEC_MAX_SESSIONS] = {{.region = region, .input = input}};
     for (int g = 0; g < s->n_together && c->executor->together; g++) {
         for (int i = 1; i < s->together[g]; i++)
-            each[i] = (struct tec_observed){tec_kv_pool_take(&c->plan->prefixes), input};
+            each[i] = (struct tec_observed){.region = tec_kv_pool_take(&c->plan->prefixes),
+                                            .input = input};
         run_prefix(l, c, each, s->together[g], true);
         for (int i = 1; i < s->together[g]; i++)
             tec_kv_pool_drop(&c->plan->prefixes, each[i].region);
@@ -166,7 +168,7 @@ static void warm_prefixes(struct tec_loop *l, const struct tec_chain *c,
                           const struct tec_chain_input *input, int region)
 {
     const struct tec_plan_spec *s = &c->plan->spec;
-    const struct tec_observed of = {region, input};
+    const struct tec_observed of = {.region = region, .input = input};
     run_prefix(l, c, &of, 1, true);
     warm_together(l, c, input, region);
     warm_actions(l, c, input, region);
@@ -194,7 +196,7 @@ static void warm_slices(struct tec_loop *l, const struct tec_chain *c, int regio
                         const struct tec_chain_input *input)
 {
     for (int i = 0; i < c->slices; i++) {
-        const struct tec_slice_launch slice = {.of = {region, input}, .at = i};
+        const struct tec_slice_launch slice = {.of = {.region = region, .input = input}, .at = i};
         run(l, c, (struct tec_launch){.kind = TEC_LAUNCH_slice, .slice = slice}, TEC_COST_PREFILL,
             0);
     }
@@ -230,7 +232,7 @@ static void warm_ring(struct tec_loop *l, struct tec_chain *c, const struct tec_
     int region = c->ring->first; /* nothing is in flight */
     c->prefix.rows = tec_prefix_rows(c->plan, &in->prefix);
     for (int i = 0; i < times; i++) {
-        const struct tec_observed of = {region, in};
+        const struct tec_observed of = {.region = region, .input = in};
         if (tec_plan_part(c->plan, TEC_PART_PREFIX, 0))
             run_prefix(l, c, &of, 1, false);
         warm_decodes(l, c, region, tec_prefix_first(&in->prefix));

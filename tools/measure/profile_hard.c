@@ -48,7 +48,7 @@ void tec_profile_run_hard(struct tec_profile *p, struct tec_profile_variant *v)
     const struct tec_plan_spec *s = &plan->spec;
     const struct tec_executor x = tec_executor_real(plan);
     struct tec_chain_input in = {.prefix = p->prompts[v->model]};
-    const struct tec_observed of = {p->regions[v->model], &in};
+    const struct tec_observed of = {.region = p->regions[v->model], .input = &in};
     struct tec_launch frame = {.kind = TEC_LAUNCH_prefix,
                                .prefix = {.each = &of, .n = 1, .acts = true}};
     const struct tec_replay *r = &frame.replay;

@@ -86,7 +86,7 @@ static void launch(void *user, struct tec_replay *replay)
     else if (t->kind == TEC_PART_DECODE)
         launch_decode(t, &x, replay);
     else
-        launch_hard(t, &x, (struct tec_observed){region, &in}, replay);
+        launch_hard(t, &x, (struct tec_observed){.region = region, .input = &in}, replay);
 }
 
 /* --- what is summed --------------------------------------------------------------------------- */

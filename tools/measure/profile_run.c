@@ -198,7 +198,7 @@ static struct tec_replay timed_prefix(struct tec_profile *p, const struct tec_ex
 {
     struct tec_observed each[TEC_MAX_SESSIONS];
     for (int i = 0; i < n; i++)
-        each[i] = (struct tec_observed){i ? p->others[i] : p->region, &p->input};
+        each[i] = (struct tec_observed){.region = i ? p->others[i] : p->region, .input = &p->input};
     struct tec_launch launch = {.kind = TEC_LAUNCH_prefix,
                                 .prefix = {.each = each, .n = n, .acts = acts}};
     timed(p, x, &launch);
@@ -245,7 +245,7 @@ static void run_slices(struct tec_profile *p, struct tec_profile_variant *v)
     int region = v->model ? p->regions[v->model] : p->region;
     for (int i = 0; i < (v->slices ? v->slices : 1); i++) {
         struct tec_launch launch = {.kind = TEC_LAUNCH_slice,
-                                    .slice = {.of = {region, &in}, .at = i}};
+                                    .slice = {.of = {.region = region, .input = &in}, .at = i}};
         timed(p, &x, &launch);
         tec_profile_keep(p, v, launch.replay.end_ns - launch.replay.start_ns, 1);
     }
