@@ -257,7 +257,7 @@ function buffer(t) end
 ---@field writes string|tectum.call the kv resource that is filled
 ---@field template? string prompt template of the model description
 ---@field spawn? tectum.call `every(n)` frames; of a model besides the frames' also `on_change()` of its texts, and without it for each request that waits for it
----@field after? string|tectum.call a node that runs before it
+---@field after? string|tectum.call a node that runs before it; of a node whose stream it reads: its text of the frame is made first
 ---@field partition? string|tectum.call share of the device
 ---@field when? tectum.call `policy()`: a decision may skip it
 

@@ -233,6 +233,7 @@ def draw(seed):
     if any(n["kind"] == "score" or n.get("max_tokens", 2) < 2 for n in case["nodes"]):
         case["k"] = [1] + case["k"][case["k"][0] == 1:]  # a k below the smallest captured one is a pause
     same_pictures(random.Random(seed + 29), case)
+    said_first(random.Random(seed + 31), case)
     on_texts(random.Random(seed + 13), case)
     remembers(random.Random(seed + 17), case)
     prompts(random.Random(seed + 23), case)
@@ -254,6 +255,28 @@ def same_pictures(r, case):
         case["nodes"] += [dict(see, name="twice", writes="again", template="bare"),
                           {"kind": "action", "name": "acts_again", "model": "arm", "steps": 2, "out": "of_acts_again", "kv": "again",
                            "deadline": raw("hard { ms = %d, on_miss = 'hold' }", r.choice([50, 95]))}]
+
+
+def said_first(r, case):
+    """A prefill that waits for a text of its frame and reads it, and actions on its keys."""
+    see = case["nodes"][0] if case["nodes"] else {}
+    texts = [n for n in case["nodes"] if n["kind"] in ("decode", "score") and n["kv"] in ("obs", "of_obs")]
+    if see.get("name") != "see" or not texts or r.random() < 0.6:
+        return
+    text = r.choice(texts)
+    for key in ("deadline", "when", "draft", "partition"):
+        text.pop(key, None)
+    model = r.choice(["arm", "ear"])
+    case["models"].setdefault(model, "pi05_causal")
+    hears = {"kind": "prefill", "name": "hears", "model": model, "writes": "heard", "after": text["name"],
+             "reads": [n for n in see["reads"] if n in PICTURES] + ["state", text["name"]]}
+    if r.random() < 0.2:
+        hears["spawn"] = raw("every(%d)", r.randint(2, 3))
+    case["nodes"] += [hears, {"kind": "action", "name": "acts_heard", "model": model, "steps": 2, "out": "of_acts_heard",
+                              "kv": "heard", "deadline": raw("hard { ms = %d, on_miss = 'hold' }", r.choice([30, 80, 95]))}]
+    if r.random() < 0.4:
+        case["nodes"].append({"kind": "decode", "name": "heard_says", "model": model, "kv": "of_heard", "max_tokens": 4,
+                              "spawn": trigger(r, "heard", False), "out": raw('stream { name = "heard_says", default = "stay" }')})
 
 
 def on_texts(r, case):
@@ -563,7 +586,7 @@ def smaller(case):
             less = copy.deepcopy(case)
             less["nodes"][i]["kv"] = less["nodes"][i].pop("or_kv")
             yield less
-        if "after" in node and node["kind"] == "action":
+        if "after" in node and node["kind"] in ("action", "prefill"):
             less = copy.deepcopy(case)
             del less["nodes"][i]["after"]
             yield less

@@ -1,5 +1,5 @@
-/* text_edges.c - edges of text: a prefill reads the newest finished text of a stream, of an earlier
- * version and of its own episode, and nobody waits for one. */
+/* text_edges.c - edges of text: a prefill reads the newest finished text of a stream, of its own
+ * episode: of an earlier version, which nobody waits for, or of its frame, for which it does. */
 #include "graph/run/engine.h"
 #include "tests/loop_frame.h"
 #include "tests/tap.h"
@@ -11,6 +11,7 @@
 #define TASK "tests/pipelines/text_task.lua"
 #define SEVERAL "tests/pipelines/several_texts.lua"
 #define ARM "tests/pipelines/two_models_arm.lua"
+#define SAID "tests/pipelines/said_first.lua"
 
 enum { FRAMES = 24, CHUNK = 6 * 32, MOST = 16 };
 
@@ -49,7 +50,8 @@ static void released(void *user, int action, const float *chunk,
     (void)action;
     struct open *o = user;
     (void)record;
-    memcpy(o->chunk, chunk, sizeof o->chunk);
+    size_t floats = tec_engine_chunk(o->engine, 0);
+    memcpy(o->chunk, chunk, (floats < CHUNK ? floats : CHUNK) * sizeof *chunk);
 }
 
 static void tell(void *self, const struct tec_event *e)
@@ -221,6 +223,53 @@ TEST(a_prompt_is_the_newest_text_of_the_frame_before)
     close_engine(&arm);
 }
 
+TEST(a_prompt_that_waits_is_the_text_of_its_frame)
+{
+    struct open both = {.k = 0}, arm = {.k = 0};
+    struct tec_frame_input input;
+    open_engine(&both, SAID, NULL);
+    open_engine(&arm, ARM, "inputs.prompt.max_tokens=44");
+    int others = 0;
+    for (int f = 0; f < FRAMES; f++) {
+        int32_t ids[64], given[3] = {3, 9, 11 + f};
+        int tokens[MOST];
+        float before[CHUNK];
+        memcpy(before, both.chunk, sizeof before);
+        const struct tec_frame_record *r = step(&both, f, given, 3, &input);
+        CHECK_INT(both.versions, ==, f + 1);
+        REQUIRE(r->n_reads == 1);
+        CHECK_STR(r->reads[0].node, "look");
+        CHECK_INT(r->reads[0].request, ==, both.version_of);
+        CHECK_INT(r->reads[0].frame, ==, f);
+        int n_tokens = tokens_of(&both, both.version_of, tokens);
+        CHECK_INT(n_tokens, ==, 6);
+        step(&arm, f, ids, prompt_of(&arm, tokens, n_tokens, ids), &input);
+        CHECK(memcmp(both.chunk, arm.chunk, sizeof arm.chunk) == 0);
+        others += memcmp(both.chunk, before, sizeof before) != 0;
+    }
+    CHECK_INT(others, ==, FRAMES);
+    close_engine(&both);
+    close_engine(&arm);
+}
+
+/* Without a text of its frame: the newest of an earlier one, before any the default. */
+TEST(a_prompt_does_not_wait_for_a_text_that_is_not_made)
+{
+    struct open o = {.k = 0};
+    struct tec_frame_input input;
+    const int32_t given[3] = {3, 9, 11};
+    open_engine(&o, SAID, "nodes.talk.spawn=every(3)");
+    for (int f = 0; f < 7; f++) {
+        const struct tec_frame_record *r = step(&o, f, given, 3, &input);
+        REQUIRE(r->n_reads == 1);
+        CHECK_INT(r->reads[0].request, ==, f / 3);
+        CHECK_INT(r->reads[0].frame, ==, f / 3 * 3);
+    }
+    tec_session_reset(o.engine->session);
+    CHECK_INT(step(&o, 7, given, 3, &input)->reads[0].request, ==, -1);
+    close_engine(&o);
+}
+
 TEST(a_reset_begins_with_the_default)
 {
     struct open o = {.k = 3, .slices = 100};
@@ -265,8 +314,8 @@ TEST(without_language_the_default_stays)
 
 /* --- texts ----------------------------------------------------------------------------------- */
 
-/* An observation of the bundled robot, which brings an instruction that nobody reads. */
-static void step_demo(struct open *o, int frame, struct tec_frame_input *input)
+/* An observation of the bundled robot with an instruction. */
+static void step_told(struct open *o, int frame, const char *told, struct tec_frame_input *input)
 {
     static unsigned char picture[64 * 64 * 3];
     float state[4] = {0.0F, 0.6F, 0.2F, (float)(frame % 2)};
@@ -274,13 +323,46 @@ static void step_demo(struct open *o, int frame, struct tec_frame_input *input)
         {"observation/image", TEC_VALUE_U8, 3, {64, 64, 3}, picture, sizeof picture},
         {"observation/wrist_image", TEC_VALUE_U8, 3, {64, 64, 3}, picture, sizeof picture},
         {"observation/state", TEC_VALUE_F32, 1, {4}, state, sizeof state},
-        {.name = "prompt", .kind = TEC_VALUE_TEXT, .data = "open the drawer", .bytes = 15}};
+        {.name = "prompt", .kind = TEC_VALUE_TEXT, .data = told, .bytes = strlen(told)}};
     enum tec_status status =
         tec_session_observe(o->engine->session, v, 4, NULL, frame, 0, input, o->warning, &err);
     if (status != TEC_OK)
         fprintf(stderr, "# %s\n", err.message);
     REQUIRE(status == TEC_OK);
     loop_frame(o->engine->loop, input, 0, 0);
+}
+
+/* Which nobody reads. */
+static void step_demo(struct open *o, int frame, struct tec_frame_input *input)
+{
+    step_told(o, frame, "open the drawer", input);
+}
+
+/* The bundled model acts on what it has said as if it had been told that. */
+TEST(a_text_of_the_frame_goes_through_the_template)
+{
+    struct open said = {.k = 0, .demo = true}, told = {.k = 0, .demo = true};
+    struct tec_frame_input input;
+    struct tec_arena arena;
+    open_engine(&said, "tests/pipelines/said_demo.lua", NULL);
+    open_engine(&told, "pipelines/demo_metaworld.lua", NULL);
+    tec_arena_init(&arena, &heap);
+    for (int f = 0; f < 6; f++) {
+        char *text = NULL;
+        step_told(&said, f, f < 3 ? "open the drawer" : "press the button", &input);
+        for (int i = 0; i < tec_loop_utterances(said.engine->loop); i++) {
+            const struct tec_utterance *u = tec_loop_utterance(said.engine->loop, i);
+            if (u->id == said.version_of)
+                REQUIRE(tec_engine_text(said.engine, u, u->count, &arena, &text, &err) == TEC_OK);
+        }
+        CHECK_INT(said.versions, ==, f + 1);
+        REQUIRE(text && strlen(text) > 3);
+        step_told(&told, f, text, &input);
+        CHECK(memcmp(said.chunk, told.chunk, sizeof told.chunk) == 0);
+    }
+    tec_arena_finish(&arena);
+    close_engine(&said);
+    close_engine(&told);
 }
 
 TEST(a_text_goes_through_the_template)

@@ -7,6 +7,7 @@
  * first, then others that run in every frame, then those that wait for requests, each in the order
  * of their models and of declaration. */
 #include "graph/load/loader.h"
+#include "graph/load/pipeline_texts.h"
 
 #include <string.h>
 
@@ -139,6 +140,22 @@ static void mark_frames(struct divider *v, int first)
     }
 }
 
+/* And those whose texts a prefill in frames waits for. */
+static void mark_awaited(struct divider *v)
+{
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int i = 0; i < v->p->n_nodes; i++) {
+            const struct tec_decl_node *n = &v->nodes[i], *text = tec_pipeline_waits_for(v->p, n);
+            if (!text || n->kind != TEC_DECL_PREFILL || n->chain < 0 || text->chain < 0 ||
+                !v->chains[n->chain].in_frames)
+                continue;
+            changed |= !v->chains[text->chain].in_frames;
+            v->chains[text->chain].in_frames = true;
+        }
+    }
+}
+
 /* Does chain a come before chain b, when `first` is the first of all? */
 static bool comes_before(const struct divider *v, int a, int b, int first)
 {
@@ -154,6 +171,7 @@ static void order_chains(struct divider *v, struct tec_decl_chain *ordered, int 
 {
     int n = v->p->n_chains, first = first_chain(v->p);
     mark_frames(v, first);
+    mark_awaited(v);
     for (int i = 0; i < n; i++) {
         place[i] = 0;
         for (int j = 0; j < n; j++)

@@ -1,5 +1,6 @@
 /* check.c - what the nodes read and write: kinds, writers, order, reach. */
 #include "graph/load/loader.h"
+#include "graph/load/pipeline_texts.h"
 
 #include <string.h>
 

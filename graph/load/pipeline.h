@@ -414,10 +414,6 @@ int tec_pipeline_prompt_of(const struct tec_pipeline *p, const struct tec_decl_n
 const char *tec_pipeline_key(const struct tec_decl_node *n);
 /* Is an input one that an action node may be given, or not: actions, a delay? */
 bool tec_pipeline_gives(const struct tec_pipeline *p, int input);
-/* The texts that the prefill of a chain reads, inputs and streams, in the order of its `reads`: how
- * many. Is its prompt made of them, not of its robot's text: are there none, several, a stream? */
-int tec_pipeline_texts(const struct tec_pipeline *p, int chain, int at[TEC_MAX_TEXTS]);
-bool tec_pipeline_composes(const struct tec_pipeline *p, int chain);
 /* Whose input it is: an index of robots; -1 = no named robot's. 0 where robots have no names. */
 int tec_pipeline_robot_of(const struct tec_pipeline *p, int input);
 /* Frames from a prefill of a chain in frames to the next one: `spawn = every(n)`, else 1. */
@@ -454,17 +450,6 @@ bool tec_pipeline_acts_before(const struct tec_decl_node *a, const struct tec_de
 /* Does an action node run in one launch with its prefill? The first of those that act on this
  * frame's prefix does, where there is one in every frame. */
 bool tec_pipeline_with_prefill(const struct tec_pipeline *p, const struct tec_decl_node *action);
-/* text_keys.c: action nodes on keys that language has extended, those of a kv.requests. Is one? The
- * node whose text of the same frame an action node waits for (`after`); NULL = none. Are the keys
- * of a decode node's newest text an action node's? And of a node that makes texts: does a frame
- * wait for them; do their keys stay when they are finished? */
-bool tec_pipeline_on_text(const struct tec_pipeline *p, const struct tec_decl_node *action);
-const struct tec_decl_node *tec_pipeline_waits_for(const struct tec_pipeline *p,
-                                                   const struct tec_decl_node *action);
-bool tec_pipeline_acts_on(const struct tec_pipeline *p, const struct tec_decl_node *action,
-                          const struct tec_decl_node *text);
-bool tec_pipeline_awaited(const struct tec_pipeline *p, const struct tec_decl_node *text);
-bool tec_pipeline_keeps_keys(const struct tec_pipeline *p, const struct tec_decl_node *text);
 /* slots.c: request slots of each session, of all of a chain's. Those that a node's texts take;
  * NULL: all of them. */
 struct tec_decl_slots {

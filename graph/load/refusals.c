@@ -5,6 +5,7 @@
  * line in the table. What depends on a model's description is not known here: the compiler and the
  * engine refuse that with TEC_UNSUPPORTED and a place. */
 #include "graph/load/loader.h"
+#include "graph/load/pipeline_texts.h"
 
 #include <string.h>
 
@@ -223,15 +224,30 @@ static void beside_ring(struct refusing *r)
 
 /* --- actions, deadlines, memory --------------------------------------------------------------- */
 
-/* Only actions wait for a text, of a node on the keys of the same prefill. */
+/* Actions wait for a text of a node on the keys of the same prefill, the frames' prefills for one
+ * that they read: it is made on the frame thread, where no memory is asked. */
 static void after_text(struct refusing *r)
 {
     int early = r->n->after.index;
     const struct tec_decl_node *text = early < 0 ? NULL : &r->p->nodes[early];
     if (!text || !writes_text(text))
         return;
+    if (r->n->kind == TEC_DECL_PREFILL && tec_pipeline_waits_for(r->p, r->n)) {
+        int texts[TEC_MAX_TEXTS];
+        const char *why =
+            waits(r, r->n)                                        ? "requests wait for it"
+            : stands_in_ring(r)                                   ? "it fills a ring"
+            : tec_pipeline_texts(r->p, r->n->chain, texts) > 1    ? "it reads another text"
+            : first_of(r, TEC_DECL_MEMORY_LOAD, r->n->chain) >= 0 ? "its prompt has a memory"
+                                                                  : NULL;
+        if (why)
+            REFUSE(field(r, "after"), "'%s' waits for the text of '%s', but %s", name_of(r->n),
+                   name_of(text), why);
+        return;
+    }
     if (r->n->kind != TEC_DECL_ACTION || decodes_ring(r, text))
-        REFUSE(field(r, "after"), "'%s' waits for the text of '%s': only actions wait for a text",
+        REFUSE(field(r, "after"),
+               "'%s' waits for the text of '%s': actions do, and prefills that read it",
                name_of(r->n), name_of(text));
     else if (text->chain != r->n->chain)
         REFUSE(field(r, "after"),
@@ -245,10 +261,10 @@ static void awaited_text(struct refusing *r)
     if (!writes_text(r->n) || !tec_pipeline_awaited(r->p, r->n))
         return;
     if (r->n->draft.tokens > 0)
-        REFUSE(field(r, "draft"), "'%s' has a draft, and an action waits for its text",
+        REFUSE(field(r, "draft"), "'%s' has a draft, and a hard node waits for its text",
                name_of(r->n));
     if (r->n->partition.index >= 0)
-        REFUSE(field(r, "partition"), "'%s' is on a partition, and an action waits for its text",
+        REFUSE(field(r, "partition"), "'%s' is on a partition, and a hard node waits for its text",
                name_of(r->n));
 }
 

@@ -1,6 +1,7 @@
 /* resolve.c - names to indices, and what a name may refer to. */
 #include "base/nearest.h"
 #include "graph/load/loader.h"
+#include "graph/load/pipeline_texts.h"
 
 #include <string.h>
 

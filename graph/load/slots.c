@@ -4,6 +4,7 @@
  * kv.requests declares is added to the first of them: a slot for each node over a kv.frame; and to
  * each one for the last finished text of a node whose keys stay. */
 #include "graph/load/loader.h"
+#include "graph/load/pipeline_texts.h"
 
 /* A kv.requests that a node's texts are in; -1 = none, it is over a kv.frame. */
 static int requests_of(const struct tec_pipeline *p, const struct tec_decl_node *n)

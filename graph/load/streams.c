@@ -2,9 +2,11 @@
  *
  * To its readers a stream is a text input that does not come from outside: it stands behind the
  * inputs and says which node writes it. A reader takes the newest text that is finished when its
- * observation is prepared, so such an edge always leads from an earlier version and makes no circle
- * of a frame. */
+ * observation is prepared, so such an edge leads from an earlier version and makes no circle of a
+ * frame; unless the reader waits for that node (`after`), whose text of the same frame it then
+ * takes (text_keys.c). */
 #include "graph/load/loader.h"
+#include "graph/load/pipeline_texts.h"
 
 #include <string.h>
 
@@ -121,6 +123,14 @@ static void take_room(struct tec_decl_input *in, const struct tec_pipeline *p,
         in->max_tokens = tokens;
 }
 
+/* Has every frame a text that the reader waits for? */
+static bool always_said(const struct tec_pipeline *p, const struct tec_decl_node *reader,
+                        const struct tec_decl_node *writer)
+{
+    return tec_pipeline_waits_for(p, reader) == writer && writer->spawn.kind == TEC_SPAWN_EVERY &&
+           writer->spawn.frames == 1;
+}
+
 /* One entry of a node's list, which means a stream. */
 static void check_read(struct tec_loader *ld, int reader, int entry)
 {
@@ -141,7 +151,7 @@ static void check_read(struct tec_loader *ld, int reader, int entry)
                                 "'%s' is no text that is finished: its node makes actions",
                                 in->name);
         tec_diagnostics_also(ld->d, d, writer->where, "its node");
-    } else if (!in->initial && tec_pipeline_in_frames(p, n)) {
+    } else if (!in->initial && tec_pipeline_in_frames(p, n) && !always_said(p, n, writer)) {
         d = tec_diagnostics_add(ld->d, TEC_E027, where,
                                 "'%s' runs in every frame, but stream '%s' has no text before node "
                                 "'%s' has finished one",
@@ -179,6 +189,17 @@ void tec_check_streams(struct tec_loader *ld)
             if (p->nodes[i].reads.item[k].index >= p->n_inputs)
                 check_read(ld, i, k);
     }
+}
+
+bool tec_pipeline_reads_text(const struct tec_pipeline *p, const struct tec_decl_node *node,
+                             const struct tec_decl_node *text)
+{
+    bool reads = false;
+    for (int k = 0; k < node->reads.n; k++) {
+        int at = node->reads.item[k].index;
+        reads |= at >= p->n_inputs && p->inputs[at].writer == 1 + (int)(text - p->nodes);
+    }
+    return reads;
 }
 
 int tec_pipeline_texts(const struct tec_pipeline *p, int chain, int at[TEC_MAX_TEXTS])

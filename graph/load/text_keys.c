@@ -1,9 +1,12 @@
-/* text_keys.c - action nodes on keys that language has extended: whose texts they act on, which of
- * them a frame waits for, and what there is before the first text.
+/* text_keys.c - hard nodes that need texts: action nodes on keys that language has extended, whose
+ * texts they act on, and what there is before the first; which texts a frame waits for.
  *
  * An action on a kv.requests takes the keys of its newest finished text. With `after` that text is
  * made first, in the same frame, which makes its node as hard as the action. */
 #include "graph/load/loader.h"
+#include "graph/load/pipeline_texts.h"
+
+#include <math.h>
 
 static bool writes_text(const struct tec_decl_node *n)
 {
@@ -20,9 +23,35 @@ const struct tec_decl_node *tec_pipeline_waits_for(const struct tec_pipeline *p,
                                                    const struct tec_decl_node *n)
 {
     const struct tec_decl_node *early = n->after.index >= 0 ? &p->nodes[n->after.index] : NULL;
-    bool waits = n->kind == TEC_DECL_ACTION && !n->culled && early && writes_text(early) &&
-                 !tec_pipeline_rings(p, early);
+    bool needs = early && (n->kind == TEC_DECL_ACTION || tec_pipeline_reads_text(p, n, early));
+    bool waits = needs && !n->culled && writes_text(early) && !tec_pipeline_rings(p, early);
     return waits ? early : NULL;
+}
+
+const struct tec_decl_node *tec_pipeline_prompt_waits(const struct tec_pipeline *p, int chain)
+{
+    int prefill = p->chains[chain].prefill;
+    return prefill < 0 ? NULL : tec_pipeline_waits_for(p, &p->nodes[prefill]);
+}
+
+double tec_pipeline_due(const struct tec_pipeline *p, int chain)
+{
+    double due = (double)INFINITY;
+    for (int i = 0; i < p->n_nodes; i++) {
+        const struct tec_decl_node *n = &p->nodes[i], *early = tec_pipeline_waits_for(p, n);
+        bool acts = n->kind == TEC_DECL_ACTION || n == tec_pipeline_ring_of(p, chain);
+        bool own = !n->culled && acts && n->chain == chain && n->deadline.ms > 0.0;
+        bool other = early && early->chain == chain && n->chain != chain;
+        double ms = own ? n->deadline.ms : other ? tec_pipeline_due(p, n->chain) : due;
+        due = ms < due ? ms : due;
+    }
+    return due;
+}
+
+int tec_pipeline_depth(const struct tec_pipeline *p, int chain)
+{
+    const struct tec_decl_node *early = tec_pipeline_prompt_waits(p, chain);
+    return early ? 1 + tec_pipeline_depth(p, early->chain) : 0;
 }
 
 bool tec_pipeline_acts_on(const struct tec_pipeline *p, const struct tec_decl_node *action,

@@ -1,5 +1,6 @@
 /* decide.c - the policy's decision for a frame: asked for, told, and ordered into launches. */
 #include "graph/run/state.h"
+#include "graph/run/state_texts.h"
 
 #include <stdio.h>
 

@@ -5,7 +5,9 @@
  * stop texts. It decodes into an arena that was sized here for the longest answer, so it allocates
  * nothing. */
 #include "graph/run/engine_loop.h"
+#include "graph/load/pipeline_texts.h"
 
+#include <math.h>
 #include <string.h>
 
 static int node_named(const struct tec_topology *t, const char *name)
@@ -308,6 +310,11 @@ static void add_chain(struct tec_loop_options *l, struct tec_engine *e, int chai
                                  .rooms = e->chains[chain].rooms,
                                  .proposes = e->chains[chain].spec.unread > 0,
                                  .prefill_node = first_node(e, chain, "prefill")};
+    double due_ms = tec_pipeline_due(p, chain);
+    int texts[TEC_MAX_TEXTS], n_texts = tec_pipeline_texts(p, chain, texts);
+    c->hears = n_texts == 1 && tec_pipeline_prompt_waits(p, chain) ? 1 + texts[0] - p->n_inputs : 0;
+    c->due_ns = isfinite(due_ms) ? llround(due_ms * 1000.0) * 1000 : 0;
+    c->depth = tec_pipeline_depth(p, chain);
     if (ring) {
         c->ring = p->resources[ring->kv.index].name;
         c->flushes = p->resources[ring->kv.index].on_change == TEC_CHANGE_FLUSH;

@@ -19,6 +19,14 @@ struct tec_memory_prompt;
 struct tec_decision;
 struct tec_frame_view;
 
+/* Who makes a prompt of a text that is said in the frame of the observation. Called on the frame
+ * thread while the input is the running frame's. make: of n tokens of the text's model, to where
+ * prefix.ids points; how many ids, or 0 where none could be made and those stay. NULL: nobody. */
+struct tec_prompt_maker {
+    int (*make)(void *self, const int *tokens, int n);
+    void *self;
+};
+
 /* What a chain reads of an observation. Noise and state are for chains with actions. */
 struct tec_chain_input {
     struct tec_prefix_input prefix; /* n_text 0: nothing was given */
@@ -26,6 +34,7 @@ struct tec_chain_input {
      * texts, equal keys. */
     uint64_t keys[1 + TEC_MAX_TEXTS];
     struct tec_text_read reads[TEC_MAX_TEXTS]; /* versions of its streams; behind them stream 0 */
+    struct tec_prompt_maker maker;             /* where the prompt waits for a newer text */
     struct tec_memory_prompt *memory; /* the prompt is of remembered segments; or NULL. One that is
                                        * waited for is taken out, another room put in its place */
     /* Of each of its action nodes: [horizon, dim], whose first n_fixed rows are given actions, 0 ..
@@ -36,6 +45,12 @@ struct tec_chain_input {
     const float *previous[TEC_MAX_ACTIONS], *pulls[TEC_MAX_ACTIONS];
     int n_previous[TEC_MAX_ACTIONS];
     const float *state; /* [tec_model_state] normalised, padded */
+};
+
+/* What a prefill reads that has waited for a text of its frame. */
+struct tec_late_input {
+    int64_t opened; /* the frame, counted on */
+    struct tec_chain_input in;
 };
 
 /* One observation, ready for the device; everything is borrowed until the frame has ended. */

@@ -4,6 +4,7 @@
  * of all sessions, then the actions behind them, and the texts that these wait for. */
 #include "graph/run/kept_chunks.h"
 #include "graph/run/state.h"
+#include "graph/run/state_texts.h"
 
 /* Is an action node left in the frame by its decision? */
 static bool decided(const struct tec_loop *l, int action)
@@ -279,6 +280,7 @@ static bool add_early(struct tec_loop *l, struct tec_chain *c, int who)
             tec_schedule_add(l, &tec_scheduled_action, c, who, c->acts[i]);
     if (!tec_loop_prefills(l, c))
         return false;
+    tec_loop_hear(l, c);
     tec_schedule_add(l, &tec_scheduled_open, c, who, 0);
     return true;
 }

@@ -7,6 +7,7 @@
  * in decide.c, requests.c and account.c. */
 #include "graph/run/kept_chunks.h"
 #include "graph/run/state.h"
+#include "graph/run/state_texts.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -256,7 +257,7 @@ static void begin_sessions(struct tec_loop *l)
     for (int s = 0; s < l->n_own; s++) {
         tec_loop_turn(l, s);
         for (int i = 0; i < l->o.n_chains; i++)
-            if (l->chains[i].in_frames && tec_loop_prefills(l, &l->chains[i]))
+            if (l->chains[i].in_frames && !l->chains[i].late && tec_loop_prefills(l, &l->chains[i]))
                 tec_loop_read_text(l, i);
     }
     int64_t before = tec_loop_now(l);

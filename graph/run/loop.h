@@ -91,10 +91,14 @@ struct tec_loop_chain {
                                  * "decode" */
     bool flushes;               /* a new instruction drops what is in flight in the ring */
     struct tec_memory_prompt
-        *rooms;    /* [TEC_MAX_PENDING] not in frames, with a memory: its prompts
-                    * change places with these; else NULL. The caller drops them */
-    bool proposes; /* it reads for drafts: its request slots are those of the requests that it
-                    * proposes to */
+        *rooms;     /* [TEC_MAX_PENDING] not in frames, with a memory: its prompts
+                     * change places with these; else NULL. The caller drops them */
+    int hears;      /* 1 + the stream whose text of this frame its prefill waits for; 0 = none */
+    int64_t due_ns; /* the earliest deadline of its actions and of chains that wait for its texts,
+                     * after the tick; 0 = none */
+    int depth;      /* chains of one deadline run in this order, then in theirs */
+    bool proposes;  /* it reads for drafts: its request slots are those of the requests that it
+                     * proposes to */
 };
 
 /* A request from outside. */

@@ -1,6 +1,7 @@
 /* loop_chains.c - the chains of a loop: plans, costs, request slots and views of each. */
 #include "graph/run/kept_chunks.h"
 #include "graph/run/state.h"
+#include "graph/run/state_texts.h"
 
 #include <string.h>
 
@@ -117,10 +118,10 @@ static void fill_chain(struct tec_loop *l, int chain)
         add_ring(l, o, c);
 }
 
-/* The earliest deadline of its actions. */
+/* The earliest deadline of its actions, and of those that wait for its texts. */
 static int64_t due_of(const struct tec_loop *l, int chain)
 {
-    int64_t due = INT64_MAX;
+    int64_t due = l->o.chains[chain].due_ns ? l->o.chains[chain].due_ns : INT64_MAX;
     for (int i = 0; i < l->o.n_actions; i++) {
         int64_t own = l->o.actions[i].deadline_ns;
         if (l->o.actions[i].chain == chain && own > 0 && own < due)
@@ -129,14 +130,21 @@ static int64_t due_of(const struct tec_loop *l, int chain)
     return due;
 }
 
-/* Hard chains run in the order of their deadlines; of equal ones the first comes first. */
+static bool runs_before(const struct tec_loop *l, int a, int b)
+{
+    int64_t x = due_of(l, a), y = due_of(l, b);
+    return x < y || (x == y && l->o.chains[a].depth < l->o.chains[b].depth);
+}
+
+/* Hard chains run in the order of their deadlines; of equal ones what another waits for comes
+ * first, then the first. */
 static void order_hard(struct tec_loop *l)
 {
     for (int m = 0; m < l->o.n_chains; m++) {
         if (!l->chains[m].in_frames)
             continue;
         int at = l->n_hard++;
-        for (; at > 0 && due_of(l, m) < due_of(l, l->hard[at - 1]); at--)
+        for (; at > 0 && runs_before(l, m, l->hard[at - 1]); at--)
             l->hard[at] = l->hard[at - 1];
         l->hard[at] = m;
     }
@@ -153,8 +161,12 @@ static enum tec_status take_chain(struct tec_loop *l, struct tec_chain *c, struc
         c->in_frames ? TEC_NEW(&l->arena, (size_t)c->plan->spec.text_tokens + 1, int) : NULL;
     if (c->keeps)
         c->prefix.state = TEC_NEW(&l->arena, (size_t)tec_model_state(c->plan->model) + 1, float);
+    int sessions = l->chains->plan->spec.sessions;
+    bool hears = l->o.chains[tec_chain_index(l, c)].hears > 0;
+    if (hears)
+        c->late = TEC_NEW(&l->arena, sessions > 1 ? (size_t)sessions : 1, struct tec_late_input);
     if (!c->costs || (c->in_frames && (!c->chunk || !c->prefix.prompt)) ||
-        (c->keeps && !c->prefix.state))
+        (c->keeps && !c->prefix.state) || (hears && !c->late))
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a chain");
     if (host != c)
         return TEC_OK;

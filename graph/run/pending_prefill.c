@@ -2,6 +2,7 @@
  * in slices that fill what hard work leaves over. One at a time is begun and not done. */
 #include "graph/run/memory.h"
 #include "graph/run/state.h"
+#include "graph/run/state_texts.h"
 
 #include <string.h>
 

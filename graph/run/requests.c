@@ -1,6 +1,7 @@
 /* requests.c - language requests: born, stored, advanced, finished, and the text they leave. */
 #include "graph/run/noise.h"
 #include "graph/run/state.h"
+#include "graph/run/state_texts.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,6 +7,7 @@
  * longest text. */
 #include "graph/run/session.h"
 
+#include "graph/load/pipeline_texts.h"
 #include "graph/run/session_fit.h"
 #include "graph/run/session_robot.h"
 #include "graph/run/session_state.h"
@@ -55,6 +56,7 @@ static bool give_set(struct tec_session *s, struct tec_session_set *set)
     seen->bins = TEC_NEW(&s->arena, width, int);
     seen->text = TEC_NEW(&s->arena, (size_t)s->text_max + 1, char);
     set->ids = TEC_NEW(&s->arena, (size_t)s->ids_room, int);
+    set->session = s;
     bool all = seen->pictures && seen->valid && seen->state && seen->state_f64 && seen->state_raw &&
                seen->bins && seen->text && set->ids;
     for (int i = 0; all && i < s->n_actions; i++) {
@@ -82,6 +84,14 @@ static bool give_floats(struct tec_session *s)
     return s->pictures_f32 != NULL;
 }
 
+/* An arena keeps its first block when it is rewound. */
+static bool reserve(struct tec_arena *arena, size_t bytes)
+{
+    bool there = tec_arena_push(arena, bytes, 1, 64) != NULL;
+    tec_arena_rewind(arena, (struct tec_arena_mark){arena->block, 0});
+    return there;
+}
+
 /* Merging pairs takes the most: 192 bytes of scratch for a byte of its text, which a normaliser may
  * have made three times as long (a space becomes three bytes). */
 static bool reserve_scratch(struct tec_session *s)
@@ -95,11 +105,12 @@ static bool reserve_scratch(struct tec_session *s)
     for (int i = 0; i < s->options.n_secondary; i++)
         reads |= s->options.secondary[i].tokenizer != NULL;
     bytes = bytes * PER_BYTE + FIXED;
-    if (reads && !tec_arena_push(&s->scratch, bytes < read ? read : bytes, 1, 64))
+    s->late_ids = s->waits ? TEC_NEW(&s->arena, (size_t)s->ids_room, int) : NULL;
+    if (reads && (!reserve(&s->scratch, bytes < read ? read : bytes) ||
+                  (s->waits && !reserve(&s->late, bytes + read))))
         return false;
     s->scratch_start = (struct tec_arena_mark){s->scratch.block, 0};
-    tec_arena_rewind(&s->scratch, s->scratch_start);
-    return true;
+    return s->late_ids || !s->waits;
 }
 
 static enum tec_status give_buffers(struct tec_session *s, struct tec_error *err)
@@ -159,6 +170,7 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
     TEC_TRY(tec_streams_init(&s->streams, o, &s->arena, err));
     tec_texts_init(&s->texts, o, o->chain, o->tokenizer, s->robot);
     s->composes = tec_model_reads(o->model) && (s->texts.n != 1 || s->texts.each[0].stream >= 0);
+    s->waits = s->composes && s->texts.n == 1 && tec_pipeline_prompt_waits(o->pipeline, o->chain);
     s->text_max = 1024 + 8 * o->max_text;
     if (s->texts.n > 1)
         s->text_max = (int)tec_texts_longest(&s->texts);
@@ -181,6 +193,7 @@ enum tec_status tec_session_create(struct tec_session **out,
     s->heap = heap;
     tec_arena_init(&s->arena, heap);
     tec_arena_init(&s->scratch, heap);
+    tec_arena_init(&s->late, heap);
     enum tec_status status = fill(s, err);
     if (status != TEC_OK) {
         tec_session_destroy(s);
@@ -241,6 +254,7 @@ static void destroy(struct tec_session *session)
     tec_secondary_drop(&session->secondary);
     tec_observer_destroy(session->observer);
     tec_arena_finish(&session->scratch);
+    tec_arena_finish(&session->late);
     tec_arena_finish(&session->arena);
     tec_heap_put(session->heap, session);
 }
@@ -316,6 +330,8 @@ static void point(struct tec_session *s, const struct tec_session_set *set, int 
     }
     input->state = set->seen.state;
     input->memory = s->options.memory ? &s->remembered[s->turn] : NULL;
+    if (s->waits)
+        input->maker = (struct tec_prompt_maker){tec_session_hear, &s->sets[s->turn]};
     for (int i = 0; i < s->options.model->n_slots; i++)
         if (set->seen.valid[i] && !s->secondary.others[i])
             input->prefix.picture[input->prefix.n_pictures++] = set->seen.pictures[i];

@@ -6,6 +6,7 @@
 #include "graph/run/session_fit.h"
 
 #include "base/nearest.h"
+#include "graph/load/pipeline_texts.h"
 #include "graph/run/session_robot.h"
 
 #include <string.h>

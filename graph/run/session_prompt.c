@@ -55,23 +55,35 @@ static int take_ids(const struct tec_value *ids, struct tec_session_set *set)
     return (int)ids->shape[0];
 }
 
-/* Without a tokenizer, make the longest prompt that is allowed (for measurements). */
+/* Without a tokenizer, the longest prompt that is allowed (for measurements). How many ids. */
+static int begin_ids(const struct tec_session *s, struct tec_session_set *set)
+{
+    const struct tec_text *t = &s->options.model->text;
+    int n = allowed(s);
+    tec_text_make_ids(n, t->vocab, set->ids);
+    if (t->bos >= 0)
+        set->ids[0] = t->bos;
+    return n;
+}
+
+static void mark_pictures(const struct tec_session *s, struct tec_session_set *set, int n)
+{
+    int pictures = 0;
+    for (int i = 0; i < s->options.model->n_slots; i++)
+        pictures += set->seen.valid[i];
+    tec_prefix_mark(s->options.model, set->ids, n, pictures);
+}
+
 static enum tec_status make_ids(const struct tec_session *s, const struct tec_value *values,
                                 size_t n_values, struct tec_session_set *set, int *n,
                                 struct tec_error *err)
 {
     const struct tec_text *t = &s->options.model->text;
-    int pictures = 0;
-    *n = allowed(s);
-    tec_text_make_ids(*n, t->vocab, set->ids);
-    if (t->bos >= 0)
-        set->ids[0] = t->bos;
+    *n = begin_ids(s, set);
     if (s->composes)
         TEC_TRY(tec_texts_stand_in(&s->texts, &s->streams, values, n_values, t->vocab, t->bos >= 0,
                                    set->ids, *n, err));
-    for (int i = 0; i < s->options.model->n_slots; i++)
-        pictures += set->seen.valid[i];
-    tec_prefix_mark(s->options.model, set->ids, *n, pictures);
+    mark_pictures(s, set, *n);
     return TEC_OK;
 }
 
@@ -86,14 +98,15 @@ void tec_session_fit_ids(const struct tec_session *s, int *ids, int n)
     tec_prefix_mark(m, ids, n, pictures);
 }
 
-static enum tec_status encode_text(struct tec_session *s, const struct tec_template_values *values,
-                                   struct tec_session_set *set, size_t *count,
-                                   struct tec_error *err)
+static enum tec_status encode_text(const struct tec_session *s,
+                                   const struct tec_template_values *values, int *ids,
+                                   size_t *count, struct tec_arena *scratch, struct tec_error *err)
 {
+    struct tec_arena_mark mark = tec_arena_mark(scratch);
     size_t room = (size_t)(s->robot->keep_last ? s->ids_room : allowed(s));
-    enum tec_status status = tec_template_encode(s->template, s->options.tokenizer, values,
-                                                 set->ids, room, count, &s->scratch, err);
-    tec_arena_rewind(&s->scratch, s->scratch_start);
+    enum tec_status status = tec_template_encode(s->template, s->options.tokenizer, values, ids,
+                                                 room, count, scratch, err);
+    tec_arena_rewind(scratch, mark);
     return tec_context(err, status, "%s", s->robot->prompt_input);
 }
 
@@ -119,26 +132,83 @@ static enum tec_status note_cut(struct tec_session *s, const struct tec_template
     return TEC_OK;
 }
 
-/* A stream's text is cut until it fits: what another node says must not stop the frames. */
-static enum tec_status encode(struct tec_session *s, const struct tec_template_values *values,
-                              struct tec_session_set *set, int *n, struct tec_error *err)
+/* A stream's text is cut until it fits: what another node says must not stop the frames. Values
+ * become what is left. */
+static enum tec_status encode(const struct tec_session *s, struct tec_template_values *values,
+                              int *ids, int *n, struct tec_arena *scratch, struct tec_error *err)
 {
-    struct tec_template_values shorter = *values;
     size_t count = 0, most = (size_t)allowed(s);
-    bool cut = false;
-    TEC_TRY(encode_text(s, &shorter, set, &count, err));
-    while (count > most && tec_template_cut(&shorter, count, most)) {
-        cut = true;
-        TEC_TRY(encode_text(s, &shorter, set, &count, err));
-    }
-    if (cut)
-        TEC_TRY(note_cut(s, values, &shorter, &set->seen, err));
+    TEC_TRY(encode_text(s, values, ids, &count, scratch, err));
+    while (count > most && tec_template_cut(values, count, most))
+        TEC_TRY(encode_text(s, values, ids, &count, scratch, err));
     if (count > most && !s->robot->truncate)
         return fail_long(s, count, err);
     if (count > most && s->robot->keep_last)
-        memmove(set->ids, set->ids + (count - most), most * sizeof *set->ids);
+        memmove(ids, ids + (count - most), most * sizeof *ids);
     *n = (int)(count < most ? count : most);
     return TEC_OK;
+}
+
+static enum tec_status encode_seen(struct tec_session *s, const struct tec_template_values *values,
+                                   struct tec_session_set *set, int *n, struct tec_error *err)
+{
+    struct tec_template_values left = *values;
+    TEC_TRY(encode(s, &left, set->ids, n, &s->scratch, err));
+    for (int i = 0; i < left.n_texts; i++)
+        if (left.texts[i].n < values->texts[i].n)
+            return note_cut(s, values, &left, &set->seen, err);
+    return TEC_OK;
+}
+
+/* The text of tokens of the stream that the session waits for, as much of it as a session takes. */
+static enum tec_status decode_said(struct tec_session *s, const int *tokens, int n,
+                                   struct tec_template_text *said, struct tec_error *err)
+{
+    const struct tec_read_text *read = &s->texts.each[0];
+    const struct tec_stream_reader *r = &s->streams.readers[read->stream];
+    char *text = NULL;
+    TEC_TRY(tec_tokenizer_decode(r->tokenizer, tokens, (size_t)n, true, &s->late, &text, &said->n,
+                                 err));
+    said->text = text;
+    said->cut = true;
+    said->n = said->n < r->room ? said->n : r->room;
+    if (said->n > read->most)
+        said->n = tec_template_keeps(said->text, read->most, 1, 1);
+    return TEC_OK;
+}
+
+/* The same without tokenizers: the tokens stand for the text. */
+static int hear_ids(const struct tec_session *s, struct tec_session_set *set, const int *tokens,
+                    int n_tokens)
+{
+    const struct tec_text *t = &s->options.model->text;
+    int n = begin_ids(s, set), first = t->bos >= 0;
+    for (int i = 0; i < n_tokens && first + i < n; i++)
+        set->ids[first + i] = tokens[i] % t->vocab;
+    mark_pictures(s, set, n);
+    return n;
+}
+
+int tec_session_hear(void *self, const int *tokens, int n)
+{
+    struct tec_session_set *set = self;
+    struct tec_session *s = set->session;
+    struct tec_template_values values = {
+        .n_texts = 1, .bins = set->seen.bins, .n_bins = set->seen.n_bins};
+    int made = 0;
+    if (!s->options.tokenizer)
+        return hear_ids(s, set, tokens, n);
+    struct tec_arena_mark mark = tec_arena_mark(&s->late);
+    enum tec_status status = decode_said(s, tokens, n, &values.texts[0], NULL);
+    if (status == TEC_OK)
+        status = encode(s, &values, s->late_ids, &made, &s->late, NULL);
+    if (status == TEC_OK)
+        status = check_vocabulary(s, s->late_ids, made, "", NULL);
+    tec_arena_rewind(&s->late, mark);
+    if (status != TEC_OK)
+        return 0;
+    memcpy(set->ids, s->late_ids, (size_t)made * sizeof *set->ids);
+    return made;
 }
 
 /* Key of the given text or ids; what a template adds, such as the state, does not change it. */
@@ -205,9 +275,13 @@ enum tec_status tec_session_make_prompt(struct tec_session *s, const struct tec_
     else if (ids)
         *n = take_ids(ids, set);
     else if (s->options.tokenizer)
-        TEC_TRY(encode(s, said, set, n, err));
+        TEC_TRY(encode_seen(s, said, set, n, err));
     else
         TEC_TRY(make_ids(s, values, n_values, set, n, err));
+    if (*n < 1 && s->waits) { /* nothing has been said yet */
+        set->ids[0] = 0;
+        *n = 1;
+    }
     if (*n < 1)
         return tec_fail(err, TEC_INVALID, "%s: the prompt has no tokens", s->robot->prompt_input);
     return check_vocabulary(s, set->ids, *n, "; the tokenizer is another model's", err);

@@ -7,6 +7,7 @@
 #include "graph/run/session_robot.h"
 
 #include "base/lua.h"
+#include "graph/load/pipeline_texts.h"
 #include "graph/run/memory.h"
 
 #include <string.h>

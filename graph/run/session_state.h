@@ -10,6 +10,7 @@
 
 /* The buffers that one frame input points into. */
 struct tec_session_set {
+    struct tec_session *session; /* whose it is */
     struct tec_observation seen;
     int *ids;                      /* [max_text] */
     float *noise[TEC_MAX_ACTIONS]; /* [horizon, dim] of each action node */
@@ -36,7 +37,10 @@ struct tec_session {
     struct tec_secondary_inputs secondary;
     struct tec_session_streams streams;
     struct tec_session_texts texts; /* that the frames' prefill reads */
-    bool composes; /* the frames' prompt is made of these; else of the robot's one text */
+    bool composes;         /* the frames' prompt is made of these; else of the robot's one text */
+    bool waits;            /* for its one text: the prompt is made again, on the frame thread */
+    struct tec_arena late; /* scratch of that */
+    int *late_ids;         /* [ids_room] */
     int64_t episode;
     int text_max;         /* bytes of an instruction */
     int ids_room;         /* ids of a prompt before it is cut */
@@ -53,6 +57,9 @@ enum tec_status tec_session_make_prompt(struct tec_session *s, const struct tec_
                                         size_t n_values, struct tec_template_values *said,
                                         struct tec_session_set *set, int *n,
                                         struct tec_chain_input *in, struct tec_error *err);
+
+/* Make the prompt of set `self` again, of n tokens of its stream: see struct tec_prompt_maker. */
+int tec_session_hear(void *self, const int *tokens, int n);
 
 /* A picture of n values as a model reads it: the robot's floats, or where that is NULL the bytes at
  * `at`, become bytes there, or `wide` floats. And those of an observation. */

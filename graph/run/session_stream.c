@@ -3,6 +3,7 @@
  * Runs on the session's thread. A text is decoded once, with the tokenizer of the model that said
  * it; the reader's template and tokenizer make the prompt of it, as of any text. */
 #include "graph/run/session_stream.h"
+#include "graph/load/pipeline_texts.h"
 
 #include <string.h>
 

@@ -5,6 +5,7 @@
  * another node made must not stop its reader, what a client gives is refused. */
 #include "graph/run/session_texts.h"
 
+#include "graph/load/pipeline_texts.h"
 #include "graph/run/session_text.h"
 
 #include <string.h>

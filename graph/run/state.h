@@ -103,6 +103,7 @@ struct tec_chain {
     struct tec_ring_state *ring; /* NULL = none */
     float *chunk;                /* [horizon, dim], or of a ring [stages] */
     struct tec_text_given given[TEC_MAX_TICKING];
+    struct tec_late_input *late;   /* [sessions]; NULL = it waits for none */
     struct tec_pictures_seen kept; /* of its model's first chain: whose rows are there */
 };
 
@@ -270,7 +271,10 @@ static inline const struct tec_chain_input *tec_chain_input(const struct tec_loo
                                                             const struct tec_chain *c,
                                                             const struct tec_frame_input *input)
 {
-    return &input->chains[c - l->chains];
+    int who = c->late && l->n_opened > 0 && l->sessions > 1 ? l->tick->session : 0;
+    const struct tec_late_input *late = c->late ? &c->late[who] : NULL;
+    return late && l->n_opened > 0 && late->opened == l->n_opened ? &late->in
+                                                                  : &input->chains[c - l->chains];
 }
 
 /* The node that makes a chain's actions, the first where there are several; -1 = none. */
@@ -344,27 +348,6 @@ void tec_requests_shed(struct tec_loop *l, struct tec_request *r, const char *re
 void tec_requests_end(struct tec_loop *l, struct tec_request *r, const char *reason, int how,
                       int64_t at_ns);
 void tec_requests_sweep(struct tec_loop *l); /* drops those that ended, and their decisions */
-
-/* texts.c: a finished text that prefills read becomes a version of its stream; what a prefill of
- * this frame reads is recorded and told. */
-void tec_loop_post_text(struct tec_loop *l, const struct tec_request *r, int64_t at_ns);
-void tec_loop_read_text(struct tec_loop *l, int chain);
-
-/* text_keys.c: keys of finished texts that actions read. Request slots of a session that are kept
- * free for them; what a request's prefix saw, when it is stored; whether its keys stay, which is
- * asked when it has finished; the newest that an action reads in the frame of the session whose
- * turn it is, NULL = none. */
-enum tec_status tec_text_keys_create(struct tec_loop *l, struct tec_error *err);
-bool tec_text_keys_reserves(const struct tec_loop *l, int decoder, int session);
-void tec_text_keys_see(struct tec_loop *l, struct tec_request *r);
-bool tec_text_keys_hold(struct tec_loop *l, const struct tec_request *r, int64_t at_ns);
-const struct tec_text_keys *tec_text_keys_of(const struct tec_loop *l, int action);
-void tec_text_keys_reset(struct tec_loop *l);
-
-/* text_first.c: texts that hard nodes wait for. Is a request one? Does the session whose turn it is
- * have one of a decoder that has not ended? */
-bool tec_loop_awaits(const struct tec_loop *l, const struct tec_request *r);
-bool tec_loop_says(const struct tec_loop *l, int decoder);
 
 /* rank.c: the texts of a decoder's tree, the likeliest first, equals in their order, what is not a
  * number last; out [n_texts], scratch [n_texts + n_nodes]. And memory for it, by utterance. */

@@ -89,6 +89,14 @@ bool tec_text_edges_post(struct tec_text_edges *e, int stream, int session,
     return true;
 }
 
+const struct tec_text_version *tec_text_edges_last(const struct tec_text_edges *e, int stream,
+                                                   int session, int64_t episode)
+{
+    int at = session >= 0 && session < e->sessions ? session : 0;
+    const struct tec_text_version *last = &e->edges[stream * e->sessions + at].last;
+    return last->request >= 0 && last->episode == episode ? last : NULL;
+}
+
 void tec_text_edges_restart(struct tec_text_edges *e)
 {
     for (int i = 0; i < e->streams * e->sessions; i++)

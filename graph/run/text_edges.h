@@ -44,6 +44,11 @@ int tec_text_edges_room(const struct tec_text_edges *edges, int stream); /* toke
 bool tec_text_edges_post(struct tec_text_edges *edges, int stream, int session,
                          const struct tec_text_version *version);
 
+/* What was posted last, of an episode, for the thread that posts: valid until it posts two more of
+ * that stream and session; NULL = none since a restart. */
+const struct tec_text_version *tec_text_edges_last(const struct tec_text_edges *edges, int stream,
+                                                   int session, int64_t episode);
+
 /* Requests are numbered anew; what was posted stays. */
 void tec_text_edges_restart(struct tec_text_edges *edges);
 

@@ -3,6 +3,7 @@
  *
  * They are rows of launches like other texts, but no decision is asked about them. */
 #include "graph/run/state.h"
+#include "graph/run/state_texts.h"
 
 bool tec_loop_awaits(const struct tec_loop *l, const struct tec_request *r)
 {

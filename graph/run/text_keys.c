@@ -4,6 +4,7 @@
  * its region are not given back when the request ends, but when the next text is finished. A text's
  * last token was chosen and never read, so it has no key; one more step of decode makes it. */
 #include "graph/run/state.h"
+#include "graph/run/state_texts.h"
 
 #include <string.h>
 

@@ -1,8 +1,10 @@
 /* texts.c - edges of text within the loop: versions that requests leave, and what prefills read.
  *
  * A frame's input says which version its prompt is of; the loop only records it, since the text was
- * read when the input was made. */
+ * read when the input was made. Of a prefill that waits for a text of its frame the prompt is made
+ * again when that is finished. */
 #include "graph/run/state.h"
+#include "graph/run/state_texts.h"
 
 void tec_loop_post_text(struct tec_loop *l, const struct tec_request *r, int64_t at_ns)
 {
@@ -51,7 +53,32 @@ static void tell_read(struct tec_loop *l, int node, const struct tec_text_read *
 
 void tec_loop_read_text(struct tec_loop *l, int chain)
 {
-    const struct tec_text_read *reads = l->input ? l->input->chains[chain].reads : NULL;
+    const struct tec_text_read *reads =
+        l->input ? tec_chain_input(l, &l->chains[chain], l->input)->reads : NULL;
     for (int i = 0; reads && l->o.edges && i < TEC_MAX_TEXTS && reads[i].stream; i++)
         tell_read(l, l->chains[chain].prefill_node, &reads[i]);
+}
+
+void tec_loop_hear(struct tec_loop *l, struct tec_chain *c)
+{
+    int chain = tec_chain_index(l, c);
+    if (!c->late || !l->o.edges)
+        return;
+    const struct tec_chain_input *in = &l->input->chains[chain];
+    const struct tec_text_version *v = tec_text_edges_last(l->o.edges, l->o.chains[chain].hears - 1,
+                                                           l->tick->session, l->input->episode);
+    struct tec_late_input *late = &c->late[l->sessions > 1 ? l->tick->session : 0];
+    struct tec_text_read *read = &late->in.reads[0];
+    bool newer = v && (v->request != in->reads[0].request || v->born_ns != in->reads[0].born_ns);
+    int n = !newer           ? 0
+            : in->maker.make ? in->maker.make(in->maker.self, v->tokens, v->n)
+                             : in->prefix.n_text;
+    *late = (struct tec_late_input){.opened = l->n_opened, .in = *in};
+    if (n > 0) {
+        late->in.prefix.n_text = n;
+        read->request = v->request;
+        read->frame = v->frame;
+        read->born_ns = v->born_ns;
+    }
+    tec_loop_read_text(l, chain);
 }

@@ -1,4 +1,5 @@
 /* topology.c - the decision lattice and the names that policies see. */
+#include "graph/load/pipeline_texts.h"
 #include "graph/run/engine.h"
 
 #include <math.h>

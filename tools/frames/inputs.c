@@ -4,6 +4,7 @@
 
 #include "base/json_text.h"
 #include "base/nearest.h"
+#include "graph/load/pipeline_texts.h"
 #include "tools/cli/lines.h"
 #include "tools/frames/random_input.h"
 

@@ -1,6 +1,7 @@
 /* costs_check.c - holds a pipeline's hard deadlines to the costs of a file: of each, what a frame
  * runs before its node, and the node itself. */
 #include "graph/kv/stages.h"
+#include "graph/load/pipeline_texts.h"
 #include "graph/nodes/node.h"
 #include "tools/measure/costs_file.h"
 
@@ -72,24 +73,12 @@ static double hard_ms(const struct tec_cost_table *t, const struct tec_pipeline 
     return launches * p99_ms(t, n->name, each);
 }
 
-/* The earliest deadline of a chain's actions, which hard chains run in the order of. */
-static double due_of(const struct tec_pipeline *p, int chain)
-{
-    double due = (double)INFINITY;
-    for (int i = 0; i < p->n_nodes; i++) {
-        const struct tec_decl_node *n = &p->nodes[i];
-        bool acts = n->kind == TEC_DECL_ACTION || n == tec_pipeline_ring_of(p, chain);
-        if (!n->culled && acts && n->chain == chain && n->deadline.ms > 0.0 && n->deadline.ms < due)
-            due = n->deadline.ms;
-    }
-    return due;
-}
-
 /* Does a chain run before another in a frame? */
 static bool runs_before(const struct tec_pipeline *p, int a, int b)
 {
-    double x = due_of(p, a), y = due_of(p, b);
-    return x < y || (x == y && a < b);
+    double x = tec_pipeline_due(p, a), y = tec_pipeline_due(p, b);
+    int i = tec_pipeline_depth(p, a), j = tec_pipeline_depth(p, b);
+    return x < y || (x == y && (i < j || (i == j && a < b)));
 }
 
 /* Is there an action up to this one of its chain that waits for texts? All of the chain's are made
@@ -98,8 +87,8 @@ static bool waits(const struct tec_pipeline *p, const struct tec_decl_node *acti
 {
     for (int i = 0; i < p->n_nodes; i++) {
         const struct tec_decl_node *n = &p->nodes[i];
-        if (n->chain == action->chain && tec_pipeline_waits_for(p, n) &&
-            (n == action || tec_pipeline_acts_before(n, action)))
+        if (n->chain == action->chain && n->kind == TEC_DECL_ACTION &&
+            tec_pipeline_waits_for(p, n) && (n == action || tec_pipeline_acts_before(n, action)))
             return true;
     }
     return false;

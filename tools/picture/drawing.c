@@ -4,6 +4,7 @@
 
 #include "base/byte_text.h"
 #include "base/escape.h"
+#include "graph/load/pipeline_texts.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -245,7 +246,8 @@ static void link_kept(struct maker *m, const struct tec_decl_node *node, int sel
                 link_items(m, i, self, TEC_LINK_READ);
 }
 
-/* Readers of streams, once all streams are drawn: they read an earlier version. */
+/* Readers of streams, once all streams are drawn: they read an earlier version, or wait for the
+ * text of their frame. */
 static void link_streams(struct maker *m, int reader)
 {
     const struct tec_pipeline *p = m->d->pipeline;
@@ -254,7 +256,9 @@ static void link_streams(struct maker *m, int reader)
         for (int at = 0; reads->item[i].index >= p->n_inputs && at < m->d->n_items; at++)
             if (m->d->items[at].kind == TEC_ITEM_STREAM &&
                 strcmp(m->d->items[at].name, reads->item[i].name) == 0)
-                link_items(m, at, m->nodes + reader, TEC_LINK_TEXT);
+                link_items(m, at, m->nodes + reader,
+                           tec_pipeline_waits_for(p, &p->nodes[reader]) ? TEC_LINK_READ
+                                                                        : TEC_LINK_TEXT);
 }
 
 /* Give each item the length of the longest path from an input as its layer, over edges within one

@@ -1,5 +1,6 @@
 /* describe.c - a pipeline's inputs and actions as JSON, for the first message of a connection. */
 #include "tools/serve/describe.h"
+#include "graph/load/pipeline_texts.h"
 
 #include <string.h>
 

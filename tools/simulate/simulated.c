@@ -1,6 +1,7 @@
 /* simulated.c - what launches take by a table of costs, and what a simulated robot observes. */
 #include "tools/simulate/simulated.h"
 
+#include "graph/load/pipeline_texts.h"
 #include "graph/run/session_texts.h"
 
 #include <math.h>

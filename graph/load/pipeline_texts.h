@@ -1,0 +1,34 @@
+/* pipeline_texts.h - what a checked pipeline says of texts: which of them prompts are made of, and
+ * who waits for one. */
+#ifndef TEC_GRAPH_LOAD_PIPELINE_TEXTS_H
+#define TEC_GRAPH_LOAD_PIPELINE_TEXTS_H
+
+#include "graph/load/pipeline.h"
+
+/* The texts that the prefill of a chain reads, inputs and streams, in the order of its `reads`: how
+ * many. Is its prompt made of them, not of its robot's text: are there none, several, a stream? */
+int tec_pipeline_texts(const struct tec_pipeline *p, int chain, int at[TEC_MAX_TEXTS]);
+bool tec_pipeline_composes(const struct tec_pipeline *p, int chain);
+
+/* text_keys.c: action nodes on keys that language has extended, those of a kv.requests. Is one? The
+ * node whose text of the same frame an action node waits for, or a prefill that reads its stream
+ * (`after`); NULL = none. Are the keys of a decode node's newest text an action node's? And of a
+ * node that makes texts: does a frame wait for them; do their keys stay when they are finished? */
+bool tec_pipeline_on_text(const struct tec_pipeline *p, const struct tec_decl_node *action);
+const struct tec_decl_node *tec_pipeline_waits_for(const struct tec_pipeline *p,
+                                                   const struct tec_decl_node *node);
+/* Of a chain in frames: the text that its prefill waits for; NULL = none. Milliseconds of the
+ * earliest deadline of its actions and of chains that wait for its texts; infinite without. How
+ * many prefills wait for each other up to its own: of equal deadlines that is their order. */
+const struct tec_decl_node *tec_pipeline_prompt_waits(const struct tec_pipeline *p, int chain);
+double tec_pipeline_due(const struct tec_pipeline *p, int chain);
+int tec_pipeline_depth(const struct tec_pipeline *p, int chain);
+/* streams.c: is the stream of node `text` one that a node reads? */
+bool tec_pipeline_reads_text(const struct tec_pipeline *p, const struct tec_decl_node *node,
+                             const struct tec_decl_node *text);
+bool tec_pipeline_acts_on(const struct tec_pipeline *p, const struct tec_decl_node *action,
+                          const struct tec_decl_node *text);
+bool tec_pipeline_awaited(const struct tec_pipeline *p, const struct tec_decl_node *text);
+bool tec_pipeline_keeps_keys(const struct tec_pipeline *p, const struct tec_decl_node *text);
+
+#endif

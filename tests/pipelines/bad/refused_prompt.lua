@@ -1,0 +1,30 @@
+-- Valid graphs that this release does not run, about prefills that wait for a text.
+return pipeline {
+  name = "refused_prompt", schema = 1, models = { main = model { arch = "any" } },
+  frame = frame { period_ms = 100 },
+  inputs = { image { name = "base", h = 8, w = 8 }, text { name = "prompt", max_tokens = 8 },
+             segments { name = "past", max_segments = 2, tokens_each = 8 } },
+  resources = {
+    kv.frame { name = "obs", tokens = 64 }, kv.frame { name = "high", tokens = 64 }, kv.frame { name = "low", tokens = 64 },
+    kv.frame { name = "deep", tokens = 64 }, kv.segments { name = "mem", tokens = 32 }, buffer { name = "d", shape = { 4, 7 } },
+    kv.requests { name = "lang", tokens = 128, slots = 2, share_prefix = "obs" },
+    kv.requests { name = "plans", tokens = 128, slots = 2, share_prefix = "high" },
+    kv.ring { name = "ring", stages = 7, tokens = 128 },
+    buffer { name = "a", shape = { 4, 7 } }, buffer { name = "b", shape = { 4, 7 } }, buffer { name = "c", shape = { 7 } },
+  },
+  nodes = {
+    prefill { name = "see", model = "main", reads = { "base", "prompt" }, writes = "obs" },
+    decode { name = "say", model = "main", kv = "lang", spawn = every(1), supersede = true, max_tokens = 4, out = stream "said" },
+    action { name = "act", model = "main", kv = "obs", out = "a", deadline = hard { ms = 50 } },
+    prefill { name = "look", model = "main", reads = { "said", "base" }, writes = "high", after = "say" },
+    decode { name = "plan", model = "main", kv = "plans", spawn = every(9), max_tokens = 4, out = stream "plan" },
+    prefill { name = "deaf", model = "main", reads = { "prompt", "base" }, writes = "low", after = "say" },
+    action { name = "late", model = "main", kv = "low", out = "b", deadline = hard { ms = 50 } },
+    memory_load { name = "recall", model = "main", reads = { "past" }, from = "mem", into = "deep", after = "mull" },
+    prefill { name = "mull", model = "main", reads = { "base", "said" }, writes = "deep", after = "say" },
+    action { name = "last", model = "main", kv = "deep", out = "d", deadline = hard { ms = 50 } },
+    prefill { name = "turn", model = "main", reads = { "said" }, writes = "ring", after = "say" },
+    decode { name = "roll", model = "main", kv = prev "ring", out = "c", pack_with = "turn", max_tokens = 7, deadline = hard { ms = 90 } },
+  },
+  capture = capture { batch = { 1, 2 }, k = { 4 }, depth = { 7 }, ratio = { 1.0 } },
+}

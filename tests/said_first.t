@@ -1,0 +1,86 @@
+#!/bin/sh
+# said_first.t - a prefill that waits for a text of its frame: what runs in which order, with one
+# session and several, what it costs, how it is served.
+# usage: tests/said_first.t [PROGRAM]
+. "$(dirname "$0")/opening.sh"
+P=pipelines/graphs/g26_said_in_the_frame.lua
+random="--random-weights 1 --size tiny"
+
+"$T" simulate $P $random --launch-ms 1 -n 4 --trace "$W/trace" >"$W/out" 2>"$W/err" && python3 - "$W/trace" <<'PYTHON' 2>"$W/err"
+import json, sys
+frames = {}
+for e in map(json.loads, open(sys.argv[1])):
+    if e["event"] in ("start", "version", "read", "release"):
+        frames.setdefault(e["frame"], []).append((e["event"], e.get("node") or e["stream"], e.get("request")))
+assert len(frames) == 4
+for f, events in frames.items():
+    want = [("start", "see", None), ("start", "talk", None), ("version", "narration", f), ("read", "look", f),
+            ("start", "look", None), ("start", "act", None), ("release", "act", None)]
+    assert events == want, events
+PYTHON
+ok $? "in every frame: see, the text to its end, look, act"
+
+cat >"$W/same.py" <<'PYTHON'
+import json, sys
+def f(name):
+    frames = [json.loads(line) for line in open(name)]
+    texts = {}
+    for x in frames:
+        for t in (x["text"] or {}).get("talk", []):
+            texts.setdefault((x.get("session"), t["request"]), []).extend(t["tokens"] or [])
+    return [x["actions"] for x in frames], texts
+a, b = f(sys.argv[1]), f(sys.argv[2])
+assert a == b and len(a[0]) == int(sys.argv[3]), (len(a[0]), len(b[0]))
+PYTHON
+for sessions in 1 3; do
+    for policy in default chaos; do
+        for how in "" --interpret; do
+            "$T" run $P $random --set frame.sessions=$sessions --random-inputs 1 -n 6 --threads 2 --policy $policy \
+                --format json $how >"$W/frames$how" 2>"$W/err" </dev/null
+        done
+        python3 "$W/same.py" "$W/frames" "$W/frames--interpret" $((6 * sessions)) 2>>"$W/err"
+        ok $? "$sessions session(s), $policy: what the interpreter gives"
+    done
+done
+
+cat >"$W/costs.py" <<'PYTHON'
+import json, sys
+def row(node, us, **point):
+    return {"node": node, "point": point, "n": 9, "min": us, "p50": us, "p99": us, "p999": us, "max": us}
+json.dump({"schema": 1, "unit": "us", "variants": [row("see", 100000), row("look", 150000), row("act", 160000),
+                                                   row("talk", 10000, batch=1)]}, open(sys.argv[1], "w"))
+PYTHON
+python3 "$W/costs.py" "$W/costs.costs"
+"$T" check $P --costs "$W/costs.costs" >"$W/out" 2>"$W/err"
+ok $? "a text of eight tokens fits"
+"$T" check $P --costs "$W/costs.costs" --set nodes.talk.max_tokens=9 >"$W/out" 2>&1
+[ $? -ne 0 ] && grep -q "critical path 500 ms (p99: see 100 + talk 90 + look 150 + act 160)" "$W/out"
+ok $? "check counts the longest text before the prefill that waits"
+echo "return extend('graphs/g26_said_in_the_frame.lua', { name = 'soft', nodes = {
+  decode { name = 'talk', deadline = soft { ms = 300 } } } })" >"$W/soft.lua"
+"$T" check "$W/soft.lua" --root . >"$W/out" 2>&1
+[ $? -ne 0 ] && grep -q "E028" "$W/out"
+ok $? "which may not have a soft deadline"
+"$T" check $P --set 'nodes.talk.spawn=every(2)' >"$W/out" 2>&1
+[ $? -ne 0 ] && grep -q "E027" "$W/out"
+ok $? "a text that is not made in every frame needs a default"
+
+cat >"$W/serve.py" <<'PYTHON'
+import sys
+sys.path.insert(0, "tests")
+from serve_harness import Server, check
+from serve_client import Array
+picture = Array("|u1", [224, 224, 3], bytes(224 * 224 * 3))
+s = Server(sys.argv[2], "--random-weights", "1", "--size", "tiny", "--late-ok")
+c = s.connect()
+for i in range(4):
+    reply = c.infer({"observation/image": picture, "observation/wrist_image": picture, "prompt": "press the button",
+                 "observation/state": Array.floats([0.1 * i] * 8)})
+    check("actions" in reply, reply)
+status, out, err = s.end()
+check(status == 0, status, err)
+PYTHON
+PYTHONPATH=tests python3 "$W/serve.py" "$T" $P >"$W/out" 2>"$W/err"
+ok $? "it is served"
+echo "1..$n"
+exit $failed
