@@ -1,8 +1,9 @@
 -- Prompt templates, by the names that robots and prefills use (graph/transform/template.h).
 --
 -- A call is encoded on its own. {text} is the instruction, {state} the bins of the normalised state
--- joined by one space. Of several texts {text} is all that are not empty, a line each, {text1} to {text8}
--- is one of them, in the order in which the prefill reads them. clean: strip white space at both ends, then '_' and newline become spaces.
+-- joined by one space. Of several texts {text} is all that are not empty, a line each, {text1} to
+-- {text8} is one of them, in the order in which the prefill reads them.
+-- clean: strip white space at both ends, then '_' and newline become spaces.
 -- literal: special tokens that the instruction spells out stay text.
 -- listed: the instruction as Python prints a list of it.
 -- lower: lower case. ending_piece: the id of this piece comes last, and is added if it is not there.
