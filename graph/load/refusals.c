@@ -1,9 +1,11 @@
 /* refusals.c - graphs that are well defined, but that this release does not run (E070).
  *
- * Each function below is one such case: it looks at one node of a pipeline without errors and
- * reports it. All cases are reported at once. Whoever builds a case deletes its function and its
- * line in the table. What depends on a model's description is not known here: the compiler and the
- * engine refuse that with TEC_UNSUPPORTED and a place. */
+ * Each function below looks at one node of a pipeline without errors and reports one case, or two
+ * that are near each other. All are reported at once. Whoever builds a case deletes its REFUSE,
+ * with the last one of a function the function and its name in `cases`; then its lines in
+ * tests/pipelines/bad/expected.txt and refused*.lua, and what README.md (limits) and
+ * doc/pipelines.md say of it. What depends on a model's description is not known here: the compiler
+ * and the engine refuse that with TEC_UNSUPPORTED and a place. */
 #include "graph/load/loader.h"
 #include "graph/load/pipeline_texts.h"
 
