@@ -470,8 +470,9 @@ static void check_prompts(const struct open *o, const struct tec_frame_input *in
     int ids[160], n;
     snprintf(text, sizeof text, "%s%s%s", said, said[0] ? "\n" : "", task);
     const char *const heard[] = {text, "\n"}, *const caption[] = {"caption en", "\n"};
-    for (char *c = text; *c; c++) /* the template makes one line of it */
-        *c = *c == '\n' ? ' ' : *c;
+    for (char *c = text; *c; c++)
+        if (*c == '\n') /* the template makes one line of it */
+            *c = ' ';
     n = ids_of(o, heard, first, 2, ids, arena);
     CHECK(is_prompt(of_node(o, "hear", input), ids, n));
     n = ids_of(o, caption, first, 2, ids, arena);
