@@ -1,8 +1,8 @@
 """random_graphs.py - pipelines drawn from the grammar of what runs, and what must hold for each.
 
 Every seed gives a pipeline of one to five tiny models (prefills and their rates, actions on this frame
-or the one before, decodes, drafts, scores, memory, text edges, prompts of several texts or of none, triggers), a scenario (arrivals, cancels, ends, instructions, late inputs, spikes) and a
-policy. On the virtual clock:
+or the one before, decodes, drafts, scores, memory, text edges, prompts of several texts or of none,
+triggers), a scenario (arrivals, cancels, ends, instructions, late inputs, spikes) and a policy. On the virtual clock:
 
     the run ends, and as many frames are there as were asked for
     each request arrives once, is admitted or refused, ends at most once, and no event is behind its end
@@ -298,7 +298,7 @@ def on_texts(r, case):
 def prompts(r, case):
     """Prompts of several texts, inputs and streams in any order, and such as have fixed words alone."""
     for node in case["nodes"]:
-        if node["kind"] != "prefill":
+        if node["kind"] != "prefill" or node["name"] == "hears":  # who waits for a text reads no other one
             continue
         triggered = str(getattr(node.get("spawn"), "text", "")).startswith("on_change")
         if node["name"] == "look" and r.random() < 0.3:
