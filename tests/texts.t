@@ -81,6 +81,36 @@ print(json.dumps([[f["actions"] for f in frames if f.get("actions")], texts], so
 words >"$W/compiled" && words --interpret >"$W/interpreted" && cmp "$W/compiled" "$W/interpreted" >"$W/out" 2>&1
 ok $? "prompts of several texts and of none: compiled as interpreted"
 
+# A tokenizer with two very long pieces: a text that is cut may have more bytes than its tokens usually stand for.
+python3 - pipelines/checkpoints/metaworld/tokenizer.model "$W" >"$W/out" 2>&1 <<'END'
+import struct, sys
+data, at, pieces = open(sys.argv[1], "rb").read(), 0, []
+def number(at):
+    n = shift = 0
+    while True:
+        n |= (data[at] & 127) << shift
+        at, shift = at + 1, shift + 7
+        if data[at - 1] < 128:
+            return n, at
+def coded(n):
+    return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + coded(n >> 7)
+while data[at] == 10:
+    n, at = number(at + 1)
+    pieces.append(data[at:at + n])
+    at += n
+for i, piece in ((-1, b"=" * 672), (-2, b"#" * 671)):
+    pieces[i] = b"\n" + coded(len(piece)) + piece + b"\x15" + struct.pack("<f", 0) + b"\x18\x04"
+open(sys.argv[2] + "/tokenizer.model", "wb").write(b"".join(b"\n" + coded(len(p)) + p for p in pieces) + data[at:])
+END
+long=$(printf '%672s' | tr ' ' '=')$(printf '%671s' | tr ' ' '#')
+first() { # first TEXT: what the arm does in the first frame
+    "$T" run tests/pipelines/text_loop.lua --tokenizer "$W/tokenizer.model" --random-inputs 1 --format json \
+        --set "nodes.talk.out.default=$1" 2>>"$W/out" </dev/null | grep -o '"actions":{[^}]*}'
+}
+first "$long$(printf ' button%.0s' $(seq 27)) but" >"$W/cut" && first "$long" >"$W/kept" && cmp "$W/cut" "$W/kept" >>"$W/out" 2>&1 &&
+    grep -q "room for 1343 of its 1536 bytes" "$W/out"
+ok $? "a text of long pieces is cut to what fits"
+
 # A decode starts with its prefix, at the prefill's rate, or when the text before it is new.
 python3 - tests/traces/text_levels_chaos.jsonl >"$W/out" 2>&1 <<'END'
 import json, sys

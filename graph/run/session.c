@@ -172,7 +172,7 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
     s->composes = tec_model_reads(o->model) && (s->texts.n != 1 || s->texts.each[0].stream >= 0);
     s->waits = s->composes && s->texts.n == 1 && tec_pipeline_prompt_waits(o->pipeline, o->chain);
     s->text_max = 1024 + 8 * o->max_text;
-    if (s->texts.n > 1)
+    if (s->composes && tec_texts_longest(&s->texts) > (size_t)s->text_max)
         s->text_max = (int)tec_texts_longest(&s->texts);
     s->ids_room = s->robot->keep_last ? s->text_max + 64 : o->max_text; /* ids of all its bytes */
     TEC_TRY(
