@@ -111,6 +111,20 @@ first "$long$(printf ' button%.0s' $(seq 27)) but" >"$W/cut" && first "$long" >"
     grep -q "room for 1343 of its 1536 bytes" "$W/out"
 ok $? "a text of long pieces is cut to what fits"
 
+# Of a prompt that is too long its last tokens stay, however many there were.
+cat >"$W/last.lua" <<'END'
+local robot = include "robots/metaworld.lua"
+robot.prompt = { template = "skills", max_tokens = 32, truncate = true, keep = "last" }
+return extend("demo_metaworld.lua", { name = "last", robot = robot })
+END
+last() { # last BYTES: what the arm does, told so many letters
+    "$T" run "$W/last.lua" --root . --random-inputs 1 --input "prompt=$(printf "%$1s" | tr ' ' z)" --format json \
+        2>>"$W/out" </dev/null | grep -o '"actions":{[^}]*}'
+}
+: >"$W/out"
+last 100 >"$W/short" && last 1280 >"$W/long" && cmp "$W/short" "$W/long" >>"$W/out" 2>&1
+ok $? "the last tokens of a long prompt are those of its end"
+
 # A decode starts with its prefix, at the prefill's rate, or when the text before it is new.
 python3 - tests/traces/text_levels_chaos.jsonl >"$W/out" 2>&1 <<'END'
 import json, sys

@@ -154,6 +154,16 @@ static enum tec_status find_actions(struct tec_session *s, struct tec_error *err
     return TEC_OK;
 }
 
+/* Ids of a prompt before it is cut. Where the last ones stay, those of all bytes of its texts and of
+ * its template. */
+static int ids_room(const struct tec_session *s)
+{
+    size_t room = (size_t)s->text_max + 64;
+    for (int i = 0; s->template && i < s->template->n_calls; i++)
+        room += strlen(s->template->calls[i].text);
+    return s->robot->keep_last ? (int)room : s->options.max_text;
+}
+
 static enum tec_status fill(struct tec_session *s, struct tec_error *err)
 {
     const struct tec_session_options *o = &s->options;
@@ -174,7 +184,7 @@ static enum tec_status fill(struct tec_session *s, struct tec_error *err)
     s->text_max = 1024 + 8 * o->max_text;
     if (s->composes && tec_texts_longest(&s->texts) > (size_t)s->text_max)
         s->text_max = (int)tec_texts_longest(&s->texts);
-    s->ids_room = s->robot->keep_last ? s->text_max + 64 : o->max_text; /* ids of all its bytes */
+    s->ids_room = ids_room(s);
     TEC_TRY(
         tec_session_make_observer(&s->observer, o, s->robot, s->text_max, &s->arena, s->heap, err));
     TEC_TRY(tec_secondary_init(&s->secondary, o, s->robot, s->observer, &s->arena, err));

@@ -138,12 +138,13 @@ static enum tec_status encode(const struct tec_session *s, struct tec_template_v
                               int *ids, int *n, struct tec_arena *scratch, struct tec_error *err)
 {
     size_t count = 0, most = (size_t)allowed(s);
+    bool last = s->robot->keep_last;
     TEC_TRY(encode_text(s, values, ids, &count, scratch, err));
     while (count > most && tec_template_cut(values, count, most))
         TEC_TRY(encode_text(s, values, ids, &count, scratch, err));
-    if (count > most && !s->robot->truncate)
+    if (count > most && (!s->robot->truncate || (last && count > (size_t)s->ids_room)))
         return fail_long(s, count, err);
-    if (count > most && s->robot->keep_last)
+    if (count > most && last)
         memmove(ids, ids + (count - most), most * sizeof *ids);
     *n = (int)(count < most ? count : most);
     return TEC_OK;
