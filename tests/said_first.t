@@ -43,6 +43,21 @@ for sessions in 1 3; do
     done
 done
 
+"$T" run tests/pipelines/said_demo.lua --random-inputs 1 -n 3 --dump "$W/dump" >"$W/out" 2>"$W/err" </dev/null && python3 - "$W/dump" <<'PYTHON' 2>>"$W/err"
+import json, struct, sys
+data = open(sys.argv[1], "rb").read()
+size = struct.unpack("<Q", data[:8])[0]
+entries = json.loads(data[8:8 + size])
+def ints(name):
+    first, end = entries[name]["data_offsets"]
+    return struct.unpack("<%di" % ((end - first) // 4), data[8 + size + first:8 + size + end])
+ids, tokens = ints("prompt_ids"), ints("prompt_tokens")
+rows = [ids[i * len(ids) // 3:][:n] for i, n in enumerate(tokens)]
+assert rows[0][:8] == rows[1][:8], "what is said is the same"
+assert rows[0][-4:] == rows[1][-4:] == rows[2][-4:], (rows, "the end of the template")
+PYTHON
+ok $? "a dump has the prompt that was made of the text, and all of it"
+
 cat >"$W/costs.py" <<'PYTHON'
 import json, sys
 def row(node, us, **point):

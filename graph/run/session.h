@@ -150,6 +150,10 @@ int tec_session_columns(const struct tec_session *session);
 const struct tec_observation *tec_session_observation(const struct tec_session *session);
 const struct tec_template *tec_session_template(const struct tec_session *session);
 const struct tec_robot *tec_session_robot(const struct tec_session *session); /* NULL = none */
+/* Tokens of the frames' prompt of one of the last inputs; of a prompt that waits, when its frame is
+ * over, those that it was then made of. */
+int tec_session_prompt_tokens(const struct tec_session *session,
+                              const struct tec_frame_input *input);
 /* Is an input one of several texts of a prompt, so that a tokenizer reads it, which takes no ids?
  * Of all that are joined. */
 bool tec_session_spells(const struct tec_session *session, const char *input);

@@ -20,6 +20,16 @@ const struct tec_observation *tec_session_observation(const struct tec_session *
     return session->last ? &session->last->seen : NULL;
 }
 
+int tec_session_prompt_tokens(const struct tec_session *session,
+                              const struct tec_frame_input *input)
+{
+    const struct tec_prefix_input *prompt = &input->chains[session->options.chain].prefix;
+    for (int i = 0; i < TEC_SESSION_SETS; i++)
+        if (session->sets[i].ids == prompt->ids && session->sets[i].heard > 0)
+            return session->sets[i].heard;
+    return prompt->n_text;
+}
+
 const struct tec_template *tec_session_template(const struct tec_session *session)
 {
     return session->template;

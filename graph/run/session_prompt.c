@@ -187,7 +187,7 @@ static int hear_ids(const struct tec_session *s, struct tec_session_set *set, co
     for (int i = 0; i < n_tokens && first + i < n; i++)
         set->ids[first + i] = tokens[i] % t->vocab;
     mark_pictures(s, set, n);
-    return n;
+    return set->heard = n;
 }
 
 int tec_session_hear(void *self, const int *tokens, int n)
@@ -209,7 +209,7 @@ int tec_session_hear(void *self, const int *tokens, int n)
     if (status != TEC_OK)
         return 0;
     memcpy(set->ids, s->late_ids, (size_t)made * sizeof *set->ids);
-    return made;
+    return set->heard = made;
 }
 
 /* Key of the given text or ids; what a template adds, such as the state, does not change it. */
@@ -261,6 +261,7 @@ enum tec_status tec_session_make_prompt(struct tec_session *s, const struct tec_
                                         struct tec_session_set *set, int *n,
                                         struct tec_chain_input *in, struct tec_error *err)
 {
+    set->heard = 0;
     if (!tec_model_reads(s->options.model))
         return TEC_OK; /* no tokens, and always the same keys */
     const struct tec_value *ids =

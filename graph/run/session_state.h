@@ -12,7 +12,8 @@
 struct tec_session_set {
     struct tec_session *session; /* whose it is */
     struct tec_observation seen;
-    int *ids;                      /* [max_text] */
+    int *ids;                      /* [ids_room] */
+    int heard;                     /* of these, when a prompt that waits was made again; else 0 */
     float *noise[TEC_MAX_ACTIONS]; /* [horizon, dim] of each action node */
     float *previous[TEC_MAX_ACTIONS], *pulls[TEC_MAX_ACTIONS]; /* NULL = it has no guide */
     int *prompts[TEC_MAX_PROMPTS];
