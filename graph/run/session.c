@@ -154,8 +154,8 @@ static enum tec_status find_actions(struct tec_session *s, struct tec_error *err
     return TEC_OK;
 }
 
-/* Ids of a prompt before it is cut. Where the last ones stay, those of all bytes of its texts and of
- * its template. */
+/* Ids of a prompt before it is cut. Where the last ones stay, those of all bytes of its texts and
+ * of its template. */
 static int ids_room(const struct tec_session *s)
 {
     size_t room = (size_t)s->text_max + 64;

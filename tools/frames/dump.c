@@ -170,8 +170,8 @@ static enum tec_status add_observed(struct tec_dump *d, const struct tec_frames 
     for (int i = 0; i < N_FRAME_COLUMNS; i++)
         if (!(row[i] = add_row(d, &d->frames[i])))
             return tec_fail(err, TEC_NO_MEMORY, "no memory for a dump");
-    int32_t n = tec_session_prompt_tokens(tec_session_of(f->opened.engine->session, 0),
-                                          &frame->input);
+    int32_t n =
+        tec_session_prompt_tokens(tec_session_of(f->opened.engine->session, 0), &frame->input);
     n = n < d->max_text ? n : d->max_text;
     memcpy(row[FRAME], &frame->record->frame, sizeof frame->record->frame);
     memcpy(row[PROMPT_IDS], in->prefix.ids, (size_t)n * sizeof(int32_t));
