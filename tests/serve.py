@@ -644,6 +644,15 @@ def aloha_s_maps_and_metadata(_):
 
 
 @test
+def texts_that_are_read_are_listed(_):
+    for pipeline, texts in ("text_task", [{"name": "prompt", "kind": "text", "required": True}]), ("text_loop", []):
+        server = Server(pipeline="tests/pipelines/%s.lua" % pipeline)
+        inputs = Socket(server.port).reply()["tectum"]["inputs"]
+        check([i for i in inputs if i["kind"] == "text"] == texts, inputs)
+        check(server.end()[0] == 0)
+
+
+@test
 def a_port_in_use_is_told(server):
     p = subprocess.run([PROGRAM, "serve", PIPELINE, "--port", str(server.port), "--host",
                         "127.0.0.1"], capture_output=True, text=True)

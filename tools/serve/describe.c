@@ -36,7 +36,7 @@ static int add_numbers(json_t *list, const char *name, const char *kind, const i
 
 static bool is_prompt(const struct tec_robot *robot, const char *name)
 {
-    return robot->prompt_input && strcmp(robot->prompt_input, name) == 0;
+    return strcmp(robot->prompt_input, name) == 0;
 }
 
 static int add_robot(json_t *list, const struct tec_pipeline *p, const struct tec_session *session)
@@ -50,11 +50,15 @@ static int add_robot(json_t *list, const struct tec_pipeline *p, const struct te
     for (int i = 0; i < robot->n_parts; i++)
         bad |= add_numbers(list, robot->parts[i].input, "state",
                            (const int64_t[]){robot->parts[i].size}, 1, true);
-    if (robot->prompt_input)
-        bad |= add_text(list, robot->prompt_input, !robot->default_prompt);
-    for (int i = 0; i < tec_pipeline_texts(p, tec_session_chain(session), texts); i++)
-        if (!p->inputs[texts[i]].writer && !is_prompt(robot, p->inputs[texts[i]].name))
-            bad |= add_text(list, p->inputs[texts[i]].name, !p->inputs[texts[i]].initial);
+    int chain = tec_session_chain(session), n = tec_pipeline_texts(p, chain, texts);
+    if (!tec_pipeline_composes(p, chain))
+        return bad | add_text(list, robot->prompt_input, !robot->default_prompt);
+    for (int i = 0; i < n; i++) {
+        const struct tec_decl_input *in = &p->inputs[texts[i]];
+        bool known = in->initial || (is_prompt(robot, in->name) && robot->default_prompt);
+        if (!in->writer)
+            bad |= add_text(list, in->name, !known);
+    }
     return bad;
 }
 
