@@ -170,5 +170,17 @@ case $whole in "move to the "*" eos") ;; *) false ;; esac && [ "$one" = "move to
     [ "$other" = "move to the stop" ]
 ok $? "of several stop texts the one that occurs first ends the text"
 
+# A template without words of its own, and a stream that has said nothing.
+cat >"$W/bare.lua" <<LUA
+local robot = include "robots/metaworld.lua"
+robot.prompt = { template = "bare" }
+return extend("demo_metaworld.lua", { name = "bare", robot = robot,
+  nodes = { decode { name = "talk", out = stream { name = "narration", default = "" } },
+            prefill { name = "see", reads = { "observation/image", "observation/wrist_image", "observation/state", "narration" } } } })
+LUA
+"$T" run "$W/bare.lua" --root . --random-inputs 1 -n 2 --format json >"$W/out" 2>"$W/err" </dev/null
+[ $? -eq 0 ] && [ "$(grep -c '"actions":{"act":' "$W/out")" -eq 2 ]
+ok $? "a prompt of an empty text alone does not stop the frames"
+
 echo "1..$n"
 exit $failed

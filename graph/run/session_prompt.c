@@ -256,6 +256,15 @@ static void say_one(const struct tec_observation *seen, const struct tec_value *
     tec_texts_key(in, 1);
 }
 
+/* What another node says, be it nothing, must not stop the frames. */
+static bool reads_stream(const struct tec_session *s)
+{
+    for (int i = 0; i < s->texts.n; i++)
+        if (s->texts.each[i].stream >= 0)
+            return true;
+    return false;
+}
+
 enum tec_status tec_session_make_prompt(struct tec_session *s, const struct tec_value *values,
                                         size_t n_values, struct tec_template_values *said,
                                         struct tec_session_set *set, int *n,
@@ -280,7 +289,7 @@ enum tec_status tec_session_make_prompt(struct tec_session *s, const struct tec_
         TEC_TRY(encode_seen(s, said, set, n, err));
     else
         TEC_TRY(make_ids(s, values, n_values, set, n, err));
-    if (*n < 1 && s->waits) { /* nothing has been said yet */
+    if (*n < 1 && reads_stream(s)) { /* nothing has been said yet, or nothing at all */
         set->ids[0] = 0;
         *n = 1;
     }
