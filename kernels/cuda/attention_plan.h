@@ -1,5 +1,5 @@
 /* attention_plan.h - how a launcher cuts the rows of attention, and the grid; plain C, for the
- * launchers and for the model of launches (kernels/launches.h).
+ * launchers and for the model of kernels (kernels/grids.h).
  *
  * The launcher knows capacities alone; bytes depend on nothing that is chosen here. */
 #ifndef TEC_KERNELS_CUDA_ATTENTION_PLAN_H

@@ -1,5 +1,5 @@
 /* chain_list.h - finds the commands of a recorded list that may be done by one kernel; plain C, for
- * the device and for the model of launches (kernels/launches.h). */
+ * the device and for the model of kernels (kernels/grids.h). */
 #ifndef TEC_KERNELS_CUDA_CHAIN_LIST_H
 #define TEC_KERNELS_CUDA_CHAIN_LIST_H
 

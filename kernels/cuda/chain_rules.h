@@ -1,6 +1,6 @@
 /* chain_rules.h - which commands in a row are done by one kernel: a product with what stands
- * directly in front of it and behind it. Plain C, for the device and for the model of launches
- * (kernels/launches.h). Bytes are those of the commands one by one. */
+ * directly in front of it and behind it. Plain C, for the device and for the model of kernels
+ * (kernels/grids.h). Bytes are those of the commands one by one. */
 #ifndef TEC_KERNELS_CUDA_CHAIN_RULES_H
 #define TEC_KERNELS_CUDA_CHAIN_RULES_H
 

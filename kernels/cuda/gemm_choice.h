@@ -1,5 +1,5 @@
 /* gemm_choice.h - how k is cut, and which tile a product takes: plain C, for the launchers and for
- * the model of launches (kernels/launches.h).
+ * the model of kernels (kernels/grids.h).
  *
  * k is cut in splits that depend on the matrix (n, k) alone. Who sums which split is free, so the
  * choice may follow the rows and the device. */

@@ -1,4 +1,4 @@
-/* sizes.h - what launchers and the model of launches (kernels/launches.h) count with; plain C. */
+/* sizes.h - what launchers and the model of kernels (kernels/grids.h) count with; plain C. */
 #ifndef TEC_KERNELS_CUDA_SIZES_H
 #define TEC_KERNELS_CUDA_SIZES_H
 
