@@ -12,6 +12,8 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow as pa
+from dora_tectum import arrow
 
 from serve_harness import PROGRAM, SLOW, check, main, test
 
@@ -155,6 +157,19 @@ def a_stopped_dataflow_ends_the_node():
     p.send_signal(signal.SIGINT)
     rest = p.communicate(timeout=60 * SLOW)[0]
     check(p.returncode == 0 and "tectum finished successfully" in rest, p.returncode, rest[-3000:])
+
+
+@test
+def sizes_that_are_none_are_refused():
+    pixels = pa.array(np.arange(12, dtype=np.uint8))
+    check(arrow.value_of(pixels, {"width": 2, "height": 2}).tolist() == np.arange(12).reshape(2, 2, 3).tolist())
+    for width, height in ((-2, -2), (True, 4), (2.0, 2), (0, 0), (2, None), (2**40, 2)):
+        try:
+            arrow.value_of(pixels, {"width": width, "height": height})
+        except arrow.Unusable as error:
+            check("are no picture of" in str(error), error)
+        else:
+            check(False, width, height)
 
 
 def node(**env):

@@ -17,7 +17,8 @@ def _picture(value, metadata):
     if encoding not in ("rgb8", "bgr8"):
         raise Unusable(f"a picture's encoding is '{encoding!s:.40}'; rgb8 and bgr8 are read")
     height, width = metadata.get("height"), metadata.get("width")
-    if not isinstance(height, int) or not isinstance(width, int) or len(value) != 3 * height * width:
+    sides = type(height) is int and type(width) is int and height > 0 and width > 0  # a bool is an int, too
+    if not sides or len(value) != 3 * height * width:
         raise Unusable(f"{len(value)} bytes are no picture of {width} x {height} pixels in {encoding}")
     pixels = value.to_numpy(zero_copy_only=False).reshape(height, width, 3)
     return pixels if encoding == "rgb8" else np.ascontiguousarray(pixels[:, :, ::-1])

@@ -61,7 +61,7 @@ class TectumNode:
         if kind == "INPUT_CLOSED":
             self._closed(name)
         elif kind == "ERROR" and not event["error"].startswith(TIMED_OUT):
-            self.error("DataflowError", event["error"].splitlines()[0])
+            self.error("DataflowError", event["error"].partition("\n")[0])
         elif kind == "INPUT":
             self._input(name, event["value"], event["metadata"])
         self._tell_texts()
