@@ -146,7 +146,8 @@ def a_reset_begins_an_episode():
 @test
 def wrong_parameters_end_it():
     for parameter, word in (("cameras:=['x']", "cameras"), ("joints:=['']", "joints"), ("url:='http://x'", "URL"),
-                            ("points:=0", "point")):
+                            ("points:=0", "point"), ("rate_hz:=0.0", "rate_hz"), ("rate_hz:=.nan", "rate_hz"),
+                            ("rate_hz:=20", "rate_hz"), ("cameras:=['a b=c']", "a b")):
         p = node("ws://127.0.0.1:1", "-p", parameter)
         said = p.communicate(timeout=30 * SLOW)[1]
         check(p.returncode == 1 and word in said.splitlines()[-1] and "Traceback" not in said, parameter, p.returncode, said)

@@ -17,6 +17,7 @@ import rclpy
 import tectum
 from builtin_interfaces.msg import Duration
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.exceptions import NameValidationException, ParameterException
 from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from rclpy.qos import qos_profile_sensor_data
@@ -84,6 +85,8 @@ class TectumNode(Node):
         self.joints = self._list("joints")
         self.prompt_input = self.declare_parameter("prompt_input", "prompt").value
         rate = self.declare_parameter("rate_hz", 20.0).value
+        if not 0.001 <= rate <= 10000:
+            raise Unusable(f"parameter 'rate_hz': there are 0.001 to 10000, {rate:g} is none of them")
         self.period_ns = int(1e9 / rate)
         self.points = self.declare_parameter("points", 4).value
         self.max_age_ns = int(1e6 * self.declare_parameter("max_age_ms", 500).value)
@@ -213,8 +216,8 @@ def main():
     rclpy.init()
     try:
         node = TectumNode()
-    except (Unusable, tectum.Error) as error:
-        print(f"tectum_node: {error}", file=sys.stderr)
+    except (Unusable, tectum.Error, ParameterException, NameValidationException) as error:
+        print("tectum_node:", " ".join(str(error).split()), file=sys.stderr)
         rclpy.try_shutdown()
         return 1
     try:
