@@ -23,7 +23,7 @@ KNOWN = get_typestore(Stores.ROS2_HUMBLE)
 
 
 def tectum(*arguments, code=0):
-    p = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
+    p = subprocess.run([PROGRAM, *(a if isinstance(a, bytes) else str(a) for a in arguments)], capture_output=True, text=True)
     check(p.returncode == code, arguments, p.returncode, p.stdout[-300:], p.stderr[-600:])
     return p
 
@@ -119,9 +119,12 @@ def joints_have_names():
     _, got = recorded("named", "--joints", "x,y,z,gripper")
     check(got["/tectum/actions/act"][0][1].joint_names == ["x", "y", "z", "gripper"])
     check(got["/inputs/observation/state"][0][1].name == ["x", "y", "z", "gripper"])
-    for joints in ("", "x,,y", "x,", "x" * 101):
+    for joints in ("", "x,,y", "x,", "x" * 101, "x,y,z,x", b"x,y,z,\xff"):
         check("--joints" in tectum("replay", FOLDER / "named.mcap", "--ros2", FOLDER / "no", "--joints", joints, code=2).stderr)
     check(not (FOLDER / "no").exists())
+    few = tectum("replay", FOLDER / "named.mcap", "--ros2", FOLDER / "few", "--joints", "x,y,z")
+    check("has 3 numbers" in few.stderr, few.stderr)
+    check(bag(FOLDER / "few")["/tectum/actions/act"][0][1].joint_names == [f"act_{i}" for i in range(4)])
 
 
 @test
@@ -174,6 +177,20 @@ def names_and_shapes_beside_the_usual():
     check(got["/inputs/rows_"][0][1].data == "h\u00e9" and got["/session1/inputs/s"][0][1].position.tolist() == [0.5])
     positions = got["/session2/tectum/actions/act"][0][1].points[0].positions
     check(positions[0] == 1 and math.isnan(positions[1]) and len(got) == 6, list(got))
+
+
+@test
+def what_is_cut_ends_with_a_character():
+    long = "x" + "\u00e9" * 70
+    got = made("long", ("/tectum/recording", {"pipeline": long}), ("/tectum/frames", {"missed": True, "cause": long}),
+               ("/inputs/" + long, {"type": "i32", "shape": [1], "values": [1]}))
+    status = got["/diagnostics"][0][1].status[0]
+    check(status.name == "tectum: " + long[:40] and status.message.endswith(": " + long[:30]), status)
+    (state,) = [m for topic, ((_, m),) in got.items() if topic.startswith("/inputs/")]
+    check(state.name == [long[:50] + "_0"], state.name)
+    many = made("names", *[("/inputs/" + "x" * 244 + str(i), {"type": "i32", "shape": [1], "values": [i]}) for i in range(6)])
+    check(len(many) > 1 and max(map(len, many)) == 247, [len(topic) for topic in many])  # the longest that ROS 2 allows
+    check("no JSON" in tectum("replay", file_of(("/tectum/frames", "cdr", b"\xff")), "--ros2", FOLDER / "bad8", code=3).stderr)
 
 
 @test

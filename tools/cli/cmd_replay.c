@@ -92,6 +92,11 @@ static enum tec_status write_ros2(struct tec_invocation *call, struct tec_error 
     TEC_TRY(tec_ros2_write(&c, &bag, call->heap, err));
     if (c.damage[0])
         tec_say(call, "%s: %s", bag.recording, c.damage);
+    if (c.joints && !c.named)
+        tec_say(call,
+                "--joints: no action and no state has %d numbers, so that their columns are "
+                "numbered",
+                c.joints);
     if (call->shared.format == TEC_FORMAT_TEXT) {
         fprintf(call->out, "%lld messages on %d topics, %lld left out\n", (long long)c.messages,
                 c.topics, (long long)c.left_out);

@@ -1,5 +1,6 @@
 /* ros2.c - a recording as a bag of ROS 2: its topics, the file and the description beside it. */
 #include "base/out_file.h"
+#include "base/text/utf8.h"
 #include "tools/record/ros2_own.h"
 
 #include <ctype.h>
@@ -52,7 +53,7 @@ static bool is_there(const struct tec_ros2_bag *bag, const char *name)
 }
 
 /* The topic of a channel, a session and a type, made when its first message comes; NULL: there are
- * too many. */
+ * too many, or no name is left for it. */
 static struct tec_ros2_topic *topic_of(struct tec_ros2_bag *bag, int source, int session,
                                        const char *name, const struct tec_ros2_type *type)
 {
@@ -68,6 +69,8 @@ static struct tec_ros2_topic *topic_of(struct tec_ros2_bag *bag, int source, int
     legal(t->name, name);
     for (size_t n = strlen(t->name); is_there(bag, t->name) && n < TEC_ROS2_TOPIC - 1; n++)
         memcpy(t->name + n, "_", 2);
+    if (is_there(bag, t->name))
+        return NULL;
     const struct tec_mcap_channel channel = {.topic = t->name,
                                              .encoding = "cdr",
                                              .schema = type->name,
@@ -104,6 +107,8 @@ static enum tec_status put(struct tec_ros2_bag *bag, const struct tec_mcap_messa
     const struct tec_ros2_type *type = NULL;
     int session = (int)json_integer_value(json_object_get(json, "session"));
     char name[2 * TEC_ROS2_TOPIC];
+    if (!json && how->fill != tec_ros2_fill_image)
+        return tec_recorded_malformed(m, "this is no JSON object", err);
     TEC_TRY(how->fill(bag, m, json, rest, &type, err));
     if (!type)
         return TEC_OK;
@@ -150,16 +155,25 @@ static enum tec_status take(struct tec_ros2_bag *bag, const struct tec_mcap_mess
 
 /* --- the folder ------------------------------------------------------------------------------- */
 
+static bool is_joint(const struct tec_ros2_bag *bag, const char *name, size_t n)
+{
+    for (int i = 0; i < bag->n_joints; i++)
+        if ((size_t)bag->joint_bytes[i] == n && memcmp(bag->joints[i], name, n) == 0)
+            return true;
+    return false;
+}
+
 /* Names between commas; empty ones are names too, and refused. */
 static enum tec_status read_joints(struct tec_ros2_bag *bag, const char *list,
                                    struct tec_error *err)
 {
     while (list) {
         size_t n = strcspn(list, ",");
-        if (n == 0 || n > 100 || bag->n_joints == TEC_ROS2_JOINTS)
+        if (n == 0 || n > 100 || bag->n_joints == TEC_ROS2_JOINTS || tec_utf8_check(list, n) != n ||
+            is_joint(bag, list, n))
             return tec_fail(err, TEC_INVALID,
-                            "--joints: 1 to %d names of 1 to 100 bytes, with commas between them, "
-                            "are needed",
+                            "--joints: 1 to %d different names of 1 to 100 bytes in UTF-8, with "
+                            "commas between them, are needed",
                             TEC_ROS2_JOINTS);
         bag->joints[bag->n_joints] = list;
         bag->joint_bytes[bag->n_joints++] = (int)n;
@@ -223,6 +237,7 @@ static enum tec_status write_bag(struct tec_ros2_bag *bag, const struct tec_ros2
     struct tec_error of_close;
     enum tec_status closed = tec_mcap_close(&bag->out, status == TEC_OK ? err : &of_close);
     bag->counts->topics = bag->n_topics;
+    bag->counts->joints = bag->n_joints;
     status = status == TEC_OK ? closed : status;
     return status == TEC_OK ? write_description(bag, beside, err) : status;
 }

@@ -14,8 +14,10 @@ struct tec_ros2_options {
 
 struct tec_ros2_counts {
     int topics;
+    int joints;    /* names that were given */
+    int64_t named; /* messages that have them */
     int64_t messages,
-        left_out;     /* left out: chunks without the robot's actions, topics beyond 128 */
+        left_out;     /* chunks without the robot's actions, topics beyond 128 or without a name */
     char damage[200]; /* of the recording; "" where it is whole */
 };
 

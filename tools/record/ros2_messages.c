@@ -1,5 +1,6 @@
 /* ros2_messages.c - messages of a recording as messages of ROS 2. Recordings are hostile: what is
  * not as a recording has it is an error, or a zero where nothing depends on it. */
+#include "base/text/utf8.h"
 #include "graph/transform/picture.h"
 #include "tools/record/cdr.h"
 #include "tools/record/recording_own.h"
@@ -20,18 +21,27 @@ static const char *word(const json_t *json, const char *name)
     return text ? text : "";
 }
 
+/* A text that was cut may end amid a character, which no reader of the bag takes. */
+static void put_cut_text(struct tec_buffer *b, const char *text)
+{
+    tec_cdr_text_n(b, text, tec_utf8_check(text, strlen(text)));
+}
+
 /* The names of n columns: those that were given, if there are as many. */
 static void put_names(struct tec_ros2_bag *bag, size_t n, const char *name)
 {
     const char *last = strrchr(name, '/');
-    char numbered[160];
+    char front[101], numbered[160];
+    snprintf(front, sizeof front, "%s", last ? last + 1 : name);
+    front[tec_utf8_check(front, strlen(front))] = '\0';
+    bag->counts->named += n == (size_t)bag->n_joints;
     tec_cdr_u32(&bag->message, (uint32_t)n);
     for (size_t i = 0; i < n; i++) {
         if (n == (size_t)bag->n_joints) {
             tec_cdr_text_n(&bag->message, bag->joints[i], (size_t)bag->joint_bytes[i]);
             continue;
         }
-        snprintf(numbered, sizeof numbered, "%.100s_%zu", last ? last + 1 : name, i);
+        snprintf(numbered, sizeof numbered, "%s_%zu", front, i);
         tec_cdr_text(&bag->message, numbered);
     }
 }
@@ -231,8 +241,8 @@ enum tec_status tec_ros2_fill_frame(struct tec_ros2_bag *bag, const struct tec_m
     tec_cdr_u32(b, 1);
     tec_cdr_u8(b, missed ? WARN : OK);
     snprintf(who, sizeof who, "tectum: %.80s", word(bag->about, "pipeline"));
-    tec_cdr_text(b, who);
-    tec_cdr_text(b, text);
+    put_cut_text(b, who);
+    put_cut_text(b, text);
     tec_cdr_text(b, word(bag->about, "device"));
     tec_cdr_u32(b, KEYS);
     for (size_t i = 0; i < KEYS; i++)

@@ -7,7 +7,8 @@
 #include "tools/record/ros2.h"
 #include "tools/record/ros2_types.h"
 
-enum { TEC_ROS2_TOPIC = 256, TEC_ROS2_TEXTS = 64, TEC_ROS2_JOINTS = 256 };
+/* TEC_ROS2_TOPIC: bytes of a name, of which ROS 2 allows 247 and the end. */
+enum { TEC_ROS2_TOPIC = 248, TEC_ROS2_TEXTS = 64, TEC_ROS2_JOINTS = 256 };
 
 /* A topic of the bag: of a channel of the recording, a session and a type. */
 struct tec_ros2_topic {
