@@ -213,11 +213,23 @@ void tec_device_replay(struct tec_device *device, const struct tec_capture *capt
 {
     memset(replay->mark_ns, 0, sizeof replay->mark_ns);
     replay->status = TEC_OK;
-    if (replay->samples && tec_device_sample(device, capture, replay))
+    if (replay->samples && tec_device_sample(device, capture, replay)) {
+        tec_device_renew(device, capture, replay); /* commands were run, and some of them twice */
         return;
+    }
     if (replay->samples)
         tec_device_choose_lanes(device, capture, replay);
     device->kind->replay(device, capture, replay);
+}
+
+void tec_device_renew(struct tec_device *device, const struct tec_capture *capture,
+                      const struct tec_replay *replay)
+{
+    for (int i = 0; i < TEC_REPLAY_TABLES; i++) {
+        const struct tec_replay_table *t = &replay->tables[i];
+        if (t->size)
+            tec_device_upload(device, capture->stream, t->device, t->host, t->size);
+    }
 }
 
 void tec_device_fork(struct tec_device *device, void (*work)(void *user), void *user)

@@ -148,6 +148,15 @@ struct tec_replay_samples {
                                      * all turns, and of these run */
 };
 
+/* Memory of the device that a capture both reads and changes, as rows of requests are, and what it
+ * was uploaded from. */
+struct tec_replay_table {
+    void *device;
+    const void *host;
+    size_t size; /* bytes; 0: none */
+};
+enum { TEC_REPLAY_TABLES = 2 };
+
 /* One run of a capture. The caller owns it; `marked` (may be NULL) is called on the thread that
  * replays the moment a mark is reached, and must not block. */
 struct tec_replay {
@@ -161,6 +170,8 @@ struct tec_replay {
                    * called, and what the capture makes is not made */
     void (*marked)(void *user, int mark, int64_t now_ns);
     void *user;
+    struct tec_replay_table tables[TEC_REPLAY_TABLES]; /* uploaded again behind each run that is not
+                                                        * the last one, with samples alone */
 };
 
 /* Run the capture on its stream and wait for its end. With samples, that is in a warm-up, and where

@@ -58,6 +58,10 @@ struct tec_device {
 bool tec_device_sample(struct tec_device *device, const struct tec_capture *capture,
                        struct tec_replay *replay);
 
+/* Behind a run that does not count: the replay's tables are again what they were before it. */
+void tec_device_renew(struct tec_device *device, const struct tec_capture *capture,
+                      const struct tec_replay *replay);
+
 /* FLOP and bytes of a replay, all turns of its loops included (sampled.c). */
 double tec_capture_work(const struct tec_capture *capture);
 

@@ -2,8 +2,8 @@
  *
  * Lanes meet behind each command that others wait for. Where a command takes a microsecond, or
  * another program holds one of the processors, more lanes make a replay longer. What a capture
- * computes is the same with any number of lanes, and a replay may be repeated: it begins from its
- * inputs. */
+ * computes is the same with any number of lanes. A replay may be repeated where what it changes of
+ * its inputs is uploaded again: rows of requests would else go on beyond their keys and values. */
 #include "kernels/device_kind.h"
 
 /* A capture gets all lanes, untried, above so many FLOP and bytes, and after a try where one lane
@@ -21,6 +21,7 @@ static int64_t try_lanes(struct tec_device *device, const struct tec_capture *ca
     *capture->lanes = lanes;
     for (int i = 0; i < TRIES; i++) {
         device->kind->replay(device, capture, replay);
+        tec_device_renew(device, capture, replay);
         int64_t ns = replay->end_ns - replay->start_ns;
         best = ns < best ? ns : best;
     }

@@ -469,4 +469,28 @@ TEST(a_small_capture_is_tried_with_fewer_lanes_in_the_warm_up)
     CHECK(first == 1 && later == 2);
 }
 
+/* The sum of a step is its own input. */
+TEST(what_a_capture_changes_is_renewed_behind_each_try)
+{
+    static struct tec_replay_samples samples;
+    const float zeros[ROWS * LD] = {0};
+    for (double least = 1e12; least > 0; least = least > 1 ? 1 : 0) { /* tried, then sampled */
+        struct bench b;
+        samples = (struct tec_replay_samples){.least = least};
+        set_up(&b, 0);
+        add_step(&b);
+        tec_capture_weigh(b.capture, 0, 1000.0);
+        REQUIRE(tec_capture_end(b.capture, NULL) == TEC_OK);
+        struct tec_replay r = {.samples = &samples, .tables = {{b.y, zeros, sizeof zeros}}};
+        tec_device_replay(b.device, b.capture, &r);
+        CHECK_INT(samples.replays, ==, least == 1);
+        for (int i = 0; i < ROWS * LD; i++)
+            if (least > 1 && i % LD < COLS)
+                CHECK(b.y[i] == b.x[i]);
+            else
+                CHECK(b.y[i] == 0.0F);
+        tear_down(&b);
+    }
+}
+
 TAP_MAIN

@@ -376,8 +376,10 @@ void tec_launch_prefixes(struct tec_plan *plan, struct tec_plan_part *part,
     }
     if (suffix && part->batch > 1)
         tec_count_suffixes(plan->model, &part->prefix, n);
-    if (part->choice.host)
+    if (part->choice.host) {
         fill_choice(plan, part);
+        replay->tables[0] = tec_launch_table(&part->choice);
+    }
     tec_launch_upload(plan, part, &part->block);
     replay_nodes(plan, part, replay);
 }

@@ -84,12 +84,19 @@ void tec_launch_upload(const struct tec_plan *plan, const struct tec_plan_part *
     tec_device_upload(plan->device, part->stream, table->device, table->host, table->size);
 }
 
+struct tec_replay_table tec_launch_table(const struct tec_table_block *block)
+{
+    return (struct tec_replay_table){block->device, block->host, block->size};
+}
+
 void tec_launch_rows(const struct tec_plan *plan, const struct tec_plan_part *part,
                      const struct tec_table_block *rows, struct tec_replay *replay)
 {
     tec_launch_upload(plan, part, &part->block);
     if (rows != &part->block)
         tec_launch_upload(plan, part, rows);
+    replay->tables[0] = tec_launch_table(&part->block);
+    replay->tables[1] = tec_launch_table(rows);
     tec_device_replay(plan->device, part->capture, replay);
     tec_device_download(plan->device, part->stream, rows->host, rows->device, rows->size);
     if (replay->status == TEC_OK)

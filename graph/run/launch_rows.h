@@ -19,9 +19,11 @@ void tec_fill_pictures(const struct tec_plan *plan, struct tec_plan_part *part,
 int tec_prefix_visible(const struct tec_text *model, int r, int lead, int text, int rows);
 
 /* A table of a part to its place on the device. Of a part with a table of rows: run it, and fetch
- * what became of them from `rows`; a failure of the device is the replay's. */
+ * what became of them from `rows`; a failure of the device is the replay's. A table that the part
+ * changes is told to the replay (replay->tables). */
 void tec_launch_upload(const struct tec_plan *plan, const struct tec_plan_part *part,
                        const struct tec_table_block *table);
+struct tec_replay_table tec_launch_table(const struct tec_table_block *block);
 void tec_launch_rows(const struct tec_plan *plan, const struct tec_plan_part *part,
                      const struct tec_table_block *rows, struct tec_replay *replay);
 
