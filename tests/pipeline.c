@@ -462,6 +462,34 @@ TEST(a_store_is_a_path_as_it_stands)
     }
 }
 
+/* Errors of g11_two_memories.lua with these stores and so many sessions that name a shared file. */
+static int files_met(const char *facts, const char *places, int sessions)
+{
+    char sets[3][64];
+    snprintf(sets[0], sizeof sets[0], "resources.mem.store=%s", facts);
+    snprintf(sets[1], sizeof sets[1], "resources.mem2.store=%s", places);
+    snprintf(sets[2], sizeof sets[2], "frame.sessions=%d", sessions);
+    const char *const list[] = {sets[0], sets[1], sets[2]};
+    struct loaded l = load_with("pipelines/graphs/g11_two_memories.lua", NULL, 0, list, 3);
+    int met = 0;
+    for (int i = 0; i < l.d.n; i++)
+        met += l.d.list[i].code == TEC_E011 && strstr(l.d.list[i].message, "would write a file of");
+    CHECK_INT(l.status, ==, met ? TEC_MALFORMED : TEC_OK);
+    finish(&l);
+    return met;
+}
+
+TEST(each_session_of_each_memory_has_a_file_of_its_own)
+{
+    CHECK_INT(files_met("build/m", "build/n", 3), ==, 0);
+    CHECK_INT(files_met("build/m", "build/m", 1), ==, 1);
+    CHECK_INT(files_met("build/m", "build/m.1", 1), ==, 0);
+    CHECK_INT(files_met("build/m", "build/m.2", 3), ==, 1);
+    CHECK_INT(files_met("build/m.1", "build/m", 3), ==, 1);
+    CHECK_INT(files_met("build/m", "build/m.3", 3), ==, 0);
+    CHECK_INT(files_met("build/m", "build/m.1x", 3), ==, 0);
+}
+
 TEST(text_output)
 {
     struct loaded l = load("tests/pipelines/bad/deadline.lua");
