@@ -143,6 +143,14 @@ def replay_gives_the_same_bytes():
     check(lines[-1]["actions"]["differ"] == 0 and lines[-1]["texts"]["differ"] == 0, lines[-1])
 
 
+@test
+def a_policy_that_was_asked_for_is_replayed_without_the_pipelines_parameters():
+    path = WORK + "/asked.mcap"
+    tectum("run", DEMO, "--random-inputs", "1", "-n", "3", "--policy", "chaos", "--record", path)
+    j = json.loads(tectum("replay", path, "--format", "json").stdout)
+    check(j["actions"]["equal"] == 3 and j["plans"]["equal"] == 3, j)
+
+
 def costs_file(**us):
     """A table in which each step of language, and each launch of the others, takes so long."""
     path = WORK + "/made.costs"

@@ -48,10 +48,21 @@ static void name_policy(struct tec_replay_source *s, const char *name)
     snprintf(s->policy, sizeof s->policy, "%s/%s.lua", s->folder, n ? plain : "policy");
 }
 
+/* Was another policy asked for (--policy) than that of the pipeline? Then the pipeline's parameters
+ * were not its. */
+static bool other_policy(const json_t *about, const json_t *policy)
+{
+    const char *own = json_string_value(json_object_get(policy, "name"));
+    const char *asked =
+        json_string_value(json_object_get(json_object_get(about, "options"), "policy"));
+    return asked && strcmp(asked, own ? own : "default") != 0;
+}
+
 /* The pipeline, which asks for its policy under the name of the recorded file, so that parameters
  * stay with it. */
-static enum tec_status write_pipeline(struct tec_replay_source *s, struct tec_mcap_name data,
-                                      const char *path, struct tec_error *err)
+static enum tec_status write_pipeline(struct tec_replay_source *s, const json_t *about,
+                                      struct tec_mcap_name data, const char *path,
+                                      struct tec_error *err)
 {
     json_t *form = json_loadb(data.text, data.n, 0, NULL);
     json_t *policy = json_object_get(form, "policy");
@@ -59,6 +70,8 @@ static enum tec_status write_pipeline(struct tec_replay_source *s, struct tec_mc
         json_decref(form);
         return tec_fail(err, TEC_MALFORMED, "%s: its pipeline.json is no JSON object", path);
     }
+    if (json_is_object(policy) && other_policy(about, policy))
+        json_object_del(policy, "params");
     if (s->policy[0] && json_is_object(policy))
         json_object_set_new(policy, "name", json_string(s->policy));
     enum tec_status status = tec_json_write(s->pipeline, form, JSON_INDENT(1), err);
@@ -90,7 +103,7 @@ static enum tec_status write_files(struct tec_replay_source *s, const struct tec
         TEC_TRY(write_file(s->policy, policy, err));
     }
     snprintf(s->pipeline, sizeof s->pipeline, "%s/pipeline.json", s->folder);
-    return write_pipeline(s, pipeline, file->path, err);
+    return write_pipeline(s, about, pipeline, file->path, err);
 }
 
 /* --- options ---------------------------------------------------------------------------------- */
