@@ -217,18 +217,16 @@ emulated_alone() {
 stage_cuda() {
     step "cuda builds" build release emulator || return 1
     step "cuda emulated alone" emulated_alone
-    for schedule in ${long:+0} 2 1; do # 0, blocks in their order, is that of all the others
-        small=
-        [ $schedule != 1 ] || [ -n "$long" ] || small=--small # from the last to the first; 2: shuffled
+    for schedule in ${long:+0 1} 2; do # 2: blocks shuffled; 1: from the last to the first; 0: in order, as all others
         side tap "cuda/kernels.t schedule $schedule" 900 \
-            build/release/emulator/kernels.t --tier cuda --schedule $schedule $small
+            build/release/emulator/kernels.t --tier cuda --schedule $schedule
     done
     for test in $on_device ${long:+partitions prefix two_models}; do
         side tap "cuda/$test.t" 1200 "build/release/emulator/$test.t" --device cuda
     done
     for test in emulator stand_in stand_in_graph device chains weights failure engine frames; do
         few=
-        [ "$test" != frames ] || [ -n "$long" ] || few="--frames 4000" # of 10000 without kernels
+        [ "$test" != frames ] || [ -n "$long" ] || few="--frames 2000" # of 10000 without kernels
         side tap "cuda/cuda_$test.t" 600 build/release/emulator/cuda_$test.t $few
     done
     side tap "cuda/where.t" 600 sh tests/where.t build/release/emulator/tectum
