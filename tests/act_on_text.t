@@ -96,23 +96,8 @@ ok $? "graph draws both edges"
 "$T" policy check policies/slack_k.lua --pipeline $waits $random --costs "$W/costs.costs" -n 100 >"$W/out" 2>"$W/err"
 ok $? "policy check knows the graph"
 
-cat >"$W/serve.py" <<'PYTHON'
-import sys
-sys.path.insert(0, "tests")
-from serve_harness import Server, check
-from serve_client import Array
-picture = Array("|u1", [224, 224, 3], bytes(224 * 224 * 3))
-s = Server(sys.argv[2], "--random-weights", "1", "--size", "tiny", "--late-ok")
-c = s.connect()
-for i in range(4):
-    reply = c.infer({"observation/image": picture, "observation/wrist_image": picture, "prompt": "press the button",
-                 "observation/state": Array.floats([0.1 * i] * 8)})
-    check("actions" in reply, reply)
-status, out, err = s.end()
-check(status == 0, status, err)
-PYTHON
 for p in $waits $newest; do
-    PYTHONPATH=tests python3 "$W/serve.py" "$T" $p >"$W/out" 2>"$W/err"
+    PYTHONPATH=tests python3 tests/serve_frames.py "$T" $p >"$W/out" 2>"$W/err"
     ok $? "$(basename "$p" .lua) is served"
 done
 echo "1..$n"

@@ -6,7 +6,7 @@
 PYTHONPATH=$root/build/dora-python:$root/build/dataset-python:$PYTHONPATH
 python=/usr/bin/python3
 "$python" -c "import dora, pyarrow, cffi, numpy" 2>/dev/null && [ -x build/dora-python/bin/dora ] ||
-    { echo "1..0 # SKIP no dora, pyarrow, cffi and numpy for $python: tools/setup.sh --robots brings them"; exit 0; }
+    { echo "1..0 # SKIP no dora, pyarrow, cffi and numpy for $python: tools/setup.sh --test --robots brings them"; exit 0; }
 python_package "$W/installed" >"$W/out" 2>"$W/err" || { echo "1..0 # SKIP PROGRAM's build makes no Python package (TECTUM_PYTHON)"; exit 0; }
 # What pip would put into the environment of the dataflow.
 mkdir "$W/bin"

@@ -28,7 +28,7 @@ count() {
 [ -z "$update" ] || printf '# instructions of the host a frame: tests/host_path.t --update\ncompiler %s\n' "$compiler" >"$W/new"
 known=$(sed -n 's/^compiler //p' "$expected")
 for pipeline in demo_metaworld openvla_ring demo_memory graphs/g24_many_robots planner_and_arm; do
-    many=$(count pipelines/$pipeline.lua 250) # with what the loop does before the first: under 1 %
+    many=$(count pipelines/$pipeline.lua 250) # with what the loop does once: up to 8 % of it (planner_and_arm)
     ok $? "$pipeline is simulated" || continue
     frame=$((many / 250))
     [ -z "$update" ] || { echo "$pipeline $frame" >>"$W/new"; continue; }

@@ -15,7 +15,7 @@ export LD_LIBRARY_PATH AMENT_PREFIX_PATH
 # Nothing leaves this machine, and no other test's nodes are seen.
 export ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST ROS_DOMAIN_ID=$(($$ % 100 + 1)) FASTDDS_BUILTIN_TRANSPORTS=UDPv4 ROS_LOG_DIR="$W/log"
 "$python" -c "import rclpy, cffi, numpy" 2>/dev/null ||
-    { echo "1..0 # SKIP no rclpy, cffi and numpy for $python: tools/setup.sh --robots brings them"; exit 0; }
+    { echo "1..0 # SKIP no rclpy, cffi and numpy for $python: tools/setup.sh --test --robots brings them"; exit 0; }
 python_package "$W/installed" >"$W/out" 2>"$W/err" || { echo "1..0 # SKIP PROGRAM's build makes no Python package (TECTUM_PYTHON)"; exit 0; }
 PYTHONPATH=$W/installed:$PYTHONPATH
 timeout 300 "$python" tests/ros2_node.py "$T"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # run.sh - every check of the project.  sh tests/run.sh [--all] [--long] [--campaign HOURS] [--since REV] [--jobs N] [stage...]
 #
-#   setup    install the packages that are missing (tools/setup.sh --test; with --all --robots, too: dora, ROS 2)
+#   setup    install the packages that are missing (tools/setup.sh --test, and where all stages run --robots: dora, ROS 2)
 #   format   clang-format, on every C file
 #   release  build optimised, warnings are errors; run every test and every check of the tree
 #   cuda     the CUDA device and its kernels on an emulator: kernels, failures, frames, whole models

@@ -80,22 +80,7 @@ ok $? "which may not have a soft deadline"
 [ $? -ne 0 ] && grep -q "E027" "$W/out"
 ok $? "a text that is not made in every frame needs a default"
 
-cat >"$W/serve.py" <<'PYTHON'
-import sys
-sys.path.insert(0, "tests")
-from serve_harness import Server, check
-from serve_client import Array
-picture = Array("|u1", [224, 224, 3], bytes(224 * 224 * 3))
-s = Server(sys.argv[2], "--random-weights", "1", "--size", "tiny", "--late-ok")
-c = s.connect()
-for i in range(4):
-    reply = c.infer({"observation/image": picture, "observation/wrist_image": picture, "prompt": "press the button",
-                 "observation/state": Array.floats([0.1 * i] * 8)})
-    check("actions" in reply, reply)
-status, out, err = s.end()
-check(status == 0, status, err)
-PYTHON
-PYTHONPATH=tests python3 "$W/serve.py" "$T" $P >"$W/out" 2>"$W/err"
+PYTHONPATH=tests python3 tests/serve_frames.py "$T" $P >"$W/out" 2>"$W/err"
 ok $? "it is served"
 echo "1..$n"
 exit $failed

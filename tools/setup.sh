@@ -3,7 +3,7 @@
 # tools/setup.sh [--test] [--robots] [--aarch64] [--demo] [--list]
 #   --test  also what the checks need: Lua's own test files, and packages of PyPI that read LeRobot's
 #           datasets, ask as OpenVLA's clients do, and build the Python package, all of it in build/
-#   --robots  also packages of PyPI that run dora and ROS 2 (100 MB, in build/)
+#   --robots  with --test: also packages of PyPI that run dora and ROS 2 (100 MB, in build/)
 #   --aarch64  also a cross compiler, qemu to run what it makes, and the libraries of Debian 12 for
 #           aarch64 in build/aarch64-root (tools/aarch64_root.sh): what the preset `aarch64` needs
 #   --demo  only what the simulator of tools/demo needs (its setup.sh calls this)
