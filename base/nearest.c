@@ -21,6 +21,8 @@ int tec_word_distance(const char *a, const char *b, int limit)
     size_t na = strlen(a), nb = strlen(b);
     if (na > LONGEST || nb > LONGEST)
         return strcmp(a, b) == 0 ? 0 : limit + 1;
+    if ((int)na - (int)nb > limit || (int)nb - (int)na > limit) /* each byte more costs one */
+        return limit + 1;
     int rows[3][LONGEST + 1];
     int *before = rows[0], *above = rows[1], *row = rows[2];
     for (size_t j = 0; j <= nb; j++)

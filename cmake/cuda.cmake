@@ -9,13 +9,34 @@
 file(GLOB cuda_kernels CONFIGURE_DEPENDS kernels/cuda/*.cu)
 file(GLOB cuda_host CONFIGURE_DEPENDS kernels/cuda/*.c)
 
+# The architectures that TECTUM_CUDA_ARCHITECTURES names. `auto` becomes those of the GPUs that are
+# here when the build is first configured: their own code alone, with what 9.0 can do beyond others
+# (90a). Without a GPU it becomes 80, whose code runs on 8.0, 8.6 and 8.9 and of which the driver
+# makes code for newer ones (doc/gpu.md).
+function(tectum_architectures)
+  if(TECTUM_CUDA_ARCHITECTURES STREQUAL auto)
+    execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
+      OUTPUT_VARIABLE found ERROR_QUIET RESULT_VARIABLE status)
+    string(REGEX MATCHALL "[0-9]+\\.[0-9]" list "${found}")
+    list(TRANSFORM list REPLACE "\\." "")
+    list(TRANSFORM list APPEND "-real")
+    list(TRANSFORM list REPLACE "^90-" "90a-")
+    list(REMOVE_DUPLICATES list)
+    if(NOT list)
+      set(list 80)
+    endif()
+    set_property(CACHE TECTUM_CUDA_ARCHITECTURES PROPERTY VALUE "${list}")
+  endif()
+  set(CMAKE_CUDA_ARCHITECTURES ${TECTUM_CUDA_ARCHITECTURES} PARENT_SCOPE)
+endfunction()
+
 if(TECTUM_CUDA STREQUAL auto OR TECTUM_CUDA STREQUAL on)
   include(CheckLanguage)
   if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX} AND EXISTS /usr/local/cuda/bin/nvcc)
     set(ENV{CUDACXX} /usr/local/cuda/bin/nvcc)
   endif()
   if(NOT CMAKE_CUDA_ARCHITECTURES)
-    set(CMAKE_CUDA_ARCHITECTURES ${TECTUM_CUDA_ARCHITECTURES})
+    tectum_architectures()
   endif()
   check_language(CUDA) # whether it works, with this compiler behind it
   set(why "there is no nvcc that works")

@@ -1,9 +1,11 @@
 #!/bin/sh
-# ptxas_report.sh - runs nvcc and keeps what ptxas says of each kernel beside the object, for tests/cuda_registers.t.
+# ptxas_report.sh - runs nvcc and keeps beside the object, for tests/cuda_registers.t, what ptxas says of
+# each kernel (.ptxas) and what the file was compiled from (.sources: ninja deletes the compiler's list).
 #   ptxas_report.sh OBJECT COMMAND...
 object=$1
 shift
 "$@" 2>"$object.ptxas"
 status=$?
+[ ! -f "$object.d" ] || cp "$object.d" "$object.sources"
 grep -vE '^ptxas info|bytes stack frame' "$object.ptxas" >&2
 exit $status

@@ -39,7 +39,7 @@ for device in "$@"; do
     codes="$codes -gencode arch=compute_$device,code=sm_$device"
     grep -q "for 'sm_$device'" "$report" 2>/dev/null || report=
 done
-sources=$(sed 's/^[^:]*: *//; s/\\$//' "${report%ptxas}d" 2>/dev/null) # what it was compiled from
+sources=$(sed 's/^[^:]*: *//; s/\\$//' "${report%ptxas}sources" 2>/dev/null)
 if [ -n "$sources" ] && [ -z "$(find $sources -newer "$report" 2>&1 | head -n 1)" ]; then
     cp "$report" "$work/$name.log"
 else "$nvcc" -std=c++17 -O3 -DNDEBUG -fmad=false -I. $codes -fatbin -t 2 \

@@ -9,7 +9,7 @@
 #include "tests/policy_view.h"
 #include "tests/sanitized.h"
 
-enum { ROUNDS = 5, MOST_ROUNDS = 40, CALLS = 4000, WARM = 64 };
+enum { ROUNDS = 5, MOST_ROUNDS = 40, CALLS = 1000, WARM = 64 };
 
 /* The loop below, and how many of its turns the p99 of a plan may take. Turns of a sanitizer or of
  * a build without optimisation weigh otherwise. */

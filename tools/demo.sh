@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 sh tools/setup.sh
 mkdir -p build
 log=build/demo-build.log
+command -v ninja >/dev/null 2>&1 && export CMAKE_GENERATOR=Ninja # of a build that is new
 begin=$(date +%s)
 echo "demo: building build/release/tectum (what the compiler says: $log)"
 if ! { cmake --preset release &&

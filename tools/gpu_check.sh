@@ -126,14 +126,6 @@ attempt() {
 
 # --- the program ------------------------------------------------------------------------------
 
-# What to compile for: the GPU that is there, and on 9.0 what is for that one alone.
-architecture() {
-    case $(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1) in
-    9.0) echo 90a-real ;;
-    *) echo native ;;
-    esac
-}
-
 build_here() {
     folder=build/gpu_native
     if [ -n "$cpu" ]; then
@@ -141,7 +133,7 @@ build_here() {
         attempt build configure 60 cmake --preset release || return 1
     else
         attempt build configure 60 cmake -S . -B $folder -DCMAKE_BUILD_TYPE=Release \
-            -DTECTUM_CUDA=on "-DTECTUM_CUDA_ARCHITECTURES=$(architecture)" || return 1
+            -DTECTUM_CUDA=on || return 1
     fi
     attempt build compile 420 cmake --build $folder -j"$(nproc)" --target device_check || return 1
     program=$folder/device_check

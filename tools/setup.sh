@@ -11,7 +11,7 @@
 # Does nothing, and needs no network and no rights, when everything is there.
 set -eu
 
-build="build-essential cmake pkg-config liblua5.4-dev libjansson-dev libutf8proc-dev libxxhash-dev
+build="build-essential cmake ninja-build pkg-config liblua5.4-dev libjansson-dev libutf8proc-dev libxxhash-dev
     libjpeg62-turbo-dev libpng-dev zlib1g-dev libwebsockets-dev libmsgpack-dev libhiredis-dev
     libmicrohttpd-dev libssl-dev graphviz"
 tests="git python3 valgrind clang clang-format clang-tidy libclang-rt-14-dev llvm-14 universal-ctags lua-check perl
