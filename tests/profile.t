@@ -156,6 +156,10 @@ printf '{"schema":1,"variants":[%s]}' "$(point packed 13 56000)" >"$W/shared.cos
 run 1 "rings that share forwards" check pipelines/graphs/g19_two_rings.lua --costs "$W/shared.costs"
 out "1 forward of rings 7 deep"
 [ "$(grep -c E031 "$W/out")" = 2 ]; ok $? "are late together"
+printf '{"schema":1,"variants":[%s,%s]}' "$(point packed 6 54000)" "$(point packed 25 56000)" >"$W/robots.costs" # full
+run 0 "a ring in time" check pipelines/openvla_ring.lua --costs "$W/robots.costs"
+run 1 "those of two robots are late" check pipelines/openvla_ring.lua --costs "$W/robots.costs" --set frame.sessions=2
+out "path 56 ms (p99: 1 forward of rings 7 deep)"
 run 2 "no pipeline" profile
 run 2 "no samples" profile $demo --frames 0
 echo "1..$n"

@@ -1,7 +1,7 @@
 """random_graphs.py - pipelines drawn from the grammar of what runs, and what must hold for each.
 
 Every seed gives a pipeline of one to five tiny models (prefills and their rates, actions on this frame
-or the one before, decodes, drafts, scores, memory, text edges, prompts of several texts or of none,
+or the one before, rings, decodes, drafts, scores, memory, text edges, prompts of several texts or of none,
 triggers), a scenario (arrivals, cancels, ends, instructions, late inputs, spikes) and a policy. On the virtual clock:
 
     the run ends, and as many frames are there as were asked for
@@ -9,8 +9,10 @@ triggers), a scenario (arrivals, cancels, ends, instructions, late inputs, spike
     no request of a fair policy is forgotten: it ends, or it is young
     regions of keys are never freed twice, and at the end only live requests and one frame hold any
     launches begin and end in turn, and the actions of each node leave once a frame
+    of a ring each session has at most as many sequences in flight as stages; each leaves at most once, in turn
 
-On the real executor, which is slower, actions and texts are those of the interpreter.
+On the real executor, which is slower, actions and texts are those of the interpreter. Actions of rings
+are those that each session has alone.
 
 usage: random_graphs.py PROGRAM [--virtual N] [--real N] [--first SEED] [--keep FOLDER]
 A failing seed is shrunk: nodes and fields are left out while it still fails. The file is kept.
@@ -91,8 +93,12 @@ def prefix_of(kv):
 
 
 def resources_of(case):
+    for name, ring in case.get("rings", {}).items():
+        yield "kv.ring { name = %s, tokens = %d, %s }" % (
+            lua(name), case["rows"] + ring["stages"], ", ".join("%s = %s" % (k, lua(v)) for k, v in ring.items()))
+        yield "buffer { name = 'of_%s_out', shape = { %d }, dtype = 'i32' }" % (name, ring["stages"])
     for node in case["nodes"]:
-        if node["kind"] == "prefill":
+        if node["kind"] == "prefill" and node["writes"] not in case.get("rings", {}):
             yield "kv.frame { name = %s, tokens = %d }" % (lua(node["writes"]), case["rows"])
         if node["kind"] == "action":
             yield "buffer { name = %s, shape = { 4, 8 } }" % lua(node["out"])
@@ -113,12 +119,13 @@ def text_of(case):
              "  resources = { %s }," % ", ".join(resources_of(case)), "  nodes = {"]
     for node in case["nodes"]:
         fields = {k: v for k, v in node.items() if k != "kind"}
-        lines.append("    %s %s," % (node["kind"], lua(fields)))
+        lines.append("    %s %s," % ("decode" if node["kind"] == "advance" else node["kind"], lua(fields)))
     lines.append("  },")
     if any("partition" in n for n in case["nodes"]):
         lines.append("  partitions = { sm { name = 'a', share = 0.5 }, sm { name = 'b', share = 0.5 } },")
-    lines.append("  capture = capture { batch = { 1, 2, 3, 4, 6, 8 }, k = %s, ratio = { 1.0 }%s }," % (
-        lua(case["k"]), ", slices = %d" % case["slices"] if case["slices"] else ""))
+    lines.append("  capture = capture { batch = { 1, 2, 3, 4, 6, 8 }, k = %s, ratio = { 1.0 }%s%s }," % (
+        lua(case["k"]), ", slices = %d" % case["slices"] if case["slices"] else "",
+        ", depth = %s" % lua(case["depth"]) if "depth" in case else ""))
     return "\n".join(lines) + "\n}\n"
 
 
@@ -179,7 +186,46 @@ def hard_nodes(r, case, see, obs, model):
             case["nodes"][-1]["spawn"] = raw("every(%d)", r.randint(2, 3))
 
 
+def draw_rings(r):
+    """One ring or two, for one robot or several; questions on what a ring has seen last, a planner beside it."""
+    stages = r.randint(1, 7)
+    case = {"nodes": [], "models": {"arm": "pi05_causal"}, "rows": 80, "slots": r.choice([1, 2]), "rings": {}, "more": {},
+            "slices": r.choice([0, 0, 2]), "k": r.choice([[1, 8], [1, 2, 4], [1]]), "seed": r.randint(1, 99),
+            "policy": r.choice(["default", "chaos", "fill", "actionflow"]),
+            "depth": sorted(r.sample(range(1, stages + 1), r.randint(1, min(3, stages))))}
+    rings = r.choice([1, 1, 2])
+    for i in range(rings):
+        name = "ring%d" % i
+        case["rings"][name] = {"stages": stages if r.random() < 0.7 else r.randint(max(case["depth"]), 7),
+                               "on_change": r.choice(["flush", "keep"]), "pack": r.choice(["packed", "packed", "gather"]),
+                               "shift": r.choice(["rotate", "rotate", "device_copy"])}
+        stays = case["rings"][name]["stages"]
+        case["nodes"] += [
+            {"kind": "prefill", "name": "enter%d" % i, "model": "arm", "writes": name,
+             "reads": PICTURES[: r.randint(1, 2)] + [["prompt", "goal"][i]]},
+            {"kind": "advance", "name": "advance%d" % i, "model": "arm", "kv": raw('prev "%s"', name), "max_tokens": stays,
+             "out": "of_%s_out" % name, "deadline": raw("hard { ms = %d, on_miss = 'hold' }", r.choice([60, 90]))}]
+        if r.random() < 0.7:
+            case["nodes"][-1]["pack_with"] = "enter%d" % i
+    if case["rings"]["ring0"]["pack"] == "packed" and r.random() < 0.5:
+        texts(r, case, "ring0", "arm", True, True)
+        for node in case["nodes"]:
+            if node["kind"] == "score":
+                node["kv"] = "of_ring0"
+    if r.random() < 0.4:
+        case["models"]["planner"] = "qwen2"
+        case["nodes"].append({"kind": "prefill", "name": "think", "model": "planner", "reads": ["goal"], "writes": "context"})
+        texts(r, case, "context", "planner", True, False)
+    if any(n["kind"] == "score" or n.get("max_tokens", 2) < 2 for n in case["nodes"]):
+        case["k"] = [1] + case["k"][case["k"][0] == 1:]
+    case["scenario"] = scenario(r, case)
+    case["sessions"] = case["together"] = r.choice([1, 2, 2, 3, 4])
+    return case
+
+
 def draw(seed):
+    if random.Random(seed + 41).random() < 0.2:
+        return draw_rings(random.Random(seed))
     r = random.Random(seed)
     case = {"nodes": [], "models": {}, "rows": 80, "slots": r.choice([1, 2, 4, 8]), "slices": r.choice([0, 0, 1, 3]),
             "k": r.choice([[1, 8], [1, 2, 4], [1], [2, 3, 8]]), "policy": r.choice(POLICIES), "seed": r.randint(1, 99)}
@@ -374,7 +420,7 @@ def scenario(r, case):
 def waits(case):
     """Beside hard nodes the default plan decodes nothing, and few policies give slices to a prefill."""
     prefills = sum(n["kind"] == "prefill" for n in case["nodes"])
-    acts = any(n["kind"] == "action" for n in case["nodes"])
+    acts = any(n["kind"] in ("action", "advance") for n in case["nodes"])
     return acts and (case["policy"] == "default" or (prefills > 1 and case["policy"] not in ("chaos", "fill")))
 
 
@@ -408,8 +454,10 @@ class Judge:
         self.texts = {n["kv"] for n in case["nodes"] if n["kind"] == "action" and "or_kv" in n}
         self.stands = {n["name"]: n.get("kv") for n in case["nodes"]}
         self.actions = {n["name"] for n in case["nodes"] if n["kind"] == "action"}
+        self.advance, self.newest = {n["name"] for n in case["nodes"] if n["kind"] == "advance"}, {}
         self.running, self.released, self.made = set(), set(), {}
-        self.frame = -1
+        self.frame = -1  # of the newest session; each has its own
+        self.frames, self.rings = {}, {}
 
     def request(self, e, kind):
         q = e.get("request")
@@ -429,6 +477,31 @@ class Judge:
             self.ended[q] = kind
         return None
 
+    def ring(self, e):
+        """Sequences of a session in a ring: in, and out by an action or given up."""
+        inside = self.rings.setdefault((e["kv"], e.get("session")), [])
+        if e["op"] == "alloc":
+            inside.append(e["request"])
+        elif e["op"] in ("evict", "flush"):
+            for q in e.get("requests", [e.get("request")]):
+                if q not in inside:
+                    return "sequence %d of '%s' leaves, but it is not there" % (q, e["kv"])
+                inside.remove(q)
+        most = self.case["rings"][e["kv"]]["stages"]
+        return "%d sequences are in '%s', of %d stages" % (len(inside), e["kv"], most) if len(inside) > most else None
+
+    def left(self, e):
+        of = (e.get("session"), e["node"])
+        if e["node"] in self.advance:
+            newest = self.newest.get(of, -1)
+            self.newest[of] = e["request"]
+            if e["request"] <= newest:
+                return "the action of frame %d leaves '%s' behind that of %d" % (e["request"], e["node"], newest)
+        elif (e["frame"], of) in self.released:
+            return "actions of '%s' in frame %d leave twice" % (e["node"], e["frame"])
+        self.released.add((e["frame"], of))
+        return None
+
     def launch(self, e, kind):
         key = (e["node"], e.get("request"))
         if (kind == "start") == (key in self.running):
@@ -441,19 +514,21 @@ class Judge:
     def step(self, e):
         kind = e["event"]
         if kind == "frame":
-            if e["frame"] <= self.frame:
-                return "frame %d comes behind %d" % (e["frame"], self.frame)
-            self.frame = e["frame"]
+            if e["frame"] <= self.frames.get(e.get("session"), -1):
+                return "frame %d comes behind %d" % (e["frame"], self.frames[e.get("session")])
+            self.frame = self.frames[e.get("session")] = e["frame"]
         if kind in ("start", "end"):
             return self.launch(e, kind)
         if kind == "release":
-            if (e["frame"], e["node"]) in self.released:
-                return "actions of '%s' in frame %d leave twice" % (e["node"], e["frame"])
-            self.released.add((e["frame"], e["node"]))
+            return self.left(e)
         if kind == "frame_end":
             for node, frame in self.made.items():
-                if frame == self.frame and (frame, node) not in self.released:
+                if frame == self.frame and (frame, (e.get("session"), node)) not in self.released:
                     return "actions of '%s' in frame %d do not leave" % (node, frame)
+        if kind == "kv" and e["kv"] in self.case.get("rings", {}):
+            return self.ring(e)
+        if kind in ("tokens", "finish") and (e.get("node") in self.advance or "requests" in e):
+            return None  # of sequences in rings
         if kind == "kv":
             if e["op"] == "remove":
                 self.removed.add(e["request"])
@@ -475,9 +550,9 @@ class Judge:
         if held - alive:
             return "keys of request %d are held behind its end" % min(held - alive)
         for kv, count in self.held.items():
-            if count > 1 + len(alive):
+            if count > self.case.get("together", 1) + len(alive):
                 return "%d regions of '%s' are held at the end by %d requests" % (count, kv, len(alive))
-        if any(n["kind"] == "action" for n in self.case["nodes"]) and not self.released:
+        if (self.actions or self.advance) and not self.released:
             return "no actions leave"
         return None
 
@@ -517,6 +592,9 @@ class Runner:
         return None, done.stdout
 
     def virtual(self, case):
+        case = copy.deepcopy(case)
+        for ring in case.get("rings", {}).values():
+            del ring["pack"], ring["shift"]  # what copies take is in a file of costs alone
         with open(os.path.join(self.work, "scenario.json"), "w") as f:
             json.dump(case["scenario"], f)
         wrong, _ = self.tectum("simulate", case, "--launch-ms", "2", "--scenario", "scenario.json", "--trace",
@@ -542,24 +620,33 @@ class Runner:
                                      "--format", "json", *how)
             if wrong:
                 return wrong
-            said.append(results(out, case))
+            said.append(results(out))
         self.seen["chunks"] += len(said[0][0])
         self.seen["tokens"] += sum(len(tokens) for tokens in said[0][1].values())
         if said[0][0] != said[1][0]:
             return "actions are not the interpreter's"
         if said[0][1] != said[1][1]:
             return "texts are not the interpreter's"
+        for s in range(case["sessions"] if "rings" in case else 0):
+            wrong, out = self.tectum("run", dict(case, together=1), "--random-inputs", str(1 + s), "-n", "8", "--drain",
+                                     "--threads", "1", "--format", "json")
+            if wrong:
+                return wrong
+            if results(out, s)[0] != [f for f in said[0][0] if f[0] == s]:
+                return "actions of session %d are not those that it has alone" % s
         return None
 
 
-def results(out, case):
+def results(out, session=0):
+    """Actions of each frame and session (of one: that is `session`), those that left before them too; texts."""
     frames = [json.loads(line) for line in out.splitlines()]
     text = {}
     for f in frames:
         for node, said in (f.get("text") or {}).items():
             for t in said:
                 text.setdefault((node, t["request"]), []).extend(t.get("tokens") or [])
-    return [f["actions"] for f in frames if f.get("actions")], text
+    earlier = [[(e["seen"], e["actions"]) for e in f.get("earlier", [])] for f in frames]
+    return [(f.get("session", session), f["actions"], more) for f, more in zip(frames, earlier) if f.get("actions")], text
 
 
 # --- making a failing one smaller -----------------------------------------------------------------

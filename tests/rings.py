@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -327,13 +328,44 @@ def a_simulated_ring_is_the_sum_of_its_launches():
 
 
 @test
+def simulated_robots_share_forwards():
+    """One of them ticks half as often: the others' sequences do not wait for its own."""
+    both = K - 1 + K + K - 1  # the point of two new sequences beside the full rings of both
+    path_of = path("robots.jsonl")
+    costs = write_costs("robots.costs")
+    with open(costs) as f:
+        table = json.load(f)
+    table["variants"].append({**table["variants"][0], "point": {"decode": both}, **dict.fromkeys(
+        ("min", "p50", "p99", "p999", "max"), 3000)})
+    with open(costs, "w") as f:
+        json.dump(table, f)
+    with open(path("robots.json"), "w") as f:
+        json.dump({"schema": 1, "frames": 20, "clock": "paced", "handout": {"actions": 1, "dims": 1}, "sessions": [
+            {"name": "a", "period_us": 50000}, {"name": "b", "period_us": 100000}]}, f)
+    tectum("simulate", "--costs", costs, "--scenario", path("robots.json"), "--set", "frame.sessions=2", "--trace",
+           path_of, model=MODEL[:4])
+    with open(path_of) as f:
+        events = [json.loads(line) for line in f]
+    took = {e["us"] for e in events if e["event"] == "end" and e["node"] == "packed" and e["t_us"] > 700000}
+    check({3000, 1000 + 10 * (K - 1)} <= took, took)
+    for name, index in (("a", 0), ("b", 1)):
+        left = [e for e in events if e["event"] == "release" and e["session"] == name]
+        check([e["request"] for e in left] == list(range(20 - K + 1)), name, left)
+        check({e["age_frames"] for e in left} == {K - 1}, left)
+        steady = [e["segments"] for e in events if e["event"] == "start" and e["node"] == "packed"
+                  and any(s[-1] == index for s in e["segments"])][K:-K]
+        check(steady and all(sum(s[-1] == index for s in segments) == K for segments in steady), steady[:1])
+    check(any(e["sessions"] == [0, 1] + [0] * (K - 1) + [1] * (K - 1) for e in events if e["event"] == "tokens"))
+
+
+@test
 def a_scenario_that_no_ring_has_is_refused():
     for scenario, says in (
             ({"text_tokens": 21}, "text_tokens is 21, the pipeline's prompt has 20"),
             ({"instruction": [{"frame": 3, "text_tokens": 40}]}, "instruction[0]: text_tokens is 40"),
             ({"spikes": [{"frame": 1, "node": "enter", "add_us": 5}]}, "'packed' and 'decode'"),
             ({"sessions": [{"name": n, "period_us": 50000} for n in "ab"], "clock": "paced"},
-             "one session")):
+             "a ring is of one session")):
         err = simulate(scenario, want=3)
         check(says in err and err.count("\n") == 1, err)
 
@@ -425,6 +457,41 @@ def a_new_instruction_a_reset_and_another_client_start_anew():
         check(said(other.infer(observation(0))) == want[0])
         check(said(s.infer(observation(1))) == want[1])
         check(said(other.infer(observation(0))) == want[0])
+
+
+def replies(server, robot, rounds=10):
+    """What a robot of its own pictures is answered; the second one begins anew in the middle."""
+    s, got = server.connect(), []
+    for i in range(rounds):
+        anew = {"tectum": {"reset": True}} if robot == 1 and i == 5 else {}
+        got.append(said(s.infer(observation(robot + i, "pick up cup %d" % robot, **anew))))
+    return got
+
+
+@test
+def each_robot_has_a_ring_of_its_own():
+    many, got, path_of = ["--set", "frame.sessions=3", "--set", "frame.gather_ms=15"], {}, path("many.mcap")
+    with Server(*many, "--record", path_of) as server:
+        threads = [threading.Thread(target=lambda r=r: got.update({r: replies(server, r)})) for r in range(3)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        for robot in range(3):
+            with Server() as own:
+                check(got[robot] == replies(own, robot), robot)
+        check(got[0] != got[1])
+        s, other, first = server.connect(), server.connect(), []  # two more, whose sessions had others
+        for i in range(K):
+            first.append(said(s.infer(observation(i))))
+            said(other.infer(observation(7 - i, "another")))
+        with Server() as own:
+            s = own.connect()
+            check(first == [said(s.infer(observation(i))) for i in range(K)])
+    p = subprocess.run([PROGRAM, "replay", path_of, "--format", "json"], capture_output=True, text=True, timeout=60 * SLOW)
+    check(p.returncode == 0, p.stderr, p.stdout[-300:])
+    counts = json.loads(p.stdout.splitlines()[-1])["actions"]
+    check(counts["equal"] > 30 and counts["differ"] == counts["missing"] == 0, counts)
 
 
 @test

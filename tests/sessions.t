@@ -15,13 +15,14 @@ run() {
 cat >"$W/same.py" <<'PYTHON'
 import json, sys
 def read(path, session):
-    actions, texts, refused = [], {}, 0
+    actions, texts = [], {}
     for line in open(path):
         f = json.loads(line)
         if f.get("session", 0) != session:
             continue
         if f["frame"] < 12:
-            actions.append(f["actions"])
+            earlier = [(e["seen"], e["actions"]) for e in f.get("earlier", [])]
+            actions.append((f["actions"], earlier, f.get("seen"), f.get("filling")))
         for node, list_ in (f["text"] or {}).items():
             for t in list_:
                 texts.setdefault(node, {}).setdefault(t["request"], []).extend(t["tokens"] or [])
@@ -110,6 +111,28 @@ alone "another one, whose layers cross" 2 pipelines/smolvla_so100.lua
 alone "one that makes its actions in the prefill" 2 pipelines/openvla_oft_libero.lua
 alone "one of features" 2 pipelines/groot_gr1.lua
 
+# rings: the sequences of all robots are rows of one forward, each robot's a ring of its own
+cat >"$W/depths.lua" <<'LUA'
+local rings
+return policy { name = "depths", api = 1, version = 1, needs = { "depth" },
+  setup = function(S, T) rings = T.rings end,
+  plan = function(S, F, D)
+    for i = 1, #rings do D:depth(rings[i], ({ 7, 4, 1 })[1 + (F.index // 5 + i) % 3]) end
+  end }
+LUA
+cat >"$W/apart.lua" <<'LUA'
+return extend("openvla_ring.lua", { name = "apart",
+  nodes = { decode { name = "advance", pack_with = without "pack_with" } } })
+LUA
+talks="tests/pipelines/graphs/ring_talks.lua --policy chaos --set resources.say.slots=8"
+alone "a ring of each robot" 4 pipelines/openvla_ring.lua --set resources.ring.on_change=keep
+alone "which becomes deeper and shallower" 3 pipelines/openvla_ring.lua --policy "$W/depths.lua"
+alone "prefills of their own" 3 "$W/apart.lua" --policy "$W/depths.lua"
+alone "two rings of each robot" 2 pipelines/graphs/g19_two_rings.lua --policy "$W/depths.lua"
+alone "questions on each robot's ring" 2 $talks --drain
+alone "the same where keys move" 2 $talks --drain --set resources.ring.shift=device_copy
+alone "a planner beside each ring" 3 pipelines/graphs/g07_ring_and_planner.lua --policy chaos --drain
+
 # --- memories: each robot has segments of its own, and its prompts are of them ---------------------
 # memory BASE RECOMPUTE: without a file, and with so much computed anew
 memory() {
@@ -150,6 +173,7 @@ as_interpreted() {
 as_interpreted "$W/g18_answer_is_remembered.lua"
 as_interpreted "$W/g11_two_memories.lua"
 as_interpreted "$W/g02_memory_planner_and_arm.lua" --policy chaos
+as_interpreted $talks
 
 "$T" check "$W/g06_memory_in_controller.lua" --root "$PWD" --random-weights 1 --size tiny --set frame.sessions=2 \
     --set 'capture.sessions=[1,2]' >"$W/out" 2>&1
@@ -390,7 +414,7 @@ refuses() { # refuses CODE WHAT PIPELINE ARGUMENTS...
     [ $? -ne 0 ] && grep -q "error\[$code\].*$what" "$W/out" && grep -q -- "-->" "$W/out"
     ok $? "refused: $what"
 }
-refuses E070 "fills a ring" pipelines/openvla_ring.lua --set frame.sessions=2
+refuses E070 "fills a ring of 7 stages for each of 10 sessions" pipelines/openvla_ring.lua --set frame.sessions=10
 refuses E011 "4 observations in a launch" $many --set frame.sessions=2
 refuses E011 "waits 100 ms" $many --set frame.gather_ms=100
 refuses E011 "capture.sessions asks for several observations" pipelines/smolvla_so100.lua --random-weights 1 --size tiny \

@@ -141,6 +141,69 @@ TEST(a_refused_observation_leaves_a_ring_usable)
     tectum_close(&t);
 }
 
+/* --- several robots ----------------------------------------------------------------------------
+ */
+
+enum { ROBOTS = 2 };
+
+/* The action of an observation that is alone in a ring. */
+static void lone(struct tectum *t, int kind, double *actions)
+{
+    struct tectum_chunk chunk;
+    int64_t number = submit_ring(t, kind, EDGE, 4, 0);
+    REQUIRE(tectum_wait(t, number, patience, actions, 64, &chunk, &err) == TECTUM_OK);
+    CHECK_INT(chunk.observation, ==, number);
+}
+
+/* One of them sees something in every frame, the other once: its ring goes on beside that. */
+TEST(robots_have_rings_of_their_own)
+{
+    static double alone[ROBOTS][64], actions[64];
+    struct tectum *t = open_ring("resources.ring.on_change=keep"), *of[ROBOTS];
+    struct tectum_chunk chunk;
+    for (int r = 0; r < ROBOTS; r++)
+        lone(t, 1 + r, alone[r]);
+    CHECK(memcmp(alone[0], alone[1], STAGES * sizeof(double)) != 0);
+    tectum_close(&t);
+    t = open_ring("frame.sessions=2");
+    for (int r = 0; r < ROBOTS; r++)
+        of[r] = tectum_session(t, r);
+    int64_t rare = submit_ring(of[1], 2, EDGE, 4, 0), often = -1;
+    bool got = false;
+    for (int i = 0; i < 2000 && !got; i++) {
+        often = submit_ring(of[0], 1, EDGE, 4, 0);
+        got = tectum_wait(of[1], rare, 2000000, actions, 64, &chunk, &err) == TECTUM_OK;
+    }
+    REQUIRE(got && chunk.observation == rare);
+    CHECK(memcmp(actions, alone[1], STAGES * sizeof(double)) == 0);
+    REQUIRE(tectum_wait(of[0], often, patience, actions, 64, &chunk, &err) == TECTUM_OK);
+    CHECK(memcmp(actions, alone[0], STAGES * sizeof(double)) == 0);
+    tectum_close(&t);
+}
+
+/* A reset of one drops what it saw, and its waiters are told; the other's actions come. */
+TEST(a_reset_is_of_one_ring)
+{
+    static double alone[64], actions[64];
+    struct tectum *t = open_ring(NULL), *of[ROBOTS];
+    struct tectum_chunk chunk;
+    lone(t, 1, alone);
+    tectum_close(&t);
+    t = open_ring_every(20, "frame.sessions=2");
+    for (int r = 0; r < ROBOTS; r++)
+        of[r] = tectum_session(t, r);
+    int64_t kept = submit_ring(of[0], 1, EDGE, 4, 0), dropped = submit_ring(of[1], 2, EDGE, 4, 0);
+    tectum_reset(of[1]);
+    CHECK_INT(tectum_wait(of[1], dropped, patience, actions, 64, &chunk, &err), ==, TECTUM_OK);
+    CHECK_STR(chunk.reason, "reset");
+    REQUIRE(tectum_wait(of[0], kept, patience, actions, 64, &chunk, &err) == TECTUM_OK);
+    CHECK_INT(chunk.observation, ==, kept);
+    CHECK(memcmp(actions, alone, STAGES * sizeof(double)) == 0);
+    lone(of[1], 1, actions);
+    CHECK(memcmp(actions, alone, STAGES * sizeof(double)) == 0);
+    tectum_close(&t);
+}
+
 /* --- several in one frame, early ends, resets ------------------------------------------------- */
 
 /* Write a policy into a file, whose name ends in six X and .lua; the caller removes it. */

@@ -268,7 +268,8 @@ static enum tec_status lower_ring(struct tec_plan *p, struct tec_error *err)
         TEC_TRY(lower_prefix(p, TEC_PART_PREFIX, false, 1, err));
     for (int i = 0; i < p->spec.n_batches && !p->spec.request_slots; i++)
         TEC_TRY(lower_decode(p, p->spec.batches[i], false, err));
-    return p->spec.shifts && p->spec.stages > 1 ? lower_shift(p, err) : TEC_OK;
+    bool copies = p->spec.stages > 1 || p->spec.request_slots > 0;
+    return p->spec.shifts && copies ? lower_shift(p, err) : TEC_OK;
 }
 
 /* The pictures of a recalled prompt have a table of their own: its rows are the recall's. */

@@ -60,9 +60,10 @@ static enum tec_status reserve_slots(struct tec_plan *p, struct tec_error *err)
     const struct tec_stack *t = tec_model_kept(p->model);
     bool bf16 = p->weights->bf16 && !p->model->text.keys_f32;
     tec_kv_space_init(&p->space, &(struct tec_kv_shape){t->layers, t->kv_heads, t->head_dim, bf16});
-    /* A request holds on to a region of a ring; where keys move it is a copy, as the frame's is. */
-    int own = s->request_slots + (s->shifts && s->request_slots > 0);
+    /* A request holds on to a region of a ring; where keys move it is a copy, as each session's
+     * newest is. */
     int sessions = s->sessions > 1 ? s->sessions : 1;
+    int own = s->request_slots + (s->shifts && s->request_slots > 0 ? sessions : 0);
     int regions = s->stages ? s->rings * s->stages + own : s->request_slots + sessions;
     p->pictures = TEC_NEW(&p->arena, (size_t)regions + 1, int);
     if (!p->pictures)

@@ -214,7 +214,7 @@ static enum tec_status fill_ring(const struct tec_node_set *set, struct tec_erro
                         "stage for each",
                         r->where.file, r->where.line, r->name, r->stages, set->model->flow.dim);
     s->stages = r->stages;
-    s->rings = 1;
+    s->rings = set->pipeline->frame.sessions;
     s->ring_tokens = r->tokens;
     s->frame_tokens = r->tokens - r->stages;
     s->shifts = r->shift == TEC_SHIFT_DEVICE_COPY;
@@ -223,7 +223,7 @@ static enum tec_status fill_ring(const struct tec_node_set *set, struct tec_erro
     s->max_k = 1;
     s->apart = set->ring->pack_with.index < 0;
     if (s->apart || r->stages > 1)
-        s->batches[s->n_batches++] = r->stages - !s->apart;
+        s->batches[s->n_batches++] = s->rings * (r->stages - !s->apart);
     return TEC_OK;
 }
 
@@ -415,14 +415,15 @@ static enum tec_status fill_action(const struct tec_node_set *set, int at, struc
 }
 
 /* Observations of several sessions in one launch. The rows that a head or queries read are those
- * of one prompt, as a recall's are: such a chain takes one after the other, beside others. */
+ * of one prompt, as a recall's are: such a chain takes one after the other, beside others. The
+ * forward of a ring takes any number. */
 static enum tec_status fill_sessions(const struct tec_node_set *set, struct tec_error *err)
 {
     const struct tec_pipeline *p = set->pipeline;
     const struct tec_ints *together = &p->capture.sessions;
     struct tec_plan_spec *s = set->spec;
     s->sessions = p->frame.sessions;
-    if (s->sessions < 2 || set->secondary)
+    if (s->sessions < 2 || set->secondary || set->ring)
         return TEC_OK;
     bool alone = set->n_memories ? p->n_chains == 1 : p->n_models == 1;
     bool acts = tec_model_acts(set->model);

@@ -99,14 +99,14 @@ void tec_runtime_released(void *runtime, int action, const float *chunk,
         tec_watchdog_post(&s->watchdogs[action], s->acts_for, record, chunk, left.seen);
 }
 
-void tec_runtime_lost(void *runtime, int64_t seen, int64_t captured_ns)
+void tec_runtime_lost(void *runtime, int session, int64_t seen, int64_t captured_ns)
 {
     struct tec_runtime *rt = runtime;
-    const struct tec_observation_record *of = /* rings are of one session */
-        tec_observation_records_find(&rt->sessions->records, seen);
+    const struct tec_observation_record *of =
+        tec_observation_records_find(&rt->sessions[session].records, seen);
     (void)captured_ns; /* the record has it */
     if (of && rt->listener.lost)
-        rt->listener.lost(rt->listener.user, of);
+        rt->listener.lost(rt->listener.user, session, of);
 }
 
 const struct tec_frame_record *tec_runtime_frame(struct tec_runtime *rt,

@@ -31,7 +31,7 @@ struct tec_runtime_left {
 struct tec_runtime_listener {
     void (*left)(void *user, const struct tec_runtime_left *left);
     /* The model ended an action early: there will be none of this observation. NULL: unheard. */
-    void (*lost)(void *user, const struct tec_observation_record *seen);
+    void (*lost)(void *user, int session, const struct tec_observation_record *seen);
     void *user;
 };
 
@@ -97,7 +97,7 @@ struct tec_runtime {
 void tec_runtime_init(struct tec_runtime *rt, const struct tec_runtime_listener *listener);
 void tec_runtime_released(void *runtime, int action, const float *chunk,
                           const struct tec_frame_record *record);
-void tec_runtime_lost(void *runtime, int64_t seen, int64_t captured_ns);
+void tec_runtime_lost(void *runtime, int session, int64_t seen, int64_t captured_ns);
 
 /* Run this engine, which is borrowed. Everything comes from the arena. */
 enum tec_status tec_runtime_attach(struct tec_runtime *rt, struct tec_engine *engine,

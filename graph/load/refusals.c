@@ -6,6 +6,7 @@
  * tests/pipelines/bad/expected.txt and refused*.lua, and what README.md (limits) and
  * doc/pipelines.md say of it. What depends on a model's description is not known here: the compiler
  * and the engine refuse that with TEC_UNSUPPORTED and a place. */
+#include "graph/kv/stages.h"
 #include "graph/load/loader.h"
 #include "graph/load/pipeline_texts.h"
 
@@ -383,11 +384,18 @@ static void many_models(struct refusing *r)
                r->p->models[r->n->model.index].name, TEC_MAX_MODELS);
 }
 
-/* What a frame of several sessions would have to keep for each of them. */
-static void several_sessions(struct refusing *r)
+/* The rings of all sessions are rows of one forward. */
+static void many_stages(struct refusing *r)
 {
-    if (r->p->frame.sessions > 1 && r->n->kind == TEC_DECL_PREFILL && stands_in_ring(r))
-        REFUSE(field(r, "writes"), "'%s' fills a ring, which is of one session", name_of(r->n));
+    int sessions = r->p->frame.sessions;
+    if (r->n->kind != TEC_DECL_PREFILL || !stands_in_ring(r))
+        return;
+    int stages = r->p->resources[r->n->writes.index].stages;
+    if (sessions > 1 && sessions * stages > TEC_MAX_STAGES)
+        REFUSE(field(r, "writes"),
+               "'%s' fills a ring of %d stages for each of %d sessions: %d of them are in one "
+               "forward at most",
+               name_of(r->n), stages, sessions, TEC_MAX_STAGES);
 }
 
 static void many_texts(struct refusing *r)
@@ -408,11 +416,11 @@ static void many_prompts(struct refusing *r)
 }
 
 static void (*const cases[])(struct refusing *r) = {
-    rate_of_frames, segments_beside,  shared_frame,    prefill_target,   no_prefill,
-    no_prefix,      second_trigger,   beside_ring,     after_text,       awaited_text,
-    frame_before,   other_deadline,   tokens_out,      typed_buffer,     shared_memory,
-    memory_in_ring, several_segments, many_chains,     many_models,      many_texts,
-    many_reads,     many_prompts,     draft_of_memory, several_sessions,
+    rate_of_frames, segments_beside,  shared_frame,    prefill_target, no_prefill,
+    no_prefix,      second_trigger,   beside_ring,     after_text,     awaited_text,
+    frame_before,   other_deadline,   tokens_out,      typed_buffer,   shared_memory,
+    memory_in_ring, several_segments, many_chains,     many_models,    many_texts,
+    many_reads,     many_prompts,     draft_of_memory, many_stages,
 };
 
 void tec_refuse(struct tec_loader *ld)

@@ -257,6 +257,18 @@ static int together_captures(const struct tec_pipeline *p, const struct tec_decl
     return p->frame.sessions > 1 ? n : 0;
 }
 
+/* Do requests stand on the keys of a ring's chain? */
+static bool has_requests(const struct tec_pipeline *p, int chain)
+{
+    bool any = false;
+    for (int i = 0; i < p->n_nodes; i++) {
+        const struct tec_decl_node *n = &p->nodes[i];
+        any |= !n->culled && n->chain == chain && n->kv.index >= 0 &&
+               p->resources[n->kv.index].kind == TEC_RESOURCE_REQUESTS;
+    }
+    return any;
+}
+
 int tec_pipeline_captures(const struct tec_pipeline *p)
 {
     int n = 0;
@@ -283,7 +295,8 @@ int tec_pipeline_captures(const struct tec_pipeline *p)
         } else if (kv && kv->kind == TEC_RESOURCE_RING) {
             /* packed with the prefill, and decode alone; or decode alone */
             n += 1 + (node->pack_with.index >= 0 && kv->stages > 1);
-            n += kv->stages > 1 && kv->shift == TEC_SHIFT_DEVICE_COPY;
+            bool copies = kv->stages > 1 || has_requests(p, node->chain);
+            n += copies && kv->shift == TEC_SHIFT_DEVICE_COPY;
             packed += node->pack_with.index >= 0;
         } else if (node->kind == TEC_DECL_REMEMBER ||
                    (node->kind == TEC_DECL_ACTION && tec_pipeline_with_prefill(p, node))) {

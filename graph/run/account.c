@@ -1,5 +1,5 @@
 /* account.c - what a frame cost, whether it missed, and why. */
-#include "graph/run/state.h"
+#include "graph/run/state_rings.h"
 
 #include <string.h>
 
@@ -183,10 +183,11 @@ static int64_t host_time(const struct tec_loop *l)
 static int node_of(const struct tec_loop *l, const struct tec_launch_record *launch)
 {
     for (int i = 0; i < l->n_rings; i++) {
-        if (launch->node == l->rings[i].packed)
-            return l->rings[i].chain->prefill_node;
-        if (launch->node == l->rings[i].alone)
-            return tec_chain_actor(l, l->rings[i].chain);
+        const struct tec_ring_state *ring = tec_ring_first(l, i);
+        if (launch->node == ring->packed)
+            return ring->chain->prefill_node;
+        if (launch->node == ring->alone)
+            return tec_chain_actor(l, ring->chain);
     }
     for (int n = 0; n < l->o.topology->n_nodes; n++)
         if (strcmp(l->o.topology->nodes[n].name, launch->node) == 0)
@@ -241,9 +242,11 @@ static void judge_session(struct tec_loop *l)
         r->missed = true;
         r->cause = TEC_CAUSE_INPUT;
     }
-    for (int i = 0; i < l->n_rings && !r->failed && !l->tick->rests; i++)
-        if (tec_ring_missed(l, &l->rings[i], &r->cause))
-            miss_ring(r, l->rings[i].chain->action);
+    for (int i = 0; i < l->n_rings && !r->failed && !l->tick->rests; i++) {
+        struct tec_ring_state *ring = tec_ring_own(l, tec_ring_first(l, i));
+        if (tec_ring_missed(l, ring, &r->cause))
+            miss_ring(r, ring->chain->action);
+    }
     r->overrun_us = (overrun + 999) / 1000;
     if (l->result.missed && r->overrun_us <= l->result.overrun_us)
         return;

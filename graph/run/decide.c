@@ -1,5 +1,5 @@
 /* decide.c - the policy's decision for a frame: asked for, told, and ordered into launches. */
-#include "graph/run/state.h"
+#include "graph/run/state_rings.h"
 #include "graph/run/state_texts.h"
 
 #include <stdio.h>
@@ -66,7 +66,7 @@ static void tell_plan(struct tec_loop *l)
 {
     int depths[TEC_MAX_RINGS] = {0};
     for (int i = 0; i < l->n_rings; i++)
-        depths[i] = tec_ring_depth(l, &l->rings[i]);
+        depths[i] = tec_ring_depth(l, tec_ring_first(l, i));
     const struct tec_ring_event ring = {.slot = -1,
                                         .base = -1,
                                         .depth = depths[0],

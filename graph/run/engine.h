@@ -50,8 +50,8 @@ struct tec_engine_options {
     void *prepared_user;
     void (*progress)(void *user, const char *what, int64_t done, int64_t total); /* or NULL */
     void (*released)(void *user, int action, const float *chunk,
-                     const struct tec_frame_record *record);     /* see loop.h */
-    void (*lost)(void *user, int64_t seen, int64_t captured_ns); /* see loop.h */
+                     const struct tec_frame_record *record);                  /* see loop.h */
+    void (*lost)(void *user, int session, int64_t seen, int64_t captured_ns); /* see loop.h */
     void *user;
     void (*trouble)(void *user, const char *line); /* of the memory, see memory.h, and of a start
                                                     * that is not as others; or NULL */

@@ -313,7 +313,7 @@ static bool joinable(const struct tec_engine_chain *host, const struct tec_engin
     const struct tec_plan_spec *a = &host->spec, *b = &c->spec;
     return host->of == c->of && !host->joins && a->stages == b->stages && a->shifts == b->shifts &&
            a->gathers == b->gathers && a->apart == b->apart && !a->request_slots &&
-           !b->request_slots && (a->rings + 1) * a->stages <= TEC_MAX_STAGES;
+           !b->request_slots && (a->rings + b->rings) * a->stages <= TEC_MAX_STAGES;
 }
 
 static int larger(int a, int b)
@@ -325,7 +325,8 @@ static void join(struct tec_engine_chain *host, struct tec_engine_chain *c)
 {
     struct tec_plan_spec *a = &host->spec;
     const struct tec_plan_spec *b = &c->spec;
-    c->at = a->rings++;
+    c->at = a->rings;
+    a->rings += b->rings;
     a->frame_tokens = larger(a->frame_tokens, b->frame_tokens);
     a->ring_tokens = larger(a->ring_tokens, b->ring_tokens);
     a->text_tokens = larger(a->text_tokens, b->text_tokens);

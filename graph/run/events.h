@@ -44,19 +44,19 @@ struct tec_frame_record;
 /* A row segment of a ring's forward: `rows` of a request from position `pos` on, which see
  * `visible` keys in the ring's slot. Stage: tokens that it has. */
 struct tec_ring_segment {
-    int ring; /* of the topology's */
+    int ring, session; /* ring: of the topology's */
     int64_t request;
     int stage, slot, rows, pos, visible;
 };
 
 /* Additional fields of a ring's events; lists are as long as the event's n. */
 struct tec_ring_event {
-    int slot, base;          /* KV alloc, evict; rotate: where the next one enters; -1 = not so */
-    int depth, forwards;     /* PLAN: of the first ring */
-    const int *depths;       /* PLAN: of each of the topology's rings */
-    int64_t bytes;           /* KV copy, gather: one way; else 0 */
-    const int *slots, *done; /* KV flush; TOKENS */
-    const int *of;           /* TOKENS: whose ring each is, of the topology's */
+    int slot, base;           /* KV alloc, evict; rotate: where the next one enters; -1 = not so */
+    int depth, forwards;      /* PLAN: of the first ring */
+    const int *depths;        /* PLAN: of each of the topology's rings */
+    int64_t bytes;            /* KV copy, gather: one way; else 0 */
+    const int *slots, *done;  /* KV flush; TOKENS */
+    const int *of, *sessions; /* TOKENS: which of the topology's rings each is in, and whose */
     const struct tec_ring_segment *segments; /* START of a forward */
     const struct tec_ring_move *moves;       /* KV copy */
 };

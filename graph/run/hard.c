@@ -4,6 +4,7 @@
  * of all sessions, then the actions behind them, and the texts that these wait for. */
 #include "graph/run/kept_chunks.h"
 #include "graph/run/state.h"
+#include "graph/run/state_rings.h"
 #include "graph/run/state_texts.h"
 
 /* Is an action node left in the frame by its decision? */

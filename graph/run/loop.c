@@ -7,6 +7,7 @@
  * in decide.c, requests.c and account.c. */
 #include "graph/run/kept_chunks.h"
 #include "graph/run/state.h"
+#include "graph/run/state_rings.h"
 #include "graph/run/state_texts.h"
 
 #include <stddef.h>
@@ -44,7 +45,7 @@ static void open_session(struct tec_loop *l)
     r->place = l->turn;
     open_actions(l, l->tick);
     r->overrun_us = 0;
-    r->missed = false;
+    r->missed = r->filling = false;
     r->cause = TEC_CAUSE_NONE;
     r->to_come = r->n_reads = 0;
     for (int i = 0; i < l->o.n_chains; i++)
@@ -55,6 +56,8 @@ static void open_session(struct tec_loop *l)
     for (int i = 0; i < l->o.n_chains && l->input; i++) /* nothing acts on an earlier episode */
         if (l->chains[i].keeps && l->chains[i].prefix.episode != l->input->episode)
             tec_loop_drop_prefix(l, &l->chains[i]);
+    if (l->input)
+        tec_rings_begin(l, l->input->episode);
 }
 
 static void open_frame(struct tec_loop *l)
@@ -64,12 +67,12 @@ static void open_frame(struct tec_loop *l)
     r->start_ns = tec_loop_now(l);
     r->end_ns = -1;
     r->n_sessions = l->n_own;
-    r->failed = r->filling = false;
+    r->failed = false;
     r->tokens = r->rows = r->snapped = r->refused = r->shed = r->n_launches = 0;
     r->drafted = r->kept = r->depth = 0;
     for (int i = 0; i < l->o.n_chains; i++)
         l->chains[i].parted = l->chains[i].said = false;
-    for (int i = 0; i < l->n_rings; i++)
+    for (int i = 0; i < l->n_rings * l->sessions; i++)
         l->rings[i].ran = false;
     l->n_jobs = l->n_order = l->lane = 0;
     l->pending_ns = 0;
@@ -136,9 +139,10 @@ static void change_requests(struct tec_loop *l, const struct tec_frame_input *in
     tec_loop_view(l);
     unsigned spawn = tick->spawn;
     for (int m = 0; input && m < l->o.n_chains; m++) {
+        struct tec_ring_state *ring = l->chains[m].ring;
         unsigned news = instructed(&l->chains[m], &input->chains[m], tick);
-        if ((news & 1U) && l->chains[m].ring)
-            tec_ring_flush(l, l->chains[m].ring);
+        if ((news & 1U) && ring && ring->flushes)
+            tec_ring_flush(l, tec_ring_own(l, ring));
         spawn |= on_change(l, m, news) & ~tick->mute;
     }
     if (!input || !l->request_slots) {
@@ -373,9 +377,9 @@ void tec_loop_reset(struct tec_loop *l)
         for (int i = 0; i < l->o.n_chains; i++)
             if (l->chains[i].in_frames)
                 tec_loop_drop_prefix(l, &l->chains[i]);
+        tec_loop_empty_rings(l, s);
     }
     l->tick = NULL;
-    tec_rings_reset(l);
     l->n_recent = 0;
     l->frame = 0;
     l->next_id = 0;

@@ -125,7 +125,8 @@ struct tec_tick {
                           * frame took do not; 0 where every tick is an observation */
     unsigned spawn;      /* bit set of decoders that start a request */
     unsigned mute;       /* of those that a change of the instruction starts nothing of */
-    bool rests;          /* rings stand still: language goes on alone, without an observation */
+    bool rests;          /* the session's rings stand still: language goes on alone, without an
+                          * observation */
     int n_asks, n_cancels;
     struct tec_ask *asks;   /* [n_asks] */
     const int64_t *cancels; /* [n_cancels] ids of requests */
@@ -211,7 +212,8 @@ struct tec_frame_record {
     int drafted, kept; /* tokens that drafts proposed; of these what the model would have said */
     int to_come;  /* chunks that leave in this frame after the one that left last, of all nodes */
     int depth;    /* of the first ring, in this frame; 0 without one */
-    bool filling; /* some ring has released nothing since its start or its last flush */
+    bool filling; /* some ring of the session has released nothing since its start or its last
+                   * flush */
     char policy[64]; /* whose plan it ran */
     int n_reads;
     struct tec_read_record reads[TEC_MAX_READS];
@@ -248,8 +250,8 @@ struct tec_loop_options {
     void (*released)(void *user, int action, const float *chunk,
                      const struct tec_frame_record *record);
     /* Called as `released` is: the model ended an action of the first ring early, and there will be
-     * none of the observation that frame `seen` took in. NULL = none. */
-    void (*lost)(void *user, int64_t seen, int64_t captured_ns);
+     * none of the observation that frame `seen` of the session took in. NULL = none. */
+    void (*lost)(void *user, int session, int64_t seen, int64_t captured_ns);
     void *user;
     struct tec_event_sink events;
     struct tec_text_edges *edges; /* of the streams that prefills read; NULL = none */
@@ -315,6 +317,12 @@ const struct tec_loop_options *tec_loop_settings(const struct tec_loop *loop);
 /* Requests that still have tokens to make. Then: those, and sequences in flight in a ring. */
 int tec_loop_requests(const struct tec_loop *loop);
 int tec_loop_live(const struct tec_loop *loop);
+/* Sequences in flight in the rings of a session. */
+int tec_loop_in_flight(const struct tec_loop *loop, int session);
+
+/* Between frames: drop what is in flight in the rings of a session, which fill anew. Observations
+ * of another episode do so, too. */
+void tec_loop_empty_rings(struct tec_loop *loop, int session);
 
 /* Drop every request, as after a change of policy between runs; costs stay. */
 void tec_loop_reset(struct tec_loop *loop);

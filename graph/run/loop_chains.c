@@ -1,6 +1,6 @@
 /* loop_chains.c - the chains of a loop: plans, costs, request slots and views of each. */
 #include "graph/run/kept_chunks.h"
-#include "graph/run/state.h"
+#include "graph/run/state_rings.h"
 #include "graph/run/state_texts.h"
 
 #include <string.h>
@@ -56,19 +56,31 @@ static int action_of(const struct tec_loop *l, int chain)
     return -1;
 }
 
+static bool take_rings(struct tec_loop *l)
+{
+    int n = l->o.topology->n_rings > 1 ? l->o.topology->n_rings : 1;
+    bool any = false;
+    for (int m = 0; m < l->o.n_chains; m++)
+        any |= l->o.chains[m].ring != NULL;
+    if (any)
+        l->rings = TEC_NEW(&l->arena, (size_t)(n * l->sessions), struct tec_ring_state);
+    return !any || l->rings;
+}
+
 /* Its place among the rings is the topology's. */
 static void add_ring(struct tec_loop *l, const struct tec_loop_chain *o, struct tec_chain *c)
 {
     int at = 0;
     while (at < l->o.topology->n_rings - 1 && strcmp(l->o.topology->rings[at].name, o->ring) != 0)
         at++;
-    c->ring = &l->rings[at];
-    *c->ring = (struct tec_ring_state){.chain = c,
-                                       .name = o->ring,
-                                       .packed = o->packed ? o->packed : "packed",
-                                       .alone = o->alone ? o->alone : "decode",
-                                       .flushes = o->flushes,
-                                       .first = o->ring_at * o->plan->spec.stages};
+    c->ring = tec_ring_first(l, at);
+    for (int s = 0; s < l->sessions; s++)
+        c->ring[s] = (struct tec_ring_state){.chain = c,
+                                             .name = o->ring,
+                                             .packed = o->packed ? o->packed : "packed",
+                                             .alone = o->alone ? o->alone : "decode",
+                                             .flushes = o->flushes,
+                                             .first = (o->ring_at + s) * o->plan->spec.stages};
     l->n_rings = at >= l->n_rings ? at + 1 : l->n_rings;
 }
 
@@ -161,10 +173,9 @@ static enum tec_status take_chain(struct tec_loop *l, struct tec_chain *c, struc
         c->in_frames ? TEC_NEW(&l->arena, (size_t)c->plan->spec.text_tokens + 1, int) : NULL;
     if (c->keeps)
         c->prefix.state = TEC_NEW(&l->arena, (size_t)tec_model_state(c->plan->model) + 1, float);
-    int sessions = l->chains->plan->spec.sessions;
     bool hears = l->o.chains[tec_chain_index(l, c)].hears > 0;
     if (hears)
-        c->late = TEC_NEW(&l->arena, sessions > 1 ? (size_t)sessions : 1, struct tec_late_input);
+        c->late = TEC_NEW(&l->arena, (size_t)l->sessions, struct tec_late_input);
     if (!c->costs || (c->in_frames && (!c->chunk || !c->prefix.prompt)) ||
         (c->keeps && !c->prefix.state) || (hears && !c->late))
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a chain");
@@ -206,7 +217,8 @@ enum tec_status tec_chains_init(struct tec_loop *l, struct tec_error *err)
 {
     bool waits = false;
     l->chains = TEC_NEW(&l->arena, (size_t)l->o.n_chains, struct tec_chain);
-    if (!l->chains)
+    l->sessions = l->o.chains->plan->spec.sessions > 1 ? l->o.chains->plan->spec.sessions : 1;
+    if (!l->chains || !take_rings(l))
         return tec_fail(err, TEC_NO_MEMORY, "no memory for chains");
     for (int m = 0; m < l->o.n_chains; m++) {
         fill_chain(l, m);

@@ -20,6 +20,7 @@ static void copy_own(const struct tec_loop *l, struct tec_frame_record *to,
     to->overrun_us = from->overrun_us;
     to->missed = from->missed;
     to->cause = from->cause;
+    to->filling = from->filling;
     to->to_come = from->to_come;
     to->n_reads = from->n_reads;
     memcpy(to->reads, from->reads, (size_t)from->n_reads * sizeof *to->reads);
@@ -79,7 +80,6 @@ static bool take_prefix(struct tec_loop *l, const struct tec_chain *c, struct te
 /* Every session but the first has prefixes of its own; that one's are the chains'. */
 enum tec_status tec_own_frames_create(struct tec_loop *l, struct tec_error *err)
 {
-    l->sessions = l->chains->plan->spec.sessions > 1 ? l->chains->plan->spec.sessions : 1;
     l->n_own = 1;
     if (l->sessions < 2)
         return TEC_OK;

@@ -1,6 +1,6 @@
 /* ring.c - sequences in flight: each frame takes an observation in and advances what came before,
  * in one forward; what has all its tokens leaves as an action. Rings of one plan share forwards,
- * each with a depth of its own.
+ * each with a depth of its own; so do the rings that several sessions have.
  *
  * Slots: with rotation a sequence keeps the slot of its turn, and the ring turns by counting. With
  * shifting the slot is the stage, and tokens are moved after every forward, oldest first. */
@@ -31,15 +31,16 @@ static void empty(struct tec_ring_state *ring)
 
 void tec_rings_open(struct tec_loop *l)
 {
-    for (int i = 0; i < l->n_rings; i++)
+    for (int i = 0; i < l->n_rings * l->sessions; i++)
         for (int k = 0; keeps_regions(&l->rings[i]) && k < tec_ring_spec(&l->rings[i])->stages; k++)
             tec_kv_pool_take(&l->rings[i].chain->plan->prefixes);
-    tec_rings_reset(l);
+    for (int s = 0; s < l->sessions; s++)
+        tec_loop_empty_rings(l, s);
 }
 
 void tec_rings_close(struct tec_loop *l)
 {
-    for (int i = 0; i < l->n_rings; i++) {
+    for (int i = 0; i < l->n_rings * l->sessions; i++) {
         const struct tec_ring_state *ring = &l->rings[i];
         empty(&l->rings[i]);
         for (int k = 0; keeps_regions(ring) && k < tec_ring_spec(ring)->stages; k++)
@@ -49,10 +50,10 @@ void tec_rings_close(struct tec_loop *l)
 
 /* --- entering and leaving -------------------------------------------------------------------- */
 
-void tec_rings_reset(struct tec_loop *l)
+void tec_loop_empty_rings(struct tec_loop *l, int session)
 {
     for (int i = 0; i < l->n_rings; i++) {
-        struct tec_ring_state *ring = &l->rings[i];
+        struct tec_ring_state *ring = tec_ring_first(l, i) + session;
         empty(ring);
         ring->turn = 0;
         ring->seen = UINT64_MAX; /* nothing was missing before */
@@ -63,7 +64,7 @@ void tec_rings_reset(struct tec_loop *l)
 
 void tec_ring_flush(struct tec_loop *l, struct tec_ring_state *ring)
 {
-    if (!ring->flushes || ring->n == 0)
+    if (ring->n == 0)
         return;
     struct tec_ring_event more = tec_ring_event();
     int64_t ids[TEC_MAX_STAGES];
@@ -80,6 +81,18 @@ void tec_ring_flush(struct tec_loop *l, struct tec_ring_state *ring)
         more);
     empty(ring);
     ring->filling = true;
+}
+
+void tec_rings_begin(struct tec_loop *l, int64_t episode)
+{
+    for (int i = 0; i < l->n_rings; i++) {
+        struct tec_ring_state *ring = tec_ring_own(l, tec_ring_first(l, i));
+        if (ring->episode == episode)
+            continue;
+        tec_ring_flush(l, ring);
+        ring->filling = true;
+        ring->episode = episode;
+    }
 }
 
 /* Places the sequence's next row: its newest token is the next input. */
@@ -157,22 +170,6 @@ static int to_come(const struct tec_ring_state *ring, const struct tec_ring_item
     return n;
 }
 
-int tec_rings_to_come(const struct tec_loop *l, const struct tec_ring_state *but)
-{
-    int n = 0;
-    for (int i = 0; i < l->n_rings; i++) {
-        const struct tec_ring_state *ring = &l->rings[i];
-        int stages = tec_ring_spec(ring)->stages;
-        int forwards = ring->ran ? ring->forwards_left : tec_ring_forwards(l, ring);
-        if (ring == but)
-            continue;
-        n += !ring->ran && l->input && forwards >= stages;
-        for (int k = 0; k < ring->n; k++)
-            n += ring->items[k].stage < stages && ring->items[k].stage + forwards >= stages;
-    }
-    return n;
-}
-
 static void release(struct tec_loop *l, struct tec_ring_state *ring, const struct tec_ring_item *it)
 {
     int action = ring->chain->action;
@@ -204,7 +201,7 @@ static void break_off(struct tec_loop *l, struct tec_ring_state *ring,
     if (age < 64)
         ring->broken |= UINT64_C(1) << age;
     if (l->o.lost && ring->chain->action == 0)
-        l->o.lost(l->o.user, it->id, it->captured_ns);
+        l->o.lost(l->o.user, l->record.session, it->id, it->captured_ns);
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_FINISH,
                                         .what = "eos",
                                         .node = tec_chain_actor(l, ring->chain),
@@ -268,7 +265,8 @@ static bool next_copy(struct tec_loop *l, struct tec_scheduled *it)
     struct tec_chain *c = it->chain;
     bool asked = false;
     for (int i = 0; i < l->n_live; i++)
-        asked |= tec_chain_of(l, &l->requests[i]) == c && !l->requests[i].stored;
+        asked |= tec_chain_of(l, &l->requests[i]) == c && !l->requests[i].stored &&
+                 (l->sessions < 2 || l->requests[i].session == l->tick->session);
     if (!asked)
         return false;
     c->prefix.region = tec_kv_pool_take(&c->plan->prefixes);
@@ -300,22 +298,28 @@ static void add(struct tec_ring_flight *f, struct tec_ring_state *ring, int at)
     f->item[f->n++] = &ring->items[at];
 }
 
+static bool enters(const struct tec_ring_state *ring, int at)
+{
+    return at == 0 && ring->input;
+}
+
 /* The rows of forward `at` of the frame: of the rings that have as many. */
-static void gather_rows(struct tec_loop *l, int at, bool enters)
+static void gather_rows(struct tec_loop *l, int at)
 {
     struct tec_ring_flight *f = &l->flight;
     struct tec_ring_state *const *rings = f->rings;
     f->n = 0;
     f->by = rings[0];
-    for (int r = 0; r < f->n_rings && enters; r++)
-        add(f, rings[r], rings[r]->n - 1);
+    for (int r = 0; r < f->n_rings; r++)
+        if (enters(rings[r], at))
+            add(f, rings[r], rings[r]->n - 1);
     f->entering = tec_ring_spec(rings[0])->apart ? 0 : f->n;
     for (int r = 0; r < f->n_rings; r++)
-        for (int i = rings[r]->n - 1 - enters; i >= 0 && at < rings[r]->forwards; i--)
+        for (int i = rings[r]->n - 1 - enters(rings[r], at); i >= 0 && at < rings[r]->forwards; i--)
             add(f, rings[r], i);
 }
 
-/* Forward `of` of the frame; the first takes the observation in, if there is one. */
+/* Forward `of` of the frame; the first takes the observations in, where there are any. */
 static bool next_forward(struct tec_loop *l, struct tec_scheduled *it)
 {
     struct tec_ring_flight *f = &l->flight;
@@ -323,11 +327,11 @@ static bool next_forward(struct tec_loop *l, struct tec_scheduled *it)
     for (int r = 0; r < f->n_rings; r++)
         f->rings[r]->forwards_left =
             it->of < f->rings[r]->forwards ? f->rings[r]->forwards - 1 - it->of : 0;
-    gather_rows(l, it->of, it->of == 0 && l->input);
+    gather_rows(l, it->of);
     for (int i = 0; i < f->n; i++)
         f->rows[i] = &f->item[i]->row;
     for (int i = 0; i < f->entering; i++)
-        f->prefixes[i] = &tec_chain_input(l, f->ring[i]->chain, l->input)->prefix;
+        f->prefixes[i] = &tec_chain_input(l, f->ring[i]->chain, f->ring[i]->input)->prefix;
     *it->launch = (struct tec_launch){.kind = TEC_LAUNCH_packed,
                                       .packed = {.in = {.prefixes = f->prefixes,
                                                         .rows = f->rows,
@@ -406,6 +410,8 @@ static void open_frame(struct tec_loop *l, struct tec_ring_state *ring,
                        const struct tec_frame_input *input)
 {
     ring->ran = true;
+    ring->who = l->turn;
+    ring->input = input;
     ring->forwards = tec_ring_forwards(l, ring);
     ring->seen = ring->seen << 1 | (input != NULL);
     ring->broken <<= 1;
@@ -433,8 +439,10 @@ static void close_frame(struct tec_loop *l, struct tec_ring_state *ring)
 static bool next_close(struct tec_loop *l, struct tec_scheduled *it)
 {
     (void)it;
-    for (int i = 0; i < l->flight.n_rings; i++)
+    for (int i = 0; i < l->flight.n_rings; i++) {
+        tec_loop_turn(l, l->flight.rings[i]->who);
         close_frame(l, l->flight.rings[i]);
+    }
     l->record.depth = tec_ring_depth(l, &l->rings[0]);
     return false;
 }
@@ -442,19 +450,28 @@ static bool next_close(struct tec_loop *l, struct tec_scheduled *it)
 const struct tec_scheduled_kind tec_scheduled_close = {.next = next_close, .always = true};
 
 /* Behind a forward, of the rings that took part. */
-static void add_moves(struct tec_loop *l, int at, bool enters)
+static void add_moves(struct tec_loop *l, int at)
 {
     for (int r = 0; r < l->flight.n_rings; r++) {
-        struct tec_ring_state *ring = l->flight.rings[r];
-        int of = tec_ring_index(l, ring);
+        const struct tec_ring_state *ring = l->flight.rings[r];
+        int of = (int)(ring - l->rings);
         if (at >= ring->forwards)
             continue;
-        if (enters && keeps_regions(ring))
-            tec_schedule_add(l, &tec_scheduled_copy, ring->chain, 0, of);
-        tec_schedule_add(l, &tec_scheduled_leave, ring->chain, 0, of);
+        if (enters(ring, at) && keeps_regions(ring))
+            tec_schedule_add(l, &tec_scheduled_copy, ring->chain, ring->who, of);
+        tec_schedule_add(l, &tec_scheduled_leave, ring->chain, ring->who, of);
         if (tec_ring_spec(ring)->shifts)
-            tec_schedule_add(l, &tec_scheduled_shift, ring->chain, 0, of);
+            tec_schedule_add(l, &tec_scheduled_shift, ring->chain, ring->who, of);
     }
+}
+
+/* Of the session whose turn it is. */
+static void add_ring(struct tec_loop *l, struct tec_ring_state *ring)
+{
+    open_frame(l, ring, l->input);
+    l->flight.rings[l->flight.n_rings++] = ring;
+    if (l->input && tec_ring_spec(ring)->apart)
+        tec_schedule_add(l, &tec_scheduled_enter, ring->chain, ring->who, (int)(ring - l->rings));
 }
 
 void tec_rings_add(struct tec_loop *l, struct tec_chain *c)
@@ -463,19 +480,18 @@ void tec_rings_add(struct tec_loop *l, struct tec_chain *c)
     int forwards = 0;
     f->n_rings = 0;
     f->made = false;
-    for (int i = 0; i < l->n_rings; i++) {
-        struct tec_ring_state *ring = &l->rings[i];
-        if (ring->ran || ring->chain->plan != c->plan)
-            continue;
-        open_frame(l, ring, l->input);
-        forwards = ring->forwards > forwards ? ring->forwards : forwards;
-        f->rings[f->n_rings++] = ring;
-        if (l->input && tec_ring_spec(ring)->apart)
-            tec_schedule_add(l, &tec_scheduled_enter, ring->chain, 0, i);
+    for (int i = 0; i < l->n_rings * l->n_own; i++) {
+        struct tec_ring_state *first = tec_ring_first(l, i / l->n_own);
+        tec_loop_turn(l, i % l->n_own);
+        if (first->chain->plan == c->plan && !l->tick->rests && !tec_ring_own(l, first)->ran)
+            add_ring(l, tec_ring_own(l, first));
     }
+    for (int r = 0; r < f->n_rings; r++)
+        forwards = f->rings[r]->forwards > forwards ? f->rings[r]->forwards : forwards;
     for (int at = 0; at < forwards; at++) {
-        tec_schedule_add(l, &tec_scheduled_forward, f->rings[0]->chain, 0, at);
-        add_moves(l, at, at == 0 && l->input);
+        tec_schedule_add(l, &tec_scheduled_forward, f->rings[0]->chain, f->rings[0]->who, at);
+        add_moves(l, at);
     }
-    tec_schedule_add(l, &tec_scheduled_close, c, 0, 0);
+    if (forwards > 0)
+        tec_schedule_add(l, &tec_scheduled_close, c, f->rings[0]->who, 0);
 }

@@ -2,16 +2,22 @@
 #ifndef TEC_GRAPH_RUN_RING_OWN_H
 #define TEC_GRAPH_RUN_RING_OWN_H
 
-#include "graph/run/state.h"
+#include "graph/run/state_rings.h"
 
 static inline const struct tec_plan_spec *tec_ring_spec(const struct tec_ring_state *ring)
 {
     return &ring->chain->plan->spec;
 }
 
+/* Which of the topology's rings it is, and whose. */
 static inline int tec_ring_index(const struct tec_loop *l, const struct tec_ring_state *ring)
 {
-    return (int)(ring - l->rings);
+    return (int)(ring - l->rings) / l->sessions;
+}
+
+static inline int tec_ring_session(const struct tec_loop *l, const struct tec_ring_state *ring)
+{
+    return (int)(ring - l->rings) % l->sessions;
 }
 
 /* Tokens of a sequence whose keys are there. */

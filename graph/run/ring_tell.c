@@ -13,8 +13,16 @@ int64_t tec_ring_used(const struct tec_ring_state *ring)
 int tec_rings_in_flight(const struct tec_loop *l)
 {
     int n = 0;
+    for (int s = 0; s < l->sessions; s++)
+        n += tec_loop_in_flight(l, s);
+    return n;
+}
+
+int tec_loop_in_flight(const struct tec_loop *l, int session)
+{
+    int n = 0;
     for (int i = 0; i < l->n_rings; i++)
-        n += l->rings[i].n;
+        n += tec_ring_first(l, i)[session].n;
     return n;
 }
 
@@ -34,6 +42,22 @@ int tec_ring_forwards(const struct tec_loop *l, const struct tec_ring_state *rin
     return tec_stages_forwards(tec_ring_spec(ring)->stages, tec_ring_depth(l, ring));
 }
 
+int tec_rings_to_come(const struct tec_loop *l, const struct tec_ring_state *but)
+{
+    int n = 0;
+    for (int i = 0; i < l->n_rings; i++) {
+        const struct tec_ring_state *ring = tec_ring_own(l, tec_ring_first(l, i));
+        int stages = tec_ring_spec(ring)->stages;
+        int forwards = ring->ran ? ring->forwards_left : tec_ring_forwards(l, ring);
+        if (ring == but)
+            continue;
+        n += !ring->ran && l->input && forwards >= stages;
+        for (int k = 0; k < ring->n; k++)
+            n += ring->items[k].stage < stages && ring->items[k].stage + forwards >= stages;
+    }
+    return n;
+}
+
 bool tec_ring_missed(struct tec_loop *l, struct tec_ring_state *ring, enum tec_cause *cause)
 {
     int age = tec_stages_frames(tec_ring_spec(ring)->stages, tec_ring_depth(l, ring)) - 1;
@@ -41,7 +65,7 @@ bool tec_ring_missed(struct tec_loop *l, struct tec_ring_state *ring, enum tec_c
     if (ring->broken & bit) { /* its action would have ended the filling */
         ring->filling = l->record.filling = false;
         for (int i = 0; i < l->n_rings; i++)
-            l->record.filling |= l->rings[i].filling;
+            l->record.filling |= tec_ring_own(l, tec_ring_first(l, i))->filling;
     }
     if (l->record.actions[ring->chain->action].release_ns >= 0 || ring->filling)
         return false;
@@ -138,6 +162,7 @@ static struct tec_ring_segment segment_of(const struct tec_loop *l, const struct
     const struct tec_ring_item *it = f->item[i];
     bool whole = i < f->entering;
     return (struct tec_ring_segment){.ring = tec_ring_index(l, f->ring[i]),
+                                     .session = tec_ring_session(l, f->ring[i]),
                                      .request = it->id,
                                      .stage = it->stage,
                                      .slot = it->slot,
@@ -161,14 +186,16 @@ void tec_ring_tell_tokens(const struct tec_loop *l, const struct tec_ring_flight
 {
     struct tec_ring_event ring = tec_ring_event();
     int64_t ids[TEC_MAX_STAGES];
-    int done[TEC_MAX_STAGES], of[TEC_MAX_STAGES];
+    int done[TEC_MAX_STAGES], of[TEC_MAX_STAGES], sessions[TEC_MAX_STAGES];
     for (int i = 0; i < f->n; i++) {
         ids[i] = f->item[i]->id;
         done[i] = f->item[i]->stage;
         of[i] = tec_ring_index(l, f->ring[i]);
+        sessions[i] = tec_ring_session(l, f->ring[i]);
     }
     ring.done = done;
     ring.of = of;
+    ring.sessions = sessions;
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_TOKENS,
                                         .node = -1,
                                         .request = -1,

@@ -5,14 +5,14 @@
  * of them nothing else runs, because what is more urgent came before it. */
 #include "graph/run/schedule.h"
 
-#include "graph/run/state.h"
+#include "graph/run/state_rings.h"
 
-/* What a chain may put in: its actions with the texts before them, each session's region, and of a
- * ring every forward; beside it what runs with it. */
+/* What a chain may put in: of each session its actions with the texts before them, a region, and
+ * of a ring what runs before and behind every forward; of all of them forwards and prefills. */
 static int most_of(const struct tec_loop *l, const struct tec_chain *c)
 {
     int stages = c->ring ? c->plan->spec.stages : 0;
-    return l->sessions * (3 * c->n_actions + 1) + 4 + 3 * stages + 3;
+    return l->sessions * (3 * c->n_actions + 3 + 2 * stages) + 4 + stages;
 }
 
 enum tec_status tec_schedule_create(struct tec_loop *l, struct tec_error *err)
@@ -91,7 +91,7 @@ void tec_schedule_run(struct tec_loop *l)
     tec_loop_turn(l, 0);
     for (int i = 0; i < l->n_hard && !l->record.failed; i++) {
         struct tec_chain *c = &l->chains[l->hard[i]];
-        if (c->ring && !l->tick->rests)
+        if (c->ring)
             tec_rings_add(l, c);
         else if (observed)
             tec_loop_add_hard(l, c);

@@ -100,7 +100,7 @@ struct tec_chain {
     int first_segment[TEC_MAX_SESSIONS];
     bool parted; /* jobs may run beside the hard nodes of this frame */
     struct tec_chain_prefix prefix;
-    struct tec_ring_state *ring; /* NULL = none */
+    struct tec_ring_state *ring; /* the first session's; NULL = none */
     float *chunk;                /* [horizon, dim], or of a ring [stages] */
     struct tec_text_given given[TEC_MAX_TICKING];
     struct tec_late_input *late;   /* [sessions]; NULL = it waits for none */
@@ -115,28 +115,32 @@ struct tec_ring_item {
     int tokens[TEC_MAX_STAGES];
 };
 
-/* A frame that the ring has lived through is a turn. Of the last 64, newest in bit 0: `seen` had an
- * observation, `broken` lost its sequence to an early end token. */
+/* A ring of one session. A frame that it has lived through is a turn. Of the last 64, newest in bit
+ * 0: `seen` had an observation, `broken` lost its sequence to an early end token. */
 struct tec_ring_state {
     struct tec_chain *chain;
-    const char *name;           /* of its resource */
-    const char *packed, *alone; /* its launches: with prefills, without */
-    bool flushes;               /* with a new instruction */
-    int first;                  /* region of its first slot */
-    int n;                      /* in flight */
-    bool ran;                   /* in this frame */
-    int forwards;               /* of this frame */
-    int forwards_left;          /* behind the one that runs */
+    const char *name;                    /* of its resource */
+    const char *packed, *alone;          /* its launches: with prefills, without */
+    bool flushes;                        /* with a new instruction */
+    int first;                           /* region of its first slot */
+    int n;                               /* in flight */
+    bool ran;                            /* in this frame */
+    int who;                             /* its session's place in this frame */
+    const struct tec_frame_input *input; /* that it takes in in this frame; NULL = none */
+    int forwards;                        /* of this frame */
+    int forwards_left;                   /* behind the one that runs */
+    int64_t episode;                     /* of the newest observation */
     int64_t turn;
     bool filling;
     uint64_t seen, broken;
     struct tec_ring_item items[TEC_MAX_STAGES]; /* oldest first */
 };
 
-/* The rings of a plan in a frame, and the sequences of a forward, in the order of its rows: those
- * that enter, one of each ring, then the others, ring by ring, youngest first. */
+/* The rings of a plan in a frame, those of all its sessions, and the sequences of a forward, in the
+ * order of its rows: those that enter, at most one of each ring, then the others, ring by ring,
+ * youngest first. */
 struct tec_ring_flight {
-    struct tec_ring_state *rings[TEC_MAX_RINGS];
+    struct tec_ring_state *rings[TEC_MAX_STAGES];
     int n_rings;
     bool made;                 /* the newest forward did not fail */
     struct tec_ring_state *by; /* the first ring: of its plan all are */
@@ -242,11 +246,11 @@ struct tec_loop {
     int64_t device_over_ns; /* of it, beyond the p99 known before */
     int64_t ran_ns;         /* the executor's CPU time when the frame opened; -1 = not known */
     struct tec_recent recent[TEC_RECENT_FRAMES];
-    int64_t n_recent;   /* counts on */
-    int64_t pending_ns; /* of this frame: for inputs */
-    int64_t lost_ns;    /* to the host, see account.c */
-    int n_rings;        /* as the topology's */
-    struct tec_ring_state rings[TEC_MAX_RINGS];
+    int64_t n_recent;             /* counts on */
+    int64_t pending_ns;           /* of this frame: for inputs */
+    int64_t lost_ns;              /* to the host, see account.c */
+    int n_rings;                  /* as the topology's */
+    struct tec_ring_state *rings; /* [n_rings, sessions]; NULL = there are none */
     struct tec_ring_flight flight;
     struct tec_histogram usual_planner, usual_host;
     struct tec_histogram usual_launches, usual_ran; /* of a frame; where ran_ns is known */
@@ -444,27 +448,6 @@ void tec_loop_tell_kv(const struct tec_loop *l, const char *what, const struct t
 void tec_loop_tell_prefix(const struct tec_loop *l, const char *what, const struct tec_chain *c,
                           int tokens, int64_t at_ns);
 
-/* ring.c: sequences in flight in rings, one forward after the other. */
-void tec_rings_open(struct tec_loop *l); /* takes what regions they keep */
-void tec_rings_close(struct tec_loop *l);
-void tec_rings_reset(struct tec_loop *l);
-/* A new instruction: what was seen under the old one is dropped, where the pipeline says so. */
-void tec_ring_flush(struct tec_loop *l, struct tec_ring_state *ring);
-/* Of this frame's decision, and the forwards that it comes to. */
-int tec_ring_depth(const struct tec_loop *l, const struct tec_ring_state *ring);
-int tec_ring_forwards(const struct tec_loop *l, const struct tec_ring_state *ring);
-/* The items of all rings that share the plan of a chain: of a frame that its first ring begins. */
-void tec_rings_add(struct tec_loop *l, struct tec_chain *c);
-/* A frame without actions of the ring: whether it owed some, and why there are none. */
-bool tec_ring_missed(struct tec_loop *l, struct tec_ring_state *ring, enum tec_cause *cause);
-/* Every launch of the rings that share a chain's plan once, and what the costs learn of it. */
-void tec_rings_warm(struct tec_loop *l, const struct tec_chain *c,
-                    const struct tec_frame_input *input);
-/* Chunks of rings but one that leave in what is left of this frame. */
-int tec_rings_to_come(const struct tec_loop *l, const struct tec_ring_state *but);
-/* Tokens in flight. */
-int64_t tec_ring_used(const struct tec_ring_state *ring);
-int tec_rings_in_flight(const struct tec_loop *l);
 /* The first chain with the plan of a chain: their costs are its. */
 const struct tec_chain *tec_chain_host(const struct tec_loop *l, const struct tec_chain *c);
 

@@ -1,6 +1,6 @@
 /* view.c - what policies see of a frame: requests, caches, costs and the slack. */
 #include "graph/run/memory.h"
-#include "graph/run/state.h"
+#include "graph/run/state_rings.h"
 
 #include <math.h>
 #include <string.h>
@@ -38,10 +38,15 @@ static void view_caches(struct tec_loop *l)
 {
     tec_chains_view(l);
     for (int i = 0; i < l->n_rings; i++) {
-        const struct tec_ring_state *ring = &l->rings[i];
+        const struct tec_ring_state *ring = tec_ring_first(l, i);
         struct tec_kv_view *kv = &l->kv[ring->chain->kv_frame];
-        kv->used = kv->pinned = tec_ring_used(ring);
-        kv->oldest = ring->n ? ring->turn - ring->items[0].turn : 0;
+        kv->used = kv->oldest = 0;
+        for (int s = 0; s < l->sessions; s++) {
+            int64_t age = ring[s].n ? ring[s].turn - ring[s].items[0].turn : 0;
+            kv->used += tec_ring_used(&ring[s]);
+            kv->oldest = age > kv->oldest ? age : kv->oldest;
+        }
+        kv->pinned = kv->used;
         kv->bytes = kv->used * tec_kv_token_bytes(&ring->chain->plan->space.shape);
     }
 }
@@ -154,7 +159,8 @@ static bool is_launch(const struct tec_loop *l, const char *what)
 {
     bool any = false;
     for (int i = 0; i < l->n_rings; i++)
-        any |= strcmp(what, l->rings[i].packed) == 0 || strcmp(what, l->rings[i].alone) == 0;
+        any |= strcmp(what, tec_ring_first(l, i)->packed) == 0 ||
+               strcmp(what, tec_ring_first(l, i)->alone) == 0;
     return any;
 }
 
@@ -232,7 +238,8 @@ double tec_loop_ring_cost(const struct tec_loop *l, const struct tec_ring_state 
     return row ? tec_costs_row_us(row, q) : 0.0;
 }
 
-/* Forward `at` of a steady frame of the rings that share a plan, and what is moved behind it. */
+/* Forward `at` of a steady frame of the rings that share a plan, one of each session in it, and
+ * what is moved behind it. */
 static double forward_cost(const struct tec_loop *l, const struct tec_ring_state *first,
                            const int *depths, int at, double q)
 {
@@ -240,12 +247,12 @@ static double forward_cost(const struct tec_loop *l, const struct tec_ring_state
     int rows = 0, enter = 0;
     double moved = 0.0;
     for (int i = 0; i < l->n_rings; i++) {
-        if (l->rings[i].chain->plan != first->chain->plan ||
+        if (tec_ring_first(l, i)->chain->plan != first->chain->plan ||
             at >= tec_stages_forwards(s->stages, depths[i]))
             continue;
-        rows += tec_stages_rows(s->stages, depths[i], at);
-        enter += at == 0;
-        moved += (double)tec_stages_moved(s->stages, depths[i], at, s->frame_tokens);
+        rows += l->n_own * tec_stages_rows(s->stages, depths[i], at);
+        enter += at == 0 ? l->n_own : 0;
+        moved += l->n_own * (double)tec_stages_moved(s->stages, depths[i], at, s->frame_tokens);
     }
     if (rows + enter == 0)
         return 0.0;
@@ -266,10 +273,10 @@ static double rings_cost(const struct tec_loop *l, const int *depths, double q)
 {
     double us = 0.0;
     for (int i = 0; i < l->n_rings; i++) {
-        const struct tec_ring_state *ring = &l->rings[i];
+        const struct tec_ring_state *ring = tec_ring_first(l, i);
         bool first = true;
         for (int k = 0; k < i; k++)
-            first &= l->rings[k].chain->plan != ring->chain->plan;
+            first &= tec_ring_first(l, k)->chain->plan != ring->chain->plan;
         for (int at = 0; first && at < ring->chain->plan->spec.stages; at++)
             us += forward_cost(l, ring, depths, at, q);
     }
@@ -281,7 +288,7 @@ static double packed_cost(const struct tec_loop *l, int depth, double q)
 {
     int depths[TEC_MAX_RINGS];
     for (int i = 0; i < l->n_rings; i++) {
-        int stages = l->rings[i].chain->plan->spec.stages;
+        int stages = tec_ring_first(l, i)->chain->plan->spec.stages;
         depths[i] = depth < 1 ? 1 : depth > stages ? stages : depth;
     }
     return rings_cost(l, depths, q);
@@ -399,7 +406,7 @@ static double slack_of(const void *self, double q)
             hard += hard_cost(l, &l->chains[i], q);
     int depths[TEC_MAX_RINGS];
     for (int i = 0; i < l->n_rings; i++)
-        depths[i] = tec_ring_depth(l, &l->rings[i]);
+        depths[i] = tec_ring_depth(l, tec_ring_first(l, i));
     hard += rings_cost(l, depths, q);
     if (next == INT64_MAX)
         next = l->record.start_ns + l->o.topology->period_us * 1000;
@@ -413,8 +420,9 @@ static double slack_of(const void *self, double q)
 static void set_caps(struct tec_loop *l, const struct tec_chain *s)
 {
     const struct tec_plan *p = s->plan;
-    l->kv[s->kv_frame].cap = p->spec.stages ? (int64_t)p->spec.stages * p->spec.ring_tokens
-                                            : (int64_t)p->prefixes.n * p->prefixes.tokens;
+    l->kv[s->kv_frame].cap = p->spec.stages
+                                 ? (int64_t)l->sessions * p->spec.stages * p->spec.ring_tokens
+                                 : (int64_t)p->prefixes.n * p->prefixes.tokens;
     if (s->kv_requests >= 0)
         l->kv[s->kv_requests].cap =
             (int64_t)p->spec.request_slots * (p->spec.prompt_tokens + p->spec.new_tokens);

@@ -41,10 +41,10 @@ static void lose(struct tectum *t, int64_t number, int64_t captured_ns, const ch
     t->loss = (struct tec_live_loss){number, captured_ns, 0, reason};
 }
 
-void tec_live_lost(void *user, const struct tec_observation_record *seen)
+void tec_live_lost(void *user, int session, const struct tec_observation_record *seen)
 {
     const struct tec_live_shared *live = user;
-    lose(live->sessions, seen->number, seen->captured_ns, "eos"); /* a ring is of one session */
+    lose(&live->sessions[session], seen->number, seen->captured_ns, "eos");
 }
 
 /* Report a loss only when no older observation is in flight any more, because a consumer that waits
@@ -52,7 +52,7 @@ void tec_live_lost(void *user, const struct tec_observation_record *seen)
  * flush dropped them together with all older ones. */
 static void tell_loss(struct tectum *t)
 {
-    if (t->loss.number < 0 || tec_loop_live(t->engine->loop) >
+    if (t->loss.number < 0 || tec_loop_in_flight(t->engine->loop, t->index) >
                                   tec_observation_records_after(
                                       &t->live->runtime.sessions[t->index].records, t->loss.number))
         return;
@@ -64,11 +64,15 @@ static void tell_loss(struct tectum *t)
     tec_bell_ring(&t->done);
 }
 
-/* Reset a ring: drop the observations in flight and tell those who wait for their actions. */
+/* Reset a ring: drop the observations in flight and tell those who wait for their actions. Of
+ * several sessions the others go on. */
 static void empty(struct tectum *t)
 {
     int64_t below = atomic_load(&t->forgets);
-    tec_loop_reset(t->engine->loop);
+    if (t->live->n_sessions > 1)
+        tec_loop_empty_rings(t->engine->loop, t->index);
+    else
+        tec_loop_reset(t->engine->loop);
     t->observed = 0;
     tec_transcript_tell(
         &t->transcript); /* texts that it ended, before their frames' numbers are used anew */
@@ -117,11 +121,24 @@ static void tell_session(struct tectum *t, bool failed)
     }
 }
 
-/* Is a session in the next frame? One without an observation is where nobody has any, and where its
- * requests are to be given up. */
+/* Language goes on at the robot's period. A ring waits longer than that, so that its next
+ * observation comes first, and a slow frame does not eat up the pause. */
+static int64_t pause_ns(const struct tec_live_shared *live)
+{
+    enum { NO_PERIOD_NS = 10000000 };
+    int64_t period = live->engine->topology.period_us * 1000;
+    if (period <= 0)
+        period = NO_PERIOD_NS;
+    return live->engine->topology.n_rings > 0 ? period + period / 2 : period;
+}
+
+/* Is a session in the next frame? One without an observation is where nobody has any, where its
+ * requests are to be given up, and where its ring has waited so long for the next one. */
 static bool takes_part(const struct tectum *t, bool observed)
 {
-    return t->waits || !observed || tec_asks_cancels_wait(&t->asks);
+    bool goes_on = tec_loop_in_flight(t->engine->loop, t->index) > 0 &&
+                   tec_clock_now(&wall) - t->ran_ns >= pause_ns(t->live);
+    return t->waits || !observed || goes_on || tec_asks_cancels_wait(&t->asks);
 }
 
 /* The sessions of the next frame, whose deadline is the earliest first. */
@@ -163,6 +180,7 @@ static void run_frame(struct tec_live_shared *live, bool observed)
         seen[i].acts_for = t->tick;
         tec_transcript_note(&t->transcript, ticks[i].frame, seen[i].number);
         t->waits = false;
+        t->ran_ns = tec_clock_now(&wall);
     }
     tec_runtime_frame(&live->runtime, seen, ticks, n);
     bool failed = tec_engine_failure(live->engine, NULL) != TEC_OK;
@@ -215,18 +233,11 @@ static void go_on(void *user)
     run_frame(user, false);
 }
 
-/* Language goes on at the robot's period. A ring waits longer than that, so that its next
- * observation comes first, and a slow frame does not eat up the pause. */
 struct tec_runtime_source tec_live_source(struct tec_live_shared *live)
 {
-    enum { NO_PERIOD_NS = 10000000 };
-    bool ring = live->engine->topology.n_rings > 0;
-    int64_t period = live->engine->topology.period_us * 1000;
-    if (period <= 0)
-        period = NO_PERIOD_NS;
     return (struct tec_runtime_source){.take = take,
                                        .go_on = go_on,
-                                       .between_ns = ring ? period + period / 2 : period,
-                                       .from_end = ring,
+                                       .between_ns = pause_ns(live),
+                                       .from_end = live->engine->topology.n_rings > 0,
                                        .user = live};
 }

@@ -94,6 +94,7 @@ struct tectum {
     _Atomic bool emptying;     /* the frame thread has not emptied the ring yet */
     int64_t tick;              /* the frame thread's: the robot's tick that its frame acts for */
     int64_t frame;             /* the frame thread's: frames that the session was in, of several */
+    int64_t ran_ns;            /* the same thread's: when the newest of these was run */
     int64_t observed;          /* the same thread's: observations that texts are counted by */
     _Atomic int64_t blind;     /* newest tick without an observation; -1 = none */
 
@@ -104,7 +105,7 @@ enum { TEC_LIVE_FRAMES = 4096 };
 
 /* The frame thread's listener and source; `user` is what the sessions share. */
 void tec_live_left(void *user, const struct tec_runtime_left *left);
-void tec_live_lost(void *user, const struct tec_observation_record *seen);
+void tec_live_lost(void *user, int session, const struct tec_observation_record *seen);
 struct tec_runtime_source tec_live_source(struct tec_live_shared *live);
 
 /* For the public functions: fill the error with one sentence. */

@@ -51,10 +51,10 @@ static void pass_release(void *user, int action, const float *chunk,
     o->more.released(o->more.user, action, chunk, record);
 }
 
-static void pass_loss(void *user, int64_t seen, int64_t captured_ns)
+static void pass_loss(void *user, int session, int64_t seen, int64_t captured_ns)
 {
     const struct tec_opened *o = user;
-    o->more.lost(o->more.user, seen, captured_ns);
+    o->more.lost(o->more.user, session, seen, captured_ns);
 }
 
 static enum tec_status pass_prepared(void *user, struct tec_session *session, struct tec_error *err)

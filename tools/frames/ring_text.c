@@ -31,6 +31,8 @@ static void print_ring(const struct tec_pipeline *p, const struct tec_decl_node 
     if (m)
         fprintf(out, " (%s of keys and values each)",
                 tec_byte_text(bytes, m->kv_token * r->tokens));
+    if (p->frame.sessions > 1)
+        fprintf(out, " for each of %d sessions", p->frame.sessions);
     fprintf(out, "; sequences %s; %s; a new instruction %s\n",
             r->shift == TEC_SHIFT_DEVICE_COPY ? "are copied on after each forward"
                                               : "keep their slots",

@@ -136,7 +136,8 @@ static int host_of(const struct tec_cost_table *t, const struct tec_pipeline *p,
     return own ? i : 0;
 }
 
-/* Rings that share forwards, at their deepest captured depth, which needs the fewest. */
+/* Rings that share forwards, of all sessions, at their deepest captured depth, which needs the
+ * fewest. */
 struct forwards {
     int host, rings, stages, depth, n;
     bool apart; /* a prefill of each, then a row of all in flight */
@@ -164,8 +165,10 @@ static struct forwards forwards_of(const struct tec_cost_table *t, const struct 
             continue;
         f.apart = n->pack_with.index < 0;
         f.stages = p->resources[n->kv.index].stages;
-        f.ms += f.apart ? p99_ms(t, p->nodes[p->chains[n->chain].prefill].name, 0) : 0.0;
-        f.rings++;
+        f.ms += f.apart
+                    ? p->frame.sessions * p99_ms(t, p->nodes[p->chains[n->chain].prefill].name, 0)
+                    : 0.0;
+        f.rings += p->frame.sessions;
     }
     f.depth = deepest > 0 && deepest < f.stages ? deepest : f.stages;
     f.n = tec_stages_forwards(f.stages, f.depth);

@@ -7,8 +7,11 @@
 #include "tools/measure/bench.h"
 
 enum {
+    /* prefills of so many rings with the rows of all others: the most is of half as many rings as
+     * there may be stages */
+    TEC_PROFILE_PACKED = TEC_MAX_STAGES / 2 * (TEC_MAX_STAGES / 2 + 1),
     TEC_PROFILE_VARIANTS = 3 + TEC_MAX_BATCHES + 2 * TEC_MAX_STAGES + TEC_MAX_DECODERS +
-                           TEC_MAX_ACTIONS + 2 * TEC_MAX_SESSIONS + TEC_MAX_RINGS * TEC_MAX_STAGES +
+                           TEC_MAX_ACTIONS + 2 * TEC_MAX_SESSIONS + TEC_PROFILE_PACKED +
                            (TEC_MAX_CHAINS - 1) * (2 + TEC_MAX_BATCHES) +
                            TEC_MAX_MEMORIES * (1 + TEC_MAX_AXIS) + 2 * TEC_MAX_NODES
 };

@@ -84,11 +84,11 @@ void tec_worker_left(void *user, const struct tec_runtime_left *left)
         tec_worker_send(w, s);
 }
 
-/* The model ended the actions of the request's own observation early; a ring is of one session. */
-void tec_worker_lost(void *user, const struct tec_observation_record *seen)
+/* The model ended the actions of the request's own observation early. */
+void tec_worker_lost(void *user, int session, const struct tec_observation_record *seen)
 {
     struct tec_worker *w = user;
-    struct tec_worker_session *s = w->sessions;
+    struct tec_worker_session *s = &w->sessions[session];
     s->lost |= s->job >= 0 && seen->number == s->number;
 }
 
@@ -215,16 +215,10 @@ static void run_ticks(struct tec_worker *w, bool asked)
 /* A ring that gives no actions is given the same observation again, until it gives some or until
  * the actions of that observation are lost, for they would be lost again. Once the ring gives
  * actions in every frame, actions that end early are the request's own. */
-static void fill_ring(struct tec_worker *w, int job)
+static bool fills(const struct tec_worker *w, const struct tec_worker_session *s)
 {
-    struct tec_worker_session *s = w->sessions;
-    s->lost |= s->record->cause == TEC_CAUSE_MODEL;
-    for (int i = 0; i < w->stages && !s->acted && !s->lost && !tec_worker_expired(w, job); i++) {
-        run_ticks(w, true);
-        if (s->record->failed)
-            break;
-        s->lost |= s->record->cause == TEC_CAUSE_MODEL;
-    }
+    return w->stages > 0 && !s->acted && !s->lost && !s->record->failed &&
+           !tec_worker_expired(w, s->taken);
 }
 
 /* Count a miss if the robot was not given the request's own actions by the deadline. */
@@ -256,32 +250,46 @@ static void settle(struct tec_worker *w, const struct tec_worker_session *s)
     }
 }
 
+/* What becomes of the jobs that a frame was for, before another one uses its records. Those of
+ * rings that fill stay for the next one, if there may be one; returns whether any does. */
+static bool end_jobs(struct tec_worker *w, bool may_stay)
+{
+    bool stay = false;
+    struct tec_error err;
+    bool failed = tec_engine_failure(w->opened.engine, &err) != TEC_OK;
+    for (int i = 0; i < w->n_sessions; i++) {
+        struct tec_worker_session *s = &w->sessions[i];
+        if (s->taken < 0)
+            continue;
+        s->lost |= w->stages > 0 && s->record->cause == TEC_CAUSE_MODEL;
+        if (may_stay && !failed && fills(w, s)) {
+            stay = true;
+            continue;
+        }
+        note_miss(w, s);
+        if (failed)
+            continue;
+        settle(w, s);
+        s->asked_ns = tec_clock_now(&w->clock);
+        s->taken = s->job = -1;
+        s->text = false;
+    }
+    if (failed)
+        tec_worker_lose(w, &err);
+    return stay;
+}
+
 void tec_worker_frame(struct tec_worker *w)
 {
     bool asked = false;
-    struct tec_error err;
     for (int i = 0; i < w->n_sessions; i++)
         asked |= w->sessions[i].taken >= 0;
     int64_t before = tec_clock_now(&w->clock);
     run_ticks(w, asked);
     if (asked)
         w->frame_ns = tec_clock_now(&w->clock) - before;
-    if (w->stages && asked)
-        fill_ring(w, w->sessions[0].taken);
-    for (int i = 0; i < w->n_sessions; i++)
-        if (w->sessions[i].taken >= 0)
-            note_miss(w, &w->sessions[i]);
-    if (tec_engine_failure(w->opened.engine, &err) != TEC_OK) {
-        tec_worker_lose(w, &err);
-        return;
-    }
-    for (int i = 0; i < w->n_sessions; i++) {
-        if (w->sessions[i].taken >= 0) {
-            settle(w, &w->sessions[i]);
-            w->sessions[i].asked_ns = tec_clock_now(&w->clock);
-        }
-        w->sessions[i].taken = w->sessions[i].job = -1;
-        w->sessions[i].text = false;
-    }
-    tec_worker_tell_texts(w);
+    for (int left = w->stages; end_jobs(w, left > 0); left--)
+        run_ticks(w, true);
+    if (tec_engine_failure(w->opened.engine, NULL) == TEC_OK)
+        tec_worker_tell_texts(w);
 }

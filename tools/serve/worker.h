@@ -11,9 +11,10 @@
  * run meanwhile, and the policy batches their language with it.
  *
  * A ring takes a request's observation in and gives what leaves in the same frame. Where nothing
- * would leave, because it is filled anew, it is given the same observation until something does. It
- * holds observations of one connection: another one's begin with an empty ring. Where the action
- * that a request is given was ended early by the model, what on_miss says leaves in its place. */
+ * would leave, because it is filled anew, it is given the same observation until something does.
+ * Each session has one, with observations of one client: another one's begin with an empty ring.
+ * Where the action that a request is given was ended early by the model, what on_miss says leaves
+ * in its place. */
 #ifndef TEC_TOOLS_SERVE_WORKER_H
 #define TEC_TOOLS_SERVE_WORKER_H
 
@@ -153,7 +154,7 @@ enum tec_status tec_worker_observe(struct tec_worker *w, struct tec_worker_sessi
 
 /* The runtime's listener; `user` is the worker. */
 void tec_worker_left(void *user, const struct tec_runtime_left *left);
-void tec_worker_lost(void *user, const struct tec_observation_record *seen);
+void tec_worker_lost(void *user, int session, const struct tec_observation_record *seen);
 
 /* Take jobs and run their frames: for tec_turns_work. When that has returned, the misses that are
  * not counted yet are. */

@@ -153,19 +153,15 @@ static enum tec_status check_scenario(const struct tec_simulator *w, struct tec_
     TEC_TRY(check_tokens(w, s->text_tokens, "", -1, err));
     for (int i = 0; i < s->instruction.n; i++)
         TEC_TRY(check_tokens(w, s->instruction.item[i].value, "instruction", i, err));
-    if (t->n_rings && s->n_sessions > 1)
-        return tec_fail(err, TEC_MALFORMED,
-                        "sessions: a ring holds observations of one session, there are %d",
-                        s->n_sessions);
     int most = w->o.pipeline->frame.sessions;
     if (most > 1 && s->n_sessions > most)
         return tec_fail(err, TEC_MALFORMED, "sessions: the pipeline's frame has %d, there are %d",
                         most, s->n_sessions);
-    if (keeps_prefix(w) && most == 1 && s->n_sessions > 1)
+    if ((t->n_rings || keeps_prefix(w)) && most == 1 && s->n_sessions > 1)
         return tec_fail(err, TEC_MALFORMED,
-                        "sessions: a prefix that later frames read is of one session, there are %d "
-                        "and the pipeline's frame has one",
-                        s->n_sessions);
+                        "sessions: %s is of one session, there are %d and the pipeline's frame has "
+                        "one",
+                        t->n_rings ? "a ring" : "a prefix that later frames read", s->n_sessions);
     if (s->output_actions > t->horizon)
         return tec_fail(err, TEC_MALFORMED, "%d actions a frame are handed out, a chunk has %d",
                         s->output_actions, t->horizon);

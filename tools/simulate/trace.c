@@ -146,6 +146,8 @@ static void ring_start(json_t *line, const struct tec_topology *t, const struct 
                                 s->pos, s->visible);
         if (t->n_rings > 1)
             json_array_append_new(one, json_string(t->rings[s->ring].name));
+        if (e->tick->name)
+            json_array_append_new(one, json_integer(s->session));
         json_array_append_new(all, one);
     }
     set_integer(line, "rows", e->rows);
@@ -278,6 +280,8 @@ static void tokens(json_t *line, const struct tec_topology *t, const struct tec_
         if (t->n_rings > 1)
             json_object_set(line, "rings", rings);
         json_decref(rings);
+        if (e->tick->name)
+            set(line, "sessions", numbers(e->ring->sessions, e->n));
         return;
     }
     set_integer(line, "request", e->request);
