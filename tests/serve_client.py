@@ -95,16 +95,16 @@ class Refused(Exception):
 class Socket:
     """One connection; read() gives (opcode, bytes), control frames too. tls: an ssl.SSLContext."""
 
-    def __init__(self, port, path="/", headers="", timeout=20, tls=None):
+    def __init__(self, port, path="/", headers="", timeout=20, tls=None, host="x"):
         self.s = socket.create_connection(("127.0.0.1", port), timeout=timeout)
         self.s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if tls:
             self.s = tls.wrap_socket(self.s, server_hostname="127.0.0.1")
         self.buffer = b""
         key = base64.b64encode(os.urandom(16)).decode()
-        self.s.sendall(("GET %s HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        self.s.sendall(("GET %s HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                         "Sec-WebSocket-Key: %s\r\nSec-WebSocket-Version: 13\r\n%s\r\n"
-                        % (path, key, headers)).encode())
+                        % (path, host, key, headers)).encode())
         while b"\r\n\r\n" not in self.buffer:
             self._more()
         self.head, _, self.buffer = self.buffer.partition(b"\r\n\r\n")

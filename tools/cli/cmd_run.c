@@ -21,7 +21,6 @@ struct job {
     struct tec_invocation *call;
     struct tec_frames frames;
     struct tec_control control;
-    struct tec_view *view;
     struct tec_inputs *inputs[TEC_MAX_SESSIONS]; /* of each session */
     struct tec_noise_file noise;
     struct tec_scheduling scheduling;
@@ -308,8 +307,10 @@ static enum tec_status prepare(struct job *job, struct tec_error *err)
         .mode = o->clock == TEC_RUN_PACED ? TEC_RECORDING_PACED : TEC_RECORDING_FRAMES,
         .waits = o->clock != TEC_RUN_PACED,
         .opened = &job->frames.opened,
-        .recorder = &job->frames.runtime.recorder};
-    return tec_recording_asked_open(&job->frames.recording, &job->view, &o->seen, &recording, err);
+        .recorder = &job->frames.runtime.recorder,
+        .figures = &job->frames.runtime.figures};
+    return tec_recording_asked_open(&job->frames.recording, &job->frames.view, &o->seen, &recording,
+                                    err);
 }
 
 enum tec_status tec_cli_run(struct tec_invocation *call, struct tec_error *err)
@@ -324,7 +325,7 @@ enum tec_status tec_cli_run(struct tec_invocation *call, struct tec_error *err)
         status = run_frames(job, err);
     if (status == TEC_OK)
         status = finish(job, err);
-    status = tec_recording_asked_close(job->frames.recording, job->view, status, err);
+    status = tec_recording_asked_close(job->frames.recording, job->frames.view, status, err);
     bool reading = job->inputs[0] != NULL;
     tec_control_close(&job->control);
     tec_outfile_file_drop(&job->out);

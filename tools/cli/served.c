@@ -342,9 +342,10 @@ enum tec_status tec_served_start(struct tec_served *job, void (*end)(void *user)
     TEC_TRY(tec_control_start(&job->control, &job->worker.opened, err));
     const struct tec_recording_options recording = {.mode = TEC_RECORDING_SERVED,
                                                     .opened = &job->worker.opened,
-                                                    .recorder = &job->worker.runtime.recorder};
-    TEC_TRY(tec_recording_asked_open(&job->worker.recording, &job->view, &job->o.seen, &recording,
-                                     err));
+                                                    .recorder = &job->worker.runtime.recorder,
+                                                    .figures = &job->worker.runtime.figures};
+    TEC_TRY(tec_recording_asked_open(&job->worker.recording, &job->worker.view, &job->o.seen,
+                                     &recording, err));
     return start_gateways(job, err);
 }
 
@@ -379,7 +380,7 @@ enum tec_status tec_served_close(struct tec_served *job, enum tec_status status,
 {
     tec_tls_front_leave(&job->front);
     tec_net_stop(&job->net);
-    status = tec_recording_asked_close(job->worker.recording, job->view, status, err);
+    status = tec_recording_asked_close(job->worker.recording, job->worker.view, status, err);
     tec_control_close(&job->control);
     tec_listen_close(&job->listener);
     tec_guard_stop(&job->guard);

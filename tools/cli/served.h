@@ -39,7 +39,6 @@ struct tec_served {
     struct tec_net net;
     struct tec_guard guard;
     struct tec_control control;
-    struct tec_view *view;
     struct tec_listener listener;
     struct tec_gateways gateways;
     struct tec_tls_front front;

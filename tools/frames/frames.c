@@ -398,7 +398,7 @@ static enum tec_status run(struct tec_frames *f, struct tec_tick *ticks, int n,
     tec_runtime_frame(&f->runtime, seen, ticks, n);
     for (int i = 0; i < n; i++) {
         take_outcome(f, &f->sessions[ticks[i].session], tec_loop_record(loop, i));
-        tec_recording_frame(f->recording, tec_loop_record(loop, i));
+        tec_frames_record_frame(f, tec_loop_record(loop, i));
     }
     f->reset = false;
     f->frame++;

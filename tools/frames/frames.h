@@ -7,7 +7,7 @@
 #include "graph/live/text_cursor.h"
 #include "tools/cli/open_engine.h"
 #include "tools/frames/inputs.h"
-#include "tools/record/recording.h"
+#include "tools/record/view.h"
 
 /* The tokens that a request's text gained in a frame. */
 struct tec_frame_text {
@@ -110,6 +110,7 @@ struct tec_frames {
     struct tec_frame_reader *readers;
     struct tec_frame_text *texts;
     struct tec_recording *recording; /* borrowed; NULL: nothing is recorded */
+    struct tec_view *view;           /* borrowed; NULL: nobody looks */
     bool reset;                      /* since the newest frame */
     struct tec_arena arena, moment;
 };

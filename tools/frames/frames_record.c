@@ -1,4 +1,5 @@
-/* frames_record.c - tells a recording what frames are given and what leaves them. */
+/* frames_record.c - tells a recording, and who looks, what frames are given and what leaves them.
+ */
 #include "tools/frames/frames_record.h"
 
 void tec_frames_record_tick(struct tec_frames *f, const struct tec_tick *tick)
@@ -19,7 +20,7 @@ void tec_frames_record_tick(struct tec_frames *f, const struct tec_tick *tick)
 void tec_frames_record_left(struct tec_frames *f, const struct tec_frames_session *s,
                             const struct tec_frame_record *record)
 {
-    for (int i = 0; i < s->n_left && f->recording; i++) {
+    for (int i = 0; i < s->n_left && (f->recording || f->view); i++) {
         const struct tec_frame_left *left = &s->left[i];
         const struct tec_recorded_chunk one = {.action = left->action,
                                                .session = record->session,
@@ -33,5 +34,12 @@ void tec_frames_record_left(struct tec_frames *f, const struct tec_frames_sessio
                                                .rows = left->rows,
                                                .columns = left->columns};
         tec_recording_left(f->recording, &one);
+        tec_view_left(f->view, &one);
     }
+}
+
+void tec_frames_record_frame(struct tec_frames *f, const struct tec_frame_record *record)
+{
+    tec_recording_frame(f->recording, record);
+    tec_view_frame(f->view, record);
 }

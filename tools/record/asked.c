@@ -9,6 +9,8 @@ enum tec_status tec_recording_asked_check(const struct tec_recording_asked *aske
     int64_t port;
     if (asked->mib && !asked->file)
         return tec_fail(err, TEC_INVALID, "--record-mib: needs --record FILE.mcap");
+    if (asked->origin && !asked->view)
+        return tec_fail(err, TEC_INVALID, "--view-origin: needs --view PORT");
     if (asked->view)
         TEC_TRY(tec_view_read_port(&port, asked->view, err));
     return asked->file ? tec_context(err, tec_outfile_file_check(asked->file, err), "--record")
@@ -25,9 +27,7 @@ enum tec_status tec_recording_asked_open(struct tec_recording **recording, struc
     all.limit_mib = asked->mib;
     if (asked->file)
         TEC_TRY(tec_recording_open(recording, &all, err));
-    return asked->view
-               ? tec_view_of_option(view, asked->view, all.mode, all.opened, all.recorder, err)
-               : TEC_OK;
+    return asked->view ? tec_view_of_option(view, asked->view, asked->origin, &all, err) : TEC_OK;
 }
 
 enum tec_status tec_recording_asked_close(struct tec_recording *recording, struct tec_view *view,

@@ -1,4 +1,5 @@
-/* asked.h - what run and serve take to be looked at: --record, --record-mib, --view. */
+/* asked.h - what run and serve take to be looked at: --record, --record-mib, --view,
+ * --view-origin. */
 #ifndef TEC_TOOLS_RECORD_ASKED_H
 #define TEC_TOOLS_RECORD_ASKED_H
 
@@ -6,32 +7,41 @@
 
 /* Values of the options; zeroed: none was given. */
 struct tec_recording_asked {
-    const char *file, *view;
+    const char *file, *view, *origin;
     int mib;
 };
 
 /* Rows of a verb's table of options; `at`: the offset of that struct in the verb's own. */
-#define TEC_RECORDING_ROWS(at)                                                           \
-    {"record",                                                                           \
-     0,                                                                                  \
-     TEC_OPTION_TEXT,                                                                    \
-     "FILE.mcap",                                                                        \
-     "everything that comes in, is decided and leaves, see doc/recording.md",            \
-     (at) + offsetof(struct tec_recording_asked, file),                                  \
-     0,                                                                                  \
-     0},                                                                                 \
-        {"record-mib",                                                                   \
-         0,                                                                              \
-         TEC_OPTION_INT,                                                                 \
-         "N",                                                                            \
-         "the recording ends at N MiB; 4096",                                            \
-         (at) + offsetof(struct tec_recording_asked, mib),                               \
-         1,                                                                              \
-         1 << 20},                                                                       \
-    {                                                                                    \
-        "view", 0, TEC_OPTION_TEXT, "PORT",                                              \
-            "a page of the frames at http://127.0.0.1:PORT/view; 0 = any port, printed", \
-            (at) + offsetof(struct tec_recording_asked, view), 0, 0                      \
+#define TEC_RECORDING_ROWS(at)                                                                 \
+    {"record",                                                                                 \
+     0,                                                                                        \
+     TEC_OPTION_TEXT,                                                                          \
+     "FILE.mcap",                                                                              \
+     "everything that comes in, is decided and leaves, see doc/recording.md",                  \
+     (at) + offsetof(struct tec_recording_asked, file),                                        \
+     0,                                                                                        \
+     0},                                                                                       \
+        {"record-mib",                                                                         \
+         0,                                                                                    \
+         TEC_OPTION_INT,                                                                       \
+         "N",                                                                                  \
+         "the recording ends at N MiB; 4096",                                                  \
+         (at) + offsetof(struct tec_recording_asked, mib),                                     \
+         1,                                                                                    \
+         1 << 20},                                                                             \
+        {"view",                                                                               \
+         0,                                                                                    \
+         TEC_OPTION_TEXT,                                                                      \
+         "PORT",                                                                               \
+         "a page of the frames at http://127.0.0.1:PORT/view; Foxglove's programs connect to " \
+         "ws://127.0.0.1:PORT; 0 = any port, printed",                                         \
+         (at) + offsetof(struct tec_recording_asked, view),                                    \
+         0,                                                                                    \
+         0},                                                                                   \
+    {                                                                                          \
+        "view-origin", 0, TEC_OPTION_TEXT, "URL",                                              \
+            "pages of that site may connect there too, as https://app.foxglove.dev",           \
+            (at) + offsetof(struct tec_recording_asked, origin), 0, 0                          \
     }
 
 /* Judge the options before minutes are spent on reading weights. TEC_INVALID, TEC_IO. */

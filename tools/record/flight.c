@@ -235,6 +235,7 @@ enum tec_status tec_flight_newest(struct tec_flight *f, const struct tec_recorde
         f->events ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a recorder's events");
     if (status == TEC_OK)
         f->n_events = tec_recorder_copy(recorder, &from, f->events, most);
+    f->first_event = from;
     for (int i = 1; i <= TEC_FLIGHT_WORDS; i++)
         f->words[i] = tec_recorder_word(recorder, i); /* a word stays once it is there */
     if (status == TEC_OK)

@@ -47,6 +47,7 @@ struct tec_flight {
     int n_nodes;
     const char *nodes[TEC_MAX_NODES];
     const char *words[TEC_FLIGHT_WORDS + 1]; /* by an event's `what`; "" where the file lacks it */
+    uint64_t first_event;                    /* number of the first in its recorder; of a file 0 */
     size_t n_events, n_frames, n_launches;
     struct tec_flight_event *events;
     struct tec_flight_frame *frames;

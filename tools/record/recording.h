@@ -26,6 +26,7 @@ struct tec_recording_options {
     bool waits; /* frames wait for the file where there is no room */
     struct tec_opened *opened;
     const struct tec_recorder *recorder;
+    const struct tec_figures *figures; /* of the same frames; for a view */
 };
 
 /* What was forgotten before a frame: nothing, the session's texts, or every request too. */

@@ -1,9 +1,11 @@
 /* view.c - the thread that serves the page of a running robot: one request at a time, each bounded
- * in size and time. */
+ * in size and time. Who asks for a WebSocket is handed on. */
 #include "tools/record/view.h"
 
 #include "base/number.h"
 #include "base/thread.h"
+#include "tools/foxglove/foxglove.h"
+#include "tools/foxglove/handshake.h"
 #include "tools/record/recording_own.h"
 #include "tools/record/view_page.h"
 
@@ -20,17 +22,12 @@
 
 enum { REQUEST = 4096, PATIENCE_S = 2, FRAMES = 2000 };
 
-struct options {
-    int port;
-    enum tec_recording_mode mode;
-    const struct tec_opened *opened;
-    const struct tec_recorder *recorder;
-};
-
 struct tec_view {
-    struct options o;
+    struct tec_recording_options o;
+    const char *origin;
     struct tec_heap *heap;
     json_t *about;
+    struct tec_foxglove *foxglove;
     int fd, stop, port;
     pthread_t thread;
     bool started;
@@ -41,10 +38,12 @@ struct tec_view {
 /* Read the head of a request; false: it is too long, too slow, or not whole. */
 static bool receive(int fd, char request[REQUEST])
 {
+    static const struct tec_clock clock = {NULL};
+    int64_t until = tec_clock_now(&clock) + PATIENCE_S * (int64_t)1000000000;
     size_t n = 0;
     while (n < REQUEST - 1) {
         ssize_t got = recv(fd, request + n, REQUEST - 1 - n, 0);
-        if (got <= 0)
+        if (got <= 0 || tec_clock_now(&clock) > until)
             return false;
         n += (size_t)got;
         request[n] = '\0';
@@ -133,7 +132,21 @@ static void answer_data(struct tec_view *v, int fd, const char *path)
     tec_buffer_finish(&data);
 }
 
-static void serve_one(struct tec_view *v, int fd)
+/* For a program of Foxglove's protocol. True: the connection is no longer this thread's. */
+static bool hand_on(struct tec_view *v, int fd, const char *request)
+{
+    char head[512];
+    const char *refused = tec_foxglove_answer(request, v->origin, head, sizeof head);
+    if (refused) {
+        answer_text(fd, "400 Bad Request", refused);
+        return false;
+    }
+    send_all(fd, head, strlen(head));
+    return tec_foxglove_take(v->foxglove, fd);
+}
+
+/* True: the connection is handed on. */
+static bool serve_one(struct tec_view *v, int fd)
 {
     const struct timeval patience = {.tv_sec = PATIENCE_S};
     char request[REQUEST], path[256];
@@ -141,16 +154,19 @@ static void serve_one(struct tec_view *v, int fd)
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     if (!receive(fd, request) || sscanf(request, "GET %255s HTTP/1.", path) != 1) {
         answer_text(fd, "400 Bad Request", "This page is read with GET.\n");
-        return;
+        return false;
     }
     if (!is_ours(request))
         answer_text(fd, "403 Forbidden", "This page is for this machine alone.\n");
+    else if (tec_foxglove_asks(request))
+        return hand_on(v, fd, request);
     else if (strcmp(path, "/view") == 0 || strcmp(path, "/") == 0)
         answer_page(v, fd);
     else if (strcmp(path, "/data") == 0 || strncmp(path, "/data?", 6) == 0)
         answer_data(v, fd, path);
     else
         answer_text(fd, "404 Not Found", "The page is at /view.\n");
+    return false;
 }
 
 static void *run(void *user)
@@ -165,16 +181,16 @@ static void *run(void *user)
         int fd = fds[1].revents ? accept4(v->fd, NULL, NULL, SOCK_CLOEXEC) : -1;
         if (fd < 0)
             continue;
-        serve_one(v, fd);
-        close(fd);
+        if (!serve_one(v, fd))
+            close(fd);
     }
 }
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-static enum tec_status bind_here(struct tec_view *v, struct tec_error *err)
+static enum tec_status bind_here(struct tec_view *v, int port, struct tec_error *err)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)v->o.port)};
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     socklen_t size = sizeof at;
     int on = 1;
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -184,37 +200,25 @@ static enum tec_status bind_here(struct tec_view *v, struct tec_error *err)
     setsockopt(v->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(v->fd, (const struct sockaddr *)&at, size) != 0 || listen(v->fd, 8) != 0 ||
         getsockname(v->fd, (struct sockaddr *)&at, &size) != 0)
-        return tec_fail(err, TEC_IO, "--view %d: %s", v->o.port, strerror(errno));
+        return tec_fail(err, TEC_IO, "--view %d: %s", port, strerror(errno));
     v->port = ntohs(at.sin_port);
     return TEC_OK;
 }
 
-static enum tec_status start(struct tec_view *v, struct tec_error *err)
+static enum tec_status start(struct tec_view *v, int port, struct tec_error *err)
 {
-    TEC_TRY(bind_here(v, err));
+    const struct tec_foxglove_options foxglove = {.opened = v->o.opened,
+                                                  .recorder = v->o.recorder,
+                                                  .figures = v->o.figures,
+                                                  .mode = v->o.mode};
+    TEC_TRY(bind_here(v, port, err));
+    TEC_TRY(tec_foxglove_open(&v->foxglove, &foxglove, err));
     v->about = tec_recording_about(v->o.opened, v->o.mode, 0);
     v->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (!v->about || v->stop < 0)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a page");
     v->started = tec_thread_start(&v->thread, run, v);
     return v->started ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for the thread of a page");
-}
-
-static enum tec_status open_view(struct tec_view **out, const struct options *options,
-                                 struct tec_error *err)
-{
-    struct tec_heap *heap = options->opened->call->heap;
-    struct tec_view *v = tec_heap_get(heap, sizeof *v);
-    *out = NULL;
-    if (!v)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for a page");
-    *v = (struct tec_view){.o = *options, .heap = heap, .fd = -1, .stop = -1};
-    enum tec_status status = start(v, err);
-    if (status == TEC_OK)
-        *out = v;
-    else
-        tec_view_close(v);
-    return status;
 }
 
 enum tec_status tec_view_read_port(int64_t *n, const char *port, struct tec_error *err)
@@ -225,18 +229,40 @@ enum tec_status tec_view_read_port(int64_t *n, const char *port, struct tec_erro
                           port);
 }
 
-enum tec_status tec_view_of_option(struct tec_view **out, const char *port,
-                                   enum tec_recording_mode mode, const struct tec_opened *opened,
-                                   const struct tec_recorder *recorder, struct tec_error *err)
+enum tec_status tec_view_of_option(struct tec_view **out, const char *port, const char *origin,
+                                   const struct tec_recording_options *options,
+                                   struct tec_error *err)
 {
     int64_t n = 0;
+    struct tec_heap *heap = options->opened->call->heap;
+    *out = NULL;
     TEC_TRY(tec_view_read_port(&n, port, err));
-    const struct options options = {(int)n, mode, opened, recorder};
-    enum tec_status status = open_view(out, &options, err);
-    if (status != TEC_OK || !*out)
+    struct tec_view *v = tec_heap_get(heap, sizeof *v);
+    if (!v)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a page");
+    *v = (struct tec_view){.o = *options, .origin = origin, .heap = heap, .fd = -1, .stop = -1};
+    enum tec_status status = start(v, (int)n, err);
+    if (status != TEC_OK) {
+        tec_view_close(v);
         return status;
-    tec_say(opened->call, "frames are shown at http://127.0.0.1:%d/view", (*out)->port);
+    }
+    *out = v;
+    tec_say(options->opened->call,
+            "frames are shown at http://127.0.0.1:%d/view, to Foxglove at ws://127.0.0.1:%d",
+            v->port, v->port);
     return TEC_OK;
+}
+
+void tec_view_left(struct tec_view *v, const struct tec_recorded_chunk *left)
+{
+    if (v)
+        tec_foxglove_left(v->foxglove, left);
+}
+
+void tec_view_frame(struct tec_view *v, const struct tec_frame_record *record)
+{
+    if (v)
+        tec_foxglove_frame(v->foxglove, record);
 }
 
 void tec_view_close(struct tec_view *v)
@@ -253,6 +279,7 @@ void tec_view_close(struct tec_view *v)
         close(v->fd);
     if (v->stop >= 0)
         close(v->stop);
+    tec_foxglove_close(v->foxglove);
     json_decref(v->about);
     tec_heap_put(v->heap, v);
 }

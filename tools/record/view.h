@@ -1,6 +1,7 @@
-/* view.h - a page that shows a running robot, at http://127.0.0.1:PORT/view: a thread of its own
- * that reads the flight recorder. The frame loop does not know of it: a page may stall, reload or
- * be closed, and costs the loop nothing but the processor's time. */
+/* view.h - a page that shows a running robot, at http://127.0.0.1:PORT/view, and its live values
+ * for Foxglove's programs at ws://127.0.0.1:PORT. A thread of its own reads the flight recorder for
+ * the page, another one (tools/foxglove) is for those programs. The frame loop waits for none of
+ * them: who looks may stall, come again or leave. */
 #ifndef TEC_TOOLS_RECORD_VIEW_H
 #define TEC_TOOLS_RECORD_VIEW_H
 
@@ -13,11 +14,17 @@ enum tec_status tec_view_read_port(int64_t *n, const char *port, struct tec_erro
 
 /* For an option --view PORT: listen on this machine alone, port 0: any that is free, and say on
  * stderr where the page is. What is served is read by whoever may connect to the machine's own
- * address: frames and their times, no inputs, no texts, no actions. TEC_INVALID for what is no
- * port, TEC_IO for one that is taken. */
-enum tec_status tec_view_of_option(struct tec_view **out, const char *port,
-                                   enum tec_recording_mode mode, const struct tec_opened *opened,
-                                   const struct tec_recorder *recorder, struct tec_error *err);
+ * address: by the page frames and their times, by Foxglove's programs also actions and texts; no
+ * inputs. Web pages of elsewhere are refused, but for those of `origin`; NULL: for none.
+ * TEC_INVALID for what is no port, TEC_IO for one that is taken. */
+enum tec_status tec_view_of_option(struct tec_view **out, const char *port, const char *origin,
+                                   const struct tec_recording_options *options,
+                                   struct tec_error *err);
+
+/* Frame thread; NULL is allowed. A chunk has left; behind a frame, once for each of its sessions.
+ * Neither locks, waits nor allocates. */
+void tec_view_left(struct tec_view *view, const struct tec_recorded_chunk *left);
+void tec_view_frame(struct tec_view *view, const struct tec_frame_record *record);
 
 /* The engine is still open. NULL is allowed. */
 void tec_view_close(struct tec_view *view);

@@ -64,6 +64,7 @@ static void record_left(const struct tec_worker *w, const struct tec_runtime_lef
                                            .rows = rows,
                                            .columns = columns};
     tec_recording_left(w->recording, &one);
+    tec_view_left(w->view, &one);
 }
 
 void tec_worker_left(void *user, const struct tec_runtime_left *left)
@@ -206,6 +207,7 @@ static void run_ticks(struct tec_worker *w, bool asked)
     for (int i = 0; i < n; i++) {
         in[i]->record = tec_loop_record(w->opened.engine->loop, i);
         tec_recording_frame(w->recording, in[i]->record);
+        tec_view_frame(w->view, in[i]->record);
         in[i]->n_cancels = 0;
         if (in[i]->job >= 0 && in[i]->holds)
             tec_worker_send(w, in[i]);

@@ -22,7 +22,7 @@
 #include "graph/live/text_cursor.h"
 #include "graph/live/turns.h"
 #include "tools/cli/open_engine.h"
-#include "tools/record/recording.h"
+#include "tools/record/view.h"
 #include "tools/serve/exchange.h"
 #include "tools/serve/reply.h"
 #include "tools/serve/request.h"
@@ -124,6 +124,7 @@ struct tec_worker {
     const char *default_prompt;            /* NULL = the robot's */
     struct tec_worker_job *jobs;           /* [n] */
     struct tec_recording *recording;       /* borrowed; NULL: nothing is recorded */
+    struct tec_view *view;                 /* borrowed; NULL: nobody looks */
     bool warned;
     struct tec_clock clock;
 };
