@@ -35,15 +35,15 @@ static const struct tec_option options[] = {
      "what the text shows first; keys change it", AT(show), 0, 0},
 };
 
-enum { N_ENDINGS = 5 };
-static const int endings[N_ENDINGS] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
+enum { N_ENDINGS = 6 };
+static const int endings[N_ENDINGS] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT};
 
 /* The keyboard, where a person looks: a key is read without its line being ended. The signals that
  * end or stop the program are let in only while it waits: the terminal is then as it was found. */
 struct keys {
     bool on;
-    struct termios before;
-    sigset_t mask; /* of the time before */
+    struct termios before, raw; /* raw: as it is for keys */
+    sigset_t mask;              /* of the time before */
     struct sigaction was[N_ENDINGS];
 };
 
@@ -54,12 +54,36 @@ static void note(int number)
     caught = number;
 }
 
-/* True if the terminal took it. */
-static bool set_raw(const struct keys *k)
+static bool in_foreground(void)
 {
-    struct termios raw = k->before;
-    raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-    return tcsetattr(0, TCSANOW, &raw) == 0;
+    return tcgetpgrp(0) == getpgrp();
+}
+
+/* Who changes a terminal from the background is stopped, unless this signal is blocked. */
+static void set_terminal(const struct termios *to)
+{
+    sigset_t one, was;
+    sigemptyset(&one);
+    sigaddset(&one, SIGTTOU);
+    pthread_sigmask(SIG_BLOCK, &one, &was);
+    tcsetattr(0, TCSANOW, to);
+    pthread_sigmask(SIG_SETMASK, &was, NULL);
+}
+
+static void set_raw(struct keys *k)
+{
+    k->raw = k->before;
+    k->raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    set_terminal(&k->raw);
+}
+
+/* From the background, where a signal that cannot be caught has brought the program, only what it
+ * has left there itself is undone: a shell that has set the terminal for itself keeps it. */
+static bool is_to_be_undone(const struct keys *k)
+{
+    struct termios now;
+    return in_foreground() || (tcgetattr(0, &now) == 0 && now.c_lflag == k->raw.c_lflag &&
+                               now.c_iflag == k->raw.c_iflag && now.c_oflag == k->raw.c_oflag);
 }
 
 /* Keys are read of a robot alone, and only in the foreground: another process group that changes
@@ -70,7 +94,7 @@ static void open_keys(struct keys *k, const struct tec_invocation *call)
     struct sigaction action = {.sa_handler = note};
     sigset_t set;
     k->on = o->control && call->shared.format == TEC_FORMAT_TEXT && isatty(0) && isatty(1) &&
-            tcgetpgrp(0) == getpgrp() && tcgetattr(0, &k->before) == 0;
+            in_foreground() && tcgetattr(0, &k->before) == 0;
     if (!k->on)
         return;
     caught = 0;
@@ -88,11 +112,13 @@ static void open_keys(struct keys *k, const struct tec_invocation *call)
 }
 
 /* As things were; a signal that waits comes then. */
-static void close_keys(const struct keys *k)
+static void close_keys(struct keys *k)
 {
     if (!k->on)
         return;
-    tcsetattr(0, TCSANOW, &k->before);
+    k->on = false;
+    if (is_to_be_undone(k))
+        set_terminal(&k->before);
     for (int i = 0; i < N_ENDINGS; i++)
         sigaction(endings[i], &k->was[i], NULL);
     pthread_sigmask(SIG_SETMASK, &k->mask, NULL);
@@ -113,9 +139,11 @@ static char wait_for_key(struct keys *k, const struct tec_invocation *call, int6
 {
     enum { SECOND_NS = 1000000000 };
     for (;;) {
-        struct pollfd in = {.fd = k->on ? 0 : -1, .events = POLLIN};
+        if (k->on && !in_foreground()) /* to read there stops the program */
+            close_keys(k);
         int64_t now = tec_clock_now(&real), left = until_ns > now ? until_ns - now : 0;
         struct timespec most = {.tv_sec = left / SECOND_NS, .tv_nsec = left % SECOND_NS};
+        struct pollfd in = {.fd = k->on ? 0 : -1, .events = POLLIN};
         char key = 0;
         int n = ppoll(&in, 1, &most, k->on ? &k->mask : NULL);
         if (n < 0 && caught && k->on)
@@ -250,8 +278,9 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     enum tec_status status = TEC_OK;
     if (o->show && call->shared.format != TEC_FORMAT_TEXT)
         return tec_fail(err, TEC_INVALID, "--show: JSON has the same figures in every line");
-    open_keys(&s.keys, call);
     for (int i = 0; status == TEC_OK && !ferror(call->out); i++) {
+        if (!s.keys.on) /* also one that has come to the foreground again */
+            open_keys(&s.keys, call);
         status = look(call, &s, err);
         if (status != TEC_OK || !o->control || (o->count && i + 1 >= o->count))
             break;
