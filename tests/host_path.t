@@ -5,7 +5,7 @@
 #
 # tests/host_path.expected has them for one compiler. More than 5 % above is a failure, more than 5 %
 # below asks for an update of the file, so that what was gained is kept. Another compiler's program is
-# counted and printed alone.
+# counted and printed alone. Behind them the flight recorder's share of the host's time is printed.
 update=
 for word in "$@"; do [ "$word" != --update ] || update=1; done
 . "$(dirname "$0")/opening.sh"
@@ -43,5 +43,19 @@ for pipeline in demo_metaworld openvla_ring demo_memory graphs/g24_many_robots p
     ok $? "$pipeline: $frame, at least 95 % of $want: else keep the gain with --update"
 done
 [ -z "$update" ] || cp "$W/new" "$expected"
+
+# What the flight recorder takes of the host's time. Times are no checks: they are printed.
+recorder=$(dirname "$T")/recorder.t
+if [ -x "$recorder" ]; then
+    "$T" run pipelines/demo_metaworld.lua --random-inputs 1 -n 100 --threads 1 --record "$W/host.mcap" >"$W/out" 2>"$W/err" &&
+        "$T" top "$W/host.mcap" >"$W/top" 2>"$W/err"
+    ok $? "the demo's host is timed"
+    host=$(sed -n 's/.*host p50 \([0-9]*\) us.*/\1/p' "$W/top")
+    kept=$("$recorder" 'a_frame_of_the_demo*' 2>/dev/null | sed -n 's/^# to keep .* takes \([0-9]*\) ns$/\1/p')
+    awk -v host="$host" -v kept="$kept" 'BEGIN {
+        if (host > 0 && kept > 0)
+            printf "# flight recorder: %d ns a frame, %.2f %% of the %d us that the host takes\n", kept, kept / host / 10, host
+    }'
+fi
 echo "1..$n"
 exit $failed

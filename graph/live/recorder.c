@@ -6,6 +6,7 @@
 #include <string.h>
 
 _Static_assert(sizeof(struct tec_flight_event) == 32, "an event is four words");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "`put` packs an event's bytes");
 
 enum { MARGIN = 256 /* events that may be overwritten while others are copied */ };
 
@@ -71,6 +72,7 @@ enum tec_status tec_recorder_create(struct tec_recorder *r, struct tec_arena *ar
         .words = tec_arena_push(arena, TEC_FLIGHT_WORDS, sizeof *r->words, 1)};
     if (!r->ring || !r->words)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the flight recorder");
+    r->n_nodes = TEC_MAX_NODES;
     for (int i = 0; i < TEC_CAUSES; i++)
         r->causes[i] = look_up(r, tec_cause_name((enum tec_cause)i));
     for (int i = 0; i < TEC_FLIGHT_FIGURES; i++)
@@ -79,8 +81,8 @@ enum tec_status tec_recorder_create(struct tec_recorder *r, struct tec_arena *ar
 }
 
 /* The number of a word, from 1. Most are literals: a text at the same address most often is the
- * word that it was. */
-static uint8_t word_of(struct tec_recorder *r, const char *word)
+ * word that it was. Not part of its callers, which are shorter and seldom come here. */
+static uint8_t __attribute__((noinline)) word_of(struct tec_recorder *r, const char *word)
 {
     if (!word || !word[0])
         return 0;
@@ -90,13 +92,11 @@ static uint8_t word_of(struct tec_recorder *r, const char *word)
     return *near;
 }
 
-/* The same of a text that stays as it is for as long as the engine does. */
-static uint8_t fixed_word(struct tec_recorder *r, const char *word)
+/* Find or take the place of a text, from its first one on. */
+static uint8_t __attribute__((noinline))
+fixed_place(struct tec_recorder *r, const char *word, size_t at)
 {
-    if (!word)
-        return 0;
     enum { TRIES = 4 };
-    size_t at = (size_t)((uint64_t)(uintptr_t)word * 0x9e3779b97f4a7c15U >> 56);
     for (size_t i = at; i < at + TRIES; i++) {
         const char **text = &r->fixed[i % TEC_FLIGHT_FIXED].text;
         uint8_t *number = &r->fixed[i % TEC_FLIGHT_FIXED].word;
@@ -111,14 +111,36 @@ static uint8_t fixed_word(struct tec_recorder *r, const char *word)
     return word_of(r, word);
 }
 
-static void put(struct tec_recorder *r, const struct tec_flight_event *e)
+/* The same of a text that stays as it is for as long as the engine does. */
+static inline uint8_t fixed_word(struct tec_recorder *r, const char *word)
 {
-    uint64_t at = atomic_load_explicit(&r->written, memory_order_relaxed), words[4];
+    size_t at = (size_t)((uint64_t)(uintptr_t)word * 0x9e3779b97f4a7c15U >> 56);
+    if (!word)
+        return 0;
+    return r->fixed[at].text == word ? r->fixed[at].word : fixed_place(r, word, at);
+}
+
+/* An event on its way into the ring. Whole words: bytes that are written one by one and then read
+ * as a word wait for each other in the processor. */
+struct kept {
+    int64_t t_ns, value;
+    int32_t frame, more;
+    unsigned kind, session, lane, what, flag, count;
+    int node;
+};
+
+static inline void put(struct tec_recorder *r, const struct kept *e)
+{
+    uint64_t at = atomic_load_explicit(&r->written, memory_order_relaxed);
+    uint64_t numbers = (uint32_t)e->frame | (uint64_t)(uint32_t)e->more << 32;
+    uint64_t rest = (uint64_t)(e->kind | e->session << 8 | e->lane << 16 | e->what << 24) |
+                    (uint64_t)((uint16_t)e->node | e->flag << 16 | e->count << 24) << 32;
     _Atomic uint64_t *to = r->ring[at % TEC_FLIGHT_EVENTS];
-    memcpy(words, e, sizeof words);
     /* Who reads a word of this event finds `written` at it, or beyond. */
-    for (int i = 0; i < 4; i++)
-        atomic_store_explicit(&to[i], words[i], memory_order_release);
+    atomic_store_explicit(&to[0], (uint64_t)e->t_ns, memory_order_release);
+    atomic_store_explicit(&to[1], (uint64_t)e->value, memory_order_release);
+    atomic_store_explicit(&to[2], numbers, memory_order_release);
+    atomic_store_explicit(&to[3], rest, memory_order_release);
     atomic_store_explicit(&r->written, at + 1, memory_order_release);
 }
 
@@ -133,7 +155,7 @@ static uint8_t few(int n)
 }
 
 /* Behind a frame's end: numbers of its record, each by its name. */
-static void put_figures(struct tec_recorder *r, struct tec_flight_event one,
+static void put_figures(struct tec_recorder *r, struct kept one,
                         const struct tec_frame_record *record)
 {
     const int64_t values[TEC_FLIGHT_FIGURES] = {record->planner_ns / 1000,
@@ -157,15 +179,14 @@ static void put_figures(struct tec_recorder *r, struct tec_flight_event one,
     }
 }
 
-static void put_notes(struct tec_recorder *r, struct tec_flight_event one,
-                      const struct tec_decision *d)
+static void put_notes(struct tec_recorder *r, struct kept one, const struct tec_decision *d)
 {
     one.kind = TEC_FLIGHT_NOTE;
     for (int i = 0; i < d->n_notes; i++) {
         const struct tec_note *note = &d->notes[i];
         one.what = word_of(r, note->key);
         one.flag = note->is_number;
-        one.node = (int16_t)(note->line < INT16_MAX ? note->line : INT16_MAX);
+        one.node = note->line < INT16_MAX ? note->line : INT16_MAX;
         one.more = note->is_number ? 0 : word_of(r, note->text);
         memcpy(&one.value, &note->number, sizeof one.value);
         put(r, &one);
@@ -183,8 +204,7 @@ static bool alike(const struct tec_row_decision *a, const struct tec_row_decisio
 }
 
 /* Requests about which a line said the same are one event. */
-static void put_decided(struct tec_recorder *r, struct tec_flight_event one,
-                        const struct tec_event *e)
+static void put_decided(struct tec_recorder *r, struct kept one, const struct tec_event *e)
 {
     const struct tec_decision *d = e->decision;
     uint64_t told = 0; /* bit set of rows */
@@ -202,18 +222,18 @@ static void put_decided(struct tec_recorder *r, struct tec_flight_event one,
                 one.lane++;
             }
         one.value = e->view ? e->view[i].id : -1;
-        one.node = (int16_t)(e->view ? e->view[i].node : -1);
+        one.node = e->view ? e->view[i].node : -1;
         one.more = row->line;
         one.count = few(row->k);
-        one.flag = (uint8_t)decided(row);
+        one.flag = decided(row);
         put(r, &one);
     }
     one.value = -1;
     one.lane = one.count = 0;
-    for (int i = 0; i < TEC_MAX_NODES; i++) {
+    for (int i = 0; i < r->n_nodes; i++) {
         if (d->nodes[i].line == 0)
             continue;
-        one.node = (int16_t)i;
+        one.node = i;
         one.more = d->nodes[i].line;
         one.flag = d->nodes[i].skip ? TEC_DECIDED_SKIP : TEC_DECIDED_NODE;
         put(r, &one);
@@ -222,8 +242,7 @@ static void put_decided(struct tec_recorder *r, struct tec_flight_event one,
 
 /* --- what each kind of event keeps, as the table of recorder.h has it --- */
 
-static void keep_frame(struct tec_recorder *r, struct tec_flight_event *out,
-                       const struct tec_event *e)
+static void keep_frame(struct tec_recorder *r, struct kept *out, const struct tec_event *e)
 {
     const struct tec_tick *tick = e->tick;
     (void)r;
@@ -231,28 +250,25 @@ static void keep_frame(struct tec_recorder *r, struct tec_flight_event *out,
     out->more = tick->deadline_ns < 0 ? -1 : fits((tick->deadline_ns - tick->tick_ns) / 1000);
 }
 
-static void keep_input(struct tec_recorder *r, struct tec_flight_event *out,
-                       const struct tec_event *e)
+static void keep_input(struct tec_recorder *r, struct kept *out, const struct tec_event *e)
 {
     (void)r;
     out->value = e->tick->late_ns;
 }
 
-static void keep_plan(struct tec_recorder *r, struct tec_flight_event *out,
-                      const struct tec_event *e)
+static void keep_plan(struct tec_recorder *r, struct kept *out, const struct tec_event *e)
 {
     (void)r;
     out->value = e->decision ? e->decision->snapped : 0;
     out->more = e->n;
 }
 
-static void keep_kv(struct tec_recorder *r, struct tec_flight_event *out, const struct tec_event *e)
+static void keep_kv(struct tec_recorder *r, struct kept *out, const struct tec_event *e)
 {
     out->count = fixed_word(r, e->kv);
 }
 
-static void keep_launch(struct tec_recorder *r, struct tec_flight_event *out,
-                        const struct tec_event *e)
+static void keep_launch(struct tec_recorder *r, struct kept *out, const struct tec_event *e)
 {
     (void)r;
     out->value = e->kind == TEC_EVENT_END ? e->since_ns : e->request;
@@ -260,31 +276,27 @@ static void keep_launch(struct tec_recorder *r, struct tec_flight_event *out,
     out->count = few(e->k);
 }
 
-static void keep_release(struct tec_recorder *r, struct tec_flight_event *out,
-                         const struct tec_event *e)
+static void keep_release(struct tec_recorder *r, struct kept *out, const struct tec_event *e)
 {
     (void)r;
     out->value = e->since_ns;
     out->more = e->tick->deadline_ns < 0 ? 0 : fits((e->tick->deadline_ns - e->t_ns) / 1000);
 }
 
-static void keep_tokens(struct tec_recorder *r, struct tec_flight_event *out,
-                        const struct tec_event *e)
+static void keep_tokens(struct tec_recorder *r, struct kept *out, const struct tec_event *e)
 {
     (void)r;
     out->more = e->done;
     out->count = few(e->tokens);
 }
 
-static void keep_age(struct tec_recorder *r, struct tec_flight_event *out,
-                     const struct tec_event *e)
+static void keep_age(struct tec_recorder *r, struct kept *out, const struct tec_event *e)
 {
     (void)r;
     out->more = e->frames;
 }
 
-static void keep_frame_end(struct tec_recorder *r, struct tec_flight_event *out,
-                           const struct tec_event *e)
+static void keep_frame_end(struct tec_recorder *r, struct kept *out, const struct tec_event *e)
 {
     out->value = e->since_ns;
     out->more = fits(e->record->overrun_us);
@@ -294,7 +306,7 @@ static void keep_frame_end(struct tec_recorder *r, struct tec_flight_event *out,
 }
 
 /* NULL: the request and the tokens alone. */
-static void (*const keeps[TEC_EVENTS])(struct tec_recorder *r, struct tec_flight_event *out,
+static void (*const keeps[TEC_EVENTS])(struct tec_recorder *r, struct kept *out,
                                        const struct tec_event *e) = {
     [TEC_EVENT_FRAME] = keep_frame,     [TEC_EVENT_INPUT] = keep_input,
     [TEC_EVENT_PLAN] = keep_plan,       [TEC_EVENT_KV] = keep_kv,
@@ -310,43 +322,52 @@ static const bool is_fixed[TEC_EVENTS] = {[TEC_EVENT_KV] = true,
                                           [TEC_EVENT_VERSION] = true,
                                           [TEC_EVENT_READ] = true};
 
+/* Behind the event of a plan, or of a frame's end: what more it tells. */
+static void __attribute__((noinline))
+put_more(struct tec_recorder *r, const struct kept *out, const struct tec_event *e)
+{
+    if (e->kind == TEC_EVENT_FRAME_END)
+        put_figures(r, *out, e->record);
+    if (e->kind != TEC_EVENT_PLAN || !e->decision)
+        return;
+    put_notes(r, *out, e->decision);
+    if (e->decision->source)
+        put_decided(r, *out, e);
+}
+
 void tec_recorder_emit(struct tec_recorder *r, const struct tec_event *e)
 {
     if (!r->ring)
         return;
-    struct tec_flight_event out = {.t_ns = e->t_ns,
-                                   .value = e->request,
-                                   .frame = (int32_t)(e->tick->frame & INT32_MAX),
-                                   .more = e->tokens,
-                                   .kind = (uint8_t)e->kind,
-                                   .session = (uint8_t)e->tick->session,
-                                   .lane = (uint8_t)e->lane,
-                                   .what = is_fixed[e->kind] ? fixed_word(r, e->what)
-                                                             : word_of(r, e->what),
-                                   .node = (int16_t)e->node,
-                                   .flag = e->flag};
+    struct kept out = {.t_ns = e->t_ns,
+                       .value = e->request,
+                       .frame = (int32_t)(e->tick->frame & INT32_MAX),
+                       .more = e->tokens,
+                       .kind = (uint8_t)e->kind,
+                       .session = (uint8_t)e->tick->session,
+                       .lane = (uint8_t)e->lane,
+                       .what = !e->what            ? 0
+                               : is_fixed[e->kind] ? fixed_word(r, e->what)
+                                                   : word_of(r, e->what),
+                       .node = e->node,
+                       .flag = e->flag};
     if (keeps[e->kind])
         keeps[e->kind](r, &out, e);
     put(r, &out);
-    if (e->kind == TEC_EVENT_FRAME_END)
-        put_figures(r, out, e->record);
-    if (e->kind != TEC_EVENT_PLAN || !e->decision)
-        return;
-    put_notes(r, out, e->decision);
-    if (e->decision->source)
-        put_decided(r, out, e);
+    if (e->kind == TEC_EVENT_FRAME_END || e->kind == TEC_EVENT_PLAN)
+        put_more(r, &out, e);
 }
 
 void tec_recorder_seam(struct tec_recorder *r, const struct tec_event *e, float jump)
 {
     if (!r->ring)
         return;
-    struct tec_flight_event out = {.t_ns = e->t_ns,
-                                   .value = e->since_ns,
-                                   .frame = (int32_t)(e->tick->frame & INT32_MAX),
-                                   .kind = TEC_FLIGHT_SEAM,
-                                   .session = (uint8_t)e->tick->session,
-                                   .node = (int16_t)e->node};
+    struct kept out = {.t_ns = e->t_ns,
+                       .value = e->since_ns,
+                       .frame = (int32_t)(e->tick->frame & INT32_MAX),
+                       .kind = TEC_FLIGHT_SEAM,
+                       .session = (uint8_t)e->tick->session,
+                       .node = e->node};
     memcpy(&out.more, &jump, sizeof jump);
     put(r, &out);
 }

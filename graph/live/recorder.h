@@ -80,6 +80,7 @@ struct tec_recorder {
     _Atomic uint64_t written;    /* events so far */
     _Atomic int n_words;
     char (*words)[TEC_FLIGHT_WORD]; /* [TEC_FLIGHT_WORDS] */
+    int n_nodes; /* that decisions are about; the most there can be, unless it is set */
     /* The frame thread's: by a text's address, its word last time; the same of texts that do not
      * change, with the address; the words of causes and of figures. */
     uint8_t near[TEC_FLIGHT_NEAR];

@@ -17,7 +17,10 @@ enum tec_status tec_runtime_record(struct tec_runtime *rt, struct tec_arena *are
     for (int s = 0; n && s < rt->engine->n_sessions; s++)
         for (int i = 0; i < n; i++)
             TEC_TRY(tec_seam_create(&rt->sessions[s].seams[i], rt->engine, i, arena, err));
-    return tec_recorder_create(&rt->recorder, arena, err);
+    TEC_TRY(tec_recorder_create(&rt->recorder, arena, err));
+    if (rt->engine)
+        rt->recorder.n_nodes = rt->engine->topology.n_nodes;
+    return TEC_OK;
 }
 
 /* A chunk leaves: how it joins the one before. */
