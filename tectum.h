@@ -146,7 +146,9 @@ struct tectum_chunk {
     int missed;          /* 1: later than the action node's deadline, counted from tectum_submit */
     char reason[16];     /* where rows is 0: why there are none. Of a ring "eos": the model ended
                           * the action before it was whole; "reset": tectum_reset dropped it. Of
-                          * any: "limits", the robot's are on = "hold" or "stop"; "stopped" */
+                          * any: "limits", the robot's are on = "hold" or "stop"; "stopped";
+                          * "left out": the policy left the action node out of the frame, and
+                          * missed is 0 */
     int limited; /* values that were beyond the robot's limits, and were clipped if rows > 0 */
 };
 
@@ -204,6 +206,8 @@ struct tectum_handed {
     int64_t age_ns;      /* handed_ns - captured_ns, substitutes' too; -1 for none */
     int limited;         /* values of the observation's own actions that were beyond the robot's
                           * limits: clipped where the source is FRESH, else why it is not */
+    int left_out;        /* 1: the policy left the action node out of the frame. The robot is given
+                          * what on_miss says, and that is no miss */
 };
 
 /* The actions of a tick: those of `observation` (or of a later one) if they are ready by the

@@ -279,7 +279,7 @@ function prefill(t) end
 ---@field deadline? tectum.hard|tectum.soft by when the chunk is needed
 ---@field after? string|tectum.call a node that runs before it; of a node that makes texts: its text of the frame is made first
 ---@field partition? string|tectum.call share of the device
----@field when? tectum.call `policy()`: a decision may skip it
+---@field when? tectum.call `policy()`: a decision may leave it out of a frame; the robot is given what `on_miss` says
 
 ---@param t tectum.action
 ---@return tectum.action

@@ -162,7 +162,7 @@ policy=$W/once.lua
 run left_out "$W/left_out.lua" --root .
 policy=
 is "a frame that leaves the node out counts: it runs at each second observation" \
-    '["act" in [l["node"] for l in x["plan"]["launches"]] for x in f("left_out")] == [True, False] * 3 and not f("left_out")[1]["actions"]'
+    '["act" in [l["node"] for l in x["plan"]["launches"]] for x in f("left_out")] == [True, False] * 3 and f("left_out")[1]["left_out"] == ["act"] and f("left_out")[1]["source"] == "held"'
 n=$((n + 1))
 if "$T" run pipelines/act_aloha.lua --random-weights 1 --size tiny --random-inputs 1 -n 2 --set "nodes.act.spawn=every(2)" \
     --clock paced --actions 6 >"$W/out" 2>&1 </dev/null &&

@@ -284,6 +284,7 @@ def draw(seed):
     remembers(random.Random(seed + 17), case)
     prompts(random.Random(seed + 23), case)
     slots(random.Random(seed + 19), case)
+    left_out(random.Random(seed + 37), case)
     case["scenario"] = scenario(r, case)
     case["sessions"] = sessions(random.Random(seed + 7), case)
     return case
@@ -339,6 +340,14 @@ def on_texts(r, case):
             act["after"] = first["name"]
             for key in ("deadline", "when", "draft", "partition"):
                 first.pop(key, None)
+
+
+def left_out(r, case):
+    """Actions that a policy may leave out of a frame, and prefills that requests wait for; chaos does."""
+    for node in case["nodes"]:
+        waits = node["kind"] == "prefill" and node["name"] in ("look", "think", "ask") and case["models"].get("arm")
+        if (node["kind"] == "action" or waits) and r.random() < 0.25:
+            node["when"] = raw("policy()")
 
 
 def prompts(r, case):
@@ -447,7 +456,9 @@ class Judge:
 
     def __init__(self, case):
         self.case = case
-        self.optional = {n["name"] for n in case["nodes"] if "when" in n}  # a policy must ask for them
+        left = [n["writes"] for n in case["nodes"] if n["kind"] == "prefill" and "when" in n]
+        self.optional = {n["name"] for n in case["nodes"]  # a policy must ask for them, or for what they wait for
+                         if "when" in n or prefix_of("of_" + str(n.get("kv")).removeprefix("of_")) in left}
         self.born, self.node, self.admitted, self.ended = {}, {}, set(), {}
         self.held, self.owners, self.removed = {}, {}, set()
         self.kept = {}  # of a resource whose texts actions read: the last finished request of each node

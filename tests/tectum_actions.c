@@ -10,11 +10,12 @@ enum { SIDE = 32, PIXELS = SIDE * SIDE * 3, ROOM = 64 * 32 };
 static const int64_t patience = 120000000000;
 static struct tectum_error err;
 
-static struct tectum *open_graph(const char *pipeline)
+static struct tectum *open_under(const char *pipeline, const char *policy)
 {
     struct tectum *t = NULL;
     const struct tectum_options options = {.pipeline = pipeline,
                                            .root = ".",
+                                           .policy = policy,
                                            .threads = 1,
                                            .seed = 5,
                                            .random_weights = 1,
@@ -25,6 +26,11 @@ static struct tectum *open_graph(const char *pipeline)
         fprintf(stderr, "# %s\n", err.message);
     REQUIRE(status == TECTUM_OK);
     return t;
+}
+
+static struct tectum *open_graph(const char *pipeline)
+{
+    return open_under(pipeline, NULL);
 }
 
 static int64_t observe(struct tectum *t, int i)
@@ -129,3 +135,32 @@ TEST(a_chunk_goes_on_where_its_node_does_not_run)
 }
 
 TAP_MAIN
+
+/* A policy leaves `act` out of each third frame: who waits is told, and the robot is given what
+ * on_miss says. */
+TEST(an_action_that_is_left_out_is_no_miss)
+{
+    static double actions[ROOM];
+    struct tectum *t = open_under("pipelines/graphs/g16_action_may_be_skipped.lua",
+                                  "tests/policies/left_out_policy.lua");
+    struct tectum_chunk chunk;
+    struct tectum_handed handed;
+    for (int i = 0; i < 7; i++) {
+        bool left_out = i % 3 == 0;
+        int64_t number = observe(t, i);
+        REQUIRE(tectum_wait(t, number, patience, actions, ROOM, &chunk, &err) == TECTUM_OK);
+        CHECK_INT(chunk.observation, ==, number);
+        CHECK_INT(chunk.rows, ==, left_out ? 0 : tectum_rows(t));
+        CHECK_STR(chunk.reason, left_out ? "left out" : "");
+        CHECK(chunk.released_ns >= chunk.captured_ns && (!left_out || !chunk.missed));
+        REQUIRE(tectum_handout(t, number, tectum_now() + patience, actions, ROOM, &handed, &err) ==
+                TECTUM_OK);
+        CHECK_INT(handed.left_out, ==, left_out);
+        CHECK_INT(handed.source, ==,
+                  !left_out ? TECTUM_SOURCE_FRESH
+                  : i       ? TECTUM_SOURCE_HELD
+                            : TECTUM_SOURCE_NONE);
+        CHECK_INT(handed.rows, ==, left_out && !i ? 0 : 2);
+    }
+    tectum_close(&t);
+}

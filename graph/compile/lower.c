@@ -212,7 +212,7 @@ static enum tec_status lower_score(struct tec_plan *p, bool beside, struct tec_e
     return TEC_OK;
 }
 
-/* Lowers the parts of requests: a private prefill, each captured batch, a tree of texts. */
+/* Lowers the parts of requests: a prefill alone, each captured batch, a tree of texts. */
 static enum tec_status lower_requests(struct tec_plan *p, bool beside, struct tec_error *err)
 {
     if (p->spec.isolated)
@@ -320,7 +320,7 @@ enum tec_status tec_pass_lower(struct tec_plan *p, struct tec_error *err)
     TEC_TRY(lower_actions(p, err));
     if (p->spec.segments)
         TEC_TRY(lower_memory(p, err));
-    if (p->spec.request_slots)
+    if (p->spec.request_slots || p->spec.isolated)
         TEC_TRY(lower_requests(p, false, err));
     if (p->spec.beside)
         TEC_TRY(lower_requests(p, true, err));

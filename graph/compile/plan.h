@@ -95,7 +95,8 @@ struct tec_plan_spec {
     int unread;        /* of a draft: most tokens that it reads before it proposes any; else 0 */
     float penalty;     /* of tokens that a request has read or made; 0 or 1 = none */
     bool draws;        /* requests may draw their tokens */
-    bool isolated;     /* requests may take a private prefill */
+    bool isolated;     /* a prefill may run without an action: a private one of requests, that of a
+                        * frame which leaves the action out */
     bool secondary;    /* a secondary chain: no frames, its prefills are for requests, in turn */
     int slices;        /* pieces that such a prefill is captured in; 0 and 1 = in one */
     bool shares;       /* rows of its pictures may be those of another prefill of its model */

@@ -455,10 +455,13 @@ static enum tec_status fill(const struct tec_node_set *set, struct tec_error *er
     TEC_TRY(fill_prefill(set, err));
     for (int i = 0; i < set->n_actions; i++)
         TEC_TRY(fill_action(set, i, err));
-    set->spec->frame_action = set->n_actions ? first_due(set) : 0;
+    int with = set->n_actions ? first_due(set) : 0;
+    set->spec->frame_action = with;
     if (set->n_memories)
         TEC_TRY(fill_memories(set, err));
     TEC_TRY(fill_language(set, err));
+    set->spec->isolated |= set->n_actions && with >= 0 &&
+                           tec_pipeline_leaves_prefill(set->pipeline, set->actions[with]);
     if (set->secondary)
         fill_secondary(set);
     return fill_sessions(set, err);

@@ -193,57 +193,6 @@ static struct tec_handed leave(struct tec_action_output *h, int rows)
     return handed;
 }
 
-struct tec_handed tec_action_output_fresh(struct tec_action_output *h,
-                                          const struct tec_action_output_chunk *chunk)
-{
-    struct tec_beyond beyond = chunk->beyond;
-    if (tec_beyond_refused(&beyond))
-        return refuse(h, &beyond);
-    int rows = finite_rows(h, chunk->actions);
-    if (rows < h->o.actions)
-        return tec_action_output_missed(h, chunk->frame);
-    keep(h, chunk, rows);
-    if (h->stopped)
-        return nothing(TEC_SOURCE_STOPPED);
-    bool moved = keep_limits(h, h->newest, rows, &beyond) || h->o.ensembles;
-    if (tec_beyond_refused(&beyond)) {
-        h->newest_rows = 0;
-        return refuse(h, &beyond);
-    }
-    struct tec_handed handed = leave(h, rows);
-    handed.moved = moved;
-    handed.beyond = beyond;
-    return handed;
-}
-
-void tec_action_output_late(struct tec_action_output *h,
-                            const struct tec_action_output_chunk *chunk)
-{
-    if (chunk->frame > h->of_newest.frame && !tec_beyond_refused(&chunk->beyond))
-        keep(h, chunk, finite_rows(h, chunk->actions));
-}
-
-void tec_action_output_forget(struct tec_action_output *h)
-{
-    h->of_newest = h->of_last = h->of_stable = nowhere;
-    h->newest_rows = h->misses = 0;
-    h->substitutes = 0;
-    h->given = h->stopped = false;
-    tec_ensemble_forget(&h->ensemble);
-}
-
-void tec_action_output_stop(struct tec_action_output *h)
-{
-    h->stopped = true;
-}
-
-void tec_action_output_reset(struct tec_action_output *h)
-{
-    h->stopped = false;
-    h->misses = 0;
-    tec_ensemble_forget(&h->ensemble);
-}
-
 /* Substitute j of the last fresh command is it times 1 - j / decay_actions. */
 static struct tec_handed decay(struct tec_action_output *h)
 {
@@ -270,10 +219,9 @@ static struct tec_handed align(struct tec_action_output *h, int64_t frame)
     return give(h, TEC_SOURCE_STALE, h->of_newest);
 }
 
-struct tec_handed tec_action_output_missed(struct tec_action_output *h, int64_t frame)
+/* What on_miss says, where it does not stop the robot. */
+static struct tec_handed substitute(struct tec_action_output *h, int64_t frame)
 {
-    if (count_miss(h, h->o.on_miss == TEC_MISS_STOP))
-        return nothing(TEC_SOURCE_STOPPED);
     if (h->o.on_miss == TEC_MISS_LAST_CHUNK && h->newest_rows > 0)
         return align(h, frame);
     if (!h->given)
@@ -284,4 +232,72 @@ struct tec_handed tec_action_output_missed(struct tec_action_output *h, int64_t 
         return hold(h, h->last, h->of_last);
     memset(h->out, 0, (size_t)h->o.actions * (size_t)h->o.width * sizeof *h->out);
     return give(h, TEC_SOURCE_ZEROS, nowhere);
+}
+
+struct tec_handed tec_action_output_missed(struct tec_action_output *h, int64_t frame)
+{
+    return count_miss(h, h->o.on_miss == TEC_MISS_STOP) ? nothing(TEC_SOURCE_STOPPED)
+                                                        : substitute(h, frame);
+}
+
+static struct tec_handed left_out(struct tec_action_output *h, int64_t frame)
+{
+    h->stopped |= h->o.on_miss == TEC_MISS_STOP;
+    struct tec_handed handed = h->stopped ? nothing(TEC_SOURCE_STOPPED) : substitute(h, frame);
+    handed.left_out = true;
+    return handed;
+}
+
+struct tec_handed tec_action_output_fresh(struct tec_action_output *h,
+                                          const struct tec_action_output_chunk *chunk)
+{
+    struct tec_beyond beyond = chunk->beyond;
+    if (chunk->left_out)
+        return left_out(h, chunk->frame);
+    if (tec_beyond_refused(&beyond))
+        return refuse(h, &beyond);
+    int rows = finite_rows(h, chunk->actions);
+    if (rows < h->o.actions)
+        return tec_action_output_missed(h, chunk->frame);
+    keep(h, chunk, rows);
+    if (h->stopped)
+        return nothing(TEC_SOURCE_STOPPED);
+    bool moved = keep_limits(h, h->newest, rows, &beyond) || h->o.ensembles;
+    if (tec_beyond_refused(&beyond)) {
+        h->newest_rows = 0;
+        return refuse(h, &beyond);
+    }
+    struct tec_handed handed = leave(h, rows);
+    handed.moved = moved;
+    handed.beyond = beyond;
+    return handed;
+}
+
+void tec_action_output_late(struct tec_action_output *h,
+                            const struct tec_action_output_chunk *chunk)
+{
+    if (!chunk->left_out && chunk->frame > h->of_newest.frame &&
+        !tec_beyond_refused(&chunk->beyond))
+        keep(h, chunk, finite_rows(h, chunk->actions));
+}
+
+void tec_action_output_forget(struct tec_action_output *h)
+{
+    h->of_newest = h->of_last = h->of_stable = nowhere;
+    h->newest_rows = h->misses = 0;
+    h->substitutes = 0;
+    h->given = h->stopped = false;
+    tec_ensemble_forget(&h->ensemble);
+}
+
+void tec_action_output_stop(struct tec_action_output *h)
+{
+    h->stopped = true;
+}
+
+void tec_action_output_reset(struct tec_action_output *h)
+{
+    h->stopped = false;
+    h->misses = 0;
+    tec_ensemble_forget(&h->ensemble);
 }

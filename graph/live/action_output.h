@@ -3,7 +3,8 @@
  * device or script cannot stop it.
  *
  * For frame n the caller calls one of fresh (the chunk came by the deadline) or missed (it did not,
- * or the tick opened no frame); when the chunk comes after all, late. Numbers are the robot's own:
+ * or the tick opened no frame); when the chunk comes after all, late. Of a frame that leaves the
+ * action out, fresh gives what on_miss says, and counts no miss. Numbers are the robot's own:
  * [rows, width] double. After create nothing allocates. One thread.
  *
  * Numbers that are not finite never leave: a chunk is worth its leading rows that are finite. One
@@ -63,6 +64,8 @@ struct tec_action_output_chunk {
     int over;     /* rows at its end that repeat its last one, because as many at its beginning were
                    * over; 0 = all are the model's */
     struct tec_beyond beyond; /* what was beyond its limits */
+    bool left_out; /* there is none: the frame's decision leaves the action out. Of the others,
+                    * frame alone counts */
 };
 
 /* Actions for a frame: [n, width], n 0 or `actions`; valid until the next call. */
@@ -75,6 +78,7 @@ struct tec_handed {
     int64_t seen;             /* of its chunk; -1: none */
     const double *chunk;      /* FRESH: all its finite rows, `actions` are the first of them */
     bool moved;               /* ... which are not as they were given: the step to the first one */
+    bool left_out;            /* a substitute of a frame that leaves the action out: no miss */
     struct tec_beyond beyond; /* of the frame's own chunk */
 };
 struct tec_handed tec_action_output_fresh(struct tec_action_output *h,

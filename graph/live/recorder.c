@@ -28,6 +28,7 @@ const char *tec_recorder_kind(int kind)
                                                         [TEC_EVENT_FINISH] = "finish",
                                                         [TEC_EVENT_VERSION] = "version",
                                                         [TEC_EVENT_READ] = "read",
+                                                        [TEC_EVENT_LEFT_OUT] = "left_out",
                                                         [TEC_EVENT_FRAME_END] = "frame_end",
                                                         [TEC_FLIGHT_FIGURE] = "figure",
                                                         [TEC_FLIGHT_NOTE] = "note",

@@ -52,6 +52,7 @@ enum tec_flight_decided {
  *   START              request             rows, 1000s: padded  steps       launch     its
  *   END                start, ns           rows, 1000s: padded  steps       launch     its
  *   RELEASE            tick, ns            slack, us                                   its
+ *   LEFT_OUT                                                                reason     its
  *   TOKENS FINISH      request             made in all          new         reason     its
  *   VERSION READ       request             frames old                       stream     reader
  *   FRAME_END          opened, ns          overrun, us          in flight   cause

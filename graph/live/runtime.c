@@ -94,7 +94,8 @@ void tec_runtime_released(void *runtime, int action, const float *chunk,
         .session = record->session,
         .chunk = chunk,
         .record = record,
-        .seen = tec_observation_records_find(&s->records, record->actions[action].seen)};
+        .seen = tec_observation_records_find(&s->records,
+                                             chunk ? record->actions[action].seen : record->frame)};
     if (!left.seen)
         return;
     rt->listener.left(rt->listener.user, &left);

@@ -18,11 +18,12 @@
 
 #include <pthread.h>
 
-/* A chunk that has left. */
+/* A chunk that has left, or a frame that leaves an action out. */
 struct tec_runtime_left {
     int action;         /* whose: the loop's */
     int session;        /* of the frame's */
-    const float *chunk; /* [horizon, dim] of the model, during the call */
+    const float *chunk; /* [horizon, dim] of the model, during the call; NULL: the frame leaves the
+                         * action out, and none comes */
     const struct tec_frame_record *record;
     const struct tec_observation_record *seen; /* of whose observation it is */
 };

@@ -100,10 +100,13 @@ void tec_watchdog_post(struct tec_watchdog *o, int64_t frame, const struct tec_f
     place->frame = frame;
     place->seen = seen->number;
     place->captured_ns = seen->captured_ns;
-    place->released_ns = record->actions[o->action].release_ns;
+    place->left_out = chunk == NULL;
+    place->released_ns = chunk ? record->actions[o->action].release_ns : tec_clock_now(&wall);
     place->over = record->actions[o->action].over;
-    memcpy(place->chunk, chunk, o->chunk_bytes);
-    memcpy(place->state_raw, seen->state_raw, o->state_bytes);
+    if (chunk) {
+        memcpy(place->chunk, chunk, o->chunk_bytes);
+        memcpy(place->state_raw, seen->state_raw, o->state_bytes);
+    }
     o->holds = true;
     if (record->actions[o->action].to_come == 0)
         tec_watchdog_flush(o);
@@ -117,6 +120,14 @@ static void take(struct tec_watchdog *o)
     const struct tec_watchdog_place *p = &o->places[o->box.reading];
     if (p->seen < o->forgets)
         return;
+    o->released_ns = p->released_ns;
+    if (p->left_out) {
+        if (o->chunk.frame >= 0) /* one that came late still serves the frames after its own */
+            tec_action_output_late(o->output, &o->chunk);
+        o->chunk =
+            (struct tec_action_output_chunk){.frame = p->frame, .seen = p->seen, .left_out = true};
+        return;
+    }
     struct tec_beyond beyond;
     int rows = tec_session_act_on(o->session, p->state_raw, p->chunk, o->numbers, &beyond);
     for (int i = rows * o->columns; i < o->rows * o->columns; i++)
@@ -127,7 +138,6 @@ static void take(struct tec_watchdog *o)
                                                 .seen = p->seen,
                                                 .over = p->over,
                                                 .beyond = beyond};
-    o->released_ns = p->released_ns;
 }
 
 bool tec_watchdog_look(struct tec_watchdog *o, int64_t frame, int64_t deadline_ns,

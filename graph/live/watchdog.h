@@ -22,8 +22,9 @@ struct tec_watchdog_given {
 
 struct tec_watchdog_place {
     int64_t frame, seen, captured_ns, released_ns;
-    int over;     /* of struct tec_action_record */
-    float *chunk; /* [horizon, dim] of the model */
+    int over;      /* of struct tec_action_record */
+    bool left_out; /* it is no chunk: the frame leaves the action out */
+    float *chunk;  /* [horizon, dim] of the model */
     double *state_raw;
 };
 
@@ -66,9 +67,9 @@ enum tec_status tec_watchdog_create(struct tec_watchdog *o, const struct tec_eng
                                     struct tec_error *err);
 
 /* Frame thread: the action's chunk that left in a frame (the caller's number of it), with what its
- * observation was, which may be that of a frame before. Frames do not go down. Of those of one
- * action that leave in one frame the last one counts: one that others will leave after (to_come of
- * the record's row) is held back. */
+ * observation was, which may be that of a frame before; NULL: the frame leaves the action out.
+ * Frames do not go down. Of those of one action that leave in one frame the last one counts: one
+ * that others will leave after (to_come of the record's row) is held back. */
 void tec_watchdog_post(struct tec_watchdog *o, int64_t frame, const struct tec_frame_record *record,
                        const float *chunk, const struct tec_observation_record *seen);
 

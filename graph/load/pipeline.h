@@ -450,6 +450,9 @@ bool tec_pipeline_acts_before(const struct tec_decl_node *a, const struct tec_de
 /* Does an action node run in one launch with its prefill? The first of those that act on this
  * frame's prefix does, where there is one in every frame. */
 bool tec_pipeline_with_prefill(const struct tec_pipeline *p, const struct tec_decl_node *action);
+/* May a decision leave it out of a frame whose prefill other actions stand on? That prefill is then
+ * a launch of its own. */
+bool tec_pipeline_leaves_prefill(const struct tec_pipeline *p, const struct tec_decl_node *action);
 /* slots.c: request slots of each session, of all of a chain's. Those that a node's texts take;
  * NULL: all of them. */
 struct tec_decl_slots {

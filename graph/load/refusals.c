@@ -299,6 +299,22 @@ static void other_deadline(struct refusing *r)
                name_of(r->n));
 }
 
+/* A decision leaves out actions and what waits for its turn, nothing that others stand on. */
+static void always_runs(struct refusing *r)
+{
+    bool prefill = r->n->kind == TEC_DECL_PREFILL;
+    const char *why =
+        !r->n->when_policy                                        ? NULL
+        : decodes_ring(r, r->n) || (prefill && stands_in_ring(r)) ? "a ring goes on in every frame"
+        : prefill && !waits(r, r->n)                              ? "it is the frames' prefill"
+        : tec_pipeline_awaited(r->p, r->n)                        ? "a hard node waits for it"
+        : writes_text(r->n) && r->n->deadline.kind == TEC_DEADLINE_HARD ? "its deadline is hard"
+                                                                        : NULL;
+    if (why)
+        REFUSE(field(r, "when"), "'%s' may be left out of a frame by a policy, but %s",
+               name_of(r->n), why);
+}
+
 static void tokens_out(struct refusing *r)
 {
     if (writes_text(r->n) && !decodes_ring(r, r->n) && r->n->out.buffer >= 0)
@@ -416,11 +432,11 @@ static void many_prompts(struct refusing *r)
 }
 
 static void (*const cases[])(struct refusing *r) = {
-    rate_of_frames, segments_beside,  shared_frame,    prefill_target, no_prefill,
-    no_prefix,      second_trigger,   beside_ring,     after_text,     awaited_text,
-    frame_before,   other_deadline,   tokens_out,      typed_buffer,   shared_memory,
-    memory_in_ring, several_segments, many_chains,     many_models,    many_texts,
-    many_reads,     many_prompts,     draft_of_memory, many_stages,
+    rate_of_frames, segments_beside, shared_frame,     prefill_target,  no_prefill,
+    no_prefix,      second_trigger,  beside_ring,      after_text,      awaited_text,
+    frame_before,   other_deadline,  always_runs,      tokens_out,      typed_buffer,
+    shared_memory,  memory_in_ring,  several_segments, many_chains,     many_models,
+    many_texts,     many_reads,      many_prompts,     draft_of_memory, many_stages,
 };
 
 void tec_refuse(struct tec_loader *ld)

@@ -295,6 +295,17 @@ bool tec_pipeline_with_prefill(const struct tec_pipeline *p, const struct tec_de
     return with;
 }
 
+bool tec_pipeline_leaves_prefill(const struct tec_pipeline *p, const struct tec_decl_node *action)
+{
+    bool others = false;
+    for (int i = 0; i < p->n_nodes; i++) {
+        const struct tec_decl_node *n = &p->nodes[i];
+        others |=
+            n != action && n->kind == TEC_DECL_ACTION && !n->culled && n->chain == action->chain;
+    }
+    return others && action->when_policy && tec_pipeline_with_prefill(p, action);
+}
+
 const struct tec_decl_node *tec_pipeline_actor(const struct tec_pipeline *p)
 {
     return tec_pipeline_action(p, 0);

@@ -9,13 +9,17 @@ static int node_of(const struct tec_loop *l, int row)
     return l->o.decoders[l->requests[row].decoder].node;
 }
 
+bool tec_loop_leaves_out(const struct tec_loop *l, int node)
+{
+    return l->o.topology->nodes[node].optional && l->decision.nodes[node].skip;
+}
+
 static bool runs(const struct tec_loop *l, int row)
 {
-    int node = node_of(l, row);
     return l->decision.rows[row].k > 0 && !l->decision.rows[row].shed &&
            !tec_loop_awaits(l, &l->requests[row]) &&
            tec_pending_prefill_ready(l, &l->requests[row]) &&
-           !(l->o.topology->nodes[node].optional && l->decision.nodes[node].skip);
+           !tec_loop_leaves_out(l, node_of(l, row));
 }
 
 /* A node's priority comes before its rows' own. */

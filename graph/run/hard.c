@@ -10,8 +10,7 @@
 /* Is an action node left in the frame by its decision? */
 static bool decided(const struct tec_loop *l, int action)
 {
-    int node = l->o.actions[action].node;
-    return !(l->o.topology->nodes[node].optional && l->decision.nodes[node].skip);
+    return !tec_loop_leaves_out(l, l->o.actions[action].node);
 }
 
 /* Does it run in this frame? */
@@ -26,11 +25,11 @@ static bool goes_on(const struct tec_loop *l, int action)
     return decided(l, action) && tec_kept_chunk_of(l, action);
 }
 
-/* Of the one that goes with the prefill; that can be left out where there is a prefill alone. */
+/* Does the one that goes with the prefill? */
 static bool frame_acts(const struct tec_loop *l, const struct tec_chain *c)
 {
     const struct tec_plan_spec *s = &c->plan->spec;
-    return s->n_actions && s->frame_action >= 0 && (acts(l, c->acts[0]) || !s->isolated);
+    return s->n_actions && s->frame_action >= 0 && acts(l, c->acts[0]);
 }
 
 static bool in_frame(const struct tec_loop *l, const struct tec_chain *c, int action)
@@ -79,6 +78,27 @@ void tec_loop_release(struct tec_loop *l, int action, int64_t seen, int64_t capt
     a->missed = a->deadline_ns >= 0 && a->release_ns > a->deadline_ns;
     if (l->o.released)
         l->o.released(l->o.user, action, l->chains[l->o.actions[action].chain].chunk, &l->record);
+}
+
+void tec_loop_leave_actions_out(struct tec_loop *l)
+{
+    for (int i = 0; i < l->o.n_actions; i++) {
+        struct tec_action_record *a = &l->record.actions[i];
+        int node = l->o.actions[i].node;
+        int64_t now = tec_loop_now(l);
+        if (decided(l, i))
+            continue;
+        l->record.to_come = l->actions_due + tec_rings_to_come(l, NULL);
+        a->left_out = true;
+        tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_LEFT_OUT,
+                                            .node = node,
+                                            .request = -1,
+                                            .t_ns = now,
+                                            .flag = a->deadline_ns >= 0 && now > a->deadline_ns,
+                                            .what = l->decision.nodes[node].reason});
+        if (l->o.released)
+            l->o.released(l->o.user, i, NULL, &l->record);
+    }
 }
 
 /* The chunk of the session whose turn it is: of the launch's observation i. False: the device has
@@ -191,6 +211,12 @@ static bool leaves_out(const struct tec_loop *l, const struct tec_chain *c)
     return c->plan->spec.n_actions > 0 && c->plan->spec.frame_action >= 0 && !frame_acts(l, c);
 }
 
+/* Where nothing else ever reads its keys, the prefill rests with the action. */
+static bool rests(const struct tec_loop *l, const struct tec_chain *c)
+{
+    return leaves_out(l, c) && !c->plan->spec.isolated;
+}
+
 /* Finds the sessions whose chain is prefilled in this frame. */
 static void see(struct tec_loop *l, const struct tec_chain *c)
 {
@@ -279,7 +305,7 @@ static bool add_early(struct tec_loop *l, struct tec_chain *c, int who)
     for (int i = 0; i < c->n_actions; i++)
         if (runs_early(l, c, c->acts[i]))
             tec_schedule_add(l, &tec_scheduled_action, c, who, c->acts[i]);
-    if (!tec_loop_prefills(l, c))
+    if (!tec_loop_prefills(l, c) || rests(l, c))
         return false;
     tec_loop_hear(l, c);
     tec_schedule_add(l, &tec_scheduled_open, c, who, 0);
@@ -310,7 +336,8 @@ void tec_loop_add_hard(struct tec_loop *l, struct tec_chain *c)
     c->parted = prefills && c->executor->start;
     if (c->parted)
         tec_schedule_add(l, &tec_scheduled_fork, c, l->n_own - 1, 0);
-    tec_schedule_add(l, &tec_scheduled_prefix, c, 0, 0);
+    if (!rests(l, c))
+        tec_schedule_add(l, &tec_scheduled_prefix, c, 0, 0);
     for (int i = 0; i < l->n_own; i++) {
         tec_loop_turn(l, i);
         if (l->input)

@@ -208,8 +208,9 @@ bool tec_loop_prefills(const struct tec_loop *l, const struct tec_chain *c)
     return c->prefix.region < 0 || l->tick->frame / n != c->prefix.frame / n;
 }
 
-/* Chunks that each session's hard nodes have to make. */
-static void count_actions(struct tec_loop *l)
+/* Counts the chunks that each session's hard nodes have to make; those that the decision leaves out
+ * are told at once. */
+static void open_hard(struct tec_loop *l)
 {
     for (int s = 0; s < l->n_own; s++) {
         tec_loop_turn(l, s);
@@ -217,6 +218,8 @@ static void count_actions(struct tec_loop *l)
         for (int i = 0; l->input && i < l->n_hard; i++)
             if (!l->chains[l->hard[i]].ring)
                 l->actions_due += tec_loop_actions_due(l, &l->chains[l->hard[i]]);
+        if (l->input)
+            tec_loop_leave_actions_out(l);
     }
 }
 
@@ -236,7 +239,7 @@ static void run_nodes(struct tec_loop *l)
 {
     if (tec_loop_failed(l))
         return;
-    count_actions(l);
+    open_hard(l);
     tec_schedule_run(l);
     drop_prefixes(l);
 }

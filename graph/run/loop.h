@@ -185,6 +185,8 @@ struct tec_action_record {
     int64_t age_us;      /* of the observation when its chunk left; -1 = none left */
     int64_t slack_us;    /* until the deadline when the chunk left */
     bool missed;         /* it left after the deadline, or was due and did not leave */
+    bool left_out;       /* the decision leaves it out of the frame: nothing leaves, and that is no
+                          * miss */
     int over; /* rows of the chunk that were over before it left: the chunk begins behind them, and
                * as many at its end repeat its last one */
     enum tec_cause cause;
@@ -246,7 +248,8 @@ struct tec_loop_options {
     /* Called on the frame thread the moment the chunk of `action` is ready; must not block. Of a
      * ring it may be called in a frame without an observation, and more than once in a frame that
      * is less deep than the one before, the oldest first: the record's row of the action says of
-     * whose observation it is. */
+     * whose observation it is. `chunk` NULL: the decision leaves the action out of the frame, which
+     * is told before anything is launched. */
     void (*released)(void *user, int action, const float *chunk,
                      const struct tec_frame_record *record);
     /* Called as `released` is: the model ended an action of the first ring early, and there will be

@@ -207,7 +207,7 @@ void tec_pending_prefill_plan(struct tec_loop *l)
     struct tec_pending_prefill *a;
     for (int m = 0; m < l->o.n_chains; m++) {
         int node = l->chains[m].prefill_node;
-        left[m] = node < 0 ? 0 : l->decision.nodes[node].slices;
+        left[m] = node < 0 || tec_loop_leaves_out(l, node) ? 0 : l->decision.nodes[node].slices;
     }
     l->n_turns = 0;
     for (int i = 0; i < n_pending(l); i++)

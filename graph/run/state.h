@@ -375,6 +375,8 @@ double tec_loop_launch_cost(const struct tec_loop *l, int chain, enum tec_cost_k
 void tec_loop_plan(struct tec_loop *l);
 /* Does row a come before row b by priority? */
 bool tec_loop_before(const struct tec_loop *l, int a, int b);
+/* Is an optional node left out of the frame? */
+bool tec_loop_leaves_out(const struct tec_loop *l, int node);
 
 /* pending_prefill.c: prefills that requests wait for. */
 void tec_pending_prefill_join(struct tec_loop *l, struct tec_request *r); /* at its birth */
@@ -416,6 +418,8 @@ void tec_loop_open_prefix(struct tec_loop *l, struct tec_chain *c,
 bool tec_loop_prefills(const struct tec_loop *l, const struct tec_chain *c);
 /* Chunks that the hard nodes of a chain make in this frame. */
 int tec_loop_actions_due(const struct tec_loop *l, const struct tec_chain *c);
+/* Tells which actions the decision leaves out of the frame of the session whose turn it is. */
+void tec_loop_leave_actions_out(struct tec_loop *l);
 /* The chunk of an action node in its chain's leaves: of the observation of frame `seen`. */
 void tec_loop_release(struct tec_loop *l, int action, int64_t seen, int64_t captured_ns);
 void tec_loop_drop_prefix(struct tec_loop *l, struct tec_chain *c);

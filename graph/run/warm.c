@@ -163,7 +163,7 @@ static void warm_together(struct tec_loop *l, const struct tec_chain *c,
     }
 }
 
-/* The launches of a chain's hard nodes; requests that take a prefill of their own do so too. */
+/* The launches of a chain's hard nodes; and its prefill alone. */
 static void warm_prefixes(struct tec_loop *l, const struct tec_chain *c,
                           const struct tec_chain_input *input, int region)
 {
@@ -172,7 +172,7 @@ static void warm_prefixes(struct tec_loop *l, const struct tec_chain *c,
     run_prefix(l, c, &of, 1, true);
     warm_together(l, c, input, region);
     warm_actions(l, c, input, region);
-    if (s->request_slots && s->isolated)
+    if (s->isolated)
         run_prefix(l, c, &of, 1, false);
 }
 

@@ -189,11 +189,10 @@ static int decide_priority(lua_State *L)
 static int optional_node(lua_State *L, struct tec_policy *policy, const char *verb)
 {
     int i = node(L, policy);
-    if (policy->topology->nodes[i].hard)
-        luaL_error(L, "hard node '%s' cannot be %s", policy->topology->nodes[i].name, verb);
     if (!policy->topology->nodes[i].optional)
-        luaL_error(L, "node '%s' cannot be %s: it has no when = policy()",
-                   policy->topology->nodes[i].name, verb);
+        luaL_error(L, "%snode '%s' cannot be %s: it has no when = policy()",
+                   policy->topology->nodes[i].hard ? "hard " : "", policy->topology->nodes[i].name,
+                   verb);
     return i;
 }
 

@@ -30,7 +30,8 @@ class Chunk:
     missed: bool
     """later than the node's deadline, counted from the submission"""
     reason: str
-    """why there are no rows: "limits", "stopped"; of a ring also "eos", "reset"; else empty"""
+    """why there are no rows: "limits", "stopped"; "left out" by the policy; of a ring
+    also "eos", "reset"; else empty"""
     limited: int
     """values that were beyond the robot's limits"""
 
@@ -58,11 +59,13 @@ class Handed:
     """nanoseconds from the capture to the decision; -1: there is no observation"""
     limited: int
     """values of the observation's own actions that were beyond the robot's limits"""
+    left_out: bool
+    """the policy left the action node out of the frame: no miss"""
 
     @property
     def missed(self) -> bool:
         """The observation's own actions were not there by the deadline, or not allowed."""
-        return self.source != "fresh"
+        return self.source != "fresh" and not self.left_out
 
 
 @dataclass(frozen=True)

@@ -205,6 +205,7 @@ class Robot:
             handed_ns=handed.handed_ns,
             age_ns=handed.age_ns,
             limited=handed.limited,
+            left_out=bool(handed.left_out),
         )
 
     def reset(self) -> None:

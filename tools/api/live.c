@@ -15,15 +15,18 @@ void tec_live_left(void *user, const struct tec_runtime_left *left)
     const struct tec_action_record *of = &left->record->actions[left->action];
     struct tec_live_action *a = &t->actions[left->action];
     struct tec_live_output *out = &a->outputs[a->outbox.writing];
-    memcpy(out->chunk, left->chunk, tec_engine_chunk(t->engine, left->action) * sizeof *out->chunk);
+    out->left_out = left->chunk == NULL;
+    if (left->chunk)
+        memcpy(out->chunk, left->chunk,
+               tec_engine_chunk(t->engine, left->action) * sizeof *out->chunk);
     memcpy(out->state_raw, left->seen->state_raw,
            (size_t)tec_session_state(t->session) * sizeof(double));
     const struct tec_loop_options *loop = tec_loop_settings(t->engine->loop);
     bool ring = loop->chains[loop->actions[left->action].chain].ring != NULL;
     out->number = ring ? left->seen->number : t->tick;
     out->seen = left->seen->number;
-    out->captured_ns = of->captured_ns;
-    out->released_ns = of->release_ns;
+    out->captured_ns = left->seen->captured_ns;
+    out->released_ns = left->chunk ? of->release_ns : tec_clock_now(&wall);
     out->missed = of->missed;
     tec_triple_post(&a->outbox);
     tec_bell_ring(&t->done);

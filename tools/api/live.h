@@ -29,6 +29,7 @@ struct tec_live_output {
     int64_t seen, captured_ns, released_ns; /* of the observation that it is of: an earlier one
                                              * where the prefix is an earlier frame's */
     bool missed;
+    bool left_out; /* it is no chunk: the frame leaves the action out */
 };
 
 /* An action node's way to its consumers. Under hand_lock but for what the frame thread posts. */

@@ -146,6 +146,10 @@ static void judge(struct tec_live_action *a, const struct tec_live_output *out, 
                   struct tectum_chunk *chunk)
 {
     struct tec_beyond beyond;
+    if (out->left_out) {
+        snprintf(chunk->reason, sizeof chunk->reason, "left out");
+        return;
+    }
     int rows =
         tec_session_act_on(a->watchdog->session, out->state_raw, out->chunk, actions, &beyond);
     chunk->limited = beyond.n;

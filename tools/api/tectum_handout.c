@@ -27,7 +27,8 @@ static void tell(struct tec_live_action *a, const struct tec_watchdog_given *giv
                                      .captured_ns = h->captured_ns,
                                      .handed_ns = given->handed_ns,
                                      .age_ns = given->age_ns,
-                                     .limited = h->beyond.n};
+                                     .limited = h->beyond.n,
+                                     .left_out = h->left_out};
     a->stopped |= h->beyond.n > 0 && h->beyond.on == TEC_LIMIT_STOP;
     if (h->n > 0)
         memcpy(actions, h->actions, (size_t)h->n * (size_t)a->watchdog->columns * sizeof *actions);

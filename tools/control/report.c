@@ -96,9 +96,10 @@ static json_t *safety_json(const struct tec_safety *safety)
         if (atomic_load(&safety->misses[i]) > 0)
             json_object_set_new(misses, tec_cause_name((enum tec_cause)i),
                                 json_integer((json_int_t)atomic_load(&safety->misses[i])));
-    return json_pack("{s:b, s:I, s:o, s:I}", "stopped", (int)atomic_load(&safety->stopped),
+    return json_pack("{s:b, s:I, s:o, s:I, s:I}", "stopped", (int)atomic_load(&safety->stopped),
                      "missed", (json_int_t)tec_safety_misses(safety), "by_cause", misses, "limited",
-                     (json_int_t)atomic_load(&safety->limited));
+                     (json_int_t)atomic_load(&safety->limited), "left_out",
+                     (json_int_t)atomic_load(&safety->left_out));
 }
 
 json_t *tec_control_status(struct tec_control *c)

@@ -124,7 +124,7 @@ static void put_left(struct tec_dump *d, const struct tec_frame_left *left, int6
 {
     const struct column *frames = &d->frames[FRAME];
     struct column *c = d->nodes[left->action];
-    for (size_t i = frames->n; i-- > 0;) {
+    for (size_t i = left->chunk ? frames->n : 0; i-- > 0;) {
         int64_t at;
         memcpy(&at, frames->data + i * sizeof at, sizeof at);
         if (at != row)

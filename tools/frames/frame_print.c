@@ -61,7 +61,7 @@ static void add_released(json_t *out, const struct tec_frames *f, const struct t
         const struct tec_frame_left *left = tec_frame_left_of(frame, i);
         bool gone = left && (left->rows > 0 || left->source != TEC_SOURCE_FRESH);
         bool due = a->deadline_ns >= 0 && a->release_ns >= 0;
-        bool limits = left && left->source != TEC_SOURCE_FRESH;
+        bool limits = left && left->source != TEC_SOURCE_FRESH && !a->left_out;
         const char *cause = tec_frame_cause_word(limits ? TEC_CAUSE_LIMITS : a->cause);
         json_object_set_new(all, f->actions[i],
                             json_pack("{s:s, s:o, s:o, s:b, s:o}", "source",
@@ -80,7 +80,7 @@ static void add_released(json_t *out, const struct tec_frames *f, const struct t
  * or because it is stopped for earlier ones. */
 static bool refused(const struct tec_frame_out *frame)
 {
-    return frame->acted && frame->source != TEC_SOURCE_FRESH;
+    return frame->acted && frame->source != TEC_SOURCE_FRESH && !frame->record->actions[0].left_out;
 }
 
 /* Add the members of a ring: which observation's actions left, how full the ring is, and what left
@@ -112,6 +112,18 @@ static void add_ring(json_t *out, const struct tec_frames *f, const struct tec_f
     if (json_array_size(earlier) > 0)
         json_object_set(out, "earlier", earlier);
     json_decref(earlier);
+}
+
+/* Add the action nodes that the decision left out of the frame. */
+static void add_left_out(json_t *out, const struct tec_frames *f, const struct tec_frame_out *frame)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < f->n_actions; i++)
+        if (frame->record->actions[i].left_out)
+            json_array_append_new(all, json_string(f->actions[i]));
+    if (json_array_size(all) > 0)
+        json_object_set(out, "left_out", all);
+    json_decref(all);
 }
 
 static json_t *texts_json(const struct tec_frames *f, const struct tec_frame_out *frame)
@@ -207,7 +219,7 @@ static void add_reads(json_t *out, const struct tec_frame_record *r)
 static const char *source_word(const struct tec_frames *f, const struct tec_frame_out *frame)
 {
     bool fresh = f->stages ? frame->acted : frame->observed;
-    if (refused(frame))
+    if (frame->source != TEC_SOURCE_FRESH)
         return tec_action_source_word(frame->source);
     return fresh && (leaves(frame) || !frame->acted) ? "fresh" : "none";
 }
@@ -219,7 +231,7 @@ void tec_frame_trouble(char *text, size_t room, const struct tec_frames *f,
     double ensemble;
     int rows = tec_session_ensembles(session, &ensemble) ? 1 : tec_session_rows(session);
     tec_beyond_text(text, room, &frame->beyond);
-    if (frame->acted && frame->actions && frame->rows < rows && !refused(frame))
+    if (frame->acted && frame->actions && frame->rows < rows && frame->source == TEC_SOURCE_FRESH)
         snprintf(text, room,
                  "row %d of %d of the actions is not finite: no row from it on is given",
                  frame->rows, rows);
@@ -245,6 +257,7 @@ enum tec_status tec_frame_json(json_t **out, const struct tec_frames *f,
     tec_frame_trouble(trouble, sizeof trouble, f, frame);
     if (trouble[0])
         json_object_set_new(*out, "trouble", json_string(trouble));
+    add_left_out(*out, f, frame);
     add_released(*out, f, frame);
     add_ring(*out, f, frame);
     add_reads(*out, r);
@@ -325,8 +338,10 @@ void tec_frame_text_line(FILE *out, const struct tec_frames *f, const struct tec
     if (frame->acted && frame->rows > 0)
         print_action(out, frame->actions, frame->columns);
     else
-        fputs(frame->acted && !refused(frame) ? "actions are not finite" : "no actions", out);
-    if (refused(frame))
+        fputs(frame->acted && frame->source == TEC_SOURCE_FRESH ? "actions are not finite"
+                                                                : "no actions",
+              out);
+    if (frame->source != TEC_SOURCE_FRESH)
         fprintf(out, "  %s", tec_action_source_word(frame->source));
     if (frame->beyond.n)
         fprintf(out, "  %d limited", frame->beyond.n);
@@ -338,6 +353,8 @@ void tec_frame_text_line(FILE *out, const struct tec_frames *f, const struct tec
         fprintf(out, "  batch %d", tec_frame_batch(f, r, NULL));
     if (r->drafted)
         fprintf(out, "  kept %d of %d", r->kept, r->drafted);
+    if (r->actions[0].left_out)
+        fputs("  left out", out);
     if (refused(frame))
         fputs("  missed (limits)", out);
     else if (r->missed)

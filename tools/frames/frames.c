@@ -1,30 +1,13 @@
 /* frames.c - runs one frame after another for a verb: it gives values to the session, runs the
- * loop, and collects actions and texts. */
+ * loop, and collects texts. */
 #include "tools/frames/frames.h"
+#include "tools/frames/frames_left.h"
 #include "tools/frames/frames_record.h"
 #include "tools/frames/memory_text.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static void keep_left(void *user, const struct tec_runtime_left *from)
-{
-    struct tec_frames *f = user;
-    struct tec_frames_session *s = &f->sessions[from->session];
-    const struct tec_action_record *of = &from->record->actions[from->action];
-    if (s->n_left == f->max_left)
-        return;
-    struct tec_frame_left *left = &s->left[s->n_left];
-    float *own = s->chunks + (size_t)s->n_left++ * f->chunk;
-    memcpy(own, from->chunk, tec_engine_chunk(f->opened.engine, from->action) * sizeof *own);
-    *left = (struct tec_frame_left){.action = from->action,
-                                    .seen = from->seen->number,
-                                    .age_us = of->age_us,
-                                    .released_ns = of->release_ns,
-                                    .chunk = own,
-                                    .state_raw = from->seen->state_raw};
-}
 
 static void find_nodes(struct tec_frames *f)
 {
@@ -43,18 +26,6 @@ static void find_nodes(struct tec_frames *f)
     }
 }
 
-/* Create an action's output. Frames that follow each other without a clock miss nothing: the robot
- * carries out all of a chunk, or as much as the pipeline says. */
-static enum tec_status make_action_output(struct tec_frames *f, struct tec_frames_session *s,
-                                          int action, struct tec_error *err)
-{
-    const struct tec_decl_deadline *d = tec_watchdog_deadline(f->opened.pipeline, action);
-    struct tec_action_output_options options = tec_watchdog_output(f->opened.engine, action, d, 0);
-    options.on_miss = TEC_MISS_HOLD;
-    options.decay_actions = 0;
-    return tec_action_output_create(&s->outputs[action], &options, &f->arena, err);
-}
-
 static enum tec_status make_session(struct tec_frames *f, struct tec_frames_session *s,
                                     struct tec_error *err)
 {
@@ -65,7 +36,7 @@ static enum tec_status make_session(struct tec_frames *f, struct tec_frames_sess
     if (!s->left || !s->chunks || !s->numbers)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the results of a frame");
     for (int i = 0; i < f->n_actions; i++)
-        TEC_TRY(make_action_output(f, s, i, err));
+        TEC_TRY(tec_frames_left_output(f, s, i, err));
     return TEC_OK;
 }
 
@@ -97,7 +68,7 @@ static enum tec_status open_at(struct tec_frames *f, struct tec_invocation *call
                                struct tec_error *err)
 {
     struct tec_engine_options options = *more;
-    const struct tec_runtime_listener listener = {.left = keep_left, .user = f};
+    const struct tec_runtime_listener listener = {.left = tec_frames_left_keep, .user = f};
     *f = (struct tec_frames){.frame = 0};
     tec_runtime_init(&f->runtime, &listener);
     tec_arena_init(&f->arena, call->heap);
@@ -291,69 +262,6 @@ static enum tec_status observe(struct tec_frames *f, int session, int64_t number
                                number, captured_ns, &s->out.input, s->out.warning, err);
 }
 
-/* Compare a chunk with the command before it, and replace one that exceeds the limits. Rows that
- * are not finite are reported as they are. Where actions are means of chunks, take the frame's. */
-static void hold_to_limits(struct tec_frames *f, struct tec_frames_session *s,
-                           struct tec_frame_left *left, double *actions)
-{
-    const struct tec_session *session = tec_engine_session(f->opened.engine, left->action);
-    double ensemble;
-    int rows = tec_session_rows(session), columns = tec_session_columns(session);
-    bool means = tec_session_ensembles(session, &ensemble);
-    bool whole = left->rows == rows && tec_session_limits(session);
-    if (!whole && !means && !tec_beyond_refused(&left->beyond))
-        return;
-    for (int i = left->rows * columns; i < rows * columns && means; i++)
-        actions[i] = (double)NAN;
-    const struct tec_action_output_chunk chunk = {
-        .frame = s->number, .actions = actions, .seen = left->seen, .beyond = left->beyond};
-    const struct tec_handed handed = tec_action_output_fresh(s->outputs[left->action], &chunk);
-    left->source = handed.source;
-    left->beyond = handed.beyond;
-    left->rows = handed.n;
-    if (handed.n > 0)
-        memcpy(actions, handed.actions, (size_t)handed.n * (size_t)columns * sizeof *actions);
-}
-
-const struct tec_frame_left *tec_frame_left_of(const struct tec_frame_out *frame, int action)
-{
-    for (int i = frame->n_left - 1; i >= 0; i--)
-        if (frame->left[i].action == action)
-            return &frame->left[i];
-    return NULL;
-}
-
-/* Convert the chunks that left to the robot's units; with watchdogs, their consumer converts them
- * instead. */
-static void take_left(struct tec_frames *f, struct tec_frames_session *s,
-                      const struct tec_frame_record *record)
-{
-    struct tec_frame_left *left = s->left;
-    for (int i = 0; i < s->n_left; i++)
-        left[i].columns = tec_session_columns(tec_engine_session(f->opened.engine, left[i].action));
-    for (int i = 0; i < s->n_left && !f->runtime.n_watchdogs; i++) {
-        struct tec_session *session = tec_engine_session(f->opened.engine, left[i].action);
-        double *actions = s->numbers + (size_t)i * f->actions_size;
-        left[i].actions = actions;
-        left[i].rows =
-            tec_session_act_on(session, left[i].state_raw, left[i].chunk, actions, &left[i].beyond);
-        hold_to_limits(f, s, &left[i], actions);
-    }
-    tec_frames_record_left(f, s, record);
-    s->out.n_left = s->n_left;
-    s->out.left = left;
-    s->out.columns = tec_session_columns(f->opened.engine->session);
-    const struct tec_frame_left *last = tec_frame_left_of(&s->out, 0);
-    if (!last)
-        return;
-    s->out.acted = true;
-    s->out.chunk = last->chunk;
-    s->out.actions = last->actions;
-    s->out.source = last->source;
-    s->out.beyond = last->beyond;
-    s->out.rows = last->rows;
-}
-
 /* Put what a session asked for into its tick; returns what it sees. */
 static struct tec_runtime_seen fill_tick(struct tec_frames *f, struct tec_tick *tick)
 {
@@ -382,7 +290,7 @@ static void take_outcome(struct tec_frames *f, struct tec_frames_session *s,
     s->out.cancels = s->cancels;
     s->out.cancelled = s->cancelled;
     s->n_asks = s->n_cancels = 0;
-    take_left(f, s, record);
+    tec_frames_left_take(f, s, record);
 }
 
 /* Run the frame of the sessions of these ticks, and give each reader the outcome. */

@@ -27,16 +27,16 @@ struct tec_frame_text {
     const struct tec_texts *list; /* the list that the ranked indices refer to */
 };
 
-/* Actions that left in a frame. */
+/* Actions that left in a frame, or what stands for those that it leaves out. */
 struct tec_frame_left {
     int action;   /* whose: index into actions of struct tec_frames */
     int64_t seen; /* number of the frame whose observation they are of */
     int64_t age_us, released_ns;
     enum tec_action_source source; /* FRESH with a watchdog, which decides the source itself */
     struct tec_beyond beyond;      /* values beyond the limits; refused actions were replaced */
-    int rows, columns;       /* of actions; fewer rows than there are where one is not finite */
-    const double *actions;   /* [rows, columns] of the robot; NULL with a watchdog */
-    const float *chunk;      /* [horizon, dim] of the model */
+    int rows, columns;     /* of actions; fewer rows than there are where one is not finite */
+    const double *actions; /* [rows, columns] of the robot; NULL with a watchdog */
+    const float *chunk;    /* [horizon, dim] of the model; NULL: the frame leaves the action out */
     const double *state_raw; /* of that observation */
 };
 
@@ -51,7 +51,7 @@ struct tec_frame_out {
     struct tec_beyond beyond;
     int rows, columns;
     const double *actions; /* [rows, columns] of the robot */
-    const float *chunk;    /* [horizon, dim] of the model */
+    const float *chunk;    /* [horizon, dim] of the model; NULL: the frame leaves it out */
     int n_left;            /* one of each action, but in a ring that has become less deep */
     const struct tec_frame_left *left; /* [n_left] in the order in which they left */
     char warning[200];                 /* "" or a sentence */

@@ -22,6 +22,8 @@ void tec_frames_record_left(struct tec_frames *f, const struct tec_frames_sessio
 {
     for (int i = 0; i < s->n_left && (f->recording || f->view); i++) {
         const struct tec_frame_left *left = &s->left[i];
+        if (!left->chunk)
+            continue;
         const struct tec_recorded_chunk one = {.action = left->action,
                                                .session = record->session,
                                                .frame = record->frame,

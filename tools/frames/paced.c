@@ -154,9 +154,11 @@ static enum tec_status tell_one(struct paced *p, struct tec_paced_tick *tick, bo
     if (r)
         p->cause = r->cause;
     struct tec_beyond beyond = {.n = 0};
-    bool fresh = true;
+    bool fresh = true, left_out = false, stopped = false;
     for (int i = 0; i < tick->n; i++) {
-        fresh &= tick->given[i].source == TEC_SOURCE_FRESH;
+        fresh &= tick->given[i].source == TEC_SOURCE_FRESH || tick->given[i].left_out;
+        left_out |= tick->given[i].left_out;
+        stopped |= tick->given[i].source == TEC_SOURCE_STOPPED;
         if (!tec_beyond_refused(&beyond))
             beyond = tick->given[i].beyond.n ? tick->given[i].beyond : beyond;
     }
@@ -170,6 +172,8 @@ static enum tec_status tell_one(struct paced *p, struct tec_paced_tick *tick, bo
     p->counts->skipped += !r;
     p->counts->missed += tick->missed;
     p->counts->beyond += beyond.n > 0;
+    p->counts->left_out += left_out;
+    p->counts->stopped += stopped;
     p->counts->causes[tick->cause]++;
     return p->o.tell(p->o.user, tick, err);
 }
@@ -254,7 +258,8 @@ static struct tec_paced_given hand_one(struct paced *p, const struct tec_paced_t
                                     .actions = actions,
                                     .handed_ns = given.handed_ns,
                                     .age_ns = given.age_ns,
-                                    .beyond = given.handed.beyond};
+                                    .beyond = given.handed.beyond,
+                                    .left_out = given.handed.left_out};
 }
 
 /* Hands out the action nodes' chunks, the earliest deadline first, each to all sessions. */

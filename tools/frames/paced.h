@@ -19,7 +19,8 @@ struct tec_paced_given {
     int64_t handed_ns;
     int64_t age_ns; /* age of the observation that the actions come from; -1 = none */
     struct tec_beyond
-        beyond; /* of the tick's own actions; held or stopped where they were refused */
+        beyond;    /* of the tick's own actions; held or stopped where they were refused */
+    bool left_out; /* the frame leaves the action out: what is given is no miss */
 };
 
 /* What a session's robot was given in a tick, and the frame that it opened. */
@@ -37,6 +38,8 @@ struct tec_paced_counts {
     int64_t ticks, skipped, missed; /* of each session */
     int64_t causes[TEC_CAUSES];
     int64_t beyond; /* ticks with actions beyond the limits, clipped ones too */
+    int64_t left_out,
+        stopped; /* ticks whose frame leaves an action out; in which the robot is stopped */
 };
 
 struct tec_paced_options {

@@ -40,7 +40,7 @@ static json_t *each_of(const struct tec_frames *f, const struct tec_paced_tick *
             all, f->actions[i],
             json_pack("{s:s,s:o,s:b,s:o,s:o}", "source", tec_action_source_word(g->source),
                       "age_us", g->age_ns < 0 ? json_null() : json_integer(g->age_ns / 1000),
-                      "missed", (int)(g->source != TEC_SOURCE_FRESH), "deadline_us",
+                      "missed", (int)(g->source != TEC_SOURCE_FRESH && !g->left_out), "deadline_us",
                       since(f, g->deadline_ns), "handed_us", since(f, g->handed_ns)));
     }
     return all;
@@ -94,6 +94,8 @@ static void print_given(FILE *out, const struct tec_paced_given *g)
     fprintf(out, "  %s", tec_action_source_word(g->source));
     if (g->beyond.n)
         fprintf(out, " (%d limited)", g->beyond.n);
+    if (g->left_out)
+        fputs(" (left out)", out);
     if (g->age_ns >= 0)
         fprintf(out, "  age %6.2f ms", (double)g->age_ns / 1e6);
 }
@@ -139,5 +141,9 @@ void tec_paced_counts_print(FILE *out, const struct tec_paced_counts *counts)
     fputs(between[0] == ',' ? ")" : "", out);
     if (counts->beyond)
         fprintf(out, ", %lld beyond limits", (long long)counts->beyond);
+    if (counts->left_out)
+        fprintf(out, ", %lld left out", (long long)counts->left_out);
+    if (counts->stopped)
+        fprintf(out, ", %lld stopped", (long long)counts->stopped);
     fputc('\n', out);
 }

@@ -78,6 +78,8 @@ static enum MHD_Result send_body(struct MHD_Connection *c, unsigned status,
     if (told) {
         MHD_add_response_header(r, "Tectum-Source", told->source);
         MHD_add_response_header(r, "Tectum-Missed", told->missed ? "true" : "false");
+        if (told->left_out)
+            MHD_add_response_header(r, "Tectum-Left-Out", "true");
     }
     enum MHD_Result result = MHD_queue_response(c, status, r);
     MHD_destroy_response(r);

@@ -17,6 +17,8 @@ static enum tec_status read_told(struct tec_gateway_answer *out, struct tec_msgp
                      (const char *)t.data);
         if (tec_msgpack_is(&key, "missed") && t.kind == TEC_MSGPACK_BOOL)
             out->missed = t.u;
+        if (tec_msgpack_is(&key, "left_out") && t.kind == TEC_MSGPACK_BOOL)
+            out->left_out = t.u;
         TEC_TRY(tec_msgpack_skip(r, &t, err));
     }
     return TEC_OK;

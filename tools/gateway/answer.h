@@ -8,7 +8,7 @@
 struct tec_gateway_answer {
     struct tec_value actions; /* float64 [rows, columns], within the reply, of any alignment */
     char source[16];          /* "fresh", "held", ...: where they come from */
-    bool missed;
+    bool missed, left_out;
 };
 
 /* TEC_MALFORMED, TEC_NOT_FOUND where the reply has no actions, or TEC_TIME where they have no rows,

@@ -117,11 +117,15 @@ enum tec_status tec_groot_reply(struct tec_buffer *out, const struct tec_groot_a
         msgpack_pack_array(&p, 2);
     put_parts(&p, asked, r, &answer.actions);
     if (asked->nested) {
-        msgpack_pack_map(&p, 2);
+        msgpack_pack_map(&p, 2U + answer.left_out);
         put_text(&p, "source");
         put_text(&p, answer.source);
         put_text(&p, "missed");
         answer.missed ? msgpack_pack_true(&p) : msgpack_pack_false(&p);
+        if (answer.left_out) {
+            put_text(&p, "left_out");
+            msgpack_pack_true(&p);
+        }
     }
     return out->failed ? tec_fail(err, TEC_NO_MEMORY, "no memory for a reply") : TEC_OK;
 }

@@ -126,7 +126,8 @@ static enum tec_status keep_frame(struct job *job, struct kept *kept, struct tec
         const struct tec_frame_out *out = &f->sessions[i].out;
         kept->observed += out->observed;
         for (int k = 0; k < out->n_left; k++)
-            TEC_TRY(keep_chunk(job, kept, i, &out->left[k], err));
+            if (out->left[k].chunk)
+                TEC_TRY(keep_chunk(job, kept, i, &out->left[k], err));
         for (int k = 0; k < out->n_texts; k++)
             TEC_TRY(keep_text(job, kept, &out->texts[k], err));
     }

@@ -162,6 +162,8 @@ void tec_bench_released(void *user, int action, const float *chunk,
                         const struct tec_frame_record *record)
 {
     struct tec_bench *b = user;
+    if (!chunk) /* the frame leaves the action out */
+        return;
     const struct tec_flow *flow = &b->opened.engine->model->flow;
     const struct tec_action_record *a = &record->actions[action];
     if (action == 0 && b->n_left < TEC_MAX_STAGES)

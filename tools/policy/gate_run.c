@@ -120,7 +120,7 @@ static void judge_decision(struct tec_gate_run *r, const struct tec_decision *d)
                       row->group > TEC_MAX_ROWS || row->priority < 0;
     }
     for (int i = 0; i < t->n_nodes; i++)
-        r->outside += d->nodes[i].skip && (t->nodes[i].hard || !t->nodes[i].optional);
+        r->outside += d->nodes[i].skip && !t->nodes[i].optional;
     for (int i = 0; i < t->n_rings; i++)
         r->outside += !captured(t->depth, t->n_depth, d->depth[i]);
 }

@@ -171,7 +171,8 @@ static void close_frame(struct replay *r)
 {
     for (int i = 0; i < r->frames.n_sessions && r->ran; i++)
         for (int k = 0; k < r->frames.sessions[i].out.n_left; k++)
-            r->counts->chunks_missing += !r->matched[i][k];
+            r->counts->chunks_missing +=
+                !r->matched[i][k] && r->frames.sessions[i].out.left[k].chunk;
     r->n_ticks = 0;
     r->ran = false;
 }
@@ -221,7 +222,7 @@ static void compare_actions(struct replay *r, const json_t *json, const char *no
         return;
     const struct tec_frame_out *out = &r->frames.sessions[session].out;
     for (int i = 0; i < out->n_left && !left; i++)
-        if (!r->matched[session][i] && out->left[i].seen == seen &&
+        if (!r->matched[session][i] && out->left[i].chunk && out->left[i].seen == seen &&
             strcmp(r->frames.actions[out->left[i].action], node) == 0) {
             left = &out->left[i];
             r->matched[session][i] = true;

@@ -274,6 +274,15 @@ static void put_release(struct trace *t, const struct tec_flight_event *e, size_
         json_pack("{s:i}", "slack_us", e->more));
 }
 
+static void put_left_out(struct trace *t, const struct tec_flight_event *e, size_t at)
+{
+    (void)at;
+    put(t,
+        &(struct tec_tracing_event){
+            .track = track_of(t, e), .name = "left out", .start_ns = e->t_ns, .end_ns = e->t_ns},
+        json_pack("{s:s}", "reason", t->f->words[e->what]));
+}
+
 /* A text becomes the newest of its stream, or is read there. */
 static void put_stream(struct trace *t, const struct tec_flight_event *e, size_t at)
 {
@@ -295,7 +304,7 @@ static void (*const puts_event[TEC_FLIGHT_KINDS])(struct trace *t, const struct 
     [TEC_EVENT_SHED] = leave,          [TEC_EVENT_CANCEL] = leave,
     [TEC_EVENT_REFUSE] = leave,        [TEC_EVENT_KV] = put_kv,
     [TEC_EVENT_RELEASE] = put_release, [TEC_EVENT_VERSION] = put_stream,
-    [TEC_EVENT_READ] = put_stream};
+    [TEC_EVENT_READ] = put_stream,     [TEC_EVENT_LEFT_OUT] = put_left_out};
 
 static void put_event(struct trace *t, size_t at)
 {

@@ -15,6 +15,7 @@
 #include "graph/live/runtime.h"
 #include "graph/transform/limits.h"
 #include "tools/serve/push.h"
+#include "tools/serve/reply.h"
 #include "tools/serve/safety.h"
 
 enum { TEC_REPLY_HEAD = 64 /* bytes before a reply, for the frame's header */ };
@@ -42,6 +43,14 @@ struct tec_job {
     bool slow;                                  /* the pipeline's own deadline was missed */
     struct tec_beyond beyond; /* values beyond the limits; if refused there is no reply yet */
     size_t actions_at;        /* offset of their bytes in the reply; 0: it has none */
+    /* The frame leaves the first node's actions out: there is no reply yet, and the connection
+     * thread makes one, with what else the engine's would have. What that points to is the job's.
+     */
+    bool left_out;
+    struct tec_reply beside;
+    struct tec_reply_actions others[TEC_MAX_ACTIONS];
+    struct tec_reply_timing timing;
+    char *text, reason[32];
     bool lost; /* the model ended the actions before they were whole: there is no reply yet, and the
                   connection thread makes one */
 

@@ -157,6 +157,8 @@ void tec_metrics_text(struct tec_buffer *out, const struct tec_metrics_source *s
     put_counter(out, "held_actions_total",
                 "Requests that were answered at their deadline with what on_miss says.",
                 s->stats->substitutes);
+    put_counter(out, "left_out_actions_total", "Actions that policies left out of frames.",
+                of(&f->left_out));
     put_counter(out, "limited_requests_total",
                 "Requests whose actions exceeded the robot's limits.", of(&s->safety->limited));
     put_counter(out, "tokens_generated_total", "Tokens of language.", of(&f->tokens));

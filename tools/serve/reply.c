@@ -102,7 +102,7 @@ static void put_extended(msgpack_packer *p, const struct tec_reply *r)
 {
     put_key(p, "tectum");
     msgpack_pack_map(p, (r->has_text ? 10U : 5U) + (r->cause != NULL) + (r->limited > 0) +
-                            (r->timing != NULL) + (r->has_texts ? 2U : 0U));
+                            (r->timing != NULL) + (r->has_texts ? 2U : 0U) + r->left_out);
     if (r->has_text) {
         put_key(p, "text");
         put_str(p, r->text, r->text_bytes);
@@ -133,6 +133,10 @@ static void put_extended(msgpack_packer *p, const struct tec_reply *r)
     r->age_us >= 0 ? msgpack_pack_int64(p, r->age_us) : msgpack_pack_nil(p);
     put_key(p, "missed");
     r->missed ? msgpack_pack_true(p) : msgpack_pack_false(p);
+    if (r->left_out) {
+        put_key(p, "left_out");
+        msgpack_pack_true(p);
+    }
     if (r->timing)
         put_timing(p, r->timing);
     if (r->has_texts)

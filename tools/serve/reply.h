@@ -72,6 +72,7 @@ struct tec_reply {
     int limited;        /* values of the actions that were held to the robot's limits */
     bool missed;        /* the actions are not the request's own, or left after the pipeline's
                            deadline */
+    bool left_out;      /* the frame left the request's own actions out, which is no miss */
 };
 
 /* Bytes that a reply with the chunks of so many action nodes needs at most, with a text of its own

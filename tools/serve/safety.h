@@ -21,6 +21,7 @@ struct tec_safety {
     _Atomic int64_t skipped, skipped_received_ns, skipped_due_ns;
     _Atomic int64_t limited, limited_values; /* requests with actions beyond the limits; values */
     _Atomic int64_t refused;                 /* those requests whose actions were held or stopped */
+    _Atomic int64_t left_out; /* requests whose frame left the actions out: no misses */
     /* The first value beyond the limits in the last such request, as in struct tec_beyond. */
     _Atomic int limit_kind, limit_row, limit_column;
     _Atomic double limit_value, limit;

@@ -92,9 +92,10 @@ static void print_json(const struct tec_serve_stats *s, const struct tec_safety 
 {
     struct tec_error err;
     json_t *json = json_pack(
-        "{s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "pipeline",
+        "{s:o, s:I, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "pipeline",
         tec_json_shown(engine->options.pipeline->name), "requests", (json_int_t)s->requests,
-        "substitutes", (json_int_t)s->substitutes, "misses", tec_serve_misses_json(safety),
+        "substitutes", (json_int_t)s->substitutes, "left_out",
+        (json_int_t)atomic_load(&safety->left_out), "misses", tec_serve_misses_json(safety),
         "limits", tec_serve_limits_json(safety), "rescued", (json_int_t)s->rescued, "errors",
         (json_int_t)s->errors, "connections", (json_int_t)s->connections, "infer_ms",
         quantiles(&s->infer, 1e6), "overhead_us", quantiles(&s->overhead, 1e3), "waited_us",
@@ -117,6 +118,11 @@ void tec_serve_stats_print(const struct tec_serve_stats *s, const struct tec_saf
         tec_say(call,
                 "%lld requests had actions beyond the robot's limits, %lld of them were refused",
                 limited, (long long)atomic_load(&safety->refused));
+    if (atomic_load(&safety->left_out))
+        tec_say(
+            call,
+            "%lld requests were answered with what on_miss says: a policy left their actions out",
+            (long long)atomic_load(&safety->left_out));
     if (s->substitutes)
         tec_say(call, "%lld requests were answered at their deadline, before their result",
                 (long long)s->substitutes);

@@ -52,7 +52,8 @@ static struct tec_action_output_chunk chunk_of(const struct tec_watch *w, int64_
                                             .actions = j->actions,
                                             .seen = j->chunk_id,
                                             .over = j->over,
-                                            .beyond = j->beyond};
+                                            .beyond = j->beyond,
+                                            .left_out = j->left_out};
 }
 
 static struct tec_safety *safety_of(const struct tec_watch *w)
@@ -91,6 +92,8 @@ static struct tec_handed hand_out(struct tec_watch *w, int64_t tick, bool fresh)
     const struct tec_handed handed = tec_action_output_fresh(w->output, &chunk);
     if (handed.beyond.n)
         tec_safety_limit(safety_of(w), &handed.beyond);
+    if (handed.left_out)
+        atomic_fetch_add(&safety_of(w)->left_out, 1);
     return latch(w, handed);
 }
 
@@ -126,42 +129,76 @@ void tec_watch_whole(struct tec_watch *w, int64_t now)
         begin(w);
 }
 
-/* Write a reply in place of the engine's. `fresh`: the request has its own actions, but not its
- * text. `cause`: the reason for missing actions, if it is known. */
-static void reply(struct tec_watch *w, struct tec_handed handed, bool fresh, const char *cause,
-                  int64_t now)
+/* The reply in place of the engine's. `fresh`: the request has its own actions, but not its text.
+ * `cause`: the reason for missing actions, if it is known. */
+static struct tec_reply reply_of(const struct tec_watch *w, struct tec_handed handed, bool fresh,
+                                 const char *cause, int64_t now)
+{
+    const struct tec_job *j = job_of(w);
+    bool own = handed.source == TEC_SOURCE_FRESH;
+    const double *actions = own ? handed.chunk : handed.actions;
+    return (struct tec_reply){.actions = !w->wants_actions ? NULL
+                                         : actions         ? actions
+                                                           : j->actions,
+                              .rows = own ? w->o.output.rows : handed.n,
+                              .columns = w->o.output.width,
+                              .policy_ms = 0.0,
+                              .server_ms = (double)(now - w->slot->filled_ns) / 1e6,
+                              .previous_ms = w->slot->previous_ms,
+                              .extended = true,
+                              .has_texts = w->wants_streams, /* none: they come with the next */
+                              .has_text = w->wants_text,
+                              .text = "",
+                              .request = -1,
+                              .reason = w->wants_text ? "deadline" : "",
+                              .chunk_id = fresh && !handed.left_out ? j->chunk_id : -1,
+                              .obs_ts = handed.captured_ns,
+                              .source = tec_action_source_word(handed.source),
+                              .cause = cause,
+                              .limited = own ? handed.beyond.n : 0,
+                              .age_us = handed.frame < 0 ? -1 : (now - handed.captured_ns) / 1000,
+                              .missed = fresh ? j->slow || !(own || handed.left_out) : true,
+                              .left_out = handed.left_out};
+}
+
+static void put(struct tec_watch *w, const struct tec_reply *r, bool own)
 {
     struct tec_job *j = job_of(w);
     struct tec_reply_buffer out = {.data = j->reply, .room = j->room};
-    bool own = handed.source == TEC_SOURCE_FRESH;
-    const double *actions = own ? handed.chunk : handed.actions;
-    const struct tec_reply r = {.actions = !w->wants_actions ? NULL
-                                           : actions         ? actions
-                                                             : j->actions,
-                                .rows = own ? w->o.output.rows : handed.n,
-                                .columns = w->o.output.width,
-                                .policy_ms = 0.0,
-                                .server_ms = (double)(now - w->slot->filled_ns) / 1e6,
-                                .previous_ms = w->slot->previous_ms,
-                                .extended = true,
-                                .has_texts = w->wants_streams, /* none: they come with the next */
-                                .has_text = w->wants_text,
-                                .text = "",
-                                .request = -1,
-                                .reason = w->wants_text ? "deadline" : "",
-                                .chunk_id = fresh ? j->chunk_id : -1,
-                                .obs_ts = handed.captured_ns,
-                                .source = tec_action_source_word(handed.source),
-                                .cause = cause,
-                                .limited = own ? handed.beyond.n : 0,
-                                .age_us = handed.frame < 0 ? -1 : (now - handed.captured_ns) / 1000,
-                                .missed = !own || j->slow};
-    tec_reply_pack(&out, &r);
+    tec_reply_pack(&out, r);
     w->slot->substituted = true;
     j->reply_n = out.n;
     j->failed = false;
     w->told = own;
     w->replied = true;
+}
+
+static void reply(struct tec_watch *w, struct tec_handed handed, bool fresh, const char *cause,
+                  int64_t now)
+{
+    const struct tec_reply r = reply_of(w, handed, fresh, cause, now);
+    put(w, &r, handed.source == TEC_SOURCE_FRESH);
+}
+
+/* The frame has left the actions out: what on_miss says, and all else that was asked for. */
+static void reply_left_out(struct tec_watch *w, int64_t now)
+{
+    const struct tec_reply *beside = &job_of(w)->beside;
+    struct tec_reply r = reply_of(w, hand_out(w, w->slot->tick, true), true, NULL, now);
+    r.n_others = beside->n_others;
+    r.others = beside->others;
+    r.policy_ms = beside->policy_ms;
+    r.server_ms = beside->server_ms;
+    r.timing = beside->timing;
+    r.extended = beside->extended;
+    r.has_text = beside->has_text;
+    r.text = beside->text;
+    r.text_bytes = beside->text_bytes;
+    r.text_done = beside->text_done;
+    r.refused = beside->refused;
+    r.request = beside->request;
+    r.reason = beside->reason;
+    put(w, &r, false);
 }
 
 /* Answer a job at its deadline, unless the engine was first. */
@@ -193,6 +230,11 @@ static void keep(struct tec_watch *w, int64_t now)
     bool acted = atomic_load_explicit(&j->acted, memory_order_acquire);
     if (!w->output || j->failed || (!acted && !refused))
         return;
+    if (j->left_out) {
+        if (w->wants_actions)
+            reply_left_out(w, now);
+        return;
+    }
     const struct tec_handed handed = hand_out(w, w->slot->tick, true);
     if (tec_beyond_refused(&handed.beyond))
         reply(w, handed, false, tec_cause_name(TEC_CAUSE_LIMITS), now);

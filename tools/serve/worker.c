@@ -47,6 +47,25 @@ static void take_first(struct tec_worker *w, struct tec_worker_session *s,
     j->chunk_id = job->chunk_id;
 }
 
+/* The frame leaves an action node out; of another than the first the reply is without it. */
+static void leave_out(struct tec_worker *w, struct tec_worker_session *s,
+                      const struct tec_runtime_left *left)
+{
+    struct tec_worker_job *job = s->job < 0 ? NULL : &w->jobs[s->job];
+    if (!job || left->action)
+        return;
+    struct tec_job *j = &w->exchange->jobs[s->job];
+    int64_t now = tec_clock_now(&w->clock);
+    s->good_rows = w->rows;
+    s->acted = s->holds = true;
+    job->policy_ms = (double)(now - s->began_ns) / 1e6;
+    job->left_ns = j->released_ns = now;
+    job->missed = j->slow = false;
+    job->age_frames = 0;
+    j->captured_ns = left->seen->captured_ns;
+    j->left_out = true;
+}
+
 /* With the robot's actions [rows, columns], which w->actions has; rows 0: nobody asked for them. */
 static void record_left(const struct tec_worker *w, const struct tec_runtime_left *left, int rows,
                         int columns)
@@ -72,15 +91,18 @@ void tec_worker_left(void *user, const struct tec_runtime_left *left)
     struct tec_worker *w = user;
     struct tec_worker_session *s = &w->sessions[left->session];
     const int *shape = w->others[left->action];
-    if (s->job < 0) {
+    if (!left->chunk) {
+        leave_out(w, s, left);
+    } else if (s->job < 0) {
         record_left(w, left, 0, 0);
-        return;
+    } else {
+        if (left->action)
+            take_other(w, s, left);
+        else
+            take_first(w, s, left);
+        record_left(w, left, left->action ? shape[0] : w->rows,
+                    left->action ? shape[1] : w->columns);
     }
-    if (left->action)
-        take_other(w, s, left);
-    else
-        take_first(w, s, left);
-    record_left(w, left, left->action ? shape[0] : w->rows, left->action ? shape[1] : w->columns);
     if (left->record->to_come == 0 && s->holds)
         tec_worker_send(w, s);
 }
@@ -229,7 +251,8 @@ static void note_miss(struct tec_worker *w, const struct tec_worker_session *s)
     const struct tec_worker_job *job = &w->jobs[s->taken];
     const struct tec_frame_record *r = s->record;
     int64_t due_ns = job->due_ns ? job->due_ns : r->actions[0].deadline_ns;
-    int64_t until_ns = s->acted ? r->actions[0].release_ns : tec_clock_now(&w->clock);
+    int64_t release_ns = r->actions[0].release_ns;
+    int64_t until_ns = release_ns >= 0 ? release_ns : tec_clock_now(&w->clock);
     bool missed = job->by_watch || (s->acted ? job->missed : due_ns > 0);
     if (job->wants_actions && (missed || r->cause == TEC_CAUSE_MODEL))
         tec_safety_miss(&w->exchange->safety, r->frame, r->cause, until_ns - due_ns);

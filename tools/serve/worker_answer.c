@@ -4,6 +4,7 @@
 
 #include "tools/serve/reply.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static double ms(int64_t ns)
@@ -68,6 +69,46 @@ static int list_others(const struct tec_worker *w, const struct tec_worker_job *
     return n;
 }
 
+/* `of`: whose texts the reply has; NULL: it has none. */
+static void answer_with(struct tec_worker *w, int job, const struct tec_reply *reply,
+                        struct tec_worker_session *of)
+{
+    struct tec_job *j = &w->exchange->jobs[job];
+    struct tec_reply_buffer out = {.data = j->reply, .room = j->room};
+    tec_reply_pack(&out, reply);
+    if (out.full) {
+        struct tec_error err;
+        tec_fail(&err, TEC_NO_MEMORY, "reply: more than the %zu bytes that were made for it",
+                 j->room);
+        put_failure(w, job, &err);
+        return;
+    }
+    if (of)
+        tec_worker_texts_pack(of);
+    j->reply_n = out.n;
+    j->actions_at = reply->actions ? out.actions_at : 0;
+    j->failed = false;
+    w->jobs[job].waits = false;
+    tec_exchange_return(w->exchange, job);
+}
+
+/* The connection thread replies, with all but the actions of the first node. Texts that have ended
+ * come with the next reply. */
+static void answer_beside(struct tec_worker *w, int job, const struct tec_reply *reply)
+{
+    struct tec_job *j = &w->exchange->jobs[job];
+    j->beside = *reply;
+    if (reply->text) {
+        memcpy(j->text, reply->text, reply->text_bytes);
+        j->beside.text = j->text;
+    }
+    snprintf(j->reason, sizeof j->reason, "%s", reply->reason);
+    j->beside.reason = j->reason;
+    j->failed = false;
+    w->jobs[job].waits = false;
+    tec_exchange_return(w->exchange, job);
+}
+
 static struct tec_reply_timing timing_of(const struct tec_worker_job *s, const struct tec_job *j,
                                          int64_t now)
 {
@@ -86,18 +127,16 @@ static void answer(struct tec_worker *w, int job, const char *text, bool done, c
 {
     struct tec_job *j = &w->exchange->jobs[job];
     const struct tec_worker_job *s = &w->jobs[job];
-    struct tec_reply_buffer out = {.data = j->reply, .room = j->room};
     if (!ours(w, job))
         return;
-    struct tec_reply_actions others[TEC_MAX_ACTIONS];
     struct tec_worker_session *of = &w->sessions[s->session];
     bool own = of->client == j->client; /* it may be another's since its text is waited for */
     int64_t now = tec_clock_now(&w->clock);
     j->infer_ns = now - s->started_ns;
-    const struct tec_reply_timing timing = timing_of(s, j, now);
+    j->timing = timing_of(s, j, now);
     const struct tec_reply reply = {.actions = s->wants_actions ? s->actions[0] : NULL,
-                                    .n_others = list_others(w, s, others),
-                                    .others = others,
+                                    .n_others = list_others(w, s, j->others),
+                                    .others = j->others,
                                     .rows = w->rows,
                                     .columns = w->columns,
                                     .policy_ms = s->policy_ms,
@@ -107,7 +146,7 @@ static void answer(struct tec_worker *w, int job, const char *text, bool done, c
                                     .age_ms = ms(now - j->captured_ns),
                                     .age_frames = s->age_frames,
                                     .extended = s->extended,
-                                    .timing = s->wants_timing ? &timing : NULL,
+                                    .timing = s->wants_timing ? &j->timing : NULL,
                                     .has_texts = s->wants_streams && !s->pushes,
                                     .n_texts = own ? of->texts.n : 0,
                                     .texts_lost = own ? of->texts.lost : 0,
@@ -124,21 +163,10 @@ static void answer(struct tec_worker *w, int job, const char *text, bool done, c
                                     .age_us = s->wants_actions ? (now - j->captured_ns) / 1000 : -1,
                                     .limited = s->wants_actions ? j->beyond.n : 0,
                                     .missed = s->missed};
-    tec_reply_pack(&out, &reply);
-    if (out.full) {
-        struct tec_error err;
-        tec_fail(&err, TEC_NO_MEMORY, "reply: more than the %zu bytes that were made for it",
-                 j->room);
-        put_failure(w, job, &err);
-        return;
-    }
-    if (s->wants_streams && own)
-        tec_worker_texts_pack(of);
-    j->reply_n = out.n;
-    j->actions_at = s->wants_actions ? out.actions_at : 0;
-    j->failed = false;
-    w->jobs[job].waits = false;
-    tec_exchange_return(w->exchange, job);
+    if (j->left_out && s->wants_actions)
+        answer_beside(w, job, &reply);
+    else
+        answer_with(w, job, &reply, s->wants_streams && own ? of : NULL);
 }
 
 void tec_worker_answer_without(struct tec_worker *w, int job)

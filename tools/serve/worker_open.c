@@ -106,9 +106,13 @@ static enum tec_status take_memory(struct tec_worker *w, int n, int limit_rows,
                                              w->text_bytes ? TEC_WORKER_TEXTS : 0,
                                              w->text_bytes ? TEC_WORKER_TEXT_BYTES : 0),
                               &w->arena, err));
-    for (int i = 0; i < n; i++)
-        w->exchange->jobs[i].actions = w->jobs[i].actions[0];
-    return TEC_OK;
+    for (int i = 0; i < n && all; i++) {
+        struct tec_job *j = &w->exchange->jobs[i];
+        j->actions = w->jobs[i].actions[0];
+        j->text = TEC_NEW(&w->arena, (size_t)w->text_bytes + 1, char);
+        all = j->text != NULL;
+    }
+    return all ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for %d connections", n);
 }
 
 enum tec_status tec_worker_open(struct tec_worker *w, struct tec_invocation *call, const char *path,

@@ -118,7 +118,7 @@ static bool receive(struct tec_worker *w, int job)
 {
     struct tec_job *j = &w->exchange->jobs[job];
     struct tec_error err = {.message = ""};
-    j->lost = false;
+    j->lost = j->left_out = false;
     j->beyond = (struct tec_beyond){.n = 0};
     j->captured_ns = j->received_ns;
     j->picked_ns = w->jobs[job].started_ns = tec_clock_now(&w->clock);

@@ -13,6 +13,7 @@ struct release {
     int64_t captured_ns;
     int over; /* ticks since their chunk left first */
     bool late;
+    bool left_out; /* there are none: the frame leaves them out */
 };
 
 /* Which of the loop's actions a node is. */
@@ -32,7 +33,8 @@ static struct release release_of(const struct tec_simulator *w, const struct tec
                             .seen = e->ring ? e->request : w->frame - e->frames,
                             .captured_ns = e->since_ns,
                             .over = e->ring ? 0 : e->k,
-                            .late = e->flag};
+                            .late = e->flag,
+                            .left_out = e->kind == TEC_EVENT_LEFT_OUT};
 }
 
 static void take_release(struct tec_simulator *w, const struct release *r)
@@ -48,7 +50,8 @@ static void take_release(struct tec_simulator *w, const struct release *r)
                                                   .captured_ns = r->captured_ns,
                                                   .actions = tec_simulator_chunk(w, r->seen, over),
                                                   .seen = r->seen,
-                                                  .over = over};
+                                                  .over = over,
+                                                  .left_out = r->left_out};
     if (r->late) {
         tec_action_output_late(output, &chunk);
         return;
@@ -85,14 +88,17 @@ static int by_time(const void *a, const void *b)
     return x->at < y->at ? -1 : 1;
 }
 
-/* Hold back [time, lane, 1: a release in time, 2: a late one, line, seen, captured_ns, action and
- * `over` of a release]. */
+/* Hold back [time, lane, 1: a release in time, 2: a late one, 3: actions are left out, line, seen,
+ * captured_ns, action and `over` of a release]. */
 static void hold_back(struct tec_simulator *w, const struct tec_event *e, bool release)
 {
     json_t *line = tec_trace_event(&w->o.engine->topology, e);
     struct release r = release_of(w, e);
     json_t *entry =
-        json_pack("[I,i,i,o,I,I,i,i]", (json_int_t)e->t_ns, e->lane, release ? 1 + e->flag : 0,
+        json_pack("[I,i,i,o,I,I,i,i]", (json_int_t)e->t_ns, e->lane,
+                  r.left_out ? 3 * !e->flag
+                  : release  ? 1 + e->flag
+                             : 0,
                   line, (json_int_t)r.seen, (json_int_t)r.captured_ns, r.action, r.over);
     if (json_array_append_new(w->held, entry) != 0)
         w->failed = TEC_NO_MEMORY;
@@ -121,7 +127,8 @@ static void write_held(struct tec_simulator *w)
                                   .seen = json_integer_value(json_array_get(entry, 4)),
                                   .captured_ns = json_integer_value(json_array_get(entry, 5)),
                                   .over = (int)json_integer_value(json_array_get(entry, 7)),
-                                  .late = json_integer_value(json_array_get(entry, 2)) > 1};
+                                  .late = json_integer_value(json_array_get(entry, 2)) == 2,
+                                  .left_out = json_integer_value(json_array_get(entry, 2)) == 3};
         if (json_integer_value(json_array_get(entry, 2)))
             take_release(w, &r);
     }
@@ -137,7 +144,7 @@ void tec_simulator_tell(void *self, const struct tec_event *e)
     if (!hold)
         tec_simulator_pass(w, e->t_ns);
     tec_summary_event(&w->summary, e);
-    bool release = e->kind == TEC_EVENT_RELEASE;
+    bool release = e->kind == TEC_EVENT_RELEASE || e->kind == TEC_EVENT_LEFT_OUT;
     if (w->o.trace && hold)
         hold_back(w, e, release);
     else if (w->o.trace)

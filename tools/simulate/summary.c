@@ -66,6 +66,9 @@ void tec_summary_event(struct tec_summary *s, const struct tec_event *e)
         s->lives = e->frames > s->lives ? e->frames : s->lives;
         release(s, e);
         break;
+    case TEC_EVENT_LEFT_OUT:
+        s->left_out++;
+        break;
     case TEC_EVENT_START:
         s->launches += e->requests || (e->ring && e->ring->segments);
         break;
@@ -162,6 +165,8 @@ json_t *tec_summary_json(struct tec_summary *s)
                   (json_int_t)s->finished, "refused", (json_int_t)s->refused, "shed",
                   (json_int_t)s->shed, "cancelled", (json_int_t)s->cancelled);
     json_object_update(row, more);
+    if (s->left_out)
+        json_object_set_new(row, "left_out", json_integer((json_int_t)s->left_out));
     if (s->loop->n_actions > 1)
         json_object_set_new(row, "released", released_json(s));
     if (s->ring) {
@@ -181,6 +186,8 @@ void tec_summary_print(struct tec_summary *s, const char *policy, FILE *out)
     for (int i = 1; i < TEC_CAUSES; i++)
         if (s->causes[i])
             fprintf(out, ", %s %lld", tec_cause_name((enum tec_cause)i), (long long)s->causes[i]);
+    if (s->left_out)
+        fprintf(out, ", %lld left out", (long long)s->left_out);
     fprintf(out, "\n  %.2f action rows/s, %.1f tokens/s, %.2f rows a frame\n", action_hz(s),
             (double)s->tokens / span_s(s), s->frames ? (double)s->rows / (double)s->frames : 0.0);
     if (s->ring)

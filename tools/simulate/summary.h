@@ -24,6 +24,7 @@ struct tec_summary {
         struct tec_series age;
     } actions[TEC_MAX_ACTIONS];
     int64_t frames, skipped, missed, tokens, rows, launches;
+    int64_t left_out; /* actions that frames left out */
     int64_t finished, refused, shed, cancelled, from_ns, to_ns;
     bool ring;              /* actions come from one: */
     int64_t filling, lives; /* frames in which it fills; most frames that an action is old */

@@ -40,6 +40,8 @@ void tec_simulator_handed(struct tec_simulator *w, const struct tec_simulator_du
             line, "node",
             json_string(tec_loop_settings(w->o.engine->loop)->actions[of->action].name));
     json_object_set_new(line, "source", json_string(tec_action_source_word(handed->source)));
+    if (handed->left_out)
+        json_object_set_new(line, "left_out", json_true());
     for (int i = 0; i < handed->n; i++) {
         json_t *row = json_array();
         for (int c = 0; c < width; c++)

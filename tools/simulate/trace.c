@@ -269,6 +269,12 @@ static void release(json_t *line, const struct tec_topology *t, const struct tec
     set_integer(line, "age_us", took(e));
 }
 
+static void left_out(json_t *line, const struct tec_topology *t, const struct tec_event *e)
+{
+    set(line, "node", json_string(t->nodes[e->node].name));
+    set(line, "reason", json_string(e->what));
+}
+
 static void tokens(json_t *line, const struct tec_topology *t, const struct tec_event *e)
 {
     if (e->ring) {
@@ -350,6 +356,7 @@ static const struct {
     [TEC_EVENT_FINISH] = {"finish", finish},
     [TEC_EVENT_VERSION] = {"version", version},
     [TEC_EVENT_READ] = {"read", read_text},
+    [TEC_EVENT_LEFT_OUT] = {"left_out", left_out},
     [TEC_EVENT_FRAME_END] = {"frame_end", frame_end},
 };
 

@@ -150,6 +150,7 @@ class TectumNode:
         self.send("actions", array_of(handed.actions), {
             "node": node, "rows": rows, "columns": columns, "source": handed.source,
             "missed": handed.missed, "observation": handed.observation, "limited": handed.limited,
+            "left_out": handed.left_out,
             "age_ms": handed.age_ns / 1e6 if handed.age_ns >= 0 else -1.0, "episode": self.episode})
 
     def _reset(self):
