@@ -71,7 +71,7 @@ struct tec_flight_event {
     uint8_t kind, session, lane;
     uint8_t what; /* 1 + index of a word; 0 = none */
     int16_t node; /* index into the topology; -1 = none */
-    uint8_t flag; /* CANCEL: was alive; RELEASE: late; FRAME_END: missed */
+    uint8_t flag; /* CANCEL: was alive; RELEASE, LEFT_OUT: late; FRAME_END: missed */
     uint8_t count;
 };
 

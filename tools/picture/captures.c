@@ -107,6 +107,8 @@ static const char *why_prefix(const struct shown *c)
 {
     if (c->plan->spec.apart)
         return "a ring: the prefill of an observation, a launch of its own";
+    if (!c->plan->spec.secondary && !c->plan->spec.request_slots)
+        return "a frame that leaves out an action, and in which others act (when = policy())";
     if (!c->plan->spec.secondary)
         return "a request that a policy gives a prefill of its own (D:unshare)";
     if (!c->part->slices)
