@@ -26,9 +26,12 @@ const char *kernel_name();
 void block_shape(dim3 block);
 void block_run(const std::function<void()> &body);
 
-/* shared_arrays.cpp: find the __shared__ arrays of the program, once; make all of them NaN; whether
- * one of them has [p, p + size). */
-void shared_arrays_find();
+/* names.cpp: the file that the kernel of this name (kernel_of) is in, NULL where nobody said. */
+const char *file_of_kernel(const char *name);
+
+/* shared_arrays.cpp: find the __shared__ arrays of the program, once, and choose those of a file,
+ * NULL for all; make these NaN; whether one of them has [p, p + size). */
+void shared_arrays_choose(const char *file);
 void shared_arrays_unset();
 bool shared_arrays_hold(const void *p, size_t size);
 

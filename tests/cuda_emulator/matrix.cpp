@@ -9,20 +9,28 @@ namespace cuda_emulator
 {
 enum { M = 16, N = 8, K = 16 };
 
-static float half_of(unsigned pair, int i)
+/* The two bf16 of a register as float32. */
+struct two {
+    float v[2];
+};
+static two floats_of(unsigned pair)
 {
-    unsigned bits = i ? pair & 0xffff0000U : pair << 16;
-    float f;
-    memcpy(&f, &bits, sizeof f);
+    unsigned bits[2] = {pair << 16, pair & 0xffff0000U};
+    two f;
+    memcpy(f.v, bits, sizeof f.v);
     return f;
 }
 
-static void multiply(float c[M][N], float a[M][K], float b[K][N])
+static void multiply(float c[M][N], const float a[M][K], const float b[K][N])
 {
-    for (int r = 0; r < M; r++)
+    for (int r = 0; r < M; r++) {
+        float sum[N]; /* in registers, whatever a and b may overlap with */
+        memcpy(sum, c[r], sizeof sum);
         for (int k = 0; k < K; k++)
             for (int n = 0; n < N; n++)
-                c[r][n] += a[r][k] * b[k][n];
+                sum[n] += a[r][k] * b[k][n];
+        memcpy(c[r], sum, sizeof sum);
+    }
 }
 
 static void complete_mma(void *const deposits[32], unsigned)
@@ -31,18 +39,23 @@ static void complete_mma(void *const deposits[32], unsigned)
     for (int lane = 0; lane < WARP_LANES; lane++) {
         const mma_fragments *f = (const mma_fragments *)deposits[lane];
         int g = lane / 4, t = 2 * (lane % 4);
-        for (int i = 0; i < 8; i++) /* a: register i / 2, half i % 2 */
-            a[g + (i / 2 % 2) * 8][t + (i / 4) * 8 + i % 2] = half_of(f->a[i / 2], i % 2);
-        for (int i = 0; i < 4; i++)
-            b[t + (i / 2) * 8 + i % 2][g] = half_of(f->b[i / 2], i % 2);
-        for (int i = 0; i < 4; i++)
-            c[g + (i / 2) * 8][t + i % 2] = f->c[i];
+        for (int i = 0; i < 4; i++) {
+            two pair = floats_of(f->a[i]);
+            memcpy(&a[g + i % 2 * 8][t + i / 2 * 8], pair.v, sizeof pair.v);
+        }
+        for (int i = 0; i < 2; i++) {
+            two pair = floats_of(f->b[i]);
+            b[t + i * 8][g] = pair.v[0];
+            b[t + i * 8 + 1][g] = pair.v[1];
+        }
+        for (int i = 0; i < 2; i++)
+            memcpy(&c[g + i * 8][t], &f->c[2 * i], 2 * sizeof(float));
     }
     multiply(c, a, b);
     for (int lane = 0; lane < WARP_LANES; lane++) {
         mma_fragments *f = (mma_fragments *)deposits[lane];
-        for (int i = 0; i < 4; i++)
-            f->c[i] = c[lane / 4 + (i / 2) * 8][2 * (lane % 4) + i % 2];
+        for (int i = 0; i < 2; i++)
+            memcpy(&f->c[2 * i], &c[lane / 4 + i * 8][2 * (lane % 4)], 2 * sizeof(float));
     }
 }
 

@@ -1,18 +1,30 @@
-/* Names of kernels, kept for as long as the process lives. */
+/* Names of kernels, and the files that they are in, kept for as long as the process lives. */
 #include "tests/cuda_emulator/machine.h"
 
 #include <emulated_start.h>
+#include <map>
 #include <mutex>
-#include <set>
 #include <string.h>
 #include <string>
+#include <utility>
 
 namespace cuda_emulator
 {
-const char *kernel_of(const char *call)
+/* By text and file: what is looked up at every start has the same two addresses each time. */
+struct kernel_names {
+    std::mutex turn;
+    std::map<std::pair<const char *, const char *>, std::string> by_call;
+    std::map<const char *, const char *> files; /* by the name's address */
+};
+
+static kernel_names &names()
 {
-    static std::mutex turn;
-    static std::set<std::string> names;
+    static kernel_names *kept = new kernel_names;
+    return *kept;
+}
+
+static std::string second_argument(const char *call)
+{
     const char *from = strchr(call, ',');
     if (!from)
         return call;
@@ -21,7 +33,26 @@ const char *kernel_of(const char *call)
     const char *to = from;
     for (; *to && (*to != ',' || depth); to++)
         depth += (*to == '<' || *to == '(') - (*to == '>' || *to == ')');
-    std::lock_guard<std::mutex> guard(turn);
-    return names.emplace(from, (size_t)(to - from)).first->c_str();
+    return std::string(from, (size_t)(to - from));
+}
+
+const char *kernel_of(const char *call, const char *file)
+{
+    kernel_names &all = names();
+    std::lock_guard<std::mutex> guard(all.turn);
+    auto found = all.by_call.find({call, file});
+    if (found == all.by_call.end()) {
+        found = all.by_call.emplace(std::make_pair(call, file), second_argument(call)).first;
+        all.files[found->second.c_str()] = file;
+    }
+    return found->second.c_str();
+}
+
+const char *file_of_kernel(const char *name)
+{
+    kernel_names &all = names();
+    std::lock_guard<std::mutex> guard(all.turn);
+    auto found = all.files.find(name);
+    return found == all.files.end() ? NULL : found->second;
 }
 } // namespace cuda_emulator

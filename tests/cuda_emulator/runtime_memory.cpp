@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #ifdef __has_feature
 #if __has_feature(address_sanitizer)
@@ -24,7 +25,8 @@ enum : size_t {
     PAGE = 4096,
     ALIGN = 256,
     ARENA = (size_t)1 << 40,  /* addresses of each of the two arenas */
-    FILLED = (size_t)1 << 28, /* memory up to this size starts as 0xff */
+    FILLED = (size_t)1 << 28, /* memory up to this size starts as 0xff, */
+    PIECE = (size_t)1 << 24,  /* from this size on page by page, when it is first touched */
 };
 
 /* Addresses are reserved once and dealt out in a circle, so that a stale pointer meets no new
@@ -62,6 +64,53 @@ static char *fit(arena &a, size_t pages)
         }
     }
     return nullptr;
+}
+
+/* A file of PIECE bytes 0xff, -1 where there is none. */
+static int filled_file()
+{
+    static int file = -2;
+    if (file != -2)
+        return file;
+    file = memfd_create("cuda_emulator", MFD_CLOEXEC);
+    std::vector<char> bytes(PIECE, (char)0xff);
+    if (file >= 0 && write(file, bytes.data(), PIECE) != (ssize_t)PIECE) {
+        close(file);
+        file = -1;
+    }
+    return file;
+}
+
+/* Large memory is work space of which little is used: its pages are copies of the file's, made when
+ * they are written. */
+static bool map_filled(char *base, size_t pages)
+{
+    int file = pages >= PIECE && pages <= FILLED ? filled_file() : -1;
+    for (size_t i = 0; file >= 0 && i < pages; i += PIECE) {
+        size_t size = pages - i < PIECE ? pages - i : (size_t)PIECE;
+        if (mmap(base + i, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE,
+                 file, 0) == MAP_FAILED)
+            return false;
+    }
+    return file >= 0;
+}
+
+/* Nothing lies here any more; the system's pages are given back. */
+static void unmap(char *base, size_t pages)
+{
+    if (mmap(base, pages, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+             0) != MAP_FAILED)
+        madvise(base, pages, MADV_HUGEPAGE);
+}
+
+/* Memory that is out of reach looks to the system like the guard pages around it, and would become
+ * one mapping with them, to be cut again at the next launch; a flag that nothing else depends on
+ * (whether a page goes into a core file) keeps them apart. */
+static void guard(const allocation &a, int flag)
+{
+    madvise(a.base - PAGE, PAGE, flag);
+    if (flag == MADV_DONTDUMP)
+        madvise(a.base + a.pages, PAGE, flag);
 }
 
 static int reach(const allocation &a)
@@ -115,9 +164,11 @@ static cudaError_t allocate(void **to, size_t size, place where, unsigned flags)
     a.where = where;
     a.flags = flags;
     a.serial = (unsigned long)++s.serial;
-    memset(a.base, 0xff, size <= FILLED ? a.pages : 0);
+    if (!map_filled(a.base, a.pages))
+        memset(a.base, 0xff, size <= FILLED ? a.pages : 0);
     __asan_poison_memory_region(a.base, a.pages);
     __asan_unpoison_memory_region(a.at, a.size);
+    guard(a, MADV_DONTDUMP);
     mprotect(a.base, a.pages, reach(a));
     s.allocations[a.base] = a;
     s.count.allocations++;
@@ -152,8 +203,8 @@ static void release(const allocation &a)
 {
     check_edges(a);
     __asan_unpoison_memory_region(a.base, a.pages);
-    madvise(a.base, a.pages, MADV_DONTNEED);
-    mprotect(a.base, a.pages, PROT_NONE);
+    unmap(a.base, a.pages);
+    guard(a, MADV_DODUMP);
     (a.where == place::pinned ? the().count.pinned_bytes : the().count.device_bytes) -= a.size;
     the().count.frees++;
     the().allocations.erase(a.base);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include <string.h>
+#include <string>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -29,15 +30,17 @@ enum { UNSET = 0xff };
 struct array {
     unsigned char *at;
     size_t size;
+    std::string file; /* that was compiled, without folders */
 };
 
-static std::vector<array> arrays;
+static std::vector<array> arrays; /* of the program */
+static std::vector<const array *> chosen;
 
 /* clang counts the red zone behind an array as part of its symbol. */
-static void take(uintptr_t at, size_t size)
+static void take(uintptr_t at, size_t size, const char *file)
 {
     void *zone = __asan_region_is_poisoned((void *)at, size);
-    arrays.push_back({(unsigned char *)at, zone ? (uintptr_t)zone - at : size});
+    arrays.push_back({(unsigned char *)at, zone ? (uintptr_t)zone - at : size, file});
 }
 
 static bool from_kernels(const char *file)
@@ -53,17 +56,20 @@ static void take_symbols(const unsigned char *image, const ElfW(Shdr) * sections
     const char *names = (const char *)image + sections[table->sh_link].sh_offset;
     const ElfW(Sym) *symbols = (const ElfW(Sym) *)(image + table->sh_offset);
     bool inside = false;
+    const char *file = "";
     for (unsigned i = 0; i < table->sh_info; i++) { /* sh_info: how many are local */
         const ElfW(Sym) *s = &symbols[i];
-        if (ELF64_ST_TYPE(s->st_info) == STT_FILE)
-            inside = from_kernels(names + s->st_name);
+        if (ELF64_ST_TYPE(s->st_info) == STT_FILE) {
+            file = names + s->st_name;
+            inside = from_kernels(file);
+        }
         if (!inside || ELF64_ST_TYPE(s->st_info) != STT_OBJECT || s->st_shndx >= SHN_LORESERVE)
             continue;
         const ElfW(Shdr) *in = &sections[s->st_shndx];
         if (in->sh_flags & SHF_WRITE &&
             (in->sh_type == SHT_NOBITS || in->sh_type == SHT_PROGBITS) &&
             strncmp(names + s->st_name, "_ZZ", 3) == 0)
-            take(base + s->st_value, s->st_size);
+            take(base + s->st_value, s->st_size, file);
     }
 }
 
@@ -84,7 +90,7 @@ static void read_program(const unsigned char *image)
             take_symbols(image, sections, &sections[i], base);
 }
 
-void shared_arrays_find()
+static void find_arrays()
 {
     static bool done;
     struct stat status;
@@ -103,17 +109,28 @@ void shared_arrays_find()
     munmap(image, size);
 }
 
+void shared_arrays_choose(const char *file)
+{
+    find_arrays();
+    const char *last = file ? strrchr(file, '/') : NULL;
+    std::string wanted = last ? last + 1 : file ? file : "";
+    chosen.clear();
+    for (const array &a : arrays)
+        if (!file || a.file == wanted)
+            chosen.push_back(&a);
+}
+
 void shared_arrays_unset()
 {
-    for (const array &a : arrays)
-        memset(a.at, UNSET, a.size);
+    for (const array *a : chosen)
+        memset(a->at, UNSET, a->size);
 }
 
 bool shared_arrays_hold(const void *p, size_t size)
 {
     const unsigned char *at = (const unsigned char *)p;
-    for (const array &a : arrays)
-        if (at >= a.at && at + size <= a.at + a.size)
+    for (const array *a : chosen)
+        if (at >= a->at && at + size <= a->at + a->size)
             return true;
     return false;
 }
