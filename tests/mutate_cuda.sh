@@ -17,7 +17,8 @@ trap 'rm -rf "$work"' EXIT
 
 # The tests that the table names, built and passing without any mistake.
 lines=$(grep -v -e '^#' -e '^$' tests/mutations.txt)
-{ cmake --preset "$preset" && cmake --build --preset "$preset" -j"$jobs" --target emulator; } \
+{ { [ -f "build/$preset/CMakeCache.txt" ] || cmake --preset "$preset" -DTECTUM_CUDA=off; } && # as it was configured
+    cmake --build "build/$preset" -j"$jobs" --target emulator; } \
     >"$work/build.log" 2>&1 || { tail -n 20 "$work/build.log" >&2; exit 1; }
 
 # test LIMIT BINARY TEST [SCHEDULE...]: run a test with another binary in its place; kernels until

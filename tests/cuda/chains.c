@@ -104,8 +104,9 @@ static void add_next(struct tec_capture *c, enum tec_kernel_id next, const float
     tec_capture_add(c, next, args[next], true, "next");
 }
 
-/* NORMED: a norm in front of the product; NORM_PASSES: which alone reads it. ROTATED: rope_f32 too,
- * which no product does with it. */
+/* NORMED: a norm in front of the product; NORM_PASSES: which alone reads it; UNREAD: the product
+ * reads something else; NARROW: it reads columns that the norm leaves as they were. ROTATED:
+ * rope_f32 too, which no product does with it. */
 enum about {
     PASSES = 1,
     ADDS = 2,
@@ -113,7 +114,9 @@ enum about {
     BETWEEN = 8,
     NORMED = 16,
     NORM_PASSES = 32,
-    ROTATED = 64
+    ROTATED = 64,
+    UNREAD = 128,
+    NARROW = 256
 };
 
 /* What a capture came to. */
@@ -122,7 +125,7 @@ struct outcome {
     int kernels; /* marks and the end apart */
 };
 
-static void add_norm(struct tec_capture *c, bool passes)
+static void add_norm(struct tec_capture *c, int about)
 {
     const struct tec_norm_args norm = {.x = at.x,
                                        .y = at.mid,
@@ -130,17 +133,17 @@ static void add_norm(struct tec_capture *c, bool passes)
                                        .max_rows = N_ROWS,
                                        .ldx = N,
                                        .ldy = N,
-                                       .cols = K,
+                                       .cols = about & NARROW ? K - 8 : K,
                                        .offset = 1.0F,
                                        .eps = 1e-6F};
     tec_capture_add(c, TEC_KERNEL_rmsnorm, &norm, true, "norm");
-    if (passes)
+    if (about & NORM_PASSES)
         tec_capture_pass(c);
 }
 
 static void add_product(struct tec_capture *c, int about)
 {
-    const struct tec_gemm_args gemm = {.x = about & NORMED ? at.mid : at.x,
+    const struct tec_gemm_args gemm = {.x = (about & (NORMED | UNREAD)) == NORMED ? at.mid : at.x,
                                        .w = at.w,
                                        .y = at.y,
                                        .rows = at.rows,
@@ -186,7 +189,7 @@ static void run(enum tec_kernel_id next, int about, struct outcome *o)
     upload(at.out, marked, sizeof marked);
     REQUIRE(tec_capture_begin(&c, b.device, TEC_STREAM_MAIN, &b.arena, &err) == TEC_OK);
     if (about & NORMED)
-        add_norm(c, about & NORM_PASSES);
+        add_norm(c, about);
     add_product(c, about);
     if (about & BETWEEN)
         tec_capture_mark(c, 1);
@@ -215,7 +218,8 @@ static void compare(enum tec_kernel_id next, int about, int together)
     bool wrote_y = memcmp(o.y, apart.y, sizeof o.y) == 0;
     bool wrote_mid = memcmp(o.mid, apart.mid, sizeof o.mid) == 0;
     CHECK_INT(wrote_y, ==, together == 0 || (about & PASSES) == 0 || (about & ROTATED) != 0);
-    CHECK_INT(wrote_mid, ==, together == 0 || (about & NORM_PASSES) == 0);
+    CHECK_INT(wrote_mid, ==,
+              together == 0 || (about & NORM_PASSES) == 0 || (about & (UNREAD | NARROW)) != 0);
 }
 
 static const enum tec_kernel_id nexts[] = {TEC_KERNEL_gelu,      TEC_KERNEL_gelu_erf,
@@ -263,6 +267,16 @@ TEST(a_norm_that_passes_is_done_with_its_product)
     for (int i = 0; i < NEXTS; i++) {
         compare(nexts[i], NORMED | NORM_PASSES | PASSES, 2);
         compare(nexts[i], NORMED | NORM_PASSES, 1);
+    }
+    tear_down();
+}
+
+TEST(a_norm_that_is_not_the_whole_input_stands_alone)
+{
+    set_up();
+    for (int i = 0; i < NEXTS; i++) {
+        compare(nexts[i], NORMED | NORM_PASSES | PASSES | UNREAD, 1);
+        compare(nexts[i], NORMED | NORM_PASSES | PASSES | NARROW, 1);
     }
     tear_down();
 }
