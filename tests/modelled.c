@@ -1,6 +1,7 @@
 /* modelled.c - the model of kernels' times: grids worked out by hand, times worked out by hand, and
  * what an H100 took of the layers that the model was not fitted to. */
 #include "tools/measure/modelled.h"
+#include "kernels/cuda/attention_plan.h"
 #include "tests/tap.h"
 
 #include <jansson.h>
@@ -112,6 +113,21 @@ TEST(other_devices_take_tiles_that_leave_no_processor_idle)
     CHECK(g.items[0].choice.walk);
     g = product(&orin, &a);
     CHECK(is(&g.items[0], "rows_128", 5, 20, 1));
+}
+
+/* 64 rows of 256 columns, with 64 keys and values, take 158,048 bytes of shared memory. */
+TEST(large_tiles_of_attention_go_where_their_memory_is)
+{
+    static const struct {
+        int capability, rows;
+    } all[] = {{80, 64}, {86, 16}, {87, 64}, {89, 16}, {90, 64}, {100, 64}, {110, 64}, {120, 16}};
+    const struct tec_attention_args a = {
+        .max_rows = 1024, .heads = 8, .kv_heads = 1, .head_dim = 256};
+    CHECK_INT(bf16_shared_size(64, 1, 256), ==, 158048);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        struct tec_cuda_facts facts = {all[i].capability, 20, false, TEC_CUDA_PARTIALS, 0};
+        CHECK_INT(attention_choose_bf16(&a, &facts).m, ==, all[i].rows);
+    }
 }
 
 /* 51 rows of 8 heads are 26 tiles of 16 packed rows: 6 blocks for 132 processors share the keys of
