@@ -60,7 +60,10 @@ cmp -s "$file" "$here/$file" && { echo "the edit changes nothing in $file" >>"$o
 root=$(pwd)
 compiled=$(awk -v file="\"file\": \"$root/$unit\"" -v emulated="$build\"" '
     /"directory":/ { folder = $0 } /"command":/ { command = $0 }
-    index($0, file) { found = folder "\n" command; if (index(folder, emulated)) exit }
+    index($0, file) {
+        found = folder "\n" command
+        if (index(folder, emulated) || index(command, " -o emulator/")) exit # by make; by ninja
+    }
     END { print found }' "$build/../compile_commands.json" |
     sed 's/^ *"[a-z]*": "//; s/",$//; s/\\"/"/g; s/\\\\/\\/g')
 folder=$(echo "$compiled" | head -n 1) command=$(echo "$compiled" | tail -n 1)
@@ -73,8 +76,10 @@ options=${options% -o *}
 # Linked in place of the object; an object in front of a library is not pulled from it.
 object=${command#* -o } object=${object%% *} binary=${test%% *} target=tests
 [ "$binary" != tectum ] || target=tectum
-link=$(sed "s| [^ ]*$object | |; s| -o $target | $here/mutant.o -o $here/$binary |" \
-    "$build/CMakeFiles/emulator_$target.dir/link.txt")
+link=$build/CMakeFiles/emulator_$target.dir/link.txt
+if [ -f "$link" ]; then link=$(cat "$link")
+else build=$build/.. && link=$(ninja -C "$build" -t commands -s "emulator/$target"); fi
+link=$(echo "$link" | sed "s| [^ ]*$object | |; s| -o [^ ]*$target | $here/mutant.o -o $here/$binary |")
 (cd "$build" && eval "$link") >>"$out" 2>&1 || { echo "the mutant does not link" >>"$out"; exit 1; }
 # What hangs has ten times what the test takes, and half a minute.
 at=$(grep -nxF -e "$(echo "$test" | sed 's/ --schedule [0-9]//')" "$work/tests" | cut -d: -f1)
