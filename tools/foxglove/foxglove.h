@@ -1,7 +1,7 @@
 /* foxglove.h - a running robot's live values by Foxglove's WebSocket protocol, for Foxglove and
  * Lichtblick: a thread of its own, which the frame loop does not wait for. It reads the flight
- * recorder and the figures; actions and texts come to it as values.h says. doc/recording.md lists the
- * channels. */
+ * recorder and the figures; actions and texts come to it as values.h says. doc/recording.md lists
+ * the channels. */
 #ifndef TEC_TOOLS_FOXGLOVE_FOXGLOVE_H
 #define TEC_TOOLS_FOXGLOVE_FOXGLOVE_H
 
