@@ -53,9 +53,16 @@ for kind in goals.KINDS:
         check(memory.did == (did if goal.keeps else goal.skills), f"{goal.text}: what was done")
         check(len(set(goal.skills)) == len(goal.skills), f"{goal.text}: no skill twice")
     check(lengths == ({0} if kind == "what" else {3, 4, 5}), f"{kind}: three to five skills, {lengths}")
+fifth, repeats = [], []
 for _ in range(2000):
     memory = goals.asked(rng)
     goal = goals.fitting(rng, memory)
     check(not (goal.kind == "order" and goals.held_out(goal.skills)), "a list that is kept out is not trained on")
+    check(not (memory.did and goals.held_out(memory.did)), "nor is it remembered as done")
+    if goals.ended(memory) and len(memory.did) == 4:
+        fifth.append(len(goals.answer(goal, memory)[1]) == 5)
+    repeats.append(goal.kind == "again" and goals.ended(memory) and memory.said in goal.skills)
+check(0.3 < sum(fifth) / len(fifth) < 0.7, f"a fifth skill is added to a list as often as not: {sum(fifth)} of {len(fifth)}")
+check(sum(repeats) / len(repeats) > 0.05, f"what comes next when all is done again is asked often enough: {sum(repeats)}")
 print("\n".join(dict.fromkeys(wrong)))
 sys.exit(bool(wrong))

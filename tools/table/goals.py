@@ -37,6 +37,8 @@ NEXT, DID = "\nnext:", "\ndid:"
 KINDS = ("order", "restore", "again", "what")
 AGAIN, WHAT = "do it again", "what did you do?"
 HELD_OUT = 5                    # every fifth list of skills is never trained on
+UNLISTED = 0.5                  # how often a list of what was done that has the skill that was said is trained on without it
+AGAINS = 8                      # weight of "do it again" among goals, most of which do not fit a memory and become others
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ def goal(rng, kind, facts, did, held=False, least=3, most=5):
     return again(did) if kind == "again" else what()
 
 
-def asked(rng, ended=0.85):
+def asked(rng, ended=0.85, unlisted=UNLISTED):
     """A memory as it comes up in between: what is trained on. `ended`: how often the skill that was said has ended."""
     facts = found(rng)
     did = listed(rng, 1, 5, False) if rng.random() < 0.85 else ()
@@ -157,15 +159,18 @@ def asked(rng, ended=0.85):
     seen = WAITING
     if said in SKILLS:
         seen = ENDED[said] if rng.random() < ended else rng.choice((APPROACH[said], ACT[said]))
+    rest = tuple(skill for skill in did if skill != said)
+    if unlisted and rest != did and rng.random() < unlisted and not held_out(rest):
+        did = rest                                  # else four of five lists of four have it, and a fifth is hardly ever added
     if said not in SKILLS or rng.random() < 0.35:   # what the arm said of the skill before
         other = rng.choice(SKILLS)
         seen = rng.choice((WAITING, APPROACH[other], ACT[other], ENDED[other]))
     return Memory(facts, did, seen, said)
 
 
-def fitting(rng, memory):
+def fitting(rng, memory, agains=AGAINS):
     """A goal in which `memory` can come up; seldom one in which it does not belong."""
-    kind = rng.choices(KINDS, (2, 4, 3, 0.5))[0]
+    kind = rng.choices(KINDS, (2, 4, agains, 0.5))[0]
     if kind in ("again", "what") and not memory.did:
         kind = "order"
     g = goal(rng, kind, memory.found, memory.did, least=1 if kind == "order" else 3)

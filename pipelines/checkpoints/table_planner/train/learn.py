@@ -29,9 +29,9 @@ def skill_notes(tok, ids, chosen, yes, no):
     return [0 if i not in verbs else yes if verbs[i] == chosen else no for i in ids]
 
 
-def row(tok, rng, count, ended):
+def row(tok, rng, count, ended, unlisted, agains):
     """-> ids, segments, the goals' segments, positions, targets, notes of one memory with `count` goals behind it, side by side."""
-    memory = goals.asked(rng, ended)
+    memory = goals.asked(rng, ended, unlisted)
     yes, no = tok.encode(" first")[0], tok.encode(" nothing")[0]
     ids = list(tok.encode(goals.PREFIX))
     note = [0] * len(ids)
@@ -58,7 +58,7 @@ def row(tok, rng, count, ended):
         note += notes
 
     for i in range(count):
-        goal = goals.fitting(rng, memory)
+        goal = goals.fitting(rng, memory, agains)
         said, did = goals.answer(goal, memory)
         told, own = tok.encode(goal.text), 1 + 3 * i
         add(told, own, own, n, [0] * len(told), skill_notes(tok, told, said, yes, no))
@@ -86,7 +86,8 @@ def train(a):
     started, history = time.process_time(), []
     for step in range(a.steps):
         rate(optimizer, a, step, 50)
-        answers, aside, right = losses(model, batch([row(tok, rng, a.goals, a.ended) for _ in range(a.batch)]), a.notes, tok.end)
+        rows = [row(tok, rng, a.goals, a.ended, a.unlisted, a.agains) for _ in range(a.batch)]
+        answers, aside, right = losses(model, batch(rows), a.notes, tok.end)
         learn(model, optimizer, answers + a.notes * aside)
         if (step + 1) % 25 == 0:
             minutes = (time.process_time() - started) / 60
@@ -107,6 +108,9 @@ def main():
     p.add_argument("--goals", type=int, default=4, help="of a row, each asked both questions")
     p.add_argument("--notes", type=float, default=1.0)
     p.add_argument("--ended", type=float, default=0.85, help="how often the skill that was said has ended: choosing the next is hard")
+    p.add_argument("--unlisted", type=float, default=goals.UNLISTED,
+                   help="how often the skill that was said is taken out of the list of what was done")
+    p.add_argument("--agains", type=float, default=goals.AGAINS, help="weight of \"do it again\" among the goals")
     p.add_argument("--init", help="goes on from this checkpoint")
     p.add_argument("--lr", type=float, default=2e-3)
     train(p.parse_args())
