@@ -195,6 +195,20 @@ def texts_come_as_they_are_said():
 
 
 @test
+def what_was_said_before_anybody_looked_is_not_told():
+    server = Viewed()
+    server.infer(800)  # more than waits for whoever looks
+    while server.metrics()["in_flight_requests"]:
+        time.sleep(0.05)
+    look = Looker(server.view)
+    look.subscribe("text/talk", "frames")
+    server.infer(1)
+    got = look.until(lambda got: count(got, "frames") and sum(x["done"] for x in values(got, "text/talk")))
+    check(all(x["said"] and not x["lost"] for x in values(got, "text/talk")), values(got, "text/talk"))
+    server.end()
+
+
+@test
 def what_is_unsubscribed_does_not_come():
     server = Viewed()
     look = Looker(server.view)

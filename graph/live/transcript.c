@@ -81,7 +81,8 @@ static bool push(struct tec_transcript *t, const struct tec_transcript_place *pl
     _Static_assert(sizeof event.reason == sizeof u->reason, "a reason fits");
     if (event.ends)
         memcpy(event.reason, u->reason, sizeof event.reason);
-    return tec_spsc_push(&t->events, &event);
+    return atomic_load_explicit(&t->unread, memory_order_relaxed) ||
+           tec_spsc_push(&t->events, &event);
 }
 
 static void post_ranking(struct tec_transcript *t, const struct tec_utterance *u)

@@ -55,6 +55,7 @@ struct tec_transcript {
     const struct tec_engine *engine; /* borrowed */
     int session;                     /* of the frame's, whose texts it reports; -1 = of all */
     struct tec_ring events;
+    _Atomic bool unread; /* nobody reads: what is said meanwhile is never reported, and not lost */
     int n_texts;
     struct tec_transcript_place *places;  /* [n_texts] */
     struct tec_transcript_text *texts;    /* [n_texts] */

@@ -60,16 +60,17 @@ static void send_all(struct tec_foxglove *f, int64_t now_ns)
  * it. */
 static void look(struct tec_foxglove *f)
 {
-    bool looked_at = false, chunks = false;
+    bool looked_at = false, chunks = false, texts = false;
     for (int i = 0; i < TEC_FOXGLOVE_CHANNELS; i++) {
         bool wanted = tec_foxglove_wants(f, i);
         looked_at |= wanted;
         chunks |= wanted && i >= TEC_FOXGLOVE_ACTIONS && i < TEC_FOXGLOVE_TEXTS;
+        texts |= wanted && (i >= TEC_FOXGLOVE_TEXTS || i == TEC_FOXGLOVE_LOG);
     }
     if (looked_at && !f->looked_at)
         tec_foxglove_forget(f);
     f->looked_at = looked_at;
-    atomic_store_explicit(&f->values.wanted, chunks, memory_order_relaxed);
+    tec_foxglove_values_want(&f->values, chunks, texts);
 }
 
 static void tell(struct tec_foxglove *f, int64_t now_ns)

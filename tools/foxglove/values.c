@@ -15,6 +15,7 @@ enum tec_status tec_foxglove_values_init(struct tec_foxglove_values *v,
     size_t model = room.chunk * sizeof(float);
     *v = (struct tec_foxglove_values){.engine = engine, .bytes = robot > model ? robot : model};
     tec_transcript_init(&v->texts);
+    tec_foxglove_values_want(v, false, false);
     size_t whole = sizeof *v->given + v->bytes;
     v->given = tec_arena_push(arena, whole, 1, 64);
     v->taken = tec_arena_push(arena, whole, 1, 64);
@@ -56,6 +57,12 @@ void tec_foxglove_values_left(struct tec_foxglove_values *v, const struct tec_re
 void tec_foxglove_values_told(struct tec_foxglove_values *v)
 {
     tec_transcript_tell(&v->texts);
+}
+
+void tec_foxglove_values_want(struct tec_foxglove_values *v, bool chunks, bool texts)
+{
+    atomic_store_explicit(&v->wanted, chunks, memory_order_relaxed);
+    atomic_store_explicit(&v->texts.unread, !texts, memory_order_relaxed);
 }
 
 const struct tec_foxglove_chunk *tec_foxglove_values_take(struct tec_foxglove_values *v)

@@ -1,8 +1,8 @@
 /* values.h - actions and texts on their way from the frame thread to those who look at a robot.
  *
  * The frame thread copies a chunk into a ring of places that were taken at the start, and only
- * while somebody wants chunks; what finds no place is left out. It neither locks, waits nor
- * allocates. One reader. */
+ * while somebody wants chunks; texts likewise. What finds no place is left out. It neither locks,
+ * waits nor allocates. One reader. */
 #ifndef TEC_TOOLS_FOXGLOVE_VALUES_H
 #define TEC_TOOLS_FOXGLOVE_VALUES_H
 
@@ -41,6 +41,9 @@ void tec_foxglove_values_finish(struct tec_foxglove_values *v);
 /* Frame thread: a chunk has left; a frame, or its first session's part, has ended. */
 void tec_foxglove_values_left(struct tec_foxglove_values *v, const struct tec_recorded_chunk *left);
 void tec_foxglove_values_told(struct tec_foxglove_values *v);
+
+/* Reader: whether it takes chunks, and texts, from now on; at first neither. */
+void tec_foxglove_values_want(struct tec_foxglove_values *v, bool chunks, bool texts);
 
 /* Reader: the next chunk, until the next call; NULL: there is none. */
 const struct tec_foxglove_chunk *tec_foxglove_values_take(struct tec_foxglove_values *v);
