@@ -209,6 +209,20 @@ def what_was_said_before_anybody_looked_is_not_told():
 
 
 @test
+def parts_of_messages_are_not_without_end():
+    server = Viewed()
+    look = Looker(server.view)
+    parts = b"".join(look.bytes_of(1 if i == 0 else 0, b"", final=False) for i in range(1000))
+    try:
+        for _ in range(2000):
+            look.s.sendall(parts if _ == 0 else parts[6:])
+        check(False, "no end to what one may send")
+    except OSError:
+        pass
+    server.end()
+
+
+@test
 def what_is_unsubscribed_does_not_come():
     server = Viewed()
     look = Looker(server.view)

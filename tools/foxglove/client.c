@@ -10,7 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { SECOND_NS = 1000000000, MOST_A_SECOND = 200, DATA = 1, DATA_HEAD = 13 };
+enum { SECOND_NS = 1000000000, DATA = 1, DATA_HEAD = 13 };
+enum { MESSAGES_A_SECOND = 200, BYTES_A_SECOND = 1 << 20 }; /* that it may send */
 static const int64_t patience_ns = 60 * (int64_t)SECOND_NS;
 enum level { INFO, WARNING, ERROR };
 
@@ -213,22 +214,25 @@ static void take_text(struct tec_foxglove_client *c, const struct tec_engine *en
     json_decref(message);
 }
 
-/* A client may send so much in a second: more would take time from the robot. */
-static bool too_many(struct tec_foxglove_client *c, int64_t now_ns)
+/* A client may send so much in a second: more would take time from the robot. Bytes count besides
+ * messages, for a message may come in parts without an end. */
+static bool too_much(struct tec_foxglove_client *c, size_t bytes, int64_t now_ns)
 {
     if (now_ns - c->second_ns > SECOND_NS) {
         c->second_ns = now_ns;
         c->sent = 0;
+        c->sent_bytes = 0;
     }
-    return ++c->sent > MOST_A_SECOND;
+    c->sent_bytes += bytes;
+    return c->sent_bytes > BYTES_A_SECOND;
 }
 
 static void take_one(struct tec_foxglove_client *c, const struct tec_engine *engine,
-                     const struct tec_websocket_came *came, int64_t now_ns)
+                     const struct tec_websocket_came *came)
 {
     if (came->code)
         tec_foxglove_client_end(c, (enum tec_websocket_code)came->code);
-    else if (too_many(c, now_ns))
+    else if (++c->sent > MESSAGES_A_SECOND)
         tec_foxglove_client_end(c, TEC_WEBSOCKET_POLICY);
     else if (came->opcode == TEC_WEBSOCKET_TEXT)
         take_text(c, engine, came);
@@ -254,8 +258,10 @@ bool tec_foxglove_client_receive(struct tec_foxglove_client *c, const struct tec
     if (got == 0)
         return false;
     c->in.n += (size_t)got;
+    if (!c->ends && too_much(c, (size_t)got, now_ns))
+        tec_foxglove_client_end(c, TEC_WEBSOCKET_POLICY);
     while (!c->ends && tec_websocket_next(&c->in, &came))
-        take_one(c, engine, &came, now_ns);
+        take_one(c, engine, &came);
     if (c->ends)
         c->in.at = c->in.n; /* what comes behind its end is not read */
     return true;

@@ -14,8 +14,9 @@ struct tec_foxglove_client {
     size_t out_at, out_n; /* of out */
     int64_t moved_ns;     /* when it last took something, or nothing was on its way */
     int64_t lost;         /* messages that found no room, and that it has not been told of */
-    int64_t second_ns;    /* a second began then, in which it has sent so many messages */
-    int sent;
+    int64_t second_ns;    /* a second began then, in which it has sent: */
+    int sent;             /* messages */
+    size_t sent_bytes;
     bool ends; /* it is told why, and then closed */
     bool subscribed[TEC_FOXGLOVE_CHANNELS];
     uint32_t ids[TEC_FOXGLOVE_CHANNELS]; /* by which it knows its subscriptions */

@@ -90,8 +90,8 @@ static void *run(void *user)
                                                        {.fd = f->door[0], .events = POLLIN}};
         for (int i = 0; i < TEC_FOXGLOVE_CLIENTS; i++) {
             const struct tec_foxglove_client *c = &f->clients[i];
-            short out = c->out_n > c->out_at ? POLLOUT : 0;
-            fds[2 + i] = (struct pollfd){.fd = c->fd, .events = (short)(POLLIN | out)};
+            short out = c->out_n > c->out_at ? POLLOUT : 0, in = c->ends ? 0 : POLLIN;
+            fds[2 + i] = (struct pollfd){.fd = c->fd, .events = (short)(in | out)};
         }
         int64_t left = told_ns + TICK_NS - tec_clock_now(&f->clock);
         int wait = left > 0 ? (int)(left / MS_NS) + 1 : 0;
