@@ -4,6 +4,7 @@
 #include "base/escape.h"
 #include "base/out_file.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -98,6 +99,11 @@ enum tec_status tec_json_write(const char *path, const json_t *json, size_t flag
         status = tec_outfile_file_keep(&out, err);
     tec_outfile_file_drop(&out);
     return status;
+}
+
+json_t *tec_json_number(double number)
+{
+    return isfinite(number) ? json_real(number) : json_null();
 }
 
 json_t *tec_json_shown(const char *text)

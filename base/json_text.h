@@ -32,6 +32,9 @@ enum tec_status tec_json_print(FILE *out, const json_t *json, size_t flags, cons
 enum tec_status tec_json_write(const char *path, const json_t *json, size_t flags,
                                struct tec_error *err);
 
+/* A number; null where it is not finite, which JSON cannot say. NULL: no memory. */
+json_t *tec_json_number(double number);
+
 /* A string of text from outside: where it is not UTF-8, as tec_escape shows it, at most 4095
  * bytes of that. NULL: no memory. */
 json_t *tec_json_shown(const char *text);

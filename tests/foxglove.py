@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import shutil
 import socket
 import struct
 import subprocess
@@ -172,6 +173,36 @@ def live_values_are_what_the_robot_did():
     check([d["frame"] for d in late] == [c["frame"] for c in chunks] and {d["node"] for d in late} == {"act"}, late)
     check([d["late"] for d in late] == [c["late"] for c in chunks])
     check({"alloc", "fork"} <= {k["operation"] for k in values(got, "kv")}, values(got, "kv")[:4])
+    server.end()
+
+
+def huge_weights():
+    """A copy of the demo's weights with an action head whose products overflow."""
+    folder = os.path.join(BOX, "huge")
+    if os.path.isdir(folder):
+        return folder
+    shutil.copytree("pipelines/checkpoints/metaworld", folder)
+    path = os.path.join(folder, "model.safetensors")
+    with open(path, "rb") as f:
+        data = bytearray(f.read())
+    size = struct.unpack("<Q", data[:8])[0]
+    begin, end = json.loads(data[8:8 + size])["action_out_proj.weight"]["data_offsets"]
+    data[8 + size + begin:8 + size + end] = b"\x7f\x7f" * ((end - begin) // 2)  # 3.4e38 in bf16
+    with open(path, "wb") as f:
+        f.write(data)
+    return folder
+
+
+@test
+def numbers_that_are_not_finite_are_no_actions():
+    server = Viewed("--weights", huge_weights())
+    look = Looker(server.view)
+    look.subscribe("actions/act")
+    server.robot.send(OBSERVATION)
+    check("not finite" in str(server.robot.failure()[0]))
+    got = look.until(lambda got: count(got, "actions/act"))
+    chunk = values(got, "actions/act")[0]
+    check(chunk["units"] == "robot" and chunk["rows"] == [] and "first" not in chunk, chunk)
     server.end()
 
 
@@ -415,10 +446,10 @@ def a_server_that_ends_says_so():
     check(struct.unpack(">H", data[:2])[0] == 1001, data)
 
 
-@test
-def frames_of_run_are_shown_too():
+def running(*options):
+    """A paced run, and a client that looks at its actions and frames."""
     p = subprocess.Popen([PROGRAM, "run", DEMO, "--random-inputs", "3", "--clock", "paced", "--frames", "60",
-                          "--set", "frame.period_ms=100", "--view", "0", "--format", "json"],
+                          "--set", "frame.period_ms=100", "--view", "0", "--format", "json", *options],
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     line = ""
     while "ws://127.0.0.1:" not in line:
@@ -426,10 +457,26 @@ def frames_of_run_are_shown_too():
         check(line, "the address is said")
     look = Looker(int(re.search(r"ws://127\.0\.0\.1:(\d+)", line).group(1)))
     look.subscribe("actions/act", "frames")
+    return p, look
+
+
+@test
+def frames_of_run_are_shown_too():
+    p, look = running()
     got = look.until(lambda got: count(got, "frames") >= 5 and count(got, "actions/act") >= 5)
     check({c["units"] for c in values(got, "actions/act")} == {"model"})  # whoever takes rows makes them the robot's
     out, err = p.communicate(timeout=60 * SLOW)
     check(p.returncode == 0 and len(out.splitlines()) == 60, p.returncode, err)
+
+
+@test
+def numbers_that_are_not_finite_keep_their_places():
+    p, look = running("--weights", huge_weights())
+    got = look.until(lambda got: count(got, "actions/act"))
+    p.kill()
+    p.communicate()
+    rows = [row["values"] for row in values(got, "actions/act")[0]["rows"]]
+    check(len({len(row) for row in rows}) == 1 and any(None in row for row in rows), rows)
 
 
 sys.exit(main())

@@ -46,7 +46,7 @@ static json_t *row_of(const struct tec_foxglove_chunk *c, int row)
     json_t *all = json_array();
     for (int i = row * c->columns; i < (row + 1) * c->columns; i++)
         json_array_append_new(
-            all, json_real(c->is_robot ? c->values.robot[i] : (double)c->values.model[i]));
+            all, tec_json_number(c->is_robot ? c->values.robot[i] : (double)c->values.model[i]));
     return all;
 }
 

@@ -5,19 +5,12 @@
 #include "base/json_text.h"
 #include "tools/record/ros2_types.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 static json_t *or_null(int64_t n)
 {
     return n < 0 ? json_null() : json_integer(n);
-}
-
-/* JSON has no numbers that are not finite. */
-static json_t *real_or_null(double number)
-{
-    return isfinite(number) ? json_real(number) : json_null();
 }
 
 static uint64_t wall(const struct tec_recording *r, int64_t t_ns)
@@ -104,7 +97,7 @@ static json_t *floats(const void *data, int n)
     for (int i = 0; i < n; i++) {
         float f;
         memcpy(&f, (const uint8_t *)data + (size_t)i * sizeof f, sizeof f);
-        json_array_append_new(list, real_or_null((double)f));
+        json_array_append_new(list, tec_json_number((double)f));
     }
     return list;
 }
@@ -144,7 +137,7 @@ static json_t *rows_json(const uint8_t *at, int rows, int columns)
         for (int k = 0; k < columns; k++, at += sizeof(double)) {
             double number;
             memcpy(&number, at, sizeof number);
-            json_array_append_new(row, real_or_null(number));
+            json_array_append_new(row, tec_json_number(number));
         }
         json_array_append_new(all, row);
     }

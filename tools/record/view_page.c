@@ -6,7 +6,6 @@
 #include "tools/record/cadence.h"
 #include "tools/record/explain.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,10 +40,10 @@ static json_t *left_json(const struct tec_flight *f, const struct tec_flight_fra
             continue;
         bool joins = i + 1 < f->n_events && next->kind == TEC_FLIGHT_SEAM && next->node == e->node;
         memcpy(&jump, &next->more, joins ? sizeof jump : 0);
-        json_array_append_new(
-            all, json_pack("[i, f, f, b, o]", e->node, ms(e->t_ns - frame->start_ns),
-                           ms(e->value - frame->start_ns), (int)e->flag,
-                           joins && isfinite(jump) ? json_real((double)jump) : json_null()));
+        json_array_append_new(all,
+                              json_pack("[i, f, f, b, o]", e->node, ms(e->t_ns - frame->start_ns),
+                                        ms(e->value - frame->start_ns), (int)e->flag,
+                                        joins ? tec_json_number((double)jump) : json_null()));
     }
     return all;
 }

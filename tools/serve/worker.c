@@ -10,8 +10,8 @@
 
 /* A chunk of an action node besides the first: where a row of it is none, or the robot may not
  * carry it out, the reply is without it. */
-static void take_other(struct tec_worker *w, const struct tec_worker_session *s,
-                       const struct tec_runtime_left *left)
+static int take_other(struct tec_worker *w, const struct tec_worker_session *s,
+                      const struct tec_runtime_left *left)
 {
     struct tec_worker_job *job = &w->jobs[s->job];
     struct tec_beyond beyond;
@@ -21,10 +21,11 @@ static void take_other(struct tec_worker *w, const struct tec_worker_session *s,
     job->made[left->action] = rows >= shape[0] && !tec_beyond_refused(&beyond);
     memcpy(job->actions[left->action], w->actions,
            (size_t)shape[0] * (size_t)shape[1] * sizeof *w->actions);
+    return rows;
 }
 
-static void take_first(struct tec_worker *w, struct tec_worker_session *s,
-                       const struct tec_runtime_left *left)
+static int take_first(struct tec_worker *w, struct tec_worker_session *s,
+                      const struct tec_runtime_left *left)
 {
     struct tec_worker_job *job = &w->jobs[s->job];
     struct tec_job *j = &w->exchange->jobs[s->job];
@@ -45,6 +46,7 @@ static void take_first(struct tec_worker *w, struct tec_worker_session *s,
     j->over = a->over;
     j->slow = job->missed;
     j->chunk_id = job->chunk_id;
+    return s->good_rows;
 }
 
 /* The frame leaves an action node out; of another than the first the reply is without it. */
@@ -66,7 +68,8 @@ static void leave_out(struct tec_worker *w, struct tec_worker_session *s,
     j->left_out = true;
 }
 
-/* With the robot's actions [rows, columns], which w->actions has; rows 0: nobody asked for them. */
+/* With the robot's actions [rows, columns], which w->actions has: those that are finite, and none
+ * where it may not carry them out. columns 0: nobody asked for them. */
 static void record_left(const struct tec_worker *w, const struct tec_runtime_left *left, int rows,
                         int columns)
 {
@@ -79,7 +82,7 @@ static void record_left(const struct tec_worker *w, const struct tec_runtime_lef
                                            .age_us = a->age_us,
                                            .late = a->missed,
                                            .chunk = left->chunk,
-                                           .actions = rows ? w->actions : NULL,
+                                           .actions = columns ? w->actions : NULL,
                                            .rows = rows,
                                            .columns = columns};
     tec_recording_left(w->recording, &one);
@@ -96,12 +99,8 @@ void tec_worker_left(void *user, const struct tec_runtime_left *left)
     } else if (s->job < 0) {
         record_left(w, left, 0, 0);
     } else {
-        if (left->action)
-            take_other(w, s, left);
-        else
-            take_first(w, s, left);
-        record_left(w, left, left->action ? shape[0] : w->rows,
-                    left->action ? shape[1] : w->columns);
+        int rows = left->action ? take_other(w, s, left) : take_first(w, s, left);
+        record_left(w, left, rows, left->action ? shape[1] : w->columns);
     }
     if (left->record->to_come == 0 && s->holds)
         tec_worker_send(w, s);
