@@ -90,6 +90,21 @@ def a_stop_stops():
 
 
 @test
+def who_is_stopped_for_another_one_is_told_too():
+    pipeline = variant("both", 'return extend("graphs/g16_action_may_be_skipped.lua", { name = "both", frame = { %s }, nodes = { '
+                       'action { name = "act", deadline = hard { ms = 90000, on_miss = "hold", limit = 1 } } } })' % AMPLE)
+    server = random(pipeline)
+    late, other = server.connect(), server.connect()
+    while late.infer({**ARM, "tectum": {"deadline_ms": 0.001}})["tectum"]["source"] != "stopped":
+        continue
+    told = [other.infer({**ARM, "tectum": {}})["tectum"] for _ in range(3)]
+    check([t["source"] for t in told] == ["stopped"] * 3, told)
+    check(sum(t.get("left_out", False) for t in told) == 1, told)
+    check(all(t["missed"] != t.get("left_out", False) for t in told), told)
+    server.end()
+
+
+@test
 def text_that_was_asked_for_comes_with_it():
     pipeline = variant("says", 'return extend("demo_metaworld.lua", { name = "says", frame = { %s }, nodes = { action { name = '
                        '"act", when = policy(), deadline = hard { ms = 90000, on_miss = "zeros" } }, decode { name = "talk", '

@@ -76,7 +76,8 @@ static struct tec_handed latch(struct tec_watch *w, struct tec_handed handed)
     if (handed.source == TEC_SOURCE_STOPPED)
         atomic_store(&safety_of(w)->stopped, true);
     else if (atomic_load(&safety_of(w)->stopped))
-        handed = (struct tec_handed){.source = TEC_SOURCE_STOPPED, .frame = -1, .seen = -1};
+        handed = (struct tec_handed){
+            .source = TEC_SOURCE_STOPPED, .frame = -1, .seen = -1, .left_out = handed.left_out};
     return handed;
 }
 
