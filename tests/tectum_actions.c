@@ -10,12 +10,15 @@ enum { SIDE = 32, PIXELS = SIDE * SIDE * 3, ROOM = 64 * 32 };
 static const int64_t patience = 120000000000;
 static struct tectum_error err;
 
-static struct tectum *open_under(const char *pipeline, const char *policy)
+/* `set`: PATH=VALUE, or NULL. */
+static struct tectum *open_under(const char *pipeline, const char *policy, const char *set)
 {
     struct tectum *t = NULL;
     const struct tectum_options options = {.pipeline = pipeline,
                                            .root = ".",
                                            .policy = policy,
+                                           .set = &set,
+                                           .n_set = set != NULL,
                                            .threads = 1,
                                            .seed = 5,
                                            .random_weights = 1,
@@ -30,7 +33,7 @@ static struct tectum *open_under(const char *pipeline, const char *policy)
 
 static struct tectum *open_graph(const char *pipeline)
 {
-    return open_under(pipeline, NULL);
+    return open_under(pipeline, NULL, NULL);
 }
 
 static int64_t observe(struct tectum *t, int i)
@@ -134,15 +137,13 @@ TEST(a_chunk_goes_on_where_its_node_does_not_run)
     tectum_close(&t);
 }
 
-TAP_MAIN
-
 /* A policy leaves `act` out of each third frame: who waits is told, and the robot is given what
  * on_miss says. */
 TEST(an_action_that_is_left_out_is_no_miss)
 {
     static double actions[ROOM];
     struct tectum *t = open_under("pipelines/graphs/g16_action_may_be_skipped.lua",
-                                  "tests/policies/left_out_policy.lua");
+                                  "tests/policies/left_out_policy.lua", NULL);
     struct tectum_chunk chunk;
     struct tectum_handed handed;
     for (int i = 0; i < 7; i++) {
@@ -164,3 +165,30 @@ TEST(an_action_that_is_left_out_is_no_miss)
     }
     tectum_close(&t);
 }
+
+/* A chunk that came late, and that nobody had looked at when the next frame left the action out, is
+ * what that frame's robot goes on with. */
+TEST(a_late_chunk_serves_a_frame_that_leaves_the_action_out)
+{
+    static double actions[ROOM];
+    struct tectum *t =
+        open_under("pipelines/graphs/g16_action_may_be_skipped.lua",
+                   "tests/policies/left_out_policy.lua", "nodes.act.deadline.on_miss=last_chunk");
+    struct tectum_chunk chunk;
+    struct tectum_handed handed;
+    int64_t number[4];
+    for (int i = 0; i < 4; i++) {
+        number[i] = observe(t, i);
+        int64_t by_ns = i == 3 ? tectum_now() + patience : 1; /* 1: long past */
+        if (i < 3)
+            REQUIRE(tectum_handout(t, number[i], by_ns, actions, ROOM, &handed, &err) == TECTUM_OK);
+        REQUIRE(tectum_wait(t, number[i], patience, actions, ROOM, &chunk, &err) == TECTUM_OK);
+        if (i == 3)
+            REQUIRE(tectum_handout(t, number[i], by_ns, actions, ROOM, &handed, &err) == TECTUM_OK);
+    }
+    CHECK(handed.left_out);
+    CHECK_INT(handed.observation, ==, number[2]);
+    tectum_close(&t);
+}
+
+TAP_MAIN

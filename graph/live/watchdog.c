@@ -93,51 +93,75 @@ void tec_watchdog_flush(struct tec_watchdog *o)
     tec_bell_ring(&o->bell);
 }
 
+static void put_chunk(const struct tec_watchdog *o, struct tec_watchdog_place *to,
+                      const struct tec_watchdog_place *from)
+{
+    const struct tec_watchdog_place own = *to;
+    *to = *from;
+    to->chunk = own.chunk;
+    to->state_raw = own.state_raw;
+    memcpy(to->chunk, from->chunk, o->chunk_bytes);
+    memcpy(to->state_raw, from->state_raw, o->state_bytes);
+}
+
 void tec_watchdog_post(struct tec_watchdog *o, int64_t frame, const struct tec_frame_record *record,
                        const float *chunk, const struct tec_observation_record *seen)
 {
     struct tec_watchdog_place *place = &o->places[o->box.writing];
-    place->frame = frame;
-    place->seen = seen->number;
-    place->captured_ns = seen->captured_ns;
-    place->left_out = chunk == NULL;
-    place->released_ns = chunk ? record->actions[o->action].release_ns : tec_clock_now(&wall);
-    place->over = record->actions[o->action].over;
     if (chunk) {
+        place->frame = frame;
+        place->seen = seen->number;
+        place->captured_ns = seen->captured_ns;
+        place->released_ns = record->actions[o->action].release_ns;
+        place->over = record->actions[o->action].over;
+        place->left_out.frame = -1;
         memcpy(place->chunk, chunk, o->chunk_bytes);
         memcpy(place->state_raw, seen->state_raw, o->state_bytes);
+    } else {
+        if (!o->newest)
+            place->frame = -1;
+        else if (o->newest != place) /* the consumer may not have seen it yet */
+            put_chunk(o, place, o->newest);
+        place->left_out = (struct tec_watchdog_left_out){frame, seen->number, tec_clock_now(&wall)};
     }
+    o->newest = place;
     o->holds = true;
     if (record->actions[o->action].to_come == 0)
         tec_watchdog_flush(o);
 }
 
-/* Take the newest chunk in the robot's units; the first row that is not finite ends it. */
-static void take(struct tec_watchdog *o)
+/* In the robot's units; the first row that is not finite ends it. */
+static void take_chunk(struct tec_watchdog *o, const struct tec_watchdog_place *p)
 {
-    if (!tec_triple_take(&o->box))
-        return;
-    const struct tec_watchdog_place *p = &o->places[o->box.reading];
-    if (p->seen < o->forgets)
-        return;
-    o->released_ns = p->released_ns;
-    if (p->left_out) {
-        if (o->chunk.frame >= 0) /* one that came late still serves the frames after its own */
-            tec_action_output_late(o->output, &o->chunk);
-        o->chunk =
-            (struct tec_action_output_chunk){.frame = p->frame, .seen = p->seen, .left_out = true};
-        return;
-    }
     struct tec_beyond beyond;
     int rows = tec_session_act_on(o->session, p->state_raw, p->chunk, o->numbers, &beyond);
     for (int i = rows * o->columns; i < o->rows * o->columns; i++)
         o->numbers[i] = (double)NAN;
+    o->released_ns = p->released_ns;
     o->chunk = (struct tec_action_output_chunk){.frame = p->frame,
                                                 .captured_ns = p->captured_ns,
                                                 .actions = o->numbers,
                                                 .seen = p->seen,
                                                 .over = p->over,
                                                 .beyond = beyond};
+}
+
+/* Take the newest chunk, and a frame behind it that leaves the action out. */
+static void take(struct tec_watchdog *o)
+{
+    if (!tec_triple_take(&o->box))
+        return;
+    const struct tec_watchdog_place *p = &o->places[o->box.reading];
+    bool out = p->left_out.frame >= 0, known = out && p->frame <= o->chunk.frame;
+    if (p->frame >= 0 && p->seen >= o->forgets && !known)
+        take_chunk(o, p);
+    if (!out || p->left_out.seen < o->forgets)
+        return;
+    if (o->chunk.frame >= 0) /* one that came late still serves the frames after its own */
+        tec_action_output_late(o->output, &o->chunk);
+    o->chunk = (struct tec_action_output_chunk){
+        .frame = p->left_out.frame, .seen = p->left_out.seen, .left_out = true};
+    o->released_ns = p->left_out.told_ns;
 }
 
 bool tec_watchdog_look(struct tec_watchdog *o, int64_t frame, int64_t deadline_ns,

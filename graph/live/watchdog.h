@@ -20,12 +20,16 @@ struct tec_watchdog_given {
     int64_t age_ns;           /* age of the observation that the actions come from; -1 = none */
 };
 
+/* The newest chunk, frame -1: there is none; and behind it a frame that leaves the action out, -1:
+ * there is none. */
 struct tec_watchdog_place {
     int64_t frame, seen, captured_ns, released_ns;
-    int over;      /* of struct tec_action_record */
-    bool left_out; /* it is no chunk: the frame leaves the action out */
-    float *chunk;  /* [horizon, dim] of the model */
+    int over;     /* of struct tec_action_record */
+    float *chunk; /* [horizon, dim] of the model */
     double *state_raw;
+    struct tec_watchdog_left_out {
+        int64_t frame, seen, told_ns;
+    } left_out;
 };
 
 /* Owned by the caller of create, as long as its arena. */
@@ -33,7 +37,11 @@ struct tec_watchdog {
     struct tec_triple box;
     struct tec_watchdog_place places[TEC_TRIPLE_PLACES];
     struct tec_bell bell; /* rings when a chunk is posted */
-    bool holds;           /* the frame thread's: places[box.writing] is complete, not posted */
+
+    /* The frame thread's: places[box.writing] is complete, not posted; the place of the newest one.
+     */
+    bool holds;
+    const struct tec_watchdog_place *newest;
 
     int action; /* whose: the loop's */
 
