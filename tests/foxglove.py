@@ -156,7 +156,8 @@ def live_values_are_what_the_robot_did():
     check(all(("words" in f) == f["missed"] and f["took_ms"] > 0 for f in frames), frames)
     counters = values(got, "counters")[-1]
     same = {"frames": "frames_total", "tokens": "tokens_generated_total", "in_flight": "in_flight_requests",
-            "snapped": "snapped_decisions_total", "slots": "slots", "kv_bytes": "kv_bytes", "batch": "batch_size"}
+            "snapped": "snapped_decisions_total", "actions_left_out": "left_out_actions_total", "slots": "slots",
+            "kv_bytes": "kv_bytes", "batch": "batch_size"}
     check({k: counters[k] for k in same} == {k: metrics[v] for k, v in same.items()}, counters, metrics)
     for state in ("arrived", "admitted", "refused", "finished", "shed", "cancelled"):
         check(counters["texts_" + state] == metrics['texts_total{state="%s"}' % state], state, counters)

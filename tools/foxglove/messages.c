@@ -143,6 +143,7 @@ static void tell_counters(struct tec_foxglove *f, int64_t now_ns)
                {"snapped", &g->snapped},
                {"chunks", &g->released},
                {"chunks_late", &g->late},
+               {"actions_left_out", &g->left_out},
                {"texts_arrived", &g->arrived},
                {"texts_admitted", &g->admitted},
                {"texts_refused", &g->refused},
