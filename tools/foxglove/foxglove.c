@@ -128,6 +128,11 @@ void tec_foxglove_frame(struct tec_foxglove *f, const struct tec_frame_record *r
         tec_foxglove_values_told(&f->values);
 }
 
+bool tec_foxglove_full(const struct tec_foxglove *f)
+{
+    return atomic_load(&f->n_clients) >= TEC_FOXGLOVE_CLIENTS;
+}
+
 bool tec_foxglove_take(struct tec_foxglove *f, int fd)
 {
     const int bytes = SOCKET_BYTES;

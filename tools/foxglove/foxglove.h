@@ -26,8 +26,10 @@ enum tec_status tec_foxglove_open(struct tec_foxglove **out,
  * allowed. */
 void tec_foxglove_close(struct tec_foxglove *f);
 
-/* Any one thread: a connection behind its handshake, which is closed here from now on. False: there
- * are TEC_FOXGLOVE_CLIENTS already, and it is the caller's still. */
+/* Any one thread: whether there are TEC_FOXGLOVE_CLIENTS already; then a connection behind its
+ * handshake, which is closed here from now on. False: it could not be taken, and is the caller's
+ * still. */
+bool tec_foxglove_full(const struct tec_foxglove *f);
 bool tec_foxglove_take(struct tec_foxglove *f, int fd);
 
 /* Frame thread; NULL is allowed. A chunk has left; a frame has ended. Neither locks, waits nor

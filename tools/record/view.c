@@ -137,8 +137,10 @@ static bool hand_on(struct tec_view *v, int fd, const char *request)
 {
     char head[512];
     const char *refused = tec_foxglove_answer(request, v->origin, head, sizeof head);
-    if (refused) {
-        answer_text(fd, "400 Bad Request", refused);
+    bool full = !refused && tec_foxglove_full(v->foxglove);
+    if (refused || full) {
+        answer_text(fd, full ? "503 Service Unavailable" : "400 Bad Request",
+                    full ? "As many programs as may look at this robot do so already.\n" : refused);
         return false;
     }
     send_all(fd, head, strlen(head));
