@@ -280,6 +280,55 @@ TEST(the_same_where_an_instruction_empties_no_ring)
     every_robot_as_alone("resources.ring.on_change=keep");
 }
 
+/* Robot 1 sees something in every frame. In frame `anew` it begins anew, or has another
+ * instruction; -1 = neither. Its first frame is `first`. */
+static void watch(struct run *run, int first, int anew, enum turn how)
+{
+    for (int f = 0; f < FRAMES; f++) {
+        script.depth[f] = STAGES;
+        script.turn[f][1] = f < first ? ABSENT : f == anew ? how : SEES;
+        script.words[f][1] = anew >= 0 && f >= anew && how == SEES ? 2 : 1;
+    }
+    if (anew < 0 && how == SEES)
+        for (int f = 0; f < FRAMES; f++)
+            script.words[f][1] = first > 0 ? 2 : 1;
+    open_run(run, 1, 1, NULL, false);
+    for (int f = 0; f < FRAMES; f++)
+        step(run, f);
+    close_run(run);
+}
+
+/* What the model ended early before a ring was emptied is not missed in what fills it anew. */
+static void fills_as_at_first(enum turn how)
+{
+    static struct run old, late;
+    int broken = -1, at = 0;
+    ends = -1;
+    watch(&old, 0, -1, how);
+    ends = rarest(&old.robots[1]);
+    watch(&old, 0, -1, how);
+    REQUIRE(old.robots[1].n_lost > 0);
+    broken = (int)old.robots[1].lost[0];
+    int anew = broken + STAGES / 2 + 1; /* right behind its early end */
+    watch(&old, 0, anew, how);
+    watch(&late, anew, -1, how);
+    for (int f = anew; f < FRAMES; f++, at++) {
+        CHECK_INT(old.robots[1].cause[f], ==, late.robots[1].cause[at]);
+        CHECK(old.robots[1].filling[f] == late.robots[1].filling[at]);
+    }
+    CHECK_INT(heap.live, ==, 0);
+}
+
+TEST(an_episode_does_not_miss_what_an_earlier_one_lost)
+{
+    fills_as_at_first(SEES_ANEW);
+}
+
+TEST(nor_does_a_new_instruction)
+{
+    fills_as_at_first(SEES);
+}
+
 /* One robot's ring is emptied between frames, the others' sequences stay in flight. */
 TEST(a_ring_is_emptied_alone)
 {

@@ -29,6 +29,15 @@ static void empty(struct tec_ring_state *ring)
     ring->n = 0;
 }
 
+/* It fills from here on: what came before was neither missing nor lost. */
+static void restart(struct tec_ring_state *ring)
+{
+    empty(ring);
+    ring->seen = UINT64_MAX;
+    ring->broken = 0;
+    ring->filling = true;
+}
+
 void tec_rings_open(struct tec_loop *l)
 {
     for (int i = 0; i < l->n_rings * l->sessions; i++)
@@ -54,11 +63,8 @@ void tec_loop_empty_rings(struct tec_loop *l, int session)
 {
     for (int i = 0; i < l->n_rings; i++) {
         struct tec_ring_state *ring = tec_ring_first(l, i) + session;
-        empty(ring);
+        restart(ring);
         ring->turn = 0;
-        ring->seen = UINT64_MAX; /* nothing was missing before */
-        ring->broken = 0;
-        ring->filling = true;
     }
 }
 
@@ -79,8 +85,7 @@ void tec_ring_flush(struct tec_loop *l, struct tec_ring_state *ring)
         (struct tec_event){
             .what = "flush", .request = -1, .requests = ids, .n = ring->n, .t_ns = tec_loop_now(l)},
         more);
-    empty(ring);
-    ring->filling = true;
+    restart(ring);
 }
 
 void tec_rings_begin(struct tec_loop *l, int64_t episode)
@@ -90,7 +95,7 @@ void tec_rings_begin(struct tec_loop *l, int64_t episode)
         if (ring->episode == episode)
             continue;
         tec_ring_flush(l, ring);
-        ring->filling = true;
+        restart(ring);
         ring->episode = episode;
     }
 }
