@@ -415,6 +415,8 @@ refuses() { # refuses CODE WHAT PIPELINE ARGUMENTS...
     ok $? "refused: $what"
 }
 refuses E070 "fills a ring of 7 stages for each of 10 sessions" pipelines/openvla_ring.lua --set frame.sessions=10
+"$T" check pipelines/openvla_ring.lua --set frame.sessions=2 --set capture.max_graphs=2 >"$W/out" 2>&1
+ok $? "a ring of each robot has the captures of one"
 refuses E011 "4 observations in a launch" $many --set frame.sessions=2
 refuses E011 "waits 100 ms" $many --set frame.gather_ms=100
 refuses E011 "capture.sessions asks for several observations" pipelines/smolvla_so100.lua --random-weights 1 --size tiny \

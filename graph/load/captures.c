@@ -31,7 +31,7 @@ static int draft_captures(const struct tec_pipeline *p, int chain)
 }
 
 /* Of a prefill in frames: several sessions' observations in one launch; not where a memory is in
- * its prompt. */
+ * its prompt, nor in a ring, whose forward takes any number. */
 static int together_captures(const struct tec_pipeline *p, const struct tec_decl_node *prefill)
 {
     const struct tec_ints *together = &p->capture.sessions;
@@ -41,7 +41,7 @@ static int together_captures(const struct tec_pipeline *p, const struct tec_decl
     for (int i = 0; i < p->n_nodes; i++)
         if (p->nodes[i].kind == TEC_DECL_MEMORY_LOAD && p->nodes[i].chain == prefill->chain)
             n = 0;
-    return p->frame.sessions > 1 ? n : 0;
+    return p->frame.sessions > 1 && !tec_pipeline_ring_of(p, prefill->chain) ? n : 0;
 }
 
 /* Do requests stand on the keys of a chain? */
