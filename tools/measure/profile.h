@@ -6,13 +6,10 @@
 #include "tools/cli/open_engine.h"
 #include "tools/measure/bench.h"
 
+/* Besides the launches of rings. */
 enum {
-    /* prefills of so many rings with the rows of all others: the most is of half as many rings as
-     * there may be stages */
-    TEC_PROFILE_PACKED = TEC_MAX_STAGES / 2 * (TEC_MAX_STAGES / 2 + 1),
-    TEC_PROFILE_VARIANTS = 3 + TEC_MAX_BATCHES + 2 * TEC_MAX_STAGES + TEC_MAX_DECODERS +
-                           TEC_MAX_ACTIONS + 2 * TEC_MAX_SESSIONS + TEC_PROFILE_PACKED +
-                           (TEC_MAX_CHAINS - 1) * (2 + TEC_MAX_BATCHES) +
+    TEC_PROFILE_VARIANTS = 3 + TEC_MAX_BATCHES + TEC_MAX_DECODERS + TEC_MAX_ACTIONS +
+                           2 * TEC_MAX_SESSIONS + (TEC_MAX_CHAINS - 1) * (2 + TEC_MAX_BATCHES) +
                            TEC_MAX_MEMORIES * (1 + TEC_MAX_AXIS) + 2 * TEC_MAX_NODES
 };
 
@@ -55,9 +52,9 @@ struct tec_profile {
     int *tokens, *made;
     float *likely; /* of a tree's entries */
     int n_variants;
-    struct tec_profile_variant variants[TEC_PROFILE_VARIANTS];
-    int64_t wall_ns, inside_ns, busy_ns; /* of measured turns; in the engine; on the device */
-    double spread;                       /* largest difference of a p50 between rounds, as a part */
+    struct tec_profile_variant *variants; /* [TEC_PROFILE_VARIANTS, and the launches of rings] */
+    int64_t wall_ns, inside_ns, busy_ns;  /* of measured turns; in the engine; on the device */
+    double spread; /* largest difference of a p50 between rounds, as a part */
     const struct tec_profile_variant *spread_of;
     double load_before, load_after;
 };
@@ -88,8 +85,10 @@ enum tec_status tec_profile_list_memories(struct tec_profile *p, struct tec_erro
 void tec_profile_run_memories(struct tec_profile *p);
 void tec_profile_finish_memories(struct tec_profile *p);
 
-/* The part of profile_run for rings: list the variants of those that share a chain's plan; run one;
- * run a turn of the first chain's, starting from another one each time. */
+/* The part of profile_run for rings: how many variants those of all plans have; list those of one
+ * plan, which chains share; run one; run a turn of the first chain's, starting from another one
+ * each time. */
+int tec_profile_ring_variants(const struct tec_profile *p);
 bool tec_profile_list_ring(struct tec_profile *p, int model);
 void tec_profile_run_ring(struct tec_profile *p, struct tec_profile_variant *v);
 void tec_profile_run_rings(struct tec_profile *p, int turn);

@@ -26,6 +26,17 @@ static bool add(struct tec_profile *p, int model, enum tec_cost_kind kind, int e
     return ok;
 }
 
+int tec_profile_ring_variants(const struct tec_profile *p)
+{
+    int n = 0;
+    for (int i = 0; i < p->opened.engine->n_chains; i++) {
+        const struct tec_plan_spec *s = &plan_of(p, i)->spec;
+        if (!p->opened.engine->chains[i].joins) /* packed, alone, and what moves keys */
+            n += s->rings * (s->rings * s->stages + 1) + s->rings * s->stages + 1;
+    }
+    return n;
+}
+
 bool tec_profile_list_ring(struct tec_profile *p, int model)
 {
     const struct tec_plan_spec *s = &plan_of(p, model)->spec;

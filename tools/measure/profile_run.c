@@ -168,12 +168,15 @@ enum tec_status tec_profile_prepare(struct tec_profile *p, uint64_t seed, struct
         k = (size_t)s->max_k + 1 > k ? (size_t)s->max_k + 1 : k;
         entries = (size_t)s->trees.entries > entries ? (size_t)s->trees.entries : entries;
     }
+    size_t variants = TEC_PROFILE_VARIANTS + (size_t)tec_profile_ring_variants(p);
+    p->variants = TEC_NEW(p->call->arena, variants, struct tec_profile_variant);
     p->tokens = TEC_NEW(p->call->arena, rows * k, int);
     p->likely = TEC_NEW(p->call->arena, entries + 1, float);
     p->made = TEC_NEW(p->call->arena, rows, int);
     for (int r = 0; r < TEC_MAX_ROWS; r++)
         p->list[r] = &p->rows[r];
-    if (!p->tokens || !p->made || !p->likely || !list_variants(p) || !make_input(p, seed))
+    bool room = p->variants && p->tokens && p->made && p->likely;
+    if (!room || !list_variants(p) || !make_input(p, seed))
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %d samples of each variant", p->frames);
     return tec_profile_list_memories(p, err);
 }
