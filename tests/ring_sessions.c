@@ -1,6 +1,7 @@
 /* ring_sessions.c - rings of several sessions in one forward: each robot has the actions, misses
  * and lost actions that it has alone, whoever joins, rests, skips a frame or begins anew beside it.
  */
+#include "base/clock.h"
 #include "graph/run/engine.h"
 #include "tests/tap.h"
 
@@ -37,7 +38,9 @@ struct run {
     struct tec_pipeline *pipeline;
     struct tec_engine *engine;
     struct robot robots[ROBOTS];
-    int first, depth; /* robot that session 0 is */
+    int first, depth;          /* robot that session 0 is */
+    int64_t next_ns;           /* when the next frame is wanted */
+    double slack, most, least; /* that policies see, and what is left until then around that */
 };
 
 static int below(uint64_t *dice, int n)
@@ -70,9 +73,13 @@ static void draw(uint64_t dice)
 static enum tec_status plan(void *self, const struct tec_frame_view *view, struct tec_decision *d,
                             struct tec_error *error)
 {
-    (void)view;
+    static const struct tec_clock wall = {NULL};
+    struct run *run = self;
     (void)error;
-    d->depth[0] = ((const struct run *)self)->depth;
+    d->depth[0] = run->depth;
+    run->most = (double)(run->next_ns - tec_clock_now(&wall)) / 1000.0;
+    run->slack = view->costs.slack(view->costs.self, 0.5);
+    run->least = (double)(run->next_ns - tec_clock_now(&wall)) / 1000.0;
     return TEC_OK;
 }
 
@@ -178,6 +185,7 @@ static void step(struct run *run, int f)
         ticks[n].session = robot - run->first;
         ticks[n].deadline_ns = -1;
         ticks[n].rests = turn == RESTS;
+        ticks[n].next_ns = run->next_ns;
         given[n] = turn >= SEES ? &inputs[n] : NULL;
         if (given[n])
             observe(run, robot, f, &inputs[n]);
@@ -327,6 +335,27 @@ TEST(an_episode_does_not_miss_what_an_earlier_one_lost)
 TEST(nor_does_a_new_instruction)
 {
     fills_as_at_first(SEES);
+}
+
+/* Texts have the time of rings that stand still. */
+TEST(rings_that_rest_take_no_time_of_a_frame)
+{
+    static const struct tec_clock wall = {NULL};
+    static struct run all;
+    ends = -1;
+    for (int f = 0; f < FRAMES; f++)
+        for (int r = 0; r < ROBOTS; r++)
+            script.turn[f][r] = f < 2 * STAGES ? SEES : RESTS, script.depth[f] = STAGES;
+    open_run(&all, 0, ROBOTS, NULL, false);
+    all.next_ns = tec_clock_now(&wall) + INT64_C(1000000000000);
+    for (int f = 0; f < 2 * STAGES; f++)
+        step(&all, f);
+    CHECK(all.slack < all.most);
+    step(&all, 2 * STAGES);
+    CHECK(all.slack >= all.least);
+    CHECK(all.slack <= all.most);
+    close_run(&all);
+    CHECK_INT(heap.live, ==, 0);
 }
 
 /* One robot's ring is emptied between frames, the others' sequences stay in flight. */

@@ -238,10 +238,10 @@ double tec_loop_ring_cost(const struct tec_loop *l, const struct tec_ring_state 
     return row ? tec_costs_row_us(row, q) : 0.0;
 }
 
-/* Forward `at` of a steady frame of the rings that share a plan, one of each session in it, and
- * what is moved behind it. */
+/* Forward `at` of a steady frame of the rings that share a plan, one of each of so many sessions,
+ * and what is moved behind it. */
 static double forward_cost(const struct tec_loop *l, const struct tec_ring_state *first,
-                           const int *depths, int at, double q)
+                           const int *depths, int sessions, int at, double q)
 {
     const struct tec_plan_spec *s = &first->chain->plan->spec;
     int rows = 0, enter = 0;
@@ -250,9 +250,9 @@ static double forward_cost(const struct tec_loop *l, const struct tec_ring_state
         if (tec_ring_first(l, i)->chain->plan != first->chain->plan ||
             at >= tec_stages_forwards(s->stages, depths[i]))
             continue;
-        rows += l->n_own * tec_stages_rows(s->stages, depths[i], at);
-        enter += at == 0 ? l->n_own : 0;
-        moved += l->n_own * (double)tec_stages_moved(s->stages, depths[i], at, s->frame_tokens);
+        rows += sessions * tec_stages_rows(s->stages, depths[i], at);
+        enter += at == 0 ? sessions : 0;
+        moved += sessions * (double)tec_stages_moved(s->stages, depths[i], at, s->frame_tokens);
     }
     if (rows + enter == 0)
         return 0.0;
@@ -268,8 +268,9 @@ static double forward_cost(const struct tec_loop *l, const struct tec_ring_state
     return us + (s->shifts ? moved * tec_loop_ring_cost(l, first, TEC_COST_SHIFT, 0, q) : 0.0);
 }
 
-/* A steady frame of all rings of these depths, of which those of one plan share forwards. */
-static double rings_cost(const struct tec_loop *l, const int *depths, double q)
+/* A steady frame of all rings of these depths that so many sessions have, of which those of one
+ * plan share forwards. */
+static double rings_cost(const struct tec_loop *l, const int *depths, int sessions, double q)
 {
     double us = 0.0;
     for (int i = 0; i < l->n_rings; i++) {
@@ -278,7 +279,7 @@ static double rings_cost(const struct tec_loop *l, const int *depths, double q)
         for (int k = 0; k < i; k++)
             first &= tec_ring_first(l, k)->chain->plan != ring->chain->plan;
         for (int at = 0; first && at < ring->chain->plan->spec.stages; at++)
-            us += forward_cost(l, ring, depths, at, q);
+            us += forward_cost(l, ring, depths, sessions, at, q);
     }
     return us;
 }
@@ -291,7 +292,7 @@ static double packed_cost(const struct tec_loop *l, int depth, double q)
         int stages = tec_ring_first(l, i)->chain->plan->spec.stages;
         depths[i] = depth < 1 ? 1 : depth > stages ? stages : depth;
     }
-    return rings_cost(l, depths, q);
+    return rings_cost(l, depths, l->n_own, q);
 }
 
 double tec_loop_launch_cost(const struct tec_loop *l, int chain, enum tec_cost_kind kind, int rows,
@@ -396,6 +397,15 @@ static double hard_cost(const struct tec_loop *l, const struct tec_chain *c, dou
     return us;
 }
 
+/* Sessions of the frame whose rings do not stand still. */
+static int moving(const struct tec_loop *l)
+{
+    int n = 0;
+    for (int i = 0; i < l->n_own; i++)
+        n += !(l->n_own > 1 ? l->own[i].tick : l->tick)->rests;
+    return n;
+}
+
 static double slack_of(const void *self, double q)
 {
     const struct tec_loop *l = self;
@@ -407,7 +417,7 @@ static double slack_of(const void *self, double q)
     int depths[TEC_MAX_RINGS];
     for (int i = 0; i < l->n_rings; i++)
         depths[i] = tec_ring_depth(l, tec_ring_first(l, i));
-    hard += rings_cost(l, depths, q);
+    hard += rings_cost(l, depths, moving(l), q);
     if (next == INT64_MAX)
         next = l->record.start_ns + l->o.topology->period_us * 1000;
     double slack = (double)(next - now) / 1000.0 - hard;
