@@ -303,11 +303,6 @@ static void add(struct tec_ring_flight *f, struct tec_ring_state *ring, int at)
     f->item[f->n++] = &ring->items[at];
 }
 
-static bool enters(const struct tec_ring_state *ring, int at)
-{
-    return at == 0 && ring->input;
-}
-
 /* The rows of forward `at` of the frame: of the rings that have as many. */
 static void gather_rows(struct tec_loop *l, int at)
 {
@@ -316,11 +311,12 @@ static void gather_rows(struct tec_loop *l, int at)
     f->n = 0;
     f->by = rings[0];
     for (int r = 0; r < f->n_rings; r++)
-        if (enters(rings[r], at))
+        if (tec_ring_enters(rings[r], at))
             add(f, rings[r], rings[r]->n - 1);
     f->entering = tec_ring_spec(rings[0])->apart ? 0 : f->n;
     for (int r = 0; r < f->n_rings; r++)
-        for (int i = rings[r]->n - 1 - enters(rings[r], at); i >= 0 && at < rings[r]->forwards; i--)
+        for (int i = rings[r]->n - 1 - tec_ring_enters(rings[r], at);
+             i >= 0 && at < rings[r]->forwards; i--)
             add(f, rings[r], i);
 }
 
@@ -462,7 +458,7 @@ static void add_moves(struct tec_loop *l, int at)
         int of = (int)(ring - l->rings);
         if (at >= ring->forwards)
             continue;
-        if (enters(ring, at) && keeps_regions(ring))
+        if (tec_ring_enters(ring, at) && keeps_regions(ring))
             tec_schedule_add(l, &tec_scheduled_copy, ring->chain, ring->who, of);
         tec_schedule_add(l, &tec_scheduled_leave, ring->chain, ring->who, of);
         if (tec_ring_spec(ring)->shifts)

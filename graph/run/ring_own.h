@@ -20,6 +20,12 @@ static inline int tec_ring_session(const struct tec_loop *l, const struct tec_ri
     return (int)(ring - l->rings) % l->sessions;
 }
 
+/* Does its observation enter with forward `at` of the frame? */
+static inline bool tec_ring_enters(const struct tec_ring_state *ring, int at)
+{
+    return at == 0 && ring->input;
+}
+
 /* Tokens of a sequence whose keys are there. */
 static inline int tec_ring_stored(const struct tec_ring_item *it)
 {

@@ -53,8 +53,8 @@ static struct tec_worker_session *session_of(struct tec_worker *w, int job)
 }
 
 /* The ring of a pipeline of one session begins empty; of several sessions the new episode empties
- * it. Who waits for a text that ends by it is answered, before the numbers of
- * requests are used anew. */
+ * it. Who waits for a text that ends by it is answered, before the numbers of requests are used
+ * anew. */
 static void empty_ring(struct tec_worker *w, struct tec_worker_session *s)
 {
     tec_loop_reset(w->opened.engine->loop);
