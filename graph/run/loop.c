@@ -136,7 +136,6 @@ static void change_requests(struct tec_loop *l, const struct tec_frame_input *in
     }
     tec_requests_expire(l);
     tec_requests_sweep(l);
-    tec_loop_view(l);
     unsigned spawn = tick->spawn;
     for (int m = 0; input && m < l->o.n_chains; m++) {
         struct tec_ring_state *ring = l->chains[m].ring;

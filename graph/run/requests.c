@@ -209,14 +209,16 @@ void tec_requests_sweep(struct tec_loop *l)
  * those that have them. */
 static void make_room(struct tec_loop *l, int decoder)
 {
-    int victim = l->o.planner.evict ? l->o.planner.evict(l->o.planner.self, &l->view, 1) : -1;
+    if (!l->o.planner.evict)
+        return;
+    tec_loop_view(l);
+    int victim = l->o.planner.evict(l->o.planner.self, &l->view, 1);
     if (victim < 0 || victim >= l->n_live || victim >= l->view.n_req ||
         !share_slots(l, l->requests[victim].decoder, decoder) ||
         other_session(l, &l->requests[victim]) || tec_loop_awaits(l, &l->requests[victim]))
         return;
     tec_requests_shed(l, &l->requests[victim], "evicted");
     tec_requests_sweep(l);
-    tec_loop_view(l);
 }
 
 /* Live requests that a new one of this decoder makes stale. */
@@ -306,8 +308,10 @@ void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask)
     tell(l, TEC_EVENT_ARRIVE, &r, NULL, r.born_ns);
     if (ask)
         ask->id = r.id;
-    if (yes && l->o.planner.admit && !tec_loop_awaits(l, &r))
+    if (yes && l->o.planner.admit && !tec_loop_awaits(l, &r)) {
+        tec_loop_view(l); /* with those admitted before it */
         yes = l->o.planner.admit(l->o.planner.self, &l->view, &v, reason);
+    }
     if (!yes) {
         refuse(l, &r, ask,
                !asked          ? "no prompt"
@@ -325,7 +329,6 @@ void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask)
     give_text(l, &r);
     l->requests[l->n_live++] = r;
     tell(l, TEC_EVENT_ADMIT, &r, NULL, r.born_ns);
-    tec_loop_view(l);
 }
 
 /* --- lives ----------------------------------------------------------------------------------- */
