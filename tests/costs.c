@@ -44,7 +44,7 @@ static void add(int n, int64_t ns, int percent)
 {
     for (int i = 0; i < n; i++) {
         tec_costs_add(&costs, TEC_COST_ACTION, 0, near(ns, percent));
-        tec_costs_end_frame(&costs);
+        tec_costs_end_frame(&costs, 0.0, false);
     }
 }
 
@@ -198,6 +198,42 @@ TEST(what_did_not_run_drifts_with_what_did)
     CHECK(within(tec_costs_us(&costs, TEC_COST_DECODE, 2, 0.5), 200.0, 0.02));
     tec_costs_add(&costs, TEC_COST_DECODE, 3, 200000);
     CHECK(within(tec_costs_us(&costs, TEC_COST_DECODE, 2, 0.5), 200.0, 0.02));
+}
+
+/* A model whose frames have no other model's launches in them: what the others say counts. */
+TEST(a_model_that_rests_drifts_with_the_others)
+{
+    start(1000000, 0, 500);
+    add(8, 4000000, 0);
+    CHECK(within(action(0.5), 4000.0, 0.02));
+    for (int i = 0; i < 200; i++)
+        tec_costs_end_frame(&costs, 0.0, true);
+    CHECK(within(action(0.5), 4000.0, 0.02)); /* nothing ran: nobody knows better */
+    for (int i = 0; i < 200; i++)
+        tec_costs_end_frame(&costs, 1.0, false);
+    CHECK(within(action(0.5), 1000.0, 0.02));
+}
+
+/* A policy that plans by p99 tries a launch again that once took long, as long as somebody waits.
+ */
+TEST(one_spike_keeps_nothing_waiting)
+{
+    for (int few = 0; few < 2; few++) { /* the warm-up answers; own samples do */
+        start(1000000, 0, few ? 5 : 40);
+        add(1, 40000000, 0);
+        CHECK(action(0.99) > 30000.0);
+        for (int i = 0; i < 200; i++)
+            tec_costs_end_frame(&costs, 1.0, false);
+        CHECK(action(0.99) > 30000.0);
+        for (int i = 0; i < 200; i++)
+            tec_costs_end_frame(&costs, 1.0, true);
+        CHECK(action(0.99) < 2200.0 && action(1.0) < 2200.0);
+        CHECK(within(action(0.5), 1000.0, 0.01));
+        add(1, 1000000, 0);
+        CHECK(action(0.99) < 4000.0); /* it can be tried again at once */
+        add(50, 1000000, 0);
+        CHECK(action(1.0) > 30000.0); /* what runs in every frame has all of its tail */
+    }
 }
 
 TEST(equal_samples_give_equal_costs)

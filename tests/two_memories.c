@@ -22,28 +22,39 @@ static struct tec_value text_value(const char *name, const char *text)
         .name = name, .kind = TEC_VALUE_TEXT, .data = text, .bytes = strlen(text)};
 }
 
-/* New facts for both memories of a session, and a goal. */
-static void observe(struct tec_engine *engine, int session, int round)
+/* New facts of somebody for both memories of a session, and a goal: the input of its next frame. */
+static void tell(struct tec_engine *engine, int session, int whose, int round,
+                 struct tec_frame_input *input)
 {
     char facts[100], episodes[100];
-    struct tec_frame_input input;
     static int32_t goal[4] = {3, 4, 5, 6};
-    snprintf(facts, sizeof facts, "{\"put\": {\"cup\": \"the cup of %d is at %d\\n\"}}", session,
+    snprintf(facts, sizeof facts, "{\"put\": {\"cup\": \"the cup of %d is at %d\\n\"}}", whose,
              round);
     snprintf(episodes, sizeof episodes, "{\"put\": {\"box\": \"day %d of %d was long\\n\"}}", round,
-             session);
+             whose);
     const struct tec_value given[] = {text_value("memory", facts),
                                       text_value("episodes", episodes),
                                       {"goal#ids", TEC_VALUE_I32, 1, {4}, goal, sizeof goal},
                                       text_value("goal", "cup")};
-    enum tec_status status = tec_session_observe(engine->sessions[session], given, 4, NULL, round,
-                                                 0, &input, NULL, &err);
+    enum tec_status status =
+        tec_session_observe(engine->sessions[session], given, 4, NULL, round, 0, input, NULL, &err);
     if (status != TEC_OK)
         fprintf(stderr, "# %s\n", err.message);
     REQUIRE(status == TEC_OK);
+}
+
+static void run_frame(struct tec_engine *engine, int session, const struct tec_frame_input *input)
+{
     struct tec_tick tick = tec_loop_tick(engine->loop, 0, 1);
     tick.session = session;
-    CHECK(!tec_loop_run(engine->loop, &input, &tick)->failed);
+    CHECK(!tec_loop_run(engine->loop, input, &tick)->failed);
+}
+
+static void observe(struct tec_engine *engine, int session, int round)
+{
+    struct tec_frame_input input;
+    tell(engine, session, session, round, &input);
+    run_frame(engine, session, &input);
 }
 
 static struct tec_memory *memory_of(const struct tec_engine *engine, int m, int session)
@@ -104,9 +115,8 @@ static int settle(struct tec_engine *engine)
     return both;
 }
 
-static void check_jobs(const char *sessions)
+static struct tec_engine *opened(const char *sessions, struct tec_pipeline **pipeline)
 {
-    struct tec_pipeline *pipeline;
     struct tec_engine *engine;
     struct tec_diagnostics d;
     const char *set[] = {"resources.mem.store=unused", sessions};
@@ -116,10 +126,10 @@ static void check_jobs(const char *sessions)
                                           .set = set,
                                           .n_set = 2};
     tec_diagnostics_init(&d, &heap);
-    REQUIRE(tec_pipeline_load(&pipeline, &load, &heap, &d, &err) == TEC_OK);
+    REQUIRE(tec_pipeline_load(pipeline, &load, &heap, &d, &err) == TEC_OK);
     tec_diagnostics_finish(&d);
     const struct tec_engine_options options = {
-        .pipeline = pipeline,
+        .pipeline = *pipeline,
         .root = TECTUM_SOURCE,
         .random = true,
         .seed = 3,
@@ -131,6 +141,13 @@ static void check_jobs(const char *sessions)
     if (status != TEC_OK)
         fprintf(stderr, "# %s\n", err.message);
     REQUIRE(status == TEC_OK && engine->n_memories == 2);
+    return engine;
+}
+
+static void check_jobs(const char *sessions)
+{
+    struct tec_pipeline *pipeline;
+    struct tec_engine *engine = opened(sessions, &pipeline);
     int both = 0;
     for (int s = 0; s < engine->n_sessions; s++) { /* tiers are of all sessions, in equal parts */
         const struct tec_memory *m = memory_of(engine, 0, s);
@@ -161,6 +178,31 @@ TEST(a_job_waits_until_the_one_before_has_been_read)
 TEST(so_do_those_of_several_sessions)
 {
     check_jobs("frame.sessions=3");
+}
+
+/* The prompt of the frame that brings a fact is the same however quick the worker is. */
+TEST(what_another_session_has_is_taken_over_behind_the_frame)
+{
+    const struct timespec turns = {0, 50000000}; /* of the worker, some fifty */
+    struct tec_pipeline *pipeline;
+    struct tec_engine *engine = opened("frame.sessions=2", &pipeline);
+    struct tec_frame_input input;
+    uint32_t segment;
+    observe(engine, 0, 0);
+    (void)settle(engine);
+    tell(engine, 1, 0, 0, &input);
+    nanosleep(&turns, NULL);
+    for (int m = 0; m < 2; m++)
+        CHECK_INT(tec_store_missing(memory_of(engine, m, 1)->store, &segment, 1), ==, 1);
+    run_frame(engine, 1, &input);
+    (void)settle(engine);
+    for (int m = 0; m < 2; m++) {
+        CHECK(tec_memory_counts(memory_of(engine, m, 1)).shared == 1);
+        CHECK(kept_right(engine, memory_of(engine, m, 1)));
+    }
+    tec_engine_close(engine);
+    tec_pipeline_free(pipeline);
+    CHECK_INT(heap.live, ==, 0);
 }
 
 TAP_MAIN

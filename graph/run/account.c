@@ -255,12 +255,27 @@ static void judge_session(struct tec_loop *l)
     l->result.cause = r->cause;
 }
 
+/* Costs learn what ran in this frame, and what did not although requests wait for it. */
+static void end_costs(struct tec_loop *l)
+{
+    double sum = 0.0;
+    int n = 0;
+    for (int m = 0; m < l->o.n_chains; m++)
+        if (tec_chain_host(l, &l->chains[m]) == &l->chains[m])
+            tec_costs_ran(l->chains[m].costs, &sum, &n);
+    for (int m = 0; m < l->o.n_chains; m++) {
+        bool wanted = false;
+        for (int i = 0; i < l->n_live; i++)
+            wanted |= tec_chain_host(l, tec_chain_of(l, &l->requests[i])) == &l->chains[m];
+        if (tec_chain_host(l, &l->chains[m]) == &l->chains[m])
+            tec_costs_end_frame(l->chains[m].costs, n ? sum / n : 0.0, wanted);
+    }
+}
+
 void tec_loop_account(struct tec_loop *l)
 {
     struct tec_frame_record *r = &l->record;
-    for (int m = 0; m < l->o.n_chains; m++)
-        if (tec_chain_host(l, &l->chains[m]) == &l->chains[m])
-            tec_costs_end_frame(l->chains[m].costs);
+    end_costs(l);
     r->host_ns = r->end_ns - r->start_ns - l->replayed_ns;
     l->lost_ns = host_time(l);
     split_device_time(l);

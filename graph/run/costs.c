@@ -19,7 +19,7 @@ enum {
     SETTLING = 8,  /* first own samples beside a file */
     RENEW = 16,    /* samples between two looks at the histograms */
     EAGER = 64,    /* first samples, that are looked at one by one */
-    REST = 32      /* part of the way that an idle drift goes in a frame */
+    REST = 32      /* part of the way that the drift and the share of what is idle go in a frame */
 };
 
 static const double quantiles[TEC_COST_QUANTILES] = {0.5, 0.99, 0.999, 1.0};
@@ -173,7 +173,8 @@ enum tec_status tec_costs_init(struct tec_costs *costs, const struct tec_plan_sp
     if (spec->stages)
         costs->points = 1 + tec_ring_point(spec, spec->rings, spec->rings * (spec->stages - 1));
     for (int kind = 0; kind < TEC_COST_KINDS; kind++)
-        costs->drift[kind] = (struct tec_cost_drift){.factor = 1.0, .last = {1.0, 1.0, 1.0}};
+        costs->drift[kind] =
+            (struct tec_cost_drift){.factor = 1.0, .last = {1.0, 1.0, 1.0}, .share = 1.0};
     costs->decode =
         TEC_NEW(arena, costs->n_batches ? (size_t)costs->n_batches : 1, struct tec_cost_variant);
     costs->n_actions = spec->n_actions ? spec->n_actions : 1;
@@ -348,21 +349,29 @@ int64_t tec_costs_add(struct tec_costs *costs, enum tec_cost_kind kind, int rows
     return sure && x > known ? (int64_t)(x - known) : 0;
 }
 
-void tec_costs_end_frame(struct tec_costs *costs)
+void tec_costs_ran(const struct tec_costs *costs, double *sum, int *n)
 {
-    double sum = 0.0;
-    int ran = 0;
     for (int kind = 0; kind < TEC_COST_KINDS; kind++)
         if (costs->drift[kind].ran) {
-            sum += costs->drift[kind].factor;
-            ran++;
+            *sum += costs->drift[kind].factor;
+            *n += 1;
         }
+}
+
+void tec_costs_end_frame(struct tec_costs *costs, double others, bool wanted)
+{
+    double sum = 0.0;
+    int n = 0;
+    tec_costs_ran(costs, &sum, &n);
+    double mean = n ? sum / n : others;
     for (int kind = 0; kind < TEC_COST_KINDS; kind++) {
         struct tec_cost_drift *d = &costs->drift[kind];
-        if (ran && !d->ran) {
-            d->factor += (sum / ran - d->factor) / REST;
+        if (!d->ran && mean > 0.0) {
+            d->factor += (mean - d->factor) / REST;
             d->last[0] = d->last[1] = d->last[2] = d->factor;
         }
+        if (d->ran || wanted)
+            d->share += ((d->ran ? 1.0 : 0.0) - d->share) / REST;
         d->ran = false;
     }
 }
@@ -372,5 +381,10 @@ double tec_costs_us(const struct tec_costs *costs, enum tec_cost_kind kind, int 
     int quantile = q <= 0.5 ? 0 : q <= 0.99 ? 1 : q <= 0.999 ? 2 : 3;
     if (kind >= TEC_COST_KINDS)
         return 0.0;
-    return base_of(find(costs, kind, rows), quantile) * costs->drift[kind].factor / 1000.0;
+    const struct tec_cost_variant *v = find(costs, kind, rows);
+    const struct tec_cost_drift *d = &costs->drift[kind];
+    double base = base_of(v, quantile), usual = 2.0 * base_of(v, 0);
+    if (base > usual)
+        base = usual + d->share * (base - usual);
+    return base * d->factor / 1000.0;
 }

@@ -24,8 +24,12 @@
  * so base and drift cannot chase each other. Ratios are bounded to 1/4 .. 4. The drift goes half of
  * the way to the median of the last three ratios: a step of any size is met to 1/8 after four
  * samples and to 1/32 after six, a single outlier moves nothing. A kind that did not run in a frame
- * goes 1/32 of the way to the mean of those that did, so an old drift cannot keep work from being
- * tried again.
+ * goes 1/32 of the way to the mean of those that did, of this model or else of the others, so an
+ * old drift cannot keep work from being tried again.
+ *
+ * Nor can an outlier among few samples, which is their p99: where a quantile is above twice the
+ * median, the rest counts by the kind's share, which goes 1/32 of the way to nothing in each frame
+ * in which requests waited and the kind did not run, and as far back to 1 in one in which it ran.
  *
  * Doubles by fixed rules, in the order of the samples: the same samples give the same costs. After
  * init nothing allocates; a cost is a few comparisons and one product. Frame thread only. */
@@ -77,6 +81,7 @@ struct tec_cost_variant {
 
 struct tec_cost_drift {
     double factor, last[3]; /* newest ratios, in turn */
+    double share;           /* of what a quantile is above twice the median, 0 .. 1 */
     int at;
     bool ran; /* in this frame */
 };
@@ -127,8 +132,12 @@ bool tec_costs_filed(const struct tec_costs *costs, enum tec_cost_kind kind, int
  * device; 0 while no p99 is known. */
 int64_t tec_costs_add(struct tec_costs *costs, enum tec_cost_kind kind, int rows, int64_t ns);
 
-/* A frame has ended: the drift of what did not run follows that of what did. */
-void tec_costs_end_frame(struct tec_costs *costs);
+/* Add the drifts of the kinds that ran in this frame, and how many they are. */
+void tec_costs_ran(const struct tec_costs *costs, double *sum, int *n);
+
+/* A frame has ended: the drift of what did not run follows that of what did; where nothing of this
+ * model ran, `others`, the mean drift of all that ran, or 0 for none. `wanted`: requests waited. */
+void tec_costs_end_frame(struct tec_costs *costs, double others, bool wanted);
 
 /* Microseconds at quantile q: p50 for q <= 0.5, p99 for q <= 0.99, p999 for q <= 0.999, else the
  * longest. Decode: one step of `rows` rows, of the smallest captured batch that holds them, else

@@ -85,6 +85,7 @@ struct tec_memory {
     int64_t step;
     _Atomic int64_t changes; /* of texts and groups */
     _Atomic int64_t settled; /* of these, what the worker has nothing more to do for */
+    _Atomic int64_t ended;   /* of these, what came before the last frame's end */
     uint32_t cold[COLD],
         n_cold;           /* segments whose KV is not in RAM, found by prompts; under the lock */
     int *ids;             /* [tokens_each] room to count */

@@ -138,8 +138,19 @@ static bool is_read(const struct tec_memory_shared *s)
     return !s->job.k && atomic_load_explicit(&s->job.state, memory_order_acquire) == TEC_JOB_DONE;
 }
 
+static void end_changes(struct tec_chain_memory *c)
+{
+    for (int i = 0; i < c->n; i++)
+        for (int k = 0; k < c->of[i]->shared->n; k++) {
+            struct tec_memory *m = tec_memory_of(c->of[i], k);
+            int64_t changes = atomic_load_explicit(&m->changes, memory_order_acquire);
+            atomic_store_explicit(&m->ended, changes, memory_order_release);
+        }
+}
+
 void tec_chain_memory_idle(struct tec_chain_memory *c, int64_t until_ns)
 {
+    end_changes(c);
     for (int i = 0; i < c->n; i++) {
         for (int k = 0; k < c->n; k++)
             if (is_read(c->of[k]->shared))
@@ -248,11 +259,14 @@ static void warm(struct tec_memory *m)
 }
 
 /* After a change: until nothing is missing any more. What leaves for want of room is not computed
- * again before the next change. */
+ * again before the next change. Of several sessions one may have what another has just been told;
+ * it is taken over behind the frame, whose prompts would else depend on who is quicker. */
 static bool fill(struct tec_memory *m)
 {
     int64_t changes = atomic_load_explicit(&m->changes, memory_order_acquire);
     bool changed = changes != m->seen;
+    if (m->shared->n > 1 && changes != atomic_load_explicit(&m->ended, memory_order_acquire))
+        return false;
     if (changed) {
         m->cursor = (struct tec_store_cursor){.inside = false};
         m->seen = changes;

@@ -45,7 +45,7 @@ static void use(const struct tec_cost_table *table, struct tec_arena *arena)
     ask(&costs);
     for (int i = 0; i < 300; i++) {
         tec_costs_add(&costs, (enum tec_cost_kind)(i % 3), i % 9, (int64_t)i * i * i * 1000);
-        tec_costs_end_frame(&costs);
+        tec_costs_end_frame(&costs, 0.0, false);
     }
     ask(&costs);
 }
