@@ -252,7 +252,7 @@ static enum tec_status add_bias(struct tec_adapter *a, const char *module,
 static enum tec_status add_replacement(struct tec_adapter *a, const struct tec_stored *stored,
                                        struct tec_error *err)
 {
-    char name[MAX_TENSOR_NAME], is[128], must[128];
+    char name[MAX_TENSOR_NAME] = "", is[128], must[128];
     const struct tec_stored *base;
     TEC_TRY(module_of(a, stored->name, 0, name, err));
     drop(name, "modules_to_save.default.");
