@@ -129,11 +129,11 @@ sources() {
 
 # build PRESET [TARGET...]: configure and build. Where registers are looked at, CUDA code is for all whose
 # report is read, and else for the GPU of this machine or for one: it is half of what is compiled.
-command -v ninja >/dev/null 2>&1 && export CMAKE_GENERATOR=Ninja # of builds that are new
 devices=; case " ${chosen:-$every} " in *" registers "*) devices="-DTECTUM_CUDA_ARCHITECTURES=80;90a-real" ;; esac
 build() {
     preset=$1
     shift
+    ! command -v ninja >/dev/null 2>&1 || export CMAKE_GENERATOR=Ninja # of builds that are new
     cmake --preset "$preset" $devices || return 1
     if [ $# -gt 0 ]; then cmake --build --preset "$preset" -j"$jobs" --target "$@"
     else cmake --build --preset "$preset" -j"$jobs"; fi
