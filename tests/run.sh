@@ -175,7 +175,7 @@ installs() (
 alone="^(attacks|policy_guard|policy_cost)$"
 
 # Tests that take long come first, so that none is left alone at the end.
-slow="interpret.t frozen.t gpu_check.t rings.t serve.t serve_deadlines.t verify.t control.t oft.t simulate.t serve_hostile.t"
+slow="sessions.t interpret.t frozen.t gpu_check.t rings.t serve.t serve_deadlines.t verify.t control.t oft.t simulate.t serve_hostile.t"
 stage_release() {
     step "release builds" build release || return 1
     step "release installs" installs
