@@ -264,11 +264,13 @@ static void end_costs(struct tec_loop *l)
         if (tec_chain_host(l, &l->chains[m]) == &l->chains[m])
             tec_costs_ran(l->chains[m].costs, &sum, &n);
     for (int m = 0; m < l->o.n_chains; m++) {
+        const struct tec_chain *c = &l->chains[m];
         bool wanted = false;
+        if (tec_chain_host(l, c) != c)
+            continue;
         for (int i = 0; i < l->n_live; i++)
-            wanted |= tec_chain_host(l, tec_chain_of(l, &l->requests[i])) == &l->chains[m];
-        if (tec_chain_host(l, &l->chains[m]) == &l->chains[m])
-            tec_costs_end_frame(l->chains[m].costs, n ? sum / n : 0.0, wanted);
+            wanted |= tec_chain_host(l, tec_chain_of(l, &l->requests[i])) == c;
+        tec_costs_end_frame(c->costs, n ? sum / n : 0.0, wanted);
     }
 }
 
