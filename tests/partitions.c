@@ -19,13 +19,13 @@ static bool on_gpu(void)
     return strcmp(tap.device, "cpu") != 0;
 }
 
-/* Emulated kernels are slow. */
+/* Emulated kernels are slow, and so is a processor whose threads are watched. */
 static int frames(void)
 {
 #ifdef TECTUM_CUDA_EMULATED
     return on_gpu() ? 2 * FRAMES / 3 : FRAMES;
 #else
-    return FRAMES;
+    return THREADS_WATCHED ? FRAMES / 2 : FRAMES;
 #endif
 }
 

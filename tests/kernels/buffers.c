@@ -59,7 +59,7 @@ int conform_ld(int cols)
 
 int conform_scale(const struct conform *c, int size, int most)
 {
-    most = c->threads ? most / 2 : most; /* under a sanitizer that watches every access */
+    most = c->threads ? most / 4 : most; /* under a sanitizer that watches every access */
     if (!c->slow || size <= most)
         return size;
     int whole = most / 64 * 64, rest = size % 64;
