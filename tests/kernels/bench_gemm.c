@@ -195,3 +195,19 @@ void conform_bench_gemm(const char *pattern)
     free(x);
     free(y);
 }
+
+void conform_print_peaks(void)
+{
+    size_t size = (size_t)256 << 20;
+    char *memory = aligned_alloc(64, size);
+    if (!memory)
+        abort();
+    memset(memory, 1, size);
+    enum tec_tier tier = tec_tier_best();
+    for (int lanes = 1; lanes <= 2; lanes++)
+        printf("{\"lanes\": %d, \"fma_gflops\": %.1f, \"bf16_gflops\": %.1f, \"int8_gops\": %.1f, "
+               "\"read_gb_s\": %.2f}\n",
+               lanes, peaks_fma(tier, lanes), peaks_bf16(lanes), peaks_int8(lanes),
+               peaks_read(memory, size, lanes));
+    free(memory);
+}

@@ -1,10 +1,10 @@
 /* conform.c - the conformance harness: it runs every kernel of every tier against the reference and
  * reports the first difference.
  *
- * Usage: kernels.t [--bench] [--layers [--peak TFLOP/s]] [--first] [--small] [--seed N] [--tier
- * NAME] [--schedule 0..2] [--capability 80] [--threads] [pattern]; --first ends at the first
- * failure,
- * --small tries no sizes of real models, --threads gives each lane of a CPU tier a thread. */
+ * Usage: kernels.t --peaks | [--bench] [--layers [--peak TFLOP/s]] [--first] [--small] [--seed N]
+ * [--tier NAME] [--schedule 0..2] [--capability 80] [--threads] [pattern]; --peaks only tells what
+ * the machine can do, --first ends at the first failure, --small tries no sizes of real models,
+ * --threads gives each lane of a CPU tier a thread. */
 #include "tests/kernels/conform.h"
 #include "tests/kernels/bench_cuda.h"
 #include "tests/kernels/buffers.h"
@@ -294,15 +294,18 @@ struct options {
     int schedule; /* of the emulator; -1: each */
     int like;     /* a compute capability; 0: that of the device */
     double peak;  /* peak of bf16 products, for --layers; 0: not known */
-    bool bench, layers, small, threads;
+    bool bench, layers, small, threads, peaks;
 };
 
 static struct options parse(int argc, char **argv)
 {
-    struct options o = {"*", "*", (uint64_t)time(NULL), -1, 0, 0.0, false, false, false, false};
+    struct options o = {"*",   "*",  (uint64_t)time(NULL), -1, 0, 0.0, false, false, false,
+                        false, false};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--bench") == 0)
             o.bench = true;
+        else if (strcmp(argv[i], "--peaks") == 0)
+            o.peaks = true;
         else if (strcmp(argv[i], "--first") == 0)
             first_only = true;
         else if (strcmp(argv[i], "--small") == 0)
@@ -471,6 +474,10 @@ int main(int argc, char **argv)
 {
     struct options o = parse(argc, argv);
     setvbuf(stdout, NULL, _IOLBF, 0);
+    if (o.peaks) {
+        conform_print_peaks();
+        return 0;
+    }
     printf("# seed %llu\n", (unsigned long long)o.seed);
     const struct tec_kernels ref = tec_kernels_for(TEC_TIER_ref);
     struct tally tally = {0, 0};

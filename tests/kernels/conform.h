@@ -146,6 +146,9 @@ void conform_chains(struct conform *c);
 int conform_self_test(int *number);
 void conform_bench_gemm(const char *pattern);
 
+/* What this machine can do at most on one lane and on two, a line of JSON each. */
+void conform_print_peaks(void);
+
 #define KERNEL(name, args) void conform_##name(struct conform *c);
 #include "kernels/kernels.def"
 #undef KERNEL

@@ -151,6 +151,33 @@ double peaks_bf16(int lanes)
     return flops / peaks_measure(pairs_512, NULL, lanes, 20, NULL) * 1e-9;
 }
 
+__attribute__((target("avx512f,avx512vnni"))) static void bytes_512(void *user,
+                                                                    struct tec_part part, int rep)
+{
+    (void)user;
+    (void)rep;
+    __m512i sum[24], x = _mm512_set1_epi8(1);
+    TEC_UNROLL
+    for (int i = 0; i < 24; i++)
+        sum[i] = _mm512_set1_epi32(i);
+    for (int round = 0; round < FMA_ROUNDS; round++)
+        TEC_UNROLL
+    for (int i = 0; i < 24; i++) /* the compiler would add ones of a known x at once */
+        __asm__("vpdpbusd %1, %1, %0" : "+v"(sum[i]) : "v"(x));
+    TEC_UNROLL
+    for (int i = 1; i < 24; i++)
+        sum[0] = _mm512_add_epi32(sum[0], sum[i]);
+    sink[part.lane][0] = (float)_mm512_reduce_add_epi32(sum[0]);
+}
+
+double peaks_int8(int lanes)
+{
+    if (!__builtin_cpu_supports("avx512vnni"))
+        return 0.0;
+    double ops = 2.0 * FMA_ROUNDS * 24.0 * 64.0 * lanes;
+    return ops / peaks_measure(bytes_512, NULL, lanes, 20, NULL) * 1e-9;
+}
+
 static struct chains chains_of(enum tec_tier tier)
 {
     return tier == TEC_TIER_avx512 ? (struct chains){fma_512, 24.0 * 16.0}
@@ -182,6 +209,12 @@ static struct chains chains_of(enum tec_tier tier)
 }
 
 double peaks_bf16(int lanes)
+{
+    (void)lanes;
+    return 0.0;
+}
+
+double peaks_int8(int lanes)
 {
     (void)lanes;
     return 0.0;

@@ -18,6 +18,9 @@ double peaks_fma(enum tec_tier tier, int lanes);
  */
 double peaks_bf16(int lanes);
 
+/* Products of bytes by the vectors of AVX512-VNNI, likewise. */
+double peaks_int8(int lanes);
+
 /* Reading through `size` bytes, more than the caches hold, in GB/s. */
 double peaks_read(const void *memory, size_t size, int lanes);
 
