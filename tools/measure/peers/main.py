@@ -1,0 +1,101 @@
+"""main.py - tectum on this CPU beside its peers: rows in turns, ratios, ceilings of the same run; JSON, SVG and a table.
+
+usage: tools/bench_peers [ROW ...] [options]; rows: act, smolvla, prefill, decode, pi05 (all of them)
+"""
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import picture
+import row
+import table
+import turns
+from rows import ROWS
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
+
+
+def options():
+    p = argparse.ArgumentParser(prog="tools/bench_peers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("rows", nargs="*", metavar="ROW", help=", ".join(ROWS))
+    p.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1), help="of every side")
+    p.add_argument("--rounds", type=int, default=3, help="turns of each peer")
+    p.add_argument("--frames", type=int, help="of a turn; a few, as many as the row has")
+    p.add_argument("--cameras", default="1,2,3", help="of the rows act (1 and 2 of them) and smolvla")
+    p.add_argument("--layers", type=int, default=18, help="of the text model of prefill and decode")
+    p.add_argument("--vla", metavar="FOLDER", help="source of vla.cpp, for smolvla")
+    p.add_argument("--priority", type=int, default=0, help="nice value of the measured processes, -20 to 19; below 0 as root")
+    p.add_argument("--program", type=pathlib.Path, default=ROOT / "build/release/tectum")
+    p.add_argument("-o", "--out", type=pathlib.Path, default=ROOT / "build/peers/results", metavar="FOLDER",
+                   help="peers.json, peers.svg; rows of earlier runs that are not measured now stay in it")
+    o = p.parse_args()
+    unknown = [r for r in o.rows if r not in ROWS]
+    if unknown:
+        p.error(f"there is no row '{unknown[0]}'; there are {', '.join(ROWS)}")
+    return o
+
+
+def ceilings(program, threads, priority):
+    """What registers and memory allow in this minute: kernels.t --peaks, which measures one and two threads."""
+    out = subprocess.run([program.parent / "kernels.t", "--peaks"], check=True, capture_output=True, text=True,
+                         preexec_fn=lambda: turns.nice(priority)).stdout
+    return json.loads(out.splitlines()[0 if threads == 1 else 1])
+
+
+def machine(program):
+    out = subprocess.run([program, "doctor", "--quick", "--format", "json"], check=True, capture_output=True, text=True).stdout
+    said = json.loads(out)
+    return {k: said[k] for k in ("cpu", "isa", "tier", "cores")} | {"memory_bytes": said["memory"]["total_bytes"],
+                                                                   "kernel": said["scheduling"]["kernel"]}
+
+
+def measure(one, setup, o):
+    """-> a row's figures. Sides start one after the other; none computes while another is timed."""
+    try:
+        for side in [one.ours, *one.peers]:
+            print(f"{one.name}: {side.name}", file=sys.stderr, flush=True)
+            side.start()
+        one.check(setup.work)
+        before = {"load": turns.load(), **ceilings(o.program, o.threads, o.priority)}
+        ratios, cpu = turns.take_turns(one.ours, one.peers, o.rounds, o.frames or one.frames)
+        after = {"load": turns.load(), **ceilings(o.program, o.threads, o.priority)}
+    finally:
+        for side in [one.ours, *one.peers]:
+            side.stop()
+    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    found = {"row": one.name, "what": one.what, "threads": o.threads, "date": datetime.date.today().isoformat(), "commit": commit,
+             "before": before, "after": after, "ours": turns.of_side(one.ours),
+             "peers": [turns.of_side(p) | turns.of_ratio(ratios[p.name], cpu[p.name], one.goals[p.name])
+                       | {"apart": one.distances.get(p.name)} for p in one.peers]}
+    return found | (one.more(one, found) if one.more else {})
+
+
+def main():
+    o = options()
+    (o.out).mkdir(parents=True, exist_ok=True)
+    path = o.out / "peers.json"
+    kept = json.loads(path.read_text())["rows"] if path.exists() else []
+    setup = row.Setup(ROOT, ROOT / "build/peers", o.program, o.threads, o.priority, [int(n) for n in o.cameras.split(",")], o.layers,
+                      pathlib.Path(o.vla).resolve() if o.vla else None)
+    failed = 0
+    for name in o.rows or ROWS:
+        for one in ROWS[name](setup):
+            try:
+                found = measure(one, setup, o)
+            except (RuntimeError, OSError, subprocess.CalledProcessError) as why:
+                print(f"bench_peers: {one.name}: {why}", file=sys.stderr, flush=True)
+                failed += 1
+                continue
+            print(table.of_row(found), flush=True)
+            kept = [k for k in kept if (k["row"], k["threads"]) != (found["row"], found["threads"])] + [found]
+            path.write_text(json.dumps({"schema": 1, "machine": machine(o.program), "rows": kept}, indent=1) + "\n")
+            (o.out / "peers.svg").write_text(picture.of_rows(kept))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

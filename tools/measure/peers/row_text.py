@@ -1,0 +1,84 @@
+"""row_text.py - a text model of Gemma-2B's shape: 532 tokens read, and a token for one request and for eight; llama.cpp."""
+import json
+import subprocess
+
+import numpy as np
+
+from profiled import Profiled
+from row import Row
+from turns import nice
+
+HEAD = 256000 * 2048 * 2  # bytes; the embedding, which is the head, too, stays bf16 with int8 weights
+PREFILL = {"bf16": [1.3, 2.0], "int8": [1.5, 2.0]}
+
+
+class Text:
+    """The model's folder and what both programs are told about it."""
+
+    def __init__(self, setup):
+        self.setup, llama = setup, setup.llama()
+        self.folder = setup.make(setup.work / f"text_{setup.layers}", "text_model.py", llama / "vendor/llama.cpp/gguf-py", setup.layers)
+        self.lib = setup.work / "native" / "bin"
+        self.env = {"LLAMA_CPP_LIB_PATH": str(self.lib), "PYTHONPATH": str(llama), "LD_LIBRARY_PATH": str(self.lib)}
+        self.base = [str(setup.root / "tools/measure/peers/text.lua"), "--weights", str(self.folder), "--tokenizer",
+                     str(setup.root / "pipelines/checkpoints/metaworld/tokenizer.model"), "--threads", str(setup.threads)]
+        self.what = f"Gemma-2B's shape, {setup.layers} of 18 layers"
+
+    def run(self, *command, **more):
+        return subprocess.run([str(c) for c in command], check=True, capture_output=True, text=True,
+                              preexec_fn=lambda: nice(self.setup.priority), **more).stdout
+
+    def quantized(self, quantize):
+        return ["--set", f"model.quantize={quantize}"] if quantize else []
+
+    def packed(self, quantize):
+        """The weights as a file that is mapped, so that a turn begins at once; a short prompt; tectum's greedy tokens behind it."""
+        self.run(self.setup.program, "pack", *self.base[:-2], *self.quantized(quantize))
+        dump, out = self.folder / "dump.safetensors", self.folder / "prompt.npy"
+        said = self.run(self.setup.program, "run", *self.base, *self.quantized(quantize), "--random-inputs", "1", "-n", "1", "--drain",
+                        "--format", "json", "--dump", dump, "--set", "nodes.answer.max_tokens=4")
+        from safetensors.numpy import load_file
+        found = load_file(str(dump))
+        np.save(out, found["prompt_ids"][0][:found["prompt_tokens"][0]])
+        return np.array([[t for line in said.splitlines() for part in json.loads(line).get("text", {}).get("answer", [])
+                          for t in part["tokens"]]])
+
+    def gguf(self, kind):
+        path = self.folder / f"model_{kind}.gguf"
+        if not path.exists():
+            self.run(self.setup.python, "-c", "import ctypes, sys, llama_cpp as l; p = l.llama_model_quantize_default_params(); "
+                     "p.ftype = l.LLAMA_FTYPE_MOSTLY_Q8_0; sys.exit(l.llama_model_quantize(sys.argv[1].encode(), sys.argv[2].encode(), "
+                     "ctypes.byref(p)))", self.folder / "model_bf16.gguf", path, env=self.env)
+        return path
+
+    def row(self, name, what, quantize, kind, batch, goal, more=None):
+        """batch 0: the prompt until its first token. llama.cpp makes logits with the prompt; tectum's first decode launch does that."""
+        tokens = self.packed(quantize)
+        ours = Profiled([str(self.setup.program), "profile", *self.base, *self.quantized(quantize)],
+                        lambda v: v["point"].get("batch", 0) == batch or (batch == 0 and v["point"].get("batch") == 1),
+                        {"dtype": quantize or "bf16"}, self.setup.priority)
+        peer = self.setup.side(f"llama.cpp, {kind}", "work_llama.py", self.gguf(kind.lower()), self.folder / "prompt.npy", self.setup.threads,
+                               batch, env=self.env)
+        return Row(name, f"{self.what}: {what}", ours, [peer], {peer.name: goal}, frames=3, compare=None if quantize else 0.5, results=lambda: tokens,
+                   apart=lambda a, b: float(np.mean(a != b)), more=more)
+
+
+def prefill(setup):
+    text = Text(setup)
+    for quantize, kind in ((None, "bf16"), ("int8", "Q8_0")):
+        yield text.row(f"prefill_{quantize or 'bf16'}", "532 tokens to the first", quantize, kind, 0, PREFILL[quantize or "bf16"])
+
+
+def decode(setup):
+    text = Text(setup)
+    for quantize, kind in ((None, "bf16"), ("int8", "Q8_0")):
+        read = HEAD + ((text.folder / "model.safetensors").stat().st_size - HEAD) / (2 if quantize else 1)
+
+        def share(row, found):
+            return {"of_read_bandwidth": round(read / (1e6 * found["ours"]["p50_ms"]) / found["before"]["read_gb_s"], 3)}
+
+        def gain(row, found):
+            others = row.ours.others
+            return {"tokens_of_8_over_1": round(8 * others["answer", 1] / others["answer", 8], 2)}
+        yield text.row(f"decode_1_{quantize or 'bf16'}", "a token, 1 request", quantize, kind, 1, None, share)
+        yield text.row(f"decode_8_{quantize or 'bf16'}", "a token each, 8 requests", quantize, kind, 8, None, gain)
