@@ -1,7 +1,7 @@
 """picture.py - ratios of a comparison as bars in SVG: the peer's time over tectum's, a line at 1, a mark at each goal."""
 from xml.sax.saxutils import escape
 
-WIDTH, LABEL, BAR, LINE = 900, 470, 360, 20
+WIDTH, LABEL, BAR, LINE = 1000, 560, 360, 20
 
 
 def of_rows(rows):
