@@ -37,6 +37,13 @@ static inline bool tec_grid_attends(const struct tec_grid *grid)
     return grid->kernel == TEC_KERNEL_attention_f32 || grid->kernel == TEC_KERNEL_attention_bf16;
 }
 
+/* Sums of attention's weights. */
+static inline bool tec_grid_sums(const struct tec_grid *grid)
+{
+    return grid->kernel == TEC_KERNEL_attention_mass_f32 ||
+           grid->kernel == TEC_KERNEL_attention_mass_bf16;
+}
+
 typedef void tec_grid_fn(void *user, const struct tec_grid *grid);
 
 /* What a command starts by itself, in order. */

@@ -333,6 +333,9 @@ ok $? "as many as the device started, in about the time that it took"
 ok $? "every time of a kernel is marked as modelled"
 run 0 "modelled kernels as JSON" graph --roofline orin --format json pipelines/demo_metaworld.lua
 json whole modelled
+run 0 "a roofline of a memory" graph --roofline h100 pipelines/demo_memory.lua
+out "^recall: 10 segments"; out "^recall  *prefix .* predicted$"; out "^recall .* modelled$"; out "^remember .* modelled$"
+run 0 "as JSON" graph --roofline h100 --format json pipelines/demo_memory.lua; json whole segments modelled
 run 2 "kernels without a roofline" graph --kernels pipelines/demo_metaworld.lua
 run 2 "no such machine" graph --roofline b300 pipelines/demo_metaworld.lua
 err "'b300'; there are: h200, h100, 4090, orin, thor"

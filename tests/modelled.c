@@ -2,6 +2,7 @@
  * what an H100 took of the layers that the model was not fitted to. */
 #include "tools/measure/modelled.h"
 #include "kernels/cuda/attention_plan.h"
+#include "tests/kernels/bench_layers.h"
 #include "tests/tap.h"
 
 #include <jansson.h>
@@ -260,6 +261,24 @@ TEST(a_tile_too_many_is_a_wave_more)
     CHECK_INT(t.waves, ==, 1);
 }
 
+/* Sums of weights: two rows of eight heads in a block, so 150 blocks of 300 rows, two on some of
+ * the multiprocessors. 1000 keys are 16 blocks of 64, walked over twice: 32 x 2 x 16 x 64 x 256 x 2
+ * FLOP at 0.1875 of 67 TFLOP/s / 132, behind 1.5 us. */
+TEST(sums_of_attention_take_their_multiply_adds)
+{
+    struct tec_mass_args a = {.max_rows = 512, .heads = 8, .kv_heads = 1, .head_dim = 256};
+    struct grids g = {0};
+    struct tec_grid_work work = {.rows = 300, .keys = 1000};
+    tec_grids_of(TEC_KERNEL_attention_mass_bf16, &a, &h100, keep, &g);
+    REQUIRE(g.n == 1);
+    struct tec_grid_time t = time_on("h100", &g.items[0], work);
+    CHECK(near(t.us, 1.1 + 1.5 + 32 * 1048576.0 / (67e6 / 132 * 0.1875)));
+    CHECK_INT(t.busy, ==, 150);
+    CHECK_STR(t.bound, "multiply");
+    work.rows = 0;
+    CHECK(near(time_on("h100", &g.items[0], work).us, 1.1));
+}
+
 TEST(what_is_planned_takes_no_longer)
 {
     const struct tec_changes all = {true, true, true, true}, none = {false, false, false, false};
@@ -274,20 +293,6 @@ TEST(what_is_planned_takes_no_longer)
 }
 
 /* --- an H100 --------------------------------------------------------------------------------- */
-
-struct layer {
-    enum tec_kernel_id kernel;
-    const char *name, *what;
-    int rows, k, n, heads, kv;
-};
-
-static const struct layer layers[] = {
-#define LAYER(kernel, what, calls, rows, k, n, heads, kv) \
-    {TEC_KERNEL_##kernel, #kernel, what, rows, k, n, heads, kv},
-#include "tests/kernels/bench_layers.def"
-#undef LAYER
-};
-enum { LAYERS = sizeof layers / sizeof layers[0] };
 
 /* The layers that constants were fitted to; all others are held out. */
 static bool fitted(const struct layer *l)
@@ -334,17 +339,6 @@ static double measured(const json_t *list, const struct layer *l)
 }
 
 /* The arguments and the work of a layer as tests/kernels/bench_cuda.c makes them. */
-union layer_args {
-    struct tec_gemm_args gemm;
-    struct tec_attention_args attention;
-    struct tec_rope_args rope;
-    struct tec_norm_args norm;
-    struct tec_map_args map;
-    struct tec_gated_args gated;
-    struct tec_euler_args euler;
-    struct tec_embed_args embed;
-};
-
 static void make_layer(union layer_args *a, struct tec_grid_work *w, const struct layer *l)
 {
     static const float table[1];

@@ -93,6 +93,8 @@ pipeline large large bf16 4 "max_tokens = 60, spawn = every(2)"
 compare "a draft that is the model: all is kept" 1:1
 pipeline large other bf16 4 "max_tokens = 60, spawn = every(2)"
 compare "a draft that is another model: next to nothing is kept" 0:0.1
+"$T" graph draft.lua --root . --random-weights 1 --size full --roofline h100 >out 2>err
+check "what a look at the draft takes is predicted" grep -qE "^verify.b.* decode .* modelled$" out
 pipeline large large f32 16 "max_tokens = 61, spawn = every(2)"
 compare "sixteen tokens at a time" 0.5:0.999
 pipeline large large f32 1 "max_tokens = 47, spawn = every(1)"

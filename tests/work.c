@@ -245,6 +245,134 @@ TEST(copies_of_a_ring_are_counted)
     close_ring();
 }
 
+/* --- memory and drafts ------------------------------------------------------------------------ */
+
+enum { PROMPT = 20, KEPT = 12, SEGMENTS = 3, DRAFTS = 3, LAYERS = 64 };
+
+/* A text model whose prompts have segments, and whose requests have a draft. */
+static void open_planner(void)
+{
+    const struct tec_device_options d = {.kind = tap.device, .threads = 1, .tier = tec_tier_best()};
+    const struct tec_model_choice choice = {
+        .root = "pipelines/models", .arch = "qwen2", .size = "tiny"};
+    const struct tec_weight_source source = {.seed = 5};
+    tiny = (struct tiny){.plan = NULL};
+    REQUIRE(tec_device_open(&tiny.device, &d, &tiny_heap, &err) == TEC_OK);
+    REQUIRE(tec_model_open(&tiny.model, &choice, &tiny_heap, &err) == TEC_OK);
+    const struct tec_weights_options w = {.model = tiny.model,
+                                          .source = source,
+                                          .device = tiny.device,
+                                          .bf16 = true,
+                                          .language = true};
+    REQUIRE(tec_weights_load(&tiny.weights, &w, &tiny_heap, &err) == TEC_OK);
+    const struct tec_plan_spec spec = {.frame_tokens = PROMPT + 5,
+                                       .text_tokens = PROMPT + 5,
+                                       .request_slots = 2,
+                                       .new_tokens = 8,
+                                       .n_batches = 2,
+                                       .batches = {1, 2},
+                                       .max_k = 8,
+                                       .draft_tokens = DRAFTS,
+                                       .segments = SEGMENTS + 1,
+                                       .segment_tokens = KEPT + 4};
+    const struct tec_plan_inputs in = {.spec = &spec,
+                                       .model = tiny.model,
+                                       .weights = tiny.weights,
+                                       .source = source,
+                                       .device = tiny.device};
+    REQUIRE(tec_plan_create(&tiny.plan, &in, &tiny_heap, &err) == TEC_OK);
+    REQUIRE(tiny.model->text.stack.layers > 3 && tiny.model->text.stack.layers <= LAYERS);
+}
+
+/* Two requests with four rows each, which see 23, 24, 25 and 26 keys: 196 pairs of rows and keys,
+ * and of each sequence 26 keys are read. */
+TEST(a_look_at_a_draft_is_a_row_for_each_of_its_tokens)
+{
+    struct stage_work w[TEC_STAGE_COUNT];
+    struct tec_work_size size = {.text = PROMPT, .rows = 2, .made = 3};
+    open_planner();
+    const struct tec_model *m = tiny.model;
+    const struct tec_stack *t = &m->text.stack;
+    sum(TEC_PART_VERIFY, size, w);
+    CHECK_INT(products(&w[TEC_STAGE_DECODE]), ==,
+              matrices(t, 3, 8, false) + head_of(m, 8) + attention(t, 196, t->layers));
+    CHECK_INT(w[TEC_STAGE_DECODE].cost.kv_read, ==,
+              (int64_t)2 * 26 * 2 * t->kv_heads * t->head_dim * t->layers * 2);
+    CHECK_INT(w[TEC_STAGE_PREFIX].calls, ==, 0);
+    size.rows = 3;
+    CHECK_INT(tec_work_check(tiny.plan, part(TEC_PART_VERIFY), &size, &err), ==, TEC_INVALID);
+    tiny_close(&tiny);
+}
+
+/* Of 20 tokens 12 are segments', of which layers compute 12, 8, 4, 4, ...: 20, 16, 12 rows. All see
+ * 20 x 21 / 2 = 210 keys; those of segments 78, two thirds of it 52, a third 26. Attention is
+ * summed up where the next layer computes fewer: in the first and in the second one. */
+TEST(a_recall_computes_fewer_rows_from_layer_to_layer)
+{
+    struct stage_work w[TEC_STAGE_COUNT], query[TEC_STAGE_COUNT];
+    int anew[LAYERS] = {12, 8};
+    for (int i = 2; i < LAYERS; i++)
+        anew[i] = 4;
+    struct tec_work_size size = {
+        .text = PROMPT,
+        .segments = {.n = SEGMENTS, .tokens = KEPT, .anew = anew, .sums = true, .hops = true}};
+    open_planner();
+    const struct tec_stack *t = &tiny.model->text.stack;
+    int64_t n = t->layers, q = (int64_t)t->heads * t->head_dim;
+    int64_t kv = (int64_t)2 * t->kv_heads * t->head_dim, mlp = (int64_t)3 * t->width * t->mlp;
+    int64_t rows = 20 + 16 + 12 * (n - 3), on = 16 + 12 * (n - 2), seen = 184 + 158 * (n - 2);
+    sum(TEC_PART_RECALL, size, w);
+    const struct tec_cost *c = &w[TEC_STAGE_PREFIX].cost;
+    CHECK_INT(products(&w[TEC_STAGE_PREFIX]), ==,
+              2 * rows * t->width * (q + kv) + 2 * 12 * t->width * kv + 4 * q * seen +
+                  2 * on * (q * t->width + mlp) + 2 * q * (210 + 184));
+    /* Keys and values, of two bytes: made for the rows, and placed for the others. */
+    int64_t placed = 4 + 8 * (n - 2);
+    CHECK_INT(c->kv_written, ==, (rows + 12 + placed) * kv * 2);
+    CHECK_INT(c->kv_read, ==, placed * kv * 2 + 20 * kv * 2 * (n - 1) + 2 * 20 * kv);
+    CHECK_INT(w[TEC_STAGE_DECODE].calls + w[TEC_STAGE_ACTION].calls, ==, 0);
+    size.segments.hops = false; /* sums of the eight other rows, which see 132 keys */
+    sum(TEC_PART_RECALL, size, query);
+    CHECK_INT(products(&w[TEC_STAGE_PREFIX]) - products(&query[TEC_STAGE_PREFIX]), ==,
+              2 * q * (210 + 184 - 132 - 132));
+    anew[3] = 5;
+    CHECK_INT(tec_work_check(tiny.plan, part(TEC_PART_RECALL), &size, &err), ==, TEC_INVALID);
+    size.segments.anew = NULL;
+    size.segments.tokens = PROMPT;
+    CHECK_INT(tec_work_check(tiny.plan, part(TEC_PART_RECALL), &size, &err), ==, TEC_INVALID);
+    tiny_close(&tiny);
+}
+
+/* Where all is computed anew, a recall has a prefill's products. */
+TEST(a_recall_of_all_is_a_prefill)
+{
+    struct stage_work w[TEC_STAGE_COUNT], whole[TEC_STAGE_COUNT];
+    const struct tec_work_size size = {.text = PROMPT, .segments = {.n = SEGMENTS, .tokens = KEPT}};
+    open_planner();
+    sum(TEC_PART_RECALL, size, w);
+    sum(TEC_PART_FRAME, size, whole);
+    CHECK_INT(products(&w[TEC_STAGE_PREFIX]), ==, products(&whole[TEC_STAGE_PREFIX]));
+    CHECK_INT(w[TEC_STAGE_PREFIX].cost.kv_written, ==, whole[TEC_STAGE_PREFIX].cost.kv_written);
+    tiny_close(&tiny);
+}
+
+/* Three segments of four tokens, each of which sees 1 + 2 + 3 + 4 keys; keys are written twice. */
+TEST(segments_that_are_kept_see_themselves)
+{
+    struct stage_work w[TEC_STAGE_COUNT];
+    struct tec_work_size size = {.text = PROMPT, .segments = {.n = SEGMENTS, .tokens = KEPT}};
+    open_planner();
+    const struct tec_stack *t = &tiny.model->text.stack;
+    sum(TEC_PART_REMEMBER, size, w);
+    CHECK_INT(products(&w[TEC_STAGE_PREFIX]), ==,
+              matrices(t, 3, KEPT, true) + attention(t, 30, t->layers - 1));
+    CHECK_INT(w[TEC_STAGE_PREFIX].cost.kv_written, ==,
+              (int64_t)2 * KEPT * 2 * t->kv_heads * t->head_dim * t->layers * 2);
+    size.segments = (struct tec_work_segments){.n = 0};
+    CHECK_INT(tec_work_check(tiny.plan, part(TEC_PART_REMEMBER), &size, &err), ==, TEC_INVALID);
+    tiny_close(&tiny);
+}
+
 TEST(sizes_without_room_are_refused)
 {
     REQUIRE(tiny_open(&tiny, "pi05", true, 1, 0, &err));

@@ -72,6 +72,24 @@ static void count_patches(struct list *list, const struct tec_vision *v,
         put(list, t->n_image, tec_vision_tokens(v, pictures), 0, 0);
 }
 
+/* Pictures, their patches, and the rows that towers make of them. */
+static void count_pictures(struct list *list, const struct tec_plan *plan,
+                           const struct tec_prefix_table *t, const struct tec_work_size *size)
+{
+    const struct tec_vision *v = &plan->model->vision;
+    int64_t pictures = tec_vision_tokens(v, size->pictures);
+    int64_t patches = tec_vision_patches(v, size->pictures);
+    int seen = size->known ? 0 : size->pictures;
+    put(list, t->n_known, size->known ? pictures : 0, 0, 0);
+    put(list, t->n_pictures, seen, 0, 0);
+    count_patches(list, v, t, seen);
+    for (int i = 0; i < v->n_towers; i++)
+        if (!size->known)
+            count_tower(list, plan, t->towers[i].count, &v->towers[i], patches);
+        else if (v->towers[i].prefix_rows)
+            put(list, t->towers[i].count, 0, 0, 0);
+}
+
 /* Keys seen by the rows of a ring's other sequences: each sequence is one token ahead of the
  * next. */
 static int64_t visible_in_ring(const struct tec_plan *plan, const struct tec_work_size *size)
@@ -86,21 +104,12 @@ static void count_prefix(struct list *list, const struct tec_plan *plan,
 {
     const struct tec_vision *v = &plan->model->vision;
     int64_t pictures = tec_vision_tokens(v, size->pictures);
-    int64_t patches = tec_vision_patches(v, size->pictures);
     int64_t rows = prefix_rows(plan, size), suffix = t->suffix.max;
     /* Rows that lead see nothing behind them: the first one suffix - 1 rows less, and so on. */
     const struct tec_model_program *program = plan->model->program;
     int64_t lead = program ? program->lead : 0, unseen = lead * suffix - lead * (lead + 1) / 2;
     int64_t others = packed ? size->rows : 0, ring = packed ? visible_in_ring(plan, size) : 0;
-    int seen = size->known ? 0 : size->pictures;
-    put(list, t->n_known, size->known ? pictures : 0, 0, 0);
-    put(list, t->n_pictures, seen, 0, 0);
-    count_patches(list, v, t, seen);
-    for (int i = 0; i < v->n_towers; i++)
-        if (!size->known)
-            count_tower(list, plan, t->towers[i].count, &v->towers[i], patches);
-        else if (v->towers[i].prefix_rows)
-            put(list, t->towers[i].count, 0, 0, 0);
+    count_pictures(list, plan, t, size);
     put(list, t->n_around, size->pictures * (int64_t)(v->n_before + v->n_behind), 0, 0);
     put(list, t->n_keys, rows, 0, rows);
     if (t->max_keys)
@@ -193,13 +202,89 @@ static void count_score_part(struct list *list, const struct tec_plan *plan,
     }
 }
 
+/* A row for the next token of each request and for all that a draft can propose behind it, each of
+ * which sees one more. */
+static void count_verify_part(struct list *list, const struct tec_plan *plan,
+                              const struct tec_plan_part *part, const struct tec_work_size *size,
+                              int turn)
+{
+    int64_t n = size->rows, drafts = plan->spec.draft_tokens;
+    int64_t seen = prefix_rows(plan, size) + size->made;
+    (void)turn;
+    put(list, part->decode_device.rows.count, n * (1 + drafts),
+        n * ((1 + drafts) * seen + drafts * (drafts + 1) / 2), n * (seen + drafts));
+}
+
+/* Tokens of the segments that a layer computes. */
+static int64_t anew_at(const struct tec_work_segments *s, int layer)
+{
+    return s->anew ? s->anew[layer] : s->tokens;
+}
+
+/* The rows of a recalled prompt with so many of its segments' tokens, and the keys that they see.
+ */
+static struct tec_live rows_with(const struct tec_plan *plan, const struct tec_work_size *size,
+                                 int64_t anew)
+{
+    int64_t rows = prefix_rows(plan, size), tokens = size->segments.tokens;
+    int64_t pictures = tec_vision_tokens(&plan->model->vision, size->pictures);
+    int64_t before = pictures + tec_lead_rows(plan->model);
+    bool bidir = plan->model->text.mask == TEC_MASK_BIDIR;
+    int64_t seen = bidir ? tokens * rows : tokens * before + tokens * (tokens + 1) / 2;
+    int64_t share = tokens ? seen * anew / tokens : 0;
+    return (struct tec_live){.rows = rows - tokens + anew,
+                             .visible = visible_in_prefix(plan, pictures, rows) - seen + share,
+                             .keys = rows};
+}
+
+/* Piece `turn` of the program: of a layer the first one places and makes keys, the second goes on
+ * with the rows of the next. */
+static void count_recall_part(struct list *list, const struct tec_plan *plan,
+                              const struct tec_plan_part *part, const struct tec_work_size *size,
+                              int turn)
+{
+    const struct tec_recall_table *t = &part->recall_device;
+    const struct tec_work_segments *s = &size->segments;
+    int layer = turn / 2, last = plan->model->text.stack.layers - 1;
+    int64_t anew = anew_at(s, layer), fewer = anew_at(s, layer < last ? layer + 1 : last);
+    int64_t placed = s->tokens - anew;
+    struct tec_live now = rows_with(plan, size, anew), next = rows_with(plan, size, fewer);
+    struct tec_live summed = s->hops ? now : rows_with(plan, size, 0);
+    if (!s->sums || fewer == 0 || fewer == anew)
+        summed = (struct tec_live){.rows = 0};
+    put(list, t->rows[layer % 2].count, now.rows, now.visible, now.keys);
+    put(list, t->rows[(layer + 1) % 2].count, next.rows, next.visible, next.keys);
+    put(list, t->n_places, s->tokens ? (s->n * placed + s->tokens - 1) / s->tokens : 0, 0, placed);
+    put(list, t->n_summed, summed.rows, summed.visible, summed.keys);
+    put(list, t->n_ranges, (int64_t)TEC_SEGMENT_RANGES * s->n, 0, 0);
+    if (plan->spec.pictures < 1)
+        return;
+    count_pictures(list, plan, &part->prefix_device, size);
+    put(list, part->prefix_device.n_text,
+        now.rows - tec_vision_tokens(&plan->model->vision, size->pictures), 0, 0);
+}
+
+/* Segments by themselves, all equally long. */
+static void count_remember_part(struct list *list, const struct tec_plan *plan,
+                                const struct tec_plan_part *part, const struct tec_work_size *size,
+                                int turn)
+{
+    const struct tec_work_segments *s = &size->segments;
+    int64_t tokens = s->tokens, each = s->n ? tokens / s->n : 0;
+    bool bidir = plan->model->text.mask == TEC_MASK_BIDIR;
+    (void)turn;
+    put(list, part->remember_device.rows.count, tokens,
+        bidir ? tokens * each : tokens * (each + 1) / 2, tokens);
+}
+
 static void (*const count_part[])(struct list *list, const struct tec_plan *plan,
                                   const struct tec_plan_part *part,
                                   const struct tec_work_size *size, int turn) = {
     [TEC_PART_FRAME] = count_prefix_part,  [TEC_PART_PREFIX] = count_prefix_part,
-    [TEC_PART_DECODE] = count_decode_part, [TEC_PART_PACKED] = count_packed_part,
-    [TEC_PART_SHIFT] = count_shift_part,   [TEC_PART_SCORE] = count_score_part,
-    [TEC_PART_ACTION] = count_prefix_part,
+    [TEC_PART_DECODE] = count_decode_part, [TEC_PART_VERIFY] = count_verify_part,
+    [TEC_PART_PACKED] = count_packed_part, [TEC_PART_SHIFT] = count_shift_part,
+    [TEC_PART_RECALL] = count_recall_part, [TEC_PART_REMEMBER] = count_remember_part,
+    [TEC_PART_SCORE] = count_score_part,   [TEC_PART_ACTION] = count_prefix_part,
 };
 
 static struct list counts_of(const struct tec_plan *plan, const struct tec_plan_part *part,
@@ -208,6 +293,27 @@ static struct list counts_of(const struct tec_plan *plan, const struct tec_plan_
     struct list list = {.n = 0};
     count_part[part->kind](&list, plan, part, size, turn);
     return list;
+}
+
+/* Segments of a recall and of what is kept: they fit, and no layer computes more than the one
+ * before. */
+static enum tec_status check_segments(const struct tec_plan *plan, const struct tec_plan_part *part,
+                                      const struct tec_work_size *size, struct tec_error *err)
+{
+    const struct tec_work_segments *s = &size->segments;
+    bool recall = part->kind == TEC_PART_RECALL, keeps = part->kind == TEC_PART_REMEMBER;
+    int most = recall ? size->text - 1 : plan->spec.segment_tokens;
+    int least = keeps;
+    if (!recall && !keeps)
+        return TEC_OK;
+    if (s->n < least || s->n > plan->spec.segments || s->tokens < s->n || s->tokens > most)
+        return tec_fail(err, TEC_INVALID, "%d segments of %d tokens in all; %s takes %d .. %d",
+                        s->n, s->tokens, part->name, least, most);
+    for (int i = 0; recall && s->anew && i < plan->model->text.stack.layers; i++)
+        if (s->anew[i] < 0 || s->anew[i] > (i ? s->anew[i - 1] : s->tokens))
+            return tec_fail(err, TEC_INVALID, "layer %d computes %d tokens of segments", i,
+                            s->anew[i]);
+    return TEC_OK;
 }
 
 enum tec_status tec_work_check(const struct tec_plan *plan, const struct tec_plan_part *part,
@@ -226,17 +332,18 @@ enum tec_status tec_work_check(const struct tec_plan *plan, const struct tec_pla
                         "%d pictures and a prompt of %d tokens; the frame has 1 .. %d rows, of "
                         "them %d of a prompt",
                         size->pictures, size->text, s->frame_tokens, s->text_tokens);
+    TEC_TRY(check_segments(plan, part, size, err));
     int least = part->kind != TEC_PART_PACKED;
     if ((part->kind == TEC_PART_PACKED || part->kind == TEC_PART_SHIFT) &&
         (size->rows < least || size->rows > s->stages - 1))
         return tec_fail(err, TEC_INVALID, "%d sequences; %s takes %d .. %d", size->rows, part->name,
                         least, s->stages - 1);
-    if (part->kind != TEC_PART_DECODE)
+    if (part->kind != TEC_PART_DECODE && part->kind != TEC_PART_VERIFY)
         return TEC_OK;
     if (size->rows < 1 || size->rows > part->batch)
         return tec_fail(err, TEC_INVALID, "%d requests; %s takes 1 .. %d", size->rows, part->name,
                         part->batch);
-    if (size->k < 1 || size->k > s->max_k)
+    if (part->kind == TEC_PART_DECODE && (size->k < 1 || size->k > s->max_k))
         return tec_fail(err, TEC_INVALID, "%d steps; a launch takes 1 .. %d", size->k, s->max_k);
     if (size->made < 0 || size->made > s->new_tokens)
         return tec_fail(err, TEC_INVALID, "%d tokens made; a request makes at most %d", size->made,
@@ -264,14 +371,15 @@ static enum tec_stage stage_of(const struct tec_plan *plan, const struct tec_pla
     const struct tec_tensor *t = tec_in(&part->program, call, 0);
     if (!t)
         t = tec_out(&part->program, call, 0);
-    if (part->kind == TEC_PART_DECODE || part->kind == TEC_PART_SCORE)
+    if (part->kind == TEC_PART_DECODE || part->kind == TEC_PART_VERIFY ||
+        part->kind == TEC_PART_SCORE)
         return TEC_STAGE_DECODE;
     if (part->kind == TEC_PART_SHIFT)
         return TEC_STAGE_SHIFT;
     if (part->kind == TEC_PART_ACTION)
         return TEC_STAGE_ACTION;
     const struct tec_prefix_table *table = &part->prefix_device;
-    bool picture = t && t->live == table->n_patches;
+    bool picture = t && t->live && t->live == table->n_patches;
     for (int i = 0; t && i < TEC_MAX_TOWERS; i++)
         picture |= table->towers[i].count && t->live == table->towers[i].count;
     ptrdiff_t counts = plan->model->program ? plan->model->program->n_counts : 0;
@@ -291,9 +399,11 @@ void tec_work_visit(const struct tec_plan *plan, const struct tec_plan_part *par
     const struct tec_program *program = &part->program;
     struct list list = counts_of(plan, part, size, 0);
     bool after_prefill = false;
-    int turn = 0, loop = 0;
+    int turn = 0, loop = 0, piece = 0;
     for (int i = 0; i < program->n_steps; i++) {
         const struct tec_step *step = &program->steps[i];
+        if (step->cut && part->kind == TEC_PART_RECALL)
+            list = counts_of(plan, part, size, ++piece);
         if (step->kind == TEC_STEP_REPEAT) {
             loop = i;
         } else if (step->kind == TEC_STEP_REPEAT_END) {

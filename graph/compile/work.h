@@ -3,24 +3,40 @@
  * A prefix row sees every prefix row, or in a causal text pictures and what came before; an action
  * row sees the prefix and the chunk; a request's row sees the prefix and the tokens it has made. Of
  * a ring, row i of `rows` (from 1) sees the prefix and i tokens more, as where each sequence in
- * flight is one further than the one that came after it. Exact integers (ops/cost.h); nothing is
- * read from a device, so a plan on a measuring one does. */
+ * flight is one further than the one that came after it. Of a recalled prompt the rows of a layer
+ * are the query's, with all that is not in segments, and those of segments that the layer computes,
+ * which see as much as segments do on average. Exact integers (ops/cost.h); nothing is read from a
+ * device, so a plan on a measuring one does. */
 #ifndef TEC_GRAPH_COMPILE_WORK_H
 #define TEC_GRAPH_COMPILE_WORK_H
 
 #include "graph/compile/plan.h"
 
+/* The segments of a recalled prompt, which stand behind its pictures; of REMEMBER those of a
+ * launch.
+ */
+struct tec_work_segments {
+    int n, tokens;   /* segments, and tokens of all of them together */
+    const int *anew; /* [layers] tokens of them that each layer computes, never more than the layer
+                      * before; what is left is placed. NULL: all are computed */
+    bool sums;       /* attention is summed up where the next layer computes fewer, but some */
+    bool hops;       /* that of every row, not of the query's alone */
+};
+
 /* The sizes of a launch that are data. */
 struct tec_work_size {
     int pictures, text; /* valid cameras; tokens of the prompt: the prefix of every part */
     bool known;         /* the pictures' rows are there; of a part that shares them */
-    int rows;           /* DECODE: requests, at most the part's batch. PACKED: sequences besides the
-                         * one that enters; SHIFT: sequences that move; both below the stages */
+    int rows;           /* DECODE, VERIFY: requests, at most the part's batch. PACKED: sequences
+                         * besides the one that enters; SHIFT: sequences that move; both below the
+                         * stages */
     int k;              /* DECODE: steps */
-    int made;           /* DECODE: tokens that each request has made before the first step */
+    int made; /* DECODE, VERIFY: tokens that each request has made before the first step */
+    struct tec_work_segments segments; /* RECALL: of the prompt's tokens; REMEMBER */
 };
 
-/* What a call works on: the rows of pictures and of the prefix belong to the prefill node. In a
+/* What a call works on: the rows of pictures and of the prefix belong to the prefill node, those of
+ * a recalled prompt to the node of the memory; segments that are kept count as a prefix. In a
  * packed part the prefix's calls have the row of each other sequence, too; those of decode go on
  * with the last row of each. */
 enum tec_stage {

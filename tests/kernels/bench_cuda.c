@@ -16,6 +16,7 @@ void conform_bench_cuda(const char *pattern, double peak, bool slow)
 
 #include "kernels/cuda/launch.h"
 #include "kernels/matrix.h"
+#include "tests/kernels/bench_layers.h"
 
 #include <fnmatch.h>
 #include <math.h>
@@ -29,33 +30,10 @@ void conform_bench_cuda(const char *pattern, double peak, bool slow)
 
 enum { PARTIALS = 32 << 20, MAX_ROWS = 1024, REPEATS = 20, WORST = 5, SMALL = 40 };
 
-struct layer {
-    enum tec_kernel_id kernel;
-    const char *name, *what;
-    int calls, rows, k, n, heads, kv;
-};
-
-static const struct layer layers[] = {
-#define LAYER(kernel, what, calls, rows, k, n, heads, kv) \
-    {TEC_KERNEL_##kernel, #kernel, what, calls, rows, k, n, heads, kv},
-#include "tests/kernels/bench_layers.def"
-#undef LAYER
-};
-enum { LAYERS = sizeof layers / sizeof layers[0] };
-
 /* One call: its arguments, what it moves and computes, and how many copies of its weights fit the
  * pool. */
 struct call {
-    union {
-        struct tec_gemm_args gemm;
-        struct tec_attention_args attention;
-        struct tec_rope_args rope;
-        struct tec_norm_args norm;
-        struct tec_map_args map;
-        struct tec_gated_args gated;
-        struct tec_euler_args euler;
-        struct tec_embed_args embed;
-    } args;
+    union layer_args args;
     double bytes, flops;
     size_t weights; /* bytes, of a gemm only */
 };

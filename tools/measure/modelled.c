@@ -336,6 +336,30 @@ static double wide_us(struct start *s)
     return part(s, waves_of(s, one_wide), "wait", &most);
 }
 
+/* Sums of weights, of which nothing was measured: a block has 16 queries, walks over the keys of
+ * all heads twice, and multiplies by multiply-adds as attention over float32 memory does. */
+enum { QUERIES = 16, WALKS = 2 };
+
+static double one_sum(const struct start *s, int beside)
+{
+    const struct tec_mass_args *a = s->grid->args;
+    int group = a->kv_heads > 0 ? a->heads / a->kv_heads : 1;
+    double tiles = (double)a->kv_heads * ceil_div(group, QUERIES) * WALKS * key_blocks(s);
+    double flop = 2.0 * QUERIES * KEYS * a->head_dim * beside;
+    return KEYS_AROUND * s->slower +
+           tiles * multiply_us(s, flop, s->peak->f32, F32_SHARE * (beside > 1 ? 1.5 : 1));
+}
+
+static double mass_us(struct start *s)
+{
+    const struct tec_mass_args *a = s->grid->args;
+    int group = a->kv_heads > 0 ? a->heads / a->kv_heads : 1;
+    int rows = QUERIES / (group < QUERIES ? group : QUERIES);
+    double most = 0.0;
+    s->time.busy = (s->work->rows + rows - 1) / rows;
+    return part(s, waves_of(s, one_sum), "multiply", &most);
+}
+
 /* --- all kernels ----------------------------------------------------------------------------- */
 
 /* How often a row's bytes are waited for: sums over it, or an angle that is found by its position.
@@ -372,6 +396,8 @@ struct tec_grid_time tec_grid_time_of(const struct tec_peak *peak, const struct 
         us = product_us(&s);
     else if (tec_grid_attends(grid))
         us = grid->attention.m ? attention_us(&s) : wide_us(&s);
+    else if (tec_grid_sums(grid))
+        us = mass_us(&s);
     else
         us = rows_us(&s);
     if (us < start)

@@ -3,20 +3,18 @@
 
 #include <string.h>
 
-/* What the calls of a part work on: by step of its program, the command of its capture. */
-struct calls {
-    struct tec_live *live; /* counts, the same for all calls */
-    int n_live;
-    struct call_facts {
-        bool is, in_loop;
-        enum tec_stage stage;
-        const char *label;
-        struct tec_cost cost;
-    } * by_step;
+/* What a call of a part works on. */
+struct call_facts {
+    bool is, in_loop;
+    enum tec_stage stage;
+    const char *label;
+    struct tec_cost cost;
+    struct tec_counts counts; /* those of its piece of the part */
 };
 
 struct modelling {
-    struct calls calls;
+    struct call_facts *calls; /* by step of its program, the command of its capture */
+    struct tec_counts counts; /* of the last call */
     struct tec_modelled_part *out;
     const struct tec_chip *chip;
     struct tec_arena *arena;
@@ -27,39 +25,57 @@ struct modelling {
     int starts; /* so far */
 };
 
+/* Counts are the visitor's: they are copied where they are not the last call's. */
+static void take_counts(struct modelling *m, const struct tec_counts *counts)
+{
+    size_t n = (size_t)counts->n;
+    if (m->counts.items && m->counts.n == counts->n &&
+        memcmp(m->counts.items, counts->items, n * sizeof *counts->items) == 0)
+        return;
+    struct tec_live *items = TEC_NEW(m->arena, n + 1, struct tec_live);
+    m->failed |= !items;
+    if (items && n)
+        memcpy(items, counts->items, n * sizeof *items);
+    m->counts = (struct tec_counts){items, items ? counts->n : 0};
+}
+
 static void take_call(void *user, const struct tec_call_work *work)
 {
     struct modelling *m = user;
-    struct call_facts *c = &m->calls.by_step[work->step];
-    if (!m->calls.live) {
-        m->calls.n_live = work->counts->n;
-        m->calls.live = TEC_NEW(m->arena, (size_t)work->counts->n + 1, struct tec_live);
-        m->failed |= !m->calls.live;
-        if (m->calls.live && work->counts->n)
-            memcpy(m->calls.live, work->counts->items,
-                   (size_t)work->counts->n * sizeof *m->calls.live);
-    }
+    struct call_facts *c = &m->calls[work->step];
+    take_counts(m, work->counts);
     c->is = true;
     c->stage = work->stage;
     c->label = work->call->label;
     c->cost = work->cost;
+    c->counts = m->counts;
+}
+
+/* The live rows of an attention, and the keys that they see. */
+static void see(struct tec_grid_work *work, const struct tec_counts *counts, const int *rows,
+                int max_rows)
+{
+    struct tec_live live = tec_counts_live(counts, rows, max_rows);
+    work->rows = live.rows;
+    work->keys = live.rows > 0 ? (double)live.visible / (double)live.rows : 0.0;
+    work->together = live.keys > 0 ? (double)live.visible / (double)live.keys : 1.0;
 }
 
 /* The live rows and keys of a start: of products and attention alone. */
 static struct tec_grid_work work_of(const struct modelling *m, const struct tec_grid *grid)
 {
-    const struct tec_counts counts = {m->calls.live, m->calls.n_live};
+    const struct tec_counts *counts = &m->first->counts;
     struct tec_grid_work work = {.cost = m->cost, .in_loop = m->first->in_loop};
     if (grid->choice.tile != GEMM_NONE || grid->writes_terms) {
         const struct tec_gemm_args *a = grid->args;
-        int64_t rows = tec_counts_rows(&counts, a->rows, a->max_rows) - grid->first;
+        int64_t rows = tec_counts_rows(counts, a->rows, a->max_rows) - grid->first;
         work.rows = rows < 0 ? 0 : rows < grid->rows ? rows : grid->rows;
     } else if (tec_grid_attends(grid)) {
         const struct tec_attention_args *a = grid->args;
-        struct tec_live live = tec_counts_live(&counts, a->rows, a->max_rows);
-        work.rows = live.rows;
-        work.keys = live.rows > 0 ? (double)live.visible / (double)live.rows : 0.0;
-        work.together = live.keys > 0 ? (double)live.visible / (double)live.keys : 1.0;
+        see(&work, counts, a->rows, a->max_rows);
+    } else if (tec_grid_sums(grid)) {
+        const struct tec_mass_args *a = grid->args;
+        see(&work, counts, a->rows, a->max_rows);
     }
     return work;
 }
@@ -163,15 +179,15 @@ enum tec_status tec_modelled_make(struct tec_modelled_part *out, const struct te
     TEC_TRY(tec_work_check(r->plan, part, &size, err));
     if (!m.chip)
         return TEC_OK;
-    m.calls.by_step = TEC_NEW(arena, (size_t)program->n_steps + 1, struct call_facts);
-    if (!m.calls.by_step)
+    m.calls = TEC_NEW(arena, (size_t)program->n_steps + 1, struct call_facts);
+    if (!m.calls)
         return tec_fail(err, TEC_NO_MEMORY, "no memory to model a part");
     tec_work_visit(r->plan, part, &size, take_call, &m);
-    find_loops(program, m.calls.by_step);
+    find_loops(program, m.calls);
     struct tec_cuda_facts facts = tec_chip_facts(m.chip);
     for (int i = 0, n; i < program->n_steps && !m.failed; i += n) {
         n = tec_grids_at(part->capture, i, &facts, take_nothing, NULL);
-        m.first = &m.calls.by_step[i];
+        m.first = &m.calls[i];
         if (!m.first->is)
             continue;
         m.cost = cost_of(m.first, n);

@@ -119,8 +119,14 @@ struct tec_work_size tec_roofline_size(const struct tec_roofline *r,
                                        const struct tec_plan_part *part)
 {
     struct tec_work_size size = r->size;
-    size.rows = part->kind == TEC_PART_DECODE ? part->batch : r->plan->spec.stages - 1;
+    bool requests = part->kind == TEC_PART_DECODE || part->kind == TEC_PART_VERIFY;
+    size.rows = requests ? part->batch : r->plan->spec.stages - 1;
     size.k = 1;
+    if (part->kind == TEC_PART_REMEMBER) {
+        int room = r->plan->spec.segment_tokens, n = size.segments.n;
+        int each = n > 0 ? size.segments.tokens / n : room;
+        size.segments = (struct tec_work_segments){.n = room / each, .tokens = room / each * each};
+    }
     return size;
 }
 
@@ -160,6 +166,7 @@ enum tec_status tec_roofline_make(struct tec_roofline *r, struct tec_arena *aren
     int left = s->frame_tokens - r->size.pictures * tec_vision_rows(&r->plan->model->vision);
     if (!r->size.text)
         r->size.text = left < s->text_tokens ? left : s->text_tokens;
+    TEC_TRY(tec_roofline_segments(r, arena, err));
     for (int i = 0; i < r->plan->n_parts; i++)
         if (!r->plan->parts[i].beside)
             TEC_TRY(make_part(r, &r->plan->parts[i], err));

@@ -51,8 +51,8 @@ struct tec_roofline_sum {
     double us[TEC_MAX_PEAKS][TEC_BOUNDS]; /* by chosen machine */
 };
 
-/* A stage of a part; a decode part counts one step of a full batch, a ring one frame at full depth.
- */
+/* A stage of a part; a decode part counts one step of a full batch, a verify part every token that
+ * a draft can propose to one, a ring one frame at full depth, a recall as many segments as fit. */
 struct tec_roofline_row {
     const struct tec_plan_part *part;
     const char *stage; /* NULL: all stages of the part */
@@ -80,7 +80,13 @@ enum tec_status tec_roofline_choose(struct tec_roofline *roofline, const char *n
 enum tec_status tec_roofline_make(struct tec_roofline *roofline, struct tec_arena *arena,
                                   struct tec_error *err);
 
-/* The sizes that a part's rows are made with: a full batch, or a full ring. */
+/* Fill in size.segments of a pipeline whose chain of frames has memories, as its file declares
+ * them; the text is known. */
+enum tec_status tec_roofline_segments(struct tec_roofline *roofline, struct tec_arena *arena,
+                                      struct tec_error *err);
+
+/* The sizes that a part's rows are made with: a full batch, a full ring, or what a launch that
+ * keeps segments has room for. */
 struct tec_work_size tec_roofline_size(const struct tec_roofline *roofline,
                                        const struct tec_plan_part *part);
 

@@ -4,6 +4,7 @@
 #include "tools/measure/modelled.h"
 
 #include <jansson.h>
+#include <string.h>
 
 static const char *stage_of(const struct tec_roofline_row *row)
 {
@@ -13,6 +14,22 @@ static const char *stage_of(const struct tec_roofline_row *row)
 static bool is_decode(const struct tec_roofline_row *row)
 {
     return row->part->kind == TEC_PART_DECODE;
+}
+
+static bool has_batch(const struct tec_roofline_row *row)
+{
+    return is_decode(row) || row->part->kind == TEC_PART_VERIFY;
+}
+
+/* Its calls are those of a row before it: a private prefill has a frame's, and larger batches have
+ * the same. */
+static bool repeats(const struct tec_roofline *r, int at)
+{
+    const struct tec_roofline_row *row = &r->rows[at];
+    bool before = row->part->kind == TEC_PART_PREFIX;
+    for (int i = 0; i < at; i++)
+        before |= has_batch(row) && r->rows[i].part->kind == row->part->kind;
+    return before;
 }
 
 static void print_sum(const struct tec_roofline_sum *s, FILE *out)
@@ -30,6 +47,14 @@ static void print_head(const char *first, FILE *out)
             "f32", "other", "MB weights", "activat.", "KV");
 }
 
+/* Parts that stand for one stage of their node. */
+static bool has_own_calls(const struct tec_roofline_row *row)
+{
+    enum tec_part_kind kind = row->part->kind;
+    return has_batch(row) || kind == TEC_PART_SCORE || kind == TEC_PART_REMEMBER ||
+           (kind == TEC_PART_RECALL && strcmp(row->stage, "prefix") == 0);
+}
+
 static void print_work(const struct tec_roofline *r, FILE *out)
 {
     print_head("work of", out);
@@ -37,15 +62,11 @@ static void print_work(const struct tec_roofline *r, FILE *out)
         fprintf(out, "%-14s %-14s ", r->rows[i].part->name, stage_of(&r->rows[i]));
         print_sum(&r->rows[i].sum, out);
     }
-    /* A private prefill is a frame's, and larger batches have the same calls. */
-    bool decode = false;
     for (int i = 0; i < r->n_rows; i++) {
         const struct tec_roofline_row *row = &r->rows[i];
-        if (row->part->kind == TEC_PART_PREFIX || (is_decode(row) && decode) || row->n_ops == 0)
+        if (repeats(r, i) || row->n_ops == 0)
             continue;
-        decode |= is_decode(row);
-        bool own = is_decode(row) || row->part->kind == TEC_PART_SCORE;
-        print_head(own ? row->part->name : row->stage, out);
+        print_head(has_own_calls(row) ? row->part->name : row->stage, out);
         for (int k = 0; k < row->n_ops; k++) {
             fprintf(out, "%-14s %-14s ", "", row->ops[k].name);
             print_sum(&row->ops[k], out);
@@ -94,6 +115,28 @@ static void print_launches(const struct tec_roofline *r, FILE *out)
     }
 }
 
+static void print_segments(const struct tec_work_segments *s, int layers, FILE *out)
+{
+    if (!s->anew)
+        return;
+    fprintf(out, "recall: %d segments of %d tokens in all, computed anew by layer:", s->n,
+            s->tokens);
+    for (int i = 0, n; i < layers; i += n) {
+        for (n = 1; i + n < layers && s->anew[i + n] == s->anew[i];)
+            n++;
+        fprintf(out, n > 1 ? " %d x %d" : " %d", s->anew[i], n);
+    }
+    fputc('\n', out);
+}
+
+static json_t *segments_json(const struct tec_work_segments *s, int layers)
+{
+    json_t *anew = json_array();
+    for (int i = 0; s->anew && i < layers; i++)
+        json_array_append_new(anew, json_integer(s->anew[i]));
+    return json_pack("{s:i, s:i, s:o}", "n", s->n, "tokens", s->tokens, "computed", anew);
+}
+
 void tec_roofline_print(const struct tec_roofline *r, FILE *out)
 {
     const struct tec_plan *p = r->plan;
@@ -106,6 +149,7 @@ void tec_roofline_print(const struct tec_roofline *r, FILE *out)
             r->size.pictures == 1 ? "" : "s", r->size.text, r->size.text == 1 ? "" : "s",
             p->spec.actions[0].steps, p->model->flow.horizon, p->weights->bf16 ? "bf16" : "f32",
             r->size.made);
+    print_segments(&r->size.segments, p->model->text.stack.layers, out);
     print_launches(r, out);
     print_work(r, out);
     for (int i = 0; i < r->n_peaks; i++)
@@ -142,7 +186,7 @@ static json_t *row_json(const struct tec_roofline *r, const struct tec_roofline_
     }
     json_object_set_new(json, "part", json_string(row->part->name));
     json_object_set_new(json, "stage", json_string(stage_of(row)));
-    if (is_decode(row))
+    if (has_batch(row))
         json_object_set_new(json, "batch", json_integer(row->part->batch));
     if (row->part->kind == TEC_PART_PACKED)
         json_object_set_new(json, "decode", json_integer(r->plan->spec.stages - 1));
@@ -180,6 +224,9 @@ enum tec_status tec_roofline_json(const struct tec_roofline *r, struct tec_arena
         "prompt_tokens", r->size.text, "made", r->size.made, "steps",
         r->plan->spec.actions[0].steps, "horizon", r->plan->model->flow.horizon, "bf16",
         r->plan->weights->bf16, "k", k, "machines", machines, "rows", rows, "modelled", modelled);
+    if (r->size.segments.anew)
+        json_object_set_new(json, "segments",
+                            segments_json(&r->size.segments, r->plan->model->text.stack.layers));
     status = tec_json_print(out, json, JSON_INDENT(1) | JSON_REAL_PRECISION(9),
                             "a roofline as JSON", err);
     json_decref(json);
