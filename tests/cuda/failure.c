@@ -6,7 +6,7 @@
 #include <ctype.h>
 #include <glob.h>
 
-enum { MAX_FUNCTIONS = 64, PATIENCE_MS = 200 };
+enum { MAX_FUNCTIONS = 64, MAX_SITES = 200, PATIENCE_MS = 200 };
 
 static struct bench b;
 static struct tec_error err;
@@ -16,6 +16,13 @@ static const struct tec_clock wall = {NULL};
 
 static char functions[MAX_FUNCTIONS][64];
 static int n_functions;
+
+/* A place in the sources where one is called. */
+static struct {
+    char file[200], function[64];
+    int first, last; /* lines */
+} sites[MAX_SITES];
+static int n_sites;
 
 static void add_function(const char *name, size_t length)
 {
@@ -27,8 +34,31 @@ static void add_function(const char *name, size_t length)
     functions[n_functions++][length] = '\0';
 }
 
+static int lines_until(const char *text, const char *end)
+{
+    int n = 1;
+    for (; text < end; text++)
+        n += *text == '\n';
+    return n;
+}
+
+/* The call at `at`, from its name to the parenthesis that ends it. */
+static void add_site(const char *file, const char *text, const char *at, size_t length)
+{
+    const char *end = at + length;
+    int depth = 0;
+    do {
+        depth += (*end == '(') - (*end == ')');
+    } while (*end && depth > 0 && end++);
+    REQUIRE(n_sites < MAX_SITES && strlen(file) < sizeof sites[0].file);
+    strcpy(sites[n_sites].file, file);
+    memcpy(sites[n_sites].function, at, length);
+    sites[n_sites].first = lines_until(text, at);
+    sites[n_sites++].last = lines_until(text, end);
+}
+
 /* Every word cudaXyz( of a file. */
-static void scan(const char *text)
+static void scan(const char *file, const char *text)
 {
     for (const char *at = text; (at = strstr(at, "cuda")); at += 4) {
         size_t n = 4;
@@ -38,8 +68,10 @@ static void scan(const char *text)
         while (isalnum((unsigned char)at[n]))
             n++;
         if (at[n] == '(' && strncmp(at, "cudaGetError", 12) != 0 &&
-            strncmp(at, "cudaGetLast", 11) != 0)
+            strncmp(at, "cudaGetLast", 11) != 0) {
             add_function(at, n);
+            add_site(file, text, at, n);
+        }
     }
 }
 
@@ -55,7 +87,7 @@ static void list_functions(void)
         REQUIRE(in);
         text[fread(text, 1, sizeof text - 1, in)] = '\0';
         fclose(in);
-        scan(text);
+        scan(found.gl_pathv[i], text);
     }
     globfree(&found);
     add_function("cudaLaunchKernel", 16);
@@ -242,6 +274,44 @@ TEST(a_copy_may_fail_on_its_way)
         tec_device_put(b.device, there);
         bench_close(&b);
         bench_clean();
+    }
+}
+
+/* What is given back behind a failure is not given back either: in the body of a loop, and where
+ * fresh memory cannot be set. */
+TEST(what_cleans_up_may_fail_too)
+{
+    bench_clean();
+    REQUIRE(bench_open(&b, 0, 0, &err) == TEC_OK);
+    cuda_emulator_fail("cudaLaunchKernel", 4, cudaErrorUnknown);
+    cuda_emulator_fail("cudaStreamEndCapture", 1, cudaErrorUnknown);
+    CHECK_INT(bench_record(&b, &b.sides[0], &err), ==, TEC_DEVICE);
+    CHECK(located(err.message));
+    bench_close(&b);
+    bench_clean();
+    REQUIRE(bench_open(&b, 0, 0, &err) == TEC_OK);
+    cuda_emulator_fail("cudaMemsetAsync", 1, cudaErrorUnknown);
+    cuda_emulator_fail("cudaFree", 1, cudaErrorUnknown);
+    CHECK(tec_device_get(b.device, 100) == NULL);
+    CHECK_INT(tec_device_failure(b.device, &err), ==, TEC_DEVICE);
+    CHECK(located(err.message));
+    bench_close(&b);
+    bench_clean();
+}
+
+/* --- all places ------------------------------------------------------------------------------ */
+
+/* Behind all of the above: no call in the device's sources is left that nothing made fail. */
+TEST(no_call_has_been_left_out)
+{
+    list_functions();
+    CHECK_INT(n_sites, >=, n_functions - 2);
+    for (int i = 0; i < n_sites; i++) {
+        bool failed = cuda_emulator_failed_at(sites[i].file, sites[i].first, sites[i].last);
+        if (!failed)
+            fprintf(stderr, "# %s:%d: %s never failed\n", sites[i].file, sites[i].first,
+                    sites[i].function);
+        CHECK(failed);
     }
 }
 

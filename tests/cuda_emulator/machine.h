@@ -29,7 +29,10 @@ void block_run(const std::function<void()> &body);
 /* names.cpp: the file that the kernel of this name (kernel_of) is in, NULL where nobody said. */
 const char *file_of_kernel(const char *name);
 
-/* shared_arrays.cpp: find the __shared__ arrays of the program, once, and choose those of a file,
+/* shared_arrays.cpp: whether a static function is compiled in this .cu file. */
+bool kernel_is_of(const void *function, const char *file);
+
+/* The same: find the __shared__ arrays of the program, once, and choose those of a file,
  * NULL for all; make these NaN; whether one of them has [p, p + size). */
 void shared_arrays_choose(const char *file);
 void shared_arrays_unset();

@@ -1,6 +1,10 @@
 /* runtime.cpp - every call of the API: counted, failed on demand, and its error kept. */
 #include "runtime.h"
 
+#include <set>
+#include <string>
+#include <utility>
+
 #include <chrono>
 #include <cstdarg>
 #include <cstdio>
@@ -64,6 +68,10 @@ bool kept(cudaError_t error)
     }
 }
 
+/* Where calls of the device stand: of this thread's next one, and of those that failed. */
+static thread_local std::pair<const char *, int> site;
+static std::set<std::pair<std::string, int>> failed_sites;
+
 bool injected(const char *what, cudaError_t &error)
 {
     state &s = the();
@@ -74,6 +82,8 @@ bool injected(const char *what, cudaError_t &error)
         return false;
     error = i->second.error;
     s.injections.erase(i);
+    if (site.first)
+        failed_sites.insert(site);
     return true;
 }
 
@@ -94,7 +104,9 @@ cudaError_t enter(const char *name, unsigned flags)
             return error;
     }
     cudaError_t error;
-    if (!injected(name, error))
+    bool fails = injected(name, error);
+    site.first = nullptr;
+    if (!fails)
         return cudaSuccess;
     if (!kept(error))
         return error;
@@ -162,4 +174,23 @@ const char *cudaGetErrorString(cudaError_t error)
 #undef ERROR
     }
     return "unrecognized error code";
+}
+
+void cuda_emulator_site(const char *file, int line)
+{
+    cuda_emulator::runtime::site = {file, line};
+}
+
+static std::string without_folders(const std::string &file)
+{
+    return file.substr(file.rfind('/') + 1);
+}
+
+bool cuda_emulator_failed_at(const char *file, int first, int last)
+{
+    for (const auto &at : cuda_emulator::runtime::failed_sites)
+        if (without_folders(at.first) == without_folders(file) && at.second >= first &&
+            at.second <= last)
+            return true;
+    return false;
 }

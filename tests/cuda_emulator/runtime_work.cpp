@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <fnmatch.h>
+#include <set>
+#include <utility>
 
 namespace cuda_emulator::runtime
 {
@@ -257,6 +259,23 @@ using namespace runtime;
 void previous_awaited();
 void next_released();
 
+/* names.cpp, shared_arrays.cpp */
+const char *file_of_kernel(const char *name);
+bool kernel_is_of(const void *function, const char *file);
+
+/* A file starts its own kernels, and these are static: before a block only the arrays of the file
+ * that started it become NaN. Of tests' own functions nobody said a file. */
+static cudaError_t check_file(const char *name, const void *function)
+{
+    static std::set<std::pair<const char *, const void *>> known;
+    const char *file = function ? file_of_kernel(name) : nullptr;
+    if (!file || !known.insert({name, function}).second || kernel_is_of(function, file))
+        return cudaSuccess;
+    known.erase({name, function});
+    runtime::report("%s starts %s, which is no static kernel of that file", file, name);
+    return cudaErrorInvalidDeviceFunction;
+}
+
 cudaError_t launch(cudaStream_t stream, const char *name, const void *function, dim3 grid,
                    dim3 block, size_t shared, bool overlap, std::function<void()> body)
 {
@@ -273,6 +292,8 @@ cudaError_t launch(cudaStream_t stream, const char *name, const void *function, 
         if (!stream)
             return cudaErrorInvalidResourceHandle;
         cudaError_t error = check_launch(*t, function);
+        if (error == cudaSuccess)
+            error = check_file(name, function);
         if (error != cudaSuccess)
             return error;
         the().count.overlaps += overlap;

@@ -1,10 +1,12 @@
-/* Where __shared__ arrays are. They are static variables to the compiler; what tells them from
- * others is the file: the symbols of this program that come from a .cu file and can be written. */
+/* Where __shared__ arrays and kernels are. The arrays are static variables to the compiler; what
+ * tells them from others is the file: the symbols of this program that come from a .cu file and can
+ * be written. So a kernel must be static too, and started by the file that it is compiled in. */
 #include "tests/cuda_emulator/machine.h"
 
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
+#include <map>
 #include <string.h>
 #include <string>
 #include <sys/mman.h>
@@ -35,6 +37,7 @@ struct array {
 
 static std::vector<array> arrays; /* of the program */
 static std::vector<const array *> chosen;
+static std::map<uintptr_t, std::string> functions; /* static ones of .cu files: of which */
 
 /* clang counts the red zone behind an array as part of its symbol. */
 static void take(uintptr_t at, size_t size, const char *file)
@@ -63,6 +66,8 @@ static void take_symbols(const unsigned char *image, const ElfW(Shdr) * sections
             file = names + s->st_name;
             inside = from_kernels(file);
         }
+        if (inside && ELF64_ST_TYPE(s->st_info) == STT_FUNC)
+            functions[base + s->st_value] = file;
         if (!inside || ELF64_ST_TYPE(s->st_info) != STT_OBJECT || s->st_shndx >= SHN_LORESERVE)
             continue;
         const ElfW(Shdr) *in = &sections[s->st_shndx];
@@ -109,11 +114,23 @@ static void find_arrays()
     munmap(image, size);
 }
 
+static std::string without_folders(const char *file)
+{
+    const char *last = file ? strrchr(file, '/') : NULL;
+    return last ? last + 1 : file ? file : "";
+}
+
+bool kernel_is_of(const void *function, const char *file)
+{
+    find_arrays();
+    auto found = functions.find((uintptr_t)function);
+    return found != functions.end() && found->second == without_folders(file);
+}
+
 void shared_arrays_choose(const char *file)
 {
     find_arrays();
-    const char *last = file ? strrchr(file, '/') : NULL;
-    std::string wanted = last ? last + 1 : file ? file : "";
+    std::string wanted = without_folders(file);
     chosen.clear();
     for (const array &a : arrays)
         if (!file || a.file == wanted)

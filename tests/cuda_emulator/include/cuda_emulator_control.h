@@ -33,6 +33,11 @@ void cuda_emulator_background(unsigned microseconds);
  * cudaDeviceReset() or cuda_emulator_reset(). A kernel start is "cudaLaunchKernel"; "kernel" is
  * the nth kernel that runs. error cudaSuccess: take the injection back. */
 void cuda_emulator_fail(const char *call, int nth, cudaError_t error);
+/* The calling thread's next call of the API stands there (cuda_emulator_sites.h), and whether a
+ * call between these lines of a file has been made to fail since the
+ * process began. */
+void cuda_emulator_site(const char *file, int line);
+bool cuda_emulator_failed_at(const char *file, int first, int last);
 /* The nth graph launch from now never ends; 0: none, and whatever hangs goes on (start). */
 void cuda_emulator_hang(int nth);
 /* No device: every call but the version ones and error texts returns `error`
@@ -52,6 +57,10 @@ cudaError_t cuda_emulator_call(cudaStream_t stream, const char *name, void (*bod
 void cuda_emulator_device(int capability, int processors, size_t memory);
 /* The driver's version, 1000 * major + 10 * minor; 0: the toolkit's (start). */
 void cuda_emulator_driver(int version);
+
+/* The stand-in for a device's clock, ns: 1000 for each kernel that has run since the counters were
+ * cleared. Called from a kernel. */
+unsigned long long cuda_emulator_clock(void);
 
 struct cuda_emulator_counters {
     unsigned long calls;         /* of the API */

@@ -115,6 +115,30 @@ static void check_threads()
     result(ok && finding.empty(), "several host threads", "take turns", "counts are wrong");
 }
 
+/* A start under the name of that file. */
+static cudaError_t start_as(const char *file, void (*kernel)(int *), cudaStream_t stream)
+{
+    return cuda_emulator::launch(stream, cuda_emulator::kernel_of("launch, kernel", file),
+                                 reinterpret_cast<const void *>(kernel), dim3(1), dim3(1), 0, false,
+                                 []() {});
+}
+
+/* barriers.cu starts what is in it; what is in another file, or not static, it does not. */
+static void check_files()
+{
+    cudaStream_t stream;
+    bool ok = cudaStreamCreate(&stream) == cudaSuccess;
+    ok = ok && start_as("self_test/instructions.cu", kernel_of_instructions(), stream) == 0;
+    unsigned long before = cuda_emulator::counters().reports;
+    ok = ok && start_as("self_test/barriers.cu", kernel_of_instructions(), stream) ==
+                   cudaErrorInvalidDeviceFunction;
+    ok = ok &&
+         start_as("self_test/barriers.cu", count_kernel, stream) == cudaErrorInvalidDeviceFunction;
+    ok = ok && cuda_emulator::counters().reports == before + 2;
+    ok = ok && cudaStreamSynchronize(stream) == cudaSuccess && cudaStreamDestroy(stream) == 0;
+    result(ok, "a kernel of another file", "is not started", cuda_emulator_report());
+}
+
 int main()
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -130,6 +154,7 @@ int main()
     check_cases(memory_cases, n_memory_cases);
     check_cases(group_cases, n_group_cases);
     check_threads();
+    check_files();
     printf("1..%d\n", tally.run);
     return tally.failed != 0;
 }

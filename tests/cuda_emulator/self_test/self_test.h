@@ -24,6 +24,9 @@ struct emulator_case {
 extern const emulator_case barrier_cases[], memory_cases[], group_cases[];
 extern const int n_barrier_cases, n_memory_cases, n_group_cases;
 
+/* A kernel of instructions.cu. */
+void (*kernel_of_instructions())(int *);
+
 /* Results of instructions against plain arithmetic; the name of the first that is wrong, or "". */
 std::string check_instructions();
 
