@@ -127,6 +127,64 @@ void tec_capture_free(struct tec_capture *capture)
 {
     if (capture && capture->compiled)
         capture->device->kind->discard(capture);
+    if (capture && capture->stamps)
+        tec_device_put(capture->device, capture->stamps);
+}
+
+/* --- stamps ---------------------------------------------------------------------------------- */
+
+static size_t stamps_size(const struct tec_capture *capture)
+{
+    return ((size_t)capture->n + TEC_STAMPS_BEFORE) * sizeof *capture->stamps;
+}
+
+enum tec_status tec_capture_stamped(struct tec_capture **out, const struct tec_capture *of,
+                                    struct tec_arena *arena, struct tec_error *err)
+{
+    struct tec_device *device = of->device;
+    *out = NULL;
+    if (!device->kind->stamps || device->measures)
+        return tec_fail(err, TEC_UNSUPPORTED, "%s has no clock for its commands",
+                        device->kind->name);
+    struct tec_capture *stamped = TEC_NEW(arena, 1, struct tec_capture);
+    if (!stamped)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a capture");
+    *stamped = *of;
+    stamped->arena = arena;
+    stamped->compiled = NULL;
+    stamped->stamps = tec_device_get(device, stamps_size(of));
+    if (!stamped->stamps) {
+        TEC_TRY(tec_device_failure(device, err));
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for the times of %d commands", of->n);
+    }
+    enum tec_status status = device->kind->compile(stamped, err);
+    if (status == TEC_OK)
+        *out = stamped;
+    else
+        tec_capture_free(stamped);
+    return status;
+}
+
+enum tec_status tec_capture_times(const struct tec_capture *capture, int64_t *ns,
+                                  struct tec_error *err)
+{
+    if (!capture->stamps)
+        return tec_fail(err, TEC_INVALID, "a capture without stamps");
+    uint64_t *stamps = TEC_NEW(capture->arena, stamps_size(capture) / sizeof *stamps, uint64_t);
+    if (!stamps)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for the times of %d commands", capture->n);
+    tec_device_download(capture->device, capture->stream, stamps, capture->stamps,
+                        stamps_size(capture));
+    TEC_TRY(tec_device_failure(capture->device, err));
+    int64_t own = (int64_t)(stamps[1] - stamps[0]);
+    uint64_t last = stamps[1];
+    for (int i = 0; i < capture->n; i++) {
+        uint64_t stamp = stamps[TEC_STAMPS_BEFORE + i];
+        int64_t took = stamp ? (int64_t)(stamp - last) - own : 0;
+        ns[i] = took > 0 ? took : 0;
+        last = stamp ? stamp : last;
+    }
+    return TEC_OK;
 }
 
 int tec_capture_commands(const struct tec_capture *capture)

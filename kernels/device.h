@@ -126,6 +126,20 @@ int tec_capture_kernels(const struct tec_capture *capture);
 int tec_capture_nodes(const struct tec_capture *capture); /* of the graph, or the commands */
 size_t tec_capture_bytes(const struct tec_capture *capture);
 
+/* A second capture of the same list, which times its commands by the device's own clock: behind
+ * what each starts it writes the clock into memory of its own. It costs a small start for each, so
+ * it is made for profiles alone, and it lies in `arena`, freed by tec_capture_free, before `of`.
+ * TEC_UNSUPPORTED where the device has no such clock, TEC_NO_MEMORY. */
+enum tec_status tec_capture_stamped(struct tec_capture **out, const struct tec_capture *of,
+                                    struct tec_arena *arena, struct tec_error *err);
+
+/* Nanoseconds of each of its commands in the last replay, without what a stamp takes by itself: ns
+ * [tec_capture_commands], by place in the list, marks and ends of loops among them. Of commands
+ * that are done together the first one has the time and the others 0. Of a loop they are those of
+ * the last turn; its begin has all turns before. */
+enum tec_status tec_capture_times(const struct tec_capture *stamped, int64_t *ns,
+                                  struct tec_error *err);
+
 /* Visit every command in order; for printing and checks. */
 void tec_capture_visit(const struct tec_capture *capture,
                        void (*visit)(void *user, enum tec_kernel_id kernel, const void *args,

@@ -34,7 +34,12 @@ struct tec_capture {
     size_t bytes;
     enum tec_status status; /* the first failure */
     void *compiled;         /* the kind's own */
+    uint64_t *stamps; /* device: the clock twice in front of all, then behind each command that
+                       * starts anything; NULL: it is not timed */
 };
+
+/* Stamps in front of the first command's. */
+enum { TEC_STAMPS_BEFORE = 2 };
 
 /* The members of every device; a kind's own struct begins with it. */
 struct tec_device {
@@ -73,6 +78,7 @@ void tec_device_choose_lanes(struct tec_device *device, const struct tec_capture
 struct tec_device_kind {
     const char *name;
     bool reads_host;
+    bool stamps; /* compile knows captures with stamps */
     /* Refuse options that this kind of device cannot have, before anything is allocated. */
     enum tec_status (*check)(const struct tec_device_options *options, struct tec_error *err);
     enum tec_matrix_layout (*layout)(const struct tec_device_options *options);

@@ -1,4 +1,4 @@
-/* control.cu - one thread each: a mark for the host, the condition of a loop. */
+/* control.cu - one thread each: a mark for the host, a time stamp, the condition of a loop. */
 #include "kernels/cuda/control.h"
 #include "kernels/cuda/lang.cuh"
 
@@ -13,6 +13,18 @@ void tec_cuda_stamp(struct tec_cuda_launch *launch, unsigned long long *to,
                     const unsigned long long *value)
 {
     tec_cuda_start(launch, stamp_kernel, dim3(1), dim3(1), 0, to, value);
+}
+
+static __global__ void time_kernel(uint64_t *to)
+{
+    wait_previous();
+    release_next();
+    *to = device_clock();
+}
+
+void tec_cuda_time(struct tec_cuda_launch *launch, uint64_t *to)
+{
+    tec_cuda_start(launch, time_kernel, dim3(1), dim3(1), 0, to);
 }
 
 static __global__ void loop_kernel(cudaGraphConditionalHandle handle, const int *count,

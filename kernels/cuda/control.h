@@ -1,4 +1,4 @@
-/* control.h - kernels that the device itself needs: marks, and the condition of a loop. */
+/* control.h - kernels that the device itself needs: marks, stamps, and the condition of a loop. */
 #ifndef TEC_KERNELS_CUDA_CONTROL_H
 #define TEC_KERNELS_CUDA_CONTROL_H
 
@@ -12,6 +12,10 @@ extern "C" {
  * runs. Both are host memory that the device reads and writes. */
 void tec_cuda_stamp(struct tec_cuda_launch *launch, unsigned long long *to,
                     const unsigned long long *value);
+
+/* Write the device's clock, in nanoseconds, when everything before this has ended. To memory of the
+ * device. */
+void tec_cuda_time(struct tec_cuda_launch *launch, uint64_t *to);
 
 /* Whether the body of a conditional WHILE node runs (again). `first`, in front of the node: *turn
  * becomes 0, and the body runs if *count > 0. Else, last in the body: one more turn has passed, and

@@ -331,6 +331,7 @@ static int64_t room(const struct tec_device *device)
 }
 
 const struct tec_device_kind tec_device_kind_cuda = {.name = "cuda",
+                                                     .stamps = true,
                                                      .check = check,
                                                      .layout = layout,
                                                      .lanes = lanes,

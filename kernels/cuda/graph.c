@@ -1,7 +1,8 @@
 /* graph.c - a recorded list becomes one CUDA Graph: every command's kernels are captured on the
  * list's stream; a loop is a conditional node, so that k steps are one launch. Marks and the end
- * are kernels that write where the host looks. While it is captured an NVTX range with its label
- * is around each command, for profilers that map a graph's nodes to where they come from. */
+ * are kernels that write where the host looks. Of a capture that is timed a kernel behind each
+ * command's, in loops too, writes the clock. While it is captured an NVTX range with its label is
+ * around each command, for profilers that map a graph's nodes to where they come from. */
 #include "kernels/cuda/control.h"
 #include "kernels/cuda/gpu.h"
 
@@ -128,6 +129,13 @@ static void stamp(struct recorder *r, int mark)
     r->graph->marks[r->graph->n_marks++] = mark;
 }
 
+/* Behind command `at`, or in front of all; nothing where the capture is not timed. */
+static void note_time(struct recorder *r, const struct tec_capture *capture, int at)
+{
+    if (capture->stamps)
+        tec_cuda_time(r->launch, capture->stamps + TEC_STAMPS_BEFORE + at);
+}
+
 static cudaError_t record_control(struct recorder *r, const struct tec_capture_step *c)
 {
     if (c->kind == TEC_REPEAT)
@@ -155,6 +163,8 @@ static cudaError_t record_all(struct recorder *r, const struct tec_capture *capt
 {
     cudaError_t error = cudaSuccess;
     r->what = "capture of";
+    for (int i = -TEC_STAMPS_BEFORE; i < 0; i++)
+        note_time(r, capture, i);
     for (int i = 0, n; i < capture->n && error == cudaSuccess; i += n) {
         n = 1;
         if (capture->commands[i].kind == TEC_RUN) {
@@ -162,6 +172,10 @@ static cudaError_t record_all(struct recorder *r, const struct tec_capture *capt
             error = r->launch->error;
         } else {
             error = record_control(r, &capture->commands[i]);
+        }
+        if (error == cudaSuccess) {
+            note_time(r, capture, i);
+            error = r->launch->error;
         }
     }
     if (error != cudaSuccess)

@@ -108,6 +108,15 @@ static __device__ __forceinline__ void publish(unsigned long long *to, unsigned 
     *(volatile unsigned long long *)to = value;
 }
 
+/* Nanoseconds of a clock that all multiprocessors share. It moves in steps of its own: 32 ns to
+ * 1 us, by the device. */
+static __device__ __forceinline__ unsigned long long device_clock()
+{
+    unsigned long long now;
+    asm volatile("mov.u64 %0, %%globaltimer;\n" : "=l"(now)::"memory");
+    return now;
+}
+
 /* Start a kernel. Does nothing after a failure, and remembers the first; an empty grid is nothing
  * to do. */
 template <class... Params, class... Args>

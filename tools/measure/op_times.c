@@ -1,5 +1,5 @@
 /* op_times.c - times the calls of a captured part one by one, beside what each of them computes and
- * moves. */
+ * moves: on a CPU by marks behind each, elsewhere by stamps of the device's clock. */
 #include "tools/measure/op_times.h"
 
 #include <stdio.h>
@@ -11,6 +11,7 @@ enum { MARKS = TEC_MAX_MARKS - 4 };
 /* One call: the item that it counts for, and its times. */
 struct timed {
     int item, layer;
+    int step; /* of the program: the command of the part's capture */
     enum tec_stage stage;
     const char *label;
     struct tec_cost cost;
@@ -25,6 +26,8 @@ struct work {
     bool differs; /* the commands do not match the calls */
     struct tec_capture **captures;
     int n_captures;
+    struct tec_capture *stamped; /* all of them, on a device with a clock; else NULL */
+    int64_t *stamped_ns;         /* by command */
 };
 
 static bool is_item(const struct tec_op_time *item, enum tec_stage stage, const char *label)
@@ -73,6 +76,7 @@ static void take_call(void *user, const struct tec_call_work *c)
 {
     struct work *w = user;
     struct timed *call = &w->calls[w->n++];
+    call->step = c->step;
     call->label = c->call->label;
     call->stage = c->stage;
     call->cost = c->cost;
@@ -117,6 +121,16 @@ static enum tec_status list_calls(struct work *w, const struct tec_op_times_of *
     return TEC_OK;
 }
 
+static enum tec_status record_stamped(struct work *w, const struct tec_op_times_of *of,
+                                      struct tec_error *err)
+{
+    int n = tec_capture_commands(of->part->capture);
+    w->stamped_ns = TEC_NEW(&w->arena, (size_t)n + 1, int64_t);
+    if (!w->stamped_ns)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for the times of %d commands", n);
+    return tec_capture_stamped(&w->stamped, of->part->capture, &w->arena, err);
+}
+
 static enum tec_status record(struct work *w, const struct tec_op_times_of *of,
                               struct tec_error *err)
 {
@@ -129,6 +143,21 @@ static enum tec_status record(struct work *w, const struct tec_op_times_of *of,
                         of->part->name, w->n_commands, w->n);
     for (int i = 0; i < w->n_captures; i++)
         TEC_TRY(tec_capture_end(w->captures[i], err));
+    return TEC_OK;
+}
+
+static enum tec_status pass_stamped(struct work *w, const struct tec_op_times_of *of, int at,
+                                    int64_t *launch_ns, struct tec_error *err)
+{
+    struct tec_replay replay = {.start_ns = 0};
+    of->launch(of->user, &replay);
+    *launch_ns = replay.end_ns - replay.start_ns;
+    replay = (struct tec_replay){.start_ns = 0};
+    tec_device_replay(of->plan->device, w->stamped, &replay);
+    TEC_TRY(tec_device_failure(of->plan->device, err));
+    TEC_TRY(tec_capture_times(w->stamped, w->stamped_ns, err));
+    for (int c = 0; c < w->n; c++)
+        w->calls[c].ns[at] = w->stamped_ns[w->calls[c].step];
     return TEC_OK;
 }
 
@@ -167,13 +196,15 @@ static double median(int64_t *ns, int n)
 
 static enum tec_status run(struct work *w, const struct tec_op_times_of *of, struct tec_error *err)
 {
+    bool cpu = strcmp(tec_device_kind(of->plan->device), "cpu") == 0;
     TEC_TRY(list_calls(w, of, err));
-    TEC_TRY(record(w, of, err));
+    TEC_TRY(cpu ? record(w, of, err) : record_stamped(w, of, err));
     int64_t *launches = TEC_NEW(&w->arena, (size_t)of->passes, int64_t);
     if (!launches)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %d passes", of->passes);
     for (int i = 0; i < of->passes; i++)
-        TEC_TRY(pass(w, of, i, &launches[i], err));
+        TEC_TRY(cpu ? pass(w, of, i, &launches[i], err)
+                    : pass_stamped(w, of, i, &launches[i], err));
     for (int i = 0; i < w->n; i++) {
         const struct timed *c = &w->calls[i];
         const struct tec_op_call call = {c->stage, c->label, c->layer, median(c->ns, of->passes),
@@ -193,12 +224,11 @@ enum tec_status tec_op_times_measure(struct tec_op_times *out, const struct tec_
 {
     struct work w = {.out = out};
     *out = (struct tec_op_times){.n = 0};
-    if (strcmp(tec_device_kind(of->plan->device), "cpu") != 0)
-        return tec_fail(err, TEC_UNSUPPORTED, "calls are timed one by one on a CPU alone");
     tec_arena_init(&w.arena, heap);
     enum tec_status status = run(&w, of, err);
     for (int i = 0; i < w.n_captures && w.captures; i++)
         tec_capture_free(w.captures[i]);
+    tec_capture_free(w.stamped);
     tec_arena_finish(&w.arena);
     return status;
 }

@@ -1,8 +1,9 @@
 /* op_times.h - the calls of a captured part timed one by one, beside what each computes and moves.
  *
- * The part's commands are recorded again with a mark behind each, so that every call ends for all
- * lanes before the next one begins: the sum is a little more than a launch takes. On a CPU; a
- * device that makes one kernel of several calls has no such times. */
+ * On a CPU the part's commands are recorded again with a mark behind each, so that every call ends
+ * for all lanes before the next one begins: the sum is a little more than a launch takes. On
+ * another device a second capture writes its clock behind each (tec_capture_stamped): of calls that
+ * are one kernel the first one has the time and the others 0. */
 #ifndef TEC_TOOLS_MEASURE_OP_TIMES_H
 #define TEC_TOOLS_MEASURE_OP_TIMES_H
 

@@ -111,9 +111,11 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* The least time of a call at the rates that were measured here. */
+/* The least time of a call at the rates that were measured here; 0: none were. */
 static double roof_us(const struct tec_profiled_ops *ops, const struct tec_cost *c)
 {
+    if (!(ops->bytes_s > 0.0))
+        return 0.0;
     double products = (double)c->products / ops->flop_s_bf16;
     double plain = (double)tec_cost_plus(c->products_f32, c->other) / ops->flop_s_f32;
     return 1e6 * larger(products + plain, (double)tec_cost_bytes(c) / ops->bytes_s);
@@ -211,6 +213,8 @@ static enum tec_status measure_roof(struct tec_profiled_ops *out, struct tec_pro
                                     struct tec_error *err)
 {
     struct tec_device *device = p->opened.engine->device;
+    if (strcmp(tec_device_kind(device), "cpu") != 0)
+        return TEC_OK; /* products of this size are no measure of a GPU */
     const struct tec_peak_gemm bf16 = {true, ROOF_ROWS, ROOF_SIDE, ROOF_TIMES};
     const struct tec_peak_gemm f32 = {false, ROOF_ROWS, ROOF_SIDE, ROOF_TIMES};
     TEC_TRY(tec_peak_gemm_measure(&out->flop_s_bf16, device, &bf16, p->call->heap, err));

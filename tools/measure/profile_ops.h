@@ -31,7 +31,7 @@ struct tec_profiled_ops {
     int n_parts, n, room;
     struct tec_profiled_part parts[TEC_PROFILE_PARTS];
     struct tec_profiled_op *ops;             /* [n] in the order of the launch */
-    double flop_s_bf16, flop_s_f32, bytes_s; /* measured here: the roof */
+    double flop_s_bf16, flop_s_f32, bytes_s; /* measured here: the roof; 0 on a GPU */
     double frame_us, sum_us;                 /* of all parts */
     char left_out[120];                      /* a part whose work nobody counts; "" = none */
 };

@@ -66,7 +66,12 @@ void tec_profile_print_ops(const struct tec_profiled_ops *ops, FILE *out)
         fprintf(out, "part %-12s %10.1f us a launch, its calls one by one %10.1f us (%+.1f %%)\n",
                 ops->parts[i].name, ops->parts[i].launch_us, ops->parts[i].sum_us,
                 100.0 * (ops->parts[i].sum_us / ops->parts[i].launch_us - 1.0));
-    fprintf(out,
+    if (!(ops->bytes_s > 0.0))
+        fprintf(out, "roof: not measured on this device; `tectum graph --roofline` has "
+                     "predictions\nof calls that are one kernel the first one has the time\n");
+    else
+        fprintf(
+            out,
             "roof: %.1f GFLOP/s bf16, %.1f GFLOP/s f32 (a product of this engine), %.1f GB/s (a "
             "read), measured in this run; what stays in a cache may lie above it\n",
             ops->flop_s_bf16 / 1e9, ops->flop_s_f32 / 1e9, ops->bytes_s / 1e9);
