@@ -32,9 +32,10 @@ class Engine:
             file.unlink()
         return self
 
-    def start(self):
+    def start(self, options=()):
+        """`options` of `tectum serve` are of this start alone."""
         with open(self.folder.with_suffix(".err"), "ab") as errors:
-            self.process = subprocess.Popen(self.command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True)
+            self.process = subprocess.Popen([*self.command, *options], cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True)
         begin = time.monotonic()
         for line in self.process.stdout:
             if line.startswith('{"serving"'):

@@ -33,11 +33,11 @@ class Robot:
 
     def __init__(self, server, table, a):
         self.server, self.table, self.disturb, self.kills = server, table, not a.quiet, a.kill
-        self.scripted, self.forgetful, self.age = a.scripted, a.forgetful, a.age
+        self.scripted, self.forgetful, self.age, self.record = a.scripted, a.forgetful, a.age, a.record
 
-    def reset(self, seed):
+    def reset(self, seed, name):
         self.server.stop()
-        self.server.forget().start()
+        self.server.forget().start(["--record", f"{self.record}/{name}.mcap"] if self.record else [])
         self.seed, self.step, self.texts, self.changes, self.sights = seed, 0, [], {}, []
         self.table.reset(seed)
         self.draw = np.random.default_rng([seed, 11])
@@ -118,7 +118,7 @@ def told(robot, found=None):
 
 def episode(robot, kind, seed):
     """-> what came out, as a map for the log"""
-    robot.reset(seed)
+    robot.reset(seed, f"{kind}-{seed}")
     table, rng = robot.table, goals.seeded(f"loop {kind} {seed}")
     found = {thing: table.state_of(thing) for thing in ("drawer", "faucet")}
     first = goals.goal(rng, kind if kind in ("order", "restore") else "order", found, (), held=kind == "order", most=5 if kind == "order" else 4)
@@ -167,8 +167,11 @@ def main():
     p.add_argument("--age", type=int, default=0, help="the robot sends what it saw so many tenths of a second ago")
     p.add_argument("--scripted", action="store_true", help="the scripted expert acts and speaks in the arm's place")
     p.add_argument("--forgetful", action="store_true", help="tell no facts, nor that a goal is new")
+    p.add_argument("--record", help="write a recording of each episode into this folder, for `tectum replay --sim`; not with --kill")
     p.add_argument("--log", help="append a JSON line an episode to this file")
     a = p.parse_args()
+    if a.record:
+        pathlib.Path(a.record).mkdir(parents=True, exist_ok=True)
     engine = Engine(a.memory, a.pipeline, [f"--set={s}" for s in (*a.set, *UNHURRIED * a.unhurried)])
     robot, whole = Robot(engine, Table(), a), []
     for kind in a.kinds.split(","):
