@@ -53,7 +53,7 @@ for kind in goals.KINDS:
         check(memory.did == (did if goal.keeps else goal.skills), f"{goal.text}: what was done")
         check(len(set(goal.skills)) == len(goal.skills), f"{goal.text}: no skill twice")
     check(lengths == ({0} if kind == "what" else {3, 4, 5}), f"{kind}: three to five skills, {lengths}")
-fifth, repeats = [], []
+fifth, repeats, before = [], [], []
 for _ in range(2000):
     memory = goals.asked(rng)
     goal = goals.fitting(rng, memory)
@@ -62,7 +62,13 @@ for _ in range(2000):
     if goals.ended(memory) and len(memory.did) == 4:
         fifth.append(len(goals.answer(goal, memory)[1]) == 5)
     repeats.append(goal.kind == "again" and goals.ended(memory) and memory.said in goal.skills)
+    before.append(goals.state(goal, memory) == "the one before has ended")
 check(0.3 < sum(fifth) / len(fifth) < 0.7, f"a fifth skill is added to a list as often as not: {sum(fifth)} of {len(fifth)}")
 check(sum(repeats) / len(repeats) > 0.05, f"what comes next when all is done again is asked often enough: {sum(repeats)}")
+check(0.15 < sum(before) / len(before) < 0.25, f"the arm says as often as in play that the skill before has ended: {sum(before)}")
+came = [goals.state(goals.order(["press the button", "pull the drawer"]), memory)
+        for memory, _, _ in goals.states(goals.order(["press the button", "pull the drawer"]), goals.Memory(home.found))]
+check(came == ["a new goal", "the arm is elsewhere", "is under way", "has ended",
+               "the one before has ended", "is under way", "has ended", "all done"], f"the moments of a goal in play: {came}")
 print("\n".join(dict.fromkeys(wrong)))
 sys.exit(bool(wrong))

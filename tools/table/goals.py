@@ -12,6 +12,7 @@ and answers `next:` with a skill or "done", and `did:` with the list, one skill 
 Every skill stands behind a blank, so that its words are the same tokens in a goal, a memory and an answer. Each has a verb of
 its own: a small planner then finds it by one word.
 """
+import copy
 import random
 import zlib
 from dataclasses import dataclass
@@ -38,7 +39,9 @@ KINDS = ("order", "restore", "again", "what")
 AGAIN, WHAT = "do it again", "what did you do?"
 HELD_OUT = 5                    # every fifth list of skills is never trained on
 UNLISTED = 0.5                  # how often a list of what was done that has the skill that was said is trained on without it
-AGAINS = 8                      # weight of "do it again" among goals, most of which do not fit a memory and become others
+AGAINS = 12                     # weight of "do it again" among goals, most of which do not fit a memory and become others
+BEFORE = 0.22                   # how often the arm still says that the skill before has ended, where a skill was said
+ARM = (0.46, 0.15, 0.14)        # how often what was said has ended, is under way, and the arm is elsewhere
 
 
 @dataclass(frozen=True)
@@ -129,6 +132,32 @@ def answer(goal, memory):
     return (rest[0] if rest else IDLE), did
 
 
+def states(goal, memory):
+    """The memories that come up while a goal is played by the rule, each with the right answers: of each skill that it was said and the
+    arm has not answered yet, that it is under way, that it has ended."""
+    out = []
+    for _ in range(3 * len(goal.skills) + 2):
+        said, did = answer(goal, memory)
+        out.append((copy.deepcopy(memory), said, did))
+        if memory.said == said and said in SKILLS:
+            memory.seen = ENDED[said] if memory.seen == ACT[said] else ACT[said]
+        memory.did, memory.said = did, said
+    return out
+
+
+def state(goal, memory):
+    """What kind of moment a memory is of, in words."""
+    if memory.said == IDLE:
+        return "all done"
+    if memory.said not in goal.skills:
+        return "a new goal"
+    if ended(memory):
+        return "has ended"
+    if memory.seen in (APPROACH[memory.said], ACT[memory.said]):
+        return "is under way"
+    return "the one before has ended" if memory.seen in ENDED.values() else "the arm is elsewhere"
+
+
 def found(rng):
     return {"drawer": rng.choice(("open", "closed")), "faucet": rng.choice(("open", "closed"))}
 
@@ -151,20 +180,23 @@ def goal(rng, kind, facts, did, held=False, least=3, most=5):
     return again(did) if kind == "again" else what()
 
 
-def asked(rng, ended=0.85, unlisted=UNLISTED):
-    """A memory as it comes up in between: what is trained on. `ended`: how often the skill that was said has ended."""
+def asked(rng, before=BEFORE, unlisted=UNLISTED):
+    """A memory as it comes up in between: what is trained on. `before`: how often the arm still says that the skill before has ended."""
     facts = found(rng)
     did = listed(rng, 1, 5, False) if rng.random() < 0.85 else ()
-    said = rng.choices((READY, IDLE, *SKILLS), (4, 1, 3, 3, 3, 3, 3))[0]
-    seen = WAITING
-    if said in SKILLS:
-        seen = ENDED[said] if rng.random() < ended else rng.choice((APPROACH[said], ACT[said]))
+    said = rng.choices((READY, IDLE, *SKILLS), (3, 1, 3, 3, 3, 3, 3))[0]
     rest = tuple(skill for skill in did if skill != said)
     if unlisted and rest != did and rng.random() < unlisted and not held_out(rest):
         did = rest                                  # else four of five lists of four have it, and a fifth is hardly ever added
-    if said not in SKILLS or rng.random() < 0.35:   # what the arm said of the skill before
-        other = rng.choice(SKILLS)
-        seen = rng.choice((WAITING, APPROACH[other], ACT[other], ENDED[other]))
+    other = rng.choice([skill for skill in SKILLS if skill != said])
+    elsewhere = rng.choice((WAITING, APPROACH[other], ACT[other], ENDED[other]))
+    if said not in SKILLS:
+        return Memory(facts, did, elsewhere, said)
+    if did and rng.random() < 0.5:                  # as in play: the last one done, or of a list that is done again the one before
+        last = did[did.index(said) - 1] if said in did else did[-1]
+        other = last if last != said else other
+    seen = rng.choices((ENDED[other], ENDED[said], rng.choice((APPROACH[said], ACT[said])), elsewhere),
+                       (before, *(share * (1 - before) / sum(ARM) for share in ARM)))[0]
     return Memory(facts, did, seen, said)
 
 

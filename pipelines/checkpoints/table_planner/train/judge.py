@@ -6,7 +6,6 @@ text; that is when greedy answers would play it so. Lists of skills are those ke
 without what was found; none.
 """
 import argparse
-import copy
 import pathlib
 import sys
 
@@ -23,21 +22,9 @@ MEMORIES = ("whole", "nothing found", "none")
 TOGETHER = 64           # questions of a forward
 
 
-def states(goal, memory):
-    """The memories that come up while a goal is played by the rule, each with the right answers."""
-    out = []
-    for _ in range(3 * len(goal.skills) + 2):
-        said, did = goals.answer(goal, memory)
-        out.append((copy.deepcopy(memory), said, did))
-        if memory.said == said and said in goals.SKILLS:
-            memory.seen = goals.ENDED[said] if memory.seen == goals.ACT[said] else goals.ACT[said]
-        memory.did, memory.said = did, said
-    return out
-
-
 def questions(tok, goal, memory, kept):
     """-> prompt and answer of every question of a goal, as ids"""
-    for state, said, did in states(goal, memory):
+    for state, said, did in goals.states(goal, memory):
         ids = list(tok.encode(goals.PREFIX))
         for key, text in state.segments().items():
             if kept == "whole" or kept == "nothing found" and not key.startswith("found"):

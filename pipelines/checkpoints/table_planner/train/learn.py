@@ -1,7 +1,8 @@
-"""Trains the planner of the table: python learn.py OUT [--steps 500] [--seed 0]
+"""Trains the planner of the table: python learn.py OUT [--steps 2950] [--seed 0]
 
 Text, answers and which lists are kept out of training: tools/table/goals.py. Several goals share one memory in a training
 row, each asked both questions; each sees the memory and itself. The model is the household planner's, with its start.
+The same command goes on where a training was stopped (OUT/state.pt).
 --notes W   a training-only aid: at the verb of every skill in a goal or a list, whether it is the one to say next, with weight W;
             at the end of every fact, the verb that restores it. The shipped model has no trace of it but its weights.
 """
@@ -29,9 +30,9 @@ def skill_notes(tok, ids, chosen, yes, no):
     return [0 if i not in verbs else yes if verbs[i] == chosen else no for i in ids]
 
 
-def row(tok, rng, count, ended, unlisted, agains):
+def row(tok, rng, count, before, unlisted, agains):
     """-> ids, segments, the goals' segments, positions, targets, notes of one memory with `count` goals behind it, side by side."""
-    memory = goals.asked(rng, ended, unlisted)
+    memory = goals.asked(rng, before, unlisted)
     yes, no = tok.encode(" first")[0], tok.encode(" nothing")[0]
     ids = list(tok.encode(goals.PREFIX))
     note = [0] * len(ids)
@@ -79,35 +80,66 @@ def batch(rows):
     return ids, positions, torch.ones(width, width, dtype=torch.bool).tril() & seen, target, note
 
 
+def told(a):
+    """The recipe, as training.json has it."""
+    return {k: v for k, v in vars(a).items() if k not in ("out", "init")}
+
+
+def keep(a, at, model, optimizer, rng):
+    """Writes where training is, so that the same command goes on there when it was stopped."""
+    file = pathlib.Path(a.out) / "state.pt"
+    torch.save(dict(at, told=told(a), model=model.state_dict(), optimizer=optimizer.state_dict(), rng=rng.getstate()), f"{file}.new")
+    pathlib.Path(f"{file}.new").rename(file)
+
+
+def resume(a, model, optimizer, rng):
+    """-> the step to begin with, processor seconds until then, history"""
+    file = pathlib.Path(a.out) / "state.pt"
+    if not file.exists():
+        return dict(step=0, seconds=0.0, history=[])
+    was = torch.load(file, weights_only=False)
+    if was["told"] != told(a):
+        sys.exit(f"{file} is of another recipe: {was['told']}")
+    model.load_state_dict(was["model"])
+    optimizer.load_state_dict(was["optimizer"])
+    rng.setstate(was["rng"])
+    return {k: was[k] for k in ("step", "seconds", "history")}
+
+
 def train(a):
     rng = goals.seeded(f"training {a.seed}{' on' if a.init else ''}")
     out = pathlib.Path(a.out)
     tok, model, optimizer = begin(a, goals.corpus())
-    started, history = time.process_time(), []
-    for step in range(a.steps):
+    at = resume(a, model, optimizer, rng)
+    started, sums = time.process_time() - at["seconds"], []
+    for step in range(at["step"], a.steps):
         rate(optimizer, a, step, 50)
-        rows = [row(tok, rng, a.goals, a.ended, a.unlisted, a.agains) for _ in range(a.batch)]
+        rows = [row(tok, rng, a.goals, a.before, a.unlisted, a.agains) for _ in range(a.batch)]
         answers, aside, right = losses(model, batch(rows), a.notes, tok.end)
         learn(model, optimizer, answers + a.notes * aside)
+        sums.append((answers.item(), aside.item(), right.item()))
         if (step + 1) % 25 == 0:
-            minutes = (time.process_time() - started) / 60
-            history.append([step + 1, round(minutes, 2), round(answers.item(), 4), round(aside.item(), 4), round(right.item(), 4)])
-            print("step %d  %.2f cpu min  answers %.4f  notes %.4f  words right %.4f" % tuple(history[-1]), flush=True)
+            at.update(step=step + 1, seconds=time.process_time() - started)
+            at["history"].append([step + 1, round(at["seconds"] / 60, 2), *(round(sum(x) / len(x), 4) for x in zip(*sums))])
+            sums = []
+            print("step %d  %.2f cpu min  answers %.4f  notes %.4f  words right %.4f" % tuple(at["history"][-1]), flush=True)
+        if (step + 1) % 100 == 0:
+            keep(a, at, model, optimizer, rng)
     planner.save(model, out, torch.float32, tok.end)
-    told = {k: v for k, v in vars(a).items() if k not in ("out", "init")}
-    told |= dict(torch=torch.__version__, cpu_minutes=round((time.process_time() - started) / 60, 1), history=history)
-    (out / "training.json").write_text(json.dumps(told) + "\n")
+    said = dict(told(a), torch=torch.__version__, cpu_minutes=round(at["seconds"] / 60, 1), history=at["history"])
+    (out / "training.json").write_text(json.dumps(said) + "\n")
 
 
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("out")
-    p.add_argument("--steps", type=int, default=500)
+    p.add_argument("--steps", type=int, default=2950)
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--batch", type=int, default=12)
     p.add_argument("--goals", type=int, default=4, help="of a row, each asked both questions")
     p.add_argument("--notes", type=float, default=1.0)
-    p.add_argument("--ended", type=float, default=0.85, help="how often the skill that was said has ended: choosing the next is hard")
+    p.add_argument("--before", type=float, default=goals.BEFORE,
+                   help="how often the arm still says that the skill before has ended, where a skill was said")
     p.add_argument("--unlisted", type=float, default=goals.UNLISTED,
                    help="how often the skill that was said is taken out of the list of what was done")
     p.add_argument("--agains", type=float, default=goals.AGAINS, help="weight of \"do it again\" among the goals")

@@ -13,8 +13,10 @@ mkdir -p "$out"
 
 . tools/demo/step.sh
 for seed in 0 1 2; do
-    step "training of seed $seed" $python $here/learn.py "$out/seed$seed" --seed $seed \
-        --steps 2950 --ended 0.75
+    step "training of seed $seed" $python $here/learn.py "$out/first$seed" --seed $seed
+    step "a second stretch of it" $python $here/learn.py "$out/seed$seed" --init "$out/first$seed" --seed $seed \
+        --steps 450 --lr 1e-3
     $python pipelines/checkpoints/planner/train/export.py "$out/seed$seed" "$out/bf16/seed$seed"
 done
-step "judging" $python $here/judge.py "$out/bf16/seed0" "$out/bf16/seed1" "$out/bf16/seed2"
+step "judging" $python $here/judge.py "$out/bf16/seed0" "$out/bf16/seed1" "$out/bf16/seed2" \
+    --goals 40 --seed 7100
