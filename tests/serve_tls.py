@@ -22,7 +22,7 @@ import urllib.request
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import serve_harness  # noqa: E402
 from serve_hostile import STALL  # noqa: E402
-from serve_client import Array, Socket, pack, unpack  # noqa: E402
+from serve_client import Array, Refused, Socket, pack, unpack  # noqa: E402
 from serve_harness import BOX, PROGRAM, SLOW, check, key_file, main, test, times  # noqa: E402
 
 serve_harness.tests.clear()  # those of serve_hostile are its own
@@ -192,6 +192,59 @@ def pages_and_act_are_encrypted_too():
     check(b"speaks TLS" in curl(act.replace("https", "http"), "-d", body).stdout)
     code, _, err = server.end()
     check(code == 0 and "3 requests, 0 errors" in err, err)
+
+
+def page_of(server):
+    """The URL of its page, from what it says on stderr."""
+    line = ""
+    while "/view" not in line:
+        line = server.p.stderr.readline()
+        check(line, "the page's address is said")
+    return re.search(r"https?://\S+/view", line).group(0)
+
+
+@test
+def another_machine_looks_through_tls_and_with_the_key():
+    """At an address that is not this machine's own alone; without both the page stays where it was."""
+    server = Server("--host", "0.0.0.0", "--key", key_file(KEY), "--view", "0")
+    url = page_of(server).replace("0.0.0.0", "127.0.0.1")
+    check(url.startswith("https://"), url)
+    port = int(url.split(":")[2].split("/")[0])
+    server.works("Authorization: Api-Key %s\r\n" % KEY)
+    for shown in (("-u", "anybody:" + KEY), ("-H", "Authorization: Bearer " + KEY)):
+        check(b"</html>" in curl(url, *shown).stdout, shown)
+        check(json.loads(curl(url[:-4] + "data", *shown).stdout)["nodes"] == ["see", "act", "talk"])
+        check(b"The page is at" in curl(url + "er", *shown).stdout)
+    for shown in ((), ("-u", "anybody:" + KEY[:-1]), ("-u", KEY + ":"), ("-u", "a:" + KEY * 20),
+                  ("-H", "Authorization: Basic !"), ("-H", "Authorization: Basic"),
+                  ("-H", "Authorization: Bearer " + KEY + "x")):
+        got = curl("-i", url, *shown).stdout
+        check(got.startswith(b"HTTP/1.1 401") and b"www-authenticate: Basic" in got, shown, got[:300])
+    check(b"speaks TLS" in curl(url.replace("https", "http")).stdout)
+    asks, shows = "Sec-WebSocket-Protocol: foxglove.sdk.v1\r\n", "Authorization: Bearer %s\r\n" % KEY
+    for headers, code in ((asks, "401"), (asks + shows + "Origin: https://evil.example\r\n", "400"), (shows, "400")):
+        try:
+            Socket(port, headers=headers, timeout=20 * SLOW, tls=TRUSTS)
+            check(False, headers)
+        except Refused as e:
+            check(str(e).split(" ")[1] == code, headers, e)
+    looks = Socket(port, headers=asks + shows, timeout=20 * SLOW, tls=TRUSTS)
+    check(json.loads(looks.message()[1])["op"] == "serverInfo" and json.loads(looks.message()[1])["channels"])
+    looks.frame(1, json.dumps({"op": "subscribe", "subscriptions": [{"id": 4, "channelId": 1}]}).encode())
+    looks.frame(9, b"settle")
+    check(looks.read() == (10, b"settle"))
+    server.works(shows)
+    opcode, data = looks.message()
+    check(opcode == 2 and data[:5] == b"\1\4\0\0\0" and json.loads(data[13:])["frame"] > 0, opcode, data[:60])
+    check(server.end()[0] == 0)
+    while opcode != 8:
+        opcode, data = looks.read()
+    check(int.from_bytes(data[:2], "big") == 1001, data)
+    for given, host, words in (((), "0.0.0.0", ("--key", key_file(KEY))), (GIVEN, "0.0.0.0", ()),
+                               (GIVEN, "127.0.0.1", ("--key", key_file(KEY)))):
+        server = (Server if given else Plain)("--host", host, *words, "--view", "0")
+        check(page_of(server).startswith("http://127.0.0.1:"), given, words)
+        server.end()
 
 
 @test

@@ -309,8 +309,8 @@ static enum tec_status prepare(struct job *job, struct tec_error *err)
         .opened = &job->frames.opened,
         .recorder = &job->frames.runtime.recorder,
         .figures = &job->frames.runtime.figures};
-    return tec_recording_asked_open(&job->frames.recording, &job->frames.view, &o->seen, &recording,
-                                    err);
+    return tec_recording_asked_open(&job->frames.recording, &job->frames.view, &o->seen, NULL,
+                                    &recording, err);
 }
 
 enum tec_status tec_cli_run(struct tec_invocation *call, struct tec_error *err)

@@ -254,6 +254,7 @@ static enum tec_status listen_on(struct tec_served *job, int inherited, struct t
                 "%s is not this machine alone, and no --key is given: whoever reaches "
                 "the port can move the robot",
                 job->host);
+    job->is_seen_afar = job->front.context && job->key.n && !tec_listen_is_local(&job->listener);
     if (job->front.context && o->gateways.groot && !tec_listen_is_local(&job->listener))
         return tec_fail(err, TEC_UNSUPPORTED,
                         "--groot-port: GR00T's protocol has no TLS: beside --tls-cert it is spoken "
@@ -298,7 +299,8 @@ int tec_served_descriptors(const struct tec_served *job)
     return DESCRIPTORS + sockets +
            tec_gateways_descriptors(&job->o.gateways,
                                     or_else(job->o.max_connections, MAX_CONNECTIONS)) +
-           tec_tls_descriptors(&job->front, sockets + TEC_GATEWAY_PLACES);
+           tec_tls_descriptors(&job->front, sockets + TEC_GATEWAY_PLACES +
+                                                (job->o.seen.view ? TEC_VIEW_SOCKETS : 0));
 }
 
 enum tec_status tec_served_bind(struct tec_served *job, int inherited, struct tec_error *err)
@@ -344,8 +346,9 @@ enum tec_status tec_served_start(struct tec_served *job, void (*end)(void *user)
                                                     .opened = &job->worker.opened,
                                                     .recorder = &job->worker.runtime.recorder,
                                                     .figures = &job->worker.runtime.figures};
+    job->afar = (struct tec_view_afar){job->address, &job->front, &job->key};
     TEC_TRY(tec_recording_asked_open(&job->worker.recording, &job->worker.view, &job->o.seen,
-                                     &recording, err));
+                                     job->is_seen_afar ? &job->afar : NULL, &recording, err));
     return start_gateways(job, err);
 }
 

@@ -43,6 +43,8 @@ struct tec_served {
     struct tec_gateways gateways;
     struct tec_tls_front front;
     struct tec_key key;
+    struct tec_view_afar afar;
+    bool is_seen_afar; /* other machines may look at the page */
     struct tec_safety_log told;
     pthread_mutex_t telling; /* guards the guard's lines and the summary, which is the last line */
     bool summed;

@@ -1,26 +1,32 @@
-/* client.c - a client of Foxglove's protocol: its orders, and the bytes to it. */
+/* client.c - a client of Foxglove's protocol: its orders, and the messages to it. */
 #include "tools/foxglove/client.h"
 
 #include "base/alloc.h"
 #include "base/json_text.h"
 
-#include <errno.h>
+#include <libwebsockets.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-enum { SECOND_NS = 1000000000, DATA = 1, DATA_HEAD = 13 };
+enum { DATA = 1, DATA_HEAD = 13 };
 enum { MESSAGES_A_SECOND = 200, BYTES_A_SECOND = 1 << 20 }; /* that it may send */
-static const int64_t patience_ns = 60 * (int64_t)SECOND_NS;
+enum { FRAME_HEAD = 6 /* bytes around a part of a message, at least */ };
+enum { SECOND_NS = 1000000000, GOODBYE_S = 2 };
 enum level { INFO, WARNING, ERROR };
+
+/* In front of each message in `out`, with room for the head that the library puts there. */
+struct waits {
+    uint32_t n;
+    bool is_text;
+    uint8_t head[LWS_PRE];
+};
 
 /* --- to it ------------------------------------------------------------------------------------ */
 
 /* Room for n bytes behind what is on its way; NULL: there is none. */
 static uint8_t *room(struct tec_foxglove_client *c, size_t n)
 {
-    if (c->ends || n > TEC_FOXGLOVE_OUT - (c->out_n - c->out_at))
+    if (c->code || n > TEC_FOXGLOVE_OUT - (c->out_n - c->out_at))
         return NULL;
     if (n > TEC_FOXGLOVE_OUT - c->out_n) {
         memmove(c->out, c->out + c->out_at, c->out_n - c->out_at);
@@ -32,21 +38,20 @@ static uint8_t *room(struct tec_foxglove_client *c, size_t n)
 }
 
 /* A message that `front` begins; it is left out where there is no room for it. */
-static void put(struct tec_foxglove_client *c, enum tec_websocket_opcode opcode, const void *front,
-                size_t front_n, const void *data, size_t n)
+static void put(struct tec_foxglove_client *c, bool is_text, const void *front, size_t front_n,
+                const void *data, size_t n)
 {
-    uint8_t head[TEC_WEBSOCKET_HEAD];
-    size_t head_n = tec_websocket_head(head, opcode, front_n + n);
-    uint8_t *to = room(c, head_n + front_n + n);
+    struct waits waits = {.n = (uint32_t)(front_n + n), .is_text = is_text};
+    uint8_t *to = room(c, sizeof waits + front_n + n);
     if (!to) {
-        c->lost += !c->ends;
+        c->lost += !c->code;
         return;
     }
-    memcpy(to, head, head_n);
+    to = mempcpy(to, &waits, sizeof waits);
     if (front_n)
-        memcpy(to + head_n, front, front_n);
-    if (n)
-        memcpy(to + head_n + front_n, data, n);
+        to = mempcpy(to, front, front_n);
+    memcpy(to, data, n);
+    lws_callback_on_writable(c->wsi);
 }
 
 /* Takes the reference. */
@@ -54,7 +59,7 @@ static void put_json(struct tec_foxglove_client *c, json_t *json)
 {
     char *text = tec_json_whole(json, JSON_COMPACT);
     if (text)
-        put(c, TEC_WEBSOCKET_TEXT, NULL, 0, text, strlen(text));
+        put(c, true, NULL, 0, text, strlen(text));
     free(text);
     json_decref(json);
 }
@@ -69,47 +74,57 @@ void tec_foxglove_client_tell(struct tec_foxglove_client *c, int channel, int64_
                               const char *text, size_t n)
 {
     uint8_t front[DATA_HEAD] = {DATA};
-    if (c->fd < 0 || !c->subscribed[channel])
+    if (!c->wsi || !c->subscribed[channel])
         return;
     for (int i = 0; i < 4; i++)
         front[1 + i] = (uint8_t)(c->ids[channel] >> (8 * i));
     for (int i = 0; i < 8; i++)
         front[5 + i] = (uint8_t)((uint64_t)time_ns >> (8 * i));
-    put(c, TEC_WEBSOCKET_BINARY, front, sizeof front, text, n);
+    put(c, false, front, sizeof front, text, n);
 }
 
-void tec_foxglove_client_end(struct tec_foxglove_client *c, enum tec_websocket_code code)
+void tec_foxglove_client_end(struct tec_foxglove_client *c, int code)
 {
-    const uint8_t why[2] = {(uint8_t)(code >> 8), (uint8_t)(code & 255)};
-    put(c, TEC_WEBSOCKET_CLOSE, NULL, 0, why, sizeof why);
-    c->ends = true;
+    if (c->code)
+        return;
+    c->code = code;
+    lws_set_timer_usecs(c->wsi, GOODBYE_S * LWS_US_PER_SEC); /* it may take nothing */
+    lws_callback_on_writable(c->wsi);
 }
 
-bool tec_foxglove_client_send(struct tec_foxglove_client *c, int64_t now_ns)
+/* The message that waits longest; false: the connection is broken. */
+static bool send_one(struct tec_foxglove_client *c)
+{
+    struct waits waits;
+    memcpy(&waits, c->out + c->out_at, sizeof waits);
+    uint8_t *at = c->out + c->out_at + sizeof waits;
+    int wrote = lws_write(c->wsi, at, waits.n, waits.is_text ? LWS_WRITE_TEXT : LWS_WRITE_BINARY);
+    c->out_at += sizeof waits + waits.n; /* what the socket did not take, the library has copied */
+    return wrote >= (int)waits.n;
+}
+
+int tec_foxglove_client_send(struct tec_foxglove_client *c)
 {
     char words[100];
-    while (c->out_at < c->out_n) {
-        ssize_t n = send(c->fd, c->out + c->out_at, c->out_n - c->out_at, MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-            return now_ns - c->moved_ns < patience_ns;
-        if (n <= 0)
-            return false;
-        c->out_at += (size_t)n;
-        c->moved_ns = now_ns;
+    while (c->out_at < c->out_n && !lws_send_pipe_choked(c->wsi))
+        if (!send_one(c))
+            return -1;
+    if (c->out_at < c->out_n) {
+        lws_callback_on_writable(c->wsi);
+        return 0;
     }
     c->out_at = c->out_n = 0;
-    c->moved_ns = now_ns;
-    if (c->ends)
-        return false;
+    if (c->code) {
+        lws_close_reason(c->wsi, (enum lws_close_status)c->code, NULL, 0);
+        return -1;
+    }
     if (c->lost > 0) {
         snprintf(words, sizeof words, "%lld messages were left out: they were not taken in time",
                  (long long)c->lost);
         c->lost = 0;
         tell_status(c, WARNING, words);
     }
-    return true;
+    return 0;
 }
 
 /* --- from it ---------------------------------------------------------------------------------- */
@@ -203,10 +218,18 @@ static void obey(struct tec_foxglove_client *c, const struct tec_engine *engine,
         orders[i].each(c, engine, json_array_get(items, k));
 }
 
-static void take_text(struct tec_foxglove_client *c, const struct tec_engine *engine,
-                      const struct tec_websocket_came *came)
+static void take(struct tec_foxglove_client *c, const struct tec_engine *engine)
 {
-    json_t *message = json_loadb((const char *)came->data, came->n, JSON_REJECT_DUPLICATES, NULL);
+    if (++c->sent > MESSAGES_A_SECOND) {
+        tec_foxglove_client_end(c, LWS_CLOSE_STATUS_POLICY_VIOLATION);
+        return;
+    }
+    if (!c->is_text) {
+        tell_status(c, ERROR, "binary messages: clients look at this robot, and change nothing");
+        return;
+    }
+    json_t *message =
+        json_loadb((const char *)c->message, c->message_n, JSON_REJECT_DUPLICATES, NULL);
     if (json_is_object(message))
         obey(c, engine, message);
     else
@@ -227,59 +250,40 @@ static bool too_much(struct tec_foxglove_client *c, size_t bytes, int64_t now_ns
     return c->sent_bytes > BYTES_A_SECOND;
 }
 
-static void take_one(struct tec_foxglove_client *c, const struct tec_engine *engine,
-                     const struct tec_websocket_came *came)
+void tec_foxglove_client_receive(struct tec_foxglove_client *c, const struct tec_engine *engine,
+                                 const void *data, size_t n, int64_t now_ns)
 {
-    if (came->code)
-        tec_foxglove_client_end(c, (enum tec_websocket_code)came->code);
-    else if (++c->sent > MESSAGES_A_SECOND)
-        tec_foxglove_client_end(c, TEC_WEBSOCKET_POLICY);
-    else if (came->opcode == TEC_WEBSOCKET_TEXT)
-        take_text(c, engine, came);
-    else if (came->opcode == TEC_WEBSOCKET_BINARY)
-        tell_status(c, ERROR, "binary messages: clients look at this robot, and change nothing");
-    else if (came->opcode == TEC_WEBSOCKET_PING)
-        put(c, TEC_WEBSOCKET_PONG, NULL, 0, came->data, came->n);
-    else if (came->opcode == TEC_WEBSOCKET_CLOSE) {
-        put(c, TEC_WEBSOCKET_CLOSE, NULL, 0, came->data, came->n < 2 ? 0 : 2);
-        c->ends = true;
+    size_t rest = lws_remaining_packet_payload(c->wsi);
+    if (c->code) /* what comes behind its end is not read */
+        return;
+    if (lws_is_first_fragment(c->wsi)) {
+        c->message_n = 0;
+        c->is_text = !lws_frame_is_binary(c->wsi);
     }
-}
-
-bool tec_foxglove_client_receive(struct tec_foxglove_client *c, const struct tec_engine *engine,
-                                 int64_t now_ns)
-{
-    struct tec_websocket_came came;
-    size_t n;
-    uint8_t *to = tec_websocket_room(&c->in, &n);
-    ssize_t got = recv(c->fd, to, n, 0);
-    if (got < 0)
-        return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
-    if (got == 0)
-        return false;
-    c->in.n += (size_t)got;
-    if (!c->ends && too_much(c, (size_t)got, now_ns))
-        tec_foxglove_client_end(c, TEC_WEBSOCKET_POLICY);
-    while (!c->ends && tec_websocket_next(&c->in, &came))
-        take_one(c, engine, &came);
-    if (c->ends)
-        c->in.at = c->in.n; /* what comes behind its end is not read */
-    return true;
+    size_t left = TEC_FOXGLOVE_MESSAGE - c->message_n;
+    if (too_much(c, FRAME_HEAD + n, now_ns))
+        tec_foxglove_client_end(c, LWS_CLOSE_STATUS_POLICY_VIOLATION);
+    else if (n > left || rest > left - n)
+        tec_foxglove_client_end(c, LWS_CLOSE_STATUS_MESSAGE_TOO_LARGE);
+    if (c->code)
+        return;
+    if (n > 0)
+        memcpy(c->message + c->message_n, data, n);
+    c->message_n += n;
+    if (!rest && lws_is_final_fragment(c->wsi))
+        take(c, engine);
 }
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-bool tec_foxglove_client_open(struct tec_foxglove_client *c, int fd, int64_t now_ns,
+bool tec_foxglove_client_open(struct tec_foxglove_client *c, struct lws *wsi,
                               const struct tec_engine *engine, const json_t *info,
                               struct tec_heap *heap)
 {
-    *c = (struct tec_foxglove_client){.fd = fd,
-                                      .in = {.bytes = tec_heap_get(heap, TEC_WEBSOCKET_ROOM),
-                                             .message = tec_heap_get(heap, TEC_WEBSOCKET_MOST)},
-                                      .out = tec_heap_get_sparse(heap, TEC_FOXGLOVE_OUT),
-                                      .moved_ns = now_ns};
-    if (!c->in.bytes || !c->in.message || !c->out) {
-        c->fd = -1;
+    *c = (struct tec_foxglove_client){.wsi = wsi,
+                                      .message = tec_heap_get(heap, TEC_FOXGLOVE_MESSAGE),
+                                      .out = tec_heap_get_sparse(heap, TEC_FOXGLOVE_OUT)};
+    if (!c->message || !c->out) {
         tec_foxglove_client_close(c, heap);
         return false;
     }
@@ -290,10 +294,7 @@ bool tec_foxglove_client_open(struct tec_foxglove_client *c, int fd, int64_t now
 
 void tec_foxglove_client_close(struct tec_foxglove_client *c, struct tec_heap *heap)
 {
-    if (c->fd >= 0)
-        close(c->fd);
-    tec_heap_put(heap, c->in.bytes);
-    tec_heap_put(heap, c->in.message);
+    tec_heap_put(heap, c->message);
     tec_heap_put(heap, c->out);
-    *c = (struct tec_foxglove_client){.fd = -1};
+    *c = (struct tec_foxglove_client){.wsi = NULL};
 }

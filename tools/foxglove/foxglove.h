@@ -1,5 +1,5 @@
 /* foxglove.h - a running robot's live values by Foxglove's WebSocket protocol, for Foxglove and
- * Lichtblick: a thread of its own, which the frame loop does not wait for. It reads the flight
+ * Lichtblick, on the thread of view.h, which the frame loop does not wait for. It reads the flight
  * recorder and the figures; actions and texts come to it as values.h says. doc/recording.md lists
  * the channels. */
 #ifndef TEC_TOOLS_FOXGLOVE_FOXGLOVE_H
@@ -8,9 +8,15 @@
 #include "graph/live/figures.h"
 #include "tools/record/recording.h"
 
+struct lws; /* libwebsockets' connection */
 struct tec_foxglove;
+struct tec_foxglove_client;
 
-enum { TEC_FOXGLOVE_CLIENTS = 8 };
+enum { TEC_FOXGLOVE_CLIENTS = 8, TEC_FOXGLOVE_TICK_US = 20000 };
+
+/* What a client may name in its handshake. */
+#define TEC_FOXGLOVE_PROTOCOL "foxglove.websocket.v1"
+#define TEC_FOXGLOVE_PROTOCOL_SDK "foxglove.sdk.v1" /* the same messages */
 
 /* Everything is borrowed until close. TEC_NO_MEMORY. */
 struct tec_foxglove_options {
@@ -22,18 +28,31 @@ struct tec_foxglove_options {
 enum tec_status tec_foxglove_open(struct tec_foxglove **out,
                                   const struct tec_foxglove_options *options,
                                   struct tec_error *err);
-/* Clients are told that this end leaves. The engine is still open, and no frame runs. NULL is
- * allowed. */
+/* No connection is left, or the library has closed them. The engine is still open, and no frame
+ * runs. NULL is allowed. */
 void tec_foxglove_close(struct tec_foxglove *f);
 
-/* Any one thread: whether there are TEC_FOXGLOVE_CLIENTS already; then a connection behind its
- * handshake, which is closed here from now on. False: it could not be taken, and is the caller's
- * still. */
-bool tec_foxglove_full(const struct tec_foxglove *f);
-bool tec_foxglove_take(struct tec_foxglove *f, int fd);
+/* --- one thread, which is not the frame thread; none of these blocks --- */
 
-/* Frame thread; NULL is allowed. A chunk has left; a frame has ended. Neither locks, waits nor
- * allocates. */
+/* A connection whose handshake was accepted; NULL: there are TEC_FOXGLOVE_CLIENTS already, or there
+ * is no memory. Then what it sends, when it may be sent to (-1: close it), and its end. */
+bool tec_foxglove_full(const struct tec_foxglove *f);
+struct tec_foxglove_client *tec_foxglove_enter(struct tec_foxglove *f, struct lws *wsi);
+void tec_foxglove_came(struct tec_foxglove *f, struct tec_foxglove_client *c, const void *data,
+                       size_t n);
+int tec_foxglove_writable(struct tec_foxglove_client *c);
+void tec_foxglove_left_by(struct tec_foxglove *f, struct tec_foxglove_client *c);
+
+/* Whether anybody has subscribed to something: then tell what is new every TEC_FOXGLOVE_TICK_US. */
+bool tec_foxglove_looked_at(const struct tec_foxglove *f);
+void tec_foxglove_tick(struct tec_foxglove *f);
+
+/* Clients are told that this end leaves; returns how many are there. */
+int tec_foxglove_goodbye(struct tec_foxglove *f);
+
+/* --- the frame thread; NULL is allowed --- */
+
+/* A chunk has left; a frame has ended. Neither locks, waits nor allocates. */
 void tec_foxglove_left(struct tec_foxglove *f, const struct tec_recorded_chunk *left);
 void tec_foxglove_frame(struct tec_foxglove *f, const struct tec_frame_record *record);
 

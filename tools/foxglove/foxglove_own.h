@@ -1,4 +1,4 @@
-/* foxglove_own.h - what the thread of Foxglove's clients shares with what makes its messages. */
+/* foxglove_own.h - what keeps Foxglove's clients shares with what makes its messages. */
 #ifndef TEC_TOOLS_FOXGLOVE_FOXGLOVE_OWN_H
 #define TEC_TOOLS_FOXGLOVE_FOXGLOVE_OWN_H
 
@@ -24,12 +24,8 @@ struct tec_foxglove {
     struct tec_heap *heap;
     struct tec_arena arena;
     struct tec_foxglove_values values;
-    int stop, door[2]; /* an eventfd; a pipe of connections */
-    pthread_t thread;
-    bool started;
-    _Atomic int n_clients; /* with those on their way through the pipe */
 
-    /* The thread's. */
+    /* Not the frame thread's. */
     json_t *about, *info;
     struct tec_foxglove_client clients[TEC_FOXGLOVE_CLIENTS];
     struct tec_clock clock;

@@ -11,7 +11,7 @@ enum { COUNT_NS = 1000000000 };
 bool tec_foxglove_wants(const struct tec_foxglove *f, int channel)
 {
     for (int i = 0; i < TEC_FOXGLOVE_CLIENTS; i++)
-        if (f->clients[i].fd >= 0 && f->clients[i].subscribed[channel])
+        if (f->clients[i].wsi && f->clients[i].subscribed[channel])
             return true;
     return false;
 }

@@ -19,6 +19,7 @@ enum tec_status tec_recording_asked_check(const struct tec_recording_asked *aske
 
 enum tec_status tec_recording_asked_open(struct tec_recording **recording, struct tec_view **view,
                                          const struct tec_recording_asked *asked,
+                                         const struct tec_view_afar *afar,
                                          const struct tec_recording_options *options,
                                          struct tec_error *err)
 {
@@ -27,7 +28,8 @@ enum tec_status tec_recording_asked_open(struct tec_recording **recording, struc
     all.limit_mib = asked->mib;
     if (asked->file)
         TEC_TRY(tec_recording_open(recording, &all, err));
-    return asked->view ? tec_view_of_option(view, asked->view, asked->origin, &all, err) : TEC_OK;
+    return asked->view ? tec_view_of_option(view, asked->view, asked->origin, afar, &all, err)
+                       : TEC_OK;
 }
 
 enum tec_status tec_recording_asked_close(struct tec_recording *recording, struct tec_view *view,

@@ -49,9 +49,10 @@ enum tec_status tec_recording_asked_check(const struct tec_recording_asked *aske
                                           struct tec_error *err);
 
 /* Open what was asked for; of `options` path and limit_mib are set here. *recording is NULL where
- * there is none. */
+ * there is none; afar NULL: this machine alone may look. */
 enum tec_status tec_recording_asked_open(struct tec_recording **recording, struct tec_view **view,
                                          const struct tec_recording_asked *asked,
+                                         const struct tec_view_afar *afar,
                                          const struct tec_recording_options *options,
                                          struct tec_error *err);
 

@@ -1,210 +1,122 @@
-/* view.c - the thread that serves the page of a running robot: one request at a time, each bounded
- * in size and time. Who asks for a WebSocket is handed on. */
+/* view.c - the thread that shows a running robot: its loop, its library, its socket. */
 #include "tools/record/view.h"
 
 #include "base/number.h"
 #include "base/thread.h"
-#include "tools/foxglove/foxglove.h"
-#include "tools/foxglove/handshake.h"
 #include "tools/record/recording_own.h"
-#include "tools/record/view_page.h"
+#include "tools/record/view_own.h"
+#include "tools/tls/front.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
-#include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
-enum { REQUEST = 4096, PATIENCE_S = 2, FRAMES = 2000 };
+enum { HANDSHAKE_S = 5, CHUNK = 1 << 14, GOODBYE_MS = 500, PATIENCE_S = 60 };
 
-struct tec_view {
-    struct tec_recording_options o;
-    const char *origin;
-    struct tec_heap *heap;
-    json_t *about;
-    struct tec_foxglove *foxglove;
-    int fd, stop, port;
-    pthread_t thread;
-    bool started;
+static const struct lws_protocols protocols[] = {
+    {.name = TEC_FOXGLOVE_PROTOCOL,
+     .callback = tec_view_event,
+     .per_session_data_size = sizeof(struct tec_view_visitor),
+     .rx_buffer_size = CHUNK},
+    {.name = TEC_FOXGLOVE_PROTOCOL_SDK,
+     .callback = tec_view_event,
+     .per_session_data_size = sizeof(struct tec_view_visitor),
+     .rx_buffer_size = CHUNK},
+    {.name = NULL},
 };
 
-/* --- requests --------------------------------------------------------------------------------- */
+/* Peers that are dead or take nothing are TCP's to find (listen.c). */
+static const lws_retry_bo_t no_pings = {.secs_since_valid_ping = 0, .secs_since_valid_hangup = 0};
 
-/* Read the head of a request; false: it is too long, too slow, or not whole. */
-static bool receive(int fd, char request[REQUEST])
+/* --- the thread ------------------------------------------------------------------------------- */
+
+static void tick(lws_sorted_usec_list_t *list)
 {
-    static const struct tec_clock clock = {NULL};
-    int64_t until = tec_clock_now(&clock) + PATIENCE_S * (int64_t)1000000000;
-    size_t n = 0;
-    while (n < REQUEST - 1) {
-        ssize_t got = recv(fd, request + n, REQUEST - 1 - n, 0);
-        if (got <= 0 || tec_clock_now(&clock) > until)
-            return false;
-        n += (size_t)got;
-        request[n] = '\0';
-        if (strstr(request, "\r\n\r\n"))
-            return strlen(request) == n;
-    }
-    return false;
+    struct tec_view *v = lws_container_of(list, struct tec_view, tick);
+    v->ticks = false;
+    if (tec_foxglove_looked_at(v->foxglove))
+        tec_foxglove_tick(v->foxglove);
+    tec_view_keep_pace(v);
 }
 
-/* A name of another machine that was made to point here may not read the page (DNS rebinding). */
-static bool is_ours(const char *request)
+void tec_view_keep_pace(struct tec_view *v)
 {
-    static const char *const hosts[] = {"127.0.0.1", "localhost", "[::1]"};
-    const char *at = strcasestr(request, "\r\nHost:");
-    for (at = at ? at + 7 : ""; *at == ' '; at++)
-        continue;
-    for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
-        size_t n = strlen(hosts[i]);
-        if (strncasecmp(at, hosts[i], n) == 0 && (at[n] == ':' || at[n] == '\r'))
-            return true;
-    }
-    return false;
-}
-
-static void send_all(int fd, const void *data, size_t n)
-{
-    const char *at = data;
-    while (n > 0) {
-        ssize_t sent = send(fd, at, n, MSG_NOSIGNAL);
-        if (sent <= 0)
-            return;
-        at += sent;
-        n -= (size_t)sent;
-    }
-}
-
-static void answer(int fd, const char *status, const char *type, const void *body, size_t n)
-{
-    char head[512];
-    int length = snprintf(
-        head, sizeof head,
-        "HTTP/1.1 %s\r\nContent-Type: %s; charset=utf-8\r\nContent-Length: %zu\r\n"
-        "Connection: close\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
-        "Content-Security-Policy: default-src 'none'; script-src 'unsafe-inline'; "
-        "style-src 'unsafe-inline'; connect-src 'self'; frame-ancestors 'none'\r\n\r\n",
-        status, type, n);
-    send_all(fd, head, (size_t)length);
-    send_all(fd, body, n);
-}
-
-static void answer_text(int fd, const char *status, const char *text)
-{
-    answer(fd, status, "text/plain", text, strlen(text));
-}
-
-static void answer_page(struct tec_view *v, int fd)
-{
-    struct tec_buffer page = {.heap = v->heap};
-    tec_view_page(&page, v->o.opened->pipeline->name, NULL);
-    if (page.failed)
-        answer_text(fd, "503 Service Unavailable", "There is no memory for the page.\n");
-    else
-        answer(fd, "200 OK", "text/html", page.data, page.n);
-    tec_buffer_finish(&page);
-}
-
-static void answer_data(struct tec_view *v, int fd, const char *path)
-{
-    struct tec_buffer data = {.heap = v->heap};
-    struct tec_flight flight;
-    struct tec_error err = {.message = ""};
-    const char *after = strstr(path, "after=");
-    double after_ms = after ? strtod(after + 6, NULL) : -1.0;
-    bool sane = after_ms > 0.0 && after_ms < 1e12;
-    /* A page knows a time to a nanosecond or so: a frame is newer by more. */
-    int64_t after_ns = sane ? (int64_t)(after_ms * 1e6) + 1000 : INT64_MIN;
-    enum tec_status status = tec_flight_now(&flight, v->o.recorder, v->about, v->heap, &err);
-    if (status == TEC_OK) {
-        status = tec_view_data(&data, &flight, after_ns, FRAMES, &err);
-        tec_flight_close(&flight);
-    }
-    if (status == TEC_OK)
-        answer(fd, "200 OK", "application/json", data.data, data.n);
-    else
-        answer_text(fd, "503 Service Unavailable", "There is no memory for the data.\n");
-    tec_buffer_finish(&data);
-}
-
-/* For a program of Foxglove's protocol. True: the connection is no longer this thread's. */
-static bool hand_on(struct tec_view *v, int fd, const char *request)
-{
-    char head[512];
-    const char *refused = tec_foxglove_answer(request, v->origin, head, sizeof head);
-    bool full = !refused && tec_foxglove_full(v->foxglove);
-    if (refused || full) {
-        answer_text(fd, full ? "503 Service Unavailable" : "400 Bad Request",
-                    full ? "As many programs as may look at this robot do so already.\n" : refused);
-        return false;
-    }
-    send_all(fd, head, strlen(head));
-    return tec_foxglove_take(v->foxglove, fd);
-}
-
-/* True: the connection is handed on. */
-static bool serve_one(struct tec_view *v, int fd)
-{
-    const struct timeval patience = {.tv_sec = PATIENCE_S};
-    char request[REQUEST], path[256];
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    if (!receive(fd, request) || sscanf(request, "GET %255s HTTP/1.", path) != 1) {
-        answer_text(fd, "400 Bad Request", "This page is read with GET.\n");
-        return false;
-    }
-    if (!is_ours(request))
-        answer_text(fd, "403 Forbidden", "This page is for this machine alone.\n");
-    else if (tec_foxglove_asks(request))
-        return hand_on(v, fd, request);
-    else if (strcmp(path, "/view") == 0 || strcmp(path, "/") == 0)
-        answer_page(v, fd);
-    else if (strcmp(path, "/data") == 0 || strncmp(path, "/data?", 6) == 0)
-        answer_data(v, fd, path);
-    else
-        answer_text(fd, "404 Not Found", "The page is at /view.\n");
-    return false;
+    if (v->ticks || !tec_foxglove_looked_at(v->foxglove))
+        return;
+    v->ticks = true;
+    lws_sul_schedule(v->context, 0, &v->tick, tick, TEC_FOXGLOVE_TICK_US);
 }
 
 static void *run(void *user)
 {
     struct tec_view *v = user;
-    for (;;) {
-        struct pollfd fds[2] = {{.fd = v->stop, .events = POLLIN}, {.fd = v->fd, .events = POLLIN}};
-        if (poll(fds, 2, -1) < 0 && errno != EINTR)
-            return NULL;
-        if (fds[0].revents)
-            return NULL;
-        int fd = fds[1].revents ? accept4(v->fd, NULL, NULL, SOCK_CLOEXEC) : -1;
-        if (fd < 0)
-            continue;
-        if (!serve_one(v, fd))
-            close(fd);
+    while (!atomic_load(&v->stopping) && lws_service(v->context, 0) >= 0)
+        continue;
+    for (int ms = 0; ms < GOODBYE_MS && tec_foxglove_goodbye(v->foxglove) > 0; ms++) {
+        lws_service(v->context, -1);
+        usleep(1000);
     }
+    lws_sul_cancel(&v->tick);
+    return NULL;
 }
 
 /* --- life ------------------------------------------------------------------------------------- */
 
-static enum tec_status bind_here(struct tec_view *v, int port, struct tec_error *err)
+static enum tec_status open_context(struct tec_view *v, struct tec_error *err)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    socklen_t size = sizeof at;
-    int on = 1;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    v->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (v->fd < 0)
-        return tec_fail(err, TEC_IO, "--view: %s", strerror(errno));
-    setsockopt(v->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(v->fd, (const struct sockaddr *)&at, size) != 0 || listen(v->fd, 8) != 0 ||
-        getsockname(v->fd, (struct sockaddr *)&at, &size) != 0)
-        return tec_fail(err, TEC_IO, "--view %d: %s", port, strerror(errno));
-    v->port = ntohs(at.sin_port);
+    const struct lws_context_creation_info info = {
+        .port = CONTEXT_PORT_NO_LISTEN_SERVER,
+        .protocols = protocols,
+        .vhost_name = "default",
+        .gid = -1,
+        .uid = -1,
+        .user = v,
+        .timeout_secs = HANDSHAKE_S,
+        .timeout_secs_ah_idle = HANDSHAKE_S,
+        .keepalive_timeout = HANDSHAKE_S,
+        .pt_serv_buf_size = CHUNK,
+        .fd_limit_per_thread = TEC_VIEW_SOCKETS + 8,
+        .retry_and_idle_policy = &no_pings,
+        .server_string = "tectum",
+    };
+    lws_sock_file_fd_type file = {.filefd = v->listener.fd};
+    lws_set_log_level(0, NULL);
+    v->context = lws_create_context(&info);
+    if (!v->context)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for libwebsockets");
+    v->door = lws_adopt_descriptor_vhost(lws_get_vhost_by_name(v->context, "default"),
+                                         LWS_ADOPT_RAW_FILE_DESC, file, protocols[0].name, NULL);
+    if (!v->door)
+        return tec_fail(err, TEC_NO_MEMORY, "libwebsockets does not take the listening socket");
     return TEC_OK;
+}
+
+/* From the thread of the handshakes. */
+static void take_over(void *user, int fd, const struct sockaddr_storage *peer, socklen_t n)
+{
+    const struct tec_view *v = user;
+    (void)peer;
+    (void)n;
+    if (!tec_listen_hand(v->hand, fd))
+        close(fd);
+}
+
+/* The socket; from afar only connections behind their TLS come, through a door. */
+static enum tec_status listen_on(struct tec_view *v, int port, struct tec_error *err)
+{
+    const char *host = v->afar ? v->afar->host : "127.0.0.1";
+    char bare[80];
+    bool six = host[0] == '[';
+    snprintf(bare, sizeof bare, "%.*s", (int)strcspn(host + six, "]"), host + six);
+    TEC_TRY(tec_listen_bind(&v->listener, bare, port, err));
+    TEC_TRY(tec_listen_start(&v->listener, &v->port, err));
+    v->listener.patience_s = PATIENCE_S;
+    if (!v->afar)
+        return TEC_OK;
+    const struct tec_tls_port given = {.listener = v->listener, .hand = take_over, .user = v};
+    tec_tls_front_add(v->afar->front, &given, TEC_VIEW_SOCKETS);
+    v->listener = (struct tec_listener){.fd = -1, .spare = -1};
+    return tec_listen_door(&v->listener, &v->hand, err);
 }
 
 static enum tec_status start(struct tec_view *v, int port, struct tec_error *err)
@@ -213,12 +125,12 @@ static enum tec_status start(struct tec_view *v, int port, struct tec_error *err
                                                   .recorder = v->o.recorder,
                                                   .figures = v->o.figures,
                                                   .mode = v->o.mode};
-    TEC_TRY(bind_here(v, port, err));
+    TEC_TRY(tec_context(err, listen_on(v, port, err), "--view"));
     TEC_TRY(tec_foxglove_open(&v->foxglove, &foxglove, err));
     v->about = tec_recording_about(v->o.opened, v->o.mode, 0);
-    v->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (!v->about || v->stop < 0)
+    if (!v->about)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a page");
+    TEC_TRY(open_context(v, err));
     v->started = tec_thread_start(&v->thread, run, v);
     return v->started ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for the thread of a page");
 }
@@ -232,6 +144,7 @@ enum tec_status tec_view_read_port(int64_t *n, const char *port, struct tec_erro
 }
 
 enum tec_status tec_view_of_option(struct tec_view **out, const char *port, const char *origin,
+                                   const struct tec_view_afar *afar,
                                    const struct tec_recording_options *options,
                                    struct tec_error *err)
 {
@@ -242,16 +155,22 @@ enum tec_status tec_view_of_option(struct tec_view **out, const char *port, cons
     struct tec_view *v = tec_heap_get(heap, sizeof *v);
     if (!v)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a page");
-    *v = (struct tec_view){.o = *options, .origin = origin, .heap = heap, .fd = -1, .stop = -1};
+    *v = (struct tec_view){.o = *options,
+                           .origin = origin,
+                           .afar = afar,
+                           .heap = heap,
+                           .listener = {.fd = -1, .spare = -1},
+                           .hand = -1};
     enum tec_status status = start(v, (int)n, err);
     if (status != TEC_OK) {
         tec_view_close(v);
         return status;
     }
     *out = v;
+    const char *host = afar ? afar->host : "127.0.0.1", *safe = afar ? "s" : "";
     tec_say(options->opened->call,
-            "frames are shown at http://127.0.0.1:%d/view, to Foxglove at ws://127.0.0.1:%d",
-            v->port, v->port);
+            "frames are shown at http%s://%s:%d/view, to Foxglove at ws%s://%s:%d", safe, host,
+            v->port, safe, host, v->port);
     return TEC_OK;
 }
 
@@ -269,18 +188,20 @@ void tec_view_frame(struct tec_view *v, const struct tec_frame_record *record)
 
 void tec_view_close(struct tec_view *v)
 {
-    const uint64_t one = 1;
     if (!v)
         return;
     if (v->started) {
-        ssize_t written = write(v->stop, &one, sizeof one);
-        (void)written; /* an eventfd always has room for this write */
+        atomic_store(&v->stopping, true);
+        lws_cancel_service(v->context);
         pthread_join(v->thread, NULL);
     }
-    if (v->fd >= 0)
-        close(v->fd);
-    if (v->stop >= 0)
-        close(v->stop);
+    if (v->context)
+        lws_context_destroy(v->context);
+    if (v->door) /* the library has closed it */
+        v->listener.fd = -1;
+    tec_listen_close(&v->listener);
+    if (v->hand >= 0)
+        close(v->hand);
     tec_foxglove_close(v->foxglove);
     json_decref(v->about);
     tec_heap_put(v->heap, v);

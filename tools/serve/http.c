@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/number.h"
+#include "tools/serve/http_reply.h"
 #include "tools/serve/pages.h"
 
 #include <stdio.h>
@@ -12,72 +13,26 @@
 enum { SECOND_NS = 1000000000 };
 
 static const struct tec_clock wall = {NULL};
-static const char text_type[] = "text/plain; version=0.0.4; charset=utf-8";
-
-/* The headers into the buffer; false: they do not fit. */
-static bool add_head(struct lws *wsi, unsigned status, const char *type, size_t n,
-                     unsigned char **p, unsigned char *end)
-{
-    static const char close[] = "close", challenge[] = "Bearer";
-    return !lws_add_http_header_status(wsi, status, p, end) &&
-           !lws_add_http_header_by_token(wsi, WSI_TOKEN_HTTP_CONTENT_TYPE,
-                                         (const unsigned char *)type, (int)strlen(type), p, end) &&
-           !lws_add_http_header_content_length(wsi, n, p, end) &&
-           !lws_add_http_header_by_token(wsi, WSI_TOKEN_CONNECTION, (const unsigned char *)close, 5,
-                                         p, end) &&
-           (status != 401 ||
-            !lws_add_http_header_by_token(wsi, WSI_TOKEN_HTTP_WWW_AUTHENTICATE,
-                                          (const unsigned char *)challenge, 6, p, end)) &&
-           !lws_finalize_http_header(wsi, p, end);
-}
-
-/* One reply of head and body in one write; the socket is closed behind it. */
-static int respond_in(struct lws *wsi, unsigned status, const char *type, const void *body,
-                      size_t n, unsigned char *buffer, size_t room)
-{
-    unsigned char *start = buffer + LWS_PRE, *p = start, *end = buffer + room;
-    if (!add_head(wsi, status, type, n, &p, end) || (size_t)(end - p) < n)
-        return -1;
-    /* The library says HTTP/1.0, which WebSocket clients refuse to read. */
-    start[sizeof "HTTP/1." - 1] = '1';
-    p = mempcpy(p, body, n);
-    int sent = lws_write(wsi, start, (size_t)(p - start), LWS_WRITE_HTTP_FINAL);
-    (void)sent; /* whether it was or not, the socket is closed */
-    return -1;
-}
 
 static int respond(struct lws *wsi, unsigned status, const char *body)
 {
-    unsigned char buffer[LWS_PRE + 1024];
-    return respond_in(wsi, status, text_type, body, strlen(body), buffer, sizeof buffer);
-}
-
-/* Copy of a header; its length, -1 where it is absent or longer than `room` - 1. */
-static int header(struct lws *wsi, enum lws_token_indexes token, char *text, int room)
-{
-    int n = lws_hdr_total_length(wsi, token);
-    return n > 0 && n < room ? lws_hdr_copy(wsi, text, room, token) : -1;
+    return tec_http_say(wsi, status, NULL, body);
 }
 
 static bool has_key(struct lws *wsi, const struct tec_key *key)
 {
     char text[TEC_KEY_MAX + 32];
-    int n = key->n ? header(wsi, WSI_TOKEN_HTTP_AUTHORIZATION, text, sizeof text) : 0;
+    int n = key->n ? tec_http_header(wsi, WSI_TOKEN_HTTP_AUTHORIZATION, text, sizeof text) : 0;
     return key->n == 0 || (n > 0 && tec_key_fits(key, text, (size_t)n));
 }
 
-/* The whole of a body that may be long; nothing of it where there was no memory. */
+/* A body that may be long; none where there was no memory for it. */
 static int respond_buffer(struct lws *wsi, const char *type, const struct tec_buffer *body,
                           struct tec_heap *heap)
 {
-    enum { HEAD_BYTES = LWS_PRE + 1024 };
-    bool whole = body->data && !body->failed;
-    unsigned char *buffer = whole ? tec_heap_get(heap, HEAD_BYTES + body->n) : NULL;
-    int result = buffer
-                     ? respond_in(wsi, 200, type, body->data, body->n, buffer, HEAD_BYTES + body->n)
-                     : respond(wsi, 503, "There is no memory for it.\n");
-    tec_heap_put(heap, buffer);
-    return result;
+    return body->data && !body->failed
+               ? tec_http_reply(wsi, 200, type, NULL, body->data, body->n, heap)
+               : respond(wsi, 503, "There is no memory for it.\n");
 }
 
 static int respond_metrics(struct lws *wsi, const struct tec_metrics_source *source,
@@ -85,7 +40,7 @@ static int respond_metrics(struct lws *wsi, const struct tec_metrics_source *sou
 {
     struct tec_buffer body = {.heap = heap};
     tec_metrics_text(&body, source);
-    int result = respond_buffer(wsi, text_type, &body, heap);
+    int result = respond_buffer(wsi, tec_http_text, &body, heap);
     tec_buffer_finish(&body);
     return result;
 }
@@ -174,7 +129,8 @@ int tec_http_answer(struct lws *wsi, const char *path, const struct tec_key *key
 enum tec_door tec_http_judge(struct lws *wsi, const struct tec_key *key)
 {
     char text[TEC_KEY_MAX + 32];
-    if (header(wsi, WSI_TOKEN_UPGRADE, text, sizeof text) < 0 || strcasecmp(text, "websocket") != 0)
+    if (tec_http_header(wsi, WSI_TOKEN_UPGRADE, text, sizeof text) < 0 ||
+        strcasecmp(text, "websocket") != 0)
         return TEC_DOOR_PROTOCOL;
     if (is_of_page(wsi))
         return TEC_DOOR_ORIGIN;
@@ -183,12 +139,14 @@ enum tec_door tec_http_judge(struct lws *wsi, const struct tec_key *key)
 
 int tec_http_refuse(struct lws *wsi, enum tec_door why)
 {
+    static const struct tec_http_field challenge[] = {{"www-authenticate:", "Bearer"}, {NULL}};
     switch (why) {
     case TEC_DOOR_ORIGIN:
         return respond(wsi, 403, "Web pages may not connect to a robot's server.\n");
     case TEC_DOOR_KEY:
-        return respond(wsi, 401,
-                       "This server asks for a key: send the header Authorization: Api-Key KEY.\n");
+        return tec_http_say(
+            wsi, 401, challenge,
+            "This server asks for a key: send the header Authorization: Api-Key KEY.\n");
     case TEC_DOOR_FULL:
         return respond(wsi, 503, "Every connection is taken.\n");
     default:

@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 
 enum {
-    TEC_TLS_PORTS = 2,
+    TEC_TLS_PORTS = 3,
     TEC_TLS_HANDSHAKES = 128, /* in progress; a further one takes the place of the oldest */
     TEC_TLS_HANDSHAKE_S = 5   /* so long one may take */
 };
