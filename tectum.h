@@ -15,7 +15,9 @@
  * hard { ms, on_miss, limit } say. Use one of them. Of a pipeline with several action nodes they
  * give those of the first; tectum_wait_for and tectum_handout_of those of any.
  *
- * A pipeline of several sessions has a handle for each robot (tectum_session).
+ * A pipeline of several sessions has a handle for each robot (tectum_session). A process may have
+ * several pipelines, opened, used and closed by any threads: each runs its own frames, which share
+ * the processor, and gives what it gives alone.
  *
  * Every function but tectum_open and tectum_close may be called from any thread at any time. No
  * call prints, exits or reads the environment. Pointers given are borrowed for the call. */

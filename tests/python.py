@@ -271,6 +271,36 @@ def test_sessions():
     raises("a robot ends with its pipeline", tectum.ClosedError, lambda: both[1].infer(observation(0)))
 
 
+def test_several_pipelines():
+    def act(robot):
+        return [robot.infer(observation(i)).actions.tobytes() for i in range(3)]
+
+    seeds, alone, together = (7, 8), [], {}
+    for seed in seeds:
+        with open_demo(seed=seed) as robot:
+            alone.append(act(robot))
+
+    def work(i):
+        with open_demo(seed=seeds[i % 2]) as robot:
+            together[i] = act(robot)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    check("pipelines that threads open and close have what each has alone", alone[0] != alone[1]
+          and [together.get(i) for i in range(4)] == [alone[0], alone[1]] * 2, sorted(together))
+    with open_demo(seed=seeds[0]) as one, open_demo(seed=seeds[1]) as other:
+        both = [[], []]
+        for i in range(3):
+            both[0].append(one.infer(observation(i)).actions.tobytes())
+            both[1].append(other.infer(observation(i)).actions.tobytes())
+        check("two pipelines take turns", both == alone)
+        other.close()
+        check("one goes on when the other is closed", np.isfinite(one.infer(observation(3)).actions).all())
+
+
 def running():
     """How many threads there are; one that was waited for is listed for a moment longer."""
     least = len(os.listdir("/proc/self/task"))
@@ -365,6 +395,7 @@ with open_demo() as opened:
 with open_demo() as opened:
     test_handout_and_texts(opened)
 test_sessions()
+test_several_pipelines()
 test_close()
 test_process()
 test_words()
