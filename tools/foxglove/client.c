@@ -10,7 +10,7 @@
 
 enum { DATA = 1, DATA_HEAD = 13 };
 enum { MESSAGES_A_SECOND = 200, BYTES_A_SECOND = 1 << 20 }; /* that it may send */
-enum { FRAME_HEAD = 6 /* bytes around a part of a message, at least */ };
+enum { A_PART = 512 /* a part of a message counts as so many bytes more: it takes time, too */ };
 enum { SECOND_NS = 1000000000, GOODBYE_S = 2 };
 enum level { INFO, WARNING, ERROR };
 
@@ -261,7 +261,7 @@ void tec_foxglove_client_receive(struct tec_foxglove_client *c, const struct tec
         c->is_text = !lws_frame_is_binary(c->wsi);
     }
     size_t left = TEC_FOXGLOVE_MESSAGE - c->message_n;
-    if (too_much(c, FRAME_HEAD + n, now_ns))
+    if (too_much(c, A_PART + n, now_ns))
         tec_foxglove_client_end(c, LWS_CLOSE_STATUS_POLICY_VIOLATION);
     else if (n > left || rest > left - n)
         tec_foxglove_client_end(c, LWS_CLOSE_STATUS_MESSAGE_TOO_LARGE);

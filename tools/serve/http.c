@@ -139,7 +139,8 @@ enum tec_door tec_http_judge(struct lws *wsi, const struct tec_key *key)
 
 int tec_http_refuse(struct lws *wsi, enum tec_door why)
 {
-    static const struct tec_http_field challenge[] = {{"www-authenticate:", "Bearer"}, {NULL}};
+    static const struct tec_http_field challenge[] = {{"www-authenticate:", "Bearer"},
+                                                      {NULL, NULL}};
     switch (why) {
     case TEC_DOOR_ORIGIN:
         return respond(wsi, 403, "Web pages may not connect to a robot's server.\n");
