@@ -210,6 +210,30 @@ TEST(a_limit_bridges_so_many_in_a_row)
     CHECK(gives(&got, TEC_SOURCE_HELD, 3, chunk_at(3, 1, 0), chunk_at(3, 1, 0)));
 }
 
+/* A frame that leaves the action out is no miss, but the robot goes on without actions of its own
+ * as in a missed one: both are bridged by one limit. */
+TEST(frames_that_leave_actions_out_are_bridged_by_the_limit)
+{
+    struct tec_action_output *h = make(TEC_MISS_HOLD, 2, 0);
+    struct tec_action_output_chunk out = {.left_out = true};
+    struct tec_handed got;
+    fresh(h, 0);
+    for (int round = 0; round < 3; round++) {
+        out.frame = 1;
+        got = tec_action_output_fresh(h, &out);
+        CHECK(got.source == TEC_SOURCE_HELD && got.left_out);
+        CHECK_INT(tec_action_output_missed(h, 2).source, ==, TEC_SOURCE_HELD);
+        CHECK_INT(fresh(h, 3).source, ==, TEC_SOURCE_FRESH);
+    }
+    for (out.frame = 4; out.frame < 6; out.frame++)
+        CHECK_INT(tec_action_output_fresh(h, &out).source, ==, TEC_SOURCE_HELD);
+    got = tec_action_output_fresh(h, &out);
+    CHECK(got.source == TEC_SOURCE_STOPPED && got.n == 0 && got.left_out);
+    CHECK_INT(fresh(h, 7).source, ==, TEC_SOURCE_STOPPED);
+    tec_action_output_reset(h);
+    CHECK_INT(fresh(h, 8).source, ==, TEC_SOURCE_FRESH);
+}
+
 /* --- numbers that are not ----------------------------------------------------------------------
  */
 

@@ -242,8 +242,7 @@ struct tec_handed tec_action_output_missed(struct tec_action_output *h, int64_t 
 
 static struct tec_handed left_out(struct tec_action_output *h, int64_t frame)
 {
-    h->stopped |= h->o.on_miss == TEC_MISS_STOP;
-    struct tec_handed handed = h->stopped ? nothing(TEC_SOURCE_STOPPED) : substitute(h, frame);
+    struct tec_handed handed = tec_action_output_missed(h, frame);
     handed.left_out = true;
     return handed;
 }
