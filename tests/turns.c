@@ -227,4 +227,37 @@ TEST(language_ends_behind_its_launch_while_another_waits)
     CHECK(slack > 7000.0 && slack < 50000.0);
 }
 
+/* Until the next tick, less what the hard nodes of this frame take: nothing where it has nothing to
+ * act on. */
+static double slack_with(bool observed)
+{
+    struct tiny tiny;
+    struct tiny_observation seen;
+    struct tec_loop *loop;
+    struct tec_error err;
+    REQUIRE(tiny_open(&tiny, "pi05", false, 1, 0, &err));
+    tiny_observe(&seen, tiny.model, 40);
+    struct tec_virtual device = {.clock_ns = &other.now_ns, .plan = tiny.plan, .took = took};
+    struct tec_loop_options o = tiny_loop(&tiny);
+    o.chains[0].executor = tec_executor_virtual(&device);
+    o.planner = (struct tec_planner){.name = "each", .plan = plan};
+    o.period_ns = 50000000;
+    REQUIRE(tec_loop_create(&loop, &o, &tiny_heap, &err) == TEC_OK);
+    for (int i = 0; i < 3; i++) { /* costs are known behind the first */
+        other.waits_from = INT32_MAX;
+        struct tec_tick tick = tec_loop_tick(loop, other.now_ns, i == 0);
+        tec_loop_run(loop, i < 2 || observed ? &seen.input : NULL, &tick);
+    }
+    tec_loop_destroy(loop);
+    tiny_close(&tiny);
+    return other.slack_us;
+}
+
+TEST(a_frame_without_an_observation_has_all_its_time_for_language)
+{
+    double with = slack_with(true), without = slack_with(false);
+    CHECK(with > 0.0 && with < 50000.0);
+    CHECK(without == 50000.0);
+}
+
 TAP_MAIN

@@ -368,15 +368,24 @@ static int64_t wanted_next(const struct tec_loop *l, int64_t now)
     return next;
 }
 
-/* What the longest texts take that hard nodes of a chain wait for, with the step that reads a last
- * token. */
-static double texts_cost(const struct tec_loop *l, const struct tec_chain *c, double q)
+/* Sessions of the frame that have an observation. */
+static int observed(const struct tec_loop *l)
+{
+    int n = 0;
+    for (int i = 0; i < l->n_own; i++)
+        n += (l->n_own > 1 ? l->own[i].input : l->input) != NULL;
+    return n;
+}
+
+/* What the longest texts take that hard nodes of a chain wait for, of n sessions, with the step
+ * that reads a last token. */
+static double texts_cost(const struct tec_loop *l, const struct tec_chain *c, int n, double q)
 {
     double us = 0.0;
     const struct tec_topology *t = l->o.topology;
     for (int d = 0; c->says && d < l->o.n_decoders; d++) {
         const struct tec_decoder *o = &l->o.decoders[d];
-        int launches = o->tree ? l->n_own : 1, rows = o->tree ? 1 : l->n_own;
+        int launches = o->tree ? n : 1, rows = o->tree ? 1 : n;
         if (o->awaited && &l->chains[o->chain] == c)
             us += launches * t->nodes[o->node].steps *
                   tec_loop_cost(l, t->nodes[o->node].name, rows, q);
@@ -384,16 +393,17 @@ static double texts_cost(const struct tec_loop *l, const struct tec_chain *c, do
     return us;
 }
 
-/* What the hard nodes of a chain take in a frame. */
-static double hard_cost(const struct tec_loop *l, const struct tec_chain *c, double q)
+/* What the hard nodes of a chain take in a frame with n observations. */
+static double hard_cost(const struct tec_loop *l, const struct tec_chain *c, int n, double q)
 {
     int chain = tec_chain_index(l, c);
-    int n = l->n_own > 1 && c->costs->n_together > 1 ? l->n_own : 0;
-    double us = c->prefill_node >= 0 ? tec_loop_launch_cost(l, chain, TEC_COST_PREFILL, n, q) : 0.0;
-    us += texts_cost(l, c, q);
+    int together = l->n_own > 1 && c->costs->n_together > 1 ? n : 0;
+    double us = texts_cost(l, c, n, q);
+    if (c->prefill_node >= 0)
+        us += tec_loop_launch_cost(l, chain, TEC_COST_PREFILL, together, q);
     for (int i = 0; i < l->o.n_actions; i++)
         if (&l->chains[l->o.actions[i].chain] == c)
-            us += tec_loop_cost(l, l->o.actions[i].name, n, q);
+            us += tec_loop_cost(l, l->o.actions[i].name, together, q);
     return us;
 }
 
@@ -411,9 +421,10 @@ static double slack_of(const void *self, double q)
     const struct tec_loop *l = self;
     int64_t now = tec_loop_now(l), next = wanted_next(l, now);
     double hard = 0.0;
-    for (int i = 0; i < l->o.n_chains; i++)
+    int n = observed(l); /* without any no hard node runs */
+    for (int i = 0; i < l->o.n_chains && n > 0; i++)
         if (l->chains[i].in_frames && !l->chains[i].ring)
-            hard += hard_cost(l, &l->chains[i], q);
+            hard += hard_cost(l, &l->chains[i], n, q);
     int depths[TEC_MAX_RINGS];
     for (int i = 0; i < l->n_rings; i++)
         depths[i] = tec_ring_depth(l, tec_ring_first(l, i));
