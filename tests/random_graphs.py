@@ -353,7 +353,7 @@ def left_out(r, case):
 def prompts(r, case):
     """Prompts of several texts, inputs and streams in any order, and such as have fixed words alone."""
     for node in case["nodes"]:
-        if node["kind"] != "prefill" or node["name"] == "hears":  # who waits for a text reads no other one
+        if node["kind"] != "prefill":
             continue
         triggered = str(getattr(node.get("spawn"), "text", "")).startswith("on_change")
         if node["name"] == "look" and r.random() < 0.3:
@@ -386,14 +386,15 @@ def slots(r, case):
 
 def remembers(r, case):
     """A memory in the prompt of an arm, or of a planner beside it."""
-    into = [n for n in case["nodes"] if n["name"] in ("see", "think")]
+    into = [n for n in case["nodes"] if n["name"] in ("see", "think", "hears")]
     if case["nodes"][0]["kind"] == "memory_load" or r.random() < 0.5:
         return
     prompt = r.choice(into)
     for node in case["nodes"]:
         if node.get("model") == prompt["model"]:
             node.pop("draft", None)
-    prompt["after"] = "recall"
+    if prompt["name"] != "hears":  # which comes behind the text that it waits for
+        prompt["after"] = "recall"
     if prompt["name"] == "think":
         prompt["template"] = "facts"
     case["nodes"].append({"kind": "memory_load", "name": "recall", "model": prompt["model"], "reads": ["past"],

@@ -43,20 +43,32 @@ for sessions in 1 3; do
     done
 done
 
-"$T" run tests/pipelines/said_demo.lua --random-inputs 1 -n 3 --dump "$W/dump" >"$W/out" 2>"$W/err" </dev/null && python3 - "$W/dump" <<'PYTHON' 2>>"$W/err"
+for p in said_demo said_memory; do
+    "$T" run tests/pipelines/$p.lua --random-inputs 1 -n 3 --dump "$W/$p" >"$W/out" 2>"$W/err" </dev/null
+done
+cat >"$W/dumps.py" <<'PYTHON'
 import json, struct, sys
-data = open(sys.argv[1], "rb").read()
-size = struct.unpack("<Q", data[:8])[0]
-entries = json.loads(data[8:8 + size])
-def ints(name):
-    first, end = entries[name]["data_offsets"]
-    return struct.unpack("<%di" % ((end - first) // 4), data[8 + size + first:8 + size + end])
-ids, tokens = ints("prompt_ids"), ints("prompt_tokens")
-rows = [ids[i * len(ids) // 3:][:n] for i, n in enumerate(tokens)]
-assert rows[0][:8] == rows[1][:8], "what is said is the same"
-assert rows[0][-4:] == rows[1][-4:] == rows[2][-4:], (rows, "the end of the template")
+def rows(name):
+    data = open(sys.argv[1] + "/" + name, "rb").read()
+    size = struct.unpack("<Q", data[:8])[0]
+    entries = json.loads(data[8:8 + size])
+    def ints(name):
+        first, end = entries[name]["data_offsets"]
+        return struct.unpack("<%di" % ((end - first) // 4), data[8 + size + first:8 + size + end])
+    ids, tokens = ints("prompt_ids"), ints("prompt_tokens")
+    return [ids[i * len(ids) // 3:][:n] for i, n in enumerate(tokens)]
+said = rows("said_demo")
+if sys.argv[2] == "plain":
+    assert said[0][:8] == said[1][:8], "what is said is the same"
+    assert said[0][-4:] == said[1][-4:] == said[2][-4:], (said, "the end of the template")
+else:
+    for a, b in zip(said, rows("said_memory")):
+        assert len(b) > len(a) and b[-len(a):] == a, (a, b)
 PYTHON
+python3 "$W/dumps.py" "$W" plain 2>>"$W/err"
 ok $? "a dump has the prompt that was made of the text, and all of it"
+python3 "$W/dumps.py" "$W" memory 2>>"$W/err"
+ok $? "with a memory its segments stand before that"
 
 cat >"$W/costs.py" <<'PYTHON'
 import json, sys

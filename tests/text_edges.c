@@ -12,6 +12,7 @@
 #define SEVERAL "tests/pipelines/several_texts.lua"
 #define ARM "tests/pipelines/two_models_arm.lua"
 #define SAID "tests/pipelines/said_first.lua"
+#define SAID_BESIDE "tests/pipelines/said_beside.lua"
 
 enum { FRAMES = 24, CHUNK = 6 * 32, MOST = 16 };
 
@@ -248,6 +249,29 @@ TEST(a_prompt_that_waits_is_the_text_of_its_frame)
         others += memcmp(both.chunk, before, sizeof before) != 0;
     }
     CHECK_INT(others, ==, FRAMES);
+    close_engine(&both);
+    close_engine(&arm);
+}
+
+/* Beside the text that is waited for stands another one, which the observation has brought. */
+TEST(a_prompt_that_waits_has_other_texts_beside_it)
+{
+    struct open both = {.k = 0}, arm = {.k = 0};
+    struct tec_frame_input input;
+    open_engine(&both, SAID_BESIDE, NULL);
+    open_engine(&arm, ARM, "inputs.prompt.max_tokens=44");
+    for (int f = 0; f < 6; f++) {
+        int32_t ids[64], given[3] = {3, 9, 11 + f};
+        int tokens[MOST + 3];
+        const struct tec_frame_record *r = step(&both, f, given, 3, &input);
+        REQUIRE(r->n_reads == 1);
+        CHECK_INT(r->reads[0].request, ==, both.version_of);
+        int n = tokens_of(&both, both.version_of, tokens);
+        for (int i = 0; i < 3; i++)
+            tokens[n++] = given[i];
+        step(&arm, f, ids, prompt_of(&arm, tokens, n, ids), &input);
+        CHECK(memcmp(both.chunk, arm.chunk, sizeof arm.chunk) == 0);
+    }
     close_engine(&both);
     close_engine(&arm);
 }
@@ -529,6 +553,11 @@ TEST(of_several_texts_those_of_streams_are_cut)
     REQUIRE(observe(&o, 0, &prompt, &input) == TEC_OK);
     CHECK_INT(input.chains[0].prefix.n_text, <=, o.engine->plan->spec.text_tokens);
     CHECK(strstr(o.warning, "stream 'narration' is cut") != NULL);
+    o.warning[0] = '\0';
+    int tokens = input.chains[0].prefix.n_text;
+    REQUIRE(observe(&o, 2, &prompt, &input) == TEC_OK); /* the same again */
+    CHECK_INT(input.chains[0].prefix.n_text, ==, tokens);
+    CHECK(strstr(o.warning, "stream 'narration' is cut") != NULL);
     const struct tec_observation *seen = tec_session_observation(o.engine->session);
     CHECK(strncmp(seen->text, "open the drawer\npress the", 25) == 0);
     CHECK(seen->text_bytes < 600);
@@ -544,6 +573,31 @@ TEST(of_several_texts_those_of_streams_are_cut)
     prompt = (struct tec_value){
         .name = "prompt", .kind = TEC_VALUE_TEXT, .data = most, .bytes = sizeof most};
     CHECK_INT(observe(&o, 0, &prompt, &input), ==, TEC_INVALID); /* what is given is not cut */
+    prompt.bytes = 700;
+    CHECK_INT(observe(&o, 0, &prompt, &input), ==, TEC_INVALID);
+    CHECK(strncmp(err.message, "see: prompt has ", 16) == 0); /* of several texts */
+    close_engine(&o);
+}
+
+/* A text that says nothing is a prompt of nothing, not that of the text before. */
+TEST(a_prompt_that_waits_may_hear_nothing)
+{
+    struct open o = {.k = 0, .demo = true};
+    struct tec_frame_input input;
+    struct tec_value prompt = {
+        .name = "prompt", .kind = TEC_VALUE_TEXT, .data = "open", .bytes = 4};
+    open_engine(&o, "tests/pipelines/said_demo.lua", "nodes.look.template=bare");
+    REQUIRE(observe(&o, 0, &prompt, &input) == TEC_OK);
+    int heard = 0;
+    for (int i = 0; i < o.pipeline->n_chains; i++) {
+        const struct tec_chain_input *in = &input.chains[i];
+        if (!in->maker.make)
+            continue;
+        heard++;
+        CHECK_INT(in->maker.make(in->maker.self, NULL, 0), ==, 1);
+        CHECK_INT(in->prefix.ids[0], ==, 0);
+    }
+    CHECK_INT(heard, ==, 1);
     close_engine(&o);
 }
 

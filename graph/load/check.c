@@ -198,7 +198,7 @@ static bool runs_after(const struct tec_pipeline *p, int late, int early)
         if (at == early)
             return true;
     }
-    return false;
+    return tec_pipeline_loads_first(p, &p->nodes[late], &p->nodes[early]);
 }
 
 static void check_writers(struct checker *c)

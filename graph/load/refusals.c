@@ -236,13 +236,9 @@ static void after_text(struct refusing *r)
     if (!text || !writes_text(text))
         return;
     if (r->n->kind == TEC_DECL_PREFILL && tec_pipeline_waits_for(r->p, r->n)) {
-        int texts[TEC_MAX_TEXTS];
-        const char *why =
-            waits(r, r->n)                                        ? "requests wait for it"
-            : stands_in_ring(r)                                   ? "it fills a ring"
-            : tec_pipeline_texts(r->p, r->n->chain, texts) > 1    ? "it reads another text"
-            : first_of(r, TEC_DECL_MEMORY_LOAD, r->n->chain) >= 0 ? "its prompt has a memory"
-                                                                  : NULL;
+        const char *why = waits(r, r->n)      ? "requests wait for it"
+                          : stands_in_ring(r) ? "it fills a ring"
+                                              : NULL;
         if (why)
             REFUSE(field(r, "after"), "'%s' waits for the text of '%s', but %s", name_of(r->n),
                    name_of(text), why);

@@ -34,6 +34,13 @@ const struct tec_decl_node *tec_pipeline_prompt_waits(const struct tec_pipeline 
     return prefill < 0 ? NULL : tec_pipeline_waits_for(p, &p->nodes[prefill]);
 }
 
+bool tec_pipeline_loads_first(const struct tec_pipeline *p, const struct tec_decl_node *prefill,
+                              const struct tec_decl_node *load)
+{
+    return load->kind == TEC_DECL_MEMORY_LOAD && prefill->kind == TEC_DECL_PREFILL &&
+           tec_pipeline_waits_for(p, prefill);
+}
+
 double tec_pipeline_due(const struct tec_pipeline *p, int chain)
 {
     double due = (double)INFINITY;

@@ -153,7 +153,9 @@ struct tec_memory_query {
     struct tec_template_values values;
     const int *ids; /* [n] of the model's vocabulary */
     int n;
-    bool cut; /* ids that do not fit are left out at the end; else TEC_INVALID */
+    bool cut;    /* ids that do not fit are left out at the end; else TEC_INVALID */
+    bool always; /* where nothing is behind the segments, id 0 is */
+    int waits;   /* tokens that it may be longer by, when a text is said: segments leave them */
 };
 
 /* Find segments for a query, assemble beginning, segments and query: ids [room]. What the prompt
@@ -162,6 +164,14 @@ enum tec_status tec_memory_prompt(struct tec_chain_memory *memory, struct tec_me
                                   const struct tec_memory_query *query, int *ids, int room,
                                   struct tec_arena *scratch, struct tec_error *err);
 void tec_memory_drop(struct tec_chain_memory *memory, struct tec_memory_prompt *prompt);
+
+/* What stands behind the segments of a prompt for another query: ids [room], at most as many as
+ * there is room for, where the prompt has room + prompt->query. They may be the query's. Nothing is
+ * looked for or locked: for any thread. */
+enum tec_status tec_memory_prompt_end(struct tec_chain_memory *memory,
+                                      const struct tec_memory_prompt *prompt,
+                                      const struct tec_memory_query *query, int *ids, int room,
+                                      int *n, struct tec_arena *scratch, struct tec_error *err);
 
 /* Changes of all memories that a session has of a chain: of each the value of its input's name. */
 enum tec_status tec_chain_memory_apply(struct tec_chain_memory *memory, int session,

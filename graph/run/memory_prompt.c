@@ -170,29 +170,33 @@ static enum tec_status query_ids(struct tec_chain_memory *c, const struct tec_me
     if (!q->ids)
         return encode_calls(c, t->memory, t->n_calls, &q->values, ids, room, n, scratch, err);
     *n = (size_t)q->n;
-    memcpy(ids, q->ids, (*n < room ? *n : room) * sizeof *ids);
+    memmove(ids, q->ids, (*n < room ? *n : room) * sizeof *ids);
     return TEC_OK;
 }
 
-/* What stands behind the segments, within what the pipeline allows. Its end is cut where the query
- * may be. */
+/* What stands behind the segments, or behind `at` tokens, within what the pipeline allows. Its end
+ * is cut where the query may be. */
 static enum tec_status read_query(struct tec_chain_memory *c, const struct tec_memory_query *q,
-                                  int *ids, int room, size_t *n, struct tec_arena *scratch,
+                                  int at, int *ids, int room, size_t *n, struct tec_arena *scratch,
                                   struct tec_error *err)
 {
     struct tec_memory_query shorter = *q;
-    size_t most = query_room(c), left = (size_t)(room - c->n_beginning);
+    size_t most = query_room(c), left = (size_t)(room - at);
     bool tight = left < most;
     most = tight ? left : most;
     TEC_TRY(query_ids(c, &shorter, ids, (size_t)room, n, scratch, err));
     while (*n > most && !q->ids && tec_template_cut(&shorter.values, *n, most))
         TEC_TRY(query_ids(c, &shorter, ids, (size_t)room, n, scratch, err));
     *n = *n > most && q->cut && q->ids ? most : *n;
+    if (*n < 1 && most >= 1 && q->always) {
+        ids[0] = 0;
+        *n = 1;
+    }
     if (*n >= 1 && *n <= most)
         return TEC_OK;
     return tight ? tec_fail(err, TEC_INVALID,
                             "the query has %zu tokens and the beginning %d; the frame holds %d", *n,
-                            c->n_beginning, room)
+                            at, room)
                  : tec_fail(err, TEC_INVALID,
                             "the prompt behind the segments has %zu tokens, the pipeline allows "
                             "%zu: raise max_tokens or shorten it",
@@ -282,8 +286,9 @@ static enum tec_status assemble(struct tec_chain_memory *c, struct tec_memory_pr
     int *query = TEC_NEW(scratch, (size_t)room, int);
     if (!query)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a prompt");
-    TEC_TRY(read_query(c, q, query, room, &n, scratch, err));
+    TEC_TRY(read_query(c, q, c->n_beginning, query, room, &n, scratch, err));
     int at = c->n_beginning, most = room - (int)n;
+    most = q->waits < most - at ? most - q->waits : at;
     memcpy(ids, c->beginning, (size_t)at * sizeof *ids);
     for (int m = 0; m < c->n; m++) {
         int others = claimed(c, m + 1), own = others < most - at ? most - others : at;
@@ -315,6 +320,18 @@ enum tec_status tec_memory_prompt(struct tec_chain_memory *c, struct tec_memory_
         pthread_mutex_unlock(&tec_memory_in(c, prompt, m)->lock);
     if (status != TEC_OK)
         tec_memory_drop(c, prompt);
+    return status;
+}
+
+enum tec_status tec_memory_prompt_end(struct tec_chain_memory *c, const struct tec_memory_prompt *p,
+                                      const struct tec_memory_query *query, int *ids, int room,
+                                      int *n, struct tec_arena *scratch, struct tec_error *err)
+{
+    struct tec_arena_mark mark = tec_arena_mark(scratch);
+    size_t count = 0;
+    enum tec_status status = read_query(c, query, p->query, ids, room, &count, scratch, err);
+    tec_arena_rewind(scratch, mark);
+    *n = (int)count;
     return status;
 }
 

@@ -7,7 +7,6 @@
  * longest text. */
 #include "graph/run/session.h"
 
-#include "graph/load/pipeline_texts.h"
 #include "graph/run/session_fit.h"
 #include "graph/run/session_robot.h"
 #include "graph/run/session_state.h"
@@ -44,6 +43,7 @@ static bool give_guide(struct tec_session *s, struct tec_session_set *set, int i
 
 static bool give_set(struct tec_session *s, struct tec_session_set *set)
 {
+    size_t texts = s->hears ? tec_texts_longest(&s->prompt.texts) : 1;
     const struct tec_model *m = s->options.model;
     struct tec_observation *seen = &set->seen;
     size_t slots = (size_t)m->n_slots, width = (size_t)tec_model_state(m);
@@ -55,10 +55,13 @@ static bool give_set(struct tec_session *s, struct tec_session_set *set)
     seen->state_raw = TEC_NEW(&s->arena, width, double);
     seen->bins = TEC_NEW(&s->arena, width, int);
     seen->text = TEC_NEW(&s->arena, (size_t)s->text_max + 1, char);
-    set->ids = TEC_NEW(&s->arena, (size_t)s->ids_room, int);
+    set->ids = TEC_NEW(&s->arena, (size_t)tec_chain_prompt_room(&s->prompt), int);
+    set->texts = TEC_NEW(&s->arena, texts, char);
+    set->stand_ins =
+        TEC_NEW(&s->arena, s->hears ? (size_t)tec_chain_prompt_room(&s->prompt) : 1, int);
     set->session = s;
     bool all = seen->pictures && seen->valid && seen->state && seen->state_f64 && seen->state_raw &&
-               seen->bins && seen->text && set->ids;
+               seen->bins && seen->text && set->ids && set->texts && set->stand_ins;
     for (int i = 0; all && i < s->n_actions; i++) {
         set->noise[i] = TEC_NEW(&s->arena, chunk_size(s), float);
         all = set->noise[i] && give_guide(s, set, i);
@@ -105,12 +108,13 @@ static bool reserve_scratch(struct tec_session *s)
     for (int i = 0; i < s->options.n_secondary; i++)
         reads |= s->options.secondary[i].tokenizer != NULL;
     bytes = bytes * PER_BYTE + FIXED;
-    s->late_ids = s->waits ? TEC_NEW(&s->arena, (size_t)s->ids_room, int) : NULL;
+    s->late_ids =
+        s->hears ? TEC_NEW(&s->arena, (size_t)tec_chain_prompt_room(&s->prompt), int) : NULL;
     if (reads && (!reserve(&s->scratch, bytes < read ? read : bytes) ||
-                  (s->waits && !reserve(&s->late, bytes + read))))
+                  (s->hears && !reserve(&s->late, bytes + read))))
         return false;
     s->scratch_start = (struct tec_arena_mark){s->scratch.block, 0};
-    return s->late_ids || !s->waits;
+    return s->late_ids || !s->hears;
 }
 
 static enum tec_status give_buffers(struct tec_session *s, struct tec_error *err)
@@ -154,40 +158,19 @@ static enum tec_status find_actions(struct tec_session *s, struct tec_error *err
     return TEC_OK;
 }
 
-/* Ids of a prompt before it is cut. Where the last ones stay, those of all bytes of its texts and
- * of its template. */
-static int ids_room(const struct tec_session *s)
-{
-    size_t room = (size_t)s->text_max + 64;
-    for (int i = 0; s->template && i < s->template->n_calls; i++)
-        room += strlen(s->template->calls[i].text);
-    return s->robot->keep_last ? (int)room : s->options.max_text;
-}
-
 static enum tec_status fill(struct tec_session *s, struct tec_error *err)
 {
     const struct tec_session_options *o = &s->options;
     TEC_TRY(tec_session_find_robot(&s->robot, &s->plain, o, &s->arena, err));
     TEC_TRY(tec_session_fit(o, s->robot, s->plain, s->heap, err));
-    if (tec_model_reads(o->model))
-        TEC_TRY(tec_session_find_template(&s->template, o, s->robot, &s->arena, err));
     TEC_TRY(find_actions(s, err));
     tec_request_prompt_init(&s->prompts, o);
-    if (o->memory) {
-        TEC_TRY(tec_chain_memory_use(o->memory, s->template, err));
-        TEC_TRY(tec_memory_rooms(o->memory, s->remembered, TEC_SESSION_SETS, &s->arena, err));
-    }
     TEC_TRY(tec_streams_init(&s->streams, o, &s->arena, err));
-    tec_texts_init(&s->texts, o, o->chain, o->tokenizer, s->robot);
-    s->composes = tec_model_reads(o->model) && (s->texts.n != 1 || s->texts.each[0].stream >= 0);
-    s->waits = s->composes && s->texts.n == 1 && tec_pipeline_prompt_waits(o->pipeline, o->chain);
-    s->text_max = 1024 + 8 * o->max_text;
-    if (s->composes && tec_texts_longest(&s->texts) > (size_t)s->text_max)
-        s->text_max = (int)tec_texts_longest(&s->texts);
-    s->ids_room = ids_room(s);
+    TEC_TRY(tec_session_init_prompt(s, err));
     TEC_TRY(
         tec_session_make_observer(&s->observer, o, s->robot, s->text_max, &s->arena, s->heap, err));
-    TEC_TRY(tec_secondary_init(&s->secondary, o, s->robot, s->observer, &s->arena, err));
+    TEC_TRY(
+        tec_secondary_init(&s->secondary, o, s->robot, &s->streams, s->observer, &s->arena, err));
     return give_buffers(s, err);
 }
 
@@ -259,8 +242,7 @@ int tec_session_chain(const struct tec_session *session)
 
 static void destroy(struct tec_session *session)
 {
-    for (int i = 0; session->options.memory && i < TEC_SESSION_SETS; i++)
-        tec_memory_drop(session->options.memory, &session->remembered[i]);
+    tec_chain_prompt_drop(&session->prompt);
     tec_secondary_drop(&session->secondary);
     tec_observer_destroy(session->observer);
     tec_arena_finish(&session->scratch);
@@ -339,8 +321,8 @@ static void point(struct tec_session *s, const struct tec_session_set *set, int 
         input->n_previous[i] = s->guides[i].n;
     }
     input->state = set->seen.state;
-    input->memory = s->options.memory ? &s->remembered[s->turn] : NULL;
-    if (s->waits)
+    input->memory = s->prompt.memory ? &s->prompt.remembered[s->turn] : NULL;
+    if (s->hears)
         input->maker = (struct tec_prompt_maker){tec_session_hear, &s->sets[s->turn]};
     for (int i = 0; i < s->options.model->n_slots; i++)
         if (set->seen.valid[i] && !s->secondary.others[i])
@@ -379,10 +361,10 @@ static enum tec_status take_texts(struct tec_session *s, const struct tec_value 
     tec_arena_rewind(&s->scratch, s->scratch_start);
     if (status != TEC_OK || !s->composes)
         return status;
-    TEC_TRY(tec_texts_read(&s->texts, &s->streams, values, n, said, in, &whole, err));
+    TEC_TRY(tec_texts_read(&s->prompt.texts, &s->streams, values, n, said, in, &whole, err));
     const char *text = tec_template_join(said, &bytes, &s->scratch);
     if (!text)
-        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory", s->texts.reader);
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory", s->prompt.texts.reader);
     tec_observer_say(s->observer, text, bytes);
     return TEC_OK;
 }
@@ -394,21 +376,21 @@ static enum tec_status observe(struct tec_session *s, const struct tec_value *va
 {
     struct tec_session_set *set = &s->sets[s->turn];
     struct tec_chain_input *own = &out->chains[s->options.chain];
-    struct tec_template_values said = {.n_texts = 0};
+    struct tec_chain_prompt_parts parts = {.values = values, .n_values = n};
     int n_text = 0, n_fixed[TEC_MAX_ACTIONS] = {0};
     for (int i = 0; i < s->n_actions; i++)
         TEC_TRY(tec_given_read(&s->given[i], values, n, &n_fixed[i], err));
     for (int i = 0; i < s->n_actions; i++)
         TEC_TRY(tec_guiding_read(&s->guides[i], values, n, err));
-    TEC_TRY(take_texts(s, values, n, &said, own, err));
+    TEC_TRY(take_texts(s, values, n, &parts.said, own, err));
     TEC_TRY(tec_robot_observe(s->observer, values, n, &set->seen, err));
     TEC_TRY(check_pictures(s, set, err));
-    TEC_TRY(tec_session_make_prompt(s, values, n, &said, set, &n_text, own, err));
+    TEC_TRY(tec_session_make_prompt(s, &parts, set, &n_text, own, err));
     enum tec_status status = tec_request_prompt_read(&s->prompts, values, n, (size_t)s->text_max,
                                                      set->prompts, out->prompts, &s->scratch, err);
     if (status == TEC_OK)
-        status = tec_secondary_read(&s->secondary, &s->streams, values, n, &set->seen, s->turn,
-                                    set->secondary, out->chains, &s->scratch, err);
+        status = tec_secondary_read(&s->secondary, values, n, &set->seen, s->turn, set->secondary,
+                                    out->chains, &s->scratch, err);
     tec_arena_rewind(&s->scratch, s->scratch_start);
     TEC_TRY(status);
     tec_session_give_pictures(s, set);

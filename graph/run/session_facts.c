@@ -32,7 +32,7 @@ int tec_session_prompt_tokens(const struct tec_session *session,
 
 const struct tec_template *tec_session_template(const struct tec_session *session)
 {
-    return session->template;
+    return session->prompt.template;
 }
 
 int tec_session_picture_side(const struct tec_session *session)
@@ -71,9 +71,9 @@ bool tec_session_spells(const struct tec_session *session, const char *input)
 {
     bool any = false;
     for (; session; session = session->next) {
-        any |= spells(&session->texts, input);
+        any |= spells(&session->prompt.texts, input);
         for (int i = 0; i < session->secondary.n; i++)
-            any |= spells(&session->secondary.readers[i].texts, input);
+            any |= spells(&session->secondary.readers[i].prompt.texts, input);
     }
     return any;
 }

@@ -1,8 +1,10 @@
-/* session_prompt.c - makes the prompt of an observation: its text through the template and the
- * tokenizer, ids that were given, or the segments of a memory.
+/* session_prompt.c - the prompt of an observation: what a robot's text, texts and streams make of
+ * it, and what it is when its text was made in the frame.
  *
- * Runs on the session's thread. Scratch of tokenizing is the session's, reserved at create. */
+ * Runs on the session's thread, tec_session_hear on the frame's. */
+#include "graph/load/pipeline_texts.h"
 #include "graph/run/launch.h"
+#include "graph/run/session_robot.h"
 #include "graph/run/session_state.h"
 #include "graph/run/session_text.h"
 
@@ -10,81 +12,66 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* Tokens that the plan and the robot allow. */
-static int allowed(const struct tec_session *s)
+/* 1 + the text that the prefill waits for; 0 = none. */
+static int find_heard(const struct tec_session *s)
 {
-    int robot = s->robot->max_tokens;
-    return robot > 0 && robot < s->options.max_text ? robot : s->options.max_text;
+    const struct tec_pipeline *p = s->options.pipeline;
+    const struct tec_decl_node *said = tec_pipeline_prompt_waits(p, s->options.chain);
+    int at = 0;
+    for (int i = 0; said && s->composes && i < s->prompt.texts.n; i++) {
+        const struct tec_read_text *t = &s->prompt.texts.each[i];
+        if (t->stream >= 0 && p->nodes + t->input->writer - 1 == said)
+            at = 1 + i;
+    }
+    return at;
 }
 
-static enum tec_status fail_long(const struct tec_session *s, size_t count, struct tec_error *err)
+/* What the frames' prefill reads. Of a prompt whose last ids stay there are as many before the cut
+ * as all bytes of its texts and of its template. */
+enum tec_status tec_session_init_prompt(struct tec_session *s, struct tec_error *err)
 {
-    int most = allowed(s);
-    return tec_fail(err, TEC_INVALID,
-                    "%s: prompt has %zu tokens, the %s allows %d: raise max_tokens or shorten it",
-                    s->robot->prompt_input, count,
-                    most < s->options.max_text ? "robot" : "pipeline", most);
+    const struct tec_session_options *o = &s->options;
+    const struct tec_robot *robot = s->robot;
+    struct tec_chain_prompt *p = &s->prompt;
+    struct tec_template *t = NULL;
+    bool reads = tec_model_reads(o->model), fewer = robot->max_tokens > 0;
+    fewer = fewer && robot->max_tokens < o->max_text;
+    if (reads)
+        TEC_TRY(tec_session_find_template(&t, o, robot, &s->arena, err));
+    *p = (struct tec_chain_prompt){.model = o->model,
+                                   .tokenizer = o->tokenizer,
+                                   .template = t,
+                                   .streams = &s->streams,
+                                   .memory = o->memory,
+                                   .session = o->index,
+                                   .most = fewer ? robot->max_tokens : o->max_text,
+                                   .allows = fewer ? "robot" : "pipeline",
+                                   .frame = o->max_text,
+                                   .leads = !o->memory,
+                                   .always = true,
+                                   .cut = robot->truncate,
+                                   .keep_last = robot->keep_last};
+    tec_texts_init(&p->texts, o, o->chain, o->tokenizer, robot);
+    s->composes = reads && (p->texts.n != 1 || p->texts.each[0].stream >= 0);
+    s->hears = find_heard(s);
+    if (s->hears)
+        p->waits = tec_text_edges_room(o->edges, p->texts.each[s->hears - 1].stream);
+    s->text_max = 1024 + 8 * o->max_text;
+    if (s->composes && tec_texts_longest(&p->texts) > (size_t)s->text_max)
+        s->text_max = (int)tec_texts_longest(&p->texts);
+    p->room = s->text_max + 64;
+    for (int i = 0; t && i < t->n_calls; i++)
+        p->room += (int)strlen(t->calls[i].text);
+    p->room = p->keep_last ? p->room : 0;
+    return tec_chain_prompt_init(p, &s->arena, err);
 }
 
-static enum tec_status check_vocabulary(const struct tec_session *s, const int *ids, int n,
-                                        const char *why, struct tec_error *err)
+static int count_pictures(const struct tec_session *s, const struct tec_session_set *set)
 {
-    int vocab = s->options.model->text.vocab;
-    for (int i = 0; i < n; i++)
-        if (ids[i] < 0 || ids[i] >= vocab)
-            return tec_fail(err, TEC_INVALID, "%s: token %d is %d, the model's vocabulary has %d%s",
-                            s->robot->prompt_input, i + 1, ids[i], vocab, why);
-    return TEC_OK;
-}
-
-static enum tec_status check_ids(const struct tec_session *s, const struct tec_value *value,
-                                 struct tec_error *err)
-{
-    if (value->kind != TEC_VALUE_I32 || value->rank != 1 || value->shape[0] < 1 ||
-        (uint64_t)value->shape[0] > SIZE_MAX / sizeof(int) ||
-        value->bytes != (size_t)value->shape[0] * sizeof(int))
-        return tec_fail(err, TEC_SHAPE, "%s: token ids are i32 [n], at least one", value->name);
-    if (value->shape[0] > allowed(s))
-        return fail_long(s, (size_t)value->shape[0], err);
-    return check_vocabulary(s, value->data, (int)value->shape[0], "", err);
-}
-
-static int take_ids(const struct tec_value *ids, struct tec_session_set *set)
-{
-    memcpy(set->ids, ids->data, ids->bytes);
-    return (int)ids->shape[0];
-}
-
-/* Without a tokenizer, the longest prompt that is allowed (for measurements). How many ids. */
-static int begin_ids(const struct tec_session *s, struct tec_session_set *set)
-{
-    const struct tec_text *t = &s->options.model->text;
-    int n = allowed(s);
-    tec_text_make_ids(n, t->vocab, set->ids);
-    if (t->bos >= 0)
-        set->ids[0] = t->bos;
-    return n;
-}
-
-static void mark_pictures(const struct tec_session *s, struct tec_session_set *set, int n)
-{
-    int pictures = 0;
+    int n = 0;
     for (int i = 0; i < s->options.model->n_slots; i++)
-        pictures += set->seen.valid[i];
-    tec_prefix_mark(s->options.model, set->ids, n, pictures);
-}
-
-static enum tec_status make_ids(const struct tec_session *s, const struct tec_value *values,
-                                size_t n_values, struct tec_session_set *set, int *n,
-                                struct tec_error *err)
-{
-    const struct tec_text *t = &s->options.model->text;
-    *n = begin_ids(s, set);
-    if (s->composes)
-        TEC_TRY(tec_texts_stand_in(&s->texts, &s->streams, values, n_values, t->vocab, t->bos >= 0,
-                                   set->ids, *n, err));
-    mark_pictures(s, set, *n);
-    return TEC_OK;
+        n += set->seen.valid[i];
+    return n;
 }
 
 void tec_session_fit_ids(const struct tec_session *s, int *ids, int n)
@@ -98,18 +85,6 @@ void tec_session_fit_ids(const struct tec_session *s, int *ids, int n)
     tec_prefix_mark(m, ids, n, pictures);
 }
 
-static enum tec_status encode_text(const struct tec_session *s,
-                                   const struct tec_template_values *values, int *ids,
-                                   size_t *count, struct tec_arena *scratch, struct tec_error *err)
-{
-    struct tec_arena_mark mark = tec_arena_mark(scratch);
-    size_t room = (size_t)(s->robot->keep_last ? s->ids_room : allowed(s));
-    enum tec_status status = tec_template_encode(s->template, s->options.tokenizer, values, ids,
-                                                 room, count, scratch, err);
-    tec_arena_rewind(scratch, mark);
-    return tec_context(err, status, "%s", s->robot->prompt_input);
-}
-
 /* Texts were cut: say so, and keep what is left for those who look at the prompt. */
 static enum tec_status note_cut(struct tec_session *s, const struct tec_template_values *whole,
                                 const struct tec_template_values *cut, struct tec_observation *seen,
@@ -118,7 +93,7 @@ static enum tec_status note_cut(struct tec_session *s, const struct tec_template
     size_t bytes;
     const char *left = tec_template_join(cut, &bytes, &s->scratch);
     if (!left)
-        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory", s->robot->prompt_input);
+        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory", s->prompt.name);
     memmove(seen->text, left, bytes);
     seen->text[bytes] = '\0';
     seen->text_bytes = bytes;
@@ -128,44 +103,41 @@ static enum tec_status note_cut(struct tec_session *s, const struct tec_template
             snprintf(seen->warning, sizeof seen->warning,
                      "the text of stream '%.60s' is cut: the prompt has room for %zu of its %zu "
                      "bytes",
-                     s->texts.each[i].input->name, cut->texts[i].n, whole->texts[i].n);
+                     s->prompt.texts.each[i].input->name, cut->texts[i].n, whole->texts[i].n);
     return TEC_OK;
 }
 
-/* A stream's text is cut until it fits: what another node says must not stop the frames. Values
- * become what is left. */
-static enum tec_status encode(const struct tec_session *s, struct tec_template_values *values,
-                              int *ids, int *n, struct tec_arena *scratch, struct tec_error *err)
+/* A begin token before ids that are made up: 1, or 0. */
+static int led(const struct tec_chain_prompt *p)
 {
-    size_t count = 0, most = (size_t)allowed(s);
-    bool last = s->robot->keep_last;
-    TEC_TRY(encode_text(s, values, ids, &count, scratch, err));
-    while (count > most && tec_template_cut(values, count, most))
-        TEC_TRY(encode_text(s, values, ids, &count, scratch, err));
-    if (count > most && (!s->robot->truncate || (last && count > (size_t)s->ids_room)))
-        return fail_long(s, count, err);
-    if (count > most && last)
-        memmove(ids, ids + (count - most), most * sizeof *ids);
-    *n = (int)(count < most ? count : most);
-    return TEC_OK;
+    return p->leads && p->model->text.bos >= 0;
 }
 
-static enum tec_status encode_seen(struct tec_session *s, const struct tec_template_values *values,
-                                   struct tec_session_set *set, int *n, struct tec_error *err)
+/* The texts of a prompt that waits, or the ids that stand for them: they are an observation's,
+ * which may be gone when the last one is heard. */
+static void keep_parts(const struct tec_session *s, struct tec_session_set *set,
+                       const struct tec_chain_prompt_parts *parts,
+                       const struct tec_template_values *whole, int made)
 {
-    struct tec_template_values left = *values;
-    TEC_TRY(encode(s, &left, set->ids, n, &s->scratch, err));
-    for (int i = 0; i < left.n_texts; i++)
-        if (left.texts[i].n < values->texts[i].n)
-            return note_cut(s, values, &left, &set->seen, err);
-    return TEC_OK;
+    char *to = set->texts;
+    set->parts = *parts;
+    set->parts.said = *whole;
+    int at = s->prompt.memory ? s->prompt.remembered[parts->turn].query : led(&s->prompt);
+    int n = made - at;
+    memcpy(set->stand_ins, set->ids + at, (size_t)(n > 0 ? n : 0) * sizeof *set->ids);
+    for (int i = 0; i < whole->n_texts; i++) {
+        struct tec_template_text *t = &set->parts.said.texts[i];
+        memcpy(to, t->text, t->n);
+        t->text = to;
+        to += t->n;
+    }
 }
 
 /* The text of tokens of the stream that the session waits for, as much of it as a session takes. */
 static enum tec_status decode_said(struct tec_session *s, const int *tokens, int n,
                                    struct tec_template_text *said, struct tec_error *err)
 {
-    const struct tec_read_text *read = &s->texts.each[0];
+    const struct tec_read_text *read = &s->prompt.texts.each[s->hears - 1];
     const struct tec_stream_reader *r = &s->streams.readers[read->stream];
     char *text = NULL;
     TEC_TRY(tec_tokenizer_decode(r->tokenizer, tokens, (size_t)n, true, &s->late, &text, &said->n,
@@ -178,122 +150,109 @@ static enum tec_status decode_said(struct tec_session *s, const int *tokens, int
     return TEC_OK;
 }
 
-/* The same without tokenizers: the tokens stand for the text. */
-static int hear_ids(const struct tec_session *s, struct tec_session_set *set, const int *tokens,
+/* The same without tokenizers: the tokens stand for the text, between what stands for others. */
+static int hear_ids(struct tec_session *s, struct tec_session_set *set, const int *tokens,
                     int n_tokens)
 {
     const struct tec_text *t = &s->options.model->text;
-    int n = begin_ids(s, set), first = t->bos >= 0;
-    for (int i = 0; i < n_tokens && first + i < n; i++)
-        set->ids[first + i] = tokens[i] % t->vocab;
-    mark_pictures(s, set, n);
-    return set->heard = n;
+    const struct tec_chain_prompt *p = &s->prompt;
+    int n = p->most, to = led(p), *ids = s->late_ids;
+    const int *others = set->stand_ins;
+    tec_text_make_ids(n, t->vocab, ids);
+    if (to)
+        ids[0] = t->bos;
+    for (int i = 0; i < p->texts.n; i++) {
+        bool heard = i == s->hears - 1;
+        int more = heard ? n_tokens : set->parts.stood[i];
+        for (int k = 0; k < more && to < n; k++)
+            ids[to++] = heard ? tokens[k] % t->vocab : others[k];
+        others += set->parts.stood[i];
+    }
+    tec_prefix_mark(s->options.model, ids, n, set->parts.pictures);
+    return n;
+}
+
+/* Into late_ids: the prompt, or what stands behind its segments. */
+static enum tec_status hear(struct tec_session *s, struct tec_session_set *set, const int *tokens,
+                            int n, int *made)
+{
+    const struct tec_chain_prompt *p = &s->prompt;
+    struct tec_memory_query query = {.values = set->parts.said, .cut = true, .always = true};
+    if (p->tokenizer)
+        TEC_TRY(decode_said(s, tokens, n, &query.values.texts[s->hears - 1], NULL));
+    else {
+        *made = query.n = hear_ids(s, set, tokens, n);
+        query.ids = s->late_ids;
+    }
+    if (p->memory)
+        TEC_TRY(tec_memory_prompt_end(p->memory, &p->remembered[set->parts.turn], &query,
+                                      s->late_ids, p->frame, made, &s->late, NULL));
+    else if (p->tokenizer)
+        TEC_TRY(tec_chain_prompt_encode(p, &query.values, s->late_ids, made, &s->late, NULL));
+    if (*made < 1) { /* nothing was said */
+        s->late_ids[0] = 0;
+        *made = 1;
+    }
+    return tec_text_check("", s->late_ids, *made, s->options.model->text.vocab, "", NULL);
 }
 
 int tec_session_hear(void *self, const int *tokens, int n)
 {
     struct tec_session_set *set = self;
     struct tec_session *s = set->session;
-    struct tec_template_values values = {
-        .n_texts = 1, .bins = set->seen.bins, .n_bins = set->seen.n_bins};
-    int made = 0;
-    if (!s->options.tokenizer)
-        return hear_ids(s, set, tokens, n);
+    struct tec_memory_prompt *segments =
+        s->prompt.memory ? &s->prompt.remembered[set->parts.turn] : NULL;
+    int made = 0, at = segments ? segments->query : 0;
     struct tec_arena_mark mark = tec_arena_mark(&s->late);
-    enum tec_status status = decode_said(s, tokens, n, &values.texts[0], NULL);
-    if (status == TEC_OK)
-        status = encode(s, &values, s->late_ids, &made, &s->late, NULL);
-    if (status == TEC_OK)
-        status = check_vocabulary(s, s->late_ids, made, "", NULL);
+    enum tec_status status = hear(s, set, tokens, n, &made);
     tec_arena_rewind(&s->late, mark);
     if (status != TEC_OK)
         return 0;
-    memcpy(set->ids, s->late_ids, (size_t)made * sizeof *set->ids);
-    return set->heard = made;
+    memcpy(set->ids + at, s->late_ids, (size_t)made * sizeof *set->ids);
+    if (segments)
+        segments->n = at + made;
+    return set->heard = at + made;
 }
 
-/* Key of the given text or ids; what a template adds, such as the state, does not change it. */
-static uint64_t key_of(const struct tec_value *ids, const struct tec_observation *seen)
+/* The robot's text is the only one. Its key is of the text or the ids as they are given: what a
+ * template adds, such as the state, does not change it. */
+static void say_one(const struct tec_session *s, const struct tec_observation *seen,
+                    struct tec_chain_prompt_parts *parts, struct tec_chain_input *in)
 {
-    return ids ? XXH3_64bits_withSeed(ids->data, ids->bytes, 1)
-               : XXH3_64bits_withSeed(seen->text, seen->text_bytes, 0);
-}
-
-/* Apply changes of the memory, then retrieve segments for the query. `ids` (NULL = none) are the
- * query; a text given beside them is used to find the segments. */
-static enum tec_status recall(struct tec_session *s, const struct tec_value *values,
-                              size_t n_values, const struct tec_template_values *said,
-                              const struct tec_value *ids, struct tec_session_set *set, int *n,
-                              struct tec_error *err)
-{
-    struct tec_memory_query query = {.session = s->options.index,
-                                     .values = *said,
-                                     .ids = ids ? ids->data : NULL,
-                                     .n = ids ? (int)ids->shape[0] : 0,
-                                     .cut = s->robot->truncate};
-    struct tec_memory_prompt *prompt = &s->remembered[s->turn];
-    if (ids && !tec_text_find(values, n_values, s->robot->prompt_input, ""))
-        query.values.texts[0].n = 0;
-    for (int i = 0; i < query.values.n_texts; i++)
-        query.values.texts[i].cut |= s->robot->truncate;
-    for (int i = 0; i < s->texts.n; i++)
-        query.cut |= s->texts.each[i].stream >= 0;
-    TEC_TRY(tec_chain_memory_apply(s->options.memory, s->options.index, values, n_values, err));
-    enum tec_status status = tec_memory_prompt(s->options.memory, prompt, &query, set->ids,
-                                               s->options.max_text, &s->scratch, err);
-    tec_arena_rewind(&s->scratch, s->scratch_start);
-    *n = prompt->n;
-    return tec_context(err, status, "%s", s->robot->prompt_input);
-}
-
-/* The robot's text is the only one. */
-static void say_one(const struct tec_observation *seen, const struct tec_value *ids,
-                    struct tec_template_values *said, struct tec_chain_input *in)
-{
-    said->texts[0] = (struct tec_template_text){.text = seen->text, .n = seen->text_bytes};
-    said->n_texts = 1;
-    in->keys[1] = key_of(ids, seen);
+    const char *name = s->robot->prompt_input;
+    const struct tec_value *ids = tec_text_find(parts->values, parts->n_values, name, "#ids");
+    bool spelt = !ids || tec_text_find(parts->values, parts->n_values, name, "");
+    parts->said.texts[0] =
+        (struct tec_template_text){.text = seen->text, .n = spelt ? seen->text_bytes : 0};
+    parts->said.n_texts = 1;
+    in->keys[1] = ids ? XXH3_64bits_withSeed(ids->data, ids->bytes, 1)
+                      : XXH3_64bits_withSeed(seen->text, seen->text_bytes, 0);
     tec_texts_key(in, 1);
 }
 
-/* What another node says, be it nothing, must not stop the frames. */
-static bool reads_stream(const struct tec_session *s)
-{
-    for (int i = 0; i < s->texts.n; i++)
-        if (s->texts.each[i].stream >= 0)
-            return true;
-    return false;
-}
-
-enum tec_status tec_session_make_prompt(struct tec_session *s, const struct tec_value *values,
-                                        size_t n_values, struct tec_template_values *said,
+enum tec_status tec_session_make_prompt(struct tec_session *s, struct tec_chain_prompt_parts *parts,
                                         struct tec_session_set *set, int *n,
                                         struct tec_chain_input *in, struct tec_error *err)
 {
     set->heard = 0;
     if (!tec_model_reads(s->options.model))
         return TEC_OK; /* no tokens, and always the same keys */
-    const struct tec_value *ids =
-        s->composes ? NULL : tec_robot_prompt_ids(s->robot, values, n_values);
-    if (ids)
-        TEC_TRY(check_ids(s, ids, err));
     if (!s->composes)
-        say_one(&set->seen, ids, said, in);
-    said->bins = set->seen.bins;
-    said->n_bins = set->seen.n_bins;
-    if (s->options.memory)
-        TEC_TRY(recall(s, values, n_values, said, ids, set, n, err));
-    else if (ids)
-        *n = take_ids(ids, set);
-    else if (s->options.tokenizer)
-        TEC_TRY(encode_seen(s, said, set, n, err));
-    else
-        TEC_TRY(make_ids(s, values, n_values, set, n, err));
-    if (*n < 1 && reads_stream(s)) { /* nothing has been said yet, or nothing at all */
-        set->ids[0] = 0;
-        *n = 1;
-    }
-    if (*n < 1)
-        return tec_fail(err, TEC_INVALID, "%s: the prompt has no tokens", s->robot->prompt_input);
-    return check_vocabulary(s, set->ids, *n, "; the tokenizer is another model's", err);
+        say_one(s, &set->seen, parts, in);
+    parts->said.bins = set->seen.bins;
+    parts->said.n_bins = set->seen.n_bins;
+    parts->pictures = count_pictures(s, set);
+    parts->turn = s->turn;
+    parts->whole = true; /* those of frames have defaults */
+    const struct tec_template_values whole = parts->said;
+    enum tec_status status =
+        tec_chain_prompt_make(&s->prompt, parts, set->ids, n, &s->scratch, err);
+    tec_arena_rewind(&s->scratch, s->scratch_start);
+    TEC_TRY(status);
+    if (s->hears)
+        keep_parts(s, set, parts, &whole, *n);
+    for (int i = 0; i < whole.n_texts; i++)
+        if (parts->said.texts[i].n < whole.texts[i].n)
+            return note_cut(s, &whole, &parts->said, &set->seen, err);
+    return TEC_OK;
 }

@@ -7,6 +7,8 @@
 
 #include "graph/run/session_text.h"
 
+#include <string.h>
+
 static void add_chain(struct tec_request_prompt_inputs *prompts, const struct tec_pipeline *p,
                       int chain, const struct tec_model *model,
                       const struct tec_tokenizer *tokenizer)
@@ -67,6 +69,16 @@ static enum tec_status encode(const struct tec_decl_input *in,
     return TEC_OK;
 }
 
+static enum tec_status take_ids(const struct tec_decl_input *in, const struct tec_value *given,
+                                int *ids, int *n, struct tec_error *err)
+{
+    TEC_TRY(tec_text_count_ids(given, n, err));
+    if (*n > in->max_tokens)
+        return tec_text_long(in->name, (size_t)*n, in->max_tokens, err);
+    memcpy(ids, given->data, given->bytes);
+    return TEC_OK;
+}
+
 enum tec_status tec_request_prompt_read(const struct tec_request_prompt_inputs *prompts,
                                         const struct tec_value *values, size_t n_values,
                                         size_t text_max, int *const ids[TEC_MAX_PROMPTS],
@@ -79,13 +91,13 @@ enum tec_status tec_request_prompt_read(const struct tec_request_prompt_inputs *
         const struct tec_value *given = tec_text_find(values, n_values, in->name, "#ids");
         int n = 0;
         if (given)
-            TEC_TRY(tec_text_take_ids(in, given, ids[i], &n, err));
+            TEC_TRY(take_ids(in, given, ids[i], &n, err));
         else if (p->tokenizer)
             TEC_TRY(encode(in, p->tokenizer, tec_text_find(values, n_values, in->name, ""),
                            text_max, ids[i], &n, scratch, err));
         else
             tec_text_make_ids(n = in->max_tokens, p->vocab, ids[i]);
-        TEC_TRY(tec_text_check(in->name, ids[i], n, p->vocab, err));
+        TEC_TRY(tec_text_check(in->name, ids[i], n, p->vocab, "", err));
         out[p->at] = (struct tec_request_prompt){ids[i], n};
     }
     return TEC_OK;

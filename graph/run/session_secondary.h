@@ -4,24 +4,16 @@
 #ifndef TEC_GRAPH_RUN_SESSION_SECONDARY_H
 #define TEC_GRAPH_RUN_SESSION_SECONDARY_H
 
-#include "graph/run/session_texts.h"
+#include "graph/run/prompt.h"
 #include "graph/run/session_views.h"
 
-/* One of them. Texts that are those of the observation before are not encoded again. */
+/* One of them. */
 struct tec_secondary_reader {
     const struct tec_decl_node *node; /* the prefill */
-    const char *name;                 /* of its first text; without one of the node */
     const struct tec_session_model *of;
-    int session; /* whose memory it looks into */
-    struct tec_template *template;
-    struct tec_session_texts texts;
-    int room; /* tokens of the prompt, without segments of a memory */
+    struct tec_chain_prompt prompt;
     int n_views;
     struct tec_session_view views[TEC_MAX_CAMERAS]; /* its pictures, in the order of the slots */
-    char *said; /* the last texts, one behind the other, and their ids; [longest], [room] */
-    size_t bytes[TEC_MAX_TEXTS];
-    int *ids, n;                     /* n -1: none yet */
-    struct tec_memory_prompt *rooms; /* [TEC_SESSION_SETS] with a memory; else NULL */
 };
 
 struct tec_secondary_inputs {
@@ -36,6 +28,7 @@ struct tec_secondary_inputs {
 enum tec_status tec_secondary_init(struct tec_secondary_inputs *secondary,
                                    const struct tec_session_options *options,
                                    const struct tec_robot *robot,
+                                   const struct tec_session_streams *streams,
                                    const struct tec_observer *observer, struct tec_arena *arena,
                                    struct tec_error *err);
 
@@ -50,12 +43,10 @@ enum tec_status tec_secondary_take(const struct tec_secondary_inputs *secondary,
 /* What prompts of segments and pictures hold is given back. */
 void tec_secondary_drop(struct tec_secondary_inputs *secondary);
 
-/* Read them: texts as tec_texts_read, or the ids that are given for the only one; nothing where a
- * stream has no text yet; without a tokenizer as long as can be. With a memory: what stands behind
- * its segments, in room `turn`. out: of all chains, those of the readers are written; reader i's
- * points to ids[i]. Errors name the input. */
+/* Read them: texts as tec_texts_read, prompts as tec_chain_prompt_make; nothing where a stream has
+ * no text yet. out: of all chains, those of the readers are written; reader i's points to ids[i].
+ * Errors name the input. */
 enum tec_status tec_secondary_read(struct tec_secondary_inputs *secondary,
-                                   const struct tec_session_streams *streams,
                                    const struct tec_value *values, size_t n_values,
                                    const struct tec_observation *seen, int turn,
                                    int *const ids[TEC_MAX_CHAINS],

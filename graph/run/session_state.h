@@ -12,9 +12,12 @@
 struct tec_session_set {
     struct tec_session *session; /* whose it is */
     struct tec_observation seen;
-    int *ids;                      /* [ids_room] */
-    int heard;                     /* of these, when a prompt that waits was made again; else 0 */
-    float *noise[TEC_MAX_ACTIONS]; /* [horizon, dim] of each action node */
+    int *ids;  /* [tec_chain_prompt_room] */
+    int heard; /* of these, when a prompt that waits was made again; else 0 */
+    struct tec_chain_prompt_parts parts; /* of a prompt that waits, with copies of its texts; */
+    char *texts;                         /* one behind the other: [tec_texts_longest] */
+    int *stand_ins;                      /* ids that stood for them: [tec_chain_prompt_room] */
+    float *noise[TEC_MAX_ACTIONS];       /* [horizon, dim] of each action node */
     float *previous[TEC_MAX_ACTIONS], *pulls[TEC_MAX_ACTIONS]; /* NULL = it has no guide */
     int *prompts[TEC_MAX_PROMPTS];
     int *secondary[TEC_MAX_CHAINS]; /* ids of chains that are not in frames */
@@ -29,7 +32,6 @@ struct tec_session {
     struct tec_arena_mark scratch_start; /* keeps the block reserved at create */
     struct tec_robot *robot;
     bool plain;
-    struct tec_template *template;
     struct tec_observer *observer;
     int n_actions;
     struct tec_given given[TEC_MAX_ACTIONS]; /* first actions of each action node */
@@ -37,25 +39,25 @@ struct tec_session {
     struct tec_request_prompt_inputs prompts;
     struct tec_secondary_inputs secondary;
     struct tec_session_streams streams;
-    struct tec_session_texts texts; /* that the frames' prefill reads */
-    bool composes;         /* the frames' prompt is made of these; else of the robot's one text */
-    bool waits;            /* for its one text: the prompt is made again, on the frame thread */
+    struct tec_chain_prompt prompt; /* of the frames' prefill */
+    bool composes;                  /* it is made of its texts; else of the robot's one text */
+    int hears;             /* 1 + the text that it waits for: it is made again, on the frame
+                            * thread; 0 = none */
     struct tec_arena late; /* scratch of that */
-    int *late_ids;         /* [ids_room] */
+    int *late_ids;         /* [tec_chain_prompt_room] */
     int64_t episode;
     int text_max;         /* bytes of an instruction */
-    int ids_room;         /* ids of a prompt before it is cut */
     float **pictures_f32; /* [n_slots] shared by the sets: rounded at once; NULL = not needed */
-    struct tec_memory_prompt remembered[TEC_SESSION_SETS];
     struct tec_session_set sets[TEC_SESSION_SETS];
     int turn;                           /* set to be written next */
     const struct tec_session_set *last; /* good one; NULL = none yet */
 };
 
-/* session_prompt.c: the ids of an observation's prompt into the set, and keys of its texts. `said`
- * are its texts where the session composes it; the robot's one text is put there. */
-enum tec_status tec_session_make_prompt(struct tec_session *s, const struct tec_value *values,
-                                        size_t n_values, struct tec_template_values *said,
+/* session_prompt.c: what the frames' prompt is made of, from its template and streams on. Then the
+ * ids of an observation's prompt into the set, and keys of its texts.
+ * `parts->said` are its texts where the session composes it; the robot's one text is put there. */
+enum tec_status tec_session_init_prompt(struct tec_session *s, struct tec_error *err);
+enum tec_status tec_session_make_prompt(struct tec_session *s, struct tec_chain_prompt_parts *parts,
                                         struct tec_session_set *set, int *n,
                                         struct tec_chain_input *in, struct tec_error *err);
 

@@ -6,6 +6,7 @@
  * would otherwise index past the embedding. */
 #include "graph/run/session_text.h"
 
+#include <limits.h>
 #include <string.h>
 
 const struct tec_value *tec_text_find(const struct tec_value *values, size_t n, const char *name,
@@ -26,24 +27,12 @@ enum tec_status tec_text_long(const char *name, size_t count, int most, struct t
                     count, most);
 }
 
-enum tec_status tec_text_count_ids(const struct tec_decl_input *in, const struct tec_value *v,
-                                   int *n, struct tec_error *err)
+enum tec_status tec_text_count_ids(const struct tec_value *v, int *n, struct tec_error *err)
 {
-    if (v->kind != TEC_VALUE_I32 || v->rank != 1 || v->shape[0] < 0 ||
-        (uint64_t)v->shape[0] > SIZE_MAX / sizeof(int) ||
+    if (v->kind != TEC_VALUE_I32 || v->rank != 1 || v->shape[0] < 0 || v->shape[0] > INT_MAX ||
         v->bytes != (size_t)v->shape[0] * sizeof(int))
         return tec_fail(err, TEC_SHAPE, "%s: token ids are i32 [n]", v->name);
-    if (v->shape[0] > in->max_tokens)
-        return tec_text_long(in->name, (size_t)v->shape[0], in->max_tokens, err);
     *n = (int)v->shape[0];
-    return TEC_OK;
-}
-
-enum tec_status tec_text_take_ids(const struct tec_decl_input *in, const struct tec_value *v,
-                                  int *ids, int *n, struct tec_error *err)
-{
-    TEC_TRY(tec_text_count_ids(in, v, n, err));
-    memcpy(ids, v->data, v->bytes);
     return TEC_OK;
 }
 
@@ -63,13 +52,13 @@ enum tec_status tec_text_of(const struct tec_decl_input *in, const struct tec_va
     return TEC_OK;
 }
 
-enum tec_status tec_text_check(const char *name, const int *ids, int n, int vocab,
+enum tec_status tec_text_check(const char *name, const int *ids, int n, int vocab, const char *why,
                                struct tec_error *err)
 {
     for (int i = 0; i < n; i++)
         if (ids[i] < 0 || ids[i] >= vocab)
-            return tec_fail(err, TEC_INVALID, "%s: token %d is %d, the model's vocabulary has %d",
-                            name, i + 1, ids[i], vocab);
+            return tec_fail(err, TEC_INVALID, "%s: token %d is %d, the model's vocabulary has %d%s",
+                            name, i + 1, ids[i], vocab, why);
     return TEC_OK;
 }
 

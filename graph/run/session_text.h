@@ -8,12 +8,8 @@
 const struct tec_value *tec_text_find(const struct tec_value *values, size_t n, const char *name,
                                       const char *tail);
 
-/* Ids that were given as such: how many. TEC_SHAPE; TEC_INVALID: more than the input's max_tokens.
- * And put them to ids[max_tokens]. */
-enum tec_status tec_text_count_ids(const struct tec_decl_input *in, const struct tec_value *v,
-                                   int *n, struct tec_error *err);
-enum tec_status tec_text_take_ids(const struct tec_decl_input *in, const struct tec_value *v,
-                                  int *ids, int *n, struct tec_error *err);
+/* Ids that were given as such: how many. TEC_SHAPE for other than a list of i32. */
+enum tec_status tec_text_count_ids(const struct tec_value *v, int *n, struct tec_error *err);
 
 /* The text of a value, or where it is NULL `initial`; at most `most` bytes. TEC_NOT_FOUND where
  * there is neither: `what` ends that sentence. */
@@ -24,8 +20,8 @@ enum tec_status tec_text_of(const struct tec_decl_input *in, const struct tec_va
 /* n tokens, made up: what a measurement wants. */
 void tec_text_make_ids(int n, int vocab, int *ids);
 
-/* TEC_INVALID for an id outside the vocabulary. */
-enum tec_status tec_text_check(const char *name, const int *ids, int n, int vocab,
+/* TEC_INVALID for an id outside the vocabulary; `why` ("" = not known) ends the sentence. */
+enum tec_status tec_text_check(const char *name, const int *ids, int n, int vocab, const char *why,
                                struct tec_error *err);
 
 /* TEC_INVALID: it has `count` tokens, `most` are allowed. */

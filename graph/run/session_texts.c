@@ -112,20 +112,26 @@ void tec_texts_key(struct tec_chain_input *in, int n)
 enum tec_status tec_texts_stand_in(const struct tec_session_texts *texts,
                                    const struct tec_session_streams *streams,
                                    const struct tec_value *values, size_t n_values, int vocab,
-                                   int first, int *ids, int n, struct tec_error *err)
+                                   int first, int *ids, int n, int stood[TEC_MAX_TEXTS],
+                                   struct tec_error *err)
 {
     for (int i = 0; i < texts->n; i++) {
         const struct tec_read_text *r = &texts->each[i];
         const struct tec_value *v =
             r->stream < 0 ? tec_text_find(values, n_values, r->input->name, "#ids") : NULL;
         int given = 0;
+        stood[i] = 0;
         if (r->stream >= 0)
-            first += tec_streams_ids(streams, r->stream, vocab, ids + first, n - first);
+            stood[i] = tec_streams_ids(streams, r->stream, vocab, ids + first, n - first);
+        first += stood[i];
         if (!v)
             continue;
-        TEC_TRY(tec_text_count_ids(r->input, v, &given, err));
+        TEC_TRY(tec_text_count_ids(v, &given, err));
+        if (given > r->input->max_tokens)
+            return tec_text_long(r->input->name, (size_t)given, r->input->max_tokens, err);
         given = given < n - first ? given : n - first;
         memcpy(ids + first, v->data, (size_t)given * sizeof *ids);
+        stood[i] = given;
         first += given;
     }
     return TEC_OK;

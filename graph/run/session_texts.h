@@ -45,10 +45,12 @@ void tec_texts_key(struct tec_chain_input *in, int n);
 
 /* Without a tokenizer: what stands for the texts of an observation replaces the n made ids from
  * `first` on, one text behind the other, as far as there is room: ids that are given, tokens that a
- * stream's writer made. TEC_SHAPE or TEC_INVALID for ids that are none, or too many. */
+ * stream's writer made; stood[i] of text i. TEC_SHAPE or TEC_INVALID for ids that are none, or too
+ * many. */
 enum tec_status tec_texts_stand_in(const struct tec_session_texts *texts,
                                    const struct tec_session_streams *streams,
                                    const struct tec_value *values, size_t n_values, int vocab,
-                                   int first, int *ids, int n, struct tec_error *err);
+                                   int first, int *ids, int n, int stood[TEC_MAX_TEXTS],
+                                   struct tec_error *err);
 
 #endif

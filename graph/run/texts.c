@@ -68,8 +68,11 @@ void tec_loop_hear(struct tec_loop *l, struct tec_chain *c)
     const struct tec_text_version *v = tec_text_edges_last(l->o.edges, l->o.chains[chain].hears - 1,
                                                            l->tick->session, l->input->episode);
     struct tec_late_input *late = &c->late[l->sessions > 1 ? l->tick->session : 0];
-    struct tec_text_read *read = &late->in.reads[0];
-    bool newer = v && (v->request != in->reads[0].request || v->born_ns != in->reads[0].born_ns);
+    int at = 0;
+    while (at < TEC_MAX_TEXTS - 1 && in->reads[at].stream != l->o.chains[chain].hears)
+        at++;
+    struct tec_text_read *read = &late->in.reads[at];
+    bool newer = v && (v->request != in->reads[at].request || v->born_ns != in->reads[at].born_ns);
     int n = !newer           ? 0
             : in->maker.make ? in->maker.make(in->maker.self, v->tokens, v->n)
                              : in->prefix.n_text;

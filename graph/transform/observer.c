@@ -396,15 +396,15 @@ static enum tec_status observe_state(struct tec_observer *o, const struct tec_va
     return TEC_OK;
 }
 
-const struct tec_value *tec_robot_prompt_ids(const struct tec_robot *robot,
-                                             const struct tec_value *values, size_t n)
+/* Is the prompt given as token ids? Then it needs no text. */
+static bool gives_ids(const struct tec_robot *robot, const struct tec_value *values, size_t n)
 {
     size_t length = strlen(robot->prompt_input);
     for (size_t i = 0; i < n; i++)
         if (strncmp(values[i].name, robot->prompt_input, length) == 0 &&
             strcmp(values[i].name + length, "#ids") == 0)
-            return &values[i];
-    return NULL;
+            return true;
+    return false;
 }
 
 void tec_observer_say(struct tec_observer *o, const char *text, size_t bytes)
@@ -432,7 +432,7 @@ static enum tec_status observe_text(struct tec_observer *o, const struct tec_val
     }
     const struct tec_value *value = find_value(values, n, robot->prompt_input);
     const char *text = value ? value->data : robot->default_prompt;
-    if (!text && (o->needs.text_optional || tec_robot_prompt_ids(robot, values, n)))
+    if (!text && (o->needs.text_optional || gives_ids(robot, values, n)))
         text = "";
     if (value && value->kind != TEC_VALUE_TEXT)
         return tec_fail(err, TEC_SHAPE, "%s: must be a text", robot->prompt_input);

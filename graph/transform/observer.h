@@ -120,11 +120,6 @@ enum tec_status tec_robot_observe(struct tec_observer *o, const struct tec_value
  * Borrowed. */
 void tec_observer_say(struct tec_observer *o, const char *text, size_t bytes);
 
-/* The prompt as token ids: the value "KEY#ids" where KEY is the robot's prompt input, or NULL. A
- * request that has it needs no text. */
-const struct tec_value *tec_robot_prompt_ids(const struct tec_robot *robot,
-                                             const struct tec_value *values, size_t n);
-
 /* Classifies a row of token ids, for a robot that decodes them with the step bins. */
 enum tec_action_ids {
     TEC_IDS_GOOD,    /* an action; any row of a robot without bins */
