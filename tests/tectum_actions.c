@@ -180,7 +180,7 @@ TEST(a_late_chunk_serves_a_frame_that_leaves_the_action_out)
     for (int i = 0; i < 4; i++) {
         number[i] = observe(t, i);
         int64_t by_ns = i == 3 ? tectum_now() + patience : 1; /* 1: long past */
-        if (i < 3)
+        if (i > 0 && i < 3) /* of the limit of three in a row the third is the frame in question */
             REQUIRE(tectum_handout(t, number[i], by_ns, actions, ROOM, &handed, &err) == TECTUM_OK);
         REQUIRE(tectum_wait(t, number[i], patience, actions, ROOM, &chunk, &err) == TECTUM_OK);
         if (i == 3)
