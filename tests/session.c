@@ -436,6 +436,37 @@ TEST(prompts_are_cut_only_where_the_robot_says_so)
     close_all();
 }
 
+/* A plan may allow more tokens than its one text has: rings that share forwards have the larger
+ * number. */
+TEST(a_text_may_be_as_long_as_the_plan_allows)
+{
+    enum { TOKENS = 4000, BYTES = 4 * TOKENS };
+    static const char words[] = "press the button ";
+    static char text[BYTES + 1];
+    for (size_t i = 0; i < BYTES; i++)
+        text[i] = words[i % (sizeof words - 1)];
+    open_demo();
+    tec_session_destroy(d.session);
+    d.session = NULL;
+    json_t *robot = json_deep_copy(d.pipeline->robots[0].description);
+    json_object_del(json_object_get(robot, "prompt"), "max_tokens");
+    struct tec_pipeline mine = *d.pipeline;
+    struct tec_decl_robot declared = d.pipeline->robots[0];
+    mine.robots = &declared;
+    declared.description = robot;
+    d.options.pipeline = &mine;
+    d.options.max_text = TOKENS;
+    REQUIRE(create() == TEC_OK);
+    request(0, text);
+    REQUIRE(observe() == TEC_OK);
+    int n = d.input.chains[0].prefix.n_text;
+    CHECK(n > TEXT && n < TOKENS);
+    REQUIRE(observe() == TEC_OK);
+    CHECK_INT(d.input.chains[0].prefix.n_text, ==, n);
+    json_decref(robot);
+    close_all();
+}
+
 TEST(sessions_that_do_not_fit_are_refused)
 {
     open_parts("pipelines/demo_metaworld.lua", NULL, CASE "/checkpoint", NULL);

@@ -20,7 +20,7 @@ enum tec_status tec_chain_prompt_init(struct tec_chain_prompt *p, struct tec_are
                                       struct tec_error *err)
 {
     p->name = p->texts.n == 1 ? p->texts.each[0].input->name : p->texts.reader;
-    p->said = TEC_NEW(arena, tec_texts_longest(&p->texts), char);
+    p->said = TEC_NEW(arena, p->longest, char);
     p->ids = TEC_NEW(arena, (size_t)p->most + 1, int);
     p->n = -1;
     if (p->memory)

@@ -15,6 +15,7 @@ struct tec_chain_prompt {
     struct tec_session_texts texts;
     struct tec_chain_memory *memory; /* NULL: it has none */
     int session;                     /* whose memory it is */
+    size_t longest;                  /* bytes of its texts together */
     int most;                        /* tokens, without segments of a memory */
     const char *allows;              /* "robot" or "pipeline": who says so */
     int frame;                       /* tokens that the plan allows, with them */

@@ -59,6 +59,7 @@ enum tec_status tec_session_init_prompt(struct tec_session *s, struct tec_error 
     s->text_max = 1024 + 8 * o->max_text;
     if (s->composes && tec_texts_longest(&p->texts) > (size_t)s->text_max)
         s->text_max = (int)tec_texts_longest(&p->texts);
+    p->longest = (size_t)s->text_max; /* of rings that share forwards one may have longer texts */
     p->room = s->text_max + 64;
     for (int i = 0; t && i < t->n_calls; i++)
         p->room += (int)strlen(t->calls[i].text);

@@ -135,6 +135,7 @@ init_reader(struct tec_secondary_reader *r, const struct tec_session_options *o,
                                           .allows = "pipeline",
                                           .frame = of->max_text};
     tec_texts_init(&r->prompt.texts, o, of->chain, of->tokenizer, robot);
+    r->prompt.longest = tec_texts_longest(&r->prompt.texts);
     r->prompt.most = room_of(r, o->pipeline);
     TEC_TRY(find_template(r, o, robot, arena, err));
     TEC_TRY(find_views(r, o, observer, arena, err));
