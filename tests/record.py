@@ -597,6 +597,9 @@ def the_page_of_a_running_robot_is_closed_to_others():
     frames = [json.loads(x) for x in out.splitlines()]
     check(p.returncode == 0 and len(frames) == 120, p.returncode, len(frames), err)
     tectum("run", DEMO, "--random-inputs", "3", "--view", "web", code=2)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        err = tectum("run", DEMO, "--random-inputs", "3", "--view", str(taken.getsockname()[1]), code=3).stderr
+        check("--view" in err and "in use" in err and "--port" not in err, err)
 
 
 @test

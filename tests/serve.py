@@ -656,7 +656,7 @@ def texts_that_are_read_are_listed(_):
 def a_port_in_use_is_told(server):
     p = subprocess.run([PROGRAM, "serve", PIPELINE, "--port", str(server.port), "--host",
                         "127.0.0.1"], capture_output=True, text=True)
-    check(p.returncode == 3 and p.stderr.count("\n") == 1 and "in use" in p.stderr, p)
+    check(p.returncode == 3 and p.stderr.count("\n") == 1 and "--port" in p.stderr and "in use" in p.stderr, p)
     p = subprocess.run([PROGRAM, "serve", PIPELINE, "--port", "65536"], capture_output=True,
                        text=True)
     check(p.returncode == 2 and p.stderr.count("\n") == 1, p)

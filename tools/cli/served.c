@@ -242,7 +242,7 @@ static enum tec_status listen_on(struct tec_served *job, int inherited, struct t
     if (inherited >= 0)
         tec_listen_inherit(&job->listener, inherited);
     if (inherited < 0)
-        TEC_TRY(tec_listen_bind(&job->listener, o->host ? o->host : LOCAL, port, err));
+        TEC_TRY(tec_listen_bind(&job->listener, o->host ? o->host : LOCAL, port, "--port", err));
     tec_listen_address(&job->listener, job->address, sizeof job->address);
     const char *host = o->host ? o->host : LOCAL, *open = strchr(host, ':') ? "[" : "";
     if (inherited >= 0)

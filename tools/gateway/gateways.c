@@ -41,7 +41,7 @@ static enum tec_status bind_one(struct tec_listener *l, int *port, const char *o
     if (!text)
         return TEC_OK;
     TEC_TRY(read_port(port, option, text, err));
-    return tec_context(err, tec_listen_bind(l, address, *port, err), "%s", option);
+    return tec_listen_bind(l, address, *port, option, err);
 }
 
 enum tec_status tec_gateways_bind(struct tec_gateways *g, const struct tec_gateways_asked *asked,

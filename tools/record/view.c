@@ -108,15 +108,15 @@ static enum tec_status listen_on(struct tec_view *v, int port, struct tec_error 
     char bare[80];
     bool six = host[0] == '[';
     snprintf(bare, sizeof bare, "%.*s", (int)strcspn(host + six, "]"), host + six);
-    TEC_TRY(tec_listen_bind(&v->listener, bare, port, err));
-    TEC_TRY(tec_listen_start(&v->listener, &v->port, err));
+    TEC_TRY(tec_listen_bind(&v->listener, bare, port, "--view", err));
+    TEC_TRY(tec_context(err, tec_listen_start(&v->listener, &v->port, err), "--view"));
     v->listener.patience_s = PATIENCE_S;
     if (!v->afar)
         return TEC_OK;
     const struct tec_tls_port given = {.listener = v->listener, .hand = take_over, .user = v};
     tec_tls_front_add(v->afar->front, &given, TEC_VIEW_SOCKETS);
     v->listener = (struct tec_listener){.fd = -1, .spare = -1};
-    return tec_listen_door(&v->listener, &v->hand, err);
+    return tec_context(err, tec_listen_door(&v->listener, &v->hand, err), "--view");
 }
 
 static enum tec_status start(struct tec_view *v, int port, struct tec_error *err)
@@ -125,7 +125,7 @@ static enum tec_status start(struct tec_view *v, int port, struct tec_error *err
                                                   .recorder = v->o.recorder,
                                                   .figures = v->o.figures,
                                                   .mode = v->o.mode};
-    TEC_TRY(tec_context(err, listen_on(v, port, err), "--view"));
+    TEC_TRY(listen_on(v, port, err));
     TEC_TRY(tec_foxglove_open(&v->foxglove, &foxglove, err));
     v->about = tec_recording_about(v->o.opened, v->o.mode, 0);
     if (!v->about)

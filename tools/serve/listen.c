@@ -30,7 +30,7 @@ static enum tec_status bind_one(int *out, const struct addrinfo *a)
 }
 
 enum tec_status tec_listen_bind(struct tec_listener *l, const char *host, int port,
-                                struct tec_error *err)
+                                const char *option, struct tec_error *err)
 {
     const struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICSERV,
                                    .ai_socktype = SOCK_STREAM};
@@ -46,8 +46,8 @@ enum tec_status tec_listen_bind(struct tec_listener *l, const char *host, int po
     int why = errno;
     freeaddrinfo(list);
     if (status != TEC_OK)
-        return tec_fail(err, status, "port %d of %.100s: %s%s", port, host, strerror(why),
-                        why == EADDRINUSE ? "; choose another with --port, 0 = any" : "");
+        return tec_fail(err, status, "%s: port %d of %.100s: %s%s", option, port, host,
+                        strerror(why), why == EADDRINUSE ? "; choose another, 0 = any" : "");
     return TEC_OK;
 }
 
@@ -121,7 +121,7 @@ enum tec_status tec_listen_start(struct tec_listener *l, int *port, struct tec_e
     l->spare = spare();
     if (listen(l->fd, SOMAXCONN) != 0 || !bound_address(l->fd, &address, port))
         return tec_fail(err, TEC_IO, "listening: %s%s", strerror(errno),
-                        errno == EADDRINUSE ? "; choose another port with --port" : "");
+                        errno == EADDRINUSE ? "; choose another port" : "");
     return TEC_OK;
 }
 

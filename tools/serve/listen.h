@@ -17,10 +17,10 @@ struct tec_listener {
     int patience_s; /* seconds that a peer may take nothing of what was sent; 0: the system's */
 };
 
-/* Bind a TCP socket. `host`: an address or a name; `port` 0 = any that is free. TEC_INVALID for a
- * host that there is not, TEC_IO for a port that cannot be had. */
+/* Bind a TCP socket. `host`: an address or a name; `port` 0 = any that is free; `option` gave it.
+ * TEC_INVALID for a host that there is not, TEC_IO for a port that cannot be had. */
 enum tec_status tec_listen_bind(struct tec_listener *l, const char *host, int port,
-                                struct tec_error *err);
+                                const char *option, struct tec_error *err);
 
 /* A socket that the service manager listens on already (service_manager.h). */
 void tec_listen_inherit(struct tec_listener *l, int fd);
