@@ -117,12 +117,17 @@ def values(got, name):
     return [value for _, value in got.get(name, [])]
 
 
+def since_looked(got):
+    """Deadlines of chunks that came. A frame that had still to end when somebody looked is told, its chunk had left."""
+    return [d for d in values(got, "deadlines") if d["frame"] >= values(got, "actions/act")[0]["frame"]]
+
+
 @test
 def live_values_are_what_the_robot_did():
     server = Viewed()
     server.infer(3)  # before anybody looks: it is not told
     while server.metrics()["in_flight_requests"] or server.metrics()["frames_total"] < 3:
-        time.sleep(0.05)  # a frame ends behind its reply
+        time.sleep(0.05)  # a frame ends behind its reply, its text before it
     look = Looker(server.view)
     check(look.info["op"] == "serverInfo" and look.info["capabilities"] == [] and
           look.info["name"] == "demo_metaworld", look.info)
@@ -140,7 +145,7 @@ def live_values_are_what_the_robot_did():
     finished = server.metrics()['texts_total{state="finished"}']
     got = look.until(lambda got: count(got, "actions/act") >= 12 and count(got, "counters") and values(got, "frames") and
                      sum(x["done"] for x in values(got, "text/talk")) >= min(finished, 3) and
-                     count(got, "deadlines") >= 12 and
+                     len(since_looked(got)) >= 12 and
                      values(got, "frames")[-1]["frame"] + 1 == values(got, "counters")[-1]["frames"] and
                      values(got, "counters")[-1]["frames"] == server.metrics()["frames_total"])  # the last one has run
     metrics = server.metrics()
@@ -174,7 +179,8 @@ def live_values_are_what_the_robot_did():
     missed = [f for f in frames if f["missed"]]
     logged = [v for v in values(got, "log") if v["level"] == 3]
     check([v["message"] for v in logged] == [f["words"] for f in missed], logged, missed)
-    late = values(got, "deadlines")
+    late = since_looked(got)
+    check(len(values(got, "deadlines")) - len(late) <= 1, values(got, "deadlines"))
     check([d["frame"] for d in late] == [c["frame"] for c in chunks] and {d["node"] for d in late} == {"act"}, late)
     check([d["late"] for d in late] == [c["late"] for c in chunks])
     check({"alloc", "fork"} <= {k["operation"] for k in values(got, "kv")}, values(got, "kv")[:4])
@@ -240,7 +246,8 @@ def what_was_said_before_anybody_looked_is_not_told():
     look.subscribe("text/talk", "frames")
     server.infer(1)
     got = look.until(lambda got: count(got, "frames") and sum(x["done"] for x in values(got, "text/talk")))
-    check(all(x["said"] and not x["lost"] for x in values(got, "text/talk")), values(got, "text/talk"))
+    check(all((x["said"] or x.get("reason") == "deadline") and not x["lost"] for x in values(got, "text/talk")),
+          values(got, "text/talk"))  # a slow machine may leave it no time for a word
     server.end()
 
 
