@@ -165,26 +165,35 @@ enum tec_status tec_capture_stamped(struct tec_capture **out, const struct tec_c
     return status;
 }
 
+/* What was not reached, a loop without turns, has no stamp or one of an earlier replay. */
+static void read_stamps(const uint64_t *stamps, int n, int64_t *ns)
+{
+    int64_t own = (int64_t)(stamps[1] - stamps[0]);
+    uint64_t last = stamps[1];
+    for (int i = 0; i < n; i++) {
+        uint64_t stamp = stamps[TEC_STAMPS_BEFORE + i];
+        int64_t took = stamp > last ? (int64_t)(stamp - last) - own : 0;
+        ns[i] = took > 0 ? took : 0;
+        last = stamp > last ? stamp : last;
+    }
+}
+
 enum tec_status tec_capture_times(const struct tec_capture *capture, int64_t *ns,
                                   struct tec_error *err)
 {
     if (!capture->stamps)
         return tec_fail(err, TEC_INVALID, "a capture without stamps");
+    struct tec_arena_mark before = tec_arena_mark(capture->arena); /* a profile asks many times */
     uint64_t *stamps = TEC_NEW(capture->arena, stamps_size(capture) / sizeof *stamps, uint64_t);
     if (!stamps)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the times of %d commands", capture->n);
     tec_device_download(capture->device, capture->stream, stamps, capture->stamps,
                         stamps_size(capture));
-    TEC_TRY(tec_device_failure(capture->device, err));
-    int64_t own = (int64_t)(stamps[1] - stamps[0]);
-    uint64_t last = stamps[1];
-    for (int i = 0; i < capture->n; i++) {
-        uint64_t stamp = stamps[TEC_STAMPS_BEFORE + i];
-        int64_t took = stamp ? (int64_t)(stamp - last) - own : 0;
-        ns[i] = took > 0 ? took : 0;
-        last = stamp ? stamp : last;
-    }
-    return TEC_OK;
+    enum tec_status status = tec_device_failure(capture->device, err);
+    if (status == TEC_OK)
+        read_stamps(stamps, capture->n, ns);
+    tec_arena_rewind(capture->arena, before);
+    return status;
 }
 
 int tec_capture_commands(const struct tec_capture *capture)

@@ -57,6 +57,25 @@ TEST(each_command_has_its_kernels_time)
     close_bench(stamped);
 }
 
+/* A loop without turns: its commands still have the stamps of the replay before, which are no times
+ * of this one. The loop's first kernel is its end's, as nothing lies between. */
+TEST(what_is_not_reached_takes_no_time)
+{
+    static const int64_t want[COMMANDS] = {1000, 1000, 0, 0, 0, 0, 0, 1000, 1000, 1000, 1000};
+    struct tec_capture *stamped;
+    int64_t ns[COMMANDS];
+    open_bench();
+    REQUIRE(tec_capture_stamped(&stamped, b.sides[0].capture, &b.arena, &err) == TEC_OK);
+    CHECK_INT(run_as(stamped, TURNS), ==, TEC_OK);
+    CHECK_INT(run_as(stamped, 0), ==, TEC_OK);
+    struct tec_arena_mark before = tec_arena_mark(&b.arena);
+    REQUIRE(tec_capture_times(stamped, ns, &err) == TEC_OK);
+    for (int i = 0; i < COMMANDS; i++)
+        CHECK_INT(ns[i], ==, want[i]);
+    CHECK(tec_arena_mark(&b.arena).used == before.used); /* asking again takes no more memory */
+    close_bench(stamped);
+}
+
 /* Nobody asked: a capture has no kernel of it, also while another one of the same list is timed. */
 TEST(a_capture_is_not_timed_unless_asked)
 {
