@@ -336,6 +336,24 @@ json whole modelled
 run 0 "a roofline of a memory" graph --roofline h100 pipelines/demo_memory.lua
 out "^recall: 10 segments"; out "^recall  *prefix .* predicted$"; out "^recall .* modelled$"; out "^remember .* modelled$"
 run 0 "as JSON" graph --roofline h100 --format json pipelines/demo_memory.lua; json whole segments modelled
+sed 's/SEGMENTS <const> = 20 /SEGMENTS <const> = 2 /; s/ALL <const> = .*/ALL <const> = 160/' pipelines/demo_memory.lua >"$W/few.lua"
+run 0 "a memory with room for more segments than a prompt has" graph --roofline h100 --root . "$W/few.lua"
+out "^recall: 2 segments"; out "^remember .* modelled$"
+cp pipelines/demo_memory.lua "$W"
+cat >"$W/two.lua" <<'LUA'
+return extend("demo_memory.lua", { name = "two",
+  inputs = { segments { name = "memory", max_segments = 4 }, segments { name = "facts", max_segments = 4, tokens_each = 16 } },
+  resources = { kv.segments { name = "mem", tokens = 64 }, kv.segments { name = "more", tokens = 64 } },
+  nodes = { memory_load { name = "recall", scoring = "query_only", recompute = { decay = 0.5, floor = 0.5 } },
+            memory_load { name = "second", reads = { "facts" }, from = "more", into = "ctx", after = "recall", select = "full" },
+            prefill { name = "ask", after = "second" } } })
+LUA
+run 0 "a memory that scores by its query beside one that does not score" graph --roofline h100 --root . "$W/two.lua"
+alone=$(awk '$1 == "importance" { print $7 }' "$W/out")
+sed -i 's/query_only/paper/' "$W/two.lua"
+run 0 "one that hops" graph --roofline h100 --root . "$W/two.lua"
+awk -v alone="$alone" '$1 == "importance" && alone > 0 && $7 > 2 * alone { more = 1 } END { exit !more }' "$W/out"
+ok $? "attention is summed up for every row where a memory hops, else for the query's alone"
 run 2 "kernels without a roofline" graph --kernels pipelines/demo_metaworld.lua
 run 2 "no such machine" graph --roofline b300 pipelines/demo_metaworld.lua
 err "'b300'; there are: h200, h100, 4090, orin, thor"

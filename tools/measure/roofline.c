@@ -123,9 +123,10 @@ struct tec_work_size tec_roofline_size(const struct tec_roofline *r,
     size.rows = requests ? part->batch : r->plan->spec.stages - 1;
     size.k = 1;
     if (part->kind == TEC_PART_REMEMBER) {
-        int room = r->plan->spec.segment_tokens, n = size.segments.n;
-        int each = n > 0 ? size.segments.tokens / n : room;
-        size.segments = (struct tec_work_segments){.n = room / each, .tokens = room / each * each};
+        int room = r->plan->spec.segment_tokens, most = r->plan->spec.segments;
+        int each = size.segments.n > 0 ? size.segments.tokens / size.segments.n : room;
+        int n = room / each < most ? room / each : most;
+        size.segments = (struct tec_work_segments){.n = n, .tokens = n * each};
     }
     return size;
 }

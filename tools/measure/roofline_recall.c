@@ -75,8 +75,9 @@ static enum tec_status add_memory(struct tec_roofline *r, const struct tec_decl_
         anew[i] += tokens_of[node->select](&a, i);
     s->n += a.n;
     s->tokens += a.n * a.each;
-    s->sums |= node->select == TEC_SELECTION_keep;
-    s->hops |= s->sums && tec_scoring_hops((enum tec_scoring)node->scoring);
+    bool sums = node->select == TEC_SELECTION_keep; /* no other one scores */
+    s->sums |= sums;
+    s->hops |= sums && tec_scoring_hops((enum tec_scoring)node->scoring);
     return TEC_OK;
 }
 
