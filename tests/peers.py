@@ -10,7 +10,10 @@ PEERS = HERE.parent / "tools/measure/peers"
 sys.path.insert(0, str(PEERS))
 import numpy as np  # noqa: E402
 import picture  # noqa: E402
+import options  # noqa: E402
 import row  # noqa: E402
+import row_text  # noqa: E402
+import rows  # noqa: E402
 import side  # noqa: E402
 import table  # noqa: E402
 import turns  # noqa: E402
@@ -73,7 +76,7 @@ def of_turns():
 
 def of_rows(ours, peers, ratios, cpu):
     goals = {"a": [3.0, 4.0], "b": None}
-    peak = {"load": [1.0, 1.0, 1.0], "fma_gflops": 1, "bf16_gflops": 0, "int8_gops": 0, "read_gb_s": 1}
+    peak = {"load": [1.0, 1.0, 1.0], "lanes": 2, "fma_gflops": 1, "bf16_gflops": 0, "int8_gops": 0, "read_gb_s": 1}
     found = {"row": "r", "what": "a model & <its> picture", "threads": 2, "date": "", "commit": "", "before": peak, "after": peak,
              "ours": turns.of_side(ours), "more": 0.5,
              "peers": [turns.of_side(p) | turns.of_ratio(ratios[p.name], cpu[p.name], goals[p.name]) | {"apart": None} for p in peers]}
@@ -116,7 +119,11 @@ def of_peaks():
 of_rows(*of_turns())
 of_sides()
 of_peaks()
-run = subprocess.run([sys.executable, PEERS / "main.py", "nothing"], capture_output=True, text=True)
-check("a row that is none is refused", run.returncode == 2 and "there is no row 'nothing'" in run.stderr, run.stderr[-300:])
+decode = {"threads": 2, "ours": {"p50_ms": 100.0}, "before": {"lanes": 2, "read_gb_s": 40.0}}
+check("a token's bytes are compared with the bandwidth of as many threads",
+      [row_text.of_read_bandwidth(2e9, decode | {"threads": n}) for n in (2, 4)] == [{"of_read_bandwidth": 0.5}, {}])
+check("the rows are those that may be asked for", tuple(rows.ROWS) == options.ROWS)
+run = subprocess.run([sys.executable, "-I", "-S", PEERS / "options.py", "nothing"], capture_output=True, text=True)
+check("a row that is none is refused, also where no packages are", run.returncode == 2 and "there is no row 'nothing'" in run.stderr, run.stderr[-300:])
 print(f"1..{count}")
 sys.exit(1 if failed else 0)

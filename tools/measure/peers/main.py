@@ -1,11 +1,9 @@
 """main.py - tectum on this CPU beside its peers: rows in turns, ratios, ceilings of the same run; JSON, SVG and a table.
 
-usage: tools/bench_peers [ROW ...] [options]; rows: act, smolvla, prefill, decode, pi05 (all of them)
+usage: tools/bench_peers [ROW ...] [options]; options.py has them
 """
-import argparse
 import datetime
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -14,33 +12,12 @@ import picture
 import row
 import table
 import turns
+from options import ROOT, options
 from rows import ROWS
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
-
-
-def options():
-    p = argparse.ArgumentParser(prog="tools/bench_peers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("rows", nargs="*", metavar="ROW", help=", ".join(ROWS))
-    p.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1), help="of every side")
-    p.add_argument("--rounds", type=int, default=3, help="turns of each peer")
-    p.add_argument("--frames", type=int, help="of a turn; a few, as many as the row has")
-    p.add_argument("--cameras", default="1,2,3", help="of the rows act (1 and 2 of them) and smolvla")
-    p.add_argument("--layers", type=int, default=18, help="of the text model of prefill and decode")
-    p.add_argument("--vla", metavar="FOLDER", help="source of vla.cpp, for smolvla")
-    p.add_argument("--priority", type=int, default=0, help="nice value of the measured processes, -20 to 19; below 0 as root")
-    p.add_argument("--program", type=pathlib.Path, default=ROOT / "build/release/tectum")
-    p.add_argument("-o", "--out", type=pathlib.Path, default=ROOT / "build/peers/results", metavar="FOLDER",
-                   help="peers.json, peers.svg; rows of earlier runs that are not measured now stay in it")
-    o = p.parse_args()
-    unknown = [r for r in o.rows if r not in ROWS]
-    if unknown:
-        p.error(f"there is no row '{unknown[0]}'; there are {', '.join(ROWS)}")
-    return o
 
 
 def ceilings(program, threads, priority):
-    """What registers and memory allow in this minute: kernels.t --peaks, which measures one and two threads."""
+    """What registers and memory allow in this minute: kernels.t --peaks, of one thread or of two, which is what it measures at most."""
     out = subprocess.run([program.parent / "kernels.t", "--peaks"], check=True, capture_output=True, text=True,
                          preexec_fn=lambda: turns.nice(priority)).stdout
     return json.loads(out.splitlines()[0 if threads == 1 else 1])
@@ -76,7 +53,7 @@ def measure(one, setup, o):
 
 def main():
     o = options()
-    (o.out).mkdir(parents=True, exist_ok=True)
+    o.out.mkdir(parents=True, exist_ok=True)
     path = o.out / "peers.json"
     kept = json.loads(path.read_text())["rows"] if path.exists() else []
     setup = row.Setup(ROOT, ROOT / "build/peers", o.program, o.threads, o.priority, [int(n) for n in o.cameras.split(",")], o.layers,

@@ -63,6 +63,13 @@ class Text:
                    apart=lambda a, b: float(np.mean(a != b)), more=more)
 
 
+def of_read_bandwidth(read, found):
+    """What part of the bandwidth a token's bytes took; nothing where that was not measured with as many threads."""
+    if found["before"]["lanes"] != found["threads"]:
+        return {}
+    return {"of_read_bandwidth": round(read / (1e6 * found["ours"]["p50_ms"]) / found["before"]["read_gb_s"], 3)}
+
+
 def prefill(setup):
     text = Text(setup)
     for quantize, kind in ((None, "bf16"), ("int8", "Q8_0")):
@@ -74,8 +81,8 @@ def decode(setup):
     for quantize, kind in ((None, "bf16"), ("int8", "Q8_0")):
         read = HEAD + ((text.folder / "model.safetensors").stat().st_size - HEAD) / (2 if quantize else 1)
 
-        def share(row, found):
-            return {"of_read_bandwidth": round(read / (1e6 * found["ours"]["p50_ms"]) / found["before"]["read_gb_s"], 3)}
+        def share(_, found, read=read):
+            return of_read_bandwidth(read, found)
 
         def gain(row, found):
             others = row.ours.others
