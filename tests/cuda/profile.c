@@ -4,6 +4,7 @@
 #include "graph/run/launch.h"
 #include "tests/cuda/model.h"
 #include "tools/measure/op_times.h"
+#include "tools/measure/profile_ops.h"
 
 static struct tec_op_times times;
 
@@ -39,6 +40,24 @@ TEST(calls_have_the_times_of_their_kernels)
     }
     CHECK_INT(together, >, 0); /* calls that are done with the one in front */
     model_close();
+}
+
+/* No roof is measured on a GPU: then none is printed, where 0 % would be a reading. */
+TEST(a_time_without_a_roof_is_of_none)
+{
+    static char text[2000];
+    struct tec_profiled_op op = {.node = "see", .op = "norm1", .us = 2.0};
+    struct tec_profiled_ops ops = {.n_parts = 1,
+                                   .parts = {{.name = "frame", .launch_us = 2.0, .sum_us = 2.0}},
+                                   .n = 1,
+                                   .ops = &op};
+    FILE *out = fmemopen(text, sizeof text, "w");
+    REQUIRE(out);
+    tec_profile_print_ops(&ops, out);
+    fclose(out);
+    CHECK(strstr(text, " -\n") != NULL);
+    CHECK(strstr(text, "0%") == NULL);
+    CHECK(strstr(text, "roof: not measured") != NULL);
 }
 
 TAP_MAIN

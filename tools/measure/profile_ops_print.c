@@ -41,6 +41,14 @@ static void layer_text(char text[16], const struct tec_profiled_op *op)
         snprintf(text, 16, "%d", op->layer);
 }
 
+static void roof_text(char text[16], const struct tec_profiled_ops *ops,
+                      const struct tec_profiled_op *op)
+{
+    snprintf(text, 16, "-");
+    if (ops->bytes_s > 0.0)
+        snprintf(text, 16, "%.0f%%", 100.0 * of_roof(op));
+}
+
 void tec_profile_print_ops(const struct tec_profiled_ops *ops, FILE *out)
 {
     const struct tec_profiled_op **sorted =
@@ -54,12 +62,13 @@ void tec_profile_print_ops(const struct tec_profiled_ops *ops, FILE *out)
             "OP", "LAYER", "CALLS", "us", "%", "GFLOP/s", "GB/s", "ROOF");
     for (int i = 0; i < ops->n; i++) {
         const struct tec_profiled_op *op = sorted[i];
-        char layer[16];
+        char layer[16], roof[16];
         layer_text(layer, op);
-        fprintf(out, "%-10.10s %-12.12s %-9s %-12.12s %5s %6lld %10.1f %6.1f %9.1f %8.1f %5.0f%%\n",
+        roof_text(roof, ops, op);
+        fprintf(out, "%-10.10s %-12.12s %-9s %-12.12s %5s %6lld %10.1f %6.1f %9.1f %8.1f %6s\n",
                 op->node, ops->parts[op->part].name, tec_stage_names[op->stage],
                 op->op[0] ? op->op : "(all)", layer, (long long)op->calls, op->us,
-                100.0 * share_of(ops, op), gflops(op), gbs(op), 100.0 * of_roof(op));
+                100.0 * share_of(ops, op), gflops(op), gbs(op), roof);
     }
     free(sorted);
     for (int i = 0; i < ops->n_parts; i++)
