@@ -101,6 +101,8 @@ def of_sides():
     check("sides that compute the same are let through", a.distances == {"same": 0.0}, str(a.distances))
     said = raised(lambda: row.Row("r", "", one, [other], {}, compare=0.01).check(W))
     check("a peer that computes something else is not timed", "other computes something else" in said, said)
+    fewer = row.Row("r", "", one, [same], {}, compare=0.01, results=lambda: np.array([[7.0, 7.0]]))
+    check("nor is one whose results are fewer", "same computes something else" in raised(lambda: fewer.check(W)))
     for s in (one, same, other):
         s.stop()
     ends = side.Side("ends", [sys.executable, "-c", "import sys; sys.exit('no such model')"], W / "ends.txt")

@@ -90,7 +90,7 @@ class Row:
         ours = self.results() if self.results else self.saved(self.ours, folder)
         for peer in self.peers:
             theirs = self.saved(peer, folder)[:ours.shape[0], :ours.shape[1]]
-            apart = self.apart(ours, theirs)
+            apart = self.apart(ours, theirs) if theirs.shape == ours.shape else float("inf")
             self.distances[peer.name] = float(f"{apart:.2g}")
             if not apart <= self.compare:
                 raise RuntimeError(f"{self.name}: {peer.name} computes something else: {apart:.2g} apart")
