@@ -78,6 +78,11 @@ ok $? "and so does what its robot is given: $said"
 grep -q '^actions  4 equal, 0 differ, 0 on one side' "$W/out" && grep -q '^plans    7 equal, 0 differ' "$W/out"
 ok $? "a replay leaves it out of the same frames"
 
+"$T" explain "$W/r.mcap" >"$W/out" 2>"$W/err"
+"$T" explain "$W/r.mcap" --frame 3 >>"$W/out" 2>"$W/err"
+grep -q '^7 frames, 0 missed, 3 left out$' "$W/out" && grep -q "^  left out: 'act', rests$" "$W/out"
+ok $? "explain counts it, and says it of its frame"
+
 # Two heads on one prefill: what one leaves out is the other's no loss. Four robots: it is all of them's.
 echo 'return extend("graphs/g04_two_heads.lua", { name = "heads", resources = { without "lang" }, nodes = { without "talk",
     action { name = "act", when = policy() } } })' >"$W/heads.lua"

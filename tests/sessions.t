@@ -126,6 +126,9 @@ return extend("openvla_ring.lua", { name = "apart",
 LUA
 talks="tests/pipelines/graphs/ring_talks.lua --policy chaos --set resources.say.slots=8"
 alone "a ring of each robot" 4 pipelines/openvla_ring.lua --set resources.ring.on_change=keep
+"$T" run pipelines/openvla_ring.lua --random-weights 1 --size tiny --random-inputs 1 --set frame.sessions=2 >"$W/out" 2>"$W/err" </dev/null
+grep -q 'session 1 .* 2 of 14 in flight, filling$' "$W/out"
+ok $? "a line counts the places of all robots' rings"
 alone "which becomes deeper and shallower" 3 pipelines/openvla_ring.lua --policy "$W/depths.lua"
 alone "prefills of their own" 3 "$W/apart.lua" --policy "$W/depths.lua"
 alone "two rings of each robot" 2 pipelines/graphs/g19_two_rings.lua --policy "$W/depths.lua"

@@ -284,7 +284,7 @@ void tec_frame_print_ring(FILE *out, const struct tec_frames *f, const struct te
     if (frame->n_left > f->n_actions)
         fprintf(out, " (%d left)", frame->n_left);
     for (int i = 0; i < t->n_rings; i++)
-        room += t->rings[i].stages;
+        room += t->rings[i].stages * f->n_sessions;
     fprintf(out, "  %d of %d in flight%s", frame->record->in_flight, room,
             frame->record->filling ? ", filling" : "");
 }

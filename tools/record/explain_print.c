@@ -160,6 +160,26 @@ static void print_refused(FILE *out, const struct tec_flight *f,
     json_decref(all);
 }
 
+/* Action nodes that the policy left out of the frame. */
+static void print_left_out(FILE *out, const struct tec_flight *f,
+                           const struct tec_flight_frame *frame)
+{
+    for (size_t i = frame->first; i <= frame->last && i < f->n_events; i++) {
+        const struct tec_flight_event *e = &f->events[i];
+        if (e->kind == TEC_EVENT_LEFT_OUT && e->session == frame->session)
+            fprintf(out, "  left out: '%s', %s\n", tec_flight_node(f, e->node), f->words[e->what]);
+    }
+}
+
+/* In all that was recorded. */
+static size_t count_left_out(const struct tec_flight *f)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < f->n_events; i++)
+        n += f->events[i].kind == TEC_EVENT_LEFT_OUT;
+    return n;
+}
+
 enum tec_status tec_explain_frame_text(FILE *out, struct tec_flight *f,
                                        const struct tec_flight_frame *frame, struct tec_error *err)
 {
@@ -181,6 +201,7 @@ enum tec_status tec_explain_frame_text(FILE *out, struct tec_flight *f,
     print_launches(out, f, frame);
     print_notes(out, f, frame);
     print_refused(out, f, frame);
+    print_left_out(out, f, frame);
     if (!frame->missed)
         return TEC_OK;
     struct tec_miss miss;
@@ -193,13 +214,15 @@ enum tec_status tec_explain_all_text(FILE *out, struct tec_flight *f, struct tec
 {
     json_t *causes = json_object(), *value;
     const char *cause;
-    size_t missed, shown = 0;
+    size_t missed, shown = 0, left_out = count_left_out(f);
     count_causes(f, causes, &missed);
-    fprintf(out, "%zu frames, %zu missed", f->n_frames, missed);
+    fprintf(out, "%zu frame%s, %zu missed", f->n_frames, f->n_frames == 1 ? "" : "s", missed);
     json_object_foreach(causes, cause, value)
     {
         fprintf(out, ", %s %lld", cause, (long long)json_integer_value(value));
     }
+    if (left_out)
+        fprintf(out, ", %zu left out", left_out);
     fputc('\n', out);
     json_decref(causes);
     for (size_t i = 0; i < f->n_frames && shown < SHOWN; i++) {

@@ -112,20 +112,21 @@ void tec_serve_stats_print(const struct tec_serve_stats *s, const struct tec_saf
                            struct tec_invocation *call)
 {
     long long limited = (long long)atomic_load(&safety->limited);
+    long long left_out = (long long)atomic_load(&safety->left_out);
+    long long late = (long long)s->substitutes - left_out; /* those came before their deadline */
     tec_frame_memory_say_state(engine, call);
     say_misses(safety, call);
     if (limited)
         tec_say(call,
                 "%lld requests had actions beyond the robot's limits, %lld of them were refused",
                 limited, (long long)atomic_load(&safety->refused));
-    if (atomic_load(&safety->left_out))
+    if (left_out)
         tec_say(
             call,
             "%lld requests were answered with what on_miss says: a policy left their actions out",
-            (long long)atomic_load(&safety->left_out));
-    if (s->substitutes)
-        tec_say(call, "%lld requests were answered at their deadline, before their result",
-                (long long)s->substitutes);
+            left_out);
+    if (late > 0)
+        tec_say(call, "%lld requests were answered at their deadline, before their result", late);
     if (s->rescued)
         tec_say(call, "%lld replies were sent while the connection thread did not come round",
                 (long long)s->rescued);
