@@ -19,12 +19,12 @@ FEW(1, 1) FEW(1, 3) FEW(2, 1) FEW(2, 2)
 CHAIN_FEW(1, 1) CHAIN_FEW(1, 3) CHAIN_FEW(2, 1) CHAIN_FEW(2, 2)
 
 static const struct tiles tiles = {
-    .depth = DEPTH, .pace = LINE,
+    .depth = DEPTH, .pace = LINE, .copy = copy_block,
     .few = {{3, few_1_3, few_1_1}, {2, few_2_2, few_2_1}},
     .tile = {{tile_1_1, tile_2_1, tile_3_1, tile_4_1, tile_5_1, tile_6_1}},
 };
 static const struct tiles chains_of_floats = {
-    .depth = FLOATS_DEPTH, .pace = (size_t)2 * LINE,
+    .depth = FLOATS_DEPTH, .pace = (size_t)2 * LINE, .copy = copy_block,
     .few = {{3, chains_1_3, chains_1_1}, {2, chains_2_2, chains_2_1}},
     .tile = {{chain_1_1, chain_2_1, chain_3_1, chain_4_1, chain_5_1, chain_6_1}},
 };

@@ -32,14 +32,14 @@ CHAIN_FEW(5, 4) CHAIN_FEW(6, 4) CHAIN_FEW(7, 3) CHAIN_FEW(8, 3)
 #define NAME(rows, panels) tile_##rows##_##panels,
 #define CHAIN_NAME(rows, panels) chain_##rows##_##panels,
 static const struct tiles tiles = {
-    .depth = DEPTH, .pace = LINE,
+    .depth = DEPTH, .pace = LINE, .copy = copy_block,
     .few = {{4, few_1_4, few_1_1}, {4, few_2_4, few_2_1}, {4, few_3_4, few_3_1},
             {4, few_4_4, few_4_1}, {4, few_5_4, few_5_1}, {4, few_6_4, few_6_1},
             {3, few_7_3, few_7_1}, {3, few_8_3, few_8_1}},
     .tile = {{EACH(NAME, 1)}, {EACH(NAME, 2)}},
 };
 static const struct tiles chains_of_floats = {
-    .depth = FLOATS_DEPTH, .pace = (size_t)2 * LINE,
+    .depth = FLOATS_DEPTH, .pace = (size_t)2 * LINE, .copy = copy_block,
     .few = {{4, chains_1_4, chains_1_1}, {4, chains_2_4, chains_2_1}, {4, chains_3_4, chains_3_1},
             {4, chains_4_4, chains_4_1}, {4, chains_5_4, chains_5_1}, {4, chains_6_4, chains_6_1},
             {3, chains_7_3, chains_7_1}, {3, chains_8_3, chains_8_1}},

@@ -114,14 +114,14 @@ static void bench_pair(struct bench *bf16, struct bench *other, const char *name
            ratios[PAIRS / 4], ratios[PAIRS * 3 / 4], rates[PAIRS / 2]);
 }
 
-/* x as bf16 terms, where there is a tile unit: elsewhere nothing is gained. */
+/* x as bf16 terms: two where there is a tile unit, one where there are products of pairs, too;
+ * elsewhere nothing is gained. */
 static void bench_terms(enum tec_tier tier, char *pool, float *x, float *y)
 {
     static const int rows[] = {1, 8, 64, 532};
     struct tec_kernels kernels = tec_kernels_for(tier);
-    if (!conform_has_tiles(&kernels))
-        return;
-    for (int terms = 1; terms <= 2; terms++) {
+    bool tiles = conform_has_tiles(&kernels);
+    for (int terms = 1; terms <= tiles + (tiles || conform_has_pairs(&kernels)); terms++) {
         struct bench all = {.gemm = kernels.gemm_bf16, .pool = pool}, some = all;
         all.args = (struct tec_gemm_args){
             .x = x, .y = y, .k = 2048, .ldx = 2048, .n = 2048, .ldy = 2048, .max_rows = MAX_ROWS};

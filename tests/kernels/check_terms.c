@@ -1,7 +1,10 @@
 /* check_terms.c - checks products whose x may be read as bf16 terms: every tier within a bound from
- * its arithmetic, tile units (emulated ones on every machine) within the bound of theirs. */
+ * its arithmetic, tile units and dot products of pairs (emulated ones on every machine) within the
+ * bound of theirs. */
+#include "kernels/avx512/avx512.h"
 #include "kernels/bf16.h"
 #include "tests/kernels/conform.h"
+#include "tests/kernels/pairs_tier.h"
 #include "tests/kernels/tiles_tier.h"
 
 #include <float.h>
@@ -12,11 +15,11 @@
  * terms. */
 static const struct {
     int rows, live, n, k;
-} edges[] = {{1, 1, 16, 1},      {1, 1, 32, 2},     {2, 1, 48, 31},      {15, 15, 16, 32},
-             {16, 16, 32, 33},   {17, 17, 48, 63},  {31, 30, 16, 64},    {32, 32, 64, 65},
-             {33, 33, 48, 96},   {64, 63, 32, 127}, {129, 129, 16, 300}, {140, 131, 32, 47},
-             {260, 257, 16, 7},  {1, 1, 528, 2051}, {3, 3, 560, 40},     {17, 17, 32, 2100},
-             {128, 128, 48, 513}};
+} edges[] = {{1, 1, 16, 1},       {1, 1, 32, 2},     {2, 1, 48, 31},      {15, 15, 16, 32},
+             {16, 16, 32, 33},    {17, 17, 48, 63},  {31, 30, 16, 64},    {32, 32, 64, 65},
+             {33, 33, 48, 96},    {64, 63, 32, 127}, {129, 129, 16, 300}, {140, 131, 32, 47},
+             {260, 257, 16, 7},   {1, 1, 528, 2051}, {3, 3, 560, 40},     {17, 17, 32, 2100},
+             {128, 128, 48, 513}, {2, 2, 16, 16387}};
 enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 12 };
 
 /* What the sum of one element is made of: of its products, of what flushing may take, and of what
@@ -24,6 +27,26 @@ enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 12 };
 struct terms_size {
     double sum, flushed, least;
 };
+
+bool conform_has_tiles(const struct tec_kernels *table)
+{
+#if defined(__x86_64__)
+    return table->gemm_bf16 == tec_tiles_gemm_bf16_avx512;
+#else
+    (void)table;
+    return false;
+#endif
+}
+
+bool conform_has_pairs(const struct tec_kernels *table)
+{
+#if defined(__x86_64__)
+    return table->gemm_bf16 == tec_pairs_gemm_bf16_avx512;
+#else
+    (void)table;
+    return false;
+#endif
+}
 
 static struct terms_size size_of(const struct tec_gemm_args *a, const float *w, int r, int col)
 {
@@ -45,7 +68,8 @@ static struct terms_size size_of(const struct tec_gemm_args *a, const float *w, 
  * 2^-24, and so does who sums in its order, but keeps all of x, of which two terms leave out 2^-17.
  * A tile unit has chains of 16 products whose sums are added to each other, then to the sum, one
  * for each term and 32 k; terms of different signs are together up to 1.01 times as large as x.
- * What is below the normal range is flushed. CUDA: 16 products and the sum so far, cut at 2^-23 of
+ * What is below the normal range is flushed, as it is by dot products of pairs, which otherwise
+ * sum as the reference does. CUDA: 16 products and the sum so far, cut at 2^-23 of
  * the largest, for each term and 16 k, or 8 where products are in groups. Bias, gate, add and the
  * last store then round once each. */
 static double bound_of(const struct conform *c, const struct tec_gemm_args *a, struct terms_size s,
@@ -59,7 +83,8 @@ static double bound_of(const struct conform *c, const struct tec_gemm_args *a, s
     if (c->tiles)
         return 1.01 * s.sum * half * (steps + 17.0 + 2.0 * blocks) + s.flushed + rest;
     if (c->same_order)
-        return 1.01 * s.sum * (half * (steps + a->k) + ldexp(1.0, -17)) + s.least + rest;
+        return 1.01 * s.sum * (half * (steps + a->k) + ldexp(1.0, -17)) + s.least + rest +
+               (c->pairs ? s.flushed : 0.0);
     return s.sum * (half * (steps + 4.0 * 34.0 * blocks) + ldexp(1.0, -17)) + s.least + 5.0 * rest;
 }
 
@@ -165,11 +190,12 @@ static void one_as_two(struct conform *c, int rows, int k)
     conform_end(c);
 }
 
-/* The processor's own tile unit against the emulated one: the same bytes, denormals included. */
+/* The processor's own instructions against the emulated ones: the same bytes, denormals included.
+ */
 static void as_emulated(struct conform *c, int rows, int n, int k, int terms,
                         enum conform_family family)
 {
-    const struct tec_kernels emulated = tiles_tier_table();
+    const struct tec_kernels emulated = c->tiles ? tiles_tier_table() : pairs_tier_table();
     size_t ldx = ((size_t)k + 15) / 16 * 16, size = (size_t)rows * (size_t)n;
     float *y[2] = {conform_buf(c, size, sizeof(float)), conform_buf(c, size, sizeof(float))};
     struct tec_gemm_args a = {.max_rows = rows, .ldx = (int)ldx, .ldy = n, .n = n, .k = k};
@@ -184,7 +210,7 @@ static void as_emulated(struct conform *c, int rows, int n, int k, int terms,
         (i ? &emulated : c->fast)->gemm_bf16(&a, (struct tec_part){0, 1});
     }
     if (memcmp(y[0], y[1], size * sizeof(float)) != 0)
-        conform_fail(c, "[%dx%dx%d]: not the bytes of the emulated unit", rows, n, k);
+        conform_fail(c, "[%dx%dx%d]: not the bytes of the emulated instructions", rows, n, k);
     conform_end(c);
 }
 
@@ -203,6 +229,9 @@ void conform_terms(struct conform *c)
             terms_shape(c, 17, 17, 48, 101, terms, (enum conform_family)f);
     for (int f = 0; c->tiles && f < CONFORM_FAMILIES; f++)
         as_emulated(c, 21, 80, 301, 1 + f % 2, (enum conform_family)f);
+    for (int f = 0; c->pairs && f < CONFORM_FAMILIES; f++)
+        for (int rows = 5; rows < 64; rows += 53)
+            as_emulated(c, rows, 80, conform_scale(c, 1301, 301), 1, (enum conform_family)f);
     one_as_two(c, 19, 77);
     one_as_two(c, 3, 300);
 }

@@ -9,10 +9,10 @@
 #include "tests/kernels/bench_cuda.h"
 #include "tests/kernels/buffers.h"
 #include "tests/kernels/cuda_tier.h"
+#include "tests/kernels/pairs_tier.h"
 #include "tests/kernels/tiles_tier.h"
 
 #if defined(__x86_64__)
-#include "kernels/avx512/avx512.h"
 #endif
 
 #include <fnmatch.h>
@@ -346,35 +346,28 @@ static void check(const struct options *o, struct tally *tally, struct conform c
     tally->failed += c.failed;
 }
 
-bool conform_has_tiles(const struct tec_kernels *table)
+/* gemm_bf16 for instructions that are emulated: a tile unit, or dot products of pairs. */
+static void check_emulated(const struct options *o, struct tally *tally,
+                           const struct tec_kernels *ref, bool tiles)
 {
-#if defined(__x86_64__)
-    return table->gemm_bf16 == tec_tiles_gemm_bf16_avx512;
-#else
-    (void)table;
-    return false;
-#endif
-}
-
-/* The kernels for a tile unit, on an emulated one. */
-static void check_tiles(const struct options *o, struct tally *tally, const struct tec_kernels *ref)
-{
-    if (fnmatch(o->tier, "tiles", 0) != 0 || fnmatch(o->pattern, "gemm_bf16", 0) != 0)
+    const char *name = tiles ? "tiles" : "pairs";
+    if (fnmatch(o->tier, name, 0) != 0 || fnmatch(o->pattern, "gemm_bf16", 0) != 0)
         return;
     if (!tiles_tier_runs_here()) {
-        printf("ok %d - tiles # SKIP not on this machine\n", ++tally->run);
+        printf("ok %d - %s # SKIP not on this machine\n", ++tally->run, name);
         return;
     }
-    const struct tec_kernels fast = tiles_tier_table();
+    const struct tec_kernels fast = tiles ? tiles_tier_table() : pairs_tier_table();
     check(o, tally,
           (struct conform){.kernel = "gemm_bf16",
-                           .tier = "tiles, emulated",
+                           .tier = tiles ? "tiles, emulated" : "pairs, emulated",
                            .id = TEC_KERNEL_gemm_bf16,
                            .ref = ref,
                            .fast = &fast,
                            .slow = o->small,
                            .threads = o->threads,
-                           .tiles = true,
+                           .tiles = tiles,
+                           .pairs = !tiles,
                            .same_order = true},
           conform_terms);
 }
@@ -404,6 +397,7 @@ static void check_cpu(const struct options *o, struct tally *tally, const struct
                                .bench = o->bench && t > TEC_TIER_ref,  \
                                .slow = o->small,                       \
                                .tiles = conform_has_tiles(&fast),      \
+                               .pairs = conform_has_pairs(&fast),      \
                                .threads = o->threads,                  \
                                .same_order = true},                    \
               conform_##name);
@@ -482,7 +476,8 @@ int main(int argc, char **argv)
     const struct tec_kernels ref = tec_kernels_for(TEC_TIER_ref);
     struct tally tally = {0, 0};
     check_cpu(&o, &tally, &ref);
-    check_tiles(&o, &tally, &ref);
+    check_emulated(&o, &tally, &ref, true);
+    check_emulated(&o, &tally, &ref, false);
     check_cuda(&o, &tally, &ref);
     buffers_seed(o.seed);
     if (strcmp(o.tier, "*") == 0 && !o.threads) /* its wrong lanes would be races */

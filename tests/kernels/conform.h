@@ -38,6 +38,7 @@ struct conform {
      * tier of another order still has one order for every row: its bound is in the check. */
     bool same_order;
     bool tiles;   /* bf16 terms of x are multiplied by a tile unit: the bound is in check_terms.c */
+    bool pairs;   /* one term is, by dot products that flush what is below the normal range */
     bool threads; /* each lane of a run has a thread of its own: for the thread sanitizer */
     bool slow;    /* some thousand times slower than the others: conform_scale */
     bool quiet;   /* the self-test expects failures */
@@ -138,6 +139,8 @@ double conform_seconds(void);
 void conform_terms(struct conform *c);
 /* Whether a table of the CPU has products by the processor's own tile unit. */
 bool conform_has_tiles(const struct tec_kernels *table);
+/* Whether it has products by the processor's dot products of bf16 pairs. */
+bool conform_has_pairs(const struct tec_kernels *table);
 
 /* Products with what stands around them in one kernel: bytes of one by one. For the cuda tier. */
 void conform_chains(struct conform *c);

@@ -18,10 +18,16 @@ def rows(setup):
              **pictures)
     names = {"picture0": "observation/exterior_image_1_left", "picture1": "observation/wrist_image_left",
              "joints": "observation/joint_position", "gripper": "observation/gripper_position"}
-    ours = setup.tectum(folder, "tectum", {
-        "open": {"path": str(setup.root / "tools/measure/peers/pi05.lua"), "random_weights": True, "seed": 1,
-                 "tokenizer": str(setup.root / "pipelines/checkpoints/metaworld/tokenizer.model")},
-        "inputs": str(folder / "inputs.npz"), "names": names,
-        "texts": {"prompt": "pick up the red cube and put it into the box beside the blue bowl"}, "about": {"dtype": "bf16"}})
-    peers = [setup.side("PyTorch, bf16", "work_pi05.py", setup.threads, "bf16")]
-    return [Row("pi05", "pi0.5, 3.3 B, 2 cameras of 224 x 224, no language", ours, peers, {p.name: GOAL for p in peers}, frames=1)]
+    what = "pi0.5, 3.3 B, 2 cameras of 224 x 224, no language"
+    for rounds in (False, True):
+        # rounds: what products read is rounded to bf16, as PyTorch's bf16 has it
+        ours = setup.tectum(folder, "tectum, round" if rounds else "tectum", {
+            "open": {"path": str(setup.root / "tools/measure/peers/pi05.lua"), "random_weights": True, "seed": 1,
+                     "tokenizer": str(setup.root / "pipelines/checkpoints/metaworld/tokenizer.model"),
+                     "set": {"model.round": "bf16"} if rounds else {}},
+            "inputs": str(folder / "inputs.npz"), "names": names,
+            "texts": {"prompt": "pick up the red cube and put it into the box beside the blue bowl"},
+            "about": {"dtype": "bf16, round" if rounds else "bf16"}})
+        peers = [setup.side("PyTorch, bf16", "work_pi05.py", setup.threads, "bf16")]
+        yield Row("pi05_round" if rounds else "pi05", f"{what}, activations rounded" if rounds else what, ours, peers,
+                  {p.name: GOAL for p in peers}, frames=1)

@@ -28,14 +28,14 @@ class Text:
         return subprocess.run([str(c) for c in command], check=True, capture_output=True, text=True,
                               preexec_fn=lambda: nice(self.setup.priority), **more).stdout
 
-    def quantized(self, quantize):
-        return ["--set", f"model.quantize={quantize}"] if quantize else []
+    def as_set(self, quantize, rounds=False):
+        return (["--set", f"model.quantize={quantize}"] if quantize else []) + (["--set", "model.round=bf16"] if rounds else [])
 
-    def packed(self, quantize):
+    def packed(self, quantize, rounds=False):
         """The weights as a file that is mapped, so that a turn begins at once; a short prompt; tectum's greedy tokens behind it."""
-        self.run(self.setup.program, "pack", *self.base[:-2], *self.quantized(quantize))
+        self.run(self.setup.program, "pack", *self.base[:-2], *self.as_set(quantize, rounds))
         dump, out = self.folder / "dump.safetensors", self.folder / "prompt.npy"
-        said = self.run(self.setup.program, "run", *self.base, *self.quantized(quantize), "--random-inputs", "1", "-n", "1", "--drain",
+        said = self.run(self.setup.program, "run", *self.base, *self.as_set(quantize, rounds), "--random-inputs", "1", "-n", "1", "--drain",
                         "--format", "json", "--dump", dump, "--set", "nodes.answer.max_tokens=4")
         from safetensors.numpy import load_file
         found = load_file(str(dump))
@@ -51,12 +51,13 @@ class Text:
                      "ctypes.byref(p)))", self.folder / "model_bf16.gguf", path, env=self.env)
         return path
 
-    def row(self, name, what, quantize, kind, batch, goal, more=None):
-        """batch 0: the prompt until its first token. llama.cpp makes logits with the prompt; tectum's first decode launch does that."""
-        tokens = self.packed(quantize)
-        ours = Profiled([str(self.setup.program), "profile", *self.base, *self.quantized(quantize)],
+    def row(self, name, what, quantize, kind, batch, goal, more=None, rounds=False):
+        """batch 0: the prompt until its first token. llama.cpp makes logits with the prompt; tectum's first decode launch does that.
+        rounds: what products read is rounded to bf16, as llama.cpp does with bf16 weights."""
+        tokens = self.packed(quantize, rounds)
+        ours = Profiled([str(self.setup.program), "profile", *self.base, *self.as_set(quantize, rounds)],
                         lambda v: v["point"].get("batch", 0) == batch or (batch == 0 and v["point"].get("batch") == 1),
-                        {"dtype": quantize or "bf16"}, self.setup.priority)
+                        {"dtype": (quantize or "bf16") + (", round" if rounds else "")}, self.setup.priority)
         peer = self.setup.side(f"llama.cpp, {kind}", "work_llama.py", self.gguf(kind.lower()), self.folder / "prompt.npy", self.setup.threads,
                                batch, env=self.env)
         return Row(name, f"{self.what}: {what}", ours, [peer], {peer.name: goal}, frames=3, compare=None if quantize else 0.5, results=lambda: tokens,
@@ -74,6 +75,7 @@ def prefill(setup):
     text = Text(setup)
     for quantize, kind in ((None, "bf16"), ("int8", "Q8_0")):
         yield text.row(f"prefill_{quantize or 'bf16'}", "532 tokens to the first", quantize, kind, 0, PREFILL[quantize or "bf16"])
+    yield text.row("prefill_bf16_round", "532 tokens to the first, activations rounded", None, "bf16", 0, PREFILL["bf16"], rounds=True)
 
 
 def decode(setup):
