@@ -50,7 +50,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     (void)argv;
     tec_arena_init(&server.arena, &server.heap);
     server.engine.bell = &server.engine.work;
-    need(tec_listen_bind(&listener, "127.0.0.1", 0, &err) == TEC_OK);
+    need(tec_listen_bind(&listener, "127.0.0.1", 0, "--port", &err) == TEC_OK);
     need(tec_exchange_init(&server.exchange, 2 * PLACES, &server.engine, REPLY, &server.arena,
                            &err) == TEC_OK);
     need(tec_listen_start(&listener, &server.port, &err) == TEC_OK);
