@@ -438,12 +438,15 @@ stage_campaign() {
 
 stage_docs() { step docs sh tools/docs.sh --check; }
 
+# Ticks that all processors worked, and all there were: what waits, more tests side by side would use.
+ticks() { awk '/^cpu / { print $2 + $3 + $4 + $7 + $8, $2 + $3 + $4 + $5 + $6 + $7 + $8 }' /proc/stat 2>/dev/null; }
 started=$(date +%s)
 for stage in ${chosen:-$every}; do
-    start=$(date +%s)
+    start=$(date +%s) before=$(ticks)
     echo "# stage $stage"
     "stage_$stage"
-    echo "# stage $stage took $(($(date +%s) - start)) s"
+    busy=$(echo "$before $(ticks)" | awk 'NF == 4 && $4 > $2 { printf ", processors %d %% busy", 100 * ($3 - $1) / ($4 - $2) }')
+    echo "# stage $stage took $(($(date +%s) - start)) s$busy"
 done
 echo "# everything took $(($(date +%s) - started)) s; details are in build/results/"
 awk -F': ' '{ split($NF, word, /[ ,]+/); p += word[1]; f += word[3]; s += word[5] }
