@@ -39,9 +39,11 @@ class Server(serve_harness.Server):
 
     def left_out(self):
         """How many actions its status counts, and its metrics; and how many misses."""
-        status = subprocess.run([PROGRAM, "policy", "status", "--format", "json", "--control", self.control],
-                                capture_output=True, text=True, timeout=20 * SLOW)
-        deadlines = json.loads(status.stdout)["deadlines"]
+        ask = [PROGRAM, "policy", "status", "--control", self.control, "--format"]
+        told, shown = (subprocess.run(ask + [how], capture_output=True, text=True, timeout=20 * SLOW).stdout
+                       for how in ("json", "text"))
+        deadlines = json.loads(told)["deadlines"]
+        check(("; %d left out by the policy" % deadlines["left_out"] in shown) == (deadlines["left_out"] > 0), shown)
         with urllib.request.urlopen("http://127.0.0.1:%d/metrics" % self.port, timeout=20 * SLOW) as r:
             lines = [line.split() for line in r.read().decode().splitlines()]
         counted = [int(line[1]) for line in lines if line[0] == "tectum_left_out_actions_total"]

@@ -82,6 +82,10 @@ ok $? "a replay leaves it out of the same frames"
 "$T" explain "$W/r.mcap" --frame 3 >>"$W/out" 2>"$W/err"
 grep -q '^7 frames, 0 missed, 3 left out$' "$W/out" && grep -q "^  left out: 'act', rests$" "$W/out"
 ok $? "explain counts it, and says it of its frame"
+"$T" top "$W/r.mcap" >"$W/out" 2>"$W/err"
+"$T" top "$W/r.mcap" --format json >>"$W/out" 2>"$W/err"
+grep -q '^missed 0 of 7 in .* s  left out by the policy 3$' "$W/out" && grep -q '"left_out":3,' "$W/out"
+ok $? "top counts it"
 
 # Two heads on one prefill: what one leaves out is the other's no loss. Four robots: it is all of them's.
 echo 'return extend("graphs/g04_two_heads.lua", { name = "heads", resources = { without "lang" }, nodes = { without "talk",

@@ -42,7 +42,7 @@ mkdir -p "$tree/bin" "$tree/tools/measure" "$tree/tests/golden" "$tree/doc/measu
 strip -o "$tree/bin/device_check" "$build/device_check"
 [ -z "$plain" ] || strip -o "$tree/bin/device_check_plain" "build/gpu_$plain/device_check"
 cp tools/gpu_check.sh "$tree/tools/"
-cp tools/measure/bench_peers.py "$tree/tools/measure/"
+cp tools/measure/bench_gemms.py "$tree/tools/measure/"
 cp -R tools/gpu "$tree/tools/"
 mkdir -p "$tree/tests/kernels" && cp tests/kernels/bench_layers.def "$tree/tests/kernels/"
 cp -R policies "$tree/"

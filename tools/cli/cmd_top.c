@@ -302,9 +302,9 @@ const struct tec_command tec_command_top = {
         "operations on keys and values and the memories, g the captured variants that ran, p the\n"
         "policy, n nodes again; f freezes the screen, R has the robot write its flight recorder\n"
         "here. JSON: a line a look {pipeline, policy, frame, cadence, hz, wanted_hz, worst_hz,\n"
-        "action_hz, frames, missed, causes, headroom_us, frame_us, tokens_s, in_flight, "
-        "policy_us,\n"
-        "seconds, nodes [{node, launches, hz, p50_us, p99_us, max_us, share}]}.\n",
+        "action_hz, frames, missed, left_out, causes, headroom_us, frame_us, tokens_s,\n"
+        "in_flight, policy_us, seconds,\n"
+        "nodes [{node, launches, hz, p50_us, p99_us, max_us, share}]}.\n",
     .example = "  tectum top --control /tmp/robot.sock\n"
                "  tectum top robot.mcap --show requests\n",
     .takes = TEC_TAKES_FORMAT,

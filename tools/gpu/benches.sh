@@ -153,17 +153,17 @@ against() {
 
 run_peers() {
     if ! command -v python3 >/dev/null 2>&1; then
-        record peers bench_peers skipped 0 "there is no python3"
+        record peers bench_gemms skipped 0 "there is no python3"
         return
     fi
-    attempt peers bench_peers 60 python3 tools/measure/bench_peers.py --device "$device" --seconds "$(limit 45)"
+    attempt peers bench_gemms 60 python3 tools/measure/bench_gemms.py --device "$device" --seconds "$(limit 45)"
     case $? in
-    0) record peers bench_peers ok "$a_seconds" "$(wc -l <"$work/bench_peers.out") lines" ;;
-    3) record peers bench_peers skipped 0 "$(sed -n 's/.*"missing": "\([^"]*\)".*/no \1/p' "$work/bench_peers.out")"
+    0) record peers bench_gemms ok "$a_seconds" "$(wc -l <"$work/bench_gemms.out") lines" ;;
+    3) record peers bench_gemms skipped 0 "$(sed -n 's/.*"missing": "\([^"]*\)".*/no \1/p' "$work/bench_gemms.out")"
         return ;;
-    *) record peers bench_peers failed "$a_seconds" "$a_why" ;;
+    *) record peers bench_gemms failed "$a_seconds" "$a_why" ;;
     esac
-    cp "$work/bench_peers.out" "$work/peers.lines"
+    cp "$work/bench_gemms.out" "$work/peers.lines"
     peak=$(sed -n 's/.*"bf16_tflop_s": \([0-9.]*\).*/\1/p' "$work/peers.lines" | head -n 1)
     # Ours once more, after the peers: what is compared lies on both sides of them.
     layers layers_again "$peak"

@@ -205,8 +205,8 @@ static void print_trial(const json_t *load, FILE *out)
             mean_us(trial, "policy_us"));
 }
 
-/* Print the actions that a server's clients were not given in time, by cause, and whether it is
- * stopped. */
+/* Print the actions that a server's clients were not given in time, by cause, those that a policy
+ * left out, and whether it is stopped. */
 static void print_deadlines(const json_t *d, FILE *out)
 {
     const char *cause;
@@ -214,6 +214,8 @@ static void print_deadlines(const json_t *d, FILE *out)
     fprintf(out, "deadlines: %lld missed", number(d, "missed"));
     json_object_foreach(json_object_get(d, "by_cause"), cause, n)
         fprintf(out, ", %lld because of %s", (long long)json_integer_value(n), cause);
+    if (number(d, "left_out"))
+        fprintf(out, "; %lld left out by the policy", number(d, "left_out"));
     fprintf(out, "%s\n",
             json_is_true(json_object_get(d, "stopped"))
                 ? "; the robot is stopped until `tectum policy reset`"
@@ -225,8 +227,12 @@ static void print_status(const json_t *s, FILE *out)
     const json_t *report = json_object_get(s, "report"), *event, *value;
     const char *name;
     size_t i;
-    fprintf(out, "frame %lld: '%s' decides; policy '%s' version %lld%s\n", number(s, "frame"),
-            text(s, "decides"), text(s, "policy"), number(s, "version"),
+    if (number(s, "frame") < 0)
+        fprintf(out, "no frame yet: ");
+    else
+        fprintf(out, "frame %lld: ", number(s, "frame"));
+    fprintf(out, "'%s' decides; policy '%s' version %lld%s\n", text(s, "decides"),
+            text(s, "policy"), number(s, "version"),
             json_is_true(json_object_get(s, "quarantined")) ? ", quarantined"
             : json_is_true(json_object_get(s, "standby"))   ? ", stood down"
                                                             : "");

@@ -131,8 +131,11 @@ static void count_node(struct tec_cadence *c, struct window *w, int node)
 static void count_actions(struct tec_cadence *c, const struct window *w)
 {
     size_t left = 0;
-    for (size_t i = 0; i < w->f->n_events; i++)
-        left += w->f->events[i].kind == TEC_EVENT_RELEASE && w->f->events[i].t_ns >= w->from_ns;
+    for (size_t i = 0; i < w->f->n_events; i++) {
+        const struct tec_flight_event *e = &w->f->events[i];
+        left += e->kind == TEC_EVENT_RELEASE && e->t_ns >= w->from_ns;
+        c->left_out += e->kind == TEC_EVENT_LEFT_OUT && e->t_ns >= w->from_ns;
+    }
     c->action_hz = c->seconds > 0.0 ? (double)left / c->seconds : 0.0;
 }
 
@@ -201,6 +204,8 @@ void tec_cadence_print(FILE *out, const struct tec_flight *f, const struct tec_c
             c->action_hz, c->tokens_s, c->in_flight, (double)c->policy_p50_us,
             (double)c->policy_max_us, (double)c->host_p50_us);
     fprintf(out, "missed %zu of %zu in %.1f s", c->missed, c->frames, c->seconds);
+    if (c->left_out)
+        fprintf(out, "  left out by the policy %zu", c->left_out);
     for (int i = 1; i < TEC_CAUSES; i++)
         if (c->causes[i])
             fprintf(out, "  %s %zu", tec_cause_name((enum tec_cause)i), c->causes[i]);
@@ -224,14 +229,15 @@ json_t *tec_cadence_json(const struct tec_flight *f, const struct tec_cadence *c
                             json_integer((json_int_t)c->causes[i]));
     const json_t *name = json_object_get(f->about, "pipeline");
     return json_pack(
-        "{s:O?, s:s, s:I, s:s, s:f, s:f, s:f, s:f, s:I, s:I, s:o, s:o, s:{s:I, s:I, s:I}, s:f, "
-        "s:i, "
+        "{s:O?, s:s, s:I, s:s, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:o, s:o, s:{s:I, s:I, s:I}, "
+        "s:f, s:i, "
         "s:{s:I, s:I}, s:f, s:o}",
         "pipeline", name, "policy", c->policy, "frame", (json_int_t)c->newest, "cadence", line,
         "hz", c->hz, "wanted_hz", c->wanted_hz, "worst_hz", c->worst_hz, "action_hz", c->action_hz,
-        "frames", (json_int_t)c->frames, "missed", (json_int_t)c->missed, "causes", causes,
-        "headroom_us", c->headroom_us == INT64_MIN ? json_null() : json_integer(c->headroom_us),
-        "frame_us", "p50", (json_int_t)c->frame_p50_us, "p99", (json_int_t)c->frame_p99_us, "max",
+        "frames", (json_int_t)c->frames, "missed", (json_int_t)c->missed, "left_out",
+        (json_int_t)c->left_out, "causes", causes, "headroom_us",
+        c->headroom_us == INT64_MIN ? json_null() : json_integer(c->headroom_us), "frame_us", "p50",
+        (json_int_t)c->frame_p50_us, "p99", (json_int_t)c->frame_p99_us, "max",
         (json_int_t)c->frame_max_us, "tokens_s", c->tokens_s, "in_flight", c->in_flight,
         "policy_us", "p50", (json_int_t)c->policy_p50_us, "max", (json_int_t)c->policy_max_us,
         "seconds", c->seconds, "nodes", nodes);

@@ -16,7 +16,7 @@ struct tec_cadence_node {
 /* Of `seconds` of frames. Rates are 0 where there is only one. */
 struct tec_cadence {
     double seconds, hz, wanted_hz, action_hz, worst_hz, tokens_s; /* wanted 0: no period is set */
-    size_t frames, missed;
+    size_t frames, missed, left_out; /* left_out: actions that the policy left out */
     size_t causes[TEC_CAUSES];
     int64_t newest; /* number of the newest frame; -1: there is none */
     int64_t frame_p50_us, frame_p99_us, frame_max_us;

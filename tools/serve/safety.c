@@ -61,6 +61,12 @@ int64_t tec_safety_misses(const struct tec_safety *s)
     return sum;
 }
 
+void tec_safety_stop(struct tec_safety *s)
+{
+    if (!atomic_exchange(&s->stopped, true))
+        atomic_fetch_add(&s->stops, 1);
+}
+
 void tec_safety_reset(struct tec_safety *s)
 {
     atomic_store(&s->stopped, false);
@@ -104,10 +110,12 @@ int tec_safety_tell(const struct tec_safety *s, struct tec_safety_log *log, int6
                     const char *who, char *text, size_t room)
 {
     int64_t misses = tec_safety_misses(s), limited = atomic_load(&s->limited);
-    bool stopped = atomic_load(&s->stopped);
+    uint32_t stops = atomic_load(&s->stops);
+    bool stopped = log->stopped ? atomic_load(&s->stopped) : stops != log->stops;
     int n = 0;
     if (stopped != log->stopped) {
         log->stopped = stopped;
+        log->stops = stops;
         n = snprintf(text, room, "tectum %.60s: %s\n", who,
                      stopped
                          ? "the robot is stopped, for every client, until a request with reset or "

@@ -26,7 +26,7 @@ struct tec_safety {
     _Atomic int limit_kind, limit_row, limit_column;
     _Atomic double limit_value, limit;
     _Atomic bool stopped;
-    _Atomic uint32_t resets; /* number of resets so far */
+    _Atomic uint32_t stops, resets; /* number of stops and of resets so far */
 };
 
 /* Count a request whose own actions did not leave by its deadline. */
@@ -44,6 +44,9 @@ void tec_safety_limit(struct tec_safety *s, const struct tec_beyond *beyond);
 
 int64_t tec_safety_misses(const struct tec_safety *s);
 
+/* Stop the robot, for every connection. */
+void tec_safety_stop(struct tec_safety *s);
+
 /* Go on after a stop. */
 void tec_safety_reset(struct tec_safety *s);
 
@@ -51,12 +54,13 @@ void tec_safety_reset(struct tec_safety *s);
 struct tec_safety_log {
     int64_t told, limited;         /* misses, requests beyond limits */
     int64_t due_ns, limits_due_ns; /* earliest time of the next report */
+    uint32_t stops;
     bool stopped;
 };
 
 /* One line of text about misses or limits since the last line, at most one a second, and about a
- * stop; 0: there is nothing to tell now. The length otherwise, with its line end. It begins with
- * "tectum" and `who`. */
+ * stop, also one that was reset since; 0: there is nothing to tell now. The length otherwise, with
+ * its line end. It begins with "tectum" and `who`. */
 int tec_safety_tell(const struct tec_safety *s, struct tec_safety_log *log, int64_t now,
                     const char *who, char *text, size_t room);
 

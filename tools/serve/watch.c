@@ -74,7 +74,7 @@ static void follow_resets(struct tec_watch *w)
 static struct tec_handed latch(struct tec_watch *w, struct tec_handed handed)
 {
     if (handed.source == TEC_SOURCE_STOPPED)
-        atomic_store(&safety_of(w)->stopped, true);
+        tec_safety_stop(safety_of(w));
     else if (atomic_load(&safety_of(w)->stopped))
         handed = (struct tec_handed){
             .source = TEC_SOURCE_STOPPED, .frame = -1, .seen = -1, .left_out = handed.left_out};

@@ -34,12 +34,12 @@ def of_row(r):
 
 
 def of_all(found, threads=None):
-    """A line for each peer of each row; of rows on so many threads alone."""
-    out = ["| | threads | tectum | | peer | peer / tectum | goal |", "|---|---|---|---|---|---|---|"]
-    for r in found["rows"]:
+    """A line for each peer of each row, those of a model together; of rows on so many threads alone."""
+    out = ["| | tectum | | peer | peer / tectum |", "|---|---|---|---|---|"]
+    for r in sorted(found["rows"], key=lambda r: (r["what"], r["ours"].get("dtype", ""))):
         for p in r["peers"] if threads in (None, r["threads"]) else ():
-            out.append(f"| {r['what']} | {r['threads']} | {time(r['ours']['p50_ms'])} | {p['name']} | {time(p['p50_ms'])} | {p['ratio']:.2f} | "
-                       f"{goal(p['goal'])} |")
+            out.append(f"| {r['what']} | {r['ours'].get('dtype', '')} {time(r['ours']['p50_ms'])} | {p['name']} | {time(p['p50_ms'])} | "
+                       f"{p['ratio']:.2f} |")
     return "\n".join(out)
 
 

@@ -1,6 +1,6 @@
-"""bench_peers.py - what PyTorch and cuBLASLt take for the same layers on the same GPU, as JSON lines.
+"""bench_gemms.py - what PyTorch and cuBLASLt take for the same layers on the same GPU, as JSON lines.
 
-    python3 tools/measure/bench_peers.py [--device cuda|cpu] [--layers tests/kernels/bench_layers.def] [--seconds 60]
+    python3 tools/measure/bench_gemms.py [--device cuda|cpu] [--layers tests/kernels/bench_layers.def] [--seconds 60]
 
 {"ceiling": ...}: a device-to-device copy (bytes read and written) and an 8192 x 8192 x 8192 bf16 product.
 {"layer": ...}: each bf16 GEMM of the list, started one by one (`eager_us`) and as one CUDA graph (`graph_us`);
