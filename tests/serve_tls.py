@@ -578,13 +578,14 @@ def a_connection_thread_that_hangs_holds_no_reply_back():
     write("stall.c", STALL)
     if subprocess.run(["cc", "-shared", "-fPIC", "-o", box("stall.so"), box("stall.c"), "-ldl"]).returncode:
         return "no C compiler"
-    server = Server(MANY, "--set", "nodes.act.steps=400", env={"LD_PRELOAD": box("stall.so")})
+    server = Server(MANY, "--set", "nodes.act.steps=1000", env={"LD_PRELOAD": box("stall.so")})
     robot = server.connect()
     bad = TRUSTS.wrap_socket(raw(server), server_hostname="127.0.0.1")
     check(b" 400 " in rest_of(raw(server, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")))
     robot.send(OBSERVATION)
     bad.sendall(b"STALL 20 ")
     check(robot.reply()["actions"].shape == (16, 4))
+    time.sleep(1.5)  # on a fast machine the frame ends before the thread has hung for the second that is told
     server.p.send_signal(signal.SIGTERM)
     time.sleep(0.5)
     server.p.send_signal(signal.SIGTERM)
