@@ -242,6 +242,24 @@ struct tec_window_args {
     int round; /* unfold: 1 = rounded to bf16 */
 };
 
+/* A convolution of windows of 3 x 3 pixels, each a pixel from the next: y[r][c] (+)= bias[c] + the
+ * sum over i, j < 3 and channels of weights and pixel (r / out_w - pad + i, r % out_w - pad + j) of
+ * x, which is 0 outside the picture. Four windows that form a square are computed together out of
+ * their 4 x 4 pixels: each channel is transformed to 16 points, each point is multiplied by a
+ * matrix of its own, and the 16 products are transformed back (kernels/conv.h has the arithmetic).
+ */
+struct tec_conv_args {
+    const float *x;    /* [in_h * in_w, ldx], k columns used */
+    const void *w;     /* 16 matrices of n x k, packed by tec_conv_pack for this tier */
+    const float *bias; /* [n] or NULL = 0 */
+    float *y;          /* [max_rows, ldy], all n columns written; apart from x */
+    const int *rows;
+    int max_rows, ldx, ldy;
+    int in_h, in_w, out_w, pad;
+    int n, k; /* stored channels of y, a multiple of 16; channels of x */
+    int add;  /* 1: added to y; 0: y is overwritten */
+};
+
 /* y[r] += table[r % period] or, with a list, table[row[r]] (position embeddings). An index outside
  * 0 .. period - 1 adds row 0. */
 struct tec_add_table_args {

@@ -37,6 +37,7 @@ union tec_args {
     struct tec_mean_args mean;
     struct tec_patchify_args patchify;
     struct tec_window_args window;
+    struct tec_conv_args conv;
     struct tec_add_table_args add_table;
     struct tec_read_kv_args read_kv;
     struct tec_move_args move;

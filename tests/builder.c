@@ -352,6 +352,33 @@ TEST(a_sum_is_the_same_wherever_it_is_made)
     same_chunk(in_place, copied);
 }
 
+/* Convolutions of 16 channels, and of 8 behind them. */
+#define WIDE                                                                                 \
+    "local function wide(x, w, stride)\n"                                                    \
+    "  return g:conv(x, { weight = w, out = 16, side = 3, pad = 1, stride = stride }) end\n" \
+    "local function narrow(x) return g:conv(x, { weight = 'd', out = 8 }) end\n"
+
+/* Squares of windows read pixels after others are written: not those of the sum. */
+TEST(what_is_added_to_its_own_picture_is_made_apart)
+{
+    same_chunk(WIDE "local x = wide(picture(g), 's')\n"
+                    "return encode(g, narrow(g:add(wide(x, 'w'), x)))",
+               WIDE "local p = picture(g)\n"
+                    "local y = g:add(wide(wide(p, 's'), 'w'), wide(p, 's'))\n"
+                    "return encode(g, narrow(y))");
+}
+
+/* One tensor in two forms: for squares of windows, and for windows that lie apart. */
+TEST(a_tensor_of_two_kinds_of_windows_is_loaded_for_each)
+{
+    same_chunk(WIDE "local x = wide(picture(g), 's')\n"
+                    "local y, z = wide(x, 'w'), wide(x, 'w', 2)\n"
+                    "return encode(g, g:concat { narrow(y), narrow(z) })",
+               WIDE "local y = wide(wide(picture(g), 's'), 'w')\n"
+                    "local z = g:max_pool(y, { side = 1, stride = 2 })\n"
+                    "return encode(g, g:concat { narrow(y), narrow(z) })");
+}
+
 /* A product that waits for its sum still reads what it was given. */
 TEST(what_a_product_reads_is_not_overwritten_before)
 {

@@ -238,6 +238,23 @@ TEST(tables)
     IS(call, .read = 12, .written = 120, .kv_read = 60);
 }
 
+TEST(squares_of_windows)
+{
+    struct tec_call call = tec_call_of(TEC_OP_conv3x3, "conv");
+    struct tec_conv_args *a = &call.args.conv;
+    *a = (struct tec_conv_args){
+        .rows = live, .max_rows = 25, .in_h = 5, .in_w = 5, .out_w = 5, .n = 16, .k = 10};
+    /* 3 windows lie in 1 line of 3 squares: 3 x 16 x 2 x 160; 3 x (320 + 384); 16 x 640; 25 x 40 */
+    IS(call, .products_f32 = 15360, .other = 2112, .weights = 10240, .read = 1000, .written = 192);
+    a->bias = some; /* 48 additions and 64 bytes; the sum 48, and y is read */
+    a->add = 1;
+    IS(call, .products_f32 = 15360, .other = 2208, .weights = 10304, .read = 1192, .written = 192);
+    a->rows = &things[2]; /* all 25: 3 lines of 3 squares */
+    a->bias = NULL;
+    a->add = 0;
+    IS(call, .products_f32 = 46080, .other = 6336, .weights = 10240, .read = 1000, .written = 1600);
+}
+
 TEST(rows_and_slots_from_elsewhere)
 {
     struct tec_call call = tec_call_of(TEC_OP_take_rows, "last rows");

@@ -97,6 +97,47 @@ TEST(windows_cover_a_picture)
     CHECK(!goes_over(TEC_OP_unfold, 2, 90, a));
 }
 
+/* Squares of windows of a picture of 2 x 4 pixels of 10 columns; whether they are taken. */
+static bool squares(int rows, int cols, struct tec_conv_args args)
+{
+    int x;
+    struct tec_program *p = begin(&x);
+    struct tec_call call = tec_call_of(TEC_OP_conv3x3, "squares");
+    call.in[0] = x;
+    call.out[0] = tec_program_tensor(p, "y", rows, cols, &many);
+    call.args.conv = args;
+    tec_program_call(p, &call);
+    bool taken = p->status == TEC_OK;
+    end();
+    return taken;
+}
+
+TEST(squares_cover_a_picture)
+{
+    static const float weight[1];
+    const struct tec_conv_args a = {.w = weight, .in_h = 2, .in_w = 4, .pad = 1, .n = 32, .k = 10};
+    struct tec_conv_args other = a;
+    CHECK(squares(8, 20, a));
+    CHECK(!squares(7, 20, a)); /* windows */
+    CHECK(!squares(8, 36, (struct tec_conv_args){0}));
+    CHECK(!squares(8, 10, a)); /* columns */
+    other.w = NULL;
+    CHECK(!squares(8, 20, other));
+    other = a;
+    other.k = 9;
+    CHECK(!squares(8, 20, other));
+    other = a;
+    other.in_h = 3; /* pixels */
+    CHECK(!squares(12, 20, other));
+    other = a;
+    other.pad = -1;
+    CHECK(!squares(8, 20, other));
+    other.pad = 0;
+    CHECK(!squares(2, 20, other)); /* no window fits */
+    other.pad = 2;
+    CHECK(squares(24, 20, other));
+}
+
 TEST(rows_are_not_taken_to_where_they_are)
 {
     int x;

@@ -2,6 +2,7 @@
  *
  * A machine has the tiers of one processor alone, so what they compute is compared with hashes that
  * the first of them gave: they change only where the order of a sum does. */
+#include "kernels/conv.h"
 #include "kernels/int4.h"
 #include "kernels/int8.h"
 #include "kernels/matrix.h"
@@ -145,6 +146,49 @@ TEST(eight_bit_weights)
     state = 4;
     product(TEC_KERNEL_gemm_int8, int8_weights(), -1,
             (const uint64_t[]){0xb2f304b02da6e3a0, 0xad647869c5328676, 0xda7ec3c010a6def6});
+}
+
+/* Squares of windows: their transforms, and sums of two chains and more. */
+TEST(convolutions)
+{
+    enum { HIGH = 5, WIDE = 9, CHANNELS = 40, OUT = 48 };
+    const uint64_t want = 0x7045c4ab0675ebce;
+    const int rows = HIGH * WIDE;
+    static float plain[OUT * 9 * CHANNELS], room[OUT * CHANNELS], pixels[HIGH * WIDE * 48],
+        result[HIGH * WIDE * OUT];
+    unsigned char *w = calloc(1, tec_conv_size(TEC_MATRIX_PANELS, OUT, CHANNELS));
+    REQUIRE(w);
+    state = 5;
+    for (int i = 0; i < OUT * 9 * CHANNELS; i++)
+        plain[i] = number();
+    for (int i = 0; i < HIGH * WIDE * 48; i++)
+        pixels[i] = number();
+    tec_conv_pack(w, TEC_MATRIX_PANELS, OUT, CHANNELS, plain, NULL, room);
+    struct tec_conv_args a = {.x = pixels,
+                              .ldx = 48,
+                              .w = w,
+                              .y = result,
+                              .ldy = OUT,
+                              .rows = &rows,
+                              .max_rows = HIGH * WIDE,
+                              .in_h = HIGH,
+                              .in_w = WIDE,
+                              .out_w = WIDE,
+                              .pad = 1,
+                              .n = OUT,
+                              .k = CHANNELS};
+    for (int t = TEC_TIER_ref + 1; t < TEC_TIER_COUNT; t++) {
+        if (!tec_tier_runs_here((enum tec_tier)t))
+            continue;
+        const struct tec_kernels table = tec_kernels_for((enum tec_tier)t);
+        memset(result, 0, sizeof result);
+        table.conv3x3(&a, (struct tec_part){0, 1});
+        uint64_t got = hash(result, sizeof result);
+        if (got != want)
+            fprintf(stderr, "# %s: %016" PRIx64 "\n", tec_tier_name((enum tec_tier)t), got);
+        CHECK(got == want);
+    }
+    free(w);
 }
 
 TAP_MAIN

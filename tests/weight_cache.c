@@ -349,7 +349,7 @@ TEST(what_is_packed_is_what_this_version_packs)
         l.options.quantize = of[i].quantize;
         uint64_t sum = loaded(&l, false);
         if (tec_device_layout(l.device) == TEC_MATRIX_PANELS) {
-            CHECK_INT(TEC_WEIGHT_PACKING, ==, 4);
+            CHECK_INT(TEC_WEIGHT_PACKING, ==, 5);
             CHECK_INT((int64_t)sum, ==, (int64_t)of[i].sum);
         }
     }

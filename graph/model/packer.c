@@ -6,6 +6,7 @@
  * small whatever the size of the matrix. */
 #include "graph/model/packer.h"
 
+#include "kernels/conv.h"
 #include "kernels/int4.h"
 #include "kernels/int8.h"
 #include "kernels/matrix.h"
@@ -50,6 +51,8 @@ size_t tec_packed_size(enum tec_matrix_layout layout, enum tec_form form, int ro
 {
     if (form == TEC_FORM_INT4)
         return tec_int4_size(tec_padded(rows), k, TEC_INT4_GROUP);
+    if (form == TEC_FORM_POINTS)
+        return tec_conv_size(layout, rows, k);
     return form == TEC_FORM_INT8 ? tec_int8_size(tec_padded(rows), k)
                                  : tec_matrix_size(layout, form == TEC_FORM_BF16, rows, k);
 }

@@ -90,6 +90,7 @@ struct tec_model_call {
     struct tec_fixed_norm norm;
     int rank; /* tensor: 1, a vector, or 2 */
     int side, stride, pad, dilation;
+    bool squares; /* conv: where it is float32, four windows are computed together */
     double period, eps;
     double shortest, longest; /* waves; 0: those of period */
     bool closed, cosines;     /* waves */

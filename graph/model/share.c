@@ -69,7 +69,8 @@ enum tec_status tec_model_program_share(struct tec_model_program *p, struct tec_
             const struct tec_model_call *other = &p->calls[k];
             const char *its = first_tensor(other);
             if (!its || other->same >= 0 || strcmp(its, name) != 0 || !whole(p, c) ||
-                !whole(p, other) || ((!c->weight || !other->weight) && !same_joined(p, c, other)))
+                c->squares != other->squares || !whole(p, other) ||
+                ((!c->weight || !other->weight) && !same_joined(p, c, other)))
                 continue;
             if (!same_shape(p, c, other))
                 return tec_model_call_fail(c, err, "'%.80s' is another tensor in line %d",

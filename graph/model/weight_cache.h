@@ -15,7 +15,7 @@
 
 /* Raised by whoever changes what loading makes of a checkpoint: bytes, order or sizes of blocks
  * (tests/weight_cache.c notices). */
-enum { TEC_WEIGHT_PACKING = 4 };
+enum { TEC_WEIGHT_PACKING = 5 };
 
 /* The file of these weights, mapped, where there is one that is theirs and whole; every byte of it
  * was read and its hash compared, by the threads of `team` (NULL: the caller's alone). NULL

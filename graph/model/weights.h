@@ -8,9 +8,10 @@
 #include "kernels/device.h"
 
 /* How a matrix is kept: in float32, either because the plan computes so or because the layer is one
- * of the small exact ones; rounded to bf16; in 8 bits with a scale for each column; or in 4 bits
- * with a scale and a zero for each group of k of a column. */
-enum tec_form { TEC_FORM_F32, TEC_FORM_BF16, TEC_FORM_INT8, TEC_FORM_INT4 };
+ * of the small exact ones; rounded to bf16; in 8 bits with a scale for each column; in 4 bits with
+ * a scale and a zero for each group of k of a column; or, of a convolution, in float32 with a
+ * matrix for each point (kernels/conv.h). */
+enum tec_form { TEC_FORM_F32, TEC_FORM_BF16, TEC_FORM_INT8, TEC_FORM_INT4, TEC_FORM_POINTS };
 
 /* What the layers' matrices of a model are rounded to while they are loaded: those that a bf16 plan
  * rounds, but the embedding, the head and convolutions. */

@@ -6,6 +6,11 @@
 
 #include <math.h>
 
+/* Squares of four windows take 16 products a channel in place of 36, and sums that grow with the
+ * channels of both sides alone: below some there are more of these than products are saved. What is
+ * chosen depends on the tensor alone, so that pictures of any size share its weights. */
+enum { SQUARES_CHANNELS = 16 };
+
 enum { MAX_SIDE = 4096, MAX_WINDOW = 31, MAX_ENTRIES = 1024, MAX_CONSTANTS = 1 << 27 };
 
 const struct tec_model_call *tec_builder_operand(const struct tec_model_program *p,
@@ -166,6 +171,8 @@ enum tec_status tec_builder_conv(struct tec_model_program *p, struct tec_model_c
     if ((int64_t)x->cols * c->side * c->side > TEC_PARSE_MAX)
         return tec_fail(err, TEC_MALFORMED, "windows of %d x %d pixels of %d channels", c->side,
                         c->side, x->cols);
+    c->squares = c->side == 3 && c->stride == 1 && c->dilation == 1 &&
+                 x->cols >= SQUARES_CHANNELS && c->cols >= SQUARES_CHANNELS;
     return windows(p, c, x, err);
 }
 

@@ -1,6 +1,6 @@
 /* built_windows.c - the words of pictures: pixels are rows, line by line, and channels columns. A
  * convolution is the product of windows side by side and its weights; one of single pixels needs no
- * windows. */
+ * windows, and where weights are of points, squares of windows are computed as they are. */
 #include "graph/nodes/built.h"
 
 static int new_tensor(struct tec_built *b, int call, int cols, const char *label)
@@ -51,9 +51,46 @@ int tec_built_max_pool(struct tec_built *b, int at)
     return y;
 }
 
+/* Squares of windows of x, into y or added to it. */
+static void squares(struct tec_built *b, int at, int x, int y, bool add)
+{
+    const struct tec_model_call *c = &b->p->calls[at], *from = &b->p->calls[c->in[0]];
+    const struct tec_matrix *m = &b->w[at].matrix;
+    struct tec_call call = tec_call_of(TEC_OP_conv3x3, "conv");
+    call.in[0] = x;
+    call.out[0] = y;
+    call.args.conv = (struct tec_conv_args){.w = m->w,
+                                            .bias = m->bias,
+                                            .in_h = from->h,
+                                            .in_w = from->w,
+                                            .pad = c->pad,
+                                            .n = m->n,
+                                            .k = m->k,
+                                            .add = add};
+    tec_program_call(b->l->program, &call);
+}
+
+/* What is added to x itself is made apart: squares read pixels after others are written. */
+static int convolve_squares(struct tec_built *b, int at, int sum)
+{
+    int x = b->tensor[b->p->calls[at].in[0]];
+    bool apart = sum < 0 || x == sum;
+    int y = apart ? new_tensor(b, at, b->p->calls[at].cols, "conv") : sum;
+    squares(b, at, x, y, !apart);
+    if (sum < 0 || x != sum)
+        return y;
+    struct tec_call call = tec_call_of(TEC_OP_add, "add");
+    call.in[0] = y;
+    call.out[0] = sum;
+    tec_program_call(b->l->program, &call);
+    return sum;
+}
+
 int tec_built_convolve(struct tec_built *b, int at, int sum)
 {
     const struct tec_model_call *c = &b->p->calls[at];
+    if (b->w[at].matrix.form == TEC_FORM_POINTS)
+        return convolve_squares(b, at, sum);
     int x = b->tensor[c->in[0]];
     bool single = c->side == 1 && c->stride == 1 && !c->pad && x != sum;
     if (!single) {

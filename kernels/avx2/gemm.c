@@ -8,6 +8,7 @@
 
 #if defined(__x86_64__)
 #include "kernels/avx2/panels.h"
+#include "kernels/panels/conv3x3.inc"
 #include "kernels/panels/gemm_bf16.inc"
 #include "kernels/panels/gemm_f32.inc"
 
@@ -38,6 +39,11 @@ void tec_gemm_bf16_avx2(const struct tec_gemm_args *a, struct tec_part part)
 void tec_gemm_f32_avx2(const struct tec_gemm_args *a, struct tec_part part)
 {
     run_blocks(a, part, &chains_of_floats);
+}
+
+void tec_conv3x3_avx2(const struct tec_conv_args *a, struct tec_part part)
+{
+    run_conv(a, part, &chains_of_floats);
 }
 
 #endif

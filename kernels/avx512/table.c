@@ -5,6 +5,7 @@ void tec_kernels_add_avx512(struct tec_kernels *kernels)
 {
 #if defined(__x86_64__)
     kernels->gemm_f32 = tec_gemm_f32_avx512;
+    kernels->conv3x3 = tec_conv3x3_avx512;
     kernels->gemm_bf16 = tec_tiles_permitted() ? tec_tiles_gemm_bf16_avx512
                          : tec_pairs_pay()     ? tec_pairs_gemm_bf16_avx512
                                                : tec_gemm_bf16_avx512;

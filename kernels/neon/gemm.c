@@ -9,6 +9,7 @@
 
 #if defined(__aarch64__)
 #include "kernels/neon/panels.h"
+#include "kernels/panels/conv3x3.inc"
 #include "kernels/panels/gemm_bf16.inc"
 #include "kernels/panels/gemm_f32.inc"
 
@@ -41,6 +42,11 @@ void tec_gemm_bf16_neon(const struct tec_gemm_args *a, struct tec_part part)
 void tec_gemm_f32_neon(const struct tec_gemm_args *a, struct tec_part part)
 {
     run_blocks(a, part, &chains_of_floats);
+}
+
+void tec_conv3x3_neon(const struct tec_conv_args *a, struct tec_part part)
+{
+    run_conv(a, part, &chains_of_floats);
 }
 
 #endif

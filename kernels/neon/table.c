@@ -11,6 +11,7 @@ void tec_kernels_add_neon(struct tec_kernels *kernels)
 #if defined(__aarch64__)
     kernels->layout = TEC_MATRIX_PANELS;
     kernels->gemm_f32 = tec_gemm_f32_neon;
+    kernels->conv3x3 = tec_conv3x3_neon;
     kernels->gemm_bf16 = tec_gemm_bf16_neon;
     bool dot = getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
     kernels->gemm_int4 = dot ? tec_gemm_int4_dot_neon : tec_gemm_int4_neon;
