@@ -7,9 +7,10 @@
 #include <math.h>
 
 /* Squares of four windows take 16 products a channel in place of 36, and sums that grow with the
- * channels of both sides alone: below some there are more of these than products are saved. What is
- * chosen depends on the tensor alone, so that pictures of any size share its weights. */
-enum { SQUARES_CHANNELS = 16 };
+ * channels of both sides alone: below some channels there are more of these than products are
+ * saved. Weights are 16/9 as large: below some squares reading them takes longer than products do.
+ */
+enum { SQUARES_CHANNELS = 16, SQUARES_LEAST = 8 };
 
 enum { MAX_SIDE = 4096, MAX_WINDOW = 31, MAX_ENTRIES = 1024, MAX_CONSTANTS = 1 << 27 };
 
@@ -171,9 +172,11 @@ enum tec_status tec_builder_conv(struct tec_model_program *p, struct tec_model_c
     if ((int64_t)x->cols * c->side * c->side > TEC_PARSE_MAX)
         return tec_fail(err, TEC_MALFORMED, "windows of %d x %d pixels of %d channels", c->side,
                         c->side, x->cols);
+    TEC_TRY(windows(p, c, x, err));
     c->squares = c->side == 3 && c->stride == 1 && c->dilation == 1 &&
-                 x->cols >= SQUARES_CHANNELS && c->cols >= SQUARES_CHANNELS;
-    return windows(p, c, x, err);
+                 x->cols >= SQUARES_CHANNELS && c->cols >= SQUARES_CHANNELS &&
+                 (c->h + 1) / 2 * ((c->w + 1) / 2) >= SQUARES_LEAST;
+    return TEC_OK;
 }
 
 enum tec_status tec_builder_max_pool(struct tec_model_program *p, struct tec_model_call *c,
