@@ -16,7 +16,7 @@ static void pixels_of(const struct tec_conv_args *a, int line, int column,
 }
 
 /* Four values, `step` apart, to four points, in place: B^T. */
-static void forth(double *d, int step)
+static void forth(double *d, size_t step)
 {
     double d0 = d[0], d1 = d[step], d2 = d[2 * step], d3 = d[3 * step];
     d[0] = d0 - d2;
@@ -26,7 +26,7 @@ static void forth(double *d, int step)
 }
 
 /* Four points to the first two of them, in place: A^T. */
-static void back(double *m, int step)
+static void back(double *m, size_t step)
 {
     double both = m[step] + m[2 * step], apart = m[step] - m[2 * step];
     m[0] += both;
@@ -47,7 +47,7 @@ static void points_of(const struct tec_conv_args *a, const float *const d[TEC_CO
             v[p] = d[p] ? (double)d[p][k] : 0.0;
         for (int i = 0; i < TEC_CONV_SIDE; i++)
             forth(v + i, TEC_CONV_SIDE);
-        for (int i = 0; i < TEC_CONV_SIDE; i++)
+        for (size_t i = 0; i < TEC_CONV_SIDE; i++)
             forth(v + TEC_CONV_SIDE * i, 1);
         for (int p = 0; p < TEC_CONV_POINTS; p++)
             sums[p] += v[p] * (double)w[(size_t)p * matrix + (size_t)k];
@@ -71,7 +71,7 @@ static void square(const struct tec_conv_args *a, int line, int column, int live
     points_of(a, d, c, m);
     for (int i = 0; i < TEC_CONV_SIDE; i++)
         back(m + i, TEC_CONV_SIDE);
-    for (int i = 0; i < 2; i++)
+    for (size_t i = 0; i < 2; i++)
         back(m + TEC_CONV_SIDE * i, 1);
     for (int i = 0; i < 4; i++) {
         int r = (line + i / 2) * a->out_w + column + i % 2;
