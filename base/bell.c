@@ -1,6 +1,9 @@
 /* bell.c - the bell, on one futex. */
 #include "base/bell.h"
 
+#include "base/clock.h"
+#include "base/spin.h"
+
 #include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -24,4 +27,18 @@ void tec_bell_wait(struct tec_bell *bell, uint32_t seen, int64_t until_ns)
         syscall(SYS_futex, &bell->rings, FUTEX_WAIT_BITSET_PRIVATE, seen,
                 until_ns == INT64_MAX ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY);
     atomic_fetch_sub(&bell->waiting, 1);
+}
+
+void tec_bell_await(struct tec_bell *bell, uint32_t seen, int64_t spin_ns)
+{
+    enum { TURNS_OF_A_LOOK = 32 }; /* at the clock */
+    const struct tec_clock clock = {NULL};
+    int64_t until = spin_ns ? tec_clock_now(&clock) + spin_ns : 0;
+    int turns = 0;
+    while (atomic_load(&bell->rings) == seen) {
+        if (spin_ns && (turns % TURNS_OF_A_LOOK || tec_clock_now(&clock) < until))
+            tec_pause(&turns);
+        else
+            tec_bell_wait(bell, seen, INT64_MAX);
+    }
 }

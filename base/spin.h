@@ -8,7 +8,8 @@
  * waits for. It then offers the rest of its time slice, which is not a blocking wait. */
 enum { TEC_SPIN_PATIENCE = 1 << 10 };
 
-static inline void tec_spin(int *turns)
+/* One turn, of a wait that will not last. */
+static inline void tec_pause(int *turns)
 {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -17,6 +18,11 @@ static inline void tec_spin(int *turns)
                          : "memory"); /* waits about as long; `yield` is nothing on most cores */
 #endif
     *turns = (*turns + 1) & 0xffffff;
+}
+
+static inline void tec_spin(int *turns)
+{
+    tec_pause(turns);
     if (*turns % TEC_SPIN_PATIENCE == 0)
         sched_yield();
 }

@@ -23,6 +23,7 @@ struct run {
     const struct tec_capture *capture;
     struct tec_replay *replay;
     int lanes;
+    int turn; /* of the open loop */
     bool beside;
 };
 
@@ -122,44 +123,54 @@ static void reach_mark(struct tec_replay *replay, int mark)
         replay->marked(replay->user, mark, now);
 }
 
-/* The command after `at` in the order of execution. `turn` counts the turns of the open loop;
- * counts and stops are read behind a barrier and do not change before the next one, so lanes agree.
- */
-static int next_command(const struct tec_capture_step *commands, int at, int *turn)
+/* Over the marks of loops from `at` on: the command behind them, or -1. They are read when all in
+ * front of them is done. `turn` counts the turns of the open loop. */
+static int enter(struct run *run, int at)
 {
-    const struct tec_capture_step *c = &commands[at];
-    if (c->kind == TEC_REPEAT) {
-        *turn = 0;
-        return *c->count > 0 ? at + 1 : c->other + 1;
+    const struct tec_capture_step *commands = run->capture->commands;
+    while (at < run->capture->n) {
+        const struct tec_capture_step *c = &commands[at];
+        if (c->kind == TEC_REPEAT) {
+            run->turn = 0;
+            at = *c->count > 0 ? at + 1 : c->other + 1;
+        } else if (c->kind == TEC_REPEAT_END) {
+            const struct tec_capture_step *begin = &commands[c->other];
+            at = ++run->turn < *begin->count && !*begin->stop ? c->other + 1 : at + 1;
+        } else {
+            return at;
+        }
     }
-    if (c->kind == TEC_REPEAT_END) {
-        const struct tec_capture_step *begin = &commands[c->other];
-        ++*turn;
-        return *turn < *begin->count && !*begin->stop ? c->other + 1 : at + 1;
-    }
-    return at + 1;
+    return -1;
 }
 
-static void meet(const struct run *run)
+/* The command behind those that are done without waiting for other lanes. */
+static int stage_end(const struct run *run, int at)
 {
-    if (run->beside)
-        tec_team_barrier_concurrent(run->cpu->team);
-    else
-        tec_team_barrier(run->cpu->team, run->lanes);
+    do
+        at++;
+    while (at < run->capture->n && !run->capture->commands[at].barrier);
+    return at;
 }
 
-static void run_lane(void *user, int lane)
+static int next_stage(void *user, int at)
+{
+    struct run *run = user;
+    return enter(run, stage_end(run, at));
+}
+
+/* Marks are reached on the thread that replays. */
+static bool stage_is_held(void *user, int at)
 {
     const struct run *run = user;
-    const struct tec_capture_step *commands = run->capture->commands;
+    return run->capture->commands[at].kind == TEC_MARK;
+}
+
+static void run_part(void *user, int at, int lane)
+{
+    const struct run *run = user;
     const struct tec_part part = {lane, run->lanes};
-    int turn = 0;
-    if (lane >= run->lanes)
-        return;
-    for (int at = 0; at < run->capture->n; at = next_command(commands, at, &turn)) {
-        const struct tec_capture_step *c = &commands[at];
-        if (c->barrier)
-            meet(run);
+    for (int end = stage_end(run, at); at < end; at++) {
+        const struct tec_capture_step *c = &run->capture->commands[at];
         if (c->kind == TEC_RUN)
             tec_kernel_infos[c->kernel].run(&run->cpu->table, c->args, part);
         else if (c->kind == TEC_MARK && lane == 0)
@@ -167,15 +178,26 @@ static void run_lane(void *user, int lane)
     }
 }
 
+static void run_lane(void *user, int lane)
+{
+    struct run *run = user;
+    const struct tec_stage_work work = {run->lanes, run_part, next_stage, stage_is_held, run};
+    if (lane < run->lanes)
+        tec_team_join_in(run->cpu->team, run->beside, &work, lane);
+}
+
 /* The lanes of the stream run the list; of one that was found to be small, fewer (lanes.c). One
  * alone does not wake the others. */
 static void replay_main(struct cpu *cpu, struct run *run)
 {
     run->lanes = *run->capture->lanes ? *run->capture->lanes : tec_team_lanes(cpu->team);
-    if (run->lanes == 1)
-        run_lane(run, 0);
-    else
-        tec_team_run(cpu->team, run_lane, run);
+    if (run->lanes == 1) {
+        for (int at = enter(run, 0); at >= 0; at = next_stage(run, at))
+            run_part(run, at, 0);
+        return;
+    }
+    tec_team_begin(cpu->team, false, enter(run, 0));
+    tec_team_run(cpu->team, run_lane, run);
 }
 
 /* Inside work: on its lanes, of which this is the first. */
@@ -184,6 +206,7 @@ static void replay_concurrent(struct cpu *cpu, struct run *run)
     run->lanes = cpu->base.beside;
     run->beside = true;
     cpu->concurrent_run = run;
+    tec_team_begin(cpu->team, true, enter(run, 0));
     tec_team_barrier_concurrent(cpu->team);
     run_lane(run, 0);
     tec_team_barrier_concurrent(cpu->team);

@@ -1,41 +1,39 @@
 /* team.c - teams of lanes: threads that run one function together, or for a while as two groups.
  *
- * Workers spin between runs before they park on a futex, and lanes meet at barriers by spinning: a
- * run needs no system call unless workers have parked. The two counters of a barrier lie in
- * separate cache lines, so that arriving lanes do not disturb those that wait. */
+ * Whoever waits here spins for a moment, then sleeps on a futex, so that its processor is there for
+ * the lane it waits for: no system call is made where lanes have processors of their own. */
 #include "kernels/team.h"
 
 #include "base/clock.h"
 #include "base/spin.h"
 #include "base/thread.h"
+#include "kernels/stages.h"
 
-#include <limits.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-/* A barrier for the lanes of a run. */
+/* A barrier for lanes. Its counters lie in separate cache lines, so that arriving lanes do not
+ * disturb those that wait. */
 struct gate {
     _Alignas(64) _Atomic int arrived;
-    _Alignas(64) _Atomic uint32_t passed; /* how many times the barrier was passed */
+    _Alignas(64) struct tec_bell passed;
 };
 
 /* A group of workers that is woken together. */
 struct crew {
-    void (*run)(void *user, int lane); /* these three are set before `epoch` moves */
+    void (*run)(void *user, int lane); /* these three are set before `begun` is rung */
     void *user;
     int first; /* the team's lane that is lane 0 of this run */
     int workers;
-    _Alignas(64) _Atomic uint32_t epoch; /* one run is one step; parked workers wait on it */
-    _Atomic int parked;
-    _Alignas(64) _Atomic int finished; /* workers done with this run */
+    _Alignas(64) struct tec_bell begun; /* one run is one ring */
+    _Alignas(64) _Atomic int running;   /* workers not done with this run */
+    struct tec_bell ended;              /* none is left */
+    uint32_t ends;                      /* rings of that before this run */
 };
 
 struct worker {
-    struct tec_team *team;
+    _Alignas(64) struct tec_team *team;
     struct crew *crew;
     pthread_t thread;
     int lane;
@@ -48,30 +46,24 @@ struct tec_team {
     bool forked;       /* changed by the owner only, between runs */
     int64_t spin_ns;
     _Atomic bool ending;
-    struct crew crew, split; /* of the first lanes; of those to split off */
-    struct gate gate, gate_concurrent;
+    struct crew crew, split;                     /* of the first lanes; of those to split off */
+    struct gate gate;                            /* of lanes that are split off */
+    struct tec_stages stages, stages_concurrent; /* their claims lie behind the workers */
     struct worker workers[];
 };
 
-static long futex(_Atomic uint32_t *word, int op, uint32_t value)
-{
-    return syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
-}
-
-/* Spin until the epoch is no longer `seen`; park when the time to spin is over. */
+/* Between runs. The lane that begins the next one may need this processor, and so may others: this
+ * one leaves it to them again and again, having nothing to do, and sleeps when the time is over. */
 static void wait_for_work(const struct tec_team *team, struct crew *crew, uint32_t seen)
 {
     const struct tec_clock clock = {NULL};
     int64_t until = tec_clock_now(&clock) + team->spin_ns;
     int turns = 0;
-    while (atomic_load(&crew->epoch) == seen) {
-        if (team->spin_ns && (turns % 64 || tec_clock_now(&clock) < until)) {
+    while (atomic_load(&crew->begun.rings) == seen) {
+        if (team->spin_ns && (turns % 64 || tec_clock_now(&clock) < until))
             tec_spin(&turns);
-            continue;
-        }
-        atomic_fetch_add(&crew->parked, 1);
-        futex(&crew->epoch, FUTEX_WAIT, seen);
-        atomic_fetch_sub(&crew->parked, 1);
+        else
+            tec_bell_wait(&crew->begun, seen, INT64_MAX);
     }
 }
 
@@ -85,7 +77,8 @@ static void *work(void *arg)
         if (atomic_load(&self->team->ending))
             return NULL;
         crew->run(crew->user, self->lane - crew->first);
-        atomic_fetch_add(&crew->finished, 1);
+        if (atomic_fetch_sub(&crew->running, 1) == 1)
+            tec_bell_ring(&crew->ended);
     }
 }
 
@@ -103,14 +96,16 @@ enum tec_status tec_team_create_split(struct tec_team **out, int lanes, int besi
     if (beside < 0 || beside >= lanes)
         return tec_fail(err, TEC_INVALID, "of %d lanes 0 .. %d can be split off, not %d", lanes,
                         lanes - 1, beside);
-    struct tec_team *team =
-        tec_heap_get(heap, sizeof *team + (size_t)lanes * sizeof team->workers[0]);
+    size_t size = sizeof(struct worker) + 2 * sizeof(struct tec_claim);
+    struct tec_team *team = tec_heap_get(heap, sizeof *team + (size_t)lanes * size);
     if (!team)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a team of %d lanes", lanes);
     team->heap = heap;
     team->lanes = lanes;
     team->beside = beside;
     team->spin_ns = (int64_t)spin_us * 1000;
+    team->stages.claims = (struct tec_claim *)(void *)&team->workers[lanes];
+    team->stages_concurrent.claims = team->stages.claims + lanes;
     team->split.workers = beside;
     team->crew.workers = lanes - beside - 1;
     for (int i = 1; i < lanes; i++) {
@@ -142,21 +137,14 @@ enum tec_status tec_team_schedule(struct tec_team *team, const struct tec_schedu
     return TEC_OK;
 }
 
-static void wake(struct crew *crew)
-{
-    atomic_fetch_add(&crew->epoch, 1);
-    if (atomic_load(&crew->parked))
-        futex(&crew->epoch, FUTEX_WAKE, INT_MAX);
-}
-
 void tec_team_destroy(struct tec_team *team)
 {
     if (!team)
         return;
     tec_team_join(team); /* a lane that wakes late may still be awaited at a barrier */
     atomic_store(&team->ending, true);
-    wake(&team->crew);
-    wake(&team->split);
+    tec_bell_ring(&team->crew.begun);
+    tec_bell_ring(&team->split.begun);
     for (int i = 1; i < team->lanes; i++)
         if (team->workers[i].started)
             pthread_join(team->workers[i].thread, NULL);
@@ -175,14 +163,14 @@ static void begin(struct crew *crew, int first, void (*run)(void *user, int lane
     crew->run = run;
     crew->user = user;
     crew->first = first;
-    atomic_store(&crew->finished, 0);
-    wake(crew);
+    crew->ends = atomic_load(&crew->ended.rings);
+    atomic_store(&crew->running, crew->workers);
+    tec_bell_ring(&crew->begun);
 }
 
-static void await(const struct crew *crew)
+static void await(struct crew *crew)
 {
-    for (int turns = 0; atomic_load(&crew->finished) != crew->workers;)
-        tec_spin(&turns);
+    tec_bell_await(&crew->ended, crew->ends, TEC_LANE_SPIN_NS);
 }
 
 void tec_team_run(struct tec_team *team, void (*run)(void *user, int lane), void *user)
@@ -214,26 +202,27 @@ void tec_team_join(struct tec_team *team)
     team->forked = false;
 }
 
-static void meet(struct gate *gate, int lanes)
-{
-    if (lanes == 1)
-        return;
-    uint32_t passed = atomic_load(&gate->passed);
-    if (atomic_fetch_add(&gate->arrived, 1) == lanes - 1) {
-        atomic_store(&gate->arrived, 0);
-        atomic_fetch_add(&gate->passed, 1);
-        return;
-    }
-    for (int turns = 0; atomic_load(&gate->passed) == passed;)
-        tec_spin(&turns);
-}
-
-void tec_team_barrier(struct tec_team *team, int lanes)
-{
-    meet(&team->gate, lanes);
-}
-
 void tec_team_barrier_concurrent(struct tec_team *team)
 {
-    meet(&team->gate_concurrent, team->beside);
+    struct gate *gate = &team->gate;
+    if (team->beside == 1)
+        return;
+    uint32_t passed = atomic_load(&gate->passed.rings);
+    if (atomic_fetch_add(&gate->arrived, 1) == team->beside - 1) {
+        atomic_store(&gate->arrived, 0);
+        tec_bell_ring(&gate->passed);
+    } else {
+        tec_bell_await(&gate->passed, passed, TEC_LANE_SPIN_NS);
+    }
+}
+
+void tec_team_begin(struct tec_team *team, bool beside, int at)
+{
+    tec_lanes_begin(beside ? &team->stages_concurrent : &team->stages, at);
+}
+
+void tec_team_join_in(struct tec_team *team, bool beside, const struct tec_stage_work *work,
+                      int lane)
+{
+    tec_lanes_join(beside ? &team->stages_concurrent : &team->stages, work, lane);
 }

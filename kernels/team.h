@@ -1,12 +1,15 @@
 /* team.h - lanes that run one function together: lane 0 is the caller, the others are threads that
  * spin for a while between runs, then park. The last lanes may be split off for a while, as a team
- * of their own beside the first ones. */
+ * of their own beside the first ones. Inside a run, lanes may share work in stages (stages.h).
+ *
+ * A lane that waits for others spins for TEC_LANE_SPIN_NS, then sleeps until they have come. */
 #ifndef TEC_KERNELS_TEAM_H
 #define TEC_KERNELS_TEAM_H
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/thread.h"
+#include "kernels/stages.h"
 
 struct tec_team;
 
@@ -29,15 +32,18 @@ enum tec_status tec_team_schedule(struct tec_team *team, const struct tec_schedu
 int tec_team_lanes(const struct tec_team *team);
 
 /* Calls run(user, lane) on every lane and returns when all have returned. Waking parked workers is
- * one non-blocking system call for each of the two groups; nothing else here is one, and nothing
- * allocates. */
+ * one system call for each of the two groups. Nothing allocates. */
 void tec_team_run(struct tec_team *team, void (*run)(void *user, int lane), void *user);
 
-/* Inside a run: returns when its first `lanes` lanes have come here. Lanes spin. */
-void tec_team_barrier(struct tec_team *team, int lanes);
+/* Before a run that shares work in stages, on the thread that begins it: `at` is the first stage.
+ * Inside the run, on each of its first `parts` lanes: take part, until the last stage is done.
+ * `beside`: of the lanes that are split off, counted from the first of them. */
+void tec_team_begin(struct tec_team *team, bool beside, int at);
+void tec_team_join_in(struct tec_team *team, bool beside, const struct tec_stage_work *work,
+                      int lane);
 
 /* Split off: run(user, 0 .. beside - 1) starts on the last lanes, and this returns; the runs that
- * follow have the other lanes. join waits for the end, spinning, and the team is whole again.
+ * follow have the other lanes. join waits for the end, and the team is whole again.
  * Nothing to split or nothing split off: both do nothing. */
 void tec_team_fork(struct tec_team *team, void (*run)(void *user, int lane), void *user);
 void tec_team_join(struct tec_team *team);

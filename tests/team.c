@@ -1,4 +1,4 @@
-/* team.c - lanes run together, meet at barriers, park and wake. */
+/* team.c - lanes run together, share stages, park and wake. */
 #include "kernels/team.h"
 #include "tests/tap.h"
 
@@ -77,37 +77,89 @@ TEST(every_lane_runs_once_three_lanes)
     every_lane(3, 0, 40);
 }
 
-/* Each turn a lane writes its own number, then reads those of the others. */
-static void meet(void *user, int lane)
+/* --- stages ---------------------------------------------------------------------------------- */
+
+/* Work in stages: each part of a stage adds to a number that only it changes, having looked at
+ * those of the stage before. Stages are named 0 .. 4, over and over. */
+struct staged {
+    struct tec_team *team;
+    bool beside;
+    int parts, stages, gone; /* how many there are, and how many are over */
+    long sums[MOST];         /* plain: only the order of stages orders their uses */
+    _Atomic int disagreements, absent;
+};
+
+static _Thread_local int this_lane;
+
+static void add_part(void *user, int at, int part)
 {
-    struct lanes *l = user;
-    int lanes = tec_team_lanes(l->team);
-    for (int turn = 1; turn <= l->turns; turn++) {
-        l->sums[lane] = turn;
-        tec_team_barrier(l->team, lanes);
-        for (int other = 0; other < lanes; other++)
-            if (l->sums[other] != turn)
-                atomic_fetch_add(&l->disagreements, 1);
-        tec_team_barrier(l->team, lanes);
-    }
+    struct staged *s = user;
+    if (at != s->gone % 5 || s->sums[part] != s->gone)
+        atomic_fetch_add(&s->disagreements, 1);
+    if (at == 4 && part == 0 && this_lane != 0)
+        atomic_fetch_add(&s->disagreements, 1);
+    s->sums[part]++;
 }
 
-static void barriers(int lanes, int turns)
+static int after_stage(void *user, int at)
+{
+    struct staged *s = user;
+    for (int part = 0; part < s->parts; part++)
+        if (s->sums[part] != s->gone + 1)
+            atomic_fetch_add(&s->disagreements, 1);
+    return ++s->gone < s->stages ? (at + 1) % 5 : -1;
+}
+
+static bool every_fifth(void *user, int at)
+{
+    (void)user;
+    return at == 4;
+}
+
+/* Lanes from the number `absent` on do not come. */
+static void take_part(void *user, int lane)
+{
+    struct staged *s = user;
+    const struct tec_stage_work work = {s->parts, add_part, after_stage, every_fifth, s};
+    this_lane = lane;
+    if (lane < atomic_load(&s->absent))
+        tec_team_join_in(s->team, s->beside, &work, lane);
+}
+
+static void stages(int lanes, int parts, int present, int count)
 {
     struct tec_heap heap = {0};
-    struct lanes l = {.turns = turns};
-    REQUIRE(tec_team_create(&l.team, lanes, 100, &heap, NULL) == TEC_OK);
-    for (int run = 0; run < 3; run++)
-        tec_team_run(l.team, meet, &l);
-    CHECK_INT(atomic_load(&l.disagreements), ==, 0);
-    tec_team_destroy(l.team);
+    struct staged s = {.parts = parts, .absent = present};
+    REQUIRE(tec_team_create(&s.team, lanes, 100, &heap, NULL) == TEC_OK);
+    int64_t calls = heap.calls;
+    for (int run = 0; run < 3; run++) {
+        s.stages = s.gone + count;
+        tec_team_begin(s.team, false, s.gone % 5);
+        tec_team_run(s.team, take_part, &s);
+        CHECK_INT(s.gone, ==, s.stages);
+        s.gone -= s.gone % 5; /* the next run begins with stage 0 */
+        for (int part = 0; part < parts; part++)
+            s.sums[part] = s.gone;
+    }
+    CHECK_INT(atomic_load(&s.disagreements), ==, 0);
+    CHECK_INT(heap.calls, ==, calls);
+    tec_team_destroy(s.team);
+    CHECK_INT(heap.live, ==, 0);
 }
 
-TEST(a_barrier_shows_what_other_lanes_wrote)
+TEST(a_stage_begins_when_all_parts_of_the_one_before_are_done)
 {
-    barriers(1, 100);
-    barriers(2, 100);
-    barriers(3, 15);
+    stages(1, 1, 1, 100);
+    stages(2, 2, 2, 2000);
+    stages(3, 3, 3, 200);
+    stages(8, 8, 8, 50);
+}
+
+TEST(parts_of_lanes_that_do_not_come_are_done_by_the_others)
+{
+    stages(2, 2, 1, 200);
+    stages(3, 3, 1, 50);
+    stages(4, 4, 2, 50);
 }
 
 TEST(parked_workers_wake)
@@ -139,6 +191,7 @@ TEST(a_team_that_never_ran_ends)
 
 struct groups {
     struct lanes first, beside;
+    struct staged shared, shared_beside;
     int n_beside;
     _Atomic bool go; /* what the lanes beside wait for */
 };
@@ -157,21 +210,39 @@ static void meet_concurrent(void *user, int lane)
                 atomic_fetch_add(&l->disagreements, 1);
         tec_team_barrier_concurrent(l->team);
     }
+    take_part(&g->shared_beside, lane);
     atomic_fetch_add(&l->ran[lane], 1);
+}
+
+/* Five stages, told before those who are to take part are. */
+static void five_stages(struct staged *s, struct tec_team *team, int parts)
+{
+    s->team = team;
+    s->parts = parts;
+    s->absent = MOST;
+    s->stages = s->gone + 5;
+    for (int part = 0; part < parts; part++)
+        s->sums[part] = s->gone;
+    tec_team_begin(team, s->beside, 0);
 }
 
 /* Runs go on while the other lanes are still in what they began; then the team is whole again. */
 static void split(int lanes, int beside, int spin_us)
 {
     struct tec_heap heap = {0};
-    struct groups g = {.first = {.turns = 5}, .beside = {.turns = 5}, .n_beside = beside};
+    struct groups g = {.first = {.turns = 5},
+                       .beside = {.turns = 5},
+                       .n_beside = beside,
+                       .shared_beside = {.beside = true}};
     REQUIRE(tec_team_create_split(&g.first.team, lanes, beside, spin_us, &heap, NULL) == TEC_OK);
     g.beside.team = g.first.team;
     for (int turn = 1; turn <= 20; turn++) {
         atomic_store(&g.go, false);
+        five_stages(&g.shared_beside, g.first.team, beside);
         tec_team_fork(g.first.team, meet_concurrent, &g);
         CHECK_INT(tec_team_lanes(g.first.team), ==, lanes - beside);
-        tec_team_run(g.first.team, meet, &g.first);
+        five_stages(&g.shared, g.first.team, lanes - beside);
+        tec_team_run(g.first.team, take_part, &g.shared);
         tec_team_run(g.first.team, count, &g.first);
         for (int lane = 0; lane < beside; lane++)
             CHECK_INT(atomic_load(&g.beside.ran[lane]), ==, turn - 1);
@@ -180,11 +251,16 @@ static void split(int lanes, int beside, int spin_us)
         for (int lane = 0; lane < beside; lane++)
             CHECK_INT(atomic_load(&g.beside.ran[lane]), ==, turn);
         CHECK_INT(tec_team_lanes(g.first.team), ==, lanes);
-        tec_team_run(g.first.team, meet, &g.first);
+        five_stages(&g.shared, g.first.team, lanes);
+        tec_team_run(g.first.team, take_part, &g.shared);
+        CHECK_INT(g.shared.gone, ==, 10 * turn);
+        CHECK_INT(g.shared_beside.gone, ==, 5 * turn);
     }
     for (int lane = 0; lane < lanes; lane++)
         CHECK_INT(atomic_load(&g.first.ran[lane]), ==, lane < lanes - beside ? 20 : 0);
-    CHECK_INT(atomic_load(&g.first.disagreements) + atomic_load(&g.beside.disagreements), ==, 0);
+    CHECK_INT(atomic_load(&g.shared.disagreements), ==, 0);
+    CHECK_INT(atomic_load(&g.beside.disagreements), ==, 0);
+    CHECK_INT(atomic_load(&g.shared_beside.disagreements), ==, 0);
     tec_team_destroy(g.first.team);
     CHECK_INT(heap.live, ==, 0);
 }
@@ -218,8 +294,10 @@ TEST(nothing_to_split_off)
 TEST(a_split_team_ends)
 {
     struct tec_heap heap = {0};
-    struct groups g = {.beside = {.turns = 50}, .go = true};
+    struct groups g = {.beside = {.turns = 50}, .go = true, .shared_beside = {.beside = true}};
     REQUIRE(tec_team_create_split(&g.beside.team, 3, 2, 0, &heap, NULL) == TEC_OK);
+    g.n_beside = 2;
+    five_stages(&g.shared_beside, g.beside.team, 2);
     tec_team_fork(g.beside.team, meet_concurrent, &g);
     tec_team_destroy(g.beside.team);
     CHECK_INT(atomic_load(&g.beside.ran[0]) + atomic_load(&g.beside.ran[1]), ==, 2);
