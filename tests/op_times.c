@@ -123,8 +123,10 @@ TEST(a_product_reaches_something)
     struct tec_device *device;
     REQUIRE(tec_device_open(&device, &d, &tiny_heap, &err) == TEC_OK);
     int64_t own = device_bytes_of(device);
-    for (int bf16 = 0; bf16 < 2; bf16++) {
-        const struct tec_peak_gemm of = {.bf16 = bf16, .rows = 33, .side = 64, .times = 3};
+    static const enum tec_kernel_id kernels[] = {TEC_KERNEL_gemm_f32, TEC_KERNEL_gemm_bf16,
+                                                 TEC_KERNEL_gemm_int8, TEC_KERNEL_gemm_int4};
+    for (int i = 0; i < 2 * 4; i++) {
+        const struct tec_peak_gemm of = {kernels[i / 2], i % 2, .rows = 33, .side = 64, .times = 3};
         double flop_s = 0.0;
         CHECK_INT(tec_peak_gemm_measure(&flop_s, device, &of, &tiny_heap, &err), ==, TEC_OK);
         CHECK(flop_s > 1e6 && flop_s < 1e16);
@@ -139,7 +141,8 @@ TEST(a_product_without_memory_says_so)
 {
     const struct tec_device_options d = {
         .kind = tap.device, .threads = 1, .spin_us = 0, .tier = tec_tier_best()};
-    const struct tec_peak_gemm of = {.bf16 = true, .rows = 4, .side = 16, .times = 1};
+    const struct tec_peak_gemm of = {
+        .kernel = TEC_KERNEL_gemm_bf16, .rows = 4, .side = 16, .times = 1};
     static struct tec_heap heap;
     struct tec_device *device;
     double flop_s;

@@ -15,6 +15,8 @@ struct timed {
     enum tec_stage stage;
     const char *label;
     struct tec_cost cost;
+    enum tec_kernel_id kernel;
+    bool rounded;
     int64_t *ns; /* one time for each pass */
 };
 
@@ -80,11 +82,18 @@ static void take_call(void *user, const struct tec_call_work *c)
     call->label = c->call->label;
     call->stage = c->stage;
     call->cost = c->cost;
+    call->kernel = TEC_KERNEL_COUNT;
     call->layer = layer_of(w, c->stage, c->call->label);
     call->item = item_of(w->out, c->stage, c->call->label);
     struct tec_op_time *item = &w->out->items[call->item];
     item->calls++;
     tec_cost_add(&item->cost, &c->cost);
+}
+
+static bool is_rounded(enum tec_kernel_id kernel, const void *args)
+{
+    const struct tec_gemm_args *gemm = args;
+    return (kernel == TEC_KERNEL_gemm_bf16 || kernel == TEC_KERNEL_gemm_int4) && gemm->rounded;
 }
 
 static void add_command(void *user, enum tec_kernel_id kernel, const void *args, bool barrier,
@@ -97,6 +106,8 @@ static void add_command(void *user, enum tec_kernel_id kernel, const void *args,
         w->differs = true;
         return;
     }
+    w->calls[at].kernel = kernel;
+    w->calls[at].rounded = is_rounded(kernel, args);
     struct tec_capture *c = w->captures[at / MARKS];
     tec_capture_add(c, kernel, args, true, label);
     tec_capture_mark(c, at % MARKS);
@@ -207,8 +218,13 @@ static enum tec_status run(struct work *w, const struct tec_op_times_of *of, str
                     : pass_stamped(w, of, i, &launches[i], err));
     for (int i = 0; i < w->n; i++) {
         const struct timed *c = &w->calls[i];
-        const struct tec_op_call call = {c->stage, c->label, c->layer, median(c->ns, of->passes),
-                                         c->cost};
+        const struct tec_op_call call = {.stage = c->stage,
+                                         .label = c->label,
+                                         .layer = c->layer,
+                                         .ns = median(c->ns, of->passes),
+                                         .cost = c->cost,
+                                         .kernel = c->kernel,
+                                         .rounded = c->rounded};
         w->out->items[c->item].ns += call.ns;
         if (of->each)
             of->each(of->user, &call);

@@ -34,6 +34,8 @@ struct tec_op_call {
     int layer;
     double ns; /* median over passes */
     struct tec_cost cost;
+    enum tec_kernel_id kernel; /* on a CPU: the command's; elsewhere TEC_KERNEL_COUNT */
+    bool rounded;              /* of a product: its rows hold bf16 values */
 };
 
 /* The part to time, and the callback that launches it. One call of `launch` runs the part once as

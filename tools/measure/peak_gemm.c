@@ -2,6 +2,9 @@
  * matrix. */
 #include "tools/measure/peak_gemm.h"
 
+#include "kernels/bf16.h"
+#include "kernels/int4.h"
+#include "kernels/int8.h"
 #include "kernels/matrix.h"
 
 #include <math.h>
@@ -25,26 +28,56 @@ static void fill(float *values, size_t n)
     }
 }
 
+static size_t packed_size(const struct product *p, const struct tec_peak_gemm *of)
+{
+    if (of->kernel == TEC_KERNEL_gemm_int8)
+        return tec_int8_size(of->side, of->side);
+    if (of->kernel == TEC_KERNEL_gemm_int4)
+        return tec_int4_size(of->side, of->side, TEC_INT4_GROUP);
+    return tec_matrix_size(tec_device_layout(p->device), of->kernel == TEC_KERNEL_gemm_bf16,
+                           of->side, of->side);
+}
+
+static void pack(const struct product *p, const struct tec_peak_gemm *of, void *packed,
+                 const float *values)
+{
+    int side = of->side;
+    if (of->kernel == TEC_KERNEL_gemm_int8)
+        tec_int8_pack(packed, side, side, 0, side, values);
+    else if (of->kernel == TEC_KERNEL_gemm_int4)
+        tec_int4_pack(packed, side, side, TEC_INT4_GROUP, 0, side, values);
+    else
+        tec_matrix_pack(packed, tec_device_layout(p->device), of->kernel == TEC_KERNEL_gemm_bf16,
+                        side, side, 0, side, values);
+}
+
+/* x holds bf16 values where that is said of it. */
+static void fill_rows(const struct tec_peak_gemm *of, float *values, size_t n)
+{
+    for (size_t i = 0; i < n && of->rounded; i++)
+        values[i] = tec_bf16_round(values[i]);
+}
+
 static enum tec_status make(struct product *p, const struct tec_peak_gemm *of,
                             struct tec_error *err)
 {
     size_t rows = (size_t)of->rows, side = (size_t)of->side;
     size_t largest = rows > side ? rows : side;
-    enum tec_matrix_layout layout = tec_device_layout(p->device);
-    size_t packed_size = tec_matrix_size(layout, of->bf16, of->side, of->side);
+    size_t size = packed_size(p, of);
     float *values = TEC_NEW(&p->arena, largest * side, float);
-    unsigned char *packed = tec_arena_push(&p->arena, packed_size, 1, 64);
+    unsigned char *packed = tec_arena_push(&p->arena, size, 1, 64);
     p->x = tec_device_get(p->device, rows * side * sizeof(float));
     p->y = tec_device_get(p->device, rows * side * sizeof(float));
-    p->w = tec_device_get(p->device, packed_size);
+    p->w = tec_device_get(p->device, size);
     p->rows = tec_device_get(p->device, sizeof(int));
     if (!values || !packed || !p->x || !p->y || !p->w || !p->rows)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a product of %d x %d x %d", of->rows,
                         of->side, of->side);
     fill(values, largest * side);
-    tec_matrix_pack(packed, layout, of->bf16, of->side, of->side, 0, of->side, values);
+    pack(p, of, packed, values);
+    fill_rows(of, values, rows * side);
     tec_device_upload(p->device, TEC_STREAM_MAIN, p->x, values, rows * side * sizeof(float));
-    tec_device_upload(p->device, TEC_STREAM_MAIN, p->w, packed, packed_size);
+    tec_device_upload(p->device, TEC_STREAM_MAIN, p->w, packed, size);
     tec_device_upload(p->device, TEC_STREAM_MAIN, p->rows, &of->rows, sizeof(int));
     const struct tec_gemm_args args = {.x = p->x,
                                        .w = p->w,
@@ -54,10 +87,12 @@ static enum tec_status make(struct product *p, const struct tec_peak_gemm *of,
                                        .ldx = of->side,
                                        .ldy = of->side,
                                        .n = of->side,
-                                       .k = of->side};
+                                       .k = of->side,
+                                       .group =
+                                           of->kernel == TEC_KERNEL_gemm_int4 ? TEC_INT4_GROUP : 0,
+                                       .rounded = of->rounded};
     TEC_TRY(tec_capture_begin(&p->capture, p->device, TEC_STREAM_MAIN, &p->arena, err));
-    tec_capture_add(p->capture, of->bf16 ? TEC_KERNEL_gemm_bf16 : TEC_KERNEL_gemm_f32, &args, true,
-                    "peak");
+    tec_capture_add(p->capture, of->kernel, &args, true, "peak");
     return tec_capture_end(p->capture, err);
 }
 

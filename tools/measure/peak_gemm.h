@@ -5,10 +5,12 @@
 
 #include "kernels/device.h"
 
-/* The best of `times` products of [rows, side] with a bf16 or f32 matrix [side, side]. rows >= 1,
- * side a multiple of 16. TEC_NO_MEMORY. */
+/* The best of `times` products of [rows, side] with a matrix [side, side] by a kernel of that name:
+ * gemm_f32, gemm_bf16, gemm_int8, gemm_int4 in groups of 64. `rounded`: of rows that hold bf16
+ * values, and say so. rows >= 1, side a multiple of 64. TEC_NO_MEMORY. */
 struct tec_peak_gemm {
-    bool bf16;
+    enum tec_kernel_id kernel;
+    bool rounded;
     int rows, side, times;
 };
 enum tec_status tec_peak_gemm_measure(double *flop_s, struct tec_device *device,

@@ -111,13 +111,36 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* The least time of a call at the rates that were measured here; 0: none were. */
-static double roof_us(const struct tec_profiled_ops *ops, const struct tec_cost *c)
+/* What may be measured: the first for whatever is not named, the second for float32. */
+static const struct tec_profiled_rate rates[TEC_PROFILE_RATES] = {
+    {.name = "bf16", .kernel = TEC_KERNEL_gemm_bf16, .used = true},
+    {.name = "f32", .kernel = TEC_KERNEL_gemm_f32, .used = true},
+    {.name = "bf16_rounded", .kernel = TEC_KERNEL_gemm_bf16, .rounded = true},
+    {.name = "int8", .kernel = TEC_KERNEL_gemm_int8},
+    {.name = "int4", .kernel = TEC_KERNEL_gemm_int4},
+    {.name = "int4_rounded", .kernel = TEC_KERNEL_gemm_int4, .rounded = true},
+};
+
+static double rate_of(struct tec_profiled_ops *ops, const struct tec_op_call *call)
 {
+    for (int i = 0; i < TEC_PROFILE_RATES; i++) {
+        struct tec_profiled_rate *r = &ops->rates[i];
+        if (r->kernel != call->kernel || r->rounded != call->rounded)
+            continue;
+        r->used = true;
+        return r->flop_s;
+    }
+    return ops->rates[0].flop_s;
+}
+
+/* The least time of a call at the rates that were measured here; 0: none were. */
+static double roof_us(struct tec_profiled_ops *ops, const struct tec_op_call *call)
+{
+    const struct tec_cost *c = &call->cost;
     if (!(ops->bytes_s > 0.0))
         return 0.0;
-    double products = (double)c->products / ops->flop_s_bf16;
-    double plain = (double)tec_cost_plus(c->products_f32, c->other) / ops->flop_s_f32;
+    double products = (double)c->products / rate_of(ops, call);
+    double plain = (double)tec_cost_plus(c->products_f32, c->other) / ops->rates[1].flop_s;
     return 1e6 * larger(products + plain, (double)tec_cost_bytes(c) / ops->bytes_s);
 }
 
@@ -143,7 +166,7 @@ static void take_call(void *user, const struct tec_op_call *call)
     }
     op->calls++;
     op->us += call->ns / 1e3;
-    op->roof_us += roof_us(ops, &call->cost);
+    op->roof_us += roof_us(ops, call);
     tec_cost_add(&op->cost, &call->cost);
 }
 
@@ -215,10 +238,11 @@ static enum tec_status measure_roof(struct tec_profiled_ops *out, struct tec_pro
     struct tec_device *device = p->opened.engine->device;
     if (strcmp(tec_device_kind(device), "cpu") != 0)
         return TEC_OK; /* products of this size are no measure of a GPU */
-    const struct tec_peak_gemm bf16 = {true, ROOF_ROWS, ROOF_SIDE, ROOF_TIMES};
-    const struct tec_peak_gemm f32 = {false, ROOF_ROWS, ROOF_SIDE, ROOF_TIMES};
-    TEC_TRY(tec_peak_gemm_measure(&out->flop_s_bf16, device, &bf16, p->call->heap, err));
-    TEC_TRY(tec_peak_gemm_measure(&out->flop_s_f32, device, &f32, p->call->heap, err));
+    for (int i = 0; i < TEC_PROFILE_RATES; i++) {
+        struct tec_profiled_rate *r = &out->rates[i];
+        const struct tec_peak_gemm of = {r->kernel, r->rounded, ROOF_ROWS, ROOF_SIDE, ROOF_TIMES};
+        TEC_TRY(tec_peak_gemm_measure(&r->flop_s, device, &of, p->call->heap, err));
+    }
     return tec_bandwidth_read(&out->bytes_s, tec_device_lanes(device), READ_BYTES, ROOF_TIMES,
                               p->call->heap, err);
 }
@@ -230,6 +254,7 @@ enum tec_status tec_profile_time_ops(struct tec_profiled_ops *out, struct tec_pr
     const struct tec_engine *e = p->opened.engine;
     struct timed_part t = {.p = p, .out = out, .o = options};
     *out = (struct tec_profiled_ops){.room = MOST_OPS};
+    memcpy(out->rates, rates, sizeof rates);
     out->ops = TEC_NEW(p->call->arena, MOST_OPS, struct tec_profiled_op);
     if (!out->ops)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the times of ops");

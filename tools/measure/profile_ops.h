@@ -27,13 +27,24 @@ struct tec_profiled_op {
     struct tec_cost cost;
 };
 
+/* FLOP a second of the products of a kernel; `used`: that some call is one. The first is also what
+ * attention's products are held against. */
+struct tec_profiled_rate {
+    const char *name;
+    enum tec_kernel_id kernel;
+    bool rounded, used;
+    double flop_s;
+};
+enum { TEC_PROFILE_RATES = 6 };
+
 struct tec_profiled_ops {
     int n_parts, n, room;
     struct tec_profiled_part parts[TEC_PROFILE_PARTS];
-    struct tec_profiled_op *ops;             /* [n] in the order of the launch */
-    double flop_s_bf16, flop_s_f32, bytes_s; /* measured here: the roof; 0 on a GPU */
-    double frame_us, sum_us;                 /* of all parts */
-    char left_out[120];                      /* a part whose work nobody counts; "" = none */
+    struct tec_profiled_op *ops;                       /* [n] in the order of the launch */
+    struct tec_profiled_rate rates[TEC_PROFILE_RATES]; /* measured here: the roof; 0 on a GPU */
+    double bytes_s;
+    double frame_us, sum_us; /* of all parts */
+    char left_out[120];      /* a part whose work nobody counts; "" = none */
 };
 
 /* Behind tec_profile_prepare. With `layers` by layer, with `both` by op and layer. TEC_UNSUPPORTED

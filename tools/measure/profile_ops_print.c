@@ -49,6 +49,18 @@ static void roof_text(char text[16], const struct tec_profiled_ops *ops,
         snprintf(text, 16, "%.0f%%", 100.0 * of_roof(op));
 }
 
+static void print_roof(const struct tec_profiled_ops *ops, FILE *out)
+{
+    fputs("roof:", out);
+    for (int i = 0; i < TEC_PROFILE_RATES; i++)
+        if (ops->rates[i].used)
+            fprintf(out, " %.1f GFLOP/s %s,", ops->rates[i].flop_s / 1e9, ops->rates[i].name);
+    fprintf(out,
+            " each of a large product by this engine, %.1f GB/s of a read, measured in this run; "
+            "what stays in a cache may lie above it\n",
+            ops->bytes_s / 1e9);
+}
+
 void tec_profile_print_ops(const struct tec_profiled_ops *ops, FILE *out)
 {
     const struct tec_profiled_op **sorted =
@@ -79,13 +91,21 @@ void tec_profile_print_ops(const struct tec_profiled_ops *ops, FILE *out)
         fprintf(out, "roof: not measured on this device; `tectum graph --roofline` has "
                      "predictions\nof calls that are one kernel the first one has the time\n");
     else
-        fprintf(
-            out,
-            "roof: %.1f GFLOP/s bf16, %.1f GFLOP/s f32 (a product of this engine), %.1f GB/s (a "
-            "read), measured in this run; what stays in a cache may lie above it\n",
-            ops->flop_s_bf16 / 1e9, ops->flop_s_f32 / 1e9, ops->bytes_s / 1e9);
+        print_roof(ops, out);
     if (ops->left_out[0])
         fprintf(out, "left out: %s\n", ops->left_out);
+}
+
+static json_t *roof_json(const struct tec_profiled_ops *ops)
+{
+    json_t *roof = json_pack("{s:f}", "gbs", ops->bytes_s / 1e9);
+    for (int i = 0; i < TEC_PROFILE_RATES; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%s_gflops", ops->rates[i].name);
+        if (ops->rates[i].used)
+            json_object_set_new(roof, name, json_real(ops->rates[i].flop_s / 1e9));
+    }
+    return roof;
 }
 
 json_t *tec_profile_ops_json(const struct tec_profiled_ops *ops)
@@ -106,10 +126,9 @@ json_t *tec_profile_ops_json(const struct tec_profiled_ops *ops)
         json_array_append_new(parts,
                               json_pack("{s:s, s:f, s:f}", "part", ops->parts[i].name, "launch_us",
                                         ops->parts[i].launch_us, "sum_us", ops->parts[i].sum_us));
-    return json_pack("{s:o, s:o, s:f, s:f, s:{s:f, s:f, s:f}, s:s}", "ops", list, "parts", parts,
-                     "frame_us", ops->frame_us, "sum_us", ops->sum_us, "roof", "bf16_gflops",
-                     ops->flop_s_bf16 / 1e9, "f32_gflops", ops->flop_s_f32 / 1e9, "gbs",
-                     ops->bytes_s / 1e9, "left_out", ops->left_out);
+    return json_pack("{s:o, s:o, s:f, s:f, s:o, s:s}", "ops", list, "parts", parts, "frame_us",
+                     ops->frame_us, "sum_us", ops->sum_us, "roof", roof_json(ops), "left_out",
+                     ops->left_out);
 }
 
 void tec_profile_ops_csv(const struct tec_profiled_ops *ops, FILE *out)

@@ -218,8 +218,10 @@ static enum tec_status measure_ceilings(struct tec_actionflow *s, struct tec_err
     TEC_TRY(tec_cli_device_choice(s->call, &options, err));
     TEC_TRY(tec_device_open(&device, &options, s->call->heap, err));
     bool host = tec_device_reads_host(device);
-    const struct tec_peak_gemm of = {
-        .bf16 = true, .rows = host ? 512 : 4096, .side = host ? 1024 : 8192, .times = GEMM_TIMES};
+    const struct tec_peak_gemm of = {.kernel = TEC_KERNEL_gemm_bf16,
+                                     .rows = host ? 512 : 4096,
+                                     .side = host ? 1024 : 8192,
+                                     .times = GEMM_TIMES};
     enum tec_status status = tec_peak_gemm_measure(&s->flop_s, device, &of, s->call->heap, err);
     if (status == TEC_OK && host)
         status = tec_bandwidth_read(&s->read_s, tec_device_lanes(device), READ_BYTES, READ_TIMES,
