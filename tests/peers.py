@@ -85,6 +85,11 @@ def of_rows(ours, peers, ratios, cpu):
     check("a row's table has its sides, goals and further figures",
           all(s in text for s in ("| a |", "| b |", "3.50 (2.00, 5.00)", "3 / 4", "more: 0.5")), text)
     check("README's table has a line for each peer", table.of_all({"rows": [found]}).count("\n") == 3)
+    again, faster = found | {"commit": "b"}, found | {"date": "later"}
+    kept = table.with_row(table.with_row([found], again), faster)
+    check("a row stands in for an older one of the same sources, machine and options alone", kept == [again, faster], str(kept))
+    check("README's table and the picture are of rows that were made alike",
+          table.of_the_newest(kept) == [faster] and table.of_all({"schema": 2, "rows": kept}).count("\n") == 3)
     drawn = xml.etree.ElementTree.fromstring(picture.of_rows([found]))
     bars = [e for e in drawn if e.tag.endswith("rect") and e.get("fill") in ("#2a7", "#c63")]
     check("the picture has a bar for each peer", len(bars) == 2 and float(bars[0].get("width")) > 2 * float(bars[1].get("width")))

@@ -43,8 +43,9 @@ def measure(one, setup, o):
     finally:
         for side in [one.ours, *one.peers]:
             side.stop()
-    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    commit = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True).stdout.strip()
     found = {"row": one.name, "what": one.what, "threads": o.threads, "date": datetime.date.today().isoformat(), "commit": commit,
+             "machine": machine(o.program), "options": {k: getattr(o, k) for k in ("rounds", "frames", "layers", "priority")},
              "before": before, "after": after, "ours": turns.of_side(one.ours),
              "peers": [turns.of_side(p) | turns.of_ratio(ratios[p.name], cpu[p.name], one.goals[p.name])
                        | {"apart": one.distances.get(p.name)} for p in one.peers]}
@@ -68,9 +69,9 @@ def main():
                 failed += 1
                 continue
             print(table.of_row(found), flush=True)
-            kept = [k for k in kept if (k["row"], k["threads"]) != (found["row"], found["threads"])] + [found]
-            path.write_text(json.dumps({"schema": 1, "machine": machine(o.program), "rows": kept}, indent=1) + "\n")
-            (o.out / "peers.svg").write_text(picture.of_rows(kept))
+            kept = table.with_row(kept, found)
+            path.write_text(json.dumps({"schema": 2, "machine": found["machine"], "rows": kept}, indent=1) + "\n")
+            (o.out / "peers.svg").write_text(picture.of_rows(table.of_the_newest(kept)))
     return 1 if failed else 0
 
 

@@ -26,7 +26,7 @@ def options():
     p.add_argument("--priority", type=int, default=0, help="nice value of the measured processes, -20 to 19; below 0 as root")
     p.add_argument("--program", type=pathlib.Path, default=ROOT / "build/release/tectum")
     p.add_argument("-o", "--out", type=pathlib.Path, default=ROOT / "build/peers/results", metavar="FOLDER",
-                   help="peers.json, peers.svg; rows of earlier runs that are not measured now stay in it")
+                   help="peers.json, peers.svg; rows of earlier runs that are not measured now stay in it, and pictures are of those made alike")
     o = p.parse_args()
     unknown = [r for r in o.rows if r not in ROWS]
     if unknown:

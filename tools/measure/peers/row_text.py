@@ -52,7 +52,7 @@ class Text:
         return path
 
     def row(self, name, what, quantize, kind, batch, goal, more=None, rounds=False):
-        """batch 0: the prompt until its first token. llama.cpp makes logits with the prompt; tectum's first decode launch does that.
+        """batch 0: the prompt until its first token. llama.cpp makes logits with the prompt; tectum's first decode launch does that. Both choose.
         rounds: what products read is rounded to bf16, as llama.cpp does with bf16 weights."""
         tokens = self.packed(quantize, rounds)
         ours = Profiled([str(self.setup.program), "profile", *self.base, *self.as_set(quantize, rounds)],

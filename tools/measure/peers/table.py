@@ -17,6 +17,23 @@ def time(ms):
     return f"{ms / 1e3:.2f} s" if ms >= 1e3 else f"{ms:.1f} ms"
 
 
+def made_by(r):
+    """What rows must share to stand side by side: the machine, the sources and how they were measured."""
+    return [r.get("machine"), r.get("commit"), r.get("options")]
+
+
+def with_row(rows, found):
+    """found in place of the row that it measures anew, on the same machine, of the same sources, with the same options."""
+    def key(r):
+        return [r["row"], r["threads"], *made_by(r)]
+    return [r for r in rows if key(r) != key(found)] + [found]
+
+
+def of_the_newest(rows):
+    """The rows that were made as the newest one was."""
+    return [r for r in rows if made_by(r) == made_by(rows[-1])]
+
+
 def of_row(r):
     """Everything of a row."""
     c = r["before"]
@@ -29,14 +46,17 @@ def of_row(r):
             if "ratio" in s else " | | |"
         out.append(f"| {s['name']} | {s.get('dtype', '')} | {time(s['p50_ms'])} | {time(s['p99_ms'])} | {time(s['max_ms'])} | "
                    f"{time(s['best_ms'])} | {time(s['cpu_ms'])} | {ratio} |")
-    more = {k: v for k, v in r.items() if k not in ("row", "what", "threads", "date", "commit", "before", "after", "ours", "peers")}
+    more = {k: v for k, v in r.items() if k not in ("row", "what", "threads", "date", "commit", "machine", "options", "before",
+                                                 "after", "ours", "peers")}
     return "\n".join(out + [""] + [f"{k}: {v}" for k, v in more.items()] + [""])
 
 
 def of_all(found, threads=None):
-    """A line for each peer of each row, those of a model together; of rows on so many threads alone."""
+    """A line for each peer of each row, those of a model together; of rows on so many threads alone. Files of schema 1 have rows of one
+    machine; of others, those that were made as the newest row was."""
     out = ["| | tectum | | peer | peer / tectum |", "|---|---|---|---|---|"]
-    for r in sorted(found["rows"], key=lambda r: (r["what"], r["ours"].get("dtype", ""))):
+    rows = found["rows"] if found.get("schema", 1) == 1 else of_the_newest(found["rows"])
+    for r in sorted(rows, key=lambda r: (r["what"], r["ours"].get("dtype", ""))):
         for p in r["peers"] if threads in (None, r["threads"]) else ():
             out.append(f"| {r['what']} | {r['ours'].get('dtype', '')} {time(r['ours']['p50_ms'])} | {p['name']} | {time(p['p50_ms'])} | "
                        f"{p['ratio']:.2f} |")

@@ -69,7 +69,7 @@ def main():
     make = {"torch": of_torch, "onnx": of_onnx, "openvino": lambda *a: of_openvino(*a, "f32"),
             "openvino_bf16": lambda *a: of_openvino(*a, "bf16")}[kind]
     frame, about = make(folder, cameras, threads)
-    serve(frame, about, warmup=2)
+    serve(frame, about)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """work_llama.py - a worker: a text model by llama.cpp; needs LLAMA_CPP_LIB_PATH and llama_cpp in PYTHONPATH.
 
-usage: work_llama.py MODEL.gguf PROMPT.npy THREADS SEQUENCES; SEQUENCES 0: a frame reads 532 tokens, the last one's logits included;
-else it is a token for so many sequences behind them. Its result: greedy tokens behind the prompt of the file.
+usage: work_llama.py MODEL.gguf PROMPT.npy THREADS SEQUENCES; SEQUENCES 0: a frame reads 532 tokens and chooses the next one; else it is a
+token for so many sequences behind them, chosen, too. A choice is the largest of the logits (numpy's argmax), as tectum's launches end
+with. Its result: greedy tokens behind the prompt of the file.
 """
 import ctypes
 import sys
@@ -40,8 +41,8 @@ class Text:
         n = len(prompt)
         self.decode(prompt, range(n), [0] * n, [0] * (n - 1) + [1])
 
-    def best(self):
-        logits = ll.llama_get_logits_ith(self.context, -1)
+    def best(self, row=-1):
+        logits = ll.llama_get_logits_ith(self.context, row)
         return int(np.ctypeslib.as_array(ctypes.cast(logits, ctypes.POINTER(ctypes.c_float)), (self.vocab,)).argmax())
 
     def greedy(self, prompt, n):
@@ -65,8 +66,14 @@ def main():
     def step():
         nonlocal at
         text.decode([5 + i for i in range(sequences)], [at] * sequences, range(sequences), [1] * sequences)
+        for i in range(sequences):
+            text.best(i)
         at += 1
-    frame = (lambda: timed(lambda: text.read(drawn))) if sequences == 0 else (lambda: timed(step))
+
+    def first():
+        text.read(drawn)
+        text.best()
+    frame = (lambda: timed(first)) if sequences == 0 else (lambda: timed(step))
     serve(lambda: (frame()[0], tokens), {"version": ll.__version__, "dtype": "Q8_0" if "q8_0" in path else "bf16"})
 
 

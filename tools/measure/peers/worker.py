@@ -21,13 +21,16 @@ def timed(run):
     return 1e3 * (time.perf_counter() - start), result
 
 
-def serve(frame, about, warmup=1):
+WARM_UP = 2  # frames of every side before the first that counts
+
+
+def serve(frame, about):
     """frame() -> milliseconds, an array. about: what this side is, of JSON."""
     def say(**what):
         ANSWERS.write(json.dumps(what) + "\n")
         ANSWERS.flush()
     result = None
-    for _ in range(warmup):
+    for _ in range(WARM_UP):
         _, result = frame()
     say(about=about)
     for line in sys.stdin:
