@@ -8,7 +8,8 @@
  *
  * tectum_client_next is for the control loop: it takes no lock, waits for nothing and allocates
  * nothing. tectum_client_observe allocates only where an observation has more bytes than the two
- * before it. The library prints nothing and reads no environment. It links nothing of the engine;
+ * before it. The library prints nothing and reads no environment, but for where OpenSSL looks for
+ * the system's certificates (SSL_CERT_FILE, SSL_CERT_DIR). It links nothing of the engine;
  * of tectum.h it uses types alone, and defines none of its functions. doc/async-client.md explains
  * the options. */
 #ifndef TECTUM_CLIENT_H
@@ -78,11 +79,17 @@ struct tectum_client_options {
     int reply_ms;              /* how long a reply is waited for before the connection is given up,
                                 * whatever else the server sends meanwhile; 10000 */
     int max_rows, max_columns; /* largest chunk that is taken; 256, 64; up to 4096, 1024 */
+    const char *ca_file;       /* TLS: a PEM file of the certificates that are believed, in place of
+                                * the system's: authorities', or the server's own */
+    const char *server_name;   /* TLS: what the server's certificate must be for; the URL's host */
 };
 
-/* Begin to speak with the server at `url`, "ws://HOST:PORT/PATH". Returns at once; the server may
- * come later, and is connected to again whenever it was lost. TECTUM_INVALID names the option,
- * TECTUM_NO_MEMORY. Close with tectum_client_close. */
+/* Begin to speak with the server at `url`, "ws://HOST:PORT/PATH" (8000 and "/" unless given), or
+ * "wss://..." (443) for TLS; "https" means the same. With TLS a server that does not prove who it
+ * is hears nothing, the key included, and nothing is ever said without TLS in its place. Returns at
+ * once; the server may come later, and is connected to again whenever it was lost. TECTUM_INVALID
+ * names the option, TECTUM_IO and TECTUM_MALFORMED ca_file, TECTUM_UNSUPPORTED for TLS where the
+ * library was built without, TECTUM_NO_MEMORY. Close with tectum_client_close. */
 TECTUM_API enum tectum_status tectum_client_open(struct tectum_client **out, const char *url,
                                                  const struct tectum_client_options *options,
                                                  struct tectum_error *err);

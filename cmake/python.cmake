@@ -20,7 +20,7 @@ if(TARGET tectum_cuda)
   target_sources(tectum_python PRIVATE $<TARGET_OBJECTS:tectum_cuda>
     $<TARGET_OBJECTS:tectum_cuda_device>)
 endif()
-target_link_libraries(tectum_python PRIVATE ${base_needs} ${graph_needs} ${cuda_libraries} m
+target_link_libraries(tectum_python PRIVATE ${base_needs} ${graph_needs} ${client_tls} ${cuda_libraries} m
   Threads::Threads)
 target_link_options(tectum_python PRIVATE -Wl,--no-undefined
   -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/python.map)

@@ -5,6 +5,7 @@ usage: python3 tests/async_client.py PROGRAM    with the package tectum in PYTHO
 
 import json
 import os
+import pathlib
 import re
 import signal
 import socket
@@ -312,6 +313,35 @@ def the_page_s_example_prints_what_it_says():
     url = f"ws://127.0.0.1:{Server(DEMO, '--late-ok').port}"
     out = subprocess.run([sys.executable, "-c", f"url = {url!r}\n{code}"], stdout=subprocess.PIPE, text=True, timeout=60 * SLOW)
     check(out.returncode == 0 and out.stdout == printed, out.stdout, printed)
+
+
+class Encrypted(Server):
+    tls = True
+
+
+@test
+def tls_gives_the_rows_of_run_to_whom_it_is_believed_by():
+    pem, key = os.path.join(BOX, "robot.pem"), os.path.join(BOX, "robot.key")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                    "-keyout", key, "-out", pem, "-subj", "/CN=robot", "-addext", "subjectAltName=DNS:robot"],
+                   check=True, capture_output=True)
+    os.chmod(key, 0o600)
+    port = Encrypted(DEMO, "--late-ok", "--tls-cert", pem, "--tls-key", key).port
+    with tectum.AsyncClient(f"wss://127.0.0.1:{port}", rate_hz=20, hold_ms=-1, seed=7, ca_file=pathlib.Path(pem),
+                            server_name="robot") as robot:
+        robot.observe(seen())
+        robot.ready(60 * SLOW)
+        check(rows(robot).tobytes() == run(DEMO, seen()).tobytes())
+    with tectum.AsyncClient(f"wss://127.0.0.1:{port}", rate_hz=20, ca_file=pem) as robot:
+        until(lambda: robot.stats.failures, lambda: robot.observe(seen()))
+        check("for another host" in robot.stats.message and robot.stats.requests == 0, robot.stats)
+        check(robot.next().values is None)
+    for options, word in (({"ca_file": "/no/such/file"}, "/no/such/file"), ({"ca_file": key}, "certificate 1")):
+        try:
+            tectum.AsyncClient(f"wss://127.0.0.1:{port}", rate_hz=20, **options)
+            check(False)
+        except tectum.Error as e:
+            check(word in str(e), e)
 
 
 @test

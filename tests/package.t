@@ -46,7 +46,7 @@ cat >"$W/used.c" <<'END'
 void (*const used)(struct tectum_client **) = tectum_client_close;
 END
 cc tools/examples/hello.c "$W/used.c" $(pkg-config --cflags --libs tectum) "$W/moved/lib/libtectum_client.a" \
-    $(pkg-config --libs tectum) -o "$W/both" 2>"$W/err" && "$W/both" "$root" >"$W/out" && says "$W/out"
+    $(pkg-config --libs tectum) $(pkg-config --libs --static tectum_client | sed 's/-ltectum_client//') -o "$W/both" 2>"$W/err" && "$W/both" "$root" >"$W/out" && says "$W/out"
 ok $? "or with both libraries"
 unset PKG_CONFIG_PATH
 mkdir "$W/robot"
@@ -60,6 +60,15 @@ END
 { cmake -S "$W/robot" -B "$W/robot/made" -DCMAKE_PREFIX_PATH="$W/moved" && cmake --build "$W/robot/made"; } >"$W/out" 2>"$W/err" &&
     follows "$W/robot/made/follow"
 ok $? "a CMake project finds the client alone"
+
+{ cmake -S . -B "$W/plain" -DTECTUM_CLIENT_TLS=off -DTECTUM_CUDA=off &&
+    cmake --build "$W/plain" --target follow --target tectum_client_shared; } >"$W/out" 2>"$W/err"
+ok $? "the client is built without OpenSSL"
+ldd "$W/plain/libtectum_client.so" >"$W/libraries" && ! grep -qE 'ssl|crypto' "$W/libraries" && follows "$W/plain/follow"
+ok $? "it needs none then"
+"$W/plain/follow" wss://127.0.0.1:1 >"$W/out" 2>&1
+[ $? -eq 2 ] && grep -q 'built without TLS' "$W/out"
+ok $? "and says so where a URL asks for TLS"
 
 sed -i "s/find_package(tectum $version/find_package(tectum 9.0/" "$W/project/CMakeLists.txt"
 cmake -S "$W/project" -B "$W/other" -DCMAKE_PREFIX_PATH="$W/moved" >"$W/out" 2>"$W/err"

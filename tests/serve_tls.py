@@ -329,6 +329,30 @@ def groots_port_stays_on_this_machine():
     check(server.end()[0] == 0)
 
 
+@test
+def probe_believes_whom_it_is_told():
+    server = Server()
+
+    def probe(host, *words):
+        return subprocess.run([PROGRAM, "probe", "wss://%s:%d" % (host, server.port), "--count", "2", *words],
+                              capture_output=True, text=True, timeout=60 * SLOW)
+
+    for words in (("127.0.0.1",), ("localhost",), ("127.0.0.1", "--server-name", "localhost")):
+        p = probe(*words, "--ca-file", box("root.pem"))
+        check(p.returncode == 0 and "2 requests" in p.stdout, p)
+    check(probe("127.0.0.1", "--ca-file", box("own.pem")).returncode == 0)  # the server's own, and none above it
+    for words, why in ((("127.0.0.1",), "signed by nobody who is believed"),
+                       (("127.0.0.1", "--ca-file", box("root.pem"), "--server-name", "arm"), "for another host")):
+        p = probe(*words)
+        check(p.returncode == 3 and why in p.stderr and "--" in p.stderr and not p.stdout, p)
+    p = subprocess.run([PROGRAM, "probe", "ws://127.0.0.1:1", "--ca-file", box("root.pem")], capture_output=True, text=True)
+    check(p.returncode == 2 and "--ca-file is for TLS" in p.stderr, p)
+    plain = Plain()
+    p = subprocess.run([PROGRAM, "probe", "https://127.0.0.1:%d" % plain.port, "--ca-file", box("root.pem")],
+                       capture_output=True, text=True, timeout=60 * SLOW)
+    check(p.returncode == 3 and "TLS" in p.stderr and not p.stdout, p)
+
+
 def raw(server, data=b"", act=False):
     s = socket.create_connection(("127.0.0.1", server.act_port if act else server.port), timeout=20 * SLOW)
     s.sendall(data)

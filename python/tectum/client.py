@@ -6,6 +6,7 @@ lock, so a busy interpreter delays no chunk.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from .values import Values, c_string
 
 _MERGE = ("latest_only", "weighted_average", "average", "conservative", "linear", "ensemble")
 _ON_DRY = ("hold", "zeros", "on_miss", "error")
+_TEXTS = ("ca_file", "key", "server_name", "session_id")
 _RTC = ("free", "guided", "given")
 _SOURCES = ("none", "fresh", "held", "zero", "substitute", "stopped")
 _TIME = 10  # TECTUM_TIME
@@ -80,15 +82,17 @@ def _word(name: str, words: tuple[str, ...], word: str) -> int:
 
 
 class AsyncClient:
-    """A connection to the server at ``url``, "ws://HOST:PORT", and a queue of actions.
+    """A connection to the server at ``url``, "ws://HOST:PORT" or "wss://HOST:PORT", and a queue of
+    actions.
 
     rate_hz: rows of a chunk that are for one second. The other options are those of
     ``struct tectum_client_options`` (doc/async-client.md): horizon, queue_threshold, blend_rows,
     hold_ms, by_motion, interpolate, left_input, delay_input, given_input, given_rows, first_delay,
-    key, session_id, deadline_ms, seed, reply_ms, max_rows, max_columns; ``merge``, ``on_dry`` and
-    ``rtc`` are words in lower case. One that is left out has its default.
+    key, session_id, deadline_ms, seed, reply_ms, max_rows, max_columns, ca_file, server_name;
+    ``merge``, ``on_dry`` and ``rtc`` are words in lower case. One that is left out has its default.
 
-    ``observe`` is for one thread, ``next`` for one. Raises InvalidError, NoMemoryError.
+    ``observe`` is for one thread, ``next`` for one. Raises InvalidError, NoMemoryError, and what
+    ``ca_file`` is read with.
     """
 
     def __init__(
@@ -109,8 +113,8 @@ class AsyncClient:
         for name, value in (numbers | options).items():
             if value is None:
                 continue
-            if name == "session_id" or name == "key" or name.endswith("_input"):
-                keep.append(c_string(name, value))
+            if name in _TEXTS or name.endswith("_input"):
+                keep.append(c_string(name, os.fspath(value) if name == "ca_file" else value))
                 value = keep[-1]
             try:
                 setattr(given, name, int(value) if isinstance(value, bool) else value)

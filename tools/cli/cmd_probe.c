@@ -1,6 +1,7 @@
 /* cmd_probe.c - one observation, recorded or drawn, to an openpi server, and where the time went.
  */
 #include "base/json_text.h"
+#include "tools/client/socket.h"
 #include "tools/probe/probe.h"
 #include "tools/serve/key.h"
 
@@ -9,7 +10,7 @@
 enum { COUNT = 20 };
 
 struct probe_options {
-    const char *recording, *key;
+    const char *recording, *key, *ca_file, *server_name;
     int count;
 };
 
@@ -20,6 +21,11 @@ static const struct tec_option options[] = {
      0},
     {"count", 'n', TEC_OPTION_INT, "N", "requests that count; 20", AT(count), 1, TEC_PROBE_MOST},
     {"key", 0, TEC_OPTION_TEXT, "FILE", "its first line is the server's key", AT(key), 0, 0},
+    {"ca-file", 0, TEC_OPTION_TEXT, "FILE.pem",
+     "whose certificates are believed, in place of the system's: authorities', or the server's own",
+     AT(ca_file), 0, 0},
+    {"server-name", 0, TEC_OPTION_TEXT, "NAME",
+     "what the server's certificate must be for; the URL's host", AT(server_name), 0, 0},
 };
 
 static json_t *or_null(int64_t us)
@@ -79,6 +85,22 @@ static enum tec_status first_observation(struct tec_recorded *r, struct tec_reco
     return tec_fail(err, TEC_MALFORMED, "%s: there is no observation in it", r->file->path);
 }
 
+/* Where the URL asks for TLS, whom to believe; zeroed otherwise. */
+static enum tec_status open_trust(struct tec_client_trust *trust, const struct tec_invocation *call,
+                                  struct tec_error *err)
+{
+    const struct probe_options *o = call->options;
+    bool secure = false;
+    *trust = (struct tec_client_trust){.context = NULL};
+    TEC_TRY(tec_client_check_url(call->args.item[0], &secure, err));
+    if (secure)
+        return tec_client_trust_open(trust, o->ca_file, o->server_name, err);
+    if (o->ca_file || o->server_name)
+        return tec_fail(err, TEC_INVALID, "%s is for TLS, which %s does not ask for: wss://",
+                        o->ca_file ? "--ca-file" : "--server-name", call->args.item[0]);
+    return TEC_OK;
+}
+
 /* Send the values, or without them some that are drawn, and tell what was measured. */
 static enum tec_status probe(struct tec_invocation *call, const struct tec_value *values, size_t n,
                              struct tec_error *err)
@@ -86,17 +108,21 @@ static enum tec_status probe(struct tec_invocation *call, const struct tec_value
     const struct probe_options *o = call->options;
     struct tec_probe_times times;
     struct tec_key key = {.n = 0};
+    struct tec_client_trust trust;
     TEC_TRY(o->key ? tec_key_read(&key, o->key, err) : TEC_OK);
     char text[TEC_KEY_MAX + 1];
     snprintf(text, sizeof text, "%.*s", (int)key.n, key.text);
+    TEC_TRY(open_trust(&trust, call, err));
     const struct tec_probe_options options_of = {.url = call->args.item[0],
                                                  .key = o->key ? text : NULL,
+                                                 .trust = &trust,
                                                  .count = o->count ? o->count : COUNT,
                                                  .values = values,
                                                  .n = n,
                                                  .seed = call->shared.seed.value};
-    TEC_TRY(tec_probe_run(&times, &options_of, call->heap, err));
-    return tell(call, &times, err);
+    enum tec_status status = tec_probe_run(&times, &options_of, call->heap, err);
+    tec_client_trust_close(&trust);
+    return status == TEC_OK ? tell(call, &times, err) : status;
 }
 
 static enum tec_status probe_recorded(struct tec_invocation *call, struct tec_recorded *r,
@@ -129,7 +155,8 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 const struct tec_command tec_command_probe = {
     .usage = "probe [options] URL",
     .about =
-        "URL is ws://HOST:PORT of any server that speaks openpi's protocol. One observation is\n"
+        "URL is ws://HOST:PORT of any server that speaks openpi's protocol, or wss://HOST:PORT by\n"
+        "TLS, where the server must have a certificate that is believed. One observation is\n"
         "sent --count times, one after the other: the first of a recording, or one that is drawn\n"
         "from --seed to fit what a tectum server says its inputs are. Of such a server the\n"
         "breakdown is whole, of others what they say: server_timing and policy_timing. JSON: {n, "
@@ -137,7 +164,8 @@ const struct tec_command tec_command_probe = {
         "client_p99_us, wire_us, decode_us, prepare_us, model_us, finish_us, actions [rows,\n"
         "columns]}, null for what the server does not say.\n",
     .example = "  tectum probe ws://robot:8000\n"
-               "  tectum probe ws://robot:8000 --recording robot.mcap\n",
+               "  tectum probe ws://robot:8000 --recording robot.mcap\n"
+               "  tectum probe wss://robot:8000 --ca-file robot.pem\n",
     .takes = TEC_TAKES_FORMAT | TEC_TAKES_SEED,
     .options = options,
     .n_options = sizeof options / sizeof options[0],

@@ -260,6 +260,7 @@ static enum tec_status prepare(struct tectum_client *c, struct tec_error *err)
     tec_triple_init(&c->between);
     c->socket.asker = c->stop[0];
     c->socket.wait_ms = c->reply_ms;
+    c->socket.trust = &c->trust;
     c->socket.most = ((size_t)1 << 20) + 8 * values * sizeof(double);
     c->pause_ms = FIRST_PAUSE;
     c->ready_episode = -1;

@@ -33,8 +33,9 @@ struct tectum_client {
     /* The network's thread. */
     pthread_t thread;
     bool started;
-    int wake;    /* an eventfd: there is something new */
-    int stop[2]; /* sockets: closing the second ends every wait */
+    int wake;                      /* an eventfd: there is something new */
+    int stop[2];                   /* sockets: closing the second ends every wait */
+    struct tec_client_trust trust; /* zeroed where the URL is plain */
     struct tec_client_socket socket;
     struct tec_buffer request, reply;
     double *actions; /* [max_rows, max_columns] */

@@ -49,6 +49,22 @@ static void random_session(char *to, size_t room)
     snprintf(to, room, "robot-%016llx", (unsigned long long)number);
 }
 
+/* Where the URL asks for TLS, whom to believe. Options that mean nothing without it are refused:
+ * who gives them counts on it. */
+static enum tec_status open_trust(struct tectum_client *c, const struct tectum_client_options *o,
+                                  struct tec_error *err)
+{
+    bool secure = false;
+    TEC_TRY(tec_client_check_url(c->url, &secure, err));
+    if (secure)
+        return tec_client_trust_open(&c->trust, o->ca_file, o->server_name, err);
+    if (o->ca_file || o->server_name)
+        return tec_fail(err, TEC_INVALID,
+                        "%s: %s is for TLS, which this URL does not ask for: wss://", c->url,
+                        o->ca_file ? "ca_file" : "server_name");
+    return TEC_OK;
+}
+
 static enum tec_status read_options(struct tectum_client *c, const char *url,
                                     const struct tectum_client_options *o, struct tec_error *err)
 {
@@ -76,7 +92,7 @@ static enum tec_status read_options(struct tectum_client *c, const char *url,
     c->reply_ms = o->reply_ms ? o->reply_ms : 10000;
     c->has_seed = o->seed != NULL;
     c->seed = o->seed ? *o->seed : 0;
-    TEC_TRY(tec_client_check_url(c->url, err));
+    TEC_TRY(open_trust(c, o, err));
     TEC_TRY(tec_client_queue_init(&c->queue, o, &c->heap, err));
     c->max_rows = c->queue.plan.most_rows;
     c->max_columns = c->queue.plan.most_columns;
@@ -103,8 +119,10 @@ enum tectum_status tectum_client_open(struct tectum_client **out, const char *ur
     }
     if (status == TEC_OK)
         *out = c;
-    else
+    else {
+        tec_client_trust_close(&c->trust);
         tec_heap_put(&outside, c);
+    }
     return told(error, &err, status);
 }
 
@@ -115,6 +133,7 @@ void tectum_client_close(struct tectum_client **client)
         return;
     tec_client_stop(*client);
     tec_client_queue_finish(&(*client)->queue);
+    tec_client_trust_close(&(*client)->trust);
     tec_heap_put(&outside, *client);
     *client = NULL;
 }

@@ -168,7 +168,7 @@ enum tec_status tec_probe_run(struct tec_probe_times *out, const struct tec_prob
     struct tec_client_socket s;
     struct tec_buffer request = {.heap = heap}, reply = {.heap = heap};
     *out = (struct tec_probe_times){.n = 0};
-    TEC_TRY(tec_client_connect(&s, options->url, options->key, -1, err));
+    TEC_TRY(tec_client_connect(&s, options->url, options->key, options->trust, -1, err));
     enum tec_status status = run(out, options, &s, &request, &reply, heap, err);
     tec_client_close(&s);
     tec_buffer_finish(&request);

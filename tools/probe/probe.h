@@ -3,6 +3,7 @@
 #ifndef TEC_TOOLS_PROBE_PROBE_H
 #define TEC_TOOLS_PROBE_PROBE_H
 
+#include "tools/client/secure.h"
 #include "tools/record/recorded.h"
 
 /* Medians of the requests, microseconds; -1: the server does not say. */
@@ -17,8 +18,9 @@ struct tec_probe_times {
 enum { TEC_PROBE_MOST = 1000 };
 
 struct tec_probe_options {
-    const char *url, *key; /* key NULL: none */
-    int count;             /* 1 .. TEC_PROBE_MOST requests that count, behind one that does not */
+    const char *url, *key;                /* key NULL: none */
+    const struct tec_client_trust *trust; /* for a URL with TLS; NULL: the URL is without */
+    int count; /* 1 .. TEC_PROBE_MOST requests that count, behind one that does not */
     const struct tec_value *values; /* [n]; NULL: drawn from `seed`, see draw.h */
     size_t n;                       /* at most TEC_MAX_INPUTS */
     uint64_t seed;
