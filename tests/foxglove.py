@@ -11,6 +11,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 
@@ -400,6 +401,66 @@ def handshakes_are_judged():
     places.pop().close()
     when_free(server)
     check(subprocess.run([PROGRAM, "run", DEMO, "--view-origin", "x"], capture_output=True).returncode == 2)
+    server.end()
+
+
+@test
+def one_that_looks_at_nothing_gives_its_place_to_another():
+    server = Viewed()
+    looks = Looker(server.view)
+    looks.subscribe("frames")
+    idle = [Looker(server.view) for _ in range(7)]
+    end = time.monotonic() + 11  # TEC_FOXGLOVE_IDLE_S, and a bit
+    while time.monotonic() < end:
+        idle[3].op("unsubscribe", subscriptionIds=[])  # it says something
+        time.sleep(0.5)
+    another = when_free(server)
+    check(idle[0].failure()[1] == 1008)
+    another.subscribe("frames")
+    server.infer()
+    for one in (looks, another):
+        one.until(lambda got: count(got, "frames") > 0)
+    idle[3].settle()
+    server.end()
+
+
+@test
+def pings_without_end_take_a_quarter_of_a_processor():
+    server = Viewed()
+    look, floods = Looker(server.view), [Looker(server.view) for _ in range(3)]
+    look.subscribe("frames")
+    pings, ended = floods[0].bytes_of(9, b"x") * 2000, threading.Event()
+
+    def send(one):
+        try:
+            while not ended.is_set():
+                one.s.sendall(pings)
+        except OSError:
+            pass
+
+    def take(one):
+        try:
+            while one.s.recv(1 << 16):
+                pass
+        except OSError:
+            pass
+
+    threads = [threading.Thread(target=what, args=(one,)) for one in floods for what in (send, take)]
+    for thread in threads:
+        thread.start()
+    time.sleep(1)
+    used, began = server.cpu_s(), time.monotonic()
+    time.sleep(4)
+    share = (server.cpu_s() - used) / (time.monotonic() - began)
+    server.infer()
+    look.until(lambda got: count(got, "frames") > 0)
+    ended.set()
+    for one in floods:
+        one.s.shutdown(socket.SHUT_RDWR)
+    for thread in threads:
+        thread.join()
+    print("# a server that is flooded with pings takes %.0f %% of a processor" % (100 * share))
+    check(share < 0.45, share)
     server.end()
 
 

@@ -207,8 +207,11 @@ def page_of(server):
 def another_machine_looks_through_tls_and_with_the_key():
     """At an address that is not this machine's own alone; without both the page stays where it was."""
     server = Server("--host", "0.0.0.0", "--key", key_file(KEY), "--view", "0")
-    url = page_of(server).replace("0.0.0.0", "127.0.0.1")
-    check(url.startswith("https://"), url)
+    url = page_of(server)
+    host = url.split("/")[2].split(":")[0]
+    check(url.startswith("https://") and host != "0.0.0.0", url)
+    check(b"</html>" in curl("-k", url, "-u", "anybody:" + KEY).stdout)  # the certificate is for another address
+    url = url.replace(host, "127.0.0.1")
     port = int(url.split(":")[2].split("/")[0])
     server.works("Authorization: Api-Key %s\r\n" % KEY)
     for shown in (("-u", "anybody:" + KEY), ("-H", "Authorization: Bearer " + KEY)):

@@ -7,21 +7,14 @@
  */
 #include "tools/serve/net.h"
 
-#include <arpa/inet.h>
-#include <netinet/tcp.h>
-#include <poll.h>
+#include "tests/fuzz/connection.h"
+
 #include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
-enum { HANG_S = 20, REPLY = 1 << 12, MAX_MESSAGE = 1 << 20, PLACES = 4 };
+enum { REPLY = 1 << 12, MAX_MESSAGE = 1 << 20, PLACES = 4 };
 
 static const char upgrade[] = "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\n"
                               "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
@@ -35,12 +28,6 @@ static struct {
     struct tec_net net;
     int port;
 } server;
-
-static void need(bool good)
-{
-    if (!good)
-        abort();
-}
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
@@ -80,87 +67,14 @@ static void answer_jobs(void)
     }
 }
 
-static int connect_here(void)
-{
-    const struct sockaddr_in here = {.sin_family = AF_INET,
-                                     .sin_port = htons((uint16_t)server.port),
-                                     .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    const int on = 1;
-    const struct linger at_once = {1, 0}; /* no port waits for the end of a closed connection */
-    /* From another address of this machine each time: the server closes first, so a pair of address
-     * and port stays taken for a minute, and there are only 28,000 ports. */
-    static uint32_t turn;
-    const struct sockaddr_in from = {.sin_family = AF_INET,
-                                     .sin_addr = {htonl(INADDR_LOOPBACK + turn++ % 0xfffff0)}};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    need(fd >= 0);
-    setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
-    (void)!bind(fd, (const struct sockaddr *)&from, sizeof from); /* else from its one address */
-    need(connect(fd, (const struct sockaddr *)&here, sizeof here) == 0);
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-    return fd;
-}
-
-static void send_all(int fd, const void *data, size_t n, size_t pieces)
-{
-    size_t step = n / (pieces ? pieces : 1) + 1;
-    for (size_t at = 0; at < n; at += step) {
-        size_t now = n - at < step ? n - at : step;
-        if (send(fd, (const char *)data + at, now, MSG_NOSIGNAL) != (ssize_t)now)
-            return; /* the server has closed it, as it may */
-    }
-}
-
-/* Read until `ms` pass without a byte, or the end. */
-static size_t read_for(int fd, int ms, char *text, size_t room)
-{
-    struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
-    size_t n = 0;
-    while (n < room && poll(&poll_fd, 1, ms) > 0) {
-        ssize_t got = recv(fd, text + n, room - n, 0);
-        if (got <= 0)
-            break;
-        n += (size_t)got;
-    }
-    return n;
-}
-
-/* Whether a new connection is answered; what came instead is shown. */
-static bool healthy(void)
-{
-    static const char request[] = "GET /healthz HTTP/1.1\r\n\r\n";
-    char text[1024] = "";
-    int fd = connect_here();
-    send_all(fd, request, sizeof request - 1, 1);
-    size_t n = read_for(fd, HANG_S * 1000, text, sizeof text - 1);
-    text[n] = '\0';
-    close(fd);
-    if (!strstr(text, " 200 "))
-        fprintf(stderr, "/healthz gave %zu bytes: %s\n", n, text);
-    return strstr(text, " 200 ") != NULL;
-}
-
-/* One connection may be refused while a closed one still has its place: the next one is not. */
-static void check_health(void)
-{
-    bool good = healthy();
-    for (int i = 0; i < 3 && !good; i++)
-        good = healthy();
-    need(good);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char text[4096];
-    sigset_t alarm, before;
+    sigset_t before;
     if (size < 2)
         return 0;
-    /* libFuzzer's timer must not end a wait before its time: that looks like a server's fault. */
-    sigemptyset(&alarm);
-    sigaddset(&alarm, SIGALRM);
-    pthread_sigmask(SIG_BLOCK, &alarm, &before);
-    int fd = connect_here();
+    hold_timer(&before);
+    int fd = connect_here(server.port);
     if (data[1] == 1)
         send_all(fd, upgrade, sizeof upgrade - 1, 1);
     send_all(fd, data + 2, size - 2, data[0] % 8);
@@ -168,7 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     answer_jobs();
     read_for(fd, 1, text, sizeof text);
     close(fd);
-    check_health();
+    check_health(server.port, "GET /healthz HTTP/1.1\r\n\r\n");
     answer_jobs();
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return 0;

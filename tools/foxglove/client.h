@@ -22,6 +22,7 @@ struct tec_foxglove_client {
     uint8_t *out;         /* [TEC_FOXGLOVE_OUT] messages from out_at to out_n are on their way */
     size_t out_at, out_n; /* of out */
     int64_t lost;         /* messages that found no room, and that it has not been told of */
+    int64_t heard_ns;     /* when it has come, or sent a message last */
     int64_t second_ns;    /* a second began then, in which it has sent: */
     int sent;             /* messages */
     size_t sent_bytes;

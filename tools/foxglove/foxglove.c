@@ -35,24 +35,45 @@ static int free_place(const struct tec_foxglove *f)
     return at;
 }
 
-bool tec_foxglove_full(const struct tec_foxglove *f)
+static bool looks(const struct tec_foxglove_client *c)
 {
-    return free_place(f) == TEC_FOXGLOVE_CLIENTS;
+    bool any = false;
+    for (int i = 0; i < TEC_FOXGLOVE_CHANNELS; i++)
+        any |= c->subscribed[i];
+    return any;
+}
+
+bool tec_foxglove_full(struct tec_foxglove *f)
+{
+    struct tec_foxglove_client *idle = NULL;
+    int64_t before_ns = tec_clock_now(&f->clock) - TEC_FOXGLOVE_IDLE_S * 1000000000LL;
+    if (free_place(f) < TEC_FOXGLOVE_CLIENTS)
+        return false;
+    for (int i = 0; i < TEC_FOXGLOVE_CLIENTS; i++) {
+        struct tec_foxglove_client *c = &f->clients[i];
+        if (!looks(c) && c->heard_ns < before_ns && (!idle || c->heard_ns < idle->heard_ns))
+            idle = c;
+    }
+    if (idle)
+        tec_foxglove_client_end(idle, LWS_CLOSE_STATUS_POLICY_VIOLATION);
+    return true;
 }
 
 struct tec_foxglove_client *tec_foxglove_enter(struct tec_foxglove *f, struct lws *wsi)
 {
     int at = free_place(f);
-    return at < TEC_FOXGLOVE_CLIENTS &&
-                   tec_foxglove_client_open(&f->clients[at], wsi, f->engine, f->info, f->heap)
-               ? &f->clients[at]
-               : NULL;
+    if (at == TEC_FOXGLOVE_CLIENTS ||
+        !tec_foxglove_client_open(&f->clients[at], wsi, f->engine, f->info, f->heap))
+        return NULL;
+    f->clients[at].heard_ns = tec_clock_now(&f->clock);
+    return &f->clients[at];
 }
 
 void tec_foxglove_came(struct tec_foxglove *f, struct tec_foxglove_client *c, const void *data,
                        size_t n)
 {
-    tec_foxglove_client_receive(c, f->engine, data, n, tec_clock_now(&f->clock));
+    c->heard_ns = tec_clock_now(&f->clock);
+    tec_foxglove_client_receive(c, f->engine, data, n, c->heard_ns);
     look(f);
 }
 

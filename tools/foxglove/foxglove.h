@@ -12,7 +12,7 @@ struct lws; /* libwebsockets' connection */
 struct tec_foxglove;
 struct tec_foxglove_client;
 
-enum { TEC_FOXGLOVE_CLIENTS = 8, TEC_FOXGLOVE_TICK_US = 20000 };
+enum { TEC_FOXGLOVE_CLIENTS = 8, TEC_FOXGLOVE_TICK_US = 20000, TEC_FOXGLOVE_IDLE_S = 10 };
 
 /* What a client may name in its handshake. */
 #define TEC_FOXGLOVE_PROTOCOL "foxglove.websocket.v1"
@@ -34,9 +34,12 @@ void tec_foxglove_close(struct tec_foxglove *f);
 
 /* --- one thread, which is not the frame thread; none of these blocks --- */
 
-/* A connection whose handshake was accepted; NULL: there are TEC_FOXGLOVE_CLIENTS already, or there
- * is no memory. Then what it sends, when it may be sent to (-1: close it), and its end. */
-bool tec_foxglove_full(const struct tec_foxglove *f);
+/* Whether there are TEC_FOXGLOVE_CLIENTS. Of those the one that has subscribed to nothing and sent
+ * nothing for longest, and for TEC_FOXGLOVE_IDLE_S, is then told to leave: who comes again finds
+ * its place. */
+bool tec_foxglove_full(struct tec_foxglove *f);
+/* A connection whose handshake was accepted; NULL: there is no place, or no memory. Then what it
+ * sends, when it may be sent to (-1: close it), and its end. */
 struct tec_foxglove_client *tec_foxglove_enter(struct tec_foxglove *f, struct lws *wsi);
 void tec_foxglove_came(struct tec_foxglove *f, struct tec_foxglove_client *c, const void *data,
                        size_t n);

@@ -5,13 +5,17 @@
 #include "base/thread.h"
 #include "tools/record/recording_own.h"
 #include "tools/record/view_own.h"
+#include "tools/serve/addresses.h"
+#include "tools/serve/http_context.h"
 #include "tools/tls/front.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { HANDSHAKE_S = 5, CHUNK = 1 << 14, GOODBYE_MS = 500, PATIENCE_S = 60 };
+enum { CHUNK = 1 << 14, GOODBYE_MS = 500, PATIENCE_S = 60 };
+enum { SECOND_NS = 1000000000, SHARE = 4, NAP_US = 10000 };
 
 static const struct lws_protocols protocols[] = {
     {.name = TEC_FOXGLOVE_PROTOCOL,
@@ -24,9 +28,6 @@ static const struct lws_protocols protocols[] = {
      .rx_buffer_size = CHUNK},
     {.name = NULL},
 };
-
-/* Peers that are dead or take nothing are TCP's to find (listen.c). */
-static const lws_retry_bo_t no_pings = {.secs_since_valid_ping = 0, .secs_since_valid_hangup = 0};
 
 /* --- the thread ------------------------------------------------------------------------------- */
 
@@ -47,11 +48,35 @@ void tec_view_keep_pace(struct tec_view *v)
     lws_sul_schedule(v->context, 0, &v->tick, tick, TEC_FOXGLOVE_TICK_US);
 }
 
+static int64_t time_of(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (int64_t)t.tv_sec * SECOND_NS + t.tv_nsec;
+}
+
+/* Whatever those who look send, this thread takes a quarter of a processor at most: when it has had
+ * that much within a second, all of them wait for the next one. Pings count, too, which the library
+ * answers without a word to us. */
+static void leave_time(struct tec_view *v)
+{
+    int64_t now = time_of(CLOCK_MONOTONIC), used = time_of(CLOCK_THREAD_CPUTIME_ID);
+    if (now - v->second_ns >= SECOND_NS) {
+        v->second_ns = now;
+        v->used_ns = used;
+    }
+    while (used - v->used_ns > SECOND_NS / SHARE && now - v->second_ns < SECOND_NS &&
+           !atomic_load(&v->stopping)) {
+        usleep(NAP_US);
+        now = time_of(CLOCK_MONOTONIC);
+    }
+}
+
 static void *run(void *user)
 {
     struct tec_view *v = user;
     while (!atomic_load(&v->stopping) && lws_service(v->context, 0) >= 0)
-        continue;
+        leave_time(v);
     for (int ms = 0; ms < GOODBYE_MS && tec_foxglove_goodbye(v->foxglove) > 0; ms++) {
         lws_service(v->context, -1);
         usleep(1000);
@@ -64,31 +89,12 @@ static void *run(void *user)
 
 static enum tec_status open_context(struct tec_view *v, struct tec_error *err)
 {
-    const struct lws_context_creation_info info = {
-        .port = CONTEXT_PORT_NO_LISTEN_SERVER,
-        .protocols = protocols,
-        .vhost_name = "default",
-        .gid = -1,
-        .uid = -1,
-        .user = v,
-        .timeout_secs = HANDSHAKE_S,
-        .timeout_secs_ah_idle = HANDSHAKE_S,
-        .keepalive_timeout = HANDSHAKE_S,
-        .pt_serv_buf_size = CHUNK,
-        .fd_limit_per_thread = TEC_VIEW_SOCKETS + 8,
-        .retry_and_idle_policy = &no_pings,
-        .server_string = "tectum",
-    };
-    lws_sock_file_fd_type file = {.filefd = v->listener.fd};
-    lws_set_log_level(0, NULL);
-    v->context = lws_create_context(&info);
-    if (!v->context)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for libwebsockets");
-    v->door = lws_adopt_descriptor_vhost(lws_get_vhost_by_name(v->context, "default"),
-                                         LWS_ADOPT_RAW_FILE_DESC, file, protocols[0].name, NULL);
-    if (!v->door)
-        return tec_fail(err, TEC_NO_MEMORY, "libwebsockets does not take the listening socket");
-    return TEC_OK;
+    const struct tec_http_context what = {.protocols = protocols,
+                                          .user = v,
+                                          .chunk = CHUNK,
+                                          .sockets = TEC_VIEW_SOCKETS,
+                                          .listener = v->listener.fd};
+    return tec_http_open(&v->context, &v->door, &what, err);
 }
 
 /* From the thread of the handshakes. */
@@ -143,6 +149,20 @@ enum tec_status tec_view_read_port(int64_t *n, const char *port, struct tec_erro
                           port);
 }
 
+/* A link that opens: of a socket that listens at every address, those by which it is reached. */
+static void say_where(const struct tec_view *v)
+{
+    char at[TEC_ADDRESSES][TEC_ADDRESS], others[TEC_ADDRESSES * (TEC_ADDRESS + 2)] = "";
+    const char *safe = v->afar ? "s" : "";
+    int n = tec_addresses_of(v->afar ? v->afar->host : "127.0.0.1", at);
+    for (int i = 1, length = 0; i < n; i++)
+        length += snprintf(others + length, sizeof others - (size_t)length, "%s%s",
+                           i > 1 ? ", " : "", at[i]);
+    tec_say(v->o.opened->call,
+            "frames are shown at http%s://%s:%d/view, to Foxglove at ws%s://%s:%d%s%s", safe, at[0],
+            v->port, safe, at[0], v->port, n > 1 ? "; also at " : "", others);
+}
+
 enum tec_status tec_view_of_option(struct tec_view **out, const char *port, const char *origin,
                                    const struct tec_view_afar *afar,
                                    const struct tec_recording_options *options,
@@ -167,10 +187,7 @@ enum tec_status tec_view_of_option(struct tec_view **out, const char *port, cons
         return status;
     }
     *out = v;
-    const char *host = afar ? afar->host : "127.0.0.1", *safe = afar ? "s" : "";
-    tec_say(options->opened->call,
-            "frames are shown at http%s://%s:%d/view, to Foxglove at ws%s://%s:%d", safe, host,
-            v->port, safe, host, v->port);
+    say_where(v);
     return TEC_OK;
 }
 

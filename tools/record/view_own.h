@@ -28,7 +28,8 @@ struct tec_view {
     struct lws *door;
     int hand; /* where connections behind their TLS are handed over; -1: there is no TLS */
     int port, sockets;
-    bool ticks; /* `tick` is scheduled */
+    bool ticks;                 /* `tick` is scheduled */
+    int64_t second_ns, used_ns; /* a second began then, and the thread had so much of a processor */
     lws_sorted_usec_list_t tick;
     _Atomic bool stopping;
     pthread_t thread;

@@ -1,12 +1,13 @@
 /* net.c - the connection thread: its loop, its library, its memory. */
 #include "tools/serve/net.h"
 
+#include "tools/serve/http_context.h"
 #include "tools/serve/net_internal.h"
 
 #include <string.h>
 #include <unistd.h>
 
-enum { HANDSHAKE_S = 5, CHUNK = 1 << 16, GOODBYE_MS = 500, BEAT_US = 200000 };
+enum { CHUNK = 1 << 16, GOODBYE_MS = 500, BEAT_US = 200000 };
 _Static_assert(TEC_REPLY_HEAD >= LWS_PRE, "a frame's header fits before a reply");
 
 /* Every call into the library holds the turn lock: see tec_net_rescue. */
@@ -27,10 +28,6 @@ static const struct lws_protocols protocols[] = {
      .rx_buffer_size = CHUNK},
     {.name = NULL},
 };
-
-/* No pings of the server's own: libwebsockets 4.1 may lose the answer to a client's ping that is
- * under way then, and the client gives up. Dead peers are TCP's to find (listen.c). */
-static const lws_retry_bo_t no_pings = {.secs_since_valid_ping = 0, .secs_since_valid_hangup = 0};
 
 /* The thread ----------------------------------------------------------------------------------- */
 
@@ -153,39 +150,16 @@ static void make_turn(pthread_mutex_t *turn)
     pthread_mutexattr_destroy(&how);
 }
 
-static struct lws *adopt(struct tec_net *net, int fd)
-{
-    lws_sock_file_fd_type file = {.filefd = fd};
-    return lws_adopt_descriptor_vhost(lws_get_vhost_by_name(net->context, "default"),
-                                      LWS_ADOPT_RAW_FILE_DESC, file, protocols[0].name, NULL);
-}
-
 static enum tec_status open_context(struct tec_net *net, struct tec_error *err)
 {
-    const struct tec_net_options *o = &net->options;
-    const struct lws_context_creation_info info = {
-        .port = CONTEXT_PORT_NO_LISTEN_SERVER,
+    const struct tec_http_context what = {
         .protocols = protocols,
-        .vhost_name = "default",
-        .gid = -1,
-        .uid = -1,
         .user = net,
-        .timeout_secs = HANDSHAKE_S,
-        .timeout_secs_ah_idle = HANDSHAKE_S,
-        .keepalive_timeout = HANDSHAKE_S,
-        .pt_serv_buf_size = CHUNK,
-        .fd_limit_per_thread = (unsigned)tec_net_sockets(o->max_connections) + 32,
-        .retry_and_idle_policy = &no_pings,
-        .server_string = "tectum",
+        .chunk = CHUNK,
+        .sockets = (unsigned)tec_net_sockets(net->options.max_connections),
+        .listener = net->options.listener.fd,
     };
-    lws_set_log_level(0, NULL);
-    net->context = lws_create_context(&info);
-    if (!net->context)
-        return tec_fail(err, TEC_NO_MEMORY, "no memory for libwebsockets");
-    net->listener = adopt(net, o->listener.fd);
-    if (!net->listener)
-        return tec_fail(err, TEC_NO_MEMORY, "libwebsockets does not take the listening socket");
-    return TEC_OK;
+    return tec_http_open(&net->context, &net->listener, &what, err);
 }
 
 enum tec_status tec_net_start(struct tec_net *net, const struct tec_net_options *options,
