@@ -13,6 +13,7 @@
 #define ARM "tests/pipelines/two_models_arm.lua"
 #define SAID "tests/pipelines/said_first.lua"
 #define SAID_BESIDE "tests/pipelines/said_beside.lua"
+#define SAID_CUT "tests/pipelines/said_cut.lua"
 
 enum { FRAMES = 24, CHUNK = 6 * 32, MOST = 16 };
 
@@ -598,6 +599,32 @@ TEST(a_prompt_that_waits_may_hear_nothing)
         CHECK_INT(in->prefix.ids[0], ==, 0);
     }
     CHECK_INT(heard, ==, 1);
+    close_engine(&o);
+}
+
+/* Without tokenizers, behind a memory. What was cut for a long text is there behind a short one, and
+ * is of this observation. */
+TEST(ids_that_were_cut_are_there_when_a_shorter_text_is_heard)
+{
+    enum { GIVEN = 10 };
+    struct open o = {.k = 0};
+    struct tec_frame_input input;
+    open_engine(&o, SAID_CUT, NULL);
+    for (int f = 0; f < 8; f++) {
+        const int32_t said[1] = {7};
+        int32_t given[GIVEN];
+        for (int i = 0; i < GIVEN; i++)
+            given[i] = 20 + 10 * f + i;
+        step(&o, f, given, GIVEN, &input);
+        const struct tec_chain_input *in = of_node(&o, "look", &input);
+        REQUIRE(in->maker.make && in->memory);
+        int all = in->prefix.n_text, made = in->maker.make(in->maker.self, said, 1);
+        const int *ids = in->prefix.ids + in->memory->query;
+        CHECK_INT(made, ==, all);
+        CHECK_INT(ids[0], ==, said[0]);
+        for (int i = 0; i < GIVEN && in->memory->query + 1 + i < made; i++)
+            CHECK_INT(ids[1 + i], ==, given[i]);
+    }
     close_engine(&o);
 }
 

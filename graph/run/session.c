@@ -57,8 +57,7 @@ static bool give_set(struct tec_session *s, struct tec_session_set *set)
     seen->text = TEC_NEW(&s->arena, (size_t)s->text_max + 1, char);
     set->ids = TEC_NEW(&s->arena, (size_t)tec_chain_prompt_room(&s->prompt), int);
     set->texts = TEC_NEW(&s->arena, texts, char);
-    set->stand_ins =
-        TEC_NEW(&s->arena, s->hears ? (size_t)tec_chain_prompt_room(&s->prompt) : 1, int);
+    set->stand_ins = TEC_NEW(&s->arena, (size_t)tec_session_stand_ins(s), int);
     set->session = s;
     bool all = seen->pictures && seen->valid && seen->state && seen->state_f64 && seen->state_raw &&
                seen->bins && seen->text && set->ids && set->texts && set->stand_ins;

@@ -108,30 +108,37 @@ static enum tec_status note_cut(struct tec_session *s, const struct tec_template
     return TEC_OK;
 }
 
-/* A begin token before ids that are made up: 1, or 0. */
-static int led(const struct tec_chain_prompt *p)
+int tec_session_stand_ins(const struct tec_session *s)
 {
-    return p->leads && p->model->text.bos >= 0;
+    int n = 1;
+    for (int i = 0; s->hears && i < s->prompt.texts.n; i++) {
+        const struct tec_read_text *t = &s->prompt.texts.each[i];
+        n += t->stream < 0 ? t->input->max_tokens : tec_text_edges_room(s->options.edges, t->stream);
+    }
+    return n;
 }
 
 /* The texts of a prompt that waits, or the ids that stand for them: they are an observation's,
- * which may be gone when the last one is heard. */
-static void keep_parts(const struct tec_session *s, struct tec_session_set *set,
-                       const struct tec_chain_prompt_parts *parts,
-                       const struct tec_template_values *whole, int made)
+ * which may be gone when the last one is heard. All of them, whatever the prompt of the newest text
+ * had room for: the next one may be shorter. */
+static enum tec_status keep_parts(const struct tec_session *s, struct tec_session_set *set,
+                                  const struct tec_chain_prompt_parts *parts,
+                                  const struct tec_template_values *whole, struct tec_error *err)
 {
+    const struct tec_chain_prompt *p = &s->prompt;
     char *to = set->texts;
     set->parts = *parts;
     set->parts.said = *whole;
-    int at = s->prompt.memory ? s->prompt.remembered[parts->turn].query : led(&s->prompt);
-    int n = made - at;
-    memcpy(set->stand_ins, set->ids + at, (size_t)(n > 0 ? n : 0) * sizeof *set->ids);
     for (int i = 0; i < whole->n_texts; i++) {
         struct tec_template_text *t = &set->parts.said.texts[i];
         memcpy(to, t->text, t->n);
         t->text = to;
         to += t->n;
     }
+    return p->tokenizer ? TEC_OK
+                        : tec_texts_stand_in(&p->texts, p->streams, parts->values, parts->n_values,
+                                             p->model->text.vocab, 0, set->stand_ins,
+                                             tec_session_stand_ins(s), set->parts.stood, err);
 }
 
 /* The text of tokens of the stream that the session waits for, as much of it as a session takes. */
@@ -157,7 +164,7 @@ static int hear_ids(struct tec_session *s, struct tec_session_set *set, const in
 {
     const struct tec_text *t = &s->options.model->text;
     const struct tec_chain_prompt *p = &s->prompt;
-    int n = p->most, to = led(p), *ids = s->late_ids;
+    int n = p->most, to = p->leads && t->bos >= 0, *ids = s->late_ids;
     const int *others = set->stand_ins;
     tec_text_make_ids(n, t->vocab, ids);
     if (to)
@@ -251,7 +258,7 @@ enum tec_status tec_session_make_prompt(struct tec_session *s, struct tec_chain_
     tec_arena_rewind(&s->scratch, s->scratch_start);
     TEC_TRY(status);
     if (s->hears)
-        keep_parts(s, set, parts, &whole, *n);
+        TEC_TRY(keep_parts(s, set, parts, &whole, err));
     for (int i = 0; i < whole.n_texts; i++)
         if (parts->said.texts[i].n < whole.texts[i].n)
             return note_cut(s, &whole, &parts->said, &set->seen, err);

@@ -16,7 +16,7 @@ struct tec_session_set {
     int heard; /* of these, when a prompt that waits was made again; else 0 */
     struct tec_chain_prompt_parts parts; /* of a prompt that waits, with copies of its texts; */
     char *texts;                         /* one behind the other: [tec_texts_longest] */
-    int *stand_ins;                      /* ids that stood for them: [tec_chain_prompt_room] */
+    int *stand_ins;                      /* ids that stood for them: [tec_session_stand_ins] */
     float *noise[TEC_MAX_ACTIONS];       /* [horizon, dim] of each action node */
     float *previous[TEC_MAX_ACTIONS], *pulls[TEC_MAX_ACTIONS]; /* NULL = it has no guide */
     int *prompts[TEC_MAX_PROMPTS];
@@ -60,6 +60,9 @@ enum tec_status tec_session_init_prompt(struct tec_session *s, struct tec_error 
 enum tec_status tec_session_make_prompt(struct tec_session *s, struct tec_chain_prompt_parts *parts,
                                         struct tec_session_set *set, int *n,
                                         struct tec_chain_input *in, struct tec_error *err);
+
+/* Room for the ids that stand for all texts of a prompt that waits, at least 1. */
+int tec_session_stand_ins(const struct tec_session *s);
 
 /* Make the prompt of set `self` again, of n tokens of its stream: see struct tec_prompt_maker. */
 int tec_session_hear(void *self, const int *tokens, int n);
