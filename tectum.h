@@ -316,6 +316,11 @@ TECTUM_API enum tectum_status tectum_ranking(struct tectum *engine, const char *
 /* A candidate's text, as long as the engine is open; NULL: no such node or index. */
 TECTUM_API const char *tectum_candidate(const struct tectum *engine, const char *node, int index);
 
+/* Texts so far that no prompt could be made of: the prefill that waited for one kept the prompt
+ * that it had (doc/values.md). first, which may be NULL, then has where and why, of the first of
+ * them and of whichever session. For any thread. 0: none, first->message is "". */
+TECTUM_API int64_t tectum_unread(const struct tectum *engine, struct tectum_error *first);
+
 #ifdef __cplusplus
 }
 #endif

@@ -94,5 +94,7 @@ ok $? "a text that is not made in every frame needs a default"
 
 PYTHONPATH=tests python3 tests/serve_frames.py "$T" $P >"$W/out" 2>"$W/err"
 ok $? "it is served"
+PYTHONDONTWRITEBYTECODE=1 python3 tests/unread_text.py "$T" >"$W/out" 2>"$W/err"
+ok $? "a text that no prompt can be made of stops nobody: run, serve and /metrics tell it"
 echo "1..$n"
 exit $failed

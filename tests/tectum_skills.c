@@ -1,5 +1,6 @@
-/* tectum_skills.c - tests of rankings through the public interface. */
-#include "tests/tap.h"
+/* tectum_skills.c - tests of texts through the public interface: rankings, texts that no prompt can
+ * be made of. */
+#include "tests/box.h"
 
 #include "tectum.h"
 
@@ -89,6 +90,66 @@ TEST(rankings)
     CHECK_INT(ranking.observation, ==, second);
     check_ranking(t);
     tectum_close(&t);
+}
+
+/* The bundled tokenizer with one piece more, which the model has no row for: "to the", as
+ * the model says it. */
+static void put_tokenizer(struct box *b)
+{
+    static const char more[] = "\n\x11\n\x08to\xe2\x96\x81"
+                               "the\x15\0\0\0\0\x18\x04";
+    static char old[65536];
+    FILE *from = fopen("pipelines/checkpoints/metaworld/tokenizer.model", "rb");
+    REQUIRE(from);
+    size_t n = fread(old, 1, sizeof old, from);
+    fclose(from);
+    box_path(b, "more.model");
+    FILE *to = fopen(b->path, "wb");
+    REQUIRE(to && n < sizeof old);
+    fwrite(old, 1, n, to);
+    fwrite(more, 1, sizeof more - 1, to);
+    CHECK(fclose(to) == 0);
+}
+
+TEST(a_text_that_is_no_prompt_is_counted_and_told)
+{
+    static uint8_t picture[64 * 64 * 3];
+    static double actions[64 * 32];
+    const float state[4] = {0.0F, 0.6F, 0.2F, 0.1F};
+    const struct tectum_value v[] = {
+        {"observation/image", TECTUM_TYPE_U8, 3, {64, 64, 3}, picture, sizeof picture},
+        {"observation/wrist_image", TECTUM_TYPE_U8, 3, {64, 64, 3}, picture, sizeof picture},
+        {"observation/state", TECTUM_TYPE_F32, 1, {4}, state, sizeof state},
+        {"prompt", TECTUM_TYPE_TEXT, 0, {0}, "open the drawer", 15}};
+    struct box b;
+    struct tectum *t = NULL;
+    struct tectum_chunk chunk;
+    struct tectum_error why = {.status = TECTUM_TIME};
+    box_make(&b);
+    put_tokenizer(&b);
+    const struct tectum_options options = {.pipeline = "tests/pipelines/said_demo.lua",
+                                           .root = ".",
+                                           .tokenizer = b.path,
+                                           .threads = 1};
+    REQUIRE(tectum_open(&t, &options, &err) == TECTUM_OK);
+    CHECK_INT(tectum_unread(t, &why), ==, 0);
+    CHECK(why.status == TECTUM_OK && !why.message[0]);
+    for (int i = 0; i < 3; i++) {
+        int64_t number = -1;
+        REQUIRE(tectum_submit(t, v, 4, 0, &number, &err) == TECTUM_OK);
+        REQUIRE(tectum_wait(t, number, patience, actions, 64 * 32, &chunk, &err) == TECTUM_OK);
+        CHECK_INT(chunk.observation, ==, number);
+        CHECK(chunk.rows > 0);
+        CHECK_INT(tectum_unread(t, NULL), ==, i + 1);
+    }
+    CHECK_INT(tectum_unread(t, &why), ==, 3);
+    CHECK_INT(why.status, ==, TECTUM_INVALID);
+    CHECK(strstr(why.message, "frame 0: ") == why.message);
+    CHECK(
+        strstr(why.message, "no prompt is made of the text of 'narration', the one before stays"));
+    CHECK_INT(tectum_unread(NULL, &why), ==, 0);
+    tectum_close(&t);
+    box_remove(&b);
 }
 
 TAP_MAIN

@@ -29,6 +29,8 @@ struct open {
     int versions;       /* events */
     int64_t version_of; /* request of the newest one */
     int arrived[TEC_MAX_NODES];
+    int unread; /* events, and what the newest one says */
+    char why[400];
     float chunk[CHUNK];
     char warning[200];
 };
@@ -59,6 +61,11 @@ static void released(void *user, int action, const float *chunk,
 static void tell(void *self, const struct tec_event *e)
 {
     struct open *o = self;
+    if (e->kind == TEC_EVENT_UNREAD) {
+        o->unread++;
+        snprintf(o->why, sizeof o->why, "%s %s %lld: %s", o->engine->topology.nodes[e->node].name,
+                 e->what, (long long)e->request, e->from);
+    }
     if (e->kind == TEC_EVENT_ARRIVE)
         o->arrived[e->node]++;
     if (e->kind != TEC_EVENT_VERSION)
@@ -595,15 +602,59 @@ TEST(a_prompt_that_waits_may_hear_nothing)
         if (!in->maker.make)
             continue;
         heard++;
-        CHECK_INT(in->maker.make(in->maker.self, NULL, 0), ==, 1);
+        CHECK_INT(in->maker.make(in->maker.self, NULL, 0, &err), ==, 1);
         CHECK_INT(in->prefix.ids[0], ==, 0);
     }
     CHECK_INT(heard, ==, 1);
     close_engine(&o);
 }
 
-/* Without tokenizers, behind a memory. What was cut for a long text is there behind a short one, and
- * is of this observation. */
+/* A text that no prompt can be made of leaves the prompt of the observation, which is of the text
+ * before, and is told with its place. */
+TEST(a_text_that_is_no_prompt_leaves_the_one_before_and_is_told)
+{
+    enum { BAD = 3 };
+    struct open o = {.k = 0, .demo = true}, told = {.k = 0, .demo = true};
+    struct tec_frame_input input;
+    struct tec_arena arena;
+    open_engine(&o, "tests/pipelines/said_demo.lua", NULL);
+    open_engine(&told, "pipelines/demo_metaworld.lua", NULL);
+    tec_arena_init(&arena, &heap);
+    char *before = NULL;
+    int *vocab = &o.engine->models[0].model->text.vocab, all = *vocab;
+    for (int f = 0; f < 6; f++) {
+        struct tec_value prompt = {
+            .name = "prompt", .kind = TEC_VALUE_TEXT, .data = "open the drawer", .bytes = 15};
+        prompt.data = f < BAD ? prompt.data : "close the window";
+        prompt.bytes = strlen(prompt.data);
+        REQUIRE(observe(&o, f, &prompt, &input) == TEC_OK);
+        *vocab = f == BAD ? 1 : all; /* the tokenizer has tokens that the model does not know */
+        const struct tec_frame_record *r = loop_frame(o.engine->loop, &input, 0, 0);
+        *vocab = all;
+        REQUIRE(r->n_reads == 1);
+        CHECK_INT(r->reads[0].request, ==, f == BAD ? f - 1 : f);
+        CHECK_INT(o.unread, ==, f >= BAD);
+        for (int i = 0; i < tec_loop_utterances(o.engine->loop); i++) {
+            const struct tec_utterance *u = tec_loop_utterance(o.engine->loop, i);
+            if (u->id == r->reads[0].request)
+                REQUIRE(tec_engine_text(o.engine, u, u->count, &arena, &before, &err) == TEC_OK);
+        }
+        REQUIRE(before != NULL);
+        step_told(&told, f, before, &input);
+        CHECK(memcmp(o.chunk, told.chunk, sizeof told.chunk) == 0);
+    }
+    CHECK(strstr(o.why, "talk narration 3: ") == o.why);
+    CHECK(strstr(o.why, "demo_metaworld.lua:"));
+    CHECK(strstr(o.why, "no prompt is made of the text of 'narration', the one before stays: "
+                        "narration: token "));
+    CHECK(strstr(o.why, "the model's vocabulary has 1; the tokenizer is another model's"));
+    tec_arena_finish(&arena);
+    close_engine(&o);
+    close_engine(&told);
+}
+
+/* Without tokenizers, behind a memory. What was cut for a long text is there behind a short one,
+ * and is of this observation. */
 TEST(ids_that_were_cut_are_there_when_a_shorter_text_is_heard)
 {
     enum { GIVEN = 10 };
@@ -618,7 +669,7 @@ TEST(ids_that_were_cut_are_there_when_a_shorter_text_is_heard)
         step(&o, f, given, GIVEN, &input);
         const struct tec_chain_input *in = of_node(&o, "look", &input);
         REQUIRE(in->maker.make && in->memory);
-        int all = in->prefix.n_text, made = in->maker.make(in->maker.self, said, 1);
+        int all = in->prefix.n_text, made = in->maker.make(in->maker.self, said, 1, &err);
         const int *ids = in->prefix.ids + in->memory->query;
         CHECK_INT(made, ==, all);
         CHECK_INT(ids[0], ==, said[0]);

@@ -46,6 +46,12 @@ static void leave_out(struct tec_figures *f, const struct tec_event *e)
     add(&f->left_out, 1);
 }
 
+static void keep_prompt(struct tec_figures *f, const struct tec_event *e)
+{
+    (void)e;
+    add(&f->unread, 1);
+}
+
 static void take_input(struct tec_figures *f, const struct tec_event *e)
 {
     add_time(&f->wait, e->tick->late_ns);
@@ -111,7 +117,7 @@ static void (*const counts[TEC_EVENTS])(struct tec_figures *f, const struct tec_
     [TEC_EVENT_START] = start_launch,   [TEC_EVENT_END] = end_launch,
     [TEC_EVENT_RELEASE] = release,      [TEC_EVENT_TOKENS] = count_tokens,
     [TEC_EVENT_FINISH] = count_finish,  [TEC_EVENT_FRAME_END] = end_frame,
-    [TEC_EVENT_LEFT_OUT] = leave_out};
+    [TEC_EVENT_UNREAD] = keep_prompt,   [TEC_EVENT_LEFT_OUT] = leave_out};
 
 void tec_figures_count(struct tec_figures *f, const struct tec_event *event)
 {

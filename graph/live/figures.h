@@ -29,6 +29,7 @@ struct tec_figures {
     _Atomic int64_t arrived, admitted, refused, shed, finished, cancelled; /* requests */
     _Atomic int64_t released, late;                                        /* chunks of actions */
     _Atomic int64_t left_out;             /* actions that a frame's decision left out */
+    _Atomic int64_t unread;               /* texts that no prompt could be made of */
     _Atomic int64_t in_flight, batch;     /* now: requests that are alive, rows decoded last */
     struct tec_figure_times frame, age;   /* age: of the observation when its actions left */
     struct tec_figure_times wait;         /* from the tick until its inputs were there */

@@ -28,6 +28,7 @@ const char *tec_recorder_kind(int kind)
                                                         [TEC_EVENT_FINISH] = "finish",
                                                         [TEC_EVENT_VERSION] = "version",
                                                         [TEC_EVENT_READ] = "read",
+                                                        [TEC_EVENT_UNREAD] = "unread",
                                                         [TEC_EVENT_LEFT_OUT] = "left_out",
                                                         [TEC_EVENT_FRAME_END] = "frame_end",
                                                         [TEC_FLIGHT_FIGURE] = "figure",
@@ -317,11 +318,9 @@ static void (*const keeps[TEC_EVENTS])(struct tec_recorder *r, struct kept *out,
     [TEC_EVENT_READ] = keep_age,        [TEC_EVENT_FRAME_END] = keep_frame_end};
 
 /* `what` is a literal, or a name of the pipeline; others write reasons and names of policies. */
-static const bool is_fixed[TEC_EVENTS] = {[TEC_EVENT_KV] = true,
-                                          [TEC_EVENT_START] = true,
-                                          [TEC_EVENT_END] = true,
-                                          [TEC_EVENT_VERSION] = true,
-                                          [TEC_EVENT_READ] = true};
+static const bool is_fixed[TEC_EVENTS] = {
+    [TEC_EVENT_KV] = true,      [TEC_EVENT_START] = true, [TEC_EVENT_END] = true,
+    [TEC_EVENT_VERSION] = true, [TEC_EVENT_READ] = true,  [TEC_EVENT_UNREAD] = true};
 
 /* Behind the event of a plan, or of a frame's end: what more it tells. */
 static void __attribute__((noinline))

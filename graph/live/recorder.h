@@ -55,6 +55,7 @@ enum tec_flight_decided {
  *   LEFT_OUT                                                                reason     its
  *   TOKENS FINISH      request             made in all          new         reason     its
  *   VERSION READ       request             frames old                       stream     reader
+ *   UNREAD             request                                              stream     reader
  *   FRAME_END          opened, ns          overrun, us          in flight   cause
  *   FIGURE             the number                                           its name: planner_us
  *                      host_us tokens rows slack_us age_us,

@@ -4,6 +4,8 @@
 #include "base/thread.h"
 #include "graph/live/turns.h"
 
+#include <stdio.h>
+
 void tec_runtime_init(struct tec_runtime *rt, const struct tec_runtime_listener *listener)
 {
     *rt = (struct tec_runtime){.listener = *listener};
@@ -38,12 +40,32 @@ static void join(struct tec_runtime *rt, const struct tec_event *e)
     }
 }
 
+/* Before it is counted, so that whoever sees the count sees the text. */
+static void keep_unread(struct tec_runtime *rt, const struct tec_event *e)
+{
+    char whose[32] = "";
+    if (tec_runtime_unread(rt))
+        return;
+    if (rt->engine->n_sessions > 1)
+        snprintf(whose, sizeof whose, ", session %d", e->tick->session);
+    snprintf(rt->unread, sizeof rt->unread, "frame %lld%s: %s", (long long)e->tick->frame, whose,
+             e->from);
+    atomic_thread_fence(memory_order_release);
+}
+
+const char *tec_runtime_unread(const struct tec_runtime *rt)
+{
+    return atomic_load_explicit(&rt->figures.unread, memory_order_acquire) > 0 ? rt->unread : NULL;
+}
+
 static void hear(void *runtime, const struct tec_event *event)
 {
     struct tec_runtime *rt = runtime;
     tec_recorder_emit(&rt->recorder, event);
     if (!rt->engine) /* the warm-up */
         return;
+    if (event->kind == TEC_EVENT_UNREAD)
+        keep_unread(rt, event);
     tec_figures_count(&rt->figures, event);
     bool again = !event->ring && event->done > 0; /* a chunk goes on: it joins nothing */
     if (event->kind == TEC_EVENT_RELEASE && !again)

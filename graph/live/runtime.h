@@ -63,6 +63,8 @@ struct tec_runtime_seen {
     int64_t acts_for;        /* the robot's tick, for its watchdogs; ticks do not go down */
 };
 
+enum { TEC_RUNTIME_UNREAD = 480 };
+
 /* What belongs to one of the frame's sessions. */
 struct tec_runtime_session {
     struct tec_observation_records records;
@@ -78,9 +80,10 @@ struct tec_runtime {
     struct tec_runtime_source source;
     struct tec_engine *engine; /* borrowed */
     struct tec_runtime_session sessions[TEC_MAX_SESSIONS];
-    int n_watchdogs;              /* of a session: one for each action node, or none */
-    struct tec_figures figures;   /* what it has done so far */
-    struct tec_recorder recorder; /* what it did last, from tec_runtime_record on */
+    int n_watchdogs;                 /* of a session: one for each action node, or none */
+    struct tec_figures figures;      /* what it has done so far */
+    char unread[TEC_RUNTIME_UNREAD]; /* see tec_runtime_unread; `figures.unread` says it is there */
+    struct tec_recorder recorder;    /* what it did last, from tec_runtime_record on */
     struct tec_clock clock;
     int64_t began_ns, ended_ns; /* of the newest frame */
     bool launched;              /* anything, in that frame */
@@ -109,6 +112,10 @@ enum tec_status tec_runtime_attach(struct tec_runtime *rt, struct tec_engine *en
 struct tec_event_sink tec_runtime_events(struct tec_runtime *rt);
 enum tec_status tec_runtime_record(struct tec_runtime *rt, struct tec_arena *arena,
                                    struct tec_error *err);
+
+/* Any thread: of the first text that no prompt could be made of, its frame, where and why; NULL:
+ * there was none. Stays as it is. How many there were is one of the figures. */
+const char *tec_runtime_unread(const struct tec_runtime *rt);
 
 /* Give each action node a watchdog that gets every chunk the moment it leaves; `actions` a tick, 0
  * = all rows. Before the first frame of a run; `unwatch` behind its last one. */

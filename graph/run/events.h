@@ -32,8 +32,10 @@ enum tec_event_kind {
     TEC_EVENT_TOKENS,  /* `request` has made `tokens` more, `done` in all */
     TEC_EVENT_FINISH,  /* it has all; `what`: "eos" or "length"; `since_ns`: when it was born */
     TEC_EVENT_VERSION, /* the text of `request`, of `tokens`, is the newest of stream `what` */
-    TEC_EVENT_READ, /* `node` reads stream `what`: the text of `request`, born `frames` frames ago
-                       and at `since_ns`; -1: its default */
+    TEC_EVENT_READ,   /* `node` reads stream `what`: the text of `request`, born `frames` frames ago
+                         and at `since_ns`; -1: its default */
+    TEC_EVENT_UNREAD, /* no prompt can be made of the text of `request` of `node`, stream `what`:
+                         its readers keep the text before; `from`: where and why */
     TEC_EVENT_LEFT_OUT,  /* the decision leaves action `node` out of the frame; `what`: why; `flag`:
                            after its deadline */
     TEC_EVENT_FRAME_END, /* `record`; `since_ns`: when the frame opened */

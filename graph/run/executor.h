@@ -21,9 +21,10 @@ struct tec_frame_view;
 
 /* Who makes a prompt of a text that is said in the frame of the observation. Called on the frame
  * thread while the input is the running frame's. make: of n tokens of the text's model, to where
- * prefix.ids points; how many ids, or 0 where none could be made and those stay. NULL: nobody. */
+ * prefix.ids points; how many ids, or 0 where none could be made, with the reason and its place in
+ * `err`, and those stay that are there. NULL: nobody. */
 struct tec_prompt_maker {
-    int (*make)(void *self, const int *tokens, int n);
+    int (*make)(void *self, const int *tokens, int n, struct tec_error *err);
     void *self;
 };
 
@@ -53,11 +54,19 @@ struct tec_late_input {
     struct tec_chain_input in;
 };
 
+/* A text that no prompt could be made of, so that the one before it was read. */
+struct tec_unread {
+    const char *why; /* with its place; NULL = there is none */
+    int stream;
+    int64_t request;
+};
+
 /* One observation, ready for the device; everything is borrowed until the frame has ended. */
 struct tec_frame_input {
     struct tec_chain_input chains[TEC_MAX_CHAINS];      /* in the order of the loop's */
     int64_t captured_ns;                                /* when the cameras saw it, frame clock */
     struct tec_request_prompt prompts[TEC_MAX_PROMPTS]; /* tec_pipeline_prompt_of */
+    struct tec_unread unread;
     int64_t episode; /* a reset begins the next one: texts of streams are of one episode */
 };
 

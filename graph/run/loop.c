@@ -262,6 +262,7 @@ static void begin_sessions(struct tec_loop *l)
 {
     for (int s = 0; s < l->n_own; s++) {
         tec_loop_turn(l, s);
+        tec_loop_tell_unread(l);
         for (int i = 0; i < l->o.n_chains; i++)
             if (l->chains[i].in_frames && !l->chains[i].late && tec_loop_prefills(l, &l->chains[i]))
                 tec_loop_read_text(l, i);

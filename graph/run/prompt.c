@@ -200,8 +200,9 @@ enum tec_status tec_chain_prompt_make(struct tec_chain_prompt *p,
 {
     const struct tec_value *given = given_ids(p, parts);
     *n = 0;
-    if (p->memory)
+    if (p->memory && p->applied != p->streams->observation)
         TEC_TRY(tec_chain_memory_apply(p->memory, p->session, parts->values, parts->n_values, err));
+    p->applied = p->streams->observation;
     if (!parts->whole)
         return TEC_OK;
     if (p->memory)

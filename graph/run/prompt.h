@@ -25,6 +25,7 @@ struct tec_chain_prompt {
     int waits;           /* tokens of the text that it waits for; 0 = for none */
     bool cut, keep_last; /* what a robot says of a prompt that is too long */
 
+    int64_t applied;  /* the session's observation that its memory was last changed by */
     const char *name; /* of its only text, else of its prefill: what errors call it */
     struct tec_memory_prompt *remembered; /* [TEC_SESSION_SETS] with a memory, else NULL */
 

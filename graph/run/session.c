@@ -398,6 +398,33 @@ static enum tec_status observe(struct tec_session *s, const struct tec_value *va
     return tec_prefix_check_marks(s->options.model, &own->prefix, err);
 }
 
+/* The same, but what another node has said stops nobody: where no prompt can be made of a text that
+ * is new, the one before is read. */
+static enum tec_status observe_or_keep(struct tec_session *s, const struct tec_value *values,
+                                       size_t n, const float *noise, struct tec_frame_input *out,
+                                       int64_t frame, struct tec_error *err)
+{
+    char *why = s->sets[s->turn].why;
+    struct tec_error first;
+    s->streams.observation++;
+    enum tec_status status = observe(s, values, n, noise, out, frame, &first);
+    int stream = status == TEC_INVALID ? tec_streams_turn_back(&s->streams, s->episode) : -1;
+    if (stream >= 0) {
+        const struct tec_stream_reader *r = &s->streams.readers[stream];
+        tec_streams_refuse(r, status, &first);
+        memcpy(why, first.message, sizeof first.message);
+        out->unread = (struct tec_unread){why, stream, r->before.request};
+        status = observe(s, values, n, noise, out, frame, &first);
+    }
+    if (status == TEC_OK)
+        tec_streams_settle(&s->streams);
+    else if (stream >= 0)
+        tec_streams_turn_back(&s->streams, s->episode);
+    if (status != TEC_OK && err)
+        *err = first;
+    return status;
+}
+
 /* Nobody's turn moves before all parts are there. */
 enum tec_status tec_session_observe(struct tec_session *session, const struct tec_value *values,
                                     size_t n, const float *noise, int64_t frame,
@@ -406,8 +433,8 @@ enum tec_status tec_session_observe(struct tec_session *session, const struct te
 {
     struct tec_frame_input made = {.captured_ns = captured_ns, .episode = session->episode};
     for (struct tec_session *s = session; s; s = s->next)
-        TEC_TRY(observe(s, values, n, chunk_size(s) == chunk_size(session) ? noise : NULL, &made,
-                        frame, err));
+        TEC_TRY(observe_or_keep(s, values, n, chunk_size(s) == chunk_size(session) ? noise : NULL,
+                                &made, frame, err));
     if (warning)
         warning[0] = '\0';
     for (struct tec_session *s = session; s; s = s->next) {
@@ -438,31 +465,6 @@ int tec_session_act_on(struct tec_session *session, const double *state_raw, con
 {
     return tec_robot_act(session->observer, chunk, session->options.model->flow.horizon,
                          state_raw + session->first_state, out, beyond);
-}
-
-const struct tec_limits *tec_session_limits(const struct tec_session *session)
-{
-    const struct tec_limits *l = &session->robot->limits;
-    return l->min || l->max || l->max_step ? l : NULL;
-}
-
-int tec_session_miss_limit(const struct tec_session *session, const struct tec_decl_deadline *d)
-{
-    enum { MOST_RELATIVE = 3 };
-    if (d && d->limit > 0)
-        return d->limit;
-    return session->robot->relative && tec_session_repeats(d) ? MOST_RELATIVE : 0;
-}
-
-int tec_session_executed(const struct tec_session *session)
-{
-    return session->robot->execute;
-}
-
-bool tec_session_ensembles(const struct tec_session *session, double *m)
-{
-    *m = session->robot->ensemble;
-    return session->robot->ensembles;
 }
 
 void tec_session_judge(const struct tec_session *session, const float *chunk, int row, char *out,

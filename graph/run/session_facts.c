@@ -1,5 +1,5 @@
 /* session_facts.c - what a session is asked about its robot, its model and its last observation. */
-#include "graph/run/session.h"
+#include "graph/run/session_fit.h"
 #include "graph/run/session_state.h"
 
 #include <string.h>
@@ -86,4 +86,29 @@ const char *tec_session_dataset(const struct tec_session *session)
     return session->robot->asset   ? session->robot->asset
            : c && c->n_assets == 1 ? c->assets[0]
                                    : NULL;
+}
+
+const struct tec_limits *tec_session_limits(const struct tec_session *session)
+{
+    const struct tec_limits *l = &session->robot->limits;
+    return l->min || l->max || l->max_step ? l : NULL;
+}
+
+int tec_session_miss_limit(const struct tec_session *session, const struct tec_decl_deadline *d)
+{
+    enum { MOST_RELATIVE = 3 };
+    if (d && d->limit > 0)
+        return d->limit;
+    return session->robot->relative && tec_session_repeats(d) ? MOST_RELATIVE : 0;
+}
+
+int tec_session_executed(const struct tec_session *session)
+{
+    return session->robot->execute;
+}
+
+bool tec_session_ensembles(const struct tec_session *session, double *m)
+{
+    *m = session->robot->ensemble;
+    return session->robot->ensembles;
 }

@@ -113,7 +113,8 @@ int tec_session_stand_ins(const struct tec_session *s)
     int n = 1;
     for (int i = 0; s->hears && i < s->prompt.texts.n; i++) {
         const struct tec_read_text *t = &s->prompt.texts.each[i];
-        n += t->stream < 0 ? t->input->max_tokens : tec_text_edges_room(s->options.edges, t->stream);
+        n +=
+            t->stream < 0 ? t->input->max_tokens : tec_text_edges_room(s->options.edges, t->stream);
     }
     return n;
 }
@@ -182,29 +183,30 @@ static int hear_ids(struct tec_session *s, struct tec_session_set *set, const in
 
 /* Into late_ids: the prompt, or what stands behind its segments. */
 static enum tec_status hear(struct tec_session *s, struct tec_session_set *set, const int *tokens,
-                            int n, int *made)
+                            int n, int *made, struct tec_error *err)
 {
     const struct tec_chain_prompt *p = &s->prompt;
     struct tec_memory_query query = {.values = set->parts.said, .cut = true, .always = true};
     if (p->tokenizer)
-        TEC_TRY(decode_said(s, tokens, n, &query.values.texts[s->hears - 1], NULL));
+        TEC_TRY(decode_said(s, tokens, n, &query.values.texts[s->hears - 1], err));
     else {
         *made = query.n = hear_ids(s, set, tokens, n);
         query.ids = s->late_ids;
     }
     if (p->memory)
         TEC_TRY(tec_memory_prompt_end(p->memory, &p->remembered[set->parts.turn], &query,
-                                      s->late_ids, p->frame, made, &s->late, NULL));
+                                      s->late_ids, p->frame, made, &s->late, err));
     else if (p->tokenizer)
-        TEC_TRY(tec_chain_prompt_encode(p, &query.values, s->late_ids, made, &s->late, NULL));
+        TEC_TRY(tec_chain_prompt_encode(p, &query.values, s->late_ids, made, &s->late, err));
     if (*made < 1) { /* nothing was said */
         s->late_ids[0] = 0;
         *made = 1;
     }
-    return tec_text_check("", s->late_ids, *made, s->options.model->text.vocab, "", NULL);
+    return tec_text_check(p->name, s->late_ids, *made, p->model->text.vocab,
+                          "; the tokenizer is another model's", err);
 }
 
-int tec_session_hear(void *self, const int *tokens, int n)
+int tec_session_hear(void *self, const int *tokens, int n, struct tec_error *err)
 {
     struct tec_session_set *set = self;
     struct tec_session *s = set->session;
@@ -212,10 +214,13 @@ int tec_session_hear(void *self, const int *tokens, int n)
         s->prompt.memory ? &s->prompt.remembered[set->parts.turn] : NULL;
     int made = 0, at = segments ? segments->query : 0;
     struct tec_arena_mark mark = tec_arena_mark(&s->late);
-    enum tec_status status = hear(s, set, tokens, n, &made);
+    enum tec_status status = hear(s, set, tokens, n, &made, err);
     tec_arena_rewind(&s->late, mark);
-    if (status != TEC_OK)
+    if (status != TEC_OK) {
+        tec_streams_refuse(&s->streams.readers[s->prompt.texts.each[s->hears - 1].stream], status,
+                           err);
         return 0;
+    }
     memcpy(set->ids + at, s->late_ids, (size_t)made * sizeof *set->ids);
     if (segments)
         segments->n = at + made;

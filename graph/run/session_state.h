@@ -12,7 +12,8 @@
 struct tec_session_set {
     struct tec_session *session; /* whose it is */
     struct tec_observation seen;
-    int *ids;  /* [tec_chain_prompt_room] */
+    int *ids;                                            /* [tec_chain_prompt_room] */
+    char why[sizeof((struct tec_error *)NULL)->message]; /* no prompt could be made of a text */
     int heard; /* of these, when a prompt that waits was made again; else 0 */
     struct tec_chain_prompt_parts parts; /* of a prompt that waits, with copies of its texts; */
     char *texts;                         /* one behind the other: [tec_texts_longest] */
@@ -65,7 +66,7 @@ enum tec_status tec_session_make_prompt(struct tec_session *s, struct tec_chain_
 int tec_session_stand_ins(const struct tec_session *s);
 
 /* Make the prompt of set `self` again, of n tokens of its stream: see struct tec_prompt_maker. */
-int tec_session_hear(void *self, const int *tokens, int n);
+int tec_session_hear(void *self, const int *tokens, int n, struct tec_error *err);
 
 /* A picture of n values as a model reads it: the robot's floats, or where that is NULL the bytes at
  * `at`, become bytes there, or `wide` floats. And those of an observation. */

@@ -58,7 +58,8 @@ enum tec_status tec_streams_init(struct tec_session_streams *streams,
         TEC_TRY(check_tokenizers(o, r, i, err));
         r->room = ((size_t)tec_text_edges_room(o->edges, i) + 1) * BYTES_A_TOKEN;
         r->text = TEC_NEW(arena, r->room, char);
-        if (!r->text)
+        r->text_before = TEC_NEW(arena, r->tokenizer ? r->room : 1, char);
+        if (!r->text || !r->text_before)
             return tec_fail(err, TEC_NO_MEMORY, "%s: no memory", r->input->name);
     }
     return TEC_OK;
@@ -73,19 +74,42 @@ size_t tec_streams_scratch(const struct tec_session_streams *streams)
     return most;
 }
 
-static enum tec_status decode(struct tec_stream_reader *r, struct tec_arena *scratch,
-                              struct tec_error *err)
+static void swap(struct tec_stream_reader *r)
 {
-    const struct tec_text_version *v = r->version;
+    struct tec_text_version of = r->of;
+    char *text = r->text;
+    size_t bytes = r->bytes;
+    r->of = r->before;
+    r->text = r->text_before;
+    r->bytes = r->bytes_before;
+    r->before = of;
+    r->text_before = text;
+    r->bytes_before = bytes;
+}
+
+static enum tec_status decode(struct tec_stream_reader *r, const struct tec_text_version *v,
+                              struct tec_arena *scratch, struct tec_error *err)
+{
     char *text = NULL;
     size_t bytes = 0;
     TEC_TRY(tec_context(err,
                         tec_tokenizer_decode(r->tokenizer, v->tokens, (size_t)v->n, true, scratch,
                                              &text, &bytes, err),
                         "%s", r->input->name));
+    if (!r->fresh) /* else it was never a prompt's */
+        swap(r);
+    r->of = *v;
     r->bytes = bytes < r->room ? bytes : r->room;
     memcpy(r->text, text, r->bytes);
+    r->fresh = true;
+    r->refused = 0;
     return TEC_OK;
+}
+
+/* The text that is there, if it is of the episode. */
+static const struct tec_text_version *there(const struct tec_stream_reader *r, int64_t episode)
+{
+    return r->of.number > 0 && r->of.episode == episode ? &r->of : NULL;
 }
 
 enum tec_status tec_streams_take(struct tec_session_streams *streams, struct tec_text_edges *edges,
@@ -94,16 +118,49 @@ enum tec_status tec_streams_take(struct tec_session_streams *streams, struct tec
 {
     for (int i = 0; i < streams->n; i++) {
         struct tec_stream_reader *r = &streams->readers[i];
-        r->version = tec_text_edges_newest(edges, i, session, episode);
-        if (!r->version || !r->tokenizer || r->version->number == r->number)
-            continue;
-        struct tec_arena_mark mark = tec_arena_mark(scratch);
-        enum tec_status status = decode(r, scratch, err);
-        tec_arena_rewind(scratch, mark);
-        TEC_TRY(status);
-        r->number = r->version->number;
+        const struct tec_text_version *v = tec_text_edges_newest(edges, i, session, episode);
+        if (v && r->tokenizer && v->number != r->of.number && v->number != r->refused) {
+            struct tec_arena_mark mark = tec_arena_mark(scratch);
+            enum tec_status status = decode(r, v, scratch, err);
+            tec_arena_rewind(scratch, mark);
+            TEC_TRY(status);
+        }
+        if (v && v->number == r->of.number)
+            r->of.tokens = v->tokens;
+        else
+            r->of.n = 0; /* of a text before there are only bytes */
+        r->version = r->tokenizer ? there(r, episode) : v;
     }
     return TEC_OK;
+}
+
+int tec_streams_turn_back(struct tec_session_streams *streams, int64_t episode)
+{
+    int first = -1;
+    for (int i = streams->n - 1; i >= 0; i--) {
+        struct tec_stream_reader *r = &streams->readers[i];
+        if (!r->fresh)
+            continue;
+        r->refused = r->refused ? 0 : r->of.number;
+        swap(r);
+        r->version = there(r, episode);
+        first = i;
+    }
+    return first;
+}
+
+void tec_streams_refuse(const struct tec_stream_reader *r, enum tec_status status,
+                        struct tec_error *err)
+{
+    tec_context(err, status, "%s:%d: no prompt is made of the text of '%s', the one before stays",
+                r->input->where.file ? r->input->where.file : "?", r->input->where.line,
+                r->input->name);
+}
+
+void tec_streams_settle(struct tec_session_streams *streams)
+{
+    for (int i = 0; i < streams->n; i++)
+        streams->readers[i].fresh = false;
 }
 
 bool tec_streams_text(const struct tec_session_streams *streams, int stream, const char **text,

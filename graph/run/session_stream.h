@@ -9,12 +9,18 @@ struct tec_stream_reader {
     const struct tec_decl_input *input;
     const struct tec_tokenizer *tokenizer; /* of the writer's model; NULL = its text has no bytes */
     const struct tec_text_version *version; /* NULL: the default is read */
-    int64_t number;                         /* of the version whose text is below; 0 = of none */
-    char *text;                             /* [room] */
+    struct tec_text_version of; /* the version whose text is below; number 0 = of none */
+    char *text;                 /* [room] */
     size_t room, bytes;
+    struct tec_text_version before; /* the one before that, with the same room */
+    char *text_before;
+    size_t bytes_before;
+    bool fresh;      /* no prompt has been made of the newer one yet */
+    int64_t refused; /* the version that none could be made of: it is not read; 0 = none */
 };
 
 struct tec_session_streams {
+    int64_t observation; /* counted from 1; one that is prepared again has its number */
     int n;
     struct tec_stream_reader *readers; /* [n] */
 };
@@ -31,6 +37,18 @@ size_t tec_streams_scratch(const struct tec_session_streams *streams);
 enum tec_status tec_streams_take(struct tec_session_streams *streams, struct tec_text_edges *edges,
                                  int session, int64_t episode, struct tec_arena *scratch,
                                  struct tec_error *err);
+
+/* No prompt could be made: of each stream whose text is new the one before is read, called again
+ * the new one again. Returns the first such stream, -1 where no text is new: without a tokenizer
+ * none is. */
+int tec_streams_turn_back(struct tec_session_streams *streams, int64_t episode);
+
+/* Say so in a failure: whose text, and where it is declared. */
+void tec_streams_refuse(const struct tec_stream_reader *reader, enum tec_status status,
+                        struct tec_error *err);
+
+/* Prompts have been made: what is read now stays what is read. */
+void tec_streams_settle(struct tec_session_streams *streams);
 
 /* What is read: a text, or the default. False: there is none yet. */
 bool tec_streams_text(const struct tec_session_streams *streams, int stream, const char **text,

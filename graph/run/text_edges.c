@@ -6,10 +6,11 @@
 
 #include <string.h>
 
-/* `last` is the writer's, `places[triple.reading]` the reader's. */
+/* `last` and `unread` are the writer's, `places[triple.reading]` the reader's. */
 struct edge {
     struct tec_triple triple;
     struct tec_text_version last, places[TEC_TRIPLE_PLACES];
+    int64_t unread; /* 1 + the request of which was told last that no prompt can be made */
 };
 
 struct tec_text_edges {
@@ -97,10 +98,20 @@ const struct tec_text_version *tec_text_edges_last(const struct tec_text_edges *
     return last->request >= 0 && last->episode == episode ? last : NULL;
 }
 
+bool tec_text_edges_unread(struct tec_text_edges *e, int stream, int session, int64_t request)
+{
+    struct edge *edge = edge_of(e, stream, session);
+    bool told = edge->unread == request + 1;
+    edge->unread = request + 1;
+    return !told;
+}
+
 void tec_text_edges_restart(struct tec_text_edges *e)
 {
-    for (int i = 0; i < e->streams * e->sessions; i++)
+    for (int i = 0; i < e->streams * e->sessions; i++) {
         e->edges[i].last.request = -1;
+        e->edges[i].unread = 0;
+    }
 }
 
 const struct tec_text_version *tec_text_edges_newest(struct tec_text_edges *e, int stream,

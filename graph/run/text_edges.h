@@ -49,6 +49,10 @@ bool tec_text_edges_post(struct tec_text_edges *edges, int stream, int session,
 const struct tec_text_version *tec_text_edges_last(const struct tec_text_edges *edges, int stream,
                                                    int session, int64_t episode);
 
+/* For the thread that posts: is it to be told that no prompt can be made of the text of a request?
+ * Once for each, however often it is found out. */
+bool tec_text_edges_unread(struct tec_text_edges *edges, int stream, int session, int64_t request);
+
 /* Requests are numbered anew; what was posted stays. */
 void tec_text_edges_restart(struct tec_text_edges *edges);
 

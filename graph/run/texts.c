@@ -2,7 +2,8 @@
  *
  * A frame's input says which version its prompt is of; the loop only records it, since the text was
  * read when the input was made. Of a prefill that waits for a text of its frame the prompt is made
- * again when that is finished. */
+ * again when that is finished; where none can be made of it, the prompt of the observation stays,
+ * which is of the text before. */
 #include "graph/run/state.h"
 #include "graph/run/state_texts.h"
 
@@ -51,6 +52,27 @@ static void tell_read(struct tec_loop *l, int node, const struct tec_text_read *
                                         .since_ns = text ? read->born_ns : 0});
 }
 
+static void tell_unread(struct tec_loop *l, const struct tec_unread *unread)
+{
+    int d = 0;
+    if (!tec_text_edges_unread(l->o.edges, unread->stream, l->tick->session, unread->request))
+        return;
+    while (d < l->o.n_decoders - 1 && l->o.decoders[d].stream != unread->stream + 1)
+        d++;
+    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_UNREAD,
+                                        .what = tec_text_edges_name(l->o.edges, unread->stream),
+                                        .from = unread->why,
+                                        .node = l->o.decoders[d].node,
+                                        .request = unread->request,
+                                        .t_ns = tec_loop_now(l)});
+}
+
+void tec_loop_tell_unread(struct tec_loop *l)
+{
+    if (l->input && l->input->unread.why)
+        tell_unread(l, &l->input->unread);
+}
+
 void tec_loop_read_text(struct tec_loop *l, int chain)
 {
     const struct tec_text_read *reads =
@@ -73,9 +95,12 @@ void tec_loop_hear(struct tec_loop *l, struct tec_chain *c)
         at++;
     struct tec_text_read *read = &late->in.reads[at];
     bool newer = v && (v->request != in->reads[at].request || v->born_ns != in->reads[at].born_ns);
+    struct tec_error err;
     int n = !newer           ? 0
-            : in->maker.make ? in->maker.make(in->maker.self, v->tokens, v->n)
+            : in->maker.make ? in->maker.make(in->maker.self, v->tokens, v->n, &err)
                              : in->prefix.n_text;
+    if (newer && n < 1 && in->maker.make)
+        tell_unread(l, &(struct tec_unread){err.message, l->o.chains[chain].hears - 1, v->request});
     *late = (struct tec_late_input){.opened = l->n_opened, .in = *in};
     if (n > 0) {
         late->in.prefix.n_text = n;

@@ -293,6 +293,13 @@ class Robot:
         best = tuple(Ranked(text, *pair) for text, pair in zip(texts, pairs))
         return Ranking(out.request, out.observation, best)
 
+    def unread(self) -> tuple[int, str]:
+        """Texts so far that no prompt could be made of, and where and why of the first one, or "":
+        the prefill that waited for such a text kept the prompt that it had."""
+        first = ffi.new("struct tectum_error *")
+        count = self._about(lambda session: lib.tectum_unread(session, first))
+        return count, _word(first.message)
+
 
 def _count_candidates(session: Any, name: Any) -> int:
     n = 0

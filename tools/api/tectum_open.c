@@ -138,6 +138,7 @@ static enum tec_status open_engine(struct tec_live_shared *live, const struct te
                                                .actions = o->actions,
                                                .released = tec_runtime_released,
                                                .lost = tec_runtime_lost,
+                                               .events = tec_runtime_events(&live->runtime),
                                                .user = &live->runtime};
     TEC_TRY(tec_engine_open(&live->engine, &options, &live->heap, err));
     TEC_TRY(tec_open_policy(&live->policy, live->pipeline, o->policy, root, &live->engine->topology,

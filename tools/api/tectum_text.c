@@ -81,6 +81,16 @@ const char *tectum_candidate(const struct tectum *t, const char *node, int index
     return index >= 0 && index < n->choices.n ? n->choices.item[index] : NULL;
 }
 
+int64_t tectum_unread(const struct tectum *t, struct tectum_error *first)
+{
+    const char *why = t ? tec_runtime_unread(&t->live->runtime) : NULL;
+    if (first)
+        *first = (struct tectum_error){.status = why ? TECTUM_INVALID : TECTUM_OK};
+    if (first && why)
+        snprintf(first->message, sizeof first->message, "%s", why);
+    return why ? atomic_load(&t->live->runtime.figures.unread) : 0;
+}
+
 /* Under the lock. What is too much for the caller stays. */
 static bool take_ranking(struct tectum *t, int decoder, int64_t from, struct tectum_ranked *ranked,
                          size_t room, struct tectum_ranking *out)

@@ -29,7 +29,8 @@ struct job {
     struct tec_dump *dump;
     struct tec_inputs_frame given[TEC_MAX_SESSIONS];
     struct tec_frame_record last;
-    bool warned, over;        /* over: standard output is lost */
+    bool warned, unread;      /* have been told */
+    bool over;                /* standard output is lost */
     int64_t limited, told_ns; /* frames beyond limits; when one was told, not sooner than again */
 };
 
@@ -55,6 +56,10 @@ static void warn(struct job *job, const struct tec_frame_out *frame)
     if (frame->warning[0] && !job->warned)
         tec_say(job->call, "frame %lld: %s", (long long)frame->record->frame, frame->warning);
     job->warned |= frame->warning[0] != '\0';
+    const char *unread = tec_runtime_unread(&job->frames.runtime);
+    if (unread && !job->unread)
+        tec_say(job->call, "%s", unread);
+    job->unread = unread != NULL;
     bool limited = false;
     for (int i = 0; i < job->frames.n_actions; i++) {
         const struct tec_frame_left *left = tec_frame_left_of(frame, i);

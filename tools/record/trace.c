@@ -299,12 +299,13 @@ static void put_stream(struct trace *t, const struct tec_flight_event *e, size_t
 /* Frames and launches are put whole; these are the others. */
 static void (*const puts_event[TEC_FLIGHT_KINDS])(struct trace *t, const struct tec_flight_event *e,
                                                   size_t at) = {
-    [TEC_EVENT_PLAN] = put_plan,       [TEC_EVENT_ARRIVE] = arrive,
-    [TEC_EVENT_TOKENS] = tokens,       [TEC_EVENT_FINISH] = leave,
-    [TEC_EVENT_SHED] = leave,          [TEC_EVENT_CANCEL] = leave,
-    [TEC_EVENT_REFUSE] = leave,        [TEC_EVENT_KV] = put_kv,
-    [TEC_EVENT_RELEASE] = put_release, [TEC_EVENT_VERSION] = put_stream,
-    [TEC_EVENT_READ] = put_stream,     [TEC_EVENT_LEFT_OUT] = put_left_out};
+    [TEC_EVENT_PLAN] = put_plan,        [TEC_EVENT_ARRIVE] = arrive,
+    [TEC_EVENT_TOKENS] = tokens,        [TEC_EVENT_FINISH] = leave,
+    [TEC_EVENT_SHED] = leave,           [TEC_EVENT_CANCEL] = leave,
+    [TEC_EVENT_REFUSE] = leave,         [TEC_EVENT_KV] = put_kv,
+    [TEC_EVENT_RELEASE] = put_release,  [TEC_EVENT_VERSION] = put_stream,
+    [TEC_EVENT_READ] = put_stream,      [TEC_EVENT_UNREAD] = put_stream,
+    [TEC_EVENT_LEFT_OUT] = put_left_out};
 
 static void put_event(struct trace *t, size_t at)
 {

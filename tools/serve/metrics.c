@@ -159,6 +159,9 @@ void tec_metrics_text(struct tec_buffer *out, const struct tec_metrics_source *s
                 s->stats->substitutes);
     put_counter(out, "left_out_actions_total", "Actions that policies left out of frames.",
                 of(&f->left_out));
+    put_counter(out, "unread_texts_total",
+                "Texts that no prompt could be made of: their readers kept the one before.",
+                of(&f->unread));
     put_counter(out, "limited_requests_total",
                 "Requests whose actions exceeded the robot's limits.", of(&s->safety->limited));
     put_counter(out, "tokens_generated_total", "Tokens of language.", of(&f->tokens));

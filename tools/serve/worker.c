@@ -209,6 +209,15 @@ static int make_ticks(struct tec_worker *w, bool asked, struct tec_worker_sessio
     return n;
 }
 
+/* Once. */
+static void tell_unread(struct tec_worker *w)
+{
+    const char *unread = tec_runtime_unread(&w->runtime);
+    if (unread && !w->unread)
+        tec_say(w->opened.call, "%s", unread);
+    w->unread = unread != NULL;
+}
+
 /* Run the loop's frame of the jobs that sessions have; of all sessions where none has one. */
 static void run_ticks(struct tec_worker *w, bool asked)
 {
@@ -225,6 +234,7 @@ static void run_ticks(struct tec_worker *w, bool asked)
         record_tick(w, in[i], &ticks[i]);
     }
     tec_runtime_frame(&w->runtime, seen, ticks, n);
+    tell_unread(w);
     for (int i = 0; i < n; i++) {
         in[i]->record = tec_loop_record(w->opened.engine->loop, i);
         tec_recording_frame(w->recording, in[i]->record);

@@ -125,7 +125,7 @@ struct tec_worker {
     struct tec_worker_job *jobs;           /* [n] */
     struct tec_recording *recording;       /* borrowed; NULL: nothing is recorded */
     struct tec_view *view;                 /* borrowed; NULL: nobody looks */
-    bool warned;
+    bool warned, unread;                   /* a cut text, a text without a prompt: have been told */
     struct tec_clock clock;
 };
 

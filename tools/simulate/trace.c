@@ -1,4 +1,5 @@
 /* trace.c - writes the events of the frame loop as lines of JSON. */
+#include "base/json_text.h"
 #include "tools/simulate/simulator.h"
 
 #include <string.h>
@@ -322,6 +323,14 @@ static void read_text(json_t *line, const struct tec_topology *t, const struct t
     set(line, "age_us", text ? json_integer(took(e)) : json_null());
 }
 
+static void unread(json_t *line, const struct tec_topology *t, const struct tec_event *e)
+{
+    set(line, "node", json_string(t->nodes[e->node].name));
+    set(line, "stream", json_string(e->what));
+    set_integer(line, "request", e->request);
+    set(line, "reason", tec_json_shown(e->from));
+}
+
 static void frame_end(json_t *line, const struct tec_topology *t, const struct tec_event *e)
 {
     const struct tec_frame_record *r = e->record;
@@ -356,6 +365,7 @@ static const struct {
     [TEC_EVENT_FINISH] = {"finish", finish},
     [TEC_EVENT_VERSION] = {"version", version},
     [TEC_EVENT_READ] = {"read", read_text},
+    [TEC_EVENT_UNREAD] = {"unread", unread},
     [TEC_EVENT_LEFT_OUT] = {"left_out", left_out},
     [TEC_EVENT_FRAME_END] = {"frame_end", frame_end},
 };
