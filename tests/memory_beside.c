@@ -244,7 +244,7 @@ TEST(a_recall_that_nobody_waits_for_any_more_is_given_up)
     run(&is, 0, 2);
     step(&is, 2);
     CHECK_INT(tec_loop_live(is.engine->loop), ==, 1);
-    tec_loop_reset(is.engine->loop);
+    tec_loop_restart(is.engine->loop);
     CHECK(!is.engine->chains[1].memory->runs);
     is.n_chunks = 2;
     run(&is, 2, FRAMES);

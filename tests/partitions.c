@@ -202,7 +202,7 @@ static void run_policy(struct outcome *o, struct tec_engine *e, const char *name
         collect(o, e->loop, loop_frame(e->loop, &seen.input, o->frame * 1000, 0));
     }
     o->chunk = 0;
-    tec_loop_reset(e->loop);
+    tec_loop_restart(e->loop);
     tec_loop_set_planner(e->loop, &tec_default_planner);
     CHECK_INT(tec_policy_report(policy)->failures, ==, 0);
     CHECK_INT(e->plan->prefixes.in_use, ==, 0);

@@ -287,7 +287,7 @@ static void shuffled(struct open *o, const char *policy)
         wrong += memcmp(o->chunk, reference[i], sizeof o->chunk) != 0;
     }
     CHECK_INT(wrong, ==, 0);
-    tec_loop_reset(o->engine->loop);
+    tec_loop_restart(o->engine->loop);
     tec_loop_set_planner(o->engine->loop, &tec_default_planner);
     tec_policy_close(p);
 }

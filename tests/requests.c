@@ -198,7 +198,7 @@ TEST(a_change_of_the_instruction_starts_a_request)
         loop_frame(loop, NULL, 0, 0); /* no observation: nothing has changed */
     }
     CHECK_INT(told.arrived, ==, 6);
-    tec_loop_reset(loop);
+    tec_loop_restart(loop);
     frame_of(loop, &seen, 0, 8, 0); /* the first frame, again */
     CHECK_INT(told.arrived, ==, 7);
     tec_loop_destroy(loop);
@@ -238,7 +238,7 @@ TEST(a_new_request_supersedes_older_ones_of_its_node_and_session)
     CHECK_INT(told.superseded, ==, 2);
     CHECK_INT(r->refused, ==, 1);
     CHECK_INT(tec_loop_live(loop), ==, TINY_SLOTS);
-    tec_loop_reset(loop);
+    tec_loop_restart(loop);
     CHECK_INT(tiny.plan->prefixes.in_use, ==, 0);
     tec_loop_destroy(loop);
     tiny_close(&tiny);
@@ -316,7 +316,7 @@ TEST(a_kept_request_slot_is_for_its_node_alone)
     CHECK_INT(tec_loop_live(loop), ==, TINY_SLOTS);
     r = loop_frame(loop, &seen.input, 0, 3U); /* full */
     CHECK_INT(r->refused, ==, 2);
-    tec_loop_reset(loop);
+    tec_loop_restart(loop);
     loop_frame(loop, &seen.input, 0, 2U); /* used: all others are talk's */
     for (int i = 1; i < TINY_SLOTS; i++)
         CHECK_INT(loop_frame(loop, &seen.input, 0, 1U)->refused, ==, 0);
@@ -388,7 +388,7 @@ TEST(asks_and_cancels_are_answered)
     CHECK(asks[0].refused && asks[0].id == -1);
     CHECK_STR(asks[0].reason, "no observation");
     CHECK_STR(text_of(loop, 3)->reason, "cancelled");
-    tec_loop_reset(loop);
+    tec_loop_restart(loop);
     CHECK_INT(tiny.plan->prefixes.in_use, ==, 0);
     tec_loop_destroy(loop);
     tiny_close(&tiny);

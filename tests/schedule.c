@@ -266,7 +266,7 @@ static void run_trial(struct trial *trial, struct tec_loop *loop, uint64_t *dice
             loop, input ? &references[trial->current].seen.input : NULL, f * 1000, spawn);
         check_texts(trial, loop, record);
     }
-    tec_loop_reset(loop);
+    tec_loop_restart(loop);
     CHECK_INT(trial->t->plan->prefixes.in_use, ==, 0);
 }
 

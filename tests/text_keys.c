@@ -99,7 +99,7 @@ TEST(an_action_that_waits_sees_the_whole_text_of_its_frame)
     }
     CHECK_INT(tec_loop_live(loop), ==, 0);
     CHECK_INT(tiny.plan->prefixes.in_use, ==, 1);
-    tec_loop_reset(loop);
+    tec_loop_restart(loop);
     CHECK_INT(tiny.plan->prefixes.in_use, ==, 0);
     tec_loop_destroy(loop);
     for (int f = 0; f < 2; f++) {
@@ -129,7 +129,7 @@ TEST(an_action_that_does_not_wait_acts_on_the_newest_finished_text)
     loop_frame(loop, &seen[0].input, 0, 0U);
     CHECK_INT(seen_in[3], ==, 2);
     CHECK_INT(tiny.plan->prefixes.in_use, ==, 1);
-    tec_loop_reset(loop);
+    tec_loop_restart(loop);
     CHECK_INT(tiny.plan->prefixes.in_use, ==, 0);
     tec_loop_destroy(loop);
     by_hand(&seen[0], &seen[0], 0, chunk);

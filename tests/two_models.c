@@ -446,7 +446,7 @@ TEST(the_default_plan_runs_none_beside_hard_nodes)
         step(&o, f, 0, 0);
     CHECK_INT(o.slices_run, ==, 0);
     CHECK_INT(o.n_chunks, ==, 4);
-    tec_loop_reset(o.engine->loop);
+    tec_loop_restart(o.engine->loop);
     close_engine(&o);
     soften = true;
     open_engine(&o, BOTH, NULL);

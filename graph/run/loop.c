@@ -44,7 +44,7 @@ static void open_session(struct tec_loop *l)
     r->session = l->tick->session;
     r->place = l->turn;
     open_actions(l, l->tick);
-    r->overrun_us = 0;
+    r->overrun_us = r->text_late_ns = 0;
     r->missed = r->filling = false;
     r->cause = TEC_CAUSE_NONE;
     r->to_come = r->n_reads = 0;
@@ -364,7 +364,7 @@ struct tec_tick tec_loop_tick(const struct tec_loop *l, int64_t tick_ns, unsigne
                              .spawn = spawn};
 }
 
-void tec_loop_reset(struct tec_loop *l)
+void tec_loop_restart(struct tec_loop *l)
 {
     struct tec_tick none = {.next_ns = INT64_MAX};
     tec_loop_turn(l, 0);

@@ -29,8 +29,8 @@ struct tec_decoder {
     int on_text;         /* 1 + which of the texts that its prefill reads; 0 = any */
     bool supersede;      /* a new request gives up the older ones of its session */
     bool keeps_slot;     /* one request slot is there for its requests alone */
-    bool awaited;    /* a hard node waits for its texts: they are made to their ends before it, in
-                      * the frame that they are born in */
+    bool awaited;    /* a hard node waits for its texts, or they have a hard deadline themselves:
+                      * they are made to their ends in the frame that they are born in */
     bool keeps_keys; /* of its last finished text, in a request slot of each session, for
                       * actions */
     struct tec_texts stops;       /* the first of them that occurs ends an answer; n 0 = none */
@@ -203,10 +203,11 @@ struct tec_frame_record {
     struct tec_action_record actions[TEC_MAX_ACTIONS]; /* [n_actions]; the first is there always */
     int64_t planner_ns;                                /* admission, views, policy, snapping */
     int64_t host_ns;                                   /* everything that was not a replay */
-    int64_t waited_ns;  /* of its launches: for keys and values of a memory */
-    int64_t stood_ns;   /* of its launches: the whole program stood still; a lower bound */
-    int64_t overrun_us; /* past a deadline, or the session's next tick: the most */
-    bool missed;        /* any of its actions was, or the session's next tick */
+    int64_t waited_ns;    /* of its launches: for keys and values of a memory */
+    int64_t stood_ns;     /* of its launches: the whole program stood still; a lower bound */
+    int64_t text_late_ns; /* of its texts with a hard deadline: the latest ended so long after it */
+    int64_t overrun_us;   /* past a deadline, or the session's next tick: the most */
+    bool missed;          /* any of its actions was, such a text, or the session's next tick */
     bool failed; /* the device has (tec_device_failure): this frame's launches and all later ones
                   * made nothing; without a release there are no actions; cause is gpu */
     enum tec_cause cause;
@@ -281,7 +282,7 @@ struct tec_loop;
 enum tec_status tec_loop_create(struct tec_loop **out, const struct tec_loop_options *options,
                                 struct tec_heap *heap, struct tec_error *err);
 /* NULL is allowed. Regions of requests that have not ended stay taken: a plan that another loop is
- * to run on wants tec_loop_reset first. */
+ * to run on wants tec_loop_restart first. */
 void tec_loop_destroy(struct tec_loop *loop);
 
 /* Take over another planner from the next frame on. */
@@ -327,8 +328,11 @@ int tec_loop_in_flight(const struct tec_loop *loop, int session);
  * of another episode do so, too. */
 void tec_loop_empty_rings(struct tec_loop *loop, int session);
 
-/* Drop every request, as after a change of policy between runs; costs stay. */
-void tec_loop_reset(struct tec_loop *loop);
+/* Between runs, none of which reads what another left: as after create, frames and requests are
+ * numbered from 0. What ran ends with the reason "reset"; costs stay. A robot's reset is another
+ * thing: its session begins an episode (tec_session_reset), and its next frame drops what was kept
+ * of the one before. */
+void tec_loop_restart(struct tec_loop *loop);
 
 /* Between frames: may a later frame's actions be of the observation that this frame took in? At
  * most one frame's a chain and session, one an action and session, and one a request slot, are

@@ -152,7 +152,7 @@ static void fail_in_frames(const char *function, int nth, cudaError_t error, int
     CHECK_INT(n_failed, >, 3);
     CHECK(tec_device_failure(t.device, &err) == TEC_DEVICE);
     CHECK(strncmp(err.message, "cuda:0: ", 8) == 0);
-    tec_loop_reset(loop);
+    tec_loop_restart(loop);
     CHECK_INT(tec_loop_live(loop), ==, 0);
     CHECK_INT(t.plan->prefixes.in_use, ==, 0);
     tec_loop_destroy(loop);

@@ -65,7 +65,7 @@ static void run_frames(struct tec_loop *loop, uint64_t *dice, int n)
 /* The plan goes on: what requests hold goes back. */
 static void end_loop(struct tec_loop *loop)
 {
-    tec_loop_reset(loop);
+    tec_loop_restart(loop);
     tec_loop_destroy(loop);
 }
 

@@ -67,18 +67,13 @@ static void tell_loss(struct tectum *t)
     tec_bell_ring(&t->done);
 }
 
-/* Reset a ring: drop the observations in flight and tell those who wait for their actions. Of
- * several sessions the others go on. */
+/* The reset of a session: its ring is emptied at once, not with the next observation, so that those
+ * who wait for actions of what is in flight are told. */
 static void empty(struct tectum *t)
 {
     int64_t below = atomic_load(&t->forgets);
-    if (t->live->n_sessions > 1)
-        tec_loop_empty_rings(t->engine->loop, t->index);
-    else
-        tec_loop_reset(t->engine->loop);
+    tec_loop_empty_rings(t->engine->loop, t->index);
     t->observed = 0;
-    tec_transcript_tell(
-        &t->transcript); /* texts that it ended, before their frames' numbers are used anew */
     lose(t, below - 1, 0, "reset");
     tell_loss(t);
 }

@@ -116,7 +116,7 @@ void tec_frames_reset(struct tec_frames *f)
 {
     struct tec_loop *loop = f->opened.engine->loop;
     f->reset = true;
-    tec_loop_reset(loop);
+    tec_loop_restart(loop);
     for (int i = 0; i < tec_loop_utterances(loop); i++)
         tec_cursor_end(&f->readers[i].at, tec_loop_utterance(loop, i));
     f->frame = 0;

@@ -288,7 +288,7 @@ static enum tec_status run_block(struct tec_bench *b, struct tec_bench_row *r, i
     int actions = tec_bench_actions(b);
     size_t hashed = (size_t)(actions ? actions : 1) * sizeof b->chunk_hashes[0];
     r->hashed = b->frames / b->rounds;
-    tec_loop_reset(loop);
+    tec_loop_restart(loop);
     tec_loop_set_planner(loop, &r->planner);
     t->tick_ns = 0;
     for (int f = 0; f < b->warmup + frames; f++) {
@@ -324,6 +324,6 @@ enum tec_status tec_bench_run(struct tec_bench *b, struct tec_error *err)
         }
     if (b->call->progress)
         fputs("\r\033[K", stderr);
-    tec_loop_reset(b->opened.engine->loop);
+    tec_loop_restart(b->opened.engine->loop);
     return TEC_OK;
 }

@@ -146,7 +146,7 @@ static enum tec_status run_arrival(struct tec_replay_sim *s, const struct tec_re
     for (int i = 0; i < a->moment->n; i++) {
         const struct tec_recorded_part *part = &s->run.parts[a->moment->first + (size_t)i];
         if (part->reset == TEC_RESET_ALL && !a->again)
-            tec_loop_reset(loop);
+            tec_loop_restart(loop);
         s->inputs[part->session].episode += part->reset == TEC_RESET_SESSION && !a->again;
         ticks[i] = make_tick(s, part, a);
         if (part->observed || a->again)

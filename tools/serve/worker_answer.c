@@ -227,13 +227,6 @@ static void finish_text(struct tec_worker *w, int job, const struct tec_utteranc
     answer(w, job, fits ? text : "", done && (fits || !text), u->reason);
 }
 
-/* Is it the text that the job waits for? A reset numbers requests anew, so one that ended before
- * the job began is another one of that number. */
-static bool is_of(const struct tec_worker_job *job, const struct tec_utterance *u)
-{
-    return u->id == job->request && (u->finished_ns < 0 || u->finished_ns >= job->prepared_ns);
-}
-
 void tec_worker_tell_texts(struct tec_worker *w)
 {
     for (int i = 0; i < w->n_sessions; i++)
@@ -245,7 +238,7 @@ void tec_worker_tell_texts(struct tec_worker *w)
             continue;
         bool gone = atomic_load_explicit(&w->exchange->jobs[job].gone, memory_order_relaxed);
         for (int i = 0; i < tec_loop_utterances(loop) && !u; i++)
-            if (is_of(&w->jobs[job], tec_loop_utterance(loop, i)))
+            if (tec_loop_utterance(loop, i)->id == w->jobs[job].request)
                 u = tec_loop_utterance(loop, i);
         gone |= tec_worker_expired(w, job);
         struct tec_worker_session *s = &w->sessions[w->jobs[job].session];

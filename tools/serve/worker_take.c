@@ -52,18 +52,6 @@ static struct tec_worker_session *session_of(struct tec_worker *w, int job)
     return best;
 }
 
-/* The ring of a pipeline of one session begins empty; of several sessions the new episode empties
- * it. Who waits for a text that ends by it is answered, before the numbers of requests are used
- * anew. */
-static void empty_ring(struct tec_worker *w, struct tec_worker_session *s)
-{
-    tec_loop_reset(w->opened.engine->loop);
-    s->observed = 0;
-    tec_worker_texts_skip(w, s);
-    s->texts.anew = true; /* frames are numbered from 0 */
-    tec_worker_tell_texts(w);
-}
-
 /* The session is that client's from now on, and no other one is. */
 static void give_to(struct tec_worker *w, struct tec_worker_session *s, int64_t client)
 {
@@ -86,12 +74,10 @@ static void begin(struct tec_worker *w, struct tec_worker_session *s, int job)
     const struct tec_job *j = &w->exchange->jobs[job];
     give_to(w, s, j->client);
     tec_worker_texts_left(s, j->replaced);
-    if (w->stages && s->fresh && w->n_sessions == 1)
-        empty_ring(w, s);
     if (to->wants_streams)
         tec_worker_texts_want(w, s, to->streams, to->pushes);
     if (s->fresh)
-        s->reset = w->stages && w->n_sessions == 1 ? TEC_RESET_ALL : TEC_RESET_SESSION;
+        s->reset = TEC_RESET_SESSION;
     s->asked = false;
     s->number = to->chunk_id = s->observations++;
     s->asked_ns = s->began_ns = tec_clock_now(&w->clock);

@@ -123,7 +123,7 @@ static enum tec_status run_block(struct cell_run *run, enum tec_actionflow_varia
     const struct tec_planner planner = {.name = "depth", .self = b, .plan = choose};
     int warmup = warmup_of(run, depth), frames = warmup + frames_of(run->suite);
     *b = (struct block){.cell = run->cell, .row = &run->cell->rows[v], .depth = depth};
-    tec_loop_reset(engine->loop);
+    tec_loop_restart(engine->loop);
     tec_loop_set_planner(engine->loop, &planner);
     for (b->frame = 0; b->frame < frames; b->frame++) {
         struct tec_frame_input input = e->input[b->frame % TEC_BENCH_INPUTS];

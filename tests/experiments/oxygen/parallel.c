@@ -64,8 +64,8 @@ enum tec_status tec_oxygen_pair_begin(struct tec_oxygen_pair *pair, struct tec_e
 {
     TEC_TRY(tec_oxygen_show(&pair->act, pair->input, err));
     TEC_TRY(tec_oxygen_show(&pair->talk, pair->input, err));
-    tec_loop_reset(pair->act.base.opened.engine->loop);
-    tec_loop_reset(pair->talk.base.opened.engine->loop);
+    tec_loop_restart(pair->act.base.opened.engine->loop);
+    tec_loop_restart(pair->talk.base.opened.engine->loop);
     tec_loop_set_planner(pair->act.base.opened.engine->loop, &tec_default_planner);
     tec_loop_set_planner(pair->talk.base.opened.engine->loop, &pair->planner);
     return TEC_OK;

@@ -69,7 +69,7 @@ static enum tec_status run_block(struct tec_oxygen *suite, struct group *g,
     TEC_TRY(tec_oxygen_show(b->engine, p->input, err));
     TEC_TRY(open_policy(&policy, b, err));
     b->planner = tec_policy_planner(policy);
-    tec_loop_reset(b->engine->base.opened.engine->loop);
+    tec_loop_restart(b->engine->base.opened.engine->loop);
     for (int f = 0; f < p->warmup + p->frames; f++) {
         if (f == p->warmup)
             tec_energy_read(&suite->energy, &joules);
@@ -78,7 +78,7 @@ static enum tec_status run_block(struct tec_oxygen *suite, struct group *g,
     }
     count_energy(suite, p, joules);
     tec_loop_set_planner(b->engine->base.opened.engine->loop, &tec_default_planner);
-    tec_loop_reset(b->engine->base.opened.engine->loop);
+    tec_loop_restart(b->engine->base.opened.engine->loop);
     p->policy_failures += tec_policy_report(policy)->failures;
     tec_policy_close(policy);
     p->ran = true;
