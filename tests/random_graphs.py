@@ -286,6 +286,7 @@ def draw(seed):
     prompts(random.Random(seed + 23), case)
     slots(random.Random(seed + 19), case)
     left_out(random.Random(seed + 37), case)
+    hard_texts(random.Random(seed + 43), case)
     case["scenario"] = scenario(r, case)
     case["sessions"] = sessions(random.Random(seed + 7), case)
     return case
@@ -341,6 +342,18 @@ def on_texts(r, case):
             act["after"] = first["name"]
             for key in ("deadline", "when", "draft", "partition"):
                 first.pop(key, None)
+
+
+def hard_texts(r, case):
+    """Texts of frames that have a hard deadline, beside those of actions."""
+    frames = {n["kv"] for n in case["nodes"] if n["kind"] == "action" and not isinstance(n["kv"], Raw)}
+    for node in case["nodes"]:
+        if node["kind"] not in ("decode", "score") or "draft" in node or "partition" in node:
+            continue
+        prefix = prefix_of(node["kv"]) if node["kv"].startswith("of_") else node["kv"]
+        if prefix in frames and r.random() < 0.15:
+            node.pop("when", None)
+            node["deadline"] = raw("hard { ms = %d, on_miss = 'hold' }", r.choice([40, 70, 95]))
 
 
 def left_out(r, case):
@@ -627,8 +640,8 @@ class Runner:
         case = dict(copy.deepcopy(case), policy="chaos", together=case["sessions"])
         for node in case["nodes"]:
             node.pop("when", None)  # chaos never asks for a node, so its texts would not end
-            if node["kind"] in ("decode", "score"):
-                node.pop("deadline", None)  # what a busy machine gives up depends on the time
+            if node["kind"] in ("decode", "score") and "soft" in getattr(node.get("deadline"), "text", ""):
+                node.pop("deadline")  # what a busy machine gives up depends on the time
             elif node["kind"] == "action":
                 node.pop("spawn", None)  # a rate needs a robot that says how many actions it carries out
         for how in ([], ["--interpret"]):

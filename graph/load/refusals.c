@@ -254,17 +254,17 @@ static void after_text(struct refusing *r)
                name_of(r->n), name_of(text));
 }
 
-/* A text that a frame waits for is made between the hard nodes. */
+/* A text that a frame waits for, or whose deadline is hard, is made between the hard nodes. */
 static void awaited_text(struct refusing *r)
 {
     if (!writes_text(r->n) || !tec_pipeline_awaited(r->p, r->n))
         return;
     if (r->n->draft.tokens > 0)
-        REFUSE(field(r, "draft"), "'%s' has a draft, and a hard node waits for its text",
+        REFUSE(field(r, "draft"), "'%s' has a draft, and its text is made within the frame",
                name_of(r->n));
     if (r->n->partition.index >= 0)
-        REFUSE(field(r, "partition"), "'%s' is on a partition, and a hard node waits for its text",
-               name_of(r->n));
+        REFUSE(field(r, "partition"),
+               "'%s' is on a partition, and its text is made within the frame", name_of(r->n));
 }
 
 static void frame_before(struct refusing *r)
@@ -277,11 +277,13 @@ static void frame_before(struct refusing *r)
             name_of(r->n), r->n->kv.name);
 }
 
-/* Is this a text with a hard deadline beside actions? Without actions it is that of a request. */
-static bool hard_text(const struct refusing *r)
+/* Is this a text with a hard deadline beside actions, that no frame makes? Without actions it is
+ * that of a request. */
+static bool late_text(const struct refusing *r)
 {
     return writes_text(r->n) && !decodes_ring(r, r->n) &&
-           r->n->deadline.kind == TEC_DEADLINE_HARD && tec_pipeline_actor(r->p);
+           r->n->deadline.kind == TEC_DEADLINE_HARD && tec_pipeline_actor(r->p) &&
+           !tec_pipeline_awaited(r->p, r->n);
 }
 
 /* A deadline of the other kind, which nothing would follow. */
@@ -290,9 +292,10 @@ static void other_deadline(struct refusing *r)
     bool acts = r->n->kind == TEC_DECL_ACTION || decodes_ring(r, r->n);
     if (acts && r->n->deadline.kind == TEC_DEADLINE_SOFT)
         REFUSE(field(r, "deadline"), "'%s' makes actions with a soft deadline", name_of(r->n));
-    else if (hard_text(r))
-        REFUSE(field(r, "deadline"), "'%s' makes texts with a hard deadline beside actions",
-               name_of(r->n));
+    else if (late_text(r))
+        REFUSE(field(r, "deadline"), "'%s' makes texts with a hard deadline beside actions, but %s",
+               name_of(r->n),
+               ring_of(r) >= 0 ? "stands on a ring" : "its prefill is one that requests wait for");
 }
 
 /* A decision leaves out actions and what waits for its turn, nothing that others stand on. */
@@ -303,8 +306,8 @@ static void always_runs(struct refusing *r)
         !r->n->when_policy                                        ? NULL
         : decodes_ring(r, r->n) || (prefill && stands_in_ring(r)) ? "a ring goes on in every frame"
         : prefill && !waits(r, r->n)                              ? "it is the frames' prefill"
-        : tec_pipeline_awaited(r->p, r->n)                        ? "a hard node waits for it"
         : writes_text(r->n) && r->n->deadline.kind == TEC_DEADLINE_HARD ? "its deadline is hard"
+        : tec_pipeline_awaited(r->p, r->n)                              ? "a hard node waits for it"
                                                                         : NULL;
     if (why)
         REFUSE(field(r, "when"), "'%s' may be left out of a frame by a policy, but %s",

@@ -1,5 +1,6 @@
 /* sizes.c - deadlines, axes, slots: numbers of a pipeline that must fit each other. */
 #include "graph/load/loader.h"
+#include "graph/load/pipeline_texts.h"
 
 #include <string.h>
 
@@ -320,7 +321,7 @@ static void check_idle(struct tec_loader *ld)
 }
 
 /* How many requests that a node spawns are in flight: with k steps a frame each lives ceil(tokens /
- * k) frames, unless the next one ends it. 0: another kind of node, or nobody knows. */
+ * k) frames, unless the next one ends it, or its frame makes it to its end. 0: another kind of node, or nobody knows. */
 static int in_flight(const struct tec_pipeline *p, const struct tec_decl_node *n)
 {
     const struct tec_decl_spawn spawn = tec_pipeline_spawn(p, n);
@@ -328,7 +329,7 @@ static int in_flight(const struct tec_pipeline *p, const struct tec_decl_node *n
         return 0;
     int own = n->prompt.index < 0 ? 0 : p->inputs[n->prompt.index].max_tokens;
     int k = p->capture.k.item[0], frames = (own + n->max_tokens + k - 1) / k;
-    return n->supersede ? 1 : (frames - 1) / spawn.frames + 1;
+    return n->supersede || tec_pipeline_awaited(p, n) ? 1 : (frames - 1) / spawn.frames + 1;
 }
 
 /* The slots of a resource against the requests of all its nodes together. */

@@ -41,12 +41,22 @@ bool tec_pipeline_loads_first(const struct tec_pipeline *p, const struct tec_dec
            tec_pipeline_waits_for(p, prefill);
 }
 
+/* A text with a hard deadline beside actions is one of the frame that it is born in, behind the
+ * actions of its chain. */
+static bool is_hard(const struct tec_pipeline *p, const struct tec_decl_node *n)
+{
+    return !n->culled && writes_text(n) && n->deadline.kind == TEC_DEADLINE_HARD &&
+           tec_pipeline_actor(p) && tec_pipeline_in_frames(p, n) &&
+           !tec_pipeline_ring_of(p, n->chain);
+}
+
 double tec_pipeline_due(const struct tec_pipeline *p, int chain)
 {
     double due = (double)INFINITY;
     for (int i = 0; i < p->n_nodes; i++) {
         const struct tec_decl_node *n = &p->nodes[i], *early = tec_pipeline_waits_for(p, n);
-        bool acts = n->kind == TEC_DECL_ACTION || n == tec_pipeline_ring_of(p, chain);
+        bool acts =
+            n->kind == TEC_DECL_ACTION || n == tec_pipeline_ring_of(p, chain) || is_hard(p, n);
         bool own = !n->culled && acts && n->chain == chain && n->deadline.ms > 0.0;
         bool other = early && early->chain == chain && n->chain != chain;
         double ms = own ? n->deadline.ms : other ? tec_pipeline_due(p, n->chain) : due;
@@ -75,7 +85,7 @@ bool tec_pipeline_awaited(const struct tec_pipeline *p, const struct tec_decl_no
     for (int i = 0; i < p->n_nodes; i++)
         if (tec_pipeline_waits_for(p, &p->nodes[i]) == text)
             return true;
-    return false;
+    return is_hard(p, text);
 }
 
 bool tec_pipeline_keeps_keys(const struct tec_pipeline *p, const struct tec_decl_node *text)

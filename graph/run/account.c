@@ -234,6 +234,7 @@ static void judge_session(struct tec_loop *l)
 {
     struct tec_frame_record *r = &l->record;
     int64_t overrun = judge_actions(l);
+    overrun = r->text_late_ns > overrun ? r->text_late_ns : overrun;
     if (l->tick->next_ns != INT64_MAX && r->end_ns - l->tick->next_ns > overrun)
         overrun = r->end_ns - l->tick->next_ns;
     r->missed |= overrun > 0 || (r->failed && r->actions[0].release_ns < 0);

@@ -242,6 +242,7 @@ static struct tec_request born(struct tec_loop *l, int decoder, const struct tec
 {
     const struct tec_decoder *d = &l->o.decoders[decoder];
     int64_t now = tec_loop_now(l);
+    int64_t from_ns = d->awaited ? l->tick->tick_ns : now; /* of a hard deadline, as an action's */
     bool shorter = ask && ask->max_tokens > 0 && ask->max_tokens < d->max_tokens;
     int session = l->tick->session % TEC_MAX_SESSIONS;
     return (struct tec_request){.id = l->next_id++,
@@ -255,7 +256,7 @@ static struct tec_request born(struct tec_loop *l, int decoder, const struct tec
                                 .prio = ask ? ask->prio : 0,
                                 .born_ns = now,
                                 .deadline_ns =
-                                    d->deadline_us ? now + d->deadline_us * 1000 : INT64_MAX,
+                                    d->deadline_us ? from_ns + d->deadline_us * 1000 : INT64_MAX,
                                 .born_frame = l->tick->frame,
                                 .episode = l->input ? l->input->episode : 0,
                                 .shared = true,
@@ -392,6 +393,9 @@ static void hand_on(struct tec_loop *l, const struct tec_request *r, int64_t at_
 
 static void finish(struct tec_loop *l, struct tec_request *r, const char *reason, int64_t at_ns)
 {
+    int64_t late_ns = tec_loop_awaits(l, r) ? at_ns - r->deadline_ns : 0;
+    if (late_ns > l->record.text_late_ns)
+        l->record.text_late_ns = late_ns;
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_FINISH,
                                         .node = l->o.decoders[r->decoder].node,
                                         .request = r->id,

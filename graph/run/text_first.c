@@ -1,5 +1,6 @@
-/* text_first.c - texts that a hard node waits for: made to their ends in the frame that they are
- * born in, between its prefill and the actions behind them.
+/* text_first.c - hard texts, which a hard node waits for or which have a hard deadline: made to
+ * their ends in the frame that they are born in, before the actions that wait for one, else behind
+ * all of their chain's.
  *
  * They are rows of launches like other texts, but no decision is asked about them. */
 #include "graph/run/state.h"

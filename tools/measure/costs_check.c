@@ -94,11 +94,18 @@ static bool waits(const struct tec_pipeline *p, const struct tec_decl_node *acti
     return false;
 }
 
+static bool is_hard(const struct tec_pipeline *p, const struct tec_decl_node *n)
+{
+    return n->kind == TEC_DECL_PREFILL || n->kind == TEC_DECL_ACTION || tec_pipeline_awaited(p, n);
+}
+
 /* Does a node run before an action node of the same chain: its prefill, an action with an earlier
- * deadline, texts that it or such an action waits for? */
+ * deadline, texts that it or such an action waits for? Before a hard text all others do. */
 static bool is_before(const struct tec_pipeline *p, const struct tec_decl_node *n,
                       const struct tec_decl_node *action)
 {
+    if (action->kind != TEC_DECL_ACTION)
+        return n != action && is_hard(p, n);
     if (tec_pipeline_awaited(p, n))
         return waits(p, action);
     return n->kind == TEC_DECL_PREFILL ||
@@ -108,9 +115,7 @@ static bool is_before(const struct tec_pipeline *p, const struct tec_decl_node *
 /* Is it a hard node of a chain that runs before another? What rings run is no node's. */
 static bool is_earlier(const struct tec_pipeline *p, const struct tec_decl_node *n, int chain)
 {
-    bool hard =
-        n->kind == TEC_DECL_PREFILL || n->kind == TEC_DECL_ACTION || tec_pipeline_awaited(p, n);
-    return hard && n->chain != chain && tec_pipeline_in_frames(p, n) &&
+    return is_hard(p, n) && n->chain != chain && tec_pipeline_in_frames(p, n) &&
            !tec_pipeline_ring_of(p, n->chain) && runs_before(p, n->chain, chain);
 }
 
@@ -246,6 +251,7 @@ static void check_ring(struct tec_diagnostics *d, const struct tec_cost_table *t
                          ceil(b.ms + f.ms), path);
 }
 
+/* Of an action, or of a hard text. */
 static void check_action(struct tec_diagnostics *d, const struct tec_cost_table *t,
                          const struct tec_pipeline *p, const struct tec_decl_node *n,
                          const char *path)
@@ -272,7 +278,8 @@ void tec_profile_costs_check(struct tec_diagnostics *d, const struct tec_cost_ta
         check_ring(d, table, pipeline, i, path);
     for (int i = 0; i < pipeline->n_nodes; i++) {
         const struct tec_decl_node *n = &pipeline->nodes[i];
-        if (is_timed(n) && n->deadline.kind == TEC_DEADLINE_HARD && n->kind == TEC_DECL_ACTION)
+        bool hard = n->kind == TEC_DECL_ACTION || tec_pipeline_awaited(pipeline, n);
+        if (is_timed(n) && n->deadline.kind == TEC_DEADLINE_HARD && hard)
             check_action(d, table, pipeline, n, path);
     }
 }
