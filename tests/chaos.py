@@ -3,7 +3,9 @@
 
 No test depends on how fast the machine is: the deadline is several times what frames take here now, what is
 done to the program takes several deadlines, and only frames are judged whose overrun that explains by itself. With
---long there are 1000 frames, else 160, fewer where the machine is so busy that they would take too long.
+--long there are 1000 frames, else 160, fewer where the machine is so busy that they would take too long. Where it is so
+busy that frames miss a deadline of a second, or becomes so busy meanwhile that they miss theirs, nothing can be judged:
+the test is skipped, and says so.
 """
 
 import json
@@ -39,6 +41,36 @@ SLOW_POLICY = """return policy {
 """
 
 
+class Busy(Exception):
+    """The machine has no time for frames: what is missed then is not what a test has done."""
+
+
+def too_busy(needed):
+    return "the machine is too busy: a deadline of several frames would be %d ms, that of the tests is %d ms" % (
+        needed, DEADLINE)
+
+
+def unless_busy(what, *said):
+    """What only a machine that has become busier explains is a failure where it has not."""
+    needed = deadline_ms()
+    if needed > DEADLINE:
+        raise Busy("%s: %s" % (what, too_busy(needed)))
+    check(False, what, *said)
+
+
+def on_time(f):
+    """A test that needs frames which are on time if nothing is done to them."""
+    def run():
+        if NEEDED > MOST:
+            return too_busy(NEEDED)
+        try:
+            return f()
+        except Busy as e:
+            return str(e)
+    run.__name__ = f.__name__
+    return run
+
+
 def policy_file():
     path = WORK + "/slow.lua"
     with open(path, "w") as f:
@@ -46,15 +78,19 @@ def policy_file():
     return path
 
 
+MOST = 1000  # ms: with a longer deadline the tests would take too long
+
+
 def deadline_ms():
-    """Several times what a frame takes here, but for the longest two."""
+    """Several times what a frame takes here and now, but for the longest two."""
     p = subprocess.run([PROGRAM, "run", DEMO, "--random-inputs", "3", "--frames", "40", "--threads", "2", "--format",
                         "json"], capture_output=True, text=True)
     took = [f["end_us"] - f["start_us"] for f in map(json.loads, p.stdout.splitlines())]
-    return min(300, max(60, 3 * sorted(took[5:])[-3] // 1000))
+    return max(60, 3 * sorted(took[5:])[-3] // 1000)
 
 
-DEADLINE = deadline_ms()
+NEEDED = deadline_ms()
+DEADLINE = min(MOST, NEEDED)
 PERIOD = DEADLINE * 10 // 9
 ROUNDS = 25 if LONG else max(2, min(4, 20000 // (ROUND * PERIOD)))
 PATIENCE = 2.5 * PERIOD / 1000  # seconds that something takes which must not
@@ -65,7 +101,6 @@ def settings():
               "nodes.talk.deadline.ms": 600000, "guard.hard_us": 2500 * PERIOD, "guard.strikes": 16, "guard.window_frames": ROUND}  # a strike a round is no quarantine
     options = [x for name, value in fields.items() for x in ("--set", "%s=%d" % (name, value))]
     return [*options, "--policy", policy_file(), "--threads", "2"]
-
 
 
 class Run:
@@ -135,6 +170,7 @@ def judge(told, done):
 
 
 @test
+@on_time
 def a_paced_run_says_why_each_frame_missed():
     env = {**slow_files(WORK), "SLOW_PICTURE": "late.png", "SLOW_MS": str(int(1000 * PATIENCE) + PERIOD)}
     run = Run("run", DEMO, ROUND * ROUNDS, "--inputs", inputs(), "--random-inputs", "3", *settings(), "--param",
@@ -168,6 +204,7 @@ def a_paced_run_says_why_each_frame_missed():
 
 
 @test
+@on_time
 def a_memory_that_is_cold_is_the_cause():
     env = slow_files(WORK)
     if not env:
@@ -251,7 +288,7 @@ class Robot:
         for _ in range(30):
             if not self.ask()["missed"] and not self.ask()["missed"]:
                 return
-        check(False, "requests go on missing their deadlines")
+        unless_busy("requests go on missing their deadlines")
 
     def during(self, what):
         """A request while something is done, by a thread of its own: asked a little before."""
@@ -281,7 +318,8 @@ class Robot:
         before, turns = self.missed, 12
         for _ in range(turns):
             self.ask()
-        check(self.missed - before < turns / 2, self.missed, before)
+        if self.missed - before >= turns / 2:
+            unless_busy("requests miss their deadlines beside clients that stall", self.missed, before)
         half.close()
         deaf.close()
 
@@ -311,6 +349,7 @@ def stood(robot):
 
 
 @test
+@on_time
 def a_server_says_the_same_everywhere():
     robot = Robot()
     for _ in range(30):
