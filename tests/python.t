@@ -29,6 +29,19 @@ ok $? "the package says that it is typed"
 nm -D --defined-only "$W/installed/tectum/libtectum.so" | awk '{ print $3 }' | grep -v '^tectum_' >"$W/out"
 [ ! -s "$W/out" ] && nm -D --defined-only "$W/installed/tectum/libtectum.so" | grep -q ' tectum_open$'
 ok $? "the library exports what tectum.h declares, and nothing else"
+# Its source: all that is read to build it is there, with the version and the models. `pip install build/sdist/*.tar.gz` is
+# the whole of it, and compiles everything anew.
+if git rev-parse HEAD >/dev/null 2>&1; then
+    sh tools/sdist.sh >"$W/sdist" 2>"$W/err" && mkdir "$W/source" && tar -xzf "$(cat "$W/sdist")" -C "$W/source" &&
+        cmake -S "$W"/source/tectum-* -B "$W/made" -DTECTUM_PYTHON=ON -DTECTUM_CUDA=off >"$W/out" 2>"$W/err" &&
+        cmake --build "$W/made" --target tectum_python_binding >"$W/out" 2>"$W/err"
+    ok $? "the package is made as source, and configured from it alone"
+    (cd "$W"/source/tectum-* && [ -f PKG-INFO ] && grep -q '^cmake.source-dir = "."' pyproject.toml && [ -f python/tectum/client.py ] &&
+        [ -n "$(find pipelines/checkpoints -name '*.safetensors')" ] && [ -z "$(find . -name golden -o -name episodes)" ])
+    ok $? "with what the package brings, and nothing of the tests' data"
+else
+    n=$((n + 1)); echo "ok $n - the package as source # SKIP this is no git repository"
+fi
 cd "$W" || exit 1
 PYTHONPATH=$W/installed:$PYTHONPATH timeout 120 "$python" "$root/tests/python.py" "$T" "$root" "$n"
 status=$?
