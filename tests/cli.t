@@ -313,6 +313,11 @@ out "nothing is measured"; out "^H200 SXM: bf16 780"; out "^Jetson AGX Orin"
 out "^frame  *all .* predicted$"; out "^decode.b8  *decode .* predicted$"; out "gate_up"
 [ -z "$(grep -E '^(frame|private|decode).*[0-9]\.[0-9]+  *[0-9.]+$' "$W/out" | awk 'NF == 7')" ]
 ok $? "every time is marked as predicted"
+run 2 "a file is no machine" graph --roofline pipelines/demo_metaworld.lua
+err "graph --roofline MACHINE,... FILE"
+sed 's/use { name = "oxygen".*/use { file = "oxygen" },/' pipelines/demo_metaworld.lua >"$W/strange.lua"
+"$T" check "$W/strange.lua" --root . >"$W/out" 2>&1
+out "its fields are name, params" "fields are listed where none is like what was written"
 run 0 "graph --roofline as JSON" graph --roofline 4090 --format json pipelines/demo_metaworld.lua
 json whole predicted commit machines rows k pictures prompt_tokens
 run 0 "a roofline without a checkpoint" graph --roofline h200 --random-weights 1 --pictures 2 \

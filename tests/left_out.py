@@ -14,7 +14,7 @@ import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import serve_harness  # noqa: E402
-from serve_client import Array  # noqa: E402
+from serve_client import Array, Socket  # noqa: E402
 from serve_harness import BOX, OBSERVATION, PROGRAM, SLOW, check, main, picture, test, variant  # noqa: E402
 
 ARM = {"observation/image": picture, "observation/wrist_image": picture, "prompt": "press the button",
@@ -50,6 +50,28 @@ class Server(serve_harness.Server):
         return deadlines["left_out"], counted[0], deadlines["missed"]
 
 
+def told_to_foxglove(view, what, n):
+    """Of each frame that a client is told of while requests are asked: its left_out; and lines of the log."""
+    look = Socket(view, headers="Sec-WebSocket-Protocol: foxglove.sdk.v1\r\n", host="127.0.0.1:%d" % view, timeout=20 * SLOW)
+    look.message()
+    ids = {c["topic"]: c["id"] for c in json.loads(look.message()[1])["channels"]}
+    topics = [ids["/tectum/frames"], ids["/tectum/log"]]
+    look.frame(1, json.dumps({"op": "subscribe", "subscriptions": [{"id": i, "channelId": i} for i in topics]}).encode())
+    look.frame(9, b"settle")
+    while look.read() != (10, b"settle"):
+        continue
+    for _ in range(n):
+        what()
+    frames, log = [], []
+    while len(frames) < n:
+        opcode, data = look.message()
+        check(opcode == 2, opcode, data[:60])
+        one = json.loads(data[13:])
+        (frames if data[1] == topics[0] else log).append(one)
+    look.close()
+    return [f.get("left_out") for f in frames], [x["message"] for x in log if "left out" in x["message"]]
+
+
 def arm(name, fields):
     return variant(name, 'return extend("graphs/g16_action_may_be_skipped.lua", { name = "%s", frame = { %s }, nodes = { '
                    'action { name = "act", deadline = hard { ms = 90000, on_miss = "%s" } } } })' % (name, AMPLE, fields))
@@ -79,6 +101,20 @@ def a_client_gets_what_on_miss_says():
     status, _, err = server.end()
     check(status == 0 and "3 requests were answered with what on_miss says" in err and "missed" not in err
           and "at their deadline" not in err, err)
+
+
+@test
+def foxglove_is_told():
+    server = random(arm("looked_at", "hold"), "--view", "0")
+    line = ""
+    while "/view" not in line:
+        line = server.p.stderr.readline()
+        check(line, "the page's address is said")
+    client = server.connect()
+    frames, log = told_to_foxglove(int(line.split("/view")[0].split(":")[-1]), lambda: client.infer({**ARM, "tectum": {}}), 4)
+    check(frames == ["act", None, None, "act"], frames)
+    check(log and set(log) == {"'act' is left out: rests"}, log)
+    server.end()
 
 
 @test

@@ -82,6 +82,9 @@ ok $? "a replay leaves it out of the same frames"
 "$T" explain "$W/r.mcap" --frame 3 >>"$W/out" 2>"$W/err"
 grep -q '^7 frames, 0 missed, 3 left out$' "$W/out" && grep -q "^  left out: 'act', rests$" "$W/out"
 ok $? "explain counts it, and says it of its frame"
+"$T" explain "$W/r.mcap" --format json >"$W/all" 2>"$W/err" && "$T" explain "$W/r.mcap" --frame 3 --format json >"$W/third" 2>"$W/err" &&
+    "$T" explain "$W/r.mcap" --frame 4 --format json >"$W/fourth" 2>"$W/err"
+is "and so in JSON" 'f("all")[0]["left_out"] == 3 and f("third")[0]["left_out"] == [{"node": "act", "reason": "rests"}] and f("fourth")[0]["left_out"] == []'
 "$T" top "$W/r.mcap" >"$W/out" 2>"$W/err"
 "$T" top "$W/r.mcap" --format json >>"$W/out" 2>"$W/err"
 grep -q '^missed 0 of 7 in .* s  left out by the policy 3$' "$W/out" && grep -q '"left_out":3,' "$W/out"

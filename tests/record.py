@@ -664,6 +664,7 @@ def a_robot_that_has_done_nothing_is_looked_at():
     j = json.loads(tectum("top", "--control", socket_path, "--count", "1", "--format", "json").stdout)
     check(j["frames"] == 0 and j["frame"] == -1 and j["pipeline"] == "demo_metaworld", j)
     check("0 of 0 over" in tectum("top", "--control", socket_path, "--count", "1").stdout)
+    check(tectum("top", "--control", socket_path).stdout.count("0 of 0 over") == 1)  # what is no terminal's is not repeated
     check(json.loads(tectum("explain", "--control", socket_path, "--format", "json").stdout)["frames"] == 0)
     trace = json.loads(tectum("trace", "--control", socket_path, "--chrome").stdout)
     check(isinstance(trace["traceEvents"], list), trace)

@@ -248,6 +248,18 @@ def every_signal_to_end_is_a_good_bye():
         check(opcode == 8 and int.from_bytes(data[:2], "big") == 1001, how, opcode, data)
 
 
+@test
+def two_signals_at_once_are_one():
+    """As of GNU timeout, which signals the program, and then the process group that it is in."""
+    server = Server()
+    s = server.connect()
+    server.p.send_signal(signal.SIGTERM)
+    status, _, err = server.end(signal.SIGHUP)
+    opcode, data = s.read()
+    check(status == 0 and "second signal" not in err, status, err)
+    check(opcode == 8 and int.from_bytes(data[:2], "big") == 1001, opcode, data)
+
+
 # A library in front of the C library's recv(): bytes that begin with "STALL n" keep the thread that
 # reads them busy for n seconds. Nothing of this is in the program.
 STALL = r"""

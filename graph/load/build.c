@@ -126,6 +126,18 @@ static void set_standard(struct tec_loader *ld, const struct tec_field *f,
                (char *)out + tec_constructors[f->owner].where, sizeof(struct tec_where));
 }
 
+/* What there is, where nothing of it looks like what was written. */
+static void list_fields(struct tec_loader *ld, struct tec_diagnostic *d, const char *const *names,
+                        int n)
+{
+    char all[400] = "";
+    size_t at = 0;
+    for (int i = 0; i < n && at < sizeof all; i++)
+        at += (size_t)snprintf(all + at, sizeof all - at, "%s%s", i ? ", " : "", names[i]);
+    if (n > 0 && at < sizeof all)
+        tec_diagnostics_help(ld->d, d, "its fields are %s", all);
+}
+
 static void unknown_field(struct tec_loader *ld, enum tec_constructor con,
                           const struct tec_decl_entry *e)
 {
@@ -137,8 +149,10 @@ static void unknown_field(struct tec_loader *ld, enum tec_constructor con,
         tec_diagnostics_add(ld->d, TEC_E010, tec_where_key(ld, e), "unknown field '%.80s' in %s",
                             e->key, tec_constructors[con].word);
     const char *near = tec_nearest(e->key, names, n);
-    if (!near)
+    if (!near) {
+        list_fields(ld, d, names, n);
         return;
+    }
     tec_diagnostics_help(ld->d, d, "did you mean '%s'?", near);
     if (ld->n_misspelt < (int)(sizeof ld->misspelt / sizeof ld->misspelt[0]))
         ld->misspelt[ld->n_misspelt++] = tec_field_find(con, near);

@@ -302,6 +302,12 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
         return tec_fail(err, TEC_INVALID, "--list takes no pipeline file");
     if (o->list)
         return tec_registry_print(o->list, json, call->out, err);
+    if (call->args.n == 0 && o->roofline)
+        return tec_fail(
+            err, TEC_INVALID,
+            "a pipeline file is missing: '%.200s' is what --roofline takes for machines; "
+            "tectum graph --roofline MACHINE,... FILE, machines are in --list machines",
+            o->roofline);
     if (call->args.n == 0)
         return tec_fail(err, TEC_INVALID, "a pipeline file is missing: tectum %s",
                         tec_command_graph.usage);

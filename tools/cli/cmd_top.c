@@ -271,6 +271,15 @@ static bool rest(struct tec_invocation *call, struct screen *s)
     }
 }
 
+/* Of a robot there is another look: where somebody watches, where each is a line of JSON, or where
+ * they were asked for. What a program reads as text would not end by itself. */
+static bool goes_on(const struct tec_invocation *call)
+{
+    const struct top_options *o = call->options;
+    bool asked = o->count || o->every_ms || call->shared.format == TEC_FORMAT_JSON;
+    return o->control && (asked || isatty(1));
+}
+
 static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 {
     const struct top_options *o = call->options;
@@ -282,7 +291,7 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
         if (!s.keys.on) /* also one that has come to the foreground again */
             open_keys(&s.keys, call);
         status = look(call, &s, err);
-        if (status != TEC_OK || !o->control || (o->count && i + 1 >= o->count))
+        if (status != TEC_OK || !goes_on(call) || (o->count && i + 1 >= o->count))
             break;
         if (!rest(call, &s))
             break;
@@ -294,7 +303,9 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
 const struct tec_command tec_command_top = {
     .usage = "top [options] [FILE.mcap]",
     .about =
-        "Of a running robot, every second: rate against the pipeline's period, frames over their\n"
+        "Of a running robot, every second (as text that is not a terminal's once, unless --count "
+        "or\n"
+        "--every-ms says otherwise): rate against the pipeline's period, frames over their\n"
         "deadline, the worst second, headroom (the median of what was left until the deadline);\n"
         "each node's launches; language; the policy; misses by cause. Of a recording the same,\n"
         "once. --show, and of a robot keys on a terminal, choose what is looked at: r the newest "

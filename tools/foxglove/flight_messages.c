@@ -5,6 +5,7 @@
 #include "base/json_text.h"
 #include "tools/record/explain.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* The newest events alone: what is usual is found in them, so that the cause of a miss can be said.
@@ -30,6 +31,31 @@ static void tell_miss(struct tec_foxglove *f, struct tec_flight *flight,
         tec_foxglove_log(f, frame->end_ns, true, miss.cause, miss.words);
 }
 
+/* Actions that the policy left out of the frame: their nodes, "act, look", and a line of the log
+ * for each. */
+static void tell_left_out(struct tec_foxglove *f, const struct tec_flight *flight,
+                          const struct tec_flight_frame *frame, json_t *one)
+{
+    json_t *all = tec_flight_left_out(flight, frame), *out;
+    char nodes[512] = "", words[160];
+    size_t i, n = 0;
+    json_array_foreach(all, i, out)
+    {
+        const char *node = json_string_value(json_object_get(out, "node"));
+        const char *reason = json_string_value(json_object_get(out, "reason"));
+        n += n < sizeof nodes ? (size_t)snprintf(nodes + n, sizeof nodes - n, "%s%s", i ? ", " : "",
+                                                 node ? node : "")
+                              : 0;
+        snprintf(words, sizeof words, "'%.80s' is left out: %.60s", node ? node : "",
+                 reason ? reason : "");
+        if (tec_foxglove_wants(f, TEC_FOXGLOVE_LOG))
+            tec_foxglove_log(f, frame->end_ns, false, "left out", words);
+    }
+    if (i > 0)
+        json_object_set_new(one, "left_out", tec_json_shown(nodes));
+    json_decref(all);
+}
+
 static void tell_frame(struct tec_foxglove *f, struct tec_flight *flight,
                        const struct tec_flight_frame *frame)
 {
@@ -49,6 +75,7 @@ static void tell_frame(struct tec_foxglove *f, struct tec_flight *flight,
         json_object_set_new(one, "slack_ms", json_real((double)frame->slack_us / 1e3));
     if (frame->missed)
         tell_miss(f, flight, frame, one);
+    tell_left_out(f, flight, frame, one);
     tec_foxglove_publish(f, TEC_FOXGLOVE_FRAMES, frame->end_ns, one);
 }
 
@@ -82,7 +109,7 @@ static void tell_frames(struct tec_foxglove *f, struct tec_flight *flight, int64
         if (frame->end_ns <= f->frames_ns || frame->end_ns > now_ns - SETTLED_NS)
             continue;
         newest = frame->end_ns > newest ? frame->end_ns : newest;
-        if (frames || (log && frame->missed))
+        if (frames || log)
             tell_frame(f, flight, frame);
         if (tec_foxglove_wants(f, TEC_FOXGLOVE_DEADLINES))
             tell_deadlines(f, flight, frame);

@@ -211,6 +211,19 @@ json_t *tec_flight_refused(const struct tec_flight *f, const struct tec_flight_f
     return all;
 }
 
+json_t *tec_flight_left_out(const struct tec_flight *f, const struct tec_flight_frame *frame)
+{
+    json_t *all = json_array();
+    for (size_t i = frame->first; i <= frame->last && i < f->n_events; i++) {
+        const struct tec_flight_event *e = &f->events[i];
+        if (e->kind == TEC_EVENT_LEFT_OUT && e->session == frame->session)
+            json_array_append_new(all, json_pack("{s:o, s:o}", "node",
+                                                 tec_json_shown(tec_flight_node(f, e->node)),
+                                                 "reason", tec_json_shown(f->words[e->what])));
+    }
+    return all;
+}
+
 static const char *const decided[] = {[TEC_DECIDED_DECODE] = "decode",
                                       [TEC_DECIDED_PAUSE] = "pause",
                                       [TEC_DECIDED_SHED] = "shed",

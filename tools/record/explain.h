@@ -29,6 +29,9 @@ json_t *tec_flight_notes(const struct tec_flight *f, const struct tec_flight_fra
 /* Requests for language that a frame refused, [{request, node, reason}]; a new reference. */
 json_t *tec_flight_refused(const struct tec_flight *f, const struct tec_flight_frame *frame);
 
+/* Action nodes that the frame's policy left out, [{node, reason}]; a new reference. */
+json_t *tec_flight_left_out(const struct tec_flight *f, const struct tec_flight_frame *frame);
+
 /* A frame whole, and a summary of all, as JSON (new references) and as text. */
 enum tec_status tec_explain_frame_json(json_t **out, struct tec_flight *f,
                                        const struct tec_flight_frame *frame, struct tec_error *err);

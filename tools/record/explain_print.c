@@ -74,6 +74,7 @@ enum tec_status tec_explain_frame_json(json_t **out, struct tec_flight *f,
     json_object_set_new(j, "snapped", json_integer(frame->snapped));
     json_object_set_new(j, "decisions", tec_flight_decisions(f, frame));
     json_object_set_new(j, "refused", tec_flight_refused(f, frame));
+    json_object_set_new(j, "left_out", tec_flight_left_out(f, frame));
     json_object_set_new(j, "launches", launches_json(f, frame));
     return TEC_OK;
 }
@@ -91,6 +92,15 @@ static void count_causes(const struct tec_flight *f, json_t *causes, size_t *mis
     }
 }
 
+/* In all that was recorded. */
+static size_t count_left_out(const struct tec_flight *f)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < f->n_events; i++)
+        n += f->events[i].kind == TEC_EVENT_LEFT_OUT;
+    return n;
+}
+
 enum tec_status tec_explain_all_json(json_t **out, struct tec_flight *f, struct tec_error *err)
 {
     json_t *misses = json_array(), *causes = json_object();
@@ -104,9 +114,9 @@ enum tec_status tec_explain_all_json(json_t **out, struct tec_flight *f, struct 
         if (one)
             json_array_append_new(misses, one);
     }
-    *out =
-        json_pack("{s:I, s:I, s:o, s:o, s:s}", "frames", (json_int_t)f->n_frames, "missed",
-                  (json_int_t)missed, "causes", causes, "misses", misses, "damage", f->file.damage);
+    *out = json_pack("{s:I, s:I, s:I, s:o, s:o, s:s}", "frames", (json_int_t)f->n_frames, "missed",
+                     (json_int_t)missed, "left_out", (json_int_t)count_left_out(f), "causes",
+                     causes, "misses", misses, "damage", f->file.damage);
     return status;
 }
 
@@ -164,20 +174,14 @@ static void print_refused(FILE *out, const struct tec_flight *f,
 static void print_left_out(FILE *out, const struct tec_flight *f,
                            const struct tec_flight_frame *frame)
 {
-    for (size_t i = frame->first; i <= frame->last && i < f->n_events; i++) {
-        const struct tec_flight_event *e = &f->events[i];
-        if (e->kind == TEC_EVENT_LEFT_OUT && e->session == frame->session)
-            fprintf(out, "  left out: '%s', %s\n", tec_flight_node(f, e->node), f->words[e->what]);
+    json_t *all = tec_flight_left_out(f, frame), *one;
+    size_t i;
+    json_array_foreach(all, i, one)
+    {
+        fprintf(out, "  left out: '%s', %s\n", json_string_value(json_object_get(one, "node")),
+                json_string_value(json_object_get(one, "reason")));
     }
-}
-
-/* In all that was recorded. */
-static size_t count_left_out(const struct tec_flight *f)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < f->n_events; i++)
-        n += f->events[i].kind == TEC_EVENT_LEFT_OUT;
-    return n;
+    json_decref(all);
 }
 
 enum tec_status tec_explain_frame_text(FILE *out, struct tec_flight *f,

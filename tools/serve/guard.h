@@ -2,7 +2,8 @@
  * connection thread does not come round.
  *
  * A signal ends the program whatever the connection thread does: first in good order, and after
- * TEC_GUARD_GRACE_S seconds (beyond `drain_s`), or at a second signal, at once with exit code 5. A
+ * TEC_GUARD_GRACE_S seconds (beyond `drain_s`), or at a second signal, at once with exit code 5;
+ * what comes within a tenth of a second of the first one is the first one. A
  * turn of the connection thread that takes longer than TEC_GUARD_LATE_MS is told on stderr, and
  * from then on this thread sends the replies that are ready or due. After TEC_GUARD_LOST_S it ends
  * the program with exit code 5, so that robots see their connection end and whoever supervises the
