@@ -49,15 +49,30 @@ static double ns_of(enum tec_stage stage, const char *label)
     return ns;
 }
 
+/* On a CPU a call has the kernel of its command: weights of float32 are multiplied by gemm_f32. */
+static int of_bf16;
+static void see_kernel(void *user, const struct tec_op_call *call)
+{
+    (void)user;
+    bool f32 = call->kernel == TEC_KERNEL_gemm_f32, bf16 = call->kernel == TEC_KERNEL_gemm_bf16;
+    CHECK(!f32 || (call->cost.products == 0 && call->cost.products_f32 > 0));
+    CHECK(!bf16 || (call->cost.products > 0 && call->cost.products_f32 == 0));
+    CHECK(!call->rounded);
+    of_bf16 += bf16;
+}
+
 TEST(all_calls_of_a_part_are_timed)
 {
     struct stage_work sums[TEC_STAGE_COUNT];
     int launches = 0;
     REQUIRE(tiny_open(&tiny, "pi05", true, 2, 0, &err));
     tiny_observe(&seen, tiny.model, 3);
-    const struct tec_op_times_of of = of_frame(3, &launches);
+    struct tec_op_times_of of = of_frame(3, &launches);
+    of.each = see_kernel;
+    of_bf16 = 0;
     REQUIRE(tec_op_times_measure(&times, &of, &tiny_heap, &err) == TEC_OK);
     CHECK_INT(launches, ==, 3);
+    CHECK(of_bf16 > 0 || strcmp(tap.device, "cpu") != 0);
     CHECK(times.launch_ns > 0.0);
     stage_work_sum(tiny.plan, of.part, &of.size, sums);
     double all = 0.0;
