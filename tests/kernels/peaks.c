@@ -237,24 +237,25 @@ struct region {
 
 typedef uint64_t words __attribute__((vector_size(32), aligned(8), may_alias));
 
-/* Read with eight streams of 32-byte loads, prefetched as far ahead as helps most on x86. */
+/* Read the two halves of a share side by side with 32-byte loads, prefetched as far ahead as helps
+ * most on x86: faster than one half after the other. */
 READ_TARGET static void read_all(void *user, struct tec_part part, int rep)
 {
     const struct region *all = user;
-    size_t share = all->piece / (size_t)part.lanes / 512 * 512;
+    size_t share = all->piece / (size_t)part.lanes / 512 * 512, half = share / 2;
     const char *from =
         all->memory + all->piece * (size_t)(rep % all->pieces) + share * (size_t)part.lane;
     words sum[8];
     TEC_UNROLL
     for (int i = 0; i < 8; i++)
         sum[i] = (words){0};
-    for (size_t at = 0; at < share; at += 256) {
+    for (size_t at = 0; at < half; at += 128) {
         TEC_UNROLL
-        for (int i = 0; i < 4; i++)
-            __builtin_prefetch(from + at + 4096 + 64 * (size_t)i);
+        for (size_t i = 0; i < 4; i++)
+            __builtin_prefetch(from + at + i / 2 * half + 2048 + i % 2 * 64);
         TEC_UNROLL
-        for (int i = 0; i < 8; i++)
-            sum[i] ^= *(const words *)(const void *)(from + at + 32 * (size_t)i);
+        for (size_t i = 0; i < 8; i++)
+            sum[i] ^= *(const words *)(const void *)(from + at + i / 4 * half + i % 4 * 32);
     }
     TEC_UNROLL
     for (int i = 1; i < 8; i++)

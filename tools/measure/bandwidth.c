@@ -10,8 +10,9 @@
 
 #include <string.h>
 
-/* The sums are a register each: 8 of 64 bytes, or 16 of the 32 of 16 bytes. */
-enum { STREAMS = 8 };
+/* Two halves are read side by side, fetched AHEAD bytes before: faster than one behind the other.
+ * The sums are a register each: 8 of 64 bytes, or 16 of the 32 of 16 bytes. */
+enum { HALVES = 2, SUMS = 4, AHEAD = 2048 };
 #if defined(__aarch64__)
 enum { BLOCK = 32 };
 #else
@@ -29,13 +30,17 @@ struct reading {
 
 __attribute__((always_inline)) static inline uint64_t sum_blocks(const block *data, size_t n)
 {
-    block sums[STREAMS];
+    block sums[HALVES * SUMS];
     uint64_t total = 0;
+    size_t half = n / HALVES;
     memset(sums, 0, sizeof sums);
-    for (size_t i = 0; i + STREAMS <= n; i += STREAMS)
-        for (size_t s = 0; s < STREAMS; s++)
-            sums[s] += data[i + s];
-    for (size_t s = 0; s < STREAMS; s++)
+    for (size_t i = 0; i + SUMS <= half; i += SUMS)
+        for (size_t s = 0; s < (size_t)HALVES * SUMS; s++) {
+            const block *at = data + s / SUMS * half + i + s % SUMS;
+            __builtin_prefetch((const char *)at + AHEAD);
+            sums[s] += *at;
+        }
+    for (size_t s = 0; s < (size_t)HALVES * SUMS; s++)
         for (size_t w = 0; w < sizeof(block) / sizeof(uint64_t); w++)
             total += sums[s][w];
     return total;
