@@ -46,6 +46,13 @@ ok $? "a ring, a model that is a program, a model of texts"
     grep -q "tokens: .* equal (100.00 %)" "$W/out"
 ok $? "text: a table; all within a bound"
 "$T" check --accuracy $Q $P --within 0.0001 >"$W/out" 2>"$W/err"; [ $? -eq 1 ]; ok $? "beyond it the exit code is 1"
+"$T" check --accuracy --set model.round=bf16 --set nodes.act.steps=2 $P --inputs $E -n 2 --within 9 >"$W/out" 2>"$W/err" &&
+    [ "$(tail -1 "$W/out")" = "within the bound; in the pipeline's model { } it is: round = \"bf16\"" ] &&
+    [ "$(grep -c "within the bound" "$W/out")" -eq 1 ]
+ok $? "what was tried of the model is told as a line of the file where it holds"
+"$T" check --accuracy --set model.round=bf16 $P --inputs $E -n 2 --within 1e-9 >"$W/out" 2>"$W/err"
+[ $? -eq 1 ] && ! grep -q "within the bound" "$W/out"
+ok $? "and is not where it does not"
 : >"$W/empty.jsonl"
 "$T" check --accuracy $P --inputs "$W/empty.jsonl" --within 1 >"$W/out" 2>"$W/err"; [ $? -ne 0 ]
 ok $? "nothing to compare is not within a bound"

@@ -393,9 +393,9 @@ static enum tec_status compare(struct tec_invocation *call, const char *path, st
     struct tec_accuracy found;
     TEC_TRY(tec_accuracy_run(&found, call, &of, call->arena, err));
     double largest = tec_accuracy_largest(&found);
-    bool whole = tec_accuracy_whole(&found);
-    call->wrong |= o->within > 0.0 && !(whole && largest <= o->within);
-    return tec_accuracy_print(&found, call, err);
+    bool bound = o->within > 0.0, holds = tec_accuracy_whole(&found) && largest <= o->within;
+    call->wrong |= bound && !holds;
+    return tec_accuracy_print(&found, call, bound && holds, err);
 }
 
 static enum tec_status check_file(struct tec_invocation *call, const char *path,

@@ -42,9 +42,10 @@ enum tec_status tec_accuracy_run(struct tec_accuracy *out, struct tec_invocation
                                  const struct tec_accuracy_options *options,
                                  struct tec_arena *arena, struct tec_error *err);
 
-/* Print it as the call's format says. */
+/* Print it as the call's format says. `within`: a bound was asked for and holds; what --set tried
+ * of the model is then told as lines of the pipeline, in text. */
 enum tec_status tec_accuracy_print(const struct tec_accuracy *a, struct tec_invocation *call,
-                                   struct tec_error *err);
+                                   bool within, struct tec_error *err);
 
 /* The largest difference of an action's element; and whether there was anything to compare: rows of
  * every action, or texts where there are no actions. */

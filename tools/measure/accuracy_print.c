@@ -3,6 +3,9 @@
 #include "base/json_text.h"
 #include "tools/measure/accuracy.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 static double share(int64_t part, int64_t all)
 {
     return all ? (double)part / (double)all : 1.0;
@@ -32,6 +35,33 @@ static void print_text(const struct tec_accuracy *a, FILE *out)
         fprintf(out, "%lld chunks or texts are of one run alone\n", (long long)a->alone);
 }
 
+/* A word stands in quotes in a file; a number, true and false do not. */
+static bool is_word(const char *value)
+{
+    char *end = NULL;
+    (void)strtod(value, &end);
+    bool number = end != value && *end == '\0';
+    return !number && strcmp(value, "true") != 0 && strcmp(value, "false") != 0;
+}
+
+/* What was tried of the model, as its lines in the pipeline. */
+static void print_lines(const struct tec_words *set, FILE *out)
+{
+    static const char of_model[] = "model.";
+    for (int i = 0; i < set->n; i++) {
+        const char *path = set->item[i], *field = path + strlen(of_model);
+        const char *equals = strchr(path, '=');
+        if (!equals || strncmp(path, of_model, strlen(of_model)) != 0 ||
+            strcspn(field, ".=[") != (size_t)(equals - field))
+            continue;
+        const char *quote = is_word(equals + 1) ? "\"" : "";
+        fprintf(out, "within the bound; in the pipeline's model { } it is: %.*s = %s",
+                (int)(equals - field), field, quote);
+        tec_escape_print(out, equals + 1);
+        fprintf(out, "%s\n", quote);
+    }
+}
+
 static json_t *json_of(const struct tec_accuracy *a)
 {
     json_t *actions = json_array();
@@ -57,10 +87,12 @@ static json_t *json_of(const struct tec_accuracy *a)
 }
 
 enum tec_status tec_accuracy_print(const struct tec_accuracy *a, struct tec_invocation *call,
-                                   struct tec_error *err)
+                                   bool within, struct tec_error *err)
 {
     if (call->shared.format == TEC_FORMAT_TEXT) {
         print_text(a, call->out);
+        if (within)
+            print_lines(&call->shared.set, call->out);
         return TEC_OK;
     }
     json_t *json = json_of(a);
