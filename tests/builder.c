@@ -258,14 +258,14 @@ static void head_refused(const char *body, const char *says)
     fprintf(
         file,
         TEXT_WORDS
-        "\n" TOWER_WORDS "local v = tower { image_size = 8, patch = 4, mean = { 0, 0, 0 },\n"
+        "\n" TOWER_WORDS "local v = tower { image_size = 8, mean = { 0, 0, 0 },\n"
         "  std = { 1, 1, 1 },\n"
-        "  patch_embed = { weight = 'p' },\n"
-        "  position = 'pos' }\n"
+        "\n"
+        "  }\n"
         "return { name = 't', slots = { 'a' }, ignored = {},\n"
         "  vision = { towers = {\n"
         "    v },\n"
-        "    projector = { { weight = 'pr' } } },\n"
+        "    project = project },\n"
         "  text = text(1, { vocab = 32, scale = 1.0, round_logits = true, mask = 'bidir', bos = "
         "1,\n"
         "           eos = 2, max_tokens = 8, embed = { 'e' }, head = { 'h' } }),\n"

@@ -13,10 +13,10 @@ static const char *prelude = TEXT_WORDS
     "local e = {}\n"
     "for _, r in ipairs { 'q', 'k', 'v', 'o', 'gate', 'up', 'down', 'norm1', 'norm2' } do\n"
     "  e[r] = r ~= 'gate' and 'e' .. r .. '{}' or nil\n"
-    "end\n\n\n\n\n" TOWER_WORDS "local v = tower { image_size = 8, patch = 4, mean = { 0, 0, 0 },\n"
+    "end\n\n\n\n\n" TOWER_WORDS "local v = tower { image_size = 8, mean = { 0, 0, 0 },\n"
     "  std = { 1, 1, 1 },\n"
-    "  patch_embed = { weight = 'p' },\n"
-    "  position = 'pos' }\n"
+    "\n"
+    "  }\n"
     "local function lin(g, x, w, out) return g:linear(x, { weight = w, bias = w .. 'b', out = out "
     "}) "
     "end\n"
@@ -27,7 +27,7 @@ static const char *prelude = TEXT_WORDS
     "local d = { name = 't', slots = { 'a' }, ignored = {},\n"
     "  vision = { towers = {\n"
     "    v },\n"
-    "    projector = { { weight = 'pr' } } },\n"
+    "    project = project },\n"
     "  text = text(1, { vocab = 32, scale = 1.0, round_logits = true, mask = 'causal_all', bos = "
     "1,\n"
     "           eos = 2, max_tokens = 8, embed = { 'e' }, head = { 'h' } }) }\n"
@@ -159,7 +159,7 @@ TEST(categories_are_counted)
                    "linear: gate and factor are for rows, and not for those of the time");
     action_refused(
         "return g:linear(x, { weight = 'w', out = 2, factor = 'f', gate = lin(g, t, 'r', 2) })",
-        "linear: has gate or factor, not both");
+        "linear: has gate, factor or times, one of them");
     action_refused("return g:linear(x, { weight = 'w', out = 3, gate = x })",
                    "linear: gate must be a row of the time");
     action_refused("return g:gated(x, { gate = 'a', up = 'b', out = 3, kind = 'relu' })",

@@ -24,11 +24,11 @@ static enum tec_status open_tower(struct tec_model **out, const char *body, cons
             TEXT_WORDS TOWER_WORDS
             "local usual = tower({}).layer; local function made(g, x, i)\n"
             "%s\n"
-            "end local t = tower { image_size = 8, patch = 4, mean = { 0, 0, 0 },\n"
-            "  std = { 1, 1, 1 }, patch_embed = { weight = 'p' }, position = 'pos', made = made }\n"
+            "end local t = tower { image_size = 8, mean = { 0, 0, 0 },\n"
+            "  std = { 1, 1, 1 }, made = made }\n"
             "local towers = { t } %s\n"
             "return { name = 't', slots = { 'a' }, ignored = {},\n"
-            "  vision = { towers = towers, projector = { { weight = 'pr' } } },\n"
+            "  vision = { towers = towers, project = project },\n"
             "  text = text(1, { vocab = 32, scale = 1.0, round_logits = true, bos = 1, eos = 2,\n"
             "    mask = 'causal_all', picture = 3, max_tokens = 8, embed = { 'e' }, head = { 'h' } "
             "}) }\n",
@@ -89,7 +89,8 @@ TEST(a_tower_opens)
         "local y = g:gated(x, { gate = 'c', up = 'd', out = 12, kind = 'silu' }) "
         "x = g:linear(g:attention(x, o), { weight = 'w', out = 8, factor = 'f' }) "
         "return g:add(g:linear(y, { weight = 'z', out = 8 }), x)",
-        "t.leave = nil; t.enter = function(g, x) return g:norm(x, { eps = 1e-5 }) end");
+        "local enter = t.enter; t.leave = nil; "
+        "t.enter = function(g, x) return g:norm(enter(g, x), { eps = 1e-5 }) end");
     s = &m->vision.towers[0].stack;
     CHECK(!m->vision.towers[0].program->leaves);
     CHECK(!tec_model_program_rounds(m->vision.towers[0].program));
@@ -131,6 +132,9 @@ TEST(a_tower_has_its_functions_and_sizes)
 {
     static const char body[] = "return usual(g, x, i)";
     refused_with(body, "t.layer = nil", 0, "vision.towers: lacks the function layer");
+    refused_with(body, "t.enter = nil", 0, "vision.towers: lacks the function enter");
+    refused_with(body, "t.image_size = nil", 0, "vision.towers: image_size must be a whole number");
+    refused_with(body, "project = nil", 0, "vision: lacks the function project");
     refused_with(body, "t.layers = nil", 0, "vision.towers: layers must be a whole number, 1 ..");
     refused_with(body, "t.width = 0", 0, "vision.towers: width must be a whole number, 1 ..");
     refused_with(body, "towers[2] = {}", 0, "vision.towers: lacks the function layer");
@@ -155,7 +159,7 @@ TEST(towers_may_be_alike)
     struct tec_model *m = opened("return usual(g, x, i)", "towers[2] = t");
     CHECK_INT(m->vision.n_towers, ==, 2);
     CHECK(m->vision.towers[0].program != m->vision.towers[1].program);
-    CHECK_INT(m->vision.projector[0].cols, ==, 16);
+    CHECK_INT(m->vision.project->calls[2].cols, ==, 16);
     tec_model_close(m);
     CHECK_INT(heap.live, ==, 0);
 }

@@ -20,10 +20,15 @@
     "o.leave = function(g, x) return g:norm(x, { weight = 'final', eps = 1e-5, rms = true }) end " \
     "return o end "
 
-/* tower(o): the layers of a tower to its description o, one of width 8; o.made, where it is there,
- * makes the layer in place of the usual one. */
+/* tower(o): the functions of a tower to its description o: patches of 4 x 4 pixels with a grid of
+ * 2 x 2 positions, one layer of width 8; o.made, where it is there, makes the layer in place of the
+ * usual one. project: what leaves one tower, or two, to rows of width 8. */
 #define TOWER_WORDS                                                                               \
+    "local function project(g, x, y) "                                                            \
+    "return g:linear(y and g:beside(x, y) or x, { weight = 'pr', out = 8 }) end "                 \
     "local function tower(o) o.layers, o.width = 1, 8 "                                           \
+    "o.enter = function(g, x) x = g:conv(x, { weight = 'p', out = 8, side = 4, stride = 4 }) "    \
+    "return g:add(x, g:grid(x, { tensor = 'pos', side = 2 })) end "                               \
     "o.layer = o.made or function(g, x, i) "                                                      \
     "local y = g:norm(x, { weight = 'n1', eps = 1e-5, bf16 = true }) "                            \
     "y = g:attention(y, { heads = 2, head_dim = 4, q = 'vq', k = 'vk', v = 'vv', bf16 = true }) " \

@@ -96,10 +96,12 @@ static void check_frame(const char *arch, bool bf16)
     const struct tec_stack expert = expert_of(m->program);
     const struct tec_stack *v = &m->vision.towers[0].stack, *t = &m->text.stack, *f = &expert;
     int64_t tokens = m->vision.tokens, p = 2 * tokens, n = p + 5, s = tec_suffix_rows(m);
+    int patch = m->vision.patch;
     sum(TEC_PART_FRAME, (struct tec_work_size){.pictures = 2, .text = 5}, w);
     CHECK_INT(products(&w[TEC_STAGE_PICTURES]), ==,
               matrices(v, 2, p, false) + attention(v, p * tokens, v->layers) +
-                  dense(&m->vision.towers[0].patch_embed, p) + dense(&m->vision.projector[0], p));
+                  dense(&(struct tec_dense){.rows = v->width, .cols = 3 * patch * patch}, p) +
+                  dense(&(struct tec_dense){.rows = t->width, .cols = v->width}, p));
     int64_t seen = m->text.causal ? p * p + (n * (n + 1) - p * (p + 1)) / 2 : n * n;
     CHECK_INT(products(&w[TEC_STAGE_PREFIX]), ==,
               matrices(t, 3, n, true) + attention(t, seen, t->layers - 1));

@@ -170,8 +170,11 @@ static int call_word(lua_State *L)
     lua_pop(L, 1);
     if (L != tec_lua_state(b->lua))
         luaL_error(L, "%s: words are not for coroutines", name);
-    if (p->width && !tec_model_word_of_layers(word))
-        luaL_error(L, "%s: is no word of a layer; its words are%s", name, tec_model_layer_words);
+    if (!tec_model_word_fits(p, word)) {
+        char says[400];
+        tec_model_words_of(p, says, sizeof says);
+        luaL_error(L, "%s: %s", name, says);
+    }
     struct tec_model_call *c = next_call(L, b);
     place_call(L, b, c, word);
     int options = read_operands(L, b, c);
@@ -179,7 +182,8 @@ static int call_word(lua_State *L)
         luaL_error(L, "%s: takes %sa table of options", name,
                    values_of(L, tec_word_kinds[word].operands));
     tec_builder_options(L, b, c, options);
-    if (tec_word_kinds[word].infer(p, c, &err) != TEC_OK)
+    if (tec_word_kinds[word].infer(p, c, &err) != TEC_OK ||
+        tec_model_patches_read(p, c, &err) != TEC_OK)
         luaL_error(L, "%s: %s", name, err.message);
     tec_model_call_moves(p, c);
     tec_builder_push(L, p->n++);
@@ -421,7 +425,20 @@ enum tec_status tec_model_build(struct tec_model_programs *out, struct tec_lua *
         TEC_TRY(begin(&b, arena, b.of ? &out->towers[b.of - 1] : &out->text, err));
         b.program->width = b.functions[b.of].width;
         b.program->tower = b.of > 0;
+        b.program->image = b.functions[b.of].image;
         TEC_TRY(run_program(&b, tec_builder_run_layers, err));
+    }
+    if (out->towers[0]) {
+        TEC_TRY(begin(&b, arena, &out->project, err));
+        b.program->projects = true;
+        b.program->squares = 1;
+        memcpy(b.program->towers, out->towers, sizeof out->towers);
+        TEC_TRY(run_program(&b, tec_builder_run_project, err));
+    }
+    if (b.states) {
+        TEC_TRY(begin(&b, arena, &out->state, err));
+        b.program->stated = true;
+        TEC_TRY(run_program(&b, tec_builder_run_state, err));
     }
     if (b.any) {
         TEC_TRY(begin(&b, arena, &out->own, err));

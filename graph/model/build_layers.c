@@ -1,15 +1,18 @@
 /* build_layers.c - runs the functions of a description's text, and those of its picture towers:
- * what enters the layers, each layer, and what leaves the last one. */
+ * what enters the layers, each layer, and what leaves the last one; and `project`, which makes rows
+ * of the text's prompt of what leaves the towers. */
 #include "graph/model/build_own.h"
 #include "graph/model/parse.h"
 
 #include <lauxlib.h>
 
+enum { MAX_SIDE = 4096 };
 enum layer_function { ENTER, LAYER, LEAVE, LAYER_FUNCTIONS };
 
 static const char *const names[LAYER_FUNCTIONS] = {"enter", "layer", "leave"};
 /* Their addresses are keys of Lua's registry. */
-static const char keys[1 + TEC_MAX_TOWERS][LAYER_FUNCTIONS] = {{0}};
+static const char keys[1 + TEC_MAX_TOWERS][LAYER_FUNCTIONS] = {{0}}, project_key = 'p',
+                           state_key = 's';
 
 static const char *const owners[] = {"text", "vision.towers"};
 
@@ -39,9 +42,13 @@ static void read_layers(lua_State *L, struct tec_builder *b, int index)
     }
     if (!found[LAYER])
         luaL_error(L, "%s: lacks the function layer, which makes a layer of words", owner);
+    if (index && !found[ENTER])
+        luaL_error(L, "%s: lacks the function enter, which makes rows of a picture's pixels",
+                   owner);
     b->functions[index] = (struct tec_layer_functions){
         .layers = read_number(L, owner, "layers", TEC_MAX_STACK_LAYERS),
         .width = read_number(L, owner, "width", TEC_PARSE_MAX),
+        .image = index ? read_number(L, owner, "image_size", MAX_SIDE) : 0,
         .enters = found[ENTER],
         .leaves = found[LEAVE]};
 }
@@ -71,14 +78,50 @@ static void each_table(lua_State *L, struct tec_builder *b,
     lua_settop(L, top);
 }
 
+/* The function `name` out of the description's table `owner`; whether this is there, and what it
+ * then is. */
+static bool take_function(lua_State *L, const char *owner, const char *name, const char *key,
+                          int *type)
+{
+    int top = lua_gettop(L);
+    lua_pushstring(L, owner);
+    lua_rawget(L, 2);
+    bool there = lua_istable(L, -1);
+    if (there) {
+        lua_pushstring(L, name);
+        lua_rawget(L, -2);
+        *type = lua_type(L, -1);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, key);
+        lua_pushstring(L, name);
+        lua_pushnil(L);
+        lua_rawset(L, -3);
+    }
+    lua_settop(L, top);
+    return there;
+}
+
+static void take_others(lua_State *L, struct tec_builder *b)
+{
+    int type = LUA_TNIL;
+    if (take_function(L, "vision", "project", &project_key, &type) && type != LUA_TFUNCTION)
+        luaL_error(L, "vision: lacks the function project, which makes rows of the prompt of what "
+                      "leaves the towers");
+    type = LUA_TNIL;
+    if (take_function(L, "chunk", "state", &state_key, &type) && type != LUA_TFUNCTION &&
+        type != LUA_TNIL)
+        luaL_error(L, "chunk.state: must be a function, which makes a row of the robot's state");
+    b->states = type == LUA_TFUNCTION;
+}
+
 void tec_builder_take_layers(lua_State *L, struct tec_builder *b)
 {
     each_table(L, b, read_layers);
+    take_others(L, b);
 }
 
 static void clear(lua_State *L, struct tec_builder *b, int index)
 {
-    static const char *const taken[] = {"enter", "layer", "leave", "layers", "width"};
+    static const char *const taken[] = {"enter", "layer", "leave", "layers", "width", "image_size"};
     (void)b;
     (void)index;
     for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++) {
@@ -104,6 +147,15 @@ static int fail_at(lua_State *L, const struct tec_builder *b, enum layer_functio
     lua_getinfo(L, ">S", &ar);
     lua_pushfstring(L, "%s:%d: %s: %s", ar.short_src, ar.linedefined, names[which], says);
     return lua_error(L);
+}
+
+/* What enters a tower's layers: patches of the picture, and nothing but rows in front of them. */
+static void check_entered(lua_State *L, const struct tec_builder *b, int x)
+{
+    const struct tec_model_program *p = b->program;
+    const struct tec_model_call *c = &p->calls[x];
+    if (c->constant || !p->patches || c->rows != p->before + p->patches)
+        fail_at(L, b, ENTER, "must return the picture's patches, perhaps behind other rows");
 }
 
 /* The value that a function makes of x; of a layer with its index. */
@@ -141,9 +193,12 @@ int tec_builder_run_layers(lua_State *L)
         return luaL_error(L, "no memory for %d layers", f->layers);
     tec_builder_words(L, b);
     b->part = TEC_PART_OF_LAYERS;
-    tec_builder_given(L, b, TEC_WORD_rows, &keys[b->of][LAYER]);
+    tec_builder_given(L, b, p->tower ? TEC_WORD_pixels : TEC_WORD_rows,
+                      &keys[b->of][p->tower ? ENTER : LAYER]);
     if (f->enters)
         x = run_one(L, b, ENTER, x, -1);
+    if (p->tower)
+        check_entered(L, b, x);
     for (p->inside = true; p->n_layers < f->layers; p->n_layers++) {
         struct tec_program_layer *layer = &p->layers[p->n_layers];
         *layer = (struct tec_program_layer){p->n, x, -1};
@@ -156,5 +211,46 @@ int tec_builder_run_layers(lua_State *L)
     p->layers[f->layers] = (struct tec_program_layer){p->n, x, -1};
     p->leaves = f->leaves;
     p->result = f->leaves ? run_one(L, b, LEAVE, x, -1) : x;
+    return 0;
+}
+
+/* What the function at a key makes of its `args` values on top: the result of the program. */
+static void run_result(lua_State *L, struct tec_builder *b, const char *key, const char *name,
+                       int args)
+{
+    struct tec_model_program *p = b->program;
+    lua_Debug ar;
+    lua_call(L, 1 + args, 1);
+    p->result = tec_builder_value(L, -1);
+    if (p->result >= args)
+        return;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, key);
+    lua_getinfo(L, ">S", &ar);
+    luaL_error(L, "%s:%d: %s: must return rows that a word of it has made", ar.short_src,
+               ar.linedefined, name);
+}
+
+int tec_builder_run_project(lua_State *L)
+{
+    struct tec_builder *b = lua_touserdata(L, 1);
+    int n = 0;
+    tec_builder_words(L, b);
+    b->part = TEC_PART_OF_LAYERS;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &project_key);
+    tec_builder_push_words(L);
+    for (; n < TEC_MAX_TOWERS && b->program->towers[n]; n++)
+        tec_builder_given(L, b, TEC_WORD_features, &project_key);
+    run_result(L, b, &project_key, "project", n);
+    return 0;
+}
+
+int tec_builder_run_state(lua_State *L)
+{
+    struct tec_builder *b = lua_touserdata(L, 1);
+    tec_builder_words(L, b);
+    b->part = TEC_PART_OF_PREFILL;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &state_key);
+    tec_builder_push_words(L);
+    run_result(L, b, &state_key, "chunk.state", 0);
     return 0;
 }

@@ -8,7 +8,7 @@
 /* Of a text, or of a tower: layers, columns of rows, and which functions it has; 0 layers = it is
  * not there. */
 struct tec_layer_functions {
-    int layers, width;
+    int layers, width, image; /* image: the side of a tower's pictures */
     bool enters, leaves;
 };
 
@@ -20,6 +20,7 @@ struct tec_builder {
     struct tec_arena growing; /* the calls of that program while they grow */
     enum tec_model_part part;
     bool any, alone; /* the description has functions; an action, and no prefill */
+    bool states;     /* it has chunk.state */
     struct tec_program_flow flow;
     struct tec_layer_functions functions[1 + TEC_MAX_TOWERS]; /* of its text, and of each tower */
     /* While layers run: whose they are; what a function of theirs may read, values from call `from`
@@ -47,6 +48,12 @@ int tec_builder_clear_layers(lua_State *L);
 
 /* Protected: enter, each layer and leave of whose turn it is, one after the other. */
 int tec_builder_run_layers(lua_State *L);
+
+/* Protected: project, with a value for each tower of the program. */
+int tec_builder_run_project(lua_State *L);
+
+/* Protected: chunk.state. */
+int tec_builder_run_state(lua_State *L);
 
 /* The call whose value lies at an index; -1 where no value is there. */
 int tec_builder_value(lua_State *L, int index);

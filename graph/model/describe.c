@@ -384,6 +384,8 @@ enum tec_status tec_model_open(struct tec_model **out, const struct tec_model_ch
         model->text.program = found.programs.text;
         for (int i = 0; i < TEC_MAX_TOWERS; i++)
             model->vision.towers[i].program = found.programs.towers[i];
+        model->vision.project = found.programs.project;
+        model->head.program = found.programs.state;
         status = tec_model_parse(model, err);
         model->arena = arena;
     }

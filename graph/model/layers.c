@@ -48,6 +48,38 @@ enum tec_status tec_model_layers_check(struct tec_model_program *p, struct tec_s
     return TEC_OK;
 }
 
+enum tec_status tec_model_project_check(struct tec_model_program *p, int width,
+                                        struct tec_error *err)
+{
+    const struct tec_model_call *c = &p->calls[p->result];
+    int tokens = p->towers[0]->patches / (p->squares * p->squares);
+    TEC_TRY(tec_model_program_links(p, err));
+    return c->rows == tokens && c->cols == width
+               ? TEC_OK
+               : tec_model_call_fail(c, err,
+                                     "project returns %d rows of %d columns; a picture has %d, and "
+                                     "the text's have %d columns",
+                                     c->rows, c->cols, tokens, width);
+}
+
+enum tec_status tec_model_state_check(struct tec_model_program *p, int width, int *entries,
+                                      struct tec_error *err)
+{
+    const struct tec_model_call *c = &p->calls[p->result];
+    TEC_TRY(tec_model_program_links(p, err));
+    *entries = p->n_entries;
+    if (p->n_states != 1)
+        return tec_model_call_fail(c, err, "chunk.state reads the state %d times; must be once",
+                                   p->n_states);
+    return c->rows == 1 && c->cols == width
+               ? TEC_OK
+               : tec_model_call_fail(
+                     c, err,
+                     "chunk.state returns %d rows of %d columns; must be one of the "
+                     "text's %d",
+                     c->rows, c->cols, width);
+}
+
 /* Layers have one table of biases by distance, so they must mean the same by it. */
 static bool same_relative(const struct tec_relative *a, const struct tec_relative *b)
 {

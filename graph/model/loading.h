@@ -84,8 +84,34 @@ enum tec_status tec_weight_loading_relative(struct tec_weight_loading *l,
                                             struct tec_call_weights *w);
 enum tec_status tec_weight_loading_sums(struct tec_weight_loading *l, const struct tec_text *t);
 
-enum tec_status tec_weight_loading_tower(struct tec_weight_loading *l, const struct tec_tower *t,
-                                         struct tec_tower_weights *w);
+/* Of a tower: the convolution of its patches; rows of its grid in host memory, `out`
+ * [tec_weight_loading_patches, columns]; how many they are, in device memory of constants that
+ * stand in front of patches as often as there may be pictures. */
+enum tec_status tec_weight_loading_patch_conv(struct tec_weight_loading *l,
+                                              const struct tec_model_call *call,
+                                              struct tec_matrix *m);
+enum tec_status tec_weight_loading_grid(struct tec_weight_loading *l,
+                                        const struct tec_model_call *call, float *out);
+int tec_weight_loading_patches(const struct tec_weight_loading *l,
+                               const struct tec_model_program *program, int call);
+int tec_weight_loading_copies(const struct tec_weight_loading *l,
+                              const struct tec_model_program *program, int call);
+
+/* A product of columns that lie in another order than they are stored in; of those of two towers
+ * beside each other; a vector of a norm of such columns. */
+enum tec_status tec_weight_loading_turned(struct tec_weight_loading *l,
+                                          const struct tec_model_call *call, int k, int turn,
+                                          struct tec_matrix *m);
+enum tec_status tec_weight_loading_beside(struct tec_weight_loading *l,
+                                          const struct tec_model_program *program,
+                                          const struct tec_model_call *call,
+                                          struct tec_call_weights *w);
+enum tec_status tec_weight_loading_turned_vector(struct tec_weight_loading *l, const char *name,
+                                                 int n, float centre, int turn, const float **out);
+
+/* The number that rows of a product are multiplied by, once for each column. */
+enum tec_status tec_weight_loading_times(struct tec_weight_loading *l, double times, int cols,
+                                         const float **out);
 
 /* A call's convolution of `in` channels: its norm folded in, columns in the order of windows. */
 enum tec_status tec_weight_loading_conv(struct tec_weight_loading *l,
@@ -118,8 +144,5 @@ enum tec_status tec_weight_loading_attention(struct tec_weight_loading *l,
                                              const struct tec_model_program *program,
                                              const struct tec_model_call *call,
                                              struct tec_attention_weights *w);
-
-enum tec_status tec_weight_loading_projector(struct tec_weight_loading *l,
-                                             const struct tec_vision *v);
 
 #endif

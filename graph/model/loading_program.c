@@ -137,13 +137,17 @@ static enum tec_status load_shifts(struct tec_weight_loading *l, const struct co
     return load_shift(l, &seen, &keys, 1, w->cross_kv.n, &w->cross_kv_shift);
 }
 
-static enum tec_status read_tensor(struct tec_weight_loading *l, const struct tec_model_call *c,
-                                   float *out)
+/* Dimensions of 1 may stand before the rows of a tower's. */
+static enum tec_status read_tensor(struct tec_weight_loading *l, const struct tec_model_program *p,
+                                   const struct tec_model_call *c, float *out)
 {
-    struct tec_expected e = {
-        .names = {c->weight}, .n_names = 1, .rank = 2, .shape = {c->rows, c->cols}};
+    struct tec_expected e = {.names = {c->weight},
+                             .n_names = 1,
+                             .rank = 2,
+                             .shape = {c->rows, c->cols},
+                             .leading = p->tower};
     struct tec_found found = {0};
-    if (c->rank == 1)
+    if (c->rank == 1 && !p->tower)
         return tec_weight_vector(&l->source, c->weight, c->cols, 0.0F, out, l->err);
     TEC_TRY(tec_weight_find(&l->source, &e, &found, l->err));
     return tec_weight_rows(&l->source, &found, 0, c->rows, out, l->err);
@@ -165,14 +169,17 @@ static enum tec_status make_constant(struct tec_weight_loading *l, struct consta
                                      int at)
 {
     const struct tec_model_call *c = &constants->p->calls[at];
-    size_t n = (size_t)c->rows * (size_t)c->cols;
+    size_t rows = (size_t)tec_weight_loading_patches(l, constants->p, at);
+    size_t n = rows * (size_t)c->cols;
     float *out = tec_heap_get(l->heap, n * sizeof *out);
     if (!out)
         return tec_fail(l->err, TEC_NO_MEMORY, "no memory for a constant of %zu values", n);
     constants->of[at] = out;
     memset(out, 0, n * sizeof *out);
     if (c->word == TEC_WORD_tensor)
-        return read_tensor(l, c, out);
+        return read_tensor(l, constants->p, c, out);
+    if (c->word == TEC_WORD_grid)
+        return tec_weight_loading_grid(l, c, out);
     for (int i = 0; c->word == TEC_WORD_sines && i < c->rows && !l->source.dry; i++)
         tec_model_call_sines(c, i, out + (size_t)i * (size_t)c->cols);
     if (c->word == TEC_WORD_concat)
@@ -199,15 +206,17 @@ static enum tec_status load_constant(struct tec_weight_loading *l, struct consta
 {
     const struct tec_model_call *c = &constants->p->calls[at];
     size_t ld = (size_t)tec_padded(c->cols), cols = (size_t)c->cols;
+    size_t rows = (size_t)tec_weight_loading_patches(l, constants->p, at);
+    size_t all = rows * (size_t)tec_weight_loading_copies(l, constants->p, at);
     void *block = NULL;
     TEC_TRY(make_constant(l, constants, at));
     if (!read_in_frames(constants->p, at))
         return TEC_OK;
-    TEC_TRY(tec_weight_loading_block(l, (size_t)c->rows * ld * sizeof(float), &block));
+    TEC_TRY(tec_weight_loading_block(l, all * ld * sizeof(float), &block));
     *out = block;
-    for (size_t r = 0; r < (size_t)c->rows && !l->source.dry; r++)
+    for (size_t r = 0; r < all && !l->source.dry; r++)
         tec_device_upload(l->options->device, TEC_STREAM_MAIN, (float *)block + r * ld,
-                          constants->of[at] + r * cols, cols * sizeof(float));
+                          constants->of[at] + r % rows * cols, cols * sizeof(float));
     return tec_device_failure(l->options->device, l->err);
 }
 
@@ -215,10 +224,11 @@ static enum tec_status load_norm(struct tec_weight_loading *l, const struct tec_
                                  struct tec_call_weights *w)
 {
     l->source.bf16 = c->rounded && l->options->bf16;
-    enum tec_status status =
-        tec_weight_loading_vector(l, c->weight, c->cols, 1.0F - (float)c->offset, &w->norm);
+    enum tec_status status = tec_weight_loading_turned_vector(
+        l, c->weight, c->cols, 1.0F - (float)c->offset, c->turn, &w->norm);
     if (status == TEC_OK)
-        status = tec_weight_loading_vector(l, c->bias, c->cols, 0.0F, &w->norm_bias);
+        status =
+            tec_weight_loading_turned_vector(l, c->bias, c->cols, 0.0F, c->turn, &w->norm_bias);
     l->source.bf16 = false;
     return status;
 }
@@ -243,6 +253,21 @@ static enum tec_status load_attention(struct tec_weight_loading *l, const struct
     return TEC_OK;
 }
 
+static enum tec_status load_linear(struct tec_weight_loading *l, const struct tec_model_program *p,
+                                   const struct tec_model_call *c, struct tec_call_weights *w)
+{
+    const struct tec_model_call *x = &p->calls[c->in[0]];
+    if (x->word == TEC_WORD_beside && p->projects)
+        TEC_TRY(tec_weight_loading_beside(l, p, c, w));
+    else if (x->turn)
+        TEC_TRY(tec_weight_loading_turned(l, c, x->cols, x->turn, &w->matrix));
+    else
+        TEC_TRY(tec_weight_loading_product(l, p, c, &w->matrix));
+    if (c->times != 0.0)
+        return tec_weight_loading_times(l, c->times, c->cols, &w->factor);
+    return tec_weight_loading_vector(l, c->factor, c->cols, 1.0F, &w->factor);
+}
+
 static enum tec_status load_call(struct tec_weight_loading *l, struct constants *constants, int at)
 {
     const struct tec_model_program *p = constants->p;
@@ -264,9 +289,9 @@ static enum tec_status load_call(struct tec_weight_loading *l, struct constants 
     if (c->word == TEC_WORD_norm)
         return load_norm(l, c, w);
     if (c->word == TEC_WORD_conv)
-        return tec_weight_loading_conv(l, c, in, &w->matrix);
-    TEC_TRY(tec_weight_loading_product(l, p, c, &w->matrix));
-    return tec_weight_loading_vector(l, c->factor, c->cols, 1.0F, &w->factor);
+        return p->tower ? tec_weight_loading_patch_conv(l, c, &w->matrix)
+                        : tec_weight_loading_conv(l, c, in, &w->matrix);
+    return load_linear(l, p, c, w);
 }
 
 enum tec_status tec_weight_loading_program(struct tec_weight_loading *l,

@@ -26,9 +26,7 @@ enum {
     TEC_MAX_CAMERAS = 8,
     TEC_MAX_ALIASES = 4,
     TEC_MAX_TOWERS = 2,
-    TEC_MAX_PREFIX = 4, /* tensors whose rows stand before a picture's patches */
     TEC_MAX_POSITION_SIDE = 1024,
-    TEC_MAX_PROJECTOR = 4, /* dense layers from towers to text */
     TEC_MAX_IGNORED = 16,
     TEC_MAX_ENDS = 8,  /* end tokens beside the first */
     TEC_MAX_AROUND = 4 /* tokens before, or behind, a picture's rows */
@@ -90,22 +88,11 @@ struct tec_table_rows {
     int rows;
 };
 
-struct tec_plain_norm { /* a layer norm; weight NULL = none */
-    const char *weight, *bias;
-    float eps;
-};
-
 /* One way from patches to features. A byte of channel c is (byte / 255 - mean[c]) / std[c]. */
 struct tec_tower {
     float mean[3], std[3];
-    struct tec_dense patch_embed; /* rows = width, cols = 3 * patch * patch */
-    const char *position; /* [position_side^2, width]: added to the patches (tec_tower_position) */
-    int position_side;
-    bool linear; /* the columns of patch_embed are [line, column, channel], and it is a matrix */
-    bool smooth; /* positions of a grid of another size are interpolated, not the nearest */
-    struct tec_table_rows prefix[TEC_MAX_PREFIX]; /* without positions; see patches, are seen */
-    int n_prefix, prefix_rows;
-    struct tec_model_program *program; /* what rows go through: enter, each layer, leave */
+    int prefix_rows; /* rows in front of the patches; they see them, and are seen */
+    struct tec_model_program *program; /* from pixels on: enter, each layer, leave */
     struct tec_stack stack;            /* of that program */
 };
 
@@ -114,27 +101,21 @@ struct tec_picture_size {
     int h, w;
 };
 
-/* Pictures to rows of the prefix; without towers the model reads text alone. The features of a
- * patch in every tower, one after the other, go through the projector's layers with an activation
- * between two of them. */
+/* Pictures to rows of the prefix; without towers the model reads text alone. Sizes are what the
+ * programs of the towers and of `project` say. */
 struct tec_vision {
     int image_size, patch, patches; /* of every tower: patches = (image_size / patch)^2 */
     struct tec_picture_size sizes[TEC_MAX_CAMERAS]; /* of the slots' pictures, which differ; then */
     int n_sizes; /* patches and tokens are those of the largest; 0 = all are image_size^2 */
-    bool planes; /* shuffled columns are [channel, line, column] of a square, else channel last */
-    int shuffle; /* the features of a square of shuffle^2 patches stand side by side in one row */
+    int shuffle; /* a square of shuffle^2 patches becomes one row */
     int tokens;  /* rows of the prefix that a picture takes: patches / shuffle^2 */
     bool floats; /* pictures are float32 in 0 .. 1, not bytes */
-    float scale; /* of the projector's rows in the prefix */
     int before[TEC_MAX_AROUND], n_before; /* tokens before each picture, rows of the embedding as */
     int behind[TEC_MAX_AROUND], n_behind; /* they are stored; and behind it */
     int blanks; /* pictures that are absent or masked, at most, that have these tokens too */
     struct tec_tower towers[TEC_MAX_TOWERS];
     int n_towers;
-    struct tec_plain_norm norm; /* in front of the projector */
-    struct tec_dense projector[TEC_MAX_PROJECTOR];
-    int n_projector;
-    enum tec_activation activation;
+    struct tec_model_program *project; /* what leaves the towers to rows of the prefix */
 };
 
 /* Attention mask of the prefix. BIDIR: each row sees all rows. CAUSAL: pictures see pictures, text
@@ -193,9 +174,9 @@ struct tec_flow {
  * prompt's last on, horizon * dim of them, are what the description's action makes the chunk of;
  * without one the next token of each row is an action. */
 struct tec_head {
-    int rows;                   /* horizon * dim; 0: the model has no such head */
-    int state;                  /* entries of the robot's state; 0: it has no row */
-    struct tec_dense states[2]; /* gelu_erf between them */
+    int rows;                          /* horizon * dim; 0: the model has no such head */
+    int state;                         /* entries of the robot's state; 0: it has no row */
+    struct tec_model_program *program; /* what makes that row; NULL = none does */
 };
 
 struct tec_model {
@@ -314,14 +295,14 @@ enum tec_status tec_model_visit(const struct tec_model *model,
  */
 void tec_packed_name(char text[256], const char *weight, const char *what);
 
-/* The row of a tower's table of positions for the i-th of `patches` patches, row-major: the
- * nearest one below by its share of the side, where picture and table differ in size. */
-int tec_tower_position(const struct tec_tower *tower, int patches, int i);
+/* The row of a table of side x side positions for the i-th of `patches` patches of a square,
+ * row-major: the nearest one below by its share of the side, where picture and table differ. */
+int tec_model_grid_row(int side, int patches, int i);
 
-/* Values of a tower's positions for a grid of h x w patches, [h * w, width], from those of its
- * table [position_side^2, width]: bilinear, smoothed where the grid is smaller. */
-void tec_tower_resize(const struct tec_tower *tower, struct tec_picture_size grid,
-                      const float *table, float *out);
+/* Positions of a grid of h x w patches, [h * w, width], from a table [side * side, width]:
+ * bilinear, smoothed where the grid is smaller. side: at most TEC_MAX_POSITION_SIDE. */
+void tec_model_grid_resize(int side, int width, struct tec_picture_size grid, const float *table,
+                           float *out);
 
 /* The size of a slot's picture; patches, and rows of the prefix, of the first n pictures. */
 struct tec_picture_size tec_vision_picture(const struct tec_vision *vision, int slot);

@@ -30,17 +30,6 @@ enum tec_status tec_parse_activation(enum tec_activation *activation, const char
                             "%s.activation: '%s' is not gelu, gelu_erf, silu or relu", where, name);
 }
 
-enum tec_status tec_parse_dense(struct tec_dense *dense, json_t *json, int rows, int cols,
-                                const char *where, struct tec_error *err)
-{
-    if (json_is_false(json))
-        return TEC_OK;
-    TEC_UNPACK(json, where, "{s:s, s?s}", "weight", &dense->weight, "bias", &dense->bias);
-    dense->rows = rows;
-    dense->cols = cols;
-    return TEC_OK;
-}
-
 static enum tec_status parse_names(const char **names, size_t most, json_t *json, const char *where,
                                    struct tec_error *err)
 {

@@ -24,10 +24,6 @@ enum tec_status tec_parse_relative(struct tec_relative *relative, json_t *json,
 enum tec_status tec_model_pictures(json_t **out, const struct tec_checkpoint *checkpoint,
                                    struct tec_heap *heap, struct tec_error *err);
 
-/* {weight, bias}, or false where there is no such layer. */
-enum tec_status tec_parse_dense(struct tec_dense *dense, json_t *json, int rows, int cols,
-                                const char *where, struct tec_error *err);
-
 /* "gelu" (tanh), "gelu_erf", "silu" or "relu"; NULL is "gelu". */
 enum tec_status tec_parse_activation(enum tec_activation *activation, const char *name,
                                      const char *where, struct tec_error *err);

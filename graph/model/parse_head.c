@@ -4,24 +4,6 @@
 
 #include <string.h>
 
-static enum tec_status parse_state(struct tec_head *h, json_t *json, int width,
-                                   struct tec_error *err)
-{
-    json_t *first, *second;
-    if (!json)
-        return TEC_OK;
-    TEC_UNPACK(json, "chunk.state", "{s:i, s:o, s:o}", "entries", &h->state, "first", &first,
-               "second", &second);
-    if (h->state < 1 || h->state > 1024)
-        return tec_fail(err, TEC_MALFORMED, "chunk.state: entries must be 1 .. 1024, is %d",
-                        h->state);
-    TEC_TRY(tec_parse_dense(&h->states[0], first, width, h->state, "chunk.state.first", err));
-    TEC_TRY(tec_parse_dense(&h->states[1], second, width, width, "chunk.state.second", err));
-    if (!h->states[0].weight || !h->states[1].weight)
-        return tec_fail(err, TEC_MALFORMED, "chunk.state: lacks first or second");
-    return TEC_OK;
-}
-
 static enum tec_status check_rows(struct tec_model *model, struct tec_error *err)
 {
     struct tec_flow *f = &model->flow;
@@ -43,12 +25,13 @@ static enum tec_status check_rows(struct tec_model *model, struct tec_error *err
 
 enum tec_status tec_parse_head(struct tec_model *model, json_t *json, struct tec_error *err)
 {
-    json_t *state = NULL;
     bool tokens = model->tokens.vocab > 0;
-    TEC_UNPACK(json, "chunk", "{s:i, s:i, s?o}", "horizon", &model->flow.horizon, "dim",
-               &model->flow.dim, "state", &state);
+    TEC_UNPACK(json, "chunk", "{s:i, s:i}", "horizon", &model->flow.horizon, "dim",
+               &model->flow.dim);
     TEC_TRY(check_rows(model, err));
-    TEC_TRY(parse_state(&model->head, state, model->text.stack.width, err));
+    if (model->head.program)
+        TEC_TRY(tec_model_state_check(model->head.program, model->text.stack.width,
+                                      &model->head.state, err));
     if (!model->program != tokens)
         return tec_fail(err, TEC_MALFORMED,
                         "chunk: must have either a function action, or stand beside tokens");

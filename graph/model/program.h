@@ -106,6 +106,11 @@ struct tec_model_call {
     const char *fused, *fused_bias;         /* attention: q, k and v in one tensor, instead */
     const char *norms[2];                   /* attention: of queries, of keys */
     const char *factor;                     /* linear: of each column of the result; NULL = 1 */
+    double times;                           /* linear: of the result; 0 = 1 */
+    int turn;    /* patches, squares, what is normed of them: columns are stored as [turn, all /
+                  * turn], and lie as [all / turn, turn]; 0: as they are stored */
+    bool smooth; /* grid */
+    bool planes; /* squares */
     struct tec_attend attend;
     struct tec_rotation rotation; /* attention of a text */
     struct tec_relative relative; /* the same */
@@ -156,6 +161,12 @@ struct tec_model_program {
      * rows. */
     int width;
     bool tower;
+    bool projects; /* from what leaves towers to rows of the text's prompt; then width is 0 */
+    bool stated;   /* from the robot's state to a row of the text's prompt */
+    /* Of a tower: the side of its pictures; the patches of one, and rows in front of them. */
+    int image, patch, patches, before;
+    const struct tec_model_program *towers[TEC_MAX_TOWERS]; /* of what projects: in their order */
+    int squares; /* patches of a side of the squares that become one row; 1 */
     struct tec_program_layer *layers;
     int n_layers;
     bool leaves;
@@ -206,9 +217,13 @@ struct tec_word_kind {
 };
 extern const struct tec_word_kind tec_word_kinds[TEC_WORD_COUNT];
 
-/* Whether rows of layers may go through a word; those that they may, "norm, linear, ...". */
-bool tec_model_word_of_layers(enum tec_model_word word);
-extern const char tec_model_layer_words[];
+/* Whether a word may stand where a program is now; "is no word of ...", and those that may. */
+bool tec_model_word_fits(const struct tec_model_program *program, enum tec_model_word word);
+void tec_model_words_of(const struct tec_model_program *program, char *text, size_t room);
+
+/* Whether a call reads patches where they lie, and columns in an order that it knows. */
+enum tec_status tec_model_patches_read(const struct tec_model_program *program,
+                                       const struct tec_model_call *call, struct tec_error *err);
 
 /* Fills `moves` of a call whose operands and options are set. */
 void tec_model_call_moves(const struct tec_model_program *program, struct tec_model_call *call);
@@ -225,6 +240,14 @@ enum tec_status tec_model_layers_check(struct tec_model_program *program, struct
 
 /* The same of a model's text, and what it must be beside that. */
 enum tec_status tec_model_text_check(struct tec_model *model, struct tec_error *err);
+
+/* The same of what projects `patches` patches of each tower to rows of the text. */
+enum tec_status tec_model_project_check(struct tec_model_program *program, int width,
+                                        struct tec_error *err);
+
+/* The same of what makes a row of the robot's state, in front of a prompt; *entries of it. */
+enum tec_status tec_model_state_check(struct tec_model_program *program, int width, int *entries,
+                                      struct tec_error *err);
 
 /* Whether a bf16 plan rounds some matrix of a program. */
 bool tec_model_program_rounds(const struct tec_model_program *program);

@@ -14,6 +14,11 @@ static bool same_packing(const struct tec_packing *a, const struct tec_packing *
            a->ordered == b->ordered;
 }
 
+static bool same_times(const struct tec_model_call *a, const struct tec_model_call *b)
+{
+    return a->turn == b->turn && !(a->times < b->times) && !(a->times > b->times);
+}
+
 static bool same_shape(const struct tec_model_program *p, const struct tec_model_call *a,
                        const struct tec_model_call *b)
 {
@@ -22,7 +27,7 @@ static bool same_shape(const struct tec_model_program *p, const struct tec_model
            (a->rank < 2 || a->rows == b->rows) && a->side == b->side && a->bf16 == b->bf16 &&
            a->categories == b->categories && a->category == b->category && a->rms == b->rms &&
            same_packing(&a->packing, &b->packing) && same_text(a->bias, b->bias) &&
-           same_text(a->factor, b->factor) && a->rounded == b->rounded &&
+           same_text(a->factor, b->factor) && same_times(a, b) && a->rounded == b->rounded &&
            same_text(a->norm.weight, b->norm.weight) && same_text(a->norm.bias, b->norm.bias) &&
            same_text(a->norm.mean, b->norm.mean) && same_text(a->norm.var, b->norm.var) &&
            !(a->norm.eps < b->norm.eps) && !(a->norm.eps > b->norm.eps) &&

@@ -104,12 +104,6 @@ static enum tec_status table(const struct visitor *v, const char *name, int rows
     return v->visit(v->user, &e, v->err);
 }
 
-static enum tec_status dense(const struct visitor *v, const struct tec_dense *d)
-{
-    TEC_TRY(one(v, d->weight, 2, d->rows, d->cols));
-    return one(v, d->bias, 1, d->rows, 0);
-}
-
 void tec_packed_name(char text[256], const char *weight, const char *what)
 {
     size_t n = strlen(weight), skip = strlen("weight");
@@ -186,6 +180,10 @@ static enum tec_status call(const struct visitor *v, const struct tec_model_prog
         return TEC_OK;
     if (c->categories)
         return categories(v, c, in);
+    if (c->word == TEC_WORD_grid)
+        return table(v, c->weight, c->side * c->side, c->cols);
+    if (c->word == TEC_WORD_tensor && p->tower)
+        return table(v, c->weight, c->rows, c->cols);
     if (c->word == TEC_WORD_tensor)
         return one(v, c->weight, c->rank, c->rank == 2 ? c->rows : c->cols, c->cols);
     e.rank = c->word == TEC_WORD_conv ? 4 : c->word == TEC_WORD_norm ? 1 : 2;
@@ -203,34 +201,6 @@ static enum tec_status calls(const struct visitor *v, const struct tec_model_pro
     for (int i = 0; p && i < p->n; i++)
         TEC_TRY(call(v, p, &p->calls[i]));
     return TEC_OK;
-}
-
-static enum tec_status tower(const struct visitor *v, const struct tec_tower *t,
-                             const struct tec_vision *vision)
-{
-    int patch = vision->patch;
-    struct tec_expected e = {.names = {t->patch_embed.weight},
-                             .n_names = 1,
-                             .rank = 4,
-                             .shape = {t->stack.width, 3, patch, patch}};
-    if (t->linear)
-        e = (struct tec_expected){.names = {t->patch_embed.weight},
-                                  .n_names = 1,
-                                  .rank = 2,
-                                  .shape = {t->stack.width, INT64_C(3) * patch * patch}};
-    TEC_TRY(v->visit(v->user, &e, v->err));
-    TEC_TRY(one(v, t->patch_embed.bias, 1, t->stack.width, 0));
-    TEC_TRY(table(v, t->position, t->position_side * t->position_side, t->stack.width));
-    for (int i = 0; i < t->n_prefix; i++)
-        TEC_TRY(table(v, t->prefix[i].name, t->prefix[i].rows, t->stack.width));
-    return calls(v, t->program);
-}
-
-static enum tec_status plain_norm(const struct visitor *v, const struct tec_plain_norm *n,
-                                  int width)
-{
-    TEC_TRY(one(v, n->weight, 1, width, 0));
-    return one(v, n->bias, 1, width, 0);
 }
 
 /* Embedding and head: the first present of each list; the head may be the embedding itself. */
@@ -259,16 +229,13 @@ enum tec_status tec_model_visit(const struct tec_model *model,
 {
     const struct visitor v = {visit, user, err};
     for (int i = 0; i < model->vision.n_towers; i++)
-        TEC_TRY(tower(&v, &model->vision.towers[i], &model->vision));
-    TEC_TRY(plain_norm(&v, &model->vision.norm, model->vision.projector[0].cols));
-    for (int i = 0; i < model->vision.n_projector; i++)
-        TEC_TRY(dense(&v, &model->vision.projector[i]));
+        TEC_TRY(calls(&v, model->vision.towers[i].program));
+    TEC_TRY(calls(&v, model->vision.project));
     TEC_TRY(calls(&v, model->program));
     if (tec_model_reads(model))
         TEC_TRY(embeddings(&v, &model->text));
     TEC_TRY(calls(&v, model->text.program));
-    for (int i = 0; i < 2; i++)
-        TEC_TRY(dense(&v, &model->head.states[i]));
+    TEC_TRY(calls(&v, model->head.program));
     for (int i = 0; i < TEC_MAX_IGNORED && model->ignored[i]; i++) {
         struct tec_expected e = {.names = {model->ignored[i]}, .n_names = 1, .optional = true};
         TEC_TRY(visit(user, &e, err));

@@ -14,9 +14,9 @@ static int bucket(int i, int m, int n)
     return at;
 }
 
-int tec_tower_position(const struct tec_tower *tower, int patches, int i)
+int tec_model_grid_row(int side, int patches, int i)
 {
-    int n = tower->position_side, m = (int)lround(sqrt((double)patches));
+    int n = side, m = (int)lround(sqrt((double)patches));
     return m == n ? i : bucket(i / m, m, n) * n + bucket(i % m, m, n);
 }
 
@@ -40,12 +40,12 @@ static int weigh(int at, int m, int n, int *first, double *weights)
     return high - *first;
 }
 
-void tec_tower_resize(const struct tec_tower *tower, struct tec_picture_size grid,
-                      const float *table, float *out)
+void tec_model_grid_resize(int side, int cols, struct tec_picture_size grid, const float *table,
+                           float *out)
 {
     double down[TEC_MAX_POSITION_SIDE] = {0}, across[TEC_MAX_POSITION_SIDE] = {0};
-    int side = tower->position_side, top, left;
-    size_t width = (size_t)tower->stack.width;
+    size_t width = (size_t)cols;
+    int top, left;
     for (int i = 0; i < grid.h * grid.w; i++) {
         int lines = weigh(i / grid.w, grid.h, side, &top, down);
         int columns = weigh(i % grid.w, grid.w, side, &left, across);

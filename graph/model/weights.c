@@ -52,14 +52,14 @@ static enum tec_status load_all(struct tec_weight_loading *l)
     if (tec_model_asks(m))
         return tec_weight_loading_program(l, m->program, &l->out->calls);
     for (int i = 0; i < m->vision.n_towers; i++)
-        TEC_TRY(tec_weight_loading_tower(l, &m->vision.towers[i], &l->out->towers[i]));
-    if (m->vision.n_projector)
-        TEC_TRY(tec_weight_loading_projector(l, &m->vision));
+        TEC_TRY(tec_weight_loading_program(l, m->vision.towers[i].program, &l->out->towers[i]));
+    if (m->vision.project)
+        TEC_TRY(tec_weight_loading_program(l, m->vision.project, &l->out->project));
     TEC_TRY(load_embeddings(l, &m->text));
     TEC_TRY(tec_weight_loading_sums(l, &m->text));
     TEC_TRY(tec_weight_loading_program(l, m->text.program, &l->out->text));
-    for (int i = 0; i < 2; i++)
-        TEC_TRY(tec_weight_loading_dense(l, &m->head.states[i], TEC_FORM_F32, &l->out->states[i]));
+    if (m->head.program)
+        TEC_TRY(tec_weight_loading_program(l, m->head.program, &l->out->state));
     return m->program ? tec_weight_loading_program(l, m->program, &l->out->calls) : TEC_OK;
 }
 

@@ -42,21 +42,15 @@ struct tec_attention_weights {
     const float *shift, *cross_kv_shift;
 };
 
-struct tec_tower_weights {
-    struct tec_matrix patch;
-    const float *position; /* [tokens, ld] */
-    const float *prefix;   /* [prompts * slots * prefix_rows, ld]: for each picture; or NULL */
-    int ld;
-    struct tec_call_weights *calls; /* of its program, by call */
-    struct tec_matrix project;      /* the projector's first layer: the columns of this tower */
-};
-
 /* What a call of a program has: a matrix, a constant, a norm's vectors, or an attention. */
 struct tec_call_weights {
     struct tec_matrix matrix;
+    struct tec_matrix beside; /* of two towers beside each other: the columns of the second one */
     const float *norm, *norm_bias;
     const float *factor;   /* [n] of the columns of the matrix's product, or NULL */
-    const float *constant; /* [rows, ld]; of constants that a frame reads, or a tap */
+    const float *constant; /* [rows, ld]; of constants that a frame reads, or a tap. Of a tower's
+                            * grid the rows of every slot where these differ in size; of rows in
+                            * front of patches as often as there may be pictures */
     const struct tec_attention_weights *attention;
     const float *bias; /* attention: [heads, 2 * reach + 1] by the distance of key and query, or
                         * NULL */
@@ -64,12 +58,9 @@ struct tec_call_weights {
 };
 
 struct tec_weights {
-    struct tec_tower_weights towers[TEC_MAX_TOWERS];
-    struct tec_matrix projector[TEC_MAX_PROJECTOR]; /* from the second layer on */
-    const float *project_norm, *project_norm_bias;  /* in front of its first layer; NULL = none */
-    const float *project_scale;     /* [n] vision.scale for each of its columns; NULL = 1 */
+    struct tec_call_weights *towers[TEC_MAX_TOWERS], *project; /* of their programs, by call */
     struct tec_call_weights *text;  /* of the program of the text, by call */
-    struct tec_matrix states[2];    /* of a head */
+    struct tec_call_weights *state; /* of what makes a row of the state, by call */
     struct tec_call_weights *calls; /* of the program of prefill and action, by call */
     struct tec_matrix embed, head;  /* equal when tied */
     const float *position, *types;  /* [rows, ld] added to embedding rows; NULL = none */

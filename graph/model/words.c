@@ -57,6 +57,8 @@ enum tec_status tec_builder_need_input(const struct tec_model_call *x, struct te
                         "through over");
     if (x->word == TEC_WORD_beside)
         return tec_fail(err, TEC_UNSUPPORTED, "reads columns beside each other: linear alone does");
+    if (x->word == TEC_WORD_pixels)
+        return tec_fail(err, TEC_UNSUPPORTED, "reads pixels: conv and patches do");
     if (x->timed)
         return tec_fail(err, TEC_UNSUPPORTED,
                         "reads a row of the time: linear, activation, add, columns, beside and "
@@ -167,6 +169,8 @@ enum tec_status tec_builder_conv(struct tec_model_program *p, struct tec_model_c
                                  struct tec_error *err)
 {
     const struct tec_model_call *x = tec_builder_operand(p, c, 0);
+    if (p->tower)
+        return tec_builder_patch_conv(p, c, err);
     if (c->bias && c->norm.weight)
         return tec_fail(err, TEC_MALFORMED, "has bias or norm, not both");
     if ((int64_t)x->cols * c->side * c->side > TEC_PARSE_MAX)
@@ -246,6 +250,7 @@ enum tec_status tec_builder_norm(struct tec_model_program *p, struct tec_model_c
                         "has weight, and perhaps bias, or scale, and perhaps shift, or neither");
     if (!c->weight && (c->offset != 0.0 || c->rounded))
         return tec_fail(err, TEC_MALFORMED, "offset and bf16 are of weight, which it lacks");
+    c->turn = x->turn;
     TEC_TRY(tec_builder_row(p, c->scale, x, "scale", err));
     TEC_TRY(tec_builder_row(p, c->shift, x, "shift", err));
     tec_builder_same_rows(c, x);
@@ -267,8 +272,10 @@ enum tec_status tec_builder_linear(struct tec_model_program *p, struct tec_model
     if ((c->gate >= 0 || c->factor) && x->timed)
         return tec_fail(err, TEC_UNSUPPORTED,
                         "gate and factor are for rows, and not for those of the time");
-    if (c->gate >= 0 && c->factor)
-        return tec_fail(err, TEC_MALFORMED, "has gate or factor, not both");
+    if ((c->gate >= 0) + (c->factor != NULL) + (c->times != 0.0) > 1)
+        return tec_fail(err, TEC_MALFORMED, "has gate, factor or times, one of them");
+    if (c->times != 0.0 && (x->timed || !(fabs(c->times) <= 1e6)))
+        return tec_fail(err, TEC_MALFORMED, "times %g is for rows, and at most 1e6", c->times);
     TEC_TRY(tec_builder_row(p, c->gate, c, "gate", err));
     TEC_TRY(tec_builder_packed(p, c, c->weight, c->cols, x->cols, err));
     tec_builder_same_rows(c, x);
@@ -294,7 +301,9 @@ enum tec_status tec_builder_add(struct tec_model_program *p, struct tec_model_ca
 {
     const struct tec_model_call *x = tec_builder_operand(p, c, 0),
                                 *y = tec_builder_operand(p, c, 1);
-    bool timed = x->timed && y->timed, table = p->flow.steps && x->constant != y->constant;
+    bool patches = p->tower && !p->inside && x->constant != y->constant;
+    bool timed = x->timed && y->timed,
+         table = (p->flow.steps && x->constant != y->constant) || patches;
     if (!timed && !(table && x->constant))
         TEC_TRY(tec_builder_need_input(x, err));
     if (!timed && !(table && y->constant))
@@ -304,6 +313,8 @@ enum tec_status tec_builder_add(struct tec_model_program *p, struct tec_model_ca
                         x->rows, x->cols, y->rows, y->cols);
     if (c->in[0] == c->in[1])
         return tec_fail(err, TEC_MALFORMED, "adds a value to itself");
+    if (patches)
+        TEC_TRY(tec_builder_patch_sum(p, c, err));
     tec_builder_same_rows(c, y->constant ? x : y);
     c->cols = y->cols;
     return timed ? tec_builder_timed(p, c, err) : TEC_OK;
@@ -315,8 +326,11 @@ enum tec_status tec_builder_activation(struct tec_model_program *p, struct tec_m
     const struct tec_model_call *x = tec_builder_operand(p, c, 0);
     if (c->f32 && !x->timed)
         return tec_fail(err, TEC_UNSUPPORTED, "f32 is for rows of the time");
+    if (c->rounded && x->timed)
+        return tec_fail(err, TEC_UNSUPPORTED, "bf16 is for rows, and not for those of the time");
     tec_builder_same_rows(c, x);
     c->cols = x->cols;
+    c->turn = x->turn;
     return x->timed ? tec_builder_timed(p, c, err) : tec_builder_need_input(x, err);
 }
 
@@ -352,6 +366,8 @@ enum tec_status tec_builder_concat(struct tec_model_program *p, struct tec_model
         return tec_fail(err, TEC_MALFORMED, "%lld rows are more than %d", (long long)rows,
                         TEC_PARSE_MAX);
     c->rows = (int)rows;
+    if (p->tower)
+        TEC_TRY(tec_builder_patch_rows(p, c, err));
     if (c->constant)
         TEC_TRY(tec_builder_constant(p, c, err));
     return tec_builder_new_rows(p, c, err);

@@ -124,6 +124,8 @@ enum tec_status tec_builder_beside(struct tec_model_program *p, struct tec_model
 {
     const struct tec_model_call *x = tec_builder_operand(p, c, 0),
                                 *y = tec_builder_operand(p, c, 1);
+    if (p->projects)
+        return tec_builder_beside_tower(p, c, err);
     TEC_TRY(tec_builder_need_input(x, err));
     if (!y->timed)
         return tec_fail(err, TEC_UNSUPPORTED, "the second value must be a row of the time");
@@ -139,6 +141,8 @@ enum tec_status tec_builder_take(struct tec_model_program *p, struct tec_model_c
                                  struct tec_error *err)
 {
     const struct tec_model_call *x = tec_builder_operand(p, c, 0);
+    if (p->projects)
+        return tec_builder_take_patches(p, c, err);
     c->constant = x->constant;
     if (!x->constant)
         TEC_TRY(tec_builder_need_input(x, err));

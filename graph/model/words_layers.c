@@ -1,26 +1,50 @@
-/* words_layers.c - the words of layers, of a text or of a picture tower: their rows, attention over
- * their slots, matrices of 4-bit weights. */
+/* words_layers.c - the words of layers, of a text or of a picture tower: where they may stand,
+ * their rows, attention over their slots, matrices of 4-bit weights. */
 #include "graph/model/parse.h"
 #include "graph/model/words_own.h"
 
-#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-bool tec_model_word_of_layers(enum tec_model_word word)
+enum { LAYER = 1, FRONT = 2, PROJECT = 4, STATE = 8 };
+
+/* Of a tower's enter, whose layers are not there yet, and of others. */
+static int place_of(const struct tec_model_program *p)
 {
-    static const bool words[TEC_WORD_COUNT] = {
-#define LAYER_WORD(word) [TEC_WORD_##word] = true,
+    bool front = p->tower && !p->inside && p->n_layers == 0;
+    return p->stated ? STATE : p->projects ? PROJECT : front ? FRONT : LAYER;
+}
+
+bool tec_model_word_fits(const struct tec_model_program *p, enum tec_model_word word)
+{
+    static const int words[TEC_WORD_COUNT] = {
+#define LAYER_WORD(word, where) [TEC_WORD_##word] = where,
 #include "graph/model/layer_words.def"
 #undef LAYER_WORD
     };
-    return words[word];
+    return (!p->width && !p->projects && !p->stated) || (words[word] & place_of(p)) != 0;
 }
 
-const char tec_model_layer_words[] =
-#define LAYER_WORD(word) " " #word
+void tec_model_words_of(const struct tec_model_program *p, char *text, size_t room)
+{
+    static const struct {
+        const char *name;
+        int where;
+    } words[] = {
+#define LAYER_WORD(word, where) {#word, where},
 #include "graph/model/layer_words.def"
 #undef LAYER_WORD
-    ;
+    };
+    static const char *const owners[] = {[LAYER] = "a layer",
+                                         [FRONT] = "a tower's enter",
+                                         [PROJECT] = "project",
+                                         [STATE] = "chunk.state"};
+    int place = place_of(p);
+    size_t n = (size_t)snprintf(text, room, "is no word of %s; its words are", owners[place]);
+    for (size_t i = 0; i < sizeof words / sizeof words[0] && n < room; i++)
+        if (words[i].where & place)
+            n += (size_t)snprintf(text + n, room - n, " %s", words[i].name);
+}
 
 enum tec_status tec_builder_rows(struct tec_model_program *p, struct tec_model_call *c,
                                  struct tec_error *err)

@@ -47,6 +47,22 @@ enum tec_status tec_builder_packed(const struct tec_model_program *program,
                                    const struct tec_model_call *call, const char *weight, int rows,
                                    int cols, struct tec_error *err);
 
+/* A convolution of a tower's pixels: its windows are patches. */
+enum tec_status tec_builder_patch_conv(struct tec_model_program *program,
+                                       struct tec_model_call *call, struct tec_error *err);
+
+/* A sum of a tower's patches and a constant; rows in front of them. */
+enum tec_status tec_builder_patch_sum(const struct tec_model_program *program,
+                                      const struct tec_model_call *call, struct tec_error *err);
+enum tec_status tec_builder_patch_rows(struct tec_model_program *program,
+                                       struct tec_model_call *call, struct tec_error *err);
+
+/* Columns of two towers beside each other; the patches of one of them. */
+enum tec_status tec_builder_beside_tower(const struct tec_model_program *program,
+                                         struct tec_model_call *call, struct tec_error *err);
+enum tec_status tec_builder_take_patches(struct tec_model_program *program,
+                                         struct tec_model_call *call, struct tec_error *err);
+
 /* x must be rows that depend on what is observed. */
 enum tec_status tec_builder_need_input(const struct tec_model_call *x, struct tec_error *err);
 

@@ -32,6 +32,8 @@ const int *tec_built_live(const struct tec_built *b, int at)
     const struct tec_model_call *c = &b->p->calls[at];
     const struct tec_row_group *g = &b->p->groups[c->group];
     const struct tec_prefix_table *t = b->l->prefix;
+    if (b->p->tower || b->p->projects)
+        return tec_built_picture_live(b, at);
     if (b->text)
         return b->rows->count;
     if (!c->group)
@@ -49,7 +51,11 @@ int tec_built_new(struct tec_built *b, int at, const char *label)
 {
     const struct tec_model_call *c = &b->p->calls[at];
     const struct tec_prefix_table *t = b->l->prefix;
-    int rows = b->text ? b->rows->max : c->rows ? t->most * c->rows : t->prefix.max;
+    bool pictures = b->p->tower || b->p->projects;
+    int rows = pictures  ? tec_built_picture_rows(b, at)
+               : b->text ? b->rows->max
+               : c->rows ? t->most * c->rows
+                         : t->prefix.max;
     return tec_program_tensor(b->l->program, label, rows, c->cols, tec_built_live(b, at));
 }
 
@@ -57,6 +63,8 @@ const char *tec_built_label(const struct tec_built *b, int at, const char *other
 {
     const struct tec_model_call *c = &b->p->calls[at];
     const char *part = c->name && b->p->flow.steps ? strrchr(c->name, '.') : NULL;
+    if (b->p->tower && c->n_in && b->p->calls[c->in[0]].word == TEC_WORD_patches)
+        return "patch_embed";
     return part ? part + 1 : c->name ? c->name : otherwise;
 }
 
@@ -100,7 +108,7 @@ static int rows_in(const struct tec_built *b, int value)
 static int joined_in(const struct tec_built *b, int at, int *row)
 {
     const struct tec_model_call *c = &b->p->calls[at];
-    if (c->uses.n != 1 || c->uses.first >= b->p->n)
+    if (c->uses.n != 1 || c->uses.first >= b->p->n || b->p->tower)
         return -1;
     const struct tec_model_call *user = &b->p->calls[c->uses.first];
     if (user->word != TEC_WORD_concat || user->constant || user->part != c->part ||
@@ -224,6 +232,8 @@ static bool deferred(const struct tec_built *b, int at)
 
 int tec_built_conv(struct tec_built *b, int at)
 {
+    if (b->p->tower)
+        return tec_built_patch_conv(b, at);
     return deferred(b, at) ? -1 : tec_built_convolve(b, at, -1);
 }
 
@@ -307,12 +317,17 @@ static bool is_behind(const struct tec_built *b, int at)
 int tec_built_linear(struct tec_built *b, int at)
 {
     int row = 0, user = joined_in(b, at, &row);
-    bool chunk_of = at == b->p->result && !b->p->flow.steps && !b->text, behind = is_behind(b, at);
+    bool own = at == b->p->result && !b->p->flow.steps && !b->text;
+    bool state = own && b->p->stated && !b->l->taps, chunk_of = own && !b->p->stated,
+         behind = is_behind(b, at);
+    if (b->p->projects)
+        return tec_built_project(b, at);
     if (deferred(b, at))
         return -1;
-    b->settled[at] = user >= 0 || chunk_of || behind;
-    row = behind ? b->row : row;
+    b->settled[at] = user >= 0 || chunk_of || behind || state;
+    row = behind ? b->row : state ? b->x_row : row;
     int y = behind      ? b->behind
+            : state     ? b->x
             : user >= 0 ? joined(b, user)
             : chunk_of  ? tec_built_chunk(b)
                         : tec_built_new(b, at, tec_built_label(b, at, "linear"));
@@ -334,7 +349,8 @@ static int sum_in(struct tec_built *b, int value, int at)
 static int add_rows(struct tec_built *b, int at, int x, int constant)
 {
     int y = sum_in(b, x, at);
-    tec_lower_position(b->l, y, b->w[constant].constant, b->p->calls[at].rows);
+    int rows = b->p->tower ? tec_built_positions(b) : b->p->calls[at].rows;
+    tec_lower_position(b->l, y, b->w[constant].constant, rows);
     return y;
 }
 
@@ -365,6 +381,8 @@ int tec_built_concat(struct tec_built *b, int at)
     const struct tec_model_call *c = &b->p->calls[at];
     if (c->constant)
         return -1;
+    if (b->p->tower)
+        return tec_built_patch_rows(b, at);
     int y = joined(b, at), row = 0;
     for (int i = 0; i < c->n_in; i++) {
         if (!b->settled[c->in[i]])

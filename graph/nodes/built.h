@@ -21,6 +21,8 @@ struct tec_built {
     const struct tec_rows *rows;    /* of a text: those that go on */
     int layer;                      /* of a text; -1 = none */
     bool rounds;                    /* of a text: what leaves it enters a GEMM */
+    int x, x_row; /* of what projects, or makes a row of the state: the prompt's rows, and the first
+                   * one that it makes */
 };
 
 /* The lowering of each word: the tensor of the value, -1 = it needs none. */
@@ -79,6 +81,19 @@ int tec_built_convolve(struct tec_built *b, int call, int sum);
 /* A product into y from row `row` on; `add`: added to what is there. */
 void tec_built_multiply(struct tec_built *b, int call, int y, int row, bool add);
 
+/* Of a tower and of what projects (pictures.c): pictures that there can be; the rows of a value in
+ * memory, and how many there are. */
+int tec_built_pictures(const struct tec_lower *l);
+int tec_built_picture_rows(const struct tec_built *b, int call);
+const int *tec_built_picture_live(const struct tec_built *b, int call);
+
+/* Of a tower's front: its convolution; after how many patches positions begin anew, those of one
+ * picture or of all sizes; rows in front of patches. A product of what leaves towers. */
+int tec_built_patch_conv(struct tec_built *b, int call);
+int tec_built_positions(const struct tec_built *b);
+int tec_built_patch_rows(struct tec_built *b, int call);
+int tec_built_project(struct tec_built *b, int call);
+
 /* Keeps what the action sees of a prefill: keys and values, to the frame's slots. */
 void tec_built_keep(struct tec_built *b);
 
@@ -86,7 +101,7 @@ void tec_built_keep(struct tec_built *b);
 void tec_built_run(struct tec_built *b, enum tec_model_part part, bool moves);
 
 /* What attentions over projections of a prompt's keys read: once for all steps. */
-void tec_built_project(struct tec_built *b);
+void tec_built_project_keys(struct tec_built *b);
 
 /* The steps of a flow behind what is made once. */
 void tec_built_steps(struct tec_built *b);

@@ -164,7 +164,7 @@ static void project(struct tec_built *b, int at, bool values)
     tec_program_call(l->program, &copy);
 }
 
-void tec_built_project(struct tec_built *b)
+void tec_built_project_keys(struct tec_built *b)
 {
     const struct tec_model_program *p = b->p;
     for (int i = p->parts[TEC_PART_OF_ACTION]; i < p->n; i++)

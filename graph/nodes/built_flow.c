@@ -38,7 +38,7 @@ int tec_built_take(struct tec_built *b, int at)
 {
     const struct tec_model_call *c = &b->p->calls[at];
     struct tec_call call = tec_call_of(TEC_OP_take_rows, tec_built_label(b, at, "take"));
-    if (!c->copied)
+    if (!c->copied || b->p->projects)
         return b->tensor[at];
     call.in[0] = b->tensor[c->in[0]];
     call.out[0] = tec_built_new(b, at, call.label);
@@ -125,7 +125,7 @@ static void step(struct tec_built *b, int x)
 void tec_built_steps(struct tec_built *b)
 {
     int x = tec_built_chunk(b), steps = b->l->timed->steps;
-    tec_built_project(b);
+    tec_built_project_keys(b);
     for (b->step = 0; b->step < steps && b->l->program->status == TEC_OK; b->step++)
         step(b, x);
 }

@@ -32,9 +32,11 @@ int tec_built_norm(struct tec_built *b, int at)
         tec_call_of(c->rms ? TEC_OP_rms_norm : TEC_OP_layer_norm, tec_built_label(b, at, "norm"));
     struct tec_norm_args *a = &call.args.norm;
     call.in[0] = tec_built_value(b, c->in[0]);
-    call.out[0] = over_product(b, at)
-                      ? call.in[0]
-                      : tec_built_new(b, at, b->text || b->p->flow.steps ? call.label : "norm");
+    call.out[0] =
+        over_product(b, at)
+            ? call.in[0]
+            : tec_built_new(b, at,
+                            b->text || b->p->flow.steps || b->p->projects ? call.label : "norm");
     a->eps = (float)c->eps;
     a->weight = w->norm;
     a->bias = w->norm_bias;
@@ -70,7 +72,8 @@ int tec_built_activation(struct tec_built *b, int at)
 {
     const struct tec_model_call *c = &b->p->calls[at];
     int x = tec_built_value(b, c->in[0]);
-    bool rounds = tec_built_rounds(b, at), over = tec_built_last(b, c->in[0], at) && !rounds;
+    bool rounds = tec_built_rounds(b, at) || c->rounded;
+    bool over = tec_built_last(b, c->in[0], at) && (!rounds || b->p->projects || b->p->stated);
     int y = over ? x : tec_built_new(b, at, "act");
     if (rounds)
         tec_lower_activation(b->l, c->activation, x, y);

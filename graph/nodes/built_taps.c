@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of a text its layers have taps. */
+/* Of a text its layers have taps, of a tower its front, too. */
 static void tap_layer(struct tec_built *b, int tensor, const char *name)
 {
+    if (b->p->tower && b->text->tap && b->layer < 0)
+        tec_lower_tap(b->l, tensor, "%s%s", b->text->tap, name);
     if (b->text->tap && b->text->tap_inside && b->layer >= 0)
         tec_lower_tap(b->l, tensor, "%slayer%d.%s", b->text->tap, b->layer, name);
 }

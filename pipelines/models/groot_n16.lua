@@ -73,7 +73,7 @@ return include("common/groot_family.lua")({
 }, {
   vision = vision, text = text, select = count(c, "select_layer", 16), image_token = image_token,
   image_size = largest, sizes = given_sizes,
-  tower = { linear = true, smooth = true, position_side = side },
+  tower = { matrix = true, smooth = true, side = side },
   shuffle = 2, planes = true, connector = eagle.mlp_connector_layers or 2,
   head = c, horizon = count(c, "action_horizon", 50),
   split = c.use_alternate_vl_dit ~= false and count(c, "attend_text_every_n_blocks", 2) or nil,

@@ -4,7 +4,7 @@
 -- folders.vlm the files of the model that vlm_model_name names, whose sizes the policy's own do not repeat.
 local read <const> = include("common/configuration.lua")
 local shared <const> = include("common/smolvlm_tower.lua")
-local count <const>, number <const>, dense <const> = read.count, read.number, shared.dense
+local count <const>, number <const> = read.count, read.number
 
 local layers_of <const> = include("common/decoder_layers.lua")
 local expert_of <const> = include("common/expert_layers.lua")
@@ -153,8 +153,7 @@ return {
   slots = given.cameras or { "observation.images.camera1", "observation.images.camera2", "observation.images.camera3" },
   vision = {
     pictures = "f32", towers = { shared.tower(M, vision, picture_side(c), mixed()) },
-    shuffle = count(vlm.config, "scale_factor", 2),
-    projector = { dense(M .. "connector.modality_projection.proj") }, scale = hidden ^ 0.5, around = around(c, vlm),
+    project = shared.project(M, count(vlm.config, "scale_factor", 2), hidden, hidden ^ 0.5), around = around(c, vlm),
   },
   text = layers,
   flow = { horizon = horizon, dim = dim, steps = count(c, "num_steps", 10), falls = true, f32 = true },

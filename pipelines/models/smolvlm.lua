@@ -54,7 +54,6 @@ model.text.picture = picture
 model.text.bos = -1 -- the chat's first token is one that the template spells
 model.vision = {
   towers = { shared.tower(M, vision, picture_side(vision)) },
-  shuffle = count(c, "scale_factor", 2),
-  projector = { shared.dense(M .. "connector.modality_projection.proj") },
+  project = shared.project(M, count(c, "scale_factor", 2), model.text.width),
 }
 return model

@@ -298,8 +298,11 @@ static const int *read_patch_positions(struct judge *j, size_t *n)
 {
     const struct tec_vision *v = &j->s->pi.model->vision;
     int *out = ints(j, (size_t)v->patches);
+    const struct tec_model_call *grid = v->towers[0].program->calls;
+    while (grid->word != TEC_WORD_grid)
+        grid++;
     for (int i = 0; out && i < v->patches; i++)
-        out[i] = tec_tower_position(&v->towers[0], v->patches, i);
+        out[i] = tec_model_grid_row(grid->side, v->patches, i);
     *n = (size_t)v->patches;
     return out;
 }

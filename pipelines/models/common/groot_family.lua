@@ -10,23 +10,22 @@ local pictures_of <const> = include("common/picture_layers.lua")
 
 local function table_of(x) return type(x) == "table" and x or {} end
 
-local function dense(name) return { weight = name .. ".weight", bias = name .. ".bias" } end
-
 local function tower(c, V, side, numbers)
   local act <const> = c.hidden_act or "gelu_pytorch_tanh"
   if act ~= "gelu_pytorch_tanh" then error("hidden_act must be gelu_pytorch_tanh, is " .. tostring(act), 0) end
   local width <const>, heads <const> = count(c, "hidden_size", 1152), count(c, "num_attention_heads", 16)
   if width % heads ~= 0 then error("num_attention_heads " .. heads .. " do not divide " .. width, 0) end
-  local t = pictures_of {
+  local s = {
     prefix = V .. "encoder.layers.", layers = count(c, "num_hidden_layers", 27), width = width, heads = heads,
     mlp = count(c, "intermediate_size", 4304), eps = number(c, "layer_norm_eps", 1e-6), final = V .. "post_layernorm",
     -- A tower that is stored in float32 stays so: its rounding is most of what a bf16 plan loses.
     f32 = table_of(given.dtypes)[V .. "post_layernorm.weight"] == "F32",
+    image_size = side, patch = count(c, "patch_size", 14), embed = V .. "embeddings.patch_embedding",
+    position = V .. "embeddings.position_embedding.weight",
   }
-  t.image_size, t.patch, t.rest = side, count(c, "patch_size", 14), true
+  for key, value in pairs(numbers or {}) do s[key] = value end
+  local t = pictures_of(s)
   t.mean, t.std = { 0.5, 0.5, 0.5 }, { 0.5, 0.5, 0.5 }
-  t.patch_embed, t.position = dense(V .. "embeddings.patch_embedding"), V .. "embeddings.position_embedding.weight"
-  for key, value in pairs(numbers or {}) do t[key] = value end
   return t
 end
 
@@ -120,19 +119,20 @@ return function(m, c)
     error("diffusion_model_cfg: " .. blocks.heads .. " heads of " .. blocks.head_dim
           .. " are not input_embedding_dim " .. width, 0)
   end
-  local vision = {
-    towers = { tower(c.vision, V, c.image_size, c.tower) }, shuffle = c.shuffle,
-    projector = { dense(B .. "mlp1.0") }, sizes = c.sizes, planes = c.planes,
-  }
-  if c.connector == 2 then
-    local first = dense(B .. "mlp1.1")
-    first.rows = text.width
-    vision.norm = { weight = B .. "mlp1.0.weight", bias = B .. "mlp1.0.bias", eps = 1e-5 }
-    vision.projector = { first, dense(B .. "mlp1.3") }
-    vision.activation = "gelu_erf"
-  elseif c.connector ~= 1 then
+  if c.connector ~= 1 and c.connector ~= 2 then
     error("mlp_connector_layers must be 1 or 2, is " .. tostring(c.connector), 0)
   end
+  -- A layer, or a norm and two; matrices of two are rounded in a bf16 plan.
+  local function project(g, x)
+    if c.shuffle > 1 then
+      x = g:squares(x, { side = c.shuffle, planes = c.planes, bf16 = true, name = "vision.shuffled" })
+    end
+    if c.connector == 1 then return linear(g, x, B .. "mlp1.0", text.width) end
+    x = g:norm(x, { weight = B .. "mlp1.0.weight", bias = B .. "mlp1.0.bias", eps = 1e-5, name = "projector_norm" })
+    x = linear(g, x, B .. "mlp1.1", text.width, { bf16 = true, name = "projector.1" })
+    return linear(g, g:activation(x, { kind = "gelu_erf" }), B .. "mlp1.3", text.width, { bf16 = true })
+  end
+  local vision = { towers = { tower(c.vision, V, c.image_size, c.tower) }, project = project, sizes = c.sizes }
   local horizon <const> = given.shapes and c.horizon or given.horizon or c.horizon
   local dim <const> = not given.shapes and given.width or count(head, "max_action_dim", 32)
   local categories <const>, category <const> = count(head, "max_num_embodiments", 32), embodiment(m)

@@ -59,10 +59,6 @@ local function part(t, key)
   return x or {}
 end
 
-local function dense(name, bias)
-  return { weight = name .. ".weight", bias = bias and name .. ".bias" or nil }
-end
-
 local function heads_of(width, heads, what)
   if width % heads ~= 0 then
     error(what .. ": a width of " .. width .. " does not divide into " .. heads .. " heads", 0)
@@ -89,8 +85,10 @@ local function tower(c, index, ignored)
   if depth < 2 then error("depth must be 2 or more, is " .. depth, 0) end
   if not (ratio > 0 and ratio < 64) then error("mlp_ratio must be above 0 and below 64", 0) end
   local P = T[index]
-  local before = {}
-  for i, b in ipairs(kind.before) do before[i] = { name = P .. b.name, rows = b.rows } end
+  local before, before_rows = {}, 0
+  for i, b in ipairs(kind.before) do
+    before[i], before_rows = { name = P .. b.name, rows = b.rows }, before_rows + b.rows
+  end
   for _, name in ipairs { "blocks." .. (depth - 1) .. ".*", "norm.*", kind.pooled and "attn_pool.*" } do
     ignored[#ignored + 1] = P .. name
   end
@@ -99,23 +97,31 @@ local function tower(c, index, ignored)
   local t = pictures_of {
     prefix = P .. "blocks.", layers = depth - 1, width = width, heads = heads, mlp = math.floor(width * ratio),
     eps = 1e-6, activation = "gelu_erf", factors = kind.scaled and factors or nil, names = names,
+    image_size = count(size, index, 224), patch = kind.patch, embed = P .. "patch_embed.proj",
+    position = P .. "pos_embed", before = #before > 0 and before or nil,
   }
-  t.image_size, t.patch, t.mean, t.std = count(size, index, 224), kind.patch, mean, std
-  t.patch_embed, t.position = dense(P .. "patch_embed.proj", true), P .. "pos_embed"
-  t.prefix = #before > 0 and before or nil
-  return t
+  t.mean, t.std = mean, std
+  return t, before_rows
 end
 
-local function projector(towers, width)
+-- The projector reads the patches of the towers beside each other: of one two layers, of two three.
+local function projector(widths, before, width)
   local sum = 0
-  for _, t in ipairs(towers) do sum = sum + t.width end
-  local layers = {}
-  local rows = #towers > 1 and { 4 * sum, width, width } or { width, width }
-  for i, n in ipairs(rows) do
-    layers[i] = dense("projector.fc" .. i, true)
-    layers[i].rows = n
+  for _, n in ipairs(widths) do sum = sum + n end
+  local outs = #widths > 1 and { 4 * sum, width, width } or { width, width }
+  return function(g, ...)
+    local towers = { ... }
+    for i, x in ipairs(towers) do
+      if before[i] > 0 then towers[i] = g:take(x, { first = before[i], rows = x.rows - before[i] }) end
+    end
+    local x = towers[2] and g:beside(towers[1], towers[2]) or towers[1]
+    for i, out in ipairs(outs) do
+      if i > 1 then x = g:activation(x, { kind = "gelu_erf" }) end
+      x = g:linear(x, { weight = "projector.fc" .. i .. ".weight", bias = "projector.fc" .. i .. ".bias", out = out,
+                        bf16 = true, name = i < #outs and "projector." .. i or nil })
+    end
+    return x
   end
-  return layers
 end
 
 local function llama(t)
@@ -155,8 +161,8 @@ end
 local H <const>, S <const> = "action_head.model.", "proprio_projector."
 local parts <const> = { "action_head.safetensors", "proprio_projector.safetensors" }
 
-local function chunk(c, width)
-  local shapes = given.shapes or width and {
+local function chunk(c, width, head)
+  local shapes = given.shapes or head and {
     [H .. "fc1.weight"] = { width, 7 * width }, [H .. "fc2.weight"] = { 7, width },
     [H .. "mlp_resnet_blocks.0.ffn.1.weight"] = { width, width },
     [H .. "mlp_resnet_blocks.1.ffn.1.weight"] = { width, width },
@@ -183,9 +189,15 @@ local function chunk(c, width)
     end
     return normed(g, x, H .. "layer_norm2", H .. "fc2", dim)
   end
-  return { horizon = horizon, dim = dim,
-           state = state and { entries = state[2], first = dense(S .. "fc1", true),
-                               second = dense(S .. "fc2", true) } or nil }, action
+  local function dense(g, x, name, tap)
+    return g:linear(x, { weight = S .. name .. ".weight", bias = S .. name .. ".bias", out = width, name = tap })
+  end
+  -- The state as a row of the text, before the prompt.
+  local function proprio(g)
+    local x = dense(g, g:state { entries = state[2] }, "fc1", "state_in")
+    return dense(g, g:activation(x, { kind = "gelu_erf", bf16 = true }), "fc2", "state_out")
+  end
+  return { horizon = horizon, dim = dim, state = state and proprio or nil }, action
 end
 
 local function id(x, default)
@@ -203,8 +215,11 @@ return function(m)
   if not c and given.arch ~= m.name then return false end
   c = c or sizes[given.size] or error("size must be full, small or tiny", 0)
   local t = part(c, "text_config")
-  local ignored, towers = {}, {}
-  for i = 1, c.use_fused_vision_backbone == false and 1 or 2 do towers[i] = tower(c, i, ignored) end
+  local ignored, towers, widths, before = {}, {}, {}, {}
+  for i = 1, c.use_fused_vision_backbone == false and 1 or 2 do
+    towers[i], before[i] = tower(c, i, ignored)
+    widths[i] = towers[i].width
+  end
   local vocab = count(t, "vocab_size", 32000)
   local text = llama(t)
   local same, most = dimensions()
@@ -214,7 +229,7 @@ return function(m)
   if m.parallel then
     chunks = { horizon = given.horizon or 8, dim = given.dim or same or most }
   else
-    chunks, action = chunk(c, m.head and text.width)
+    chunks, action = chunk(c, text.width, m.head)
   end
   if m.head and not chunks then return { parts = parts } end
   local bidir = chunks ~= nil
@@ -226,7 +241,7 @@ return function(m)
   return {
     name = m.name,
     slots = given.slots or bidir and { "full_image", "wrist_image" } or { "full_image" },
-    vision = { towers = towers, projector = projector(towers, text.width), activation = "gelu_erf" },
+    vision = { towers = towers, project = projector(widths, before, text.width) },
     text = text,
     chunk = chunks,
     action = action,

@@ -53,10 +53,6 @@ local function geometry()
   return { vision = so400m, text = text, expert = expert, vocab = 257152 }
 end
 
-local function dense(name, bias)
-  return { weight = name .. ".weight", bias = bias and name .. ".bias" or nil }
-end
-
 -- A product with options beside its tensors.
 local function linear(g, x, name, out, tap)
   return g:linear(x, { weight = name .. ".weight", bias = name .. ".bias", out = out, name = tap })
@@ -65,11 +61,11 @@ end
 local function siglip(s)
   local t = pictures_of {
     prefix = V .. "encoder.layers.", layers = s.num_layers, width = s.hidden_size, heads = s.num_heads,
-    mlp = s.intermediate_size, eps = 1e-6, final = V .. "post_layernorm",
+    mlp = s.intermediate_size, eps = 1e-6, final = V .. "post_layernorm", image_size = s.image_size,
+    patch = s.patch_size, embed = V .. "embeddings.patch_embedding",
+    position = V .. "embeddings.position_embedding.weight",
   }
-  t.image_size, t.patch, t.mean, t.std = s.image_size, s.patch_size, { 0.5, 0.5, 0.5 }, { 0.5, 0.5, 0.5 }
-  t.patch_embed = dense(V .. "embeddings.patch_embedding", true)
-  t.position = V .. "embeddings.position_embedding.weight"
+  t.mean, t.std = { 0.5, 0.5, 0.5 }, { 0.5, 0.5, 0.5 }
   return t
 end
 
@@ -138,7 +134,7 @@ return function(m)
     slots = slots(),
     vision = {
       towers = { siglip(g.vision) },
-      projector = { dense(P .. "model.multi_modal_projector.linear", true) },
+      project = function(b, x) return linear(b, x, P .. "model.multi_modal_projector.linear", g.text.width) end,
     },
     text = text,
     flow = { horizon = horizon, dim = dim, steps = c.num_inference_steps or 10, falls = true },

@@ -1,5 +1,5 @@
--- Layers of picture towers of ViT's kin, word by word: a layer norm, attention, a layer norm, a plain feed-forward,
--- each half added to the rows. Every product has a bias.
+-- Picture towers of ViT's kin, word by word: patches with positions enter; a layer is a norm, attention, a norm and a
+-- plain feed-forward, each half added to the rows. Every product has a bias.
 
 -- SigLIP's names, as transformers has them; others say their own. No q: the three are in one tensor.
 local siglip <const> = { q = "self_attn.q_proj", k = "self_attn.k_proj", v = "self_attn.v_proj",
@@ -8,8 +8,11 @@ local siglip <const> = { q = "self_attn.q_proj", k = "self_attn.k_proj", v = "se
 
 -- s = { prefix = in front of a layer's index, names = of its tensors, as above, layers, width, heads, mlp, eps,
 --   activation = "gelu", final = its name (nil: no norm behind the last layer), factors = { o, down }: tensors that the
---   halves are multiplied by, f32: the tower stays as it is stored in a bf16 plan }.
--- Gives what a tower has of them: layers, width, layer, leave.
+--   halves are multiplied by, f32: the tower stays as it is stored in a bf16 plan; and of what enters: image_size,
+--   patch = pixels of a patch's side, embed and position = names, side = of the table of positions (nil: of the
+--   picture), smooth = true: they are interpolated; matrix = true: a matrix reads patches, and no convolution;
+--   before = { { name, rows }, ... }: tensors whose rows stand in front of the patches }.
+-- Gives what a tower has of them: image_size, layers, width, enter, layer, leave.
 return function(s)
   local names <const>, rounds <const> = s.names or siglip, not s.f32
 
@@ -30,6 +33,22 @@ return function(s)
     return g:attention(x, o)
   end
 
+  local function enter(g, x)
+    local weight <const>, bias <const>, rows = s.embed .. ".weight", s.embed .. ".bias", nil
+    if s.matrix then
+      x = g:linear(g:patches(x, { side = s.patch }), { weight = weight, bias = bias, out = s.width, name = "patch" })
+    else
+      x = g:conv(x, { weight = weight, bias = bias, out = s.width, side = s.patch, stride = s.patch, name = "patch" })
+    end
+    local grid = g:grid(x, { tensor = s.position, side = s.side or s.image_size // s.patch, smooth = s.smooth })
+    x = g:add(x, grid)
+    for i, t in ipairs(s.before or {}) do
+      rows = rows or {}
+      rows[i] = g:tensor { tensor = t.name, rows = t.rows, cols = s.width }
+    end
+    return rows and g:concat { g:concat(rows), x } or x
+  end
+
   local function factor(at, half) return s.factors and at .. s.factors[half] end
 
   local function layer(g, x, i)
@@ -41,6 +60,6 @@ return function(s)
     return g:add(linear(g, y, at .. names.down, s.width, "mlp_out", factor(at, "down")), x)
   end
 
-  return { layers = s.layers, width = s.width, layer = layer,
+  return { image_size = s.image_size, layers = s.layers, width = s.width, enter = enter, layer = layer,
            leave = s.final and function(g, x) return norm(g, x, s.final, "post_norm") end or nil }
 end

@@ -25,8 +25,12 @@ shared.sizes = {
                     num_key_value_heads = 2, head_dim = 12, rms_norm_eps = 1e-5, vocab_size = 420 } },
 }
 
-function shared.dense(name, bias)
-  return { weight = name .. ".weight", bias = bias and name .. ".bias" or nil }
+-- From squares of patches to rows of the text, `times` what they are.
+function shared.project(prefix, side, width, times)
+  return function(g, x)
+    if side > 1 then x = g:squares(x, { side = side, bf16 = true }) end
+    return g:linear(x, { weight = prefix .. "connector.modality_projection.proj.weight", out = width, times = times })
+  end
 end
 
 -- The tower of pictures of side x side, with tensors below `prefix`. f32: it stays as it is stored beside a text
@@ -41,11 +45,10 @@ function shared.tower(prefix, c, side, f32)
   local t = pictures_of {
     prefix = V .. "encoder.layers.", layers = count(c, "num_hidden_layers", 12), width = width, heads = heads,
     mlp = count(c, "intermediate_size", 3072), eps = number(c, "layer_norm_eps", 1e-6), final = V .. "post_layernorm",
-    f32 = f32,
+    f32 = f32, image_size = side, patch = patch, side = count(c, "image_size", 224) // patch,
+    embed = V .. "embeddings.patch_embedding", position = V .. "embeddings.position_embedding.weight",
   }
-  t.image_size, t.patch, t.rest, t.mean, t.std = side, patch, true, { 0.5, 0.5, 0.5 }, { 0.5, 0.5, 0.5 }
-  t.patch_embed = shared.dense(V .. "embeddings.patch_embedding", true)
-  t.position, t.position_side = V .. "embeddings.position_embedding.weight", count(c, "image_size", 224) // patch
+  t.mean, t.std = { 0.5, 0.5, 0.5 }, { 0.5, 0.5, 0.5 }
   return t
 end
 
