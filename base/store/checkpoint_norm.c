@@ -95,7 +95,8 @@ enum tec_status tec_checkpoint_norm_lerobot(const struct tec_checkpoint *c, stru
     if (status == TEC_OK)
         status = tec_norm_load_lerobot(norm, step, state, feature, arena, err);
     tec_tensors_close(state);
-    return tec_context(err, status, "%s", c->root);
+    return tec_context(err, status, "%s/policy_%s.json", c->root,
+                       action ? "postprocessor" : "preprocessor");
 }
 
 /* Steps whose statistics tec_checkpoint_norm_lerobot reads. */

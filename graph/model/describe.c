@@ -336,6 +336,24 @@ static enum tec_status join_parts(const struct tec_model_choice *choice, const j
     return TEC_OK;
 }
 
+/* What the description of a model does not recognise. torch.compile puts a name of its own before
+ * all others. */
+static enum tec_status not_of(const struct tec_checkpoint *c, const char *arch,
+                              struct tec_error *err)
+{
+    const char *first =
+        c && tec_tensors_count(c->tensors) ? tec_tensors_at(c->tensors, 0)->name : "";
+    bool compiled = strstr(first, "_orig_mod.") != NULL;
+    return tec_fail(
+        err, TEC_NOT_FOUND,
+        "%s: this checkpoint is not of the model '%s': the tensors or the config.json by "
+        "which it is recognised are not there (the first tensor is '%.120s'%s)",
+        c ? c->path : "-", arch, first,
+        compiled ? "; torch.compile has put _orig_mod before names: save the module that "
+                   "it was made of"
+                 : "");
+}
+
 /* A description sees its parts' shapes when it is asked again. */
 static enum tec_status find(struct described *out, const struct tec_model_choice *choice,
                             struct tec_heap *heap, struct tec_error *err)
@@ -355,8 +373,7 @@ static enum tec_status find(struct described *out, const struct tec_model_choice
     bool own =
         json_is_object(out->json) && (describes(out) || !json_object_get(out->json, "parts"));
     if (status == TEC_OK && !own)
-        status = tec_fail(err, TEC_NOT_FOUND, "%s: this checkpoint is not a '%s' model",
-                          choice->checkpoint ? choice->checkpoint->path : "-", arch);
+        status = not_of(choice->checkpoint, arch, err);
     json_object_del(out->json, "parts"); /* done with */
     if (status != TEC_OK)
         drop(out);

@@ -61,8 +61,9 @@ enum tec_status tec_weight_find(const struct tec_weight_source *source,
     if (!found->stored) {
         char must[128];
         print_shape(must, expected->rank, expected->shape);
-        return tec_fail(err, TEC_NOT_FOUND, "%s: lacks tensor '%s' [%s]", source->checkpoint->path,
-                        expected->names[0], must);
+        return tec_fail(err, TEC_NOT_FOUND, "%s: lacks tensor '%s%s' [%s]",
+                        source->checkpoint->path, source->checkpoint->prefix, expected->names[0],
+                        must);
     }
     return check_shape(source, expected, found->stored, err);
 }
@@ -131,7 +132,7 @@ enum tec_status tec_weight_rows(const struct tec_weight_source *source,
     TEC_TRY(tec_checkpoint_read_f32(source->checkpoint, found->stored, (uint64_t)at, out,
                                     (size_t)count, err));
     round_all(source, count, out);
-    return check_finite(source, found->name, at, count, out, err);
+    return check_finite(source, found->stored->name, at, count, out, err);
 }
 
 enum tec_status tec_weight_vector(const struct tec_weight_source *source, const char *name, int n,

@@ -71,18 +71,21 @@ static bool is_buffer(const struct tec_checkpoint *c, const char *name)
     return tec_checkpoint_tensor(c, packed) != NULL;
 }
 
+/* `stored`: its name in the file, which may begin with what is before all names there. */
 static enum tec_status refuse(const struct tec_model *model, struct account *x, const char *name,
-                              struct tec_error *err)
+                              const char *stored, struct tec_error *err)
 {
+    int before = (int)(name - stored);
     x->surplus = name;
     TEC_TRY(tec_model_visit(model, visit, x, err));
-    return tec_fail(err, TEC_MALFORMED,
-                    "%s: model '%s' does not read tensor '%s'%s%s%s: the checkpoint is of another "
-                    "model or size; `tectum inspect` lists all such, `ignored` of the model's "
-                    "description allows one",
-                    x->checkpoint->path, model->name, name,
-                    *x->near ? "; the nearest that it reads is '" : "", x->near,
-                    *x->near ? "'" : "");
+    return tec_fail(
+        err, TEC_MALFORMED,
+        "%s: model '%s' does not read tensor '%s'%s%.*s%s%s: the checkpoint is of another "
+        "model or size; `tectum inspect` lists all such, `ignored` of the model's "
+        "description allows one",
+        x->checkpoint->path, model->name, stored,
+        *x->near ? "; the nearest that it reads is '" : "", *x->near ? before : 0, stored, x->near,
+        *x->near ? "'" : "");
 }
 
 enum tec_status tec_model_accounts_for(const struct tec_model *model,
@@ -95,9 +98,10 @@ enum tec_status tec_model_accounts_for(const struct tec_model *model,
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the names of tensors");
     enum tec_status status = tec_model_visit(model, visit, &x, err);
     for (size_t i = 0; status == TEC_OK && i < n; i++) {
+        const char *stored = tec_tensors_at(checkpoint->tensors, i)->name;
         const char *name = name_in_model(checkpoint, tec_tensors_at(checkpoint->tensors, i));
         if (!x.used[i] && !tec_model_ignores(model, name) && !is_buffer(checkpoint, name))
-            status = refuse(model, &x, name, err);
+            status = refuse(model, &x, name, stored, err);
     }
     tec_heap_put(heap, x.used);
     return status;

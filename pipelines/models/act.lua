@@ -4,6 +4,7 @@
 -- The VAE of training never runs here: its latent is 0, so its row is a bias. Sizes come from the
 -- checkpoint's tensors, and a camera's size is the model's.
 local config, shapes = given.config or {}, given.shapes
+local read <const> = include("common/configuration.lua")
 if shapes and (config.type ~= "act" or not shapes["encoder_latent_input_proj.bias"]) then return false end
 if not shapes and given.arch ~= "act" then return false end
 
@@ -27,6 +28,9 @@ local function option(name, otherwise)
   if value == nil then return otherwise end
   return value
 end
+
+-- One that is a whole number.
+local function whole(name) return read.count({ [name] = option(name) }, name) end
 
 -- The length of a feature's vector; nil where the checkpoint has none.
 local function vector(features, name)
@@ -99,7 +103,7 @@ local function resnet(g, x, before, tap)
   return x
 end
 
-local dim <const>, heads <const> = option("dim_model"), option("n_heads")
+local dim <const>, heads <const> = whole("dim_model"), whole("n_heads")
 local pre_norm <const> = option("pre_norm", false)
 local activation <const> = ({ relu = "relu", gelu = "gelu_erf" })[option("feedforward_activation", "relu")]
 if not activation then
@@ -123,7 +127,7 @@ local function attention(g, x, name, position, seen, tap)
 end
 
 local function feed_forward(g, x, at, tap)
-  local y = linear(g, x, at .. "linear1", option("dim_feedforward"), tap .. "up")
+  local y = linear(g, x, at .. "linear1", whole("dim_feedforward"), tap .. "up")
   return linear(g, g:activation(y, { kind = activation }), at .. "linear2", dim, tap .. "mlp_out")
 end
 
@@ -200,14 +204,14 @@ return {
   float32 = true, -- as LeRobot computes it: 50 M parameters, and nothing is gained by less
   prefill = function(g)
     local x, position = encoder_rows(g)
-    x = layers(g, x, "encoder.", option("n_encoder_layers"), position, nil, "encoder.")
+    x = layers(g, x, "encoder.", whole("n_encoder_layers"), position, nil, "encoder.")
     return pre_norm and norm(g, x, "encoder.norm", "encoder.out") or x, position
   end,
   action = function(g, seen, position)
-    local horizon = shapes and option("chunk_size") or given.horizon or size.chunk_size
+    local horizon = shapes and whole("chunk_size") or given.horizon or size.chunk_size
     local x = g:start(g:zeros { rows = horizon, cols = dim, name = "start" })
     local own = g:tensor { tensor = "decoder_pos_embed.weight", rows = horizon, cols = dim }
-    x = layers(g, x, "decoder.", option("n_decoder_layers"), own, { over = seen, over_position = position }, "queries.")
+    x = layers(g, x, "decoder.", whole("n_decoder_layers"), own, { over = seen, over_position = position }, "queries.")
     x = norm(g, x, "decoder.norm", "queries.out")
     return g:linear(x, { weight = "action_head.weight", bias = "action_head.bias", name = "actions",
                          out = vector("output_features", "action") or given.width or size.action })

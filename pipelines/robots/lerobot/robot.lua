@@ -73,12 +73,19 @@ local function length(key, name)
   return shape[1]
 end
 
+local function check_picture(name, shape)
+  local good = type(shape) == "table" and #shape == 3 and shape[1] == 3
+  for i = 2, 3 do good = good and math.type(shape[i]) == "integer" and shape[i] > 0 end
+  if not good then refuse(CONFIG .. 'input_features["' .. name .. '"].shape', "must be [3, height, width]") end
+end
+
 local known_inputs <const> = { ["observation.state"] = true }
 for _, name in ipairs(kind.inputs or {}) do known_inputs[name] = true end
 for name, f in pairs(inputs) do
   if not known_inputs[name] and not (type(f) == "table" and f.type == "VISUAL") then
     refuse(CONFIG .. 'input_features["' .. name .. '"]', config.type .. " does not read it")
   end
+  if not known_inputs[name] then check_picture(name, f.shape) end
 end
 
 local state <const>, action <const> = length("input_features", "observation.state"), length("output_features", "action")
