@@ -25,6 +25,7 @@ local sizes = {
             text   = variants.dummy, expert = variants.dummy, vocab = 256 },
 }
 
+local read <const> = include("common/configuration.lua")
 local layers_of <const> = include("common/decoder_layers.lua")
 local expert_of <const> = include("common/expert_layers.lua")
 local pictures_of <const> = include("common/picture_layers.lua")
@@ -85,7 +86,8 @@ return function(m)
   if given.shapes and not given.shapes[m.marker] then return false end
   if given.config and c.type and c.type ~= m.type then return false end
   local g = geometry()
-  local horizon = c.action_horizon or c.chunk_size or given.horizon or m.horizon or 50
+  local long <const> = c.action_horizon ~= nil and "action_horizon" or "chunk_size"
+  local horizon = read.count(c, long, given.horizon or m.horizon or 50)
   local dim = rows("action_out_proj.weight", given.width or 32)
   local e = g.expert
   local width = e.width
@@ -97,7 +99,8 @@ return function(m)
 
   -- The time as sines of periods between two, and the noisy actions.
   local function begin(b, x, t)
-    return b:waves(t, { cols = width, shortest = c.min_period or 0.004, longest = c.max_period or 4.0 }),
+    return b:waves(t, { cols = width, shortest = read.number(c, "min_period", 0.004),
+                           longest = read.number(c, "max_period", 4.0) }),
            linear(b, x, "action_in_proj", width, m.adaptive and "embeds" or "action_in")
   end
 
@@ -126,7 +129,7 @@ return function(m)
   }
   text.vocab, text.scale, text.round_logits = rows(HEAD, rows(EMBED, g.vocab)), g.text.width ^ 0.5, false
   text.mask, text.bos, text.eos = given.mask or m.mask or "bidir", 2, 1
-  text.max_tokens = c.tokenizer_max_length or m.max_tokens
+  text.max_tokens = read.count(c, "tokenizer_max_length", m.max_tokens)
   text.embed, text.head = { EMBED, HEAD }, { HEAD, EMBED }
 
   return {
@@ -137,7 +140,7 @@ return function(m)
       project = function(b, x) return linear(b, x, P .. "model.multi_modal_projector.linear", g.text.width) end,
     },
     text = text,
-    flow = { horizon = horizon, dim = dim, steps = c.num_inference_steps or 10, falls = true },
+    flow = { horizon = horizon, dim = dim, steps = read.count(c, "num_inference_steps", 10), falls = true },
     prefill = function(b) return b:prompt() end,
     action = m.adaptive and conditioned or mixed,
     ignored = { X .. "lm_head.weight" },

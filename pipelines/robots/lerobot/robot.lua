@@ -79,6 +79,12 @@ local function check_picture(name, shape)
   if not good then refuse(CONFIG .. 'input_features["' .. name .. '"].shape', "must be [3, height, width]") end
 end
 
+-- How LeRobot casts weights: a pipeline says by its own dtype how it computes.
+local dtypes <const> = { float32 = true, bfloat16 = true, float16 = true }
+if config.dtype ~= nil and not dtypes[config.dtype] then
+  refuse(CONFIG .. "dtype", "must be float32, bfloat16 or float16, is " .. tostring(config.dtype))
+end
+
 local known_inputs <const> = { ["observation.state"] = true }
 for _, name in ipairs(kind.inputs or {}) do known_inputs[name] = true end
 for name, f in pairs(inputs) do
