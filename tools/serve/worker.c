@@ -250,7 +250,7 @@ static void run_ticks(struct tec_worker *w, bool asked)
  * actions in every frame, actions that end early are the request's own. */
 static bool fills(const struct tec_worker *w, const struct tec_worker_session *s)
 {
-    return w->stages > 0 && !s->acted && !s->lost && !s->record->failed &&
+    return s->fills > 0 && !s->acted && !s->lost && !s->record->failed &&
            !tec_worker_expired(w, s->taken);
 }
 
@@ -285,10 +285,9 @@ static void settle(struct tec_worker *w, const struct tec_worker_session *s)
 }
 
 /* What becomes of the jobs that a frame was for, before another one uses its records. Those of
- * rings that fill stay for the next one, if there may be one; returns whether any does. */
-static bool end_jobs(struct tec_worker *w, bool may_stay)
+ * rings that fill stay for the next one, which other robots' jobs may be in, too. */
+static void end_jobs(struct tec_worker *w)
 {
-    bool stay = false;
     struct tec_error err;
     bool failed = tec_engine_failure(w->opened.engine, &err) != TEC_OK;
     for (int i = 0; i < w->n_sessions; i++) {
@@ -296,8 +295,8 @@ static bool end_jobs(struct tec_worker *w, bool may_stay)
         if (s->taken < 0)
             continue;
         s->lost |= w->stages > 0 && s->record->cause == TEC_CAUSE_MODEL;
-        if (may_stay && !failed && fills(w, s)) {
-            stay = true;
+        if (!failed && fills(w, s)) {
+            s->fills--;
             continue;
         }
         note_miss(w, s);
@@ -310,7 +309,6 @@ static bool end_jobs(struct tec_worker *w, bool may_stay)
     }
     if (failed)
         tec_worker_lose(w, &err);
-    return stay;
 }
 
 void tec_worker_frame(struct tec_worker *w)
@@ -322,8 +320,7 @@ void tec_worker_frame(struct tec_worker *w)
     run_ticks(w, asked);
     if (asked)
         w->frame_ns = tec_clock_now(&w->clock) - before;
-    for (int left = w->stages; end_jobs(w, left > 0); left--)
-        run_ticks(w, true);
+    end_jobs(w);
     if (tec_engine_failure(w->opened.engine, NULL) == TEC_OK)
         tec_worker_tell_texts(w);
 }

@@ -11,7 +11,8 @@
  * run meanwhile, and the policy batches their language with it.
  *
  * A ring takes a request's observation in and gives what leaves in the same frame. Where nothing
- * would leave, because it is filled anew, it is given the same observation until something does.
+ * would leave, because it is filled anew, it is given the same observation until something does;
+ * those are frames like others, which the requests of other robots share.
  * Each session has one, with observations of one client: another one's begin with an empty ring.
  * Where the action that a request is given was ended early by the model, what on_miss says leaves
  * in its place. */
@@ -92,8 +93,9 @@ struct tec_worker_session {
     int64_t number, observations; /* of its observation; that it has had */
     int64_t began_ns;             /* of its first frame */
     int64_t frame;                /* frames that it was in, where there are several sessions */
-    int64_t observed;             /* its observations that frames had: what texts are counted by */
-    int64_t passed;               /* others, which were answered before a frame could have them */
+    int fills;        /* frames that its job may have yet, until its ring gives actions */
+    int64_t observed; /* its observations that frames had: what texts are counted by */
+    int64_t passed;   /* others, which were answered before a frame could have them */
     const struct tec_frame_record *record; /* of the newest frame */
     float *noise;                          /* [horizon, dim] */
     const float *given_noise;              /* of the observation; NULL: drawn */

@@ -41,9 +41,6 @@ enum tec_status tec_worker_texts_find(const struct tec_worker *w, unsigned *of,
 void tec_worker_texts_want(const struct tec_worker *w, struct tec_worker_session *s, unsigned of,
                            bool pushes);
 
-/* Texts that have ended are none of the client's. */
-void tec_worker_texts_skip(const struct tec_worker *w, struct tec_worker_session *s);
-
 /* Nobody wants any, and those that are kept are nobody's. */
 void tec_worker_texts_forget(struct tec_worker_session *s);
 

@@ -84,6 +84,7 @@ static void begin(struct tec_worker *w, struct tec_worker_session *s, int job)
     s->taken = s->job = job;
     s->text = to->wants_text;
     s->acted = s->holds = s->lost = false;
+    s->fills = w->stages;
     to->session = s->index;
     to->prepared_ns = to->left_ns = s->began_ns;
     to->prepared_cpu_ns = tec_clock_thread() - to->picked_cpu_ns;

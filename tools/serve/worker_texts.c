@@ -14,7 +14,8 @@ bool tec_worker_texts_create(struct tec_worker *w, struct tec_worker_session *s)
     return s->texts.at && s->texts.bytes;
 }
 
-void tec_worker_texts_skip(const struct tec_worker *w, struct tec_worker_session *s)
+/* Texts that have ended are none of the client's. */
+static void skip(const struct tec_worker *w, struct tec_worker_session *s)
 {
     const struct tec_loop *loop = w->opened.engine->loop;
     for (int i = 0; i < tec_loop_utterances(loop); i++) {
@@ -57,7 +58,7 @@ void tec_worker_texts_want(const struct tec_worker *w, struct tec_worker_session
                            bool pushes)
 {
     if (s->texts.of == 0)
-        tec_worker_texts_skip(w, s);
+        skip(w, s);
     s->texts.of = of;
     s->texts.pushes = pushes;
 }
