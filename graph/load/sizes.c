@@ -321,7 +321,8 @@ static void check_idle(struct tec_loader *ld)
 }
 
 /* How many requests that a node spawns are in flight: with k steps a frame each lives ceil(tokens /
- * k) frames, unless the next one ends it, or its frame makes it to its end. 0: another kind of node, or nobody knows. */
+ * k) frames, unless the next one ends it, or its frame makes it to its end. 0: another kind of
+ * node, or nobody knows. */
 static int in_flight(const struct tec_pipeline *p, const struct tec_decl_node *n)
 {
     const struct tec_decl_spawn spawn = tec_pipeline_spawn(p, n);
