@@ -359,6 +359,9 @@ sed -i 's/query_only/paper/' "$W/two.lua"
 run 0 "one that hops" graph --roofline h100 --root . "$W/two.lua"
 awk -v alone="$alone" '$1 == "importance" && alone > 0 && $7 > 2 * alone { more = 1 } END { exit !more }' "$W/out"
 ok $? "attention is summed up for every row where a memory hops, else for the query's alone"
+sed -i 's/paper/query_only/; s/select = "full"/select = "cacheblend", check_layer = 2, share = 0.5/' "$W/two.lua"
+run 0 "a memory that computes fewer, and scores nothing" graph --roofline h100 --root . "$W/two.lua"
+ok "$([ "$alone" = "$(awk '$1 == "importance" { print $7 }' "$W/out")" ]; echo $?)" "attention is summed up where the memory that scores computes fewer"
 run 2 "kernels without a roofline" graph --kernels pipelines/demo_metaworld.lua
 run 2 "no such machine" graph --roofline b300 pipelines/demo_metaworld.lua
 err "'b300'; there are: h200, h100, 4090, orin, thor"

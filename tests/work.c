@@ -313,11 +313,12 @@ TEST(a_recall_computes_fewer_rows_from_layer_to_layer)
 {
     struct stage_work w[TEC_STAGE_COUNT], query[TEC_STAGE_COUNT];
     int anew[LAYERS] = {12, 8};
+    unsigned char sums[LAYERS] = {TEC_SUMS_OF_ALL, TEC_SUMS_OF_ALL};
     for (int i = 2; i < LAYERS; i++)
         anew[i] = 4;
     struct tec_work_size size = {
         .text = PROMPT,
-        .segments = {.n = SEGMENTS, .tokens = KEPT, .anew = anew, .sums = true, .hops = true}};
+        .segments = {.n = SEGMENTS, .tokens = KEPT, .anew = anew, .sums = sums}};
     open_planner();
     const struct tec_stack *t = &tiny.model->text.stack;
     int64_t n = t->layers, q = (int64_t)t->heads * t->head_dim;
@@ -333,7 +334,7 @@ TEST(a_recall_computes_fewer_rows_from_layer_to_layer)
     CHECK_INT(c->kv_written, ==, (rows + 12 + placed) * kv * 2);
     CHECK_INT(c->kv_read, ==, placed * kv * 2 + 20 * kv * 2 * (n - 1) + 2 * 20 * kv);
     CHECK_INT(w[TEC_STAGE_DECODE].calls + w[TEC_STAGE_ACTION].calls, ==, 0);
-    size.segments.hops = false; /* sums of the eight other rows, which see 132 keys */
+    sums[0] = sums[1] = TEC_SUMS_OF_QUERY; /* sums of the eight other rows, which see 132 keys */
     sum(TEC_PART_RECALL, size, query);
     CHECK_INT(products(&w[TEC_STAGE_PREFIX]) - products(&query[TEC_STAGE_PREFIX]), ==,
               2 * q * (210 + 184 - 132 - 132));

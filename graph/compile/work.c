@@ -249,8 +249,9 @@ static void count_recall_part(struct list *list, const struct tec_plan *plan,
     int64_t anew = anew_at(s, layer), fewer = anew_at(s, layer < last ? layer + 1 : last);
     int64_t placed = s->tokens - anew;
     struct tec_live now = rows_with(plan, size, anew), next = rows_with(plan, size, fewer);
-    struct tec_live summed = s->hops ? now : rows_with(plan, size, 0);
-    if (!s->sums || fewer == 0 || fewer == anew)
+    int sums = s->sums ? s->sums[layer] : TEC_SUMS_NONE;
+    struct tec_live summed = sums == TEC_SUMS_OF_ALL ? now : rows_with(plan, size, 0);
+    if (sums == TEC_SUMS_NONE)
         summed = (struct tec_live){.rows = 0};
     put(list, t->rows[layer % 2].count, now.rows, now.visible, now.keys);
     put(list, t->rows[(layer + 1) % 2].count, next.rows, next.visible, next.keys);

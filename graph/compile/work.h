@@ -19,9 +19,12 @@ struct tec_work_segments {
     int n, tokens;   /* segments, and tokens of all of them together */
     const int *anew; /* [layers] tokens of them that each layer computes, never more than the layer
                       * before; what is left is placed. NULL: all are computed */
-    bool sums;       /* attention is summed up where the next layer computes fewer, but some */
-    bool hops;       /* that of every row, not of the query's alone */
+    const unsigned char *sums; /* [layers] whose attention a layer sums up; NULL: none anywhere */
 };
+
+/* Rows whose attention is summed up behind a layer, to choose what the next one computes: the
+ * query's and what is in no segment, or all that the layer has. */
+enum tec_work_sums { TEC_SUMS_NONE, TEC_SUMS_OF_QUERY, TEC_SUMS_OF_ALL };
 
 /* The sizes of a launch that are data. */
 struct tec_work_size {

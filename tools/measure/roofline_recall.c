@@ -5,6 +5,12 @@
 
 #include <math.h>
 
+/* What all memories together ask of a layer. */
+struct asked_layers {
+    int *anew;           /* [layers] */
+    unsigned char *sums; /* [layers] enum tec_work_sums */
+};
+
 /* The segments of one memory. */
 struct asked {
     const struct tec_decl_node *node;
@@ -53,8 +59,23 @@ static int (*const tokens_of[TEC_SELECTIONS])(const struct asked *a, int layer) 
     [TEC_SELECTION_cacheblend] = blended_of, [TEC_SELECTION_epic] = first_of,
 };
 
+/* A memory that scores does so where it computes fewer segments in the next layer, but some: what
+ * another one of the prompt computes there says nothing. */
+static void add_sums(const struct asked *a, unsigned char *sums)
+{
+    unsigned char rows = TEC_SUMS_OF_QUERY;
+    if (a->node->select != TEC_SELECTION_keep)
+        return; /* no other one scores */
+    if (tec_scoring_hops((enum tec_scoring)a->node->scoring))
+        rows = TEC_SUMS_OF_ALL;
+    for (int i = 0; i + 1 < a->layers; i++)
+        if (a->counts[i + 1] > 0 && a->counts[i + 1] < a->counts[i] && sums[i] < rows)
+            sums[i] = rows;
+}
+
 static enum tec_status add_memory(struct tec_roofline *r, const struct tec_decl_node *node,
-                                  int *anew, struct tec_arena *arena, struct tec_error *err)
+                                  struct asked_layers *all, struct tec_arena *arena,
+                                  struct tec_error *err)
 {
     const struct tec_pipeline *p = r->pipeline;
     const struct tec_decl_input *in = &p->inputs[node->reads.item[0].index];
@@ -72,12 +93,10 @@ static enum tec_status add_memory(struct tec_roofline *r, const struct tec_decl_
     tec_recompute_counts(ratios, a.layers, a.n, counts);
     a.counts = counts;
     for (int i = 0; i < a.layers; i++)
-        anew[i] += tokens_of[node->select](&a, i);
+        all->anew[i] += tokens_of[node->select](&a, i);
     s->n += a.n;
     s->tokens += a.n * a.each;
-    bool sums = node->select == TEC_SELECTION_keep; /* no other one scores */
-    s->sums |= sums;
-    s->hops |= sums && tec_scoring_hops((enum tec_scoring)node->scoring);
+    add_sums(&a, all->sums);
     return TEC_OK;
 }
 
@@ -87,11 +106,12 @@ enum tec_status tec_roofline_segments(struct tec_roofline *r, struct tec_arena *
     int nodes[TEC_MAX_MEMORIES], n = tec_memory_nodes(r->pipeline, 0, nodes);
     if (n == 0)
         return TEC_OK;
-    int *anew = TEC_NEW(arena, (size_t)r->plan->model->text.stack.layers, int);
-    if (!anew)
+    size_t layers = (size_t)r->plan->model->text.stack.layers;
+    struct asked_layers all = {TEC_NEW(arena, layers, int), TEC_NEW(arena, layers, unsigned char)};
+    if (!all.anew || !all.sums)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a roofline");
-    r->size.segments = (struct tec_work_segments){.anew = anew};
+    r->size.segments = (struct tec_work_segments){.anew = all.anew, .sums = all.sums};
     for (int i = 0; i < n; i++)
-        TEC_TRY(add_memory(r, &r->pipeline->nodes[nodes[i]], anew, arena, err));
+        TEC_TRY(add_memory(r, &r->pipeline->nodes[nodes[i]], &all, arena, err));
     return TEC_OK;
 }
