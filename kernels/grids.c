@@ -179,15 +179,20 @@ static void of_attention(const struct reporter *to, struct tec_grid *g)
     report(to, g);
 }
 
+/* Over bf16 memory, by terms; else, and where heads are too wide for that, by multiply-adds. */
 static void of_attention_mass(const struct reporter *to, struct tec_grid *g)
 {
     enum { QUERIES = 16, FIXED = 26432 };
     const struct tec_mass_args *a = g->args;
     int group = a->kv_heads > 0 ? a->heads / a->kv_heads : 1;
     int rows = QUERIES / (group < QUERIES ? group : QUERIES);
-    set_blocks(g, ceil_div(a->max_rows, rows), 1, 1, THREADS);
-    g->fixed_shared = FIXED;
-    g->registers = 88;
+    if (g->kernel == TEC_KERNEL_attention_mass_bf16)
+        g->mass = mass_choose(a, to->facts);
+    set_blocks(g, g->mass.m ? g->mass.blocks : ceil_div(a->max_rows, rows), 1, 1, THREADS);
+    g->shared = g->mass.shared;
+    g->fixed_shared = g->mass.m ? 0 : FIXED;
+    g->registers = g->mass.m == 64 ? 112 : g->mass.m ? 80 : 88;
+    g->what = g->mass.m == 64 ? "64 rows" : g->mass.m ? "16 rows" : NULL;
     report(to, g);
 }
 

@@ -30,6 +30,7 @@ struct tec_grid {
     bool writes_terms;       /* it writes the terms of x, nothing else */
     /* Of attention: */
     struct attention_choice attention; /* m = 0: the kernel for wide heads */
+    struct mass_choice mass;           /* m = 0: the kernel that multiplies and adds */
 };
 
 static inline bool tec_grid_attends(const struct tec_grid *grid)

@@ -269,7 +269,7 @@ TEST(sums_of_attention_take_their_multiply_adds)
     struct tec_mass_args a = {.max_rows = 512, .heads = 8, .kv_heads = 1, .head_dim = 256};
     struct grids g = {0};
     struct tec_grid_work work = {.rows = 300, .keys = 1000};
-    tec_grids_of(TEC_KERNEL_attention_mass_bf16, &a, &h100, keep, &g);
+    tec_grids_of(TEC_KERNEL_attention_mass_f32, &a, &h100, keep, &g);
     REQUIRE(g.n == 1);
     struct tec_grid_time t = time_on("h100", &g.items[0], work);
     CHECK(near(t.us, 1.1 + 1.5 + 32 * 1048576.0 / (67e6 / 132 * 0.1875)));
@@ -277,6 +277,57 @@ TEST(sums_of_attention_take_their_multiply_adds)
     CHECK_STR(t.bound, "multiply");
     work.rows = 0;
     CHECK(near(time_on("h100", &g.items[0], work).us, 1.1));
+}
+
+/* Over bf16 memory: 64 packed rows are eight rows of eight heads, 375 tiles of 3000 rows; two find
+ * room on a multiprocessor, so there is a wave of 264 and one of 111, which are alone. Each walks
+ * over 16 blocks of keys for both of its key heads, of 64 columns. */
+TEST(sums_of_attention_on_tensor_cores_take_as_long_as_attention)
+{
+    struct tec_mass_args a = {
+        .max_rows = 3000, .heads = 16, .kv_heads = 2, .head_dim = 64, .max_ranges = 80};
+    struct grids g = {0};
+    struct tec_grid_work work = {.rows = 3000, .keys = 1000};
+    tec_grids_of(TEC_KERNEL_attention_mass_bf16, &a, &h100, keep, &g);
+    REQUIRE(g.n == 1);
+    CHECK(is(&g.items[0], "64 rows", 375, 1, 1));
+    struct tec_grid_time t = time_on("h100", &g.items[0], work);
+    CHECK_INT(t.resident, ==, 2);
+    CHECK_INT(t.waves, ==, 2);
+    CHECK(near(t.us, 1.1 + 2 * (1.5 + 16 * 3.45 / 2) + 2 * (1.5 + 16 * 2.3 / 2)));
+    CHECK_STR(t.bound, "wait");
+    work.rows = 0;
+    CHECK(near(time_on("h100", &g.items[0], work).us, 1.1));
+}
+
+/* Sums of 4000 ranges: 64 MiB hold those of 262 tiles of 16, two rows each, so 1500 tiles take
+ * six turns of a wave, and what waits in memory is written and read. On an RTX 4090 heads of 256
+ * columns have no room for 64 rows, those of 264 have no tile. */
+TEST(sums_of_attention_take_their_places_in_turns)
+{
+    struct tec_mass_args a = {
+        .max_rows = 3000, .heads = 16, .kv_heads = 2, .head_dim = 64, .max_ranges = 4000};
+    struct grids g = {0};
+    struct tec_grid_work work = {.rows = 3000, .keys = 1000};
+    tec_grids_of(TEC_KERNEL_attention_mass_bf16, &a, &h100, keep, &g);
+    REQUIRE(g.n == 1);
+    CHECK(is(&g.items[0], "16 rows", 262, 1, 1));
+    struct tec_grid_time t = time_on("h100", &g.items[0], work);
+    CHECK_STR(t.bound, "memory");
+    CHECK(near(t.us, 1.1 + 8.0 * 3000 * 16 * 4000 / (3000e3 * 0.93)));
+    work.keys = 4000;
+    t = time_on("h100", &g.items[0], work);
+    CHECK(near(t.us, 1.1 + 6 * 2 * (1.5 + 63 * 3.45 / 4)));
+    a.max_ranges = 80;
+    a.head_dim = 256;
+    tec_grids_of(TEC_KERNEL_attention_mass_bf16, &a, &ada, keep, &g);
+    CHECK(is(&g.items[1], "16 rows", 1500, 1, 1));
+    a.max_ranges = 4000; /* 32 MiB */
+    tec_grids_of(TEC_KERNEL_attention_mass_bf16, &a, &ada, keep, &g);
+    CHECK(is(&g.items[2], "16 rows", 131, 1, 1));
+    a.head_dim = 264;
+    tec_grids_of(TEC_KERNEL_attention_mass_bf16, &a, &ada, keep, &g);
+    CHECK_INT(g.items[3].mass.m, ==, 0);
 }
 
 TEST(what_is_planned_takes_no_longer)

@@ -317,8 +317,7 @@ TEST(a_recall_computes_fewer_rows_from_layer_to_layer)
     for (int i = 2; i < LAYERS; i++)
         anew[i] = 4;
     struct tec_work_size size = {
-        .text = PROMPT,
-        .segments = {.n = SEGMENTS, .tokens = KEPT, .anew = anew, .sums = sums}};
+        .text = PROMPT, .segments = {.n = SEGMENTS, .tokens = KEPT, .anew = anew, .sums = sums}};
     open_planner();
     const struct tec_stack *t = &tiny.model->text.stack;
     int64_t n = t->layers, q = (int64_t)t->heads * t->head_dim;

@@ -1,4 +1,5 @@
-/* attention_mass.cu - weights of attention added up over ranges of keys.
+/* attention_mass.cu - weights of attention added up over ranges of keys, by multiply-adds: over
+ * float32 memory, and of heads that attention_mass_bf16.cu has no code for.
  *
  * A block has the heads of a key-value head for one row or more, up to QUERIES queries, and
  * goes through all key-value heads of its rows, so that a row's result is written by it alone. The
@@ -6,7 +7,7 @@
  * order, once more for the weights. Those of a row's heads are added in order, then those of the
  * keys of a range in order, then to the result. Scores are one chain over the columns, by
  * multiply-adds in float32; keys come in pieces of PIECE columns. */
-#include "kernels/cuda/attention.cuh"
+#include "kernels/cuda/attention_mass.cuh"
 #include "kernels/cuda/row.cuh"
 
 enum { QUERIES = 16, PIECE = 64, PIECE_LD = PIECE + 4, PER = THREADS / KEYS, TOGETHER = 4 };
@@ -57,11 +58,6 @@ load_piece(const struct tec_attention_args &a, const struct mass_ranges &ranges,
     quad_store(room->q + (int)threadIdx.x / (PIECE / QUAD) * PIECE_LD + c, v, QUAD, true);
 }
 
-static __device__ __forceinline__ float capped(const struct tec_attention_args &a, float s)
-{
-    return a.cap > 0.0F ? times(a.cap, tanhf(s / a.cap)) : s;
-}
-
 /* Scores of all queries against the block of keys that begins at `at`, into room->p. */
 template <class T>
 static __device__ __forceinline__ void
@@ -102,7 +98,7 @@ begin_queries(const struct tec_attention_args &a, const struct mass_tile &y, str
     if (i >= y.count)
         return;
     int row = y.run.row + i / y.heads, visible = a.visible[row];
-    room->first[i] = a.window > 0 && visible > a.window ? visible - a.window : 0;
+    room->first[i] = first_seen(a, visible);
     room->end[i] = keys_visible(a, row, y.run.length);
     room->state[i].top = -INFINITY;
     room->state[i].sum = 0.0F;
@@ -127,20 +123,6 @@ static __device__ __forceinline__ void fold_queries(const struct mass_tile &y,
         if (lane == 0)
             fold_softmax(&room->state[i], block);
     }
-}
-
-/* The range of a key: the first that ends behind it, or `n`. */
-static __device__ __forceinline__ int range_of(const int *ends, int n, int key)
-{
-    int low = 0, high = n;
-    while (low < high) {
-        int middle = (low + high) / 2;
-        if (ends[middle] > key)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
 }
 
 /* The weights of a row's heads for each key of the block, added in the order of heads. */
@@ -231,29 +213,6 @@ static __global__ void __launch_bounds__(THREADS, 2)
     }
 }
 
-static struct tec_attention_args attention_of(const struct tec_mass_args *m)
-{
-    struct tec_attention_args a = {};
-    a.q = m->q;
-    a.k = m->k;
-    a.out = m->out;
-    a.row_seq = m->row_seq;
-    a.visible = m->visible;
-    a.seqs = m->seqs;
-    a.spans = m->spans;
-    a.rows = m->rows;
-    a.max_rows = m->max_rows;
-    a.ldq = m->ldq;
-    a.ldo = m->ldo;
-    a.heads = m->heads;
-    a.kv_heads = m->kv_heads;
-    a.head_dim = m->head_dim;
-    a.window = m->window;
-    a.scale = m->scale;
-    a.cap = m->cap;
-    return a;
-}
-
 template <class T>
 static void attention_mass(const struct tec_mass_args *m, struct tec_cuda_launch *launch)
 {
@@ -277,5 +236,6 @@ void tec_cuda_attention_mass_f32(const struct tec_mass_args *a, struct tec_cuda_
 
 void tec_cuda_attention_mass_bf16(const struct tec_mass_args *a, struct tec_cuda_launch *launch)
 {
-    attention_mass<bf16>(a, launch);
+    if (!tec_cuda_mass_terms(a, launch))
+        attention_mass<bf16>(a, launch);
 }

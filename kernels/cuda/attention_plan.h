@@ -145,6 +145,61 @@ static inline struct attention_choice attention_choose_bf16(const struct tec_att
     return c;
 }
 
+/* --- sums of weights over bf16 memory -------------------------------------------------------- */
+
+/* Heads of one key-value head whose weights are added to one another first, whatever the tile, and
+ * stages of keys. A query is MASS_TERMS bf16 numbers: all of its 24 bits. */
+enum { MASS_HEADS = 16, MASS_STAGES = 2, MASS_TERMS = 3 };
+
+/* Packed rows of a tile (0: heads are too wide, or there is no room), its rows, the heads that it
+ * has of a row at a time, and thread blocks, each with a place in `partials`. */
+struct mass_choice {
+    int m, rows, heads, blocks;
+    size_t shared;
+};
+
+static inline size_t mass_shared_size(int m, int head_dim)
+{
+    size_t row = (size_t)bf16_row_stride(head_dim) * 2;
+    size_t queries = (size_t)m * (MASS_TERMS * row + sizeof(float) * (KEYS + 1 + 8 + 5 + 2));
+    return queries + (size_t)(MASS_STAGES * KEYS) * row + (KEYS + 4) * sizeof(int);
+}
+
+/* The bytes where sums of ranges wait: those for partial sums, or those for the terms of rows,
+ * whose users are one at a time, too. */
+static inline bool mass_among_terms(const struct tec_cuda_facts *f)
+{
+    return f->terms_size > f->partials_size;
+}
+
+/* The sums of each range for the packed rows of a tile. */
+static inline size_t mass_place(const struct tec_mass_args *a, int m)
+{
+    return (size_t)m * (size_t)a->max_ranges * sizeof(float);
+}
+
+/* Large tiles where they, and the places of their sums, occupy the device twice; else small ones.
+ */
+static inline struct mass_choice mass_choose(const struct tec_mass_args *a,
+                                             const struct tec_cuda_facts *f)
+{
+    int group = a->heads / a->kv_heads, heads = group < MASS_HEADS ? group : MASS_HEADS;
+    struct mass_choice none = {0, 0, 0, 0, 0};
+    if (a->head_dim > WIDE || a->max_ranges < 1 || a->max_rows < 1)
+        return none;
+    for (int m = 64; m >= MASS_HEADS; m -= 48) {
+        struct mass_choice c = {m, m / heads, heads, 0, mass_shared_size(m, a->head_dim)};
+        size_t room = mass_among_terms(f) ? f->terms_size : f->partials_size;
+        size_t places = room / mass_place(a, m);
+        int tiles = ceil_div(a->max_rows, c.rows), wanted = 2 * f->processors;
+        c.blocks = places < (size_t)tiles ? (int)places : tiles;
+        bool large = c.blocks >= wanted && c.shared <= shared_limit(f->capability);
+        if (large || (m == MASS_HEADS && c.blocks > 0))
+            return c;
+    }
+    return none;
+}
+
 /* --- float32 memory -------------------------------------------------------------------------- */
 
 /* In floats: a multiple of four that is odd in fours, so that rows begin in different banks. */

@@ -2,6 +2,7 @@
  * and that rows and ranges keep their bytes in any company. */
 #include "kernels/attention.h"
 #include "tests/kernels/attention_case.h"
+#include "tests/kernels/cuda_tier.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -86,7 +87,12 @@ static struct tec_mass_args build(struct conform *c, struct attention_case *w, i
  * scores above and below the line, the exponentials, factors e^(old - new) for each block (twice,
  * for a sum of blocks that are each a softmax of its own), sums of up to `keys` terms. The sum over
  * heads adds 2^-24 for each of them, and where blocks are added to the result one by one, for each
- * of those. The reference works in float64, and rounds the sum of a head and the sum of heads. */
+ * of those. The reference works in float64, and rounds the sum of a head and the sum of heads.
+ *
+ * On CUDA a query is three bf16 terms for keys of bf16: all of it. A matrix
+ * instruction adds 16 exact products to a sum and may cut each of the 17 at 2^-23 of the
+ * largest: 2.2 units of 2^-24 for each column, once for the first term and, of 2^-8 of it, twice
+ * for the others, so 1.2 more than the chain above; then the two sums are rounded into one. */
 struct answer {
     double *value, *bound, *ref_bound;
 };
@@ -111,7 +117,7 @@ static double score_of(const struct attention_case *w, int row, int head, int ke
 }
 
 static void add_head(const struct attention_case *w, const struct tec_mass_args *m, int row,
-                     int head, struct answer *y)
+                     int head, bool terms_of_bf16, struct answer *y)
 {
     int keys = m->visible[row], first = tec_attention_first(&w->a, keys), n = ranges_of(m);
     int blocks = (keys + 63) / 64;
@@ -128,6 +134,8 @@ static void add_head(const struct attention_case *w, const struct tec_mass_args 
     for (int j = first; j < keys; j++)
         sum += exp(score[j] - top);
     double each = ldexp((m->head_dim + 3) * worst + fmin(top - low, 105), -24) * 2;
+    if (terms_of_bf16)
+        each += ldexp((1.2 * m->head_dim + 2) * worst, -24) * 2;
     double relative = 2 * (each + ldexp(4 + 8 * blocks, -24)) + 2 * ldexp(keys + blocks + 4, -24);
     relative += ldexp((blocks + 1) * m->heads + 2, -24);
     for (int j = first, s = 0; j < keys; j++) {
@@ -152,7 +160,7 @@ static void compare(struct conform *c, const struct attention_case *w,
         abort();
     struct answer y = {room, room + n, room + 2 * n};
     for (int h = 0; h < m->heads; h++)
-        add_head(w, m, row, h, &y);
+        add_head(w, m, row, h, w->bf16 && case_on_cuda(c), &y);
     for (int s = 0; s < n; s++) {
         size_t at = (size_t)row * (size_t)m->ldo + (size_t)s;
         conform_close(c, (double)((const float *)c->got[0])[at], y.value[s], y.bound[s],
@@ -194,6 +202,19 @@ static void company(struct conform *c, const struct attention_case *w,
         expect_rows(c, m, a, NULL, conform_int(4, CASE_LANES), "with many lanes");
     expect_rows(c, m, mass_of(case_shuffled(c, w, from), m), from, 1, "in another order");
     expect_rows(c, m, mass_of(case_recut(c, w, seqs), m), NULL, 1, "with spans cut elsewhere");
+    if (case_on_cuda(c)) {
+        cuda_tier_plan_for(86, conform_int(1, 4)); /* few processors, little shared memory */
+        expect_rows(c, m, a, NULL, 1, "on a small device");
+        cuda_tier_plan_for(0, 1);
+        expect_rows(c, m, a, NULL, 1, "in large tiles");
+        size_t tile = 64 * (size_t)a.max_ranges * sizeof(float); /* what its sums take */
+        cuda_tier_room(tile * (size_t)conform_int(1, 12), tile);
+        expect_rows(c, m, a, NULL, 1, "with room for the sums of few tiles");
+        cuda_tier_plan_for(0, 0);
+        cuda_tier_room(tile, tile * (size_t)conform_int(1, 3));
+        expect_rows(c, m, a, NULL, 1, "in small tiles with room for the sums of few");
+        cuda_tier_room(0, 0);
+    }
     a.n_ranges = conform_ints(c, 1, conform_int(0, ranges_of(m)));
     expect_rows(c, m, a, NULL, 1, "with fewer ranges");
     a = *m;
@@ -226,8 +247,10 @@ static void mass_shape(struct conform *c, struct case_shape s, bool bf16,
         for (int i = 0; steep && i < s.heads * s.dim; i++)
             w.q[r * a.ldq + i] *= r % 2 ? 30.0F : 300.0F;
     struct conform_call call = call_of(&a);
-    if (ranges_of(&a) > 0) { /* a row of no bytes would mean a whole buffer */
+    if (ranges_of(&a) > 0) {                      /* a row of no bytes would mean a whole buffer */
+        cuda_tier_plan_for(0, conform_int(0, 1)); /* small tiles or large ones */
         conform_run(c, &call);
+        cuda_tier_plan_for(0, 0);
         for (int r = conform_int(0, a.max_rows / 16); r < a.max_rows; r += 1 + a.max_rows / 16)
             compare(c, &w, &a, r);
         company(c, &w, &a, s.seqs);
@@ -257,6 +280,38 @@ static void hidden_keys(struct conform *c, bool bf16)
     conform_end(c);
 }
 
+/* Ranges of so many keys each, over all keys; no window. */
+static void cut_evenly(struct conform *c, struct attention_case *w, struct tec_mass_args *a,
+                       int keys, int each)
+{
+    int *ends = conform_ints(c, (size_t)(keys / each), 0);
+    for (int i = 0; i < keys / each; i++)
+        ends[i] = (i + 1) * each;
+    a->max_ranges = keys / each;
+    a->ends = ends;
+    a->n_ranges = conform_ints(c, 1, a->max_ranges);
+    a->ldo = conform_ld(a->max_ranges);
+    a->out = conform_buf(c, (size_t)a->max_rows * (size_t)a->ldo, sizeof *a->out);
+    w->a.window = a->window = 0;
+}
+
+/* A query that two bf16 numbers are as far from as they can be, 2^-17 of it: its every bit shows.
+ */
+static void every_bit(struct conform *c, bool bf16)
+{
+    struct case_shape s = {1, 16, 12, 1, 1, 1, CASE_ALL, false, false};
+    struct attention_case w = case_build(c, s, bf16, CONFORM_NORMAL);
+    struct tec_mass_args a = build(c, &w, s.keys);
+    cut_evenly(c, &w, &a, s.keys, 1);
+    for (int r = 0; r < a.max_rows; r++)
+        w.q[r * a.ldq] = (r % 2 ? -256.0F : 256.0F) * (1.0F + 0x1p-8F - 0x1p-17F);
+    struct conform_call call = call_of(&a);
+    conform_run(c, &call);
+    for (int r = 0; r < a.max_rows; r++)
+        compare(c, &w, &a, r);
+    conform_end(c);
+}
+
 /* Check counts of ranges below none and beyond the most. */
 static void any_count(struct conform *c, bool bf16, int count)
 {
@@ -281,15 +336,7 @@ static void bench(struct conform *c, const char *name, struct case_shape s, int 
 {
     struct attention_case w = case_build(c, s, bf16, CONFORM_NORMAL);
     struct tec_mass_args a = build(c, &w, s.keys);
-    int *ends = conform_ints(c, (size_t)(s.keys / range), 0);
-    for (int i = 0; i < s.keys / range; i++)
-        ends[i] = (i + 1) * range;
-    a.max_ranges = s.keys / range;
-    a.ends = ends;
-    a.n_ranges = conform_ints(c, 1, a.max_ranges);
-    a.ldo = conform_ld(a.max_ranges);
-    a.out = conform_buf(c, (size_t)a.max_rows * (size_t)a.ldo, sizeof *a.out);
-    w.a.window = a.window = 0;
+    cut_evenly(c, &w, &a, s.keys, range);
     enum tec_kernel_id whole = bf16 ? TEC_KERNEL_attention_bf16 : TEC_KERNEL_attention_f32;
     double best = 1e30, attention = 1e30, flops = 0;
     for (int r = 0; r < a.max_rows; r++)
@@ -332,6 +379,11 @@ static void mass(struct conform *c, bool bf16)
         mass_shape(c, scaled(c, s), bf16, (enum conform_family)(i % CONFORM_FAMILIES),
                    conform_int(0, 3) == 0);
     }
+    /* Largest scores that come late. */
+    const struct case_shape steep = {1, 12, 300, 4, 2, 16, CASE_ALL, false, false};
+    for (int i = 0; i < (c->slow ? 1 : 4); i++)
+        mass_shape(c, steep, bf16, CONFORM_NORMAL, true);
+    every_bit(c, bf16);
     for (int i = 0; i < (c->slow ? 1 : 4); i++)
         hidden_keys(c, bf16);
     any_count(c, bf16, 0);

@@ -55,6 +55,11 @@ void cuda_tier_plan_for(int capability, int processors)
     (void)capability, (void)processors;
 }
 
+void cuda_tier_room(size_t partials, size_t terms)
+{
+    (void)partials, (void)terms;
+}
+
 void cuda_tier_like(int capability)
 {
     (void)capability;
@@ -283,6 +288,12 @@ void cuda_tier_plan_for(int like, int processors)
         return;
     plan_for(&tier.launch, like);
     tier.launch.processors = processors ? processors : attribute(cudaDevAttrMultiProcessorCount);
+}
+
+void cuda_tier_room(size_t partials, size_t terms)
+{
+    tier.launch.partials_size = partials && partials < PARTIALS ? partials : PARTIALS;
+    tier.launch.terms_size = terms && terms < TERMS ? terms : TERMS;
 }
 
 static cudaError_t open_device(struct tec_cuda_launch *launch)

@@ -41,6 +41,10 @@ void cuda_tier_schedule(int order, uint64_t seed);
  * as it is. Bytes must not change. */
 void cuda_tier_plan_for(int capability, int processors);
 
+/* Let launchers count with so many bytes for partial sums, and for terms, at most what there are;
+ * 0: with all. */
+void cuda_tier_room(size_t partials, size_t terms);
+
 /* Emulated: from now on as a device of this compute capability would be used; 0: as it is. */
 void cuda_tier_like(int capability);
 

@@ -361,8 +361,9 @@ static double wide_us(struct start *s)
     return part(s, waves_of(s, one_wide), "wait", &most);
 }
 
-/* Sums of weights, of which nothing was measured: a block has 16 queries, walks over the keys of
- * all heads twice, and multiplies by multiply-adds as attention over float32 memory does. */
+/* Sums of weights, of which nothing was measured. Over float32 memory: a block has 16 queries,
+ * walks over the keys of all heads twice, and multiplies by multiply-adds as attention there does.
+ */
 enum { QUERIES = 16, WALKS = 2 };
 
 static double one_sum(const struct start *s, int beside)
@@ -375,12 +376,43 @@ static double one_sum(const struct start *s, int beside)
            tiles * multiply_us(s, flop, s->peak->f32, F32_SHARE * (beside > 1 ? 1.5 : 1));
 }
 
+/* The same over bf16 memory: one walk, on tensor cores. Nothing of it was measured either: a block
+ * of keys is taken for as slow as attention's. That one multiplies two terms of queries and two of
+ * weights, this one three terms of queries, and it adds ranges up where that one reads values. */
+static double one_mass(const struct start *s, int beside)
+{
+    const struct tec_mass_args *a = s->grid->args;
+    const struct mass_choice *c = &s->grid->mass;
+    double columns = larger(a->head_dim / 256.0, 0.25) * (c->m > MASS_HEADS ? 2 : 1);
+    double keys = (beside > 1 ? KEYS_TWO * beside / 2 : KEYS_ALONE) * columns;
+    double flop = 2.0 * MASS_TERMS * c->m * KEYS * a->head_dim * beside;
+    int walks = a->kv_heads * ceil_div(a->heads / a->kv_heads, MASS_HEADS);
+    keys = larger(keys * s->slower, multiply_us(s, flop, s->peak->bf16, MMA_SHARE));
+    return (KEYS_AROUND * s->slower + keys * key_blocks(s)) * walks;
+}
+
+/* Tiles, of which a block takes several where there is room for the sums of no more; those sums
+ * are written once and read once. */
+static double mass_terms_us(struct start *s)
+{
+    const struct tec_mass_args *a = s->grid->args;
+    int64_t tiles = (s->work->rows + s->grid->mass.rows - 1) / s->grid->mass.rows;
+    int64_t held = s->grid->mass.blocks, turns = (tiles + held - 1) / held;
+    double most = 0.0, sums = 8.0 * (double)s->work->rows * a->heads * a->max_ranges;
+    struct tec_cost moved = {.read = (int64_t)sums};
+    s->time.busy = turns > 1 ? held : tiles;
+    double blocks = part(s, waves_of(s, one_mass) * (double)turns, "wait", &most);
+    return larger(blocks, part(s, memory_us(s, &moved), "memory", &most));
+}
+
 static double mass_us(struct start *s)
 {
     const struct tec_mass_args *a = s->grid->args;
     int group = a->kv_heads > 0 ? a->heads / a->kv_heads : 1;
     int rows = QUERIES / (group < QUERIES ? group : QUERIES);
     double most = 0.0;
+    if (s->grid->mass.m)
+        return mass_terms_us(s);
     s->time.busy = (s->work->rows + rows - 1) / rows;
     return part(s, waves_of(s, one_sum), "multiply", &most);
 }
