@@ -304,7 +304,7 @@ static void every_bit(struct conform *c, bool bf16)
     struct tec_mass_args a = build(c, &w, s.keys);
     cut_evenly(c, &w, &a, s.keys, 1);
     for (int r = 0; r < a.max_rows; r++)
-        w.q[r * a.ldq] = (r % 2 ? -256.0F : 256.0F) * (1.0F + 0x1p-8F - 0x1p-17F);
+        w.q[r * a.ldq] = (r % 2 ? -32.0F : 32.0F) * (1.0F + 0x1p-8F - 0x1p-17F);
     struct conform_call call = call_of(&a);
     conform_run(c, &call);
     for (int r = 0; r < a.max_rows; r++)
