@@ -213,6 +213,18 @@ def ticks_and_requests_are_simulated():
     j, _ = simulate("--costs", costs_file(see=1000, act=1000, talk=10), path=path)
     check(j["plans"]["equal"] + j["plans"]["differ"] == j["recorded"]["frames"] == 3 <= j["frames"], j)
     check(j["simulated"]["finished"] > 0, "language goes on between requests", j)
+    # as a robot of another rate would have sent them, under other deadlines than its requests had
+    costs = ["--costs", costs_file(see=10000, act=20000, talk=10)]
+    for every, due, missed in ((1000, 40, 0), (1000, 25, 3), (50, 40, 0), (31, 30.5, 0)):
+        j, _ = simulate(*costs, "--every", str(every), "--set", f"frame.period_ms={every}", "--set", f"nodes.act.deadline.ms={due}", path=path)
+        us = j["simulated"]["span_us"]
+        check(j["simulated"]["missed"] == missed and j["skipped"] == 0 and j["recorded"]["frames"] == 3, every, j)
+        check(2000 * every + 30000 <= us <= 2000 * every + 90000, every, us)
+    j, _ = simulate(*costs, "--every", "20", "--set", "frame.period_ms=20", "--set", "nodes.act.deadline.ms=19", path=path)
+    check(j["simulated"]["missed"] + j["skipped"] == 3, "each takes longer than its period", j)
+    for wrong in (["--every", "20"], ["--sim", "--every", "-1"]):
+        tectum("replay", path, *wrong, code=2)
+    tectum("replay", FILE, "--sim", "--every", "20", code=2)  # its frames had no clock
     small = ["--random-weights", "1", "--size", "tiny", "--random-inputs", "3"]
     tectum("run", DEMO, *small, "--frames", "5", "--set", "frame.sessions=2", "--record", path)
     j, _ = simulate(path=path)

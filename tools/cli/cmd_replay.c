@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 struct replay_options {
-    double speed;
+    double speed, every_ms;
     const char *html, *ros2, *joints;
     bool diff, sim;
 };
@@ -19,6 +19,9 @@ struct replay_options {
 static const struct tec_option options[] = {
     {"diff", 0, TEC_OPTION_FLAG, NULL,
      "a JSON line for every frame whose plan or actions differ: what was, what is", AT(diff), 0, 0},
+    {"every", 0, TEC_OPTION_NUMBER, "MS",
+     "with --sim, of a server: its observations come so, whatever its client did", AT(every_ms), 0,
+     1e6},
     {"html", 0, TEC_OPTION_TEXT, "FILE",
      "the recording's frames as one page to look at; nothing is run", AT(html), 0, 0},
     {"joints", 0, TEC_OPTION_TEXT, "A,B,...",
@@ -124,9 +127,11 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
                         "--html shows what was recorded: without --diff, --speed");
     if (o->sim && (o->html || o->speed > 0.0))
         return tec_fail(err, TEC_INVALID, "--sim has a clock of its own: without --html, --speed");
+    if (o->every_ms > 0.0 && !o->sim)
+        return tec_fail(err, TEC_INVALID, "--every is of a clock that --sim has");
     if (o->html)
         return write_page(call, o->html, err);
-    const struct tec_replay_options replay = {call->args.item[0], o->speed, o->diff};
+    const struct tec_replay_options replay = {call->args.item[0], o->speed, o->every_ms, o->diff};
     struct tec_replay_counts counts;
     if (o->sim)
         return tec_replay_simulate(call, &replay, err);
@@ -160,8 +165,8 @@ const struct tec_command tec_command_replay = {
                "  tectum replay robot.mcap --policy policies/slack_k.lua --diff\n"
                "  tectum replay robot.mcap --ros2 robot_bag\n"
                "  tectum replay robot.mcap --sim --policy policies/edf.lua --diff\n",
-    .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_POLICY |
-             TEC_TAKES_COSTS | TEC_TAKES_CACHE | TEC_TAKES_SEED,
+    .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_SET |
+             TEC_TAKES_POLICY | TEC_TAKES_COSTS | TEC_TAKES_CACHE | TEC_TAKES_SEED,
     .options = options,
     .n_options = sizeof options / sizeof options[0],
     .size = sizeof(struct replay_options),

@@ -120,7 +120,7 @@ static struct tec_tick make_tick(struct tec_replay_sim *s, const struct tec_reco
     tick.spawn = a->again ? tec_loop_spawns(loop, tick.frame) : part->spawn;
     tick.mute = part->mute;
     tick.rests = part->rests;
-    if (part->deadline_ns != INT64_MIN)
+    if (part->deadline_ns != INT64_MIN && s->o->every_ms <= 0.0)
         tick.deadline_ns = part->deadline_ns < 0 ? -1 : a->at_ns + part->deadline_ns;
     tick.late_ns = a->again ? 0 : part->late_ns;
     s->parts[part->session] = a->again ? NULL : part;
@@ -195,8 +195,10 @@ static bool opens(struct tec_replay_sim *s, struct tec_replay_arrival *a)
         go_on(s, a->at_ns);
     s->now_ns = s->now_ns > a->at_ns ? s->now_ns : a->at_ns;
     /* A request whose deadline has passed was answered at it. */
-    return s->mode == TEC_RECORDING_PACED || part->deadline_ns < 0 ||
-           a->at_ns + part->deadline_ns > s->now_ns;
+    const int64_t deadline_ns = s->o->every_ms > 0.0
+                                    ? tec_loop_tick(s->opened.engine->loop, 0, 0).deadline_ns
+                                    : part->deadline_ns;
+    return s->mode == TEC_RECORDING_PACED || deadline_ns < 0 || a->at_ns + deadline_ns > s->now_ns;
 }
 
 static enum tec_status arrive(struct tec_replay_sim *s, struct tec_replay_arrival a,
@@ -233,12 +235,25 @@ static enum tec_status arrive_between(struct tec_replay_sim *s, size_t at, struc
     return TEC_OK;
 }
 
+/* When a moment comes. With options.every_ms a server's observations follow each other so, and what
+ * lies between comes with the one before it. */
+static int64_t arrival_ns(const struct tec_replay_sim *s, size_t moment, int64_t *observations)
+{
+    const struct tec_recorded_part *part = &s->run.parts[s->run.moments[moment].first];
+    *observations += part->observed;
+    if (s->o->every_ms <= 0.0)
+        return part->tick_ns;
+    int64_t before = *observations > 0 ? *observations - 1 : 0;
+    return s->run.parts[0].tick_ns + (int64_t)((double)before * s->o->every_ms * 1e6);
+}
+
 static enum tec_status run_all(struct tec_replay_sim *s, struct tec_error *err)
 {
+    int64_t observations = 0;
     s->now_ns = s->run.parts[0].tick_ns;
     for (size_t i = 0; i < s->run.n_moments; i++) {
-        const struct tec_replay_arrival a = {
-            .moment = &s->run.moments[i], .at_ns = s->run.parts[s->run.moments[i].first].tick_ns};
+        const struct tec_replay_arrival a = {.moment = &s->run.moments[i],
+                                             .at_ns = arrival_ns(s, i, &observations)};
         if (i > 0 && s->mode == TEC_RECORDING_PACED)
             TEC_TRY(arrive_between(s, i, err));
         TEC_TRY(arrive(s, a, err));
@@ -314,6 +329,8 @@ static enum tec_status open_all(struct tec_replay_sim *s, struct tec_error *err)
 {
     TEC_TRY(tec_recorded_run_open(&s->run, s->o->path, s->call->heap, err));
     s->mode = mode_of(s->run.flight.about);
+    if (s->o->every_ms > 0.0 && s->mode != TEC_RECORDING_SERVED)
+        return tec_fail(err, TEC_INVALID, "--every is of recordings of serve, and this is none");
     s->notes = json_object();
     s->was_us = TEC_NEW(s->call->arena, s->run.n_parts + 1, int64_t);
     if (!s->notes || !s->was_us)
