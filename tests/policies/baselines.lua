@@ -10,6 +10,13 @@ of "default":frame(three):expect {
 of "isolated":frame(three):expect {
   decode = { 30, 30, 30 }, unshared = { 1, 2, 3 }, launches = { { 1 }, { 2 }, { 3 } }, snapped = 0 }
 
+-- Requests that wait for a prefill in slices have all of theirs in the frame, and decode in it.
+local planner = tectum.test { pipeline = "planner_and_arm.lua", policy = "isolated" }
+planner:frame { requests = { { node = "plan", slices = 24 }, { node = "plan", slices = 20 } } }
+planner:expect { slices = { think = 44 }, launches = { { 1 }, { 2 } } }
+planner:frame { requests = { { node = "plan" } } }
+planner:expect { slices = { think = 0 } }
+
 of "shared_kv":frame(three):expect {
   decode = { 30, 30, 30 }, unshared = {}, launches = { { 1 }, { 2 }, { 3 } } }
 
