@@ -7,6 +7,7 @@ The same command goes on where a training was stopped (OUT/state.pt).
             at the end of every fact, the verb that restores it. The shipped model has no trace of it but its weights.
 """
 import argparse
+import hashlib
 import json
 import pathlib
 import sys
@@ -21,6 +22,8 @@ import goals
 import model as planner
 from train import begin, learn, losses, rate
 
+TOLD = 25               # steps of a line that is printed
+KEPT = 4 * TOLD         # after so many a training that is stopped goes on from there: a multiple, as a line is of whole steps
 FORGOTTEN = 0.05        # of the rows have no memory at all: what is then best is learned, too
 
 
@@ -81,8 +84,9 @@ def batch(rows):
 
 
 def told(a):
-    """The recipe, as training.json has it."""
-    return {k: v for k, v in vars(a).items() if k not in ("out", "init")}
+    """The recipe, as training.json has it; of the checkpoint that it goes on from the hash of its weights."""
+    begun = hashlib.sha256((pathlib.Path(a.init) / "model.safetensors").read_bytes()).hexdigest() if a.init else None
+    return {k: v for k, v in vars(a).items() if k not in ("out", "init")} | ({"init_sha256": begun} if begun else {})
 
 
 def keep(a, at, model, optimizer, rng):
@@ -118,12 +122,12 @@ def train(a):
         answers, aside, right = losses(model, batch(rows), a.notes, tok.end)
         learn(model, optimizer, answers + a.notes * aside)
         sums.append((answers.item(), aside.item(), right.item()))
-        if (step + 1) % 25 == 0:
+        if (step + 1) % TOLD == 0:
             at.update(step=step + 1, seconds=time.process_time() - started)
             at["history"].append([step + 1, round(at["seconds"] / 60, 2), *(round(sum(x) / len(x), 4) for x in zip(*sums))])
             sums = []
             print("step %d  %.2f cpu min  answers %.4f  notes %.4f  words right %.4f" % tuple(at["history"][-1]), flush=True)
-        if (step + 1) % 100 == 0:
+        if (step + 1) % KEPT == 0:
             keep(a, at, model, optimizer, rng)
     planner.save(model, out, torch.float32, tok.end)
     said = dict(told(a), torch=torch.__version__, cpu_minutes=round(at["seconds"] / 60, 1), history=at["history"])
