@@ -49,7 +49,8 @@ static void leave_out(struct tec_figures *f, const struct tec_event *e)
 static void keep_prompt(struct tec_figures *f, const struct tec_event *e)
 {
     (void)e;
-    add(&f->unread, 1);
+    /* Whoever sees the count may read what was written of the text (tec_runtime_unread). */
+    atomic_fetch_add_explicit(&f->unread, 1, memory_order_release);
 }
 
 static void take_input(struct tec_figures *f, const struct tec_event *e)

@@ -40,7 +40,7 @@ static void join(struct tec_runtime *rt, const struct tec_event *e)
     }
 }
 
-/* Before it is counted, so that whoever sees the count sees the text. */
+/* Before it is counted: whoever sees the count sees the text (figures.c). */
 static void keep_unread(struct tec_runtime *rt, const struct tec_event *e)
 {
     char whose[32] = "";
@@ -50,7 +50,6 @@ static void keep_unread(struct tec_runtime *rt, const struct tec_event *e)
         snprintf(whose, sizeof whose, ", session %d", e->tick->session);
     snprintf(rt->unread, sizeof rt->unread, "frame %lld%s: %s", (long long)e->tick->frame, whose,
              e->from);
-    atomic_thread_fence(memory_order_release);
 }
 
 const char *tec_runtime_unread(const struct tec_runtime *rt)
