@@ -30,6 +30,14 @@ bool tec_thread_start(pthread_t *thread, void *(*run)(void *user), void *user)
     return started;
 }
 
+void __attribute__((noinline)) tec_thread_warm_stack(void)
+{
+    enum { PAGE = 4096 }; /* the smallest there is */
+    volatile unsigned char room[TEC_KERNEL_STACK];
+    for (size_t i = sizeof room; i > 0; i -= i < PAGE ? i : PAGE) /* a stack grows downward */
+        room[i - 1] = 0;
+}
+
 static enum tec_status pin(pthread_t thread, const struct tec_scheduling *how, int lane,
                            struct tec_error *err)
 {

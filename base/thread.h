@@ -8,15 +8,19 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-/* Bytes of stack that a thread needs which runs kernels: conv3x3 takes 0.65 MiB, gemm_int4 and
- * gemm_int8 0.3 MiB. */
-enum { TEC_THREAD_STACK = 1 << 20 };
+/* Bytes of stack that kernels take at most (conv3x3 0.65 MiB, gemm_int4 and gemm_int8 0.3 MiB), and
+ * that a thread needs which runs them. */
+enum { TEC_KERNEL_STACK = 700 << 10, TEC_THREAD_STACK = 1 << 20 };
 
 /* Start a thread with SIGINT, SIGTERM and SIGHUP blocked from its first instruction on, and with at
  * least TEC_THREAD_STACK where the system's stacks are smaller (musl: 128 KiB). false: none was
  * started.
  */
 bool tec_thread_start(pthread_t *thread, void *(*run)(void *user), void *user);
+
+/* On a thread that tec_thread_start started: bring what kernels take of its stack into memory, so
+ * that no frame waits for it. */
+void tec_thread_warm_stack(void);
 
 enum { TEC_MAX_CORES = 64 };
 

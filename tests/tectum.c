@@ -89,6 +89,30 @@ TEST(submit_wait_read_close)
     tectum_close(NULL);
 }
 
+static void *open_and_close(void *status)
+{
+    struct tectum *t = NULL;
+    const struct tectum_options act = {
+        .pipeline = "pipelines/checkpoints/metaworld_act", .root = ".", .threads = 2};
+    *(enum tectum_status *)status = tectum_open(&t, &act, &err);
+    tectum_close(&t);
+    return NULL;
+}
+
+/* Kernels of convolutions take 0.65 MiB of stack. */
+TEST(a_thread_with_little_stack_opens_a_pipeline)
+{
+    enum tectum_status status = TECTUM_INVALID;
+    pthread_attr_t small;
+    pthread_t thread;
+    REQUIRE(pthread_attr_init(&small) == 0);
+    REQUIRE(pthread_attr_setstacksize(&small, 256 << 10) == 0);
+    REQUIRE(pthread_create(&thread, &small, open_and_close, &status) == 0);
+    pthread_join(thread, NULL);
+    pthread_attr_destroy(&small);
+    CHECK_INT(status, ==, TECTUM_OK);
+}
+
 TEST(a_wrong_input_is_one_located_error)
 {
     struct tectum *t = open_demo();

@@ -179,10 +179,12 @@ void tec_runtime_look(struct tec_runtime *rt, int64_t at_ns)
     rt->look_ns = at_ns;
 }
 
+/* Its launches were warmed up by another thread, on the stack of that one. */
 static void *run(void *user)
 {
     struct tec_runtime *rt = user;
     const struct tec_runtime_source source = rt->source;
+    tec_thread_warm_stack();
     tec_runtime_work(rt, &source);
     return NULL;
 }

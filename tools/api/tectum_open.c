@@ -1,5 +1,6 @@
 /* tectum_open.c - the public interface: open an engine with a handle for each of its sessions, and
  * close it. */
+#include "base/thread.h"
 #include "tools/api/choose_device.h"
 #include "tools/api/live.h"
 #include "tools/api/root.h"
@@ -150,6 +151,32 @@ static enum tec_status open_engine(struct tec_live_shared *live, const struct te
     return tec_runtime_start(&live->runtime, &source, err);
 }
 
+struct opening {
+    struct tec_live_shared *live;
+    const struct tectum_options *options;
+    struct tec_error *err;
+    enum tec_status status;
+};
+
+static void *open_on_thread(void *user)
+{
+    struct opening *o = user;
+    o->status = open_engine(o->live, o->options, o->err);
+    return NULL;
+}
+
+/* The warm-up runs kernels, and a program's own thread need not have the stack for them. */
+static enum tec_status open_apart(struct tec_live_shared *live,
+                                  const struct tectum_options *options, struct tec_error *err)
+{
+    struct opening o = {.live = live, .options = options, .err = err};
+    pthread_t thread;
+    if (!tec_thread_start(&thread, open_on_thread, &o))
+        return tec_fail(err, TEC_NO_MEMORY, "tectum_open: no memory for a thread");
+    pthread_join(thread, NULL);
+    return o.status;
+}
+
 static void close_engine(struct tec_live_shared *live)
 {
     tec_runtime_stop(&live->runtime);
@@ -184,7 +211,7 @@ enum tectum_status tectum_open(struct tectum **out, const struct tectum_options 
     tec_arena_init(&live->arena, &live->heap);
     const struct tec_runtime_listener listener = {tec_live_left, tec_live_lost, live};
     tec_runtime_init(&live->runtime, &listener);
-    if (open_engine(live, options, &mine) != TEC_OK) {
+    if (open_apart(live, options, &mine) != TEC_OK) {
         close_engine(live);
         return tec_live_convert(err, &mine);
     }
