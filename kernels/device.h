@@ -190,14 +190,14 @@ struct tec_replay {
 
 /* Run the capture on its stream and wait for its end. With samples, that is in a warm-up, and where
  * options.threads was 0 and options.beside too, a small capture is first run some times more with
- * fewer lanes, and later runs take as many as took the shortest time. Allocates nothing, blocks on
- * nothing but spinning. Replays of the second stream are made inside work (fork). */
+ * fewer lanes, and later runs take as many as took the shortest time. Allocates nothing, and waits
+ * for nothing but lanes or the GPU. Replays of the second stream are made inside work (fork). */
 void tec_device_replay(struct tec_device *device, const struct tec_capture *capture,
                        struct tec_replay *replay);
 
 /* Two captures at once. fork splits lanes off and calls work(user) on a thread of its own; it
  * returns at once, and until join the main stream has the other lanes. join waits for the end of
- * work, spinning. What work replays must share nothing that is written with what the owner replays.
+ * work. What work replays must share nothing that is written with what the owner replays.
  * A device that splits nothing off (lanes_beside 0) never calls work. */
 void tec_device_fork(struct tec_device *device, void (*work)(void *user), void *user);
 void tec_device_join(struct tec_device *device);

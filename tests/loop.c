@@ -1,7 +1,8 @@
 /* loop.c - proves that from tick to frame end nothing allocates, locks or blocks, counted over many
- * frames.
+ * frames; to wait for lanes that compute is all that may.
  *
- * Every allocation and lock of the process is seen, and every system call but two is forbidden. */
+ * Every allocation and lock of the process is seen, and every system call but a few is forbidden.
+ */
 #include "base/clock.h"
 #include "kernels/device_kind.h"
 #include "policies/host/policy.h"
@@ -161,10 +162,11 @@ TEST(real_frames_allocate_nothing)
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##call, 0, 1), \
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
-/* From here on the calling thread may wake others, offer its time slice, ask for its processor time
- * (after a policy's call that took long: was it the policy, or was the thread interrupted?) and
- * end; any other system call kills the process, a wait on a futex too. None of these can block. One
- * thing may: to sleep on a word of the team, for lanes that are in the middle of their parts. */
+/* From here on the calling thread may wake others, offer its time slice, ask which processor it is
+ * on (a system call where the C library does not know) and for its processor time (after a policy's
+ * call that took long: was it the policy, or was the thread interrupted?) and end; any other system
+ * call kills the process, a wait on a futex too. None of these can block. One thing may: to sleep
+ * on a word of the team, for lanes that are in the middle of their parts. */
 static bool forbid_calls(const struct tec_team *team)
 {
     enum { WORDS_OF_A_TEAM = 4096 };
@@ -176,6 +178,7 @@ static bool forbid_calls(const struct tec_team *team)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         ALLOW(sched_yield),
+        ALLOW(getcpu),
         ALLOW(clock_gettime),
         ALLOW(exit_group),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 0, 7),
