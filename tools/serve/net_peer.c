@@ -256,6 +256,15 @@ static int send_reply(struct tec_net *net, struct lws *wsi, struct tec_slot *slo
     return 0;
 }
 
+/* A reply goes before texts that wait, but for the one that says that there are no more messages of
+ * texts: behind it none comes. One at its deadline waits for nothing. */
+static bool last_texts_first(const struct tec_net *net, const struct tec_slot *slot)
+{
+    const struct tec_watch *w = &net->alarms[slot->job].watch;
+    return w->wants_streams && !w->replied &&
+           tec_push_first(&slot->exchange->pushes[slot->job], slot->client);
+}
+
 static int writable(struct tec_net *net, struct lws *wsi, struct tec_slot *slot)
 {
     if (slot->replaced)
@@ -277,7 +286,7 @@ static int writable(struct tec_net *net, struct lws *wsi, struct tec_slot *slot)
     }
     switch (slot->state) {
     case TEC_SLOT_ANSWERED:
-        return send_reply(net, wsi, slot);
+        return last_texts_first(net, slot) ? send_text(net, wsi, slot) : send_reply(net, wsi, slot);
     case TEC_SLOT_SENDING:
         sent(net, wsi, slot);
         return 0;
