@@ -68,12 +68,11 @@ static void spoil(const struct tec_plan *plan)
 static void released(void *user, int action, const float *chunk,
                      const struct tec_frame_record *record)
 {
-    (void)action;
     struct open *o = user;
     (void)record;
     if (o->spoils)
         spoil(o->engine->plan);
-    if (o->n_chunks < FRAMES)
+    if (action == 0 && o->n_chunks < FRAMES)
         memcpy(o->chunks[o->n_chunks++], chunk, o->chunk * sizeof *chunk);
 }
 
@@ -251,6 +250,11 @@ TEST(two_prompts_of_one_model_are_those_of_each_alone)
 TEST(a_second_model_sees_what_it_sees_alone)
 {
     compare(FOLDER "chains_two_models.lua", FOLDER "chains_arm.lua", "models.arm.arch=pi05");
+}
+
+TEST(a_picture_that_another_arm_alone_acts_on_is_in_a_question)
+{
+    compare(FOLDER "chains_lent.lua", FOLDER "chains_arm.lua", NULL);
 }
 
 TEST(a_ring_and_answers_of_its_model_are_those_of_each_alone)

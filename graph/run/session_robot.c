@@ -54,6 +54,16 @@ static bool plainly_mine(const struct tec_session_options *o, int input)
     return read_by(p, input, &o->chain) || (!others && o->chain == 0);
 }
 
+/* A picture that another chain's frames read, and a prefill that this session makes the prompts of:
+ * its robot has the camera, too, whose picture is none of its frames. */
+static bool lent(const struct tec_session_options *o, int input)
+{
+    bool lent = false;
+    for (int i = 0; i < o->n_secondary; i++)
+        lent |= o->secondary[i].reads && read_by(o->pipeline, input, &o->secondary[i].chain);
+    return lent && !plainly_mine(o, input);
+}
+
 /* The next slot, in the model's order, that no picture input names; NULL if there is none. */
 static const char *free_slot(const struct tec_session_options *o, int *next)
 {
@@ -71,19 +81,23 @@ static const char *free_slot(const struct tec_session_options *o, int *next)
     return NULL;
 }
 
+/* Cameras for pictures that are of the robot's, or lent to it: those have the slots that are left.
+ */
 static enum tec_status plain_cameras(json_t *cameras, const struct tec_session_options *o,
+                                     bool (*of)(const struct tec_session_options *, int), int *next,
                                      struct tec_error *err)
 {
-    int next = 0;
     for (int i = 0; i < o->pipeline->n_inputs; i++) {
         const struct tec_decl_input *in = &o->pipeline->inputs[i];
-        if (in->kind != TEC_INPUT_IMAGE || !plainly_mine(o, i))
+        if (in->kind != TEC_INPUT_IMAGE || !of(o, i))
             continue;
-        const char *slot = in->slot ? in->slot : free_slot(o, &next);
+        const char *slot = in->slot ? in->slot : free_slot(o, next);
         if (!slot)
             return tec_fail(err, TEC_MALFORMED,
-                            "input '%s': the model has %d camera slots, the pipeline more pictures",
-                            in->name, o->model->n_slots);
+                            "%s:%d: input '%s': the model has %d camera slots, the pipeline more "
+                            "pictures",
+                            in->where.file ? in->where.file : "?", in->where.line, in->name,
+                            o->model->n_slots);
         json_t *camera = json_pack("{s:s, s:s, s:s}", "slot", slot, "input", in->name, "missing",
                                    in->optional ? "mask" : "error");
         if (json_array_append_new(cameras, camera) != 0)
@@ -98,7 +112,7 @@ static enum tec_status plain_ignored(json_t *ignored, const struct tec_session_o
 {
     for (int i = 0; i < o->pipeline->n_inputs; i++) {
         const struct tec_decl_input *in = &o->pipeline->inputs[i];
-        if (in->kind == TEC_INPUT_IMAGE && !plainly_mine(o, i) &&
+        if (in->kind == TEC_INPUT_IMAGE && !plainly_mine(o, i) && !lent(o, i) &&
             json_array_append_new(ignored, json_string(in->name)) != 0)
             return tec_fail(err, TEC_NO_MEMORY, "input '%s': no memory", in->name);
     }
@@ -151,8 +165,11 @@ static enum tec_status make_plain(struct tec_robot **out, const struct tec_sessi
         cameras, "ignore", ignored, "state", "inputs", parts, "actions", "size",
         o->model->flow.dim > 0 ? o->model->flow.dim : 1, "norm", "mode", "none", "prompt", "input",
         text ? text->name : "prompt", "default", text ? text->initial : NULL);
-    enum tec_status status = robot ? plain_cameras(cameras, o, err)
+    int next = 0;
+    enum tec_status status = robot ? plain_cameras(cameras, o, plainly_mine, &next, err)
                                    : tec_fail(err, TEC_NO_MEMORY, "no memory for a robot");
+    if (status == TEC_OK)
+        status = plain_cameras(cameras, o, lent, &next, err);
     if (status == TEC_OK)
         status = plain_ignored(ignored, o, err);
     if (status == TEC_OK)
