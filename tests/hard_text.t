@@ -1,6 +1,7 @@
 #!/bin/sh
 # hard_text.t - a text with a hard deadline beside actions: made to its end in the frame that it is
-# born in, behind the actions, whatever a policy decides; late, it is a miss.
+# born in, behind the actions, whatever a policy decides; late, it is a miss. It delays no action of
+# any chain that is due before it.
 # usage: tests/hard_text.t [PROGRAM]
 . "$(dirname "$0")/opening.sh"
 P=tests/pipelines/hard_text.lua
@@ -48,12 +49,37 @@ for ms in 100 120; do
     ok $? "launches of $ms ms: the actions first, then the text to its end$([ $ms = 100 ] || echo ', which is late: a miss')"
 done
 
+B=tests/pipelines/hard_text_beside.lua
+cat >"$W/order.py" <<'PYTHON'
+import json, sys
+started = [(e["node"], e["t_us"] // 1000) for e in map(json.loads, open(sys.argv[1])) if e["event"] == "start"]
+assert " ".join("%s:%d" % x for x in started) == sys.argv[2], started
+ends = [e for e in map(json.loads, open(sys.argv[1])) if e["event"] == "frame_end"]
+assert [e["missed"] for e in ends] == [sys.argv[3] == "missed"], ends
+PYTHON
+order() { # DEADLINE STARTS in_time|missed
+    "$T" simulate $B $random --set nodes.talk.deadline.ms=$1 --launch-ms 100 -n 1 --trace "$W/trace" >"$W/out" 2>"$W/err" &&
+        python3 "$W/order.py" "$W/trace" "$2" $3 2>"$W/err"
+}
+order 1300 "see:0 goal:100 act:400 look:500 move:600 talk:700 talk:1000" in_time
+ok $? "a text that nobody waits for comes behind all actions that are due before it, of its own chain and of others"
+order 650 "see:0 goal:100 act:400 talk:500 talk:800 look:1100 move:1200" missed
+ok $? "what is due after it comes behind it"
+
+sed -e '/action  {/s/, deadline = hard { ms = 900 }/, after = "talk"/' -e 's/spawn = every(2)/deadline = soft { ms = 100 }, spawn = every(1)/' \
+    tests/pipelines/two_models_arm.lua >"$W/soft.lua"
+grep -q 'after = "talk"' "$W/soft.lua" && grep -q "soft { ms = 100 }" "$W/soft.lua" &&
+    "$T" simulate "$W/soft.lua" --root . $random --launch-ms 100 -n 2 --trace "$W/trace" >"$W/out" 2>"$W/err" &&
+    [ "$(grep -c '"frame_end".*"missed":false' "$W/trace")" = 2 ]
+ok $? "a soft deadline of a text that is waited for is no miss"
+
 cat >"$W/costs.py" <<'PYTHON'
 import json, sys
 def row(node, us, **point):
     return {"node": node, "point": point, "n": 9, "min": us, "p50": us, "p99": us, "p999": us, "max": us}
-json.dump({"schema": 1, "unit": "us", "variants": [row("see", 100000), row("act", 100000), row("talk", 100000, batch=1)]},
-          open(sys.argv[1], "w"))
+alone = [row(node, 100000) for node in ("see", "act", "look", "move")]
+texts = [row(node, 100000, batch=1) for node in ("talk", "goal")]
+json.dump({"schema": 1, "unit": "us", "variants": alone + texts}, open(sys.argv[1], "w"))
 PYTHON
 python3 "$W/costs.py" "$W/costs.costs"
 "$T" check $P $random --costs "$W/costs.costs" >"$W/out" 2>"$W/err"
@@ -61,12 +87,25 @@ ok $? "a text of six tokens fits"
 "$T" check $P $random --costs "$W/costs.costs" --set nodes.talk.max_tokens=7 --set resources.lang.tokens=67 >"$W/out" 2>&1
 [ $? -ne 0 ] && grep -q "critical path 900 ms (p99: see 100 + act 100 + talk 700)" "$W/out"
 ok $? "check counts its longest run behind the actions"
-for set in 'draft={model="main",tokens=2}' 'when=policy()'; do
+"$T" check $B $random --costs "$W/costs.costs" >"$W/out" 2>&1
+ok $? "beside another chain each node fits its deadline to the millisecond"
+for set in talk:1299:"see 100 + goal 300 + act 100 + look 100 + move 100 + talk 600" move:699:"see 100 + goal 300 + act 100 + look 100 + move 100" \
+    act:499:"see 100 + goal 300 + act 100" goal:399:"see 100 + goal 300"; do
+    node=${set%%:*} path=${set##*:} ms=${set#*:}
+    "$T" check $B $random --costs "$W/costs.costs" --set nodes.$node.deadline.ms=${ms%%:*} >"$W/out" 2>&1
+    [ $? -ne 0 ] && [ "$(grep -c E031 "$W/out")" = 1 ] && grep -qF "(p99: $path)" "$W/out"
+    ok $? "check counts what runs before $node, and nothing else"
+done
+"$T" check $B $random --costs "$W/costs.costs" --set nodes.talk.deadline.ms=650 >"$W/out" 2>&1
+[ $? -ne 0 ] && grep -qF "(p99: see 100 + goal 300 + act 100 + talk 600)" "$W/out" &&
+    grep -qF "(p99: see 100 + goal 300 + act 100 + talk 600 + look 100 + move 100)" "$W/out"
+ok $? "and a text before what is due later"
+for set in 'draft={model="main",tokens=2}' 'when=policy()' 'deadline=hard { ms = 800, on_miss = "zeros" }' 'deadline=hard { ms = 800, limit = 3 }'; do
     cp tests/pipelines/two_models_arm.lua $P "$W"
-    echo "return extend('hard_text.lua', { name = 'more', nodes = { decode { name = 'talk', $(echo "$set" | sed 's/=/ = /') } } })" >"$W/more.lua"
+    echo "return extend('hard_text.lua', { name = 'more', nodes = { decode { name = 'talk', $set } } })" >"$W/more.lua"
     "$T" check "$W/more.lua" --root . >"$W/out" 2>&1
     [ $? -ne 0 ] && grep -q "E070" "$W/out"
-    ok $? "which has no ${set%%=*}: no policy decides about it"
+    ok $? "which has no $set: no policy decides about it, and a robot is given nothing else for it"
 done
 echo "1..$n"
 exit $failed

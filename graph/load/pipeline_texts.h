@@ -34,5 +34,10 @@ bool tec_pipeline_acts_on(const struct tec_pipeline *p, const struct tec_decl_no
                           const struct tec_decl_node *text);
 bool tec_pipeline_awaited(const struct tec_pipeline *p, const struct tec_decl_node *text);
 bool tec_pipeline_keeps_keys(const struct tec_pipeline *p, const struct tec_decl_node *text);
+/* Has it a hard deadline, and no hard node waits for it? Then it is made behind its chain's actions
+ * and behind the chains that are due until then. The earliest such deadline of a chain,
+ * milliseconds; infinite without. */
+bool tec_pipeline_behind(const struct tec_pipeline *p, const struct tec_decl_node *text);
+double tec_pipeline_behind_due(const struct tec_pipeline *p, int chain);
 
 #endif

@@ -298,6 +298,17 @@ static void other_deadline(struct refusing *r)
                ring_of(r) >= 0 ? "stands on a ring" : "its prefill is one that requests wait for");
 }
 
+/* What a robot is given where actions are late, which a late text does not change. */
+static void missed_text(struct refusing *r)
+{
+    const struct tec_decl_deadline *d = &r->n->deadline;
+    if (writes_text(r->n) && tec_pipeline_awaited(r->p, r->n) && d->kind == TEC_DEADLINE_HARD &&
+        (d->on_miss != TEC_MISS_HOLD || d->limit > 0))
+        REFUSE(field(r, "deadline"),
+               "'%s' makes texts, and 'on_miss' and 'limit' of its deadline are for actions",
+               name_of(r->n));
+}
+
 /* A decision leaves out actions and what waits for its turn, nothing that others stand on. */
 static void always_runs(struct refusing *r)
 {
@@ -431,11 +442,11 @@ static void many_prompts(struct refusing *r)
 }
 
 static void (*const cases[])(struct refusing *r) = {
-    rate_of_frames, segments_beside, shared_frame,     prefill_target,  no_prefill,
-    no_prefix,      second_trigger,  beside_ring,      after_text,      awaited_text,
-    frame_before,   other_deadline,  always_runs,      tokens_out,      typed_buffer,
-    shared_memory,  memory_in_ring,  several_segments, many_chains,     many_models,
-    many_texts,     many_reads,      many_prompts,     draft_of_memory, many_stages,
+    rate_of_frames,   segments_beside, shared_frame, prefill_target, no_prefill,    no_prefix,
+    second_trigger,   beside_ring,     after_text,   awaited_text,   frame_before,  other_deadline,
+    missed_text,      always_runs,     tokens_out,   typed_buffer,   shared_memory, memory_in_ring,
+    several_segments, many_chains,     many_models,  many_texts,     many_reads,    many_prompts,
+    draft_of_memory,  many_stages,
 };
 
 void tec_refuse(struct tec_loader *ld)

@@ -41,8 +41,7 @@ bool tec_pipeline_loads_first(const struct tec_pipeline *p, const struct tec_dec
            tec_pipeline_waits_for(p, prefill);
 }
 
-/* A text with a hard deadline beside actions is one of the frame that it is born in, behind the
- * actions of its chain. */
+/* A text with a hard deadline beside actions is one of the frame that it is born in. */
 static bool is_hard(const struct tec_pipeline *p, const struct tec_decl_node *n)
 {
     return !n->culled && writes_text(n) && n->deadline.kind == TEC_DEADLINE_HARD &&
@@ -80,12 +79,33 @@ bool tec_pipeline_acts_on(const struct tec_pipeline *p, const struct tec_decl_no
     return tec_pipeline_on_text(p, action) && !action->culled && same && (!one || early == text);
 }
 
-bool tec_pipeline_awaited(const struct tec_pipeline *p, const struct tec_decl_node *text)
+/* Does a hard node wait for it? */
+static bool is_first(const struct tec_pipeline *p, const struct tec_decl_node *text)
 {
     for (int i = 0; i < p->n_nodes; i++)
         if (tec_pipeline_waits_for(p, &p->nodes[i]) == text)
             return true;
-    return is_hard(p, text);
+    return false;
+}
+
+bool tec_pipeline_awaited(const struct tec_pipeline *p, const struct tec_decl_node *text)
+{
+    return is_first(p, text) || is_hard(p, text);
+}
+
+bool tec_pipeline_behind(const struct tec_pipeline *p, const struct tec_decl_node *text)
+{
+    return is_hard(p, text) && !is_first(p, text);
+}
+
+double tec_pipeline_behind_due(const struct tec_pipeline *p, int chain)
+{
+    double due = (double)INFINITY;
+    for (int i = 0; i < p->n_nodes; i++)
+        if (p->nodes[i].chain == chain && tec_pipeline_behind(p, &p->nodes[i]) &&
+            p->nodes[i].deadline.ms < due)
+            due = p->nodes[i].deadline.ms;
+    return due;
 }
 
 bool tec_pipeline_keeps_keys(const struct tec_pipeline *p, const struct tec_decl_node *text)

@@ -100,6 +100,8 @@ static void list_decoders(struct tec_loop_options *l, const struct tec_engine *e
         d->on_text = text_named(p, n->chain, spawn.value);
         d->supersede = n->supersede;
         d->awaited = tec_pipeline_awaited(p, n);
+        d->behind = tec_pipeline_behind(p, n);
+        d->hard = d->awaited && n->deadline.kind == TEC_DEADLINE_HARD;
         d->keeps_keys = tec_pipeline_keeps_keys(p, n);
         d->keeps_slot = d->awaited || (n->kind == TEC_DECL_DECODE &&
                                        p->resources[n->kv.index].kind == TEC_RESOURCE_FRAME);

@@ -1,7 +1,7 @@
 /* hard.c - prefill and actions; the actions leave here, before anything else is looked at.
  *
  * The items of a chain in frames: actions on an earlier prefix, a region for the new one, prefills
- * of all sessions, then the actions behind them, and the texts that these wait for. */
+ * of all sessions, then the actions behind them, and the texts that hard nodes wait for. */
 #include "graph/run/kept_chunks.h"
 #include "graph/run/state.h"
 #include "graph/run/state_rings.h"

@@ -71,7 +71,7 @@ static void open_frame(struct tec_loop *l)
     r->tokens = r->rows = r->snapped = r->refused = r->shed = r->n_launches = 0;
     r->drafted = r->kept = r->depth = 0;
     for (int i = 0; i < l->o.n_chains; i++)
-        l->chains[i].parted = l->chains[i].said = false;
+        l->chains[i].parted = l->chains[i].said = l->chains[i].behind = false;
     for (int i = 0; i < l->n_rings * l->sessions; i++)
         l->rings[i].ran = false;
     l->n_jobs = l->n_order = l->lane = 0;

@@ -31,6 +31,9 @@ struct tec_decoder {
     bool keeps_slot;     /* one request slot is there for its requests alone */
     bool awaited;    /* a hard node waits for its texts, or they have a hard deadline themselves:
                       * they are made to their ends in the frame that they are born in */
+    bool behind;     /* no hard node waits for them: they come behind their chain's actions, and
+                      * behind all that is due before they are */
+    bool hard;       /* its deadline is: it counts from the tick, and a later end is a miss */
     bool keeps_keys; /* of its last finished text, in a request slot of each session, for
                       * actions */
     struct tec_texts stops;       /* the first of them that occurs ends an answer; n 0 = none */

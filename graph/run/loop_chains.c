@@ -100,6 +100,21 @@ static void find_texts(struct tec_loop *l, int chain)
             l->texts_kv[d] = view_of(l, l->o.decoders[d].kv, l->chains[chain].kv_requests);
 }
 
+/* Which of its texts frames make: those that hard nodes wait for, those that come behind. */
+static void find_hard_texts(struct tec_loop *l, int chain)
+{
+    struct tec_chain *c = &l->chains[chain];
+    for (int i = 0; i < l->o.n_decoders; i++) {
+        const struct tec_decoder *d = &l->o.decoders[i];
+        int64_t due = d->deadline_us * 1000;
+        if (d->chain != chain || !d->awaited)
+            continue;
+        c->says |= !d->behind;
+        if (d->behind && (!c->behind_ns || due < c->behind_ns))
+            c->behind_ns = due;
+    }
+}
+
 /* A loop of one chain need not name its views. */
 static void fill_chain(struct tec_loop *l, int chain)
 {
@@ -119,8 +134,7 @@ static void fill_chain(struct tec_loop *l, int chain)
                             .prefix = {.region = -1}};
     order_actions(l, chain, c);
     find_texts(l, chain);
-    for (int d = 0; d < l->o.n_decoders; d++)
-        c->says |= l->o.decoders[d].awaited && l->o.decoders[d].chain == chain;
+    find_hard_texts(l, chain);
     c->keeps = c->every > 1;
     for (int i = 0; i < c->n_actions; i++)
         c->keeps |= l->o.actions[c->acts[i]].prev;
@@ -130,8 +144,7 @@ static void fill_chain(struct tec_loop *l, int chain)
         add_ring(l, o, c);
 }
 
-/* The earliest deadline of its actions, and of those that wait for its texts. */
-static int64_t due_of(const struct tec_loop *l, int chain)
+int64_t tec_loop_due(const struct tec_loop *l, int chain)
 {
     int64_t due = l->o.chains[chain].due_ns ? l->o.chains[chain].due_ns : INT64_MAX;
     for (int i = 0; i < l->o.n_actions; i++) {
@@ -144,7 +157,7 @@ static int64_t due_of(const struct tec_loop *l, int chain)
 
 static bool runs_before(const struct tec_loop *l, int a, int b)
 {
-    int64_t x = due_of(l, a), y = due_of(l, b);
+    int64_t x = tec_loop_due(l, a), y = tec_loop_due(l, b);
     return x < y || (x == y && l->o.chains[a].depth < l->o.chains[b].depth);
 }
 

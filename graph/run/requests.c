@@ -242,7 +242,7 @@ static struct tec_request born(struct tec_loop *l, int decoder, const struct tec
 {
     const struct tec_decoder *d = &l->o.decoders[decoder];
     int64_t now = tec_loop_now(l);
-    int64_t from_ns = d->awaited ? l->tick->tick_ns : now; /* of a hard deadline, as an action's */
+    int64_t from_ns = d->hard ? l->tick->tick_ns : now; /* as an action's */
     bool shorter = ask && ask->max_tokens > 0 && ask->max_tokens < d->max_tokens;
     int session = l->tick->session % TEC_MAX_SESSIONS;
     return (struct tec_request){.id = l->next_id++,
@@ -393,7 +393,7 @@ static void hand_on(struct tec_loop *l, const struct tec_request *r, int64_t at_
 
 static void finish(struct tec_loop *l, struct tec_request *r, const char *reason, int64_t at_ns)
 {
-    int64_t late_ns = tec_loop_awaits(l, r) ? at_ns - r->deadline_ns : 0;
+    int64_t late_ns = l->o.decoders[r->decoder].hard ? at_ns - r->deadline_ns : 0;
     if (late_ns > l->record.text_late_ns)
         l->record.text_late_ns = late_ns;
     tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_FINISH,

@@ -6,13 +6,15 @@
 #include "graph/run/schedule.h"
 
 #include "graph/run/state_rings.h"
+#include "graph/run/state_texts.h"
 
 /* What a chain may put in: of each session its actions with the texts before them, a region, and
- * of a ring what runs before and behind every forward; of all of them forwards and prefills. */
+ * of a ring what runs before and behind every forward; of all of them forwards and prefills, and
+ * the texts behind. */
 static int most_of(const struct tec_loop *l, const struct tec_chain *c)
 {
     int stages = c->ring ? c->plan->spec.stages : 0;
-    return l->sessions * (3 * c->n_actions + 3 + 2 * stages) + 4 + stages;
+    return l->sessions * (3 * c->n_actions + 3 + 2 * stages) + 6 + stages;
 }
 
 enum tec_status tec_schedule_create(struct tec_loop *l, struct tec_error *err)
@@ -84,6 +86,34 @@ static void run_ready(struct tec_loop *l)
             run_item(l, &l->items[l->n_ran]);
 }
 
+/* Of the chains that have run, the one with the earliest hard texts that are still to come, and are
+ * due before `until_ns`; NULL = none. */
+static struct tec_chain *next_behind(const struct tec_loop *l, int n, int64_t until_ns)
+{
+    struct tec_chain *first = NULL;
+    for (int i = 0; i < n; i++) {
+        struct tec_chain *c = &l->chains[l->hard[i]];
+        bool comes = c->behind_ns && !c->behind && c->behind_ns < until_ns;
+        if (comes && (!first || c->behind_ns < first->behind_ns))
+            first = c;
+    }
+    return first;
+}
+
+/* Hard texts that nobody waits for, behind the first n chains: those that are due before what comes
+ * next. */
+static void run_behind(struct tec_loop *l, int n)
+{
+    int64_t until_ns = n < l->n_hard ? tec_loop_due(l, l->hard[n]) : INT64_MAX;
+    struct tec_chain *c;
+    while (!l->record.failed && (c = next_behind(l, n, until_ns))) {
+        tec_loop_turn(l, 0);
+        tec_loop_add_behind(l, c);
+        run_ready(l);
+        c->behind = true; /* also where nothing was to be said */
+    }
+}
+
 void tec_schedule_run(struct tec_loop *l)
 {
     bool observed = tec_loop_observed(l);
@@ -96,6 +126,8 @@ void tec_schedule_run(struct tec_loop *l)
         else if (observed)
             tec_loop_add_hard(l, c);
         run_ready(l);
+        if (observed)
+            run_behind(l, i + 1);
     }
     tec_loop_turn(l, 0);
     tec_loop_add_soft(l, observed);

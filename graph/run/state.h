@@ -94,8 +94,11 @@ struct tec_chain {
     int n_actions, acts[TEC_MAX_ACTIONS]; /* all of them, in the order in which they run */
     int every;                            /* frames from one prefill to the next */
     bool keeps;                           /* the prefix outlives its frame */
-    bool says, said; /* hard nodes wait for texts; these have been made in this frame */
-    int n_shown;     /* prompts whose segments the view has, and from which one on */
+    bool says, said;   /* hard nodes wait for texts; these have been made in this frame */
+    int64_t behind_ns; /* the earliest deadline of its hard texts that nobody waits for, after the
+                        * tick; 0 = there are none */
+    bool behind;       /* and they have had their turn in this frame */
+    int n_shown;       /* prompts whose segments the view has, and from which one on */
     const struct tec_memory_prompt *shown[TEC_MAX_SESSIONS];
     int first_segment[TEC_MAX_SESSIONS];
     bool parted; /* jobs may run beside the hard nodes of this frame */
@@ -427,6 +430,9 @@ void tec_loop_drop_prefix(struct tec_loop *l, struct tec_chain *c);
 bool tec_loop_runs_late(const struct tec_loop *l, const struct tec_chain *c, int action);
 /* The items of a chain in frames that is no ring; those of language. */
 void tec_loop_add_hard(struct tec_loop *l, struct tec_chain *c);
+/* The earliest deadline of a chain's actions and of those that wait for its texts, after the tick;
+ * INT64_MAX without. */
+int64_t tec_loop_due(const struct tec_loop *l, int chain);
 void tec_loop_add_soft(struct tec_loop *l, bool observed);
 /* A new request of a row stands on its session's prefix. Of an item n rows of the order, from
  * `first` on, advance by k steps: filled, launched, settled. A launch of such rows is told that

@@ -23,9 +23,10 @@ bool tec_text_keys_hold(struct tec_loop *l, const struct tec_request *r, int64_t
 const struct tec_text_keys *tec_text_keys_of(const struct tec_loop *l, int action);
 void tec_text_keys_reset(struct tec_loop *l);
 
-/* text_first.c: texts that hard nodes wait for. Is a request one? Does the session whose turn it is
- * have one of a decoder that has not ended? */
+/* text_first.c: hard texts. Is a request one? Does the session whose turn it is have one of a
+ * decoder that has not ended? Those of a chain that come behind its actions go in. */
 bool tec_loop_awaits(const struct tec_loop *l, const struct tec_request *r);
 bool tec_loop_says(const struct tec_loop *l, int decoder);
+void tec_loop_add_behind(struct tec_loop *l, struct tec_chain *c);
 
 #endif

@@ -377,13 +377,13 @@ static int observed(const struct tec_loop *l)
     return n;
 }
 
-/* What the longest texts take that hard nodes of a chain wait for, of n sessions, with the step
- * that reads a last token. */
+/* What the longest hard texts of a chain take, of n sessions, with the step that reads a last
+ * token. */
 static double texts_cost(const struct tec_loop *l, const struct tec_chain *c, int n, double q)
 {
     double us = 0.0;
     const struct tec_topology *t = l->o.topology;
-    for (int d = 0; c->says && d < l->o.n_decoders; d++) {
+    for (int d = 0; d < l->o.n_decoders; d++) {
         const struct tec_decoder *o = &l->o.decoders[d];
         int launches = o->tree ? n : 1, rows = o->tree ? 1 : n;
         if (o->awaited && &l->chains[o->chain] == c)

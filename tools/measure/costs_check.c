@@ -99,24 +99,48 @@ static bool is_hard(const struct tec_pipeline *p, const struct tec_decl_node *n)
     return n->kind == TEC_DECL_PREFILL || n->kind == TEC_DECL_ACTION || tec_pipeline_awaited(p, n);
 }
 
-/* Does a node run before an action node of the same chain: its prefill, an action with an earlier
- * deadline, texts that it or such an action waits for? Before a hard text all others do. */
+/* Does a node run before an action node of the same chain, or before a text that one waits for: its
+ * prefill, an action with an earlier deadline, texts that it or such an action waits for? Before a
+ * text that comes behind all others do. */
 static bool is_before(const struct tec_pipeline *p, const struct tec_decl_node *n,
-                      const struct tec_decl_node *action)
+                      const struct tec_decl_node *hard)
 {
-    if (action->kind != TEC_DECL_ACTION)
-        return n != action && is_hard(p, n);
-    if (tec_pipeline_awaited(p, n))
-        return waits(p, action);
-    return n->kind == TEC_DECL_PREFILL ||
-           (n->kind == TEC_DECL_ACTION && n != action && tec_pipeline_acts_before(n, action));
+    bool acts = n->kind == TEC_DECL_ACTION;
+    if (n == hard)
+        return false;
+    if (tec_pipeline_behind(p, hard))
+        return is_hard(p, n);
+    if (n->kind == TEC_DECL_PREFILL || tec_pipeline_behind(p, n))
+        return n->kind == TEC_DECL_PREFILL;
+    if (hard->kind != TEC_DECL_ACTION)
+        return acts ? !waits(p, n) : tec_pipeline_awaited(p, n);
+    return acts ? tec_pipeline_acts_before(n, hard) : tec_pipeline_awaited(p, n) && waits(p, hard);
 }
 
-/* Is it a hard node of a chain that runs before another? What rings run is no node's. */
-static bool is_earlier(const struct tec_pipeline *p, const struct tec_decl_node *n, int chain)
+/* Does a frame run a chain before a node of another one (NULL: before all that other does)? A text
+ * that comes behind waits for all that is due until then. */
+static bool chain_is_before(const struct tec_pipeline *p, int chain, int other,
+                            const struct tec_decl_node *hard)
 {
-    return is_hard(p, n) && n->chain != chain && tec_pipeline_in_frames(p, n) &&
-           !tec_pipeline_ring_of(p, n->chain) && runs_before(p, n->chain, chain);
+    return runs_before(p, chain, other) ||
+           (hard && tec_pipeline_behind(p, hard) &&
+            tec_pipeline_due(p, chain) <= tec_pipeline_behind_due(p, other));
+}
+
+/* Is it a hard node that runs before one of another chain? What rings run is no node's. A text that
+ * comes behind its chain runs before what is due later. */
+static bool is_earlier(const struct tec_pipeline *p, const struct tec_decl_node *n, int chain,
+                       const struct tec_decl_node *hard)
+{
+    bool other = is_hard(p, n) && n->chain != chain && tec_pipeline_in_frames(p, n) &&
+                 !tec_pipeline_ring_of(p, n->chain);
+    double due = hard && tec_pipeline_behind(p, hard) ? tec_pipeline_behind_due(p, chain)
+                                                      : tec_pipeline_due(p, chain);
+    if (!other || !tec_pipeline_behind(p, n))
+        return other && chain_is_before(p, n->chain, chain, hard);
+    double own = tec_pipeline_behind_due(p, n->chain);
+    bool equal = hard && tec_pipeline_behind(p, hard) && own <= due;
+    return (own < due || equal) && chain_is_before(p, n->chain, chain, hard);
 }
 
 /* --- rings ----------------------------------------------------------------------------------- */
@@ -209,22 +233,22 @@ static void add_before(struct before *b, const char *name, double ms)
         snprintf(b->text + used, sizeof b->text - used, "%.40s %.3g + ", name, ms);
 }
 
-/* What runs before a chain, and of its own nodes before `action` (NULL: the chain is a ring's). The
+/* What runs before a chain, and of its own nodes before `hard` (NULL: the chain is a ring's). The
  * first session waits for the others. */
 static struct before before_of(const struct tec_cost_table *t, const struct tec_pipeline *p,
-                               int chain, const struct tec_decl_node *action)
+                               int chain, const struct tec_decl_node *hard)
 {
     const struct tec_decl_node *ring;
     struct before b = {.ms = 0.0};
     if (p->frame.sessions > 1 && p->frame.gather_ms > 0.0)
         add_before(&b, "gather_ms", p->frame.gather_ms);
     for (int i = 0; (ring = tec_pipeline_ring(p, i)); i++)
-        if (host_of(t, p, i) == i && runs_before(p, turn_of(t, p, i), chain))
+        if (host_of(t, p, i) == i && chain_is_before(p, turn_of(t, p, i), chain, hard))
             add_before(&b, p->resources[ring->kv.index].name, forwards_of(t, p, i).ms);
     for (int i = 0; i < p->n_nodes; i++) {
         const struct tec_decl_node *n = &p->nodes[i];
-        bool own = action && n->chain == chain && is_before(p, n, action);
-        if (is_timed(n) && (own || is_earlier(p, n, chain)))
+        bool own = hard && n->chain == chain && is_before(p, n, hard);
+        if (is_timed(n) && (own || is_earlier(p, n, chain, hard)))
             add_before(&b, prompt_name(t, p, n), hard_ms(t, p, n));
     }
     return b;
