@@ -14,6 +14,7 @@
 #define SAID "tests/pipelines/said_first.lua"
 #define SAID_BESIDE "tests/pipelines/said_beside.lua"
 #define SAID_CUT "tests/pipelines/said_cut.lua"
+#define SAID_TWO "tests/pipelines/said_two.lua"
 
 enum { FRAMES = 24, CHUNK = 6 * 32, MOST = 16 };
 
@@ -651,6 +652,76 @@ TEST(a_text_that_is_no_prompt_leaves_the_one_before_and_is_told)
     tec_arena_finish(&arena);
     close_engine(&o);
     close_engine(&told);
+}
+
+/* A request's text, of the loop's thread: one token. */
+static void post(const struct open *o, int stream, int64_t request, int token)
+{
+    const struct tec_text_version v = {.request = request, .episode = 0, .n = 1, .tokens = &token};
+    CHECK(tec_text_edges_post(o->engine->edges, stream, 0, &v));
+}
+
+/* What the prompt of the next observation is made of, and how many texts have been told. */
+static void check_said(struct open *o, int frame, const char *text, int unread)
+{
+    struct tec_frame_input input;
+    struct tec_value none = {.name = NULL};
+    REQUIRE(observe(o, frame, &none, &input) == TEC_OK);
+    CHECK_STR(tec_session_observation(o->engine->session)->text, text);
+    loop_frame(o->engine->loop, &input, 0, 0);
+    CHECK_INT(o->unread, ==, unread);
+}
+
+/* The last piece of the tokenizer is one that the model does not know. */
+TEST(of_two_new_texts_only_the_one_that_is_no_prompt_is_left_out)
+{
+    struct open o = {.k = 0, .demo = true};
+    struct tec_frame_input input;
+    static const float few[3];
+    static unsigned char picture[64 * 64 * 3];
+    const struct tec_value wrong[] = {
+        {"observation/image", TEC_VALUE_U8, 3, {64, 64, 3}, picture, sizeof picture},
+        {"observation/wrist_image", TEC_VALUE_U8, 3, {64, 64, 3}, picture, sizeof picture},
+        {"observation/state", TEC_VALUE_F32, 1, {3}, few, sizeof few}};
+    char text[4][80], want[200], *said = NULL;
+    struct tec_arena arena;
+    open_engine(&o, SAID_TWO, NULL);
+    tec_arena_init(&arena, &heap);
+    int *vocab = &o.engine->models[0].model->text.vocab, last = *vocab - 1;
+    const int tokens[4] = {last, last - 2, last - 3, last - 4};
+    for (int i = 0; i < 4; i++) {
+        REQUIRE(tec_tokenizer_decode(o.engine->models[0].tokenizer, &tokens[i], 1, true, &arena,
+                                     &said, &(size_t){0}, &err) == TEC_OK);
+        snprintf(text[i], sizeof text[i], "%s", said);
+    }
+    check_said(&o, 0, "open the\ndrawer", 0);
+    *vocab = last;
+    for (int bad = 0; bad < 2; bad++) { /* both are new */
+        post(&o, bad, 10 + bad, last);
+        post(&o, !bad, 10 + bad, tokens[1 + bad]);
+        snprintf(want, sizeof want, "%s\n%s", bad ? text[2] : "open the", text[1]);
+        check_said(&o, 1 + bad, want, 1 + bad);
+        CHECK(strncmp(o.why, bad ? "tell aside 11: " : "talk narration 10: ", 15) == 0);
+        check_said(&o, 1 + bad, want, 1 + bad);
+    }
+    post(&o, 0, 12, last); /* neither is one: the first is told at once, then the other */
+    post(&o, 1, 12, last);
+    snprintf(want, sizeof want, "%s\n%s", text[2], text[1]);
+    check_said(&o, 3, want, 3);
+    CHECK(strncmp(o.why, "talk narration 12: ", 19) == 0);
+    check_said(&o, 4, want, 4);
+    CHECK(strncmp(o.why, "tell aside 12: ", 15) == 0);
+    check_said(&o, 5, want, 4);
+    post(&o, 0, 13, tokens[3]); /* a wrong value beside it is the robot's to mend */
+    for (int i = 0; i < 2; i++) {
+        CHECK(tec_session_observe(o.engine->session, wrong, 3, NULL, 6, 0, &input, NULL, &err) !=
+              TEC_OK);
+        CHECK(strstr(err.message, "observation/state"));
+    }
+    snprintf(want, sizeof want, "%s\n%s", text[3], text[1]);
+    check_said(&o, 6, want, 4);
+    tec_arena_finish(&arena);
+    close_engine(&o);
 }
 
 /* Without tokenizers, behind a memory. What was cut for a long text is there behind a short one,

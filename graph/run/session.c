@@ -399,30 +399,38 @@ static enum tec_status observe(struct tec_session *s, const struct tec_value *va
 }
 
 /* The same, but what another node has said stops nobody: where no prompt can be made of a text that
- * is new, the one before is read. */
+ * is new, the one before is read. Each such text is tried alone, so that it is known which one it
+ * is; then all of them. */
 static enum tec_status observe_or_keep(struct tec_session *s, const struct tec_value *values,
                                        size_t n, const float *noise, struct tec_frame_input *out,
                                        int64_t frame, struct tec_error *err)
 {
-    char *why = s->sets[s->turn].why;
-    struct tec_error first;
-    s->streams.observation++;
-    enum tec_status status = observe(s, values, n, noise, out, frame, &first);
-    int stream = status == TEC_INVALID ? tec_streams_turn_back(&s->streams, s->episode) : -1;
-    if (stream >= 0) {
-        const struct tec_stream_reader *r = &s->streams.readers[stream];
-        tec_streams_refuse(r, status, &first);
-        memcpy(why, first.message, sizeof first.message);
-        out->unread = (struct tec_unread){why, stream, r->before.request};
-        status = observe(s, values, n, noise, out, frame, &first);
+    struct tec_session_streams *streams = &s->streams;
+    struct tec_error first, later = {.message = ""};
+    streams->observation++;
+    enum tec_status status = observe(s, values, n, noise, out, frame, &first), why = status;
+    bool said = why == TEC_INVALID || why == TEC_MALFORMED;
+    for (int i = 0; said && status != TEC_OK && i <= streams->n; i++) {
+        int stream = i < streams->n ? i : -1;
+        if (!tec_streams_turn_back(streams, stream, s->episode))
+            continue;
+        status = observe(s, values, n, noise, out, frame, &later);
+        if (status != TEC_OK)
+            tec_streams_turn_back(streams, stream, s->episode);
     }
-    if (status == TEC_OK)
-        tec_streams_settle(&s->streams);
-    else if (stream >= 0)
-        tec_streams_turn_back(&s->streams, s->episode);
-    if (status != TEC_OK && err)
-        *err = first;
-    return status;
+    if (status != TEC_OK) {
+        if (err)
+            *err = later.message[0] ? later : first;
+        return status;
+    }
+    int stream = tec_streams_settle(streams);
+    if (stream >= 0) {
+        const struct tec_stream_reader *r = &streams->readers[stream];
+        tec_streams_refuse(r, why, &first);
+        memcpy(s->sets[s->turn].why, first.message, sizeof first.message);
+        out->unread = (struct tec_unread){s->sets[s->turn].why, stream, r->before.request};
+    }
+    return TEC_OK;
 }
 
 /* Nobody's turn moves before all parts are there. */

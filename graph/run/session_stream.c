@@ -96,8 +96,10 @@ static enum tec_status decode(struct tec_stream_reader *r, const struct tec_text
                         tec_tokenizer_decode(r->tokenizer, v->tokens, (size_t)v->n, true, scratch,
                                              &text, &bytes, err),
                         "%s", r->input->name));
-    if (!r->fresh) /* else it was never a prompt's */
+    if (!r->fresh) { /* else it was never a prompt's */
         swap(r);
+        r->before.n = 0; /* of a text before there are only bytes */
+    }
     r->of = *v;
     r->bytes = bytes < r->room ? bytes : r->room;
     memcpy(r->text, text, r->bytes);
@@ -116,7 +118,7 @@ enum tec_status tec_streams_take(struct tec_session_streams *streams, struct tec
                                  int session, int64_t episode, struct tec_arena *scratch,
                                  struct tec_error *err)
 {
-    for (int i = 0; i < streams->n; i++) {
+    for (int i = 0; i < streams->n && !streams->trying; i++) {
         struct tec_stream_reader *r = &streams->readers[i];
         const struct tec_text_version *v = tec_text_edges_newest(edges, i, session, episode);
         if (v && r->tokenizer && v->number != r->of.number && v->number != r->refused) {
@@ -126,27 +128,29 @@ enum tec_status tec_streams_take(struct tec_session_streams *streams, struct tec
             TEC_TRY(status);
         }
         if (v && v->number == r->of.number)
-            r->of.tokens = v->tokens;
+            r->of = *v;
         else
-            r->of.n = 0; /* of a text before there are only bytes */
+            r->of.n = 0;
         r->version = r->tokenizer ? there(r, episode) : v;
     }
     return TEC_OK;
 }
 
-int tec_streams_turn_back(struct tec_session_streams *streams, int64_t episode)
+bool tec_streams_turn_back(struct tec_session_streams *streams, int stream, int64_t episode)
 {
-    int first = -1;
-    for (int i = streams->n - 1; i >= 0; i--) {
+    bool any = false;
+    streams->trying = false;
+    for (int i = 0; i < streams->n; i++) {
         struct tec_stream_reader *r = &streams->readers[i];
-        if (!r->fresh)
-            continue;
-        r->refused = r->refused ? 0 : r->of.number;
-        swap(r);
-        r->version = there(r, episode);
-        first = i;
+        if (r->fresh && (i == stream || stream < 0)) {
+            r->turned = !r->turned;
+            swap(r);
+            r->version = there(r, episode);
+            any = true;
+        }
+        streams->trying |= r->turned;
     }
-    return first;
+    return any;
 }
 
 void tec_streams_refuse(const struct tec_stream_reader *r, enum tec_status status,
@@ -157,10 +161,19 @@ void tec_streams_refuse(const struct tec_stream_reader *r, enum tec_status statu
                 r->input->name);
 }
 
-void tec_streams_settle(struct tec_session_streams *streams)
+int tec_streams_settle(struct tec_session_streams *streams)
 {
-    for (int i = 0; i < streams->n; i++)
-        streams->readers[i].fresh = false;
+    int first = -1;
+    for (int i = 0; i < streams->n; i++) {
+        struct tec_stream_reader *r = &streams->readers[i];
+        if (r->turned && first < 0) {
+            first = i;
+            r->refused = r->before.number;
+        }
+        r->fresh = r->turned = false;
+    }
+    streams->trying = false;
+    return first;
 }
 
 bool tec_streams_text(const struct tec_session_streams *streams, int stream, const char **text,

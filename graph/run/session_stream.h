@@ -16,11 +16,13 @@ struct tec_stream_reader {
     char *text_before;
     size_t bytes_before;
     bool fresh;      /* no prompt has been made of the newer one yet */
+    bool turned;     /* that one is in `before` while the older one is tried */
     int64_t refused; /* the version that none could be made of: it is not read; 0 = none */
 };
 
 struct tec_session_streams {
     int64_t observation; /* counted from 1; one that is prepared again has its number */
+    bool trying;         /* older texts in place of new ones: what is said meanwhile is not taken */
     int n;
     struct tec_stream_reader *readers; /* [n] */
 };
@@ -38,17 +40,18 @@ enum tec_status tec_streams_take(struct tec_session_streams *streams, struct tec
                                  int session, int64_t episode, struct tec_arena *scratch,
                                  struct tec_error *err);
 
-/* No prompt could be made: of each stream whose text is new the one before is read, called again
- * the new one again. Returns the first such stream, -1 where no text is new: without a tokenizer
- * none is. */
-int tec_streams_turn_back(struct tec_session_streams *streams, int64_t episode);
+/* No prompt could be made: of one stream (-1: of each) whose text is new the one before is read;
+ * called again the new one again. False: no such text is new; without a tokenizer none is. */
+bool tec_streams_turn_back(struct tec_session_streams *streams, int stream, int64_t episode);
 
 /* Say so in a failure: whose text, and where it is declared. */
 void tec_streams_refuse(const struct tec_stream_reader *reader, enum tec_status status,
                         struct tec_error *err);
 
-/* Prompts have been made: what is read now stays what is read. */
-void tec_streams_settle(struct tec_session_streams *streams);
+/* Prompts have been made: what is read now stays what is read. Returns the first stream whose text
+ * was turned back and is never read; -1 = none. Others that were are tried with the next
+ * observation, each alone. */
+int tec_streams_settle(struct tec_session_streams *streams);
 
 /* What is read: a text, or the default. False: there is none yet. */
 bool tec_streams_text(const struct tec_session_streams *streams, int stream, const char **text,
