@@ -8,10 +8,10 @@
  *
  * tectum_client_next is for the control loop: it takes no lock, waits for nothing and allocates
  * nothing. tectum_client_observe allocates only where an observation has more bytes than the two
- * before it. The library prints nothing and reads no environment, but for where OpenSSL looks for
- * the system's certificates (SSL_CERT_FILE, SSL_CERT_DIR). It links nothing of the engine;
- * of tectum.h it uses types alone, and defines none of its functions. doc/async-client.md explains
- * the options. */
+ * before it. The library prints nothing and reads no environment, but for OpenSSL's: its
+ * configuration (OPENSSL_CONF) and the system's certificates (SSL_CERT_FILE, SSL_CERT_DIR). It
+ * links nothing of the engine; of tectum.h it uses types alone, and defines none of its functions.
+ * doc/async-client.md explains the options. */
 #ifndef TECTUM_CLIENT_H
 #define TECTUM_CLIENT_H
 
