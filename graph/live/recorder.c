@@ -10,6 +10,12 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "`put` packs an event'
 
 enum { MARGIN = 256 /* events that may be overwritten while others are copied */ };
 
+/* What recordings of earlier versions have. */
+_Static_assert(TEC_EVENT_READ == 15 && TEC_EVENT_LEFT_OUT == 16 && TEC_EVENT_FRAME_END == 17,
+               "numbers of events");
+_Static_assert(TEC_FLIGHT_FIGURE == 18 && TEC_FLIGHT_SEAM == 21 && TEC_EVENT_UNREAD == 22,
+               "numbers of a recording's own");
+
 const char *tec_recorder_kind(int kind)
 {
     static const char *const names[TEC_FLIGHT_KINDS] = {[TEC_EVENT_FRAME] = "frame",

@@ -22,13 +22,14 @@ enum {
     TEC_FLIGHT_FIGURES = 8
 };
 
-/* Kinds beyond those of enum tec_event_kind. */
+/* Kinds beside those of enum tec_event_kind, which has left these numbers out. */
 enum tec_flight_kind {
-    TEC_FLIGHT_FIGURE = TEC_EVENTS, /* behind the end of a frame: a number of its record */
-    TEC_FLIGHT_NOTE,                /* a policy's note on its decision: `what`, `value` */
-    TEC_FLIGHT_DECIDED,             /* behind a plan: what a line of the policy has decided */
-    TEC_FLIGHT_SEAM,                /* behind a release: how it joins the chunk before */
-    TEC_FLIGHT_KINDS
+    /* Behind the end of a frame: a number of its record. */
+    TEC_FLIGHT_FIGURE = TEC_EVENT_FRAME_END + 1,
+    TEC_FLIGHT_NOTE,    /* a policy's note on its decision: `what`, `value` */
+    TEC_FLIGHT_DECIDED, /* behind a plan: what a line of the policy has decided */
+    TEC_FLIGHT_SEAM,    /* behind a release: how it joins the chunk before */
+    TEC_FLIGHT_KINDS = TEC_EVENTS
 };
 
 enum tec_flight_decided {
@@ -55,7 +56,7 @@ enum tec_flight_decided {
  *   LEFT_OUT                                                                reason     its
  *   TOKENS FINISH      request             made in all          new         reason     its
  *   VERSION READ       request             frames old                       stream     reader
- *   UNREAD             request                                              stream     reader
+ *   UNREAD             request                                              stream     writer
  *   FRAME_END          opened, ns          overrun, us          in flight   cause
  *   FIGURE             the number                                           its name: planner_us
  *                      host_us tokens rows slack_us age_us,

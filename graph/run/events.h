@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Recordings have these numbers: a new kind stands at the end, and none changes its number. */
 enum tec_event_kind {
     TEC_EVENT_FRAME,   /* a frame opens */
     TEC_EVENT_CANCEL,  /* `request` is given up from outside; `flag`: it was alive */
@@ -32,13 +33,14 @@ enum tec_event_kind {
     TEC_EVENT_TOKENS,  /* `request` has made `tokens` more, `done` in all */
     TEC_EVENT_FINISH,  /* it has all; `what`: "eos" or "length"; `since_ns`: when it was born */
     TEC_EVENT_VERSION, /* the text of `request`, of `tokens`, is the newest of stream `what` */
-    TEC_EVENT_READ,   /* `node` reads stream `what`: the text of `request`, born `frames` frames ago
-                         and at `since_ns`; -1: its default */
-    TEC_EVENT_UNREAD, /* no prompt can be made of the text of `request` of `node`, stream `what`:
-                         its readers keep the text before; `from`: where and why */
+    TEC_EVENT_READ, /* `node` reads stream `what`: the text of `request`, born `frames` frames ago
+                       and at `since_ns`; -1: its default */
     TEC_EVENT_LEFT_OUT,  /* the decision leaves action `node` out of the frame; `what`: why; `flag`:
                            after its deadline */
     TEC_EVENT_FRAME_END, /* `record`; `since_ns`: when the frame opened */
+    /* Numbers between are those of recordings alone (recorder.h). No prompt can be made of the text
+     * of `request` of `node`, stream `what`: its readers keep the one before; `from`: where, why */
+    TEC_EVENT_UNREAD = TEC_EVENT_FRAME_END + 5,
     TEC_EVENTS
 };
 

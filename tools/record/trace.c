@@ -296,6 +296,17 @@ static void put_stream(struct trace *t, const struct tec_flight_event *e, size_t
                   (json_int_t)e->value, "frames_old", e->more));
 }
 
+static void put_unread(struct trace *t, const struct tec_flight_event *e, size_t at)
+{
+    (void)at;
+    put(t,
+        &(struct tec_tracing_event){.track = track_of(t, e),
+                                    .name = tec_recorder_kind(e->kind),
+                                    .start_ns = e->t_ns,
+                                    .end_ns = e->t_ns},
+        json_pack("{s:s, s:I}", "stream", t->f->words[e->what], "request", (json_int_t)e->value));
+}
+
 /* Frames and launches are put whole; these are the others. */
 static void (*const puts_event[TEC_FLIGHT_KINDS])(struct trace *t, const struct tec_flight_event *e,
                                                   size_t at) = {
@@ -304,7 +315,7 @@ static void (*const puts_event[TEC_FLIGHT_KINDS])(struct trace *t, const struct 
     [TEC_EVENT_SHED] = leave,           [TEC_EVENT_CANCEL] = leave,
     [TEC_EVENT_REFUSE] = leave,         [TEC_EVENT_KV] = put_kv,
     [TEC_EVENT_RELEASE] = put_release,  [TEC_EVENT_VERSION] = put_stream,
-    [TEC_EVENT_READ] = put_stream,      [TEC_EVENT_UNREAD] = put_stream,
+    [TEC_EVENT_READ] = put_stream,      [TEC_EVENT_UNREAD] = put_unread,
     [TEC_EVENT_LEFT_OUT] = put_left_out};
 
 static void put_event(struct trace *t, size_t at)
