@@ -66,6 +66,22 @@ ok $? "a text that nobody waits for comes behind all actions that are due before
 order 650 "see:0 goal:100 act:400 talk:500 talk:800 look:1100 move:1200" missed
 ok $? "what is due after it comes behind it"
 
+cat >"$W/pair.py" <<'PYTHON'
+import json, sys
+def f(name):
+    return [(x.get("session"), x["actions"], [[t["tokens"] for t in x["text"][n]] for n in ("goal", "talk")])
+            for x in map(json.loads, open(name))]
+a, b = map(f, sys.argv[1:])
+assert a == b and len(a) == 12, (len(a), len(b))
+assert all([[len(t) for t in texts] for texts in x[2]] == [[3], [6]] for x in a), a
+PYTHON
+for how in "" --interpret; do
+    "$T" run $B $random --set frame.sessions=3 --set resources.lang.slots=8 --random-inputs 1 -n 4 --threads 2 --policy chaos \
+        --format json $how >"$W/frames$how" 2>"$W/err" </dev/null
+done
+python3 "$W/pair.py" "$W/frames" "$W/frames--interpret" 2>>"$W/err"
+ok $? "three sessions: both texts are whole in each frame, as interpreted"
+
 sed -e '/action  {/s/, deadline = hard { ms = 900 }/, after = "talk"/' -e 's/spawn = every(2)/deadline = soft { ms = 100 }, spawn = every(1)/' \
     tests/pipelines/two_models_arm.lua >"$W/soft.lua"
 grep -q 'after = "talk"' "$W/soft.lua" && grep -q "soft { ms = 100 }" "$W/soft.lua" &&
