@@ -499,7 +499,7 @@ class Judge:
             return "request %d has %s without a slot" % (q, kind)
         if kind == "admit":
             self.admitted.add(q)
-        if kind == "finish" and self.stands[self.node[q]] in self.texts:
+        if kind == "finish" and e["tokens"] and self.stands[self.node[q]] in self.texts:  # without tokens there are no keys
             self.kept[self.node[q]] = q
         if kind in ("finish", "shed", "refuse") or (kind == "cancel" and e["live"]):
             self.ended[q] = kind
