@@ -28,10 +28,12 @@ int tec_weight_loading_copies(const struct tec_weight_loading *l, const struct t
                               int at)
 {
     const struct tec_model_call *c = &p->calls[at];
-    bool before = p->tower && c->uses.n && c->uses.first < p->n &&
-                  p->calls[c->uses.first].word == TEC_WORD_concat;
     int prompts = l->options->prompts > 1 ? l->options->prompts : 1;
-    return before ? prompts * l->options->model->n_slots : 1;
+    for (int i = c->uses.first; p->tower && i <= c->uses.last && i < p->n; i++)
+        if (p->calls[i].word == TEC_WORD_concat && !p->calls[i].constant &&
+            p->calls[i].in[0] == at)
+            return prompts * l->options->model->n_slots;
+    return 1;
 }
 
 /* The positions of each slot's patches, interpolated from a table of another grid. */
