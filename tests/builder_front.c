@@ -158,6 +158,51 @@ TEST(what_leaves_towers_becomes_rows_of_the_prompt)
             "gated: is no word of project; its words are norm linear activation");
 }
 
+/* A tower of rows of so many columns, one attention of one head. */
+#define NARROW(columns)                                                                            \
+    "t.width, t.leave = " columns ", nil t.enter = function(g, x) return g:conv(x, { weight = "    \
+    "'p', out = " columns ", side = 4, stride = 4 }) end t.layer = function(g, x) return "         \
+    "g:attention(x, { heads = 1, head_dim = " columns ", q = 'q', k = 'k', v = 'v' }) end "
+
+TEST(rows_that_only_a_product_can_read_are_not_returned)
+{
+    refused(PATCHES "return " CLASS, "return g:take(x, { first = 3, rows = 16 })", "", 4,
+            "take: project returns rows that only a product can read");
+    refused(PATCHES "return p", "return g:squares(x, { side = 2, planes = true })", NARROW("2"), 4,
+            "squares: project returns rows that only a product can read");
+    refused(PATCHES "return p",
+            "return g:activation(g:squares(x, { side = 2, planes = true }), { kind = 'gelu' })",
+            NARROW("2"), 4, "activation: project returns rows that only a product can read");
+    refused(PATCHES "return p", "return g:beside(x, y)", NARROW("4") "towers[2] = t", 4,
+            "beside: project returns rows that only a product can read");
+    tec_model_close(opened(PATCHES "return p", "return g:squares(x, { side = 2 })", NARROW("2")));
+    CHECK_INT(heap.live, ==, 0);
+}
+
+TEST(a_matrix_of_columns_in_another_order_is_packed_for_them)
+{
+    struct tec_model *m = opened(
+        PATCHES "return p",
+        "x = g:linear(g:squares(x, { side = 2, planes = true }), { weight = 'w', out = 32 }) "
+        "x = g:linear(g:linear(x, { weight = 'w', out = 32 }), { weight = 'w', out = 32 }) "
+        "return g:linear(x, { weight = 'pr', out = 8 })",
+        "");
+    const struct tec_model_call *calls = m->vision.project->calls;
+    CHECK_INT(calls[2].same, ==, -1);
+    CHECK_INT(calls[3].same, ==, -1);
+    CHECK_INT(calls[4].same, ==, 3);
+    tec_model_close(m);
+    refused(PATCHES "return p",
+            "return g:linear(g:squares(x, { side = 2, planes = true }), { weight = 'w', bias = "
+            "'b', out = 8, categories = 2 })",
+            "", 4, "linear: reads columns in another order, or beside others, with a matrix of");
+    refused(PATCHES "return p",
+            "return g:linear(g:beside(x, y), { weight = 'w', bias = 'b', out = 8, categories = 2 "
+            "})",
+            "towers[2] = t", 4, "linear: reads columns in another order, or beside others, with");
+    CHECK_INT(heap.live, ==, 0);
+}
+
 TEST(towers_stand_beside_each_other)
 {
     static const char two[] = "towers[2] = t";

@@ -54,6 +54,10 @@ enum tec_status tec_model_project_check(struct tec_model_program *p, int width,
     const struct tec_model_call *c = &p->calls[p->result];
     int tokens = p->towers[0]->patches / (p->squares * p->squares);
     TEC_TRY(tec_model_program_links(p, err));
+    if (c->turn || c->word == TEC_WORD_take || c->word == TEC_WORD_beside)
+        return tec_model_call_fail(c, err,
+                                   "project returns rows that only a product can read, and must "
+                                   "return what a product makes of them");
     return c->rows == tokens && c->cols == width
                ? TEC_OK
                : tec_model_call_fail(c, err,

@@ -41,6 +41,12 @@ static bool whole(const struct tec_model_program *p, const struct tec_model_call
     return !c->timed && (!c->n_in || p->calls[c->in[0]].word != TEC_WORD_beside);
 }
 
+/* The order that a product's columns are read in, of which its matrix is packed for one. */
+static int turn_of(const struct tec_model_program *p, const struct tec_model_call *c)
+{
+    return c->n_in ? p->calls[c->in[0]].turn : 0;
+}
+
 /* Whether two words whose matrices are joined name the same ones in the same way. */
 static bool same_joined(const struct tec_model_program *p, const struct tec_model_call *a,
                         const struct tec_model_call *b)
@@ -74,7 +80,8 @@ enum tec_status tec_model_program_share(struct tec_model_program *p, struct tec_
             const struct tec_model_call *other = &p->calls[k];
             const char *its = first_tensor(other);
             if (!its || other->same >= 0 || strcmp(its, name) != 0 || !whole(p, c) ||
-                c->squares != other->squares || !whole(p, other) ||
+                c->squares != other->squares || turn_of(p, c) != turn_of(p, other) ||
+                !whole(p, other) ||
                 ((!c->weight || !other->weight) && !same_joined(p, c, other)))
                 continue;
             if (!same_shape(p, c, other))

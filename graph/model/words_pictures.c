@@ -129,6 +129,10 @@ enum tec_status tec_model_patches_read(const struct tec_model_program *p,
             return tec_fail(err, TEC_UNSUPPORTED,
                             "reads columns in another order than they are stored in: norm, "
                             "activation and linear do");
+        if (c->categories && (x->turn || (p->projects && x->word == TEC_WORD_beside)))
+            return tec_fail(err, TEC_UNSUPPORTED,
+                            "reads columns in another order, or beside others, with a matrix of "
+                            "categories");
         if (p->projects && x->word == TEC_WORD_features && !x->h && c->word != TEC_WORD_take)
             return tec_fail(err, TEC_UNSUPPORTED,
                             "reads patches behind other rows: take them first");
