@@ -159,9 +159,9 @@ TEST(what_leaves_towers_becomes_rows_of_the_prompt)
 }
 
 /* A tower of rows of so many columns, one attention of one head. */
-#define NARROW(columns)                                                                            \
-    "t.width, t.leave = " columns ", nil t.enter = function(g, x) return g:conv(x, { weight = "    \
-    "'p', out = " columns ", side = 4, stride = 4 }) end t.layer = function(g, x) return "         \
+#define NARROW(columns)                                                                         \
+    "t.width, t.leave = " columns ", nil t.enter = function(g, x) return g:conv(x, { weight = " \
+    "'p', out = " columns ", side = 4, stride = 4 }) end t.layer = function(g, x) return "      \
     "g:attention(x, { heads = 1, head_dim = " columns ", q = 'q', k = 'k', v = 'v' }) end "
 
 TEST(rows_that_only_a_product_can_read_are_not_returned)

@@ -30,8 +30,7 @@ int tec_weight_loading_copies(const struct tec_weight_loading *l, const struct t
     const struct tec_model_call *c = &p->calls[at];
     int prompts = l->options->prompts > 1 ? l->options->prompts : 1;
     for (int i = c->uses.first; p->tower && i <= c->uses.last && i < p->n; i++)
-        if (p->calls[i].word == TEC_WORD_concat && !p->calls[i].constant &&
-            p->calls[i].in[0] == at)
+        if (p->calls[i].word == TEC_WORD_concat && !p->calls[i].constant && p->calls[i].in[0] == at)
             return prompts * l->options->model->n_slots;
     return 1;
 }
