@@ -45,9 +45,15 @@ enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 40, FEW = 8 };
  *
  * On CUDA a block of keys is a softmax of its own, and blocks are folded twice: into chunks, then
  * into the answer; that doubles the factors e^(old - new). The float32 kernel does no more than
- * that. The bf16 kernel takes a query and a probability as two bf16 terms, which lose 2^-18 of it.
- * A matrix instruction adds 16 exact products to a sum and may cut each of the 17 at 2^-23 of the
- * largest: 2.2 units of 2^-24 for each column of a score, 140 for the 64 keys of a block. */
+ * that. The bf16 kernel takes a query and a probability as two bf16 terms, which lose less than
+ * 2^-17 of it, 128 units of 2^-24. A matrix instruction adds 16 exact products to a sum and may cut
+ * each of the 17 at 2^-23 of the largest: 2.2 units for each column of a score, 140 for the 64 keys
+ * of a block, once for each term.
+ *
+ * `split` is half of what terms lose, and 1.2 and 140 are those of one term, as all is counted
+ * twice: a score's errors are doubled on both sides of the line (2.4 dim + 128, and 2 dim of the
+ * chain above, are more than the 2.2 dim + 128 that are needed), and a probability is cut and lost
+ * above the line alone (280 + 128 are more than 8 instructions of 34, and 128). */
 struct answer {
     double value[512], size[512], relative, cuda;
 };

@@ -79,9 +79,14 @@ static double size_of(const struct tec_gemm_args *a, const float *w, int r, int 
 }
 
 /* Another order of a bf16 sum, by tensor cores: 16 products and the sum so far are aligned and cut
- * at 2^-23 of the largest, twice for each 16 k (two terms of x); what two terms leave of x is below
- * 2^-18 of it. The reference rounds each product and each step at 2^-24. Then sums of splits, bias,
- * gate and add are rounded once each, from two sums that differ. */
+ * at 2^-23 of the largest, twice for each 16 k (two terms of x). The reference rounds each product
+ * and each step at 2^-24. Then sums of splits, bias, gate and add are rounded once each, from two
+ * sums that differ.
+ *
+ * What two terms leave of x is below 2^-17 of it, 128 units of 2^-24. 2^-18 of that is counted by
+ * itself. The other 64 are among the rest: the first instruction adds products of the small terms,
+ * 2^-8 of x, to nothing, so that its 34 are free, the reference's k + 1 are counted twice, and of
+ * the 40 behind the sum few are used. */
 static double other_order(const struct tec_gemm_args *a, double size, double want)
 {
     int blocks = a->k / 16 + 1;

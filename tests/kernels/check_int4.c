@@ -107,9 +107,14 @@ static double digits(const struct tec_gemm_args *a, double size, double cut, dou
 }
 
 /* On tensor cores: 16 products and the sum so far are aligned and cut at 2^-23 of the largest,
- * twice for each 16 k (two terms of x); what two terms leave of x is below 2^-18 of it. Groups
- * begin blocks of 32 of their own. Then groups, splits, bias, gate and add are rounded once each.
- */
+ * twice for each 16 k (two terms of x). Groups begin blocks of 32 of their own. Then groups, splits,
+ * bias, gate and add are rounded once each.
+ *
+ * What two terms leave of x is below 2^-17 of it, 128 units of 2^-24. 2^-18 of that is counted by
+ * itself. The other 64 are among the rest: a group's first instruction adds products of the small
+ * terms, 2^-8 of x, to nothing, so that its 34 are free; of the 17 numbers of each other one the
+ * largest is not cut, 6 units at least; groups and the 12 behind them round once and are counted
+ * twice. */
 static double tensor_cores(const struct tec_gemm_args *a, double size, double want)
 {
     int groups = (a->k + a->group - 1) / a->group, blocks = (a->group + 31) / 32 * 2;
