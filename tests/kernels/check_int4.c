@@ -107,8 +107,8 @@ static double digits(const struct tec_gemm_args *a, double size, double cut, dou
 }
 
 /* On tensor cores: 16 products and the sum so far are aligned and cut at 2^-23 of the largest,
- * twice for each 16 k (two terms of x). Groups begin blocks of 32 of their own. Then groups, splits,
- * bias, gate and add are rounded once each.
+ * twice for each 16 k (two terms of x). Groups begin blocks of 32 of their own. Then groups,
+ * splits, bias, gate and add are rounded once each.
  *
  * What two terms leave of x is below 2^-17 of it, 128 units of 2^-24. 2^-18 of that is counted by
  * itself. The other 64 are among the rest: a group's first instruction adds products of the small
