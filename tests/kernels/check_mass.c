@@ -89,10 +89,10 @@ static struct tec_mass_args build(struct conform *c, struct attention_case *w, i
  * heads adds 2^-24 for each of them, and where blocks are added to the result one by one, for each
  * of those. The reference works in float64, and rounds the sum of a head and the sum of heads.
  *
- * On CUDA a query is three bf16 terms for keys of bf16: all of it. A matrix
- * instruction adds 16 exact products to a sum and may cut each of the 17 at 2^-23 of the
- * largest: 2.2 units of 2^-24 for each column, once for the first term and, of 2^-8 of it, twice
- * for the others, so 1.2 more than the chain above; then the two sums are rounded into one. */
+ * On CUDA a query is three bf16 terms for keys of bf16: all of it. A matrix instruction adds 16
+ * exact products to a sum and may cut each of the 17 at 2^-23 of the largest: 2.2 units of 2^-24
+ * for each column, once for the first term and, of 2^-8 of it, twice for the others, so 1.2 more
+ * than the chain above; then the two sums are rounded into one. */
 struct answer {
     double *value, *bound, *ref_bound;
 };

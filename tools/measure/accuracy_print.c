@@ -48,12 +48,13 @@ static bool is_word(const char *value)
 static void print_lines(const struct tec_words *set, FILE *out)
 {
     static const char of_model[] = "model.";
+    const size_t before = strlen(of_model);
     for (int i = 0; i < set->n; i++) {
-        const char *path = set->item[i], *field = path + strlen(of_model);
-        const char *equals = strchr(path, '=');
-        if (!equals || strncmp(path, of_model, strlen(of_model)) != 0 ||
-            strcspn(field, ".=[") != (size_t)(equals - field))
+        const char *path = set->item[i], *equals = strchr(path, '=');
+        if (!equals || strncmp(path, of_model, before) != 0 ||
+            strcspn(path + before, ".=[") != (size_t)(equals - path) - before)
             continue;
+        const char *field = path + before;
         const char *quote = is_word(equals + 1) ? "\"" : "";
         fprintf(out, "within the bound; in the pipeline's model { } it is: %.*s = %s",
                 (int)(equals - field), field, quote);
