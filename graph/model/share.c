@@ -81,8 +81,7 @@ enum tec_status tec_model_program_share(struct tec_model_program *p, struct tec_
             const char *its = first_tensor(other);
             if (!its || other->same >= 0 || strcmp(its, name) != 0 || !whole(p, c) ||
                 c->squares != other->squares || turn_of(p, c) != turn_of(p, other) ||
-                !whole(p, other) ||
-                ((!c->weight || !other->weight) && !same_joined(p, c, other)))
+                !whole(p, other) || ((!c->weight || !other->weight) && !same_joined(p, c, other)))
                 continue;
             if (!same_shape(p, c, other))
                 return tec_model_call_fail(c, err, "'%.80s' is another tensor in line %d",
