@@ -65,7 +65,11 @@ struct tectum_client_options {
     int by_motion;   /* 1: the time for which the queue was dry does not count. A chunk then begins
                       * behind the rows that were carried out since its observation, the first one
                       * with its row 0: for robots that stand still meanwhile */
-    int interpolate; /* 1: between two rows, by a line; 0: a row holds until the next one */
+    int interpolate; /* 1: between two rows of a chunk, by a line; 0: a row holds until the next */
+    const int *discrete; /* [n_discrete] columns, from 0, of which nothing is between two values: a
+                          * gripper that is open or shut, a mode. They are never mixed, neither of
+                          * two rows nor of two chunks; copied */
+    int n_discrete;      /* columns of an action beyond max_columns: TECTUM_INVALID */
     enum tectum_client_rtc rtc;
     const char *left_input;    /* GUIDED: input of the rows; "prev_chunk_left_over" */
     const char *delay_input;   /* GUIDED: input of their number; "inference_delay" */

@@ -285,7 +285,8 @@ def substitutes_and_stops():
 @test
 def wrong_calls_raise():
     for options, word in (({"rate_hz": 0}, "rate_hz"), ({"merge": "lienar"}, "lienar"), ({"horizn": 3}, "horizn"),
-                          ({"rtc": None}, "rtc"), ({"seed": -1}, "seed"), ({"key": ""}, "key")):
+                          ({"rtc": None}, "rtc"), ({"seed": -1}, "seed"), ({"key": ""}, "key"),
+                          ({"discrete": [64]}, "discrete"), ({"discrete": ["grip"]}, "discrete")):
         try:
             client(1, **options)
             check(False, options)

@@ -114,6 +114,51 @@ TEST(rows_may_be_joined_by_lines)
     CHECK(action[0] == 35.0); /* nothing is beyond the last one */
 }
 
+/* A gripper in the second column: shut (1) from row 8 on. */
+static struct tec_client_chunk gripping(int64_t observation, int64_t captured, double base)
+{
+    struct tec_client_chunk c = chunk(observation, captured, ROWS);
+    for (int i = 0; i < ROWS; i++) {
+        values[i * COLUMNS] = base + i;
+        values[i * COLUMNS + 1] = i < 8 ? 0.0 : 1.0;
+    }
+    return c;
+}
+
+TEST(a_discrete_column_is_never_between_two_values)
+{
+    const int columns[] = {1};
+    const int64_t at = 1000 * MS;
+    open_queue((struct tectum_client_options){
+        .interpolate = 1, .merge = TECTUM_CLIENT_AVERAGE, .discrete = columns, .n_discrete = 1});
+    REQUIRE(tec_client_queue_reply(&queue, gripping(0, at, 0.0), 0, at));
+    REQUIRE(next(at + 7 * (int64_t)PERIOD + 40 * MS) == TEC_OK);
+    CHECK(fabs(action[0] - 7.8) < 1e-12);
+    CHECK(action[1] == 0.0);
+    REQUIRE(next(at + 8 * (int64_t)PERIOD) == TEC_OK);
+    CHECK(action[1] == 1.0);
+    /* The new chunk shuts it four rows later: what is merged is the arm alone. */
+    int64_t later = at + 4 * (int64_t)PERIOD;
+    REQUIRE(tec_client_queue_reply(&queue, gripping(1, later, 14.0), 0, later));
+    REQUIRE(next(at + 9 * (int64_t)PERIOD + 25 * MS) == TEC_OK);
+    CHECK(fabs(action[0] - 14.5) < 1e-12);
+    CHECK(action[1] == 0.0);
+    REQUIRE(next(at + 12 * (int64_t)PERIOD) == TEC_OK);
+    CHECK(action[1] == 1.0);
+}
+
+TEST(no_line_leads_from_one_chunk_to_another)
+{
+    const int64_t at = 1000 * MS, seam = at + 5 * (int64_t)PERIOD;
+    open_queue((struct tectum_client_options){.interpolate = 1});
+    REQUIRE(reply_of(1.0, 0, at, at));
+    REQUIRE(reply_of(11.0, 1, at + PERIOD, seam));
+    REQUIRE(next(seam - 10 * MS) == TEC_OK); /* a turn that began before the chunk came */
+    CHECK(action[0] == 1.0);
+    REQUIRE(next(seam) == TEC_OK);
+    CHECK(action[0] == 11.0);
+}
+
 /* --- dry ----------------------------------------------------------------------------------------
  */
 
@@ -256,7 +301,8 @@ TEST(an_action_takes_no_memory)
 
 TEST(memory_may_be_missing)
 {
-    const struct tectum_client_options o = {.rate_hz = 20};
+    const int columns[] = {1};
+    const struct tectum_client_options o = {.rate_hz = 20, .discrete = columns, .n_discrete = 1};
     for (int64_t n = 1;; n++) {
         struct tec_heap few = {0};
         atomic_store(&few.fail_at, n);
@@ -272,6 +318,7 @@ TEST(memory_may_be_missing)
 
 TEST(options_are_checked)
 {
+    const int beyond = 64; /* there are 64 columns */
     const struct {
         struct tectum_client_options o;
         const char *word;
@@ -285,7 +332,10 @@ TEST(options_are_checked)
                  {{.rate_hz = 20, .queue_threshold = 1.5}, "queue_threshold"},
                  {{.rate_hz = 20, .max_rows = 5000}, "max_rows"},
                  {{.rate_hz = 20, .max_columns = -1}, "max_columns"},
-                 {{.rate_hz = 20, .rtc = (enum tectum_client_rtc)3}, "rtc"}};
+                 {{.rate_hz = 20, .rtc = (enum tectum_client_rtc)3}, "rtc"},
+                 {{.rate_hz = 20, .n_discrete = 1}, "discrete"},
+                 {{.rate_hz = 20, .discrete = &beyond, .n_discrete = 1}, "discrete"},
+                 {{.rate_hz = 20, .discrete = &beyond, .n_discrete = -1}, "discrete"}};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         CHECK_INT(tec_client_queue_init(&queue, &wrong[i].o, &heap, &err), ==, TEC_INVALID);
         CHECK(strstr(err.message, wrong[i].word));

@@ -7,7 +7,7 @@ lock, so a busy interpreter delays no chunk.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,7 +89,8 @@ class AsyncClient:
     ``struct tectum_client_options`` (doc/async-client.md): horizon, queue_threshold, blend_rows,
     hold_ms, by_motion, interpolate, left_input, delay_input, given_input, given_rows, first_delay,
     key, session_id, deadline_ms, seed, reply_ms, max_rows, max_columns, ca_file, server_name;
-    ``merge``, ``on_dry`` and ``rtc`` are words in lower case. One that is left out has its default.
+    ``merge``, ``on_dry`` and ``rtc`` are words in lower case, ``discrete`` is the columns, from 0,
+    that are never mixed. One that is left out has its default.
 
     ``observe`` is for one thread, ``next`` for one. Raises InvalidError, NoMemoryError, and what
     ``ca_file`` is read with.
@@ -103,6 +104,7 @@ class AsyncClient:
         merge: str = "latest_only",
         on_dry: str = "hold",
         rtc: str = "free",
+        discrete: Sequence[int] = (),
         seed: int | None = None,
         **options: Any,
     ) -> None:
@@ -128,6 +130,11 @@ class AsyncClient:
                 given.seed = keep[-1]
         except (TypeError, OverflowError) as error:
             raise InvalidError(f"seed: {error}") from None
+        try:
+            keep.append(ffi.new("int[]", list(discrete)))
+            given.discrete, given.n_discrete = keep[-1], len(discrete)
+        except (TypeError, OverflowError) as error:
+            raise InvalidError(f"discrete: {error}") from None
         out, err = ffi.new("struct tectum_client **"), ffi.new("struct tectum_error *")
         status = lib.tectum_client_open(out, keep[0], given, err)
         if status:

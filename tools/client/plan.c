@@ -135,8 +135,9 @@ static void merge_row(struct tec_client_plan *out, const struct seam *s, int i)
     }
     double part = share(s, i, votes);
     out->origin[i].votes = votes + 1;
+    const bool *discrete = s->rules->discrete;
     for (size_t k = 0; k < n; k++)
-        to[k] = before[k] + part * (fresh[k] - before[k]);
+        to[k] = discrete && discrete[k] ? fresh[k] : before[k] + part * (fresh[k] - before[k]);
 }
 
 static double largest_change(const struct seam *s)

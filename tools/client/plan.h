@@ -15,6 +15,7 @@ struct tec_client_rules {
     int blend_rows;
     bool held; /* behind its end a plan's last row goes on */
     bool by_motion, interpolate;
+    const bool *discrete; /* [most_columns] which are never mixed; NULL: all may be */
 };
 
 /* A chunk as it came. */

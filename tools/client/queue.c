@@ -58,6 +58,30 @@ static bool plan_memory(struct tec_client_plan *p, int rows, int columns, struct
     return p->values && p->origin;
 }
 
+/* The columns that are never mixed, as a mask. */
+static enum tec_status read_discrete(struct tec_client_queue *q,
+                                     const struct tectum_client_options *o, int columns,
+                                     struct tec_error *err)
+{
+    if (o->n_discrete < 0 || (o->n_discrete > 0 && !o->discrete))
+        return tec_fail(err, TEC_INVALID, "discrete: %d columns, and no list of them",
+                        o->n_discrete);
+    for (int i = 0; i < o->n_discrete; i++)
+        if (o->discrete[i] < 0 || o->discrete[i] >= columns)
+            return tec_fail(err, TEC_INVALID, "discrete: columns are 0 to %d, %d is none of them",
+                            columns - 1, o->discrete[i]);
+    if (o->n_discrete == 0)
+        return TEC_OK;
+    q->discrete = tec_heap_get(q->heap, (size_t)columns * sizeof *q->discrete);
+    if (!q->discrete)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for the columns of an action");
+    memset(q->discrete, 0, (size_t)columns * sizeof *q->discrete);
+    for (int i = 0; i < o->n_discrete; i++)
+        q->discrete[o->discrete[i]] = true;
+    q->rules.discrete = q->discrete;
+    return TEC_OK;
+}
+
 enum tec_status tec_client_queue_init(struct tec_client_queue *q,
                                       const struct tectum_client_options *options,
                                       struct tec_heap *heap, struct tec_error *err)
@@ -68,6 +92,7 @@ enum tec_status tec_client_queue_init(struct tec_client_queue *q,
     TEC_TRY(whole(&rows, "max_rows", options->max_rows, 256, MOST_ROWS, err));
     TEC_TRY(whole(&columns, "max_columns", options->max_columns, 64, MOST_COLUMNS, err));
     TEC_TRY(read_rules(q, options, rows, err));
+    TEC_TRY(read_discrete(q, options, columns, err));
     tec_triple_init(&q->between);
     bool good = plan_memory(&q->plan, rows, columns, heap);
     for (int i = 0; i < TEC_TRIPLE_PLACES; i++)
@@ -90,7 +115,10 @@ void tec_client_queue_finish(struct tec_client_queue *q)
         p->origin = NULL;
     }
     tec_heap_put(q->heap, q->last);
+    tec_heap_put(q->heap, q->discrete);
     q->last = NULL;
+    q->discrete = NULL;
+    q->rules.discrete = NULL;
 }
 
 /* --- the network's thread --------------------------------------------------------------------- */
@@ -195,15 +223,21 @@ void tec_client_queue_reset(struct tec_client_queue *q)
 
 /* --- the control loop ------------------------------------------------------------------------- */
 
-/* The numbers of a row, or between it and the next one. */
+/* The numbers of a row, or between it and the next one of the same chunk: no line leads from one
+ * chunk to another. */
 static void read_row(const struct tec_client_queue *q, const struct tec_client_plan *p,
                      double place, double *action)
 {
     int row = (int)place;
     const double *at = p->values + (size_t)row * (size_t)p->columns, *next = at + p->columns;
-    double part = q->rules.interpolate && row + 1 < p->usable ? place - row : 0.0;
-    for (int k = 0; k < p->columns; k++)
-        action[k] = part > 0.0 ? at[k] + part * (next[k] - at[k]) : at[k];
+    bool lines = q->rules.interpolate && row + 1 < p->usable &&
+                 p->origin[row].chunk == p->origin[row + 1].chunk;
+    double part = lines ? place - row : 0.0;
+    const bool *discrete = q->rules.discrete;
+    for (int k = 0; k < p->columns; k++) {
+        bool mixed = part > 0.0 && !(discrete && discrete[k]);
+        action[k] = mixed ? at[k] + part * (next[k] - at[k]) : at[k];
+    }
 }
 
 static void tell(struct tectum_client_action *told, const struct tec_client_plan *p, int row)

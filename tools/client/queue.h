@@ -19,6 +19,7 @@ struct tec_client_queue {
     enum tectum_client_dry on_dry;
     enum tectum_client_rtc rtc;
     struct tec_heap *heap;
+    bool *discrete; /* [most_columns] what rules.discrete is; NULL without such columns */
 
     /* The network's. */
     struct tec_client_plan plan; /* what was posted last */
