@@ -288,6 +288,25 @@ def renamed_observations_are_asked_for_by_the_robots_names():
 
 
 @test
+def a_rename_to_no_feature_is_warned_of():
+    front, misspelt = "observation.images.front", "observation.images.base_0_rgp"
+    folder = Folder(PI0, set_("before", "steps", 0, "config", "rename_map", {front: misspelt}))
+    code, out, err = call("check", "--format", "json", folder.path)
+    found = [e for e in map(json.loads, out.splitlines()) if e["code"] == "W113"]
+    check(code == 0 and len(found) == 1, code, out, err)
+    e = found[0]
+    check(e["file"] == folder.path + "/policy_preprocessor.json" and e["line"] > 0, e)
+    for name in [front, misspelt, *folder.config["input_features"]]:
+        check("'%s'" % name in e["message"], name, e)
+    code, out, err = call("init", folder.path)
+    check(code == 0 and "warning[W113]" in err and "return pipeline" in out, code, err)
+    check(frames(folder.path, *inputs(folder)) == frames(Folder(PI0).path, *inputs(folder)))
+    for verb in "check", "init":
+        code, out, err = call(verb, Folder(PI0).path)
+        check(code == 0 and "W113" not in out + err, verb, out, err)
+
+
+@test
 def a_robot_of_ones_own_changes_lerobots():
     folder = Folder(PI0)
     mine = folder.path + "_mine"

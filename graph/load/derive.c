@@ -2,7 +2,8 @@
  *
  * Runs at load. What a type needs is data: pipelines/robots/lerobot/pipeline.lua makes the text in
  * pieces, which are joined here, since a file's sandbox has no functions over strings. Its refusals
- * begin with "FILE: FIELD: "; the field's place is found again among the tokens of that file. */
+ * and its warnings begin with "FILE: FIELD: "; the field's place is found again among the tokens of
+ * that file. */
 #include "graph/load/derive.h"
 #include "base/lua.h"
 #include "base/number.h"
@@ -99,18 +100,15 @@ static const char *end_of_field(const char *at)
     return NULL;
 }
 
-/* Report what a description refused, at its place. */
-static enum tec_status blame(const struct deriving *x, const char *script, enum tec_status status)
+/* Report a message that begins with the name of one of the checkpoint's files at the place of its
+ * field; false: it begins with none. */
+static bool report(const struct deriving *x, enum tec_code code, const char *message)
 {
     static const char *const files[] = {"config.json", "policy_preprocessor.json",
                                         "policy_postprocessor.json",
                                         "experiment_cfg/metadata.json"};
-    const char *message = x->err->message;
-    size_t n = strlen(script);
-    if (strncmp(message, script, n) == 0 && strncmp(message + n, ": ", 2) == 0)
-        message += n + 2;
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        n = strlen(files[i]);
+        size_t n = strlen(files[i]);
         if (strncmp(message, files[i], n) != 0 || strncmp(message + n, ": ", 2) != 0)
             continue;
         const char *field = message + n + 2, *end = end_of_field(field);
@@ -119,10 +117,32 @@ static enum tec_status blame(const struct deriving *x, const char *script, enum 
         struct tec_where where = {s ? s->file : x->path, 0, 0, 0};
         if (s && name)
             where = find_field(s, name);
-        tec_diagnostics_add(x->d, TEC_E011, where, "%s", s ? field : message);
-        return tec_diagnostics_first(x->d, x->path, x->err);
+        tec_diagnostics_add(x->d, code, where, "%s", s ? field : message);
+        return true;
     }
-    return status;
+    return false;
+}
+
+/* Report what a description refused, at its place. */
+static enum tec_status blame(const struct deriving *x, const char *script, enum tec_status status)
+{
+    const char *message = x->err->message;
+    size_t n = strlen(script);
+    if (strncmp(message, script, n) == 0 && strncmp(message + n, ": ", 2) == 0)
+        message += n + 2;
+    return report(x, TEC_E011, message) ? tec_diagnostics_first(x->d, x->path, x->err) : status;
+}
+
+/* Warn of what the checkpoint's files say in vain. */
+static void warn(const struct deriving *x, const json_t *warnings)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(warnings, i, one)
+    {
+        if (json_is_string(one))
+            report(x, TEC_W113, json_string_value(one));
+    }
 }
 
 /* --- the text --------------------------------------------------------------------------------- */
@@ -230,7 +250,9 @@ static enum tec_status write_text(struct tec_bytes *out, const struct deriving *
     json_decref(arch);
     TEC_TRY(status);
     TEC_TRY(evaluate(&pieces, x, given));
-    status = join(out, pieces, x->err);
+    warn(x, json_object_get(pieces, "unread"));
+    const json_t *text = json_object_get(pieces, "text");
+    status = join(out, text ? text : pieces, x->err);
     json_decref(pieces);
     TEC_TRY(status);
     if (out->full)

@@ -1,8 +1,8 @@
 -- The pipeline of a LeRobot checkpoint, as the text of a file that can be edited.
 --
 -- `given` as of robot.lua, and `numbers` = { sizes, tokens, rows, horizon, width } of the model with `weights` = the
--- folder. Without them the value is the name of the model's description. With them it is the text, in pieces
--- (pipeline/text.lua).
+-- folder. Without them the value is the name of the model's description. With them it is { text, unread }: the text
+-- in pieces (pipeline/text.lua), and warnings of what is renamed to a name that no feature has.
 --
 -- The files do not say how often the robot is commanded.
 local RATE_HZ <const> = 30 -- LeRobot's own default for recording
@@ -50,7 +50,22 @@ if rtc then
   }
 end
 
-return include("pipeline/folder.lua") {
+-- What a rename leads to and nobody reads is most often a misspelt feature. LeRobot says nothing and goes on.
+local unread <const>, features = {}, ""
+for name in pairs(given.config.input_features) do
+  features = features .. (features == "" and "'" or ", '") .. name .. "'"
+end
+for i, step in ipairs(given.preprocessor.steps) do
+  local map = step.registry_name == "rename_observations_processor" and step.config and step.config.rename_map
+  for old, new in pairs(map or {}) do
+    if not given.config.input_features[new] then
+      unread[#unread + 1] = "policy_preprocessor.json: steps[" .. (i - 1) .. '].config.rename_map["' .. old .. '"]: '
+        .. "'" .. new .. "' is no feature of config.json, so '" .. old .. "' is not read; features are " .. features
+    end
+  end
+end
+
+local text <const> = include("pipeline/folder.lua") {
   robot = robot, sizes = numbers.sizes, arch = kind.arch, weights = given.weights,
   about = {
     kind.arch .. " as the files of a LeRobot checkpoint describe it, written by `tectum init`.",
@@ -59,3 +74,4 @@ return include("pipeline/folder.lua") {
   rate = RATE_HZ, execute = execute, of = ": n_action_steps", text = most, rows = rows,
   horizon = numbers.horizon, width = numbers.width, inputs = inputs, guide = guide,
 }
+return { text = text, unread = unread }
