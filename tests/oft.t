@@ -86,6 +86,10 @@ finally:
 EOF
 ok $? "a chunk that the end of the text cuts short is refused in a sentence"
 
+mkdir "$W/random"
+PYTHONDONTWRITEBYTECODE=1 python3 tests/oft_formulas.py "$T" "$W/random" $G >"$W/out" 2>"$W/err"
+ok $? "random projectors, heads and statistics: the chunk is the published formulas', state by state"
+
 # Ranges that tests/golden has not: a column that never moves and one far from zero. A float32 of such an action
 # is farther from the number than the bound, which is a share of the range.
 PYTHONDONTWRITEBYTECODE=1 python3 - "$T" "$W/ranges" $G <<'EOF'
