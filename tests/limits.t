@@ -48,6 +48,14 @@ run --clock paced --set frame.period_ms=300 --set nodes.act.deadline.ms=290
 ok $? "a paced robot stops"
 [ "$(grep -c '"source":"stopped","actions":{"act":\[\]}' "$W/out")" -eq 3 ]
 ok $? "until somebody resets it"
+run --clock paced --set frame.period_ms=300 --set nodes.act.deadline.ms=290 --record "$W/stopped.mcap"
+PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests python3 - "$W/stopped.mcap" <<'EOF'
+import sys
+from mcap_file import Recording
+told = Recording(sys.argv[1]).of("/tectum/safety")
+assert [(x["stopped"], x["stops"], x["resets"]) for x in told] == [(True, 1, 0)], told
+EOF
+ok $? "and its recording says so"
 err '3 ticks, .* beyond limits'
 limits '{ max = 0.5 }'
 run --clock paced --set frame.period_ms=300 --set nodes.act.deadline.ms=290

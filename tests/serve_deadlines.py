@@ -17,6 +17,7 @@ import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import serve_harness  # noqa: E402
+from mcap_file import Recording  # noqa: E402
 from serve_harness import BOX, OBSERVATION, PROGRAM, SLOW, check, main, test, variant  # noqa: E402
 
 TOO_SHORT_MS, AMPLE_MS = 0.1, 9000  # of a frame's 10 s
@@ -120,6 +121,29 @@ def a_stop_holds_for_everybody_until_it_is_reset():
     check(reply["tectum"]["source"] == "fresh", reply["tectum"])
     _, err = server.end()
     check("the robot is stopped, for every client" in err and "the stop was reset" in err, err)
+
+
+@test
+def a_recording_holds_stops_and_resets_between_frames():
+    path = os.path.join(BOX, "stops.mcap")
+    server = Server(arm(TOO_SHORT_MS, "stop"), "--record", path)
+    client = server.connect()
+    check(client.infer(patient())["tectum"]["source"] == "fresh")
+    check(shape(client.infer(OBSERVATION))[0] == 0)
+    check(client.infer(patient())["tectum"]["source"] == "stopped")
+    check(server.order("reset").returncode == 0)  # no frame runs any more
+    server.end()
+    told = Recording(path).of("/tectum/safety")
+    check([(x["stopped"], x["stops"], x["resets"]) for x in told] == [(True, 1, 0), (False, 1, 1)], told)
+    ticks = [x["tick_us"] for x in Recording(path).of("/tectum/ticks")]
+    check(ticks[0] < told[0]["at_us"] <= told[1]["at_us"] and ticks[-1] < told[1]["at_us"], ticks, told)
+    again = subprocess.run([PROGRAM, "replay", path], capture_output=True, text=True, timeout=60 * SLOW)
+    check(again.returncode == 0 and re.search(
+        r"^stops    1, the first \d+\.\d\d s after the first frame; 1 reset, at the end not stopped$",
+        again.stdout, re.M), again.stdout, again.stderr)
+    again = subprocess.run([PROGRAM, "replay", "--format", "json", path], capture_output=True, text=True, timeout=60 * SLOW)
+    stops = json.loads(again.stdout)["stops"]
+    check(stops["first_s"] > 0 and (stops["number"], stops["resets"], stops["stopped"]) == (1, 1, False), stops)
 
 
 @test

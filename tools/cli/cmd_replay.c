@@ -37,6 +37,16 @@ static const struct tec_option options[] = {
      1000},
 };
 
+static void tell_stops(FILE *out, const struct tec_replay_counts *c)
+{
+    if (c->stops == 0)
+        return;
+    fprintf(out,
+            "stops    %lld, the first %.2f s after the first frame; %lld reset%s, at the end %s\n",
+            (long long)c->stops, c->first_stop_s, (long long)c->resets, c->resets == 1 ? "" : "s",
+            c->stopped ? "stopped" : "not stopped");
+}
+
 static enum tec_status tell(struct tec_invocation *call, const struct tec_replay_counts *c,
                             struct tec_error *err)
 {
@@ -51,15 +61,19 @@ static enum tec_status tell(struct tec_invocation *call, const struct tec_replay
                 (long long)c->chunks_differ, (long long)c->chunks_missing,
                 (long long)c->texts_equal, (long long)c->texts_differ, (long long)c->texts_partial,
                 (long long)c->plans_equal, (long long)c->plans_differ);
+        tell_stops(call->out, c);
         return TEC_OK;
     }
     json_t *json = json_pack(
-        "{s:I, s:f, s:f, s:{s:I, s:I, s:I}, s:{s:I, s:I, s:I}, s:{s:I, s:I}}", "frames",
-        (json_int_t)c->frames, "seconds", c->seconds, "speed", speed, "actions", "equal",
+        "{s:I, s:f, s:f, s:{s:I, s:I, s:I}, s:{s:I, s:I, s:I}, s:{s:I, s:I}, s:{s:I, s:I, s:b}}",
+        "frames", (json_int_t)c->frames, "seconds", c->seconds, "speed", speed, "actions", "equal",
         (json_int_t)c->chunks_equal, "differ", (json_int_t)c->chunks_differ, "missing",
         (json_int_t)c->chunks_missing, "texts", "equal", (json_int_t)c->texts_equal, "differ",
         (json_int_t)c->texts_differ, "partial", (json_int_t)c->texts_partial, "plans", "equal",
-        (json_int_t)c->plans_equal, "differ", (json_int_t)c->plans_differ);
+        (json_int_t)c->plans_equal, "differ", (json_int_t)c->plans_differ, "stops", "number",
+        (json_int_t)c->stops, "resets", (json_int_t)c->resets, "stopped", (int)c->stopped);
+    if (c->stops)
+        json_object_set_new(json_object_get(json, "stops"), "first_s", json_real(c->first_stop_s));
     enum tec_status status = tec_json_print(call->out, json, JSON_COMPACT | JSON_REAL_PRECISION(6),
                                             "the outcome of a replay", err);
     json_decref(json);

@@ -7,6 +7,7 @@
 #include "tools/frames/noise_file.h"
 #include "tools/frames/tick_print.h"
 #include "tools/picture/frame_timeline.h"
+#include "tools/serve/safety.h"
 
 #include <limits.h>
 #include <string.h>
@@ -31,6 +32,7 @@ struct job {
     struct tec_frame_record last;
     bool warned, unread;      /* have been told */
     bool over;                /* standard output is lost */
+    struct tec_safety safety; /* paced: whether the robot was stopped; for a recording */
     int64_t limited, told_ns; /* frames beyond limits; when one was told, not sooner than again */
 };
 
@@ -149,8 +151,11 @@ static enum tec_status tell_tick(void *user, const struct tec_paced_tick *tick,
                                  struct tec_error *err)
 {
     struct job *job = user;
-    for (int i = 0; i < tick->n; i++)
+    for (int i = 0; i < tick->n; i++) {
         tell_limits(job, tick->frame, &tick->given[i].beyond);
+        if (tick->given[i].source == TEC_SOURCE_STOPPED)
+            tec_safety_stop(&job->safety);
+    }
     if (tick->out) {
         job->last = *tick->out->record;
         warn(job, tick->out);
@@ -308,12 +313,15 @@ static enum tec_status prepare(struct job *job, struct tec_error *err)
     if (o->dump)
         TEC_TRY(tec_dump_create(&job->dump, &job->frames, call->heap, err));
     TEC_TRY(tec_control_start(&job->control, &job->frames.opened, err));
-    const struct tec_recording_options recording = {
+    struct tec_recording_options recording = {
         .mode = o->clock == TEC_RUN_PACED ? TEC_RECORDING_PACED : TEC_RECORDING_FRAMES,
         .waits = o->clock != TEC_RUN_PACED,
         .opened = &job->frames.opened,
         .recorder = &job->frames.runtime.recorder,
         .figures = &job->frames.runtime.figures};
+    if (o->clock == TEC_RUN_PACED)
+        recording.stops = (struct tec_recorded_stops){&job->safety.stops, &job->safety.resets,
+                                                      &job->safety.stopped};
     return tec_recording_asked_open(&job->frames.recording, &job->frames.view, &o->seen, NULL,
                                     &recording, err);
 }

@@ -342,10 +342,13 @@ enum tec_status tec_served_start(struct tec_served *job, void (*end)(void *user)
     if (!tec_guard_start(&job->guard, &guard))
         return tec_fail(err, TEC_NO_MEMORY, "no memory for the thread for signals");
     TEC_TRY(tec_control_start(&job->control, &job->worker.opened, err));
-    const struct tec_recording_options recording = {.mode = TEC_RECORDING_SERVED,
-                                                    .opened = &job->worker.opened,
-                                                    .recorder = &job->worker.runtime.recorder,
-                                                    .figures = &job->worker.runtime.figures};
+    const struct tec_safety *safety = &job->exchange.safety;
+    const struct tec_recording_options recording = {
+        .mode = TEC_RECORDING_SERVED,
+        .opened = &job->worker.opened,
+        .recorder = &job->worker.runtime.recorder,
+        .figures = &job->worker.runtime.figures,
+        .stops = {&safety->stops, &safety->resets, &safety->stopped}};
     job->afar = (struct tec_view_afar){job->address, &job->front, &job->key};
     TEC_TRY(tec_recording_asked_open(&job->worker.recording, &job->worker.view, &job->o.seen,
                                      job->is_seen_afar ? &job->afar : NULL, &recording, err));

@@ -281,6 +281,7 @@ static enum tec_recorded_message kind_of(struct tec_mcap_name topic, char node[1
         enum tec_recorded_message what;
     } kinds[] = {{"/tectum/ticks", TEC_RECORDED_TICK},
                  {"/tectum/frames", TEC_RECORDED_FRAME},
+                 {"/tectum/safety", TEC_RECORDED_SAFETY},
                  {"/tectum/actions/", TEC_RECORDED_ACTIONS},
                  {"/tectum/text/", TEC_RECORDED_TEXT}};
     node[0] = '\0';

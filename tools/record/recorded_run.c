@@ -198,7 +198,7 @@ static enum tec_status read_all(struct reading *r, bool texts, struct tec_error 
             take_text(r, json);
         if (status == TEC_OK && !texts && what == TEC_RECORDED_FRAME)
             take_frame(r, json);
-        if (what != TEC_RECORDED_TICK && what != TEC_RECORDED_OTHER)
+        if (what != TEC_RECORDED_TICK && what != TEC_RECORDED_SAFETY && what != TEC_RECORDED_OTHER)
             r->ran = true;
         if (status == TEC_OK && !texts && what == TEC_RECORDED_TICK)
             status = take_tick(r, &tick, err);

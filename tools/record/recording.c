@@ -216,6 +216,7 @@ static void put_all(struct tec_recording *r)
 {
     put_items(r);
     tec_recording_put_texts(r);
+    tec_recording_put_stops(r);
     tec_recording_put_flight(&r->file, r->o.recorder, &r->flight, &r->n_words, r->words, r->events,
                              r->wall_ns, INT64_MIN);
     int64_t now = tec_clock_now(&r->clock);
@@ -255,6 +256,8 @@ static void open_channels(struct tec_recording *r)
     r->ticks = tec_recording_channel(&r->file, "/tectum/ticks");
     r->frames = tec_recording_channel(&r->file, "/tectum/frames");
     r->words = tec_recording_channel(&r->file, "/tectum/words");
+    if (r->o.stops.stops)
+        r->safety = tec_recording_channel(&r->file, "/tectum/safety");
     r->events = tec_mcap_channel(&r->file, &events);
     for (int i = 0; i < o->n_actions; i++) {
         snprintf(topic, sizeof topic, "/tectum/actions/%.100s", o->actions[i].name);

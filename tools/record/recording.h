@@ -4,7 +4,8 @@
  * The frame thread copies what it has into a ring of bytes that was taken at the start, and a
  * thread beside it writes the file. Where frames have a clock the frame thread never waits: what
  * does not fit is left out and counted. A file that cannot be written any more ends the recording,
- * not the robot. doc/recording.md lists the channels. */
+ * not the robot. A stop may come when no frame runs, so the writer looks for it itself.
+ * doc/recording.md lists the channels. */
 #ifndef TEC_TOOLS_RECORD_RECORDING_H
 #define TEC_TOOLS_RECORD_RECORDING_H
 
@@ -19,6 +20,12 @@ struct tec_recording;
 /* How frames come: replay runs them the same way. */
 enum tec_recording_mode { TEC_RECORDING_FRAMES, TEC_RECORDING_PACED, TEC_RECORDING_SERVED };
 
+/* How often the robot was stopped and a stop was reset so far, and whether it is stopped now. */
+struct tec_recorded_stops {
+    const _Atomic uint32_t *stops, *resets; /* NULL: it cannot be stopped */
+    const _Atomic bool *stopped;            /* set before a stop is counted */
+};
+
 struct tec_recording_options {
     const char *path; /* borrowed until close */
     int limit_mib;    /* the file ends there; 0 = 4096 */
@@ -27,6 +34,7 @@ struct tec_recording_options {
     struct tec_opened *opened;
     const struct tec_recorder *recorder;
     const struct tec_figures *figures; /* of the same frames; for a view */
+    struct tec_recorded_stops stops;   /* borrowed until close; any thread raises them */
 };
 
 /* What was forgotten before a frame: nothing, the session's texts, or every request too. */

@@ -83,6 +83,8 @@ struct tec_recording {
     int n_words;                      /* of its table that have been written */
     uint8_t *item;                    /* room for one */
     int ticks, frames, words, events; /* channels */
+    int safety;                       /* channel; of a robot that can be stopped */
+    uint32_t stops, resets;           /* that have been written */
     int actions[TEC_MAX_ACTIONS], decoders[TEC_MAX_DECODERS];
     int n_inputs;
     struct {
@@ -112,6 +114,8 @@ void tec_recording_put_item(struct tec_recording *r, const struct tec_item_head 
 void tec_recording_put_flight(struct tec_mcap_writer *file, const struct tec_recorder *from,
                               uint64_t *next, int *n_words, int words, int events, int64_t wall_ns,
                               int64_t since_ns);
+/* Stops and resets since the last look. */
+void tec_recording_put_stops(struct tec_recording *r);
 /* New tokens and ends of texts. */
 void tec_recording_put_texts(struct tec_recording *r);
 

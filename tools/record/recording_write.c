@@ -247,6 +247,31 @@ void tec_recording_put_flight(struct tec_mcap_writer *file, const struct tec_rec
     }
 }
 
+static void put_stop(struct tec_recording *r, bool stopped, uint32_t stops, uint32_t resets)
+{
+    int64_t now = tec_clock_now(&r->clock);
+    r->stops = stops;
+    r->resets = resets;
+    tec_recording_json(&r->file, r->safety, 0, wall(r, now),
+                       json_pack("{s:b, s:I, s:I, s:I}", "stopped", (int)stopped, "stops",
+                                 (json_int_t)stops, "resets", (json_int_t)resets, "at_us",
+                                 (json_int_t)(now / 1000)));
+}
+
+void tec_recording_put_stops(struct tec_recording *r)
+{
+    const struct tec_recorded_stops *s = &r->o.stops;
+    if (!s->stops || r->told)
+        return;
+    uint32_t stops = atomic_load(s->stops), resets = atomic_load(s->resets);
+    /* A reset ends the stop before it counts. */
+    bool stopped = atomic_load(s->stopped) || (stops != r->stops && resets == r->resets);
+    if (stops != r->stops && !stopped) /* stopped and reset since the last look */
+        put_stop(r, true, stops, r->resets);
+    if (stops != r->stops || resets != r->resets)
+        put_stop(r, stopped, stops, resets);
+}
+
 void tec_recording_put_texts(struct tec_recording *r)
 {
     struct tec_transcript_event e;

@@ -32,7 +32,7 @@ struct replay {
     int n_ticks;
     bool ran; /* the ticks' frame has */
     bool matched[TEC_MAX_SESSIONS][MAX_LEFT];
-    int64_t first_us, began_ns;
+    int64_t first_us, began_ns, first_stop_us;
     bool differs; /* of the frame's actions */
     struct text *texts;
     int64_t n_texts; /* so far; text i is at i mod TEXTS */
@@ -266,6 +266,18 @@ static enum tec_status compare_plan(struct replay *r, const json_t *frame, struc
     return status;
 }
 
+/* Stops were the robot's: nothing is stopped again, what is recorded is told. */
+static void take_stops(struct replay *r, const json_t *json)
+{
+    struct tec_replay_counts *c = r->counts;
+    int64_t stops = json_integer_value(json_object_get(json, "stops"));
+    if (c->stops == 0 && stops > 0)
+        r->first_stop_us = json_integer_value(json_object_get(json, "at_us"));
+    c->stops = stops;
+    c->resets = json_integer_value(json_object_get(json, "resets"));
+    c->stopped = json_is_true(json_object_get(json, "stopped"));
+}
+
 /* --- the whole -------------------------------------------------------------------------------- */
 
 static enum tec_status take(struct replay *r, bool *more, struct tec_error *err)
@@ -275,7 +287,8 @@ static enum tec_status take(struct replay *r, bool *more, struct tec_error *err)
     json_t *json = NULL;
     char node[120];
     enum tec_status status = tec_recorded_next(&r->recorded, &what, &tick, &json, node, more, err);
-    if (status == TEC_OK && what != TEC_RECORDED_TICK && what != TEC_RECORDED_OTHER)
+    if (status == TEC_OK && what != TEC_RECORDED_TICK && what != TEC_RECORDED_SAFETY &&
+        what != TEC_RECORDED_OTHER)
         status = settle(r, err);
     if (status == TEC_OK && what == TEC_RECORDED_TICK)
         status = take_tick(r, &tick, err);
@@ -283,6 +296,8 @@ static enum tec_status take(struct replay *r, bool *more, struct tec_error *err)
         compare_actions(r, json, node);
     else if (status == TEC_OK && what == TEC_RECORDED_TEXT)
         take_recorded_text(r, json);
+    else if (status == TEC_OK && what == TEC_RECORDED_SAFETY)
+        take_stops(r, json);
     else if (status == TEC_OK && what == TEC_RECORDED_FRAME)
         status = compare_plan(r, json, err);
     json_decref(json);
@@ -319,6 +334,7 @@ static enum tec_status run(struct replay *r, struct tec_error *err)
     TEC_TRY(settle(r, err));
     close_frame(r);
     count_texts(r);
+    r->counts->first_stop_s = ((double)r->first_stop_us - (double)r->first_us) / 1e6;
     r->counts->seconds = (double)(tec_clock_now(&r->frames.clock) - r->began_ns) / 1e9;
     if (r->file.damage[0])
         tec_say(r->call, "%s: %s", r->o->path, r->file.damage);
