@@ -177,7 +177,7 @@ alone="^(attacks|policy_guard|policy_cost)$"
 
 # Subjects that open an engine in one thread: the thread sanitizer has nothing to see in them. Here they run with a library
 # that ends whoever starts one.
-unthreaded=" action_output chains costs ensemble limits packed ring_sessions session text_edges turns two_models verify_keep "
+unthreaded=" action_output chains costs ensemble limits packed ring_sessions session turns two_models verify_keep "
 no_threads=$results/no_threads.so
 one_thread() { cc -O1 -shared -fPIC tests/no_threads.c -o "$no_threads"; }
 
