@@ -132,13 +132,14 @@ def who_stays_is_told_in_the_end():
 @test
 def a_second_signal_ends_it_at_once():
     server = Server("--drain-s", "600")
-    server.connect()
+    robot = server.connect()  # is waited for
     server.p.send_signal(signal.SIGTERM)
     while ready(server) == 200:
         pass
     time.sleep(0.2)  # two within a tenth of a second are one, which GNU timeout sends twice
     server.p.send_signal(signal.SIGTERM)
     check(server.p.wait(30 * SLOW) == 5)
+    robot.close()
 
 
 @test
