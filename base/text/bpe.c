@@ -6,7 +6,7 @@
  * merges is hashed with a seed that depends on the file. */
 #include "base/text/bpe.h"
 
-#include "base/text/tokenizer.h"
+#include "base/text/parts.h"
 #include "base/text/utf8.h"
 
 #include <string.h>
@@ -356,11 +356,27 @@ static bool make_room(struct merging *m, struct tec_arena *scratch)
     return m->symbols && m->heap;
 }
 
+/* The piece that the whole word is; -1: none. Pieces of bytes are written in printable characters.
+ */
+static int find_whole(const struct tec_bpe *bpe, struct tec_text_span word)
+{
+    char text[TEC_PIECE_BYTES + 4];
+    size_t n = 0;
+    if (!bpe->bytes)
+        return tec_vocab_model_id(bpe->vocab, word.at, word.n);
+    for (size_t at = 0; at < word.n; at++) {
+        if (n >= TEC_PIECE_BYTES)
+            return -1; /* longer than any piece */
+        n += tec_utf8_put(text + n, tec_tokenizer_printable((unsigned char)word.at[at]));
+    }
+    return tec_vocab_model_id(bpe->vocab, text, n);
+}
+
 enum tec_status tec_bpe_encode(const struct tec_bpe *bpe, struct tec_text_span word,
                                struct tec_ids *ids, struct tec_arena *scratch,
                                struct tec_error *err)
 {
-    int whole = bpe->ignore_merges ? tec_vocab_model_id(bpe->vocab, word.at, word.n) : -1;
+    int whole = bpe->ignore_merges ? find_whole(bpe, word) : -1;
     if (whole >= 0) {
         tec_ids_add(ids, whole);
         return TEC_OK;
