@@ -5,10 +5,12 @@
 #include "graph/live/turns.h"
 
 #include <stdio.h>
+#include <string.h>
 
 void tec_runtime_init(struct tec_runtime *rt, const struct tec_runtime_listener *listener)
 {
-    *rt = (struct tec_runtime){.listener = *listener};
+    memset(rt, 0, sizeof *rt); /* it is large, and a literal may be made on the stack first */
+    rt->listener = *listener;
     rt->bell = &rt->work;
 }
 
