@@ -45,7 +45,9 @@ ok $? "a ring, a model that is a program, a model of texts"
 "$T" check --accuracy $Q $P --within 0.5 >"$W/out" 2>"$W/err" && grep -q "^act: 8 chunks, 128 rows" "$W/out" &&
     grep -q "tokens: .* equal (100.00 %)" "$W/out"
 ok $? "text: a table; all within a bound"
-"$T" check --accuracy $Q $P --within 0.0001 >"$W/out" 2>"$W/err"; [ $? -eq 1 ]; ok $? "beyond it the exit code is 1"
+"$T" check --accuracy $Q $P --within 0.0001 >"$W/out" 2>"$W/err"
+[ $? -eq 1 ] && tail -1 "$W/out" | grep -q "^beyond the bound: the largest difference is .* not at most 0.0001$"
+ok $? "beyond it the exit code is 1, and a line says by how much"
 "$T" check --accuracy --set model.round=bf16 --set nodes.act.steps=2 $P --inputs $E -n 2 --within 9 >"$W/out" 2>"$W/err" &&
     [ "$(tail -1 "$W/out")" = "within the bound; in the pipeline's model { } it is: round = \"bf16\"" ] &&
     [ "$(grep -c "within the bound" "$W/out")" -eq 1 ]
@@ -58,7 +60,8 @@ ok $? "and is not where it does not"
 ok $? "nothing to compare is not within a bound"
 "$T" check --accuracy --set frame.period_ms=1 $P >"$W/out" 2>&1; [ $? -eq 1 ] && ! grep -q "against float32" "$W/out"
 ok $? "a pipeline with errors is not run"
-for wrong in "--inputs $E $P" "--accuracy --inputs $E --random-inputs 2 $P" "--accuracy policies/oxygen.lua" "--accuracy $P $P"; do
+for wrong in "--inputs $E $P" "--accuracy --inputs $E --random-inputs 2 $P" "--accuracy policies/oxygen.lua" "--accuracy $P $P" \
+    "--accuracy --within 0 $P"; do
     "$T" check $wrong >"$W/out" 2>"$W/err"; [ $? -eq 2 ] || break
 done
 ok $? "what does not go together is a mistake of the command line"

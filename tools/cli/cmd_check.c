@@ -43,7 +43,7 @@ static const struct tec_option options[] = {
      AT(frames), 1, INT_MAX},
     {"within", 0, TEC_OPTION_NUMBER, "X",
      "of --accuracy: exit code 1 where an action differs by more, in the robot's units", AT(within),
-     0, 1e9},
+     1e-12, 1e9},
 };
 
 /* The place at the beginning of a message, "FILE:LINE: "; line 0 when there is none. *rest is what
@@ -395,7 +395,15 @@ static enum tec_status compare(struct tec_invocation *call, const char *path, st
     double largest = tec_accuracy_largest(&found);
     bool bound = o->within > 0.0, holds = tec_accuracy_whole(&found) && largest <= o->within;
     call->wrong |= bound && !holds;
-    return tec_accuracy_print(&found, call, bound && holds, err);
+    TEC_TRY(tec_accuracy_print(&found, call, bound && holds, err));
+    if (bound && !holds && call->shared.format == TEC_FORMAT_TEXT) {
+        if (!tec_accuracy_whole(&found))
+            fprintf(call->out, "there was nothing to compare\n");
+        else
+            fprintf(call->out, "beyond the bound: the largest difference is %.4g, not at most %g\n",
+                    largest, o->within);
+    }
+    return TEC_OK;
 }
 
 static enum tec_status check_file(struct tec_invocation *call, const char *path,
