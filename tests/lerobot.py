@@ -301,6 +301,11 @@ def a_rename_to_no_feature_is_warned_of():
     code, out, err = call("init", folder.path)
     check(code == 0 and "warning[W113]" in err and "return pipeline" in out, code, err)
     check(frames(folder.path, *inputs(folder)) == frames(Folder(PI0).path, *inputs(folder)))
+    own = next(iter(folder.config["input_features"]))
+    folder = Folder(PI0, set_("before", "steps", 0, "config", "rename_map", {own: misspelt}))
+    code, out, err = call("check", folder.path)
+    check(code == 0 and "'%s' is read by its own name" % own in out + err, code, out, err)
+    check(frames(folder.path, *inputs(folder)) == frames(Folder(PI0).path, *inputs(folder)))
     for verb in "check", "init":
         code, out, err = call(verb, Folder(PI0).path)
         check(code == 0 and "W113" not in out + err, verb, out, err)

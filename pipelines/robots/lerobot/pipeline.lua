@@ -57,10 +57,14 @@ for name in pairs(given.config.input_features) do
 end
 for i, step in ipairs(given.preprocessor.steps) do
   local map = step.registry_name == "rename_observations_processor" and step.config and step.config.rename_map
+  local becomes <const> = {}
+  for _, new in pairs(map or {}) do becomes[new] = true end
   for old, new in pairs(map or {}) do
     if not given.config.input_features[new] then
+      local kept = given.config.input_features[old] and not becomes[old]
       unread[#unread + 1] = "policy_preprocessor.json: steps[" .. (i - 1) .. '].config.rename_map["' .. old .. '"]: '
-        .. "'" .. new .. "' is no feature of config.json, so '" .. old .. "' is not read; features are " .. features
+        .. "'" .. new .. "' is no feature of config.json, so '" .. old .. "' "
+        .. (kept and "is read by its own name, and LeRobot finds none" or "is not read") .. "; features are " .. features
     end
   end
 end
