@@ -7,6 +7,7 @@
 #include "tools/record/ros2.h"
 #include "tools/record/view_page.h"
 
+#include <math.h>
 #include <stddef.h>
 
 struct replay_options {
@@ -41,10 +42,10 @@ static void tell_stops(FILE *out, const struct tec_replay_counts *c)
 {
     if (c->stops == 0)
         return;
-    fprintf(out,
-            "stops    %lld, the first %.2f s after the first frame; %lld reset%s, at the end %s\n",
-            (long long)c->stops, c->first_stop_s, (long long)c->resets, c->resets == 1 ? "" : "s",
-            c->stopped ? "stopped" : "not stopped");
+    fprintf(
+        out, "stops    %lld, the first %.2f s %s the first frame; %lld reset%s, at the end %s\n",
+        (long long)c->stops, fabs(c->first_stop_s), c->first_stop_s < 0.0 ? "before" : "after",
+        (long long)c->resets, c->resets == 1 ? "" : "s", c->stopped ? "stopped" : "not stopped");
 }
 
 static enum tec_status tell(struct tec_invocation *call, const struct tec_replay_counts *c,
