@@ -52,6 +52,9 @@ static enum tec_status tell(struct tec_invocation *call, const struct tec_probe_
         print_line(call->out, "prepare", t->prepare, "pictures, state and prompt");
         print_line(call->out, "model", t->model, "until the actions left");
         print_line(call->out, "finish", t->finish, "the reply");
+        if (t->rows == 0 && t->columns > 0)
+            fprintf(call->out, "the newest reply has no actions: the robot is stopped, or they "
+                               "were late\n");
         return TEC_OK;
     }
     json_t *json =
