@@ -71,7 +71,7 @@ enum tec_status tec_client_check_url(const char *url, bool *secure, struct tec_e
 }
 
 /* The head of the server's answer, byte by byte: messages follow it at once. */
-static enum tec_status read_head(struct tec_client_socket *s, struct tec_error *err)
+static enum tec_status read_head(struct tec_client_socket *s, bool secure, struct tec_error *err)
 {
     char head[2048];
     size_t n = 0;
@@ -80,9 +80,11 @@ static enum tec_status read_head(struct tec_client_socket *s, struct tec_error *
         head[++n] = '\0';
     } while (n < sizeof head - 1 && (n < 4 || memcmp(head + n - 4, "\r\n\r\n", 4) != 0));
     head[strcspn(head, "\r\n")] = '\0';
-    return strncmp(head, "HTTP/1.1 101", 12) == 0
-               ? TEC_OK
-               : tec_fail(err, TEC_IO, "%s: the server says '%.80s'", s->url, head);
+    if (strncmp(head, "HTTP/1.1 101", 12) == 0)
+        return TEC_OK;
+    bool perhaps = !secure && strncmp(head, "HTTP/1.1 400", 12) == 0; /* so tools/tls answers */
+    return tec_fail(err, TEC_IO, "%s: the server says '%.80s'%s", s->url, head,
+                    perhaps ? "; where it speaks TLS, the URL begins with wss://" : "");
 }
 
 /* The path of the URL, by which a proxy may know a robot; "/" where it has none. */
@@ -125,7 +127,7 @@ static enum tec_status connect_by(struct tec_client_socket *s, int fd, const cha
         status = n < (int)sizeof request ? tec_client_wire_send(s, request, (size_t)n, err)
                                          : tec_fail(err, TEC_INVALID, "the key is too long");
     if (status == TEC_OK)
-        status = read_head(s, err);
+        status = read_head(s, secure, err);
     if (status != TEC_OK)
         tec_client_close(s);
     return status;
