@@ -21,9 +21,8 @@ from dataclasses import dataclass
 
 import goals
 import judged
-import loop
-from engine import ROOT
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 STRIDE = 5              # seeds of a row before the next row has its turn
 GUIDED = "--pipeline tools/table/rtc.lua --guided"
 RECALLS = ("recall", "recall_log")
@@ -97,6 +96,7 @@ def played(task):
     folder = pathlib.Path(task.out) / f"work-{os.getpid()}"
     records = task.policies and "--kill" not in task.words
     words = [*task.words, "--program", task.program, "--memory", str(folder / "memory"), *(["--record", str(folder)] if records else [])]
+    import loop
     a = loop.options().parse_args(words)
     folder.mkdir(parents=True, exist_ok=True)
     server = loop.server(a)
@@ -117,6 +117,7 @@ def played(task):
 def tables(made=[]):
     """The scene of this process: loading it takes as long as an episode."""
     if not made:
+        import loop
         made.append(loop.Table())
     return made[0]
 
@@ -129,6 +130,7 @@ COMMON = ("pipelines/table.lua", "pipelines/robots/metaworld.lua", "pipelines/mo
 @functools.cache
 def made_of(program, words):
     """One hash of the program and of all files besides scripts that decide what comes out of a row."""
+    import loop
     a = loop.options().parse_args(words)
     files = [program, *(ROOT / f for f in COMMON), ROOT / a.pipeline, ROOT / f"policies/{a.policy or 'fill'}.lua"]
     return hashlib.sha256("".join(sha256(f) for f in files).encode()).hexdigest()
@@ -209,7 +211,7 @@ def main():
     p.add_argument("--episodes", type=int, default=50, help="of each kind of goal and row")
     p.add_argument("--only", action="append", choices=list(ROWS), metavar="ROW", help="this row; may be given again; all")
     p.add_argument("--kinds", default=",".join(goals.KINDS))
-    p.add_argument("--seed", type=int, default=loop.FIRST_SEED)
+    p.add_argument("--seed", type=int, help="the first one; that of loop.py")
     p.add_argument("--jobs", type=int, default=2, help="episodes at once")
     p.add_argument("--hurried", action="store_true", help="the pipeline's own deadlines, not seconds: for a machine that does nothing else")
     p.add_argument("--virtual", default="fill,oxygen,isolated", help="policies under which what was recorded of `whole` is run again on a virtual "
@@ -228,6 +230,8 @@ def main():
         for name, row in ROWS.items():
             print(f"{name:24s} {row.about}\n{'':24s} loop.py {shlex.join(options_of(row, a))}")
         return
+    import loop     # needs the simulator, as does all but --list and --help
+    a.seed = loop.FIRST_SEED if a.seed is None else a.seed
     a.out = a.out.resolve()
     a.out.mkdir(parents=True, exist_ok=True)
     log, program = a.out / "episodes.jsonl", a.program.resolve()
