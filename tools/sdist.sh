@@ -1,7 +1,7 @@
 #!/bin/sh
 # sdist.sh - the Python package as source: build/sdist/tectum-VERSION.tar.gz, which pip compiles where it is installed.
 #
-#   tools/sdist.sh     needs git and tar; whoever installs it needs tools/setup.sh's packages
+#   sh tools/sdist.sh     needs git and tar; whoever installs it needs tools/setup.sh's packages
 #
 # It has what CMakeLists.txt reads, python/pyproject.toml at its root, and the models that the package brings.
 set -eu
