@@ -120,17 +120,21 @@ static void add_resource(struct maker *m, const struct tec_decl_resource *r)
     }
 }
 
-static void add_deadline(struct maker *m, struct tec_item *item,
-                         const struct tec_decl_deadline *deadline)
+/* Nothing takes the place of a late text beside actions. */
+static void add_deadline(struct maker *m, struct tec_item *item, const struct tec_decl_node *node)
 {
     static const char *const words[] = {"hold", "decay", "last chunk", "zeros",
                                         "stop", "shed",  "continue"};
+    const struct tec_decl_deadline *deadline = &node->deadline;
     if (deadline->kind == TEC_DEADLINE_NONE)
         return;
     item->hard = deadline->kind == TEC_DEADLINE_HARD;
     item->soft = !item->hard;
-    add_line(m, item, "%s %g ms, else %s", item->hard ? "hard" : "soft", deadline->ms,
-             words[deadline->on_miss]);
+    if (item->hard && tec_pipeline_awaited(m->d->pipeline, node))
+        add_line(m, item, "hard %g ms", deadline->ms);
+    else
+        add_line(m, item, "%s %g ms, else %s", item->hard ? "hard" : "soft", deadline->ms,
+                 words[deadline->on_miss]);
 }
 
 static bool is_ring(const struct tec_pipeline *p, const struct tec_decl_node *node)
@@ -175,7 +179,7 @@ static void add_node(struct maker *m, const struct tec_decl_node *node)
         add_line(m, item, "a request when asked");
     if (node->supersede)
         add_line(m, item, "it ends the older ones");
-    add_deadline(m, item, &node->deadline);
+    add_deadline(m, item, node);
     if (node->partition.index >= 0) {
         const struct tec_decl_partition *p = &m->d->pipeline->partitions[node->partition.index];
         add_line(m, item, "partition %s, %.0f %%", p->name, 100.0 * p->share);
