@@ -64,7 +64,8 @@ for i, step in ipairs(given.preprocessor.steps) do
       local kept = given.config.input_features[old] and not becomes[old]
       unread[#unread + 1] = "policy_preprocessor.json: steps[" .. (i - 1) .. '].config.rename_map["' .. old .. '"]: '
         .. "'" .. new .. "' is no feature of config.json, so '" .. old .. "' "
-        .. (kept and "is read by its own name, and LeRobot finds none" or "is not read") .. "; features are " .. features
+        .. (kept and "is read by its own name, and LeRobot finds none" or "is not read")
+        .. "; features are " .. features
     end
   end
 end
