@@ -392,18 +392,8 @@ static enum tec_status compare(struct tec_invocation *call, const char *path, st
                                             o->random.given ? o->random.value : 1};
     struct tec_accuracy found;
     TEC_TRY(tec_accuracy_run(&found, call, &of, call->arena, err));
-    double largest = tec_accuracy_largest(&found);
-    bool bound = o->within > 0.0, holds = tec_accuracy_whole(&found) && largest <= o->within;
-    call->wrong |= bound && !holds;
-    TEC_TRY(tec_accuracy_print(&found, call, bound && holds, err));
-    if (bound && !holds && call->shared.format == TEC_FORMAT_TEXT) {
-        if (!tec_accuracy_whole(&found))
-            fprintf(call->out, "there was nothing to compare\n");
-        else
-            fprintf(call->out, "beyond the bound: the largest difference is %.4g, not at most %g\n",
-                    largest, o->within);
-    }
-    return TEC_OK;
+    call->wrong |= o->within > 0.0 && !tec_accuracy_holds(&found, o->within);
+    return tec_accuracy_print(&found, call, o->within, err);
 }
 
 static enum tec_status check_file(struct tec_invocation *call, const char *path,

@@ -42,14 +42,17 @@ enum tec_status tec_accuracy_run(struct tec_accuracy *out, struct tec_invocation
                                  const struct tec_accuracy_options *options,
                                  struct tec_arena *arena, struct tec_error *err);
 
-/* Print it as the call's format says. `within`: a bound was asked for and holds; what --set tried
- * of the model is then told as lines of the pipeline, in text. */
+/* Print it as the call's format says. `within`: the largest difference that was asked for, in the
+ * robot's units, 0 = none was. Text then says whether it holds: if so, what --set tried of the
+ * model as lines of the pipeline. */
 enum tec_status tec_accuracy_print(const struct tec_accuracy *a, struct tec_invocation *call,
-                                   bool within, struct tec_error *err);
+                                   double within, struct tec_error *err);
 
 /* The largest difference of an action's element; and whether there was anything to compare: rows of
  * every action, or texts where there are no actions. */
 double tec_accuracy_largest(const struct tec_accuracy *a);
 bool tec_accuracy_whole(const struct tec_accuracy *a);
+/* Something was compared, and no difference is larger. */
+bool tec_accuracy_holds(const struct tec_accuracy *a, double within);
 
 #endif

@@ -87,13 +87,30 @@ static json_t *json_of(const struct tec_accuracy *a)
                      share(a->tokens_equal, a->tokens), "alone", (json_int_t)a->alone);
 }
 
+bool tec_accuracy_holds(const struct tec_accuracy *a, double within)
+{
+    return tec_accuracy_whole(a) && tec_accuracy_largest(a) <= within;
+}
+
+static void print_bound(const struct tec_accuracy *a, const struct tec_invocation *call,
+                        double within)
+{
+    if (tec_accuracy_holds(a, within))
+        print_lines(&call->shared.set, call->out);
+    else if (tec_accuracy_whole(a))
+        fprintf(call->out, "beyond the bound: the largest difference is %.4g, not at most %g\n",
+                tec_accuracy_largest(a), within);
+    else
+        fputs("there was nothing to compare\n", call->out);
+}
+
 enum tec_status tec_accuracy_print(const struct tec_accuracy *a, struct tec_invocation *call,
-                                   bool within, struct tec_error *err)
+                                   double within, struct tec_error *err)
 {
     if (call->shared.format == TEC_FORMAT_TEXT) {
         print_text(a, call->out);
-        if (within)
-            print_lines(&call->shared.set, call->out);
+        if (within > 0.0)
+            print_bound(a, call, within);
         return TEC_OK;
     }
     json_t *json = json_of(a);
