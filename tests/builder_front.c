@@ -1,7 +1,7 @@
 /* builder_front.c - tests of the words of a picture tower's front and of what makes rows of a
  * prompt of what leaves towers: their shapes, and what does not fit is refused with its line. */
 #include "graph/model/program.h"
-#include "tests/box.h"
+#include "tests/described.h"
 #include "tests/tap.h"
 #include "tests/text_words.h"
 
@@ -15,30 +15,21 @@ static struct tec_error err;
 static enum tec_status open_front(struct tec_model **out, const char *front, const char *behind,
                                   const char *more)
 {
-    struct box box;
-    box_make(&box);
-    box_path(&box, "t.lua");
-    FILE *file = fopen(box.path, "w");
-    REQUIRE(file);
-    fprintf(file,
-            TEXT_WORDS TOWER_WORDS
-            "local kept; local function front(g, x)\n"
-            "%s\n"
-            "end local function behind(g, x, y)\n"
-            "%s\n"
-            "end local t = tower { image_size = 16, mean = { 0, 0, 0 }, std = { 1, 1, 1 } }\n"
-            "t.enter = front local towers, sizes = { t }, nil %s\n"
-            "return { name = 't', slots = { 'a' }, ignored = {},\n"
-            "  vision = { towers = towers, project = behind, sizes = sizes },\n"
-            "  text = text(1, { vocab = 32, scale = 1.0, round_logits = true, bos = 1, eos = 2,\n"
-            "    mask = 'causal_all', picture = 3, max_tokens = 8, embed = { 'e' }, head = { 'h' } "
-            "}) }\n",
-            front, behind, more);
-    fclose(file);
-    const struct tec_model_choice choice = {.root = box.dir, .arch = "t", .size = "tiny"};
-    enum tec_status status = tec_model_open(out, &choice, &heap, &err);
-    box_remove(&box);
-    return status;
+    return described(
+        out, &heap, &err,
+        TEXT_WORDS TOWER_WORDS
+        "local kept; local function front(g, x)\n"
+        "%s\n"
+        "end local function behind(g, x, y)\n"
+        "%s\n"
+        "end local t = tower { image_size = 16, mean = { 0, 0, 0 }, std = { 1, 1, 1 } }\n"
+        "t.enter = front local towers, sizes = { t }, nil %s\n"
+        "return { name = 't', slots = { 'a' }, ignored = {},\n"
+        "  vision = { towers = towers, project = behind, sizes = sizes },\n"
+        "  text = text(1, { vocab = 32, scale = 1.0, round_logits = true, bos = 1, eos = 2,\n"
+        "    mask = 'causal_all', picture = 3, max_tokens = 8, embed = { 'e' }, head = { 'h' } "
+        "}) }\n",
+        front, behind, more);
 }
 
 #define PATCHES "local p = g:conv(x, { weight = 'p', out = 8, side = 4, stride = 4 }) "
@@ -49,13 +40,8 @@ static void refused(const char *front, const char *behind, const char *more, int
                     const char *says)
 {
     struct tec_model *model = NULL;
-    char place[32] = "";
-    if (line)
-        snprintf(place, sizeof place, "t.lua:%d: ", line);
     CHECK(open_front(&model, front, behind, more) != TEC_OK);
-    if (!strstr(err.message, says) || !strstr(err.message, place))
-        fprintf(stderr, "# wanted '%s%s', is '%s'\n", place, says, err.message);
-    CHECK(strstr(err.message, says) && strstr(err.message, place));
+    described_says(&err, line, says);
     tec_model_close(model);
     CHECK_INT(heap.live, ==, 0);
 }

@@ -1,7 +1,7 @@
 /* builder_state.c - tests of the words that make a row of the robot's state in front of a prompt,
  * chunk.state: its size, and what does not fit is refused with its line. */
 #include "graph/model/program.h"
-#include "tests/box.h"
+#include "tests/described.h"
 #include "tests/tap.h"
 #include "tests/text_words.h"
 
@@ -13,13 +13,8 @@ static struct tec_error err;
 /* Opens a model whose chunk has `state`, which begins in line 2. */
 static enum tec_status open_state(struct tec_model **out, const char *state)
 {
-    struct box box;
-    box_make(&box);
-    box_path(&box, "t.lua");
-    FILE *file = fopen(box.path, "w");
-    REQUIRE(file);
-    fprintf(
-        file,
+    return described(
+        out, &heap, &err,
         TEXT_WORDS TOWER_WORDS
         "local state =\n"
         "%s\n"
@@ -32,23 +27,13 @@ static enum tec_status open_state(struct tec_model **out, const char *state)
         "  action = function(g) return g:linear(g:side_by_side(g:hidden { rows = 15, cols = 8 "
         "}, { rows = 3 }), { weight = 'a', out = 3 }) end }\n",
         state);
-    fclose(file);
-    const struct tec_model_choice choice = {.root = box.dir, .arch = "t", .size = "tiny"};
-    enum tec_status status = tec_model_open(out, &choice, &heap, &err);
-    box_remove(&box);
-    return status;
 }
 
 static void refused(const char *state, int line, const char *says)
 {
     struct tec_model *model = NULL;
-    char place[32] = "";
-    if (line)
-        snprintf(place, sizeof place, "t.lua:%d: ", line);
     CHECK(open_state(&model, state) != TEC_OK);
-    if (!strstr(err.message, says) || !strstr(err.message, place))
-        fprintf(stderr, "# wanted '%s%s', is '%s'\n", place, says, err.message);
-    CHECK(strstr(err.message, says) && strstr(err.message, place));
+    described_says(&err, line, says);
     tec_model_close(model);
     CHECK_INT(heap.live, ==, 0);
 }

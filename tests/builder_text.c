@@ -2,7 +2,7 @@
  * layers are wired as their words say, and a prefill leaves out what nobody reads. */
 #include "graph/model/program.h"
 #include "graph/model/weights.h"
-#include "tests/box.h"
+#include "tests/described.h"
 #include "tests/tap.h"
 #include "tests/text_words.h"
 
@@ -15,37 +15,23 @@ static struct tec_error err;
  * before. */
 static enum tec_status open_text(struct tec_model **out, const char *body, const char *more)
 {
-    struct box box;
-    box_make(&box);
-    box_path(&box, "t.lua");
-    FILE *file = fopen(box.path, "w");
-    REQUIRE(file);
-    fprintf(file,
-            TEXT_WORDS
-            "local t = text(2, { vocab = 32, scale = 1.0, round_logits = true, eos = 2, bos = 1,\n"
-            "  mask = 'causal_all', max_tokens = 8, embed = { 'e' }, head = { 'h' } })\n"
-            "local own = t.layer; t.layer = function(g, x, i)\n"
-            "%s\n"
-            "end %s\n"
-            "return { name = 't', ignored = {}, text = t }\n",
-            body, more);
-    fclose(file);
-    const struct tec_model_choice choice = {.root = box.dir, .arch = "t", .size = "tiny"};
-    enum tec_status status = tec_model_open(out, &choice, &heap, &err);
-    box_remove(&box);
-    return status;
+    return described(
+        out, &heap, &err,
+        TEXT_WORDS
+        "local t = text(2, { vocab = 32, scale = 1.0, round_logits = true, eos = 2, bos = 1,\n"
+        "  mask = 'causal_all', max_tokens = 8, embed = { 'e' }, head = { 'h' } })\n"
+        "local own = t.layer; t.layer = function(g, x, i)\n"
+        "%s\n"
+        "end %s\n"
+        "return { name = 't', ignored = {}, text = t }\n",
+        body, more);
 }
 
 static void refused_with(const char *body, const char *more, int line, const char *says)
 {
     struct tec_model *model = NULL;
-    char place[32] = "";
-    if (line)
-        snprintf(place, sizeof place, "t.lua:%d: ", line);
     CHECK(open_text(&model, body, more) != TEC_OK);
-    if (!strstr(err.message, says) || !strstr(err.message, place))
-        fprintf(stderr, "# wanted '%s%s', is '%s'\n", place, says, err.message);
-    CHECK(strstr(err.message, says) && strstr(err.message, place));
+    described_says(&err, line, says);
     CHECK_INT(heap.live, ==, 0);
 }
 

@@ -1,7 +1,7 @@
 /* fronts.c - tests of what a tower's front computes that no shipped model's does: a constant that
  * is added to patches and stands in front of them, too. */
 #include "graph/run/launch.h"
-#include "tests/box.h"
+#include "tests/described.h"
 #include "tests/tap.h"
 #include "tests/text_words.h"
 
@@ -16,12 +16,8 @@ static struct tec_error err;
 static struct tec_model *model_of(const char *front, const char *behind)
 {
     struct tec_model *model = NULL;
-    struct box box;
-    box_make(&box);
-    box_path(&box, "t.lua");
-    FILE *file = fopen(box.path, "w");
-    REQUIRE(file);
-    fprintf(file,
+    if (described(
+            &model, &heap, &err,
             TEXT_WORDS TOWER_WORDS
             "local t = tower { image_size = 16, mean = { 0, 0, 0 }, std = { 1, 1, 1 } }\n"
             "t.enter = function(g, x) %s end\n"
@@ -32,12 +28,8 @@ static struct tec_model *model_of(const char *front, const char *behind)
             "  chunk = { horizon = 5, dim = 3 },\n"
             "  action = function(g) return g:linear(g:side_by_side(g:hidden { rows = 15, cols = 8 "
             "}, { rows = 3 }), { weight = 'a', out = 3 }) end }\n",
-            front, behind);
-    fclose(file);
-    const struct tec_model_choice choice = {.root = box.dir, .arch = "t", .size = "tiny"};
-    if (tec_model_open(&model, &choice, &heap, &err) != TEC_OK)
+            front, behind) != TEC_OK)
         fprintf(stderr, "# %s\n", err.message);
-    box_remove(&box);
     REQUIRE(model);
     return model;
 }

@@ -10,6 +10,7 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <stdio.h>
 #include <string.h>
 
 /* OpenSSL's reason for the last failure, and nothing of it left behind. */
@@ -117,9 +118,10 @@ static bool expect(SSL *ssl, const char *name)
         return X509_VERIFY_PARAM_set1_ip_asc(param, name) == 1;
     SSL_set_hostflags(ssl,
                       X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-    char *read = NULL;
-    memcpy(&read, &name, sizeof read); /* OpenSSL's macro takes no const, and copies the name */
-    return SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, read) == 1;
+    char sent[TLSEXT_MAXLEN_host_name + 1]; /* OpenSSL's macro takes no const */
+    if (snprintf(sent, sizeof sent, "%s", name) >= (int)sizeof sent)
+        return false;
+    return SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, sent) == 1;
 }
 
 enum tec_status tec_client_secure_begin(struct tec_client_secure *c,

@@ -1,6 +1,6 @@
 """table.py - figures of a comparison as Markdown: of a row, and README's table.
 
-usage: table.py PEERS.json [THREADS]
+usage: table.py PEERS.json ... [THREADS]: rows of a later file stand in place of those that it measured anew
 """
 import json
 import pathlib
@@ -63,5 +63,15 @@ def of_all(found, threads=None):
     return "\n".join(out)
 
 
+def together(files):
+    """The rows of several files as of one; the last file that has a row gives it."""
+    rows = {}
+    for found in files:
+        made = found["rows"] if found.get("schema", 1) == 1 else of_the_newest(found["rows"])
+        rows |= {(r["row"], r["threads"]): r for r in made}
+    return {"schema": 1, "rows": list(rows.values())}
+
+
 if __name__ == "__main__":
-    print(of_all(json.loads(pathlib.Path(sys.argv[1]).read_text()), *map(int, sys.argv[2:])))
+    names = [a for a in sys.argv[1:] if not a.isdigit()]
+    print(of_all(together(json.loads(pathlib.Path(n).read_text()) for n in names), *(int(a) for a in sys.argv[1:] if a.isdigit())))
