@@ -3,7 +3,7 @@
 #ifndef TEC_TESTS_BUILT_CHUNK_H
 #define TEC_TESTS_BUILT_CHUNK_H
 
-#include "graph/run/launch.h"
+#include "graph/run/launch/launch.h"
 #include "tests/tap.h"
 
 struct built_chunk {

@@ -1,6 +1,6 @@
 /* costs.c - tests of the cost model: histograms, drift, fading, what answers before anything was
  * measured, and the file that it starts from. */
-#include "graph/run/costs.h"
+#include "graph/run/loop/costs.h"
 #include "base/clock.h"
 #include "tests/tap.h"
 

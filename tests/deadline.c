@@ -1,5 +1,5 @@
 /* deadline.c - deadlines on the real clock: whatever stalls, actions leave on time. */
-#include "graph/run/state.h"
+#include "graph/run/loop/state.h"
 #include "tests/tap.h"
 #include "tools/api/live.h"
 

@@ -1,6 +1,6 @@
 /* fronts.c - tests of what a tower's front computes that no shipped model's does: a constant that
  * is added to patches and stands in front of them, too. */
-#include "graph/run/launch.h"
+#include "graph/run/launch/launch.h"
 #include "tests/described.h"
 #include "tests/tap.h"
 #include "tests/text_words.h"

@@ -1,8 +1,9 @@
 #!/bin/sh
-# layers.t - includes only ever point down: the floors, and the folders inside graph/ in their order.
+# layers.t - includes only ever point down: the floors, and the folders inside graph/ and graph/run/ in their order.
 cd "$(dirname "$0")/.." || exit 1
 floors="base kernels ops graph policies tools"
 folders="transform kv memory model nodes load compile encoder run live"
+parts="launch recall session loop engine"
 n=0 bad=0
 
 # includes FOLDER PATTERN: the include lines below FOLDER whose path matches PATTERN.
@@ -26,23 +27,27 @@ for floor in $floors; do
     report "$floor includes nothing above it" "$(includes "$floor" "($pattern)/")"
 done
 
-above="$folders"
-for folder in $folders; do
-    above=${above#*"$folder"}
-    [ -n "$above" ] || continue
-    if [ ! -d "graph/$folder" ]; then skip "graph/$folder"; continue; fi
-    pattern=$(echo $above | tr ' ' '|')
-    report "graph/$folder includes no folder after it" "$(includes "graph/$folder" "graph/($pattern)/")"
-done
-
-known=" $folders "
-strange=
-for folder in graph/*/; do
-    [ -d "$folder" ] || continue
-    folder=${folder#graph/} folder=${folder%/}
-    case "$known" in *" $folder "*) ;; *) strange="$strange graph/$folder has no place in the order;" ;; esac
-done
-report "every folder of graph/ has its place in the order" "$strange"
+# ordered FOLDER NAMES: folders inside FOLDER include none that is named after them, and all have a name.
+ordered() {
+    above="$2"
+    for folder in $2; do
+        above=${above#*"$folder"}
+        [ -n "$above" ] || continue
+        if [ ! -d "$1/$folder" ]; then skip "$1/$folder"; continue; fi
+        pattern=$(echo $above | tr ' ' '|')
+        report "$1/$folder includes no folder after it" "$(includes "$1/$folder" "$1/($pattern)/")"
+    done
+    strange=
+    for folder in "$1"/*/; do
+        [ -d "$folder" ] || continue
+        folder=${folder#"$1"/} folder=${folder%/}
+        case " $2 " in *" $folder "*) ;; *) strange="$strange $1/$folder has no place in the order;" ;; esac
+    done
+    report "every folder of $1/ has its place in the order" "$strange"
+}
+ordered graph "$folders"
+ordered graph/run "$parts"
+report "sessions and the loop do not know each other" "$(includes graph/run/loop 'graph/run/session/')"
 
 # A path is written from the root, so that the checks above see every one.
 pattern=$(echo $floors tests | tr ' ' '|')

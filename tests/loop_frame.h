@@ -2,7 +2,7 @@
 #ifndef TEC_TESTS_LOOP_FRAME_H
 #define TEC_TESTS_LOOP_FRAME_H
 
-#include "graph/run/loop.h"
+#include "graph/run/loop/loop.h"
 
 /* tec_loop_run of the tick at `tick_ns`. Without input no request starts. */
 static inline const struct tec_frame_record *loop_frame(struct tec_loop *loop,

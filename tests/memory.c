@@ -1,6 +1,6 @@
 /* memory.c - tests of allocated memory: an engine holds what its plan says, and a heap that refuses
  * any allocation loses nothing. */
-#include "graph/run/engine.h"
+#include "graph/run/engine/engine.h"
 #include "tests/tap.h"
 
 /* Whether kernels are emulated, and therefore slow. */

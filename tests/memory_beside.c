@@ -1,8 +1,8 @@
 /* memory_beside.c - a memory in prompts that requests wait for, beside hard nodes: however the
  * recall is cut into frames, given up, or begun again because what was kept is gone, the answers
  * are those of prompts computed whole, and the actions are those without it. */
-#include "graph/run/engine.h"
-#include "graph/run/memory_own.h"
+#include "graph/run/engine/engine.h"
+#include "graph/run/recall/memory_own.h"
 #include "tests/box.h"
 #include "tests/loop_frame.h"
 
@@ -162,7 +162,7 @@ static void run(struct open *o, int from, int to)
     for (int f = from; f < to; f++) {
         step(o, f);
         drain(o);
-        tec_chain_memory_settle(o->engine->chains[1].memory);
+        tec_memory_chain_settle(o->engine->chains[1].memory);
     }
 }
 

@@ -2,7 +2,7 @@
  * a run on one lane, and the memory of the second set.
  *
  * They also check that nothing keeps jobs waiting for ever. */
-#include "graph/run/engine.h"
+#include "graph/run/engine/engine.h"
 #include "policies/host/policy.h"
 #include "tests/loop_frame.h"
 #include "tests/tiny.h"

@@ -3,7 +3,7 @@
  */
 #include "base/store/safetensors.h"
 #include "graph/model/timed.h"
-#include "graph/run/engine.h"
+#include "graph/run/engine/engine.h"
 #include "kernels/matrix.h"
 #include "policies/host/policy.h"
 #include "tests/tap.h"

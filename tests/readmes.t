@@ -1,5 +1,5 @@
 #!/bin/sh
-# readmes.t - the README of a folder of graph/ names each of its .c files, and no file that is not there.
+# readmes.t - the README of a folder of graph/ or graph/run/ names each of its .c files, and no file that is not there.
 cd "$(dirname "$0")/.." || exit 1
 n=0 failed=0
 report() { # report TEXT WRONG
@@ -7,9 +7,10 @@ report() { # report TEXT WRONG
     if [ -z "$2" ]; then echo "ok $n - $1"
     else failed=1; echo "not ok $n - $1"; printf '%s\n' "$2" | sed 's/^/# /' >&2; fi
 }
-for folder in graph/*/; do
+for folder in graph/*/ graph/run/*/; do
     page=${folder}README.md
     missing=$(for file in "$folder"*.c; do
+        [ -f "$file" ] || continue
         name=$(basename "$file" .c)
         grep -q "\`$name[.\`]" "$page" || echo "$page does not name $name.c"
     done)

@@ -1,7 +1,7 @@
 /* recall.c - prompts of remembered segments, on a small random model: what must be the same bytes
  * is, whatever is computed anew and wherever a kept piece comes from. */
-#include "graph/run/recall.h"
-#include "graph/run/launch.h"
+#include "graph/run/recall/recall.h"
+#include "graph/run/launch/launch.h"
 #include "tests/tap.h"
 
 #include <stdlib.h>

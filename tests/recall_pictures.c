@@ -1,7 +1,7 @@
 /* recall_pictures.c - prompts of pictures and remembered segments, whatever the model's mask: where
  * all is computed anew the bytes are those of a prefill. Segments in groups with a rule each. */
-#include "graph/run/launch.h"
-#include "graph/run/recall.h"
+#include "graph/run/launch/launch.h"
+#include "graph/run/recall/recall.h"
 #include "tests/tap.h"
 
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "graph/live/figures.h"
 #include "graph/live/seam.h"
-#include "graph/run/loop.h"
+#include "graph/run/loop/loop.h"
 #include "tests/tap.h"
 
 #include <pthread.h>

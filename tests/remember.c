@@ -1,7 +1,7 @@
 /* remember.c - tests of remember nodes: what was said is a segment of the next prompt, the newest
  * text alone, and durable. */
-#include "graph/run/engine.h"
-#include "graph/run/memory_own.h"
+#include "graph/run/engine/engine.h"
+#include "graph/run/recall/memory_own.h"
 #include "tests/box.h"
 #include "tests/loop_frame.h"
 #include "tests/store_inside.h"

@@ -2,7 +2,7 @@
  * and lost actions that it has alone, whoever joins, rests, skips a frame or begins anew beside it.
  */
 #include "base/clock.h"
-#include "graph/run/engine.h"
+#include "graph/run/engine/engine.h"
 #include "tests/tap.h"
 
 #include <stdio.h>

@@ -144,7 +144,7 @@ subjects() { "build/$1/tests"; }
 
 # Tests whose sources use threads, by what they include. A header that is gone would take its tests
 # out of the list without a word: stage_tsan fails then.
-threaded_headers="graph/run/loop.h graph/run/engine.h kernels/team.h kernels/device.h tectum.h base/ring.h base/thread.h
+threaded_headers="graph/run/loop/loop.h graph/run/engine/engine.h kernels/team.h kernels/device.h tectum.h base/ring.h base/thread.h
     base/triple.h base/bell.h graph/memory/prefetch.h graph/memory/prefetch_own.h"
 threaded_headers_exist() {
     for header in $threaded_headers; do [ -f "$header" ] || { echo "error: $header is gone"; return 1; }; done

@@ -1,8 +1,8 @@
 /* run_memory.c - tests of a pipeline's memory through the engine: texts change between frames and
  * the store fails, while answers stay those of full prompts. */
 #include "base/clock.h"
-#include "graph/run/engine.h"
-#include "graph/run/memory_own.h"
+#include "graph/run/engine/engine.h"
+#include "graph/run/recall/memory_own.h"
 #include "tests/box.h"
 #include "tests/loop_frame.h"
 

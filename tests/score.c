@@ -2,7 +2,7 @@
  * alone, on any lanes, and of prompt and text prefilled together.
  *
  * They also test requests that choose from a list. */
-#include "graph/run/launch_score.h"
+#include "graph/run/launch/launch_score.h"
 #include "kernels/bf16.h"
 #include "tests/tiny.h"
 

@@ -1,5 +1,5 @@
 /* session.c - a robot's way into the frame loop, on the inputs that the demo's robot sent. */
-#include "graph/run/session.h"
+#include "graph/run/session/session.h"
 #include "base/store/safetensors.h"
 #include "tests/tap.h"
 

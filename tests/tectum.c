@@ -2,7 +2,7 @@
  * wrong. */
 #include "tectum.h"
 
-#include "graph/run/engine.h"
+#include "graph/run/engine/engine.h"
 #include "policies/host/policy.h"
 #include "tests/loop_frame.h"
 #include "tests/tap.h"

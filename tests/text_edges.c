@@ -1,6 +1,6 @@
 /* text_edges.c - edges of text: a prefill reads the newest finished text of a stream, of its own
  * episode: of an earlier version, which nobody waits for, or of its frame, for which it does. */
-#include "graph/run/engine.h"
+#include "graph/run/engine/engine.h"
 #include "tests/loop_frame.h"
 #include "tests/tap.h"
 

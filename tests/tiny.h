@@ -3,8 +3,8 @@
 #ifndef TEC_TESTS_TINY_H
 #define TEC_TESTS_TINY_H
 
-#include "graph/run/loop.h"
-#include "graph/run/partitions.h"
+#include "graph/run/launch/partitions.h"
+#include "graph/run/loop/loop.h"
 #include "tests/tap.h"
 
 enum {

@@ -2,7 +2,7 @@
  *
  * Their bytes depend neither on how many pictures a plan has room for, nor on room for text, nor on
  * lanes; the other picture, the state and each token change them. */
-#include "graph/run/launch.h"
+#include "graph/run/launch/launch.h"
 #include "tests/tap.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* two_memories.c - two memories in one prompt, of one session and of several: what one of them has
  * computed is read by its worker before the other computes in the same place of the plan, so that
  * the keys kept are its own. */
-#include "graph/run/engine.h"
-#include "graph/run/memory_own.h"
+#include "graph/run/engine/engine.h"
+#include "graph/run/recall/memory_own.h"
 #include "tests/box.h"
 #include "tests/loop_frame.h"
 #include "tests/store_inside.h"

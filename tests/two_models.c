@@ -1,7 +1,7 @@
 /* two_models.c - a planner beside an arm: neither's bytes know of the other, a prefill in slices
  * makes what it makes in one, an open one is given up and begun again without a trace, and memory
  * is one plan. */
-#include "graph/run/engine.h"
+#include "graph/run/engine/engine.h"
 #include "tests/device_facts.h"
 #include "tests/loop_frame.h"
 #include "tests/tap.h"

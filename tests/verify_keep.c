@@ -1,6 +1,6 @@
 /* verify_keep.c - the rule of speculation: of proposed tokens the longest beginning is kept that
  * the model made itself, and one more; every limit of a request holds at its border. */
-#include "graph/run/launch_verify.h"
+#include "graph/run/launch/launch_verify.h"
 #include "tests/tap.h"
 
 static struct tec_model model = {.text = {.eos = 9, .ends = {9, 8}, .n_ends = 2}};

@@ -6,7 +6,7 @@
 #define TEC_GRAPH_LIVE_ASKS_H
 
 #include "base/bell.h"
-#include "graph/run/loop.h"
+#include "graph/run/loop/loop.h"
 
 #include <pthread.h>
 

@@ -1,7 +1,7 @@
 /* figures.c - counts what the frame loop tells, for monitoring. */
 #include "graph/live/figures.h"
 
-#include "graph/run/loop.h"
+#include "graph/run/loop/loop.h"
 
 const double tec_figure_buckets[TEC_FIGURE_BUCKET_COUNT] = TEC_FIGURE_BUCKETS;
 

@@ -5,7 +5,7 @@
 #ifndef TEC_GRAPH_LIVE_FIGURES_H
 #define TEC_GRAPH_LIVE_FIGURES_H
 
-#include "graph/run/events.h"
+#include "graph/run/launch/events.h"
 
 #include <stdatomic.h>
 

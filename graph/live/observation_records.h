@@ -7,7 +7,7 @@
 #ifndef TEC_GRAPH_LIVE_OBSERVATION_RECORDS_H
 #define TEC_GRAPH_LIVE_OBSERVATION_RECORDS_H
 
-#include "graph/run/engine.h"
+#include "graph/run/engine/engine.h"
 
 /* The newest, at least the stages of a ring, are kept besides those that the loop may act on. */
 enum { TEC_OBSERVATION_RECORDS = 64 };

@@ -1,7 +1,7 @@
 /* recorder.c - keeps the frame loop's newest events, 32 bytes each, for other threads to copy. */
 #include "graph/live/recorder.h"
 
-#include "graph/run/loop.h"
+#include "graph/run/loop/loop.h"
 
 #include <string.h>
 

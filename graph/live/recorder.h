@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "graph/run/events.h"
+#include "graph/run/launch/events.h"
 
 #include <stdatomic.h>
 

@@ -6,7 +6,7 @@
 #ifndef TEC_GRAPH_LIVE_SEAM_H
 #define TEC_GRAPH_LIVE_SEAM_H
 
-#include "graph/run/engine.h"
+#include "graph/run/engine/engine.h"
 
 /* Nanoseconds from one row of an action node's chunk to the next: 1 / the robot's rate; where it
  * does not say one, the period over the rows that are executed of a chunk; 0 = not known. */

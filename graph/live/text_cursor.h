@@ -4,7 +4,7 @@
 #ifndef TEC_GRAPH_LIVE_TEXT_CURSOR_H
 #define TEC_GRAPH_LIVE_TEXT_CURSOR_H
 
-#include "graph/run/loop.h"
+#include "graph/run/loop/loop.h"
 
 struct tec_text_cursor {
     int64_t id, finished_ns; /* of the text that it is in; finished_ns where it has ended */

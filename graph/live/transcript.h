@@ -10,7 +10,7 @@
 #include "base/ring.h"
 #include "base/triple.h"
 #include "graph/live/text_cursor.h"
-#include "graph/run/engine.h"
+#include "graph/run/engine/engine.h"
 
 #include <pthread.h>
 

@@ -11,7 +11,7 @@
 #include "base/triple.h"
 #include "graph/live/action_output.h"
 #include "graph/live/observation_records.h"
-#include "graph/run/engine.h"
+#include "graph/run/engine/engine.h"
 
 /* The actions that the robot is given in a tick. */
 struct tec_watchdog_given {

@@ -1,8 +1,9 @@
 /* remember.c - units computed by themselves, to be kept: one packed forward, a sequence each.
  *
- * What was said becomes a segment of a memory (graph/run/memory_said.c), as a text that comes with
- * an observation does. A segment's keys are kept before rotation, because its place in a prompt is
- * not known yet. The forward runs when a frame leaves time for it, never in front of an answer. */
+ * What was said becomes a segment of a memory (graph/run/recall/memory_said.c), as a text that
+ * comes with an observation does. A segment's keys are kept before rotation, because its place in a
+ * prompt is not known yet. The forward runs when a frame leaves time for it, never in front of an
+ * answer. */
 #include "graph/nodes/layers.h"
 
 /* Keys before rotation and values of the rows, to where they are kept. */

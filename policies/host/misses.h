@@ -2,7 +2,7 @@
 #ifndef TEC_POLICIES_HOST_MISSES_H
 #define TEC_POLICIES_HOST_MISSES_H
 
-#include "graph/run/planner.h"
+#include "graph/run/launch/planner.h"
 
 enum { TEC_MISS_PARTS = 16 };
 

@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/error.h"
-#include "graph/run/planner.h"
+#include "graph/run/launch/planner.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* view_fields.c - views.def as a table of C offsets: one entry for each field that policies see. */
 #include "policies/host/view_fields.h"
-#include "graph/run/planner.h"
+#include "graph/run/launch/planner.h"
 
 const struct tec_view_field tec_host_fields[TEC_N_FIELDS] = {
 #define FRAME(name, member, kind, meaning) \

@@ -1,7 +1,7 @@
 /* engine.c - the whole engine on a CUDA device that fails or hangs: at load one error and nothing
  * left, in the middle of frames a record that says so, and a robot that is handed what the pipeline
  * declares, in time. Kernel bodies are off: what they compute is not the question here. */
-#include "graph/run/engine.h"
+#include "graph/run/engine/engine.h"
 #include "tectum.h"
 #include "tests/cuda/model.h"
 

@@ -1,7 +1,7 @@
 /* profile.c - the times of a part's calls on the CUDA device are those of the kernels that were
  * started, by the emulator's clock of 1000 ns a kernel, also where several calls are one kernel.
  * Kernel bodies are off. */
-#include "graph/run/launch.h"
+#include "graph/run/launch/launch.h"
 #include "tests/cuda/model.h"
 #include "tools/measure/op_times.h"
 #include "tools/measure/profile_ops.h"

@@ -1,5 +1,5 @@
 /* costs.c - fuzz target: any bytes as a .costs file; what is accepted must answer. */
-#include "graph/run/costs.h"
+#include "graph/run/loop/costs.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef TEC_TESTS_JUDGE_EPISODES_H
 #define TEC_TESTS_JUDGE_EPISODES_H
 
-#include "graph/run/session.h"
+#include "graph/run/session/session.h"
 #include "tests/judge/pi.h"
 
 struct tec_episodes {

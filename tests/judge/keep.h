@@ -2,7 +2,7 @@
 #ifndef TEC_TESTS_JUDGE_KEEP_H
 #define TEC_TESTS_JUDGE_KEEP_H
 
-#include "graph/run/recall.h"
+#include "graph/run/recall/recall.h"
 #include "tests/judge/pi.h"
 
 enum { TEC_KEEP_SEGMENTS = 256, TEC_KEEP_LAYERS = 64, TEC_KEEP_STEPS = 64 };

@@ -1,7 +1,7 @@
 /* openvla_ring.c - judges cases of kind "ring": frames that the model's own code ran one by one go
  * through a ring, forward by forward as the case lists them, and each must say the same. */
 #include "graph/kv/stages.h"
-#include "graph/run/launch_ring.h"
+#include "graph/run/launch/launch_ring.h"
 #include "tests/judge/openvla.h"
 #include "tests/judge/openvla_prepost.h"
 #include "tests/judge/stage_times.h"

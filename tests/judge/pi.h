@@ -3,7 +3,7 @@
 #ifndef TEC_TESTS_JUDGE_PI_H
 #define TEC_TESTS_JUDGE_PI_H
 
-#include "graph/run/launch.h"
+#include "graph/run/launch/launch.h"
 #include "tests/judge/verify.h"
 
 struct tec_pi {

@@ -1,7 +1,7 @@
 /* qwen_tensors.c - every tensor of a text model's case by its name: taps of one causal pass, the
  * same pass at far positions, logits of each row, unpacked weights. */
 #include "graph/model/program.h"
-#include "graph/run/launch_rows.h"
+#include "graph/run/launch/launch_rows.h"
 #include "kernels/int4.h"
 #include "tests/judge/qwen.h"
 #include "tests/judge/stage_times.h"

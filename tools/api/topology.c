@@ -2,7 +2,7 @@
  * policy with its parameters. */
 #include "tools/api/topology.h"
 
-#include "graph/run/engine.h"
+#include "graph/run/engine/engine.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -71,7 +71,7 @@ enum tec_status tec_live_topology_of(struct tec_topology *t, const struct tec_pi
             kv[t->n_kv++] = p->resources[i].name;
         t->slots += p->resources[i].slots;
     }
-    tec_topology_add_rings(t, p);
+    tec_engine_topology_rings(t, p);
     t->n_batch = points(t->batch, &p->capture.batch);
     t->n_k = points(t->k, &p->capture.k);
     t->n_depth = points(t->depth, &p->capture.depth);

@@ -2,7 +2,7 @@
 #ifndef TEC_TOOLS_CLI_OPEN_ENGINE_H
 #define TEC_TOOLS_CLI_OPEN_ENGINE_H
 
-#include "graph/run/engine.h"
+#include "graph/run/engine/engine.h"
 #include "policies/host/canary.h"
 #include "tools/cli/open_pipeline.h"
 

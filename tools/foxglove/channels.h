@@ -3,7 +3,7 @@
 #ifndef TEC_TOOLS_FOXGLOVE_CHANNELS_H
 #define TEC_TOOLS_FOXGLOVE_CHANNELS_H
 
-#include "graph/run/engine.h"
+#include "graph/run/engine/engine.h"
 
 #include <jansson.h>
 

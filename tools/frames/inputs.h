@@ -2,7 +2,7 @@
 #ifndef TEC_TOOLS_FRAMES_INPUTS_H
 #define TEC_TOOLS_FRAMES_INPUTS_H
 
-#include "graph/run/session.h"
+#include "graph/run/session/session.h"
 #include "tools/cli/options.h"
 #include "tools/frames/input_asks.h"
 #include "tools/frames/input_value.h"

@@ -2,7 +2,7 @@
 #ifndef TEC_TOOLS_FRAMES_MEMORY_TEXT_H
 #define TEC_TOOLS_FRAMES_MEMORY_TEXT_H
 
-#include "graph/run/engine.h"
+#include "graph/run/engine/engine.h"
 #include "tools/cli/command.h"
 
 #include <jansson.h>

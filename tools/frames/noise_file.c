@@ -1,7 +1,7 @@
 /* noise_file.c - reads recorded noise, the values that each frame's actions start from. */
 #include "tools/frames/noise_file.h"
 
-#include "graph/run/noise.h"
+#include "graph/run/launch/noise.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include "base/arena.h"
 #include "graph/load/pipeline.h"
-#include "graph/run/session.h"
+#include "graph/run/session/session.h"
 
 /* Pixels a side of pictures that no robot resizes, 0: as declared; tokens of a prompt; ids are
  * below vocab. */

@@ -3,7 +3,7 @@
 #ifndef TEC_TOOLS_FRAMES_RING_TEXT_H
 #define TEC_TOOLS_FRAMES_RING_TEXT_H
 
-#include "graph/run/engine.h"
+#include "graph/run/engine/engine.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* arrivals.c - when language is asked for. */
 #include "tools/measure/arrivals.h"
 
-#include "graph/run/noise.h"
+#include "graph/run/launch/noise.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Purposes that separate the streams of random numbers; they differ from those of
- * graph/run/noise.h. */
+ * graph/run/launch/noise.h. */
 enum draw { DRAW_COUNT = 0x41525231, DRAW_LENGTH, DRAW_CANCEL };
 
 enum { MAX_FIELDS = 3, MAX_TOKENS = 65536, MAX_FRAMES = 1000000 };

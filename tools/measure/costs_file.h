@@ -3,7 +3,7 @@
 #define TEC_TOOLS_MEASURE_COSTS_FILE_H
 
 #include "graph/load/pipeline.h"
-#include "graph/run/cost_table.h"
+#include "graph/run/loop/cost_table.h"
 #include "tools/cli/command.h"
 
 /* The table of --costs in the call's arena; NULL when the option was not given. TEC_MALFORMED when

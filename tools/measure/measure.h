@@ -2,7 +2,7 @@
 #ifndef TEC_TOOLS_MEASURE_MEASURE_H
 #define TEC_TOOLS_MEASURE_MEASURE_H
 
-#include "graph/run/engine.h"
+#include "graph/run/engine/engine.h"
 #include "tools/cli/command.h"
 
 /* The source of the measured sizes: a checkpoint (--weights or the pipeline's), a size of

@@ -312,7 +312,7 @@ static enum tec_status list(struct tec_profile *p, int model, struct tec_error *
     p->memories[model] = m;
     m->n = tec_memory_nodes(p->opened.pipeline, model, m->nodes);
     TEC_TRY(take(m, plan_of(p, model), arena, err));
-    place_all(m, p, model, tec_chain_memory_kept(p->opened.engine->chains[model].memory));
+    place_all(m, p, model, tec_memory_chain_kept(p->opened.engine->chains[model].memory));
     TEC_TRY(take_kept(m, arena, err));
     TEC_TRY(keep_parts(m, plan_of(p, model), err));
     if (!list_recalls(p, model) || !list_remembers(p, model))

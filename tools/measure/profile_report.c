@@ -35,7 +35,8 @@ static double overhead_us(const struct tec_profile *p)
 /* Which point of the costs a forward with prefills is. */
 static int point_of(const struct tec_profile *p, const struct tec_profile_variant *v)
 {
-    return tec_ring_point(&p->opened.engine->chains[v->model].plan->spec, v->enter, v->batch);
+    return tec_launch_ring_point(&p->opened.engine->chains[v->model].plan->spec, v->enter,
+                                 v->batch);
 }
 
 static json_t *row_json(const struct tec_profile *p, const struct tec_profile_variant *v,

@@ -95,9 +95,9 @@ void tec_profile_launch_ring(struct tec_profile *p, const struct tec_executor *x
             .tokens = tokens}};
     for (int i = 0; i < v->enter; i++)
         prefixes[i] = prompt_of(p, v->model);
-    tec_ring_full(plan, prefix, v->enter, v->batch, p->rows, p->list);
+    tec_launch_ring_full(plan, prefix, v->enter, v->batch, p->rows, p->list);
     if (v->kind == TEC_COST_KINDS) {
-        tec_ring_moves_full(prefix, n, moves);
+        tec_launch_ring_moves_full(prefix, n, moves);
         launch = (struct tec_launch){.kind = TEC_LAUNCH_shift, .shift = {.moves = moves, .n = n}};
     } else if (v->kind == TEC_COST_DECODE) {
         launch = (struct tec_launch){

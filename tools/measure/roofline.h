@@ -9,7 +9,7 @@
 #define TEC_TOOLS_MEASURE_ROOFLINE_H
 
 #include "graph/compile/work.h"
-#include "graph/run/engine.h"
+#include "graph/run/engine/engine.h"
 #include "tools/cli/command.h"
 
 enum { TEC_MAX_PEAKS = 8, TEC_ROOFLINE_OPS = 32 };

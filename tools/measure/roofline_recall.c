@@ -1,6 +1,6 @@
 /* roofline_recall.c - the segments that a roofline's recalled prompt has: as many as its memories
  * and the prompt have room for, and of them what the pipeline's file says is computed anew. */
-#include "graph/run/memory.h"
+#include "graph/run/recall/memory.h"
 #include "tools/measure/roofline.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
 #ifndef TEC_TOOLS_PICTURE_CAPTURES_H
 #define TEC_TOOLS_PICTURE_CAPTURES_H
 
-#include "graph/run/engine.h"
+#include "graph/run/engine/engine.h"
 
 #include <jansson.h>
 #include <stdio.h>

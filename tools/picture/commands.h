@@ -2,7 +2,7 @@
 #ifndef TEC_TOOLS_PICTURE_COMMANDS_H
 #define TEC_TOOLS_PICTURE_COMMANDS_H
 
-#include "graph/run/engine.h"
+#include "graph/run/engine/engine.h"
 
 #include <stdio.h>
 

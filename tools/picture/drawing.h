@@ -3,7 +3,7 @@
 #define TEC_TOOLS_PICTURE_DRAWING_H
 
 #include "graph/load/pipeline.h"
-#include "graph/run/engine.h"
+#include "graph/run/engine/engine.h"
 
 #include <jansson.h>
 #include <stdio.h>

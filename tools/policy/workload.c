@@ -4,7 +4,7 @@
 
 #include "graph/kv/stages.h"
 #include "graph/nodes/node.h"
-#include "graph/run/costs.h"
+#include "graph/run/loop/costs.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #ifndef TEC_TOOLS_POLICY_WORKLOAD_H
 #define TEC_TOOLS_POLICY_WORKLOAD_H
 
-#include "graph/run/planner.h"
+#include "graph/run/launch/planner.h"
 #include "tools/simulate/scenario.h"
 
 struct tec_workload {

@@ -3,7 +3,7 @@
 #include "tools/record/explain.h"
 
 #include "base/json_text.h"
-#include "graph/run/loop.h"
+#include "graph/run/loop/loop.h"
 
 #include <string.h>
 
@@ -168,7 +168,7 @@ static const char *of_other(struct tec_flight *f, const struct tec_flight_frame 
 {
     static const char *const meanings[] = {
 #define CAUSE(name, word, meaning) meaning,
-#include "graph/run/causes.def"
+#include "graph/run/launch/causes.def"
 #undef CAUSE
     };
     (void)miss;

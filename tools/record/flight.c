@@ -1,7 +1,7 @@
 /* flight.c - reads a flight recorder's events back, and finds frames and launches in them. */
 #include "tools/record/flight.h"
 
-#include "graph/run/loop.h"
+#include "graph/run/loop/loop.h"
 
 #include <string.h>
 

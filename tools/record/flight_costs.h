@@ -2,7 +2,7 @@
 #ifndef TEC_TOOLS_RECORD_FLIGHT_COSTS_H
 #define TEC_TOOLS_RECORD_FLIGHT_COSTS_H
 
-#include "graph/run/cost_table.h"
+#include "graph/run/loop/cost_table.h"
 #include "tools/record/flight.h"
 
 /* A row for each node and number of rows that ran, with the quantiles of what was measured: of a

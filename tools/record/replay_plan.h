@@ -2,7 +2,7 @@
 #ifndef TEC_TOOLS_RECORD_REPLAY_PLAN_H
 #define TEC_TOOLS_RECORD_REPLAY_PLAN_H
 
-#include "graph/run/loop.h"
+#include "graph/run/loop/loop.h"
 
 #include <jansson.h>
 

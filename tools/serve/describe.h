@@ -3,7 +3,7 @@
 #define TEC_TOOLS_SERVE_DESCRIBE_H
 
 #include "graph/load/pipeline.h"
-#include "graph/run/session.h"
+#include "graph/run/session/session.h"
 
 #include <jansson.h>
 

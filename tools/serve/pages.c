@@ -2,7 +2,7 @@
  * the newest frames as a trace. */
 #include "tools/serve/pages.h"
 
-#include "graph/run/engine.h"
+#include "graph/run/engine/engine.h"
 #include "tools/picture/drawing.h"
 #include "tools/record/flight.h"
 #include "tools/record/trace.h"

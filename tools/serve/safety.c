@@ -8,7 +8,7 @@ enum { SECOND_NS = 1000000000 };
 
 static const char *const meanings[] = {
 #define CAUSE(name, word, meaning) meaning,
-#include "graph/run/causes.def"
+#include "graph/run/launch/causes.def"
 #undef CAUSE
 };
 

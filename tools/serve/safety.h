@@ -7,7 +7,7 @@
 #ifndef TEC_TOOLS_SERVE_SAFETY_H
 #define TEC_TOOLS_SERVE_SAFETY_H
 
-#include "graph/run/loop.h"
+#include "graph/run/loop/loop.h"
 #include "graph/transform/limits.h"
 
 #include <stdatomic.h>

@@ -2,8 +2,8 @@
 #ifndef TEC_TOOLS_SERVE_STATS_H
 #define TEC_TOOLS_SERVE_STATS_H
 
-#include "graph/run/costs.h"
-#include "graph/run/engine.h"
+#include "graph/run/engine/engine.h"
+#include "graph/run/loop/costs.h"
 #include "policies/host/policy.h"
 #include "tools/cli/command.h"
 #include "tools/serve/exchange.h"

@@ -4,7 +4,7 @@
 #define TEC_TOOLS_SIMULATE_SCENARIO_H
 
 #include "graph/load/pipeline.h"
-#include "graph/run/cost_table.h"
+#include "graph/run/loop/cost_table.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
 #include "tools/simulate/simulated.h"
 
 #include "graph/load/pipeline_texts.h"
-#include "graph/run/session_texts.h"
+#include "graph/run/session/session_texts.h"
 
 #include <math.h>
 #include <string.h>
@@ -40,7 +40,7 @@ int64_t tec_simulated_took(const struct tec_engine *e, const struct tec_cost_tab
     const struct tec_loop_chain *c = &tec_loop_settings(e->loop)->chains[model];
     bool forward = mark == TEC_MARK_PACKED, alone = forward && rows < 0;
     *name = alone ? c->alone : forward ? c->packed : t->nodes[at].name;
-    int batch = alone                     ? tec_ring_rows_of(spec, rows)
+    int batch = alone                     ? tec_launch_ring_rows_of(spec, rows)
                 : mark != TEC_MARK_DECODE ? rows
                                           : tec_snap_up(spec->batches, spec->n_batches, rows);
     if (mark == TEC_MARK_SHIFT) {

@@ -3,7 +3,7 @@
 #ifndef TEC_TOOLS_SIMULATE_SIMULATED_H
 #define TEC_TOOLS_SIMULATE_SIMULATED_H
 
-#include "graph/run/engine.h"
+#include "graph/run/engine/engine.h"
 
 /* Nanoseconds of a launch; the arguments are those of `took` in struct tec_virtual. *name becomes
  * what the table's row is of: a node, a memory in its place, a launch of a ring; "" of a copy. */

@@ -5,7 +5,7 @@
 #define TEC_TOOLS_SIMULATE_SIMULATOR_H
 
 #include "graph/live/action_output.h"
-#include "graph/run/engine.h"
+#include "graph/run/engine/engine.h"
 #include "policies/host/policy.h"
 #include "tools/measure/arrivals.h"
 #include "tools/simulate/scenario.h"

@@ -3,7 +3,7 @@
 #define TEC_TOOLS_SIMULATE_SUMMARY_H
 
 #include "base/arena.h"
-#include "graph/run/loop.h"
+#include "graph/run/loop/loop.h"
 
 #include <jansson.h>
 #include <stdio.h>

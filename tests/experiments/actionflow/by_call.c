@@ -18,7 +18,7 @@ static void place(struct forward *f)
 {
     const struct tec_plan *plan = f->engine->base.opened.engine->plan;
     f->prefix = tec_prefix_rows(plan, &f->engine->input[0].chains[0].prefix);
-    tec_ring_full(plan, f->prefix, f->part == TEC_PART_PACKED, f->rows, f->row, f->list);
+    tec_launch_ring_full(plan, f->prefix, f->part == TEC_PART_PACKED, f->rows, f->row, f->list);
 }
 
 static const struct tec_executor *executor_of(const struct forward *f)
@@ -31,7 +31,7 @@ static const struct tec_executor *executor_of(const struct forward *f)
 static void launch_moves(const struct forward *f, struct tec_launch *launch)
 {
     struct tec_ring_move moves[TEC_MAX_STAGES];
-    tec_ring_moves_full(f->prefix, f->rows, moves);
+    tec_launch_ring_moves_full(f->prefix, f->rows, moves);
     launch->kind = TEC_LAUNCH_shift;
     launch->shift = (struct tec_shift_launch){.moves = moves, .n = f->rows};
     tec_executor_launch(executor_of(f), launch);

@@ -8,7 +8,7 @@
 #define TEC_TESTS_EXPERIMENTS_KEEP_KEEPING_H
 
 #include "graph/memory/prefetch.h"
-#include "graph/run/recall.h"
+#include "graph/run/recall/recall.h"
 #include "tests/experiments/keep/trace.h"
 #include "tests/experiments/suite.h"
 

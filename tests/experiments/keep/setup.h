@@ -2,7 +2,7 @@
 #ifndef TEC_TESTS_EXPERIMENTS_KEEP_SETUP_H
 #define TEC_TESTS_EXPERIMENTS_KEEP_SETUP_H
 
-#include "graph/run/launch_score.h"
+#include "graph/run/launch/launch_score.h"
 #include "tests/experiments/keep/keeping.h"
 #include "tests/experiments/keep/questions.h"
 #include "tests/experiments/keep/skills.h"

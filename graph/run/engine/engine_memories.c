@@ -1,0 +1,100 @@
+/* engine_memories.c - opens and closes the memories of an engine's chains, and puts what recalls
+ * their prompts before the executors.
+ *
+ * Runs at load, but for settling. The store is opened before weights are read, as it may refuse a
+ * file; its keys are computed once there is a plan. */
+#include "graph/run/engine/engine_memories.h"
+
+#include "graph/run/engine/engine_models.h"
+#include "graph/run/launch/interpret.h"
+
+struct tec_memory_bytes tec_engine_measure_memories(const struct tec_engine *e)
+{
+    struct tec_memory_bytes sum = {0};
+    for (int i = 0; i < e->n_chains; i++) {
+        const struct tec_memory_bytes one =
+            tec_memory_measure(e->options.pipeline, i, e->chains[i].plan);
+        sum.staging += one.staging;
+        sum.kept += one.kept;
+    }
+    return sum;
+}
+
+static enum tec_status open_memory(struct tec_engine *e, const struct tec_engine_chain *c, int node,
+                                   struct tec_error *err)
+{
+    const struct tec_engine_options *o = &e->options;
+    const struct tec_checkpoint *checkpoint = c->of->checkpoint;
+    const char *made = tec_arena_printf(&e->arena, "random %llu, %s", (unsigned long long)o->seed,
+                                        o->size ? o->size : "full");
+    const struct tec_memory_options m = {.pipeline = o->pipeline,
+                                         .node = node,
+                                         .sessions = o->pipeline->frame.sessions,
+                                         .model = c->of->model,
+                                         .weights = checkpoint ? checkpoint->hash : made,
+                                         .tokenizer = c->of->tokenizer,
+                                         .root = o->root,
+                                         .forgets = o->forgets,
+                                         .bf16 = tec_engine_bf16(e, c->of),
+                                         .quantize = tec_engine_quantize(e, c->of),
+                                         .round = tec_engine_round(e, c->of),
+                                         .device = &o->device,
+                                         .trouble = o->trouble,
+                                         .user = o->user};
+    TEC_TRY(tec_memory_open(&e->memories[e->n_memories], &m, e->heap, err));
+    e->n_memories++;
+    return TEC_OK;
+}
+
+enum tec_status tec_engine_open_memories(struct tec_engine *e, int chain, struct tec_error *err)
+{
+    struct tec_engine_chain *c = &e->chains[chain];
+    int nodes[TEC_MAX_MEMORIES], first = e->n_memories;
+    int n = tec_memory_nodes(e->options.pipeline, chain, nodes);
+    for (int i = 0; i < n; i++)
+        TEC_TRY(open_memory(e, c, nodes[i], err));
+    if (!n)
+        return TEC_OK;
+    TEC_TRY(tec_memory_chain_create(&c->memory, e->memories + first, n, e->heap, err));
+    if (e->options.settles)
+        tec_memory_chain_wait(c->memory);
+    if (e->options.pipeline->chains[chain].in_frames)
+        return TEC_OK;
+    c->rooms = TEC_NEW(&e->arena, TEC_MAX_PENDING, struct tec_memory_prompt);
+    return c->rooms ? tec_memory_rooms(c->memory, c->rooms, TEC_MAX_PENDING, &e->arena, err)
+                    : tec_fail(err, TEC_NO_MEMORY, "no memory for prompts of segments");
+}
+
+enum tec_status tec_engine_make_executor(const struct tec_engine *e,
+                                         const struct tec_engine_chain *c, struct tec_executor *out,
+                                         struct tec_error *err)
+{
+    *out = e->options.interpret ? tec_executor_interpret(c->plan) : tec_executor_real(c->plan);
+    if (!c->memory)
+        return TEC_OK;
+    TEC_TRY(tec_memory_chain_attach(c->memory, c->plan, err));
+    *out = tec_memory_chain_executor(c->memory, out);
+    return TEC_OK;
+}
+
+void tec_engine_settle(const struct tec_engine *e)
+{
+    for (int i = 0; i < e->n_chains && e->options.settles; i++)
+        if (e->chains[i].memory)
+            tec_memory_chain_settle(e->chains[i].memory);
+}
+
+void tec_engine_drop_prompts(struct tec_engine *e)
+{
+    for (int i = 0; i < e->n_chains; i++)
+        for (int k = 0; e->chains[i].rooms && k < TEC_MAX_PENDING; k++)
+            tec_memory_drop(e->chains[i].memory, &e->chains[i].rooms[k]);
+}
+
+void tec_engine_close_memories(struct tec_engine *e)
+{
+    for (int i = 0; i < e->n_chains; i++)
+        tec_memory_chain_destroy(e->chains[i].memory);
+    for (int i = 0; i < e->n_memories; i++)
+        tec_memory_close(e->memories[i]);
+}

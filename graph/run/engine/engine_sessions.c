@@ -1,0 +1,124 @@
+/* engine_sessions.c - the sessions of an engine: one for each chain that is in frames, joined.
+ *
+ * Runs at load. An action's robot is that of its chain's session; with several, buffers that are
+ * for any of them have room for the largest. */
+#include "graph/run/engine/engine_sessions.h"
+
+#include "graph/run/engine/engine_loop.h"
+
+#include <string.h>
+
+/* The chain in frames whose session makes the prompts of another chain: the first of its robot. */
+static int reader_of(const struct tec_pipeline *p, int chain)
+{
+    for (int i = 0; i < p->n_chains; i++)
+        if (p->chains[i].in_frames && p->chains[i].robot == p->chains[chain].robot)
+            return i;
+    return 0;
+}
+
+static struct tec_session_options session_options(const struct tec_engine *e, int chain, int index)
+{
+    const struct tec_engine_options *o = &e->options;
+    const struct tec_engine_chain *c = &e->chains[chain];
+    struct tec_session_options s = {.pipeline = o->pipeline,
+                                    .chain = chain,
+                                    .model = c->of->model,
+                                    .checkpoint = c->of->checkpoint,
+                                    .edges = e->edges,
+                                    .tokenizer = c->of->tokenizer,
+                                    .memory = c->memory,
+                                    .root = o->root,
+                                    .max_text = c->spec.text_tokens,
+                                    .max_pictures = c->pictures,
+                                    .seed = o->seed,
+                                    .index = index,
+                                    .actions = o->actions,
+                                    .full = !o->size || strcmp(o->size, "full") == 0,
+                                    .found = index ? NULL : o->found,
+                                    .again = index > 0 || reader_of(o->pipeline, chain) != chain};
+    for (int i = 0; i < e->n_chains; i++)
+        if (i != chain)
+            s.secondary[s.n_secondary++] = (struct tec_session_model){
+                .chain = i,
+                .reads = !o->pipeline->chains[i].in_frames && reader_of(o->pipeline, i) == chain,
+                .model = e->chains[i].of->model,
+                .tokenizer = e->chains[i].of->tokenizer,
+                .max_text = e->chains[i].spec.text_tokens,
+                .memory = e->chains[i].memory};
+    return s;
+}
+
+/* One for each chain that is in frames. */
+static enum tec_status open_session(struct tec_engine *e, int index, struct tec_error *err)
+{
+    struct tec_session **first = &e->sessions[index];
+    for (int i = 0; i < e->n_chains; i++) {
+        const struct tec_session_options o = session_options(e, i, index);
+        struct tec_session *session = NULL;
+        if (!e->options.pipeline->chains[i].in_frames)
+            continue;
+        TEC_TRY(tec_session_create(&session, &o, e->heap, err));
+        if (!*first)
+            *first = session;
+        else
+            TEC_TRY(tec_session_join(*first, session, err));
+    }
+    return TEC_OK;
+}
+
+/* Robots of one kind draw the same noise, each as if it were alone. */
+enum tec_status tec_engine_open_sessions(struct tec_engine *e, struct tec_error *err)
+{
+    e->n_sessions = e->options.pipeline->frame.sessions;
+    TEC_TRY(tec_engine_make_edges(e, e->n_sessions, err));
+    for (int i = 0; i < e->n_sessions; i++) {
+        TEC_TRY(open_session(e, i, err));
+        e->session = e->sessions[0];
+    }
+    return TEC_OK;
+}
+
+static int chain_of(const struct tec_engine *e, int action)
+{
+    const struct tec_decl_node *n = tec_pipeline_action(e->options.pipeline, action);
+    return n && n->chain >= 0 ? n->chain : 0;
+}
+
+struct tec_session *tec_engine_session_at(const struct tec_engine *e, int i, int action)
+{
+    struct tec_session *s = tec_session_of(e->sessions[i], chain_of(e, action));
+    return s ? s : e->sessions[i];
+}
+
+struct tec_session *tec_engine_session(const struct tec_engine *e, int action)
+{
+    return tec_engine_session_at(e, 0, action);
+}
+
+const struct tec_flow *tec_engine_flow(const struct tec_engine *e, int action)
+{
+    return &e->chains[chain_of(e, action)].of->model->flow;
+}
+
+size_t tec_engine_chunk(const struct tec_engine *e, int action)
+{
+    const struct tec_flow *f = tec_engine_flow(e, action);
+    return (size_t)f->horizon * (size_t)f->dim;
+}
+
+struct tec_action_room tec_engine_room(const struct tec_engine *e)
+{
+    struct tec_action_room most = {.chunk = tec_engine_chunk(e, 0),
+                                   .rows = tec_session_rows(e->session),
+                                   .columns = tec_session_columns(e->session)};
+    for (int i = 1; i < TEC_MAX_ACTIONS && tec_pipeline_action(e->options.pipeline, i); i++) {
+        const struct tec_session *s = tec_engine_session(e, i);
+        size_t chunk = tec_engine_chunk(e, i);
+        int rows = tec_session_rows(s), columns = tec_session_columns(s);
+        most.chunk = chunk > most.chunk ? chunk : most.chunk;
+        most.rows = rows > most.rows ? rows : most.rows;
+        most.columns = columns > most.columns ? columns : most.columns;
+    }
+    return most;
+}

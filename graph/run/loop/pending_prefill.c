@@ -1,0 +1,376 @@
+/* pending_prefill.c - prefills that are not in frames: requests wait until theirs has had its turn,
+ * in slices that fill what hard work leaves over. One at a time is begun and not done. */
+#include "graph/run/loop/state.h"
+#include "graph/run/loop/state_texts.h"
+#include "graph/run/recall/memory.h"
+
+#include <string.h>
+
+static int total_of(const struct tec_loop *l, const struct tec_pending_prefill *a)
+{
+    return l->chains[a->chain].slices;
+}
+
+static int n_pending(const struct tec_loop *l)
+{
+    return l->pending ? TEC_MAX_PENDING : 0;
+}
+
+/* --- births and ends ------------------------------------------------------------------------- */
+
+static struct tec_pending_prefill *of_frame(struct tec_loop *l, int chain)
+{
+    for (int i = 0; i < n_pending(l); i++) {
+        struct tec_pending_prefill *a = &l->pending[i];
+        if (a->waiting > 0 && a->chain == chain && a->frame == l->tick->frame &&
+            a->session == l->tick->session)
+            return a;
+    }
+    return NULL;
+}
+
+static struct tec_pending_prefill *unused(struct tec_loop *l)
+{
+    for (int i = 0; i < n_pending(l); i++)
+        if (l->pending[i].waiting == 0)
+            return &l->pending[i];
+    return NULL;
+}
+
+static size_t picture_size(const struct tec_loop *l, const struct tec_pending_prefill *a)
+{
+    return tec_model_picture_bytes(l->chains[a->chain].plan->model);
+}
+
+/* The observation is gone when the prefill begins. One without pixels is simulated. */
+static void keep_pictures(struct tec_loop *l, struct tec_pending_prefill *a,
+                          const struct tec_prefix_input *p)
+{
+    const struct tec_model *m = l->chains[a->chain].plan->model;
+    for (int i = 0; i < p->n_pictures; i++) {
+        struct tec_picture_size size = tec_model_picture(m, i);
+        size_t values = (size_t)size.h * (size_t)size.w * 3;
+        if (p->picture[i])
+            memcpy(a->pixels + (size_t)i * picture_size(l, a), p->picture[i],
+                   values * (m->vision.floats ? sizeof(float) : 1));
+    }
+}
+
+static struct tec_chain_input input_of(const struct tec_loop *l,
+                                       const struct tec_pending_prefill *a)
+{
+    struct tec_chain_input in = {
+        .prefix = {.n_pictures = a->n_pictures, .n_text = a->n, .ids = a->ids},
+        .memory = a->memory};
+    for (int i = 0; i < a->n_pictures; i++)
+        in.prefix.picture[i] = a->pixels + (size_t)i * picture_size(l, a);
+    return in;
+}
+
+/* Segments that an observation brought are held until the prefill begins: the room that they are in
+ * changes places with one of the chain's, which the observation's owner drops in its own time. */
+static void keep_segments(struct tec_loop *l, struct tec_pending_prefill *a)
+{
+    struct tec_memory_prompt *rooms = l->o.chains[a->chain].rooms;
+    struct tec_memory_prompt *given = l->input->chains[a->chain].memory;
+    if (!rooms || !given)
+        return;
+    a->memory = &rooms[a - l->pending];
+    struct tec_memory_prompt other = *a->memory;
+    *a->memory = *given;
+    *given = other;
+}
+
+/* There are as many as requests can wait for. */
+static int join(struct tec_loop *l, int chain)
+{
+    struct tec_pending_prefill *a = of_frame(l, chain);
+    const struct tec_prefix_input *p = &l->input->chains[chain].prefix;
+    if (!a) {
+        a = unused(l);
+        int *ids = a->ids;
+        uint8_t *pixels = a->pixels;
+        *a = (struct tec_pending_prefill){.chain = chain,
+                                          .session = l->tick->session,
+                                          .frame = l->tick->frame,
+                                          .region = -1,
+                                          .n = p->n_text,
+                                          .ids = ids,
+                                          .n_pictures = p->n_pictures,
+                                          .seen = tec_pictures_of(l, p),
+                                          .pixels = pixels};
+        memcpy(ids, p->ids, (size_t)p->n_text * sizeof *ids);
+        tec_loop_read_text(l, chain);
+        keep_pictures(l, a, p);
+        keep_segments(l, a);
+    }
+    a->waiting++;
+    return (int)(a - l->pending);
+}
+
+void tec_pending_prefill_join(struct tec_loop *l, struct tec_request *r)
+{
+    const struct tec_decoder *d = &l->o.decoders[r->decoder];
+    r->pending = l->chains[d->chain].in_frames ? -1 : join(l, d->chain);
+    r->draft.pending = d->draft ? join(l, d->draft - 1) : -1;
+}
+
+static void drop(struct tec_loop *l, struct tec_pending_prefill *a, int64_t at_ns)
+{
+    const struct tec_executor *e = l->chains[a->chain].executor;
+    if (a->region < 0)
+        return;
+    if (a->done < total_of(l, a) && e->give_up)
+        e->give_up(e->memory);
+    tec_kv_pool_drop(&l->chains[a->chain].plan->prefixes, a->region);
+    a->region = -1;
+    tec_loop_tell_prefix(l, "free", &l->chains[a->chain], a->rows, at_ns);
+}
+
+/* Nobody waits any more for what is begun: the next one begins with its first slice. */
+static void leave(struct tec_loop *l, int *pending, int64_t at_ns)
+{
+    if (*pending < 0)
+        return;
+    struct tec_pending_prefill *a = &l->pending[*pending];
+    *pending = -1;
+    if (--a->waiting == 0)
+        drop(l, a, at_ns);
+}
+
+void tec_pending_prefill_leave(struct tec_loop *l, struct tec_request *r, int64_t at_ns)
+{
+    leave(l, &r->pending, at_ns);
+    leave(l, &r->draft.pending, at_ns);
+}
+
+/* One of the draft's that is begun comes first: until it is done no other may begin, so a plan has
+ * to see it. */
+const struct tec_pending_prefill *tec_pending_prefill_of(const struct tec_loop *l,
+                                                         const struct tec_request *r)
+{
+    bool begun = r->draft.pending >= 0 && l->pending[r->draft.pending].region >= 0;
+    int at = r->pending >= 0 && !begun ? r->pending : r->draft.pending;
+    return at < 0 ? NULL : &l->pending[at];
+}
+
+int tec_pending_prefill_left(const struct tec_loop *l, const struct tec_request *r)
+{
+    const struct tec_pending_prefill *a = tec_pending_prefill_of(l, r);
+    return a ? total_of(l, a) - a->done : 0;
+}
+
+static bool waits_for(const struct tec_loop *l, const struct tec_request *r,
+                      const struct tec_pending_prefill *a)
+{
+    int at = (int)(a - l->pending);
+    return !r->ended && (r->pending == at || r->draft.pending == at);
+}
+
+/* --- whose turn it is ------------------------------------------------------------------------ */
+
+/* The row of its first request in the order of launches. */
+static int first_row(const struct tec_loop *l, const struct tec_pending_prefill *a)
+{
+    int first = -1;
+    for (int i = 0; i < l->n_live; i++)
+        if (waits_for(l, &l->requests[i], a) && (first < 0 || tec_loop_before(l, i, first)))
+            first = i;
+    return first;
+}
+
+/* Order: a prefill already in progress first, then by the priority of the requests waiting for
+ * it. */
+static bool sooner(const struct tec_loop *l, const struct tec_pending_prefill *a,
+                   const struct tec_pending_prefill *b)
+{
+    if ((a->region >= 0) != (b->region >= 0))
+        return a->region >= 0;
+    int x = first_row(l, a), y = first_row(l, b);
+    return tec_loop_before(l, x, y) || (!tec_loop_before(l, y, x) && x < y);
+}
+
+static struct tec_pending_prefill *next_of(struct tec_loop *l, const bool *seen)
+{
+    struct tec_pending_prefill *best = NULL;
+    for (int i = 0; i < n_pending(l); i++)
+        if (l->pending[i].waiting > 0 && !seen[i] && first_row(l, &l->pending[i]) >= 0 &&
+            (!best || sooner(l, &l->pending[i], best)))
+            best = &l->pending[i];
+    return best;
+}
+
+void tec_pending_prefill_plan(struct tec_loop *l)
+{
+    bool seen[TEC_MAX_PENDING] = {false};
+    int left[TEC_MAX_CHAINS];
+    struct tec_pending_prefill *a;
+    for (int m = 0; m < l->o.n_chains; m++) {
+        int node = l->chains[m].prefill_node;
+        left[m] = node < 0 || tec_loop_leaves_out(l, node) ? 0 : l->decision.nodes[node].slices;
+    }
+    l->n_turns = 0;
+    for (int i = 0; i < n_pending(l); i++)
+        l->pending[i].now = 0;
+    while ((a = next_of(l, seen))) {
+        int more = total_of(l, a) - a->done;
+        seen[a - l->pending] = true;
+        a->now = left[a->chain] < more ? left[a->chain] : more;
+        left[a->chain] -= a->now;
+        if (a->now > 0)
+            l->turns[l->n_turns++] = (int)(a - l->pending);
+        if (a->now < more && (a->region >= 0 || a->now > 0))
+            return;
+    }
+}
+
+bool tec_pending_prefill_ready(const struct tec_loop *l, const struct tec_request *r)
+{
+    const int both[] = {r->pending, r->draft.pending};
+    bool ready = true;
+    for (int i = 0; i < 2; i++) {
+        const struct tec_pending_prefill *a = both[i] < 0 ? NULL : &l->pending[both[i]];
+        ready &= !a || a->done + a->now == total_of(l, a);
+    }
+    return ready;
+}
+
+/* --- running --------------------------------------------------------------------------------- */
+
+static void open_region(struct tec_loop *l, struct tec_pending_prefill *a,
+                        const struct tec_prefix_input *prompt)
+{
+    struct tec_chain *s = &l->chains[a->chain];
+    a->region = tec_kv_pool_take(&s->plan->prefixes);
+    a->rows = tec_prefix_rows(s->plan, prompt);
+    tec_loop_tell_prefix(l, "alloc", s, a->rows, tec_loop_now(l));
+}
+
+/* Its requests have their prefix. */
+static void hand_over(struct tec_loop *l, struct tec_pending_prefill *a, int64_t at_ns)
+{
+    int at = (int)(a - l->pending);
+    for (int i = 0; i < l->n_live; i++) {
+        struct tec_request *r = &l->requests[i];
+        if (!waits_for(l, r, a))
+            continue;
+        if (r->draft.pending == at) {
+            tec_draft_start(l, r, a, at_ns);
+            leave(l, &r->draft.pending, at_ns);
+            continue;
+        }
+        tec_kv_pool_pin(&l->chains[a->chain].plan->prefixes, a->region);
+        tec_loop_tell_kv(l, "fork", r, a->rows, at_ns);
+        tec_requests_store(l, r, a->region, at_ns);
+        leave(l, &r->pending, at_ns);
+    }
+}
+
+static struct tec_pending_prefill *prefill_of(struct tec_loop *l, const struct tec_scheduled *it)
+{
+    return &l->pending[l->turns[it->of]];
+}
+
+/* This frame's slices have run: they are told as one, and a whole prefill is handed over. One at a
+ * time is begun and not done, so behind one that is not whole no other has its turn. */
+static void end_slices(struct tec_loop *l, struct tec_scheduled *it)
+{
+    struct tec_pending_prefill *a = prefill_of(l, it);
+    if (it->n > 0)
+        tec_loop_tell_launch(l,
+                             (struct tec_event){.node = it->chain->prefill_node,
+                                                .request = l->requests[first_row(l, a)].id,
+                                                .slices = it->n,
+                                                .of = it->chain->slices},
+                             1, it->start_ns, it->end_ns);
+    a->now = 0;
+    if (a->done == total_of(l, a))
+        hand_over(l, a, tec_loop_now(l));
+    else
+        l->n_turns = 0;
+}
+
+/* As many slices as this frame has for it, or until one has to wait. */
+static bool next_slice(struct tec_loop *l, struct tec_scheduled *it)
+{
+    struct tec_pending_prefill *a = it->of < l->n_turns ? prefill_of(l, it) : NULL;
+    if (!a || (it->at == 0 && (tec_loop_failed(l) || a->waiting == 0 || first_row(l, a) < 0)))
+        return false;
+    if (it->at > 0 && it->at < a->now && tec_loop_yields(l))
+        a->now = it->at;
+    if (it->at == a->now) {
+        end_slices(l, it);
+        return false;
+    }
+    l->pending_input = input_of(l, a);
+    if (a->region < 0) {
+        open_region(l, a, &l->pending_input.prefix);
+        tec_loop_recompute(l, it->chain, a->memory);
+    }
+    *it->launch = (struct tec_launch){
+        .kind = TEC_LAUNCH_slice,
+        .slice = {.of = {a->region, &l->pending_input, tec_pictures_known(l, it->chain, &a->seen)},
+                  .at = a->done}};
+    return true;
+}
+
+static void fail_slice(struct tec_loop *l, struct tec_scheduled *it)
+{
+    (void)it;
+    l->n_turns = 0;
+}
+
+/* Where the rows of its pictures were there, the slices that would make them are left out; else
+ * behind these slices its own are there. */
+static void share_pictures(struct tec_loop *l, struct tec_pending_prefill *a,
+                           const struct tec_scheduled *it)
+{
+    const struct tec_slice_launch *slice = &it->launch->slice;
+    int towers = tec_plan_part(it->chain->plan, TEC_PART_PREFIX, 0)->picture_slices;
+    if (slice->at == 0)
+        a->known = slice->of.known;
+    if (slice->at == 0 && a->known && towers > 1)
+        a->done = towers;
+    if (slice->at == towers && !a->known)
+        tec_pictures_keep(l, it->chain, a->seen);
+    int left = total_of(l, a) - a->done;
+    a->now = a->now < it->at + 1 + left ? a->now : it->at + 1 + left;
+}
+
+static void settle_slice(struct tec_loop *l, struct tec_scheduled *it)
+{
+    struct tec_pending_prefill *a = prefill_of(l, it);
+    const struct tec_replay *r = &it->launch->replay;
+    enum tec_slice state = it->launch->slice.state;
+    if (tec_loop_failed(l)) {
+        fail_slice(l, it);
+        return;
+    }
+    a->done = state == TEC_SLICE_AGAIN ? 0 : a->done + (state == TEC_SLICE_DONE);
+    if (state == TEC_SLICE_DONE) {
+        tec_loop_measure(l, a->chain, TEC_COST_PREFILL, 0, 1, 1, r->end_ns - r->start_ns);
+        share_pictures(l, a, it);
+    }
+    if (state == TEC_SLICE_LATER) {
+        a->now = it->at + 1;
+        return;
+    }
+    it->start_ns = it->n++ ? it->start_ns : r->start_ns;
+    it->end_ns = r->end_ns;
+}
+
+const struct tec_scheduled_kind tec_scheduled_slice = {
+    .next = next_slice, .settle = settle_slice, .fail = fail_slice, .always = true};
+
+const struct tec_memory_prompt *tec_pending_prefill_memory(const struct tec_loop *l, int chain,
+                                                           int session)
+{
+    const struct tec_pending_prefill *next = NULL;
+    for (int i = 0; i < n_pending(l); i++) {
+        const struct tec_pending_prefill *a = &l->pending[i];
+        if (a->waiting > 0 && a->chain == chain && a->region < 0 && a->memory &&
+            (session < 0 || a->session == session) && (!next || a->frame < next->frame))
+            next = a;
+    }
+    return next ? next->memory : NULL;
+}

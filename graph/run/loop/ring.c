@@ -1,0 +1,498 @@
+/* ring.c - sequences in flight: each frame takes an observation in and advances what came before,
+ * in one forward; what has all its tokens leaves as an action. Rings of one plan share forwards,
+ * each with a depth of its own; so do the rings that several sessions have.
+ *
+ * Slots: with rotation a sequence keeps the slot of its turn, and the ring turns by counting. With
+ * shifting the slot is the stage, and tokens are moved after every forward, oldest first. */
+#include "graph/run/loop/ring_own.h"
+
+#include <string.h>
+
+/* --- regions --------------------------------------------------------------------------------- */
+
+/* Where keys move a ring keeps its regions, one a stage; else each sequence takes one. */
+static bool keeps_regions(const struct tec_ring_state *ring)
+{
+    return tec_ring_spec(ring)->shifts;
+}
+
+static void drop_region(const struct tec_ring_state *ring, const struct tec_ring_item *it)
+{
+    if (!keeps_regions(ring))
+        tec_kv_pool_drop(&ring->chain->plan->prefixes, it->region);
+}
+
+static void empty(struct tec_ring_state *ring)
+{
+    for (int i = 0; i < ring->n; i++)
+        drop_region(ring, &ring->items[i]);
+    ring->n = 0;
+}
+
+/* It fills from here on: what came before was neither missing nor lost. */
+static void restart(struct tec_ring_state *ring)
+{
+    empty(ring);
+    ring->seen = UINT64_MAX;
+    ring->broken = 0;
+    ring->filling = true;
+}
+
+void tec_rings_open(struct tec_loop *l)
+{
+    for (int i = 0; i < l->n_rings * l->sessions; i++)
+        for (int k = 0; keeps_regions(&l->rings[i]) && k < tec_ring_spec(&l->rings[i])->stages; k++)
+            tec_kv_pool_take(&l->rings[i].chain->plan->prefixes);
+    for (int s = 0; s < l->sessions; s++)
+        tec_loop_empty_rings(l, s);
+}
+
+void tec_rings_close(struct tec_loop *l)
+{
+    for (int i = 0; i < l->n_rings * l->sessions; i++) {
+        const struct tec_ring_state *ring = &l->rings[i];
+        empty(&l->rings[i]);
+        for (int k = 0; keeps_regions(ring) && k < tec_ring_spec(ring)->stages; k++)
+            tec_kv_pool_drop(&ring->chain->plan->prefixes, ring->first + k);
+    }
+}
+
+/* --- entering and leaving -------------------------------------------------------------------- */
+
+void tec_loop_empty_rings(struct tec_loop *l, int session)
+{
+    for (int i = 0; i < l->n_rings; i++) {
+        struct tec_ring_state *ring = tec_ring_first(l, i) + session;
+        restart(ring);
+        ring->turn = 0;
+    }
+}
+
+void tec_ring_flush(struct tec_loop *l, struct tec_ring_state *ring)
+{
+    if (ring->n == 0)
+        return;
+    struct tec_ring_event more = tec_ring_event();
+    int64_t ids[TEC_MAX_STAGES];
+    int slots[TEC_MAX_STAGES];
+    for (int i = 0; i < ring->n; i++) {
+        ids[i] = ring->items[i].id;
+        slots[i] = ring->items[i].slot;
+    }
+    more.slots = slots;
+    tec_ring_tell_kv(
+        l, ring,
+        (struct tec_event){
+            .what = "flush", .request = -1, .requests = ids, .n = ring->n, .t_ns = tec_loop_now(l)},
+        more);
+    restart(ring);
+}
+
+void tec_rings_begin(struct tec_loop *l, int64_t episode)
+{
+    for (int i = 0; i < l->n_rings; i++) {
+        struct tec_ring_state *ring = tec_ring_own(l, tec_ring_first(l, i));
+        if (ring->episode == episode)
+            continue;
+        tec_ring_flush(l, ring);
+        restart(ring);
+        ring->episode = episode;
+    }
+}
+
+/* Places the sequence's next row: its newest token is the next input. */
+static void place(const struct tec_ring_state *ring, struct tec_ring_item *it)
+{
+    struct tec_row_state *row = &it->row;
+    row->region = it->region;
+    int first = ring->chain->plan->prefixes.first[row->region];
+    row->tail = first + row->prefix;
+    row->pos = row->prefix + it->stage - 1;
+    row->slot = first + row->pos;
+    row->visible = row->pos + 1;
+    row->left = tec_ring_spec(ring)->stages - it->stage + 1;
+    row->done = 0;
+    row->eos = -1; /* judged by the ring */
+    row->place = -1;
+    row->token = it->stage > 0 ? it->tokens[it->stage - 1] : 0;
+}
+
+/* The newest sequence is what requests stand on. Where keys move it has no region that stays: they
+ * get a copy, see next_copy. */
+static void open_prefix(struct tec_loop *l, const struct tec_ring_state *ring,
+                        const struct tec_frame_input *input, int region)
+{
+    if (tec_ring_spec(ring)->request_slots == 0)
+        return;
+    if (!keeps_regions(ring))
+        tec_kv_pool_pin(&ring->chain->plan->prefixes, region);
+    tec_loop_open_prefix(l, ring->chain, input, keeps_regions(ring) ? -1 : region);
+}
+
+static int last_token(const struct tec_loop *l, const struct tec_ring_state *ring,
+                      const struct tec_frame_input *input)
+{
+    const struct tec_prefix_input *o = &tec_chain_input(l, ring->chain, input)->prefix;
+    return o->ids[o->n_text - 1];
+}
+
+static void enter(struct tec_loop *l, struct tec_ring_state *ring,
+                  const struct tec_frame_input *input)
+{
+    struct tec_ring_item *it = &ring->items[ring->n++];
+    int stages = tec_ring_spec(ring)->stages;
+    it->id = l->tick->frame;
+    it->turn = ring->turn;
+    it->captured_ns = input->captured_ns;
+    it->slot = tec_ring_spec(ring)->shifts ? 0 : (int)(ring->turn % stages);
+    it->region = keeps_regions(ring) ? ring->first : tec_kv_pool_take(&ring->chain->plan->prefixes);
+    it->stage = 0;
+    memset(&it->row, 0, sizeof it->row);
+    it->row.request = it->id;
+    it->row.prefix =
+        tec_prefix_rows(ring->chain->plan, &tec_chain_input(l, ring->chain, input)->prefix);
+    place(ring, it);
+    if (tec_ring_spec(ring)
+            ->apart) /* as a request's first row: it repeats its prompt's last token */
+        it->row.token = last_token(l, ring, input);
+    tec_ring_tell_item(l, ring, "alloc", it);
+    open_prefix(l, ring, input, it->region);
+}
+
+static void drop(struct tec_ring_state *ring, int at)
+{
+    drop_region(ring, &ring->items[at]);
+    ring->n--;
+    memmove(&ring->items[at], &ring->items[at + 1], (size_t)(ring->n - at) * sizeof ring->items[0]);
+}
+
+/* Sequences younger than the one that leaves, which will have all tokens in this frame too. */
+static int to_come(const struct tec_ring_state *ring, const struct tec_ring_item *leaves)
+{
+    int n = 0;
+    for (const struct tec_ring_item *it = leaves + 1; it < ring->items + ring->n; it++)
+        n += it->stage + ring->forwards_left >= tec_ring_spec(ring)->stages;
+    return n;
+}
+
+static void release(struct tec_loop *l, struct tec_ring_state *ring, const struct tec_ring_item *it)
+{
+    int action = ring->chain->action;
+    struct tec_action_record *a = &l->record.actions[action];
+    a->to_come = to_come(ring, it);
+    l->record.to_come = a->to_come + l->actions_due + tec_rings_to_come(l, ring);
+    for (int i = 0; i < tec_ring_spec(ring)->stages; i++)
+        ring->chain->chunk[i] = (float)it->tokens[i];
+    ring->filling = false;
+    tec_loop_release(l, action, it->id, it->captured_ns);
+    const struct tec_ring_event more = tec_ring_event();
+    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_RELEASE,
+                                        .node = l->o.actions[action].node,
+                                        .request = it->id,
+                                        .frames = (int)(ring->turn - it->turn),
+                                        .t_ns = a->release_ns,
+                                        .since_ns = it->captured_ns,
+                                        .flag = a->missed,
+                                        .chunk = ring->chain->chunk,
+                                        .ring = &more});
+}
+
+/* An end token before the action is whole: what upstream makes of it is no action. */
+static void break_off(struct tec_loop *l, struct tec_ring_state *ring,
+                      const struct tec_ring_item *it)
+{
+    const struct tec_ring_event more = tec_ring_event();
+    int64_t age = ring->turn - it->turn;
+    if (age < 64)
+        ring->broken |= UINT64_C(1) << age;
+    if (l->o.lost && ring->chain->action == 0)
+        l->o.lost(l->o.user, l->record.session, it->id, it->captured_ns);
+    tec_loop_tell(l, (struct tec_event){.kind = TEC_EVENT_FINISH,
+                                        .what = "eos",
+                                        .node = tec_chain_actor(l, ring->chain),
+                                        .request = it->id,
+                                        .tokens = it->stage,
+                                        .frames = (int)age,
+                                        .t_ns = tec_loop_now(l),
+                                        .since_ns = it->captured_ns,
+                                        .ring = &more});
+}
+
+/* Oldest first. */
+static void leave(struct tec_loop *l, struct tec_ring_state *ring)
+{
+    int stages = tec_ring_spec(ring)->stages, eos = ring->chain->plan->model->text.eos;
+    for (int i = 0; i < ring->n;) {
+        struct tec_ring_item *it = &ring->items[i];
+        bool whole = it->stage == stages;
+        if (!whole && it->tokens[it->stage - 1] != eos) {
+            i++;
+            continue;
+        }
+        if (whole)
+            release(l, ring, it);
+        else
+            break_off(l, ring, it);
+        tec_ring_tell_item(l, ring, "evict", it);
+        drop(ring, i);
+    }
+}
+
+/* --- forwards -------------------------------------------------------------------------------- */
+
+static struct tec_ring_state *ring_of(struct tec_loop *l, const struct tec_scheduled *it)
+{
+    return &l->rings[it->of];
+}
+
+/* Slot to the next one, oldest first, so nothing is overwritten that is still to move. */
+static bool next_shift(struct tec_loop *l, struct tec_scheduled *it)
+{
+    struct tec_ring_state *ring = ring_of(l, it);
+    struct tec_ring_flight *f = &l->flight;
+    for (int i = 0; i < ring->n; i++) {
+        struct tec_ring_item *item = &ring->items[i];
+        f->moves[i] = (struct tec_ring_move){item->slot, item->slot + 1, tec_ring_stored(item)};
+        f->regions[i] = (struct tec_ring_move){ring->first + item->slot,
+                                               ring->first + item->slot + 1, f->moves[i].tokens};
+        item->slot++;
+        item->region++;
+        place(ring, item);
+    }
+    *it->launch =
+        (struct tec_launch){.kind = TEC_LAUNCH_shift, .shift = {.moves = f->regions, .n = ring->n}};
+    return ring->n > 0;
+}
+
+/* A copy of the sequence that has just entered, if a request of this frame is to stand on it. */
+static bool next_copy(struct tec_loop *l, struct tec_scheduled *it)
+{
+    struct tec_chain *c = it->chain;
+    bool asked = false;
+    for (int i = 0; i < l->n_live; i++)
+        asked |= tec_chain_of(l, &l->requests[i]) == c && !l->requests[i].stored &&
+                 (l->sessions < 2 || l->requests[i].session == l->tick->session);
+    if (!asked)
+        return false;
+    c->prefix.region = tec_kv_pool_take(&c->plan->prefixes);
+    l->flight.moves[0] =
+        (struct tec_ring_move){ring_of(l, it)->first, c->prefix.region, c->prefix.rows};
+    *it->launch =
+        (struct tec_launch){.kind = TEC_LAUNCH_shift, .shift = {.moves = l->flight.moves, .n = 1}};
+    return true;
+}
+
+static void settle_moves(struct tec_loop *l, struct tec_scheduled *it)
+{
+    const struct tec_launch *launch = it->launch;
+    int tokens = 0;
+    for (int i = 0; i < launch->shift.n; i++)
+        tokens += launch->shift.moves[i].tokens;
+    tec_loop_measure_ring(l, ring_of(l, it), TEC_COST_SHIFT, &launch->replay, tokens);
+    tec_ring_tell_copy(l, ring_of(l, it), l->flight.moves, launch->shift.n, &launch->replay);
+}
+
+const struct tec_scheduled_kind tec_scheduled_shift = {
+    .next = next_shift, .settle = settle_moves, .once = true};
+const struct tec_scheduled_kind tec_scheduled_copy = {
+    .next = next_copy, .settle = settle_moves, .once = true};
+
+static void add(struct tec_ring_flight *f, struct tec_ring_state *ring, int at)
+{
+    f->ring[f->n] = ring;
+    f->item[f->n++] = &ring->items[at];
+}
+
+/* The rows of forward `at` of the frame: of the rings that have as many. */
+static void gather_rows(struct tec_loop *l, int at)
+{
+    struct tec_ring_flight *f = &l->flight;
+    struct tec_ring_state *const *rings = f->rings;
+    f->n = 0;
+    f->by = rings[0];
+    for (int r = 0; r < f->n_rings; r++)
+        if (tec_ring_enters(rings[r], at))
+            add(f, rings[r], rings[r]->n - 1);
+    f->entering = tec_ring_spec(rings[0])->apart ? 0 : f->n;
+    for (int r = 0; r < f->n_rings; r++)
+        for (int i = rings[r]->n - 1 - tec_ring_enters(rings[r], at);
+             i >= 0 && at < rings[r]->forwards; i--)
+            add(f, rings[r], i);
+}
+
+/* Forward `of` of the frame; the first takes the observations in, where there are any. */
+static bool next_forward(struct tec_loop *l, struct tec_scheduled *it)
+{
+    struct tec_ring_flight *f = &l->flight;
+    f->made = false;
+    for (int r = 0; r < f->n_rings; r++)
+        f->rings[r]->forwards_left =
+            it->of < f->rings[r]->forwards ? f->rings[r]->forwards - 1 - it->of : 0;
+    gather_rows(l, it->of);
+    for (int i = 0; i < f->n; i++)
+        f->rows[i] = &f->item[i]->row;
+    for (int i = 0; i < f->entering; i++)
+        f->prefixes[i] = &tec_chain_input(l, f->ring[i]->chain, f->ring[i]->input)->prefix;
+    *it->launch = (struct tec_launch){.kind = TEC_LAUNCH_packed,
+                                      .packed = {.in = {.prefixes = f->prefixes,
+                                                        .rows = f->rows,
+                                                        .entering = f->entering,
+                                                        .n = f->n - f->entering},
+                                                 .tokens = f->tokens}};
+    return f->n > 0;
+}
+
+static void account(struct tec_loop *l, const struct tec_ring_flight *f, const struct tec_replay *r)
+{
+    int others = f->n - f->entering;
+    const char *name = f->entering ? f->by->packed : f->by->alone;
+    struct tec_launch_record *record = tec_loop_note(l, name, r->start_ns, r->end_ns);
+    record->rows = record->batch = others;
+    l->record.rows += f->n;
+    l->record.tokens += f->n;
+    if (f->entering)
+        tec_loop_measure_ring(l, f->by, TEC_COST_PACKED, r,
+                              tec_launch_ring_point(tec_ring_spec(f->by), f->entering, others));
+    else
+        tec_loop_measure_ring(l, f->by, TEC_COST_DECODE, r, others);
+}
+
+static void settle_forward(struct tec_loop *l, struct tec_scheduled *it)
+{
+    struct tec_ring_flight *f = &l->flight;
+    const struct tec_replay *r = &it->launch->replay;
+    f->made = true;
+    tec_ring_tell_forward(l, f, r);
+    account(l, f, r);
+    for (int i = 0; i < f->n; i++) {
+        struct tec_ring_item *item = f->item[i];
+        item->tokens[item->stage++] = f->tokens[i];
+        place(f->ring[i], item);
+    }
+    tec_ring_tell_tokens(l, f, r->end_ns);
+}
+
+const struct tec_scheduled_kind tec_scheduled_forward = {
+    .next = next_forward, .settle = settle_forward, .once = true};
+
+/* The prefill of a ring's new sequence, where it is a launch of its own. */
+static bool next_enter(struct tec_loop *l, struct tec_scheduled *it)
+{
+    const struct tec_ring_state *ring = ring_of(l, it);
+    it->observed = (struct tec_observed){.region = ring->items[ring->n - 1].region,
+                                         .input = tec_chain_input(l, it->chain, l->input)};
+    *it->launch =
+        (struct tec_launch){.kind = TEC_LAUNCH_prefix, .prefix = {.each = &it->observed, .n = 1}};
+    return true;
+}
+
+static void settle_enter(struct tec_loop *l, struct tec_scheduled *it)
+{
+    const struct tec_replay *r = &it->launch->replay;
+    tec_loop_tell_launch(l, (struct tec_event){.node = it->chain->prefill_node, .request = -1}, 1,
+                         r->start_ns, r->end_ns);
+    tec_loop_measure_prefix(l, tec_chain_index(l, it->chain), r, false, 1);
+}
+
+const struct tec_scheduled_kind tec_scheduled_enter = {
+    .next = next_enter, .settle = settle_enter, .once = true};
+
+/* What the forward has made leaves even if a later launch has failed. */
+static bool next_leave(struct tec_loop *l, struct tec_scheduled *it)
+{
+    if (l->flight.made)
+        leave(l, ring_of(l, it));
+    return false;
+}
+
+const struct tec_scheduled_kind tec_scheduled_leave = {.next = next_leave, .always = true};
+
+static void open_frame(struct tec_loop *l, struct tec_ring_state *ring,
+                       const struct tec_frame_input *input)
+{
+    ring->ran = true;
+    ring->who = l->turn;
+    ring->input = input;
+    ring->forwards = tec_ring_forwards(l, ring);
+    ring->seen = ring->seen << 1 | (input != NULL);
+    ring->broken <<= 1;
+    if (input)
+        enter(l, ring, input);
+}
+
+static void close_frame(struct tec_loop *l, struct tec_ring_state *ring)
+{
+    if (l->record.failed)
+        empty(ring);
+    ring->turn++;
+    if (!tec_ring_spec(ring)->shifts && !l->record.failed) {
+        struct tec_ring_event more = tec_ring_event();
+        more.base = (int)(ring->turn % tec_ring_spec(ring)->stages);
+        tec_ring_tell_kv(
+            l, ring,
+            (struct tec_event){
+                .what = "rotate", .request = -1, .tokens = -1, .t_ns = tec_loop_now(l)},
+            more);
+    }
+    l->record.filling |= ring->filling;
+}
+
+static bool next_close(struct tec_loop *l, struct tec_scheduled *it)
+{
+    (void)it;
+    for (int i = 0; i < l->flight.n_rings; i++) {
+        tec_loop_turn(l, l->flight.rings[i]->who);
+        close_frame(l, l->flight.rings[i]);
+    }
+    l->record.depth = tec_ring_depth(l, &l->rings[0]);
+    return false;
+}
+
+const struct tec_scheduled_kind tec_scheduled_close = {.next = next_close, .always = true};
+
+/* Behind a forward, of the rings that took part. */
+static void add_moves(struct tec_loop *l, int at)
+{
+    for (int r = 0; r < l->flight.n_rings; r++) {
+        const struct tec_ring_state *ring = l->flight.rings[r];
+        int of = (int)(ring - l->rings);
+        if (at >= ring->forwards)
+            continue;
+        if (tec_ring_enters(ring, at) && keeps_regions(ring))
+            tec_schedule_add(l, &tec_scheduled_copy, ring->chain, ring->who, of);
+        tec_schedule_add(l, &tec_scheduled_leave, ring->chain, ring->who, of);
+        if (tec_ring_spec(ring)->shifts)
+            tec_schedule_add(l, &tec_scheduled_shift, ring->chain, ring->who, of);
+    }
+}
+
+/* Of the session whose turn it is. */
+static void add_ring(struct tec_loop *l, struct tec_ring_state *ring)
+{
+    open_frame(l, ring, l->input);
+    l->flight.rings[l->flight.n_rings++] = ring;
+    if (l->input && tec_ring_spec(ring)->apart)
+        tec_schedule_add(l, &tec_scheduled_enter, ring->chain, ring->who, (int)(ring - l->rings));
+}
+
+void tec_rings_add(struct tec_loop *l, struct tec_chain *c)
+{
+    struct tec_ring_flight *f = &l->flight;
+    int forwards = 0;
+    f->n_rings = 0;
+    f->made = false;
+    for (int i = 0; i < l->n_rings * l->n_own; i++) {
+        struct tec_ring_state *first = tec_ring_first(l, i / l->n_own);
+        tec_loop_turn(l, i % l->n_own);
+        if (first->chain->plan == c->plan && !l->tick->rests && !tec_ring_own(l, first)->ran)
+            add_ring(l, tec_ring_own(l, first));
+    }
+    for (int r = 0; r < f->n_rings; r++)
+        forwards = f->rings[r]->forwards > forwards ? f->rings[r]->forwards : forwards;
+    for (int at = 0; at < forwards; at++) {
+        tec_schedule_add(l, &tec_scheduled_forward, f->rings[0]->chain, f->rings[0]->who, at);
+        add_moves(l, at);
+    }
+    if (forwards > 0)
+        tec_schedule_add(l, &tec_scheduled_close, c, f->rings[0]->who, 0);
+}

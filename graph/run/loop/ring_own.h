@@ -1,0 +1,53 @@
+/* ring_own.h - between the files of rings: the sequences of one forward, and what is told of it. */
+#ifndef TEC_GRAPH_RUN_LOOP_RING_OWN_H
+#define TEC_GRAPH_RUN_LOOP_RING_OWN_H
+
+#include "graph/run/loop/state_rings.h"
+
+static inline const struct tec_plan_spec *tec_ring_spec(const struct tec_ring_state *ring)
+{
+    return &ring->chain->plan->spec;
+}
+
+/* Which of the topology's rings it is, and whose. */
+static inline int tec_ring_index(const struct tec_loop *l, const struct tec_ring_state *ring)
+{
+    return (int)(ring - l->rings) / l->sessions;
+}
+
+static inline int tec_ring_session(const struct tec_loop *l, const struct tec_ring_state *ring)
+{
+    return (int)(ring - l->rings) % l->sessions;
+}
+
+/* Does its observation enter with forward `at` of the frame? */
+static inline bool tec_ring_enters(const struct tec_ring_state *ring, int at)
+{
+    return at == 0 && ring->input;
+}
+
+/* Tokens of a sequence whose keys are there. */
+static inline int tec_ring_stored(const struct tec_ring_item *it)
+{
+    return it->row.prefix + (it->stage > 0 ? it->stage - 1 : 0);
+}
+
+/* ring_tell.c: what is done to keys and values of a ring, to one sequence of it; a forward, whose
+ * replay it was; the tokens that it made. */
+void tec_ring_tell_kv(const struct tec_loop *l, const struct tec_ring_state *ring,
+                      struct tec_event event, struct tec_ring_event more);
+void tec_ring_tell_item(const struct tec_loop *l, const struct tec_ring_state *ring,
+                        const char *what, const struct tec_ring_item *it);
+void tec_ring_tell_forward(const struct tec_loop *l, const struct tec_ring_flight *f,
+                           const struct tec_replay *r);
+void tec_ring_tell_tokens(const struct tec_loop *l, const struct tec_ring_flight *f, int64_t at_ns);
+/* A launch that moved keys. */
+void tec_ring_tell_copy(const struct tec_loop *l, const struct tec_ring_state *ring,
+                        const struct tec_ring_move *moves, int n, const struct tec_replay *r);
+
+static inline struct tec_ring_event tec_ring_event(void)
+{
+    return (struct tec_ring_event){.slot = -1, .base = -1};
+}
+
+#endif

@@ -1,0 +1,477 @@
+/* state.h - between the files of the frame loop: what a run changes. Owned by the frame thread. */
+#ifndef TEC_GRAPH_RUN_LOOP_STATE_H
+#define TEC_GRAPH_RUN_LOOP_STATE_H
+
+#include "graph/kv/stages.h"
+#include "graph/run/loop/loop.h"
+#include "graph/run/loop/pictures.h"
+#include "graph/run/loop/schedule.h"
+
+/* The draft of a request, if its decoder has one: a row of the model that proposes. It stands
+ * before the tokens that it has not read, of which there are 1 or 2 where it reads at all. */
+struct tec_draft {
+    int pending; /* as the request's; the request waits for it */
+    int n_unread, unread[2];
+    int drafted, kept;        /* proposed so far; of these what the request's model said as well */
+    struct tec_row_state row; /* region -1: its prefill has not run */
+};
+
+/* A live language request. */
+struct tec_request {
+    int64_t id;
+    int decoder, session, request_slot, text; /* text: index of its record */
+    int max, made, prio, prompt_tokens;       /* of its own prompt */
+    int64_t born_ns, deadline_ns, born_frame; /* deadline INT64_MAX: none */
+    int64_t episode;                          /* of the observation that it was born with */
+    int64_t number;                           /* among those of its session */
+    bool stored, shared, ended;               /* ended: leaves with the next sweep */
+    bool whole;  /* not beside the hard nodes in this frame: it recalls a prompt of its own */
+    int pending; /* index of a prefill, see below; -1 = none */
+    int64_t seen, captured_ns; /* the frame and the time of its prefix's observation, where actions
+                                * act on its keys */
+    struct tec_row_state row;
+    struct tec_draft draft;
+};
+
+/* The keys of the last finished text of a decoder, for actions. */
+struct tec_text_keys {
+    bool held, complete;       /* there is one; with the key of its last token */
+    int request_slot, text;    /* tokens behind the prefix, those of a prompt of its own as well */
+    int session;               /* whose it is */
+    int64_t episode, number;   /* number: of finished texts, counted on */
+    int64_t seen, captured_ns; /* of its prefix's observation */
+    const float *state;        /* the same */
+    struct tec_row_state row;  /* at the step that reads the last token */
+};
+
+/* Keys of finished texts whose last token is about to be read. */
+struct tec_incomplete_keys {
+    struct tec_text_keys *keys[TEC_MAX_SESSIONS];
+    struct tec_row_state *rows[TEC_MAX_SESSIONS];
+    int tokens[TEC_MAX_SESSIONS], made[TEC_MAX_SESSIONS];
+};
+
+/* A prefill that is not in frames, which requests of one frame wait for. Unused: nobody waits. */
+struct tec_pending_prefill {
+    int chain, session;
+    int64_t frame;          /* that they were born in */
+    int waiting, done, now; /* requests; slices that have run, and that run in this frame */
+    int region, rows;       /* from its first slice on; -1 = none */
+    int n, *ids;            /* its prompt: [text_tokens of its plan] */
+    int n_pictures;
+    struct tec_pictures_seen seen;
+    bool known;      /* their rows were there when it began */
+    uint8_t *pixels; /* of all of them, one after the other; NULL = no chain reads any */
+    struct tec_memory_prompt *memory; /* its segments; NULL = none. One of the chain's rooms */
+};
+
+/* The newest prefix of a chain: the running frame's, or where a later frame reads it an earlier
+ * one's. */
+struct tec_chain_prefix {
+    int region, rows, last_token; /* region -1: none */
+    int *prompt, n_prompt;        /* [text_tokens]; none where tokens have no penalty */
+    int64_t frame, captured_ns;   /* of its observation */
+    int64_t episode;              /* the same */
+    float *state;                 /* of that: [tec_model_state]; where it is kept */
+};
+
+/* The texts of a session's newest observation. */
+struct tec_text_given {
+    bool seen;
+    uint64_t keys[1 + TEC_MAX_TEXTS];
+};
+
+/* A chain of the loop: a prefill and the nodes on its keys. */
+struct tec_chain {
+    bool in_frames; /* see loop.h */
+    struct tec_plan *plan;
+    struct tec_executor *executor;
+    struct tec_costs *costs;
+    int first_request_slot, slices;       /* in request_slot_taken; of its prefill, 1 = in one */
+    int kv_frame, kv_requests;            /* which views; requests -1 = none */
+    int prefill_node, language;           /* topology; -1 = none. language: its first decode */
+    int action;                           /* its first action node, of the loop's; -1 = none */
+    int n_actions, acts[TEC_MAX_ACTIONS]; /* all of them, in the order in which they run */
+    int every;                            /* frames from one prefill to the next */
+    bool keeps;                           /* the prefix outlives its frame */
+    bool says, said;   /* hard nodes wait for texts; these have been made in this frame */
+    int64_t behind_ns; /* the earliest deadline of its hard texts that nobody waits for, after the
+                        * tick; 0 = there are none */
+    bool behind;       /* and they have had their turn in this frame */
+    int n_shown;       /* prompts whose segments the view has, and from which one on */
+    const struct tec_memory_prompt *shown[TEC_MAX_SESSIONS];
+    int first_segment[TEC_MAX_SESSIONS];
+    bool parted; /* jobs may run beside the hard nodes of this frame */
+    struct tec_chain_prefix prefix;
+    struct tec_ring_state *ring; /* the first session's; NULL = none */
+    float *chunk;                /* [horizon, dim], or of a ring [stages] */
+    struct tec_text_given given[TEC_MAX_TICKING];
+    struct tec_late_input *late;   /* [sessions]; NULL = it waits for none */
+    struct tec_pictures_seen kept; /* of its model's first chain: whose rows are there */
+};
+
+/* One sequence in flight in a ring: an observation and what it has said so far. */
+struct tec_ring_item {
+    int64_t id, turn, captured_ns; /* id: of the frame that took it in */
+    int slot, region, stage;       /* stage: tokens made */
+    struct tec_row_state row;
+    int tokens[TEC_MAX_STAGES];
+};
+
+/* A ring of one session. A frame that it has lived through is a turn. Of the last 64, newest in bit
+ * 0: `seen` had an observation, `broken` lost its sequence to an early end token. */
+struct tec_ring_state {
+    struct tec_chain *chain;
+    const char *name;                    /* of its resource */
+    const char *packed, *alone;          /* its launches: with prefills, without */
+    bool flushes;                        /* with a new instruction */
+    int first;                           /* region of its first slot */
+    int n;                               /* in flight */
+    bool ran;                            /* in this frame */
+    int who;                             /* its session's place in this frame */
+    const struct tec_frame_input *input; /* that it takes in in this frame; NULL = none */
+    int forwards;                        /* of this frame */
+    int forwards_left;                   /* behind the one that runs */
+    int64_t episode;                     /* of the newest observation */
+    int64_t turn;
+    bool filling;
+    uint64_t seen, broken;
+    struct tec_ring_item items[TEC_MAX_STAGES]; /* oldest first */
+};
+
+/* The rings of a plan in a frame, those of all its sessions, and the sequences of a forward, in the
+ * order of its rows: those that enter, at most one of each ring, then the others, ring by ring,
+ * youngest first. */
+struct tec_ring_flight {
+    struct tec_ring_state *rings[TEC_MAX_STAGES];
+    int n_rings;
+    bool made;                 /* the newest forward did not fail */
+    struct tec_ring_state *by; /* the first ring: of its plan all are */
+    int n, entering;
+    struct tec_ring_state *ring[TEC_MAX_STAGES];
+    struct tec_ring_item *item[TEC_MAX_STAGES];
+    const struct tec_prefix_input *prefixes[TEC_MAX_STAGES];
+    struct tec_row_state *rows[TEC_MAX_STAGES];
+    int tokens[TEC_MAX_STAGES];
+    struct tec_ring_move moves[TEC_MAX_STAGES], regions[TEC_MAX_STAGES]; /* of slots; of regions */
+};
+
+/* Frames that ended, for those that had to wait for them. */
+enum { TEC_RECENT_FRAMES = 256 };
+
+struct tec_recent {
+    int64_t end_ns, over_ns, waited_ns, planner_ns, host_ns;
+};
+
+/* As many as a pipeline may have resources, and one more of requests that hold on to a prefix. */
+enum { TEC_MAX_KV_VIEWS = 64 + 1 };
+
+/* The frame of one session among those of several that run together: its input and tick, of the
+ * record what is its own. Of the session whose turn it is they are the loop's instead. */
+struct tec_own_frame {
+    const struct tec_frame_input *input;
+    struct tec_tick *tick;
+    struct tec_frame_record record; /* when the frame has ended: all of it */
+    int actions_due;
+};
+
+/* The prefixes of one session, of all chains. Of the session whose turn it is they are the chains'
+ * instead; of one that is not in the running frame they are those that later frames read. */
+struct tec_own_prefixes {
+    struct tec_chain_prefix of[TEC_MAX_CHAINS];
+};
+
+struct tec_loop {
+    struct tec_loop_options o;
+    struct tec_heap *heap;
+    struct tec_arena arena;
+    bool warming; /* what is measured is no frame's */
+    struct tec_replay_samples
+        *samples; /* of the warm-up, with which large launches are not run; NULL */
+    const struct tec_cost_table *table; /* NULL: costs are measured */
+    int64_t frame, next_id;
+    int64_t n_opened;                      /* frames, counts on */
+    int64_t next_of[TEC_MAX_SESSIONS];     /* requests that each session has asked for */
+    int sessions;                          /* that may be in one frame */
+    struct tec_own_frame *own;             /* [sessions]; NULL = there is one session */
+    struct tec_own_prefixes *own_prefixes; /* the same, by session */
+    int n_own, turn;                       /* of the running frame; whose turn it is */
+    int whose;                             /* the session whose prefixes the chains have */
+    struct tec_chain *chains;              /* [o.n_chains] */
+    int n_hard, hard[TEC_MAX_CHAINS];      /* those in frames, the earliest deadline first */
+    int request_slots, max_k, new_tokens,
+        prompt_tokens;            /* of all chains together: the sum; the most */
+    int n_live;                   /* requests[0 .. n_live - 1], ascending id */
+    struct tec_request *requests; /* [request_slots] */
+    bool *request_slot_taken;     /* [request_slots] */
+    struct tec_utterance *texts;  /* [n_texts] */
+    int n_texts;
+    int64_t n_ended, *text_ended; /* [n_texts] when it ended, as a count; 0 = not yet used */
+    int *tokens, *made; /* of a frame's launches: [request_slots, max_k], [request_slots] */
+    float *likely;      /* of a frame's launches: [request_slots, entries] */
+    int entries;        /* of the largest tree of any model */
+    double *sums;       /* scratch of a ranking */
+    int *prompts;       /* [request_slots, prompt_tokens] prompts of their own, by request slot */
+    struct tec_text_keys *text_keys; /* [n_decoders, sessions]; NULL = no action reads any */
+    struct tec_kept_chunk *kept; /* [n_actions, TEC_MAX_TICKING]; NULL = all run in every frame */
+    float *seen_state;           /* [request_slots, state_size] the robot's, of their prefixes */
+    size_t state_size;
+    int64_t n_held;                      /* counts on */
+    const struct tec_frame_input *input; /* of the running frame; NULL = none */
+    struct tec_tick *tick;               /* of the running frame */
+    struct tec_frame_record record;
+    struct tec_frame_view view;
+    struct tec_request_view *view_rows; /* [request_slots] */
+    struct tec_kv_view kv[TEC_MAX_KV_VIEWS];
+    int texts_kv[TEC_MAX_DECODERS]; /* which of them a decoder's texts are in; -1 = none */
+    int64_t *late_us;               /* [inputs] */
+    struct tec_segment_view segments[TEC_MAX_SEGMENTS];
+    struct tec_decision decision, scratch;
+    struct tec_frame_result result;
+    struct tec_pending_prefill *pending; /* [TEC_MAX_PENDING]; NULL: every chain is in frames */
+    int turns[TEC_MAX_PENDING], n_turns; /* those that have slices in this frame, in order */
+    int order[TEC_MAX_ROWS], n_order;    /* rows that advance, in launch order */
+    struct tec_row_state *states[TEC_MAX_ROWS];
+    struct tec_scheduled *items; /* of this frame, in the order in which they run */
+    int most_items;              /* for which there is room, and for one that never runs */
+    int n_items, n_ran;          /* n_ran: those before have run, or run beside */
+    struct tec_launch launch;    /* of the item that runs */
+    int n_jobs;                  /* launches beside hard nodes */
+    struct tec_launch jobs[TEC_MAX_LAUNCHES];
+    int seen[TEC_MAX_SESSIONS], n_seen;             /* sessions that a chain is prefilled for */
+    struct tec_observed observed[TEC_MAX_SESSIONS]; /* of a launch of theirs */
+    struct tec_chain_input pending_input;           /* of a prefill in slices */
+    struct tec_incomplete_keys incomplete;
+    int lane;               /* of events: 1 while work beside the hard nodes is reported, then 2 */
+    int actions_due;        /* chunks that hard nodes have still to make in this frame */
+    int64_t replayed_ns;    /* device time of this frame */
+    int64_t replayed_until; /* when the last launch that it counts ended */
+    int64_t device_over_ns; /* of it, beyond the p99 known before */
+    int64_t ran_ns;         /* the executor's CPU time when the frame opened; -1 = not known */
+    struct tec_recent recent[TEC_RECENT_FRAMES];
+    int64_t n_recent;             /* counts on */
+    int64_t pending_ns;           /* of this frame: for inputs */
+    int64_t lost_ns;              /* to the host, see account.c */
+    int n_rings;                  /* as the topology's */
+    struct tec_ring_state *rings; /* [n_rings, sessions]; NULL = there are none */
+    struct tec_ring_flight flight;
+    struct tec_histogram usual_planner, usual_host;
+    struct tec_histogram usual_launches, usual_ran; /* of a frame; where ran_ns is known */
+};
+
+static inline int tec_chain_at(const struct tec_loop *l, const struct tec_request *r)
+{
+    return l->o.decoders[r->decoder].chain;
+}
+
+static inline struct tec_chain *tec_chain_of(const struct tec_loop *l, const struct tec_request *r)
+{
+    return &l->chains[tec_chain_at(l, r)];
+}
+
+static inline int tec_chain_index(const struct tec_loop *l, const struct tec_chain *c)
+{
+    return (int)(c - l->chains);
+}
+
+static inline const struct tec_chain_input *tec_chain_input(const struct tec_loop *l,
+                                                            const struct tec_chain *c,
+                                                            const struct tec_frame_input *input)
+{
+    int who = c->late && l->n_opened > 0 && l->sessions > 1 ? l->tick->session : 0;
+    const struct tec_late_input *late = c->late ? &c->late[who] : NULL;
+    return late && l->n_opened > 0 && late->opened == l->n_opened ? &late->in
+                                                                  : &input->chains[c - l->chains];
+}
+
+/* The node that makes a chain's actions, the first where there are several; -1 = none. */
+static inline int tec_chain_actor(const struct tec_loop *l, const struct tec_chain *c)
+{
+    return c->action >= 0 ? l->o.actions[c->action].node : -1;
+}
+
+/* The cache of a decoder's texts, as policies see it. */
+static inline int tec_loop_texts(const struct tec_loop *l, int decoder)
+{
+    int own = l->texts_kv[decoder];
+    return own >= 0 ? own : l->chains[l->o.decoders[decoder].chain].kv_frame;
+}
+
+static inline int64_t tec_loop_now(const struct tec_loop *l)
+{
+    return tec_clock_now(&l->chains->executor->clock);
+}
+
+/* The device has failed, and the record says so: nothing is launched any more. */
+static inline bool tec_loop_failed(struct tec_loop *l)
+{
+    bool failed = false;
+    for (int i = 0; i < l->o.n_chains; i++)
+        failed |= tec_device_failure(l->chains[i].plan->device, NULL) != TEC_OK;
+    l->record.failed |= failed;
+    return failed;
+}
+
+/* Another loop's frame waits for the device: language that has had a launch goes on later. */
+static inline bool tec_loop_yields(const struct tec_loop *l)
+{
+    return l->o.others.wait && l->o.others.wait(l->o.others.self);
+}
+
+/* When a frame of another loop is thought to come; INT64_MAX: none is. */
+static inline int64_t tec_loop_others_next(const struct tec_loop *l, int64_t now_ns)
+{
+    return l->o.others.wait ? l->o.others.next(l->o.others.self, now_ns) : INT64_MAX;
+}
+
+/* own_frames.c: let it be the turn of a session of the running frame: by its place among them, or
+ * that of a request. */
+void tec_loop_turn(struct tec_loop *l, int who);
+void tec_loop_turn_of(struct tec_loop *l, const struct tec_request *r);
+/* Let the chains have the prefixes of a session. */
+void tec_loop_take_prefixes(struct tec_loop *l, int session);
+/* Whether any of them has an observation. */
+bool tec_loop_observed(const struct tec_loop *l);
+enum tec_status tec_own_frames_create(struct tec_loop *l, struct tec_error *err);
+
+/* requests.c: the manager's operations on requests (store, retrieve, update, remove; batching is a
+ * list of rows), admission, texts. */
+bool tec_requests_cancel(struct tec_loop *l, int64_t id); /* whether it was alive */
+/* Where its own prompt is kept: [prompt_tokens]. */
+int *tec_request_prompt(const struct tec_loop *l, const struct tec_request *r);
+void tec_requests_expire(struct tec_loop *l);
+void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask); /* ask NULL: own */
+/* Its row, on the frame's prefix, one of its own, or the one it waited for, in `region`. */
+void tec_requests_start(struct tec_loop *l, struct tec_request *r, int region);
+void tec_requests_store(struct tec_loop *l, struct tec_request *r, int region, int64_t at_ns);
+/* n tokens of a launch that ended at `at_ns`; the last ones when its row is done. */
+void tec_requests_update(struct tec_loop *l, struct tec_request *r, const int *tokens, int n,
+                         int64_t at_ns);
+/* Its ranking, from how likely each entry of its tree is: it is finished. */
+void tec_requests_rank(struct tec_loop *l, struct tec_request *r, const float *likely,
+                       int64_t at_ns);
+/* Give up: an event says why, the request slot is free after the next sweep. */
+void tec_requests_shed(struct tec_loop *l, struct tec_request *r, const char *reason);
+void tec_requests_end(struct tec_loop *l, struct tec_request *r, const char *reason, int how,
+                      int64_t at_ns);
+void tec_requests_sweep(struct tec_loop *l); /* drops those that ended, and their decisions */
+
+/* rank.c: the texts of a decoder's tree, the likeliest first, equals in their order, what is not a
+ * number last; out [n_texts], scratch [n_texts + n_nodes]. And memory for it, by utterance. */
+void tec_rank(const struct tec_decoder *decoder, const float *likely, struct tec_ranked *out,
+              double *scratch);
+bool tec_rank_memory(struct tec_loop *l);
+
+/* view.c: what policies see, costs included. */
+void tec_loop_prepare_view(struct tec_loop *l);
+void tec_loop_view(struct tec_loop *l);
+struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct tec_request *r);
+double tec_loop_cost(const struct tec_loop *l, const char *what, double point, double q);
+/* What a launch of a ring takes, as tec_loop_measure_ring; SHIFT: of one token. */
+double tec_loop_ring_cost(const struct tec_loop *l, const struct tec_ring_state *ring,
+                          enum tec_cost_kind kind, int n, double q);
+/* One launch of that kind (decode: one step) at so many rows. */
+double tec_loop_launch_cost(const struct tec_loop *l, int chain, enum tec_cost_kind kind, int rows,
+                            double q);
+
+/* decide.c: the policy's decision for this frame, and the jobs that it comes to. */
+void tec_loop_plan(struct tec_loop *l);
+/* Does row a come before row b by priority? */
+bool tec_loop_before(const struct tec_loop *l, int a, int b);
+/* Is an optional node left out of the frame? */
+bool tec_loop_leaves_out(const struct tec_loop *l, int node);
+
+/* pending_prefill.c: prefills that requests wait for. */
+void tec_pending_prefill_join(struct tec_loop *l, struct tec_request *r); /* at its birth */
+void tec_pending_prefill_leave(struct tec_loop *l, struct tec_request *r, int64_t at_ns);
+/* What it waits for, its own before its draft's; NULL: nothing. */
+const struct tec_pending_prefill *tec_pending_prefill_of(const struct tec_loop *l,
+                                                         const struct tec_request *r);
+int tec_pending_prefill_left(const struct tec_loop *l, const struct tec_request *r); /* slices */
+void tec_pending_prefill_plan(struct tec_loop *l); /* which slices run in this frame */
+/* Has it a prefix by the time that language runs? */
+bool tec_pending_prefill_ready(const struct tec_loop *l, const struct tec_request *r);
+/* The segments of the prefill of a chain that is begun next for a session (-1: for any); NULL =
+ * none.
+ */
+const struct tec_memory_prompt *tec_pending_prefill_memory(const struct tec_loop *l, int chain,
+                                                           int session);
+/* The frame's decision about a prompt of segments that is begun now; NULL: about none. */
+void tec_loop_recompute(const struct tec_loop *l, const struct tec_chain *c,
+                        const struct tec_memory_prompt *prompt);
+
+/* drafts.c: requests whose tokens a second model proposes. */
+void tec_draft_start(struct tec_loop *l, struct tec_request *r, const struct tec_pending_prefill *a,
+                     int64_t at_ns); /* its prefill has run */
+void tec_draft_end(struct tec_loop *l, struct tec_request *r, int64_t at_ns);
+bool tec_loop_drafts(const struct tec_loop *l, int decoder); /* its launches look at drafts */
+/* Run a job of requests that have drafts: every row advances as by k steps of decode. */
+void tec_drafts_run(struct tec_loop *l, struct tec_launch *job, const int *rows);
+void tec_drafts_warm(struct tec_loop *l);
+
+/* loop_chains.c: the chains of the loop. */
+enum tec_status tec_chains_init(struct tec_loop *l, struct tec_error *err);
+void tec_chains_view(struct tec_loop *l); /* caches of all chains */
+
+/* hard.c: prefill and actions. soft.c: new requests stored, launches run and settled. */
+/* The frame's observation is the chain's prefix, in that region. */
+void tec_loop_open_prefix(struct tec_loop *l, struct tec_chain *c,
+                          const struct tec_frame_input *input, int region);
+/* Is the chain prefilled in this frame? */
+bool tec_loop_prefills(const struct tec_loop *l, const struct tec_chain *c);
+/* Chunks that the hard nodes of a chain make in this frame. */
+int tec_loop_actions_due(const struct tec_loop *l, const struct tec_chain *c);
+/* Tells which actions the decision leaves out of the frame of the session whose turn it is. */
+void tec_loop_leave_actions_out(struct tec_loop *l);
+/* The chunk of an action node in its chain's leaves: of the observation of frame `seen`. */
+void tec_loop_release(struct tec_loop *l, int action, int64_t seen, int64_t captured_ns);
+void tec_loop_drop_prefix(struct tec_loop *l, struct tec_chain *c);
+/* Does an action node run on this frame's prefix, or on a text, and are its keys there? */
+bool tec_loop_runs_late(const struct tec_loop *l, const struct tec_chain *c, int action);
+/* The items of a chain in frames that is no ring; those of language. */
+void tec_loop_add_hard(struct tec_loop *l, struct tec_chain *c);
+/* The earliest deadline of a chain's actions and of those that wait for its texts, after the tick;
+ * INT64_MAX without. */
+int64_t tec_loop_due(const struct tec_loop *l, int chain);
+void tec_loop_add_soft(struct tec_loop *l, bool observed);
+/* A new request of a row stands on its session's prefix. Of an item n rows of the order, from
+ * `first` on, advance by k steps: filled, launched, settled. A launch of such rows is told that
+ * made no text. */
+void tec_loop_store(struct tec_loop *l, int row);
+void tec_loop_fill_rows(struct tec_loop *l, struct tec_scheduled *it, int first, int n, int k);
+void tec_loop_launch_rows(struct tec_loop *l, struct tec_scheduled *it);
+void tec_loop_settle_rows(struct tec_loop *l, struct tec_scheduled *it);
+void tec_loop_tell_rows(struct tec_loop *l, const struct tec_replay *replay, const int64_t *ids,
+                        int n, int node);
+struct tec_launch_record *tec_loop_note(struct tec_loop *l, const char *node, int64_t start_ns,
+                                        int64_t end_ns);
+const char *tec_loop_node_name(const struct tec_loop *l, int node);
+
+/* Tell the sink; t_ns 0 is now. What is done to a cache (`from`: of another; -1 = none), to that of
+ * a request. */
+void tec_loop_tell(const struct tec_loop *l, struct tec_event event);
+void tec_loop_tell_cache(const struct tec_loop *l, const char *what, int kv, int from,
+                         int64_t request, int tokens, int64_t at_ns);
+void tec_loop_tell_kv(const struct tec_loop *l, const char *what, const struct tec_request *r,
+                      int tokens, int64_t at_ns);
+/* Of a chain's prefix, which no request has for itself. */
+void tec_loop_tell_prefix(const struct tec_loop *l, const char *what, const struct tec_chain *c,
+                          int tokens, int64_t at_ns);
+
+/* The first chain with the plan of a chain: their costs are its. */
+const struct tec_chain *tec_chain_host(const struct tec_loop *l, const struct tec_chain *c);
+
+/* account.c: costs, misses, the frame's result. */
+void tec_loop_account_open(struct tec_loop *l); /* the record's frame begins */
+void tec_loop_account(struct tec_loop *l);
+void tec_loop_replayed(struct tec_loop *l, int64_t start_ns, int64_t end_ns); /* no host time */
+void tec_loop_measure_prefix(struct tec_loop *l, int chain, const struct tec_replay *r, bool action,
+                             int n); /* of n observations */
+/* A launch of a model: of at most `times` steps, of which `steps` were made. */
+void tec_loop_measure(struct tec_loop *l, int chain, enum tec_cost_kind kind, int rows, int times,
+                      int steps, int64_t ns);
+/* A launch of a ring: PACKED by its point, DECODE by its rows, SHIFT of so many tokens. */
+void tec_loop_measure_ring(struct tec_loop *l, const struct tec_ring_state *ring,
+                           enum tec_cost_kind kind, const struct tec_replay *r, int n);
+
+#endif

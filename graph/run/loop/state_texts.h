@@ -1,0 +1,32 @@
+/* state_texts.h - within the loop: texts that prefills read, keys that finished texts leave, and
+ * texts that hard nodes wait for. */
+#ifndef TEC_GRAPH_RUN_LOOP_STATE_TEXTS_H
+#define TEC_GRAPH_RUN_LOOP_STATE_TEXTS_H
+
+#include "graph/run/loop/state.h"
+
+/* texts.c: a finished text that prefills read becomes a version of its stream; what a prefill of
+ * this frame reads is recorded and told; the prompt of one that waits, when its text is said. */
+void tec_loop_post_text(struct tec_loop *l, const struct tec_request *r, int64_t at_ns);
+void tec_loop_read_text(struct tec_loop *l, int chain);
+void tec_loop_tell_unread(struct tec_loop *l); /* which the observation could not read */
+void tec_loop_hear(struct tec_loop *l, struct tec_chain *c);
+
+/* text_keys.c: keys of finished texts that actions read. Request slots of a session that are kept
+ * free for them; what a request's prefix saw, when it is stored; whether its keys stay, which is
+ * asked when it has finished; the newest that an action reads in the frame of the session whose
+ * turn it is, NULL = none. */
+enum tec_status tec_loop_text_keys_create(struct tec_loop *l, struct tec_error *err);
+bool tec_loop_text_keys_reserves(const struct tec_loop *l, int decoder, int session);
+void tec_loop_text_keys_see(struct tec_loop *l, struct tec_request *r);
+bool tec_loop_text_keys_hold(struct tec_loop *l, const struct tec_request *r, int64_t at_ns);
+const struct tec_text_keys *tec_loop_text_keys_of(const struct tec_loop *l, int action);
+void tec_loop_text_keys_reset(struct tec_loop *l);
+
+/* text_first.c: hard texts. Is a request one? Does the session whose turn it is have one of a
+ * decoder that has not ended? Those of a chain that come behind its actions go in. */
+bool tec_loop_awaits(const struct tec_loop *l, const struct tec_request *r);
+bool tec_loop_says(const struct tec_loop *l, int decoder);
+void tec_loop_add_behind(struct tec_loop *l, struct tec_chain *c);
+
+#endif

@@ -1,0 +1,94 @@
+/* text_first.c - hard texts, which a hard node waits for or which have a hard deadline: made to
+ * their ends in the frame that they are born in. Those that a node waits for come before it. The
+ * others come behind all actions of their chain, and behind the chains that are due no later than
+ * they are, so that language delays no action that is due before it.
+ *
+ * They are rows of launches like other texts, but no decision is asked about them. */
+#include "graph/run/loop/schedule.h"
+#include "graph/run/loop/state_texts.h"
+
+enum { BEHIND = -2 /* in the place of an action: texts that nobody waits for */ };
+
+bool tec_loop_awaits(const struct tec_loop *l, const struct tec_request *r)
+{
+    return l->o.decoders[r->decoder].awaited;
+}
+
+/* Is it of what the item makes, and of a session of this frame? */
+static bool is_due(const struct tec_loop *l, const struct tec_request *r,
+                   const struct tec_scheduled *it)
+{
+    bool behind = it->of == BEHIND;
+    bool here = l->n_own < 2 && r->session == l->tick->session;
+    for (int i = 0; i < l->n_own && l->n_own > 1; i++)
+        here |= l->own[i].tick->session == r->session && l->own[i].input;
+    return here && !r->ended && tec_loop_awaits(l, r) && tec_chain_of(l, r) == it->chain &&
+           l->o.decoders[r->decoder].behind == behind;
+}
+
+bool tec_loop_says(const struct tec_loop *l, int decoder)
+{
+    for (int i = 0; i < l->n_live; i++)
+        if (l->requests[i].decoder == decoder && !l->requests[i].ended &&
+            l->requests[i].session == l->tick->session)
+            return true;
+    return false;
+}
+
+/* The next rows of one launch, behind those that the decision has ordered: as many as the largest
+ * captured batch takes, a ranking alone. Returns how many, *k the steps that the longest needs. */
+static int next_rows(struct tec_loop *l, const struct tec_scheduled *it, int *k)
+{
+    const struct tec_plan_spec *s = &it->chain->plan->spec;
+    int n = 0, largest = s->n_batches ? s->batches[s->n_batches - 1] : 1;
+    *k = 1;
+    for (int i = 0; i < l->n_live && n < largest; i++) {
+        const struct tec_request *r = &l->requests[i];
+        bool ranks = l->o.decoders[r->decoder].tree != NULL;
+        if (!is_due(l, r, it) || (ranks && n))
+            continue;
+        int left = r->row.left + r->row.waiting;
+        l->order[l->n_order + n++] = i;
+        *k = left > *k ? left : *k;
+        if (ranks)
+            break;
+    }
+    return n;
+}
+
+/* New ones stand on their session's prefix. */
+static void store(struct tec_loop *l, const struct tec_scheduled *it)
+{
+    for (int i = 0; i < l->n_live; i++)
+        if (is_due(l, &l->requests[i], it) && !l->requests[i].stored)
+            tec_loop_store(l, i);
+}
+
+/* Once a frame: those that are waited for when the first action that waits is about to run, or none
+ * has. */
+static bool next_text(struct tec_loop *l, struct tec_scheduled *it)
+{
+    struct tec_chain *c = it->chain;
+    int k;
+    if (it->at == 0) {
+        bool *said = it->of == BEHIND ? &c->behind : &c->said;
+        if (*said || (it->of >= 0 && !tec_loop_runs_late(l, c, it->of)))
+            return false;
+        *said = true;
+        store(l, it);
+    }
+    int n = next_rows(l, it, &k);
+    if (n > 0)
+        tec_loop_fill_rows(l, it, l->n_order, n, k);
+    return n > 0;
+}
+
+void tec_loop_add_behind(struct tec_loop *l, struct tec_chain *c)
+{
+    tec_schedule_add(l, &tec_scheduled_text, c, l->n_own - 1, BEHIND);
+    if (l->text_keys)
+        tec_schedule_add(l, &tec_scheduled_keys, c, 0, 0);
+}
+
+const struct tec_scheduled_kind tec_scheduled_text = {
+    .next = next_text, .launch = tec_loop_launch_rows, .settle = tec_loop_settle_rows};

@@ -1,0 +1,484 @@
+/* view.c - what policies see of a frame: requests, caches, costs and the slack. */
+#include "graph/run/loop/state_rings.h"
+#include "graph/run/recall/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+struct tec_request_view tec_loop_view_of(const struct tec_loop *l, const struct tec_request *r)
+{
+    const struct tec_chain *s = &l->chains[tec_chain_at(l, r)];
+    const struct tec_pending_prefill *waits = tec_pending_prefill_of(l, r);
+    int64_t now = tec_loop_now(l), age = l->tick->frame - r->born_frame;
+    bool limited = r->deadline_ns != INT64_MAX;
+    return (struct tec_request_view){
+        .id = r->id,
+        .node = l->o.decoders[r->decoder].node,
+        .left = r->max - r->made,
+        .done = r->made,
+        .max = r->max,
+        .age_frames = (int)age,
+        .born_us = r->born_ns / 1000,
+        .deadline_us = limited ? r->deadline_ns / 1000 : INT64_MAX,
+        .slack_us = limited ? (r->deadline_ns - now) / 1000 : INT64_MAX,
+        .prio = r->prio,
+        .kv_bytes = (int64_t)(r->row.prefix + r->prompt_tokens + r->made) *
+                    tec_kv_token_bytes(&s->plan->space.shape),
+        .shared = r->shared,
+        .fresh = !r->stored && (s->in_frames || age == 0),
+        .drafted = r->draft.drafted,
+        .kept = r->draft.kept,
+        .prefill = waits ? l->chains[waits->chain].prefill_node : s->prefill_node,
+        .slices = tec_pending_prefill_left(l, r)};
+}
+
+/* Fills the view of the caches. `pinned` counts tokens of the frame's caches that live requests
+ * still read; the age is that of the oldest of these requests. */
+static void view_caches(struct tec_loop *l)
+{
+    tec_chains_view(l);
+    for (int i = 0; i < l->n_rings; i++) {
+        const struct tec_ring_state *ring = tec_ring_first(l, i);
+        struct tec_kv_view *kv = &l->kv[ring->chain->kv_frame];
+        kv->used = kv->oldest = 0;
+        for (int s = 0; s < l->sessions; s++) {
+            int64_t age = ring[s].n ? ring[s].turn - ring[s].items[0].turn : 0;
+            kv->used += tec_ring_used(&ring[s]);
+            kv->oldest = age > kv->oldest ? age : kv->oldest;
+        }
+        kv->pinned = kv->used;
+        kv->bytes = kv->used * tec_kv_token_bytes(&ring->chain->plan->space.shape);
+    }
+}
+
+static void show(struct tec_loop *l, struct tec_chain *c, const struct tec_memory_prompt *p)
+{
+    if (!p)
+        return;
+    c->shown[c->n_shown] = p;
+    c->first_segment[c->n_shown++] = l->view.n_seg;
+    for (int u = 0; u < p->n_segments && l->view.n_seg < TEC_MAX_SEGMENTS; u++)
+        l->segments[l->view.n_seg++] = p->views[u];
+}
+
+/* Of a chain in frames that of a session of this frame, else of any one's. */
+static const struct tec_memory_prompt *prompt_of(const struct tec_loop *l, int chain, int session)
+{
+    if (!l->chains[chain].in_frames)
+        return tec_pending_prefill_memory(l, chain, l->sessions > 1 ? session : -1);
+    const struct tec_frame_input *input = l->n_own > 1 ? l->own[session].input : l->input;
+    return input ? input->chains[chain].memory : NULL;
+}
+
+/* Segments of the prompts that are computed in this frame, and of those that are begun next where
+ * requests wait, one chain behind the other, and of a chain one session's behind the other's. */
+static void view_segments(struct tec_loop *l)
+{
+    l->view.n_seg = 0;
+    l->view.seg = l->segments;
+    for (int i = 0; i < l->o.n_chains; i++) {
+        struct tec_chain *c = &l->chains[i];
+        c->n_shown = 0;
+        for (int s = 0; s < (c->in_frames ? l->n_own : l->sessions); s++)
+            show(l, c, prompt_of(l, i, s));
+    }
+}
+
+void tec_loop_recompute(const struct tec_loop *l, const struct tec_chain *c,
+                        const struct tec_memory_prompt *prompt)
+{
+    const struct tec_executor *e = c->executor;
+    int first = -1;
+    for (int i = 0; i < c->n_shown; i++)
+        first = c->shown[i] == prompt ? c->first_segment[i] : first;
+    if (e->recompute)
+        e->recompute(e->memory, &l->decision, prompt, first);
+}
+
+void tec_loop_view(struct tec_loop *l)
+{
+    for (int i = 0; i < l->n_live; i++)
+        l->view_rows[i] = tec_loop_view_of(l, &l->requests[i]);
+    view_caches(l);
+    l->view.n_req = l->n_live;
+    l->view.n_audits = l->view.n_agreed = 0;
+    for (int i = 0; i < l->o.n_chains; i++)
+        if (l->chains[i].executor->report)
+            l->chains[i].executor->report(l->chains[i].executor->memory, &l->view);
+    view_segments(l);
+    l->view.index = l->tick->frame;
+    l->view.idle = !tec_loop_observed(l);
+    const struct tec_text_read *read = l->input ? l->input->chains[0].reads : NULL;
+    l->view.text_request = read && read->stream ? read->request : -1;
+    l->view.text_age_us =
+        l->view.text_request < 0 ? 0 : (l->record.start_ns - read->born_ns) / 1000;
+    l->view.now_us = tec_loop_now(l) / 1000;
+    l->view.deadline_us = l->tick->deadline_ns >= 0 ? l->tick->deadline_ns / 1000 : INT64_MAX;
+    l->view.budget_us =
+        l->tick->deadline_ns >= 0 ? l->view.deadline_us - l->view.now_us : INT64_MAX;
+    l->view.last = l->result;
+    for (int i = 0; i < l->view.n_inputs; i++)
+        l->late_us[i] = l->tick->late_ns / 1000;
+}
+
+/* --- costs ---------------------------------------------------------------------------------- */
+
+static int find(const struct tec_topology *t, const char *what)
+{
+    for (int i = 0; i < t->n_nodes; i++)
+        if (strcmp(t->nodes[i].name, what) == 0)
+            return i;
+    return -1;
+}
+
+static const char *kind_of(const struct tec_topology *t, const char *what)
+{
+    int node = find(t, what);
+    return node < 0 ? what : t->nodes[node].kind;
+}
+
+/* A kind means that of the frames' model, and "decode" where that has none that of the next. */
+static int chain_named(const struct tec_loop *l, const char *what)
+{
+    int node = find(l->o.topology, what), chain = 0;
+    if (node >= 0)
+        return l->o.topology->nodes[node].model;
+    if (tec_costs_kind_of(what) == TEC_COST_DECODE)
+        while (chain < l->o.n_chains - 1 && l->chains[chain].language < 0)
+            chain++;
+    return chain;
+}
+
+static int rows_of(double point)
+{
+    return point > 0.0 && point < 1e6 ? (int)point : 0;
+}
+
+/* Is it what a ring's launch is called? */
+static bool is_launch(const struct tec_loop *l, const char *what)
+{
+    bool any = false;
+    for (int i = 0; i < l->n_rings; i++)
+        any |= strcmp(what, tec_ring_first(l, i)->packed) == 0 ||
+               strcmp(what, tec_ring_first(l, i)->alone) == 0;
+    return any;
+}
+
+static const char memory_load[] = "memory_load";
+
+/* What kind of costs a name or a kind means; a memory's are those of the prompt it recalls. */
+static enum tec_cost_kind cost_kind(const struct tec_topology *t, const char *what)
+{
+    const char *kind = kind_of(t, what);
+    return tec_costs_kind_of(strcmp(kind, memory_load) == 0 ? "prefill" : kind);
+}
+
+/* Is it a prompt in one launch: the prefill of one observation, or what recalls it? */
+static bool is_prompt(const struct tec_loop *l, int chain, const char *what, int rows)
+{
+    const struct tec_topology *t = l->o.topology;
+    int node = l->chains[chain].prefill_node;
+    return node >= 0 && (strcmp(kind_of(t, what), memory_load) == 0 ||
+                         (rows == 0 && (strcmp(what, t->nodes[node].name) == 0 ||
+                                        strcmp(what, t->nodes[node].kind) == 0)));
+}
+
+/* The table names nodes: a kind means its first node. A row of a prefill in other slices than ours
+ * is shared out to ours. */
+static double table_cost(const struct tec_loop *l, int chain, const char *what, int rows, double q)
+{
+    const struct tec_topology *t = l->o.topology;
+    const struct tec_chain *s = &l->chains[chain];
+    bool launch = is_launch(l, what) && find(t, what) < 0 && !(s->ring && s->language < 0);
+    const struct tec_cost_row *row = launch ? NULL : tec_costs_table_row(l->table, what, rows);
+    if (is_prompt(l, chain, what, rows))
+        row = tec_costs_prompt_row(l->table, t, chain, t->nodes[s->prefill_node].name, rows);
+    for (int i = 0; !row && i < t->n_nodes; i++)
+        if (t->nodes[i].model == chain && strcmp(t->nodes[i].kind, what) == 0)
+            row = tec_costs_table_row(l->table, t->nodes[i].name, rows);
+    if (!row)
+        return -1.0;
+    bool sliced = !l->chains[chain].in_frames && cost_kind(t, what) == TEC_COST_PREFILL;
+    return tec_costs_row_us(row, q) *
+           (sliced ? tec_costs_row_share(row, l->chains[chain].slices) : 1.0);
+}
+
+/* Which of its chain's action nodes is called so; 0: none is. */
+static int action_at(const struct tec_loop *l, const char *what)
+{
+    for (int i = 0; i < l->o.n_actions; i++)
+        if (strcmp(l->o.actions[i].name, what) == 0)
+            return l->o.actions[i].at;
+    return 0;
+}
+
+/* Cost of one launch; for a sliced prefill, the cost of a single slice. Negative: unknown. */
+static double launch_cost(const struct tec_loop *l, const char *what, int rows, double q)
+{
+    int chain = chain_named(l, what);
+    if (l->table)
+        return table_cost(l, chain, what, rows, q);
+    enum tec_cost_kind kind = cost_kind(l->o.topology, what);
+    if (kind == TEC_COST_ACTION)
+        rows = tec_costs_action(l->chains[chain].costs, action_at(l, what), rows);
+    return kind < TEC_COST_KINDS ? tec_costs_us(l->chains[chain].costs, kind, rows, q) : -1.0;
+}
+
+double tec_loop_ring_cost(const struct tec_loop *l, const struct tec_ring_state *ring,
+                          enum tec_cost_kind kind, int n, double q)
+{
+    if (!l->table)
+        return tec_costs_us(ring->chain->costs, kind, n, q);
+    if (kind == TEC_COST_SHIFT) {
+        double bytes = 2.0 * (double)tec_kv_token_bytes(&ring->chain->plan->space.shape);
+        return l->table->copy_bytes_per_us > 0.0 ? bytes / l->table->copy_bytes_per_us : 0.0;
+    }
+    const struct tec_cost_row *row =
+        tec_costs_table_row(l->table, kind == TEC_COST_PACKED ? ring->packed : ring->alone, n);
+    return row ? tec_costs_row_us(row, q) : 0.0;
+}
+
+/* Forward `at` of a steady frame of the rings that share a plan, one of each of so many sessions,
+ * and what is moved behind it. */
+static double forward_cost(const struct tec_loop *l, const struct tec_ring_state *first,
+                           const int *depths, int sessions, int at, double q)
+{
+    const struct tec_plan_spec *s = &first->chain->plan->spec;
+    int rows = 0, enter = 0;
+    double moved = 0.0;
+    for (int i = 0; i < l->n_rings; i++) {
+        if (tec_ring_first(l, i)->chain->plan != first->chain->plan ||
+            at >= tec_stages_forwards(s->stages, depths[i]))
+            continue;
+        rows += sessions * tec_stages_rows(s->stages, depths[i], at);
+        enter += at == 0 ? sessions : 0;
+        moved += sessions * (double)tec_stages_moved(s->stages, depths[i], at, s->frame_tokens);
+    }
+    if (rows + enter == 0)
+        return 0.0;
+    double us = 0.0;
+    if (s->apart) {
+        int chain = tec_chain_index(l, first->chain);
+        us = enter * tec_loop_launch_cost(l, chain, TEC_COST_PREFILL, 0, q);
+        rows += enter;
+        enter = 0;
+    }
+    us += enter ? tec_loop_ring_cost(l, first, TEC_COST_PACKED,
+                                     tec_launch_ring_point(s, enter, rows), q)
+                : tec_loop_ring_cost(l, first, TEC_COST_DECODE, rows, q);
+    return us + (s->shifts ? moved * tec_loop_ring_cost(l, first, TEC_COST_SHIFT, 0, q) : 0.0);
+}
+
+/* A steady frame of all rings of these depths that so many sessions have, of which those of one
+ * plan share forwards. */
+static double rings_cost(const struct tec_loop *l, const int *depths, int sessions, double q)
+{
+    double us = 0.0;
+    for (int i = 0; i < l->n_rings; i++) {
+        const struct tec_ring_state *ring = tec_ring_first(l, i);
+        bool first = true;
+        for (int k = 0; k < i; k++)
+            first &= tec_ring_first(l, k)->chain->plan != ring->chain->plan;
+        for (int at = 0; first && at < ring->chain->plan->spec.stages; at++)
+            us += forward_cost(l, ring, depths, sessions, at, q);
+    }
+    return us;
+}
+
+/* The same, all of them so deep where they can be. */
+static double packed_cost(const struct tec_loop *l, int depth, double q)
+{
+    int depths[TEC_MAX_RINGS];
+    for (int i = 0; i < l->n_rings; i++) {
+        int stages = tec_ring_first(l, i)->chain->plan->spec.stages;
+        depths[i] = depth < 1 ? 1 : depth > stages ? stages : depth;
+    }
+    return rings_cost(l, depths, l->n_own, q);
+}
+
+double tec_loop_launch_cost(const struct tec_loop *l, int chain, enum tec_cost_kind kind, int rows,
+                            double q)
+{
+    static const char *const words[TEC_COST_KINDS] = {[TEC_COST_PREFILL] = "prefill",
+                                                      [TEC_COST_ACTION] = "action",
+                                                      [TEC_COST_DECODE] = "decode",
+                                                      [TEC_COST_SCORE] = "score"};
+    const struct tec_chain *s = &l->chains[chain];
+    bool word = s->in_frames && chain_named(l, words[kind]) == chain;
+    int node = word ? -1 : kind == TEC_COST_PREFILL ? s->prefill_node : s->language;
+    int each = s->costs->n_actions;
+    int n = kind == TEC_COST_ACTION && rows >= each ? s->costs->together[rows / each] : 0;
+    for (int i = 0; kind == TEC_COST_ACTION && i < l->o.n_actions; i++)
+        if (l->o.actions[i].chain == chain && l->o.actions[i].at == rows % each)
+            return launch_cost(l, l->o.actions[i].name, n, q);
+    return launch_cost(l, node < 0 ? words[kind] : l->o.topology->nodes[node].name, rows, q);
+}
+
+/* Of several sessions in one launch of a hard node; 0 = of one. */
+static int observations(const struct tec_costs *costs, enum tec_cost_kind kind, int rows)
+{
+    bool hard = kind == TEC_COST_PREFILL || kind == TEC_COST_ACTION;
+    return hard && rows > 1 && costs->n_together > 1 ? rows : 0;
+}
+
+/* A prompt of a memory with that share of its segments computed anew, in all its slices. */
+static double recall_cost(const struct tec_loop *l, int chain, const char *what, double share,
+                          double q)
+{
+    int percent = share > 0.0 && share <= 1.0 ? (int)ceil(share * 100.0 - 1e-9) : 0;
+    const struct tec_chain *c = &l->chains[chain];
+    return launch_cost(l, what, l->table ? percent : 0, q) * (c->in_frames ? 1 : c->slices);
+}
+
+/* More rows than the largest captured batch are several launches, full ones first; a prefill in
+ * slices is all of them, or as many as the point says. */
+double tec_loop_cost(const struct tec_loop *l, const char *what, double point, double q)
+{
+    int rows = rows_of(point), chain = chain_named(l, what);
+    const struct tec_costs *costs = l->chains[chain].costs;
+    enum tec_cost_kind kind = tec_costs_kind_of(kind_of(l->o.topology, what));
+    if (strcmp(what, "packed") == 0 && (l->n_rings || find(l->o.topology, what) < 0))
+        return l->n_rings ? packed_cost(l, rows, q) : -1.0;
+    if (strcmp(kind_of(l->o.topology, what), memory_load) == 0)
+        return recall_cost(l, chain, what, point, q);
+    if (!l->chains[chain].in_frames && kind == TEC_COST_PREFILL)
+        return launch_cost(l, what, 0, q) * (rows ? rows : l->chains[chain].slices);
+    int n = costs->n_batches;
+    if (n == 0 || kind != TEC_COST_DECODE)
+        return launch_cost(l, what, observations(costs, kind, rows), q);
+    int largest = costs->batches[n - 1], full = rows / largest;
+    int rest = tec_snap_up(costs->batches, n, rows - full * largest);
+    double us = full > 0 ? full * launch_cost(l, what, largest, q) : 0.0;
+    return full > 0 && rows == full * largest ? us : us + launch_cost(l, what, rest, q);
+}
+
+static double cost_of(const void *self, const char *what, double point, double q)
+{
+    return tec_loop_cost(self, what, point, q);
+}
+
+/* When the device is wanted next; INT64_MAX in a loop of one session whose frames follow each
+ * other. */
+static int64_t wanted_next(const struct tec_loop *l, int64_t now)
+{
+    if (l->o.wanted)
+        return l->o.wanted(l->o.wanted_self, now);
+    int64_t next = l->tick->next_ns, period = l->o.period_ns;
+    if (period > 0 && next <= now)
+        next += ((now - next) / period + 1) * period;
+    return next;
+}
+
+/* Sessions of the frame that have an observation. */
+static int observed(const struct tec_loop *l)
+{
+    int n = 0;
+    for (int i = 0; i < l->n_own; i++)
+        n += (l->n_own > 1 ? l->own[i].input : l->input) != NULL;
+    return n;
+}
+
+/* What the longest hard texts of a chain take, of n sessions, with the step that reads a last
+ * token. */
+static double texts_cost(const struct tec_loop *l, const struct tec_chain *c, int n, double q)
+{
+    double us = 0.0;
+    const struct tec_topology *t = l->o.topology;
+    for (int d = 0; d < l->o.n_decoders; d++) {
+        const struct tec_decoder *o = &l->o.decoders[d];
+        int launches = o->tree ? n : 1, rows = o->tree ? 1 : n;
+        if (o->awaited && &l->chains[o->chain] == c)
+            us += launches * t->nodes[o->node].steps *
+                  tec_loop_cost(l, t->nodes[o->node].name, rows, q);
+    }
+    return us;
+}
+
+/* What the hard nodes of a chain take in a frame with n observations. */
+static double hard_cost(const struct tec_loop *l, const struct tec_chain *c, int n, double q)
+{
+    int chain = tec_chain_index(l, c);
+    int together = l->n_own > 1 && c->costs->n_together > 1 ? n : 0;
+    double us = texts_cost(l, c, n, q);
+    if (c->prefill_node >= 0)
+        us += tec_loop_launch_cost(l, chain, TEC_COST_PREFILL, together, q);
+    for (int i = 0; i < l->o.n_actions; i++)
+        if (&l->chains[l->o.actions[i].chain] == c)
+            us += tec_loop_cost(l, l->o.actions[i].name, together, q);
+    return us;
+}
+
+/* Sessions of the frame whose rings do not stand still. */
+static int moving(const struct tec_loop *l)
+{
+    int n = 0;
+    for (int i = 0; i < l->n_own; i++)
+        n += !(l->n_own > 1 ? l->own[i].tick : l->tick)->rests;
+    return n;
+}
+
+static double slack_of(const void *self, double q)
+{
+    const struct tec_loop *l = self;
+    int64_t now = tec_loop_now(l), next = wanted_next(l, now);
+    double hard = 0.0;
+    int n = observed(l); /* without any no hard node runs */
+    for (int i = 0; i < l->o.n_chains && n > 0; i++)
+        if (l->chains[i].in_frames && !l->chains[i].ring)
+            hard += hard_cost(l, &l->chains[i], n, q);
+    int depths[TEC_MAX_RINGS];
+    for (int i = 0; i < l->n_rings; i++)
+        depths[i] = tec_ring_depth(l, tec_ring_first(l, i));
+    hard += rings_cost(l, depths, moving(l), q);
+    if (next == INT64_MAX)
+        next = l->record.start_ns + l->o.topology->period_us * 1000;
+    double slack = (double)(next - now) / 1000.0 - hard;
+    int64_t others = tec_loop_others_next(l, now);
+    if (others != INT64_MAX && (double)(others - now) / 1000.0 < slack)
+        slack = (double)(others - now) / 1000.0;
+    return slack > 0.0 ? slack : 0.0;
+}
+
+static void set_caps(struct tec_loop *l, const struct tec_chain *s)
+{
+    const struct tec_plan *p = s->plan;
+    l->kv[s->kv_frame].cap = p->spec.stages
+                                 ? (int64_t)l->sessions * p->spec.stages * p->spec.ring_tokens
+                                 : (int64_t)p->prefixes.n * p->prefixes.tokens;
+    if (s->kv_requests >= 0)
+        l->kv[s->kv_requests].cap =
+            (int64_t)p->spec.request_slots * (p->spec.prompt_tokens + p->spec.new_tokens);
+}
+
+void tec_loop_prepare_view(struct tec_loop *l)
+{
+    const struct tec_plan *p = l->chains->plan;
+    l->view.req = l->view_rows;
+    l->view.slots = l->request_slots;
+    for (int d = 0; d < l->o.n_decoders; d++) /* those of finished texts take no requests */
+        l->view.slots -= l->o.decoders[d].keeps_keys ? l->sessions : 0;
+    l->view.horizon = p->model->flow.horizon;
+    l->view.period_us = l->o.topology->period_us;
+    l->view.seed = l->o.topology->seed;
+    l->view.costs = (struct tec_cost_source){cost_of, slack_of, l};
+    l->view.n_inputs = l->o.topology->n_inputs;
+    l->view.late_us = l->late_us;
+    int most = 2 * l->o.n_chains;
+    for (int d = 0; d < l->o.n_decoders; d++)
+        most = l->texts_kv[d] >= most ? l->texts_kv[d] + 1 : most;
+    l->view.n_kv = l->o.topology->n_kv < most ? l->o.topology->n_kv : most;
+    l->view.kv = l->kv;
+    if (l->view.n_kv == 1) /* of requests that hold on to a prefix alone */
+        l->kv[1].name = l->o.topology->kv[0];
+    for (int i = 0; i < l->o.topology->n_kv && i < TEC_MAX_KV_VIEWS; i++)
+        l->kv[i].name = l->o.topology->kv[i];
+    for (int m = 0; m < l->o.n_chains; m++)
+        set_caps(l, &l->chains[m]);
+    for (int d = 0; d < l->o.n_decoders; d++) {
+        const struct tec_decoder *o = &l->o.decoders[d];
+        const struct tec_plan_spec *s = &l->chains[o->chain].plan->spec;
+        if (o->kv && l->texts_kv[d] >= 0)
+            l->kv[l->texts_kv[d]].cap =
+                (int64_t)o->slots * l->sessions * (s->prompt_tokens + s->new_tokens);
+    }
+}

@@ -1,0 +1,375 @@
+/* memory.c - opens and closes a pipeline's memory, and turns texts into vectors and tokens.
+ *
+ * Opening runs at load, embedding on the consumer's thread under the memory's lock. The store's key
+ * is made of hashes of weights, tokenizer and dtype, so a file of another model is refused. Without
+ * a sentence encoder a vector is a signed hash of the text's words: it needs no model, and texts
+ * with words in common are similar. */
+#include "graph/run/recall/memory_own.h"
+
+#include "base/store/find.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum { MAX_SEGMENTS = 1 << 17, SCRATCH = 1 << 20 };
+
+/* Open the sentence encoder; its directory is looked up as weights are. */
+static enum tec_status open_encoder(struct tec_memory_shared *s, struct tec_error *err)
+{
+    const struct tec_memory_options *o = &s->of->options;
+    const char *path = s->of->resource->encoder;
+    if (!path)
+        return TEC_OK;
+    TEC_TRY(tec_context(err, tec_find_path(&path, path, o->root, &s->arena, err), "encoder"));
+    const struct tec_encoder_options e = {
+        .path = path,
+        .models = tec_arena_printf(&s->arena, "%s/pipelines/models", o->root),
+        .device = {.kind = "cpu", .threads = 1, .tier = o->device->tier}};
+    return tec_encoder_open(&s->encoder, &e, s->heap, err);
+}
+
+static void hash_text(uint64_t out[2], const char *text)
+{
+    XXH128_hash_t h = XXH3_128bits(text, strlen(text));
+    out[0] = h.low64;
+    out[1] = h.high64;
+}
+
+/* The identity of this memory's KV: a file of another model, vocabulary or dtype is refused. */
+static enum tec_status key_of(struct tec_memory *m, struct tec_log_key *key, struct tec_error *err)
+{
+    const struct tec_stack *s = &m->options.model->text.stack;
+    const struct tec_tokenizer *t = m->options.tokenizer;
+    XXH3_state_t *hash = XXH3_createState();
+    if (!hash)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory to name a tokenizer");
+    XXH3_128bits_reset(hash);
+    size_t longest = 0;
+    for (int i = 0; t && i < tec_tokenizer_size(t); i++) {
+        size_t n = 0;
+        const char *piece = tec_tokenizer_piece(t, i, &n);
+        if (piece)
+            XXH3_128bits_update(hash, piece, n + 1);
+        longest = piece && n > longest ? n : longest;
+    }
+    XXH128_hash_t vocabulary = XXH3_128bits_digest(hash);
+    XXH3_freeState(hash);
+    m->segment_bytes = (size_t)m->input->tokens_each * longest + TEC_MEMORY_SLACK;
+    if (!t || m->segment_bytes > TEC_MEMORY_SEGMENT)
+        m->segment_bytes = TEC_MEMORY_SEGMENT;
+    *key = (struct tec_log_key){.tokenizer = {vocabulary.low64, vocabulary.high64},
+                                .layers = (uint32_t)s->layers,
+                                .row_bytes = (uint32_t)(s->kv_heads * s->head_dim) *
+                                             (m->options.bf16 ? 2U : 4U),
+                                .dim = (uint32_t)m->dim};
+    hash_text(key->model, m->options.weights);
+    static const char *const rounds[] = {[TEC_ROUND_BF16X2] = ", activations in two bf16 terms",
+                                         [TEC_ROUND_BF16] = ", activations in bf16"};
+    static const char *const bits[] = {
+        [TEC_QUANTIZE_INT8] = ", int8 weights", [TEC_QUANTIZE_INT4] = ", int4 weights"};
+    const char *round = m->options.bf16 ? rounds[m->options.round] : NULL;
+    char dtype[100];
+    const char *weights = bits[m->options.quantize];
+    snprintf(dtype, sizeof dtype, "%s, k before rotation%s%s", m->options.bf16 ? "bf16" : "f32",
+             weights ? weights : "", round ? round : "");
+    hash_text(key->dtype, dtype);
+    return TEC_OK;
+}
+
+static void remote_event(void *user, const struct tec_remote_event *event)
+{
+    struct tec_memory *m = user;
+    if (event->here)
+        tec_memory_well(m);
+    else
+        tec_memory_say(m, "%s", event->message);
+    atomic_fetch_add_explicit(&m->changes, 1, memory_order_release); /* of what is missing */
+}
+
+/* No trouble, but told as such a line is: a store that is not where it was begins empty. */
+static void folder_made(void *user, const char *folder)
+{
+    const struct tec_memory *m = user;
+    char line[TEC_MEMORY_TEXT];
+    snprintf(line, sizeof line, "memory '%.32s': made the folder %.200s", m->resource->name,
+             folder);
+    if (m->options.trouble)
+        m->options.trouble(m->options.user, line);
+}
+
+/* The first session's file is that of a pipeline of one session. */
+static enum tec_status name_file(struct tec_memory *m, struct tec_error *err)
+{
+    m->path = m->options.forgets ? NULL : m->resource->store;
+    if (!m->path || m->session == 0)
+        return TEC_OK;
+    m->path = tec_arena_printf(&m->arena, "%s.%d", m->path, m->session);
+    return m->path ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a name");
+}
+
+static enum tec_status open_store(struct tec_memory *m, struct tec_error *err)
+{
+    const struct tec_decl_resource *r = m->resource;
+    int sessions = m->shared->n;
+    struct tec_store_options o = {.path = m->path,
+                                  .max_segments = MAX_SEGMENTS,
+                                  .threshold = r->threshold,
+                                  .stable_steps = r->stable_steps,
+                                  .log = {.max_bytes = r->tiers.disk / sessions},
+                                  .user = m,
+                                  .damage = tec_memory_damaged,
+                                  .made = folder_made,
+                                  .remote = {.address = m->options.forgets ? NULL : r->remote,
+                                             .user = m,
+                                             .event = remote_event}};
+    TEC_TRY(key_of(m, &o.key, err));
+    o.ram_bytes = tec_memory_kept(r, o.key.row_bytes, (int)o.key.layers, sessions) / sessions;
+    /* An index of so many segments is large where vectors are; most memories are small. */
+    int64_t most = (int64_t)(256LL << 20) / (12LL * m->dim + 200) / sessions;
+    o.max_segments = most < MAX_SEGMENTS ? (uint32_t)most : MAX_SEGMENTS;
+    m->row = o.key.row_bytes;
+    m->layers = (int)o.key.layers;
+    m->importance = TEC_NEW(&m->arena, o.max_segments, _Atomic float);
+    if (!m->importance)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for %u segments", o.max_segments);
+    struct tec_store *store = NULL;
+    TEC_TRY(tec_store_open(&store, &o, m->heap, err));
+    pthread_mutex_lock(&m->words); /* the store's own threads read `store` under it */
+    m->store = store;
+    pthread_mutex_unlock(&m->words);
+    m->step = tec_store_counts(m->store).step;
+    return TEC_OK;
+}
+
+static enum tec_status fill(struct tec_memory *m, struct tec_error *err)
+{
+    m->dim = m->shared->encoder ? tec_encoder_width(m->shared->encoder) : TEC_WORDS_DIM;
+    TEC_TRY(name_file(m, err));
+    m->embedding = TEC_NEW(&m->arena, (size_t)m->dim, float);
+    m->ids = TEC_NEW(&m->arena, (size_t)m->input->tokens_each + 1, int);
+    if (!m->embedding || !m->ids || !tec_arena_push(&m->scratch, SCRATCH, 1, 64))
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a memory");
+    tec_arena_rewind(&m->scratch, (struct tec_arena_mark){m->scratch.block, 0});
+    TEC_TRY(tec_memory_make_said(m, err));
+    return open_store(m, err);
+}
+
+/* What was said last is durable, too. */
+static void end_store(struct tec_memory *m)
+{
+    struct tec_error err, why = {TEC_OK, ""};
+    if (!m->store)
+        return;
+    tec_memory_take_said(m, &why);
+    if (why.status != TEC_OK)
+        tec_memory_say(m, "%s", why.message);
+    if (tec_store_end(m->store, &err) != TEC_OK)
+        tec_memory_say(m, "changes are not durable: %s", err.message);
+    tec_memory_tell_damage(m);
+}
+
+static void init(struct tec_memory *m, struct tec_memory_shared *shared, int session,
+                 const struct tec_memory_options *options)
+{
+    const struct tec_pipeline *p = options->pipeline;
+    m->shared = shared;
+    m->session = session;
+    m->options = *options;
+    m->node = &p->nodes[options->node];
+    m->resource = &p->resources[m->node->from.index];
+    m->input = &p->inputs[m->node->reads.item[0].index];
+    for (int i = 0; i < options->node; i++)
+        m->at += !p->nodes[i].culled;
+    m->heap = shared->heap;
+    m->seen = -1;
+    tec_arena_init(&m->arena, m->heap);
+    tec_arena_init(&m->scratch, m->heap);
+    pthread_mutex_init(&m->lock, NULL);
+    pthread_mutex_init(&m->words, NULL);
+}
+
+static void finish(struct tec_memory *m)
+{
+    tec_prefetch_destroy(m->prefetch);
+    end_store(m);
+    tec_store_close(m->store); /* ends the server's thread, which may still report trouble */
+    tec_memory_tell_rest(m);
+    pthread_mutex_destroy(&m->lock);
+    pthread_mutex_destroy(&m->words);
+    tec_arena_finish(&m->scratch);
+    tec_arena_finish(&m->arena);
+}
+
+static enum tec_status open_all(struct tec_memory_shared *s, struct tec_error *err)
+{
+    TEC_TRY(open_encoder(s, err));
+    for (int i = 0; i < s->n; i++)
+        TEC_TRY(fill(&s->of[i], err));
+    return TEC_OK;
+}
+
+enum tec_status tec_memory_open(struct tec_memory **out, const struct tec_memory_options *options,
+                                struct tec_heap *heap, struct tec_error *err)
+{
+    int n = options->sessions;
+    struct tec_memory_shared *s = tec_heap_get(heap, sizeof *s);
+    struct tec_memory *of = tec_heap_get(heap, (size_t)n * sizeof *of);
+    if (!s || !of) {
+        tec_heap_put(heap, s);
+        tec_heap_put(heap, of);
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a memory");
+    }
+    s->n = n;
+    s->of = of;
+    s->heap = heap;
+    tec_arena_init(&s->arena, heap);
+    pthread_mutex_init(&s->encodes, NULL);
+    for (int i = 0; i < n; i++)
+        init(&of[i], s, i, options);
+    enum tec_status status = open_all(s, err);
+    if (status != TEC_OK) {
+        const struct tec_decl_resource *r = of->resource;
+        tec_memory_close(of);
+        return tec_context(err, status, "%s:%d: memory '%s'", r->where.file ? r->where.file : "?",
+                           r->where.line, r->name);
+    }
+    *out = of;
+    return TEC_OK;
+}
+
+void tec_memory_close(struct tec_memory *m)
+{
+    if (!m)
+        return;
+    struct tec_memory_shared *s = m->shared;
+    tec_memory_stop_worker(s);
+    for (int i = 0; i < s->n; i++)
+        finish(&s->of[i]);
+    tec_encoder_close(s->encoder);
+    pthread_mutex_destroy(&s->encodes);
+    tec_arena_finish(&s->arena);
+    tec_heap_put(s->heap, s->of);
+    tec_heap_put(s->heap, s);
+}
+
+struct tec_memory *tec_memory_of(struct tec_memory *m, int session)
+{
+    return &m->shared->of[session];
+}
+
+/* A word of a text: letters and digits, or any other run of bytes above space. */
+static size_t word_at(const char *text, size_t n, size_t *at)
+{
+    size_t begin;
+    while (*at < n && !isalnum((unsigned char)text[*at]) && (unsigned char)text[*at] < 128)
+        ++*at;
+    begin = *at;
+    while (*at < n && (isalnum((unsigned char)text[*at]) || (unsigned char)text[*at] >= 128))
+        ++*at;
+    return begin;
+}
+
+/* Hash a word into the vector: it adds 1 at one place and subtracts 1 at another. */
+static void count_word(struct tec_memory *m, const char *text, size_t n)
+{
+    char word[32];
+    size_t length = n < sizeof word ? n : sizeof word;
+    for (size_t i = 0; i < length; i++)
+        word[i] = (char)tolower((unsigned char)text[i]);
+    uint64_t h = XXH3_64bits(word, length);
+    m->embedding[h % TEC_WORDS_DIM] += 1.0F;
+    m->embedding[(h >> 32) % TEC_WORDS_DIM] -= 1.0F;
+}
+
+static void embed_words(struct tec_memory *m, const char *text, size_t n)
+{
+    memset(m->embedding, 0, (size_t)m->dim * sizeof *m->embedding);
+    for (size_t at = 0; at < n;) {
+        size_t begin = word_at(text, n, &at);
+        if (at > begin)
+            count_word(m, text + begin, at - begin);
+    }
+}
+
+enum tec_status tec_memory_embed(struct tec_memory *m, const char *text, size_t bytes,
+                                 struct tec_error *err)
+{
+    const struct tec_encoder_text one = {text, bytes};
+    struct tec_memory_shared *s = m->shared;
+    if (!s->encoder) {
+        embed_words(m, text, bytes);
+        return TEC_OK;
+    }
+    pthread_mutex_lock(&s->encodes);
+    enum tec_status status = tec_encoder_embed(s->encoder, &one, 1, m->embedding, err);
+    pthread_mutex_unlock(&s->encodes);
+    return status;
+}
+
+enum tec_status tec_memory_encode(struct tec_memory *m, const char *text, size_t bytes, int *ids,
+                                  size_t room, size_t *n, struct tec_error *err)
+{
+    const struct tec_encode how = {.literal = true};
+    int vocab = m->options.model->text.vocab;
+    *n = 0;
+    if (m->options.tokenizer) {
+        struct tec_arena_mark mark = tec_arena_mark(&m->scratch);
+        enum tec_status status = tec_tokenizer_encode(m->options.tokenizer, text, bytes, how, ids,
+                                                      room, n, &m->scratch, err);
+        tec_arena_rewind(&m->scratch, mark);
+        return status;
+    }
+    for (size_t at = 0; at < bytes;) {
+        size_t begin = word_at(text, bytes, &at);
+        if (at > begin && (*n)++ < room)
+            ids[*n - 1] = (int)(XXH3_64bits(text + begin, at - begin) % (uint64_t)vocab);
+    }
+    if (*n == 0 && room > 0) /* a segment has at least one token */
+        ids[(*n)++] = 0;
+    return TEC_OK;
+}
+
+struct tec_memory_counts tec_memory_counts(struct tec_memory *m)
+{
+    int64_t n[TEC_COUNTS];
+    for (int i = 0; i < TEC_COUNTS; i++)
+        n[i] = atomic_load_explicit(&m->counts[i], memory_order_relaxed);
+    return (struct tec_memory_counts){.prompts = n[TEC_COUNT_PROMPTS],
+                                      .segments = n[TEC_COUNT_SEGMENTS],
+                                      .missing = n[TEC_COUNT_MISSING],
+                                      .whole = n[TEC_COUNT_WHOLE],
+                                      .rows = n[TEC_COUNT_ROWS],
+                                      .rows_full = n[TEC_COUNT_ROWS_FULL],
+                                      .waited_ns = n[TEC_COUNT_WAITED],
+                                      .choose_ns = n[TEC_COUNT_CHOOSE],
+                                      .remembered_tokens = n[TEC_COUNT_REMEMBERED],
+                                      .remember_ns = n[TEC_COUNT_REMEMBER_NS],
+                                      .failed = n[TEC_COUNT_FAILED],
+                                      .shared = n[TEC_COUNT_SHARED],
+                                      .prefetch = m->prefetch ? tec_prefetch_counts(m->prefetch)
+                                                              : (struct tec_prefetch_counts){0},
+                                      .store = tec_store_counts(m->store)};
+}
+
+const char *tec_memory_name(const struct tec_memory *m)
+{
+    return m->resource->name;
+}
+
+const char *tec_memory_file(const struct tec_memory *m)
+{
+    return m->path;
+}
+
+bool tec_memory_fails(struct tec_memory *m)
+{
+    return tec_store_fails(m->store);
+}
+
+uint32_t tec_memory_stored(struct tec_memory *m)
+{
+    return tec_store_counts(m->store).segments;
+}

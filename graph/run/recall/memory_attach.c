@@ -1,0 +1,176 @@
+/* memory_attach.c - a memory gets its plan: everything that frames use of it is taken here. */
+#include "graph/run/recall/memory_own.h"
+
+#include "base/clock.h"
+
+#include <string.h>
+
+#define START_NS INT64_C(10000000000)
+
+int tec_memory_nodes(const struct tec_pipeline *p, int chain, int nodes[TEC_MAX_MEMORIES])
+{
+    int n = 0;
+    for (int i = 0; i < p->n_nodes && n < TEC_MAX_MEMORIES; i++) {
+        const struct tec_decl_node *node = &p->nodes[p->order[i]];
+        if (node->kind == TEC_DECL_MEMORY_LOAD && !node->culled &&
+            (chain < 0 || node->chain == chain))
+            nodes[n++] = p->order[i];
+    }
+    return n;
+}
+
+int64_t tec_memory_kept(const struct tec_decl_resource *r, size_t row, int layers, int sessions)
+{
+    /* Nothing is said: as much as the segments of a prompt twice over. */
+    int64_t each = 4LL * r->tokens * (int64_t)row * layers;
+    return r->tiers.host ? r->tiers.host : each * sessions;
+}
+
+static size_t piece_most(const struct tec_decl_input *in, size_t row)
+{
+    return (2 * (size_t)in->tokens_each * row + 8 + 63) / 64 * 64;
+}
+
+/* K, or V, of all segments that a launch computes, where the host cannot read the device's. */
+static size_t copy_bytes(const struct tec_plan *plan, size_t row, int layers)
+{
+    bool reads = tec_device_reads_host(plan->device);
+    return reads ? 0 : (size_t)layers * (size_t)plan->spec.segment_tokens * row;
+}
+
+struct tec_memory_bytes tec_memory_measure(const struct tec_pipeline *p, int chain,
+                                           const struct tec_plan *plan)
+{
+    const struct tec_kv_shape *s = &plan->space.shape;
+    size_t row = (size_t)(s->kv_heads * s->head_dim) * (s->bf16 ? 2 : 4);
+    struct tec_memory_bytes sum = {0};
+    int nodes[TEC_MAX_MEMORIES], n = tec_memory_nodes(p, chain, nodes);
+    for (int i = 0; i < n; i++) {
+        const struct tec_decl_node *node = &p->nodes[nodes[i]];
+        const struct tec_decl_input *in = &p->inputs[node->reads.item[0].index];
+        size_t pieces = (size_t)s->layers * (size_t)in->max_segments * piece_most(in, row);
+        sum.staging += (int64_t)(pieces + 2 * copy_bytes(plan, row, s->layers));
+        sum.kept +=
+            tec_memory_kept(&p->resources[node->from.index], row, s->layers, p->frame.sessions);
+    }
+    return sum;
+}
+
+static enum tec_status take_job(struct tec_memory_shared *s, const struct tec_plan *plan,
+                                struct tec_error *err)
+{
+    struct tec_remember_job *j = &s->job;
+    size_t segments = (size_t)plan->spec.segments, tokens = (size_t)plan->spec.segment_tokens;
+    s->looked = TEC_NEW(&s->arena, segments, uint32_t);
+    j->texts = TEC_NEW(&s->arena, segments, struct tec_remember_text);
+    j->handles = TEC_NEW(&s->arena, segments, uint32_t);
+    j->versions = TEC_NEW(&s->arena, segments, uint64_t);
+    j->epochs = TEC_NEW(&s->arena, segments, uint64_t);
+    j->first = TEC_NEW(&s->arena, segments, int);
+    j->tokens = TEC_NEW(&s->arena, segments, int);
+    j->ids = TEC_NEW(&s->arena, tokens, int);
+    bool whole = s->looked && j->texts && j->handles && j->versions && j->epochs && j->first &&
+                 j->tokens && j->ids;
+    size_t copies = copy_bytes(plan, s->of->row, s->of->layers);
+    if (copies) {
+        j->k = TEC_NEW(&s->arena, copies, unsigned char);
+        j->v = TEC_NEW(&s->arena, copies, unsigned char);
+        whole = whole && j->k && j->v;
+    }
+    return whole ? TEC_OK
+                 : tec_fail(err, TEC_NO_MEMORY, "no memory to remember %zu tokens", tokens);
+}
+
+/* A place for each piece, for KV that is not in RAM. */
+static enum tec_status take_staging(struct tec_memory_shared *s, struct tec_error *err)
+{
+    const struct tec_memory *m = s->of;
+    size_t segments = (size_t)m->input->max_segments, layers = (size_t)m->layers;
+    size_t most = piece_most(m->input, m->row);
+    s->staging = TEC_NEW(&s->arena, layers * segments, unsigned char *);
+    s->stage = tec_arena_push(&s->arena, layers * segments * most, 1, 64);
+    if (!s->staging || !s->stage)
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for KV of %zu segments on its way",
+                        segments);
+    for (size_t i = 0; i < layers * segments; i++)
+        s->staging[i] = s->stage + i * most;
+    return TEC_OK;
+}
+
+/* What a frame decides of the segments of a prompt, and what the prefetch is told of them. */
+static enum tec_status take_prompt(struct tec_memory *m, struct tec_error *err)
+{
+    size_t segments = (size_t)m->input->max_segments, layers = (size_t)m->layers;
+    m->first = TEC_NEW(&m->arena, segments, unsigned char);
+    m->skipped = TEC_NEW(&m->arena, segments, bool);
+    m->set = TEC_NEW(&m->arena, segments, unsigned char);
+    m->order = TEC_NEW(&m->arena, segments, int);
+    m->score = TEC_NEW(&m->arena, segments, double);
+    m->ratios = TEC_NEW(&m->arena, layers, double);
+    return m->first && m->skipped && m->set && m->order && m->score && m->ratios
+               ? TEC_OK
+               : tec_fail(err, TEC_NO_MEMORY, "no memory for %zu segments of a prompt", segments);
+}
+
+static bool fill_job(struct tec_memory *m)
+{
+    tec_memory_share(m);
+    return tec_memory_fill_job(m);
+}
+
+static void fill_store(struct tec_memory *m, int64_t until)
+{
+    const struct tec_clock real = {NULL};
+    int64_t failed = 0, left = tec_store_counts(m->store).segments;
+    while (!failed && left > 0 && tec_clock_now(&real) < until && fill_job(m)) {
+        left -= m->shared->job.n_segments;
+        tec_memory_run_job(m->shared);
+        tec_memory_keep_job(m->shared);
+        failed = atomic_load_explicit(&m->counts[TEC_COUNT_FAILED], memory_order_relaxed);
+    }
+    m->cursor = (struct tec_store_cursor){.inside = false};
+}
+
+/* The rest is computed between frames. */
+void tec_memory_fill_stores(struct tec_memory_shared *s)
+{
+    const struct tec_clock real = {NULL};
+    int64_t until = tec_clock_now(&real) + START_NS;
+    for (int i = 0; i < s->n; i++)
+        fill_store(&s->of[i], until);
+}
+
+static enum tec_status check_layers(const struct tec_memory *m, struct tec_error *err)
+{
+    const struct tec_decl_node *n = m->node;
+    if (n->select != TEC_SELECTION_cacheblend || n->check_layer < m->layers - 1)
+        return TEC_OK;
+    return tec_fail(err, TEC_INVALID, "%s:%d: '%s' compares at layer %d; the model has %d layers",
+                    n->where.file ? n->where.file : "?", n->where.line, n->name, n->check_layer,
+                    m->layers);
+}
+
+static enum tec_status take(struct tec_memory *m, struct tec_plan *plan, struct tec_error *err)
+{
+    m->plan = plan;
+    TEC_TRY(take_prompt(m, err));
+    const struct tec_prefetch_options o = {.layers = m->layers,
+                                           .segments = m->input->max_segments,
+                                           .grain_bytes = 64 << 10,
+                                           .remote_ns = (int64_t)(m->resource->remote_ms * 1e6),
+                                           .direct = true};
+    TEC_TRY(tec_prefetch_create(&m->prefetch, m->store, &o, m->heap, err));
+    m->pieces = tec_prefetch_pieces(m->prefetch);
+    return TEC_OK;
+}
+
+enum tec_status tec_memory_take(struct tec_memory_shared *s, struct tec_plan *plan,
+                                struct tec_error *err)
+{
+    TEC_TRY(check_layers(s->of, err));
+    TEC_TRY(take_job(s, plan, err));
+    TEC_TRY(take_staging(s, err));
+    for (int i = 0; i < s->n; i++)
+        TEC_TRY(take(&s->of[i], plan, err));
+    return TEC_OK;
+}

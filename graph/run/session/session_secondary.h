@@ -1,0 +1,56 @@
+/* session_secondary.h - what the prefills of secondary models read: texts of an observation and
+ * streams, through a template of its own and the tokenizer of its model, and pictures and the state
+ * as the frames' prefill reads them. */
+#ifndef TEC_GRAPH_RUN_SESSION_SESSION_SECONDARY_H
+#define TEC_GRAPH_RUN_SESSION_SESSION_SECONDARY_H
+
+#include "graph/run/session/prompt.h"
+#include "graph/run/session/session_views.h"
+
+/* One of them. */
+struct tec_secondary_reader {
+    const struct tec_decl_node *node; /* the prefill */
+    const struct tec_session_model *of;
+    struct tec_chain_prompt prompt;
+    int n_views;
+    struct tec_session_view views[TEC_MAX_CAMERAS]; /* its pictures, in the order of the slots */
+};
+
+struct tec_secondary_inputs {
+    int n;
+    bool *others; /* [n_slots] of the frames' model: its picture is none of the frames' */
+    struct tec_secondary_reader readers[TEC_MAX_CHAINS - 1];
+};
+
+/* Templates and room in the arena. TEC_MALFORMED for a template that has a text or the robot's
+ * state where the prefill does not read it, or lacks it where it does; for a picture that the robot
+ * has not. */
+enum tec_status tec_secondary_init(struct tec_secondary_inputs *secondary,
+                                   const struct tec_session_options *options,
+                                   const struct tec_robot *robot,
+                                   const struct tec_session_streams *streams,
+                                   const struct tec_observer *observer, struct tec_arena *arena,
+                                   struct tec_error *err);
+
+/* Bytes of the longest texts. */
+size_t tec_secondary_longest(const struct tec_secondary_inputs *secondary);
+
+/* ids[i] becomes room for prompt i. */
+enum tec_status tec_secondary_take(const struct tec_secondary_inputs *secondary,
+                                   int *ids[TEC_MAX_CHAINS], struct tec_arena *arena,
+                                   struct tec_error *err);
+
+/* What prompts of segments and pictures hold is given back. */
+void tec_secondary_drop(struct tec_secondary_inputs *secondary);
+
+/* Read them: texts as tec_texts_read, prompts as tec_session_prompt_make; nothing where a stream
+ * has no text yet. out: of all chains, those of the readers are written; reader i's points to
+ * ids[i]. Errors name the input. */
+enum tec_status tec_secondary_read(struct tec_secondary_inputs *secondary,
+                                   const struct tec_value *values, size_t n_values,
+                                   const struct tec_observation *seen, int turn,
+                                   int *const ids[TEC_MAX_CHAINS],
+                                   struct tec_chain_input out[TEC_MAX_CHAINS],
+                                   struct tec_arena *scratch, struct tec_error *err);
+
+#endif
