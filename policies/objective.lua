@@ -1,8 +1,10 @@
 -- OxyGen's objective (Eq. 5-6), solved in every frame from measured costs: of the captured k the one
 -- with most tokens a second such that no frame is longer than f_min allows. When the requests in
 -- flight do not fit, the (rows, k) with most tokens a second that does, the most urgent rows first;
--- when nothing fits, no language.
+-- when nothing fits, no language. Slices of a prefill that requests wait for come first, as many as
+-- that frame rate allows.
 local ks, order, req = nil, {}, nil
+local slices = {}                           -- by prefill: slices that run
 
 local function sooner(a, b) return req[a].deadline_us < req[b].deadline_us end
 
@@ -45,6 +47,30 @@ local function limited(F, hard, live)
   return best, rows
 end
 
+-- Slices of what requests wait for, up to the longest frame: the time they take. Leaves those that can
+-- decode behind them in `order`, and how many.
+local function wait_for(F, D, hard)
+  local room, took, can = F.horizon * 1000000 / F.params.f_min - hard, 0, 0
+  for i = 1, F.nreq do slices[req[i].prefill] = 0 end
+  for i = 1, F.nreq do
+    local wait, prefill = req[i].slices, req[i].prefill
+    if wait > 0 then
+      local one = F.cost(prefill, 1, F.params.q)
+      local run = one * wait <= room - took and wait or math.max(0, math.floor((room - took) / one))
+      slices[prefill] = slices[prefill] + run
+      D:slices(prefill, slices[prefill])
+      took, wait = took + run * one, wait - run
+    end
+    if wait == 0 then
+      can = can + 1
+      order[can] = i
+    else
+      D:pause(i)
+    end
+  end
+  return took, can
+end
+
 return policy {
   name = "objective", api = 1, version = 1,
   needs = { "decode.k", "decode.batch" },
@@ -57,9 +83,13 @@ return policy {
     local live, q, n = F.nreq, F.params.q, 0
     if live == 0 then return end
     req = F.req
-    for i = 1, live do n, order[i] = math.max(n, req[i].max), i end
-    for i = #order, live + 1, -1 do order[i] = nil end
     local hard = F.cost("prefill", 0, q) + F.cost("action", 0, q)
+    local took
+    took, live = wait_for(F, D, hard)
+    hard = hard + took
+    if live == 0 then return end
+    for i = 1, live do n = math.max(n, req[order[i]].max) end
+    for i = #order, live + 1, -1 do order[i] = nil end
     local k, rows = sustained(F, hard, n), live
     if not k or not fast_enough(F, frame_us(F, hard, live, k)) then
       k, rows = limited(F, hard, live)

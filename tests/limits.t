@@ -83,6 +83,8 @@ out "warning\[W110\]: input"
 tectum check pipelines/demo_metaworld.lua --set inputs.observation/image.optional=true
 out "warning\[W110\]: input 'observation/image' is optional, but robot metaworld needs it"
 tectum check pipelines/demo_metaworld.lua; ! grep -q W11 "$W/out"; ok $? "none where all fits"
+tectum check pipelines/demo_metaworld.lua --policy default
+out "warning\[W114\]: 'talk' never runs: the default plan leaves text beside the hard deadline of 'act'"
 tectum check "$W/hold.lua" --set nodes.act.deadline.on_miss=zeros; ! grep -q W108 "$W/out"
 ok $? "none with zeros"
 tectum run "$W/hold.lua" --threads 1 --inputs "$W/button.jsonl" --clock paced --format json --set frame.period_ms=50 \

@@ -40,4 +40,10 @@ bool tec_pipeline_keeps_keys(const struct tec_pipeline *p, const struct tec_decl
 bool tec_pipeline_behind(const struct tec_pipeline *p, const struct tec_decl_node *text);
 double tec_pipeline_behind_due(const struct tec_pipeline *p, int chain);
 
+/* check_policy.c: adds W114 to `d` where text without a hard deadline stands beside a hard one and
+ * `policy` (NULL: the pipeline's own) is the default plan, which never runs such text. */
+struct tec_diagnostics;
+void tec_pipeline_check_policy(const struct tec_pipeline *p, const char *policy,
+                               struct tec_diagnostics *d);
+
 #endif

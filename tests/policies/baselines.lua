@@ -11,11 +11,14 @@ of "isolated":frame(three):expect {
   decode = { 30, 30, 30 }, unshared = { 1, 2, 3 }, launches = { { 1 }, { 2 }, { 3 } }, snapped = 0 }
 
 -- Requests that wait for a prefill in slices have all of theirs in the frame, and decode in it.
-local planner = tectum.test { pipeline = "planner_and_arm.lua", policy = "isolated" }
-planner:frame { requests = { { node = "plan", slices = 24 }, { node = "plan", slices = 20 } } }
-planner:expect { slices = { think = 44 }, launches = { { 1 }, { 2 } } }
-planner:frame { requests = { { node = "plan" } } }
-planner:expect { slices = { think = 0 } }
+for _, policy in ipairs { "isolated", "shared_kv", "batch_only" } do
+  local planner = tectum.test { pipeline = "planner_and_arm.lua", policy = policy }
+  planner:frame { requests = { { node = "plan", slices = 24 }, { node = "plan", slices = 20 } } }
+  planner:expect { slices = { think = 44 },
+                   launches = policy == "batch_only" and { { 1, 2 } } or { { 1 }, { 2 } } }
+  planner:frame { requests = { { node = "plan" } } }
+  planner:expect { slices = { think = 0 } }
+end
 
 of "shared_kv":frame(three):expect {
   decode = { 30, 30, 30 }, unshared = {}, launches = { { 1 }, { 2 }, { 3 } } }

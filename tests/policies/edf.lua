@@ -40,3 +40,21 @@ t:frame { nreq = 1, slack_us = { p50 = 4000, p99 = 100 }, cost = { decode = { p5
 t:expect { decode = { 4 } }
 t:frame { params = { q = 0.99 } }
 t:expect { decode = { 0 } }
+
+-- A request that waits for a prefill in slices: what fits of those comes first, 20000 / 3000 = 6.
+t = tectum.test { pipeline = "planner_and_arm.lua", policy = "edf", params = { k = 4 } }
+t:frame { requests = { { node = "plan", slices = 24 } }, slack_us = 20000, cost = { think = 3000, plan = 500 } }
+t:expect { slices = { think = 6 }, paused = { 1 }, notes = { edf_batch = 0 } }
+
+-- The last of them: it decodes in the same frame when its steps fit behind.
+t:frame { requests = { { node = "plan", slices = 6 } }, slack_us = 20000 }
+t:expect { slices = { think = 6 }, decode = { 4 }, notes = { edf_batch = 1 } }
+t:frame { requests = { { node = "plan", slices = 6 } }, slack_us = 19000 }
+t:expect { slices = { think = 6 }, paused = { 1 } }
+
+-- One that can decode takes its steps of what is left, and no time is no slice.
+t:frame { requests = { { node = "plan", deadline_us = 500000, slices = 24 }, { node = "plan", deadline_us = 900000 } },
+          slack_us = 20000 }
+t:expect { slices = { think = 6 }, decode = { 0, 4 }, paused = { 1 }, notes = { edf_batch = 1 } }
+t:frame { requests = { { node = "plan", slices = 24 } }, slack_us = 0 }
+t:expect { slices = { think = 0 }, paused = { 1 } }

@@ -50,3 +50,12 @@ t:expect { decode = {}, notes = {} }
 t = fresh()
 t:frame { nreq = 1, cost = { decode = 1000 } }
 t:expect { error = "no cost is known for 'prefill'" }
+
+-- Slices of a prefill come first, as many as f_min allows: 100000 us a frame less hard work of 78000 hold
+-- seven of 3000; a request behind its last one decodes.
+t = tectum.test { pipeline = "planner_and_arm.lua", policy = "objective", horizon = 10, params = { f_min = 100 } }
+t:frame { requests = { { node = "plan", slices = 24 } },
+          cost = { see = 57000, act = 21000, think = 3000, plan = 1000 } }
+t:expect { slices = { think = 7 }, paused = { 1 } }
+t:frame { requests = { { node = "plan", slices = 2 } } }
+t:expect { slices = { think = 2 }, decode = { 4 }, notes = { rows = 1 } }

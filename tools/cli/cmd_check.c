@@ -3,6 +3,7 @@
 #include "base/escape.h"
 #include "base/json_text.h"
 #include "base/store/file.h"
+#include "graph/load/pipeline_texts.h"
 #include "graph/load/source.h"
 #include "tools/api/topology.h"
 #include "tools/cli/expect.h"
@@ -199,6 +200,7 @@ static enum tec_status check_use(struct tec_invocation *call, const struct tec_p
     if (status != TEC_OK)
         tec_diagnostics_add(d, status == TEC_NOT_FOUND ? TEC_E021 : TEC_E011, where, "%s",
                             mine.message);
+    tec_pipeline_check_policy(pipeline, call->shared.policy, d);
     tec_policy_close(policy);
     return TEC_OK;
 }
