@@ -2,8 +2,8 @@
 # docs.sh - renew the generated parts of the documents.  tools/docs.sh [--check]
 #
 # A part stands between `<!-- from: COMMAND -->` and `<!-- end -->`, each on a line of its own, and
-# is what COMMAND prints, run from the root with build/release/ in the path. --check changes
-# nothing and fails when a part is stale, a link between documents leads nowhere, or text is hard to
+# is what COMMAND prints, run from the root with build/release/ in the path; the program there is built
+# first, since an old one would print what is no longer so. --check builds nothing, changes nothing and fails when a part is stale, a link between documents leads nowhere, or text is hard to
 # scan: a paragraph of more than 5 lines, or a line of more than 100 columns. Code, tables, lists,
 # headings and generated parts are not counted as paragraphs; a line that cannot be broken may be
 # longer. doc/measurements and doc/decisions keep the form that they were written in.
@@ -14,6 +14,9 @@ check=
 PATH=$(pwd)/build/release:$PATH
 export PATH
 bad=0
+if [ -z "$check" ]; then
+    cmake --build build/release --target tectum >/dev/null || { echo "docs: the program does not build" >&2; exit 1; }
+fi
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 
@@ -76,7 +79,7 @@ for file in README.md CONTRIBUTING.md doc/*.md; do
     prose "$file" >"$work/prose"
     [ ! -s "$work/prose" ] || { cat "$work/prose"; bad=1; }
 done
-for file in *.md doc/*.md doc/*/*.md graph/*/README.md; do
+for file in *.md doc/*.md doc/*/*.md graph/*/README.md graph/run/*/README.md; do
     [ -f "$file" ] || continue
     if grep -q '^<!-- from: ' "$file"; then
         if ! renew "$file" >"$work/new"; then bad=1
