@@ -1,8 +1,8 @@
-"""every_tensor.py - copies of golden cases that must fail: with one expected tensor more, and with
-every expected tensor changed.
+"""every_tensor.py - copies of golden cases that must fail: with one expected tensor more, with every
+expected tensor changed, and with one value of each changed, but for those compared in part.
 
 usage: every_tensor.py PROGRAM FOLDER CASE...; FOLDER is empty, and the copies are made in it.
-Prints two lines of TAP for each CASE."""
+Prints three lines of TAP for each CASE."""
 
 import json
 import os
@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 EXTRA = "a tensor that no judge knows"
+SIZES = {"F32": 4, "F64": 8, "BOOL": 1, "U8": 1, "I32": 4, "BF16": 2, "I16": 2, "U16": 2}
 
 
 def read(path):
@@ -68,34 +69,69 @@ def copy(case, folder, tensors):
 
 
 def verify(program, case):
-    """Exit code, checks that are not ok with their notes, tensors that nobody need compare."""
+    """Exit code, checks that are not ok with their notes, tensors that nobody need compare, and how much of
+    a tensor is compared where it is not all."""
     done = subprocess.run([program, "verify", "--format", "json", case], capture_output=True)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     passed = {x["check"] for x in lines if x.get("note", "").startswith("not compared")}
-    return done.returncode, {x["check"]: x.get("note") for x in lines if not x["ok"]}, passed
+    parts = {x["check"]: (x["compared"], x["values"]) for x in lines if "values" in x}
+    return done.returncode, {x["check"]: x.get("note") for x in lines if not x["ok"]}, passed, parts
 
 
 def one_more(program, folder, case):
     tensors = read(os.path.join(case, "expected.safetensors"))
     tensors[EXTRA] = ("F32", [2], bytes(8))
-    code, wrong, _ = verify(program, copy(case, folder, tensors))
+    code, wrong, _, _ = verify(program, copy(case, folder, tensors))
     return code == 1 and EXTRA in wrong, f"exit {code}, not ok: {wrong}"
 
 
 def every_one_changed(program, folder, case):
     tensors = read(os.path.join(case, "expected.safetensors"))
     others = {k: (d, s, changed(d, b)) for k, (d, s, b) in tensors.items()}
-    code, wrong, passed = verify(program, copy(case, folder, others))
-    # "processing." stands before a tensor that is of what is around the model
-    unseen = [k for k in tensors if not {k, "processing." + k} & (passed | set(wrong))]
+    code, wrong, passed, _ = verify(program, copy(case, folder, others))
+    unseen = taken(tensors, passed | set(wrong))
     return code == 1 and not unseen, f"exit {code}, taken as right: {unseen}"
+
+
+def taken(tensors, seen):
+    """Those that were taken as right. "processing." stands before a tensor of what is around the model."""
+    return [k for k in tensors if not {k, "processing." + k} & seen]
+
+
+def changed_at(dtype, data, share):
+    """One value changed, at so much of the way from the first to the last."""
+    size = SIZES[dtype]
+    at = round(share * (len(data) // size - 1)) * size
+    return data[:at] + changed(dtype, data[at : at + size]) + data[at + size :]
+
+
+def one_value_changed(program, folder, case):
+    """The first value of every tensor, the last, and one between."""
+    tensors = read(os.path.join(case, "expected.safetensors"))
+    some = {k for k, (_, _, b) in tensors.items() if b}
+    why, unneeded = [], None
+    for share in (0, 0.37, 1):
+        others = {k: (d, s, changed_at(d, b, share) if k in some else b) for k, (d, s, b) in tensors.items()}
+        code, wrong, passed, parts = verify(program, copy(case, f"{folder}at{share}", others))
+        wrong = set(wrong)
+        unseen = taken(some, passed | wrong | set(parts))
+        if code != 1 or unseen:
+            why.append(f"at {share} of each: exit {code}, taken as right: {unseen}")
+        bad = {k: of for k, of in parts.items() if not 0 < of[0] < of[1] or k not in tensors}
+        if bad:
+            why.append(f"not a part: {bad}")
+        unneeded = set(parts) & wrong if unneeded is None else unneeded & wrong
+    if unneeded:  # each of their values that was tried is compared
+        why.append(f"compared whole, and called a part: {unneeded}")
+    return not why, why
 
 
 def main():
     program, folder, cases = os.path.abspath(sys.argv[1]), sys.argv[2], sys.argv[3:]
     n = failed = 0
     for case in cases:
-        for what, check in (("one tensor more", one_more), ("all changed", every_one_changed)):
+        for what, check in (("one tensor more", one_more), ("all changed", every_one_changed),
+                            ("one value of each changed", one_value_changed)):
             n += 1
             good, why = check(program, os.path.join(folder, str(n)), case)
             failed += not good

@@ -90,11 +90,11 @@ static json_t *whole(const struct tec_certificate *c, const struct tec_certifica
     time_t now = time(NULL);
     struct tm utc;
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-    return json_pack("{s:i, s:s, s:s, s:o, s:s, s:i, s:i, s:i, s:i, s:b, s:O?, s:O?, s:O?}",
+    return json_pack("{s:i, s:s, s:s, s:o, s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:O?, s:O?, s:O?}",
                      "schema", 1, "date", when, "commit", tec_machine_commit(), "machine",
                      tec_machine_json(device), "dtype", f->dtype, "total", f->checks, "not_ok",
-                     f->failed, "not_judged", f->unjudged, "not_compared", f->not_compared, "ok",
-                     f->failed == 0, "latency", c->latency, "files", c->files, "checks", c->checks);
+                     f->failed, "not_judged", f->unjudged, "not_compared", f->not_compared,
+                     "in_part", f->in_part, "ok", f->failed == 0, "latency", c->latency, "files", c->files, "checks", c->checks);
 }
 
 /* --- the page --------------------------------------------------------------------------------- */
@@ -149,7 +149,8 @@ static void facts(FILE *out, const json_t *all)
 
 static void page(FILE *out, const json_t *all)
 {
-    static const char *const checks[] = {"case", "check", "max_abs", "rms", "bound", "ok"};
+    static const char *const checks[] = {"case",  "check", "max_abs", "rms",
+                                         "bound", "ok",    "note"};
     static const char *const files[] = {"path", "bytes", "xxh128"};
     static const char *const times[] = {"case", "stage", "n", "p50_us", "p99_us", "max_us"};
     fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta "
@@ -158,11 +159,14 @@ static void page(FILE *out, const json_t *all)
           "margin:8px 0}td,th{border:1px solid #999;padding:3px 9px;text-align:left}"
           "b{color:#b8325f}</style></head><body>\n<h1>Certificate</h1>\n<p>",
           out);
-    fprintf(out, "%lld comparisons, %lld not ok, %lld not judged; %lld tensors not compared.",
+    fprintf(out,
+            "%lld comparisons, %lld not ok, %lld not judged; %lld tensors not compared, %lld "
+            "compared in part.",
             (long long)json_integer_value(json_object_get(all, "total")),
             (long long)json_integer_value(json_object_get(all, "not_ok")),
             (long long)json_integer_value(json_object_get(all, "not_judged")),
-            (long long)json_integer_value(json_object_get(all, "not_compared")));
+            (long long)json_integer_value(json_object_get(all, "not_compared")),
+            (long long)json_integer_value(json_object_get(all, "in_part")));
     fputs("</p>\n", out);
     facts(out, all);
     fputs("<h2>Latency by stage</h2>\n<p>Microseconds of the launches that these comparisons made, "
@@ -171,7 +175,7 @@ static void page(FILE *out, const json_t *all)
           out);
     table(out, json_object_get(all, "latency"), times, 6);
     fputs("<h2>Comparisons with the reference</h2>\n", out);
-    table(out, json_object_get(all, "checks"), checks, 6);
+    table(out, json_object_get(all, "checks"), checks, 7);
     fputs("<h2>Files</h2>\n", out);
     table(out, json_object_get(all, "files"), files, 3);
     fputs("</body></html>\n", out);

@@ -27,7 +27,7 @@ enum tec_status tec_certificate_add(struct tec_certificate *c, const char *folde
 struct tec_certificate_facts {
     const char *path, *dtype;
     const struct tec_device_options *device;
-    int checks, failed, unjudged, not_compared;
+    int checks, failed, unjudged, not_compared, in_part;
     struct tec_heap *heap;
 };
 enum tec_status tec_certificate_write(const struct tec_certificate *c,

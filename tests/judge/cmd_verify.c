@@ -33,7 +33,7 @@ struct walk {
     struct tec_invocation *call;
     struct tec_device_options device;
     struct tec_words cases;
-    int checks, failed, unjudged, not_compared;
+    int checks, failed, unjudged, not_compared, in_part;
     struct tec_certificate certificate;
 };
 
@@ -95,6 +95,7 @@ static void judge_case(struct walk *w, const char *dir, FILE *out, bool text,
     w->checks += v.checks;
     w->unjudged += v.unjudged;
     w->not_compared += v.not_compared;
+    w->in_part += v.in_part;
     w->failed += v.failed + (status != TEC_OK && v.failed == 0);
     tec_arena_finish(&arena);
     fflush(out);
@@ -184,6 +185,7 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
                                                 .failed = w.failed,
                                                 .unjudged = w.unjudged,
                                                 .not_compared = w.not_compared,
+                                                .in_part = w.in_part,
                                                 .heap = call->heap};
     if (status == TEC_OK && o->certify)
         status = tec_certificate_write(&w.certificate, &facts, err);
@@ -195,6 +197,9 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     if (call->shared.format == TEC_FORMAT_TEXT && w.not_compared > 0)
         fprintf(call->out, "%d tensor%s not compared, their lines say why\n", w.not_compared,
                 w.not_compared == 1 ? "" : "s");
+    if (call->shared.format == TEC_FORMAT_TEXT && w.in_part > 0)
+        fprintf(call->out, "%d tensor%s compared in part, their lines say how much and why\n",
+                w.in_part, w.in_part == 1 ? "" : "s");
     if (call->shared.format == TEC_FORMAT_TEXT)
         fprintf(call->out, "%d checks, %d not ok\n", w.checks, w.failed);
     return TEC_OK;
@@ -206,7 +211,8 @@ const struct tec_command tec_command_verify = {
         "A case is a folder with case.json (tests/golden/README.md); folders are searched for\n"
         "cases. Prints a line for each comparison: {case, check, max_abs, rms, bound, ok}.\n"
         "A tensor that the case expects and that no check compares is not ok, but for those that\n"
-        "the engine does not make: their lines say \"not compared\" and why.\n"
+        "the engine does not make: their lines say \"not compared\" and why. One of which a part\n"
+        "is compared has a line that says how much: {compared, values}.\n"
         "Exit code 1 when any is not ok.\n",
     .example = "  tectum verify tests/golden/pi/pi05_tiny\n"
                "  tectum verify --format text --dtype bf16 tests/golden/pi\n",

@@ -56,7 +56,7 @@ void tec_encoders_compare(struct tec_encoders *j, const char *name, const float 
         tec_verify_cannot(j->v, name, &err);
     } else {
         tec_verify_compared(j->v, name);
-        tec_verify_floats(j->v, name, got, values, n, bounds, tap, NULL);
+        tec_verify_floats(j->v, name, got, values, n, bounds, tap);
     }
 }
 

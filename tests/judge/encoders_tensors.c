@@ -138,7 +138,7 @@ enum tec_status tec_encoders_batch(struct tec_encoders *j, struct tec_error *err
     }
     TEC_TRY(tec_encoder_embed_ids(j->encoder, ids, starts, n, got, err));
     tec_verify_floats(j->v, "batch.embedding", got, want, (size_t)n * row,
-                      json_object_get(j->bounds, "embedding"), NULL, NULL);
+                      json_object_get(j->bounds, "embedding"), NULL);
     tec_encoders_same(j, "batch.equals_alone", got, before, (size_t)n * row * sizeof *got);
     return TEC_OK;
 }

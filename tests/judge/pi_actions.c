@@ -110,6 +110,29 @@ static const float *find(struct judge *j, const char *name, size_t *n)
     }
 }
 
+/* Which rows of the padded prefix there are, pictures by slot and then the text; and behind them
+ * how many the engine runs. */
+static void judge_valid(struct judge *j, const char *name, const struct tec_stored *t)
+{
+    struct tec_pi *pi = j->pi;
+    const struct tec_model *m = pi->model;
+    size_t n = t->bytes, each = (size_t)m->vision.tokens, pictures = (size_t)m->n_slots * each;
+    unsigned char *valid = tec_arena_push(pi->v->arena, n + 1, 1, 1);
+    int *want = TEC_NEW(pi->v->arena, n + 1, int), *got = TEC_NEW(pi->v->arena, n + 1, int);
+    bool read = valid && want && got &&
+                tec_tensors_read(pi->expected, t, 0, valid, n, NULL) == TEC_OK;
+    for (size_t i = 0; read && i < n; i++) {
+        want[i] = valid[i];
+        want[n] += valid[i];
+        got[i] = i < pictures ? j->in.camera_valid[i / each]
+                              : i - pictures < (size_t)j->in.o.n_text;
+    }
+    if (read)
+        got[n] = j->rows;
+    tec_verify_compared(pi->v, name);
+    tec_verify_ids(pi->v, name, got, read ? n + 1 : 0, want, n + 1);
+}
+
 /* What is no tensor of numbers to compare: which rows the prefix has, or what another part of the
  * judge compares. */
 static bool judged_otherwise(struct judge *j, const char *name)
@@ -129,13 +152,7 @@ static bool judged_otherwise(struct judge *j, const char *name)
     }
     if (found.form != TEC_TAP_VALID)
         return found.form == TEC_TAP_ELSEWHERE;
-    unsigned char *valid = tec_arena_push(pi->v->arena, t->bytes + 1, 1, 1);
-    int n = 0;
-    if (valid && tec_tensors_read(pi->expected, t, 0, valid, t->bytes, NULL) == TEC_OK)
-        for (size_t i = 0; i < t->bytes; i++)
-            n += valid[i];
-    tec_verify_compared(pi->v, name);
-    tec_verify_ids(pi->v, name, &j->rows, 1, &n, 1);
+    judge_valid(j, name, t);
     return true;
 }
 

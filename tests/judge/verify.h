@@ -26,6 +26,7 @@ struct tec_verify {
     int checks, failed;            /* counted by the report functions */
     int unjudged;                  /* lines of tec_verify_unjudged */
     int not_compared;              /* tensors that the table of expected.c passes over */
+    int in_part;                   /* tensors of which a part was compared */
     json_t *compared;              /* names of expected tensors whose values were compared */
     struct tec_stage_times *times; /* of launches, see stage_times.h; NULL: they are not kept */
 };
@@ -49,10 +50,9 @@ void tec_verify_unjudged(struct tec_verify *v, const char *check, const char *wh
 void tec_verify_cannot(struct tec_verify *v, const char *check, const struct tec_error *err);
 
 /* Compare n float values with float32 `want` by the rule of tests/golden/README.md: `tensor` is the
- * entry of case.json with err_fp32 and err_bf16 (and rms). Reports one line; `note` (may be NULL)
- * says what of the tensor is left out. */
+ * entry of case.json with err_fp32 and err_bf16 (and rms). Reports one line. */
 void tec_verify_floats(struct tec_verify *v, const char *check, const float *got, const float *want,
-                       size_t n, const json_t *tensor, const char *tap, const char *note);
+                       size_t n, const json_t *tensor, const char *tap);
 
 /* Count differing ids and report. A length difference counts each missing id. */
 void tec_verify_ids(struct tec_verify *v, const char *check, const int *got, size_t n_got,
@@ -61,6 +61,12 @@ void tec_verify_ids(struct tec_verify *v, const char *check, const int *got, siz
 /* The values of this tensor of the case's expected.safetensors were compared. Whoever reads them to
  * compare them says so: what nobody says so of fails the case. */
 void tec_verify_compared(struct tec_verify *v, const char *tensor);
+
+/* Of this tensor's `of` values `n` are compared, by a check of its own or one of many tensors: a
+ * line with ok = true, how many and why not the others; no check. Nothing where n is `of`. The
+ * tensor counts as compared. */
+void tec_verify_part(struct tec_verify *v, const char *tensor, size_t n, size_t of,
+                     const char *why);
 
 /* A tensor that the engine does not make: a line with ok = true and why; no check. */
 void tec_verify_not_compared(struct tec_verify *v, const char *tensor, const char *why);
