@@ -48,6 +48,12 @@ ok $? "text: a table; all within a bound"
 "$T" check --accuracy $Q $P --within 0.0001 >"$W/out" 2>"$W/err"
 [ $? -eq 1 ] && tail -1 "$W/out" | grep -q "^beyond the bound: the largest difference is .* not at most 0.0001$"
 ok $? "beyond it the exit code is 1, and a line says by how much"
+found "a['bound'] == {'within': 0.5, 'largest': max(x['largest'] for x in e), 'holds': True}" $Q $P --within 0.5 &&
+    found "'bound' not in a" $Q $P
+ok $? "as JSON it is said that the bound holds, where there is one"
+"$T" check --accuracy --format json $Q $P --within 0.0001 >"$W/out" 2>"$W/err"; [ $? -eq 1 ] &&
+    grep -q '"bound":{"within":0.0001,"largest":0.[0-9]*,"holds":false}' "$W/out"
+ok $? "and that it does not"
 "$T" check --accuracy --set model.round=bf16 --set nodes.act.steps=2 $P --inputs $E -n 2 --within 9 >"$W/out" 2>"$W/err" &&
     [ "$(tail -1 "$W/out")" = "within the bound; in the pipeline's model { } it is: round = \"bf16\"" ] &&
     [ "$(grep -c "within the bound" "$W/out")" -eq 1 ]
@@ -56,7 +62,9 @@ ok $? "what was tried of the model is told as a line of the file where it holds"
 [ $? -eq 1 ] && ! grep -q "within the bound" "$W/out"
 ok $? "and is not where it does not"
 : >"$W/empty.jsonl"
-"$T" check --accuracy $P --inputs "$W/empty.jsonl" --within 1 >"$W/out" 2>"$W/err"; [ $? -ne 0 ]
+"$T" check --accuracy $P --inputs "$W/empty.jsonl" --within 1 >"$W/out" 2>"$W/err"; [ $? -ne 0 ] &&
+    { "$T" check --accuracy --format json $P --inputs "$W/empty.jsonl" --within 1 || true; } 2>"$W/err" |
+    grep -q '"bound":{"within":1.0,"largest":null,"holds":false}'
 ok $? "nothing to compare is not within a bound"
 "$T" check --accuracy --set frame.period_ms=1 $P >"$W/out" 2>&1; [ $? -eq 1 ] && ! grep -q "against float32" "$W/out"
 ok $? "a pipeline with errors is not run"

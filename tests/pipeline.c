@@ -400,11 +400,23 @@ TEST(settings_apply_and_are_checked)
     CHECK_INT(l.status, ==, TEC_MALFORMED);
     CHECK_INT(l.d.n, ==, 5);
     for (int i = 0; i < l.d.n && i < 5; i++) {
+        CHECK(!l.d.list[i].help || !strstr(l.d.list[i].help, "table"));
         CHECK_STR(l.d.list[i].where.file, "--set");
         CHECK_INT(l.d.list[i].code, ==, want[i].code);
         CHECK_INT(l.d.list[i].where.line, ==, want[i].line);
         CHECK_INT(l.d.list[i].where.col, ==, want[i].col);
     }
+    finish(&l);
+}
+
+TEST(set_says_that_it_takes_no_table)
+{
+    const char *const set[] = {"nodes.act.steps=5", "nodes.act.deadline=hard { ms = 50 }"};
+    struct loaded l = load_with("pipelines/pi05_libero.lua", NULL, 0, set, 2);
+    CHECK_INT(l.status, ==, TEC_MALFORMED);
+    REQUIRE(l.d.n == 1 && l.d.list[0].help);
+    CHECK(strstr(l.d.list[0].help, "no table") &&
+          strstr(l.d.list[0].help, "--set nodes.act.deadline.FIELD=VALUE"));
     finish(&l);
 }
 

@@ -346,6 +346,13 @@ tectum run "$Q" --threads 1 --inputs "$W/forked.jsonl" --set model.arch=pi05
 [ $? -eq 3 ]; ok $? "a question where text sees all of the prompt: exit 3"
 err "sees all of its prompt"
 
+# What check warns of is said when it runs; frames go on.
+tectum run "$P" --threads 1 --random-inputs 1 -n 1 --set 'capture.batch=[8]'
+[ $? -eq 0 ] && [ "$(grep -c 'warning\[W104\]' "$W/err")" -eq 1 ] && ! grep -q warning "$W/out"
+ok $? "a warning of check: on standard error, once"
+tectum run "$P" --threads 1 --random-inputs 1 -n 1
+[ $? -eq 0 ] && [ ! -s "$W/err" ]; ok $? "none: nothing is said"
+
 # Recorded episodes replay without a simulator, and say what they said; whatever decides, the same bytes.
 for model in metaworld metaworld_aged; do
     for episode in pipelines/checkpoints/$model/episodes/*.jsonl; do

@@ -70,15 +70,29 @@ const char *tec_set_expected(struct tec_loader *ld, const struct tec_field *f)
     return text ? text : "something else";
 }
 
+/* Of --set, where a table was written. */
+static void hint_at_fields(struct tec_loader *ld, struct tec_diagnostic *d,
+                           const struct tec_decl_value *v, const char *set)
+{
+    if (v->kind == TEC_VALUE_STRING && strchr(v->string, '{'))
+        tec_diagnostics_help(ld->d, d,
+                             "--set takes no table, but each of its fields: --set %.*s.FIELD=VALUE",
+                             (int)strcspn(set, "="), set);
+}
+
 struct tec_diagnostic *tec_set_wrong(struct tec_loader *ld, const struct tec_field *f,
                                      const struct tec_decl_entry *e)
 {
     if (e->value->kind == TEC_VALUE_BAD)
         return NULL;
-    return tec_diagnostics_add(ld->d, TEC_E011, tec_where_value(ld, e),
-                               "field '%s' of %s must be %s, is %s", f->name,
-                               tec_constructors[f->owner].word, tec_set_expected(ld, f),
-                               tec_decl_value_describe(ld, e->value));
+    struct tec_where where = tec_where_value(ld, e);
+    struct tec_diagnostic *d = tec_diagnostics_add(
+        ld->d, TEC_E011, where, "field '%s' of %s must be %s, is %s", f->name,
+        tec_constructors[f->owner].word, tec_set_expected(ld, f),
+        tec_decl_value_describe(ld, e->value));
+    if (where.file && strcmp(where.file, "--set") == 0)
+        hint_at_fields(ld, d, e->value, ld->options->set[where.line - 1]);
+    return d;
 }
 
 static bool is_name(const char *s)

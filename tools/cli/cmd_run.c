@@ -333,6 +333,7 @@ enum tec_status tec_cli_run(struct tec_invocation *call, struct tec_error *err)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a run");
     job->o = call->options;
     job->call = call;
+    call->warns = true;
     enum tec_status status = prepare(job, err);
     if (status == TEC_OK)
         status = run_frames(job, err);

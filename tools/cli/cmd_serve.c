@@ -242,6 +242,7 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     job->o = call->options;
     job->call = call;
     job->n = call->args.n;
+    call->warns = true;
     for (int i = 0; i < job->n; i++) {
         job->served[i] = &served[i];
         tec_served_init(&served[i], call, job->o, call->args.item[i]);

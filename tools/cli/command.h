@@ -81,6 +81,7 @@ struct tec_invocation {
     FILE *out;               /* results: stdout */
     bool color;              /* for `out` */
     bool progress;           /* stderr is a terminal */
+    bool warns; /* set by the verb: pipelines that run say on stderr what `check` warns of */
     bool wrong; /* set by the verb: it did its work, and what was asked about is wrong */
 };
 

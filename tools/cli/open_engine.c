@@ -8,13 +8,15 @@
 
 #include <string.h>
 
-/* Load the pipeline; print what is wrong with the file as `check` does, but on stderr. */
-static enum tec_status load(struct tec_opened *out, const char *path, struct tec_error *err)
+/* Load the pipeline; print what is wrong with the file, and if asked what it is warned of, as
+ * `check` does, but on stderr. */
+static enum tec_status load(struct tec_opened *out, const char *path, bool warns,
+                            struct tec_error *err)
 {
     struct tec_diagnostics d;
     tec_diagnostics_init(&d, out->call->heap);
     enum tec_status status = tec_cli_load_pipeline(&out->pipeline, out->call, path, &d, err);
-    if (status != TEC_OK && d.n_errors > 0)
+    if (status != TEC_OK ? d.n_errors > 0 : warns)
         tec_diagnostics_print(&d, TEC_PRINT_TEXT, stderr);
     tec_diagnostics_finish(&d);
     return status;
@@ -92,15 +94,16 @@ static uint64_t seed_of(const struct tec_shared *s, const struct tec_pipeline *p
     return s->seed.given ? s->seed.value : (uint64_t)p->seed;
 }
 
-enum tec_status tec_cli_open_options(struct tec_opened *out, struct tec_engine_options *options,
-                                     struct tec_invocation *call, const char *path,
-                                     const struct tec_engine_options *more, struct tec_error *err)
+static enum tec_status open_options(struct tec_opened *out, struct tec_engine_options *options,
+                                    struct tec_invocation *call, const char *path,
+                                    const struct tec_engine_options *more, bool warns,
+                                    struct tec_error *err)
 {
     const struct tec_shared *s = &call->shared;
     *out = (struct tec_opened){.call = call};
     if (more)
         out->more = *more;
-    TEC_TRY(load(out, path, err));
+    TEC_TRY(load(out, path, warns, err));
     *options = (struct tec_engine_options){.pipeline = out->pipeline,
                                            .root = call->root,
                                            .weights = s->weights,
@@ -136,12 +139,19 @@ enum tec_status tec_cli_open_options(struct tec_opened *out, struct tec_engine_o
     return status;
 }
 
+enum tec_status tec_cli_open_options(struct tec_opened *out, struct tec_engine_options *options,
+                                     struct tec_invocation *call, const char *path,
+                                     const struct tec_engine_options *more, struct tec_error *err)
+{
+    return open_options(out, options, call, path, more, false, err);
+}
+
 enum tec_status tec_cli_open_engine(struct tec_opened *out, struct tec_invocation *call,
                                     const char *path, const struct tec_engine_options *more,
                                     struct tec_error *err)
 {
     struct tec_engine_options options;
-    TEC_TRY(tec_cli_open_options(out, &options, call, path, more, err));
+    TEC_TRY(open_options(out, &options, call, path, more, call->warns, err));
     enum tec_status status = tec_engine_open(&out->engine, &options, call->heap, err);
     if (tec_json_refused() && status != TEC_NO_MEMORY) /* a description may be incomplete */
         status = tec_fail(err, TEC_NO_MEMORY, "%s: no memory to read what it names", path);

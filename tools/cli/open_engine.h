@@ -22,6 +22,7 @@ struct tec_opened {
 
 /* Load the pipeline file and open its engine as the shared options say. What is wrong with the file
  * is printed on stderr as `check` does it, with its place; then the failure names the first error.
+ * Where call->warns is set, so is what `check` warns of.
  * `more` (may be NULL) gives what no shared option says: dtype, exact, saturated, actions, settles,
  * forgets, released, user, events, shares, others; its other members are ignored. Loading tells its
  * progress on a terminal. No policy is in use yet. */

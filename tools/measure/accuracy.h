@@ -43,8 +43,8 @@ enum tec_status tec_accuracy_run(struct tec_accuracy *out, struct tec_invocation
                                  struct tec_arena *arena, struct tec_error *err);
 
 /* Print it as the call's format says. `within`: the largest difference that was asked for, in the
- * robot's units, 0 = none was. Text then says whether it holds: if so, what --set tried of the
- * model as lines of the pipeline. */
+ * robot's units, 0 = none was. Then it is said whether it holds: as JSON in "bound", as text in a
+ * line, or if so, in lines of the pipeline for what --set tried of the model. */
 enum tec_status tec_accuracy_print(const struct tec_accuracy *a, struct tec_invocation *call,
                                    double within, struct tec_error *err);
 

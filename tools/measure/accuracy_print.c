@@ -92,6 +92,14 @@ bool tec_accuracy_holds(const struct tec_accuracy *a, double within)
     return tec_accuracy_whole(a) && tec_accuracy_largest(a) <= within;
 }
 
+static json_t *bound_json(const struct tec_accuracy *a, double within)
+{
+    return json_pack("{s:f, s:o, s:b}", "within", within, "largest",
+                     tec_accuracy_whole(a) ? tec_json_number(tec_accuracy_largest(a))
+                                           : json_null(),
+                     "holds", (int)tec_accuracy_holds(a, within));
+}
+
 static void print_bound(const struct tec_accuracy *a, const struct tec_invocation *call,
                         double within)
 {
@@ -114,6 +122,8 @@ enum tec_status tec_accuracy_print(const struct tec_accuracy *a, struct tec_invo
         return TEC_OK;
     }
     json_t *json = json_of(a);
+    if (within > 0.0)
+        json_object_set_new(json_object_get(json, "accuracy"), "bound", bound_json(a, within));
     enum tec_status status =
         tec_json_print(call->out, json, JSON_COMPACT | JSON_REAL_PRECISION(6), "the accuracy", err);
     json_decref(json);
