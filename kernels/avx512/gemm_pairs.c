@@ -22,6 +22,14 @@ VEC_INLINE void pairs_store(float *to, vec x)
     __m256i both = _mm512_cvtepi64_epi32(_mm512_or_si512(first, second));
     _mm256_storeu_si256((__m256i *)(void *)to, both);
 }
+VEC_INLINE void pairs_keep(float *to, pairs x)
+{
+    _mm512_storeu_si512(to, x);
+}
+VEC_INLINE pairs pairs_kept(const float *from)
+{
+    return _mm512_loadu_si512(from);
+}
 VEC_INLINE pairs pairs_set(const float *x)
 {
     return _mm512_castps_si512(_mm512_set1_ps(*x));

@@ -89,6 +89,16 @@ PAIRS_EMULATED void pairs_store(float *to, vec x)
         memcpy(to + i / 2, &pair, sizeof pair);
     }
 }
+PAIRS_EMULATED void pairs_keep(float *to, pairs p)
+{
+    memcpy(to, &p, sizeof p);
+}
+PAIRS_EMULATED pairs pairs_kept(const float *from)
+{
+    pairs p;
+    memcpy(&p, from, sizeof p);
+    return p;
+}
 PAIRS_EMULATED pairs pairs_set(const float *x)
 {
     pairs p;
