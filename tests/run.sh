@@ -193,8 +193,8 @@ stage_release() {
         loaded=; case $unthreaded in *" $test "*) loaded="env LD_PRELOAD=$no_threads" ;; esac
         side tap "release/$test.t" 600 $loaded "build/release/$test.t"
     done
-    for test in tests/*.t; do # cuda_registers.t has a stage; chaos.t wants a machine that nobody else uses
-        case " cuda_registers.t chaos.t $slow " in *" ${test#tests/} "*) continue ;; esac
+    for test in tests/*.t; do # cuda_registers.t and python_aarch64.t have a stage; chaos.t wants a machine that nobody else uses
+        case " cuda_registers.t python_aarch64.t chaos.t $slow " in *" ${test#tests/} "*) continue ;; esac
         side tap "tree/${test#tests/}" 600 sh "$test"
     done
     [ -z "$long" ] || side tap "tree/python.t wheel" 1200 sh tests/python.t "$TECTUM" --wheel
@@ -289,6 +289,7 @@ stage_aarch64() {
     for test in "kernels.t --small --tier neon gemm_int4" "kernels.t --small --tier neon gemm_int8" tier_bits.t; do # without dot products of bytes
         side tap "aarch64/${test%% *} a72" 600 qemu-aarch64-static -cpu cortex-a72 -L build/aarch64-root build/aarch64/$test
     done
+    side tap aarch64/python_aarch64.t 3600 sh tests/python_aarch64.t build/aarch64/tectum
     for test in $tests; do side tap "aarch64/$test.t" 3600 $on_aarch64 "build/aarch64/$test.t"; done
     cases="act/odd smolvla/odd groot/n15_tiny pi/pi05_odd"
     [ -z "$long" ] || cases=$aarch64_golden

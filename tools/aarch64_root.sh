@@ -17,7 +17,9 @@ below="libssl-dev libcap-dev libuv1-dev libev-dev libgnutls28-dev nettle-dev lib
     libjpeg62-turbo libpng16-16 zlib1g libwebsockets17 libssl3 libcap2 libmsgpackc2 libhiredis0.14
     libmicrohttpd12 libgnutls30 libnettle8 libhogweed6 libgmp10 libidn2-0 libunistring2 libtasn1-6
     libp11-kit0 libffi8 libreadline8 libtinfo6 libuv1 libev4"
-packages="$headers $below"
+# A Python, which imports the wheel for that machine (tests/python_aarch64.t), and what NumPy asks of it.
+python="python3.11-minimal libpython3.11-minimal libpython3.11-stdlib libexpat1 libbz2-1.0 liblzma5 libstdc++6"
+packages="$headers $below $python"
 
 # The list of what is in it comes last: without it the folder is made again.
 [ "$(cat "$root/packages" 2>/dev/null)" != "$packages" ] || exit 0

@@ -4,8 +4,9 @@
 #   --test  also what the checks need: Lua's own test files, and packages of PyPI that read LeRobot's
 #           datasets, ask as OpenVLA's clients do, and build the Python package, all of it in build/
 #   --robots  with --test: also packages of PyPI that run dora and ROS 2 (100 MB, in build/)
-#   --aarch64  also a cross compiler, qemu to run what it makes, and the libraries of Debian 12 for
-#           aarch64 in build/aarch64-root (tools/aarch64_root.sh): what the preset `aarch64` needs
+#   --aarch64  also a cross compiler, qemu to run what it makes, the libraries of Debian 12 for
+#           aarch64 in build/aarch64-root (tools/aarch64_root.sh): what the preset `aarch64` needs;
+#           and NumPy and cffi for it, with which the Python package is tried
 #   --demo  only what the simulator of tools/demo needs (its setup.sh calls this)
 #   --list  only print what is missing
 # Does nothing, and needs no network and no rights, when everything is there.
@@ -67,22 +68,24 @@ lua_tests() {
 
 # Wheels of PyPI for Debian's Python and numpy, which Debian does not have, in build/FOLDER: lines of
 # a requirements file on standard input. Elsewhere, or without a network, the test is skipped.
-# wheels FOLDER WHAT TEST [--prefix]; --prefix: those that have more than Python's files
+# wheels FOLDER WHAT TEST [OPTION...]; the last of pip's options takes the folder: --target, or
+# --prefix for those that have more than Python's files
 wheels() {
     root=$(cd "$(dirname "$0")/.." && pwd)
-    folder=$root/build/$1
-    [ ! -d "$folder" ] || return 0
-    [ -z "$list" ] || { echo "setup: missing: build/$1"; return 0; }
+    name=$1 what=$2 test=$3
+    shift 3
+    [ ! -d "$root/build/$name" ] || return 0
+    [ -z "$list" ] || { echo "setup: missing: build/$name"; return 0; }
     fresh=$(mktemp -d)
     cat >"$fresh/wanted"
     if timeout 240 /usr/bin/python3 -m pip --disable-pip-version-check --retries 1 install -q --no-deps \
-        --only-binary :all: --no-compile --require-hashes --ignore-installed -r "$fresh/wanted" "${4:---target}" "$fresh/packages" \
+        --only-binary :all: --no-compile --require-hashes --ignore-installed -r "$fresh/wanted" "${@:---target}" "$fresh/packages" \
         >"$fresh/log" 2>&1; then
         mkdir -p "$root/build"
-        mv "$fresh/packages" "$folder"
-        echo "setup: $2 in build/$1"
+        mv "$fresh/packages" "$root/build/$name"
+        echo "setup: $what in build/$name"
     else
-        echo "setup: no $2 (is the network there?): tests/$3 is skipped" >&2
+        echo "setup: no $what (is the network there?): tests/$test is skipped" >&2
         tail -n 3 "$fresh/log" >&2
     fi
     rm -rf "$fresh"
@@ -92,7 +95,15 @@ wheels() {
 beside_packages() {
     [ -z "$with_tests" ] || beside_tests
     [ -z "$with_robots" ] || beside_robots
-    [ -z "$with_aarch64" ] || sh "$(dirname "$0")/aarch64_root.sh" ${list:+--list}
+    [ -z "$with_aarch64" ] || beside_aarch64
+}
+beside_aarch64() {
+    sh "$(dirname "$0")/aarch64_root.sh" ${list:+--list}
+    wheels aarch64-python "NumPy and cffi for aarch64" python_aarch64.t --platform manylinux2014_aarch64 --python-version 3.11 --target <<END
+numpy==2.2.6 --hash=sha256:b64d8d4d17135e00c8e346e0a738deb17e754230d7e0810ac5012750bbd85a5a
+cffi==2.1.1 --hash=sha256:3311ed60d36f83378794e1009ac6258bafbf81f7888b4caa7b35a521e3f95813
+pycparser==3.12 --hash=sha256:a076f3f489b39b43ed13563a1dafe42447445bec2e294154ec5c57fcdda4c85e
+END
 }
 beside_tests() {
     lua_tests
