@@ -241,6 +241,8 @@ ROBOT = {
     "robot.unknown_cameras": ("check", ["unknown_cameras = 'nothing'"]),
     "robot.metadata": ("LABEL", "clients of a server are told it"),
     "robot.fill": ("check", ["fill = 'nothing'"]),
+    "robot.edge": ("check", ["edge = 256"]),
+    "robot.middle": ("check", ["middle = 0.95"]),
     "camera.slot": ("check", ["cameras[1].slot = 'nothing'"]),
     "camera.input": ("check", ["cameras[1].input = 'nothing'"]),
     "camera.missing": ("TEST", "tests/observer.c", "observe_masks_or_refuses_missing_cameras"),

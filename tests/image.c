@@ -419,7 +419,8 @@ static enum tec_status plan_reshape(struct tec_reshape_spec spec, struct tec_err
 TEST(reshapes_are_refused)
 {
     struct tec_error err;
-    struct tec_reshape_spec spec = {TEC_RESHAPE_CROP, 5, 7, 4, 3, {0}};
+    struct tec_reshape_spec spec = {
+        .kind = TEC_RESHAPE_CROP, .in_height = 5, .in_width = 7, .height = 4, .width = 3};
     CHECK_INT(plan_reshape(spec, &err), ==, TEC_INVALID);
     CHECK(strstr(err.message, "resize-crop makes squares, not 3 x 4"));
     spec.kind = TEC_RESHAPE_STRETCH;
@@ -427,11 +428,69 @@ TEST(reshapes_are_refused)
     spec.in_width = 0;
     CHECK_INT(plan_reshape(spec, &err), ==, TEC_INVALID);
     CHECK(strstr(err.message, "from 0 x 5 to 3 x 4"));
-    spec = (struct tec_reshape_spec){TEC_RESHAPE_BOX, 65535, 3, 224, 224, {0}};
+    spec = (struct tec_reshape_spec){
+        .kind = TEC_RESHAPE_BOX, .in_height = 65535, .in_width = 3, .height = 224, .width = 224};
     CHECK_INT(plan_reshape(spec, &err), ==, TEC_INVALID); /* a square of 4 Gi pixels */
     spec.kind = TEC_N_RESHAPES;
     CHECK_INT(plan_reshape(spec, &err), ==, TEC_INVALID);
-    CHECK(strstr(err.message, "of kind 4"));
+    CHECK(strstr(err.message, "of kind 5"));
+    spec.kind = TEC_RESHAPE_AREA;
+    CHECK_INT(plan_reshape(spec, &err), ==, TEC_INVALID);
+    CHECK(strstr(err.message, "the middle 0 of an edge of 0 pixels"));
+    spec.edge = 256;
+    spec.middle = 0.95;
+    CHECK_INT(plan_reshape(spec, &err), ==, TEC_INVALID);
+    CHECK(strstr(err.message, "a square of 65535 x 65535 pixels"));
+    spec.in_height = 300;
+    CHECK_INT(plan_reshape(spec, &err), ==, TEC_OK);
+}
+
+/* The results are those of OpenCV 4.13 and Pillow 12.3: copyMakeBorder, resize with INTER_AREA, the
+ * middle, resize with INTER_AREA again, Image.resize. */
+TEST(squares_are_cut_by_areas)
+{
+    static const struct {
+        int h, w, edge;
+        double middle;
+        int side;
+        uint64_t hash; /* FNV-1a */
+    } cases[] = {
+        {30, 47, 64, 0.95, 56, 0xfc385f7810943303U},
+        {96, 128, 64, 0.95, 56, 0x21439e1b1a88698eU},
+        {61, 20, 64, 0.9, 70, 0x733e7c44315f35bU},
+        {128, 128, 64, 1.0, 64, 0x8168938978e7def8U},
+        {480, 640, 256, 0.95, 252, 0x84d43e276b590dc4U},
+    };
+    struct tec_error err = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tec_heap heap = {0};
+        struct tec_arena arena;
+        const struct tec_reshape *plan = NULL;
+        tec_arena_init(&arena, &heap);
+        const struct tec_reshape_spec spec = {.kind = TEC_RESHAPE_AREA,
+                                              .in_height = cases[i].h,
+                                              .in_width = cases[i].w,
+                                              .height = cases[i].side,
+                                              .width = cases[i].side,
+                                              .edge = cases[i].edge,
+                                              .middle = cases[i].middle};
+        REQUIRE(tec_reshape_plan(&plan, &spec, &arena, &err) == TEC_OK);
+        size_t n = (size_t)cases[i].h * (size_t)cases[i].w * 3;
+        size_t made = (size_t)cases[i].side * (size_t)cases[i].side * 3;
+        unsigned char *in = tec_arena_push(&arena, n, 1, 64);
+        unsigned char *out = tec_arena_push(&arena, made, 1, 64);
+        void *scratch = tec_arena_push(&arena, tec_reshape_scratch(plan), 1, 64);
+        REQUIRE(in && out && scratch);
+        for (size_t k = 0; k < n; k++)
+            in[k] = (unsigned char)((31 * k + k / 97) % 251);
+        tec_reshape_run(plan, out, in, scratch);
+        uint64_t hash = 0xcbf29ce484222325U;
+        for (size_t k = 0; k < made; k++)
+            hash = (hash ^ out[k]) * 0x100000001b3U;
+        CHECK(hash == cases[i].hash);
+        tec_arena_finish(&arena);
+        CHECK_INT(heap.live, ==, 0);
+    }
 }
 
 TEST(shorter_edge_truncates)

@@ -9,8 +9,8 @@
 #include <dirent.h>
 #include <math.h>
 
-static enum tec_status run_steps(const char *text, int n_in, double *x, const double *state,
-                                 int n_state)
+static enum tec_status run_row(const char *text, int row, int n_in, double *x, const double *state,
+                               int n_state)
 {
     struct tec_arena arena;
     struct tec_transforms t;
@@ -20,9 +20,15 @@ static enum tec_status run_steps(const char *text, int n_in, double *x, const do
     enum tec_status status = tec_transforms_parse(&t, steps, n_in, n_state, "here", &arena, &err);
     json_decref(steps);
     if (status == TEC_OK)
-        tec_transforms_run(&t, x, state, scratch);
+        tec_transforms_run(&t, row, x, state, scratch);
     tec_arena_finish(&arena);
     return status;
+}
+
+static enum tec_status run_steps(const char *text, int n_in, double *x, const double *state,
+                                 int n_state)
+{
+    return run_row(text, 0, n_in, x, state, n_state);
 }
 
 TEST(steps_compute)
@@ -47,6 +53,40 @@ TEST(steps_compute)
     CHECK(run_steps("[{'op':'select','at':[2,1,2]},{'op':'shift','by':1}]", 2, z, NULL, 0) ==
           TEC_OK);
     CHECK(z[0] == 3.0 && z[1] == 2.0 && z[2] == 3.0);
+}
+
+TEST(rows_of_a_chunk_have_numbers_of_their_own)
+{
+    static const char *const steps = "[{'op':'multiply','at':[2,1],'by':[[1,2],[3,4]]},"
+                                     "{'op':'unit_to_range','low':0,'high':[[1,1],[2,2],[8,4]]}]";
+    const double state[2] = {10.0, 20.0}, want[4][2] = {{2, 1}, {8, 6}, {32, 12}, {32, 12}};
+    for (int row = 0; row < 4; row++) { /* the last ones have those of the last list */
+        double x[2] = {1.0, 1.0};
+        CHECK(run_row(steps, row, 2, x, state, 2) == TEC_OK);
+        CHECK(x[0] == want[row][0] && x[1] == want[row][1]);
+    }
+    double x[2] = {1.0, 2.0};
+    CHECK(run_steps("[{'op':'add_state','at':[2,1],'of':[1,2]}]", 2, x, state, 2) == TEC_OK);
+    CHECK(x[0] == 21.0 && x[1] == 12.0);
+    CHECK(run_steps("[{'op':'add_state','of':1}]", 2, x, state, 2) == TEC_OK);
+    CHECK(x[0] == 31.0 && x[1] == 22.0);
+    static const struct {
+        const char *steps, *says;
+    } wrong[] = {
+        {"[{'op':'add_state','of':3}]", "entry 3: the state has 2"},
+        {"[{'op':'add_state','of':0}]", "'of' is 0; entries are 1 to 2"},
+        {"[{'op':'add_state','of':1.5}]", "'of' is 1.5"},
+        {"[{'op':'add_state','of':[1]}]", "'of' lists 1 numbers for 2 entries"},
+        {"[{'op':'add_state','of':[[1,2]]}]", "of"},
+        {"[{'op':'shift','by':[[1,2],[3]]}]", "'by[2]' must list 2 numbers"},
+        {"[{'op':'shift','by':[[1,'a']]}]", "'by[1][2]' must be a finite number"},
+        {"[{'op':'clamp','low':0,'high':[[1,1],[0,1]]}]", "low = 0 must be less than high = 0"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        CHECK(run_steps(wrong[i].steps, 2, x, state, 2) == TEC_MALFORMED);
+        CHECK_SAYS(wrong[i].says);
+    }
+    CHECK(run_steps("[{'op':'shift','by':[[1,2]]}]", 2, x, NULL, 0) == TEC_MALFORMED);
 }
 
 TEST(steps_sign)
@@ -209,7 +249,7 @@ TEST(words_of_the_list_are_those_of_the_parser)
 #undef TABLE
 #undef FIELD
 #undef END
-    CHECK_INT(n, ==, 29);
+    CHECK_INT(n, ==, 31);
     tec_arena_finish(&arena);
     CHECK_INT(heap.live, ==, 0);
 }

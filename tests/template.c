@@ -181,6 +181,18 @@ TEST(text_in_lower_case)
 }
 
 /* A piece that must come last is added once, and it is counted if it does not fit. */
+/* As Python's re.sub(r"[^\w\s]", "", text) has it. */
+TEST(text_without_punctuation)
+{
+    static const char *const words =
+        "{'t':{'lower':true,'words':true,'calls':[{'text':'{text}'}]}}";
+    CHECK_STR(render(words, "Pick up Cup_2, please!", 22, NULL, 0), "pick up cup_2 please");
+    CHECK_STR(render(words, "caf\xc3\xa9\xc2\xb2 \xe2\x82\xac 5\n\t\x1c-", 17, NULL, 0),
+              "caf\xc3\xa9\xc2\xb2  5\n\t\x1c");
+    CHECK_STR(render(words, "e\xcc\x81", 3, NULL, 0), "e"); /* a mark is none of \w */
+    CHECK_STR(render(words, "?", 1, NULL, 0), "");
+}
+
 TEST(ids_get_their_last_piece_once)
 {
     struct tec_template *t = NULL;

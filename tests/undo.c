@@ -54,10 +54,10 @@ TEST(each_step_backwards)
             x[k] = value(k);
             state[k] = value(k + 9);
         }
-        tec_transforms_run(&t, x, state, scratch);
+        tec_transforms_run(&t, 0, x, state, scratch);
         CHECK(t.n == 0 ||
               fabs(x[0] - value(0)) + fabs(x[1] - value(1)) + fabs(x[3] - value(3)) > 0.1);
-        tec_transforms_undo(&t, x, state, scratch);
+        tec_transforms_undo(&t, 0, x, state, scratch);
         for (int k = 0; k < 4; k++)
             CHECK(fabs(x[k] - value(k)) < 1e-13);
     }
@@ -75,9 +75,9 @@ TEST(clamp_and_round_are_left_alone)
     REQUIRE(parse(&t, "[{'op':'clamp','low':-1,'high':1},{'op':'round','at':[2]}]", 3, &arena));
     CHECK_INT(tec_transforms_lossy(&t), ==, -1);
     memcpy(want, x, sizeof x);
-    tec_transforms_undo(&t, x, NULL, scratch);
+    tec_transforms_undo(&t, 0, x, NULL, scratch);
     CHECK(memcmp(x, want, sizeof x) == 0);
-    tec_transforms_run(&t, x, NULL, scratch);
+    tec_transforms_run(&t, 0, x, NULL, scratch);
     CHECK(memcmp(x, want, sizeof x) == 0);
     tec_arena_finish(&arena);
 }

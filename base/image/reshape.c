@@ -1,6 +1,7 @@
-/* reshape.c - stretching, boxing and cropping over the resize of resize.h. */
+/* reshape.c - stretching, boxing and cropping over the resizes of resize.h and area.h. */
 #include "base/image/reshape.h"
 
+#include "base/image/area.h"
 #include "base/image/image.h"
 
 #include <math.h>
@@ -10,13 +11,14 @@ enum { CHANNELS = 3 };
 
 struct tec_reshape {
     struct tec_reshape_spec spec;
-    int pad_y, pad_x;           /* on each side of the picture */
+    int pad_y, pad_x;           /* before the picture, and but for area behind it */
     int boxed_h, boxed_w;       /* with the padding */
     int whole_h, whole_w;       /* after the resize */
     int top, left;              /* of the crop */
     size_t boxed, whole, inner; /* bytes of scratch: padded or cut out, resized, the resize's own */
     float lut[256];             /* part */
     const struct tec_resize *resize;
+    const struct tec_area *small, *again; /* area: to the edge, and its middle to the edge */
 };
 
 const char *const *tec_reshape_words(void)
@@ -56,7 +58,30 @@ static void place_part(struct tec_reshape *r)
         r->lut[i] = (float)i / 255.0F;
 }
 
-static enum tec_status place(struct tec_reshape *r, struct tec_error *err)
+/* The square around a picture, and the middle of what it becomes. */
+static enum tec_status place_area(struct tec_reshape *r, struct tec_arena *arena,
+                                  struct tec_error *err)
+{
+    const struct tec_reshape_spec *s = &r->spec;
+    int longer = s->in_height > s->in_width ? s->in_height : s->in_width;
+    int most = longer > s->edge ? longer : s->edge;
+    if (!side_ok(s->edge) || !(s->middle > 0.0 && s->middle <= 1.0))
+        return tec_fail(err, TEC_INVALID, "the middle %g of an edge of %d pixels", s->middle,
+                        s->edge);
+    if ((int64_t)most * most > TEC_IMAGE_PIXELS)
+        return tec_fail(err, TEC_INVALID, "a square of %d x %d pixels; it may have at most %d",
+                        most, most, TEC_IMAGE_PIXELS);
+    r->pad_y = (longer - s->in_height) / 2;
+    r->pad_x = (longer - s->in_width) / 2;
+    r->boxed_h = r->boxed_w = longer;
+    r->whole_h = r->whole_w = (int)(s->edge * s->middle);
+    r->whole_h = r->whole_w = r->whole_h < 1 ? 1 : r->whole_h;
+    r->top = r->left = (s->edge - r->whole_h) / 2;
+    TEC_TRY(tec_area_plan(&r->small, longer, s->edge, arena, err));
+    return tec_area_plan(&r->again, r->whole_h, s->edge, arena, err);
+}
+
+static enum tec_status place(struct tec_reshape *r, struct tec_arena *arena, struct tec_error *err)
 {
     const struct tec_reshape_spec *s = &r->spec;
     bool stretch = s->kind == TEC_RESHAPE_STRETCH || s->kind == TEC_RESHAPE_PART;
@@ -71,6 +96,8 @@ static enum tec_status place(struct tec_reshape *r, struct tec_error *err)
         place_part(r);
         return TEC_OK;
     }
+    if (s->kind == TEC_RESHAPE_AREA)
+        return place_area(r, arena, err);
     int longer = s->in_height > s->in_width ? s->in_height : s->in_width;
     r->pad_y = s->kind == TEC_RESHAPE_BOX ? (longer - s->in_height) / 2 : 0;
     r->pad_x = s->kind == TEC_RESHAPE_BOX ? (longer - s->in_width) / 2 : 0;
@@ -96,13 +123,14 @@ enum tec_status tec_reshape_plan(const struct tec_reshape **out,
         return tec_fail(err, TEC_INVALID, "reshape of kind %d, which does not exist",
                         (int)spec->kind);
     r->spec = *spec;
-    TEC_TRY(place(r, err));
+    TEC_TRY(place(r, arena, err));
+    bool area = spec->kind == TEC_RESHAPE_AREA;
     const struct tec_resize_spec resize = {
-        .in_height = r->boxed_h,
-        .in_width = r->boxed_w,
+        .in_height = area ? spec->edge : r->boxed_h,
+        .in_width = area ? spec->edge : r->boxed_w,
         .channels = CHANNELS,
-        .height = r->whole_h,
-        .width = r->whole_w,
+        .height = area ? spec->height : r->whole_h,
+        .width = area ? spec->width : r->whole_w,
         .filter = spec->kind == TEC_RESHAPE_PART ? TEC_FILTER_BILINEAR : TEC_FILTER_BICUBIC};
     TEC_TRY(tec_resize_plan(&r->resize, &resize, arena, err));
     if (spec->kind == TEC_RESHAPE_PART) {
@@ -112,7 +140,18 @@ enum tec_status tec_reshape_plan(const struct tec_reshape **out,
         *out = r;
         return TEC_OK;
     }
-    r->boxed = r->pad_y || r->pad_x ? bytes(r->boxed_h, r->boxed_w) : 0;
+    r->boxed = r->boxed_h != spec->in_height || r->boxed_w != spec->in_width
+                   ? bytes(r->boxed_h, r->boxed_w)
+                   : 0;
+    if (area) {
+        size_t small = tec_area_scratch(r->small), again = tec_area_scratch(r->again);
+        r->whole = 2 * bytes(spec->edge, spec->edge);
+        r->inner = small > again ? small : again;
+        if (r->inner < tec_resize_scratch(r->resize))
+            r->inner = tec_resize_scratch(r->resize);
+        *out = r;
+        return TEC_OK;
+    }
     bool cut = r->whole_h != spec->height || r->whole_w != spec->width;
     r->whole = cut ? bytes(r->whole_h, r->whole_w) : 0;
     r->inner = tec_resize_scratch(r->resize);
@@ -134,6 +173,27 @@ static void pad(const struct tec_reshape *r, unsigned char *boxed, const unsigne
     for (int y = 0; y < r->spec.in_height; y++)
         memcpy(boxed + (size_t)(y + r->pad_y) * wide + (size_t)r->pad_x * CHANNELS,
                in + (size_t)y * row, row);
+}
+
+/* Of a square of `side` pixels the one of `n` whose corner is at row and column `at`. */
+static void cut_square(unsigned char *out, const unsigned char *in, int side, int at, int n)
+{
+    size_t row = (size_t)side * CHANNELS, wide = (size_t)n * CHANNELS;
+    for (int y = 0; y < n; y++)
+        memcpy(out + (size_t)y * wide, in + (size_t)(y + at) * row + (size_t)at * CHANNELS, wide);
+}
+
+static void run_area(const struct tec_reshape *r, unsigned char *out, const unsigned char *in,
+                     unsigned char *whole)
+{
+    int edge = r->spec.edge;
+    unsigned char *one = whole, *two = whole + r->whole / 2, *inner = whole + r->whole;
+    bool same = r->spec.height == edge && r->spec.width == edge;
+    tec_area_run(r->small, one, in, inner);
+    cut_square(two, one, edge, r->top, r->whole_h);
+    tec_area_run(r->again, same ? out : one, two, inner);
+    if (!same)
+        tec_resize_run_u8(r->resize, out, one, inner);
 }
 
 /* Cut out, then in float32. */
@@ -167,6 +227,10 @@ void tec_reshape_run(const struct tec_reshape *plan, unsigned char *out, const u
     if (r->boxed) {
         pad(r, boxed, in);
         in = boxed;
+    }
+    if (r->spec.kind == TEC_RESHAPE_AREA) {
+        run_area(r, out, in, whole);
+        return;
     }
     tec_resize_run_u8(r->resize, r->whole ? whole : out, in, inner);
     size_t row = (size_t)r->spec.width * CHANNELS, wide = (size_t)r->whole_w * CHANNELS;

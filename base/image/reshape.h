@@ -7,8 +7,8 @@
 
 #include <stddef.h>
 
-/* What happens to a picture whose shape is not the model's. All but part resize bytes with Pillow's
- * antialiased bicubic filter.
+/* What happens to a picture whose shape is not the model's. All but part and area resize bytes with
+ * Pillow's antialiased bicubic filter.
  *   stretch   to height x width, whatever the shape.
  *   box       first padded to a square: (longer - shorter) / 2, truncated, on both sides, so that
  *             an odd difference leaves it one pixel short; then as crop.
@@ -16,7 +16,10 @@
  *             the middle; half of an odd difference is rounded to the even neighbour.
  *   part      the middle of (int)(0.95 * side) pixels, half of an odd rest rounded as for crop;
  *             then to height x width, whatever the shape, as torchvision does it in float32:
- *             antialiased bilinear of byte / 255, times 255, truncated. */
+ *             antialiased bilinear of byte / 255, times 255, truncated.
+ *   area      padded to a square in black, an odd difference one pixel more behind; by areas to
+ * `edge` (area.h), of that the middle of (int)(middle * edge) pixels by areas to `edge` again, then
+ * as stretch. */
 enum tec_reshape_kind {
 #define RESHAPE(name, word) TEC_RESHAPE_##name,
 #include "base/image/reshapes.def"
@@ -31,15 +34,17 @@ struct tec_reshape_spec {
     enum tec_reshape_kind kind;
     int in_height, in_width; /* 3 channels, innermost */
     int height, width;       /* what goes out; equal unless the kind is stretch or part */
-    unsigned char fill[3];   /* box: colour of the padding */
+    unsigned char fill[3];   /* box: colour of the padding; of area black */
+    int edge;                /* area */
+    double middle;           /* area; above 0, at most 1 */
 };
 
 /* Immutable after create: any number of threads may run it, each with its own scratch. Lives in the
  * arena that made it. */
 struct tec_reshape;
 
-/* TEC_INVALID for sizes out of range, a shape so extreme that a side would be, or a box or a crop
- * to something that is not square; TEC_NO_MEMORY. */
+/* TEC_INVALID for sizes out of range, a shape so extreme that a side would be, or a box, a crop or
+ * an area to something that is not square; TEC_NO_MEMORY. */
 enum tec_status tec_reshape_plan(const struct tec_reshape **out,
                                  const struct tec_reshape_spec *spec, struct tec_arena *arena,
                                  struct tec_error *err);

@@ -201,6 +201,7 @@ static enum tec_status open_hf(struct tec_checkpoint *c, struct tec_error *err)
     TEC_TRY(load_if(c, "preprocessor_config.json", &c->pictures, err));
     TEC_TRY(load_if(c, "dataset_statistics.json", &c->statistics, err));
     TEC_TRY(load_if(c, "experiment_cfg/metadata.json", &c->robots, err));
+    TEC_TRY(tec_checkpoint_read_robots(c, err));
     json_t *inside = json_object_get(c->config, "norm_stats");
     c->statistics_in =
         tec_arena_printf(&c->arena, "%s/%s", c->root,
@@ -471,6 +472,9 @@ void tec_checkpoint_close(struct tec_checkpoint *c)
     json_decref(c->pictures);
     json_decref(c->statistics);
     json_decref(c->robots);
+    json_decref(c->processor);
+    json_decref(c->robot_statistics);
+    json_decref(c->robot_numbers);
     json_decref(c->preprocessor);
     json_decref(c->postprocessor);
     tec_arena_finish(&c->arena);

@@ -55,13 +55,22 @@ struct tec_checkpoint {
     json_t *pictures;      /* HF: preprocessor_config.json; NULL when absent */
     json_t *statistics;    /* HF: {dataset: {action, proprio?}}, from dataset_statistics.json or,
                             * where that is absent, norm_stats of config.json; NULL: neither */
-    json_t *robots; /* HF: experiment_cfg/metadata.json, statistics and features by the tag of
-                     * a robot; NULL when absent */
+    json_t
+        *robots;       /* HF: by the tag of a robot its statistics and features, of
+                        * experiment_cfg/metadata.json, or its modalities, of `processor`; NULL: none */
+    json_t *processor; /* HF: processor_config.json, where its processor_kwargs have
+                        * modality_configs; NULL: no such file */
+    json_t
+        *robot_statistics; /* beside it: statistics.json, and embodiment_id.json, the number of */
+    json_t *robot_numbers; /* each tag; NULL when absent */
     const char *statistics_in; /* where they lie, for messages: "<root>/config.json: norm_stats" */
     char hash[TEC_HASH_TEXT];  /* tec_tensors_hash; with an adapter, of both */
     struct tec_heap *heap;     /* borrowed */
     struct tec_arena arena;
 };
+
+/* Read what a folder whose processor was saved beside the model says of robots. For open alone. */
+enum tec_status tec_checkpoint_read_robots(struct tec_checkpoint *c, struct tec_error *err);
 
 /* Of the robots that the checkpoint knows leave the one with this tag. TEC_NOT_FOUND lists the
  * tags. Nothing for a checkpoint that lists none. Only before others see it. */

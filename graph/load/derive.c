@@ -104,9 +104,13 @@ static const char *end_of_field(const char *at)
  * field; false: it begins with none. */
 static bool report(const struct deriving *x, enum tec_code code, const char *message)
 {
-    static const char *const files[] = {"config.json", "policy_preprocessor.json",
+    static const char *const files[] = {"config.json",
+                                        "policy_preprocessor.json",
                                         "policy_postprocessor.json",
-                                        "experiment_cfg/metadata.json"};
+                                        "experiment_cfg/metadata.json",
+                                        "processor_config.json",
+                                        "statistics.json",
+                                        "embodiment_id.json"};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         size_t n = strlen(files[i]);
         if (strncmp(message, files[i], n) != 0 || strncmp(message + n, ": ", 2) != 0)
@@ -166,6 +170,20 @@ static void add_quoted(struct tec_bytes *out, const char *text, size_t n)
     add(out, "\"");
 }
 
+/* The fewest digits that are read as this number again. */
+static void add_real(struct tec_bytes *out, double x)
+{
+    char number[40];
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(number, sizeof number, "%.*g", digits, x);
+        if (strtod(number, NULL) == x)
+            break;
+    }
+    add(out, number);
+    if (!strpbrk(number, ".e"))
+        add(out, ".0");
+}
+
 /* Pieces in the order of the list, which may hold lists; jansson bounds how deep. */
 static enum tec_status join(struct tec_bytes *out, const json_t *piece, struct tec_error *err)
 {
@@ -183,7 +201,9 @@ static enum tec_status join(struct tec_bytes *out, const json_t *piece, struct t
     else if (json_is_integer(piece)) {
         snprintf(number, sizeof number, "%lld", (long long)json_integer_value(piece));
         add(out, number);
-    } else
+    } else if (json_is_real(piece))
+        add_real(out, json_real_value(piece));
+    else
         return tec_fail(err, TEC_MALFORMED, "a piece is neither a text, a number nor a quote");
     return TEC_OK;
 }

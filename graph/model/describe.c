@@ -81,6 +81,10 @@ static enum tec_status make_given(json_t **out, const struct tec_model_choice *c
         bad |= json_object_set(given, "statistics", c->statistics);
     if (c && c->robots)
         bad |= json_object_set(given, "robots", c->robots);
+    if (c && c->processor)
+        bad |= json_object_set(given, "processor", c->processor);
+    if (c && c->robot_numbers)
+        bad |= json_object_set(given, "embodiments", c->robot_numbers);
     if (choice->arch)
         bad |= json_object_set_new(given, "arch", json_string(choice->arch));
     bad |= json_object_set_new(given, "size", json_string(choice->size ? choice->size : "full"));

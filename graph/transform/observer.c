@@ -102,16 +102,16 @@ static void init_picture(const struct tec_observer *o, int camera, struct tec_ob
                          struct tec_picture *p)
 {
     const struct tec_robot *robot = o->robot;
-    *p = (struct tec_picture){.camera = &robot->cameras[camera],
-                              .out_h = size.h,
-                              .out_w = size.w,
-                              .as_float = tec_robot_floats(robot),
-                              .fit = robot->resize == TEC_RESIZE_LEROBOT_CORNER ? TEC_FIT_CORNER
-                                                                                : TEC_FIT_CENTRED,
-                              .resizes = robot->resize != TEC_RESIZE_NONE,
-                              .reshapes = robot->resize >= TEC_RESIZE_RESHAPE,
-                              .reshape = robot->reshape};
-    memcpy(p->fill, robot->fill, sizeof p->fill);
+    *p = (struct tec_picture){
+        .camera = &robot->cameras[camera],
+        .out_h = size.h,
+        .out_w = size.w,
+        .as_float = tec_robot_floats(robot),
+        .fit = robot->resize == TEC_RESIZE_LEROBOT_CORNER ? TEC_FIT_CORNER : TEC_FIT_CENTRED,
+        .resizes = robot->resize != TEC_RESIZE_NONE,
+        .reshapes = robot->resize >= TEC_RESIZE_RESHAPE,
+        .reshape = {.kind = robot->reshape, .edge = robot->edge, .middle = robot->middle}};
+    memcpy(p->reshape.fill, robot->fill, sizeof p->reshape.fill);
     tec_arena_init(&p->arena, o->heap);
 }
 
@@ -372,7 +372,7 @@ static enum tec_status observe_state(struct tec_observer *o, const struct tec_va
             return fail_absent(robot, "part of the state", robot->parts[i].input, values, n, err);
         TEC_TRY(read_part(&robot->parts[i], value, x + at, err));
     }
-    tec_transforms_run(&robot->state, x, NULL, o->scratch);
+    tec_transforms_run(&robot->state, 0, x, NULL, o->scratch);
     for (int i = 0; i < robot->n_state; i++) {
         if (!isfinite(x[i]))
             return tec_fail(err, TEC_INVALID, "%s: entry %d of its state is not finite",
@@ -381,10 +381,10 @@ static enum tec_status observe_state(struct tec_observer *o, const struct tec_va
     }
     tec_norm_apply(&o->needs.state_norm, x, (size_t)robot->n_state, out->state_f64);
     TEC_TRY(check_normalised(o, x, out->state_f64, err));
-    tec_transforms_run(&robot->normalised, out->state_f64, NULL, o->scratch);
     /* openpi adds deltas to the state that it gets back from the normalised one: the last bit. */
     if (o->needs.state_norm.convention == TEC_NORM_OPENPI)
         tec_norm_undo(&o->needs.state_norm, out->state_f64, (size_t)robot->n_state, out->state_raw);
+    tec_transforms_run(&robot->normalised, 0, out->state_f64, NULL, o->scratch);
     for (int i = robot->n_state; i < o->needs.state_width; i++)
         out->state_f64[i] = 0.0;
     for (int i = 0; i < o->needs.state_width; i++)

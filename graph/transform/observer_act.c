@@ -66,7 +66,7 @@ enum tec_action_ids tec_robot_judge_ids(const struct tec_observer *o, const floa
 }
 
 /* One row of the model to its columns, un-normalised, in act_x; false: it is no action. */
-static bool decode_row(struct tec_observer *o, const float *row)
+static bool decode_row(struct tec_observer *o, const float *row, int n_row)
 {
     size_t n = (size_t)o->robot->n_model_actions;
     if (o->decode.n == 0) {
@@ -77,7 +77,7 @@ static bool decode_row(struct tec_observer *o, const float *row)
         return false;
     for (size_t i = 0; i < n; i++)
         o->act_x[i] = (double)row[i];
-    tec_transforms_run(&o->decode, o->act_x, NULL, o->act_scratch);
+    tec_transforms_run(&o->decode, n_row, o->act_x, NULL, o->act_scratch);
     tec_norm_undo(&o->needs.action_norm, o->act_x, n, o->act_x);
     return true;
 }
@@ -89,11 +89,11 @@ static bool act_row(struct tec_observer *o, const float *row, int n, const doubl
 {
     const struct tec_robot *robot = o->robot;
     struct tec_beyond trained = {0}, own = {0};
-    if (!decode_row(o, row))
+    if (!decode_row(o, row, n))
         return false;
     tec_limits_keep(&o->trained, n, NULL, o->act_x, &trained);
     trained.trained = true;
-    tec_transforms_run(&robot->actions, o->act_x, state_raw, o->act_scratch);
+    tec_transforms_run(&robot->actions, n, o->act_x, state_raw, o->act_scratch);
     if (!all_finite(o->act_x, robot->n_actions))
         return false;
     tec_limits_keep(&robot->limits, n, before, o->act_x, &own);
@@ -146,9 +146,9 @@ enum tec_status tec_robot_undo(struct tec_observer *o, const double *actions, in
     for (int r = 0; r < rows; r++) {
         float *y = out + (size_t)r * (size_t)o->needs.action_width;
         memcpy(o->x, actions + (size_t)r * columns, columns * sizeof *o->x);
-        tec_transforms_undo(&robot->actions, o->x, state_raw, o->scratch);
+        tec_transforms_undo(&robot->actions, r, o->x, state_raw, o->scratch);
         tec_norm_apply(&o->needs.action_norm, o->x, model, o->x);
-        tec_transforms_undo(&o->decode, o->x, NULL, o->scratch);
+        tec_transforms_undo(&o->decode, r, o->x, NULL, o->scratch);
         memset(y, 0, (size_t)o->needs.action_width * sizeof *y);
         for (size_t i = 0; i < model; i++) {
             y[i] = (float)o->x[i];

@@ -82,12 +82,11 @@ static enum tec_status plan_resize(struct tec_picture *p, int h, int w, struct t
 {
     size_t scratch;
     if (p->reshapes) {
-        struct tec_reshape_spec spec = {.kind = p->reshape,
-                                        .in_height = h,
-                                        .in_width = w,
-                                        .height = p->out_h,
-                                        .width = p->out_w};
-        memcpy(spec.fill, p->fill, sizeof spec.fill);
+        struct tec_reshape_spec spec = p->reshape;
+        spec.in_height = h;
+        spec.in_width = w;
+        spec.height = p->out_h;
+        spec.width = p->out_w;
         TEC_TRY(tec_reshape_plan(&p->shape, &spec, &p->arena, err));
         scratch = tec_reshape_scratch(p->shape);
     } else {
@@ -117,7 +116,9 @@ static enum tec_status plan(struct tec_picture *p, int h, int w, const char *nam
     p->plan = NULL;
     p->shape = NULL;
     tec_arena_finish(&p->arena);
-    bool same = h == p->out_h && w == p->out_w && !(p->reshapes && p->reshape == TEC_RESHAPE_PART);
+    bool cuts =
+        p->reshapes && (p->reshape.kind == TEC_RESHAPE_PART || p->reshape.kind == TEC_RESHAPE_AREA);
+    bool same = h == p->out_h && w == p->out_w && !cuts;
     if (!same && !p->resizes)
         return tec_fail(err, TEC_SHAPE,
                         "%s: the picture is %d high, %d wide, the model takes %d high, %d wide",

@@ -2,6 +2,7 @@
 #ifndef TEC_GRAPH_TRANSFORM_PICTURE_H
 #define TEC_GRAPH_TRANSFORM_PICTURE_H
 
+#include "base/image/reshape.h"
 #include "base/image/resize.h"
 #include "graph/transform/observer.h"
 
@@ -13,16 +14,15 @@ struct tec_picture {
     enum tec_fit fit;                      /* where black bars go, of a resize to floats or bytes */
     bool resizes;                          /* false: another size is refused */
     bool reshapes;                         /* the robot's resize is RESHAPE */
-    enum tec_reshape_kind reshape;
-    unsigned char fill[3];
-    struct tec_arena arena;          /* of all below; emptied when the size changes */
-    int h, w;                        /* of the last picture, 0 = none yet */
-    int first_h, first_w;            /* of the session's first */
-    const struct tec_resize *plan;   /* NULL: the picture has the model's size, or */
-    const struct tec_reshape *shape; /* its plan is this one */
-    uint8_t *bytes;                  /* [h, w, 3] */
-    float *floats;                   /* [h, w, 3], only as_float */
-    void *scratch;                   /* of the plan */
+    struct tec_reshape_spec reshape;       /* of which the sizes come with a picture */
+    struct tec_arena arena;                /* of all below; emptied when the size changes */
+    int h, w;                              /* of the last picture, 0 = none yet */
+    int first_h, first_w;                  /* of the session's first */
+    const struct tec_resize *plan;         /* NULL: the picture has the model's size, or */
+    const struct tec_reshape *shape;       /* its plan is this one */
+    uint8_t *bytes;                        /* [h, w, 3] */
+    float *floats;                         /* [h, w, 3], only as_float */
+    void *scratch;                         /* of the plan */
 };
 
 /* Check a value and bring it to [out_h, out_w, 3]: into `bytes`, or into `floats` when as_float.

@@ -51,6 +51,24 @@ char *tec_prompt_clean(const char *text, size_t n, size_t *n_out, struct tec_are
     return clean;
 }
 
+char *tec_prompt_words(const char *text, size_t n, size_t *n_out, struct tec_arena *arena)
+{
+    char *words = tec_arena_push(arena, n + 1, 1, 1), *to = words;
+    for (size_t i = 0; words && i < n;) {
+        enum tec_utf8 what;
+        size_t bytes = tec_utf8_scan(text + i, n - i, &what);
+        bool stays = what != TEC_UTF8_GOOD || text[i] == '_' || space_at(text + i, n - i);
+        if (!stays)
+            stays = tec_unicode_class(tec_utf8_get(text + i, &bytes)) &
+                    (TEC_CLASS_LETTER | TEC_CLASS_NUMBER);
+        if (stays)
+            to = (char *)memcpy(to, text + i, bytes) + bytes;
+        i += bytes;
+    }
+    *n_out = words ? (size_t)(to - words) : 0;
+    return words;
+}
+
 /* str.isprintable of Python. */
 static bool printable(uint32_t code)
 {

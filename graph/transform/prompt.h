@@ -16,6 +16,10 @@ char *tec_prompt_clean(const char *text, size_t n, size_t *n_out, struct tec_are
  * that are not UTF-8 are kept. NULL when there is no memory. */
 char *tec_prompt_listed(const char *text, size_t n, size_t *n_out, struct tec_arena *arena);
 
+/* The text without what Python's [^\w\s] matches: letters, numbers, '_' and white space stay. Bytes
+ * that are not UTF-8 are kept. NULL when there is no memory. */
+char *tec_prompt_words(const char *text, size_t n, size_t *n_out, struct tec_arena *arena);
+
 /* Bins of normalised state values: floor(128 x) + 128 held to -1 .. 255, NaN is 255 (equal to
  * digitize(x, linspace(-1, 1, 257)[:-1]) - 1). */
 void tec_prompt_state_bins(const double *state, int n, int *bins);

@@ -101,6 +101,8 @@ enum tec_status tec_robot_given(json_t **out, const struct tec_checkpoint *c,
             bad |= set(given, "robots", c->robots);
             bad |= json_object_set_new(given, "orders", orders_of(c->robots));
         }
+        bad |= set(given, "processor", c->processor);
+        bad |= set(given, "statistics", c->robot_statistics);
         bad |= set(given, "slots", slots);
         bad |= set(given, "relative", relative);
         bad |= set(given, "stored", stored);

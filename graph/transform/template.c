@@ -85,13 +85,14 @@ static enum tec_status read_call(struct tec_template *t, const json_t *json, int
 static enum tec_status read_template(struct tec_template *t, const json_t *json, const char *where,
                                      struct tec_arena *arena, struct tec_error *err)
 {
-    static const char *const fields[] = {"clean",  "listed",       "lower",
+    static const char *const fields[] = {"clean",  "listed",       "lower", "words",
                                          "ending", "ending_piece", "calls"};
-    struct tec_fields f = tec_fields_open(json, fields, 6, where, arena, err);
+    struct tec_fields f = tec_fields_open(json, fields, 7, where, arena, err);
     tec_fields_need(&f, "calls");
     t->clean = tec_fields_bool(&f, "clean", false);
     t->listed = tec_fields_bool(&f, "listed", false);
     t->lower = tec_fields_bool(&f, "lower", false);
+    t->words = tec_fields_bool(&f, "words", false);
     t->ending = tec_fields_string(&f, "ending", NULL);
     t->ending_piece = tec_fields_string(&f, "ending_piece", NULL);
     const json_t *calls = tec_fields_list(&f, "calls", TEC_TEMPLATE_MAX_CALLS);
@@ -157,6 +158,9 @@ static void add_text(struct tec_bytes *out, const struct tec_template *t, const 
         n = lower.n;
         out->failed |= lower.failed;
     }
+    if (t->words && !out->failed)
+        text = tec_prompt_words(text, n, &n, arena);
+    out->failed |= !text;
     if (out->failed)
         return;
     tec_bytes_add(out, text, n);

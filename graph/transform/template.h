@@ -25,6 +25,7 @@ struct tec_template {
     bool clean;               /* strip white space at both ends, then '_' and newline to space */
     bool listed;              /* as Python prints a list of it: ['text'] */
     bool lower;               /* then lower case, as Python's str.lower */
+    bool words;               /* then without punctuation: tec_prompt_words */
     const char *ending;       /* added to the instruction unless it ends so; NULL = nothing */
     const char *ending_piece; /* spelling of a piece of the tokenizer: its id is added to the ids
                                * unless it is their last; NULL = nothing */
@@ -37,8 +38,8 @@ struct tec_template {
 
 /* The template `name` of a file's value, an object of
  *
- *     NAME = {clean? = boolean, listed? = boolean, lower? = boolean, ending?, ending_piece?,
- *             calls = list of {text, bos?, literal?}}
+ *     NAME = {clean? = boolean, listed? = boolean, lower? = boolean, words? = boolean,
+ *             ending?, ending_piece?, calls = list of {text, bos?, literal?}}
  *
  * In a call's text {text} is the instruction: all texts that are not empty, a line each. {text1} is
  * the first of them alone, {text2} the second. {state} is the bins, joined by one space; {memory},

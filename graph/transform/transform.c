@@ -65,13 +65,46 @@ static void read_at(struct tec_fields *f, struct tec_transform *step, int n_in)
     step->n_at = n;
 }
 
-/* A number, or a list of one for each entry that the step works on. */
+/* Lists of numbers, one for each row of a chunk. */
+static const double *read_rows(struct tec_fields *f, const char *name, int n_at, int *rows)
+{
+    const json_t *lists = tec_fields_list(f, name, TEC_ROBOT_MAX_VALUES);
+    size_t n = json_array_size(lists), width = (size_t)n_at;
+    double *all = TEC_NEW(f->arena, n * width + 1, double);
+    if (!all) {
+        tec_fields_fail(f, TEC_NO_MEMORY, "no memory for '%s'", name);
+        return NULL;
+    }
+    for (size_t row = 0; row < n && f->status == TEC_OK; row++) {
+        const json_t *list = json_array_get(lists, row);
+        if (json_array_size(list) != width)
+            tec_fields_fail(f, TEC_MALFORMED, "'%s[%zu]' must list %d numbers", name, row + 1,
+                            n_at);
+        for (size_t i = 0; i < width && f->status == TEC_OK; i++) {
+            const json_t *x = json_array_get(list, i);
+            all[row * width + i] = json_number_value(x);
+            if (!json_is_number(x) || !isfinite(all[row * width + i]))
+                tec_fields_fail(f, TEC_MALFORMED, "'%s[%zu][%zu]' must be a finite number", name,
+                                row + 1, i + 1);
+        }
+    }
+    *rows = (int)n;
+    return all;
+}
+
+/* A number, or a list of one for each entry that the step works on, or such lists. */
 static double read_number(struct tec_fields *f, const char *name, const struct tec_transform *step,
-                          const double **list)
+                          bool by_row, const double **list, int *rows)
 {
     int n = 0;
-    if (!name || !json_is_array(tec_fields_get(f, name)) || step->kind == TEC_TRANSFORM_bins)
+    const json_t *given = name ? tec_fields_get(f, name) : NULL;
+    *rows = 1;
+    if (!name || !json_is_array(given) || step->kind == TEC_TRANSFORM_bins)
         return name ? tec_fields_number(f, name, 0.0) : 0.0;
+    if (by_row && json_is_array(json_array_get(given, 0))) {
+        *list = read_rows(f, name, step->n_at, rows);
+        return 0.0;
+    }
     *list = tec_fields_numbers(f, name, TEC_ROBOT_MAX_VALUES, &n);
     if (f->status == TEC_OK && n != step->n_at)
         tec_fields_fail(f, TEC_MALFORMED, "'%s' lists %d numbers for %d entries", name, n,
@@ -79,20 +112,49 @@ static double read_number(struct tec_fields *f, const char *name, const struct t
     return 0.0;
 }
 
-struct tec_transform tec_transform_of(const struct tec_transform *step, int i)
+static double number_of(const double *list, int rows, const struct tec_transform *step, int row,
+                        int i)
+{
+    row = row < rows ? row : rows - 1;
+    return list[(size_t)row * (size_t)step->n_at + (size_t)i];
+}
+
+struct tec_transform tec_transform_of(const struct tec_transform *step, int row, int i)
 {
     struct tec_transform one = *step;
-    one.a = step->as ? step->as[i] : step->a;
-    one.b = step->bs ? step->bs[i] : step->b;
+    one.a = step->as ? number_of(step->as, step->a_rows, step, row, i) : step->a;
+    one.b = step->bs ? number_of(step->bs, step->b_rows, step, row, i) : step->b;
     return one;
+}
+
+int tec_transform_adds(const struct tec_transform *step, int i)
+{
+    double of = step->as ? step->as[i] : step->a;
+    return of > 0.0 ? (int)of - 1 : step->at[i];
 }
 
 static void check_range(struct tec_fields *f, const struct tec_transform *step)
 {
-    for (int i = 0; i < step->n_at && f->status == TEC_OK; i++) {
-        const struct tec_transform one = tec_transform_of(step, i);
+    int rows = step->a_rows > step->b_rows ? step->a_rows : step->b_rows;
+    for (int i = 0; i < rows * step->n_at && f->status == TEC_OK; i++) {
+        const struct tec_transform one = tec_transform_of(step, i / step->n_at, i % step->n_at);
         if (!(one.a < one.b))
             tec_fields_fail(f, TEC_MALFORMED, "low = %g must be less than high = %g", one.a, one.b);
+    }
+}
+
+/* The entries of the state that are added. */
+static void check_added(struct tec_fields *f, const struct tec_transform *step, int n_state)
+{
+    for (int i = 0; i < step->n_at && f->status == TEC_OK; i++) {
+        const struct tec_transform one = tec_transform_of(step, 0, i);
+        if (n_state == 0)
+            tec_fields_fail(f, TEC_MALFORMED, "add_state is for actions only");
+        else if (tec_fields_get(f, "of") && !(one.a >= 1.0 && floor(one.a) == one.a))
+            tec_fields_fail(f, TEC_MALFORMED, "'of' is %g; entries are 1 to %d", one.a, n_state);
+        else if (one.a > n_state || tec_transform_adds(step, i) >= n_state)
+            tec_fields_fail(f, TEC_MALFORMED, "entry %d: the state has %d",
+                            one.a > n_state ? (int)fmin(one.a, 1e9) : step->at[i] + 1, n_state);
     }
 }
 
@@ -100,32 +162,28 @@ static void read_step(struct tec_fields *f, struct tec_transform *step, int n_in
 {
     const char *a = numbers[step->kind].a, *b = numbers[step->kind].b;
     read_at(f, step, n_in);
-    bool bins = step->kind == TEC_TRANSFORM_bins;
-    if (a && !bins)
+    bool bins = step->kind == TEC_TRANSFORM_bins, adds = step->kind == TEC_TRANSFORM_add_state;
+    if (a && !bins && !adds)
         tec_fields_need(f, a);
     if (b && !bins)
         tec_fields_need(f, b);
     if (bins && !tec_fields_get(f, a) != !tec_fields_get(f, b))
         tec_fields_fail(f, TEC_MALFORMED, "bins needs both numbers, vocabulary and bins, or none");
-    step->a = read_number(f, a, step, &step->as);
-    step->b = read_number(f, b, step, &step->bs);
+    step->a = read_number(f, a, step, n_state > 0 && !adds, &step->as, &step->a_rows);
+    step->b = read_number(f, b, step, n_state > 0, &step->bs, &step->b_rows);
     if (a && strcmp(a, "low") == 0)
         check_range(f, step);
     if (bins && f->status == TEC_OK && tec_fields_get(f, a))
         f->status = tec_transform_check_bins(step, f->where, f->err);
     for (int i = 0; step->kind == TEC_TRANSFORM_linkage && i < step->n_at; i++) {
-        const struct tec_transform one = tec_transform_of(step, i);
+        const struct tec_transform one = tec_transform_of(step, 0, i);
         if (!(one.a > 0.0 && one.b > 0.0))
             tec_fields_fail(f, TEC_MALFORMED, "horn and arm must be greater than 0");
     }
     if (step->kind == TEC_TRANSFORM_select && step->n_at == 0)
         tec_fields_fail(f, TEC_MALFORMED, "select keeps nothing; list entries in 'at'");
-    for (int i = 0; step->kind == TEC_TRANSFORM_add_state && i < step->n_at; i++)
-        if (n_state == 0)
-            tec_fields_fail(f, TEC_MALFORMED, "add_state is for actions only");
-        else if (step->at && step->at[i] >= n_state)
-            tec_fields_fail(f, TEC_MALFORMED, "entry %d: the state has %d", step->at[i] + 1,
-                            n_state);
+    if (adds)
+        check_added(f, step, n_state);
 }
 
 /* Rotations work on groups of so many entries; others on one. */
@@ -373,7 +431,7 @@ static double (*const functions[])(const struct tec_transform *t, double x, doub
 #undef TRANSFORM
 };
 
-void tec_transforms_run(const struct tec_transforms *t, double *x, const double *state,
+void tec_transforms_run(const struct tec_transforms *t, int row, double *x, const double *state,
                         double *scratch)
 {
     for (int i = 0; i < t->n; i++) {
@@ -390,9 +448,9 @@ void tec_transforms_run(const struct tec_transforms *t, double *x, const double 
         }
         bool wants_state = step->kind == TEC_TRANSFORM_add_state;
         for (int j = 0; j < step->n_at; j++) {
-            const struct tec_transform one = tec_transform_of(step, j);
-            x[step->at[j]] =
-                functions[step->kind](&one, x[step->at[j]], wants_state ? state[step->at[j]] : 0.0);
+            const struct tec_transform one = tec_transform_of(step, row, j);
+            x[step->at[j]] = functions[step->kind](
+                &one, x[step->at[j]], wants_state ? state[tec_transform_adds(step, j)] : 0.0);
         }
     }
 }

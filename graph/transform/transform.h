@@ -21,7 +21,9 @@ struct tec_transform {
     int n_at;              /* entries worked on */
     const int *at;         /* [n_at], counted from 0, each inside the vector */
     double a, b;           /* the numbers that transforms.def names */
-    const double *as, *bs; /* [n_at] one for each entry; NULL = a, b for all */
+    const double *as, *bs; /* [rows, n_at] one for each entry; NULL = a, b for all */
+    int a_rows, b_rows;    /* rows of a chunk that have numbers of their own, which the last keeps
+                            * for those behind it; 1 = all have the same */
 };
 
 struct tec_transforms {
@@ -33,14 +35,17 @@ struct tec_transforms {
 /* Name as in transforms.def. */
 const char *tec_transform_name(enum tec_transform_kind kind);
 
-/* The step as entry `i` of `at` takes it: its own numbers in a and b. */
-struct tec_transform tec_transform_of(const struct tec_transform *step, int i);
+/* The step as entry `i` of `at` takes it in a row of a chunk: its own numbers in a and b. */
+struct tec_transform tec_transform_of(const struct tec_transform *step, int row, int i);
+
+/* The entry of the state that add_state adds to entry `i` of `at`. */
+int tec_transform_adds(const struct tec_transform *step, int i);
 
 /* Steps from a JSON array of {"op": NAME, "at": [...], numbers}, for a vector of `n_in` entries and
  * a state of `n_state` (add_state is refused when it is 0). NULL or an empty array: no steps.
  * TEC_MALFORMED for an unknown op or field (with the nearest name), a missing or non-finite number,
- * a list of numbers of another length than `at`,
- * an entry outside the vector or listed twice (select may list one twice), low >= high. The message
+ * a list of numbers of another length than `at`, lists by row of a state, an entry outside the
+ * vector or listed twice (select may list one twice), low >= high. The message
  * begins with `where`. */
 enum tec_status tec_transforms_parse(struct tec_transforms *out, const json_t *json, int n_in,
                                      int n_state, const char *where, struct tec_arena *arena,
@@ -64,15 +69,15 @@ enum tec_status tec_transform_check_bins(const struct tec_transform *step, const
 /* Largest number of entries that x has at any step: the size of x and scratch below. */
 int tec_transforms_width(const struct tec_transforms *t);
 
-/* Run the steps on x [width] in place; the result is its first n_out entries. `state` [n_state] for
- * add_state, `scratch` [width]. Thread-safe. */
-void tec_transforms_run(const struct tec_transforms *t, double *x, const double *state,
+/* Run the steps on x [width] in place; the result is its first n_out entries. `row` is x's place in
+ * its chunk, from 0; `state` [n_state] for add_state, `scratch` [width]. Thread-safe. */
+void tec_transforms_run(const struct tec_transforms *t, int row, double *x, const double *state,
                         double *scratch);
 
 /* The steps backwards: x [width] whose first n_out entries are a result becomes what the steps make
  * it from, its first n_in entries. clamp, round, single and sign are undone by leaving x as it is,
  * so that the steps give x again where it lies within the bounds, is whole, or is -1, 0 or 1. */
-void tec_transforms_undo(const struct tec_transforms *t, double *x, const double *state,
+void tec_transforms_undo(const struct tec_transforms *t, int row, double *x, const double *state,
                          double *scratch);
 
 /* The first step that cannot be undone (linkage, bins, sine, cosine, rotations, multiply by 0, a

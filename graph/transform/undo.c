@@ -20,8 +20,8 @@ static bool is_permutation(const struct tec_transform *step, int n)
 static bool has_zero(const struct tec_transform *step)
 {
     bool zero = false;
-    for (int i = 0; i < step->n_at; i++)
-        zero |= tec_transform_of(step, i).a == 0.0;
+    for (int i = 0; i < step->a_rows * step->n_at; i++)
+        zero |= tec_transform_of(step, i / step->n_at, i % step->n_at).a == 0.0;
     return zero;
 }
 
@@ -73,7 +73,7 @@ static double undo(const struct tec_transform *step, double x, double state)
     return x;
 }
 
-void tec_transforms_undo(const struct tec_transforms *t, double *x, const double *state,
+void tec_transforms_undo(const struct tec_transforms *t, int row, double *x, const double *state,
                          double *scratch)
 {
     for (int i = t->n - 1; i >= 0; i--) {
@@ -83,8 +83,9 @@ void tec_transforms_undo(const struct tec_transforms *t, double *x, const double
             if (step->kind == TEC_TRANSFORM_select)
                 scratch[step->at[j]] = x[j];
             else {
-                const struct tec_transform one = tec_transform_of(step, j);
-                x[step->at[j]] = undo(&one, x[step->at[j]], wants_state ? state[step->at[j]] : 0.0);
+                const struct tec_transform one = tec_transform_of(step, row, j);
+                x[step->at[j]] = undo(&one, x[step->at[j]],
+                                      wants_state ? state[tec_transform_adds(step, j)] : 0.0);
             }
         if (step->kind == TEC_TRANSFORM_select)
             memcpy(x, scratch, (size_t)step->n_at * sizeof *x);

@@ -1,5 +1,5 @@
 -- GR00T N1.6 of NVIDIA: its network. Pictures of several sizes in a tower that reads patches by a matrix, every other
--- layer of the action head crosses to the pictures or to the rest. What stands around it is not described.
+-- layer of the action head crosses to the pictures or to the rest. A folder's processor says what stands around it.
 local read <const> = include("common/configuration.lua")
 local count <const> = read.count
 
@@ -54,16 +54,28 @@ if math.type(image_token) ~= "integer" or image_token >= vocab then
   error("image_token_index must be a token below " .. vocab .. ", is " .. tostring(image_token), 0)
 end
 
--- The side of the table of positions. A picture of the published code has an eighth more, in whole pairs: of 16 patches
--- of 14 pixels it has 18, of 252 pixels.
+-- The side of the table of positions.
 local patches <const>, patch <const> = count(vision, "num_patches", 256), count(vision, "patch_size", 14)
 local side = 1
 while side * side < patches do side = side + 1 end
 if side * side ~= patches then error("num_patches must be a square, is " .. patches, 0) end
+
+-- The side of a picture: the edge that the processor cuts at, 256 in the published code, as the nearest number of
+-- pairs of patches, the even one of two. It is 252. Without a processor an eighth more patches than the table has.
+local function even(x)
+  local below <const> = x // 1
+  local rest <const> = x - below
+  return (rest > 0.5 or rest == 0.5 and below % 2 == 1) and below + 1 or below
+end
+local processor <const> = table_of(table_of(given.processor).processor_kwargs)
+local target <const>, edge <const> = table_of(processor.image_target_size), processor.shortest_image_edge
 local largest, given_sizes = (side + side // 8) // 2 * 2 * patch, given.picture_sizes
 if given_sizes then
   largest = 0
   for _, size in ipairs(given_sizes) do largest = math.max(largest, size[1], size[2]) end
+elseif math.type(edge or target[1]) == "integer" then
+  local pair <const> = 2 * patch
+  largest = math.max(1, math.tointeger(even((edge or target[1]) / pair))) * pair
 end
 
 return include("common/groot_family.lua")({

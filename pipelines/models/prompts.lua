@@ -6,7 +6,8 @@
 -- clean: strip white space at both ends, then '_' and newline become spaces.
 -- literal: special tokens that the instruction spells out stay text.
 -- listed: the instruction as Python prints a list of it.
--- lower: lower case. ending_piece: the id of this piece comes last, and is added if it is not there.
+-- lower: lower case. words: without punctuation.
+-- ending_piece: the id of this piece comes last, and is added if it is not there.
 local prompts <const> = {
   -- The newline is encoded apart, so that it never joins the instruction's last token.
   plain      = { clean = true, calls = { { text = "{text}", bos = true }, { text = "\n" } } },
@@ -99,6 +100,19 @@ for n = 1, 8 do
       { text = "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n" .. pictures },
       { text = "{text}", literal = true },
       { text = "<|im_end|>\n<|im_start|>assistant\n" } } }
+  end
+end
+
+-- The same chat with the pictures behind the text and no answer begun, as GR00T N1.6 has it: eagle_words, in lower
+-- case without punctuation; eagle_behind, the text as it is. What follows the text may share a token with its end.
+local others = ""
+for n = 1, 8 do
+  if n > 1 then others = others .. "<image " .. n .. "><img><IMG_CONTEXT></img>" end
+  for name, words in pairs { eagle_words = true, eagle_behind = false } do
+    prompts[name .. n] = { lower = words, words = words, calls = {
+      { text = "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>" },
+      { text = "user\n{text}<image 1>", literal = true },
+      { text = "<img><IMG_CONTEXT></img>" .. others .. "<|im_end|>\n" } } }
   end
 end
 

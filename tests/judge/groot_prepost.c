@@ -126,7 +126,8 @@ static enum tec_status judge_picture(struct judge *j, int index, int k, struct t
     int w = (int)json_integer_value(json_object_get(image, "w"));
     const char *check = tec_arena_printf(j->v->arena, "%s.image.%d.rows", j->key, index);
     const struct tec_stored *t = check ? tec_tensors_find(j->expected, check) : NULL;
-    const struct tec_reshape_spec spec = {j->robot->reshape, h, w, SIDE, SIDE, {0}};
+    const struct tec_reshape_spec spec = {
+        .kind = j->robot->reshape, .in_height = h, .in_width = w, .height = SIDE, .width = SIDE};
     const struct tec_reshape *plan;
     size_t wrong = 0, n = 0, i, line = (size_t)SIDE * 3;
     int most = 0;

@@ -90,7 +90,7 @@ float *tec_groot_state(const struct tec_robot *robot, struct tec_verify *v, cons
     if (!x || !out || robot->n_state > width)
         return NULL;
     memcpy(x, raw, (size_t)robot->n_raw * sizeof *x);
-    tec_transforms_run(&robot->state, x, NULL, x + room);
+    tec_transforms_run(&robot->state, 0, x, NULL, x + room);
     for (int i = 0; i < robot->n_state; i++)
         out[i] = (float)x[i];
     return out;
@@ -105,7 +105,7 @@ float *tec_groot_sent(const struct tec_robot *robot, struct tec_verify *v, const
     for (int r = 0; x && out && r < rows; r++) {
         for (int i = 0; i < robot->n_model_actions; i++)
             x[i] = (double)chunk[(size_t)r * (size_t)dim + (size_t)i];
-        tec_transforms_run(&robot->actions, x, NULL, x + room);
+        tec_transforms_run(&robot->actions, r, x, NULL, x + room);
         for (size_t i = 0; i < n; i++)
             out[(size_t)r * n + i] = (float)x[i];
     }

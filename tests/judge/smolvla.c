@@ -223,7 +223,7 @@ float *tec_smolvla_actions(struct tec_smolvla *s, const float *chunk, int n)
     for (int r = 0; out && x && r < n; r++) {
         for (size_t i = 0; i < width; i++)
             x[i] = (double)chunk[(size_t)r * (size_t)s->pi.model->flow.dim + i];
-        tec_transforms_run(&s->robot->decode, x, NULL, x + width + 1);
+        tec_transforms_run(&s->robot->decode, r, x, NULL, x + width + 1);
         for (size_t i = 0; i < width; i++)
             out[(size_t)r * width + i] = (float)x[i];
     }

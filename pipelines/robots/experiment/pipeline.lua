@@ -1,21 +1,31 @@
--- The pipeline of a checkpoint with experiment_cfg/metadata.json, as the text of a file that can be edited.
+-- The pipeline of a checkpoint with experiment_cfg/metadata.json, or with a processor that was saved beside the model,
+-- as the text of a file that can be edited.
 --
 -- `given` as of robot.lua, and `numbers` = { sizes, tokens, horizon, width } of the model with `weights` = the folder.
 -- Without them the value is the name of the model's description.
-local types <const> = { gr00t_n1_5 = "groot_n15" }
+local types <const> = { gr00t_n1_5 = { arch = "groot_n15", file = "experiment_cfg/metadata.json" },
+                        Gr00tN1d6 = { arch = "groot_n16", file = "processor_config.json", processor = true } }
 
 local config <const> = given.config or {}
-local arch <const> = types[config.model_type or ""]
-if not arch then
-  error("config.json: model_type: '" .. tostring(config.model_type) .. "' with experiment_cfg is not run by this "
-        .. "release; it runs gr00t_n1_5", 0)
+local kind <const> = types[config.model_type or ""]
+if not kind or not kind.processor ~= not given.processor then
+  error("config.json: model_type: '" .. tostring(config.model_type) .. "' with "
+        .. (given.processor and "processor_config.json" or "experiment_cfg") .. " is not run by this release; it runs "
+        .. "gr00t_n1_5 with experiment_cfg, and Gr00tN1d6 with processor_config.json", 0)
 end
+local arch <const> = kind.arch
 local robot <const> = include "experiment/robot.lua"
 if not given.numbers then return arch end
 local numbers <const> = given.numbers
 
 -- Tokens of the chat around the instruction, and of the instruction.
 local MOST <const> = 256
+
+local execute <const> = robot.actions.max_rows or numbers.horizon
+if execute > numbers.horizon then
+  error('processor_config.json: processor_kwargs.modality_configs["' .. robot.name .. '"].action.delta_indices: has '
+        .. execute .. " steps, the model's chunk " .. numbers.horizon, 0)
+end
 
 -- What the metadata says of the cameras; else LeRobot's default for recording.
 local rate = 30
@@ -30,9 +40,10 @@ return include("pipeline/folder.lua") {
   robot = robot, sizes = sizes, arch = arch, weights = given.weights, embodiment = robot.name,
   about = {
     { arch, " for the robot ", { quote = robot.name },
-      " of experiment_cfg/metadata.json, written by `tectum init`." },
-    "The file says how often its cameras were read, not how often the robot is commanded: look at both numbers.",
+      " of " .. kind.file .. ", written by `tectum init`." },
+    kind.processor and "The folder does not say how often the robot is commanded: look at both numbers."
+    or "The file says how often its cameras were read, not how often the robot is commanded: look at both numbers.",
   },
-  rate = rate, execute = numbers.horizon, text = MOST, rows = #robot.cameras * numbers.tokens + MOST,
+  rate = rate, execute = execute, text = MOST, rows = #robot.cameras * numbers.tokens + MOST,
   horizon = numbers.horizon, width = numbers.width,
 }

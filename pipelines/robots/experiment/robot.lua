@@ -3,6 +3,8 @@
 -- `given` = { robots, orders, embodiment, data }: the metadata by tag; by tag the keys of cameras, state and actions in
 -- the order of the file; the tag; and a data configuration: a name of data.lua or a table like one of its. Without one:
 -- that of data.lua with the tag and the keys of the file; else all keys of the file, each from min to max.
+-- Where a processor was saved beside the model, that one says all of it (modality/robot.lua).
+if given.processor then return include "modality/robot.lua" end
 local steps <const>, known <const> = include("experiment/steps.lua"), include("experiment/data.lua")
 
 local FILE <const> = "experiment_cfg/metadata.json: "

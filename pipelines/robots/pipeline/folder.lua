@@ -12,7 +12,8 @@ local text <const> = include "pipeline/text.lua"
 local quote <const>, literal <const> = text.quote, text.literal
 
 -- Fields of a robot that have a line each, aligned.
-local gap <const> = { resize = "  ", state = "   ", actions = " ", norm = "    ", prompt = "  " }
+local gap <const> = { resize = "  ", edge = "    ", middle = "  ", state = "   ", actions = " ",
+                      norm = "    ", prompt = "  " }
 
 local function write_robot(line, robot)
   line("  robot  = {")
@@ -20,7 +21,7 @@ local function write_robot(line, robot)
   line("    cameras = {")
   for _, camera in ipairs(robot.cameras) do line("      ", literal(camera), ",") end
   line("    },")
-  for _, key in ipairs { "resize", "state", "actions", "norm", "prompt" } do
+  for _, key in ipairs { "resize", "edge", "middle", "state", "actions", "norm", "prompt" } do
     if robot[key] ~= nil then line("    ", key, gap[key], "= ", literal(robot[key]), ",") end
   end
   for key, value in pairs(robot) do

@@ -7,12 +7,14 @@ function text.quote(s) return { quote = s } end
 -- Names that need no quotes.
 local plain <const> = { "name", "slot", "input", "inputs", "size", "op", "ops", "at", "mode", "template", "state",
                         "max_tokens", "missing", "precision", "normalised", "decode", "truncate", "keep", "by",
-                        "low", "high", "horn", "arm" }
+                        "low", "high", "horn", "arm", "of", "limits", "min", "max",
+                        "max_rows", "outputs", "relative" }
 local is_plain = {}
 for _, name in ipairs(plain) do is_plain[name] = true end
 
 function text.literal(v)
   if type(v) == "string" then return text.quote(v) end
+  if math.type(v) then return { v } end -- in as many digits as it has
   if type(v) ~= "table" then return { tostring(v) } end
   local parts, first = { "{" }, true
   local function add(...)
