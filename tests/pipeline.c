@@ -375,12 +375,15 @@ TEST(settings_apply_and_are_checked)
     CHECK_INT(l.p->nodes[2].spawn.kind, ==, TEC_SPAWN_ON_CHANGE);
     CHECK(l.p->nodes[2].supersede);
     finish(&l);
+}
 
+TEST(spawns_are_set_and_checked)
+{
     const char *const calls[] = {"nodes.talk.spawn=on_request()", "nodes.talk.spawn=every(7)",
                                  "nodes.talk.spawn=every(0)", "nodes.talk.spawn=every(99999999999)",
                                  "nodes.talk.spawn=every(1) "};
     for (int i = 0; i < 5; i++) {
-        l = load_with("pipelines/pi05_libero.lua", NULL, 0, &calls[i], 1);
+        struct loaded l = load_with("pipelines/pi05_libero.lua", NULL, 0, &calls[i], 1);
         CHECK_INT(l.status, ==, i < 2 ? TEC_OK : TEC_MALFORMED);
         if (i == 0)
             CHECK_INT(l.p->nodes[2].spawn.kind, ==, TEC_SPAWN_ON_REQUEST);
@@ -388,7 +391,10 @@ TEST(settings_apply_and_are_checked)
             CHECK_INT(l.p->nodes[2].spawn.frames, ==, 7);
         finish(&l);
     }
+}
 
+TEST(wrong_settings_are_located)
+{
     const char *const bad[] = {"nodes.act.steps=0", "nodes.tlk.max_tokens=3", "guard.hep=3MiB",
                                "foo", "frame=5"};
     static const struct {
@@ -396,7 +402,7 @@ TEST(settings_apply_and_are_checked)
         int line, col;
     } want[] = {
         {TEC_E011, 1, 17}, {TEC_E021, 2, 7}, {TEC_E010, 3, 7}, {TEC_E011, 4, 0}, {TEC_E011, 5, 7}};
-    l = load_with("pipelines/pi05_libero.lua", NULL, 0, bad, 5);
+    struct loaded l = load_with("pipelines/pi05_libero.lua", NULL, 0, bad, 5);
     CHECK_INT(l.status, ==, TEC_MALFORMED);
     CHECK_INT(l.d.n, ==, 5);
     for (int i = 0; i < l.d.n && i < 5; i++) {
