@@ -175,7 +175,8 @@ enum { TEC_REPLAY_TABLES = 2 };
  * replays the moment a mark is reached, and must not block. */
 struct tec_replay {
     int64_t start_ns, end_ns;
-    int64_t mark_ns[TEC_MAX_MARKS]; /* 0 = not reached */
+    int64_t mark_ns[TEC_MAX_MARKS]; /* 0 = not reached; of lanes, one behind all commands is end_ns:
+                                     * what it ends is over when the last lane has come */
     int64_t waited_ns;      /* of it, for what was not loaded yet; a device itself leaves it */
     enum tec_status status; /* TEC_OK, or the device has failed: nothing it made counts */
     struct tec_replay_samples

@@ -224,6 +224,9 @@ static void replay(struct tec_device *device, const struct tec_capture *capture,
     else
         replay_concurrent(cpu, &run);
     r->end_ns = tec_clock_now(&clock);
+    const struct tec_capture_step *last = capture->n ? &capture->commands[capture->n - 1] : NULL;
+    if (last && last->kind == TEC_MARK && r->mark_ns[last->other])
+        r->mark_ns[last->other] = r->end_ns;
 }
 
 /* --- beside ---------------------------------------------------------------------------------- */

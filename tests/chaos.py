@@ -4,8 +4,9 @@
 No test depends on how fast the machine is: the deadline is several times what frames take here now, what is
 done to the program takes several deadlines, and only frames are judged whose overrun that explains by itself. With
 --long there are 1000 frames, else 160, fewer where the machine is so busy that they would take too long. Where it is so
-busy that frames miss a deadline of a second, or becomes so busy meanwhile that they miss theirs, nothing can be judged:
-the test is skipped, and says so.
+busy that frames miss a deadline of a second, or becomes so busy meanwhile that they miss theirs, which a program of its
+own shows, nothing can be judged: the test waits and begins anew, with the deadline that the machine bears by then. Only
+what has been tried three times is skipped, and says so.
 """
 
 import json
@@ -17,9 +18,9 @@ import threading
 import time
 import urllib.request
 
-from chaos_inject import Told, hold, lane_of, now_us, page_of, pause, picture, port_of, slow_files
+from chaos_inject import Told, now_us, page_of, pause, picture, port_of, slow_node, slow_things
 from serve_client import Socket
-from serve_harness import OBSERVATION, PROGRAM, check, main, servers, test
+from serve_harness import OBSERVATION, PROGRAM, check, end_servers, main, servers, test
 
 WORK, LONG = sys.argv[2], "--long" in sys.argv
 DEMO, MEMORY = "pipelines/demo_metaworld.lua", "pipelines/demo_memory.lua"
@@ -45,28 +46,38 @@ class Busy(Exception):
     """The machine has no time for frames: what is missed then is not what a test has done."""
 
 
-def too_busy(needed):
+def too_busy(needed, most):
     return "the machine is too busy: a deadline of several frames would be %d ms, that of the tests is %d ms" % (
-        needed, DEADLINE)
+        needed, most)
 
 
 def unless_busy(what, *said):
     """What only a machine that has become busier explains is a failure where it has not."""
     needed = deadline_ms()
     if needed > DEADLINE:
-        raise Busy("%s: %s" % (what, too_busy(needed)))
+        raise Busy("%s: %s" % (what, too_busy(needed, DEADLINE)))
     check(False, what, *said)
 
 
 def on_time(f):
-    """A test that needs frames which are on time if nothing is done to them."""
+    """A test that needs frames which are on time if nothing is done to them: it is tried again where they are not."""
     def run():
-        if NEEDED > MOST:
-            return too_busy(NEEDED)
-        try:
-            return f()
-        except Busy as e:
-            return str(e)
+        why = None
+        for attempt in range(TRIES):
+            if attempt:
+                end_servers()
+                time.sleep(WAIT_S)
+            needed = deadline_ms()
+            if needed > MOST:
+                why = too_busy(needed, MOST)
+                continue
+            take_pace(needed)
+            try:
+                return f()
+            except Busy as e:
+                why = str(e)
+                print("# tried again: %s" % why, flush=True)
+        return why
     run.__name__ = f.__name__
     return run
 
@@ -79,6 +90,7 @@ def policy_file():
 
 
 MOST = 1000  # ms: with a longer deadline the tests would take too long
+TRIES, WAIT_S = 3, 20  # attempts, and seconds between them
 
 
 def deadline_ms():
@@ -89,11 +101,13 @@ def deadline_ms():
     return max(60, 3 * sorted(took[5:])[-3] // 1000)
 
 
-NEEDED = deadline_ms()
-DEADLINE = min(MOST, NEEDED)
-PERIOD = DEADLINE * 10 // 9
-ROUNDS = 25 if LONG else max(2, min(4, 20000 // (ROUND * PERIOD)))
-PATIENCE = 2.5 * PERIOD / 1000  # seconds that something takes which must not
+def take_pace(deadline):
+    """What a test goes by: its deadline and period (ms), rounds, and seconds that something takes which must not."""
+    global DEADLINE, PERIOD, ROUNDS, PATIENCE
+    DEADLINE = deadline
+    PERIOD = DEADLINE * 10 // 9
+    ROUNDS = 25 if LONG else max(2, min(4, 20000 // (ROUND * PERIOD)))
+    PATIENCE = 2.5 * PERIOD / 1000
 
 
 def settings():
@@ -101,6 +115,10 @@ def settings():
               "nodes.talk.deadline.ms": 600000, "guard.hard_us": 2500 * PERIOD, "guard.strikes": 16, "guard.window_frames": ROUND}  # a strike a round is no quarantine
     options = [x for name, value in fields.items() for x in ("--set", "%s=%d" % (name, value))]
     return [*options, "--policy", policy_file(), "--threads", "2"]
+
+
+def node_ms():
+    return {"SLOW_NODE_MS": str(int(1000 * PATIENCE))}
 
 
 class Run:
@@ -172,16 +190,14 @@ def judge(told, done):
 @test
 @on_time
 def a_paced_run_says_why_each_frame_missed():
-    env = {**slow_files(WORK), "SLOW_PICTURE": "late.png", "SLOW_MS": str(int(1000 * PATIENCE) + PERIOD)}
+    env = {**slow_things(WORK), "SLOW_PICTURE": "late.png", "SLOW_MS": str(int(1000 * PATIENCE) + PERIOD), **node_ms()}
     run = Run("run", DEMO, ROUND * ROUNDS, "--inputs", inputs(), "--random-inputs", "3", *settings(), "--param",
               "at=%d" % POLICY, "--param", "every=%d" % ROUND, env=env)
-    may_hold = True
     for line in run.ticks_of():
         turn = (line["frame"] + 1) % ROUND  # of the next tick
-        if turn == NODE and may_hold and line["frame"] > ROUND:
-            held = hold(lane_of(run.p.pid), PATIENCE)
-            run.done += [held] if held and held[0] else []
-            may_hold = held is not None
+        if turn == NODE and "LD_PRELOAD" in env and line["frame"] > ROUND:
+            done = slow_node(run.p.pid, PATIENCE)
+            run.done += [done] if done and done[0] else []
         elif turn == IDLE or turn == AMID:
             time.sleep(PERIOD / 4e3)  # the next inputs have been read: else they would come late
             if turn == AMID and line["start_us"] is not None:  # within the next frame
@@ -206,7 +222,7 @@ def a_paced_run_says_why_each_frame_missed():
 @test
 @on_time
 def a_memory_that_is_cold_is_the_cause():
-    env = slow_files(WORK)
+    env = slow_things(WORK)
     if not env:
         return "no compiler"
     things = {"cup": "kitchen", "fork": "fridge", "pan": "sofa", "box": "bed", "knife": "table", "plate": "sink"}
@@ -256,10 +272,10 @@ class Robot:
 
     def __init__(self):
         self.record, self.control, self.done = WORK + "/serve.mcap", WORK + "/socket", []
-        self.err = open(WORK + "/serve.err", "w+")
+        self.err, self.env = open(WORK + "/serve.err", "w+"), {**slow_things(WORK), **node_ms()}
         self.p = subprocess.Popen([PROGRAM, "serve", DEMO, "--port", "0", "--record", self.record, "--control", self.control,
                                    "--view", "0", "--format", "json", *settings()], stdout=subprocess.PIPE,
-                                  stderr=self.err, text=True)
+                                  stderr=self.err, text=True, env={**os.environ, **self.env})
         servers.append(self.p)
         self.port = int(json.loads(self.p.stdout.readline())["url"].rsplit(":", 1)[1])
         self.client, self.missed = self.connect(), 0
@@ -336,8 +352,8 @@ class Robot:
         self.set("halt=0")
 
 
-def held(robot):
-    return lambda start: hold(lane_of(robot.p.pid), PATIENCE, start)
+def slowed(robot):
+    return lambda start: slow_node(robot.p.pid, PATIENCE, start)
 
 
 def stood(robot):
@@ -354,11 +370,12 @@ def a_server_says_the_same_everywhere():
     robot = Robot()
     for _ in range(30):
         robot.ask()
-    may_hold, rounds = True, min(ROUNDS, 3)
+    rounds = min(ROUNDS, 3)
     for _ in range(rounds):
         for _ in range(10):
             robot.ask()
-        may_hold = may_hold and robot.during(held(robot))
+        if "LD_PRELOAD" in robot.env:
+            robot.during(slowed(robot))
         robot.asked_slowly()
         for _ in range(3):
             robot.during(stood(robot))

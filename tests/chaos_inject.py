@@ -1,7 +1,7 @@
 """chaos_inject.py - what chaos.py does to a running program, and what five places then say of each miss.
 
-Everything is done from the outside: the process is stopped, one of its lanes alone is held (as a
-debugger or a core that was taken away would), inputs are written late, a policy burns its budget.
+Everything is done from the outside: the process is stopped, one of its lanes alone is given other
+work, inputs are written late, a policy burns its budget.
 """
 
 import ctypes
@@ -16,22 +16,43 @@ import zlib
 
 from mcap_file import Recording
 
-SEIZE, INTERRUPT, DETACH, ANY = 0x4206, 0x4207, 17, 0x40000000
 libc = ctypes.CDLL(None, use_errno=True)
-libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 
 
 # A library for LD_PRELOAD, as a slow disk is: who opens a picture $SLOW_PICTURE waits for $SLOW_MS, and who reads
-# $SLOW_STORE waits for as long as $SLOW_STORE.slow is there.
-SLOW_FILES = r"""
+# $SLOW_STORE waits for as long as $SLOW_STORE.slow is there. The thread that gets SIGRTMIN + 1 computes for $SLOW_NODE_MS.
+SLOW_THINGS = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+static long node_ms;
+static long now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1000 * t.tv_sec + t.tv_nsec / 1000000;
+}
+static void compute(int signal)
+{
+    long until = now_ms() + node_ms;
+    while (now_ms() < until)
+        ;
+}
+__attribute__((constructor)) static void begin(void)
+{
+    struct sigaction act = {.sa_handler = compute, .sa_flags = SA_RESTART};
+    const char *ms = getenv("SLOW_NODE_MS");
+    node_ms = ms ? atol(ms) : 0;
+    if (ms)
+        sigaction(SIGRTMIN + 1, &act, NULL);
+}
 static void opened(const char *path)
 {
     const char *slow = getenv("SLOW_PICTURE"), *name = strrchr(path, '/');
@@ -73,11 +94,11 @@ OPEN(open) OPEN(open64) READ(pread) READ(pread64)
 """
 
 
-def slow_files(work):
-    """The variable that makes a program's files slow; {} where there is no compiler."""
+def slow_things(work):
+    """The variable that makes a program's files and nodes slow; {} where there is no compiler."""
     path = os.path.join(work, "slow.so")
     try:
-        p = subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-x", "c", "-", "-o", path, "-ldl"], input=SLOW_FILES,
+        p = subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-x", "c", "-", "-o", path, "-ldl"], input=SLOW_THINGS,
                            text=True, capture_output=True)
     except FileNotFoundError:
         return {}
@@ -121,25 +142,28 @@ def lane_of(pid):
 
 
 def ran_s(pid):
-    """Seconds of processors that a program has had."""
-    fields = open("/proc/%d/stat" % pid).read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Seconds of processors that a program's threads have had."""
+    spent = 0
+    for task in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/schedstat" % (pid, task)) as f:
+            spent += int(f.read().split()[0])
+    return spent / 1e9
 
 
-def hold(task, seconds, meanwhile=lambda: None):
-    """One thread stands still, the others wait for it: (cause, from, to). Where the machine left the program next to
-    nothing meanwhile, it stood still as a whole; between the two the cause is None: nothing is known. None where this
-    machine does not let us."""
-    if libc.ptrace(SEIZE, task, None, None) != 0:
+def slow_node(pid, seconds, meanwhile=lambda: None):
+    """One lane has other work for so long, and the others wait for it: (cause, from, to). The program takes it for a
+    slow launch where it had a fifth of a processor meanwhile; where the machine left it much less, it stood still as a
+    whole, and between the two the cause is None: nothing is known. None in all where it cannot be done here. The program
+    runs with `slow_things`, and $SLOW_NODE_MS is as long."""
+    task = lane_of(pid)
+    began, had = now_us(), ran_s(pid)
+    if libc.tgkill(pid, task, signal.SIGRTMIN + 1) != 0:
         return None
-    libc.ptrace(INTERRUPT, task, None, None)
-    os.waitpid(task, ANY)
-    began, had = now_us(), ran_s(task)
     meanwhile()
     time.sleep(seconds)
-    ended, share = now_us(), (ran_s(task) - had) / seconds
-    libc.ptrace(DETACH, task, None, None)
-    return "gpu" if share > 0.5 else "host" if share < 0.05 else None, began, ended
+    ended, share = now_us(), (ran_s(pid) - had) / seconds
+    print("# a slow node: the program had %.0f %% of a processor" % (100 * share), flush=True)
+    return "gpu" if share > 0.35 else "host" if share < 0.1 else None, began, ended
 
 
 def page_of(port):

@@ -146,6 +146,14 @@ def times(ways, rounds=300):
         print("%-24s p50 %6.2f  p99 %6.2f  max %6.2f ms" % (name, ms[rounds // 2], ms[rounds * 99 // 100], ms[-1]))
 
 
+def end_servers():
+    while servers:
+        p = servers.pop()
+        if p.poll() is None:
+            p.kill()
+        p.wait()
+
+
 def main():
     print("1..%d" % len(tests))
     failed = 0
@@ -157,9 +165,5 @@ def main():
             failed += 1
             print("not ok %d - %s" % (i + 1, t.__name__), flush=True)
             print("# %r" % (e,), file=sys.stderr, flush=True)
-        while servers:
-            p = servers.pop()
-            if p.poll() is None:
-                p.kill()
-            p.wait()
+        end_servers()
     return failed > 0

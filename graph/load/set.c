@@ -86,10 +86,10 @@ struct tec_diagnostic *tec_set_wrong(struct tec_loader *ld, const struct tec_fie
     if (e->value->kind == TEC_VALUE_BAD)
         return NULL;
     struct tec_where where = tec_where_value(ld, e);
-    struct tec_diagnostic *d = tec_diagnostics_add(
-        ld->d, TEC_E011, where, "field '%s' of %s must be %s, is %s", f->name,
-        tec_constructors[f->owner].word, tec_set_expected(ld, f),
-        tec_decl_value_describe(ld, e->value));
+    struct tec_diagnostic *d =
+        tec_diagnostics_add(ld->d, TEC_E011, where, "field '%s' of %s must be %s, is %s", f->name,
+                            tec_constructors[f->owner].word, tec_set_expected(ld, f),
+                            tec_decl_value_describe(ld, e->value));
     if (where.file && strcmp(where.file, "--set") == 0)
         hint_at_fields(ld, d, e->value, ld->options->set[where.line - 1]);
     return d;

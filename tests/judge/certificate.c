@@ -94,7 +94,8 @@ static json_t *whole(const struct tec_certificate *c, const struct tec_certifica
                      "schema", 1, "date", when, "commit", tec_machine_commit(), "machine",
                      tec_machine_json(device), "dtype", f->dtype, "total", f->checks, "not_ok",
                      f->failed, "not_judged", f->unjudged, "not_compared", f->not_compared,
-                     "in_part", f->in_part, "ok", f->failed == 0, "latency", c->latency, "files", c->files, "checks", c->checks);
+                     "in_part", f->in_part, "ok", f->failed == 0, "latency", c->latency, "files",
+                     c->files, "checks", c->checks);
 }
 
 /* --- the page --------------------------------------------------------------------------------- */
@@ -149,8 +150,7 @@ static void facts(FILE *out, const json_t *all)
 
 static void page(FILE *out, const json_t *all)
 {
-    static const char *const checks[] = {"case",  "check", "max_abs", "rms",
-                                         "bound", "ok",    "note"};
+    static const char *const checks[] = {"case", "check", "max_abs", "rms", "bound", "ok", "note"};
     static const char *const files[] = {"path", "bytes", "xxh128"};
     static const char *const times[] = {"case", "stage", "n", "p50_us", "p99_us", "max_us"};
     fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta "

@@ -119,13 +119,13 @@ static void judge_valid(struct judge *j, const char *name, const struct tec_stor
     size_t n = t->bytes, each = (size_t)m->vision.tokens, pictures = (size_t)m->n_slots * each;
     unsigned char *valid = tec_arena_push(pi->v->arena, n + 1, 1, 1);
     int *want = TEC_NEW(pi->v->arena, n + 1, int), *got = TEC_NEW(pi->v->arena, n + 1, int);
-    bool read = valid && want && got &&
-                tec_tensors_read(pi->expected, t, 0, valid, n, NULL) == TEC_OK;
+    bool read =
+        valid && want && got && tec_tensors_read(pi->expected, t, 0, valid, n, NULL) == TEC_OK;
     for (size_t i = 0; read && i < n; i++) {
         want[i] = valid[i];
         want[n] += valid[i];
-        got[i] = i < pictures ? j->in.camera_valid[i / each]
-                              : i - pictures < (size_t)j->in.o.n_text;
+        got[i] =
+            i < pictures ? j->in.camera_valid[i / each] : i - pictures < (size_t)j->in.o.n_text;
     }
     if (read)
         got[n] = j->rows;

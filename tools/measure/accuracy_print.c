@@ -95,8 +95,7 @@ bool tec_accuracy_holds(const struct tec_accuracy *a, double within)
 static json_t *bound_json(const struct tec_accuracy *a, double within)
 {
     return json_pack("{s:f, s:o, s:b}", "within", within, "largest",
-                     tec_accuracy_whole(a) ? tec_json_number(tec_accuracy_largest(a))
-                                           : json_null(),
+                     tec_accuracy_whole(a) ? tec_json_number(tec_accuracy_largest(a)) : json_null(),
                      "holds", (int)tec_accuracy_holds(a, within));
 }
 
