@@ -26,7 +26,7 @@ new Function("document", "window", scripts[1] + frame)(document, window);
 
 const all = (e) => e.children.flatMap((c) => (c.children ? [c, ...all(c)] : []));
 const out = {};
-for (const id of ["frames", "decisions", "chunks", "ages"])
+for (const id of ["frames", "decisions", "requests", "chunks", "ages"])
   out[id] = all(ids[id]).filter((e) => e.name !== "title").map((e) => ({ name: e.name, look: e.attributes.class ?? "",
     title: e.children.find((c) => c.name === "title")?.textContent ?? "", x: Number(e.attributes.x ?? 0),
     width: Number(e.attributes.width ?? 0) }));

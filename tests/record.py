@@ -627,6 +627,7 @@ def hostile_words_of_a_recording_are_text():
             break
     hostile = bytes(data).replace(b'"pipeline":"demo_metaworld"', b'"pipeline":"</script><b>xx"')
     hostile = hostile.replace(b'"name":"talk"', b'"name":"<u>x"').replace(b'":"oxygen"', b'":"</svg>"')
+    hostile = hostile.replace(b'"text":"move"', b'"text":"<u>y"')
     check(len(hostile) == len(data) and hostile != bytes(data))
     path = WORK + "/words.mcap"
     open(path, "wb").write(hostile)
@@ -636,6 +637,7 @@ def hostile_words_of_a_recording_are_text():
     check("&lt;/script>&lt;b>xx" in page and "<u>x" not in page and "<b>xx" not in page, page[:300])
     body = json.loads(page.split('id="data">')[1].split("</script>")[0])
     check("<u>x" in body["nodes"] and body["policy"] == "</svg>", body["nodes"], body["policy"])
+    check(any("<u>y" in t["text"] for t in body["texts"].values()) and "<u>y" not in page, body["texts"])
     for verb in ("explain", "top", "trace"):
         tectum(verb, path, *(["--chrome"] if verb == "trace" else []))
     open(path, "wb").write(hostile.replace(b'"name":"<u>x"', b'"name":"t\x7flk"'))
@@ -920,6 +922,17 @@ def a_recording_is_a_page():
     frames = json.loads(tectum("explain", FILE, "--format", "json").stdout)["frames"]
     check(len(data["frames"]) == frames and page.rstrip().endswith("</html>"), frames)
     check("src=" not in page and page.count("<script") == 2)
+    said = {}
+    for m in Recording(FILE).of("/tectum/text/talk"):
+        said["%d:%d" % (m["session"], m["request"])] = said.get("%d:%d" % (m["session"], m["request"]), "") + m["text"]
+    check(said and any(said.values()) and {k: t["text"] for k, t in data["texts"].items()} == said, data["texts"], said)
+    asked = [r for f in data["frames"] for r in f["requests"]]
+    check({r[1] for r in asked if r[0] == "arrive"} == {int(k.split(":")[1]) for k in said}, asked)
+    ended = {r[1] for r in asked if r[0] == "finish"}
+    check(ended and ended <= {r[1] for r in asked if r[0] == "tokens" and r[3] > 0}, asked)
+    check(all({"obs", "lang"} <= {x[0] for x in f["kv"]} for f in data["frames"]), data["frames"][0]["kv"])
+    names = [x[0] for x in data["graph"]["items"] if x[1] == "node"]
+    check(names == data["nodes"] and all(len(x) % 2 == 0 and len(x) >= 4 for x in data["graph"]["links"]), data["graph"])
     tectum("replay", FILE, "--html", path, "--diff", code=2)
 
 
@@ -982,6 +995,9 @@ def a_page_shows_chunks_and_how_they_join():
     check(sum(e["look"] == "hit" for e in drawn["chunks"]) == len(left), drawn["chunks"])
     check({"c-passed", "c-executed", "jump"} <= {e["look"] for e in drawn["chunks"]}, drawn["chunks"])
     check(any("oxygen.lua:" in e["title"] for e in drawn["decisions"]), drawn["decisions"])
+    check(any(re.fullmatch(r'request 0 of talk: \d+ tokens, finished: \w+, ".+"', e["title"]) for e in drawn["requests"]),
+          drawn["requests"])
+    check({"see", "act", "talk"} <= set(drawn["panel"]) and any("lang fork" in t for t in drawn["panel"]), drawn["panel"])
     check(any("oxygen.lua:" in t for t in drawn["panel"]) and any("rows, " in t for t in drawn["panel"]), drawn["panel"])
     for e in drawn["chunks"]:
         n = [int(w) for w in e["title"].replace(",", "").replace(";", "").split() if w.isdigit()]

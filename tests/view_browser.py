@@ -170,6 +170,11 @@ def the_page_is_used():
     shown = browser.value(BARS)
     browser.click_on("on")
     check(frame_of(browser) == chosen + 1)
+    graph = browser.value('[...document.querySelectorAll(".graph text")].map((t) => t.textContent)')
+    check({"see", "act", "talk"} <= set(graph) and sum(t.endswith(" ms") for t in graph) >= 2, graph)
+    trace = json.loads(browser.value("trace_of(frames[chosen])"))["traceEvents"]
+    check({e["name"] for e in trace if e["ph"] == "X"} >= {"see", "act", "frame %d" % (chosen + 1)}, trace)
+    check(all(e["dur"] >= 0 for e in trace if e["ph"] == "X"), trace)
     browser.click_on("back")
     browser.key("ArrowLeft")
     check(frame_of(browser) == chosen - 1)
@@ -186,6 +191,10 @@ def the_page_is_used():
     browser.width(WIDTHS[1])
     browser.click_on("freeze")  # it goes on
     check(browser.value(FROZEN) == "false")
+    said = browser.until('[...document.querySelectorAll("#texts li")].map((t) => t.textContent)',
+                         lambda t: t and any("finished" in x for x in t))
+    check(all(re.match(r'request \d+ of talk: \d+ tokens, .*, ".+"$', x) for x in said), said)
+    check(browser.value('document.querySelectorAll("#requests rect").length') > 0)
     browser.until(BARS, lambda n: n > shown or n == 240)
     browser.click_on("freeze")
     check(browser.value(FROZEN) == "true")

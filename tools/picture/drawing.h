@@ -77,6 +77,11 @@ void tec_graph_mermaid(const struct tec_drawing *drawing, FILE *out);
 enum tec_status tec_graph_json(const struct tec_drawing *drawing, FILE *out, struct tec_error *err);
 enum tec_status tec_graph_html(const struct tec_drawing *drawing, struct tec_arena *arena,
                                FILE *out, struct tec_error *err);
+/* Where that picture's items stand, and the ways of its links, for whoever draws them again:
+ * {width, height, items: [[name, kind, x, y, w, h]], links: [[x, y, x, y, ...]]}. A new reference;
+ * NULL without memory. */
+json_t *tec_graph_shapes(const struct tec_drawing *drawing, struct tec_arena *arena,
+                         struct tec_error *err);
 /* {parts: [{part, commands, barriers, activations}], bytes: {...}} of what was measured; a new
  * reference. */
 json_t *tec_graph_compiled_json(const struct tec_measured *m);

@@ -56,6 +56,36 @@ static struct tec_item_box measure_item(const struct tec_drawing *d, const struc
                                      lift + (heat ? HEAT : 0)};
 }
 
+json_t *tec_graph_shapes(const struct tec_drawing *d, struct tec_arena *arena,
+                         struct tec_error *err)
+{
+    struct tec_item_box *boxes = TEC_NEW(arena, (size_t)d->n_items + 1, struct tec_item_box);
+    struct tec_placing layout;
+    json_t *items = json_array(), *links = json_array();
+    for (int i = 0; boxes && i < d->n_items; i++)
+        boxes[i] = measure_item(d, &d->items[i]);
+    if (!boxes || tec_placing_make(&layout, d, boxes, arena, err) != TEC_OK) {
+        json_decref(items);
+        json_decref(links);
+        return NULL;
+    }
+    for (int i = 0; i < d->n_items; i++) {
+        const struct tec_item_box *b = &layout.boxes[i];
+        json_array_append_new(items, json_pack("[o, s, f, f, f, f]",
+                                               tec_json_shown(d->items[i].name),
+                                               tec_item_word(d->items[i].kind), b->x, b->y, b->w,
+                                               b->h));
+    }
+    for (int i = 0; i < d->n_links; i++) {
+        json_t *points = json_array();
+        for (size_t k = 0; k < 2 * layout.routes[i].n; k++)
+            json_array_append_new(points, json_real(layout.routes[i].points[k]));
+        json_array_append_new(links, points);
+    }
+    return json_pack("{s:f, s:f, s:o, s:o}", "width", layout.width, "height", layout.height,
+                     "items", items, "links", links);
+}
+
 static void draw_link(struct tec_svg *svg, const struct tec_link *l, const struct tec_route *r)
 {
     static const char *const classes[] = {"l", "l w", "l prev", "l shared",

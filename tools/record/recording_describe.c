@@ -3,6 +3,7 @@
 #include "tools/record/recording_own.h"
 
 #include "base/json_text.h"
+#include "tools/picture/drawing.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -102,6 +103,20 @@ static json_t *names_json(const struct tec_loop_options *o, bool actions)
     return all;
 }
 
+/* The pipeline's picture, for the page of frames; NULL without memory, and the page has none. */
+static json_t *graph_json(const struct tec_opened *opened)
+{
+    struct tec_drawing drawing;
+    struct tec_arena arena;
+    struct tec_error err;
+    json_t *json = NULL;
+    tec_arena_init(&arena, opened->call->heap);
+    if (tec_drawing_make(&drawing, opened->pipeline, &arena, &err) == TEC_OK)
+        json = tec_graph_shapes(&drawing, &arena, &err);
+    tec_arena_finish(&arena);
+    return json;
+}
+
 json_t *tec_recording_about(const struct tec_opened *opened, enum tec_recording_mode mode,
                             int64_t wall_ns)
 {
@@ -120,6 +135,7 @@ json_t *tec_recording_about(const struct tec_opened *opened, enum tec_recording_
         "decoders", names_json(o, false));
     json_object_set_new(json, "options", options_json(&call->shared));
     json_object_set_new(json, "chunks", chunks_json(e));
+    json_object_set_new(json, "graph", graph_json(opened));
     json_object_set_new(json, "dtype", shown(e->options.dtype));
     json_object_set_new(json, "tick_actions", json_integer(e->options.actions));
     return json;

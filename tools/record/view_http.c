@@ -47,6 +47,7 @@ static bool is_ours(struct lws *wsi)
  * whose page it is. Programs that are no browser say nothing; a page that is a file says so. */
 static bool may_look(struct lws *wsi, const char *origin)
 {
+    char host[NAME];
     static const char *const here[] = {"http://127.0.0.1",  "http://localhost",  "http://[::1]",
                                        "https://127.0.0.1", "https://localhost", "https://[::1]"};
     char from[NAME];
@@ -57,6 +58,11 @@ static bool may_look(struct lws *wsi, const char *origin)
     for (size_t i = 0; i < sizeof here / sizeof here[0]; i++)
         if (is_at(from, here[i]))
             return true;
+    /* The page of this very port, which who may not come has not read. */
+    const char *site = strstr(from, "://");
+    if (site && tec_http_header(wsi, WSI_TOKEN_HOST, host, sizeof host) > 0 &&
+        strcasecmp(site + 3, host) == 0)
+        return true;
     return strcmp(from, "file://") == 0 || (origin && strcmp(from, origin) == 0);
 }
 

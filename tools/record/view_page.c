@@ -5,6 +5,7 @@
 #include "tools/picture/page.h"
 #include "tools/record/cadence.h"
 #include "tools/record/explain.h"
+#include "tools/record/view_texts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +71,8 @@ static enum tec_status frame_json(json_t **out, struct tec_flight *f, size_t at,
     if (*out) {
         json_object_set_new(*out, "decisions", tec_flight_decisions(f, frame));
         json_object_set_new(*out, "left", left_json(f, frame));
+        json_object_set_new(*out, "requests", tec_view_requests(f, frame));
+        json_object_set_new(*out, "kv", tec_view_kv(f, frame));
     }
     if (!frame->missed || !*out)
         return *out ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a page");
@@ -91,8 +94,9 @@ static enum tec_status head_json(json_t **out, const struct tec_flight *f, struc
     tec_cadence_line(&c, line, sizeof line);
     for (int i = 0; i < f->n_nodes; i++)
         json_array_append_new(nodes, tec_json_shown(f->nodes[i]));
-    *out = json_pack("{s:O?, s:O?, s:s, s:f, s:o, s:s, s:s}", "pipeline", name, "chunks",
-                     json_object_get(f->about, "chunks"), "policy", c.policy, "period_ms",
+    *out = json_pack("{s:O?, s:O?, s:O?, s:s, s:f, s:o, s:s, s:s}", "pipeline", name, "chunks",
+                     json_object_get(f->about, "chunks"), "graph",
+                     json_object_get(f->about, "graph"), "policy", c.policy, "period_ms",
                      (double)json_integer_value(json_object_get(f->about, "period_us")) / 1e3,
                      "nodes", nodes, "cadence", line, "damage", f->file.damage);
     return *out ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "no memory for a page");
@@ -122,6 +126,8 @@ enum tec_status tec_view_data(struct tec_buffer *out, struct tec_flight *f, int6
         if (one)
             json_array_append_new(frames, one);
     }
+    if (head && f->file.n)
+        json_object_set_new(head, "texts", tec_view_texts(f));
     if (head)
         json_object_set(head, "frames", frames);
     json_decref(frames);
@@ -176,10 +182,12 @@ void tec_view_page(struct tec_buffer *out, const char *title, const struct tec_b
          "<button id=\"miss\">Next miss</button></div></header>\n"
          "<main><svg id=\"frames\" role=\"img\" aria-label=\"Frames against the budget\"></svg>"
          "<svg id=\"decisions\" role=\"img\" aria-label=\"Decisions of the policy\"></svg>"
+         "<svg id=\"requests\" role=\"img\" aria-label=\"Requests over time\"></svg>"
          "<svg id=\"chunks\" role=\"img\" aria-label=\"Chunks of actions over time\"></svg>"
          "<svg id=\"ages\" role=\"img\" aria-label=\"Age of the actions\"></svg>"
          "<div id=\"frame\" aria-live=\"polite\"></div>"
-         "<h2>Misses</h2><ol id=\"misses\"></ol></main>\n"
+         "<h2>Misses</h2><ol id=\"misses\"></ol>"
+         "<h2>Texts</h2><ol id=\"texts\"></ol></main>\n"
          "<script type=\"application/json\" id=\"data\">");
     if (data)
         put_json(out, data);

@@ -33,7 +33,7 @@ function draw() {
   }
   const budget = Math.max(...some.map((f) => f.due ?? 0), 0) || data.period_ms || 0;
   const most = Math.max(budget, ...some.map((f) => f.ms)) * 1.1 || 1;
-  const step = (w - 46) / SHOWN, y = (ms) => low - (ms / most) * (low - 14);
+  const step = (w - 46) / (live ? SHOWN : Math.max(40, some.length)), y = (ms) => low - (ms / most) * (low - 14);
   line(svg, 40, low, w, low, "axis");
   if (budget) {
     line(svg, 40, y(budget), w, y(budget), "budget");
@@ -49,6 +49,7 @@ function draw() {
   svg.append(make("text", { x: 42, y: h - 4 }, "frame " + some[0].frame));
   svg.append(make("text", { x: w - 70, y: h - 4 }, "frame " + some[some.length - 1].frame));
   draw_decisions(some, from, step);
+  draw_requests(some, from, step);
   draw_chunks(some, from);
   draw_ages(some, step);
 }
@@ -128,6 +129,58 @@ function say_chunk(c) {
     `its observation was ${(c.left - c.seen).toFixed(2)} ms old` + (c.jump === null ? "" : `; it jumps by ${c.jump.toPrecision(3)}`) +
     (c.late ? "; late" : "");
 }
+// Requests, each from the frame it came in to the last that did something for it, by node; what they say. Texts come from
+// the recording, or as they are made by the robot's Foxglove channels.
+const texts = data.texts ?? {}, key_of = (session, request) => `${session}:${request}`;
+function requests_of(some) {
+  const all = new Map();
+  some.forEach((f, i) => {
+    for (const [kind, request, node, tokens, reason] of f.requests) {
+      const key = key_of(f.session, request), r = all.get(key) ?? { key, request, node, first: i, tokens: 0, state: "", frame: f };
+      all.set(key, r);
+      r.last = i;
+      if (node >= 0) r.node = node;
+      r.tokens = Math.max(r.tokens, tokens);
+      r.state = { arrive: "asked", admit: "has a slot", tokens: "speaks", finish: "finished" }[kind] ?? kind;
+      if (reason) r.state += ": " + reason;
+      r.bad = kind === "refuse" || kind === "shed";
+    }
+  });
+  return [...all.values()];
+}
+function say_request(r) {
+  const said = texts[r.key]?.text;
+  return `request ${r.request} of ${data.nodes[r.node] ?? "?"}` + (r.frame.session ? `, session ${r.frame.session}` : "") +
+    `: ${r.tokens} tokens, ${r.state}` + (said ? `, "${said.trim()}"` : "");
+}
+function draw_requests(some, from, step) {
+  const svg = $("requests"), w = svg.clientWidth, h = svg.clientHeight, low = h - 16, lanes = [], all = requests_of(some);
+  svg.replaceChildren();
+  svg.setAttribute("viewBox", `0 0 ${w} ${h}`);
+  if (!all.length) return;
+  for (const r of all) {
+    r.lane = lanes.findIndex((end) => end < r.first);
+    if (r.lane < 0) r.lane = lanes.push(0) - 1;
+    lanes[r.lane] = r.last;
+  }
+  const row = Math.min(10, low / lanes.length);
+  for (const r of all) {
+    const bar = make("rect", { x: 42 + r.first * step, y: r.lane * row, width: Math.max(1, (r.last - r.first + 1) * step - 1),
+      height: Math.max(1, row - 1), class: r.bad ? "r-bad" : "n" + (Math.max(0, r.node) % 6) });
+    bar.append(make("title", {}, say_request(r)));
+    bar.addEventListener("click", () => choose(from + r.first));
+    svg.append(bar);
+  }
+  svg.append(make("text", { x: 42, y: h - 3 }, "requests of texts, from the frame they came in to their end"));
+}
+function list_texts() {
+  const [from, to] = window_of(), all = requests_of(frames.slice(from, to)).filter((r) => texts[r.key]?.text).slice(-12).reverse();
+  $("texts").replaceChildren(...all.map((r) => {
+    const li = document.createElement("li");
+    li.textContent = say_request(r);
+    return li;
+  }));
+}
 // How old the observation was when its actions left.
 function draw_ages(some, step) {
   const svg = $("ages"), w = svg.clientWidth, h = svg.clientHeight, ages = some.map((f) => f.age);
@@ -169,6 +222,49 @@ function chart(f) {
   if (f.due !== null) line(svg, f.due * scale, 0, f.due * scale, lanes * row, "budget");
   return svg;
 }
+// The pipeline with what its nodes took in this frame: their time, and a bar as long as that of the longest.
+function graph_of(f) {
+  const g = data.graph, svg = make("svg", { viewBox: `0 0 ${g.width} ${g.height}`, class: "graph",
+    style: `max-width:${Math.max(600, g.width)}px` }), took = {};
+  for (const [node, , a, b] of f.launches) took[data.nodes[node]] = (took[data.nodes[node]] ?? 0) + b - a;
+  const most = Math.max(...Object.values(took), 0.001);
+  for (const points of g.links) {
+    let path = "";
+    for (let k = 0; k + 1 < points.length; k += 2) path += (k ? "L" : "M") + points[k] + " " + points[k + 1];
+    svg.append(make("path", { d: path + (path ? "h7" : ""), class: "g-link" }));
+  }
+  for (const [name, kind, x, y, w, h] of g.items) {
+    const ms = kind === "node" ? took[name] : undefined;
+    svg.append(make("rect", { x, y, width: w, height: h, rx: kind === "node" ? 3 : 10,
+      class: "g-" + (kind === "node" && ms === undefined ? "rests" : "item") }));
+    if (ms !== undefined) svg.append(make("rect", { x: x + 2, y: y + h - 9, width: (w - 4) * (ms / most), height: 6, class: "g-heat" }));
+    svg.append(make("text", { x: x + 8, y: y + 16, class: "g-name" }, name));
+    if (ms !== undefined) svg.append(make("text", { x: x + 8, y: y + 32 }, ms.toFixed(2) + " ms"));
+  }
+  return svg;
+}
+// A frame as Chrome's JSON, for ui.perfetto.dev: the frame, and its launches by node and by stream.
+function trace_of(f) {
+  const events = [], put = (tid, name, from, ms, args) =>
+    events.push({ ph: "X", pid: 1, tid, name, ts: 1000 * (f.start + from), dur: 1000 * ms, args });
+  const track = (tid, name) => events.push({ ph: "M", pid: 1, tid, name: "thread_name", args: { name } });
+  track(1, "frames");
+  put(1, `frame ${f.frame}` + (f.missed ? " missed" : ""), 0, f.ms, { cause: f.cause, words: f.words, policy: f.policy });
+  for (const [node, lane, a, b, rows, k] of f.launches) {
+    put(10 + node, data.nodes[node], a, b - a, { rows, k });
+    put(200 + lane, data.nodes[node], a, b - a, { rows, k });
+  }
+  new Set(f.launches.map((l) => l[0])).forEach((node) => track(10 + node, "node " + data.nodes[node]));
+  new Set(f.launches.map((l) => l[1])).forEach((lane) => track(200 + lane, "stream " + lane));
+  return JSON.stringify({ traceEvents: events });
+}
+function save_trace(f) {
+  const a = document.createElement("a");
+  a.href = URL.createObjectURL(new Blob([trace_of(f)], { type: "application/json" }));
+  a.download = `frame-${f.frame}.json`;
+  a.click();
+  setTimeout(() => URL.revokeObjectURL(a.href), 60000);
+}
 function choose(i) {
   const f = frames[i], panel = $("frame"), list = document.createElement("dl"), title = document.createElement("h3");
   if (!f) return;
@@ -194,7 +290,14 @@ function choose(i) {
   for (const [name, value] of Object.entries(f.notes)) entry(list, "note " + name, value);
   for (const d of f.decisions) entry(list, "decided", say(d));
   for (const c of chunks_of(frames.slice(Math.max(0, i - 1), i + 40))) if (c.f === f) entry(list, "chunk of " + data.nodes[c.node], say_chunk(c));
-  panel.append(list, chart(f));
+  const kv = f.kv.map(([of, what, times, tokens]) => `${of} ${what}` + (times > 1 ? ` ${times} times` : "") + (tokens ? `, ${tokens} tokens` : ""));
+  if (kv.length) entry(list, "keys and values", kv.join("; "));
+  for (const r of requests_of([f])) entry(list, "request", say_request(r));
+  const save = document.createElement("button");
+  save.textContent = "Save its trace";
+  save.addEventListener("click", () => save_trace(f));
+  panel.append(save, list, chart(f));
+  if (data.graph) panel.append(graph_of(f));
   draw();
 }
 function list_misses() {
@@ -234,11 +337,34 @@ async function poll() {
     if (!frozen) {
       draw();
       list_misses();
+      list_texts();
     }
   } catch {
     $("cadence").textContent = "The robot does not answer.";
   }
   setTimeout(poll, POLL_MS);
+}
+// What is said as it is said: this page is a client of the channels that Foxglove reads, for texts alone.
+function hear() {
+  const socket = new WebSocket(location.origin.replace(/^http/, "ws"), ["foxglove.websocket.v1"]), topics = {};
+  socket.binaryType = "arraybuffer";
+  socket.onmessage = ({ data: message }) => {
+    if (typeof message !== "string") {
+      if (message.byteLength < 13 || new DataView(message).getUint8(0) !== 1) return;
+      const m = JSON.parse(new TextDecoder().decode(new Uint8Array(message, 13)));
+      texts[key_of(m.session ?? 0, m.request)] = { text: m.said, reason: m.reason };
+      const kept = Object.keys(texts);
+      if (kept.length > KEPT) delete texts[kept[0]];
+      return;
+    }
+    const told = JSON.parse(message);
+    if (told.op !== "advertise") return;
+    const wanted = told.channels.filter((c) => c.topic.startsWith("/tectum/text/"));
+    if (!wanted.length) return socket.close();
+    wanted.forEach((c) => (topics[c.id] = c.topic));
+    socket.send(JSON.stringify({ op: "subscribe", subscriptions: wanted.map((c) => ({ id: c.id, channelId: c.id })) }));
+  };
+  socket.onclose = () => Object.keys(topics).length && setTimeout(hear, 10 * POLL_MS);
 }
 function next_miss() {
   const i = frames.findIndex((f, at) => at > chosen && f.missed);
@@ -259,10 +385,12 @@ document.addEventListener("keydown", (e) => {
 window.addEventListener("resize", draw);
 if (live) {
   poll();
+  hear();
 } else {
   $("cadence").textContent = `policy ${data.policy}: ${data.cadence}` + (data.damage ? `; ${data.damage}` : "");
   $("freeze").hidden = true;
   list_misses();
+  list_texts();
   draw();
   if (frames.some((f) => f.missed)) next_miss();
 }
