@@ -513,12 +513,17 @@ def a_trace_is_what_perfetto_defines():
             depth += {1: 1, 2: -1}.get(kind, 0)
             check(0 <= depth <= 2, tracks[track], depth)
         check(depth == 0, tracks[track])
-    check({"frames", "policy", "node see", "node act", "node talk", "stream 0", "slack"} <=
+    check({"frames", "policy", "node see", "node act", "node talk", "stream 0", "slack", "executed act"} <=
           set(tracks.values()), tracks)
     check(flows[1] and flows[1] <= flows[0], "flows that end have begun")
     tectum("trace", FILE, "--chrome", "-o", WORK + "/t.json")
     j = json.load(open(WORK + "/t.json"))
     check({e["ph"] for e in j["traceEvents"]} >= {"M", "X", "i", "C", "s", "f"})
+    by = {(e["ph"], e["id"]): e for e in j["traceEvents"] if e["ph"] in "stf"}
+    ends = [e for (ph, _), e in by.items() if ph == "f"]
+    check(ends and all(by["s", e["id"]]["ts"] <= by["t", e["id"]]["ts"] <= e["ts"] for e in ends), "frame, leaves, executed")
+    ran = [e["args"] for e in j["traceEvents"] if e["ph"] == "X" and "executed" in e.get("args", {})]
+    check(len(ran) == len(ends) and all(sum(a.values()) == 16 and a["executed"] > 0 for a in ran), ran)
     part = tectum("trace", FILE, "--chrome", "--last", "10ms").stdout
     check(0 < len(json.loads(part)["traceEvents"]) < len(j["traceEvents"]))
     tectum("trace", FILE, "--last", "soon", code=2)

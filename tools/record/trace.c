@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LANES = 3, REQUEST_TRACKS = 64, NO_TRACK = 0 };
+enum { LANES = 3, REQUEST_TRACKS = 64, NO_TRACK = 0, LOOK_AHEAD = 16384 /* events */ };
 
 /* Flows are told apart by their upper bits. */
 enum flow_kind { FLOW_OBSERVATION = 1, FLOW_REQUEST = 2 };
@@ -25,6 +25,7 @@ struct trace {
     struct tec_flight *f;
     int64_t from_ns;
     int sessions[TEC_MAX_SESSIONS], lanes[LANES], nodes[TEC_MAX_NODES], policy;
+    int chunks[TEC_MAX_NODES][TEC_MAX_SESSIONS];
     int kv[TEC_FLIGHT_WORDS + 1];
     struct alive alive[REQUEST_TRACKS];
     int slack, age, in_flight, tokens;
@@ -261,17 +262,78 @@ static int track_of(const struct trace *t, const struct tec_flight_event *e)
     return e->node >= 0 && e->node < t->f->n_nodes ? t->nodes[e->node] : t->sessions[0];
 }
 
+static int chunk_track(struct trace *t, const struct tec_flight_event *e)
+{
+    char name[96];
+    bool known = e->node >= 0 && e->node < t->f->n_nodes && e->session < TEC_MAX_SESSIONS;
+    int *track = known ? &t->chunks[e->node][e->session] : NULL;
+    if (track && *track == NO_TRACK) {
+        snprintf(name, sizeof name, e->session ? "executed %.60s, session %d" : "executed %.60s",
+                 t->f->nodes[e->node], (int)e->session);
+        *track = tec_tracing_track(t->s, name, NULL);
+    }
+    return track ? *track : NO_TRACK;
+}
+
+/* Rows that fit into a time, of so many. */
+static int rows_in(int64_t ns, int64_t row_ns, int most)
+{
+    int64_t n = row_ns > 0 && ns > 0 ? (ns + row_ns / 2) / row_ns : 0;
+    return n < most ? (int)n : most;
+}
+
+/* What of a chunk is executed: rows that follow each other at the robot's rate from its observation
+ * on, from when it left until the next one of its node leaves. */
+static void put_chunk(struct trace *t, const struct tec_flight_event *e, size_t at)
+{
+    const json_t *chunks = json_object_get(t->f->about, "chunks"), *one;
+    const char *node = tec_flight_node(t->f, e->node), *of;
+    size_t i;
+    int64_t row_ns = 0, until = INT64_MAX;
+    int rows = 0;
+    json_array_foreach(chunks, i, one) if ((of = json_string_value(json_object_get(one, "node"))) &&
+                                           strcmp(of, node) == 0)
+    {
+        rows = (int)json_integer_value(json_object_get(one, "rows"));
+        row_ns = json_integer_value(json_object_get(one, "row_us")) * 1000;
+    }
+    if (rows < 1 || rows > 100000 || row_ns < 1 || row_ns > (int64_t)1e12 || e->value > e->t_ns)
+        return;
+    for (i = at + 1; i < t->f->n_events && i - at < LOOK_AHEAD && until == INT64_MAX; i++) {
+        const struct tec_flight_event *next = &t->f->events[i];
+        if (next->kind == TEC_EVENT_RELEASE && next->node == e->node && next->session == e->session)
+            until = next->t_ns;
+    }
+    int64_t end = e->value + rows * row_ns;
+    until = until < end ? until : end;
+    if (until <= e->t_ns)
+        return; /* all of it had passed when it left */
+    int passed = rows_in(e->t_ns - e->value, row_ns, rows);
+    int executed = rows_in(until - e->t_ns, row_ns, rows - passed);
+    char name[64];
+    snprintf(name, sizeof name, "frame %d: %d of %d rows", (int)e->frame, executed, rows);
+    put(t,
+        &(struct tec_tracing_event){.track = chunk_track(t, e),
+                                    .name = name,
+                                    .start_ns = e->t_ns,
+                                    .end_ns = until,
+                                    .flow = flow_of(FLOW_OBSERVATION, e->session, e->frame),
+                                    .step = TEC_FLOW_ENDS},
+        json_pack("{s:i, s:i, s:i}", "passed", passed, "executed", executed, "dropped",
+                  rows - passed - executed));
+}
+
 static void put_release(struct trace *t, const struct tec_flight_event *e, size_t at)
 {
-    (void)at;
     put(t,
         &(struct tec_tracing_event){.track = track_of(t, e),
                                     .name = e->flag ? "actions leave late" : "actions leave",
                                     .start_ns = e->t_ns,
                                     .end_ns = e->t_ns,
                                     .flow = flow_of(FLOW_OBSERVATION, e->session, e->frame),
-                                    .step = TEC_FLOW_ENDS},
+                                    .step = TEC_FLOW_GOES_ON},
         json_pack("{s:i}", "slack_us", e->more));
+    put_chunk(t, e, at);
 }
 
 static void put_left_out(struct trace *t, const struct tec_flight_event *e, size_t at)
