@@ -93,6 +93,32 @@ TEST(what_is_below_the_normal_range_counts_as_zero)
     CHECK(sums[3][3] == 0.0F);
 }
 
+TEST(bytes_have_signs_and_meet_by_fours)
+{
+    static int8_t a[16][64], b[16][64];
+    static int32_t whole[16][16];
+    for (int i = 0; i < 16; i++)
+        for (int k = 0; k < 64; k++) {
+            a[i][k] = (int8_t)(k == 63 ? -128 : 3 * k - 100 + i);
+            b[i][k] = (int8_t)(k == 63 ? -128 : 90 - 2 * k - i);
+            whole[i][k / 4] = i - k / 4;
+        }
+    TILES_START();
+    TILE_LOAD(3, whole);
+    TILE_LOAD(4, a);
+    TILE_LOAD(5, b);
+    TILE_DOT(3, 4, 5);
+    TILE_STORE(3, whole);
+    TILES_STOP();
+    for (int r = 0; r < 16; r++)
+        for (int c = 0; c < 16; c++) {
+            int sum = r - c; /* row k / 4 of the weights has four k of each column */
+            for (int k = 0; k < 64; k++)
+                sum += a[r][k] * b[k / 4][4 * c + k % 4];
+            CHECK(whole[r][c] == sum);
+        }
+}
+
 /* Two terms lose at most 2^-17 (or half of the least bf16), and are exact where 16 bits hold x. */
 TEST(two_terms_of_a_float)
 {

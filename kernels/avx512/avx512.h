@@ -9,10 +9,11 @@
 #include "kernels/kernels.def"
 #undef KERNEL
 
-/* gemm_bf16 where there is a tile unit (AMX). */
+/* gemm_bf16 and gemm_int8 where there is a tile unit (AMX). */
 void tec_tiles_gemm_bf16_avx512(const struct tec_gemm_args *a, struct tec_part part);
-/* Whether there is one with products of bf16, and the system lets this process use it: asks the
- * system for it, once for all threads. */
+void tec_tiles_gemm_int8_avx512(const struct tec_gemm_args *a, struct tec_part part);
+/* Whether there is one with products of bf16 and of bytes, as all have that there are, and the
+ * system lets this process use it: asks the system for it, once for all threads. */
 bool tec_tiles_permitted(void);
 
 /* gemm_bf16 where there are dot products of bf16 pairs (AVX512-BF16). */

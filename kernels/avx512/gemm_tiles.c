@@ -36,10 +36,10 @@ static bool is_enabled(void)
 bool tec_tiles_permitted(void)
 {
     enum { REQUEST = 0x1023, TILE_DATA = 18 }; /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
-    enum { PRODUCTS = 1 << 22, UNIT = 1 << 24 };
+    enum { PRODUCTS = 1 << 22, UNIT = 1 << 24, BYTES = 1 << 25, ALL = PRODUCTS | UNIT | BYTES };
     unsigned a = 0, b = 0, c = 0, d = 0;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & PRODUCTS) && (d & UNIT) &&
-           is_enabled() && syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & ALL) == ALL && is_enabled() &&
+           syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
 }
 
 #endif

@@ -12,7 +12,8 @@ void tec_kernels_add_avx512(struct tec_kernels *kernels)
     if (__builtin_cpu_supports("avx512vnni"))
         kernels->gemm_int4 = tec_gemm_int4_avx512;
     if (__builtin_cpu_supports("avx512vnni"))
-        kernels->gemm_int8 = tec_gemm_int8_avx512;
+        kernels->gemm_int8 =
+            tec_tiles_permitted() ? tec_tiles_gemm_int8_avx512 : tec_gemm_int8_avx512;
     kernels->next_token = tec_next_token_avx512;
     kernels->log_prob = tec_log_prob_avx512;
     kernels->layernorm = tec_layernorm_avx512;

@@ -1,5 +1,5 @@
-/* tiles.h - the tile unit of x86 (AMX) for kernels/panels/gemm_tiles.inc: eight tiles of 16 rows of
- * 64 bytes, and products of bf16 pairs.
+/* tiles.h - the tile unit of x86 (AMX) for kernels/panels/gemm_tiles.inc and gemm_int8_tiles.inc:
+ * eight tiles of 16 rows of 64 bytes, products of bf16 pairs and of signed bytes.
  *
  * Inline assembly, as gcc 12 may drop the stores that a tile or the configuration is loaded from:
  * its intrinsics do not say that they read memory. */
@@ -9,7 +9,8 @@
 #include <stddef.h>
 
 #define TILES_TARGET \
-    __attribute__((target("avx2,fma,avx512f,avx512bw,avx512vl,avx512dq,amx-tile,amx-bf16")))
+    __attribute__((  \
+        target("avx2,fma,avx512f,avx512bw,avx512vl,avx512dq,amx-tile,amx-bf16,amx-int8")))
 
 /* What ldtilecfg reads. */
 struct tiles_shapes {
@@ -31,5 +32,8 @@ static const struct tiles_shapes tiles_shapes = {
     __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" : : "r"(at), "r"((size_t)64) : "memory")
 /* s += the product of x and w. */
 #define TILE_PRODUCT(s, x, w) __asm__ volatile("tdpbf16ps %%tmm" #w ", %%tmm" #x ", %%tmm" #s : :)
+
+/* Four signed bytes of a row of x times four of a column of w, added to a whole number of s. */
+#define TILE_DOT(s, x, w) __asm__ volatile("tdpbssd %%tmm" #w ", %%tmm" #x ", %%tmm" #s : :)
 
 #endif

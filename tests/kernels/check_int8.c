@@ -1,6 +1,7 @@
 /* check_int8.c - checks matrix products with 8-bit weights of every tier against float64, within
  * bounds derived for whole numbers; and how weights are rounded. */
 #include "kernels/avx2/avx2.h"
+#include "kernels/avx512/avx512.h"
 #include "kernels/int8.h"
 #include "kernels/neon/neon.h"
 #include "tests/kernels/conform.h"
@@ -265,7 +266,8 @@ static void products(struct conform *c)
         shape(c, conform_int(1, 40), 16 * conform_int(1, 12), conform_int(1, 500));
 }
 
-/* The kernel that a tier has for processors without dot products of bytes, on one that has them. */
+/* The kernel that a tier has for processors without dot products of bytes, or without a tile unit,
+ * on one that has them. */
 static void plain_products(struct conform *c)
 {
     const struct tec_kernels *all = c->fast;
@@ -273,6 +275,8 @@ static void plain_products(struct conform *c)
 #if defined(__x86_64__)
     if (all->gemm_int8 == tec_vnni_gemm_int8_avx2)
         plain.gemm_int8 = tec_gemm_int8_avx2;
+    if (all->gemm_int8 == tec_tiles_gemm_int8_avx512)
+        plain.gemm_int8 = tec_gemm_int8_avx512;
 #elif defined(__aarch64__)
     if (all->gemm_int8 == tec_gemm_int8_dot_neon)
         plain.gemm_int8 = tec_gemm_int8_neon;

@@ -346,12 +346,12 @@ static void check(const struct options *o, struct tally *tally, struct conform c
     tally->failed += c.failed;
 }
 
-/* gemm_bf16 for instructions that are emulated: a tile unit, or dot products of pairs. */
+/* Kernels for instructions that are emulated: a tile unit, or dot products of pairs. */
 static void check_emulated(const struct options *o, struct tally *tally,
-                           const struct tec_kernels *ref, bool tiles)
+                           const struct tec_kernels *ref, bool tiles, enum tec_kernel_id id)
 {
-    const char *name = tiles ? "tiles" : "pairs";
-    if (fnmatch(o->tier, name, 0) != 0 || fnmatch(o->pattern, "gemm_bf16", 0) != 0)
+    const char *name = tiles ? "tiles" : "pairs", *kernel = tec_kernel_infos[id].name;
+    if (fnmatch(o->tier, name, 0) != 0 || fnmatch(o->pattern, kernel, 0) != 0)
         return;
     if (!tiles_tier_runs_here()) {
         printf("ok %d - %s # SKIP not on this machine\n", ++tally->run, name);
@@ -359,17 +359,17 @@ static void check_emulated(const struct options *o, struct tally *tally,
     }
     const struct tec_kernels fast = tiles ? tiles_tier_table() : pairs_tier_table();
     check(o, tally,
-          (struct conform){.kernel = "gemm_bf16",
+          (struct conform){.kernel = kernel,
                            .tier = tiles ? "tiles, emulated" : "pairs, emulated",
-                           .id = TEC_KERNEL_gemm_bf16,
+                           .id = id,
                            .ref = ref,
                            .fast = &fast,
-                           .slow = o->small,
+                           .slow = o->small || id == TEC_KERNEL_gemm_int8,
                            .threads = o->threads,
                            .tiles = tiles,
                            .pairs = !tiles,
                            .same_order = true},
-          conform_terms);
+          id == TEC_KERNEL_gemm_int8 ? conform_gemm_int8 : conform_terms);
 }
 
 static void check_cpu(const struct options *o, struct tally *tally, const struct tec_kernels *ref)
@@ -476,8 +476,9 @@ int main(int argc, char **argv)
     const struct tec_kernels ref = tec_kernels_for(TEC_TIER_ref);
     struct tally tally = {0, 0};
     check_cpu(&o, &tally, &ref);
-    check_emulated(&o, &tally, &ref, true);
-    check_emulated(&o, &tally, &ref, false);
+    check_emulated(&o, &tally, &ref, true, TEC_KERNEL_gemm_bf16);
+    check_emulated(&o, &tally, &ref, true, TEC_KERNEL_gemm_int8);
+    check_emulated(&o, &tally, &ref, false, TEC_KERNEL_gemm_bf16);
     check_cuda(&o, &tally, &ref);
     buffers_seed(o.seed);
     if (strcmp(o.tier, "*") == 0 && !o.threads) /* its wrong lanes would be races */

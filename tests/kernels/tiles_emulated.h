@@ -63,6 +63,22 @@ static inline void tiles_emulated_product(int sums, int x, int w)
         }
 }
 
+/* For row m and column n: four signed bytes of m's row of x with four of column n of w at a time,
+ * added to a whole number of 32 bits. */
+static inline void tiles_emulated_dot(int sums, int x, int w)
+{
+    const unsigned char *a = tiles_emulated_at(x, false), *b = tiles_emulated_at(w, false);
+    unsigned char *to = tiles_emulated_at(sums, false);
+    for (int m = 0; m < 16; m++)
+        for (int n = 0; n < 16; n++, to += sizeof(int32_t)) {
+            int32_t sum;
+            memcpy(&sum, to, sizeof sum);
+            for (int k = 0; k < 64; k++)
+                sum += (int8_t)a[64 * m + k] * (int8_t)b[64 * (k / 4) + 4 * n + k % 4];
+            memcpy(to, &sum, sizeof sum);
+        }
+}
+
 #define TILES_TARGET VEC_TARGET
 #define TILES_START() ((void)(tiles_emulated = (struct tiles_emulated){.started = true}))
 #define TILES_STOP() ((void)(tiles_emulated.started = false))
@@ -70,5 +86,6 @@ static inline void tiles_emulated_product(int sums, int x, int w)
 #define TILE_LOAD(t, at) ((void)memcpy(tiles_emulated_at(t, true), at, 1024))
 #define TILE_STORE(t, at) ((void)memcpy(at, tiles_emulated_at(t, false), 1024))
 #define TILE_PRODUCT(s, x, w) tiles_emulated_product(s, x, w)
+#define TILE_DOT(s, x, w) tiles_emulated_dot(s, x, w)
 
 #endif

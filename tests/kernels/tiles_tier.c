@@ -9,8 +9,16 @@ enum { VECTORS = TEC_TIER_avx2 };
 #include "kernels/neon/panels.h"
 enum { VECTORS = TEC_TIER_neon };
 #endif
+enum { INT8_BYTES = 1 };
 #include "tests/kernels/tiles_emulated.h"
 
+#if defined(__x86_64__)
+#include "kernels/panels/rows_x86.inc"
+#else
+#include "kernels/panels/rows_neon.inc"
+#endif
+
+#include "kernels/panels/gemm_int8_tiles.inc"
 #include "kernels/panels/gemm_tiles.inc"
 
 static void gemm_bf16(const struct tec_gemm_args *a, struct tec_part part)
@@ -27,5 +35,6 @@ struct tec_kernels tiles_tier_table(void)
 {
     struct tec_kernels table = tec_kernels_for((enum tec_tier)VECTORS);
     table.gemm_bf16 = gemm_bf16;
+    table.gemm_int8 = run_int8_tiles;
     return table;
 }

@@ -10,8 +10,8 @@
 /* Whether this machine has the vectors that they use beside tiles. */
 bool tiles_tier_runs_here(void);
 
-/* Those of these vectors, with gemm_bf16 by tiles: of products whose x may be read as terms alone.
- */
+/* Those of these vectors, with gemm_int8 and gemm_bf16 by tiles: of the latter, products whose x
+ * may be read as terms alone. */
 struct tec_kernels tiles_tier_table(void);
 
 #endif
