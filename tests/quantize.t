@@ -24,6 +24,20 @@ sys.exit(not (len(f32) == len(mine) > 0 and 0 < rms < float(sys.argv[3]) * sprea
 END
 }
 
+# peak SIZE OPTION...: KiB of the device's plan of a model of that size, and of the process at its peak, over two frames.
+peak() {
+    set -- --device cpu --threads 2 --random-weights 1 --size "$@" --policy actionflow --param depth=1
+    python3 - "$T" "$@" <<'END'
+import os, re, subprocess, sys
+plan = subprocess.run([sys.argv[1], "check"] + sys.argv[2:], stdout=subprocess.PIPE, check=True).stdout.decode()
+size, unit = re.search(r"device plan ([0-9.]+) ([KMG])iB", plan).groups()
+run = subprocess.Popen([sys.argv[1], "run", "--random-inputs", "4", "-n", "2"] + sys.argv[2:], stdout=subprocess.DEVNULL)
+_, status, used = os.wait4(run.pid, 0)
+print(int(float(size) * {"K": 1, "M": 1024, "G": 1048576}[unit]), used.ru_maxrss)
+sys.exit(status != 0)
+END
+}
+
 "$T" check $P --set model.quantize=int3 >"$W/out" 2>&1; [ $? -eq 1 ] && grep -q "must be one of none, int8, int4" "$W/out"
 ok $? "another word is an error with its place"
 actions_of plain $A && actions_of none $A --set model.quantize=none && cmp "$W/plain" "$W/none" >"$W/err" 2>&1
@@ -54,6 +68,11 @@ for q in int8 int4; do
             [ "$(weights $R $Q)" -lt "$(weights $R)" ]
         ok $? "$q: $pipeline, with random weights"
     done
+    # What a process has besides its plan is the same for a tiny model: nothing of 16 bits stays beside the rounded weights.
+    R="$Q pipelines/openvla_bridge.lua"
+    peak tiny $R >"$W/base" 2>"$W/err" && peak small $R >"$W/out" 2>"$W/err" &&
+        cat "$W/base" "$W/out" | { read -r plan most && read -r larger peak && [ $((peak - (most - plan))) -le $((larger * 110 / 100)) ]; }
+    ok $? "$q: the peak of memory is at most 1.10 x the plan, and what a tiny model takes besides"
     R="pipelines/planner_and_arm.lua --random-weights 1 --size tiny"
     a=$(weights $R) && b=$(weights $R --set models.arm.quantize=$q) && c=$(weights $R --set models.planner.quantize=$q) &&
         [ "$b" -lt "$a" ] && [ "$c" -lt "$a" ] && [ "$b" != "$c" ]
