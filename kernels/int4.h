@@ -61,16 +61,20 @@ TEC_INT4_INLINE float tec_half_float(uint16_t bits)
 }
 
 /* On the CPU a product takes x as whole numbers of a unit of each group's own, a power of two:
- * round(x / unit), 24 bits with their sign, as three digits of 8, lowest first. So sums of a group
- * are exact, and what is left out is half a unit: below 2^-22.9 of the group's largest |x|, or
- * 2^-127 where that is smaller still.
+ * round(x / unit), as signed digits of 8 bits, lowest first. So sums of a group are exact, and what
+ * is left out is half a unit. Three digits are 24 bits with their sign: it is below 2^-22.9 of the
+ * group's largest |x|. Two are 16 bits, as products with 8-bit weights have: below 2^-14.9. Where
+ * that is smaller, it is 2^-127.
  *
- * log2 of 1 / unit, from the bits of that largest: it becomes at most 127 * (65536 + 256 + 1). */
-TEC_INT4_INLINE int tec_int4_finer(uint32_t largest)
+ * log2 of 1 / unit, from the bits of that largest: it becomes at most 127 * (65536 + 256 + 1), or
+ * 127 * (256 + 1). */
+TEC_INT4_INLINE int tec_int4_finer(uint32_t largest, int digits)
 {
-    int exponent = (int)(largest >> 23) - 127;
-    int finer = 22 - exponent - ((largest & 0x7fffffU) > 0x7efefeU ? 1 : 0);
-    return finer > 126 ? 126 : finer; /* below 2^-104, units of 2^-126 */
+    uint32_t most =
+        digits > 2 ? 0x7efefeU : 0x7efeffU;    /* the mantissa of a larger one is rounded */
+    int exponent = (int)(largest >> 23) - 127; /* to the next power of two */
+    int finer = 8 * digits - 2 - exponent - ((largest & 0x7fffffU) > most ? 1 : 0);
+    return finer > 126 ? 126 : finer; /* of very small ones units of 2^-126 */
 }
 
 /* Pack rows first .. first + n - 1 (given as float32 [n, k], n a multiple of 16 or the last rows)
@@ -84,6 +88,9 @@ TEC_INT4_INLINE int tec_int4_finer(uint32_t largest)
 void tec_int4_pack(void *packed, int rows, int k, int group, int first, int n, const float *src);
 #endif
 
-enum { TEC_INT4_DIGITS = 3, TEC_INT4_LONGEST = 1 << 19 /* k of the longest: sums fit 32 bits */ };
+enum {
+    TEC_INT4_DIGITS = 3,       /* at most */
+    TEC_INT4_LONGEST = 1 << 19 /* k of the longest group: sums fit 32 bits */
+};
 
 #endif

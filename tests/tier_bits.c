@@ -79,8 +79,14 @@ static unsigned char *float_weights(bool bf16)
     return w;
 }
 
+/* How a product is made: by which kernel, from which tier on; of int4 from how many digits of x. */
+struct how {
+    enum tec_kernel_id id;
+    int above, digits;
+};
+
 /* The hash of a product of `rows` rows, by every tier above `above` that runs here. */
-static void expect(enum tec_kernel_id id, const void *w, int rows, int above, uint64_t want)
+static void expect(struct how how, const void *w, int rows, uint64_t want)
 {
     struct tec_gemm_args a = {.x = x,
                               .ldx = K,
@@ -92,13 +98,14 @@ static void expect(enum tec_kernel_id id, const void *w, int rows, int above, ui
                               .max_rows = ROWS,
                               .n = N,
                               .k = K,
-                              .group = GROUP};
-    for (int t = above + 1; t < TEC_TIER_COUNT; t++) {
+                              .group = GROUP,
+                              .digits = how.digits};
+    for (int t = how.above + 1; t < TEC_TIER_COUNT; t++) {
         if (!tec_tier_runs_here((enum tec_tier)t))
             continue;
         const struct tec_kernels table = tec_kernels_for((enum tec_tier)t);
         memset(y, 0, sizeof y);
-        tec_kernel_infos[id].run(&table, &a, (struct tec_part){0, 1});
+        tec_kernel_infos[how.id].run(&table, &a, (struct tec_part){0, 1});
         uint64_t got = hash(y, sizeof(float) * N * (size_t)rows);
         if (got != want)
             fprintf(stderr, "# %s, %d rows: %016" PRIx64 "\n", tec_tier_name((enum tec_tier)t),
@@ -108,7 +115,7 @@ static void expect(enum tec_kernel_id id, const void *w, int rows, int above, ui
 }
 
 /* Few rows and many take different ways through a tier. */
-static void product(enum tec_kernel_id id, unsigned char *w, int above, const uint64_t want[3])
+static void product(struct how how, unsigned char *w, const uint64_t want[3])
 {
     static const int rows[] = {1, 4, ROWS};
     for (int i = 0; i < ROWS * K; i++)
@@ -116,35 +123,42 @@ static void product(enum tec_kernel_id id, unsigned char *w, int above, const ui
     for (int i = 0; i < N; i++)
         bias[i] = number();
     for (int i = 0; i < 3; i++)
-        expect(id, w, rows[i], above, want[i]);
+        expect(how, w, rows[i], want[i]);
     free(w);
 }
 
 TEST(float32_weights)
 {
     state = 1;
-    product(TEC_KERNEL_gemm_f32, float_weights(false), TEC_TIER_ref,
+    product((struct how){TEC_KERNEL_gemm_f32, TEC_TIER_ref, 0}, float_weights(false),
             (const uint64_t[]){0xf10d16aaad99a4ee, 0x16c838dceda6987f, 0x8e9da5c273dd22ad});
 }
 
 TEST(bf16_weights)
 {
     state = 2;
-    product(TEC_KERNEL_gemm_bf16, float_weights(true), TEC_TIER_ref,
+    product((struct how){TEC_KERNEL_gemm_bf16, TEC_TIER_ref, 0}, float_weights(true),
             (const uint64_t[]){0xb12538606b30c80b, 0xefe5dc8c7cf6561e, 0x4428c6ab997385f9});
 }
 
 TEST(four_bit_weights)
 {
     state = 3;
-    product(TEC_KERNEL_gemm_int4, int4_weights(), -1,
+    product((struct how){TEC_KERNEL_gemm_int4, -1, 3}, int4_weights(),
             (const uint64_t[]){0x5606120cb9cfbd45, 0xbfb17a9b178295e3, 0xc0dbee6638b65f74});
+}
+
+TEST(four_bit_weights_and_two_digits)
+{
+    state = 3;
+    product((struct how){TEC_KERNEL_gemm_int4, -1, 2}, int4_weights(),
+            (const uint64_t[]){0xa939491293507f52, 0x0ce664c47fb48765, 0x72d61b4ce306b6bd});
 }
 
 TEST(eight_bit_weights)
 {
     state = 4;
-    product(TEC_KERNEL_gemm_int8, int8_weights(), -1,
+    product((struct how){TEC_KERNEL_gemm_int8, -1, 0}, int8_weights(),
             (const uint64_t[]){0xb2f304b02da6e3a0, 0xad647869c5328676, 0xda7ec3c010a6def6});
 }
 

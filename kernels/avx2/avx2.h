@@ -9,7 +9,8 @@
 #include "kernels/kernels.def"
 #undef KERNEL
 
-/* gemm_int8 where the processor has dot products of bytes (AVX-VNNI). */
+/* gemm_int4 and gemm_int8 where the processor has dot products of bytes (AVX-VNNI). */
+void tec_vnni_gemm_int4_avx2(const struct tec_gemm_args *a, struct tec_part part);
 void tec_vnni_gemm_int8_avx2(const struct tec_gemm_args *a, struct tec_part part);
 
 #endif

@@ -19,7 +19,7 @@ void tec_kernels_add_avx2(struct tec_kernels *kernels)
     kernels->gemm_f32 = tec_gemm_f32_avx2;
     kernels->conv3x3 = tec_conv3x3_avx2;
     kernels->gemm_bf16 = tec_gemm_bf16_avx2;
-    kernels->gemm_int4 = tec_gemm_int4_avx2;
+    kernels->gemm_int4 = has_avx_vnni() ? tec_vnni_gemm_int4_avx2 : tec_gemm_int4_avx2;
     kernels->gemm_int8 = has_avx_vnni() ? tec_vnni_gemm_int8_avx2 : tec_gemm_int8_avx2;
     kernels->embed_f32 = tec_embed_f32_avx2;
     kernels->embed_bf16 = tec_embed_bf16_avx2;

@@ -1,8 +1,8 @@
 /* gemm_int4_tiles.cuh - 4-bit weights and rows of x on their way to the tensor cores.
  *
  * A nibble minus its zero is an integer of five bits, exact in bf16: it is multiplied as it is, and
- * the sum of a group by the group's scale, in float32. x goes in two bf16 terms, small term first,
- * as in gemm_tiles.cuh.
+ * the sum of a group by the group's scale, in float32. x goes in three bf16 terms, which are all
+ * of it, the smallest first.
  *
  * Which k of 16 a lane holds is free, as long as both operands agree. So lane l (t = l % 4) takes
  * the word of line t of four lines, eight k of one column, and its two multiplies take nibbles

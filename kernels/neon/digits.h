@@ -24,11 +24,11 @@ VEC_INLINE uint32_t int4_largest(const float *x, const int *order, int first, in
     return vmaxvq_u32(most);
 }
 
-/* Whole numbers of a unit, raised so that their three low bytes are the digits and 128. */
-VEC_INLINE uint8x16_t int4_raised(const float *x, const int *order, int k, vec per)
+/* Whole numbers of a unit, raised so that their low bytes are the digits and 128. */
+VEC_INLINE uint8x16_t int4_raised(const float *x, const int *order, int k, vec per, int32x4_t lift)
 {
     int32x4_t whole = vcvtnq_s32_f32(vec_mul(int4_quarter(x, order, k), per));
-    return vreinterpretq_u8_s32(vaddq_s32(whole, vdupq_n_s32(0x808080)));
+    return vreinterpretq_u8_s32(vaddq_s32(whole, lift));
 }
 
 /* The sums of bytes 0-7 and of bytes 8-15, in two lanes each. */
@@ -38,36 +38,34 @@ VEC_INLINE int32x4_t int4_add_bytes(int32x4_t sums, int8x16_t bytes)
 }
 
 VEC_TARGET static unsigned char *int4_group_digits(const float *x, const int *order, int first,
-                                                   int last, unsigned char *to)
+                                                   int last, int digits, unsigned char *to)
 {
-    static const uint8_t places[2][16] = {
-        {2, 10, 18, 26, 6, 14, 22, 30, 1, 9, 17, 25, 5, 13, 21, 29}, /* high, then middle */
-        {0, 8, 16, 24, 4, 12, 20, 28, 255, 255, 255, 255, 255, 255, 255, 255}};
-    const uint8x16_t upper = vld1q_u8(places[0]), lower = vld1q_u8(places[1]);
-    uint32_t largest = int4_largest(x, order, first, last);
-    int finer = largest < 0x7f800000U ? tec_int4_finer(largest) : 0;
-    union {
-        uint32_t bits;
-        float value;
-    } per = {(uint32_t)(127 + finer) << 23}, unit = {(uint32_t)(127 - finer) << 23};
-    struct int4_head head = {.unit = unit.value};
-    if (largest >= 0x7f800000U)
-        head.unit = NAN;
+    static const uint8_t places[3][16] = {
+        {2, 10, 18, 26, 6, 14, 22, 30, 1, 9, 17, 25, 5, 13, 21, 29}, /* of three: high, middle, */
+        {0, 8, 16, 24, 4, 12, 20, 28, 255, 255, 255, 255, 255, 255, 255, 255}, /* low */
+        {1, 9, 17, 25, 5, 13, 21, 29, 0, 8, 16, 24, 4, 12, 20, 28}};           /* of two */
+    const uint8x16_t upper = vld1q_u8(places[digits > 2 ? 0 : 2]), lower = vld1q_u8(places[1]);
+    const int32x4_t lift = vdupq_n_s32(digits > 2 ? 0x808080 : 0x8080);
+    struct int4_head head;
+    float per;
+    head.unit = int4_unit(int4_largest(x, order, first, last), digits, &per);
     unsigned char *at = to + sizeof head;
-    int32x4_t high_middle = vdupq_n_s32(0), low = high_middle;
-    for (int k = first; k < last; k += TEC_INT4_DEEP, at += INT4_STEP) {
-        uint8x16x2_t all = {{int4_raised(x, order, k, vec_set(per.value)),
-                             int4_raised(x, order, k + 4, vec_set(per.value))}};
-        uint8x16_t top = veorq_u8(vqtbl2q_u8(all, upper), vdupq_n_u8(0x80));
-        uint8x16_t rest = veorq_u8(vqtbl2q_u8(all, lower), vdupq_n_u8(0x80));
-        memcpy(at, &top, sizeof top);
-        memcpy(at + 16, &rest, 8);
-        high_middle = int4_add_bytes(high_middle, vreinterpretq_s8_u8(top));
-        low = int4_add_bytes(low, vreinterpretq_s8_u8(rest));
+    int32x4_t two_sums = vdupq_n_s32(0), third_sum = two_sums;
+    for (int k = first; k < last; k += TEC_INT4_DEEP, at += (ptrdiff_t)digits * TEC_INT4_DEEP) {
+        uint8x16x2_t all = {{int4_raised(x, order, k, vec_set(per), lift),
+                             int4_raised(x, order, k + 4, vec_set(per), lift)}};
+        uint8x16_t two = veorq_u8(vqtbl2q_u8(all, upper), vdupq_n_u8(0x80));
+        memcpy(at, &two, sizeof two);
+        two_sums = int4_add_bytes(two_sums, vreinterpretq_s8_u8(two));
+        if (digits > 2) {
+            uint8x16_t third = veorq_u8(vqtbl2q_u8(all, lower), vdupq_n_u8(0x80));
+            memcpy(at + 16, &third, 8);
+            third_sum = int4_add_bytes(third_sum, vreinterpretq_s8_u8(third));
+        }
     }
-    head.sums[0] = vgetq_lane_s32(high_middle, 0) + vgetq_lane_s32(high_middle, 1);
-    head.sums[1] = vgetq_lane_s32(high_middle, 2) + vgetq_lane_s32(high_middle, 3);
-    head.sums[2] = vgetq_lane_s32(low, 0) + vgetq_lane_s32(low, 1);
+    head.sums[0] = vgetq_lane_s32(two_sums, 0) + vgetq_lane_s32(two_sums, 1);
+    head.sums[1] = vgetq_lane_s32(two_sums, 2) + vgetq_lane_s32(two_sums, 3);
+    head.sums[2] = vgetq_lane_s32(third_sum, 0) + vgetq_lane_s32(third_sum, 1);
     memcpy(to, &head, sizeof head);
     return at;
 }

@@ -11,7 +11,7 @@
 #define INT4_TARGET VEC_TARGET
 #define INT4_INLINE VEC_INLINE
 
-enum { INT4_MOST = 12, INT4_ROWS = 4 };
+enum { INT4_MOST = 12 };
 
 #include "kernels/neon/digits.h"
 #include "kernels/neon/nibbles.h"
@@ -38,16 +38,21 @@ INT4_INLINE int4_ints int4_dot(int4_ints sum, int4_ints even, int4_ints odd, con
 #include "kernels/panels/gemm_int4.inc"
 
 /* clang-format off */
-INT4(1, 4) INT4(2, 2)
-INT4(1, 1) INT4(2, 1) INT4(3, 1) INT4(4, 1)
+INT4(1, 4, 3) INT4(2, 2, 3) INT4(1, 4, 2) INT4(2, 2, 2) INT4(3, 2, 2)
+INT4(1, 1, 3) INT4(2, 1, 3) INT4(3, 1, 3) INT4(4, 1, 3)
+INT4(1, 1, 2) INT4(2, 1, 2) INT4(3, 1, 2) INT4(4, 1, 2) INT4(5, 1, 2) INT4(6, 1, 2)
 
-static const struct int4_tiles tiles[INT4_ROWS] = {
-    {4, int4_1_4, int4_1_1}, {2, int4_2_2, int4_2_1}, {1, NULL, int4_3_1}, {1, NULL, int4_4_1}};
+static const struct int4_tiles three[] = {
+    {4, int4_1_4_3, int4_1_1_3}, {2, int4_2_2_3, int4_2_1_3}, {1, NULL, int4_3_1_3}, {1, NULL, int4_4_1_3}};
+static const struct int4_tiles two[] = {
+    {4, int4_1_4_2, int4_1_1_2}, {2, int4_2_2_2, int4_2_1_2}, {2, int4_3_2_2, int4_3_1_2},
+    {1, NULL, int4_4_1_2}, {1, NULL, int4_5_1_2}, {1, NULL, int4_6_1_2}};
 /* clang-format on */
+static const struct int4_shapes shapes[] = {{3, 4, three}, {2, 6, two}};
 
 void tec_gemm_int4_neon(const struct tec_gemm_args *a, struct tec_part part)
 {
-    run_int4(a, part, tiles);
+    run_int4(a, part, &shapes[a->digits == 2]);
 }
 
 #endif

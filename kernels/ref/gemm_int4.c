@@ -14,7 +14,7 @@ struct group {
     const float *x;
     const int *order;
     const unsigned char *at; /* the group's line of scales in the panel */
-    int first, last;
+    int first, last, digits;
 };
 
 static float nth(const struct group *g, int k)
@@ -32,7 +32,7 @@ static float finer(const struct group *g)
         memcpy(&bits, &x, sizeof bits);
         largest = bits > largest ? bits : largest;
     }
-    return largest < 0x7f800000U ? ldexpf(1.0F, tec_int4_finer(largest)) : 0.0F;
+    return largest < 0x7f800000U ? ldexpf(1.0F, tec_int4_finer(largest, g->digits)) : 0.0F;
 }
 
 /* The sum of x (nibble - zero) over a group for column c of the panel, from the digits of x. */
@@ -48,13 +48,16 @@ static float dot(const struct group *g, int c)
         memcpy(&word, g->at + line + 4 * (size_t)c, sizeof word);
         int nibble = (int)(word >> (4 * (k % TEC_INT4_DEEP)) & 15U);
         int x = (int)rintf(nth(g, k) * per);
-        for (int d = 0; d < TEC_INT4_DIGITS; d++) {
+        for (int d = 0; d < g->digits; d++) {
             int digit = ((x + 128) & 255) - 128;
             sums[d] += digit * (nibble - zero);
             x = (x - digit) / 256;
         }
     }
-    return fmaf(fmaf((float)sums[2], 256.0F, (float)sums[1]), 256.0F, (float)sums[0]) / per;
+    float sum = (float)sums[g->digits - 1];
+    for (int d = g->digits - 2; d >= 0; d--)
+        sum = fmaf(sum, 256.0F, (float)sums[d]);
+    return sum / per;
 }
 
 /* The product of one row of x and one column of a panel. */
@@ -65,7 +68,7 @@ static float column(const struct tec_gemm_args *a, const float *x, const unsigne
     for (int first = 0; first < a->k; first += a->group) {
         const unsigned char *at = panel + tec_int4_group(first / a->group, a->group);
         int last = a->k - first < a->group ? a->k : first + a->group;
-        struct group g = {x, order, at, first, last};
+        struct group g = {x, order, at, first, last, a->digits == 2 ? 2 : TEC_INT4_DIGITS};
         uint16_t scale;
         memcpy(&scale, at + 2 * (size_t)c, sizeof scale);
         sum = fmaf(dot(&g, c), tec_half_float(scale), sum);

@@ -17,6 +17,7 @@ enum { MAX_ROWS = 560, GROUP = 128 };
 static const size_t pool_size = (size_t)320 << 20;
 
 struct bench {
+    const char *name; /* of what is multiplied, beside others */
     bool int4;
     void (*gemm)(const struct tec_gemm_args *a, struct tec_part part);
     struct tec_gemm_args args;
@@ -76,7 +77,8 @@ static void bench_tier(enum tec_tier tier, bool int4, char *pool, float *x, floa
     static const int shapes[][2] = {{2048, 16384}, {16384, 2048}, {2048, 2560},
                                     {1024, 4096},  {4096, 1024},  {1152, 4304}};
     struct tec_kernels kernels = tec_kernels_for(tier);
-    struct bench b = {int4, int4 ? kernels.gemm_int4 : kernels.gemm_bf16, .pool = pool};
+    struct bench b = {
+        .int4 = int4, .gemm = int4 ? kernels.gemm_int4 : kernels.gemm_bf16, .pool = pool};
     b.args.group = int4 ? GROUP : 0;
     b.args.x = x;
     b.args.y = y;
@@ -90,28 +92,29 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* How many times as fast as with bf16 weights and all of x: the median of pairs that are timed in
- * turn, since a machine that others use is slow for a while, and then for both. */
-static void bench_pair(struct bench *bf16, struct bench *other, const char *name,
-                       enum tec_tier tier, int lanes, int rows)
+/* How many times as fast as another: the median of pairs that are timed in turn, since a machine
+ * that others use is slow for a while, and then for both. */
+static void bench_pair(struct bench *base, struct bench *other, enum tec_tier tier, int lanes,
+                       int rows)
 {
     enum { PAIRS = 9 };
     double ratios[PAIRS], rates[PAIRS], unused;
     int reps = rows > 64 ? 1 : rows > 8 ? 4 : 10;
-    bf16->args.rows = other->args.rows = &rows;
+    base->args.rows = other->args.rows = &rows;
     for (int i = 0; i < PAIRS; i++) {
-        double slow = peaks_measure(job, bf16, lanes, reps, &unused);
+        double slow = peaks_measure(job, base, lanes, reps, &unused);
         double fast = peaks_measure(job, other, lanes, reps, &unused);
         ratios[i] = slow / fast;
         rates[i] = (double)other->one / fast * 1e-9;
-        bf16->at = (bf16->at + reps) % bf16->copies;
+        base->at = (base->at + reps) % base->copies;
         other->at = (other->at + reps) % other->copies;
     }
     qsort(ratios, PAIRS, sizeof *ratios, by_size);
     qsort(rates, PAIRS, sizeof *rates, by_size);
-    printf("# %-6s %d threads  %5d x %5d  rows %3d  %s is %.2f x bf16 (%.2f .. %.2f), %.1f GB/s\n",
-           tec_tier_name(tier), lanes, other->args.k, other->args.n, rows, name, ratios[PAIRS / 2],
-           ratios[PAIRS / 4], ratios[PAIRS * 3 / 4], rates[PAIRS / 2]);
+    printf("# %-6s %d threads  %5d x %5d  rows %3d  %s is %.2f x %s (%.2f .. %.2f), %.1f GB/s\n",
+           tec_tier_name(tier), lanes, other->args.k, other->args.n, rows, other->name,
+           ratios[PAIRS / 2], base->name, ratios[PAIRS / 4], ratios[PAIRS * 3 / 4],
+           rates[PAIRS / 2]);
 }
 
 /* x as bf16 terms: two where there is a tile unit, one where there are products of pairs, too;
@@ -122,7 +125,8 @@ static void bench_terms(enum tec_tier tier, char *pool, float *x, float *y)
     struct tec_kernels kernels = tec_kernels_for(tier);
     bool tiles = conform_has_tiles(&kernels);
     for (int terms = 1; terms <= tiles + (tiles || conform_has_pairs(&kernels)); terms++) {
-        struct bench all = {.gemm = kernels.gemm_bf16, .pool = pool}, some = all;
+        struct bench all = {.name = "bf16", .gemm = kernels.gemm_bf16, .pool = pool}, some = all;
+        some.name = terms == 1 ? "one term" : "two terms";
         all.args = (struct tec_gemm_args){
             .x = x, .y = y, .k = 2048, .ldx = 2048, .n = 2048, .ldy = 2048, .max_rows = MAX_ROWS};
         all.one = some.one = tec_matrix_size(TEC_MATRIX_PANELS, true, 2048, 2048);
@@ -132,32 +136,59 @@ static void bench_terms(enum tec_tier tier, char *pool, float *x, float *y)
         some.args.rounded = terms == 1;
         for (int lanes = 1; lanes <= 2; lanes++)
             for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++)
-                bench_pair(&all, &some, terms == 1 ? "one term" : "two terms", tier, lanes,
-                           rows[r]);
+                bench_pair(&all, &some, tier, lanes, rows[r]);
     }
 }
 
-/* Weights that are rounded when they are loaded, beside bf16. */
+/* Products of one shape, by weights of 16, 8 and 4 bits. */
+struct bits {
+    struct bench bf16, int8, int4;
+};
+
+static struct bits bits_of(enum tec_tier tier, char *pool, const struct tec_gemm_args *args)
+{
+    const struct tec_kernels kernels = tec_kernels_for(tier);
+    const int n = args->n, k = args->k;
+    struct bits b = {
+        .bf16 = {.name = "bf16", .gemm = kernels.gemm_bf16, .pool = pool, .args = *args},
+        .int8 = {.name = "int8", .gemm = kernels.gemm_int8, .pool = pool, .args = *args},
+        .int4 = {.name = "int4", .gemm = kernels.gemm_int4, .pool = pool, .args = *args}};
+    b.int4.args.group = TEC_INT4_GROUP;
+    b.bf16.one = tec_matrix_size(TEC_MATRIX_PANELS, true, n, k);
+    b.int8.one = tec_int8_size(n, k);
+    b.int4.one = tec_int4_size(n, k, TEC_INT4_GROUP);
+    b.bf16.copies = (int)(pool_size / b.bf16.one);
+    b.int8.copies = (int)(pool_size / b.int8.one);
+    b.int4.copies = (int)(pool_size / b.int4.one);
+    return b;
+}
+
+/* Weights that are rounded when they are loaded, beside bf16; of 4 bits beside 8, too, with x in 24
+ * and in 16 bits. The shapes are of Gemma 2B and of Qwen2 1.5B. */
 static void bench_rounded(enum tec_tier tier, bool int4, char *pool, float *x, float *y)
 {
-    static const int rows[] = {1, 8, 64, 532}, shapes[][2] = {{2048, 2048}, {2048, 16384}};
-    struct tec_kernels kernels = tec_kernels_for(tier);
+    static const int rows[] = {1, 8, 64, 256, 532};
+    static const int shapes[][2] = {
+        {2048, 2048}, {2048, 16384}, {16384, 2048}, {1536, 8960}, {8960, 1536}};
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
         int k = shapes[s][0], n = shapes[s][1];
-        struct bench bf16 = {.gemm = kernels.gemm_bf16, .pool = pool}, few = bf16;
-        few.gemm = int4 ? kernels.gemm_int4 : kernels.gemm_int8;
-        bf16.args = few.args = (struct tec_gemm_args){
+        const struct tec_gemm_args args = {
             .x = x, .y = y, .k = k, .ldx = k, .n = n, .ldy = n, .max_rows = MAX_ROWS};
-        few.args.group = int4 ? TEC_INT4_GROUP : 0;
-        bf16.one = tec_matrix_size(TEC_MATRIX_PANELS, true, n, k);
-        few.one = int4 ? tec_int4_size(n, k, TEC_INT4_GROUP) : tec_int8_size(n, k);
-        bf16.copies = (int)(pool_size / bf16.one);
-        few.copies = (int)(pool_size / few.one);
+        struct bits b = bits_of(tier, pool, &args);
+        struct bench half = b.int4;
+        half.name = "int4, x in 16 bits,";
+        half.args.digits = 2;
         for (int lanes = 1; lanes <= 2; lanes++) {
+            struct bench *few = int4 ? &half : &b.int8;
             printf("# %s %d threads: reads %.1f GB/s\n", tec_tier_name(tier), lanes,
-                   peaks_read(pool, few.one * (size_t)few.copies, lanes));
-            for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++)
-                bench_pair(&bf16, &few, int4 ? "int4" : "int8", tier, lanes, rows[r]);
+                   peaks_read(pool, few->one * (size_t)few->copies, lanes));
+            for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+                bench_pair(&b.bf16, few, tier, lanes, rows[r]);
+                if (int4) {
+                    bench_pair(&b.int8, few, tier, lanes, rows[r]);
+                    bench_pair(&b.int8, &b.int4, tier, lanes, rows[r]);
+                }
+            }
         }
     }
 }

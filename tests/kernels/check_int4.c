@@ -1,6 +1,8 @@
 /* check_int4.c - checks matrix products with int4 weights of every tier against float64, within
  * bounds derived for digits and for tensor cores; and how weights are rounded. */
+#include "kernels/avx2/avx2.h"
 #include "kernels/int4.h"
+#include "kernels/neon/neon.h"
 #include "tests/kernels/conform.h"
 #include "tests/kernels/cuda_tier.h"
 
@@ -70,6 +72,13 @@ static double weight(const struct tec_gemm_args *a, int k, int n)
            (double)tec_half_float(scale);
 }
 
+/* What half a unit is of a group's largest x at most: 127 * 65793 units are 1.993 * 2^22 of them,
+ * 127 * 257 are 1.992 * 2^14. */
+static double half_unit(const struct tec_gemm_args *a, double largest)
+{
+    return ldexp(largest, a->digits == 2 ? -15 : -23) * 1.005;
+}
+
 /* Compute an element in float64, the size of what is summed for it, and the possible error of half
  * a unit in each group's digits, all times the gate. */
 static double exact(const struct tec_gemm_args *a, const float *before, int r, int n, double *size,
@@ -87,7 +96,7 @@ static double exact(const struct tec_gemm_args *a, const float *before, int r, i
         largest = fmax(largest, fabs(x));
         weights += fabs(weight(a, k, n));
         if ((k + 1) % a->group == 0 || k + 1 == a->k) {
-            *cut += ldexp(largest, -23) * 1.005 * weights; /* 127 * 65793 units are 1.993 * 2^22 */
+            *cut += half_unit(a, largest) * weights;
             largest = weights = 0.0;
         }
     }
@@ -99,28 +108,35 @@ static double exact(const struct tec_gemm_args *a, const float *before, int r, i
 }
 
 /* The sums of digits are exact; each group is rounded five times and added once, then bias, gate
- * and add round. */
+ * and add round. What is summed is x as its digits are, larger by no more than what they cut. */
 static double digits(const struct tec_gemm_args *a, double size, double cut, double want)
 {
     int steps = a->k / a->group + 10;
-    return cut + (steps * size + 4.0 * fabs(want)) * (double)FLT_EPSILON + ldexp(1.0, -120);
+    return cut + (steps * (size + cut) + 4.0 * fabs(want)) * (double)FLT_EPSILON + ldexp(1.0, -120);
 }
 
-/* On tensor cores: 16 products and the sum so far are aligned and cut at 2^-23 of the largest,
- * twice for each 16 k (two terms of x). Groups begin blocks of 32 of their own. Then groups,
- * splits, bias, gate and add are rounded once each.
+/* On tensor cores x is three bf16 terms, which lose nothing: the highest is at most 1 + 2^-8 of x,
+ * the middle one 2^-8, the lowest 2^-17, together 1.01 at most. An instruction aligns 16 products
+ * and the sum so far to the largest of these 17, cuts the others at 2^-23 of it, and cuts the
+ * result: 17 cuts, or 18 where it takes the 16 in two steps. A block of 16 k has three of them, the
+ * lowest term first.
  *
- * What two terms leave of x is below 2^-17 of it, 128 units of 2^-24. 2^-18 of that is counted by
- * itself. The other 64 are among the rest: a group's first instruction adds products of the small
- * terms, 2^-8 of x, to nothing, so that its 34 are free; of the 17 numbers of each other one the
- * largest is not cut, 6 units at least; groups and the 12 behind them round once and are counted
- * twice. */
+ * - Those of the highest term cut at 2^-23 of the whole sum: 18 of each block.
+ * - Of the others the largest number is the sum so far, or so small that the cuts are nothing: they
+ *   count from the second block of a group on. A group begins with none, so that its first two
+ *   instructions cut at 2^-8 of the sum: less than a cut together.
+ * - Of the lowest term no more can be cut than there is, 2^-17 of x, 64 units of 2^-23, but for the
+ *   result of each.
+ *
+ * Groups begin blocks of 32 of their own. Then groups, at most four splits, bias, gate and add are
+ * rounded once each, to 2^-24. */
 static double tensor_cores(const struct tec_gemm_args *a, double size, double want)
 {
-    int groups = (a->k + a->group - 1) / a->group, blocks = (a->group + 31) / 32 * 2;
-    double steps = 2.0 * 17.0 * blocks + groups + 12.0;
-    return size * (steps * (double)FLT_EPSILON + ldexp(1.0, -18)) +
-           8.0 * (double)FLT_EPSILON * fabs(want) + ldexp(1.0, -120);
+    int groups = (a->k + a->group - 1) / a->group, deep = a->group < a->k ? a->group : a->k;
+    double blocks = (deep + 31) / 32 * 2.0, highest = 18.0 * blocks, middle = 18.0 * (blocks - 1.0);
+    double lowest = fmin(18.0 * (blocks - 1.0), 64.0 + blocks);
+    double steps = 1.01 * (highest + middle + lowest + 1.0) + 0.5 * (groups + 4 + 3);
+    return (steps * size + fabs(want)) * (double)FLT_EPSILON + ldexp(1.0, -120);
 }
 
 static void check_one(struct conform *c, const struct tec_gemm_args *a, const float *before, int r,
@@ -139,14 +155,15 @@ static void check_one(struct conform *c, const struct tec_gemm_args *a, const fl
 
 /* Fill a row of x: with one size; with sizes that differ between and within groups; or at the edge
  * of what the digits hold. */
-static void fill_x(float *x, int k)
+static void fill_x(float *x, int k, bool two)
 {
     int family = conform_int(0, 2);
     conform_fill(x, (size_t)k, CONFORM_NORMAL, 1.0F);
     for (int i = 0; i < k && family == 1; i++)
         x[i] = ldexpf(x[i], i / 24 % 3 ? conform_int(-3, 3) : conform_int(-30, 20));
     for (int i = 0; i < k && family == 2; i++) {
-        uint32_t bits = 0x3f7efefcU + (uint32_t)conform_int(0, 5) + ((uint32_t)(i / 40 % 5) << 23);
+        uint32_t bits = (two ? 0x3f7efefdU : 0x3f7efefcU) + (uint32_t)conform_int(0, 5) +
+                        ((uint32_t)(i / 40 % 5) << 23);
         memcpy(&x[i], &bits, sizeof bits);
         x[i] = conform_int(0, 1) ? x[i] : -x[i];
     }
@@ -154,19 +171,21 @@ static void fill_x(float *x, int k)
 
 /* Check one group of scale 1, whose sum of x in whole units is computed here in another way. Only
  * three roundings are left, so that a missing digit, or one cut off instead of rounded, is seen. */
-static void one_group(struct conform *c, int k, int family)
+static void one_group(struct conform *c, int k, int family, int digits)
 {
     enum { ROWS = 3, N = 16 };
     float *x = conform_buf(c, (size_t)ROWS * (size_t)k, sizeof *x), y[ROWS * N];
     struct tec_gemm_args a = {.x = x, .ldx = k, .ldy = N, .n = N, .k = k, .group = k, .y = y};
+    double largest = digits == 2 ? 127.0 * 257.0 : 127.0 * 65793.0;
     unsigned char *w = packed(c, N, k, k);
     for (int i = 0; i < N; i++)
         memcpy(w + 2 * (size_t)i, (const unsigned char[]){0x00, 0x3c}, 2);
     a.w = w;
+    a.digits = digits;
     a.max_rows = ROWS;
     a.rows = conform_ints(c, 1, ROWS);
     for (int i = 0; i < ROWS; i++)
-        fill_x(x + (size_t)i * (size_t)k, k);
+        fill_x(x + (size_t)i * (size_t)k, k, digits == 2);
     for (int i = 0; i < ROWS * k && family > 0; i++)
         x[i] = family == 1 ? ldexpf(x[i], -140) : family == 2 ? ldexpf(x[i], 100) : -0.0F;
     c->ref->gemm_int4(&a, (struct tec_part){0, 1});
@@ -176,15 +195,15 @@ static void one_group(struct conform *c, int k, int family)
         int finer = 126;
         for (int j = 0; j < k; j++) /* not fmax: gcc 12 for aarch64 fails on a loop of it */
             most = fabs((double)row[j]) > most ? fabs((double)row[j]) : most;
-        while (rint(ldexp(most, finer)) > 127.0 * 65793.0)
+        while (rint(ldexp(most, finer)) > largest)
             finer--;
         for (int j = 0; j < k; j++) {
             sum += rint(ldexp((double)row[j], finer)) * weight(&a, j, i % N);
             size += fabs(rint(ldexp((double)row[j], finer)) * weight(&a, j, i % N));
         }
-        conform_close(c, (double)y[i], ldexp(sum, -finer),
-                      ldexp(1.5 * (double)FLT_EPSILON * size, -finer),
-                      "family %d, k %d: row %d column %d", family, k, i / N, i % N);
+        conform_close(
+            c, (double)y[i], ldexp(sum, -finer), ldexp(1.5 * (double)FLT_EPSILON * size, -finer),
+            "family %d, k %d, %d digits: row %d column %d", family, k, digits, i / N, i % N);
     }
     conform_end(c);
 }
@@ -220,10 +239,11 @@ static void shape(struct conform *c, int rows, int n, int k, int group)
     a.ldx = conform_ld(k);
     a.ldy = conform_ld(n);
     a.add = conform_int(0, 1);
+    a.digits = 2 * conform_int(0, 1);
     size_t size = (size_t)rows * (size_t)a.ldy;
     float *x = conform_buf(c, (size_t)rows * (size_t)a.ldx, sizeof *x); /* NaN beyond k */
     for (int r = 0; r < rows; r++)
-        fill_x(x + (size_t)r * (size_t)a.ldx, k);
+        fill_x(x + (size_t)r * (size_t)a.ldx, k, a.digits == 2);
     a.x = x;
     a.w = packed(c, n, k, group);
     a.bias = conform_int(0, 1) ? conform_normal(c, (size_t)n) : NULL;
@@ -263,6 +283,7 @@ static void capacities(struct conform *c, int n, int k, int group, bool ordered)
     float *y[2] = {conform_buf(c, size, sizeof(float)), conform_buf(c, size, sizeof(float))};
     struct tec_gemm_args a = {.rows = live, .ldx = conform_ld(k), .ldy = n, .n = n, .k = k};
     a.group = group;
+    a.digits = k % 16 ? 2 : 0;
     float *x = conform_normal(c, (size_t)LIVE * (size_t)a.ldx);
     conform_round(x, (size_t)LIVE * (size_t)a.ldx);
     a.x = x;
@@ -359,20 +380,14 @@ static void rounding(struct conform *c, int group)
     conform_end(c);
 }
 
-void conform_gemm_int4(struct conform *c)
+static void products(struct conform *c)
 {
-    rounding(c, TEC_INT4_GROUP);
-    rounding(c, 16);
-    rounding(c, 136);
     capacities(c, 48, 520, 128, false);
     capacities(c, 144, 264, 40, true);
     capacities(c, 16, 96, 96, false);
     capacities(c, 80, 8 * conform_int(20, 70), 8 * conform_int(1, 20), conform_int(0, 1));
     if (c->same_order)
         not_finite(c);
-    for (int family = 0; family < 4; family++)
-        for (int k = 8; k <= 264; k *= 3)
-            one_group(c, k, family);
     for (int i = 0; i < EDGES; i++)
         shape(c, edges[i].rows, conform_scale(c, edges[i].n, 160),
               conform_scale(c, edges[i].k, 512) / 8 * 8, edges[i].group);
@@ -380,6 +395,39 @@ void conform_gemm_int4(struct conform *c)
         int k = 8 * conform_int(1, 60), group = 8 * conform_int(1, k / 8);
         shape(c, conform_int(1, 20), 16 * conform_int(1, 12), k, group);
     }
+}
+
+/* The kernel that a tier has for processors without dot products of bytes, on one that has them. */
+static void plain_products(struct conform *c)
+{
+    const struct tec_kernels *all = c->fast;
+    struct tec_kernels plain = *all;
+#if defined(__x86_64__)
+    if (all->gemm_int4 == tec_vnni_gemm_int4_avx2)
+        plain.gemm_int4 = tec_gemm_int4_avx2;
+#elif defined(__aarch64__)
+    if (all->gemm_int4 == tec_gemm_int4_dot_neon)
+        plain.gemm_int4 = tec_gemm_int4_neon;
+#endif
+    if (plain.gemm_int4 == all->gemm_int4)
+        return;
+    c->fast = &plain;
+    products(c);
+    c->fast = all;
+}
+
+void conform_gemm_int4(struct conform *c)
+{
+    rounding(c, TEC_INT4_GROUP);
+    rounding(c, 16);
+    rounding(c, 136);
+    for (int family = 0; family < 4; family++)
+        for (int k = 8; k <= 264; k *= 3) {
+            one_group(c, k, family, 0);
+            one_group(c, k, family, 2);
+        }
+    products(c);
+    plain_products(c);
 }
 
 void conform_repetition_penalty(struct conform *c)

@@ -90,7 +90,8 @@ static enum tec_status make(struct product *p, const struct tec_peak_gemm *of,
                                        .k = of->side,
                                        .group =
                                            of->kernel == TEC_KERNEL_gemm_int4 ? TEC_INT4_GROUP : 0,
-                                       .rounded = of->rounded};
+                                       .rounded = of->rounded,
+                                       .digits = 2};
     TEC_TRY(tec_capture_begin(&p->capture, p->device, TEC_STREAM_MAIN, &p->arena, err));
     tec_capture_add(p->capture, of->kernel, &args, true, "peak");
     return tec_capture_end(p->capture, err);
