@@ -7,9 +7,10 @@
 
 #include <stddef.h>
 
-/* Keys are cut at multiples of this in logical key order; a tile has at most as many queries. */
+/* Keys are cut at multiples of this in logical key order; the most queries of a tile, for which a
+ * block of keys is prepared once. */
 #define TEC_ATTENTION_KEYS 64
-#define TEC_ATTENTION_TILE 64
+#define TEC_ATTENTION_TILE 128
 
 /* head_dim rounded up to whole vectors of every tier. */
 static inline int tec_attention_width(int head_dim)
@@ -27,7 +28,7 @@ static inline int tec_attention_first(const struct tec_attention_args *a, int vi
  * accumulators. */
 static inline int tec_mass_ranges(int head_dim)
 {
-    return (TEC_ATTENTION_KEYS + TEC_ATTENTION_TILE) * tec_attention_width(head_dim);
+    return 2 * TEC_ATTENTION_KEYS * tec_attention_width(head_dim);
 }
 
 /* The attention whose weights attention_mass adds up: what scores and spans are read from. */
