@@ -135,6 +135,37 @@ TEST(a_good_server_is_heard_through_pings_and_texts)
     end(&s);
 }
 
+/* The line of a handshake that names the server of a URL. */
+static void host_of(char line[200], const char *url)
+{
+    struct tec_client_socket client;
+    struct tec_error err;
+    char head[2048] = "";
+    int fd[2];
+    REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, fd) == 0);
+    REQUIRE(give(fd[1], BYTES(SWITCHED)));
+    REQUIRE(tec_client_connect_over(&client, fd[0], url, NULL, fd[1], &err) == TEC_OK);
+    REQUIRE(recv(fd[1], head, sizeof head - 1, 0) > 0);
+    const char *at = strstr(head, "\r\nHost: ");
+    REQUIRE(at != NULL);
+    snprintf(line, 200, "%.*s", (int)strcspn(at + 8, "\r"), at + 8);
+    tec_client_close(&client);
+    close(fd[1]);
+}
+
+TEST(an_address_with_colons_is_in_brackets)
+{
+    char line[200];
+    host_of(line, "ws://[::1]:9000/arm");
+    CHECK_STR(line, "[::1]:9000");
+    host_of(line, "ws://[fe80::1%eth0]");
+    CHECK_STR(line, "[fe80::1]:8000");
+    host_of(line, "ws://robot:9000");
+    CHECK_STR(line, "robot:9000");
+    host_of(line, "ws://10.0.0.2/arm");
+    CHECK_STR(line, "10.0.0.2:8000");
+}
+
 TEST(a_client_without_a_server_ends)
 {
     struct tectum_error err = {.message = ""};

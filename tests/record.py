@@ -22,7 +22,7 @@ import urllib.request
 
 from mcap_file import Recording
 from serve_client import Array, Socket, pack, unpack
-from serve_harness import OBSERVATION, PROGRAM, Server, check, main, test
+from serve_harness import OBSERVATION, PROGRAM, SLOW, Server, check, main, test
 
 WORK = sys.argv[2]
 DEMO = "pipelines/demo_metaworld.lua"
@@ -916,6 +916,42 @@ def a_probe_distrusts_the_server():
     for answer in answers:
         p = tectum("probe", url, "--recording", FILE, code=3)
         check(len(p.stderr.splitlines()) == 1, answer[:40], p.stderr)
+
+
+@test
+def a_probe_does_not_wait_for_ever():
+    switched, hello = b"HTTP/1.1 101 Y\r\n\r\n", Socket.bytes_of(2, pack({}), masked=False)
+    # What it says at once, and what again and again: also bytes of an answer that never ends.
+    scripts = [(b"", b""), (b"", b"H"), (switched, b""), (switched, b"\x89\x00"), (switched + hello, b""),
+               (switched + hello + b"\x82\x7e\x40\x00", b"\x81"), (switched + hello, b"\x89\x00")]
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        for first, again in scripts:
+            s = listener.accept()[0]
+            s.settimeout(0.05)
+            try:
+                s.sendall(first)
+                while True:
+                    try:
+                        if not s.recv(65536):
+                            break
+                    except TimeoutError:
+                        s.sendall(again)
+            except OSError:  # the probe has left
+                pass
+            s.close()
+
+    threading.Thread(target=serve, daemon=True).start()
+    url = "ws://127.0.0.1:%d" % listener.getsockname()[1]
+    for script in scripts:
+        begin = time.monotonic()
+        p = tectum("probe", url, "--recording", FILE, "--timeout", "0.3", code=3)
+        took = time.monotonic() - begin
+        check("no answer within 300 ms" in p.stderr and len(p.stderr.splitlines()) == 1, script, p.stderr)
+        check(0.3 <= took < 15 * SLOW, script, took)
+    for wrong in ("0", "-1", "nan", "x"):
+        tectum("probe", url, "--timeout", wrong, code=2)
 
 
 @test

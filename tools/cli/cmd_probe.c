@@ -7,11 +7,12 @@
 
 #include <stddef.h>
 
-enum { COUNT = 20 };
+enum { COUNT = 20, CONNECT_S = 10, REPLY_S = 60 };
 
 struct probe_options {
     const char *recording, *key, *ca_file, *server_name;
     int count;
+    double timeout;
 };
 
 #define AT(member) offsetof(struct probe_options, member)
@@ -20,6 +21,9 @@ static const struct tec_option options[] = {
      "its first observation is sent; without it one that is drawn from --seed", AT(recording), 0,
      0},
     {"count", 'n', TEC_OPTION_INT, "N", "requests that count; 20", AT(count), 1, TEC_PROBE_MOST},
+    {"timeout", 0, TEC_OPTION_NUMBER, "SECONDS",
+     "longest wait for the server's first message, and for each reply; 10, and 60", AT(timeout),
+     0.001, 3600},
     {"key", 0, TEC_OPTION_TEXT, "FILE", "its first line is the server's key", AT(key), 0, 0},
     {"ca-file", 0, TEC_OPTION_TEXT, "FILE.pem",
      "whose certificates are believed, in place of the system's: authorities', or the server's own",
@@ -104,6 +108,13 @@ static enum tec_status open_trust(struct tec_client_trust *trust, const struct t
     return TEC_OK;
 }
 
+/* Milliseconds, at least one: 0 is no bound. */
+static int wait_ms(const struct probe_options *o, int otherwise_s)
+{
+    double ms = 1e3 * (o->timeout > 0.0 ? o->timeout : otherwise_s);
+    return ms < 1.0 ? 1 : (int)ms;
+}
+
 /* Send the values, or without them some that are drawn, and tell what was measured. */
 static enum tec_status probe(struct tec_invocation *call, const struct tec_value *values, size_t n,
                              struct tec_error *err)
@@ -119,6 +130,8 @@ static enum tec_status probe(struct tec_invocation *call, const struct tec_value
     const struct tec_probe_options options_of = {.url = call->args.item[0],
                                                  .key = o->key ? text : NULL,
                                                  .trust = &trust,
+                                                 .connect_ms = wait_ms(o, CONNECT_S),
+                                                 .reply_ms = wait_ms(o, REPLY_S),
                                                  .count = o->count ? o->count : COUNT,
                                                  .values = values,
                                                  .n = n,

@@ -94,12 +94,30 @@ static const char *path_of(const char *url)
     return at ? at : "/";
 }
 
+/* The request that begins it. An IPv6 address is in brackets, without the name of an interface,
+ * which means nothing to the server (RFC 9110, 7.2; RFC 6874, 1). */
+static enum tec_status send_head(struct tec_client_socket *s, const char *host, const char *port,
+                                 const char *key, struct tec_error *err)
+{
+    char request[1024];
+    bool v6 = strchr(host, ':') != NULL;
+    int length = v6 ? (int)strcspn(host, "%") : (int)strlen(host);
+    int n = snprintf(request, sizeof request,
+                     "GET %s HTTP/1.1\r\nHost: %s%.*s%s:%s\r\nUpgrade: websocket\r\n"
+                     "Connection: Upgrade\r\nSec-WebSocket-Key: dGVjdHVtIGNsaWVudCBrZQ==\r\n"
+                     "Sec-WebSocket-Version: 13\r\n%s%s%s\r\n",
+                     path_of(s->url), v6 ? "[" : "", length, host, v6 ? "]" : "", port,
+                     key ? "Authorization: Api-Key " : "", key ? key : "", key ? "\r\n" : "");
+    return n < (int)sizeof request ? tec_client_wire_send(s, request, (size_t)n, err)
+                                   : tec_fail(err, TEC_INVALID, "the key is too long");
+}
+
 /* Connect to the URL, or use `fd` where that is a socket. */
 static enum tec_status connect_by(struct tec_client_socket *s, int fd, const char *url,
                                   const char *key, struct tec_error *err)
 {
     const struct timeval patience = {.tv_sec = TEC_CLIENT_PATIENCE_S};
-    char host[200], port[8], request[1024];
+    char host[200], port[8];
     bool secure = false;
     s->fd = fd;
     s->n = s->at = 0;
@@ -115,17 +133,10 @@ static enum tec_status connect_by(struct tec_client_socket *s, int fd, const cha
     }
     setsockopt(s->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     setsockopt(s->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    int n = snprintf(request, sizeof request,
-                     "GET %s HTTP/1.1\r\nHost: %s:%s\r\nUpgrade: websocket\r\n"
-                     "Connection: Upgrade\r\nSec-WebSocket-Key: dGVjdHVtIGNsaWVudCBrZQ==\r\n"
-                     "Sec-WebSocket-Version: 13\r\n%s%s%s\r\n",
-                     path_of(url), host, port, key ? "Authorization: Api-Key " : "", key ? key : "",
-                     key ? "\r\n" : "");
     if (secure)
         status = tec_client_wire_secure(s, host, err);
     if (status == TEC_OK)
-        status = n < (int)sizeof request ? tec_client_wire_send(s, request, (size_t)n, err)
-                                         : tec_fail(err, TEC_INVALID, "the key is too long");
+        status = send_head(s, host, port, key, err);
     if (status == TEC_OK)
         status = read_head(s, secure, err);
     if (status != TEC_OK)
@@ -134,10 +145,11 @@ static enum tec_status connect_by(struct tec_client_socket *s, int fd, const cha
 }
 
 enum tec_status tec_client_connect(struct tec_client_socket *s, const char *url, const char *key,
-                                   const struct tec_client_trust *trust, int asker,
+                                   const struct tec_client_trust *trust, int asker, int wait_ms,
                                    struct tec_error *err)
 {
-    *s = (struct tec_client_socket){.fd = -1, .asker = asker, .most = MOST, .trust = trust};
+    *s = (struct tec_client_socket){
+        .fd = -1, .asker = asker, .wait_ms = wait_ms, .most = MOST, .trust = trust};
     return tec_client_connect_again(s, url, key, err);
 }
 

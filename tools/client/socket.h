@@ -11,9 +11,10 @@ enum { TEC_CLIENT_PATIENCE_S = 60 };
 
 struct tec_client_socket {
     int fd;           /* -1: none */
-    int asker;        /* a socket whose end is the end of waiting, however long that is; -1: 60 s */
-    int wait_ms;      /* with an asker: longest time from a request, or from the beginning of the
-                       * handshake, until all that is received for it; 0: no bound */
+    int asker;        /* a socket whose end is the end of waiting, however long that is; -1: none */
+    int wait_ms;      /* longest time from a request, or from the beginning of the handshake, until
+                       * all that is received for it; 0: no bound, or without an asker 60 s for
+                       * each read */
     int64_t until_ns; /* the end of that time; 0: none */
     size_t most;      /* bytes of a message that is received */
     const struct tec_client_trust *trust; /* of URLs with TLS; NULL: there are none; borrowed */
@@ -28,11 +29,11 @@ enum tec_status tec_client_check_url(const char *url, bool *secure, struct tec_e
 
 /* "ws://HOST:PORT/PATH" (8000 and "/" unless given), or "wss://..." (443) for TLS, with a server
  * that proves who it is by `trust`, which outlives the socket; "https" means the same. A URL with
- * TLS is never spoken without. `key` NULL or what --key asks for; `asker` as above.
+ * TLS is never spoken without. `key` NULL or what --key asks for; `asker` and `wait_ms` as above.
  * TEC_INVALID for another kind of URL, TEC_IO where nobody answers, where the server does not prove
  * who it is, or where it refuses, with its first line. */
 enum tec_status tec_client_connect(struct tec_client_socket *s, const char *url, const char *key,
-                                   const struct tec_client_trust *trust, int asker,
+                                   const struct tec_client_trust *trust, int asker, int wait_ms,
                                    struct tec_error *err);
 /* The same over `fd`, a connected socket, which is taken: the URL, one without TLS, is for
  * messages.
@@ -52,9 +53,9 @@ enum tec_status tec_client_send(struct tec_client_socket *s, const void *data, s
                                 struct tec_error *err);
 
 /* Receive one message of at most 64 MiB into `out`, which is emptied first; pings are answered.
- * *refused: it is a text, in which servers state their errors. TEC_TIME after 60 s, or, with an
- * asker, when that has left or wait_ms have passed since the request, or since the handshake began:
- * messages that are received meanwhile do not prolong it. */
+ * *refused: it is a text, in which servers state their errors. TEC_TIME when the asker has left, or
+ * wait_ms have passed since the request, or since the handshake began: messages that are received
+ * meanwhile do not prolong it. */
 enum tec_status tec_client_receive(struct tec_client_socket *s, struct tec_buffer *out,
                                    bool *refused, struct tec_error *err);
 

@@ -35,12 +35,19 @@ void tec_client_wire_begin(struct tec_client_socket *s)
     s->until_ns = s->wait_ms > 0 ? now_ns() + s->wait_ms * (int64_t)1000000 : 0;
 }
 
-/* Wait for bytes, or for room, as long as the asker is there and there is time. */
+/* Whether something ends its waiting besides the socket's own patience. */
+static bool is_bounded(const struct tec_client_socket *s)
+{
+    return s->asker >= 0 || s->wait_ms > 0;
+}
+
+/* Wait for bytes, or for room, as long as the asker is there, if there is one, and there is time.
+ */
 static enum tec_status wait_for(struct tec_client_socket *s, short events, struct tec_error *err)
 {
     struct pollfd both[2] = {{.fd = s->fd, .events = events},
                              {.fd = s->asker, .events = POLLRDHUP}};
-    while (s->asker >= 0 && !both[0].revents) {
+    while (is_bounded(s) && !both[0].revents) { /* poll passes over a socket of -1 */
         int64_t left = s->until_ns ? (s->until_ns - now_ns() + 999999) / 1000000 : -1;
         if (s->until_ns && left <= 0)
             return tec_fail(err, TEC_TIME, "%s: no answer within %d ms", s->url, s->wait_ms);
@@ -56,7 +63,7 @@ static enum tec_status send_raw(struct tec_client_socket *s, const void *data, s
                                 struct tec_error *err)
 {
     const char *at = data;
-    bool wait = s->asker >= 0 && s->wait_ms > 0;
+    bool wait = s->wait_ms > 0;
     while (n > 0) {
         ssize_t sent = send(s->fd, at, n, MSG_NOSIGNAL | (wait ? MSG_DONTWAIT : 0));
         if (sent < 0 && errno == EINTR)
@@ -194,7 +201,7 @@ static int connect_one(struct tec_client_socket *s, const struct addrinfo *a)
 {
     int why = 0;
     socklen_t size = sizeof why;
-    bool wait = s->asker >= 0 && s->wait_ms > 0;
+    bool wait = s->wait_ms > 0;
     int flags = fcntl(s->fd, F_GETFL);
     if (wait)
         fcntl(s->fd, F_SETFL, flags | O_NONBLOCK);

@@ -83,7 +83,7 @@ static enum tec_status connect_link(struct tec_upstream *u, struct tec_upstream_
 {
     const char *key = u->key[0] ? u->key : NULL;
     if (!u->front)
-        return tec_client_connect(&link->socket, u->url, key, NULL, asker, err);
+        return tec_client_connect(&link->socket, u->url, key, NULL, asker, 0, err);
     int fd = tec_tls_front_dial(u->front);
     return fd < 0 ? tec_fail(err, TEC_IO, "the server takes no connection")
                   : tec_client_connect_over(&link->socket, fd, u->url, key, asker, err);

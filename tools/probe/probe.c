@@ -153,6 +153,7 @@ static enum tec_status run(struct tec_probe_times *out, const struct tec_probe_o
 {
     int64_t samples[TEC_PROBE_MOST][SAMPLES];
     TEC_TRY(receive(s, reply, err)); /* the metadata */
+    s->wait_ms = o->reply_ms;
     TEC_TRY(o->values ? pack(request, o->values, o->n, err)
                       : pack_drawn(request, o, reply, heap, err));
     TEC_TRY(ask(out, s, request, reply, samples[0], err));
@@ -168,7 +169,8 @@ enum tec_status tec_probe_run(struct tec_probe_times *out, const struct tec_prob
     struct tec_client_socket s;
     struct tec_buffer request = {.heap = heap}, reply = {.heap = heap};
     *out = (struct tec_probe_times){.n = 0};
-    TEC_TRY(tec_client_connect(&s, options->url, options->key, options->trust, -1, err));
+    TEC_TRY(tec_client_connect(&s, options->url, options->key, options->trust, -1,
+                               options->connect_ms, err));
     enum tec_status status = run(out, options, &s, &request, &reply, heap, err);
     tec_client_close(&s);
     tec_buffer_finish(&request);

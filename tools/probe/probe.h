@@ -20,12 +20,15 @@ enum { TEC_PROBE_MOST = 1000 };
 struct tec_probe_options {
     const char *url, *key;                /* key NULL: none */
     const struct tec_client_trust *trust; /* for a URL with TLS; NULL: the URL is without */
+    int connect_ms, reply_ms; /* longest time until the server's first message, and for a reply */
     int count; /* 1 .. TEC_PROBE_MOST requests that count, behind one that does not */
     const struct tec_value *values; /* [n]; NULL: drawn from `seed`, see draw.h */
     size_t n;                       /* at most TEC_MAX_INPUTS */
     uint64_t seed;
 };
 
+/* TEC_TIME where the server takes longer than it may; else as tec_client_connect, and TEC_MALFORMED
+ * for what is no reply. */
 enum tec_status tec_probe_run(struct tec_probe_times *out, const struct tec_probe_options *options,
                               struct tec_heap *heap, struct tec_error *err);
 
