@@ -17,7 +17,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 sys.path.insert(0, "integrations/ros2")
 import tectum_node  # noqa: E402
-from serve_harness import PROGRAM, SLOW, Server, check, main, servers, test  # noqa: E402
+from serve_harness import BOX, PROGRAM, SLOW, Server, check, key_file, main, servers, test  # noqa: E402
 
 DEMO = "pipelines/demo_metaworld.lua"
 PROGRAM_FILE = "integrations/ros2/tectum_node.py"
@@ -143,11 +143,36 @@ def a_reset_begins_an_episode():
     server.end()
 
 
+class Secure(Server):
+    tls = True
+
+
+@test
+def a_server_with_tls_and_a_key_is_believed():
+    key = key_file("a-key-of-a-robot-for-a-test")
+    own = [os.path.join(BOX, name) for name in ("own.key", "own.pem")]
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", own[0],
+                    "-out", own[1], "-days", "2", "-subj", "/CN=robot", "-addext", "subjectAltName=DNS:arm"],
+                   check=True, capture_output=True)
+    os.chmod(own[0], 0o600)
+    server = Secure(DEMO, "--late-ok", "--tls-cert", own[1], "--tls-key", own[0], "--key", key)
+    said = [("ca_file", own[1]), ("server_name", "arm"), ("key_file", key)]
+    for left_out, word in (("ca_file", "certificate"), ("server_name", "127.0.0.1"), ("key_file", "401"), (None, "fresh")):
+        p, robot = node(f"wss://127.0.0.1:{server.port}", *(x for n, v in said if n != left_out for x in ("-p", f"{n}:={v}"))), Robot()
+        check(word in robot.told(word).message)
+        check(len(robot.trajectories) == 0 or not left_out, left_out)
+        p.terminate()
+        check(p.wait(30 * SLOW) == 0, p.returncode, p.stderr.read())
+        robot.destroy_node()
+    server.end()
+
+
 @test
 def wrong_parameters_end_it():
     for parameter, word in (("cameras:=['x']", "cameras"), ("joints:=['']", "joints"), ("url:='http://x'", "URL"),
                             ("points:=0", "point"), ("rate_hz:=0.0", "rate_hz"), ("rate_hz:=.nan", "rate_hz"),
-                            ("rate_hz:=20", "rate_hz"), ("cameras:=['a b=c']", "a b")):
+                            ("rate_hz:=20", "rate_hz"), ("cameras:=['a b=c']", "a b"), ("key_file:=/nowhere", "key_file"),
+                            ("ca_file:=/nowhere", "TLS")):
         p = node("ws://127.0.0.1:1", "-p", parameter)
         said = p.communicate(timeout=30 * SLOW)[1]
         check(p.returncode == 1 and word in said.splitlines()[-1] and "Traceback" not in said, parameter, p.returncode, said)

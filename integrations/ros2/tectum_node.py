@@ -94,7 +94,8 @@ class TectumNode(Node):
                   "merge": self.declare_parameter("merge", "linear").value,
                   "on_dry": self.declare_parameter("on_dry", "hold").value,
                   "hold_ms": self.declare_parameter("hold_ms", 500).value,
-                  "deadline_ms": self.declare_parameter("deadline_ms", 0.0).value}
+                  "deadline_ms": self.declare_parameter("deadline_ms", 0.0).value,
+                  "ca_file": self._text("ca_file"), "server_name": self._text("server_name"), "key": self._key()}
         if not self.joints or self.points < 1:
             raise Unusable("parameters: 'joints' names each column of an action, and there is at least one point")
         self.client = tectum.AsyncClient(self.declare_parameter("url", "ws://127.0.0.1:8000").value, **client)
@@ -109,6 +110,24 @@ class TectumNode(Node):
         if not all(topic and same and called for topic, same, called in pairs):
             raise Unusable(f"parameter '{name}': a list of TOPIC=INPUT is needed")
         return {topic: called for topic, _, called in pairs}
+
+    def _text(self, name):
+        """A parameter of text; None where there is none."""
+        return self.declare_parameter(name, "").value or None
+
+    def _key(self):
+        """The first line of the file that `key_file` names: what is in a parameter itself, all of ROS can read."""
+        path = self._text("key_file")
+        if not path:
+            return None
+        try:
+            with open(path, encoding="ascii") as file:
+                key = file.readline().rstrip("\r\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise Unusable(f"parameter 'key_file': {error}") from None
+        if not key:
+            raise Unusable(f"parameter 'key_file': the first line of {path} is empty")
+        return key
 
     def _list(self, name):
         return [text for text in self.declare_parameter(name, [""]).value if text]
