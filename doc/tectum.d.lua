@@ -457,7 +457,7 @@ function memory(t) end
 
 ---A policy and its parameters.
 ---@class tectum.use
----@field name? string a policy that is built in, or a path to a .lua file; default default
+---@field name? string a policy that comes with the program, or the path of a .lua file, from the pipeline's folder; default default
 ---@field params? table its parameters; the policy checks them
 
 ---@param t tectum.use

@@ -98,6 +98,23 @@ sed 's/robot = /variant = "pi0_libero", robot = /' "$W/p.lua" >"$W/v.lua"
 sed 's/pi0_libero  = {/pi0_libero  = true and {/; s/"mean_std"/"mean"/' pipelines/robots/libero.lua >"$W/robots/libero.lua"
 run 1 "a variant by a helper" check "$W/v.lua"
 out "--> $W/v.lua:10:" "its mistake is told at the pipeline's robot"
+# A policy's path begins beside the pipeline, then at the root; that of --policy at the current folder.
+mkdir -p "$W/arm/mine" && cp policies/edf.lua "$W/arm/mine/arm.lua"
+names() { sed "s|^  policy .*|  policy = use { name = \"$1\" },|" pipelines/demo_metaworld.lua >"$W/arm/robot.lua"; }
+names mine/arm.lua
+run 0 "a policy beside the pipeline, from elsewhere" check "$W/arm/robot.lua"
+run 0 "so a run" run "$W/arm/robot.lua" --random-inputs 1 -n 1 --record "$W/arm/run.mcap"
+run 0 "whose recording has it" replay "$W/arm/run.mcap"
+run 3 "but not that of --policy" run "$W/arm/robot.lua" --policy mine/arm.lua --random-inputs 1 -n 1
+run 0 "a fallback is found in the same way" run "$W/arm/robot.lua" --set guard.fallback=mine/arm.lua --random-inputs 1 -n 1
+names policies/edf.lua
+(cd "$W" && "$T" check arm/robot.lua >out 2>err)
+ok $? "a policy that comes with the program is found by its path, from anywhere"
+mkdir "$W/arm/policies" && echo "return 1" >"$W/arm/policies/edf.lua"
+run 1 "after one beside the pipeline" check "$W/arm/robot.lua"; out "edf.lua"
+names gone.lua
+run 1 "a path that leads nowhere" check "$W/arm/robot.lua"; out "no policy 'gone.lua' in $W/arm or $root"
+out "--> $W/arm/robot.lua:38:"
 run 1 "memory for one number" check --set memory.device=1KiB pipelines/demo_metaworld.lua
 out "static plan needs .* MiB .*, budget is 1.00 KiB" "a budget and a need in units that fit"
 "$T" run --set memory.device=1KiB --random-inputs 1 pipelines/demo_metaworld.lua >"$W/out" 2>&1

@@ -9,7 +9,7 @@
 
 enum { MAX_LISTED = 64 };
 
-static bool is_path(const char *name)
+bool tec_policy_is_path(const char *name)
 {
     size_t n = strlen(name);
     return strchr(name, '/') || (n > 4 && strcmp(name + n - 4, ".lua") == 0);
@@ -26,7 +26,7 @@ static enum tec_status no_such_policy(const char *name, const char *folder, stru
                         folder);
     for (struct dirent *e; n < MAX_LISTED && (e = readdir(dir));) {
         size_t length = strlen(e->d_name);
-        if (length < 5 || length >= sizeof names[0] || !is_path(e->d_name))
+        if (length < 5 || length >= sizeof names[0] || !tec_policy_is_path(e->d_name))
             continue;
         memcpy(names[n], e->d_name, length - 4);
         names[n][length - 4] = '\0';
@@ -51,7 +51,7 @@ enum tec_status tec_policy_path(char path[TEC_POLICY_PATH], const char *name, co
 {
     char folder[400];
     int n = TEC_POLICY_PATH;
-    if (is_path(name))
+    if (tec_policy_is_path(name))
         n = snprintf(path, TEC_POLICY_PATH, "%s", name);
     else if (find_folder(folder, root))
         n = snprintf(path, TEC_POLICY_PATH, "%s/%s.lua", folder, name);
@@ -68,6 +68,7 @@ enum tec_status tec_host_load_file(struct tec_policy *policy, const char *name, 
     const char *last = strrchr(path, '/');
     tec_host_copy_text(policy->source, sizeof policy->source, last ? last + 1 : path);
     enum tec_status status = tec_lua_load_file(policy->lua, path, NULL, err);
-    bool unknown = status == TEC_NOT_FOUND && !is_path(name) && find_folder(folder, root);
+    bool unknown =
+        status == TEC_NOT_FOUND && !tec_policy_is_path(name) && find_folder(folder, root);
     return unknown ? no_such_policy(name, folder, err) : status;
 }

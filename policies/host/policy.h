@@ -61,8 +61,11 @@ struct tec_policy_report {
 
 struct tec_policy;
 
-/* The file that a policy's name means: a path (it contains '/' or ends in ".lua"), or that of
- * root/policies/<name>.lua. TEC_INVALID when it is too long. */
+/* Whether a policy's name is a path: it contains '/' or ends in ".lua". */
+bool tec_policy_is_path(const char *name);
+
+/* The file that a policy's name means: a path as it is, or root/policies/<name>.lua. TEC_INVALID
+ * when it is too long. */
 enum { TEC_POLICY_PATH = 4096 };
 enum tec_status tec_policy_path(char path[TEC_POLICY_PATH], const char *name, const char *root,
                                 struct tec_error *err);

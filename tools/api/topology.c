@@ -5,8 +5,10 @@
 #include "graph/run/engine/engine.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int points(int to[TEC_MAX_AXIS], const struct tec_ints *from)
 {
@@ -178,17 +180,45 @@ struct tec_policy_limits tec_live_guard_limits(const struct tec_pipeline *pipeli
                                       .window_frames = guard->window_frames};
 }
 
+/* FOLDER/NAME, without the folder that is the current one; false: it is too long. */
+static bool join(char out[TEC_POLICY_PATH], const char *folder, int length, const char *name)
+{
+    bool here = length == 0 || (length == 1 && folder[0] == '.');
+    int n = snprintf(out, TEC_POLICY_PATH, "%.*s%s%s", here ? 0 : length, folder,
+                     here || folder[length - 1] == '/' ? "" : "/", name);
+    return n > 0 && n < TEC_POLICY_PATH;
+}
+
+enum tec_status tec_live_own_policy(char out[TEC_POLICY_PATH], const struct tec_pipeline *pipeline,
+                                    const char *name, const char *root, struct tec_error *err)
+{
+    const char *file = pipeline->file ? pipeline->file : "", *slash = strrchr(file, '/');
+    int length = slash ? (int)(slash - file) + (slash == file) : 0;
+    bool beside = tec_policy_is_path(name) && name[0] != '/', fits;
+    if (!(fits = join(out, file, beside ? length : 0, name)) || !beside || access(out, F_OK) == 0)
+        return fits ? TEC_OK : tec_fail(err, TEC_INVALID, "a policy's path is too long");
+    if (root && join(out, root, (int)strlen(root), name) && access(out, F_OK) == 0)
+        return TEC_OK;
+    return tec_fail(err, TEC_NOT_FOUND,
+                    "there is no policy '%.100s' in %.*s%s%s: its path begins beside the pipeline",
+                    name, length ? length : 1, length ? file : ".", root ? " or " : "",
+                    root ? root : "");
+}
+
 enum tec_status tec_open_policy(struct tec_policy **out, const struct tec_pipeline *pipeline,
                                 const char *name, const char *root,
                                 const struct tec_topology *topology, const char *const *words,
                                 int n_words, struct tec_heap *heap, struct tec_error *err)
 {
     struct values values = {.n = 0};
+    char path[TEC_POLICY_PATH];
     const char *own = pipeline->policy.name ? pipeline->policy.name : "default";
     struct tec_policy_limits limits = tec_live_guard_limits(pipeline);
     if (!name || strcmp(name, own) == 0)
         TEC_TRY(from_file(&values, pipeline->policy.params, err));
     TEC_TRY(from_words(&values, words, n_words, err));
-    return tec_policy_open(out, name ? name : own, root, topology, &limits, values.item, values.n,
+    if (!name)
+        TEC_TRY(tec_live_own_policy(path, pipeline, own, root, err));
+    return tec_policy_open(out, name ? name : path, root, topology, &limits, values.item, values.n,
                            heap, err);
 }

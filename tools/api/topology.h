@@ -18,8 +18,15 @@ void tec_live_topology_sample(struct tec_topology *t);
 /* Limits of a policy as `guard` says. */
 struct tec_policy_limits tec_live_guard_limits(const struct tec_pipeline *pipeline);
 
+/* The policy that `name`, a word of the pipeline's file, means: a bare name as it is; a path beside
+ * that file, then under `root` (NULL: none), as paths of descriptions are. Written to `out`.
+ * TEC_NOT_FOUND with both folders, TEC_INVALID when it is too long. */
+enum tec_status tec_live_own_policy(char out[TEC_POLICY_PATH], const struct tec_pipeline *pipeline,
+                                    const char *name, const char *root, struct tec_error *err);
+
 /* Open a pipeline's policy, or `name` in place of it when that is not NULL: parameters (the
- * pipeline's when the policy is its own, then "NAME=VALUE" words) and limits of guard. */
+ * pipeline's when the policy is its own, then "NAME=VALUE" words) and limits of guard. A path in
+ * `name` begins at the current folder. */
 enum tec_status tec_open_policy(struct tec_policy **out, const struct tec_pipeline *pipeline,
                                 const char *name, const char *root,
                                 const struct tec_topology *topology, const char *const *words,

@@ -184,12 +184,14 @@ void tec_close_engine(struct tec_opened *o)
 static enum tec_status open_fallback(struct tec_opened *o, struct tec_error *err)
 {
     const char *name = o->pipeline->guard.fallback;
+    char path[TEC_POLICY_PATH];
     if (o->fallback || !name || strcmp(name, "default") == 0)
         return TEC_OK;
-    return tec_context(err,
-                       tec_open_policy(&o->fallback, o->pipeline, name, o->call->root,
-                                       &o->engine->topology, NULL, 0, o->call->heap, err),
-                       "guard.fallback");
+    enum tec_status status = tec_live_own_policy(path, o->pipeline, name, o->call->root, err);
+    if (status == TEC_OK)
+        status = tec_open_policy(&o->fallback, o->pipeline, path, o->call->root,
+                                 &o->engine->topology, NULL, 0, o->call->heap, err);
+    return tec_context(err, status, "guard.fallback");
 }
 
 enum tec_status tec_use_policy(struct tec_opened *o, const char *name, struct tec_error *err)

@@ -3,6 +3,7 @@
 #include "tools/record/recording_own.h"
 
 #include "base/json_text.h"
+#include "tools/api/topology.h"
 #include "tools/picture/drawing.h"
 
 #include <stdlib.h>
@@ -147,9 +148,13 @@ static void attach_policy(struct tec_mcap_writer *file, const struct tec_opened 
 {
     enum { MOST = 1 << 20 };
     const struct tec_invocation *call = opened->call;
-    const char *name = call->shared.policy ? call->shared.policy : opened->pipeline->policy.name;
+    const char *name = call->shared.policy, *declared = opened->pipeline->policy.name;
     struct tec_error none; /* a policy that runs has a path */
-    char path[TEC_POLICY_PATH], *text = name ? malloc(MOST) : NULL;
+    char own[TEC_POLICY_PATH], path[TEC_POLICY_PATH];
+    if (!name && declared &&
+        tec_live_own_policy(own, opened->pipeline, declared, call->root, &none) == TEC_OK)
+        name = own;
+    char *text = name ? malloc(MOST) : NULL;
     if (text && tec_policy_path(path, name, call->root, &none) != TEC_OK)
         path[0] = '\0';
     FILE *from = text ? fopen(path, "re") : NULL;
