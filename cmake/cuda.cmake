@@ -27,17 +27,17 @@ function(tectum_architectures)
     endif()
     set_property(CACHE TECTUM_CUDA_ARCHITECTURES PROPERTY VALUE "${list}")
   endif()
-  set(CMAKE_CUDA_ARCHITECTURES ${TECTUM_CUDA_ARCHITECTURES} PARENT_SCOPE)
+  set(CMAKE_CUDA_ARCHITECTURES OFF PARENT_SCOPE) # tectum_codes names them
 endfunction()
+
+include(${CMAKE_CURRENT_LIST_DIR}/cuda_codes.cmake)
 
 if(TECTUM_CUDA STREQUAL auto OR TECTUM_CUDA STREQUAL on)
   include(CheckLanguage)
   if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX} AND EXISTS /usr/local/cuda/bin/nvcc)
     set(ENV{CUDACXX} /usr/local/cuda/bin/nvcc)
   endif()
-  if(NOT CMAKE_CUDA_ARCHITECTURES)
-    tectum_architectures()
-  endif()
+  tectum_architectures()
   check_language(CUDA) # whether it works, with this compiler behind it
   set(why "there is no nvcc that works")
   if(CMAKE_CUDA_COMPILER)
@@ -50,11 +50,12 @@ if(TECTUM_CUDA STREQUAL auto OR TECTUM_CUDA STREQUAL on)
     add_library(tectum_cuda OBJECT ${cuda_kernels})
     set(cuda_includes ${CUDAToolkit_INCLUDE_DIRS})
     # No C++ library behind a C program.
+    tectum_codes(codes)
     target_compile_options(tectum_cuda PRIVATE
-      "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;-Xcompiler=-fno-exceptions,-fno-rtti,-fno-threadsafe-statics;-Xptxas=-v>")
+      "$<$<COMPILE_LANGUAGE:CUDA>:${codes};-fmad=false;-Xcompiler=-fno-exceptions,-fno-rtti,-fno-threadsafe-statics;-Xptxas=-v>")
     set_target_properties(tectum_cuda PROPERTIES
       RULE_LAUNCH_COMPILE "sh ${CMAKE_SOURCE_DIR}/cmake/ptxas_report.sh <OBJECT>")
-    if(CMAKE_CUDA_ARCHITECTURES MATCHES "90a") # products by warp groups
+    if(TECTUM_CUDA_ARCHITECTURES MATCHES "90a") # products by warp groups
       target_compile_definitions(tectum_cuda PRIVATE TECTUM_CUDA_90A)
     endif()
     set(cuda_libraries ${CUDAToolkit_LIBRARY_DIR}/libcudart_static.a ${CMAKE_DL_LIBS} rt)

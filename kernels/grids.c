@@ -95,9 +95,7 @@ static bool report_bf16(const struct reporter *to, const struct tec_gemm_args *a
     set_tile(&g, id, ask->rows, ask->places);
     if (!g.choice.walk)
         g.blocks[2] = (unsigned)g.choice.split.count;
-    if (g.choice.walk)
-        g.registers = t->walking;
-    else if (ask->norm)
+    if (ask->norm)
         g.registers = t->normed;
     if (ask->norm && !to->facts->groups)
         g.shared = normed_shared(t);
@@ -406,8 +404,8 @@ static bool ask_for(const struct tec_cuda_chain *chain, const struct tec_gemm_ar
         return rope_goes_along(a, chain->args, facts);
     }
     ask->few = ask->pairs = false;
-    return chain->then == TEC_CUDA_THEN_rope_f32 ? heads_go_along(a, chain->args)
-                                                 : gelu_goes_along(a, chain->args);
+    return chain->then == TEC_CUDA_THEN_rope_f32 ? heads_go_along(a, chain->norm, chain->args)
+                                                 : gelu_goes_along(a, chain->norm, chain->args);
 }
 
 bool tec_grids_of_chain(const struct tec_cuda_chain *chain, const struct tec_cuda_facts *facts,

@@ -28,15 +28,16 @@ if [ ! -x "$nvcc" ]; then
 fi
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
+codes=$(cmake "-DTECTUM_CUDA_ARCHITECTURES=$(echo "$devices" | sed 's/ /-real;/g; s/$/-real/')" -P cmake/cuda_codes.cmake) ||
+    exit 1
 names=${*:-$(for file in kernels/cuda/*.cu; do basename "$file" .cu; done)}
 
 # What ptxas reports for a file, as lines of the table (spills and stack behind them). The options
 # are those of cmake/cuda.cmake.
 cat >"$work/measure" <<'EOF'
-name=$1 nvcc=$2 work=$3 report=$4/$1.cu.o.ptxas codes=
-shift 4
+name=$1 nvcc=$2 work=$3 report=$4/$1.cu.o.ptxas codes=$5
+shift 5
 for device in "$@"; do
-    codes="$codes -gencode arch=compute_$device,code=sm_$device"
     grep -q "for 'sm_$device'" "$report" 2>/dev/null || report=
 done
 sources=$(sed 's/^[^:]*: *//; s/\\$//' "${report%ptxas}sources" 2>/dev/null)
@@ -72,7 +73,7 @@ EOF
 
 for name in $names; do echo "$name"; done |
     xargs -I{} -P "$(nproc 2>/dev/null || echo 2)" sh -c \
-        "sh '$work/measure' {} '$nvcc' '$work' '$reports' $devices >'$work/{}.lines'"
+        "sh '$work/measure' {} '$nvcc' '$work' '$reports' '$codes' $devices >'$work/{}.lines'"
 # One line for each kernel: file, registers for each device, shared memory, stack and spills, kernel.
 for name in $names; do cat "$work/$name.lines"; done | awk -v devices="$devices" '
     $2 == "does-not-compile" { print; next }

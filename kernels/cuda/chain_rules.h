@@ -76,11 +76,20 @@ static inline bool gated_goes_along(const struct tec_gemm_args *a,
     return same && whole && chain_apart(a, then->y, then->ldy);
 }
 
-/* Of a vision tower, which has many rows, alone; as the rotation of float32. */
-static inline bool gelu_goes_along(const struct tec_gemm_args *a, const struct tec_map_args *then)
+/* What stands behind products of vision towers alone: those have many rows, and no rmsnorm that a
+ * product could begin with. */
+static inline bool chain_is_of_tower(const struct tec_gemm_args *a,
+                                     const struct tec_norm_args *norm)
+{
+    return a->max_rows > 32 && !norm;
+}
+
+static inline bool gelu_goes_along(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                                   const struct tec_map_args *then)
 {
     bool same = then->rows == a->rows && then->max_rows == a->max_rows && then->ldx == a->ldy;
-    return a->max_rows > 32 && same && then->cols <= a->n && chain_apart(a, then->y, then->ldy);
+    return chain_is_of_tower(a, norm) && same && then->cols <= a->n &&
+           chain_apart(a, then->y, then->ldy);
 }
 
 static inline bool rope_reads(const struct tec_gemm_args *a, const struct tec_rope_args *then)
@@ -89,9 +98,10 @@ static inline bool rope_reads(const struct tec_gemm_args *a, const struct tec_ro
     return same && (then->q_at < 0 || chain_apart(a, then->q, then->ldq));
 }
 
-static inline bool heads_go_along(const struct tec_gemm_args *a, const struct tec_rope_args *then)
+static inline bool heads_go_along(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
+                                  const struct tec_rope_args *then)
 {
-    return a->max_rows > 32 && rope_reads(a, then) && !then->cos_sin;
+    return chain_is_of_tower(a, norm) && rope_reads(a, then) && !then->cos_sin;
 }
 
 static TEC_ANYWHERE inline int rope_pairs(const struct tec_rope_args *then)

@@ -28,9 +28,9 @@ struct gemm_tile {
     const char *name;
     int terms; /* of x, in the multiplies; 0: as many as the product asks for */
     int columns, rows, k, stages, threads, shared;
-    int registers, walking, normed; /* of a thread; walking over splits; with a norm in front */
-    int resident;                   /* blocks of a multiprocessor at most; 0: as many as fit */
-    int clocks; /* of a step of two terms of all resident blocks; 0: not known */
+    int registers, normed; /* of a thread; with a norm in front */
+    int resident;          /* blocks of a multiprocessor at most; 0: as many as fit */
+    int clocks;            /* of a step of two terms of all resident blocks; 0: not known */
 };
 
 #ifdef __cplusplus
@@ -40,20 +40,19 @@ struct gemm_tile {
 #endif
 
 GEMM_TABLE struct gemm_tile gemm_tiles[GEMM_TILES] = {
-    {"none", 0, 16, 1, 16, 0, 0, 0, 0, 0, 0, 0, 0},
-#define MMA_TILE(name, terms, across, down, m, n, k, stages, registers, walking, normed) \
-    {#name,                                                                              \
-     terms,                                                                              \
-     (across) * (m)*16,                                                                  \
-     (down) * (n)*8,                                                                     \
-     k,                                                                                  \
-     stages,                                                                             \
-     (across) * (down)*32,                                                               \
-     (stages) * ((across) * (m) * (k)*32 + (down) * (n)*8 * ((k) + 8) * 4),              \
-     registers,                                                                          \
-     walking,                                                                            \
-     normed,                                                                             \
-     0,                                                                                  \
+    {"none", 0, 16, 1, 16, 0, 0, 0, 0, 0, 0, 0},
+#define MMA_TILE(name, terms, across, down, m, n, k, stages, registers, normed) \
+    {#name,                                                                     \
+     terms,                                                                     \
+     (across) * (m)*16,                                                         \
+     (down) * (n)*8,                                                            \
+     k,                                                                         \
+     stages,                                                                    \
+     (across) * (down)*32,                                                      \
+     (stages) * ((across) * (m) * (k)*32 + (down) * (n)*8 * ((k) + 8) * 4),     \
+     registers,                                                                 \
+     normed,                                                                    \
+     0,                                                                         \
      0},
 #define GROUP_TILE(name, terms, n, groups, k, stages, registers)                   \
     {#name,                                                                        \
@@ -66,7 +65,6 @@ GEMM_TABLE struct gemm_tile gemm_tiles[GEMM_TILES] = {
      (stages) * (8 * (k)*32 + (terms) * (groups) * (n) * (k)*16) + 24 * (stages) + \
          (groups) * (n)*32,                                                        \
      registers,                                                                    \
-     0,                                                                            \
      registers,                                                                    \
      2,                                                                            \
      0},
@@ -79,7 +77,6 @@ GEMM_TABLE struct gemm_tile gemm_tiles[GEMM_TILES] = {
      stages,                                                             \
      (across)*256 + 32,                                                  \
      (stages) * ((across)*8 * 64 * 32 + (n)*2 * 1024) + 16 * (stages),   \
-     registers,                                                          \
      registers,                                                          \
      0,                                                                  \
      resident,                                                           \
@@ -96,7 +93,6 @@ GEMM_TABLE struct gemm_tile gemm_tiles[GEMM_TILES] = {
      registers,                                                                                  \
      0,                                                                                          \
      0,                                                                                          \
-     0,                                                                                          \
      0},
 #define INT8_TILE(name, deep, across, n, registers)                     \
     {#name,                                                             \
@@ -110,10 +106,9 @@ GEMM_TABLE struct gemm_tile gemm_tiles[GEMM_TILES] = {
      registers,                                                         \
      0,                                                                 \
      0,                                                                 \
-     0,                                                                 \
      0},
 #define F32_TILE(name, columns, rows, m, n, k, registers) \
-    {#name, 1, columns, rows, k, 1, (columns) / (m) * ((rows) / (n)), 0, registers, 0, 0, 0, 0},
+    {#name, 1, columns, rows, k, 1, (columns) / (m) * ((rows) / (n)), 0, registers, 0, 0, 0},
 #include "kernels/cuda/gemm_tiles.def"
 };
 

@@ -37,7 +37,10 @@ struct scaled {
  * This is a Then that reads nothing. */
 struct reads_nothing {
     enum : int { TOGETHER = 2 }; /* groups of 8 rows that it has registers for at once */
-    enum : bool { WIDE = true }; /* a kernel with as few registers as terms_wide may end so */
+    enum : bool {
+        WIDE = true,  /* a kernel with as few registers as terms_wide may end so */
+        MIDDLE = true /* by warp groups, so may one of 17 to 128 rows */
+    };
     struct nothing {
     };
     __device__ __forceinline__ nothing place_of(int) const
@@ -121,7 +124,7 @@ static __device__ __forceinline__ void halves_of(const Finish &finish, const sum
 
 /* All panels in their order. */
 template <class Then> struct single_finish {
-    enum : bool { PAIRS = false, WIDE = Then::WIDE };
+    enum : bool { PAIRS = false, WIDE = Then::WIDE, MIDDLE = Then::MIDDLE };
     struct tec_gemm_args a;
     Then then;
 
@@ -166,7 +169,7 @@ template <class Then> struct single_finish {
 
 /* Panels in pairs: Then has pairs() and panel(pair, 0 or 1), and gets the column of the first. */
 template <class Then> struct pair_finish {
-    enum : bool { PAIRS = true, WIDE = Then::WIDE };
+    enum : bool { PAIRS = true, WIDE = Then::WIDE, MIDDLE = Then::MIDDLE };
     struct tec_gemm_args a;
     Then then;
 

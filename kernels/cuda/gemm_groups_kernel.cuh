@@ -242,12 +242,14 @@ template <class Finish> struct group_product : product<Finish> {
                 return start<groups_8>();
             if (c.tile == GEMM_groups_16)
                 return start<groups_16>();
+        }
+        if constexpr (FEW && Finish::MIDDLE)
             if (c.tile == GEMM_groups_32)
                 return start<groups_32>();
-        }
-        if (c.tile == GEMM_groups_64)
-            return start<groups_64>();
-        if (c.tile == GEMM_NONE)
+        if constexpr (Finish::MIDDLE)
+            if (c.tile == GEMM_groups_64)
+                return start<groups_64>();
+        if (gemm_tiles[c.tile].terms != 0 || c.tile == GEMM_NONE)
             return false;
         return ask.rounded ? start_many<1>(ask) : start_many<2>(ask);
     }

@@ -62,15 +62,18 @@ static __device__ __forceinline__ int run_steps(sums<S::M, S::N> &c, const Feed 
     return step;
 }
 
-/* A block's work. Blocks: rows (those that share weights run together), columns, splits. */
-template <class S, class Finish, class Front, bool WALK>
+/* A block's work. Blocks: rows (those that share weights run together), columns, splits. Without
+ * blocks for them it walks over the splits, be there many or one: asked at run time, a kernel for
+ * each was half of what took long to compile. */
+template <class S, class Finish, class Front>
 static __device__ __forceinline__ void
 multiply_tile(const struct tec_gemm_args &a, const Finish &finish, const Front &front,
               const struct split &split, const struct exchange &exchange)
 {
     TEC_SHARED(unsigned char, shared);
     int part = (int)blockIdx.z, at = part * split.each;
-    int end = WALK ? split.blocks : min(at + split.each, split.blocks);
+    bool walk = S::WALKS && gridDim.z == 1;
+    int end = walk ? split.blocks : min(at + split.each, split.blocks);
     struct feed<S, Finish, Front> feed = {
         a, finish, front, shared, 0, 0, 0, at, split.blocks, 0
     };
@@ -101,40 +104,41 @@ multiply_tile(const struct tec_gemm_args &a, const Finish &finish, const Front &
     sums<S::M, S::N> c, total;
     for (int step = 0, s = 1; step < feed.steps; s++) {
         clear(c);
-        int stop = WALK ? min(s * split.each / S::STEP, feed.steps) : feed.steps;
+        int stop = walk ? min(s * split.each / S::STEP, feed.steps) : feed.steps;
         step = run_steps<S>(c, feed, lane, step, stop, groups > 0);
-        if (WALK)
+        if (S::WALKS)
             fold(total, c, s == 1);
     }
-    if (!WALK && split.count > 1 &&
-        !gather<S::M, S::N, S::THREADS>(c, exchange, feed.tile * (int)gridDim.x + (int)blockIdx.x,
+    sums<S::M, S::N> &all = S::WALKS ? total : c;
+    if (S::SHARES && !walk && split.count > 1 &&
+        !gather<S::M, S::N, S::THREADS>(all, exchange, feed.tile * (int)gridDim.x + (int)blockIdx.x,
                                         part, split.count, groups))
         return;
     int taken[S::M];
     TEC_UNROLL
     for (int i = 0; i < S::M; i++)
         taken[i] = feed.panel(warp % S::ACROSS * S::M + i);
-    finish.run(WALK ? total : c, taken, mine, rows);
+    finish.run(all, taken, mine, rows);
 }
 
 /* Code for sm_90a has the kernels of gemm_groups_kernel.cuh instead; these are not started there.
  */
-template <class S, class Finish, bool WALK>
-static __global__ void __launch_bounds__(S::THREADS, S::resident(WALK))
+template <class S, class Finish>
+static __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
     gemm_kernel(struct tec_gemm_args a, Finish finish, struct split split, struct exchange exchange)
 {
 #ifndef __CUDA_ARCH_FEAT_SM90_ALL
-    multiply_tile<S, Finish, no_front, WALK>(a, finish, no_front(), split, exchange);
+    multiply_tile<S, Finish, no_front>(a, finish, no_front(), split, exchange);
 #endif
 }
 
 template <class S, class Finish>
-static __global__ void __launch_bounds__(S::THREADS, S::resident(false))
+static __global__ void __launch_bounds__(S::THREADS, S::RESIDENT)
     gemm_normed_kernel(struct tec_gemm_args a, Finish finish, struct norm_front front,
                        struct split split, struct exchange exchange)
 {
 #ifndef __CUDA_ARCH_FEAT_SM90_ALL
-    multiply_tile<normed_tile<S>, Finish, norm_front, false>(a, finish, front, split, exchange);
+    multiply_tile<normed_tile<S>, Finish, norm_front>(a, finish, front, split, exchange);
 #endif
 }
 
@@ -159,18 +163,19 @@ template <class Finish, bool NORM = false> struct product {
         return dim3((unsigned)ceil_div(a->max_rows, S::ROWS),
                     (unsigned)ceil_div(finish.places(), S::PANELS), (unsigned)split.count);
     }
-    template <class S, bool WALK> void start() const
+    template <class S> bool start(bool walk) const
     {
         struct exchange exchange = {reinterpret_cast<float4 *>(launch->partials), launch->tickets};
         dim3 blocks = grid<S>(), threads(S::THREADS);
-        if (WALK)
+        if (walk)
             blocks.z = 1;
         if constexpr (NORM)
             tec_cuda_start(launch, gemm_normed_kernel<S, Finish>, blocks, threads,
                            normed_tile<S>::SHARED, *a, finish, norm, split, exchange);
         else
-            tec_cuda_start(launch, gemm_kernel<S, Finish, WALK>, blocks, threads, S::SHARED, *a,
-                           finish, split, exchange);
+            tec_cuda_start(launch, gemm_kernel<S, Finish>, blocks, threads, S::SHARED, *a, finish,
+                           split, exchange);
+        return true;
     }
     /* Start the tile that was chosen; false: none was. */
     template <bool FEW, class S64, class S128> bool start_chosen(const struct gemm_choice &c) const
@@ -178,23 +183,18 @@ template <class Finish, bool NORM = false> struct product {
         typedef std::conditional_t<Finish::PAIRS, rows_8_pairs, rows_8> rows_8;
         if constexpr (FEW) {
             if (c.tile == GEMM_rows_8 || c.tile == GEMM_rows_8_pairs)
-                return start<rows_8, false>(), true;
+                return start<rows_8>(false);
             if (c.tile == GEMM_rows_16)
-                return start<rows_16, false>(), true;
+                return start<rows_16>(false);
             if (c.tile == GEMM_rows_32)
-                return start<rows_32, false>(), true;
+                return start<rows_32>(false);
         }
         if (c.tile == GEMM_rows_64_narrow)
-            return start<rows_64_narrow, false>(), true;
-        bool small = c.tile == GEMM_rows_64 || c.tile == GEMM_rounded_rows_64;
-        if (small && !c.walk)
-            return start<S64, false>(), true;
-        if constexpr (!NORM) {
-            if (small)
-                return start<S64, true>(), true;
-            if (c.tile != GEMM_NONE)
-                return c.walk ? start<S128, true>() : start<S128, false>(), true;
-        }
+            return start<rows_64_narrow>(false);
+        if (c.tile == GEMM_rows_64 || c.tile == GEMM_rounded_rows_64)
+            return start<S64>(c.walk);
+        if constexpr (!NORM)
+            return c.tile != GEMM_NONE && start<S128>(c.walk);
         return false;
     }
 };

@@ -45,6 +45,7 @@ template <class S> struct normed_tile : S {
         STAGE = S::STAGE + VECTORS * S::K * 4,
         SCALES_AT = S::STAGES * STAGE,
         SHARED = SCALES_AT + S::ROWS * 4,
+        WALKS = false,            /* few rows */
         LARGE = S::M * S::N >= 8, /* sums leave fewer registers */
         TOGETHER = LARGE ? 1 : 2, /* rows that a warp measures */
         UNROLL = LARGE ? 1 : S::STEP

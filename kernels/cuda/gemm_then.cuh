@@ -17,7 +17,7 @@ bool tec_cuda_gemm_normed(const struct tec_gemm_args *a, const struct tec_norm_a
 #include "kernels/cuda/chains.def"
 #undef THEN
 
-/* With tiles of 8 to 32 rows where FEW. */
+/* With tiles of 8 to 32 rows, and perhaps a norm, where FEW. */
 template <bool FEW, class Finish>
 static bool start_product(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
                           const Finish &finish, struct tec_cuda_launch *launch)
@@ -41,14 +41,14 @@ static bool start_product(const struct tec_gemm_args *a, const struct tec_norm_a
             product.front.a = *norm;
         return product.template start_chosen<FEW>(choice, ask);
     }
-    if (norm) {
+    if constexpr (FEW) {
         struct product<Finish, true> product = {
-            a, finish, choice.split, launch,
-            {
-                *norm
-            }
+            a, finish, choice.split, launch, {},
         };
-        return product.template start_chosen<FEW, rows_64, rows_128>(choice);
+        if (norm) {
+            product.norm.a = *norm;
+            return product.template start_chosen<FEW, rows_64, rows_128>(choice);
+        }
     }
     struct product<Finish> product = {
         a, finish, choice.split, launch
@@ -67,10 +67,10 @@ static bool start_pairs(const struct tec_gemm_args *a, const struct tec_norm_arg
     return start_product<true>(a, norm, pair_finish<Then>{*a, then}, launch);
 }
 
-/* Start a chain that only many rows have. */
+/* Start a chain that only many rows have, without a norm. */
 template <class Then>
-static bool start_singles(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
-                          const Then &then, struct tec_cuda_launch *launch)
+static bool start_singles(const struct tec_gemm_args *a, const Then &then,
+                          struct tec_cuda_launch *launch)
 {
-    return start_product<false>(a, norm, single_finish<Then>{*a, then}, launch);
+    return start_product<false>(a, NULL, single_finish<Then>{*a, then}, launch);
 }

@@ -19,7 +19,7 @@ struct store_gelu : reads_nothing {
 static bool start(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
                   const struct tec_map_args *then, bool erf, struct tec_cuda_launch *launch)
 {
-    return gelu_goes_along(a, then) && start_singles(a, norm, store_gelu{{}, *then, erf}, launch);
+    return gelu_goes_along(a, norm, then) && start_singles(a, store_gelu{{}, *then, erf}, launch);
 }
 
 bool tec_cuda_gemm_then_gelu(const struct tec_gemm_args *a, const struct tec_norm_args *norm,

@@ -55,7 +55,7 @@ struct store_heads : reads_nothing {
 /* Pairs of panels: 16 columns of the first half of a head and those that they rotate with; k and v
  * become bf16. */
 struct store_rotated : reads_nothing {
-    enum : bool { WIDE = false };
+    enum : bool { WIDE = false, MIDDLE = false }; /* chain_rope_fits */
     struct tec_rope_args a;
 
     __host__ __device__ int pairs() const
@@ -109,7 +109,7 @@ struct store_rotated : reads_nothing {
 bool tec_cuda_gemm_then_rope_f32(const struct tec_gemm_args *a, const struct tec_norm_args *norm,
                                  const struct tec_rope_args *then, struct tec_cuda_launch *launch)
 {
-    return heads_go_along(a, then) && start_singles(a, norm, store_heads{{}, *then}, launch);
+    return heads_go_along(a, norm, then) && start_singles(a, store_heads{{}, *then}, launch);
 }
 
 bool tec_cuda_gemm_then_rope_bf16(const struct tec_gemm_args *a, const struct tec_norm_args *norm,

@@ -30,13 +30,11 @@ template <int TERMS_, int ACROSS_, int DOWN_, int M_, int N_, int K_, int STAGES
         LDX = K + 8,        /* floats */
         WEIGHTS = PANELS * PIECE,
         STAGE = WEIGHTS + ROWS * LDX * 4,
-        SHARED = STAGES * STAGE
+        SHARED = STAGES * STAGE,
+        WALKS = M * N >= 8,           /* a block may walk over the splits */
+        SHARES = M * N <= 8,          /* blocks may share them */
+        RESIDENT = M * N <= 8 ? 2 : 1 /* blocks that there should be registers for */
     };
-    /* Blocks that a multiprocessor should have registers for; 0: as it comes. */
-    static constexpr int resident(bool walk)
-    {
-        return M * N <= 8 ? 2 : walk ? 1 : 0;
-    }
     static_assert(STEP_BLOCKS % STEP == 0, "a split is whole steps");
     static_assert(SHARED <= 99 * 1024, "more than a block has on small devices");
 };

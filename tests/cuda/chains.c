@@ -205,6 +205,14 @@ static void run(enum tec_kernel_id next, int about, struct outcome *o)
     download(o->out, at.out, sizeof o->out);
 }
 
+/* What is of towers stands behind no product that begins with its norm. */
+static bool parted(enum tec_kernel_id next, int about)
+{
+    bool tower =
+        next == TEC_KERNEL_gelu || next == TEC_KERNEL_gelu_erf || next == TEC_KERNEL_rope_f32;
+    return tower && (about & NORM_PASSES) && !(about & (UNREAD | NARROW));
+}
+
 /* The same commands with and without; `together`: kernels that it takes less, none of which writes
  * what lies between. */
 static void compare(enum tec_kernel_id next, int about, int together)
@@ -217,7 +225,7 @@ static void compare(enum tec_kernel_id next, int about, int together)
     CHECK(memcmp(o.out, apart.out, sizeof o.out) == 0);
     bool wrote_y = memcmp(o.y, apart.y, sizeof o.y) == 0;
     bool wrote_mid = memcmp(o.mid, apart.mid, sizeof o.mid) == 0;
-    CHECK_INT(wrote_y, ==, together == 0 || (about & PASSES) == 0 || (about & ROTATED) != 0);
+    CHECK_INT(wrote_y, ==, together == 0 || (about & PASSES) == 0 || parted(next, about));
     CHECK_INT(wrote_mid, ==,
               together == 0 || (about & NORM_PASSES) == 0 || (about & (UNREAD | NARROW)) != 0);
 }
@@ -265,7 +273,7 @@ TEST(a_norm_that_passes_is_done_with_its_product)
 {
     set_up();
     for (int i = 0; i < NEXTS; i++) {
-        compare(nexts[i], NORMED | NORM_PASSES | PASSES, 2);
+        compare(nexts[i], NORMED | NORM_PASSES | PASSES, parted(nexts[i], NORM_PASSES) ? 1 : 2);
         compare(nexts[i], NORMED | NORM_PASSES, 1);
     }
     tear_down();

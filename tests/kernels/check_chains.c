@@ -138,7 +138,7 @@ static void map(struct conform *c, enum tec_kernel_id next, int rows, int k, boo
     struct place out = {m.y, (size_t)rows * (size_t)m.ldy * sizeof *m.y};
     struct front f;
     put_front(c, &f, norm, &a);
-    both(c, f.norm, &a, next, &m, &out, 1, f.may && rows > 32);
+    both(c, f.norm, &a, next, &m, &out, 1, f.may && !norm && rows > 32);
 }
 
 static struct tec_gated_args gated_args(struct conform *c, const struct tec_gemm_args *a)
@@ -230,7 +230,7 @@ static void rope(struct conform *c, int rows, int k, bool rotated, bool norm)
     struct front f;
     put_front(c, &f, norm, &a);
     both(c, f.norm, &a, rotated ? TEC_KERNEL_rope_bf16 : TEC_KERNEL_rope_f32, &p, out, PLACES,
-         f.may && (rotated ? cuda_tier_rope_fits(rows) : rows > 32));
+         f.may && (rotated ? cuda_tier_rope_fits(rows) : !norm && rows > 32));
 }
 
 /* Check every pair and every triple at this size, for a device that the tiles fill or leave
