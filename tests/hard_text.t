@@ -116,11 +116,24 @@ done
 [ $? -ne 0 ] && grep -qF "(p99: see 100 + goal 300 + act 100 + talk 600)" "$W/out" &&
     grep -qF "(p99: see 100 + goal 300 + act 100 + talk 600 + look 100 + move 100)" "$W/out"
 ok $? "and a text before what is due later"
-for set in 'draft={model="main",tokens=2}' 'when=policy()' 'deadline=hard { ms = 800, on_miss = "zeros" }' 'deadline=hard { ms = 800, limit = 3 }'; do
+"$T" check $P $random --costs "$W/costs.costs" >"$W/out" 2>&1
+[ $? -eq 0 ] && grep -q "W115.*800 ms holds.* 1400 ms (p99: see 100 + act 100 + talk 1200)" "$W/out"
+ok $? "three texts may be asked for at once, in two launches, which is told"
+"$T" check $P $random --costs "$W/costs.costs" --set nodes.talk.supersede=true >"$W/out" 2>&1
+[ $? -eq 0 ] && ! grep -q W115 "$W/out"
+ok $? "not where a new one ends the one before"
+"$T" check $P $random --costs "$W/costs.costs" --set "nodes.talk.spawn=on_request()" >"$W/out" 2>&1
+[ $? -ne 0 ] && grep -q "critical path 1400 ms (p99: see 100 + act 100 + talk 1200)" "$W/out"
+ok $? "and those that come by requests alone are counted"
+"$T" policy check policies/slack_k.lua --pipeline $P $random --costs "$W/costs.costs" -n 200 >"$W/out" 2>&1
+grep -q "hard nodes take see 100 + act 100 + talk [0-9]* = [0-9]* ms, due after 800 ms" "$W/out"
+ok $? "policy check, which asks for more, names the chain with the texts"
+for set in 'when=policy()' 'deadline=hard { ms = 800, on_miss = "zeros" }' 'deadline=hard { ms = 800, on_miss = "hold" }' \
+    'deadline=hard { ms = 800, limit = 3 }'; do
     cp tests/pipelines/two_models_arm.lua $P "$W"
     echo "return extend('hard_text.lua', { name = 'more', nodes = { decode { name = 'talk', $set } } })" >"$W/more.lua"
     "$T" check "$W/more.lua" --root . >"$W/out" 2>&1
-    [ $? -ne 0 ] && grep -q "E070" "$W/out"
+    [ $? -ne 0 ] && grep -q "E071" "$W/out"
     ok $? "which has no $set: no policy decides about it, and a robot is given nothing else for it"
 done
 echo "1..$n"

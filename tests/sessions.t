@@ -417,7 +417,7 @@ refuses() { # refuses CODE WHAT PIPELINE ARGUMENTS...
     [ $? -ne 0 ] && grep -q "error\[$code\].*$what" "$W/out" && grep -q -- "-->" "$W/out"
     ok $? "refused: $what"
 }
-refuses E070 "fills a ring of 7 stages for each of 10 sessions" pipelines/openvla_ring.lua --set frame.sessions=10
+refuses E072 "fills a ring of 7 stages for each of 10 sessions" pipelines/openvla_ring.lua --set frame.sessions=10
 "$T" check pipelines/openvla_ring.lua --set frame.sessions=2 --set capture.max_graphs=2 >"$W/out" 2>&1
 ok $? "a ring of each robot has the captures of one"
 refuses E011 "4 observations in a launch" $many --set frame.sessions=2

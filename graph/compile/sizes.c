@@ -12,7 +12,7 @@ static enum tec_status check_texts(const struct tec_plan_spec *s, const struct t
 {
     if (s->segments < 0 || s->segments > 4096 || s->segment_tokens < 0 ||
         s->segment_tokens > 1 << 20 ||
-        (s->segments && (s->segment_tokens < 1 || s->stages || tec_head_rows(m) ||
+        (s->segments && (s->segment_tokens < 1 || (s->stages && !s->apart) || tec_head_rows(m) ||
                          m->text.keys_f32 || m->vision.n_before + m->vision.n_behind > 0)))
         return tec_fail(err, TEC_INVALID,
                         "a memory of %d segments a prompt, %d tokens computed together, cannot be "

@@ -6,6 +6,7 @@
  * (graph/load/refusals.c); what depends on the model is refused here, with the file and line of the
  * declaration, before any memory is taken. */
 #include "graph/compile/spec.h"
+#include "graph/load/pipeline_texts.h"
 
 #include "graph/nodes/tables.h"
 
@@ -237,16 +238,14 @@ static int pictures_of(const struct tec_node_set *set)
     return pictures < set->model->n_slots ? pictures : set->model->n_slots;
 }
 
-/* A memory's segments are placed in the kv.frame, in front of the prefill's query. */
+/* A memory's segments are placed in the prefill's keys, in front of the prefill's query. */
 static enum tec_status check_memory(const struct tec_node_set *set, const struct tec_decl_node *n,
                                     struct tec_error *err)
 {
-    if (set->ring || n->into.index != set->prefill->writes.index)
+    if (n->into.index != set->prefill->writes.index)
         return tec_spec_refuse(
             &n->where, TEC_MALFORMED, err,
-            "segments are brought into the kv.frame that the prefill writes; not "
-            "so by",
-            n->name);
+            "segments are brought into the keys that the prefill writes; not so by", n->name);
     if (n->partition.index >= 0 && n->partition.index != set->prefill->partition.index)
         return tec_spec_refuse(
             &n->where, TEC_MALFORMED, err,
@@ -368,16 +367,18 @@ static enum tec_status fill_prefill(const struct tec_node_set *set, struct tec_e
 }
 
 /* If the pipeline has hard nodes, cut a secondary chain's prefill into slices of layers, so that it
- * fits into the time that they leave. */
+ * fits into the time that they leave. That of a hard text's draft runs before it, in one. */
 static void fill_secondary(const struct tec_node_set *set)
 {
     const struct tec_pipeline *p = set->pipeline;
     int layers = set->model->text.stack.layers, most = p->capture.slices;
-    set->spec->secondary = true;
-    set->spec->slices = 1;
+    bool hard = false;
     for (int i = 0; i < p->n_nodes; i++)
-        if (!p->nodes[i].culled && p->nodes[i].deadline.kind == TEC_DEADLINE_HARD)
-            set->spec->slices = most && most < layers ? most : layers;
+        hard |= !p->nodes[i].culled && p->nodes[i].deadline.kind == TEC_DEADLINE_HARD;
+    set->spec->secondary = true;
+    set->spec->slices = !hard || tec_pipeline_proposes_first(p, set->prefill->chain) ? 1
+                        : most && most < layers                                      ? most
+                                                                                     : layers;
 }
 
 /* A head makes the chunk of the prefill's last rows: there is nothing of it to compute later. */

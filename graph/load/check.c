@@ -113,7 +113,7 @@ static void check_node(struct checker *c, int i)
                    "a kv.frame, kv.requests or kv.ring");
     check_kind(c, i, &n->or_kv, "or_kv", frame, "a kv.frame");
     check_kind(c, i, &n->from, "from", bit(TEC_RESOURCE_SEGMENTS), "a kv.segments");
-    check_kind(c, i, &n->into, "into", frame, "a kv.frame");
+    check_kind(c, i, &n->into, "into", frame | ring, "a kv.frame or kv.ring");
     check_kind(c, i, &n->memory, "into", bit(TEC_RESOURCE_SEGMENTS), "a kv.segments");
     check_kind(c, i, &out, "out", bit(TEC_RESOURCE_BUFFER), "a buffer");
     check_prev(c, i);

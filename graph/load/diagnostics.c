@@ -401,7 +401,7 @@ bool tec_only_refused(const struct tec_diagnostics *d)
 {
     int refused = 0;
     for (int i = 0; i < d->n; i++)
-        refused += d->list[i].code == TEC_E070;
+        refused += d->list[i].code >= TEC_E070 && d->list[i].code <= TEC_E072;
     return refused == d->n_errors;
 }
 

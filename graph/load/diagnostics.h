@@ -87,7 +87,7 @@ enum tec_diagnostics_format { TEC_PRINT_TEXT, TEC_PRINT_JSON, TEC_PRINT_GITHUB }
 void tec_diagnostics_print(const struct tec_diagnostics *d, enum tec_diagnostics_format format,
                            FILE *out);
 
-/* Are all errors E070, if there are any? */
+/* Are all errors E070, E071 or E072, if there are any? */
 bool tec_only_refused(const struct tec_diagnostics *d);
 
 /* For callers that stop at the first error: its place and sentence, and how many there are.

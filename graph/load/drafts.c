@@ -6,6 +6,7 @@
  * leaves both out, as the field `draft` says all of them. Decode nodes over one prefix that have
  * one model propose share its prefill. */
 #include "graph/load/loader.h"
+#include "graph/load/pipeline_texts.h"
 
 #include <string.h>
 
@@ -60,6 +61,15 @@ int tec_pipeline_draft(const struct tec_pipeline *p, const struct tec_decl_node 
     return added < 0 ? -1 : p->nodes[added].chain;
 }
 
+bool tec_pipeline_proposes_first(const struct tec_pipeline *p, int chain)
+{
+    bool first = false;
+    for (int i = 0; i < p->n_nodes; i++)
+        first |=
+            tec_pipeline_draft(p, &p->nodes[i]) == chain && tec_pipeline_awaited(p, &p->nodes[i]);
+    return first && chain >= 0;
+}
+
 /* The lists of a pipeline with room for what is added; the values behind them are kept beside. */
 struct lists {
     struct tec_decl_node *nodes;
@@ -111,6 +121,11 @@ static void add(struct tec_loader *ld, struct lists *l, int at)
     struct tec_decl_resource *keys = &l->resources[p->n_resources];
     struct tec_decl_node *added = &l->nodes[p->n_nodes];
     *keys = p->resources[reader->writes.index];
+    if (keys->kind == TEC_RESOURCE_RING) { /* of one sequence, which is not decoded in the ring */
+        keys->kind = TEC_RESOURCE_FRAME;
+        keys->tokens -= keys->stages;
+        keys->stages = 0;
+    }
     keys->name = name;
     keys->where = n->draft.where;
     keys->model = n->draft.model.index;

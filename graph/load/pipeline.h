@@ -21,9 +21,11 @@
 
 enum { TEC_MAX_RANK = 4, TEC_PIPELINE_SCHEMA = 1 };
 
-/* Of one pipeline; more are E070: prompts of decode nodes, models that run, prefills of different
+/* Of one pipeline; more are E072: prompts of decode nodes, models that run, prefills of different
  * prompts, nodes that make texts. All nodes may make actions. */
 enum { TEC_MAX_ROBOTS = 8 };
+/* Request slots of all chains and sessions together, and so rows of a decision; more are E072. */
+enum { TEC_MAX_ROWS = 64 };
 enum { TEC_MAX_PROMPTS = 8, TEC_MAX_MODELS = 4, TEC_MAX_CHAINS = 8, TEC_MAX_DECODERS = 8 };
 enum { TEC_MAX_NODES = 32, TEC_MAX_ACTIONS = TEC_MAX_NODES };
 enum { TEC_MAX_MEMORIES = 8 }; /* memory_load nodes, of all chains together */
@@ -393,7 +395,8 @@ struct tec_load_options {
 /* Load, merge overlays, apply --set, check, resolve. Everything wrong with the file is reported in
  * `d` (initialised by the caller; sorted on return), warnings too.
  * TEC_OK: *out is a pipeline without errors. TEC_MALFORMED: there are errors, *out is untouched.
- * TEC_UNSUPPORTED: the same, and all of them are E070; with options->any such a pipeline is TEC_OK.
+ * TEC_UNSUPPORTED: the same, and all of them are E070, E071 or E072; with options->any such a pipeline is
+ * TEC_OK.
  * TEC_IO: the file cannot be read. TEC_NO_MEMORY. The sentence in `err` names the first error. */
 enum tec_status tec_pipeline_load(struct tec_pipeline **out, const struct tec_load_options *options,
                                   struct tec_heap *heap, struct tec_diagnostics *d,

@@ -32,6 +32,8 @@ bool tec_pipeline_reads_text(const struct tec_pipeline *p, const struct tec_decl
                              const struct tec_decl_node *text);
 bool tec_pipeline_acts_on(const struct tec_pipeline *p, const struct tec_decl_node *action,
                           const struct tec_decl_node *text);
+/* drafts.c: does a chain read for the draft of a text that a frame waits for? */
+bool tec_pipeline_proposes_first(const struct tec_pipeline *p, int chain);
 bool tec_pipeline_awaited(const struct tec_pipeline *p, const struct tec_decl_node *text);
 bool tec_pipeline_keeps_keys(const struct tec_pipeline *p, const struct tec_decl_node *text);
 /* Has it a hard deadline, and no hard node waits for it? Then it is made behind its chain's actions

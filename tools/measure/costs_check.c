@@ -31,18 +31,50 @@ static const char *prompt_name(const struct tec_cost_table *t, const struct tec_
     return n->name;
 }
 
-/* The longest text that a frame waits for, of all sessions: a launch each of a ranking; of a decode
- * the steps of its tokens, and one that reads the last token where its key is an action's. */
+/* Does a node take request slots from a range, and keep one of them for its texts alone? */
+static bool keeps_slot(const struct tec_pipeline *p, const struct tec_decl_node *n,
+                       const struct tec_decl_slots *of, int chain)
+{
+    bool text = n->kind == TEC_DECL_DECODE || n->kind == TEC_DECL_SCORE;
+    bool own = text && !n->culled && n->chain == chain && !tec_pipeline_rings(p, n) &&
+               tec_pipeline_slots(p, chain, n).first == of->first;
+    return own && (tec_pipeline_awaited(p, n) ||
+                   (n->kv.index >= 0 && p->resources[n->kv.index].kind == TEC_RESOURCE_FRAME));
+}
+
+/* Texts of a hard node that a frame may have of one session. Its trigger begins one. Where others
+ * do, and with `all` of those who may ask for one besides, there are as many as slots that no other
+ * node keeps. A new one of a node that supersedes ends the one before. */
+static int texts_of(const struct tec_pipeline *p, const struct tec_decl_node *n, bool all)
+{
+    const struct tec_decl_slots slots = tec_pipeline_slots(p, n->chain, n);
+    int most = slots.n;
+    for (int i = 0; i < p->n_nodes; i++) {
+        const struct tec_decl_node *o = &p->nodes[i];
+        if (!o->culled && o->chain == n->chain && tec_pipeline_keeps_keys(p, o) &&
+            tec_pipeline_slots(p, n->chain, o).first == slots.first)
+            most--; /* its last finished text */
+        most -= o != n && keeps_slot(p, o, &slots, n->chain);
+    }
+    bool asked = all || n->spawn.kind == TEC_SPAWN_ON_REQUEST;
+    bool one = !asked || n->supersede || p->resources[n->kv.index].kind == TEC_RESOURCE_FRAME;
+    return one || most < 1 ? 1 : most;
+}
+
+/* The longest texts that a frame waits for, of all sessions: a launch each of a ranking; of a
+ * decode the steps of its tokens, and one that reads the last token where its key is an action's.
+ */
 static double text_ms(const struct tec_cost_table *t, const struct tec_pipeline *p,
-                      const struct tec_decl_node *n)
+                      const struct tec_decl_node *n, bool all)
 {
     const struct tec_ints *batch = &p->capture.batch;
-    int sessions = p->frame.sessions, most = batch->n ? batch->item[batch->n - 1] : sessions;
+    int texts = p->frame.sessions * texts_of(p, n, all),
+        most = batch->n ? batch->item[batch->n - 1] : 1;
     if (n->kind == TEC_DECL_SCORE)
-        return sessions * p99_ms(t, n->name, 0);
+        return texts * p99_ms(t, n->name, 0);
     double ms = 0.0;
-    for (int at = 0; at < sessions; at += most)
-        ms += p99_ms(t, n->name, sessions - at < most ? sessions - at : most);
+    for (int at = 0; at < texts; at += most)
+        ms += p99_ms(t, n->name, texts - at < most ? texts - at : most);
     return (n->max_tokens + tec_pipeline_keeps_keys(p, n)) * ms;
 }
 
@@ -58,15 +90,15 @@ static int together_of(const struct tec_cost_table *t, const struct tec_decl_nod
 /* A hard node's launches in a frame: of a prefill and the action with it as many as the
  * observations of all sessions take, of another action one a session. */
 static double hard_ms(const struct tec_cost_table *t, const struct tec_pipeline *p,
-                      const struct tec_decl_node *n)
+                      const struct tec_decl_node *n, bool all)
 {
     const struct tec_ints *together = &p->capture.sessions;
     int sessions = p->frame.sessions,
         most = together->n ? together->item[together->n - 1] : sessions;
     if (n->kind == TEC_DECL_DECODE || n->kind == TEC_DECL_SCORE)
-        return text_ms(t, p, n);
+        return text_ms(t, p, n, all);
     const char *name = prompt_name(t, p, n);
-    bool alone = n->kind == TEC_DECL_ACTION && !tec_pipeline_with_prefill(p, n);
+    bool alone = n->proposes || (n->kind == TEC_DECL_ACTION && !tec_pipeline_with_prefill(p, n));
     if (sessions < 2 || alone || name != n->name) /* so is a recall a launch of one session */
         return sessions * p99_ms(t, name, 0);
     int each = together_of(t, n, most), launches = (sessions + each - 1) / each;
@@ -195,7 +227,8 @@ static struct forwards forwards_of(const struct tec_cost_table *t, const struct 
         f.apart = n->pack_with.index < 0;
         f.stages = p->resources[n->kv.index].stages;
         f.ms += f.apart
-                    ? p->frame.sessions * p99_ms(t, p->nodes[p->chains[n->chain].prefill].name, 0)
+                    ? p->frame.sessions *
+                          p99_ms(t, prompt_name(t, p, &p->nodes[p->chains[n->chain].prefill]), 0)
                     : 0.0;
         f.rings += p->frame.sessions;
     }
@@ -222,7 +255,7 @@ static int turn_of(const struct tec_cost_table *t, const struct tec_pipeline *p,
 /* What a frame runs before a node, in words, and how long that takes. */
 struct before {
     double ms;
-    char text[200];
+    char text[TEC_CHAIN_TEXT];
 };
 
 static void add_before(struct before *b, const char *name, double ms)
@@ -230,13 +263,24 @@ static void add_before(struct before *b, const char *name, double ms)
     size_t used = strlen(b->text);
     b->ms += ms;
     if (used + 64 < sizeof b->text)
-        snprintf(b->text + used, sizeof b->text - used, "%.40s %.3g + ", name, ms);
+        snprintf(b->text + used, sizeof b->text - used, "%.40s %.4g + ", name, ms);
+}
+
+/* The hard text that a draft's prefill runs before; of any other node the node. */
+static const struct tec_decl_node *proposed_to(const struct tec_pipeline *p,
+                                               const struct tec_decl_node *n)
+{
+    for (int i = 0; n->proposes && i < p->n_nodes; i++)
+        if (tec_pipeline_draft(p, &p->nodes[i]) == n->chain &&
+            tec_pipeline_awaited(p, &p->nodes[i]))
+            return &p->nodes[i];
+    return n;
 }
 
 /* What runs before a chain, and of its own nodes before `hard` (NULL: the chain is a ring's). The
  * first session waits for the others. */
 static struct before before_of(const struct tec_cost_table *t, const struct tec_pipeline *p,
-                               int chain, const struct tec_decl_node *hard)
+                               int chain, const struct tec_decl_node *hard, bool all)
 {
     const struct tec_decl_node *ring;
     struct before b = {.ms = 0.0};
@@ -246,10 +290,11 @@ static struct before before_of(const struct tec_cost_table *t, const struct tec_
         if (host_of(t, p, i) == i && chain_is_before(p, turn_of(t, p, i), chain, hard))
             add_before(&b, p->resources[ring->kv.index].name, forwards_of(t, p, i).ms);
     for (int i = 0; i < p->n_nodes; i++) {
-        const struct tec_decl_node *n = &p->nodes[i];
-        bool own = hard && n->chain == chain && is_before(p, n, hard);
-        if (is_timed(n) && (own || is_earlier(p, n, chain, hard)))
-            add_before(&b, prompt_name(t, p, n), hard_ms(t, p, n));
+        const struct tec_decl_node *n = &p->nodes[i], *of = proposed_to(p, n);
+        bool own =
+            hard && of->chain == chain && (is_before(p, of, hard) || (of != n && of == hard));
+        if (is_timed(n) && (own || is_earlier(p, of, chain, hard)))
+            add_before(&b, prompt_name(t, p, n), hard_ms(t, p, n, all));
     }
     return b;
 }
@@ -260,7 +305,7 @@ static void check_ring(struct tec_diagnostics *d, const struct tec_cost_table *t
     const struct tec_decl_node *n = tec_pipeline_ring(p, ring);
     int host = host_of(t, p, ring);
     const struct forwards f = forwards_of(t, p, host);
-    const struct before b = before_of(t, p, turn_of(t, p, host), NULL);
+    const struct before b = before_of(t, p, turn_of(t, p, host), NULL, false);
     if (n->deadline.kind != TEC_DEADLINE_HARD || b.ms + f.ms <= n->deadline.ms)
         return;
     struct tec_diagnostic *entry = tec_diagnostics_add(
@@ -275,19 +320,38 @@ static void check_ring(struct tec_diagnostics *d, const struct tec_cost_table *t
                          ceil(b.ms + f.ms), path);
 }
 
+/* In time by itself: with as many texts as may be asked for, too? */
+static void check_asked(struct tec_diagnostics *d, const struct tec_cost_table *t,
+                        const struct tec_pipeline *p, const struct tec_decl_node *n)
+{
+    struct before b = before_of(t, p, n->chain, n, true);
+    add_before(&b, n->name, hard_ms(t, p, n, true));
+    if (b.ms <= n->deadline.ms)
+        return;
+    struct tec_diagnostic *entry = tec_diagnostics_add(
+        d, TEC_W115, n->deadline.where_ms,
+        "hard deadline %g ms holds for the texts that triggers begin, not for as many as may be "
+        "asked for in one frame: %.4g ms (p99: %.*s)",
+        n->deadline.ms, b.ms, (int)strlen(b.text) - 3, b.text);
+    tec_diagnostics_help(d, entry,
+                         "supersede = true or fewer slots of the texts, if anybody asks for them");
+}
+
 /* Of an action, or of a hard text. */
 static void check_action(struct tec_diagnostics *d, const struct tec_cost_table *t,
                          const struct tec_pipeline *p, const struct tec_decl_node *n,
                          const char *path)
 {
-    const struct before b = before_of(t, p, n->chain, n);
-    double own = hard_ms(t, p, n);
-    if (b.ms + own <= n->deadline.ms)
+    const struct before b = before_of(t, p, n->chain, n, false);
+    double own = hard_ms(t, p, n, false);
+    if (b.ms + own <= n->deadline.ms) {
+        check_asked(d, t, p, n);
         return;
+    }
     struct tec_diagnostic *entry = tec_diagnostics_add(
         d, TEC_E031, n->deadline.where_ms,
         "hard deadline %g ms is shorter than the measured critical path %.4g ms (p99: %s%.40s "
-        "%.3g)",
+        "%.4g)",
         n->deadline.ms, b.ms + own, b.text, n->name, own);
     tec_diagnostics_help(d, entry,
                          "a deadline of at least %g ms, fewer steps or cameras, or a faster "
@@ -295,15 +359,38 @@ static void check_action(struct tec_diagnostics *d, const struct tec_cost_table 
                          ceil(b.ms + own), path);
 }
 
+static bool is_due(const struct tec_pipeline *p, const struct tec_decl_node *n)
+{
+    bool hard = n->kind == TEC_DECL_ACTION || tec_pipeline_awaited(p, n);
+    return is_timed(n) && n->deadline.kind == TEC_DEADLINE_HARD && hard;
+}
+
+bool tec_profile_costs_longest(const struct tec_cost_table *table, const struct tec_pipeline *p,
+                               struct tec_costs_chain *out)
+{
+    double least = (double)INFINITY;
+    for (int i = 0; i < p->n_nodes; i++) {
+        const struct tec_decl_node *n = &p->nodes[i];
+        if (!is_due(p, n))
+            continue;
+        struct before b = before_of(table, p, n->chain, n, true);
+        add_before(&b, n->name, hard_ms(table, p, n, true));
+        if (n->deadline.ms - b.ms >= least)
+            continue;
+        least = n->deadline.ms - b.ms;
+        out->ms = b.ms;
+        out->due_ms = n->deadline.ms;
+        snprintf(out->text, sizeof out->text, "%.*s", (int)strlen(b.text) - 3, b.text);
+    }
+    return least < (double)INFINITY;
+}
+
 void tec_profile_costs_check(struct tec_diagnostics *d, const struct tec_cost_table *table,
                              const struct tec_pipeline *pipeline, const char *path)
 {
     for (int i = 0; tec_pipeline_ring(pipeline, i); i++)
         check_ring(d, table, pipeline, i, path);
-    for (int i = 0; i < pipeline->n_nodes; i++) {
-        const struct tec_decl_node *n = &pipeline->nodes[i];
-        bool hard = n->kind == TEC_DECL_ACTION || tec_pipeline_awaited(pipeline, n);
-        if (is_timed(n) && n->deadline.kind == TEC_DEADLINE_HARD && hard)
-            check_action(d, table, pipeline, n, path);
-    }
+    for (int i = 0; i < pipeline->n_nodes; i++)
+        if (is_due(pipeline, &pipeline->nodes[i]))
+            check_action(d, table, pipeline, &pipeline->nodes[i], path);
 }

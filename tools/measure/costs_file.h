@@ -18,4 +18,16 @@ enum tec_status tec_profile_costs_open(const struct tec_cost_table **out,
 void tec_profile_costs_check(struct tec_diagnostics *d, const struct tec_cost_table *table,
                              const struct tec_pipeline *pipeline, const char *path);
 
+/* What a frame runs up to the end of a hard node, in words: "see 100 + talk 600 + act 100". */
+enum { TEC_CHAIN_TEXT = 1024 };
+struct tec_costs_chain {
+    double ms, due_ms; /* at p99; the node's deadline */
+    char text[TEC_CHAIN_TEXT];
+};
+
+/* The chain with the least time left, or the most that there is too little: of actions and hard
+ * texts, not of rings. False: no node has a hard deadline. */
+bool tec_profile_costs_longest(const struct tec_cost_table *table, const struct tec_pipeline *p,
+                               struct tec_costs_chain *out);
+
 #endif

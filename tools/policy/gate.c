@@ -4,6 +4,7 @@
 
 #include "policies/host/state.h"
 #include "tools/api/topology.h"
+#include "tools/measure/costs_file.h"
 #include "tools/policy/gate_run.h"
 #include "tools/policy/workload.h"
 
@@ -32,7 +33,7 @@ static enum tec_status report(struct gate *g, bool ok, const char *name, struct 
 static enum tec_status report(struct gate *g, bool ok, const char *name, struct tec_error *err,
                               const char *format, ...)
 {
-    char detail[700];
+    char detail[TEC_CHAIN_TEXT + 500];
     va_list args;
     va_start(args, format);
     vsnprintf(detail, sizeof detail, format, args);
@@ -128,19 +129,30 @@ static enum tec_status check_starvation(struct gate *g, struct tec_error *err)
                   (long long)r->admitted, (long long)s->finished);
 }
 
+/* What hard nodes take by themselves: texts with as many as there is room for in a frame. */
+static void tell_hard(const struct gate *g, char *out, size_t size)
+{
+    struct tec_costs_chain chain;
+    if (g->topology.n_rings == 0 && tec_profile_costs_longest(&g->costs, g->pipeline, &chain))
+        snprintf(out, size, "hard nodes take %s = %.4g ms, due after %.4g ms", chain.text, chain.ms,
+                 chain.due_ms);
+    else
+        snprintf(out, size, "the nodes that are no language take %.0f us of %lld us",
+                 tec_workload_hard_us(&g->costs, &g->topology), (long long)g->topology.period_us);
+}
+
 static enum tec_status check_deadline(struct gate *g, struct tec_error *err)
 {
     const struct tec_gate_run *r = &g->runs[AT_P99];
     const struct tec_summary *s = &r->simulator.summary;
+    char hard[TEC_CHAIN_TEXT + 100];
+    tell_hard(g, hard, sizeof hard);
     if (s->missed || tec_summary_late(s) || s->skipped)
         return report(g, false, "hard deadline", err,
                       "with every launch at its p99: %lld of %lld frames missed, the first %lld, "
-                      "%lld actions late, %lld ticks skipped; the nodes that are no language take "
-                      "%.0f us of %lld us",
+                      "%lld actions late, %lld ticks skipped; %s",
                       (long long)s->missed, (long long)s->frames, (long long)r->first_missed,
-                      (long long)tec_summary_late(s), (long long)s->skipped,
-                      tec_workload_hard_us(&g->costs, &g->topology),
-                      (long long)g->topology.period_us);
+                      (long long)tec_summary_late(s), (long long)s->skipped, hard);
     return report(g, true, "hard deadline", err, "no miss in %lld frames with every launch at p99",
                   (long long)s->frames);
 }

@@ -316,8 +316,10 @@ static void add_chain(struct tec_loop_options *l, struct tec_engine *e, int chai
     int texts[TEC_MAX_TEXTS], n_texts = tec_pipeline_texts(p, chain, texts);
     const struct tec_decl_node *said = tec_pipeline_prompt_waits(p, chain);
     for (int i = 0; said && i < n_texts; i++)
-        if (texts[i] >= p->n_inputs && p->nodes + p->inputs[texts[i]].writer - 1 == said)
+        if (texts[i] >= p->n_inputs && p->nodes + p->inputs[texts[i]].writer - 1 == said) {
             c->hears = 1 + texts[i] - p->n_inputs;
+            c->hears_at = i;
+        }
     c->due_ns = isfinite(due_ms) ? llround(due_ms * 1000.0) * 1000 : 0;
     c->depth = tec_pipeline_depth(p, chain);
     if (ring) {

@@ -6,6 +6,7 @@
  * are loaded for the first of its chains and used by all. The first chain makes the frames, so the
  * engine shows its objects under their short names. */
 #include "graph/run/engine/engine_models.h"
+#include "graph/load/pipeline_texts.h"
 
 #include "base/store/find.h"
 
@@ -307,13 +308,17 @@ enum tec_status tec_engine_describe_drafts(struct tec_engine *e, struct tec_erro
     return TEC_OK;
 }
 
-/* Can the rings of two chains share forwards? Each has its own depth, but both turn alike. */
-static bool joinable(const struct tec_engine_chain *host, const struct tec_engine_chain *c)
+/* Can the rings of two chains share forwards? Each has its own depth, but both turn alike, and wait
+ * for the same text. */
+static bool joinable(const struct tec_engine *e, int at, int of)
 {
+    const struct tec_pipeline *p = e->options.pipeline;
+    const struct tec_engine_chain *host = &e->chains[at], *c = &e->chains[of];
     const struct tec_plan_spec *a = &host->spec, *b = &c->spec;
-    return host->of == c->of && !host->joins && a->stages == b->stages && a->shifts == b->shifts &&
-           a->gathers == b->gathers && a->apart == b->apart && !a->request_slots &&
-           !b->request_slots && (a->rings + b->rings) * a->stages <= TEC_MAX_STAGES;
+    return tec_pipeline_prompt_waits(p, at) == tec_pipeline_prompt_waits(p, of) &&
+           host->of == c->of && !host->joins && a->stages == b->stages && a->shifts == b->shifts &&
+           a->gathers == b->gathers && a->apart == b->apart && !a->request_slots && !a->segments &&
+           !b->segments && !b->request_slots && (a->rings + b->rings) * a->stages <= TEC_MAX_STAGES;
 }
 
 static int larger(int a, int b)
@@ -339,7 +344,7 @@ void tec_engine_join_rings(struct tec_engine *e)
 {
     for (int i = 1; i < e->n_chains; i++)
         for (int j = 0; j < i && e->chains[i].spec.stages && !e->chains[i].joins; j++)
-            if (joinable(&e->chains[j], &e->chains[i])) {
+            if (joinable(e, j, i)) {
                 join(&e->chains[j], &e->chains[i]);
                 e->chains[i].joins = 1 + j;
             }

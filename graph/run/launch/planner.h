@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { TEC_MAX_AXIS = 64, TEC_MAX_NOTES = 8, TEC_MAX_ROWS = 64 };
+enum { TEC_MAX_AXIS = 64, TEC_MAX_NOTES = 8 };
 enum { TEC_MAX_RINGS = 8 };
 enum { TEC_MAX_LAYERS = 128, TEC_MAX_SEGMENTS = 128 }; /* of memory that is loaded */
 

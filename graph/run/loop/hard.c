@@ -286,15 +286,6 @@ const struct tec_scheduled_kind tec_scheduled_prefix = {.next = next_prefix,
 
 /* --- a chain --------------------------------------------------------------------------------- */
 
-static void add_texts(struct tec_loop *l, struct tec_chain *c, int who, int before)
-{
-    if (!c->says)
-        return;
-    tec_schedule_add(l, &tec_scheduled_text, c, who, before);
-    if (l->text_keys)
-        tec_schedule_add(l, &tec_scheduled_keys, c, 0, 0);
-}
-
 /* What needs no prefix of this frame: chunks that leave again, actions on an earlier frame's. Then
  * the region for the new one; true: there is one. */
 static bool add_early(struct tec_loop *l, struct tec_chain *c, int who)
@@ -319,8 +310,8 @@ static void add_late(struct tec_loop *l, struct tec_chain *c, int who)
         const struct tec_action *a = &l->o.actions[c->acts[i]];
         if (a->prev || in_frame(l, c, c->acts[i]) || goes_on(l, c->acts[i]))
             continue;
-        if (a->waits_for)
-            add_texts(l, c, who, c->acts[i]);
+        if (a->waits_for && c->says)
+            tec_loop_add_texts(l, c, who, c->acts[i]);
         tec_schedule_add(l, &tec_scheduled_action, c, who, c->acts[i]);
     }
 }
@@ -343,5 +334,6 @@ void tec_loop_add_hard(struct tec_loop *l, struct tec_chain *c)
         if (l->input)
             add_late(l, c, i);
     }
-    add_texts(l, c, l->n_own - 1, -1);
+    if (c->says)
+        tec_loop_add_texts(l, c, l->n_own - 1, -1);
 }

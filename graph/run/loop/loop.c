@@ -92,13 +92,8 @@ static void refuse_asks(struct tec_tick *tick)
     }
 }
 
-/* Which texts of a chain are new to the frame's session: bit 0, any; bit 1 + i, that one. Called
- * once a frame, as it updates the record of texts seen. */
-static unsigned instructed(struct tec_chain *c, const struct tec_chain_input *input,
-                           const struct tec_tick *tick)
+unsigned tec_loop_news(struct tec_text_given *given, const struct tec_chain_input *input)
 {
-    int session = tick->session >= 0 && tick->session < TEC_MAX_TICKING ? tick->session : 0;
-    struct tec_text_given *given = &c->given[session];
     unsigned news = 0;
     for (int i = 0; i <= TEC_MAX_TEXTS; i++)
         news |= !given->seen || given->keys[i] != input->keys[i] ? 1U << i : 0U;
@@ -137,10 +132,11 @@ static void change_requests(struct tec_loop *l, const struct tec_frame_input *in
     tec_requests_expire(l);
     tec_requests_sweep(l);
     unsigned spawn = tick->spawn;
+    int session = tick->session >= 0 && tick->session < TEC_MAX_TICKING ? tick->session : 0;
     for (int m = 0; input && m < l->o.n_chains; m++) {
         struct tec_ring_state *ring = l->chains[m].ring;
-        unsigned news = instructed(&l->chains[m], &input->chains[m], tick);
-        if ((news & 1U) && ring && ring->flushes)
+        unsigned news = tec_loop_news(&l->chains[m].given[session], &input->chains[m]);
+        if ((news & 1U) && ring && ring->flushes && !l->chains[m].late)
             tec_ring_flush(l, tec_ring_own(l, ring));
         spawn |= on_change(l, m, news) & ~tick->mute;
     }
@@ -346,6 +342,14 @@ unsigned tec_loop_spawns(const struct tec_loop *l, int64_t frame)
         if (l->o.decoders[d].every && frame % l->o.decoders[d].every == 0)
             spawn |= 1U << d;
     return spawn;
+}
+
+unsigned tec_loop_spawns_next(const struct tec_loop *l, struct tec_counted *counted,
+                              const struct tec_frame_input *input)
+{
+    if (counted->episode != input->episode)
+        *counted = (struct tec_counted){.episode = input->episode};
+    return tec_loop_spawns(l, counted->n++);
 }
 
 const struct tec_loop_options *tec_loop_settings(const struct tec_loop *l)

@@ -97,6 +97,7 @@ struct tec_loop_chain {
         *rooms;     /* [TEC_MAX_PENDING] not in frames, with a memory: its prompts
                      * change places with these; else NULL. The caller drops them */
     int hears;      /* 1 + the stream whose text of this frame its prefill waits for; 0 = none */
+    int hears_at;   /* which of the texts that it reads that is */
     int64_t due_ns; /* the earliest deadline of its actions and of chains that wait for its texts,
                      * after the tick; 0 = none */
     int depth;      /* chains of one deadline run in this order, then in theirs */
@@ -317,6 +318,16 @@ struct tec_tick tec_loop_tick(const struct tec_loop *loop, int64_t tick_ns, unsi
 
 /* Bit set of the decoders that start a request in a frame of this number. */
 unsigned tec_loop_spawns(const struct tec_loop *loop, int64_t frame);
+
+/* Observations of a session's newest episode that frames had; of none: zeros. */
+struct tec_counted {
+    int64_t episode, n;
+};
+
+/* The same with a session's next observation, which is counted: every(n) begins anew with an
+ * episode, at its first observation. */
+unsigned tec_loop_spawns_next(const struct tec_loop *loop, struct tec_counted *counted,
+                              const struct tec_frame_input *input);
 
 /* Returns the options that the loop was made with. */
 const struct tec_loop_options *tec_loop_settings(const struct tec_loop *loop);

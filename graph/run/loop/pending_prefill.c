@@ -113,6 +113,8 @@ void tec_pending_prefill_join(struct tec_loop *l, struct tec_request *r)
     const struct tec_decoder *d = &l->o.decoders[r->decoder];
     r->pending = l->chains[d->chain].in_frames ? -1 : join(l, d->chain);
     r->draft.pending = d->draft ? join(l, d->draft - 1) : -1;
+    if (d->draft && d->awaited)
+        l->pending[r->draft.pending].first = true;
 }
 
 static void drop(struct tec_loop *l, struct tec_pending_prefill *a, int64_t at_ns)
@@ -194,8 +196,8 @@ static struct tec_pending_prefill *next_of(struct tec_loop *l, const bool *seen)
 {
     struct tec_pending_prefill *best = NULL;
     for (int i = 0; i < n_pending(l); i++)
-        if (l->pending[i].waiting > 0 && !seen[i] && first_row(l, &l->pending[i]) >= 0 &&
-            (!best || sooner(l, &l->pending[i], best)))
+        if (l->pending[i].waiting > 0 && !l->pending[i].first && !seen[i] &&
+            first_row(l, &l->pending[i]) >= 0 && (!best || sooner(l, &l->pending[i], best)))
             best = &l->pending[i];
     return best;
 }
@@ -222,6 +224,16 @@ void tec_pending_prefill_plan(struct tec_loop *l)
         if (a->now < more && (a->region >= 0 || a->now > 0))
             return;
     }
+}
+
+void tec_pending_prefill_first(struct tec_loop *l, int pending)
+{
+    struct tec_pending_prefill *a = pending < 0 ? NULL : &l->pending[pending];
+    if (!a || a->now > 0)
+        return;
+    a->now = total_of(l, a) - a->done;
+    l->turns[l->n_turns] = pending;
+    tec_schedule_add(l, &tec_scheduled_slice, &l->chains[a->chain], 0, l->n_turns++);
 }
 
 bool tec_pending_prefill_ready(const struct tec_loop *l, const struct tec_request *r)

@@ -5,6 +5,7 @@
  * Slots: with rotation a sequence keeps the slot of its turn, and the ring turns by counting. With
  * shifting the slot is the stage, and tokens are moved after every forward, oldest first. */
 #include "graph/run/loop/ring_own.h"
+#include "graph/run/loop/state_texts.h"
 
 #include <string.h>
 
@@ -332,7 +333,7 @@ static bool next_forward(struct tec_loop *l, struct tec_scheduled *it)
     for (int i = 0; i < f->n; i++)
         f->rows[i] = &f->item[i]->row;
     for (int i = 0; i < f->entering; i++)
-        f->prefixes[i] = &tec_chain_input(l, f->ring[i]->chain, f->ring[i]->input)->prefix;
+        f->prefixes[i] = &f->ring[i]->input->prefix;
     *it->launch = (struct tec_launch){.kind = TEC_LAUNCH_packed,
                                       .packed = {.in = {.prefixes = f->prefixes,
                                                         .rows = f->rows,
@@ -381,6 +382,7 @@ static bool next_enter(struct tec_loop *l, struct tec_scheduled *it)
     const struct tec_ring_state *ring = ring_of(l, it);
     it->observed = (struct tec_observed){.region = ring->items[ring->n - 1].region,
                                          .input = tec_chain_input(l, it->chain, l->input)};
+    tec_loop_recompute(l, it->chain, it->observed.input->memory);
     *it->launch =
         (struct tec_launch){.kind = TEC_LAUNCH_prefix, .prefix = {.each = &it->observed, .n = 1}};
     return true;
@@ -412,7 +414,7 @@ static void open_frame(struct tec_loop *l, struct tec_ring_state *ring,
 {
     ring->ran = true;
     ring->who = l->turn;
-    ring->input = input;
+    ring->input = input ? tec_chain_input(l, ring->chain, input) : NULL;
     ring->forwards = tec_ring_forwards(l, ring);
     ring->seen = ring->seen << 1 | (input != NULL);
     ring->broken <<= 1;
@@ -466,9 +468,20 @@ static void add_moves(struct tec_loop *l, int at)
     }
 }
 
+/* A text that its prefill has waited for is an instruction as any other. */
+static void hear(struct tec_loop *l, struct tec_ring_state *ring)
+{
+    tec_loop_hear(l, ring->chain);
+    if (ring->chain->late && ring->flushes &&
+        (tec_loop_news(&ring->given, tec_chain_input(l, ring->chain, l->input)) & 1U))
+        tec_ring_flush(l, ring);
+}
+
 /* Of the session whose turn it is. */
 static void add_ring(struct tec_loop *l, struct tec_ring_state *ring)
 {
+    if (l->input)
+        hear(l, ring);
     open_frame(l, ring, l->input);
     l->flight.rings[l->flight.n_rings++] = ring;
     if (l->input && tec_ring_spec(ring)->apart)

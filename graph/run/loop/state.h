@@ -56,6 +56,7 @@ struct tec_pending_prefill {
     int chain, session;
     int64_t frame;          /* that they were born in */
     int waiting, done, now; /* requests; slices that have run, and that run in this frame */
+    bool first;             /* hard texts wait for it: it is whole in its frame */
     int region, rows;       /* from its first slice on; -1 = none */
     int n, *ids;            /* its prompt: [text_tokens of its plan] */
     int n_pictures;
@@ -129,10 +130,11 @@ struct tec_ring_state {
     int n;                               /* in flight */
     bool ran;                            /* in this frame */
     int who;                             /* its session's place in this frame */
-    const struct tec_frame_input *input; /* that it takes in in this frame; NULL = none */
+    const struct tec_chain_input *input; /* that it takes in in this frame; NULL = none */
     int forwards;                        /* of this frame */
     int forwards_left;                   /* behind the one that runs */
     int64_t episode;                     /* of the newest observation */
+    struct tec_text_given given;         /* of that, where its prefill waits for one of them */
     int64_t turn;
     bool filling;
     uint64_t seen, broken;
@@ -381,6 +383,10 @@ bool tec_loop_before(const struct tec_loop *l, int a, int b);
 /* Is an optional node left out of the frame? */
 bool tec_loop_leaves_out(const struct tec_loop *l, int node);
 
+/* loop.c: which texts of an input are new: bit 0, any; bit 1 + i, that one. Asked once a frame, as
+ * it updates the record of those seen. */
+unsigned tec_loop_news(struct tec_text_given *given, const struct tec_chain_input *input);
+
 /* pending_prefill.c: prefills that requests wait for. */
 void tec_pending_prefill_join(struct tec_loop *l, struct tec_request *r); /* at its birth */
 void tec_pending_prefill_leave(struct tec_loop *l, struct tec_request *r, int64_t at_ns);
@@ -389,6 +395,8 @@ const struct tec_pending_prefill *tec_pending_prefill_of(const struct tec_loop *
                                                          const struct tec_request *r);
 int tec_pending_prefill_left(const struct tec_loop *l, const struct tec_request *r); /* slices */
 void tec_pending_prefill_plan(struct tec_loop *l); /* which slices run in this frame */
+/* One that a hard text waits for goes in (-1: none), once a frame. */
+void tec_pending_prefill_first(struct tec_loop *l, int pending);
 /* Has it a prefix by the time that language runs? */
 bool tec_pending_prefill_ready(const struct tec_loop *l, const struct tec_request *r);
 /* The segments of the prefill of a chain that is begun next for a session (-1: for any); NULL =

@@ -3,7 +3,8 @@
  * others come behind all actions of their chain, and behind the chains that are due no later than
  * they are, so that language delays no action that is due before it.
  *
- * They are rows of launches like other texts, but no decision is asked about them. */
+ * They are rows of launches like other texts, but no decision is asked about them. Where a model
+ * proposes their tokens, its prefill comes before them, whole. */
 #include "graph/run/loop/schedule.h"
 #include "graph/run/loop/state_texts.h"
 
@@ -14,16 +15,15 @@ bool tec_loop_awaits(const struct tec_loop *l, const struct tec_request *r)
     return l->o.decoders[r->decoder].awaited;
 }
 
-/* Is it of what the item makes, and of a session of this frame? */
-static bool is_due(const struct tec_loop *l, const struct tec_request *r,
-                   const struct tec_scheduled *it)
+/* Is it one that the chain makes then, and of a session of this frame? */
+static bool is_due(const struct tec_loop *l, const struct tec_request *r, const struct tec_chain *c,
+                   int of)
 {
-    bool behind = it->of == BEHIND;
     bool here = l->n_own < 2 && r->session == l->tick->session;
     for (int i = 0; i < l->n_own && l->n_own > 1; i++)
         here |= l->own[i].tick->session == r->session && l->own[i].input;
-    return here && !r->ended && tec_loop_awaits(l, r) && tec_chain_of(l, r) == it->chain &&
-           l->o.decoders[r->decoder].behind == behind;
+    return here && !r->ended && tec_loop_awaits(l, r) && tec_chain_of(l, r) == c &&
+           l->o.decoders[r->decoder].behind == (of == BEHIND);
 }
 
 bool tec_loop_says(const struct tec_loop *l, int decoder)
@@ -36,17 +36,20 @@ bool tec_loop_says(const struct tec_loop *l, int decoder)
 }
 
 /* The next rows of one launch, behind those that the decision has ordered: as many as the largest
- * captured batch takes, a ranking alone. Returns how many, *k the steps that the longest needs. */
+ * captured batch takes, of those with drafts one node's, a ranking alone. Returns how many, *k the
+ * steps that the longest needs. */
 static int next_rows(struct tec_loop *l, const struct tec_scheduled *it, int *k)
 {
     const struct tec_plan_spec *s = &it->chain->plan->spec;
-    int n = 0, largest = s->n_batches ? s->batches[s->n_batches - 1] : 1;
+    int n = 0, draft = -1, largest = s->n_batches ? s->batches[s->n_batches - 1] : 1;
     *k = 1;
     for (int i = 0; i < l->n_live && n < largest; i++) {
         const struct tec_request *r = &l->requests[i];
         bool ranks = l->o.decoders[r->decoder].tree != NULL;
-        if (!is_due(l, r, it) || (ranks && n))
+        int own = tec_loop_drafts(l, r->decoder) ? r->decoder : -1;
+        if (!is_due(l, r, it->chain, it->of) || (n && (ranks || own != draft)))
             continue;
+        draft = own;
         int left = r->row.left + r->row.waiting;
         l->order[l->n_order + n++] = i;
         *k = left > *k ? left : *k;
@@ -60,7 +63,7 @@ static int next_rows(struct tec_loop *l, const struct tec_scheduled *it, int *k)
 static void store(struct tec_loop *l, const struct tec_scheduled *it)
 {
     for (int i = 0; i < l->n_live; i++)
-        if (is_due(l, &l->requests[i], it) && !l->requests[i].stored)
+        if (is_due(l, &l->requests[i], it->chain, it->of) && !l->requests[i].stored)
             tec_loop_store(l, i);
 }
 
@@ -83,11 +86,19 @@ static bool next_text(struct tec_loop *l, struct tec_scheduled *it)
     return n > 0;
 }
 
-void tec_loop_add_behind(struct tec_loop *l, struct tec_chain *c)
+void tec_loop_add_texts(struct tec_loop *l, struct tec_chain *c, int who, int of)
 {
-    tec_schedule_add(l, &tec_scheduled_text, c, l->n_own - 1, BEHIND);
+    for (int i = 0; i < l->n_live; i++)
+        if (is_due(l, &l->requests[i], c, of))
+            tec_pending_prefill_first(l, l->requests[i].draft.pending);
+    tec_schedule_add(l, &tec_scheduled_text, c, who, of);
     if (l->text_keys)
         tec_schedule_add(l, &tec_scheduled_keys, c, 0, 0);
+}
+
+void tec_loop_add_behind(struct tec_loop *l, struct tec_chain *c)
+{
+    tec_loop_add_texts(l, c, l->n_own - 1, BEHIND);
 }
 
 const struct tec_scheduled_kind tec_scheduled_text = {

@@ -7,6 +7,8 @@
 #include "graph/run/loop/state.h"
 #include "graph/run/loop/state_texts.h"
 
+#include <xxhash.h>
+
 void tec_loop_post_text(struct tec_loop *l, const struct tec_request *r, int64_t at_ns)
 {
     int stream = l->o.decoders[r->decoder].stream - 1;
@@ -81,6 +83,14 @@ void tec_loop_read_text(struct tec_loop *l, int chain)
         tell_read(l, l->chains[chain].prefill_node, &reads[i]);
 }
 
+/* By its tokens, as a text of an observation has a key by its bytes. */
+static void set_key(struct tec_late_input *late, int text, const struct tec_text_version *v)
+{
+    uint64_t *keys = late->in.keys;
+    keys[1 + text] = XXH3_64bits(v->tokens, (size_t)v->n * sizeof *v->tokens);
+    keys[0] = XXH3_64bits(keys + 1, TEC_MAX_TEXTS * sizeof *keys);
+}
+
 void tec_loop_hear(struct tec_loop *l, struct tec_chain *c)
 {
     int chain = tec_chain_index(l, c);
@@ -102,6 +112,8 @@ void tec_loop_hear(struct tec_loop *l, struct tec_chain *c)
     if (newer && n < 1 && in->maker.make)
         tell_unread(l, &(struct tec_unread){err.message, l->o.chains[chain].hears - 1, v->request});
     *late = (struct tec_late_input){.opened = l->n_opened, .in = *in};
+    if (v)
+        set_key(late, l->o.chains[chain].hears_at, v);
     if (n > 0) {
         late->in.prefix.n_text = n;
         read->request = v->request;

@@ -27,13 +27,13 @@ static bool reads_state(const struct tec_secondary_reader *r, const struct tec_p
 }
 
 /* The template that the prefill names; else the robot's for one that reads the state, else "plain".
- */
+ * A draft's prefill reads the state where it is in the prompt that it proposes to. */
 static enum tec_status find_template(struct tec_secondary_reader *r,
                                      const struct tec_session_options *o,
                                      const struct tec_robot *robot, struct tec_arena *arena,
                                      struct tec_error *err)
 {
-    bool state = reads_state(r, o->pipeline);
+    bool state = reads_state(r, o->pipeline) && (!r->node->proposes || robot->state_in_prompt);
     const char *name = r->node->template        ? r->node->template
                        : !state                 ? "plain"
                        : robot->prompt_template ? robot->prompt_template

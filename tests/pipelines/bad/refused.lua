@@ -1,4 +1,4 @@
--- Valid graphs that this release does not run, about the nodes of two models.
+-- Graphs that this release does not run, or that mean nothing, about the nodes of two models.
 return pipeline {
   name   = "refused", schema = 1,
   models = { arm = model { arch = "any" }, planner = model { arch = "any" } },

@@ -1,4 +1,4 @@
--- Valid graphs that this release does not run, about prefills that wait for a text.
+-- Prefills that wait for a text that they do not read, or that no frame makes.
 return pipeline {
   name = "refused_prompt", schema = 1, models = { main = model { arch = "any" } },
   frame = frame { period_ms = 100 },
@@ -8,6 +8,7 @@ return pipeline {
     kv.frame { name = "obs", tokens = 64 }, kv.frame { name = "high", tokens = 64 }, kv.frame { name = "low", tokens = 64 },
     kv.frame { name = "deep", tokens = 64 }, kv.segments { name = "mem", tokens = 32 }, buffer { name = "d", shape = { 4, 7 } },
     kv.requests { name = "lang", tokens = 128, slots = 2, share_prefix = "obs" },
+    kv.frame { name = "wide", tokens = 64 }, kv.requests { name = "told", tokens = 128, slots = 2, share_prefix = "wide" },
     kv.requests { name = "plans", tokens = 128, slots = 2, share_prefix = "high" },
     kv.ring { name = "ring", stages = 7, tokens = 128 },
     buffer { name = "a", shape = { 4, 7 } }, buffer { name = "b", shape = { 4, 7 } }, buffer { name = "c", shape = { 7 } },
@@ -19,6 +20,8 @@ return pipeline {
     prefill { name = "look", model = "main", reads = { "said", "base" }, writes = "high", after = "say" },
     decode { name = "plan", model = "main", kv = "plans", spawn = every(9), max_tokens = 4, out = stream "plan" },
     prefill { name = "deaf", model = "main", reads = { "prompt", "base" }, writes = "low", after = "say" },
+    prefill { name = "muse", model = "main", reads = { "plan" }, writes = "wide", after = "plan" },
+    decode { name = "tell", model = "main", kv = "told", spawn = every(9), max_tokens = 4, out = stream "told" },
     action { name = "late", model = "main", kv = "low", out = "b", deadline = hard { ms = 50 } },
     memory_load { name = "recall", model = "main", reads = { "past" }, from = "mem", into = "deep", after = "mull" },
     prefill { name = "mull", model = "main", reads = { "base", "said" }, writes = "deep", after = "say" },

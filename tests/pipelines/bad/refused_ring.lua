@@ -1,4 +1,4 @@
--- Valid graphs that this release does not run, about rings, and about keys without a prefill.
+-- Graphs that this release does not run, or that mean nothing, about rings, and about keys without a prefill.
 return pipeline {
   name   = "refused_ring", schema = 1,
   models = { a = model { arch = "any" }, b = model { arch = "any" }, c = model { arch = "any" }, d = model { arch = "any" } },
@@ -11,11 +11,11 @@ return pipeline {
     kv.requests { name = "lang", tokens = 128, slots = 2, share_prefix = "one" },
     kv.requests { name = "told", tokens = 128, slots = 2, share_prefix = "three" },
     kv.frame { name = "bare", tokens = 64 }, kv.segments { name = "mem", tokens = 64 },
-    kv.frame { name = "ctx", tokens = 64 }, kv.segments { name = "notes", tokens = 64 },
+    kv.frame { name = "ctx", tokens = 64 }, kv.segments { name = "notes", tokens = 64 }, kv.segments { name = "facts", tokens = 64 },
     buffer { name = "chunk", shape = { 1, 4 } }, buffer { name = "second", shape = { 1, 4 } },
   },
   nodes = {
-    prefill { name = "see", model = "a", reads = { "base", "prompt" }, writes = "one" },
+    prefill { name = "see", model = "a", reads = { "base", "prompt" }, writes = "one", after = "recall3" },
     decode { name = "advance", model = "a", kv = prev "one", pack_with = "see", max_tokens = 4, out = "chunk",
              deadline = hard { ms = 50, on_miss = "hold" } },
     decode { name = "talk", model = "a", kv = "lang", spawn = every(4), max_tokens = 4, out = stream "said" },
@@ -25,6 +25,7 @@ return pipeline {
     decode { name = "tell", model = "c", kv = "told", spawn = every(4), max_tokens = 4, out = stream "told" },
     memory_load { name = "recall", model = "d", reads = { "past" }, from = "mem", into = "bare" },
     memory_load { name = "recall2", model = "a", reads = { "past" }, from = "notes", into = "ctx" },
+    memory_load { name = "recall3", model = "a", reads = { "past" }, from = "facts", into = "one" },
     score { name = "rank2", model = "a", kv = "ctx", spawn = every(4), candidates = { "a", "b" }, out = stream "rank2" },
     score { name = "rank", model = "d", kv = "bare", spawn = every(4), candidates = { "a", "b" }, out = stream "rank" },
   },

@@ -1,4 +1,4 @@
--- Valid graphs that this release does not run, about texts that are waited for.
+-- Graphs that mean nothing, about texts that are waited for.
 return pipeline {
   name = "refused_text", schema = 1, models = { main = model { arch = "any" }, small = model { arch = "any" } },
   frame = frame { period_ms = 100 },

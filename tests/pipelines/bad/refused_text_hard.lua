@@ -10,7 +10,7 @@ return pipeline {
     decode { name = "say", kv = "lang", spawn = every(1), max_tokens = 4, out = stream "said",
              deadline = hard { ms = 90, on_miss = "stop" } },
     decode { name = "tell", kv = "lang", spawn = every(1), max_tokens = 4, out = stream "told",
-             deadline = hard { ms = 90, on_miss = "hold", limit = 2 } },
+             deadline = hard { ms = 90, on_miss = "hold" } },
   },
   capture = capture { batch = { 1 }, k = { 4 } },
 }
