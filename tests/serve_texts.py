@@ -69,13 +69,15 @@ def texts_that_ended_come_with_the_next_replies():
 
 @test
 def texts_come_every_so_many_observations():
-    """Frames in which language alone goes on, between requests, do not count."""
-    s = Server(DEMO, "--set", "nodes.talk.spawn=every(4)").connect()
-    about = []
-    for _ in range(24):
-        time.sleep(0.01)  # for those frames
-        about += [t["chunk_id"] for t in s.infer(asked(texts=True))["tectum"]["texts"]]
-    check(len(about) >= 5 and [b - about[0] for b in about] == [4 * i for i in range(len(about))], about)
+    """Frames in which language alone goes on, between requests, do not count; a reset begins anew."""
+    for resets, want in ((None, range(0, 99, 4)), (6, [0, 4, 6, 10, 14, 18, 22])):
+        s = Server(DEMO, "--set", "nodes.talk.spawn=every(4)").connect()
+        about = []
+        for i in range(24):
+            time.sleep(0.01)  # for those frames
+            anew = {"reset": True} if i == resets else {}
+            about += [t["chunk_id"] for t in s.infer(asked(texts=True, **anew))["tectum"]["texts"]]
+        check(len(about) >= 5 and [b - about[0] for b in about] == list(want)[:len(about)], about)
 
 
 @test

@@ -244,6 +244,38 @@ TEST(a_reset_ends_the_prefix_of_its_own_robot)
     tectum_close(&t);
 }
 
+/* every(3) begins anew with an episode, as a server's robot's does (tests/serve_texts.py). */
+TEST(texts_are_counted_from_a_reset_on)
+{
+    enum { SEEN = 6, RESET = 2 };
+    static const bool want[SEEN] = {true, false, true, false, false, true};
+    struct tectum_error err;
+    const char *const sets[] = {"nodes.talk.spawn=every(3)", "nodes.talk.deadline.ms=60000"};
+    const struct tectum_options o = {
+        .pipeline = demo, .root = ".", .threads = 1, .set = sets, .n_set = 2};
+    struct robot *r = &together[0];
+    struct tectum_chunk chunk;
+    struct tectum_piece piece;
+    bool said[SEEN] = {false};
+    *r = (struct robot){.kind = 0};
+    REQUIRE(tectum_open(&r->handle, &o, &err) == TECTUM_OK);
+    for (int i = 0; i < SEEN; i++) {
+        int64_t number = -1;
+        if (i == RESET)
+            tectum_reset(r->handle);
+        REQUIRE(submit(r, i, &number) == TECTUM_OK);
+        REQUIRE(tectum_wait(r->handle, i, patience, r->actions[0], ROOM, &chunk, &err) ==
+                TECTUM_OK);
+    }
+    do {
+        REQUIRE(tectum_read(r->handle, patience, &piece, &err) == TECTUM_OK);
+        REQUIRE(piece.observation >= 0 && piece.observation < SEEN);
+        said[piece.observation] = true;
+    } while (piece.observation < SEEN - 1 || piece.token >= 0);
+    CHECK(memcmp(said, want, sizeof said) == 0);
+    tectum_close(&r->handle);
+}
+
 TEST(handles_that_are_not_there)
 {
     struct tectum_error err;

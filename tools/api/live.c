@@ -73,7 +73,6 @@ static void empty(struct tectum *t)
 {
     int64_t below = atomic_load(&t->forgets);
     tec_loop_empty_rings(t->engine->loop, t->index);
-    t->observed = 0;
     lose(t, below - 1, 0, "reset");
     tell_loss(t);
 }
@@ -90,8 +89,8 @@ static void note_tick(struct tectum *t, const struct tec_live_input *from)
 }
 
 /* The tick of a session's frame. An observation's is the moment it was submitted: preparing it is
- * in its deadline. Texts come every so many observations of their own robot: frames in which
- * language alone goes on do not count. */
+ * in its deadline. Texts come every so many observations of their own robot's episode: frames
+ * in which language alone goes on do not count. */
 static struct tec_tick make_tick(struct tectum *t, const struct tec_live_input *from)
 {
     struct tec_loop *loop = t->engine->loop;
@@ -101,7 +100,7 @@ static struct tec_tick make_tick(struct tectum *t, const struct tec_live_input *
         tick.session = t->index;
         tick.frame = t->frame++;
     }
-    tick.spawn = from ? tec_loop_spawns(loop, t->observed++) : 0;
+    tick.spawn = from ? tec_loop_spawns_next(loop, &t->counted, &from->input) : 0;
     if (from)
         tick.late_ns = from->ready_ns - from->submitted_ns;
     tick.ahead = from ? tick.frame - from->number : 0;

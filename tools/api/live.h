@@ -86,18 +86,18 @@ struct tectum {
     struct tec_live_action actions[TEC_MAX_ACTIONS];
     struct tec_triple lossbox;
     struct tec_live_loss losses[TEC_TRIPLE_PLACES];
-    int64_t missed_up_to;      /* number of losses[lossbox.reading], -1 = none */
-    struct tec_bell done;      /* rings for those that wait for actions */
-    struct tec_live_loss loss; /* the frame thread's: newest that is not told, number -1 = none */
-    int64_t released;          /* the frame thread's: newest observation that gave actions of the
-                                * first action node */
-    _Atomic int64_t forgets;   /* a reset: observations below this number are dropped */
-    _Atomic bool emptying;     /* the frame thread has not emptied the ring yet */
-    int64_t tick;              /* the frame thread's: the robot's tick that its frame acts for */
-    int64_t frame;             /* the frame thread's: frames that the session was in, of several */
-    int64_t ran_ns;            /* the same thread's: when the newest of these was run */
-    int64_t observed;          /* the same thread's: observations that texts are counted by */
-    _Atomic int64_t blind;     /* newest tick without an observation; -1 = none */
+    int64_t missed_up_to;       /* number of losses[lossbox.reading], -1 = none */
+    struct tec_bell done;       /* rings for those that wait for actions */
+    struct tec_live_loss loss;  /* the frame thread's: newest that is not told, number -1 = none */
+    int64_t released;           /* the frame thread's: newest observation that gave actions of the
+                                 * first action node */
+    _Atomic int64_t forgets;    /* a reset: observations below this number are dropped */
+    _Atomic bool emptying;      /* the frame thread has not emptied the ring yet */
+    int64_t tick;               /* the frame thread's: the robot's tick that its frame acts for */
+    int64_t frame;              /* the frame thread's: frames that the session was in, of several */
+    int64_t ran_ns;             /* the same thread's: when the newest of these was run */
+    struct tec_counted counted; /* the same thread's: what texts are counted by */
+    _Atomic int64_t blind;      /* newest tick without an observation; -1 = none */
 
     struct tec_transcript transcript; /* what requests say */
 };

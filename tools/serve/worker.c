@@ -131,8 +131,8 @@ static void count_from_request(const struct tec_worker *w, int job, struct tec_t
 }
 
 /* Make the tick that the loop gets: a job's request replaces the one that its node would start.
- * Texts come every so many observations of their own robot: frames in which language alone goes on
- * do not count, and of several that fill a ring with one the first does. */
+ * Texts come every so many observations of their robot's episode: frames in which language alone
+ * goes on do not count, and of several that fill a ring with one the first does. */
 static struct tec_tick make_tick(struct tec_worker *w, struct tec_worker_session *s)
 {
     const struct tec_loop *loop = w->opened.engine->loop;
@@ -143,7 +143,8 @@ static struct tec_tick make_tick(struct tec_worker *w, struct tec_worker_session
     }
     bool first = s->job >= 0 && !s->asked;
     tick.ahead = tick.frame - s->observed - s->passed;
-    tick.spawn = first ? tec_loop_spawns(loop, s->observed++) : 0;
+    s->observed += first;
+    tick.spawn = first ? tec_loop_spawns_next(loop, &s->counted, &s->input) : 0;
     s->asked |= s->job >= 0;
     if (s->texts.anew)
         s->texts.from = tick.frame;

@@ -93,9 +93,10 @@ struct tec_worker_session {
     int64_t number, observations; /* of its observation; that it has had */
     int64_t began_ns;             /* of its first frame */
     int64_t frame;                /* frames that it was in, where there are several sessions */
-    int fills;        /* frames that its job may have yet, until its ring gives actions */
-    int64_t observed; /* its observations that frames had: what texts are counted by */
-    int64_t passed;   /* others, which were answered before a frame could have them */
+    int fills;                  /* frames that its job may have yet, until its ring gives actions */
+    int64_t observed;           /* its observations that frames had */
+    struct tec_counted counted; /* what texts are counted by */
+    int64_t passed;             /* others, which were answered before a frame could have them */
     const struct tec_frame_record *record; /* of the newest frame */
     float *noise;                          /* [horizon, dim] */
     const float *given_noise;              /* of the observation; NULL: drawn */
