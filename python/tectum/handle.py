@@ -29,7 +29,7 @@ _TIME = 10  # TECTUM_TIME
 
 def message_of(err: Any) -> str:
     """The sentence of a struct tectum_error."""
-    return ffi.string(err.message).decode(errors="replace")
+    return str(ffi.string(err.message).decode(errors="replace"))
 
 
 def _end_engine(engine: Any) -> None:

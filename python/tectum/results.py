@@ -157,7 +157,7 @@ class Ranked(NamedTuple):
     """A candidate of a score node."""
 
     text: str
-    index: int
+    index: int  # type: ignore[assignment]  # in place of the tuple's method
     """its place among the node's candidates"""
     log_likelihood: float
     """NaN: the model gave none"""

@@ -23,7 +23,7 @@ _NOTHING = ffi.NULL
 
 
 def _word(c: Any) -> str:
-    return ffi.string(c).decode(errors="replace")
+    return str(ffi.string(c).decode(errors="replace"))
 
 
 def _name(what: str, name: str | None) -> Any:
@@ -147,7 +147,7 @@ class Robot:
                 self._session(engine), values.values, values.n, captured_ns, number, err
             )
         )
-        return number[0]
+        return int(number[0])
 
     def wait(
         self, observation: int, *, node: str | None = None, timeout: float | None = None
@@ -224,7 +224,7 @@ class Robot:
                 self._session(engine), name, max_tokens, priority, ticket, err
             )
         )
-        return ticket[0]
+        return int(ticket[0])
 
     def cancel(self, request: int) -> int:
         """Give a request up: its text ends with the reason "cancelled". A ticket, as of ``ask``."""
@@ -232,7 +232,7 @@ class Robot:
         self._handle.do(
             lambda engine, err: lib.tectum_cancel(self._session(engine), request, ticket, err)
         )
-        return ticket[0]
+        return int(ticket[0])
 
     def asked(self, ticket: int, *, timeout: float | None = None) -> Outcome:
         """Wait for what became of a ticket. NotFoundError: never given, or 64 tickets ago."""

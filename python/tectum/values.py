@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .errors import InvalidError, MalformedError, ShapeError
 from .handle import ffi, lib
@@ -36,7 +37,7 @@ def c_string(what: str, text: str) -> Any:
         raise MalformedError(f"{what}: {text!r} is no Unicode text: {error.reason}") from None
 
 
-def _array(name: str, given: Any) -> np.ndarray:
+def _array(name: str, given: Any) -> NDArray[Any]:
     if isinstance(given, np.ndarray):
         return given
     if isinstance(given, np.generic):
@@ -56,7 +57,7 @@ def _array(name: str, given: Any) -> np.ndarray:
     )
 
 
-def _check(name: str, array: np.ndarray) -> None:
+def _check(name: str, array: NDArray[Any]) -> None:
     if array.dtype not in _TYPES:
         raise ShapeError(
             f"{name}: dtype {array.dtype.str} is not taken; there are uint8, float32, float64 and "
@@ -103,7 +104,7 @@ class Values:
         place.data = view
         place.bytes = len(data)
 
-    def _give_array(self, place: Any, name: str, array: np.ndarray) -> None:
+    def _give_array(self, place: Any, name: str, array: NDArray[Any]) -> None:
         _check(name, array)
         view = ffi.from_buffer(array)
         self._keep.append(view)
