@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MARKS = TEC_MAX_MARKS - 4 };
+enum { MARKS = TEC_MAX_MARKS - 4, SECOND = MARKS /* a mark right behind that of the first call */ };
 
 /* One call: the item that it counts for, and its times. */
 struct timed {
@@ -30,6 +30,9 @@ struct work {
     int n_captures;
     struct tec_capture *stamped; /* all of them, on a device with a clock; else NULL */
     int64_t *stamped_ns;         /* by command */
+    /* Of each pass: the launch, all calls, and what a mark itself takes (0 where there are none).
+     */
+    int64_t *launch_ns, *sum_ns, *mark_ns;
 };
 
 static bool is_item(const struct tec_op_time *item, enum tec_stage stage, const char *label)
@@ -111,6 +114,8 @@ static void add_command(void *user, enum tec_kernel_id kernel, const void *args,
     struct tec_capture *c = w->captures[at / MARKS];
     tec_capture_add(c, kernel, args, true, label);
     tec_capture_mark(c, at % MARKS);
+    if (at == 0)
+        tec_capture_mark(c, SECOND);
 }
 
 static enum tec_status list_calls(struct work *w, const struct tec_op_times_of *of,
@@ -158,26 +163,26 @@ static enum tec_status record(struct work *w, const struct tec_op_times_of *of,
 }
 
 static enum tec_status pass_stamped(struct work *w, const struct tec_op_times_of *of, int at,
-                                    int64_t *launch_ns, struct tec_error *err)
+                                    struct tec_error *err)
 {
     struct tec_replay replay = {.start_ns = 0};
     of->launch(of->user, &replay);
-    *launch_ns = replay.end_ns - replay.start_ns;
+    w->launch_ns[at] = replay.end_ns - replay.start_ns;
     replay = (struct tec_replay){.start_ns = 0};
     tec_device_replay(of->plan->device, w->stamped, &replay);
     TEC_TRY(tec_device_failure(of->plan->device, err));
     TEC_TRY(tec_capture_times(w->stamped, w->stamped_ns, err));
     for (int c = 0; c < w->n; c++)
-        w->calls[c].ns[at] = w->stamped_ns[w->calls[c].step];
+        w->sum_ns[at] += w->calls[c].ns[at] = w->stamped_ns[w->calls[c].step];
     return TEC_OK;
 }
 
 static enum tec_status pass(struct work *w, const struct tec_op_times_of *of, int at,
-                            int64_t *launch_ns, struct tec_error *err)
+                            struct tec_error *err)
 {
     struct tec_replay replay = {.start_ns = 0};
     of->launch(of->user, &replay);
-    *launch_ns = replay.end_ns - replay.start_ns;
+    w->launch_ns[at] = replay.end_ns - replay.start_ns;
     for (int i = 0; i < w->n_captures; i++) {
         int first = i * MARKS, n = w->n - first < MARKS ? w->n - first : MARKS;
         replay = (struct tec_replay){.start_ns = 0};
@@ -185,8 +190,12 @@ static enum tec_status pass(struct work *w, const struct tec_op_times_of *of, in
         TEC_TRY(replay.status);
         int64_t from = replay.start_ns;
         for (int c = 0; c < n; c++) {
-            w->calls[first + c].ns[at] = replay.mark_ns[c] - from;
+            w->sum_ns[at] += w->calls[first + c].ns[at] = replay.mark_ns[c] - from;
             from = replay.mark_ns[c];
+            if (first + c > 0)
+                continue;
+            w->mark_ns[at] = replay.mark_ns[SECOND] - from;
+            from = replay.mark_ns[SECOND];
         }
     }
     return tec_device_failure(of->plan->device, err);
@@ -205,23 +214,40 @@ static double median(int64_t *ns, int n)
     return (double)middle;
 }
 
+/* What a mark takes if nothing else comes in between. */
+static double least(const int64_t *ns, int n)
+{
+    int64_t x = ns[0];
+    for (int i = 1; i < n; i++)
+        x = ns[i] < x ? ns[i] : x;
+    return (double)x;
+}
+
+/* A time without that of the marks in it. */
+static double less(double ns, double marks)
+{
+    return ns > marks ? ns - marks : 0.0;
+}
+
 static enum tec_status run(struct work *w, const struct tec_op_times_of *of, struct tec_error *err)
 {
     bool cpu = strcmp(tec_device_kind(of->plan->device), "cpu") == 0;
     TEC_TRY(list_calls(w, of, err));
     TEC_TRY(cpu ? record(w, of, err) : record_stamped(w, of, err));
-    int64_t *launches = TEC_NEW(&w->arena, (size_t)of->passes, int64_t);
-    if (!launches)
+    w->launch_ns = TEC_NEW(&w->arena, (size_t)of->passes, int64_t);
+    w->sum_ns = TEC_NEW(&w->arena, (size_t)of->passes, int64_t);
+    w->mark_ns = TEC_NEW(&w->arena, (size_t)of->passes, int64_t);
+    if (!w->launch_ns || !w->sum_ns || !w->mark_ns)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for %d passes", of->passes);
     for (int i = 0; i < of->passes; i++)
-        TEC_TRY(cpu ? pass(w, of, i, &launches[i], err)
-                    : pass_stamped(w, of, i, &launches[i], err));
+        TEC_TRY((cpu ? pass : pass_stamped)(w, of, i, err));
+    double mark = least(w->mark_ns, of->passes);
     for (int i = 0; i < w->n; i++) {
         const struct timed *c = &w->calls[i];
         const struct tec_op_call call = {.stage = c->stage,
                                          .label = c->label,
                                          .layer = c->layer,
-                                         .ns = median(c->ns, of->passes),
+                                         .ns = less(median(c->ns, of->passes), mark),
                                          .cost = c->cost,
                                          .kernel = c->kernel,
                                          .rounded = c->rounded};
@@ -229,9 +255,8 @@ static enum tec_status run(struct work *w, const struct tec_op_times_of *of, str
         if (of->each)
             of->each(of->user, &call);
     }
-    for (int i = 0; i < w->out->n; i++)
-        w->out->sum_ns += w->out->items[i].ns;
-    w->out->launch_ns = median(launches, of->passes);
+    w->out->sum_ns = less(median(w->sum_ns, of->passes), mark * w->n);
+    w->out->launch_ns = median(w->launch_ns, of->passes);
     return TEC_OK;
 }
 

@@ -1,7 +1,7 @@
 /* op_times.h - the calls of a captured part timed one by one, beside what each computes and moves.
  *
  * On a CPU the part's commands are recorded again with a mark behind each, so that every call ends
- * for all lanes before the next one begins: the sum is a little more than a launch takes. On
+ * for all lanes before the next one begins; what a mark takes is measured and taken off. On
  * another device a second capture writes its clock behind each (tec_capture_stamped): of calls that
  * are one kernel the first one has the time and the others 0. */
 #ifndef TEC_TOOLS_MEASURE_OP_TIMES_H
@@ -16,7 +16,7 @@ struct tec_op_time {
     enum tec_stage stage;
     char label[24]; /* of the program */
     int64_t calls;
-    double ns; /* median over passes of the sum of its calls */
+    double ns; /* of its calls, of each the median over passes */
     struct tec_cost cost;
 };
 
@@ -24,7 +24,7 @@ struct tec_op_times {
     int n;
     struct tec_op_time items[TEC_OP_TIMES_ROOM]; /* a last one takes what is more */
     double launch_ns;                            /* median of whole launches, taken in between */
-    double sum_ns;                               /* of all items */
+    double sum_ns;                               /* median of all calls of a pass */
 };
 
 /* One call: its layer counts how often its label came before in the same turn of its stage. */
