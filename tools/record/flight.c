@@ -153,6 +153,21 @@ static void end_frame(struct tec_flight *f, struct tec_flight_frame *of,
     of->cause = f->words[e->what];
 }
 
+/* A ring's forwards, and what it copies, are of no node, as one is of several rings and robots:
+ * each such launch stands as one behind the nodes, by its own name. */
+static int own_node(struct tec_flight *f, int node, const char *what)
+{
+    int i = 0;
+    if (node >= 0 || !what[0])
+        return node;
+    while (i < f->n_nodes && strcmp(f->nodes[i], what) != 0)
+        i++;
+    if (i < f->n_nodes || f->n_nodes == TEC_MAX_NODES)
+        return i < f->n_nodes ? i : -1;
+    f->nodes[f->n_nodes] = what;
+    return f->n_nodes++;
+}
+
 /* A launch by its end; rows and steps are those of the start before it, which is the same node's
  * unless the recorder begins between them. */
 static void take_launch(struct tec_flight *f, const struct tec_flight_frame *of, size_t at)
@@ -166,7 +181,7 @@ static void take_launch(struct tec_flight *f, const struct tec_flight_frame *of,
         }
     f->launches[f->n_launches++] =
         (struct tec_flight_launch){.frame = of ? (size_t)(of - f->frames) : SIZE_MAX,
-                                   .node = e->node,
+                                   .node = own_node(f, e->node, f->words[e->what]),
                                    .rows = start.more % 1000,
                                    .padded = start.more / 1000,
                                    .k = start.count,

@@ -45,7 +45,7 @@ struct tec_flight {
     json_t *about; /* the message /tectum/recording; an empty object where there is none */
     int64_t wall_ns;
     int n_nodes;
-    const char *nodes[TEC_MAX_NODES];
+    const char *nodes[TEC_MAX_NODES]; /* the pipeline's; behind them launches of no node, by name */
     const char *words[TEC_FLIGHT_WORDS + 1]; /* by an event's `what`; "" where the file lacks it */
     uint64_t first_event;                    /* number of the first in its recorder; of a file 0 */
     size_t n_events, n_frames, n_launches;

@@ -65,7 +65,7 @@ static int find_requests(struct request list[MOST_REQUESTS], const struct tec_fl
         int at = 0;
         while (at < n && (list[at].number != e->value || list[at].session != e->session))
             at++;
-        if (!state || at == MOST_REQUESTS)
+        if (!state || at == MOST_REQUESTS || e->value < 0) /* a ring's tokens are of none */
             continue;
         if (at == n)
             list[n++] = (struct request){.number = e->value,
@@ -174,13 +174,14 @@ static void print_graphs(FILE *out, const struct tec_flight *f)
         const struct tec_flight_launch *l = &f->launches[last[i]];
         const struct tec_usual *usual = tec_flight_usual(f, l);
         long long frame = l->frame < f->n_frames ? (long long)f->frames[l->frame].frame : -1;
+        const char *node = tec_flight_node(f, l->node);
         char of[16] = "-", steps[16] = "-"; /* a hard node has neither */
         if (l->padded)
             snprintf(of, sizeof of, "%d", l->padded);
         if (l->k)
             snprintf(steps, sizeof steps, "%d", l->k);
         fprintf(out, "%-14.14s %-10.10s %6d %6s %4s %9zu %9.2f %9.2f %9lld\n",
-                tec_flight_node(f, l->node), l->what, l->rows, of, steps, usual->n,
+                node, strcmp(l->what, node) == 0 ? "" : l->what, l->rows, of, steps, usual->n,
                 (double)usual->p50_us / 1e3, (double)usual->p99_us / 1e3, frame);
     }
 }

@@ -67,14 +67,23 @@ const struct tec_usual *tec_flight_usual(const struct tec_flight *f,
     return &f->usual[launch->usual];
 }
 
+/* Sessions whose frames run at once share their launches, which the events tell of one of them. */
+static bool is_of(const struct tec_flight *f, const struct tec_flight_launch *l,
+                  const struct tec_flight_frame *frame)
+{
+    const struct tec_flight_frame *of = l->frame < f->n_frames ? &f->frames[l->frame] : NULL;
+    return of && (of == frame ||
+                  (of->frame == frame->frame && l->start_ns >= frame->start_ns &&
+                   (frame->end_ns < 0 || l->end_ns <= frame->end_ns)));
+}
+
 size_t tec_flight_next(const struct tec_flight *f, const struct tec_flight_frame *frame, size_t at)
 {
     const struct tec_flight_launch *l = f->launches;
-    while (at < f->n_launches && l[at].frame != (size_t)(frame - f->frames) &&
+    while (at < f->n_launches && !is_of(f, &l[at], frame) &&
            (frame->end_ns < 0 || l[at].start_ns < frame->end_ns))
         at++;
-    bool found = at < f->n_launches && l[at].frame == (size_t)(frame - f->frames);
-    return found ? at : SIZE_MAX;
+    return at < f->n_launches && is_of(f, &l[at], frame) ? at : SIZE_MAX;
 }
 
 size_t tec_flight_since(const struct tec_flight *f, const struct tec_flight_frame *frame)

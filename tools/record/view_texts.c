@@ -23,7 +23,7 @@ json_t *tec_view_requests(const struct tec_flight *f, const struct tec_flight_fr
     json_t *all = json_array();
     for (size_t i = frame->first; i <= frame->last && i < f->n_events; i++) {
         const struct tec_flight_event *e = &f->events[i];
-        if (!of_request(e) || e->session != frame->session)
+        if (!of_request(e) || e->session != frame->session || e->value < 0)
             continue;
         bool counts = e->kind == TEC_EVENT_TOKENS || e->kind == TEC_EVENT_FINISH;
         json_array_append_new(all, json_pack("[s, I, i, i, s]", tec_recorder_kind(e->kind),
