@@ -40,12 +40,12 @@ struct tec_gemm_args {
     const int *fixed; /* rows below it take fixed_gate; NULL = none */
     const float *fixed_gate; /* [n] or NULL = 1 */
     /* gemm_int4 alone: */
-    int group;        /* k that share a scale and a zero; a multiple of 8, as k is */
+    int group;  /* k that share a scale and a zero; a multiple of 8, as k is */
+    int digits; /* of x, 8 bits each (kernels/int4.h): 2, or 3, as 0 says too; CUDA: all of x */
     const int *order; /* [orders, k] packed column j is column order[j] of x; NULL = as they are */
     const int *order_of; /* [n / 16] which order a panel has; NULL = the first */
     int rounded;         /* 1: x holds bf16 values, and finite ones: y in less time, the same bits
                             but for a tile unit's order of sums, and what AVX512-BF16 flushes */
-    int digits; /* of 8 bits, that the CPU makes of x (kernels/int4.h): 2, or 3 as 0 says, too */
     /* gemm_bf16 alone: */
     int terms; /* 2: x is finite, and a kernel may read it as two bf16 terms (tec_bf16_two), as the
                   reference does; 0: as it is (on CUDA as two terms either way) */
