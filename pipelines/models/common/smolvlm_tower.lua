@@ -28,7 +28,7 @@ shared.sizes = {
 -- From squares of patches to rows of the text, `times` what they are.
 function shared.project(prefix, side, width, times)
   return function(g, x)
-    if side > 1 then x = g:squares(x, { side = side, bf16 = true }) end
+    if side > 1 then x = g:squares(x, { side = side }) end
     return g:linear(x, { weight = prefix .. "connector.modality_projection.proj.weight", out = width, times = times })
   end
 end
