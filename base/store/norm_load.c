@@ -266,8 +266,11 @@ static enum tec_status load_tensor(struct tec_norm *norm, size_t k, const struct
     bool vector = s->rank <= 1;
     for (int i = 1; i < s->rank; i++) /* those of pictures are [channels, 1, 1] */
         vector = s->shape[i] == 1 && (vector || i == 1);
-    if (!vector || (s->dtype != TEC_F32 && s->dtype != TEC_F64))
-        return tec_fail(err, TEC_SHAPE, "%s: tensor '%.80s' is not a vector of F32", file, s->name);
+    bool real = s->dtype == TEC_F32 || s->dtype == TEC_F64 || s->dtype == TEC_F16 ||
+                s->dtype == TEC_BF16; /* of a model that normalised in its own type */
+    if (!vector || !real)
+        return tec_fail(err, TEC_SHAPE, "%s: tensor '%.80s' is not a vector of floats", file,
+                        s->name);
     TEC_TRY(set_length(norm, (size_t)tec_stored_count(s), s->name, file, err));
     double *values = TEC_NEW(arena, norm->n, double);
     float *read = TEC_NEW(arena, norm->n, float);

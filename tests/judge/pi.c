@@ -176,6 +176,17 @@ static void *read_input(struct tec_pi *pi, const char *prefix, const char *name,
     return tec_tensors_read(pi->inputs, t, 0, p, t->bytes, err) == TEC_OK ? p : NULL;
 }
 
+/* A picture's bytes as the model reads them: as they are, or as floats in 0 .. 1. */
+static const uint8_t *as_read(const struct tec_pi *pi, const uint8_t *picture, size_t n)
+{
+    if (!pi->model->vision.floats)
+        return picture;
+    float *wide = TEC_NEW(pi->v->arena, n, float);
+    for (size_t i = 0; wide && i < n; i++)
+        wide[i] = (float)picture[i] / 255.0F;
+    return (const uint8_t *)wide;
+}
+
 static enum tec_status read_pictures(struct tec_pi *pi, const char *prefix,
                                      struct tec_pi_inputs *in, struct tec_error *err)
 {
@@ -195,7 +206,9 @@ static enum tec_status read_pictures(struct tec_pi *pi, const char *prefix,
         if (!picture || n != want)
             return tec_fail(err, TEC_SHAPE, "inputs: '%s' must hold %zu bytes", name, want);
         in->slot_row[s] = in->o.n_pictures;
-        in->o.picture[in->o.n_pictures++] = picture;
+        in->o.picture[in->o.n_pictures] = as_read(pi, picture, n);
+        if (!in->o.picture[in->o.n_pictures++])
+            return tec_fail(err, TEC_NO_MEMORY, "inputs: no memory for '%s'", name);
     }
     return TEC_OK;
 }

@@ -136,6 +136,7 @@ return function(m)
     name  = m.name,
     slots = slots(),
     vision = {
+      pictures = given.cameras and "f32" or "u8", -- LeRobot's tower reads what the resize gives, unrounded
       towers = { siglip(g.vision) },
       project = function(b, x) return linear(b, x, P .. "model.multi_modal_projector.linear", g.text.width) end,
     },
