@@ -223,7 +223,7 @@ golden_encoders="f32:encoders/minilm_tiny bf16:encoders/mpnet_tiny" # alike but 
 
 # The emulator's programs have nothing of nvcc's runtime: what the emulator lacks would come from there unseen.
 emulated_alone() {
-    for program in tests tectum; do
+    for program in tests tectum device_check; do
         nm "build/release/emulator/$program" >"$results/symbols" && ! grep -q __cudaRegisterFatBinary "$results/symbols" || return 1
     done
 }
@@ -243,6 +243,7 @@ stage_cuda() {
         [ "$test" != frames ] || [ -n "$long" ] || few="--frames 2000" # of 10000 without kernels
         side tap "cuda/cuda_$test.t" 600 build/release/emulator/cuda_$test.t $few
     done
+    side tap "cuda/kernels.t layers" 300 build/release/emulator/kernels.t --tier cuda --layers
     side tap "cuda/where.t" 600 sh tests/where.t build/release/emulator/tectum
     cases=$golden_short
     [ -z "$long" ] || cases=$(cd tests/golden && ls -d pi/pi0* act/* smolvla/* encoders/*_odd encoders/*_tiny | grep -v '\.')
@@ -253,6 +254,7 @@ stage_cuda() {
         side step "cuda/golden ${pair#*:} ${pair%%:*}" golden_cuda "${pair%%:*}" "${pair#*:}"
     done
     together
+    [ -z "$long" ] || tap cuda/gpu_check.t 3600 sh tests/gpu_check.t --emulator
     [ -z "$long" ] || tap cuda/mutate_cuda 7200 sh tests/mutate_cuda.sh
 }
 

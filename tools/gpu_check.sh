@@ -57,6 +57,8 @@ cpu) cpu=1 size=${size:-tiny} side=${side:-1} ;;
 cuda | cuda:[0-9]*) size=${size:-full} side=${side:-4} ;;
 *) echo "gpu_check: --device is cuda, cuda:N or cpu" >&2; exit 2 ;;
 esac
+few='' # frames are few where nothing is measured
+[ "$size" != tiny ] || few=1
 
 index=0
 case $device in cuda:*) index=${device#cuda:} ;; esac

@@ -1,13 +1,38 @@
 #!/bin/sh
-# gpu_tree.sh - a tree for a machine with a GPU and nothing else.  tools/gpu_tree.sh [ARCH]
+# gpu_tree.sh - a tree for a machine with a GPU and nothing else.  tools/gpu_tree.sh [ARCH] | --files DIR
 #
 # Makes build/gpu_tree.tar.xz (at most 50 MB) for one architecture (90: H100, H200; 80, 86, 89, 87
 # Orin, 100, 110 Thor, 120): the program and the tests of the device in one file, the pipelines,
 # policies, fixtures and golden cases that they read, and tools/gpu_check.sh. For 90 there are two
 # programs: the second multiplies without warp groups, to tell where a fault is. It needs nvcc here;
 # there it needs the driver, a C library at least as new as the one here, a shell, tar and xz.
+# --files builds nothing: what the programs read goes to DIR.
 set -eu
 cd "$(dirname "$0")/.."
+
+# files DIR: what the programs read.
+files() {
+    mkdir -p "$1/tools/measure" "$1/tests/golden" "$1/tests/kernels" "$1/doc/measurements"
+    cp tools/gpu_check.sh "$1/tools/"
+    cp tools/measure/bench_gemms.py "$1/tools/measure/"
+    cp -R tools/gpu "$1/tools/"
+    cp tests/kernels/bench_layers.def "$1/tests/kernels/"
+    cp -R policies "$1/"
+    # Trained models are for robots, but for the one that tests read.
+    tar cf - --exclude=checkpoints pipelines | tar xf - -C "$1"
+    mkdir -p "$1/pipelines/checkpoints" && cp -R pipelines/checkpoints/metaworld "$1/pipelines/checkpoints/"
+    cp -R tests/fixtures tests/pipelines tests/graphs tests/policies "$1/tests/"
+    for family in pi openvla keep smolvla groot act text qwen encoders demo schedules; do
+        cp -R "tests/golden/$family" "$1/tests/golden/"
+    done
+    mkdir -p "$1/tests/golden/tokenizers"
+    cp -R tests/golden/tokenizers/qwen_like "$1/tests/golden/tokenizers/"
+    cp LICENSE "$1/"
+}
+if [ "${1:-}" = --files ]; then
+    files "${2:?--files needs a folder}"
+    exit 0
+fi
 arch=${1:-90}
 case $arch in
 *[!0-9a-z]* | "") echo "gpu_tree: ARCH is a number like 90, is '$arch'" >&2; exit 2 ;;
@@ -38,24 +63,10 @@ build=build/gpu_$code
 nvcc=$(sed -n 's/^CMAKE_CUDA_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt" | head -n 1)
 
 rm -rf "$tree" "$tree.tar.xz"
-mkdir -p "$tree/bin" "$tree/tools/measure" "$tree/tests/golden" "$tree/doc/measurements"
+mkdir -p "$tree/bin"
 strip -o "$tree/bin/device_check" "$build/device_check"
 [ -z "$plain" ] || strip -o "$tree/bin/device_check_plain" "build/gpu_$plain/device_check"
-cp tools/gpu_check.sh "$tree/tools/"
-cp tools/measure/bench_gemms.py "$tree/tools/measure/"
-cp -R tools/gpu "$tree/tools/"
-mkdir -p "$tree/tests/kernels" && cp tests/kernels/bench_layers.def "$tree/tests/kernels/"
-cp -R policies "$tree/"
-# Trained models are for robots, but for the one that tests read.
-tar cf - --exclude=checkpoints pipelines | tar xf - -C "$tree"
-mkdir -p "$tree/pipelines/checkpoints" && cp -R pipelines/checkpoints/metaworld "$tree/pipelines/checkpoints/"
-cp -R tests/fixtures tests/pipelines tests/graphs tests/policies "$tree/tests/"
-for family in pi openvla keep smolvla groot act text qwen encoders demo schedules; do
-    cp -R "tests/golden/$family" "$tree/tests/golden/"
-done
-mkdir "$tree/tests/golden/tokenizers"
-cp -R tests/golden/tokenizers/qwen_like "$tree/tests/golden/tokenizers/"
-cp LICENSE "$tree/"
+files "$tree"
 {
     echo "commit=$(git describe --always --dirty 2>/dev/null || echo unknown)"
     echo "arch=$arch"

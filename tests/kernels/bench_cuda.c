@@ -7,9 +7,10 @@
 
 #ifndef TECTUM_HAS_CUDA
 
-void conform_bench_cuda(const char *pattern, double peak, bool slow)
+bool conform_bench_cuda(const char *pattern, double peak, bool slow)
 {
     (void)pattern, (void)peak, (void)slow;
+    return false;
 }
 
 #else
@@ -29,6 +30,7 @@ void conform_bench_cuda(const char *pattern, double peak, bool slow)
 #undef KERNEL
 
 enum { PARTIALS = 32 << 20, MAX_ROWS = 1024, REPEATS = 20, WORST = 5, SMALL = 40 };
+enum { FIRST = 16, UNWRITTEN = 0x41 }; /* numbers of y that are looked at; their bytes before */
 
 /* One call: its arguments, what it moves and computes, and how many copies of its weights fit the
  * pool. */
@@ -52,7 +54,7 @@ struct bench {
     size_t pool_size, out_size;
     double copy, peak; /* bytes and FLOP a second */
     bool slow;
-    int n;
+    int n, failed;
     struct result results[LAYERS];
 };
 
@@ -263,12 +265,26 @@ static cudaError_t capture(struct bench *b, const struct layer *l, struct call *
     return error;
 }
 
-/* The time of one launch in microseconds, measured when all are made for the second time. */
+/* Whether the first numbers of y have been written: a kernel without code for this device ends
+ * well, too. */
+static bool wrote(const struct bench *b)
+{
+    float y[FIRST], before[FIRST];
+    memset(before, UNWRITTEN, sizeof before);
+    memcpy(y, before, sizeof y);
+    return cudaMemcpy(y, b->y, sizeof y, cudaMemcpyDeviceToHost) == cudaSuccess &&
+           memcmp(y, before, sizeof y) != 0;
+}
+
+/* The time of one launch in microseconds, measured when all are made for the second time; negative
+ * on failure. */
 static double time_of(struct bench *b, const struct layer *l, struct call *c, int repeats)
 {
     cudaGraphExec_t exec = NULL;
     float ms = 0.0F;
     cudaError_t error = capture(b, l, c, repeats, &exec);
+    if (error == cudaSuccess)
+        error = cudaMemset(b->y, UNWRITTEN, FIRST * sizeof *b->y);
     if (error == cudaSuccess)
         error = cudaGraphLaunch(exec, b->launch.stream);
     if (error == cudaSuccess)
@@ -283,10 +299,10 @@ static double time_of(struct bench *b, const struct layer *l, struct call *c, in
         error = cudaEventElapsedTime(&ms, b->begin, b->end);
     if (exec)
         (void)cudaGraphExecDestroy(exec);
-    if (error == cudaSuccess)
+    if (error == cudaSuccess && wrote(b))
         return 1e3 * (double)ms / repeats;
     printf("# {\"kernel\": \"%s\", \"layer\": \"%s\", \"error\": \"%s\"}\n", l->name, l->what,
-           cudaGetErrorString(error));
+           error == cudaSuccess ? "it wrote nothing" : cudaGetErrorString(error));
     return -1.0;
 }
 
@@ -324,6 +340,8 @@ static void measure(struct bench *b, const char *pattern)
         double us = time_of(b, &l, &c, b->slow ? 2 : REPEATS);
         if (us > 0.0)
             b->results[b->n++] = (struct result){&layers[i], us, c.bytes, c.flops, 0.0, 0.0};
+        else
+            b->failed++;
     }
 }
 
@@ -424,7 +442,7 @@ static void close_bench(struct bench *b)
         (void)cudaFree(all[i]);
 }
 
-void conform_bench_cuda(const char *pattern, double peak, bool slow)
+bool conform_bench_cuda(const char *pattern, double peak, bool slow)
 {
     static struct bench b;
     if (open_bench(&b, slow)) {
@@ -435,6 +453,7 @@ void conform_bench_cuda(const char *pattern, double peak, bool slow)
         printf("# {\"error\": \"the CUDA device has not the memory for a bench\"}\n");
     }
     close_bench(&b);
+    return b.n > 0 && b.failed == 0;
 }
 
 #endif

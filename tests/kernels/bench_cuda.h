@@ -9,7 +9,9 @@
  * `# {"ceiling": ...}` with what this device copies and multiplies at most, and after them a table
  * of the five that lose most time in a frame. `calls`: in a pi0 frame of two views, ten steps and
  * five decoding steps of six texts. `peak`: TFLOP/s of bf16 products that something else measured
- * here; 0: the best of the kernels themselves. `slow`: tiny shapes, to see it work. */
-void conform_bench_cuda(const char *pattern, double peak, bool slow);
+ * here; 0: the best of the kernels themselves. `slow`: tiny shapes, to see it work. Returns whether
+ * there are such layers, all were timed and all wrote something; what did not has a line with its
+ * error. */
+bool conform_bench_cuda(const char *pattern, double peak, bool slow);
 
 #endif

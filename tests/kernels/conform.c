@@ -440,7 +440,10 @@ static void check_cuda(const struct options *o, struct tally *tally, const struc
     cuda_tier_like(o->like);
     if (kind != CUDA_TIER_NONE &&
         o->layers) { /* nothing else: the checks have a run of their own */
-        conform_bench_cuda(o->pattern, o->peak, kind == CUDA_TIER_EMULATED);
+        bool timed = conform_bench_cuda(o->pattern, o->peak, kind == CUDA_TIER_EMULATED);
+        tally->failed += !timed;
+        printf("%s %d - layers of %s are timed\n", timed ? "ok" : "not ok", ++tally->run,
+               o->pattern);
         cuda_tier_close();
         return;
     }

@@ -40,8 +40,24 @@ bench() {
     return 1
 }
 
-# frames OF_FULL: that many, on the CPU a few.
-frames() { if [ -n "$cpu" ]; then echo 12; else echo "$1"; fi; }
+# paper NAME SECONDS OPTIONS...: a paper's experiments, in $work/NAME.flat.
+paper() {
+    p_name=$1 p_seconds=$2
+    shift 2
+    if attempt bench "$p_name" "$p_seconds" "$program" experiments "$p_name" --device "$device" --random-weights 1 \
+        --size "$size" "$@" ${few:+--quick --frames 2} ${cpu:+--threads 1} -o "$work/$p_name" &&
+        awk -f tools/gpu/flatten.awk "$work/$p_name/suite.json" >"$work/$p_name.flat"; then
+        record bench "$p_name" ok "$a_seconds" "$(grep -c '^cells[.][0-9]*[.]rows[.][0-9]*[.]\(variant\|method\)' \
+            "$work/$p_name.flat") rows; in the logs"
+    else record bench "$p_name" failed "$a_seconds" "$a_why"; fi
+}
+
+# row NAME CELL FIELD WORD: the index of a cell's row whose field is that word.
+row() { awk -F '\t' -v at="cells.$2.rows." -v field=".$3" -v word="$4" \
+    'index($1, at) == 1 && $2 == word && $1 ~ field "$" { split($1, part, "."); print part[4]; exit }' "$work/$1.flat" 2>/dev/null; }
+
+# frames OF_FULL: that many, of tiny models a few.
+frames() { if [ -n "$few" ]; then echo 4; else echo "$1"; fi; }
 
 # As many back-to-back frames as fit into 20 s, at most 5000, from the median of another bench.
 many_frames() {
@@ -73,7 +89,10 @@ run_bench() {
     bench beside 60 pipelines/pi05_libero_parallel.lua --rounds 2 --frames "$(frames 60)" --warmup 8 \
         --policy tools/gpu/alone.lua,tools/gpu/concurrent.lua,oxygen
     bench one_text 50 pipelines/suite/one_text.lua --policy oxygen --sweep k=8,1 --rounds 1 --warmup "$(frames 40)" \
-        --frames "$(if [ -n "$cpu" ]; then echo 48; else echo 96; fi)"
+        --frames "$(if [ -n "$few" ]; then echo 48; else echo 96; fi)"
+    paper actionflow 150
+    # shellcheck disable=SC2046
+    paper keep 60 --set experiment=methods $([ "$size" != full ] || echo --set model.arch=qwen2_1b5)
     layers layers
     judge
 }
@@ -92,8 +111,7 @@ judge() {
     line G5 "action p99 with six texts beside / alone = $(ratio "$(value beside rows.1.action_us.p99)" \
         "$(value beside rows.0.action_us.p99)"), after the actions (oxygen) / alone = $(ratio \
         "$(value beside rows.2.action_us.p99)" "$(value beside rows.0.action_us.p99)")"
-    line "G6, G7" "not in this release: ring"
-    line G8 "not in this release: memory segments"
+    papers
     copy=$(sed -n 's/.*"copy_gb_s": \([0-9.]*\).*/\1/p' "$work/layers.lines" 2>/dev/null)
     step=$(value one_text memory.step1_bytes_s)
     line G9 "a decoding step at batch 1 reads $(ratio "$step" 1e9) GB/s;" \
@@ -107,6 +125,24 @@ judge() {
     line G12 "p99 / p50 = $(ratio "$(value pi0_views2 rows.0.frame_us.p99)" "$(value pi0_views2 \
         rows.0.frame_us.p50)") over $(value pi0_views2 rows.0.frames) frames"
     same
+}
+
+# Of rings, and of memories: the cells and rows that the goals are about.
+papers() {
+    cell=0
+    while k=$(value actionflow "cells.$cell.K") && [ -n "$k" ]; do
+        at=cells.$cell.rows.$(row actionflow $cell variant rotate)
+        line G6 "K = $k, a prompt of $(value actionflow "cells.$cell.prompt_tokens"): one action after the other / ring =" \
+            "$(value actionflow "$at.speedup"), of the bound $(value actionflow "cells.$cell.bound") that is" \
+            "$(value actionflow "$at.of_bound")"
+        line G7 "K = $k: gathered keys / packed = $(value actionflow "cells.$cell.gather_over_packed")"
+        cell=$((cell + 1))
+    done
+    at=cells.0.rows.$(row keep 0 method keep) reuse=cells.0.rows.$(row keep 0 method reuse)
+    line G8 "the first token of $(value keep cells.0.segments) segments: all computed / KEEP =" \
+        "$(ratio "$(value keep cells.0.rows.0.ttft_ms.p50)" "$(value keep "$at.ttft_ms.p50")"), KEEP / all reused =" \
+        "$(ratio "$(value keep "$at.ttft_ms.p50")" "$(value keep "$reuse.ttft_ms.p50")"); waited for KV" \
+        "$(value keep "$at.wait_ms.p50") ms of $(value keep "$at.ttft_ms.p50")"
 }
 
 # Every turn of every row of a bench has the same inputs: the actions must be the same bytes.
