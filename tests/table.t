@@ -37,10 +37,11 @@ tectum=${1:-${TECTUM:-build/release/tectum}}
 if [ -x "$tectum" ] && command -v python3 >/dev/null 2>&1; then
     work=$(mktemp -d)
     report "the graph: skills in their order, a restart, a kill -9" "$(python3 tests/table_graph.py "$tectum" "$work" 2>&1)"
-    for variant in no_memory no_planner rtc first_token; do
+    for variant in no_memory no_planner rtc first_token words; do
         report "tools/table/$variant.lua is right" "$("$tectum" check tools/table/$variant.lua 2>&1 | grep -v ': ok \|^  ')"
     done
     rm -rf "$work"
+    report "the planner in words, with its memory whole and with keys that are used again" "$(python3 tests/table_words.py "$tectum" 2>&1)"
 else n=$((n + 1)); echo "ok $n - the graph # SKIP no program"; fi
 report "the README names every file" "$(for file in tools/table/*.*; do
     grep -qF "\`$(basename "$file")\`" tools/table/README.md || echo "tools/table/README.md does not name $file"; done)"
