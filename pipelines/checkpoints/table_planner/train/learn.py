@@ -5,6 +5,9 @@ row, each asked both questions; each sees the memory and itself. The model is th
 The same command goes on where a training was stopped (OUT/state.pt).
 --notes W   a training-only aid: at the verb of every skill in a goal or a list, whether it is the one to say next, with weight W;
             at the end of every fact, the verb that restores it. The shipped model has no trace of it but its weights.
+--reuse     keys and values of the memory are reused in two of three rows, wholly or in part (reuse.py). The aid then also asks, of each
+            segment as it is read alone, for what others look it up by: of what the arm says, the skill's verb; of a skill in a
+            list, the verb before it.
 """
 import argparse
 import hashlib
@@ -14,12 +17,14 @@ import sys
 import time
 
 import torch
+import torch.nn.functional as F
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[1:1] = [str(HERE.parents[3] / "tools/table"), str(HERE.parents[1] / "planner/train")]
 
 import goals
 import model as planner
+import reuse
 from train import begin, learn, losses, rate
 
 TOLD = 25               # steps of a line that is printed
@@ -33,16 +38,40 @@ def skill_notes(tok, ids, chosen, yes, no):
     return [0 if i not in verbs else yes if verbs[i] == chosen else no for i in ids]
 
 
+def verb(tok, skill):
+    return tok.encode(" " + skill)[0]
+
+
+def looked_up(tok, key, text, piece, memory):
+    """Notes of a segment that is read alone: what it is looked up by."""
+    note = [0] * len(piece)
+    if key.startswith("found"):
+        thing = key.split()[1]
+        note[-1] = verb(tok, goals.making(thing, memory.found[thing]))
+    if key == "seen":
+        note[-1] = next((verb(tok, s) for s in goals.SKILLS if text in (goals.ENDED[s], goals.ACT[s])), 0)
+    if key == "did":
+        before = tok.encode(" nothing")[0]
+        for t, i in enumerate(piece):
+            if i in {verb(tok, s) for s in goals.SKILLS}:
+                note[t], before = before, i
+    return note
+
+
 def row(tok, rng, count, before, unlisted, agains):
-    """-> ids, segments, the goals' segments, positions, targets, notes of one memory with `count` goals behind it, side by side."""
+    """-> ids, segments, the goals' segments, positions, targets, notes of one memory with `count` goals behind it, side by side; the
+    lengths of its beginning and its segments; notes of these as they are read alone."""
     memory = goals.asked(rng, before, unlisted)
     yes, no = tok.encode(" first")[0], tok.encode(" nothing")[0]
     ids = list(tok.encode(goals.PREFIX))
-    note = [0] * len(ids)
+    note, lengths = [0] * len(ids), [len(ids)]
+    alone = list(note)
     if rng.random() >= FORGOTTEN:
         for key, text in memory.segments().items():
             piece = tok.encode(text)
             ids += piece
+            lengths.append(len(piece))
+            alone += looked_up(tok, key, text, piece, memory)
             if key == "did" and memory.did:
                 note += skill_notes(tok, piece, goals.answer(goals.again(memory.did), memory)[0], yes, no)
             else:
@@ -70,7 +99,20 @@ def row(tok, rng, count, before, unlisted, agains):
             asked, answer = tok.encode(question), tok.encode(words) + [tok.end]
             text = asked + answer[:-1]
             add(text, own + 1 + j, own, n + len(told), [0] * (len(asked) - 1) + answer, [0] * len(text))
-    return ids, segment, behind, positions, target, note
+    return ids, segment, behind, positions, target, note, lengths, alone
+
+
+def reusing(rng, rows):
+    """What of each memory is reused. Notes in a segment that is not computed to the end ask for what it cannot know: they go."""
+    plans = []
+    for _, _, _, _, _, note, lengths, _ in rows:
+        segment = reuse.laid(lengths)
+        block, last = reuse.chosen(rng, len(lengths) - 1)
+        for t, u in enumerate(segment):
+            if u >= 0 and last[u] < reuse.LAYERS:
+                note[t] = 0
+        plans.append((segment, block, last))
+    return reuse.plan(plans)
 
 
 def batch(rows):
@@ -81,6 +123,20 @@ def batch(rows):
     i, j = segment[:, :, None], segment[:, None, :]
     seen = (i == j) | (j == 0) | (behind[:, :, None] == j)
     return ids, positions, torch.ones(width, width, dtype=torch.bool).tril() & seen, target, note
+
+
+def reused(a, model, rng, rows, end):
+    """`losses` of rows whose memories are reused in part, with the notes of segments that are read alone beside the others."""
+    kept, alone = reusing(rng, rows), []
+
+    def speak(*given):
+        logits, apart = reuse.forward(model, *given, kept)
+        note = torch.tensor([r[7] + [0] * (apart.shape[1] - len(r[7])) for r in rows])
+        alone.append(F.cross_entropy(apart[note > 0], note[note > 0]) if (note > 0).any() else 0)
+        return logits
+
+    answers, aside, right = losses(speak, batch(rows), a.notes, end)
+    return answers, aside + alone[0], right
 
 
 def told(a):
@@ -119,7 +175,7 @@ def train(a):
     for step in range(at["step"], a.steps):
         rate(optimizer, a, step, 50)
         rows = [row(tok, rng, a.goals, a.before, a.unlisted, a.agains) for _ in range(a.batch)]
-        answers, aside, right = losses(model, batch(rows), a.notes, tok.end)
+        answers, aside, right = reused(a, model, rng, rows, tok.end) if a.reuse else losses(model, batch(rows), a.notes, tok.end)
         learn(model, optimizer, answers + a.notes * aside)
         sums.append((answers.item(), aside.item(), right.item()))
         if (step + 1) % TOLD == 0:
@@ -147,6 +203,7 @@ def main():
     p.add_argument("--unlisted", type=float, default=goals.UNLISTED,
                    help="how often the skill that was said is taken out of the list of what was done")
     p.add_argument("--agains", type=float, default=goals.AGAINS, help="weight of \"do it again\" among the goals")
+    p.add_argument("--reuse", action="store_true", help="with memories of which a part is reused")
     p.add_argument("--init", help="goes on from this checkpoint")
     p.add_argument("--lr", type=float, default=2e-3)
     train(p.parse_args())
