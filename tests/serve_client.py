@@ -93,10 +93,10 @@ class Refused(Exception):
 
 
 class Socket:
-    """One connection; read() gives (opcode, bytes), control frames too. tls: an ssl.SSLContext."""
+    """One connection to `to`; read() gives (opcode, bytes), control frames too. tls: an ssl.SSLContext."""
 
-    def __init__(self, port, path="/", headers="", timeout=20, tls=None, host="x"):
-        self.s = socket.create_connection(("127.0.0.1", port), timeout=timeout)
+    def __init__(self, port, path="/", headers="", timeout=20, tls=None, host="x", to="127.0.0.1"):
+        self.s = socket.create_connection((to, port), timeout=timeout)
         self.s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if tls:
             self.s = tls.wrap_socket(self.s, server_hostname="127.0.0.1")
