@@ -255,6 +255,10 @@ def paced_frames_and_sessions_are_replayed():
            "5", "--set", "frame.sessions=2", "--record", path)
     j = json.loads(tectum("replay", path, "--format", "json").stdout)
     check(j["actions"] == {"equal": 10, "differ": 0, "missing": 0}, j)
+    told = [(f["session"], [x[0] for x in f["launches"]]) for f in page_data(path)["frames"]]
+    check(len(told) == 10 and all(told[i][1] and told[i][1] == told[i + 1][1] for i in range(0, 10, 2)), told)
+    shown = tectum("explain", path, "--frame", "3").stdout
+    check(all("  %s " % node in shown for node in ("see", "act", "talk")), shown)
 
 
 @test
@@ -672,6 +676,16 @@ def what_nodes_wait_for_adds_up():
         check(all(n[k] == j["machine"][k] for k in ("input_us", "host_us", "no_work_us")), n, j["machine"])
     check(j["machine"]["no_work_us"] > 0 and j["machine"]["host_us"] > 0 and j["machine"]["other_node_us"] == 0, j)
     check("OTHER NODE" in tectum("profile", "--waiting", path).stdout)
+    ring = WORK + "/ring.mcap"  # two rings share forwards, which are of none of their nodes
+    tectum("run", "pipelines/graphs/g19_two_rings.lua", "--random-weights", "1", "--size", "tiny", "--random-inputs", "3", "-n",
+           "8", "--record", ring)
+    j = json.loads(tectum("profile", "--waiting", ring, "--format", "json").stdout)
+    ran = {n["node"]: n["runs_us"] for n in j["nodes"]}
+    check(ran["packed"] > 0 and abs(sum(ran.values()) - j["machine"]["runs_us"]) < 10, j)
+    took = sum(x["end_us"] - x["start_us"] for f in Recording(ring).of("/tectum/frames") for x in f["launches"])
+    check(abs(ran["packed"] - took) <= 2 * 8 * 8, ran, took)
+    check("\npacked " in tectum("top", ring).stdout and "packed" in tectum("explain", ring, "--frame", "5").stdout)
+    check("-1" not in tectum("top", ring, "--show", "requests").stdout)
     tectum("profile", "--waiting", path, "--ops", code=2)
     tectum("profile", "--waiting", DEMO, code=3)
 
