@@ -71,10 +71,9 @@ json_t *tec_graph_shapes(const struct tec_drawing *d, struct tec_arena *arena,
     }
     for (int i = 0; i < d->n_items; i++) {
         const struct tec_item_box *b = &layout.boxes[i];
-        json_array_append_new(items, json_pack("[o, s, f, f, f, f]",
-                                               tec_json_shown(d->items[i].name),
-                                               tec_item_word(d->items[i].kind), b->x, b->y, b->w,
-                                               b->h));
+        json_array_append_new(items,
+                              json_pack("[o, s, f, f, f, f]", tec_json_shown(d->items[i].name),
+                                        tec_item_word(d->items[i].kind), b->x, b->y, b->w, b->h));
     }
     for (int i = 0; i < d->n_links; i++) {
         json_t *points = json_array();

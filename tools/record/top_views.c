@@ -180,8 +180,8 @@ static void print_graphs(FILE *out, const struct tec_flight *f)
             snprintf(of, sizeof of, "%d", l->padded);
         if (l->k)
             snprintf(steps, sizeof steps, "%d", l->k);
-        fprintf(out, "%-14.14s %-10.10s %6d %6s %4s %9zu %9.2f %9.2f %9lld\n",
-                node, strcmp(l->what, node) == 0 ? "" : l->what, l->rows, of, steps, usual->n,
+        fprintf(out, "%-14.14s %-10.10s %6d %6s %4s %9zu %9.2f %9.2f %9lld\n", node,
+                strcmp(l->what, node) == 0 ? "" : l->what, l->rows, of, steps, usual->n,
                 (double)usual->p50_us / 1e3, (double)usual->p99_us / 1e3, frame);
     }
 }

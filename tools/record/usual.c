@@ -72,9 +72,8 @@ static bool is_of(const struct tec_flight *f, const struct tec_flight_launch *l,
                   const struct tec_flight_frame *frame)
 {
     const struct tec_flight_frame *of = l->frame < f->n_frames ? &f->frames[l->frame] : NULL;
-    return of && (of == frame ||
-                  (of->frame == frame->frame && l->start_ns >= frame->start_ns &&
-                   (frame->end_ns < 0 || l->end_ns <= frame->end_ns)));
+    return of && (of == frame || (of->frame == frame->frame && l->start_ns >= frame->start_ns &&
+                                  (frame->end_ns < 0 || l->end_ns <= frame->end_ns)));
 }
 
 size_t tec_flight_next(const struct tec_flight *f, const struct tec_flight_frame *frame, size_t at)

@@ -1,5 +1,5 @@
-/* view_texts.c - what the page of frames shows of requests and of keys and values: by frame from the
- * flight recorder, and what was said from the texts of a recording. */
+/* view_texts.c - what the page of frames shows of requests and of keys and values: by frame from
+ * the flight recorder, and what was said from the texts of a recording. */
 #include "tools/record/view_texts.h"
 
 #include "base/json_text.h"

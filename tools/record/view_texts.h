@@ -4,8 +4,9 @@
 
 #include "tools/record/flight.h"
 
-/* What became of requests in a frame of its session: [[kind, request, node, tokens in all, reason]],
- * kind as tec_recorder_kind says it. New references, NULL without memory; so are those below. */
+/* What became of requests in a frame of its session: [[kind, request, node, tokens in all,
+ * reason]], kind as tec_recorder_kind says it. New references, NULL without memory; so are those
+ * below. */
 json_t *tec_view_requests(const struct tec_flight *f, const struct tec_flight_frame *frame);
 
 /* What was done to keys and values in it, memories among them: [[of, operation, times, tokens]]. */
