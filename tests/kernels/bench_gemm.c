@@ -163,11 +163,28 @@ static struct bits bits_of(enum tec_tier tier, char *pool, const struct tec_gemm
     return b;
 }
 
-/* Weights that are rounded when they are loaded, beside bf16; of 4 bits beside 8, too, with x in 24
- * and in 16 bits. The shapes are of Gemma 2B and of Qwen2 1.5B. */
-static void bench_rounded(enum tec_tier tier, bool int4, char *pool, float *x, float *y)
+/* Weights that are rounded when they are loaded, beside bf16; of 4 bits beside 8, too, with x in 16
+ * bits and in 24. */
+static void bench_bits(struct bits *b, enum tec_tier tier, bool int4, int lanes)
 {
     static const int rows[] = {1, 8, 64, 256, 532};
+    struct bench half = b->int4, *few = int4 ? &half : &b->int8;
+    half.name = "int4, x in 16 bits,";
+    half.args.digits = 2;
+    printf("# %s %d threads: reads %.1f GB/s\n", tec_tier_name(tier), lanes,
+           peaks_read(few->pool, few->one * (size_t)few->copies, lanes));
+    for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+        bench_pair(&b->bf16, few, tier, lanes, rows[r]);
+        if (int4) {
+            bench_pair(&b->int8, few, tier, lanes, rows[r]);
+            bench_pair(&b->int8, &b->int4, tier, lanes, rows[r]);
+        }
+    }
+}
+
+/* The shapes are of Gemma 2B and of Qwen2 1.5B. */
+static void bench_rounded(enum tec_tier tier, bool int4, char *pool, float *x, float *y)
+{
     static const int shapes[][2] = {
         {2048, 2048}, {2048, 16384}, {16384, 2048}, {1536, 8960}, {8960, 1536}};
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
@@ -175,21 +192,8 @@ static void bench_rounded(enum tec_tier tier, bool int4, char *pool, float *x, f
         const struct tec_gemm_args args = {
             .x = x, .y = y, .k = k, .ldx = k, .n = n, .ldy = n, .max_rows = MAX_ROWS};
         struct bits b = bits_of(tier, pool, &args);
-        struct bench half = b.int4;
-        half.name = "int4, x in 16 bits,";
-        half.args.digits = 2;
-        for (int lanes = 1; lanes <= 2; lanes++) {
-            struct bench *few = int4 ? &half : &b.int8;
-            printf("# %s %d threads: reads %.1f GB/s\n", tec_tier_name(tier), lanes,
-                   peaks_read(pool, few->one * (size_t)few->copies, lanes));
-            for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
-                bench_pair(&b.bf16, few, tier, lanes, rows[r]);
-                if (int4) {
-                    bench_pair(&b.int8, few, tier, lanes, rows[r]);
-                    bench_pair(&b.int8, &b.int4, tier, lanes, rows[r]);
-                }
-            }
-        }
+        for (int lanes = 1; lanes <= 2; lanes++)
+            bench_bits(&b, tier, int4, lanes);
     }
 }
 

@@ -133,8 +133,9 @@ static double digits(const struct tec_gemm_args *a, double size, double cut, dou
 static double tensor_cores(const struct tec_gemm_args *a, double size, double want)
 {
     int groups = (a->k + a->group - 1) / a->group, deep = a->group < a->k ? a->group : a->k;
-    double blocks = (deep + 31) / 32 * 2.0, highest = 18.0 * blocks, middle = 18.0 * (blocks - 1.0);
-    double lowest = fmin(18.0 * (blocks - 1.0), 64.0 + blocks);
+    int blocks = (deep + 31) / 32 * 2;
+    double highest = 18.0 * blocks, middle = 18.0 * (blocks - 1);
+    double lowest = fmin(18.0 * (blocks - 1), 64.0 + blocks);
     double steps = 1.01 * (highest + middle + lowest + 1.0) + 0.5 * (groups + 4 + 3);
     return (steps * size + fabs(want)) * (double)FLT_EPSILON + ldexp(1.0, -120);
 }
