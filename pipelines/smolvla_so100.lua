@@ -8,7 +8,8 @@ local OBS_TOKENS <const> = #CAMERAS * 64 + TXT_TOKENS + 1 -- 64 rows a picture, 
 return pipeline {
   name   = "smolvla_so100",
   schema = 1,
-  model  = model { arch = "smolvla", weights = "smolvla_base", dtype = "bf16" },
+  -- Activations are rounded where products read them: of LeRobot's own error in bf16 actions then have 0.39.
+  model  = model { arch = "smolvla", weights = "smolvla_base", dtype = "bf16", round = "bf16" },
 
   -- A chunk is 50 actions at 30 Hz.
   frame  = frame { period_ms = 500, clock = "external", overrun = "skip_next" },

@@ -18,8 +18,7 @@ static const struct tec_word quantize_words[] = {{"none", TEC_QUANTIZE_NONE, fal
                                                  {"int8", TEC_QUANTIZE_INT8, false},
                                                  {"int4", TEC_QUANTIZE_INT4, false},
                                                  {NULL, 0, false}};
-static const struct tec_word round_words[] = {{"model", TEC_ROUND_MODEL, false},
-                                              {"none", TEC_ROUND_NONE, false},
+static const struct tec_word round_words[] = {{"none", TEC_ROUND_NONE, false},
                                               {"bf16x2", TEC_ROUND_BF16X2, false},
                                               {"bf16", TEC_ROUND_BF16, false},
                                               {NULL, 0, false}};

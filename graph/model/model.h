@@ -189,7 +189,6 @@ struct tec_model {
     struct tec_action_tokens tokens;
     struct tec_head head;
     struct tec_model_program *program; /* what its functions compute, in its arena; NULL = none */
-    bool rounds;  /* a bf16 plan rounds what products read, if a pipeline says no other thing */
     bool float32; /* matrices and what a frame keeps stay float32 in plans of bf16, too */
     /* Tensors that are in files but never used; one that ends with * means all that begin so. */
     const char *ignored[TEC_MAX_IGNORED];

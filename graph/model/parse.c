@@ -231,13 +231,12 @@ enum tec_status tec_model_parse(struct tec_model *model, struct tec_error *err)
 {
     struct parts p = {0};
     json_t *ignored, *prompts = NULL;
-    int float32 = 0, rounds = 0;
-    TEC_UNPACK(model->json, "description", "{s:s, s?o, s?o, s?o, s?o, s?o, s:o, s?o, s?b, s?b}",
-               "name", &model->name, "slots", &p.slots, "vision", &p.vision, "text", &p.text,
-               "tokens", &p.tokens, "chunk", &p.chunk, "ignored", &ignored, "prompts", &prompts,
-               "float32", &float32, "rounds", &rounds);
+    int float32 = 0;
+    TEC_UNPACK(model->json, "description", "{s:s, s?o, s?o, s?o, s?o, s?o, s:o, s?o, s?b}", "name",
+               &model->name, "slots", &p.slots, "vision", &p.vision, "text", &p.text, "tokens",
+               &p.tokens, "chunk", &p.chunk, "ignored", &ignored, "prompts", &prompts, "float32",
+               &float32);
     model->float32 = float32 != 0;
-    model->rounds = rounds != 0;
     TEC_TRY(check_parts(model, &p, err));
     if (p.slots)
         TEC_TRY(parse_slots(model, p.slots, err));

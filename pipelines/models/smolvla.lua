@@ -150,7 +150,6 @@ layers.embed, layers.head = { M .. "text_model.embed_tokens.weight" }, {}
 
 return {
   name = "smolvla",
-  rounds = true, -- its actions are nearer to float64 than those of LeRobot's own bf16: doc/numerics.md
   slots = given.cameras or { "observation.images.camera1", "observation.images.camera2", "observation.images.camera3" },
   vision = {
     pictures = "f32", towers = { shared.tower(M, vision, picture_side(c), mixed()) },

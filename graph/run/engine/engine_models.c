@@ -366,10 +366,7 @@ enum tec_quantize tec_engine_quantize(const struct tec_engine *e, const struct t
 
 enum tec_decl_round tec_engine_round(const struct tec_engine *e, const struct tec_engine_model *m)
 {
-    int round = e->options.exact ? TEC_ROUND_NONE : declared(e, m)->round;
-    if (round == TEC_ROUND_MODEL)
-        return m->model->rounds ? TEC_ROUND_BF16 : TEC_ROUND_NONE;
-    return (enum tec_decl_round)round;
+    return e->options.exact ? TEC_ROUND_NONE : (enum tec_decl_round)declared(e, m)->round;
 }
 
 struct load_report {

@@ -29,7 +29,7 @@ def of_cameras(setup, folder, cameras, rounds):
     dtype = "bf16, round" if rounds else "bf16"
     names = {"state": "observation.state", **{f"picture{i}": f"observation.images.camera{i + 1}" for i in range(cameras)}}
     ours = setup.tectum(folder, f"tectum {cameras}{', round' * rounds}", {
-        "open": {"path": str(checkpoint), "dtype": "bf16", "set": {"model.round": "bf16" if rounds else "none"}},
+        "open": {"path": str(checkpoint), "dtype": "bf16", "set": {"model.round": "bf16"} if rounds else {}},
         "inputs": str(folder / "inputs.npz"), "names": names, "texts": {"task": task()}, "about": {"dtype": dtype}})
     ours.name = "tectum"
     peers = [setup.side(f"PyTorch, {d}", "work_smolvla.py", folder, cameras, setup.threads, d) for d in ("bf16", "f32")]
@@ -41,7 +41,7 @@ def of_cameras(setup, folder, cameras, rounds):
 
     def results():
         command = [setup.program, "run", checkpoint, "--dtype", "bf16", "--threads", str(setup.threads), "--format", "json", "-n", "1"]
-        command += ["--set", f"model.round={'bf16' if rounds else 'none'}"]
+        command += ["--set", "model.round=bf16"] if rounds else []
         out = subprocess.run(command + inputs_of(folder, cameras), check=True, capture_output=True, text=True,
                              preexec_fn=lambda: nice(setup.priority)).stdout
         return np.array(json.loads(out.splitlines()[0])["actions"]["act"], np.float64)
