@@ -74,7 +74,7 @@ const char *tec_set_expected(struct tec_loader *ld, const struct tec_field *f)
 static void hint_at_fields(struct tec_loader *ld, struct tec_diagnostic *d,
                            const struct tec_decl_value *v, const char *set)
 {
-    if (v->kind == TEC_VALUE_STRING && strchr(v->string, '{'))
+    if (v->kind == TEC_VALUE_STRING && v->string && strchr(v->string, '{'))
         tec_diagnostics_help(ld->d, d,
                              "--set takes no table, but each of its fields: --set %.*s.FIELD=VALUE",
                              (int)strcspn(set, "="), set);
