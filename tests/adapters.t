@@ -25,6 +25,9 @@ for dtype in f32 bf16; do
 done
 run saved "$W/saved" --dtype bf16 && cmp "$W/merged.txt" "$W/saved.txt"
 ok $? "so does a folder that LeRobot saved, its base beside it"
+cp -r "$W/saved" "$W/pathed" && sed -i "s|\"owner/arm\"|\"$W/arm\"|" "$W/pathed/adapter_config.json" && mkdir "$W/other" && mv "$W/pathed" "$W/other" &&
+    run pathed "$W/other/pathed" --dtype bf16 && cmp "$W/merged.txt" "$W/pathed.txt"
+ok $? "so does one whose base is named by its path"
 "$T" init "$W/arm" >"$W/arm.lua" && sed "s|weights = \"[^\"]*\"|&, adapter = \"$W/lora\"|" "$W/arm.lua" >"$W/field.lua"
 run field "$W/field.lua" --dtype bf16 && cmp "$W/merged.txt" "$W/field.txt"
 ok $? "and a pipeline whose model has an adapter"

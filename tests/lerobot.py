@@ -215,6 +215,51 @@ def the_server_serves_a_folder():
     server.end()
 
 
+def resized(picture, h, w, side):
+    """Bytes to floats of 0 .. 1, bilinear without antialias, in the middle of a black square: [side, side, 3]."""
+    ratio = max(h / side, w / side)
+    rows, columns = int(h / ratio), int(w / ratio)
+
+    def places(n, m):
+        for i in range(m):
+            at = max((i + 0.5) * n / m - 0.5, 0.0)
+            yield min(int(at), n - 1), min(int(at) + 1, n - 1), at - int(at)
+
+    out = [0.0] * (side * side * 3)
+    for y, (a, b, down) in enumerate(places(h, rows)):
+        for x, (c, d, right) in enumerate(places(w, columns)):
+            for k in range(3):
+                one, two = (((1 - right) * picture[(r * w + c) * 3 + k] + right * picture[(r * w + d) * 3 + k])
+                            for r in (a, b))
+                at = ((y + (side - rows) // 2) * side + x + (side - columns) // 2) * 3 + k
+                out[at] = ((1 - down) * one + down * two) / 255
+    return out
+
+
+@test
+def pictures_are_read_as_the_resize_gives_them():
+    for base, side in ((PI05, 30), (PI0, 28)):
+        folder = Folder(base)
+        asked = inputs(folder) + ["--dtype", "f32"]
+        floats = resized(bytes((31 * i) % 251 for i in range(34 * 45 * 3)), 34, 45, side)
+
+        def given(values):
+            path = "%s/resized.safetensors" % folder.path
+            header = json.dumps({"picture": {"dtype": "F32", "shape": [side, side, 3],
+                                             "data_offsets": [0, 4 * len(values)]}}).encode()
+            header += b" " * (-len(header) % 8)
+            with open(path, "wb") as file:
+                file.write(struct.pack("<Q", len(header)) + header + struct.pack("<%df" % len(values), *values))
+            return frames(folder.path, *(a.replace(W + "/picture.safetensors", path) for a in asked))[0]["act"]
+
+        def away(one, two):
+            return max(abs(a - b) for x, y in zip(one, two) for a, b in zip(x, y))
+
+        raw = frames(folder.path, *asked)[0]["act"]
+        near, rounded = away(raw, given(floats)), away(raw, given([round(255 * x) / 255 for x in floats]))
+        check(near < 2e-5 < rounded, near, rounded)
+
+
 @test
 def normalisation_is_the_reference_to_the_bit():
     for mode in ["IDENTITY", *MODES]:

@@ -317,9 +317,11 @@ static enum tec_status find_folders(struct tec_checkpoint *c, const char *given,
         TEC_TRY(tec_checkpoint_json_load(&config, file, c->heap, err));
         named = json_string_value(json_object_get(config, "base_model_name_or_path"));
         enum tec_status status = base_of(c, *adapter, named, &c->base, err);
+        if (status ==
+            TEC_OK) /* a base that is named by its path is still the configuration's text */
+            status = root_of(c, c->base, &c->base, err);
         json_decref(config);
         TEC_TRY(status);
-        TEC_TRY(root_of(c, c->base, &c->base, err));
         if (tec_path_is_adapter(c->base))
             return tec_fail(err, TEC_INVALID, "%s: its base %s is an adapter, too", c->path,
                             c->base);
