@@ -74,6 +74,8 @@ return {
   resize  = "resize-naive",
   packs   = PACKS,
   unpacks = UNPACKS,
+  others  = { action_decode_transform = "is of GR00T N1.7, as LeRobot 0.6 trains it, which is not run by this release; "
+                                        .. "it runs N1.5 of LeRobot 0.4 and 0.5" },
   steps   = { "groot_eagle_encode_v3", "groot_eagle_collate_v3" },
   options = {
     -- The model says how long state and actions are.

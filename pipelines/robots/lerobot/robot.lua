@@ -31,6 +31,9 @@ end
 
 -- --- what the configuration must not ask for ----------------------------------------------------
 
+for name, what in pairs(kind.others or {}) do
+  if config[name] ~= nil then refuse(CONFIG .. name, what) end
+end
 for _, name in ipairs(kind.off or {}) do
   if config[name] then refuse(CONFIG .. name, "is not supported") end
 end

@@ -4,6 +4,7 @@
 -- prompt  how the task becomes the prompt: {step = the processor's step that does it, template, state?};
 --         nil: the type reads no text
 -- resize  of pictures, a word of a robot's description
+-- others  fields that only another model of the type has, and what is said of it
 -- off     options of config.json that must not be set: what they change is not run
 -- steps   names of steps of the processors that are known beside the common ones, and need nothing
 -- options of steps that only this type has, by the step's name: what its config may say
