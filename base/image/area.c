@@ -8,6 +8,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 enum { CHANNELS = 3, ONE = 1 << 11 };
@@ -107,15 +108,15 @@ static void run_whole(const struct tec_area *a, unsigned char *out, const unsign
 {
     int n = a->whole;
     size_t row = (size_t)a->in_side * CHANNELS;
-    float part = 1.0F / (float)(n * n);
+    float part = 1.0F / (float)((int64_t)n * n);
     for (int y = 0; y < a->side; y++)
         for (int x = 0; x < a->side * CHANNELS; x++) {
-            size_t left = (size_t)(x / CHANNELS * n * CHANNELS + x % CHANNELS);
-            const unsigned char *corner = in + (size_t)(y * n) * row + left;
-            int sum = 0;
+            size_t left = (size_t)(x / CHANNELS) * (size_t)n * CHANNELS + (size_t)(x % CHANNELS);
+            const unsigned char *corner = in + (size_t)y * (size_t)n * row + left;
+            int64_t sum = 0;
             for (int dy = 0; dy < n; dy++)
                 for (int dx = 0; dx < n; dx++)
-                    sum += corner[(size_t)dy * row + (size_t)(dx * CHANNELS)];
+                    sum += corner[(size_t)dy * row + (size_t)dx * CHANNELS];
             *out++ = n == 2 ? (unsigned char)((sum + 2) >> 2) : byte_of((float)sum * part);
         }
 }

@@ -84,8 +84,8 @@ void tec_session_use(struct tec_session *session, int set);
  * A value named "KEY#ids" (KEY: the robot's prompt input) gives a prompt as token ids (I32, rank
  * 1); with a memory, what stands behind its segments. A prompt with more tokens than the plan or
  * the robot allows is TEC_INVALID; it is cut on the right only where the robot says truncate =
- * true. Pictures that the robot wants as floats (LeRobot's resize) are rounded to u8 for a model that
- * reads bytes.
+ * true. Pictures that the robot wants as floats (LeRobot's resize) are rounded to u8 for a model
+ * that reads bytes.
  *
  * Where an action node has a prefix, the value of its name (F32 or F64 [d, columns], 0 <= d <= the
  * rows declared; absent: d = 0) gives the first d actions in the robot's units. They become the
