@@ -373,6 +373,22 @@ def what_would_be_computed_otherwise_is_refused():
 
 
 @test
+def the_tokenizer_is_found_beside_the_folder_or_asked_for_by_name():
+    folder = Folder()
+    asked = ["run", folder.path, "--embodiment", TAG, "--random-inputs", "1", "--format", "json"]
+    code, out, err = call(*asked)
+    check(code != 0 and "processor_config.json names that of 'nvidia/Eagle-Block2A-2B-v2'" in err, err)
+    shutil.copytree(TOKENIZER, W + "/Eagle-Block2A-2B-v2")
+    code, out, err = call(*asked)
+    check(code == 0, err)
+    code, out, err = call("inspect", folder.path)
+    check(code == 0 and "Eagle-Block2A-2B-v2/vocab.json" in out, out)
+    shutil.rmtree(W + "/Eagle-Block2A-2B-v2")
+    code, out, err = call(*asked, "--random-weights", "1", "--size", "tiny")
+    check(code == 0, err)
+
+
+@test
 def a_folder_of_several_robots_asks_which():
     code, out, err = call("check", Folder().path)
     check(code != 0 and "which robot? say --embodiment TAG" in err and "other_arm" in err, err)

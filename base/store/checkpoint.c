@@ -162,7 +162,7 @@ enum tec_status tec_checkpoint_beside_json(struct tec_checkpoint *c, const char 
  * is told about it. */
 static enum tec_status find_tokenizer(struct tec_checkpoint *c, struct tec_error *err)
 {
-    static const char *const names[] = {"tokenizer.model", "tokenizer.json"};
+    static const char *const names[] = {"tokenizer.model", "tokenizer.json", "vocab.json"};
     const char *saved, *config = NULL;
     bool failed = false;
     read_tokenizer_step(c, &saved);
@@ -170,7 +170,7 @@ static enum tec_status find_tokenizer(struct tec_checkpoint *c, struct tec_error
     const char *folders[] = {saved && is_below(saved) ? saved : "",
                              named && is_below(named) ? named : "", "", "tokenizer", beside};
     for (size_t f = 0; f < sizeof folders / sizeof folders[0] && !c->tokenizer; f++)
-        for (size_t i = 0; folders[f] && i < 2 && !c->tokenizer; i++) {
+        for (int i = 0; folders[f] && i < 2 + (folders[f] == beside) && !c->tokenizer; i++) {
             c->tokenizer = existing(c, folders[f], names[i], &failed);
             config =
                 c->tokenizer ? existing(c, folders[f], "tokenizer_config.json", &failed) : NULL;
@@ -200,8 +200,8 @@ static enum tec_status open_hf(struct tec_checkpoint *c, struct tec_error *err)
     TEC_TRY(load_if(c, "generation_config.json", &c->generation, err));
     TEC_TRY(load_if(c, "preprocessor_config.json", &c->pictures, err));
     TEC_TRY(load_if(c, "dataset_statistics.json", &c->statistics, err));
-    TEC_TRY(load_if(c, "experiment_cfg/metadata.json", &c->robots, err));
-    TEC_TRY(tec_checkpoint_read_robots(c, err));
+    if (!c->processor)
+        TEC_TRY(load_if(c, "experiment_cfg/metadata.json", &c->robots, err));
     json_t *inside = json_object_get(c->config, "norm_stats");
     c->statistics_in =
         tec_arena_printf(&c->arena, "%s/%s", c->root,
@@ -340,6 +340,7 @@ static enum tec_status open_directory(struct tec_checkpoint *c, struct tec_error
     TEC_TRY(load_if(c, "policy_preprocessor.json", &c->preprocessor, err));
     TEC_TRY(load_if(c, "policy_postprocessor.json", &c->postprocessor, err));
     TEC_TRY(tec_tensors_open(&c->tensors, c->base, c->heap, err));
+    TEC_TRY(tec_checkpoint_read_robots(c, err));
     TEC_TRY(find_tokenizer(c, err));
     return tec_assets_list(&c->assets, &c->n_assets, assets, &c->arena, err);
 }

@@ -44,7 +44,8 @@ struct tec_checkpoint {
     const char *prefix;    /* "model." where LeRobot's wrapper put it before names, else "" */
     const char *tokenizer; /* file: tokenizer.model or tokenizer.json; NULL when there is none */
     const char *tokenizer_name; /* LeRobot: as the preprocessor's step names it, often another
-                                 * model's name, "owner/model"; NULL: no step does */
+                                 * model's name, "owner/model"; of `processor` its model_name; NULL:
+                                 * nobody names it */
     const char *const *assets;  /* asset ids with statistics, sorted: "droid", "a/b"; of an HF
                                  * checkpoint the keys of `statistics` */
     size_t n_assets;

@@ -29,8 +29,8 @@ enum tec_status tec_checkpoint_read_robots(struct tec_checkpoint *c, struct tec_
         return TEC_OK;
     }
     c->processor = processor;
-    json_decref(c->robots);
     c->robots = json_incref(robots);
+    c->tokenizer_name = json_string_value(json_object_get(own, "model_name"));
     TEC_TRY(load_if(c, "statistics.json", &c->robot_statistics, err));
     return load_if(c, "embodiment_id.json", &c->robot_numbers, err);
 }

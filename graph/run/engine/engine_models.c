@@ -217,9 +217,11 @@ static enum tec_status fail_tokenizer(const struct tec_checkpoint *c, struct tec
 {
     if (c->tokenizer_name)
         return tec_fail(err, TEC_NOT_FOUND,
-                        "%s has no tokenizer: its policy_preprocessor.json names that of "
-                        "'%.100s'; copy its tokenizer.json into %s, or give it with --tokenizer",
-                        c->path, c->tokenizer_name, c->root);
+                        "%s has no tokenizer: its %s names that of '%.100s'; copy its "
+                        "tokenizer.json into %s, or give it with --tokenizer",
+                        c->path,
+                        c->processor ? "processor_config.json" : "policy_preprocessor.json",
+                        c->tokenizer_name, c->root);
     return tec_fail(err, TEC_NOT_FOUND,
                     "%s has no tokenizer: give --tokenizer tokenizer.model or tokenizer.json",
                     c->path);
