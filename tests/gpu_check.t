@@ -141,7 +141,7 @@ broken 3 hang 'sanitizer racecheck_.*limit' 1
 # --- with the emulator ----------------------------------------------------------------------------
 
 if [ "${1:-}" = --emulator ]; then
-    PATH=$work/bin:$PATH sh tools/gpu_check.sh --parts bench --minutes 60 --size tiny \
+    PATH=$work/bin:$PATH sh tools/gpu_check.sh --parts bench --minutes 240 --size tiny \
         --program build/release/emulator/device_check --out "$work/emulated" >"$work/log" 2>&1
     check $? "benches on the emulator"
     grep '^not ok' "$work/log" | sed 's/^/# /'
