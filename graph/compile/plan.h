@@ -203,6 +203,11 @@ struct tec_plan_part *tec_plan_part_concurrent(struct tec_plan *plan, enum tec_p
 
 /* Most observations that one launch of the plan takes. */
 int tec_plan_together(const struct tec_plan *plan);
+/* Rows of its largest captured decode; 1 where it has none. */
+static inline int tec_plan_batch(const struct tec_plan *plan)
+{
+    return plan->spec.n_batches ? plan->spec.batches[plan->spec.n_batches - 1] : 1;
+}
 
 /* A plan of one part alone, "encode", for a caller who lowers into it: empty, with its arena. */
 enum tec_status tec_plan_begin(struct tec_plan **out, const struct tec_model *model,

@@ -419,3 +419,28 @@ enum tec_status tec_diagnostics_first(const struct tec_diagnostics *d, const cha
     }
     return tec_fail(err, TEC_MALFORMED, "%s: %d errors", path, d->n_errors);
 }
+
+/* --- sentences with a place ------------------------------------------------------------------ */
+
+enum tec_status tec_fail_at(struct tec_error *err, enum tec_status status,
+                            const struct tec_where *where, const char *format, ...)
+{
+    char text[sizeof err->message];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return tec_fail(err, status, "%s:%d: %s", where->file ? where->file : "?", where->line, text);
+}
+
+enum tec_status tec_context_at(struct tec_error *err, enum tec_status status,
+                               const struct tec_where *where, const char *format, ...)
+{
+    char text[sizeof err->message];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return tec_context(err, status, "%s:%d: %s", where->file ? where->file : "?", where->line,
+                       text);
+}

@@ -21,6 +21,8 @@ const struct tec_decl_node *tec_pipeline_waits_for(const struct tec_pipeline *p,
  * earliest deadline of its actions and of chains that wait for its texts; infinite without. How
  * many prefills wait for each other up to its own: of equal deadlines that is their order. */
 const struct tec_decl_node *tec_pipeline_prompt_waits(const struct tec_pipeline *p, int chain);
+/* Which of the chain's texts that is (tec_pipeline_texts); -1 = none. */
+int tec_pipeline_heard(const struct tec_pipeline *p, int chain);
 
 /* Does a memory load before a prefill though its `after` names a text, which it waits for? */
 bool tec_pipeline_loads_first(const struct tec_pipeline *p, const struct tec_decl_node *prefill,

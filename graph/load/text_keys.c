@@ -34,6 +34,15 @@ const struct tec_decl_node *tec_pipeline_prompt_waits(const struct tec_pipeline 
     return prefill < 0 ? NULL : tec_pipeline_waits_for(p, &p->nodes[prefill]);
 }
 
+int tec_pipeline_heard(const struct tec_pipeline *p, int chain)
+{
+    const struct tec_decl_node *said = tec_pipeline_prompt_waits(p, chain);
+    int at[TEC_MAX_TEXTS], i = said ? tec_pipeline_texts(p, chain, at) - 1 : -1;
+    while (i >= 0 && p->inputs[at[i]].writer != 1 + (int)(said - p->nodes))
+        i--;
+    return i;
+}
+
 bool tec_pipeline_loads_first(const struct tec_pipeline *p, const struct tec_decl_node *prefill,
                               const struct tec_decl_node *load)
 {

@@ -313,13 +313,11 @@ static void add_chain(struct tec_loop_options *l, struct tec_engine *e, int chai
                                  .proposes = e->chains[chain].spec.unread > 0,
                                  .prefill_node = first_node(e, chain, "prefill")};
     double due_ms = tec_pipeline_due(p, chain);
-    int texts[TEC_MAX_TEXTS], n_texts = tec_pipeline_texts(p, chain, texts);
-    const struct tec_decl_node *said = tec_pipeline_prompt_waits(p, chain);
-    for (int i = 0; said && i < n_texts; i++)
-        if (texts[i] >= p->n_inputs && p->nodes + p->inputs[texts[i]].writer - 1 == said) {
-            c->hears = 1 + texts[i] - p->n_inputs;
-            c->hears_at = i;
-        }
+    int texts[TEC_MAX_TEXTS], heard = tec_pipeline_heard(p, chain);
+    if (heard >= 0 && tec_pipeline_texts(p, chain, texts) > heard) {
+        c->hears = 1 + texts[heard] - p->n_inputs;
+        c->hears_at = heard;
+    }
     c->due_ns = isfinite(due_ms) ? llround(due_ms * 1000.0) * 1000 : 0;
     c->depth = tec_pipeline_depth(p, chain);
     if (ring) {

@@ -52,12 +52,6 @@ enum tec_status tec_engine_list_models(struct tec_engine *e, struct tec_error *e
 
 /* --- checkpoint and description -------------------------------------------------------------- */
 
-static enum tec_status at_field(const struct tec_where *w, const char *field,
-                                enum tec_status status, struct tec_error *err)
-{
-    return tec_context(err, status, "%s:%d: %s", w->file ? w->file : "?", w->line, field);
-}
-
 /* Open the checkpoint, with its adapter. --weights and --adapter are taken as given; a path in the
  * pipeline is looked up in the current folder, then in the root. */
 static enum tec_status open_checkpoint(struct tec_engine *e, struct tec_engine_model *m,
@@ -73,11 +67,11 @@ static enum tec_status open_checkpoint(struct tec_engine *e, struct tec_engine_m
         return TEC_OK;
     if (d->adapter && !from.adapter) {
         enum tec_status status = tec_find_path(&from.adapter, d->adapter, o->root, &e->arena, err);
-        TEC_TRY(at_field(&d->where_adapter, "adapter", status, err));
+        TEC_TRY(tec_context_at(err, status, &d->where_adapter, "adapter"));
     }
     if (!from.path && d->weights) {
         enum tec_status status = tec_find_path(&from.path, d->weights, o->root, &e->arena, err);
-        TEC_TRY(at_field(&d->where_weights, "weights", status, err));
+        TEC_TRY(tec_context_at(err, status, &d->where_weights, "weights"));
     }
     if (from.path)
         return tec_checkpoint_open_source(&m->checkpoint, &from, e->heap, err);
@@ -208,7 +202,7 @@ static enum tec_status open_model(const struct tec_engine *e, struct tec_engine_
     enum tec_status status = tec_model_open(&m->model, &choice, e->heap, err);
     json_decref(given);
     if (status == TEC_NOT_FOUND || status == TEC_IO)
-        return at_field(&declared(e, m)->where_arch, "arch", status, err);
+        return tec_context_at(err, status, &declared(e, m)->where_arch, "arch");
     return status;
 }
 
@@ -283,12 +277,11 @@ static enum tec_status describe_draft(struct tec_engine *e, int at,
                            *large = e->chains[node->chain].of->model;
     const struct tec_where *w = &node->draft.where;
     if (small->text.vocab != large->text.vocab)
-        return tec_fail(
-            err, TEC_MALFORMED,
-            "%s:%d: '%s' has %d tokens in its vocabulary, '%s' has %d: what one proposes "
-            "means nothing to the other; choose models of one vocabulary",
-            w->file ? w->file : "?", w->line, node->draft.model.name, small->text.vocab,
-            node->model.name, large->text.vocab);
+        return tec_fail_at(err, TEC_MALFORMED, w,
+                           "'%s' has %d tokens in its vocabulary, '%s' has %d: what one proposes "
+                           "means nothing to the other; choose models of one vocabulary",
+                           node->draft.model.name, small->text.vocab, node->model.name,
+                           large->text.vocab);
     s->request_slots = main->request_slots;
     s->isolated = true;
     s->draws = main->draws;

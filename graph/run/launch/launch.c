@@ -7,6 +7,7 @@
  * number of requests up to its batch. Rows that a head adds stand before the pictures in memory,
  * where their place is constant, and get their place in the sequence by position and slot. */
 #include "graph/run/launch/launch_rows.h"
+#include "graph/run/launch/text_input.h"
 
 #include <string.h>
 
@@ -73,10 +74,7 @@ enum tec_status tec_prefix_check(const struct tec_plan *plan, const struct tec_p
         return tec_fail(err, TEC_INVALID,
                         "%d pictures and %d tokens need %d rows; the frame has %d", o->n_pictures,
                         o->n_text, tec_prefix_rows(plan, o), s->frame_tokens);
-    for (int i = 0; i < o->n_text; i++)
-        if (o->ids[i] < 0 || o->ids[i] >= plan->model->text.vocab)
-            return tec_fail(err, TEC_INVALID, "token %d of the prompt is %d; the vocabulary has %d",
-                            i, o->ids[i], plan->model->text.vocab);
+    TEC_TRY(tec_text_check("prompt", o->ids, o->n_text, plan->model->text.vocab, "", err));
     return tec_prefix_check_marks(plan->model, o, err);
 }
 
@@ -218,14 +216,8 @@ static void fill_last(const struct tec_model *m, struct tec_prefix_table *t, int
 {
     int n = m->head.rows, zero = *t->first_zero;
     *t->last.count = n;
-    for (int i = 0; i < n; i++) {
-        int at = i ? zero + i - 1 : rows - 1;
-        t->last_row[i] = at;
-        t->last.pos[i] = t->prefix.pos[at];
-        t->last.slot[i] = t->prefix.slot[at];
-        t->last.visible[i] = t->prefix.visible[at];
-        t->last.seq[i] = t->prefix.seq[at];
-    }
+    for (int i = 0; i < n; i++)
+        tec_fill_last(t, i, i ? zero + i - 1 : rows - 1);
 }
 
 /* The rows of one prompt among several: pictures from row `picture` of memory on, text from row

@@ -27,20 +27,6 @@ static void fill_packed_row(const struct tec_plan *plan, struct tec_plan_part *p
     t->last_row[seq] = at;
 }
 
-/* Fill the table of each sequence's last row, the only rows that continue past the last layer's
- * keys. */
-static void fill_last(struct tec_prefix_table *t, int n)
-{
-    *t->last.count = n;
-    for (int i = 0; i < n; i++) {
-        int at = t->last_row[i];
-        t->last.pos[i] = t->prefix.pos[at];
-        t->last.slot[i] = t->prefix.slot[at];
-        t->last.visible[i] = t->prefix.visible[at];
-        t->last.seq[i] = t->prefix.seq[at];
-    }
-}
-
 static void fill(struct tec_plan *plan, struct tec_plan_part *part, const struct tec_ring_rows *in)
 {
     struct tec_prefix_table *t = &part->prefix;
@@ -55,7 +41,9 @@ static void fill(struct tec_plan *plan, struct tec_plan_part *part, const struct
     *part->decode.rows.count = n;
     for (int i = 0; i < n; i++)
         tec_fill_row(plan, &part->decode, i, in->rows[i]);
-    fill_last(t, n);
+    *t->last.count = n;
+    for (int i = 0; i < n; i++)
+        tec_fill_last(t, i, t->last_row[i]);
     for (int i = 0; plan->spec.gathers && i < n; i++)
         at = tec_fill_move(plan, &t->moves, &t->prefix, i, in->rows[i], at);
 }

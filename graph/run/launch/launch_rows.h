@@ -12,6 +12,17 @@ void tec_fill_prefixes(const struct tec_plan *plan, struct tec_plan_part *part,
 void tec_fill_prefix(const struct tec_plan *plan, struct tec_plan_part *part, int region,
                      const struct tec_prefix_input *o);
 
+/* The rows that continue behind the last layer's keys: the i-th of them is row `at` of the table.
+ */
+static inline void tec_fill_last(struct tec_prefix_table *t, int i, int at)
+{
+    t->last_row[i] = at;
+    t->last.pos[i] = t->prefix.pos[at];
+    t->last.slot[i] = t->prefix.slot[at];
+    t->last.visible[i] = t->prefix.visible[at];
+    t->last.seq[i] = t->prefix.seq[at];
+}
+
 /* Of that its pictures alone. */
 void tec_fill_pictures(const struct tec_plan *plan, struct tec_plan_part *part,
                        const struct tec_prefix_input *o);

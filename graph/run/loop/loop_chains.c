@@ -40,20 +40,12 @@ static void order_actions(const struct tec_loop *l, int chain, struct tec_chain 
     for (int i = 0; i < l->o.n_actions; i++) {
         if (l->o.actions[i].chain != chain)
             continue;
+        c->action = c->n_actions ? c->action : i;
         int at = c->n_actions++;
         for (; at > 0 && acts_before(l, c, i, c->acts[at - 1]); at--)
             c->acts[at] = c->acts[at - 1];
         c->acts[at] = i;
     }
-}
-
-/* Its first action node. */
-static int action_of(const struct tec_loop *l, int chain)
-{
-    for (int i = 0; i < l->o.n_actions; i++)
-        if (l->o.actions[i].chain == chain)
-            return i;
-    return -1;
 }
 
 static bool take_rings(struct tec_loop *l)
@@ -128,7 +120,7 @@ static void fill_chain(struct tec_loop *l, int chain)
                             .kv_frame = view_of(l, o->kv_frame, 0),
                             .kv_requests = view_of(l, o->kv_requests, l->o.n_chains > 1 ? -1 : 1),
                             .prefill_node = o->prefill_node,
-                            .action = action_of(l, chain),
+                            .action = -1,
                             .every = o->every > 1 ? o->every : 1,
                             .language = language_of(l, chain),
                             .prefix = {.region = -1}};

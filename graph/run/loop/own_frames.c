@@ -52,11 +52,21 @@ void tec_loop_turn(struct tec_loop *l, int who)
     tec_loop_take_prefixes(l, l->tick->session);
 }
 
+int tec_loop_place(const struct tec_loop *l, const struct tec_request *r)
+{
+    if (l->n_own < 2)
+        return l->tick->session == r->session ? 0 : -1;
+    int i = l->n_own - 1;
+    while (i >= 0 && l->own[i].tick->session != r->session)
+        i--;
+    return i;
+}
+
 void tec_loop_turn_of(struct tec_loop *l, const struct tec_request *r)
 {
-    for (int i = 0; i < l->n_own && l->n_own > 1; i++)
-        if (l->own[i].tick->session == r->session)
-            tec_loop_turn(l, i);
+    int who = tec_loop_place(l, r);
+    if (who >= 0)
+        tec_loop_turn(l, who);
 }
 
 bool tec_loop_observed(const struct tec_loop *l)

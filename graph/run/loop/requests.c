@@ -39,7 +39,7 @@ static int free_request_slot(const struct tec_loop *l, int decoder)
     const struct tec_decoder *d = &l->o.decoders[decoder];
     const struct tec_chain *s = &l->chains[d->chain];
     int first = -1, n = 0, each = s->plan->spec.request_slots / l->sessions;
-    int own = (l->sessions > 1 ? l->tick->session * each : 0) + d->first_slot;
+    int own = tec_own_session(l) * each + d->first_slot;
     for (int i = own + (d->slots ? d->slots : each) - 1; i >= own; i--)
         if (!l->request_slot_taken[s->first_request_slot + i]) {
             first = i;
@@ -221,21 +221,20 @@ static void make_room(struct tec_loop *l, int decoder)
     tec_requests_sweep(l);
 }
 
-/* Live requests that a new one of this decoder makes stale. */
-static int count_stale(const struct tec_loop *l, int decoder)
+/* Live requests that a new one of this decoder makes stale, which end with it: how many. */
+static int stale_of(struct tec_loop *l, int decoder, bool end)
 {
     int n = 0;
-    for (int i = 0; l->o.decoders[decoder].supersede && i < l->n_live; i++)
-        n += l->requests[i].decoder == decoder && l->requests[i].session == l->tick->session;
-    return n;
-}
-
-static void shed_stale(struct tec_loop *l, int decoder)
-{
-    for (int i = 0; i < l->n_live; i++)
-        if (l->requests[i].decoder == decoder && l->requests[i].session == l->tick->session)
+    for (int i = 0; l->o.decoders[decoder].supersede && i < l->n_live; i++) {
+        bool stale =
+            l->requests[i].decoder == decoder && l->requests[i].session == l->tick->session;
+        n += stale;
+        if (stale && end)
             tec_requests_shed(l, &l->requests[i], "superseded");
-    tec_requests_sweep(l);
+    }
+    if (end && n > 0)
+        tec_requests_sweep(l);
+    return n;
 }
 
 static struct tec_request born(struct tec_loop *l, int decoder, const struct tec_ask *ask)
@@ -296,7 +295,7 @@ static void take_prompt(struct tec_loop *l, struct tec_request *r)
  * for it. */
 void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask)
 {
-    int stale = count_stale(l, decoder), chain = l->o.decoders[decoder].chain;
+    int stale = stale_of(l, decoder, false), chain = l->o.decoders[decoder].chain;
     int draft = l->o.decoders[decoder].draft;
     bool asked = l->input->chains[chain].prefix.n_text > 0 &&
                  (draft == 0 || l->input->chains[draft - 1].prefix.n_text > 0);
@@ -321,8 +320,7 @@ void tec_requests_spawn(struct tec_loop *l, int decoder, struct tec_ask *ask)
                                : "policy");
         return;
     }
-    if (stale > 0)
-        shed_stale(l, decoder);
+    stale_of(l, decoder, true);
     r.request_slot = free_request_slot(l, decoder);
     l->request_slot_taken[l->chains[chain].first_request_slot + r.request_slot] = true;
     take_prompt(l, &r);

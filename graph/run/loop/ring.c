@@ -120,44 +120,35 @@ static void place(const struct tec_ring_state *ring, struct tec_ring_item *it)
 
 /* The newest sequence is what requests stand on. Where keys move it has no region that stays: they
  * get a copy, see next_copy. */
-static void open_prefix(struct tec_loop *l, const struct tec_ring_state *ring,
-                        const struct tec_frame_input *input, int region)
+static void open_prefix(struct tec_loop *l, const struct tec_ring_state *ring, int region)
 {
     if (tec_ring_spec(ring)->request_slots == 0)
         return;
     if (!keeps_regions(ring))
         tec_kv_pool_pin(&ring->chain->plan->prefixes, region);
-    tec_loop_open_prefix(l, ring->chain, input, keeps_regions(ring) ? -1 : region);
+    tec_loop_open_prefix(l, ring->chain, l->input, keeps_regions(ring) ? -1 : region);
 }
 
-static int last_token(const struct tec_loop *l, const struct tec_ring_state *ring,
-                      const struct tec_frame_input *input)
+static void enter(struct tec_loop *l, struct tec_ring_state *ring)
 {
-    const struct tec_prefix_input *o = &tec_chain_input(l, ring->chain, input)->prefix;
-    return o->ids[o->n_text - 1];
-}
-
-static void enter(struct tec_loop *l, struct tec_ring_state *ring,
-                  const struct tec_frame_input *input)
-{
+    const struct tec_prefix_input *o = &ring->input->prefix;
     struct tec_ring_item *it = &ring->items[ring->n++];
     int stages = tec_ring_spec(ring)->stages;
     it->id = l->tick->frame;
     it->turn = ring->turn;
-    it->captured_ns = input->captured_ns;
+    it->captured_ns = l->input->captured_ns;
     it->slot = tec_ring_spec(ring)->shifts ? 0 : (int)(ring->turn % stages);
     it->region = keeps_regions(ring) ? ring->first : tec_kv_pool_take(&ring->chain->plan->prefixes);
     it->stage = 0;
     memset(&it->row, 0, sizeof it->row);
     it->row.request = it->id;
-    it->row.prefix =
-        tec_prefix_rows(ring->chain->plan, &tec_chain_input(l, ring->chain, input)->prefix);
+    it->row.prefix = tec_prefix_rows(ring->chain->plan, o);
     place(ring, it);
     if (tec_ring_spec(ring)
             ->apart) /* as a request's first row: it repeats its prompt's last token */
-        it->row.token = last_token(l, ring, input);
+        it->row.token = o->ids[o->n_text - 1];
     tec_ring_tell_item(l, ring, "alloc", it);
-    open_prefix(l, ring, input, it->region);
+    open_prefix(l, ring, it->region);
 }
 
 static void drop(struct tec_ring_state *ring, int at)
@@ -409,17 +400,18 @@ static bool next_leave(struct tec_loop *l, struct tec_scheduled *it)
 
 const struct tec_scheduled_kind tec_scheduled_leave = {.next = next_leave, .always = true};
 
-static void open_frame(struct tec_loop *l, struct tec_ring_state *ring,
-                       const struct tec_frame_input *input)
+static void open_frame(struct tec_loop *l, struct tec_ring_state *ring)
 {
+    if (l->input)
+        tec_loop_hear(l, ring->chain);
     ring->ran = true;
     ring->who = l->turn;
-    ring->input = input ? tec_chain_input(l, ring->chain, input) : NULL;
+    ring->input = l->input ? tec_chain_input(l, ring->chain, l->input) : NULL;
     ring->forwards = tec_ring_forwards(l, ring);
-    ring->seen = ring->seen << 1 | (input != NULL);
+    ring->seen = ring->seen << 1 | (l->input != NULL);
     ring->broken <<= 1;
-    if (input)
-        enter(l, ring, input);
+    if (l->input)
+        enter(l, ring);
 }
 
 static void close_frame(struct tec_loop *l, struct tec_ring_state *ring)
@@ -468,21 +460,10 @@ static void add_moves(struct tec_loop *l, int at)
     }
 }
 
-/* A text that its prefill has waited for is an instruction as any other. */
-static void hear(struct tec_loop *l, struct tec_ring_state *ring)
-{
-    tec_loop_hear(l, ring->chain);
-    if (ring->chain->late && ring->flushes &&
-        (tec_loop_news(&ring->given, tec_chain_input(l, ring->chain, l->input)) & 1U))
-        tec_ring_flush(l, ring);
-}
-
 /* Of the session whose turn it is. */
 static void add_ring(struct tec_loop *l, struct tec_ring_state *ring)
 {
-    if (l->input)
-        hear(l, ring);
-    open_frame(l, ring, l->input);
+    open_frame(l, ring);
     l->flight.rings[l->flight.n_rings++] = ring;
     if (l->input && tec_ring_spec(ring)->apart)
         tec_schedule_add(l, &tec_scheduled_enter, ring->chain, ring->who, (int)(ring - l->rings));

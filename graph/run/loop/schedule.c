@@ -108,7 +108,7 @@ static void run_behind(struct tec_loop *l, int n)
     struct tec_chain *c;
     while (!l->record.failed && (c = next_behind(l, n, until_ns))) {
         tec_loop_turn(l, 0);
-        tec_loop_add_behind(l, c);
+        tec_loop_add_texts(l, c, l->n_own - 1, TEC_TEXTS_BEHIND);
         run_ready(l);
         c->behind = true; /* also where nothing was to be said */
     }

@@ -134,8 +134,7 @@ static void part_order(struct tec_loop *l)
  * launches first. */
 static int rows_from(const struct tec_loop *l, int at)
 {
-    const struct tec_plan_spec *s = &tec_chain_of(l, &l->requests[l->order[at]])->plan->spec;
-    int n = 1, largest = s->n_batches ? s->batches[s->n_batches - 1] : 1;
+    int n = 1, largest = tec_plan_batch(tec_chain_of(l, &l->requests[l->order[at]])->plan);
     while (at + n < l->n_order && n < largest && same_launch(l, at, at + n))
         n++;
     return n;
@@ -341,14 +340,24 @@ static bool is_prefill(const struct tec_scheduled *it)
     return it->state == TEC_ITEM_BESIDE && it->kind == &tec_scheduled_store;
 }
 
+/* The next request from i on that is not stored, with its session's turn; n_live = there is none.
+ */
+static int next_new(struct tec_loop *l, int i)
+{
+    while (i < l->n_live && l->requests[i].stored)
+        i++;
+    if (i < l->n_live)
+        tec_loop_turn_of(l, &l->requests[i]);
+    return i;
+}
+
 /* A row that starts on the frame's prefix before that is known to be there: its launch waits. */
 static void start_rows(struct tec_loop *l)
 {
-    for (int i = 0; i < l->n_live; i++) {
+    for (int i = next_new(l, 0); i < l->n_live; i = next_new(l, i + 1)) {
         struct tec_request *r = &l->requests[i];
-        if (r->stored || !is_concurrent(l, i))
+        if (!is_concurrent(l, i))
             continue;
-        tec_loop_turn_of(l, r);
         int region = tec_chain_of(l, r)->prefix.region;
         for (int j = 0; j < l->n_items; j++)
             if (is_prefill(&l->items[j]) && l->items[j].of == i)
@@ -371,13 +380,9 @@ static bool next_fork(struct tec_loop *l, struct tec_scheduled *it)
     const struct tec_executor *e = it->chain->executor;
     keep_recalls(l);
     part_order(l);
-    for (int i = 0; i < l->n_live; i++) {
-        if (l->requests[i].stored)
-            continue;
-        tec_loop_turn_of(l, &l->requests[i]);
+    for (int i = next_new(l, 0); i < l->n_live; i = next_new(l, i + 1))
         if (unshared(l, i) && is_concurrent(l, i) && tec_chain_of(l, &l->requests[i]) == it->chain)
             fill_prefill(l, add_beside(l, &tec_scheduled_store, i), i);
-    }
     for (int i = 0, n; i < l->n_order; i += n) {
         n = rows_from(l, i);
         if (is_concurrent(l, l->order[i]) &&
@@ -397,13 +402,9 @@ const struct tec_scheduled_kind tec_scheduled_fork = {.next = next_fork};
 /* New requests whose rows ran beside, or only wait. */
 static void store_beside(struct tec_loop *l, int64_t at_ns)
 {
-    for (int i = 0; i < l->n_live; i++) {
-        if (l->requests[i].stored)
-            continue;
-        tec_loop_turn_of(l, &l->requests[i]);
+    for (int i = next_new(l, 0); i < l->n_live; i = next_new(l, i + 1))
         if (is_concurrent(l, i) && !unshared(l, i))
             store(l, i, tec_chain_of(l, &l->requests[i])->prefix.region, at_ns);
-    }
 }
 
 /* Settled in the order of their times. */

@@ -276,14 +276,19 @@ static inline int tec_chain_index(const struct tec_loop *l, const struct tec_cha
     return (int)(c - l->chains);
 }
 
+/* Where what each session has of its own is kept: the place of the one whose turn it is. */
+static inline int tec_own_session(const struct tec_loop *l)
+{
+    return l->sessions > 1 ? l->tick->session : 0;
+}
+
 static inline const struct tec_chain_input *tec_chain_input(const struct tec_loop *l,
                                                             const struct tec_chain *c,
                                                             const struct tec_frame_input *input)
 {
-    int who = c->late && l->n_opened > 0 && l->sessions > 1 ? l->tick->session : 0;
-    const struct tec_late_input *late = c->late ? &c->late[who] : NULL;
-    return late && l->n_opened > 0 && late->opened == l->n_opened ? &late->in
-                                                                  : &input->chains[c - l->chains];
+    const struct tec_late_input *late =
+        c->late && l->n_opened > 0 ? &c->late[tec_own_session(l)] : NULL;
+    return late && late->opened == l->n_opened ? &late->in : &input->chains[c - l->chains];
 }
 
 /* The node that makes a chain's actions, the first where there are several; -1 = none. */
@@ -326,8 +331,9 @@ static inline int64_t tec_loop_others_next(const struct tec_loop *l, int64_t now
     return l->o.others.wait ? l->o.others.next(l->o.others.self, now_ns) : INT64_MAX;
 }
 
-/* own_frames.c: let it be the turn of a session of the running frame: by its place among them, or
- * that of a request. */
+/* own_frames.c: the place of a request's session among those of the running frame, -1 = it is not
+ * in it. Let it be the turn of a session: by its place, or that of a request. */
+int tec_loop_place(const struct tec_loop *l, const struct tec_request *r);
 void tec_loop_turn(struct tec_loop *l, int who);
 void tec_loop_turn_of(struct tec_loop *l, const struct tec_request *r);
 /* Let the chains have the prefixes of a session. */

@@ -15,7 +15,7 @@ static inline struct tec_ring_state *tec_ring_first(const struct tec_loop *l, in
 static inline struct tec_ring_state *tec_ring_own(const struct tec_loop *l,
                                                   struct tec_ring_state *first)
 {
-    return first + (l->sessions > 1 ? l->tick->session : 0);
+    return first + tec_own_session(l);
 }
 
 /* ring.c: sequences in flight in rings, one forward after the other. */

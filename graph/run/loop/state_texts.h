@@ -26,9 +26,9 @@ void tec_loop_text_keys_reset(struct tec_loop *l);
 /* text_first.c: hard texts. Is a request one? Does the session whose turn it is have one of a
  * decoder that has not ended? Those of a chain go in, with what they need: in front of an action
  * (-1: of none), or behind its actions. */
+enum { TEC_TEXTS_BEHIND = -2 };
 bool tec_loop_awaits(const struct tec_loop *l, const struct tec_request *r);
 bool tec_loop_says(const struct tec_loop *l, int decoder);
 void tec_loop_add_texts(struct tec_loop *l, struct tec_chain *c, int who, int of);
-void tec_loop_add_behind(struct tec_loop *l, struct tec_chain *c);
 
 #endif

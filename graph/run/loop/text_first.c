@@ -8,8 +8,6 @@
 #include "graph/run/loop/schedule.h"
 #include "graph/run/loop/state_texts.h"
 
-enum { BEHIND = -2 /* in the place of an action: texts that nobody waits for */ };
-
 bool tec_loop_awaits(const struct tec_loop *l, const struct tec_request *r)
 {
     return l->o.decoders[r->decoder].awaited;
@@ -19,11 +17,9 @@ bool tec_loop_awaits(const struct tec_loop *l, const struct tec_request *r)
 static bool is_due(const struct tec_loop *l, const struct tec_request *r, const struct tec_chain *c,
                    int of)
 {
-    bool here = l->n_own < 2 && r->session == l->tick->session;
-    for (int i = 0; i < l->n_own && l->n_own > 1; i++)
-        here |= l->own[i].tick->session == r->session && l->own[i].input;
-    return here && !r->ended && tec_loop_awaits(l, r) && tec_chain_of(l, r) == c &&
-           l->o.decoders[r->decoder].behind == (of == BEHIND);
+    int who = tec_loop_place(l, r);
+    return who >= 0 && (l->n_own < 2 || l->own[who].input) && !r->ended && tec_loop_awaits(l, r) &&
+           tec_chain_of(l, r) == c && l->o.decoders[r->decoder].behind == (of == TEC_TEXTS_BEHIND);
 }
 
 bool tec_loop_says(const struct tec_loop *l, int decoder)
@@ -40,8 +36,7 @@ bool tec_loop_says(const struct tec_loop *l, int decoder)
  * steps that the longest needs. */
 static int next_rows(struct tec_loop *l, const struct tec_scheduled *it, int *k)
 {
-    const struct tec_plan_spec *s = &it->chain->plan->spec;
-    int n = 0, draft = -1, largest = s->n_batches ? s->batches[s->n_batches - 1] : 1;
+    int n = 0, draft = -1, largest = tec_plan_batch(it->chain->plan);
     *k = 1;
     for (int i = 0; i < l->n_live && n < largest; i++) {
         const struct tec_request *r = &l->requests[i];
@@ -74,7 +69,7 @@ static bool next_text(struct tec_loop *l, struct tec_scheduled *it)
     struct tec_chain *c = it->chain;
     int k;
     if (it->at == 0) {
-        bool *said = it->of == BEHIND ? &c->behind : &c->said;
+        bool *said = it->of == TEC_TEXTS_BEHIND ? &c->behind : &c->said;
         if (*said || (it->of >= 0 && !tec_loop_runs_late(l, c, it->of)))
             return false;
         *said = true;
@@ -94,11 +89,6 @@ void tec_loop_add_texts(struct tec_loop *l, struct tec_chain *c, int who, int of
     tec_schedule_add(l, &tec_scheduled_text, c, who, of);
     if (l->text_keys)
         tec_schedule_add(l, &tec_scheduled_keys, c, 0, 0);
-}
-
-void tec_loop_add_behind(struct tec_loop *l, struct tec_chain *c)
-{
-    tec_loop_add_texts(l, c, l->n_own - 1, BEHIND);
 }
 
 const struct tec_scheduled_kind tec_scheduled_text = {

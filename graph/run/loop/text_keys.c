@@ -112,8 +112,7 @@ static bool next_keys(struct tec_loop *l, struct tec_scheduled *it)
     struct tec_incomplete_keys *due = &l->incomplete;
     for (int n = 0; it->of < l->o.n_decoders; it->of++) {
         it->chain = &l->chains[l->o.decoders[it->of].chain];
-        const struct tec_plan_spec *s = &it->chain->plan->spec;
-        int largest = s->n_batches ? s->batches[s->n_batches - 1] : 1;
+        int largest = tec_plan_batch(it->chain->plan);
         for (int i = 0; i < l->sessions && n < largest; i++) {
             struct tec_text_keys *k = &l->text_keys[it->of * l->sessions + i];
             if (k->held && !k->complete) {

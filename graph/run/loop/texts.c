@@ -5,6 +5,7 @@
  * again when that is finished; where none can be made of it, the prompt of the observation stays,
  * which is of the text before. */
 #include "graph/run/loop/state.h"
+#include "graph/run/loop/state_rings.h"
 #include "graph/run/loop/state_texts.h"
 
 #include <xxhash.h>
@@ -99,7 +100,7 @@ void tec_loop_hear(struct tec_loop *l, struct tec_chain *c)
     const struct tec_chain_input *in = &l->input->chains[chain];
     const struct tec_text_version *v = tec_text_edges_last(l->o.edges, l->o.chains[chain].hears - 1,
                                                            l->tick->session, l->input->episode);
-    struct tec_late_input *late = &c->late[l->sessions > 1 ? l->tick->session : 0];
+    struct tec_late_input *late = &c->late[tec_own_session(l)];
     int at = 0;
     while (at < TEC_MAX_TEXTS - 1 && in->reads[at].stream != l->o.chains[chain].hears)
         at++;
@@ -121,4 +122,7 @@ void tec_loop_hear(struct tec_loop *l, struct tec_chain *c)
         read->born_ns = v->born_ns;
     }
     tec_loop_read_text(l, chain);
+    struct tec_ring_state *ring = c->ring ? tec_ring_own(l, c->ring) : NULL;
+    if (ring && (tec_loop_news(&ring->given, &late->in) & 1U) && ring->flushes)
+        tec_ring_flush(l, ring); /* what was said is an instruction as any other */
 }

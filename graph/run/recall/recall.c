@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "graph/run/launch/launch_rows.h"
+#include "graph/run/launch/text_input.h"
 #include "graph/run/recall/selections.h"
 
 #include <stddef.h>
@@ -125,10 +126,7 @@ static enum tec_status check(const struct tec_recall *r, const struct tec_recall
     if (in->n < 1 + rows || in->n > p->spec.frame_tokens)
         return tec_fail(err, TEC_INVALID, "a prompt of %d tokens; there is room for %d", in->n,
                         p->spec.frame_tokens);
-    for (int i = 0; i < in->n - rows; i++)
-        if (in->ids[i] < 0 || in->ids[i] >= p->model->text.vocab)
-            return tec_fail(err, TEC_INVALID, "token %d is %d; the vocabulary has %d", i,
-                            in->ids[i], p->model->text.vocab);
+    TEC_TRY(tec_text_check("prompt", in->ids, in->n - rows, p->model->text.vocab, "", err));
     for (int t = 0; in->pos && t < in->n; t++)
         if (in->pos[t] < 0 || in->pos[t] >= p->positions)
             return tec_fail(err, TEC_INVALID, "token %d has position %d; there are %d", t,

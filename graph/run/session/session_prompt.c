@@ -12,20 +12,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* 1 + the text that the prefill waits for; 0 = none. */
-static int find_heard(const struct tec_session *s)
-{
-    const struct tec_pipeline *p = s->options.pipeline;
-    const struct tec_decl_node *said = tec_pipeline_prompt_waits(p, s->options.chain);
-    int at = 0;
-    for (int i = 0; said && s->composes && i < s->prompt.texts.n; i++) {
-        const struct tec_read_text *t = &s->prompt.texts.each[i];
-        if (t->stream >= 0 && p->nodes + t->input->writer - 1 == said)
-            at = 1 + i;
-    }
-    return at;
-}
-
 /* What the frames' prefill reads. Of a prompt whose last ids stay there are as many before the cut
  * as all bytes of its texts and of its template. */
 enum tec_status tec_session_init_prompt(struct tec_session *s, struct tec_error *err)
@@ -53,7 +39,7 @@ enum tec_status tec_session_init_prompt(struct tec_session *s, struct tec_error 
                                    .keep_last = robot->keep_last};
     tec_texts_init(&p->texts, o, o->chain, o->tokenizer, robot);
     s->composes = reads && (p->texts.n != 1 || p->texts.each[0].stream >= 0);
-    s->hears = find_heard(s);
+    s->hears = s->composes && o->edges ? 1 + tec_pipeline_heard(o->pipeline, o->chain) : 0;
     if (s->hears)
         p->waits = tec_text_edges_room(o->edges, p->texts.each[s->hears - 1].stream);
     s->text_max = 1024 + 8 * o->max_text;

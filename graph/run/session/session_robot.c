@@ -93,11 +93,10 @@ static enum tec_status plain_cameras(json_t *cameras, const struct tec_session_o
             continue;
         const char *slot = in->slot ? in->slot : free_slot(o, next);
         if (!slot)
-            return tec_fail(err, TEC_MALFORMED,
-                            "%s:%d: input '%s': the model has %d camera slots, the pipeline more "
-                            "pictures",
-                            in->where.file ? in->where.file : "?", in->where.line, in->name,
-                            o->model->n_slots);
+            return tec_fail_at(err, TEC_MALFORMED, &in->where,
+                               "input '%s': the model has %d camera slots, the pipeline more "
+                               "pictures",
+                               in->name, o->model->n_slots);
         json_t *camera = json_pack("{s:s, s:s, s:s}", "slot", slot, "input", in->name, "missing",
                                    in->optional ? "mask" : "error");
         if (json_array_append_new(cameras, camera) != 0)
@@ -106,31 +105,21 @@ static enum tec_status plain_cameras(json_t *cameras, const struct tec_session_o
     return TEC_OK;
 }
 
-/* Pictures that another chain's robot has: not unknown ones. */
-static enum tec_status plain_ignored(json_t *ignored, const struct tec_session_options *o,
-                                     struct tec_error *err)
+/* Pictures that another chain's robot has, which are not unknown ones; and every float vector as a
+ * part of the plain robot's state. */
+static enum tec_status plain_others(json_t *ignored, json_t *parts,
+                                    const struct tec_session_options *o, struct tec_error *err)
 {
     for (int i = 0; i < o->pipeline->n_inputs; i++) {
         const struct tec_decl_input *in = &o->pipeline->inputs[i];
-        if (in->kind == TEC_INPUT_IMAGE && !plainly_mine(o, i) && !lent(o, i) &&
-            json_array_append_new(ignored, json_string(in->name)) != 0)
-            return tec_fail(err, TEC_NO_MEMORY, "input '%s': no memory", in->name);
-    }
-    return TEC_OK;
-}
-
-/* Make every input that is a float vector a part of the plain robot's state. */
-static enum tec_status plain_state(json_t *parts, const struct tec_session_options *o,
-                                   struct tec_error *err)
-{
-    for (int i = 0; i < o->pipeline->n_inputs; i++) {
-        const struct tec_decl_input *in = &o->pipeline->inputs[i];
-        bool vector = in->kind == TEC_INPUT_TENSOR && in->shape.n == 1 &&
+        bool mine = plainly_mine(o, i),
+             vector = in->kind == TEC_INPUT_TENSOR && in->shape.n == 1 &&
                       (in->dtype == TEC_DECL_F32 || in->dtype == TEC_DECL_F64);
-        if (!vector || !plainly_mine(o, i))
-            continue;
-        json_t *part = json_pack("{s:s, s:i}", "input", in->name, "size", in->shape.item[0]);
-        if (json_array_append_new(parts, part) != 0)
+        bool other = in->kind == TEC_INPUT_IMAGE && !mine && !lent(o, i);
+        if ((other && json_array_append_new(ignored, json_string(in->name)) != 0) ||
+            (vector && mine &&
+             json_array_append_new(parts, json_pack("{s:s, s:i}", "input", in->name, "size",
+                                                    in->shape.item[0])) != 0))
             return tec_fail(err, TEC_NO_MEMORY, "input '%s': no memory", in->name);
     }
     return TEC_OK;
@@ -171,9 +160,7 @@ static enum tec_status make_plain(struct tec_robot **out, const struct tec_sessi
     if (status == TEC_OK)
         status = plain_cameras(cameras, o, lent, &next, err);
     if (status == TEC_OK)
-        status = plain_ignored(ignored, o, err);
-    if (status == TEC_OK)
-        status = plain_state(parts, o, err);
+        status = plain_others(ignored, parts, o, err);
     if (status == TEC_OK)
         status = tec_robot_parse(out, robot, NULL, o->pipeline->file, arena, err);
     if (status == TEC_OK)

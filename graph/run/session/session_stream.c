@@ -20,11 +20,8 @@ static const struct tec_tokenizer *tokenizer_of(const struct tec_session_options
 
 static bool read_by(const struct tec_pipeline *p, int stream, int chain)
 {
-    int at[TEC_MAX_TEXTS], n = tec_pipeline_texts(p, chain, at);
-    for (int i = 0; i < n; i++)
-        if (at[i] == p->n_inputs + stream)
-            return true;
-    return false;
+    int at = p->chains[chain].prefill, writer = p->inputs[p->n_inputs + stream].writer - 1;
+    return at >= 0 && tec_pipeline_reads_text(p, &p->nodes[at], &p->nodes[writer]);
 }
 
 static enum tec_status check_tokenizers(const struct tec_session_options *o,
@@ -34,11 +31,10 @@ static enum tec_status check_tokenizers(const struct tec_session_options *o,
     const struct tec_pipeline *p = o->pipeline;
     for (int m = 0; m < p->n_chains && !r->tokenizer; m++)
         if (read_by(p, stream, m) && tokenizer_of(o, m))
-            return tec_fail(err, TEC_NOT_FOUND,
-                            "%s:%d: stream '%s' cannot be read: model '%s' has no tokenizer",
-                            r->input->where.file ? r->input->where.file : "?", r->input->where.line,
-                            r->input->name,
-                            p->models[p->nodes[r->input->writer - 1].model.index].name);
+            return tec_fail_at(err, TEC_NOT_FOUND, &r->input->where,
+                               "stream '%s' cannot be read: model '%s' has no tokenizer",
+                               r->input->name,
+                               p->models[p->nodes[r->input->writer - 1].model.index].name);
     return TEC_OK;
 }
 
@@ -156,9 +152,8 @@ bool tec_streams_turn_back(struct tec_session_streams *streams, int stream, int6
 void tec_streams_refuse(const struct tec_stream_reader *r, enum tec_status status,
                         struct tec_error *err)
 {
-    tec_context(err, status, "%s:%d: no prompt is made of the text of '%s', the one before stays",
-                r->input->where.file ? r->input->where.file : "?", r->input->where.line,
-                r->input->name);
+    tec_context_at(err, status, &r->input->where,
+                   "no prompt is made of the text of '%s', the one before stays", r->input->name);
 }
 
 int tec_streams_settle(struct tec_session_streams *streams)
