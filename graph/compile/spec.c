@@ -24,7 +24,7 @@ static const struct {
 enum tec_status tec_spec_refuse(const struct tec_where *w, enum tec_status status,
                                 struct tec_error *err, const char *what, const char *name)
 {
-    return tec_fail_at(err, status, w, "%s '%s'", what, name);
+    return tec_where_fail(err, status, w, "%s '%s'", what, name);
 }
 
 /* A batch of a ring's rows may be there already. */
@@ -59,7 +59,7 @@ static enum tec_status fill_own(const struct tec_node_set *set, const struct tec
     if (n->prompt.index < 0)
         return TEC_OK;
     if (!set->model->text.causal)
-        return tec_fail_at(
+        return tec_where_fail(
             err, TEC_MALFORMED, &n->where,
             "'%s' has a prompt of its own, but in model '%s' text sees all of "
             "its prompt (mask \"bidir\"): nothing can be read behind a prefix that is "
@@ -75,7 +75,7 @@ static enum tec_status check_score(const struct tec_node_set *set, const struct 
                                    struct tec_error *err)
 {
     if (!set->model->text.causal)
-        return tec_fail_at(
+        return tec_where_fail(
             err, TEC_MALFORMED, &n->where,
             "'%s' ranks texts behind a prefix, but in model '%s' text sees all "
             "of its prompt (mask \"bidir\"): nothing can be read behind a prefix that "
@@ -161,14 +161,14 @@ static enum tec_status fill_fixed(const struct tec_node_set *set, int action, st
         return TEC_OK;
     const struct tec_decl_input *in = &set->pipeline->inputs[n->prefix.index];
     if (!tec_model_fixes(set->model))
-        return tec_fail_at(err, TEC_MALFORMED, &n->where,
-                           "'%s' has a prefix of actions, but model '%s' cannot take one: its "
-                           "action expert has no adaptive norms; leave prefix out",
-                           n->name, set->model->name);
+        return tec_where_fail(err, TEC_MALFORMED, &n->where,
+                              "'%s' has a prefix of actions, but model '%s' cannot take one: its "
+                              "action expert has no adaptive norms; leave prefix out",
+                              n->name, set->model->name);
     if (in->shape.item[0] >= f->horizon)
-        return tec_fail_at(err, TEC_SHAPE, &in->where,
-                           "'%s' gives up to %d actions, this model's chunk has %d: at most %d",
-                           in->name, in->shape.item[0], f->horizon, f->horizon - 1);
+        return tec_where_fail(err, TEC_SHAPE, &in->where,
+                              "'%s' gives up to %d actions, this model's chunk has %d: at most %d",
+                              in->name, in->shape.item[0], f->horizon, f->horizon - 1);
     set->spec->actions[action].fixed = in->shape.item[0];
     return TEC_OK;
 }
@@ -182,14 +182,14 @@ static enum tec_status fill_guide(const struct tec_node_set *set, int action, st
         return TEC_OK;
     const struct tec_decl_input *in = &set->pipeline->inputs[n->guide.previous.index];
     if (!tec_model_flows(set->model) || !set->model->program->flow.falls)
-        return tec_fail_at(err, TEC_MALFORMED, &n->where,
-                           "'%s' has a guide, but model '%s' does not denoise its actions; "
-                           "leave guide out",
-                           n->name, set->model->name);
+        return tec_where_fail(err, TEC_MALFORMED, &n->where,
+                              "'%s' has a guide, but model '%s' does not denoise its actions; "
+                              "leave guide out",
+                              n->name, set->model->name);
     if (in->shape.item[0] > f->horizon)
-        return tec_fail_at(err, TEC_SHAPE, &in->where,
-                           "'%s' has up to %d actions, this model's chunk has %d", in->name,
-                           in->shape.item[0], f->horizon);
+        return tec_where_fail(err, TEC_SHAPE, &in->where,
+                              "'%s' has up to %d actions, this model's chunk has %d", in->name,
+                              in->shape.item[0], f->horizon);
     set->spec->actions[action].guidance = (float)n->guide.weight;
     return TEC_OK;
 }
@@ -318,10 +318,10 @@ static enum tec_status check_textless(const struct tec_node_set *set,
                                "with a memory, unlike",
                                n->name);
     if (frame->tokens < rows)
-        return tec_fail_at(err, TEC_INVALID, &frame->where_size,
-                           "'%s' holds %d tokens, model '%s' has %d rows, those of its pictures "
-                           "among them",
-                           frame->name, frame->tokens, set->model->name, rows);
+        return tec_where_fail(err, TEC_INVALID, &frame->where_size,
+                              "'%s' holds %d tokens, model '%s' has %d rows, those of its pictures "
+                              "among them",
+                              frame->name, frame->tokens, set->model->name, rows);
     for (int i = 0; i < set->n; i++)
         if (set->nodes[i]->kind == TEC_DECL_DECODE || set->nodes[i]->kind == TEC_DECL_SCORE)
             return tec_spec_refuse(&set->nodes[i]->where, TEC_MALFORMED, err,

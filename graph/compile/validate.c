@@ -11,9 +11,9 @@ static enum tec_status check_ring(struct tec_node_set *set, const struct tec_dec
     if (n->kind != TEC_DECL_DECODE || !r || r->kind != TEC_RESOURCE_RING)
         return TEC_OK;
     if (n->max_tokens != r->stages)
-        return tec_fail_at(err, TEC_MALFORMED, &n->where,
-                           "'%s' makes %d tokens, ring '%s' has %d stages: one for each token",
-                           n->name, n->max_tokens, r->name, r->stages);
+        return tec_where_fail(err, TEC_MALFORMED, &n->where,
+                              "'%s' makes %d tokens, ring '%s' has %d stages: one for each token",
+                              n->name, n->max_tokens, r->name, r->stages);
     set->ring = n;
     return TEC_OK;
 }
@@ -27,9 +27,9 @@ static enum tec_status check_pictures(const struct tec_node_set *set, const stru
     for (int i = 0; i < n->reads.n; i++)
         pictures += set->pipeline->inputs[n->reads.item[i].index].kind == TEC_INPUT_IMAGE;
     if (pictures > set->model->n_slots)
-        return tec_fail_at(err, TEC_MALFORMED, &n->where,
-                           "'%s' reads %d pictures, model '%s' has %d camera slots", n->name,
-                           pictures, set->model->name, set->model->n_slots);
+        return tec_where_fail(err, TEC_MALFORMED, &n->where,
+                              "'%s' reads %d pictures, model '%s' has %d camera slots", n->name,
+                              pictures, set->model->name, set->model->n_slots);
     return TEC_OK;
 }
 

@@ -422,8 +422,8 @@ enum tec_status tec_diagnostics_first(const struct tec_diagnostics *d, const cha
 
 /* --- sentences with a place ------------------------------------------------------------------ */
 
-enum tec_status tec_fail_at(struct tec_error *err, enum tec_status status,
-                            const struct tec_where *where, const char *format, ...)
+enum tec_status tec_where_fail(struct tec_error *err, enum tec_status status,
+                               const struct tec_where *where, const char *format, ...)
 {
     char text[sizeof err->message];
     va_list args;
@@ -433,8 +433,8 @@ enum tec_status tec_fail_at(struct tec_error *err, enum tec_status status,
     return tec_fail(err, status, "%s:%d: %s", where->file ? where->file : "?", where->line, text);
 }
 
-enum tec_status tec_context_at(struct tec_error *err, enum tec_status status,
-                               const struct tec_where *where, const char *format, ...)
+enum tec_status tec_where_context(struct tec_error *err, enum tec_status status,
+                                  const struct tec_where *where, const char *format, ...)
 {
     char text[sizeof err->message];
     va_list args;

@@ -91,11 +91,11 @@ void tec_diagnostics_print(const struct tec_diagnostics *d, enum tec_diagnostics
 bool tec_only_refused(const struct tec_diagnostics *d);
 
 /* tec_fail and tec_context of base/error.h, with the place in front: "file:line: ...". */
-enum tec_status tec_fail_at(struct tec_error *err, enum tec_status status,
-                            const struct tec_where *where, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-enum tec_status tec_context_at(struct tec_error *err, enum tec_status status,
+enum tec_status tec_where_fail(struct tec_error *err, enum tec_status status,
                                const struct tec_where *where, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+enum tec_status tec_where_context(struct tec_error *err, enum tec_status status,
+                                  const struct tec_where *where, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 /* For callers that stop at the first error: its place and sentence, and how many there are.

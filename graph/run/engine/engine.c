@@ -122,9 +122,9 @@ static enum tec_status check_captures(const struct tec_engine *e, const struct t
     int n = captures_of_points(e, m);
     if (e->n_chains == 1 || !c->max_graphs || n <= c->max_graphs)
         return TEC_OK;
-    return tec_fail_at(err, TEC_MALFORMED, &c->where,
-                       "%d captures, the most is %d: give capture.slices, or raise max_graphs", n,
-                       c->max_graphs);
+    return tec_where_fail(err, TEC_MALFORMED, &c->where,
+                          "%d captures, the most is %d: give capture.slices, or raise max_graphs",
+                          n, c->max_graphs);
 }
 
 /* Sizes from the checkpoint's headers; a model without one is sized by its description. */

@@ -30,13 +30,14 @@ static enum tec_status check_host(const struct tec_pipeline *p, const struct tec
     char need[24], staging[24], kept[24], budget[24];
     if (!p->memory.host || m->host <= p->memory.host)
         return TEC_OK;
-    return tec_fail_at(err, TEC_NO_MEMORY, &p->memory.where,
-                       "memory.host: %s of host memory are needed (keys and values of "
-                       "'%s'%s on their way %s, kept %s), budget is %s",
-                       tec_byte_text(need, m->host),
-                       n ? p->resources[p->nodes[nodes[0]].from.index].name : "no memory",
-                       n > 1 ? " and others" : "", tec_byte_text(staging, m->memory.staging),
-                       tec_byte_text(kept, m->memory.kept), tec_byte_text(budget, p->memory.host));
+    return tec_where_fail(err, TEC_NO_MEMORY, &p->memory.where,
+                          "memory.host: %s of host memory are needed (keys and values of "
+                          "'%s'%s on their way %s, kept %s), budget is %s",
+                          tec_byte_text(need, m->host),
+                          n ? p->resources[p->nodes[nodes[0]].from.index].name : "no memory",
+                          n > 1 ? " and others" : "", tec_byte_text(staging, m->memory.staging),
+                          tec_byte_text(kept, m->memory.kept),
+                          tec_byte_text(budget, p->memory.host));
 }
 
 /* The devices that `where` of models names besides the run's. */

@@ -72,17 +72,17 @@ static enum tec_status place(struct tec_engine *e, struct tec_engine_model *m, b
     int at = n > 0 ? first_usable(e, list, n, &why) : -1;
     m->device = e->device;
     if (n > 0 && at < 0)
-        return tec_fail_at(err, TEC_DEVICE, &decl->where, "model '%s' goes to '%.80s': %.160s",
-                           decl->name, decl->device, why.message);
+        return tec_where_fail(err, TEC_DEVICE, &decl->where, "model '%s' goes to '%.80s': %.160s",
+                              decl->name, decl->device, why.message);
     if (at > 0 && measure)
         report(e, decl, &list[at], &why);
     if (n <= 0 || is_run(e, &list[at]))
         return TEC_OK;
     if (m == e->chains[0].of && e->options.device.beside)
-        return tec_fail_at(err, TEC_UNSUPPORTED, &decl->where,
-                           "not in this release: model '%s' goes to '%.80s', partitions are "
-                           "of the run's device; give --device %s",
-                           decl->name, decl->device, list[at].kind);
+        return tec_where_fail(err, TEC_UNSUPPORTED, &decl->where,
+                              "not in this release: model '%s' goes to '%.80s', partitions are "
+                              "of the run's device; give --device %s",
+                              decl->name, decl->device, list[at].kind);
     int there = opened(e, &list[at]);
     if (!there) {
         const struct tec_device_options o = options_of(e, &list[at], measure);

@@ -67,11 +67,11 @@ static enum tec_status open_checkpoint(struct tec_engine *e, struct tec_engine_m
         return TEC_OK;
     if (d->adapter && !from.adapter) {
         enum tec_status status = tec_find_path(&from.adapter, d->adapter, o->root, &e->arena, err);
-        TEC_TRY(tec_context_at(err, status, &d->where_adapter, "adapter"));
+        TEC_TRY(tec_where_context(err, status, &d->where_adapter, "adapter"));
     }
     if (!from.path && d->weights) {
         enum tec_status status = tec_find_path(&from.path, d->weights, o->root, &e->arena, err);
-        TEC_TRY(tec_context_at(err, status, &d->where_weights, "weights"));
+        TEC_TRY(tec_where_context(err, status, &d->where_weights, "weights"));
     }
     if (from.path)
         return tec_checkpoint_open_source(&m->checkpoint, &from, e->heap, err);
@@ -202,7 +202,7 @@ static enum tec_status open_model(const struct tec_engine *e, struct tec_engine_
     enum tec_status status = tec_model_open(&m->model, &choice, e->heap, err);
     json_decref(given);
     if (status == TEC_NOT_FOUND || status == TEC_IO)
-        return tec_context_at(err, status, &declared(e, m)->where_arch, "arch");
+        return tec_where_context(err, status, &declared(e, m)->where_arch, "arch");
     return status;
 }
 
@@ -277,11 +277,11 @@ static enum tec_status describe_draft(struct tec_engine *e, int at,
                            *large = e->chains[node->chain].of->model;
     const struct tec_where *w = &node->draft.where;
     if (small->text.vocab != large->text.vocab)
-        return tec_fail_at(err, TEC_MALFORMED, w,
-                           "'%s' has %d tokens in its vocabulary, '%s' has %d: what one proposes "
-                           "means nothing to the other; choose models of one vocabulary",
-                           node->draft.model.name, small->text.vocab, node->model.name,
-                           large->text.vocab);
+        return tec_where_fail(
+            err, TEC_MALFORMED, w,
+            "'%s' has %d tokens in its vocabulary, '%s' has %d: what one proposes "
+            "means nothing to the other; choose models of one vocabulary",
+            node->draft.model.name, small->text.vocab, node->model.name, large->text.vocab);
     s->request_slots = main->request_slots;
     s->isolated = true;
     s->draws = main->draws;

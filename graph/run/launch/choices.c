@@ -29,8 +29,9 @@ static enum tec_status refuse(const struct tec_decl_node *n, const struct tec_er
 {
     if (why->status == TEC_NO_MEMORY)
         return tec_fail(err, TEC_NO_MEMORY, "%.300s", why->message);
-    return tec_fail_at(err, TEC_MALFORMED, &n->where, "%s of '%s': %.300s",
-                       n->kind == TEC_DECL_SCORE ? "candidates" : "choices", n->name, why->message);
+    return tec_where_fail(err, TEC_MALFORMED, &n->where, "%s of '%s': %.300s",
+                          n->kind == TEC_DECL_SCORE ? "candidates" : "choices", n->name,
+                          why->message);
 }
 
 /* Without a tokenizer, treat each byte as one token (for measurements). */

@@ -233,7 +233,7 @@ enum tec_status tec_memory_open(struct tec_memory **out, const struct tec_memory
     if (status != TEC_OK) {
         const struct tec_decl_resource *r = of->resource;
         tec_memory_close(of);
-        return tec_context_at(err, status, &r->where, "memory '%s'", r->name);
+        return tec_where_context(err, status, &r->where, "memory '%s'", r->name);
     }
     *out = of;
     return TEC_OK;

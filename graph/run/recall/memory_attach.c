@@ -145,9 +145,9 @@ static enum tec_status check_layers(const struct tec_memory *m, struct tec_error
     const struct tec_decl_node *n = m->node;
     if (n->select != TEC_SELECTION_cacheblend || n->check_layer < m->layers - 1)
         return TEC_OK;
-    return tec_fail_at(err, TEC_INVALID, &n->where,
-                       "'%s' compares at layer %d; the model has %d layers", n->name,
-                       n->check_layer, m->layers);
+    return tec_where_fail(err, TEC_INVALID, &n->where,
+                          "'%s' compares at layer %d; the model has %d layers", n->name,
+                          n->check_layer, m->layers);
 }
 
 static enum tec_status take(struct tec_memory *m, struct tec_plan *plan, struct tec_error *err)

@@ -49,9 +49,9 @@ enum tec_status tec_memory_chain_use(struct tec_chain_memory *c, const struct te
     tec_arena_rewind(&m->scratch, mark);
     TEC_TRY(status);
     if (n >= room)
-        return tec_fail_at(err, TEC_INVALID, &frame->where,
-                           "the fixed beginning of prompt '%s' has %zu tokens, '%s' holds %zu",
-                           t->name, n, frame->name, room);
+        return tec_where_fail(err, TEC_INVALID, &frame->where,
+                              "the fixed beginning of prompt '%s' has %zu tokens, '%s' holds %zu",
+                              t->name, n, frame->name, room);
     c->n_beginning = (int)n;
     struct tec_bytes words;
     tec_bytes_init(&words, &c->arena, 0);

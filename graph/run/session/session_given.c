@@ -32,15 +32,15 @@ enum tec_status tec_given_init(struct tec_given *given, const struct tec_pipelin
     given->rows = in->shape.item[0];
     given->columns = robot->n_actions;
     if (in->shape.item[1] != given->columns)
-        return tec_fail_at(err, TEC_MALFORMED, &in->where,
-                           "'%s' has %d columns, an action of %s%s has %d", in->name,
-                           in->shape.item[1], plain ? "the model" : "robot ",
-                           plain ? "" : robot->name, given->columns);
+        return tec_where_fail(err, TEC_MALFORMED, &in->where,
+                              "'%s' has %d columns, an action of %s%s has %d", in->name,
+                              in->shape.item[1], plain ? "the model" : "robot ",
+                              plain ? "" : robot->name, given->columns);
     if (robot_has(robot, in->name))
-        return tec_fail_at(err, TEC_MALFORMED, &in->where,
-                           "robot %s sends '%s' as something else than actions", robot->name,
-                           in->name);
-    TEC_TRY(tec_context_at(err, tec_robot_check_undo(robot, err), &in->where, "'%s'", in->name));
+        return tec_where_fail(err, TEC_MALFORMED, &in->where,
+                              "robot %s sends '%s' as something else than actions", robot->name,
+                              in->name);
+    TEC_TRY(tec_where_context(err, tec_robot_check_undo(robot, err), &in->where, "'%s'", in->name));
     given->actions = TEC_NEW(arena, (size_t)given->rows * (size_t)given->columns, double);
     return given->actions ? TEC_OK : tec_fail(err, TEC_NO_MEMORY, "%s: no memory", in->name);
 }
@@ -117,9 +117,9 @@ enum tec_status tec_guiding_init(struct tec_guiding *g, const struct tec_pipelin
     int delays = action->guide.delays.index;
     g->delays = delays >= 0 ? &pipeline->inputs[delays] : NULL;
     if (g->delays && robot_has(robot, g->delays->name))
-        return tec_fail_at(err, TEC_MALFORMED, &g->delays->where,
-                           "robot %s sends '%s' as something else than a delay", robot->name,
-                           g->delays->name);
+        return tec_where_fail(err, TEC_MALFORMED, &g->delays->where,
+                              "robot %s sends '%s' as something else than a delay", robot->name,
+                              g->delays->name);
     return tec_given_init(&g->left, pipeline, action->guide.previous.index, robot, plain, arena,
                           err);
 }

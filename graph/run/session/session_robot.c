@@ -93,10 +93,10 @@ static enum tec_status plain_cameras(json_t *cameras, const struct tec_session_o
             continue;
         const char *slot = in->slot ? in->slot : free_slot(o, next);
         if (!slot)
-            return tec_fail_at(err, TEC_MALFORMED, &in->where,
-                               "input '%s': the model has %d camera slots, the pipeline more "
-                               "pictures",
-                               in->name, o->model->n_slots);
+            return tec_where_fail(err, TEC_MALFORMED, &in->where,
+                                  "input '%s': the model has %d camera slots, the pipeline more "
+                                  "pictures",
+                                  in->name, o->model->n_slots);
         json_t *camera = json_pack("{s:s, s:s, s:s}", "slot", slot, "input", in->name, "missing",
                                    in->optional ? "mask" : "error");
         if (json_array_append_new(cameras, camera) != 0)

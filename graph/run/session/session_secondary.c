@@ -14,7 +14,7 @@ static enum tec_status refuse(const struct tec_secondary_reader *r, enum tec_sta
                               const char *what, const char *name, struct tec_error *err)
 {
     const struct tec_where *w = &r->node->where;
-    return tec_fail_at(err, status, w, "'%s' reads %s '%s'", r->node->name, what, name);
+    return tec_where_fail(err, status, w, "'%s' reads %s '%s'", r->node->name, what, name);
 }
 
 static bool reads_state(const struct tec_secondary_reader *r, const struct tec_pipeline *p)
@@ -50,8 +50,8 @@ static enum tec_status find_template(struct tec_secondary_reader *r,
                       err);
     const char *wrong = tec_template_misplaces(t, r->prompt.texts.n, arena);
     if (wrong)
-        return tec_fail_at(err, TEC_MALFORMED, &r->node->where_template,
-                           "'%s': prompt template '%s' %s", r->node->name, name, wrong);
+        return tec_where_fail(err, TEC_MALFORMED, &r->node->where_template,
+                              "'%s': prompt template '%s' %s", r->node->name, name, wrong);
     if (state && !robot->state_in_prompt)
         return refuse(r, TEC_MALFORMED,
                       "the state, but the robot's prompt does not say state = true: robot",

@@ -31,10 +31,10 @@ static enum tec_status check_tokenizers(const struct tec_session_options *o,
     const struct tec_pipeline *p = o->pipeline;
     for (int m = 0; m < p->n_chains && !r->tokenizer; m++)
         if (read_by(p, stream, m) && tokenizer_of(o, m))
-            return tec_fail_at(err, TEC_NOT_FOUND, &r->input->where,
-                               "stream '%s' cannot be read: model '%s' has no tokenizer",
-                               r->input->name,
-                               p->models[p->nodes[r->input->writer - 1].model.index].name);
+            return tec_where_fail(err, TEC_NOT_FOUND, &r->input->where,
+                                  "stream '%s' cannot be read: model '%s' has no tokenizer",
+                                  r->input->name,
+                                  p->models[p->nodes[r->input->writer - 1].model.index].name);
     return TEC_OK;
 }
 
@@ -152,8 +152,9 @@ bool tec_streams_turn_back(struct tec_session_streams *streams, int stream, int6
 void tec_streams_refuse(const struct tec_stream_reader *r, enum tec_status status,
                         struct tec_error *err)
 {
-    tec_context_at(err, status, &r->input->where,
-                   "no prompt is made of the text of '%s', the one before stays", r->input->name);
+    tec_where_context(err, status, &r->input->where,
+                      "no prompt is made of the text of '%s', the one before stays",
+                      r->input->name);
 }
 
 int tec_streams_settle(struct tec_session_streams *streams)
