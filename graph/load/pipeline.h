@@ -395,9 +395,9 @@ struct tec_load_options {
 /* Load, merge overlays, apply --set, check, resolve. Everything wrong with the file is reported in
  * `d` (initialised by the caller; sorted on return), warnings too.
  * TEC_OK: *out is a pipeline without errors. TEC_MALFORMED: there are errors, *out is untouched.
- * TEC_UNSUPPORTED: the same, and all of them are E070, E071 or E072; with options->any such a pipeline is
- * TEC_OK.
- * TEC_IO: the file cannot be read. TEC_NO_MEMORY. The sentence in `err` names the first error. */
+ * TEC_UNSUPPORTED: the same, and all of them are E070, E071 or E072; with options->any such a
+ * pipeline is TEC_OK. TEC_IO: the file cannot be read. TEC_NO_MEMORY. The sentence in `err` names
+ * the first error. */
 enum tec_status tec_pipeline_load(struct tec_pipeline **out, const struct tec_load_options *options,
                                   struct tec_heap *heap, struct tec_diagnostics *d,
                                   struct tec_error *err);
