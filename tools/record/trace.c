@@ -311,7 +311,7 @@ static void put_chunk(struct trace *t, const struct tec_flight_event *e, size_t 
     int passed = rows_in(e->t_ns - e->value, row_ns, rows);
     int executed = rows_in(until - e->t_ns, row_ns, rows - passed);
     char name[64];
-    snprintf(name, sizeof name, "frame %d: %d of %d rows", (int)e->frame, executed, rows);
+    snprintf(name, sizeof name, "%d of %d rows of frame %d", executed, rows, (int)e->frame);
     put(t,
         &(struct tec_tracing_event){.track = chunk_track(t, e),
                                     .name = name,
