@@ -237,7 +237,8 @@ enum tec_status tec_client_receive(struct tec_client_socket *s, struct tec_buffe
         if (opcode == CLOSE)
             return tec_fail(err, TEC_IO, "%s: the server closed the connection", s->url);
         if (opcode == PING)
-            TEC_TRY(send_frame(s, PONG, out->data + before, out->n - before, err));
+            TEC_TRY(send_frame(s, PONG, out->n > before ? out->data + before : NULL,
+                               out->n - before, err));
         if (opcode == PING || opcode == PONG) {
             out->n = before;
             last = false;
