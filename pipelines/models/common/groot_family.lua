@@ -96,7 +96,6 @@ local function embodiment(m)
           .. (#known > 0 and "; the checkpoint knows " .. tags or ""), 0)
   end
   local id = table_of(given.embodiments)[tag] or m.embodiments[tag]
-  if not id and not given.shapes then return 0 end -- made-up weights have matrices for any
   if not id then
     local list = ""
     for name in pairs(m.embodiments) do list = list .. (list == "" and "" or ", ") .. name end
