@@ -561,7 +561,7 @@ TEST(without_a_robot_values_pass_as_they_are)
 
 #define LEROBOT "tests/golden/pi/pi0_tiny_lerobot/checkpoint/pretrained_model"
 
-/* No robot in the pipeline: the checkpoint's own, whose pictures are floats. */
+/* No robot in the pipeline: the checkpoint's own, whose pictures are floats, as the model's. */
 TEST(lerobot_checkpoints_bring_their_robot)
 {
     static uint8_t pictures[2][28 * 28 * 3];
@@ -588,8 +588,14 @@ TEST(lerobot_checkpoints_bring_their_robot)
     add("task", TEC_VALUE_TEXT, 0, 0, "a", 1);
     REQUIRE(observe_frame(NULL, 0) == TEC_OK);
     REQUIRE(d.input.chains[0].prefix.n_pictures == 2);
-    CHECK(memcmp(d.input.chains[0].prefix.picture[0], pictures[0], sizeof pictures[0]) == 0);
-    CHECK(memcmp(d.input.chains[0].prefix.picture[1], pictures[1], sizeof pictures[1]) == 0);
+    for (int i = 0; i < 2; i++)
+        for (int k = 0, wrong = 0; k < 28 * 28 * 3; k++) {
+            float seen;
+            memcpy(&seen, d.input.chains[0].prefix.picture[i] + (size_t)k * sizeof seen,
+                   sizeof seen);
+            wrong += seen != (float)pictures[i][k] / 255.0F;
+            CHECK_INT(wrong, ==, 0);
+        }
     int64_t calls = heap.calls;
     CHECK(observe_frame(NULL, 1) == TEC_OK);
     CHECK_INT(heap.calls, ==, calls);
