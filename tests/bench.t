@@ -51,6 +51,30 @@ compare 3 "no report" "$W/before" pipelines/demo_metaworld.lua
 printf '{"rows": [{"policy": 1}], "machine": {}}' >"$W/none"
 compare 3 "a report without times" "$W/before" "$W/none"; grep -q "none: this is no report" "$W/err"; ok $? "says which"
 compare 2 "one report" "$W/before"
+
+# --html: one page, whatever the reports say
+python3 - "$W/before" "$W/evil1" "$W/evil2" <<'END'
+import json, sys
+evil = "</style></title><script>alert(1)</script><img src=x onerror=alert(1)>\"'&\u202e"
+for path, faster in zip(sys.argv[2:], (1, 2)):
+    r = json.load(open(sys.argv[1]))
+    r["rows"][0]["policy"], r["machine"]["cpu"], r["machine"][evil] = evil, evil, evil
+    r["rows"][0]["nodes"][evil] = {"p50": 1000 * faster, "p99": 1234 * faster, "max": 2500 * faster}
+    r["rows"][0]["action_hz"], r["command"] = 12.5 * faster, "tectum bench %d" % faster
+    json.dump(r, open(path, "w"))
+END
+compare 0 "as a page" "$W/evil1" "$W/evil2" --html "$W/page.html"
+grep -q "after / before" "$W/out"; ok $? "the text is printed, too"
+! grep -Eqi "<script|<img|<link|onerror=[^a]|src=\"|href=|url\(|@import" "$W/page.html" && [ "$(tail -1 "$W/page.html")" = "</body></html>" ]
+ok $? "it has no script, asks for nothing, and is whole"
+grep -q "&lt;/style&gt;&lt;/title&gt;&lt;script&gt;" "$W/page.html" && ! grep -q "$(printf '\342\200\256')" "$W/page.html"
+ok $? "hostile texts are text"
+for text in "1.234 ms" "2.468 ms" 12.500 25.000 "tectum bench 1" "tectum bench 2" p50 p99 max missed tokens_s commit; do
+    grep -qF ">$text<" "$W/page.html"; ok $? "it says $text"
+done
+compare 3 "a page that cannot be written" "$W/before" "$W/before" --html "$W/none/page.html"
+"$T" bench $demo $few --html "$W/page2.html" >/dev/null 2>&1
+[ $? = 2 ] && [ ! -e "$W/page2.html" ]; ok $? "without --compare there is no page"
 "$T" bench $demo pipelines/pi05_droid.lua >/dev/null 2>&1
 [ $? = 2 ]; ok $? "two pipelines are refused"
 echo "1..$n"

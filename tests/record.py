@@ -3,6 +3,7 @@ mcap package where it is installed; replay, explain and trace of it; cuts, full 
 
 import fcntl
 import glob
+import html
 import json
 import os
 import pty
@@ -189,7 +190,7 @@ def a_recording_is_simulated():
     us = j["simulated"]["frame_us"]
     check(j["plans"]["differ"] == 0 and abs(us["max"] - max(took)) <= 1 and abs(us["min"] - min(took)) <= 1, us, took)
     check("plans" in tectum("replay", FILE, "--sim").stdout)
-    for wrong in (["--html", "x.html"], ["--speed", "1"]):
+    for wrong in (["--html", "x.html"], ["--speed", "1"], ["--speed", "1", "--diff", "--html", "x.html"]):
         tectum("replay", FILE, "--sim", *wrong, code=2)
 
 
@@ -527,7 +528,7 @@ def a_trace_is_what_perfetto_defines():
     ends = [e for (ph, _), e in by.items() if ph == "f"]
     check(ends and all(by["s", e["id"]]["ts"] <= by["t", e["id"]]["ts"] <= e["ts"] for e in ends), "frame, leaves, executed")
     ran = [e["args"] for e in j["traceEvents"] if e["ph"] == "X" and "executed" in e.get("args", {})]
-    check(len(ran) == len(ends) and all(sum(a.values()) == 16 and a["executed"] > 0 for a in ran), ran)
+    check(len(ran) == len(ends) and all(sum(a.values()) == 16 for a in ran) and ran[-1]["executed"] > 0, ran)
     part = tectum("trace", FILE, "--chrome", "--last", "10ms").stdout
     check(0 < len(json.loads(part)["traceEvents"]) < len(j["traceEvents"]))
     tectum("trace", FILE, "--last", "soon", code=2)
@@ -988,7 +989,45 @@ def a_recording_is_a_page():
     check(all({"obs", "lang"} <= {x[0] for x in f["kv"]} for f in data["frames"]), data["frames"][0]["kv"])
     names = [x[0] for x in data["graph"]["items"] if x[1] == "node"]
     check(names == data["nodes"] and all(len(x) % 2 == 0 and len(x) >= 4 for x in data["graph"]["links"]), data["graph"])
-    tectum("replay", FILE, "--html", path, "--diff", code=2)
+    tectum("replay", FILE, "--html", path, "--speed", "1", code=2)
+
+
+def cells(page, heading):
+    """Rows of the table below a heading, as lists of texts."""
+    table = page.split("<h2>%s</h2>" % heading)[1].split("</section>")[0]
+    rows = re.findall("<tr>(.*?)</tr>", table, re.S)
+    return [[html.unescape(re.sub("<[^>]*>", "", c)) for c in re.findall("<t[dh].*?>(.*?)</t[dh]>", r, re.S)] for r in rows]
+
+
+@test
+def what_was_and_what_is_are_a_page():
+    path, evil = WORK + "/both.html", "</b><script>x()</script>\u202e"
+    with open(WORK + "/loud.lua", "w", encoding="utf-8") as f:
+        f.write('return policy { name = "loud", api = 1, version = 1, plan = function(S, F, D)\n'
+                '  D:note("why", %s)\nend }\n' % json.dumps(evil, ensure_ascii=False))
+    for more in (["--policy", "isolated"], ["--policy", WORK + "/loud.lua"], ["--policy", WORK + "/loud.lua", "--sim"], []):
+        lines = tectum("replay", FILE, "--diff", "--html", path, "--format", "json", *more).stdout.splitlines()
+        lines, end = [json.loads(x) for x in lines[:-1]], json.loads(lines[-1])
+        page = open(path).read()
+        check(page.rstrip().endswith("</html>") and not re.search("<script|<img|<link|src=[\"']|href=|url\\(|\u202e", page), page)
+        rows = cells(page, "Frames that differ") if lines else [["frame"]]
+        check([r[0] for r in rows[1:]] == [str(x["frame"]) for x in lines], more, rows, lines)
+        check(bool(lines) == bool(more), "only another policy runs something else", lines)
+        if "loud" in str(more) and "--sim" in more:
+            check(all(r[-1].startswith("why </b><script>x()</script>") for r in rows[1:]), rows)
+        for r, x in zip(rows[1:], lines):
+            check(r[5:7] == ["%.3f" % (x["was_us"] / 1e3), "%.3f" % (x["is_us"] / 1e3) if x["is"] is not None else "-"], r, x)
+        figures = {r[0]: r[1:] for r in cells(page, "Side by side")[1:]}
+        check(set(figures) >= {"frame p50, ms", "frame p99, ms", "frame max, ms", "missed", "policy", "commit", "processor"}, figures)
+        frames = Recording(FILE).of("/tectum/frames")
+        took = sorted(f["end_us"] - f["start_us"] for f in frames)
+        check(figures["frame max, ms"][0] == "%.3f" % (took[-1] / 1e3) and figures["frames"][0] == str(len(took)), figures)
+        check(figures["missed"][0] == str(sum(f["missed"] for f in frames)), figures)
+        check(page.count('class="was"') == len(frames) and page.count('class="mark"') == len(lines), more)
+        if "--sim" not in more:
+            check(figures["chunks that are the same"][1] == str(end["actions"]["equal"]), figures, end)
+    tectum("replay", FILE, "--html", path, "--sim", code=2)
+    tectum("replay", FILE, "--html", WORK + "/none/both.html", "--diff", code=3)
 
 
 def page_data(path):

@@ -218,4 +218,36 @@ def the_page_is_used():
     browser.end()
 
 
+@test
+def pages_of_two_sides_fit():
+    """`bench --compare` and `replay --diff` as pages: nothing runs in them, no text over another, as wide as the screen."""
+    def tectum(*words, code=0):
+        p = subprocess.run([PROGRAM, *words], capture_output=True, text=True)
+        check(p.returncode == code, words, p.stderr)
+        return p.stdout
+
+    name = "a_policy_of_a_very_long_name_" * 5 + "<b>x</b><script>document.title='ran'</script>"
+    report, recording = json.loads(tectum("bench", DEMO, "--frames", "2", "--warmup", "1", "--rounds", "1", "--format", "json")), BOX + "/two.mcap"
+    report["rows"][0]["policy"], report["command"] = name, name
+    with open(BOX + "/report.json", "w") as f:
+        json.dump(report, f)
+    tectum("bench", "--compare", BOX + "/report.json", BOX + "/report.json", "--html", BOX + "/bench.html")
+    tectum("run", DEMO, "--random-inputs", "1", "-n", "6", "--record", recording)
+    tectum("replay", recording, "--policy", "isolated", "--diff", "--html", BOX + "/replay.html")
+    browser = Browser()
+    for page, least in (("bench", 60), ("replay", 60)):
+        browser.ask("Page.navigate", url="file://%s/%s.html" % (os.path.abspath(BOX), page))
+        browser.until("location.pathname + document.readyState", lambda s, page=page: s.endswith(page + ".htmlcomplete"))
+        for width in WIDTHS:
+            browser.width(width)
+            browser.until("window.innerWidth", lambda n, width=width: n == width)
+            texts = browser.value(TEXTS)
+            check(len(texts) > least and not over_each_other(texts), page, width, over_each_other(texts))
+            check(browser.value("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), page, width)
+        check(browser.value("document.scripts.length + document.querySelectorAll('h2 b').length") == 0)
+    check(browser.value('document.querySelectorAll(".time rect.is").length') == 6)
+    check(browser.said == [], browser.said)
+    browser.end()
+
+
 sys.exit(main())

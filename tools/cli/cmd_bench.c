@@ -14,7 +14,7 @@
 enum { MAX_FRAMES = 10000000, READ_BYTES = 512 << 20, READ_TIMES = 5 };
 
 struct bench_options {
-    const char *sweep, *inputs, *out, *node;
+    const char *sweep, *inputs, *out, *node, *html;
     int frames, warmup, rounds, prompt, clock, dtype;
     bool compare, apart;
     double fail; /* percent; 0 = never */
@@ -42,6 +42,8 @@ static const struct tec_option options[] = {
      "of a frame of several sessions: rows whose frames follow each other, too", AT(apart), 0, 0},
     {"compare", 0, TEC_OPTION_FLAG, NULL, "measure nothing: FILE and a second one are reports",
      AT(compare), 0, 0},
+    {"html", 0, TEC_OPTION_TEXT, "FILE", "with --compare: both reports as one page to look at, too",
+     AT(html), 0, 0},
     {"fail", 0, TEC_OPTION_NUMBER, "PERCENT",
      "with --compare: exit 1 where a p50 or p99 of frames or actions got slower by more", AT(fail),
      0.001, 10000},
@@ -174,6 +176,12 @@ static enum tec_status compare(struct tec_invocation *call, struct tec_error *er
     double worst = json_number_value(json_object_get(comparison, "worst"));
     call->wrong = o->fail > 0.0 && worst > 1.0 + o->fail / 100.0;
     enum tec_status status = TEC_OK;
+    if (o->html)
+        status = tec_context(err, tec_bench_compare_page(comparison, o->html, err), "--html");
+    if (status != TEC_OK) {
+        json_decref(comparison);
+        return status;
+    }
     if (call->shared.format == TEC_FORMAT_JSON)
         status = tec_json_print(call->out, comparison, JSON_INDENT(1), "the comparison", err);
     else
@@ -189,6 +197,8 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
         return compare(call, err);
     if (o->fail > 0.0)
         return tec_fail(err, TEC_INVALID, "--fail: only with --compare");
+    if (o->html)
+        return tec_fail(err, TEC_INVALID, "--html: only with --compare");
     if (call->args.n != 1)
         return tec_fail(err, TEC_INVALID, "one argument too many: '%s'; two are for --compare",
                         call->args.item[1]);
@@ -224,7 +234,8 @@ const struct tec_command tec_command_bench = {
     .example =
         "  tectum bench pipelines/pi05_droid.lua --random-weights 1 --policy oxygen,isolated\n"
         "  tectum bench pipelines/demo_metaworld.lua --policy oxygen --sweep k=2,4,6\n"
-        "  tectum bench --compare before/bench.json after/bench.json --fail 5\n",
+        "  tectum bench --compare before/bench.json after/bench.json --fail 5\n"
+        "  tectum bench --compare before/bench.json after/bench.json --html both.html\n",
     .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_SET |
              TEC_TAKES_POLICY | TEC_TAKES_COSTS | TEC_TAKES_CACHE | TEC_TAKES_SEED,
     .format = TEC_FORMAT_TEXT,

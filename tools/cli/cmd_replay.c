@@ -24,7 +24,9 @@ static const struct tec_option options[] = {
      "with --sim, of a server: its observations come so, whatever its client did", AT(every_ms), 0,
      1e6},
     {"html", 0, TEC_OPTION_TEXT, "FILE",
-     "the recording's frames as one page to look at; nothing is run", AT(html), 0, 0},
+     "the recording's frames as one page to look at, and nothing is run; with --diff what was and "
+     "is",
+     AT(html), 0, 0},
     {"joints", 0, TEC_OPTION_TEXT, "A,B,...",
      "with --ros2: the names of an action's columns, and of a state of as many numbers", AT(joints),
      0, 0},
@@ -137,16 +139,17 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
                         "--ros2 writes what was recorded: without --html, --sim, --diff, --speed");
     if (o->ros2)
         return write_ros2(call, err);
-    if (o->html && (o->diff || o->speed > 0.0))
+    if (o->html && !o->diff && (o->sim || o->speed > 0.0))
         return tec_fail(err, TEC_INVALID,
-                        "--html shows what was recorded: without --diff, --speed");
-    if (o->sim && (o->html || o->speed > 0.0))
-        return tec_fail(err, TEC_INVALID, "--sim has a clock of its own: without --html, --speed");
+                        "--html shows what was recorded: without --sim, --speed, or with --diff");
+    if (o->sim && o->speed > 0.0)
+        return tec_fail(err, TEC_INVALID, "--sim has a clock of its own: without --speed");
     if (o->every_ms > 0.0 && !o->sim)
         return tec_fail(err, TEC_INVALID, "--every is of a clock that --sim has");
-    if (o->html)
+    if (o->html && !o->diff)
         return write_page(call, o->html, err);
-    const struct tec_replay_options replay = {call->args.item[0], o->speed, o->every_ms, o->diff};
+    const struct tec_replay_options replay = {call->args.item[0], o->speed, o->every_ms, o->diff,
+                                              o->html};
     struct tec_replay_counts counts;
     if (o->sim)
         return tec_replay_simulate(call, &replay, err);
@@ -165,7 +168,7 @@ const struct tec_command tec_command_replay = {
         "byte. Exit code 1 where any differ. Plans may differ by what launches cost today. JSON:\n"
         "{frames, seconds, speed, actions {equal, differ, missing}, texts {equal, differ,\n"
         "partial}, plans {equal, differ}}; lines of --diff: {frame, session, was [[node, rows,\n"
-        "k]], is, actions_equal, was_us, is_us}.\n"
+        "k]], is, actions_equal, was_us, is_us, was_missed, is_missed, was_cause, is_cause}.\n"
         "\n"
         "--ros2: doc/ros.md says what is in the bag. JSON: {messages, topics, left_out}.\n"
         "\n"
@@ -177,7 +180,7 @@ const struct tec_command tec_command_replay = {
         "is_cause,\n"
         "was_notes, is_notes}.\n",
     .example = "  tectum replay robot.mcap\n"
-               "  tectum replay robot.mcap --policy policies/slack_k.lua --diff\n"
+               "  tectum replay robot.mcap --policy policies/slack_k.lua --diff --html both.html\n"
                "  tectum replay robot.mcap --ros2 robot_bag\n"
                "  tectum replay robot.mcap --sim --policy policies/edf.lua --diff\n",
     .takes = TEC_TAKES_FORMAT | TEC_TAKES_DEVICE | TEC_TAKES_MODEL | TEC_TAKES_SET |

@@ -1,6 +1,7 @@
 /* bench_compare.c - compares two reports of `tectum bench`, row by row. */
 #include "tools/measure/bench_compare.h"
 
+#include "base/escape.h"
 #include "base/json_text.h"
 #include "base/store/file.h"
 
@@ -8,7 +9,7 @@
 
 struct comparison {
     const json_t *before, *after;
-    json_t *out, *rows, *alone;
+    json_t *rows, *figures, *alone;
     double worst; /* 0 = none yet */
 };
 
@@ -72,6 +73,23 @@ static void compare_times(struct comparison *c, const json_t *row, const char *o
     }
 }
 
+static json_t *known(const json_t *object, const char *key)
+{
+    json_t *value = json_object_get(object, key);
+    return value ? json_incref(value) : json_null();
+}
+
+static void compare_figures(struct comparison *c, const json_t *before, const json_t *after)
+{
+    static const char *const figures[] = {"action_hz", "tokens_s", "missed",     "refused",
+                                          "shed",      "frames",   "mean_batch", "host_peak_bytes"};
+    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
+        json_array_append_new(
+            c->figures, json_pack("{s:s, s:s, s:s, s:o, s:o}", "policy", text_of(before, "policy"),
+                                  "params", text_of(before, "params"), "of", figures[i], "before",
+                                  known(before, figures[i]), "after", known(after, figures[i])));
+}
+
 static void compare_row(struct comparison *c, const json_t *before, const json_t *after)
 {
     static const struct {
@@ -82,6 +100,7 @@ static void compare_row(struct comparison *c, const json_t *before, const json_t
     for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
         compare_times(c, before, times[i].of, json_object_get(before, times[i].key),
                       json_object_get(after, times[i].key), times[i].counts);
+    compare_figures(c, before, after);
     const char *name;
     json_t *node;
     json_object_foreach(json_object_get(before, "nodes"), name, node)
@@ -111,6 +130,32 @@ static void note_differences(json_t *differs, const json_t *before, const json_t
             json_array_append_new(
                 differs, json_pack("{s:s, s:O, s:O}", "what", facts[i], "before", a, "after", b));
     }
+}
+
+/* A fact of both reports, or of one; others, such as lists, are none. */
+static void add_fact(json_t *facts, const char *what, const json_t *before, const json_t *after)
+{
+    json_t *a = json_object_get(before, what), *b = json_object_get(after, what);
+    if (!json_is_object(a) && !json_is_array(a) && !json_is_object(b) && !json_is_array(b))
+        json_array_append_new(facts, json_pack("{s:s, s:o, s:o}", "what", what, "before",
+                                               known(before, what), "after", known(after, what)));
+}
+
+static json_t *all_facts(const struct comparison *c)
+{
+    static const char *const own[] = {"command", "commit", "model", "dtype"};
+    static const char *const parts[] = {"machine", "measured"};
+    json_t *facts = json_array(), *value;
+    const char *what;
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        add_fact(facts, own[i], c->before, c->after);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        json_t *a = json_object_get(c->before, parts[i]), *b = json_object_get(c->after, parts[i]);
+        json_object_foreach(a, what, value) add_fact(facts, what, a, b);
+        json_object_foreach(b, what, value) if (!json_object_get(a, what))
+            add_fact(facts, what, a, b);
+    }
+    return facts;
 }
 
 static void compare_all(struct comparison *c)
@@ -149,11 +194,12 @@ enum tec_status tec_bench_compare(json_t **out, const char *before, const char *
     if (status == TEC_OK)
         status = open_report(&b, after, heap, err);
     if (status == TEC_OK) {
-        struct comparison c = {
-            .before = a, .after = b, .rows = json_array(), .alone = json_array()};
+        struct comparison c = {a, b, .rows = json_array(), .figures = json_array(),
+                               .alone = json_array()};
         compare_all(&c);
-        *out = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "before", before, "after", after,
-                         "differs", differences(&c), "rows", c.rows, "alone", c.alone, "worst",
+        *out = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "before", before, "after",
+                         after, "differs", differences(&c), "rows", c.rows, "figures", c.figures,
+                         "alone", c.alone, "facts", all_facts(&c), "worst",
                          c.worst > 0.0 ? json_real(c.worst) : json_null());
         if (!*out)
             status = tec_fail(err, TEC_NO_MEMORY, "no memory for the comparison");
@@ -166,7 +212,7 @@ enum tec_status tec_bench_compare(json_t **out, const char *before, const char *
 static void print_value(const json_t *value, FILE *out)
 {
     if (json_is_string(value))
-        fputs(json_string_value(value), out);
+        tec_escape_print(out, json_string_value(value));
     else
         fprintf(out, "%g", json_number_value(value));
 }
@@ -178,10 +224,11 @@ static void print_rows(const json_t *rows, FILE *out)
     size_t i;
     json_array_foreach(rows, i, item)
     {
-        char row[64];
+        char name[64], row[64];
         bool again = last && same_row(item, last);
         bool same = again && strcmp(text_of(item, "of"), text_of(last, "of")) == 0;
-        snprintf(row, sizeof row, "%s %s", text_of(item, "policy"), text_of(item, "params"));
+        snprintf(name, sizeof name, "%s %s", text_of(item, "policy"), text_of(item, "params"));
+        tec_escape(row, sizeof row, name);
         fprintf(out, "%-24s %-16s %-4s %12.3f %12.3f %15.3f\n", again ? "" : row,
                 same ? "" : text_of(item, "of"), text_of(item, "quantile"),
                 json_number_value(json_object_get(item, "before_us")) / 1e3,

@@ -12,17 +12,25 @@
  * and parameters. A new object of the caller:
  *
  *     {before: FILE, after: FILE, differs: [{what, before, after}], rows: [{policy, params, of,
- *      quantile, before_us, after_us, ratio}], alone: [{policy, params, in}], worst}
+ *      quantile, before_us, after_us, ratio}], figures: [{policy, params, of, before, after}],
+ *      alone: [{policy, params, in}], facts: [{what, before, after}], worst}
  *
- * `of` is "frame", "action", "host" or "node NAME"; ratio is after / before, above 1 slower;
- * `worst` is the largest of a frame's and an action's p50 and p99, null where no row is in both.
- * `differs` are facts of the machine and the measurement that make times hard to compare.
- * TEC_MALFORMED for a file that is no such report, with what it lacks; TEC_IO, TEC_NOT_FOUND,
- * TEC_NO_MEMORY. */
+ * `of` of rows is "frame", "action", "host" or "node NAME"; ratio is after / before, above 1
+ * slower; `worst` is the largest of a frame's and an action's p50 and p99, null where no row is in
+ * both. Figures are those of a row that are no times of frames: "action_hz", "tokens_s", "missed"
+ * and the like, null where a report lacks them. `facts` are what the reports say of the machine,
+ * the commit, the command and the measurement; `differs` are facts of the machine and the
+ * measurement that make times hard to compare. TEC_MALFORMED for a file that is no such report,
+ * with what it lacks; TEC_IO, TEC_NOT_FOUND, TEC_NO_MEMORY. */
 enum tec_status tec_bench_compare(json_t **out, const char *before, const char *after,
                                   struct tec_heap *heap, struct tec_error *err);
 
 /* The comparison as lines of text. */
 void tec_bench_compare_print(const json_t *comparison, FILE *out);
+
+/* The comparison as one HTML page (tools/picture/sides.h) at `path` (base/out_file.h). TEC_IO,
+ * TEC_NO_MEMORY. */
+enum tec_status tec_bench_compare_page(const json_t *comparison, const char *path,
+                                       struct tec_error *err);
 
 #endif

@@ -4,5 +4,6 @@
 
 extern const char tec_page_style[], tec_page_script[]; /* of a pipeline: graph_html.c */
 extern const char tec_view_style[], tec_view_script[]; /* of a robot's frames: view_page.c */
+extern const char tec_sides_style[];                   /* of two sides: sides.c */
 
 #endif

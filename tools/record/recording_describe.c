@@ -4,6 +4,7 @@
 
 #include "base/json_text.h"
 #include "tools/api/topology.h"
+#include "tools/measure/machine.h"
 #include "tools/picture/drawing.h"
 
 #include <stdlib.h>
@@ -137,6 +138,8 @@ json_t *tec_recording_about(const struct tec_opened *opened, enum tec_recording_
     json_object_set_new(json, "options", options_json(&call->shared));
     json_object_set_new(json, "chunks", chunks_json(e));
     json_object_set_new(json, "graph", graph_json(opened));
+    json_object_set_new(json, "machine", tec_machine_json(e->device));
+    json_object_set_new(json, "commit", json_string(tec_machine_commit()));
     json_object_set_new(json, "dtype", shown(e->options.dtype));
     json_object_set_new(json, "tick_actions", json_integer(e->options.actions));
     return json;

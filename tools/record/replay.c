@@ -2,7 +2,9 @@
 #include "tools/record/replay.h"
 
 #include "base/json_text.h"
+#include "tools/measure/machine.h"
 #include "tools/record/replay_options.h"
+#include "tools/record/replay_page.h"
 #include "tools/record/replay_plan.h"
 
 #include <math.h>
@@ -34,6 +36,8 @@ struct replay {
     bool matched[TEC_MAX_SESSIONS][MAX_LEFT];
     int64_t first_us, began_ns, first_stop_us;
     bool differs; /* of the frame's actions */
+    struct tec_replay_page page;
+    int64_t tokens[2], chunks[2], took_us[2]; /* by side; took_us: frames, from start to end */
     struct text *texts;
     int64_t n_texts; /* so far; text i is at i mod TEXTS */
 };
@@ -57,6 +61,7 @@ static void add_token(struct replay *r, int64_t request, enum side side, int tok
 {
     struct text *t = text_of(r, request);
     int at = t->n[side]++;
+    r->tokens[side]++;
     if (at >= MAX_TEXT)
         return;
     if (at < t->n[!side])
@@ -170,9 +175,11 @@ static enum tec_status run_frame(struct replay *r, struct tec_error *err)
 static void close_frame(struct replay *r)
 {
     for (int i = 0; i < r->frames.n_sessions && r->ran; i++)
-        for (int k = 0; k < r->frames.sessions[i].out.n_left; k++)
-            r->counts->chunks_missing +=
-                !r->matched[i][k] && r->frames.sessions[i].out.left[k].chunk;
+        for (int k = 0; k < r->frames.sessions[i].out.n_left; k++) {
+            bool left = r->frames.sessions[i].out.left[k].chunk != NULL;
+            r->chunks[IS] += left;
+            r->counts->chunks_missing += !r->matched[i][k] && left;
+        }
     r->n_ticks = 0;
     r->ran = false;
 }
@@ -220,6 +227,7 @@ static void compare_actions(struct replay *r, const json_t *json, const char *no
     const struct tec_frame_left *left = NULL;
     if (!r->ran || !ticks(r, session))
         return;
+    r->chunks[WAS]++;
     const struct tec_frame_out *out = &r->frames.sessions[session].out;
     for (int i = 0; i < out->n_left && !left; i++)
         if (!r->matched[session][i] && out->left[i].chunk && out->left[i].seen == seen &&
@@ -239,6 +247,25 @@ static void compare_actions(struct replay *r, const json_t *json, const char *no
     r->differs |= !same;
 }
 
+/* A frame as a line of --diff. */
+static json_t *line_of(const struct replay *r, const json_t *frame,
+                       const struct tec_frame_record *now, json_t *was, json_t *is)
+{
+    bool late = json_is_true(json_object_get(frame, "missed"));
+    json_t *line = json_pack("{s:I, s:i, s:O, s:O, s:b, s:I, s:I, s:b, s:b}", "frame",
+                             (json_int_t)now->frame, "session", now->session, "was", was, "is", is,
+                             "actions_equal", (int)!r->differs, "was_us",
+                             json_integer_value(json_object_get(frame, "end_us")) -
+                                 json_integer_value(json_object_get(frame, "start_us")),
+                             "is_us", (json_int_t)((now->end_ns - now->start_ns) / 1000),
+                             "was_missed", (int)late, "is_missed", (int)now->missed);
+    if (line && now->missed)
+        json_object_set_new(line, "is_cause", json_string(tec_cause_name(now->cause)));
+    if (line && late)
+        json_object_set(line, "was_cause", json_object_get(frame, "cause"));
+    return line;
+}
+
 /* Behind a frame: its plan against the recorded one. */
 static enum tec_status compare_plan(struct replay *r, const json_t *frame, struct tec_error *err)
 {
@@ -247,20 +274,18 @@ static enum tec_status compare_plan(struct replay *r, const json_t *frame, struc
         return TEC_OK;
     const struct tec_frame_record *now = r->frames.sessions[session].out.record;
     json_t *was = tec_replay_plan_was(frame), *is = tec_replay_plan_is(now);
-    bool same = json_equal(was, is);
+    bool same = json_equal(was, is), differs = !same || r->differs;
     r->counts->plans_equal += same;
     r->counts->plans_differ += !same;
     enum tec_status status = TEC_OK;
-    if (r->o->diff && (!same || r->differs)) {
-        json_t *line = json_pack("{s:I, s:I, s:O, s:O, s:b, s:I, s:I}", "frame",
-                                 (json_int_t)now->frame, "session", (json_int_t)session, "was", was,
-                                 "is", is, "actions_equal", (int)!r->differs, "was_us",
-                                 json_integer_value(json_object_get(frame, "end_us")) -
-                                     json_integer_value(json_object_get(frame, "start_us")),
-                                 "is_us", (json_int_t)((now->end_ns - now->start_ns) / 1000));
+    json_t *line = r->o->html || (r->o->diff && differs) ? line_of(r, frame, now, was, is) : NULL;
+    r->took_us[WAS] += json_integer_value(json_object_get(line, "was_us"));
+    r->took_us[IS] += json_integer_value(json_object_get(line, "is_us"));
+    if (r->o->html)
+        tec_replay_page_add(&r->page, line, differs);
+    if (r->o->diff && differs)
         status = tec_json_print(r->call->out, line, JSON_COMPACT, "a difference", err);
-        json_decref(line);
-    }
+    json_decref(line);
     json_decref(was);
     json_decref(is);
     return status;
@@ -304,6 +329,56 @@ static enum tec_status take(struct replay *r, bool *more, struct tec_error *err)
     return tec_context(err, status, "%s", r->o->path);
 }
 
+static json_t *shown(const char *text)
+{
+    return text ? tec_json_shown(text) : json_null();
+}
+
+static json_t *copy_of(const json_t *object, const char *key)
+{
+    return json_incref(json_object_get(object, key));
+}
+
+/* So many in a second of frames, as `bench` counts it; null with several sessions, whose frames are
+ * one. */
+static json_t *rate(const struct replay *r, const int64_t n[2], enum side side)
+{
+    bool known = r->frames.n_sessions == 1 && r->took_us[side] > 0;
+    return known ? json_real((double)n[side] * 1e6 / (double)r->took_us[side]) : json_null();
+}
+
+/* What ran then and now, and how much of it gave the same. */
+static enum tec_status write_page(struct replay *r, struct tec_error *err)
+{
+    const struct tec_replay_counts *c = r->counts;
+    const struct tec_engine *e = r->frames.opened.engine;
+    const json_t *about = r->source.about, *then = json_object_get(about, "machine");
+    struct tec_replay_page *p = &r->page;
+    json_t *machine = tec_machine_json(e->device), *verb = json_object_get(about, "verb");
+    tec_replay_page_fact(p, "policy", copy_of(about, "policy"),
+                         shown(tec_used_policy(&r->frames.opened)));
+    tec_replay_page_fact(p, "chunks in a second of frames", rate(r, r->chunks, WAS),
+                         rate(r, r->chunks, IS));
+    tec_replay_page_fact(p, "tokens in a second of frames", rate(r, r->tokens, WAS),
+                         rate(r, r->tokens, IS));
+    tec_replay_page_fact(p, "chunks that are the same", NULL, json_integer(c->chunks_equal));
+    tec_replay_page_fact(p, "chunks that are not", NULL, json_integer(c->chunks_differ));
+    tec_replay_page_fact(p, "chunks of one side alone", NULL, json_integer(c->chunks_missing));
+    tec_replay_page_fact(p, "texts that are the same", NULL, json_integer(c->texts_equal));
+    tec_replay_page_fact(p, "texts that are not", NULL, json_integer(c->texts_differ));
+    tec_replay_page_fact(p, "device", copy_of(about, "device"),
+                         json_string(tec_device_computes(e->device)));
+    tec_replay_page_fact(p, "processor", copy_of(then, "cpu"), copy_of(machine, "cpu"));
+    tec_replay_page_fact(p, "cores", copy_of(then, "cores"), copy_of(machine, "cores"));
+    tec_replay_page_fact(p, "commit", copy_of(about, "commit"), json_string(tec_machine_commit()));
+    tec_replay_page_fact(p, "verb", json_incref(verb), json_string("replay"));
+    tec_replay_page_fact(p, "of", copy_of(about, "path"), shown(r->o->path));
+    json_decref(machine);
+    const char *name = json_string_value(json_object_get(about, "pipeline"));
+    return tec_context(err, tec_replay_page_write(p, r->o->html, name ? name : "recording", err),
+                       "--html");
+}
+
 static enum tec_status open(struct replay *r, struct tec_error *err)
 {
     TEC_TRY(tec_mcap_read(&r->file, r->o->path, err));
@@ -311,6 +386,8 @@ static enum tec_status open(struct replay *r, struct tec_error *err)
     r->texts = tec_heap_get(r->call->heap, TEXTS * sizeof *r->texts);
     if (!r->texts)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a replay");
+    if (r->o->html)
+        TEC_TRY(tec_replay_page_open(&r->page, r->call->heap, err));
     const struct tec_engine_options more = {
         .dtype = r->source.dtype, .forgets = true, .actions = r->source.actions};
     TEC_TRY(tec_frames_open(&r->frames, r->call, r->source.pipeline, &more, err));
@@ -338,11 +415,12 @@ static enum tec_status run(struct replay *r, struct tec_error *err)
     r->counts->seconds = (double)(tec_clock_now(&r->frames.clock) - r->began_ns) / 1e9;
     if (r->file.damage[0])
         tec_say(r->call, "%s: %s", r->o->path, r->file.damage);
-    return r->counts->frames ? TEC_OK
-                             : tec_fail(err, TEC_MALFORMED,
-                                        "%s: there is no frame with inputs in it: a dump of the "
-                                        "flight recorder cannot be replayed",
-                                        r->o->path);
+    if (!r->counts->frames)
+        return tec_fail(err, TEC_MALFORMED,
+                        "%s: there is no frame with inputs in it: a dump of the flight recorder "
+                        "cannot be replayed",
+                        r->o->path);
+    return r->o->html ? write_page(r, err) : TEC_OK;
 }
 
 enum tec_status tec_replay_run(struct tec_replay_counts *out, struct tec_invocation *call,
@@ -356,6 +434,7 @@ enum tec_status tec_replay_run(struct tec_replay_counts *out, struct tec_invocat
     enum tec_status status = run(r, err);
     if (r->recorded.file)
         tec_recorded_finish(&r->recorded);
+    tec_replay_page_close(&r->page);
     tec_frames_close(&r->frames);
     tec_replay_source_close(&r->source);
     tec_mcap_read_close(&r->file);

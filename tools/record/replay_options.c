@@ -174,12 +174,13 @@ enum tec_status tec_replay_source_open(struct tec_replay_source *s, struct tec_i
     enum tec_status status = write_files(s, file, about, err);
     if (status == TEC_OK)
         take_options(s, call, about);
-    json_decref(about);
+    s->about = about;
     return status;
 }
 
 void tec_replay_source_close(struct tec_replay_source *s)
 {
+    json_decref(s->about);
     if (s->pipeline[0])
         unlink(s->pipeline);
     if (s->policy[0])

@@ -5,11 +5,14 @@
 #include "tools/cli/command.h"
 #include "tools/record/mcap_read.h"
 
+#include <jansson.h>
+
 /* The recording's pipeline and policy as files of a folder that is made for them, and what the
  * message /tectum/recording says. */
 struct tec_replay_source {
     char folder[64];
     char pipeline[128], policy[256]; /* policy "": none was recorded */
+    json_t *about;                   /* what /tectum/recording says; owned */
     const char *dtype, *hash;        /* NULL: not said; the call's arena's */
     int actions;                     /* of struct tec_engine_options */
 };

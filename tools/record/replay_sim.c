@@ -335,6 +335,8 @@ static enum tec_status open_all(struct tec_replay_sim *s, struct tec_error *err)
     s->was_us = TEC_NEW(s->call->arena, s->run.n_parts + 1, int64_t);
     if (!s->notes || !s->was_us)
         return tec_fail(err, TEC_NO_MEMORY, "no memory for a replay");
+    if (s->o->html)
+        TEC_TRY(tec_replay_page_open(&s->page, s->call->heap, err));
     return open_engine(s, err);
 }
 
@@ -352,6 +354,7 @@ enum tec_status tec_replay_simulate(struct tec_invocation *call,
         tec_say(call, "%s: %s", options->path, s->run.flight.file.damage);
     if (status == TEC_OK)
         status = tec_replay_sim_tell(s, err);
+    tec_replay_page_close(&s->page);
     tec_close_engine(&s->opened);
     tec_replay_source_close(&s->source);
     tec_recorded_run_close(&s->run);

@@ -7,6 +7,7 @@
 #include "tools/record/recorded_run.h"
 #include "tools/record/replay.h"
 #include "tools/record/replay_options.h"
+#include "tools/record/replay_page.h"
 #include "tools/simulate/summary.h"
 
 /* What comes to the simulated robot. */
@@ -35,6 +36,7 @@ struct tec_replay_sim {
     int n_between;
     json_t *notes; /* of the frame's decision */
     struct tec_summary summary;
+    struct tec_replay_page page; /* with options.html */
     struct {
         int64_t frames, skipped, more; /* more: frames of ticks that opened none when recorded */
         int64_t plans_equal, plans_differ;

@@ -1,5 +1,6 @@
 /* replay_sim_tell.c - simulated frames against recorded ones, as lines, as text and as JSON. */
 #include "base/json_text.h"
+#include "tools/measure/machine.h"
 #include "tools/record/explain.h"
 #include "tools/record/replay_plan.h"
 #include "tools/record/replay_sim_own.h"
@@ -26,11 +27,9 @@ static void count_was(struct tec_replay_sim *s, const json_t *was)
         s->counts.was_causes[i] += strcmp(cause, tec_cause_name((enum tec_cause)i)) == 0;
 }
 
-/* One frame of both, `is` NULL: it opens none here. Takes the references of the lists. */
-static enum tec_status tell_difference(struct tec_replay_sim *s,
-                                       const struct tec_recorded_part *part, json_t *was,
-                                       json_t *is, const struct tec_frame_record *now,
-                                       struct tec_error *err)
+/* A line of one frame of both, `is` NULL: it opens none here. Takes the references of the lists. */
+static json_t *line_of(const struct tec_replay_sim *s, const struct tec_recorded_part *part,
+                       json_t *was, json_t *is, const struct tec_frame_record *now)
 {
     bool late = json_is_true(json_object_get(part->was, "missed"));
     json_t *line = json_pack(
@@ -43,18 +42,28 @@ static enum tec_status tell_difference(struct tec_replay_sim *s,
         json_object_set_new(line, "is_cause", json_string(tec_cause_name(now->cause)));
     if (line && late)
         json_object_set(line, "was_cause", json_object_get(part->was, "cause"));
-    if (line && s->o->diff) {
+    if (line && (s->o->diff || s->o->html)) {
         json_object_set_new(line, "was_notes",
                             part->flight ? tec_flight_notes(&s->run.flight, part->flight)
                                          : json_object());
         json_object_set_new(line, "is_notes", now ? json_deep_copy(s->notes) : json_object());
     }
-    if (!s->counts.first)
+    return line;
+}
+
+/* Take the line's reference: a frame that differs is printed, with options.html all are kept. */
+static enum tec_status tell_frame(struct tec_replay_sim *s, json_t *line, bool differs,
+                                  struct tec_error *err)
+{
+    if (s->o->html)
+        tec_replay_page_add(&s->page, line, differs);
+    if (differs && !s->counts.first)
         s->counts.first = json_incref(line);
     enum tec_status status =
-        !line        ? tec_fail(err, TEC_NO_MEMORY, "no memory for a difference")
-        : s->o->diff ? tec_json_print(s->call->out, line, JSON_COMPACT, "a difference", err)
-                     : TEC_OK;
+        !line ? tec_fail(err, TEC_NO_MEMORY, "no memory for a difference")
+        : differs && s->o->diff
+            ? tec_json_print(s->call->out, line, JSON_COMPACT, "a difference", err)
+            : TEC_OK;
     json_decref(line);
     return status;
 }
@@ -67,14 +76,14 @@ enum tec_status tec_replay_sim_compare(struct tec_replay_sim *s,
         return TEC_OK; /* the recording ends before its frame does */
     count_was(s, part->was);
     json_t *was = tec_replay_plan_was(part->was), *is = tec_replay_plan_is(now);
-    if (json_equal(was, is)) {
-        s->counts.plans_equal++;
-        json_decref(was);
-        json_decref(is);
-        return TEC_OK;
-    }
-    s->counts.plans_differ++;
-    return tell_difference(s, part, was, is, now, err);
+    bool differs = !json_equal(was, is);
+    s->counts.plans_equal += !differs;
+    s->counts.plans_differ += differs;
+    if (differs || s->o->html)
+        return tell_frame(s, line_of(s, part, was, is, now), differs, err);
+    json_decref(was);
+    json_decref(is);
+    return TEC_OK;
 }
 
 enum tec_status tec_replay_sim_skip(struct tec_replay_sim *s,
@@ -86,7 +95,8 @@ enum tec_status tec_replay_sim_skip(struct tec_replay_sim *s,
             continue;
         count_was(s, part->was);
         s->counts.plans_differ++;
-        TEC_TRY(tell_difference(s, part, tec_replay_plan_was(part->was), NULL, NULL, err));
+        TEC_TRY(
+            tell_frame(s, line_of(s, part, tec_replay_plan_was(part->was), NULL, NULL), true, err));
     }
     return TEC_OK;
 }
@@ -143,11 +153,42 @@ static void print_first(const struct tec_replay_sim *s)
     free(is);
 }
 
+static json_t *copy_of(const json_t *object, const char *key)
+{
+    return json_incref(json_object_get(object, key));
+}
+
+/* Rates are of the simulation's clock. */
+static enum tec_status write_page(struct tec_replay_sim *s, struct tec_error *err)
+{
+    const json_t *about = s->run.flight.about, *then = json_object_get(about, "machine");
+    const char *name = json_string_value(json_object_get(about, "pipeline"));
+    const char *costs = s->call->shared.costs;
+    json_t *all = tec_summary_json(&s->summary);
+    struct tec_replay_page *p = &s->page;
+    tec_replay_page_fact(p, "policy", copy_of(about, "policy"),
+                         tec_json_shown(tec_used_policy(&s->opened)));
+    tec_replay_page_fact(p, "actions a second", NULL, copy_of(all, "action_hz"));
+    tec_replay_page_fact(p, "tokens a second", NULL, copy_of(all, "tokens_s"));
+    tec_replay_page_fact(p, "costs", json_string("what launches took"),
+                         costs ? tec_json_shown(costs) : json_string("what launches took"));
+    tec_replay_page_fact(p, "device", copy_of(about, "device"), json_string("a virtual clock"));
+    tec_replay_page_fact(p, "processor", copy_of(then, "cpu"), NULL);
+    tec_replay_page_fact(p, "commit", copy_of(about, "commit"), json_string(tec_machine_commit()));
+    tec_replay_page_fact(p, "verb", copy_of(about, "verb"), json_string("replay --sim"));
+    tec_replay_page_fact(p, "of", copy_of(about, "path"), tec_json_shown(s->o->path));
+    json_decref(all);
+    return tec_context(err, tec_replay_page_write(p, s->o->html, name ? name : "recording", err),
+                       "--html");
+}
+
 enum tec_status tec_replay_sim_tell(struct tec_replay_sim *s, struct tec_error *err)
 {
     const char *costs = s->call->shared.costs;
     if (s->counts.was)
         qsort(s->was_us, (size_t)s->counts.was, sizeof *s->was_us, by_value);
+    if (s->o->html)
+        TEC_TRY(write_page(s, err));
     if (s->call->shared.format != TEC_FORMAT_TEXT) {
         json_t *json = whole_json(s);
         enum tec_status status =
