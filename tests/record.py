@@ -529,6 +529,17 @@ def a_trace_is_what_perfetto_defines():
     check(ends and all(by["s", e["id"]]["ts"] <= by["t", e["id"]]["ts"] <= e["ts"] for e in ends), "frame, leaves, executed")
     ran = [e["args"] for e in j["traceEvents"] if e["ph"] == "X" and "executed" in e.get("args", {})]
     check(len(ran) == len(ends) and all(sum(a.values()) == 16 for a in ran) and ran[-1]["executed"] > 0, ran)
+    slots = {}
+    for e in sorted((e for e in j["traceEvents"] if e["ph"] == "C" and e["name"].startswith("slots in use")), key=lambda e: e["ts"]):
+        slots.setdefault(e["name"], []).append((e["ts"], list(e["args"].values())[0]))
+    check(set(slots) == {"slots in use, obs", "slots in use, lang"}, slots)
+    check({n for _, n in slots["slots in use, obs"]} == {0, 1}, slots)
+    alive = [f["in_flight"] for f in Recording(FILE).of("/tectum/frames")]
+    counted = [n for _, n in slots["slots in use, lang"]]
+    check(min(counted) >= 0 and max(alive) <= max(counted) <= 8, alive, counted)
+    for f in Recording(FILE).of("/tectum/frames"):  # at the end of a frame, those that are in flight have their slots
+        before = [n for t, n in slots["slots in use, lang"] if t <= f["end_us"]]
+        check(before and before[-1] == f["in_flight"], f["frame"], before, f["in_flight"])
     part = tectum("trace", FILE, "--chrome", "--last", "10ms").stdout
     check(0 < len(json.loads(part)["traceEvents"]) < len(j["traceEvents"]))
     tectum("trace", FILE, "--last", "soon", code=2)

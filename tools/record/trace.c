@@ -4,6 +4,7 @@
 
 #include "base/json_text.h"
 #include "tools/record/explain.h"
+#include "tools/record/trace_slots.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -402,6 +403,8 @@ enum tec_status tec_tracing_of_flight(struct tec_tracing_sink *s, struct tec_fli
         put_launch(&t, &f->launches[i]);
     for (size_t i = 0; i < f->n_events; i++)
         put_event(&t, i);
+    if (status == TEC_OK)
+        status = tec_tracing_slots(s, f, t.from_ns, err);
     tec_tracing_finish(s);
     if (status == TEC_OK && s->text.failed)
         status = tec_fail(err, TEC_NO_MEMORY, "no memory for a trace");
