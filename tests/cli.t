@@ -335,6 +335,43 @@ err "graph --roofline MACHINE,... FILE"
 sed 's/use { name = "oxygen".*/use { file = "oxygen" },/' pipelines/demo_metaworld.lua >"$W/strange.lua"
 "$T" check "$W/strange.lua" --root . >"$W/out" 2>&1
 out "its fields are name, params" "fields are listed where none is like what was written"
+# A machine of a file: an H100 by another name has an H100's times.
+python3 - "$W" <<'END'
+import json, sys
+rates = {"bf16_tflops": 798, "f32_tflops": 67, "memory_gbs": 3000, "boundary_us": 1.3}
+chip = {"capability": 90, "processors": 132, "mhz": 1980, "threads": 2048, "shared_kib": 228, "l2_mib": 50, "l2_gbs": 5500,
+        "f64_tflops": 33.5}
+mine = {"name": "mine", "title": "My \x1b]0;board", "from": {"bf16_tflops": "measured here"}, "chip": chip, **rates}
+bad = {"none": {}, "word": {**mine, "bf16_tflops": "fast"}, "zero": {**mine, "memory_gbs": 0}, "huge": {**mine, "f32_tflops": 1e99},
+       "other": {**mine, "memory_gb": 3}, "text": {**mine, "from": "me"}, "whole": {**mine, "chip": {**chip, "mhz": 1.5}},
+       "few": {**mine, "chip": {"mhz": 1980}}, "same": {**mine, "name": "h100"}, "empty": {**mine, "name": ""},
+       "hostile": {**mine, "name": "a\x1b[2J"}, "long": {**mine, "title": "x" * 121}, "bool": {**mine, "boundary_us": True}}
+for name, machine in {"mine": mine, "plain": {**rates, "name": "plain"}, **bad}.items():
+    json.dump(machine, open("%s/m_%s.json" % (sys.argv[1], name), "w"))
+open(sys.argv[1] + "/m_cut.json", "w").write('{"name": "cut",\n')
+END
+run 0 "machines of files" graph --roofline "h100,$W/m_mine.json,$W/m_plain.json" --format json pipelines/demo_metaworld.lua
+python3 - "$W/out" <<'END'
+import json, sys
+r = json.load(open(sys.argv[1]))
+assert [m["name"] for m in r["machines"]] == ["h100", "mine", "plain"] and r["machines"][1]["from"][:2] == ["measured here", "not said"]
+assert all(us["mine"] == us["plain"] == us["h100"] for us in (row["predicted_us"] for row in r["rows"]))
+of = {name: [{**m, "machine": 0} for m in r["modelled"] if m["machine"] == name] for name in ("h100", "mine", "plain")}
+assert of["h100"] and of["h100"] == of["mine"], of.keys()
+assert all(m["kernels"] for m in of["mine"]) and not any(m["kernels"] for m in of["plain"]), of["plain"]
+END
+ok $? "say what a machine that is built in says; without a chip nothing is modelled"
+run 0 "as text" graph --roofline "$W/m_mine.json" pipelines/demo_metaworld.lua
+out "(measured here), f32 67 TFLOP/s (not said)"; ! grep -q "$(printf '\033')" "$W/out"; ok $? "whose title moves no cursor"
+refused() { run 3 "a machine that is $1" graph --roofline "$W/m_$1.json" pipelines/demo_metaworld.lua; err "m_$1.json: .*$2"; }
+refused none "name is missing"; refused word "bf16_tflops: a number"; refused zero "memory_gbs: a number, from 0.01"
+refused huge "f32_tflops: a number"; refused other "memory_gb: a machine has no such field"; refused text "from: an object"
+refused whole "chip.mhz: a whole number"; refused few "chip.capability is missing"; refused same "built in"
+refused empty "name: a text"; refused hostile "name: at most 40 letters"; refused long "title: a text of at most 120"
+refused bool "boundary_us: a number"; refused cut ""; refused absent ""
+run 2 "a file twice" graph --roofline "$W/m_mine.json,$W/m_mine.json" pipelines/demo_metaworld.lua
+run 2 "a machine's file alone" graph --roofline "$W/m_mine.json"; err "a pipeline file is missing"
+run 3 "a pipeline as a machine" graph --roofline "$W/strange.json" pipelines/demo_metaworld.lua
 run 0 "graph --roofline as JSON" graph --roofline 4090 --format json pipelines/demo_metaworld.lua
 json whole predicted commit machines rows k pictures prompt_tokens
 run 0 "a roofline without a checkpoint" graph --roofline h200 --random-weights 1 --pictures 2 \

@@ -420,13 +420,17 @@ TEST(a_call_takes_the_longest_of_its_bounds)
 TEST(machines_by_name)
 {
     struct tec_roofline r = {.n_peaks = 0};
-    CHECK_INT(tec_roofline_choose(&r, "orin,h200", &err), ==, TEC_OK);
+    struct tec_heap heap = {0};
+    struct tec_arena arena;
+    tec_arena_init(&arena, &heap);
+    CHECK_INT(tec_roofline_choose(&r, "orin,h200", &arena, &heap, &err), ==, TEC_OK);
     CHECK_INT(r.n_peaks, ==, 2);
     CHECK_STR(r.peaks[0]->name, "orin");
     CHECK_STR(r.peaks[1]->name, "h200");
     const char *const bad[] = {"", "h", "h2000", "h200,", ",h200", "h200,,orin", "h200,h200"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        CHECK_INT(tec_roofline_choose(&r, bad[i], &err), ==, TEC_INVALID);
+        CHECK_INT(tec_roofline_choose(&r, bad[i], &arena, &heap, &err), ==, TEC_INVALID);
+    tec_arena_finish(&arena);
 }
 
 TAP_MAIN

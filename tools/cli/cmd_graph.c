@@ -37,8 +37,8 @@ static const struct tec_option options[] = {
     {"list", 0, TEC_OPTION_TEXT, "NAME",
      "a registry: ops, kernels, nodes, hooks, status, passes, tiers, verbs, machines", AT(list), 0,
      0},
-    {"roofline", 0, TEC_OPTION_TEXT, "MACHINE,...",
-     "work and predicted times of the captured parts; machines are in --list machines",
+    {"roofline", 0, TEC_OPTION_TEXT, "MACHINE|FILE.json,...",
+     "work and predicted times of the captured parts; machines are in --list machines, or files",
      AT(roofline), 0, 0},
     {"kernels", 0, TEC_OPTION_FLAG, NULL,
      "of the roofline: a line for each kernel that is modelled, with its grid and waves",
@@ -146,7 +146,7 @@ static enum tec_status predict(struct tec_invocation *call, const struct tec_pip
         .size = {.pictures = o->pictures, .text = o->prompt, .made = o->made}};
     struct tec_engine *engine = NULL;
     enum tec_measured_by by;
-    TEC_TRY(tec_roofline_choose(&roofline, o->roofline, err));
+    TEC_TRY(tec_roofline_choose(&roofline, o->roofline, call->arena, call->heap, err));
     TEC_TRY(tec_measure_plan(&engine, &by, call, pipeline, err));
     say_measured(call, pipeline, by);
     roofline.plan = engine->plan;

@@ -51,6 +51,8 @@ static const struct tec_chip chips[] = {
 
 const struct tec_chip *tec_chip_of(const struct tec_peak *peak)
 {
+    if (peak->chip)
+        return peak->chip;
     for (size_t i = 0; i < sizeof chips / sizeof chips[0]; i++)
         if (strcmp(chips[i].name, peak->name) == 0)
             return &chips[i];

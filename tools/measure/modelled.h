@@ -10,14 +10,14 @@
 #include "kernels/grids.h"
 #include "tools/measure/roofline.h"
 
-/* Facts of a machine's chip, from peaks.def; units are there. */
+/* Facts of a machine's chip, from peaks.def or a file; units are in peaks.def. */
 struct tec_chip {
     const char *name;
     int capability, processors, mhz, threads, shared, l2, l2_rate;
     double f64;
 };
 
-/* The chip of a machine; NULL: peaks.def has none. */
+/* The chip of a machine; NULL: nothing is known of it. */
 const struct tec_chip *tec_chip_of(const struct tec_peak *peak);
 
 /* What launchers would decide by on such a device. */
@@ -78,7 +78,7 @@ struct tec_modelled_part {
 };
 
 /* Model a part on a machine, with the sizes of the roofline; arrays lie in the arena. A machine
- * without a chip in peaks.def has no kernels. */
+ * without a chip (tec_chip_of) has no kernels. */
 enum tec_status tec_modelled_make(struct tec_modelled_part *out,
                                   const struct tec_roofline *roofline,
                                   const struct tec_plan_part *part, const struct tec_peak *peak,

@@ -5,11 +5,13 @@
  * each kernel. */
 #include "tools/measure/roofline.h"
 
+#include "tools/measure/roofline_file.h"
+
 #include <string.h>
 
 const struct tec_peak tec_peaks[] = {
 #define PEAK(name, title, bf16, f32, memory, boundary, ...) \
-    {#name, title, bf16, f32, memory, boundary, {__VA_ARGS__}},
+    {#name, title, bf16, f32, memory, boundary, {__VA_ARGS__}, NULL},
 #include "tools/measure/peaks.def"
 };
 const int tec_n_peaks = sizeof tec_peaks / sizeof tec_peaks[0];
@@ -56,23 +58,42 @@ static enum tec_status refuse(const char *name, int length, struct tec_error *er
         strncat(list, i ? ", " : "", sizeof list - strlen(list) - 1);
         strncat(list, tec_peaks[i].name, sizeof list - strlen(list) - 1);
     }
-    return tec_fail(err, TEC_INVALID, "--roofline: no machine '%.*s'; there are: %s", length, name,
-                    list);
+    return tec_fail(err, TEC_INVALID,
+                    "--roofline: no machine '%.*s'; there are: %s, and files that end with .json",
+                    length, name, list);
+}
+
+/* The machine of `length` bytes of a list. */
+static enum tec_status find_one(const struct tec_peak **out, const char *name, size_t length,
+                                struct tec_arena *arena, struct tec_heap *heap,
+                                struct tec_error *err)
+{
+    static const char ending[] = ".json";
+    size_t n = sizeof ending - 1;
+    *out = find_peak(name, length);
+    if (*out)
+        return TEC_OK;
+    if (length <= n || memcmp(name + length - n, ending, n) != 0)
+        return refuse(name, length < 40 ? (int)length : 40, err);
+    const char *path = tec_arena_printf(arena, "%.*s", (int)length, name);
+    return path ? tec_roofline_read(out, path, arena, heap, err)
+                : tec_fail(err, TEC_NO_MEMORY, "no memory for a machine");
 }
 
 enum tec_status tec_roofline_choose(struct tec_roofline *r, const char *names,
+                                    struct tec_arena *arena, struct tec_heap *heap,
                                     struct tec_error *err)
 {
     r->n_peaks = 0;
     for (const char *at = names; at; at = strchr(at, ',')) {
+        const struct tec_peak *peak;
         at += *at == ',' && at != names;
-        size_t length = strcspn(at, ",");
-        const struct tec_peak *peak = find_peak(at, length);
-        if (!peak)
-            return refuse(at, length < 40 ? (int)length : 40, err);
+        TEC_TRY(find_one(&peak, at, strcspn(at, ","), arena, heap, err));
         for (int i = 0; i < r->n_peaks; i++)
-            if (r->peaks[i] == peak)
+            if (strcmp(r->peaks[i]->name, peak->name) == 0)
                 return tec_fail(err, TEC_INVALID, "--roofline: '%s' is there twice", peak->name);
+        if (r->n_peaks == TEC_MAX_PEAKS)
+            return tec_fail(err, TEC_INVALID, "--roofline: more than %d machines", TEC_MAX_PEAKS);
         r->peaks[r->n_peaks++] = peak;
     }
     return TEC_OK;

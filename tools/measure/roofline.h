@@ -1,5 +1,5 @@
-/* roofline.h - times predicted from what calls compute and move, on machines of peaks.def. Nothing
- * here is measured: a roofline says what no kernel can beat, not what one reaches.
+/* roofline.h - times predicted from what calls compute and move, on machines of peaks.def and of
+ * files. Nothing here is measured: a roofline says what no kernel can beat, not what one reaches.
  *
  *     time = sum over calls of max(FLOP / peak, bytes / bandwidth) + kernels x boundary
  *
@@ -14,11 +14,13 @@
 
 enum { TEC_MAX_PEAKS = 8, TEC_ROOFLINE_OPS = 32 };
 
-/* A machine's peak rates, from peaks.def. */
+/* A machine's peak rates, from peaks.def or a file. */
 struct tec_peak {
     const char *name, *title;
     double bf16, f32, memory, boundary;
     const char *from[4];
+    const struct tec_chip
+        *chip; /* of a file; NULL: that of peaks.def with this name (modelled.h) */
 };
 extern const struct tec_peak tec_peaks[];
 extern const int tec_n_peaks;
@@ -71,8 +73,11 @@ struct tec_roofline {
     int n_rows;
 };
 
-/* Machines by name, separated by commas. TEC_INVALID lists those there are. */
+/* Machines by name, or by a file that ends with ".json" (roofline_file.h), separated by commas;
+ * what is read is the arena's. TEC_INVALID lists those there are; more than TEC_MAX_PEAKS are too
+ * many. */
 enum tec_status tec_roofline_choose(struct tec_roofline *roofline, const char *names,
+                                    struct tec_arena *arena, struct tec_heap *heap,
                                     struct tec_error *err);
 
 /* Make the rows in the arena. The caller has set pipeline, plan, machines and the size's pictures,
