@@ -81,6 +81,9 @@ TEST(rows_of_a_chunk_have_numbers_of_their_own)
         {"[{'op':'shift','by':[[1,2],[3]]}]", "'by[2]' must list 2 numbers"},
         {"[{'op':'shift','by':[[1,'a']]}]", "'by[1][2]' must be a finite number"},
         {"[{'op':'clamp','low':0,'high':[[1,1],[0,1]]}]", "low = 0 must be less than high = 0"},
+        {"[{'op':'linkage','horn':[[1,1],[0,1]],'arm':2}]", "horn and arm must be greater than 0"},
+        {"[{'op':'linkage','horn':1,'arm':[[1,1],[2,-2]]}]", "horn and arm must be greater than 0"},
+        {"[{'op':'linkage','at':[1,1],'horn':[[1,1]],'arm':2}]", "'at' lists entry 1 twice"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         CHECK(run_steps(wrong[i].steps, 2, x, state, 2) == TEC_MALFORMED);

@@ -70,6 +70,8 @@ static const double *read_rows(struct tec_fields *f, const char *name, int n_at,
 {
     const json_t *lists = tec_fields_list(f, name, TEC_ROBOT_MAX_VALUES);
     size_t n = json_array_size(lists), width = (size_t)n_at;
+    if (!lists)
+        return NULL;
     double *all = TEC_NEW(f->arena, n * width + 1, double);
     if (!all) {
         tec_fields_fail(f, TEC_NO_MEMORY, "no memory for '%s'", name);
@@ -133,12 +135,16 @@ int tec_transform_adds(const struct tec_transform *step, int i)
     return of > 0.0 ? (int)of - 1 : step->at[i];
 }
 
-static void check_range(struct tec_fields *f, const struct tec_transform *step)
+/* The numbers of every entry, in every row that has its own. */
+static void check_rows(struct tec_fields *f, const struct tec_transform *step)
 {
     int rows = step->a_rows > step->b_rows ? step->a_rows : step->b_rows;
+    bool linkage = step->kind == TEC_TRANSFORM_linkage;
     for (int i = 0; i < rows * step->n_at && f->status == TEC_OK; i++) {
         const struct tec_transform one = tec_transform_of(step, i / step->n_at, i % step->n_at);
-        if (!(one.a < one.b))
+        if (linkage && !(one.a > 0.0 && one.b > 0.0))
+            tec_fields_fail(f, TEC_MALFORMED, "horn and arm must be greater than 0");
+        else if (!linkage && !(one.a < one.b))
             tec_fields_fail(f, TEC_MALFORMED, "low = %g must be less than high = %g", one.a, one.b);
     }
 }
@@ -171,15 +177,10 @@ static void read_step(struct tec_fields *f, struct tec_transform *step, int n_in
         tec_fields_fail(f, TEC_MALFORMED, "bins needs both numbers, vocabulary and bins, or none");
     step->a = read_number(f, a, step, n_state > 0 && !adds, &step->as, &step->a_rows);
     step->b = read_number(f, b, step, n_state > 0, &step->bs, &step->b_rows);
-    if (a && strcmp(a, "low") == 0)
-        check_range(f, step);
+    if (step->kind == TEC_TRANSFORM_linkage || (a && strcmp(a, "low") == 0))
+        check_rows(f, step);
     if (bins && f->status == TEC_OK && tec_fields_get(f, a))
         f->status = tec_transform_check_bins(step, f->where, f->err);
-    for (int i = 0; step->kind == TEC_TRANSFORM_linkage && i < step->n_at; i++) {
-        const struct tec_transform one = tec_transform_of(step, 0, i);
-        if (!(one.a > 0.0 && one.b > 0.0))
-            tec_fields_fail(f, TEC_MALFORMED, "horn and arm must be greater than 0");
-    }
     if (step->kind == TEC_TRANSFORM_select && step->n_at == 0)
         tec_fields_fail(f, TEC_MALFORMED, "select keeps nothing; list entries in 'at'");
     if (adds)
