@@ -9,6 +9,7 @@ given those; both must make the same actions.
 import copy
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -370,6 +371,66 @@ def what_would_be_computed_otherwise_is_refused():
     refused(".state.arm.max: must list 3 numbers", lambda f: f.statistics[TAG]["state"]["arm"].update(max=[1.0]))
     refused("state and actions are normalised", lambda f: f.statistics.pop(TAG))
     refused("embodiment 'my_arm' has no number", lambda f: f.ids.pop(TAG))
+    refused("embodiment_id.json: my_arm: must be 0 to", lambda f: f.ids.update({TAG: "five"}))
+    refused("embodiment_id.json: my_arm: must be 0 to", lambda f: f.ids.update({TAG: 10 ** 6}))
+
+
+@test
+def lists_that_are_none_and_numbers_that_cannot_be_are_refused():
+    def modality(what, **fields):
+        return lambda f: f.own["modality_configs"][TAG][what].update(fields)
+
+    def numbers_of(what, **fields):
+        return lambda f: f.statistics[TAG][what]["hand"].update(fields)
+
+    def crop(target, cut):
+        def edit(f):
+            f.own.pop("crop_fraction")
+            f.own.update(image_target_size=[target] * 2, image_crop_size=[cut] * 2)
+        return edit
+
+    for target, cut in ((0, 0), ("a", "b"), ("6", "3"), (6, None)):
+        refused("crop_fraction: must be above 0 and at most 1", crop(target, cut))
+    refused("state.modality_keys: must list names", modality("state", modality_keys=["arm", None, "hand"]))
+    refused("state.modality_keys: must list names", modality("state", modality_keys=[None, "arm", None, "hand"]))
+    refused("video.delta_indices: must list steps", modality("video", delta_indices={"0": 0}))
+    for configs in ([how("RELATIVE")], {"arm": how("RELATIVE")}, [how("RELATIVE"), None, how("ABSOLUTE")], 5):
+        refused("action.action_configs: must have one for each of 3", modality("action", action_configs=configs))
+    refused("action_configs[1]: must be fields", modality("action", action_configs=[how("RELATIVE"), 1, 2]))
+    for what in ("state", "action"):
+        refused(what + ".hand: min 5.0 must not be above max 4.0", numbers_of(what, min=[5.0, 0.0], max=[4.0, 0.0]))
+        refused(what + ".hand: min 1e+308 must not", numbers_of(what, min=[1e308] * 2, max=[1.1e308] * 2))
+        refused(what + ".hand.min: must list numbers", numbers_of(what, min=[[]]))
+
+        def deviates(f, what=what):
+            numbers_of(what, std=[-1.0, 1.0])(f)
+            modality(what, mean_std_embedding_keys=["hand"])(f)
+        refused(what + ".hand.std: must not be negative", deviates)
+
+
+@test
+def limits_are_those_of_all_rows():
+    def edit(f):
+        f.own.update(use_relative_action=False)
+        f.statistics[TAG]["action"]["hand"] = {name: [[sign * row, sign] for row in (3.0, 7.0, 1.0, 1.0, 1.0)]
+                                               for name, sign in (("min", -1), ("max", 1))}
+    folder = Folder(edit)
+    code, out, err = call("init", folder.path, "--embodiment", TAG)
+    limits = re.search(r"limits = { max = {(.*?)}, min = {(.*?)} }", out)
+    check(code == 0 and limits, err)
+    most, least = ([float(x) for x in side.split(",")] for side in limits.groups())
+    check(most[5:] == [21.0, 3.0] and least[5:] == [-21.0, -3.0], most, least)
+
+
+@test
+def a_mean_of_all_rows_with_deviations_by_row():
+    def edit(f):
+        own = numbers(2, HORIZON)
+        own["std"] = [[0.4, 0.3 * (row % 2)] for row in range(HORIZON)]
+        own["mean"] = [0.1, 0.2]
+        f.statistics[TAG]["action"]["hand"] = own
+        f.own["modality_configs"][TAG]["action"].update(mean_std_embedding_keys=["hand"])
+    agree(edit)
 
 
 @test

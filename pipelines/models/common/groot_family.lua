@@ -81,7 +81,7 @@ local function block_layers(g, x, c, layers)
 end
 
 -- The number of the robot's kind. Tags that a folder does not number have those of the published code.
-local function embodiment(m)
+local function embodiment(m, categories)
   local tag = given.embodiment or table_of(given.config).embodiment_tag
   local known, tags = {}, ""
   for name in pairs(table_of(given.robots)) do
@@ -100,6 +100,9 @@ local function embodiment(m)
     local list = ""
     for name in pairs(m.embodiments) do list = list .. (list == "" and "" or ", ") .. name end
     error("embodiment '" .. tostring(tag) .. "' has no number; known are " .. list, 0)
+  end
+  if math.type(id) ~= "integer" or id < 0 or id >= categories then
+    error("embodiment_id.json: " .. tostring(tag) .. ": must be 0 to " .. categories - 1 .. ", is " .. tostring(id), 0)
   end
   return id
 end
@@ -135,7 +138,8 @@ return function(m, c)
   local vision = { towers = { tower(c.vision, V, c.image_size, c.tower) }, project = project, sizes = c.sizes }
   local horizon <const> = given.shapes and c.horizon or given.horizon or c.horizon
   local dim <const> = not given.shapes and given.width or count(head, "max_action_dim", 32)
-  local categories <const>, category <const> = count(head, "max_num_embodiments", 32), embodiment(m)
+  local categories <const> = count(head, "max_num_embodiments", 32)
+  local category <const> = embodiment(m, categories)
 
   -- A layer with a matrix for each kind of robot.
   local function own(g, x, layer, out, name)

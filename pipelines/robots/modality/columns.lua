@@ -12,14 +12,26 @@ local function has(list, key)
   return false
 end
 
+-- A list of something; null in the middle of one, which is nothing here, would make it shorter.
+function columns.is_list(value)
+  local n = 0
+  for _ in pairs(type(value) == "table" and value or {}) do n = n + 1 end
+  if n == 0 or n ~= #value then return false end
+  for i = 1, n do
+    if value[i] == nil then return false end
+  end
+  return true
+end
+
 -- Numbers of the statistics: a list, of which there is perhaps one for each row of a chunk.
 local function numbers(where, statistics, name, size)
   local values <const> = type(statistics) == "table" and statistics[name]
-  if type(values) ~= "table" or #values == 0 then refuse(where .. "." .. name, "must list numbers") end
+  if not columns.is_list(values) then refuse(where .. "." .. name, "must list numbers") end
   local lists <const> = type(values[1]) == "table" and values or { values }
+  if not columns.is_list(lists[1]) then refuse(where .. "." .. name, "must list numbers") end
   size = size or #lists[1]
   for _, list in ipairs(lists) do
-    if type(list) ~= "table" or #list ~= size then
+    if not columns.is_list(list) or #list ~= size then
       refuse(where .. "." .. name, "must list " .. size .. " numbers" .. (#lists > 1 and " a row" or ""))
     end
     for _, x in ipairs(list) do
@@ -27,6 +39,32 @@ local function numbers(where, statistics, name, size)
     end
   end
   return lists
+end
+
+-- From low to high, by row: 2^1000 keeps what is computed of them finite.
+local function bounds(where, own, low_name, high_name)
+  local low <const> = numbers(where, own, low_name)
+  local high <const> = numbers(where, own, high_name, #low[1])
+  for row = 1, math.max(#low, #high) do
+    local a <const>, b <const> = low[math.min(row, #low)], high[math.min(row, #high)]
+    for i = 1, #a do
+      if not (a[i] <= b[i] and math.max(-a[i], b[i]) < 2.0 ^ 1000) then
+        refuse(where, low_name .. " " .. a[i] .. " must not be above " .. high_name .. " " .. b[i])
+      end
+    end
+  end
+  return low, high
+end
+
+-- Means and deviations.
+local function deviations(where, own, size)
+  local mean <const>, std <const> = numbers(where, own, "mean", size), numbers(where, own, "std", size)
+  for _, list in ipairs(std) do
+    for _, x in ipairs(list) do
+      if x < 0 then refuse(where .. ".std", "must not be negative, is " .. x) end
+    end
+  end
+  return mean, std
 end
 
 -- numpy's isclose: such a range is none.
@@ -61,9 +99,10 @@ function columns.state(state, statistics, options, at)
     local where <const> = at.statistics .. ".state." .. key
     local own <const> = type(statistics.state) == "table" and statistics.state[key]
     local mode <const> = mode_of(state, key, options)
-    local low <const> = numbers(where, own, low_name)[1]
-    local high <const> = numbers(where, own, high_name, #low)[1]
-    local mean <const>, std <const> = numbers(where, own, "mean", #low)[1], numbers(where, own, "std", #low)[1]
+    local lows <const>, highs <const> = bounds(where, own, low_name, high_name)
+    local low <const>, high <const> = lows[1], highs[1]
+    local means <const>, stds <const> = deviations(where, own, #low)
+    local mean <const>, std <const> = means[1], stds[1]
     out.inputs[#out.inputs + 1] = { input = "state." .. key, size = #low }
     out.first[key] = { at = n, size = #low }
     for half = 1, mode == "sin_cos" and 2 or 1 do
@@ -100,10 +139,13 @@ end
 
 -- Whether a key's actions are changes of the state, and of which key; `changes` tells of those that stay changes.
 local function relation(action, i, key, options, at)
-  local configs <const> = action.action_configs
-  local c <const> = type(configs) == "table" and configs[i]
-  if type(c) ~= "table" then return nil end
-  local where <const> = at.fields .. ".action.action_configs[" .. (i - 1) .. "]"
+  local configs <const>, all <const> = action.action_configs, at.fields .. ".action.action_configs"
+  if configs == nil then return nil end
+  if not columns.is_list(configs) or #configs ~= #action.modality_keys then
+    refuse(all, "must have one for each of " .. #action.modality_keys .. " modality_keys")
+  end
+  local c <const>, where <const> = configs[i], all .. "[" .. (i - 1) .. "]"
+  if type(c) ~= "table" then refuse(where, "must be fields of one key") end
   if c.rep ~= "RELATIVE" and c.rep ~= "ABSOLUTE" and c.rep ~= "DELTA" then
     refuse(where .. ".rep", "must be RELATIVE, ABSOLUTE or DELTA, is " .. tostring(c.rep))
   end
@@ -139,21 +181,26 @@ local function width_of(low, high)
   return out
 end
 
--- Means and deviations; where nothing ever deviated a value stays as it is.
+-- Means and deviations, by row; where nothing ever deviated a value stays as it is.
 local function unscored(mean, std)
-  for row, list in ipairs(std) do
-    for i, x in ipairs(list) do
-      if x == 0 then list[i], mean[math.min(row, #mean)][i] = 1.0, 0.0 end
+  local low, width = {}, {}
+  for row = 1, math.max(#mean, #std) do
+    local m <const>, s <const> = mean[math.min(row, #mean)], std[math.min(row, #std)]
+    low[row], width[row] = {}, {}
+    for i = 1, #s do
+      low[row][i], width[row][i] = s[i] == 0 and 0.0 or m[i], s[i] == 0 and 1.0 or s[i]
     end
   end
-  return mean, std
+  return low, width
 end
 
--- What commands are held to: as far outside of the statistics as those are wide. Changes are places once the state is
--- added, and have no bounds of their own.
+-- What commands are held to: as far outside of the statistics of all rows as those are wide. Changes are places once
+-- the state is added, and have no bounds of their own.
 local function bound(limits, part)
   for i = 1, part.size do
     local least, most = part.low[1][i], part.high[1][i]
+    for _, list in ipairs(part.low) do least = math.min(least, list[i]) end
+    for _, list in ipairs(part.high) do most = math.max(most, list[i]) end
     local free <const> = part.of ~= nil or part.scored
     limits.min[#limits.min + 1] = not free and least - (most - least)
     limits.max[#limits.max + 1] = not free and most + (most - least)
@@ -167,12 +214,12 @@ local function part_of(action, i, key, statistics, options, at, measured, rows)
   local own <const> = type(statistics[from]) == "table" and statistics[from][key]
   local place <const> = at.statistics .. "." .. from .. "." .. key
   local percent <const> = options.percentiles and not of
-  local low <const> = numbers(place, own, percent and "q01" or "min")
+  local low <const>, high <const> = bounds(place, own, percent and "q01" or "min", percent and "q99" or "max")
   local part <const> = { key = key, size = #low[1], of = of, changes = changes, at = place,
                          scored = has(action.mean_std_embedding_keys, key) }
-  part.low, part.high = low, numbers(place, own, percent and "q99" or "max", part.size)
+  part.low, part.high = low, high
   if part.scored then
-    part.low, part.width = unscored(numbers(place, own, "mean", part.size), numbers(place, own, "std", part.size))
+    part.low, part.width = unscored(deviations(place, own, part.size))
   else
     part.width = width_of(part.low, part.high)
   end

@@ -73,13 +73,13 @@ if not flag("letter_box_transform", true) then
          .. "which the folder does not say")
 end
 local target <const>, cut <const> = own.image_target_size, own.image_crop_size
-local function first(list) return type(list) == "table" and list[1] or nil end
+local function first(list) return type(list) == "table" and math.type(list[1]) and list[1] or nil end
 local edge <const> = own.shortest_image_edge or first(target)
 local middle <const> = own.crop_fraction or first(cut) and first(target) and first(cut) / first(target)
 if math.type(edge) ~= "integer" or edge < 42 or edge > 4096 then
   refuse(".shortest_image_edge", "must be 42 to 4096 pixels, is " .. tostring(edge))
 end
-if not math.type(middle) or middle <= 0 or middle > 1 then
+if not math.type(middle) or not (middle > 0 and middle <= 1) then
   refuse(".crop_fraction", "must be above 0 and at most 1, is " .. tostring(middle))
 end
 
@@ -102,11 +102,11 @@ local function modality(what, now)
   local m <const>, at <const> = modalities[what], AT .. "." .. what
   if type(m) ~= "table" then refuse(at, "must be there") end
   local keys <const>, times <const> = m.modality_keys, m.delta_indices
-  if type(keys) ~= "table" or #keys == 0 then refuse(at .. ".modality_keys", "must list names") end
+  if not columns.is_list(keys) then refuse(at .. ".modality_keys", "must list names") end
   for _, key in ipairs(keys) do
     if type(key) ~= "string" then refuse(at .. ".modality_keys", "must list names") end
   end
-  if type(times) ~= "table" or #times == 0 then refuse(at .. ".delta_indices", "must list steps") end
+  if not columns.is_list(times) then refuse(at .. ".delta_indices", "must list steps") end
   for i, time in ipairs(times) do
     if time ~= i - 1 then
       refuse(at .. ".delta_indices", "must count from 0 on: " .. tostring(time) .. " is not supported")
