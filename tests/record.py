@@ -527,8 +527,10 @@ def a_trace_is_what_perfetto_defines():
     by = {(e["ph"], e["id"]): e for e in j["traceEvents"] if e["ph"] in "stf"}
     ends = [e for (ph, _), e in by.items() if ph == "f"]
     check(ends and all(by["s", e["id"]]["ts"] <= by["t", e["id"]]["ts"] <= e["ts"] for e in ends), "frame, leaves, executed")
-    ran = [e["args"] for e in j["traceEvents"] if e["ph"] == "X" and "executed" in e.get("args", {})]
-    check(len(ran) == len(ends) and all(sum(a.values()) == 16 for a in ran) and ran[-1]["executed"] > 0, ran)
+    ran = [(e["dur"], e["args"]) for e in j["traceEvents"] if e["ph"] == "X" and "executed" in e.get("args", {})]
+    check(len(ran) == len(ends) and all(sum(a.values()) == 16 for _, a in ran) and any(a["executed"] for _, a in ran), ran)
+    row_us = Recording(FILE).of("/tectum/recording")[0]["chunks"][0]["row_us"]  # frames may follow each other within one
+    check(all(abs(a["executed"] - dur / row_us) < 1.01 for dur, a in ran), row_us, ran)
     slots = {}
     for e in sorted((e for e in j["traceEvents"] if e["ph"] == "C" and e["name"].startswith("slots in use")), key=lambda e: e["ts"]):
         slots.setdefault(e["name"], []).append((e["ts"], list(e["args"].values())[0]))
@@ -1044,6 +1046,49 @@ def what_was_and_what_is_are_a_page():
 def page_data(path):
     tectum("replay", path, "--html", WORK + "/page.html")
     return json.loads(open(WORK + "/page.html").read().split('id="data">')[1].split("</script>")[0])
+
+
+def with_texts(data, topic, text_of):
+    """A recording without its summary, and what its messages of a topic say: text_of(message)."""
+    channels = {}
+
+    def changed(records):
+        out, at = b"", 0
+        while at + 9 <= len(records):
+            opcode, n = struct.unpack_from("<BQ", records, at)
+            body, at = records[at + 9:at + 9 + n], at + 9 + n
+            if opcode == 15:
+                break
+            if opcode == 4:
+                length, = struct.unpack_from("<I", body, 4)
+                channels[struct.unpack_from("<H", body)[0]] = body[8:8 + length].decode()
+            if opcode == 5 and channels[struct.unpack_from("<H", body)[0]] == topic:
+                message = json.loads(body[22:])
+                body = body[:22] + json.dumps({**message, "text": text_of(message)}).encode()
+            if opcode == 6:  # an uncompressed chunk, then without a checksum
+                begin = 40 + struct.unpack_from("<I", body, 28)[0]
+                inner = changed(body[begin:])
+                body = body[:16] + struct.pack("<QI", len(inner), 0) + body[28:begin - 8] + struct.pack("<Q", len(inner)) + inner
+            out += struct.pack("<BQ", opcode, len(body)) + body
+        return out
+
+    return data[:8] + changed(data[8:])
+
+
+@test
+def a_long_text_of_a_page_ends_where_there_is_no_more_room():
+    said = {}
+
+    def text_of(message):  # pieces of 1001, 1001, 3, 3, ... bytes, of characters of two and one
+        n = said[message["request"]] = said.get(message["request"], 0) + 1
+        return "\u00e4" * 500 + "a" if n < 3 else "end"
+
+    path = WORK + "/long.mcap"
+    with open(path, "wb") as file:
+        file.write(with_texts(open(FILE, "rb").read(), "/tectum/text/talk", text_of))
+    texts = [t["text"] for t in page_data(path)["texts"].values()]
+    check(texts and max(said.values()) > 3, said)
+    check("\u00e4" * 500 + "a" + "\u00e4" * 499 + " ..." in texts and not any("end" in t for t in texts), [t[-9:] for t in texts])
 
 
 @test

@@ -4,6 +4,7 @@
 
 #include "base/json_text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { MOST_TEXT = 2000, MOST_KV = 32 };
@@ -65,16 +66,20 @@ json_t *tec_view_kv(const struct tec_flight *f, const struct tec_flight_frame *f
     return all;
 }
 
-/* Behind what was said before; a long text ends where there is no more room. */
+/* Behind what was said before. A text that is too long is cut between two characters, and nothing
+ * is put behind its " ...", which makes it longer than there is room for. */
 static void say(json_t *one, const char *more)
 {
+    static const char cut[] = " ...";
     const char *before = json_string_value(json_object_get(one, "text"));
     size_t n = before ? strlen(before) : 0, add = strlen(more);
-    char text[MOST_TEXT + 1];
-    if (n + add > MOST_TEXT)
+    char text[MOST_TEXT + sizeof cut];
+    if (n > MOST_TEXT)
         return;
-    memcpy(text, before ? before : "", n);
-    memcpy(text + n, more, add + 1);
+    bool fits = add <= MOST_TEXT - n;
+    for (add = fits ? add : MOST_TEXT - n; add > 0 && ((unsigned char)more[add] & 0xc0U) == 0x80U;)
+        add--;
+    snprintf(text, sizeof text, "%s%.*s%s", before ? before : "", (int)add, more, fits ? "" : cut);
     json_object_set_new(one, "text", tec_json_shown(text));
 }
 
