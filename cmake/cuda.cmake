@@ -11,8 +11,8 @@ file(GLOB cuda_host CONFIGURE_DEPENDS kernels/cuda/*.c)
 
 # The architectures that TECTUM_CUDA_ARCHITECTURES names. `auto` becomes those of the GPUs that are
 # here when the build is first configured: their own code alone, with what 9.0 can do beyond others
-# (90a). Without a GPU it becomes 80, whose code runs on 8.0, 8.6 and 8.9 and of which the driver
-# makes code for newer ones (doc/gpu.md).
+# (90a). Without a GPU of 8.0 or newer it becomes 80, whose code runs on 8.0, 8.6 and 8.9 and of
+# which the driver makes code for newer ones (doc/gpu.md).
 function(tectum_architectures)
   if(TECTUM_CUDA_ARCHITECTURES STREQUAL auto)
     execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
@@ -22,6 +22,7 @@ function(tectum_architectures)
     list(TRANSFORM list APPEND "-real")
     list(TRANSFORM list REPLACE "^90-" "90a-")
     list(REMOVE_DUPLICATES list)
+    list(FILTER list EXCLUDE REGEX "^[1-7][0-9]-")
     if(NOT list)
       set(list 80)
     endif()
