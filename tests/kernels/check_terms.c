@@ -19,7 +19,7 @@ static const struct {
              {16, 16, 32, 33},    {17, 17, 48, 63},  {31, 30, 16, 64},    {32, 32, 64, 65},
              {33, 33, 48, 96},    {64, 63, 32, 127}, {129, 129, 16, 300}, {140, 131, 32, 47},
              {260, 257, 16, 7},   {1, 1, 528, 2051}, {3, 3, 560, 40},     {17, 17, 32, 2100},
-             {128, 128, 48, 513}, {2, 2, 16, 16387}};
+             {128, 128, 48, 513}, {14, 14, 800, 34}, {2, 2, 16, 16387}};
 enum { EDGES = sizeof edges / sizeof edges[0], RANDOM = 12 };
 
 /* What the sum of one element is made of: of its products, of what flushing may take, and of what
