@@ -70,9 +70,9 @@ TEC_INT4_INLINE float tec_half_float(uint16_t bits)
  * 127 * (256 + 1). */
 TEC_INT4_INLINE int tec_int4_finer(uint32_t largest, int digits)
 {
-    uint32_t most =
-        digits > 2 ? 0x7efefeU : 0x7efeffU;    /* the mantissa of a larger one is rounded */
-    int exponent = (int)(largest >> 23) - 127; /* to the next power of two */
+    /* A larger mantissa would be rounded to more units than that: its unit is twice as large. */
+    uint32_t most = digits > 2 ? 0x7efefeU : 0x7efeffU;
+    int exponent = (int)(largest >> 23) - 127;
     int finer = 8 * digits - 2 - exponent - ((largest & 0x7fffffU) > most ? 1 : 0);
     return finer > 126 ? 126 : finer; /* of very small ones units of 2^-126 */
 }

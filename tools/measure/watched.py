@@ -58,7 +58,7 @@ def watched(program, seconds, *options):
     if "--view" in options:
         url = ""
         while "127.0.0.1" not in url:
-            url = p.stderr.readline()
+            url = p.stderr.readline() or sys.exit("watched: the program ended with %d before it had a page" % p.wait())
         visitor = Visitor(re.search(r"http://[^/]+/", url).group(0) + "data")
         if "open" in watched.how:
             visitor.start()
