@@ -79,7 +79,8 @@ for file in README.md CONTRIBUTING.md doc/*.md; do
     prose "$file" >"$work/prose"
     [ ! -s "$work/prose" ] || { cat "$work/prose"; bad=1; }
 done
-for file in *.md doc/*.md doc/*/*.md graph/*/README.md graph/run/*/README.md; do
+for file in *.md doc/*.md doc/*/*.md */README.md */*/README.md */*/*/README.md; do
+    case $file in build/*) continue ;; esac
     [ -f "$file" ] || continue
     if grep -q '^<!-- from: ' "$file"; then
         if ! renew "$file" >"$work/new"; then bad=1
