@@ -18,8 +18,8 @@
  *             then to height x width, whatever the shape, as torchvision does it in float32:
  *             antialiased bilinear of byte / 255, times 255, truncated.
  *   area      padded to a square in black, an odd difference one pixel more behind; by areas to
- * `edge` (area.h), of that the middle of (int)(middle * edge) pixels by areas to `edge` again, then
- * as stretch. */
+ *             `edge` pixels a side (area.h); the middle of (int)(middle * edge) pixels, by areas to
+ *             that side again; then as stretch. */
 enum tec_reshape_kind {
 #define RESHAPE(name, word) TEC_RESHAPE_##name,
 #include "base/image/reshapes.def"

@@ -50,9 +50,8 @@ static const char *existing(struct tec_checkpoint *c, const char *folder, const 
     return path || c->base == c->root ? path : existing_in(c, c->base, folder, name, failed);
 }
 
-/* Load a JSON file of the root, if it exists. */
-static enum tec_status load_if(struct tec_checkpoint *c, const char *name, json_t **out,
-                               struct tec_error *err)
+enum tec_status tec_checkpoint_load_if(struct tec_checkpoint *c, const char *name, json_t **out,
+                                       struct tec_error *err)
 {
     bool failed = false;
     const char *path = existing_in(c, c->root, "", name, &failed);
@@ -197,11 +196,11 @@ static enum tec_status open_hf(struct tec_checkpoint *c, struct tec_error *err)
 {
     const char *key;
     json_t *value;
-    TEC_TRY(load_if(c, "generation_config.json", &c->generation, err));
-    TEC_TRY(load_if(c, "preprocessor_config.json", &c->pictures, err));
-    TEC_TRY(load_if(c, "dataset_statistics.json", &c->statistics, err));
+    TEC_TRY(tec_checkpoint_load_if(c, "generation_config.json", &c->generation, err));
+    TEC_TRY(tec_checkpoint_load_if(c, "preprocessor_config.json", &c->pictures, err));
+    TEC_TRY(tec_checkpoint_load_if(c, "dataset_statistics.json", &c->statistics, err));
     if (!c->processor)
-        TEC_TRY(load_if(c, "experiment_cfg/metadata.json", &c->robots, err));
+        TEC_TRY(tec_checkpoint_load_if(c, "experiment_cfg/metadata.json", &c->robots, err));
     json_t *inside = json_object_get(c->config, "norm_stats");
     c->statistics_in =
         tec_arena_printf(&c->arena, "%s/%s", c->root,
@@ -317,10 +316,9 @@ static enum tec_status find_folders(struct tec_checkpoint *c, const char *given,
         TEC_TRY(tec_checkpoint_json_load(&config, file, c->heap, err));
         named = json_string_value(json_object_get(config, "base_model_name_or_path"));
         enum tec_status status = base_of(c, *adapter, named, &c->base, err);
-        if (status ==
-            TEC_OK) /* a base that is named by its path is still the configuration's text */
+        if (status == TEC_OK)
             status = root_of(c, c->base, &c->base, err);
-        json_decref(config);
+        json_decref(config); /* until here: a base named by its path is text of the configuration */
         TEC_TRY(status);
         if (tec_path_is_adapter(c->base))
             return tec_fail(err, TEC_INVALID, "%s: its base %s is an adapter, too", c->path,
@@ -336,9 +334,9 @@ static enum tec_status open_directory(struct tec_checkpoint *c, struct tec_error
     const char *assets = tec_arena_printf(&c->arena, "%s/assets", c->root);
     if (!assets)
         return no_memory(c, err);
-    TEC_TRY(load_if(c, "config.json", &c->config, err));
-    TEC_TRY(load_if(c, "policy_preprocessor.json", &c->preprocessor, err));
-    TEC_TRY(load_if(c, "policy_postprocessor.json", &c->postprocessor, err));
+    TEC_TRY(tec_checkpoint_load_if(c, "config.json", &c->config, err));
+    TEC_TRY(tec_checkpoint_load_if(c, "policy_preprocessor.json", &c->preprocessor, err));
+    TEC_TRY(tec_checkpoint_load_if(c, "policy_postprocessor.json", &c->postprocessor, err));
     TEC_TRY(tec_tensors_open(&c->tensors, c->base, c->heap, err));
     TEC_TRY(tec_checkpoint_read_robots(c, err));
     TEC_TRY(find_tokenizer(c, err));

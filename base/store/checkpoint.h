@@ -56,19 +56,21 @@ struct tec_checkpoint {
     json_t *pictures;      /* HF: preprocessor_config.json; NULL when absent */
     json_t *statistics;    /* HF: {dataset: {action, proprio?}}, from dataset_statistics.json or,
                             * where that is absent, norm_stats of config.json; NULL: neither */
-    json_t
-        *robots;       /* HF: by the tag of a robot its statistics and features, of
-                        * experiment_cfg/metadata.json, or its modalities, of `processor`; NULL: none */
-    json_t *processor; /* HF: processor_config.json, where its processor_kwargs have
-                        * modality_configs; NULL: no such file */
-    json_t
-        *robot_statistics; /* beside it: statistics.json, and embodiment_id.json, the number of */
-    json_t *robot_numbers; /* each tag; NULL when absent */
+    /* HF, of robots; NULL where a file is absent. By tag: statistics and features, as
+     * experiment_cfg/metadata.json has them, or the modalities of `processor`. */
+    json_t *robots;
+    /* processor_config.json, where its processor_kwargs have modality_configs; and beside it, by
+     * tag, statistics.json and embodiment_id.json. */
+    json_t *processor, *robot_statistics, *robot_numbers;
     const char *statistics_in; /* where they lie, for messages: "<root>/config.json: norm_stats" */
     char hash[TEC_HASH_TEXT];  /* tec_tensors_hash; with an adapter, of both */
     struct tec_heap *heap;     /* borrowed */
     struct tec_arena arena;
 };
+
+/* A JSON file of the root, if it exists. For open alone. */
+enum tec_status tec_checkpoint_load_if(struct tec_checkpoint *c, const char *name, json_t **out,
+                                       struct tec_error *err);
 
 /* Read what a folder whose processor was saved beside the model says of robots. For open alone. */
 enum tec_status tec_checkpoint_read_robots(struct tec_checkpoint *c, struct tec_error *err);

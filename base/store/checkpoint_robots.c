@@ -1,27 +1,14 @@
 /* checkpoint_robots.c - the robots that a checkpoint knows, and the one that is asked for. */
 #include "base/store/checkpoint.h"
 
-#include "base/store/file.h"
-
 #include <string.h>
-#include <unistd.h>
 
 enum { MOST_LISTED = 200 }; /* bytes of tags in a message */
-
-/* A file of the folder that may be absent. Numbers of statistics may be written whole. */
-static enum tec_status load_if(struct tec_checkpoint *c, const char *name, json_t **out,
-                               struct tec_error *err)
-{
-    const char *path = tec_arena_printf(&c->arena, "%s/%s", c->root, name);
-    if (!path)
-        return tec_fail(err, TEC_NO_MEMORY, "%s: no memory for a path", c->path);
-    return access(path, F_OK) == 0 ? tec_checkpoint_json_load(out, path, c->heap, err) : TEC_OK;
-}
 
 enum tec_status tec_checkpoint_read_robots(struct tec_checkpoint *c, struct tec_error *err)
 {
     json_t *processor = NULL;
-    TEC_TRY(load_if(c, "processor_config.json", &processor, err));
+    TEC_TRY(tec_checkpoint_load_if(c, "processor_config.json", &processor, err));
     json_t *own = json_object_get(processor, "processor_kwargs");
     json_t *robots = json_object_get(own, "modality_configs");
     if (!json_is_object(robots)) { /* that of a language model with pictures */
@@ -31,8 +18,8 @@ enum tec_status tec_checkpoint_read_robots(struct tec_checkpoint *c, struct tec_
     c->processor = processor;
     c->robots = json_incref(robots);
     c->tokenizer_name = json_string_value(json_object_get(own, "model_name"));
-    TEC_TRY(load_if(c, "statistics.json", &c->robot_statistics, err));
-    return load_if(c, "embodiment_id.json", &c->robot_numbers, err);
+    TEC_TRY(tec_checkpoint_load_if(c, "statistics.json", &c->robot_statistics, err));
+    return tec_checkpoint_load_if(c, "embodiment_id.json", &c->robot_numbers, err);
 }
 
 enum tec_status tec_checkpoint_choose(struct tec_checkpoint *c, const char *tag,
