@@ -105,7 +105,7 @@ names mine/arm.lua
 run 0 "a policy beside the pipeline, from elsewhere" check "$W/arm/robot.lua"
 run 0 "so a run" run "$W/arm/robot.lua" --random-inputs 1 -n 1 --record "$W/arm/run.mcap"
 run 0 "whose recording has it" replay "$W/arm/run.mcap"
-run 3 "but not that of --policy" run "$W/arm/robot.lua" --policy mine/arm.lua --random-inputs 1 -n 1
+run 3 "but not that of --policy" run --device cpu "$W/arm/robot.lua" --policy mine/arm.lua --random-inputs 1 -n 1
 run 0 "a fallback is found in the same way" run "$W/arm/robot.lua" --set guard.fallback=mine/arm.lua --random-inputs 1 -n 1
 names policies/edf.lua
 (cd "$W" && "$T" check arm/robot.lua >out 2>err)
