@@ -548,6 +548,17 @@ def a_trace_is_what_perfetto_defines():
 
 
 @test
+def slots_of_rings_are_counted_by_session():
+    for sessions in (1, 2):  # a ring of six, whose oldest leaves behind the one that comes
+        path = WORK + "/ring%d.mcap" % sessions
+        tectum("run", "pipelines/suite/ring.lua", "--random-weights", "1", "--size", "tiny", "--random-inputs", "1", "-n", "9",
+               "--set", "frame.sessions=%d" % sessions, "--record", path)
+        j = json.loads(tectum("trace", path, "--chrome").stdout)
+        n = [list(e["args"].values())[0] for e in j["traceEvents"] if e["ph"] == "C" and e["name"] == "slots in use, ring"]
+        check(max(n) == 7 * sessions and min(n) >= 0 and n[:sessions] == list(range(1, sessions + 1)), sessions, n)
+
+
+@test
 def a_served_robot_is_recorded_and_replayed():
     path, control = WORK + "/served.mcap", WORK + "/socket"
     s = Server(DEMO, "--late-ok", "--record", path, "--control", control)

@@ -10,10 +10,10 @@ enum {
 };
 
 /* What an event of keys and values says of who holds them. */
-enum holds { SAYS_NOTHING, BEGINS, GOES_ON, ENDS, ENDS_ALL };
+enum holds { SAYS_NOTHING, BEGINS, GOES_ON, ENDS, LEAVES_RING, ENDS_ALL };
 
 struct holder {
-    int word;
+    int word, session;
     int64_t request;
 };
 
@@ -30,46 +30,53 @@ static enum holds holds_of(const char *what)
     static const struct {
         const char *what;
         enum holds holds;
-    } list[] = {{"alloc", BEGINS},   {"fork", BEGINS},    {"store", BEGINS},
-                {"append", GOES_ON}, {"update", GOES_ON}, {"free", ENDS},
-                {"remove", ENDS},    {"evict", ENDS},     {"flush", ENDS_ALL}};
+    } list[] = {{"alloc", BEGINS},   {"fork", BEGINS},       {"store", BEGINS},
+                {"append", GOES_ON}, {"update", GOES_ON},    {"free", ENDS},
+                {"remove", ENDS},    {"evict", LEAVES_RING}, {"flush", ENDS_ALL}};
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
         if (strcmp(list[i].what, what) == 0)
             return list[i].holds;
     return SAYS_NOTHING;
 }
 
-static size_t find(const struct slots *s, int word, int64_t request)
+/* Requests have numbers of their own in all sessions; what is in a ring has its frame's, in the
+ * session's: -1 is any. */
+static size_t find(const struct slots *s, int word, int session, int64_t request)
 {
     size_t i = 0;
-    while (i < s->n && (s->now[i].word != word || s->now[i].request != request))
+    while (i < s->n && (s->now[i].word != word || s->now[i].request != request ||
+                        (session >= 0 && s->now[i].session != session)))
         i++;
     return i;
 }
 
-static void add(struct holder *list, size_t *n, int word, int64_t request)
+static void add(struct holder *list, size_t *n, int word, int session, int64_t request)
 {
     if (*n < MOST)
-        list[(*n)++] = (struct holder){word, request};
+        list[(*n)++] = (struct holder){word, session, request};
 }
 
-static void drop_all(struct slots *s, int word)
+/* A ring of the session is emptied. */
+static void drop_all(struct slots *s, int word, int session)
 {
     size_t kept = 0;
     for (size_t i = 0; i < s->n; i++)
-        if (s->now[i].word != word)
+        if (s->now[i].word != word || s->now[i].session != session)
             s->now[kept++] = s->now[i];
     s->n = kept;
 }
 
-static void take_request(struct slots *s, enum holds holds, int word, int64_t request)
+static void take_request(struct slots *s, enum holds holds, const struct tec_flight_event *e)
 {
-    size_t at = find(s, word, request);
+    int word = e->count, session = e->session;
+    int64_t request = e->value;
+    bool leaves = holds == ENDS || holds == LEAVES_RING;
+    size_t at = find(s, word, holds == BEGINS || holds == LEAVES_RING ? session : -1, request);
     if (at == s->n && holds != BEGINS)
-        add(s->before, &s->n_before, word, request);
-    if (at == s->n && holds != ENDS)
-        add(s->now, &s->n, word, request);
-    if (at < s->n && holds == ENDS)
+        add(s->before, &s->n_before, word, session, request);
+    if (at == s->n && !leaves)
+        add(s->now, &s->n, word, session, request);
+    if (at < s->n && leaves)
         s->now[at] = s->now[--s->n];
 }
 
@@ -78,11 +85,11 @@ static void take(struct slots *s, const struct tec_flight_event *e)
     int word = e->count;
     enum holds holds = holds_of(s->f->words[e->what]);
     if (holds == ENDS_ALL)
-        drop_all(s, word);
+        drop_all(s, word, e->session);
     else if (e->value == PREFIX)
         s->prefixes[word] += (holds == BEGINS) - (holds == ENDS);
     else if (holds != SAYS_NOTHING)
-        take_request(s, holds, word, e->value);
+        take_request(s, holds, e);
     if (s->prefixes[word] < s->least[word])
         s->least[word] = s->prefixes[word];
 }
