@@ -151,6 +151,8 @@ static enum tec_status run(struct tec_invocation *call, struct tec_error *err)
     const struct tec_replay_options replay = {call->args.item[0], o->speed, o->every_ms, o->diff,
                                               o->html};
     struct tec_replay_counts counts;
+    if (o->html) /* it is written at the end */
+        TEC_TRY(tec_context(err, tec_outfile_file_check(o->html, err), "--html"));
     if (o->sim)
         return tec_replay_simulate(call, &replay, err);
     TEC_TRY(tec_replay_run(&counts, call, &replay, err));

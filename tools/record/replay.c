@@ -37,7 +37,8 @@ struct replay {
     int64_t first_us, began_ns, first_stop_us;
     bool differs; /* of the frame's actions */
     struct tec_replay_page page;
-    int64_t tokens[2], chunks[2], took_us[2]; /* by side; took_us: frames, from start to end */
+    int64_t tokens[2], chunks[2]; /* by side */
+    double took_us[2];            /* of frames, from start to end */
     struct text *texts;
     int64_t n_texts; /* so far; text i is at i mod TEXTS */
 };
@@ -279,8 +280,8 @@ static enum tec_status compare_plan(struct replay *r, const json_t *frame, struc
     r->counts->plans_differ += !same;
     enum tec_status status = TEC_OK;
     json_t *line = r->o->html || (r->o->diff && differs) ? line_of(r, frame, now, was, is) : NULL;
-    r->took_us[WAS] += json_integer_value(json_object_get(line, "was_us"));
-    r->took_us[IS] += json_integer_value(json_object_get(line, "is_us"));
+    r->took_us[WAS] += json_number_value(json_object_get(line, "was_us"));
+    r->took_us[IS] += json_number_value(json_object_get(line, "is_us"));
     if (r->o->html)
         tec_replay_page_add(&r->page, line, differs);
     if (r->o->diff && differs)
@@ -343,8 +344,8 @@ static json_t *copy_of(const json_t *object, const char *key)
  * one. */
 static json_t *rate(const struct replay *r, const int64_t n[2], enum side side)
 {
-    bool known = r->frames.n_sessions == 1 && r->took_us[side] > 0;
-    return known ? json_real((double)n[side] * 1e6 / (double)r->took_us[side]) : json_null();
+    bool known = r->frames.n_sessions == 1 && r->took_us[side] > 0.0;
+    return known ? json_real((double)n[side] * 1e6 / r->took_us[side]) : json_null();
 }
 
 /* What ran then and now, and how much of it gave the same. */

@@ -42,7 +42,7 @@ void tec_replay_page_fact(struct tec_replay_page *p, const char *what, json_t *w
 /* Launches in words: "see, act, talk 4 x 8", rows and steps where there are several. */
 static json_t *plan_text(const json_t *plan)
 {
-    char text[1000] = "";
+    char text[1100] = "";
     const json_t *launch;
     size_t i, n = 0;
     if (!json_is_array(plan))
@@ -239,9 +239,11 @@ enum tec_status tec_replay_page_write(const struct tec_replay_page *p, const cha
     struct tec_out_file out = {0};
     size_t n = p->frames.n / sizeof(struct tec_sides_frame);
     double *room = tec_heap_get(p->frames.heap, (n + 1) * sizeof *room);
-    enum tec_status status = room && !p->frames.failed
-                                 ? tec_outfile_file_open(&out, path, err)
-                                 : tec_fail(err, TEC_NO_MEMORY, "no memory for a page");
+    if (!room || p->frames.failed) {
+        tec_heap_put(p->frames.heap, room);
+        return tec_fail(err, TEC_NO_MEMORY, "no memory for a page");
+    }
+    enum tec_status status = tec_outfile_file_open(&out, path, err);
     if (status == TEC_OK) {
         put_page(p, (struct tec_sides_frame *)(void *)p->frames.data, n, room, title, out.file);
         if (tec_json_refused()) {
