@@ -82,6 +82,8 @@ tectum check pipelines/demo_metaworld.lua --set inputs.observation/image.h=65
 out "warning\[W110\]: input"
 tectum check pipelines/demo_metaworld.lua --set inputs.observation/image.optional=true
 out "warning\[W110\]: input 'observation/image' is optional, but robot metaworld needs it"
+tectum run pipelines/demo_metaworld.lua --policy default --threads 1 --random-inputs 1 -n 1
+err "warning\[W114\]: 'talk' never runs"
 tectum check pipelines/demo_metaworld.lua; ! grep -q W11 "$W/out"; ok $? "none where all fits"
 tectum check pipelines/demo_metaworld.lua --policy default
 out "warning\[W114\]: 'talk' never runs: the default plan leaves text beside the hard deadline of 'act'"

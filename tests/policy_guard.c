@@ -305,6 +305,14 @@ TEST(an_operator_stands_a_policy_down)
     tec_policy_reinstate(policy);
     frame_of(&planner, &t, 3);
     CHECK_INT(d.rows[0].k, ==, 4);
+    tec_policy_fallback_now(policy); /* of two orders before one frame the later one holds */
+    tec_policy_reinstate(policy);
+    frame_of(&planner, &t, 4);
+    CHECK_INT(d.rows[0].k, ==, 4);
+    tec_policy_reinstate(policy);
+    tec_policy_fallback_now(policy);
+    frame_of(&planner, &t, 5);
+    CHECK_INT(d.rows[0].k, ==, 0);
     tec_policy_close(policy);
 }
 

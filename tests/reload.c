@@ -569,6 +569,10 @@ TEST(after_probation_strikes_lead_to_the_fallback)
     frame_of(canary, &t, 212);
     CHECK_INT(d.rows[0].k, ==, 4);
     CHECK_STR(next(canary, TEC_CANARY_FALLBACK).message, "by order");
+    tec_canary_fallback_now(canary);
+    tec_canary_reinstate(canary);
+    frame_of(canary, &t, 213);
+    CHECK_INT(d.rows[0].k, ==, 4);
     tec_canary_destroy(canary);
     tec_policy_close(fallback);
     CHECK_INT(heap.live, ==, 0);

@@ -117,8 +117,8 @@ static int unknown_name(lua_State *L)
         tec_diagnostics_help(sc->ld->d, e, "did you mean '%s%s'?", prefix, near);
     else
         tec_diagnostics_help(sc->ld->d, e,
-                             "a pipeline file knows its constructors, ipairs, pairs, "
-                             "math.floor, math.min, math.max and include");
+                             "a pipeline file knows its constructors, extend, include, ipairs, "
+                             "pairs, math.ceil, math.floor, math.max and math.min");
     return swallow(L);
 }
 

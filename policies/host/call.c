@@ -256,14 +256,15 @@ void tec_policy_set_fallback(struct tec_policy *policy, struct tec_policy *fallb
     policy->fallback = fallback == policy ? NULL : fallback;
 }
 
+/* Of two orders that come before one frame the later one holds. */
 void tec_policy_fallback_now(struct tec_policy *policy)
 {
-    atomic_fetch_or_explicit(&policy->orders, TEC_ORDER_FALLBACK, memory_order_release);
+    atomic_store_explicit(&policy->orders, TEC_ORDER_FALLBACK, memory_order_release);
 }
 
 void tec_policy_reinstate(struct tec_policy *policy)
 {
-    atomic_fetch_or_explicit(&policy->orders, TEC_ORDER_REINSTATE, memory_order_release);
+    atomic_store_explicit(&policy->orders, TEC_ORDER_REINSTATE, memory_order_release);
 }
 
 /* --- the planner -------------------------------------------------------------------------- */

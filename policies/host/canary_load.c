@@ -161,13 +161,18 @@ void tec_canary_drop(struct tec_canary *h)
         order(h, TEC_CANARY_ORDER_DROP);
 }
 
+/* Of these two orders the later one holds, also where both come before one frame. */
 void tec_canary_fallback_now(struct tec_canary *h)
 {
+    atomic_fetch_and_explicit(&h->orders, ~(uint32_t)TEC_CANARY_ORDER_REINSTATE,
+                              memory_order_release);
     order(h, TEC_CANARY_ORDER_FALLBACK);
 }
 
 void tec_canary_reinstate(struct tec_canary *h)
 {
+    atomic_fetch_and_explicit(&h->orders, ~(uint32_t)TEC_CANARY_ORDER_FALLBACK,
+                              memory_order_release);
     order(h, TEC_CANARY_ORDER_REINSTATE);
 }
 

@@ -3,6 +3,7 @@
 #include "tools/cli/open_engine.h"
 
 #include "base/json_text.h"
+#include "graph/load/pipeline_texts.h"
 #include "tools/api/topology.h"
 #include "tools/measure/costs_file.h"
 
@@ -16,6 +17,8 @@ static enum tec_status load(struct tec_opened *out, const char *path, bool warns
     struct tec_diagnostics d;
     tec_diagnostics_init(&d, out->call->heap);
     enum tec_status status = tec_cli_load_pipeline(&out->pipeline, out->call, path, &d, err);
+    if (status == TEC_OK && warns)
+        tec_pipeline_check_policy(out->pipeline, out->call->shared.policy, &d);
     if (status != TEC_OK ? d.n_errors > 0 : warns)
         tec_diagnostics_print(&d, TEC_PRINT_TEXT, stderr);
     tec_diagnostics_finish(&d);
