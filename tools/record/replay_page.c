@@ -32,9 +32,10 @@ void tec_replay_page_fact(struct tec_replay_page *p, const char *what, json_t *w
 {
     bool known = was && is && !json_is_null(was) && !json_is_null(is);
     bool mark = known && !json_equal(was, is);
-    json_array_append_new(p->facts, json_pack("[s, {s:o, s:b}, {s:o, s:b}]", what, "text",
-                                              was ? was : json_null(), "mark", (int)mark, "text",
-                                              is ? is : json_null(), "mark", (int)mark));
+    int refused = json_array_append_new(
+        p->facts, json_pack("[s, {s:o, s:b}, {s:o, s:b}]", what, "text", was ? was : json_null(),
+                            "mark", (int)mark, "text", is ? is : json_null(), "mark", (int)mark));
+    p->frames.failed |= refused != 0;
 }
 
 /* --- a frame that differs --------------------------------------------------------------------- */
@@ -102,7 +103,7 @@ static void add_row(struct tec_replay_page *p, const json_t *line)
 {
     const json_t *was = json_object_get(line, "was"), *is = json_object_get(line, "is");
     const json_t *actions = json_object_get(line, "actions_equal");
-    json_array_append_new(
+    int refused = json_array_append_new(
         p->rows,
         json_pack("[O, O, o, {s:o, s:b}, {s:s, s:b}, o, o, o, o, o, o]",
                   json_object_get(line, "frame"), json_object_get(line, "session"), plan_text(was),
@@ -115,6 +116,7 @@ static void add_row(struct tec_replay_page *p, const json_t *line)
                   missed_text(line, "is_missed", "is_cause"),
                   notes_text(json_object_get(line, "was_notes")),
                   notes_text(json_object_get(line, "is_notes"))));
+    p->frames.failed |= refused != 0;
 }
 
 void tec_replay_page_add(struct tec_replay_page *p, const json_t *line, bool differs)
@@ -129,6 +131,7 @@ void tec_replay_page_add(struct tec_replay_page *p, const json_t *line, bool dif
     p->missed[0] += json_is_true(json_object_get(line, "was_missed"));
     p->missed[1] += json_is_true(json_object_get(line, "is_missed"));
     p->differ += differs;
+    p->frames.failed |= !line; /* for want of memory */
     if (differs && json_array_size(p->rows) < MOST_ROWS)
         add_row(p, line);
 }
