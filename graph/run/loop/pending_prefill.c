@@ -113,8 +113,6 @@ void tec_pending_prefill_join(struct tec_loop *l, struct tec_request *r)
     const struct tec_decoder *d = &l->o.decoders[r->decoder];
     r->pending = l->chains[d->chain].in_frames ? -1 : join(l, d->chain);
     r->draft.pending = d->draft ? join(l, d->draft - 1) : -1;
-    if (d->draft && d->awaited)
-        l->pending[r->draft.pending].first = true;
 }
 
 static void drop(struct tec_loop *l, struct tec_pending_prefill *a, int64_t at_ns)
@@ -192,11 +190,22 @@ static bool sooner(const struct tec_loop *l, const struct tec_pending_prefill *a
     return tec_loop_before(l, x, y) || (!tec_loop_before(l, y, x) && x < y);
 }
 
+/* Does a hard text wait for it? Then it is whole in the frame of that text, and no turn of it is
+ * planned (tec_pending_prefill_first). */
+static bool comes_first(const struct tec_loop *l, const struct tec_pending_prefill *a)
+{
+    for (int i = 0; i < l->n_live; i++)
+        if (l->requests[i].draft.pending == (int)(a - l->pending) &&
+            l->o.decoders[l->requests[i].decoder].awaited)
+            return true;
+    return false;
+}
+
 static struct tec_pending_prefill *next_of(struct tec_loop *l, const bool *seen)
 {
     struct tec_pending_prefill *best = NULL;
     for (int i = 0; i < n_pending(l); i++)
-        if (l->pending[i].waiting > 0 && !l->pending[i].first && !seen[i] &&
+        if (l->pending[i].waiting > 0 && !seen[i] && !comes_first(l, &l->pending[i]) &&
             first_row(l, &l->pending[i]) >= 0 && (!best || sooner(l, &l->pending[i], best)))
             best = &l->pending[i];
     return best;
@@ -211,7 +220,7 @@ void tec_pending_prefill_plan(struct tec_loop *l)
         int node = l->chains[m].prefill_node;
         left[m] = node < 0 || tec_loop_leaves_out(l, node) ? 0 : l->decision.nodes[node].slices;
     }
-    l->n_turns = 0;
+    l->n_turns = l->n_planned = 0;
     for (int i = 0; i < n_pending(l); i++)
         l->pending[i].now = 0;
     while ((a = next_of(l, seen))) {
@@ -221,6 +230,7 @@ void tec_pending_prefill_plan(struct tec_loop *l)
         left[a->chain] -= a->now;
         if (a->now > 0)
             l->turns[l->n_turns++] = (int)(a - l->pending);
+        l->n_planned = l->n_turns;
         if (a->now < more && (a->region >= 0 || a->now > 0))
             return;
     }

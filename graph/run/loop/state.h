@@ -56,7 +56,6 @@ struct tec_pending_prefill {
     int chain, session;
     int64_t frame;          /* that they were born in */
     int waiting, done, now; /* requests; slices that have run, and that run in this frame */
-    bool first;             /* hard texts wait for it: it is whole in its frame */
     int region, rows;       /* from its first slice on; -1 = none */
     int n, *ids;            /* its prompt: [text_tokens of its plan] */
     int n_pictures;
@@ -231,8 +230,10 @@ struct tec_loop {
     struct tec_decision decision, scratch;
     struct tec_frame_result result;
     struct tec_pending_prefill *pending; /* [TEC_MAX_PENDING]; NULL: every chain is in frames */
-    int turns[TEC_MAX_PENDING], n_turns; /* those that have slices in this frame, in order */
-    int order[TEC_MAX_ROWS], n_order;    /* rows that advance, in launch order */
+    /* Those that have slices in this frame, in order: planned ones, behind them those that hard
+     * texts wait for. */
+    int turns[TEC_MAX_PENDING], n_turns, n_planned;
+    int order[TEC_MAX_ROWS], n_order; /* rows that advance, in launch order */
     struct tec_row_state *states[TEC_MAX_ROWS];
     struct tec_scheduled *items; /* of this frame, in the order in which they run */
     int most_items;              /* for which there is room, and for one that never runs */
