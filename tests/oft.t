@@ -120,7 +120,7 @@ json.dump(moved, open(case + "/case.json", "w"))
 assert any(k.endswith(".action") for k in stored)
 os.unlink(case + "/expected.safetensors")
 e.write(case + "/expected.safetensors", stored)
-code, wrong, _ = e.verify(program, case)
+code, wrong, *_ = e.verify(program, case)
 assert code == 0 and not wrong, wrong
 EOF
 ok $? "an action is judged by its number, its tensor by that number's float32"

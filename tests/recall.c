@@ -258,7 +258,7 @@ TEST(what_is_wrong_is_said_and_the_next_prompt_runs)
     int old = ids[5];
     ids[5] = model->text.vocab;
     CHECK(!run(&keep, region));
-    CHECK(strstr(err.message, "token 5 is") != NULL);
+    CHECK(strstr(err.message, "token 6 is") != NULL);
     ids[5] = old;
     const double wild[LAYERS] = {1, 1.5};
     const struct tec_recall_rule bad = {.selection = TEC_SELECTION_keep, .ratios = wild};

@@ -172,7 +172,7 @@ def misses_are_told_with_their_causes():
 @test
 def text_has_the_deadline_of_its_node():
     pipeline = variant("words", 'return extend("demo_planner.lua", { name = "words", nodes = { decode { '
-                       'name = "answer", deadline = hard { ms = %s, on_miss = "zeros" } } } })'
+                       'name = "answer", deadline = hard { ms = %s } } } })'
                        % TOO_SHORT_MS)
     server = Server(pipeline)
     client = server.connect()
