@@ -218,7 +218,8 @@ static double median(int64_t *ns, int n)
 static double undisturbed(int64_t *ns, int n)
 {
     qsort(ns, (size_t)n, sizeof *ns, ascending);
-    return (double)ns[n / 10];
+    int tenth = n / 10;
+    return (double)ns[tenth];
 }
 
 /* What a mark takes if nothing else comes in between. */
